@@ -1,0 +1,30 @@
+/** `bun run build [--target bun-linux-arm64] [--outfile FILE]`: one self-contained executable. */
+import { parseArgs } from "node:util";
+
+const { values } = parseArgs({
+  options: {
+    target: { type: "string", default: "bun-linux-x64" },
+    outfile: { type: "string", default: "dist/signalbox" },
+  },
+});
+
+await Bun.build({
+  // A worker is a program of its own; the executable finds it by this second entry.
+  entrypoints: ["src/main.ts", "src/store/sqlite/writer.worker.ts"],
+  // So that the worker lies beside the program, where `new URL("./writer.worker.ts", import.meta.url)` looks.
+  root: "src/store/sqlite",
+  compile: {
+    target: values.target as Bun.Build.CompileTarget,
+    outfile: values.outfile,
+    // What lies in the folder that it is started in is none of its business.
+    autoloadDotenv: false,
+    autoloadBunfig: false,
+    autoloadTsconfig: false,
+    autoloadPackageJson: false,
+  },
+  // Identifiers keep their names: Elysia reads the text of functions.
+  minify: { whitespace: true, syntax: true, identifiers: false },
+  sourcemap: "inline",
+  define: { "process.env.NODE_ENV": JSON.stringify("production") },
+});
+process.stdout.write(`${values.outfile}\n`);

@@ -1,0 +1,163 @@
+/** The composition root: opens every layer, joins them, and takes them down again in order. */
+import { unwatchFile, watchFile } from "node:fs";
+import type { Logger } from "pino";
+import { defaultPublicUrl, requireSafeTransport, type ServeConfig } from "./config.ts";
+import { Listener } from "./http/listener.ts";
+import { Description } from "./http/openapi.ts";
+import { RateLimiter } from "./http/rate.ts";
+import { createPublicInterface } from "./http/server.ts";
+import { type Certificate, type CertificateFiles, loadCertificate } from "./http/tls.ts";
+import { TrustedProxies } from "./http/transport.ts";
+import { type Address, isLoopbackHost } from "./net/address.ts";
+import type { HealthSources } from "./ops/health.ts";
+import { serveOnSocket, serveOnTcp } from "./ops/server.ts";
+import { lockFolder } from "./store/sqlite/lock.ts";
+import { SqliteStore } from "./store/sqlite/store.ts";
+
+/** How often the certificate files are looked at. */
+const CERTIFICATE_POLL_MS = 5_000;
+
+export interface AppOptions {
+  readonly config: ServeConfig;
+  readonly log: Logger;
+  /** Epoch milliseconds. */
+  readonly now?: () => number;
+  /** Storage has failed for good: end the process with a non-zero code. */
+  readonly onFatal: (reason: string) => void;
+}
+
+/** A running server. */
+export interface App {
+  /** As bound. */
+  readonly address: Address;
+  readonly publicUrl: string;
+  /** Where `--ops-listen` is bound, or null. */
+  readonly opsAddress: Address | null;
+  hasDesks(): boolean;
+  /** Reads the certificate files again; the certificate in use stays where the new one will not do. */
+  reloadCertificate(): void;
+  /** Stops accepting, answers what was accepted, checkpoints, closes. */
+  stop(): Promise<void>;
+}
+
+/** Throws `UserError` for what a person can put right; what was opened by then is closed again. */
+export async function startApp(options: AppOptions): Promise<App> {
+  const { config, log, onFatal } = options;
+  const now = options.now ?? Date.now;
+  requireSafeTransport(config);
+  const trustedProxies = new TrustedProxies(config.trustedProxies);
+  const certificate = config.tls === null ? null : loadCertificate(config.tls);
+
+  // Taken down in the opposite order: connections, then storage, then health, then the lock.
+  await using opened = new AsyncDisposableStack();
+  const lock = lockFolder(config.dataDir);
+  opened.defer(() => lock.release());
+
+  const store = await SqliteStore.open(config.dataDir, {
+    onFatal,
+    onProblem: (problem) => log.error(problem, "signals were not stored"),
+  });
+  const health: HealthSources = {
+    dataDir: config.dataDir,
+    writerProblem: () => store.writerProblem,
+    certificateExpiresAt: () => certificates?.current.expiresAt ?? null,
+    now,
+  };
+  const socket = serveOnSocket(health);
+  opened.defer(() => socket.stop());
+  const ops = config.opsListen === null ? null : serveOnTcp(health, config.opsListen);
+  opened.defer(() => ops?.stop());
+  opened.defer(() => store.close());
+
+  let description: Description | null = null;
+  const rateLimiter = new RateLimiter(config.rateLimit);
+  const isTls = config.tls !== null;
+  const transport = { isTls, isLoopbackOnly: isLoopbackHost(config.listen.host), trustedProxies };
+  const publicUrl = () => config.publicUrl ?? defaultPublicUrl(listener.address, isTls);
+  const listener = new Listener(
+    (state) =>
+      createPublicInterface({
+        store,
+        rateLimiter,
+        transport,
+        description: () => (description ??= new Description(publicUrl())),
+        log,
+        now,
+        listener: state,
+      }),
+    config.listen,
+    certificate,
+  );
+  opened.defer(() => drain(listener, config.stopTimeoutMs, log));
+
+  const certificates =
+    config.tls === null || certificate === null
+      ? null
+      : new CertificateWatch(config.tls, certificate, listener, log);
+  opened.defer(() => certificates?.stop());
+
+  const toClose = opened.move();
+  return {
+    address: listener.address,
+    publicUrl: publicUrl(),
+    opsAddress: ops?.address ?? null,
+    hasDesks: () => store.hasDesks(),
+    reloadCertificate: () => certificates?.reload(),
+    stop: () => toClose.disposeAsync(),
+  };
+}
+
+/** Requests that are unfinished at the deadline are cut; what the writer has is always waited for. */
+async function drain(listener: Listener, deadlineMs: number, log: Logger): Promise<void> {
+  let timer: Timer | undefined;
+  const deadline = new Promise<"late">((resolve) => {
+    timer = setTimeout(() => resolve("late"), deadlineMs);
+  });
+  const outcome = await Promise.race([listener.drain(), deadline]);
+  clearTimeout(timer);
+  if (outcome !== "late") return;
+  log.warn({ stop_timeout_ms: deadlineMs }, "cut the connections that were still open");
+  await listener.cut();
+}
+
+/** Takes up a new certificate when the files change or somebody asks. */
+class CertificateWatch {
+  readonly #files: CertificateFiles;
+  readonly #listener: Listener;
+  readonly #log: Logger;
+  #current: Certificate;
+
+  constructor(files: CertificateFiles, current: Certificate, listener: Listener, log: Logger) {
+    this.#files = files;
+    this.#current = current;
+    this.#listener = listener;
+    this.#log = log;
+    for (const file of [files.certFile, files.keyFile]) {
+      watchFile(file, { interval: CERTIFICATE_POLL_MS, persistent: false }, this.#onChange);
+    }
+  }
+
+  get current(): Certificate {
+    return this.#current;
+  }
+
+  /** The two files change one after the other: until they fit each other nothing happens. */
+  reload(): void {
+    try {
+      const next = loadCertificate(this.#files);
+      if (next.cert === this.#current.cert && next.key === this.#current.key) return;
+      this.#listener.replaceCertificate(next);
+      this.#current = next;
+      this.#log.info({ expires: new Date(next.expiresAt).toISOString() }, "new certificate in use");
+    } catch (error) {
+      this.#log.warn({ err: error }, "new certificate not taken; the one before stays in use");
+    }
+  }
+
+  stop(): void {
+    for (const file of [this.#files.certFile, this.#files.keyFile])
+      unwatchFile(file, this.#onChange);
+  }
+
+  readonly #onChange = (): void => this.reload();
+}

@@ -1,0 +1,71 @@
+/** The table of commands; usage; and errors that end with what to type next. */
+import { Command, CommanderError } from "commander";
+import { deskCommand } from "./commands/desk.ts";
+import { healthcheckCommand } from "./commands/healthcheck.ts";
+import { keyCommand } from "./commands/key.ts";
+import { serveCommand } from "./commands/serve.ts";
+import { versionCommand } from "./commands/version.ts";
+import { UserError } from "./domain/errors.ts";
+import { VERSION } from "./version.ts";
+
+/** 0 success, 1 failure, 2 usage. */
+export type ExitCode = 0 | 1 | 2;
+
+export function createProgram(): Command {
+  const program = new Command("signalbox")
+    .description("Takes trading signals from desks over HTTPS, durably and exactly once.")
+    .version(VERSION, "-V, --version", "print the version")
+    .helpOption("-h, --help", "show help")
+    .helpCommand("help [command]", "show help for a command")
+    .addHelpText(
+      "after",
+      `
+Examples:
+  $ signalbox serve --quickstart             # a desk, a key and a curl command to paste
+  $ signalbox desk create alpha
+  $ KEY=$(signalbox key mint --desk alpha)
+  $ signalbox key list --json
+
+Every flag of serve can also be set in the environment, such as SIGNALBOX_LISTEN=127.0.0.1:9000.`,
+    );
+  const commands = [serveCommand, deskCommand, keyCommand, healthcheckCommand, versionCommand];
+  for (const create of commands) program.addCommand(create());
+  inherit(program);
+  return program;
+}
+
+/** Subcommands do not take these settings over from the program by themselves. */
+function inherit(command: Command): void {
+  command
+    .exitOverride()
+    .showHelpAfterError(`(type "${fullName(command)} --help" for help)`)
+    .helpOption("-h, --help", "show help");
+  for (const child of command.commands) inherit(child);
+}
+
+function fullName(command: Command): string {
+  return command.parent === null ? command.name() : `${fullName(command.parent)} ${command.name()}`;
+}
+
+/** Runs one command line and returns the exit code. Never throws. */
+export async function run(argv: readonly string[]): Promise<ExitCode> {
+  // What we create is for this user only.
+  process.umask(0o077);
+  try {
+    await createProgram().parseAsync([...argv], { from: "user" });
+    return 0;
+  } catch (error) {
+    // Commander has printed its message, or the help that was asked for.
+    if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2;
+    if (error instanceof UserError) {
+      process.stderr.write(`signalbox: ${error.message}\n`);
+      return 1;
+    }
+    process.stderr.write(`signalbox: unexpected failure: ${describe(error)}\n`);
+    return 1;
+  }
+}
+
+function describe(error: unknown): string {
+  return error instanceof Error ? (error.stack ?? error.message) : String(error);
+}

@@ -1,0 +1,64 @@
+/** `signalbox desk …`: the owners of keys and signals. */
+import { Command } from "commander";
+import { dataOption, jsonOption, withRegistry } from "./options.ts";
+import { formatTime, printJson, printNote, printTable } from "./print.ts";
+
+export function deskCommand(): Command {
+  return new Command("desk")
+    .description("create and list desks")
+    .addCommand(createCommand())
+    .addCommand(listCommand())
+    .addHelpText("after", "\nExamples:\n  $ signalbox desk create alpha\n  $ signalbox desk list");
+}
+
+function createCommand(): Command {
+  return new Command("create")
+    .description("create a desk")
+    .argument("<name>", "lower-case letters, digits, dots, dashes and underscores")
+    .option("--if-missing", "succeed if the desk is there already")
+    .addOption(dataOption())
+    .addHelpText(
+      "after",
+      "\nExamples:\n  $ signalbox desk create alpha\n  $ signalbox desk create alpha --if-missing --data /var/lib/signalbox",
+    )
+    .action((name: string, options: { ifMissing?: true; data: string }) => {
+      const ifMissing = options.ifMissing === true;
+      const { created } = withRegistry(options.data, (registry) =>
+        registry.createDesk(name, { ifMissing }),
+      );
+      printNote(created ? `Desk "${name}" created.` : `Desk "${name}" was there already.`);
+      if (created) printNote(`Mint a key for it with: signalbox key mint --desk ${name}`);
+    });
+}
+
+function listCommand(): Command {
+  return new Command("list")
+    .description("list the desks")
+    .addOption(jsonOption())
+    .addOption(dataOption())
+    .addHelpText(
+      "after",
+      `
+"differing" counts the duplicates whose content was not the original's: a bot that uses one
+client_signal_id for two signals.
+
+Examples:
+  $ signalbox desk list
+  $ signalbox desk list --json | jq -r '.[].name'`,
+    )
+    .action((options: { json?: true; data: string }) => {
+      const desks = withRegistry(options.data, (registry) => registry.listDesks());
+      if (options.json) {
+        printJson(desks);
+      } else if (desks.length === 0) {
+        printNote("There is no desk yet: create one with: signalbox desk create NAME");
+      } else {
+        const rows = desks.map((desk) => [
+          desk.name,
+          formatTime(desk.created_at),
+          String(desk.differing_duplicates),
+        ]);
+        printTable(["NAME", "CREATED", "DIFFERING"], rows);
+      }
+    });
+}

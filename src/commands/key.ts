@@ -1,0 +1,169 @@
+/** `signalbox key …`: mint, list, revoke and rotate API keys. */
+import { Command, Option } from "commander";
+import ms from "ms";
+import { type ApiKey, keyState } from "../domain/key.ts";
+import type { MintedKey } from "../domain/store.ts";
+import { dataOption, jsonOption, readDuration, withRegistry } from "./options.ts";
+import { formatTime, printData, printJson, printNote, printTable } from "./print.ts";
+
+export function keyCommand(): Command {
+  return new Command("key")
+    .description("mint, list, revoke and rotate API keys")
+    .addCommand(mintCommand())
+    .addCommand(listCommand())
+    .addCommand(revokeCommand())
+    .addCommand(rotateCommand())
+    .addHelpText(
+      "after",
+      `
+Examples:
+  $ KEY=$(signalbox key mint --desk alpha --label bot-7)
+  $ signalbox key list --desk alpha
+  $ signalbox key rotate 01K5QZ8F3V9X2M7T4B6N1C0D8E --overlap 24h
+  $ signalbox key revoke 01K5QZ8F3V9X2M7T4B6N1C0D8E`,
+    );
+}
+
+function mintCommand(): Command {
+  return new Command("mint")
+    .description("mint a key: stdout is the key and nothing else, shown this once")
+    .requiredOption("--desk <name>", "the desk that the key belongs to")
+    .option("--label <text>", "a note, such as the bot or environment that it is for")
+    .addOption(expiresOption())
+    .addOption(jsonOption())
+    .addOption(dataOption())
+    .addHelpText(
+      "after",
+      "\nExamples:\n  $ KEY=$(signalbox key mint --desk alpha)\n  $ signalbox key mint --desk alpha --label bot-7 --expires 90d --json",
+    )
+    .action(
+      (options: { desk: string; label?: string; expires?: number; json?: true; data: string }) => {
+        const minted = withRegistry(options.data, (registry) =>
+          registry.mintKey({
+            desk: options.desk,
+            label: options.label ?? null,
+            expiresInMs: options.expires ?? null,
+          }),
+        );
+        printMinted(minted, options.json === true);
+      },
+    );
+}
+
+function listCommand(): Command {
+  return new Command("list")
+    .description("list keys: everything but the keys themselves")
+    .option("--desk <name>", "only the keys of this desk")
+    .addOption(jsonOption())
+    .addOption(dataOption())
+    .addHelpText(
+      "after",
+      "\nExamples:\n  $ signalbox key list\n  $ signalbox key list --desk alpha --json | jq -r '.[] | select(.state == \"active\").id'",
+    )
+    .action((options: { desk?: string; json?: true; data: string }) => {
+      const keys = withRegistry(options.data, (registry) =>
+        registry.listKeys(options.desk ?? null),
+      );
+      if (options.json) printJson(keys.map(toJson));
+      else if (keys.length === 0) {
+        printNote("There is no key yet: mint one with: signalbox key mint --desk NAME");
+      } else printKeys(keys);
+    });
+}
+
+function revokeCommand(): Command {
+  return new Command("revoke")
+    .description("revoke a key: no signal of it is stored any more, from now on and for ever")
+    .argument("<id>", "the key's id, from: signalbox key list")
+    .addOption(jsonOption())
+    .addOption(dataOption())
+    .addHelpText("after", "\nExample:\n  $ signalbox key revoke 01K5QZ8F3V9X2M7T4B6N1C0D8E")
+    .action((id: string, options: { json?: true; data: string }) => {
+      const { record, changed } = withRegistry(options.data, (registry) => registry.revokeKey(id));
+      if (options.json) printJson(toJson(record));
+      printNote(
+        changed
+          ? `Key ${record.id} (${describe(record)}) is revoked.`
+          : `Key ${record.id} (${describe(record)}) was revoked already, at ${formatTime(record.revoked_at)}.`,
+      );
+    });
+}
+
+function rotateCommand(): Command {
+  return new Command("rotate")
+    .description("mint a key's successor, and let the old one expire after an overlap")
+    .argument("<id>", "the old key's id, from: signalbox key list")
+    .addOption(
+      new Option("--overlap <span>", "how long both keys work")
+        .argParser(readDuration)
+        .default(ms("24h"), "24h"),
+    )
+    .addOption(expiresOption())
+    .addOption(jsonOption())
+    .addOption(dataOption())
+    .addHelpText(
+      "after",
+      "\nExample:\n  $ NEW_KEY=$(signalbox key rotate 01K5QZ8F3V9X2M7T4B6N1C0D8E --overlap 24h)",
+    )
+    .action(
+      (id: string, options: { overlap: number; expires?: number; json?: true; data: string }) => {
+        const { minted, old } = withRegistry(options.data, (registry) =>
+          registry.rotateKey(id, {
+            overlapMs: options.overlap,
+            expiresInMs: options.expires ?? null,
+          }),
+        );
+        printMinted(minted, options.json === true);
+        const lastUse =
+          old.last_used_at === null
+            ? "has not been used"
+            : `was last used at ${formatTime(old.last_used_at)}`;
+        printNote(
+          `The old key ${old.id} (${describe(old)}) ${lastUse}, and expires at ${formatTime(old.expires_at)}.`,
+        );
+        printNote(
+          `When the bot has changed over, end the old one sooner with: signalbox key revoke ${old.id}`,
+        );
+      },
+    );
+}
+
+function expiresOption(): Option {
+  return new Option("--expires <span>", "stop working after a span such as 90d").argParser(
+    readDuration,
+  );
+}
+
+function printMinted({ key, record }: MintedKey, isJson: boolean): void {
+  if (isJson) printJson({ key, ...toJson(record) });
+  else printData(key);
+  printNote(
+    `Key ${record.id} (${describe(record)}) is minted. It is shown this once: keep it safe.`,
+  );
+}
+
+function printKeys(keys: readonly ApiKey[]): void {
+  const now = Date.now();
+  printTable(
+    ["ID", "DESK", "LABEL", "LAST 4", "CREATED", "EXPIRES", "LAST USED", "STATE"],
+    keys.map((key) => [
+      key.id,
+      key.desk,
+      key.label ?? "-",
+      key.last4,
+      formatTime(key.created_at),
+      formatTime(key.expires_at),
+      formatTime(key.last_used_at),
+      keyState(key, now),
+    ]),
+  );
+}
+
+function toJson(key: ApiKey) {
+  return { ...key, state: keyState(key, Date.now()) };
+}
+
+function describe(key: ApiKey): string {
+  const label = key.label === null ? "" : `, ${key.label}`;
+  return `desk ${key.desk}${label}, ending in ${key.last4}`;
+}

@@ -1,0 +1,59 @@
+/** Options and arguments that several commands share, and how their values are read. */
+import { resolve } from "node:path";
+import { InvalidArgumentError, Option } from "commander";
+import ms from "ms";
+import { defaults } from "../config.ts";
+import { UserError } from "../domain/errors.ts";
+import { type Address, parseAddress } from "../net/address.ts";
+import { openDatabase } from "../store/sqlite/open.ts";
+import { SqliteRegistry } from "../store/sqlite/registry.ts";
+
+export function dataOption(): Option {
+  return new Option("--data <dir>", "the folder of the database")
+    .env("SIGNALBOX_DATA")
+    .default(defaults.data);
+}
+
+export function jsonOption(): Option {
+  return new Option("--json", "print JSON");
+}
+
+/** Opens the registry for one command and closes it after. */
+export function withRegistry<T>(dataDir: string, work: (registry: SqliteRegistry) => T): T {
+  const db = openDatabase(resolve(dataDir), "command");
+  try {
+    return work(new SqliteRegistry(db));
+  } finally {
+    db.close();
+  }
+}
+
+/** A span such as `90d`, `24h` or `10s`, in milliseconds. */
+export function readDuration(text: string): number {
+  const milliseconds = /^\d+(\.\d+)?(ms|s|m|h|d|w|y)$/.test(text)
+    ? ms(text as ms.StringValue)
+    : Number.NaN;
+  if (!Number.isFinite(milliseconds) || milliseconds > ms("100y")) {
+    throw new InvalidArgumentError("Write a number and a unit (s, m, h, d, w, y), such as 90d.");
+  }
+  return milliseconds;
+}
+
+export function readAddress(text: string): Address {
+  return orInvalid(() => parseAddress(text));
+}
+
+export function readCount(text: string): number {
+  const count = /^\d{1,9}$/.test(text) ? Number(text) : Number.NaN;
+  if (Number.isNaN(count)) throw new InvalidArgumentError("Write a whole number, 0 or more.");
+  return count;
+}
+
+/** A value that is wrong in itself is a usage error: exit code 2. */
+export function orInvalid<T>(read: () => T): T {
+  try {
+    return read();
+  } catch (error) {
+    throw error instanceof UserError ? new InvalidArgumentError(error.message) : error;
+  }
+}

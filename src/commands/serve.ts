@@ -1,0 +1,200 @@
+/** `signalbox serve`: the server, from its flags to its last line. */
+import { resolve } from "node:path";
+import { Command, InvalidArgumentError, Option } from "commander";
+import { type App, startApp } from "../app.ts";
+import { defaults, type ServeConfig } from "../config.ts";
+import { createLog, type Log, type LogLevel, logLevels } from "../log.ts";
+import type { Address } from "../net/address.ts";
+import { UserError } from "../domain/errors.ts";
+import { VERSION } from "../version.ts";
+import { dataOption, readAddress, readCount, readDuration, withRegistry } from "./options.ts";
+import { printData } from "./print.ts";
+
+/** As commander gives it: flags over environment over defaults. */
+interface ServeOptions {
+  listen: Address;
+  data: string;
+  publicUrl?: string;
+  tlsCert?: string;
+  tlsKey?: string;
+  trustProxy: string[];
+  rateLimit: number;
+  opsListen?: Address;
+  stopTimeout: number;
+  logLevel: LogLevel;
+  quickstart?: boolean;
+}
+
+const QUICKSTART_DESK = "demo";
+
+export function serveCommand(): Command {
+  const command = new Command("serve")
+    .description("take signals over HTTP")
+    .addHelpText(
+      "after",
+      `
+Each flag can also be set in the environment, as shown; a flag wins over the environment.
+
+Examples:
+  $ signalbox serve --quickstart
+  $ signalbox serve --listen 0.0.0.0:443 --tls-cert cert.pem --tls-key key.pem --public-url https://signals.example.com
+  $ signalbox serve --listen 10.0.0.5:8080 --trust-proxy 10.0.0.2
+  $ SIGNALBOX_DATA=/var/lib/signalbox signalbox serve
+
+Signals: SIGTERM and SIGINT stop in good order, a second one at once; SIGHUP reads the certificate again.`,
+    )
+    .action((options: ServeOptions) => serve(options));
+  for (const option of serveOptions()) command.addOption(option);
+  return command;
+}
+
+function serveOptions(): Option[] {
+  return [
+    new Option("--listen <host:port>", "the address to listen on")
+      .env("SIGNALBOX_LISTEN")
+      .argParser(readAddress)
+      .default(readAddress(defaults.listen), defaults.listen),
+    dataOption(),
+    new Option("--public-url <url>", "what clients call this server (default: the address)")
+      .env("SIGNALBOX_PUBLIC_URL")
+      .argParser(readUrl),
+    new Option("--tls-cert <file>", "PEM certificate chain; needs --tls-key").env(
+      "SIGNALBOX_TLS_CERT",
+    ),
+    new Option("--tls-key <file>", "PEM private key; needs --tls-cert").env("SIGNALBOX_TLS_KEY"),
+    new Option(
+      "--trust-proxy <cidr>",
+      "believe X-Forwarded-Proto from these addresses (repeatable, or with commas)",
+    )
+      .env("SIGNALBOX_TRUST_PROXY")
+      .argParser(collectRanges)
+      .default([], "none"),
+    new Option("--rate-limit <n>", "requests a second and desk, 0 for no limit")
+      .env("SIGNALBOX_RATE_LIMIT")
+      .argParser(readCount)
+      .default(defaults.rateLimit),
+    new Option("--ops-listen <host:port>", "serve /healthz and /readyz on TCP too")
+      .env("SIGNALBOX_OPS_LISTEN")
+      .argParser(readAddress),
+    new Option("--stop-timeout <span>", "how long a stop waits for requests in flight")
+      .env("SIGNALBOX_STOP_TIMEOUT")
+      .argParser(readDuration)
+      .default(readDuration(defaults.stopTimeout), defaults.stopTimeout),
+    new Option("--log-level <level>", "what to log")
+      .env("SIGNALBOX_LOG_LEVEL")
+      .choices(logLevels)
+      .default(defaults.logLevel),
+    new Option(
+      "--quickstart",
+      `create desk "${QUICKSTART_DESK}" with a key if there is no desk`,
+    ).env("SIGNALBOX_QUICKSTART"),
+  ];
+}
+
+async function serve(options: ServeOptions): Promise<void> {
+  const config = readConfig(options);
+  const log = createLog(options.logLevel);
+  const fatal = Promise.withResolvers<never>();
+  const app = await startApp({
+    config,
+    log: log.logger,
+    onFatal: (reason) => fatal.reject(new Error(reason)),
+  });
+  if (options.quickstart === true) quickstart(app, config.dataDir);
+  announce(app, config, log);
+  process.on("SIGHUP", () => app.reloadCertificate());
+  try {
+    await Promise.race([stopSignal(log), fatal.promise]);
+    await app.stop();
+    log.logger.info("stopped");
+    log.flush();
+  } catch (error) {
+    dieOfStorage(error, log);
+  }
+}
+
+function readConfig(options: ServeOptions): ServeConfig {
+  const { tlsCert, tlsKey } = options;
+  if ((tlsCert === undefined) !== (tlsKey === undefined)) {
+    throw new UserError("TLS takes two files: give both --tls-cert FILE and --tls-key FILE.");
+  }
+  return {
+    listen: options.listen,
+    dataDir: resolve(options.data),
+    publicUrl: options.publicUrl ?? null,
+    tls:
+      tlsCert === undefined || tlsKey === undefined ? null : { certFile: tlsCert, keyFile: tlsKey },
+    trustedProxies: options.trustProxy,
+    rateLimit: options.rateLimit,
+    opsListen: options.opsListen ?? null,
+    stopTimeoutMs: options.stopTimeout,
+  };
+}
+
+function announce(app: App, config: ServeConfig, log: Log): void {
+  const next = app.hasDesks() ? "" : "; no desk yet, create one with: signalbox desk create NAME";
+  log.logger.info(
+    `signalbox ${VERSION} takes signals at ${app.publicUrl}/v1/signals, data in ${config.dataDir}${next}`,
+  );
+}
+
+/** Prints a command that works when pasted, the one time that there is a key to put in it. */
+function quickstart(app: App, dataDir: string): void {
+  const minted = withRegistry(dataDir, (registry) => {
+    if (registry.listDesks().length > 0) return null;
+    registry.createDesk(QUICKSTART_DESK, { ifMissing: true });
+    return registry.mintKey({ desk: QUICKSTART_DESK, label: "quickstart", expiresInMs: null });
+  });
+  if (minted === null) return;
+  printData(`Desk "${QUICKSTART_DESK}" has a key, shown this once. Paste this to store a signal:
+
+curl -sS ${app.publicUrl}/v1/signals \\
+  -H 'Authorization: Bearer ${minted.key}' \\
+  -H 'Content-Type: application/json' \\
+  -d '{"source":"venue_2","type":"crypto","symbol":"BTC/USDT","side":"open","client_signal_id":"my-first-signal"}'
+`);
+}
+
+/** Resolves at the first SIGTERM or SIGINT; the second one ends the process there and then. */
+function stopSignal(log: Log): Promise<void> {
+  return new Promise((resolveStop) => {
+    let isStopping = false;
+    const onSignal = (signal: NodeJS.Signals): void => {
+      if (isStopping) {
+        log.flush();
+        process.exit(1);
+      }
+      isStopping = true;
+      log.logger.info({ signal }, "stopping: send it again to stop at once");
+      resolveStop();
+    };
+    process.on("SIGTERM", onSignal);
+    process.on("SIGINT", onSignal);
+  });
+}
+
+/** Nothing may be stored after a failed fsync: the supervisor starts a process that knows the disk's state. */
+function dieOfStorage(error: unknown, log: Log): never {
+  const reason = error instanceof Error ? error.message : String(error);
+  log.logger.fatal(
+    { reason },
+    "storage failed: signals in flight were answered 503, their outcome is unknown; restart signalbox, and look at the disk if this comes again",
+  );
+  log.flush();
+  process.exit(1);
+}
+
+function collectRanges(text: string, before: string[]): string[] {
+  return [...before, ...text.split(",").map((range) => range.trim())].filter(
+    (range) => range !== "",
+  );
+}
+
+function readUrl(text: string): string {
+  const url = URL.canParse(text) ? new URL(text) : null;
+  const isPlain = url !== null && url.search === "" && url.hash === "" && url.username === "";
+  if (!isPlain || !/^https?:$/.test(url.protocol)) {
+    throw new InvalidArgumentError("Write it like https://signals.example.com.");
+  }
+  return url.href.replace(/\/+$/, "");
+}

@@ -1,0 +1,40 @@
+/** What `serve` can be told. Flags win over the environment (`SIGNALBOX_…`), which wins over these defaults. */
+import { UserError } from "./domain/errors.ts";
+import { RATE_LIMIT_DEFAULT_PER_S } from "./http/rate.ts";
+import type { CertificateFiles } from "./http/tls.ts";
+import { type Address, formatAddress, isLoopbackHost } from "./net/address.ts";
+
+export interface ServeConfig {
+  readonly listen: Address;
+  readonly dataDir: string;
+  /** What clients call us, without a trailing slash. */
+  readonly publicUrl: string | null;
+  readonly tls: CertificateFiles | null;
+  /** Addresses and CIDR ranges. */
+  readonly trustedProxies: readonly string[];
+  /** Requests a second and desk; 0 for no limit. */
+  readonly rateLimit: number;
+  readonly opsListen: Address | null;
+  /** How long a stop waits for requests in flight. */
+  readonly stopTimeoutMs: number;
+}
+
+export const defaults = {
+  listen: "127.0.0.1:8080",
+  data: "./data",
+  rateLimit: RATE_LIMIT_DEFAULT_PER_S,
+  stopTimeout: "10s",
+  logLevel: "info",
+} as const;
+
+/** Keys must never travel in the clear: without TLS or a proxy that has it, only loopback will do. */
+export function requireSafeTransport({ listen, tls, trustedProxies }: ServeConfig): void {
+  if (tls !== null || trustedProxies.length > 0 || isLoopbackHost(listen.host)) return;
+  throw new UserError(
+    `Keys would cross the network in the clear on ${formatAddress(listen)}: give --tls-cert FILE --tls-key FILE, or --trust-proxy CIDR for the proxy in front that ends HTTPS, or listen on 127.0.0.1:${listen.port}.`,
+  );
+}
+
+export function defaultPublicUrl(address: Address, isTls: boolean): string {
+  return `${isTls ? "https" : "http"}://${formatAddress(address)}`;
+}

@@ -1,0 +1,56 @@
+/**
+ * API keys (`SPEC.md` 2.4, 5): a fixed prefix and 64 hexadecimal digits, 256 random bits. Only the
+ * SHA-256 of the whole key is ever stored; with that much entropy a slow password hash adds nothing.
+ */
+import { UserError } from "./errors.ts";
+
+export const KEY_PREFIX = "sbk_";
+export const KEY_PATTERN = "^sbk_[0-9a-f]{64}$";
+
+/** In characters; a label is a note for people, such as `bot-7 staging`. */
+export const LABEL_CHARACTERS_MAX = 100;
+
+const keyPattern = new RegExp(KEY_PATTERN);
+
+/** A key's record, without anything that could authenticate. Times are epoch milliseconds, UTC. */
+export interface ApiKey {
+  readonly id: string;
+  readonly desk: string;
+  readonly label: string | null;
+  readonly last4: string;
+  readonly created_at: number;
+  readonly expires_at: number | null;
+  readonly last_used_at: number | null;
+  readonly revoked_at: number | null;
+}
+
+export type KeyState = "active" | "expired" | "revoked";
+
+export function keyState(key: Pick<ApiKey, "expires_at" | "revoked_at">, now: number): KeyState {
+  if (key.revoked_at !== null) return "revoked";
+  return key.expires_at !== null && key.expires_at <= now ? "expired" : "active";
+}
+
+export function generateKey(): string {
+  return KEY_PREFIX + Buffer.from(crypto.getRandomValues(new Uint8Array(32))).toString("hex");
+}
+
+export function isWellFormedKey(text: string): boolean {
+  return keyPattern.test(text);
+}
+
+/** SHA-256 of the whole key, prefix included: 32 bytes. */
+export function hashKey(key: string): Uint8Array {
+  return new Bun.CryptoHasher("sha256").update(key).digest();
+}
+
+/** Trims nothing: what is shown later is what was typed. Throws {@link UserError}. */
+export function checkLabel(label: string): string {
+  const length = Array.from(label).length;
+  if (length < 1 || length > LABEL_CHARACTERS_MAX || /\p{Cc}/u.test(label)) {
+    throw new UserError(
+      `A label has 1 to ${LABEL_CHARACTERS_MAX} characters and no control characters; try --label "bot 7".`,
+    );
+  }
+  return label;
+}

@@ -1,0 +1,68 @@
+/** What the service asks of its storage. `store/sqlite/` implements it; `test/store.contract.ts` holds it to it. */
+import type { Desk } from "./desk.ts";
+import type { ApiKey } from "./key.ts";
+import type { Signal } from "./signal.ts";
+
+/** A validated signal with its attribution. */
+export interface Submission {
+  readonly keyId: string;
+  readonly deskId: number;
+  /** Epoch milliseconds, UTC. */
+  readonly receivedAt: number;
+  readonly signal: Signal;
+}
+
+/** `differs` names the fields in which a duplicate is not the same as the stored original. */
+export type Appended =
+  | { readonly deduped: false; readonly id: string }
+  | { readonly deduped: true; readonly id: string; readonly differs: readonly (keyof Signal)[] };
+
+/** Who a key belongs to. */
+export interface Identity {
+  readonly keyId: string;
+  readonly deskId: number;
+  readonly deskName: string;
+}
+
+/** What the request path uses. */
+export interface SignalStore {
+  /** The owner of a key that is neither revoked nor expired at `now`; null for any other. */
+  authenticate(keyHash: Uint8Array, now: number): Identity | null;
+  /**
+   * Resolves once the signal, or the original that it repeats, is on disk. Rejects with
+   * `unauthorized` where the key was revoked meanwhile, and with `unavailable` where the queue is
+   * full or the disk refuses, or the outcome is unknown.
+   */
+  append(submission: Submission): Promise<Appended>;
+}
+
+export interface NewKey {
+  readonly desk: string;
+  readonly label: string | null;
+  readonly expiresInMs: number | null;
+}
+
+/** A key as minted: the one time that its plaintext exists outside the desk. */
+export interface MintedKey {
+  readonly key: string;
+  readonly record: ApiKey;
+}
+
+/** What the command line (and the console) uses. All errors are `UserError`s. */
+export interface Registry {
+  createDesk(name: string, options: { ifMissing: boolean }): { desk: Desk; created: boolean };
+  listDesks(): Desk[];
+  mintKey(key: NewKey): MintedKey;
+  /** All keys, or those of one desk, oldest first. */
+  listKeys(desk: string | null): ApiKey[];
+  /** Idempotent. When it has returned, no signal of this key commits any more. */
+  revokeKey(id: string): { record: ApiKey; changed: boolean };
+  /**
+   * Mints a successor with the same desk and label; the old key expires after `overlapMs`, or sooner
+   * where it would anyway.
+   */
+  rotateKey(
+    id: string,
+    options: { overlapMs: number; expiresInMs: number | null },
+  ): { minted: MintedKey; old: ApiKey };
+}

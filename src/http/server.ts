@@ -1,0 +1,164 @@
+/** The public interface: one endpoint and its description, and nothing else. */
+import { type Context, Elysia } from "elysia";
+import type { Logger } from "pino";
+import { AppError } from "../domain/errors.ts";
+import { parseSignal } from "../domain/signal.ts";
+import type { Identity, SignalStore } from "../domain/store.ts";
+import { authenticate } from "./auth.ts";
+import { readBody, requireJson } from "./body.ts";
+import type { Description } from "./openapi.ts";
+import type { ListenerState } from "./listener.ts";
+import type { RateLimiter } from "./rate.ts";
+import { accepted, refused } from "./responses.ts";
+import { requireHttps, type TransportPolicy } from "./transport.ts";
+
+export interface PublicInterface {
+  readonly store: SignalStore;
+  readonly rateLimiter: RateLimiter;
+  readonly transport: TransportPolicy;
+  /** Made on first use: it needs the address as bound. */
+  readonly description: () => Description;
+  readonly log: Logger;
+  /** Epoch milliseconds. */
+  readonly now: () => number;
+  readonly listener: ListenerState;
+}
+
+type Server = Context["server"];
+
+/** Path → the method that it takes, for 405 and its `Allow`. */
+const allowedMethods: Record<string, string> = {
+  "/v1/signals": "POST",
+  "/openapi.yaml": "GET, HEAD",
+};
+
+/** What is known of a request when it ends, for the log. */
+interface Exchange {
+  readonly request: Request;
+  readonly requestId: string;
+  readonly startedAt: number;
+  identity: Identity | null;
+}
+
+/**
+ * The only Elysia assembly. Its own body parsing, normalising and error answers stay out of the way:
+ * they would accept what must be refused, and echo what must not be.
+ */
+export function createPublicInterface(service: PublicInterface): Elysia {
+  const app = new Elysia({ normalize: false, strictPath: true })
+    .onError(({ error, request }) => answer(service, request, () => Promise.reject(error)))
+    .post("/v1/signals", ({ request, server }) => postSignal(service, request, server), {
+      parse: "none",
+    })
+    .get("/openapi.yaml", ({ request, server }) =>
+      answer(service, request, async ({ requestId }) => {
+        checkTransport(service, request, server);
+        return service.description().respond(request, requestId);
+      }),
+    )
+    .all("*", ({ request }) => answer(service, request, async () => noSuchRoute(request)), {
+      parse: "none",
+    });
+  return app as unknown as Elysia;
+}
+
+/** The way a signal takes; each step throws the answer that ends it (see `openapi.yaml` for their order). */
+function postSignal(service: PublicInterface, request: Request, server: Server): Promise<Response> {
+  return answer(service, request, async (exchange) => {
+    const { headers } = request;
+    checkTransport(service, request, server);
+    exchange.identity = authenticate(headers, service.store, service.now());
+    const { keyId, deskId } = exchange.identity;
+    service.rateLimiter.take(deskId, performance.now());
+    requireJson(headers);
+    const signal = parseSignal(await readBody(request));
+    const receivedAt = service.now();
+    const appended = await service.store.append({ keyId, deskId, receivedAt, signal });
+    if (appended.deduped && appended.differs.length > 0) {
+      const { requestId } = exchange;
+      const { deskName: desk } = exchange.identity;
+      const { id, differs } = appended;
+      service.log.warn(
+        { request_id: requestId, desk, key_id: keyId, signal_id: id, differs },
+        "a duplicate differs from its original",
+      );
+    }
+    return accepted(appended, receivedAt, exchange.requestId);
+  });
+}
+
+function checkTransport(service: PublicInterface, request: Request, server: Server): void {
+  requireHttps(service.transport, request.headers, () => server?.requestIP(request) ?? null);
+}
+
+function noSuchRoute(request: Request): never {
+  const allow = allowedMethods[new URL(request.url, "http://localhost").pathname];
+  if (allow === undefined) throw new AppError("not_found");
+  throw new AppError("method_not_allowed", { allow });
+}
+
+/** Runs one request to its response, and writes its line to the log. */
+async function answer(
+  service: PublicInterface,
+  request: Request,
+  respond: (exchange: Exchange) => Promise<Response>,
+): Promise<Response> {
+  const exchange: Exchange = {
+    request,
+    requestId: Bun.randomUUIDv7(),
+    startedAt: performance.now(),
+    identity: null,
+  };
+  const response = await outcome(service, exchange, respond);
+  if (service.listener.isRetired) response.headers.set("Connection", "close");
+  return response;
+}
+
+async function outcome(
+  service: PublicInterface,
+  exchange: Exchange,
+  respond: (exchange: Exchange) => Promise<Response>,
+): Promise<Response> {
+  try {
+    const response = await respond(exchange);
+    if (service.log.isLevelEnabled("debug")) {
+      service.log.debug(describe(exchange, response.status), "answered");
+    }
+    return response;
+  } catch (error) {
+    const response = refused(error, exchange.requestId);
+    logRefusal(service.log, exchange, response.status, error);
+    return response;
+  }
+}
+
+/** Never a key, a header or a body: what the client sent is named only where we know the name. */
+function logRefusal(log: Logger, exchange: Exchange, status: number, error: unknown): void {
+  const line = describe(exchange, status);
+  if (error instanceof AppError) {
+    log.info({ ...line, error: error.code, ...describeFields(error) }, "rejected");
+  } else if (exchange.request.signal.aborted) {
+    log.debug(line, "the client went away");
+  } else {
+    log.error({ ...line, err: error }, "internal error");
+  }
+}
+
+function describe({ request, requestId, startedAt, identity }: Exchange, status: number) {
+  return {
+    request_id: requestId,
+    method: request.method,
+    status,
+    duration_ms: Math.round((performance.now() - startedAt) * 1_000) / 1_000,
+    ...(identity === null ? {} : { desk: identity.deskName, key_id: identity.keyId }),
+  };
+}
+
+/** Names that the interface knows are told; names that a client made up are counted. */
+function describeFields(error: AppError): { fields?: string[]; unknown_fields?: number } {
+  const { fields } = error.detail;
+  if (fields === undefined) return {};
+  const known = Object.keys(fields).filter((name) => fields[name] !== "unknown field");
+  const unknownCount = Object.keys(fields).length - known.length;
+  return { fields: known, ...(unknownCount > 0 ? { unknown_fields: unknownCount } : {}) };
+}

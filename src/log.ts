@@ -1,0 +1,45 @@
+/** The log: JSON lines on stderr, readable lines where stderr is a terminal. */
+import { type Logger, pino } from "pino";
+import pretty from "pino-pretty";
+
+export const logLevels = ["debug", "info", "warn", "error", "silent"] as const;
+export type LogLevel = (typeof logLevels)[number];
+
+const STDERR = 2;
+/** Lines are gathered and written together, at the latest after this time. */
+const FLUSH_INTERVAL_MS = 100;
+const FLUSH_BYTES = 8 * 1024;
+/** When whoever reads the log is stuck, lines beyond this are dropped rather than kept in memory. */
+const BUFFER_BYTES_MAX = 8 * 1024 * 1024;
+
+export interface Log {
+  readonly logger: Logger;
+  /** Writes what is gathered: before the process ends. */
+  flush(): void;
+}
+
+export function createLog(level: LogLevel): Log {
+  const options = {
+    level,
+    base: null,
+    timestamp: pino.stdTimeFunctions.isoTime,
+    formatters: { level: (label: string) => ({ level: label }) },
+  };
+  if (process.stderr.isTTY) {
+    const stream = pretty({
+      destination: STDERR,
+      sync: true,
+      colorize: true,
+      translateTime: "SYS:HH:MM:ss.l",
+    });
+    return { logger: pino(options, stream), flush: () => {} };
+  }
+  const destination = pino.destination({
+    dest: STDERR,
+    sync: false,
+    minLength: FLUSH_BYTES,
+    maxLength: BUFFER_BYTES_MAX,
+    periodicFlush: FLUSH_INTERVAL_MS,
+  });
+  return { logger: pino(options, destination), flush: () => destination.flushSync() };
+}

@@ -1,0 +1,4 @@
+#!/usr/bin/env bun
+import { run } from "./cli.ts";
+
+process.exitCode = await run(process.argv.slice(2));

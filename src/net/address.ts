@@ -1,0 +1,48 @@
+/** Addresses to listen on: how they are written, and why one cannot be bound. */
+import { isIP } from "node:net";
+import { UserError } from "../domain/errors.ts";
+import { isLoopback } from "./loopback.ts";
+
+export interface Address {
+  readonly host: string;
+  readonly port: number;
+}
+
+/** Reads `HOST:PORT`, with an IPv6 host in brackets. Throws {@link UserError}. */
+export function parseAddress(text: string): Address {
+  const [, host, port] = /^(\[[^\]]+\]|[^:\s]+):(\d{1,5})$/.exec(text) ?? [];
+  const plainHost = host?.replace(/^\[(.*)\]$/, "$1");
+  const isBracketed = host !== plainHost;
+  if (plainHost === undefined || Number(port) > 65_535 || (isBracketed && isIP(plainHost) !== 6)) {
+    throw new UserError(`"${text}" is not HOST:PORT: write it like 127.0.0.1:8080 or [::1]:8080.`);
+  }
+  return { host: plainHost, port: Number(port) };
+}
+
+export function formatAddress({ host, port }: Address): string {
+  return host.includes(":") ? `[${host}]:${port}` : `${host}:${port}`;
+}
+
+export function isLoopbackHost(host: string): boolean {
+  return host === "localhost" || isLoopback(host);
+}
+
+/** One sentence for the errors of binding that a person can put right. */
+export function explainBindError(error: unknown, { host, port }: Address): unknown {
+  const code = error instanceof Error && "code" in error ? String(error.code) : "";
+  const address = formatAddress({ host, port });
+  if (code === "EADDRINUSE") {
+    return new UserError(
+      `${address} is in use by another program: stop it, or name another port, such as ${formatAddress({ host, port: port + 1 })}.`,
+    );
+  }
+  if (code === "EACCES") {
+    return new UserError(
+      `This user may not listen on ${address}: name a port above 1023, or grant the right to the lower ones.`,
+    );
+  }
+  if (code === "EADDRNOTAVAIL" || code === "ENOTFOUND") {
+    return new UserError(`${address} is not an address of this machine: try 127.0.0.1:${port}.`);
+  }
+  return error;
+}

@@ -1,0 +1,55 @@
+/** Whether this server can do its work, check by check. */
+import { statfs } from "node:fs/promises";
+
+export interface Check {
+  readonly ok: boolean;
+  readonly detail: string;
+}
+
+export type Checks = Record<"writer" | "disk" | "certificate", Check>;
+
+export interface HealthSources {
+  readonly dataDir: string;
+  /** Why nothing is stored at present, or null. */
+  readonly writerProblem: () => string | null;
+  /** When the certificate in use expires (epoch milliseconds), or null without TLS of our own. */
+  readonly certificateExpiresAt: () => number | null;
+  readonly now: () => number;
+}
+
+/** Below this a log and its checkpoint may not fit any more. */
+export const DISK_FREE_BYTES_MIN = 128 * 1024 * 1024;
+const DAY_MS = 86_400_000;
+
+export async function readiness(sources: HealthSources): Promise<Checks> {
+  return {
+    writer: checkWriter(sources),
+    disk: await checkDisk(sources),
+    certificate: checkCertificate(sources),
+  };
+}
+
+function checkWriter({ writerProblem }: HealthSources): Check {
+  const problem = writerProblem();
+  return { ok: problem === null, detail: problem ?? "storing" };
+}
+
+async function checkDisk({ dataDir }: HealthSources): Promise<Check> {
+  try {
+    const { bavail, bsize } = await statfs(dataDir);
+    const freeBytes = bavail * bsize;
+    const detail = `${Math.floor(freeBytes / 1024 / 1024)} MiB free, ${DISK_FREE_BYTES_MIN / 1024 / 1024} MiB needed`;
+    return { ok: freeBytes >= DISK_FREE_BYTES_MIN, detail };
+  } catch (error) {
+    return { ok: false, detail: error instanceof Error ? error.message : String(error) };
+  }
+}
+
+function checkCertificate({ certificateExpiresAt, now }: HealthSources): Check {
+  const expiresAt = certificateExpiresAt();
+  if (expiresAt === null) return { ok: true, detail: "none: HTTPS ends at a proxy, or loopback" };
+  const days = Math.floor((expiresAt - now()) / DAY_MS);
+  const date = new Date(expiresAt).toISOString();
+  if (days < 0) return { ok: false, detail: `expired at ${date}` };
+  return { ok: true, detail: `expires in ${days} days, at ${date}` };
+}

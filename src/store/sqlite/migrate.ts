@@ -1,0 +1,46 @@
+/**
+ * Versions of the database. `schema.sql` is the newest one, whole; `upgrades[i]` takes a database of
+ * version i + 1 to version i + 2. To change the schema: edit `schema.sql`, and append the upgrade.
+ */
+import type { Database } from "bun:sqlite";
+import schemaSql from "../../../schema.sql" with { type: "text" };
+
+/** "SBOX": marks the file as ours, in the header field that SQLite keeps for it. */
+export const APPLICATION_ID = 0x53424f58;
+
+export interface Schema {
+  /** Makes the newest version in an empty database. */
+  readonly sql: string;
+  readonly upgrades: readonly string[];
+}
+
+export const currentSchema: Schema = { sql: schemaSql, upgrades: [] };
+
+export function schemaVersion(schema: Schema): number {
+  return schema.upgrades.length + 1;
+}
+
+export function readVersion(db: Database): number {
+  const row = db.query("PRAGMA user_version").get() as { user_version: number };
+  return row.user_version;
+}
+
+/**
+ * Brings a database to the newest version in one transaction: all of it or none. The version is read
+ * again inside the transaction, because two processes may start at once.
+ */
+export function migrate(db: Database, schema: Schema = currentSchema): void {
+  const target = schemaVersion(schema);
+  if (readVersion(db) === target) return;
+  db.run("BEGIN IMMEDIATE");
+  try {
+    const version = readVersion(db);
+    if (version === 0) db.run(schema.sql);
+    else for (const upgrade of schema.upgrades.slice(version - 1)) db.run(upgrade);
+    db.run(`PRAGMA user_version = ${target}`);
+    db.run("COMMIT");
+  } catch (error) {
+    db.run("ROLLBACK");
+    throw error;
+  }
+}

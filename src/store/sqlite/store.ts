@@ -1,0 +1,71 @@
+/** The request path's storage: keys are looked up here, signals go to the writer's thread. */
+import type { Database } from "bun:sqlite";
+import type { Appended, Identity, SignalStore, Submission } from "../../domain/store.ts";
+import { openDatabase } from "./open.ts";
+import { Writer, type WriterEvents } from "./writer.ts";
+
+interface KeyRow {
+  readonly keyId: string;
+  readonly deskId: number;
+  readonly expires_at: number | null;
+  readonly revoked_at: number | null;
+}
+
+export class SqliteStore implements SignalStore {
+  readonly #db: Database;
+  readonly #writer: Writer;
+  readonly #deskNames = new Map<number, string>();
+  readonly #findKey;
+
+  private constructor(db: Database, writer: Writer) {
+    this.#db = db;
+    this.#writer = writer;
+    this.#findKey = db.prepare<KeyRow, [Uint8Array]>(
+      "SELECT id AS keyId, desk_id AS deskId, expires_at, revoked_at FROM api_keys WHERE key_hash = ?",
+    );
+  }
+
+  /** The folder's lock must be held (`lock.ts`). Throws `UserError` where it cannot be opened. */
+  static async open(dataDir: string, events: WriterEvents): Promise<SqliteStore> {
+    // First on this thread: creating or upgrading fails here with its own words.
+    const db = openDatabase(dataDir, "reader");
+    return new SqliteStore(db, await Writer.start(dataDir, events));
+  }
+
+  /** Reads the database on each call (2.4 µs): a cache would have to be told of every revoke. */
+  authenticate(keyHash: Uint8Array, now: number): Identity | null {
+    const row = this.#findKey.get(keyHash);
+    if (row === null || row.revoked_at !== null) return null;
+    if (row.expires_at !== null && row.expires_at <= now) return null;
+    return { keyId: row.keyId, deskId: row.deskId, deskName: this.#deskName(row.deskId) };
+  }
+
+  append(submission: Submission): Promise<Appended> {
+    return this.#writer.append(submission);
+  }
+
+  hasDesks(): boolean {
+    return this.#db.query("SELECT 1 FROM desks LIMIT 1").get() !== null;
+  }
+
+  get writerProblem(): string | null {
+    return this.#writer.problem;
+  }
+
+  async close(): Promise<void> {
+    // The reader first: the writer's last checkpoint then has nobody to wait for.
+    this.#db.close();
+    await this.#writer.close();
+  }
+
+  /** Names never change, so they are looked up once. */
+  #deskName(id: number): string {
+    let name = this.#deskNames.get(id);
+    if (name === undefined) {
+      const row = this.#db.query<{ name: string }, [number]>("SELECT name FROM desks WHERE id = ?");
+      name = row.get(id)?.name ?? String(id);
+      this.#deskNames.set(id, name);
+    }
+    return name;
+  }
+}

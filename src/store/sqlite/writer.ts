@@ -1,0 +1,222 @@
+/**
+ * The HTTP thread's side of the writer: a bounded queue in front of the thread that commits.
+ *
+ * Whatever arrives while a batch is being committed becomes the next batch, so the batch grows with
+ * the load and with the time that an fsync takes, and nobody waits for a timer.
+ */
+import { AppError } from "../../domain/errors.ts";
+import type { Appended, Submission } from "../../domain/store.ts";
+import type { Outcome } from "./batch.ts";
+
+export type ToWriter =
+  | { readonly type: "open"; readonly dataDir: string }
+  | { readonly type: "batch"; readonly submissions: readonly Submission[] }
+  | { readonly type: "close" };
+
+export type FromWriter =
+  | { readonly type: "ready" }
+  | { readonly type: "committed"; readonly outcomes: readonly Outcome[] }
+  | { readonly type: "fatal"; readonly reason: string }
+  | { readonly type: "closed" };
+
+/** Submissions that wait for a batch or are in one. At 30,000/s this is a third of a second. */
+export const QUEUE_SIGNALS_MAX = 10_000;
+/** Their metadata, counted in UTF-16 units: bounds the memory that a queue of large bodies takes. */
+export const QUEUE_METADATA_UNITS_MAX = 32 * 1024 * 1024;
+/** Bounds the time of one transaction, and so how long a revoke waits for its lock. */
+export const BATCH_SIGNALS_MAX = 1_024;
+
+interface Waiting {
+  readonly submission: Submission;
+  readonly resolve: (appended: Appended) => void;
+  readonly reject: (error: Error) => void;
+}
+
+export interface WriterEvents {
+  /** Nothing more will be stored: end the process. Called at most once. */
+  readonly onFatal: (reason: string) => void;
+  /** A batch or one of its signals was refused; the clients have been told. */
+  readonly onProblem: (problem: {
+    kind: "unavailable" | "failed";
+    reason: string;
+    signals: number;
+  }) => void;
+}
+
+export class Writer {
+  readonly #worker: Worker;
+  readonly #events: WriterEvents;
+  #queue: Waiting[] = [];
+  #inFlight: Waiting[] = [];
+  #metadataUnits = 0;
+  #isScheduled = false;
+  #failure: string | null = null;
+  #lastProblem: string | null = null;
+  #onDrained: (() => void) | null = null;
+  #onClosed: (() => void) | null = null;
+
+  private constructor(worker: Worker, events: WriterEvents) {
+    this.#worker = worker;
+    this.#events = events;
+    worker.onmessage = ({ data }: MessageEvent<FromWriter>) => this.#receive(data);
+    worker.onerror = (event) => this.#fail(event.message);
+  }
+
+  /** Starts the thread and waits until it has the database open. */
+  static async start(dataDir: string, events: WriterEvents): Promise<Writer> {
+    const worker = new Worker(new URL("./writer.worker.ts", import.meta.url).href);
+    await new Promise<void>((resolve, reject) => {
+      worker.onmessage = ({ data }: MessageEvent<FromWriter>) => {
+        if (data.type === "fatal") reject(new Error(data.reason));
+        else resolve();
+      };
+      worker.onerror = (event) => reject(new Error(event.message));
+      worker.postMessage({ type: "open", dataDir } satisfies ToWriter);
+    });
+    return new Writer(worker, events);
+  }
+
+  /** Why the writer does not store at present; null while it does. */
+  get problem(): string | null {
+    return this.#failure ?? this.#lastProblem;
+  }
+
+  /** Submissions that have no outcome yet. */
+  get depth(): number {
+    return this.#queue.length + this.#inFlight.length;
+  }
+
+  append(submission: Submission): Promise<Appended> {
+    const units = metadataUnits(submission);
+    if (
+      this.#failure !== null ||
+      this.depth >= QUEUE_SIGNALS_MAX ||
+      this.#metadataUnits + units > QUEUE_METADATA_UNITS_MAX
+    ) {
+      return Promise.reject(unavailable());
+    }
+    this.#metadataUnits += units;
+    return new Promise((resolve, reject) => {
+      this.#queue.push({ submission, resolve, reject });
+      this.#schedule();
+    });
+  }
+
+  /** Resolves when every submission has its outcome, and the thread has closed the database. */
+  async close(): Promise<void> {
+    if (this.#failure !== null) return;
+    if (this.depth > 0) await new Promise<void>((resolve) => (this.#onDrained = resolve));
+    if (this.#failure !== null) return;
+    await new Promise<void>((resolve) => {
+      this.#onClosed = resolve;
+      this.#post({ type: "close" });
+    });
+    this.#worker.terminate(); // It holds no database any more.
+  }
+
+  /** Sends at the end of the event loop's turn, so that all requests read in it share a batch. */
+  #schedule(): void {
+    if (this.#isScheduled || this.#inFlight.length > 0) return;
+    this.#isScheduled = true;
+    setImmediate(() => {
+      this.#isScheduled = false;
+      this.#send();
+    });
+  }
+
+  #send(): void {
+    if (this.#inFlight.length > 0 || this.#queue.length === 0) return;
+    this.#inFlight = this.#queue.splice(0, BATCH_SIGNALS_MAX);
+    this.#post({ type: "batch", submissions: this.#inFlight.map((waiting) => waiting.submission) });
+  }
+
+  #post(message: ToWriter): void {
+    this.#worker.postMessage(message);
+  }
+
+  #receive(message: FromWriter): void {
+    switch (message.type) {
+      case "committed":
+        this.#settle(message.outcomes);
+        break;
+      case "fatal":
+        this.#fail(message.reason);
+        break;
+      case "closed":
+        this.#onClosed?.();
+        break;
+      case "ready":
+        break;
+    }
+  }
+
+  #settle(outcomes: readonly Outcome[]): void {
+    const settled = this.#inFlight;
+    this.#inFlight = [];
+    this.#send();
+    for (const [index, waiting] of settled.entries()) {
+      this.#metadataUnits -= metadataUnits(waiting.submission);
+      answer(waiting, outcomes[index]);
+    }
+    this.#report(outcomes);
+    if (this.depth === 0) this.#onDrained?.();
+  }
+
+  /** Tells the operator once a batch, not once a signal. */
+  #report(outcomes: readonly Outcome[]): void {
+    let isStoring = false;
+    for (const outcome of outcomes) {
+      if (outcome.kind === "stored" || outcome.kind === "duplicate") isStoring = true;
+    }
+    const bad = outcomes.filter(
+      (outcome) => outcome.kind === "unavailable" || outcome.kind === "failed",
+    );
+    const first = bad[0];
+    if (first !== undefined) {
+      this.#events.onProblem({ kind: first.kind, reason: first.reason, signals: bad.length });
+    }
+    if (isStoring) this.#lastProblem = null;
+    else if (first?.kind === "unavailable") this.#lastProblem = first.reason;
+  }
+
+  #fail(reason: string): void {
+    if (this.#failure !== null) return;
+    this.#failure = reason;
+    const lost = [...this.#inFlight, ...this.#queue];
+    this.#inFlight = [];
+    this.#queue = [];
+    for (const waiting of lost) waiting.reject(unavailable());
+    this.#onDrained?.();
+    this.#onClosed?.();
+    this.#events.onFatal(reason);
+  }
+}
+
+function answer(waiting: Waiting, outcome: Outcome | undefined): void {
+  switch (outcome?.kind) {
+    case "stored":
+      waiting.resolve({ deduped: false, id: outcome.id });
+      break;
+    case "duplicate":
+      waiting.resolve({ deduped: true, id: outcome.id, differs: outcome.differs });
+      break;
+    case "unauthorized":
+      waiting.reject(new AppError("unauthorized"));
+      break;
+    case "unavailable":
+      waiting.reject(unavailable());
+      break;
+    case "failed":
+    case undefined:
+      waiting.reject(new AppError("internal_error"));
+      break;
+  }
+}
+
+function unavailable(): AppError {
+  return new AppError("unavailable", { retryAfterS: 1 });
+}
+
+function metadataUnits({ signal }: Submission): number {
+  return signal.metadata?.length ?? 0;
+}

@@ -1,0 +1,169 @@
+/** A fresh server on a real temporary database, and a client that holds every answer to `openapi.yaml`. */
+import { afterEach } from "bun:test";
+import { Database } from "bun:sqlite";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { pino } from "pino";
+import { type App, startApp } from "../src/app.ts";
+import type { ServeConfig } from "../src/config.ts";
+import { DATABASE_NAME } from "../src/store/sqlite/folder.ts";
+import { openDatabase } from "../src/store/sqlite/open.ts";
+import { SqliteRegistry } from "../src/store/sqlite/registry.ts";
+import { checkAgainstDescription } from "./_openapi.ts";
+
+export const signal = {
+  source: "venue_2",
+  type: "crypto",
+  symbol: "BTC/USDT",
+  side: "open",
+} as const;
+
+type Cleanup = () => unknown;
+const cleanups: Cleanup[] = [];
+
+/** Runs after the current test, last one first. */
+export function onCleanup(cleanup: Cleanup): void {
+  cleanups.push(cleanup);
+}
+
+afterEach(async () => {
+  for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
+});
+
+/** A new empty folder, removed after the test. Under /tmp: the path of a socket in it must stay short. */
+export function temporaryFolder(): string {
+  const folder = mkdtempSync(join(tmpdir(), "signalbox-"));
+  onCleanup(() => rmSync(folder, { recursive: true, force: true }));
+  return folder;
+}
+
+export interface TestAppOptions {
+  readonly dataDir?: string;
+  readonly config?: Partial<ServeConfig>;
+  readonly now?: () => number;
+  readonly logLevel?: string;
+}
+
+export interface LogLine {
+  readonly level: string;
+  readonly msg: string;
+  readonly [field: string]: unknown;
+}
+
+export interface TestApp {
+  readonly app: App;
+  readonly url: string;
+  readonly dataDir: string;
+  readonly registry: SqliteRegistry;
+  /** Of desk `alpha`, which is there from the start. */
+  readonly key: string;
+  readonly keyId: string;
+  /** Every line logged so far. */
+  readonly log: LogLine[];
+  /** Reasons of fatal storage failures so far. */
+  readonly fatal: string[];
+  /** Any request; the answer is held to `openapi.yaml`. */
+  call(path: string, init?: RequestInit): Promise<Answer>;
+  /** `POST /v1/signals` with the key of desk `alpha`; a string or bytes go as they are, anything else as JSON. */
+  post(body: unknown, headers?: Record<string, string>): Promise<Answer>;
+  stop(): Promise<void>;
+}
+
+export interface Answer {
+  readonly status: number;
+  readonly headers: Headers;
+  readonly text: string;
+  /** The body where it is JSON, else undefined. */
+  readonly body: Record<string, unknown>;
+}
+
+export async function startTestApp(options: TestAppOptions = {}): Promise<TestApp> {
+  const dataDir = options.dataDir ?? temporaryFolder();
+  const db = openDatabase(dataDir, "command");
+  onCleanup(() => db.close());
+  const registry = new SqliteRegistry(db, options.now);
+  registry.createDesk("alpha", { ifMissing: true });
+  const minted = registry.mintKey({ desk: "alpha", label: null, expiresInMs: null });
+  const log: LogLine[] = [];
+  const fatal: string[] = [];
+  const logger = pino(
+    {
+      level: options.logLevel ?? "debug",
+      base: null,
+      formatters: { level: (label) => ({ level: label }) },
+    },
+    { write: (line: string) => void log.push(JSON.parse(line) as LogLine) },
+  );
+  const app = await startApp({
+    config: {
+      listen: { host: "127.0.0.1", port: 0 },
+      dataDir,
+      publicUrl: null,
+      tls: null,
+      trustedProxies: [],
+      rateLimit: 0,
+      opsListen: null,
+      stopTimeoutMs: 5_000,
+      ...options.config,
+    },
+    log: logger,
+    ...(options.now === undefined ? {} : { now: options.now }),
+    onFatal: (reason) => fatal.push(reason),
+  });
+  let isStopped = false;
+  const stop = async (): Promise<void> => {
+    if (isStopped) return;
+    isStopped = true;
+    await app.stop();
+  };
+  onCleanup(stop);
+  const url = app.publicUrl;
+  const call = (path: string, init: RequestInit = {}) => callUrl(url, path, init);
+  return {
+    app,
+    url,
+    dataDir,
+    registry,
+    key: minted.key,
+    keyId: minted.record.id,
+    log,
+    fatal,
+    call,
+    post: (body, headers = {}) =>
+      call("/v1/signals", {
+        method: "POST",
+        headers: {
+          Authorization: `Bearer ${minted.key}`,
+          "Content-Type": "application/json",
+          ...headers,
+        },
+        body: typeof body === "string" || body instanceof Uint8Array ? body : JSON.stringify(body),
+      }),
+    stop,
+  };
+}
+
+/** One request to a server; the answer is held to `openapi.yaml`. */
+export async function callUrl(url: string, path: string, init: RequestInit = {}): Promise<Answer> {
+  const response = await fetch(url + path, { redirect: "manual", ...init });
+  const text = await response.text();
+  const isJson = response.headers.get("content-type") === "application/json" && text !== "";
+  const body = (isJson ? JSON.parse(text) : undefined) as Record<string, unknown>;
+  checkAgainstDescription(init.method ?? "GET", path, response, text);
+  return { status: response.status, headers: response.headers, text, body };
+}
+
+/** Rows of the database as a user with a read-only connection sees them. */
+export function query<Row>(
+  dataDir: string,
+  sql: string,
+  ...parameters: (string | number)[]
+): Row[] {
+  const db = new Database(join(dataDir, DATABASE_NAME), { readonly: true });
+  try {
+    return db.query<Row, (string | number)[]>(sql).all(...parameters);
+  } finally {
+    db.close();
+  }
+}
