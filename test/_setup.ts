@@ -28,7 +28,7 @@ export function onCleanup(cleanup: Cleanup): void {
 }
 
 afterEach(async () => {
-  for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
+  for (const cleanup of cleanups.splice(0).toReversed()) await cleanup();
 });
 
 /** A new empty folder, removed after the test. Under /tmp: the path of a socket in it must stay short. */
@@ -64,10 +64,10 @@ export interface TestApp {
   /** Reasons of fatal storage failures so far. */
   readonly fatal: string[];
   /** Any request; the answer is held to `openapi.yaml`. */
-  call(path: string, init?: RequestInit): Promise<Answer>;
+  readonly call: (path: string, init?: RequestInit) => Promise<Answer>;
   /** `POST /v1/signals` with the key of desk `alpha`; a string or bytes go as they are, anything else as JSON. */
-  post(body: unknown, headers?: Record<string, string>): Promise<Answer>;
-  stop(): Promise<void>;
+  readonly post: (body: unknown, headers?: Record<string, string>) => Promise<Answer>;
+  readonly stop: () => Promise<void>;
 }
 
 export interface Answer {
