@@ -63,191 +63,192 @@ const ESCAPES: Record<string, string> = {
 };
 
 /** From this many members on, names are kept in a set instead of compared one by one. */
-const LINEAR_NAMES_MAX = 8;
+const LINEAR_NAMES_MAX = 16;
 
+/** `private` rather than `#`: on this path JavaScriptCore takes half as long again for the latter. */
 class Reader {
-  readonly #text: string;
-  #at = 0;
+  private readonly text: string;
+  private at = 0;
 
   constructor(text: string) {
-    this.#text = text;
+    this.text = text;
   }
 
   document(): Member[] {
-    this.#space();
-    if (this.#code() !== OPEN_BRACE) this.#fail("the top level must be an object");
+    this.space();
+    if (this.code() !== OPEN_BRACE) this.fail("the top level must be an object");
     const members: Member[] = [];
-    this.#object(1, members);
-    this.#space();
-    if (this.#at < this.#text.length) this.#fail("unexpected text after the object");
+    this.object(1, members);
+    this.space();
+    if (this.at < this.text.length) this.fail("unexpected text after the object");
     return members;
   }
 
   /** Past the end this is NaN, which equals no character. */
-  #code(): number {
-    return this.#text.charCodeAt(this.#at);
+  private code(): number {
+    return this.text.charCodeAt(this.at);
   }
 
-  #fail(reason: string): never {
-    throw new JsonError(`${reason}, at character ${this.#at + 1}`);
+  private fail(reason: string): never {
+    throw new JsonError(`${reason}, at character ${this.at + 1}`);
   }
 
-  #space(): void {
+  private space(): void {
     for (;;) {
-      const code = this.#code();
+      const code = this.code();
       if (code !== 0x20 && code !== 0x0a && code !== 0x0d && code !== 0x09) return;
-      this.#at += 1;
+      this.at += 1;
     }
   }
 
-  #enter(depth: number): void {
-    if (depth > JSON_DEPTH_MAX) this.#fail(`nesting deeper than ${JSON_DEPTH_MAX}`);
-    this.#at += 1;
-    this.#space();
+  private enter(depth: number): void {
+    if (depth > JSON_DEPTH_MAX) this.fail(`nesting deeper than ${JSON_DEPTH_MAX}`);
+    this.at += 1;
+    this.space();
   }
 
   /** Reads an object; its members are collected only where the caller gives a place for them. */
-  #object(depth: number, members: Member[] | null): void {
-    this.#enter(depth);
-    if (this.#code() === CLOSE_BRACE) {
-      this.#at += 1;
+  private object(depth: number, members: Member[] | null): void {
+    this.enter(depth);
+    if (this.code() === CLOSE_BRACE) {
+      this.at += 1;
       return;
     }
     const names = new Names();
     for (;;) {
-      if (this.#code() !== QUOTE) this.#fail("a member name was expected");
-      const name = this.#string();
-      if (!names.add(name)) this.#fail("duplicate member name");
-      this.#space();
-      if (this.#code() !== COLON) this.#fail("a colon was expected");
-      this.#at += 1;
-      this.#space();
-      const start = this.#at;
-      const kind = this.#kind();
-      const value = this.#value(kind, depth);
-      members?.push({ name, kind, value, raw: this.#text.slice(start, this.#at) });
-      if (this.#endsAfterItem(CLOSE_BRACE)) return;
+      if (this.code() !== QUOTE) this.fail("a member name was expected");
+      const name = this.string();
+      if (!names.add(name)) this.fail("duplicate member name");
+      this.space();
+      if (this.code() !== COLON) this.fail("a colon was expected");
+      this.at += 1;
+      this.space();
+      const start = this.at;
+      const kind = this.kind();
+      const value = this.value(kind, depth);
+      members?.push({ name, kind, value, raw: this.text.slice(start, this.at) });
+      if (this.endsAfterItem(CLOSE_BRACE)) return;
     }
   }
 
-  #array(depth: number): void {
-    this.#enter(depth);
-    if (this.#code() === CLOSE_BRACKET) {
-      this.#at += 1;
+  private array(depth: number): void {
+    this.enter(depth);
+    if (this.code() === CLOSE_BRACKET) {
+      this.at += 1;
       return;
     }
     for (;;) {
-      this.#value(this.#kind(), depth);
-      if (this.#endsAfterItem(CLOSE_BRACKET)) return;
+      this.value(this.kind(), depth);
+      if (this.endsAfterItem(CLOSE_BRACKET)) return;
     }
   }
 
   /** After an item: true and past the closing mark, or false and at the next item. */
-  #endsAfterItem(closing: number): boolean {
-    this.#space();
-    const code = this.#code();
-    if (code !== COMMA && code !== closing) this.#fail("a comma or the end was expected");
-    this.#at += 1;
+  private endsAfterItem(closing: number): boolean {
+    this.space();
+    const code = this.code();
+    if (code !== COMMA && code !== closing) this.fail("a comma or the end was expected");
+    this.at += 1;
     if (code === closing) return true;
-    this.#space();
+    this.space();
     return false;
   }
 
-  #kind(): Member["kind"] {
-    const code = this.#code();
+  private kind(): Member["kind"] {
+    const code = this.code();
     if (code === QUOTE) return "string";
     if (code === MINUS || (code >= ZERO && code <= NINE)) return "number";
     if (code === OPEN_BRACE) return "object";
     if (code === OPEN_BRACKET) return "array";
     if (code === 0x74 || code === 0x66) return "boolean";
     if (code === 0x6e) return "null";
-    return this.#fail("a value was expected");
+    return this.fail("a value was expected");
   }
 
-  #value(kind: Member["kind"], depth: number): Member["value"] {
+  private value(kind: Member["kind"], depth: number): Member["value"] {
     switch (kind) {
       case "string":
-        return this.#string();
+        return this.string();
       case "number":
-        return this.#number();
+        return this.number();
       case "object":
-        this.#object(depth + 1, null);
+        this.object(depth + 1, null);
         return null;
       case "array":
-        this.#array(depth + 1);
+        this.array(depth + 1);
         return null;
       case "boolean":
-        return this.#code() === 0x74 ? this.#word("true", true) : this.#word("false", false);
+        return this.code() === 0x74 ? this.word("true", true) : this.word("false", false);
       case "null":
-        return this.#word("null", null);
+        return this.word("null", null);
     }
   }
 
-  #word<T>(word: string, value: T): T {
-    if (!this.#text.startsWith(word, this.#at)) this.#fail("a value was expected");
-    this.#at += word.length;
+  private word<T>(word: string, value: T): T {
+    if (!this.text.startsWith(word, this.at)) this.fail("a value was expected");
+    this.at += word.length;
     return value;
   }
 
   /** Too large for a double gives ±Infinity, which is for the caller to refuse. */
-  #number(): number {
-    NUMBER.lastIndex = this.#at;
-    if (!NUMBER.test(this.#text)) this.#fail("a digit was expected");
-    const start = this.#at;
-    this.#at = NUMBER.lastIndex;
-    return Number(this.#text.slice(start, this.#at));
+  private number(): number {
+    NUMBER.lastIndex = this.at;
+    if (!NUMBER.test(this.text)) this.fail("a digit was expected");
+    const start = this.at;
+    this.at = NUMBER.lastIndex;
+    return Number(this.text.slice(start, this.at));
   }
 
   /** At the opening quote; returns the decoded string and stops behind the closing quote. */
-  #string(): string {
-    const text = this.#text;
-    const start = this.#at + 1;
+  private string(): string {
+    const text = this.text;
+    const start = this.at + 1;
     for (let at = start; ; at += 1) {
       const code = text.charCodeAt(at);
       if (code === QUOTE) {
-        this.#at = at + 1;
+        this.at = at + 1;
         return text.slice(start, at);
       }
-      if (code === BACKSLASH) return this.#stringWithEscapes(start, at);
+      if (code === BACKSLASH) return this.stringWithEscapes(start, at);
       if (code < 0x20 || Number.isNaN(code)) {
-        this.#at = at;
-        this.#fail(at < text.length ? "an unescaped control character" : "an unfinished string");
+        this.at = at;
+        this.fail(at < text.length ? "an unescaped control character" : "an unfinished string");
       }
     }
   }
 
-  #stringWithEscapes(start: number, firstEscape: number): string {
-    const text = this.#text;
+  private stringWithEscapes(start: number, firstEscape: number): string {
+    const text = this.text;
     let decoded = text.slice(start, firstEscape);
-    this.#at = firstEscape;
+    this.at = firstEscape;
     for (;;) {
-      const code = this.#code();
+      const code = this.code();
       if (code === QUOTE) break;
-      if (code < 0x20) this.#fail("an unescaped control character");
-      if (Number.isNaN(code)) this.#fail("an unfinished string");
-      if (code === BACKSLASH) decoded += this.#escape();
+      if (code < 0x20) this.fail("an unescaped control character");
+      if (Number.isNaN(code)) this.fail("an unfinished string");
+      if (code === BACKSLASH) decoded += this.escape();
       else {
-        decoded += text.charAt(this.#at);
-        this.#at += 1;
+        decoded += text.charAt(this.at);
+        this.at += 1;
       }
     }
     // The bytes were valid UTF-8, so an unpaired surrogate can only come from an escape.
-    if (!decoded.isWellFormed()) this.#fail("an unpaired surrogate");
-    this.#at += 1;
+    if (!decoded.isWellFormed()) this.fail("an unpaired surrogate");
+    this.at += 1;
     return decoded;
   }
 
-  #escape(): string {
-    const letter = this.#text.charAt(this.#at + 1);
+  private escape(): string {
+    const letter = this.text.charAt(this.at + 1);
     if (letter === "u") {
-      const digits = this.#text.slice(this.#at + 2, this.#at + 6);
-      if (!/^[0-9a-fA-F]{4}$/.test(digits)) this.#fail("four hexadecimal digits were expected");
-      this.#at += 6;
+      const digits = this.text.slice(this.at + 2, this.at + 6);
+      if (!/^[0-9a-fA-F]{4}$/.test(digits)) this.fail("four hexadecimal digits were expected");
+      this.at += 6;
       return String.fromCharCode(Number.parseInt(digits, 16));
     }
     const character = ESCAPES[letter];
-    if (character === undefined) this.#fail("an unknown escape");
-    this.#at += 2;
+    if (character === undefined) this.fail("an unknown escape");
+    this.at += 2;
     return character;
   }
 }

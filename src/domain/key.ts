@@ -41,7 +41,7 @@ export function isWellFormedKey(text: string): boolean {
 
 /** SHA-256 of the whole key, prefix included: 32 bytes. */
 export function hashKey(key: string): Uint8Array {
-  return new Bun.CryptoHasher("sha256").update(key).digest();
+  return Bun.SHA256.hash(key, new Uint8Array(32)) as Uint8Array;
 }
 
 /** Trims nothing: what is shown later is what was typed. Throws {@link UserError}. */

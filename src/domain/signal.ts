@@ -2,7 +2,7 @@
  * The signal as a desk submits it (`SPEC.md` 2.1): one TypeBox definition that validates requests
  * (see `fields.ts`), types the code and appears in `openapi.yaml`.
  */
-import { type Static, type TObject, Type } from "@sinclair/typebox";
+import { type Static, Type } from "@sinclair/typebox";
 import { AppError, type FieldReasons } from "./errors.ts";
 import { fieldRule } from "./fields.ts";
 import { decodeUtf8, JsonError, type Member, readObject } from "./ijson.ts";
@@ -98,43 +98,51 @@ export interface Signal {
 
 export const signalFields = Object.keys(SignalBody.properties) as readonly (keyof Signal)[];
 
-const rules = new Map(
-  Object.entries(SignalBody.properties).map(([name, schema]) => [name, fieldRule(schema)]),
-);
-const requiredFields = (SignalBody as TObject).required ?? [];
+const requiredFields: readonly string[] = SignalBody.required ?? [];
+const rules = Object.entries(SignalBody.properties).map(([name, schema], index) => ({
+  index,
+  name,
+  isRequired: requiredFields.includes(name),
+  check: fieldRule(schema),
+}));
+const ruleIndex = new Map(rules.map(({ name, index }) => [name, index]));
 
 /**
  * Reads and validates a body. Throws `bad_request` (400) where it is not I-JSON, and
  * `validation_failed` (422) with every invalid field at once (`SPEC.md` 7).
  */
 export function parseSignal(bytes: Uint8Array): Signal {
-  const members = readMembers(bytes);
-  const signal: Record<string, unknown> = {
-    source: null,
-    type: null,
-    symbol: null,
-    side: null,
-    direction: null,
-    price: null,
-    quantity: null,
-    signal_time: null,
-    client_signal_id: null,
-    metadata: null,
-  };
   let reasons: FieldReasons | null = null;
-  for (const member of members) {
-    const rule = rules.get(member.name);
-    const reason = rule === undefined ? "unknown field" : rule(member);
-    if (reason !== null) (reasons ??= noReasons())[member.name] = reason;
-    else signal[member.name] = member.kind === "object" ? member.raw : member.value;
+  const found: (Member | undefined)[] = [];
+  for (const member of readMembers(bytes)) {
+    const index = ruleIndex.get(member.name);
+    if (index !== undefined) found[index] = member;
+    else (reasons ??= noReasons())[member.name] = "unknown field";
   }
-  for (const name of requiredFields) {
-    if (signal[name] === null && reasons?.[name] === undefined) {
-      (reasons ??= noReasons())[name] = "required";
-    }
+  for (const { index, name, isRequired, check } of rules) {
+    const member = found[index];
+    const reason = member === undefined ? (isRequired ? "required" : null) : check(member);
+    if (reason !== null) (reasons ??= noReasons())[name] = reason;
   }
   if (reasons !== null) throw new AppError("validation_failed", { fields: reasons });
-  return signal as unknown as Signal;
+  return toSignal(found);
+}
+
+/** `found` is in the order of the definition, and valid. */
+function toSignal(found: readonly (Member | undefined)[]): Signal {
+  const [source, type, symbol, side, direction, price, quantity, time, clientId, metadata] = found;
+  return {
+    source: source?.value as Signal["source"],
+    type: type?.value as Signal["type"],
+    symbol: symbol?.value as string,
+    side: side?.value as Signal["side"],
+    direction: (direction?.value ?? null) as Signal["direction"],
+    price: (price?.value ?? null) as number | null,
+    quantity: (quantity?.value ?? null) as number | null,
+    signal_time: (time?.value ?? null) as number | null,
+    client_signal_id: (clientId?.value ?? null) as string | null,
+    metadata: metadata?.raw ?? null,
+  };
 }
 
 function readMembers(bytes: Uint8Array): Member[] {

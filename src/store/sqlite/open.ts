@@ -89,6 +89,7 @@ function configure(db: Database, role: Role): void {
   if (readApplicationId(db) !== APPLICATION_ID) db.run(`PRAGMA application_id = ${APPLICATION_ID}`);
   db.run("PRAGMA journal_mode = WAL");
   db.run("PRAGMA synchronous = FULL");
+  if (role === "writer") db.run("PRAGMA wal_autocheckpoint = 16384");
 }
 
 function readApplicationId(db: Database): number {

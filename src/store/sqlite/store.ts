@@ -14,6 +14,7 @@ interface KeyRow {
 export class SqliteStore implements SignalStore {
   readonly #db: Database;
   readonly #writer: Writer;
+  readonly #keysOfThisTurn = new Map<string, KeyRow | null>();
   readonly #deskNames = new Map<number, string>();
   readonly #findKey;
 
@@ -32,12 +33,28 @@ export class SqliteStore implements SignalStore {
     return new SqliteStore(db, await Writer.start(dataDir, events));
   }
 
-  /** Reads the database on each call (2.4 µs): a cache would have to be told of every revoke. */
+  /**
+   * Looks a key up once a turn of the event loop. A longer memory would have to be told of every
+   * revoke; a look-up a request costs 9 µs under load, because each commit of the writer's empties
+   * this connection's page cache. Nothing is stored on the strength of this alone: the writer checks
+   * the key again inside its transaction.
+   */
   authenticate(keyHash: Uint8Array, now: number): Identity | null {
-    const row = this.#findKey.get(keyHash);
+    const row = this.#lookUp(keyHash);
     if (row === null || row.revoked_at !== null) return null;
     if (row.expires_at !== null && row.expires_at <= now) return null;
     return { keyId: row.keyId, deskId: row.deskId, deskName: this.#deskName(row.deskId) };
+  }
+
+  #lookUp(keyHash: Uint8Array): KeyRow | null {
+    const name = keyHash.toHex();
+    let row = this.#keysOfThisTurn.get(name);
+    if (row === undefined) {
+      row = this.#findKey.get(keyHash);
+      if (this.#keysOfThisTurn.size === 0) setImmediate(() => this.#keysOfThisTurn.clear());
+      this.#keysOfThisTurn.set(name, row);
+    }
+    return row;
   }
 
   append(submission: Submission): Promise<Appended> {

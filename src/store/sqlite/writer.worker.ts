@@ -4,35 +4,60 @@
  */
 import type { Database } from "bun:sqlite";
 import { BatchCommitter } from "./batch.ts";
+import type { Submission } from "../../domain/store.ts";
 import { openDatabase } from "./open.ts";
 import type { FromWriter, ToWriter } from "./writer.ts";
 
 declare const self: Worker;
 
+/** Bounds the time of one transaction, and so how long a revoke waits for its lock. */
+const BATCH_SIGNALS_MAX = 1_024;
+
 let db: Database | null = null;
 let committer: BatchCommitter | null = null;
+let queue: Submission[] = [];
 
-self.onmessage = ({ data }: MessageEvent<ToWriter>) => {
-  try {
-    self.postMessage(handle(data));
-  } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error);
-    self.postMessage({ type: "fatal", reason } satisfies FromWriter);
-  }
+self.onmessage = ({ data }: MessageEvent<string>) => {
+  guarded(() => receive(JSON.parse(data) as ToWriter));
 };
 
-function handle(message: ToWriter): FromWriter {
+function receive(message: ToWriter): void {
   switch (message.type) {
     case "open":
       db = openDatabase(message.dataDir, "writer");
       committer = new BatchCommitter(db);
-      return { type: "ready" };
-    case "batch":
-      if (committer === null) throw new Error("a batch before the database was opened");
-      return { type: "committed", outcomes: committer.commit(message.submissions) };
+      post({ type: "ready" });
+      break;
+    case "append":
+      // After every message that has come in by now: together they are the next batch.
+      if (queue.length === 0) setImmediate(() => guarded(commitQueue));
+      queue.push(...message.submissions);
+      break;
     case "close":
       db?.run("PRAGMA wal_checkpoint(TRUNCATE)");
       db?.close();
-      return { type: "closed" };
+      post({ type: "closed" });
+      break;
   }
+}
+
+function commitQueue(): void {
+  if (committer === null) throw new Error("signals before the database was opened");
+  const batch = queue.slice(0, BATCH_SIGNALS_MAX);
+  queue = queue.slice(BATCH_SIGNALS_MAX);
+  if (queue.length > 0) setImmediate(() => guarded(commitQueue));
+  post({ type: "committed", outcomes: committer.commit(batch) });
+}
+
+/** Whatever goes wrong on this thread ends the process: nobody else would hear of it. */
+function guarded(work: () => void): void {
+  try {
+    work();
+  } catch (error) {
+    post({ type: "fatal", reason: error instanceof Error ? error.message : String(error) });
+  }
+}
+
+function post(message: FromWriter): void {
+  self.postMessage(JSON.stringify(message));
 }
