@@ -1,0 +1,134 @@
+/** Child processes: each is bounded in time, and each that is still there at the end is ended by its id. */
+import { readFileSync } from "node:fs";
+
+const RUN_MS_MAX = 300_000;
+const START_MS_MAX = 15_000;
+const STOP_MS_MAX = 20_000;
+const ANSWER_MS_MAX = 1_000;
+const POLL_MS = 10;
+const LOG_CHARACTERS_SHOWN = 2_000;
+
+type Child = Bun.Subprocess<"ignore", Bun.BunFile, Bun.BunFile>;
+
+/** Those that run now, whatever they are: what an interrupted benchmark has to end. */
+const running = new Set<Bun.Subprocess>();
+/** Of these, those that run the server as their child. */
+const wrapped = new WeakSet<Bun.Subprocess>();
+
+export interface RunningServer {
+  /** The server's own, also where it runs under strace. */
+  readonly pid: number;
+  /** SIGTERM, then waits until it is gone. Throws where it fails to end well or in time. */
+  stop(): Promise<void>;
+}
+
+export interface Finished {
+  readonly stdout: string;
+  /** All threads, user and system. */
+  readonly cpu_us: number;
+}
+
+/** Runs a command to its end. Throws with its output where it fails or takes too long. */
+export async function run(
+  command: string[],
+  { cwd = process.cwd(), msMax = RUN_MS_MAX }: { cwd?: string; msMax?: number } = {},
+): Promise<Finished> {
+  const child = Bun.spawn(command, {
+    cwd,
+    stdin: "ignore",
+    stdout: "pipe",
+    stderr: "pipe",
+    timeout: msMax,
+  });
+  running.add(child);
+  const [stdout, stderr, code] = await Promise.all([
+    child.stdout.text(),
+    child.stderr.text(),
+    child.exited,
+  ]);
+  running.delete(child);
+  if (code !== 0) {
+    throw new Error(`${command.join(" ")} failed (${code}):\n${lastOf(stderr + stdout)}`);
+  }
+  return { stdout, cpu_us: Number(child.resourceUsage()?.cpuTime.total ?? 0) };
+}
+
+/**
+ * Starts a server and waits until it answers on its port. `wrapper` is a command that runs it as its
+ * child, or empty.
+ */
+export async function startServer(
+  command: string[],
+  options: { port: number; env: Record<string, string>; logFile: string; wrapper: string[] },
+): Promise<RunningServer> {
+  const { port, env, logFile, wrapper } = options;
+  const child = Bun.spawn([...wrapper, ...command], {
+    stdin: "ignore",
+    stdout: Bun.file(logFile),
+    stderr: Bun.file(logFile),
+    env: { ...process.env, ...env },
+  });
+  running.add(child);
+  if (wrapper.length > 0) wrapped.add(child);
+  const fail = (what: string): Error =>
+    new Error(
+      `${command.join(" ")} ${what}; its output:\n${lastOf(readFileSync(logFile, "utf8"))}`,
+    );
+  await answers(child, port, fail);
+  const pid = serverPid(child);
+  return { pid, stop: () => stop(child, pid, fail) };
+}
+
+/** For an interrupted or failed run: nothing that was started here stays. */
+export function killAll(): void {
+  for (const child of running) {
+    if (child.exitCode !== null) continue;
+    try {
+      // strace does not take its child with it. While strace is there the child's id is its own.
+      process.kill(serverPid(child), "SIGKILL");
+    } catch {
+      // It has ended by itself, or strace had not started it yet.
+    }
+    child.kill("SIGKILL");
+  }
+  running.clear();
+}
+
+async function answers(child: Child, port: number, fail: (what: string) => Error): Promise<void> {
+  const deadline = Date.now() + START_MS_MAX;
+  while (Date.now() < deadline) {
+    if (child.exitCode !== null) throw fail(`ended at once (${child.exitCode})`);
+    try {
+      await fetch(`http://127.0.0.1:${port}/openapi.yaml`, {
+        keepalive: false,
+        signal: AbortSignal.timeout(ANSWER_MS_MAX),
+      });
+      return;
+    } catch {
+      await Bun.sleep(POLL_MS);
+    }
+  }
+  throw fail(`did not answer within ${START_MS_MAX} ms`);
+}
+
+async function stop(child: Child, pid: number, fail: (what: string) => Error): Promise<void> {
+  if (child.exitCode !== null) throw fail(`ended by itself (${child.exitCode})`);
+  process.kill(pid, "SIGTERM");
+  const outcome = await Promise.race([child.exited, Bun.sleep(STOP_MS_MAX).then(() => "late")]);
+  if (outcome === "late") throw fail(`was still there ${STOP_MS_MAX} ms after SIGTERM`);
+  running.delete(child);
+  if (outcome !== 0) throw fail(`ended with ${outcome}`);
+}
+
+/** Under strace the server is strace's only child. */
+function serverPid(child: Bun.Subprocess): number {
+  const { pid } = child;
+  if (!wrapped.has(child)) return pid;
+  const children = readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8").trim();
+  if (/^\d+$/.test(children)) return Number(children);
+  throw new Error(`process ${pid} should have one child and has: ${children || "none"}`);
+}
+
+function lastOf(text: string): string {
+  return text.slice(-LOG_CHARACTERS_SHOWN);
+}

@@ -1,0 +1,64 @@
+-- The load: one new signal a request. Usage: wrk -s wrk.lua URL -- <random|rising> <key> <seed>
+-- wrk makes one Lua state a thread. Everything but the id is put together once, because what this
+-- script takes of the machine is taken from the server beside it.
+
+local ID_CHARACTERS = 36
+local PLACEHOLDER = string.rep("#", ID_CHARACTERS)
+local BODY = '{"source":"venue_2","type":"crypto","symbol":"BTC/USDT","side":"open","direction":"long",'
+  .. '"price":64250.5,"quantity":0.25,"signal_time":1790000000000,"client_signal_id":"'
+  .. PLACEHOLDER .. '","metadata":{"take_profit":66000,"stop_loss":63000}}'
+
+local threads_started = 0
+
+function setup(thread)
+  thread:set("thread_number", threads_started)
+  threads_started = threads_started + 1
+end
+
+local head, tail, next_id
+
+-- UUID v4, the worst case for an index: every id lands on another page.
+local function random_ids(seed)
+  local random, format = math.random, string.format
+  math.randomseed(seed * 64 + thread_number)
+  return function()
+    return format("%08x-%04x-4%03x-%04x-%012x", random(0, 0xffffffff), random(0, 0xffff),
+      random(0, 0xfff), random(0x8000, 0xbfff), random(0, 0xffffffffffff))
+  end
+end
+
+-- As long as a UUID, so that the two kinds differ in their order alone.
+local function rising_ids(seed)
+  local format, count = string.format, 0
+  local prefix = format("%08x-%02d-", seed, thread_number)
+  return function()
+    count = count + 1
+    return prefix .. format("%024d", count)
+  end
+end
+
+function init(args)
+  local kind, key, seed = args[1], args[2], tonumber(args[3])
+  next_id = (kind == "random" and random_ids or rising_ids)(seed)
+  wrk.headers["Authorization"] = "Bearer " .. key
+  wrk.headers["Content-Type"] = "application/json"
+  local request = wrk.format("POST", nil, nil, BODY)
+  local first = request:find(PLACEHOLDER, 1, true)
+  head = request:sub(1, first - 1)
+  tail = request:sub(first + ID_CHARACTERS)
+end
+
+function request()
+  return head .. next_id() .. tail
+end
+
+-- One line of JSON, the last one of wrk's output. wrk gives microseconds.
+function done(summary, latency)
+  local errors = summary.errors
+  io.write(string.format(
+    '{"requests":%d,"duration_us":%d,"latency_us_p50":%d,"latency_us_p99":%d,"latency_us_p999":%d,'
+      .. '"latency_us_max":%d,"errors":{"connect":%d,"read":%d,"write":%d,"status":%d,"timeout":%d}}\n',
+    summary.requests, summary.duration, latency:percentile(50), latency:percentile(99),
+    latency:percentile(99.9), latency.max, errors.connect, errors.read, errors.write, errors.status,
+    errors.timeout))
+end
