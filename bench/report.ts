@@ -9,6 +9,8 @@ export type Round = readonly Figures[];
 
 /** Above this share of its core wrk measures itself. */
 const WRK_CPU_SHARE_MAX = 0.9;
+/** A cell beside which others took more than this, in cores, is counted as disturbed. */
+const OTHER_CPU_CORES_MAX = 0.25;
 
 const titles: Record<ServerName, string> = {
   signalbox: "Signalbox",
@@ -101,9 +103,10 @@ function notes(rounds: readonly Round[]): string {
   const wrkShares = cells.map((cell) => cell.wrk_cpu_share);
   const wrkShare = Math.max(...wrkShares);
   const others = cells.map((cell) => cell.other_cpu_cores);
+  const disturbed = others.filter((cores) => cores > OTHER_CPU_CORES_MAX).length;
   const lines = [
     `wrk used ${percent(median(wrkShares))} of one core (median), ${percent(wrkShare)} at most.`,
-    `Other processes used ${median(others).toFixed(2)} cores (median), ${Math.max(...others).toFixed(2)} at most.`,
+    `Other processes used ${median(others).toFixed(2)} cores (median), ${Math.max(...others).toFixed(2)} at most; more than ${OTHER_CPU_CORES_MAX} in ${disturbed} of ${cells.length} cells.`,
   ];
   if (wrkShare > WRK_CPU_SHARE_MAX) {
     const busy = cells.filter((cell) => cell.wrk_cpu_share > WRK_CPU_SHARE_MAX);
