@@ -1,5 +1,5 @@
 /** A fresh server on a real temporary database, and a client that holds every answer to `openapi.yaml`. */
-import { afterEach } from "bun:test";
+import { afterEach, setDefaultTimeout } from "bun:test";
 import { Database } from "bun:sqlite";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -18,6 +18,9 @@ export const signal = {
   symbol: "BTC/USDT",
   side: "open",
 } as const;
+
+// Processes, certificates and disks of a busy machine take their time; no test waits in vain.
+setDefaultTimeout(60_000);
 
 type Cleanup = () => unknown;
 const cleanups: Cleanup[] = [];
@@ -152,6 +155,20 @@ export async function callUrl(url: string, path: string, init: RequestInit = {})
   const body = (isJson ? JSON.parse(text) : undefined) as Record<string, unknown>;
   checkAgainstDescription(init.method ?? "GET", path, response, text);
   return { status: response.status, headers: response.headers, text, body };
+}
+
+/** A key of the desk, which is created where it is missing. */
+export function mintKey(registry: SqliteRegistry, desk: string): { key: string; keyId: string } {
+  registry.createDesk(desk, { ifMissing: true });
+  const { key, record } = registry.mintKey({ desk, label: null, expiresInMs: null });
+  return { key, keyId: record.id };
+}
+
+/** A connection of another process's kind: for locks, triggers and broken tables. Closed after the test. */
+export function openForDamage(dataDir: string): Database {
+  const db = openDatabase(dataDir, "command");
+  onCleanup(() => db.close());
+  return db;
 }
 
 /** Rows of the database as a user with a read-only connection sees them. */

@@ -1,0 +1,279 @@
+/** Deduplication (SPEC.md 4.1, rules 1 to 4): exactly one 201 for a desk's `client_signal_id`, for ever. */
+import { expect, test } from "bun:test";
+import { mintKey, query, signal, startTestApp, type TestApp, temporaryFolder } from "./_setup.ts";
+
+test("without client_signal_id nothing is ever a duplicate", async () => {
+  const { post, dataDir } = await startTestApp();
+  const answers = await Promise.all(Array.from({ length: 20 }, () => post(signal)));
+  expect(answers.map(({ status }) => status)).toEqual(answers.map(() => 201));
+  expect(new Set(answers.map(({ body }) => body["id"])).size).toBe(answers.length);
+  expect(count(dataDir)).toBe(20);
+});
+
+test("of many concurrent posts of one id exactly one is 201, and all have one id", async () => {
+  const { post, registry, dataDir } = await startTestApp();
+  const { key } = mintKey(registry, "alpha");
+  const rounds = 20;
+  for (let round = 0; round < rounds; round += 1) {
+    const body = { ...signal, client_signal_id: `round-${round}` };
+    const answers = await Promise.all(
+      Array.from({ length: 50 }, (_, index) =>
+        post(body, index % 2 === 0 ? {} : { Authorization: `Bearer ${key}` }),
+      ),
+    );
+    const statuses = answers.map(({ status }) => status).toSorted((a, b) => a - b);
+    expect(statuses).toEqual([...Array.from({ length: 49 }, () => 200), 201]);
+    expect(new Set(answers.map((answer) => answer.body["id"])).size).toBe(1);
+  }
+  expect(count(dataDir)).toBe(rounds);
+});
+
+test("of concurrent posts of one id with different contents the stored one is the one with 201", async () => {
+  const { post, registry, dataDir } = await startTestApp();
+  const answers = await Promise.all(
+    Array.from({ length: 50 }, (_, price) => post({ ...signal, price, client_signal_id: "a" })),
+  );
+  const winner = answers.findIndex(({ status }) => status === 201);
+  expect(query(dataDir, "SELECT id, price FROM signals")).toEqual([
+    { id: answers[winner]?.body["id"], price: winner },
+  ]);
+  for (const [index, { status, headers }] of answers.entries()) {
+    expect(status).toBe(index === winner ? 201 : 200);
+    expect(headers.get("X-Duplicate-Differs")).toBe(index === winner ? null : "price");
+  }
+  expect(differing(registry)).toEqual({ alpha: 49 });
+});
+
+test("two desks have one id each for themselves, at the same time too", async () => {
+  const { post, registry, dataDir } = await startTestApp();
+  const beta = { Authorization: `Bearer ${mintKey(registry, "beta").key}` };
+  const body = { ...signal, client_signal_id: "shared" };
+  const first = await Promise.all([post(body), post(body, beta)]);
+  expect(first.map(({ status }) => status)).toEqual([201, 201]);
+  const ids = first.map((answer) => answer.body["id"]);
+  expect(new Set(ids).size).toBe(2);
+  const second = await Promise.all([post(body), post(body, beta)]);
+  expect(second.map(({ status }) => status)).toEqual([200, 200]);
+  expect(second.map((answer) => answer.body["id"])).toEqual(ids);
+  const rows = query(
+    dataDir,
+    "SELECT name, signals.id FROM signals JOIN desks ON desks.id = desk_id ORDER BY name",
+  );
+  expect(rows).toEqual([
+    { name: "alpha", id: ids[0] },
+    { name: "beta", id: ids[1] },
+  ]);
+});
+
+test("a repeat with another key of the desk is a duplicate, also after the first key was revoked", async () => {
+  const { post, registry, keyId, dataDir } = await startTestApp();
+  const other = { Authorization: `Bearer ${mintKey(registry, "alpha").key}` };
+  const body = { ...signal, client_signal_id: "a" };
+  const first = await post(body);
+  registry.revokeKey(keyId);
+  const second = await post(body, other);
+  expect([second.status, second.body]).toEqual([200, { id: first.body["id"], deduped: true }]);
+  expect(query(dataDir, "SELECT key_id FROM signals")).toEqual([{ key_id: keyId }]);
+});
+
+test("a repeat after a restart is a duplicate, and new ids continue behind the old ones", async () => {
+  const dataDir = temporaryFolder();
+  const body = { ...signal, client_signal_id: "a" };
+  const ids: string[] = [];
+  // The clock is a day further back in each run.
+  for (const run of [3, 2, 1]) {
+    const app = await startTestApp({ dataDir, now: () => run * 86_400_000 });
+    const answer = await app.post(body);
+    expect(answer.status).toBe(run === 3 ? 201 : 200);
+    if (run === 3) ids.push(answer.body["id"] as string);
+    else expect(answer.body).toEqual({ id: ids[0], deduped: true });
+    const fresh = await app.post(signal);
+    expect(fresh.body["received_at"]).toBe(run * 86_400_000);
+    ids.push(fresh.body["id"] as string);
+    await app.stop();
+  }
+  expect(ids).toEqual(ids.toSorted());
+  expect(new Set(ids).size).toBe(4);
+});
+
+test("ids rise in the order of storage while the clock jumps", async () => {
+  let now = 0;
+  const { post, dataDir } = await startTestApp({ now: () => now });
+  for (const time of [5_000, 5_000, 1, 9_000, 8_999, 8_999, 9_001]) {
+    now = time;
+    expect((await post(signal)).body["received_at"]).toBe(time);
+  }
+  const ids = query<{ id: string }>(dataDir, "SELECT id FROM signals ORDER BY seq");
+  const sorted = ids.map(({ id }) => id).toSorted();
+  expect(ids.map(({ id }) => id)).toEqual(sorted);
+  expect(new Set(sorted).size).toBe(7);
+});
+
+const refusedFirst: { name: string; send: (app: TestApp, id: string) => Promise<number> }[] = [
+  {
+    name: "422",
+    send: async ({ post }, id) =>
+      (await post({ ...signal, side: "up", client_signal_id: id })).status,
+  },
+  {
+    name: "400",
+    send: async ({ post }, id) =>
+      (await post(`${JSON.stringify({ ...signal, client_signal_id: id })}}`)).status,
+  },
+  {
+    name: "401",
+    send: async ({ post }, id) =>
+      (await post({ ...signal, client_signal_id: id }, { Authorization: "Bearer x" })).status,
+  },
+  {
+    name: "413",
+    send: async ({ post }, id) =>
+      (await post(`${JSON.stringify({ ...signal, client_signal_id: id })}${" ".repeat(65_536)}`))
+        .status,
+  },
+  {
+    name: "415",
+    send: async ({ post }, id) =>
+      (await post({ ...signal, client_signal_id: id }, { "Content-Type": "text/json" })).status,
+  },
+];
+
+test.each(refusedFirst)(
+  "a $name stores nothing and leaves the id unused",
+  async ({ name, send }) => {
+    const app = await startTestApp();
+    expect(await send(app, "a")).toBe(Number(name));
+    expect(count(app.dataDir)).toBe(0);
+    expect((await app.post({ ...signal, client_signal_id: "a" })).status).toBe(201);
+  },
+);
+
+test("ids are compared code point by code point: what merely looks alike is another id", async () => {
+  const { post } = await startTestApp();
+  const lookalikes = [
+    "a",
+    "A",
+    "a ",
+    " a",
+    "a\u00a0",
+    "a\u200b",
+    "\ufeffa",
+    "\uff41", // full-width a
+    "\u00e9", // é, composed
+    "e\u0301", // é, decomposed
+    "\u00df", // ß
+    "ss",
+    "\ufb01", // ligature fi
+    "fi",
+    "K",
+    "\u212a", // the Kelvin sign
+    "I",
+    "\u0130",
+    "\u0131",
+    "\u03c3",
+    "\u03c2",
+    "1",
+    "01",
+    "1.0",
+    "null",
+    "\u{1f600}",
+    "\u{1f601}",
+    "\uffff",
+    "x".repeat(254),
+    "x".repeat(255),
+    "\u{1f600}".repeat(255),
+    `${"\u{1f600}".repeat(254)}\u{1f601}`,
+  ];
+  const ids: unknown[] = [];
+  for (const id of lookalikes) {
+    const { status, body } = await post({ ...signal, client_signal_id: id });
+    expect([id, status]).toEqual([id, 201]);
+    ids.push(body["id"]);
+  }
+  for (const [index, id] of lookalikes.entries()) {
+    const { status, body } = await post({ ...signal, client_signal_id: id });
+    expect([id, status, body["id"]]).toEqual([id, 200, ids[index]]);
+  }
+});
+
+test("an id is the same however its characters are escaped", async () => {
+  const { post } = await startTestApp();
+  const rest = JSON.stringify(signal).slice(1);
+  const spellings = ["a/\u{1f600}", "\\u0061/\\ud83d\\ude00", "a\\/\\uD83D\\uDE00"];
+  const statuses: number[] = [];
+  for (const spelling of spellings) {
+    statuses.push((await post(`{"client_signal_id":"${spelling}",${rest}`)).status);
+  }
+  expect(statuses).toEqual([201, 200, 200]);
+});
+
+const original = {
+  ...signal,
+  direction: "long",
+  price: 1.5,
+  quantity: 2,
+  signal_time: 1_790_000_000_000,
+  client_signal_id: "a",
+  metadata: { a: 1 },
+};
+
+const changes: { name: string; change: Record<string, unknown>; want: string }[] = [
+  { name: "source", change: { source: "venue_3" }, want: "source" },
+  { name: "type", change: { type: "stock" }, want: "type" },
+  { name: "symbol", change: { symbol: "BTC/USDT " }, want: "symbol" },
+  { name: "side", change: { side: "close" }, want: "side" },
+  { name: "direction", change: { direction: "buy" }, want: "direction" },
+  { name: "direction left out", change: { direction: undefined }, want: "direction" },
+  { name: "price", change: { price: 1.5000000000000002 }, want: "price" },
+  { name: "quantity left out", change: { quantity: undefined }, want: "quantity" },
+  { name: "signal_time", change: { signal_time: 1_790_000_000_001 }, want: "signal_time" },
+  { name: "metadata", change: { metadata: { a: 2 } }, want: "metadata" },
+  {
+    name: "several",
+    change: { metadata: undefined, price: 2, side: "close" },
+    want: "side, price, metadata",
+  },
+];
+
+test("a duplicate that differs is 200 too, says in what, and is counted and logged", async () => {
+  const { post, registry, log, dataDir, keyId } = await startTestApp();
+  mintKey(registry, "beta");
+  const { id } = (await post(original)).body;
+  const before = query(dataDir, "SELECT * FROM signals");
+  for (const { name, change, want } of changes) {
+    const { status, body, headers } = await post({ ...original, ...change });
+    expect([name, status, body]).toEqual([name, 200, { id, deduped: true }]);
+    expect([name, headers.get("X-Duplicate-Differs")]).toEqual([name, want]);
+    const requestId = headers.get("X-Request-Id");
+    const warnings = log.filter(
+      (line) => line.level === "warn" && line["request_id"] === requestId,
+    );
+    expect(warnings).toMatchObject([
+      { desk: "alpha", key_id: keyId, signal_id: id, differs: want.split(", ") },
+    ]);
+  }
+  expect(differing(registry)).toEqual({ alpha: changes.length, beta: 0 });
+  expect(query(dataDir, "SELECT * FROM signals")).toEqual(before);
+});
+
+test("a duplicate with the same content in another spelling does not differ", async () => {
+  const { post, registry, log } = await startTestApp();
+  await post(original);
+  const spelling =
+    '\ufeff { "client_signal_id" : "\\u0061", "metadata":{"a":1}, "signal_time": 1.79e12, "quantity": 2.00,' +
+    ' "price": 15e-1, "direction": "l\\u006fng", "side": "open", "symbol": "BTC\\/USDT", "type": "crypto", "source": "venue_2" } ';
+  const { status, headers } = await post(spelling);
+  expect([status, headers.get("X-Duplicate-Differs")]).toEqual([200, null]);
+  expect(differing(registry)).toEqual({ alpha: 0 });
+  expect(log.filter(({ level }) => level === "warn")).toEqual([]);
+});
+
+function count(dataDir: string): number {
+  return query<{ n: number }>(dataDir, "SELECT count(*) AS n FROM signals")[0]?.n ?? -1;
+}
+
+function differing(registry: TestApp["registry"]): Record<string, number> {
+  return Object.fromEntries(
+    registry.listDesks().map((desk) => [desk.name, desk.differing_duplicates]),
+  );
+}
