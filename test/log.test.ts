@@ -1,0 +1,216 @@
+/** The log tells of every request, and never a secret. */
+import { expect, test } from "bun:test";
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import {
+  mintKey,
+  openForDamage,
+  signal,
+  startTestApp,
+  type LogLine,
+  type TestApp,
+  temporaryFolder,
+} from "./_setup.ts";
+import { send } from "./_raw.ts";
+
+const own = ["request_id", "method", "status", "duration_ms"];
+const owned = [...own, "desk", "key_id"];
+
+/** Field names of a line, without pino's own. */
+function fieldsOf(line: LogLine): string[] {
+  return Object.keys(line).filter((name) => !["level", "time", "msg"].includes(name));
+}
+
+test("a stored signal is one line at debug, with whose it is", async () => {
+  const { post, log, keyId } = await startTestApp();
+  const { headers } = await post(signal);
+  expect(log).toHaveLength(1);
+  expect(log[0]).toMatchObject({
+    level: "debug",
+    msg: "answered",
+    request_id: headers.get("X-Request-Id"),
+    method: "POST",
+    status: 201,
+    duration_ms: expect.any(Number),
+    desk: "alpha",
+    key_id: keyId,
+  });
+  expect(fieldsOf(log[0] as LogLine).toSorted()).toEqual(owned.toSorted());
+});
+
+test("at info a stored signal and a duplicate leave no line, and a rejected one does", async () => {
+  const { post, log } = await startTestApp({ logLevel: "info" });
+  await post({ ...signal, client_signal_id: "a" });
+  await post({ ...signal, client_signal_id: "a" });
+  expect(log).toEqual([]);
+  await post("{");
+  expect(log).toHaveLength(1);
+});
+
+const rejections: {
+  name: string;
+  send: (app: TestApp) => Promise<unknown>;
+  fields: string[];
+  want: Record<string, unknown>;
+}[] = [
+  {
+    name: "401",
+    send: ({ post }) => post(signal, { Authorization: "Bearer no" }),
+    fields: [...own, "error"],
+    want: { status: 401, error: "unauthorized" },
+  },
+  {
+    name: "404",
+    send: ({ call }) => call("/nowhere"),
+    fields: [...own, "error"],
+    want: { status: 404, error: "not_found", method: "GET" },
+  },
+  {
+    name: "405",
+    send: ({ call }) => call("/v1/signals", { method: "DELETE" }),
+    fields: [...own, "error"],
+    want: { status: 405, error: "method_not_allowed", method: "DELETE" },
+  },
+  {
+    name: "415",
+    send: ({ post }) => post(signal, { "Content-Type": "text/plain" }),
+    fields: [...owned, "error"],
+    want: { status: 415, error: "unsupported_media_type", desk: "alpha" },
+  },
+  {
+    name: "400",
+    send: ({ post }) => post("{"),
+    fields: [...owned, "error"],
+    want: { status: 400, error: "bad_request", desk: "alpha" },
+  },
+  {
+    name: "422, with the names of our own fields",
+    send: ({ post }) => post({ ...signal, side: "up", price: "1" }),
+    fields: [...owned, "error", "fields"],
+    want: { status: 422, error: "validation_failed", fields: ["side", "price"] },
+  },
+  {
+    name: "422, with the number of the fields that are not ours",
+    send: ({ post }) => post({ ...signal, side: 1, secret_name: 1, other: 2 }),
+    fields: [...owned, "error", "fields", "unknown_fields"],
+    want: { status: 422, fields: ["side"], unknown_fields: 2 },
+  },
+];
+
+test.each(rejections)("a rejected request is one line at info: $name", async (row) => {
+  const app = await startTestApp();
+  await row.send(app);
+  expect(app.log).toHaveLength(1);
+  expect(app.log[0]).toMatchObject({ level: "info", msg: "rejected", ...row.want });
+  expect(fieldsOf(app.log[0] as LogLine).toSorted()).toEqual(row.fields.toSorted());
+});
+
+/** None of these may be found anywhere but in the client's own answer. */
+const planted = {
+  bearer: "sbk_" + "b0".repeat(32),
+  xApiKey: "sbk_" + "c1".repeat(32),
+  basic: btoa("user:hunter2-password"),
+  cookie: "session=planted-cookie",
+  agent: "planted-agent/1.0",
+  requestId: "planted-request-id",
+  query: "planted-query",
+  path: "planted-path",
+  text: "planted-text",
+  name: "planted-name",
+  type: "planted-type",
+};
+
+test("no line has a key, a header, a path or a body in it, whatever the answer", async () => {
+  const app = await startTestApp({ config: { rateLimit: 0 } });
+  const { call, post, key, log, dataDir, registry } = app;
+  const other = mintKey(registry, "alpha").key;
+  const headers = {
+    Cookie: planted.cookie,
+    "User-Agent": planted.agent,
+    "X-Request-Id": planted.requestId,
+  };
+  const secretSignal = { ...signal, symbol: planted.text, client_signal_id: planted.text };
+  const authorizations = [
+    { Authorization: `Bearer ${planted.bearer}` },
+    { "X-API-Key": planted.xApiKey },
+    { Authorization: `Basic ${planted.basic}` },
+    { Authorization: `Bearer ${key}`, "X-API-Key": other },
+    { Authorization: planted.text },
+  ];
+  for (const authorization of authorizations)
+    await post(secretSignal, { ...headers, ...authorization });
+  await post(secretSignal, headers);
+  await post(secretSignal, headers);
+  // A duplicate that differs is a warning.
+  await post(
+    { ...secretSignal, symbol: `${planted.text}-2`, metadata: { a: planted.text } },
+    headers,
+  );
+  await post({ ...signal, source: planted.text, price: planted.text, [planted.name]: 1 }, headers);
+  await post({ ...signal, [key]: key, [planted.bearer]: 1 }, headers);
+  await post(`{"${planted.name}":"${planted.text}"`, headers);
+  await post(planted.text, headers);
+  await post(secretSignal, { ...headers, "Content-Type": planted.type });
+  await post(secretSignal, { ...headers, "Content-Encoding": planted.type });
+  await post(" ".repeat(65_536) + planted.text, headers);
+  await call(`/v1/${planted.path}?${planted.query}=${key}`, { headers });
+  await call(`/openapi.yaml?${planted.query}`, { headers });
+  await call(`/v1/signals?${planted.query}=${key}`, { headers, method: "PUT", body: planted.text });
+  // Framing that ends a request half-way, and a Host that no address can be made of.
+  const auth = `Authorization: Bearer ${key}\r\nContent-Type: application/json\r\nCookie: ${planted.cookie}\r\n`;
+  const start = `POST /v1/signals?${planted.query} HTTP/1.1\r\nHost: a\r\n${auth}`;
+  const { port } = app.app.address;
+  await send(port, [`${start}Content-Length: 100\r\n\r\n{"symbol":"${planted.text}`], {
+    halfClose: true,
+  });
+  await send(port, [`${start}Transfer-Encoding: chunked\r\n\r\nzz\r\n${planted.text}`]);
+  await send(port, [`GET /${planted.path} HTTP/1.1\r\nHost: [${planted.text}\r\n\r\n`]);
+  // Storage that refuses one signal, and then all of them.
+  const db = openForDamage(dataDir);
+  db.run(
+    "CREATE TRIGGER boom BEFORE INSERT ON signals WHEN NEW.symbol = 'boom' BEGIN SELECT RAISE(ABORT, 'refused'); END",
+  );
+  const refused = { ...signal, symbol: "boom", client_signal_id: planted.text + "3" };
+  expect((await post(refused, headers)).status).toBe(500);
+  db.run("ALTER TABLE signals RENAME TO gone");
+  expect((await post({ ...secretSignal, client_signal_id: "x" }, headers)).status).toBe(503);
+
+  const text = log.map((line) => JSON.stringify(line)).join("\n");
+  expect(log.length).toBeGreaterThan(20);
+  const secrets = { ...planted, key, other };
+  const leaked = Object.entries(secrets).filter(
+    ([name, secret]) =>
+      text.includes(secret) ||
+      // A part of a key is too much, too.
+      (/key|other|bearer/i.test(name) && text.includes(secret.slice(4, 20))),
+  );
+  expect(leaked.map(([name]) => name)).toEqual([]);
+  expect(text).not.toMatch(/sbk_|Bearer|BTC\/USDT/);
+});
+
+test("the plaintext of a key is in no file of the data folder", async () => {
+  const dataDir = temporaryFolder();
+  const app = await startTestApp({ dataDir });
+  const beta = mintKey(app.registry, "beta");
+  const rotated = app.registry.rotateKey(beta.keyId, { overlapMs: 1_000, expiresInMs: null });
+  const keys = [app.key, beta.key, rotated.minted.key];
+  for (const key of keys) await app.post(signal, { Authorization: `Bearer ${key}` });
+  app.registry.revokeKey(app.keyId);
+  // While it runs there is a write-ahead log; afterwards it is in the database.
+  expectNowhere(dataDir, keys);
+  await app.stop();
+  expectNowhere(dataDir, keys);
+});
+
+function expectNowhere(dataDir: string, keys: readonly string[]): void {
+  const files = readdirSync(dataDir, { withFileTypes: true }).filter((entry) => entry.isFile());
+  expect(files.map(({ name }) => name)).toContain("signalbox.db");
+  for (const { name } of files) {
+    const bytes = readFileSync(join(dataDir, name));
+    for (const key of keys) {
+      expect(bytes.includes(key)).toBe(false);
+      expect(bytes.includes(key.slice(4))).toBe(false);
+      expect(bytes.includes(Buffer.from(key.slice(4), "hex"))).toBe(false);
+    }
+  }
+}
