@@ -23,6 +23,7 @@ interface Document {
   readonly components: {
     readonly schemas: Record<string, Schema>;
     readonly responses: Record<string, { headers: Record<string, unknown> }>;
+    readonly headers: Record<string, { readonly schema: unknown }>;
     readonly securitySchemes: Record<string, Record<string, string>>;
   };
 }
@@ -177,6 +178,11 @@ test("every code of the catalogue is documented with its status, body and header
   for (const [code, name] of Object.entries(special)) {
     expect(Object.keys(responses[code]?.headers ?? {})).toContain(name);
   }
+});
+
+test("Retry-After is documented as whole seconds, at least 1", () => {
+  const { headers } = (openApiDocument("http://a") as unknown as Document).components;
+  expect(headers["RetryAfter"]?.schema).toEqual({ type: "integer", minimum: 1 });
 });
 
 test("both ways to send a key are documented, and the description needs none", () => {
