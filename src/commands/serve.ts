@@ -26,6 +26,8 @@ interface ServeOptions {
 }
 
 const QUICKSTART_DESK = "demo";
+/** How long a process whose storage has failed waits for its last answers to leave. */
+const LAST_ANSWERS_MS = 2_000;
 
 export function serveCommand(): Command {
   const command = new Command("serve")
@@ -109,7 +111,7 @@ async function serve(options: ServeOptions): Promise<void> {
     log.logger.info("stopped");
     log.flush();
   } catch (error) {
-    dieOfStorage(error, log);
+    await dieOfStorage(error, app, log);
   }
 }
 
@@ -173,9 +175,13 @@ function stopSignal(log: Log): Promise<void> {
   });
 }
 
-/** Nothing may be stored after a failed fsync: the supervisor starts a process that knows the disk's state. */
-function dieOfStorage(error: unknown, log: Log): never {
+/**
+ * Nothing may be stored after a failed fsync: once the clients have their 503 the process ends, and
+ * its supervisor starts one that reads the disk anew.
+ */
+async function dieOfStorage(error: unknown, app: App, log: Log): Promise<never> {
   const reason = error instanceof Error ? error.message : String(error);
+  await Promise.race([app.stop().catch(() => {}), Bun.sleep(LAST_ANSWERS_MS)]);
   log.logger.fatal(
     { reason },
     "storage failed: signals in flight were answered 503, their outcome is unknown; restart signalbox, and look at the disk if this comes again",

@@ -4,6 +4,7 @@ import { closeSync, existsSync, openSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { UserError } from "../../domain/errors.ts";
 import { DATABASE_NAME, prepareFolder, systemCode, tighten } from "./folder.ts";
+import { lockFolder } from "./lock.ts";
 import {
   APPLICATION_ID,
   currentSchema,
@@ -41,7 +42,7 @@ export function openDatabase(
     const db = new Database(path, { create: false, readwrite: true, strict: true });
     try {
       configure(db, role);
-      migrate(db, schema);
+      upgrade(db, dataDir, role, schema);
       return db;
     } catch (error) {
       db.close();
@@ -90,6 +91,18 @@ function configure(db: Database, role: Role): void {
   db.run("PRAGMA journal_mode = WAL");
   db.run("PRAGMA synchronous = FULL");
   if (role === "writer") db.run("PRAGMA wal_autocheckpoint = 16384");
+}
+
+/** A server that runs an older version must not have its tables changed under it by a newer command. */
+function upgrade(db: Database, dataDir: string, role: Role, schema: Schema): void {
+  const version = readVersion(db);
+  if (version === schemaVersion(schema)) return;
+  const lock = role === "command" && version > 0 ? lockFolder(dataDir) : null;
+  try {
+    migrate(db, schema);
+  } finally {
+    lock?.release();
+  }
 }
 
 function readApplicationId(db: Database): number {

@@ -27,6 +27,15 @@ export type FromWriter =
 export const QUEUE_SIGNALS_MAX = 10_000;
 /** Their metadata, counted in UTF-16 units: bounds the memory that a queue of large bodies takes. */
 export const QUEUE_METADATA_UNITS_MAX = 32 * 1024 * 1024;
+/**
+ * Signals that cross to the writer in one message. Many requests are read in one turn of the event
+ * loop; sending them in parts lets the writer commit the first ones while the others are parsed.
+ */
+const MESSAGE_SIGNALS_MAX = 32;
+
+/** How long readiness stays red after a batch was refused and nothing has come since. */
+const PROBLEM_REMEMBERED_MS = 10_000;
+
 interface Waiting {
   readonly submission: Submission;
   readonly resolve: (appended: Appended) => void;
@@ -52,7 +61,7 @@ export class Writer {
   #unsent = 0;
   #metadataUnits = 0;
   #failure: string | null = null;
-  #lastProblem: string | null = null;
+  #lastProblem: { reason: string; at: number } | null = null;
   #onDrained: (() => void) | null = null;
   #onClosed: (() => void) | null = null;
 
@@ -78,9 +87,14 @@ export class Writer {
     return new Writer(worker, events);
   }
 
-  /** Why the writer does not store at present; null while it does. */
+  /**
+   * Why the writer does not store at present; null while it does. A passing problem is forgotten after
+   * a while: a load balancer that sends nothing because of it would otherwise never see it end.
+   */
   get problem(): string | null {
-    return this.#failure ?? this.#lastProblem;
+    if (this.#failure !== null || this.#lastProblem === null) return this.#failure;
+    const { reason, at } = this.#lastProblem;
+    return performance.now() - at < PROBLEM_REMEMBERED_MS ? reason : null;
   }
 
   /** Submissions that have no outcome yet. */
@@ -102,6 +116,7 @@ export class Writer {
       this.#waiting.push({ submission, resolve, reject });
       this.#unsent += 1;
       if (this.#unsent === 1) setImmediate(() => this.#send());
+      if (this.#unsent === MESSAGE_SIGNALS_MAX) this.#send();
     });
   }
 
@@ -117,7 +132,7 @@ export class Writer {
     this.#worker.terminate(); // It holds no database any more.
   }
 
-  /** Runs at the end of the event loop's turn: the requests read in one turn cross in one message. */
+  /** At the end of the event loop's turn, or sooner when there is enough for the writer to begin with. */
   #send(): void {
     const unsent = this.#unsent === 0 ? [] : this.#waiting.slice(-this.#unsent);
     this.#unsent = 0;
@@ -169,7 +184,9 @@ export class Writer {
       this.#events.onProblem({ kind: first.kind, reason: first.reason, signals: bad.length });
     }
     if (isStoring) this.#lastProblem = null;
-    else if (first?.kind === "unavailable") this.#lastProblem = first.reason;
+    else if (first?.kind === "unavailable") {
+      this.#lastProblem = { reason: first.reason, at: performance.now() };
+    }
   }
 
   #fail(reason: string): void {
