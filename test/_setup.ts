@@ -1,5 +1,5 @@
 /** A fresh server on a real temporary database, and a client that holds every answer to `openapi.yaml`. */
-import { afterEach, setDefaultTimeout } from "bun:test";
+import { afterEach } from "bun:test";
 import { Database } from "bun:sqlite";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -18,9 +18,6 @@ export const signal = {
   symbol: "BTC/USDT",
   side: "open",
 } as const;
-
-// Processes, certificates and disks of a busy machine take their time; no test waits in vain.
-setDefaultTimeout(60_000);
 
 type Cleanup = () => unknown;
 const cleanups: Cleanup[] = [];
@@ -169,6 +166,14 @@ export function openForDamage(dataDir: string): Database {
   const db = openDatabase(dataDir, "command");
   onCleanup(() => db.close());
   return db;
+}
+
+/** What a promise is rejected with, or null. (`expect().rejects` waits without running immediates.) */
+export function rejection(promise: Promise<unknown>): Promise<unknown> {
+  return promise.then(
+    () => null,
+    (error: unknown) => error,
+  );
 }
 
 /** Rows of the database as a user with a read-only connection sees them. */

@@ -1,0 +1,178 @@
+/** Runs the command line as its users do: a process of its own, with its own folder and environment. */
+import { existsSync } from "node:fs";
+import { connect, createServer } from "node:net";
+import { join, resolve } from "node:path";
+import { onCleanup, temporaryFolder } from "./_setup.ts";
+
+const fromSource = [process.execPath, resolve(import.meta.dir, "../src/main.ts")];
+
+export interface CliOptions {
+  /** Beside `PATH` and `HOME`, and nothing else of ours. */
+  readonly env?: Record<string, string>;
+  /** A new empty folder if not given. */
+  readonly cwd?: string;
+  /** What stands for `signalbox`; the source if not given. */
+  readonly program?: readonly string[];
+}
+
+export interface CliResult {
+  readonly code: number;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+export interface ServeProcess {
+  readonly pid: number;
+  /** As announced in the log. */
+  readonly url: string;
+  readonly dataDir: string;
+  /** All of stdout and stderr so far. */
+  readonly output: { stdout: string; stderr: string };
+  readonly log: () => LogLine[];
+  /** Resolves when a line of the log has this text in it. */
+  readonly logged: (text: string) => Promise<void>;
+  readonly kill: (signal: NodeJS.Signals) => void;
+  /** The exit code, or the name of the signal that ended it; when all of its output was read. */
+  readonly exited: Promise<number | string>;
+}
+
+export interface LogLine {
+  readonly level: string;
+  readonly msg: string;
+  readonly [field: string]: unknown;
+}
+
+/** Longer than any command waits for a lock; one that hangs is killed, and has the code 137. */
+const COMMAND_TIMEOUT_MS = 20_000;
+
+/** Runs one command to its end. */
+export async function cli(args: readonly string[], options: CliOptions = {}): Promise<CliResult> {
+  const child = spawn(args, options, COMMAND_TIMEOUT_MS);
+  const [code, stdout, stderr] = await Promise.all([
+    child.exited,
+    new Response(child.stdout).text(),
+    new Response(child.stderr).text(),
+  ]);
+  return { code, stdout, stderr };
+}
+
+/**
+ * Starts `serve` on a free port of loopback, and waits until it takes signals. Ended after the test.
+ * `bare`: with no other flags than those given.
+ */
+export async function startServe(
+  args: readonly string[] = [],
+  options: CliOptions & { dataDir?: string; listen?: string; bare?: boolean } = {},
+): Promise<ServeProcess> {
+  const dataDir = options.dataDir ?? join(temporaryFolder(), "data");
+  const where = ["--data", dataDir, "--listen", options.listen ?? "127.0.0.1:0"];
+  const child = spawn(["serve", ...(options.bare === true ? [] : where), ...args], options);
+  const output = { stdout: "", stderr: "" };
+  const waiting = new Set<() => void>();
+  const collect = async (name: "stdout" | "stderr"): Promise<void> => {
+    const decoder = new TextDecoder();
+    for await (const chunk of child[name]) {
+      output[name] += decoder.decode(chunk, { stream: true });
+      for (const wake of waiting) wake();
+    }
+  };
+  let hasEnded = false;
+  const exited = Promise.all([child.exited, collect("stdout"), collect("stderr")]).then(() => {
+    hasEnded = true;
+    for (const wake of waiting) wake();
+    return child.signalCode ?? child.exitCode ?? -1;
+  });
+  const logged = (text: string): Promise<void> =>
+    new Promise((found, failed) => {
+      const look = (): void => {
+        const isThere = output.stderr.includes(text);
+        if (!isThere && !hasEnded) return;
+        waiting.delete(look);
+        if (isThere) found();
+        else failed(new Error(`serve ended without the line "${text}":\n${output.stderr}`));
+      };
+      waiting.add(look);
+      look();
+    });
+  await logged("takes signals at");
+  const log = (): LogLine[] =>
+    output.stderr
+      .split("\n")
+      .filter((line) => line.startsWith("{"))
+      .map((line) => JSON.parse(line) as LogLine);
+  return {
+    pid: child.pid,
+    url: /takes signals at (\S+)\/v1\/signals/.exec(output.stderr)?.[1] ?? "",
+    dataDir,
+    output,
+    log,
+    logged,
+    kill: (signal) => child.kill(signal),
+    exited,
+  };
+}
+
+/** Sends a request with the first half of its body; the connection is open then, or being opened. */
+export async function sendHalf(
+  url: string,
+  key: string,
+): Promise<{ finish: () => Promise<void>; closed: Promise<string> }> {
+  const { hostname, port } = new URL(url);
+  const socket = connect(Number(port), hostname);
+  let received = "";
+  socket.on("data", (chunk: Buffer) => (received += chunk.toString()));
+  socket.on("error", () => {});
+  const closed = new Promise<string>((ended) => socket.on("close", () => ended(received)));
+  await new Promise<void>((connected) => socket.on("connect", () => connected()));
+  const body = '{"source":"venue_2","type":"crypto","symbol":"HALF","side":"open"}';
+  const head = `POST /v1/signals HTTP/1.1\r\nHost: ${hostname}\r\nConnection: close\r\nAuthorization: Bearer ${key}\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n`;
+  const write = (text: string) =>
+    new Promise<void>((written) => socket.write(text, () => written()));
+  await write(head + body.slice(0, 20));
+  return { finish: () => write(body.slice(20)), closed };
+}
+
+/** A port that was free a moment ago. */
+export async function freePort(): Promise<number> {
+  const server = createServer();
+  await new Promise<void>((listening) => server.listen(0, "127.0.0.1", listening));
+  const address = server.address();
+  await new Promise((closed) => server.close(closed));
+  if (address === null || typeof address === "string") throw new Error("no port");
+  return address.port;
+}
+
+/** Mints a key for a desk, which is created where it is missing. */
+export async function mintKey(
+  dataDir: string,
+  desk = "alpha",
+  options: CliOptions = {},
+): Promise<{ key: string; id: string }> {
+  const created = await cli(["desk", "create", desk, "--if-missing", "--data", dataDir], options);
+  const minted = await cli(["key", "mint", "--desk", desk, "--json", "--data", dataDir], options);
+  if (created.code + minted.code !== 0) throw new Error(created.stderr + minted.stderr);
+  return JSON.parse(minted.stdout) as { key: string; id: string };
+}
+
+export function spawn(args: readonly string[], options: CliOptions, timeoutMs?: number) {
+  const cwd = options.cwd ?? temporaryFolder();
+  if (!existsSync(cwd)) throw new Error(`${cwd} is missing`);
+  const child = Bun.spawn([...(options.program ?? fromSource), ...args], {
+    cwd,
+    env: {
+      PATH: process.env["PATH"] ?? "",
+      HOME: process.env["HOME"] ?? "",
+      ...options.env,
+    },
+    stdin: "ignore",
+    stdout: "pipe",
+    stderr: "pipe",
+    killSignal: "SIGKILL",
+    ...(timeoutMs === undefined ? {} : { timeout: timeoutMs }),
+  });
+  onCleanup(async () => {
+    if (child.exitCode === null && child.signalCode === null) child.kill("SIGKILL");
+    await child.exited;
+  });
+  return child;
+}
