@@ -1,0 +1,444 @@
+import { Database } from "bun:sqlite";
+import { describe, expect, test, setDefaultTimeout } from "bun:test";
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
+import { join } from "node:path";
+import { lockFolder } from "../src/store/sqlite/lock.ts";
+import { APPLICATION_ID, currentSchema, type Schema } from "../src/store/sqlite/migrate.ts";
+import { openDatabase } from "../src/store/sqlite/open.ts";
+import { SqliteRegistry } from "../src/store/sqlite/registry.ts";
+import { cli, spawn, startServe } from "./_cli.ts";
+import { onCleanup, query, signal, startTestApp, temporaryFolder } from "./_setup.ts";
+
+setDefaultTimeout(60_000);
+
+const database = (dataDir: string) => join(dataDir, "signalbox.db");
+const mode = (path: string) => (statSync(path).mode & 0o777).toString(8);
+
+function open(dataDir: string, schema?: Schema): Database {
+  const db = openDatabase(dataDir, "command", schema);
+  onCleanup(() => db.close());
+  return db;
+}
+
+function pragma(db: Database, name: string): unknown {
+  return Object.values(db.query(`PRAGMA ${name}`).get() as object)[0];
+}
+
+function refusal(dataDir: string): string {
+  try {
+    openDatabase(dataDir, "command").close();
+    return "";
+  } catch (error) {
+    return error instanceof Error ? error.message : String(error);
+  }
+}
+
+describe("permissions", () => {
+  test("a new folder is 0700, and what is in it 0600, whatever the umask", async () => {
+    const before = process.umask(0);
+    try {
+      const dataDir = join(temporaryFolder(), "data");
+      const { post } = await startTestApp({ dataDir });
+      expect((await post(signal)).status).toBe(201);
+      expect(mode(dataDir)).toBe("700");
+      const files = readdirSync(dataDir).filter((file) => file.startsWith("signalbox.db"));
+      expect(files.toSorted()).toEqual(["signalbox.db", "signalbox.db-shm", "signalbox.db-wal"]);
+      for (const file of files) expect([file, mode(join(dataDir, file))]).toEqual([file, "600"]);
+    } finally {
+      process.umask(before);
+    }
+  });
+
+  test("a server on the command line leaves nothing that others may read", async () => {
+    const { dataDir } = await startServe();
+    expect(mode(dataDir)).toBe("700");
+    for (const file of readdirSync(dataDir)) {
+      expect([file, mode(join(dataDir, file))]).toEqual([file, "600"]);
+    }
+  });
+
+  test("loose modes are tightened", () => {
+    const dataDir = join(temporaryFolder(), "data");
+    const first = open(dataDir);
+    first.run("INSERT INTO desks (name, created_at) VALUES ('alpha', 0)");
+    chmodSync(dataDir, 0o755);
+    const files = ["signalbox.db", "signalbox.db-wal", "signalbox.db-shm"];
+    for (const file of files) chmodSync(join(dataDir, file), 0o644);
+    open(dataDir);
+    expect(mode(dataDir)).toBe("700");
+    for (const file of files) expect([file, mode(join(dataDir, file))]).toEqual([file, "600"]);
+  });
+
+  test("a folder with other things in it keeps its mode", () => {
+    const home = join(temporaryFolder(), "home");
+    mkdirSync(home, { mode: 0o755 });
+    chmodSync(home, 0o755);
+    writeFileSync(join(home, "letter.txt"), "dear");
+    open(home);
+    expect(mode(home)).toBe("755");
+    expect(mode(database(home))).toBe("600");
+  });
+});
+
+function foreign(dataDir: string, prepare: (db: Database) => void): void {
+  const db = new Database(database(dataDir), { create: true });
+  prepare(db);
+  db.close();
+}
+
+describe("a file that is not ours is refused and left as it is", () => {
+  const cases: [string, (dataDir: string) => void][] = [
+    [
+      "another program's SQLite file",
+      (dataDir) => foreign(dataDir, (db) => db.run("CREATE TABLE notes (text)")),
+    ],
+    [
+      "another program's SQLite file in WAL mode",
+      (dataDir) =>
+        foreign(dataDir, (db) => {
+          db.run("PRAGMA journal_mode = WAL");
+          db.run("CREATE TABLE notes (text)");
+        }),
+    ],
+    [
+      "a SQLite file that says whose it is",
+      (dataDir) => foreign(dataDir, (db) => db.run("PRAGMA application_id = 1234")),
+    ],
+    [
+      "a SQLite file with our tables, but not our mark",
+      (dataDir) => foreign(dataDir, (db) => db.run(currentSchema.sql)),
+    ],
+    ["a text", (dataDir) => writeFileSync(database(dataDir), "dear diary")],
+    ["a long text", (dataDir) => writeFileSync(database(dataDir), "dear diary ".repeat(10_000))],
+    ["zeros", (dataDir) => writeFileSync(database(dataDir), Buffer.alloc(8192))],
+  ];
+  test.each(cases)("%s", (_name, prepare) => {
+    const dataDir = temporaryFolder();
+    prepare(dataDir);
+    chmodSync(database(dataDir), 0o640);
+    const before = readFileSync(database(dataDir));
+    expect(refusal(dataDir)).toContain("is not a Signalbox database, and was left as it is");
+    expect(readFileSync(database(dataDir)).equals(before)).toBe(true);
+    expect(mode(database(dataDir))).toBe("640");
+  });
+
+  test("by a server, too", async () => {
+    const dataDir = temporaryFolder();
+    foreign(dataDir, (db) => db.run("CREATE TABLE notes (text)"));
+    const before = readFileSync(database(dataDir));
+    const { code } = await cli(["serve", "--listen", "127.0.0.1:0", "--data", dataDir]);
+    expect(code).toBe(1);
+    expect(readFileSync(database(dataDir)).equals(before)).toBe(true);
+  });
+
+  test("a folder in the database's place", () => {
+    const dataDir = temporaryFolder();
+    mkdirSync(database(dataDir));
+    expect(refusal(dataDir)).toContain("--data DIR");
+  });
+});
+
+describe("versions", () => {
+  const base = currentSchema.sql;
+  const upgraded: Schema = {
+    sql: `${base}; CREATE TABLE extras (id INTEGER PRIMARY KEY) STRICT`,
+    upgrades: [
+      "CREATE TABLE extras (id INTEGER PRIMARY KEY) STRICT; INSERT INTO extras VALUES (1)",
+      "INSERT INTO extras VALUES (2)",
+    ],
+  };
+
+  test("a newer database is refused and left as it is", () => {
+    const dataDir = temporaryFolder();
+    open(dataDir, upgraded).run("PRAGMA wal_checkpoint(TRUNCATE)");
+    const before = readFileSync(database(dataDir));
+    expect(refusal(dataDir)).toContain(
+      "written by a newer signalbox (database version 3; this one knows 1): run that version",
+    );
+    expect(readFileSync(database(dataDir)).equals(before)).toBe(true);
+  });
+
+  test("an older one is upgraded, step by step, and keeps its rows", () => {
+    const dataDir = temporaryFolder();
+    new SqliteRegistry(open(dataDir)).createDesk("alpha", { ifMissing: false });
+    const db = open(dataDir, upgraded);
+    expect(pragma(db, "user_version")).toBe(3);
+    expect(db.query("SELECT id FROM extras ORDER BY id").values()).toEqual([[1], [2]]);
+    expect(new SqliteRegistry(db).listDesks()).toMatchObject([{ name: "alpha" }]);
+  });
+
+  test("one that is upgraded in part goes on from there", () => {
+    const dataDir = temporaryFolder();
+    open(dataDir);
+    const between = open(dataDir, { sql: base, upgrades: upgraded.upgrades.slice(0, 1) });
+    expect(pragma(between, "user_version")).toBe(2);
+    const db = open(dataDir, upgraded);
+    expect(pragma(db, "user_version")).toBe(3);
+    expect(db.query("SELECT id FROM extras ORDER BY id").values()).toEqual([[1], [2]]);
+  });
+
+  test("a new one is made at the newest version, without the steps", () => {
+    const db = open(temporaryFolder(), upgraded);
+    expect(pragma(db, "user_version")).toBe(3);
+    expect(db.query("SELECT id FROM extras").values()).toEqual([]);
+  });
+
+  test("where a later step fails, nothing has changed", () => {
+    const dataDir = temporaryFolder();
+    const registry = new SqliteRegistry(open(dataDir));
+    registry.createDesk("alpha", { ifMissing: false });
+    const broken: Schema = {
+      sql: base,
+      upgrades: ["CREATE TABLE extras (id INTEGER); DELETE FROM desks", "INSERT INTO nowhere"],
+    };
+    expect(() => openDatabase(dataDir, "command", broken)).toThrow("signalbox.db cannot be used");
+    const db = open(dataDir);
+    expect(pragma(db, "user_version")).toBe(1);
+    expect(db.query("SELECT name FROM sqlite_schema WHERE name = 'extras'").values()).toEqual([]);
+    expect(registry.listDesks()).toMatchObject([{ name: "alpha" }]);
+  });
+
+  test("an empty file is a new database", () => {
+    const dataDir = temporaryFolder();
+    writeFileSync(database(dataDir), "");
+    expect(pragma(open(dataDir), "user_version")).toBe(1);
+    expect(mode(database(dataDir))).toBe("600");
+  });
+
+  test("several processes that create it at the same time all succeed", async () => {
+    for (let round = 0; round < 5; round++) {
+      const dataDir = join(temporaryFolder(), "data");
+      const names = ["alpha", "beta", "gamma", "delta", "epsilon", "zeta"];
+      const results = await Promise.all(
+        names.map((name) => cli(["desk", "create", name, "--data", dataDir])),
+      );
+      expect(results.map(({ code, stderr }) => (code === 0 ? "" : stderr))).toEqual(
+        names.map(() => ""),
+      );
+      const rows = query<{ name: string }>(dataDir, "SELECT name FROM desks ORDER BY name");
+      expect(rows.map((row) => row.name)).toEqual(names.toSorted());
+    }
+  });
+});
+
+describe("the database", () => {
+  test.each(["writer", "reader", "command"] as const)("has its pragmas for a %s", (role) => {
+    const db = openDatabase(temporaryFolder(), role);
+    onCleanup(() => db.close());
+    expect({
+      journal_mode: pragma(db, "journal_mode"),
+      synchronous: pragma(db, "synchronous"),
+      foreign_keys: pragma(db, "foreign_keys"),
+      trusted_schema: pragma(db, "trusted_schema"),
+      application_id: pragma(db, "application_id"),
+    }).toEqual({
+      journal_mode: "wal",
+      synchronous: 2,
+      foreign_keys: 1,
+      trusted_schema: 0,
+      application_id: APPLICATION_ID,
+    });
+    expect(pragma(db, "busy_timeout")).toBeGreaterThan(0);
+  });
+
+  test("is sound, STRICT throughout, and has the columns that users query", () => {
+    const db = open(temporaryFolder());
+    expect(pragma(db, "integrity_check")).toBe("ok");
+    const tables = db
+      .query<{ name: string; strict: number }, []>(
+        "SELECT name, strict FROM pragma_table_list WHERE schema = 'main' AND name NOT LIKE 'sqlite_%'",
+      )
+      .all();
+    expect(tables.toSorted((a, b) => a.name.localeCompare(b.name))).toEqual([
+      { name: "api_keys", strict: 1 },
+      { name: "desks", strict: 1 },
+      { name: "signals", strict: 1 },
+    ]);
+    const columns = (table: string) =>
+      db.query(`SELECT name, type FROM pragma_table_info('${table}')`).values();
+    expect(columns("signals")).toEqual([
+      ["seq", "INTEGER"],
+      ["id", "TEXT"],
+      ["desk_id", "INTEGER"],
+      ["key_id", "TEXT"],
+      ["received_at", "INTEGER"],
+      ["client_signal_id", "TEXT"],
+      ["source", "TEXT"],
+      ["type", "TEXT"],
+      ["symbol", "TEXT"],
+      ["side", "TEXT"],
+      ["direction", "TEXT"],
+      ["price", "REAL"],
+      ["quantity", "REAL"],
+      ["signal_time", "INTEGER"],
+      ["metadata", "TEXT"],
+    ]);
+    expect(columns("desks").slice(0, 3)).toEqual([
+      ["id", "INTEGER"],
+      ["name", "TEXT"],
+      ["created_at", "INTEGER"],
+    ]);
+    expect(columns("api_keys")).toEqual([
+      ["id", "TEXT"],
+      ["desk_id", "INTEGER"],
+      ["label", "TEXT"],
+      ["key_hash", "BLOB"],
+      ["last4", "TEXT"],
+      ["created_at", "INTEGER"],
+      ["expires_at", "INTEGER"],
+      ["last_used_at", "INTEGER"],
+      ["revoked_at", "INTEGER"],
+    ]);
+  });
+
+  test("can be queried by a user while the server runs, joins and all", async () => {
+    const { post, dataDir } = await startTestApp();
+    const { body } = await post({ ...signal, price: 1.5, metadata: { a: 1 } });
+    expect(
+      query(
+        dataDir,
+        `SELECT signals.id, desks.name, api_keys.last4 IS NOT NULL AS keyed, price, metadata ->> 'a' AS a
+         FROM signals JOIN desks ON desks.id = signals.desk_id JOIN api_keys ON api_keys.id = key_id`,
+      ),
+    ).toEqual([{ id: body["id"], name: "alpha", keyed: 1, price: 1.5, a: 1 }]);
+  });
+
+  test("a damaged file is named as such, with what to do", () => {
+    const dataDir = temporaryFolder();
+    const db = openDatabase(dataDir, "command");
+    new SqliteRegistry(db).createDesk("alpha", { ifMissing: false });
+    db.run("PRAGMA wal_checkpoint(TRUNCATE)");
+    db.close();
+    const bytes = readFileSync(database(dataDir));
+    writeFileSync(database(dataDir), bytes.fill(0xff, 100));
+    expect(() => new SqliteRegistry(openDatabase(dataDir, "command")).listDesks()).toThrow(
+      /is damaged .* restore a backup/,
+    );
+  });
+});
+
+describe("one server a folder", () => {
+  test("the second one refuses, and names the first by its pid", async () => {
+    const first = await startServe();
+    const { dataDir } = first;
+    const args = ["serve", "--data", dataDir, "--listen", "127.0.0.1:0"];
+    const second = await cli(args);
+    expect(second.code).toBe(1);
+    expect(second.stderr).toBe(
+      `signalbox: Process ${first.pid} serves ${dataDir} already: stop it first, or name another folder with --data DIR.\n`,
+    );
+    first.kill("SIGKILL");
+    await first.exited;
+    await startServe([], { dataDir });
+    expect(existsSync(join(dataDir, "ops.sock"))).toBe(true);
+  });
+
+  test("of several that start at once one wins, and the others name it in one sentence", async () => {
+    for (let round = 0; round < 6; round++) {
+      const dataDir = join(temporaryFolder(), "data");
+      const args = ["serve", "--data", dataDir, "--listen", "127.0.0.1:0"];
+      const children = Array.from({ length: 4 }, () => spawn(args, {}));
+      const ended = children.map(async (child) => {
+        const stderr = await new Response(child.stderr).text();
+        return { pid: child.pid, code: await child.exited, stderr };
+      });
+      const losers = [];
+      const waiting = new Map(ended.map((end, index) => [index, end.then((r) => ({ index, r }))]));
+      while (losers.length < children.length - 1) {
+        const { index, r } = await Promise.race(waiting.values());
+        waiting.delete(index);
+        losers.push(r);
+      }
+      const [winner] = [...waiting.keys()].map((index) => children[index]);
+      for (const { code, stderr } of losers) {
+        expect(code).toBe(1);
+        expect(stderr).toStartWith(`signalbox: Process ${winner?.pid} serves ${dataDir} already`);
+      }
+      winner?.kill("SIGKILL");
+      await winner?.exited;
+    }
+  });
+
+  test("the lock is let go of when the server stops", async () => {
+    const { dataDir, stop } = await startTestApp();
+    expect(() => lockFolder(dataDir)).toThrow(`Process ${process.pid} serves`);
+    await stop();
+    lockFolder(dataDir).release();
+  });
+});
+
+function newRegistry(now?: () => number): SqliteRegistry {
+  return new SqliteRegistry(open(temporaryFolder()), now);
+}
+
+describe("SqliteRegistry", () => {
+  test.each(["a", "0", "alpha-1.b_c", "x".repeat(63)])("%s can be a desk's name", (name) => {
+    expect(newRegistry().createDesk(name, { ifMissing: false }).desk.name).toBe(name);
+  });
+
+  test.each(["", "A", "-a", ".a", "a b", "a\n", "é", "x".repeat(64)])(
+    "%j cannot be a desk's name",
+    (name) => {
+      expect(() => newRegistry().createDesk(name, { ifMissing: true })).toThrow(
+        "cannot be a desk's name",
+      );
+    },
+  );
+
+  test("a desk's times and keys are by the clock it is given", () => {
+    const keys = newRegistry(() => 1_000);
+    expect(keys.createDesk("alpha", { ifMissing: false })).toEqual({
+      desk: { id: 1, name: "alpha", created_at: 1_000, differing_duplicates: 0 },
+      created: true,
+    });
+    const { record } = keys.mintKey({ desk: "alpha", label: null, expiresInMs: 500 });
+    expect(record).toMatchObject({ created_at: 1_000, expires_at: 1_500 });
+    expect(keys.revokeKey(record.id)).toMatchObject({ record: { revoked_at: 1_000 } });
+  });
+
+  test("a failed change leaves no transaction open", () => {
+    const keys = newRegistry();
+    expect(() => keys.mintKey({ desk: "none", label: null, expiresInMs: null })).toThrow("no desk");
+    keys.createDesk("alpha", { ifMissing: false });
+    expect(keys.listKeys(null)).toEqual([]);
+  });
+
+  test("keys are listed oldest first, of all desks or of one", () => {
+    let now = 1_000;
+    const keys = newRegistry(() => now++);
+    for (const desk of ["beta", "alpha"]) keys.createDesk(desk, { ifMissing: false });
+    const ids = ["beta", "alpha", "beta"].map(
+      (desk) => keys.mintKey({ desk, label: null, expiresInMs: null }).record.id,
+    );
+    expect(keys.listKeys(null).map((key) => key.id)).toEqual(ids);
+    expect(keys.listKeys("alpha").map((key) => key.id)).toEqual(ids.slice(1, 2));
+    expect(() => keys.listKeys("alhpa")).toThrow('nearest name is "alpha"');
+  });
+
+  test("rotation keeps desk and label, and never makes the old key last longer", () => {
+    const keys = newRegistry(() => 1_000);
+    keys.createDesk("alpha", { ifMissing: false });
+    const old = keys.mintKey({ desk: "alpha", label: "bot", expiresInMs: 50 }).record;
+    const rotated = keys.rotateKey(old.id, { overlapMs: 500, expiresInMs: 700 });
+    expect(rotated.old.expires_at).toBe(1_050);
+    expect(rotated.minted.record).toMatchObject({ desk: "alpha", label: "bot", expires_at: 1_700 });
+  });
+
+  test("no two keys are alike", () => {
+    const keys = newRegistry();
+    keys.createDesk("alpha", { ifMissing: false });
+    const minted = Array.from({ length: 200 }, () =>
+      keys.mintKey({ desk: "alpha", label: null, expiresInMs: null }),
+    );
+    expect(new Set(minted.map(({ key }) => key)).size).toBe(200);
+    for (const { key } of minted) expect(key).toMatch(/^sbk_[0-9a-f]{64}$/);
+  });
+});

@@ -1,0 +1,357 @@
+import type { Database } from "bun:sqlite";
+import { describe, expect, test, setDefaultTimeout } from "bun:test";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { AppError } from "../src/domain/errors.ts";
+import type { Signal } from "../src/domain/signal.ts";
+import type { Submission } from "../src/domain/store.ts";
+import { BatchCommitter } from "../src/store/sqlite/batch.ts";
+import { openDatabase } from "../src/store/sqlite/open.ts";
+import { SqliteRegistry } from "../src/store/sqlite/registry.ts";
+import { QUEUE_METADATA_UNITS_MAX, QUEUE_SIGNALS_MAX, Writer } from "../src/store/sqlite/writer.ts";
+import { onCleanup, query, temporaryFolder, rejection } from "./_setup.ts";
+
+setDefaultTimeout(60_000);
+
+type Overrides = Partial<Omit<Submission, "signal">> & { signal?: Partial<Signal> };
+type Submit = (overrides?: Overrides) => Submission;
+
+/** A database with a desk and a key, and a maker of submissions for it. */
+function prepare(): {
+  dataDir: string;
+  db: Database;
+  registry: SqliteRegistry;
+  keyId: string;
+  submit: Submit;
+} {
+  const dataDir = temporaryFolder();
+  const db = openDatabase(dataDir, "writer");
+  onCleanup(() => db.close());
+  const registry = new SqliteRegistry(db);
+  const { desk } = registry.createDesk("alpha", { ifMissing: false });
+  const { record } = registry.mintKey({ desk: "alpha", label: null, expiresInMs: null });
+  const submit: Submit = ({ signal = {}, ...rest } = {}) => ({
+    keyId: record.id,
+    deskId: desk.id,
+    receivedAt: 1_000,
+    ...rest,
+    signal: {
+      source: "venue_1",
+      type: "stock",
+      symbol: "AAPL",
+      side: "open",
+      direction: null,
+      price: null,
+      quantity: null,
+      signal_time: null,
+      client_signal_id: null,
+      metadata: null,
+      ...signal,
+    },
+  });
+  return { dataDir, db, registry, keyId: record.id, submit };
+}
+
+async function startWriter(dataDir: string) {
+  const fatal: string[] = [];
+  const problems: { kind: string; reason: string; signals: number }[] = [];
+  const writer = await Writer.start(dataDir, {
+    onFatal: (reason) => fatal.push(reason),
+    onProblem: (problem) => problems.push(problem),
+  });
+  let isClosed = false;
+  const close = async (): Promise<void> => {
+    if (!isClosed) await writer.close();
+    isClosed = true;
+  };
+  onCleanup(close);
+  return { writer, fatal, problems, close };
+}
+
+const count = (dataDir: string) =>
+  query<{ n: number }>(dataDir, "SELECT count(*) AS n FROM signals")[0]?.n;
+
+/** Transactions in the write-ahead log: the frames that end one (https://sqlite.org/fileformat2.html#walformat). */
+function commits(dataDir: string): number {
+  const wal = readFileSync(join(dataDir, "signalbox.db-wal"));
+  const frameBytes = 24 + wal.readUInt32BE(8);
+  const salt = wal.subarray(16, 24);
+  let commitCount = 0;
+  for (let at = 32; at + frameBytes <= wal.length; at += frameBytes) {
+    const isCurrent = wal.subarray(at + 8, at + 16).equals(salt);
+    if (isCurrent && wal.readUInt32BE(at + 4) > 0) commitCount += 1;
+  }
+  return commitCount;
+}
+
+const unavailable = new AppError("unavailable", { retryAfterS: 1 });
+const poison = { source: "x" as Signal["source"] };
+
+describe("group commit", () => {
+  test("what arrives together shares a transaction", async () => {
+    const { dataDir, submit } = prepare();
+    const { writer } = await startWriter(dataDir);
+    const before = commits(dataDir);
+    const appended = await Promise.all(Array.from({ length: 300 }, () => writer.append(submit())));
+    expect(new Set(appended.map(({ id }) => id)).size).toBe(300);
+    expect(count(dataDir)).toBe(300);
+    expect(commits(dataDir) - before).toBeLessThanOrEqual(20);
+  });
+
+  test("what arrives while a batch is committed is the next batch", async () => {
+    const { dataDir, submit } = prepare();
+    const { writer } = await startWriter(dataDir);
+    const before = commits(dataDir);
+    const waiting: Promise<unknown>[] = [];
+    for (let turn = 0; turn < 100; turn++) {
+      for (let each = 0; each < 10; each++) waiting.push(writer.append(submit()));
+      await new Promise((next) => setImmediate(next));
+    }
+    await Promise.all(waiting);
+    expect(count(dataDir)).toBe(1_000);
+    expect(commits(dataDir) - before).toBeLessThanOrEqual(100);
+  });
+
+  test("a batch is limited, so that nobody waits long for the database's lock", async () => {
+    const { dataDir, submit } = prepare();
+    const { writer } = await startWriter(dataDir);
+    const before = commits(dataDir);
+    await Promise.all(Array.from({ length: 5_000 }, () => writer.append(submit())));
+    expect(commits(dataDir) - before).toBeGreaterThanOrEqual(3);
+    expect(commits(dataDir) - before).toBeLessThanOrEqual(250);
+  });
+
+  test("one at a time is a transaction each: nobody waits for company", async () => {
+    const { dataDir, submit } = prepare();
+    const { writer } = await startWriter(dataDir);
+    const before = commits(dataDir);
+    for (let round = 0; round < 5; round++) await writer.append(submit());
+    expect(commits(dataDir) - before).toBe(5);
+  });
+
+  test("answers come in the order of the submissions, and ids rise with them", async () => {
+    const { dataDir, submit } = prepare();
+    const { writer } = await startWriter(dataDir);
+    const symbols = Array.from({ length: 2_500 }, (_, index) => `S${index}`);
+    const answers = await Promise.all(
+      symbols.map((symbol) => writer.append(submit({ signal: { symbol } }))),
+    );
+    const rows = query<{ id: string; symbol: string }>(
+      dataDir,
+      "SELECT id, symbol FROM signals ORDER BY seq",
+    );
+    expect(rows.map((row) => row.symbol)).toEqual(symbols);
+    expect(rows.map((row) => row.id)).toEqual(answers.map(({ id }) => id));
+    expect(rows.map((row) => row.id).toSorted()).toEqual(rows.map((row) => row.id));
+  });
+
+  test("repeats within one batch get the first one's id", async () => {
+    const { dataDir, submit } = prepare();
+    const { writer } = await startWriter(dataDir);
+    const repeated = { signal: { client_signal_id: "once" } };
+    const [first, ...others] = await Promise.all(
+      Array.from({ length: 20 }, () => writer.append(submit(repeated))),
+    );
+    expect(first?.deduped).toBe(false);
+    for (const other of others) {
+      expect(other).toEqual({ deduped: true, id: first?.id ?? "", differs: [] });
+    }
+    expect(count(dataDir)).toBe(1);
+  });
+});
+
+describe("the queue", () => {
+  test("when it is full the next one is refused at once, and all others are stored", async () => {
+    const { dataDir, submit } = prepare();
+    const { writer } = await startWriter(dataDir);
+    const waiting = Array.from({ length: QUEUE_SIGNALS_MAX }, () => writer.append(submit()));
+    expect(writer.depth).toBe(QUEUE_SIGNALS_MAX);
+    const refused = writer.append(submit());
+    const winner = await Promise.race([waiting[0], refused.catch((error: unknown) => error)]);
+    expect(winner).toEqual(unavailable);
+    await Promise.all(waiting);
+    expect(count(dataDir)).toBe(QUEUE_SIGNALS_MAX);
+    await writer.append(submit());
+    expect(writer.depth).toBe(0);
+  });
+
+  test("large metadata fill it sooner, and leave it again", async () => {
+    const { dataDir, submit } = prepare();
+    const { writer } = await startWriter(dataDir);
+    const metadata = `{"a":"${"x".repeat(64_000)}"}`;
+    const fitting = Math.floor(QUEUE_METADATA_UNITS_MAX / metadata.length);
+    for (let round = 0; round < 2; round++) {
+      const waiting = Array.from({ length: fitting }, () =>
+        writer.append(submit({ signal: { metadata } })),
+      );
+      expect(await rejection(writer.append(submit({ signal: { metadata } })))).toEqual(unavailable);
+      await Promise.all(waiting);
+    }
+    expect(count(dataDir)).toBe(2 * fitting);
+  });
+
+  test("closing waits for all that was taken", async () => {
+    const { dataDir, submit } = prepare();
+    const { writer, close } = await startWriter(dataDir);
+    const waiting = Array.from({ length: 3_000 }, () => writer.append(submit()));
+    await close();
+    await Promise.all(waiting);
+    expect(count(dataDir)).toBe(3_000);
+  });
+});
+
+describe("a key that stopped working between authentication and commit", () => {
+  test("revoked: unauthorized, and nothing is stored", async () => {
+    const { dataDir, registry, keyId, submit } = prepare();
+    const { writer } = await startWriter(dataDir);
+    const other = registry.mintKey({ desk: "alpha", label: null, expiresInMs: null }).record;
+    registry.revokeKey(keyId);
+    const [refused, stored] = await Promise.allSettled([
+      writer.append(submit()),
+      writer.append(submit({ keyId: other.id })),
+    ]);
+    expect(refused).toEqual({ status: "rejected", reason: new AppError("unauthorized") });
+    expect(stored?.status).toBe("fulfilled");
+    expect(query(dataDir, "SELECT key_id FROM signals")).toEqual([{ key_id: other.id }]);
+    expect(registry.listKeys("alpha")[0]?.last_used_at).toBeNull();
+  });
+
+  test("expired: by the time of receipt", async () => {
+    const { dataDir, registry, submit } = prepare();
+    const { writer } = await startWriter(dataDir);
+    const { record } = registry.mintKey({ desk: "alpha", label: null, expiresInMs: 50 });
+    const keyId = record.id;
+    const expiresAt = record.expires_at ?? 0;
+    await writer.append(submit({ keyId, receivedAt: expiresAt - 1 }));
+    const late = writer.append(submit({ keyId, receivedAt: expiresAt }));
+    expect(await rejection(late)).toEqual(new AppError("unauthorized"));
+  });
+});
+
+describe("a submission that the database refuses", () => {
+  test("fails alone: the others of its batch are stored, in order", async () => {
+    const { dataDir, submit } = prepare();
+    const { writer, problems, fatal } = await startWriter(dataDir);
+    const results = await Promise.allSettled([
+      writer.append(submit({ signal: { symbol: "A" } })),
+      writer.append(submit({ signal: { ...poison, symbol: "B", client_signal_id: "used?" } })),
+      writer.append(submit({ signal: { symbol: "C" } })),
+    ]);
+    expect(results.map(({ status }) => status)).toEqual(["fulfilled", "rejected", "fulfilled"]);
+    expect(results[1]).toMatchObject({ reason: new AppError("internal_error") });
+    expect(query(dataDir, "SELECT symbol FROM signals ORDER BY seq")).toEqual([
+      { symbol: "A" },
+      { symbol: "C" },
+    ]);
+    expect(problems).toEqual([
+      { kind: "failed", reason: expect.stringContaining("SQLITE_CONSTRAINT"), signals: 1 },
+    ]);
+    expect(fatal).toEqual([]);
+    expect(writer.problem).toBeNull();
+    const repeated = await writer.append(submit({ signal: { client_signal_id: "used?" } }));
+    expect(repeated.deduped).toBe(false);
+  });
+
+  test("does not lose the record of its key's last use", () => {
+    const { db, registry, submit } = prepare();
+    const committer = new BatchCommitter(db);
+    const outcomes = committer.commit([submit(), submit({ signal: poison }), submit()]);
+    expect(outcomes.map(({ kind }) => kind)).toEqual(["stored", "failed", "stored"]);
+    expect(registry.listKeys("alpha")[0]?.last_used_at).toBe(1_000);
+  });
+
+  test("says nothing of its content to the operator", () => {
+    const { db, submit } = prepare();
+    const secret = { source: "secret-venue" as Signal["source"], symbol: "secret-symbol" };
+    const [outcome] = new BatchCommitter(db).commit([submit({ signal: secret })]);
+    expect(outcome?.kind).toBe("failed");
+    expect(JSON.stringify(outcome)).not.toContain("secret");
+  });
+});
+
+function limit(db: Database, pagesMore: number | null): void {
+  const { page_count: pages } = db.query("PRAGMA page_count").get() as { page_count: number };
+  db.run(`PRAGMA max_page_count = ${pagesMore === null ? 2 ** 32 - 2 : pages + pagesMore}`);
+}
+
+describe("a full disk", () => {
+  const large = { metadata: `{"a":"${"x".repeat(60_000)}"}` };
+
+  test("stores nothing of the batch, says unavailable, and recovers by itself", () => {
+    const { db, dataDir, submit } = prepare();
+    const committer = new BatchCommitter(db);
+    limit(db, 2);
+    const batch = [
+      submit({ signal: { client_signal_id: "small" } }),
+      submit({ signal: { ...large, client_signal_id: "large" } }),
+    ];
+    expect(committer.commit(batch)).toEqual(
+      batch.map(() => ({
+        kind: "unavailable" as const,
+        reason: expect.stringContaining("SQLITE_FULL"),
+      })),
+    );
+    expect(count(dataDir)).toBe(0);
+    expect(db.inTransaction).toBe(false);
+    limit(db, null);
+    expect(committer.commit(batch).map(({ kind }) => kind)).toEqual(["stored", "stored"]);
+    expect(count(dataDir)).toBe(2);
+    expect(db.query("PRAGMA integrity_check").values()).toEqual([["ok"]]);
+  });
+
+  test("does not lose the record of a key's last use", () => {
+    const { db, registry, submit } = prepare();
+    const committer = new BatchCommitter(db);
+    limit(db, 2);
+    expect(committer.commit([submit({ signal: large })])[0]?.kind).toBe("unavailable");
+    limit(db, null);
+    expect(committer.commit([submit({ signal: large })])[0]?.kind).toBe("stored");
+    expect(registry.listKeys("alpha")[0]?.last_used_at).toBe(1_000);
+  });
+});
+
+describe("a failure that leaves the disk's state unknown", () => {
+  test("ends it: all that waits is refused, and not one signal is stored any more", async () => {
+    const { db, dataDir, submit } = prepare();
+    // Not a constraint and not a full disk: a failure that nobody has foreseen.
+    db.run(`CREATE TRIGGER failure BEFORE INSERT ON signals WHEN NEW.symbol = 'failure'
+      BEGIN SELECT abs(-9223372036854775807 - 1); END`);
+    const { writer, fatal, problems } = await startWriter(dataDir);
+    const symbols = ["failure", ...Array.from({ length: 3_000 }, () => "later")];
+    const results = await Promise.allSettled(
+      symbols.map((symbol) => writer.append(submit({ signal: { symbol } }))),
+    );
+    for (const result of results)
+      expect(result).toEqual({ status: "rejected", reason: unavailable });
+    expect(await rejection(writer.append(submit()))).toEqual(unavailable);
+    expect(fatal).toEqual([expect.stringContaining("integer overflow")]);
+    expect(problems).toEqual([]);
+    expect(writer.problem).toContain("integer overflow");
+    // Whoever has the lock now knows that no transaction is under way.
+    await Bun.sleep(200);
+    db.run("BEGIN IMMEDIATE");
+    db.run("ROLLBACK");
+    expect(count(dataDir)).toBe(0);
+  });
+});
+
+describe("duplicates that differ", () => {
+  test("name the fields, and are counted for the desk", () => {
+    const { db, registry, submit } = prepare();
+    const committer = new BatchCommitter(db);
+    const client_signal_id = "once";
+    const [original] = committer.commit([submit({ signal: { client_signal_id, price: 1 } })]);
+    const id = original?.kind === "stored" ? original.id : "";
+    const outcomes = committer.commit([
+      submit({ signal: { client_signal_id, price: 1 } }),
+      submit({ signal: { client_signal_id, price: 2, side: "close" } }),
+      submit({ signal: { client_signal_id } }),
+    ]);
+    expect(outcomes).toEqual([
+      { kind: "duplicate", id, differs: [] },
+      { kind: "duplicate", id, differs: ["side", "price"] },
+      { kind: "duplicate", id, differs: ["price"] },
+    ]);
+    expect(registry.listDesks()[0]?.differing_duplicates).toBe(2);
+  });
+});
