@@ -1,0 +1,73 @@
+/** Load on a server from a process of its own: in ours, clients and server would wait for each other. */
+import { join } from "node:path";
+import type { LoadOptions, LoadResult } from "./_client.ts";
+import { onCleanup } from "./_setup.ts";
+
+export interface Load {
+  readonly results: LoadResult[];
+  /** Resolves when this many more requests of the kind have their outcome. */
+  readonly more: (count: number, outcome?: LoadResult["outcome"]) => Promise<void>;
+  /** Resolves when every request under way has its outcome. */
+  readonly end: () => Promise<LoadResult[]>;
+}
+
+export function startLoad(options: Partial<LoadOptions> & { url: string; key: string }): Load {
+  const full: LoadOptions = {
+    connections: 8,
+    reuse: "keep",
+    retry: false,
+    prefix: "load",
+    ...options,
+  };
+  const child = Bun.spawn(
+    [process.execPath, join(import.meta.dir, "_client.ts"), JSON.stringify(full)],
+    {
+      stdin: "pipe",
+      stdout: "pipe",
+      stderr: "inherit",
+    },
+  );
+  onCleanup(async () => {
+    if (child.exitCode === null) child.kill("SIGKILL");
+    await child.exited;
+  });
+  const results: LoadResult[] = [];
+  const waiting = new Set<() => void>();
+  let hasEnded = false;
+  const reading = (async () => {
+    let rest = "";
+    const decoder = new TextDecoder();
+    for await (const chunk of child.stdout) {
+      const lines = (rest + decoder.decode(chunk, { stream: true })).split("\n");
+      rest = lines.pop() ?? "";
+      for (const line of lines) results.push(JSON.parse(line) as LoadResult);
+      for (const wake of waiting) wake();
+    }
+    hasEnded = true;
+    for (const wake of waiting) wake();
+  })();
+  return {
+    results,
+    more: (count, outcome) =>
+      new Promise((reached, failed) => {
+        const from = results.length;
+        const look = (): void => {
+          const news = results.slice(from);
+          const fitting =
+            outcome === undefined ? news : news.filter((result) => result.outcome === outcome);
+          if (fitting.length < count && !hasEnded) return;
+          waiting.delete(look);
+          if (fitting.length < count) failed(new Error("the load has ended"));
+          else reached();
+        };
+        waiting.add(look);
+        look();
+      }),
+    end: async () => {
+      await child.stdin.end();
+      await reading;
+      if ((await child.exited) !== 0) throw new Error("the load failed");
+      return results;
+    },
+  };
+}

@@ -1,0 +1,193 @@
+import { describe, expect, test, setDefaultTimeout } from "bun:test";
+import { existsSync, statSync } from "node:fs";
+import { join } from "node:path";
+import { readiness } from "../src/ops/health.ts";
+import { makeCertificate, writeCertificate } from "./_certificates.ts";
+import { startServe } from "./_cli.ts";
+import { openForDamage, signal, startTestApp, temporaryFolder, rejection } from "./_setup.ts";
+
+setDefaultTimeout(60_000);
+
+const DAY_MS = 86_400_000;
+
+interface Health {
+  readonly status: string;
+  readonly checks: Record<string, { ok: boolean; detail: string }>;
+}
+
+async function ask(dataDir: string, path: string): Promise<{ status: number; body: Health }> {
+  const response = await fetch(`http://localhost${path}`, { unix: join(dataDir, "ops.sock") });
+  return { status: response.status, body: (await response.json()) as Health };
+}
+
+describe("the operations socket", () => {
+  test("is this user's alone", async () => {
+    const before = process.umask(0);
+    try {
+      const { dataDir } = await startTestApp();
+      const { mode } = statSync(join(dataDir, "ops.sock"));
+      expect((mode & 0o777).toString(8)).toBe("600");
+    } finally {
+      process.umask(before);
+    }
+  });
+
+  test("answers /healthz and /readyz, and nothing else", async () => {
+    const { dataDir } = await startTestApp();
+    expect(await ask(dataDir, "/healthz")).toEqual({
+      status: 200,
+      body: { status: "ok" } as Health,
+    });
+    const { status, body } = await ask(dataDir, "/readyz");
+    expect(status).toBe(200);
+    expect(body).toEqual({
+      status: "ok",
+      checks: {
+        writer: { ok: true, detail: "storing" },
+        disk: { ok: true, detail: expect.stringMatching(/^\d+ MiB free, \d+ MiB needed$/) },
+        certificate: { ok: true, detail: expect.stringContaining("none") },
+      },
+    });
+    for (const path of ["/", "/v1/signals", "/healthz/"]) {
+      expect((await ask(dataDir, path)).status).toBe(404);
+    }
+  });
+
+  test("goes when the server stops", async () => {
+    const { dataDir, stop } = await startTestApp();
+    await stop();
+    expect(existsSync(join(dataDir, "ops.sock"))).toBe(false);
+  });
+
+  test("takes the place of one that a killed server left", async () => {
+    const killed = await startServe();
+    const { dataDir } = killed;
+    killed.kill("SIGKILL");
+    await killed.exited;
+    expect(existsSync(join(dataDir, "ops.sock"))).toBe(true);
+    await startServe([], { dataDir });
+    expect((await ask(dataDir, "/readyz")).status).toBe(200);
+  });
+
+  test("has a path that is too long: one sentence, and the folder is free again", async () => {
+    const dataDir = join(temporaryFolder(), "x".repeat(100));
+    expect(String(await rejection(startTestApp({ dataDir })))).toContain(
+      `${join(dataDir, "ops.sock")} is too long for a socket (over 107 bytes): name a folder with a shorter path with --data DIR.`,
+    );
+  });
+});
+
+test.each(["/healthz", "/readyz", "/metrics", "/ops"])(
+  "%s is not on the public interface",
+  async (path) => {
+    const { call } = await startTestApp();
+    expect((await call(path)).status).toBe(404);
+  },
+);
+
+describe("--ops-listen", () => {
+  test("has the same answers on TCP, on a port of its own", async () => {
+    const { app, url } = await startTestApp({
+      config: { opsListen: { host: "127.0.0.1", port: 0 } },
+    });
+    const { host, port } = app.opsAddress ?? { host: "", port: 0 };
+    expect(port).not.toBe(Number(new URL(url).port));
+    const opsUrl = `http://${host}:${port}`;
+    expect(await (await fetch(`${opsUrl}/healthz`)).json()).toEqual({ status: "ok" });
+    const readyz = await fetch(`${opsUrl}/readyz`);
+    expect(readyz.status).toBe(200);
+    expect(Object.keys(((await readyz.json()) as Health).checks)).toEqual([
+      "writer",
+      "disk",
+      "certificate",
+    ]);
+    expect((await fetch(`${opsUrl}/v1/signals`, { method: "POST" })).status).toBe(404);
+  });
+
+  test("is off unless it is asked for", async () => {
+    const { app } = await startTestApp();
+    expect(app.opsAddress).toBeNull();
+  });
+
+  test("is free again when the server has stopped", async () => {
+    const config = { opsListen: { host: "127.0.0.1", port: 0 } };
+    const { app, stop } = await startTestApp({ config });
+    await stop();
+    const opsListen = app.opsAddress;
+    expect(opsListen).not.toBeNull();
+    const again = await startTestApp({ config: { opsListen } });
+    expect(again.app.opsAddress).toEqual(opsListen);
+  });
+});
+
+describe("readyz says 503", () => {
+  test("when the certificate has expired, from that moment on, and healthz stays 200", async () => {
+    let time = Date.now();
+    const certificate = await makeCertificate("a", { to: new Date(time + 10 * DAY_MS) });
+    const tls = writeCertificate(temporaryFolder(), certificate);
+    const { dataDir } = await startTestApp({ config: { tls }, now: () => time });
+    const before = await ask(dataDir, "/readyz");
+    expect(before.status).toBe(200);
+    expect(before.body.checks["certificate"]?.detail).toMatch(/^expires in (9|10) days, at /);
+    time += 11 * DAY_MS;
+    const { status, body } = await ask(dataDir, "/readyz");
+    expect(status).toBe(503);
+    expect(body).toMatchObject({
+      status: "failing",
+      checks: {
+        writer: { ok: true },
+        certificate: { ok: false, detail: expect.stringContaining("expired at ") },
+      },
+    });
+    expect((await ask(dataDir, "/healthz")).status).toBe(200);
+  });
+
+  test("while another program keeps the database locked, and 200 after it", async () => {
+    const { dataDir, post } = await startTestApp();
+    const other = openForDamage(dataDir);
+    other.run("BEGIN IMMEDIATE");
+    const { status, body, headers } = await post(signal);
+    expect(status).toBe(503);
+    expect(body["error"]).toBe("unavailable");
+    expect(Number(headers.get("retry-after"))).toBeGreaterThanOrEqual(1);
+    const failing = await ask(dataDir, "/readyz");
+    expect(failing.status).toBe(503);
+    expect(failing.body.checks["writer"]).toEqual({
+      ok: false,
+      detail: expect.stringContaining("SQLITE_BUSY"),
+    });
+    other.run("ROLLBACK");
+    expect((await post(signal)).status).toBe(201);
+    expect((await ask(dataDir, "/readyz")).status).toBe(200);
+  });
+});
+
+describe("each check by itself", () => {
+  const healthy = {
+    dataDir: import.meta.dir,
+    writerProblem: () => null,
+    certificateExpiresAt: () => null,
+    now: () => 0,
+  };
+
+  test("the disk: a folder that is not there", async () => {
+    const { disk } = await readiness({ ...healthy, dataDir: "/no/such/folder" });
+    expect(disk).toEqual({ ok: false, detail: expect.stringContaining("ENOENT") });
+  });
+
+  test("the writer: why it does not store", async () => {
+    const { writer, disk } = await readiness({ ...healthy, writerProblem: () => "SQLITE_FULL" });
+    expect(writer).toEqual({ ok: false, detail: "SQLITE_FULL" });
+    expect(disk.ok).toBe(true);
+  });
+
+  test.each([
+    [30 * DAY_MS, true, "expires in 30 days"],
+    [1, true, "expires in 0 days"],
+    [-1, false, "expired at 1969-12-31T23:59:59.999Z"],
+  ])("the certificate: %d ms before its end", async (expiresAt, ok, says) => {
+    const { certificate } = await readiness({ ...healthy, certificateExpiresAt: () => expiresAt });
+    expect(certificate.ok).toBe(ok);
+    expect(certificate.detail).toContain(says);
+  });
+});

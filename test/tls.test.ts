@@ -1,0 +1,294 @@
+import { beforeAll, describe, expect, test, setDefaultTimeout } from "bun:test";
+import { mkdirSync, writeFileSync } from "node:fs";
+import { createServer } from "node:net";
+import { join } from "node:path";
+import { loadCertificate } from "../src/http/tls.ts";
+import {
+  makeCertificate,
+  presentedName,
+  type TestCertificate,
+  writeCertificate,
+} from "./_certificates.ts";
+import { freePort, mintKey, startServe } from "./_cli.ts";
+import { startLoad } from "./_load.ts";
+import {
+  callUrl,
+  onCleanup,
+  query,
+  signal,
+  startTestApp,
+  temporaryFolder,
+  rejection,
+} from "./_setup.ts";
+
+setDefaultTimeout(60_000);
+
+let first: TestCertificate;
+let second: TestCertificate;
+const DAY_MS = 86_400_000;
+
+beforeAll(async () => {
+  [first, second] = await Promise.all([makeCertificate("first"), makeCertificate("second")]);
+});
+
+async function startWithTls(certificate = first) {
+  const folder = temporaryFolder();
+  const tls = writeCertificate(folder, certificate);
+  const app = await startTestApp({ config: { tls } });
+  return { ...app, folder, tls };
+}
+
+test("signals are taken over HTTPS by clients that check the certificate", async () => {
+  const { url, key, dataDir } = await startWithTls();
+  expect(url).toStartWith("https://127.0.0.1:");
+  const { status } = await callUrl(url, "/v1/signals", {
+    method: "POST",
+    headers: { Authorization: `Bearer ${key}`, "Content-Type": "application/json" },
+    body: JSON.stringify(signal),
+    tls: { ca: first.cert },
+  } as RequestInit);
+  expect(status).toBe(201);
+  expect(query(dataDir, "SELECT symbol FROM signals")).toEqual([{ symbol: signal.symbol }]);
+});
+
+test("plain HTTP on the TLS port has no answer, and stores nothing", async () => {
+  const { url, key, dataDir } = await startWithTls();
+  const plain = fetch(url.replace("https:", "http:") + "/v1/signals", {
+    method: "POST",
+    headers: { Authorization: `Bearer ${key}`, "Content-Type": "application/json" },
+    body: JSON.stringify(signal),
+  });
+  expect(await rejection(plain)).toBeInstanceOf(Error);
+  expect(query(dataDir, "SELECT id FROM signals")).toEqual([]);
+});
+
+describe("TLS versions", () => {
+  const openssl = Bun.which("openssl");
+
+  /** What a client that speaks this version alone comes to: the protocol, or the refusal. */
+  async function handshake(port: number, version: string): Promise<string> {
+    if (openssl === null) throw new Error("openssl is missing: install it (apt install openssl)");
+    const child = Bun.spawn(
+      [
+        openssl,
+        "s_client",
+        "-connect",
+        `127.0.0.1:${port}`,
+        `-${version}`,
+        // The old versions' signatures are beyond what the client allows by default.
+        "-cipher",
+        "DEFAULT@SECLEVEL=0",
+      ],
+      { stdin: "ignore", stdout: "pipe", stderr: "pipe" },
+    );
+    const output = await new Response(child.stdout).text();
+    await new Response(child.stderr).text();
+    await child.exited;
+    return /^New, (TLSv[\d.]+|\(NONE\))/m.exec(output)?.[1] ?? "no handshake";
+  }
+
+  test.each([
+    ["tls1_2", "TLSv1.2"],
+    ["tls1_3", "TLSv1.3"],
+  ])("%s is spoken", async (version, protocol) => {
+    const { url } = await startWithTls();
+    expect(await handshake(Number(new URL(url).port), version)).toBe(protocol);
+  });
+
+  test.each(["tls1", "tls1_1"])(
+    "%s is refused, by the server and not by the client",
+    async (version) => {
+      const { url, tls } = await startWithTls();
+      const port = await freePort();
+      const permissive = Bun.spawn(
+        `${openssl ?? "openssl"} s_server -quiet -accept 127.0.0.1:${port} -cert ${tls.certFile} -key ${tls.keyFile} -cipher DEFAULT@SECLEVEL=0`.split(
+          " ",
+        ),
+        { stdin: "ignore", stdout: "ignore", stderr: "ignore" },
+      );
+      onCleanup(() => permissive.kill());
+      let control = "no handshake";
+      for (let attempt = 0; attempt < 100 && control === "no handshake"; attempt++) {
+        await Bun.sleep(50);
+        control = await handshake(port, version);
+      }
+      expect(control).toBe("TLSv1.0");
+      expect(await handshake(Number(new URL(url).port), version)).toBe("(NONE)");
+    },
+  );
+});
+
+describe("a new certificate", () => {
+  test("is what new connections get, once it is asked for", async () => {
+    const { app, url, folder, log } = await startWithTls();
+    expect(await presentedName(url)).toBe("first");
+    writeCertificate(folder, second);
+    app.reloadCertificate();
+    for (let count = 0; count < 20; count++) expect(await presentedName(url)).toBe("second");
+    expect(log.some(({ msg }) => msg === "new certificate in use")).toBe(true);
+    writeCertificate(folder, first);
+    app.reloadCertificate();
+    for (let count = 0; count < 20; count++) expect(await presentedName(url)).toBe("first");
+  });
+
+  test("is found by itself when the files change", async () => {
+    const { url, folder, log } = await startWithTls();
+    writeCertificate(folder, second);
+    while (!log.some(({ msg }) => msg === "new certificate in use")) await Bun.sleep(50);
+    expect(await presentedName(url)).toBe("second");
+  });
+
+  test("is read on SIGHUP", async () => {
+    const folder = temporaryFolder();
+    const { certFile, keyFile } = writeCertificate(folder, first);
+    const server = await startServe(["--tls-cert", certFile, "--tls-key", keyFile]);
+    expect(await presentedName(server.url)).toBe("first");
+    writeCertificate(folder, second);
+    server.kill("SIGHUP");
+    await server.logged("new certificate in use");
+    expect(await presentedName(server.url)).toBe("second");
+    server.kill("SIGTERM");
+    expect(await server.exited).toBe(0);
+  });
+
+  test("that is the one in use changes nothing", async () => {
+    const { app, url, log } = await startWithTls();
+    app.reloadCertificate();
+    expect(await presentedName(url)).toBe("first");
+    expect(log.filter(({ msg }) => msg.includes("certificate"))).toEqual([]);
+  });
+
+  test("costs no request under load, several times in a row", async () => {
+    const folder = temporaryFolder();
+    const { certFile, keyFile } = writeCertificate(folder, first);
+    const server = await startServe(["--tls-cert", certFile, "--tls-key", keyFile]);
+    const { key } = await mintKey(server.dataDir);
+    const load = startLoad({ url: server.url, key, connections: 12, reuse: "mixed" });
+    await load.more(100);
+    for (let round = 0; round < 6; round++) {
+      const certificate = round % 2 === 0 ? second : first;
+      writeCertificate(folder, certificate);
+      server.kill("SIGHUP");
+      await load.more(300);
+      expect(await presentedName(server.url)).toBe(certificate.name);
+    }
+    const results = await load.end();
+    const lost = results.filter(({ outcome }) => outcome !== 201);
+    expect(lost).toEqual([]);
+    const [stored] = query<{ n: number }>(server.dataDir, "SELECT count(*) AS n FROM signals");
+    expect(stored?.n).toBe(results.length);
+    expect(server.log().filter(({ msg }) => msg === "new certificate in use")).toHaveLength(6);
+  });
+
+  const bad: [string, (folder: string) => void][] = [
+    ["does not fit its key", (folder) => writeCertificate(folder, { ...second, key: first.key })],
+    ["is not PEM", (folder) => writeCertificate(folder, { ...second, cert: "certificate" })],
+    ["is empty", (folder) => writeCertificate(folder, { cert: "", key: "" })],
+    ["has a key that is not PEM", (folder) => writeCertificate(folder, { ...second, key: "key" })],
+  ];
+  test.each(bad)(
+    "that %s is not taken: the old one stays, with a warning",
+    async (_name, write) => {
+      const { app, url, folder, log, key } = await startWithTls();
+      write(folder);
+      app.reloadCertificate();
+      expect(log).toContainEqual(
+        expect.objectContaining({
+          level: "warn",
+          msg: "new certificate not taken; the one before stays in use",
+        }),
+      );
+      expect(JSON.stringify(log)).not.toContain("PRIVATE KEY");
+      expect(JSON.stringify(log)).not.toContain(key);
+      expect(await presentedName(url)).toBe("first");
+      writeCertificate(folder, second);
+      app.reloadCertificate();
+      expect(await presentedName(url)).toBe("second");
+    },
+  );
+
+  test("does not keep the server from stopping", async () => {
+    const { app, folder, stop, url } = await startWithTls();
+    writeCertificate(folder, second);
+    app.reloadCertificate();
+    await stop();
+    expect(await rejection(presentedName(url))).toBeInstanceOf(Error);
+    const server = createServer();
+    await new Promise<void>((listening, failed) => {
+      server.on("error", failed);
+      server.listen(Number(new URL(url).port), "127.0.0.1", listening);
+    });
+    server.close();
+  });
+});
+
+test("a second server does not get to share the port", async () => {
+  const { tls, url } = await startWithTls();
+  const listen = { host: "127.0.0.1", port: Number(new URL(url).port) };
+  expect(String(await rejection(startTestApp({ config: { tls, listen } })))).toContain("is in use");
+});
+
+function reason(write: (folder: string) => void): { reason: string; folder: string } {
+  const folder = temporaryFolder();
+  writeCertificate(folder, first);
+  write(folder);
+  try {
+    loadCertificate({ certFile: join(folder, "cert.pem"), keyFile: join(folder, "key.pem") });
+    return { reason: "", folder };
+  } catch (error) {
+    return { reason: error instanceof Error ? error.message : "", folder };
+  }
+}
+
+describe("certificate files", () => {
+  const cases: [string, (folder: string) => void, string][] = [
+    [
+      "no certificate file",
+      (folder) => Bun.spawnSync(["rm", join(folder, "cert.pem")]),
+      "FOLDER/cert.pem cannot be read (ENOENT): name a readable PEM file with --tls-cert.",
+    ],
+    [
+      "no key file",
+      (folder) => Bun.spawnSync(["rm", join(folder, "key.pem")]),
+      "FOLDER/key.pem cannot be read (ENOENT): name a readable PEM file with --tls-key.",
+    ],
+    [
+      "a folder",
+      (folder) => {
+        Bun.spawnSync(["rm", join(folder, "cert.pem")]);
+        mkdirSync(join(folder, "cert.pem"));
+      },
+      "FOLDER/cert.pem cannot be read (EISDIR): name a readable PEM file with --tls-cert.",
+    ],
+    [
+      "no PEM in the certificate file",
+      (folder) => writeFileSync(join(folder, "cert.pem"), "hello"),
+      "FOLDER/cert.pem is not a PEM certificate: name the right file with --tls-cert.",
+    ],
+    [
+      "no PEM in the key file",
+      (folder) => writeFileSync(join(folder, "key.pem"), "hello"),
+      "FOLDER/key.pem is not a PEM private key: name the right file with --tls-key.",
+    ],
+    [
+      "the files the wrong way round",
+      (folder) => writeCertificate(folder, { cert: first.key, key: first.cert }),
+      "FOLDER/cert.pem is not a PEM certificate: name the right file with --tls-cert.",
+    ],
+    [
+      "another certificate's key",
+      (folder) => writeFileSync(join(folder, "key.pem"), second.key),
+      "FOLDER/key.pem is not the key of FOLDER/cert.pem: give the two files of one certificate with --tls-cert and --tls-key.",
+    ],
+  ];
+  test.each(cases)("%s: one sentence says what to give", (_name, write, sentence) => {
+    const { reason: said, folder } = reason(write);
+    expect(said).toBe(sentence.replaceAll("FOLDER", folder));
+  });
+
+  test("when the certificate expires is known to the second", async () => {
+    const to = new Date(Math.floor((Date.now() + 5 * DAY_MS) / 1_000) * 1_000);
+    const files = writeCertificate(temporaryFolder(), await makeCertificate("short", { to }));
+    expect(loadCertificate(files).expiresAt).toBe(to.getTime());
+  });
+});
