@@ -1,0 +1,161 @@
+import { beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+import packageJson from "../../package.json" with { type: "json" };
+import { makeCertificate, presentedName, writeCertificate } from "../_certificates.ts";
+import { cli, mintKey, startServe } from "../_cli.ts";
+import { callUrl, onCleanup, openForDamage, query, signal, temporaryFolder } from "../_setup.ts";
+
+setDefaultTimeout(120_000);
+
+const repository = resolve(import.meta.dir, "../..");
+let executable = "";
+
+beforeAll(async () => {
+  const folder = mkdtempSync(join(tmpdir(), "signalbox-build-"));
+  process.on("exit", () => rmSync(folder, { recursive: true, force: true }));
+  executable = join(folder, "signalbox");
+  const target = `bun-linux-${process.arch}`;
+  const build = Bun.spawn(
+    [process.execPath, "build.ts", "--outfile", executable, "--target", target],
+    { cwd: repository, stdout: "pipe", stderr: "pipe" },
+  );
+  const output =
+    (await new Response(build.stdout).text()) + (await new Response(build.stderr).text());
+  if ((await build.exited) !== 0) throw new Error(output);
+});
+
+/** A folder whose files would change a Bun program that looked at them. */
+function hostileFolder(): { cwd: string; marker: string } {
+  const cwd = temporaryFolder();
+  const marker = join(cwd, "preload-was-here");
+  const preload = `require("node:fs").writeFileSync(${JSON.stringify(marker)}, "")`;
+  const files = {
+    ".env": "SIGNALBOX_LISTEN=nowhere\nSIGNALBOX_LOG_LEVEL=silent\nSIGNALBOX_DATA=/dev/null/x\n",
+    ".env.local": "SIGNALBOX_LISTEN=nowhere\n",
+    ".env.development": "SIGNALBOX_LISTEN=nowhere\n",
+    ".env.production": "SIGNALBOX_LISTEN=nowhere\n",
+    "bunfig.toml": 'preload = ["./preload.ts"]\nlogLevel = "debug"\n',
+    "preload.ts": preload,
+    "package.json":
+      '{ "name": "hostile", "type": "commonjs", "imports": { "#x": "./preload.ts" } }',
+    "tsconfig.json":
+      '{ "compilerOptions": { "paths": { "*": ["./preload.ts"] }, "jsx": "react" } }',
+    "main.ts": preload,
+    "writer.worker.ts": preload,
+    "writer.worker.js": preload,
+    "schema.sql": "DROP TABLE signals;",
+  };
+  for (const [name, text] of Object.entries(files)) writeFileSync(join(cwd, name), text);
+  mkdirSync(join(cwd, "node_modules/elysia"), { recursive: true });
+  writeFileSync(join(cwd, "node_modules/elysia/index.js"), preload);
+  return { cwd, marker };
+}
+
+function inHostileFolder() {
+  const { cwd, marker } = hostileFolder();
+  return { marker, cwd, program: [executable], env: { NODE_ENV: "development" } };
+}
+
+async function post(url: string, key: string, body: unknown): Promise<number> {
+  const { status } = await callUrl(url, "/v1/signals", {
+    method: "POST",
+    headers: { Authorization: `Bearer ${key}`, "Content-Type": "application/json" },
+    body: typeof body === "string" ? body : JSON.stringify(body),
+  });
+  return status;
+}
+
+async function run(shellCommand: string): Promise<string> {
+  const child = Bun.spawn(["sh", "-c", shellCommand], { stdout: "pipe", stderr: "pipe" });
+  onCleanup(() => child.kill());
+  const stdout = await new Response(child.stdout).text();
+  expect([await child.exited, await new Response(child.stderr).text()]).toEqual([0, ""]);
+  return stdout;
+}
+
+describe("the executable, in a folder full of other programs' files", () => {
+  test("is one file that knows its version and its commands", async () => {
+    const options = inHostileFolder();
+    expect(await cli(["version"], options)).toEqual({
+      code: 0,
+      stdout: `signalbox ${packageJson.version}\n`,
+      stderr: "",
+    });
+    const help = await cli(["serve", "--help"], options);
+    expect(help).toMatchObject({ code: 0, stdout: expect.stringContaining("Examples:") });
+    expect(existsSync(options.marker)).toBe(false);
+  });
+
+  test("takes a signal, knows it again, and refuses it once its key is revoked", async () => {
+    const options = inHostileFolder();
+    const before = readdirSync(options.cwd).toSorted();
+    const server = await startServe([], options);
+    const { key, id } = await mintKey(server.dataDir, "alpha", options);
+    const repeated = { ...signal, client_signal_id: "once" };
+    expect(await post(server.url, key, repeated)).toBe(201);
+    expect(await post(server.url, key, repeated)).toBe(200);
+    expect(await post(server.url, key, { ...signal, sied: "open" })).toBe(422);
+    expect(await post(server.url, key, "{")).toBe(400);
+    expect((await callUrl(server.url, "/openapi.yaml")).status).toBe(200);
+    expect((await callUrl(server.url, "/nothing")).status).toBe(404);
+    expect((await cli(["healthcheck", "--data", server.dataDir], options)).code).toBe(0);
+    expect((await cli(["key", "revoke", id, "--data", server.dataDir], options)).code).toBe(0);
+    expect(await post(server.url, key, signal)).toBe(401);
+    expect(query(server.dataDir, "SELECT client_signal_id FROM signals")).toEqual([
+      { client_signal_id: "once" },
+    ]);
+    server.kill("SIGTERM");
+    expect(await server.exited).toBe(0);
+    expect(existsSync(options.marker)).toBe(false);
+    expect(readdirSync(options.cwd).toSorted()).toEqual(before);
+  });
+
+  test("shows nothing of itself when something fails inside, whatever NODE_ENV says", async () => {
+    const options = inHostileFolder();
+    const server = await startServe([], options);
+    const { key } = await mintKey(server.dataDir, "alpha", options);
+    openForDamage(server.dataDir).run("ALTER TABLE api_keys RENAME TO gone");
+    const { status, text } = await callUrl(server.url, "/v1/signals", {
+      method: "POST",
+      headers: { Authorization: `Bearer ${key}`, "Content-Type": "application/json" },
+      body: JSON.stringify(signal),
+    });
+    expect(status).toBe(500);
+    expect(text).toBe('{"error":"internal_error"}');
+  });
+
+  test("has TLS, and hands over to a new certificate", async () => {
+    const options = inHostileFolder();
+    const folder = temporaryFolder();
+    const { certFile, keyFile } = writeCertificate(folder, await makeCertificate("first"));
+    const server = await startServe(["--tls-cert", certFile, "--tls-key", keyFile], options);
+    expect(await presentedName(server.url)).toBe("first");
+    writeCertificate(folder, await makeCertificate("second"));
+    server.kill("SIGHUP");
+    await server.logged("new certificate in use");
+    for (let count = 0; count < 10; count++) {
+      expect(await presentedName(server.url)).toBe("second");
+    }
+  });
+
+  test("--quickstart prints a command that stores a signal when it is pasted", async () => {
+    if (Bun.which("curl") === null)
+      throw new Error("curl is missing: install it (apt install curl)");
+    const options = inHostileFolder();
+    const server = await startServe(["--quickstart"], options);
+    const command = server.output.stdout.slice(server.output.stdout.indexOf("curl "));
+    const stored = JSON.parse(await run(command)) as { id: string };
+    expect(stored).toEqual({
+      id: expect.any(String),
+      received_at: expect.any(Number),
+      deduped: false,
+    } as unknown as { id: string });
+    expect(JSON.parse(await run(command))).toEqual({ id: stored.id, deduped: true });
+    expect(query(server.dataDir, "SELECT id FROM signals")).toEqual([{ id: stored.id }]);
+    // The same, with its status to be seen, and as another signal.
+    const another = command.trimEnd().replace("my-first-signal", "my-second-signal");
+    expect(await run(`${another} -o /dev/null -w '%{http_code}'`)).toBe("201");
+  });
+});
