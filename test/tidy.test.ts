@@ -1,0 +1,89 @@
+/** The house rules that no linter knows: which layer may import which. */
+import { expect, test } from "bun:test";
+import { Glob } from "bun";
+import { dirname, join, normalize } from "node:path";
+
+/** Layer → the layers that it may import, besides itself. A layer is a folder of src/, or a file in it. */
+const mayImport: Record<string, readonly string[]> = {
+  "main.ts": ["cli.ts"],
+  "cli.ts": ["commands", "domain", "version.ts"],
+  commands: ["app.ts", "config.ts", "domain", "log.ts", "net", "ops", "store", "version.ts"],
+  "app.ts": ["config.ts", "domain", "http", "net", "ops", "store"],
+  "config.ts": ["domain", "http", "net"],
+  http: ["domain", "net"],
+  ops: ["domain", "net"],
+  store: ["domain"],
+  net: ["domain"],
+  domain: [],
+  "log.ts": [],
+  "version.ts": [],
+};
+
+/** Packages that only one layer may know. */
+const ownedPackages: Record<string, string> = {
+  "bun:sqlite": "store",
+  elysia: "http",
+  commander: "commands cli.ts",
+};
+
+const domainPackages = new Set(["@sinclair/typebox", "ulid"]);
+
+interface Import {
+  readonly file: string;
+  readonly layer: string;
+  readonly specifier: string;
+}
+
+async function imports(): Promise<Import[]> {
+  const found: Import[] = [];
+  for await (const file of new Glob("**/*.ts").scan("src")) {
+    const text = await Bun.file(join("src", file)).text();
+    for (const [, specifier = ""] of text.matchAll(/^(?:import|export)\b[^;]*?from "([^"]+)"/gm)) {
+      found.push({ file, layer: layerOf(file), specifier });
+    }
+  }
+  return found;
+}
+
+function layerOf(file: string): string {
+  return file.split("/")[0] ?? file;
+}
+
+test("layers import only in the direction of the map", async () => {
+  const wrong: string[] = [];
+  for (const { file, layer, specifier } of await imports()) {
+    if (!specifier.startsWith(".")) continue;
+    const target = layerOf(normalize(join(dirname(file), specifier)));
+    if (target === ".." || target === layer) continue;
+    if (mayImport[layer]?.includes(target) !== true) wrong.push(`${file} imports ${specifier}`);
+  }
+  expect(wrong).toEqual([]);
+});
+
+test("a package that belongs to one layer is imported nowhere else", async () => {
+  const wrong = (await imports()).filter(
+    ({ layer, specifier }) => ownedPackages[specifier]?.split(" ").includes(layer) === false,
+  );
+  expect(wrong).toEqual([]);
+});
+
+test("the domain imports nothing but typebox and ulid", async () => {
+  const wrong = (await imports()).filter(
+    ({ layer, specifier }) =>
+      layer === "domain" && !specifier.startsWith(".") && !domainPackages.has(specifier),
+  );
+  expect(wrong).toEqual([]);
+});
+
+test("dependencies are pinned to exact versions", async () => {
+  const packageJson = (await Bun.file("package.json").json()) as Record<
+    string,
+    Record<string, string>
+  >;
+  const versions = Object.entries({
+    ...packageJson["dependencies"],
+    ...packageJson["devDependencies"],
+  });
+  expect(versions.filter(([, version]) => !/^\d+\.\d+\.\d+$/.test(version))).toEqual([]);
+  expect(versions.length).toBeGreaterThan(0);
+});
