@@ -1,5 +1,5 @@
 /** A fresh server on a real temporary database, and a client that holds every answer to `openapi.yaml`. */
-import { afterEach } from "bun:test";
+import { onTestFinished } from "bun:test";
 import { Database } from "bun:sqlite";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -22,14 +22,18 @@ export const signal = {
 type Cleanup = () => unknown;
 const cleanups: Cleanup[] = [];
 
-/** Runs after the current test, last one first. */
+/**
+ * Runs after the current test, last one first. Asked for in each test: an `afterEach` in this module
+ * would belong to the first file that imports it, and to no other.
+ */
 export function onCleanup(cleanup: Cleanup): void {
+  if (cleanups.length === 0) onTestFinished(cleanUp);
   cleanups.push(cleanup);
 }
 
-afterEach(async () => {
+async function cleanUp(): Promise<void> {
   for (const cleanup of cleanups.splice(0).toReversed()) await cleanup();
-});
+}
 
 /** A new empty folder, removed after the test. Under /tmp: the path of a socket in it must stay short. */
 export function temporaryFolder(): string {
