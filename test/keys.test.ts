@@ -83,6 +83,18 @@ describe("expiry", () => {
   });
 });
 
+test("a key that stopped working is refused before its body is looked at", async () => {
+  const { app, time } = await startWithClock();
+  const expiring = app.registry.mintKey({ desk: "alpha", label: null, expiresInMs: 1 });
+  const invalid = { ...signal, side: "up" };
+  expect(await postWith(app, app.key, invalid)).toBe(422);
+  expect(await postWith(app, expiring.key, invalid)).toBe(422);
+  app.registry.revokeKey(app.keyId);
+  time.at += 1;
+  expect(await postWith(app, app.key, invalid)).toBe(401);
+  expect(await postWith(app, expiring.key, invalid)).toBe(401);
+});
+
 test("rotation: both keys work during the overlap, and the new one alone after it", async () => {
   const { app, time } = await startWithClock();
   const { minted } = app.registry.rotateKey(app.keyId, { overlapMs: DAY_MS, expiresInMs: null });

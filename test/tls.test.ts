@@ -2,6 +2,7 @@ import { beforeAll, describe, expect, test, setDefaultTimeout } from "bun:test";
 import { mkdirSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { join } from "node:path";
+import { connect } from "node:tls";
 import { loadCertificate } from "../src/http/tls.ts";
 import {
   makeCertificate,
@@ -36,6 +37,29 @@ async function startWithTls(certificate = first) {
   const tls = writeCertificate(folder, certificate);
   const app = await startTestApp({ config: { tls } });
   return { ...app, folder, tls };
+}
+
+/** A connection that stays open; each call sends a signal on it, and gives the answer, or what came of it. */
+function connectTo(url: string): Promise<(key: string) => Promise<string>> {
+  const { hostname, port } = new URL(url);
+  return new Promise((resolve, reject) => {
+    const socket = connect({ host: hostname, port: Number(port), rejectUnauthorized: false });
+    onCleanup(() => socket.destroy());
+    socket.on("error", reject);
+    socket.on("secureConnect", () =>
+      resolve((key) => {
+        const body = JSON.stringify(signal);
+        const answer = new Promise<string>((answered) => {
+          socket.once("data", (chunk: Buffer) => answered(chunk.toString()));
+          socket.once("close", () => answered("closed"));
+        });
+        socket.write(
+          `POST /v1/signals HTTP/1.1\r\nHost: ${hostname}\r\nAuthorization: Bearer ${key}\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`,
+        );
+        return answer;
+      }),
+    );
+  });
 }
 
 test("signals are taken over HTTPS by clients that check the certificate", async () => {
@@ -156,6 +180,22 @@ describe("a new certificate", () => {
     app.reloadCertificate();
     expect(await presentedName(url)).toBe("first");
     expect(log.filter(({ msg }) => msg.includes("certificate"))).toEqual([]);
+  });
+
+  test("leaves idle connections open: their next request is answered, and told to be the last", async () => {
+    const { app, url, folder, key } = await startWithTls();
+    const connections = await Promise.all(Array.from({ length: 8 }, () => connectTo(url)));
+    for (const send of connections) expect(await send(key)).toStartWith("HTTP/1.1 201");
+    for (const certificate of [second, first, second]) {
+      writeCertificate(folder, certificate);
+      app.reloadCertificate();
+    }
+    expect(await presentedName(url)).toBe("second");
+    for (const send of connections) {
+      const answer = await send(key);
+      expect(answer).toStartWith("HTTP/1.1 201");
+      expect(answer.toLowerCase()).toContain("\r\nconnection: close\r\n");
+    }
   });
 
   test("costs no request under load, several times in a row", async () => {
