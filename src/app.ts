@@ -1,5 +1,4 @@
 /** The composition root: opens every layer, joins them, and takes them down again in order. */
-import { unwatchFile, watchFile } from "node:fs";
 import type { Logger } from "pino";
 import { defaultPublicUrl, requireSafeTransport, type ServeConfig } from "./config.ts";
 import { Listener } from "./http/listener.ts";
@@ -48,7 +47,7 @@ export async function startApp(options: AppOptions): Promise<App> {
   const trustedProxies = new TrustedProxies(config.trustedProxies);
   const certificate = config.tls === null ? null : loadCertificate(config.tls);
 
-  // Taken down in the opposite order: connections, then storage, then health, then the lock.
+  // Taken down in the opposite order: connections, then health, then storage, then the lock.
   await using opened = new AsyncDisposableStack();
   const lock = lockFolder(config.dataDir);
   opened.defer(() => lock.release());
@@ -57,6 +56,7 @@ export async function startApp(options: AppOptions): Promise<App> {
     onFatal,
     onProblem: (problem) => log.error(problem, "signals were not stored"),
   });
+  opened.defer(() => store.close());
   const health: HealthSources = {
     dataDir: config.dataDir,
     writerProblem: () => store.writerProblem,
@@ -67,7 +67,6 @@ export async function startApp(options: AppOptions): Promise<App> {
   opened.defer(() => socket.stop());
   const ops = config.opsListen === null ? null : serveOnTcp(health, config.opsListen);
   opened.defer(() => ops?.stop());
-  opened.defer(() => store.close());
 
   let description: Description | null = null;
   const rateLimiter = new RateLimiter(config.rateLimit);
@@ -125,16 +124,17 @@ class CertificateWatch {
   readonly #files: CertificateFiles;
   readonly #listener: Listener;
   readonly #log: Logger;
+  readonly #timer: Timer;
   #current: Certificate;
+  #refusal = "";
 
   constructor(files: CertificateFiles, current: Certificate, listener: Listener, log: Logger) {
     this.#files = files;
     this.#current = current;
     this.#listener = listener;
     this.#log = log;
-    for (const file of [files.certFile, files.keyFile]) {
-      watchFile(file, { interval: CERTIFICATE_POLL_MS, persistent: false }, this.#onChange);
-    }
+    // Read rather than watched: renames, symbolic links and network disks all come to the same.
+    this.#timer = setInterval(() => this.reload(), CERTIFICATE_POLL_MS).unref();
   }
 
   get current(): Certificate {
@@ -145,19 +145,24 @@ class CertificateWatch {
   reload(): void {
     try {
       const next = loadCertificate(this.#files);
+      this.#refusal = "";
       if (next.cert === this.#current.cert && next.key === this.#current.key) return;
       this.#listener.replaceCertificate(next);
       this.#current = next;
       this.#log.info({ expires: new Date(next.expiresAt).toISOString() }, "new certificate in use");
     } catch (error) {
-      this.#log.warn({ err: error }, "new certificate not taken; the one before stays in use");
+      this.#refuse(error instanceof Error ? error.message : String(error));
     }
   }
 
   stop(): void {
-    for (const file of [this.#files.certFile, this.#files.keyFile])
-      unwatchFile(file, this.#onChange);
+    clearInterval(this.#timer);
   }
 
-  readonly #onChange = (): void => this.reload();
+  /** Said once, not at every look. */
+  #refuse(reason: string): void {
+    if (reason === this.#refusal) return;
+    this.#refusal = reason;
+    this.#log.warn({ reason }, "new certificate not taken; the one before stays in use");
+  }
 }

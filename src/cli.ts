@@ -5,7 +5,8 @@ import { healthcheckCommand } from "./commands/healthcheck.ts";
 import { keyCommand } from "./commands/key.ts";
 import { serveCommand } from "./commands/serve.ts";
 import { versionCommand } from "./commands/version.ts";
-import { UserError } from "./domain/errors.ts";
+import { UsageError, UserError } from "./domain/errors.ts";
+import { redactKeys } from "./domain/key.ts";
 import { VERSION } from "./version.ts";
 
 /** 0 success, 1 failure, 2 usage. */
@@ -38,6 +39,7 @@ Every flag of serve can also be set in the environment, such as SIGNALBOX_LISTEN
 function inherit(command: Command): void {
   command
     .exitOverride()
+    .configureOutput({ writeErr: writeError })
     .showHelpAfterError(`(type "${fullName(command)} --help" for help)`)
     .helpOption("-h, --help", "show help");
   for (const child of command.commands) inherit(child);
@@ -57,15 +59,17 @@ export async function run(argv: readonly string[]): Promise<ExitCode> {
   } catch (error) {
     // Commander has printed its message, or the help that was asked for.
     if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2;
-    if (error instanceof UserError) {
-      process.stderr.write(`signalbox: ${error.message}\n`);
-      return 1;
-    }
-    process.stderr.write(`signalbox: unexpected failure: ${describe(error)}\n`);
-    return 1;
+    writeError(`signalbox: ${error instanceof UserError ? error.message : describe(error)}\n`);
+    return error instanceof UsageError ? 2 : 1;
   }
 }
 
+/** Messages repeat what was typed, and that may be a key, pasted in the wrong place. */
+function writeError(text: string): void {
+  process.stderr.write(redactKeys(text));
+}
+
 function describe(error: unknown): string {
-  return error instanceof Error ? (error.stack ?? error.message) : String(error);
+  const detail = error instanceof Error ? (error.stack ?? error.message) : String(error);
+  return `unexpected failure: ${detail}`;
 }

@@ -1,5 +1,5 @@
 /** The log: JSON lines on stderr, readable lines where stderr is a terminal. */
-import { type Logger, pino } from "pino";
+import { type Logger, type LoggerOptions, pino } from "pino";
 import pretty from "pino-pretty";
 
 export const logLevels = ["debug", "info", "warn", "error", "silent"] as const;
@@ -18,13 +18,19 @@ export interface Log {
   flush(): void;
 }
 
-export function createLog(level: LogLevel): Log {
-  const options = {
+/** What a line looks like, wherever it goes. */
+export function logOptions(level: string): LoggerOptions {
+  return {
     level,
     base: null,
     timestamp: pino.stdTimeFunctions.isoTime,
-    formatters: { level: (label: string) => ({ level: label }) },
+    serializers: { err: serializeError },
+    formatters: { level: (label) => ({ level: label }) },
   };
+}
+
+export function createLog(level: LogLevel): Log {
+  const options = logOptions(level);
   if (process.stderr.isTTY) {
     const stream = pretty({
       destination: STDERR,
@@ -42,4 +48,10 @@ export function createLog(level: LogLevel): Log {
     periodicFlush: FLUSH_INTERVAL_MS,
   });
   return { logger: pino(options, destination), flush: () => destination.flushSync() };
+}
+
+/** Only what is surely ours: some errors carry their input as a property. */
+function serializeError(error: unknown): Record<string, unknown> {
+  if (!(error instanceof Error)) return { type: typeof error };
+  return { type: error.name, message: error.message, stack: error.stack };
 }

@@ -7,6 +7,7 @@ import { join } from "node:path";
 import { pino } from "pino";
 import { type App, startApp } from "../src/app.ts";
 import type { ServeConfig } from "../src/config.ts";
+import { logOptions } from "../src/log.ts";
 import { DATABASE_NAME } from "../src/store/sqlite/folder.ts";
 import { openDatabase } from "../src/store/sqlite/open.ts";
 import { SqliteRegistry } from "../src/store/sqlite/registry.ts";
@@ -91,14 +92,9 @@ export async function startTestApp(options: TestAppOptions = {}): Promise<TestAp
   const minted = registry.mintKey({ desk: "alpha", label: null, expiresInMs: null });
   const log: LogLine[] = [];
   const fatal: string[] = [];
-  const logger = pino(
-    {
-      level: options.logLevel ?? "debug",
-      base: null,
-      formatters: { level: (label) => ({ level: label }) },
-    },
-    { write: (line: string) => void log.push(JSON.parse(line) as LogLine) },
-  );
+  const logger = pino(logOptions(options.logLevel ?? "debug"), {
+    write: (line: string) => void log.push(JSON.parse(line) as LogLine),
+  });
   const app = await startApp({
     config: {
       listen: { host: "127.0.0.1", port: 0 },

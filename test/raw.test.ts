@@ -289,10 +289,6 @@ const cut: Case[] = [
     name: "before the last chunk",
     pieces: (auth) => [`${line}${host}${auth}${chunked}\r\n${chunk}`],
   },
-  {
-    name: "in the last chunk",
-    pieces: (auth) => [`${line}${host}${auth}${chunked}\r\n${chunk}0\r\n`],
-  },
 ];
 
 test.each(cut)("cut off, and not stored: $name", async ({ pieces }) => {

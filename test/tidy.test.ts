@@ -7,7 +7,17 @@ import { dirname, join, normalize } from "node:path";
 const mayImport: Record<string, readonly string[]> = {
   "main.ts": ["cli.ts"],
   "cli.ts": ["commands", "domain", "version.ts"],
-  commands: ["app.ts", "config.ts", "domain", "log.ts", "net", "ops", "store", "version.ts"],
+  commands: [
+    "app.ts",
+    "config.ts",
+    "domain",
+    "http",
+    "log.ts",
+    "net",
+    "ops",
+    "store",
+    "version.ts",
+  ],
   "app.ts": ["config.ts", "domain", "http", "net", "ops", "store"],
   "config.ts": ["domain", "http", "net"],
   http: ["domain", "net"],

@@ -4,7 +4,7 @@ import { Command } from "commander";
 import { UserError } from "../domain/errors.ts";
 import type { Checks } from "../ops/health.ts";
 import { SOCKET_NAME } from "../ops/server.ts";
-import { dataOption } from "./options.ts";
+import { dataOption, readUrl } from "./options.ts";
 import { printData } from "./print.ts";
 
 const TIMEOUT_MS = 5_000;
@@ -15,6 +15,7 @@ export function healthcheckCommand(): Command {
     .argument(
       "[url]",
       "the address of --ops-listen; without it, the socket in the data folder is asked",
+      readUrl,
     )
     .option("--live", "ask only whether the process is alive")
     .addOption(dataOption())
@@ -25,7 +26,7 @@ export function healthcheckCommand(): Command {
     .action(async (url: string | undefined, options: { live?: true; data: string }) => {
       const path = options.live ? "/healthz" : "/readyz";
       const answer = await ask(url, resolve(options.data), path);
-      const body = (await answer.json()) as { status: string; checks?: Checks };
+      const body = await readHealth(answer);
       printData(body.status);
       for (const [name, check] of Object.entries(body.checks ?? {})) {
         printData(`${name}: ${check.ok ? "ok" : "failing"} (${check.detail})`);
@@ -34,6 +35,19 @@ export function healthcheckCommand(): Command {
         throw new UserError("The server is not ready: its log says more.");
       }
     });
+}
+
+interface Health {
+  readonly status: string;
+  readonly checks?: Checks;
+}
+
+async function readHealth(answer: Response): Promise<Health> {
+  const body: unknown = await answer.json().catch(() => null);
+  if (typeof body === "object" && body !== null && "status" in body) return body as Health;
+  throw new UserError(
+    "What answers there is not the health of a signalbox: name the address that serve was given with --ops-listen.",
+  );
 }
 
 async function ask(url: string | undefined, dataDir: string, path: string): Promise<Response> {

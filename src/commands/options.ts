@@ -49,6 +49,18 @@ export function readCount(text: string): number {
   return count;
 }
 
+/** An http or https address, without a slash at its end. */
+export function readUrl(text: string): string {
+  const url = URL.canParse(text) ? new URL(text) : null;
+  const isPlain = url !== null && url.search === "" && url.hash === "" && url.username === "";
+  if (!isPlain || !/^https?:$/.test(url.protocol)) {
+    throw new InvalidArgumentError(
+      "Write it like https://signals.example.com or http://127.0.0.1:9090.",
+    );
+  }
+  return url.href.replace(/\/+$/, "");
+}
+
 /** A value that is wrong in itself is a usage error: exit code 2. */
 export function orInvalid<T>(read: () => T): T {
   try {

@@ -1,13 +1,22 @@
 /** `signalbox serve`: the server, from its flags to its last line. */
 import { resolve } from "node:path";
-import { Command, InvalidArgumentError, Option } from "commander";
+import { Command, Option } from "commander";
 import { type App, startApp } from "../app.ts";
 import { defaults, type ServeConfig } from "../config.ts";
+import { TrustedProxies } from "../http/transport.ts";
 import { createLog, type Log, type LogLevel, logLevels } from "../log.ts";
 import type { Address } from "../net/address.ts";
-import { UserError } from "../domain/errors.ts";
+import { UsageError } from "../domain/errors.ts";
 import { VERSION } from "../version.ts";
-import { dataOption, readAddress, readCount, readDuration, withRegistry } from "./options.ts";
+import {
+  dataOption,
+  orInvalid,
+  readAddress,
+  readCount,
+  readDuration,
+  readUrl,
+  withRegistry,
+} from "./options.ts";
 import { printData } from "./print.ts";
 
 /** As commander gives it: flags over environment over defaults. */
@@ -45,7 +54,9 @@ Examples:
 
 Signals: SIGTERM and SIGINT stop in good order, a second one at once; SIGHUP reads the certificate again.`,
     )
-    .action((options: ServeOptions) => serve(options));
+    .action((options: ServeOptions, self: Command) =>
+      serve({ ...options, quickstart: wantsQuickstart(options, self) }),
+    );
   for (const option of serveOptions()) command.addOption(option);
   return command;
 }
@@ -115,10 +126,16 @@ async function serve(options: ServeOptions): Promise<void> {
   }
 }
 
+/** In the environment there is no way to leave a flag out but to say no. */
+function wantsQuickstart(options: ServeOptions, command: Command): boolean {
+  if (command.getOptionValueSource("quickstart") !== "env") return options.quickstart === true;
+  return !/^(|0|no|off|false)$/i.test(process.env["SIGNALBOX_QUICKSTART"] ?? "");
+}
+
 function readConfig(options: ServeOptions): ServeConfig {
   const { tlsCert, tlsKey } = options;
   if ((tlsCert === undefined) !== (tlsKey === undefined)) {
-    throw new UserError("TLS takes two files: give both --tls-cert FILE and --tls-key FILE.");
+    throw new UsageError("TLS takes two files: give both --tls-cert FILE and --tls-key FILE.");
   }
   return {
     listen: options.listen,
@@ -181,7 +198,7 @@ function stopSignal(log: Log): Promise<void> {
  */
 async function dieOfStorage(error: unknown, app: App, log: Log): Promise<never> {
   const reason = error instanceof Error ? error.message : String(error);
-  await Promise.race([app.stop().catch(() => {}), Bun.sleep(LAST_ANSWERS_MS)]);
+  await Promise.race([Promise.allSettled([app.stop()]), Bun.sleep(LAST_ANSWERS_MS)]);
   log.logger.fatal(
     { reason },
     "storage failed: signals in flight were answered 503, their outcome is unknown; restart signalbox, and look at the disk if this comes again",
@@ -191,16 +208,8 @@ async function dieOfStorage(error: unknown, app: App, log: Log): Promise<never> 
 }
 
 function collectRanges(text: string, before: string[]): string[] {
-  return [...before, ...text.split(",").map((range) => range.trim())].filter(
-    (range) => range !== "",
-  );
-}
-
-function readUrl(text: string): string {
-  const url = URL.canParse(text) ? new URL(text) : null;
-  const isPlain = url !== null && url.search === "" && url.hash === "" && url.username === "";
-  if (!isPlain || !/^https?:$/.test(url.protocol)) {
-    throw new InvalidArgumentError("Write it like https://signals.example.com.");
-  }
-  return url.href.replace(/\/+$/, "");
+  const ranges = text.split(",").map((range) => range.trim());
+  const named = ranges.filter((range) => range !== "");
+  orInvalid(() => new TrustedProxies(named));
+  return [...before, ...named];
 }

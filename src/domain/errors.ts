@@ -69,3 +69,6 @@ export class AppError extends Error {
  * what is wrong and what to type instead; it is printed without a stack.
  */
 export class UserError extends Error {}
+
+/** A {@link UserError} in how the command was typed: exit code 2. */
+export class UsageError extends UserError {}

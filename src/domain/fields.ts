@@ -71,8 +71,15 @@ function isWhole(raw: string): boolean {
   const parts = /^-?(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d+))?$/.exec(raw);
   if (parts === null) return false;
   const [, whole = "", fraction = "", exponent = "0"] = parts;
-  const digits = (whole + fraction).replace(/0+$/, "");
-  if (digits === "") return true;
-  const droppedZeros = whole.length + fraction.length - digits.length;
-  return Number(exponent) - fraction.length + droppedZeros >= 0;
+  const digits = whole + fraction;
+  const trailingZeros = countTrailingZeros(digits);
+  if (trailingZeros === digits.length) return true;
+  return Number(exponent) - fraction.length + trailingZeros >= 0;
+}
+
+/** A loop, because `/0+$/` takes quadratic time on many zeros before another digit. */
+function countTrailingZeros(digits: string): number {
+  let count = 0;
+  while (count < digits.length && digits.charAt(digits.length - 1 - count) === "0") count += 1;
+  return count;
 }

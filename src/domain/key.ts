@@ -39,6 +39,11 @@ export function isWellFormedKey(text: string): boolean {
   return keyPattern.test(text);
 }
 
+/** Leaves of each key in a text only what says that it was one. */
+export function redactKeys(text: string): string {
+  return text.replaceAll(/sbk_[0-9a-f]{8,}/gi, `${KEY_PREFIX}…`);
+}
+
 /** SHA-256 of the whole key, prefix included: 32 bytes. */
 export function hashKey(key: string): Uint8Array {
   return Bun.SHA256.hash(key, new Uint8Array(32)) as Uint8Array;

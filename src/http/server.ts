@@ -56,7 +56,7 @@ export function createPublicInterface(service: PublicInterface): Elysia {
         return service.description().respond(request, requestId);
       }),
     )
-    .all("*", ({ request }) => answer(service, request, async () => noSuchRoute(request)), {
+    .all("*", ({ request, path }) => answer(service, request, async () => noSuchRoute(path)), {
       parse: "none",
     });
   return app as unknown as Elysia;
@@ -91,8 +91,8 @@ function checkTransport(service: PublicInterface, request: Request, server: Serv
   requireHttps(service.transport, request.headers, () => server?.requestIP(request) ?? null);
 }
 
-function noSuchRoute(request: Request): never {
-  const allow = allowedMethods[new URL(request.url, "http://localhost").pathname];
+function noSuchRoute(path: string): never {
+  const allow = allowedMethods[path];
   if (allow === undefined) throw new AppError("not_found");
   throw new AppError("method_not_allowed", { allow });
 }

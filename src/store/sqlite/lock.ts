@@ -11,24 +11,23 @@ export interface FolderLock {
   release(): void;
 }
 
+/** How often and after how many milliseconds whoever holds the lock is asked who it is. */
+const QUESTIONS_MAX = 100;
+const QUESTION_INTERVAL_MS = 10;
+
 /** Throws {@link UserError} naming the process that has the folder. */
 export function lockFolder(dataDir: string): FolderLock {
   prepareFolder(dataDir);
-  const path = join(dataDir, "serve.lock");
-  const db = new Database(path, { create: true, readwrite: true, strict: true });
+  const db = new Database(join(dataDir, "serve.lock"), {
+    create: true,
+    readwrite: true,
+    strict: true,
+  });
   try {
-    db.run(
-      "CREATE TABLE IF NOT EXISTS holder (id INTEGER PRIMARY KEY, pid INTEGER NOT NULL) STRICT",
-    );
-    db.run("INSERT OR REPLACE INTO holder (id, pid) VALUES (1, ?)", [process.pid]);
-    db.run("BEGIN IMMEDIATE");
+    takeLock(db, dataDir);
   } catch (error) {
-    if (!(error instanceof SQLiteError) || !error.code?.startsWith("SQLITE_BUSY")) throw error;
-    const holder = db.query<{ pid: number }, []>("SELECT pid FROM holder").get();
     db.close();
-    throw new UserError(
-      `Process ${holder?.pid ?? "unknown"} serves ${dataDir} already: stop it first, or name another folder with --data DIR.`,
-    );
+    throw error;
   }
   return {
     release: () => {
@@ -36,4 +35,63 @@ export function lockFolder(dataDir: string): FolderLock {
       db.close();
     },
   };
+}
+
+/** The name is committed before the lock is taken for good; in between another may have done the same. */
+function takeLock(db: Database, dataDir: string): void {
+  do {
+    if (!begin(db)) throw taken(db, dataDir);
+    db.run(
+      "CREATE TABLE IF NOT EXISTS holder (id INTEGER PRIMARY KEY, pid INTEGER NOT NULL) STRICT",
+    );
+    db.run("INSERT OR REPLACE INTO holder (id, pid) VALUES (1, ?)", [process.pid]);
+    db.run("COMMIT");
+    if (!begin(db)) throw taken(db, dataDir);
+  } while (readHolder(db) !== process.pid && release(db));
+}
+
+function begin(db: Database): boolean {
+  try {
+    db.run("BEGIN IMMEDIATE");
+    return true;
+  } catch (error) {
+    if (isBusy(error)) return false;
+    throw error;
+  }
+}
+
+function release(db: Database): true {
+  db.run("ROLLBACK");
+  return true;
+}
+
+function taken(db: Database, dataDir: string): UserError {
+  let pid: number | null = null;
+  for (let question = 0; pid === null && question < QUESTIONS_MAX; question += 1) {
+    if (question > 0) Bun.sleepSync(QUESTION_INTERVAL_MS);
+    pid = askHolder(db);
+  }
+  return new UserError(
+    `Process ${pid ?? "unknown"} serves ${dataDir} already: stop it first, or name another folder with --data DIR.`,
+  );
+}
+
+/** Null while the holder is about to write its name. */
+function askHolder(db: Database): number | null {
+  try {
+    return readHolder(db);
+  } catch (error) {
+    if (isBusy(error) || (error instanceof SQLiteError && /no such table/.test(error.message)))
+      return null;
+    throw error;
+  }
+}
+
+function readHolder(db: Database): number | null {
+  return db.query<{ pid: number }, []>("SELECT pid FROM holder").get()?.pid ?? null;
+}
+
+/** Another connection holds the lock that this one asked for. */
+export function isBusy(error: unknown): boolean {
+  return error instanceof SQLiteError && error.code?.startsWith("SQLITE_BUSY") === true;
 }

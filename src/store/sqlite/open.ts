@@ -1,10 +1,10 @@
 /** Opens `signalbox.db` in a data folder: permissions, whose file it is, its version, the pragmas. */
 import { Database, SQLiteError } from "bun:sqlite";
 import { closeSync, existsSync, openSync, statSync } from "node:fs";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { UserError } from "../../domain/errors.ts";
 import { DATABASE_NAME, prepareFolder, systemCode, tighten } from "./folder.ts";
-import { lockFolder } from "./lock.ts";
+import { isBusy, lockFolder } from "./lock.ts";
 import {
   APPLICATION_ID,
   currentSchema,
@@ -23,6 +23,8 @@ export type Role = "writer" | "reader" | "command";
  */
 const busyTimeoutMs: Record<Role, number> = { writer: 5_000, reader: 1_000, command: 10_000 };
 
+const OPEN_RETRY_MS = 20;
+
 /** Pages kept in memory, in KiB. The writer's hold the inner pages of the deduplication index. */
 const cacheKib: Record<Role, number> = { writer: 65_536, reader: 2_048, command: 2_048 };
 
@@ -37,19 +39,29 @@ export function openDatabase(
 ): Database {
   prepareFolder(dataDir);
   const path = join(dataDir, DATABASE_NAME);
-  try {
-    prepareFile(path, schemaVersion(schema));
-    const db = new Database(path, { create: false, readwrite: true, strict: true });
+  const deadline = performance.now() + busyTimeoutMs[role];
+  for (;;) {
     try {
-      configure(db, role);
-      upgrade(db, dataDir, role, schema);
-      return db;
+      return openFile(path, role, schema);
     } catch (error) {
-      db.close();
-      throw error;
+      if (error instanceof UserError) throw error;
+      // SQLite does not wait for a lock where it turns WAL on or recovers it: processes that start at once meet there.
+      if (!isBusy(error) || performance.now() > deadline) throw explain(error, path);
+      Bun.sleepSync(OPEN_RETRY_MS);
     }
+  }
+}
+
+function openFile(path: string, role: Role, schema: Schema): Database {
+  prepareFile(path, schemaVersion(schema));
+  const db = new Database(path, { create: false, readwrite: true, strict: true });
+  try {
+    configure(db, role);
+    upgrade(db, dirname(path), role, schema);
+    return db;
   } catch (error) {
-    throw error instanceof UserError ? error : explain(error, path);
+    db.close();
+    throw error;
   }
 }
 
@@ -59,10 +71,10 @@ function prepareFile(path: string, newestVersion: number): void {
     closeSync(openSync(path, "a", 0o600));
     return;
   }
+  if (statSync(path).size > 0) refuseForeignFile(path, newestVersion);
   for (const file of [path, `${path}-wal`, `${path}-shm`]) {
     if (existsSync(file)) tighten(file, 0o600);
   }
-  if (statSync(path).size > 0) refuseForeignFile(path, newestVersion);
 }
 
 /** Reads what the file says of itself without writing to it. Throws {@link UserError}. */
@@ -129,7 +141,7 @@ function explain(error: unknown, path: string): unknown {
       `${path} is damaged (${error.message}): stop every signalbox on it, keep a copy, and restore a backup.`,
     );
   }
-  if (code.startsWith("SQLITE_BUSY")) {
+  if (isBusy(error)) {
     return new UserError(
       `${path} is locked by another process: wait for it or end it, then try again.`,
     );

@@ -16,6 +16,8 @@ const BATCH_SIGNALS_MAX = 1_024;
 let db: Database | null = null;
 let committer: BatchCommitter | null = null;
 let queue: Submission[] = [];
+/** Nothing is stored any more: not even what is in the queue already. */
+let isDead = false;
 
 self.onmessage = ({ data }: MessageEvent<string>) => {
   guarded(() => receive(JSON.parse(data) as ToWriter));
@@ -51,9 +53,11 @@ function commitQueue(): void {
 
 /** Whatever goes wrong on this thread ends the process: nobody else would hear of it. */
 function guarded(work: () => void): void {
+  if (isDead) return;
   try {
     work();
   } catch (error) {
+    isDead = true;
     post({ type: "fatal", reason: error instanceof Error ? error.message : String(error) });
   }
 }
