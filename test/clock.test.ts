@@ -112,6 +112,8 @@ describe("IdSequence", () => {
           expect(decodeTime(sequence.next(time))).toBe(latest);
         }
       }),
+      // The first moment of all is a time like any other.
+      { examples: [[[0]], [[0, 1, 0]]] },
     );
   });
 
