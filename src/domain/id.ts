@@ -2,7 +2,7 @@
  * Signal ids: ULIDs that strictly increase in the order in which they are asked for
  * (https://github.com/ulid/spec, "Monotonicity"), continuing behind any id of an earlier run.
  */
-import { decodeTime, incrementBase32, ulid } from "ulid";
+import { decodeTime, encodeTime, incrementBase32, ulid } from "ulid";
 
 const TIME_CHARACTERS = 10;
 const RANDOM_MAX = "Z".repeat(16);
@@ -31,6 +31,7 @@ export class IdSequence {
 
   #startAt(timeMs: number): void {
     this.#timeMs = timeMs;
-    this.#last = ulid(timeMs);
+    // `ulid(0)` would take the time from the machine's clock.
+    this.#last = encodeTime(timeMs, TIME_CHARACTERS) + ulid().slice(TIME_CHARACTERS);
   }
 }

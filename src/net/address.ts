@@ -33,7 +33,7 @@ export function explainBindError(error: unknown, { host, port }: Address): unkno
   const address = formatAddress({ host, port });
   if (code === "EADDRINUSE") {
     return new UserError(
-      `${address} is in use by another program: stop it, or name another port, such as ${formatAddress({ host, port: port + 1 })}.`,
+      `${address} is in use by another program: stop it, or name another port, such as ${formatAddress({ host, port: port === 65_535 ? port - 1 : port + 1 })}.`,
     );
   }
   if (code === "EACCES") {

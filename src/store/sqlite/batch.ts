@@ -97,8 +97,9 @@ export class BatchCommitter {
     try {
       const keys = new Map<string, KeyRow | null>();
       const outcomes = batch.map((submission) => this.#append(submission, keys));
-      this.#writeLastUsed(batch, outcomes);
+      const used = this.#writeLastUsed(batch, outcomes);
       this.#commit();
+      for (const [keyId, at] of used) this.#lastUsedWritten.set(keyId, at);
       return outcomes;
     } catch (error) {
       // Some failures have rolled back already.
@@ -163,15 +164,21 @@ export class BatchCommitter {
     return key.expires_at === null || receivedAt < key.expires_at;
   }
 
-  #writeLastUsed(batch: readonly Submission[], outcomes: readonly Outcome[]): void {
+  /** Returns what it wrote, to be remembered once it is committed. */
+  #writeLastUsed(
+    batch: readonly Submission[],
+    outcomes: readonly Outcome[],
+  ): ReadonlyMap<string, number> {
+    const used = new Map<string, number>();
     for (const [index, { keyId, receivedAt }] of batch.entries()) {
-      if (outcomes[index]?.kind === "unauthorized") continue;
+      if (used.has(keyId) || outcomes[index]?.kind === "unauthorized") continue;
       const written = this.#lastUsedWritten.get(keyId);
       // A clock that stepped back must not silence this for as long as the step was.
       if (written !== undefined && Math.abs(receivedAt - written) < LAST_USED_INTERVAL_MS) continue;
       this.#touchKey.run(receivedAt, keyId);
-      this.#lastUsedWritten.set(keyId, receivedAt);
+      used.set(keyId, receivedAt);
     }
+    return used;
   }
 }
 
