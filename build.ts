@@ -9,9 +9,13 @@ const { values } = parseArgs({
 });
 
 await Bun.build({
-  // A worker is a program of its own; the executable finds it by this second entry.
-  entrypoints: ["src/main.ts", "src/store/sqlite/writer.worker.ts"],
-  // So that the worker lies beside the program, where `new URL("./writer.worker.ts", import.meta.url)` looks.
+  // A worker is a program of its own; the executable finds it by being an entry, too.
+  entrypoints: [
+    "src/main.ts",
+    "src/store/sqlite/writer.worker.ts",
+    "src/store/sqlite/checkpointer.worker.ts",
+  ],
+  // So that the workers lie beside the program, where `new URL("./writer.worker.ts", import.meta.url)` looks.
   root: "src/store/sqlite",
   compile: {
     target: values.target as Bun.Build.CompileTarget,

@@ -56,6 +56,7 @@ async function startWriter(dataDir: string) {
   const fatal: string[] = [];
   const problems: { kind: string; reason: string; signals: number }[] = [];
   const writer = await Writer.start(dataDir, {
+    onCommitted: () => {},
     onFatal: (reason) => fatal.push(reason),
     onProblem: (problem) => problems.push(problem),
   });

@@ -14,19 +14,32 @@ import {
   schemaVersion,
 } from "./migrate.ts";
 
-/** Who opens: the thread that commits, the thread that answers HTTP, or a command. */
-export type Role = "writer" | "reader" | "command";
+/** Who opens: the thread that commits, the one that copies the log, the one that answers HTTP, or a command. */
+export type Role = "writer" | "checkpointer" | "reader" | "command";
 
 /**
  * How long a connection waits for another's lock, in milliseconds. In WAL mode only writers wait for
  * each other; the reader meets a lock only while the log is being recovered.
  */
-const busyTimeoutMs: Record<Role, number> = { writer: 5_000, reader: 1_000, command: 10_000 };
+const busyTimeoutMs: Record<Role, number> = {
+  writer: 5_000,
+  checkpointer: 5_000,
+  reader: 1_000,
+  command: 10_000,
+};
+
+/** A log of 256 MiB, only reached where the checkpointer cannot keep up: then a commit copies it. */
+const LOG_PAGES_MAX = 65_536;
 
 const OPEN_RETRY_MS = 20;
 
 /** Pages kept in memory, in KiB. The writer's hold the inner pages of the deduplication index. */
-const cacheKib: Record<Role, number> = { writer: 65_536, reader: 2_048, command: 2_048 };
+const cacheKib: Record<Role, number> = {
+  writer: 65_536,
+  checkpointer: 2_048,
+  reader: 2_048,
+  command: 2_048,
+};
 
 /**
  * Opens the database for a role, creating or upgrading it first where needed. Throws
@@ -102,7 +115,7 @@ function configure(db: Database, role: Role): void {
   if (readApplicationId(db) !== APPLICATION_ID) db.run(`PRAGMA application_id = ${APPLICATION_ID}`);
   db.run("PRAGMA journal_mode = WAL");
   db.run("PRAGMA synchronous = FULL");
-  if (role === "writer") db.run("PRAGMA wal_autocheckpoint = 16384");
+  if (role === "writer") db.run(`PRAGMA wal_autocheckpoint = ${LOG_PAGES_MAX}`);
 }
 
 /** A server that runs an older version must not have its tables changed under it by a newer command. */

@@ -2,6 +2,7 @@
 import type { Database } from "bun:sqlite";
 import type { Appended, Identity, SignalStore, Submission } from "../../domain/store.ts";
 import { openDatabase } from "./open.ts";
+import { Checkpointer } from "./checkpointer.ts";
 import { Writer, type WriterEvents } from "./writer.ts";
 
 interface KeyRow {
@@ -11,26 +12,40 @@ interface KeyRow {
   readonly revoked_at: number | null;
 }
 
+export type StoreEvents = Omit<WriterEvents, "onCommitted">;
+
 export class SqliteStore implements SignalStore {
   readonly #db: Database;
   readonly #writer: Writer;
+  readonly #checkpointer: Checkpointer;
   readonly #keysOfThisTurn = new Map<string, KeyRow | null>();
   readonly #deskNames = new Map<number, string>();
   readonly #findKey;
 
-  private constructor(db: Database, writer: Writer) {
+  private constructor(db: Database, writer: Writer, checkpointer: Checkpointer) {
     this.#db = db;
     this.#writer = writer;
+    this.#checkpointer = checkpointer;
     this.#findKey = db.prepare<KeyRow, [Uint8Array]>(
       "SELECT id AS keyId, desk_id AS deskId, expires_at, revoked_at FROM api_keys WHERE key_hash = ?",
     );
   }
 
   /** The folder's lock must be held (`lock.ts`). Throws `UserError` where it cannot be opened. */
-  static async open(dataDir: string, events: WriterEvents): Promise<SqliteStore> {
+  static async open(dataDir: string, events: StoreEvents): Promise<SqliteStore> {
+    await using opened = new AsyncDisposableStack();
     // First on this thread: creating or upgrading fails here with its own words.
     const db = openDatabase(dataDir, "reader");
-    return new SqliteStore(db, await Writer.start(dataDir, events));
+    opened.defer(() => db.close());
+    const checkpointer = await Checkpointer.start(dataDir, {
+      onNearlyDone: () => writer.checkpoint(),
+      onFatal: events.onFatal,
+    });
+    opened.defer(() => checkpointer.close());
+    const onCommitted = (pages: number): void => checkpointer.committed(pages);
+    const writer = await Writer.start(dataDir, { ...events, onCommitted });
+    opened.move();
+    return new SqliteStore(db, writer, checkpointer);
   }
 
   /**
@@ -70,8 +85,9 @@ export class SqliteStore implements SignalStore {
   }
 
   async close(): Promise<void> {
-    // The reader first: the writer's last checkpoint then has nobody to wait for.
+    // The writer last: its checkpoint then has nobody to wait for.
     this.#db.close();
+    await this.#checkpointer.close();
     await this.#writer.close();
   }
 
