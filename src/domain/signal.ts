@@ -96,8 +96,6 @@ export interface Signal {
   readonly metadata: string | null;
 }
 
-export const signalFields = Object.keys(SignalBody.properties) as readonly (keyof Signal)[];
-
 const requiredFields: readonly string[] = SignalBody.required ?? [];
 const rules = Object.entries(SignalBody.properties).map(([name, schema], index) => ({
   index,
