@@ -31,4 +31,4 @@ await Bun.build({
   sourcemap: "inline",
   define: { "process.env.NODE_ENV": JSON.stringify("production") },
 });
-process.stdout.write(`${values.outfile}\n`);
+process.stderr.write(`built ${values.outfile}\n`);

@@ -27,7 +27,7 @@ export function lockFolder(dataDir: string): FolderLock {
     takeLock(db, dataDir);
   } catch (error) {
     db.close();
-    throw error;
+    throw error instanceof SQLiteError ? unusable(error, dataDir) : error;
   }
   return {
     release: () => {
@@ -48,6 +48,12 @@ function takeLock(db: Database, dataDir: string): void {
     db.run("COMMIT");
     if (!begin(db)) throw taken(db, dataDir);
   } while (readHolder(db) !== process.pid && release(db));
+}
+
+function unusable(error: SQLiteError, dataDir: string): UserError {
+  return new UserError(
+    `The data folder ${dataDir} cannot be locked (${error.code}: ${error.message}): look at its disk and rights, or name another folder with --data DIR.`,
+  );
 }
 
 function begin(db: Database): boolean {
