@@ -36,6 +36,7 @@ export function createLog(level: LogLevel): Log {
       destination: STDERR,
       sync: true,
       colorize: true,
+      singleLine: true,
       translateTime: "SYS:HH:MM:ss.l",
     });
     return { logger: pino(options, stream), flush: () => {} };
