@@ -37,6 +37,7 @@ export function createLog(level: LogLevel): Log {
       sync: true,
       colorize: true,
       singleLine: true,
+      errorLikeObjectKeys: ["err"],
       translateTime: "SYS:HH:MM:ss.l",
     });
     return { logger: pino(options, stream), flush: () => {} };
