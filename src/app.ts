@@ -12,6 +12,7 @@ import type { HealthSources } from "./ops/health.ts";
 import { serveOnSocket, serveOnTcp } from "./ops/server.ts";
 import { lockFolder } from "./store/sqlite/lock.ts";
 import { SqliteStore } from "./store/sqlite/store.ts";
+import { messageOf } from "./domain/errors.ts";
 
 /** How often the certificate files are looked at. */
 const CERTIFICATE_POLL_MS = 5_000;
@@ -151,7 +152,7 @@ class CertificateWatch {
       this.#current = next;
       this.#log.info({ expires: new Date(next.expiresAt).toISOString() }, "new certificate in use");
     } catch (error) {
-      this.#refuse(error instanceof Error ? error.message : String(error));
+      this.#refuse(messageOf(error));
     }
   }
 

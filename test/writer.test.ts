@@ -4,53 +4,12 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { AppError } from "../src/domain/errors.ts";
 import type { Signal } from "../src/domain/signal.ts";
-import type { Submission } from "../src/domain/store.ts";
 import { BatchCommitter } from "../src/store/sqlite/batch.ts";
-import { openDatabase } from "../src/store/sqlite/open.ts";
-import { SqliteRegistry } from "../src/store/sqlite/registry.ts";
 import { QUEUE_METADATA_UNITS_MAX, QUEUE_SIGNALS_MAX, Writer } from "../src/store/sqlite/writer.ts";
-import { onCleanup, query, temporaryFolder, rejection } from "./_setup.ts";
+import { onCleanup, query, rejection } from "./_setup.ts";
+import { prepare } from "./_submissions.ts";
 
 setDefaultTimeout(60_000);
-
-type Overrides = Partial<Omit<Submission, "signal">> & { signal?: Partial<Signal> };
-type Submit = (overrides?: Overrides) => Submission;
-
-/** A database with a desk and a key, and a maker of submissions for it. */
-function prepare(): {
-  dataDir: string;
-  db: Database;
-  registry: SqliteRegistry;
-  keyId: string;
-  submit: Submit;
-} {
-  const dataDir = temporaryFolder();
-  const db = openDatabase(dataDir, "writer");
-  onCleanup(() => db.close());
-  const registry = new SqliteRegistry(db);
-  const { desk } = registry.createDesk("alpha", { ifMissing: false });
-  const { record } = registry.mintKey({ desk: "alpha", label: null, expiresInMs: null });
-  const submit: Submit = ({ signal = {}, ...rest } = {}) => ({
-    keyId: record.id,
-    deskId: desk.id,
-    receivedAt: 1_000,
-    ...rest,
-    signal: {
-      source: "venue_1",
-      type: "stock",
-      symbol: "AAPL",
-      side: "open",
-      direction: null,
-      price: null,
-      quantity: null,
-      signal_time: null,
-      client_signal_id: null,
-      metadata: null,
-      ...signal,
-    },
-  });
-  return { dataDir, db, registry, keyId: record.id, submit };
-}
 
 async function startWriter(dataDir: string) {
   const fatal: string[] = [];

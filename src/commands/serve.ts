@@ -6,7 +6,7 @@ import { defaults, type ServeConfig } from "../config.ts";
 import { TrustedProxies } from "../http/transport.ts";
 import { createLog, type Log, type LogLevel, logLevels } from "../log.ts";
 import type { Address } from "../net/address.ts";
-import { UsageError } from "../domain/errors.ts";
+import { UsageError, messageOf } from "../domain/errors.ts";
 import { VERSION } from "../version.ts";
 import {
   dataOption,
@@ -197,7 +197,7 @@ function stopSignal(log: Log): Promise<void> {
  * its supervisor starts one that reads the disk anew.
  */
 async function dieOfStorage(error: unknown, app: App, log: Log): Promise<never> {
-  const reason = error instanceof Error ? error.message : String(error);
+  const reason = messageOf(error);
   await Promise.race([Promise.allSettled([app.stop()]), Bun.sleep(LAST_ANSWERS_MS)]);
   log.logger.fatal(
     { reason },

@@ -72,3 +72,13 @@ export class UserError extends Error {}
 
 /** A {@link UserError} in how the command was typed: exit code 2. */
 export class UsageError extends UserError {}
+
+/** What anything that was thrown says of itself. */
+export function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}
+
+/** The code of a system's error, such as `EACCES`; what it says of itself where it has none. */
+export function systemCode(error: unknown): string {
+  return error instanceof Error && "code" in error ? String(error.code) : messageOf(error);
+}

@@ -1,7 +1,7 @@
 /** The certificate files: read, checked against each other, and read again when they change. */
 import { createPrivateKey, X509Certificate } from "node:crypto";
 import { readFileSync } from "node:fs";
-import { UserError } from "../domain/errors.ts";
+import { UserError, systemCode } from "../domain/errors.ts";
 
 export interface CertificateFiles {
   readonly certFile: string;
@@ -34,8 +34,9 @@ function readPem(file: string, flag: string): string {
   try {
     return readFileSync(file, "utf8");
   } catch (error) {
-    const code = error instanceof Error && "code" in error ? String(error.code) : String(error);
-    throw new UserError(`${file} cannot be read (${code}): name a readable PEM file with ${flag}.`);
+    throw new UserError(
+      `${file} cannot be read (${systemCode(error)}): name a readable PEM file with ${flag}.`,
+    );
   }
 }
 

@@ -1,6 +1,6 @@
 /** Addresses to listen on: how they are written, and why one cannot be bound. */
 import { isIP } from "node:net";
-import { UserError } from "../domain/errors.ts";
+import { UserError, systemCode } from "../domain/errors.ts";
 import { isLoopback } from "./loopback.ts";
 
 export interface Address {
@@ -29,7 +29,7 @@ export function isLoopbackHost(host: string): boolean {
 
 /** One sentence for the errors of binding that a person can put right. */
 export function explainBindError(error: unknown, { host, port }: Address): unknown {
-  const code = error instanceof Error && "code" in error ? String(error.code) : "";
+  const code = systemCode(error);
   const address = formatAddress({ host, port });
   if (code === "EADDRINUSE") {
     return new UserError(

@@ -1,5 +1,6 @@
 /** Whether this server can do its work, check by check. */
 import { statfs } from "node:fs/promises";
+import { messageOf } from "../domain/errors.ts";
 
 export interface Check {
   readonly ok: boolean;
@@ -41,7 +42,7 @@ async function checkDisk({ dataDir }: HealthSources): Promise<Check> {
     const detail = `${Math.floor(freeBytes / 1024 / 1024)} MiB free, ${DISK_FREE_BYTES_MIN / 1024 / 1024} MiB needed`;
     return { ok: freeBytes >= DISK_FREE_BYTES_MIN, detail };
   } catch (error) {
-    return { ok: false, detail: error instanceof Error ? error.message : String(error) };
+    return { ok: false, detail: messageOf(error) };
   }
 }
 

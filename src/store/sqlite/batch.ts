@@ -6,6 +6,7 @@ import { type Database, SQLiteError } from "bun:sqlite";
 import { IdSequence } from "../../domain/id.ts";
 import type { Signal } from "../../domain/signal.ts";
 import type { Submission } from "../../domain/store.ts";
+import { messageOf } from "../../domain/errors.ts";
 
 /**
  * What became of one submission. `unavailable`: nothing was stored, and a retry may succeed.
@@ -197,5 +198,5 @@ function isAboutOneRow(error: unknown): boolean {
 /** For the log of the operator; SQLite's messages name tables and columns, never values. */
 function describe(error: unknown): string {
   if (error instanceof SQLiteError) return `${error.code ?? "SQLITE_ERROR"}: ${error.message}`;
-  return error instanceof Error ? error.message : String(error);
+  return messageOf(error);
 }

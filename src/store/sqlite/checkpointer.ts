@@ -5,18 +5,11 @@
  * only a log that is copied to its end can be begun anew. At 256 connections this took p99 from 27–31
  * ms to 18–21 ms, at the same throughput.
  */
-import { type Fatal, Thread } from "./thread.ts";
+import { type FromThread, Thread } from "./thread.ts";
 
-export type ToCheckpointer =
-  | { readonly type: "open"; readonly dataDir: string }
-  | { readonly type: "checkpoint" }
-  | { readonly type: "close" };
+export type ToCheckpointer = { readonly type: "checkpoint" } | { readonly type: "close" };
 
-export type FromCheckpointer =
-  | { readonly type: "ready" }
-  | { readonly type: "copied" }
-  | { readonly type: "closed" }
-  | Fatal;
+export type FromCheckpointer = { readonly type: "copied" } | { readonly type: "closed" };
 
 /** Pages of 4 KiB in the log at which a checkpoint begins, as far as they can be told from the signals. */
 const CHECKPOINT_PAGES = 8_192;
@@ -49,9 +42,10 @@ export class Checkpointer {
   }
 
   static async start(dataDir: string, events: CheckpointerEvents): Promise<Checkpointer> {
-    const thread = new Thread<ToCheckpointer, FromCheckpointer>("checkpointer.worker.ts");
-    const opened = await thread.ask({ type: "open", dataDir });
-    if (opened.type === "fatal") throw new Error(opened.reason);
+    const thread = await Thread.start<ToCheckpointer, FromCheckpointer>(
+      "checkpointer.worker.ts",
+      dataDir,
+    );
     return new Checkpointer(thread, events);
   }
 
@@ -74,7 +68,7 @@ export class Checkpointer {
     this.#thread.end();
   }
 
-  #receive(message: FromCheckpointer): void {
+  #receive(message: FromCheckpointer | FromThread): void {
     switch (message.type) {
       case "copied":
         this.#passesLeft -= 1;

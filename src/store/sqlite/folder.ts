@@ -1,6 +1,6 @@
 /** The data folder and the modes of what is in it. */
 import { chmodSync, mkdirSync, readdirSync, statSync } from "node:fs";
-import { UserError } from "../../domain/errors.ts";
+import { UserError, systemCode } from "../../domain/errors.ts";
 
 export const DATABASE_NAME = "signalbox.db";
 
@@ -24,8 +24,4 @@ export function prepareFolder(dataDir: string): void {
 /** Takes every right of group and others away where there is one. */
 export function tighten(path: string, mode: number): void {
   if ((statSync(path).mode & 0o077) !== 0) chmodSync(path, mode);
-}
-
-export function systemCode(error: unknown): string {
-  return error instanceof Error && "code" in error ? String(error.code) : String(error);
 }

@@ -2,8 +2,8 @@
 import { Database, SQLiteError } from "bun:sqlite";
 import { closeSync, existsSync, openSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { UserError } from "../../domain/errors.ts";
-import { DATABASE_NAME, prepareFolder, systemCode, tighten } from "./folder.ts";
+import { UserError, systemCode } from "../../domain/errors.ts";
+import { DATABASE_NAME, prepareFolder, tighten } from "./folder.ts";
 import { isBusy, lockFolder } from "./lock.ts";
 import {
   APPLICATION_ID,

@@ -2,41 +2,57 @@
  * A worker thread. Messages cross as JSON: a string is copied as it is, where an array of objects is
  * cloned member by member, which costs three times as much a signal.
  */
+import { messageOf } from "../../domain/errors.ts";
+
+export interface Open {
+  readonly type: "open";
+  readonly dataDir: string;
+}
+
+/** What any thread may say. Nothing comes after `fatal`. */
+export type FromThread =
+  | { readonly type: "ready" }
+  | { readonly type: "fatal"; readonly reason: string };
+
 export class Thread<To, From> {
   readonly #worker: Worker;
 
-  /** `file` lies beside this one, and is an entry of its own in `build.ts`. */
-  constructor(file: string) {
+  private constructor(file: string) {
     this.#worker = new Worker(new URL(`./${file}`, import.meta.url).href);
   }
 
-  post(message: To): void {
+  /**
+   * Starts a thread and waits until it has the database open; one that cannot is ended again. `file`
+   * lies beside this one, and is an entry of its own in `build.ts`.
+   */
+  static async start<To, From>(file: string, dataDir: string): Promise<Thread<To, From>> {
+    const thread = new Thread<To, From>(file);
+    const answer = await new Promise<FromThread>((resolve) => {
+      thread.listen(
+        (message) => resolve(message as FromThread),
+        (reason) => resolve({ type: "fatal", reason }),
+      );
+      thread.post({ type: "open", dataDir });
+    });
+    if (answer.type !== "fatal") return thread;
+    thread.end();
+    throw new Error(answer.reason);
+  }
+
+  post(message: To | Open): void {
     this.#worker.postMessage(JSON.stringify(message));
   }
 
   /** Replaces the listeners before. `onError` hears of what the thread did not catch itself. */
-  listen(onMessage: (message: From) => void, onError: (reason: string) => void): void {
-    this.#worker.onmessage = ({ data }) => onMessage(JSON.parse(data) as From);
+  listen(onMessage: (message: From | FromThread) => void, onError: (reason: string) => void): void {
+    this.#worker.onmessage = ({ data }) => onMessage(JSON.parse(data) as From | FromThread);
     this.#worker.onerror = ({ message }) => onError(message);
-  }
-
-  /** Sends a message and resolves with the next one that comes back. Replaces the listeners before. */
-  ask(message: To): Promise<From> {
-    return new Promise((resolve, reject) => {
-      this.listen(resolve, (reason) => reject(new Error(reason)));
-      this.post(message);
-    });
   }
 
   /** Only once it holds no database any more. */
   end(): void {
     this.#worker.terminate();
   }
-}
-
-export interface Fatal {
-  readonly type: "fatal";
-  readonly reason: string;
 }
 
 /**
@@ -47,12 +63,12 @@ export class ThreadSelf<To, From> {
   readonly #worker: Worker;
   #isDead = false;
 
-  constructor(worker: Worker, receive: (message: To) => void) {
+  constructor(worker: Worker, receive: (message: To | Open) => void) {
     this.#worker = worker;
-    worker.onmessage = ({ data }) => this.run(() => receive(JSON.parse(data) as To));
+    worker.onmessage = ({ data }) => this.run(() => receive(JSON.parse(data) as To | Open));
   }
 
-  post(message: From | Fatal): void {
+  post(message: From | FromThread): void {
     this.#worker.postMessage(JSON.stringify(message));
   }
 
@@ -62,7 +78,7 @@ export class ThreadSelf<To, From> {
       work();
     } catch (error) {
       this.#isDead = true;
-      this.post({ type: "fatal", reason: error instanceof Error ? error.message : String(error) });
+      this.post({ type: "fatal", reason: messageOf(error) });
     }
   }
 }

@@ -19,19 +19,16 @@
 import { AppError } from "../../domain/errors.ts";
 import type { Appended, Submission } from "../../domain/store.ts";
 import type { Outcome } from "./batch.ts";
-import { type Fatal, Thread } from "./thread.ts";
+import { type FromThread, Thread } from "./thread.ts";
 
 export type ToWriter =
-  | { readonly type: "open"; readonly dataDir: string }
   | { readonly type: "append"; readonly submissions: readonly Submission[] }
   | { readonly type: "checkpoint" }
   | { readonly type: "close" };
 
 export type FromWriter =
-  | { readonly type: "ready" }
   | { readonly type: "committed"; readonly outcomes: readonly Outcome[] }
-  | { readonly type: "closed" }
-  | Fatal;
+  | { readonly type: "closed" };
 
 /** Submissions that wait for a batch or are in one. At 30,000/s this is a third of a second. */
 export const QUEUE_SIGNALS_MAX = 10_000;
@@ -91,9 +88,7 @@ export class Writer {
 
   /** Starts the thread and waits until it has the database open. */
   static async start(dataDir: string, events: WriterEvents): Promise<Writer> {
-    const thread = new Thread<ToWriter, FromWriter>("writer.worker.ts");
-    const opened = await thread.ask({ type: "open", dataDir });
-    if (opened.type === "fatal") throw new Error(opened.reason);
+    const thread = await Thread.start<ToWriter, FromWriter>("writer.worker.ts", dataDir);
     return new Writer(thread, events);
   }
 
@@ -155,7 +150,7 @@ export class Writer {
     this.#thread.post({ type: "append", submissions: unsent.map(({ submission }) => submission) });
   }
 
-  #receive(message: FromWriter): void {
+  #receive(message: FromWriter | FromThread): void {
     switch (message.type) {
       case "committed":
         this.#settle(message.outcomes);

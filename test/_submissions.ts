@@ -1,0 +1,46 @@
+/** Submissions as the HTTP layer hands them to the store. */
+import type { Database } from "bun:sqlite";
+import type { Signal } from "../src/domain/signal.ts";
+import type { Submission } from "../src/domain/store.ts";
+import { openDatabase } from "../src/store/sqlite/open.ts";
+import { SqliteRegistry } from "../src/store/sqlite/registry.ts";
+import { onCleanup, temporaryFolder } from "./_setup.ts";
+
+type Overrides = Partial<Omit<Submission, "signal">> & { signal?: Partial<Signal> };
+export type Submit = (overrides?: Overrides) => Submission;
+
+/** A database with a desk and a key, and a maker of submissions for it. */
+export function prepare(): {
+  dataDir: string;
+  db: Database;
+  registry: SqliteRegistry;
+  keyId: string;
+  submit: Submit;
+} {
+  const dataDir = temporaryFolder();
+  const db = openDatabase(dataDir, "writer");
+  onCleanup(() => db.close());
+  const registry = new SqliteRegistry(db);
+  const { desk } = registry.createDesk("alpha", { ifMissing: false });
+  const { record } = registry.mintKey({ desk: "alpha", label: null, expiresInMs: null });
+  const submit: Submit = ({ signal = {}, ...rest } = {}) => ({
+    keyId: record.id,
+    deskId: desk.id,
+    receivedAt: 1_000,
+    ...rest,
+    signal: {
+      source: "venue_1",
+      type: "stock",
+      symbol: "AAPL",
+      side: "open",
+      direction: null,
+      price: null,
+      quantity: null,
+      signal_time: null,
+      client_signal_id: null,
+      metadata: null,
+      ...signal,
+    },
+  });
+  return { dataDir, db, registry, keyId: record.id, submit };
+}
