@@ -4,7 +4,9 @@ import { connect, createServer } from "node:net";
 import { join, resolve } from "node:path";
 import { onCleanup, temporaryFolder } from "./_setup.ts";
 
-const fromSource = [process.execPath, resolve(import.meta.dir, "../src/main.ts")];
+/** The mutants of test/faults/ are whole copies of the source, with one defence taken out. */
+const source = process.env["SIGNALBOX_TEST_SOURCE"] ?? resolve(import.meta.dir, "../src");
+export const fromSource: readonly string[] = [process.execPath, join(source, "main.ts")];
 
 export interface CliOptions {
   /** Beside `PATH` and `HOME`, and nothing else of ours. */

@@ -1,0 +1,57 @@
+/**
+ * What the fault tests share. `bun run test:faults` runs them at full scale; `bun run test` runs the
+ * same tests with small numbers. Neither skips: a program that is missing is installed, or named.
+ */
+import { expect } from "bun:test";
+import type { LoadResult } from "../_client.ts";
+import { query } from "../_setup.ts";
+
+/** Full scale, about 15 minutes in all; else numbers small enough for every run of the tests. */
+export const isFull = process.env["FAULTS"] === "full";
+
+/** The full number, or the small one. */
+export function scale(full: number, quick: number): number {
+  return isFull ? full : quick;
+}
+
+/** Program → the Debian package that has it. Installs what is missing; throws where it may not. */
+export function requirePrograms(packages: Readonly<Record<string, string>>): void {
+  const missing = Object.entries(packages).filter(([program]) => Bun.which(program) === null);
+  if (missing.length === 0) return;
+  const names = [...new Set(missing.map(([, name]) => name))];
+  const command = `apt-get update && apt-get install -y ${names.join(" ")}`;
+  if (process.getuid?.() !== 0) throw new Error(`This test needs: sudo sh -c '${command}'`);
+  const { exitCode, stderr } = Bun.spawnSync(["sh", "-c", command], {
+    env: { ...process.env, DEBIAN_FRONTEND: "noninteractive" },
+  });
+  if (exitCode !== 0) throw new Error(`${command} failed:\n${stderr.toString()}`);
+}
+
+/** One line a fault: what was done to the server, how often, and what was found to hold. */
+export function report(
+  fault: string,
+  { injected, times, checked }: { injected: string; times: number; checked: string },
+): void {
+  process.stderr.write(`FAULT ${fault} | ${injected} | ${times} times | ${checked}\n`);
+}
+
+/**
+ * Holds the database to the promise: each signal that was answered 201 or 200 is there once, with the
+ * id of its answer; ids rise in the order of storage; SQLite finds nothing wrong. Returns how many
+ * were acknowledged.
+ */
+export function expectKept(dataDir: string, results: readonly LoadResult[]): number {
+  expect(query(dataDir, "PRAGMA integrity_check")).toEqual([{ integrity_check: "ok" }]);
+  const rows = query<{ id: string; clientId: string }>(
+    dataDir,
+    "SELECT id, client_signal_id AS clientId FROM signals ORDER BY seq",
+  );
+  const stored = new Map(rows.map(({ id, clientId }) => [clientId, id]));
+  expect(stored.size, "every client_signal_id is stored once").toBe(rows.length);
+  const acknowledged = results.filter(({ outcome }) => outcome === 201 || outcome === 200);
+  const lost = acknowledged.filter(({ clientId, id }) => stored.get(clientId) !== id);
+  expect(lost.length, "acknowledged signals that are missing").toBe(0);
+  const ids = rows.map(({ id }) => id);
+  expect(ids, "ids rise in the order of storage").toEqual(ids.toSorted());
+  return acknowledged.length;
+}
