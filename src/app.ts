@@ -10,6 +10,7 @@ import { TrustedProxies } from "./http/transport.ts";
 import { type Address, isLoopbackHost } from "./net/address.ts";
 import type { HealthSources } from "./ops/health.ts";
 import { serveOnSocket, serveOnTcp } from "./ops/server.ts";
+import { StorageLog } from "./ops/storage-log.ts";
 import { lockFolder } from "./store/sqlite/lock.ts";
 import { SqliteStore } from "./store/sqlite/store.ts";
 import { messageOf } from "./domain/errors.ts";
@@ -53,9 +54,11 @@ export async function startApp(options: AppOptions): Promise<App> {
   const lock = lockFolder(config.dataDir);
   opened.defer(() => lock.release());
 
+  const storageLog = new StorageLog(config.dataDir, log);
   const store = await SqliteStore.open(config.dataDir, {
     onFatal,
-    onProblem: (problem) => log.error(problem, "signals were not stored"),
+    onProblem: (problem) => storageLog.problem(problem),
+    onRecovered: () => storageLog.recovered(),
   });
   opened.defer(() => store.close());
   const health: HealthSources = {

@@ -14,6 +14,7 @@ test("the log is copied into the database while signals come in, and begun anew"
   const store = await SqliteStore.open(dataDir, {
     onFatal: (reason) => fatal.push(reason),
     onProblem: ({ reason }) => fatal.push(reason),
+    onRecovered: () => {},
   });
   onCleanup(() => store.close());
   const append = () => store.append(submit({ signal: { client_signal_id: crypto.randomUUID() } }));

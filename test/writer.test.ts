@@ -18,6 +18,7 @@ async function startWriter(dataDir: string) {
     onCommitted: () => {},
     onFatal: (reason) => fatal.push(reason),
     onProblem: (problem) => problems.push(problem),
+    onRecovered: () => {},
   });
   let isClosed = false;
   const close = async (): Promise<void> => {

@@ -17,6 +17,13 @@ export type Appended =
   | { readonly deduped: false; readonly id: string }
   | { readonly deduped: true; readonly id: string; readonly differs: readonly (keyof Signal)[] };
 
+/** Signals that were not stored, told to the operator. `unavailable`: the disk or a lock stands in the way; `failed`: a defect of ours with some signals. */
+export interface StorageProblem {
+  readonly kind: "unavailable" | "failed";
+  readonly reason: string;
+  readonly signals: number;
+}
+
 /** Who a key belongs to. */
 export interface Identity {
   readonly keyId: string;

@@ -2,11 +2,11 @@
  * Group commit: a batch of submissions in one transaction and one fsync. Runs on the writer's thread,
  * on the only connection that writes signals.
  */
-import { type Database, SQLiteError } from "bun:sqlite";
+import type { Database } from "bun:sqlite";
 import { IdSequence } from "../../domain/id.ts";
 import type { Signal } from "../../domain/signal.ts";
 import type { Submission } from "../../domain/store.ts";
-import { messageOf } from "../../domain/errors.ts";
+import { describeFailure, isAboutOneRow, isTransient } from "./failures.ts";
 
 /**
  * What became of one submission. `unavailable`: nothing was stored, and a retry may succeed.
@@ -83,7 +83,7 @@ export class BatchCommitter {
       return this.#transaction(batch);
     } catch (error) {
       if (error instanceof FatalStorageError) throw error;
-      const reason = describe(error);
+      const reason = describeFailure(error);
       if (isTransient(error)) return batch.map(() => ({ kind: "unavailable", reason }));
       if (!isAboutOneRow(error)) throw new FatalStorageError(reason);
       // One submission spoils the batch, which our validation should have prevented: the others must
@@ -110,16 +110,16 @@ export class BatchCommitter {
   }
 
   /**
-   * A commit that failed for lack of space has stored nothing. After any other failure the rows may
-   * or may not be there after a restart, while later commits would succeed as if nothing had
-   * happened (https://wiki.postgresql.org/wiki/Fsync_Errors).
+   * A commit whose writes were refused has stored nothing. After any other failure, a failed fsync
+   * above all, the rows may or may not be there after a restart, while later commits would succeed as
+   * if nothing had happened (https://wiki.postgresql.org/wiki/Fsync_Errors).
    */
   #commit(): void {
     try {
       this.#db.run("COMMIT");
     } catch (error) {
       if (isTransient(error)) throw error;
-      throw new FatalStorageError(describe(error));
+      throw new FatalStorageError(describeFailure(error));
     }
   }
 
@@ -181,22 +181,4 @@ export class BatchCommitter {
     }
     return used;
   }
-}
-
-/** The disk or another process stands in the way for now; the transaction stored nothing. */
-function isTransient(error: unknown): boolean {
-  if (!(error instanceof SQLiteError)) return false;
-  return /^SQLITE_(BUSY|FULL|LOCKED)/.test(error.code ?? "");
-}
-
-/** A row was refused (a constraint, a size, a type), or our own code failed on it. */
-function isAboutOneRow(error: unknown): boolean {
-  if (!(error instanceof SQLiteError)) return true;
-  return /^SQLITE_(CONSTRAINT|TOOBIG|MISMATCH|RANGE)/.test(error.code ?? "");
-}
-
-/** For the log of the operator; SQLite's messages name tables and columns, never values. */
-function describe(error: unknown): string {
-  if (error instanceof SQLiteError) return `${error.code ?? "SQLITE_ERROR"}: ${error.message}`;
-  return messageOf(error);
 }

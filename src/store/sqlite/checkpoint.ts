@@ -1,15 +1,16 @@
-/** One checkpoint: copies what is in the write-ahead log into the database, without waiting for anyone. */
-import { type Database, SQLiteError } from "bun:sqlite";
+/** One checkpoint: copies what is in the write-ahead log into the database. */
+import type { Database } from "bun:sqlite";
+import { isTransient } from "./failures.ts";
 
 /**
- * PASSIVE: readers and the writer go on. When the whole log has been copied, the next commit begins
- * it anew. A full disk leaves the log as it is, for a later checkpoint; any other failure is thrown.
+ * PASSIVE: readers and the writer go on; when the whole log has been copied, the next commit begins it
+ * anew. TRUNCATE waits for the readers, and leaves an empty log. A full disk leaves the log as it is,
+ * for a later checkpoint; any other failure is thrown.
  */
-export function checkpoint(db: Database): void {
+export function checkpoint(db: Database, mode: "PASSIVE" | "TRUNCATE"): void {
   try {
-    db.run("PRAGMA wal_checkpoint(PASSIVE)");
+    db.run(`PRAGMA wal_checkpoint(${mode})`);
   } catch (error) {
-    if (!(error instanceof SQLiteError) || !/^SQLITE_(BUSY|FULL)/.test(error.code ?? ""))
-      throw error;
+    if (!isTransient(error)) throw error;
   }
 }

@@ -16,7 +16,7 @@ const thread = new ThreadSelf<ToCheckpointer, FromCheckpointer>(self, (message) 
       thread.post({ type: "ready" });
       break;
     case "checkpoint":
-      if (db !== null) checkpoint(db);
+      if (db !== null) checkpoint(db, "PASSIVE");
       thread.post({ type: "copied" });
       break;
     case "close":

@@ -5,6 +5,7 @@
 import { Database, SQLiteError } from "bun:sqlite";
 import { join } from "node:path";
 import { UserError } from "../../domain/errors.ts";
+import { isBusy } from "./failures.ts";
 import { prepareFolder } from "./folder.ts";
 
 export interface FolderLock {
@@ -95,9 +96,4 @@ function askHolder(db: Database): number | null {
 
 function readHolder(db: Database): number | null {
   return db.query<{ pid: number }, []>("SELECT pid FROM holder").get()?.pid ?? null;
-}
-
-/** Another connection holds the lock that this one asked for. */
-export function isBusy(error: unknown): boolean {
-  return error instanceof SQLiteError && error.code?.startsWith("SQLITE_BUSY") === true;
 }

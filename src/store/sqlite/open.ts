@@ -4,7 +4,8 @@ import { closeSync, existsSync, openSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { UserError, systemCode } from "../../domain/errors.ts";
 import { DATABASE_NAME, prepareFolder, tighten } from "./folder.ts";
-import { isBusy, lockFolder } from "./lock.ts";
+import { isBusy } from "./failures.ts";
+import { lockFolder } from "./lock.ts";
 import {
   APPLICATION_ID,
   currentSchema,

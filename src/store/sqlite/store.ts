@@ -1,6 +1,8 @@
 /** The request path's storage: keys are looked up here, signals go to the writer's thread. */
 import type { Database } from "bun:sqlite";
+import { AppError } from "../../domain/errors.ts";
 import type { Appended, Identity, SignalStore, Submission } from "../../domain/store.ts";
+import { describeFailure, isDamage, isTransient } from "./failures.ts";
 import { openDatabase } from "./open.ts";
 import { Checkpointer } from "./checkpointer.ts";
 import { Writer, type WriterEvents } from "./writer.ts";
@@ -20,10 +22,17 @@ export class SqliteStore implements SignalStore {
   readonly #checkpointer: Checkpointer;
   readonly #keysOfThisTurn = new Map<string, KeyRow | null>();
   readonly #deskNames = new Map<number, string>();
+  readonly #onFatal: StoreEvents["onFatal"];
   readonly #findKey;
 
-  private constructor(db: Database, writer: Writer, checkpointer: Checkpointer) {
+  private constructor(
+    db: Database,
+    writer: Writer,
+    checkpointer: Checkpointer,
+    onFatal: StoreEvents["onFatal"],
+  ) {
     this.#db = db;
+    this.#onFatal = onFatal;
     this.#writer = writer;
     this.#checkpointer = checkpointer;
     this.#findKey = db.prepare<KeyRow, [Uint8Array]>(
@@ -45,7 +54,7 @@ export class SqliteStore implements SignalStore {
     const onCommitted = (pages: number): void => checkpointer.committed(pages);
     const writer = await Writer.start(dataDir, { ...events, onCommitted });
     opened.move();
-    return new SqliteStore(db, writer, checkpointer);
+    return new SqliteStore(db, writer, checkpointer, events.onFatal);
   }
 
   /**
@@ -65,11 +74,24 @@ export class SqliteStore implements SignalStore {
     const name = keyHash.toHex();
     let row = this.#keysOfThisTurn.get(name);
     if (row === undefined) {
-      row = this.#findKey.get(keyHash);
+      row = this.#read(() => this.#findKey.get(keyHash));
       if (this.#keysOfThisTurn.size === 0) setImmediate(() => this.#keysOfThisTurn.clear());
       this.#keysOfThisTurn.set(name, row);
     }
     return row;
+  }
+
+  /** Neither of these is the client's affair, and a server that cannot read keys is of no use to anyone. */
+  #read<T>(work: () => T): T {
+    try {
+      return work();
+    } catch (error) {
+      if (isDamage(error)) this.#onFatal(describeFailure(error));
+      if (isDamage(error) || isTransient(error)) {
+        throw new AppError("unavailable", { retryAfterS: 1 });
+      }
+      throw error;
+    }
   }
 
   append(submission: Submission): Promise<Appended> {
@@ -96,7 +118,7 @@ export class SqliteStore implements SignalStore {
     let name = this.#deskNames.get(id);
     if (name === undefined) {
       const row = this.#db.query<{ name: string }, [number]>("SELECT name FROM desks WHERE id = ?");
-      name = row.get(id)?.name ?? String(id);
+      name = this.#read(() => row.get(id))?.name ?? String(id);
       this.#deskNames.set(id, name);
     }
     return name;

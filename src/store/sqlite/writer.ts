@@ -17,7 +17,7 @@
  * thread that goes on answering 401, 422 and 503 while a disk takes its time.
  */
 import { AppError } from "../../domain/errors.ts";
-import type { Appended, Submission } from "../../domain/store.ts";
+import type { Appended, StorageProblem, Submission } from "../../domain/store.ts";
 import type { Outcome } from "./batch.ts";
 import { type FromThread, Thread } from "./thread.ts";
 
@@ -58,11 +58,9 @@ export interface WriterEvents {
   /** Nothing more will be stored: end the process. Called at most once. */
   readonly onFatal: (reason: string) => void;
   /** A batch or one of its signals was refused; the clients have been told. */
-  readonly onProblem: (problem: {
-    kind: "unavailable" | "failed";
-    reason: string;
-    signals: number;
-  }) => void;
+  readonly onProblem: (problem: StorageProblem) => void;
+  /** Signals are stored again after a problem. */
+  readonly onRecovered: () => void;
 }
 
 export class Writer {
@@ -190,10 +188,16 @@ export class Writer {
     if (first !== undefined) {
       this.#events.onProblem({ kind: first.kind, reason: first.reason, signals: bad.length });
     }
-    if (isStoring) this.#lastProblem = null;
+    if (isStoring) this.#recover();
     else if (first?.kind === "unavailable") {
       this.#lastProblem = { reason: first.reason, at: performance.now() };
     }
+  }
+
+  #recover(): void {
+    if (this.#lastProblem === null) return;
+    this.#lastProblem = null;
+    this.#events.onRecovered();
   }
 
   #fail(reason: string): void {

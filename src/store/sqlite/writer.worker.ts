@@ -32,10 +32,10 @@ const thread = new ThreadSelf<ToWriter, FromWriter>(self, (message) => {
       queue.push(...message.submissions);
       break;
     case "checkpoint":
-      if (db !== null) checkpoint(db);
+      if (db !== null) checkpoint(db, "PASSIVE");
       break;
     case "close":
-      db?.run("PRAGMA wal_checkpoint(TRUNCATE)");
+      if (db !== null) checkpoint(db, "TRUNCATE");
       db?.close();
       thread.post({ type: "closed" });
       break;

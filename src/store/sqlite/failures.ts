@@ -1,0 +1,44 @@
+/** What SQLite's failures mean for us. */
+import { SQLiteError } from "bun:sqlite";
+import { messageOf } from "../../domain/errors.ts";
+
+/** Another connection holds the lock that this one asked for. */
+export function isBusy(error: unknown): boolean {
+  return hasCode(error, /^SQLITE_BUSY/);
+}
+
+/**
+ * The disk has no room for what is to be written: none at all, none within a quota (SQLite calls that
+ * `IOERR_WRITE`), or none for the log's index (`IOERR_SHMSIZE`). Nothing was half stored: without its
+ * commit frame a transaction in the log counts for nothing, and the next one overwrites it.
+ */
+export function isRefusedWrite(error: unknown): boolean {
+  return hasCode(error, /^SQLITE_(FULL|IOERR_WRITE|IOERR_SHMSIZE)/);
+}
+
+/** The disk or another process stands in the way for now; to try again later is safe. */
+export function isTransient(error: unknown): boolean {
+  return isRefusedWrite(error) || hasCode(error, /^SQLITE_(BUSY|LOCKED)/);
+}
+
+/** The disk does not give back what was written: to go on would be to serve damage. */
+export function isDamage(error: unknown): boolean {
+  return hasCode(error, /^SQLITE_(CORRUPT|NOTADB|IOERR)/);
+}
+
+/** A row was refused (a constraint, a size, a type), or our own code failed on it. */
+export function isAboutOneRow(error: unknown): boolean {
+  return (
+    !(error instanceof SQLiteError) || hasCode(error, /^SQLITE_(CONSTRAINT|TOOBIG|MISMATCH|RANGE)/)
+  );
+}
+
+/** For the log of the operator; SQLite's messages name tables and columns, never values. */
+export function describeFailure(error: unknown): string {
+  if (error instanceof SQLiteError) return `${error.code ?? "SQLITE_ERROR"}: ${error.message}`;
+  return messageOf(error);
+}
+
+function hasCode(error: unknown, pattern: RegExp): boolean {
+  return error instanceof SQLiteError && pattern.test(error.code ?? "");
+}

@@ -1,0 +1,44 @@
+import { expect, test } from "bun:test";
+import { pino } from "pino";
+import { logOptions } from "../src/log.ts";
+import { StorageLog } from "../src/ops/storage-log.ts";
+import { type LogLine, temporaryFolder } from "./_setup.ts";
+
+function start(dataDir: string): { lines: LogLine[]; storageLog: StorageLog } {
+  const lines: LogLine[] = [];
+  const write = (line: string) => void lines.push(JSON.parse(line) as LogLine);
+  return { lines, storageLog: new StorageLog(dataDir, pino(logOptions("info"), { write })) };
+}
+
+const full = { kind: "unavailable", reason: "SQLITE_FULL: disk is full", signals: 3 } as const;
+
+test("a problem is one line at once, not one a batch; its end is another, and the next starts anew", () => {
+  const { lines, storageLog } = start(temporaryFolder());
+  for (let batch = 0; batch < 100; batch += 1) storageLog.problem(full);
+  expect(lines).toHaveLength(1);
+  expect(lines[0]).toMatchObject({ level: "error", reason: full.reason, signals: 3 });
+  storageLog.recovered();
+  expect(lines[1]).toMatchObject({ level: "info", msg: "signals are stored again" });
+  storageLog.problem(full);
+  // What was not told in between is counted.
+  expect(lines[2]).toMatchObject({ level: "error", signals: 300 });
+});
+
+test.each([
+  ["SQLITE_FULL: database or disk is full", "free some space"],
+  ["SQLITE_IOERR_WRITE: disk I/O error", "free some space"],
+  ["SQLITE_BUSY: database is locked", "another process holds the database"],
+  ["TypeError: x is not a function", "please report this"],
+])("%s: says what to do, and how much is free", (reason, advice) => {
+  const { lines, storageLog } = start(temporaryFolder());
+  storageLog.problem({ ...full, reason });
+  expect(lines[0]?.msg).toStartWith("signals were not stored: ");
+  expect(lines[0]?.msg).toContain(advice);
+  expect(lines[0]?.["free_bytes"]).toBeGreaterThan(0);
+});
+
+test("a folder that cannot be asked does not keep the line from being written", () => {
+  const { lines, storageLog } = start("/nowhere/at/all");
+  storageLog.problem(full);
+  expect(lines[0]).toMatchObject({ free_bytes: null });
+});
