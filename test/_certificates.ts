@@ -40,7 +40,7 @@ export function writeCertificate(
 ): CertificateFiles {
   const files = { certFile: join(folder, "cert.pem"), keyFile: join(folder, "key.pem") };
   writeFileSync(files.certFile, cert);
-  writeFileSync(files.keyFile, key);
+  writeFileSync(files.keyFile, key, { mode: 0o600 });
   return files;
 }
 

@@ -1,9 +1,9 @@
 import { beforeAll, describe, expect, test, setDefaultTimeout } from "bun:test";
-import { mkdirSync, writeFileSync } from "node:fs";
+import { chmodSync, mkdirSync, renameSync, symlinkSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { join } from "node:path";
 import { connect } from "node:tls";
-import { loadCertificate } from "../src/http/tls.ts";
+import { isOpenToOthers, loadCertificate } from "../src/http/tls.ts";
 import {
   makeCertificate,
   presentedName,
@@ -225,6 +225,10 @@ describe("a new certificate", () => {
     ["is not PEM", (folder) => writeCertificate(folder, { ...second, cert: "certificate" })],
     ["is empty", (folder) => writeCertificate(folder, { cert: "", key: "" })],
     ["has a key that is not PEM", (folder) => writeCertificate(folder, { ...second, key: "key" })],
+    [
+      "has a key that others can read",
+      (folder) => chmodSync(writeCertificate(folder, second).keyFile, 0o644),
+    ],
   ];
   test.each(bad)(
     "that %s is not taken: the old one stays, with a warning",
@@ -241,11 +245,23 @@ describe("a new certificate", () => {
       expect(JSON.stringify(log)).not.toContain("PRIVATE KEY");
       expect(JSON.stringify(log)).not.toContain(key);
       expect(await presentedName(url)).toBe("first");
-      writeCertificate(folder, second);
+      chmodSync(writeCertificate(folder, second).keyFile, 0o600);
       app.reloadCertificate();
       expect(await presentedName(url)).toBe("second");
     },
   );
+
+  test("whose key others can read is not taken, and the log says what to type", async () => {
+    const { app, folder, log } = await startWithTls();
+    const { keyFile } = writeCertificate(folder, second);
+    chmodSync(keyFile, 0o604);
+    app.reloadCertificate();
+    app.reloadCertificate();
+    const warnings = log.filter(({ level }) => level === "warn");
+    expect(warnings.map((line) => line["reason"])).toEqual([
+      `${keyFile} is a private key, and open to other users (mode 0604): close it with: chmod 600 ${keyFile}`,
+    ]);
+  });
 
   test("does not keep the server from stopping", async () => {
     const { app, folder, stop, url } = await startWithTls();
@@ -316,6 +332,16 @@ describe("certificate files", () => {
       "FOLDER/cert.pem is not a PEM certificate: name the right file with --tls-cert.",
     ],
     [
+      "a key that every user can read",
+      (folder) => chmodSync(join(folder, "key.pem"), 0o604),
+      "FOLDER/key.pem is a private key, and open to other users (mode 0604): close it with: chmod 600 FOLDER/key.pem",
+    ],
+    [
+      "a key that its group can write",
+      (folder) => chmodSync(join(folder, "key.pem"), 0o620),
+      "FOLDER/key.pem is a private key, and open to other users (mode 0620): close it with: chmod 600 FOLDER/key.pem",
+    ],
+    [
       "another certificate's key",
       (folder) => writeFileSync(join(folder, "key.pem"), second.key),
       "FOLDER/key.pem is not the key of FOLDER/cert.pem: give the two files of one certificate with --tls-cert and --tls-key.",
@@ -324,6 +350,51 @@ describe("certificate files", () => {
   test.each(cases)("%s: one sentence says what to give", (_name, write, sentence) => {
     const { reason: said, folder } = reason(write);
     expect(said).toBe(sentence.replaceAll("FOLDER", folder));
+  });
+
+  test("a key under a symbolic link is judged by its own mode", () => {
+    const { reason: said, folder } = reason((place) => {
+      renameSync(join(place, "key.pem"), join(place, "key-2026.pem"));
+      symlinkSync("key-2026.pem", join(place, "key.pem"));
+    });
+    expect(said).toBe("");
+    chmodSync(join(folder, "key-2026.pem"), 0o644);
+    const files = { certFile: join(folder, "cert.pem"), keyFile: join(folder, "key.pem") };
+    expect(() => loadCertificate(files)).toThrow("open to other users (mode 0644)");
+  });
+
+  const ROOT = 0;
+  const SERVICE = 990;
+  const rights: { name: string; mode: number; owner: number; us: number; want: boolean }[] = [
+    { name: "ours alone", mode: 0o600, owner: SERVICE, us: SERVICE, want: false },
+    { name: "ours, read-only", mode: 0o400, owner: SERVICE, us: SERVICE, want: false },
+    { name: "root's, for root", mode: 0o600, owner: ROOT, us: ROOT, want: false },
+    { name: "ours, for our group", mode: 0o640, owner: SERVICE, us: SERVICE, want: true },
+    { name: "ours, for everyone", mode: 0o604, owner: SERVICE, us: SERVICE, want: true },
+    {
+      name: "ours, to be written by everyone",
+      mode: 0o602,
+      owner: SERVICE,
+      us: SERVICE,
+      want: true,
+    },
+    { name: "root's, for a group, read by root", mode: 0o640, owner: ROOT, us: ROOT, want: true },
+    // As Debian's group ssl-cert and systemd's credentials hand a key to a service.
+    { name: "root's, for our group", mode: 0o640, owner: ROOT, us: SERVICE, want: false },
+    { name: "root's, read-only for our group", mode: 0o440, owner: ROOT, us: SERVICE, want: false },
+    {
+      name: "root's, to be written by our group",
+      mode: 0o660,
+      owner: ROOT,
+      us: SERVICE,
+      want: true,
+    },
+    { name: "root's, for everyone", mode: 0o644, owner: ROOT, us: SERVICE, want: true },
+    { name: "another user's, for our group", mode: 0o640, owner: 1000, us: SERVICE, want: true },
+  ];
+  test.each(rights)("whether others have a key: $name", ({ mode, owner, us, want }) => {
+    // With the file type's bits, as stat gives them.
+    expect(isOpenToOthers({ mode: 0o100000 | mode, uid: owner }, us)).toBe(want);
   });
 
   test("when the certificate expires is known to the second", async () => {

@@ -1,6 +1,6 @@
 /** The certificate files: read, checked against each other, and read again when they change. */
 import { createPrivateKey, X509Certificate } from "node:crypto";
-import { readFileSync } from "node:fs";
+import { closeSync, fstatSync, openSync, readFileSync } from "node:fs";
 import { UserError, systemCode } from "../domain/errors.ts";
 
 export interface CertificateFiles {
@@ -16,10 +16,13 @@ export interface Certificate {
   readonly expiresAt: number;
 }
 
-/** Throws {@link UserError} where a file cannot be read, is not PEM, or does not fit the other. */
+/**
+ * Throws {@link UserError} where a file cannot be read, is not PEM, or does not fit the other, and
+ * where others have the key.
+ */
 export function loadCertificate({ certFile, keyFile }: CertificateFiles): Certificate {
-  const cert = readPem(certFile, "--tls-cert");
-  const key = readPem(keyFile, "--tls-key");
+  const cert = readPem(certFile, "--tls-cert", () => {});
+  const key = readPem(keyFile, "--tls-key", refuseOpenKey);
   const leaf = parse(() => new X509Certificate(cert), certFile, "a PEM certificate", "--tls-cert");
   const privateKey = parse(() => createPrivateKey(key), keyFile, "a PEM private key", "--tls-key");
   if (!leaf.checkPrivateKey(privateKey)) {
@@ -30,13 +33,49 @@ export function loadCertificate({ certFile, keyFile }: CertificateFiles): Certif
   return { cert, key, expiresAt: Date.parse(leaf.validTo) };
 }
 
-function readPem(file: string, flag: string): string {
+/** What a file's rights are judged by. */
+interface Rights {
+  readonly mode: number;
+  readonly uid: number;
+}
+
+/**
+ * Whether anybody beside its owner has a key file. A group may read one that is root's where we are
+ * not root: that is how Debian's group ssl-cert and systemd's credentials hand a key to a service.
+ */
+export function isOpenToOthers({ mode, uid }: Rights, ourUid: number): boolean {
+  const isHandedToUs = uid === 0 && ourUid !== 0;
+  return (mode & (isHandedToUs ? 0o037 : 0o077)) !== 0;
+}
+
+function refuseOpenKey(file: string, rights: Rights): void {
+  const ourUid = process.geteuid?.() ?? 0;
+  if (!isOpenToOthers(rights, ourUid)) return;
+  const mode = (rights.mode & 0o7777).toString(8).padStart(4, "0");
+  const closed = rights.uid === 0 && ourUid !== 0 ? "640" : "600";
+  throw new UserError(
+    `${file} is a private key, and open to other users (mode ${mode}): close it with: chmod ${closed} ${file}`,
+  );
+}
+
+/** Judges the very file that it reads, whatever its name comes to mean in between. */
+function readPem(
+  file: string,
+  flag: string,
+  judge: (file: string, rights: Rights) => void,
+): string {
+  let fd: number | null = null;
   try {
-    return readFileSync(file, "utf8");
+    fd = openSync(file, "r");
+    judge(file, fstatSync(fd));
+    return readFileSync(fd, "utf8");
   } catch (error) {
+    if (error instanceof UserError) throw error;
     throw new UserError(
       `${file} cannot be read (${systemCode(error)}): name a readable PEM file with ${flag}.`,
     );
+  } finally {
+    if (fd !== null) closeSync(fd);
   }
 }
 
