@@ -51,7 +51,8 @@ export async function startApp(options: AppOptions): Promise<App> {
 
   // Taken down in the opposite order: connections, then health, then storage, then the lock.
   await using opened = new AsyncDisposableStack();
-  const lock = lockFolder(config.dataDir);
+  const onTightened = (sentence: string): void => log.warn(sentence);
+  const lock = lockFolder(config.dataDir, onTightened);
   opened.defer(() => lock.release());
 
   const storageLog = new StorageLog(config.dataDir, log);
@@ -59,6 +60,7 @@ export async function startApp(options: AppOptions): Promise<App> {
     onFatal,
     onProblem: (problem) => storageLog.problem(problem),
     onRecovered: () => storageLog.recovered(),
+    onTightened,
   });
   opened.defer(() => store.close());
   const health: HealthSources = {

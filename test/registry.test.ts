@@ -23,7 +23,7 @@ const database = (dataDir: string) => join(dataDir, "signalbox.db");
 const mode = (path: string) => (statSync(path).mode & 0o777).toString(8);
 
 function open(dataDir: string, schema?: Schema): Database {
-  const db = openDatabase(dataDir, "command", schema);
+  const db = openDatabase(dataDir, "command", schema === undefined ? {} : { schema });
   onCleanup(() => db.close());
   return db;
 }
@@ -39,6 +39,15 @@ function refusal(dataDir: string): string {
   } catch (error) {
     return error instanceof Error ? error.message : String(error);
   }
+}
+
+/** A data folder that somebody has opened to others. */
+function looseFolder(): string {
+  const dataDir = join(temporaryFolder(), "data");
+  openDatabase(dataDir, "command").close();
+  chmodSync(dataDir, 0o755);
+  chmodSync(database(dataDir), 0o640);
+  return dataDir;
 }
 
 describe("permissions", () => {
@@ -72,9 +81,39 @@ describe("permissions", () => {
     chmodSync(dataDir, 0o755);
     const files = ["signalbox.db", "signalbox.db-wal", "signalbox.db-shm"];
     for (const file of files) chmodSync(join(dataDir, file), 0o644);
-    open(dataDir);
+    const said: string[] = [];
+    openDatabase(dataDir, "command", { onTightened: (sentence) => said.push(sentence) }).close();
     expect(mode(dataDir)).toBe("700");
     for (const file of files) expect([file, mode(join(dataDir, file))]).toEqual([file, "600"]);
+    expect(said).toEqual([
+      `${dataDir} was open to other users (mode 0755); it is 0700 now`,
+      ...files.map(
+        (file) => `${join(dataDir, file)} was open to other users (mode 0644); it is 0600 now`,
+      ),
+    ]);
+  });
+
+  test("a command that tightens them says so, beside its output", async () => {
+    const dataDir = looseFolder();
+    const first = await cli(["desk", "list", "--json", "--data", dataDir]);
+    expect(first).toEqual({
+      code: 0,
+      stdout: "[]\n",
+      stderr: `${dataDir} was open to other users (mode 0755); it is 0700 now\n${database(dataDir)} was open to other users (mode 0640); it is 0600 now\n`,
+    });
+    const second = await cli(["desk", "list", "--json", "--data", dataDir]);
+    expect(second).toEqual({ ...first, stderr: "" });
+  });
+
+  test("a server that tightens them says so in its log", async () => {
+    const dataDir = looseFolder();
+    const { output, log } = await startServe([], { dataDir });
+    const warnings = log().filter(({ level }) => level === "warn");
+    expect(warnings.map(({ msg }) => msg)).toEqual([
+      `${dataDir} was open to other users (mode 0755); it is 0700 now`,
+      `${database(dataDir)} was open to other users (mode 0640); it is 0600 now`,
+    ]);
+    expect(output.stderr.split("\n").filter((line) => !/^(\{|$)/.test(line))).toEqual([]);
   });
 
   test("a folder with other things in it keeps its mode", () => {
@@ -199,7 +238,9 @@ describe("versions", () => {
       sql: base,
       upgrades: ["CREATE TABLE extras (id INTEGER); DELETE FROM desks", "INSERT INTO nowhere"],
     };
-    expect(() => openDatabase(dataDir, "command", broken)).toThrow("signalbox.db cannot be used");
+    expect(() => openDatabase(dataDir, "command", { schema: broken })).toThrow(
+      "signalbox.db cannot be used",
+    );
     const db = open(dataDir);
     expect(pragma(db, "user_version")).toBe(1);
     expect(db.query("SELECT name FROM sqlite_schema WHERE name = 'extras'").values()).toEqual([]);

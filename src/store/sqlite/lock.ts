@@ -6,7 +6,7 @@ import { Database, SQLiteError } from "bun:sqlite";
 import { join } from "node:path";
 import { UserError } from "../../domain/errors.ts";
 import { isBusy } from "./failures.ts";
-import { prepareFolder } from "./folder.ts";
+import { type OnTightened, prepareFolder, sayOnStderr } from "./folder.ts";
 
 export interface FolderLock {
   release(): void;
@@ -17,8 +17,8 @@ const QUESTIONS_MAX = 100;
 const QUESTION_INTERVAL_MS = 10;
 
 /** Throws {@link UserError} naming the process that has the folder. */
-export function lockFolder(dataDir: string): FolderLock {
-  prepareFolder(dataDir);
+export function lockFolder(dataDir: string, onTightened: OnTightened = sayOnStderr): FolderLock {
+  prepareFolder(dataDir, onTightened);
   const db = new Database(join(dataDir, "serve.lock"), {
     create: true,
     readwrite: true,

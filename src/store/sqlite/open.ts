@@ -3,7 +3,7 @@ import { Database, SQLiteError } from "bun:sqlite";
 import { closeSync, existsSync, openSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { UserError, systemCode } from "../../domain/errors.ts";
-import { DATABASE_NAME, prepareFolder, tighten } from "./folder.ts";
+import { DATABASE_NAME, type OnTightened, prepareFolder, sayOnStderr, tighten } from "./folder.ts";
 import { isBusy } from "./failures.ts";
 import { lockFolder } from "./lock.ts";
 import {
@@ -34,6 +34,12 @@ const LOG_PAGES_MAX = 65_536;
 
 const OPEN_RETRY_MS = 20;
 
+export interface OpenOptions {
+  readonly schema?: Schema;
+  /** {@link sayOnStderr} if not given. */
+  readonly onTightened?: OnTightened | undefined;
+}
+
 /** Pages kept in memory, in KiB. The writer's hold the inner pages of the deduplication index. */
 const cacheKib: Record<Role, number> = {
   writer: 65_536,
@@ -46,17 +52,14 @@ const cacheKib: Record<Role, number> = {
  * Opens the database for a role, creating or upgrading it first where needed. Throws
  * {@link UserError} where the folder or file cannot be used, with what to do about it.
  */
-export function openDatabase(
-  dataDir: string,
-  role: Role,
-  schema: Schema = currentSchema,
-): Database {
-  prepareFolder(dataDir);
+export function openDatabase(dataDir: string, role: Role, options: OpenOptions = {}): Database {
+  const { schema = currentSchema, onTightened = sayOnStderr } = options;
+  prepareFolder(dataDir, onTightened);
   const path = join(dataDir, DATABASE_NAME);
   const deadline = performance.now() + busyTimeoutMs[role];
   for (;;) {
     try {
-      return openFile(path, role, schema);
+      return openFile(path, role, schema, onTightened);
     } catch (error) {
       if (error instanceof UserError) throw error;
       // SQLite does not wait for a lock where it turns WAL on or recovers it: processes that start at once meet there.
@@ -66,8 +69,8 @@ export function openDatabase(
   }
 }
 
-function openFile(path: string, role: Role, schema: Schema): Database {
-  prepareFile(path, schemaVersion(schema));
+function openFile(path: string, role: Role, schema: Schema, onTightened: OnTightened): Database {
+  prepareFile(path, schemaVersion(schema), onTightened);
   const db = new Database(path, { create: false, readwrite: true, strict: true });
   try {
     configure(db, role);
@@ -80,14 +83,17 @@ function openFile(path: string, role: Role, schema: Schema): Database {
 }
 
 /** Makes the file 0600 from its first byte on (SQLite gives the log the same mode), or checks whose it is. */
-function prepareFile(path: string, newestVersion: number): void {
+function prepareFile(path: string, newestVersion: number, onTightened: OnTightened): void {
   if (!existsSync(path)) {
     closeSync(openSync(path, "a", 0o600));
     return;
   }
+  const files = [path, `${path}-wal`, `${path}-shm`];
+  const wereThere = files.filter((file) => existsSync(file));
   if (statSync(path).size > 0) refuseForeignFile(path, newestVersion);
-  for (const file of [path, `${path}-wal`, `${path}-shm`]) {
-    if (existsSync(file)) tighten(file, 0o600);
+  for (const file of files.filter((name) => existsSync(name))) {
+    // What reading it has made has its mode, too, but nothing in it that others could have read.
+    tighten(file, 0o600, wereThere.includes(file) ? onTightened : () => {});
   }
 }
 

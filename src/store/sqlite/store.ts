@@ -3,6 +3,7 @@ import type { Database } from "bun:sqlite";
 import { AppError } from "../../domain/errors.ts";
 import type { Appended, Identity, SignalStore, Submission } from "../../domain/store.ts";
 import { describeFailure, isDamage, isTransient } from "./failures.ts";
+import type { OnTightened } from "./folder.ts";
 import { openDatabase } from "./open.ts";
 import { Checkpointer } from "./checkpointer.ts";
 import { Writer, type WriterEvents } from "./writer.ts";
@@ -14,7 +15,9 @@ interface KeyRow {
   readonly revoked_at: number | null;
 }
 
-export type StoreEvents = Omit<WriterEvents, "onCommitted">;
+export interface StoreEvents extends Omit<WriterEvents, "onCommitted"> {
+  readonly onTightened?: OnTightened;
+}
 
 export class SqliteStore implements SignalStore {
   readonly #db: Database;
@@ -44,7 +47,7 @@ export class SqliteStore implements SignalStore {
   static async open(dataDir: string, events: StoreEvents): Promise<SqliteStore> {
     await using opened = new AsyncDisposableStack();
     // First on this thread: creating or upgrading fails here with its own words.
-    const db = openDatabase(dataDir, "reader");
+    const db = openDatabase(dataDir, "reader", { onTightened: events.onTightened });
     opened.defer(() => db.close());
     const checkpointer = await Checkpointer.start(dataDir, {
       onNearlyDone: () => writer.checkpoint(),
