@@ -1,6 +1,7 @@
 /** What SQLite's failures mean for us. */
 import { SQLiteError } from "bun:sqlite";
-import { messageOf } from "../../domain/errors.ts";
+import { dirname } from "node:path";
+import { messageOf, systemCode, UserError } from "../../domain/errors.ts";
 
 /** Another connection holds the lock that this one asked for. */
 export function isBusy(error: unknown): boolean {
@@ -37,6 +38,43 @@ export function isAboutOneRow(error: unknown): boolean {
 export function describeFailure(error: unknown): string {
   if (error instanceof SQLiteError) return `${error.code ?? "SQLITE_ERROR"}: ${error.message}`;
   return messageOf(error);
+}
+
+export function notOurs(path: string): UserError {
+  return new UserError(
+    `${path} is not a Signalbox database, and was left as it is: name another folder with --data DIR.`,
+  );
+}
+
+/** One sentence about why the database did not open. Errors that are not about the file pass through. */
+export function explainFailure(error: unknown, path: string): unknown {
+  if (!(error instanceof SQLiteError)) {
+    return new UserError(
+      `${path} cannot be used (${systemCode(error)}): run signalbox as the user who owns it, or name another folder with --data DIR.`,
+    );
+  }
+  const code = error.code ?? "";
+  if (code === "SQLITE_NOTADB") return notOurs(path);
+  if (code.startsWith("SQLITE_CORRUPT")) {
+    return damaged(path, error.message);
+  }
+  if (isBusy(error)) {
+    return new UserError(
+      `${path} is locked by another process: wait for it or end it, then try again.`,
+    );
+  }
+  if (code.startsWith("SQLITE_FULL")) {
+    return new UserError(`The disk of ${path} is full: free some space, then try again.`);
+  }
+  return new UserError(
+    `${path} cannot be used (${code}: ${error.message}): run signalbox as the user who owns it, or name another folder with --data DIR.`,
+  );
+}
+
+export function damaged(path: string, problem: string): UserError {
+  return new UserError(
+    `${path} is damaged (${problem}): stop every signalbox on it, and restore a backup, which keeps what is there: signalbox restore FILE --data ${dirname(path)} --force`,
+  );
 }
 
 function hasCode(error: unknown, pattern: RegExp): boolean {

@@ -4,6 +4,11 @@ import { UserError, systemCode } from "../../domain/errors.ts";
 
 export const DATABASE_NAME = "signalbox.db";
 
+/** Where a restore prepares the database that will take the place of this one. */
+export function restoringPath(path: string): string {
+  return `${path}.restoring`;
+}
+
 /** Hears, in a sentence, of a mode that let others in and was closed. */
 export type OnTightened = (sentence: string) => void;
 

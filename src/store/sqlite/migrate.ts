@@ -25,6 +25,10 @@ export function readVersion(db: Database): number {
   return row.user_version;
 }
 
+export function readApplicationId(db: Database): number {
+  return (db.query("PRAGMA application_id").get() as { application_id: number }).application_id;
+}
+
 /**
  * Brings a database to the newest version in one transaction: all of it or none. The version is read
  * again inside the transaction, because two processes may start at once.

@@ -1,19 +1,28 @@
 /** Opens `signalbox.db` in a data folder: permissions, whose file it is, its version, the pragmas. */
-import { Database, SQLiteError } from "bun:sqlite";
+import { Database } from "bun:sqlite";
 import { closeSync, existsSync, openSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { UserError, systemCode } from "../../domain/errors.ts";
-import { DATABASE_NAME, type OnTightened, prepareFolder, sayOnStderr, tighten } from "./folder.ts";
-import { isBusy } from "./failures.ts";
+import { UserError } from "../../domain/errors.ts";
+import {
+  DATABASE_NAME,
+  type OnTightened,
+  prepareFolder,
+  restoringPath,
+  sayOnStderr,
+  tighten,
+} from "./folder.ts";
+import { explainFailure, isBusy } from "./failures.ts";
 import { lockFolder } from "./lock.ts";
 import {
   APPLICATION_ID,
   currentSchema,
   migrate,
+  readApplicationId,
   readVersion,
   type Schema,
   schemaVersion,
 } from "./migrate.ts";
+import { openForReading } from "./read.ts";
 
 /** Who opens: the thread that commits, the one that copies the log, the one that answers HTTP, or a command. */
 export type Role = "writer" | "checkpointer" | "reader" | "command";
@@ -63,14 +72,16 @@ export function openDatabase(dataDir: string, role: Role, options: OpenOptions =
     } catch (error) {
       if (error instanceof UserError) throw error;
       // SQLite does not wait for a lock where it turns WAL on or recovers it: processes that start at once meet there.
-      if (!isBusy(error) || performance.now() > deadline) throw explain(error, path);
+      if (!isBusy(error) || performance.now() > deadline) throw explainFailure(error, path);
       Bun.sleepSync(OPEN_RETRY_MS);
     }
   }
 }
 
 function openFile(path: string, role: Role, schema: Schema, onTightened: OnTightened): Database {
-  prepareFile(path, schemaVersion(schema), onTightened);
+  if (isEmpty(path)) create(path);
+  // The threads of a server need not look again: its reader was the first to open.
+  if (role === "reader" || role === "command") inspect(path, schemaVersion(schema), onTightened);
   const db = new Database(path, { create: false, readwrite: true, strict: true });
   try {
     configure(db, role);
@@ -82,35 +93,33 @@ function openFile(path: string, role: Role, schema: Schema, onTightened: OnTight
   }
 }
 
-/** Makes the file 0600 from its first byte on (SQLite gives the log the same mode), or checks whose it is. */
-function prepareFile(path: string, newestVersion: number, onTightened: OnTightened): void {
-  if (!existsSync(path)) {
-    closeSync(openSync(path, "a", 0o600));
-    return;
+/** 0600 from its first byte on; SQLite gives the log the same mode. Never where there was a database. */
+function create(path: string): void {
+  if (existsSync(restoringPath(path))) {
+    throw new UserError(
+      `A restore into ${dirname(path)} was cut short: run it again, with: signalbox restore FILE --data ${dirname(path)} --force`,
+    );
   }
+  if (!isEmpty(`${path}-wal`)) {
+    throw new UserError(
+      `${path} is missing or empty, but its log ${path}-wal is there: put the database back beside it, or move the log away to begin with an empty one.`,
+    );
+  }
+  closeSync(openSync(path, "a", 0o600));
+}
+
+function inspect(path: string, newestVersion: number, onTightened: OnTightened): void {
   const files = [path, `${path}-wal`, `${path}-shm`];
   const wereThere = files.filter((file) => existsSync(file));
-  if (statSync(path).size > 0) refuseForeignFile(path, newestVersion);
+  if (!isEmpty(path)) openForReading(path, newestVersion).close();
   for (const file of files.filter((name) => existsSync(name))) {
     // What reading it has made has its mode, too, but nothing in it that others could have read.
     tighten(file, 0o600, wereThere.includes(file) ? onTightened : () => {});
   }
 }
 
-/** Reads what the file says of itself without writing to it. Throws {@link UserError}. */
-function refuseForeignFile(path: string, newestVersion: number): void {
-  const db = new Database(path, { readonly: true });
-  try {
-    if (readApplicationId(db) !== APPLICATION_ID) throw notOurs(path);
-    const version = readVersion(db);
-    if (version > newestVersion) {
-      throw new UserError(
-        `${path} was written by a newer signalbox (database version ${version}; this one knows ${newestVersion}): run that version, or name another folder with --data DIR.`,
-      );
-    }
-  } finally {
-    db.close();
-  }
+function isEmpty(path: string): boolean {
+  return !existsSync(path) || statSync(path).size === 0;
 }
 
 function configure(db: Database, role: Role): void {
@@ -135,41 +144,4 @@ function upgrade(db: Database, dataDir: string, role: Role, schema: Schema): voi
   } finally {
     lock?.release();
   }
-}
-
-function readApplicationId(db: Database): number {
-  return (db.query("PRAGMA application_id").get() as { application_id: number }).application_id;
-}
-
-function notOurs(path: string): UserError {
-  return new UserError(
-    `${path} is not a Signalbox database, and was left as it is: name another folder with --data DIR.`,
-  );
-}
-
-/** One sentence about why the database did not open. Errors that are not about the file pass through. */
-function explain(error: unknown, path: string): unknown {
-  if (!(error instanceof SQLiteError)) {
-    return new UserError(
-      `${path} cannot be used (${systemCode(error)}): run signalbox as the user who owns it, or name another folder with --data DIR.`,
-    );
-  }
-  const code = error.code ?? "";
-  if (code === "SQLITE_NOTADB") return notOurs(path);
-  if (code.startsWith("SQLITE_CORRUPT")) {
-    return new UserError(
-      `${path} is damaged (${error.message}): stop every signalbox on it, keep a copy, and restore a backup.`,
-    );
-  }
-  if (isBusy(error)) {
-    return new UserError(
-      `${path} is locked by another process: wait for it or end it, then try again.`,
-    );
-  }
-  if (code.startsWith("SQLITE_FULL")) {
-    return new UserError(`The disk of ${path} is full: free some space, then try again.`);
-  }
-  return new UserError(
-    `${path} cannot be used (${code}: ${error.message}): run signalbox as the user who owns it, or name another folder with --data DIR.`,
-  );
 }

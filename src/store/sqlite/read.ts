@@ -1,0 +1,89 @@
+/** Opens a database file to look at it: nothing is created, upgraded or copied out of its log. */
+import { Database } from "bun:sqlite";
+import { existsSync, statSync } from "node:fs";
+import { UserError } from "../../domain/errors.ts";
+import { damaged, explainFailure, isBusy, notOurs } from "./failures.ts";
+import { findLogDamage } from "./log-damage.ts";
+import {
+  APPLICATION_ID,
+  currentSchema,
+  readApplicationId,
+  readVersion,
+  schemaVersion,
+} from "./migrate.ts";
+
+const BUSY_TIMEOUT_MS = 10_000;
+
+/** Throws {@link UserError} for a file that is missing, foreign, of a newer version, or damaged at a glance. */
+export function openForReading(
+  path: string,
+  newestVersion: number = schemaVersion(currentSchema),
+): Database {
+  if (!existsSync(path)) {
+    throw new UserError(`There is no database at ${path}: name its folder with --data DIR.`);
+  }
+  // Before SQLite looks at the log: whoever opens it first decides what is in it.
+  refuseDamagedLog(path);
+  try {
+    return openFile(path, newestVersion);
+  } catch (error) {
+    // A lock is for the caller to wait for.
+    throw error instanceof UserError || isBusy(error) ? error : explainFailure(error, path);
+  }
+}
+
+function openFile(path: string, newestVersion: number): Database {
+  const db = new Database(path, { readonly: true, strict: true });
+  try {
+    db.run(`PRAGMA busy_timeout = ${BUSY_TIMEOUT_MS}`);
+    db.run("PRAGMA trusted_schema = OFF");
+    if (readApplicationId(db) !== APPLICATION_ID) throw notOurs(path);
+    const version = readVersion(db);
+    refuseNewer(path, version, newestVersion);
+    if (version > 0) refuseDamaged(db, path);
+    return db;
+  } catch (error) {
+    db.close();
+    throw error;
+  }
+}
+
+function refuseNewer(path: string, version: number, newestVersion: number): void {
+  if (version <= newestVersion) return;
+  throw new UserError(
+    `${path} was written by a newer signalbox (database version ${version}; this one knows ${newestVersion}): run that version, or name another folder with --data DIR.`,
+  );
+}
+
+/** What a look at every start can afford: that the file is whole, and the small tables, keys above all. */
+function refuseDamaged(db: Database, path: string): void {
+  const problem =
+    missingPages(db, path) ?? firstProblem(db, "desks") ?? firstProblem(db, "api_keys");
+  if (problem !== null) throw damaged(path, problem);
+}
+
+/** Pages that the file should have are in the log where there is one. */
+function missingPages(db: Database, path: string): string | null {
+  const { pages, bytes } = db
+    .query(
+      "SELECT page_count AS pages, page_size AS bytes FROM pragma_page_count, pragma_page_size",
+    )
+    .get() as { pages: number; bytes: number };
+  if (existsSync(`${path}-wal`) && statSync(`${path}-wal`).size > 0) return null;
+  const size = statSync(path).size;
+  return size < pages * bytes ? `it has ${size} bytes of ${pages * bytes}` : null;
+}
+
+function firstProblem(db: Database, table: string): string | null {
+  const [row] = db.query(`PRAGMA integrity_check('${table}')`).values() as string[][];
+  return row?.[0] === "ok" ? null : `table ${table}: ${row?.[0]}`;
+}
+
+function refuseDamagedLog(path: string): void {
+  const damage = findLogDamage(`${path}-wal`);
+  if (damage === null) return;
+  const place = damage.frame === 0 ? "its header" : `frame ${damage.frame}`;
+  throw new UserError(
+    `${path}-wal is damaged (${place}), and signals that were acknowledged are behind that place: keep a copy of the folder, then restore a backup with: signalbox restore FILE --data DIR --force. (To go on with what can be read, and lose the rest: sqlite3 ${path} 'PRAGMA wal_checkpoint(TRUNCATE)'.)`,
+  );
+}
