@@ -9,6 +9,7 @@ import { type Certificate, type CertificateFiles, loadCertificate } from "./http
 import { TrustedProxies } from "./http/transport.ts";
 import { type Address, isLoopbackHost } from "./net/address.ts";
 import type { HealthSources } from "./ops/health.ts";
+import { BackupJob, type MakeBackup } from "./ops/backups.ts";
 import { serveOnSocket, serveOnTcp } from "./ops/server.ts";
 import { StorageLog } from "./ops/storage-log.ts";
 import { lockFolder } from "./store/sqlite/lock.ts";
@@ -25,6 +26,8 @@ export interface AppOptions {
   readonly now?: () => number;
   /** Storage has failed for good: end the process with a non-zero code. */
   readonly onFatal: (reason: string) => void;
+  /** For `config.backups`. */
+  readonly makeBackup: MakeBackup;
 }
 
 /** A running server. */
@@ -100,6 +103,10 @@ export async function startApp(options: AppOptions): Promise<App> {
       ? null
       : new CertificateWatch(config.tls, certificate, listener, log);
   opened.defer(() => certificates?.stop());
+
+  const backups =
+    config.backups === null ? null : new BackupJob(config.backups, options.makeBackup, log);
+  opened.defer(() => backups?.stop());
 
   const toClose = opened.move();
   return {

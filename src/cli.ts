@@ -1,9 +1,13 @@
 /** The table of commands; usage; and errors that end with what to type next. */
 import { Command, CommanderError } from "commander";
+import { backupCommand } from "./commands/backup.ts";
+import { copyCommand } from "./commands/copy.ts";
 import { deskCommand } from "./commands/desk.ts";
 import { healthcheckCommand } from "./commands/healthcheck.ts";
 import { keyCommand } from "./commands/key.ts";
+import { restoreCommand } from "./commands/restore.ts";
 import { serveCommand } from "./commands/serve.ts";
+import { verifyCommand } from "./commands/verify.ts";
 import { versionCommand } from "./commands/version.ts";
 import { UsageError, UserError } from "./domain/errors.ts";
 import { redactKeys } from "./domain/key.ts";
@@ -26,11 +30,22 @@ Examples:
   $ signalbox desk create alpha
   $ KEY=$(signalbox key mint --desk alpha)
   $ signalbox key list --json
+  $ signalbox backup /backup/signalbox.db
 
 Every flag of serve can also be set in the environment, such as SIGNALBOX_LISTEN=127.0.0.1:9000.`,
     );
-  const commands = [serveCommand, deskCommand, keyCommand, healthcheckCommand, versionCommand];
+  const commands = [
+    serveCommand,
+    deskCommand,
+    keyCommand,
+    backupCommand,
+    restoreCommand,
+    verifyCommand,
+    healthcheckCommand,
+    versionCommand,
+  ];
   for (const create of commands) program.addCommand(create());
+  program.addCommand(copyCommand(), { hidden: true });
   inherit(program);
   return program;
 }

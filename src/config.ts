@@ -2,6 +2,7 @@
 import { UserError } from "./domain/errors.ts";
 import { RATE_LIMIT_DEFAULT_PER_S } from "./http/rate.ts";
 import type { CertificateFiles } from "./http/tls.ts";
+import type { BackupPlan } from "./ops/backups.ts";
 import { type Address, formatAddress, isLoopbackHost } from "./net/address.ts";
 
 export interface ServeConfig {
@@ -17,6 +18,7 @@ export interface ServeConfig {
   readonly opsListen: Address | null;
   /** How long a stop waits for requests in flight. */
   readonly stopTimeoutMs: number;
+  readonly backups: BackupPlan | null;
 }
 
 export const defaults = {
@@ -25,6 +27,8 @@ export const defaults = {
   rateLimit: RATE_LIMIT_DEFAULT_PER_S,
   stopTimeout: "10s",
   logLevel: "info",
+  backupEvery: "1h",
+  backupKeep: 24,
 } as const;
 
 /** Keys must never travel in the clear: without TLS or a proxy that has it, only loopback will do. */

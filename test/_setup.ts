@@ -105,11 +105,13 @@ export async function startTestApp(options: TestAppOptions = {}): Promise<TestAp
       rateLimit: 0,
       opsListen: null,
       stopTimeoutMs: 5_000,
+      backups: null,
       ...options.config,
     },
     log: logger,
     ...(options.now === undefined ? {} : { now: options.now }),
     onFatal: (reason) => fatal.push(reason),
+    makeBackup: () => Promise.reject(new Error("no backups here")),
   });
   let isStopped = false;
   const stop = async (): Promise<void> => {

@@ -19,7 +19,7 @@ const mayImport: Record<string, readonly string[]> = {
     "version.ts",
   ],
   "app.ts": ["config.ts", "domain", "http", "net", "ops", "store"],
-  "config.ts": ["domain", "http", "net"],
+  "config.ts": ["domain", "http", "net", "ops"],
   http: ["domain", "net"],
   ops: ["domain", "net"],
   store: ["domain"],

@@ -14,6 +14,7 @@ function config(listen: string, more: Partial<ServeConfig> = {}): ServeConfig {
     trustedProxies: [],
     rateLimit: 0,
     opsListen: null,
+    backups: null,
     stopTimeoutMs: 1_000,
     ...more,
   };

@@ -49,6 +49,13 @@ export function readCount(text: string): number {
   return count;
 }
 
+/** How many backups to keep. */
+export function readKeep(text: string): number {
+  const count = readCount(text);
+  if (count === 0) throw new InvalidArgumentError("Write a whole number, 1 or more.");
+  return count;
+}
+
 /** An http or https address, without a slash at its end. */
 export function readUrl(text: string): string {
   const url = URL.canParse(text) ? new URL(text) : null;

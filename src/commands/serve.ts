@@ -5,6 +5,7 @@ import { type App, startApp } from "../app.ts";
 import { defaults, type ServeConfig } from "../config.ts";
 import { TrustedProxies } from "../http/transport.ts";
 import { createLog, type Log, type LogLevel, logLevels } from "../log.ts";
+import { backUp } from "./backup.ts";
 import type { Address } from "../net/address.ts";
 import { UsageError, messageOf } from "../domain/errors.ts";
 import { VERSION } from "../version.ts";
@@ -14,6 +15,7 @@ import {
   readAddress,
   readCount,
   readDuration,
+  readKeep,
   readUrl,
   withRegistry,
 } from "./options.ts";
@@ -30,6 +32,9 @@ interface ServeOptions {
   rateLimit: number;
   opsListen?: Address;
   stopTimeout: number;
+  backupDir?: string;
+  backupEvery: number;
+  backupKeep: number;
   logLevel: LogLevel;
   quickstart?: boolean;
 }
@@ -93,6 +98,15 @@ function serveOptions(): Option[] {
       .env("SIGNALBOX_STOP_TIMEOUT")
       .argParser(readDuration)
       .default(readDuration(defaults.stopTimeout), defaults.stopTimeout),
+    new Option("--backup-dir <dir>", "make backups into this folder").env("SIGNALBOX_BACKUP_DIR"),
+    new Option("--backup-every <span>", "one after every span")
+      .env("SIGNALBOX_BACKUP_EVERY")
+      .argParser(readDuration)
+      .default(readDuration(defaults.backupEvery), defaults.backupEvery),
+    new Option("--backup-keep <n>", "keep the newest backups")
+      .env("SIGNALBOX_BACKUP_KEEP")
+      .argParser(readKeep)
+      .default(defaults.backupKeep),
     new Option("--log-level <level>", "what to log")
       .env("SIGNALBOX_LOG_LEVEL")
       .choices(logLevels)
@@ -112,6 +126,7 @@ async function serve(options: ServeOptions): Promise<void> {
     config,
     log: log.logger,
     onFatal: (reason) => fatal.reject(new Error(reason)),
+    makeBackup: (file, signal) => backUp(config.dataDir, file, { signal }),
   });
   if (options.quickstart === true) quickstart(app, config.dataDir);
   announce(app, config, log);
@@ -147,6 +162,14 @@ function readConfig(options: ServeOptions): ServeConfig {
     rateLimit: options.rateLimit,
     opsListen: options.opsListen ?? null,
     stopTimeoutMs: options.stopTimeout,
+    backups:
+      options.backupDir === undefined
+        ? null
+        : {
+            dir: resolve(options.backupDir),
+            everyMs: options.backupEvery,
+            keep: options.backupKeep,
+          },
   };
 }
 

@@ -1,0 +1,144 @@
+/** `signalbox backup`: a consistent copy of the database, while the server runs. */
+import { existsSync, realpathSync, statSync } from "node:fs";
+import { dirname, join, resolve } from "node:path";
+import { Command, Option } from "commander";
+import { UsageError, UserError } from "../domain/errors.ts";
+import { createLog } from "../log.ts";
+import { BackupJob } from "../ops/backups.ts";
+import { DISK_FREE_BYTES_MIN } from "../ops/health.ts";
+import { copyInProcess } from "../store/sqlite/copying.ts";
+import { DATABASE_NAME } from "../store/sqlite/folder.ts";
+import { openForReading } from "../store/sqlite/read.ts";
+import { dataOption, jsonOption, readDuration, readKeep } from "./options.ts";
+import { printJson, printNote } from "./print.ts";
+import { showProgress } from "./progress.ts";
+import { selfProgram } from "./self.ts";
+import { defaults } from "../config.ts";
+
+interface BackupOptions {
+  readonly data: string;
+  readonly json?: true;
+  readonly every?: number;
+  readonly keep?: number;
+}
+
+/** A copy as `--json` and the log of backups tell it. */
+export interface Backup {
+  readonly file: string;
+  readonly bytes: number;
+  readonly signals: number;
+  readonly newest_id: string | null;
+}
+
+export function backupCommand(): Command {
+  return new Command("backup")
+    .description("copy the database to a file, verified, while the server runs")
+    .argument("<target>", "the file; with --every, the folder of the backups")
+    .addOption(
+      new Option("--every <span>", "go on: a backup after every span, such as 1h").argParser(
+        readDuration,
+      ),
+    )
+    .addOption(
+      new Option(
+        "--keep <n>",
+        `with --every: keep the newest backups (default: ${defaults.backupKeep})`,
+      ).argParser(readKeep),
+    )
+    .addOption(jsonOption())
+    .addOption(dataOption())
+    .addHelpText(
+      "after",
+      `
+The copy is of one moment, synced and verified before it gets its name. A backup that is there under
+this name is replaced; nothing else is. It holds the hashes of the keys, never a key.
+
+Examples:
+  $ signalbox backup /backup/signalbox.db --data /var/lib/signalbox
+  $ signalbox backup --every 1h --keep 24 /backup
+  $ signalbox backup /backup/signalbox.db --json | jq .signals`,
+    )
+    .action((target: string, options: BackupOptions) =>
+      options.every === undefined
+        ? backUpOnce(resolve(target), options)
+        : backUpEvery(resolve(target), options.every, options),
+    );
+}
+
+/** One backup, in a process of its own. */
+export async function backUp(
+  dataDir: string,
+  file: string,
+  { signal, onProgress }: Pick<Parameters<typeof copyInProcess>[2], "signal" | "onProgress"> = {},
+): Promise<Backup> {
+  const { signals, newest_id } = await copyInProcess(join(dataDir, DATABASE_NAME), file, {
+    program: selfProgram(),
+    freeBytesMin: DISK_FREE_BYTES_MIN,
+    signal,
+    onProgress,
+  });
+  return { file, bytes: statSync(file).size, signals, newest_id };
+}
+
+async function backUpOnce(file: string, options: BackupOptions): Promise<void> {
+  if (options.keep !== undefined) {
+    throw new UsageError("--keep goes with --every: signalbox backup --every 1h --keep 24 DIR");
+  }
+  refuseTarget(file, resolve(options.data));
+  const startedAt = performance.now();
+  const backup = await showProgress("backup", (progress) =>
+    backUp(resolve(options.data), file, progress),
+  );
+  const duration_ms = Math.round(performance.now() - startedAt);
+  if (options.json) printJson({ ...backup, duration_ms });
+  printNote(
+    `${file}: ${backup.signals} signals, the newest ${backup.newest_id ?? "-"}, verified. Bring it back with: signalbox restore ${file} --data DIR`,
+  );
+}
+
+/** Nothing but a backup is ever replaced by one. Throws `UserError`. */
+function refuseTarget(file: string, dataDir: string): void {
+  if (!existsSync(dirname(file))) {
+    throw new UserError(
+      `There is no folder ${dirname(file)}: create it with: mkdir -p ${dirname(file)}`,
+    );
+  }
+  if (existsSync(dataDir) && realpathSync(dirname(file)) === realpathSync(dataDir)) {
+    throw new UserError(`${dataDir} is the data folder: name a file in another one.`);
+  }
+  if (!existsSync(file)) return;
+  if (statSync(file).isDirectory()) {
+    throw new UserError(
+      `${file} is a folder: name a file in it, such as ${join(file, DATABASE_NAME)}, or go on for ever with: signalbox backup --every 1h --keep 24 ${file}`,
+    );
+  }
+  if (statSync(file).size > 0 && !isBackup(file)) {
+    throw new UserError(`${file} is not a backup, and was left as it is: name another file.`);
+  }
+}
+
+function isBackup(file: string): boolean {
+  try {
+    openForReading(file).close();
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** Until SIGTERM or SIGINT. */
+async function backUpEvery(dir: string, everyMs: number, options: BackupOptions): Promise<void> {
+  if (options.json)
+    throw new UsageError("--json is for one backup; with --every the log tells of each.");
+  const log = createLog("info");
+  const plan = { dir, everyMs, keep: options.keep ?? defaults.backupKeep };
+  const dataDir = resolve(options.data);
+  const job = new BackupJob(plan, (file, signal) => backUp(dataDir, file, { signal }), log.logger);
+  await new Promise<void>((stop) => {
+    process.once("SIGTERM", () => stop());
+    process.once("SIGINT", () => stop());
+  });
+  await job.stop();
+  log.logger.info("stopped");
+  log.flush();
+}

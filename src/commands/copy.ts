@@ -1,0 +1,19 @@
+/** `signalbox copy` (hidden): the process in which `backup`, `restore` and `serve` copy a database. */
+import { setPriority } from "node:os";
+import { Command } from "commander";
+import { copyDatabase } from "../store/sqlite/copy.ts";
+import { printData } from "./print.ts";
+
+/** A server beside it goes first. */
+const NICENESS = 10;
+
+export function copyCommand(): Command {
+  return new Command("copy")
+    .description("copy a database file, verified, and print what is in the copy as JSON")
+    .argument("<from>")
+    .argument("<to>")
+    .action((from: string, to: string) => {
+      setPriority(NICENESS);
+      printData(JSON.stringify(copyDatabase(from, to)));
+    });
+}

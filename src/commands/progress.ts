@@ -1,0 +1,40 @@
+/** A bar on a terminal while a copy is made; nothing elsewhere. */
+import { SingleBar, Presets } from "cli-progress";
+import type { Progress } from "../store/sqlite/copying.ts";
+
+const MIB = 1024 * 1024;
+
+export interface ProgressSink {
+  /** Aborted by SIGINT and SIGTERM. */
+  readonly signal: AbortSignal;
+  readonly onProgress: (progress: Progress) => void;
+}
+
+/** The copy is followed by its verification, which has no measure. */
+export async function showProgress<T>(
+  name: string,
+  work: (sink: ProgressSink) => Promise<T>,
+): Promise<T> {
+  const stopping = new AbortController();
+  const stop = (): void => stopping.abort();
+  process.once("SIGINT", stop);
+  process.once("SIGTERM", stop);
+  const format = `${name} {bar} {percentage}% of {total} MiB {phase}`;
+  const bar = new SingleBar(
+    { format, stream: process.stderr, clearOnComplete: true, hideCursor: true },
+    Presets.shades_classic,
+  );
+  if (process.stderr.isTTY) bar.start(1, 0, { phase: "copied" });
+  const onProgress = ({ copiedBytes, totalBytes }: Progress): void => {
+    bar.setTotal(Math.ceil(totalBytes / MIB));
+    const phase = copiedBytes >= totalBytes ? "copied, being verified" : "copied";
+    bar.update(Math.floor(copiedBytes / MIB), { phase });
+  };
+  try {
+    return await work({ signal: stopping.signal, onProgress });
+  } finally {
+    bar.stop();
+    process.off("SIGINT", stop);
+    process.off("SIGTERM", stop);
+  }
+}

@@ -1,0 +1,98 @@
+/** `signalbox restore`: a backup in the place of the database. */
+import { existsSync, mkdirSync } from "node:fs";
+import { join, resolve } from "node:path";
+import { Command } from "commander";
+import { UserError } from "../domain/errors.ts";
+import { timeStamp } from "../ops/backups.ts";
+import { copyInProcess } from "../store/sqlite/copying.ts";
+import { DATABASE_NAME, restoringPath } from "../store/sqlite/folder.ts";
+import { lockFolder } from "../store/sqlite/lock.ts";
+import { putInPlace, type Restored } from "../store/sqlite/restore.ts";
+import { verifyDatabase } from "../store/sqlite/verify.ts";
+import { dataOption, jsonOption } from "./options.ts";
+import { printJson, printNote } from "./print.ts";
+import { showProgress } from "./progress.ts";
+import { selfProgram } from "./self.ts";
+
+interface RestoreOptions {
+  readonly data: string;
+  readonly force?: true;
+  readonly json?: true;
+}
+
+export function restoreCommand(): Command {
+  return new Command("restore")
+    .description("put a backup in the place of the database; the server must be stopped")
+    .argument("<file>", "the backup")
+    .option("--force", "replace a database that is there; it is kept beside, under another name")
+    .addOption(jsonOption())
+    .addOption(dataOption())
+    .addHelpText(
+      "after",
+      `
+The backup is verified before and after. Where the database before can still be read, its desks and
+keys are taken over: what was minted or revoked since the backup stays so. Signals that came after the
+backup are not in it; the bots' retries are stored as new ones.
+
+Examples:
+  $ signalbox restore /backup/signalbox.db --data /var/lib/signalbox
+  $ signalbox restore /backup/signalbox.db --data /var/lib/signalbox --force`,
+    )
+    .action(async (file: string, options: RestoreOptions) => {
+      const dataDir = resolve(options.data);
+      const verification = verifyDatabase(resolve(file));
+      if (!verification.ok) {
+        throw new UserError(
+          `${file} is damaged, and nothing was changed: see what is wrong with: signalbox verify ${file}; and restore another backup.`,
+        );
+      }
+      const restored = await restore(resolve(file), dataDir, options.force === true);
+      const { signals, newest_id } = verification;
+      if (options.json) printJson({ data: dataDir, signals, newest_id, ...restored });
+      printRestored(restored);
+      printNote(
+        `${dataDir} has ${signals} signals, the newest ${newest_id ?? "-"}. Start the server with: signalbox serve --data ${dataDir}`,
+      );
+    });
+}
+
+/** The lock keeps servers away until the database is in its place. */
+async function restore(file: string, dataDir: string, isForced: boolean): Promise<Restored> {
+  mkdirSync(dataDir, { recursive: true, mode: 0o700 });
+  const path = join(dataDir, DATABASE_NAME);
+  const lock = lockFolder(dataDir);
+  try {
+    if (existsSync(path) && !isForced) {
+      throw new UserError(
+        `${dataDir} has a database, and nothing was changed: to put the backup in its place (it is kept, under another name), add --force.`,
+      );
+    }
+    await showProgress("restore", (progress) =>
+      copyInProcess(file, restoringPath(path), {
+        program: selfProgram(),
+        freeBytesMin: 0,
+        ...progress,
+      }),
+    );
+    return putInPlace(path, timeStamp(Date.now()));
+  } finally {
+    lock.release();
+  }
+}
+
+function printRestored({ kept, keys }: Restored): void {
+  if (kept !== null) printNote(`What was there is kept as ${kept}`);
+  if (keys === null || keys.failure !== null) {
+    const why =
+      keys === null
+        ? ""
+        : ` (those of the database before could not be taken over: ${keys.failure})`;
+    printNote(
+      `Keys are as they were at the time of the backup${why}: revoke again what was revoked since; see them with: signalbox key list`,
+    );
+  } else {
+    printNote(
+      `Keys are as they were before: ${keys.minted} minted and ${keys.revoked} revoked since the backup.`,
+    );
+  }
+}

@@ -1,0 +1,5 @@
+/** How this program starts itself anew: the executable, or Bun with the source. */
+export function selfProgram(): string[] {
+  const isCompiled = Bun.main.startsWith("/$bunfs/");
+  return isCompiled ? [process.execPath] : [process.execPath, Bun.main];
+}

@@ -1,0 +1,96 @@
+/**
+ * Copying in a process of its own (`copy.ts`, by the hidden command `copy`): the caller goes on, can show
+ * how far it is, and can end it at any moment, which nothing can do to SQLite on a thread.
+ *
+ * A copy reads one moment of the database until it is done, and a server's log cannot be begun anew
+ * meanwhile: it grows by about 4 KiB a signal. So the free space beside the database is watched, and
+ * the copy gives way before signals have to.
+ */
+import { existsSync, rmSync, statSync } from "node:fs";
+import { statfs } from "node:fs/promises";
+import { dirname } from "node:path";
+import { UserError } from "../../domain/errors.ts";
+import { partialPath } from "./copy.ts";
+import type { Verification } from "./verify.ts";
+
+export interface CopyOptions {
+  /** What starts this program anew; the command and its arguments follow. */
+  readonly program: readonly string[];
+  /** The copy is given up when there is less free space than this beside the original. */
+  readonly freeBytesMin: number;
+  /** Gives up. */
+  readonly signal?: AbortSignal | undefined;
+  readonly onProgress?: ((progress: Progress) => void) | undefined;
+}
+
+/** Bytes written so far, and about how many it will be; the verification follows. */
+export interface Progress {
+  readonly copiedBytes: number;
+  readonly totalBytes: number;
+}
+
+const WATCH_INTERVAL_MS = 200;
+
+/** As {@link import("./copy.ts").copyDatabase}. Throws `UserError` as well where it is given up. */
+export async function copyInProcess(
+  from: string,
+  to: string,
+  options: CopyOptions,
+): Promise<Verification> {
+  const child = Bun.spawn([...options.program, "copy", from, to], {
+    stdin: "ignore",
+    stdout: "pipe",
+    stderr: "pipe",
+  });
+  const partial = partialPath(to, child.pid);
+  const ended = Promise.all([
+    child.exited,
+    new Response(child.stdout).text(),
+    new Response(child.stderr).text(),
+  ]);
+  const reason = await watch(child, from, partial, options);
+  const [code, stdout, stderr] = await ended;
+  if (reason !== null) {
+    rmSync(partial, { force: true });
+    throw new UserError(reason);
+  }
+  if (code === 0) return JSON.parse(stdout) as Verification;
+  throw new UserError(stderr.trim().replace(/^signalbox: /, "") || `The copy ended with ${code}.`);
+}
+
+/** Until the process has ended. Returns why it was given up; null where it was not. */
+async function watch(
+  child: Bun.Subprocess,
+  from: string,
+  partial: string,
+  { freeBytesMin, signal, onProgress }: CopyOptions,
+): Promise<string | null> {
+  const totalBytes = sizeOf(from) + sizeOf(`${from}-wal`);
+  while (child.exitCode === null && child.signalCode === null) {
+    onProgress?.({ copiedBytes: Math.min(sizeOf(partial), totalBytes), totalBytes });
+    const reason =
+      signal?.aborted === true ? "The copy was stopped." : await tooFull(from, freeBytesMin);
+    if (reason !== null) {
+      child.kill("SIGKILL");
+      return reason;
+    }
+    await Promise.race([child.exited, Bun.sleep(WATCH_INTERVAL_MS)]);
+  }
+  return null;
+}
+
+async function tooFull(from: string, freeBytesMin: number): Promise<string | null> {
+  const space = await statfs(dirname(from)).catch(() => null);
+  if (space === null) return null;
+  const freeBytes = space.bavail * space.bsize;
+  if (freeBytes >= freeBytesMin) return null;
+  return `The copy was given up: ${mib(freeBytes)} MiB are free on the disk of ${from}, and signals need ${mib(freeBytesMin)}. Free some space, or copy to another disk.`;
+}
+
+function mib(bytes: number): number {
+  return Math.floor(bytes / 1024 / 1024);
+}
+
+function sizeOf(path: string): number {
+  return existsSync(path) ? statSync(path).size : 0;
+}
