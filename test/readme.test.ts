@@ -8,8 +8,11 @@ import { query, startTestApp, temporaryFolder } from "./_setup.ts";
 
 const readme = await Bun.file("README.md").text();
 
+/** Hidden commands are not listed in the help either. */
 function leaves(command: Command): Command[] {
-  return command.commands.length === 0 ? [command] : command.commands.flatMap(leaves);
+  const shown = command.createHelp().visibleCommands(command);
+  const children = shown.filter((child) => child.name() !== "help");
+  return children.length === 0 ? [command] : children.flatMap(leaves);
 }
 
 function nameOf(command: Command): string {
