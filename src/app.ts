@@ -1,6 +1,7 @@
 /** The composition root: opens every layer, joins them, and takes them down again in order. */
 import type { Logger } from "pino";
 import { defaultPublicUrl, requireSafeTransport, type ServeConfig } from "./config.ts";
+import { limitConnections } from "./http/connections.ts";
 import { Listener } from "./http/listener.ts";
 import { Description } from "./http/openapi.ts";
 import { RateLimiter } from "./http/rate.ts";
@@ -97,6 +98,9 @@ export async function startApp(options: AppOptions): Promise<App> {
     certificate,
   );
   opened.defer(() => drain(listener, config.stopTimeoutMs, log));
+  // Ended first: a connection that is being drained must not be cut for being quiet.
+  const { port } = listener.address;
+  opened.defer(limitConnections({ port, connectionsMax: config.connectionsMax, log }));
 
   const certificates =
     config.tls === null || certificate === null

@@ -1,5 +1,6 @@
 /** What `serve` can be told. Flags win over the environment (`SIGNALBOX_…`), which wins over these defaults. */
 import { UserError } from "./domain/errors.ts";
+import { CONNECTIONS_MAX_DEFAULT } from "./http/connections.ts";
 import { RATE_LIMIT_DEFAULT_PER_S } from "./http/rate.ts";
 import type { CertificateFiles } from "./http/tls.ts";
 import type { BackupPlan } from "./ops/backups.ts";
@@ -15,6 +16,8 @@ export interface ServeConfig {
   readonly trustedProxies: readonly string[];
   /** Requests a second and desk; 0 for no limit. */
   readonly rateLimit: number;
+  /** Open at once on the public address; 0 for as many as the process has descriptors for. */
+  readonly connectionsMax: number;
   readonly opsListen: Address | null;
   /** How long a stop waits for requests in flight. */
   readonly stopTimeoutMs: number;
@@ -25,6 +28,7 @@ export const defaults = {
   listen: "127.0.0.1:8080",
   data: "./data",
   rateLimit: RATE_LIMIT_DEFAULT_PER_S,
+  connectionsMax: CONNECTIONS_MAX_DEFAULT,
   stopTimeout: "10s",
   logLevel: "info",
   backupEvery: "1h",

@@ -103,6 +103,7 @@ export async function startTestApp(options: TestAppOptions = {}): Promise<TestAp
       tls: null,
       trustedProxies: [],
       rateLimit: 0,
+      connectionsMax: 0,
       opsListen: null,
       stopTimeoutMs: 5_000,
       backups: null,

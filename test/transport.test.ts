@@ -13,6 +13,7 @@ function config(listen: string, more: Partial<ServeConfig> = {}): ServeConfig {
     tls: null,
     trustedProxies: [],
     rateLimit: 0,
+    connectionsMax: 0,
     opsListen: null,
     backups: null,
     stopTimeoutMs: 1_000,

@@ -30,6 +30,7 @@ interface ServeOptions {
   tlsKey?: string;
   trustProxy: string[];
   rateLimit: number;
+  maxConnections: number;
   opsListen?: Address;
   stopTimeout: number;
   backupDir?: string;
@@ -91,6 +92,10 @@ function serveOptions(): Option[] {
       .env("SIGNALBOX_RATE_LIMIT")
       .argParser(readCount)
       .default(defaults.rateLimit),
+    new Option("--max-connections <n>", "open at once, 0 for as many as ulimit -n allows")
+      .env("SIGNALBOX_MAX_CONNECTIONS")
+      .argParser(readCount)
+      .default(defaults.connectionsMax),
     new Option("--ops-listen <host:port>", "serve /healthz and /readyz on TCP too")
       .env("SIGNALBOX_OPS_LISTEN")
       .argParser(readAddress),
@@ -160,6 +165,7 @@ function readConfig(options: ServeOptions): ServeConfig {
       tlsCert === undefined || tlsKey === undefined ? null : { certFile: tlsCert, keyFile: tlsKey },
     trustedProxies: options.trustProxy,
     rateLimit: options.rateLimit,
+    connectionsMax: options.maxConnections,
     opsListen: options.opsListen ?? null,
     stopTimeoutMs: options.stopTimeout,
     backups:

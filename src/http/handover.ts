@@ -8,8 +8,9 @@
  * instruction, socket(7), `SO_ATTACH_REUSEPORT_CBPF`), and the old one stays until its connections
  * have gone by themselves.
  */
-import { dlopen, FFIType, ptr } from "bun:ffi";
+import { ptr } from "bun:ffi";
 import { readdirSync, readFileSync, readlinkSync } from "node:fs";
+import { type Libc, loadLibc } from "./libc.ts";
 
 const SOL_SOCKET = 1;
 const SO_ATTACH_REUSEPORT_CBPF = 51;
@@ -48,45 +49,28 @@ export class ListenerGroup<T> {
   /** Gives all new connections to one listener. False where the system does not let us. */
   steerTo(listener: T): boolean {
     if (this.#listeners.length === 1) return true;
-    if (process.platform !== "linux") return false;
+    const libc = loadLibc();
+    if (libc === null) return false;
     try {
       const fd = listeningDescriptor(this.#port);
-      return fd !== null && attachConstant(fd, this.#listeners.indexOf(listener));
+      return fd !== null && attachConstant(libc, fd, this.#listeners.indexOf(listener));
     } catch {
       return false;
     }
   }
 }
 
-function attachConstant(fd: number, index: number): boolean {
-  const libc = dlopen("libc.so.6", {
-    setsockopt: {
-      args: [FFIType.i32, FFIType.i32, FFIType.i32, FFIType.ptr, FFIType.u32],
-      returns: FFIType.i32,
-    },
-  });
-  try {
-    // struct sock_filter { u16 code; u8 jt, jf; u32 k; }
-    const instruction = new DataView(new ArrayBuffer(8));
-    instruction.setUint16(0, BPF_RET_CONSTANT, true);
-    instruction.setUint32(4, index, true);
-    // struct sock_fprog { u16 len; struct sock_filter *filter; }
-    const program = new DataView(new ArrayBuffer(16));
-    program.setUint16(0, 1, true);
-    program.setBigUint64(8, BigInt(ptr(instruction.buffer)), true);
-    const size = program.byteLength;
-    return (
-      libc.symbols.setsockopt(
-        fd,
-        SOL_SOCKET,
-        SO_ATTACH_REUSEPORT_CBPF,
-        ptr(program.buffer),
-        size,
-      ) === 0
-    );
-  } finally {
-    libc.close();
-  }
+function attachConstant(libc: Libc, fd: number, index: number): boolean {
+  // struct sock_filter { u16 code; u8 jt, jf; u32 k; }
+  const instruction = new DataView(new ArrayBuffer(8));
+  instruction.setUint16(0, BPF_RET_CONSTANT, true);
+  instruction.setUint32(4, index, true);
+  // struct sock_fprog { u16 len; struct sock_filter *filter; }
+  const program = new DataView(new ArrayBuffer(16));
+  program.setUint16(0, 1, true);
+  program.setBigUint64(8, BigInt(ptr(instruction.buffer)), true);
+  const { buffer, byteLength } = program;
+  return libc.setsockopt(fd, SOL_SOCKET, SO_ATTACH_REUSEPORT_CBPF, ptr(buffer), byteLength) === 0;
 }
 
 /** A descriptor of this process that listens on the port; the program counts for all of them. */

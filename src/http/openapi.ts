@@ -101,6 +101,11 @@ the outcome is *unknown*: send the same body again with the same \`client_signal
 jitter, and the signal is stored exactly once. Deduplication is per desk, has no time window, and holds across the keys
 of a desk. A 400 or 422 stores nothing and does not use up the \`client_signal_id\`.
 
+**Connections** are closed without an answer when the first headers are not there within 10 seconds, a body or the next
+request within 30, or when too many are open and this one has been quiet longest; also when a request is sent before the
+one ahead has its answer (pipelining), or the client closes its sending side before it has its answer. The outcome is
+*unknown* then, too.
+
 **JSON** is read as I-JSON (RFC 7493): valid UTF-8 (a leading BOM is accepted), an object at the top, no duplicate member
 names at any depth, no unpaired surrogates, nesting of at most 32. Members that are not named here are refused, so that a
 misspelt \`client_signal_id\` cannot turn deduplication off.`;

@@ -1,0 +1,31 @@
+/** The calls on sockets that Bun has no way of its own to make. */
+import { dlopen, FFIType } from "bun:ffi";
+
+const { i32, ptr, u32 } = FFIType;
+
+function open() {
+  return dlopen("libc.so.6", {
+    getsockname: { args: [i32, ptr, ptr], returns: i32 },
+    getsockopt: { args: [i32, i32, i32, ptr, ptr], returns: i32 },
+    setsockopt: { args: [i32, i32, i32, ptr, u32], returns: i32 },
+    shutdown: { args: [i32, i32], returns: i32 },
+  }).symbols;
+}
+
+export type Libc = ReturnType<typeof open>;
+
+let opened: Libc | null | undefined;
+
+/** Opened once and never closed. Null where the system is not Linux with glibc. */
+export function loadLibc(): Libc | null {
+  return (opened ??= tryOpen());
+}
+
+function tryOpen(): Libc | null {
+  if (process.platform !== "linux") return null;
+  try {
+    return open();
+  } catch {
+    return null;
+  }
+}
