@@ -25,7 +25,8 @@ CREATE TABLE api_keys (
 
 CREATE INDEX api_keys_desk ON api_keys (desk_id);
 
--- The signals, one row for each that was accepted. Rows are never changed.
+-- The signals, one row for each that was accepted. Rows are never changed nor deleted: backups rely
+-- on it for every table whose key is "seq".
 CREATE TABLE signals (
   seq              INTEGER PRIMARY KEY,   -- order of commit
   id               TEXT    NOT NULL UNIQUE, -- ULID; strictly rises with seq

@@ -2,9 +2,8 @@
  * Copying in a process of its own (`copy.ts`, by the hidden command `copy`): the caller goes on, can show
  * how far it is, and can end it at any moment, which nothing can do to SQLite on a thread.
  *
- * A copy reads one moment of the database until it is done, and a server's log cannot be begun anew
- * meanwhile: it grows by about 4 KiB a signal. So the free space beside the database is watched, and
- * the copy gives way before signals have to.
+ * The copy may lie on the disk of the original: its free space is watched, and the copy gives way before
+ * signals have to.
  */
 import { existsSync, rmSync, statSync } from "node:fs";
 import { statfs } from "node:fs/promises";
