@@ -316,3 +316,16 @@ describe("duplicates that differ", () => {
     expect(registry.listDesks()[0]?.differing_duplicates).toBe(2);
   });
 });
+
+test("a commit that takes long is a problem while it does, and no longer", async () => {
+  const { db, dataDir, submit } = prepare();
+  const { writer } = await startWriter(dataDir);
+  db.run("BEGIN IMMEDIATE");
+  const appended = writer.append(submit());
+  expect(writer.problem).toBeNull();
+  while (writer.problem === null) await Bun.sleep(50);
+  expect(writer.problem).toContain("no commit has ended for 4 s");
+  db.run("ROLLBACK");
+  expect((await appended).deduped).toBe(false);
+  expect(writer.problem).toBeNull();
+});

@@ -43,6 +43,9 @@ const MESSAGE_SIGNALS_MAX = 32;
 /** How long readiness stays red after a batch was refused and nothing has come since. */
 const PROBLEM_REMEMBERED_MS = 10_000;
 
+/** A disk that takes longer than this for one commit is in trouble. */
+const COMMIT_MS_MAX = 4_000;
+
 /** A signal dirties a random page of the deduplication index, and its metadata fills pages of the table. */
 const PAGE_BYTES = 4_096;
 
@@ -72,6 +75,8 @@ export class Writer {
   #metadataUnits = 0;
   #failure: string | null = null;
   #lastProblem: { reason: string; at: number } | null = null;
+  /** When the oldest of the waiting ones came to its turn. */
+  #busySince = 0;
   #onDrained: (() => void) | null = null;
   #onClosed: (() => void) | null = null;
 
@@ -95,9 +100,14 @@ export class Writer {
    * a while: a load balancer that sends nothing because of it would otherwise never see it end.
    */
   get problem(): string | null {
-    if (this.#failure !== null || this.#lastProblem === null) return this.#failure;
+    if (this.#failure !== null) return this.#failure;
+    const now = performance.now();
+    if (this.depth > 0 && now - this.#busySince > COMMIT_MS_MAX) {
+      return `no commit has ended for ${Math.floor((now - this.#busySince) / 1_000)} s: look at the disk`;
+    }
+    if (this.#lastProblem === null) return null;
     const { reason, at } = this.#lastProblem;
-    return performance.now() - at < PROBLEM_REMEMBERED_MS ? reason : null;
+    return now - at < PROBLEM_REMEMBERED_MS ? reason : null;
   }
 
   /** Submissions that have no outcome yet. */
@@ -115,6 +125,7 @@ export class Writer {
       return Promise.reject(unavailable());
     }
     this.#metadataUnits += units;
+    if (this.depth === 0) this.#busySince = performance.now();
     return new Promise((resolve, reject) => {
       this.#waiting.push({ submission, resolve, reject });
       this.#unsent += 1;
@@ -166,6 +177,7 @@ export class Writer {
 
   #settle(outcomes: readonly Outcome[]): void {
     const settled = this.#waiting.splice(0, outcomes.length);
+    this.#busySince = performance.now();
     let pages = 0;
     for (const [index, waiting] of settled.entries()) {
       const units = metadataUnits(waiting.submission);
