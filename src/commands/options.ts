@@ -1,10 +1,12 @@
 /** Options and arguments that several commands share, and how their values are read. */
-import { resolve } from "node:path";
+import { join, resolve } from "node:path";
 import { InvalidArgumentError, Option } from "commander";
 import ms from "ms";
 import { defaults } from "../config.ts";
 import { UserError } from "../domain/errors.ts";
 import { type Address, parseAddress } from "../net/address.ts";
+import { explainFailure, isDamage, isTransient } from "../store/sqlite/failures.ts";
+import { DATABASE_NAME } from "../store/sqlite/folder.ts";
 import { openDatabase } from "../store/sqlite/open.ts";
 import { SqliteRegistry } from "../store/sqlite/registry.ts";
 
@@ -23,6 +25,9 @@ export function withRegistry<T>(dataDir: string, work: (registry: SqliteRegistry
   const db = openDatabase(resolve(dataDir), "command");
   try {
     return work(new SqliteRegistry(db));
+  } catch (error) {
+    const isOfTheDisk = isTransient(error) || isDamage(error);
+    throw isOfTheDisk ? explainFailure(error, join(resolve(dataDir), DATABASE_NAME)) : error;
   } finally {
     db.close();
   }

@@ -63,8 +63,10 @@ export function explainFailure(error: unknown, path: string): unknown {
       `${path} is locked by another process: wait for it or end it, then try again.`,
     );
   }
-  if (code.startsWith("SQLITE_FULL")) {
-    return new UserError(`The disk of ${path} is full: free some space, then try again.`);
+  if (isRefusedWrite(error)) {
+    return new UserError(
+      `The disk of ${path} is full, or a quota is used up (${code}): free some space, then try again.`,
+    );
   }
   return new UserError(
     `${path} cannot be used (${code}: ${error.message}): run signalbox as the user who owns it, or name another folder with --data DIR.`,
