@@ -38,6 +38,43 @@ test("a stored signal is one line at debug, with whose it is", async () => {
   expect(fieldsOf(log[0] as LogLine).toSorted()).toEqual(owned.toSorted());
 });
 
+test("what breaks inside is one error line, found by the request id that the client has", async () => {
+  let isBroken = false;
+  const { post, log, dataDir, keyId } = await startTestApp({
+    now: () => {
+      if (isBroken) throw new Error("the clock is gone");
+      return Date.now();
+    },
+  });
+  isBroken = true;
+  const early = await post(signal);
+  isBroken = false;
+  openForDamage(dataDir).run(
+    "CREATE TRIGGER boom BEFORE INSERT ON signals BEGIN SELECT RAISE(ABORT, 'an inner detail'); END",
+  );
+  const late = await post(signal);
+  const expected = [
+    { answer: early, message: "the clock is gone", owner: {} },
+    {
+      answer: late,
+      message: "SQLITE_CONSTRAINT_TRIGGER: an inner detail",
+      owner: { desk: "alpha", key_id: keyId },
+    },
+  ];
+  for (const { answer, message, owner } of expected) {
+    expect({ status: answer.status, text: answer.text }).toEqual({
+      status: 500,
+      text: '{"error":"internal_error"}',
+    });
+    expect([...answer.headers.values()].join("\n")).not.toContain(message);
+    const requestId = answer.headers.get("X-Request-Id");
+    expect(requestId).toBeString();
+    expect(log.filter((line) => line["request_id"] === requestId)).toMatchObject([
+      { level: "error", msg: "internal error", status: 500, err: { message }, ...owner },
+    ]);
+  }
+});
+
 test("at info a stored signal and a duplicate leave no line, and a rejected one does", async () => {
   const { post, log } = await startTestApp({ logLevel: "info" });
   await post({ ...signal, client_signal_id: "a" });

@@ -199,7 +199,9 @@ describe("a submission that the database refuses", () => {
       writer.append(submit({ signal: { symbol: "C" } })),
     ]);
     expect(results.map(({ status }) => status)).toEqual(["fulfilled", "rejected", "fulfilled"]);
-    expect(results[1]).toMatchObject({ reason: new AppError("internal_error") });
+    expect(results[1]).toMatchObject({
+      reason: { message: expect.stringContaining("SQLITE_CONSTRAINT") },
+    });
     expect(query(dataDir, "SELECT symbol FROM signals ORDER BY seq")).toEqual([
       { symbol: "A" },
       { symbol: "C" },

@@ -37,8 +37,8 @@ export interface SignalStore {
   authenticate(keyHash: Uint8Array, now: number): Identity | null;
   /**
    * Resolves once the signal, or the original that it repeats, is on disk. Rejects with
-   * `unauthorized` where the key was revoked meanwhile, and with `unavailable` where the queue is
-   * full or the disk refuses, or the outcome is unknown.
+   * `unauthorized` where the key was revoked meanwhile, with `unavailable` where the queue is full or
+   * the disk refuses, or the outcome is unknown, and with any other error where it failed by itself.
    */
   append(submission: Submission): Promise<Appended>;
 }

@@ -239,9 +239,12 @@ function answer(waiting: Waiting, outcome: Outcome | undefined): void {
     case "unavailable":
       waiting.reject(unavailable());
       break;
+    // Not an AppError: the client is told nothing of it, and the log all of it.
     case "failed":
+      waiting.reject(new Error(outcome.reason));
+      break;
     case undefined:
-      waiting.reject(new AppError("internal_error"));
+      waiting.reject(new Error("the writer gave no outcome"));
       break;
   }
 }
