@@ -25,7 +25,7 @@ function startRegistry(answer: () => Response): Registry {
     async fetch(request) {
       const { pathname } = new URL(request.url);
       if (pathname !== ENDPOINT) return new Response("not here", { status: 405 });
-      const body = Bun.gunzipSync(await request.bytes());
+      const body = Bun.gunzipSync(new Uint8Array(await request.arrayBuffer()));
       asked.push(...Object.keys(JSON.parse(new TextDecoder().decode(body)) as object));
       return answer();
     },

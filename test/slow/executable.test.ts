@@ -1,29 +1,18 @@
 import { beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join, resolve } from "node:path";
+import { existsSync, mkdirSync, readdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
 import packageJson from "../../package.json" with { type: "json" };
 import { makeCertificate, presentedName, writeCertificate } from "../_certificates.ts";
 import { cli, mintKey, startServe } from "../_cli.ts";
+import { buildExecutable } from "../_executable.ts";
 import { callUrl, onCleanup, openForDamage, query, signal, temporaryFolder } from "../_setup.ts";
 
 setDefaultTimeout(120_000);
 
-const repository = resolve(import.meta.dir, "../..");
 let executable = "";
 
 beforeAll(async () => {
-  const folder = mkdtempSync(join(tmpdir(), "signalbox-build-"));
-  process.on("exit", () => rmSync(folder, { recursive: true, force: true }));
-  executable = join(folder, "signalbox");
-  const target = `bun-linux-${process.arch}`;
-  const build = Bun.spawn(
-    [process.execPath, "build.ts", "--outfile", executable, "--target", target],
-    { cwd: repository, stdout: "pipe", stderr: "pipe" },
-  );
-  const output =
-    (await new Response(build.stdout).text()) + (await new Response(build.stderr).text());
-  if ((await build.exited) !== 0) throw new Error(output);
+  executable = await buildExecutable();
 });
 
 /** A folder whose files would change a Bun program that looked at them. */

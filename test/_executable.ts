@@ -1,0 +1,23 @@
+/** Builds the executable as `bun run build` does. */
+import { chmodSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+
+const repository = resolve(import.meta.dir, "..");
+
+/** Its path, in a folder that every user may read; gone when the tests end. */
+export async function buildExecutable(): Promise<string> {
+  const folder = mkdtempSync(join(tmpdir(), "signalbox-build-"));
+  process.on("exit", () => rmSync(folder, { recursive: true, force: true }));
+  chmodSync(folder, 0o755);
+  const executable = join(folder, "signalbox");
+  const target = `bun-linux-${process.arch}`;
+  const build = Bun.spawn(
+    [process.execPath, "build.ts", "--outfile", executable, "--target", target],
+    { cwd: repository, stdout: "pipe", stderr: "pipe" },
+  );
+  const output =
+    (await new Response(build.stdout).text()) + (await new Response(build.stderr).text());
+  if ((await build.exited) !== 0) throw new Error(output);
+  return executable;
+}

@@ -1,0 +1,33 @@
+/** The systemd unit against the program that it starts. */
+import { expect, test } from "bun:test";
+import ms from "ms";
+import { createProgram } from "../src/cli.ts";
+import { defaults } from "../src/config.ts";
+
+const unit = await Bun.file("deploy/signalbox.service").text();
+const settings = [...unit.matchAll(/^(\w+)=(.*)$/gm)];
+
+function valueOf(name: string): string {
+  return settings.find(([, key]) => key === name)?.[2] ?? "";
+}
+
+test("everything that it sets in the environment is known to serve", () => {
+  const serve = createProgram().commands.find((command) => command.name() === "serve");
+  const known = serve?.options.map(({ envVar }) => envVar) ?? [];
+  const set = settings
+    .filter(([, key]) => key === "Environment")
+    .map(([, , value = ""]) => value.split("=")[0]);
+  expect(set.length).toBeGreaterThan(2);
+  expect(set.filter((name) => !known.includes(name))).toEqual([]);
+});
+
+test("a stop has longer than serve takes at most", () => {
+  const checkpointMs = 5_000;
+  const stopMs = ms(defaults.stopTimeout as ms.StringValue) + checkpointMs;
+  expect(Number(valueOf("TimeoutStopSec")) * 1_000).toBeGreaterThan(stopMs);
+});
+
+test("only failures that a restart can mend are restarted", () => {
+  expect(valueOf("Restart")).toBe("on-failure");
+  expect(valueOf("RestartPreventExitStatus")).toBe("2");
+});
