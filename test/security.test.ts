@@ -1,0 +1,36 @@
+/** `SECURITY.md` against the repository: what it points to is there. */
+import { expect, test } from "bun:test";
+import { existsSync } from "node:fs";
+
+const text = await Bun.file("SECURITY.md").text();
+const rows = text.split("\n").filter((line) => /^\| (\*\*| ?\|)/.test(line));
+
+function pathsIn(part: string): string[] {
+  return [...part.matchAll(/`([\w./-]+)`/g)]
+    .map(([, path = ""]) => path)
+    .filter(
+      (path) => /^(src|test|deploy|bench|\.ci)\//.test(path) || /\.(ts|sql|lock)$/.test(path),
+    );
+}
+
+test("every file that it names exists", () => {
+  const paths = pathsIn(text);
+  expect(paths.length).toBeGreaterThan(40);
+  expect(paths.filter((path) => !existsSync(path))).toEqual([]);
+});
+
+test("every threat has a defence and a test", () => {
+  expect(rows.length).toBeGreaterThan(15);
+  for (const row of rows) {
+    const [, , , defence = "", tests = ""] = row.split("|");
+    expect(pathsIn(defence), row).not.toEqual([]);
+    expect(pathsIn(tests), row).not.toEqual([]);
+    for (const path of pathsIn(tests)) expect(path).toMatch(/^test\/.*\.test\.ts$/);
+  }
+});
+
+test("no package runs a script of its own when it is installed", async () => {
+  // Without this list Bun trusts one of its own, with hundreds of names.
+  const packageJson = (await Bun.file("package.json").json()) as Record<string, unknown>;
+  expect(packageJson["trustedDependencies"]).toEqual([]);
+});
