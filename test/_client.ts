@@ -16,6 +16,10 @@ export interface LoadOptions {
   readonly retry: boolean;
   /** Of the client_signal_ids. */
   readonly prefix: string;
+  /** A 503 is retried with the same id after so long; null: it is the answer, and the next signal's turn. */
+  readonly pauseAfter503Ms: number | null;
+  /** Each signal has metadata of about so many characters; 0: it has none. */
+  readonly metadataChars: number;
 }
 
 export interface LoadResult {
@@ -112,12 +116,13 @@ async function runClient(
   number: number,
   isEnding: () => boolean,
 ): Promise<void> {
-  const { key, prefix, url, reuse, retry } = options;
+  const { key, prefix, url, reuse, retry, pauseAfter503Ms, metadataChars } = options;
+  const metadata = metadataChars === 0 ? "" : `,"metadata":{"note":"${"x".repeat(metadataChars)}"}`;
   const isFresh = reuse === "fresh" || (reuse === "mixed" && number % 2 === 1);
   const connection = new Connection(options);
   for (let count = 0; !isEnding(); count++) {
     const clientId = `${prefix}-${number}-${count}`;
-    const body = `{"source":"venue_2","type":"crypto","symbol":"BTC/USDT","side":"open","client_signal_id":"${clientId}"}`;
+    const body = `{"source":"venue_2","type":"crypto","symbol":"BTC/USDT","side":"open","client_signal_id":"${clientId}"${metadata}}`;
     const request = `POST /v1/signals HTTP/1.1\r\nHost: ${new URL(url).host}\r\nAuthorization: Bearer ${key}\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`;
     for (let unanswered = 0; ;) {
       const isOpen = await connection.open();
@@ -128,7 +133,9 @@ async function runClient(
       if (outcome === "broken") unanswered += 1;
       if (outcome === "refused") await Bun.sleep(PAUSE_WHEN_REFUSED_MS);
       if (isFresh) connection.close();
-      if (answer !== null || !retry || isEnding()) break;
+      const isAgain = outcome === 503 ? pauseAfter503Ms !== null : answer === null && retry;
+      if (!isAgain || isEnding()) break;
+      if (outcome === 503) await Bun.sleep(pauseAfter503Ms ?? 0);
     }
   }
   connection.close();

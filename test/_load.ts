@@ -17,6 +17,8 @@ export function startLoad(options: Partial<LoadOptions> & { url: string; key: st
     reuse: "keep",
     retry: false,
     prefix: "load",
+    pauseAfter503Ms: null,
+    metadataChars: 0,
     ...options,
   };
   const child = Bun.spawn(
