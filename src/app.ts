@@ -60,7 +60,7 @@ export async function startApp(options: AppOptions): Promise<App> {
   opened.defer(() => lock.release());
 
   const storageLog = new StorageLog(config.dataDir, log);
-  const store = await SqliteStore.open(config.dataDir, {
+  const store = await SqliteStore.open(config, {
     onFatal,
     onProblem: (problem) => storageLog.problem(problem),
     onRecovered: () => storageLog.recovered(),

@@ -22,6 +22,8 @@ export interface ServeConfig {
   /** How long a stop waits for requests in flight. */
   readonly stopTimeoutMs: number;
   readonly backups: BackupPlan | null;
+  /** Another program copies the log into the database; this one does not. */
+  readonly externalCheckpoints: boolean;
 }
 
 export const defaults = {

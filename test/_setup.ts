@@ -107,6 +107,7 @@ export async function startTestApp(options: TestAppOptions = {}): Promise<TestAp
       opsListen: null,
       stopTimeoutMs: 5_000,
       backups: null,
+      externalCheckpoints: false,
       ...options.config,
     },
     log: logger,

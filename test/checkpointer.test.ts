@@ -1,28 +1,50 @@
-import { expect, test } from "bun:test";
+import { expect, setDefaultTimeout, test } from "bun:test";
 import { statSync } from "node:fs";
 import { join } from "node:path";
 import { DATABASE_NAME } from "../src/store/sqlite/folder.ts";
+import { openDatabase } from "../src/store/sqlite/open.ts";
+import { SqliteRegistry } from "../src/store/sqlite/registry.ts";
 import { SqliteStore } from "../src/store/sqlite/store.ts";
 import { onCleanup, query } from "./_setup.ts";
 import { prepare } from "./_submissions.ts";
 
+setDefaultTimeout(60_000);
+
 const SIGNALS = 10_000;
 
-test("the log is copied into the database while signals come in, and begun anew", async () => {
+/** A store beside a connection that stays open, so that the log is not removed with the last one. */
+async function open(externalCheckpoints: boolean) {
   const { dataDir, submit } = prepare();
   const fatal: string[] = [];
-  const store = await SqliteStore.open(dataDir, {
-    onFatal: (reason) => fatal.push(reason),
-    onProblem: ({ reason }) => fatal.push(reason),
-    onRecovered: () => {},
-  });
-  onCleanup(() => store.close());
+  const store = await SqliteStore.open(
+    { dataDir, externalCheckpoints },
+    {
+      onFatal: (reason) => fatal.push(reason),
+      onProblem: ({ reason }) => fatal.push(reason),
+      onRecovered: () => {},
+    },
+  );
+  let isClosed = false;
+  const close = async (): Promise<void> => {
+    if (!isClosed) await store.close();
+    isClosed = true;
+  };
+  onCleanup(close);
   const append = () => store.append(submit({ signal: { client_signal_id: crypto.randomUUID() } }));
-  const size = (suffix: string): number => statSync(join(dataDir, DATABASE_NAME) + suffix).size;
+  const appendMany = async (): Promise<void> => {
+    for (let sent = 0; sent < SIGNALS; sent += 500) {
+      await Promise.all(Array.from({ length: 500 }, () => append()));
+    }
+  };
+  const size = (suffix: "" | "-wal"): number =>
+    statSync(join(dataDir, DATABASE_NAME) + suffix).size;
+  return { dataDir, append, appendMany, size, close, fatal };
+}
+
+test("the log is copied into the database while signals come in, and begun anew", async () => {
+  const { dataDir, append, appendMany, size, close, fatal } = await open(false);
   const before = size("");
-  for (let sent = 0; sent < SIGNALS; sent += 500) {
-    await Promise.all(Array.from({ length: 500 }, () => append()));
-  }
+  await appendMany();
   // A commit by itself copies the log only at 256 MiB; this one is far smaller.
   while (size("") === before) await append();
   expect(size("-wal")).toBeLessThan(128 * 1024 * 1024);
@@ -32,4 +54,26 @@ test("the log is copied into the database while signals come in, and begun anew"
   expect(size("-wal")).toBe(logSize);
   expect(fatal).toEqual([]);
   expect(query(dataDir, "PRAGMA integrity_check")).toEqual([{ integrity_check: "ok" }]);
-}, 60_000);
+  await close();
+  expect(size("-wal")).toBe(0);
+});
+
+test("with external checkpoints nothing of ours touches the log: no commit, no command, no stop", async () => {
+  const { dataDir, append, appendMany, size, close, fatal } = await open(true);
+  const before = size("");
+  await appendMany();
+  await append();
+  const command = openDatabase(dataDir, "command");
+  new SqliteRegistry(command).createDesk("beta", { ifMissing: false });
+  command.close();
+  const logSize = size("-wal");
+  await close();
+  expect(size("")).toBe(before);
+  expect(size("-wal")).toBe(logSize);
+  // SQLite by itself would have had the command copy it.
+  expect(logSize).toBeGreaterThan(1_000 * 4_096);
+  expect(fatal).toEqual([]);
+  expect(query<{ n: number }>(dataDir, "SELECT count(*) AS n FROM signals")).toEqual([
+    { n: SIGNALS + 1 },
+  ]);
+});

@@ -16,6 +16,7 @@ function config(listen: string, more: Partial<ServeConfig> = {}): ServeConfig {
     connectionsMax: 0,
     opsListen: null,
     backups: null,
+    externalCheckpoints: false,
     stopTimeoutMs: 1_000,
     ...more,
   };

@@ -14,12 +14,15 @@ setDefaultTimeout(60_000);
 async function startWriter(dataDir: string) {
   const fatal: string[] = [];
   const problems: { kind: string; reason: string; signals: number }[] = [];
-  const writer = await Writer.start(dataDir, {
-    onCommitted: () => {},
-    onFatal: (reason) => fatal.push(reason),
-    onProblem: (problem) => problems.push(problem),
-    onRecovered: () => {},
-  });
+  const writer = await Writer.start(
+    { dataDir, externalCheckpoints: false },
+    {
+      onCommitted: () => {},
+      onFatal: (reason) => fatal.push(reason),
+      onProblem: (problem) => problems.push(problem),
+      onRecovered: () => {},
+    },
+  );
   let isClosed = false;
   const close = async (): Promise<void> => {
     if (!isClosed) await writer.close();

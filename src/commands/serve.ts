@@ -36,6 +36,7 @@ interface ServeOptions {
   backupDir?: string;
   backupEvery: number;
   backupKeep: number;
+  externalCheckpoints?: boolean;
   logLevel: LogLevel;
   quickstart?: boolean;
 }
@@ -61,7 +62,11 @@ Examples:
 Signals: SIGTERM and SIGINT stop in good order, a second one at once; SIGHUP reads the certificate again.`,
     )
     .action((options: ServeOptions, self: Command) =>
-      serve({ ...options, quickstart: wantsQuickstart(options, self) }),
+      serve({
+        ...options,
+        quickstart: isSet("quickstart", self),
+        externalCheckpoints: isSet("externalCheckpoints", self),
+      }),
     );
   for (const option of serveOptions()) command.addOption(option);
   return command;
@@ -112,6 +117,10 @@ function serveOptions(): Option[] {
       .env("SIGNALBOX_BACKUP_KEEP")
       .argParser(readKeep)
       .default(defaults.backupKeep),
+    new Option(
+      "--external-checkpoints",
+      "leave the log to another program that replicates it, such as Litestream",
+    ).env("SIGNALBOX_EXTERNAL_CHECKPOINTS"),
     new Option("--log-level <level>", "what to log")
       .env("SIGNALBOX_LOG_LEVEL")
       .choices(logLevels)
@@ -147,9 +156,10 @@ async function serve(options: ServeOptions): Promise<void> {
 }
 
 /** In the environment there is no way to leave a flag out but to say no. */
-function wantsQuickstart(options: ServeOptions, command: Command): boolean {
-  if (command.getOptionValueSource("quickstart") !== "env") return options.quickstart === true;
-  return !/^(|0|no|off|false)$/i.test(process.env["SIGNALBOX_QUICKSTART"] ?? "");
+function isSet(name: "quickstart" | "externalCheckpoints", command: Command): boolean {
+  if (command.getOptionValueSource(name) !== "env") return command.getOptionValue(name) === true;
+  const option = command.options.find((candidate) => candidate.attributeName() === name);
+  return !/^(|0|no|off|false)$/i.test(process.env[option?.envVar ?? ""] ?? "");
 }
 
 function readConfig(options: ServeOptions): ServeConfig {
@@ -176,6 +186,7 @@ function readConfig(options: ServeOptions): ServeConfig {
             everyMs: options.backupEvery,
             keep: options.backupKeep,
           },
+    externalCheckpoints: options.externalCheckpoints === true,
   };
 }
 

@@ -12,7 +12,7 @@ let db: Database | null = null;
 const thread = new ThreadSelf<ToCheckpointer, FromCheckpointer>(self, (message) => {
   switch (message.type) {
     case "open":
-      db = openDatabase(message.dataDir, "checkpointer");
+      db = openDatabase(message.where.dataDir, "checkpointer");
       thread.post({ type: "ready" });
       break;
     case "checkpoint":

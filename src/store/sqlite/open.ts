@@ -40,6 +40,8 @@ const busyTimeoutMs: Record<Role, number> = {
 
 /** A log of 256 MiB, only reached where the checkpointer cannot keep up: then a commit copies it. */
 const LOG_PAGES_MAX = 65_536;
+/** 1 GiB: reached where nobody does what `externalCheckpoints` promises. */
+const EXTERNAL_LOG_PAGES_MAX = 262_144;
 
 const OPEN_RETRY_MS = 20;
 
@@ -47,6 +49,8 @@ export interface OpenOptions {
   readonly schema?: Schema;
   /** {@link sayOnStderr} if not given. */
   readonly onTightened?: OnTightened | undefined;
+  /** Another program, such as Litestream, copies the log into the database. */
+  readonly externalCheckpoints?: boolean | undefined;
 }
 
 /** Pages kept in memory, in KiB. The writer's hold the inner pages of the deduplication index. */
@@ -62,13 +66,12 @@ const cacheKib: Record<Role, number> = {
  * {@link UserError} where the folder or file cannot be used, with what to do about it.
  */
 export function openDatabase(dataDir: string, role: Role, options: OpenOptions = {}): Database {
-  const { schema = currentSchema, onTightened = sayOnStderr } = options;
-  prepareFolder(dataDir, onTightened);
+  prepareFolder(dataDir, options.onTightened ?? sayOnStderr);
   const path = join(dataDir, DATABASE_NAME);
   const deadline = performance.now() + busyTimeoutMs[role];
   for (;;) {
     try {
-      return openFile(path, role, schema, onTightened);
+      return openFile(path, role, options);
     } catch (error) {
       if (error instanceof UserError) throw error;
       // SQLite does not wait for a lock where it turns WAL on or recovers it: processes that start at once meet there.
@@ -78,13 +81,14 @@ export function openDatabase(dataDir: string, role: Role, options: OpenOptions =
   }
 }
 
-function openFile(path: string, role: Role, schema: Schema, onTightened: OnTightened): Database {
+function openFile(path: string, role: Role, options: OpenOptions): Database {
+  const { schema = currentSchema, onTightened = sayOnStderr } = options;
   if (isEmpty(path)) create(path);
   // The threads of a server need not look again: its reader was the first to open.
   if (role === "reader" || role === "command") inspect(path, schemaVersion(schema), onTightened);
   const db = new Database(path, { create: false, readwrite: true, strict: true });
   try {
-    configure(db, role);
+    configure(db, role, options.externalCheckpoints === true);
     upgrade(db, dirname(path), role, schema);
     return db;
   } catch (error) {
@@ -122,7 +126,7 @@ function isEmpty(path: string): boolean {
   return !existsSync(path) || statSync(path).size === 0;
 }
 
-function configure(db: Database, role: Role): void {
+function configure(db: Database, role: Role, externalCheckpoints: boolean): void {
   db.run(`PRAGMA busy_timeout = ${busyTimeoutMs[role]}`);
   db.run("PRAGMA trusted_schema = OFF");
   db.run("PRAGMA foreign_keys = ON");
@@ -131,7 +135,9 @@ function configure(db: Database, role: Role): void {
   if (readApplicationId(db) !== APPLICATION_ID) db.run(`PRAGMA application_id = ${APPLICATION_ID}`);
   db.run("PRAGMA journal_mode = WAL");
   db.run("PRAGMA synchronous = FULL");
-  if (role === "writer") db.run(`PRAGMA wal_autocheckpoint = ${LOG_PAGES_MAX}`);
+  const logPagesMax = externalCheckpoints ? EXTERNAL_LOG_PAGES_MAX : LOG_PAGES_MAX;
+  // A command's commit leaves the log to the server, or to whom the server leaves it.
+  db.run(`PRAGMA wal_autocheckpoint = ${role === "writer" ? logPagesMax : 0}`);
 }
 
 /** A server that runs an older version must not have its tables changed under it by a newer command. */

@@ -6,6 +6,7 @@ import { describeFailure, isDamage, isTransient } from "./failures.ts";
 import type { OnTightened } from "./folder.ts";
 import { openDatabase } from "./open.ts";
 import { Checkpointer } from "./checkpointer.ts";
+import type { Where } from "./thread.ts";
 import { Writer, type WriterEvents } from "./writer.ts";
 
 interface KeyRow {
@@ -22,7 +23,7 @@ export interface StoreEvents extends Omit<WriterEvents, "onCommitted"> {
 export class SqliteStore implements SignalStore {
   readonly #db: Database;
   readonly #writer: Writer;
-  readonly #checkpointer: Checkpointer;
+  readonly #checkpointer: Checkpointer | null;
   readonly #keysOfThisTurn = new Map<string, KeyRow | null>();
   readonly #deskNames = new Map<number, string>();
   readonly #onFatal: StoreEvents["onFatal"];
@@ -31,7 +32,7 @@ export class SqliteStore implements SignalStore {
   private constructor(
     db: Database,
     writer: Writer,
-    checkpointer: Checkpointer,
+    checkpointer: Checkpointer | null,
     onFatal: StoreEvents["onFatal"],
   ) {
     this.#db = db;
@@ -44,18 +45,20 @@ export class SqliteStore implements SignalStore {
   }
 
   /** The folder's lock must be held (`lock.ts`). Throws `UserError` where it cannot be opened. */
-  static async open(dataDir: string, events: StoreEvents): Promise<SqliteStore> {
+  static async open(where: Where, events: StoreEvents): Promise<SqliteStore> {
     await using opened = new AsyncDisposableStack();
     // First on this thread: creating or upgrading fails here with its own words.
-    const db = openDatabase(dataDir, "reader", { onTightened: events.onTightened });
+    const db = openDatabase(where.dataDir, "reader", { onTightened: events.onTightened });
     opened.defer(() => db.close());
-    const checkpointer = await Checkpointer.start(dataDir, {
-      onNearlyDone: () => writer.checkpoint(),
-      onFatal: events.onFatal,
-    });
-    opened.defer(() => checkpointer.close());
-    const onCommitted = (pages: number): void => checkpointer.committed(pages);
-    const writer = await Writer.start(dataDir, { ...events, onCommitted });
+    const checkpointer = where.externalCheckpoints
+      ? null
+      : await Checkpointer.start(where, {
+          onNearlyDone: () => writer.checkpoint(),
+          onFatal: events.onFatal,
+        });
+    opened.defer(() => checkpointer?.close());
+    const onCommitted = (pages: number): void => checkpointer?.committed(pages);
+    const writer = await Writer.start(where, { ...events, onCommitted });
     opened.move();
     return new SqliteStore(db, writer, checkpointer, events.onFatal);
   }
@@ -112,7 +115,7 @@ export class SqliteStore implements SignalStore {
   async close(): Promise<void> {
     // The writer last: its checkpoint then has nobody to wait for.
     this.#db.close();
-    await this.#checkpointer.close();
+    await this.#checkpointer?.close();
     await this.#writer.close();
   }
 

@@ -6,7 +6,13 @@ import { messageOf } from "../../domain/errors.ts";
 
 export interface Open {
   readonly type: "open";
+  readonly where: Where;
+}
+
+/** The database that a thread opens, and how. */
+export interface Where {
   readonly dataDir: string;
+  readonly externalCheckpoints: boolean;
 }
 
 /** What any thread may say. Nothing comes after `fatal`. */
@@ -25,14 +31,14 @@ export class Thread<To, From> {
    * Starts a thread and waits until it has the database open; one that cannot is ended again. `file`
    * lies beside this one, and is an entry of its own in `build.ts`.
    */
-  static async start<To, From>(file: string, dataDir: string): Promise<Thread<To, From>> {
+  static async start<To, From>(file: string, where: Where): Promise<Thread<To, From>> {
     const thread = new Thread<To, From>(file);
     const answer = await new Promise<FromThread>((resolve) => {
       thread.listen(
         (message) => resolve(message as FromThread),
         (reason) => resolve({ type: "fatal", reason }),
       );
-      thread.post({ type: "open", dataDir });
+      thread.post({ type: "open", where });
     });
     if (answer.type !== "fatal") return thread;
     thread.end();

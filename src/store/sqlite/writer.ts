@@ -19,7 +19,7 @@
 import { AppError } from "../../domain/errors.ts";
 import type { Appended, StorageProblem, Submission } from "../../domain/store.ts";
 import type { Outcome } from "./batch.ts";
-import { type FromThread, Thread } from "./thread.ts";
+import { type FromThread, Thread, type Where } from "./thread.ts";
 
 export type ToWriter =
   | { readonly type: "append"; readonly submissions: readonly Submission[] }
@@ -90,8 +90,8 @@ export class Writer {
   }
 
   /** Starts the thread and waits until it has the database open. */
-  static async start(dataDir: string, events: WriterEvents): Promise<Writer> {
-    const thread = await Thread.start<ToWriter, FromWriter>("writer.worker.ts", dataDir);
+  static async start(where: Where, events: WriterEvents): Promise<Writer> {
+    const thread = await Thread.start<ToWriter, FromWriter>("writer.worker.ts", where);
     return new Writer(thread, events);
   }
 

@@ -16,13 +16,15 @@ declare const self: Worker;
 const BATCH_SIGNALS_MAX = 1_024;
 
 let db: Database | null = null;
+let externalCheckpoints = false;
 let committer: BatchCommitter | null = null;
 let queue: Submission[] = [];
 
 const thread = new ThreadSelf<ToWriter, FromWriter>(self, (message) => {
   switch (message.type) {
     case "open":
-      db = openDatabase(message.dataDir, "writer");
+      ({ externalCheckpoints } = message.where);
+      db = openDatabase(message.where.dataDir, "writer", { externalCheckpoints });
       committer = new BatchCommitter(db);
       thread.post({ type: "ready" });
       break;
@@ -35,7 +37,7 @@ const thread = new ThreadSelf<ToWriter, FromWriter>(self, (message) => {
       if (db !== null) checkpoint(db, "PASSIVE");
       break;
     case "close":
-      if (db !== null) checkpoint(db, "TRUNCATE");
+      if (db !== null && !externalCheckpoints) checkpoint(db, "TRUNCATE");
       db?.close();
       thread.post({ type: "closed" });
       break;
