@@ -20,6 +20,10 @@ export interface LoadOptions {
   readonly pauseAfter503Ms: number | null;
   /** Each signal has metadata of about so many characters; 0: it has none. */
   readonly metadataChars: number;
+  /** So many of the connections send the same signal at the same moment, and go on together. */
+  readonly copies: number;
+  /** Between an answer and the next signal. */
+  readonly pauseMs: number;
 }
 
 export interface LoadResult {
@@ -30,6 +34,11 @@ export interface LoadResult {
   readonly id: string | null;
   /** How often this signal was sent before without an answer. */
   readonly unanswered: number;
+  /**
+   * For `broken`: the server ended a kept connection in good order, perhaps before the request came.
+   * Where bytes had come that it did not read, the system would have reset the connection instead.
+   */
+  readonly maybeUnsent: boolean;
 }
 
 const PAUSE_WHEN_REFUSED_MS = 5;
@@ -39,6 +48,8 @@ class Connection {
   readonly #options: LoadOptions;
   #socket: Socket | null = null;
   #received = "";
+  #isKept = false;
+  #hasEnded = false;
   #onChange: () => void = () => {};
 
   constructor(options: LoadOptions) {
@@ -59,12 +70,15 @@ class Connection {
       socket.once(isTls ? "secureConnect" : "connect", () => {
         this.#socket = socket;
         this.#received = "";
+        this.#isKept = false;
+        this.#hasEnded = false;
         resolve(true);
       });
       socket.on("data", (chunk: Buffer) => {
         this.#received += chunk.toString("latin1");
         this.#onChange();
       });
+      socket.on("end", () => (this.#hasEnded = true));
       socket.on("error", () => {});
       socket.on("close", () => {
         if (this.#socket === socket) this.#socket = null;
@@ -72,6 +86,11 @@ class Connection {
         resolve(false);
       });
     });
+  }
+
+  /** After {@link send} without an answer. */
+  get maybeUnsent(): boolean {
+    return this.#isKept && this.#hasEnded && this.#received === "";
   }
 
   close(): void {
@@ -88,6 +107,7 @@ class Connection {
     while (true) {
       const answer = readAnswer(this.#received);
       if (answer !== null) {
+        this.#isKept = true;
         if (answer.isLast) this.close();
         return answer;
       }
@@ -111,34 +131,72 @@ function readAnswer(text: string): { status: number; body: string; isLast: boole
   };
 }
 
-async function runClient(
+/** One bot, or several that send the same. */
+async function runGroup(
   options: LoadOptions,
-  number: number,
+  group: number,
   isEnding: () => boolean,
 ): Promise<void> {
-  const { key, prefix, url, reuse, retry, pauseAfter503Ms, metadataChars } = options;
-  const metadata = metadataChars === 0 ? "" : `,"metadata":{"note":"${"x".repeat(metadataChars)}"}`;
-  const isFresh = reuse === "fresh" || (reuse === "mixed" && number % 2 === 1);
-  const connection = new Connection(options);
+  const { copies, pauseMs, prefix } = options;
+  const clients = Array.from(
+    { length: copies },
+    (_, copy) => new Client(options, group * copies + copy, isEnding),
+  );
   for (let count = 0; !isEnding(); count++) {
-    const clientId = `${prefix}-${number}-${count}`;
-    const body = `{"source":"venue_2","type":"crypto","symbol":"BTC/USDT","side":"open","client_signal_id":"${clientId}"${metadata}}`;
-    const request = `POST /v1/signals HTTP/1.1\r\nHost: ${new URL(url).host}\r\nAuthorization: Bearer ${key}\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`;
+    const clientId = `${prefix}-${group}-${count}`;
+    await Promise.all(clients.map((client) => client.deliver(clientId)));
+    if (pauseMs > 0) await Bun.sleep(pauseMs);
+  }
+  for (const client of clients) client.close();
+}
+
+class Client {
+  readonly #options: LoadOptions;
+  readonly #isFresh: boolean;
+  readonly #isEnding: () => boolean;
+  readonly #connection: Connection;
+
+  constructor(options: LoadOptions, number: number, isEnding: () => boolean) {
+    const { reuse } = options;
+    this.#options = options;
+    this.#isFresh = reuse === "fresh" || (reuse === "mixed" && number % 2 === 1);
+    this.#isEnding = isEnding;
+    this.#connection = new Connection(options);
+  }
+
+  /** Sends a signal, again and again where that is asked for, and prints what came of each time. */
+  async deliver(clientId: string): Promise<void> {
+    const { pauseAfter503Ms, retry } = this.#options;
+    const request = requestFor(clientId, this.#options);
     for (let unanswered = 0; ;) {
-      const isOpen = await connection.open();
-      const answer = isOpen ? await connection.send(request) : null;
+      const isOpen = await this.#connection.open();
+      const answer = isOpen ? await this.#connection.send(request) : null;
       const outcome = answer?.status ?? (isOpen ? "broken" : "refused");
       const id = answer === null ? null : ((JSON.parse(answer.body) as { id?: string }).id ?? null);
-      process.stdout.write(`${JSON.stringify({ clientId, outcome, id, unanswered })}\n`);
+      const maybeUnsent = outcome === "broken" && this.#connection.maybeUnsent;
+      print({ clientId, outcome, id, unanswered, maybeUnsent });
       if (outcome === "broken") unanswered += 1;
       if (outcome === "refused") await Bun.sleep(PAUSE_WHEN_REFUSED_MS);
-      if (isFresh) connection.close();
+      if (this.#isFresh) this.close();
       const isAgain = outcome === 503 ? pauseAfter503Ms !== null : answer === null && retry;
-      if (!isAgain || isEnding()) break;
+      if (!isAgain || this.#isEnding()) break;
       if (outcome === 503) await Bun.sleep(pauseAfter503Ms ?? 0);
     }
   }
-  connection.close();
+
+  close(): void {
+    this.#connection.close();
+  }
+}
+
+function requestFor(clientId: string, { key, metadataChars, url }: LoadOptions): string {
+  const metadata = metadataChars === 0 ? "" : `,"metadata":{"note":"${"x".repeat(metadataChars)}"}`;
+  const body = `{"source":"venue_2","type":"crypto","symbol":"BTC/USDT","side":"open","client_signal_id":"${clientId}"${metadata}}`;
+  return `POST /v1/signals HTTP/1.1\r\nHost: ${new URL(url).host}\r\nAuthorization: Bearer ${key}\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`;
+}
+
+function print(result: LoadResult): void {
+  process.stdout.write(`${JSON.stringify(result)}\n`);
 }
 
 if (import.meta.main) {
@@ -146,8 +204,8 @@ if (import.meta.main) {
   let isEnding = false;
   void Bun.stdin.text().then(() => (isEnding = true));
   await Promise.all(
-    Array.from({ length: options.connections }, (_, number) =>
-      runClient(options, number, () => isEnding),
+    Array.from({ length: options.connections / options.copies }, (_, group) =>
+      runGroup(options, group, () => isEnding),
     ),
   );
 }

@@ -19,6 +19,8 @@ export function startLoad(options: Partial<LoadOptions> & { url: string; key: st
     prefix: "load",
     pauseAfter503Ms: null,
     metadataChars: 0,
+    copies: 1,
+    pauseMs: 0,
     ...options,
   };
   const child = Bun.spawn(
