@@ -1,0 +1,294 @@
+/** The machine's clock steps while the real server runs, and between two runs of it. */
+import { expect, setDefaultTimeout, test } from "bun:test";
+import { join } from "node:path";
+import { makeCertificate, writeCertificate } from "../_certificates.ts";
+import { cli, freePort, mintKey, sendHalf, type ServeProcess, startServe } from "../_cli.ts";
+import { startLoad } from "../_load.ts";
+import { callUrl, openForDamage, query, signal, temporaryFolder } from "../_setup.ts";
+import { startClock, type TestClock } from "./_clock.ts";
+import { expectKept, isFull, report, scale } from "./_faults.ts";
+
+setDefaultTimeout(300_000);
+
+const HOUR_MS = 3_600_000;
+const DAY_MS = 24 * HOUR_MS;
+/** How far the clock is from the machine's, one after the other: steps in both directions, small and large. */
+const OFFSETS = [-HOUR_MS, DAY_MS, 0, 2_000, DAY_MS, -HOUR_MS, -DAY_MS, 0].slice(0, scale(8, 3));
+const LOOPS = scale(4, 1);
+const steps = Array.from({ length: LOOPS }, () => OFFSETS).flat();
+
+/** The server's reading of the clock lies between two of ours; the library rounds. */
+const ROUNDING_MS = 2;
+/** A key's last use is written so often. */
+const LAST_USED_INTERVAL_MS = 60_000;
+
+async function post(url: string, key: string, clientId?: string) {
+  const sent = clientId === undefined ? signal : { ...signal, client_signal_id: clientId };
+  const { status, headers, body } = await callUrl(url, "/v1/signals", {
+    method: "POST",
+    headers: { Authorization: `Bearer ${key}`, "Content-Type": "application/json" },
+    body: JSON.stringify(sent),
+  });
+  return { status, headers, body };
+}
+
+/** What must hold after each step: time of receipt, deduplication, last use, health. */
+async function expectInStep(
+  { url, dataDir }: ServeProcess,
+  { key, id }: { key: string; id: string },
+  clock: TestClock,
+  clientId: string,
+): Promise<void> {
+  const before = clock.now();
+  const { status, body } = await post(url, key, clientId);
+  const after = clock.now();
+  expect(status).toBe(201);
+  expect(body["received_at"]).toBeGreaterThanOrEqual(before - ROUNDING_MS);
+  expect(body["received_at"]).toBeLessThanOrEqual(after + ROUNDING_MS);
+
+  const [original] = query<{ id: string; clientId: string }>(
+    dataDir,
+    "SELECT id, client_signal_id AS clientId FROM signals ORDER BY seq LIMIT 1",
+  );
+  const repeat = await post(url, key, original?.clientId);
+  expect([repeat.status, repeat.body]).toEqual([200, { id: original?.id, deduped: true }]);
+
+  const [row] = query<{ usedAt: number }>(
+    dataDir,
+    "SELECT last_used_at AS usedAt FROM api_keys WHERE id = ?",
+    id,
+  );
+  expect(Math.abs((row?.usedAt ?? 0) - after)).toBeLessThanOrEqual(LAST_USED_INTERVAL_MS);
+  const health = await cli(["healthcheck", "--data", dataDir], { env: clock.env });
+  expect([health.code, health.stdout]).toEqual([0, expect.stringContaining("writer: ok")]);
+}
+
+test("steps under load while it runs", async () => {
+  const clock = startClock();
+  const server = await startServe(["--rate-limit", "0"], { env: clock.env });
+  const { dataDir, url } = server;
+  const minted = await mintKey(dataDir, "alpha", { env: clock.env });
+  const load = startLoad({ url, key: minted.key, connections: 16, reuse: "mixed" });
+  await load.more(50, 201);
+  for (const [index, offset] of steps.entries()) {
+    clock.set(offset);
+    await load.more(100, 201);
+    await expectInStep(server, minted, clock, `step-${index}`);
+  }
+  const results = await load.end();
+  expect(results.filter(({ outcome }) => outcome !== 201)).toEqual([]);
+  server.kill("SIGTERM");
+  expect(await server.exited).toBe(0);
+  expectSteps(dataDir);
+  report("clock, while it runs", {
+    injected: "clock back by an hour, forward by a day and by 2 s, and back, under load",
+    times: steps.length,
+    checked: `${expectKept(dataDir, results)} answers kept, every one a 201; ids rise in the order of storage; received_at is the clock's; duplicates found; last use and health go on`,
+  });
+});
+
+test("steps across restarts, by SIGTERM and by SIGKILL", async () => {
+  const clock = startClock();
+  const dataDir = join(temporaryFolder(), "data");
+  const minted = await mintKey(dataDir, "alpha", { env: clock.env });
+  const listen = `127.0.0.1:${await freePort()}`;
+  const load = startLoad({
+    url: `http://${listen}`,
+    key: minted.key,
+    connections: 16,
+    reuse: "mixed",
+    retry: true,
+  });
+  for (const [index, offset] of [0, ...steps].entries()) {
+    clock.set(offset);
+    const server = await startServe(["--rate-limit", "0"], { dataDir, listen, env: clock.env });
+    await load.more(100, 201);
+    await expectInStep(server, minted, clock, `step-${index}`);
+    const isLast = index === steps.length;
+    if (isLast) await load.end();
+    server.kill(isLast || index % 2 === 0 ? "SIGTERM" : "SIGKILL");
+    await server.exited;
+  }
+  expectSteps(dataDir);
+  report("clock, across restarts", {
+    injected: "the same steps between two runs, which ended by SIGTERM and SIGKILL in turn",
+    times: steps.length,
+    checked: `${expectKept(dataDir, load.results)} answers kept; ids, received_at, duplicates, last use and health as above`,
+  });
+});
+
+/** The order of storage is not the order of time: else nothing has stepped back. */
+function expectSteps(dataDir: string): void {
+  const rows = query<{ receivedAt: number }>(
+    dataDir,
+    "SELECT received_at AS receivedAt FROM signals ORDER BY seq",
+  );
+  const times = rows.map(({ receivedAt }) => receivedAt);
+  const steppedBack = times.filter((time, index) => time < (times[index - 1] ?? 0) - HOUR_MS / 2);
+  expect(steppedBack.length).toBeGreaterThanOrEqual(LOOPS);
+}
+
+test("keys expire by the clock on the wall", async () => {
+  const clock = startClock();
+  const dataDir = join(temporaryFolder(), "data");
+  const options = { env: clock.env };
+  expect((await cli(["desk", "create", "alpha", "--data", dataDir], options)).code).toBe(0);
+  const mint = ["key", "mint", "--desk", "alpha", "--expires", "12h", "--data", dataDir];
+  const key = (await cli(mint, options)).stdout.trim();
+  const expected = [
+    [0, 201, "active"],
+    [DAY_MS, 401, "expired"],
+    [-HOUR_MS, 201, "active"],
+    [11 * HOUR_MS, 201, "active"],
+    [13 * HOUR_MS, 401, "expired"],
+  ] as const;
+  let server = await startServe([], { dataDir, ...options });
+  const expectState = async ([offset, status, state]: (typeof expected)[number]) => {
+    expect([offset, (await post(server.url, key)).status]).toEqual([offset, status]);
+    const list = await cli(["key", "list", "--json", "--data", dataDir], options);
+    expect(JSON.parse(list.stdout)).toMatchObject([{ state }]);
+  };
+  for (const step of expected) {
+    clock.set(step[0]);
+    await expectState(step);
+  }
+  const restarts = expected.slice(0, scale(expected.length, 2));
+  for (const step of restarts) {
+    server.kill("SIGTERM");
+    await server.exited;
+    clock.set(step[0]);
+    server = await startServe([], { dataDir, ...options });
+    await expectState(step);
+  }
+  report("clock and expiring keys", {
+    injected: "steps over the end of a key and back, while it runs and across restarts",
+    times: expected.length + restarts.length,
+    checked: "201 before the key's end, 401 after it, as `key list` says",
+  });
+});
+
+test("the rate limit goes on as if nothing had happened", async () => {
+  const clock = startClock();
+  const rate = 100;
+  const { dataDir, url } = await startServe(["--rate-limit", `${rate}`], { env: clock.env });
+  const { key } = await mintKey(dataDir);
+  const counts = { 201: 0, 429: 0 };
+  const startedAt = performance.now();
+  const sendMany = async (): Promise<void> => {
+    for (let sent = 0; sent < 3 * rate; sent += 50) {
+      const answers = await Promise.all(Array.from({ length: 50 }, () => post(url, key)));
+      for (const { status, headers } of answers) {
+        if (status === 429) expect(headers.get("retry-after")).toBe("1");
+        counts[status as 201 | 429] += 1;
+      }
+    }
+  };
+  await sendMany();
+  for (const offset of steps) {
+    clock.set(offset);
+    await sendMany();
+  }
+  const passedS = (performance.now() - startedAt) / 1_000;
+  expect(counts[201]).toBeLessThanOrEqual(2 * rate + passedS * rate);
+  expect(counts[429]).toBeGreaterThan(0);
+  while ((await post(url, key)).status !== 201) await Bun.sleep(10);
+  report("clock and rate limit", {
+    injected: "the same steps while a desk sends faster than its limit",
+    times: steps.length,
+    checked: `${counts[201]} of ${counts[201] + counts[429]} requests passed, as the time that really went by allows; Retry-After stays 1`,
+  });
+});
+
+// By the wall's clock a step forward would end a wait at once, and a step back would make it long.
+const stops = [
+  [DAY_MS, -HOUR_MS],
+  [-HOUR_MS, DAY_MS],
+].slice(0, scale(2, 1)) as [number, number][];
+
+test("what is half sent is waited for, and a stop ends when its time has really come", async () => {
+  for (const [whilePatient, whileHurried] of stops) {
+    await expectPatience(whilePatient);
+    await expectDeadline(whileHurried);
+  }
+  report("clock and time-outs", {
+    injected:
+      "back by an hour, forward by a day with half a request sent, before and during a stop",
+    times: 3 * stops.length,
+    checked:
+      "finished requests get their 201; the stop waits as long as it was told, and no longer",
+  });
+});
+
+async function expectPatience(offset: number): Promise<void> {
+  const clock = startClock();
+  const server = await startServe(["--stop-timeout", "10m"], { env: clock.env });
+  const { key } = await mintKey(server.dataDir);
+  const beforeStop = await sendHalf(server.url, key);
+  const inStop = await sendHalf(server.url, key);
+  expect((await post(server.url, key)).status).toBe(201);
+  clock.set(offset);
+  await beforeStop.finish();
+  expect(await beforeStop.closed).toContain("HTTP/1.1 201");
+  clock.set(0);
+  server.kill("SIGTERM");
+  await server.logged("stopping");
+  clock.set(offset);
+  await inStop.finish();
+  expect(await inStop.closed).toContain("HTTP/1.1 201");
+  expect(await server.exited).toBe(0);
+  expect(server.output.stderr).not.toContain("cut the connections");
+}
+
+async function expectDeadline(offset: number): Promise<void> {
+  const clock = startClock();
+  const server = await startServe(["--stop-timeout", "300ms"], { env: clock.env });
+  const { key } = await mintKey(server.dataDir);
+  const unfinished = await sendHalf(server.url, key);
+  expect((await post(server.url, key)).status).toBe(201);
+  server.kill("SIGTERM");
+  await server.logged("stopping");
+  clock.set(offset);
+  expect(await server.exited).toBe(0);
+  expect(await unfinished.closed).not.toContain("201");
+  expect(server.output.stderr).toContain("cut the connections");
+}
+
+test("health is red for as long as there is a reason, and no longer", async () => {
+  const clock = startClock();
+  const now = clock.now();
+  const validity = { from: new Date(now - DAY_MS), to: new Date(now + DAY_MS / 2) };
+  const certificate = await makeCertificate("a", validity);
+  const { certFile, keyFile } = writeCertificate(temporaryFolder(), certificate);
+  const tls = ["--tls-cert", certFile, "--tls-key", keyFile];
+  const { dataDir } = await startServe(tls, { env: clock.env });
+  const health = () => cli(["healthcheck", "--data", dataDir]);
+  for (const offset of steps) {
+    clock.set(offset);
+    const { code, stdout } = await health();
+    const isExpired = offset > DAY_MS / 2;
+    expect([offset, code]).toEqual([offset, isExpired ? 1 : 0]);
+    expect(stdout).toContain(`certificate: ${isExpired ? "failing" : "ok"}`);
+    expect(stdout).toContain("writer: ok");
+  }
+  if (isFull) await Promise.all([-HOUR_MS, DAY_MS].map(expectProblemForgotten));
+  report("clock and health", {
+    injected: "the same steps, over the end of a certificate and back",
+    times: steps.length,
+    checked: `the certificate's check is red after its end only${isFull ? "; a problem of the writer's is forgotten in time, on both steps" : ""}`,
+  });
+});
+
+/** A problem is shown for 10 s of real time where nothing is sent: slow, so only at full scale. */
+async function expectProblemForgotten(offset: number): Promise<void> {
+  const clock = startClock();
+  const { dataDir, url } = await startServe([], { env: clock.env });
+  const { key } = await mintKey(dataDir);
+  const other = openForDamage(dataDir);
+  other.run("BEGIN IMMEDIATE");
+  expect((await post(url, key)).status).toBe(503);
+  other.run("ROLLBACK");
+  clock.set(offset);
+  const health = () => cli(["healthcheck", "--data", dataDir]);
+  expect((await health()).stdout).toContain("writer: failing");
+  while ((await health()).code !== 0) await Bun.sleep(200);
+}
