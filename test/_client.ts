@@ -35,10 +35,10 @@ export interface LoadResult {
   /** How often this signal was sent before without an answer. */
   readonly unanswered: number;
   /**
-   * For `broken`: the server ended a kept connection in good order, perhaps before the request came.
+   * Of `broken` only: the server ended a kept connection in good order, perhaps before the request came.
    * Where bytes had come that it did not read, the system would have reset the connection instead.
    */
-  readonly maybeUnsent: boolean;
+  readonly maybeUnsent?: true;
 }
 
 const PAUSE_WHEN_REFUSED_MS = 5;
@@ -173,8 +173,8 @@ class Client {
       const answer = isOpen ? await this.#connection.send(request) : null;
       const outcome = answer?.status ?? (isOpen ? "broken" : "refused");
       const id = answer === null ? null : ((JSON.parse(answer.body) as { id?: string }).id ?? null);
-      const maybeUnsent = outcome === "broken" && this.#connection.maybeUnsent;
-      print({ clientId, outcome, id, unanswered, maybeUnsent });
+      const isMaybeUnsent = outcome === "broken" && this.#connection.maybeUnsent;
+      print({ clientId, outcome, id, unanswered, ...(isMaybeUnsent ? { maybeUnsent: true } : {}) });
       if (outcome === "broken") unanswered += 1;
       if (outcome === "refused") await Bun.sleep(PAUSE_WHEN_REFUSED_MS);
       if (this.#isFresh) this.close();
