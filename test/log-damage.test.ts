@@ -1,10 +1,13 @@
 import { Database } from "bun:sqlite";
 import { copyFileSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { describe, expect, test } from "bun:test";
+import { describe, expect, setDefaultTimeout, test } from "bun:test";
 import * as fc from "fast-check";
 import { findLogDamage } from "../src/store/sqlite/log-damage.ts";
 import { temporaryFolder } from "./_setup.ts";
+
+// Hundreds of runs on a machine that may be busy.
+setDefaultTimeout(60_000);
 
 const FRAME_BYTES = 24 + 4_096;
 const TRANSACTIONS = 8;

@@ -1,8 +1,11 @@
 /** What was accepted reads back as it was sent, over the whole space of signals. */
-import { expect, test } from "bun:test";
+import { expect, setDefaultTimeout, test } from "bun:test";
 import * as fc from "fast-check";
 import { BODY_BYTES_MAX } from "../src/domain/signal.ts";
 import { query, signal, startTestApp } from "./_setup.ts";
+
+// Hundreds of runs on a machine that may be busy.
+setDefaultTimeout(60_000);
 
 /** Each run is a request and a look into the database. */
 const RUNS = { numRuns: 300 };
