@@ -8,8 +8,8 @@ import { BackupJob } from "../ops/backups.ts";
 import { DISK_FREE_BYTES_MIN } from "../ops/health.ts";
 import { copyInProcess } from "../store/sqlite/copying.ts";
 import { DATABASE_NAME } from "../store/sqlite/folder.ts";
-import { openForReading } from "../store/sqlite/read.ts";
-import { dataOption, jsonOption, readDuration, readKeep } from "./options.ts";
+import { isCopy } from "../store/sqlite/copy.ts";
+import { dataOption, jsonOption, readInterval, readKeep } from "./options.ts";
 import { printJson, printNote } from "./print.ts";
 import { showProgress } from "./progress.ts";
 import { selfProgram } from "./self.ts";
@@ -36,7 +36,7 @@ export function backupCommand(): Command {
     .argument("<target>", "the file; with --every, the folder of the backups")
     .addOption(
       new Option("--every <span>", "go on: a backup after every span, such as 1h").argParser(
-        readDuration,
+        readInterval,
       ),
     )
     .addOption(
@@ -103,33 +103,31 @@ function refuseTarget(file: string, dataDir: string): void {
       `There is no folder ${dirname(file)}: create it with: mkdir -p ${dirname(file)}`,
     );
   }
-  if (existsSync(dataDir) && realpathSync(dirname(file)) === realpathSync(dataDir)) {
-    throw new UserError(`${dataDir} is the data folder: name a file in another one.`);
-  }
-  if (!existsSync(file)) return;
-  if (statSync(file).isDirectory()) {
+  refuseDataFolder(dirname(file), dataDir);
+  const there = statSync(file, { throwIfNoEntry: false });
+  if (there === undefined) return;
+  if (there.isDirectory()) {
     throw new UserError(
       `${file} is a folder: name a file in it, such as ${join(file, DATABASE_NAME)}, or go on for ever with: signalbox backup --every 1h --keep 24 ${file}`,
     );
   }
-  if (statSync(file).size > 0 && !isBackup(file)) {
+  if (!there.isFile() || (there.size > 0 && !isCopy(file))) {
     throw new UserError(`${file} is not a backup, and was left as it is: name another file.`);
   }
 }
 
-function isBackup(file: string): boolean {
-  try {
-    openForReading(file).close();
-    return true;
-  } catch {
-    return false;
-  }
+/** Who loses the folder would lose its backups with it. Throws `UserError`. */
+export function refuseDataFolder(dir: string, dataDir: string): void {
+  if (!existsSync(dir) || !existsSync(dataDir)) return;
+  if (realpathSync(dir) !== realpathSync(dataDir)) return;
+  throw new UserError(`${dataDir} is the data folder: put backups into another one.`);
 }
 
 /** Until SIGTERM or SIGINT. */
 async function backUpEvery(dir: string, everyMs: number, options: BackupOptions): Promise<void> {
   if (options.json)
     throw new UsageError("--json is for one backup; with --every the log tells of each.");
+  refuseDataFolder(dir, resolve(options.data));
   const log = createLog("info");
   const plan = { dir, everyMs, keep: options.keep ?? defaults.backupKeep };
   const dataDir = resolve(options.data);

@@ -44,6 +44,13 @@ export function readDuration(text: string): number {
   return milliseconds;
 }
 
+/** A span that something happens after, again and again. */
+export function readInterval(text: string): number {
+  const milliseconds = readDuration(text);
+  if (milliseconds < 1_000) throw new InvalidArgumentError("Write one second or more, such as 1h.");
+  return milliseconds;
+}
+
 export function readAddress(text: string): Address {
   return orInvalid(() => parseAddress(text));
 }

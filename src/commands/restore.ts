@@ -1,5 +1,5 @@
 /** `signalbox restore`: a backup in the place of the database. */
-import { existsSync, mkdirSync } from "node:fs";
+import { existsSync, mkdirSync, statSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { Command } from "commander";
 import { UserError } from "../domain/errors.ts";
@@ -7,7 +7,13 @@ import { timeStamp } from "../ops/backups.ts";
 import { copyInProcess } from "../store/sqlite/copying.ts";
 import { DATABASE_NAME, restoringPath } from "../store/sqlite/folder.ts";
 import { lockFolder } from "../store/sqlite/lock.ts";
-import { putInPlace, type Restored } from "../store/sqlite/restore.ts";
+import {
+  beginRestore,
+  giveUpRestore,
+  hasContent,
+  putInPlace,
+  type Restored,
+} from "../store/sqlite/restore.ts";
 import { verifyDatabase } from "../store/sqlite/verify.ts";
 import { dataOption, jsonOption } from "./options.ts";
 import { printJson, printNote } from "./print.ts";
@@ -40,6 +46,7 @@ Examples:
     )
     .action(async (file: string, options: RestoreOptions) => {
       const dataDir = resolve(options.data);
+      refuseMissing(file);
       const verification = verifyDatabase(resolve(file));
       if (!verification.ok) {
         throw new UserError(
@@ -56,25 +63,36 @@ Examples:
     });
 }
 
+function refuseMissing(file: string): void {
+  if (existsSync(file) && statSync(file).isFile()) return;
+  throw new UserError(`There is no file ${file}: name a backup, such as /backup/signalbox.db`);
+}
+
 /** The lock keeps servers away until the database is in its place. */
 async function restore(file: string, dataDir: string, isForced: boolean): Promise<Restored> {
   mkdirSync(dataDir, { recursive: true, mode: 0o700 });
   const path = join(dataDir, DATABASE_NAME);
   const lock = lockFolder(dataDir);
   try {
-    if (existsSync(path) && !isForced) {
+    if (hasContent(path) && !isForced) {
       throw new UserError(
         `${dataDir} has a database, and nothing was changed: to put the backup in its place (it is kept, under another name), add --force.`,
       );
     }
-    await showProgress("restore", (progress) =>
-      copyInProcess(file, restoringPath(path), {
-        program: selfProgram(),
-        freeBytesMin: 0,
-        ...progress,
-      }),
-    );
-    return putInPlace(path, timeStamp(Date.now()));
+    const begun = beginRestore(path);
+    try {
+      await showProgress("restore", (progress) =>
+        copyInProcess(file, restoringPath(path), {
+          program: selfProgram(),
+          freeBytesMin: 0,
+          ...progress,
+        }),
+      );
+    } catch (error) {
+      giveUpRestore(begun);
+      throw error;
+    }
+    return putInPlace(begun, timeStamp(Date.now()));
   } finally {
     lock.release();
   }

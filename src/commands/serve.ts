@@ -5,7 +5,7 @@ import { type App, startApp } from "../app.ts";
 import { defaults, type ServeConfig } from "../config.ts";
 import { TrustedProxies } from "../http/transport.ts";
 import { createLog, type Log, type LogLevel, logLevels } from "../log.ts";
-import { backUp } from "./backup.ts";
+import { backUp, refuseDataFolder } from "./backup.ts";
 import type { Address } from "../net/address.ts";
 import { UsageError, messageOf } from "../domain/errors.ts";
 import { VERSION } from "../version.ts";
@@ -15,6 +15,7 @@ import {
   readAddress,
   readCount,
   readDuration,
+  readInterval,
   readKeep,
   readUrl,
   withRegistry,
@@ -111,7 +112,7 @@ function serveOptions(): Option[] {
     new Option("--backup-dir <dir>", "make backups into this folder").env("SIGNALBOX_BACKUP_DIR"),
     new Option("--backup-every <span>", "one after every span")
       .env("SIGNALBOX_BACKUP_EVERY")
-      .argParser(readDuration)
+      .argParser(readInterval)
       .default(readDuration(defaults.backupEvery), defaults.backupEvery),
     new Option("--backup-keep <n>", "keep the newest backups")
       .env("SIGNALBOX_BACKUP_KEEP")
@@ -134,6 +135,7 @@ function serveOptions(): Option[] {
 
 async function serve(options: ServeOptions): Promise<void> {
   const config = readConfig(options);
+  if (config.backups !== null) refuseDataFolder(config.backups.dir, config.dataDir);
   const log = createLog(options.logLevel);
   const fatal = Promise.withResolvers<never>();
   const app = await startApp({

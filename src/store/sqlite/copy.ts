@@ -1,5 +1,5 @@
 /** Copies a database, in use or not, to a file that can be trusted: consistent, on disk, and verified. */
-import { constants, Database } from "bun:sqlite";
+import { constants, Database, SQLiteError } from "bun:sqlite";
 import {
   closeSync,
   existsSync,
@@ -12,8 +12,8 @@ import {
 } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { pathToFileURL } from "node:url";
-import { UserError } from "../../domain/errors.ts";
-import { explainFailure, isRefusedWrite } from "./failures.ts";
+import { systemCode, UserError } from "../../domain/errors.ts";
+import { damaged, explainFailure, isRefusedWrite } from "./failures.ts";
 import { openForReading } from "./read.ts";
 import { type Verification, verifyDatabase } from "./verify.ts";
 
@@ -29,10 +29,10 @@ const BUSY_TIMEOUT_MS = 10_000;
  * where a file cannot be used, or the copy turns out to be damaged.
  */
 export function copyDatabase(from: string, to: string): Verification {
-  removeAbandoned(to);
   const partial = partialPath(to, process.pid);
   try {
-    write(from, partial);
+    removeAbandoned(dirname(to));
+    write(from, partial, to);
     syncPath(partial);
     const verification = verifyDatabase(partial);
     if (!verification.ok) throw unsound(from, verification);
@@ -41,13 +41,31 @@ export function copyDatabase(from: string, to: string): Verification {
     return { ...verification, file: to };
   } catch (error) {
     rmSync(partial, { force: true });
-    throw error;
+    throw explainSystemFailure(error, to);
   }
 }
 
 /** Where a process writes a copy before it deserves its name. */
 export function partialPath(to: string, pid: number): string {
-  return join(dirname(to), `.${basename(to)}.${pid}.partial`);
+  return join(dirname(to), `.${basename(to)}.${pid}.signalbox-partial`);
+}
+
+/**
+ * Whether a file is what {@link copyDatabase} makes: a sound database of ours at first glance, and not
+ * one that a server has in use, for those have their log turned on.
+ */
+export function isCopy(path: string): boolean {
+  try {
+    const db = openForReading(path);
+    try {
+      const mode = db.query<{ journal_mode: string }, []>("PRAGMA journal_mode").get();
+      return mode?.journal_mode !== "wal";
+    } finally {
+      db.close();
+    }
+  } catch {
+    return false;
+  }
 }
 
 /** Waits until a file, or the names in a folder, are on disk. */
@@ -60,7 +78,7 @@ export function syncPath(path: string): void {
   }
 }
 
-function write(from: string, partial: string): void {
+function write(from: string, partial: string, to: string): void {
   openForReading(from).close();
   // Exclusive: nothing that is there is overwritten.
   closeSync(openSync(partial, "wx", 0o600));
@@ -68,7 +86,7 @@ function write(from: string, partial: string): void {
   try {
     copyTables(db, from);
   } catch (error) {
-    throw explainFailure(error, isRefusedWrite(error) ? partial : from);
+    throw explainCopying(error, from, to);
   } finally {
     db.close();
   }
@@ -79,8 +97,9 @@ function openForCopying(from: string, partial: string): Database {
   const { SQLITE_OPEN_READWRITE, SQLITE_OPEN_URI } = constants;
   const db = new Database(partial, SQLITE_OPEN_READWRITE | SQLITE_OPEN_URI);
   db.run("PRAGMA trusted_schema = OFF");
-  // Until it has its name the copy is worth nothing: it is synced once, when it is complete.
-  db.run("PRAGMA journal_mode = OFF");
+  // Until it has its name the copy is worth nothing: it needs no journal on the disk, and is synced
+  // once, when it is complete.
+  db.run("PRAGMA journal_mode = MEMORY");
   db.run("PRAGMA synchronous = OFF");
   db.run(`PRAGMA cache_size = -${CACHE_KIB}`);
   db.run(`PRAGMA busy_timeout = ${BUSY_TIMEOUT_MS}`);
@@ -98,11 +117,10 @@ function copyTables(db: Database, from: string): void {
   db.run("BEGIN");
   for (const sql of definitions(db, "table")) db.run(sql);
   copyHeader(db);
-  const growing: { table: string; newest: number }[] = [];
+  const growing: { table: string; newest: Newest }[] = [];
   for (const table of tableNames(db)) {
-    const newest = newestSeq(db, table);
-    if (newest === null) db.run(`INSERT INTO main.${table} SELECT * FROM source.${table}`);
-    else growing.push({ table, newest });
+    if (isGrowing(db, table)) growing.push({ table, newest: findNewest(db, table, from) });
+    else db.run(`INSERT INTO main.${table} SELECT * FROM source.${table}`);
   }
   db.run("COMMIT");
   for (const { table, newest } of growing) copyRows(db, from, table, newest);
@@ -110,13 +128,33 @@ function copyTables(db: Database, from: string): void {
   for (const sql of definitions(db, "index")) db.run(sql);
 }
 
-function copyRows(db: Database, from: string, table: string, newest: number): void {
+/** The newest row of a growing table: the last of its `seq`, and of its ids, which rise with it. */
+interface Newest {
+  readonly seq: number;
+  readonly id: string;
+}
+
+/**
+ * Reading a table whose pages are damaged may skip rows without a word, and the copy, with indexes of its
+ * own, would be sound without them. So each part is held against the index of the original's ids.
+ */
+function copyRows(db: Database, from: string, table: string, newest: Newest): void {
   const copy = db.query(
-    `INSERT INTO main.${table} SELECT * FROM source.${table} WHERE seq > ? AND seq <= ?`,
+    `INSERT INTO main.${table} SELECT * FROM source.${table} NOT INDEXED
+     WHERE seq > ? AND seq <= ? ORDER BY seq LIMIT ${CHUNK_ROWS}`,
   );
-  for (let seq = 0; seq < newest; seq += CHUNK_ROWS) {
+  const last = db.query<Newest, []>(`SELECT seq, id FROM main.${table} ORDER BY seq DESC LIMIT 1`);
+  const indexed = db.query<{ n: number }, [string, string]>(
+    `SELECT count(*) AS n FROM source.${table} WHERE id > ? AND id <= ?`,
+  );
+  let done: Newest = { seq: Number.MIN_SAFE_INTEGER, id: "" };
+  while (done.seq < newest.seq) {
     const startedAt = performance.now();
-    copy.run(seq, Math.min(newest, seq + CHUNK_ROWS));
+    const { changes } = copy.run(done.seq, newest.seq);
+    const next = (changes < CHUNK_ROWS ? null : last.get()) ?? newest;
+    const entries = indexed.get(done.id, next.id)?.n;
+    if (entries !== changes) throw skipped(from, table, `${changes} rows for ${entries} ids`);
+    done = next;
     // Half of the time nobody reads, so that the log's next beginning is not missed each time.
     if (isInUse(from)) Bun.sleepSync(performance.now() - startedAt);
   }
@@ -151,21 +189,35 @@ function tableNames(db: Database): string[] {
     .map(({ name }) => name);
 }
 
-/** Null for a table whose rows may change; 0 for a growing one that is empty. */
-function newestSeq(db: Database, table: string): number | null {
-  const columns = db
+function isGrowing(db: Database, table: string): boolean {
+  return db
     .query<{ name: string; pk: number }, [string]>("SELECT name, pk FROM pragma_table_info(?)")
-    .all(table);
-  if (!columns.some(({ name, pk }) => name === "seq" && pk === 1)) return null;
-  const row = db.query<{ seq: number | null }, []>(`SELECT max(seq) AS seq FROM source.${table}`);
-  return row.get()?.seq ?? 0;
+    .all(table)
+    .some(({ name, pk }) => name === "seq" && pk === 1);
+}
+
+/** By the table and by the index of its ids, which must agree. */
+function findNewest(db: Database, table: string, from: string): Newest {
+  const byTable = db.query<{ seq: number | null }, []>(
+    `SELECT max(seq) AS seq FROM source.${table}`,
+  );
+  const seq = byTable.get()?.seq ?? null;
+  const byIndex = db.query<Newest, []>(
+    `SELECT seq, id FROM source.${table} ORDER BY id DESC LIMIT 1`,
+  );
+  const newest = byIndex.get();
+  if ((newest?.seq ?? null) !== seq) throw skipped(from, table, "its newest row and id differ");
+  return newest ?? { seq: Number.MIN_SAFE_INTEGER, id: "" };
+}
+
+function skipped(from: string, table: string, problem: string): UserError {
+  return damaged(from, `table ${table}: ${problem}`);
 }
 
 /** What copies that were killed have left in the folder. */
-function removeAbandoned(to: string): void {
-  const folder = dirname(to);
+function removeAbandoned(folder: string): void {
   for (const name of readdirSync(folder)) {
-    const pid = /^\..+\.(\d+)\.partial$/.exec(name)?.[1];
+    const pid = /^\..+\.(\d+)\.signalbox-partial$/.exec(name)?.[1];
     if (pid !== undefined && !isRunning(Number(pid))) rmSync(join(folder, name), { force: true });
   }
 }
@@ -184,5 +236,22 @@ function unsound(from: string, { checks }: Verification): UserError {
   const [name, check] = Object.entries(checks).find(([, { ok }]) => !ok) ?? [];
   return new UserError(
     `The copy of ${from} is not sound (${name}: ${check?.detail}): look at the original with: signalbox verify --data DIR`,
+  );
+}
+
+function explainCopying(error: unknown, from: string, to: string): unknown {
+  if (!(error instanceof SQLiteError)) return error;
+  if (isRefusedWrite(error)) return explainFailure(error, to);
+  // What the original holds could not have got into it.
+  if (error.code?.startsWith("SQLITE_CONSTRAINT") === true) return damaged(from, error.message);
+  return explainFailure(error, from);
+}
+
+/** Of the target or its folder. Other errors pass through. */
+function explainSystemFailure(error: unknown, to: string): unknown {
+  const isOfSystem = error instanceof Error && "syscall" in error;
+  if (!isOfSystem) return error;
+  return new UserError(
+    `${to} cannot be written (${systemCode(error)}): name a file in a folder that this user may write to, on a disk with free space.`,
   );
 }

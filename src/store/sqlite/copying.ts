@@ -15,7 +15,7 @@ import type { Verification } from "./verify.ts";
 export interface CopyOptions {
   /** What starts this program anew; the command and its arguments follow. */
   readonly program: readonly string[];
-  /** The copy is given up when there is less free space than this beside the original. */
+  /** A copy on the disk of the original is given up when there is less free space than this. */
   readonly freeBytesMin: number;
   /** Gives up. */
   readonly signal?: AbortSignal | undefined;
@@ -29,6 +29,7 @@ export interface Progress {
 }
 
 const WATCH_INTERVAL_MS = 200;
+const STOPPED = "The copy was stopped.";
 
 /** As {@link import("./copy.ts").copyDatabase}. Throws `UserError` as well where it is given up. */
 export async function copyInProcess(
@@ -37,6 +38,8 @@ export async function copyInProcess(
   options: CopyOptions,
 ): Promise<Verification> {
   const child = Bun.spawn([...options.program, "copy", from, to], {
+    // What SQLite sorts lies where there is room for the copy.
+    env: { ...process.env, SQLITE_TMPDIR: dirname(to) },
     stdin: "ignore",
     stdout: "pipe",
     stderr: "pipe",
@@ -49,12 +52,10 @@ export async function copyInProcess(
   ]);
   const reason = await watch(child, from, partial, options);
   const [code, stdout, stderr] = await ended;
-  if (reason !== null) {
-    rmSync(partial, { force: true });
-    throw new UserError(reason);
-  }
   if (code === 0) return JSON.parse(stdout) as Verification;
-  throw new UserError(stderr.trim().replace(/^signalbox: /, "") || `The copy ended with ${code}.`);
+  // One that was killed, by a Ctrl-C that reached it first for one, has left it.
+  rmSync(partial, { force: true });
+  throw new UserError(reason ?? explainEnd(child, stderr, options));
 }
 
 /** Until the process has ended. Returns why it was given up; null where it was not. */
@@ -65,10 +66,11 @@ async function watch(
   { freeBytesMin, signal, onProgress }: CopyOptions,
 ): Promise<string | null> {
   const totalBytes = sizeOf(from) + sizeOf(`${from}-wal`);
+  const isBeside = isOnSameDisk(dirname(from), dirname(partial));
   while (child.exitCode === null && child.signalCode === null) {
     onProgress?.({ copiedBytes: Math.min(sizeOf(partial), totalBytes), totalBytes });
-    const reason =
-      signal?.aborted === true ? "The copy was stopped." : await tooFull(from, freeBytesMin);
+    const tooFull = isBeside ? await findTooFull(from, freeBytesMin) : null;
+    const reason = signal?.aborted === true ? STOPPED : tooFull;
     if (reason !== null) {
       child.kill("SIGKILL");
       return reason;
@@ -78,7 +80,21 @@ async function watch(
   return null;
 }
 
-async function tooFull(from: string, freeBytesMin: number): Promise<string | null> {
+function explainEnd(child: Bun.Subprocess, stderr: string, { signal }: CopyOptions): string {
+  if (signal?.aborted === true) return STOPPED;
+  if (child.signalCode !== null) return `The copy was ended from outside (${child.signalCode}).`;
+  return stderr.trim().replace(/^signalbox: /, "") || `The copy ended with ${child.exitCode}.`;
+}
+
+function isOnSameDisk(one: string, other: string): boolean {
+  try {
+    return statSync(one).dev === statSync(other).dev;
+  } catch {
+    return false;
+  }
+}
+
+async function findTooFull(from: string, freeBytesMin: number): Promise<string | null> {
   const space = await statfs(dirname(from)).catch(() => null);
   if (space === null) return null;
   const freeBytes = space.bavail * space.bsize;

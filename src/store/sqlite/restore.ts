@@ -1,12 +1,28 @@
 /** Puts a copy in the place of a data folder's database, and keeps what was there. */
 import { Database } from "bun:sqlite";
-import { existsSync, renameSync, rmSync, statSync } from "node:fs";
-import { dirname } from "node:path";
-import { messageOf } from "../../domain/errors.ts";
+import {
+  closeSync,
+  existsSync,
+  openSync,
+  readdirSync,
+  renameSync,
+  rmSync,
+  statSync,
+} from "node:fs";
+import { basename, dirname, join } from "node:path";
+import { messageOf, UserError } from "../../domain/errors.ts";
 import { syncPath } from "./copy.ts";
+import { explainFailure, isAboutOneRow } from "./failures.ts";
 import { restoringPath } from "./folder.ts";
 import { currentSchema, migrate, readVersion, schemaVersion } from "./migrate.ts";
 import { openForReading } from "./read.ts";
+import { verifyDatabase } from "./verify.ts";
+
+export interface Restore {
+  readonly path: string;
+  /** The database that was there: in its place, or already moved away by a restore that was cut short. */
+  readonly before: string | null;
+}
 
 export interface Restored {
   /** Where the database is that was there before, or null. */
@@ -21,29 +37,88 @@ export type KeysTaken =
   | { readonly failure: string };
 
 /**
- * `restoringPath(path)` holds the copy, verified; the folder's lock is held. A backup knows nothing of
- * the keys that were minted, rotated or revoked after it: where the database before can be read, they
- * are taken over, for a revoked key must not come back to life. If this is cut short, `openDatabase`
- * refuses the folder until it is run again.
+ * To be called before a copy is made at `restoringPath(path)`, with the folder's lock held. From here on
+ * `openDatabase` refuses a folder without a database, until a restore has come to its end.
  */
-export function putInPlace(path: string, stamp: string): Restored {
+export function beginRestore(path: string): Restore {
   const restoring = restoringPath(path);
-  const keys = existsSync(path) ? takeOverKeys(path, restoring) : null;
-  const kept = keep(path, `${path}.before-${stamp}`);
+  const before = hasContent(path) ? path : findMovedAway(path);
+  // Of a restore that was cut short: SQLite would play it back into the new copy.
+  rmSync(`${restoring}-journal`, { force: true });
+  if (before !== path && !existsSync(restoring)) {
+    closeSync(openSync(restoring, "wx", 0o600));
+    syncPath(dirname(path));
+  }
+  return { path, before };
+}
+
+/** Where no copy could be made: the folder is as it was. */
+export function giveUpRestore({ path }: Restore): void {
+  const restoring = restoringPath(path);
+  if (!hasContent(restoring)) rmSync(restoring, { force: true });
+}
+
+/**
+ * `restoringPath(path)` holds the copy. A backup knows nothing of the keys that were minted, rotated or
+ * revoked after it: where the database before can be read, they are taken over, for a revoked key must
+ * not come back to life. If this is cut short, the folder has the database before, or is refused by
+ * `openDatabase` until a restore is run again, which takes up what this one has moved away.
+ */
+export function putInPlace({ path, before }: Restore, stamp: string): Restored {
+  const restoring = restoringPath(path);
+  const kept = before === path ? unusedName(`${path}.before-${stamp}`) : before;
+  // Its log has not followed it yet, perhaps; without any database, a log is kept all the same.
+  if (before !== path) keepLog(path, kept ?? unusedName(`${path}.before-${stamp}`));
+  const keys = before === null ? null : takeOverKeys(before, restoring);
+  refuseUnsound(restoring);
+  if (before === path && kept !== null) {
+    renameSync(path, kept);
+    keepLog(path, kept);
+  }
+  for (const rest of [`${path}-wal`, `${path}-shm`]) rmSync(rest, { force: true });
   syncPath(restoring);
   renameSync(restoring, path);
   syncPath(dirname(path));
   return { kept, keys };
 }
 
+/** Whether there is more than an empty file, which is no database yet. */
+export function hasContent(path: string): boolean {
+  return existsSync(path) && statSync(path).size > 0;
+}
+
+/** The newest of those that are kept, where a restore was cut short after it had moved the database. */
+function findMovedAway(path: string): string | null {
+  if (!existsSync(restoringPath(path))) return null;
+  const prefix = `${basename(path)}.before-`;
+  const names = readdirSync(dirname(path)).filter(
+    (name) => name.startsWith(prefix) && /Z(-\d+)?$/.test(name),
+  );
+  const newest = names.toSorted().at(-1);
+  return newest === undefined ? null : join(dirname(path), newest);
+}
+
+/** Two restores may come within one second. */
+function unusedName(name: string): string {
+  const isUsed = (candidate: string): boolean =>
+    existsSync(candidate) || existsSync(`${candidate}-wal`);
+  let unused = name;
+  for (let count = 2; isUsed(unused); count += 1) unused = `${name}-${count}`;
+  return unused;
+}
+
 /** The log goes with its database; the index of the log is made anew by whoever opens it. */
-function keep(path: string, name: string): string | null {
-  const isThere = existsSync(path);
-  if (isThere) renameSync(path, name);
-  const log = `${path}-wal`;
-  if (existsSync(log) && statSync(log).size > 0) renameSync(log, `${name}-wal`);
-  for (const rest of [log, `${path}-shm`]) rmSync(rest, { force: true });
-  return isThere ? name : null;
+function keepLog(path: string, kept: string): void {
+  if (hasContent(`${path}-wal`)) renameSync(`${path}-wal`, `${kept}-wal`);
+}
+
+function refuseUnsound(restoring: string): void {
+  const { ok, checks } = verifyDatabase(restoring);
+  if (ok) return;
+  const [name, check] = Object.entries(checks).find(([, { ok: isOk }]) => !isOk) ?? [];
+  throw new UserError(
+    `${restoring}, which was to be the database, is not sound (${name}: ${check?.detail}): nothing was replaced; look at this disk, then run the restore again.`,
+  );
 }
 
 interface Registered {
@@ -52,23 +127,29 @@ interface Registered {
 }
 type Row = Record<string, string | number | Uint8Array | null> & { readonly id: string | number };
 
+/** That the database before is of no use any more does not stand in the way; that the new one is, does. */
 function takeOverKeys(path: string, restoring: string): KeysTaken {
+  const before = readRegistered(path);
+  if ("failure" in before) return before;
   try {
-    const before = readRegistered(path);
     return change(restoring, (db) => mergeKeys(db, before));
   } catch (error) {
-    return { failure: messageOf(error) };
+    if (isAboutOneRow(error)) return { failure: messageOf(error) };
+    throw explainFailure(error, restoring);
   }
 }
 
-function readRegistered(path: string): Registered {
-  const db = openForReading(path);
+function readRegistered(path: string): Registered | { failure: string } {
   try {
-    if (readVersion(db) !== schemaVersion(currentSchema))
-      throw new Error("it is of another version");
-    return registered(db);
-  } finally {
-    db.close();
+    const db = openForReading(path);
+    try {
+      const isCurrent = readVersion(db) === schemaVersion(currentSchema);
+      return isCurrent ? registered(db) : { failure: "it is of another version" };
+    } finally {
+      db.close();
+    }
+  } catch (error) {
+    return { failure: messageOf(error) };
   }
 }
 
@@ -81,11 +162,8 @@ function registered(db: Database): Registered {
 
 function mergeKeys(db: Database, before: Registered): KeysTaken {
   const restored = registered(db);
-  const desks = new Map(before.desks.map((desk) => [desk.id, desk]));
-  const isSame = restored.desks.every(
-    (desk) => desks.get(desk.id)?.["created_at"] === desk["created_at"],
-  );
-  if (!isSame) return { failure: "the backup is of another server" };
+  const failure = findDifference(restored.desks, before.desks);
+  if (failure !== null) return { failure };
   const keys = new Map(restored.keys.map((key) => [key.id, key]));
   upsert(db, "desks", before.desks);
   upsert(db, "api_keys", before.keys);
@@ -98,15 +176,43 @@ function mergeKeys(db: Database, before: Registered): KeysTaken {
   };
 }
 
+/** Desks are numbered on each server from 1. Either side may have some that the other has not yet. */
+function findDifference(restored: readonly Row[], before: readonly Row[]): string | null {
+  const desks = new Map(before.map((desk) => [desk.id, desk]));
+  const shared = restored.filter(({ id }) => desks.has(id));
+  if (shared.length === 0 && restored.length > 0) return "it has none of the backup's desks";
+  const isSame = shared.every((desk) => desks.get(desk.id)?.["created_at"] === desk["created_at"]);
+  return isSame ? null : "the backup is of another server";
+}
+
+/**
+ * Either side may be the newer one. A key that is revoked or expires in one of them does so afterwards,
+ * and a count or the time of a use is the greater one.
+ */
+const merged: Readonly<Record<string, "min" | "max">> = {
+  expires_at: "min",
+  revoked_at: "min",
+  last_used_at: "max",
+  differing_duplicates: "max",
+};
+
 function upsert(db: Database, table: string, rows: readonly Row[]): void {
   const columns = Object.keys(rows[0] ?? {});
   const values = columns.map(() => "?").join(", ");
-  const updates = columns.map((column) => `${column} = excluded.${column}`).join(", ");
+  const updates = columns.map((column) => `${column} = ${valueOf(column)}`).join(", ");
   for (const row of rows) {
     db.query(
       `INSERT INTO ${table} (${columns.join(", ")}) VALUES (${values}) ON CONFLICT (id) DO UPDATE SET ${updates}`,
     ).run(...Object.values(row));
   }
+}
+
+/** SQLite's `min` and `max` are null where one of the two is. */
+function valueOf(column: string): string {
+  const choice = merged[column];
+  return choice === undefined
+    ? `excluded.${column}`
+    : `${choice}(ifnull(${column}, excluded.${column}), ifnull(excluded.${column}, ${column}))`;
 }
 
 function change<T>(path: string, work: (db: Database) => T): T {

@@ -1,5 +1,6 @@
 /** Looks at everything in a database file, and says what does not hold. Changes nothing. */
 import { Database } from "bun:sqlite";
+import { UserError } from "../../domain/errors.ts";
 import { explainFailure, describeFailure } from "./failures.ts";
 import { currentSchema, readVersion, schemaVersion } from "./migrate.ts";
 import { openForReading } from "./read.ts";
@@ -53,19 +54,22 @@ const checks = {
     return rows === entries ? [] : [`${rows} signals with an id, ${entries} entries in the index`];
   },
 
-  /** In the order of storage, each id is greater than the one before. */
+  /** In the order of storage, each id is greater than the one before. (A window function needs a file to put the rows in.) */
   ids_rising: (db: Database) =>
     (
       db
         .query(
-          `SELECT seq FROM (SELECT seq, id, lag(id) OVER (ORDER BY seq) AS before FROM signals)
-           WHERE id <= before OR length(id) <> 26 LIMIT ${PROBLEMS_TOLD_MAX}`,
+          `SELECT seq FROM signals AS s NOT INDEXED
+           WHERE length(id) <> 26
+             OR id <= (SELECT id FROM signals WHERE seq < s.seq ORDER BY seq DESC LIMIT 1)
+           LIMIT ${PROBLEMS_TOLD_MAX}`,
         )
         .all() as { seq: number }[]
     ).map(({ seq }) => `the id of seq ${seq} is not greater than the one before`),
 
   version: (db: Database) => {
     const version = readVersion(db);
+    if (version === 0) return ["it has none"];
     return version === schemaVersion(currentSchema) ? differences(db) : [];
   },
 } as const satisfies Record<string, (db: Database) => string[]>;
@@ -97,7 +101,7 @@ function open(path: string): Database {
   try {
     return openForReading(path);
   } catch (error) {
-    throw explainFailure(error, path);
+    throw error instanceof UserError ? error : explainFailure(error, path);
   }
 }
 
