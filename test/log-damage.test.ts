@@ -9,6 +9,8 @@ import { temporaryFolder } from "./_setup.ts";
 // Hundreds of runs on a machine that may be busy.
 setDefaultTimeout(60_000);
 
+setDefaultTimeout(60_000);
+
 const FRAME_BYTES = 24 + 4_096;
 const TRANSACTIONS = 8;
 
