@@ -100,11 +100,10 @@ function findMovedAway(path: string): string | null {
 
 /** Two restores may come within one second. */
 function unusedName(name: string): string {
-  const isUsed = (candidate: string): boolean =>
-    existsSync(candidate) || existsSync(`${candidate}-wal`);
-  let unused = name;
-  for (let count = 2; isUsed(unused); count += 1) unused = `${name}-${count}`;
-  return unused;
+  for (let count = 1; ; count += 1) {
+    const candidate = count === 1 ? name : `${name}-${count}`;
+    if (!existsSync(candidate) && !existsSync(`${candidate}-wal`)) return candidate;
+  }
 }
 
 /** The log goes with its database; the index of the log is made anew by whoever opens it. */
