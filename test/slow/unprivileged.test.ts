@@ -55,6 +55,9 @@ describe("without privileges", () => {
     });
     expect(answer.status).toBe(201);
     expect((await cli(["healthcheck", "--data", dataDir], options)).code).toBe(0);
+    const backup = join(cwd, "backup.db");
+    expect((await cli(["backup", backup, "--data", dataDir], options)).code).toBe(0);
+    expect(statSync(backup).uid).toBe(uid);
     server.kill("SIGTERM");
     expect(await server.exited).toBe(0);
     expect(query(dataDir, "SELECT symbol FROM signals")).toEqual([{ symbol: signal.symbol }]);
