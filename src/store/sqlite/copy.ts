@@ -6,6 +6,7 @@ import {
   fsyncSync,
   openSync,
   readdirSync,
+  readSync,
   renameSync,
   rmSync,
   statSync,
@@ -56,16 +57,24 @@ export function partialPath(to: string, pid: number): string {
  */
 export function isCopy(path: string): boolean {
   try {
-    const db = openForReading(path);
-    try {
-      const mode = db.query<{ journal_mode: string }, []>("PRAGMA journal_mode").get();
-      return mode?.journal_mode !== "wal";
-    } finally {
-      db.close();
-    }
+    if (isWithLog(path)) return false;
+    openForReading(path).close();
+    return true;
   } catch {
     return false;
   }
+}
+
+/** By its header, for to open it would make a log (https://sqlite.org/fileformat2.html, offset 18). */
+function isWithLog(path: string): boolean {
+  const header = Buffer.alloc(20);
+  const fd = openSync(path, "r");
+  try {
+    readSync(fd, header, 0, header.length, 0);
+  } finally {
+    closeSync(fd);
+  }
+  return header[18] !== 1;
 }
 
 /** Waits until a file, or the names in a folder, are on disk. */

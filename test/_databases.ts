@@ -1,0 +1,133 @@
+/** Databases to back up, damage and restore: made without a server, and looked at as a whole. */
+import { Database } from "bun:sqlite";
+import { createHash } from "node:crypto";
+import { copyFileSync, existsSync, mkdirSync, readdirSync } from "node:fs";
+import { join } from "node:path";
+import { DATABASE_NAME } from "../src/store/sqlite/folder.ts";
+import { openDatabase } from "../src/store/sqlite/open.ts";
+import { SqliteRegistry } from "../src/store/sqlite/registry.ts";
+import { temporaryFolder } from "./_setup.ts";
+
+export interface Seeded {
+  readonly dataDir: string;
+  readonly path: string;
+  /** Of desk `alpha`, whose signals they are. */
+  readonly key: string;
+  readonly keyId: string;
+}
+
+export interface SeedOptions {
+  readonly signals: number;
+  /** So many more signals are in the log, one a transaction, as a server that was killed leaves it. */
+  readonly logged?: number;
+  readonly dataDir?: string;
+}
+
+/** Signal number `seq` has the `client_signal_id` {@link seededId}; deduplication's index is in another order. */
+export function seed({ signals, logged = 0, dataDir }: SeedOptions): Seeded {
+  const made = logged === 0 ? (dataDir ?? newDataDir()) : newDataDir();
+  const db = openDatabase(made, "writer");
+  try {
+    const registry = new SqliteRegistry(db);
+    registry.createDesk("alpha", { ifMissing: false });
+    const { key, record } = registry.mintKey({ desk: "alpha", label: "seed", expiresInMs: null });
+    insertSignals(db, record.id, 1, signals);
+    db.run("PRAGMA wal_checkpoint(TRUNCATE)");
+    db.run("PRAGMA wal_autocheckpoint = 0");
+    for (let seq = signals + 1; seq <= signals + logged; seq += 1) {
+      insertSignals(db, record.id, seq, seq);
+    }
+    const left = logged === 0 ? made : leaveAsKilled(made, dataDir ?? newDataDir());
+    return { dataDir: left, path: join(left, DATABASE_NAME), key, keyId: record.id };
+  } finally {
+    db.close();
+  }
+}
+
+export function seededId(seq: number): string {
+  return `${((seq * 2_654_435_761) % 4_294_967_296).toString(16).padStart(8, "0")}-${seq}`;
+}
+
+/** The `id` of signal number `seq`. */
+export function seededUlid(seq: number): string {
+  return `01HF7${String(seq).padStart(21, "0")}`;
+}
+
+function insertSignals(db: Database, keyId: string, from: number, to: number): void {
+  db.query(
+    `WITH RECURSIVE numbers (n) AS (SELECT ?1 UNION ALL SELECT n + 1 FROM numbers WHERE n < ?2)
+     INSERT INTO signals (seq, id, desk_id, key_id, received_at, client_signal_id, source, type, symbol, side, price, metadata)
+     SELECT n, printf('01HF7%021d', n), 1, ?3, 1700000000000 + n, printf('%08x-%d', (n * 2654435761) % 4294967296, n),
+       'venue_2', 'crypto', 'BTC/USDT', 'open', n / 4.0, printf('{"number":%d,"note":"%s"}', n, hex(zeroblob(n % 90)))
+     FROM numbers WHERE n <= ?2`,
+  ).run(from, to, keyId);
+}
+
+/** The database and its log, without what a process in good order does when it closes them. */
+function leaveAsKilled(from: string, to: string): string {
+  mkdirSync(to, { recursive: true, mode: 0o700 });
+  for (const name of [DATABASE_NAME, `${DATABASE_NAME}-wal`]) {
+    copyFileSync(join(from, name), join(to, name));
+  }
+  return to;
+}
+
+export function newDataDir(): string {
+  return join(temporaryFolder(), "data");
+}
+
+/** A key's id → a key minted, or a key revoked, with the database closed again after. */
+export function withRegistryOf<T>(dataDir: string, work: (registry: SqliteRegistry) => T): T {
+  const db = openDatabase(dataDir, "command");
+  try {
+    return work(new SqliteRegistry(db));
+  } finally {
+    db.close();
+  }
+}
+
+export interface TableContent {
+  readonly rows: number;
+  /** Of all values in all rows, in the order of their keys. */
+  readonly digest: string;
+}
+
+/** What is in each table. */
+export function contentOf(path: string): Record<"desks" | "api_keys" | "signals", TableContent> {
+  const db = new Database(path, { readonly: true });
+  try {
+    return {
+      desks: digest(db, "SELECT * FROM desks ORDER BY id"),
+      api_keys: digest(db, "SELECT * FROM api_keys ORDER BY id"),
+      signals: digest(db, "SELECT * FROM signals NOT INDEXED ORDER BY seq"),
+    };
+  } finally {
+    db.close();
+  }
+}
+
+function digest(db: Database, sql: string): TableContent {
+  const hash = createHash("sha256");
+  let rows = 0;
+  for (const row of db.query<object, []>(sql).iterate()) {
+    hash.update(JSON.stringify(row));
+    rows += 1;
+  }
+  return { rows, digest: hash.digest("hex") };
+}
+
+/** A copy that is being made in a folder: its unfinished file, and the process that writes it. */
+export interface Partial {
+  readonly path: string;
+  readonly pid: number;
+}
+
+/** Null where none is being made. */
+export function findPartial(folder: string): Partial | null {
+  if (!existsSync(folder)) return null;
+  for (const name of readdirSync(folder)) {
+    const pid = /^\..+\.(\d+)\.signalbox-partial$/.exec(name)?.[1];
+    if (pid !== undefined) return { path: join(folder, name), pid: Number(pid) };
+  }
+  return null;
+}
