@@ -1,0 +1,55 @@
+/** System calls recorded, failed or slowed down by strace, from the start of a server or for a while. */
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { fromSource } from "../_cli.ts";
+import { onCleanup, temporaryFolder } from "../_setup.ts";
+
+/** For `requirePrograms`. */
+export const stracePackages = { strace: "strace" } as const;
+
+/**
+ * A program under strace, for `startServe`. `-D`: the process that is started becomes the program, and
+ * strace its grandchild, so that signals and exit codes are the program's own. `--seccomp-bpf`: only
+ * the named system calls stop, the others run at full speed. `record`: where strace writes.
+ */
+export function underStrace(
+  options: readonly string[],
+  { record = "/dev/null", program = fromSource } = {},
+): readonly string[] {
+  return ["strace", "-D", "-f", "-qq", "--seccomp-bpf", "-o", record, ...options, ...program];
+}
+
+/**
+ * Begins to tamper with a process that runs. The fault is over when `detach` has resolved; it tells how
+ * many system calls were tampered with.
+ */
+export async function attachStrace(
+  pid: number,
+  options: readonly string[],
+): Promise<{ detach: () => Promise<number> }> {
+  const record = join(temporaryFolder(), "strace");
+  const child = Bun.spawn(["strace", "-f", "-p", String(pid), "-o", record, ...options], {
+    stdin: "ignore",
+    stdout: "ignore",
+    stderr: "pipe",
+  });
+  // SIGTERM is what makes strace let go of every thread.
+  const detach = async (): Promise<number> => {
+    if (child.exitCode === null && child.signalCode === null) child.kill("SIGTERM");
+    await child.exited;
+    return readFileSync(record, "latin1").split(/\((?:INJECTED|DELAYED)\)$/m).length - 1;
+  };
+  onCleanup(detach);
+  let said = "";
+  const { promise: attached, resolve, reject } = Promise.withResolvers<void>();
+  void (async () => {
+    for await (const chunk of child.stderr.pipeThrough(new TextDecoderStream())) {
+      said += chunk;
+      // The last thing that it says once it has every thread.
+      if (/^strace: Process \d+ attached( with \d+ threads)?$/m.test(said)) resolve();
+    }
+    reject(new Error(`strace did not attach: ${said}`));
+  })();
+  await attached;
+  return { detach };
+}

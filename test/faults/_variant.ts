@@ -1,0 +1,39 @@
+/** The source with some text in it replaced: a control that must fail, or a limit that is reached sooner. */
+import { cpSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { fromSource } from "../_cli.ts";
+import { temporaryFolder } from "../_setup.ts";
+
+export interface Edit {
+  /** Below `src/`. */
+  readonly file: string;
+  readonly text: string;
+  readonly replacement: string;
+}
+
+/** A copy of the source under test, for `program`. Throws where a text is not there exactly once. */
+export function variantOf(...edits: readonly Edit[]): readonly string[] {
+  const [runtime = "", main = ""] = fromSource;
+  const source = dirname(main);
+  const root = dirname(source);
+  const copy = temporaryFolder();
+  cpSync(source, join(copy, "src"), { recursive: true });
+  for (const name of ["schema.sql", "package.json"]) cpSync(join(root, name), join(copy, name));
+  symlinkSync(join(root, "node_modules"), join(copy, "node_modules"));
+  for (const { file, text, replacement } of edits) {
+    const path = join(copy, "src", file);
+    const parts = readFileSync(path, "utf8").split(text);
+    if (parts.length !== 2) throw new Error(`"${text}" is ${parts.length - 1} times in ${file}`);
+    writeFileSync(path, parts.join(replacement));
+  }
+  return [runtime, join(copy, "src", "main.ts")];
+}
+
+/** Begins to copy the log after so many pages: a short run has many checkpoints. */
+export function checkpointingAfter(pages: number): Edit {
+  return {
+    file: "store/sqlite/checkpointer.ts",
+    text: "CHECKPOINT_PAGES = 8_192",
+    replacement: `CHECKPOINT_PAGES = ${pages}`,
+  };
+}

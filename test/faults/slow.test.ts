@@ -1,0 +1,119 @@
+import { expect, setDefaultTimeout, test } from "bun:test";
+import { readFileSync, writeFileSync } from "node:fs";
+import { cli, mintKey, startServe } from "../_cli.ts";
+import { startLoad } from "../_load.ts";
+import { type Answer, callUrl, signal } from "../_setup.ts";
+import { expectKept, report, requirePrograms, scale } from "./_faults.ts";
+import { attachStrace, stracePackages } from "./_strace.ts";
+
+setDefaultTimeout(300_000);
+
+/**
+ * Bodies of 60 KB on so many connections are more than the queue takes (32 Mi characters, 559 of them),
+ * and would be far more than this if each were kept until the disk has time for it.
+ */
+const FLOOD_CONNECTIONS = scale(2_000, 1_000);
+const FLOOD_METADATA_CHARS = 60_000;
+/** Measured: 340 to 550 MiB; without a bound on the queue 815 with 2,000 connections, and more with more. */
+const MEMORY_MIB_MAX = 640;
+
+/** What a disk takes for an fsync. */
+const DELAY_MS = scale(2_000, 500);
+
+type Post = (body: unknown, key?: string) => Promise<Answer>;
+
+function poster(url: string, desksKey: string): Post {
+  return (body, key = desksKey) =>
+    callUrl(url, "/v1/signals", {
+      method: "POST",
+      headers: { Authorization: `Bearer ${key}`, "Content-Type": "application/json" },
+      body: JSON.stringify(body),
+    });
+}
+
+/** Begins to count anew: https://docs.kernel.org/filesystems/proc.html, clear_refs. */
+function resetMemoryPeak(pid: number): void {
+  writeFileSync(`/proc/${pid}/clear_refs`, "5");
+}
+
+function memoryPeakMib(pid: number): number {
+  const status = readFileSync(`/proc/${pid}/status`, "utf8");
+  return Number(/^VmHWM:\s+(\d+) kB$/m.exec(status)?.[1]) / 1_024;
+}
+
+/** Who need not wait for the disk does not: their answers overtake one that does. */
+async function expectAnswersMeanwhile(post: Post): Promise<void> {
+  const overtaken: string[] = [];
+  const stored = post({ ...signal, client_signal_id: crypto.randomUUID() }).finally(() =>
+    overtaken.push("stored"),
+  );
+  for (let round = 0; round < 3; round += 1) {
+    expect((await post(signal, `sbk_${"0".repeat(64)}`)).status).toBe(401);
+    expect((await post({ ...signal, side: "sideways" })).status).toBe(422);
+  }
+  overtaken.push("refused");
+  expect((await stored).status).toBe(201);
+  expect(overtaken).toEqual(["refused", "stored"]);
+}
+
+/** Ten at once: one is stored, and the others are told its id. */
+async function expectOneOriginal(post: Post, clientId: string): Promise<void> {
+  const body = { ...signal, client_signal_id: clientId };
+  const answers = await Promise.all(Array.from({ length: 10 }, () => post(body)));
+  const statuses = answers.map(({ status }) => status).toSorted();
+  expect(statuses).toEqual([...Array.from({ length: 9 }, () => 200), 201]);
+  expect(new Set(answers.map((answer) => answer.body["id"])).size).toBe(1);
+}
+
+test("an fsync takes seconds: the queue is bounded, the others are told at once, and it recovers", async () => {
+  requirePrograms(stracePackages);
+  const server = await startServe(["--rate-limit", "0"]);
+  const { pid, url, dataDir } = server;
+  const { key } = await mintKey(dataDir);
+  const post = poster(url, key);
+  const honest = startLoad({ url, key, connections: 4, prefix: "honest", pauseAfter503Ms: 500 });
+  const flood = startLoad({
+    url,
+    key,
+    connections: FLOOD_CONNECTIONS,
+    prefix: "flood",
+    metadataChars: FLOOD_METADATA_CHARS,
+    pauseAfter503Ms: 500,
+  });
+  await flood.more(FLOOD_CONNECTIONS / 2, 201);
+
+  const before = flood.results.length;
+  const { detach } = await attachStrace(pid, [
+    "-e",
+    `inject=fsync,fdatasync:delay_enter=${DELAY_MS}ms`,
+  ]);
+  resetMemoryPeak(pid);
+  for (let round = 0; round < scale(4, 1); round += 1) {
+    await Promise.all([
+      expectAnswersMeanwhile(post),
+      expectOneOriginal(post, `one-${round}`),
+      honest.more(4, 201),
+    ]);
+  }
+  const times = await detach();
+  expect(times).toBeGreaterThan(0);
+  const refusedMeanwhile = flood.results.slice(before).filter(({ outcome }) => outcome === 503);
+  expect(refusedMeanwhile.length).toBeGreaterThan(FLOOD_CONNECTIONS / 2);
+
+  await flood.more(FLOOD_CONNECTIONS, 201);
+  const peakMib = Math.round(memoryPeakMib(pid));
+  expect(peakMib).toBeLessThan(MEMORY_MIB_MAX);
+  const results = [...(await honest.end()), ...(await flood.end())];
+  expect(await cli(["healthcheck", "--data", dataDir])).toMatchObject({ code: 0 });
+  const outcomes = new Set(results.map(({ outcome }) => outcome));
+  expect([...outcomes].toSorted()).toEqual([201, 503]);
+  server.kill("SIGTERM");
+  expect(await server.exited).toBe(0);
+  const kept = expectKept(dataDir, results);
+  const refusals = results.filter(({ outcome }) => outcome === 503).length;
+  report("slow disk", {
+    injected: `${DELAY_MS} ms before each fsync, ${FLOOD_CONNECTIONS} connections with bodies of 60 KB`,
+    times,
+    checked: `${refusals} times 503, memory at most ${peakMib} MiB, 401 and 422 meanwhile, duplicates right, recovery; none of ${kept} acknowledged is lost`,
+  });
+});
