@@ -1,0 +1,308 @@
+/** Backups as a job: `backup --every`, and `serve --backup-dir`. */
+import { describe, expect, setDefaultTimeout, setSystemTime, test } from "bun:test";
+import { mkdirSync, readdirSync, statSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { pino } from "pino";
+import { BackupJob, type BackupPlan, type MakeBackup, timeStamp } from "../src/ops/backups.ts";
+import { verifyDatabase } from "../src/store/sqlite/verify.ts";
+import { cli, freePort, mintKey, spawn, startServe } from "./_cli.ts";
+import { findPartial, newDataDir, seed, withRegistryOf } from "./_databases.ts";
+import { callUrl, type LogLine, onCleanup, signal, temporaryFolder } from "./_setup.ts";
+
+setDefaultTimeout(120_000);
+
+const HOUR_MS = 3_600_000;
+/** Takes a copy so long that it can be met under way. */
+const MANY = 100_000;
+
+async function until(isSo: () => boolean): Promise<void> {
+  while (!isSo()) await Bun.sleep(1);
+}
+
+const nameOf = (time: number): string => `signalbox-${timeStamp(time)}.db`;
+
+/** In this process: its backups are files with one word in them. */
+function startJob(plan: Partial<BackupPlan> & { dir: string }, make: MakeBackup = makeWord) {
+  const log: LogLine[] = [];
+  const made: string[] = [];
+  const logger = pino({}, { write: (line: string) => void log.push(JSON.parse(line) as LogLine) });
+  const remembering: MakeBackup = async (file, stopping) => {
+    made.push(file);
+    return make(file, stopping);
+  };
+  const job = new BackupJob({ everyMs: 5, keep: 3, ...plan }, remembering, logger);
+  onCleanup(() => job.stop());
+  return { job, log, made, lines: (msg: string) => log.filter((line) => line.msg === msg) };
+}
+
+function makeWord(file: string): Promise<object> {
+  writeFileSync(file, "backup");
+  return Promise.resolve({ signals: 7 });
+}
+
+/** The clock of this process goes on from there, and is put right after the test. */
+function setClock(time: number): void {
+  setSystemTime(time);
+  onCleanup(() => setSystemTime());
+}
+
+describe("the job", () => {
+  test("makes one at once and then again and again, and says so", async () => {
+    const dir = join(temporaryFolder(), "a", "b");
+    const { job, made, lines } = startJob({ dir });
+    await until(() => lines("backup made").length >= 3);
+    await job.stop();
+    expect(statSync(dir).mode & 0o777).toBe(0o700);
+    expect(made.every((file) => /\/signalbox-\d{8}T\d{6}Z\.db$/.test(file))).toBe(true);
+    expect(lines("backup made")[0]).toMatchObject({ signals: 7, duration_ms: expect.any(Number) });
+  });
+
+  test("keeps the newest, and touches nothing else", async () => {
+    const dir = temporaryFolder();
+    const others = [
+      "before-upgrade.db",
+      "signalbox.db",
+      "signalbox-20200101T000000Z.db.kept",
+      "x-signalbox-20200101T000000Z.db",
+      "signalbox-2020.db",
+    ];
+    const old = [1, 2, 3, 4, 5].map((hours) => nameOf(Date.now() - hours * HOUR_MS));
+    for (const name of [...others, ...old]) writeFileSync(join(dir, name), "kept");
+    const { job, made } = startJob({ dir, everyMs: HOUR_MS, keep: 3 });
+    // The oldest one that has to go.
+    await until(() => !readdirSync(dir).includes(old[2] ?? ""));
+    await job.stop();
+    expect(made).toHaveLength(1);
+    expect(readdirSync(dir).toSorted()).toEqual(
+      [...others, ...old.slice(0, 2), (made[0] ?? "").slice(dir.length + 1)].toSorted(),
+    );
+  });
+
+  test.each([1, 2])("with the clock set back, keeps the one just made (of %d)", async (keep) => {
+    const dir = temporaryFolder();
+    const now = Date.now();
+    const later = [1, 2, 3].map((hours) => nameOf(now + hours * HOUR_MS));
+    for (const name of later) writeFileSync(join(dir, name), "kept");
+    setClock(now);
+    const { job, made } = startJob({ dir, keep });
+    await until(() => readdirSync(dir).length === keep);
+    await job.stop();
+    expect(readdirSync(dir)).toContain((made.at(-1) ?? "").slice(dir.length + 1));
+    expect(readdirSync(dir).filter((name) => later.includes(name))).toEqual(later.slice(4 - keep));
+  });
+
+  test("waits where a young one is there, and does not where it is old enough", async () => {
+    const young = temporaryFolder();
+    writeFileSync(join(young, nameOf(Date.now() - HOUR_MS / 2)), "");
+    const waiting = startJob({ dir: young, everyMs: HOUR_MS });
+    const old = temporaryFolder();
+    writeFileSync(join(old, nameOf(Date.now() - 2 * HOUR_MS)), "");
+    const beginning = startJob({ dir: old, everyMs: HOUR_MS });
+    await until(() => beginning.made.length > 0);
+    await Promise.all([waiting.job.stop(), beginning.job.stop()]);
+    expect(waiting.made).toEqual([]);
+    expect(readdirSync(young)).toHaveLength(1);
+  });
+
+  test("waits no longer than a span for one of the future, nor for one of no time", async () => {
+    for (const name of [nameOf(Date.now() + 900 * HOUR_MS), "signalbox-99999999T999999Z.db"]) {
+      const dir = temporaryFolder();
+      writeFileSync(join(dir, name), "");
+      const { job, made } = startJob({ dir });
+      await until(() => made.length > 0);
+      await job.stop();
+    }
+  });
+
+  test("goes on after a failure, of which it tells", async () => {
+    const dir = temporaryFolder();
+    let count = 0;
+    const { job, log, lines } = startJob({ dir }, (file) => {
+      count += 1;
+      return count < 3 ? Promise.reject(new Error(`failure ${count}`)) : makeWord(file);
+    });
+    await until(() => lines("backup made").length > 0);
+    await job.stop();
+    expect(log.slice(0, 3).map(({ msg, reason }) => [msg, reason])).toEqual([
+      ["backup failed, it will be tried again", "failure 1"],
+      ["backup failed, it will be tried again", "failure 2"],
+      ["backup made", undefined],
+    ]);
+    expect(log[0]?.level).toBe(50 as unknown as string);
+  });
+
+  test("removes no backup on account of one that failed", async () => {
+    const dir = temporaryFolder();
+    const old = [3, 2, 1].map((hours) => nameOf(Date.now() - hours * HOUR_MS));
+    for (const name of old) writeFileSync(join(dir, name), "kept");
+    const { job, log } = startJob({ dir, keep: 1 }, () => Promise.reject(new Error("no")));
+    await until(() => log.length >= 3);
+    await job.stop();
+    expect(readdirSync(dir).toSorted()).toEqual(old);
+  });
+
+  test("gives up the one under way when it is stopped, and does not call that a failure", async () => {
+    const { job, log, made } = startJob(
+      { dir: temporaryFolder() },
+      (_file, stopping) =>
+        new Promise((_, failed) =>
+          stopping.addEventListener("abort", () => failed(new Error("given up"))),
+        ),
+    );
+    await until(() => made.length > 0);
+    await job.stop();
+    expect(log).toEqual([]);
+  });
+});
+
+/** `signalbox backup --every …` as a process. */
+function startEvery(dir: string, dataDir: string, more: readonly string[] = []) {
+  const child = spawn(["backup", "--every", "1s", ...more, dir, "--data", dataDir], {});
+  let stderr = "";
+  const reading = (async () => {
+    for await (const chunk of child.stderr.pipeThrough(new TextDecoderStream())) stderr += chunk;
+  })();
+  return {
+    output: () => stderr,
+    /** How often a line was logged. */
+    count: (text: string) => stderr.split(text).length - 1,
+    /** The exit code. */
+    end: async (name: NodeJS.Signals) => {
+      child.kill(name);
+      await reading;
+      return child.exited;
+    },
+  };
+}
+
+/** Waits until a copy is under way, and holds it there. */
+async function holdCopy(dir: string): Promise<number> {
+  for (;;) {
+    const partial = findPartial(dir);
+    if (partial !== null) {
+      process.kill(partial.pid, "SIGSTOP");
+      onCleanup(() => endIfRunning(partial.pid));
+      return partial.pid;
+    }
+    await Bun.sleep(1);
+  }
+}
+
+function endIfRunning(pid: number): void {
+  try {
+    process.kill(pid, "SIGKILL");
+  } catch {
+    // It has ended.
+  }
+}
+
+describe("signalbox backup --every", () => {
+  test("makes sound backups, keeps as many as it is told, and stops in good order", async () => {
+    const { dataDir } = seed({ signals: 300 });
+    const dir = temporaryFolder();
+    const job = startEvery(dir, dataDir, ["--keep", "2"]);
+    await until(() => job.count('"backup made"') >= 3);
+    expect(await job.end("SIGTERM")).toBe(0);
+    const names = readdirSync(dir);
+    expect(names).toHaveLength(2);
+    for (const name of names) {
+      expect(verifyDatabase(join(dir, name))).toMatchObject({ ok: true, signals: 300 });
+    }
+    expect(job.output()).toEndWith('"msg":"stopped"}\n');
+  });
+
+  test.each(["SIGTERM", "SIGINT"] as const)("ends at %s while a copy is made", async (name) => {
+    const { dataDir } = seed({ signals: MANY });
+    const dir = temporaryFolder();
+    const job = startEvery(dir, dataDir);
+    await holdCopy(dir);
+    expect(await job.end(name)).toBe(0);
+    expect(readdirSync(dir)).toEqual([]);
+    expect(job.output()).not.toContain("failed");
+  });
+
+  test("begins before there is a database, and says each time what is missing", async () => {
+    const dataDir = newDataDir();
+    const dir = temporaryFolder();
+    const job = startEvery(dir, dataDir);
+    await until(() => job.count("There is no database at") >= 2);
+    withRegistryOf(dataDir, (registry) => registry.createDesk("alpha", { ifMissing: false }));
+    await until(() => job.count('"backup made"') >= 1);
+    expect(await job.end("SIGTERM")).toBe(0);
+    expect(verifyDatabase(join(dir, readdirSync(dir)[0] ?? "")).ok).toBe(true);
+  });
+});
+
+describe("serve --backup-dir", () => {
+  test("makes them as it is told in the environment", async () => {
+    const dir = join(temporaryFolder(), "backups");
+    const env = {
+      SIGNALBOX_BACKUP_DIR: dir,
+      SIGNALBOX_BACKUP_EVERY: "1s",
+      SIGNALBOX_BACKUP_KEEP: "1",
+    };
+    const server = await startServe([], { env });
+    const made = () => server.log().filter(({ msg }) => msg === "backup made");
+    await until(() => made().length >= 3);
+    server.kill("SIGTERM");
+    expect(await server.exited).toBe(0);
+    expect(readdirSync(dir)).toHaveLength(1);
+    expect(made()[0]).toMatchObject({ level: "info", signals: 0, newest_id: null });
+  });
+
+  test("gives up the one under way when the server stops", async () => {
+    const { dataDir } = seed({ signals: MANY });
+    const dir = temporaryFolder();
+    const server = await startServe(["--backup-dir", dir], { dataDir });
+    await holdCopy(dir);
+    server.kill("SIGTERM");
+    expect(await server.exited).toBe(0);
+    expect(readdirSync(dir)).toEqual([]);
+    expect(server.output.stderr).toContain('"stopped"');
+    expect(server.output.stderr).not.toContain("failed");
+  });
+
+  test("leaves neither port nor folder in use when the server is killed in the midst of one", async () => {
+    const { dataDir } = seed({ signals: MANY });
+    const dir = temporaryFolder();
+    const listen = `127.0.0.1:${await freePort()}`;
+    const server = await startServe(["--backup-dir", dir], { dataDir, listen });
+    const copying = await holdCopy(dir);
+    server.kill("SIGKILL");
+    expect(await server.exited).toBe("SIGKILL");
+    const next = await startServe(["--backup-dir", dir], { dataDir, listen });
+    process.kill(copying, "SIGKILL");
+    await next.logged("backup made");
+    expect(readdirSync(dir).filter((name) => name.endsWith(".db"))).toHaveLength(1);
+  });
+
+  test("serves on where no backup can be made", async () => {
+    const file = join(temporaryFolder(), "file");
+    writeFileSync(file, "");
+    const server = await startServe(["--backup-dir", join(file, "dir")]);
+    await server.logged("backup failed, it will be tried again");
+    const { key } = await mintKey(server.dataDir);
+    const { status } = await callUrl(server.url, "/v1/signals", {
+      method: "POST",
+      headers: { Authorization: `Bearer ${key}`, "Content-Type": "application/json" },
+      body: JSON.stringify(signal),
+    });
+    expect(status).toBe(201);
+  });
+
+  test("is refused for the data folder, and too short a span is", async () => {
+    const dataDir = newDataDir();
+    mkdirSync(dataDir);
+    const serve = ["serve", "--data", dataDir, "--listen", "127.0.0.1:0", "--backup-dir", dataDir];
+    const { code, stderr } = await cli(serve);
+    expect({ code, stderr }).toEqual({
+      code: 1,
+      stderr: `signalbox: ${dataDir} is the data folder: put backups into another one.\n`,
+    });
+    expect(readdirSync(dataDir)).toEqual([]);
+    const env = { SIGNALBOX_BACKUP_EVERY: "10ms" };
+    const short = await cli(["serve", "--listen", "127.0.0.1:0"], { env });
+    expect(short.stderr).toContain("SIGNALBOX_BACKUP_EVERY");
+    expect(short).toMatchObject({ code: 2, stdout: "" });
+  });
+});
