@@ -5,6 +5,7 @@ import { Command } from "commander";
 import { UserError } from "../domain/errors.ts";
 import { timeStamp } from "../ops/backups.ts";
 import { copyInProcess } from "../store/sqlite/copying.ts";
+import { DamageError } from "../store/sqlite/failures.ts";
 import { DATABASE_NAME, restoringPath } from "../store/sqlite/folder.ts";
 import { lockFolder } from "../store/sqlite/lock.ts";
 import {
@@ -14,7 +15,7 @@ import {
   putInPlace,
   type Restored,
 } from "../store/sqlite/restore.ts";
-import { verifyDatabase } from "../store/sqlite/verify.ts";
+import { type Verification, verifyDatabase } from "../store/sqlite/verify.ts";
 import { dataOption, jsonOption } from "./options.ts";
 import { printJson, printNote } from "./print.ts";
 import { showProgress } from "./progress.ts";
@@ -47,12 +48,7 @@ Examples:
     .action(async (file: string, options: RestoreOptions) => {
       const dataDir = resolve(options.data);
       refuseMissing(file);
-      const verification = verifyDatabase(resolve(file));
-      if (!verification.ok) {
-        throw new UserError(
-          `${file} is damaged, and nothing was changed: see what is wrong with: signalbox verify ${file}; and restore another backup.`,
-        );
-      }
+      const verification = verifyBackup(resolve(file));
       const restored = await restore(resolve(file), dataDir, options.force === true);
       const { signals, newest_id } = verification;
       if (options.json) printJson({ data: dataDir, signals, newest_id, ...restored });
@@ -61,6 +57,22 @@ Examples:
         `${dataDir} has ${signals} signals, the newest ${newest_id ?? "-"}. Start the server with: signalbox serve --data ${dataDir}`,
       );
     });
+}
+
+function verifyBackup(file: string): Verification {
+  try {
+    const verification = verifyDatabase(file);
+    if (verification.ok) return verification;
+    throw damagedBackup(file, Object.values(verification.checks).find(({ ok }) => !ok)?.detail);
+  } catch (error) {
+    throw error instanceof DamageError ? damagedBackup(file, error.problem) : error;
+  }
+}
+
+function damagedBackup(file: string, problem = ""): UserError {
+  return new UserError(
+    `${file} is damaged (${problem}), and nothing was changed: restore another backup.`,
+  );
 }
 
 function refuseMissing(file: string): void {

@@ -14,7 +14,7 @@ import {
 import { basename, dirname, join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { systemCode, UserError } from "../../domain/errors.ts";
-import { damaged, explainFailure, isRefusedWrite } from "./failures.ts";
+import { DamageError, explainFailure, isRefusedWrite } from "./failures.ts";
 import { openForReading } from "./read.ts";
 import { type Verification, verifyDatabase } from "./verify.ts";
 
@@ -220,7 +220,7 @@ function findNewest(db: Database, table: string, from: string): Newest {
 }
 
 function skipped(from: string, table: string, problem: string): UserError {
-  return damaged(from, `table ${table}: ${problem}`);
+  return new DamageError(from, `table ${table}: ${problem}`);
 }
 
 /** What copies that were killed have left in the folder. */
@@ -252,7 +252,8 @@ function explainCopying(error: unknown, from: string, to: string): unknown {
   if (!(error instanceof SQLiteError)) return error;
   if (isRefusedWrite(error)) return explainFailure(error, to);
   // What the original holds could not have got into it.
-  if (error.code?.startsWith("SQLITE_CONSTRAINT") === true) return damaged(from, error.message);
+  if (error.code?.startsWith("SQLITE_CONSTRAINT") === true)
+    return new DamageError(from, error.message);
   return explainFailure(error, from);
 }
 

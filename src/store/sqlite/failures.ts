@@ -56,7 +56,7 @@ export function explainFailure(error: unknown, path: string): unknown {
   const code = error.code ?? "";
   if (code === "SQLITE_NOTADB") return notOurs(path);
   if (code.startsWith("SQLITE_CORRUPT")) {
-    return damaged(path, error.message);
+    return new DamageError(path, error.message);
   }
   if (isBusy(error)) {
     return new UserError(
@@ -73,10 +73,16 @@ export function explainFailure(error: unknown, path: string): unknown {
   );
 }
 
-export function damaged(path: string, problem: string): UserError {
-  return new UserError(
-    `${path} is damaged (${problem}): stop every signalbox on it, and restore a backup, which keeps what is there: signalbox restore FILE --data ${dirname(path)} --force`,
-  );
+/** What to do about it is for who has the file in use; who only looks at it may say something else. */
+export class DamageError extends UserError {
+  readonly problem: string;
+
+  constructor(path: string, problem: string) {
+    super(
+      `${path} is damaged (${problem}): stop every signalbox on it, and restore a backup, which keeps what is there: signalbox restore FILE --data ${dirname(path)} --force`,
+    );
+    this.problem = problem;
+  }
 }
 
 function hasCode(error: unknown, pattern: RegExp): boolean {

@@ -2,7 +2,7 @@
 import { Database } from "bun:sqlite";
 import { existsSync, statSync } from "node:fs";
 import { UserError } from "../../domain/errors.ts";
-import { damaged, explainFailure, isBusy, notOurs } from "./failures.ts";
+import { DamageError, explainFailure, isBusy, notOurs } from "./failures.ts";
 import { findLogDamage } from "./log-damage.ts";
 import {
   APPLICATION_ID,
@@ -59,7 +59,7 @@ function refuseNewer(path: string, version: number, newestVersion: number): void
 function refuseDamaged(db: Database, path: string): void {
   const problem =
     missingPages(db, path) ?? firstProblem(db, "desks") ?? firstProblem(db, "api_keys");
-  if (problem !== null) throw damaged(path, problem);
+  if (problem !== null) throw new DamageError(path, problem);
 }
 
 /** Pages that the file should have are in the log where there is one. */

@@ -12,7 +12,7 @@ import {
 import { basename, dirname, join } from "node:path";
 import { messageOf, UserError } from "../../domain/errors.ts";
 import { syncPath } from "./copy.ts";
-import { explainFailure, isAboutOneRow } from "./failures.ts";
+import { DamageError, explainFailure, isAboutOneRow } from "./failures.ts";
 import { restoringPath } from "./folder.ts";
 import { currentSchema, migrate, readVersion, schemaVersion } from "./migrate.ts";
 import { openForReading } from "./read.ts";
@@ -148,7 +148,9 @@ function readRegistered(path: string): Registered | { failure: string } {
       db.close();
     }
   } catch (error) {
-    return { failure: messageOf(error) };
+    return {
+      failure: error instanceof DamageError ? `damaged: ${error.problem}` : messageOf(error),
+    };
   }
 }
 

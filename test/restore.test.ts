@@ -1,0 +1,498 @@
+import { Database } from "bun:sqlite";
+import { describe, expect, setDefaultTimeout, test } from "bun:test";
+import {
+  chmodSync,
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
+import { join } from "node:path";
+import { copyDatabase } from "../src/store/sqlite/copy.ts";
+import { restoringPath } from "../src/store/sqlite/folder.ts";
+import { currentSchema } from "../src/store/sqlite/migrate.ts";
+import { openDatabase } from "../src/store/sqlite/open.ts";
+import { beginRestore, putInPlace } from "../src/store/sqlite/restore.ts";
+import { verifyDatabase } from "../src/store/sqlite/verify.ts";
+import { cli, type CliResult, fromSource, startServe } from "./_cli.ts";
+import {
+  contentOf,
+  newDataDir,
+  type Seeded,
+  seed,
+  seededId,
+  seededUlid,
+  withRegistryOf,
+} from "./_databases.ts";
+import { variantOf } from "./faults/_variant.ts";
+import { callUrl, query, signal, temporaryFolder } from "./_setup.ts";
+
+setDefaultTimeout(120_000);
+
+const mode = (path: string): string => (statSync(path).mode & 0o777).toString(8);
+
+function restore(file: string, dataDir: string, ...more: string[]): Promise<CliResult> {
+  return cli(["restore", file, "--data", dataDir, ...more]);
+}
+
+/** A database and a backup of it. */
+function seedWithBackup(signals: number): Seeded & { file: string } {
+  const seeded = seed({ signals });
+  const file = join(temporaryFolder(), "backup.db");
+  copyDatabase(seeded.path, file);
+  return { ...seeded, file };
+}
+
+/** In this process: a restore that has nobody to talk to. */
+function restoreHere(file: string, { path }: { path: string }) {
+  const begun = beginRestore(path);
+  copyDatabase(file, restoringPath(path));
+  return putInPlace(begun, "20261121T115119Z");
+}
+
+/** A folder with all that is in another one. */
+function duplicate(dataDir: string): { dataDir: string; path: string } {
+  const copy = newDataDir();
+  mkdirSync(copy, { mode: 0o700 });
+  for (const name of readdirSync(dataDir)) copyFileSync(join(dataDir, name), join(copy, name));
+  return { dataDir: copy, path: join(copy, "signalbox.db") };
+}
+
+interface KeyRow {
+  readonly id: string;
+  readonly expires_at: number | null;
+  readonly last_used_at: number | null;
+  readonly revoked_at: number | null;
+}
+
+function keysOf(dataDir: string): KeyRow[] {
+  return query<KeyRow>(
+    dataDir,
+    "SELECT id, expires_at, last_used_at, revoked_at FROM api_keys ORDER BY id",
+  );
+}
+
+async function post(url: string, key: string, body: object) {
+  const { status, body: answer } = await callUrl(url, "/v1/signals", {
+    method: "POST",
+    headers: { Authorization: `Bearer ${key}`, "Content-Type": "application/json" },
+    body: JSON.stringify({ ...signal, ...body }),
+  });
+  return { status, id: answer["id"] };
+}
+
+/** Code 1, one sentence, and nothing of the folder has changed. */
+async function expectRefusal(
+  file: string,
+  dataDir: string,
+  says: string | RegExp,
+  ...more: string[]
+): Promise<void> {
+  const before = listFiles(dataDir);
+  const { code, stdout, stderr } = await restore(file, dataDir, ...more);
+  expect(stderr).toMatch(/^signalbox: [^\n]+\n$/);
+  expect(stderr).toMatch(says);
+  expect({ code, stdout }).toEqual({ code: 1, stdout: "" });
+  expect(listFiles(dataDir)).toEqual(before);
+}
+
+/** Name and content of all but the lock and the index of the log. */
+function listFiles(dataDir: string): [string, string][] {
+  if (!existsSync(dataDir)) return [];
+  const names = readdirSync(dataDir).filter((name) => !/^serve\.lock|-shm$/.test(name));
+  return names
+    .map((name): [string, string] => [
+      name,
+      Bun.hash(readFileSync(join(dataDir, name))).toString(16),
+    ])
+    .filter(([name]) => !name.endsWith("-wal") || statSync(join(dataDir, name)).size > 0)
+    .toSorted(([a], [b]) => a.localeCompare(b));
+}
+
+describe("restore into an empty folder", () => {
+  test("puts the backup there, for a server that goes on where it ended", async () => {
+    const { file, path, key } = seedWithBackup(3_000);
+    const dataDir = newDataDir();
+    const { code, stdout, stderr } = await restore(file, dataDir);
+    expect({ code, stdout }).toEqual({ code: 0, stdout: "" });
+    expect(stderr).toBe(
+      `Keys are as they were at the time of the backup: revoke again what was revoked since; see them with: signalbox key list\n` +
+        `${dataDir} has 3000 signals, the newest ${seededUlid(3_000)}. Start the server with: signalbox serve --data ${dataDir}\n`,
+    );
+    expect(readdirSync(dataDir).toSorted()).toEqual(["serve.lock", "signalbox.db"]);
+    expect([mode(dataDir), mode(join(dataDir, "signalbox.db"))]).toEqual(["700", "600"]);
+    expect(contentOf(join(dataDir, "signalbox.db"))).toEqual(contentOf(path));
+
+    const { url } = await startServe([], { dataDir });
+    for (const seq of [1, 1_500, 3_000]) {
+      const again = await post(url, key, { client_signal_id: seededId(seq) });
+      expect(again).toEqual({ status: 200, id: seededUlid(seq) });
+    }
+    const next = await post(url, key, { client_signal_id: "new" });
+    expect(next.status).toBe(201);
+    expect(String(next.id) > seededUlid(3_000)).toBe(true);
+  });
+
+  test("gives ids above those of the backup though the clock is set back behind them", async () => {
+    const { dataDir, path } = seed({ signals: 5 });
+    const db = new Database(path);
+    const future = "7ZZZZZZZZZ0000000000000005";
+    db.query("UPDATE signals SET id = ? WHERE seq = 5").run(future);
+    db.close();
+    const file = join(temporaryFolder(), "backup.db");
+    copyDatabase(path, file);
+    const restored = newDataDir();
+    expect(await restore(file, restored)).toMatchObject({ code: 0 });
+    const { key } = withRegistryOf(restored, (registry) =>
+      registry.mintKey({ desk: "alpha", label: null, expiresInMs: null }),
+    );
+    const { url } = await startServe([], { dataDir: restored });
+    const { status, id } = await post(url, key, {});
+    expect({ status, rises: String(id) > future }).toEqual({ status: 201, rises: true });
+    expect(dataDir).not.toBe(restored);
+  });
+
+  test("with --json tells programs what it has done", async () => {
+    const { file } = seedWithBackup(12);
+    const dataDir = newDataDir();
+    const { code, stdout } = await restore(file, dataDir, "--json");
+    expect(code).toBe(0);
+    expect(JSON.parse(stdout)).toEqual({
+      data: dataDir,
+      signals: 12,
+      newest_id: seededUlid(12),
+      kept: null,
+      keys: null,
+    });
+  });
+
+  test("goes over a file of no length, and keeps a log that has lost its database", () => {
+    const { file } = seedWithBackup(5);
+    const killed = seed({ signals: 5, logged: 3 });
+    const log = readFileSync(`${killed.path}-wal`);
+    writeFileSync(killed.path, "");
+    expect(restoreHere(file, killed)).toEqual({ kept: null, keys: null });
+    expect(readFileSync(`${killed.path}.before-20261121T115119Z-wal`).equals(log)).toBe(true);
+    expect(verifyDatabase(killed.path)).toMatchObject({ ok: true, signals: 5 });
+  });
+});
+
+describe("restore over a database", () => {
+  test("is refused without --force", async () => {
+    const { file, dataDir } = seedWithBackup(5);
+    await expectRefusal(file, dataDir, /has a database, and nothing was changed: .* add --force/);
+  });
+
+  test("is refused while a server runs on it, which is named", async () => {
+    const { file, dataDir, key } = seedWithBackup(5);
+    const { pid, url } = await startServe([], { dataDir });
+    const { code, stderr } = await restore(file, dataDir, "--force");
+    expect({ code, stderr }).toEqual({
+      code: 1,
+      stderr: `signalbox: Process ${pid} serves ${dataDir} already: stop it first, or name another folder with --data DIR.\n`,
+    });
+    expect(await post(url, key, {})).toMatchObject({ status: 201 });
+    expect(query(dataDir, "SELECT count(*) AS n FROM signals")).toEqual([{ n: 6 }]);
+  });
+
+  test("with --force keeps what was there, with the log of a server that was killed", async () => {
+    const { file } = seedWithBackup(5);
+    const killed = seed({ signals: 2_000, logged: 30 });
+    const before = contentOf(duplicate(killed.dataDir).path);
+    expect(before.signals.rows).toBe(2_030);
+    const { code, stderr } = await restore(file, killed.dataDir, "--force");
+    expect(code).toBe(0);
+    const kept = /^What was there is kept as (.+)$/m.exec(stderr)?.[1] ?? "";
+    expect(kept).toMatch(/signalbox\.db\.before-\d{8}T\d{6}Z$/);
+    expect(contentOf(kept)).toEqual(before);
+    expect(contentOf(killed.path).signals.rows).toBe(5);
+    const names = readdirSync(killed.dataDir).filter((name) => !name.includes(".before-"));
+    expect(names.toSorted()).toEqual(["serve.lock", "signalbox.db"]);
+    // It may be put back in its turn.
+    expect(await restore(kept, killed.dataDir, "--force")).toMatchObject({ code: 0 });
+    expect(contentOf(killed.path).signals).toEqual(before.signals);
+  });
+
+  test("twice within a second keeps both", () => {
+    const { file } = seedWithBackup(5);
+    const there = seed({ signals: 8, logged: 2 });
+    const first = restoreHere(file, there);
+    const second = restoreHere(file, there);
+    expect([first.kept, second.kept]).toEqual([
+      `${there.path}.before-20261121T115119Z`,
+      `${there.path}.before-20261121T115119Z-2`,
+    ]);
+    expect(contentOf(first.kept ?? "").signals.rows).toBe(10);
+    expect(contentOf(second.kept ?? "").signals.rows).toBe(5);
+  });
+
+  test("closes a folder that was open to others", async () => {
+    const { file, dataDir } = seedWithBackup(5);
+    chmodSync(dataDir, 0o755);
+    const { stderr } = await restore(file, dataDir, "--force");
+    expect(stderr).toContain(`${dataDir} was open to other users (mode 0755); it is 0700 now`);
+    expect(mode(dataDir)).toBe("700");
+  });
+});
+
+describe("a backup that is none is refused, and nothing is changed", () => {
+  const damages: [string, (file: string) => void, string | RegExp][] = [
+    [
+      "a page of it is gone",
+      (file) => {
+        const bytes = readFileSync(file);
+        const page = Math.floor(bytes.length / 4_096 / 2);
+        writeFileSync(file, bytes.fill(0, page * 4_096, (page + 1) * 4_096));
+      },
+      /is damaged \(.+\), and nothing was changed: restore another backup/,
+    ],
+    [
+      "its end is missing",
+      (file) => {
+        const bytes = readFileSync(file);
+        writeFileSync(file, bytes.subarray(0, bytes.length - 4_096));
+      },
+      /is damaged \(.+\), and nothing was changed: restore another backup/,
+    ],
+    ["it is a text", (file) => writeFileSync(file, "dear diary"), "is not a Signalbox database"],
+    [
+      "it is of a newer version",
+      (file) => {
+        const db = new Database(file);
+        db.run("PRAGMA user_version = 99");
+        db.close();
+      },
+      "was written by a newer signalbox (database version 99; this one knows 1): run that version",
+    ],
+  ];
+  test.each(damages)("%s", async (_name, damage, says) => {
+    const { file, dataDir } = seedWithBackup(3_000);
+    damage(file);
+    await expectRefusal(file, dataDir, says, "--force");
+    const empty = newDataDir();
+    await expectRefusal(file, empty, says);
+    expect(existsSync(empty)).toBe(false);
+  });
+
+  test("it is not there, or is a folder", async () => {
+    const dataDir = newDataDir();
+    for (const file of [join(temporaryFolder(), "none.db"), temporaryFolder()]) {
+      await expectRefusal(file, dataDir, `There is no file ${file}: name a backup`);
+    }
+    expect(existsSync(dataDir)).toBe(false);
+  });
+});
+
+describe("keys", () => {
+  test("minted, revoked and rotated since the backup are as they were before the restore", async () => {
+    const seeded = seed({ signals: 10 });
+    const ids = withRegistryOf(seeded.dataDir, (registry) => {
+      const mint = () => registry.mintKey({ desk: "alpha", label: null, expiresInMs: null });
+      return { revoked: mint(), rotated: mint() };
+    });
+    const file = join(temporaryFolder(), "backup.db");
+    copyDatabase(seeded.path, file);
+    const { minted } = withRegistryOf(seeded.dataDir, (registry) => {
+      registry.revokeKey(ids.revoked.record.id);
+      registry.createDesk("beta", { ifMissing: false });
+      registry.mintKey({ desk: "beta", label: null, expiresInMs: null });
+      return registry.rotateKey(ids.rotated.record.id, { overlapMs: 60_000, expiresInMs: null });
+    });
+    const before = keysOf(seeded.dataDir);
+    const { code, stderr } = await restore(file, seeded.dataDir, "--force");
+    expect(code).toBe(0);
+    expect(stderr).toContain(
+      "Keys are as they were before: 2 minted and 1 revoked since the backup.\n",
+    );
+    expect(keysOf(seeded.dataDir)).toEqual(before);
+    expect(before).toHaveLength(5);
+    const { url } = await startServe([], { dataDir: seeded.dataDir });
+    expect(await post(url, ids.revoked.key, {})).toMatchObject({ status: 401 });
+    expect(await post(url, minted.key, {})).toMatchObject({ status: 201 });
+    expect(await post(url, ids.rotated.key, {})).toMatchObject({ status: 201 });
+  });
+
+  test("that are revoked or expire in the backup do so, where that is the newer one", () => {
+    const older = seed({ signals: 5 });
+    const ids = withRegistryOf(older.dataDir, (registry) => {
+      const mint = () => registry.mintKey({ desk: "alpha", label: null, expiresInMs: null });
+      return [mint(), mint(), mint()].map(({ record }) => record.id);
+    });
+    const newer = duplicate(older.dataDir);
+    withRegistryOf(newer.dataDir, (registry) => {
+      registry.revokeKey(ids[0] ?? "");
+      registry.rotateKey(ids[1] ?? "", { overlapMs: 60_000, expiresInMs: null });
+      registry.createDesk("gamma", { ifMissing: false });
+    });
+    withRegistryOf(older.dataDir, (registry) => registry.revokeKey(ids[2] ?? ""));
+    const used = new Database(newer.path);
+    used.query("UPDATE api_keys SET last_used_at = 5 WHERE id = ?").run(ids[2] ?? "");
+    used.run("UPDATE desks SET differing_duplicates = 4");
+    used.close();
+    const file = join(temporaryFolder(), "backup.db");
+    copyDatabase(newer.path, file);
+    const wanted = keysOf(newer.dataDir);
+    expect(restoreHere(file, older).keys).toEqual({ minted: 0, revoked: 1, failure: null });
+    const keys = new Map(keysOf(older.dataDir).map((key) => [key.id, key]));
+    expect(keys.size).toBe(wanted.length);
+    for (const { id, revoked_at, expires_at } of wanted.filter((key) => key.id !== ids[2])) {
+      expect(keys.get(id)).toMatchObject({ revoked_at, expires_at });
+    }
+    const revoked = { revoked_at: expect.any(Number), last_used_at: 5 };
+    expect(keys.get(ids[2] ?? "")).toMatchObject(revoked);
+    expect(
+      query(older.dataDir, "SELECT name, differing_duplicates AS n FROM desks ORDER BY id"),
+    ).toEqual([
+      { name: "alpha", n: 4 },
+      { name: "gamma", n: 4 },
+    ]);
+  });
+
+  test("of another server are not taken over, and it is said", async () => {
+    const { file } = seedWithBackup(5);
+    const other = seed({ signals: 5 });
+    const { stderr } = await restore(file, other.dataDir, "--force");
+    expect(stderr).toContain(
+      "Keys are as they were at the time of the backup (those of the database before could not be taken over: the backup is of another server): revoke again what was revoked since",
+    );
+    expect(keysOf(other.dataDir).map(({ id }) => id)).not.toContain(other.keyId);
+  });
+
+  test("of a server that was begun anew meanwhile are none, and it is said", async () => {
+    const { file, keyId } = seedWithBackup(5);
+    const dataDir = newDataDir();
+    openDatabase(dataDir, "command").close();
+    const { stderr } = await restore(file, dataDir, "--force");
+    expect(stderr).toContain("(those of the database before could not be taken over: it has none");
+    expect(keysOf(dataDir).map(({ id }) => id)).toEqual([keyId]);
+  });
+
+  test("of a database that is damaged cannot be had, and it is said", async () => {
+    const { file, dataDir, path, keyId } = seedWithBackup(2_000);
+    withRegistryOf(dataDir, (registry) => registry.revokeKey(keyId));
+    const db = new Database(path, { readonly: true });
+    const { page } = db
+      .query<{ page: number }, []>(
+        "SELECT rootpage AS page FROM sqlite_schema WHERE name = 'api_keys'",
+      )
+      .get() ?? { page: 0 };
+    db.close();
+    const bytes = readFileSync(path);
+    writeFileSync(path, bytes.fill(0, (page - 1) * 4_096, page * 4_096));
+    const { code, stderr } = await restore(file, dataDir, "--force");
+    expect(code).toBe(0);
+    expect(stderr).toMatch(
+      /^Keys are as they were at the time of the backup \(those of .* could not be taken over: damaged: .*\): revoke again/m,
+    );
+    expect(keysOf(dataDir)).toMatchObject([{ id: keyId, revoked_at: null }]);
+    const kept = /kept as (.+)$/m.exec(stderr)?.[1] ?? "";
+    expect(readFileSync(kept).equals(bytes)).toBe(true);
+  });
+});
+
+/** The program of a year from now, whose desks have a note. */
+function nextVersion(): readonly string[] {
+  const upgrade = JSON.stringify("ALTER TABLE desks ADD COLUMN note TEXT;");
+  return variantOf({
+    file: "store/sqlite/migrate.ts",
+    text: "{ sql: schemaSql, upgrades: [] }",
+    replacement: `{ sql: schemaSql + ${upgrade}, upgrades: [${upgrade}] }`,
+  });
+}
+
+describe("versions", () => {
+  test("a backup of an older one is upgraded, and takes the keys of the newer one over", async () => {
+    expect(currentSchema.upgrades).toEqual([]);
+    const program = nextVersion();
+    const { file, dataDir, key, keyId } = seedWithBackup(20);
+    const upgraded = await cli(["key", "revoke", keyId, "--data", dataDir], { program });
+    expect(upgraded).toMatchObject({ code: 0 });
+    const restored = await cli(["restore", file, "--data", dataDir, "--force"], { program });
+    expect(restored.stderr).toContain("0 minted and 1 revoked since the backup");
+    expect(restored.code).toBe(0);
+    expect(query(dataDir, "PRAGMA user_version")).toEqual([{ user_version: 2 }]);
+    expect(query(dataDir, "SELECT note FROM desks")).toEqual([{ note: null }]);
+    const { url } = await startServe([], { dataDir, program });
+    expect(await post(url, key, {})).toMatchObject({ status: 401 });
+  });
+
+  test("into an empty folder it is upgraded by the server, as any other", async () => {
+    const program = nextVersion();
+    const { file, key } = seedWithBackup(20);
+    const dataDir = newDataDir();
+    expect(await cli(["restore", file, "--data", dataDir], { program })).toMatchObject({ code: 0 });
+    const { url } = await startServe([], { dataDir, program });
+    const again = await post(url, key, { client_signal_id: seededId(20) });
+    expect(again).toEqual({ status: 200, id: seededUlid(20) });
+    expect(query(dataDir, "PRAGMA user_version")).toEqual([{ user_version: 2 }]);
+  });
+
+  test("a backup of a newer one is refused; an older one goes over its database, without its keys", async () => {
+    const program = nextVersion();
+    const { file, dataDir, keyId } = seedWithBackup(20);
+    await cli(["key", "revoke", keyId, "--data", dataDir], { program });
+    const after = join(temporaryFolder(), "after.db");
+    const made = await cli(["backup", after, "--data", dataDir], { program });
+    expect(made).toMatchObject({ code: 0 });
+    await expectRefusal(after, dataDir, "written by a newer signalbox", "--force");
+    const { code, stderr } = await restore(file, dataDir, "--force");
+    expect(code).toBe(0);
+    expect(stderr).toContain("could not be taken over:");
+    expect(stderr).toContain("written by a newer signalbox");
+    expect(query(dataDir, "PRAGMA user_version")).toEqual([{ user_version: 1 }]);
+  });
+});
+
+describe("where it cannot be finished", () => {
+  test("a disk that is full leaves everything as it was", async () => {
+    const { file, dataDir } = seedWithBackup(20_000);
+    const limited = ["bash", "-c", 'ulimit -f 2000 && exec "$@"', "limited"];
+    for (const where of [dataDir, newDataDir()]) {
+      const before = listFiles(where);
+      const args = ["restore", file, "--data", where, "--force"];
+      const { code, stderr } = await cli(args, { program: [...limited, ...fromSource] });
+      expect(stderr).toMatch(/^signalbox: The disk of \S+ is full, .* free some space/);
+      expect(code).toBe(1);
+      expect(listFiles(where)).toEqual(before);
+    }
+  });
+
+  test("what is not sound after the keys were taken over does not take the place of anything", () => {
+    const { file, dataDir, path } = seedWithBackup(50);
+    const before = listFiles(dataDir);
+    const begun = beginRestore(path);
+    copyDatabase(file, restoringPath(path));
+    const db = new Database(restoringPath(path));
+    db.run("DROP INDEX signals_client_signal_id");
+    db.close();
+    expect(() => putInPlace(begun, "20261121T115119Z")).toThrow(
+      /not sound .* nothing was replaced/,
+    );
+    const after = listFiles(dataDir).filter(([name]) => !name.endsWith(".restoring"));
+    expect(after).toEqual(before);
+  });
+
+  // A journal that a restore left behind when it was killed in the midst of taking keys over.
+  test("what is left of the one before is not played back into this one", () => {
+    const { file } = seedWithBackup(400);
+    const there = { path: join(temporaryFolder(), "signalbox.db") };
+    const other = seed({ signals: 900 });
+    const restoring = restoringPath(there.path);
+    copyDatabase(other.path, restoring);
+    const db = new Database(restoring);
+    db.run("PRAGMA cache_size = 1");
+    db.run("PRAGMA foreign_keys = OFF");
+    db.run("BEGIN IMMEDIATE");
+    db.run("UPDATE signals SET price = 1");
+    copyFileSync(`${restoring}-journal`, `${restoring}-left`);
+    db.close();
+    copyFileSync(`${restoring}-left`, `${restoring}-journal`);
+    expect(statSync(`${restoring}-journal`).size).toBeGreaterThan(4_096);
+    expect(restoreHere(file, there)).toEqual({ kept: null, keys: null });
+    expect(contentOf(there.path)).toEqual(contentOf(file));
+    expect(verifyDatabase(there.path).ok).toBe(true);
+  });
+});
