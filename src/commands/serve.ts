@@ -150,6 +150,8 @@ async function serve(options: ServeOptions): Promise<void> {
   try {
     await Promise.race([stopSignal(log), fatal.promise]);
     await app.stop();
+    // What fails while it closes is no clean end either.
+    await Promise.race([fatal.promise, Promise.resolve()]);
     log.logger.info("stopped");
     log.flush();
   } catch (error) {

@@ -14,3 +14,9 @@ export function checkpoint(db: Database, mode: "PASSIVE" | "TRUNCATE"): void {
     if (!isTransient(error)) throw error;
   }
 }
+
+/** Between two batches, where the log has come to more pages than these. */
+export function checkpointLongLog(db: Database, pagesMax: number): void {
+  const state = db.query<{ log: number }, []>("PRAGMA wal_checkpoint(NOOP)").get();
+  if (state !== null && state.log > pagesMax) checkpoint(db, "PASSIVE");
+}

@@ -44,7 +44,8 @@ export function migrate(db: Database, schema: Schema = currentSchema): void {
     db.run(`PRAGMA user_version = ${target}`);
     db.run("COMMIT");
   } catch (error) {
-    db.run("ROLLBACK");
+    // Some failures have rolled back already.
+    if (db.inTransaction) db.run("ROLLBACK");
     throw error;
   }
 }

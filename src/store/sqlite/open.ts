@@ -38,19 +38,12 @@ const busyTimeoutMs: Record<Role, number> = {
   command: 10_000,
 };
 
-/** A log of 256 MiB, only reached where the checkpointer cannot keep up: then a commit copies it. */
-const LOG_PAGES_MAX = 65_536;
-/** 1 GiB: reached where nobody does what `externalCheckpoints` promises. */
-const EXTERNAL_LOG_PAGES_MAX = 262_144;
-
 const OPEN_RETRY_MS = 20;
 
 export interface OpenOptions {
   readonly schema?: Schema;
   /** {@link sayOnStderr} if not given. */
   readonly onTightened?: OnTightened | undefined;
-  /** Another program, such as Litestream, copies the log into the database. */
-  readonly externalCheckpoints?: boolean | undefined;
 }
 
 /** Pages kept in memory, in KiB. The writer's hold the inner pages of the deduplication index. */
@@ -88,7 +81,7 @@ function openFile(path: string, role: Role, options: OpenOptions): Database {
   if (role === "reader" || role === "command") inspect(path, schemaVersion(schema), onTightened);
   const db = new Database(path, { create: false, readwrite: true, strict: true });
   try {
-    configure(db, role, options.externalCheckpoints === true);
+    configure(db, role);
     upgrade(db, dirname(path), role, schema);
     return db;
   } catch (error) {
@@ -126,7 +119,7 @@ function isEmpty(path: string): boolean {
   return !existsSync(path) || statSync(path).size === 0;
 }
 
-function configure(db: Database, role: Role, externalCheckpoints: boolean): void {
+function configure(db: Database, role: Role): void {
   db.run(`PRAGMA busy_timeout = ${busyTimeoutMs[role]}`);
   db.run("PRAGMA trusted_schema = OFF");
   db.run("PRAGMA foreign_keys = ON");
@@ -135,9 +128,9 @@ function configure(db: Database, role: Role, externalCheckpoints: boolean): void
   if (readApplicationId(db) !== APPLICATION_ID) db.run(`PRAGMA application_id = ${APPLICATION_ID}`);
   db.run("PRAGMA journal_mode = WAL");
   db.run("PRAGMA synchronous = FULL");
-  const logPagesMax = externalCheckpoints ? EXTERNAL_LOG_PAGES_MAX : LOG_PAGES_MAX;
-  // A command's commit leaves the log to the server, or to whom the server leaves it.
-  db.run(`PRAGMA wal_autocheckpoint = ${role === "writer" ? logPagesMax : 0}`);
+  // The server has its own (`checkpoint.ts`), and commands leave the log to it: SQLite would pass over
+  // a failed fsync in silence here, and begin the log anew although the database is not on disk.
+  db.run("PRAGMA wal_autocheckpoint = 0");
 }
 
 /** A server that runs an older version must not have its tables changed under it by a newer command. */

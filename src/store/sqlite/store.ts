@@ -26,17 +26,10 @@ export class SqliteStore implements SignalStore {
   readonly #checkpointer: Checkpointer | null;
   readonly #keysOfThisTurn = new Map<string, KeyRow | null>();
   readonly #deskNames = new Map<number, string>();
-  readonly #onFatal: StoreEvents["onFatal"];
   readonly #findKey;
 
-  private constructor(
-    db: Database,
-    writer: Writer,
-    checkpointer: Checkpointer | null,
-    onFatal: StoreEvents["onFatal"],
-  ) {
+  private constructor(db: Database, writer: Writer, checkpointer: Checkpointer | null) {
     this.#db = db;
-    this.#onFatal = onFatal;
     this.#writer = writer;
     this.#checkpointer = checkpointer;
     this.#findKey = db.prepare<KeyRow, [Uint8Array]>(
@@ -54,13 +47,13 @@ export class SqliteStore implements SignalStore {
       ? null
       : await Checkpointer.start(where, {
           onNearlyDone: () => writer.checkpoint(),
-          onFatal: events.onFatal,
+          onFatal: (reason) => writer.fail(reason),
         });
     opened.defer(() => checkpointer?.close());
     const onCommitted = (pages: number): void => checkpointer?.committed(pages);
     const writer = await Writer.start(where, { ...events, onCommitted });
     opened.move();
-    return new SqliteStore(db, writer, checkpointer, events.onFatal);
+    return new SqliteStore(db, writer, checkpointer);
   }
 
   /**
@@ -92,7 +85,7 @@ export class SqliteStore implements SignalStore {
     try {
       return work();
     } catch (error) {
-      if (isDamage(error)) this.#onFatal(describeFailure(error));
+      if (isDamage(error)) this.#writer.fail(describeFailure(error));
       if (isDamage(error) || isTransient(error)) {
         throw new AppError("unavailable", { retryAfterS: 1 });
       }

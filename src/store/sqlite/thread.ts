@@ -2,7 +2,7 @@
  * A worker thread. Messages cross as JSON: a string is copied as it is, where an array of objects is
  * cloned member by member, which costs three times as much a signal.
  */
-import { messageOf } from "../../domain/errors.ts";
+import { describeFailure } from "./failures.ts";
 
 export interface Open {
   readonly type: "open";
@@ -84,7 +84,7 @@ export class ThreadSelf<To, From> {
       work();
     } catch (error) {
       this.#isDead = true;
-      this.post({ type: "fatal", reason: messageOf(error) });
+      this.post({ type: "fatal", reason: describeFailure(error) });
     }
   }
 }

@@ -85,7 +85,7 @@ export class Writer {
     this.#events = events;
     thread.listen(
       (message) => this.#receive(message),
-      (reason) => this.#fail(reason),
+      (reason) => this.fail(reason),
     );
   }
 
@@ -165,7 +165,7 @@ export class Writer {
         this.#settle(message.outcomes);
         break;
       case "fatal":
-        this.#fail(message.reason);
+        this.fail(message.reason);
         break;
       case "closed":
         this.#onClosed?.();
@@ -212,7 +212,8 @@ export class Writer {
     this.#events.onRecovered();
   }
 
-  #fail(reason: string): void {
+  /** From now on nothing is taken, and nothing that waits is answered with success. */
+  fail(reason: string): void {
     if (this.#failure !== null) return;
     this.#failure = reason;
     const lost = this.#waiting;

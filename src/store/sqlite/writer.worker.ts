@@ -5,7 +5,7 @@
 import type { Database } from "bun:sqlite";
 import type { Submission } from "../../domain/store.ts";
 import { BatchCommitter } from "./batch.ts";
-import { checkpoint } from "./checkpoint.ts";
+import { checkpoint, checkpointLongLog } from "./checkpoint.ts";
 import { openDatabase } from "./open.ts";
 import { ThreadSelf } from "./thread.ts";
 import type { FromWriter, ToWriter } from "./writer.ts";
@@ -14,6 +14,10 @@ declare const self: Worker;
 
 /** Bounds the time of one transaction, and so how long a revoke waits for its lock. */
 const BATCH_SIGNALS_MAX = 1_024;
+/** 256 MiB: only reached where the checkpointer cannot keep up. */
+const LOG_PAGES_MAX = 65_536;
+/** 1 GiB: only reached where nobody does what `externalCheckpoints` promises. */
+const EXTERNAL_LOG_PAGES_MAX = 262_144;
 
 let db: Database | null = null;
 let externalCheckpoints = false;
@@ -24,7 +28,7 @@ const thread = new ThreadSelf<ToWriter, FromWriter>(self, (message) => {
   switch (message.type) {
     case "open":
       ({ externalCheckpoints } = message.where);
-      db = openDatabase(message.where.dataDir, "writer", { externalCheckpoints });
+      db = openDatabase(message.where.dataDir, "writer");
       committer = new BatchCommitter(db);
       thread.post({ type: "ready" });
       break;
@@ -45,9 +49,10 @@ const thread = new ThreadSelf<ToWriter, FromWriter>(self, (message) => {
 });
 
 function commitQueue(): void {
-  if (committer === null) throw new Error("signals before the database was opened");
+  if (committer === null || db === null) throw new Error("signals before the database was opened");
   const batch = queue.slice(0, BATCH_SIGNALS_MAX);
   queue = queue.slice(BATCH_SIGNALS_MAX);
   if (queue.length > 0) setImmediate(() => thread.run(commitQueue));
   thread.post({ type: "committed", outcomes: committer.commit(batch) });
+  checkpointLongLog(db, externalCheckpoints ? EXTERNAL_LOG_PAGES_MAX : LOG_PAGES_MAX);
 }
