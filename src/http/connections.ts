@@ -18,6 +18,9 @@ import { type Libc, loadLibc } from "./libc.ts";
 export const CONNECTIONS_MAX_DEFAULT = 4_096;
 
 const CHECK_INTERVAL_MS = 250;
+/** While connections are being cut: as often as takes a tenth of the time, at most this often. */
+const BUSY_INTERVAL_MS_MIN = 10;
+const BUSY_SHARE = 1 / 10;
 const LINE_INTERVAL_MS = 5_000;
 /** Of the descriptors that the process may open: for what arrives between two looks, and for files. */
 const RESERVE_SHARE = 1 / 4;
@@ -64,8 +67,8 @@ export function limitConnections({ port, connectionsMax, log }: ConnectionLimit)
   }
   const max = connectionsMax === 0 ? possible : Math.min(connectionsMax, possible);
   const guard = new ConnectionGuard(libc, { port, max, descriptorsMax, log });
-  const timer = setInterval(() => guard.check(), CHECK_INTERVAL_MS).unref();
-  return () => clearInterval(timer);
+  guard.start();
+  return () => guard.stop();
 }
 
 class ConnectionGuard {
@@ -77,6 +80,7 @@ class ConnectionGuard {
   #cut = 0;
   #unanswered = 0;
   #lineAt = -Infinity;
+  #timer: Timer | undefined;
 
   constructor(
     libc: Libc,
@@ -86,14 +90,44 @@ class ConnectionGuard {
     this.#options = options;
   }
 
-  check(): void {
+  start(delayMs = CHECK_INTERVAL_MS): void {
+    this.#timer = setTimeout(() => {
+      const startedAt = performance.now();
+      const isBusy = this.#check();
+      const busyMs = Math.max(BUSY_INTERVAL_MS_MIN, (performance.now() - startedAt) / BUSY_SHARE);
+      this.start(isBusy ? Math.min(busyMs, CHECK_INTERVAL_MS) : CHECK_INTERVAL_MS);
+    }, delayMs).unref();
+  }
+
+  stop(): void {
+    clearTimeout(this.#timer);
+    this.#tell();
+  }
+
+  /** True where there were too many. */
+  #check(): boolean {
     const { max, descriptorsMax } = this.#options;
     // Never fewer than there are connections, and much sooner known.
+    let excess = 0;
     if (countDescriptors() > max) {
       const open = listDescriptors(descriptorsMax).flatMap((fd) => this.#look(fd) ?? []);
-      if (open.length > max) this.#cutQuietest(open, open.length - max);
+      excess = open.length - max;
+      if (excess > 0) this.#cutQuietest(open, excess);
     }
-    this.#tell();
+    if (performance.now() >= this.#lineAt + LINE_INTERVAL_MS) this.#tell();
+    return excess > 0;
+  }
+
+  /** One line for all that was cut since the last one. */
+  #tell(): void {
+    if (this.#cut === 0) return;
+    this.#options.log.warn(
+      { cut: this.#cut, unanswered: this.#unanswered, connections_max: this.#options.max },
+      "too many connections: cut those that were quiet longest",
+    );
+    this.#lineAt = performance.now();
+    this.#cut = 0;
+    this.#unanswered = 0;
   }
 
   /** Nothing runs between the look and the cut, so a descriptor is still the connection that it was. */
@@ -129,18 +163,6 @@ class ConnectionGuard {
       quietMs: Math.min(sentMsAgo, receivedMsAgo),
       isUnanswered: hasReceived && (!hasSent || receivedMsAgo < sentMsAgo),
     };
-  }
-
-  #tell(): void {
-    const now = performance.now();
-    if (this.#cut === 0 || now < this.#lineAt + LINE_INTERVAL_MS) return;
-    this.#options.log.warn(
-      { cut: this.#cut, unanswered: this.#unanswered, connections_max: this.#options.max },
-      "too many connections: cut those that were quiet longest",
-    );
-    this.#lineAt = now;
-    this.#cut = 0;
-    this.#unanswered = 0;
   }
 }
 

@@ -4,7 +4,7 @@
  * moment may lie inside an fsync, and of what was not synced any part may have reached the disk.
  */
 import { cpSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { basename, dirname, join } from "node:path";
+import { basename, join } from "node:path";
 import { DATABASE_NAME } from "../../src/store/sqlite/folder.ts";
 
 /** For `underStrace`: all that can change a file, what makes it durable, and what leaves for the clients. */

@@ -60,7 +60,7 @@ async function expectAnswersMeanwhile(post: Post): Promise<void> {
 async function expectOneOriginal(post: Post, clientId: string): Promise<void> {
   const body = { ...signal, client_signal_id: clientId };
   const answers = await Promise.all(Array.from({ length: 10 }, () => post(body)));
-  const statuses = answers.map(({ status }) => status).toSorted();
+  const statuses = answers.map(({ status }) => status).toSorted((a, b) => a - b);
   expect(statuses).toEqual([...Array.from({ length: 9 }, () => 200), 201]);
   expect(new Set(answers.map((answer) => answer.body["id"])).size).toBe(1);
 }
@@ -105,8 +105,7 @@ test("an fsync takes seconds: the queue is bounded, the others are told at once,
   expect(peakMib).toBeLessThan(MEMORY_MIB_MAX);
   const results = [...(await honest.end()), ...(await flood.end())];
   expect(await cli(["healthcheck", "--data", dataDir])).toMatchObject({ code: 0 });
-  const outcomes = new Set(results.map(({ outcome }) => outcome));
-  expect([...outcomes].toSorted()).toEqual([201, 503]);
+  expect(new Set(results.map(({ outcome }) => outcome))).toEqual(new Set([201, 503]));
   server.kill("SIGTERM");
   expect(await server.exited).toBe(0);
   const kept = expectKept(dataDir, results);
