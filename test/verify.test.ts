@@ -1,0 +1,249 @@
+import { Database } from "bun:sqlite";
+import { describe, expect, setDefaultTimeout, test } from "bun:test";
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { copyDatabase } from "../src/store/sqlite/copy.ts";
+import { type Verification, verifyDatabase } from "../src/store/sqlite/verify.ts";
+import { cli, mintKey, startServe } from "./_cli.ts";
+import { newDataDir, seed, seededId, seededUlid } from "./_databases.ts";
+import { checkpointingAfter, variantOf } from "./faults/_variant.ts";
+import { startLoad } from "./_load.ts";
+import { temporaryFolder } from "./_setup.ts";
+
+setDefaultTimeout(120_000);
+
+const PAGE_BYTES = 4_096;
+
+/** The names of the checks that do not hold. */
+function failing({ checks }: Verification): string[] {
+  return Object.entries(checks)
+    .filter(([, { ok }]) => !ok)
+    .map(([name]) => name);
+}
+
+function change(path: string, ...statements: string[]): void {
+  const db = new Database(path);
+  for (const sql of statements) db.run(sql);
+  db.close();
+}
+
+/** The first leaf page whose cells have a text in them: of a table (13) or of an index (10). */
+function changePage(path: string, kind: 13 | 10, text: string, work: (page: Buffer) => void): void {
+  const bytes = readFileSync(path);
+  for (let at = PAGE_BYTES; at < bytes.length; at += PAGE_BYTES) {
+    const page = bytes.subarray(at, at + PAGE_BYTES);
+    if (page[0] !== kind || !page.includes(text)) continue;
+    work(page);
+    writeFileSync(path, bytes);
+    return;
+  }
+  throw new Error("no such page");
+}
+
+/** The last of its cells is not seen any more (https://sqlite.org/fileformat2.html#b_tree_pages). */
+function dropLastCell(page: Buffer): void {
+  page.writeUInt16BE(page.readUInt16BE(3) - 1, 3);
+}
+
+describe("verify finds a database sound", () => {
+  test("of a stopped server, says so to people and to programs, and changes nothing", async () => {
+    const { dataDir, path } = seed({ signals: 1_000 });
+    const before = readFileSync(path);
+    expect(await cli(["verify", "--data", dataDir])).toEqual({
+      code: 0,
+      stdout: `integrity: ok\nforeign_keys: ok\ndeduplication: ok\nids_rising: ok\nversion: ok\n1000 signals, the newest ${seededUlid(1_000)}, database version 1\n`,
+      stderr: "",
+    });
+    const { code, stdout, stderr } = await cli(["verify", "--json", "--data", dataDir]);
+    expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
+    const sound = { ok: true, detail: "ok" };
+    expect(JSON.parse(stdout)).toEqual({
+      ok: true,
+      file: path,
+      version: 1,
+      signals: 1_000,
+      newest_id: seededUlid(1_000),
+      checks: {
+        integrity: sound,
+        foreign_keys: sound,
+        deduplication: sound,
+        ids_rising: sound,
+        version: sound,
+      },
+    });
+    expect(readFileSync(path).equals(before)).toBe(true);
+  });
+
+  test("of a server that was killed, with what is in its log", async () => {
+    const { path, dataDir } = seed({ signals: 500, logged: 40 });
+    const log = readFileSync(`${path}-wal`);
+    const { code, stdout } = await cli(["verify", "--data", dataDir]);
+    expect(stdout).toContain("540 signals");
+    expect(code).toBe(0);
+    expect(readFileSync(`${path}-wal`).equals(log)).toBe(true);
+  });
+
+  test("of a backup", async () => {
+    const file = join(temporaryFolder(), "backup.db");
+    copyDatabase(seed({ signals: 20 }).path, file);
+    expect(await cli(["verify", file])).toMatchObject({ code: 0, stderr: "" });
+    expect(readdirSync(join(file, ".."))).toEqual(["backup.db"]);
+  });
+
+  test("without a signal in it", () => {
+    const verification = verifyDatabase(seed({ signals: 0 }).path);
+    expect(verification).toMatchObject({ ok: true, signals: 0, newest_id: null });
+  });
+
+  test("again and again beside a server under load, while its log is begun anew", async () => {
+    const program = variantOf(checkpointingAfter(200));
+    const { url, dataDir } = await startServe(["--rate-limit", "0"], { program });
+    const { key } = await mintKey(dataDir);
+    const load = startLoad({ url, key, connections: 32, metadataChars: 2_000 });
+    const counts: number[] = [];
+    const logs = new Set<number>();
+    for (let round = 0; round < 10; round += 1) {
+      await load.more(150, 201);
+      const { code, stdout, stderr } = await cli(["verify", "--json", "--data", dataDir]);
+      expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
+      counts.push((JSON.parse(stdout) as Verification).signals);
+      // Its number, which goes up each time (https://sqlite.org/fileformat2.html#walformat).
+      logs.add(readFileSync(join(dataDir, "signalbox.db-wal")).readUInt32BE(12));
+    }
+    const results = await load.end();
+    expect(results.filter(({ outcome }) => outcome !== 201)).toEqual([]);
+    expect(counts).toEqual(counts.toSorted((a, b) => a - b));
+    expect(new Set(counts).size).toBe(counts.length);
+    expect(logs.size).toBeGreaterThan(1);
+  });
+});
+
+/** Each check, and what makes it fail: alone where that is possible. */
+const damages: [name: string, damage: (path: string) => void, fails: string[], says: RegExp][] = [
+  [
+    "an entry of deduplication's index is gone",
+    (path) => changePage(path, 10, seededId(700), dropLastCell),
+    ["integrity", "deduplication"],
+    /1000 signals with an id, 999 entries in the index/,
+  ],
+  [
+    "an entry of deduplication's index is another id",
+    (path) =>
+      changePage(path, 10, seededId(700), (page) => {
+        page[page.indexOf(seededId(700))] = "!".charCodeAt(0);
+      }),
+    ["integrity"],
+    /row 700 missing from index signals_client_signal_id|out of order/,
+  ],
+  [
+    "a signal is gone from the table",
+    (path) => changePage(path, 13, '"number":700,', dropLastCell),
+    ["integrity", "deduplication"],
+    /999 signals with an id, 1000 entries in the index/,
+  ],
+  [
+    "a page of zeros",
+    (path) => changePage(path, 13, '"number":700,', (page) => void page.fill(0)),
+    ["integrity", "foreign_keys", "deduplication", "ids_rising"],
+    /malformed/,
+  ],
+  [
+    "a signal of no key",
+    (path) =>
+      change(path, "PRAGMA foreign_keys = OFF", "UPDATE signals SET key_id = 'x' WHERE seq = 9"),
+    ["foreign_keys"],
+    /row 9 of signals has no row in api_keys/,
+  ],
+  [
+    "a signal of no desk",
+    (path) =>
+      change(path, "PRAGMA foreign_keys = OFF", "UPDATE signals SET desk_id = 5 WHERE seq = 9"),
+    ["foreign_keys"],
+    /row 9 of signals has no row in desks/,
+  ],
+  [
+    "ids in another order than the signals",
+    (path) => change(path, `UPDATE signals SET id = '${seededUlid(5_000)}' WHERE seq = 9`),
+    ["ids_rising"],
+    /the id of seq 10 is not greater than the one before/,
+  ],
+  [
+    "an id of another length",
+    (path) => change(path, "UPDATE signals SET id = id || '0' WHERE seq = 1000"),
+    ["ids_rising"],
+    /seq 1000/,
+  ],
+  [
+    "no index for deduplication",
+    (path) => change(path, "DROP INDEX signals_client_signal_id"),
+    ["deduplication", "version"],
+    /signals_client_signal_id is missing/,
+  ],
+  [
+    "an index for deduplication that lets in what it should not",
+    (path) =>
+      change(
+        path,
+        "DROP INDEX signals_client_signal_id",
+        "CREATE INDEX signals_client_signal_id ON signals (desk_id, client_signal_id) WHERE client_signal_id IS NOT NULL",
+      ),
+    ["version"],
+    /signals_client_signal_id is not as in schema\.sql/,
+  ],
+  [
+    "a column too few",
+    (path) => change(path, "ALTER TABLE signals DROP COLUMN quantity"),
+    ["version"],
+    /signals is not as in schema\.sql/,
+  ],
+  [
+    "no version",
+    (path) => change(path, "PRAGMA user_version = 0"),
+    ["version"],
+    /version: failing \(it has none\)/,
+  ],
+];
+
+describe("verify fails, with what is wrong and what to do, where there is", () => {
+  test.each(damages)("%s", async (_name, damage, fails, says) => {
+    const { dataDir, path } = seed({ signals: 1_000 });
+    damage(path);
+    expect(failing(verifyDatabase(path))).toEqual(fails);
+    const { code, stdout, stderr } = await cli(["verify", "--data", dataDir]);
+    expect(stdout).toMatch(says);
+    expect(stderr).toBe(
+      `signalbox: ${path} is damaged: stop the server, and restore a backup, which keeps what is there: signalbox restore FILE --data DIR --force\n`,
+    );
+    expect(code).toBe(1);
+    const json = await cli(["verify", "--json", "--data", dataDir]);
+    expect(json.code).toBe(1);
+    expect(failing(JSON.parse(json.stdout) as Verification)).toEqual(fails);
+  });
+
+  test("nothing to look at", async () => {
+    const dataDir = newDataDir();
+    const { code, stdout, stderr } = await cli(["verify", "--data", dataDir]);
+    expect({ code, stdout }).toEqual({ code: 1, stdout: "" });
+    expect(stderr).toBe(
+      `signalbox: There is no database at ${join(dataDir, "signalbox.db")}: name its folder with --data DIR.\n`,
+    );
+    const folder = join(temporaryFolder(), "folder");
+    mkdirSync(folder);
+    for (const file of [folder, "/dev/null"]) {
+      const refused = await cli(["verify", file]);
+      expect(refused.stderr).toMatch(/^signalbox: [^\n]+\n$/);
+      expect(refused).toMatchObject({ code: 1, stdout: "" });
+    }
+  });
+
+  test("something that is not ours, or of a newer version", async () => {
+    const file = join(temporaryFolder(), "file.db");
+    writeFileSync(file, "dear diary");
+    expect((await cli(["verify", file])).stderr).toContain("is not a Signalbox database");
+    const { path } = seed({ signals: 1 });
+    change(path, "PRAGMA user_version = 99");
+    const { code, stderr } = await cli(["verify", path]);
+    expect(stderr).toContain("written by a newer signalbox (database version 99;");
+    expect(code).toBe(1);
+  });
+});
