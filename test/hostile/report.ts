@@ -88,6 +88,8 @@ async function problemsOf(
     problems.push(...markersIn(bytes.toString("latin1")).map((one) => `${one} in ${name}`));
   }
   problems.push(...strayMarkers(report, files), ...codedMarkersIn(all), ...keysIn(all, keys));
+  // What the database has instead of keys is for nobody else.
+  problems.push(...keysIn(texts, keys.map(hashOf)));
   return problems;
 }
 
@@ -108,6 +110,10 @@ async function healthProblems(target: Target, report: Report): Promise<string[]>
   const { status, text } = await healthOf(target);
   report.hear(text);
   return status === 200 && !tellsOfInternals(text) ? [] : [`its readiness is ${status}: ${text}`];
+}
+
+function hashOf(key: string): string {
+  return new Bun.CryptoHasher("sha256").update(key).digest("hex");
 }
 
 /** None of these may be found anywhere. */
