@@ -5,6 +5,8 @@ import { DATABASE_NAME } from "../src/store/sqlite/folder.ts";
 import { openDatabase } from "../src/store/sqlite/open.ts";
 import { SqliteRegistry } from "../src/store/sqlite/registry.ts";
 import { SqliteStore } from "../src/store/sqlite/store.ts";
+import { mintKey, startServe } from "./_cli.ts";
+import { startLoad } from "./_load.ts";
 import { onCleanup, query } from "./_setup.ts";
 import { prepare } from "./_submissions.ts";
 
@@ -78,4 +80,22 @@ test("with external checkpoints nothing of ours touches the log: no commit, no c
   expect(query<{ n: number }>(dataDir, "SELECT count(*) AS n FROM signals")).toEqual([
     { n: SIGNALS + 1 },
   ]);
+});
+
+test("with external checkpoints the log outlives its last user: a server that stops, a command after it", async () => {
+  const server = await startServe(["--external-checkpoints"]);
+  const { dataDir, url } = server;
+  const { key } = await mintKey(dataDir);
+  const load = startLoad({ url, key });
+  await load.more(300, 201);
+  await load.end();
+  const log = `${join(dataDir, DATABASE_NAME)}-wal`;
+  const before = readFileSync(log);
+  server.kill("SIGTERM");
+  expect(await server.exited).toBe(0);
+  expect(readFileSync(log).equals(before)).toBe(true);
+  await mintKey(dataDir, "later");
+  const after = readFileSync(log);
+  expect(after.subarray(0, before.length).equals(before)).toBe(true);
+  expect(after.length).toBeGreaterThan(before.length);
 });

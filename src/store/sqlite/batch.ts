@@ -57,19 +57,19 @@ export class BatchCommitter {
     this.#db = db;
     const newest = db.query<{ id: string | null }, []>("SELECT max(id) AS id FROM signals").get();
     this.#ids = new IdSequence(newest?.id ?? null);
-    this.#insert = db.prepare(
+    this.#insert = db.query(
       `INSERT INTO signals (id, desk_id, key_id, received_at, ${SIGNAL_COLUMNS.join(", ")})
        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
        ON CONFLICT (desk_id, client_signal_id) WHERE client_signal_id IS NOT NULL DO NOTHING`,
     );
-    this.#findOriginal = db.prepare<Signal & { id: string }, [number, string | null]>(
+    this.#findOriginal = db.query<Signal & { id: string }, [number, string | null]>(
       `SELECT id, ${SIGNAL_COLUMNS.join(", ")} FROM signals WHERE desk_id = ? AND client_signal_id = ?`,
     );
-    this.#findKey = db.prepare<KeyRow, [string]>(
+    this.#findKey = db.query<KeyRow, [string]>(
       "SELECT expires_at, revoked_at FROM api_keys WHERE id = ?",
     );
-    this.#touchKey = db.prepare("UPDATE api_keys SET last_used_at = ? WHERE id = ?");
-    this.#countDiffering = db.prepare(
+    this.#touchKey = db.query("UPDATE api_keys SET last_used_at = ? WHERE id = ?");
+    this.#countDiffering = db.query(
       "UPDATE desks SET differing_duplicates = differing_duplicates + 1 WHERE id = ?",
     );
   }

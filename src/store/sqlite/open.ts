@@ -1,5 +1,5 @@
 /** Opens `signalbox.db` in a data folder: permissions, whose file it is, its version, the pragmas. */
-import { Database } from "bun:sqlite";
+import { constants, Database } from "bun:sqlite";
 import { closeSync, existsSync, openSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { UserError } from "../../domain/errors.ts";
@@ -44,6 +44,8 @@ export interface OpenOptions {
   readonly schema?: Schema;
   /** {@link sayOnStderr} if not given. */
   readonly onTightened?: OnTightened | undefined;
+  /** Another program, such as Litestream, copies the log into the database, and must find it there. */
+  readonly externalCheckpoints?: boolean;
 }
 
 /** Pages kept in memory, in KiB. The writer's hold the inner pages of the deduplication index. */
@@ -77,11 +79,15 @@ export function openDatabase(dataDir: string, role: Role, options: OpenOptions =
 function openFile(path: string, role: Role, options: OpenOptions): Database {
   const { schema = currentSchema, onTightened = sayOnStderr } = options;
   if (isEmpty(path)) create(path);
+  const isLogKept =
+    options.externalCheckpoints === true || (role === "command" && !isEmpty(`${path}-wal`));
   // The threads of a server need not look again: its reader was the first to open.
   if (role === "reader" || role === "command") inspect(path, schemaVersion(schema), onTightened);
   const db = new Database(path, { create: false, readwrite: true, strict: true });
   try {
     configure(db, role);
+    // Who closes last would remove it.
+    if (isLogKept) db.fileControl(constants.SQLITE_FCNTL_PERSIST_WAL, 1);
     upgrade(db, dirname(path), role, schema);
     return db;
   } catch (error) {

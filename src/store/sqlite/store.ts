@@ -32,7 +32,7 @@ export class SqliteStore implements SignalStore {
     this.#db = db;
     this.#writer = writer;
     this.#checkpointer = checkpointer;
-    this.#findKey = db.prepare<KeyRow, [Uint8Array]>(
+    this.#findKey = db.query<KeyRow, [Uint8Array]>(
       "SELECT id AS keyId, desk_id AS deskId, expires_at, revoked_at FROM api_keys WHERE key_hash = ?",
     );
   }
@@ -41,9 +41,11 @@ export class SqliteStore implements SignalStore {
   static async open(where: Where, events: StoreEvents): Promise<SqliteStore> {
     await using opened = new AsyncDisposableStack();
     // First on this thread: creating or upgrading fails here with its own words.
-    const db = openDatabase(where.dataDir, "reader", { onTightened: events.onTightened });
+    const { dataDir, externalCheckpoints } = where;
+    const { onTightened } = events;
+    const db = openDatabase(dataDir, "reader", { externalCheckpoints, onTightened });
     opened.defer(() => db.close());
-    const checkpointer = where.externalCheckpoints
+    const checkpointer = externalCheckpoints
       ? null
       : await Checkpointer.start(where, {
           onNearlyDone: () => writer.checkpoint(),

@@ -28,7 +28,7 @@ const thread = new ThreadSelf<ToWriter, FromWriter>(self, (message) => {
   switch (message.type) {
     case "open":
       ({ externalCheckpoints } = message.where);
-      db = openDatabase(message.where.dataDir, "writer");
+      db = openDatabase(message.where.dataDir, "writer", { externalCheckpoints });
       committer = new BatchCommitter(db);
       thread.post({ type: "ready" });
       break;
