@@ -7,6 +7,8 @@ import { onCleanup, temporaryFolder } from "./_setup.ts";
 /** The mutants of test/faults/ are whole copies of the source, with one defence taken out. */
 const source = process.env["SIGNALBOX_TEST_SOURCE"] ?? resolve(import.meta.dir, "../src");
 export const fromSource: readonly string[] = [process.execPath, join(source, "main.ts")];
+/** Or the source as it is, with a library between it and the system. */
+const preload = process.env["SIGNALBOX_TEST_PRELOAD"];
 
 export interface CliOptions {
   /** Beside `PATH` and `HOME`, and nothing else of ours. */
@@ -164,6 +166,7 @@ export function spawn(args: readonly string[], options: CliOptions, timeoutMs?: 
     env: {
       PATH: process.env["PATH"] ?? "",
       HOME: process.env["HOME"] ?? "",
+      ...(preload === undefined ? {} : { LD_PRELOAD: preload }),
       ...options.env,
     },
     stdin: "ignore",

@@ -4,6 +4,7 @@ import { SqliteRegistry } from "../../src/store/sqlite/registry.ts";
 import { cli, mintKey, startServe } from "../_cli.ts";
 import { type Load, startLoad } from "../_load.ts";
 import { callUrl, onCleanup, query, signal } from "../_setup.ts";
+import { report, scale } from "./_faults.ts";
 
 setDefaultTimeout(120_000);
 
@@ -16,6 +17,7 @@ interface Victim {
 
 /** Under the load of another desk, and of the key itself, which is to be revoked. */
 async function underLoad(
+  injected: string,
   rounds: number,
   mint: (dataDir: string) => Promise<{ key: string; id: string }>,
   revoke: (dataDir: string, id: string) => Promise<void>,
@@ -23,6 +25,7 @@ async function underLoad(
   const { url, dataDir } = await startServe(["--rate-limit", "0"]);
   const other = await mintKey(dataDir, "beta");
   const background = startLoad({ url, key: other.key, connections: 16, prefix: "background" });
+  let kept = 0;
   for (let round = 0; round < rounds; round++) {
     const { key, id } = await mint(dataDir);
     const load = startLoad({ url, key, connections: 32, reuse: "mixed", prefix: `round-${round}` });
@@ -34,18 +37,23 @@ async function underLoad(
     const rows = () => count.get(id)?.n ?? -1;
     await load.more(200, 201);
     await revoke(dataDir, id);
-    await expectSilence({ key, load, rows }, rows(), url);
+    kept += await expectSilence({ key, load, rows }, rows(), url);
   }
   const results = await background.end();
   expect(results.filter(({ outcome }) => outcome !== 201)).toEqual([]);
   expect(query(dataDir, "PRAGMA integrity_check")).toEqual([{ integrity_check: "ok" }]);
+  report("revoke", {
+    injected,
+    times: rounds,
+    checked: `${kept} signals of the revoked keys, as many as were acknowledged, and none later; ${results.length} of another desk's meanwhile, every one a 201`,
+  });
 }
 
 async function expectSilence(
   { key, load, rows }: Victim,
   afterRevoke: number,
   url: string,
-): Promise<void> {
+): Promise<number> {
   const { status } = await callUrl(url, "/v1/signals", {
     method: "POST",
     headers: { Authorization: `Bearer ${key}`, "Content-Type": "application/json" },
@@ -54,14 +62,16 @@ async function expectSilence(
   expect(status).toBe(401);
   await load.more(100, 401);
   const statuses = (await load.end()).map(({ outcome }) => outcome);
-  expect(rows()).toBe(afterRevoke);
+  expect(rows(), "signals of the key after its revoke").toBe(afterRevoke);
   expect(new Set(statuses)).toEqual(new Set([201, 401]));
   expect(statuses.filter((outcome) => outcome === 201)).toHaveLength(afterRevoke);
+  return afterRevoke;
 }
 
 test("once `key revoke` has returned, nothing of that key commits any more", async () => {
   await underLoad(
-    5,
+    "`key revoke` under the key's own load of 32 connections, and another desk's",
+    scale(5, 2),
     (dataDir) => mintKey(dataDir),
     async (dataDir, id) => {
       expect((await cli(["key", "revoke", id, "--data", dataDir])).code).toBe(0);
@@ -81,7 +91,8 @@ test("once a revoke has committed, nothing of that key commits any more", async 
     return registry;
   };
   await underLoad(
-    25,
+    "the commit of a revoke under the key's own load of 32 connections, and another desk's",
+    scale(25, 6),
     async (dataDir) => {
       const { key, record } = open(dataDir).mintKey({
         desk: "alpha",
