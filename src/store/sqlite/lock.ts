@@ -1,31 +1,36 @@
 /**
- * One server a data folder. The lock is a SQLite write lock on a file of its own: the kernel lets go
- * of it when the process ends, however it ends, and others can read whose it is while it is held.
+ * One server a data folder. The lock is a SQLite write lock on a file of its own: the kernel lets go of
+ * it when the process ends, however it ends, and tells others whose it is while it is held.
+ *
+ * No name is written into the file. It would be there a little later than the lock and stay longer, so
+ * that of several that start at once some would be told of a process that is long gone; and to write it
+ * makes those fail that read it just then.
  */
 import { Database, SQLiteError } from "bun:sqlite";
+import { openSync } from "node:fs";
 import { join } from "node:path";
 import { UserError } from "../../domain/errors.ts";
 import { isBusy } from "./failures.ts";
 import { type OnTightened, prepareFolder, sayOnStderr } from "./folder.ts";
+import { findHolder } from "./lock-holder.ts";
 
 export interface FolderLock {
   release(): void;
 }
 
-/** How often and after how many milliseconds whoever holds the lock is asked who it is. */
-const QUESTIONS_MAX = 100;
-const QUESTION_INTERVAL_MS = 10;
+/** How often and after how many milliseconds a lock that nobody else seems to hold is tried again. */
+const TRIES_MAX = 20;
+const RETRY_MS = 10;
 
 /** Throws {@link UserError} naming the process that has the folder. */
 export function lockFolder(dataDir: string, onTightened: OnTightened = sayOnStderr): FolderLock {
   prepareFolder(dataDir, onTightened);
-  const db = new Database(join(dataDir, "serve.lock"), {
-    create: true,
-    readwrite: true,
-    strict: true,
-  });
+  const path = join(dataDir, "serve.lock");
+  const db = new Database(path, { create: true, readwrite: true, strict: true });
   try {
-    takeLock(db, dataDir);
+    // Nothing is ever written, but a journal on the disk would be begun with the transaction.
+    db.run("PRAGMA journal_mode = MEMORY");
+    takeLock(db, path, dataDir);
   } catch (error) {
     db.close();
     throw error instanceof SQLiteError ? unusable(error, dataDir) : error;
@@ -38,17 +43,18 @@ export function lockFolder(dataDir: string, onTightened: OnTightened = sayOnStde
   };
 }
 
-/** The name is committed before the lock is taken for good; in between another may have done the same. */
-function takeLock(db: Database, dataDir: string): void {
-  do {
-    if (!begin(db)) throw taken(db, dataDir);
-    db.run(
-      "CREATE TABLE IF NOT EXISTS holder (id INTEGER PRIMARY KEY, pid INTEGER NOT NULL) STRICT",
-    );
-    db.run("INSERT OR REPLACE INTO holder (id, pid) VALUES (1, ?)", [process.pid]);
-    db.run("COMMIT");
-    if (!begin(db)) throw taken(db, dataDir);
-  } while (readHolder(db) !== process.pid && release(db));
+function takeLock(db: Database, path: string, dataDir: string): void {
+  if (begin(db)) return;
+  // Never closed: that would take away the locks that this very process has on the file (fcntl(2)).
+  const fd = openSync(path, "r");
+  for (let tries = 1; tries < TRIES_MAX; tries += 1) {
+    const holder = findHolder(fd);
+    if (holder !== null) throw taken(holder, dataDir);
+    // It was let go of in between, or it is held by this very process.
+    if (begin(db)) return;
+    Bun.sleepSync(RETRY_MS);
+  }
+  throw taken(process.pid, dataDir);
 }
 
 function unusable(error: SQLiteError, dataDir: string): UserError {
@@ -67,33 +73,8 @@ function begin(db: Database): boolean {
   }
 }
 
-function release(db: Database): true {
-  db.run("ROLLBACK");
-  return true;
-}
-
-function taken(db: Database, dataDir: string): UserError {
-  let pid: number | null = null;
-  for (let question = 0; pid === null && question < QUESTIONS_MAX; question += 1) {
-    if (question > 0) Bun.sleepSync(QUESTION_INTERVAL_MS);
-    pid = askHolder(db);
-  }
+function taken(holder: number | "unknown", dataDir: string): UserError {
   return new UserError(
-    `Process ${pid ?? "unknown"} serves ${dataDir} already: stop it first, or name another folder with --data DIR.`,
+    `Process ${holder} serves ${dataDir} already: stop it first, or name another folder with --data DIR.`,
   );
-}
-
-/** Null while the holder is about to write its name. */
-function askHolder(db: Database): number | null {
-  try {
-    return readHolder(db);
-  } catch (error) {
-    if (isBusy(error) || (error instanceof SQLiteError && /no such table/.test(error.message)))
-      return null;
-    throw error;
-  }
-}
-
-function readHolder(db: Database): number | null {
-  return db.query<{ pid: number }, []>("SELECT pid FROM holder").get()?.pid ?? null;
 }

@@ -1,0 +1,287 @@
+/** Several processes on one data folder: one server at a time, and commands that never meet a lock. */
+import { expect, setDefaultTimeout, test } from "bun:test";
+import { existsSync, mkdirSync, readFileSync, symlinkSync } from "node:fs";
+import { basename, dirname, join } from "node:path";
+import { DATABASE_NAME } from "../../src/store/sqlite/folder.ts";
+import {
+  cli,
+  freePort,
+  fromSource,
+  mintKey,
+  type ServeProcess,
+  spawn,
+  startServe,
+} from "../_cli.ts";
+import { startLoad } from "../_load.ts";
+import { query, temporaryFolder } from "../_setup.ts";
+import { expectKept, report, requirePrograms, scale } from "./_faults.ts";
+import { LOCKED, startStorm, statusFor } from "./_storm.ts";
+import { stracePackages, underStrace } from "./_strace.ts";
+import { checkpointingAfter, variantOf } from "./_variant.ts";
+
+setDefaultTimeout(300_000);
+
+const RACES = scale(50, 5);
+const SERVERS = 4;
+/** How much later each system call on the lock is, where those who start shall meet. */
+const LOCK_DELAY_US = 3_000;
+
+const STORM_MS = scale(50_000, 3_000);
+const PROCESSES = scale(8, 4);
+const CONNECTIONS = 64;
+const CHECKPOINT_PAGES = 64;
+const RESTARTS = scale(8, 2);
+const NEW_FOLDERS = scale(10, 2);
+
+/** The one sentence of who comes second. */
+function refusal(pid: number, dataDir: string): string {
+  return `signalbox: Process ${pid} serves ${dataDir} already: stop it first, or name another folder with --data DIR.\n`;
+}
+
+function expectNothingSaid(server: ServeProcess): void {
+  expect(server.log().filter(({ level }) => level !== "info")).toEqual([]);
+  expect(server.output.stderr).not.toMatch(LOCKED);
+}
+
+async function stop(server: ServeProcess): Promise<void> {
+  server.kill("SIGTERM");
+  expect(await server.exited).toBe(0);
+}
+
+test("a second server is refused by whatever name it has of the folder, and the first is not disturbed", async () => {
+  const first = await startServe(["--rate-limit", "0"]);
+  const { dataDir } = first;
+  const { key } = await mintKey(dataDir);
+  const elsewhere = temporaryFolder();
+  symlinkSync(dataDir, join(elsewhere, "link"));
+  symlinkSync(dirname(dataDir), join(elsewhere, "parent"));
+  const cwd = join(dirname(dataDir), "beside");
+  mkdirSync(cwd);
+  const names = [
+    { given: join(elsewhere, "link"), shown: join(elsewhere, "link") },
+    { given: join(elsewhere, "parent", "data"), shown: join(elsewhere, "parent", "data") },
+    { given: join("..", basename(dataDir)), shown: dataDir },
+    { given: `${dataDir}/./`, shown: dataDir },
+  ];
+  const load = startLoad({ url: first.url, key, connections: 16 });
+  for (const { given, shown } of names) {
+    await load.more(50, 201);
+    const args = ["serve", "--data", given, "--listen", "127.0.0.1:0"];
+    const second = await cli(args, { cwd });
+    expect(second).toEqual({ code: 1, stdout: "", stderr: refusal(first.pid, shown) });
+    expect((await cli(["healthcheck", "--data", given], { cwd })).code).toBe(0);
+  }
+  await load.more(50, 201);
+  const results = await load.end();
+  expect(new Set(results.map(({ outcome }) => outcome))).toEqual(new Set([201]));
+  expectNothingSaid(first);
+  const kept = expectKept(dataDir, results);
+  report("two servers", {
+    injected:
+      "a second server on the folder of one under load, by its path, a relative one and through symbolic links",
+    times: names.length,
+    checked: `exit code 1 and one sentence with the first's pid; ${kept} signals meanwhile, all 201 and kept`,
+  });
+});
+
+type Starter = { readonly pid: number; readonly kill: () => Promise<void> } & (
+  | { readonly serves: true }
+  | { readonly serves: false; readonly code: number; readonly stderr: string }
+);
+
+/** Resolves when a server serves, or has ended. */
+async function start(dataDir: string, program: readonly string[]): Promise<Starter> {
+  const child = spawn(["serve", "--data", dataDir, "--listen", "127.0.0.1:0"], { program });
+  const kill = async (): Promise<void> => {
+    child.kill("SIGKILL");
+    await child.exited;
+  };
+  let stderr = "";
+  for await (const text of child.stderr.pipeThrough(new TextDecoderStream())) {
+    stderr += text;
+    if (stderr.includes("takes signals at")) return { pid: child.pid, kill, serves: true };
+  }
+  return { pid: child.pid, kill, serves: false, code: await child.exited, stderr };
+}
+
+/** Starts several at the same moment. The folder has the lock of one that was killed, but for the first time. */
+async function race(dataDir: string, program: readonly string[]): Promise<Starter[]> {
+  const starters = await Promise.all(
+    Array.from({ length: SERVERS }, () => start(dataDir, program)),
+  );
+  await Promise.all(starters.map(({ kill }) => kill()));
+  return starters;
+}
+
+/** What makes those who start meet at the lock: each call on it takes longer. */
+function delayedAtLock(dataDir: string): readonly string[] {
+  const calls = "openat,fcntl,pread64,pwrite64,fsync,fdatasync";
+  return underStrace([
+    "-P",
+    join(dataDir, "serve.lock"),
+    "-e",
+    `trace=${calls}`,
+    "-e",
+    `inject=${calls}:delay_enter=${LOCK_DELAY_US}`,
+  ]);
+}
+
+test("of several that start at once over a killed one's lock, one serves and the others name it", async () => {
+  requirePrograms(stracePackages);
+  const dataDir = join(temporaryFolder(), "data");
+  for (let round = 0; round < RACES; round += 1) {
+    const program = round % 2 === 0 ? delayedAtLock(dataDir) : fromSource;
+    const starters = await race(dataDir, program);
+    const winner = starters.find(({ serves }) => serves);
+    const losers = starters.filter((starter) => !starter.serves);
+    expect(losers.map(({ code, stderr }) => ({ code, stderr }))).toEqual(
+      Array.from({ length: SERVERS - 1 }, () => ({
+        code: 1,
+        stderr: refusal(winner?.pid ?? 0, dataDir),
+      })),
+    );
+  }
+  const unlocked = variantOf({
+    file: "store/sqlite/lock.ts",
+    text: "    takeLock(db, path, dataDir);\n",
+    replacement: "",
+  });
+  const served = (await race(dataDir, unlocked)).filter(({ serves }) => serves);
+  expect(served.length, "control: without the lock").toBeGreaterThan(1);
+  report("two servers", {
+    injected: `${SERVERS} servers started at the same moment, the one before killed; every other time with calls on the lock ${LOCK_DELAY_US / 1_000} ms late`,
+    times: RACES,
+    checked: `one serves, the others exit with 1 and name its pid; control without the lock: ${served.length} serve`,
+  });
+});
+
+/** How often the log was begun anew: the checkpoint sequence number in its header. */
+function logsBegun(dataDir: string): number {
+  return readFileSync(join(dataDir, `${DATABASE_NAME}-wal`)).readUInt32BE(12);
+}
+
+function told(counts: ReadonlyMap<string, number>): string {
+  return [...counts].map(([name, count]) => `${count} ${name}`).join(", ");
+}
+
+function sum(counts: ReadonlyMap<string, number>): number {
+  return [...counts.values()].reduce((total, count) => total + count, 0);
+}
+
+async function expectSound(dataDir: string): Promise<void> {
+  expect(await cli(["verify", "--data", dataDir])).toMatchObject({ code: 0, stderr: "" });
+}
+
+/** Mints keys with a command that does not wait for locks, until one meets a lock. */
+async function untilLocked(dataDir: string): Promise<number> {
+  const program = variantOf({
+    file: "store/sqlite/open.ts",
+    text: "command: 10_000",
+    replacement: "command: 0",
+  });
+  for (let tries = 1; tries <= 200; tries += 1) {
+    const args = ["key", "mint", "--desk", "alpha", "--data", dataDir];
+    const { code, stderr } = await cli(args, { program });
+    if (code !== 0) {
+      expect(stderr).toMatch(LOCKED);
+      return tries;
+    }
+  }
+  throw new Error("control: commands that do not wait have met no lock");
+}
+
+test("commands from several processes beside full load and many checkpoints meet no lock", async () => {
+  const program = variantOf(checkpointingAfter(CHECKPOINT_PAGES));
+  const server = await startServe(["--rate-limit", "0"], { program });
+  const { dataDir, url } = server;
+  const { key } = await mintKey(dataDir);
+  const load = startLoad({ url, key, connections: CONNECTIONS });
+  await load.more(100, 201);
+  const storm = startStorm({ dataDir, processes: PROCESSES, url });
+  await Bun.sleep(STORM_MS);
+  await storm.end();
+  const tries = await untilLocked(dataDir);
+  const checkpoints = logsBegun(dataDir);
+  const results = await load.end();
+
+  expect(new Set(results.map(({ outcome }) => outcome))).toEqual(new Set([201]));
+  expectNothingSaid(server);
+  expect(checkpoints).toBeGreaterThan(scale(100, 10));
+  await stop(server);
+  const kept = expectKept(dataDir, results);
+  await expectSound(dataDir);
+  report("storm of commands", {
+    injected: `${PROCESSES} processes run commands in loops beside ${CONNECTIONS} connections; the log begun anew ${checkpoints} times: ${told(storm.counts)}`,
+    times: sum(storm.counts),
+    checked: `every exit code 0, no word of a lock; a minted key works at once, a revoked one no more; ${kept} signals, all 201 and kept; verify is sound; control that does not wait: locked at try ${tries}`,
+  });
+});
+
+test("commands meet no lock while the server is stopped and started again", async () => {
+  const program = variantOf(checkpointingAfter(CHECKPOINT_PAGES));
+  const dataDir = join(temporaryFolder(), "data");
+  const { key } = await mintKey(dataDir);
+  const listen = `127.0.0.1:${await freePort()}`;
+  const load = startLoad({ url: `http://${listen}`, key, connections: 16, retry: true });
+  const storm = startStorm({ dataDir, processes: PROCESSES, url: null });
+  for (let round = 0; round < RESTARTS; round += 1) {
+    const server = await startServe(["--rate-limit", "0"], { dataDir, listen, program });
+    await load.more(200 + 100 * (round % 3), 201);
+    await stop(server);
+    expectNothingSaid(server);
+  }
+  const server = await startServe(["--rate-limit", "0"], { dataDir, listen, program });
+  await load.more(100, 201);
+  await storm.end();
+  const results = await load.end();
+  const answered = results.filter(({ outcome }) => typeof outcome === "number");
+  for (const { outcome } of answered) expect([200, 201]).toContain(outcome as number);
+  for (const minted of storm.minted) {
+    expect(await statusFor(server.url, minted)).toBe(storm.revoked.has(minted) ? 401 : 201);
+  }
+  await stop(server);
+  const kept = expectKept(dataDir, results);
+  await expectSound(dataDir);
+  report("storm of commands", {
+    injected: `SIGTERM and a new start under load, with ${PROCESSES} processes that run commands in loops: ${told(storm.counts)}`,
+    times: RESTARTS,
+    checked: `every exit code as documented, no word of a lock; ${storm.minted.length} keys as they were left, ${kept} signals kept; verify is sound`,
+  });
+});
+
+test("commands and servers that come to a new folder at the same moment all find their place in it", async () => {
+  const desks = ["alpha", "beta", "gamma"];
+  for (let round = 0; round < NEW_FOLDERS; round += 1) {
+    const dataDir = join(temporaryFolder(), "data");
+    const commands = [
+      ...desks.map((desk) => ["desk", "create", desk]),
+      ["desk", "create", "shared", "--if-missing"],
+      ["desk", "create", "shared", "--if-missing"],
+      ["key", "list"],
+      ["desk", "list"],
+    ];
+    const [results, ...starters] = await Promise.all([
+      Promise.all(commands.map((command) => cli([...command, "--data", dataDir]))),
+      start(dataDir, fromSource),
+      start(dataDir, fromSource),
+    ]);
+    for (const { code, stderr } of results) {
+      expect(stderr).not.toMatch(LOCKED);
+      expect({ code, stderr }).toMatchObject({ code: 0 });
+    }
+    const winner = starters.find(({ serves }) => serves);
+    const loser = starters.find((starter) => !starter.serves);
+    expect(loser).toMatchObject({ code: 1, stderr: refusal(winner?.pid ?? 0, dataDir) });
+    const names = query<{ name: string }>(dataDir, "SELECT name FROM desks ORDER BY name");
+    expect(names.map(({ name }) => name)).toEqual([...desks, "shared"]);
+    await winner?.kill();
+    await expectSound(dataDir);
+    expect(existsSync(join(dataDir, "serve.lock-journal"))).toBe(false);
+  }
+  report("storm of commands", {
+    injected: "7 commands and 2 servers at the same moment on a folder that is not there yet",
+    times: NEW_FOLDERS,
+    checked:
+      "every command exits with 0 and has done its work, one server serves and the other names it; verify is sound",
+  });
+});
