@@ -1,0 +1,206 @@
+/** The drill: a backup under load, the data destroyed, a restore, and bots that send again what they must. */
+import { expect, setDefaultTimeout, test } from "bun:test";
+import { randomBytes } from "node:crypto";
+import { existsSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { DATABASE_NAME } from "../../src/store/sqlite/folder.ts";
+import { cli, type CliResult, mintKey, startServe } from "../_cli.ts";
+import type { LoadResult } from "../_client.ts";
+import { startLoad } from "../_load.ts";
+import { callUrl, query, signal, temporaryFolder } from "../_setup.ts";
+import { expectKept, report, scale } from "./_faults.ts";
+
+setDefaultTimeout(300_000);
+
+const ROUNDS = scale(5, 1);
+/** Acknowledged before the backup, while it is made, and after it, at the least. */
+const SIGNALS_BEFORE = scale(8_000, 1_000);
+const SIGNALS_AFTER = scale(1_000, 200);
+const RESENT_AT_ONCE = 32;
+
+interface Answer {
+  readonly status: number;
+  readonly id: unknown;
+}
+
+interface Acknowledged {
+  readonly clientId: string;
+  readonly id: string;
+}
+
+interface Disaster {
+  /** To the desk, before the backup. */
+  readonly keys: { readonly used: string; readonly unused: string; readonly revoked: string };
+  readonly dataDir: string;
+  readonly backup: string;
+  /** When the backup began, by the clients' own account. */
+  readonly before: readonly LoadResult[];
+  /** All that they were ever told. */
+  readonly all: readonly LoadResult[];
+}
+
+/** A server under full load that is backed up, goes on, and is killed. */
+async function runToDisaster(): Promise<Disaster> {
+  const server = await startServe(["--rate-limit", "0"]);
+  const { dataDir, url } = server;
+  const [used, unused, revoked] = [
+    await mintKey(dataDir),
+    await mintKey(dataDir),
+    await mintKey(dataDir),
+  ];
+  const options = ["--data", dataDir];
+  expect((await cli(["key", "revoke", revoked.id, ...options])).code).toBe(0);
+  const load = startLoad({
+    url,
+    key: used.key,
+    connections: 32,
+    reuse: "mixed",
+    metadataChars: 200,
+  });
+  await load.more(SIGNALS_BEFORE, 201);
+  const before = [...load.results];
+  const backup = join(temporaryFolder(), "signalbox.db");
+  expect((await cli(["backup", backup, ...options])).code).toBe(0);
+  expect(load.results.length, "signals meanwhile").toBeGreaterThan(before.length);
+  await load.more(SIGNALS_AFTER, 201);
+  server.kill("SIGKILL");
+  expect(await server.exited).toBe("SIGKILL");
+  const all = await load.end();
+  return {
+    keys: { used: used.key, unused: unused.key, revoked: revoked.key },
+    dataDir,
+    backup,
+    before,
+    all,
+  };
+}
+
+/** A way to lose the data, and to bring them back from a backup. */
+interface Loss {
+  readonly name: string;
+  readonly loseAndRestore: (disaster: Disaster) => Promise<void>;
+}
+
+const folderRemoved: Loss = {
+  name: "the data folder is removed",
+  loseAndRestore: async ({ backup, dataDir }) => {
+    rmSync(dataDir, { recursive: true });
+    expectRestored(await cli(["restore", backup, "--data", dataDir]));
+  },
+};
+
+const databaseOverwritten: Loss = {
+  name: "the database and its log are overwritten with random bytes",
+  loseAndRestore: async ({ backup, dataDir }) => {
+    const files = [DATABASE_NAME, `${DATABASE_NAME}-wal`].map((name) => join(dataDir, name));
+    const damaged = files.map((file) => randomBytes(statSync(file).size));
+    for (const [index, file] of files.entries()) writeFileSync(file, damaged[index] ?? "");
+    const restore = ["restore", backup, "--data", dataDir];
+    const unforced = await cli(restore);
+    expect(unforced.code).toBe(1);
+    expect(unforced.stderr).toContain("add --force");
+    const { stderr } = expectRestored(await cli([...restore, "--force"]));
+    const kept = /^What was there is kept as (.+)$/m.exec(stderr)?.[1] ?? "";
+    for (const [index, suffix] of ["", "-wal"].entries()) {
+      const isKept = readFileSync(kept + suffix).equals(damaged[index] ?? Buffer.alloc(0));
+      expect([suffix, isKept]).toEqual([suffix, true]);
+    }
+  },
+};
+
+function expectRestored(result: CliResult): CliResult {
+  expect(result.code, result.stderr).toBe(0);
+  expect(result.stderr).toContain("revoke again what was revoked since");
+  return result;
+}
+
+async function send(url: string, key: string, clientId: string): Promise<Answer> {
+  const { status, body } = await callUrl(url, "/v1/signals", {
+    method: "POST",
+    headers: { Authorization: `Bearer ${key}`, "Content-Type": "application/json" },
+    body: JSON.stringify({ ...signal, client_signal_id: clientId }),
+  });
+  return { status, id: body["id"] };
+}
+
+/** Some at a time, in their order. */
+async function forAll<Item>(items: readonly Item[], work: (item: Item) => Promise<void>) {
+  const rest = items.values();
+  await Promise.all(
+    Array.from({ length: RESENT_AT_ONCE }, async () => {
+      for (const item of rest) await work(item);
+    }),
+  );
+}
+
+function acknowledgedIn(results: readonly LoadResult[]): Acknowledged[] {
+  return results.flatMap(({ clientId, id, outcome }) =>
+    outcome === 201 && id !== null ? [{ clientId, id }] : [],
+  );
+}
+
+function storedIn(dataDir: string): Map<string, string> {
+  const rows = query<Acknowledged>(dataDir, "SELECT client_signal_id AS clientId, id FROM signals");
+  return new Map(rows.map(({ clientId, id }) => [clientId, id]));
+}
+
+/** Sends again all that was acknowledged: what is there has its id, and what is lost is stored once. */
+async function expectExactlyOnce(url: string, { all, dataDir, keys }: Disaster) {
+  const stored = storedIn(dataDir);
+  const newest = [...stored.values()].toSorted().at(-1) ?? "";
+  const acknowledged = acknowledgedIn(all);
+  const there = acknowledged.filter(({ clientId }) => stored.has(clientId));
+  const lost = acknowledged.filter(({ clientId }) => !stored.has(clientId));
+  await forAll(there, async ({ clientId, id }) => {
+    expect(await send(url, keys.used, clientId)).toEqual({ status: 200, id });
+  });
+  await forAll(lost, async ({ clientId }) => {
+    // Two at once, one of them by another key of the desk.
+    const answers = await Promise.all(
+      [keys.used, keys.unused].map((key) => send(url, key, clientId)),
+    );
+    expect(answers.map(({ status }) => status).toSorted((a, b) => a - b)).toEqual([200, 201]);
+    const [one, other] = answers;
+    expect(one?.id).toBe(other?.id);
+    expect(String(one?.id) > newest).toBe(true);
+  });
+  expect(storedIn(dataDir).size).toBe(stored.size + lost.length);
+  return { there: there.length, lost: lost.length };
+}
+
+async function expectSound(dataDir: string): Promise<void> {
+  const { code, stdout } = await cli(["verify", "--json", "--data", dataDir]);
+  expect({ code, ok: (JSON.parse(stdout) as { ok: boolean }).ok }).toEqual({ code: 0, ok: true });
+}
+
+test.each([folderRemoved, databaseOverwritten])(
+  "$name: a restore brings back every signal that was acknowledged before the backup began",
+  async ({ name, loseAndRestore }) => {
+    const found = { before: 0, there: 0, lost: 0 };
+    for (let round = 0; round < ROUNDS; round += 1) {
+      const disaster = await runToDisaster();
+      const { before, dataDir, keys } = disaster;
+      await loseAndRestore(disaster);
+      await expectSound(dataDir);
+      const server = await startServe(["--rate-limit", "0"], { dataDir });
+      found.before += expectKept(dataDir, before);
+      const { there, lost } = await expectExactlyOnce(server.url, disaster);
+      // Else there was nothing to lose.
+      expect(lost).toBeGreaterThan(0);
+      found.there += there;
+      found.lost += lost;
+      expect(await send(server.url, keys.unused, "new")).toMatchObject({ status: 201 });
+      expect(await send(server.url, keys.revoked, "newer")).toMatchObject({ status: 401 });
+      await expectSound(dataDir);
+      server.kill("SIGTERM");
+      expect(await server.exited).toBe(0);
+      expect(existsSync(join(dataDir, `${DATABASE_NAME}-wal`))).toBe(false);
+    }
+    const { before, there, lost } = found;
+    report("drill", {
+      injected: `a backup under load, kill -9, ${name}, a restore`,
+      times: ROUNDS,
+      checked: `all ${before} acknowledged before the backup began are there; sent again, ${there} get their id, and ${lost} that came after it are stored once more, once; keys work, a revoked one does not; verify is sound`,
+    });
+  },
+);
