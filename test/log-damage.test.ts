@@ -60,11 +60,13 @@ describe("a sound log", () => {
     expect(findLogDamage(writeLog().path)).toBeNull();
   });
 
-  test("none, or an empty one", () => {
+  test("none, an empty one, or room for one", () => {
     const path = join(temporaryFolder(), "none-wal");
     expect(findLogDamage(path)).toBeNull();
-    writeFileSync(path, "");
-    expect(findLogDamage(path)).toBeNull();
+    for (const size of [0, 31, 32, 4_096, 100_000]) {
+      writeFileSync(path, Buffer.alloc(size));
+      expect(findLogDamage(path)).toBeNull();
+    }
   });
 
   test("begun anew over the frames of an older one", () => {
@@ -105,8 +107,8 @@ describe("a sound log", () => {
   });
 });
 
-describe("one flipped bit", () => {
-  test("in all but the last transaction is found, wherever it is; SQLite alone loses rows by it", () => {
+describe("damage", () => {
+  test("of one bit in all but the last transaction is found, wherever it is; SQLite alone loses rows by it", () => {
     const { path, ends } = writeLog();
     const whole = readFileSync(path);
     // The last commit that is followed by a frame is the last one but one.
@@ -134,6 +136,21 @@ describe("one flipped bit", () => {
     const other = writeLog();
     flip(other.path, 17, 0);
     expect(findLogDamage(other.path)).toEqual({ frame: 0 });
+  });
+
+  test("in the header, with the rest of its sector or page", () => {
+    for (const [size, byte] of [
+      [512, 0],
+      [4_096, 0],
+      [4_096, 0xa5],
+    ] as const) {
+      const { path } = writeLog();
+      const bytes = readFileSync(path);
+      bytes.fill(byte, 0, size);
+      writeFileSync(path, bytes);
+      expect(findLogDamage(path)).toEqual({ frame: 0 });
+      expect(recoveredRows(path)).toBe(0);
+    }
   });
 
   test("in the last transaction cannot be told from a power cut", () => {

@@ -50,8 +50,7 @@ function readLog(path: string): Reading {
     const header = new Uint32Array(HEADER_BYTES / 4);
     const length = readSync(fd, header, 0, HEADER_BYTES, 0);
     const name = header.join();
-    const isBegun = length === HEADER_BYTES && header.some((word) => word !== 0);
-    if (!isBegun) return { header: name, damage: null };
+    if (length < HEADER_BYTES) return { header: name, damage: null };
     const pageBytes = bigEndian(header, 2);
     const frameBytes = FRAME_HEADER_BYTES + (isPageSize(pageBytes) ? pageBytes : PAGE_BYTES);
     const reader = new FrameReader(header);
@@ -87,12 +86,14 @@ class FrameReader {
   #damage: LogDamage | null = null;
 
   constructor(header: Uint32Array) {
+    // Zeros are their own checksum.
+    const isEmpty = header.every((word) => word === 0);
     this.#salt0 = header[4] ?? 0;
     this.#salt1 = header[5] ?? 0;
     this.#sum0 = bigEndian(header, 6);
     this.#sum1 = bigEndian(header, 7);
     const [sum0, sum1] = checksum(header, 0, 6, 0, 0);
-    if (sum0 !== this.#sum0 || sum1 !== this.#sum1) this.#broken = 0;
+    if (isEmpty || sum0 !== this.#sum0 || sum1 !== this.#sum1) this.#broken = 0;
   }
 
   get damage(): LogDamage | null {
@@ -102,7 +103,9 @@ class FrameReader {
   /** False once damage is proved: behind a break, a frame that was chained to a commit. */
   next(frame: Uint32Array): boolean {
     this.#count += 1;
-    if (this.#count === 1 && this.#broken === 0) {
+    // Without the header nobody knows the salts, and its sector or page has some of the first frames in
+    // it, too: the chain alone tells. (No frame is written before the header is on disk.)
+    if (this.#broken === 0) {
       this.#salt0 = frame[2] ?? 0;
       this.#salt1 = frame[3] ?? 0;
     }
