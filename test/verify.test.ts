@@ -51,7 +51,7 @@ describe("verify finds a database sound", () => {
     const before = readFileSync(path);
     expect(await cli(["verify", "--data", dataDir])).toEqual({
       code: 0,
-      stdout: `integrity: ok\nforeign_keys: ok\ndeduplication: ok\nids_rising: ok\nversion: ok\n1000 signals, the newest ${seededUlid(1_000)}, database version 1\n`,
+      stdout: `integrity: ok\nforeign_keys: ok\ndeduplication: ok\nids_rising: ok\nvalues: ok\nversion: ok\n1000 signals, the newest ${seededUlid(1_000)}, database version 1\n`,
       stderr: "",
     });
     const { code, stdout, stderr } = await cli(["verify", "--json", "--data", dataDir]);
@@ -68,6 +68,7 @@ describe("verify finds a database sound", () => {
         foreign_keys: sound,
         deduplication: sound,
         ids_rising: sound,
+        values: sound,
         version: sound,
       },
     });
@@ -144,7 +145,7 @@ const damages: [name: string, damage: (path: string) => void, fails: string[], s
   [
     "a page of zeros",
     (path) => changePage(path, 13, '"number":700,', (page) => void page.fill(0)),
-    ["integrity", "foreign_keys", "deduplication", "ids_rising"],
+    ["integrity", "foreign_keys", "deduplication", "ids_rising", "values"],
     /malformed/,
   ],
   [
@@ -158,7 +159,7 @@ const damages: [name: string, damage: (path: string) => void, fails: string[], s
     "a signal of no desk",
     (path) =>
       change(path, "PRAGMA foreign_keys = OFF", "UPDATE signals SET desk_id = 5 WHERE seq = 9"),
-    ["foreign_keys"],
+    ["foreign_keys", "values"],
     /row 9 of signals has no row in desks/,
   ],
   [
@@ -173,6 +174,44 @@ const damages: [name: string, damage: (path: string) => void, fails: string[], s
     ["ids_rising"],
     /seq 1000/,
   ],
+  [
+    "a signal of another desk's key",
+    (path) =>
+      change(
+        path,
+        "INSERT INTO desks (name, created_at) VALUES ('beta', 1)",
+        "UPDATE signals SET desk_id = 2 WHERE seq = 9",
+      ),
+    ["values"],
+    /seq 9 has a value that no signal can have/,
+  ],
+  ...[
+    "side = 'opem'",
+    "source = 'venue_4'",
+    "type = 'crypt'",
+    "direction = 'lonh'",
+    "symbol = ''",
+    `symbol = '${"x".repeat(513)}'`,
+    "symbol = 'BTC' || char(9)",
+    "symbol = 'BTC' || char(128)",
+    "symbol = 'BTC' || char(0) || 'USDT'",
+    "received_at = -1",
+    "signal_time = 9007199254740992",
+    "price = 9e999",
+    "quantity = -9e999",
+    "metadata = '{\"a\":1'",
+    "metadata = '[]'",
+  ].map((assignment): (typeof damages)[number] => [
+    `a signal with ${assignment.slice(0, 40)}`,
+    (path) =>
+      change(
+        path,
+        "PRAGMA ignore_check_constraints = ON",
+        `UPDATE signals SET ${assignment} WHERE seq = 9`,
+      ),
+    ["values"],
+    /values: failing \(seq 9 has a value that no signal can have\)/,
+  ]),
   [
     "no index for deduplication",
     (path) => change(path, "DROP INDEX signals_client_signal_id"),
@@ -193,7 +232,7 @@ const damages: [name: string, damage: (path: string) => void, fails: string[], s
   [
     "a column too few",
     (path) => change(path, "ALTER TABLE signals DROP COLUMN quantity"),
-    ["version"],
+    ["values", "version"],
     /signals is not as in schema\.sql/,
   ],
   [

@@ -75,8 +75,19 @@ function missingPages(db: Database, path: string): string | null {
 }
 
 function firstProblem(db: Database, table: string): string | null {
-  const [row] = db.query(`PRAGMA integrity_check('${table}')`).values() as string[][];
-  return row?.[0] === "ok" ? null : `table ${table}: ${row?.[0]}`;
+  const [problem] = integrityProblems(db, `'${table}'`);
+  return problem === undefined ? null : `table ${table}: ${problem}`;
+}
+
+/**
+ * One line each; none where all is well. `what`: the name of a table in quotes, or how many problems to
+ * look for in the whole file.
+ */
+export function integrityProblems(db: Database, what: string | number): string[] {
+  return (db.query(`PRAGMA integrity_check(${what})`).values() as string[][])
+    .flat()
+    .flatMap((row) => row.split("\n"))
+    .filter((line) => line !== "ok" && line !== "*** in database main ***");
 }
 
 function refuseDamagedLog(path: string): void {

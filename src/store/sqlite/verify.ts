@@ -3,7 +3,7 @@ import { Database } from "bun:sqlite";
 import { UserError } from "../../domain/errors.ts";
 import { explainFailure, describeFailure } from "./failures.ts";
 import { currentSchema, readVersion, schemaVersion } from "./migrate.ts";
-import { openForReading } from "./read.ts";
+import { integrityProblems, openForReading } from "./read.ts";
 
 export interface Check {
   readonly ok: boolean;
@@ -25,13 +25,30 @@ export type CheckName = keyof typeof checks;
 
 const PROBLEMS_TOLD_MAX = 5;
 
+/**
+ * What `domain/signal.ts` lets in, as far as SQL can say it, and whose it is. The `CHECK`s of `schema.sql`
+ * are among it, because SQLite does not even read them in a database that is opened for reading.
+ */
+const POSSIBLE = [
+  "source IN ('venue_1', 'venue_2', 'venue_3')",
+  "type IN ('prediction_market', 'crypto', 'stock')",
+  "side IN ('open', 'close')",
+  "(direction IS NULL OR direction IN ('long', 'short', 'buy', 'sell'))",
+  "length(symbol) BETWEEN 1 AND 512",
+  "symbol NOT GLOB '*[' || char(1) || '-' || char(31) || char(127) || '-' || char(159) || ']*'",
+  "instr(CAST(symbol AS BLOB), x'00') = 0",
+  "received_at BETWEEN 0 AND 281474976710655", // what a ULID has room for
+  "(signal_time IS NULL OR signal_time BETWEEN 0 AND 9007199254740991)",
+  "(price IS NULL OR abs(price) <= 1.7976931348623157e308)",
+  "(quantity IS NULL OR abs(quantity) <= 1.7976931348623157e308)",
+  "(metadata IS NULL OR CASE json_valid(metadata) WHEN 1 THEN json_type(metadata) = 'object' ELSE 0 END)",
+  "desk_id = (SELECT desk_id FROM api_keys WHERE id = key_id)",
+].join(" AND ");
+
 /** Each returns its first problems, none where all is well. */
 const checks = {
-  /** Pages, indexes against their tables, types, constraints: all that SQLite knows to look for. */
-  integrity: (db: Database) =>
-    (db.query(`PRAGMA integrity_check(${PROBLEMS_TOLD_MAX})`).values() as string[][])
-      .flat()
-      .filter((row) => row !== "ok"),
+  /** Pages, indexes against their tables, types: all that SQLite knows to look for, but for `CHECK` (see `values`). */
+  integrity: (db: Database) => integrityProblems(db, PROBLEMS_TOLD_MAX),
 
   foreign_keys: (db: Database) =>
     (
@@ -66,6 +83,16 @@ const checks = {
         )
         .all() as { seq: number }[]
     ).map(({ seq }) => `the id of seq ${seq} is not greater than the one before`),
+
+  /** Signals that were never taken as they are: a damaged value is still a value to SQLite. */
+  values: (db: Database) =>
+    (
+      db
+        .query(
+          `SELECT seq FROM signals NOT INDEXED WHERE NOT (${POSSIBLE}) LIMIT ${PROBLEMS_TOLD_MAX}`,
+        )
+        .all() as { seq: number }[]
+    ).map(({ seq }) => `seq ${seq} has a value that no signal can have`),
 
   version: (db: Database) => {
     const version = readVersion(db);
