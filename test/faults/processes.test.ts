@@ -1,6 +1,7 @@
 /** Several processes on one data folder: one server at a time, and commands that never meet a lock. */
 import { expect, setDefaultTimeout, test } from "bun:test";
-import { existsSync, mkdirSync, readFileSync, symlinkSync } from "node:fs";
+import { Database } from "bun:sqlite";
+import { existsSync, mkdirSync, readFileSync, statSync, symlinkSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { DATABASE_NAME } from "../../src/store/sqlite/folder.ts";
 import {
@@ -13,7 +14,7 @@ import {
   startServe,
 } from "../_cli.ts";
 import { startLoad } from "../_load.ts";
-import { query, temporaryFolder } from "../_setup.ts";
+import { onCleanup, query, temporaryFolder } from "../_setup.ts";
 import { expectKept, report, requirePrograms, scale } from "./_faults.ts";
 import { LOCKED, startStorm, statusFor } from "./_storm.ts";
 import { stracePackages, underStrace } from "./_strace.ts";
@@ -25,6 +26,11 @@ const RACES = scale(50, 5);
 const SERVERS = 4;
 /** How much later each system call on the lock is, where those who start shall meet. */
 const LOCK_DELAY_US = 3_000;
+
+/** How late a command looks at the log; and one that is to find an empty folder. */
+const LOG_DELAY_US = 30_000;
+const CREATE_DELAY_US = 1_500_000;
+const LOOKS = scale(8, 1);
 
 const STORM_MS = scale(50_000, 3_000);
 const PROCESSES = scale(8, 4);
@@ -113,24 +119,24 @@ async function race(dataDir: string, program: readonly string[]): Promise<Starte
   return starters;
 }
 
-/** What makes those who start meet at the lock: each call on it takes longer. */
-function delayedAtLock(dataDir: string): readonly string[] {
-  const calls = "openat,fcntl,pread64,pwrite64,fsync,fdatasync";
-  return underStrace([
-    "-P",
-    join(dataDir, "serve.lock"),
-    "-e",
-    `trace=${calls}`,
-    "-e",
-    `inject=${calls}:delay_enter=${LOCK_DELAY_US}`,
-  ]);
+/** What makes processes meet at some files: their calls on these take longer; of each kind all, or the first. */
+function delayedAt(
+  paths: readonly string[],
+  { calls, delayUs, when = "1+" }: { calls: string; delayUs: number; when?: "1" | "1+" },
+): readonly string[] {
+  const options = [...paths.flatMap((path) => ["-P", path]), "-e", `trace=${calls}`];
+  return underStrace([...options, "-e", `inject=${calls}:delay_enter=${delayUs}:when=${when}`]);
 }
 
 test("of several that start at once over a killed one's lock, one serves and the others name it", async () => {
   requirePrograms(stracePackages);
   const dataDir = join(temporaryFolder(), "data");
+  const late = delayedAt([join(dataDir, "serve.lock")], {
+    calls: "openat,fcntl,pread64,pwrite64,fsync,fdatasync",
+    delayUs: LOCK_DELAY_US,
+  });
   for (let round = 0; round < RACES; round += 1) {
-    const program = round % 2 === 0 ? delayedAtLock(dataDir) : fromSource;
+    const program = round % 2 === 0 ? late : fromSource;
     const starters = await race(dataDir, program);
     const winner = starters.find(({ serves }) => serves);
     const losers = starters.filter((starter) => !starter.serves);
@@ -246,6 +252,80 @@ test("commands meet no lock while the server is stopped and started again", asyn
     injected: `SIGTERM and a new start under load, with ${PROCESSES} processes that run commands in loops: ${told(storm.counts)}`,
     times: RESTARTS,
     checked: `every exit code as documented, no word of a lock; ${storm.minted.length} keys as they were left, ${kept} signals kept; verify is sound`,
+  });
+});
+
+/** Comes and goes, as a command does: with the last one to close the database the log goes, too. Returns how to end it. */
+function comeAndGo(dataDir: string): () => number {
+  let times = 0;
+  const timer = setInterval(() => {
+    const db = new Database(join(dataDir, DATABASE_NAME), { create: false, readwrite: true });
+    try {
+      db.run("PRAGMA busy_timeout = 10000");
+      db.run("UPDATE desks SET differing_duplicates = differing_duplicates + 1");
+    } finally {
+      db.close();
+    }
+    times += 1;
+  }, 5);
+  onCleanup(() => clearInterval(timer));
+  return () => {
+    clearInterval(timer);
+    return times;
+  };
+}
+
+test("commands look at a log that another process takes away just then", async () => {
+  requirePrograms(stracePackages);
+  const dataDir = join(temporaryFolder(), "data");
+  await mintKey(dataDir);
+  const program = delayedAt(
+    ["signalbox.db-wal", "signalbox.db-shm"].map((name) => join(dataDir, name)),
+    { calls: "statx", delayUs: LOG_DELAY_US },
+  );
+  const end = comeAndGo(dataDir);
+  for (let round = 0; round < LOOKS; round += 1) {
+    const results = await Promise.all([
+      cli(["desk", "list", "--data", dataDir], { program }),
+      cli(["key", "list", "--data", dataDir], { program }),
+      cli(["key", "mint", "--desk", "alpha", "--data", dataDir], { program }),
+      cli(["desk", "create", `desk-${round}`, "--data", dataDir], { program }),
+    ]);
+    for (const { code, stderr } of results) expect({ code, stderr }).toMatchObject({ code: 0 });
+  }
+  const times = end();
+  await expectSound(dataDir);
+  report("storm of commands", {
+    injected: `4 commands at once look at the log ${LOG_DELAY_US / 1_000} ms late, while another process makes and removes it ${times} times`,
+    times: LOOKS,
+    checked: "every exit code 0; verify is sound",
+  });
+});
+
+test("a command that finds the folder empty comes back to a database that another has made", async () => {
+  requirePrograms(stracePackages);
+  const dataDir = join(temporaryFolder(), "data");
+  const program = delayedAt([join(dataDir, "signalbox.db-wal")], {
+    calls: "access,statx",
+    delayUs: CREATE_DELAY_US,
+    when: "1",
+  });
+  const late = cli(["desk", "create", "late", "--data", dataDir], { program });
+  while (!existsSync(dataDir)) await Bun.sleep(1);
+  // It has seen that there is no database, and is on its way to look for a log.
+  await Bun.sleep(CREATE_DELAY_US / 10_000);
+  const server = await startServe([], { dataDir });
+  expect((await cli(["desk", "create", "early", "--data", dataDir])).code).toBe(0);
+  expect(statSync(join(dataDir, "signalbox.db-wal")).size).toBeGreaterThan(0);
+  expect(await late).toMatchObject({ code: 0 });
+  const desks = query<{ name: string }>(dataDir, "SELECT name FROM desks ORDER BY name");
+  expect(desks.map(({ name }) => name)).toEqual(["early", "late"]);
+  await stop(server);
+  await expectSound(dataDir);
+  report("storm of commands", {
+    injected: `a command has seen an empty folder, and goes on ${CREATE_DELAY_US / 1_000_000} s later, when a server has its database there`,
+    times: 1,
+    checked: "exit code 0, and its desk is beside the other one; verify is sound",
   });
 });
 

@@ -2,7 +2,7 @@
 import { constants, Database } from "bun:sqlite";
 import { closeSync, existsSync, openSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { UserError } from "../../domain/errors.ts";
+import { systemCode, UserError } from "../../domain/errors.ts";
 import {
   DATABASE_NAME,
   type OnTightened,
@@ -103,7 +103,8 @@ function create(path: string): void {
       `A restore into ${dirname(path)} was cut short: run it again, with: signalbox restore FILE --data ${dirname(path)} --force`,
     );
   }
-  if (!isEmpty(`${path}-wal`)) {
+  // Looked at once more after its log: another process may have made both since.
+  if (!isEmpty(`${path}-wal`) && isEmpty(path)) {
     throw new UserError(
       `${path} is missing or empty, but its log ${path}-wal is there: put the database back beside it, or move the log away to begin with an empty one.`,
     );
@@ -115,14 +116,23 @@ function inspect(path: string, newestVersion: number, onTightened: OnTightened):
   const files = [path, `${path}-wal`, `${path}-shm`];
   const wereThere = files.filter((file) => existsSync(file));
   if (!isEmpty(path)) openForReading(path, newestVersion).close();
-  for (const file of files.filter((name) => existsSync(name))) {
+  for (const file of files) {
     // What reading it has made has its mode, too, but nothing in it that others could have read.
-    tighten(file, 0o600, wereThere.includes(file) ? onTightened : () => {});
+    tightenIfThere(file, wereThere.includes(file) ? onTightened : () => {});
+  }
+}
+
+/** The last process to close a database takes its log away, at any moment. */
+function tightenIfThere(file: string, onTightened: OnTightened): void {
+  try {
+    tighten(file, 0o600, onTightened);
+  } catch (error) {
+    if (systemCode(error) !== "ENOENT") throw error;
   }
 }
 
 function isEmpty(path: string): boolean {
-  return !existsSync(path) || statSync(path).size === 0;
+  return (statSync(path, { throwIfNoEntry: false })?.size ?? 0) === 0;
 }
 
 function configure(db: Database, role: Role): void {
