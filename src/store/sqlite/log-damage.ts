@@ -5,7 +5,8 @@
  * `synchronous=FULL` nothing is written after a commit before that commit is on disk. Format and
  * checksums: https://sqlite.org/fileformat2.html#walformat
  */
-import { closeSync, existsSync, openSync, readSync } from "node:fs";
+import { closeSync, openSync, readSync } from "node:fs";
+import { systemCode } from "../../domain/errors.ts";
 
 export interface LogDamage {
   /** The first frame that cannot be read, counted from 1; 0 for the log's header. */
@@ -25,7 +26,6 @@ const READINGS_MAX = 5;
  * transaction looks like a power cut, and is not found.
  */
 export function findLogDamage(path: string): LogDamage | null {
-  if (!existsSync(path)) return null;
   let before: Reading | null = null;
   for (let count = 0; count < READINGS_MAX; count += 1) {
     const reading = readLog(path);
@@ -45,7 +45,8 @@ interface Reading {
 }
 
 function readLog(path: string): Reading {
-  const fd = openSync(path, "r");
+  const fd = openIfThere(path);
+  if (fd === null) return { header: "", damage: null };
   try {
     const header = new Uint32Array(HEADER_BYTES / 4);
     const length = readSync(fd, header, 0, HEADER_BYTES, 0);
@@ -58,6 +59,16 @@ function readLog(path: string): Reading {
     return { header: name, damage: reader.damage };
   } finally {
     closeSync(fd);
+  }
+}
+
+/** Who closes the database last takes its log away, at any moment. */
+function openIfThere(path: string): number | null {
+  try {
+    return openSync(path, "r");
+  } catch (error) {
+    if (systemCode(error) === "ENOENT") return null;
+    throw error;
   }
 }
 
