@@ -129,7 +129,7 @@ async function drain(listener: Listener, deadlineMs: number, log: Logger): Promi
   const deadline = new Promise<"late">((resolve) => {
     timer = setTimeout(() => resolve("late"), deadlineMs);
   });
-  const outcome = await Promise.race([listener.drain(), deadline]);
+  const outcome = await Promise.race([listener.drain(deadlineMs), deadline]);
   clearTimeout(timer);
   if (outcome !== "late") return;
   log.warn({ stop_timeout_ms: deadlineMs }, "cut the connections that were still open");

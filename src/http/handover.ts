@@ -1,22 +1,46 @@
 /**
- * Hands a port from one listener to another without losing a connection.
+ * Hands a port from one listener to another, or gives it up, without losing a connection.
  *
  * A certificate can only be changed by starting a second listener on the port (`SO_REUSEPORT`) and
  * stopping the first. But until the first is stopped the kernel goes on giving it every other new
  * connection, and stopping it resets those that it has not accepted yet and those that are idle. So
  * the kernel is told to give new connections to the newest listener only (a BPF program of one
  * instruction, socket(7), `SO_ATTACH_REUSEPORT_CBPF`), and the old one stays until its connections
- * have gone by themselves.
+ * have gone by themselves. Where there is no other, no new connection may come: another such program
+ * drops the first packet of each (`SO_ATTACH_FILTER`).
  */
 import { ptr } from "bun:ffi";
 import { readdirSync, readFileSync, readlinkSync } from "node:fs";
 import { type Libc, loadLibc } from "./libc.ts";
 
 const SOL_SOCKET = 1;
+const SO_ATTACH_FILTER = 26;
 const SO_ATTACH_REUSEPORT_CBPF = 51;
-/** "Return the constant": the index of the listener, in the order of their binding. */
-const BPF_RET_CONSTANT = 0x06;
 const TCP_LISTEN = "0A";
+
+/** struct sock_filter { u16 code; u8 jt, jf; u32 k; } */
+type Instruction = readonly [code: number, ifTrue: number, ifFalse: number, k: number];
+const INSTRUCTION_BYTES = 8;
+const LOAD_BYTE = 0x30;
+const AND = 0x54;
+const JUMP_IF_EQUAL = 0x15;
+const RETURN = 0x06;
+
+const TCP_FLAGS_OFFSET = 13;
+const SYN = 0x02;
+const ACK = 0x10;
+
+/** Drops what opens a connection, and nothing else: a handshake that has begun comes to its end. */
+const dropNewConnections: readonly Instruction[] = [
+  [LOAD_BYTE, 0, 0, TCP_FLAGS_OFFSET],
+  [AND, 0, 0, SYN | ACK],
+  [JUMP_IF_EQUAL, 0, 1, SYN],
+  [RETURN, 0, 0, 0],
+  [RETURN, 0, 0, 0xffff_ffff],
+];
+
+/** The index of a listener, in the order of their binding. */
+const giveToListener = (index: number): readonly Instruction[] => [[RETURN, 0, 0, index]];
 
 /**
  * The listeners of one port, in the kernel's order: as they were bound, and where one is closed the
@@ -52,34 +76,61 @@ export class ListenerGroup<T> {
     const libc = loadLibc();
     if (libc === null) return false;
     try {
-      const fd = listeningDescriptor(this.#port);
-      return fd !== null && attachConstant(libc, fd, this.#listeners.indexOf(listener));
+      // The program of one counts for all.
+      const [fd] = listeningDescriptors(this.#port);
+      const program = giveToListener(this.#listeners.indexOf(listener));
+      return fd !== undefined && attach(libc, fd, SO_ATTACH_REUSEPORT_CBPF, program);
     } catch {
       return false;
     }
   }
+
+  /**
+   * From now on the kernel opens no new connection: a client's first packet is dropped, and when it
+   * comes again, a second later, the port is closed or another process's. Those that the kernel has
+   * opened are still to be accepted. Where the system does not let us, all goes on as before.
+   */
+  holdOffNew(): void {
+    const libc = loadLibc();
+    if (libc === null) return;
+    try {
+      for (const fd of listeningDescriptors(this.#port)) {
+        attach(libc, fd, SO_ATTACH_FILTER, dropNewConnections);
+      }
+    } catch {
+      // No descriptor is left to look with.
+    }
+  }
 }
 
-function attachConstant(libc: Libc, fd: number, index: number): boolean {
-  // struct sock_filter { u16 code; u8 jt, jf; u32 k; }
-  const instruction = new DataView(new ArrayBuffer(8));
-  instruction.setUint16(0, BPF_RET_CONSTANT, true);
-  instruction.setUint32(4, index, true);
+function attach(
+  libc: Libc,
+  fd: number,
+  option: number,
+  instructions: readonly Instruction[],
+): boolean {
+  const code = new DataView(new ArrayBuffer(INSTRUCTION_BYTES * instructions.length));
+  for (const [index, [operation, ifTrue, ifFalse, k]] of instructions.entries()) {
+    const start = INSTRUCTION_BYTES * index;
+    code.setUint16(start, operation, true);
+    code.setUint8(start + 2, ifTrue);
+    code.setUint8(start + 3, ifFalse);
+    code.setUint32(start + 4, k, true);
+  }
   // struct sock_fprog { u16 len; struct sock_filter *filter; }
   const program = new DataView(new ArrayBuffer(16));
-  program.setUint16(0, 1, true);
-  program.setBigUint64(8, BigInt(ptr(instruction.buffer)), true);
+  program.setUint16(0, instructions.length, true);
+  program.setBigUint64(8, BigInt(ptr(code.buffer)), true);
   const { buffer, byteLength } = program;
-  return libc.setsockopt(fd, SOL_SOCKET, SO_ATTACH_REUSEPORT_CBPF, ptr(buffer), byteLength) === 0;
+  return libc.setsockopt(fd, SOL_SOCKET, option, ptr(buffer), byteLength) === 0;
 }
 
-/** A descriptor of this process that listens on the port; the program counts for all of them. */
-function listeningDescriptor(port: number): number | null {
+/** The descriptors of this process that listen on the port. */
+function listeningDescriptors(port: number): number[] {
   const sockets = new Set(listeningInodes(port).map((inode) => `socket:[${inode}]`));
-  for (const fd of readdirSync("/proc/self/fd")) {
-    if (sockets.has(linkTarget(`/proc/self/fd/${fd}`))) return Number(fd);
-  }
-  return null;
+  return readdirSync("/proc/self/fd")
+    .filter((fd) => sockets.has(linkTarget(`/proc/self/fd/${fd}`)))
+    .map(Number);
 }
 
 function listeningInodes(port: number): string[] {

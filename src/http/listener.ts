@@ -1,12 +1,22 @@
 /** Binds the public interface to its address, changes its certificate, and drains it. */
 import type { Elysia } from "elysia";
 import { ListenerGroup } from "./handover.ts";
-import { type Address, explainBindError } from "../net/address.ts";
+import { type Address, explainBindError, isLoopbackHost } from "../net/address.ts";
+import { OpenConnections } from "./open-connections.ts";
 import type { Certificate } from "./tls.ts";
 
 /** How long a connection may be idle, and so how long an old listener is kept: seconds. */
 const IDLE_TIMEOUT_S = 30;
 const RETIREMENT_MS = (IDLE_TIMEOUT_S + 10) * 1_000;
+
+/**
+ * How long all connections must have been quiet before a drain closes them: a packet's way to a client
+ * and back, for a handshake that has begun and for a client that is about to send.
+ */
+const QUIET_MS = { loopback: 50, network: 250 } as const;
+/** They are waited for no longer than this, and never longer than so much of the time to stop. */
+const QUIET_WAIT_MS_MAX = 5_000;
+const QUIET_WAIT_SHARE = 1 / 2;
 
 type Server = NonNullable<Elysia["server"]>;
 
@@ -20,6 +30,7 @@ export class Listener {
   readonly #createApp: (state: ListenerState) => Elysia;
   readonly #address: Address;
   readonly #group: ListenerGroup<Server>;
+  readonly #connections: OpenConnections | null;
   #server: Server;
   #state: ListenerState;
 
@@ -36,6 +47,7 @@ export class Listener {
     this.#server = this.#bind(address, certificate);
     this.#address = { host: address.host, port: this.#server.port ?? address.port };
     this.#group = new ListenerGroup(this.#address.port, this.#server);
+    this.#connections = OpenConnections.of(this.#address.port);
   }
 
   /** As bound: the port is the real one where 0 was asked for. */
@@ -55,14 +67,32 @@ export class Listener {
     setTimeout(() => this.#closeRetired(oldServer), isSteered ? RETIREMENT_MS : 0).unref();
   }
 
-  /** Stops accepting; resolves when every request in flight has been answered. */
-  async drain(): Promise<void> {
+  /**
+   * Takes no new connection; resolves when every request in flight has been answered. To close a
+   * listener resets the connections that it has not accepted yet, with the requests in them, and the
+   * client of a kept connection does not know of the end until it is told. So first we go on until
+   * nothing comes: what the kernel has opened is accepted, and every answer is its connection's last.
+   */
+  async drain(timeoutMs: number): Promise<void> {
+    this.#state.isRetired = true;
+    this.#group.holdOffNew();
+    await this.#quiet(Math.min(QUIET_WAIT_MS_MAX, timeoutMs * QUIET_WAIT_SHARE));
     await Promise.all(this.#group.all.map((server) => server.stop()));
   }
 
   /** Cuts what is still open. */
   async cut(): Promise<void> {
     await Promise.all(this.#group.all.map((server) => server.stop(true)));
+  }
+
+  async #quiet(waitMsMax: number): Promise<void> {
+    const quietMs = isLoopbackHost(this.#address.host) ? QUIET_MS.loopback : QUIET_MS.network;
+    const deadline = performance.now() + waitMsMax;
+    for (let waitMs = quietMs; waitMs > 0;) {
+      await Bun.sleep(Math.min(waitMs, deadline - performance.now()));
+      const open = performance.now() < deadline ? (this.#connections?.list() ?? []) : [];
+      waitMs = quietMs - Math.min(quietMs, ...open.map((connection) => connection.quietMs));
+    }
   }
 
   #closeRetired(server: Server): void {
