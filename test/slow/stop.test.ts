@@ -1,8 +1,6 @@
 import { expect, setDefaultTimeout, test } from "bun:test";
 import { mintKey, sendHalf, startServe } from "../_cli.ts";
-import { makeCertificate, writeCertificate } from "../_certificates.ts";
-import { startLoad } from "../_load.ts";
-import { callUrl, query, signal, temporaryFolder } from "../_setup.ts";
+import { callUrl, query, signal } from "../_setup.ts";
 
 setDefaultTimeout(120_000);
 
@@ -14,45 +12,6 @@ async function post(url: string, key: string): Promise<number> {
   });
   return status;
 }
-
-const byName = (a: { clientId: string }, b: { clientId: string }): number =>
-  a.clientId < b.clientId ? -1 : 1;
-
-async function stopUnderLoad(args: string[], stopSignal: "SIGTERM" | "SIGINT"): Promise<void> {
-  const server = await startServe(args);
-  const { dataDir, url } = server;
-  const { key } = await mintKey(dataDir);
-  const load = startLoad({ url, key, connections: 48, reuse: "mixed" });
-  await load.more(300, 201);
-  server.kill(stopSignal);
-  expect(await server.exited).toBe(0);
-  const results = await load.end();
-  expect(server.output.stderr).toContain('"msg":"stopped"');
-  expect(server.output.stderr).not.toMatch(/"level":"(warn|error|fatal)"/);
-
-  // An answer, or no connection, or a connection that was closed before the request was taken.
-  const statuses = new Set(results.map(({ outcome }) => outcome));
-  for (const outcome of statuses) expect([201, 503, "refused", "broken"]).toContain(outcome);
-  const rows = query<{ clientId: string; id: string }>(
-    dataDir,
-    "SELECT client_signal_id AS clientId, id FROM signals",
-  );
-  const acknowledged = results.filter(({ outcome }) => outcome === 201);
-  expect(rows.toSorted(byName)).toEqual(
-    acknowledged.map(({ clientId, id }) => ({ clientId, id: id ?? "" })).toSorted(byName),
-  );
-  expect(query(dataDir, "PRAGMA integrity_check")).toEqual([{ integrity_check: "ok" }]);
-}
-
-test.each(["SIGTERM", "SIGINT", "SIGTERM", "SIGINT", "SIGTERM", "SIGTERM"] as const)(
-  "%s under load: exit code 0, and what was stored is what was acknowledged",
-  (stopSignal) => stopUnderLoad([], stopSignal),
-);
-
-test("the same with TLS", async () => {
-  const { certFile, keyFile } = writeCertificate(temporaryFolder(), await makeCertificate("a"));
-  await stopUnderLoad(["--tls-cert", certFile, "--tls-key", keyFile], "SIGTERM");
-});
 
 test("a request that is under way is finished and answered, and nothing new is taken", async () => {
   const server = await startServe(["--stop-timeout", "1m"]);
