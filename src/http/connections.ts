@@ -7,7 +7,7 @@
  * connection, one that only holds it loses it, and no request is the slower for it.
  */
 import type { Logger } from "pino";
-import { type OpenConnection, OpenConnections } from "./open-connections.ts";
+import { type OpenConnection, PortSockets } from "./sockets.ts";
 
 /**
  * Over TLS each costs 4 KiB where it is idle, up to 36 KiB where a stranger does his worst, and up to
@@ -34,12 +34,12 @@ export interface ConnectionLimit {
 
 /** Starts to look; the returned function ends it. */
 export function limitConnections({ port, connectionsMax, log }: ConnectionLimit): () => void {
-  const open = OpenConnections.of(port);
-  if (open === null) {
+  const sockets = PortSockets.of(port);
+  if (sockets === null) {
     log.warn("there is no limit on connections: it takes Linux with glibc and /proc");
     return () => {};
   }
-  const { descriptorsMax } = open;
+  const { descriptorsMax } = sockets;
   const possible = connectionsPossible(descriptorsMax);
   if (connectionsMax > possible) {
     log.warn(
@@ -48,13 +48,13 @@ export function limitConnections({ port, connectionsMax, log }: ConnectionLimit)
     );
   }
   const max = connectionsMax === 0 ? possible : Math.min(connectionsMax, possible);
-  const guard = new ConnectionGuard(open, max, log);
+  const guard = new ConnectionGuard(sockets, max, log);
   guard.start();
   return () => guard.stop();
 }
 
 class ConnectionGuard {
-  readonly #open: OpenConnections;
+  readonly #sockets: PortSockets;
   readonly #max: number;
   readonly #log: Logger;
   /** Not yet in the log. */
@@ -63,8 +63,8 @@ class ConnectionGuard {
   #lineAt = -Infinity;
   #timer: Timer | undefined;
 
-  constructor(open: OpenConnections, max: number, log: Logger) {
-    this.#open = open;
+  constructor(sockets: PortSockets, max: number, log: Logger) {
+    this.#sockets = sockets;
     this.#max = max;
     this.#log = log;
   }
@@ -86,8 +86,8 @@ class ConnectionGuard {
   /** True where there were too many. */
   #check(): boolean {
     let excess = 0;
-    if (this.#open.estimate() > this.#max) {
-      const open = this.#open.list();
+    if (this.#sockets.estimateConnections() > this.#max) {
+      const open = this.#sockets.connections();
       excess = open.length - this.#max;
       if (excess > 0) this.#cutQuietest(open, excess);
     }
@@ -110,7 +110,7 @@ class ConnectionGuard {
   #cutQuietest(open: OpenConnection[], count: number): void {
     open.sort((one, other) => other.quietMs - one.quietMs);
     for (const connection of open.slice(0, count)) {
-      this.#open.shutDown(connection);
+      this.#sockets.shutDown(connection);
       this.#cut += 1;
       if (connection.isUnanswered) this.#unanswered += 1;
     }

@@ -10,13 +10,12 @@
  * drops the first packet of each (`SO_ATTACH_FILTER`).
  */
 import { ptr } from "bun:ffi";
-import { readdirSync, readFileSync, readlinkSync } from "node:fs";
-import { type Libc, loadLibc } from "./libc.ts";
+import { loadLibc } from "./libc.ts";
+import type { PortSockets } from "./sockets.ts";
 
 const SOL_SOCKET = 1;
 const SO_ATTACH_FILTER = 26;
 const SO_ATTACH_REUSEPORT_CBPF = 51;
-const TCP_LISTEN = "0A";
 
 /** struct sock_filter { u16 code; u8 jt, jf; u32 k; } */
 type Instruction = readonly [code: number, ifTrue: number, ifFalse: number, k: number];
@@ -47,11 +46,12 @@ const giveToListener = (index: number): readonly Instruction[] => [[RETURN, 0, 0
  * last takes its place.
  */
 export class ListenerGroup<T> {
-  readonly #port: number;
+  readonly #sockets: PortSockets | null;
   readonly #listeners: T[];
 
-  constructor(port: number, first: T) {
-    this.#port = port;
+  /** Without sockets nothing can be steered. */
+  constructor(sockets: PortSockets | null, first: T) {
+    this.#sockets = sockets;
     this.#listeners = [first];
   }
 
@@ -73,16 +73,10 @@ export class ListenerGroup<T> {
   /** Gives all new connections to one listener. False where the system does not let us. */
   steerTo(listener: T): boolean {
     if (this.#listeners.length === 1) return true;
-    const libc = loadLibc();
-    if (libc === null) return false;
-    try {
-      // The program of one counts for all.
-      const [fd] = listeningDescriptors(this.#port);
-      const program = giveToListener(this.#listeners.indexOf(listener));
-      return fd !== undefined && attach(libc, fd, SO_ATTACH_REUSEPORT_CBPF, program);
-    } catch {
-      return false;
-    }
+    // The program of one counts for all.
+    const [fd] = this.#sockets?.listeners() ?? [];
+    const program = giveToListener(this.#listeners.indexOf(listener));
+    return fd !== undefined && attach(fd, SO_ATTACH_REUSEPORT_CBPF, program);
   }
 
   /**
@@ -91,24 +85,13 @@ export class ListenerGroup<T> {
    * opened are still to be accepted. Where the system does not let us, all goes on as before.
    */
   holdOffNew(): void {
-    const libc = loadLibc();
-    if (libc === null) return;
-    try {
-      for (const fd of listeningDescriptors(this.#port)) {
-        attach(libc, fd, SO_ATTACH_FILTER, dropNewConnections);
-      }
-    } catch {
-      // No descriptor is left to look with.
+    for (const fd of this.#sockets?.listeners() ?? []) {
+      attach(fd, SO_ATTACH_FILTER, dropNewConnections);
     }
   }
 }
 
-function attach(
-  libc: Libc,
-  fd: number,
-  option: number,
-  instructions: readonly Instruction[],
-): boolean {
+function attach(fd: number, option: number, instructions: readonly Instruction[]): boolean {
   const code = new DataView(new ArrayBuffer(INSTRUCTION_BYTES * instructions.length));
   for (const [index, [operation, ifTrue, ifFalse, k]] of instructions.entries()) {
     const start = INSTRUCTION_BYTES * index;
@@ -122,32 +105,5 @@ function attach(
   program.setUint16(0, instructions.length, true);
   program.setBigUint64(8, BigInt(ptr(code.buffer)), true);
   const { buffer, byteLength } = program;
-  return libc.setsockopt(fd, SOL_SOCKET, option, ptr(buffer), byteLength) === 0;
-}
-
-/** The descriptors of this process that listen on the port. */
-function listeningDescriptors(port: number): number[] {
-  const sockets = new Set(listeningInodes(port).map((inode) => `socket:[${inode}]`));
-  return readdirSync("/proc/self/fd")
-    .filter((fd) => sockets.has(linkTarget(`/proc/self/fd/${fd}`)))
-    .map(Number);
-}
-
-function listeningInodes(port: number): string[] {
-  const suffix = `:${port.toString(16).toUpperCase().padStart(4, "0")}`;
-  const tables = ["/proc/self/net/tcp", "/proc/self/net/tcp6"];
-  const rows = tables.flatMap((table) => readFileSync(table, "utf8").split("\n").slice(1));
-  return rows
-    .map((row) => row.trim().split(/\s+/))
-    .filter((columns) => columns[1]?.endsWith(suffix) && columns[3] === TCP_LISTEN)
-    .flatMap((columns) => columns[9] ?? []);
-}
-
-/** The descriptor of the directory listing itself is gone by now. */
-function linkTarget(path: string): string {
-  try {
-    return readlinkSync(path);
-  } catch {
-    return "";
-  }
+  return loadLibc()?.setsockopt(fd, SOL_SOCKET, option, ptr(buffer), byteLength) === 0;
 }

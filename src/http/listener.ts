@@ -2,7 +2,7 @@
 import type { Elysia } from "elysia";
 import { ListenerGroup } from "./handover.ts";
 import { type Address, explainBindError, isLoopbackHost } from "../net/address.ts";
-import { OpenConnections } from "./open-connections.ts";
+import { PortSockets } from "./sockets.ts";
 import type { Certificate } from "./tls.ts";
 
 /** How long a connection may be idle, and so how long an old listener is kept: seconds. */
@@ -30,7 +30,7 @@ export class Listener {
   readonly #createApp: (state: ListenerState) => Elysia;
   readonly #address: Address;
   readonly #group: ListenerGroup<Server>;
-  readonly #connections: OpenConnections | null;
+  readonly #sockets: PortSockets | null;
   #server: Server;
   #state: ListenerState;
 
@@ -46,8 +46,8 @@ export class Listener {
     this.#state = { isRetired: false };
     this.#server = this.#bind(address, certificate);
     this.#address = { host: address.host, port: this.#server.port ?? address.port };
-    this.#group = new ListenerGroup(this.#address.port, this.#server);
-    this.#connections = OpenConnections.of(this.#address.port);
+    this.#sockets = PortSockets.of(this.#address.port);
+    this.#group = new ListenerGroup(this.#sockets, this.#server);
   }
 
   /** As bound: the port is the real one where 0 was asked for. */
@@ -89,8 +89,10 @@ export class Listener {
     const quietMs = isLoopbackHost(this.#address.host) ? QUIET_MS.loopback : QUIET_MS.network;
     const deadline = performance.now() + waitMsMax;
     for (let waitMs = quietMs; waitMs > 0;) {
-      await Bun.sleep(Math.min(waitMs, deadline - performance.now()));
-      const open = performance.now() < deadline ? (this.#connections?.list() ?? []) : [];
+      const leftMs = deadline - performance.now();
+      if (leftMs <= 0) return;
+      await Bun.sleep(Math.min(waitMs, leftMs));
+      const open = this.#sockets?.connections() ?? [];
       waitMs = quietMs - Math.min(quietMs, ...open.map((connection) => connection.quietMs));
     }
   }

@@ -1,4 +1,4 @@
-/** What the kernel knows of the connections of one port that this process has open. */
+/** What the kernel knows of the sockets that this process has on one port. */
 import { ptr } from "bun:ffi";
 import { readdirSync, readFileSync, statSync } from "node:fs";
 import { type Libc, loadLibc } from "./libc.ts";
@@ -10,6 +10,7 @@ const IPPROTO_TCP = 6;
 const TCP_INFO = 11;
 const SHUT_RDWR = 2;
 const TCP_ESTABLISHED = 1;
+const TCP_LISTEN = 10;
 
 export interface OpenConnection {
   readonly fd: number;
@@ -19,7 +20,7 @@ export interface OpenConnection {
   readonly isUnanswered: boolean;
 }
 
-export class OpenConnections {
+export class PortSockets {
   /** How many descriptors the process may have. */
   readonly descriptorsMax: number;
   readonly #libc: Libc;
@@ -34,21 +35,26 @@ export class OpenConnections {
   }
 
   /** Null where there is no way to know: it takes Linux with glibc and /proc. */
-  static of(port: number): OpenConnections | null {
+  static of(port: number): PortSockets | null {
     const libc = loadLibc();
     const descriptorsMax = readDescriptorsMax();
     return libc === null || descriptorsMax === null
       ? null
-      : new OpenConnections(libc, port, descriptorsMax);
+      : new PortSockets(libc, port, descriptorsMax);
   }
 
   /** Never fewer than there are connections, and much sooner known. */
-  estimate(): number {
+  estimateConnections(): number {
     return countDescriptors();
   }
 
-  list(): OpenConnection[] {
-    return listDescriptors(this.descriptorsMax).flatMap((fd) => this.#look(fd) ?? []);
+  connections(): OpenConnection[] {
+    return this.#select((fd) => (this.#state(fd) === TCP_ESTABLISHED ? this.#describe(fd) : null));
+  }
+
+  /** The descriptors of those that listen. */
+  listeners(): number[] {
+    return this.#select((fd) => (this.#state(fd) === TCP_LISTEN ? fd : null));
   }
 
   /**
@@ -59,8 +65,12 @@ export class OpenConnections {
     this.#libc.shutdown(fd, SHUT_RDWR);
   }
 
-  /** Null for what is not an open connection of the port. */
-  #look(fd: number): OpenConnection | null {
+  #select<T>(look: (fd: number) => T | null): T[] {
+    return listDescriptors(this.descriptorsMax).flatMap((fd) => look(fd) ?? []);
+  }
+
+  /** Leaves its `tcp_info` in the answer. Null for what is not a socket of the port. */
+  #state(fd: number): number | null {
     const view = this.#answer;
     this.#length[0] = view.byteLength;
     if (this.#libc.getsockname(fd, ptr(view), ptr(this.#length)) !== 0) return null;
@@ -70,9 +80,13 @@ export class OpenConnections {
     this.#length[0] = view.byteLength;
     const { getsockopt } = this.#libc;
     if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, ptr(view), ptr(this.#length)) !== 0) return null;
+    return view.getUint8(0);
+  }
+
+  #describe(fd: number): OpenConnection {
+    const view = this.#answer;
     // struct tcp_info (linux/tcp.h): tcpi_state, _last_data_sent, _last_data_recv, _bytes_acked,
     // _bytes_received. Both times begin when the connection does.
-    if (view.getUint8(0) !== TCP_ESTABLISHED) return null;
     const sentMsAgo = view.getUint32(44, true);
     const receivedMsAgo = view.getUint32(52, true);
     const hasSent = view.getBigUint64(120, true) > 0n;
