@@ -14,7 +14,7 @@ setDefaultTimeout(300_000);
 
 const ROUNDS = scale(5, 1);
 /** Acknowledged before the backup, while it is made, and after it, at the least. */
-const SIGNALS_BEFORE = scale(8_000, 1_000);
+const SIGNALS_BEFORE = scale(4_000, 1_000);
 const SIGNALS_AFTER = scale(1_000, 200);
 const RESENT_AT_ONCE = 32;
 

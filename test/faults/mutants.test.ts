@@ -198,6 +198,34 @@ const cases: readonly Case[] = [
     red: '- "code": 1, + "code": 0',
     isQuick: true,
   },
+  {
+    mutation: "a backup leaves out the first 500 signals",
+    file: "test/faults/drill.test.ts",
+    title: "the data folder is removed: a restore brings back every signal",
+    edits: [
+      {
+        file: "store/sqlite/copy.ts",
+        text: 'let done: Newest = { seq: Number.MIN_SAFE_INTEGER, id: "" };',
+        replacement:
+          "let done = db.query<Newest, []>(`SELECT seq, id FROM source.${table} WHERE seq <= 500 ORDER BY seq DESC`).get() ?? { seq: 0, id: '' };",
+      },
+    ],
+    red: "acknowledged signals that are missing",
+  },
+  {
+    mutation: "what is behind a damaged place of the log is given up in silence",
+    file: "test/faults/flips.test.ts",
+    title: "a damaged log is refused, but where it ends as a power cut could have left it",
+    edits: [
+      {
+        file: "store/sqlite/log-damage.ts",
+        text: "if (reading.damage === null) return null;",
+        replacement: "if (reading) return null;",
+      },
+    ],
+    // Of `verify`, which looks at the log as a start does.
+    red: /"code": 1.*"code": 0/,
+  },
 ];
 
 /** A control: where nothing is taken out, the same tests pass in the same way of running them. */
