@@ -132,7 +132,11 @@ class Copies {
 
   put(bytes: Buffer): string {
     rmSync(this.#folder, { recursive: true, force: true });
-    cpSync(this.#subject.folder, this.#folder, { recursive: true });
+    const replaced = join(this.#subject.folder, this.#name);
+    cpSync(this.#subject.folder, this.#folder, {
+      recursive: true,
+      filter: (file) => file !== replaced,
+    });
     writeFileSync(join(this.#folder, this.#name), bytes);
     return this.#folder;
   }
