@@ -9,8 +9,6 @@ import { temporaryFolder } from "./_setup.ts";
 // Hundreds of runs on a machine that may be busy.
 setDefaultTimeout(60_000);
 
-setDefaultTimeout(60_000);
-
 const FRAME_BYTES = 24 + 4_096;
 const TRANSACTIONS = 8;
 
@@ -106,6 +104,39 @@ describe("a sound log", () => {
     expect(frames).toBeGreaterThan(TRANSACTIONS);
   });
 });
+
+/** A log of few transactions over the frames of an older one, of many with this many pages each. */
+function writeLogOverOlder(pages: number): { older: Buffer; newer: Buffer; path: string } {
+  const folder = temporaryFolder();
+  const path = join(folder, "live-wal");
+  const db = new Database(join(folder, "live"));
+  db.run("PRAGMA journal_mode = WAL");
+  db.run("CREATE TABLE t (a)");
+  const insert = db.query("INSERT INTO t VALUES (zeroblob(?))");
+  for (let count = 0; count < 100; count += 1) insert.run(4_096 * pages);
+  const older = readFileSync(path);
+  db.run("PRAGMA wal_checkpoint(PASSIVE)");
+  insert.run(1);
+  insert.run(4_096 * 70);
+  const newer = readFileSync(path);
+  db.close();
+  return { older, newer, path };
+}
+
+test.each([0, 1, 2, 3])(
+  "a sound log, where one sector of its last transaction is an older log's, of %i pages a commit",
+  (pages) => {
+    const { older, newer, path } = writeLogOverOlder(pages);
+    const found: number[] = [];
+    for (let at = 512 * Math.ceil((FRAME_BYTES * 3) / 512); at < FRAME_BYTES * 72; at += 512) {
+      const torn = Buffer.from(newer);
+      older.copy(torn, at, at, at + 512);
+      writeFileSync(path, torn);
+      if (findLogDamage(path) !== null) found.push(at);
+    }
+    expect(found).toEqual([]);
+  },
+);
 
 describe("damage", () => {
   test("of one bit in all but the last transaction is found, wherever it is; SQLite alone loses rows by it", () => {

@@ -2,7 +2,6 @@
 import { constants, Database, SQLiteError } from "bun:sqlite";
 import {
   closeSync,
-  existsSync,
   fsyncSync,
   openSync,
   readdirSync,
@@ -171,7 +170,7 @@ function copyRows(db: Database, from: string, table: string, newest: Newest): vo
 
 /** The last one to close a database removes its log. */
 function isInUse(path: string): boolean {
-  return existsSync(`${path}-wal`) && statSync(`${path}-wal`).size > 0;
+  return (statSync(`${path}-wal`, { throwIfNoEntry: false })?.size ?? 0) > 0;
 }
 
 /** Whose file it is, and which version. */

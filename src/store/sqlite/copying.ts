@@ -5,7 +5,7 @@
  * The copy may lie on the disk of the original: its free space is watched, and the copy gives way before
  * signals have to.
  */
-import { existsSync, rmSync, statSync } from "node:fs";
+import { rmSync, statSync } from "node:fs";
 import { statfs } from "node:fs/promises";
 import { dirname } from "node:path";
 import { UserError } from "../../domain/errors.ts";
@@ -107,5 +107,5 @@ function mib(bytes: number): number {
 }
 
 function sizeOf(path: string): number {
-  return existsSync(path) ? statSync(path).size : 0;
+  return statSync(path, { throwIfNoEntry: false })?.size ?? 0;
 }

@@ -15,6 +15,8 @@ export interface LogDamage {
 
 const HEADER_BYTES = 32;
 const FRAME_HEADER_BYTES = 24;
+/** What a disk writes as a whole. */
+const SECTOR_BYTES = 512;
 /** Ours, for a log whose header cannot be believed. */
 const PAGE_BYTES = 4_096;
 const FRAMES_READ_AT_ONCE = 256;
@@ -126,11 +128,21 @@ class FrameReader {
       return false;
     }
     if (!isSound) this.#broken ??= this.#count;
-    // The commit of a frame that is broken itself counts where it is the first one.
-    this.#wasCommit = frame[1] !== 0 && (isSound || this.#broken === this.#count);
+    this.#wasCommit = frame[1] !== 0 && (isSound || this.#isBrokenCommit(frame));
     this.#sum0 = bigEndian(frame, 4);
     this.#sum1 = bigEndian(frame, 5);
     return true;
+  }
+
+  /**
+   * The commit of a frame that is broken itself counts where it is the first one, unless a power cut may
+   * have left the mark of an older log there: in another sector than the checksum that is gone on with.
+   */
+  #isBrokenCommit({ byteLength }: Uint32Array): boolean {
+    const start = HEADER_BYTES + byteLength * (this.#count - 1);
+    const [mark, end] = [start + 4, start + FRAME_HEADER_BYTES - 1];
+    const isOneSector = Math.floor(mark / SECTOR_BYTES) === Math.floor(end / SECTOR_BYTES);
+    return this.#broken === this.#count && isOneSector;
   }
 
   #follows(frame: Uint32Array): boolean {
