@@ -359,10 +359,16 @@ describe("the database", () => {
     db.run("PRAGMA wal_checkpoint(TRUNCATE)");
     db.close();
     const bytes = readFileSync(database(dataDir));
-    writeFileSync(database(dataDir), bytes.fill(0xff, 100));
-    expect(() => new SqliteRegistry(openDatabase(dataDir, "command")).listDesks()).toThrow(
-      /is damaged .* restore a backup/,
-    );
+    const formatAt = 47; // https://sqlite.org/fileformat2.html#schema_format_number
+    for (const damaged of [
+      Buffer.from(bytes).fill(0xff, 100),
+      Buffer.from(bytes).fill(0xff, formatAt, formatAt + 1),
+    ]) {
+      writeFileSync(database(dataDir), damaged);
+      expect(() => new SqliteRegistry(openDatabase(dataDir, "command")).listDesks()).toThrow(
+        /is damaged .* restore a backup/,
+      );
+    }
   });
 });
 

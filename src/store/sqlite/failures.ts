@@ -55,7 +55,8 @@ export function explainFailure(error: unknown, path: string): unknown {
   }
   const code = error.code ?? "";
   if (code === "SQLITE_NOTADB") return notOurs(path);
-  if (code.startsWith("SQLITE_CORRUPT")) {
+  // The number of a format in its header: SQLite has no code for one that it does not know.
+  if (code.startsWith("SQLITE_CORRUPT") || error.message === "unsupported file format") {
     return new DamageError(path, error.message);
   }
   if (isBusy(error)) {

@@ -1,6 +1,7 @@
 /** Looks at everything in a database file, and says what does not hold. Changes nothing. */
 import { Database } from "bun:sqlite";
 import { UserError } from "../../domain/errors.ts";
+import { SignalBody, SYMBOL_CHARACTERS_MAX } from "../../domain/signal.ts";
 import { explainFailure, describeFailure } from "./failures.ts";
 import { currentSchema, readVersion, schemaVersion } from "./migrate.ts";
 import { integrityProblems, openForReading } from "./read.ts";
@@ -30,11 +31,11 @@ const PROBLEMS_TOLD_MAX = 5;
  * are among it, because SQLite does not even read them in a database that is opened for reading.
  */
 const POSSIBLE = [
-  "source IN ('venue_1', 'venue_2', 'venue_3')",
-  "type IN ('prediction_market', 'crypto', 'stock')",
-  "side IN ('open', 'close')",
-  "(direction IS NULL OR direction IN ('long', 'short', 'buy', 'sell'))",
-  "length(symbol) BETWEEN 1 AND 512",
+  oneOf("source"),
+  oneOf("type"),
+  oneOf("side"),
+  `(direction IS NULL OR ${oneOf("direction")})`,
+  `length(symbol) BETWEEN 1 AND ${SYMBOL_CHARACTERS_MAX}`,
   "symbol NOT GLOB '*[' || char(1) || '-' || char(31) || char(127) || '-' || char(159) || ']*'",
   "instr(CAST(symbol AS BLOB), x'00') = 0",
   "received_at BETWEEN 0 AND 281474976710655", // what a ULID has room for
@@ -44,6 +45,11 @@ const POSSIBLE = [
   "(metadata IS NULL OR CASE json_valid(metadata) WHEN 1 THEN json_type(metadata) = 'object' ELSE 0 END)",
   "desk_id = (SELECT desk_id FROM api_keys WHERE id = key_id)",
 ].join(" AND ");
+
+function oneOf(column: "source" | "type" | "side" | "direction"): string {
+  const values = SignalBody.properties[column]["enum"] as readonly string[];
+  return `${column} IN (${values.map((value) => `'${value}'`).join(", ")})`;
+}
 
 /** Each returns its first problems, none where all is well. */
 const checks = {
