@@ -105,7 +105,8 @@ export async function startTestApp(options: TestAppOptions = {}): Promise<TestAp
       rateLimit: 0,
       connectionsMax: 0,
       opsListen: null,
-      stopTimeoutMs: 5_000,
+      // Half of it is waited before idle connections are closed: short, for there are many stops.
+      stopTimeoutMs: 100,
       backups: null,
       externalCheckpoints: false,
       ...options.config,

@@ -1,7 +1,7 @@
 /** Binds the public interface to its address, changes its certificate, and drains it. */
 import type { Elysia } from "elysia";
 import { ListenerGroup } from "./handover.ts";
-import { type Address, explainBindError, isLoopbackHost } from "../net/address.ts";
+import { type Address, explainBindError } from "../net/address.ts";
 import { PortSockets } from "./sockets.ts";
 import type { Certificate } from "./tls.ts";
 
@@ -11,9 +11,10 @@ const RETIREMENT_MS = (IDLE_TIMEOUT_S + 10) * 1_000;
 
 /**
  * How long all connections must have been quiet before a drain closes them: a packet's way to a client
- * and back, for a handshake that has begun and for a client that is about to send.
+ * and back, and some time for the client. One that is open and has sent nothing yet is not seen here
+ * (Bun sets `TCP_DEFER_ACCEPT`, tcp(7)): this is how long it has to send.
  */
-const QUIET_MS = { loopback: 50, network: 250 } as const;
+const QUIET_MS = 250;
 /** They are waited for no longer than this, and never longer than so much of the time to stop. */
 const QUIET_WAIT_MS_MAX = 5_000;
 const QUIET_WAIT_SHARE = 1 / 2;
@@ -86,14 +87,13 @@ export class Listener {
   }
 
   async #quiet(waitMsMax: number): Promise<void> {
-    const quietMs = isLoopbackHost(this.#address.host) ? QUIET_MS.loopback : QUIET_MS.network;
     const deadline = performance.now() + waitMsMax;
-    for (let waitMs = quietMs; waitMs > 0;) {
+    for (let waitMs = QUIET_MS; waitMs > 0;) {
       const leftMs = deadline - performance.now();
       if (leftMs <= 0) return;
       await Bun.sleep(Math.min(waitMs, leftMs));
       const open = this.#sockets?.connections() ?? [];
-      waitMs = quietMs - Math.min(quietMs, ...open.map((connection) => connection.quietMs));
+      waitMs = QUIET_MS - Math.min(QUIET_MS, ...open.map((connection) => connection.quietMs));
     }
   }
 
