@@ -1,6 +1,11 @@
 /** The composition root: opens every layer, joins them, and takes them down again in order. */
 import type { Logger } from "pino";
-import { defaultPublicUrl, requireSafeTransport, type ServeConfig } from "./config.ts";
+import {
+  defaultPublicUrl,
+  requirePortsOfTheirOwn,
+  requireSafeTransport,
+  type ServeConfig,
+} from "./config.ts";
 import { limitConnections } from "./http/connections.ts";
 import { Listener } from "./http/listener.ts";
 import { Description } from "./http/openapi.ts";
@@ -50,6 +55,7 @@ export async function startApp(options: AppOptions): Promise<App> {
   const { config, log, onFatal } = options;
   const now = options.now ?? Date.now;
   requireSafeTransport(config);
+  requirePortsOfTheirOwn(config);
   const trustedProxies = new TrustedProxies(config.trustedProxies);
   const certificate = config.tls === null ? null : loadCertificate(config.tls);
 

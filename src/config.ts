@@ -45,6 +45,14 @@ export function requireSafeTransport({ listen, tls, trustedProxies }: ServeConfi
   );
 }
 
+/** The sockets of the public interface are told from others by their port (`http/sockets.ts`). */
+export function requirePortsOfTheirOwn({ listen, opsListen }: ServeConfig): void {
+  if (opsListen === null || opsListen.port !== listen.port || listen.port === 0) return;
+  throw new UserError(
+    `--ops-listen ${formatAddress(opsListen)} has the port of --listen: give it one of its own, such as ${formatAddress({ ...opsListen, port: listen.port === 65_535 ? 65_534 : listen.port + 1 })}.`,
+  );
+}
+
 export function defaultPublicUrl(address: Address, isTls: boolean): string {
   return `${isTls ? "https" : "http"}://${formatAddress(address)}`;
 }

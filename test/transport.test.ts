@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { requireSafeTransport, type ServeConfig } from "../src/config.ts";
+import { requirePortsOfTheirOwn, requireSafeTransport, type ServeConfig } from "../src/config.ts";
 import { AppError, UserError } from "../src/domain/errors.ts";
 import { requireHttps, TrustedProxies } from "../src/http/transport.ts";
 import { formatAddress, isLoopbackHost, parseAddress } from "../src/net/address.ts";
@@ -50,6 +50,21 @@ describe("without HTTPS or a trusted proxy a server listens on loopback only", (
     const start = startTestApp({ config: { listen: { host: "0.0.0.0", port: 0 } } });
     expect(String(await rejection(start))).toContain("Keys would cross the network in the clear");
   });
+});
+
+test("health checks over TCP have a port of their own", async () => {
+  const [own, taken] = ["127.0.0.1:8081", "127.0.0.2:8080"].map((ops) =>
+    config("127.0.0.1:8080", { opsListen: parseAddress(ops) }),
+  ) as [ServeConfig, ServeConfig];
+  expect(() => requirePortsOfTheirOwn(taken)).toThrow(
+    new UserError(
+      "--ops-listen 127.0.0.2:8080 has the port of --listen: give it one of its own, such as 127.0.0.2:8081.",
+    ),
+  );
+  expect(() => requirePortsOfTheirOwn(own)).not.toThrow();
+  const address = parseAddress("127.0.0.1:65535");
+  const start = startTestApp({ config: { listen: address, opsListen: address } });
+  expect(String(await rejection(start))).toContain("such as 127.0.0.1:65534");
 });
 
 describe("a request travelled over HTTPS", () => {

@@ -10,7 +10,7 @@
  * drops the first packet of each (`SO_ATTACH_FILTER`).
  */
 import { ptr } from "bun:ffi";
-import { loadLibc } from "./libc.ts";
+import { loadLibc } from "../libc.ts";
 import type { PortSockets } from "./sockets.ts";
 
 const SOL_SOCKET = 1;

@@ -1,7 +1,7 @@
 /** What the kernel knows of the sockets that this process has on one port. */
 import { ptr } from "bun:ffi";
 import { readdirSync, readFileSync, statSync } from "node:fs";
-import { type Libc, loadLibc } from "./libc.ts";
+import { type Libc, loadLibc } from "../libc.ts";
 
 const DESCRIPTORS = "/proc/self/fd";
 const AF_INET = 2;

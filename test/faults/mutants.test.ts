@@ -21,6 +21,10 @@ const kill = {
   file: "test/faults/kill.test.ts",
   title: "killed again and again under load, it keeps every signal that it acknowledged",
 };
+const stop = {
+  file: "test/faults/stop.test.ts",
+  title: "stopped under load, it leaves no request without an answer: HTTP",
+};
 const cases: readonly Case[] = [
   {
     mutation: "fsync does nothing (libeatmydata)",
@@ -183,6 +187,24 @@ const cases: readonly Case[] = [
       },
     ],
     red: /expect\((unwell|Math\.min\(\.\.\.descriptors\))\)/,
+  },
+  {
+    mutation: "a stop closes connections that are not quiet yet",
+    ...stop,
+    edits: [
+      {
+        file: "http/listener.ts",
+        text: "QUIET_MS = 250",
+        replacement: "QUIET_MS = 0",
+      },
+    ],
+    red: "requests without an answer",
+  },
+  {
+    mutation: "a stop lets new connections come",
+    ...stop,
+    edits: [{ file: "http/listener.ts", text: "this.#group.holdOffNew();", replacement: "" }],
+    red: "requests without an answer",
   },
   {
     mutation: "a server does not lock its folder",

@@ -1,5 +1,6 @@
 /** Asks the kernel who holds the write lock of a SQLite database. */
-import { dlopen, FFIType, ptr } from "bun:ffi";
+import { ptr } from "bun:ffi";
+import { loadLibc } from "../../libc.ts";
 
 const F_GETLK = 5;
 const F_WRLCK = 1;
@@ -20,25 +21,9 @@ export function findHolder(fd: number): number | "unknown" | null {
   lock.setInt16(FLOCK.type, F_WRLCK, true);
   lock.setBigInt64(FLOCK.start, RESERVED_BYTE, true);
   lock.setBigInt64(FLOCK.len, 1n, true);
-  if (!ask(fd, lock)) return "unknown";
+  // Puts the lock that stands in the way in the place of the one that is asked about.
+  if (loadLibc()?.fcntl(fd, F_GETLK, ptr(lock)) !== 0) return "unknown";
   if (lock.getInt16(FLOCK.type, true) === F_UNLCK) return null;
   const pid = lock.getInt32(FLOCK.pid, true);
   return pid > 0 ? pid : "unknown";
-}
-
-/** Puts the lock that stands in the way in the place of the one that is asked about. */
-function ask(fd: number, lock: DataView): boolean {
-  if (process.platform !== "linux") return false;
-  try {
-    const libc = dlopen("libc.so.6", {
-      fcntl: { args: [FFIType.i32, FFIType.i32, FFIType.ptr], returns: FFIType.i32 },
-    });
-    try {
-      return libc.symbols.fcntl(fd, F_GETLK, ptr(lock)) === 0;
-    } finally {
-      libc.close();
-    }
-  } catch {
-    return false;
-  }
 }

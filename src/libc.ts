@@ -1,10 +1,11 @@
-/** The calls on sockets that Bun has no way of its own to make. */
+/** The calls of the system that Bun has no way of its own to make. */
 import { dlopen, FFIType } from "bun:ffi";
 
 const { i32, ptr, u32 } = FFIType;
 
 function open() {
   return dlopen("libc.so.6", {
+    fcntl: { args: [i32, i32, ptr], returns: i32 },
     getsockname: { args: [i32, ptr, ptr], returns: i32 },
     getsockopt: { args: [i32, i32, i32, ptr, ptr], returns: i32 },
     setsockopt: { args: [i32, i32, i32, ptr, u32], returns: i32 },
