@@ -11,9 +11,15 @@ import {
 } from "node:fs";
 import { join } from "node:path";
 import { lockFolder } from "../src/store/sqlite/lock.ts";
-import { APPLICATION_ID, currentSchema, type Schema } from "../src/store/sqlite/migrate.ts";
+import {
+  APPLICATION_ID,
+  currentSchema,
+  type Schema,
+  schemaVersion,
+} from "../src/store/sqlite/migrate.ts";
 import { openDatabase } from "../src/store/sqlite/open.ts";
 import { SqliteRegistry } from "../src/store/sqlite/registry.ts";
+import { verifyDatabase } from "../src/store/sqlite/verify.ts";
 import { cli, spawn, startServe } from "./_cli.ts";
 import { onCleanup, query, signal, startTestApp, temporaryFolder } from "./_setup.ts";
 
@@ -187,9 +193,11 @@ describe("a file that is not ours is refused and left as it is", () => {
 
 describe("versions", () => {
   const base = currentSchema.sql;
+  const version = schemaVersion(currentSchema);
   const upgraded: Schema = {
     sql: `${base}; CREATE TABLE extras (id INTEGER PRIMARY KEY) STRICT`,
     upgrades: [
+      ...currentSchema.upgrades,
       "CREATE TABLE extras (id INTEGER PRIMARY KEY) STRICT; INSERT INTO extras VALUES (1)",
       "INSERT INTO extras VALUES (2)",
     ],
@@ -200,7 +208,7 @@ describe("versions", () => {
     open(dataDir, upgraded).run("PRAGMA wal_checkpoint(TRUNCATE)");
     const before = readFileSync(database(dataDir));
     expect(refusal(dataDir)).toContain(
-      "written by a newer signalbox (database version 3; this one knows 1): run that version",
+      `written by a newer signalbox (database version ${version + 2}; this one knows ${version}): run that version`,
     );
     expect(readFileSync(database(dataDir)).equals(before)).toBe(true);
   });
@@ -209,24 +217,40 @@ describe("versions", () => {
     const dataDir = temporaryFolder();
     new SqliteRegistry(open(dataDir)).createDesk("alpha", { ifMissing: false });
     const db = open(dataDir, upgraded);
-    expect(pragma(db, "user_version")).toBe(3);
+    expect(pragma(db, "user_version")).toBe(version + 2);
     expect(db.query("SELECT id FROM extras ORDER BY id").values()).toEqual([[1], [2]]);
     expect(new SqliteRegistry(db).listDesks()).toMatchObject([{ name: "alpha" }]);
   });
 
+  test.each(currentSchema.upgrades.map((_, index) => index + 1))(
+    "one of version %i is upgraded to the very database that is made anew, and keeps its rows",
+    (from) => {
+      const dataDir = temporaryFolder();
+      const sql = readFileSync(`test/schemas/${from}.sql`, "utf8");
+      const old = openDatabase(dataDir, "command", {
+        schema: { sql, upgrades: currentSchema.upgrades.slice(0, from - 1) },
+      });
+      old.run("INSERT INTO desks (name, created_at) VALUES ('alpha', 1)");
+      old.close();
+      const db = open(dataDir);
+      expect(new SqliteRegistry(db).listDesks()).toMatchObject([{ name: "alpha" }]);
+      expect(verifyDatabase(database(dataDir))).toMatchObject({ ok: true, version });
+    },
+  );
+
   test("one that is upgraded in part goes on from there", () => {
     const dataDir = temporaryFolder();
     open(dataDir);
-    const between = open(dataDir, { sql: base, upgrades: upgraded.upgrades.slice(0, 1) });
-    expect(pragma(between, "user_version")).toBe(2);
+    const between = open(dataDir, { sql: base, upgrades: upgraded.upgrades.slice(0, version) });
+    expect(pragma(between, "user_version")).toBe(version + 1);
     const db = open(dataDir, upgraded);
-    expect(pragma(db, "user_version")).toBe(3);
+    expect(pragma(db, "user_version")).toBe(version + 2);
     expect(db.query("SELECT id FROM extras ORDER BY id").values()).toEqual([[1], [2]]);
   });
 
   test("a new one is made at the newest version, without the steps", () => {
     const db = open(temporaryFolder(), upgraded);
-    expect(pragma(db, "user_version")).toBe(3);
+    expect(pragma(db, "user_version")).toBe(version + 2);
     expect(db.query("SELECT id FROM extras").values()).toEqual([]);
   });
 
@@ -236,13 +260,17 @@ describe("versions", () => {
     registry.createDesk("alpha", { ifMissing: false });
     const broken: Schema = {
       sql: base,
-      upgrades: ["CREATE TABLE extras (id INTEGER); DELETE FROM desks", "INSERT INTO nowhere"],
+      upgrades: [
+        ...currentSchema.upgrades,
+        "CREATE TABLE extras (id INTEGER); DELETE FROM desks",
+        "INSERT INTO nowhere",
+      ],
     };
     expect(() => openDatabase(dataDir, "command", { schema: broken })).toThrow(
       "signalbox.db cannot be used",
     );
     const db = open(dataDir);
-    expect(pragma(db, "user_version")).toBe(1);
+    expect(pragma(db, "user_version")).toBe(version);
     expect(db.query("SELECT name FROM sqlite_schema WHERE name = 'extras'").values()).toEqual([]);
     expect(registry.listDesks()).toMatchObject([{ name: "alpha" }]);
   });
@@ -250,7 +278,7 @@ describe("versions", () => {
   test("an empty file is a new database", () => {
     const dataDir = temporaryFolder();
     writeFileSync(database(dataDir), "");
-    expect(pragma(open(dataDir), "user_version")).toBe(1);
+    expect(pragma(open(dataDir), "user_version")).toBe(version);
     expect(mode(database(dataDir))).toBe("600");
   });
 
@@ -300,7 +328,11 @@ describe("the database", () => {
       .all();
     expect(tables.toSorted((a, b) => a.name.localeCompare(b.name))).toEqual([
       { name: "api_keys", strict: 1 },
+      { name: "audit", strict: 1 },
       { name: "desks", strict: 1 },
+      { name: "invitations", strict: 1 },
+      { name: "members", strict: 1 },
+      { name: "passkeys", strict: 1 },
       { name: "signals", strict: 1 },
     ]);
     const columns = (table: string) =>

@@ -13,7 +13,7 @@ import {
 import { join } from "node:path";
 import { copyDatabase } from "../src/store/sqlite/copy.ts";
 import { restoringPath } from "../src/store/sqlite/folder.ts";
-import { currentSchema } from "../src/store/sqlite/migrate.ts";
+import { currentSchema, schemaVersion } from "../src/store/sqlite/migrate.ts";
 import { openDatabase } from "../src/store/sqlite/open.ts";
 import { beginRestore, putInPlace } from "../src/store/sqlite/restore.ts";
 import { verifyDatabase } from "../src/store/sqlite/verify.ts";
@@ -265,7 +265,7 @@ describe("a backup that is none is refused, and nothing is changed", () => {
         db.run("PRAGMA user_version = 99");
         db.close();
       },
-      "was written by a newer signalbox (database version 99; this one knows 1): run that version",
+      "was written by a newer signalbox (database version 99; this one knows 2): run that version",
     ],
   ];
   test.each(damages)("%s", async (_name, damage, says) => {
@@ -393,19 +393,20 @@ describe("keys", () => {
   });
 });
 
+const version = schemaVersion(currentSchema);
+
 /** The program of a year from now, whose desks have a note. */
 function nextVersion(): readonly string[] {
   const upgrade = JSON.stringify("ALTER TABLE desks ADD COLUMN note TEXT;");
   return variantOf({
     file: "store/sqlite/migrate.ts",
-    text: "{ sql: schemaSql, upgrades: [] }",
-    replacement: `{ sql: schemaSql + ${upgrade}, upgrades: [${upgrade}] }`,
+    text: "{ sql: schemaSql, upgrades: [upgrade2] }",
+    replacement: `{ sql: schemaSql + ${upgrade}, upgrades: [upgrade2, ${upgrade}] }`,
   });
 }
 
 describe("versions", () => {
   test("a backup of an older one is upgraded, and takes the keys of the newer one over", async () => {
-    expect(currentSchema.upgrades).toEqual([]);
     const program = nextVersion();
     const { file, dataDir, key, keyId } = seedWithBackup(20);
     const upgraded = await cli(["key", "revoke", keyId, "--data", dataDir], { program });
@@ -413,7 +414,7 @@ describe("versions", () => {
     const restored = await cli(["restore", file, "--data", dataDir, "--force"], { program });
     expect(restored.stderr).toContain("0 minted and 1 revoked since the backup");
     expect(restored.code).toBe(0);
-    expect(query(dataDir, "PRAGMA user_version")).toEqual([{ user_version: 2 }]);
+    expect(query(dataDir, "PRAGMA user_version")).toEqual([{ user_version: version + 1 }]);
     expect(query(dataDir, "SELECT note FROM desks")).toEqual([{ note: null }]);
     const { url } = await startServe([], { dataDir, program });
     expect(await post(url, key, {})).toMatchObject({ status: 401 });
@@ -427,7 +428,7 @@ describe("versions", () => {
     const { url } = await startServe([], { dataDir, program });
     const again = await post(url, key, { client_signal_id: seededId(20) });
     expect(again).toEqual({ status: 200, id: seededUlid(20) });
-    expect(query(dataDir, "PRAGMA user_version")).toEqual([{ user_version: 2 }]);
+    expect(query(dataDir, "PRAGMA user_version")).toEqual([{ user_version: version + 1 }]);
   });
 
   test("a backup of a newer one is refused; an older one goes over its database, without its keys", async () => {
@@ -442,7 +443,7 @@ describe("versions", () => {
     expect(code).toBe(0);
     expect(stderr).toContain("could not be taken over:");
     expect(stderr).toContain("written by a newer signalbox");
-    expect(query(dataDir, "PRAGMA user_version")).toEqual([{ user_version: 1 }]);
+    expect(query(dataDir, "PRAGMA user_version")).toEqual([{ user_version: version }]);
   });
 });
 

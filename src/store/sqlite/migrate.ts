@@ -1,9 +1,10 @@
 /**
  * Versions of the database. `schema.sql` is the newest one, whole; `upgrades[i]` takes a database of
- * version i + 1 to version i + 2. To change the schema: edit `schema.sql`, and append the upgrade.
+ * version i + 1 to version i + 2. To change the schema: edit `schema.sql`, and append the upgrade, its text the same to the letter: SQLite keeps it, and `verify` compares it.
  */
 import type { Database } from "bun:sqlite";
 import schemaSql from "../../../schema.sql" with { type: "text" };
+import upgrade2 from "./upgrades/2.sql" with { type: "text" };
 
 /** "SBOX": marks the file as ours, in the header field that SQLite keeps for it. */
 export const APPLICATION_ID = 0x53424f58;
@@ -14,7 +15,7 @@ export interface Schema {
   readonly upgrades: readonly string[];
 }
 
-export const currentSchema: Schema = { sql: schemaSql, upgrades: [] };
+export const currentSchema: Schema = { sql: schemaSql, upgrades: [upgrade2] };
 
 export function schemaVersion(schema: Schema): number {
   return schema.upgrades.length + 1;

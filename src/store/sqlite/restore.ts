@@ -120,10 +120,9 @@ function refuseUnsound(restoring: string): void {
   );
 }
 
-interface Registered {
-  readonly desks: readonly Row[];
-  readonly keys: readonly Row[];
-}
+/** What is not the signals': each table after those that it refers to. */
+const REGISTERED = ["desks", "api_keys", "members", "invitations", "passkeys", "audit"] as const;
+type Registered = Readonly<Record<(typeof REGISTERED)[number], readonly Row[]>>;
 type Row = Record<string, string | number | Uint8Array | null> & { readonly id: string | number };
 
 /** That the database before is of no use any more does not stand in the way; that the new one is, does. */
@@ -155,24 +154,24 @@ function readRegistered(path: string): Registered | { failure: string } {
 }
 
 function registered(db: Database): Registered {
-  return {
-    desks: db.query<Row, []>("SELECT * FROM desks").all(),
-    keys: db.query<Row, []>("SELECT * FROM api_keys").all(),
-  };
+  const tables = REGISTERED.map((table) => [
+    table,
+    db.query<Row, []>(`SELECT * FROM ${table} ORDER BY id`).all(),
+  ]);
+  return Object.fromEntries(tables) as unknown as Registered;
 }
 
 function mergeKeys(db: Database, before: Registered): KeysTaken {
   const restored = registered(db);
   const failure = findDifference(restored.desks, before.desks);
   if (failure !== null) return { failure };
-  const keys = new Map(restored.keys.map((key) => [key.id, key]));
-  upsert(db, "desks", before.desks);
-  upsert(db, "api_keys", before.keys);
+  const keys = new Map(restored.api_keys.map((key) => [key.id, key]));
+  for (const table of REGISTERED) upsert(db, table, before[table]);
   const isRevokedSince = ({ id, revoked_at }: Row): boolean =>
     revoked_at !== null && keys.get(id)?.["revoked_at"] === null;
   return {
-    minted: before.keys.filter(({ id }) => !keys.has(id)).length,
-    revoked: before.keys.filter(isRevokedSince).length,
+    minted: before.api_keys.filter(({ id }) => !keys.has(id)).length,
+    revoked: before.api_keys.filter(isRevokedSince).length,
     failure: null,
   };
 }
@@ -187,12 +186,15 @@ function findDifference(restored: readonly Row[], before: readonly Row[]): strin
 }
 
 /**
- * Either side may be the newer one. A key that is revoked or expires in one of them does so afterwards,
+ * Either side may be the newer one. What is revoked, removed, spent or expires in one of them does so afterwards,
  * and a count or the time of a use is the greater one.
  */
 const merged: Readonly<Record<string, "min" | "max">> = {
   expires_at: "min",
   revoked_at: "min",
+  removed_at: "min",
+  spent_at: "min",
+  signed_out_at: "max",
   last_used_at: "max",
   differing_duplicates: "max",
 };
