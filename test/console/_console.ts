@@ -1,0 +1,142 @@
+/** A server with its console on, and visitors without a browser: what they send is what a browser would. */
+import { SqliteMembers } from "../../src/store/sqlite/members.ts";
+import { onCleanup, startTestApp, type TestApp, type TestAppOptions } from "../_setup.ts";
+import { openDatabase } from "../../src/store/sqlite/open.ts";
+
+/** One that the console takes from anybody: long, and in no list of known ones. */
+export const PASSWORD = "orchard velvet tunnel quartz 48";
+
+export interface TestConsole extends Omit<TestApp, "url" | "call"> {
+  /** Of the console. */
+  readonly url: string;
+  /** Of the public interface. */
+  readonly apiUrl: string;
+  readonly members: SqliteMembers;
+  /** Somebody with an empty cookie jar. */
+  readonly visitor: () => Visitor;
+  /** A member by the way that members come in: an invitation, and a password. Signed in. */
+  readonly signUp: (desk: string, email: string, password?: string) => Promise<SignedUp>;
+}
+
+export interface SignedUp {
+  readonly visitor: Visitor;
+  readonly memberId: string;
+  readonly email: string;
+  readonly password: string;
+}
+
+/** Stopped after the test, like {@link startTestApp}. Its desk `alpha` is there from the start. */
+export async function startConsole(options: TestAppOptions = {}): Promise<TestConsole> {
+  const app = await startTestApp({
+    ...options,
+    config: { consoleListen: { host: "127.0.0.1", port: 0 }, ...options.config },
+  });
+  const url = app.app.consoleUrl;
+  if (url === null) throw new Error("The console is off.");
+  const db = openDatabase(app.dataDir, "command");
+  onCleanup(() => db.close());
+  const members = new SqliteMembers(db);
+  const visitor = (): Visitor => new Visitor(url);
+  return {
+    ...app,
+    url,
+    apiUrl: app.url,
+    members,
+    visitor,
+    signUp: async (desk, email, password = PASSWORD) => {
+      const { token, member } = members.invite(desk, email);
+      const somebody = visitor();
+      await somebody.get(`/join/${token}`);
+      const answer = await somebody.post(`/join/${token}`, { password });
+      if (answer.status !== 303) {
+        throw new Error(`POST /join was answered with ${answer.status}:\n${answer.text}`);
+      }
+      return { visitor: somebody, memberId: member.id, email: member.email, password };
+    },
+  };
+}
+
+export interface PageAnswer {
+  readonly status: number;
+  readonly headers: Headers;
+  readonly text: string;
+  /** Where a redirect goes to; null for an answer that is none. */
+  readonly location: string | null;
+}
+
+/** A browser's cookies and headers, without the browser. Redirects are not followed. */
+export class Visitor {
+  /** Name → value. */
+  readonly cookies = new Map<string, string>();
+  /** The token in the last page that had a form. */
+  csrfToken = "";
+  readonly #url: string;
+
+  constructor(url: string) {
+    this.#url = url;
+  }
+
+  get(path: string, headers: Record<string, string> = {}): Promise<PageAnswer> {
+    return this.#send(path, { headers });
+  }
+
+  /** Sends a form of the page that was seen last. A field or a header of null is left out. */
+  post(
+    path: string,
+    fields: Record<string, string | null> = {},
+    headers: Record<string, string | null> = {},
+  ): Promise<PageAnswer> {
+    const form = present({ csrf: this.csrfToken, ...fields });
+    return this.#send(path, {
+      method: "POST",
+      headers: present({ "Sec-Fetch-Site": "same-origin", ...headers }),
+      body: new URLSearchParams(form),
+    });
+  }
+
+  async #send(
+    path: string,
+    init: { method?: string; headers: Record<string, string>; body?: URLSearchParams },
+  ): Promise<PageAnswer> {
+    const cookie = [...this.cookies].map(([name, value]) => `${name}=${value}`).join("; ");
+    const response = await fetch(this.#url + path, {
+      redirect: "manual",
+      ...init,
+      headers: { ...(cookie === "" ? {} : { Cookie: cookie }), ...init.headers },
+    });
+    for (const line of response.headers.getSetCookie()) this.#keep(line);
+    const text = await response.text();
+    this.csrfToken = /name="csrf" value="([^"]+)"/.exec(text)?.[1] ?? this.csrfToken;
+    const { status, headers } = response;
+    return { status, headers, text, location: headers.get("location") };
+  }
+
+  /** As browsers do: RFC 6265bis, 4.1.3.2 and 5.6. Throws for a cookie that they would not take. */
+  #keep(line: string): void {
+    const [pair = "", ...attributes] = line.split(/;\s*/);
+    const at = pair.indexOf("=");
+    const [name, value] = [pair.slice(0, at), pair.slice(at + 1)];
+    const known = new Map(
+      attributes.map((attribute) => {
+        const [key = "", ...rest] = attribute.split("=");
+        return [key.toLowerCase(), rest.join("=")] as const;
+      }),
+    );
+    const isOfHost = known.has("secure") && known.get("path") === "/" && !known.has("domain");
+    if (name.startsWith("__Host-") && !isOfHost) throw new Error(`No browser keeps: ${line}`);
+    const maxAge = known.get("max-age");
+    const expires = known.get("expires");
+    const isOver =
+      maxAge === undefined
+        ? expires !== undefined && Date.parse(expires) <= Date.now()
+        : Number(maxAge) <= 0;
+    if (isOver) this.cookies.delete(name);
+    else this.cookies.set(name, value);
+  }
+}
+
+function present(fields: Record<string, string | null>): Record<string, string> {
+  return Object.fromEntries(
+    Object.entries(fields).filter((entry): entry is [string, string] => entry[1] !== null),
+  );
+}
