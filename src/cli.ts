@@ -1,5 +1,6 @@
 /** The table of commands; usage; and errors that end with what to type next. */
 import { Command, CommanderError } from "commander";
+import { auditCommand } from "./commands/audit.ts";
 import { backupCommand } from "./commands/backup.ts";
 import { copyCommand } from "./commands/copy.ts";
 import { deskCommand } from "./commands/desk.ts";
@@ -38,6 +39,7 @@ Every flag of serve can also be set in the environment, such as SIGNALBOX_LISTEN
     serveCommand,
     deskCommand,
     keyCommand,
+    auditCommand,
     backupCommand,
     restoreCommand,
     verifyCommand,

@@ -1,14 +1,26 @@
-/** `signalbox desk …`: the owners of keys and signals. */
+/** `signalbox desk …`: the owners of keys and signals, and their members. */
 import { Command } from "commander";
+import { inviteCommand, membersCommand, removeMemberCommand, resetCommand } from "./member.ts";
 import { dataOption, jsonOption, withRegistry } from "./options.ts";
 import { formatTime, printJson, printNote, printTable } from "./print.ts";
 
 export function deskCommand(): Command {
   return new Command("desk")
-    .description("create and list desks")
+    .description("create and list desks, and say who may use the console for them")
     .addCommand(createCommand())
     .addCommand(listCommand())
-    .addHelpText("after", "\nExamples:\n  $ signalbox desk create alpha\n  $ signalbox desk list");
+    .addCommand(inviteCommand())
+    .addCommand(membersCommand())
+    .addCommand(removeMemberCommand())
+    .addCommand(resetCommand())
+    .addHelpText(
+      "after",
+      `
+Examples:
+  $ signalbox desk create alpha
+  $ signalbox desk list
+  $ signalbox desk invite alpha --email alice@example.com`,
+    );
 }
 
 function createCommand(): Command {

@@ -20,11 +20,27 @@ export function jsonOption(): Option {
   return new Option("--json", "print JSON");
 }
 
+/** What browsers call the console: the beginning of the links to it. */
+export function consoleUrlOption(): Option {
+  return new Option("--console-url <url>", "what browsers call the console")
+    .env("SIGNALBOX_CONSOLE_URL")
+    .argParser(readUrl)
+    .default("http://127.0.0.1:8081");
+}
+
 /** Opens the registry for one command and closes it after. */
 export function withRegistry<T>(dataDir: string, work: (registry: SqliteRegistry) => T): T {
+  return withDatabase(dataDir, (db) => work(new SqliteRegistry(db)));
+}
+
+/** Opens the database for one command and closes it after. */
+export function withDatabase<T>(
+  dataDir: string,
+  work: (db: ReturnType<typeof openDatabase>) => T,
+): T {
   const db = openDatabase(resolve(dataDir), "command");
   try {
-    return work(new SqliteRegistry(db));
+    return work(db);
   } catch (error) {
     const isOfTheDisk = isTransient(error) || isDamage(error);
     throw isOfTheDisk ? explainFailure(error, join(resolve(dataDir), DATABASE_NAME)) : error;
@@ -61,7 +77,7 @@ export function readCount(text: string): number {
   return count;
 }
 
-/** How many backups to keep. */
+/** How many to keep or to show. */
 export function readKeep(text: string): number {
   const count = readCount(text);
   if (count === 0) throw new InvalidArgumentError("Write a whole number, 1 or more.");

@@ -70,6 +70,9 @@ export class AppError extends Error {
  */
 export class UserError extends Error {}
 
+/** A {@link UserError}: what was named is not there, or is not there for who asks. */
+export class NotFoundError extends UserError {}
+
 /** A {@link UserError} in how the command was typed: exit code 2. */
 export class UsageError extends UserError {}
 

@@ -55,7 +55,12 @@ export interface MintedKey {
   readonly record: ApiKey;
 }
 
-/** What the command line (and the console) uses. All errors are `UserError`s. */
+/** With a desk named, another desk's key is as unknown as one that does not exist. */
+export interface OfDesk {
+  readonly desk?: string | null;
+}
+
+/** What the command line and the console use. All errors are `UserError`s. Changes go into the audit. */
 export interface Registry {
   createDesk(name: string, options: { ifMissing: boolean }): { desk: Desk; created: boolean };
   listDesks(): Desk[];
@@ -63,13 +68,13 @@ export interface Registry {
   /** All keys, or those of one desk, oldest first. */
   listKeys(desk: string | null): ApiKey[];
   /** Idempotent. When it has returned, no signal of this key commits any more. */
-  revokeKey(id: string): { record: ApiKey; changed: boolean };
+  revokeKey(id: string, of?: OfDesk): { record: ApiKey; changed: boolean };
   /**
    * Mints a successor with the same desk and label; the old key expires after `overlapMs`, or sooner
    * where it would anyway.
    */
   rotateKey(
     id: string,
-    options: { overlapMs: number; expiresInMs: number | null },
+    options: { overlapMs: number; expiresInMs: number | null } & OfDesk,
   ): { minted: MintedKey; old: ApiKey };
 }

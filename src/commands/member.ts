@@ -1,0 +1,135 @@
+/** `signalbox desk invite`, `members`, `remove-member`, `reset`: who may use the console for a desk. */
+import { Command } from "commander";
+import { UsageError } from "../domain/errors.ts";
+import type { MadeLink, Member } from "../domain/member.ts";
+import { SqliteMembers } from "../store/sqlite/members.ts";
+import { consoleUrlOption, dataOption, jsonOption, withDatabase } from "./options.ts";
+import { formatTime, printData, printJson, printNote, printTable } from "./print.ts";
+
+interface LinkOptions {
+  readonly consoleUrl: string;
+  readonly json?: true;
+  readonly data: string;
+}
+
+export function inviteCommand(): Command {
+  return new Command("invite")
+    .description("invite someone to the console: stdout is a one-time link and nothing else")
+    .argument("<name>", "the desk's name")
+    .option("--email <who>", "the address to sign in with; nothing is sent to it")
+    .addOption(consoleUrlOption())
+    .addOption(jsonOption())
+    .addOption(dataOption())
+    .addHelpText(
+      "after",
+      `
+The link works once, for 24 hours. Inviting again makes the earlier link void.
+
+Examples:
+  $ signalbox desk invite alpha --email alice@example.com
+  $ signalbox desk invite alpha --email alice@example.com --console-url https://console.example.com`,
+    )
+    .action((desk: string, options: LinkOptions & { email?: string }) => {
+      const { email } = options;
+      if (email === undefined) {
+        throw new UsageError(
+          `Say whom to invite, as in: signalbox desk invite ${desk} --email alice@example.com`,
+        );
+      }
+      const link = withMembers(options.data, (members) => members.invite(desk, email));
+      printLink(link, options);
+      printNote("Whoever opens it first sets the password: hand it to them in private.");
+    });
+}
+
+export function membersCommand(): Command {
+  return new Command("members")
+    .description("list who may use the console for a desk")
+    .argument("<name>", "the desk's name")
+    .addOption(jsonOption())
+    .addOption(dataOption())
+    .addHelpText(
+      "after",
+      "\nExamples:\n  $ signalbox desk members alpha\n  $ signalbox desk members alpha --json | jq -r '.[].email'",
+    )
+    .action((desk: string, options: { json?: true; data: string }) => {
+      const members = withMembers(options.data, (all) => all.list(desk));
+      if (options.json) printJson(members);
+      else if (members.length === 0) {
+        printNote(
+          `Nobody may use the console for this desk yet: invite someone with: signalbox desk invite ${desk} --email alice@example.com`,
+        );
+      } else printMembers(members);
+    });
+}
+
+export function removeMemberCommand(): Command {
+  return new Command("remove-member")
+    .description("end a member's sessions and links; the desk's keys stay as they are")
+    .argument("<name>", "the desk's name")
+    .argument("<email>", "the member's address, from: signalbox desk members")
+    .addOption(jsonOption())
+    .addOption(dataOption())
+    .addHelpText("after", "\nExample:\n  $ signalbox desk remove-member alpha alice@example.com")
+    .action((desk: string, email: string, options: { json?: true; data: string }) => {
+      const member = withMembers(options.data, (members) => members.remove(desk, email));
+      if (options.json) printJson(member);
+      printNote(`${member.email} may not use the console for desk "${desk}" any more.`);
+      printNote(
+        `Keys that were made there go on working: see them with: signalbox key list --desk ${desk}`,
+      );
+    });
+}
+
+export function resetCommand(): Command {
+  return new Command("reset")
+    .description("sign a member out, and print a one-time link for another password or passkey")
+    .argument("<name>", "the desk's name")
+    .argument("<email>", "the member's address, from: signalbox desk members")
+    .addOption(consoleUrlOption())
+    .addOption(jsonOption())
+    .addOption(dataOption())
+    .addHelpText(
+      "after",
+      `
+The link works once, for 24 hours. Until then the old password and passkeys go on working; they
+are taken away when it is used.
+
+Example:
+  $ signalbox desk reset alpha alice@example.com`,
+    )
+    .action((desk: string, email: string, options: LinkOptions) => {
+      const link = withMembers(options.data, (members) => members.reset(desk, email));
+      printLink(link, options);
+      printNote(
+        "The sessions of the member have ended. Whoever opens the link first sets the password.",
+      );
+    });
+}
+
+function withMembers<T>(dataDir: string, work: (members: SqliteMembers) => T): T {
+  return withDatabase(dataDir, (db) => work(new SqliteMembers(db)));
+}
+
+function printLink({ token, member, expires_at }: MadeLink, options: LinkOptions): void {
+  const link = `${options.consoleUrl}/join/${token}`;
+  if (options.json) printJson({ link, expires_at, member });
+  else printData(link);
+  printNote(
+    `This is for ${member.email} of desk "${member.desk}". It works once, until ${formatTime(expires_at)}.`,
+  );
+}
+
+function printMembers(members: readonly Member[]): void {
+  printTable(
+    ["EMAIL", "INVITED", "JOINED", "PASSWORD", "PASSKEYS", "LINK UNTIL"],
+    members.map((member) => [
+      member.email,
+      formatTime(member.created_at),
+      formatTime(member.joined_at),
+      member.has_password ? "yes" : "no",
+      String(member.passkeys),
+      formatTime(member.link_expires_at),
+    ]),
+  );
+}

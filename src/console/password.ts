@@ -1,0 +1,57 @@
+/** Tells passwords that are well known, or that somebody who knows the member would try early. */
+import { ZxcvbnFactory } from "@zxcvbn-ts/core";
+import { adjacencyGraphs, dictionary } from "@zxcvbn-ts/language-common";
+import { lengthProblem, normalizePassword } from "../domain/password.ts";
+
+export interface PasswordOwner {
+  readonly desk: string;
+  readonly email: string;
+}
+
+/** zxcvbn's best score, from 10^10 guesses on. */
+const SCORE_MIN = 4;
+/** The time of an estimate grows with the square of the length; the rest of a long one can stay out. */
+const ESTIMATED_CHARACTERS = 64;
+/** What must be left of a password without the words that belong to its owner. */
+const OTHER_CHARACTERS_MIN = 8;
+/** Shorter words are in many passwords by chance. */
+const WORD_CHARACTERS_MIN = 3;
+
+let estimator: ZxcvbnFactory | null = null;
+
+/**
+ * Why a new password will not do, in a sentence for the one who typed it; null where it will. It is
+ * judged as a whole, as NIST SP 800-63B-4 says: a passphrase may have the desk's name in it, but may
+ * not be made of it.
+ */
+export function passwordProblem(password: string, owner: PasswordOwner): string | null {
+  const normal = normalizePassword(password);
+  const problem = lengthProblem(normal);
+  if (problem !== null) return problem;
+  const words = wordsOf(owner);
+  if (lengthWithout(words, normal) < OTHER_CHARACTERS_MIN) {
+    return "Too much of the password is the name of the desk, your email address or signalbox: use other words.";
+  }
+  estimator ??= new ZxcvbnFactory({
+    dictionary,
+    graphs: adjacencyGraphs,
+    maxLength: ESTIMATED_CHARACTERS,
+  });
+  if (estimator.check(normal, words).score >= SCORE_MIN) return null;
+  return "The password is easily guessed, because it is well known, or repeats or follows a pattern: use four or five random words, or let a password manager make one.";
+}
+
+/** Longest first: an address before the names in it. */
+function wordsOf({ desk, email }: PasswordOwner): string[] {
+  const parts = [email, ...email.split("@"), desk, "signalbox"];
+  const words = new Set([...parts, ...parts.flatMap((part) => part.split(/[^\p{L}\p{N}]+/u))]);
+  return [...words]
+    .filter((word) => word.length >= WORD_CHARACTERS_MIN)
+    .toSorted((one, other) => other.length - one.length);
+}
+
+function lengthWithout(words: readonly string[], password: string): number {
+  let rest = password.toLowerCase();
+  for (const word of words) rest = rest.replaceAll(word.toLowerCase(), "");
+  return Array.from(rest.replaceAll(/[^\p{L}\p{N}]/gu, "")).length;
+}

@@ -1,0 +1,75 @@
+/** The audit: who did what to a desk, its keys and its members. */
+
+/** Action → what the actor did, between the actor and what it was done to. */
+export const auditPhrases = {
+  "desk.created": "created the desk",
+  "key.created": "created the key",
+  "key.rotated": "rotated the key",
+  "key.revoked": "revoked the key",
+  "member.invited": "invited",
+  "member.joined": "joined",
+  "member.reset": "made a link for another password of",
+  "member.removed": "removed",
+  "member.signed_in": "signed in",
+  "member.sign_in_failed": "failed to sign in as",
+  "member.password_changed": "changed the password",
+  "member.passkey_added": "added a passkey",
+  "member.passkey_removed": "removed a passkey",
+  "member.signed_out_everywhere": "signed out everywhere",
+} as const;
+
+export type AuditAction = keyof typeof auditPhrases;
+
+/** The time is added where it is written. */
+export interface AuditEntry {
+  readonly deskId: number;
+  /** The member who did it; null: an admin on the command line, or nobody who is known. */
+  readonly actor: string | null;
+  readonly action: AuditAction;
+  readonly keyId?: string;
+  /** The member to whom it was done. */
+  readonly subjectId?: string;
+  /** What a reader should know beside it, in words. Nothing secret. */
+  readonly detail?: string | null;
+}
+
+/** An entry as read, with names in the place of ids. */
+export interface AuditRecord {
+  /** In the order of what was done. */
+  readonly id: number;
+  /** Epoch milliseconds, UTC. */
+  readonly at: number;
+  readonly desk: string;
+  readonly action: AuditAction;
+  /** The email address of the member who did it; null as in {@link AuditEntry}. */
+  readonly actor: string | null;
+  readonly key_id: string | null;
+  readonly key_label: string | null;
+  readonly key_last4: string | null;
+  /** The email address of the member to whom it was done. */
+  readonly subject: string | null;
+  readonly detail: string | null;
+}
+
+export interface AuditPage {
+  /** Of this desk only; null: of all. */
+  readonly desk: string | null;
+  /** Only entries older than the one of this id. */
+  readonly before?: number | null;
+  readonly limit: number;
+}
+
+/** Who did it, for people. */
+export function auditActor({ action, actor }: Pick<AuditRecord, "action" | "actor">): string {
+  return actor ?? (action === "member.sign_in_failed" ? "somebody" : "admin");
+}
+
+/** What was done, for people, such as `revoked the key "bot-7" (…4f2a)`; it follows the actor. */
+export function describeAudit(record: AuditRecord): string {
+  const label = record.key_label === null ? "" : ` "${record.key_label}"`;
+  const key = record.key_id === null ? "" : `${label} (…${record.key_last4})`;
+  const isAnother = record.subject !== null && record.subject !== record.actor;
+  const subject = isAnother ? ` ${record.subject}` : "";
+  const detail = record.detail === null ? "" : `: ${record.detail}`;
+  return `${auditPhrases[record.action]}${key}${subject}${detail}`;
+}

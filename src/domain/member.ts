@@ -1,0 +1,112 @@
+/** The people who may use the console for a desk, and the one-time links that let them in. */
+import { UserError } from "./errors.ts";
+
+/** Without anything that could authenticate. Times are epoch milliseconds, UTC. */
+export interface Member {
+  readonly id: string;
+  readonly desk: string;
+  readonly email: string;
+  readonly created_at: number;
+  /** Of the first password or passkey; null while the invitation is open. */
+  readonly joined_at: number | null;
+  readonly removed_at: number | null;
+  readonly has_password: boolean;
+  readonly passkeys: number;
+  /** When the link that is open now ends; null where there is none. */
+  readonly link_expires_at: number | null;
+}
+
+/** A member, with what signing in and sessions need to know. */
+export interface Account extends Member {
+  readonly desk_id: number;
+  /** No session that began before it holds. */
+  readonly signed_out_at: number;
+}
+
+export interface SignInAccount extends Account {
+  /** PHC string; null for those with passkeys only. Never leaves the server. */
+  readonly password_hash: string | null;
+}
+
+/** What a one-time link is for: the first password or passkey, or another one. */
+export type LinkKind = "join" | "reset";
+
+/** A WebAuthn credential, as its member sees it. */
+export interface Passkey {
+  /** The credential's id, base64url. */
+  readonly id: string;
+  readonly name: string;
+  readonly created_at: number;
+  readonly last_used_at: number | null;
+}
+
+/** What is needed to check a signature. */
+export interface PasskeyCredential extends Passkey {
+  readonly member_id: string;
+  /** COSE. */
+  readonly public_key: Uint8Array<ArrayBuffer>;
+  readonly counter: number;
+  readonly transports: readonly string[];
+}
+
+export type NewPasskey = Pick<
+  PasskeyCredential,
+  "id" | "name" | "public_key" | "counter" | "transports"
+>;
+
+/** A link as made: the one time that its token is there to be shown. */
+export interface MadeLink {
+  readonly token: string;
+  readonly member: Member;
+  readonly expires_at: number;
+}
+
+export interface Invitation {
+  readonly member: Member;
+  readonly kind: LinkKind;
+  readonly expires_at: number;
+}
+
+/** How long a one-time link works. */
+export const LINK_LIFETIME_MS = 86_400_000;
+
+const EMAIL_CHARACTERS_MAX = 254;
+const PASSKEY_NAME_CHARACTERS_MAX = 100;
+
+/**
+ * The address as it is kept and looked up: in lower case and NFC. Nothing is trimmed. Nobody writes
+ * to it, so it is only held to what keeps it readable. Throws {@link UserError}.
+ */
+export function checkEmail(text: string): string {
+  const email = text.normalize("NFC").toLowerCase();
+  const length = Array.from(email).length;
+  if (length > EMAIL_CHARACTERS_MAX || !/^[^@\p{C}\p{Z}]+@[^@\p{C}\p{Z}]+$/u.test(email)) {
+    throw new UserError(
+      `An email address has 3 to ${EMAIL_CHARACTERS_MAX} characters, one @ and no spaces: type it like alice@example.com.`,
+    );
+  }
+  return email;
+}
+
+/** A passkey's name is a note for its member. Throws {@link UserError}. */
+export function checkPasskeyName(name: string): string {
+  const length = Array.from(name).length;
+  if (length >= 1 && length <= PASSKEY_NAME_CHARACTERS_MAX && !/\p{Cc}/u.test(name)) return name;
+  throw new UserError(
+    `A passkey's name has 1 to ${PASSKEY_NAME_CHARACTERS_MAX} characters and no control characters, such as "Laptop".`,
+  );
+}
+
+/** What stands in a one-time link: 256 random bits as base64url. */
+export function generateToken(): string {
+  return Buffer.from(crypto.getRandomValues(new Uint8Array(32))).toString("base64url");
+}
+
+export function isWellFormedToken(text: string): boolean {
+  return /^[A-Za-z0-9_-]{43}$/.test(text);
+}
+
+/** SHA-256: 32 bytes, all that is kept of a token. Against 256 random bits a slow hash adds nothing. */
+export function hashToken(token: string): Uint8Array {
+  return Bun.SHA256.hash(token, new Uint8Array(32)) as Uint8Array;
+}

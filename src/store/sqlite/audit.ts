@@ -1,0 +1,78 @@
+/** The audit in SQLite: each row is written in the transaction of the change that it tells of. */
+import type { Database } from "bun:sqlite";
+import type { AuditEntry, AuditPage, AuditRecord } from "../../domain/audit.ts";
+import { NotFoundError } from "../../domain/errors.ts";
+import { redactKeys } from "../../domain/key.ts";
+import { getDesk } from "./desks.ts";
+import { inTransaction } from "./transaction.ts";
+
+/**
+ * To be called inside the transaction of the change. Throws, and so undoes the change, where the
+ * actor, the key or the subject is not of this desk, or the actor was removed meanwhile: the last line
+ * of defence between desks.
+ */
+export function appendAudit(db: Database, entry: AuditEntry, now: number): void {
+  const { changes } = db
+    .query(
+      `INSERT INTO audit (at, desk_id, member_id, action, key_id, subject_id, detail)
+       SELECT $at, $desk, $actor, $action, $key, $subject, $detail
+       WHERE ($actor IS NULL OR EXISTS
+           (SELECT 1 FROM members WHERE id = $actor AND desk_id = $desk AND removed_at IS NULL))
+         AND ($subject IS NULL OR EXISTS
+           (SELECT 1 FROM members WHERE id = $subject AND desk_id = $desk))
+         AND ($key IS NULL OR EXISTS
+           (SELECT 1 FROM api_keys WHERE id = $key AND desk_id = $desk))`,
+    )
+    .run({
+      at: now,
+      desk: entry.deskId,
+      actor: entry.actor,
+      action: entry.action,
+      key: entry.keyId ?? null,
+      subject: entry.subjectId ?? null,
+      detail: entry.detail == null ? null : redactKeys(entry.detail),
+    });
+  if (changes === 0) throw new NotFoundError("There is no such member of this desk.");
+}
+
+export class SqliteAudit {
+  readonly #db: Database;
+  readonly #now: () => number;
+
+  constructor(db: Database, now: () => number = Date.now) {
+    this.#db = db;
+    this.#now = now;
+  }
+
+  /** For what changes nothing else, such as a sign-in: a change writes its own entry. */
+  append(entry: AuditEntry): void {
+    inTransaction(this.#db, () => appendAudit(this.#db, entry, this.#now()));
+  }
+
+  /** Newest first. */
+  list({ desk, before = null, limit }: AuditPage): AuditRecord[] {
+    const deskId = desk === null ? null : getDesk(this.#db, desk).id;
+    const conditions = [
+      ...(deskId === null ? [] : ["audit.desk_id = $desk"]),
+      ...(before === null ? [] : ["audit.id < $before"]),
+    ];
+    return this.#db
+      .query<AuditRecord, Record<string, number>>(
+        `SELECT audit.id, audit.at, desks.name AS desk, audit.action, actors.email AS actor,
+           audit.key_id, api_keys.label AS key_label, api_keys.last4 AS key_last4,
+           subjects.email AS subject, audit.detail
+         FROM audit
+         JOIN desks ON desks.id = audit.desk_id
+         LEFT JOIN members AS actors ON actors.id = audit.member_id
+         LEFT JOIN members AS subjects ON subjects.id = audit.subject_id
+         LEFT JOIN api_keys ON api_keys.id = audit.key_id
+         ${conditions.length === 0 ? "" : `WHERE ${conditions.join(" AND ")}`}
+         ORDER BY audit.id DESC LIMIT $limit`,
+      )
+      .all({
+        limit,
+        ...(deskId === null ? {} : { desk: deskId }),
+        ...(before === null ? {} : { before }),
+      });
+  }
+}

@@ -1,0 +1,31 @@
+/** Finds desks by name, for all that is done to one. */
+import type { Database } from "bun:sqlite";
+import { closest } from "fastest-levenshtein";
+import type { Desk } from "../../domain/desk.ts";
+import { UserError } from "../../domain/errors.ts";
+
+const DESK_COLUMNS = "id, name, created_at, differing_duplicates";
+
+/** By name. */
+export function listDesks(db: Database): Desk[] {
+  return db.query<Desk, []>(`SELECT ${DESK_COLUMNS} FROM desks ORDER BY name`).all();
+}
+
+export function findDesk(db: Database, name: string): Desk | null {
+  return db.query<Desk, [string]>(`SELECT ${DESK_COLUMNS} FROM desks WHERE name = ?`).get(name);
+}
+
+/** Throws {@link UserError} where there is none, with the nearest name. */
+export function getDesk(db: Database, name: string): Desk {
+  const desk = findDesk(db, name);
+  if (desk !== null) return desk;
+  const names = listDesks(db).map((other) => other.name);
+  if (names.length === 0) {
+    throw new UserError(
+      `There is no desk "${name}", and no other: create it with: signalbox desk create ${name}`,
+    );
+  }
+  throw new UserError(
+    `There is no desk "${name}"; the nearest name is "${closest(name, names)}": see them with: signalbox desk list`,
+  );
+}

@@ -1,0 +1,249 @@
+/** The people who may use the console, in SQLite. Each change is in the audit. */
+import type { Database } from "bun:sqlite";
+import { ulid } from "ulid";
+import type { AuditAction } from "../../domain/audit.ts";
+import { NotFoundError, UserError } from "../../domain/errors.ts";
+import {
+  type Account,
+  checkEmail,
+  type Invitation,
+  type MadeLink,
+  type Member,
+  type NewPasskey,
+  type SignInAccount,
+} from "../../domain/member.ts";
+import { appendAudit } from "./audit.ts";
+import { getDesk } from "./desks.ts";
+import { findLink, insertLink, spendLinks } from "./links.ts";
+import { insertPasskey, removePasskeys } from "./passkeys.ts";
+import { inTransaction } from "./transaction.ts";
+
+type Row = Omit<SignInAccount, "has_password">;
+
+export class SqliteMembers {
+  readonly #db: Database;
+  readonly #now: () => number;
+
+  constructor(db: Database, now: () => number = Date.now) {
+    this.#db = db;
+    this.#now = now;
+  }
+
+  /** Makes the member, or a new link for one who has not joined yet. By an admin. */
+  invite(desk: string, email: string): MadeLink {
+    const address = checkEmail(email);
+    return inTransaction(this.#db, () => {
+      const { id: deskId } = getDesk(this.#db, desk);
+      const known = this.#findByEmail(address);
+      if (known !== null && known.desk_id !== deskId) {
+        throw new UserError(
+          `${address} is a member of desk "${known.desk}", and a person belongs to one desk: end that first with: signalbox desk remove-member ${known.desk} ${address}`,
+        );
+      }
+      if (known !== null && known.joined_at !== null) {
+        throw new UserError(
+          `${address} has joined desk "${desk}" already: for another password, use: signalbox desk reset ${desk} ${address}`,
+        );
+      }
+      return this.#makeLink(known?.id ?? this.#insert(deskId, address), "member.invited");
+    });
+  }
+
+  /**
+   * Ends the member's sessions and makes a link for another password or passkey. Those that there
+   * are go on working until it is spent. By an admin.
+   */
+  reset(desk: string, email: string): MadeLink {
+    return inTransaction(this.#db, () => {
+      const { id } = this.#member(desk, email);
+      this.#endSessions(id);
+      return this.#makeLink(id, "member.reset");
+    });
+  }
+
+  /** Ends the member's sessions and links; the address may be invited again, to any desk. By an admin. */
+  remove(desk: string, email: string): Member {
+    return inTransaction(this.#db, () => {
+      const account = this.#member(desk, email);
+      const now = this.#now();
+      this.#endSessions(account.id);
+      spendLinks(this.#db, account.id, now);
+      this.#db.query("UPDATE members SET removed_at = ? WHERE id = ?").run(now, account.id);
+      this.#audit(account, "member.removed", null);
+      return { ...toMember(account), removed_at: now, link_expires_at: null };
+    });
+  }
+
+  /** Those who were not removed, in the order of their addresses. */
+  list(desk: string): Member[] {
+    const { id } = getDesk(this.#db, desk);
+    return this.#select("members.desk_id = $value ORDER BY members.email", id).map(toMember);
+  }
+
+  /** Unknown, expired, spent, and of a removed member are one answer: null. */
+  findInvitation(token: string): Invitation | null {
+    const link = findLink(this.#db, token, this.#now());
+    const account = link === null ? null : this.find(link.member_id);
+    if (link === null || account === null) return null;
+    const kind = account.joined_at === null ? "join" : "reset";
+    return { member: toMember(account), kind, expires_at: link.expires_at };
+  }
+
+  /**
+   * Sets the password, takes away every passkey that there was, and ends all sessions: begin one
+   * after it. Null where the link does not work (any more): of two at the same moment, one succeeds.
+   */
+  spendWithPassword(token: string, passwordHash: string): Account | null {
+    return this.#spend(token, passwordHash, null);
+  }
+
+  /** Like {@link spendWithPassword}, with a passkey; a password that there was is taken away. */
+  spendWithPasskey(token: string, passkey: NewPasskey): Account | null {
+    return this.#spend(token, null, passkey);
+  }
+
+  /** Ends all sessions: begin one after it. */
+  setPassword(memberId: string, passwordHash: string): void {
+    inTransaction(this.#db, () => {
+      const account = this.#get(memberId);
+      this.#db
+        .query("UPDATE members SET password_hash = ? WHERE id = ?")
+        .run(passwordHash, memberId);
+      this.#endSessions(memberId);
+      this.#audit(account, "member.password_changed", memberId);
+    });
+  }
+
+  signOutEverywhere(memberId: string): void {
+    inTransaction(this.#db, () => {
+      const account = this.#get(memberId);
+      this.#endSessions(memberId);
+      this.#audit(account, "member.signed_out_everywhere", memberId);
+    });
+  }
+
+  /** What was typed may be anything. Null where it is nobody's address, or a removed member's. */
+  findForSignIn(email: string): SignInAccount | null {
+    const row = this.#findByEmail(email.normalize("NFC").toLowerCase());
+    return row === null ? null : { ...toAccount(row), password_hash: row.password_hash };
+  }
+
+  /** Null where the member was removed. */
+  find(memberId: string): Account | null {
+    const [row] = this.#select("members.id = $value", memberId);
+    return row === undefined ? null : toAccount(row);
+  }
+
+  #spend(token: string, passwordHash: string | null, passkey: NewPasskey | null): Account | null {
+    return inTransaction(this.#db, () => {
+      const now = this.#now();
+      const link = findLink(this.#db, token, now);
+      if (link === null) return null;
+      const account = this.#get(link.member_id);
+      const { id } = account;
+      spendLinks(this.#db, id, now);
+      removePasskeys(this.#db, id, now);
+      if (passkey !== null) insertPasskey(this.#db, id, passkey, now);
+      this.#db
+        .query(
+          "UPDATE members SET password_hash = ?, joined_at = coalesce(joined_at, ?) WHERE id = ?",
+        )
+        .run(passwordHash, now, id);
+      this.#endSessions(id);
+      this.#auditSpent(account, passkey);
+      return this.#get(id);
+    });
+  }
+
+  #auditSpent(account: Account, passkey: NewPasskey | null): void {
+    const means = passkey === null ? "with a password" : `with the passkey "${passkey.name}"`;
+    if (account.joined_at === null) {
+      this.#audit(account, "member.joined", account.id, means);
+      return;
+    }
+    const action = passkey === null ? "member.password_changed" : "member.passkey_added";
+    const taken = passkey === null ? "passkeys" : "password and passkeys";
+    this.#audit(
+      account,
+      action,
+      account.id,
+      `by a one-time link; earlier ${taken} were taken away`,
+    );
+  }
+
+  #makeLink(memberId: string, action: AuditAction): MadeLink {
+    const link = insertLink(this.#db, memberId, this.#now());
+    const account = this.#get(memberId);
+    this.#audit(account, action, null);
+    return { ...link, member: toMember(account) };
+  }
+
+  #insert(deskId: number, email: string): string {
+    const now = this.#now();
+    const id = ulid(now);
+    this.#db
+      .query("INSERT INTO members (id, desk_id, email, created_at) VALUES (?, ?, ?, ?)")
+      .run(id, deskId, email, now);
+    return id;
+  }
+
+  #endSessions(memberId: string): void {
+    this.#db.query("UPDATE members SET signed_out_at = ? WHERE id = ?").run(this.#now(), memberId);
+  }
+
+  #audit(account: Account, action: AuditAction, actor: string | null, detail?: string): void {
+    appendAudit(
+      this.#db,
+      { deskId: account.desk_id, actor, action, subjectId: account.id, detail: detail ?? null },
+      this.#now(),
+    );
+  }
+
+  #member(desk: string, email: string): Account {
+    const address = checkEmail(email);
+    const { id } = getDesk(this.#db, desk);
+    const row = this.#findByEmail(address);
+    if (row !== null && row.desk_id === id) return toAccount(row);
+    throw new NotFoundError(
+      `Desk "${desk}" has no member ${address}: see them with: signalbox desk members ${desk}`,
+    );
+  }
+
+  #get(memberId: string): Account {
+    const account = this.find(memberId);
+    if (account === null) throw new NotFoundError("There is no such member.");
+    return account;
+  }
+
+  #findByEmail(email: string): Row | null {
+    return this.#select("members.email = $value", email)[0] ?? null;
+  }
+
+  #select(condition: string, value: string | number): Row[] {
+    return this.#db
+      .query<Row, { value: string | number; now: number }>(
+        `SELECT members.id, desks.name AS desk, members.desk_id, members.email, members.created_at,
+           members.joined_at, members.removed_at, members.signed_out_at, members.password_hash,
+           (SELECT count(*) FROM passkeys
+            WHERE member_id = members.id AND removed_at IS NULL) AS passkeys,
+           (SELECT max(expires_at) FROM invitations
+            WHERE member_id = members.id AND spent_at IS NULL AND expires_at > $now) AS link_expires_at
+         FROM members JOIN desks ON desks.id = members.desk_id
+         WHERE members.removed_at IS NULL AND ${condition}`,
+      )
+      .all({ value, now: this.#now() });
+  }
+}
+
+function toAccount({ password_hash, ...row }: Row): Account {
+  return { ...row, has_password: password_hash !== null };
+}
+
+function toMember(row: Row | Account): Member {
+  const {
+    desk_id: _desk,
+    signed_out_at: _at,
+    ...member
+  } = "password_hash" in row ? toAccount(row) : row;
+  return member;
+}

@@ -1,0 +1,140 @@
+/** WebAuthn credentials in SQLite. One that was taken away is not found again, by any id. */
+import type { Database } from "bun:sqlite";
+import type { AuditAction } from "../../domain/audit.ts";
+import { NotFoundError, UserError } from "../../domain/errors.ts";
+import {
+  checkPasskeyName,
+  type NewPasskey,
+  type Passkey,
+  type PasskeyCredential,
+} from "../../domain/member.ts";
+import { appendAudit } from "./audit.ts";
+import { inTransaction } from "./transaction.ts";
+
+interface Row extends Omit<PasskeyCredential, "transports"> {
+  readonly transports: string;
+}
+
+export class SqlitePasskeys {
+  readonly #db: Database;
+  readonly #now: () => number;
+
+  constructor(db: Database, now: () => number = Date.now) {
+    this.#db = db;
+    this.#now = now;
+  }
+
+  /** Throws {@link UserError} where the credential is registered already, with anyone. */
+  add(memberId: string, passkey: NewPasskey): void {
+    inTransaction(this.#db, () => {
+      insertPasskey(this.#db, memberId, passkey, this.#now());
+      this.#audit(memberId, "member.passkey_added", passkey.name);
+    });
+  }
+
+  /** The member's, oldest first. */
+  list(memberId: string): Passkey[] {
+    return this.#db
+      .query<Passkey, [string]>(
+        `SELECT id, name, created_at, last_used_at FROM passkeys
+         WHERE member_id = ? AND removed_at IS NULL ORDER BY created_at, id`,
+      )
+      .all(memberId);
+  }
+
+  /** By the credential's id; null where it is unknown or was removed, or its member was. */
+  find(id: string): PasskeyCredential | null {
+    const row = this.#db
+      .query<Row, [string]>(
+        `SELECT passkeys.id, passkeys.member_id, passkeys.name, passkeys.public_key, passkeys.counter,
+           passkeys.transports, passkeys.created_at, passkeys.last_used_at
+         FROM passkeys JOIN members ON members.id = passkeys.member_id
+         WHERE passkeys.id = ? AND passkeys.removed_at IS NULL AND members.removed_at IS NULL`,
+      )
+      .get(id);
+    return row === null ? null : { ...row, transports: JSON.parse(row.transports) as string[] };
+  }
+
+  /** After a signature was checked, with the counter that came with it. */
+  recordUse(id: string, counter: number): void {
+    this.#db
+      .query(
+        "UPDATE passkeys SET counter = ?, last_used_at = ? WHERE id = ? AND removed_at IS NULL",
+      )
+      .run(counter, this.#now(), id);
+  }
+
+  /** Another member's is as unknown as one that does not exist. Refused for the last way to sign in. */
+  remove(memberId: string, id: string): void {
+    inTransaction(this.#db, () => {
+      const passkeys = this.list(memberId);
+      const passkey = passkeys.find((one) => one.id === id);
+      if (passkey === undefined) throw new NotFoundError("There is no such passkey.");
+      if (passkeys.length === 1 && !this.#hasPassword(memberId)) {
+        throw new UserError(
+          `"${passkey.name}" is your only way to sign in: set a password or add another passkey first.`,
+        );
+      }
+      this.#db.query("UPDATE passkeys SET removed_at = ? WHERE id = ?").run(this.#now(), id);
+      this.#audit(memberId, "member.passkey_removed", passkey.name);
+    });
+  }
+
+  #hasPassword(memberId: string): boolean {
+    const sql = "SELECT 1 FROM members WHERE id = ? AND password_hash IS NOT NULL";
+    return this.#db.query(sql).get(memberId) !== null;
+  }
+
+  #audit(memberId: string, action: AuditAction, name: string): void {
+    const member = this.#db
+      .query<{ desk_id: number }, [string]>("SELECT desk_id FROM members WHERE id = ?")
+      .get(memberId);
+    if (member === null) throw new NotFoundError("There is no such member.");
+    appendAudit(
+      this.#db,
+      {
+        deskId: member.desk_id,
+        actor: memberId,
+        action,
+        subjectId: memberId,
+        detail: `"${name}"`,
+      },
+      this.#now(),
+    );
+  }
+}
+
+/** To be called inside a transaction, with an entry of the audit. */
+export function insertPasskey(
+  db: Database,
+  memberId: string,
+  passkey: NewPasskey,
+  now: number,
+): void {
+  checkPasskeyName(passkey.name);
+  const { changes } = db
+    .query(
+      `INSERT INTO passkeys (id, member_id, name, public_key, counter, transports, created_at)
+       VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING`,
+    )
+    .run(
+      passkey.id,
+      memberId,
+      passkey.name,
+      passkey.public_key,
+      passkey.counter,
+      JSON.stringify(passkey.transports),
+      now,
+    );
+  if (changes === 0) {
+    throw new UserError("This passkey is registered already: use another device or browser.");
+  }
+}
+
+/** All of the member's. To be called inside a transaction, with an entry of the audit. */
+export function removePasskeys(db: Database, memberId: string, now: number): void {
+  db.query("UPDATE passkeys SET removed_at = ? WHERE member_id = ? AND removed_at IS NULL").run(
+    now,
+    memberId,
+  );
+}
