@@ -36,20 +36,22 @@
     selection.addRange(range);
   }
 
+  async function copy(button, source) {
+    try {
+      await navigator.clipboard.writeText(source.textContent.trim());
+      say(button, "Copied", "Copied to the clipboard");
+    } catch {
+      // Not allowed to: they can do it themselves.
+      select(source);
+      say(button, "Selected", "The text is selected: copy it with your keyboard");
+    }
+  }
+
   for (const button of document.querySelectorAll("[data-copy]")) {
     const source = document.querySelector(button.dataset.copy);
     if (source === null) continue;
     button.hidden = false;
-    button.addEventListener("click", async () => {
-      try {
-        await navigator.clipboard.writeText(source.textContent.trim());
-        say(button, "Copied", "Copied to the clipboard");
-      } catch {
-        // Not allowed to: they can do it themselves.
-        select(source);
-        say(button, "Selected", "The text is selected: copy it with your keyboard");
-      }
-    });
+    button.addEventListener("click", () => void copy(button, source));
   }
 
   for (const input of document.querySelectorAll('input[type="password"]')) {

@@ -82,9 +82,7 @@ function Navigation({
 }
 
 /** Belongs into every form. */
-export function Csrf({
-  token,
-}: Pick<Visit, "csrfToken"> extends never ? never : { token: string }): VNode {
+export function Csrf({ token }: { token: string }): VNode {
   return <input type="hidden" name={CSRF_FIELD} value={token} />;
 }
 
