@@ -1,0 +1,115 @@
+/** Chromium for the console's tests. It is never skipped: a browser that is missing is installed, or named. */
+import { expect } from "bun:test";
+import { createRequire } from "node:module";
+import {
+  type Browser,
+  type BrowserContext,
+  type BrowserContextOptions,
+  chromium,
+  type Page,
+} from "playwright-core";
+import { requirePrograms } from "../faults/_faults.ts";
+import { onCleanup } from "../_setup.ts";
+
+/** Nothing that asks another host for anything. */
+const FLAGS = [
+  "--headless",
+  "--no-sandbox",
+  "--disable-gpu",
+  "--disable-quic",
+  "--no-first-run",
+  "--disable-background-networking",
+  "--disable-component-update",
+  "--disable-sync",
+];
+
+export const desktop = { width: 1280, height: 800 } as const;
+/** The narrowest that WCAG 1.4.10 asks for. */
+export const phone = { width: 320, height: 640 } as const;
+
+/** With an empty profile of its own. The caller closes it. */
+export async function launchBrowser(): Promise<Browser> {
+  requirePrograms({ chromium: "chromium" });
+  const executablePath = Bun.which("chromium") ?? "chromium";
+  return await chromium.launch({ executablePath, args: FLAGS });
+}
+
+/** A browser window with its own cookies, and what it complained about. */
+export interface Window {
+  readonly context: BrowserContext;
+  readonly page: Page;
+  /** Errors of the console (refused by the CSP, too), errors of scripts, and requests to other hosts. */
+  readonly complaints: string[];
+}
+
+/** Closed after the test. */
+export async function openWindow(
+  browser: Browser,
+  baseURL: string,
+  options: BrowserContextOptions = {},
+): Promise<Window> {
+  const context = await browser.newContext({
+    baseURL,
+    viewport: desktop,
+    reducedMotion: "reduce",
+    ...options,
+  });
+  onCleanup(() => context.close());
+  const complaints: string[] = [];
+  context.on("request", (request) => {
+    if (!request.url().startsWith(`${baseURL}/`)) complaints.push(`asked for ${request.url()}`);
+  });
+  context.on("console", (message) => {
+    if (["error", "warning"].includes(message.type())) complaints.push(message.text());
+  });
+  context.on("weberror", (error) => complaints.push(String(error.error())));
+  return { context, page: await context.newPage(), complaints };
+}
+
+const axeSource = await Bun.file(
+  createRequire(import.meta.url).resolve("axe-core/axe.min.js"),
+).text();
+
+interface Violation {
+  readonly rule: string;
+  readonly help: string;
+  readonly nodes: readonly string[];
+}
+
+/**
+ * No violation of any rule that axe knows, in light and in dark, and on a phone and a desktop; and
+ * nothing to be scrolled sideways. Leaves the page as it was.
+ */
+export async function expectAccessible(page: Page): Promise<void> {
+  const before = page.viewportSize() ?? desktop;
+  for (const viewport of [desktop, phone]) {
+    await page.setViewportSize(viewport);
+    for (const colorScheme of ["light", "dark"] as const) {
+      await page.emulateMedia({ colorScheme });
+      const where = `${page.url()}, ${colorScheme}, ${viewport.width} px`;
+      expect(await violations(page), where).toEqual([]);
+    }
+    await expectNoSidewaysScroll(page);
+  }
+  await page.emulateMedia({ colorScheme: "light" });
+  await page.setViewportSize(before);
+}
+
+/** By evaluation, which no Content-Security-Policy of the page forbids. */
+async function violations(page: Page): Promise<Violation[]> {
+  await page.evaluate(`${axeSource};0`);
+  return await page.evaluate<Violation[]>(`axe.run(document).then(({ violations }) =>
+    violations.map(({ id, help, nodes }) => ({
+      rule: id,
+      help,
+      nodes: nodes.map(({ html, failureSummary }) => html + "\\n" + failureSummary),
+    })))`);
+}
+
+async function expectNoSidewaysScroll(page: Page): Promise<void> {
+  const { shown, needed } = await page.evaluate(() => {
+    const { clientWidth, scrollWidth } = document.documentElement;
+    return { shown: clientWidth, needed: scrollWidth };
+  });
+  expect(needed, `width of ${page.url()}`).toBeLessThanOrEqual(shown);
+}
