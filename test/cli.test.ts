@@ -46,6 +46,11 @@ describe("help", () => {
     ["desk"],
     ["desk", "create"],
     ["desk", "list"],
+    ["desk", "invite"],
+    ["desk", "members"],
+    ["desk", "remove-member"],
+    ["desk", "reset"],
+    ["audit"],
     ["key"],
     ["key", "mint"],
     ["key", "list"],
@@ -493,6 +498,11 @@ async function runAll(dataDir: string): Promise<void> {
   await run("key", "list", "--desk", "alpha");
   await run("key", "rotate", id, "--overlap", "1h", "--expires", "90d");
   await run("key", "revoke", id);
+  await run("desk", "invite", "alpha", "--email", "alice@example.com");
+  await run("desk", "reset", "alpha", "alice@example.com");
+  await run("desk", "members", "alpha");
+  await run("desk", "remove-member", "alpha", "alice@example.com");
+  await run("audit");
 }
 
 describe("every command works", () => {

@@ -79,9 +79,8 @@ export function readCount(text: string): number {
 
 /** How many to keep or to show. */
 export function readKeep(text: string): number {
-  const count = readCount(text);
-  if (count === 0) throw new InvalidArgumentError("Write a whole number, 1 or more.");
-  return count;
+  if (/^\d{1,9}$/.test(text) && Number(text) > 0) return Number(text);
+  throw new InvalidArgumentError("Write a whole number, 1 or more.");
 }
 
 /** An http or https address, without a slash at its end. */

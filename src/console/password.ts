@@ -29,7 +29,7 @@ export function passwordProblem(password: string, owner: PasswordOwner): string 
   const problem = lengthProblem(normal);
   if (problem !== null) return problem;
   const words = wordsOf(owner);
-  if (lengthWithout(words, normal) < OTHER_CHARACTERS_MIN) {
+  if (isMadeOf(words, normal)) {
     return "Too much of the password is the name of the desk, your email address or signalbox: use other words.";
   }
   estimator ??= new ZxcvbnFactory({
@@ -50,8 +50,9 @@ function wordsOf({ desk, email }: PasswordOwner): string[] {
     .toSorted((one, other) => other.length - one.length);
 }
 
-function lengthWithout(words: readonly string[], password: string): number {
-  let rest = password.toLowerCase();
-  for (const word of words) rest = rest.replaceAll(word.toLowerCase(), "");
-  return Array.from(rest.replaceAll(/[^\p{L}\p{N}]/gu, "")).length;
+function isMadeOf(words: readonly string[], password: string): boolean {
+  const whole = password.toLowerCase();
+  const rest = words.reduce((text, word) => text.replaceAll(word.toLowerCase(), ""), whole);
+  const others = Array.from(rest.replaceAll(/[\p{P}\p{Z}]/gu, ""));
+  return rest !== whole && others.length < OTHER_CHARACTERS_MIN;
 }

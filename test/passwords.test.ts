@@ -1,0 +1,136 @@
+import { describe, expect, onTestFinished, setDefaultTimeout, spyOn, test } from "bun:test";
+import { passwordProblem } from "../src/console/password.ts";
+import {
+  hashPassword,
+  lengthProblem,
+  PASSWORD_CHARACTERS_MAX,
+  PASSWORD_CHARACTERS_MIN,
+  verifyAgainstNobody,
+  verifyPassword,
+} from "../src/domain/password.ts";
+
+setDefaultTimeout(60_000);
+
+const owner = { desk: "momentum-fx", email: "alice.archer@example.com" };
+const GOOD = "tree river lamp quartz";
+
+describe("the length", () => {
+  test("is 15 to 256 characters, counted in code points after normalisation", () => {
+    expect([PASSWORD_CHARACTERS_MIN, PASSWORD_CHARACTERS_MAX]).toEqual([15, 256]);
+    for (const character of ["x", "😀", "é", "e\u0301", " "]) {
+      for (const count of [15, 256]) expect(lengthProblem(character.repeat(count))).toBeNull();
+      for (const count of [0, 14, 257]) {
+        expect(lengthProblem(character.repeat(count))).toContain(`has ${count} characters`);
+      }
+    }
+  });
+
+  test("is the first thing that is asked for", () => {
+    expect(passwordProblem("q7$kLp0zWm2!vX", owner)).toContain("use 15 or more");
+    expect(passwordProblem(`${GOOD} `.repeat(20), owner)).toContain("use 256 at most");
+  });
+});
+
+describe("a new password", () => {
+  test.each([
+    GOOD,
+    "correcthorsebatterystaple",
+    "q7$kLp0zWm2!vXc9",
+    "alle meine entchen 7",
+    "дерево река лампа",
+    "木河灯鏡山海空雲風雨雪花鳥月星石",
+    "🐘🌂🎻🥨🚲🪁🧭🎲🦉🍄🏰🔭🧶🥁🌵",
+    "tree river\tlamp\u0000quartz",
+    "a signalbox beside the momentum-fx river lamp",
+  ])("%j is taken", (password) => {
+    expect(passwordProblem(password, owner)).toBeNull();
+  });
+
+  test.each([
+    "passwordpassword",
+    "password1234567",
+    "P@ssw0rdP@ssw0rd",
+    "qwertyuiopasdfghjkl",
+    "aaaaaaaaaaaaaaaaaaaa",
+    "abcdefghijklmnopqrst",
+    "123456789012345",
+    "letmeinletmeinletmein",
+    "iloveyouiloveyou",
+    "               ",
+    "p4ssw0rd".repeat(32),
+  ])("%j is refused as easily guessed", (password) => {
+    expect(passwordProblem(password, owner)).toContain("easily guessed");
+  });
+
+  test.each([
+    "signalboxsignalbox",
+    "SignalBox-2026!",
+    "momentum-fx-2026",
+    "Momentum FX 12345",
+    "fx-momentum-fx-momentum",
+    "alice.archer@example.com",
+    "ALICE.ARCHER@EXAMPLE.COM!1",
+    "Archer/Alice/2026",
+    "alice signalbox momentum",
+  ])("%j is refused as made of its owner's names", (password) => {
+    expect(passwordProblem(password, owner)).toContain("name of the desk");
+  });
+
+  test("is judged for its owner alone, and one with a short name can have one", () => {
+    expect(passwordProblem("momentum oak 2026", owner)).not.toBeNull();
+    expect(passwordProblem("momentum oak 2026", { desk: "a", email: "b@c" })).toBeNull();
+    expect(passwordProblem(GOOD, { desk: "a", email: "e@r" })).toBeNull();
+  });
+
+  test("is never repeated in the reason", () => {
+    for (const password of ["passwordpassword", "SignalBox-2026!", "hunter2"]) {
+      expect(passwordProblem(password, owner)).not.toContain(password);
+    }
+  });
+});
+
+describe("a hash", () => {
+  test("is argon2id with OWASP's least costs, salted, and of nothing but this password", async () => {
+    const [one, other] = await Promise.all([hashPassword(GOOD), hashPassword(GOOD)]);
+    expect(one).toStartWith("$argon2id$v=19$m=19456,t=2,p=1$");
+    expect(one).not.toBe(other);
+    expect(await verifyPassword(GOOD, one)).toBe(true);
+    for (const wrong of [`${GOOD} `, GOOD.toUpperCase(), GOOD.slice(0, -1), ""]) {
+      expect(await verifyPassword(wrong, one)).toBe(false);
+    }
+  });
+
+  test("takes every character of a long one in", async () => {
+    const long = `${"x".repeat(255)}y`;
+    const hash = await hashPassword(long);
+    expect(await verifyPassword(long, hash)).toBe(true);
+    expect(await verifyPassword(`${"x".repeat(255)}z`, hash)).toBe(false);
+    const withNul = await hashPassword(`${GOOD}\u0000one`);
+    expect(await verifyPassword(`${GOOD}\u0000two`, withNul)).toBe(false);
+  });
+
+  test("is the same for the same characters from another keyboard (NFC), and not for likenesses", async () => {
+    const hash = await hashPassword("cafe\u0301 au lait \u00e0 quatre");
+    expect(await verifyPassword("caf\u00e9 au lait a\u0300 quatre", hash)).toBe(true);
+    const ligature = await hashPassword("ﬁve quiet lamps");
+    expect(await verifyPassword("five quiet lamps", ligature)).toBe(false);
+  });
+});
+
+describe("for nobody", () => {
+  test("nothing is right, and a check costs what a real one costs", async () => {
+    const verify = spyOn(Bun.password, "verify");
+    onTestFinished(() => verify.mockRestore());
+    expect(await verifyPassword(GOOD, await hashPassword(GOOD))).toBe(true);
+    expect(await verifyAgainstNobody(GOOD)).toBe(false);
+    expect(await verifyPassword(GOOD, null)).toBe(false);
+    const checked = verify.mock.calls.map(([, hash]) => String(hash));
+    const costs = checked.map((hash) => {
+      const [, algorithm, version, parameters, salt, digest] = hash.split("$");
+      return [algorithm, version, parameters, salt?.length, digest?.length];
+    });
+    expect(costs).toHaveLength(3);
+    expect(costs[1]).toEqual(costs[0] ?? []);
+    expect(costs[2]).toEqual(costs[0] ?? []);
+  });
+});
