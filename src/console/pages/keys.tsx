@@ -1,0 +1,261 @@
+/** What there is to see of keys. */
+import type { VNode } from "preact";
+import type { AuditRecord } from "../../domain/audit.ts";
+import { type ApiKey, type KeyState, keyState } from "../../domain/key.ts";
+import type { KeyRecords } from "../key-history.ts";
+import { lastUse, overlapAdvice } from "../last-use.ts";
+import type { MemberVisit } from "../visit.ts";
+import { AuditPhrase } from "./audit.tsx";
+import { Layout } from "./layout.tsx";
+import { Moment, Past } from "./moment.tsx";
+
+/** Of those that have ended, so many of the newest, unless all are asked for: the page stays small. */
+export const ENDED_SHOWN = 25;
+
+const badges: Record<KeyState, "good" | "bad" | "calm"> = {
+  active: "good",
+  expired: "calm",
+  revoked: "bad",
+};
+
+/** A label is text of any script and direction: it stays apart from what stands beside it. */
+export function KeyName({ label, last4 }: Pick<ApiKey, "label" | "last4">): VNode {
+  return (
+    <>
+      {label !== null && (
+        <>
+          <bdi>{label}</bdi>{" "}
+        </>
+      )}
+      <span class="mono">…{last4}</span>
+    </>
+  );
+}
+
+export function KeyListPage({
+  visit,
+  keys,
+  records,
+  areAllShown,
+}: {
+  visit: MemberVisit;
+  /** In the order in which they are shown. */
+  keys: readonly ApiKey[];
+  records: KeyRecords;
+  areAllShown: boolean;
+}): VNode {
+  const active = keys.filter((key) => keyState(key, visit.now) === "active");
+  const ended = keys.filter((key) => keyState(key, visit.now) !== "active");
+  const shown = areAllShown ? ended : ended.slice(0, ENDED_SHOWN);
+  return (
+    <Layout title="Keys" member={visit.member} csrfToken={visit.csrfToken} place="/keys">
+      {keys.length === 0 ? (
+        <Empty />
+      ) : (
+        <>
+          <p class="actions">
+            <a class="button" href="/keys/new">
+              Create a key
+            </a>
+          </p>
+          <KeyTable keys={[...active, ...shown]} records={records} now={visit.now} />
+          {shown.length < ended.length && (
+            <p>
+              <a href="/keys?ended=all">Show all {ended.length} keys that have ended</a>
+            </p>
+          )}
+        </>
+      )}
+    </Layout>
+  );
+}
+
+function Empty(): VNode {
+  return (
+    <div class="empty">
+      <h2>No key yet</h2>
+      <p>
+        A bot sends its signals with a key. Create the first one: you see it once, with a command
+        that sends a signal with it.
+      </p>
+      <p class="actions">
+        <a class="button" href="/keys/new">
+          Create a key
+        </a>
+      </p>
+    </div>
+  );
+}
+
+function KeyTable({
+  keys,
+  records,
+  now,
+}: {
+  keys: readonly ApiKey[];
+  records: KeyRecords;
+  now: number;
+}): VNode {
+  return (
+    <div class="scroll">
+      <table>
+        <caption>The keys of your desk</caption>
+        <thead>
+          <tr>
+            <th scope="col">Label</th>
+            <th scope="col">Ends in</th>
+            <th scope="col">State</th>
+            <th scope="col">Last used</th>
+            <th scope="col">Created</th>
+            <th scope="col">Expires</th>
+          </tr>
+        </thead>
+        <tbody>
+          {keys.map((key) => (
+            <tr>
+              <th scope="row">
+                <a href={`/keys/${key.id}`}>
+                  {key.label === null ? <span class="none">no label</span> : <bdi>{key.label}</bdi>}
+                </a>
+              </th>
+              <td class="mono">…{key.last4}</td>
+              <td>
+                <State {...key} now={now} />
+              </td>
+              <td>
+                <Past at={key.last_used_at} now={now} />
+              </td>
+              <td>
+                <Past at={key.created_at} now={now} /> <By records={records.get(key.id)} />
+              </td>
+              <td>
+                <Moment at={key.expires_at} now={now} />
+              </td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}
+
+function State({ now, ...key }: ApiKey & { now: number }): VNode {
+  const state = keyState(key, now);
+  return <span class={`badge ${badges[state]}`}>{state}</span>;
+}
+
+/** Who created it. Keys of before there was an audit have no entry. */
+function By({ records = [] }: { records: readonly AuditRecord[] | undefined }): VNode | null {
+  const created = records.find(({ action }) => action === "key.created");
+  if (created === undefined) return null;
+  return <span>by {created.actor ?? "an administrator"}</span>;
+}
+
+/** When it has a successor, and still works. */
+function isOverlapping(key: ApiKey, records: readonly AuditRecord[], now: number): boolean {
+  const wasRotated = records.some(({ action }) => action === "key.rotated");
+  return wasRotated && keyState(key, now) === "active";
+}
+
+export function KeyPage({
+  visit,
+  apiKey,
+  records,
+}: {
+  visit: MemberVisit;
+  apiKey: ApiKey;
+  records: readonly AuditRecord[];
+}): VNode {
+  const { now } = visit;
+  const state = keyState(apiKey, now);
+  const path = `/keys/${apiKey.id}`;
+  const title = `Key …${apiKey.last4}`;
+  return (
+    <Layout title={title} member={visit.member} csrfToken={visit.csrfToken} place="/keys">
+      {isOverlapping(apiKey, records, now) && (
+        <p class="notice">This key has a successor. {overlapAdvice("The old key", apiKey, now)}</p>
+      )}
+      {apiKey.revoked_at !== null && (
+        <p class="notice">
+          Revoked: no signal that is sent with it is stored. {lastUse("It", apiKey, now)}.
+        </p>
+      )}
+      <KeyFacts apiKey={apiKey} records={records} now={now} />
+      {state !== "revoked" && (
+        <p class="actions">
+          {state === "active" && (
+            <a class="button quiet" href={`${path}/rotate`}>
+              Rotate
+            </a>
+          )}
+          <a class="button quiet danger" href={`${path}/revoke`}>
+            Revoke
+          </a>
+        </p>
+      )}
+      <History records={records} now={now} />
+    </Layout>
+  );
+}
+
+function KeyFacts({
+  apiKey,
+  records,
+  now,
+}: {
+  apiKey: ApiKey;
+  records: readonly AuditRecord[];
+  now: number;
+}): VNode {
+  const { label } = apiKey;
+  return (
+    <dl class="card">
+      <dt>Label</dt>
+      <dd>{label === null ? <span class="none">none</span> : <bdi>{label}</bdi>}</dd>
+      <dt>Ends in</dt>
+      <dd class="mono">…{apiKey.last4}</dd>
+      <dt>State</dt>
+      <dd>
+        <State {...apiKey} now={now} />
+      </dd>
+      <dt>Last used</dt>
+      <dd>
+        <Past at={apiKey.last_used_at} now={now} />
+      </dd>
+      <dt>Created</dt>
+      <dd>
+        <Past at={apiKey.created_at} now={now} /> <By records={records} />
+      </dd>
+      <dt>Expires</dt>
+      <dd>
+        <Moment at={apiKey.expires_at} now={now} />
+      </dd>
+      {apiKey.revoked_at !== null && (
+        <>
+          <dt>Revoked</dt>
+          <dd>
+            <Past at={apiKey.revoked_at} now={now} />
+          </dd>
+        </>
+      )}
+      <dt>Id</dt>
+      <dd class="mono">{apiKey.id}</dd>
+    </dl>
+  );
+}
+
+function History({ records, now }: { records: readonly AuditRecord[]; now: number }): VNode | null {
+  if (records.length === 0) return null;
+  return (
+    <section>
+      <h2>What was done to it</h2>
+      <ul>
+        {records.map((record) => (
+          <li>
+            <AuditPhrase record={record} />, <Past at={record.at} now={now} />
+          </li>
+        ))}
+      </ul>
+    </section>
+  );
+}
