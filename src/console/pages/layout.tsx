@@ -11,6 +11,8 @@ export interface Frame {
   readonly csrfToken?: string;
   /** The path of the page's place in the navigation, such as `/keys`. */
   readonly place?: string;
+  /** Paths of scripts that this page needs beside the one of all. */
+  readonly scripts?: readonly string[];
   readonly children: ComponentChildren;
 }
 
@@ -20,7 +22,14 @@ const places = [
   { path: "/account", name: "Account" },
 ] as const;
 
-export function Layout({ title, member, csrfToken = "", place, children }: Frame): VNode {
+export function Layout({
+  title,
+  member,
+  csrfToken = "",
+  place,
+  scripts = [],
+  children,
+}: Frame): VNode {
   return (
     <html lang="en">
       <head>
@@ -31,6 +40,9 @@ export function Layout({ title, member, csrfToken = "", place, children }: Frame
         <link rel="icon" href={assets.icon.path} />
         <link rel="stylesheet" href={assets.style.path} />
         <script src={assets.script.path} defer />
+        {scripts.map((path) => (
+          <script src={path} defer />
+        ))}
       </head>
       <body class={member === null ? "alone" : undefined}>
         <a class="skip" href="#main">

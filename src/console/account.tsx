@@ -1,0 +1,172 @@
+/** What members do with their own account. */
+import { NotFoundError, UserError } from "../domain/errors.ts";
+import { checkPasskeyName } from "../domain/member.ts";
+import { startSession } from "./admission.ts";
+import { checkPassword, hashInTurn } from "./credentials.ts";
+import { limited } from "./limited.tsx";
+import { AccountPage } from "./pages/account.tsx";
+import { notFoundPage } from "./pages/problems.tsx";
+import { PasskeyCeremonies } from "./passkeys.ts";
+import { passwordProblem } from "./password.ts";
+import { json, page, seeOther } from "./responses.ts";
+import type { ConsoleServices } from "./services.ts";
+import type { ListedSession } from "./sessions.ts";
+import { cookieNames, type MemberVisit, type Route } from "./visit.ts";
+
+/** Who has no password proves by a session this young that it is them, and not who found their browser. */
+const RECENT_MS = 10 * 60 * 1_000;
+const WRONG = "The current password is not right. Nothing was changed.";
+const LONG_AGO =
+  "You signed in a while ago: sign out, sign in with your passkey again, and do this within ten minutes. Nothing was changed.";
+
+type MemberRoute = Extract<Route, { access: "member" }>;
+
+/** `retryAt`: epoch milliseconds. */
+type Proof =
+  | { readonly outcome: "right" }
+  | { readonly outcome: "wrong"; readonly problem: string }
+  | { readonly outcome: "limited"; readonly retryAt: number };
+
+export function accountRoutes(services: ConsoleServices): Route[] {
+  const area = new AccountArea(services);
+  return [
+    { method: "GET", path: "/account", access: "member", handle: (visit) => area.show(visit) },
+    post("/account/password", (visit) => area.changePassword(visit)),
+    post("/account/passkeys/options", (visit) => area.passkeyOptions(visit)),
+    post("/account/passkeys", (visit) => area.addPasskey(visit)),
+    post("/account/passkeys/:id/remove", (visit) => area.removePasskey(visit)),
+    post("/account/sign-out-everywhere", (visit) => area.signOutElsewhere(visit)),
+  ];
+}
+
+function post(path: string, handle: MemberRoute["handle"]): Route {
+  return { method: "POST", path, access: "member", handle };
+}
+
+class AccountArea {
+  readonly #services: ConsoleServices;
+  readonly #passkeys: PasskeyCeremonies;
+
+  constructor(services: ConsoleServices) {
+    this.#services = services;
+    this.#passkeys = new PasskeyCeremonies(services);
+  }
+
+  show(visit: MemberVisit, problem: string | null = null): Response {
+    const { members, passkeys } = this.#services;
+    const account = members.find(visit.member.memberId);
+    if (account === null) return seeOther("/sign-in");
+    const state = {
+      account,
+      passkeys: passkeys.list(account.id),
+      sessions: this.#sessions(visit),
+      canHavePasskeys: this.#passkeys.isPossible,
+      problem,
+    };
+    return page(<AccountPage visit={visit} state={state} />, problem === null ? 200 : 422);
+  }
+
+  async changePassword(visit: MemberVisit): Promise<Response> {
+    const { members } = this.#services;
+    const proof = await this.#prove(visit);
+    if (proof.outcome === "limited") return limited(visit, proof.retryAt);
+    if (proof.outcome === "wrong") return this.show(visit, proof.problem);
+    const password = visit.form.get("new") ?? "";
+    const problem = passwordProblem(password, visit.member);
+    if (problem !== null) return this.show(visit, problem);
+    const hash = await hashInTurn(password);
+    if (!this.#isSignedIn(visit)) return seeOther("/sign-in");
+    members.setPassword(visit.member.memberId, hash);
+    return this.#beginAgain(visit, "password");
+  }
+
+  /** The challenge in them is the proof for {@link addPasskey}: it comes back once, from this session. */
+  async passkeyOptions(visit: MemberVisit): Promise<Response> {
+    if (!this.#passkeys.isPossible) return json({ problem: "There are no passkeys here." }, 422);
+    const problem = passkeyNameProblem(visit);
+    if (problem !== null) return json({ problem }, 422);
+    const proof = await this.#prove(visit);
+    if (proof.outcome === "limited") {
+      return json({ problem: "There were too many wrong passwords: try again later." }, 429);
+    }
+    if (proof.outcome === "wrong") return json({ problem: proof.problem }, 422);
+    const { memberId: id, email } = visit.member;
+    return json({ options: await this.#passkeys.startAdding(visit, { id, email }, "add") });
+  }
+
+  async addPasskey(visit: MemberVisit): Promise<Response> {
+    const name = visit.form.get("name") ?? "";
+    const problem = passkeyNameProblem(visit);
+    if (problem !== null) return this.show(visit, problem);
+    const passkey = await this.#passkeys.finishAdding(visit, name, "add");
+    if (passkey === null) return this.show(visit, "That took too long, or went wrong. Try again.");
+    if (!this.#isSignedIn(visit)) return seeOther("/sign-in");
+    return this.#attempt(visit, "passkey", () =>
+      this.#services.passkeys.add(visit.member.memberId, passkey),
+    );
+  }
+
+  removePasskey(visit: MemberVisit): Response {
+    return this.#attempt(visit, "removed", () =>
+      this.#services.passkeys.remove(visit.member.memberId, visit.params["id"] ?? ""),
+    );
+  }
+
+  signOutElsewhere(visit: MemberVisit): Response {
+    this.#services.members.signOutEverywhere(visit.member.memberId);
+    return this.#beginAgain(visit, "elsewhere");
+  }
+
+  /** All sessions have ended: this browser gets another one. */
+  #beginAgain(visit: MemberVisit, done: string): Response {
+    const account = this.#services.members.find(visit.member.memberId);
+    if (account === null) return seeOther("/sign-in");
+    startSession(this.#services, visit, account);
+    return seeOther(`/account?done=${done}`);
+  }
+
+  #attempt(visit: MemberVisit, done: string, work: () => void): Response {
+    try {
+      work();
+    } catch (error) {
+      if (error instanceof NotFoundError) return notFoundPage();
+      if (error instanceof UserError) return this.show(visit, error.message);
+      throw error;
+    }
+    return seeOther(`/account?done=${done}`);
+  }
+
+  async #prove(visit: MemberVisit): Promise<Proof> {
+    const { memberId, email } = visit.member;
+    if (this.#services.members.find(memberId)?.has_password !== true) {
+      const startedAt = this.#sessions(visit).find(({ isOwn }) => isOwn)?.startedAt;
+      const isRecent = startedAt !== undefined && visit.now - startedAt <= RECENT_MS;
+      return isRecent ? { outcome: "right" } : { outcome: "wrong", problem: LONG_AGO };
+    }
+    const password = visit.form.get("current") ?? "";
+    const purpose = "with a password on the account page";
+    const checked = await checkPassword(this.#services, visit, { email, password, purpose });
+    return checked.outcome === "wrong" ? { outcome: "wrong", problem: WRONG } : checked;
+  }
+
+  #sessions({ cookies, member, now }: MemberVisit): ListedSession[] {
+    const token = cookies.get(cookieNames.session) ?? "";
+    return this.#services.sessions.list(member.memberId, token, now);
+  }
+
+  /** While something was waited for, the session may have been ended. */
+  #isSignedIn({ cookies }: MemberVisit): boolean {
+    const { sessions, now } = this.#services;
+    return sessions.find(cookies.get(cookieNames.session) ?? "", now()) !== null;
+  }
+}
+
+function passkeyNameProblem({ form }: MemberVisit): string | null {
+  try {
+    checkPasskeyName(form.get("name") ?? "");
+    return null;
+  } catch (error) {
+    if (error instanceof UserError) return error.message;
+    throw error;
+  }
+}

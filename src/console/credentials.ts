@@ -1,0 +1,78 @@
+/** Checks what somebody types as a password. */
+import type { SignInAccount } from "../domain/member.ts";
+import { hashPassword, verifyPassword } from "../domain/password.ts";
+import type { ConsoleServices } from "./services.ts";
+import { Turns } from "./turns.ts";
+import { cookieNames, type Visit } from "./visit.ts";
+
+/** Some take longer than others: with an entry in the audit, or none. All that fail are answered after so long. */
+const FAILURE_MS_MIN = 400;
+/** When so many are at it that a stranger has to come again. */
+const BUSY_RETRY_MS = 10_000;
+
+/** One hashes, and one more, so that one slow core does not hold up all. */
+const turns = new Turns({ atOnce: 2, waitingMax: 50 });
+
+export type Checked =
+  | { readonly outcome: "right"; readonly account: SignInAccount }
+  | { readonly outcome: "wrong" }
+  /** `retryAt`: epoch milliseconds. */
+  | { readonly outcome: "limited"; readonly retryAt: number };
+
+/**
+ * The answer is the same, and takes as long, for an address that is nobody's. `purpose`: for the audit,
+ * such as "with a password".
+ */
+export async function checkPassword(
+  services: ConsoleServices,
+  visit: Visit,
+  { email, password, purpose }: { email: string; password: string; purpose: string },
+): Promise<Checked> {
+  const startedAt = performance.now();
+  const device = visit.cookies.get(cookieNames.device);
+  const attempt = services.throttle.begin({ email, device, address: visit.address });
+  if (!attempt.isAllowed) return { outcome: "limited", retryAt: attempt.retryAt };
+  if (turns.areLong && !attempt.isKnownDevice) {
+    attempt.succeeded();
+    return { outcome: "limited", retryAt: visit.now + BUSY_RETRY_MS };
+  }
+  const account = services.members.findForSignIn(email);
+  const isRight = await turns.take(() => verifyPassword(password, account?.password_hash ?? null));
+  if (account !== null && isRight && isStill(services, account)) {
+    attempt.succeeded();
+    return { outcome: "right", account };
+  }
+  if (account !== null) auditFailure(services, visit, account, purpose);
+  await Bun.sleep(Math.max(0, FAILURE_MS_MIN - (performance.now() - startedAt)));
+  return { outcome: "wrong" };
+}
+
+/** In turn with those that are checked. The password must have been looked at. */
+export function hashInTurn(password: string): Promise<string> {
+  return turns.take(() => hashPassword(password));
+}
+
+/** What is refused anyway is refused also where the audit cannot be written: an unknown address would be. */
+export function auditFailure(
+  { audit, log }: ConsoleServices,
+  { address }: Visit,
+  { id, desk_id }: { id: string; desk_id: number },
+  how: string,
+): void {
+  try {
+    audit.append({
+      deskId: desk_id,
+      actor: null,
+      action: "member.sign_in_failed",
+      subjectId: id,
+      detail: `${how}, from ${address}`,
+    });
+  } catch (error) {
+    log.error({ err: error }, "a failed sign-in is not in the audit");
+  }
+}
+
+/** While it was checked, a link may have been used that sets another one. */
+function isStill({ members }: ConsoleServices, { email, password_hash }: SignInAccount): boolean {
+  return members.findForSignIn(email)?.password_hash === password_hash;
+}

@@ -1,0 +1,282 @@
+/** What members see of themselves. */
+import type { VNode } from "preact";
+import type { Account, Passkey } from "../../domain/member.ts";
+import { PASSWORD_CHARACTERS_MIN } from "../../domain/password.ts";
+import { RESPONSE_FIELD } from "../passkeys.ts";
+import type { ListedSession } from "../sessions.ts";
+import type { MemberVisit } from "../visit.ts";
+import { Csrf, Layout, Problem } from "./layout.tsx";
+import { Past } from "./moment.tsx";
+import { passkeyScripts } from "./sign-in.tsx";
+
+/** What was done before this page: it comes as a word in the address, and is told in these only. */
+const notices: Readonly<Record<string, string>> = {
+  password: "The password is changed, and every other browser is signed out.",
+  passkey: "The passkey is added: you can sign in with it from now on.",
+  removed:
+    "The passkey is removed. If somebody else may have used it, sign out everywhere else, too.",
+  elsewhere: "Every other browser is signed out.",
+};
+
+export interface AccountState {
+  readonly account: Account;
+  readonly passkeys: readonly Passkey[];
+  readonly sessions: readonly ListedSession[];
+  readonly canHavePasskeys: boolean;
+  readonly problem: string | null;
+}
+
+export function AccountPage({ visit, state }: { visit: MemberVisit; state: AccountState }): VNode {
+  const { account, canHavePasskeys, problem } = state;
+  const notice = problem === null ? notices[visit.url.searchParams.get("done") ?? ""] : undefined;
+  return (
+    <Layout
+      title="Account"
+      member={visit.member}
+      csrfToken={visit.csrfToken}
+      place="/account"
+      scripts={canHavePasskeys ? passkeyScripts : []}
+    >
+      {problem !== null && <Problem>{problem}</Problem>}
+      {notice !== undefined && (
+        <p class="notice" role="status">
+          {notice}
+        </p>
+      )}
+      <section class="card">
+        <h2>You</h2>
+        <dl>
+          <dt>Email address</dt>
+          <dd>{account.email}</dd>
+          <dt>Desk</dt>
+          <dd>{account.desk}</dd>
+          <dt>Joined</dt>
+          <dd>
+            <Past at={account.joined_at} now={visit.now} />
+          </dd>
+        </dl>
+      </section>
+      <PasswordForm visit={visit} account={account} />
+      <Passkeys visit={visit} state={state} />
+      <Sessions visit={visit} sessions={state.sessions} />
+    </Layout>
+  );
+}
+
+function PasswordForm({ visit, account }: { visit: MemberVisit; account: Account }): VNode {
+  return (
+    <section class="card">
+      <h2>Password</h2>
+      {!account.has_password && (
+        <p>You have none: you sign in with passkeys. Setting one lets you sign in with either.</p>
+      )}
+      <form method="post" action="/account/password">
+        <Csrf token={visit.csrfToken} />
+        <input type="text" name="email" autocomplete="username" value={account.email} hidden />
+        <Current account={account} id="current" isKept />
+        <div class="field">
+          <label for="new">New password</label>
+          <input
+            id="new"
+            name="new"
+            type="password"
+            autocomplete="new-password"
+            aria-describedby="new-hint"
+            required
+          />
+          <p class="hint" id="new-hint">
+            At least {PASSWORD_CHARACTERS_MIN} characters, such as four or five random words. Every
+            other browser is signed out.
+          </p>
+        </div>
+        <p class="actions">
+          <button>{account.has_password ? "Change the password" : "Set a password"}</button>
+        </p>
+      </form>
+    </section>
+  );
+}
+
+/** Proof that it is still its member who sits there. `isKept`: sent with the form itself. */
+function Current({
+  account,
+  id,
+  isKept = false,
+}: {
+  account: Account;
+  id: string;
+  isKept?: boolean;
+}): VNode | null {
+  if (!account.has_password) return null;
+  return (
+    <div class="field">
+      <label for={id}>Current password</label>
+      <input
+        id={id}
+        name="current"
+        type="password"
+        autocomplete="current-password"
+        data-once={isKept ? undefined : ""}
+        required
+      />
+    </div>
+  );
+}
+
+function Passkeys({
+  visit,
+  state: { account, passkeys, canHavePasskeys },
+}: {
+  visit: MemberVisit;
+  state: AccountState;
+}): VNode {
+  return (
+    <section class="card">
+      <h2>Passkeys</h2>
+      {passkeys.length === 0 ? (
+        <p>None yet. With a passkey, you sign in with your device's lock or a security key.</p>
+      ) : (
+        <PasskeyTable visit={visit} passkeys={passkeys} />
+      )}
+      {canHavePasskeys ? (
+        <AddPasskey visit={visit} account={account} />
+      ) : (
+        <p class="hint">
+          Passkeys need a name, and this console is reached by an address: its administrator can
+          give it one with <code>--console-url</code>, such as{" "}
+          <code>https://console.example.com</code>.
+        </p>
+      )}
+    </section>
+  );
+}
+
+function PasskeyTable({
+  visit,
+  passkeys,
+}: {
+  visit: MemberVisit;
+  passkeys: readonly Passkey[];
+}): VNode {
+  return (
+    <div class="scroll">
+      <table>
+        <caption>Your passkeys</caption>
+        <thead>
+          <tr>
+            <th scope="col">Name</th>
+            <th scope="col">Added</th>
+            <th scope="col">Last used</th>
+            <th scope="col">Remove</th>
+          </tr>
+        </thead>
+        <tbody>
+          {passkeys.map(({ id, name, created_at, last_used_at }) => (
+            <tr>
+              <th scope="row">
+                <bdi>{name}</bdi>
+              </th>
+              <td>
+                <Past at={created_at} now={visit.now} />
+              </td>
+              <td>
+                <Past at={last_used_at} now={visit.now} />
+              </td>
+              <td>
+                <form method="post" action={`/account/passkeys/${id}/remove`}>
+                  <Csrf token={visit.csrfToken} />
+                  <button class="quiet" aria-label={`Remove ${name}`}>
+                    Remove
+                  </button>
+                </form>
+              </td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}
+
+function AddPasskey({ visit, account }: { visit: MemberVisit; account: Account }): VNode {
+  return (
+    <>
+      <noscript>
+        <p class="hint">Adding a passkey needs JavaScript.</p>
+      </noscript>
+      <form
+        method="post"
+        action="/account/passkeys"
+        data-passkey="create"
+        data-options="/account/passkeys/options"
+        hidden
+      >
+        <Csrf token={visit.csrfToken} />
+        <input type="hidden" name={RESPONSE_FIELD} />
+        <div class="field">
+          <label for="name">Name</label>
+          <input
+            id="name"
+            name="name"
+            type="text"
+            autocomplete="off"
+            aria-describedby="name-hint"
+            required
+          />
+          <p class="hint" id="name-hint">
+            So that you know it again, such as “Laptop”.
+          </p>
+        </div>
+        <Current account={account} id="current-passkey" />
+        <p class="actions">
+          <button>Add a passkey</button>
+        </p>
+      </form>
+    </>
+  );
+}
+
+function Sessions({
+  visit,
+  sessions,
+}: {
+  visit: MemberVisit;
+  sessions: readonly ListedSession[];
+}): VNode {
+  return (
+    <section class="card">
+      <h2>Signed in</h2>
+      <div class="scroll">
+        <table>
+          <caption>Browsers in which you are signed in</caption>
+          <thead>
+            <tr>
+              <th scope="col">Browser</th>
+              <th scope="col">Since</th>
+              <th scope="col">Last seen</th>
+            </tr>
+          </thead>
+          <tbody>
+            {sessions.map(({ startedAt, seenAt, isOwn }) => (
+              <tr>
+                <th scope="row">{isOwn ? "This one" : "Another"}</th>
+                <td>
+                  <Past at={startedAt} now={visit.now} />
+                </td>
+                <td>
+                  <Past at={seenAt} now={visit.now} />
+                </td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
+      <form method="post" action="/account/sign-out-everywhere">
+        <Csrf token={visit.csrfToken} />
+        <p class="actions">
+          <button class="quiet">Sign out everywhere else</button>
+        </p>
+      </form>
+    </section>
+  );
+}

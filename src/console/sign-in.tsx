@@ -1,0 +1,205 @@
+/** Getting in: with a password, a passkey, or a one-time link. And out again. */
+import { UserError } from "../domain/errors.ts";
+import type { Account } from "../domain/member.ts";
+import { admit, endSession } from "./admission.ts";
+import { auditFailure, checkPassword, hashInTurn } from "./credentials.ts";
+import { limited } from "./limited.tsx";
+import { localPath } from "./next.ts";
+import { JoinPage, LinkGonePage, SignInPage, type SignInState } from "./pages/sign-in.tsx";
+import { PasskeyCeremonies } from "./passkeys.ts";
+import { passwordProblem } from "./password.ts";
+import { json, page, seeOther } from "./responses.ts";
+import type { ConsoleServices } from "./services.ts";
+import type { MemberVisit, Route, Visit } from "./visit.ts";
+
+/** Says nothing of which of the two was wrong. */
+const WRONG = "That is not the address and the password of a member. Check both, and try again.";
+const WRONG_PASSKEY =
+  "The passkey is not one of a member, or it took too long. Try again, or use your password.";
+/** It can be told from others in the list once there are others. */
+const FIRST_PASSKEY_NAME = "First passkey";
+
+export function signInRoutes(services: ConsoleServices): Route[] {
+  const area = new SignIn(services);
+  return [
+    { method: "GET", path: "/sign-in", access: "public", handle: (visit) => area.show(visit) },
+    { method: "POST", path: "/sign-in", access: "public", handle: (visit) => area.send(visit) },
+    {
+      method: "POST",
+      path: "/sign-in/passkey/options",
+      access: "public",
+      handle: (visit) => area.passkeyOptions(visit),
+    },
+    {
+      method: "POST",
+      path: "/sign-in/passkey",
+      access: "public",
+      handle: (visit) => area.sendPasskey(visit),
+    },
+    { method: "POST", path: "/sign-out", access: "member", handle: (visit) => area.leave(visit) },
+    ...joinRoutes(services),
+  ];
+}
+
+class SignIn {
+  readonly #services: ConsoleServices;
+  readonly #passkeys: PasskeyCeremonies;
+
+  constructor(services: ConsoleServices) {
+    this.#services = services;
+    this.#passkeys = new PasskeyCeremonies(services);
+  }
+
+  show(visit: Visit): Response {
+    const next = localPath(visit.url.searchParams.get("next"));
+    if (visit.member !== null) return seeOther(next);
+    return this.#page(visit, { email: "", next, problem: null });
+  }
+
+  async send(visit: Visit): Promise<Response> {
+    const { form } = visit;
+    const [email, password] = [form.get("email") ?? "", form.get("password") ?? ""];
+    const next = localPath(form.get("next"));
+    if (email === "" || password === "") {
+      const problem = "Type your email address and your password.";
+      return this.#page(visit, { email, next, problem });
+    }
+    const purpose = "with a password";
+    const checked = await checkPassword(this.#services, visit, { email, password, purpose });
+    switch (checked.outcome) {
+      case "right":
+        admit(this.#services, visit, checked.account, purpose);
+        return seeOther(next);
+      case "wrong":
+        return this.#page(visit, { email, next, problem: WRONG });
+      case "limited":
+        return limited(visit, checked.retryAt);
+    }
+  }
+
+  async passkeyOptions(visit: Visit): Promise<Response> {
+    if (!this.#passkeys.isPossible) return json({ problem: "There are no passkeys here." }, 422);
+    return json({ options: await this.#passkeys.startSigningIn(visit) });
+  }
+
+  /** Not throttled: a signature is not to be guessed. */
+  async sendPasskey(visit: Visit): Promise<Response> {
+    const next = localPath(visit.form.get("next"));
+    const result = await this.#passkeys.finishSigningIn(visit);
+    if (result.outcome === "right") {
+      admit(this.#services, visit, result.account, `with the passkey "${result.name}"`);
+      return seeOther(next);
+    }
+    if (result.outcome === "refused") {
+      const owner = this.#services.members.find(result.memberId);
+      if (owner !== null) auditFailure(this.#services, visit, owner, result.reason);
+    }
+    return this.#page(visit, { email: "", next, problem: WRONG_PASSKEY });
+  }
+
+  leave(visit: MemberVisit): Response {
+    endSession(this.#services, visit);
+    return seeOther("/sign-in");
+  }
+
+  #page(visit: Visit, state: SignInState): Response {
+    const hasPasskeys = this.#passkeys.isPossible;
+    return page(
+      <SignInPage visit={visit} state={state} hasPasskeys={hasPasskeys} />,
+      state.problem === null ? 200 : 422,
+    );
+  }
+}
+
+/** One-time links. Only a form spends one: programs that look at links in messages use GET. */
+function joinRoutes(services: ConsoleServices): Route[] {
+  const area = new Join(services);
+  return [
+    { method: "GET", path: "/join/:token", access: "public", handle: (visit) => area.show(visit) },
+    { method: "POST", path: "/join/:token", access: "public", handle: (visit) => area.send(visit) },
+    {
+      method: "POST",
+      path: "/join/:token/passkey/options",
+      access: "public",
+      handle: (visit) => area.passkeyOptions(visit),
+    },
+    {
+      method: "POST",
+      path: "/join/:token/passkey",
+      access: "public",
+      handle: (visit) => area.sendPasskey(visit),
+    },
+  ];
+}
+
+class Join {
+  readonly #services: ConsoleServices;
+  readonly #passkeys: PasskeyCeremonies;
+
+  constructor(services: ConsoleServices) {
+    this.#services = services;
+    this.#passkeys = new PasskeyCeremonies(services);
+  }
+
+  show(visit: Visit, problem: string | null = null): Response {
+    const token = tokenOf(visit);
+    const invitation = this.#services.members.findInvitation(token);
+    if (invitation === null) return gone();
+    return page(
+      <JoinPage
+        visit={visit}
+        path={`/join/${token}`}
+        kind={invitation.kind}
+        member={invitation.member}
+        problem={problem}
+        hasPasskeys={this.#passkeys.isPossible}
+      />,
+      problem === null ? 200 : 422,
+    );
+  }
+
+  async send(visit: Visit): Promise<Response> {
+    const { members } = this.#services;
+    const token = tokenOf(visit);
+    const invitation = members.findInvitation(token);
+    if (invitation === null) return gone();
+    const password = visit.form.get("password") ?? "";
+    const problem = passwordProblem(password, invitation.member);
+    if (problem !== null) return this.show(visit, problem);
+    const account = members.spendWithPassword(token, await hashInTurn(password));
+    if (account === null) return gone();
+    admit(this.#services, visit, account, "with a one-time link");
+    return seeOther("/");
+  }
+
+  async passkeyOptions(visit: Visit): Promise<Response> {
+    const invitation = this.#services.members.findInvitation(tokenOf(visit));
+    if (invitation === null || !this.#passkeys.isPossible) {
+      return json({ problem: "The link does not work any more: load the page again." }, 422);
+    }
+    return json({ options: await this.#passkeys.startAdding(visit, invitation.member, "join") });
+  }
+
+  async sendPasskey(visit: Visit): Promise<Response> {
+    const passkey = await this.#passkeys.finishAdding(visit, FIRST_PASSKEY_NAME, "join");
+    if (passkey === null) return this.show(visit, "That took too long, or went wrong. Try again.");
+    let account: Account | null;
+    try {
+      account = this.#services.members.spendWithPasskey(tokenOf(visit), passkey);
+    } catch (error) {
+      if (error instanceof UserError) return this.show(visit, error.message);
+      throw error;
+    }
+    if (account === null) return gone();
+    admit(this.#services, visit, account, "with a one-time link");
+    return seeOther("/");
+  }
+}
+
+function tokenOf({ params }: Visit): string {
+  return params["token"] ?? "";
+}
+
+function gone(): Response {
+  return page(<LinkGonePage />, 410);
+}
