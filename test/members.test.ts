@@ -9,7 +9,7 @@ import { openDatabase } from "../src/store/sqlite/open.ts";
 import { SqlitePasskeys } from "../src/store/sqlite/passkeys.ts";
 import { SqliteRegistry } from "../src/store/sqlite/registry.ts";
 import { cli } from "./_cli.ts";
-import { onCleanup, query, temporaryFolder } from "./_setup.ts";
+import { onCleanup, openForDamage, query, temporaryFolder } from "./_setup.ts";
 
 setDefaultTimeout(60_000);
 
@@ -343,10 +343,19 @@ describe("removing a member", () => {
     });
   });
 
+  test("shuts a link that was left open, however that came about", () => {
+    const { members, dataDir } = start();
+    const { token } = members.invite("alpha", ALICE);
+    openForDamage(dataDir).run("UPDATE members SET removed_at = 1");
+    expect(members.findInvitation(token)).toBeNull();
+    expect(members.spendWithPassword(token, "hash")).toBeNull();
+  });
+
   test("ends an open invitation", () => {
-    const { members } = start();
+    const { members, dataDir } = start();
     const { token } = members.invite("alpha", ALICE);
     members.remove("alpha", ALICE);
+    expect(query(dataDir, "SELECT id FROM invitations WHERE spent_at IS NULL")).toEqual([]);
     expect(members.findInvitation(token)).toBeNull();
     expect(members.spendWithPassword(token, "hash")).toBeNull();
   });
