@@ -91,7 +91,7 @@
   letScroll();
   addEventListener("resize", letScroll);
 
-  /** A second click while the answer is on its way would make a second key. */
+  /** A second click while the answer is on its way: its one-time link would be spent already. */
   const UNDER_WAY_MS = 5_000;
   const underWay = new WeakSet();
   document.addEventListener("submit", (event) => {

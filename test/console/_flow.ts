@@ -1,0 +1,38 @@
+/** What a member does in a browser window, as far as several tests do it. */
+import { expect } from "bun:test";
+import type { Page } from "playwright-core";
+import { type Answer, callUrl, signal } from "../_setup.ts";
+import { PASSWORD, type TestConsole } from "./_console.ts";
+
+/** Opens the invitation's link, sets a password, and is on the page of keys. */
+export async function join(desk: TestConsole, page: Page, name: string): Promise<void> {
+  desk.registry.createDesk(name, { ifMissing: true });
+  const { token } = desk.members.invite(name, `alice@${name}.example`);
+  await page.goto(`/join/${token}`);
+  await page.getByLabel("New password", { exact: true }).fill(PASSWORD);
+  await page.getByRole("button", { name: "Set the password" }).click();
+  await page.waitForURL("**/keys");
+}
+
+/** From the page of keys to the page that shows the new one. */
+export async function createKey(page: Page, label: string): Promise<string> {
+  await page.getByRole("link", { name: "Create a key" }).click();
+  await page.getByLabel("Label").fill(label);
+  await page.getByRole("button", { name: "Create the key" }).click();
+  return shownKey(page);
+}
+
+export async function shownKey(page: Page): Promise<string> {
+  const key = (await page.locator("#key").innerText()).trim();
+  expect(key).toMatch(/^sbk_/);
+  return key;
+}
+
+/** A bot's request with the key. */
+export function submit({ apiUrl }: TestConsole, key: string): Promise<Answer> {
+  return callUrl(apiUrl, "/v1/signals", {
+    method: "POST",
+    headers: { Authorization: `Bearer ${key}`, "Content-Type": "application/json" },
+    body: JSON.stringify(signal),
+  });
+}

@@ -1,0 +1,210 @@
+/** The console in Chromium: with a script, without, by keyboard alone, and beside another site. */
+import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
+import type { Browser, Page } from "playwright-core";
+import { onCleanup } from "../_setup.ts";
+import { launchBrowser, openWindow } from "./_browser.ts";
+import { PASSWORD, startConsole } from "./_console.ts";
+import { createKey, join, shownKey, submit } from "./_flow.ts";
+
+setDefaultTimeout(60_000);
+/** Of a browser that must be installed first. */
+const INSTALLED_MS_MAX = 300_000;
+
+let browser: Browser;
+beforeAll(async () => {
+  browser = await launchBrowser();
+}, INSTALLED_MS_MAX);
+afterAll(() => browser.close());
+
+test("a member joins, and creates, copies, rotates and revokes a key; nothing is asked of another host", async () => {
+  const desk = await startConsole();
+  const { page, context, complaints } = await openWindow(browser, desk.url);
+  await context.grantPermissions(["clipboard-read", "clipboard-write"], { origin: desk.url });
+  await join(desk, page, "beta");
+
+  const first = await createKey(page, "bot-7");
+  await page.getByRole("button", { name: "Copy the key" }).click();
+  await page.getByRole("button", { name: "Copied" }).waitFor();
+  expect(await page.getByRole("status").innerText()).toBe("Copied to the clipboard");
+  expect(await page.evaluate(() => navigator.clipboard.readText())).toBe(first);
+  expect((await submit(desk, first)).status).toBe(201);
+  await page.reload();
+  expect(await page.content()).not.toContain(first);
+
+  await page.goto("/keys");
+  const second = await rotateKey(page, "bot-7");
+  expect((await submit(desk, first)).status, "the old key during the overlap").toBe(201);
+  expect((await submit(desk, second)).status).toBe(201);
+
+  await page.getByRole("link", { name: "see the old key" }).click();
+  await revokeKey(page, "bot-7");
+  expect((await submit(desk, first)).status, "the old key once revoked").toBe(401);
+  expect((await submit(desk, second)).status).toBe(201);
+  expect(complaints).toEqual([]);
+});
+
+test("without JavaScript a member can do all of it", async () => {
+  const desk = await startConsole();
+  const { page, complaints } = await openWindow(browser, desk.url, { javaScriptEnabled: false });
+  await join(desk, page, "beta");
+  const first = await createKey(page, "bot-7");
+  expect(await page.getByRole("button", { name: "Copy" }).count(), "buttons that do nothing").toBe(
+    0,
+  );
+  expect((await submit(desk, first)).status).toBe(201);
+  await page.getByRole("link", { name: "Keys" }).click();
+  const second = await rotateKey(page, "bot-7");
+  await page.getByRole("link", { name: "see the old key" }).click();
+  await revokeKey(page, "bot-7");
+  expect((await submit(desk, first)).status).toBe(401);
+  expect((await submit(desk, second)).status).toBe(201);
+
+  await page.getByRole("link", { name: "Audit" }).click();
+  expect(await page.locator("tbody time").first().innerText()).toEndWith(" UTC");
+  await page.getByRole("button", { name: "Sign out" }).click();
+  await page.getByLabel("Email address").fill("alice@beta.example");
+  await page.getByLabel("Password", { exact: true }).fill(PASSWORD);
+  await page.getByRole("button", { name: "Sign in" }).click();
+  await page.waitForURL("**/keys");
+  expect(complaints).toEqual([]);
+});
+
+test("with a keyboard alone a member joins, and gets a key on the clipboard", async () => {
+  const desk = await startConsole();
+  const { page, context } = await openWindow(browser, desk.url);
+  await context.grantPermissions(["clipboard-read", "clipboard-write"], { origin: desk.url });
+  desk.registry.createDesk("beta", { ifMissing: true });
+  const { token } = desk.members.invite("beta", "alice@beta.example");
+  await page.goto(`/join/${token}`);
+  await tabTo(page, "New password");
+  await page.keyboard.type(PASSWORD);
+  await page.keyboard.press("Enter");
+  await page.waitForURL("**/keys");
+  await tabTo(page, "Create a key");
+  await page.keyboard.press("Enter");
+  await page.waitForURL("**/keys/new");
+  await tabTo(page, "Label (optional)");
+  await page.keyboard.type("bot-7");
+  await tabTo(page, "Create the key");
+  await page.keyboard.press("Enter");
+  await page.waitForURL("**/key");
+  const key = await shownKey(page);
+  await tabTo(page, "Copy the key");
+  await page.keyboard.press("Space");
+  await page.getByRole("button", { name: "Copied" }).waitFor();
+  expect(await page.evaluate(() => navigator.clipboard.readText())).toBe(key);
+  expect((await submit(desk, key)).status).toBe(201);
+});
+
+test("where the clipboard is not allowed, the key is selected for the reader to copy", async () => {
+  const desk = await startConsole();
+  const { page, context } = await openWindow(browser, desk.url);
+  await join(desk, page, "beta");
+  const key = await createKey(page, "bot-7");
+  await context.clearPermissions();
+  await page.evaluate(() => {
+    navigator.clipboard.writeText = () => Promise.reject(new Error("refused"));
+  });
+  await page.getByRole("button", { name: "Copy the key" }).click();
+  await page.getByRole("button", { name: "Selected" }).waitFor();
+  expect(await page.evaluate(() => String(getSelection()).trim())).toBe(key);
+});
+
+test("the skip link leads past the navigation", async () => {
+  const desk = await startConsole();
+  const { page } = await openWindow(browser, desk.url);
+  await join(desk, page, "beta");
+  await page.reload();
+  await page.keyboard.press("Tab");
+  expect(await focused(page)).toBe("Skip to content");
+  await page.keyboard.press("Enter");
+  await page.keyboard.press("Tab");
+  expect(await focused(page)).toBe("Create a key");
+});
+
+test("times are in the reader's own zone, with UTC beside them", async () => {
+  const desk = await startConsole();
+  const { page } = await openWindow(browser, desk.url, { timezoneId: "Asia/Kolkata" });
+  await join(desk, page, "beta");
+  await page.goto("/audit");
+  const time = page.locator("time").first();
+  const at = new Date((await time.getAttribute("datetime")) ?? "");
+  const utc = at.toISOString();
+  expect(await time.getAttribute("title")).toBe(`${utc.slice(0, 19).replace("T", " ")} UTC`);
+  const there = new Date(at.getTime() + 5.5 * 3_600_000).toISOString();
+  expect(await time.innerText()).toEndWith(there.slice(11, 16));
+});
+
+test("a password can be looked at, and is sent from a field that browsers keep to themselves", async () => {
+  const desk = await startConsole();
+  const { page } = await openWindow(browser, desk.url);
+  await page.goto("/sign-in");
+  const password = page.getByLabel("Password", { exact: true });
+  await page.getByLabel("Email address").fill("alice@beta.example");
+  await password.fill("not the password of anybody");
+  await page.getByRole("button", { name: "Show password" }).click();
+  expect(await password.getAttribute("type")).toBe("text");
+  await page.evaluate(() =>
+    document.addEventListener("submit", (event) => {
+      event.preventDefault();
+      document.title = document.querySelector<HTMLInputElement>("#password")?.type ?? "";
+    }),
+  );
+  await password.press("Enter");
+  expect(await page.title()).toBe("password");
+});
+
+test("another site cannot put a page into a frame", async () => {
+  const desk = await startConsole();
+  const other = Bun.serve({
+    hostname: "127.0.0.1",
+    port: 0,
+    fetch: () =>
+      new Response(`<iframe src="${desk.url}/sign-in"></iframe>`, {
+        headers: { "Content-Type": "text/html" },
+      }),
+  });
+  onCleanup(() => other.stop(true));
+  const { page, complaints } = await openWindow(browser, other.url.origin);
+  await page.goto("/");
+  const frame = page.frames().find((one) => one !== page.mainFrame());
+  expect(frame).toBeDefined();
+  expect(await frame?.locator("form").count()).toBe(0);
+  expect(complaints.join()).toContain("frame-ancestors");
+});
+
+async function rotateKey(page: Page, label: string): Promise<string> {
+  await page.getByRole("link", { name: label }).first().click();
+  await page.getByRole("link", { name: "Rotate" }).click();
+  await page.getByRole("button", { name: "Rotate the key" }).click();
+  return shownKey(page);
+}
+
+/** From the key's page. */
+async function revokeKey(page: Page, label: string): Promise<void> {
+  await page.getByRole("link", { name: "Revoke" }).click();
+  await page.getByLabel("Type the label").fill(label);
+  await page.getByRole("button", { name: "Revoke the key" }).click();
+  await page.getByText("revoked", { exact: true }).first().waitFor();
+}
+
+/** The name of what has the focus. */
+function focused(page: Page): Promise<string> {
+  return page.evaluate(() => {
+    const element = document.activeElement;
+    const label = element instanceof HTMLInputElement ? element.labels?.[0] : element;
+    return label?.textContent?.trim() ?? "";
+  });
+}
+
+/** Presses Tab until it is there: a page has fewer stops than this. */
+async function tabTo(page: Page, name: string): Promise<void> {
+  const seen: string[] = [];
+  for (let presses = 0; presses < 30; presses += 1) {
+    const current = await focused(page);
+    if (current === name) return;
+    seen.push(current);
+    await page.keyboard.press("Tab");
+  }
+  throw new Error(`Tab never reaches "${name}", but: ${seen.join(", ")}`);
+}
