@@ -2,7 +2,7 @@
 import type { AuditRecord } from "../domain/audit.ts";
 import type { ConsoleServices } from "./services.ts";
 
-const PAGE = 500;
+const PAGE = 100;
 
 /** Key id → its entries, newest first. */
 export type KeyRecords = ReadonlyMap<string, readonly AuditRecord[]>;

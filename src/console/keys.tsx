@@ -49,7 +49,6 @@ export function keyRoutes(services: ConsoleServices): Route[] {
     handle: (keys: Keys, visit: MemberVisit) => Response,
   ): Route => ({ method, path, access: "member", handle: (visit) => handle(keys, visit) });
   return [
-    at("GET", "/", () => seeOther("/keys")),
     at("GET", "/keys", showList),
     at("GET", "/keys/new", showNew),
     at("POST", "/keys", create),
@@ -124,7 +123,9 @@ function create(keys: Keys, visit: MemberVisit): Response {
 
 /** The one page that has a key in it. A second time, too late or elsewhere it has none. */
 function showOnce(keys: Keys, visit: MemberVisit, apiKey: ApiKey): Response {
-  const shown = keys.minted.take(sessionOf(visit), apiKey.id, visit.now);
+  // A HEAD is answered like a GET, and would take the key from the GET after it.
+  const isGet = visit.request.method === "GET";
+  const shown = isGet ? keys.minted.take(sessionOf(visit), apiKey.id, visit.now) : null;
   if (shown === null) return page(<ShownAlreadyPage visit={visit} apiKey={apiKey} />);
   return page(
     <KeyShownPage

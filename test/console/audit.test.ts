@@ -1,0 +1,107 @@
+/** The audit of a desk, in the console. */
+import { expect, setDefaultTimeout, test } from "bun:test";
+import { query } from "../_setup.ts";
+import { startConsole, type Visitor } from "./_console.ts";
+
+setDefaultTimeout(30_000);
+
+/** What a page says, newest first, and where its links lead. */
+async function read(visitor: Visitor, path: string) {
+  const { status, text } = await visitor.get(path);
+  expect(status).toBe(200);
+  const link = (name: string) =>
+    new RegExp(`href="([^"]+)" rel="${name}"`).exec(text)?.[1]?.replaceAll("&amp;", "&") ?? null;
+  const sentences = [...text.matchAll(/<tr>.*?<\/tr>/g)]
+    .slice(1)
+    .map(([row]) => (row.split("<td>")[2] ?? "").replaceAll(/<[^>]+>/g, ""));
+  return { sentences, newer: link("prev"), older: link("next") };
+}
+
+const sentences = async (visitor: Visitor) => (await read(visitor, "/audit")).sentences;
+
+test("names the member who did it, or an administrator", async () => {
+  const app = await startConsole();
+  const { record } = app.registry.mintKey({ desk: "alpha", label: "bot-7", expiresInMs: null });
+  const { visitor, memberId } = await app.signUp("alpha", "ada@example.com");
+  const key = `bot-7 (…${record.last4})`;
+  const rotated = await visitor.get(`/keys/${record.id}/rotate`);
+  expect(rotated.status).toBe(200);
+  const { location } = await visitor.post(`/keys/${record.id}/rotate`, { overlap: "1h" });
+  await visitor.post(`/keys/${record.id}/revoke`, { confirmation: "bot-7" });
+  const [revoked = "", rotation = "", creation = ""] = await sentences(visitor);
+  expect(revoked).toBe(`ada@example.com revoked the key ${key}`);
+  expect(rotation).toStartWith(`ada@example.com rotated the key ${key}`);
+  expect(creation).toStartWith("ada@example.com created the key bot-7 (…");
+  expect(await sentences(visitor)).toContain(
+    `An administrator, on the command line, created the key ${key}`,
+  );
+  expect(await sentences(visitor)).toContain(
+    "An administrator, on the command line, invited ada@example.com",
+  );
+  const successor = /[0-9A-Z]{26}/.exec(location ?? "")?.[0] ?? "";
+  const rows = query<{ action: string; key_id: string; member_id: string }>(
+    app.dataDir,
+    "SELECT action, key_id, member_id FROM audit WHERE member_id = ? AND key_id IS NOT NULL ORDER BY id",
+    memberId,
+  );
+  expect(rows).toEqual([
+    { action: "key.created", key_id: successor, member_id: memberId },
+    { action: "key.rotated", key_id: record.id, member_id: memberId },
+    { action: "key.revoked", key_id: record.id, member_id: memberId },
+  ]);
+});
+
+test("has nothing of another desk", async () => {
+  const app = await startConsole();
+  app.registry.createDesk("beta", { ifMissing: false });
+  app.registry.mintKey({ desk: "beta", label: "theirs", expiresInMs: null });
+  const { visitor } = await app.signUp("alpha", "ada@example.com");
+  await app.signUp("beta", "ben@example.com");
+  const all = (await sentences(visitor)).join("\n");
+  expect(all).toContain("ada@example.com");
+  expect(all).not.toMatch(/theirs|beta|ben@/);
+});
+
+test("leads from page to page and back, whatever is written meanwhile", async () => {
+  const app = await startConsole();
+  const { visitor } = await app.signUp("alpha", "ada@example.com");
+  app.registry.createDesk("beta", { ifMissing: false });
+  for (let count = 0; count < 120; count++) {
+    for (const desk of ["alpha", "beta"]) {
+      app.registry.mintKey({ desk, label: `key ${count}`, expiresInMs: null });
+    }
+  }
+  const paths: string[] = [];
+  const pages: string[][] = [];
+  for (let path: string | null = "/audit"; path !== null;) {
+    const page = await read(visitor, path);
+    paths.push(path);
+    pages.push(page.sentences);
+    app.registry.mintKey({ desk: "alpha", label: "meanwhile", expiresInMs: null });
+    path = page.older;
+  }
+  expect(pages.map((page) => page.length).slice(0, -1)).toEqual(pages.slice(1).map(() => 50));
+  const numbers = pages.flat().flatMap((line) => /key (\d+) /.exec(line)?.[1] ?? []);
+  expect(numbers).toEqual(Array.from({ length: 120 }, (_, index) => String(119 - index)));
+  for (const [index, path] of paths.entries()) {
+    expect((await read(visitor, path)).newer).toBe(paths[index - 1] ?? null);
+  }
+});
+
+test("takes a cursor for what it can be", async () => {
+  const app = await startConsole();
+  const { visitor } = await app.signUp("alpha", "ada@example.com");
+  const newest = await sentences(visitor);
+  for (const search of [
+    "before=x",
+    "before=-1",
+    "before=1e9",
+    "before=",
+    "before=' OR 1",
+    "way=1",
+  ]) {
+    expect((await read(visitor, `/audit?${search}`)).sentences).toEqual(newest);
+  }
+  expect((await read(visitor, "/audit?before=1")).sentences).toEqual([]);
+  expect((await read(visitor, "/audit?before=2&way=x.y")).newer).toBe("/audit");
+});

@@ -1,0 +1,192 @@
+/** What the pages for keys are made of: words for times, confirmations, and keys that are shown once. */
+import { describe, expect, test } from "bun:test";
+import { confirmationOf, isConfirmed } from "../../src/console/key-choices.ts";
+import { KeyHistory } from "../../src/console/key-history.ts";
+import { overlapAdvice } from "../../src/console/last-use.ts";
+import { MintedKeys, SHOWN_WITHIN_MS } from "../../src/console/minted.ts";
+import { relativeTime, timeAgo } from "../../src/console/relative.ts";
+import type { AuditRecord } from "../../src/domain/audit.ts";
+
+const SECOND_MS = 1_000;
+const MINUTE_MS = 60 * SECOND_MS;
+const HOUR_MS = 60 * MINUTE_MS;
+const DAY_MS = 24 * HOUR_MS;
+const NOW = Date.UTC(2026, 4, 1);
+
+const labelled = (label: string | null) => ({ label, last4: "7f21" });
+
+const failing = () => {
+  throw new Error("no");
+};
+
+describe("relative times", () => {
+  test.each([
+    [0, "less than a minute ago"],
+    [-59_999, "less than a minute ago"],
+    [-MINUTE_MS, "1 minute ago"],
+    [-3 * MINUTE_MS, "3 minutes ago"],
+    [-59 * MINUTE_MS, "59 minutes ago"],
+    [-HOUR_MS + 1, "1 hour ago"],
+    [-47 * HOUR_MS, "47 hours ago"],
+    [-48 * HOUR_MS, "2 days ago"],
+    [-99 * DAY_MS, "99 days ago"],
+    [-100 * DAY_MS, "3 months ago"],
+    [-730 * DAY_MS, "2 years ago"],
+    [1, "in less than a minute"],
+    [MINUTE_MS, "in 1 minute"],
+    // What was chosen a moment ago as 24 hours is called so.
+    [24 * HOUR_MS - 5 * SECOND_MS, "in 24 hours"],
+    [7 * DAY_MS - 5 * SECOND_MS, "in 7 days"],
+    [90 * DAY_MS, "in 90 days"],
+    [365 * DAY_MS, "in 12 months"],
+  ])("%i ms from now: %s", (offset, said) => {
+    expect(relativeTime(NOW + offset, NOW)).toBe(said);
+  });
+
+  test("what has happened is not in the future, whichever clock was read first", () => {
+    expect(timeAgo(NOW + 5 * SECOND_MS, NOW)).toBe("less than a minute ago");
+    expect(timeAgo(NOW + DAY_MS, NOW)).toBe("less than a minute ago");
+  });
+});
+
+describe("whether an old key is safe to revoke", () => {
+  const key = { last_used_at: null as number | null, expires_at: NOW + DAY_MS, revoked_at: null };
+  test.each([
+    [3 * MINUTE_MS, "The old key was last used 3 minutes ago: not safe to revoke yet."],
+    [59 * MINUTE_MS, "The old key was last used 59 minutes ago: not safe to revoke yet."],
+    [
+      5 * HOUR_MS,
+      "The old key was last used 5 hours ago: safe to revoke once everything that used it has the new key.",
+    ],
+  ])("used %i ms ago", (ago, said) => {
+    expect(overlapAdvice("The old key", { ...key, last_used_at: NOW - ago }, NOW)).toBe(said);
+  });
+
+  test("never used", () => {
+    expect(overlapAdvice("The old key", key, NOW)).toBe(
+      "The old key has never been used: it is safe to revoke.",
+    );
+  });
+
+  test("ended already: no advice", () => {
+    const ended = { ...key, last_used_at: NOW - MINUTE_MS, expires_at: NOW };
+    expect(overlapAdvice("The old key", ended, NOW)).toBe(
+      "The old key was last used 1 minute ago.",
+    );
+  });
+});
+
+describe("confirming by name", () => {
+  test("takes the label as it is seen, and nothing else", () => {
+    expect(isConfirmed(labelled("bot-7"), "bot-7")).toBe(true);
+    expect(isConfirmed(labelled("bot-7"), " bot-7 ")).toBe(true);
+    for (const other of ["", " ", "bot", "Bot-7", "bot-77", "7f21", "bot -7"]) {
+      expect(isConfirmed(labelled("bot-7"), other)).toBe(false);
+    }
+    expect(isConfirmed(labelled("  two   spaces "), "two spaces")).toBe(true);
+    expect(isConfirmed(labelled("a\u202eb\u200b"), "ab")).toBe(true);
+    expect(isConfirmed(labelled("Zu\u0308rich"), "Z\u00fcrich")).toBe(true);
+  });
+
+  test.each([null, "   ", "\u200b\u2060"])(
+    "falls back to the last 4 for a label of %j",
+    (label) => {
+      expect(confirmationOf(labelled(label))).toEqual({ text: "7f21", isLabel: false });
+      expect(isConfirmed(labelled(label), "7f21")).toBe(true);
+      for (const other of ["", " ", label ?? "null", "7F21"]) {
+        expect(isConfirmed(labelled(label), other)).toBe(false);
+      }
+    },
+  );
+});
+
+describe("a minted key in memory", () => {
+  const plaintext = `sbk_${"a".repeat(64)}`;
+  let count = 0;
+  const mint = () => {
+    count += 1;
+    const record = {
+      id: `KEY${count}`,
+      desk: "alpha",
+      label: null,
+      last4: "aaaa",
+      created_at: NOW,
+      expires_at: null,
+      last_used_at: null,
+      revoked_at: null,
+    };
+    return { minted: { key: plaintext, record }, replaces: null };
+  };
+  const sender = { session: "session-1", form: "form-1" };
+
+  test("is shown once, to its session, in time", () => {
+    const keys = new MintedKeys();
+    const id = keys.once(sender, NOW, mint);
+    expect(keys.take("session-2", id, NOW)).toBeNull();
+    expect(keys.take("session-1", "KEY0", NOW)).toBeNull();
+    const last = NOW + SHOWN_WITHIN_MS - 1;
+    expect(keys.take("session-1", id, last)).toEqual({ key: plaintext, replaces: null });
+    expect(keys.take("session-1", id, last)).toBeNull();
+  });
+
+  test("is not shown too late", () => {
+    const keys = new MintedKeys();
+    const id = keys.once(sender, NOW, mint);
+    expect(keys.take("session-1", id, NOW + SHOWN_WITHIN_MS)).toBeNull();
+    expect(keys.take("session-1", id, NOW)).toBeNull();
+  });
+
+  test("is one for each copy of a form and session", () => {
+    const keys = new MintedKeys();
+    const id = keys.once(sender, NOW, mint);
+    expect(keys.once(sender, NOW + MINUTE_MS, mint)).toBe(id);
+    const others = [
+      keys.once({ ...sender, form: "form-2" }, NOW, mint),
+      keys.once({ ...sender, session: "session-2" }, NOW, mint),
+      keys.once({ ...sender, form: null }, NOW, mint),
+      keys.once({ ...sender, form: null }, NOW, mint),
+    ];
+    expect(new Set([id, ...others]).size).toBe(5);
+  });
+
+  test("a form that failed may be sent again", () => {
+    const keys = new MintedKeys();
+    expect(() => keys.once(sender, NOW, failing)).toThrow("no");
+    const id = keys.once(sender, NOW, mint);
+    expect(keys.take("session-1", id, NOW)?.key).toBe(plaintext);
+  });
+});
+
+test("the history of keys reads each entry once, whatever was written between", () => {
+  const written: AuditRecord[] = [];
+  const write = (keyId: string | null, times = 1) => {
+    for (let time = 0; time < times; time++) {
+      written.unshift({ id: written.length + 1, key_id: keyId } as AuditRecord);
+    }
+  };
+  let readCount = 0;
+  const history = new KeyHistory({
+    append: () => {},
+    list: ({ before = null, limit }) => {
+      const found = written.filter(({ id }) => before === null || id < before).slice(0, limit);
+      readCount += found.length;
+      return found;
+    },
+  });
+  const idsOf = (key: string) =>
+    history
+      .ofDesk("alpha")
+      .get(key)
+      ?.map(({ id }) => id);
+  expect(idsOf("A")).toBeUndefined();
+  write("A");
+  write(null, 1_200);
+  write("A");
+  write("B");
+  expect(idsOf("A")).toEqual([1_202, 1]);
+  expect(idsOf("B")).toEqual([1_203]);
+  write("A");
+  readCount = 0;
+  expect(idsOf("A")).toEqual([1_204, 1_202, 1]);
+  expect(readCount).toBeLessThanOrEqual(100);
+});

@@ -1,0 +1,520 @@
+/** Managing keys without a browser: what is sent is what a browser would send. */
+import { describe, expect, setDefaultTimeout, test } from "bun:test";
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { ulid } from "ulid";
+import { hashKey } from "../../src/domain/key.ts";
+import { callUrl, openForDamage, query, signal } from "../_setup.ts";
+import { type PageAnswer, startConsole, type TestConsole, type Visitor } from "./_console.ts";
+
+setDefaultTimeout(30_000);
+
+const MINUTE_MS = 60_000;
+const HOUR_MS = 60 * MINUTE_MS;
+const DAY_MS = 24 * HOUR_MS;
+
+const KEY = /sbk_[0-9a-f]{64}/g;
+
+/** The pages of one key. */
+const pagesOf = (id: string) =>
+  ["", "/key", "/rotate", "/revoke"].map((end) => `/keys/${id}${end}`);
+
+const routesOf = (id: string) =>
+  ["GET", "POST"].flatMap((method) => pagesOf(id).map((path) => ({ method, path })));
+
+async function postSignal({ apiUrl }: TestConsole, key: string): Promise<number> {
+  const { status } = await callUrl(apiUrl, "/v1/signals", {
+    method: "POST",
+    headers: { Authorization: `Bearer ${key}`, "Content-Type": "application/json" },
+    body: JSON.stringify(signal),
+  });
+  return status;
+}
+
+/** Opens the form and sends it, and returns where it leads to. */
+async function submit(
+  visitor: Visitor,
+  form: string,
+  fields: Record<string, string>,
+  action = form,
+): Promise<PageAnswer> {
+  const { text } = await visitor.get(form);
+  const copy = /name="copy" value="([^"]+)"/.exec(text)?.[1];
+  return visitor.post(action, { ...(copy === undefined ? {} : { copy }), ...fields });
+}
+
+interface Created {
+  readonly id: string;
+  readonly key: string;
+  readonly page: PageAnswer;
+}
+
+/** What the page shows that a form has led to. */
+async function follow(visitor: Visitor, answer: PageAnswer): Promise<Created> {
+  expect({ status: answer.status, text: answer.text }).toEqual({ status: 303, text: "" });
+  const id = /^\/keys\/([0-9A-Z]{26})\/key$/.exec(answer.location ?? "")?.[1] ?? "";
+  const page = await visitor.get(answer.location ?? "");
+  expect(page.status).toBe(200);
+  const [key = ""] = page.text.match(KEY) ?? [];
+  return { id, key, page };
+}
+
+async function create(visitor: Visitor, fields: Record<string, string> = {}): Promise<Created> {
+  const created = await follow(visitor, await submit(visitor, "/keys/new", fields, "/keys"));
+  expect(created.key).not.toBe("");
+  return created;
+}
+
+async function rotate(visitor: Visitor, id: string, overlap: string): Promise<Created> {
+  return follow(visitor, await submit(visitor, `/keys/${id}/rotate`, { overlap }));
+}
+
+const revoke = (visitor: Visitor, id: string, confirmation: string) =>
+  submit(visitor, `/keys/${id}/revoke`, { confirmation });
+
+/** As a reader sees it: no tags, references resolved. */
+function seen(html: string): string {
+  let text = "";
+  new HTMLRewriter()
+    .on("main *", {
+      text: (chunk) => {
+        text += chunk.text;
+      },
+    })
+    .transform(html);
+  return text
+    .replaceAll("&quot;", '"')
+    .replaceAll("&lt;", "<")
+    .replaceAll("&gt;", ">")
+    .replaceAll("&amp;", "&");
+}
+
+/** The database with its log, and whatever else there is in the folder. */
+function filesOf({ dataDir }: TestConsole): Buffer[] {
+  return readdirSync(dataDir, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map((entry) => readFileSync(join(entry.parentPath, entry.name)));
+}
+
+const keysOf = (app: TestConsole) =>
+  query<{ id: string; label: string | null; expires_at: number | null; revoked_at: number | null }>(
+    app.dataDir,
+    "SELECT id, label, expires_at, revoked_at FROM api_keys ORDER BY id",
+  );
+
+test("from an invitation to a key that works, is rotated, and works no more", async () => {
+  const time = { offset: 0 };
+  const app = await startConsole({ now: () => Date.now() + time.offset });
+  app.registry.createDesk("beta", { ifMissing: false });
+  const { visitor } = await app.signUp("beta", "ada@example.com");
+  expect(seen((await visitor.get("/keys")).text)).toContain("No key yet");
+
+  const first = await create(visitor, { label: "bot-7", expires: "90d" });
+  expect(first.page.headers.get("cache-control")).toBe("no-store");
+  expect(seen(first.page.text)).toContain(`curl -sS ${app.apiUrl}/v1/signals`);
+  expect(await postSignal(app, first.key)).toBe(201);
+
+  const second = await rotate(visitor, first.id, "1h");
+  expect(second.key).not.toBe(first.key);
+  expect(seen(second.page.text)).toContain(
+    "The old key was last used less than a minute ago: not safe to revoke yet.",
+  );
+  const both = async () => [await postSignal(app, first.key), await postSignal(app, second.key)];
+  expect(await both()).toEqual([201, 201]);
+  time.offset = HOUR_MS - MINUTE_MS;
+  expect(await both()).toEqual([201, 201]);
+  time.offset = HOUR_MS + MINUTE_MS;
+  expect(await both()).toEqual([401, 201]);
+
+  expect((await revoke(visitor, second.id, "bot-7")).location).toBe(`/keys/${second.id}`);
+  expect(await both()).toEqual([401, 401]);
+  const detail = seen((await visitor.get(`/keys/${second.id}`)).text);
+  expect(detail).toContain("Revoked: no signal that is sent with it is stored.");
+});
+
+describe("a new key", () => {
+  test("is on one page, once, and nowhere else: no page, log, database or file", async () => {
+    const app = await startConsole({ logLevel: "debug" });
+    const { visitor } = await app.signUp("alpha", "ada@example.com");
+    const first = await create(visitor, { label: "bot-7" });
+    expect(await postSignal(app, first.key)).toBe(201);
+    const second = await rotate(visitor, first.id, "24h");
+
+    const later = [
+      ...pagesOf(first.id),
+      ...pagesOf(second.id),
+      "/keys",
+      "/keys/new",
+      "/keys?ended=all",
+      "/audit",
+      "/account",
+    ];
+    for (const path of later) expect((await visitor.get(path)).text).not.toMatch(KEY);
+    const again = await visitor.get(`/keys/${first.id}/key`);
+    expect(seen(again.text)).toContain("Shown once already");
+
+    await app.stop();
+    const log = JSON.stringify(app.log);
+    expect(log).toContain("console answered");
+    const files = filesOf(app);
+    for (const { key } of [first, second]) {
+      const secret = key.slice("sbk_".length);
+      expect(log).not.toContain(secret);
+      expect(files.some((file) => file.includes(secret))).toBe(false);
+      expect(files.some((file) => file.includes(Buffer.from(secret, "hex")))).toBe(false);
+      expect(files.some((file) => file.includes(hashKey(key)))).toBe(true);
+    }
+  });
+
+  test("is in the log of writes neither, while the server runs", async () => {
+    const app = await startConsole();
+    const { visitor } = await app.signUp("alpha", "ada@example.com");
+    const { key } = await create(visitor);
+    const wal = readdirSync(app.dataDir).filter((name) => name.endsWith("-wal"));
+    expect(wal).toHaveLength(1);
+    const files = filesOf(app);
+    expect(files.some((file) => file.includes(key.slice("sbk_".length)))).toBe(false);
+    expect(files.some((file) => file.includes(hashKey(key)))).toBe(true);
+  });
+
+  test("is shown to the session that made it alone, which nobody can spoil", async () => {
+    const app = await startConsole();
+    const { visitor: ada } = await app.signUp("alpha", "ada@example.com");
+    const { visitor: ben } = await app.signUp("alpha", "ben@example.com");
+    const { location } = await submit(ada, "/keys/new", {}, "/keys");
+    const path = location ?? "";
+    const others = [await ben.get(path), await app.visitor().get(path)];
+    expect(others.map(({ status }) => status)).toEqual([200, 303]);
+    for (const { text } of others) expect(text).not.toMatch(KEY);
+    await fetch(app.url + path, {
+      method: "HEAD",
+      headers: { Cookie: [...ada.cookies].map((pair) => pair.join("=")).join("; ") },
+    });
+    expect((await ada.get(path)).text.match(KEY)).not.toBeNull();
+    expect((await ada.get(path)).text).not.toMatch(KEY);
+  });
+
+  test("is one for a form that is sent twice, and two for two forms", async () => {
+    const app = await startConsole();
+    const { visitor } = await app.signUp("alpha", "ada@example.com");
+    const before = keysOf(app).length;
+    const form = await visitor.get("/keys/new");
+    const copy = /name="copy" value="([^"]+)"/.exec(form.text)?.[1] ?? "";
+    const fields = { copy, label: "twice" };
+    const [one, two] = await Promise.all([
+      visitor.post("/keys", fields),
+      visitor.post("/keys", fields),
+    ]);
+    expect(two.location).toBe(one.location);
+    expect(keysOf(app)).toHaveLength(before + 1);
+    expect((await follow(visitor, two)).key).not.toBe("");
+    await create(visitor, { label: "twice" });
+    expect(keysOf(app)).toHaveLength(before + 2);
+  });
+
+  test("of a rotation that is sent twice is one as well", async () => {
+    const app = await startConsole();
+    const { visitor } = await app.signUp("alpha", "ada@example.com");
+    const form = await visitor.get(`/keys/${app.keyId}/rotate`);
+    const copy = /name="copy" value="([^"]+)"/.exec(form.text)?.[1] ?? "";
+    const send = () => visitor.post(`/keys/${app.keyId}/rotate`, { copy, overlap: "1h" });
+    expect((await send()).location).toBe((await send()).location);
+    expect(keysOf(app)).toHaveLength(2);
+  });
+
+  test("expires when it was chosen to", async () => {
+    const app = await startConsole();
+    const { visitor } = await app.signUp("alpha", "ada@example.com");
+    const days = { never: null, "30d": 30, "90d": 90, "1y": 365 };
+    for (const [expires, count] of Object.entries(days)) {
+      const { id } = await create(visitor, { expires });
+      const [row] = query<{ span: number | null }>(
+        app.dataDir,
+        "SELECT expires_at - created_at AS span FROM api_keys WHERE id = ?",
+        id,
+      );
+      expect(row?.span).toBe(count === null ? null : count * DAY_MS);
+    }
+  });
+});
+
+test("what the registry or a form does not take comes back as it was typed, and makes nothing", async () => {
+  const app = await startConsole();
+  const { visitor } = await app.signUp("alpha", "ada@example.com");
+  const before = keysOf(app);
+  const refused = [
+    {
+      path: "/keys",
+      fields: { label: "bell \u0007 rings", expires: "30d" },
+      kept: "bell \u0007 rings",
+    },
+    { path: "/keys", fields: { label: `${"é".repeat(101)}"` }, kept: `${"é".repeat(101)}&quot;` },
+    { path: "/keys", fields: { label: "kept", expires: "1s" }, kept: "kept" },
+    { path: `/keys/${app.keyId}/rotate`, fields: { overlap: "100y", expires: "30d" } },
+    { path: `/keys/${app.keyId}/rotate`, fields: { expires: "30d" } },
+    { path: `/keys/${app.keyId}/rotate`, fields: { overlap: "1h", expires: "" } },
+  ];
+  for (const { path, fields, kept } of refused) {
+    const form = path === "/keys" ? "/keys/new" : path;
+    const { status, text } = await submit(visitor, form, fields, path);
+    expect(status).toBe(422);
+    expect(text).toContain('role="alert"');
+    if (kept !== undefined) expect(text).toContain(`value="${kept}"`);
+    if (fields.expires === "30d") expect(text).toMatch(/<option value="30d" selected/);
+  }
+  expect(keysOf(app)).toEqual(before);
+  // The form that came back is the same copy: put right, it makes its key.
+  const back = await submit(visitor, "/keys/new", { label: "\u0000" }, "/keys");
+  const copy = /name="copy" value="([^"]+)"/.exec(back.text)?.[1] ?? "";
+  const { key } = await follow(visitor, await visitor.post("/keys", { copy, label: "fine" }));
+  expect(await postSignal(app, key)).toBe(201);
+});
+
+test("revoking asks for the name, and takes no other", async () => {
+  const app = await startConsole();
+  const { visitor } = await app.signUp("alpha", "ada@example.com");
+  const labelled = await create(visitor, { label: "bot-7" });
+  const other = await create(visitor, { label: "bot-7" });
+  const bare = await create(visitor);
+  for (const [{ id, key }, right] of [
+    [labelled, "bot-7"],
+    [bare, bare.key.slice(-4)],
+  ] as const) {
+    for (const wrong of ["", " ", "bot-8", other.id, id, key, "null"]) {
+      const { status, text } = await revoke(visitor, id, wrong);
+      expect(status).toBe(422);
+      expect(text).toContain("Nothing was revoked");
+      expect(await postSignal(app, key)).toBe(201);
+    }
+    const form = seen((await visitor.get(`/keys/${id}/revoke`)).text);
+    expect(form).toContain("this key was last used less than a minute ago");
+    expect(form).toContain(right);
+    expect(form.includes("Another key that works has the same label")).toBe(id === labelled.id);
+    expect((await revoke(visitor, id, right)).status).toBe(303);
+    expect(await postSignal(app, key)).toBe(401);
+  }
+  expect(await postSignal(app, other.key)).toBe(201);
+  // Once more changes nothing, and is in the audit once.
+  expect((await visitor.post(`/keys/${labelled.id}/revoke`, {})).status).toBe(303);
+  expect((await visitor.get(`/keys/${labelled.id}/revoke`)).location).toBe(`/keys/${labelled.id}`);
+  const rows = query(
+    app.dataDir,
+    "SELECT 1 FROM audit WHERE action = 'key.revoked' AND key_id = ?",
+    labelled.id,
+  );
+  expect(rows).toHaveLength(1);
+});
+
+test("an old key's last use is told while it overlaps, and not after", async () => {
+  const app = await startConsole();
+  const { visitor } = await app.signUp("alpha", "ada@example.com");
+  const old = await create(visitor, { label: "bot-7" });
+  const db = openForDamage(app.dataDir);
+  const setLastUse = (ago: number | null) =>
+    db.run("UPDATE api_keys SET last_used_at = ? WHERE id = ?", [
+      ago === null ? null : Date.now() - ago,
+      old.id,
+    ]);
+  const detail = async () => seen((await visitor.get(`/keys/${old.id}`)).text);
+  setLastUse(3 * MINUTE_MS);
+  expect(await detail()).not.toContain("safe to revoke");
+  const advice = "The old key was last used 3 minutes ago: not safe to revoke yet.";
+  const { page } = await rotate(visitor, old.id, "7d");
+  expect(seen(page.text)).toContain(advice);
+  expect(seen(page.text)).toContain("in 7 days");
+  expect(await detail()).toContain(advice);
+  setLastUse(5 * HOUR_MS);
+  expect(await detail()).toContain("The old key was last used 5 hours ago: safe to revoke once");
+  setLastUse(null);
+  expect(await detail()).toContain("The old key has never been used: it is safe to revoke.");
+  db.run("UPDATE api_keys SET expires_at = ? WHERE id = ?", [Date.now() - 1, old.id]);
+  expect(await detail()).not.toContain("safe to revoke");
+  // It has ended: there is nothing to rotate.
+  const { status } = await submit(visitor, `/keys/${old.id}/rotate`, { overlap: "1h" });
+  expect(status).toBe(422);
+  expect(keysOf(app)).toHaveLength(3);
+});
+
+describe("another desk's key", () => {
+  test("is on every route and method what an unknown one is, and stays as it was", async () => {
+    const app = await startConsole();
+    const theirs = app.registry.createDesk("beta", { ifMissing: false }).desk.name;
+    const { record } = app.registry.mintKey({ desk: theirs, label: "theirs", expiresInMs: null });
+    const { visitor } = await app.signUp("alpha", "ada@example.com");
+    await visitor.get("/keys");
+    const before = keysOf(app);
+    const answers = async (id: string) => {
+      const found = [];
+      for (const { method, path } of routesOf(id)) {
+        const fields = { confirmation: "theirs", overlap: "1h", label: "x" };
+        const { status, text, headers } =
+          method === "GET" ? await visitor.get(path) : await visitor.post(path, fields);
+        const kept = Object.fromEntries(headers);
+        delete kept["date"];
+        delete kept["x-request-id"];
+        found.push({ status, text, headers: kept });
+      }
+      return found;
+    };
+    const unknown = await answers(ulid());
+    expect(unknown.map(({ status }) => status)).toEqual(unknown.map(() => 404));
+    expect(await answers(record.id)).toEqual(unknown);
+    expect(await answers(record.id.toLowerCase())).toEqual(unknown);
+    expect(keysOf(app)).toEqual(before);
+    for (const path of ["/keys", "/keys?ended=all", "/audit"]) {
+      const { text } = await visitor.get(path);
+      expect(text).not.toContain(record.id);
+      expect(text).not.toContain("theirs");
+    }
+    // The same requests find the desk's own.
+    const own = await Promise.all(pagesOf(app.keyId).map((path) => visitor.get(path)));
+    expect(own.map(({ status }) => status)).toEqual([200, 200, 200, 200]);
+  });
+
+  test("is nobody's who is not signed in", async () => {
+    const app = await startConsole();
+    const stranger = app.visitor();
+    await stranger.get("/sign-in");
+    const before = keysOf(app);
+    for (const { method, path } of [
+      ...routesOf(app.keyId).filter((route) => route.method === "GET"),
+      { method: "POST", path: `/keys/${app.keyId}/rotate` },
+      { method: "POST", path: `/keys/${app.keyId}/revoke` },
+      { method: "GET", path: "/" },
+      { method: "GET", path: "/keys" },
+      { method: "GET", path: "/keys/new" },
+      { method: "POST", path: "/keys" },
+      { method: "GET", path: "/audit" },
+    ]) {
+      const { status, location } =
+        method === "GET"
+          ? await stranger.get(path)
+          : await stranger.post(path, { overlap: "1h", confirmation: app.key.slice(-4) });
+      expect({ path, status }).toEqual({ path, status: 303 });
+      expect(location).toStartWith("/sign-in");
+    }
+    expect(keysOf(app)).toEqual(before);
+  });
+});
+
+const hostile = [
+  "<script>alert(1)</script>",
+  `"><img src=x onerror=alert(1)>`,
+  "' onmouseover='alert(1)",
+  "&lt;b&gt;&amp;",
+  "{{7*7}} ${7*7} <%= 7*7 %>",
+  "\u202e\u05d0\u05d1\u05d2 evil\u202c",
+  "👩🏽‍🚀 launch 🚀",
+  "</title></textarea></select><!--",
+  "]]>\\u003cscript>",
+  "javascript:alert(1)",
+];
+
+test("a label stays text, whatever is in it", async () => {
+  const app = await startConsole();
+  const { visitor } = await app.signUp("alpha", "ada@example.com");
+  for (const label of hostile) {
+    const { id, page } = await create(visitor, { label });
+    const wrong = await revoke(visitor, id, `${label}!`);
+    const pages = [
+      page,
+      wrong,
+      ...(await Promise.all(["/keys", "/audit", ...pagesOf(id)].map((path) => visitor.get(path)))),
+    ];
+    for (const { text } of pages) {
+      expect({ label, isThere: seen(text).includes(label) }).toEqual({ label, isThere: true });
+      expect(foreignParts(text)).toEqual([]);
+    }
+    expect(wrong.text).not.toContain("<script>alert");
+    expect((await revoke(visitor, id, label)).status).toBe(303);
+  }
+});
+
+/** Elements and attributes that no page of ours has. */
+function foreignParts(html: string): string[] {
+  const found: string[] = [];
+  new HTMLRewriter()
+    .on("*", {
+      element: (element) => {
+        if (element.tagName === "script" && element.getAttribute("src") === null) {
+          found.push("script");
+        }
+        if (element.tagName === "img" && element.getAttribute("src") === "x") found.push("img");
+        for (const [name] of element.attributes) {
+          if (name === "style" || name.startsWith("on")) found.push(name);
+        }
+      },
+      comments: (comment) => void found.push(comment.text),
+    })
+    .transform(html);
+  return found;
+}
+
+describe("the list", () => {
+  test("has the keys that work first, newest first, with who made them and how they stand", async () => {
+    const app = await startConsole();
+    const { visitor } = await app.signUp("alpha", "ada@example.com");
+    const labels = ["first", "second", "third", "fourth"];
+    const created = new Map<string, Created>();
+    for (const label of labels) created.set(label, await create(visitor, { label }));
+    const idOf = (label: string) => created.get(label)?.id ?? "";
+    await revoke(visitor, idOf("second"), "second");
+    openForDamage(app.dataDir).run("UPDATE api_keys SET expires_at = ? WHERE id = ?", [
+      Date.now() - 1,
+      idOf("third"),
+    ]);
+    const { text } = await visitor.get("/keys");
+    const rows = [...text.matchAll(/<tr>.*?<\/tr>/g)].slice(1).map(([row]) => row);
+    const found = rows.map((row) => [
+      /<bdi>(.*?)<\/bdi>/.exec(row)?.[1] ?? "no label",
+      /class="badge (\w+)">(\w+)</.exec(row)?.slice(1).join(" "),
+      /by ([^<]+)</.exec(row)?.[1],
+    ]);
+    expect(found).toEqual([
+      ["fourth", "good active", "ada@example.com"],
+      ["first", "good active", "ada@example.com"],
+      ["no label", "good active", "an administrator"],
+      ["third", "calm expired", "ada@example.com"],
+      ["second", "bad revoked", "ada@example.com"],
+    ]);
+    expect(text).toContain(`…${created.get("first")?.key.slice(-4)}`);
+  });
+
+  test("keeps the many that have ended apart", async () => {
+    const app = await startConsole();
+    const { visitor } = await app.signUp("alpha", "ada@example.com");
+    for (let count = 0; count < 30; count++) {
+      const { record } = app.registry.mintKey({ desk: "alpha", label: null, expiresInMs: null });
+      app.registry.revokeKey(record.id);
+    }
+    const { text } = await visitor.get("/keys");
+    expect(text.match(/>revoked</g)).toHaveLength(25);
+    expect(text).toContain("Show all 30 keys that have ended");
+    expect((await visitor.get("/keys?ended=all")).text.match(/>revoked</g)).toHaveLength(30);
+  });
+});
+
+test("every page is kept by nobody, and forms without their token change nothing", async () => {
+  const app = await startConsole();
+  const { visitor } = await app.signUp("alpha", "ada@example.com");
+  const { id } = await create(visitor, { label: "bot-7" });
+  const before = keysOf(app);
+  const gets = ["/", "/keys", "/keys/new", "/audit", "/audit?before=3", ...pagesOf(id)];
+  const answers = await Promise.all(gets.map((path) => visitor.get(path)));
+  const posts = {
+    "/keys": { label: "\u0001" },
+    [`/keys/${id}/rotate`]: { overlap: "no" },
+    [`/keys/${id}/revoke`]: { confirmation: "no" },
+  };
+  for (const [path, fields] of Object.entries(posts)) {
+    answers.push(await visitor.post(path, fields));
+    const right = { overlap: "1h", confirmation: "bot-7" };
+    const forged = await visitor.post(path, { ...right, csrf: "forged" });
+    expect(forged.status).toBe(403);
+    const foreign = await visitor.post(path, right, { "Sec-Fetch-Site": "cross-site" });
+    expect(foreign.status).toBe(403);
+    answers.push(forged, foreign);
+  }
+  for (const { headers } of answers) expect(headers.get("cache-control")).toBe("no-store");
+  expect(keysOf(app)).toEqual(before);
+});
