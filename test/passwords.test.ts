@@ -56,6 +56,9 @@ describe("a new password", () => {
     "123456789012345",
     "letmeinletmeinletmein",
     "iloveyouiloveyou",
+    "Password2026!!!",
+    "baseball11/21/2026",
+    "trustno1trustno2",
     "               ",
     "p4ssw0rd".repeat(32),
   ])("%j is refused as easily guessed", (password) => {
