@@ -25,6 +25,8 @@ export const overlaps: readonly Choice<number>[] = [
   { value: "7d", name: "7 days", ms: 7 * DAY_MS },
 ];
 
+export const OVERLAP_MS_MAX = Math.max(...overlaps.map(({ ms }) => ms));
+
 export const LIFETIME_DEFAULT = "never";
 export const OVERLAP_DEFAULT = "24h";
 

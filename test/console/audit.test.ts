@@ -13,7 +13,7 @@ async function read(visitor: Visitor, path: string) {
     new RegExp(`href="([^"]+)" rel="${name}"`).exec(text)?.[1]?.replaceAll("&amp;", "&") ?? null;
   const sentences = [...text.matchAll(/<tr>.*?<\/tr>/g)]
     .slice(1)
-    .map(([row]) => (row.split("<td>")[2] ?? "").replaceAll(/<[^>]+>/g, ""));
+    .map(([row]) => (row.split(/<td[^>]*>/)[2] ?? "").replaceAll(/<[^>]+>/g, ""));
   return { sentences, newer: link("prev"), older: link("next") };
 }
 

@@ -83,6 +83,7 @@ function seen(html: string): string {
     })
     .transform(html);
   return text
+    .replaceAll("\u00a0", " ")
     .replaceAll("&quot;", '"')
     .replaceAll("&lt;", "<")
     .replaceAll("&gt;", ">")

@@ -99,10 +99,10 @@ function AuditTable({ records, now }: { records: readonly AuditRecord[]; now: nu
         <tbody>
           {records.map((record) => (
             <tr>
-              <td>
+              <td data-label="When">
                 <Past at={record.at} now={now} />
               </td>
-              <td>
+              <td data-label="What">
                 <AuditPhrase record={record} />
               </td>
             </tr>

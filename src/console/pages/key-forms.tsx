@@ -1,7 +1,13 @@
 /** The forms that create, rotate and revoke keys. */
 import type { ComponentChildren, VNode } from "preact";
 import { type ApiKey, keyState, LABEL_CHARACTERS_MAX } from "../../domain/key.ts";
-import { type Choice, confirmationOf, lifetimes, overlaps } from "../key-choices.ts";
+import {
+  type Choice,
+  confirmationOf,
+  lifetimes,
+  OVERLAP_MS_MAX,
+  overlaps,
+} from "../key-choices.ts";
 import { lastUse } from "../last-use.ts";
 import { randomToken } from "../sessions.ts";
 import type { MemberVisit } from "../visit.ts";
@@ -73,9 +79,9 @@ export function RotatePage({
         the bot can change over without losing a signal. {lastUse("The old key", apiKey, visit.now)}
         .
       </p>
-      {apiKey.expires_at !== null && (
+      {apiKey.expires_at !== null && apiKey.expires_at - visit.now < OVERLAP_MS_MAX && (
         <p>
-          It expires at <Moment at={apiKey.expires_at} now={visit.now} />, however long you choose.
+          It expires at <Moment at={apiKey.expires_at} now={visit.now} /> in any case.
         </p>
       )}
       <form class="card" method="post" action={`${path}/rotate`}>

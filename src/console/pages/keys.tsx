@@ -118,17 +118,19 @@ function KeyTable({
                   {key.label === null ? <span class="none">no label</span> : <bdi>{key.label}</bdi>}
                 </a>
               </th>
-              <td class="mono">…{key.last4}</td>
-              <td>
+              <td data-label="Ends in">
+                <span class="mono">…{key.last4}</span>
+              </td>
+              <td data-label="State">
                 <State {...key} now={now} />
               </td>
-              <td>
+              <td data-label="Last used">
                 <Past at={key.last_used_at} now={now} />
               </td>
-              <td>
+              <td data-label="Created">
                 <Past at={key.created_at} now={now} /> <By records={records.get(key.id)} />
               </td>
-              <td>
+              <td data-label="Expires">
                 <Moment at={key.expires_at} now={now} />
               </td>
             </tr>
@@ -209,38 +211,40 @@ function KeyFacts({
 }): VNode {
   const { label } = apiKey;
   return (
-    <dl class="card">
-      <dt>Label</dt>
-      <dd>{label === null ? <span class="none">none</span> : <bdi>{label}</bdi>}</dd>
-      <dt>Ends in</dt>
-      <dd class="mono">…{apiKey.last4}</dd>
-      <dt>State</dt>
-      <dd>
-        <State {...apiKey} now={now} />
-      </dd>
-      <dt>Last used</dt>
-      <dd>
-        <Past at={apiKey.last_used_at} now={now} />
-      </dd>
-      <dt>Created</dt>
-      <dd>
-        <Past at={apiKey.created_at} now={now} /> <By records={records} />
-      </dd>
-      <dt>Expires</dt>
-      <dd>
-        <Moment at={apiKey.expires_at} now={now} />
-      </dd>
-      {apiKey.revoked_at !== null && (
-        <>
-          <dt>Revoked</dt>
-          <dd>
-            <Past at={apiKey.revoked_at} now={now} />
-          </dd>
-        </>
-      )}
-      <dt>Id</dt>
-      <dd class="mono">{apiKey.id}</dd>
-    </dl>
+    <div class="card">
+      <dl>
+        <dt>Label</dt>
+        <dd>{label === null ? <span class="none">none</span> : <bdi>{label}</bdi>}</dd>
+        <dt>Ends in</dt>
+        <dd class="mono">…{apiKey.last4}</dd>
+        <dt>State</dt>
+        <dd>
+          <State {...apiKey} now={now} />
+        </dd>
+        <dt>Last used</dt>
+        <dd>
+          <Past at={apiKey.last_used_at} now={now} />
+        </dd>
+        <dt>Created</dt>
+        <dd>
+          <Past at={apiKey.created_at} now={now} /> <By records={records} />
+        </dd>
+        <dt>Expires</dt>
+        <dd>
+          <Moment at={apiKey.expires_at} now={now} />
+        </dd>
+        {apiKey.revoked_at !== null && (
+          <>
+            <dt>Revoked</dt>
+            <dd>
+              <Past at={apiKey.revoked_at} now={now} />
+            </dd>
+          </>
+        )}
+        <dt>Id</dt>
+        <dd class="mono">{apiKey.id}</dd>
+      </dl>
+    </div>
   );
 }
 

@@ -19,11 +19,12 @@ export function Moment({ at, now }: MomentProps): VNode {
   return <Both at={at} words={at === null ? null : relativeTime(at, now)} />;
 }
 
+/** The words stay on one line. */
 function Both({ at, words }: { at: number | null; words: string | null }): VNode {
   return (
     <>
       <Time at={at} />
-      {words !== null && <span class="soft"> ({words})</span>}
+      {words !== null && <span class="soft"> ({words.replaceAll(" ", "\u00a0")})</span>}
     </>
   );
 }
