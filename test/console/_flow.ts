@@ -4,13 +4,19 @@ import type { Page } from "playwright-core";
 import { type Answer, callUrl, signal } from "../_setup.ts";
 import { PASSWORD, type TestConsole } from "./_console.ts";
 
-/** Opens the invitation's link, sets a password, and is on the page of keys. */
+/** Opens the invitation's link, sets a password, and goes to the page of keys. */
 export async function join(desk: TestConsole, page: Page, name: string): Promise<void> {
   desk.registry.createDesk(name, { ifMissing: true });
   const { token } = desk.members.invite(name, `alice@${name}.example`);
   await page.goto(`/join/${token}`);
   await page.getByLabel("New password", { exact: true }).fill(PASSWORD);
   await page.getByRole("button", { name: "Set the password" }).click();
+  await goToKeys(page);
+}
+
+/** From the page that somebody lands on who has just got in. */
+export async function goToKeys(page: Page): Promise<void> {
+  await page.getByRole("link", { name: "Keys", exact: true }).click();
   await page.waitForURL("**/keys");
 }
 

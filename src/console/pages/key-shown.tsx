@@ -36,7 +36,7 @@ export function KeyShownPage({
           </code>
         </p>
         <p class="actions">
-          <Copy of="#key" name="Copy the key" />
+          <Copy of="#key" name="Copy the key" isMain />
         </p>
       </section>
       {replaced !== null && <Replaced old={replaced} now={visit.now} />}
@@ -100,9 +100,9 @@ function Replaced({ old, now }: { old: ApiKey; now: number }): VNode {
 }
 
 /** Shown by the script that it needs. */
-function Copy({ of, name }: { of: string; name: string }): VNode {
+function Copy({ of, name, isMain = false }: { of: string; name: string; isMain?: boolean }): VNode {
   return (
-    <button type="button" class="quiet" data-copy={of} hidden>
+    <button type="button" class={isMain ? undefined : "quiet"} data-copy={of} hidden>
       {name}
     </button>
   );

@@ -1,0 +1,175 @@
+/**
+ * Pictures of the pages, light and dark, on a desktop and a phone, under names that stay the same:
+ * `bun run screenshots [FOLDER]`.
+ */
+import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { pino } from "pino";
+import type { Browser, BrowserContextOptions, Page } from "playwright-core";
+import { startApp } from "../../src/app.ts";
+import { SqliteMembers } from "../../src/store/sqlite/members.ts";
+import { openDatabase } from "../../src/store/sqlite/open.ts";
+import { SqliteRegistry } from "../../src/store/sqlite/registry.ts";
+import { launchBrowser } from "./_browser.ts";
+import { PASSWORD } from "./_console.ts";
+import { goToKeys } from "./_flow.ts";
+
+const DAY_MS = 86_400_000;
+const EMAIL = "alice@example.com";
+
+const devices: Readonly<Record<string, BrowserContextOptions>> = {
+  desktop: { viewport: { width: 1100, height: 690 } },
+  phone: { viewport: { width: 390, height: 780 } },
+};
+
+type Take = (name: string) => Promise<void>;
+
+const folder = process.argv[2] ?? "docs/images";
+mkdirSync(folder, { recursive: true });
+const chromium = await launchBrowser();
+for (const [device, options] of Object.entries(devices)) {
+  for (const colorScheme of ["light", "dark"] as const) {
+    await using server = await serve();
+    await takeAll(chromium, server, `${device}-${colorScheme}`, { ...options, colorScheme });
+  }
+}
+await chromium.close();
+
+interface Server extends AsyncDisposable {
+  readonly url: string;
+  /** The path of a one-time link. */
+  readonly invite: (desk: string, email: string) => string;
+}
+
+/** A desk with a few keys of different ages, and a bot that has used one. */
+async function serve(): Promise<Server> {
+  const dataDir = mkdtempSync(join(tmpdir(), "signalbox-"));
+  const db = openDatabase(dataDir, "command");
+  const members = new SqliteMembers(db);
+  for (const [label, ageDays, lifetimeDays] of [
+    ["replay", 210, 90],
+    ["bot-7 (staging)", 75, null],
+    ["bot-7", 41, 90],
+    ["arbitrage, Frankfurt", 6, null],
+  ] as const) {
+    const registry = new SqliteRegistry(db, () => Date.now() - ageDays * DAY_MS);
+    registry.createDesk("alpha", { ifMissing: true });
+    const expiresInMs = lifetimeDays === null ? null : lifetimeDays * DAY_MS;
+    const { record } = registry.mintKey({ desk: "alpha", label, expiresInMs });
+    if (label === "bot-7 (staging)") new SqliteRegistry(db).revokeKey(record.id);
+    if (label === "replay") continue;
+    db.query("UPDATE api_keys SET last_used_at = ? WHERE id = ?").run(
+      Date.now() - ageDays * 60_000,
+      record.id,
+    );
+  }
+  new SqliteRegistry(db).createDesk("beta", { ifMissing: true });
+  const app = await startApp({
+    config: {
+      listen: { host: "127.0.0.1", port: 0 },
+      dataDir,
+      publicUrl: "https://signals.example.com",
+      tls: null,
+      trustedProxies: [],
+      rateLimit: 0,
+      connectionsMax: 0,
+      opsListen: null,
+      consoleListen: { host: "127.0.0.1", port: 0 },
+      consoleUrl: null,
+      stopTimeoutMs: 100,
+      backups: null,
+      externalCheckpoints: false,
+    },
+    log: pino({ level: "silent" }),
+    onFatal: (reason) => process.stderr.write(`${reason}\n`),
+    makeBackup: () => Promise.reject(new Error("no backups here")),
+  });
+  return {
+    url: app.consoleUrl ?? "",
+    invite: (desk, email) => `/join/${members.invite(desk, email).token}`,
+    [Symbol.asyncDispose]: async () => {
+      db.close();
+      await app.stop();
+      rmSync(dataDir, { recursive: true, force: true });
+    },
+  };
+}
+
+async function takeAll(
+  browser: Browser,
+  { url, invite }: Server,
+  suffix: string,
+  options: BrowserContextOptions,
+): Promise<void> {
+  const context = await browser.newContext({
+    baseURL: url,
+    timezoneId: "Europe/Berlin",
+    reducedMotion: "reduce",
+    ...options,
+  });
+  const page = await context.newPage();
+  const take: Take = async (name) => {
+    await page.screenshot({ path: join(folder, `${name}-${suffix}.png`) });
+  };
+  await takeGettingIn(page, take, invite);
+  await takeKeys(page, take);
+  for (const name of ["audit", "account"]) {
+    await page.goto(`/${name}`);
+    await take(name);
+  }
+  await context.close();
+}
+
+async function takeGettingIn(page: Page, take: Take, invite: Server["invite"]): Promise<void> {
+  await page.goto("/nowhere");
+  await take("not-here");
+  await page.goto("/join/nothing");
+  await take("link-gone");
+  await page.goto("/sign-in");
+  await take("sign-in");
+  await page.getByLabel("Email address").fill(EMAIL);
+  await page.getByLabel("Password", { exact: true }).fill("something else");
+  await page.getByRole("button", { name: "Sign in", exact: true }).click();
+  await page.getByRole("alert").waitFor();
+  await take("sign-in-wrong");
+  await joinDesk(page, invite("beta", "bob@example.com"));
+  await take("keys-empty");
+  await page.getByRole("button", { name: "Sign out" }).click();
+  await page.waitForURL("**/sign-in");
+  await joinDesk(page, invite("alpha", EMAIL), () => take("join"));
+}
+
+async function joinDesk(
+  page: Page,
+  link: string,
+  onShown: () => Promise<void> = async () => {},
+): Promise<void> {
+  await page.goto(link);
+  await onShown();
+  await page.getByLabel("New password", { exact: true }).fill(PASSWORD);
+  await page.getByRole("button", { name: "Set the password" }).click();
+  await goToKeys(page);
+}
+
+async function takeKeys(page: Page, take: Take): Promise<void> {
+  await take("keys");
+  await page.getByRole("link", { name: "bot-7", exact: true }).click();
+  await page.waitForURL("**/keys/*");
+  const path = new URL(page.url()).pathname;
+  await take("key");
+  await page.goto(`${path}/rotate`);
+  await take("key-rotate");
+  await page.goto(`${path}/revoke`);
+  await take("key-revoke");
+  await page.getByLabel("Type the label").fill("bot-8");
+  await page.getByRole("button", { name: "Revoke the key" }).click();
+  await page.getByRole("alert").waitFor();
+  await take("key-revoke-wrong");
+  await page.goto("/keys/new");
+  await page.getByLabel("Label").fill("market maker");
+  await take("key-new");
+  await page.getByRole("button", { name: "Create the key" }).click();
+  await page.locator("#key").waitFor();
+  await take("key-shown");
+}
