@@ -14,9 +14,10 @@ await Bun.build({
     "src/main.ts",
     "src/store/sqlite/writer.worker.ts",
     "src/store/sqlite/checkpointer.worker.ts",
+    "src/console.worker.ts",
   ],
-  // So that the workers lie beside the program, where `new URL("./writer.worker.ts", import.meta.url)` looks.
-  root: "src/store/sqlite",
+  // So that they lie where `src/workers.ts` looks.
+  root: "src",
   compile: {
     target: values.target as Bun.Build.CompileTarget,
     outfile: values.outfile,

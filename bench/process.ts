@@ -42,8 +42,8 @@ export async function run(
   });
   running.add(child);
   const [stdout, stderr, code] = await Promise.all([
-    child.stdout.text(),
-    child.stderr.text(),
+    new Response(child.stdout).text(),
+    new Response(child.stderr).text(),
     child.exited,
   ]);
   running.delete(child);

@@ -20,7 +20,8 @@ import { serveOnSocket, serveOnTcp } from "./ops/server.ts";
 import { StorageLog } from "./ops/storage-log.ts";
 import { lockFolder } from "./store/sqlite/lock.ts";
 import { SqliteStore } from "./store/sqlite/store.ts";
-import { messageOf } from "./domain/errors.ts";
+import { ConsoleThread } from "./console/thread.ts";
+import { messageOf, UserError } from "./domain/errors.ts";
 
 /** How often the certificate files are looked at. */
 const CERTIFICATE_POLL_MS = 5_000;
@@ -43,6 +44,8 @@ export interface App {
   readonly publicUrl: string;
   /** Where `--ops-listen` is bound, or null. */
   readonly opsAddress: Address | null;
+  /** What browsers call the desks' console, or null where it is off. */
+  readonly consoleUrl: string | null;
   hasDesks(): boolean;
   /** Reads the certificate files again; the certificate in use stays where the new one will not do. */
   reloadCertificate(): void;
@@ -108,10 +111,32 @@ export async function startApp(options: AppOptions): Promise<App> {
   const { port } = listener.address;
   opened.defer(limitConnections({ port, connectionsMax: config.connectionsMax, log }));
 
+  const pages =
+    config.consoleListen === null
+      ? null
+      : await ConsoleThread.start(
+          {
+            listen: config.consoleListen,
+            dataDir: config.dataDir,
+            consoleUrl: config.consoleUrl,
+            publicUrl: publicUrl(),
+            certificate,
+            trustedProxies: config.trustedProxies,
+            stopTimeoutMs: config.stopTimeoutMs,
+            logLevel: log.level,
+          },
+          log,
+          (reason) => new UserError(reason),
+        );
+  opened.defer(() => pages?.close());
+
   const certificates =
     config.tls === null || certificate === null
       ? null
-      : new CertificateWatch(config.tls, certificate, listener, log);
+      : new CertificateWatch(config.tls, certificate, log, (next) => {
+          listener.replaceCertificate(next);
+          pages?.replaceCertificate(next);
+        });
   opened.defer(() => certificates?.stop());
 
   const backups =
@@ -123,6 +148,7 @@ export async function startApp(options: AppOptions): Promise<App> {
     address: listener.address,
     publicUrl: publicUrl(),
     opsAddress: ops?.address ?? null,
+    consoleUrl: pages?.url ?? null,
     hasDesks: () => store.hasDesks(),
     reloadCertificate: () => certificates?.reload(),
     stop: () => toClose.disposeAsync(),
@@ -145,16 +171,21 @@ async function drain(listener: Listener, deadlineMs: number, log: Logger): Promi
 /** Takes up a new certificate when the files change or somebody asks. */
 class CertificateWatch {
   readonly #files: CertificateFiles;
-  readonly #listener: Listener;
+  readonly #replace: (next: Certificate) => void;
   readonly #log: Logger;
   readonly #timer: Timer;
   #current: Certificate;
   #refusal = "";
 
-  constructor(files: CertificateFiles, current: Certificate, listener: Listener, log: Logger) {
+  constructor(
+    files: CertificateFiles,
+    current: Certificate,
+    log: Logger,
+    replace: (next: Certificate) => void,
+  ) {
     this.#files = files;
     this.#current = current;
-    this.#listener = listener;
+    this.#replace = replace;
     this.#log = log;
     // Read rather than watched: renames, symbolic links and network disks all come to the same.
     this.#timer = setInterval(() => this.reload(), CERTIFICATE_POLL_MS).unref();
@@ -170,7 +201,7 @@ class CertificateWatch {
       const next = loadCertificate(this.#files);
       this.#refusal = "";
       if (next.cert === this.#current.cert && next.key === this.#current.key) return;
-      this.#listener.replaceCertificate(next);
+      this.#replace(next);
       this.#current = next;
       this.#log.info({ expires: new Date(next.expiresAt).toISOString() }, "new certificate in use");
     } catch (error) {

@@ -2,3 +2,38 @@ declare module "*.sql" {
   const text: string;
   export default text;
 }
+
+declare module "*.css" {
+  const text: string;
+  export default text;
+}
+
+declare module "*.svg" {
+  const text: string;
+  export default text;
+}
+
+declare module "*/assets/console.js" {
+  const text: string;
+  export default text;
+}
+
+declare module "*/assets/passkeys.js" {
+  const text: string;
+  export default text;
+}
+
+declare module "*/index.umd.min.js" {
+  const text: string;
+  export default text;
+}
+
+declare module "*/assets/signals.js" {
+  const text: string;
+  export default text;
+}
+
+declare module "*/assets/start.js" {
+  const text: string;
+  export default text;
+}

@@ -166,6 +166,8 @@ export function spawn(args: readonly string[], options: CliOptions, timeoutMs?: 
     env: {
       PATH: process.env["PATH"] ?? "",
       HOME: process.env["HOME"] ?? "",
+      // On its default port only one server of all that the tests start could have it.
+      SIGNALBOX_CONSOLE_LISTEN: "off",
       ...(preload === undefined ? {} : { LD_PRELOAD: preload }),
       ...options.env,
     },

@@ -105,6 +105,8 @@ export async function startTestApp(options: TestAppOptions = {}): Promise<TestAp
       rateLimit: 0,
       connectionsMax: 0,
       opsListen: null,
+      consoleListen: null,
+      consoleUrl: null,
       // Half of it is waited before idle connections are closed: short, for there are many stops.
       stopTimeoutMs: 100,
       backups: null,
@@ -143,7 +145,10 @@ export async function startTestApp(options: TestAppOptions = {}): Promise<TestAp
           "Content-Type": "application/json",
           ...headers,
         },
-        body: typeof body === "string" || body instanceof Uint8Array ? body : JSON.stringify(body),
+        body:
+          typeof body === "string" || body instanceof Uint8Array
+            ? (body as BodyInit)
+            : JSON.stringify(body),
       }),
     stop,
   };

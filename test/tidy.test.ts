@@ -18,22 +18,25 @@ const mayImport: Record<string, readonly string[]> = {
     "store",
     "version.ts",
   ],
-  "app.ts": ["config.ts", "domain", "http", "net", "ops", "store"],
+  "app.ts": ["config.ts", "console", "domain", "http", "net", "ops", "store"],
+  "console.worker.ts": ["console", "domain", "http", "log.ts", "net", "store"],
+  console: ["domain", "net", "workers.ts"],
   "config.ts": ["domain", "http", "net", "ops"],
   http: ["domain", "libc.ts", "net"],
   ops: ["domain", "net"],
-  store: ["domain", "libc.ts"],
+  store: ["domain", "libc.ts", "workers.ts"],
   net: ["domain"],
   domain: [],
   "libc.ts": [],
   "log.ts": [],
   "version.ts": [],
+  "workers.ts": [],
 };
 
 /** Packages that only one layer may know. */
 const ownedPackages: Record<string, string> = {
   "bun:sqlite": "store",
-  elysia: "http",
+  elysia: "console http",
   commander: "commands cli.ts",
 };
 
@@ -47,7 +50,7 @@ interface Import {
 
 async function imports(): Promise<Import[]> {
   const found: Import[] = [];
-  for await (const file of new Glob("**/*.ts").scan("src")) {
+  for await (const file of new Glob("**/*.{ts,tsx}").scan("src")) {
     const text = await Bun.file(join("src", file)).text();
     for (const [, specifier = ""] of text.matchAll(/^(?:import|export)\b[^;]*?from "([^"]+)"/gm)) {
       found.push({ file, layer: layerOf(file), specifier });

@@ -15,6 +15,8 @@ function config(listen: string, more: Partial<ServeConfig> = {}): ServeConfig {
     rateLimit: 0,
     connectionsMax: 0,
     opsListen: null,
+      consoleListen: null,
+      consoleUrl: null,
     backups: null,
     externalCheckpoints: false,
     stopTimeoutMs: 1_000,

@@ -33,6 +33,8 @@ interface ServeOptions {
   rateLimit: number;
   maxConnections: number;
   opsListen?: Address;
+  consoleListen: Address | null;
+  consoleUrl?: string;
   stopTimeout: number;
   backupDir?: string;
   backupEvery: number;
@@ -102,6 +104,13 @@ function serveOptions(): Option[] {
       .env("SIGNALBOX_MAX_CONNECTIONS")
       .argParser(readCount)
       .default(defaults.connectionsMax),
+    new Option("--console-listen <host:port>", "where the desks' console is, or off")
+      .env("SIGNALBOX_CONSOLE_LISTEN")
+      .argParser((text) => (text === "off" ? null : readAddress(text)))
+      .default(readAddress(defaults.consoleListen), defaults.consoleListen),
+    new Option("--console-url <url>", "what browsers call the console (default: its address)")
+      .env("SIGNALBOX_CONSOLE_URL")
+      .argParser(readUrl),
     new Option("--ops-listen <host:port>", "serve /healthz and /readyz on TCP too")
       .env("SIGNALBOX_OPS_LISTEN")
       .argParser(readAddress),
@@ -181,6 +190,8 @@ function readConfig(options: ServeOptions): ServeConfig {
     rateLimit: options.rateLimit,
     connectionsMax: options.maxConnections,
     opsListen: options.opsListen ?? null,
+    consoleListen: options.consoleListen,
+    consoleUrl: options.consoleUrl ?? null,
     stopTimeoutMs: options.stopTimeout,
     backups:
       options.backupDir === undefined
@@ -199,6 +210,7 @@ function announce(app: App, config: ServeConfig, log: Log): void {
   log.logger.info(
     `signalbox ${VERSION} takes signals at ${app.publicUrl}/v1/signals, data in ${config.dataDir}${next}`,
   );
+  if (app.consoleUrl !== null) log.logger.info(`desks manage their keys at ${app.consoleUrl}`);
 }
 
 /** Prints a command that works when pasted, the one time that there is a key to put in it. */

@@ -55,6 +55,21 @@ export class TrustedProxies {
     return this.#list.check(plain, isIP(plain) === 6 ? "ipv6" : "ipv4");
   }
 
+  /**
+   * Whom a request comes from: the peer, or where that is a trusted proxy, the last of `X-Forwarded-For`
+   * that is not. What stands before it anybody may have written.
+   */
+  clientOf(headers: Headers, peer: string | null): string {
+    const hops = (headers.get("x-forwarded-for") ?? "").split(",").map((hop) => hop.trim());
+    let client = peer ?? "";
+    while (isIP(unmapped(client)) !== 0 && this.includes(client)) {
+      const before = hops.pop() ?? "";
+      if (isIP(unmapped(before)) === 0) break;
+      client = before;
+    }
+    return unmapped(client);
+  }
+
   #add(range: string): void {
     const [address = "", prefix] = range.split("/", 2);
     const family = isIP(address);

@@ -17,9 +17,11 @@ export interface Frame {
 }
 
 const places = [
+  { path: "/signals", name: "Signals" },
   { path: "/keys", name: "Keys" },
   { path: "/audit", name: "Audit" },
   { path: "/account", name: "Account" },
+  { path: "/start", name: "Getting started" },
 ] as const;
 
 export function Layout({

@@ -24,8 +24,8 @@ import {
 } from "./migrate.ts";
 import { openForReading } from "./read.ts";
 
-/** Who opens: the thread that commits, the one that copies the log, the one that answers HTTP, or a command. */
-export type Role = "writer" | "checkpointer" | "reader" | "command";
+/** Who opens: the thread that commits, the one that copies the log, the one that answers HTTP, the console's, or a command. */
+export type Role = "writer" | "checkpointer" | "reader" | "console" | "command";
 
 /**
  * How long a connection waits for another's lock, in milliseconds. In WAL mode only writers wait for
@@ -35,6 +35,7 @@ const busyTimeoutMs: Record<Role, number> = {
   writer: 5_000,
   checkpointer: 5_000,
   reader: 1_000,
+  console: 10_000,
   command: 10_000,
 };
 
@@ -53,6 +54,7 @@ const cacheKib: Record<Role, number> = {
   writer: 65_536,
   checkpointer: 2_048,
   reader: 2_048,
+  console: 16_384,
   command: 2_048,
 };
 

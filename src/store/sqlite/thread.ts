@@ -2,6 +2,7 @@
  * A worker thread. Messages cross as JSON: a string is copied as it is, where an array of objects is
  * cloned member by member, which costs three times as much a signal.
  */
+import { workerUrl } from "../../workers.ts";
 import { describeFailure } from "./failures.ts";
 
 export interface Open {
@@ -24,7 +25,7 @@ export class Thread<To, From> {
   readonly #worker: Worker;
 
   private constructor(file: string) {
-    this.#worker = new Worker(new URL(`./${file}`, import.meta.url).href);
+    this.#worker = new Worker(workerUrl(`store/sqlite/${file}`));
   }
 
   /**

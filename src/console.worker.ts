@@ -1,0 +1,130 @@
+/** The composition root of the console's thread: see `console/thread.ts`. */
+import { pino } from "pino";
+import { accountRoutes } from "./console/account.tsx";
+import { auditRoutes } from "./console/audit.tsx";
+import { keyRoutes } from "./console/keys.tsx";
+import { createConsole } from "./console/server.ts";
+import { Sessions } from "./console/sessions.ts";
+import { signInRoutes } from "./console/sign-in.tsx";
+import type { ConsoleServices } from "./console/services.ts";
+import { signalRoutes } from "./console/signals.tsx";
+import { startRoutes } from "./console/start.tsx";
+import type { ConsoleOptions, FromConsole, ToConsole } from "./console/thread.ts";
+import { SignInThrottle } from "./console/throttle.ts";
+import { messageOf, UserError } from "./domain/errors.ts";
+import { readBody } from "./http/body.ts";
+import { limitConnections } from "./http/connections.ts";
+import { Listener } from "./http/listener.ts";
+import { type TransportPolicy, requireHttps, TrustedProxies } from "./http/transport.ts";
+import { logOptions } from "./log.ts";
+import { formatAddress, isLoopbackHost } from "./net/address.ts";
+import { SqliteAudit } from "./store/sqlite/audit.ts";
+import { SqliteMembers } from "./store/sqlite/members.ts";
+import { openDatabase } from "./store/sqlite/open.ts";
+import { SqlitePasskeys } from "./store/sqlite/passkeys.ts";
+import { SqliteRegistry } from "./store/sqlite/registry.ts";
+import { SqliteSignals } from "./store/sqlite/signals.ts";
+
+declare const self: Worker;
+
+/** People, not bots: a browser keeps up to six. */
+const CONNECTIONS_MAX = 256;
+
+let close: (() => Promise<void>) | null = null;
+let listener: Listener | null = null;
+
+self.onmessage = ({ data }) => void receive(JSON.parse(data as string) as ToConsole);
+
+async function receive(message: ToConsole): Promise<void> {
+  switch (message.type) {
+    case "open":
+      open(message.options);
+      break;
+    case "certificate":
+      listener?.replaceCertificate(message.certificate);
+      break;
+    case "close":
+      await close?.();
+      post({ type: "closed" });
+      break;
+  }
+}
+
+function open(options: ConsoleOptions): void {
+  try {
+    const { address, url } = serve(options);
+    post({ type: "ready", address, url });
+  } catch (error) {
+    const isUserError = error instanceof UserError;
+    post({ type: "failed", reason: messageOf(error), isUserError });
+  }
+}
+
+function serve(options: ConsoleOptions) {
+  const log = pino(logOptions(options.logLevel), {
+    write: (line: string) => post({ type: "log", line }),
+  });
+  const db = openDatabase(options.dataDir, "console", { onTightened: (said) => log.warn(said) });
+  const now = Date.now;
+  const members = new SqliteMembers(db, now);
+  const services: ConsoleServices = {
+    registryOf: (actor) => new SqliteRegistry(db, now, { actor }),
+    members,
+    passkeys: new SqlitePasskeys(db, now),
+    audit: new SqliteAudit(db, now),
+    signals: new SqliteSignals(db),
+    sessions: new Sessions((id) => members.find(id)),
+    throttle: new SignInThrottle(),
+    ownOrigin: () => new URL(ownUrl()).origin,
+    publicUrl: options.publicUrl,
+    now,
+    log,
+  };
+  const trustedProxies = new TrustedProxies(options.trustedProxies);
+  const isTls = options.certificate !== null;
+  const policy: TransportPolicy = {
+    isTls,
+    isLoopbackOnly: isLoopbackHost(options.listen.host),
+    trustedProxies,
+  };
+  const ownUrl = () =>
+    options.consoleUrl ?? `${isTls ? "https" : "http"}://${formatAddress(bound.address)}`;
+  const bound = new Listener(
+    (state) =>
+      createConsole({
+        sessions: services.sessions,
+        routes: [
+          ...signInRoutes(services),
+          ...startRoutes(services),
+          ...signalRoutes(services),
+          ...keyRoutes(services),
+          ...auditRoutes(services),
+          ...accountRoutes(services),
+        ],
+        ownOrigin: services.ownOrigin,
+        requireHttps: (headers, peer) =>
+          requireHttps(policy, headers, () => (peer === null ? null : { address: peer })),
+        clientAddress: (headers, peer) => trustedProxies.clientOf(headers, peer),
+        readBody,
+        log,
+        now,
+        listener: state,
+      }),
+    options.listen,
+    options.certificate,
+  );
+  listener = bound;
+  const { port } = bound.address;
+  const endLimit = limitConnections({ port, connectionsMax: CONNECTIONS_MAX, log });
+  close = async () => {
+    endLimit();
+    await Promise.race([bound.drain(options.stopTimeoutMs), Bun.sleep(options.stopTimeoutMs)]);
+    await bound.cut();
+    db.close();
+  };
+  return { address: bound.address, url: ownUrl() };
+}
+
+function post(message: FromConsole): void {
+  self.postMessage(JSON.stringify(message));
+}

@@ -1,0 +1,49 @@
+/** Files that pages refer to: in the executable, under names that change with their content. */
+// Not by the package's name, which has no way to its bundle.
+import webauthn from "../../node_modules/@simplewebauthn/browser/dist/bundle/index.umd.min.js" with { type: "text" };
+import script from "./assets/console.js" with { type: "text" };
+import style from "./assets/console.css" with { type: "text" };
+import icon from "./assets/icon.svg" with { type: "text" };
+import passkeys from "./assets/passkeys.js" with { type: "text" };
+import signals from "./assets/signals.js" with { type: "text" };
+import start from "./assets/start.js" with { type: "text" };
+
+const YEAR_S = 365 * 24 * 60 * 60;
+
+interface Asset {
+  readonly path: string;
+  readonly type: string;
+  readonly content: string;
+}
+
+function asset(name: string, extension: string, type: string, content: string): Asset {
+  const hash = new Bun.CryptoHasher("sha256").update(content).digest("hex").slice(0, 16);
+  return { path: `/assets/${name}-${hash}.${extension}`, type, content };
+}
+
+export const assets = {
+  script: asset("console", "js", "text/javascript; charset=utf-8", script),
+  /** For pages with passkeys, with {@link assets.webauthn} before it. */
+  passkeys: asset("passkeys", "js", "text/javascript; charset=utf-8", passkeys),
+  webauthn: asset("webauthn", "js", "text/javascript; charset=utf-8", webauthn),
+  /** For the first page of signals. */
+  signals: asset("signals", "js", "text/javascript; charset=utf-8", signals),
+  /** For the page of a desk that begins. */
+  start: asset("start", "js", "text/javascript; charset=utf-8", start),
+  style: asset("console", "css", "text/css; charset=utf-8", style),
+  icon: asset("icon", "svg", "image/svg+xml", icon),
+} as const;
+
+const byPath = new Map<string, Asset>(Object.values(assets).map((one) => [one.path, one]));
+
+/** Null where there is none of this name. */
+export function findAsset(path: string): Response | null {
+  const found = byPath.get(path);
+  if (found === undefined) return null;
+  return new Response(found.content, {
+    headers: {
+      "Content-Type": found.type,
+      "Cache-Control": `public, max-age=${YEAR_S}, immutable`,
+    },
+  });
+}

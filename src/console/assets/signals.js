@@ -1,0 +1,120 @@
+/** New signals on top of the first page, while it is seen. Without a script a link does the same. */
+(() => {
+  const box = document.querySelector("#signals");
+  if (box === null) return;
+
+  /** A signal is looked for to the second. */
+  const format = new Intl.DateTimeFormat("en-GB", { dateStyle: "medium", timeStyle: "medium" });
+  function localize(root) {
+    for (const time of root.querySelectorAll("time[datetime]")) {
+      time.textContent = format.format(new Date(time.dateTime));
+    }
+  }
+  localize(box);
+
+  const path = box.dataset.newer;
+  if (path === undefined) return;
+
+  const EVERY_MS = 2_000;
+  const EVERY_AFTER_FAILURE_MS = 10_000;
+  const SAY_EVERY_MS = 10_000;
+  /** Else a page that nobody looks at would keep its member signed in. */
+  const UNATTENDED_MS = 30 * 60_000;
+  const ROWS = 50;
+
+  const rows = box.querySelector("tbody");
+  const older = document.querySelector("#older");
+  const news = document.querySelector("#news");
+  const pause = document.querySelector("#pause");
+  let newest = rows.dataset.newest;
+  let isPaused = false;
+  let attendedAt = Date.now();
+  let unsaid = 0;
+  let saidAt = 0;
+  let timer = 0;
+  let isAsking = false;
+
+  /** Not each time: a screen reader reads it out. */
+  function say() {
+    if (unsaid === 0 || Date.now() - saidAt < SAY_EVERY_MS) return;
+    news.textContent = unsaid === 1 ? "1 new signal" : `${unsaid} new signals`;
+    unsaid = 0;
+    saidAt = Date.now();
+  }
+
+  function take(fresh) {
+    newest = fresh.dataset.newest;
+    const known = new Set([...rows.children].map((row) => row.dataset.id));
+    const added = [...fresh.children].filter((row) => !known.has(row.dataset.id));
+    if (added.length === 0) return;
+    for (const row of added) localize(row);
+    rows.prepend(...added.map((row) => document.adoptNode(row)));
+    box.hidden = false;
+    document.querySelector("#no-signals")?.remove();
+    unsaid += added.length;
+    if (rows.children.length > ROWS) trim();
+  }
+
+  /** What moves down is on the next page, which begins behind the last row that is left. */
+  function trim() {
+    while (rows.children.length > ROWS) rows.lastElementChild.remove();
+    const url = new URL(older.href);
+    url.searchParams.set("before", rows.lastElementChild.dataset.id);
+    older.href = url.pathname + url.search;
+    older.textContent = "Older";
+    older.hidden = false;
+  }
+
+  async function ask() {
+    const url = new URL(path, location.href);
+    url.searchParams.set("after", newest);
+    const answer = await fetch(url, { redirect: "manual" });
+    if (answer.type === "opaqueredirect") {
+      stop("You are signed out: reload the page");
+      return EVERY_MS;
+    }
+    if (!answer.ok) return EVERY_AFTER_FAILURE_MS;
+    const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+    const fresh = page.querySelector("tbody");
+    // So many arrived that a search cannot bridge them: begin anew.
+    if (fresh === null || fresh.dataset.cut !== undefined) location.reload();
+    else take(fresh);
+    say();
+    return EVERY_MS;
+  }
+
+  async function round() {
+    clearTimeout(timer);
+    if (isPaused || isAsking || document.visibilityState !== "visible") return;
+    if (Date.now() - attendedAt > UNATTENDED_MS) {
+      stop("Paused, because nobody was here");
+      return;
+    }
+    isAsking = true;
+    const waitMs = await ask().catch(() => EVERY_AFTER_FAILURE_MS);
+    isAsking = false;
+    clearTimeout(timer);
+    timer = setTimeout(round, waitMs);
+  }
+
+  function stop(why) {
+    isPaused = true;
+    pause.textContent = "Go on";
+    news.textContent = why;
+  }
+
+  function goOn() {
+    isPaused = false;
+    pause.textContent = "Pause";
+    news.textContent = "";
+    void round();
+  }
+
+  for (const kind of ["pointermove", "keydown", "scroll"]) {
+    addEventListener(kind, () => (attendedAt = Date.now()), { passive: true });
+  }
+  pause.hidden = false;
+  pause.addEventListener("click", () => (isPaused ? goOn() : stop("Paused")));
+  document.addEventListener("visibilitychange", () => void round());
+  timer = setTimeout(round, EVERY_MS);
+})();

@@ -1,0 +1,32 @@
+/** Requests that another site makes a browser send (CSRF): told by the browser's own word, and by a token. */
+import { timingSafeEqual } from "node:crypto";
+import { CSRF_FIELD } from "./visit.ts";
+
+/** Bound to the cookie that it comes back with, which no other site can read or set. */
+export function csrfTokenOf(cookie: string): string {
+  return new Bun.CryptoHasher("sha256", cookie).update("csrf").digest("base64url");
+}
+
+export function isForged(
+  { headers }: Request,
+  form: URLSearchParams,
+  csrfToken: string,
+  ownOrigin: string,
+): boolean {
+  return !isSameOrigin(headers, ownOrigin) || !equals(form.get(CSRF_FIELD) ?? "", csrfToken);
+}
+
+/**
+ * Every browser of today says where a request comes from. `Origin` alone would not do: with our
+ * `Referrer-Policy: no-referrer` it is `null` for our own forms (Fetch, "append a request Origin header").
+ */
+function isSameOrigin(headers: Headers, ownOrigin: string): boolean {
+  const site = headers.get("sec-fetch-site");
+  if (site !== null) return site === "same-origin";
+  return headers.get("origin") === ownOrigin;
+}
+
+export function equals(a: string, b: string): boolean {
+  const [left, right] = [Buffer.from(a), Buffer.from(b)];
+  return left.length === right.length && timingSafeEqual(left, right);
+}

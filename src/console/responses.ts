@@ -1,0 +1,36 @@
+/** Every response of the console is made here, or gets its headers here. */
+import type { VNode } from "preact";
+import { renderToString } from "preact-render-to-string";
+
+/** What no page of ours ever needs is forbidden. */
+export const securityHeaders: Readonly<Record<string, string>> = {
+  "Content-Security-Policy":
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'",
+  "X-Frame-Options": "DENY",
+  "X-Content-Type-Options": "nosniff",
+  "Referrer-Policy": "no-referrer",
+  "Cross-Origin-Opener-Policy": "same-origin",
+  "Cross-Origin-Resource-Policy": "same-origin",
+  "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
+};
+
+/** A page. Never kept by a browser or a proxy: any may have a key or a name in it. */
+export function page(document: VNode, status = 200): Response {
+  return new Response(`<!doctype html>${renderToString(document)}`, {
+    status,
+    headers: { "Content-Type": "text/html; charset=utf-8", "Cache-Control": "no-store" },
+  });
+}
+
+/** To another page after a form: the browser then asks for it with GET (RFC 9110, 15.4.4). */
+export function seeOther(path: string): Response {
+  return new Response(null, {
+    status: 303,
+    headers: { Location: path, "Cache-Control": "no-store" },
+  });
+}
+
+/** For the scripts of our own pages. */
+export function json(value: unknown, status = 200): Response {
+  return Response.json(value, { status, headers: { "Cache-Control": "no-store" } });
+}

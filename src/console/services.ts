@@ -1,0 +1,85 @@
+/** What the pages work with: of storage only what they need, as `store/sqlite/` has it. */
+import type { Logger } from "pino";
+import type { AuditEntry, AuditRecord } from "../domain/audit.ts";
+import type {
+  Account,
+  LinkKind,
+  Member,
+  NewPasskey,
+  Passkey,
+  PasskeyCredential,
+  SignInAccount,
+} from "../domain/member.ts";
+import type { Registry } from "../domain/store.ts";
+import type { SignalPage, SignalRequest, StoredSignal } from "../domain/stored-signal.ts";
+import type { Sessions } from "./sessions.ts";
+import type { SignInThrottle } from "./throttle.ts";
+
+export interface ConsoleServices {
+  /** Whose name is in the audit. */
+  readonly registryOf: (memberId: string) => Registry;
+  readonly members: Members;
+  readonly passkeys: Passkeys;
+  readonly audit: Audit;
+  readonly signals: Signals;
+  readonly sessions: Sessions;
+  readonly throttle: SignInThrottle;
+  /** What browsers call the console: scheme, host and port. Known once it is bound. */
+  readonly ownOrigin: () => string;
+  /** What bots call the public interface. */
+  readonly publicUrl: string;
+  readonly now: () => number;
+  readonly log: Logger;
+}
+
+export interface Members {
+  /** Null for a link that is unknown, expired or spent, or whose member was removed: one answer. */
+  findInvitation(
+    token: string,
+  ): { readonly member: Member; readonly kind: LinkKind; readonly expires_at: number } | null;
+  /** Null where somebody else was first. */
+  spendWithPassword(token: string, passwordHash: string): Account | null;
+  spendWithPasskey(token: string, passkey: NewPasskey): Account | null;
+  setPassword(memberId: string, passwordHash: string): void;
+  signOutEverywhere(memberId: string): void;
+  findForSignIn(email: string): SignInAccount | null;
+  /** Null once removed. */
+  find(memberId: string): Account | null;
+}
+
+export interface Passkeys {
+  add(memberId: string, passkey: NewPasskey): void;
+  list(memberId: string): Passkey[];
+  find(id: string): PasskeyCredential | null;
+  recordUse(id: string, counter: number): void;
+  remove(memberId: string, id: string): void;
+}
+
+export interface Audit {
+  append(entry: AuditEntry): void;
+  /** Newest first; `desk` null: of all. */
+  list(page: {
+    readonly desk: string | null;
+    readonly before?: number | null;
+    readonly limit: number;
+  }): AuditRecord[];
+}
+
+/** Of one desk at a time. Each answer is the work of milliseconds, however many signals there are. */
+export interface Signals {
+  /** With `after`: the signals next to it; else the newest ones. */
+  page(request: SignalRequest): SignalPage;
+  /** The newest ones, though there be more behind them, that are newer than `after`. */
+  latest(request: SignalRequest): SignalPage;
+  /** Of the desk's newest signal, or an id below all others where there is none. */
+  newestId(deskId: number): string;
+  /** Null for an id that is unknown, or another desk's. */
+  get(deskId: number, id: string): StoredSignal | null;
+  /** By `id` or `client_signal_id`. Two where the one's name is the other's id. */
+  find(deskId: number, text: string): StoredSignal[];
+  /** Newest first; some may be empty: a caller can give way to others in between. */
+  chunks(
+    request: Pick<SignalRequest, "deskId" | "filter">,
+    rowsMax: number,
+  ): Iterator<readonly StoredSignal[]>;
+}

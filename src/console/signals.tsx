@@ -1,0 +1,138 @@
+/** `/signals`: what has arrived, what it was, and as a file. */
+import type { SignalRequest } from "../domain/stored-signal.ts";
+import { EXPORT_ROWS_MAX, SignalListPage, SignalRows } from "./pages/signals.tsx";
+import { SignalDetailPage } from "./pages/signal.tsx";
+import { notFoundPage } from "./pages/problems.tsx";
+import { page, seeOther } from "./responses.ts";
+import type { ConsoleServices } from "./services.ts";
+import { contentTypes, type ExportFormat, exportFormats, exportStream } from "./signal-export.ts";
+import { type FilterInput, pathWith, readFilter } from "./signal-filter.ts";
+import type { MemberVisit, Route } from "./visit.ts";
+
+const PAGE = 50;
+
+const nothing = { signals: [], older: null, newer: null, searchedTo: null };
+
+export function signalRoutes(services: ConsoleServices): Route[] {
+  return [
+    at("/signals", (visit) => showList(services, visit)),
+    at("/signals/newer", (visit) => showNewer(services, visit)),
+    at("/signals/export", (visit) => exportAll(services, visit)),
+    at("/signals/:id", (visit) => showOne(services, visit)),
+    at("/signals/:id/metadata", (visit) => sendMetadata(services, visit)),
+  ];
+}
+
+function at(path: string, handle: (visit: MemberVisit) => Response): Route {
+  return { method: "GET", path, access: "member", handle };
+}
+
+function showList(services: ConsoleServices, visit: MemberVisit): Response {
+  const { searchParams } = visit.url;
+  const find = searchParams.get("find") ?? "";
+  if (find !== "") return showFound(services, visit, find);
+  const input = readFilter(searchParams);
+  if (input.problems.length > 0) return refuseFilter(services, visit, input);
+  const request = readRequest(visit, input);
+  // Read first: what arrives in between is on the page, and not missed by the script.
+  const newestId = services.signals.newestId(visit.member.deskId);
+  const found = services.signals.page(request);
+  // There is nothing newer: the first page is the one that is kept up to date.
+  if (request.after !== null && found.newer === null) return seeOther(pathWith("/signals", input));
+  const isLive = request.before === null && request.after === null;
+  const keys = keysOf(services, visit);
+  const listing = { input, find: null, found, newestId, isLive, keys };
+  return page(<SignalListPage visit={visit} listing={listing} />);
+}
+
+function showFound(services: ConsoleServices, visit: MemberVisit, find: string): Response {
+  const { deskId } = visit.member;
+  // Copied ids have spaces around them; those that begin with one are found as well.
+  const exact = services.signals.find(deskId, find);
+  const signals = exact.length > 0 ? exact : services.signals.find(deskId, find.trim());
+  const [first] = signals;
+  if (first !== undefined && signals.length === 1) return seeOther(`/signals/${first.id}`);
+  const listing = {
+    input: readFilter(new URLSearchParams()),
+    find,
+    found: { ...nothing, signals },
+    newestId: "",
+    isLive: false,
+    keys: keysOf(services, visit),
+  };
+  return page(<SignalListPage visit={visit} listing={listing} />, signals.length === 0 ? 404 : 200);
+}
+
+function refuseFilter(services: ConsoleServices, visit: MemberVisit, input: FilterInput): Response {
+  const keys = keysOf(services, visit);
+  const listing = { input, find: null, found: nothing, newestId: "", isLive: false, keys };
+  return page(<SignalListPage visit={visit} listing={listing} />, 400);
+}
+
+/** Rows for the script: those that are newer than its newest, or the newest of them. */
+function showNewer(services: ConsoleServices, visit: MemberVisit): Response {
+  const input = readFilter(visit.url.searchParams);
+  if (input.problems.length > 0) return refuseFilter(services, visit, input);
+  const newestId = services.signals.newestId(visit.member.deskId);
+  const { signals, searchedTo } = services.signals.latest(readRequest(visit, input));
+  return page(
+    <table>
+      <SignalRows signals={signals} newestId={newestId} isCut={searchedTo !== null} />
+    </table>,
+  );
+}
+
+function showOne(services: ConsoleServices, visit: MemberVisit): Response {
+  const signal = services.signals.get(visit.member.deskId, visit.params["id"] ?? "");
+  if (signal === null) return notFoundPage();
+  return page(<SignalDetailPage visit={visit} signal={signal} />);
+}
+
+function sendMetadata(services: ConsoleServices, visit: MemberVisit): Response {
+  const signal = services.signals.get(visit.member.deskId, visit.params["id"] ?? "");
+  if (signal === null || signal.metadata === null) return notFoundPage();
+  return file(signal.metadata, "application/json", `${signal.id}.json`);
+}
+
+function exportAll(services: ConsoleServices, visit: MemberVisit): Response {
+  const { searchParams } = visit.url;
+  const format = exportFormats.find((name) => name === searchParams.get("format"));
+  if (format === undefined) return notFoundPage();
+  const input = readFilter(searchParams);
+  if (input.problems.length > 0) return refuseFilter(services, visit, input);
+  const { deskId, desk } = visit.member;
+  const chunks = services.signals.chunks({ deskId, filter: input.filter }, EXPORT_ROWS_MAX);
+  return file(exportStream(chunks, format), contentTypes[format], fileName(desk, visit, format));
+}
+
+function fileName(desk: string, { now }: MemberVisit, format: ExportFormat): string {
+  const moment = new Date(now).toISOString().slice(0, 19).replaceAll(":", "");
+  return `signals-${desk}-${moment}Z.${format}`;
+}
+
+/** A browser keeps it, and shows none of it as a page. */
+function file(body: BodyInit, type: string, name: string): Response {
+  return new Response(body, {
+    headers: {
+      "Content-Type": type,
+      "Content-Disposition": `attachment; filename="${name}"`,
+      "Cache-Control": "no-store",
+    },
+  });
+}
+
+function readRequest({ member, url }: MemberVisit, { filter }: FilterInput) {
+  const before = readCursor(url.searchParams.get("before"));
+  const after = readCursor(url.searchParams.get("after"));
+  const request = { deskId: member.deskId, filter, before, after, limit: PAGE };
+  return request satisfies SignalRequest;
+}
+
+/** Null for what is none: the newest page. */
+function readCursor(text: string | null): string | null {
+  return text !== null && /^[0-9A-HJKMNP-TV-Z]{26}$/.test(text) ? text : null;
+}
+
+function keysOf({ registryOf }: ConsoleServices, { member }: MemberVisit) {
+  return registryOf(member.memberId).listKeys(member.desk).toReversed();
+}

@@ -1,0 +1,127 @@
+/**
+ * The console's side of the main thread. It runs on a thread of its own, with its own connection to the
+ * database: a page may wait for a lock, or search, and no signal waits with it.
+ */
+import type { Logger } from "pino";
+import type { Address } from "../net/address.ts";
+import { workerUrl } from "../workers.ts";
+
+/** PEM texts. */
+export interface ConsoleCertificate {
+  readonly cert: string;
+  readonly key: string;
+  readonly expiresAt: number;
+}
+
+export interface ConsoleOptions {
+  readonly listen: Address;
+  readonly dataDir: string;
+  /** What browsers call the console; null: its address. */
+  readonly consoleUrl: string | null;
+  /** What bots call the public interface. */
+  readonly publicUrl: string;
+  readonly certificate: ConsoleCertificate | null;
+  readonly trustedProxies: readonly string[];
+  readonly stopTimeoutMs: number;
+  readonly logLevel: string;
+}
+
+export type ToConsole =
+  | { readonly type: "open"; readonly options: ConsoleOptions }
+  | { readonly type: "certificate"; readonly certificate: ConsoleCertificate }
+  | { readonly type: "close" };
+
+export type FromConsole =
+  | { readonly type: "ready"; readonly address: Address; readonly url: string }
+  /** It does not start: `isUserError` where a person can put it right. */
+  | { readonly type: "failed"; readonly reason: string; readonly isUserError: boolean }
+  | { readonly type: "log"; readonly line: string }
+  | { readonly type: "closed" };
+
+export class ConsoleThread {
+  readonly #worker: Worker;
+  readonly #log: Logger;
+  readonly address: Address;
+  readonly url: string;
+  #onClosed: (() => void) | null = null;
+  #isDead = false;
+
+  private constructor(
+    worker: Worker,
+    log: Logger,
+    { address, url }: FromConsole & { type: "ready" },
+  ) {
+    this.#worker = worker;
+    this.#log = log;
+    this.address = address;
+    this.url = url;
+  }
+
+  /** Rejects with what `explain` makes of the reason where it cannot start. */
+  static async start(
+    options: ConsoleOptions,
+    log: Logger,
+    explain: (reason: string) => Error,
+  ): Promise<ConsoleThread> {
+    const worker = new Worker(workerUrl("console.worker.ts"));
+    const answer = await new Promise<FromConsole>((resolve) => {
+      worker.onmessage = ({ data }) => {
+        const message = JSON.parse(data as string) as FromConsole;
+        if (message.type === "log") relay(log, message.line);
+        else resolve(message);
+      };
+      worker.onerror = ({ message }) =>
+        resolve({ type: "failed", reason: message, isUserError: false });
+      worker.postMessage(JSON.stringify({ type: "open", options } satisfies ToConsole));
+    });
+    if (answer.type !== "ready") {
+      worker.terminate();
+      const { reason, isUserError } = answer as FromConsole & { type: "failed" };
+      throw isUserError ? explain(reason) : new Error(reason);
+    }
+    const thread = new ConsoleThread(worker, log, answer);
+    worker.onmessage = ({ data }) => thread.#receive(JSON.parse(data as string) as FromConsole);
+    worker.onerror = ({ message }) => thread.#die(message);
+    return thread;
+  }
+
+  replaceCertificate(certificate: ConsoleCertificate): void {
+    this.#post({ type: "certificate", certificate });
+  }
+
+  /** Lets what is under way be answered. */
+  async close(): Promise<void> {
+    if (this.#isDead) return;
+    await new Promise<void>((resolve) => {
+      this.#onClosed = resolve;
+      this.#post({ type: "close" });
+    });
+    this.#worker.terminate();
+  }
+
+  /** Signals go on without it. */
+  #die(reason: string): void {
+    this.#isDead = true;
+    this.#log.error(
+      { reason },
+      "the console has ended by a defect; restart signalbox to have it back",
+    );
+    this.#onClosed?.();
+  }
+
+  #post(message: ToConsole): void {
+    this.#worker.postMessage(JSON.stringify(message));
+  }
+
+  #receive(message: FromConsole): void {
+    if (message.type === "log") relay(this.#log, message.line);
+    else if (message.type === "closed") this.#onClosed?.();
+  }
+}
+
+/** One thread writes the log. */
+function relay(log: Logger, line: string): void {
+  const { level, time: _, msg, ...fields } = JSON.parse(line) as Record<string, unknown>;
+  const name = level as "debug" | "info" | "warn" | "error";
+  log[name](fields, String(msg));
+}

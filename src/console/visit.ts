@@ -1,0 +1,69 @@
+/** One request to the console, as its pages see it. */
+
+/** Who is signed in. */
+export interface SignedIn {
+  readonly memberId: string;
+  readonly email: string;
+  readonly desk: string;
+  readonly deskId: number;
+}
+
+export interface Visit {
+  readonly request: Request;
+  readonly url: URL;
+  /** Of the path: `id` in `/keys/:id`. */
+  readonly params: Readonly<Record<string, string>>;
+  /** What a form has sent; empty for any method but POST. */
+  readonly form: URLSearchParams;
+  /** Goes into every form, as the field {@link CSRF_FIELD}. */
+  readonly csrfToken: string;
+  readonly requestId: string;
+  /** Of the client, or of the trusted proxy's client. */
+  readonly address: string;
+  /** Epoch milliseconds. */
+  readonly now: number;
+  readonly member: SignedIn | null;
+  readonly cookies: Cookies;
+}
+
+/** A visit of somebody who is signed in. */
+export interface MemberVisit extends Visit {
+  readonly member: SignedIn;
+}
+
+/** Cookies to be set with the response. */
+export interface Cookies {
+  get(name: CookieName): string | null;
+  /** `maxAgeS`: null for the time that the browser is open. */
+  set(name: CookieName, value: string, maxAgeS: number | null): void;
+  clear(name: CookieName): void;
+}
+
+/** `__Host-`: of this host alone, over HTTPS alone (RFC 6265bis, 4.1.3.2; browsers take loopback for it). */
+export const cookieNames = {
+  session: "__Host-signalbox",
+  /** Of a visitor who is not signed in: what the token of the sign-in form is made from. */
+  visitor: "__Host-signalbox-visitor",
+  /** Of a browser that a member has signed in with before. */
+  device: "__Host-signalbox-device",
+} as const;
+export type CookieName = (typeof cookieNames)[keyof typeof cookieNames];
+
+export const CSRF_FIELD = "csrf";
+
+interface RouteBase {
+  readonly method: "GET" | "POST";
+  /** Elysia's syntax: `/keys/:id`. */
+  readonly path: string;
+}
+
+/** `member`: who is not signed in is sent to the sign-in page. */
+export type Route =
+  | (RouteBase & {
+      readonly access: "public";
+      readonly handle: (visit: Visit) => Response | Promise<Response>;
+    })
+  | (RouteBase & {
+      readonly access: "member";
+      readonly handle: (visit: MemberVisit) => Response | Promise<Response>;
+    });

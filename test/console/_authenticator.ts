@@ -1,0 +1,205 @@
+/** A security key in software: what a browser and its authenticator would send. ES256. */
+import { isoCBOR } from "@simplewebauthn/server/helpers";
+import { generate } from "selfsigned";
+import type {
+  AuthenticationResponseJSON,
+  PublicKeyCredentialCreationOptionsJSON,
+  PublicKeyCredentialRequestOptionsJSON,
+  RegistrationResponseJSON,
+} from "@simplewebauthn/server";
+
+/** WebAuthn 6.1: flags of the authenticator data. */
+const USER_PRESENT = 0x01;
+const USER_VERIFIED = 0x04;
+const HAS_CREDENTIAL = 0x40;
+
+/** COSE (RFC 9053, 2.1). */
+const ES256 = -7;
+
+/** What differs from an honest one. */
+export interface Deviation {
+  readonly origin?: string;
+  readonly counter?: number;
+  readonly isUserVerified?: boolean;
+  readonly userHandle?: string;
+  /** Instead of the one of the options. */
+  readonly challenge?: string;
+  /** By itself, as browsers may send it unasked; or with a maker's certificate, which nobody asked for. */
+  readonly attestation?: "self" | "maker";
+}
+
+export class SoftwareKey {
+  readonly id = base64url(crypto.getRandomValues(new Uint8Array(32)));
+  readonly #origin: string;
+  readonly #keys: CryptoKeyPair;
+  #userHandle = "";
+  counter = 0;
+
+  private constructor(origin: string, keys: CryptoKeyPair) {
+    this.#origin = origin;
+    this.#keys = keys;
+  }
+
+  static async make(origin: string): Promise<SoftwareKey> {
+    const algorithm = { name: "ECDSA", namedCurve: "P-256" };
+    const keys = await crypto.subtle.generateKey(algorithm, true, ["sign", "verify"]);
+    return new SoftwareKey(origin, keys);
+  }
+
+  async create(
+    options: PublicKeyCredentialCreationOptionsJSON,
+    deviation: Deviation = {},
+  ): Promise<RegistrationResponseJSON> {
+    // A passkey is for the member that it was made for first.
+    this.#userHandle ||= options.user.id;
+    const authData = await this.#authenticatorData(options.rp.id ?? "", deviation, true);
+    const clientDataJSON = this.#clientData("webauthn.create", options.challenge, deviation);
+    const { attestation } = deviation;
+    const attestationObject = isoCBOR.encode(
+      new Map<string, unknown>([
+        ["fmt", attestation === undefined ? "none" : "packed"],
+        ["attStmt", await this.#statement(attestation, authData, clientDataJSON)],
+        ["authData", new Uint8Array(authData)],
+      ]) as never,
+    );
+    return {
+      id: this.id,
+      rawId: this.id,
+      type: "public-key",
+      clientExtensionResults: {},
+      response: {
+        clientDataJSON,
+        attestationObject: base64url(attestationObject),
+        transports: ["usb"],
+      },
+    };
+  }
+
+  async get(
+    options: PublicKeyCredentialRequestOptionsJSON,
+    deviation: Deviation = {},
+  ): Promise<AuthenticationResponseJSON> {
+    this.counter += 1;
+    const data = await this.#authenticatorData(options.rpId ?? "", deviation, false);
+    const clientDataJSON = this.#clientData("webauthn.get", options.challenge, deviation);
+    const signature = await sign(this.#keys.privateKey, data, clientDataJSON);
+    return {
+      id: this.id,
+      rawId: this.id,
+      type: "public-key",
+      clientExtensionResults: {},
+      response: {
+        clientDataJSON,
+        authenticatorData: base64url(data),
+        signature: base64url(signature),
+        userHandle: deviation.userHandle ?? this.#userHandle,
+      },
+    };
+  }
+
+  /** WebAuthn 8.2. */
+  async #statement(
+    attestation: Deviation["attestation"],
+    authData: Uint8Array,
+    clientDataJSON: string,
+  ): Promise<Map<string, unknown>> {
+    if (attestation === undefined) return new Map();
+    const maker = attestation === "maker" ? await makeMaker() : null;
+    const signature = await sign(maker?.key ?? this.#keys.privateKey, authData, clientDataJSON);
+    return new Map<string, unknown>([
+      ["alg", ES256],
+      ["sig", new Uint8Array(signature)],
+      ...(maker === null ? [] : [["x5c", [maker.certificate]] as const]),
+    ]);
+  }
+
+  #clientData(type: string, challenge: string, deviation: Deviation): string {
+    const { origin = this.#origin } = deviation;
+    const data = { type, challenge: deviation.challenge ?? challenge, origin, crossOrigin: false };
+    return Buffer.from(JSON.stringify(data)).toString("base64url");
+  }
+
+  async #authenticatorData(
+    rpId: string,
+    { counter = this.counter, isUserVerified = true }: Deviation,
+    isNew: boolean,
+  ): Promise<Buffer<ArrayBuffer>> {
+    const flags =
+      USER_PRESENT | (isUserVerified ? USER_VERIFIED : 0) | (isNew ? HAS_CREDENTIAL : 0);
+    const counted = Buffer.alloc(4);
+    counted.writeUInt32BE(counter);
+    const parts = [sha256(Buffer.from(rpId)), Buffer.from([flags]), counted];
+    if (isNew) parts.push(await this.#credential());
+    return Buffer.concat(parts);
+  }
+
+  /** AAGUID, length and id, and the public key as COSE (RFC 9053, 7.1). */
+  async #credential(): Promise<Buffer<ArrayBuffer>> {
+    const { x = "", y = "" } = await crypto.subtle.exportKey("jwk", this.#keys.publicKey);
+    const key = isoCBOR.encode(
+      new Map<number, number | Uint8Array>([
+        [1, 2],
+        [3, ES256],
+        [-1, 1],
+        [-2, new Uint8Array(Buffer.from(x, "base64url"))],
+        [-3, new Uint8Array(Buffer.from(y, "base64url"))],
+      ]) as never,
+    );
+    const id = Buffer.from(this.id, "base64url");
+    return Buffer.concat([Buffer.alloc(16), Buffer.from([0, id.length]), id, key]);
+  }
+}
+
+/** A certificate as the makers of keys have (WebAuthn 8.2.1). */
+async function makeMaker(): Promise<{ certificate: Uint8Array; key: CryptoKey }> {
+  const made = await generate(
+    [
+      { name: "countryName", value: "NZ" },
+      { name: "organizationName", value: "Example" },
+      { shortName: "OU", value: "Authenticator Attestation" },
+      { name: "commonName", value: "Example Key" },
+    ],
+    { keyType: "ec", algorithm: "sha256", extensions: [{ name: "basicConstraints", cA: false }] },
+  );
+  const algorithm = { name: "ECDSA", namedCurve: "P-256" };
+  const key = await crypto.subtle.importKey("pkcs8", ofPem(made.private), algorithm, false, [
+    "sign",
+  ]);
+  return { certificate: ofPem(made.cert), key };
+}
+
+function ofPem(pem: string): Uint8Array<ArrayBuffer> {
+  return new Uint8Array(Buffer.from(pem.replaceAll(/-----[^-]+-----|\s/g, ""), "base64"));
+}
+
+async function sign(
+  key: CryptoKey,
+  authenticatorData: Uint8Array,
+  clientDataJSON: string,
+): Promise<Buffer<ArrayBuffer>> {
+  const hash = sha256(Buffer.from(clientDataJSON, "base64url"));
+  const signed = Buffer.concat([authenticatorData, hash]);
+  const algorithm = { name: "ECDSA", hash: "SHA-256" };
+  return asDer(new Uint8Array(await crypto.subtle.sign(algorithm, key, signed)));
+}
+
+/** WebCrypto has r and s beside each other; WebAuthn wants them as DER. */
+function asDer(signature: Uint8Array): Buffer<ArrayBuffer> {
+  const integers = [signature.slice(0, 32), signature.slice(32)].map((bytes) => {
+    const start = bytes.findIndex((byte) => byte !== 0);
+    const digits = Buffer.from(bytes.slice(start));
+    const isNegative = (digits[0] ?? 0) >= 0x80;
+    const value = isNegative ? Buffer.concat([Buffer.from([0]), digits]) : digits;
+    return Buffer.concat([Buffer.from([0x02, value.length]), value]);
+  });
+  const both = Buffer.concat(integers);
+  return Buffer.concat([Buffer.from([0x30, both.length]), both]);
+}
+
+function sha256(bytes: Uint8Array): Buffer<ArrayBuffer> {
+  return Buffer.from(new Bun.CryptoHasher("sha256").update(bytes).digest());
+}
+
+function base64url(bytes: Uint8Array): string {
+  return Buffer.from(bytes).toString("base64url");
+}

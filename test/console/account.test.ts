@@ -1,0 +1,401 @@
+/** What members do with their own account, by HTTP alone; their passkeys are made in software. */
+import { describe, expect, setDefaultTimeout, test } from "bun:test";
+import { Database } from "bun:sqlite";
+import { join } from "node:path";
+import type {
+  PublicKeyCredentialCreationOptionsJSON,
+  PublicKeyCredentialRequestOptionsJSON,
+} from "@simplewebauthn/server";
+import { CHALLENGE_LIFETIME_MS, Challenges } from "../../src/console/challenges.ts";
+import { FAILURES_MAX } from "../../src/console/throttle.ts";
+import { cookieNames } from "../../src/console/visit.ts";
+import { SqliteAudit } from "../../src/store/sqlite/audit.ts";
+import { DATABASE_NAME } from "../../src/store/sqlite/folder.ts";
+import { freePort } from "../_cli.ts";
+import { type Deviation, SoftwareKey } from "./_authenticator.ts";
+import {
+  type PageAnswer,
+  PASSWORD,
+  startConsole,
+  type TestConsole,
+  type Visitor,
+} from "./_console.ts";
+
+setDefaultTimeout(30_000);
+
+const ALICE = "alice@alpha.example";
+const OTHER_PASSWORD = "magnet ladder oyster prism 73";
+
+/** A console that browsers call by a name. */
+async function startNamedConsole(): Promise<TestConsole> {
+  const port = await freePort();
+  return startConsole({
+    config: {
+      consoleListen: { host: "127.0.0.1", port },
+      consoleUrl: `http://localhost:${port}`,
+    },
+  });
+}
+
+async function signIn(visitor: Visitor, password: string): Promise<PageAnswer> {
+  await visitor.get("/sign-in");
+  return visitor.post("/sign-in", { email: ALICE, password });
+}
+
+async function isIn(visitor: Visitor): Promise<boolean> {
+  return (await visitor.get("/account")).status === 200;
+}
+
+/** Newest first, as `actor action: detail`. */
+function audited({ dataDir }: TestConsole): string[] {
+  const db = new Database(join(dataDir, DATABASE_NAME));
+  try {
+    return new SqliteAudit(db)
+      .list({ desk: "alpha", limit: 100 })
+      .map(({ actor, action, detail }) => `${actor} ${action}: ${detail}`);
+  } finally {
+    db.close();
+  }
+}
+
+/** What the script asks for before it calls the authenticator. */
+async function optionsOf<T>(
+  visitor: Visitor,
+  path: string,
+  fields: Record<string, string> = {},
+): Promise<T> {
+  const { status, text } = await visitor.post(path, fields);
+  expect([status, text.slice(0, 200)]).toEqual([200, expect.any(String)]);
+  return (JSON.parse(text) as { options: T }).options;
+}
+
+interface Adding {
+  readonly name?: string;
+  readonly current?: string;
+  readonly deviation?: Deviation;
+}
+
+async function addPasskey(
+  visitor: Visitor,
+  key: SoftwareKey,
+  { name = "Laptop", current = PASSWORD, deviation = {} }: Adding = {},
+): Promise<PageAnswer> {
+  await visitor.get("/account");
+  const options = await optionsOf<PublicKeyCredentialCreationOptionsJSON>(
+    visitor,
+    "/account/passkeys/options",
+    { name, current },
+  );
+  const response = JSON.stringify(await key.create(options, deviation));
+  return visitor.post("/account/passkeys", { name, response });
+}
+
+async function passkeySignIn(
+  visitor: Visitor,
+  key: SoftwareKey,
+  deviation: Deviation = {},
+): Promise<PageAnswer> {
+  await visitor.get("/sign-in");
+  const options = await optionsOf<PublicKeyCredentialRequestOptionsJSON>(
+    visitor,
+    "/sign-in/passkey/options",
+  );
+  const response = JSON.stringify(await key.get(options, deviation));
+  return visitor.post("/sign-in/passkey", { response, next: "/audit" });
+}
+
+describe("the password", () => {
+  test("changing it takes the current one, ends every other session, and begins this one anew", async () => {
+    const desk = await startConsole();
+    const { visitor } = await desk.signUp("alpha", ALICE);
+    const other = desk.visitor();
+    await signIn(other, PASSWORD);
+    const token = visitor.cookies.get(cookieNames.session);
+    await visitor.get("/account");
+    for (const [current, password] of [
+      ["not the password", OTHER_PASSWORD],
+      ["", OTHER_PASSWORD],
+      [PASSWORD, "short"],
+      [PASSWORD, ALICE + ALICE],
+    ] as const) {
+      const refused = await visitor.post("/account/password", { current, new: password });
+      expect([refused.status, refused.text.includes('role="alert"')]).toEqual([422, true]);
+    }
+    expect(await isIn(other)).toBe(true);
+
+    await visitor.get("/account");
+    const done = await visitor.post("/account/password", {
+      current: PASSWORD,
+      new: OTHER_PASSWORD,
+    });
+    expect(done.location).toBe("/account?done=password");
+    expect((await visitor.get("/account?done=password")).text).toContain('class="notice"');
+    expect(visitor.cookies.get(cookieNames.session)).not.toBe(token);
+    expect(await isIn(other)).toBe(false);
+    const stolen = desk.visitor();
+    stolen.cookies.set(cookieNames.session, token ?? "");
+    expect(await isIn(stolen), "the token of before").toBe(false);
+    expect((await signIn(other, PASSWORD)).status).toBe(422);
+    expect((await signIn(other, OTHER_PASSWORD)).status).toBe(303);
+    expect(audited(desk)).toContain(`${ALICE} member.password_changed: null`);
+  });
+
+  test("who found an open browser cannot guess it there", async () => {
+    const desk = await startConsole();
+    const { visitor } = await desk.signUp("alpha", ALICE);
+    await visitor.get("/account");
+    const guesses = await Promise.all(
+      Array.from({ length: FAILURES_MAX + 2 }, (_, index) =>
+        visitor.post("/account/password", { current: `guess ${index}`, new: OTHER_PASSWORD }),
+      ),
+    );
+    expect(guesses.filter(({ status }) => status === 422).length).toBe(FAILURES_MAX);
+    const last = await visitor.post("/account/password", {
+      current: PASSWORD,
+      new: OTHER_PASSWORD,
+    });
+    expect(last.status).toBe(429);
+    expect(Number(last.headers.get("retry-after"))).toBeGreaterThan(0);
+    const options = await visitor.post("/account/passkeys/options", {
+      current: PASSWORD,
+      name: "x",
+    });
+    expect(options.status, "by the other form").not.toBe(200);
+  });
+});
+
+test("signing out everywhere else ends the other sessions, those of before, and is in the audit", async () => {
+  const desk = await startConsole();
+  const { visitor } = await desk.signUp("alpha", ALICE);
+  const { visitor: colleague } = await desk.signUp("alpha", "bob@alpha.example");
+  const others = [desk.visitor(), desk.visitor()];
+  for (const other of others) await signIn(other, PASSWORD);
+  const token = visitor.cookies.get(cookieNames.session) ?? "";
+  const shown = await visitor.get("/account");
+  expect(shown.text.match(/This one<\/th>/g)?.length).toBe(1);
+  expect(shown.text.match(/Another<\/th>/g)?.length).toBe(2);
+
+  const done = await visitor.post("/account/sign-out-everywhere");
+  expect(done.location).toBe("/account?done=elsewhere");
+  expect((await visitor.get("/account")).text).not.toContain("Another</th>");
+  for (const other of others) expect(await isIn(other)).toBe(false);
+  const copied = desk.visitor();
+  copied.cookies.set(cookieNames.session, token);
+  expect(await isIn(copied), "a copy of this browser's cookie").toBe(false);
+  expect(await isIn(colleague)).toBe(true);
+  expect(audited(desk)[0]).toBe(`${ALICE} member.signed_out_everywhere: null`);
+});
+
+describe("passkeys", () => {
+  test("where the console is called by an address there are none, and the page says why", async () => {
+    const desk = await startConsole();
+    const { visitor } = await desk.signUp("alpha", ALICE);
+    const account = await visitor.get("/account");
+    expect(account.text).toContain("--console-url");
+    for (const text of [account.text, (await desk.visitor().get("/sign-in")).text]) {
+      expect(text).not.toContain("data-passkey");
+      expect(text).not.toContain("webauthn");
+    }
+    const options = await visitor.post("/account/passkeys/options", {
+      current: PASSWORD,
+      name: "x",
+    });
+    expect(options.status).toBe(422);
+  });
+
+  test("one is added with the password, signs in without, and is removed", async () => {
+    const desk = await startNamedConsole();
+    const { visitor } = await desk.signUp("alpha", ALICE);
+    const key = await SoftwareKey.make(desk.url);
+    expect((await visitor.get("/account")).text).toContain("data-passkey");
+    const wrong = { current: "not the password", name: "Laptop" };
+    expect((await visitor.post("/account/passkeys/options", wrong)).status).toBe(422);
+    const nameless = { current: PASSWORD, name: "" };
+    expect((await visitor.post("/account/passkeys/options", nameless)).status).toBe(422);
+    expect((await addPasskey(visitor, key)).location).toBe("/account?done=passkey");
+    expect(audited(desk)[0]).toBe(`${ALICE} member.passkey_added: "Laptop"`);
+
+    const other = desk.visitor();
+    const planted = "p".repeat(43);
+    other.cookies.set(cookieNames.session, planted);
+    const done = await passkeySignIn(other, key);
+    expect(done.location).toBe("/audit");
+    expect(other.cookies.get(cookieNames.session)).not.toBe(planted);
+    expect(audited(desk)[0]).toBe(
+      `${ALICE} member.signed_in: with the passkey "Laptop", from 127.0.0.1`,
+    );
+    const account = await other.get("/account");
+    expect(account.text).toContain("<bdi>Laptop</bdi>");
+    expect(account.text).not.toContain('<span class="none">never');
+
+    const removed = await other.post(`/account/passkeys/${key.id}/remove`);
+    expect(removed.location).toBe("/account?done=removed");
+    expect(audited(desk)[0]).toBe(`${ALICE} member.passkey_removed: "Laptop"`);
+    expect((await passkeySignIn(desk.visitor(), key)).status).toBe(422);
+    expect((await other.post(`/account/passkeys/${key.id}/remove`)).status).toBe(404);
+  });
+
+  test("another member's, of the same desk or not, is as unknown as none", async () => {
+    const desk = await startNamedConsole();
+    const { visitor } = await desk.signUp("alpha", ALICE);
+    const key = await SoftwareKey.make(desk.url);
+    await addPasskey(visitor, key);
+    desk.registry.createDesk("beta", { ifMissing: true });
+    for (const [name, email] of [
+      ["alpha", "bob@alpha.example"],
+      ["beta", "carol@beta.example"],
+    ] as const) {
+      const { visitor: stranger } = await desk.signUp(name, email);
+      expect((await stranger.get("/account")).text).not.toContain(key.id);
+      expect((await stranger.post(`/account/passkeys/${key.id}/remove`)).status).toBe(404);
+      const again = await addPasskey(stranger, key);
+      expect([again.status, again.text.includes("registered already")]).toEqual([422, true]);
+    }
+    expect((await passkeySignIn(desk.visitor(), key)).location).toBe("/audit");
+  });
+
+  test("an answer is good once, for the browser that was asked, from our own origin, and verified", async () => {
+    const desk = await startNamedConsole();
+    const { visitor } = await desk.signUp("alpha", ALICE);
+    const key = await SoftwareKey.make(desk.url);
+    await addPasskey(visitor, key);
+
+    const victim = desk.visitor();
+    await victim.get("/sign-in");
+    const path = "/sign-in/passkey/options";
+    const options = await optionsOf<PublicKeyCredentialRequestOptionsJSON>(victim, path);
+    expect(options).toMatchObject({ rpId: "localhost", userVerification: "required" });
+    expect(options.allowCredentials ?? []).toEqual([]);
+    const response = JSON.stringify(await key.get(options));
+    const thief = desk.visitor();
+    await thief.get("/sign-in");
+    expect((await thief.post("/sign-in/passkey", { response })).status, "elsewhere").toBe(422);
+    await optionsOf(thief, path);
+    expect((await thief.post("/sign-in/passkey", { response })).status, "elsewhere").toBe(422);
+    const copy = new Map(victim.cookies);
+    const { csrfToken } = victim;
+    expect((await victim.post("/sign-in/passkey", { response })).location).toBe("/");
+    thief.cookies.clear();
+    for (const [name, value] of copy) thief.cookies.set(name, value);
+    const replay = { csrf: csrfToken, response };
+    expect((await thief.post("/sign-in/passkey", replay)).status, "once more").toBe(422);
+
+    for (const deviation of [
+      { origin: "https://evil.example" },
+      { isUserVerified: false },
+      { userHandle: Buffer.from("01SOMEBODYELSE").toString("base64url") },
+      { userHandle: "" },
+      { challenge: "A".repeat(43) },
+    ] satisfies Deviation[]) {
+      const before = audited(desk).length;
+      const refused = await passkeySignIn(desk.visitor(), key, deviation);
+      expect([deviation, refused.status]).toEqual([deviation, 422]);
+      expect(audited(desk).length).toBe(before + 1);
+      expect(audited(desk)[0]).toStartWith("null member.sign_in_failed: with a bad signature");
+    }
+    for (const hostile of ["", "null", "[]", "{}", '"x"', '{"id":1}', `{"id":"${key.id}"}`, "{"]) {
+      const somebody = desk.visitor();
+      await somebody.get("/sign-in");
+      await optionsOf(somebody, path);
+      expect((await somebody.post("/sign-in/passkey", { response: hostile })).status).toBe(422);
+    }
+    expect((await passkeySignIn(desk.visitor(), key)).location).toBe("/audit");
+  });
+
+  test("a counter that does not go on is refused, and said in the audit", async () => {
+    const desk = await startNamedConsole();
+    const { visitor } = await desk.signUp("alpha", ALICE);
+    const key = await SoftwareKey.make(desk.url);
+    await addPasskey(visitor, key);
+    expect((await passkeySignIn(desk.visitor(), key, { counter: 7 })).location).toBe("/audit");
+    for (const counter of [7, 6, 0]) {
+      expect((await passkeySignIn(desk.visitor(), key, { counter })).status).toBe(422);
+      expect(audited(desk)[0]).toContain("there may be a copy of it");
+    }
+    expect((await passkeySignIn(desk.visitor(), key, { counter: 8 })).location).toBe("/audit");
+  });
+
+  test("one that never counts goes on working", async () => {
+    const desk = await startNamedConsole();
+    const { visitor } = await desk.signUp("alpha", ALICE);
+    const key = await SoftwareKey.make(desk.url);
+    await addPasskey(visitor, key);
+    for (let time = 0; time < 2; time += 1) {
+      expect((await passkeySignIn(desk.visitor(), key, { counter: 0 })).location).toBe("/audit");
+    }
+  });
+
+  test("a new one is believed only as asked for, and once", async () => {
+    const desk = await startNamedConsole();
+    const { visitor } = await desk.signUp("alpha", ALICE);
+    const key = await SoftwareKey.make(desk.url);
+    for (const deviation of [
+      { origin: "https://evil.example" },
+      { isUserVerified: false },
+      { challenge: "A".repeat(43) },
+      { attestation: "maker" },
+    ] satisfies Deviation[]) {
+      const refused = await addPasskey(visitor, key, { deviation });
+      expect([deviation, refused.status]).toEqual([deviation, 422]);
+    }
+    await visitor.get("/account");
+    const response = "null";
+    expect((await visitor.post("/account/passkeys", { name: "x", response })).status).toBe(422);
+    expect((await visitor.get("/account")).text).toContain("None yet");
+    const signed = await addPasskey(visitor, key, { deviation: { attestation: "self" } });
+    expect(signed.location).toBe("/account?done=passkey");
+  });
+
+  test("a link may be used with one; it stays while it is the only way in", async () => {
+    const desk = await startNamedConsole();
+    const { token } = desk.members.invite("alpha", ALICE);
+    const visitor = desk.visitor();
+    const key = await SoftwareKey.make(desk.url);
+    await visitor.get(`/join/${token}`);
+    const options = await optionsOf<PublicKeyCredentialCreationOptionsJSON>(
+      visitor,
+      `/join/${token}/passkey/options`,
+    );
+    const response = JSON.stringify(await key.create(options));
+    expect((await visitor.get(`/join/${token}`)).status, "not spent by the options").toBe(200);
+    expect((await visitor.post(`/join/${token}/passkey`, { response })).location).toBe("/");
+    expect(await isIn(visitor)).toBe(true);
+    expect((await desk.visitor().get(`/join/${token}`)).status).toBe(410);
+    expect((await signIn(desk.visitor(), PASSWORD)).status).toBe(422);
+
+    await visitor.get("/account");
+    const kept = await visitor.post(`/account/passkeys/${key.id}/remove`);
+    expect([kept.status, kept.text.includes("only way to sign in")]).toEqual([422, true]);
+    const set = await visitor.post("/account/password", { new: PASSWORD });
+    expect(set.location, "a session as young as this needs no other proof").toBe(
+      "/account?done=password",
+    );
+    await visitor.get("/account");
+    const removed = await visitor.post(`/account/passkeys/${key.id}/remove`);
+    expect(removed.location).toBe("/account?done=removed");
+    expect((await signIn(desk.visitor(), PASSWORD)).status).toBe(303);
+  });
+});
+
+describe("challenges", () => {
+  test("one is taken once, by its browser, for its purpose, and not late", () => {
+    const challenges = new Challenges();
+    const text = challenges.issue("sign-in", "a", 1_000);
+    expect(Buffer.from(text, "base64url").length).toBe(32);
+    expect(challenges.take("sign-in", "b", 1_000)).toBe(null);
+    expect(challenges.take("add", "a", 1_000)).toBe(null);
+    expect(challenges.take("sign-in", "a", 1_000 + CHALLENGE_LIFETIME_MS)).toBe(text);
+    expect(challenges.take("sign-in", "a", 1_000)).toBe(null);
+    challenges.issue("sign-in", "a", 1_000);
+    expect(challenges.take("sign-in", "a", 1_001 + CHALLENGE_LIFETIME_MS)).toBe(null);
+  });
+
+  test("a later one makes the earlier void", () => {
+    const challenges = new Challenges();
+    const first = challenges.issue("add", "a", 0);
+    const second = challenges.issue("add", "a", 0);
+    expect(second).not.toBe(first);
+    expect(challenges.take("add", "a", 0)).toBe(second);
+    expect(challenges.take("add", "a", 0)).toBe(null);
+  });
+});

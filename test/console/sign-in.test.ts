@@ -1,0 +1,673 @@
+/** Getting in, by HTTP alone: what holds without any browser's help, and where a browser's word is asked for. */
+import { describe, expect, setDefaultTimeout, test } from "bun:test";
+import { Database } from "bun:sqlite";
+import { join } from "node:path";
+import { localPath } from "../../src/console/next.ts";
+import {
+  type FindMember,
+  SESSION_AGE_MS_MAX,
+  SESSION_IDLE_MS_MAX,
+  Sessions,
+} from "../../src/console/sessions.ts";
+import { securityHeaders } from "../../src/console/responses.ts";
+import {
+  FAILURES_MAX,
+  NETWORK_FAILURES_MAX,
+  SignInThrottle,
+  THROTTLE_WINDOW_MS,
+} from "../../src/console/throttle.ts";
+import { Turns } from "../../src/console/turns.ts";
+import { cookieNames } from "../../src/console/visit.ts";
+import type { Account } from "../../src/domain/member.ts";
+import { SqliteAudit } from "../../src/store/sqlite/audit.ts";
+import { DATABASE_NAME } from "../../src/store/sqlite/folder.ts";
+import {
+  type PageAnswer,
+  PASSWORD,
+  startConsole,
+  type TestConsole,
+  type Visitor,
+} from "./_console.ts";
+
+setDefaultTimeout(30_000);
+
+const ALICE = "alice@alpha.example";
+const OTHER_PASSWORD = "magnet ladder oyster prism 73";
+
+async function signIn(
+  visitor: Visitor,
+  fields: { email?: string; password?: string; next?: string } = {},
+): Promise<PageAnswer> {
+  await visitor.get("/sign-in");
+  return visitor.post("/sign-in", { email: ALICE, password: PASSWORD, ...fields });
+}
+
+function isSignedIn(answer: PageAnswer): boolean {
+  return answer.status === 303 && answer.location === "/";
+}
+
+/** Whether the browser's session holds. */
+async function isIn(visitor: Visitor): Promise<boolean> {
+  const answer = await visitor.get("/account");
+  if (answer.status === 200) return true;
+  expect([answer.status, answer.location]).toEqual([303, "/sign-in?next=%2Faccount"]);
+  return false;
+}
+
+function inDatabase<T>({ dataDir }: TestConsole, work: (db: Database) => T): T {
+  const db = new Database(join(dataDir, DATABASE_NAME));
+  try {
+    return work(db);
+  } finally {
+    db.close();
+  }
+}
+
+/** Oldest first, as `action: detail`. */
+function audited(desk: TestConsole): string[] {
+  return inDatabase(desk, (db) =>
+    new SqliteAudit(db)
+      .list({ desk: "alpha", limit: 100 })
+      .map(({ action, detail }) => `${action}: ${detail}`)
+      .toReversed(),
+  );
+}
+
+describe("signing in", () => {
+  test("the right password opens the console, with a cookie that no script and no other site gets", async () => {
+    const desk = await startConsole();
+    await desk.signUp("alpha", ALICE);
+    const visitor = desk.visitor();
+    const answer = await signIn(visitor, { email: "Alice@Alpha.Example" });
+    expect(isSignedIn(answer)).toBe(true);
+    expect(await isIn(visitor)).toBe(true);
+
+    const set = new Map(
+      answer.headers.getSetCookie().map((line) => {
+        const [pair = "", ...attributes] = line.split("; ");
+        return [pair.split("=")[0], attributes.map((one) => one.toLowerCase()).toSorted()];
+      }),
+    );
+    const bare = ["httponly", "path=/", "samesite=strict", "secure"];
+    expect(set.get(cookieNames.session)).toEqual(bare);
+    expect(set.get(cookieNames.device)?.filter((one) => !one.startsWith("max-age"))).toEqual(bare);
+    expect(visitor.cookies.has(cookieNames.visitor), "the cookie of before").toBe(false);
+    expect(audited(desk).at(-1)).toBe("member.signed_in: with a password, from 127.0.0.1");
+  });
+
+  test("a wrong password and an unknown address get the same answer; the wrong one is in the audit", async () => {
+    const desk = await startConsole();
+    await desk.signUp("alpha", ALICE);
+    const before = audited(desk).length;
+    const wrong = await signIn(desk.visitor(), { password: OTHER_PASSWORD });
+    const unknown = await signIn(desk.visitor(), { email: "nobody@alpha.example" });
+    const invited = "invited@alpha.example";
+    desk.members.invite("alpha", invited);
+    const open = await signIn(desk.visitor(), { email: invited });
+
+    expect(wrong.status).toBe(422);
+    expect(wrong.text).toContain('role="alert"');
+    for (const [answer, email] of [
+      [unknown, "nobody@alpha.example"],
+      [open, invited],
+    ] as const) {
+      expect(answer.status).toBe(wrong.status);
+      expect(sameForAll(answer, email)).toBe(sameForAll(wrong, ALICE));
+      expect([...answer.headers.keys()].toSorted()).toEqual([...wrong.headers.keys()].toSorted());
+    }
+    expect(audited(desk).slice(before)).toEqual([
+      "member.sign_in_failed: with a password, from 127.0.0.1",
+      "member.invited: null",
+      "member.sign_in_failed: with a password, from 127.0.0.1",
+    ]);
+  });
+
+  test("what was typed comes back as text, and never the password", async () => {
+    const desk = await startConsole();
+    const email = '"><script>alert(1)</script>@x';
+    const answer = await signIn(desk.visitor(), { email, password: "<b>hunter2</b>" });
+    expect(answer.text).not.toContain("<script>alert");
+    expect(answer.text).toContain("&quot;>&lt;script>alert(1)");
+    expect(answer.text).not.toContain("hunter2");
+  });
+
+  test("with a field left out nothing is looked at, nor counted", async () => {
+    const desk = await startConsole();
+    await desk.signUp("alpha", ALICE);
+    const visitor = desk.visitor();
+    for (let sent = 0; sent <= FAILURES_MAX; sent += 1) {
+      expect((await signIn(visitor, { password: "" })).status).toBe(422);
+    }
+    expect(isSignedIn(await signIn(visitor))).toBe(true);
+  });
+
+  test("a session that was planted is not taken over", async () => {
+    const desk = await startConsole();
+    await desk.signUp("alpha", ALICE);
+    const visitor = desk.visitor();
+    const planted = "p".repeat(43);
+    visitor.cookies.set(cookieNames.session, planted);
+    await visitor.get("/sign-in");
+    visitor.cookies.set(cookieNames.session, planted);
+    expect(isSignedIn(await visitor.post("/sign-in", { email: ALICE, password: PASSWORD }))).toBe(
+      true,
+    );
+    expect(visitor.cookies.get(cookieNames.session)).not.toBe(planted);
+    const attacker = desk.visitor();
+    attacker.cookies.set(cookieNames.session, planted);
+    expect(await isIn(attacker)).toBe(false);
+  });
+
+  test("signing in again, or as somebody else, ends the session that there was", async () => {
+    const desk = await startConsole();
+    await desk.signUp("alpha", "mallory@alpha.example");
+    const { visitor } = await desk.signUp("alpha", ALICE);
+    const first = visitor.cookies.get(cookieNames.session) ?? "";
+    await visitor.get("/account");
+    const { location } = await visitor.post("/sign-in", {
+      email: "mallory@alpha.example",
+      password: PASSWORD,
+    });
+    expect(location).toBe("/");
+    expect(visitor.cookies.get(cookieNames.session)).not.toBe(first);
+    expect((await visitor.get("/account")).text).toContain("mallory@alpha.example");
+    const kept = desk.visitor();
+    kept.cookies.set(cookieNames.session, first);
+    expect(await isIn(kept)).toBe(false);
+  });
+
+  test("signing out ends the session, not only the cookie", async () => {
+    const desk = await startConsole();
+    const { visitor } = await desk.signUp("alpha", ALICE);
+    const token = visitor.cookies.get(cookieNames.session) ?? "";
+    await visitor.get("/account");
+    expect((await visitor.post("/sign-out")).location).toBe("/sign-in");
+    expect(visitor.cookies.has(cookieNames.session)).toBe(false);
+    visitor.cookies.set(cookieNames.session, token);
+    expect(await isIn(visitor)).toBe(false);
+  });
+
+  test("who asked for a page comes back to it, and who is in already goes on", async () => {
+    const desk = await startConsole();
+    const { visitor } = await desk.signUp("alpha", ALICE);
+    expect((await visitor.get("/sign-in?next=%2Faudit")).location).toBe("/audit");
+    const other = desk.visitor();
+    const { location } = await other.get("/audit?before=7");
+    expect(location).toBe("/sign-in?next=%2Faudit%3Fbefore%3D7");
+    const form = await other.get(location ?? "");
+    expect(form.text).toContain('name="next" value="/audit?before=7"');
+    const sent = await signIn(other, { next: "/audit?before=7" });
+    expect(sent.location).toBe("/audit?before=7");
+  });
+
+  test.each([
+    "https://evil.example/",
+    "//evil.example",
+    "///evil.example",
+    "/\\evil.example",
+    "\\\\evil.example",
+    "/\t/evil.example",
+    "/\n/evil.example",
+    "/.//evil.example",
+    "/a/..//evil.example",
+    "/%2e//evil.example",
+    "javascript:alert(1)",
+    "keys",
+    "",
+    "/\u0000",
+    "/x\r\nSet-Cookie: a=b",
+  ])("next %j leads nowhere else", async (next) => {
+    expect(localPath(next)).toBe("/");
+  });
+
+  test.each([
+    ["/keys", "/keys"],
+    ["/keys/01ABC?x=1&y=//z", "/keys/01ABC?x=1&y=//z"],
+    ["/a/../keys", "/keys"],
+    ["/ä?ö", "/%C3%A4?%C3%B6"],
+  ])("next %j is a page of ours", (next, path) => {
+    expect(localPath(next)).toBe(path);
+  });
+
+  test("the form takes no next of another host", async () => {
+    const desk = await startConsole();
+    await desk.signUp("alpha", ALICE);
+    const visitor = desk.visitor();
+    const shown = await visitor.get("/sign-in?next=https%3A%2F%2Fevil.example");
+    expect(shown.text).toContain('name="next" value="/"');
+    expect(isSignedIn(await signIn(visitor, { next: "//evil.example" }))).toBe(true);
+  });
+});
+
+/** Without what differs from one request to the next. */
+function sameForAll({ text }: PageAnswer, email: string): string {
+  return text
+    .replaceAll(/name="csrf" value="[^"]+"/g, "")
+    .replaceAll(`value="${email}"`, "value of the address");
+}
+
+describe("one-time links", () => {
+  test("looking at one spends nothing, nor does a bad password; setting one spends it", async () => {
+    const desk = await startConsole();
+    const { token } = desk.members.invite("alpha", ALICE);
+    const visitor = desk.visitor();
+    for (let looked = 0; looked < 3; looked += 1) {
+      const shown = await visitor.get(`/join/${token}`);
+      expect(shown.status).toBe(200);
+      expect(shown.text).toContain(ALICE);
+      expect(shown.text).toContain('autocomplete="new-password"');
+    }
+    for (const password of ["short", "passwordpassword", ALICE + ALICE, ""]) {
+      const refused = await visitor.post(`/join/${token}`, { password });
+      expect([refused.status, refused.text.includes('role="alert"')]).toEqual([422, true]);
+      if (password !== "") expect(refused.text).not.toContain(`value="${password}"`);
+    }
+    expect(isSignedIn(await visitor.post(`/join/${token}`, { password: PASSWORD }))).toBe(true);
+    expect(await isIn(visitor)).toBe(true);
+    expect(audited(desk).slice(-2)).toEqual([
+      "member.joined: with a password",
+      "member.signed_in: with a one-time link, from 127.0.0.1",
+    ]);
+
+    const late = desk.visitor();
+    expect((await late.get(`/join/${token}`)).status).toBe(410);
+    await late.get("/sign-in");
+    expect((await late.post(`/join/${token}`, { password: OTHER_PASSWORD })).status).toBe(410);
+    expect((await signIn(late, { password: OTHER_PASSWORD })).status).toBe(422);
+    expect(isSignedIn(await signIn(late))).toBe(true);
+  });
+
+  test("of several at the same moment one gets in, and only its password works", async () => {
+    const desk = await startConsole();
+    const { token } = desk.members.invite("alpha", ALICE);
+    const passwords = ["one", "two", "three", "four"].map((word) => `${PASSWORD} ${word}`);
+    const answers = await Promise.all(
+      passwords.map(async (password) => {
+        const visitor = desk.visitor();
+        await visitor.get(`/join/${token}`);
+        return visitor.post(`/join/${token}`, { password });
+      }),
+    );
+    expect(answers.map(({ status }) => status).toSorted()).toEqual([303, 410, 410, 410]);
+    for (const [index, password] of passwords.entries()) {
+      const isWinner = answers[index]?.status === 303;
+      expect(isSignedIn(await signIn(desk.visitor(), { password }))).toBe(isWinner);
+    }
+  });
+
+  test("an expired, an unknown, a spent and a voided one get one answer", async () => {
+    const desk = await startConsole();
+    const { token: voided } = desk.members.invite("alpha", ALICE);
+    const { token: expired } = desk.members.invite("alpha", ALICE);
+    const visitor = desk.visitor();
+    expect((await visitor.get(`/join/${expired}`)).status).toBe(200);
+    inDatabase(desk, (db) =>
+      db.run("UPDATE invitations SET expires_at = ? WHERE spent_at IS NULL", [Date.now() - 1]),
+    );
+    const answers: PageAnswer[] = [];
+    for (const token of [expired, voided, "A".repeat(43), "x", "%00", expired.slice(1)]) {
+      answers.push(await visitor.get(`/join/${token}`));
+      answers.push(await visitor.post(`/join/${token}`, { password: PASSWORD }));
+    }
+    for (const answer of answers) {
+      expect(answer.status).toBe(410);
+      expect(answer.text).toBe(answers[0]?.text ?? "");
+      expect(answer.text).toContain("signalbox desk invite");
+      expect(answer.text).toContain("signalbox desk reset");
+    }
+    expect(desk.members.list("alpha")[0]?.joined_at).toBe(null);
+  });
+
+  test("a reset ends the sessions at once; the old password works until the link is used", async () => {
+    const desk = await startConsole();
+    const { visitor } = await desk.signUp("alpha", ALICE);
+    expect(await isIn(visitor)).toBe(true);
+    const { token } = desk.members.reset("alpha", ALICE);
+    expect(await isIn(visitor)).toBe(false);
+    expect(isSignedIn(await signIn(visitor))).toBe(true);
+    const other = desk.visitor();
+    await other.get(`/join/${token}`);
+    expect(isSignedIn(await other.post(`/join/${token}`, { password: OTHER_PASSWORD }))).toBe(true);
+    expect(await isIn(visitor), "the session of the old password").toBe(false);
+    expect((await signIn(desk.visitor())).status).toBe(422);
+    expect(await isIn(other)).toBe(true);
+  });
+
+  test("who is removed is out with the next request, and not let in again", async () => {
+    const desk = await startConsole();
+    const { visitor } = await desk.signUp("alpha", ALICE);
+    desk.members.remove("alpha", ALICE);
+    expect(await isIn(visitor)).toBe(false);
+    expect((await signIn(visitor)).status).toBe(422);
+  });
+});
+
+describe("requests that another site makes a browser send", () => {
+  /** How a request differs from one of our own page. */
+  const forged: [string, Record<string, string | null>, Record<string, string | null>][] = [
+    ["without the token", { csrf: null }, {}],
+    ["with an empty token", { csrf: "" }, {}],
+    ["with a made-up token", { csrf: "A".repeat(43) }, {}],
+    ["from another site", {}, { "Sec-Fetch-Site": "cross-site" }],
+    ["from a neighbouring host", {}, { "Sec-Fetch-Site": "same-site" }],
+    ["typed into the address bar", {}, { "Sec-Fetch-Site": "none" }],
+    [
+      "by an old browser, from another site",
+      {},
+      { "Sec-Fetch-Site": null, Origin: "https://evil.example" },
+    ],
+    ["by an old browser, from nowhere", {}, { "Sec-Fetch-Site": null, Origin: "null" }],
+    ["by no browser", {}, { "Sec-Fetch-Site": null }],
+  ];
+
+  test("they are refused on every form, and nothing is done", async () => {
+    const desk = await startConsole();
+    const { visitor } = await desk.signUp("alpha", ALICE);
+    const { token } = desk.members.invite("alpha", "bob@alpha.example");
+    const forms: [string, Record<string, string>][] = [
+      ["/account/password", { current: PASSWORD, new: OTHER_PASSWORD }],
+      ["/account/passkeys/options", { current: PASSWORD, name: "x" }],
+      ["/account/passkeys", { name: "x", response: "{}" }],
+      ["/account/passkeys/x/remove", {}],
+      ["/account/sign-out-everywhere", {}],
+      ["/sign-out", {}],
+      ["/sign-in", { email: ALICE, password: PASSWORD }],
+      ["/sign-in/passkey", { response: "{}" }],
+      [`/join/${token}`, { password: PASSWORD }],
+    ];
+    const before = audited(desk);
+    await visitor.get("/account");
+    for (const [name, fields, headers] of forged) {
+      for (const [path, form] of forms) {
+        const { status } = await visitor.post(path, { ...form, ...fields }, headers);
+        expect([name, path, status]).toEqual([name, path, 403]);
+      }
+    }
+    expect(await isIn(visitor)).toBe(true);
+    expect(audited(desk)).toEqual(before);
+  });
+
+  test("the token of somebody else, and the one of before signing in, are refused", async () => {
+    const desk = await startConsole();
+    const { visitor } = await desk.signUp("alpha", ALICE);
+    const { visitor: other } = await desk.signUp("alpha", "mallory@alpha.example");
+    await visitor.get("/account");
+    await other.get("/account");
+    expect((await visitor.post("/sign-out", { csrf: other.csrfToken })).status).toBe(403);
+    const third = desk.visitor();
+    await third.get("/sign-in");
+    const early = third.csrfToken;
+    await signIn(third);
+    expect((await third.post("/sign-out", { csrf: early })).status).toBe(403);
+    expect(await isIn(third)).toBe(true);
+  });
+
+  test("an old browser of our own page gets through", async () => {
+    const desk = await startConsole();
+    const { visitor } = await desk.signUp("alpha", ALICE);
+    await visitor.get("/account");
+    const headers = { "Sec-Fetch-Site": null, Origin: desk.url };
+    expect((await visitor.post("/sign-out", {}, headers)).location).toBe("/sign-in");
+  });
+});
+
+describe("guessing", () => {
+  test("strangers are stopped, whether the address is known or not, and a browser of the member is not", async () => {
+    const desk = await startConsole();
+    const { visitor: honest } = await desk.signUp("alpha", ALICE);
+    await honest.get("/account");
+    await honest.post("/sign-out");
+    const stranger = desk.visitor();
+    await stranger.get("/sign-in");
+    for (const email of [ALICE, "nobody@alpha.example"]) {
+      const guesses = await Promise.all(
+        Array.from({ length: FAILURES_MAX + 5 }, (_, index) =>
+          stranger.post("/sign-in", { email, password: `guess number ${index}` }),
+        ),
+      );
+      const statuses = guesses.map(({ status }) => status);
+      expect(statuses.filter((status) => status === 422).length).toBe(FAILURES_MAX);
+      expect(statuses.filter((status) => status === 429).length).toBe(5);
+      const limited = await stranger.post("/sign-in", { email, password: PASSWORD });
+      expect(limited.status, "even with the right one").toBe(429);
+      const retryAfterS = Number(limited.headers.get("retry-after"));
+      expect(retryAfterS).toBeGreaterThan(0);
+      expect(retryAfterS).toBeLessThanOrEqual(THROTTLE_WINDOW_MS / 1_000);
+      expect(limited.text).toContain("<time");
+    }
+    const failures = audited(desk).filter((line) => line.startsWith("member.sign_in_failed"));
+    expect(failures.length, "what is refused unseen fills no audit").toBe(FAILURES_MAX);
+    expect(isSignedIn(await signIn(honest))).toBe(true);
+  });
+
+  const START = Date.UTC(2026, 4, 1);
+  const now = { value: START };
+  const begin = (
+    throttle: SignInThrottle,
+    guess: Partial<Parameters<SignInThrottle["begin"]>[0]>,
+  ) => throttle.begin({ email: ALICE, device: null, address: "192.0.2.1", ...guess });
+  const fail = (throttle: SignInThrottle, times: number, guess: Parameters<typeof begin>[1]) => {
+    for (let time = 0; time < times; time += 1) begin(throttle, guess);
+  };
+
+  test("a window begins with the first failure, and the next is allowed when it is over", () => {
+    now.value = START;
+    const throttle = new SignInThrottle(() => now.value);
+    fail(throttle, FAILURES_MAX, {});
+    now.value += 1_000;
+    expect(begin(throttle, {})).toEqual({
+      isAllowed: false,
+      retryAt: START + THROTTLE_WINDOW_MS,
+    });
+    expect(begin(throttle, { email: ALICE.toUpperCase() }).isAllowed, "in capitals").toBe(false);
+    expect(begin(throttle, { email: "bob@alpha.example" }).isAllowed, "another member").toBe(true);
+    now.value = START + THROTTLE_WINDOW_MS;
+    expect(begin(throttle, {}).isAllowed).toBe(true);
+    fail(throttle, FAILURES_MAX, {});
+    now.value -= 60 * 60 * 1_000;
+    expect(begin(throttle, {}).isAllowed, "after the clock was set back").toBe(true);
+  });
+
+  test("an attempt that succeeded is no failure, and forgives none before it", () => {
+    const throttle = new SignInThrottle(() => now.value);
+    for (let time = 0; time < 3 * FAILURES_MAX; time += 1) {
+      const attempt = begin(throttle, {});
+      expect(attempt.isAllowed).toBe(true);
+      if (attempt.isAllowed) attempt.succeeded();
+    }
+    fail(throttle, FAILURES_MAX - 1, {});
+    const right = begin(throttle, {});
+    if (right.isAllowed) right.succeeded();
+    fail(throttle, 1, {});
+    expect(begin(throttle, {}).isAllowed).toBe(false);
+  });
+
+  test("one who tries many members is stopped by their network", () => {
+    const throttle = new SignInThrottle(() => now.value);
+    for (let index = 0; index < NETWORK_FAILURES_MAX; index += 1) {
+      const address = `2001:db8::${index.toString(16)}`;
+      const attempt = begin(throttle, { email: `${index}@alpha.example`, address });
+      expect(attempt.isAllowed).toBe(true);
+    }
+    for (const address of ["2001:db8::ffff", "2001:DB8:0:0:1:2:3:4", "2001:0db8:0000::1"]) {
+      expect(begin(throttle, { address }).isAllowed, address).toBe(false);
+    }
+    for (const address of ["2001:db8:0:1::1", "::1", "192.0.2.1"]) {
+      expect(begin(throttle, { address }).isAllowed, address).toBe(true);
+    }
+  });
+
+  test("a known browser is counted for itself: others cannot stop it, nor it them", () => {
+    const throttle = new SignInThrottle(() => now.value);
+    const device = throttle.rememberDevice(ALICE);
+    const second = throttle.rememberDevice(ALICE);
+    fail(throttle, NETWORK_FAILURES_MAX + FAILURES_MAX, {});
+    expect(begin(throttle, { device: second })).toMatchObject({ isKnownDevice: true });
+    fail(throttle, FAILURES_MAX, { device });
+    expect(begin(throttle, { device }).isAllowed).toBe(false);
+    expect(begin(throttle, { device: second }).isAllowed).toBe(true);
+  });
+
+  test("a device cookie of somebody else, or one that was made up, is none", () => {
+    const throttle = new SignInThrottle(() => now.value);
+    const device = throttle.rememberDevice(ALICE);
+    fail(throttle, FAILURES_MAX, {});
+    for (const forged of [
+      throttle.rememberDevice("mallory@alpha.example"),
+      new SignInThrottle().rememberDevice(ALICE),
+      `A${device.slice(1)}`,
+      device.slice(0, -1),
+      `${device}A`,
+      "A".repeat(43),
+      "",
+    ]) {
+      expect(begin(throttle, { device: forged }).isAllowed, forged).toBe(false);
+    }
+    expect(begin(throttle, { device }).isAllowed).toBe(true);
+  });
+
+  test("passwords are hashed a few at a time, in turn, and one that fails makes room", async () => {
+    const turns = new Turns({ atOnce: 2, waitingMax: 3 });
+    const order: number[] = [];
+    let running = 0;
+    let most = 0;
+    const works = Array.from({ length: 6 }, (_, index) =>
+      turns.take(async () => {
+        running += 1;
+        most = Math.max(most, running);
+        await Promise.resolve();
+        order.push(index);
+        running -= 1;
+        if (index === 1) throw new Error("a failure");
+      }),
+    );
+    expect(turns.areLong).toBe(true);
+    const results = await Promise.allSettled(works);
+    expect(results.map(({ status }) => status)).toEqual(
+      [0, 1, 2, 3, 4, 5].map((index) => (index === 1 ? "rejected" : "fulfilled")),
+    );
+    expect(most).toBe(2);
+    expect(order).toEqual([0, 1, 2, 3, 4, 5]);
+    expect(turns.areLong).toBe(false);
+  });
+});
+
+describe("sessions", () => {
+  const account: Account = {
+    id: "01M",
+    desk: "alpha",
+    desk_id: 1,
+    email: ALICE,
+    created_at: 0,
+    joined_at: 0,
+    removed_at: null,
+    signed_out_at: 0,
+    has_password: true,
+    passkeys: 0,
+    link_expires_at: null,
+  };
+  const sessionsOf = (find: FindMember = () => account) => new Sessions(find);
+
+  test("one that nobody uses ends", () => {
+    const sessions = sessionsOf();
+    const token = sessions.start("01M", 1_000);
+    expect(sessions.find(token, 1_000 + SESSION_IDLE_MS_MAX)).toMatchObject({ email: ALICE });
+    expect(sessions.find(token, 1_001 + 2 * SESSION_IDLE_MS_MAX)).toBe(null);
+    expect(sessions.find(token, 1_001 + SESSION_IDLE_MS_MAX), "it is gone for good").toBe(null);
+  });
+
+  test("one that is used all the time ends, too", () => {
+    const sessions = sessionsOf();
+    const token = sessions.start("01M", 0);
+    const step = SESSION_IDLE_MS_MAX / 2;
+    for (let at = step; at <= SESSION_AGE_MS_MAX; at += step) {
+      expect(sessions.find(token, at)).not.toBe(null);
+    }
+    expect(sessions.find(token, SESSION_AGE_MS_MAX + 1)).toBe(null);
+  });
+
+  test("one of before its member signed out everywhere, or was removed, ends", () => {
+    let member: Account | null = account;
+    const sessions = sessionsOf(() => member);
+    const old = sessions.start("01M", 1_000);
+    const young = sessions.start("01M", 3_000);
+    member = { ...account, signed_out_at: 2_000 };
+    expect(sessions.list("01M", young, 4_000)).toEqual([
+      { startedAt: 3_000, seenAt: 3_000, isOwn: true },
+    ]);
+    expect(sessions.find(old, 4_000)).toBe(null);
+    expect(sessions.find(young, 4_000)).not.toBe(null);
+    member = null;
+    expect(sessions.list("01M", young, 4_000)).toEqual([]);
+    expect(sessions.find(young, 4_000)).toBe(null);
+  });
+
+  test("a token is 256 random bits, and is not kept as it is", () => {
+    const sessions = sessionsOf();
+    const tokens = new Set(Array.from({ length: 100 }, () => sessions.start("01M", 0)));
+    expect(tokens.size).toBe(100);
+    for (const token of tokens) expect(Buffer.from(token, "base64url").length).toBe(32);
+    expect(sessions.find("", 0)).toBe(null);
+  });
+});
+
+describe("what every answer has, and the log has not", () => {
+  test("the security headers are on pages, redirects, refusals, scripts and failures", async () => {
+    const desk = await startConsole();
+    const { visitor } = await desk.signUp("alpha", ALICE);
+    const account = await visitor.get("/account");
+    const script = /src="(\/assets\/[^"]+)"/.exec(account.text)?.[1] ?? "";
+    const stranger = desk.visitor();
+    const shown = await stranger.get("/sign-in");
+    const answers: [number, PageAnswer][] = [
+      [200, account],
+      [200, shown],
+      [200, await stranger.get(script)],
+      [303, await stranger.get("/account")],
+      [404, await stranger.get("/nothing/here")],
+      [404, await stranger.get("/assets/nothing.js")],
+      [410, await stranger.get("/join/x")],
+      [403, await stranger.post("/sign-in", { csrf: "x" })],
+      [422, await stranger.post("/sign-in/passkey", { response: "null" })],
+      [422, await stranger.post("/sign-in/passkey/options")],
+      [413, await stranger.post("/sign-in", { email: "x".repeat(100_000) })],
+      [303, await visitor.post("/sign-out")],
+    ];
+    for (const [status, answer] of answers) {
+      expect(answer.status).toBe(status);
+      for (const [name, value] of Object.entries(securityHeaders)) {
+        expect(answer.headers.get(name), `${name} on a ${status}`).toBe(value);
+      }
+      const isAsset = answer.headers.get("content-type")?.startsWith("text/javascript") === true;
+      if (!isAsset && status !== 404) expect(answer.headers.get("cache-control")).toBe("no-store");
+    }
+  });
+
+  test("no password, link, cookie or token is in the log", async () => {
+    const desk = await startConsole({ logLevel: "debug" });
+    const { token } = desk.members.invite("alpha", ALICE);
+    const visitor = desk.visitor();
+    const secrets = [token, PASSWORD, OTHER_PASSWORD];
+    const keep = (): void => {
+      secrets.push(visitor.csrfToken, ...visitor.cookies.values());
+    };
+    await visitor.get(`/join/${token}`);
+    keep();
+    await visitor.post(`/join/${token}`, { password: PASSWORD });
+    await visitor.get("/account");
+    keep();
+    await visitor.post("/account/password", { current: PASSWORD, new: OTHER_PASSWORD });
+    await visitor.get("/account");
+    keep();
+    await visitor.post("/sign-out");
+    await signIn(visitor, { password: PASSWORD });
+    await visitor.post("/sign-in/passkey", { response: `{"id":"${PASSWORD}"}` });
+    keep();
+    await signIn(visitor, { password: OTHER_PASSWORD });
+    keep();
+    const log = JSON.stringify(desk.log);
+    expect(log).toContain("console answered");
+    expect(secrets.length).toBeGreaterThan(12);
+    for (const secret of secrets) expect(log).not.toContain(secret);
+  });
+});
