@@ -178,7 +178,7 @@ describe("the filter", () => {
     ]) {
       for (const path of ["/signals", "/signals/newer", "/signals/export"]) {
         const { status, text } = await visitor.get(`${path}?${wrong}&format=csv`);
-        expect({ path, wrong, status }).toEqual({ path, query, status: 400 });
+        expect({ path, wrong, status }).toEqual({ path, wrong, status: 400 });
         expect(text).toContain(`${wrong.split("=")[0]} cannot be understood`);
         expect(idsIn(text)).toEqual([]);
       }
@@ -342,7 +342,7 @@ describe("another desk", () => {
     ]) {
       const ids = filter === "" || filter.startsWith("?before") ? [own] : [];
       expect({ filter, ids: idsIn(await list(visitor, `/signals${filter}`)) }).toEqual({
-        query,
+        filter,
         ids,
       });
       const exported = await visitor.get(
