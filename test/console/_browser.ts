@@ -82,28 +82,43 @@ interface Violation {
  */
 export async function expectAccessible(page: Page): Promise<void> {
   const before = page.viewportSize() ?? desktop;
-  for (const viewport of [desktop, phone]) {
+  await page.evaluate(`${axeSource};0`);
+  for (const [viewport, first, second] of [
+    [desktop, "light", "dark"],
+    [phone, "dark", "light"],
+  ] as const) {
     await page.setViewportSize(viewport);
-    for (const colorScheme of ["light", "dark"] as const) {
-      await page.emulateMedia({ colorScheme });
-      const where = `${page.url()}, ${colorScheme}, ${viewport.width} px`;
-      expect(await violations(page), where).toEqual([]);
-    }
+    await nextFrame(page);
+    const where = `${page.url()} at ${viewport.width} px`;
+    await page.emulateMedia({ colorScheme: first });
+    expect(await violations(page, {}), `${where}, ${first}`).toEqual([]);
+    // Nothing but colours changes.
+    await page.emulateMedia({ colorScheme: second });
+    expect(await violations(page, { runOnly: ["color-contrast"] }), `${where}, ${second}`).toEqual(
+      [],
+    );
     await expectNoSidewaysScroll(page);
   }
   await page.emulateMedia({ colorScheme: "light" });
   await page.setViewportSize(before);
 }
 
-/** By evaluation, which no Content-Security-Policy of the page forbids. */
-async function violations(page: Page): Promise<Violation[]> {
-  await page.evaluate(`${axeSource};0`);
-  return await page.evaluate<Violation[]>(`axe.run(document).then(({ violations }) =>
-    violations.map(({ id, help, nodes }) => ({
-      rule: id,
-      help,
-      nodes: nodes.map(({ html, failureSummary }) => html + "\\n" + failureSummary),
-    })))`);
+/** Everything is by evaluation, which no Content-Security-Policy of the page forbids. */
+async function violations(page: Page, options: object): Promise<Violation[]> {
+  return await page.evaluate<Violation[]>(`axe.run(document, ${JSON.stringify(options)})
+    .then(({ violations }) =>
+      violations.map(({ id, help, nodes }) => ({
+        rule: id,
+        help,
+        nodes: nodes.map(({ html, failureSummary }) => html + "\\n" + failureSummary),
+      })))`);
+}
+
+/** The page has heard of its new size, and is drawn. */
+async function nextFrame(page: Page): Promise<void> {
+  await page.evaluate(
+    "new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(() => resolve(0))))",
+  );
 }
 
 async function expectNoSidewaysScroll(page: Page): Promise<void> {

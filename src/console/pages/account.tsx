@@ -176,13 +176,13 @@ function PasskeyTable({
               <th scope="row">
                 <bdi>{name}</bdi>
               </th>
-              <td>
+              <td data-label="Added">
                 <Past at={created_at} now={visit.now} />
               </td>
-              <td>
+              <td data-label="Last used">
                 <Past at={last_used_at} now={visit.now} />
               </td>
-              <td>
+              <td data-label="">
                 <form method="post" action={`/account/passkeys/${id}/remove`}>
                   <Csrf token={visit.csrfToken} />
                   <button class="quiet" aria-label={`Remove ${name}`}>
@@ -260,10 +260,10 @@ function Sessions({
             {sessions.map(({ startedAt, seenAt, isOwn }) => (
               <tr>
                 <th scope="row">{isOwn ? "This one" : "Another"}</th>
-                <td>
+                <td data-label="Since">
                   <Past at={startedAt} now={visit.now} />
                 </td>
-                <td>
+                <td data-label="Last seen">
                   <Past at={seenAt} now={visit.now} />
                 </td>
               </tr>
