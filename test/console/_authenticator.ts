@@ -143,7 +143,7 @@ export class SoftwareKey {
         [-1, 1],
         [-2, new Uint8Array(Buffer.from(x, "base64url"))],
         [-3, new Uint8Array(Buffer.from(y, "base64url"))],
-      ]) as never,
+      ]),
     );
     const id = Buffer.from(this.id, "base64url");
     return Buffer.concat([Buffer.alloc(16), Buffer.from([0, id.length]), id, key]);

@@ -6,12 +6,20 @@ import type {
   PublicKeyCredentialCreationOptionsJSON,
   PublicKeyCredentialRequestOptionsJSON,
 } from "@simplewebauthn/server";
+import { accountRoutes } from "../../src/console/account.tsx";
 import { CHALLENGE_LIFETIME_MS, Challenges } from "../../src/console/challenges.ts";
+import type { ConsoleServices } from "../../src/console/services.ts";
+import { Sessions } from "../../src/console/sessions.ts";
 import { FAILURES_MAX } from "../../src/console/throttle.ts";
-import { cookieNames } from "../../src/console/visit.ts";
+import { cookieNames, type MemberVisit } from "../../src/console/visit.ts";
 import { SqliteAudit } from "../../src/store/sqlite/audit.ts";
 import { DATABASE_NAME } from "../../src/store/sqlite/folder.ts";
+import { SqliteMembers } from "../../src/store/sqlite/members.ts";
+import { openDatabase } from "../../src/store/sqlite/open.ts";
+import { SqlitePasskeys } from "../../src/store/sqlite/passkeys.ts";
+import { SqliteRegistry } from "../../src/store/sqlite/registry.ts";
 import { freePort } from "../_cli.ts";
+import { onCleanup, temporaryFolder } from "../_setup.ts";
 import { type Deviation, SoftwareKey } from "./_authenticator.ts";
 import {
   type PageAnswer,
@@ -375,6 +383,50 @@ describe("passkeys", () => {
     expect(removed.location).toBe("/account?done=removed");
     expect((await signIn(desk.visitor(), PASSWORD)).status).toBe(303);
   });
+});
+
+test("without a password, only a young session sets one or adds a passkey", async () => {
+  const db = openDatabase(temporaryFolder(), "command");
+  onCleanup(() => db.close());
+  new SqliteRegistry(db).createDesk("alpha", { ifMissing: true });
+  const members = new SqliteMembers(db);
+  const passkey = {
+    id: "one",
+    name: "Laptop",
+    public_key: new Uint8Array(1),
+    counter: 0,
+    transports: [],
+  };
+  const account = members.spendWithPasskey(members.invite("alpha", ALICE).token, passkey);
+  if (account === null) throw new Error("The link did not work.");
+  const sessions = new Sessions((id) => members.find(id));
+  const startedAt = Date.now();
+  const token = sessions.start(account.id, startedAt);
+  const services = {
+    members,
+    passkeys: new SqlitePasskeys(db),
+    sessions,
+    ownOrigin: () => "https://console.example.com",
+    now: () => startedAt,
+  } as unknown as ConsoleServices;
+  const send = async (path: string, now: number, fields: Record<string, string>) => {
+    const route = accountRoutes(services).find((one) => one.path === path);
+    const visit = {
+      form: new URLSearchParams(fields),
+      url: new URL("https://console.example.com/account"),
+      csrfToken: "token",
+      now,
+      member: { memberId: account.id, email: ALICE, desk: "alpha", deskId: account.desk_id },
+      cookies: { get: () => token, set: () => undefined, clear: () => undefined },
+    } as unknown as MemberVisit;
+    return (await route?.handle(visit))?.status;
+  };
+  const late = startedAt + 10 * 60 * 1_000 + 1;
+  expect(await send("/account/password", late, { new: PASSWORD })).toBe(422);
+  expect(await send("/account/passkeys/options", late, { name: "x" })).toBe(422);
+  expect(members.find(account.id)?.has_password).toBe(false);
+  expect(await send("/account/passkeys/options", late - 1, { name: "x" })).toBe(200);
+  expect(await send("/account/password", late - 1, { new: PASSWORD })).toBe(303);
 });
 
 describe("challenges", () => {

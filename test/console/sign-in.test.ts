@@ -11,7 +11,9 @@ import {
 } from "../../src/console/sessions.ts";
 import { securityHeaders } from "../../src/console/responses.ts";
 import {
+  type Attempt,
   FAILURES_MAX,
+  type Guess,
   NETWORK_FAILURES_MAX,
   SignInThrottle,
   THROTTLE_WINDOW_MS,
@@ -288,7 +290,12 @@ describe("one-time links", () => {
         return visitor.post(`/join/${token}`, { password });
       }),
     );
-    expect(answers.map(({ status }) => status).toSorted()).toEqual([303, 410, 410, 410]);
+    expect(answers.map(({ status }) => `${status}`).toSorted()).toEqual([
+      "303",
+      "410",
+      "410",
+      "410",
+    ]);
     for (const [index, password] of passwords.entries()) {
       const isWinner = answers[index]?.status === 303;
       expect(isSignedIn(await signIn(desk.visitor(), { password }))).toBe(isWinner);
@@ -411,6 +418,14 @@ describe("requests that another site makes a browser send", () => {
   });
 });
 
+function begin(throttle: SignInThrottle, guess: Partial<Guess>): Attempt {
+  return throttle.begin({ email: ALICE, device: null, address: "192.0.2.1", ...guess });
+}
+
+function fail(throttle: SignInThrottle, times: number, guess: Partial<Guess>): void {
+  for (let time = 0; time < times; time += 1) begin(throttle, guess);
+}
+
 describe("guessing", () => {
   test("strangers are stopped, whether the address is known or not, and a browser of the member is not", async () => {
     const desk = await startConsole();
@@ -442,13 +457,6 @@ describe("guessing", () => {
 
   const START = Date.UTC(2026, 4, 1);
   const now = { value: START };
-  const begin = (
-    throttle: SignInThrottle,
-    guess: Partial<Parameters<SignInThrottle["begin"]>[0]>,
-  ) => throttle.begin({ email: ALICE, device: null, address: "192.0.2.1", ...guess });
-  const fail = (throttle: SignInThrottle, times: number, guess: Parameters<typeof begin>[1]) => {
-    for (let time = 0; time < times; time += 1) begin(throttle, guess);
-  };
 
   test("a window begins with the first failure, and the next is allowed when it is over", () => {
     now.value = START;
