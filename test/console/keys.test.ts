@@ -264,7 +264,7 @@ test("what the registry or a form does not take comes back as it was typed, and 
     if (fields.expires === "30d") expect(text).toMatch(/<option value="30d" selected/);
   }
   expect(keysOf(app)).toEqual(before);
-  // The form that came back is the same copy: put right, it makes its key.
+  // The form that came back, put right, makes its key.
   const back = await submit(visitor, "/keys/new", { label: "\u0000" }, "/keys");
   const copy = /name="copy" value="([^"]+)"/.exec(back.text)?.[1] ?? "";
   const { key } = await follow(visitor, await visitor.post("/keys", { copy, label: "fine" }));
@@ -331,8 +331,9 @@ test("an old key's last use is told while it overlaps, and not after", async () 
   db.run("UPDATE api_keys SET expires_at = ? WHERE id = ?", [Date.now() - 1, old.id]);
   expect(await detail()).not.toContain("safe to revoke");
   // It has ended: there is nothing to rotate.
-  const { status } = await submit(visitor, `/keys/${old.id}/rotate`, { overlap: "1h" });
-  expect(status).toBe(422);
+  const ended = await submit(visitor, `/keys/${old.id}/rotate`, { overlap: "1h" });
+  expect(ended.status).toBe(422);
+  expect(seen(ended.text)).toContain("is expired: there is nothing to overlap with");
   expect(keysOf(app)).toHaveLength(3);
 });
 

@@ -41,7 +41,7 @@ export function NewKeyPage({ visit, typed, problem }: FormPage<NewKeyTyped>): VN
     <Frame visit={visit} title="Create a key" problem={problem}>
       <form class="card" method="post" action="/keys">
         <Csrf token={visit.csrfToken} />
-        <CopyField visit={visit} />
+        <CopyField />
         <div class="field">
           <label for="label">Label (optional)</label>
           <input
@@ -86,7 +86,7 @@ export function RotatePage({
       )}
       <form class="card" method="post" action={`${path}/rotate`}>
         <Csrf token={visit.csrfToken} />
-        <CopyField visit={visit} />
+        <CopyField />
         <Select
           name="overlap"
           label="The old key works for"
@@ -198,13 +198,9 @@ function Frame({
   );
 }
 
-/**
- * Stays the same when the form comes back with a problem. Browsers that fill in forms as they were left
- * must not: a form that is opened anew is another copy.
- */
-function CopyField({ visit }: { visit: MemberVisit }): VNode {
-  const copy = visit.form.get(COPY_FIELD) ?? randomToken();
-  return <input type="hidden" name={COPY_FIELD} value={copy} autocomplete="off" />;
+/** `autocomplete`: a browser that fills in forms as they were left would make two copies one. */
+function CopyField(): VNode {
+  return <input type="hidden" name={COPY_FIELD} value={randomToken()} autocomplete="off" />;
 }
 
 function Select({
