@@ -24,6 +24,8 @@ export interface Deviation {
   readonly userHandle?: string;
   /** Instead of the one of the options. */
   readonly challenge?: string;
+  /** Signed with another key than the one that was registered. */
+  readonly isForged?: boolean;
   /** By itself, as browsers may send it unasked; or with a maker's certificate, which nobody asked for. */
   readonly attestation?: "self" | "maker";
 }
@@ -41,9 +43,7 @@ export class SoftwareKey {
   }
 
   static async make(origin: string): Promise<SoftwareKey> {
-    const algorithm = { name: "ECDSA", namedCurve: "P-256" };
-    const keys = await crypto.subtle.generateKey(algorithm, true, ["sign", "verify"]);
-    return new SoftwareKey(origin, keys);
+    return new SoftwareKey(origin, await makeKeys());
   }
 
   async create(
@@ -82,7 +82,8 @@ export class SoftwareKey {
     this.counter += 1;
     const data = await this.#authenticatorData(options.rpId ?? "", deviation, false);
     const clientDataJSON = this.#clientData("webauthn.get", options.challenge, deviation);
-    const signature = await sign(this.#keys.privateKey, data, clientDataJSON);
+    const { privateKey } = deviation.isForged === true ? await makeKeys() : this.#keys;
+    const signature = await sign(privateKey, data, clientDataJSON);
     return {
       id: this.id,
       rawId: this.id,
@@ -148,6 +149,11 @@ export class SoftwareKey {
     const id = Buffer.from(this.id, "base64url");
     return Buffer.concat([Buffer.alloc(16), Buffer.from([0, id.length]), id, key]);
   }
+}
+
+function makeKeys(): Promise<CryptoKeyPair> {
+  const algorithm = { name: "ECDSA", namedCurve: "P-256" };
+  return crypto.subtle.generateKey(algorithm, true, ["sign", "verify"]);
 }
 
 /** A certificate as the makers of keys have (WebAuthn 8.2.1). */

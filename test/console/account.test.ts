@@ -293,6 +293,7 @@ describe("passkeys", () => {
       { isUserVerified: false },
       { userHandle: Buffer.from("01SOMEBODYELSE").toString("base64url") },
       { userHandle: "" },
+      { isForged: true },
       { challenge: "A".repeat(43) },
     ] satisfies Deviation[]) {
       const before = audited(desk).length;
