@@ -19,7 +19,7 @@ const DAY_MS = 86_400_000;
 const EMAIL = "alice@example.com";
 
 const devices: Readonly<Record<string, BrowserContextOptions>> = {
-  desktop: { viewport: { width: 1100, height: 690 } },
+  desktop: { viewport: { width: 1000, height: 520 } },
   phone: { viewport: { width: 390, height: 780 } },
 };
 
@@ -48,7 +48,6 @@ async function serve(): Promise<Server> {
   const db = openDatabase(dataDir, "command");
   const members = new SqliteMembers(db);
   for (const [label, ageDays, lifetimeDays] of [
-    ["replay", 210, 90],
     ["bot-7 (staging)", 75, null],
     ["bot-7", 41, 90],
     ["arbitrage, Frankfurt", 6, null],
@@ -58,7 +57,6 @@ async function serve(): Promise<Server> {
     const expiresInMs = lifetimeDays === null ? null : lifetimeDays * DAY_MS;
     const { record } = registry.mintKey({ desk: "alpha", label, expiresInMs });
     if (label === "bot-7 (staging)") new SqliteRegistry(db).revokeKey(record.id);
-    if (label === "replay") continue;
     db.query("UPDATE api_keys SET last_used_at = ? WHERE id = ?").run(
       Date.now() - ageDays * 60_000,
       record.id,
@@ -110,11 +108,11 @@ async function takeAll(
   });
   const page = await context.newPage();
   const take: Take = async (name) => {
-    await page.screenshot({ path: join(folder, `${name}-${suffix}.png`) });
+    await page.screenshot({ path: join(folder, `${name}-${suffix}.png`), fullPage: true });
   };
   await takeGettingIn(page, take, invite);
   await takeKeys(page, take);
-  for (const name of ["audit", "account"]) {
+  for (const name of ["signals", "start", "audit", "account"]) {
     await page.goto(`/${name}`);
     await take(name);
   }
