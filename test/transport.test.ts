@@ -15,8 +15,8 @@ function config(listen: string, more: Partial<ServeConfig> = {}): ServeConfig {
     rateLimit: 0,
     connectionsMax: 0,
     opsListen: null,
-      consoleListen: null,
-      consoleUrl: null,
+    consoleListen: null,
+    consoleUrl: null,
     backups: null,
     externalCheckpoints: false,
     stopTimeoutMs: 1_000,
@@ -66,7 +66,7 @@ test("health checks over TCP have a port of their own", async () => {
   expect(() => requirePortsOfTheirOwn(own)).not.toThrow();
   const address = parseAddress("127.0.0.1:65535");
   const start = startTestApp({ config: { listen: address, opsListen: address } });
-  expect(String(await rejection(start))).toContain("such as 127.0.0.1:65534");
+  expect(String(await rejection(start))).toContain("such as 127.0.0.1:1024");
 });
 
 describe("a request travelled over HTTPS", () => {

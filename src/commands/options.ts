@@ -25,7 +25,7 @@ export function consoleUrlOption(): Option {
   return new Option("--console-url <url>", "what browsers call the console")
     .env("SIGNALBOX_CONSOLE_URL")
     .argParser(readUrl)
-    .default("http://127.0.0.1:8081");
+    .default(`http://${defaults.consoleListen}`);
 }
 
 /** Opens the registry for one command and closes it after. */

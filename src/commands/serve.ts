@@ -33,7 +33,7 @@ interface ServeOptions {
   rateLimit: number;
   maxConnections: number;
   opsListen?: Address;
-  consoleListen: Address | null;
+  consoleListen: Address | "off";
   consoleUrl?: string;
   stopTimeout: number;
   backupDir?: string;
@@ -106,7 +106,7 @@ function serveOptions(): Option[] {
       .default(defaults.connectionsMax),
     new Option("--console-listen <host:port>", "where the desks' console is, or off")
       .env("SIGNALBOX_CONSOLE_LISTEN")
-      .argParser((text) => (text === "off" ? null : readAddress(text)))
+      .argParser((text) => (text === "off" ? text : readAddress(text)))
       .default(readAddress(defaults.consoleListen), defaults.consoleListen),
     new Option("--console-url <url>", "what browsers call the console (default: its address)")
       .env("SIGNALBOX_CONSOLE_URL")
@@ -190,7 +190,7 @@ function readConfig(options: ServeOptions): ServeConfig {
     rateLimit: options.rateLimit,
     connectionsMax: options.maxConnections,
     opsListen: options.opsListen ?? null,
-    consoleListen: options.consoleListen,
+    consoleListen: options.consoleListen === "off" ? null : options.consoleListen,
     consoleUrl: options.consoleUrl ?? null,
     stopTimeoutMs: options.stopTimeout,
     backups:

@@ -41,8 +41,8 @@ export function explainBindError(error: unknown, { host, port }: Address): unkno
       `This user may not listen on ${address}: name a port above 1023, or grant the right to the lower ones.`,
     );
   }
-  // Bun says ENOENT where the system says EADDRNOTAVAIL.
-  if (code === "EADDRNOTAVAIL" || code === "ENOTFOUND" || code === "ENOENT") {
+  // Bun says ENOENT where the system says EADDRNOTAVAIL, and EINVAL where no server answers for a name.
+  if (/^(EADDRNOTAVAIL|ENOTFOUND|ENOENT|EINVAL)$/.test(code)) {
     return new UserError(`${address} is not an address of this machine: try 127.0.0.1:${port}.`);
   }
   return error;

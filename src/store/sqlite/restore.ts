@@ -158,7 +158,7 @@ function registered(db: Database): Registered {
     table,
     db.query<Row, []>(`SELECT * FROM ${table} ORDER BY id`).all(),
   ]);
-  return Object.fromEntries(tables) as unknown as Registered;
+  return Object.fromEntries(tables) as Registered;
 }
 
 function mergeKeys(db: Database, before: Registered): KeysTaken {
