@@ -1,0 +1,153 @@
+/** Signals as they are seen to arrive: in Chromium, without a reload. */
+import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
+import type { Browser, Page } from "playwright-core";
+import { mintKey, signal } from "../_setup.ts";
+import { expectAccessible, launchBrowser, openWindow } from "./_browser.ts";
+import { startConsole, type TestConsole } from "./_console.ts";
+import { join } from "./_flow.ts";
+
+setDefaultTimeout(120_000);
+/** Of a browser that must be installed first. */
+const INSTALLED_MS_MAX = 300_000;
+const PAGE = 50;
+const HOSTILE = `"><img src=x onerror="document.title='taken'"><script>document.title='taken'</script>`;
+
+let browser: Browser;
+beforeAll(async () => {
+  browser = await launchBrowser();
+}, INSTALLED_MS_MAX);
+afterAll(() => browser.close());
+
+async function send(desk: TestConsole, fields: object = {}): Promise<string> {
+  const { status, body } = await desk.post({ ...signal, ...fields });
+  expect(status).toBe(201);
+  return String(body["id"]);
+}
+
+const rowIds = (page: Page) =>
+  page
+    .locator("#signals tbody tr")
+    .evaluateAll((rows) => rows.map((row) => row.getAttribute("data-id") ?? ""));
+
+test("signals appear on top of the page as they arrive, and move down to the next", async () => {
+  const desk = await startConsole();
+  const { page, complaints } = await openWindow(browser, desk.url);
+  await join(desk, page, "alpha");
+  await page.goto("/signals");
+  await page.getByText("No signal yet").waitFor();
+  await page.evaluate("window.isSame = true");
+
+  const ids = [await send(desk, { symbol: HOSTILE, client_signal_id: HOSTILE })];
+  await page.locator(`[data-id="${ids[0]}"]`).waitFor();
+  expect(await page.getByText("No signal yet").count()).toBe(0);
+  expect(await page.locator("#signals bdi").first().innerText()).toBe(HOSTILE);
+  await page.getByRole("status").filter({ hasText: "1 new signal" }).waitFor();
+
+  for (let index = 0; index < PAGE + 3; index += 1) ids.unshift(await send(desk));
+  await page.locator(`[data-id="${ids[0]}"]`).waitFor();
+  expect(await rowIds(page)).toEqual(ids.slice(0, PAGE));
+  expect(await page.evaluate("window.isSame")).toBe(true);
+  await page.getByRole("link", { name: "Older" }).click();
+  await page.getByRole("link", { name: "Newest" }).waitFor();
+  expect(await rowIds(page)).toEqual(ids.slice(PAGE));
+  await page
+    .locator(`[data-id="${ids.at(-1)}"] a`)
+    .first()
+    .click();
+  await page.getByRole("heading", { name: "Metadata" }).waitFor();
+  expect(await page.locator("main").innerText()).toContain(HOSTILE);
+  expect(await page.title()).toBe("Signal · Signalbox");
+  expect(complaints).toEqual([]);
+});
+
+test("what the filter does not let through does not appear, nor anything while it is paused", async () => {
+  const desk = await startConsole();
+  const { page, complaints } = await openWindow(browser, desk.url);
+  await join(desk, page, "alpha");
+  await page.goto("/signals");
+  await page.getByText("Filter", { exact: true }).first().click();
+  await page.getByLabel("Symbol").fill("ETH");
+  await page.getByRole("button", { name: "Filter" }).click();
+  await page.getByText("No signal fits.").waitFor();
+  await send(desk);
+  const first = await send(desk, { symbol: "ETH" });
+  await page.locator(`[data-id="${first}"]`).waitFor();
+  expect(await rowIds(page)).toEqual([first]);
+  await page.getByRole("button", { name: "Pause" }).click();
+  const second = await send(desk, { symbol: "ETH" });
+  // Longer than the page waits between two questions.
+  await page.waitForTimeout(3_000);
+  expect(await rowIds(page)).toEqual([first]);
+  await page.getByRole("button", { name: "Go on" }).click();
+  await page.locator(`[data-id="${second}"]`).waitFor();
+  expect(await rowIds(page)).toEqual([second, first]);
+  expect(complaints).toEqual([]);
+});
+
+test("the first page says so when its member is signed out", async () => {
+  const desk = await startConsole();
+  const { page } = await openWindow(browser, desk.url);
+  await join(desk, page, "alpha");
+  await send(desk);
+  await page.goto("/signals");
+  await page.context().clearCookies();
+  await page.getByText("You are signed out").waitFor();
+});
+
+test("without a script there are the same signals, and a link for the new ones", async () => {
+  const desk = await startConsole();
+  const { page } = await openWindow(browser, desk.url, { javaScriptEnabled: false });
+  await join(desk, page, "alpha");
+  await page.goto("/signals");
+  const id = await send(desk, { client_signal_id: "order 1" });
+  await page.getByRole("link", { name: "Refresh" }).click();
+  expect(await page.locator(`[data-id="${id}"]`).count()).toBe(1);
+  await page.getByLabel("Find by id").fill("order 1");
+  await page.getByRole("button", { name: "Find" }).click();
+  await page.waitForURL(`**/signals/${id}`);
+});
+
+test("the page for a new desk turns green when its first signal arrives", async () => {
+  const desk = await startConsole();
+  const { page, complaints } = await openWindow(browser, desk.url);
+  await join(desk, page, "beta");
+  await page.goto("/");
+  await page.getByText("No signal has arrived yet").waitFor();
+  await expectAccessible(page);
+  const { key } = mintKey(desk.registry, "beta");
+  await page.getByText("done").first().waitFor();
+  const { status } = await desk.post(signal, { Authorization: `Bearer ${key}` });
+  expect(status).toBe(201);
+  await page.getByText("It is here").waitFor();
+  expect(await page.getByText("done", { exact: true }).count()).toBe(3);
+  for (const summary of await page.locator("summary").all()) {
+    if (!(await summary.evaluate((node) => node.parentElement?.hasAttribute("open")))) {
+      await summary.click();
+    }
+  }
+  await expectAccessible(page);
+  expect(complaints).toEqual([]);
+});
+
+test("every page of signals is one for everybody", async () => {
+  const desk = await startConsole();
+  const { page } = await openWindow(browser, desk.url);
+  await join(desk, page, "alpha");
+  await page.goto("/signals");
+  await expectAccessible(page);
+  const long = "w".repeat(255);
+  const metadata = { note: "w".repeat(2_000) };
+  const id = await send(desk, { symbol: `${long}${long}`, client_signal_id: long, metadata });
+  for (let index = 0; index < PAGE + 1; index += 1) await send(desk);
+  await page.goto("/signals?side=open");
+  await page.getByText("Export", { exact: true }).click();
+  await expectAccessible(page);
+  await page.goto(`/signals?symbol=${long}${long}`);
+  await expectAccessible(page);
+  await page.goto(`/signals/${id}`);
+  await expectAccessible(page);
+  await page.goto("/signals?find=nothing");
+  await expectAccessible(page);
+  await page.goto("/signals?side=nothing");
+  await expectAccessible(page);
+});

@@ -1,0 +1,52 @@
+/** The console's searches at a million signals: what they take is printed, what they find is held. */
+import { expect, setDefaultTimeout, test } from "bun:test";
+import { everySignal, type SignalFilter } from "../../src/domain/stored-signal.ts";
+import { openDatabase } from "../../src/store/sqlite/open.ts";
+import { ROWS_LOOKED_AT_MAX, SqliteSignals } from "../../src/store/sqlite/signals.ts";
+import { seed, seededId, seededUlid } from "../_databases.ts";
+import { onCleanup } from "../_setup.ts";
+
+setDefaultTimeout(120_000);
+
+const SIGNALS = 1_000_000;
+const PAGE = 50;
+
+test("a page takes milliseconds at a million signals", () => {
+  const { dataDir, keyId } = seed({ signals: SIGNALS });
+  const db = openDatabase(dataDir, "console");
+  onCleanup(() => db.close());
+  const signals = new SqliteSignals(db);
+  const middle = seededUlid(SIGNALS / 2);
+  const page = (filter: Partial<SignalFilter>, cursor: object = {}) =>
+    signals.page({ deskId: 1, filter: { ...everySignal, ...filter }, limit: PAGE, ...cursor });
+  const seqs = (from: number) =>
+    Array.from({ length: PAGE }, (_, index) => seededUlid(from - index));
+  const idsOf = (found: ReturnType<typeof page>) => found.signals.map(({ id }) => id);
+
+  expect(idsOf(timed("the newest", () => page({})))).toEqual(seqs(SIGNALS));
+  expect(idsOf(timed("before the middle", () => page({}, { before: middle })))).toEqual(
+    seqs(SIGNALS / 2 - 1),
+  );
+  expect(idsOf(timed("after the middle", () => page({}, { after: middle })))).toEqual(
+    seqs(SIGNALS / 2 + PAGE),
+  );
+  expect(idsOf(timed("of a key", () => page({ key_id: keyId })))).toEqual(seqs(SIGNALS));
+  const none = timed("of a symbol that is not there", () => page({ symbol: "NONE" }));
+  expect(none.searchedTo?.id).toBe(seededUlid(SIGNALS - ROWS_LOOKED_AT_MAX + 1));
+  const found = timed("by client_signal_id", () => signals.find(1, seededId(SIGNALS / 2)));
+  expect(found.map(({ id }) => id)).toEqual([middle]);
+  let exported = 0;
+  timed("all, in chunks", () => {
+    for (const chunk of signals.chunks({ deskId: 1, filter: everySignal }, SIGNALS)) {
+      exported += chunk.length;
+    }
+  });
+  expect(exported).toBe(SIGNALS);
+});
+
+function timed<T>(what: string, work: () => T): T {
+  const began = performance.now();
+  const result = work();
+  process.stderr.write(`CONSOLE ${what} | ${(performance.now() - began).toFixed(1)} ms\n`);
+  return result;
+}
