@@ -99,6 +99,7 @@ export async function expectAccessible(page: Page): Promise<void> {
     );
     await expectNoSidewaysScroll(page);
   }
+  expect(await wideStacks(page), `tables at ${phone.width} px`).toBe(0);
   await page.emulateMedia({ colorScheme: "light" });
   await page.setViewportSize(before);
 }
@@ -119,6 +120,13 @@ async function nextFrame(page: Page): Promise<void> {
   await page.evaluate(
     "new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(() => resolve(0))))",
   );
+}
+
+/** Tables whose rows are to stand as blocks, and are still wider than there is room for. */
+function wideStacks(page: Page): Promise<number> {
+  return page
+    .locator(".scroll:has(td[data-label])")
+    .evaluateAll((boxes) => boxes.filter((box) => box.scrollWidth > box.clientWidth).length);
 }
 
 async function expectNoSidewaysScroll(page: Page): Promise<void> {
