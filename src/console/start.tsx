@@ -4,6 +4,7 @@ import { everySignal } from "../domain/stored-signal.ts";
 import { type Progress, ProgressSteps, StartPage } from "./pages/start.tsx";
 import { page, seeOther } from "./responses.ts";
 import type { ConsoleServices } from "./services.ts";
+import { randomToken } from "./sessions.ts";
 import type { MemberVisit, Route } from "./visit.ts";
 
 export function startRoutes(services: ConsoleServices): Route[] {
@@ -14,7 +15,8 @@ export function startRoutes(services: ConsoleServices): Route[] {
     ),
     at("/start", (visit) => {
       const progress = readProgress(services, visit);
-      return page(<StartPage visit={visit} progress={progress} publicUrl={publicUrl} />);
+      const secret = randomToken();
+      return page(<StartPage visit={visit} {...{ progress, publicUrl, secret }} />);
     }),
     at("/start/state", (visit) => {
       const progress = readProgress(services, visit);

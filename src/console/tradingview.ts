@@ -4,19 +4,20 @@
  */
 import { signalsUrl } from "./snippets.ts";
 
-/** Where their webhooks come from. */
+/** Where the webhooks of all their users come from: whose an alert is, only a secret path can tell. */
 const addresses = ["52.89.214.238", "34.212.75.30", "54.218.53.128", "52.32.178.7"] as const;
 
 export const alertMessage = `{"source":"venue_2","type":"crypto","symbol":"{{ticker}}","side":"open","price":{{close}},
  "client_signal_id":"my-alert {{exchange}}:{{ticker}} {{interval}} {{timenow}}"}
 `;
 
-export function nginxRecipe(publicUrl: string): string {
+/** `secret`: of the path, in characters that need no escape there. */
+export function nginxRecipe(publicUrl: string, secret: string): string {
   const url = signalsUrl(publicUrl);
   return `# /etc/nginx/signalbox-key.conf, owned by root, mode 0600:
 #   proxy_set_header Authorization "Bearer sbk_…";
 
-location = /tradingview {
+location = /tradingview/${secret} {
 ${addresses.map((address) => `    allow ${address};`).join("\n")}
     deny all;
 
@@ -33,13 +34,13 @@ const tlsToServer = `    proxy_ssl_server_name on;
     proxy_ssl_trusted_certificate /etc/ssl/certs/ca-certificates.crt;
 `;
 
-export function caddyRecipe(publicUrl: string): string {
+export function caddyRecipe(publicUrl: string, secret: string): string {
   const url = new URL(signalsUrl(publicUrl));
   return `# SIGNALBOX_KEY is in the environment of Caddy.
 hooks.example.com {
 	@alert {
 		method POST
-		path /tradingview
+		path /tradingview/${secret}
 		remote_ip ${addresses.join(" ")}
 	}
 	handle @alert {

@@ -157,14 +157,39 @@ describe("each snippet", () => {
   });
 });
 
-test("the recipes hand on to that address, and have no key in them", () => {
+test("the recipes hand on to that address, by a path that nobody guesses, and have no key in them", async () => {
   const url = "https://signals.example.com";
-  expect(nginxRecipe(url)).toContain("proxy_pass https://signals.example.com/v1/signals;");
-  expect(nginxRecipe(url)).toContain("proxy_ssl_verify on;");
-  expect(nginxRecipe("http://127.0.0.1:8080")).not.toContain("proxy_ssl");
-  expect(caddyRecipe(`${url}/desk`)).toContain("rewrite * /desk/v1/signals");
-  expect(caddyRecipe(url)).toContain("reverse_proxy https://signals.example.com {");
-  expect(nginxRecipe(url) + caddyRecipe(url)).not.toMatch(/sbk_[0-9a-f]/);
+  const nginx = nginxRecipe(url, "s3cret");
+  expect(nginx).toContain("location = /tradingview/s3cret {");
+  expect(nginx).toContain("proxy_pass https://signals.example.com/v1/signals;");
+  expect(nginx).toContain("proxy_ssl_verify on;");
+  expect(nginxRecipe("http://127.0.0.1:8080", "s3cret")).not.toContain("proxy_ssl");
+  const caddy = caddyRecipe(`${url}/desk`, "s3cret");
+  expect(caddy).toContain("path /tradingview/s3cret\n");
+  expect(caddy).toContain("rewrite * /desk/v1/signals");
+  expect(caddy).toContain("reverse_proxy https://signals.example.com {");
+  expect(nginx + caddy).not.toMatch(/sbk_[0-9a-f]/);
+
+  const app = await startConsole();
+  const { visitor } = await app.signUp("alpha", "ada@example.com");
+  const secrets = [];
+  for (let page = 0; page < 2; page += 1) {
+    const { text } = await visitor.get("/start");
+    const [, secret = ""] = /location = \/tradingview\/([\w-]{43}) /.exec(text) ?? [];
+    expect(shownIn(text, "caddy")).toContain(`path /tradingview/${secret}\n`);
+    secrets.push(secret);
+  }
+  expect(secrets[0]).not.toBe(secrets[1]);
+});
+
+test("the message of the alert is taken once its placeholders are filled in", async () => {
+  const app = await startConsole();
+  const { visitor } = await app.signUp("alpha", "ada@example.com");
+  const message = shownIn((await visitor.get("/start")).text, "alert")
+    .replaceAll("{{close}}", "64250.5")
+    .replaceAll(/\{\{\w+\}\}/g, "X");
+  expect(message).not.toContain("{{");
+  expect((await app.post(message)).status).toBe(201);
 });
 
 const KEY = `sbk_${"0a".repeat(32)}`;

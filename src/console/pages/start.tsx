@@ -21,10 +21,13 @@ export function StartPage({
   visit,
   progress,
   publicUrl,
+  secret,
 }: {
   visit: MemberVisit;
   progress: Progress;
   publicUrl: string;
+  /** For a recipe on the page, and nothing of ours. */
+  secret: string;
 }): VNode {
   return (
     <Layout
@@ -54,7 +57,7 @@ export function StartPage({
           attempts should keep the id with its order.
         </p>
       </section>
-      <TradingView publicUrl={publicUrl} />
+      <TradingView publicUrl={publicUrl} secret={secret} />
     </Layout>
   );
 }
@@ -114,24 +117,25 @@ function SnippetView({ snippet, isOpen }: { snippet: Snippet; isOpen: boolean })
   );
 }
 
-function TradingView({ publicUrl }: { publicUrl: string }): VNode {
+function TradingView({ publicUrl, secret }: { publicUrl: string; secret: string }): VNode {
   return (
     <section class="card">
       <h2>TradingView alerts</h2>
       <p>
         An alert of TradingView can call a webhook, but not with a header of yours, so it cannot
         bring the key. Put a reverse proxy of your own between: it takes alerts from TradingView's
-        addresses alone, and adds the header. Do not put the key into the address or the message of
-        an alert.
+        addresses alone, and adds the header. Everybody's alerts come from those addresses, so the
+        path has a secret in it, made for this page just now: treat the webhook's URL like a
+        password. Do not put the key into the address or the message of an alert.
       </p>
       <details>
         <summary>nginx</summary>
         <p>In the server block of a name that has a certificate:</p>
-        <Code id="nginx" text={nginxRecipe(publicUrl)} />
+        <Code id="nginx" text={nginxRecipe(publicUrl, secret)} />
       </details>
       <details>
         <summary>Caddy</summary>
-        <Code id="caddy" text={caddyRecipe(publicUrl)} />
+        <Code id="caddy" text={caddyRecipe(publicUrl, secret)} />
       </details>
       <details>
         <summary>The message of the alert</summary>
