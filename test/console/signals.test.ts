@@ -2,6 +2,7 @@
 import { Database } from "bun:sqlite";
 import { describe, expect, setDefaultTimeout, test } from "bun:test";
 import { join } from "node:path";
+import { exportStream } from "../../src/console/signal-export.ts";
 import { everySignal, type StoredSignal } from "../../src/domain/stored-signal.ts";
 import { DATABASE_NAME } from "../../src/store/sqlite/folder.ts";
 import { ROWS_LOOKED_AT_MAX, SqliteSignals } from "../../src/store/sqlite/signals.ts";
@@ -502,6 +503,24 @@ describe("an export", () => {
   });
 });
 
+test("an export reads no further than its reader, and ends with it", async () => {
+  const seen = { chunks: 0, isEnded: false };
+  function* chunks() {
+    try {
+      for (; seen.chunks < 1_000; seen.chunks += 1) yield [{ id: "x" } as StoredSignal];
+    } finally {
+      seen.isEnded = true;
+    }
+  }
+  const reader = exportStream(chunks(), "ndjson").getReader();
+  for (let count = 0; count < 3; count += 1) await reader.read();
+  await Bun.sleep(20);
+  expect(seen.chunks).toBeLessThan(10);
+  expect(seen.isEnded).toBe(false);
+  await reader.cancel();
+  expect(seen.isEnded).toBe(true);
+});
+
 /** RFC 4180, strictly. */
 function parseCsv(text: string): string[][] {
   const rows: string[][] = [];
@@ -568,6 +587,25 @@ describe("with many signals", () => {
         .split("\n")
         .map((line) => JSON.parse(line).id),
     ).toEqual(rare);
+  });
+
+  test("an export lets everybody else's requests go first", async () => {
+    const app = await many();
+    const { visitor } = await app.signUp("alpha", "ada@example.com");
+    const cookie = [...visitor.cookies].map((pair) => pair.join("=")).join("; ");
+    const answer = await fetch(`${app.url}/signals/export?format=csv`, {
+      headers: { Cookie: cookie },
+    });
+    const order: string[] = [];
+    const file = answer.text().then((text) => (order.push("file"), text));
+    await list(visitor).then(() => order.push("page"));
+    expect(parseCsv(await file)).toHaveLength(1 + SIGNALS / 2);
+    expect(order).toEqual(["page", "file"]);
+
+    // One that finds nothing has no reader to wait for.
+    const nothing = visitor.get("/signals/export?format=csv&symbol=NONE").then(({ text }) => text);
+    expect(await list(visitor)).toContain("BTC/USDT");
+    expect(parseCsv(await nothing)).toHaveLength(1);
   });
 
   test("no query looks at more than it shows, or than a bounded search may", async () => {
