@@ -507,7 +507,8 @@ test("an export reads no further than its reader, and ends with it", async () =>
   const seen = { chunks: 0, isEnded: false };
   function* chunks() {
     try {
-      for (; seen.chunks < 1_000; seen.chunks += 1) yield [{ id: "x" } as StoredSignal];
+      for (; seen.chunks < 1_000; seen.chunks += 1)
+        yield [{ id: "x", metadata: null } as StoredSignal];
     } finally {
       seen.isEnded = true;
     }
