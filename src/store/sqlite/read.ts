@@ -55,11 +55,24 @@ function refuseNewer(path: string, version: number, newestVersion: number): void
   );
 }
 
-/** What a look at every start can afford: that the file is whole, and the small tables, keys above all. */
+/** What a look at every start can afford: that the file is whole, and the tables of who may do what. */
 function refuseDamaged(db: Database, path: string): void {
-  const problem =
-    missingPages(db, path) ?? firstProblem(db, "desks") ?? firstProblem(db, "api_keys");
+  const problem = missingPages(db, path) ?? problemOfSmallTables(db);
   if (problem !== null) throw new DamageError(path, problem);
+}
+
+/** Those that grow with use are for `verify`. An older version has fewer tables. */
+function problemOfSmallTables(db: Database): string | null {
+  const tables = db
+    .query<{ name: string }, []>(
+      "SELECT name FROM sqlite_schema WHERE type = 'table' AND name IN ('desks', 'api_keys', 'members', 'invitations', 'passkeys')",
+    )
+    .all();
+  for (const { name } of tables) {
+    const problem = firstProblem(db, name);
+    if (problem !== null) return problem;
+  }
+  return null;
 }
 
 /** Pages that the file should have are in the log where there is one. */
