@@ -54,7 +54,7 @@ export function checkLabel(label: string): string {
   const length = Array.from(label).length;
   if (length < 1 || length > LABEL_CHARACTERS_MAX || /\p{Cc}/u.test(label)) {
     throw new UserError(
-      `A label has 1 to ${LABEL_CHARACTERS_MAX} characters and no control characters; try --label "bot 7".`,
+      `A label has 1 to ${LABEL_CHARACTERS_MAX} characters and no control characters, such as "bot 7".`,
     );
   }
   return label;
