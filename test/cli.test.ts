@@ -177,7 +177,7 @@ describe("failures end with code 1 and one sentence that says what to type", () 
     await cli(["desk", "create", "alpha", "--data", dataDir]);
     for (const label of ["", "a\nb", "x".repeat(101)]) {
       const args = ["key", "mint", "--desk", "alpha", `--label=${label}`, "--data", dataDir];
-      await expectFailure(args, '--label "bot 7"');
+      await expectFailure(args, 'such as "bot 7"');
     }
   });
 
