@@ -126,7 +126,10 @@ export async function startApp(options: AppOptions): Promise<App> {
             logLevel: log.level,
           },
           log,
-          (reason) => new UserError(reason),
+          (reason) =>
+            new UserError(
+              `The console does not start (see --console-listen, which may be off): ${reason}`,
+            ),
         );
   opened.defer(() => pages?.close());
 

@@ -252,6 +252,16 @@ describe("failures end with code 1 and one sentence that says what to type", () 
     );
   });
 
+  test("a console's port in use", async () => {
+    const { url } = await startServe();
+    const { host } = new URL(url);
+    const dataDir = join(temporaryFolder(), "d");
+    await expectFailure(
+      ["serve", "--data", dataDir, "--listen", "127.0.0.1:0", "--console-listen", host],
+      `--console-listen, which may be off): ${host} is in use`,
+    );
+  });
+
   test("an address that is not of this machine", async () => {
     for (const host of ["192.0.2.1", "no-such-host.invalid"]) {
       await expectFailure(

@@ -1,3 +1,4 @@
+/** @jsxImportSource preact */
 /** What members do with their own account. */
 import { NotFoundError, UserError } from "../domain/errors.ts";
 import { checkPasskeyName } from "../domain/member.ts";

@@ -1,3 +1,4 @@
+/** @jsxImportSource preact */
 /** `/audit`: who did what to the desk. */
 import { type AuditListing, AuditPage } from "./pages/audit.tsx";
 import { page } from "./responses.ts";

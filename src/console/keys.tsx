@@ -1,3 +1,4 @@
+/** @jsxImportSource preact */
 /** `/keys`: the keys of the member's desk. What is another desk's is answered like what is nowhere. */
 import type { VNode } from "preact";
 import { UserError } from "../domain/errors.ts";

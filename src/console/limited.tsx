@@ -1,3 +1,4 @@
+/** @jsxImportSource preact */
 /** The answer to more attempts than there may be (RFC 6585, 4). */
 import { LimitedPage } from "./pages/sign-in.tsx";
 import { page } from "./responses.ts";

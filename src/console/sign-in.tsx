@@ -1,3 +1,4 @@
+/** @jsxImportSource preact */
 /** Getting in: with a password, a passkey, or a one-time link. And out again. */
 import { UserError } from "../domain/errors.ts";
 import type { Account } from "../domain/member.ts";

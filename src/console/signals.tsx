@@ -1,3 +1,4 @@
+/** @jsxImportSource preact */
 /** `/signals`: what has arrived, what it was, and as a file. */
 import type { SignalRequest } from "../domain/stored-signal.ts";
 import { EXPORT_ROWS_MAX, SignalListPage, SignalRows } from "./pages/signals.tsx";

@@ -1,3 +1,4 @@
+/** @jsxImportSource preact */
 /** `/start`: what a new desk has to do, and where the console begins. */
 import { keyState } from "../domain/key.ts";
 import { everySignal } from "../domain/stored-signal.ts";

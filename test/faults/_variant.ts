@@ -18,8 +18,7 @@ export function variantOf(...edits: readonly Edit[]): readonly string[] {
   const root = dirname(source);
   const copy = temporaryFolder();
   cpSync(source, join(copy, "src"), { recursive: true });
-  for (const name of ["schema.sql", "package.json", "tsconfig.json"])
-    cpSync(join(root, name), join(copy, name));
+  for (const name of ["schema.sql", "package.json"]) cpSync(join(root, name), join(copy, name));
   symlinkSync(join(root, "node_modules"), join(copy, "node_modules"));
   for (const { file, text, replacement } of edits) {
     const path = join(copy, "src", file);

@@ -1,3 +1,4 @@
+/** @jsxImportSource preact */
 /** What members see of themselves. */
 import type { VNode } from "preact";
 import type { Account, Passkey } from "../../domain/member.ts";

@@ -1,3 +1,4 @@
+/** @jsxImportSource preact */
 /** The audit, in words for people. */
 import type { VNode } from "preact";
 import { auditPhrases, type AuditRecord } from "../../domain/audit.ts";

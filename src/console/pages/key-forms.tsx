@@ -1,3 +1,4 @@
+/** @jsxImportSource preact */
 /** The forms that create, rotate and revoke keys. */
 import type { ComponentChildren, VNode } from "preact";
 import { type ApiKey, keyState, LABEL_CHARACTERS_MAX } from "../../domain/key.ts";

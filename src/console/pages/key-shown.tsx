@@ -1,3 +1,4 @@
+/** @jsxImportSource preact */
 /** The page that shows a new key, once, and what stands in its place from then on. */
 import type { VNode } from "preact";
 import type { ApiKey } from "../../domain/key.ts";

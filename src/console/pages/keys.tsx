@@ -1,3 +1,4 @@
+/** @jsxImportSource preact */
 /** What there is to see of keys. */
 import type { VNode } from "preact";
 import type { AuditRecord } from "../../domain/audit.ts";

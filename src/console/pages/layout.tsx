@@ -1,3 +1,4 @@
+/** @jsxImportSource preact */
 /** The frame that every page stands in. */
 import type { ComponentChildren, VNode } from "preact";
 import { assets } from "../assets.ts";

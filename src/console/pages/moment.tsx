@@ -1,3 +1,4 @@
+/** @jsxImportSource preact */
 /** A moment, and how far it is from now. */
 import type { VNode } from "preact";
 import { relativeTime, timeAgo } from "../relative.ts";

@@ -1,3 +1,4 @@
+/** @jsxImportSource preact */
 /** Pages for what is not there, not allowed, or went wrong. */
 import type { VNode } from "preact";
 import { AppError } from "../../domain/errors.ts";

@@ -1,3 +1,4 @@
+/** @jsxImportSource preact */
 /** Pages for people who are not signed in. */
 import type { VNode } from "preact";
 import { PASSWORD_CHARACTERS_MIN } from "../../domain/password.ts";

@@ -1,3 +1,4 @@
+/** @jsxImportSource preact */
 /** One signal, with all that is known of it. */
 import type { VNode } from "preact";
 import type { StoredSignal } from "../../domain/stored-signal.ts";

@@ -1,3 +1,4 @@
+/** @jsxImportSource preact */
 /** The desk's signals, newest first, and what leads to one. */
 import type { VNode } from "preact";
 import type { ApiKey } from "../../domain/key.ts";

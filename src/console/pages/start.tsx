@@ -1,3 +1,4 @@
+/** @jsxImportSource preact */
 /** From an empty desk to its first signal. */
 import type { VNode } from "preact";
 import type { ApiKey } from "../../domain/key.ts";
