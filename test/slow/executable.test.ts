@@ -129,6 +129,41 @@ describe("the executable, in a folder full of other programs' files", () => {
     }
   });
 
+  test("has the console: a link that lets in, pages with what they refer to, and the server's certificates", async () => {
+    const options = inHostileFolder();
+    const folder = temporaryFolder();
+    const { certFile, keyFile } = writeCertificate(folder, await makeCertificate("first"));
+    const tls = ["--tls-cert", certFile, "--tls-key", keyFile];
+    const server = await startServe([...tls, "--console-listen", "127.0.0.1:0"], options);
+    await server.logged("desks manage their keys at ");
+    const [, url = ""] = /their keys at (\S+?)"/.exec(server.output.stderr) ?? [];
+    await mintKey(server.dataDir, "alpha", options);
+    const invite = ["desk", "invite", "alpha", "--email", "ada@example.com"];
+    const where = ["--data", server.dataDir, "--console-url", url];
+    const { code, stdout } = await cli([...invite, ...where], options);
+    expect(code).toBe(0);
+    const get = (address: string) => fetch(address, { tls: { rejectUnauthorized: false } });
+    const page = await get(stdout.trim());
+    const text = await page.text();
+    expect({ status: page.status, isForm: text.includes("ada@example.com") }).toEqual({
+      status: 200,
+      isForm: true,
+    });
+    const assets = [...text.matchAll(/"(\/assets\/[^"]+)"/g)].map(([, path]) => path);
+    expect(assets.length).toBeGreaterThan(2);
+    for (const path of assets) expect((await get(url + path)).status).toBe(200);
+    expect(await presentedName(url)).toBe("first");
+    writeCertificate(folder, await makeCertificate("second"));
+    server.kill("SIGHUP");
+    await server.logged("new certificate in use");
+    // The console's thread hears of it a moment later.
+    while ((await presentedName(url)) !== "second") await Bun.sleep(20);
+    server.kill("SIGTERM");
+    expect(await server.exited).toBe(0);
+    expect(server.output.stderr).toContain('"msg":"stopped"');
+    expect(existsSync(options.marker)).toBe(false);
+  });
+
   test("--quickstart prints a command that stores a signal when it is pasted", async () => {
     if (Bun.which("curl") === null)
       throw new Error("curl is missing: install it (apt install curl)");
