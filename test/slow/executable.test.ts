@@ -11,6 +11,9 @@ setDefaultTimeout(120_000);
 
 let executable = "";
 
+/** From a server whose certificate nobody has signed. */
+const get = (url: string) => fetch(url, { tls: { rejectUnauthorized: false } });
+
 beforeAll(async () => {
   executable = await buildExecutable();
 });
@@ -142,7 +145,6 @@ describe("the executable, in a folder full of other programs' files", () => {
     const where = ["--data", server.dataDir, "--console-url", url];
     const { code, stdout } = await cli([...invite, ...where], options);
     expect(code).toBe(0);
-    const get = (address: string) => fetch(address, { tls: { rejectUnauthorized: false } });
     const page = await get(stdout.trim());
     const text = await page.text();
     expect({ status: page.status, isForm: text.includes("ada@example.com") }).toEqual({
