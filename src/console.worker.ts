@@ -89,18 +89,20 @@ function serve(options: ConsoleOptions) {
   };
   const ownUrl = () =>
     options.consoleUrl ?? `${isTls ? "https" : "http"}://${formatAddress(bound.address)}`;
+  // Once, and not with each listener: what they keep in memory outlives a certificate.
+  const routes = [
+    ...signInRoutes(services),
+    ...startRoutes(services),
+    ...signalRoutes(services),
+    ...keyRoutes(services),
+    ...auditRoutes(services),
+    ...accountRoutes(services),
+  ];
   const bound = new Listener(
     (state) =>
       createConsole({
         sessions: services.sessions,
-        routes: [
-          ...signInRoutes(services),
-          ...startRoutes(services),
-          ...signalRoutes(services),
-          ...keyRoutes(services),
-          ...auditRoutes(services),
-          ...accountRoutes(services),
-        ],
+        routes,
         ownOrigin: services.ownOrigin,
         requireHttps: (headers, peer) =>
           requireHttps(policy, headers, () => (peer === null ? null : { address: peer })),

@@ -101,6 +101,10 @@ export class Visitor {
     const cookie = [...this.cookies].map(([name, value]) => `${name}=${value}`).join("; ");
     const response = await fetch(this.#url + path, {
       redirect: "manual",
+      // Of the tests' own making, where it has a certificate.
+      tls: { rejectUnauthorized: false },
+      // Each on a connection of its own, so that it meets the listener of the moment.
+      keepalive: false,
       ...init,
       headers: { ...(cookie === "" ? {} : { Cookie: cookie }), ...init.headers },
     });
