@@ -4,6 +4,7 @@
  */
 import type { Database } from "bun:sqlite";
 import schemaSql from "../../../schema.sql" with { type: "text" };
+import { inTransaction } from "./transaction.ts";
 import upgrade2 from "./upgrades/2.sql" with { type: "text" };
 
 /** "SBOX": marks the file as ours, in the header field that SQLite keeps for it. */
@@ -37,16 +38,10 @@ export function readApplicationId(db: Database): number {
 export function migrate(db: Database, schema: Schema = currentSchema): void {
   const target = schemaVersion(schema);
   if (readVersion(db) === target) return;
-  db.run("BEGIN IMMEDIATE");
-  try {
+  inTransaction(db, () => {
     const version = readVersion(db);
     if (version === 0) db.run(schema.sql);
     else for (const upgrade of schema.upgrades.slice(version - 1)) db.run(upgrade);
     db.run(`PRAGMA user_version = ${target}`);
-    db.run("COMMIT");
-  } catch (error) {
-    // Some failures have rolled back already.
-    if (db.inTransaction) db.run("ROLLBACK");
-    throw error;
-  }
+  });
 }

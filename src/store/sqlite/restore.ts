@@ -16,6 +16,7 @@ import { DamageError, explainFailure, isAboutOneRow } from "./failures.ts";
 import { restoringPath } from "./folder.ts";
 import { currentSchema, migrate, readVersion, schemaVersion } from "./migrate.ts";
 import { openForReading } from "./read.ts";
+import { inTransaction } from "./transaction.ts";
 import { verifyDatabase } from "./verify.ts";
 
 export interface Restore {
@@ -223,13 +224,7 @@ function change<T>(path: string, work: (db: Database) => T): T {
   try {
     db.run("PRAGMA foreign_keys = ON");
     migrate(db);
-    db.run("BEGIN IMMEDIATE");
-    const result = work(db);
-    db.run("COMMIT");
-    return result;
-  } catch (error) {
-    if (db.inTransaction) db.run("ROLLBACK");
-    throw error;
+    return inTransaction(db, () => work(db));
   } finally {
     db.close();
   }

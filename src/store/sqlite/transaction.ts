@@ -1,4 +1,4 @@
-/** One short transaction of a command or the console. */
+/** One transaction of a command, the console or an upgrade. */
 import type { Database } from "bun:sqlite";
 
 /** Takes the lock for writing at once, so that what is read in it holds until it is written. */
@@ -9,6 +9,7 @@ export function inTransaction<T>(db: Database, work: () => T): T {
     db.run("COMMIT");
     return result;
   } catch (error) {
+    // Some failures have rolled back already.
     if (db.inTransaction) db.run("ROLLBACK");
     throw error;
   }
