@@ -1,7 +1,7 @@
 /** @jsxImportSource preact */
 /** What members do with their own account. */
 import { NotFoundError, UserError } from "../domain/errors.ts";
-import { checkPasskeyName } from "../domain/member.ts";
+import { type Account, checkPasskeyName } from "../domain/member.ts";
 import { startSession } from "./admission.ts";
 import { checkPassword, hashInTurn } from "./credentials.ts";
 import { limited } from "./limited.tsx";
@@ -77,8 +77,7 @@ class AccountArea {
     if (problem !== null) return this.show(visit, problem);
     const hash = await hashInTurn(password);
     if (!this.#isSignedIn(visit)) return seeOther("/sign-in");
-    members.setPassword(visit.member.memberId, hash);
-    return this.#beginAgain(visit, "password");
+    return this.#beginAgain(visit, members.setPassword(visit.member.memberId, hash), "password");
   }
 
   /** The challenge in them is the proof for {@link addPasskey}: it comes back once, from this session. */
@@ -114,14 +113,12 @@ class AccountArea {
   }
 
   signOutElsewhere(visit: MemberVisit): Response {
-    this.#services.members.signOutEverywhere(visit.member.memberId);
-    return this.#beginAgain(visit, "elsewhere");
+    const account = this.#services.members.signOutEverywhere(visit.member.memberId);
+    return this.#beginAgain(visit, account, "elsewhere");
   }
 
   /** All sessions have ended: this browser gets another one. */
-  #beginAgain(visit: MemberVisit, done: string): Response {
-    const account = this.#services.members.find(visit.member.memberId);
-    if (account === null) return seeOther("/sign-in");
+  #beginAgain(visit: MemberVisit, account: Account, done: string): Response {
     startSession(this.#services, visit, account);
     return seeOther(`/account?done=${done}`);
   }

@@ -28,17 +28,15 @@ export function admit(
   visit.cookies.set(cookieNames.device, device, DEVICE_AGE_S_MAX);
 }
 
-/** A new token in the place of the one that there was. */
+/** A new token in the place of the one that there was. `account`: see {@link Sessions.start}. */
 export function startSession(
   { sessions, now }: ConsoleServices,
   { cookies }: Visit,
-  { id, signed_out_at }: Account,
+  account: Account,
 ): void {
   const old = cookies.get(cookieNames.session);
   if (old !== null) sessions.end(old);
-  // Were the clock set back meanwhile, it would have ended before it began.
-  const startedAt = Math.max(now(), signed_out_at);
-  cookies.set(cookieNames.session, sessions.start(id, startedAt), null);
+  cookies.set(cookieNames.session, sessions.start(account, now()), null);
   cookies.clear(cookieNames.visitor);
 }
 

@@ -40,8 +40,8 @@ export interface Members {
   /** Null where somebody else was first. */
   spendWithPassword(token: string, passwordHash: string): Account | null;
   spendWithPasskey(token: string, passkey: NewPasskey): Account | null;
-  setPassword(memberId: string, passwordHash: string): void;
-  signOutEverywhere(memberId: string): void;
+  setPassword(memberId: string, passwordHash: string): Account;
+  signOutEverywhere(memberId: string): Account;
   findForSignIn(email: string): SignInAccount | null;
   /** Null once removed. */
   find(memberId: string): Account | null;

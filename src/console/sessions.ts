@@ -13,6 +13,8 @@ const SESSIONS_MAX = 10_000;
 
 export interface Session {
   readonly memberId: string;
+  /** What the member's was when the session began: no clock tells what came first within a millisecond. */
+  readonly signedOutAt: number;
   /** Epoch milliseconds. */
   readonly startedAt: number;
   seenAt: number;
@@ -37,11 +39,17 @@ export class Sessions {
     this.#findMember = findMember;
   }
 
-  /** Returns the token for the cookie. */
-  start(memberId: string, now: number): string {
+  /**
+   * Returns the token for the cookie. `member`: as they were when it was proved that it is them. Whoever
+   * was signed out everywhere since then is not signed in.
+   */
+  start(
+    { id: memberId, signed_out_at: signedOutAt }: Pick<Account, "id" | "signed_out_at">,
+    now: number,
+  ): string {
     this.#prune(now);
     const token = randomToken();
-    this.#sessions.set(hash(token), { memberId, startedAt: now, seenAt: now });
+    this.#sessions.set(hash(token), { memberId, signedOutAt, startedAt: now, seenAt: now });
     return token;
   }
 
@@ -51,7 +59,7 @@ export class Sessions {
     const session = this.#sessions.get(name);
     if (session === undefined) return null;
     const member = isOver(session, now) ? null : this.#findMember(session.memberId);
-    if (member === null || session.startedAt < member.signed_out_at) {
+    if (member === null || session.signedOutAt !== member.signed_out_at) {
       this.#sessions.delete(name);
       return null;
     }
@@ -67,10 +75,10 @@ export class Sessions {
   /** The member's, newest first. `token`: of the one that asks. */
   list(memberId: string, token: string, now: number): ListedSession[] {
     const own = hash(token);
-    const signedOutAt = this.#findMember(memberId)?.signed_out_at ?? Number.POSITIVE_INFINITY;
+    const member = this.#findMember(memberId);
     return [...this.#sessions]
       .filter(([, session]) => session.memberId === memberId && !isOver(session, now))
-      .filter(([, { startedAt }]) => startedAt >= signedOutAt)
+      .filter(([, session]) => session.signedOutAt === member?.signed_out_at)
       .map(([name, { startedAt, seenAt }]) => ({ startedAt, seenAt, isOwn: name === own }))
       .toSorted((one, other) => other.startedAt - one.startedAt);
   }

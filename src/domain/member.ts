@@ -19,7 +19,7 @@ export interface Member {
 /** A member, with what signing in and sessions need to know. */
 export interface Account extends Member {
   readonly desk_id: number;
-  /** No session that began before it holds. */
+  /** Epoch milliseconds, and greater each time: a session holds while it is what it was at its beginning. */
   readonly signed_out_at: number;
 }
 

@@ -402,7 +402,7 @@ test("without a password, only a young session sets one or adds a passkey", asyn
   if (account === null) throw new Error("The link did not work.");
   const sessions = new Sessions((id) => members.find(id));
   const startedAt = Date.now();
-  const token = sessions.start(account.id, startedAt);
+  const token = sessions.start(account, startedAt);
   const services = {
     members,
     passkeys: new SqlitePasskeys(db),

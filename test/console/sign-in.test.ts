@@ -23,6 +23,10 @@ import { cookieNames } from "../../src/console/visit.ts";
 import type { Account } from "../../src/domain/member.ts";
 import { SqliteAudit } from "../../src/store/sqlite/audit.ts";
 import { DATABASE_NAME } from "../../src/store/sqlite/folder.ts";
+import { SqliteMembers } from "../../src/store/sqlite/members.ts";
+import { openDatabase } from "../../src/store/sqlite/open.ts";
+import { SqliteRegistry } from "../../src/store/sqlite/registry.ts";
+import { onCleanup, temporaryFolder } from "../_setup.ts";
 import {
   type PageAnswer,
   PASSWORD,
@@ -578,7 +582,7 @@ describe("sessions", () => {
 
   test("one that nobody uses ends", () => {
     const sessions = sessionsOf();
-    const token = sessions.start("01M", 1_000);
+    const token = sessions.start(account, 1_000);
     expect(sessions.find(token, 1_000 + SESSION_IDLE_MS_MAX)).toMatchObject({ email: ALICE });
     expect(sessions.find(token, 1_001 + 2 * SESSION_IDLE_MS_MAX)).toBe(null);
     expect(sessions.find(token, 1_001 + SESSION_IDLE_MS_MAX), "it is gone for good").toBe(null);
@@ -586,7 +590,7 @@ describe("sessions", () => {
 
   test("one that is used all the time ends, too", () => {
     const sessions = sessionsOf();
-    const token = sessions.start("01M", 0);
+    const token = sessions.start(account, 0);
     const step = SESSION_IDLE_MS_MAX / 2;
     for (let at = step; at <= SESSION_AGE_MS_MAX; at += step) {
       expect(sessions.find(token, at)).not.toBe(null);
@@ -597,9 +601,9 @@ describe("sessions", () => {
   test("one of before its member signed out everywhere, or was removed, ends", () => {
     let member: Account | null = account;
     const sessions = sessionsOf(() => member);
-    const old = sessions.start("01M", 1_000);
-    const young = sessions.start("01M", 3_000);
+    const old = sessions.start(account, 1_000);
     member = { ...account, signed_out_at: 2_000 };
+    const young = sessions.start(member, 3_000);
     expect(sessions.list("01M", young, 4_000)).toEqual([
       { startedAt: 3_000, seenAt: 3_000, isOwn: true },
     ]);
@@ -610,9 +614,41 @@ describe("sessions", () => {
     expect(sessions.find(young, 4_000)).toBe(null);
   });
 
+  test.each([
+    [0, "in the same millisecond"],
+    [-60_000, "after the clock was set back"],
+  ])(
+    "signing out everywhere ends those of before and not the one of after (%d ms later, %s)",
+    (stepMs) => {
+      let now = Date.UTC(2026, 4, 1);
+      const db = openDatabase(temporaryFolder(), "command");
+      onCleanup(() => db.close());
+      new SqliteRegistry(db).createDesk("alpha", { ifMissing: true });
+      const members = new SqliteMembers(db, () => now);
+      const joined = members.spendWithPassword(members.invite("alpha", ALICE).token, "hash");
+      if (joined === null) throw new Error("The link did not work.");
+      const { id } = joined;
+      const sessions = new Sessions((memberId) => members.find(memberId));
+      const isLive = (token: string) => sessions.find(token, now) !== null;
+      const before = sessions.start(joined, now);
+      now += stepMs;
+      const after = sessions.start(members.signOutEverywhere(id), now);
+      expect([before, after].map(isLive)).toEqual([false, true]);
+      const last = sessions.start(members.setPassword(id, "another"), now);
+      expect([after, last].map(isLive)).toEqual([false, true]);
+      // The password was looked at before the reset, and the session would begin after it.
+      const looked = members.find(id);
+      const { token } = members.reset("alpha", ALICE);
+      expect(isLive(sessions.start(looked ?? joined, now))).toBe(false);
+      expect(isLive(last)).toBe(false);
+      const reset = members.spendWithPassword(token, "a third");
+      expect(isLive(sessions.start(reset ?? joined, now))).toBe(true);
+    },
+  );
+
   test("a token is 256 random bits, and is not kept as it is", () => {
     const sessions = sessionsOf();
-    const tokens = new Set(Array.from({ length: 100 }, () => sessions.start("01M", 0)));
+    const tokens = new Set(Array.from({ length: 100 }, () => sessions.start(account, 0)));
     expect(tokens.size).toBe(100);
     for (const token of tokens) expect(Buffer.from(token, "base64url").length).toBe(32);
     expect(sessions.find("", 0)).toBe(null);

@@ -91,7 +91,7 @@ export class SqliteMembers {
 
   /**
    * Sets the password, takes away every passkey that there was, and ends all sessions: begin one
-   * after it. Null where the link does not work (any more): of two at the same moment, one succeeds.
+   * with what it returns. Null where the link does not work (any more): of two at the same moment, one succeeds.
    */
   spendWithPassword(token: string, passwordHash: string): Account | null {
     return this.#spend(token, passwordHash, null);
@@ -102,23 +102,26 @@ export class SqliteMembers {
     return this.#spend(token, null, passkey);
   }
 
-  /** Ends all sessions: begin one after it. */
-  setPassword(memberId: string, passwordHash: string): void {
-    inTransaction(this.#db, () => {
+  /** Ends all sessions: begin one with what it returns. */
+  setPassword(memberId: string, passwordHash: string): Account {
+    return inTransaction(this.#db, () => {
       const account = this.#get(memberId);
       this.#db
         .query("UPDATE members SET password_hash = ? WHERE id = ?")
         .run(passwordHash, memberId);
       this.#endSessions(memberId);
       this.#audit(account, "member.password_changed", memberId);
+      return this.#get(memberId);
     });
   }
 
-  signOutEverywhere(memberId: string): void {
-    inTransaction(this.#db, () => {
+  /** Like {@link setPassword}. */
+  signOutEverywhere(memberId: string): Account {
+    return inTransaction(this.#db, () => {
       const account = this.#get(memberId);
       this.#endSessions(memberId);
       this.#audit(account, "member.signed_out_everywhere", memberId);
+      return this.#get(memberId);
     });
   }
 
@@ -187,8 +190,11 @@ export class SqliteMembers {
     return id;
   }
 
+  /** Twice in a millisecond, or after the clock was set back, are two ends. */
   #endSessions(memberId: string): void {
-    this.#db.query("UPDATE members SET signed_out_at = ? WHERE id = ?").run(this.#now(), memberId);
+    this.#db
+      .query("UPDATE members SET signed_out_at = max(?, signed_out_at + 1) WHERE id = ?")
+      .run(this.#now(), memberId);
   }
 
   #audit(account: Account, action: AuditAction, actor: string | null, detail?: string): void {
