@@ -124,9 +124,7 @@ function create(keys: Keys, visit: MemberVisit): Response {
 
 /** The one page that has a key in it. A second time, too late or elsewhere it has none. */
 function showOnce(keys: Keys, visit: MemberVisit, apiKey: ApiKey): Response {
-  // A HEAD is answered like a GET, and would take the key from the GET after it.
-  const isGet = visit.request.method === "GET";
-  const shown = isGet ? keys.minted.take(sessionOf(visit), apiKey.id, visit.now) : null;
+  const shown = keys.minted.take(sessionOf(visit), apiKey.id, visit.now);
   if (shown === null) return page(<ShownAlreadyPage visit={visit} apiKey={apiKey} />);
   return page(
     <KeyShownPage

@@ -30,6 +30,14 @@ export function seeOther(path: string): Response {
   });
 }
 
+/** Without a page: who asks so does not look at one (RFC 9110, 15.5.6). */
+export function methodNotAllowed(allowed: readonly string[]): Response {
+  return new Response(null, {
+    status: 405,
+    headers: { Allow: allowed.join(", "), "Cache-Control": "no-store" },
+  });
+}
+
 /** For the scripts of our own pages. */
 export function json(value: unknown, status = 200): Response {
   return Response.json(value, { status, headers: { "Cache-Control": "no-store" } });

@@ -6,7 +6,7 @@ import { findAsset } from "./assets.ts";
 import { readCookies } from "./cookies.ts";
 import { csrfTokenOf, isForged } from "./forgery.ts";
 import { forbiddenPage, failurePage, notFoundPage } from "./pages/problems.tsx";
-import { page, securityHeaders, seeOther } from "./responses.ts";
+import { methodNotAllowed, page, securityHeaders, seeOther } from "./responses.ts";
 import { randomToken, type Sessions } from "./sessions.ts";
 import { cookieNames, type MemberVisit, type Route, type Visit } from "./visit.ts";
 
@@ -47,6 +47,12 @@ export function createConsole(console: ConsoleInterface): Elysia {
         ),
       { parse: "none" },
     );
+    // Elysia would answer it by the handler of GET, which may show a key once, or begin an export.
+    if (route.method === "GET") {
+      app.route("HEAD", route.path, ({ request }) =>
+        answer(console, request, async () => methodNotAllowed(methodsOf(console, route.path))),
+      );
+    }
   }
   app.get("/assets/:name", ({ request, path }) =>
     answer(console, request, async () => findAsset(path) ?? notFoundPage()),
@@ -55,6 +61,10 @@ export function createConsole(console: ConsoleInterface): Elysia {
     parse: "none",
   });
   return app as unknown as Elysia;
+}
+
+function methodsOf({ routes }: ConsoleInterface, path: string): Route["method"][] {
+  return routes.filter((route) => route.path === path).map(({ method }) => method);
 }
 
 /** Who it is and what was sent, and the page that it is for. */

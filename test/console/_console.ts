@@ -80,6 +80,10 @@ export class Visitor {
     return this.#send(path, { headers });
   }
 
+  head(path: string): Promise<PageAnswer> {
+    return this.#send(path, { method: "HEAD", headers: {} });
+  }
+
   /** Sends a form of the page that was seen last. A field or a header of null is left out. */
   post(
     path: string,

@@ -687,6 +687,36 @@ describe("what every answer has, and the log has not", () => {
     }
   });
 
+  test("HEAD is refused wherever there is a page, and does nothing", async () => {
+    const desk = await startConsole();
+    const { visitor } = await desk.signUp("alpha", ALICE);
+    const { token } = desk.members.invite("alpha", "bob@alpha.example");
+    const cookies = new Map(visitor.cookies);
+    for (const [path, allow] of [
+      ["/", "GET"],
+      ["/sign-in", "GET, POST"],
+      [`/join/${token}`, "GET, POST"],
+      ["/keys", "GET, POST"],
+      ["/keys/nothing/key", "GET"],
+      ["/signals/export?format=csv", "GET"],
+    ] as const) {
+      const { status, headers, text } = await visitor.head(path);
+      expect({ path, status, allow: headers.get("allow"), text }).toEqual({
+        path,
+        status: 405,
+        allow,
+        text: "",
+      });
+      for (const [name, value] of Object.entries(securityHeaders)) {
+        expect(headers.get(name), `${name} of ${path}`).toBe(value);
+      }
+    }
+    expect(visitor.cookies).toEqual(cookies);
+    expect((await visitor.head("/nothing/here")).status).toBe(404);
+    const script = /src="(\/assets\/[^"]+)"/.exec((await visitor.get("/keys")).text)?.[1] ?? "";
+    expect((await visitor.head(script)).status).toBe(200);
+  });
+
   test("no password, link, cookie or token is in the log", async () => {
     const desk = await startConsole({ logLevel: "debug" });
     const { token } = desk.members.invite("alpha", ALICE);
