@@ -20,6 +20,7 @@ import { serveOnSocket, serveOnTcp } from "./ops/server.ts";
 import { StorageLog } from "./ops/storage-log.ts";
 import { lockFolder } from "./store/sqlite/lock.ts";
 import { SqliteStore } from "./store/sqlite/store.ts";
+import { ActivityRecorder } from "./console/recorder.ts";
 import { ConsoleThread } from "./console/thread.ts";
 import { messageOf, UserError } from "./domain/errors.ts";
 
@@ -87,7 +88,12 @@ export async function startApp(options: AppOptions): Promise<App> {
   const ops = config.opsListen === null ? null : serveOnTcp(health, config.opsListen);
   opened.defer(() => ops?.stop());
 
+  // Closed once the last request is answered: what became of it is written down, too.
+  let pages: ConsoleThread | null = null;
+  opened.defer(() => pages?.close());
+
   let description: Description | null = null;
+  const recorder = config.consoleListen === null ? null : new ActivityRecorder();
   const rateLimiter = new RateLimiter(config.rateLimit);
   const isTls = config.tls !== null;
   const transport = { isTls, isLoopbackOnly: isLoopbackHost(config.listen.host), trustedProxies };
@@ -99,6 +105,7 @@ export async function startApp(options: AppOptions): Promise<App> {
         rateLimiter,
         transport,
         description: () => (description ??= new Description(publicUrl())),
+        activity: recorder,
         log,
         now,
         listener: state,
@@ -111,27 +118,26 @@ export async function startApp(options: AppOptions): Promise<App> {
   const { port } = listener.address;
   opened.defer(limitConnections({ port, connectionsMax: config.connectionsMax, log }));
 
-  const pages =
-    config.consoleListen === null
-      ? null
-      : await ConsoleThread.start(
-          {
-            listen: config.consoleListen,
-            dataDir: config.dataDir,
-            consoleUrl: config.consoleUrl,
-            publicUrl: publicUrl(),
-            certificate,
-            trustedProxies: config.trustedProxies,
-            stopTimeoutMs: config.stopTimeoutMs,
-            logLevel: log.level,
-          },
-          log,
-          (reason) =>
-            new UserError(
-              `The console does not start (see --console-listen, which may be off): ${reason}`,
-            ),
-        );
-  opened.defer(() => pages?.close());
+  if (config.consoleListen !== null && recorder !== null) {
+    pages = await ConsoleThread.start(
+      {
+        listen: config.consoleListen,
+        dataDir: config.dataDir,
+        consoleUrl: config.consoleUrl,
+        publicUrl: publicUrl(),
+        certificate,
+        trustedProxies: config.trustedProxies,
+        stopTimeoutMs: config.stopTimeoutMs,
+        logLevel: log.level,
+      },
+      { log, recorder },
+      (reason) =>
+        new UserError(
+          `The console does not start (see --console-listen, which may be off): ${reason}`,
+        ),
+    );
+  }
+  opened.defer(() => pages?.drain());
 
   const certificates =
     config.tls === null || certificate === null

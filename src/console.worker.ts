@@ -1,5 +1,5 @@
 /** The composition root of the console's thread: see `console/thread.ts`. */
-import { pino } from "pino";
+import { type Logger, pino } from "pino";
 import { accountRoutes } from "./console/account.tsx";
 import { auditRoutes } from "./console/audit.tsx";
 import { keyRoutes } from "./console/keys.tsx";
@@ -11,6 +11,7 @@ import { signalRoutes } from "./console/signals.tsx";
 import { startRoutes } from "./console/start.tsx";
 import type { ConsoleOptions, FromConsole, ToConsole } from "./console/thread.ts";
 import { SignInThrottle } from "./console/throttle.ts";
+import type { ActivityBatch } from "./domain/activity.ts";
 import { messageOf, UserError } from "./domain/errors.ts";
 import { readBody } from "./http/body.ts";
 import { limitConnections } from "./http/connections.ts";
@@ -18,6 +19,7 @@ import { Listener } from "./http/listener.ts";
 import { type TransportPolicy, requireHttps, TrustedProxies } from "./http/transport.ts";
 import { logOptions } from "./log.ts";
 import { formatAddress, isLoopbackHost } from "./net/address.ts";
+import { SqliteActivity } from "./store/sqlite/activity.ts";
 import { SqliteAudit } from "./store/sqlite/audit.ts";
 import { SqliteMembers } from "./store/sqlite/members.ts";
 import { openDatabase } from "./store/sqlite/open.ts";
@@ -30,8 +32,17 @@ declare const self: Worker;
 /** People, not bots: a browser keeps up to six. */
 const CONNECTIONS_MAX = 256;
 
-let close: (() => Promise<void>) | null = null;
-let listener: Listener | null = null;
+/** Of what is open. */
+interface Running {
+  readonly listener: Listener;
+  readonly record: (batch: ActivityBatch) => void;
+  /** Lets what is under way be answered. */
+  readonly drain: () => Promise<void>;
+  readonly close: () => void;
+}
+
+let running: Running | null = null;
+let drained: Promise<void> | null = null;
 
 self.onmessage = ({ data }) => void receive(JSON.parse(data as string) as ToConsole);
 
@@ -41,10 +52,18 @@ async function receive(message: ToConsole): Promise<void> {
       open(message.options);
       break;
     case "certificate":
-      listener?.replaceCertificate(message.certificate);
+      running?.listener.replaceCertificate(message.certificate);
+      break;
+    case "activity":
+      running?.record(message.batch);
+      post({ type: "activity written" });
+      break;
+    case "drain":
+      drained ??= running?.drain() ?? null;
       break;
     case "close":
-      await close?.();
+      await (drained ?? running?.drain());
+      running?.close();
       post({ type: "closed" });
       break;
   }
@@ -52,20 +71,22 @@ async function receive(message: ToConsole): Promise<void> {
 
 function open(options: ConsoleOptions): void {
   try {
-    const { address, url } = serve(options);
-    post({ type: "ready", address, url });
+    const { url, ...opened } = serve(options);
+    running = opened;
+    post({ type: "ready", address: running.listener.address, url });
   } catch (error) {
     const isUserError = error instanceof UserError;
     post({ type: "failed", reason: messageOf(error), isUserError });
   }
 }
 
-function serve(options: ConsoleOptions) {
+function serve(options: ConsoleOptions): Running & { url: string } {
   const log = pino(logOptions(options.logLevel), {
     write: (line: string) => post({ type: "log", line }),
   });
   const db = openDatabase(options.dataDir, "console", { onTightened: (said) => log.warn(said) });
   const now = Date.now;
+  const activity = new SqliteActivity(options.dataDir, (said) => log.warn(said));
   const members = new SqliteMembers(db, now);
   const services: ConsoleServices = {
     registryOf: (actor) => new SqliteRegistry(db, now, { actor }),
@@ -73,6 +94,7 @@ function serve(options: ConsoleOptions) {
     passkeys: new SqlitePasskeys(db, now),
     audit: new SqliteAudit(db, now),
     signals: new SqliteSignals(db),
+    activity,
     sessions: new Sessions((id) => members.find(id)),
     throttle: new SignInThrottle(),
     ownOrigin: () => new URL(ownUrl()).origin,
@@ -115,16 +137,38 @@ function serve(options: ConsoleOptions) {
     options.listen,
     options.certificate,
   );
-  listener = bound;
   const { port } = bound.address;
   const endLimit = limitConnections({ port, connectionsMax: CONNECTIONS_MAX, log });
-  close = async () => {
-    endLimit();
-    await Promise.race([bound.drain(options.stopTimeoutMs), Bun.sleep(options.stopTimeoutMs)]);
-    await bound.cut();
-    db.close();
+  return {
+    url: ownUrl(),
+    listener: bound,
+    record: recordInto(activity, log),
+    drain: async () => {
+      endLimit();
+      await Promise.race([bound.drain(options.stopTimeoutMs), Bun.sleep(options.stopTimeoutMs)]);
+      await bound.cut();
+    },
+    close: () => {
+      activity.close();
+      db.close();
+    },
   };
-  return { address: bound.address, url: ownUrl() };
+}
+
+/** What cannot be written is lost: signals are what the disk is for. Said once, until it can be again. */
+function recordInto(activity: SqliteActivity, log: Logger): Running["record"] {
+  let isRefused = false;
+  return (batch) => {
+    try {
+      activity.write(batch);
+      isRefused = false;
+    } catch (error) {
+      if (isRefused) return;
+      isRefused = true;
+      const reason = messageOf(error);
+      log.warn({ reason }, "the activity of the desks cannot be written; signals are not affected");
+    }
+  };
 }
 
 function post(message: FromConsole): void {

@@ -1,5 +1,13 @@
 /** What the pages work with: of storage only what they need, as `store/sqlite/` has it. */
 import type { Logger } from "pino";
+import type {
+  ActivityOwner,
+  ActivityWidth,
+  Bucket,
+  KeyActivity,
+  Reject,
+  Repeats,
+} from "../domain/activity.ts";
 import type { AuditEntry, AuditRecord } from "../domain/audit.ts";
 import type {
   Account,
@@ -22,6 +30,7 @@ export interface ConsoleServices {
   readonly passkeys: Passkeys;
   readonly audit: Audit;
   readonly signals: Signals;
+  readonly activity: Activity;
   readonly sessions: Sessions;
   readonly throttle: SignInThrottle;
   /** What browsers call the console: scheme, host and port. Known once it is bound. */
@@ -82,4 +91,16 @@ export interface Signals {
     request: Pick<SignalRequest, "deskId" | "filter">,
     rowsMax: number,
   ): Iterator<readonly StoredSignal[]>;
+}
+
+/** What was done with a desk's keys, a second or two ago and before. */
+export interface Activity {
+  /** Those with anything in them, oldest first, from the one that `from` is in. */
+  buckets(owner: ActivityOwner, width: ActivityWidth, from: number): Bucket[];
+  /** By the key's id; of the hours from the one that `from` is in. */
+  ofKeys(deskId: number, from: number): ReadonlyMap<string, KeyActivity>;
+  /** Newest first; `before`: only those with a lower request id. */
+  rejects(owner: ActivityOwner, before: string | null, limit: number): Reject[];
+  /** Null where no duplicate is known. */
+  repeatsOf(deskId: number, signalId: string): Repeats | null;
 }

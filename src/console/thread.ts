@@ -3,8 +3,10 @@
  * database: a page may wait for a lock, or search, and no signal waits with it.
  */
 import type { Logger } from "pino";
+import type { ActivityBatch } from "../domain/activity.ts";
 import type { Address } from "../net/address.ts";
 import { workerUrl } from "../workers.ts";
+import type { ActivityRecorder } from "./recorder.ts";
 
 /** PEM texts. */
 export interface ConsoleCertificate {
@@ -26,9 +28,17 @@ export interface ConsoleOptions {
   readonly logLevel: string;
 }
 
+/** What it works with on the main thread. */
+export interface ConsoleSurroundings {
+  readonly log: Logger;
+  readonly recorder: ActivityRecorder;
+}
+
 export type ToConsole =
   | { readonly type: "open"; readonly options: ConsoleOptions }
   | { readonly type: "certificate"; readonly certificate: ConsoleCertificate }
+  | { readonly type: "activity"; readonly batch: ActivityBatch }
+  | { readonly type: "drain" }
   | { readonly type: "close" };
 
 export type FromConsole =
@@ -36,11 +46,14 @@ export type FromConsole =
   /** It does not start: `isUserError` where a person can put it right. */
   | { readonly type: "failed"; readonly reason: string; readonly isUserError: boolean }
   | { readonly type: "log"; readonly line: string }
+  /** Or could not be, and is forgotten. */
+  | { readonly type: "activity written" }
   | { readonly type: "closed" };
 
 export class ConsoleThread {
   readonly #worker: Worker;
   readonly #log: Logger;
+  readonly #recorder: ActivityRecorder;
   readonly address: Address;
   readonly url: string;
   #onClosed: (() => void) | null = null;
@@ -48,11 +61,12 @@ export class ConsoleThread {
 
   private constructor(
     worker: Worker,
-    log: Logger,
+    { log, recorder }: ConsoleSurroundings,
     { address, url }: FromConsole & { type: "ready" },
   ) {
     this.#worker = worker;
     this.#log = log;
+    this.#recorder = recorder;
     this.address = address;
     this.url = url;
   }
@@ -60,9 +74,10 @@ export class ConsoleThread {
   /** Rejects with what `explain` makes of the reason where it cannot start. */
   static async start(
     options: ConsoleOptions,
-    log: Logger,
+    surroundings: ConsoleSurroundings,
     explain: (reason: string) => Error,
   ): Promise<ConsoleThread> {
+    const { log, recorder } = surroundings;
     const worker = new Worker(workerUrl("console.worker.ts"));
     const answer = await new Promise<FromConsole>((resolve) => {
       worker.onmessage = ({ data }) => {
@@ -79,9 +94,10 @@ export class ConsoleThread {
       const { reason, isUserError } = answer as FromConsole & { type: "failed" };
       throw isUserError ? explain(reason) : new Error(reason);
     }
-    const thread = new ConsoleThread(worker, log, answer);
+    const thread = new ConsoleThread(worker, surroundings, answer);
     worker.onmessage = ({ data }) => thread.#receive(JSON.parse(data as string) as FromConsole);
     worker.onerror = ({ message }) => thread.#die(message);
+    recorder.start((batch) => thread.#post({ type: "activity", batch }));
     return thread;
   }
 
@@ -89,8 +105,14 @@ export class ConsoleThread {
     this.#post({ type: "certificate", certificate });
   }
 
-  /** Lets what is under way be answered. */
+  /** Takes no new connection from now on. */
+  drain(): void {
+    this.#post({ type: "drain" });
+  }
+
+  /** Lets what is under way be answered, and writes down what the requests came to. */
   async close(): Promise<void> {
+    this.#recorder.stop();
     if (this.#isDead) return;
     await new Promise<void>((resolve) => {
       this.#onClosed = resolve;
@@ -115,6 +137,7 @@ export class ConsoleThread {
 
   #receive(message: FromConsole): void {
     if (message.type === "log") relay(this.#log, message.line);
+    else if (message.type === "activity written") this.#recorder.written();
     else if (message.type === "closed") this.#onClosed?.();
   }
 }

@@ -41,6 +41,9 @@ export type ErrorCode = keyof typeof errorCatalogue;
 /** Invalid field name → reason (`SPEC.md` 2.3). Made without a prototype: names come from clients. */
 export type FieldReasons = Record<string, string>;
 
+/** The reason for a field whose name the client made up. */
+export const UNKNOWN_FIELD = "unknown field";
+
 export interface AppErrorDetail {
   /** Replaces the catalogue's message. Must not carry anything secret or internal. */
   readonly message?: string;

@@ -3,7 +3,7 @@
  * (see `fields.ts`), types the code and appears in `openapi.yaml`.
  */
 import { type Static, Type } from "@sinclair/typebox";
-import { AppError, type FieldReasons } from "./errors.ts";
+import { AppError, type FieldReasons, UNKNOWN_FIELD } from "./errors.ts";
 import { fieldRule } from "./fields.ts";
 import { decodeUtf8, JsonError, type Member, readObject } from "./ijson.ts";
 
@@ -115,7 +115,7 @@ export function parseSignal(bytes: Uint8Array): Signal {
   for (const member of readMembers(bytes)) {
     const index = ruleIndex.get(member.name);
     if (index !== undefined) found[index] = member;
-    else (reasons ??= noReasons())[member.name] = "unknown field";
+    else (reasons ??= noReasons())[member.name] = UNKNOWN_FIELD;
   }
   for (const { index, name, isRequired, check } of rules) {
     const member = found[index];

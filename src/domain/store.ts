@@ -31,10 +31,16 @@ export interface Identity {
   readonly deskName: string;
 }
 
+/** In whatever state the key is: `keyState` of `domain/key.ts` tells. Times are epoch milliseconds, UTC. */
+export interface KeyOwner extends Identity {
+  readonly expires_at: number | null;
+  readonly revoked_at: number | null;
+}
+
 /** What the request path uses. */
 export interface SignalStore {
-  /** The owner of a key that is neither revoked nor expired at `now`; null for any other. */
-  authenticate(keyHash: Uint8Array, now: number): Identity | null;
+  /** Null for a key that never was. */
+  findOwner(keyHash: Uint8Array): KeyOwner | null;
   /**
    * Resolves once the signal, or the original that it repeats, is on disk. Rejects with
    * `unauthorized` where the key was revoked meanwhile, with `unavailable` where the queue is full or

@@ -1,21 +1,26 @@
 /** Who sends a request (`SPEC.md` 5): decided from the headers alone. */
 import { AppError } from "../domain/errors.ts";
-import { hashKey, isWellFormedKey } from "../domain/key.ts";
-import type { Identity, SignalStore } from "../domain/store.ts";
+import { hashKey, isWellFormedKey, keyState } from "../domain/key.ts";
+import type { KeyOwner, SignalStore } from "../domain/store.ts";
 
 /** RFC 6750, 2.1, with the scheme in any case (RFC 9110, 11.1). */
 const BEARER = /^bearer +(\S+)$/i;
 
 /**
- * The owner of the presented key. Missing, malformed, unknown, revoked and expired keys are told
- * apart nowhere: all throw the same `unauthorized`.
+ * The owner of the presented key, which may be revoked or expired: {@link requireActive}. Missing,
+ * malformed, unknown, revoked and expired keys are told apart in no answer: all throw the same
+ * `unauthorized`.
  */
-export function authenticate(headers: Headers, store: SignalStore, now: number): Identity {
+export function identify(headers: Headers, store: SignalStore): KeyOwner {
   const key = presentedKey(headers);
   if (key === null || !isWellFormedKey(key)) throw new AppError("unauthorized");
-  const identity = store.authenticate(hashKey(key), now);
-  if (identity === null) throw new AppError("unauthorized");
-  return identity;
+  const owner = store.findOwner(hashKey(key));
+  if (owner === null) throw new AppError("unauthorized");
+  return owner;
+}
+
+export function requireActive(owner: KeyOwner, now: number): void {
+  if (keyState(owner, now) !== "active") throw new AppError("unauthorized");
 }
 
 /** `Authorization` is used when present; an `X-API-Key` beside it must say the same. */

@@ -1,10 +1,11 @@
 /** The public interface: one endpoint and its description, and nothing else. */
 import { type Context, Elysia } from "elysia";
 import type { Logger } from "pino";
-import { AppError } from "../domain/errors.ts";
+import type { ActivityObserver } from "../domain/activity.ts";
+import { AppError, UNKNOWN_FIELD } from "../domain/errors.ts";
 import { parseSignal } from "../domain/signal.ts";
-import type { Identity, SignalStore } from "../domain/store.ts";
-import { authenticate } from "./auth.ts";
+import type { Appended, Identity, SignalStore } from "../domain/store.ts";
+import { identify, requireActive } from "./auth.ts";
 import { readBody, requireJson } from "./body.ts";
 import type { Description } from "./openapi.ts";
 import type { ListenerState } from "./listener.ts";
@@ -18,6 +19,8 @@ export interface PublicInterface {
   readonly transport: TransportPolicy;
   /** Made on first use: it needs the address as bound. */
   readonly description: () => Description;
+  /** Null where nobody would see it. */
+  readonly activity: ActivityObserver | null;
   readonly log: Logger;
   /** Epoch milliseconds. */
   readonly now: () => number;
@@ -37,6 +40,7 @@ interface Exchange {
   readonly request: Request;
   readonly requestId: string;
   readonly startedAt: number;
+  /** Of a key that may be revoked or expired. */
   identity: Identity | null;
 }
 
@@ -67,24 +71,31 @@ function postSignal(service: PublicInterface, request: Request, server: Server):
   return answer(service, request, async (exchange) => {
     const { headers } = request;
     checkTransport(service, request, server);
-    exchange.identity = authenticate(headers, service.store, service.now());
-    const { keyId, deskId } = exchange.identity;
+    const owner = identify(headers, service.store);
+    exchange.identity = owner;
+    requireActive(owner, service.now());
+    const { keyId, deskId } = owner;
     service.rateLimiter.take(deskId, performance.now());
     requireJson(headers);
     const signal = parseSignal(await readBody(request));
     const receivedAt = service.now();
     const appended = await service.store.append({ keyId, deskId, receivedAt, signal });
+    service.activity?.accepted(owner, receivedAt, appended);
     if (appended.deduped && appended.differs.length > 0) {
-      const { requestId } = exchange;
-      const { deskName: desk } = exchange.identity;
-      const { id, differs } = appended;
-      service.log.warn(
-        { request_id: requestId, desk, key_id: keyId, signal_id: id, differs },
-        "a duplicate differs from its original",
-      );
+      warnOfDifference(service.log, owner, appended, exchange.requestId);
     }
     return accepted(appended, receivedAt, exchange.requestId);
   });
+}
+
+function warnOfDifference(
+  log: Logger,
+  { deskName: desk, keyId: key_id }: Identity,
+  { id: signal_id, differs }: Appended & { deduped: true },
+  request_id: string,
+): void {
+  const line = { request_id, desk, key_id, signal_id, differs };
+  log.warn(line, "a duplicate differs from its original");
 }
 
 function checkTransport(service: PublicInterface, request: Request, server: Server): void {
@@ -128,6 +139,7 @@ async function outcome(
   } catch (error) {
     const response = refused(error, exchange.requestId);
     logRefusal(service.log, exchange, response.status, error);
+    recordRefusal(service, exchange, error);
     return response;
   }
 }
@@ -144,6 +156,15 @@ function logRefusal(log: Logger, exchange: Exchange, status: number, error: unkn
   }
 }
 
+/** Of nobody's requests, and of those whose clients went away, nobody wants to know. */
+function recordRefusal(service: PublicInterface, exchange: Exchange, error: unknown): void {
+  const { request, requestId, identity } = exchange;
+  if (service.activity === null || identity === null) return;
+  const appError = error instanceof AppError ? error : null;
+  if (appError === null && request.signal.aborted) return;
+  service.activity.rejected(identity, service.now(), requestId, appError);
+}
+
 function describe({ request, requestId, startedAt, identity }: Exchange, status: number) {
   return {
     request_id: requestId,
@@ -158,7 +179,7 @@ function describe({ request, requestId, startedAt, identity }: Exchange, status:
 function describeFields(error: AppError): { fields?: string[]; unknown_fields?: number } {
   const { fields } = error.detail;
   if (fields === undefined) return {};
-  const known = Object.keys(fields).filter((name) => fields[name] !== "unknown field");
+  const known = Object.keys(fields).filter((name) => fields[name] !== UNKNOWN_FIELD);
   const unknownCount = Object.keys(fields).length - known.length;
   return { fields: known, ...(unknownCount > 0 ? { unknown_fields: unknownCount } : {}) };
 }

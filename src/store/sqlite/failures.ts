@@ -27,6 +27,13 @@ export function isDamage(error: unknown): boolean {
   return hasCode(error, /^SQLITE_(CORRUPT|NOTADB|IOERR)/);
 }
 
+/** The file is not what SQLite wrote, or not SQLite's at all. */
+export function isUnreadable(error: unknown): boolean {
+  if (!(error instanceof SQLiteError)) return false;
+  // The number of a format in its header: SQLite has no code for one that it does not know.
+  return hasCode(error, /^SQLITE_(CORRUPT|NOTADB)/) || error.message === "unsupported file format";
+}
+
 /** A row was refused (a constraint, a size, a type), or our own code failed on it. */
 export function isAboutOneRow(error: unknown): boolean {
   return (
@@ -55,8 +62,7 @@ export function explainFailure(error: unknown, path: string): unknown {
   }
   const code = error.code ?? "";
   if (code === "SQLITE_NOTADB") return notOurs(path);
-  // The number of a format in its header: SQLite has no code for one that it does not know.
-  if (code.startsWith("SQLITE_CORRUPT") || error.message === "unsupported file format") {
+  if (isUnreadable(error)) {
     return new DamageError(path, error.message);
   }
   if (isBusy(error)) {

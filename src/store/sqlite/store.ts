@@ -1,7 +1,7 @@
 /** The request path's storage: keys are looked up here, signals go to the writer's thread. */
 import type { Database } from "bun:sqlite";
 import { AppError } from "../../domain/errors.ts";
-import type { Appended, Identity, SignalStore, Submission } from "../../domain/store.ts";
+import type { Appended, KeyOwner, SignalStore, Submission } from "../../domain/store.ts";
 import { describeFailure, isDamage, isTransient } from "./failures.ts";
 import type { OnTightened } from "./folder.ts";
 import { openDatabase } from "./open.ts";
@@ -64,11 +64,9 @@ export class SqliteStore implements SignalStore {
    * this connection's page cache. Nothing is stored on the strength of this alone: the writer checks
    * the key again inside its transaction.
    */
-  authenticate(keyHash: Uint8Array, now: number): Identity | null {
+  findOwner(keyHash: Uint8Array): KeyOwner | null {
     const row = this.#lookUp(keyHash);
-    if (row === null || row.revoked_at !== null) return null;
-    if (row.expires_at !== null && row.expires_at <= now) return null;
-    return { keyId: row.keyId, deskId: row.deskId, deskName: this.#deskName(row.deskId) };
+    return row === null ? null : { ...row, deskName: this.#deskName(row.deskId) };
   }
 
   #lookUp(keyHash: Uint8Array): KeyRow | null {

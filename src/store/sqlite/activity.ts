@@ -1,0 +1,279 @@
+/**
+ * Activity in a file of its own, so that writing it never waits for the lock of those who store
+ * signals, nor they for it. Nothing in it is worth an `fsync` or a repair.
+ */
+import { Database } from "bun:sqlite";
+import { closeSync, openSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import {
+  type ActivityBatch,
+  type ActivityOwner,
+  type ActivityWidth,
+  activityWidths,
+  type Bucket,
+  type KeyActivity,
+  type Reject,
+  REJECTS_KEPT,
+  REPEATED_SIGNALS_KEPT,
+  type Repeats,
+} from "../../domain/activity.ts";
+import activitySql from "./activity.sql" with { type: "text" };
+import { describeFailure, isUnreadable } from "./failures.ts";
+import { readVersion } from "./migrate.ts";
+import { inTransaction } from "./transaction.ts";
+
+export const ACTIVITY_NAME = "signalbox-activity.db";
+
+/** Another one is begun anew. Raise it with each change of `activity.sql`. */
+const VERSION = 1;
+/** Nobody else writes to it, but somebody may look at it, and be the last to close it. */
+const BUSY_TIMEOUT_MS = 1_000;
+
+type RejectRow = Omit<Reject, "fields" | "moreFields"> & {
+  readonly fields: string | null;
+  readonly more_fields: number;
+};
+
+export class SqliteActivity {
+  readonly #path: string;
+  readonly #onLost: (sentence: string) => void;
+  #db: Database;
+
+  /**
+   * The folder is prepared by then. Never throws: what the file is lacking is not worth a server that
+   * does not start. `onLost` hears of what could not be read or kept.
+   */
+  constructor(dataDir: string, onLost: (sentence: string) => void) {
+    this.#path = join(dataDir, ACTIVITY_NAME);
+    this.#onLost = onLost;
+    this.#db = this.#open();
+  }
+
+  close(): void {
+    this.#db.close();
+  }
+
+  /** Throws what SQLite throws where the disk refuses it: then nothing of the batch is there. */
+  write(batch: ActivityBatch): void {
+    this.#attempt((db) => inTransaction(db, () => writeBatch(db, batch)));
+  }
+
+  /** Those with anything in them, oldest first, from the one that `from` is in. */
+  buckets({ deskId, keyIds }: ActivityOwner, width: ActivityWidth, from: number): Bucket[] {
+    const { ms } = activityWidths[width];
+    return this.#attempt((db) =>
+      db
+        .query<Bucket, [number, number, number, string]>(
+          `SELECT start, sum(stored) AS stored, sum(duplicate) AS duplicate, sum(rejected) AS rejected
+           FROM buckets WHERE desk_id = ? AND width_ms = ? AND start >= ?
+             AND key_id IN (SELECT value FROM json_each(?))
+           GROUP BY start ORDER BY start`,
+        )
+        .all(deskId, ms, startOf(from, ms), JSON.stringify(keyIds)),
+    );
+  }
+
+  /** By the key's id; of the hours from the one that `from` is in. */
+  ofKeys(deskId: number, from: number): ReadonlyMap<string, KeyActivity> {
+    const { ms } = activityWidths.hour;
+    const rows = this.#attempt((db) =>
+      db
+        .query<KeyActivity & { keyId: string }, [number, number, number]>(
+          `SELECT key_id AS keyId, sum(stored + duplicate + rejected) AS requests,
+             sum(rejected) AS rejected, sum(unauthorized) AS unauthorized, max(last_at) AS lastAt
+           FROM buckets WHERE desk_id = ? AND width_ms = ? AND start >= ? GROUP BY key_id`,
+        )
+        .all(deskId, ms, startOf(from, ms)),
+    );
+    return new Map(rows.map(({ keyId, ...activity }) => [keyId, activity]));
+  }
+
+  /** Newest first; `before`: only those with a lower request id. */
+  rejects({ deskId, keyIds }: ActivityOwner, before: string | null, limit: number): Reject[] {
+    const rows = this.#attempt((db) =>
+      db
+        .query<RejectRow, Record<string, string | number | null>>(
+          `SELECT request_id, key_id, at, status, error, message, fields, more_fields FROM rejects
+           WHERE desk_id = $desk AND ($before IS NULL OR request_id < $before)
+             AND key_id IN (SELECT value FROM json_each($keys))
+           ORDER BY request_id DESC LIMIT $limit`,
+        )
+        .all({ desk: deskId, before, keys: JSON.stringify(keyIds), limit }),
+    );
+    return rows.map(({ fields, more_fields, ...row }) => ({
+      ...row,
+      fields: fields === null ? null : (JSON.parse(fields) as Record<string, string>),
+      moreFields: more_fields,
+    }));
+  }
+
+  /** Null where no duplicate is known. */
+  repeatsOf(deskId: number, signalId: string): Repeats | null {
+    const row = this.#attempt((db) =>
+      db
+        .query<Omit<Repeats, "differs"> & { differs: string }, [number, string]>(
+          `SELECT duplicates, differing, differs, last_at AS lastAt FROM repeats
+           WHERE desk_id = ? AND signal_id = ?`,
+        )
+        .get(deskId, signalId),
+    );
+    return row === null ? null : { ...row, differs: JSON.parse(row.differs) as string[] };
+  }
+
+  /** What cannot be read is begun anew: it tells of requests, and holds nothing up for them. */
+  #attempt<T>(work: (db: Database) => T): T {
+    try {
+      return work(this.#db);
+    } catch (error) {
+      if (!isUnreadable(error)) throw error;
+      this.#db.close();
+      this.#db = this.#beginAnew(describeFailure(error));
+      return work(this.#db);
+    }
+  }
+
+  #open(): Database {
+    try {
+      return openFile(this.#path);
+    } catch (error) {
+      if (error instanceof OtherVersion || isUnreadable(error)) {
+        return this.#beginAnew(describeFailure(error));
+      }
+      return this.#openInMemory(error);
+    }
+  }
+
+  #beginAnew(reason: string): Database {
+    this.#onLost(`${this.#path} was begun anew (${reason}): it held the activity of the desks`);
+    try {
+      for (const end of ["", "-wal", "-shm"]) rmSync(this.#path + end, { force: true });
+      return openFile(this.#path);
+    } catch (error) {
+      return this.#openInMemory(error);
+    }
+  }
+
+  #openInMemory(error: unknown): Database {
+    this.#onLost(
+      `${this.#path} cannot be used (${describeFailure(error)}): until the next start the activity of the desks is kept in memory alone`,
+    );
+    return prepare(new Database(":memory:", { strict: true }));
+  }
+}
+
+class OtherVersion extends Error {}
+
+function openFile(path: string): Database {
+  closeSync(openSync(path, "a", 0o600));
+  return prepare(new Database(path, { create: false, readwrite: true, strict: true }));
+}
+
+function prepare(db: Database): Database {
+  try {
+    db.run(`PRAGMA busy_timeout = ${BUSY_TIMEOUT_MS}`);
+    db.run("PRAGMA trusted_schema = OFF");
+    db.run("PRAGMA journal_mode = WAL");
+    // No commit waits for the disk; a power loss may take the newest ones.
+    db.run("PRAGMA synchronous = NORMAL");
+    const version = readVersion(db);
+    if (version === 0) {
+      inTransaction(db, () => db.run(`${activitySql}; PRAGMA user_version = ${VERSION}`));
+    } else if (version !== VERSION) {
+      throw new OtherVersion(`it is of version ${version}`);
+    }
+    return db;
+  } catch (error) {
+    db.close();
+    throw error;
+  }
+}
+
+function writeBatch(db: Database, { minutes, rejects, repeats }: ActivityBatch): void {
+  for (const minute of minutes) addToBuckets(db, minute);
+  for (const reject of rejects) addReject(db, reject);
+  for (const repeated of repeats) addRepeats(db, repeated);
+  const newest = minutes.reduce((at, { start }) => Math.max(at, start), 0);
+  for (const deskId of desksOf(minutes)) dropOldBuckets(db, deskId, newest);
+  for (const deskId of desksOf(rejects)) {
+    keepNewest(db, { table: "rejects", order: "request_id", deskId, kept: REJECTS_KEPT });
+  }
+  for (const deskId of desksOf(repeats)) {
+    keepNewest(db, { table: "repeats", order: "signal_id", deskId, kept: REPEATED_SIGNALS_KEPT });
+  }
+}
+
+function addToBuckets(db: Database, minute: ActivityBatch["minutes"][number]): void {
+  const add = db.query(
+    `INSERT INTO buckets (desk_id, width_ms, start, key_id, stored, duplicate, rejected, unauthorized, last_at)
+     VALUES ($desk, $width, $start, $key, $stored, $duplicate, $rejected, $unauthorized, $lastAt)
+     ON CONFLICT DO UPDATE SET stored = stored + excluded.stored,
+       duplicate = duplicate + excluded.duplicate, rejected = rejected + excluded.rejected,
+       unauthorized = unauthorized + excluded.unauthorized, last_at = max(last_at, excluded.last_at)`,
+  );
+  const { deskId, keyId, start, stored, duplicate, rejected, unauthorized, lastAt } = minute;
+  for (const { ms } of Object.values(activityWidths)) {
+    add.run({
+      desk: deskId,
+      width: ms,
+      start: startOf(start, ms),
+      key: keyId,
+      stored,
+      duplicate,
+      rejected,
+      unauthorized,
+      lastAt,
+    });
+  }
+}
+
+function addReject(db: Database, reject: ActivityBatch["rejects"][number]): void {
+  db.query(
+    `INSERT INTO rejects (desk_id, request_id, key_id, at, status, error, message, fields, more_fields)
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`,
+  ).run(
+    reject.deskId,
+    reject.request_id,
+    reject.key_id,
+    reject.at,
+    reject.status,
+    reject.error,
+    reject.message,
+    reject.fields === null ? null : JSON.stringify(reject.fields),
+    reject.moreFields,
+  );
+}
+
+function addRepeats(db: Database, repeated: ActivityBatch["repeats"][number]): void {
+  const { deskId, signalId, duplicates, differing, differs, lastAt } = repeated;
+  db.query(
+    `INSERT INTO repeats (desk_id, signal_id, duplicates, differing, differs, last_at)
+     VALUES (?, ?, ?, ?, ?, ?)
+     ON CONFLICT DO UPDATE SET duplicates = duplicates + excluded.duplicates,
+       differing = differing + excluded.differing, last_at = max(last_at, excluded.last_at),
+       differs = (SELECT json_group_array(DISTINCT value)
+         FROM (SELECT value FROM json_each(differs) UNION ALL SELECT value FROM json_each(excluded.differs)))`,
+  ).run(deskId, signalId, duplicates, differing, JSON.stringify(differs), lastAt);
+}
+
+function dropOldBuckets(db: Database, deskId: number, now: number): void {
+  const drop = db.query("DELETE FROM buckets WHERE desk_id = ? AND width_ms = ? AND start <= ?");
+  for (const { ms, kept } of Object.values(activityWidths)) drop.run(deskId, ms, now - ms * kept);
+}
+
+function keepNewest(
+  db: Database,
+  { table, order, deskId, kept }: { table: string; order: string; deskId: number; kept: number },
+): void {
+  db.query(
+    `DELETE FROM ${table} WHERE desk_id = $desk AND ${order} <=
+       (SELECT ${order} FROM ${table} WHERE desk_id = $desk ORDER BY ${order} DESC LIMIT 1 OFFSET $kept)`,
+  ).run({ desk: deskId, kept });
+}
+
+function desksOf(items: readonly { readonly deskId: number }[]): ReadonlySet<number> {
+  return new Set(items.map(({ deskId }) => deskId));
+}
+
+function startOf(at: number, widthMs: number): number {
+  return at - (at % widthMs);
+}
