@@ -142,9 +142,9 @@ export class ConsoleThread {
   }
 }
 
-/** One thread writes the log. */
+/** One thread writes the log. An error in the line is text by now, and stays as it is. */
 function relay(log: Logger, line: string): void {
   const { level, time: _, msg, ...fields } = JSON.parse(line) as Record<string, unknown>;
   const name = level as "debug" | "info" | "warn" | "error";
-  log[name](fields, String(msg));
+  log.child({}, { serializers: { err: (err: unknown) => err } })[name](fields, String(msg));
 }
