@@ -13,6 +13,7 @@ import {
   OVERLAP_DEFAULT,
   overlaps,
 } from "./key-choices.ts";
+import { type KeyActivities, lastDayFrom } from "./key-activity.ts";
 import { KeyHistory } from "./key-history.ts";
 import { MintedKeys } from "./minted.ts";
 import {
@@ -81,6 +82,10 @@ function findKey(keys: Keys, visit: MemberVisit, id: string): ApiKey | null {
   return all.find((key) => key.id === id) ?? null;
 }
 
+function lastDayOf({ services }: Keys, { member, now }: MemberVisit): KeyActivities {
+  return services.activity.ofKeys(member.deskId, lastDayFrom(now));
+}
+
 function showList(keys: Keys, visit: MemberVisit): Response {
   const { desk } = visit.member;
   return page(
@@ -88,6 +93,7 @@ function showList(keys: Keys, visit: MemberVisit): Response {
       visit={visit}
       keys={registryOf(keys, visit).listKeys(desk).toReversed()}
       records={keys.history.ofDesk(desk)}
+      activities={lastDayOf(keys, visit)}
       areAllShown={visit.url.searchParams.get("ended") === "all"}
     />,
   );
@@ -95,7 +101,8 @@ function showList(keys: Keys, visit: MemberVisit): Response {
 
 function showKey(keys: Keys, visit: MemberVisit, apiKey: ApiKey): Response {
   const records = keys.history.ofDesk(visit.member.desk).get(apiKey.id) ?? [];
-  return page(<KeyPage visit={visit} apiKey={apiKey} records={records} />);
+  const activity = lastDayOf(keys, visit).get(apiKey.id);
+  return page(<KeyPage visit={visit} apiKey={apiKey} records={records} activity={activity} />);
 }
 
 function showNew(_: Keys, visit: MemberVisit): Response {

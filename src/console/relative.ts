@@ -32,3 +32,9 @@ export function relativeTime(at: number, now: number): string {
 export function timeAgo(at: number, now: number): string {
   return relativeTime(Math.min(at, now), now);
 }
+
+/** When the newest of so many things happened: "the last 3 minutes ago", but for a single one. */
+export function newestAgo(count: number, at: number, now: number): string {
+  const ago = timeAgo(at, now);
+  return count === 1 ? ago : `the last ${ago}`;
+}

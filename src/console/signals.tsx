@@ -86,7 +86,8 @@ function showNewer(services: ConsoleServices, visit: MemberVisit): Response {
 function showOne(services: ConsoleServices, visit: MemberVisit): Response {
   const signal = services.signals.get(visit.member.deskId, visit.params["id"] ?? "");
   if (signal === null) return notFoundPage();
-  return page(<SignalDetailPage visit={visit} signal={signal} />);
+  const repeats = services.activity.repeatsOf(visit.member.deskId, signal.id);
+  return page(<SignalDetailPage visit={visit} signal={signal} repeats={repeats} />);
 }
 
 function sendMetadata(services: ConsoleServices, visit: MemberVisit): Response {

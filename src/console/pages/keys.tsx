@@ -1,16 +1,22 @@
 /** @jsxImportSource preact */
 /** What there is to see of keys. */
 import type { VNode } from "preact";
+import type { KeyActivity } from "../../domain/activity.ts";
 import type { AuditRecord } from "../../domain/audit.ts";
 import { type ApiKey, type KeyState, keyState } from "../../domain/key.ts";
+import { type KeyActivities, knocksOf } from "../key-activity.ts";
 import type { KeyRecords } from "../key-history.ts";
 import { lastUse, overlapAdvice } from "../last-use.ts";
 import type { MemberVisit } from "../visit.ts";
 import { AuditPhrase } from "./audit.tsx";
+import { KnockBadge, KnockNotice, LastDay } from "./key-activity.tsx";
 import { Layout } from "./layout.tsx";
 import { Moment, Past } from "./moment.tsx";
 
-/** Of those that have ended, so many of the newest, unless all are asked for: the page stays small. */
+/**
+ * Of those that have ended, so many of the newest, unless all are asked for: the page stays small. Those
+ * that something still sends with come first, and are shown in any case.
+ */
 export const ENDED_SHOWN = 25;
 
 const badges: Record<KeyState, "good" | "bad" | "calm"> = {
@@ -37,17 +43,23 @@ export function KeyListPage({
   visit,
   keys,
   records,
+  activities,
   areAllShown,
 }: {
   visit: MemberVisit;
-  /** In the order in which they are shown. */
+  /** Newest first. */
   keys: readonly ApiKey[];
   records: KeyRecords;
+  activities: KeyActivities;
   areAllShown: boolean;
 }): VNode {
-  const active = keys.filter((key) => keyState(key, visit.now) === "active");
-  const ended = keys.filter((key) => keyState(key, visit.now) !== "active");
-  const shown = areAllShown ? ended : ended.slice(0, ENDED_SHOWN);
+  const { now } = visit;
+  const isKnocking = (key: ApiKey) => knocksOf(key, activities.get(key.id), now) !== null;
+  const active = keys.filter((key) => keyState(key, now) === "active");
+  const ended = keys.filter((key) => keyState(key, now) !== "active");
+  const knocking = ended.filter(isKnocking);
+  const ordered = [...knocking, ...ended.filter((key) => !isKnocking(key))];
+  const shown = areAllShown ? ordered : ordered.slice(0, Math.max(ENDED_SHOWN, knocking.length));
   return (
     <Layout title="Keys" member={visit.member} csrfToken={visit.csrfToken} place="/keys">
       {keys.length === 0 ? (
@@ -59,7 +71,12 @@ export function KeyListPage({
               Create a key
             </a>
           </p>
-          <KeyTable keys={[...active, ...shown]} records={records} now={visit.now} />
+          <KeyTable
+            keys={[...active, ...shown]}
+            records={records}
+            activities={activities}
+            now={now}
+          />
           {shown.length < ended.length && (
             <p>
               <a href="/keys?ended=all">Show all {ended.length} keys that have ended</a>
@@ -91,22 +108,27 @@ function Empty(): VNode {
 function KeyTable({
   keys,
   records,
+  activities,
   now,
 }: {
   keys: readonly ApiKey[];
   records: KeyRecords;
+  activities: KeyActivities;
   now: number;
 }): VNode {
   return (
     <div class="scroll">
       <table>
-        <caption>The keys of your desk</caption>
+        <caption>The keys of your desk; last day: requests of the last 24 hours</caption>
         <thead>
           <tr>
             <th scope="col">Label</th>
             <th scope="col">Ends in</th>
             <th scope="col">State</th>
             <th scope="col">Last used</th>
+            <th scope="col" title="Requests of the last 24 hours">
+              Last day
+            </th>
             <th scope="col">Created</th>
             <th scope="col">Expires</th>
           </tr>
@@ -123,10 +145,13 @@ function KeyTable({
                 <span class="mono">…{key.last4}</span>
               </td>
               <td data-label="State">
-                <State {...key} now={now} />
+                <State apiKey={key} activity={activities.get(key.id)} now={now} />
               </td>
               <td data-label="Last used">
                 <Past at={key.last_used_at} now={now} />
+              </td>
+              <td data-label="Last day">
+                <LastDay keyId={key.id} activity={activities.get(key.id)} />
               </td>
               <td data-label="Created">
                 <Past at={key.created_at} now={now} /> <By records={records.get(key.id)} />
@@ -142,9 +167,28 @@ function KeyTable({
   );
 }
 
-function State({ now, ...key }: ApiKey & { now: number }): VNode {
-  const state = keyState(key, now);
-  return <span class={`badge ${badges[state]}`}>{state}</span>;
+function State({
+  apiKey,
+  activity,
+  now,
+}: {
+  apiKey: ApiKey;
+  activity: KeyActivity | undefined;
+  now: number;
+}): VNode {
+  const state = keyState(apiKey, now);
+  const knocks = knocksOf(apiKey, activity, now);
+  return (
+    <>
+      <span class={`badge ${badges[state]}`}>{state}</span>
+      {knocks !== null && (
+        <>
+          {" "}
+          <KnockBadge knocks={knocks} now={now} />
+        </>
+      )}
+    </>
+  );
 }
 
 /** Who created it. Keys of before there was an audit have no entry. */
@@ -154,28 +198,34 @@ function By({ records = [] }: { records: readonly AuditRecord[] | undefined }): 
   return <span>by {created.actor ?? "an administrator"}</span>;
 }
 
-/** When it has a successor, and still works. */
-function isOverlapping(key: ApiKey, records: readonly AuditRecord[], now: number): boolean {
-  const wasRotated = records.some(({ action }) => action === "key.rotated");
-  return wasRotated && keyState(key, now) === "active";
+function hasSuccessor(records: readonly AuditRecord[]): boolean {
+  return records.some(({ action }) => action === "key.rotated");
 }
 
 export function KeyPage({
   visit,
   apiKey,
   records,
+  activity,
 }: {
   visit: MemberVisit;
   apiKey: ApiKey;
   records: readonly AuditRecord[];
+  /** Of the last 24 hours. */
+  activity: KeyActivity | undefined;
 }): VNode {
   const { now } = visit;
   const state = keyState(apiKey, now);
+  const isRotated = hasSuccessor(records);
+  const knocks = knocksOf(apiKey, activity, now);
   const path = `/keys/${apiKey.id}`;
   const title = `Key …${apiKey.last4}`;
   return (
     <Layout title={title} member={visit.member} csrfToken={visit.csrfToken} place="/keys">
-      {isOverlapping(apiKey, records, now) && (
+      {knocks !== null && (
+        <KnockNotice keyId={apiKey.id} knocks={knocks} hasSuccessor={isRotated} now={now} />
+      )}
+      {isRotated && state === "active" && (
         <p class="notice">This key has a successor. {overlapAdvice("The old key", apiKey, now)}</p>
       )}
       {apiKey.revoked_at !== null && (
@@ -183,7 +233,7 @@ export function KeyPage({
           Revoked: no signal that is sent with it is stored. {lastUse("It", apiKey, now)}.
         </p>
       )}
-      <KeyFacts apiKey={apiKey} records={records} now={now} />
+      <KeyFacts apiKey={apiKey} records={records} activity={activity} now={now} />
       {state !== "revoked" && (
         <p class="actions">
           {state === "active" && (
@@ -204,10 +254,12 @@ export function KeyPage({
 function KeyFacts({
   apiKey,
   records,
+  activity,
   now,
 }: {
   apiKey: ApiKey;
   records: readonly AuditRecord[];
+  activity: KeyActivity | undefined;
   now: number;
 }): VNode {
   const { label } = apiKey;
@@ -220,11 +272,15 @@ function KeyFacts({
         <dd class="mono">…{apiKey.last4}</dd>
         <dt>State</dt>
         <dd>
-          <State {...apiKey} now={now} />
+          <State apiKey={apiKey} activity={activity} now={now} />
         </dd>
         <dt>Last used</dt>
         <dd>
           <Past at={apiKey.last_used_at} now={now} />
+        </dd>
+        <dt>Last 24 hours</dt>
+        <dd>
+          <LastDay keyId={apiKey.id} activity={activity} />
         </dd>
         <dt>Created</dt>
         <dd>

@@ -1,7 +1,9 @@
 /** @jsxImportSource preact */
 /** One signal, with all that is known of it. */
 import type { VNode } from "preact";
+import { REPEATED_SIGNALS_KEPT, type Repeats } from "../../domain/activity.ts";
 import type { StoredSignal } from "../../domain/stored-signal.ts";
+import { newestAgo } from "../relative.ts";
 import { describeSkew } from "../skew.ts";
 import type { MemberVisit } from "../visit.ts";
 import { KeyName } from "./keys.tsx";
@@ -14,9 +16,12 @@ const DATE_MS_MAX = 8.64e15;
 export function SignalDetailPage({
   visit,
   signal,
+  repeats,
 }: {
   visit: MemberVisit;
   signal: StoredSignal;
+  /** Null where no duplicate is known. */
+  repeats: Repeats | null;
 }): VNode {
   const { id, received_at, signal_time, client_signal_id, metadata } = signal;
   return (
@@ -39,6 +44,7 @@ export function SignalDetailPage({
             <bdi class="mono">{client_signal_id}</bdi>
           )}
         </dd>
+        {client_signal_id !== null && <Duplicates repeats={repeats} now={visit.now} />}
         <dt>Received</dt>
         <dd>
           <Past at={received_at} now={visit.now} /> <span class="mono">{received_at}</span>
@@ -94,6 +100,30 @@ export function SignalDetailPage({
       </p>
     </Layout>
   );
+}
+
+function Duplicates({ repeats, now }: { repeats: Repeats | null; now: number }): VNode {
+  return (
+    <>
+      <dt>Duplicates</dt>
+      <dd>
+        {repeats === null ? <span class="none">none known</span> : describeRepeats(repeats, now)}
+        <p class="hint">
+          Known for the newest {REPEATED_SIGNALS_KEPT.toLocaleString("en")} signals of your desk
+          that had any; those of the last seconds are not counted yet.
+        </p>
+      </dd>
+    </>
+  );
+}
+
+/** Such as "2, the last 3 minutes ago. 1 of them had another content: price, quantity." */
+function describeRepeats({ duplicates, differing, differs, lastAt }: Repeats, now: number): string {
+  const times = duplicates.toLocaleString("en");
+  const counted = `${times}, ${newestAgo(duplicates, lastAt, now)}`;
+  if (differing === 0) return `${counted}, with the same content`;
+  const which = duplicates === 1 ? "It" : `${differing.toLocaleString("en")} of them`;
+  return `${counted}. ${which} had another content: ${differs.join(", ")}. The signal was stored as first sent.`;
 }
 
 function SignalTime({ at }: { at: number | null }): VNode {

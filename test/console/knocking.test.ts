@@ -1,0 +1,218 @@
+/** What the pages of keys and signals say of requests: how many, which were rejected, and who still knocks. */
+import { describe, expect, setDefaultTimeout, test } from "bun:test";
+import { describeKnocks, knocksOf, lastDayFrom } from "../../src/console/key-activity.ts";
+import { mintKey, openForDamage, signal } from "../_setup.ts";
+import { type SignedUp, startConsole, type TestConsole } from "./_console.ts";
+
+setDefaultTimeout(60_000);
+
+const MINUTE_MS = 60_000;
+const HOUR_MS = 60 * MINUTE_MS;
+/** Activity is on the pages a second or two after the request. */
+const SEEN_WITHIN_MS = 20_000;
+
+type Visitor = SignedUp["visitor"];
+
+async function send(app: TestConsole, key: string, fields: object = {}): Promise<number> {
+  const body = { ...signal, ...fields };
+  return (await app.post(body, { Authorization: `Bearer ${key}` })).status;
+}
+
+/** As a reader sees the page, tags and runs of white space left out. */
+function seen(html: string): string {
+  return (/<main[\s\S]*<\/main>/.exec(html)?.[0] ?? "")
+    .replaceAll(/<[^>]*>/g, "")
+    .replaceAll(/[\s\u00a0]+/g, " ");
+}
+
+/** Asks for the page until it has the text. */
+async function see(visitor: Visitor, path: string, text: string): Promise<string> {
+  const until = Date.now() + SEEN_WITHIN_MS;
+  for (;;) {
+    const { text: html } = await visitor.get(path);
+    if (seen(html).includes(text)) return html;
+    if (Date.now() > until) throw new Error(`${path} has no "${text}":\n${seen(html)}`);
+    await Bun.sleep(250);
+  }
+}
+
+/** The rows of the list: what each says, by the key's id. */
+function rowsOf(html: string): Map<string, string> {
+  const rows = [...html.matchAll(/<tr><th scope="row">.*?<\/tr>/g)].map(([row]) => row);
+  return new Map(
+    rows.map((row) => [/\/keys\/([0-9A-Z]{26})/.exec(row)?.[1] ?? "", seen(`<main>${row}</main>`)]),
+  );
+}
+
+describe("a key that has ended", () => {
+  test("is seen to be still knocking, how often, and what to do about it", async () => {
+    const app = await startConsole();
+    const { visitor } = await app.signUp("alpha", "ada@example.com");
+    const { key, keyId } = mintKey(app.registry, "alpha");
+    expect(await send(app, key)).toBe(201);
+    app.registry.revokeKey(keyId);
+    expect(seen((await visitor.get("/keys")).text)).not.toContain("still knocking");
+    for (let count = 0; count < 3; count += 1) expect(await send(app, key)).toBe(401);
+
+    const html = await see(visitor, `/keys/${keyId}`, "3 rejected");
+    expect(seen(html)).toContain(
+      "Something still sends with this key: 3 requests in the last 24 hours, the last less than a minute ago, each answered 401 and not stored. Give it a key that works, or stop it.",
+    );
+    expect(seen(html)).toContain("Last 24 hours4 requests, 3 rejected");
+    expect(html.split(`href="/activity?key=${keyId}"`)).toHaveLength(3);
+    const list = (await visitor.get("/keys")).text;
+    const row = rowsOf(list).get(keyId);
+    expect(row).toContain("revoked still knocking the last less than a minute ago");
+    expect(row).toContain("4 requests, 3 rejected");
+    expect(list).toContain(`href="/activity?key=${keyId}"`);
+    expect(list).toContain('title="3 requests in the last 24 hours, the last less than');
+    expect(rowsOf(list).get(app.keyId)).toContain("none");
+  });
+
+  test("is one that expired after its rotation, too", async () => {
+    const app = await startConsole();
+    const { visitor } = await app.signUp("alpha", "ada@example.com");
+    const { key, keyId } = mintKey(app.registry, "alpha");
+    const { minted } = app.registry.rotateKey(keyId, { overlapMs: HOUR_MS, expiresInMs: null });
+    openForDamage(app.dataDir).run("UPDATE api_keys SET expires_at = ? WHERE id = ?", [
+      Date.now() - 1,
+      keyId,
+    ]);
+    expect(await send(app, key)).toBe(401);
+    expect(await send(app, minted.key)).toBe(201);
+    const html = await see(visitor, `/keys/${keyId}`, "Something still sends");
+    expect(seen(html)).toContain(
+      "1 request in the last 24 hours, less than a minute ago, answered 401 and not stored. Give it the new key.",
+    );
+    const successor = await see(visitor, `/keys/${minted.record.id}`, "Last 24 hours1 request");
+    expect(seen(successor)).not.toContain("still sends");
+    const rows = rowsOf((await visitor.get("/keys")).text);
+    expect(rows.get(keyId)).toContain("expired still knocking less than a minute ago");
+    expect(rows.get(minted.record.id)).not.toContain("knocking");
+  });
+
+  test("is not hidden among the many that nothing sends with", async () => {
+    const app = await startConsole();
+    const { visitor } = await app.signUp("alpha", "ada@example.com");
+    const oldest = Array.from({ length: 27 }, () => mintKey(app.registry, "alpha"));
+    for (const { keyId } of oldest) app.registry.revokeKey(keyId);
+    const quiet = mintKey(app.registry, "alpha");
+    app.registry.revokeKey(quiet.keyId);
+    const [first, ...others] = oldest;
+    expect(await send(app, first?.key ?? "")).toBe(401);
+    const few = rowsOf(await see(visitor, "/keys", "still knocking"));
+    // Behind the one that works.
+    expect([...few.keys()].slice(0, 3)).toEqual([app.keyId, first?.keyId ?? "", quiet.keyId]);
+    expect(few.size).toBe(1 + 25);
+    for (const { key } of others) expect(await send(app, key)).toBe(401);
+    // More than are shown of those that have ended: each of them is.
+    const until = Date.now() + SEEN_WITHIN_MS;
+    const knocking = async () => {
+      const html = (await visitor.get("/keys")).text;
+      return [...rowsOf(html).values()].filter((row) => row.includes("still knocking")).length;
+    };
+    while ((await knocking()) < oldest.length && Date.now() < until) await Bun.sleep(250);
+    expect(await knocking()).toBe(oldest.length);
+    expect((await visitor.get("/keys")).text).toContain("Show all 28 keys that have ended");
+  });
+});
+
+test("a key whose requests are wrong in another way is not knocking, whether it works or not", async () => {
+  const app = await startConsole();
+  const { visitor } = await app.signUp("alpha", "ada@example.com");
+  const { key, keyId } = mintKey(app.registry, "alpha");
+  expect(await send(app, key, { side: "sideways" })).toBe(422);
+  const alive = await see(visitor, `/keys/${keyId}`, "1 request, 1 rejected");
+  expect(seen(alive)).not.toContain("still");
+  app.registry.revokeKey(keyId);
+  const ended = (await visitor.get(`/keys/${keyId}`)).text;
+  expect(seen(ended)).toContain("1 request, 1 rejected");
+  expect(seen(ended)).not.toContain("still sends");
+  expect(seen((await visitor.get("/keys")).text)).not.toContain("still knocking");
+});
+
+test("what is done with another desk's keys is nowhere to be seen", async () => {
+  const app = await startConsole();
+  const { visitor } = await app.signUp("alpha", "ada@example.com");
+  const theirs = mintKey(app.registry, "beta");
+  const { visitor: ben } = await app.signUp("beta", "ben@example.com");
+  expect(await send(app, theirs.key, { client_signal_id: "same" })).toBe(201);
+  app.registry.revokeKey(theirs.keyId);
+  expect(await send(app, theirs.key)).toBe(401);
+  expect(await send(app, app.key, { client_signal_id: "same" })).toBe(201);
+  await see(ben, "/keys", "still knocking");
+  const list = seen(await see(visitor, "/keys", "1 request"));
+  expect(list).not.toContain("still knocking");
+  expect(list).not.toContain("rejected");
+  const { status, text } = await visitor.get(`/keys/${theirs.keyId}`);
+  expect({ status, isTold: text.includes("requests") }).toEqual({ status: 404, isTold: false });
+});
+
+describe("a signal's duplicates", () => {
+  const first = { client_signal_id: "order 1", price: 1, quantity: 2 };
+
+  test("are counted, with what was different in them", async () => {
+    const app = await startConsole();
+    const { visitor } = await app.signUp("alpha", "ada@example.com");
+    const post = (fields: object) => app.post({ ...signal, ...first, ...fields });
+    const { body } = await post({});
+    const path = `/signals/${String(body["id"])}`;
+    expect(seen((await visitor.get(path)).text)).toContain("Duplicatesnone known");
+    expect((await post({})).status).toBe(200);
+    await see(visitor, path, "Duplicates1, less than a minute ago, with the same content");
+    expect((await post({ price: 3, quantity: 4 })).status).toBe(200);
+    const text = seen(await see(visitor, path, "Duplicates2, the last less than a minute ago."));
+    expect(text).toContain(
+      "1 of them had another content: price, quantity. The signal was stored as first sent.",
+    );
+    expect(text).toContain("the newest 10,000 signals");
+  });
+
+  test("cannot be known of one without a name, and are none of another desk's", async () => {
+    const app = await startConsole();
+    const { visitor } = await app.signUp("alpha", "ada@example.com");
+    const theirs = mintKey(app.registry, "beta");
+    const nameless = await app.post(signal);
+    const named = await app.post({ ...signal, ...first });
+    for (const status of [201, 200]) expect(await send(app, theirs.key, first)).toBe(status);
+    expect((await app.post({ ...signal, client_signal_id: "order 2" })).status).toBe(201);
+    expect((await app.post({ ...signal, client_signal_id: "order 2" })).status).toBe(200);
+    // Theirs are told of by then: what is told of comes in the order of requests.
+    const { location } = await visitor.get("/signals?find=order+2");
+    await see(visitor, location ?? "", "Duplicates1,");
+    const text = async (id: unknown) => seen((await visitor.get(`/signals/${String(id)}`)).text);
+    expect(await text(named.body["id"])).toContain("Duplicatesnone known");
+    expect(await text(nameless.body["id"])).not.toContain("Duplicates");
+  });
+});
+
+describe("the last 24 hours", () => {
+  const NOW = Date.UTC(2026, 4, 1, 12, 34, 56);
+  const revoked = { expires_at: null, revoked_at: NOW - HOUR_MS };
+  const activity = { requests: 1_300, rejected: 1_250, unauthorized: 1_234, lastAt: NOW };
+
+  test("are the hour under way and the 23 before it", () => {
+    expect(lastDayFrom(NOW)).toBe(Date.UTC(2026, 3, 30, 13));
+    expect(lastDayFrom(Date.UTC(2026, 4, 1))).toBe(Date.UTC(2026, 3, 30, 1));
+  });
+
+  test("have knocks of keys that have ended only, and of those that were told so only", () => {
+    const at = { lastAt: NOW };
+    expect(knocksOf(revoked, activity, NOW)).toEqual({ count: 1_234, ...at });
+    expect(knocksOf({ ...revoked, revoked_at: null }, activity, NOW)).toBeNull();
+    expect(knocksOf({ revoked_at: null, expires_at: NOW + 1 }, activity, NOW)).toBeNull();
+    expect(knocksOf({ revoked_at: null, expires_at: NOW }, activity, NOW)).not.toBeNull();
+    expect(knocksOf(revoked, { ...activity, unauthorized: 0 }, NOW)).toBeNull();
+    expect(knocksOf(revoked, undefined, NOW)).toBeNull();
+  });
+
+  test("are told in words that fit one and many", () => {
+    const knocks = { count: 1_234, lastAt: NOW - 3 * MINUTE_MS };
+    expect(describeKnocks(knocks, NOW)).toBe(
+      "1,234 requests in the last 24 hours, the last 3 minutes ago, each answered 401 and not stored",
+    );
+    expect(describeKnocks({ ...knocks, count: 1 }, NOW)).toBe(
+      "1 request in the last 24 hours, 3 minutes ago, answered 401 and not stored",
+    );
+  });
+});
