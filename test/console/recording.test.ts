@@ -1,0 +1,113 @@
+/** From a request to the activity of its desk, through both threads. */
+import { Database } from "bun:sqlite";
+import { expect, setDefaultTimeout, test } from "bun:test";
+import { join } from "node:path";
+import { ACTIVITY_NAME, SqliteActivity } from "../../src/store/sqlite/activity.ts";
+import { onCleanup, signal } from "../_setup.ts";
+import { startConsole, type TestConsole } from "./_console.ts";
+
+setDefaultTimeout(60_000);
+
+/** What is in the file once the server has stopped. */
+function readActivity({ dataDir }: TestConsole): SqliteActivity {
+  const activity = new SqliteActivity(dataDir, (sentence) => {
+    throw new Error(sentence);
+  });
+  onCleanup(() => activity.close());
+  return activity;
+}
+
+function deskOf({ registry }: TestConsole): { deskId: number; keyIds: string[] } {
+  const [desk] = registry.listDesks();
+  if (desk === undefined) throw new Error("no desk");
+  return { deskId: desk.id, keyIds: registry.listKeys(desk.name).map(({ id }) => id) };
+}
+
+test("every outcome of a request with a known key is there after a stop", async () => {
+  const desk = await startConsole({ config: { rateLimit: 20 } });
+  const revoked = desk.registry.mintKey({ desk: "alpha", label: null, expiresInMs: null });
+  desk.registry.revokeKey(revoked.record.id);
+  const expired = desk.registry.mintKey({ desk: "alpha", label: null, expiresInMs: 1 });
+  const first = await desk.post({ ...signal, client_signal_id: "one", price: 1 });
+  expect(first.status).toBe(201);
+  const requests: readonly [
+    name: string,
+    status: number,
+    body: unknown,
+    headers: Record<string, string>,
+  ][] = [
+    ["again", 200, { ...signal, client_signal_id: "one", price: 1 }, {}],
+    ["differing", 200, { ...signal, client_signal_id: "one", price: 2 }, {}],
+    ["not JSON", 400, "{", {}],
+    ["revoked", 401, signal, { Authorization: `Bearer ${revoked.key}` }],
+    ["expired", 401, signal, { Authorization: `Bearer ${expired.key}` }],
+    ["nobody's", 401, signal, { Authorization: `Bearer sbk_${"0".repeat(64)}` }],
+    ["no JSON by its type", 415, signal, { "Content-Type": "text/plain" }],
+    ["too large", 413, "x".repeat(70_000), {}],
+    ["no side", 422, { ...signal, side: undefined }, {}],
+  ];
+  for (const [name, status, body, headers] of requests) {
+    const answer = await desk.post(body, headers);
+    expect(`${name}: ${answer.status}`).toBe(`${name}: ${status}`);
+  }
+  let limited = 0;
+  for (let index = 0; index < 60; index++) {
+    if ((await desk.post("{")).status === 429) limited += 1;
+  }
+  expect(limited).toBeGreaterThan(0);
+  await desk.stop();
+
+  const activity = readActivity(desk);
+  const owner = deskOf(desk);
+  const rejects = activity.rejects(owner, null, 1_000);
+  const told = rejects.toReversed().slice(0, 6);
+  expect(told.map(({ status, error }) => `${status} ${error}`)).toEqual([
+    "400 bad_request",
+    "401 unauthorized",
+    "401 unauthorized",
+    "415 unsupported_media_type",
+    "413 payload_too_large",
+    "422 validation_failed",
+  ]);
+  expect(told[1]?.key_id).toBe(revoked.record.id);
+  expect(told[2]?.key_id).toBe(expired.record.id);
+  expect(told[5]?.fields).toEqual({ side: "required" });
+  expect(rejects.filter(({ status }) => status === 429)).toHaveLength(limited);
+  const days = activity.buckets(owner, "day", 0);
+  const sum = (name: "stored" | "duplicate" | "rejected") =>
+    days.reduce((total, bucket) => total + bucket[name], 0);
+  expect([sum("stored"), sum("duplicate"), sum("rejected")]).toEqual([1, 2, rejects.length]);
+  expect(activity.ofKeys(owner.deskId, 0).get(revoked.record.id)).toMatchObject({
+    requests: 1,
+    rejected: 1,
+    unauthorized: 1,
+  });
+  expect(activity.repeatsOf(owner.deskId, String(first.body["id"]))).toMatchObject({
+    duplicates: 2,
+    differing: 1,
+    differs: ["price"],
+  });
+});
+
+test("a file that cannot be written fails no signal, and is told of once", async () => {
+  const desk = await startConsole();
+  const blocker = new Database(join(desk.dataDir, ACTIVITY_NAME));
+  onCleanup(() => blocker.close());
+  blocker.run("BEGIN IMMEDIATE");
+  const warnings = () => desk.log.filter(({ msg }) => msg.includes("cannot be written"));
+  const post = async () => expect((await desk.post(signal)).status).toBe(201);
+  while (warnings().length === 0) {
+    await post();
+    await Bun.sleep(50);
+  }
+  for (let index = 0; index < 60; index++) {
+    await post();
+    await Bun.sleep(50);
+  }
+  expect(warnings()).toHaveLength(1);
+  blocker.run("COMMIT");
+  await Bun.sleep(1_500);
+  await post();
+  await desk.stop();
+  expect(readActivity(desk).buckets(deskOf(desk), "day", 0)[0]?.stored).toBeGreaterThan(0);
+});
