@@ -33,11 +33,13 @@ const header = `${columns.map(([name]) => name).join(",")}\r\n`;
 
 /**
  * The file, a chunk at a time, as fast as its reader takes it. Before each chunk everybody else who
- * waits for this thread has a turn.
+ * waits for this thread has a turn. `onEnd`: when it is made, nobody reads it any more, or it has
+ * failed (with the error); may be called twice. A file that has failed is cut, and not ended.
  */
 export function exportStream(
   chunks: Iterator<readonly StoredSignal[]>,
   format: ExportFormat,
+  onEnd: (error?: unknown) => void,
 ): ReadableStream<Uint8Array> {
   const encoder = new TextEncoder();
   const line = format === "csv" ? csvLine : ndjsonLine;
@@ -46,19 +48,33 @@ export function exportStream(
       if (format === "csv") controller.enqueue(encoder.encode(header));
     },
     async pull(controller) {
-      // A chunk without a signal that fits is no reason to be called again.
-      for (;;) {
-        await new Promise((resolve) => setImmediate(resolve));
-        const { done, value } = chunks.next();
-        if (done === true) return controller.close();
-        if (value.length === 0) continue;
-        return controller.enqueue(encoder.encode(value.map(line).join("")));
+      try {
+        const signals = await nextSignals(chunks);
+        if (signals !== null) return controller.enqueue(encoder.encode(signals.map(line).join("")));
+      } catch (error) {
+        onEnd(error);
+        throw error;
       }
+      onEnd();
+      controller.close();
     },
     cancel() {
       chunks.return?.();
+      onEnd();
     },
   });
+}
+
+/** Null at the end. A chunk without a signal that fits is no reason to be called again. */
+async function nextSignals(
+  chunks: Iterator<readonly StoredSignal[]>,
+): Promise<readonly StoredSignal[] | null> {
+  for (;;) {
+    await new Promise((resolve) => setImmediate(resolve));
+    const { done, value } = chunks.next();
+    if (done === true) return null;
+    if (value.length > 0) return value;
+  }
 }
 
 function csvLine(signal: StoredSignal): string {

@@ -1,6 +1,8 @@
 /** @jsxImportSource preact */
 /** `/signals`: what has arrived, what it was, and as a file. */
 import type { SignalRequest } from "../domain/stored-signal.ts";
+import { ExportSlots } from "./export-slots.ts";
+import { ExportRefusedPage } from "./pages/export-refused.tsx";
 import { EXPORT_ROWS_MAX, SignalListPage, SignalRows } from "./pages/signals.tsx";
 import { SignalDetailPage } from "./pages/signal.tsx";
 import { notFoundPage } from "./pages/problems.tsx";
@@ -15,10 +17,11 @@ const PAGE = 50;
 const nothing = { signals: [], older: null, newer: null, searchedTo: null };
 
 export function signalRoutes(services: ConsoleServices): Route[] {
+  const slots = new ExportSlots();
   return [
     at("/signals", (visit) => showList(services, visit)),
     at("/signals/newer", (visit) => showNewer(services, visit)),
-    at("/signals/export", (visit) => exportAll(services, visit)),
+    at("/signals/export", (visit) => exportAll(services, slots, visit)),
     at("/signals/:id", (visit) => showOne(services, visit)),
     at("/signals/:id/metadata", (visit) => sendMetadata(services, visit)),
   ];
@@ -96,15 +99,29 @@ function sendMetadata(services: ConsoleServices, visit: MemberVisit): Response {
   return file(signal.metadata, "application/json", `${signal.id}.json`);
 }
 
-function exportAll(services: ConsoleServices, visit: MemberVisit): Response {
+function exportAll(services: ConsoleServices, slots: ExportSlots, visit: MemberVisit): Response {
   const { searchParams } = visit.url;
   const format = exportFormats.find((name) => name === searchParams.get("format"));
   if (format === undefined) return notFoundPage();
   const input = readFilter(searchParams);
   if (input.problems.length > 0) return refuseFilter(services, visit, input);
-  const { deskId, desk } = visit.member;
+  const { deskId, desk, memberId } = visit.member;
   const chunks = services.signals.chunks({ deskId, filter: input.filter }, EXPORT_ROWS_MAX);
-  return file(exportStream(chunks, format), contentTypes[format], fileName(desk, visit, format));
+  const slot = slots.take(memberId);
+  if (slot.outcome !== "taken") return refuseExport(visit, input, slot.outcome === "theirs");
+  const stream = exportStream(chunks, format, (error) => {
+    slot.giveBack();
+    if (error !== undefined) {
+      services.log.error({ request_id: visit.requestId, err: error }, "an export was cut");
+    }
+  });
+  return file(stream, contentTypes[format], fileName(desk, visit, format));
+}
+
+/** RFC 6585, 4. */
+function refuseExport(visit: MemberVisit, input: FilterInput, isTheirs: boolean): Response {
+  const back = pathWith("/signals", input);
+  return page(<ExportRefusedPage visit={visit} isTheirs={isTheirs} back={back} />, 429);
 }
 
 function fileName(desk: string, { now }: MemberVisit, format: ExportFormat): string {

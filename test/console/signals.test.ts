@@ -513,7 +513,7 @@ test("an export reads no further than its reader, and ends with it", async () =>
       seen.isEnded = true;
     }
   }
-  const reader = exportStream(chunks(), "ndjson").getReader();
+  const reader = exportStream(chunks(), "ndjson", () => {}).getReader();
   for (let count = 0; count < 3; count += 1) await reader.read();
   await Bun.sleep(20);
   expect(seen.chunks).toBeLessThan(10);

@@ -236,11 +236,12 @@ function Export({ input }: { input: FilterInput }): VNode {
         signals: narrow the time for more. In the CSV file a text that a spreadsheet could take for
         a formula has a <code>'</code> before it; NDJSON has every text as it was sent.
       </p>
+      {/* Not "download": a browser would keep the page of a refusal to itself. */}
       <p class="actions">
-        <a class="button quiet" href={path("csv")} download>
+        <a class="button quiet" href={path("csv")}>
           CSV
         </a>
-        <a class="button quiet" href={path("ndjson")} download>
+        <a class="button quiet" href={path("ndjson")}>
           NDJSON
         </a>
       </p>
