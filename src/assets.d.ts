@@ -18,6 +18,11 @@ declare module "*/assets/console.js" {
   export default text;
 }
 
+declare module "*/assets/local-times.js" {
+  const text: string;
+  export default text;
+}
+
 declare module "*/assets/passkeys.js" {
   const text: string;
   export default text;

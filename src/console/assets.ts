@@ -4,6 +4,7 @@ import webauthn from "../../node_modules/@simplewebauthn/browser/dist/bundle/ind
 import script from "./assets/console.js" with { type: "text" };
 import style from "./assets/console.css" with { type: "text" };
 import icon from "./assets/icon.svg" with { type: "text" };
+import localTimes from "./assets/local-times.js" with { type: "text" };
 import passkeys from "./assets/passkeys.js" with { type: "text" };
 import signals from "./assets/signals.js" with { type: "text" };
 import start from "./assets/start.js" with { type: "text" };
@@ -26,6 +27,8 @@ export const assets = {
   /** For pages with passkeys, with {@link assets.webauthn} before it. */
   passkeys: asset("passkeys", "js", "text/javascript; charset=utf-8", passkeys),
   webauthn: asset("webauthn", "js", "text/javascript; charset=utf-8", webauthn),
+  /** For the filter of signals. */
+  localTimes: asset("local-times", "js", "text/javascript; charset=utf-8", localTimes),
   /** For the first page of signals. */
   signals: asset("signals", "js", "text/javascript; charset=utf-8", signals),
   /** For the page of a desk that begins. */

@@ -1,6 +1,7 @@
 /** Signals as they are seen to arrive: in Chromium, without a reload. */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import type { Browser, Page } from "playwright-core";
+import { shorten } from "../../src/console/shorten.ts";
 import { mintKey, signal } from "../_setup.ts";
 import { expectAccessible, launchBrowser, openWindow } from "./_browser.ts";
 import { startConsole, type TestConsole } from "./_console.ts";
@@ -40,7 +41,7 @@ test("signals appear on top of the page as they arrive, and move down to the nex
   const ids = [await send(desk, { symbol: HOSTILE, client_signal_id: HOSTILE })];
   await page.locator(`[data-id="${ids[0]}"]`).waitFor();
   expect(await page.getByText("No signal yet").count()).toBe(0);
-  expect(await page.locator("#signals bdi").first().innerText()).toBe(HOSTILE);
+  expect(await page.locator("#signals bdi").first().innerText()).toBe(shorten(HOSTILE));
   await page.getByRole("status").filter({ hasText: "1 new signal" }).waitFor();
 
   for (let index = 0; index < PAGE + 3; index += 1) ids.unshift(await send(desk));

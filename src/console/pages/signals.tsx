@@ -5,6 +5,7 @@ import type { ApiKey } from "../../domain/key.ts";
 import { redactKeys } from "../../domain/key.ts";
 import type { SignalPage, StoredSignal } from "../../domain/stored-signal.ts";
 import { assets } from "../assets.ts";
+import { shorten } from "../shorten.ts";
 import { choices, type FilterInput, pathWith } from "../signal-filter.ts";
 import type { MemberVisit } from "../visit.ts";
 import { KeyName } from "./keys.tsx";
@@ -12,6 +13,9 @@ import { Layout, Problem, Time } from "./layout.tsx";
 
 /** In the file of an export. */
 export const EXPORT_ROWS_MAX = 1_000_000;
+
+/** In UTF-16 units, as a text that is shortened still has it for a title. */
+const TITLE_UNITS_MAX = 80;
 
 export interface SignalListing {
   readonly input: FilterInput;
@@ -39,7 +43,7 @@ export function SignalListPage({
       member={visit.member}
       csrfToken={visit.csrfToken}
       place="/signals"
-      scripts={[assets.signals.path]}
+      scripts={[assets.localTimes.path, assets.signals.path]}
     >
       {find !== null && listing.found.signals.length === 0 && (
         <Problem>
@@ -89,7 +93,7 @@ function FilterForm({ input, keys }: { input: FilterInput; keys: readonly ApiKey
             <option value="">any</option>
             {keys.map(({ id, label, last4 }) => (
               <option value={id} selected={id === typed.key}>
-                {label === null ? `…${last4}` : `${label} …${last4}`}
+                {label === null ? `…${last4}` : `${shorten(label)} …${last4}`}
               </option>
             ))}
           </select>
@@ -143,7 +147,14 @@ function Moment({
   return (
     <div class="field">
       <label for={name}>{label}</label>
-      <input id={name} name={name} type="datetime-local" step="1" value={value} />
+      <input
+        id={name}
+        name={name}
+        type="datetime-local"
+        step="1"
+        value={value}
+        autocomplete="off"
+      />
     </div>
   );
 }
@@ -305,7 +316,8 @@ export function SignalRows({
 }
 
 function SignalRow({ signal }: { signal: StoredSignal }): VNode {
-  const { id, side, direction } = signal;
+  const { id, side, direction, key_label } = signal;
+  const label = key_label === null ? null : shorten(key_label);
   return (
     <tr data-id={id}>
       <td data-label="Received">
@@ -314,7 +326,7 @@ function SignalRow({ signal }: { signal: StoredSignal }): VNode {
         </a>
       </td>
       <td data-label="Symbol">
-        <bdi>{signal.symbol}</bdi>
+        <bdi title={titleOf(signal.symbol)}>{shorten(signal.symbol)}</bdi>
       </td>
       <td data-label="Side">{direction === null ? side : `${side}, ${direction}`}</td>
       <td data-label="Price">
@@ -327,11 +339,16 @@ function SignalRow({ signal }: { signal: StoredSignal }): VNode {
       <td data-label="Type">{signal.type}</td>
       <td data-label="Key">
         <a href={`/keys/${signal.key_id}`}>
-          <KeyName label={signal.key_label} last4={signal.key_last4} />
+          <KeyName label={label} last4={signal.key_last4} />
         </a>
       </td>
     </tr>
   );
+}
+
+/** What is shortened, where it is short enough for a page of many. */
+function titleOf(text: string): string | undefined {
+  return shorten(text) !== text && text.length <= TITLE_UNITS_MAX ? text : undefined;
 }
 
 function Quantity({ value }: { value: number | null }): VNode {

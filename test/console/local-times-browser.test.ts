@@ -1,0 +1,124 @@
+/** The filter's times: the reader's own where a script runs, UTC in what is sent, and where none does. */
+import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
+import type { Browser, BrowserContextOptions, Page } from "playwright-core";
+import { expectAccessible, launchBrowser, openWindow } from "./_browser.ts";
+import { startConsole } from "./_console.ts";
+import { join } from "./_flow.ts";
+
+setDefaultTimeout(120_000);
+/** Of a browser that must be installed first. */
+const INSTALLED_MS_MAX = 300_000;
+
+let browser: Browser;
+beforeAll(async () => {
+  browser = await launchBrowser();
+}, INSTALLED_MS_MAX);
+afterAll(() => browser.close());
+
+async function openSignals(options: BrowserContextOptions) {
+  const desk = await startConsole();
+  const window = await openWindow(browser, desk.url, options);
+  await join(desk, window.page, "alpha");
+  await window.page.goto("/signals");
+  return { desk, ...window };
+}
+
+const timesOf = async (page: Page) => [
+  await page.locator("#from").inputValue(),
+  await page.locator("#to").inputValue(),
+];
+
+const sentIn = (page: Page) => {
+  const { searchParams } = new URL(page.url());
+  return [searchParams.get("from"), searchParams.get("to")];
+};
+
+/** To the page of what the filter lets through. */
+async function submit(page: Page): Promise<void> {
+  const arrived = page.waitForEvent("load");
+  await page.getByRole("button", { name: "Filter" }).click();
+  await arrived;
+}
+
+test("a time is typed and shown in the reader's zone, and sent in UTC", async () => {
+  const { desk, page, complaints } = await openSignals({ timezoneId: "Asia/Kolkata" });
+  const { status } = await desk.post({
+    source: "venue_2",
+    type: "crypto",
+    symbol: "A",
+    side: "open",
+  });
+  expect(status).toBe(201);
+  await page.getByText("Filter", { exact: true }).first().click();
+  await page.getByLabel("Received from (your time)").fill("2026-03-01T02:15:07");
+  await submit(page);
+  expect(sentIn(page)).toEqual(["2026-02-28T20:45:07", ""]);
+  expect(await timesOf(page)).toEqual(["2026-03-01T02:15:07", ""]);
+  await expectAccessible(page);
+
+  await page.getByLabel("Received before (your time)").fill("2026-03-01T09:00:00");
+  await submit(page);
+  const sent = ["2026-02-28T20:45:07", "2026-03-01T03:30"];
+  const shown = ["2026-03-01T02:15:07", "2026-03-01T09:00"];
+  expect(sentIn(page)).toEqual(sent);
+  for (const again of [
+    () => submit(page),
+    () => page.reload(),
+    () => page.goBack(),
+    () => page.goForward(),
+  ]) {
+    await again();
+    const [from, to] = sentIn(page);
+    expect(from).toBe("2026-02-28T20:45:07");
+    expect(await timesOf(page)).toEqual([shown[0] ?? "", to === "" ? "" : (shown[1] ?? "")]);
+  }
+  // A page that one comes back to may be as it was left, or as it came: it sends what it shows.
+  await page.locator("#to").fill("2026-03-02T00:00");
+  await page.goto("/keys");
+  await page.goBack();
+  const [, before = ""] = await timesOf(page);
+  await submit(page);
+  const inUtc = { "2026-03-01T09:00": "2026-03-01T03:30", "2026-03-02T00:00": "2026-03-01T18:30" };
+  expect(sentIn(page)).toEqual([sent[0] ?? "", inUtc[before as keyof typeof inUtc]]);
+  await page.locator("#from").fill("");
+  await submit(page);
+  expect(sentIn(page)[0]).toBe("");
+  expect(complaints).toEqual([]);
+});
+
+test("an hour that clocks show twice, or leave out, is a whole one", async () => {
+  const { page } = await openSignals({ timezoneId: "America/New_York" });
+  // On 1 November 2026 clocks go from 2:00 back to 1:00, which is 6:00 in UTC.
+  await page.goto("/signals?from=2026-11-01T06:30&to=2026-11-01T05:30:01.250");
+  expect(await timesOf(page)).toEqual(["2026-11-01T01:30", "2026-11-01T01:30:01.25"]);
+  await page.getByLabel("Symbol").fill("B");
+  await submit(page);
+  expect(sentIn(page)).toEqual(["2026-11-01T06:30", "2026-11-01T05:30:01.250"]);
+  await page.goto("/signals?from=2026-11-01T00:00&to=2026-11-01T00:00");
+  await page.locator("#from").fill("2026-11-01T01:45");
+  await page.locator("#to").fill("2026-11-01T01:15");
+  await submit(page);
+  expect(sentIn(page)).toEqual(["2026-11-01T05:45", "2026-11-01T06:15"]);
+  // On 8 March 2026 they go from 2:00 to 3:00, which is 7:00 in UTC.
+  await page.locator("#from").fill("2026-03-08T01:59:59");
+  await page.locator("#to").fill("2026-03-08T02:30");
+  await submit(page);
+  expect(sentIn(page)).toEqual(["2026-03-08T06:59:59", "2026-03-08T07:30"]);
+  expect(await timesOf(page)).toEqual(["2026-03-08T01:59:59", "2026-03-08T03:30"]);
+  // The ends of what can be asked for.
+  await page.goto("/signals?from=0001-01-01T00:00&to=9999-12-31T23:59");
+  await submit(page);
+  expect(sentIn(page)).toEqual(["0001-01-01T00:00", "9999-12-31T23:59"]);
+  await page.locator("#to").fill("9999-12-31T23:59");
+  await submit(page);
+  expect(await page.getByRole("alert").count()).toBe(0);
+});
+
+test("without a script times are of UTC, as they say", async () => {
+  const { page } = await openSignals({ timezoneId: "Asia/Kolkata", javaScriptEnabled: false });
+  await page.getByText("Filter", { exact: true }).first().click();
+  await page.getByLabel("Received from (UTC)").fill("2026-03-01T02:15:07");
+  await submit(page);
+  expect(sentIn(page)).toEqual(["2026-03-01T02:15:07", ""]);
+  expect(await timesOf(page)).toEqual(["2026-03-01T02:15:07", ""]);
+});
