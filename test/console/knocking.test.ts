@@ -62,7 +62,7 @@ describe("a key that has ended", () => {
     expect(html.split(`href="/activity?key=${keyId}"`)).toHaveLength(3);
     const list = (await visitor.get("/keys")).text;
     const row = rowsOf(list).get(keyId);
-    expect(row).toContain("revoked still knocking the last less than a minute ago");
+    expect(row).toContain("revoked still knocking (less than a minute ago)");
     expect(row).toContain("4 requests, 3 rejected");
     expect(list).toContain(`href="/activity?key=${keyId}"`);
     expect(list).toContain('title="3 requests in the last 24 hours, the last less than');
@@ -87,7 +87,7 @@ describe("a key that has ended", () => {
     const successor = await see(visitor, `/keys/${minted.record.id}`, "Last 24 hours1 request");
     expect(seen(successor)).not.toContain("still sends");
     const rows = rowsOf((await visitor.get("/keys")).text);
-    expect(rows.get(keyId)).toContain("expired still knocking less than a minute ago");
+    expect(rows.get(keyId)).toContain("expired still knocking (less than a minute ago)");
     expect(rows.get(minted.record.id)).not.toContain("knocking");
   });
 

@@ -3,7 +3,7 @@
 import type { VNode } from "preact";
 import type { KeyActivity } from "../../domain/activity.ts";
 import { describeKnocks, type Knocks, requests } from "../key-activity.ts";
-import { newestAgo } from "../relative.ts";
+import { timeAgo } from "../relative.ts";
 
 export function LastDay({
   keyId,
@@ -15,10 +15,13 @@ export function LastDay({
   if (activity === undefined || activity.requests === 0) return <span class="none">none</span>;
   return (
     <>
-      {requests(activity.requests)}
+      {unbroken(requests(activity.requests))}
       {activity.rejected > 0 && (
         <>
-          , <a href={activityPath(keyId)}>{activity.rejected.toLocaleString("en")} rejected</a>
+          ,{" "}
+          <a href={activityPath(keyId)}>
+            {unbroken(`${activity.rejected.toLocaleString("en")} rejected`)}
+          </a>
         </>
       )}
     </>
@@ -32,7 +35,7 @@ export function KnockBadge({ knocks, now }: { knocks: Knocks; now: number }): VN
       <span class="badge loud" title={describeKnocks(knocks, now)}>
         still knocking
       </span>{" "}
-      <span class="soft">{newestAgo(knocks.count, knocks.lastAt, now)}</span>
+      <span class="soft">({timeAgo(knocks.lastAt, now)})</span>
     </>
   );
 }
@@ -56,6 +59,11 @@ export function KnockNotice({
       <a href={activityPath(keyId)}>See what was rejected</a>
     </p>
   );
+}
+
+/** Stays on one line. */
+function unbroken(text: string): string {
+  return text.replaceAll(" ", "\u00a0");
 }
 
 function activityPath(keyId: string): string {

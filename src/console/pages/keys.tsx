@@ -122,8 +122,7 @@ function KeyTable({
         <caption>The keys of your desk; last day: requests of the last 24 hours</caption>
         <thead>
           <tr>
-            <th scope="col">Label</th>
-            <th scope="col">Ends in</th>
+            <th scope="col">Key</th>
             <th scope="col">State</th>
             <th scope="col">Last used</th>
             <th scope="col" title="Requests of the last 24 hours">
@@ -139,11 +138,9 @@ function KeyTable({
               <th scope="row">
                 <a href={`/keys/${key.id}`}>
                   {key.label === null ? <span class="none">no label</span> : <bdi>{key.label}</bdi>}
-                </a>
+                </a>{" "}
+                <span class="mono soft">…{key.last4}</span>
               </th>
-              <td data-label="Ends in">
-                <span class="mono">…{key.last4}</span>
-              </td>
               <td data-label="State">
                 <State apiKey={key} activity={activities.get(key.id)} now={now} />
               </td>
