@@ -42,3 +42,18 @@ declare module "*/assets/start.js" {
   const text: string;
   export default text;
 }
+
+declare module "*/assets/activity.js" {
+  const text: string;
+  export default text;
+}
+
+declare module "*/assets/live.js" {
+  const text: string;
+  export default text;
+}
+
+declare module "*/uPlot.iife.min.js" {
+  const text: string;
+  export default text;
+}

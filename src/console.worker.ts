@@ -1,6 +1,7 @@
 /** The composition root of the console's thread: see `console/thread.ts`. */
 import { type Logger, pino } from "pino";
 import { accountRoutes } from "./console/account.tsx";
+import { activityRoutes } from "./console/activity.tsx";
 import { auditRoutes } from "./console/audit.tsx";
 import { keyRoutes } from "./console/keys.tsx";
 import { createConsole } from "./console/server.ts";
@@ -116,6 +117,7 @@ function serve(options: ConsoleOptions): Running & { url: string } {
     ...signInRoutes(services),
     ...startRoutes(services),
     ...signalRoutes(services),
+    ...activityRoutes(services),
     ...keyRoutes(services),
     ...auditRoutes(services),
     ...accountRoutes(services),

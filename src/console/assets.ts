@@ -1,10 +1,14 @@
 /** Files that pages refer to: in the executable, under names that change with their content. */
 // Not by the package's name, which has no way to its bundle.
 import webauthn from "../../node_modules/@simplewebauthn/browser/dist/bundle/index.umd.min.js" with { type: "text" };
+import uplot from "../../node_modules/uplot/dist/uPlot.iife.min.js" with { type: "text" };
+import uplotStyle from "../../node_modules/uplot/dist/uPlot.min.css" with { type: "text" };
+import activity from "./assets/activity.js" with { type: "text" };
 import script from "./assets/console.js" with { type: "text" };
 import style from "./assets/console.css" with { type: "text" };
 import icon from "./assets/icon.svg" with { type: "text" };
 import localTimes from "./assets/local-times.js" with { type: "text" };
+import live from "./assets/live.js" with { type: "text" };
 import passkeys from "./assets/passkeys.js" with { type: "text" };
 import signals from "./assets/signals.js" with { type: "text" };
 import start from "./assets/start.js" with { type: "text" };
@@ -29,6 +33,12 @@ export const assets = {
   webauthn: asset("webauthn", "js", "text/javascript; charset=utf-8", webauthn),
   /** For the filter of signals. */
   localTimes: asset("local-times", "js", "text/javascript; charset=utf-8", localTimes),
+  /** For pages that keep themselves up to date, before the script that says how. */
+  live: asset("live", "js", "text/javascript; charset=utf-8", live),
+  /** For the page of activity, with {@link assets.uplot} and its style before it. */
+  activity: asset("activity", "js", "text/javascript; charset=utf-8", activity),
+  uplot: asset("uplot", "js", "text/javascript; charset=utf-8", uplot),
+  uplotStyle: asset("uplot", "css", "text/css; charset=utf-8", uplotStyle),
   /** For the first page of signals. */
   signals: asset("signals", "js", "text/javascript; charset=utf-8", signals),
   /** For the page of a desk that begins. */

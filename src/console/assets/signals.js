@@ -16,10 +16,7 @@
   if (path === undefined) return;
 
   const EVERY_MS = 2_000;
-  const EVERY_AFTER_FAILURE_MS = 10_000;
   const SAY_EVERY_MS = 10_000;
-  /** Else a page that nobody looks at would keep its member signed in. */
-  const UNATTENDED_MS = 30 * 60_000;
   const ROWS = 50;
 
   const rows = box.querySelector("tbody");
@@ -28,11 +25,8 @@
   const pause = document.querySelector("#pause");
   let newest = rows.dataset.newest;
   let isPaused = false;
-  let attendedAt = Date.now();
   let unsaid = 0;
   let saidAt = 0;
-  let timer = 0;
-  let isAsking = false;
 
   /** Not each time: a screen reader reads it out. */
   function say() {
@@ -42,7 +36,7 @@
     saidAt = Date.now();
   }
 
-  function take(fresh) {
+  function add(fresh) {
     newest = fresh.dataset.newest;
     const known = new Set([...rows.children].map((row) => row.dataset.id));
     const added = [...fresh.children].filter((row) => !known.has(row.dataset.id));
@@ -65,56 +59,31 @@
     older.hidden = false;
   }
 
-  async function ask() {
-    const url = new URL(path, location.href);
-    url.searchParams.set("after", newest);
-    const answer = await fetch(url, { redirect: "manual" });
-    if (answer.type === "opaqueredirect") {
-      stop("You are signed out: reload the page");
-      return EVERY_MS;
-    }
-    if (!answer.ok) return EVERY_AFTER_FAILURE_MS;
-    const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+  function take(page) {
     const fresh = page.querySelector("tbody");
     // So many arrived that a search cannot bridge them: begin anew.
     if (fresh === null || fresh.dataset.cut !== undefined) location.reload();
-    else take(fresh);
+    else add(fresh);
     say();
-    return EVERY_MS;
   }
 
-  async function round() {
-    clearTimeout(timer);
-    if (isPaused || isAsking || document.visibilityState !== "visible") return;
-    if (Date.now() - attendedAt > UNATTENDED_MS) {
-      stop("Paused, because nobody was here");
-      return;
-    }
-    isAsking = true;
-    const waitMs = await ask().catch(() => EVERY_AFTER_FAILURE_MS);
-    isAsking = false;
-    clearTimeout(timer);
-    timer = setTimeout(round, waitMs);
-  }
-
-  function stop(why) {
-    isPaused = true;
-    pause.textContent = "Go on";
+  function show(isNowPaused, why) {
+    isPaused = isNowPaused;
+    pause.textContent = isPaused ? "Go on" : "Pause";
     news.textContent = why;
   }
 
-  function goOn() {
-    isPaused = false;
-    pause.textContent = "Pause";
-    news.textContent = "";
-    void round();
-  }
-
-  for (const kind of ["pointermove", "keydown", "scroll"]) {
-    addEventListener(kind, () => (attendedAt = Date.now()), { passive: true });
-  }
+  const live = keepFresh({
+    path: () => {
+      const url = new URL(path, location.href);
+      url.searchParams.set("after", newest);
+      return url;
+    },
+    everyMs: EVERY_MS,
+    take,
+    onStopped: (why) => show(true, why),
+    onGoOn: () => show(false, ""),
+  });
   pause.hidden = false;
-  pause.addEventListener("click", () => (isPaused ? goOn() : stop("Paused")));
-  document.addEventListener("visibilitychange", () => void round());
-  timer = setTimeout(round, EVERY_MS);
+  pause.addEventListener("click", () => (isPaused ? live.goOn() : live.stop("Paused")));
 })();

@@ -14,15 +14,18 @@ export interface Frame {
   readonly place?: string;
   /** Paths of scripts that this page needs beside the one of all. */
   readonly scripts?: readonly string[];
+  /** Of styles, likewise. */
+  readonly styles?: readonly string[];
   readonly children: ComponentChildren;
 }
 
 const places = [
   { path: "/signals", name: "Signals" },
+  { path: "/activity", name: "Activity" },
   { path: "/keys", name: "Keys" },
   { path: "/audit", name: "Audit" },
   { path: "/account", name: "Account" },
-  { path: "/start", name: "Getting started" },
+  { path: "/start", name: "Start" },
 ] as const;
 
 export function Layout({
@@ -31,6 +34,7 @@ export function Layout({
   csrfToken = "",
   place,
   scripts = [],
+  styles = [],
   children,
 }: Frame): VNode {
   return (
@@ -41,7 +45,9 @@ export function Layout({
         <meta name="color-scheme" content="light dark" />
         <title>{`${title} · Signalbox`}</title>
         <link rel="icon" href={assets.icon.path} />
-        <link rel="stylesheet" href={assets.style.path} />
+        {[...styles, assets.style.path].map((path) => (
+          <link rel="stylesheet" href={path} />
+        ))}
         <script src={assets.script.path} defer />
         {scripts.map((path) => (
           <script src={path} defer />

@@ -43,7 +43,7 @@ export function SignalListPage({
       member={visit.member}
       csrfToken={visit.csrfToken}
       place="/signals"
-      scripts={[assets.localTimes.path, assets.signals.path]}
+      scripts={[assets.localTimes.path, assets.live.path, assets.signals.path]}
     >
       {find !== null && listing.found.signals.length === 0 && (
         <Problem>

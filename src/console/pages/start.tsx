@@ -36,7 +36,7 @@ export function StartPage({
       member={visit.member}
       csrfToken={visit.csrfToken}
       place="/start"
-      scripts={[assets.start.path]}
+      scripts={[assets.live.path, assets.start.path]}
     >
       <p>Three steps from here to a signal that is stored.</p>
       <ProgressSteps progress={progress} now={visit.now} />

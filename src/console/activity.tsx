@@ -1,0 +1,129 @@
+/** @jsxImportSource preact */
+/** `/activity`: what became of the desk's requests, and why some were rejected. */
+import {
+  type ActivityOwner,
+  type ActivityWidth,
+  activityWidths,
+  type Reject,
+} from "../domain/activity.ts";
+import {
+  ActivityPage,
+  type ActivityQuestion,
+  type ActivitySpan,
+  ChartParts,
+} from "./pages/activity.tsx";
+import type { RejectListing } from "./pages/rejects.tsx";
+import { notFoundPage } from "./pages/problems.tsx";
+import { page } from "./responses.ts";
+import type { ConsoleServices } from "./services.ts";
+import type { MemberVisit, Route } from "./visit.ts";
+
+const PAGE = 50;
+/** Of reasons and what clients named on one page, which stays under 100 KB with them. */
+const REASONS_BYTES_MAX = 42 * 1024;
+/** Of HTML around each. */
+const FIELD_BYTES = "<dt></dt><dd></dd>".length;
+
+const REQUEST_ID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
+
+export function activityRoutes(services: ConsoleServices): Route[] {
+  return [
+    at("/activity", (visit) => showPage(services, visit)),
+    at("/activity/chart", (visit) => showChart(services, visit)),
+  ];
+}
+
+function at(path: string, handle: (visit: MemberVisit) => Response): Route {
+  return { method: "GET", path, access: "member", handle };
+}
+
+function showPage(services: ConsoleServices, visit: MemberVisit): Response {
+  const question = readQuestion(services, visit);
+  if (question === null) return notFoundPage();
+  const before = readCursor(visit, "before");
+  const span = readSpan(services, visit, question);
+  const rejects = readRejects(services, visit, question, before);
+  return page(<ActivityPage {...{ visit, question, span, rejects }} />);
+}
+
+/** For the script: what has changed since it asked before. */
+function showChart(services: ConsoleServices, visit: MemberVisit): Response {
+  const question = readQuestion(services, visit);
+  if (question === null) return notFoundPage();
+  const span = readSpan(services, visit, question);
+  const newest = services.activity.rejects(ownerOf(visit, question), null, 1)[0]?.request_id ?? "";
+  const isBehind = newest > (visit.url.searchParams.get("newest") ?? newest);
+  return page(<ChartParts {...{ question, span, isBehind }} />);
+}
+
+/** Null for a key that is not the desk's. */
+function readQuestion(
+  { registryOf }: ConsoleServices,
+  { member, url }: MemberVisit,
+): ActivityQuestion | null {
+  const keys = registryOf(member.memberId).listKeys(member.desk).toReversed();
+  const per = url.searchParams.get("per") ?? "";
+  const width = isWidth(per) ? per : "minute";
+  const id = url.searchParams.get("key") ?? "";
+  if (id === "") return { width, key: null, keys };
+  const key = keys.find((one) => one.id === id);
+  return key === undefined ? null : { width, key, keys };
+}
+
+function isWidth(text: string): text is ActivityWidth {
+  return Object.hasOwn(activityWidths, text);
+}
+
+function ownerOf({ member }: MemberVisit, { key, keys }: ActivityQuestion): ActivityOwner {
+  const shown = key === null ? keys : [key];
+  return { deskId: member.deskId, keyIds: shown.map(({ id }) => id) };
+}
+
+function readSpan(
+  { activity }: ConsoleServices,
+  visit: MemberVisit,
+  question: ActivityQuestion,
+): ActivitySpan {
+  const { ms, kept } = activityWidths[question.width];
+  const start = visit.now - (visit.now % ms) - (kept - 1) * ms;
+  const buckets = activity.buckets(ownerOf(visit, question), question.width, start);
+  const isUsed =
+    buckets.length > 0 ||
+    question.keys.some(({ last_used_at }) => last_used_at !== null) ||
+    activity.buckets(ownerOf(visit, { ...question, key: null }), "day", 0).length > 0;
+  return { start, buckets, isUsed };
+}
+
+function readRejects(
+  { activity }: ConsoleServices,
+  visit: MemberVisit,
+  question: ActivityQuestion,
+  before: string | null,
+): RejectListing {
+  const found = activity.rejects(ownerOf(visit, question), before, PAGE + 1);
+  const rejects = fitting(found.slice(0, PAGE));
+  const last = rejects.at(-1);
+  const older = last === undefined || rejects.length === found.length ? null : last.request_id;
+  return { rejects, older, isFirst: before === null };
+}
+
+/** As many of the first as a page has room for: all, but for a client that sends much nonsense. */
+function fitting(rejects: readonly Reject[]): Reject[] {
+  let bytes = 0;
+  return rejects.filter((reject, index) => {
+    bytes += bytesOf(reject);
+    return index === 0 || bytes <= REASONS_BYTES_MAX;
+  });
+}
+
+function bytesOf({ message, fields }: Reject): number {
+  const entries = Object.entries(fields ?? {});
+  const text = [message ?? "", ...entries.flat()].join("");
+  return Buffer.byteLength(Bun.escapeHTML(text)) + entries.length * FIELD_BYTES;
+}
+
+/** Null for what is none: the newest page. */
+function readCursor({ url }: MemberVisit, name: string): string | null {
+  const text = url.searchParams.get(name) ?? "";
+  return REQUEST_ID.test(text) ? text : null;
+}

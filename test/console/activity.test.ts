@@ -1,0 +1,438 @@
+/** What a desk sees of its requests: what became of its own, why some were rejected, and nothing of another's. */
+import { describe, expect, setDefaultTimeout, test } from "bun:test";
+import { activityWidths, type ActivityBatch } from "../../src/domain/activity.ts";
+import { type ErrorCode, errorCatalogue } from "../../src/domain/errors.ts";
+import { remedies } from "../../src/console/remedies.ts";
+import { SqliteActivity } from "../../src/store/sqlite/activity.ts";
+import { mintKey, onCleanup, openForDamage, query, signal } from "../_setup.ts";
+import { startConsole, type TestConsole, type Visitor } from "./_console.ts";
+
+setDefaultTimeout(60_000);
+
+const PAGE = 50;
+/** What is recorded is seen a second or two later. */
+const SEEN_MS_MAX = 20_000;
+const PAGE_BYTES_MAX = 100 * 1024;
+const HOSTILE = `"><script>document.title='taken'</script>`;
+
+/** A bot's request; its status. */
+async function send(app: TestConsole, body: unknown, key = app.key): Promise<number> {
+  return (await app.post(body, { Authorization: `Bearer ${key}` })).status;
+}
+
+async function look(visitor: Visitor, path = "/activity"): Promise<string> {
+  const { status, text } = await visitor.get(path);
+  expect({ path, status }).toEqual({ path, status: 200 });
+  return text;
+}
+
+/** The page, as soon as it is as it shall be. */
+async function lookUntil(
+  visitor: Visitor,
+  isSo: (text: string) => boolean,
+  path = "/activity",
+): Promise<string> {
+  const until = Date.now() + SEEN_MS_MAX;
+  for (;;) {
+    const text = await look(visitor, path);
+    if (isSo(text)) return text;
+    if (Date.now() > until) throw new Error(`not seen in ${SEEN_MS_MAX} ms:\n${text}`);
+    await Bun.sleep(100);
+  }
+}
+
+/** Stored, duplicate and rejected in the shown span. */
+function totals(text: string): string[] {
+  const [figures = ""] = /<dl class="figures".*?<\/dl>/s.exec(text) ?? [];
+  return [...figures.matchAll(/<dd>([\d,]+)<\/dd>/g)].map(([, total = ""]) => total);
+}
+
+/** Of the table: when, stored, duplicate, rejected. */
+function rows(text: string): string[][] {
+  const [body = ""] = /<tbody.*?<\/tbody>/s.exec(text) ?? [];
+  return [...body.matchAll(/<tr>(.*?)<\/tr>/gs)].map(([, row = ""]) =>
+    [...row.matchAll(/<td>(?:<time datetime="([^"]*)">)?(.*?)(?:<\/time>)?<\/td>/g)].map(
+      ([, time, cell = ""]) => time ?? cell,
+    ),
+  );
+}
+
+const isoMinute = (at: number) => `${new Date(at).toISOString().slice(0, 16)}Z`;
+
+const requestIds = (text: string) =>
+  [...text.matchAll(/<code id="r\d+">([^<]*)</g)].map(([, id = ""]) => id);
+
+const older = (text: string) =>
+  (/href="([^"]*)" rel="next"/.exec(text)?.[1] ?? "").replaceAll("&amp;", "&");
+
+const rejected = (text: string) =>
+  [...text.matchAll(/badge bad">(4\d\d)</g)].map(([, code]) => code);
+
+/** Writes as the server does, but what and when is the test's choice. */
+function recordOf(app: TestConsole): (batch: Partial<ActivityBatch>) => void {
+  const activity = new SqliteActivity(app.dataDir, () => {});
+  onCleanup(() => activity.close());
+  return (batch) => activity.write({ minutes: [], rejects: [], repeats: [], ...batch });
+}
+
+function deskIdOf(app: TestConsole, name: string): number {
+  const [row] = query<{ id: number }>(app.dataDir, "SELECT id FROM desks WHERE name = ?", name);
+  if (row === undefined) throw new Error(`no desk ${name}`);
+  return row.id;
+}
+
+function rejectOf(
+  app: TestConsole,
+  index: number,
+  fields: Readonly<Record<string, string>> = { side: "required" },
+): ActivityBatch["rejects"][number] {
+  return {
+    deskId: deskIdOf(app, "alpha"),
+    key_id: app.keyId,
+    at: Date.now() - 60_000 + index,
+    request_id: requestIdOf(index),
+    status: 422,
+    error: "validation_failed",
+    message: null,
+    fields,
+    moreFields: 0,
+  };
+}
+
+const requestIdOf = (index: number) => `01a1ff50-0000-7000-8000-${String(index).padStart(12, "0")}`;
+
+describe("the numbers", () => {
+  test("count what was stored, known already and rejected, by minute, hour and day", async () => {
+    const app = await startConsole();
+    const { visitor } = await app.signUp("alpha", "ada@example.com");
+    const once = { ...signal, client_signal_id: "once" };
+    const sent = [signal, once, once, { ...signal, side: "up" }, "{", once];
+    const statuses: number[] = [];
+    for (const body of sent) statuses.push(await send(app, body));
+    expect(statuses).toEqual([201, 201, 200, 422, 400, 200]);
+    for (const per of ["minute", "hour", "day"]) {
+      const path = `/activity?per=${per}`;
+      const text = await lookUntil(visitor, (now) => totals(now).join() === "2,2,2", path);
+      const sums = [1, 2, 3].map((column) =>
+        rows(text).reduce((sum, row) => sum + Number(row[column]), 0),
+      );
+      expect({ per, sums }).toEqual({ per, sums: [2, 2, 2] });
+    }
+  });
+
+  test("leave out rows with nothing in them, and say how to fill the gaps", async () => {
+    const app = await startConsole();
+    const { visitor } = await app.signUp("alpha", "ada@example.com");
+    const now = Date.now();
+    const deskId = deskIdOf(app, "alpha");
+    const write = recordOf(app);
+    const minute = now - (now % 60_000);
+    const ages = [5 * 60_000, 179 * 60_000 - 60_000, 20 * 3_600_000, 30 * 86_400_000];
+    for (const age of ages.toReversed()) {
+      const count = { stored: 1, duplicate: 0, rejected: 0, unauthorized: 0, lastAt: now };
+      write({ minutes: [{ deskId, keyId: app.keyId, start: minute - age, ...count }] });
+    }
+    const expected = { minute: 2, day: ages.length };
+    for (const [per, total] of Object.entries(expected)) {
+      const text = await look(visitor, `/activity?per=${per}`);
+      expect({ per, totals: totals(text) }).toEqual({ per, totals: [String(total), "0", "0"] });
+    }
+    const text = await look(visitor);
+    expect(rows(text)).toEqual(
+      ages.slice(0, 2).map((age) => [isoMinute(minute - age), "1", "0", "0"]),
+    );
+    const data = /data-start="(\d+)" data-width="(\d+)" data-count="(\d+)"/.exec(text);
+    const [start, width, count] = (data ?? []).slice(1).map(Number);
+    const { ms, kept } = activityWidths.minute;
+    expect({ width, count }).toEqual({ width: ms, count: kept });
+    expect(Math.abs((start ?? 0) + (kept - 1) * ms - minute)).toBeLessThanOrEqual(ms);
+    const day = rows(await look(visitor, "/activity?per=day")).map(([name]) => name);
+    expect(day.at(-1)).toBe(new Date(minute - (ages[3] ?? 0)).toISOString().slice(0, 10));
+  });
+
+  test("are those of one key where that is chosen, as are the rejected requests", async () => {
+    const app = await startConsole();
+    const { visitor } = await app.signUp("alpha", "ada@example.com");
+    const second = mintKey(app.registry, "alpha");
+    await send(app, signal);
+    await send(app, { ...signal, side: "left" });
+    await send(app, { ...signal, symbol: "" }, second.key);
+    await lookUntil(visitor, (text) => totals(text).join() === "1,0,2");
+    const text = await look(visitor, `/activity?per=hour&key=${second.keyId}`);
+    expect(totals(text)).toEqual(["0", "0", "1"]);
+    expect(requestIds(text)).toHaveLength(1);
+    expect(text).toContain("<dt>symbol</dt>");
+    expect(text).not.toContain("<dt>side</dt>");
+    // The choice stays with the other spans, and the other way round.
+    expect(text).toContain(`href="/activity?per=day&amp;key=${second.keyId}"`);
+    expect(text).toContain(`name="per" value="hour"`);
+    expect(text).toContain(`<option value="${second.keyId}" selected`);
+    expect(totals(await look(visitor, "/activity?key="))).toEqual(["1", "0", "2"]);
+  });
+
+  test("come without the rest of the page for the script", async () => {
+    const app = await startConsole();
+    const { visitor } = await app.signUp("alpha", "ada@example.com");
+    const empty = await look(visitor, "/activity/chart?per=minute&newest=");
+    expect(totals(empty)).toEqual(["0", "0", "0"]);
+    expect(empty).not.toContain("new rejected requests");
+    await send(app, "{");
+    const text = await lookUntil(
+      visitor,
+      (now) => totals(now)[2] === "1",
+      "/activity/chart?per=minute&newest=",
+    );
+    expect(text).not.toContain("<html");
+    expect(text).toContain("new rejected requests");
+    const [newest = ""] = requestIds(await look(visitor));
+    for (const path of ["/activity/chart", `/activity/chart?newest=${newest}`]) {
+      expect(await look(visitor, path)).not.toContain("new rejected requests");
+    }
+  });
+});
+
+describe("a rejected request", () => {
+  test("says when, with which key, what was answered, why, and what to do", async () => {
+    const app = await startConsole();
+    const { visitor } = await app.signUp("alpha", "ada@example.com");
+    const answer = await app.post({ ...signal, side: "up", sied: "open" });
+    const text = await lookUntil(visitor, (now) => requestIds(now).length === 1);
+    expect(requestIds(text)).toEqual([answer.headers.get("x-request-id") ?? ""]);
+    for (const part of [
+      `href="/keys/${app.keyId}"`,
+      "422",
+      "validation_failed",
+      "<dt>side</dt><dd>must be one of: open, close</dd>",
+      "<dt>sied</dt><dd>unknown field</dd>",
+      remedies.validation_failed,
+      `data-copy="#r0"`,
+    ]) {
+      expect(text).toContain(part);
+    }
+  });
+
+  test("has as many reasons as are kept, and says that there are more", async () => {
+    const app = await startConsole();
+    const { visitor } = await app.signUp("alpha", "ada@example.com");
+    await send(app, { ...signal, ...Object.fromEntries(numbered(11)) });
+    await send(app, { ...signal, ...Object.fromEntries(numbered(12)) });
+    const text = await lookUntil(visitor, (now) => requestIds(now).length === 2);
+    expect([...text.matchAll(/<dt>field/g)]).toHaveLength(2 * 10);
+    expect(text).toContain("and 1 more field<");
+    expect(text).toContain("and 2 more fields<");
+  });
+
+  test("has the message where there are no fields, and keeps what clients named as text", async () => {
+    const app = await startConsole();
+    const { visitor } = await app.signUp("alpha", "ada@example.com");
+    await send(app, "{");
+    await send(app, { ...signal, [HOSTILE]: 1, ["w".repeat(400)]: 2 });
+    await send(app, `{"__proto__":1,"constructor":2}`);
+    const text = await lookUntil(visitor, (now) => requestIds(now).length === 3);
+    expect(text).toContain("The body is not valid JSON");
+    expect(text).toContain(remedies.bad_request);
+    expect(text).not.toContain("<script>document");
+    expect(text).toContain("<dt>&quot;>&lt;script>document.title='taken'&lt;/script></dt>");
+    expect(text).toContain("<dt>__proto__</dt><dd>unknown field</dd>");
+    expect(text).toContain("<dt>constructor</dt>");
+  });
+
+  test("says in words that its key was revoked, or had expired", async () => {
+    const app = await startConsole();
+    const { visitor } = await app.signUp("alpha", "ada@example.com");
+    const short = app.registry.mintKey({ desk: "alpha", label: "short", expiresInMs: 60_000 });
+    expect(await send(app, "{", short.key)).toBe(400);
+    app.registry.revokeKey(app.keyId);
+    openForDamage(app.dataDir).run("UPDATE api_keys SET expires_at = ? WHERE id = ?", [
+      Date.now() - 1,
+      short.record.id,
+    ]);
+    expect([await send(app, signal), await send(app, signal, short.key)]).toEqual([401, 401]);
+    const text = await lookUntil(visitor, (now) => requestIds(now).length === 3);
+    expect(rejected(text)).toEqual(["401", "401", "400"]);
+    expect(text).toContain("The key was revoked on <time");
+    expect(text).toContain("The key expired on <time");
+    expect(text).toContain(`<span class="badge bad">revoked</span>`);
+    // Of the one that was sent while the key still worked, too.
+    expect([...text.matchAll(/badge calm">expired</g)]).toHaveLength(2);
+  });
+
+  test("has words for what the bot should do, whatever the code", () => {
+    const codes = Object.keys(errorCatalogue) as ErrorCode[];
+    expect(Object.keys(remedies).toSorted()).toEqual(codes.toSorted());
+    for (const code of codes) expect(remedies[code]).toMatch(/^[A-Z].{10,80}\.$/);
+  });
+});
+
+function numbered(count: number, name = "field"): [string, number][] {
+  return Array.from({ length: count }, (_, index) => [`${name}${index}`, index]);
+}
+
+describe("paging", () => {
+  test("shows each once, newest first", async () => {
+    const app = await startConsole();
+    const { visitor } = await app.signUp("alpha", "ada@example.com");
+    const write = recordOf(app);
+    const count = 2 * PAGE + 7;
+    write({ rejects: Array.from({ length: count }, (_, index) => rejectOf(app, index)) });
+    const pages = [await look(visitor, `/activity?per=hour&key=${app.keyId}`)];
+    for (let next = older(pages[0] ?? ""); next !== ""; next = older(pages.at(-1) ?? "")) {
+      // What arrives meanwhile moves nothing.
+      write({ rejects: [rejectOf(app, count + pages.length)] });
+      expect(next).toStartWith(`/activity?per=hour&key=${app.keyId}&before=`);
+      pages.push(await look(visitor, next));
+    }
+    const all = Array.from({ length: count }, (_, index) => requestIdOf(index)).toReversed();
+    expect(pages.flatMap(requestIds)).toEqual(all);
+    expect(pages.map((text) => requestIds(text).length)).toEqual([PAGE, PAGE, 7]);
+    expect(pages.map((text) => text.includes(">Newest</a>"))).toEqual([false, true, true]);
+  });
+
+  test("has a page that says so behind the last one", async () => {
+    const app = await startConsole();
+    const { visitor } = await app.signUp("alpha", "ada@example.com");
+    recordOf(app)({ rejects: [rejectOf(app, 1)] });
+    const text = await look(visitor, `/activity?before=${requestIdOf(0)}`);
+    expect(requestIds(text)).toEqual([]);
+    expect(text).toContain("There are no older ones.");
+    expect(text).toContain(">Newest</a>");
+  });
+
+  test("keeps a page under 100 KB, with 180 busy minutes, and shows everything in the end", async () => {
+    const app = await startConsole();
+    const { visitor } = await app.signUp("alpha", "ada@example.com");
+    const label = "b".repeat(100);
+    const { record } = app.registry.mintKey({ desk: "alpha", label, expiresInMs: null });
+    const deskId = deskIdOf(app, "alpha");
+    const write = recordOf(app);
+    const minute = Math.floor(Date.now() / 60_000) * 60_000;
+    const counts = { stored: 99_999, duplicate: 9_999, rejected: 9_999, unauthorized: 0 };
+    write({
+      minutes: Array.from({ length: 180 }, (_, age) => {
+        const start = minute - (179 - age) * 60_000;
+        return { deskId, keyId: app.keyId, start, lastAt: start, ...counts };
+      }),
+    });
+    const reasons = Object.fromEntries(
+      numbered(10, "takeProfit").map(([name]) => [
+        name,
+        "must be one of: prediction_market, crypto, stock",
+      ]),
+    );
+    const many = (fields: Readonly<Record<string, string>>, from: number) =>
+      Array.from({ length: PAGE }, (_, index) => ({
+        ...rejectOf(app, from + index, fields),
+        key_id: record.id,
+        moreFields: 1_234,
+      }));
+    write({ rejects: many(reasons, 0) });
+    const usual = await look(visitor);
+    expect(rows(usual).length).toBeGreaterThanOrEqual(179);
+    expect(requestIds(usual)).toHaveLength(PAGE);
+    expect(Buffer.byteLength(usual)).toBeLessThan(PAGE_BYTES_MAX);
+
+    // As long as names are kept, of characters that are longest in HTML.
+    const long = numbered(10).map(([, index]) => [`${index}${'"'.repeat(98)}…`, "unknown field"]);
+    write({ rejects: many(Object.fromEntries(long), 100) });
+    const seen: string[] = [];
+    for (let path = "/activity"; path !== "";) {
+      const text = await look(visitor, path);
+      expect(Buffer.byteLength(text)).toBeLessThan(PAGE_BYTES_MAX);
+      expect(requestIds(text).length).toBeGreaterThan(0);
+      seen.push(...requestIds(text));
+      path = older(text);
+    }
+    expect(new Set(seen).size).toBe(2 * PAGE);
+    expect(seen).toEqual(seen.toSorted().toReversed());
+  });
+});
+
+describe("what is asked for amiss", () => {
+  test("is the usual page, but for a key, which is not here", async () => {
+    const app = await startConsole();
+    const { visitor } = await app.signUp("alpha", "ada@example.com");
+    recordOf(app)({ rejects: [rejectOf(app, 1)] });
+    for (const value of ["year", "", "__proto__", "constructor", HOSTILE, "x".repeat(5_000)]) {
+      const encoded = encodeURIComponent(value);
+      for (const path of ["/activity", "/activity/chart"]) {
+        const text = await look(visitor, `${path}?per=${encoded}&before=${encoded}`);
+        expect(text).toContain(`data-width="60000"`);
+        expect(text).not.toContain("<script>document");
+      }
+      expect(requestIds(await look(visitor, `/activity?before=${encoded}`))).toHaveLength(1);
+    }
+    for (const key of ["0", HOSTILE, "0".repeat(26), app.keyId.toLowerCase()]) {
+      for (const path of ["/activity", "/activity/chart"]) {
+        const { status } = await visitor.get(`${path}?key=${encodeURIComponent(key)}`);
+        expect({ path, key, status }).toEqual({ path, key, status: 404 });
+      }
+    }
+  });
+
+  test("needs somebody who is signed in", async () => {
+    const app = await startConsole();
+    for (const path of ["/activity", "/activity/chart?per=day"]) {
+      const { status, location } = await app.visitor().get(path);
+      expect({ status, location }).toEqual({
+        status: 303,
+        location: `/sign-in?next=${encodeURIComponent(path)}`,
+      });
+    }
+  });
+});
+
+describe("another desk's", () => {
+  test("numbers, rejected requests and keys are nowhere", async () => {
+    const app = await startConsole();
+    const { visitor } = await app.signUp("alpha", "ada@example.com");
+    const theirs = mintKey(app.registry, "beta");
+    const { visitor: other } = await app.signUp("beta", "bob@example.com");
+    await send(app, signal);
+    await send(app, signal, theirs.key);
+    await send(app, { ...signal, ours: 1 });
+    await send(app, { ...signal, theirs: 1 }, theirs.key);
+    await send(app, { ...signal, theirs: 2 }, theirs.key);
+    const beta = await lookUntil(other, (text) => totals(text).join() === "1,0,2");
+    const alpha = await lookUntil(visitor, (text) => totals(text).join() === "1,0,1");
+    expect(alpha).toContain("<dt>ours</dt>");
+    expect(alpha).not.toContain("theirs");
+    expect(alpha).not.toContain(theirs.keyId);
+    const [newest = "", oldest = ""] = requestIds(beta);
+    for (const before of [newest, oldest]) {
+      const text = await look(visitor, `/activity?before=${before}`);
+      expect(text).not.toContain("theirs");
+      for (const id of requestIds(text)) expect(requestIds(alpha)).toContain(id);
+    }
+    for (const path of ["/activity", "/activity/chart"]) {
+      const unknown = await visitor.get(`${path}?key=${"0".repeat(26)}`);
+      const foreign = await visitor.get(`${path}?key=${theirs.keyId}`);
+      expect([foreign.status, foreign.text]).toEqual([404, unknown.text]);
+    }
+    expect(await look(visitor, "/activity/chart?newest=")).not.toContain("theirs");
+  });
+});
+
+describe("where there is nothing", () => {
+  test("a new desk is led to its first signal, and a quiet one to longer spans", async () => {
+    const app = await startConsole();
+    const { visitor } = await app.signUp("alpha", "ada@example.com");
+    const fresh = await look(visitor);
+    expect(fresh).toContain("No request yet");
+    expect(fresh).toContain(`<a href="/start">Send the first one</a>`);
+    expect(fresh).toContain("Nothing was rejected");
+    const now = Date.now();
+    const count = { stored: 3, duplicate: 0, rejected: 0, unauthorized: 0, lastAt: now };
+    const start = Math.floor(now / 60_000) * 60_000 - 30 * 86_400_000;
+    const deskId = deskIdOf(app, "alpha");
+    recordOf(app)({ minutes: [{ deskId, keyId: app.keyId, start, ...count }] });
+    const quiet = await look(visitor);
+    expect(quiet).toContain("No request in the last 3 hours.");
+    expect(quiet).toContain("Look at 90 days");
+    expect(quiet).not.toContain("No request yet");
+    expect(totals(await look(visitor, "/activity?per=day"))).toEqual(["3", "0", "0"]);
+    const second = mintKey(app.registry, "alpha");
+    expect(await look(visitor, `/activity?per=hour&key=${second.keyId}`)).toContain(
+      "No request with this key in the last 7 days.",
+    );
+  });
+});
