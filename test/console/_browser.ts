@@ -1,5 +1,5 @@
 /** Chromium for the console's tests. It is never skipped: a browser that is missing is installed, or named. */
-import { expect } from "bun:test";
+import { afterAll, beforeAll, expect } from "bun:test";
 import { createRequire } from "node:module";
 import {
   type Browser,
@@ -27,6 +27,9 @@ export const desktop = { width: 1280, height: 800 } as const;
 /** The narrowest that WCAG 1.4.10 asks for. */
 export const phone = { width: 320, height: 640 } as const;
 
+/** Of a browser that must be installed first. */
+const INSTALLED_MS_MAX = 300_000;
+
 /** With an empty profile of its own. The caller closes it. */
 export async function launchBrowser(): Promise<Browser> {
   requirePrograms({ chromium: "chromium" });
@@ -42,11 +45,23 @@ export interface Window {
   readonly complaints: string[];
 }
 
-/** Closed after the test. */
-export async function openWindow(
+/** Opens a window that is closed after the test. `baseURL`: of the console. */
+export type OpenWindow = (baseURL: string, options?: BrowserContextOptions) => Promise<Window>;
+
+/** A browser for the tests of the file that calls this, as it is loaded. */
+export function useBrowser(): OpenWindow {
+  let browser: Browser;
+  beforeAll(async () => {
+    browser = await launchBrowser();
+  }, INSTALLED_MS_MAX);
+  afterAll(() => browser.close());
+  return (baseURL, options = {}) => openWindow(browser, baseURL, options);
+}
+
+async function openWindow(
   browser: Browser,
   baseURL: string,
-  options: BrowserContextOptions = {},
+  options: BrowserContextOptions,
 ): Promise<Window> {
   const context = await browser.newContext({
     baseURL,

@@ -1,10 +1,15 @@
 /** A server with its console on, and visitors without a browser: what they send is what a browser would. */
+import { expect } from "bun:test";
 import { SqliteMembers } from "../../src/store/sqlite/members.ts";
+import { freePort } from "../_cli.ts";
 import { onCleanup, startTestApp, type TestApp, type TestAppOptions } from "../_setup.ts";
 import { openDatabase } from "../../src/store/sqlite/open.ts";
 
 /** One that the console takes from anybody: long, and in no list of known ones. */
 export const PASSWORD = "orchard velvet tunnel quartz 48";
+export const OTHER_PASSWORD = "magnet ladder oyster prism 73";
+/** Who is signed up where it does not matter who. */
+export const ALICE = "alice@alpha.example";
 
 export interface TestConsole extends Omit<TestApp, "url" | "call"> {
   /** Of the console. */
@@ -54,6 +59,34 @@ export async function startConsole(options: TestAppOptions = {}): Promise<TestCo
       return { visitor: somebody, memberId: member.id, email: member.email, password };
     },
   };
+}
+
+/** One that browsers call by a name: there are no passkeys for an address. */
+export async function startNamedConsole(): Promise<TestConsole> {
+  const port = await freePort();
+  return startConsole({
+    config: {
+      consoleListen: { host: "127.0.0.1", port },
+      consoleUrl: `http://localhost:${port}`,
+    },
+  });
+}
+
+/** Sends the sign-in form as it is, but for these fields. */
+export async function signIn(
+  visitor: Visitor,
+  fields: { email?: string; password?: string; next?: string } = {},
+): Promise<PageAnswer> {
+  await visitor.get("/sign-in");
+  return visitor.post("/sign-in", { email: ALICE, password: PASSWORD, ...fields });
+}
+
+/** Whether the browser's session holds. */
+export async function isIn(visitor: Visitor): Promise<boolean> {
+  const { status, location } = await visitor.get("/account");
+  if (status === 200) return true;
+  expect([status, location]).toEqual([303, "/sign-in?next=%2Faccount"]);
+  return false;
 }
 
 export interface PageAnswer {

@@ -1,23 +1,17 @@
 /** Every page by axe, in light and dark, on a desktop and at 320 px, without scrolling sideways. */
-import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
-import type { Browser, Page } from "playwright-core";
-import { expectAccessible, launchBrowser, openWindow } from "./_browser.ts";
+import { expect, setDefaultTimeout, test } from "bun:test";
+import type { Page } from "playwright-core";
+import { expectAccessible, useBrowser } from "./_browser.ts";
 import { startConsole } from "./_console.ts";
 import { createKey, join } from "./_flow.ts";
 
 setDefaultTimeout(120_000);
-/** Of a browser that must be installed first. */
-const INSTALLED_MS_MAX = 300_000;
 
-let browser: Browser;
-beforeAll(async () => {
-  browser = await launchBrowser();
-}, INSTALLED_MS_MAX);
-afterAll(() => browser.close());
+const openWindow = useBrowser();
 
 test("the pages for people who are not signed in", async () => {
   const desk = await startConsole();
-  const { page } = await openWindow(browser, desk.url);
+  const { page } = await openWindow(desk.url);
   const { token } = desk.members.invite("alpha", "alice@alpha.example");
   await expectPage(page, `/join/${token}`, "Join desk alpha");
   await page.getByLabel("New password", { exact: true }).fill("too short");
@@ -36,7 +30,7 @@ test("the pages for people who are not signed in", async () => {
 
 test("the pages for keys", async () => {
   const desk = await startConsole();
-  const { page } = await openWindow(browser, desk.url);
+  const { page } = await openWindow(desk.url);
   await join(desk, page, "beta");
   await expectPage(page, "/keys", "Keys");
   await expectPage(page, "/keys/new", "Create a key");
@@ -66,7 +60,7 @@ test("the pages for keys", async () => {
 
 test("the audit and the account", async () => {
   const desk = await startConsole();
-  const { page } = await openWindow(browser, desk.url);
+  const { page } = await openWindow(desk.url);
   await join(desk, page, "beta");
   await expectPage(page, "/audit", "Audit");
   await expectPage(page, "/account", "Account");

@@ -18,41 +18,22 @@ import { SqliteMembers } from "../../src/store/sqlite/members.ts";
 import { openDatabase } from "../../src/store/sqlite/open.ts";
 import { SqlitePasskeys } from "../../src/store/sqlite/passkeys.ts";
 import { SqliteRegistry } from "../../src/store/sqlite/registry.ts";
-import { freePort } from "../_cli.ts";
 import { onCleanup, temporaryFolder } from "../_setup.ts";
 import { type Deviation, SoftwareKey } from "./_authenticator.ts";
 import {
+  ALICE,
+  isIn,
+  OTHER_PASSWORD,
   type PageAnswer,
   PASSWORD,
+  signIn,
   startConsole,
+  startNamedConsole,
   type TestConsole,
   type Visitor,
 } from "./_console.ts";
 
 setDefaultTimeout(30_000);
-
-const ALICE = "alice@alpha.example";
-const OTHER_PASSWORD = "magnet ladder oyster prism 73";
-
-/** A console that browsers call by a name. */
-async function startNamedConsole(): Promise<TestConsole> {
-  const port = await freePort();
-  return startConsole({
-    config: {
-      consoleListen: { host: "127.0.0.1", port },
-      consoleUrl: `http://localhost:${port}`,
-    },
-  });
-}
-
-async function signIn(visitor: Visitor, password: string): Promise<PageAnswer> {
-  await visitor.get("/sign-in");
-  return visitor.post("/sign-in", { email: ALICE, password });
-}
-
-async function isIn(visitor: Visitor): Promise<boolean> {
-  return (await visitor.get("/account")).status === 200;
-}
 
 /** Newest first, as `actor action: detail`. */
 function audited({ dataDir }: TestConsole): string[] {
@@ -117,7 +98,7 @@ describe("the password", () => {
     const desk = await startConsole();
     const { visitor } = await desk.signUp("alpha", ALICE);
     const other = desk.visitor();
-    await signIn(other, PASSWORD);
+    await signIn(other);
     const token = visitor.cookies.get(cookieNames.session);
     await visitor.get("/account");
     for (const [current, password] of [
@@ -143,8 +124,8 @@ describe("the password", () => {
     const stolen = desk.visitor();
     stolen.cookies.set(cookieNames.session, token ?? "");
     expect(await isIn(stolen), "the token of before").toBe(false);
-    expect((await signIn(other, PASSWORD)).status).toBe(422);
-    expect((await signIn(other, OTHER_PASSWORD)).status).toBe(303);
+    expect((await signIn(other)).status).toBe(422);
+    expect((await signIn(other, { password: OTHER_PASSWORD })).status).toBe(303);
     expect(audited(desk)).toContain(`${ALICE} member.password_changed: null`);
   });
 
@@ -177,7 +158,7 @@ test("signing out everywhere else ends the other sessions, those of before, and 
   const { visitor } = await desk.signUp("alpha", ALICE);
   const { visitor: colleague } = await desk.signUp("alpha", "bob@alpha.example");
   const others = [desk.visitor(), desk.visitor()];
-  for (const other of others) await signIn(other, PASSWORD);
+  for (const other of others) await signIn(other);
   const token = visitor.cookies.get(cookieNames.session) ?? "";
   const shown = await visitor.get("/account");
   expect(shown.text.match(/This one<\/th>/g)?.length).toBe(1);
@@ -370,7 +351,7 @@ describe("passkeys", () => {
     expect((await visitor.post(`/join/${token}/passkey`, { response })).location).toBe("/");
     expect(await isIn(visitor)).toBe(true);
     expect((await desk.visitor().get(`/join/${token}`)).status).toBe(410);
-    expect((await signIn(desk.visitor(), PASSWORD)).status).toBe(422);
+    expect((await signIn(desk.visitor())).status).toBe(422);
 
     await visitor.get("/account");
     const kept = await visitor.post(`/account/passkeys/${key.id}/remove`);
@@ -382,7 +363,7 @@ describe("passkeys", () => {
     await visitor.get("/account");
     const removed = await visitor.post(`/account/passkeys/${key.id}/remove`);
     expect(removed.location).toBe("/account?done=removed");
-    expect((await signIn(desk.visitor(), PASSWORD)).status).toBe(303);
+    expect((await signIn(desk.visitor())).status).toBe(303);
   });
 });
 

@@ -1,24 +1,18 @@
 /** The console in Chromium: with a script, without, by keyboard alone, and beside another site. */
-import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
-import type { Browser, Page } from "playwright-core";
+import { expect, setDefaultTimeout, test } from "bun:test";
+import type { Page } from "playwright-core";
 import { onCleanup } from "../_setup.ts";
-import { launchBrowser, openWindow } from "./_browser.ts";
+import { useBrowser } from "./_browser.ts";
 import { PASSWORD, startConsole } from "./_console.ts";
 import { createKey, goToKeys, join, shownKey, submit } from "./_flow.ts";
 
 setDefaultTimeout(60_000);
-/** Of a browser that must be installed first. */
-const INSTALLED_MS_MAX = 300_000;
 
-let browser: Browser;
-beforeAll(async () => {
-  browser = await launchBrowser();
-}, INSTALLED_MS_MAX);
-afterAll(() => browser.close());
+const openWindow = useBrowser();
 
 test("a member joins, and creates, copies, rotates and revokes a key; nothing is asked of another host", async () => {
   const desk = await startConsole();
-  const { page, context, complaints } = await openWindow(browser, desk.url);
+  const { page, context, complaints } = await openWindow(desk.url);
   await context.grantPermissions(["clipboard-read", "clipboard-write"], { origin: desk.url });
   await join(desk, page, "beta");
 
@@ -45,7 +39,7 @@ test("a member joins, and creates, copies, rotates and revokes a key; nothing is
 
 test("without JavaScript a member can do all of it", async () => {
   const desk = await startConsole();
-  const { page, complaints } = await openWindow(browser, desk.url, { javaScriptEnabled: false });
+  const { page, complaints } = await openWindow(desk.url, { javaScriptEnabled: false });
   await join(desk, page, "beta");
   const first = await createKey(page, "bot-7");
   expect(await page.getByRole("button", { name: "Copy" }).count(), "buttons that do nothing").toBe(
@@ -71,7 +65,7 @@ test("without JavaScript a member can do all of it", async () => {
 
 test("with a keyboard alone a member joins, and gets a key on the clipboard", async () => {
   const desk = await startConsole();
-  const { page, context } = await openWindow(browser, desk.url);
+  const { page, context } = await openWindow(desk.url);
   await context.grantPermissions(["clipboard-read", "clipboard-write"], { origin: desk.url });
   desk.registry.createDesk("beta", { ifMissing: true });
   const { token } = desk.members.invite("beta", "alice@beta.example");
@@ -101,7 +95,7 @@ test("with a keyboard alone a member joins, and gets a key on the clipboard", as
 
 test("where the clipboard is not allowed, the key is selected for the reader to copy", async () => {
   const desk = await startConsole();
-  const { page, context } = await openWindow(browser, desk.url);
+  const { page, context } = await openWindow(desk.url);
   await join(desk, page, "beta");
   const key = await createKey(page, "bot-7");
   await context.clearPermissions();
@@ -115,7 +109,7 @@ test("where the clipboard is not allowed, the key is selected for the reader to 
 
 test("the skip link leads past the navigation", async () => {
   const desk = await startConsole();
-  const { page } = await openWindow(browser, desk.url);
+  const { page } = await openWindow(desk.url);
   await join(desk, page, "beta");
   await page.reload();
   await page.keyboard.press("Tab");
@@ -127,7 +121,7 @@ test("the skip link leads past the navigation", async () => {
 
 test("times are in the reader's own zone, with UTC beside them", async () => {
   const desk = await startConsole();
-  const { page } = await openWindow(browser, desk.url, { timezoneId: "Asia/Kolkata" });
+  const { page } = await openWindow(desk.url, { timezoneId: "Asia/Kolkata" });
   await join(desk, page, "beta");
   await page.goto("/audit");
   const time = page.locator("time").first();
@@ -140,7 +134,7 @@ test("times are in the reader's own zone, with UTC beside them", async () => {
 
 test("a password can be looked at, and is sent from a field that browsers keep to themselves", async () => {
   const desk = await startConsole();
-  const { page } = await openWindow(browser, desk.url);
+  const { page } = await openWindow(desk.url);
   await page.goto("/sign-in");
   const password = page.getByLabel("Password", { exact: true });
   await page.getByLabel("Email address").fill("alice@beta.example");
@@ -168,7 +162,7 @@ test("another site cannot put a page into a frame", async () => {
       }),
   });
   onCleanup(() => other.stop(true));
-  const { page, complaints } = await openWindow(browser, other.url.origin);
+  const { page, complaints } = await openWindow(other.url.origin);
   await page.goto("/");
   const frame = page.frames().find((one) => one !== page.mainFrame());
   expect(frame).toBeDefined();

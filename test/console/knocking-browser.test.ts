@@ -1,22 +1,16 @@
 /** Keys that something still knocks with, and signals with duplicates, for everybody: axe, widths, colours. */
-import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
-import type { Browser, Page } from "playwright-core";
+import { expect, setDefaultTimeout, test } from "bun:test";
+import type { Page } from "playwright-core";
 import { signal } from "../_setup.ts";
-import { expectAccessible, launchBrowser, openWindow } from "./_browser.ts";
+import { expectAccessible, useBrowser } from "./_browser.ts";
 import { startConsole } from "./_console.ts";
 import { join, submit } from "./_flow.ts";
 
 setDefaultTimeout(120_000);
-/** Of a browser that must be installed first. */
-const INSTALLED_MS_MAX = 300_000;
 /** Activity is on the pages a second or two after the request. */
 const SEEN_WITHIN_MS = 20_000;
 
-let browser: Browser;
-beforeAll(async () => {
-  browser = await launchBrowser();
-}, INSTALLED_MS_MAX);
-afterAll(() => browser.close());
+const openWindow = useBrowser();
 
 /** Asks for the page until it has the text. */
 async function openWith(page: Page, path: string, text: string): Promise<void> {
@@ -31,7 +25,7 @@ async function openWith(page: Page, path: string, text: string): Promise<void> {
 
 test("a key that something still knocks with", async () => {
   const desk = await startConsole();
-  const { page, complaints } = await openWindow(browser, desk.url);
+  const { page, complaints } = await openWindow(desk.url);
   await join(desk, page, "alpha");
   // As long as one may be, and without a place to break it.
   const label = "w".repeat(100);
@@ -55,7 +49,7 @@ test("a key that something still knocks with", async () => {
 
 test("a signal with duplicates of another content", async () => {
   const desk = await startConsole();
-  const { page, complaints } = await openWindow(browser, desk.url);
+  const { page, complaints } = await openWindow(desk.url);
   await join(desk, page, "alpha");
   const named = { ...signal, client_signal_id: "order 1" };
   const { body } = await desk.post(named);

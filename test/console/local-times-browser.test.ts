@@ -1,23 +1,17 @@
 /** The filter's times: the reader's own where a script runs, UTC in what is sent, and where none does. */
-import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
-import type { Browser, BrowserContextOptions, Page } from "playwright-core";
-import { expectAccessible, launchBrowser, openWindow } from "./_browser.ts";
+import { expect, setDefaultTimeout, test } from "bun:test";
+import type { BrowserContextOptions, Page } from "playwright-core";
+import { expectAccessible, useBrowser } from "./_browser.ts";
 import { startConsole } from "./_console.ts";
 import { join } from "./_flow.ts";
 
 setDefaultTimeout(120_000);
-/** Of a browser that must be installed first. */
-const INSTALLED_MS_MAX = 300_000;
 
-let browser: Browser;
-beforeAll(async () => {
-  browser = await launchBrowser();
-}, INSTALLED_MS_MAX);
-afterAll(() => browser.close());
+const openWindow = useBrowser();
 
 async function openSignals(options: BrowserContextOptions) {
   const desk = await startConsole();
-  const window = await openWindow(browser, desk.url, options);
+  const window = await openWindow(desk.url, options);
   await join(desk, window.page, "alpha");
   await window.page.goto("/signals");
   return { desk, ...window };

@@ -1,23 +1,17 @@
 /** Passkeys in Chromium, with an authenticator of its own making. */
-import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
-import type { Browser, Page } from "playwright-core";
-import { expectAccessible, launchBrowser, openWindow } from "./_browser.ts";
-import { PASSWORD, startConsole, type TestConsole } from "./_console.ts";
+import { expect, setDefaultTimeout, test } from "bun:test";
+import type { Page } from "playwright-core";
+import { expectAccessible, useBrowser } from "./_browser.ts";
+import { PASSWORD, startNamedConsole } from "./_console.ts";
 import { join } from "./_flow.ts";
 
 setDefaultTimeout(60_000);
-/** Of a browser that must be installed first. */
-const INSTALLED_MS_MAX = 300_000;
 
-let browser: Browser;
-beforeAll(async () => {
-  browser = await launchBrowser();
-}, INSTALLED_MS_MAX);
-afterAll(() => browser.close());
+const openWindow = useBrowser();
 
 test("a member joins with a passkey, without a password, and signs in with it", async () => {
   const desk = await startNamedConsole();
-  const { page, complaints } = await openWindow(browser, desk.url);
+  const { page, complaints } = await openWindow(desk.url);
   await addAuthenticator(page);
   desk.registry.createDesk("beta", { ifMissing: true });
   const { token } = desk.members.invite("beta", "alice@beta.example");
@@ -34,7 +28,7 @@ test("a member joins with a passkey, without a password, and signs in with it", 
 
 test("a member adds a passkey to a password; one that was removed does not sign in", async () => {
   const desk = await startNamedConsole();
-  const { page } = await openWindow(browser, desk.url);
+  const { page } = await openWindow(desk.url);
   await addAuthenticator(page);
   await join(desk, page, "beta");
   await page.goto("/account");
@@ -55,19 +49,6 @@ test("a member adds a passkey to a password; one that was removed does not sign 
   await page.getByRole("alert").filter({ visible: true }).waitFor();
   expect(new URL(page.url()).pathname).toStartWith("/sign-in");
 });
-
-/** Passkeys belong to a name: at `localhost` there may be some, at an address there may not. */
-function startNamedConsole(): Promise<TestConsole> {
-  const probe = Bun.serve({ hostname: "127.0.0.1", port: 0, fetch: () => new Response() });
-  const port = Number(probe.port);
-  void probe.stop(true);
-  return startConsole({
-    config: {
-      consoleListen: { host: "127.0.0.1", port },
-      consoleUrl: `http://localhost:${port}`,
-    },
-  });
-}
 
 /** Like a laptop's own: it says yes without asking. */
 async function addAuthenticator(page: Page): Promise<void> {

@@ -1,31 +1,13 @@
 /** Passkeys in Chromium, with an authenticator that is part of it: what the script on our pages does. */
-import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
-import type { Browser, BrowserContext, Page } from "playwright-core";
-import { freePort } from "../_cli.ts";
-import { launchBrowser, openWindow } from "./_browser.ts";
-import { PASSWORD, startConsole, type TestConsole } from "./_console.ts";
+import { expect, setDefaultTimeout, test } from "bun:test";
+import type { BrowserContext, Page } from "playwright-core";
+import { useBrowser } from "./_browser.ts";
+import { PASSWORD, startNamedConsole } from "./_console.ts";
 import { join } from "./_flow.ts";
 
 setDefaultTimeout(60_000);
-/** Of a browser that must be installed first. */
-const INSTALLED_MS_MAX = 300_000;
 
-let browser: Browser;
-beforeAll(async () => {
-  browser = await launchBrowser();
-}, INSTALLED_MS_MAX);
-afterAll(() => browser.close());
-
-/** A console that browsers call by a name. */
-async function startNamedConsole(): Promise<TestConsole> {
-  const port = await freePort();
-  return startConsole({
-    config: {
-      consoleListen: { host: "127.0.0.1", port },
-      consoleUrl: `http://localhost:${port}`,
-    },
-  });
-}
+const openWindow = useBrowser();
 
 /** `isWilling`: whether the user who is asked shows their finger. */
 async function plugIn(
@@ -53,7 +35,7 @@ async function plugIn(
 
 test("a member adds a passkey, and signs in with it; what goes wrong is said", async () => {
   const desk = await startNamedConsole();
-  const { page, context, complaints } = await openWindow(browser, desk.url);
+  const { page, context, complaints } = await openWindow(desk.url);
   const user = await plugIn(context, page);
   await join(desk, page, "beta");
   await page.goto("/account");
@@ -90,7 +72,7 @@ test("a member adds a passkey, and signs in with it; what goes wrong is said", a
 
 test("a member joins with a passkey and no password", async () => {
   const desk = await startNamedConsole();
-  const { page, context, complaints } = await openWindow(browser, desk.url);
+  const { page, context, complaints } = await openWindow(desk.url);
   await plugIn(context, page);
   const { token } = desk.members.invite("alpha", "alice@alpha.example");
   await page.goto(`/join/${token}`);

@@ -28,36 +28,20 @@ import { openDatabase } from "../../src/store/sqlite/open.ts";
 import { SqliteRegistry } from "../../src/store/sqlite/registry.ts";
 import { onCleanup, temporaryFolder } from "../_setup.ts";
 import {
+  ALICE,
+  isIn,
+  OTHER_PASSWORD,
   type PageAnswer,
   PASSWORD,
+  signIn,
   startConsole,
   type TestConsole,
-  type Visitor,
 } from "./_console.ts";
 
 setDefaultTimeout(30_000);
 
-const ALICE = "alice@alpha.example";
-const OTHER_PASSWORD = "magnet ladder oyster prism 73";
-
-async function signIn(
-  visitor: Visitor,
-  fields: { email?: string; password?: string; next?: string } = {},
-): Promise<PageAnswer> {
-  await visitor.get("/sign-in");
-  return visitor.post("/sign-in", { email: ALICE, password: PASSWORD, ...fields });
-}
-
 function isSignedIn(answer: PageAnswer): boolean {
   return answer.status === 303 && answer.location === "/";
-}
-
-/** Whether the browser's session holds. */
-async function isIn(visitor: Visitor): Promise<boolean> {
-  const answer = await visitor.get("/account");
-  if (answer.status === 200) return true;
-  expect([answer.status, answer.location]).toEqual([303, "/sign-in?next=%2Faccount"]);
-  return false;
 }
 
 function inDatabase<T>({ dataDir }: TestConsole, work: (db: Database) => T): T {

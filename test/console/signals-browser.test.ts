@@ -1,23 +1,17 @@
 /** Signals as they are seen to arrive: in Chromium, without a reload. */
-import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
-import type { Browser, Page } from "playwright-core";
+import { expect, setDefaultTimeout, test } from "bun:test";
+import type { Page } from "playwright-core";
 import { shorten } from "../../src/console/shorten.ts";
 import { mintKey, signal } from "../_setup.ts";
-import { expectAccessible, launchBrowser, openWindow } from "./_browser.ts";
+import { expectAccessible, useBrowser } from "./_browser.ts";
 import { startConsole, type TestConsole } from "./_console.ts";
 import { join } from "./_flow.ts";
 
 setDefaultTimeout(120_000);
-/** Of a browser that must be installed first. */
-const INSTALLED_MS_MAX = 300_000;
 const PAGE = 50;
 const HOSTILE = `"><img src=x onerror="document.title='taken'"><script>document.title='taken'</script>`;
 
-let browser: Browser;
-beforeAll(async () => {
-  browser = await launchBrowser();
-}, INSTALLED_MS_MAX);
-afterAll(() => browser.close());
+const openWindow = useBrowser();
 
 async function send(desk: TestConsole, fields: object = {}): Promise<string> {
   const { status, body } = await desk.post({ ...signal, ...fields });
@@ -32,7 +26,7 @@ const rowIds = (page: Page) =>
 
 test("signals appear on top of the page as they arrive, and move down to the next", async () => {
   const desk = await startConsole();
-  const { page, complaints } = await openWindow(browser, desk.url);
+  const { page, complaints } = await openWindow(desk.url);
   await join(desk, page, "alpha");
   await page.goto("/signals");
   await page.getByText("No signal yet").waitFor();
@@ -63,7 +57,7 @@ test("signals appear on top of the page as they arrive, and move down to the nex
 
 test("what the filter does not let through does not appear, nor anything while it is paused", async () => {
   const desk = await startConsole();
-  const { page, complaints } = await openWindow(browser, desk.url);
+  const { page, complaints } = await openWindow(desk.url);
   await join(desk, page, "alpha");
   await page.goto("/signals");
   await page.getByText("Filter", { exact: true }).first().click();
@@ -87,7 +81,7 @@ test("what the filter does not let through does not appear, nor anything while i
 
 test("the first page says so when its member is signed out", async () => {
   const desk = await startConsole();
-  const { page } = await openWindow(browser, desk.url);
+  const { page } = await openWindow(desk.url);
   await join(desk, page, "alpha");
   await send(desk);
   await page.goto("/signals");
@@ -97,7 +91,7 @@ test("the first page says so when its member is signed out", async () => {
 
 test("without a script there are the same signals, and a link for the new ones", async () => {
   const desk = await startConsole();
-  const { page } = await openWindow(browser, desk.url, { javaScriptEnabled: false });
+  const { page } = await openWindow(desk.url, { javaScriptEnabled: false });
   await join(desk, page, "alpha");
   await page.goto("/signals");
   const id = await send(desk, { client_signal_id: "order 1" });
@@ -110,7 +104,7 @@ test("without a script there are the same signals, and a link for the new ones",
 
 test("the page for a new desk turns green when its first signal arrives", async () => {
   const desk = await startConsole();
-  const { page, complaints } = await openWindow(browser, desk.url);
+  const { page, complaints } = await openWindow(desk.url);
   await join(desk, page, "beta");
   await page.goto("/");
   await page.getByText("No signal has arrived yet").waitFor();
@@ -132,7 +126,7 @@ test("the page for a new desk turns green when its first signal arrives", async 
 
 test("every page of signals is one for everybody", async () => {
   const desk = await startConsole();
-  const { page } = await openWindow(browser, desk.url);
+  const { page } = await openWindow(desk.url);
   await join(desk, page, "alpha");
   await page.goto("/signals");
   await expectAccessible(page);
