@@ -1,8 +1,13 @@
 /** Every page by axe, in light and dark, on a desktop and at 320 px, without scrolling sideways. */
+import { Database } from "bun:sqlite";
 import { expect, setDefaultTimeout, test } from "bun:test";
+import { join as joinPath } from "node:path";
 import type { Page } from "playwright-core";
+import { FAILURES_MAX } from "../../src/console/throttle.ts";
+import { DATABASE_NAME } from "../../src/store/sqlite/folder.ts";
+import { onCleanup } from "../_setup.ts";
 import { expectAccessible, useBrowser } from "./_browser.ts";
-import { startConsole } from "./_console.ts";
+import { ALICE, OTHER_PASSWORD, signIn, startConsole } from "./_console.ts";
 import { createKey, join } from "./_flow.ts";
 
 setDefaultTimeout(120_000);
@@ -65,6 +70,68 @@ test("the audit and the account", async () => {
   await expectPage(page, "/audit", "Audit");
   await expectPage(page, "/account", "Account");
 });
+
+test("the pages of what is refused, or went wrong", async () => {
+  const desk = await startConsole();
+  const { page } = await openWindow(desk.url);
+  await join(desk, page, "beta");
+
+  await page.goto("/keys/new");
+  await page.locator("main [name=csrf]").evaluate((field) => field.setAttribute("value", "x"));
+  await expectAnswer(page, () => click(page, "Create the key"), 403, "Send it again");
+
+  await page.goto("/keys/new");
+  await page.getByLabel("Label").fill("x".repeat(100_000));
+  await expectAnswer(page, () => click(page, "Create the key"), 413, "Something went wrong");
+
+  await page.goto("/keys/new");
+  await page.locator("main form").evaluate((form) => form.setAttribute("enctype", "text/plain"));
+  await expectAnswer(page, () => click(page, "Create the key"), 415, "Something went wrong");
+
+  const db = new Database(joinPath(desk.dataDir, DATABASE_NAME));
+  onCleanup(() => db.close());
+  db.run("ALTER TABLE signals RENAME TO elsewhere");
+  await expectAnswer(page, () => page.goto("/signals"), 500, "Something went wrong");
+  db.run("ALTER TABLE elsewhere RENAME TO signals");
+});
+
+test("the pages of what there is too much of", async () => {
+  const desk = await startConsole();
+  const { page } = await openWindow(desk.url);
+  const guess = { email: ALICE, password: OTHER_PASSWORD };
+  const guesses = Array.from({ length: FAILURES_MAX }, () => signIn(desk.visitor(), guess));
+  expect((await Promise.all(guesses)).map(({ status }) => status)).toEqual(guesses.map(() => 422));
+  await page.goto("/sign-in");
+  await page.getByLabel("Email address").fill(guess.email);
+  await page.getByLabel("Password", { exact: true }).fill(guess.password);
+  await expectAnswer(page, () => click(page, "Sign in"), 429, "Too many attempts");
+});
+
+test("the page of a request in the clear", async () => {
+  const desk = await startConsole({ config: { trustedProxies: ["127.0.0.1"] } });
+  // As its proxy would say.
+  const inTheClear = { extraHTTPHeaders: { "X-Forwarded-Proto": "http" } };
+  const { page } = await openWindow(desk.url, inTheClear);
+  await expectAnswer(page, () => page.goto("/sign-in"), 403, "HTTPS only");
+});
+
+/** Of what the browser is made to do. */
+async function expectAnswer(
+  page: Page,
+  act: () => Promise<unknown>,
+  status: number,
+  heading: string,
+): Promise<void> {
+  const answered = page.waitForResponse((response) => response.request().isNavigationRequest());
+  await act();
+  expect((await answered).status()).toBe(status);
+  await page.getByRole("heading", { level: 1, name: heading }).waitFor();
+  await expectAccessible(page);
+}
+
+function click(page: Page, name: string): Promise<void> {
+  return page.getByRole("button", { name, exact: true }).click();
+}
 
 async function expectPage(page: Page, path: string, heading: string): Promise<void> {
   await page.goto(path);
