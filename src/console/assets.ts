@@ -19,11 +19,19 @@ interface Asset {
   readonly path: string;
   readonly type: string;
   readonly content: string;
+  /** Null where that saves nothing. */
+  readonly gzipped: Uint8Array<ArrayBuffer> | null;
 }
 
 function asset(name: string, extension: string, type: string, content: string): Asset {
   const hash = new Bun.CryptoHasher("sha256").update(content).digest("hex").slice(0, 16);
-  return { path: `/assets/${name}-${hash}.${extension}`, type, content };
+  const gzipped = Bun.gzipSync(content, { level: 9 });
+  return {
+    path: `/assets/${name}-${hash}.${extension}`,
+    type,
+    content,
+    gzipped: gzipped.length < Buffer.byteLength(content) ? gzipped : null,
+  };
 }
 
 export const assets = {
@@ -49,14 +57,26 @@ export const assets = {
 
 const byPath = new Map<string, Asset>(Object.values(assets).map((one) => [one.path, one]));
 
-/** Null where there is none of this name. */
-export function findAsset(path: string): Response | null {
+/**
+ * Null where there is none of this name. Compressed for browsers that take it: there is nothing secret
+ * in these. Pages are not, for the length of what is secret and what was typed, compressed together,
+ * gives the secret away (breachattack.com).
+ */
+export function findAsset(path: string, request: Headers): Response | null {
   const found = byPath.get(path);
   if (found === undefined) return null;
-  return new Response(found.content, {
-    headers: {
-      "Content-Type": found.type,
-      "Cache-Control": `public, max-age=${YEAR_S}, immutable`,
-    },
-  });
+  const headers = {
+    "Content-Type": found.type,
+    "Cache-Control": `public, max-age=${YEAR_S}, immutable`,
+    Vary: "Accept-Encoding",
+  };
+  if (found.gzipped === null || !takesGzip(request))
+    return new Response(found.content, { headers });
+  return new Response(found.gzipped, { headers: { ...headers, "Content-Encoding": "gzip" } });
+}
+
+/** Named, and not with a weight of 0 (RFC 9110, 12.5.3). */
+function takesGzip(request: Headers): boolean {
+  const accepted = request.get("accept-encoding") ?? "";
+  return /(?:^|,)\s*gzip\s*(?:;\s*q=(?:0?\.0*[1-9]\d*|1(?:\.0*)?)\s*)?(?:,|$)/i.test(accepted);
 }

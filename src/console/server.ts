@@ -55,7 +55,7 @@ export function createConsole(console: ConsoleInterface): Elysia {
     }
   }
   app.get("/assets/:name", ({ request, path }) =>
-    answer(console, request, async () => findAsset(path) ?? notFoundPage()),
+    answer(console, request, async () => findAsset(path, request.headers) ?? notFoundPage()),
   );
   app.all("*", ({ request }) => answer(console, request, async () => notFoundPage()), {
     parse: "none",

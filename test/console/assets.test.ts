@@ -1,0 +1,72 @@
+/** The files of the pages: compressed for who takes it, and the same for everybody. */
+import { expect, setDefaultTimeout, test } from "bun:test";
+import { securityHeaders } from "../../src/console/responses.ts";
+import { assets } from "../../src/console/assets.ts";
+import { startConsole } from "./_console.ts";
+
+setDefaultTimeout(30_000);
+
+/** What a phone loads before it sees the heaviest page: all there is. */
+const BYTES_MAX = 64 * 1024;
+
+async function get(url: string, path: string, encodings: string) {
+  const { status, headers, body } = await fetch(url + path, {
+    headers: { "Accept-Encoding": encodings },
+    decompress: false,
+  });
+  return { status, headers, bytes: await new Response(body).bytes() };
+}
+
+test("each is sent as small as the browser takes it, and says how long it is, and that it may be kept", async () => {
+  const { url } = await startConsole();
+  let sum = 0;
+  for (const { path, type, content } of Object.values(assets)) {
+    const plain = await get(url, path, "identity");
+    const small = await get(url, path, "br, gzip;q=0.8, *;q=0.1");
+    expect(new TextDecoder().decode(plain.bytes)).toBe(content);
+    expect(plain.headers.has("content-encoding")).toBe(false);
+    const isSmaller = small.headers.get("content-encoding") === "gzip";
+    const bytes = isSmaller ? Bun.gunzipSync(small.bytes) : small.bytes;
+    expect(new TextDecoder().decode(bytes)).toBe(content);
+    expect({ path, isSmaller }).toEqual({
+      path,
+      isSmaller: small.bytes.length < plain.bytes.length,
+    });
+    expect(isSmaller || plain.bytes.length < 1_024, path).toBe(true);
+    for (const { status, headers, bytes: sent } of [plain, small]) {
+      expect(status).toBe(200);
+      expect(headers.get("content-type")).toBe(type);
+      expect(headers.get("content-length")).toBe(String(sent.length));
+      expect(headers.get("vary")).toBe("Accept-Encoding");
+      expect(headers.get("cache-control")).toBe("public, max-age=31536000, immutable");
+      for (const [name, value] of Object.entries(securityHeaders)) {
+        expect(headers.get(name)).toBe(value);
+      }
+    }
+    sum += small.bytes.length;
+  }
+  expect(sum).toBeLessThan(BYTES_MAX);
+});
+
+test("who does not take gzip does not get it", async () => {
+  const { url } = await startConsole();
+  const { path } = assets.style;
+  for (const [accepted, isGzip] of [
+    ["gzip", true],
+    ["deflate, GZIP ; q=1.0", true],
+    ["br,gzip;q=0.001,zstd", true],
+    ["gzip;q=0", false],
+    ["gzip;q=0.000, identity", false],
+    ["x-gzip, gzipped", false],
+    ["", false],
+  ] as const) {
+    const { headers } = await get(url, path, accepted);
+    expect({ accepted, isGzip: headers.has("content-encoding") }).toEqual({ accepted, isGzip });
+  }
+});
+
+test("no page is compressed: it has a secret in it, and what was typed", async () => {
+  const { url } = await startConsole();
+  const { headers } = await get(url, "/sign-in", "gzip");
+  expect(headers.has("content-encoding")).toBe(false);
+});
