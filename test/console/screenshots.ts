@@ -8,6 +8,9 @@ import { join } from "node:path";
 import { pino } from "pino";
 import type { Browser, BrowserContextOptions, Page } from "playwright-core";
 import { startApp } from "../../src/app.ts";
+import { errorCatalogue } from "../../src/domain/errors.ts";
+import type { ApiKey } from "../../src/domain/key.ts";
+import { SqliteActivity } from "../../src/store/sqlite/activity.ts";
 import { SqliteMembers } from "../../src/store/sqlite/members.ts";
 import { openDatabase } from "../../src/store/sqlite/open.ts";
 import { SqliteRegistry } from "../../src/store/sqlite/registry.ts";
@@ -15,6 +18,7 @@ import { launchBrowser } from "./_browser.ts";
 import { PASSWORD } from "./_console.ts";
 import { goToKeys } from "./_flow.ts";
 
+const MINUTE_MS = 60_000;
 const DAY_MS = 86_400_000;
 const EMAIL = "alice@example.com";
 
@@ -62,7 +66,10 @@ async function serve(): Promise<Server> {
       record.id,
     );
   }
-  new SqliteRegistry(db).createDesk("beta", { ifMissing: true });
+  const registry = new SqliteRegistry(db);
+  registry.createDesk("beta", { ifMissing: true });
+  const { desk } = registry.createDesk("alpha", { ifMissing: true });
+  beActive(dataDir, desk.id, registry.listKeys("alpha"));
   const app = await startApp({
     config: {
       listen: { host: "127.0.0.1", port: 0 },
@@ -94,6 +101,50 @@ async function serve(): Promise<Server> {
   };
 }
 
+/** Three hours of requests, the same in each picture. */
+function beActive(dataDir: string, deskId: number, keys: readonly ApiKey[]): void {
+  const [revoked = "", busy = "", quiet = ""] = keys.map(({ id }) => id);
+  const minute = Math.floor(Date.now() / MINUTE_MS) * MINUTE_MS;
+  const minutes = Array.from({ length: 180 }, (_, index) => {
+    const start = minute - (179 - index) * MINUTE_MS;
+    const stored = Math.round(60 + 40 * Math.sin(index / 19) + 9 * Math.sin(index * 2.7));
+    const duplicate = index % 11 === 3 ? 4 + (index % 5) : 0;
+    const rejected = index % 47 > 43 ? 6 + (index % 13) : 0;
+    const counts = { stored, duplicate, rejected, unauthorized: 0, lastAt: start };
+    return { deskId, keyId: index % 3 === 0 ? quiet : busy, start, ...counts };
+  });
+  const rejects = [
+    {
+      key_id: busy,
+      error: "validation_failed",
+      fields: { side: "must be one of: open, close", takeProfit: "unknown field" },
+    },
+    { key_id: revoked, error: "unauthorized", fields: null },
+    {
+      key_id: quiet,
+      error: "bad_request",
+      fields: null,
+      message: "The body is not valid JSON: a member name was expected, at character 2.",
+    },
+  ] as const;
+  const activity = new SqliteActivity(dataDir, () => {});
+  activity.write({
+    minutes,
+    rejects: rejects.map(({ error, ...reject }, index) => ({
+      deskId,
+      request_id: `01a1ff50-9ef4-704f-b775-21104f227d${String(90 - index)}`,
+      at: minute - index * 7 * MINUTE_MS,
+      error,
+      status: errorCatalogue[error].status,
+      message: null,
+      moreFields: 0,
+      ...reject,
+    })),
+    repeats: [],
+  });
+  activity.close();
+}
+
 async function takeAll(
   browser: Browser,
   { url, invite }: Server,
@@ -112,7 +163,7 @@ async function takeAll(
   };
   await takeGettingIn(page, take, invite);
   await takeKeys(page, take);
-  for (const name of ["signals", "start", "audit", "account"]) {
+  for (const name of ["signals", "activity", "start", "audit", "account"]) {
     await page.goto(`/${name}`);
     await take(name);
   }
