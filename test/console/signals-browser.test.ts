@@ -79,6 +79,34 @@ test("what the filter does not let through does not appear, nor anything while i
   expect(complaints).toEqual([]);
 });
 
+test("the keyboard scrolls a table that is wider than the page, though it was empty at first", async () => {
+  const desk = await startConsole();
+  const { page } = await openWindow(desk.url, { viewport: { width: 700, height: 800 } });
+  await join(desk, page, "alpha");
+  await page.goto("/signals");
+  const table = page.getByRole("region", { name: "Signals, newest first" });
+  await page.getByText("No signal yet").waitFor();
+  expect(await table.count()).toBe(0);
+  await send(desk, { symbol: "KXPRESNOMD-28-GN".repeat(4), price: 1234.5678, quantity: 1e9 });
+  await table.waitFor();
+
+  const isThere = () => table.evaluate((box) => box === document.activeElement);
+  for (let presses = 0; presses < 30 && !(await isThere()); presses += 1) {
+    await page.keyboard.press("Tab");
+  }
+  expect(await isThere()).toBe(true);
+  const scrolled = table.evaluate(
+    (box) => new Promise<number>((resolve) => (box.onscroll = () => resolve(box.scrollLeft))),
+  );
+  await page.keyboard.press("ArrowRight");
+  expect(await scrolled).toBeGreaterThan(0);
+  await expectAccessible(page);
+
+  await page.setViewportSize({ width: 1600, height: 800 });
+  await table.waitFor({ state: "detached" });
+  expect(await page.locator("#signals[tabindex]").count(), "stops that nobody needs").toBe(0);
+});
+
 test("the first page says so when its member is signed out", async () => {
   const desk = await startConsole();
   const { page } = await openWindow(desk.url);

@@ -88,8 +88,9 @@
       }
     }
   }
-  letScroll();
-  addEventListener("resize", letScroll);
+  /** Also when what is in them has changed, or they are seen at last. */
+  const sizes = new ResizeObserver(letScroll);
+  for (const box of document.querySelectorAll(".scroll, .scroll > table")) sizes.observe(box);
 
   /** A second click while the answer is on its way: its one-time link would be spent already. */
   const UNDER_WAY_MS = 5_000;
