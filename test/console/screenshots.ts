@@ -19,6 +19,7 @@ import { PASSWORD } from "./_console.ts";
 import { goToKeys } from "./_flow.ts";
 
 const MINUTE_MS = 60_000;
+const HOUR_MS = 3_600_000;
 const DAY_MS = 86_400_000;
 const EMAIL = "alice@example.com";
 
@@ -60,7 +61,9 @@ async function serve(): Promise<Server> {
     registry.createDesk("alpha", { ifMissing: true });
     const expiresInMs = lifetimeDays === null ? null : lifetimeDays * DAY_MS;
     const { record } = registry.mintKey({ desk: "alpha", label, expiresInMs });
-    if (label === "bot-7 (staging)") new SqliteRegistry(db).revokeKey(record.id);
+    if (label === "bot-7 (staging)") {
+      new SqliteRegistry(db, () => Date.now() - HOUR_MS).revokeKey(record.id);
+    }
     db.query("UPDATE api_keys SET last_used_at = ? WHERE id = ?").run(
       Date.now() - ageDays * 60_000,
       record.id,
@@ -68,8 +71,8 @@ async function serve(): Promise<Server> {
   }
   const registry = new SqliteRegistry(db);
   registry.createDesk("beta", { ifMissing: true });
-  const { desk } = registry.createDesk("alpha", { ifMissing: true });
-  beActive(dataDir, desk.id, registry.listKeys("alpha"));
+  const alpha = registry.createDesk("alpha", { ifMissing: true }).desk;
+  beActive(dataDir, alpha.id, registry.listKeys("alpha"));
   const app = await startApp({
     config: {
       listen: { host: "127.0.0.1", port: 0 },

@@ -129,13 +129,13 @@ function KeyOf({ apiKey, now }: { apiKey: ApiKey; now: number }): VNode {
 
 /** Names of fields are the client's words. */
 function Reasons({
-  reject: { error, message, fields, moreFields },
+  reject: { at, error, message, fields, moreFields },
   apiKey,
 }: {
   reject: Reject;
   apiKey: ApiKey | undefined;
 }): VNode | null {
-  if (error === "unauthorized" && apiKey !== undefined) return <EndOf {...apiKey} />;
+  if (error === "unauthorized" && apiKey !== undefined) return <EndOf {...apiKey} at={at} />;
   if (fields === null) return message === null ? null : <p>{message}</p>;
   return (
     <>
@@ -156,9 +156,11 @@ function Reasons({
   );
 }
 
-/** Why a key of the desk is refused. */
-function EndOf({ revoked_at, expires_at }: ApiKey): VNode {
-  return revoked_at === null ? (
+/** Why a key of the desk was refused at that moment. */
+function EndOf({ revoked_at, expires_at, at }: ApiKey & { at: number }): VNode {
+  const wasRevoked = revoked_at !== null && revoked_at <= at;
+  const hadExpired = expires_at !== null && expires_at <= at;
+  return revoked_at === null || (hadExpired && !wasRevoked) ? (
     <p>
       The key expired on <Time at={expires_at} />.
     </p>
