@@ -78,7 +78,7 @@ test("a rejected request is told as it was answered, without what a client could
   });
   const base = { deskId: 1, key_id: "key-1", at: NOW, fields: null, moreFields: 0 };
   const [first, second, third] = rejects;
-  expect(Object.entries(first?.fields ?? {})).toEqual([
+  expect<string[][]>(Object.entries(first?.fields ?? {})).toEqual([
     ["side", "required"],
     [`${"x".repeat(100)}…`, "unknown field"],
     ["my sbk_…", "unknown field"],

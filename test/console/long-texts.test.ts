@@ -79,3 +79,19 @@ function symbolsIn(html: string): string[] {
     ...html.matchAll(/(?:data-label="Symbol"|<dt>Symbol<\/dt><dd)><bdi[^>]*>(.*?)<\/bdi>/g),
   ].map(([, text = ""]) => text.replaceAll("&quot;", '"'));
 }
+
+test("hundreds of keys that have ended leave the pages that offer keys small", async () => {
+  const desk = await startConsole();
+  const { visitor } = await desk.signUp("alpha", "ada@alpha.example");
+  const ids = Array.from({ length: 400 }, (_, index) => {
+    const label = `${index} ${"w".repeat(90)}`;
+    const { record } = desk.registry.mintKey({ desk: "alpha", label, expiresInMs: null });
+    desk.registry.revokeKey(record.id);
+    return record.id;
+  });
+  for (const path of ["/signals", "/activity", "/keys"]) {
+    const { text } = await visitor.get(`${path}?key=${ids[0]}`);
+    expect(Buffer.byteLength(text), path).toBeLessThan(PAGE_BYTES_MAX);
+    if (path !== "/keys") expect(text, path).toContain(`value="${ids[0]}" selected`);
+  }
+});

@@ -9,8 +9,8 @@ import {
 } from "../../domain/activity.ts";
 import type { ApiKey } from "../../domain/key.ts";
 import { assets } from "../assets.ts";
-import { shorten } from "../shorten.ts";
 import type { MemberVisit } from "../visit.ts";
+import { KeySelect } from "./key-select.tsx";
 import { Layout } from "./layout.tsx";
 import { type RejectListing, Rejects } from "./rejects.tsx";
 
@@ -82,7 +82,7 @@ export function ActivityPage({
     >
       <div class="tools">
         <Spans question={question} />
-        <KeyForm question={question} />
+        <KeyForm question={question} now={visit.now} />
       </div>
       <section
         id="activity"
@@ -117,20 +117,19 @@ function Spans({ question }: { question: ActivityQuestion }): VNode {
   );
 }
 
-function KeyForm({ question: { width, key, keys } }: { question: ActivityQuestion }): VNode | null {
+function KeyForm({
+  question: { width, key, keys },
+  now,
+}: {
+  question: ActivityQuestion;
+  now: number;
+}): VNode | null {
   if (keys.length < 2) return null;
   return (
     <form class="actions" method="get" action="/activity">
       <input type="hidden" name="per" value={width} />
       <label for="key">Key</label>
-      <select id="key" name="key">
-        <option value="">all</option>
-        {keys.map(({ id, label, last4 }) => (
-          <option value={id} selected={id === key?.id}>
-            {label === null ? `…${last4}` : `${shorten(label)} …${last4}`}
-          </option>
-        ))}
-      </select>
+      <KeySelect keys={keys} chosen={key?.id} nobody="all" now={now} />
       <button class="quiet">Show</button>
     </form>
   );

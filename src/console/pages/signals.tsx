@@ -8,6 +8,7 @@ import { assets } from "../assets.ts";
 import { shorten } from "../shorten.ts";
 import { choices, type FilterInput, pathWith } from "../signal-filter.ts";
 import type { MemberVisit } from "../visit.ts";
+import { KeySelect } from "./key-select.tsx";
 import { KeyName } from "./keys.tsx";
 import { Layout, Problem, Time } from "./layout.tsx";
 
@@ -54,7 +55,7 @@ export function SignalListPage({
         <Problem>Nothing was searched: {input.problems.join(", ")} cannot be understood.</Problem>
       )}
       <SearchForm find={find} />
-      <FilterForm input={input} keys={keys} />
+      <FilterForm input={input} keys={keys} now={visit.now} />
       {find === null && input.problems.length === 0 && <Found listing={listing} />}
       {find !== null && listing.found.signals.length > 0 && (
         <SignalTable signals={listing.found.signals} newestId={listing.newestId} newerPath={null} />
@@ -73,7 +74,15 @@ function SearchForm({ find }: { find: string | null }): VNode {
   );
 }
 
-function FilterForm({ input, keys }: { input: FilterInput; keys: readonly ApiKey[] }): VNode {
+function FilterForm({
+  input,
+  keys,
+  now,
+}: {
+  input: FilterInput;
+  keys: readonly ApiKey[];
+  now: number;
+}): VNode {
   const { typed } = input;
   const isUsed = Object.keys(typed).length > 0;
   return (
@@ -89,14 +98,7 @@ function FilterForm({ input, keys }: { input: FilterInput; keys: readonly ApiKey
         <Choice name="side" label="Side" values={choices.side} chosen={typed.side} />
         <div class="field">
           <label for="key">Key</label>
-          <select id="key" name="key">
-            <option value="">any</option>
-            {keys.map(({ id, label, last4 }) => (
-              <option value={id} selected={id === typed.key}>
-                {label === null ? `…${last4}` : `${shorten(label)} …${last4}`}
-              </option>
-            ))}
-          </select>
+          <KeySelect keys={keys} chosen={typed.key} nobody="any" now={now} />
         </div>
         <Moment name="from" label="Received from (UTC)" value={typed.from} />
         <Moment name="to" label="Received before (UTC)" value={typed.to} />
