@@ -8,29 +8,26 @@ import { join } from "node:path";
 import { pino } from "pino";
 import type { Browser, BrowserContextOptions, Page } from "playwright-core";
 import { startApp } from "../../src/app.ts";
-import { errorCatalogue } from "../../src/domain/errors.ts";
-import type { ApiKey } from "../../src/domain/key.ts";
-import { SqliteActivity } from "../../src/store/sqlite/activity.ts";
 import { SqliteMembers } from "../../src/store/sqlite/members.ts";
 import { openDatabase } from "../../src/store/sqlite/open.ts";
 import { SqliteRegistry } from "../../src/store/sqlite/registry.ts";
+import { freePort } from "../_cli.ts";
 import { launchBrowser } from "./_browser.ts";
 import { PASSWORD } from "./_console.ts";
 import { goToKeys } from "./_flow.ts";
+import { fillDesk } from "./_sample.ts";
 
-const MINUTE_MS = 60_000;
-const HOUR_MS = 3_600_000;
-const DAY_MS = 86_400_000;
 const EMAIL = "alice@example.com";
 
 const devices: Readonly<Record<string, BrowserContextOptions>> = {
-  desktop: { viewport: { width: 1000, height: 520 } },
+  desktop: { viewport: { width: 1100, height: 700 } },
   phone: { viewport: { width: 390, height: 780 } },
 };
 
-type Take = (name: string) => Promise<void>;
+/** `isWhole`: however far down it goes. */
+type Take = (name: string, isWhole?: boolean) => Promise<void>;
 
-const folder = process.argv[2] ?? "docs/images";
+const folder = process.argv.slice(2).at(-1) ?? "docs/images";
 mkdirSync(folder, { recursive: true });
 const chromium = await launchBrowser();
 for (const [device, options] of Object.entries(devices)) {
@@ -47,32 +44,14 @@ interface Server extends AsyncDisposable {
   readonly invite: (desk: string, email: string) => string;
 }
 
-/** A desk with a few keys of different ages, and a bot that has used one. */
+/** With a desk `alpha` that has been at work for weeks, and `beta`, which is new. */
 async function serve(): Promise<Server> {
   const dataDir = mkdtempSync(join(tmpdir(), "signalbox-"));
   const db = openDatabase(dataDir, "command");
   const members = new SqliteMembers(db);
-  for (const [label, ageDays, lifetimeDays] of [
-    ["bot-7 (staging)", 75, null],
-    ["bot-7", 41, 90],
-    ["arbitrage, Frankfurt", 6, null],
-  ] as const) {
-    const registry = new SqliteRegistry(db, () => Date.now() - ageDays * DAY_MS);
-    registry.createDesk("alpha", { ifMissing: true });
-    const expiresInMs = lifetimeDays === null ? null : lifetimeDays * DAY_MS;
-    const { record } = registry.mintKey({ desk: "alpha", label, expiresInMs });
-    if (label === "bot-7 (staging)") {
-      new SqliteRegistry(db, () => Date.now() - HOUR_MS).revokeKey(record.id);
-    }
-    db.query("UPDATE api_keys SET last_used_at = ? WHERE id = ?").run(
-      Date.now() - ageDays * 60_000,
-      record.id,
-    );
-  }
-  const registry = new SqliteRegistry(db);
-  registry.createDesk("beta", { ifMissing: true });
-  const alpha = registry.createDesk("alpha", { ifMissing: true }).desk;
-  beActive(dataDir, alpha.id, registry.listKeys("alpha"));
+  fillDesk(db, dataDir);
+  new SqliteRegistry(db).createDesk("beta", { ifMissing: true });
+  const port = await freePort();
   const app = await startApp({
     config: {
       listen: { host: "127.0.0.1", port: 0 },
@@ -83,8 +62,9 @@ async function serve(): Promise<Server> {
       rateLimit: 0,
       connectionsMax: 0,
       opsListen: null,
-      consoleListen: { host: "127.0.0.1", port: 0 },
-      consoleUrl: null,
+      consoleListen: { host: "127.0.0.1", port },
+      // With a name, so that there are passkeys.
+      consoleUrl: `http://localhost:${port}`,
       stopTimeoutMs: 100,
       backups: null,
       externalCheckpoints: false,
@@ -104,50 +84,6 @@ async function serve(): Promise<Server> {
   };
 }
 
-/** Three hours of requests, the same in each picture. */
-function beActive(dataDir: string, deskId: number, keys: readonly ApiKey[]): void {
-  const [revoked = "", busy = "", quiet = ""] = keys.map(({ id }) => id);
-  const minute = Math.floor(Date.now() / MINUTE_MS) * MINUTE_MS;
-  const minutes = Array.from({ length: 180 }, (_, index) => {
-    const start = minute - (179 - index) * MINUTE_MS;
-    const stored = Math.round(60 + 40 * Math.sin(index / 19) + 9 * Math.sin(index * 2.7));
-    const duplicate = index % 11 === 3 ? 4 + (index % 5) : 0;
-    const rejected = index % 47 > 43 ? 6 + (index % 13) : 0;
-    const counts = { stored, duplicate, rejected, unauthorized: 0, lastAt: start };
-    return { deskId, keyId: index % 3 === 0 ? quiet : busy, start, ...counts };
-  });
-  const rejects = [
-    {
-      key_id: busy,
-      error: "validation_failed",
-      fields: { side: "must be one of: open, close", takeProfit: "unknown field" },
-    },
-    { key_id: revoked, error: "unauthorized", fields: null },
-    {
-      key_id: quiet,
-      error: "bad_request",
-      fields: null,
-      message: "The body is not valid JSON: a member name was expected, at character 2.",
-    },
-  ] as const;
-  const activity = new SqliteActivity(dataDir, () => {});
-  activity.write({
-    minutes,
-    rejects: rejects.map(({ error, ...reject }, index) => ({
-      deskId,
-      request_id: `01a1ff50-9ef4-704f-b775-21104f227d${String(90 - index)}`,
-      at: minute - index * 7 * MINUTE_MS,
-      error,
-      status: errorCatalogue[error].status,
-      message: null,
-      moreFields: 0,
-      ...reject,
-    })),
-    repeats: [],
-  });
-  activity.close();
-}
-
 async function takeAll(
   browser: Browser,
   { url, invite }: Server,
@@ -161,12 +97,16 @@ async function takeAll(
     ...options,
   });
   const page = await context.newPage();
-  const take: Take = async (name) => {
-    await page.screenshot({ path: join(folder, `${name}-${suffix}.png`), fullPage: true });
+  const take: Take = async (name, fullPage = true) => {
+    await page.screenshot({ path: join(folder, `${name}-${suffix}.png`), fullPage });
   };
   await takeGettingIn(page, take, invite);
   await takeKeys(page, take);
-  for (const name of ["signals", "activity", "start", "audit", "account"]) {
+  await takeSignals(page, take);
+  await page.goto("/activity");
+  await page.locator("canvas").waitFor();
+  await take("activity", false);
+  for (const name of ["start", "audit", "account"]) {
     await page.goto(`/${name}`);
     await take(name);
   }
@@ -224,4 +164,14 @@ async function takeKeys(page: Page, take: Take): Promise<void> {
   await page.getByRole("button", { name: "Create the key" }).click();
   await page.locator("#key").waitFor();
   await take("key-shown");
+}
+
+async function takeSignals(page: Page, take: Take): Promise<void> {
+  await page.goto("/signals");
+  await take("signals", false);
+  await page.getByText("Filter", { exact: true }).first().click();
+  await take("signals-filter", false);
+  await page.locator("#signals tbody tr a").first().click();
+  await page.getByRole("heading", { name: "Metadata" }).waitFor();
+  await take("signal");
 }

@@ -1,0 +1,255 @@
+/** A desk as it may look after some weeks: for pictures. */
+import type { Database } from "bun:sqlite";
+import { monotonicFactory } from "ulid";
+import type { ActivityBatch, KeyMinute, Outcomes, Reject } from "../../src/domain/activity.ts";
+import { errorCatalogue } from "../../src/domain/errors.ts";
+import { SqliteActivity } from "../../src/store/sqlite/activity.ts";
+import { SqliteRegistry } from "../../src/store/sqlite/registry.ts";
+import { inTransaction } from "../../src/store/sqlite/transaction.ts";
+
+const MINUTE_MS = 60_000;
+const DAY_MS = 24 * 60 * MINUTE_MS;
+/** What the page of activity shows at first. */
+const ACTIVE_MS = 180 * MINUTE_MS;
+
+interface Trade {
+  readonly source: string;
+  readonly type: string;
+  readonly symbol: string;
+  readonly price: number;
+  readonly decimals: number;
+  readonly quantities: readonly number[];
+  readonly directions: readonly string[];
+}
+
+const coin = (symbol: string, price: number, quantities: number[]): Trade => ({
+  source: "venue_2",
+  type: "crypto",
+  symbol,
+  price,
+  decimals: price > 10_000 ? 1 : 2,
+  quantities,
+  directions: ["long", "short"],
+});
+const stock = (symbol: string, price: number): Trade => ({
+  source: "venue_3",
+  type: "stock",
+  symbol,
+  price,
+  decimals: 2,
+  quantities: [10, 25, 40, 100],
+  directions: ["buy", "sell"],
+});
+const event = (symbol: string, price: number): Trade => ({
+  source: "venue_1",
+  type: "prediction_market",
+  symbol,
+  price,
+  decimals: 2,
+  quantities: [250, 400, 1_000],
+  directions: ["buy", "sell"],
+});
+
+const coins = [
+  coin("BTC/USDT", 91_240, [0.05, 0.125, 0.2]),
+  coin("ETH/USDT", 3_182, [0.8, 1.5, 2]),
+  coin("SOL/USDT", 146, [12, 30]),
+];
+
+interface Bot {
+  readonly label: string;
+  readonly ageDays: number;
+  readonly lifetimeDays: number | null;
+  readonly revokedDaysAgo: number | null;
+  /** Requests a minute, about. */
+  readonly rate: number;
+  readonly trades: readonly Trade[];
+}
+
+const unlimited = { lifetimeDays: null, revokedDaysAgo: null };
+const bots: readonly Bot[] = [
+  { ...unlimited, label: "bot-6", ageDays: 103, revokedDaysAgo: 40, rate: 0.1, trades: coins },
+  { ...unlimited, label: "bot-7 staging", ageDays: 75, rate: 1, trades: coins },
+  { ...unlimited, label: "bot-7", ageDays: 41, lifetimeDays: 90, rate: 14, trades: coins },
+  {
+    ...unlimited,
+    label: "arbitrage, Frankfurt",
+    ageDays: 6,
+    rate: 5,
+    trades: [event("FED-26DEC-CUT-25BP", 0.62), stock("NVDA", 181.35), stock("AAPL", 268.9)],
+  },
+];
+
+/** The same each time, but for the moment that it ends at. */
+type Random = () => number;
+
+interface Sent {
+  readonly bot: Bot;
+  readonly keyId: string;
+  /** Epoch milliseconds. */
+  readonly at: number;
+}
+
+/** `db`: of the folder, for writing, with no server on it. The desk is `alpha`. */
+export function fillDesk(db: Database, dataDir: string): void {
+  const now = Date.now();
+  const random = randomOf(7);
+  const daysAgo = (days: number) => new SqliteRegistry(db, () => now - days * DAY_MS);
+  const { desk } = daysAgo(120).createDesk("alpha", { ifMissing: true });
+  const sent = bots.flatMap((bot) => {
+    const expiresInMs = bot.lifetimeDays === null ? null : bot.lifetimeDays * DAY_MS;
+    const key = { desk: desk.name, label: bot.label, expiresInMs };
+    const { id } = daysAgo(bot.ageDays).mintKey(key).record;
+    if (bot.label === "bot-7") revokePredecessor(daysAgo(bot.ageDays - 1), desk.name);
+    const usedAt = now - (bot.revokedDaysAgo ?? 0) * DAY_MS - 20_000;
+    db.query("UPDATE api_keys SET last_used_at = ? WHERE id = ?").run(usedAt, id);
+    return requestsOf(bot, id, now, random);
+  });
+  sent.sort((one, other) => one.at - other.at);
+  const activity = new SqliteActivity(dataDir, (sentence) => {
+    throw new Error(sentence);
+  });
+  const batch = inTransaction(db, () => record(db, desk.id, sent, random));
+  activity.write(batch);
+  activity.close();
+}
+
+/** In its turn: the audit is in the order that things were done. */
+function revokePredecessor(registry: SqliteRegistry, desk: string): void {
+  const old = registry.listKeys(desk).find(({ label }) => label === "bot-6");
+  if (old !== undefined) registry.revokeKey(old.id, { desk });
+}
+
+function requestsOf(bot: Bot, keyId: string, now: number, random: Random): Sent[] {
+  const sent: Sent[] = [];
+  for (let minute = 0; minute < ACTIVE_MS / MINUTE_MS; minute += 1) {
+    const busyness = 1 + 0.5 * Math.sin(minute / 19) + 0.3 * (random() - 0.5);
+    const requests = Math.floor(bot.rate * busyness + random());
+    for (let index = 0; index < requests; index += 1) {
+      const at = Math.floor(now - ACTIVE_MS + (minute + random()) * MINUTE_MS);
+      sent.push({ bot, keyId, at });
+    }
+  }
+  return sent;
+}
+
+/** The signals, and what there is to tell of all requests. */
+function record(
+  db: Database,
+  deskId: number,
+  sent: readonly Sent[],
+  random: Random,
+): ActivityBatch {
+  const minutes: KeyMinute[] = [];
+  const rejects: ActivityBatch["rejects"][number][] = [];
+  const repeats: ActivityBatch["repeats"][number][] = [];
+  const nextId = monotonicFactory(random);
+  sent.forEach((request, index) => {
+    const { bot, keyId, at } = request;
+    const tell = (outcome: Partial<Outcomes>, unauthorized = 0) =>
+      minutes.push({ ...none, ...outcome, unauthorized, ...minuteOf(deskId, keyId, at) });
+    const reason = rejection(bot, random);
+    if (reason !== null) {
+      tell({ rejected: 1 }, reason.status === UNAUTHORIZED ? 1 : 0);
+      const request_id = Bun.randomUUIDv7("hex", at);
+      rejects.push({ deskId, key_id: keyId, at, request_id, moreFields: 0, ...reason });
+      return;
+    }
+    const id = nextId(at);
+    insertSignal(db, { id, index, deskId }, request, random);
+    tell({ stored: 1 });
+    if (random() > 0.05) return;
+    tell({ duplicate: 1 });
+    const differs = random() < 0.3 ? ["price", "metadata"] : [];
+    const differing = differs.length === 0 ? 0 : 1;
+    repeats.push({ deskId, signalId: id, duplicates: 1, differing, differs, lastAt: at + 900 });
+  });
+  return { minutes, rejects, repeats };
+}
+
+const none: Outcomes = { stored: 0, duplicate: 0, rejected: 0 };
+
+function minuteOf(deskId: number, keyId: string, at: number) {
+  return { deskId, keyId, start: at - (at % MINUTE_MS), lastAt: at };
+}
+
+type Reason = Pick<Reject, "status" | "error" | "message" | "fields">;
+
+const UNAUTHORIZED = 401;
+const reasons: readonly Reason[] = [
+  {
+    status: 422,
+    error: "validation_failed",
+    message: null,
+    fields: { side: "must be one of: open, close", takeProfit: "unknown field" },
+  },
+  {
+    status: 400,
+    error: "bad_request",
+    message: "The body is not valid JSON: a member name was expected, at character 2.",
+    fields: null,
+  },
+];
+
+/** Null for a request that is stored. */
+function rejection({ label, revokedDaysAgo }: Bot, random: Random): Reason | null {
+  if (revokedDaysAgo !== null) {
+    const { status, message } = errorCatalogue.unauthorized;
+    return { status, error: "unauthorized", message, fields: null };
+  }
+  const isRejected = random() < (label.endsWith("staging") ? 0.15 : 0.01);
+  return isRejected ? oneOf(reasons, random) : null;
+}
+
+function insertSignal(
+  db: Database,
+  { id, index, deskId }: { id: string; index: number; deskId: number },
+  { bot, keyId, at }: Sent,
+  random: Random,
+): void {
+  const trade = oneOf(bot.trades, random);
+  const [long = "", short = ""] = trade.directions;
+  const isOpen = random() < 0.55;
+  const price = trade.price * (1 + 0.004 * Math.sin(at / 5_000_000) + 0.001 * random());
+  const metadata = {
+    strategy: bot.label.startsWith("bot") ? "breakout-15m" : "cross-venue",
+    model: "2026-11-02",
+    confidence: Number((0.55 + 0.4 * random()).toFixed(3)),
+    legs: [{ venue: trade.source, fee_bps: 2.5 }],
+  };
+  db.query(
+    `INSERT INTO signals (id, desk_id, key_id, received_at, client_signal_id, source, type, symbol,
+       side, direction, price, quantity, signal_time, metadata)
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+  ).run(
+    id,
+    deskId,
+    keyId,
+    at,
+    `${bot.label.replaceAll(/\W+/g, "-")}-${index + 48_210}`,
+    trade.source,
+    trade.type,
+    trade.symbol,
+    isOpen ? "open" : "close",
+    random() < 0.7 ? long : short,
+    Number(price.toFixed(trade.decimals)),
+    oneOf(trade.quantities, random),
+    at - 40 - Math.floor(random() * 400),
+    JSON.stringify(metadata),
+  );
+}
+
+function oneOf<T>(items: readonly T[], random: Random): T {
+  return items[Math.floor(random() * items.length)] as T;
+}
+
+/** Mulberry32. */
+function randomOf(seed: number): Random {
+  let state = seed;
+  return () => {
+    state = Math.trunc(state + 0x6d2b79f5);
+    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
+    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
+  };
+}
