@@ -5,9 +5,13 @@
  * rounding, and has no words for the reasons.
  */
 import type { TSchema } from "@sinclair/typebox";
-import type { Member } from "./ijson.ts";
+import type { Kind } from "./ijson.ts";
 
-export type FieldRule = (member: Member) => string | null;
+const ZERO = 0x30;
+const NINE = 0x39;
+
+/** Gets a member as it was read; `raw` is the text that it was sent as. */
+export type FieldRule = (kind: Kind, value: unknown, raw: string) => string | null;
 
 /** Throws on a definition that it has no rule for, so that a new kind of field cannot go unchecked. */
 export function fieldRule(schema: TSchema): FieldRule {
@@ -28,14 +32,13 @@ export function fieldRule(schema: TSchema): FieldRule {
 
 function enumRule(values: readonly string[]): FieldRule {
   const reason = `must be one of: ${values.join(", ")}`;
-  return ({ kind, value }) =>
-    kind === "string" && values.includes(value as string) ? null : reason;
+  return (kind, value) => (kind === "string" && values.includes(value as string) ? null : reason);
 }
 
 function textRule(charactersMin: number, charactersMax: number, pattern: string): FieldRule {
   const allowed = new RegExp(pattern, "u");
   const lengthReason = `must have ${charactersMin} to ${charactersMax} characters`;
-  return ({ kind, value }) => {
+  return (kind, value) => {
     if (kind !== "string") return "must be a string";
     const text = value as string;
     if (!hasLength(text, charactersMin, charactersMax)) return lengthReason;
@@ -50,24 +53,25 @@ function hasLength(text: string, min: number, max: number): boolean {
   return Array.from(text).length <= max;
 }
 
-const numberRule: FieldRule = ({ kind, value }) => {
+const numberRule: FieldRule = (kind, value) => {
   if (kind !== "number") return "must be a number";
   return Number.isFinite(value) ? null : "must be a finite number";
 };
 
 function integerRule(min: number, max: number): FieldRule {
   const rangeReason = `must be from ${min} to ${max}`;
-  return ({ kind, value, raw }) => {
+  return (kind, value, raw) => {
     if (kind !== "number" || !isWhole(raw)) return "must be an integer";
     const number = value as number;
     return number >= min && number <= max ? null : rangeReason;
   };
 }
 
-const objectRule: FieldRule = ({ kind }) => (kind === "object" ? null : "must be an object");
+const objectRule: FieldRule = (kind) => (kind === "object" ? null : "must be an object");
 
 /** Whether a JSON number is whole as written (`1.7e12`, `1.0`), before any rounding to a double. */
 function isWhole(raw: string): boolean {
+  if (isDigits(raw)) return true;
   const parts = /^-?(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d+))?$/.exec(raw);
   if (parts === null) return false;
   const [, whole = "", fraction = "", exponent = "0"] = parts;
@@ -75,6 +79,15 @@ function isWhole(raw: string): boolean {
   const trailingZeros = countTrailingZeros(digits);
   if (trailingZeros === digits.length) return true;
   return Number(exponent) - fraction.length + trailingZeros >= 0;
+}
+
+/** Without an expression, because nearly every time is written so. */
+function isDigits(raw: string): boolean {
+  for (let at = 0; at < raw.length; at += 1) {
+    const code = raw.charCodeAt(at);
+    if (code < ZERO || code > NINE) return false;
+  }
+  return true;
 }
 
 /** A loop, because `/0+$/` takes quadratic time on many zeros before another digit. */

@@ -10,10 +10,12 @@
 /** Nesting of objects and arrays, the outermost one counted. */
 export const JSON_DEPTH_MAX = 32;
 
+export type Kind = "string" | "number" | "boolean" | "null" | "object" | "array";
+
 /** `value` is decoded for scalars and null otherwise; `raw` is the text as sent. */
 export interface Member {
   readonly name: string;
-  readonly kind: "string" | "number" | "boolean" | "null" | "object" | "array";
+  readonly kind: Kind;
   readonly value: string | number | boolean | null;
   readonly raw: string;
 }
@@ -30,6 +32,14 @@ export function decodeUtf8(bytes: Uint8Array): string {
   } catch {
     throw new JsonError("it is not valid UTF-8");
   }
+}
+
+/** Of a value that `JSON.parse` gave. */
+export function kindOf(value: unknown): Kind {
+  const type = typeof value;
+  if (type !== "object") return type as Kind;
+  if (value === null) return "null";
+  return Array.isArray(value) ? "array" : "object";
 }
 
 /** Reads a JSON object and returns its members in order. Throws {@link JsonError}. */
@@ -255,19 +265,19 @@ class Reader {
 
 /** The names of one object: few are compared one by one, many go to a set. */
 class Names {
-  readonly #few: string[] = [];
-  #many: Set<string> | null = null;
+  private readonly few: string[] = [];
+  private many: Set<string> | null = null;
 
   /** False when the name is there already. */
   add(name: string): boolean {
-    if (this.#many === null) {
-      if (this.#few.includes(name)) return false;
-      this.#few.push(name);
-      if (this.#few.length > LINEAR_NAMES_MAX) this.#many = new Set(this.#few);
+    if (this.many === null) {
+      if (this.few.includes(name)) return false;
+      this.few.push(name);
+      if (this.few.length > LINEAR_NAMES_MAX) this.many = new Set(this.few);
       return true;
     }
-    if (this.#many.has(name)) return false;
-    this.#many.add(name);
+    if (this.many.has(name)) return false;
+    this.many.add(name);
     return true;
   }
 }

@@ -6,6 +6,7 @@ import { type Static, Type } from "@sinclair/typebox";
 import { AppError, type FieldReasons, UNKNOWN_FIELD } from "./errors.ts";
 import { fieldRule } from "./fields.ts";
 import { decodeUtf8, JsonError, type Member, readObject } from "./ijson.ts";
+import { type Field, ordinaryReader, type Values } from "./ordinary-body.ts";
 
 /** JSON text of a body, in bytes. */
 export const BODY_BYTES_MAX = 65_536;
@@ -97,55 +98,75 @@ export interface Signal {
 }
 
 const requiredFields: readonly string[] = SignalBody.required ?? [];
-const rules = Object.entries(SignalBody.properties).map(([name, schema], index) => ({
-  index,
+const fields: readonly Field[] = Object.entries(SignalBody.properties).map(([name, schema]) => ({
   name,
+  type: schema["type"] as string,
   isRequired: requiredFields.includes(name),
   check: fieldRule(schema),
 }));
-const ruleIndex = new Map(rules.map(({ name, index }) => [name, index]));
+const fieldIndex = new Map(fields.map(({ name }, index) => [name, index]));
+const readOrdinaryValues = ordinaryReader(fields);
 
 /**
  * Reads and validates a body. Throws `bad_request` (400) where it is not I-JSON, and
  * `validation_failed` (422) with every invalid field at once (`SPEC.md` 7).
  */
 export function parseSignal(bytes: Uint8Array): Signal {
+  const text = orBadRequest(() => decodeUtf8(bytes));
+  return readOrdinary(bytes, text) ?? readStrictly(text);
+}
+
+/** The short way: what {@link readStrictly} gives, or null where that has to decide. */
+export function readOrdinary(bytes: Uint8Array, text: string): Signal | null {
+  const values = readOrdinaryValues(bytes, text);
+  return values === null ? null : toSignal(values);
+}
+
+/** Reads any body. Throws as {@link parseSignal} does. */
+export function readStrictly(text: string): Signal {
   let reasons: FieldReasons | null = null;
   const found: (Member | undefined)[] = [];
-  for (const member of readMembers(bytes)) {
-    const index = ruleIndex.get(member.name);
+  for (const member of orBadRequest(() => readObject(text))) {
+    const index = fieldIndex.get(member.name);
     if (index !== undefined) found[index] = member;
     else (reasons ??= noReasons())[member.name] = UNKNOWN_FIELD;
   }
-  for (const { index, name, isRequired, check } of rules) {
+  const values: Values = {};
+  for (const [index, { name, isRequired, check }] of fields.entries()) {
     const member = found[index];
-    const reason = member === undefined ? (isRequired ? "required" : null) : check(member);
-    if (reason !== null) (reasons ??= noReasons())[name] = reason;
+    if (member === undefined) {
+      if (isRequired) (reasons ??= noReasons())[name] = "required";
+      continue;
+    }
+    const { kind, value, raw } = member;
+    const reason = check(kind, value, raw);
+    if (reason === null) values[name] = kind === "object" ? raw : value;
+    else (reasons ??= noReasons())[name] = reason;
   }
   if (reasons !== null) throw new AppError("validation_failed", { fields: reasons });
-  return toSignal(found);
+  return toSignal(values);
 }
 
-/** `found` is in the order of the definition, and valid. */
-function toSignal(found: readonly (Member | undefined)[]): Signal {
-  const [source, type, symbol, side, direction, price, quantity, time, clientId, metadata] = found;
+/** The values are valid. */
+function toSignal(values: Values): Signal {
+  const valid = values as Partial<Signal>;
   return {
-    source: source?.value as Signal["source"],
-    type: type?.value as Signal["type"],
-    symbol: symbol?.value as string,
-    side: side?.value as Signal["side"],
-    direction: (direction?.value ?? null) as Signal["direction"],
-    price: (price?.value ?? null) as number | null,
-    quantity: (quantity?.value ?? null) as number | null,
-    signal_time: (time?.value ?? null) as number | null,
-    client_signal_id: (clientId?.value ?? null) as string | null,
-    metadata: metadata?.raw ?? null,
-  };
+    source: valid.source as Signal["source"],
+    type: valid.type as Signal["type"],
+    symbol: valid.symbol as Signal["symbol"],
+    side: valid.side as Signal["side"],
+    direction: valid.direction ?? null,
+    price: valid.price ?? null,
+    quantity: valid.quantity ?? null,
+    signal_time: valid.signal_time ?? null,
+    client_signal_id: valid.client_signal_id ?? null,
+    metadata: valid.metadata ?? null,
+  } satisfies Record<keyof Body, unknown>;
 }
 
-function readMembers(bytes: Uint8Array): Member[] {
+function orBadRequest<T>(read: () => T): T {
   try {
-    return readObject(decodeUtf8(bytes));
+    return read();
   } catch (error) {
     if (!(error instanceof JsonError)) throw error;
     throw new AppError("bad_request", {

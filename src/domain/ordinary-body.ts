@@ -1,0 +1,172 @@
+/**
+ * The short way for the bodies that nearly all clients send: the native parser reads them, and a count
+ * and a look into the text make up for what it does not tell. It refuses nothing. What is not plainly
+ * good is left to the strict reader (`ijson.ts`), the one source of reasons.
+ *
+ * The count finds repeated and unknown names: a text has two quotes, besides escaped ones, for each
+ * name and each string value. Those that are found here, in the known fields and all through the
+ * object among them, stand in the text once each; so twice their number is the number of quotes only
+ * if none is left over. An unknown name is left over, and of names that are the same all but one, which
+ * the parser drops (`__proto__` and `0` are names like any other to it).
+ *
+ * A look into the text finds a field's value behind its quoted name. Without a `\u`, escapes stand for
+ * no letter, so that a known name can be written in one way alone. In front of a colon it is that
+ * name, or the end of a longer one, which is unknown; and within the object it comes after the name
+ * of the object itself, or is passed over.
+ */
+import type { FieldRule } from "./fields.ts";
+import { JSON_DEPTH_MAX, kindOf } from "./ijson.ts";
+
+/** What a reader of bodies has to know of a field. */
+export interface Field {
+  readonly name: string;
+  /** As its definition has it: `string`, `number`, `integer` or `object`. */
+  readonly type: string;
+  readonly isRequired: boolean;
+  readonly check: FieldRule;
+}
+
+/** The members of a valid body by name; in the place of an object its text as sent. */
+export type Values = Record<string, unknown>;
+
+/** `text` is what `bytes` decode to. Null says nothing of the body: the strict reader has to decide. */
+export type OrdinaryReader = (bytes: Uint8Array, text: string) => Values | null;
+
+export function ordinaryReader(fields: readonly Field[]): OrdinaryReader {
+  const objects = fields.filter(({ type }) => type === "object");
+  if (objects.length !== 1) throw new Error("one field is an object, and only one");
+  const objectName = objects.map(({ name }) => name).join();
+  const quotedObjectName = `"${objectName}"`;
+  const quoted = fields.map((field) => ({ ...field, quotedName: `"${field.name}"` }));
+
+  return (bytes, text) => {
+    const quotes = countQuotes(bytes);
+    const values = Number.isNaN(quotes) ? null : parse(text);
+    if (values === null) return null;
+
+    const object = values[objectName];
+    const start = object === undefined ? 0 : startOfValue(text, quotedObjectName, 0);
+    const end = object === undefined ? 0 : endOfObject(text, start);
+    if (end < 0) return null;
+
+    let found = 0;
+    for (const { name, quotedName, type, isRequired, check } of quoted) {
+      const value = values[name];
+      if (value === undefined) {
+        if (isRequired) return null;
+        continue;
+      }
+      if (type === "integer" && !isDigits(text, quotedName, start, end)) return null;
+      if (check(kindOf(value), value, DIGITS) !== null) return null;
+      found += typeof value === "string" ? 2 : 1;
+    }
+    if (object !== undefined) {
+      found += countStrings(object, 2);
+      values[objectName] = text.slice(start, end);
+    }
+    return found * 2 === quotes ? values : null;
+  };
+}
+
+/** Stands for the text of an integer, all digits; rules for other types do not look at the text. */
+const DIGITS = "0";
+
+const SPACE = 0x20;
+const QUOTE = 0x22;
+const COMMA = 0x2c;
+const ZERO = 0x30;
+const NINE = 0x39;
+const COLON = 0x3a;
+const BACKSLASH = 0x5c;
+const LETTER_U = 0x75;
+const OPEN_BRACE = 0x7b;
+const CLOSE_BRACE = 0x7d;
+
+/** The quotes that are not escaped. NaN where there is a `\u`: see above, and it may be half of a pair. */
+function countQuotes(bytes: Uint8Array): number {
+  let count = 0;
+  for (let at = 0; at < bytes.length; at += 1) {
+    const byte = bytes[at];
+    if (byte === QUOTE) count += 1;
+    else if (byte === BACKSLASH) {
+      at += 1;
+      if (bytes[at] === LETTER_U) return Number.NaN;
+    }
+  }
+  return count;
+}
+
+function parse(text: string): Values | null {
+  try {
+    const value: unknown = JSON.parse(text);
+    return kindOf(value) === "object" ? (value as Values) : null;
+  } catch {
+    return null;
+  }
+}
+
+/** The names and string values in a value. NaN, which equals no count, where it is nested too deep. */
+function countStrings(value: unknown, depth: number): number {
+  if (typeof value === "string") return 1;
+  if (typeof value !== "object" || value === null) return 0;
+  if (depth > JSON_DEPTH_MAX) return Number.NaN;
+  let count = 0;
+  if (Array.isArray(value)) {
+    for (const item of value) count += countStrings(item, depth + 1);
+  } else {
+    for (const name of Object.keys(value)) {
+      count += 1 + countStrings((value as Values)[name], depth + 1);
+    }
+  }
+  return count;
+}
+
+/** Where the value of the first such name begins; -1 where it is no name, or there is none. */
+function startOfValue(text: string, quotedName: string, from: number): number {
+  const at = text.indexOf(quotedName, from);
+  if (at < 0) return -1;
+  const colon = skipSpace(text, at + quotedName.length);
+  return text.charCodeAt(colon) === COLON ? skipSpace(text, colon + 1) : -1;
+}
+
+function skipSpace(text: string, from: number): number {
+  let at = from;
+  while (text.charCodeAt(at) <= SPACE) at += 1;
+  return at;
+}
+
+/** The place behind the brace that closes the one at `start`; -1 where there is none. */
+function endOfObject(text: string, start: number): number {
+  if (text.charCodeAt(start) !== OPEN_BRACE) return -1;
+  let depth = 0;
+  let at = start;
+  do {
+    const code = text.charCodeAt(at);
+    if (code === OPEN_BRACE) depth += 1;
+    else if (code === CLOSE_BRACE) depth -= 1;
+    at = code === QUOTE ? endOfString(text, at) : at + 1;
+  } while (depth > 0);
+  return at;
+}
+
+/** The text is JSON, so there is an end. */
+function endOfString(text: string, start: number): number {
+  for (let at = start + 1; ; at += 1) {
+    const code = text.charCodeAt(at);
+    if (code === QUOTE) return at + 1;
+    if (code === BACKSLASH) at += 1;
+  }
+}
+
+/** Whether a number is written in digits alone. The object from `start` to `end` is passed over. */
+function isDigits(text: string, quotedName: string, start: number, end: number): boolean {
+  let at = startOfValue(text, quotedName, 0);
+  if (at > start && at < end) at = startOfValue(text, quotedName, end);
+  if (at < 0) return false;
+  let code = text.charCodeAt(at);
+  while (code >= ZERO && code <= NINE) {
+    at += 1;
+    code = text.charCodeAt(at);
+  }
+  return code === COMMA || code === CLOSE_BRACE || code <= SPACE;
+}
