@@ -1,4 +1,4 @@
--- Signalbox's database, version 2. Times are epoch milliseconds, UTC. Ids in TEXT are ULIDs:
+-- Signalbox's database, version 3. Times are epoch milliseconds, UTC. Ids in TEXT are ULIDs:
 -- 26 characters, sortable by time. Query it as you like with a read-only connection; write to it
 -- only with `signalbox`.
 
@@ -44,10 +44,6 @@ CREATE TABLE signals (
   signal_time      INTEGER,               -- ms, by the client's clock
   metadata         TEXT                   -- a JSON object, byte for byte as sent
 ) STRICT;
-
--- The arbiter of deduplication: per desk, for ever (SPEC.md 4.1, rules 1 to 4).
-CREATE UNIQUE INDEX signals_client_signal_id ON signals (desk_id, client_signal_id)
-  WHERE client_signal_id IS NOT NULL;
 
 -- Newest first, of one desk: the console's lists. (Every index entry ends with the row's seq.)
 CREATE INDEX signals_desk ON signals (desk_id);
@@ -105,3 +101,25 @@ CREATE TABLE audit (
 ) STRICT;
 
 CREATE INDEX audit_desk ON audit (desk_id);
+
+-- Deduplication: where each client_signal_id of each desk was stored first. Made from the signals, and
+-- kept by src/store/sqlite/dedupe/, which says what is in it.
+CREATE TABLE dedupe_seed (
+  seed BLOB NOT NULL CHECK (length(seed) = 8) -- of the hashes; never changed
+) STRICT;
+
+INSERT INTO dedupe_seed (seed) VALUES (randomblob(8));
+
+CREATE TABLE dedupe_runs (
+  id        INTEGER PRIMARY KEY,
+  level     INTEGER NOT NULL, -- how often its entries were merged
+  first_seq INTEGER NOT NULL, -- it has the entries of the signals from here
+  last_seq  INTEGER NOT NULL, -- to here
+  entries   INTEGER NOT NULL, -- how many
+  fences    BLOB    NOT NULL  -- the first hash of each block, 4 bytes each
+) STRICT;
+
+CREATE TABLE dedupe_blocks (
+  id      INTEGER PRIMARY KEY, -- run × 2^24 + block
+  entries BLOB    NOT NULL     -- 500 of them, the last block of a run fewer; then their CRC-32
+) STRICT;

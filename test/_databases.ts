@@ -3,6 +3,7 @@ import { Database } from "bun:sqlite";
 import { createHash } from "node:crypto";
 import { copyFileSync, existsSync, mkdirSync, readdirSync } from "node:fs";
 import { join } from "node:path";
+import { DedupeIndex } from "../src/store/sqlite/dedupe/index.ts";
 import { DATABASE_NAME } from "../src/store/sqlite/folder.ts";
 import { openDatabase } from "../src/store/sqlite/open.ts";
 import { SqliteRegistry } from "../src/store/sqlite/registry.ts";
@@ -32,6 +33,7 @@ export function seed({ signals, logged = 0, dataDir }: SeedOptions): Seeded {
     registry.createDesk("alpha", { ifMissing: false });
     const { key, record } = registry.mintKey({ desk: "alpha", label: "seed", expiresInMs: null });
     insertSignals(db, record.id, 1, signals);
+    new DedupeIndex(db).complete();
     db.run("PRAGMA wal_checkpoint(TRUNCATE)");
     db.run("PRAGMA wal_autocheckpoint = 0");
     for (let seq = signals + 1; seq <= signals + logged; seq += 1) {

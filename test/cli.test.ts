@@ -212,7 +212,7 @@ describe("failures end with code 1 and one sentence that says what to type", () 
     const db = new Database(join(dataDir, "signalbox.db"));
     db.run("PRAGMA user_version = 99");
     db.close();
-    const says = "newer signalbox (database version 99; this one knows 2): run that version";
+    const says = "newer signalbox (database version 99; this one knows 3): run that version";
     await expectFailure(
       ["key", "list", "--data", dataDir],
       /newer signalbox \(database version 99/,

@@ -329,6 +329,9 @@ describe("the database", () => {
     expect(tables.toSorted((a, b) => a.name.localeCompare(b.name))).toEqual([
       { name: "api_keys", strict: 1 },
       { name: "audit", strict: 1 },
+      { name: "dedupe_blocks", strict: 1 },
+      { name: "dedupe_runs", strict: 1 },
+      { name: "dedupe_seed", strict: 1 },
       { name: "desks", strict: 1 },
       { name: "invitations", strict: 1 },
       { name: "members", strict: 1 },

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { copyDatabase } from "../src/store/sqlite/copy.ts";
 import { type Verification, verifyDatabase } from "../src/store/sqlite/verify.ts";
 import { cli, mintKey, startServe } from "./_cli.ts";
-import { newDataDir, seed, seededId, seededUlid } from "./_databases.ts";
+import { newDataDir, seed, seededUlid } from "./_databases.ts";
 import { checkpointingAfter, variantOf } from "./faults/_variant.ts";
 import { startLoad } from "./_load.ts";
 import { temporaryFolder } from "./_setup.ts";
@@ -51,7 +51,7 @@ describe("verify finds a database sound", () => {
     const before = readFileSync(path);
     expect(await cli(["verify", "--data", dataDir])).toEqual({
       code: 0,
-      stdout: `integrity: ok\nforeign_keys: ok\ndeduplication: ok\nids_rising: ok\nvalues: ok\nversion: ok\n1000 signals, the newest ${seededUlid(1_000)}, database version 2\n`,
+      stdout: `integrity: ok\nforeign_keys: ok\ndeduplication: ok\nids_rising: ok\nvalues: ok\nversion: ok\n1000 signals, the newest ${seededUlid(1_000)}, database version 3\n`,
       stderr: "",
     });
     const { code, stdout, stderr } = await cli(["verify", "--json", "--data", dataDir]);
@@ -60,7 +60,7 @@ describe("verify finds a database sound", () => {
     expect(JSON.parse(stdout)).toEqual({
       ok: true,
       file: path,
-      version: 2,
+      version: 3,
       signals: 1_000,
       newest_id: seededUlid(1_000),
       checks: {
@@ -122,25 +122,43 @@ describe("verify finds a database sound", () => {
 /** Each check, and what makes it fail: alone where that is possible. */
 const damages: [name: string, damage: (path: string) => void, fails: string[], says: RegExp][] = [
   [
-    "an entry of deduplication's index is gone",
-    (path) => changePage(path, 10, seededId(700), dropLastCell),
-    ["integrity", "deduplication"],
-    /1000 signals with an id, 999 entries in the index/,
+    "a bit of deduplication's index is another",
+    (path) =>
+      change(
+        path,
+        "UPDATE dedupe_blocks SET entries = CAST(substr(entries, 1, 9) || 'x' || substr(entries, 11) AS BLOB)",
+      ),
+    ["deduplication"],
+    /the deduplication index is damaged: block 0 of run 1/,
   ],
   [
-    "an entry of deduplication's index is another id",
+    "a run of deduplication's index has another signal's id",
+    (path) => change(path, "UPDATE signals SET client_signal_id = 'another' WHERE seq = 9"),
+    ["deduplication"],
+    /run 1 does not have the entries of its signals/,
+  ],
+  [
+    "deduplication's index is of more signals than there are",
+    (path) => change(path, "UPDATE dedupe_runs SET last_seq = last_seq + 1"),
+    ["deduplication"],
+    /the last run ends behind the last signal/,
+  ],
+  [
+    "a signal is there twice",
     (path) =>
-      changePage(path, 10, seededId(700), (page) => {
-        page[page.indexOf(seededId(700))] = "!".charCodeAt(0);
-      }),
-    ["integrity"],
-    /row 700 missing from index signals_client_signal_id|out of order/,
+      change(
+        path,
+        "DELETE FROM dedupe_runs",
+        "UPDATE signals SET client_signal_id = 'twice' WHERE seq IN (3, 900)",
+      ),
+    ["deduplication"],
+    /seq 3 and seq 900 have the same id/,
   ],
   [
     "a signal is gone from the table",
     (path) => changePage(path, 13, '"number":700,', dropLastCell),
     ["integrity", "deduplication"],
-    /999 signals with an id, 1000 entries in the index/,
+    /run 1 does not have the entries of its signals/,
   ],
   [
     "a page of zeros",
@@ -159,7 +177,7 @@ const damages: [name: string, damage: (path: string) => void, fails: string[], s
     "a signal of no desk",
     (path) =>
       change(path, "PRAGMA foreign_keys = OFF", "UPDATE signals SET desk_id = 5 WHERE seq = 9"),
-    ["foreign_keys", "values"],
+    ["foreign_keys", "deduplication", "values"],
     /row 9 of signals has no row in desks/,
   ],
   [
@@ -182,7 +200,7 @@ const damages: [name: string, damage: (path: string) => void, fails: string[], s
         "INSERT INTO desks (name, created_at) VALUES ('beta', 1)",
         "UPDATE signals SET desk_id = 2 WHERE seq = 9",
       ),
-    ["values"],
+    ["deduplication", "values"],
     /seq 9 has a value that no signal can have/,
   ],
   ...[
@@ -214,20 +232,16 @@ const damages: [name: string, damage: (path: string) => void, fails: string[], s
   ]),
   [
     "no index for deduplication",
-    (path) => change(path, "DROP INDEX signals_client_signal_id"),
+    (path) => change(path, "DROP TABLE dedupe_runs"),
     ["deduplication", "version"],
-    /signals_client_signal_id is missing/,
+    /dedupe_runs is missing/,
   ],
   [
-    "an index for deduplication that lets in what it should not",
+    "an index that is not as in the schema",
     (path) =>
-      change(
-        path,
-        "DROP INDEX signals_client_signal_id",
-        "CREATE INDEX signals_client_signal_id ON signals (desk_id, client_signal_id) WHERE client_signal_id IS NOT NULL",
-      ),
+      change(path, "DROP INDEX signals_desk", "CREATE INDEX signals_desk ON signals (key_id)"),
     ["version"],
-    /signals_client_signal_id is not as in schema\.sql/,
+    /signals_desk is not as in schema\.sql/,
   ],
   [
     "a column too few",

@@ -3,6 +3,7 @@ import { expect, setDefaultTimeout, test } from "bun:test";
 import { Database } from "bun:sqlite";
 import { statSync } from "node:fs";
 import { join } from "node:path";
+import { DedupeIndex } from "../../src/store/sqlite/dedupe/index.ts";
 import { DATABASE_NAME } from "../../src/store/sqlite/folder.ts";
 import type { LoadResult } from "../_client.ts";
 import { freePort, mintKey, spawn, startServe } from "../_cli.ts";
@@ -111,14 +112,9 @@ test("killed again and again under load, it keeps every signal that it acknowled
 function fill(dataDir: string): void {
   const db = new Database(join(dataDir, DATABASE_NAME), { readwrite: true, create: false });
   try {
-    const index = "signals_client_signal_id";
-    const { sql } = db
-      .query<{ sql: string }, [string]>("SELECT sql FROM sqlite_schema WHERE name = ?")
-      .get(index) ?? { sql: "" };
     db.run("PRAGMA synchronous = OFF");
     db.run("PRAGMA cache_size = -262144");
     db.run("BEGIN IMMEDIATE");
-    db.run(`DROP INDEX ${index}`);
     db.run(
       `INSERT INTO signals (id, desk_id, key_id, received_at, client_signal_id, source, type, symbol, side)
        WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < ?)
@@ -127,8 +123,8 @@ function fill(dataDir: string): void {
        FROM numbers JOIN api_keys`,
       [ROWS],
     );
-    db.run(sql);
     db.run("COMMIT");
+    new DedupeIndex(db).complete();
     db.run("PRAGMA wal_checkpoint(TRUNCATE)");
   } finally {
     db.close();

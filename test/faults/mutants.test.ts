@@ -59,17 +59,24 @@ const cases: readonly Case[] = [
     red: "acknowledged signals that are missing",
   },
   {
-    mutation: "nothing is looked up under its client_signal_id, and no index is unique in it",
+    mutation: "nothing is looked up under its client_signal_id",
     ...kill,
     edits: [
       {
-        file: "../schema.sql",
-        text: "CREATE UNIQUE INDEX signals_client_signal_id",
-        replacement: "CREATE INDEX signals_client_signal_id",
-      },
-      {
         file: "store/sqlite/batch.ts",
-        text: "ON CONFLICT (desk_id, client_signal_id) WHERE client_signal_id IS NOT NULL DO NOTHING",
+        text: "const original = this.#findOriginal(key, transaction);",
+        replacement: "const original = null as Original | null;",
+      },
+    ],
+    red: "every client_signal_id is stored once",
+  },
+  {
+    mutation: "a start does not read the signals that are in no run of the deduplication index yet",
+    ...kill,
+    edits: [
+      {
+        file: "store/sqlite/dedupe/index.ts",
+        text: "    this.#catchUp();\n",
         replacement: "",
       },
     ],

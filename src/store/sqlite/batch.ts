@@ -6,6 +6,7 @@ import type { Database } from "bun:sqlite";
 import { IdSequence } from "../../domain/id.ts";
 import type { Signal } from "../../domain/signal.ts";
 import type { Submission } from "../../domain/store.ts";
+import type { DedupeIndex, DedupeKey } from "./dedupe/index.ts";
 import { describeFailure, isAboutOneRow, isTransient } from "./failures.ts";
 
 /**
@@ -24,6 +25,18 @@ export class FatalStorageError extends Error {}
 
 /** A key's last use is written at most this often, and only inside a transaction that runs anyway. */
 const LAST_USED_INTERVAL_MS = 60_000;
+
+/** What a transaction has done so far; nothing of it counts before its commit. */
+class Transaction {
+  readonly keys = new Map<string, KeyRow | null>();
+  /** In the order of storage. */
+  readonly inserted: { readonly seq: number; readonly key: DedupeKey | null }[] = [];
+  readonly seqOfName = new Map<string, number>();
+}
+
+interface Original extends Signal {
+  readonly id: string;
+}
 
 interface KeyRow {
   readonly expires_at: number | null;
@@ -45,25 +58,27 @@ const SIGNAL_COLUMNS = [
 
 export class BatchCommitter {
   readonly #db: Database;
+  readonly #dedupe: DedupeIndex;
   readonly #ids: IdSequence;
   readonly #lastUsedWritten = new Map<string, number>();
   readonly #insert;
-  readonly #findOriginal;
+  readonly #getOriginal;
   readonly #findKey;
   readonly #touchKey;
   readonly #countDiffering;
 
-  constructor(db: Database) {
+  constructor(db: Database, dedupe: DedupeIndex) {
     this.#db = db;
+    this.#dedupe = dedupe;
     const newest = db.query<{ id: string | null }, []>("SELECT max(id) AS id FROM signals").get();
     this.#ids = new IdSequence(newest?.id ?? null);
     this.#insert = db.query(
       `INSERT INTO signals (id, desk_id, key_id, received_at, ${SIGNAL_COLUMNS.join(", ")})
-       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-       ON CONFLICT (desk_id, client_signal_id) WHERE client_signal_id IS NOT NULL DO NOTHING`,
+       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
     );
-    this.#findOriginal = db.query<Signal & { id: string }, [number, string | null]>(
-      `SELECT id, ${SIGNAL_COLUMNS.join(", ")} FROM signals WHERE desk_id = ? AND client_signal_id = ?`,
+    this.#getOriginal = db.query<Original, [number, number, string]>(
+      `SELECT id, ${SIGNAL_COLUMNS.join(", ")} FROM signals
+       WHERE seq = ? AND desk_id = ? AND client_signal_id = ?`,
     );
     this.#findKey = db.query<KeyRow, [string]>(
       "SELECT expires_at, revoked_at FROM api_keys WHERE id = ?",
@@ -96,10 +111,11 @@ export class BatchCommitter {
   #transaction(batch: readonly Submission[]): Outcome[] {
     this.#db.run("BEGIN IMMEDIATE");
     try {
-      const keys = new Map<string, KeyRow | null>();
-      const outcomes = batch.map((submission) => this.#append(submission, keys));
+      const transaction = new Transaction();
+      const outcomes = batch.map((submission) => this.#append(submission, transaction));
       const used = this.#writeLastUsed(batch, outcomes);
       this.#commit();
+      for (const { seq, key } of transaction.inserted) this.#dedupe.add(seq, key);
       for (const [keyId, at] of used) this.#lastUsedWritten.set(keyId, at);
       return outcomes;
     } catch (error) {
@@ -123,13 +139,41 @@ export class BatchCommitter {
     }
   }
 
-  #append(submission: Submission, keys: Map<string, KeyRow | null>): Outcome {
-    if (!this.#isKeyValid(submission, keys)) return { kind: "unauthorized" };
-    const { signal, deskId } = submission;
+  #append(submission: Submission, transaction: Transaction): Outcome {
+    if (!this.#isKeyValid(submission, transaction.keys)) return { kind: "unauthorized" };
+    const { deskId, signal } = submission;
+    const { client_signal_id: clientId } = signal;
+    const key = clientId === null ? null : this.#dedupe.keyOf(deskId, clientId);
+    if (key !== null) {
+      const original = this.#findOriginal(key, transaction);
+      if (original !== null) return this.#repeat(deskId, signal, original);
+    }
+    return this.#store(submission, key, transaction);
+  }
+
+  /** The one look at whether a signal is new: among those of this transaction, and all before it. */
+  #findOriginal(key: DedupeKey, { seqOfName }: Transaction): Original | null {
+    const seq = seqOfName.get(key.name);
+    const candidates = seq === undefined ? this.#dedupe.candidates(key.hash) : [seq];
+    for (const candidate of candidates) {
+      const original = this.#getOriginal.get(candidate, key.deskId, key.clientSignalId);
+      if (original !== null) return original;
+    }
+    return null;
+  }
+
+  #repeat(deskId: number, signal: Signal, original: Original): Outcome {
+    const differs = SIGNAL_COLUMNS.filter((column) => original[column] !== signal[column]);
+    if (differs.length > 0) this.#countDiffering.run(deskId);
+    return { kind: "duplicate", id: original.id, differs };
+  }
+
+  #store(submission: Submission, key: DedupeKey | null, transaction: Transaction): Outcome {
+    const { signal } = submission;
     const id = this.#ids.next(submission.receivedAt);
-    const { changes } = this.#insert.run(
+    const { lastInsertRowid } = this.#insert.run(
       id,
-      deskId,
+      submission.deskId,
       submission.keyId,
       submission.receivedAt,
       signal.client_signal_id,
@@ -143,12 +187,10 @@ export class BatchCommitter {
       signal.signal_time,
       signal.metadata,
     );
-    if (changes === 1) return { kind: "stored", id };
-    const original = this.#findOriginal.get(deskId, signal.client_signal_id);
-    if (original === null) throw new Error("a conflict without an original");
-    const differs = SIGNAL_COLUMNS.filter((column) => original[column] !== signal[column]);
-    if (differs.length > 0) this.#countDiffering.run(deskId);
-    return { kind: "duplicate", id: original.id, differs };
+    const seq = Number(lastInsertRowid);
+    transaction.inserted.push({ seq, key });
+    if (key !== null) transaction.seqOfName.set(key.name, seq);
+    return { kind: "stored", id };
   }
 
   /**

@@ -49,8 +49,8 @@ export class Checkpointer {
     return new Checkpointer(thread, events);
   }
 
-  /** To be told of every commit: how many pages it has put into the log, about. */
-  committed(pages: number): void {
+  /** To be told of all that goes into the log: about how many pages. */
+  written(pages: number): void {
     this.#pages += pages;
     if (this.#pages < CHECKPOINT_PAGES || this.#passesLeft > 0 || this.#isFailed) return;
     this.#pages = 0;

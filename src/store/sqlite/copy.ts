@@ -13,9 +13,13 @@ import {
 import { basename, dirname, join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { systemCode, UserError } from "../../domain/errors.ts";
+import { DedupeIndex } from "./dedupe/index.ts";
 import { DamageError, explainFailure, isRefusedWrite } from "./failures.ts";
 import { openForReading } from "./read.ts";
 import { type Verification, verifyDatabase } from "./verify.ts";
+
+/** Made from the signals, in the copy anew. An older version has none of them. */
+const derived: ReadonlySet<string> = new Set(["dedupe_runs", "dedupe_blocks"]);
 
 /** Rows of one short transaction: about ten milliseconds. */
 const CHUNK_ROWS = 2_000;
@@ -127,6 +131,7 @@ function copyTables(db: Database, from: string): void {
   copyHeader(db);
   const growing: { table: string; newest: Newest }[] = [];
   for (const table of tableNames(db)) {
+    if (derived.has(table)) continue;
     if (isGrowing(db, table)) growing.push({ table, newest: findNewest(db, table, from) });
     else db.run(`INSERT INTO main.${table} SELECT * FROM source.${table}`);
   }
@@ -134,6 +139,7 @@ function copyTables(db: Database, from: string): void {
   for (const { table, newest } of growing) copyRows(db, from, table, newest);
   // Sorted once, instead of row by row at random places.
   for (const sql of definitions(db, "index")) db.run(sql);
+  if (tableNames(db).some((table) => derived.has(table))) new DedupeIndex(db).complete();
 }
 
 /** The newest row of a growing table: the last of its `seq`, and of its ids, which rise with it. */

@@ -16,7 +16,7 @@ interface KeyRow {
   readonly revoked_at: number | null;
 }
 
-export interface StoreEvents extends Omit<WriterEvents, "onCommitted"> {
+export interface StoreEvents extends Omit<WriterEvents, "onWritten"> {
   readonly onTightened?: OnTightened;
 }
 
@@ -52,8 +52,8 @@ export class SqliteStore implements SignalStore {
           onFatal: (reason) => writer.fail(reason),
         });
     opened.defer(() => checkpointer?.close());
-    const onCommitted = (pages: number): void => checkpointer?.committed(pages);
-    const writer = await Writer.start(where, { ...events, onCommitted });
+    const onWritten = (pages: number): void => checkpointer?.written(pages);
+    const writer = await Writer.start(where, { ...events, onWritten });
     opened.move();
     return new SqliteStore(db, writer, checkpointer);
   }

@@ -2,6 +2,7 @@
 import { Database } from "bun:sqlite";
 import { UserError } from "../../domain/errors.ts";
 import { SignalBody, SYMBOL_CHARACTERS_MAX } from "../../domain/signal.ts";
+import { dedupeProblems } from "./dedupe/verify.ts";
 import { explainFailure, describeFailure } from "./failures.ts";
 import { currentSchema, readVersion, schemaVersion } from "./migrate.ts";
 import { integrityProblems, openForReading } from "./read.ts";
@@ -25,6 +26,8 @@ export interface Verification {
 export type CheckName = keyof typeof checks;
 
 const PROBLEMS_TOLD_MAX = 5;
+/** The first version that has an index of our own. */
+const DEDUPE_VERSION = 3;
 
 /**
  * What `domain/signal.ts` lets in, as far as SQL can say it, and whose it is. The `CHECK`s of `schema.sql`
@@ -65,17 +68,9 @@ const checks = {
       }[]
     ).map(({ table, rowid, parent }) => `row ${rowid} of ${table} has no row in ${parent}`),
 
-  /** The arbiter of deduplication has one entry for each signal that has an id, and the definition of `schema.sql`. */
-  deduplication: (db: Database) => {
-    const { rows, entries } = db
-      .query(
-        `SELECT
-           (SELECT count(*) FROM signals NOT INDEXED WHERE client_signal_id IS NOT NULL) AS rows,
-           (SELECT count(*) FROM signals INDEXED BY signals_client_signal_id WHERE client_signal_id IS NOT NULL) AS entries`,
-      )
-      .get() as { rows: number; entries: number };
-    return rows === entries ? [] : [`${rows} signals with an id, ${entries} entries in the index`];
-  },
+  /** No signal is there twice, and the index that sees to it has an entry for each. (Before version 3 it was SQLite's.) */
+  deduplication: (db: Database) =>
+    readVersion(db) < DEDUPE_VERSION ? [] : dedupeProblems(db, PROBLEMS_TOLD_MAX),
 
   /** In the order of storage, each id is greater than the one before. (A window function needs a file to put the rows in.) */
   ids_rising: (db: Database) =>

@@ -28,6 +28,8 @@ export type ToWriter =
 
 export type FromWriter =
   | { readonly type: "committed"; readonly outcomes: readonly Outcome[] }
+  /** On the index of deduplication: so many pages went into the log. */
+  | { readonly type: "worked"; readonly pages: number }
   | { readonly type: "closed" };
 
 /** Submissions that wait for a batch or are in one. At 30,000/s this is a third of a second. */
@@ -46,8 +48,11 @@ const PROBLEM_REMEMBERED_MS = 10_000;
 /** A disk that takes longer than this for one commit is in trouble. */
 const COMMIT_MS_MAX = 4_000;
 
-/** A signal dirties a random page of the deduplication index, and its metadata fills pages of the table. */
 const PAGE_BYTES = 4_096;
+/** In the table and its indexes, beside its metadata. */
+const SIGNAL_BYTES = 300;
+/** That a commit writes again, because they were not full after the one before. */
+const PAGES_A_COMMIT = 6;
 
 interface Waiting {
   readonly submission: Submission;
@@ -56,8 +61,8 @@ interface Waiting {
 }
 
 export interface WriterEvents {
-  /** Signals were stored, which put about so many pages into the log. */
-  readonly onCommitted: (pages: number) => void;
+  /** About so many pages were put into the log. */
+  readonly onWritten: (pages: number) => void;
   /** Nothing more will be stored: end the process. Called at most once. */
   readonly onFatal: (reason: string) => void;
   /** A batch or one of its signals was refused; the clients have been told. */
@@ -164,6 +169,9 @@ export class Writer {
       case "committed":
         this.#settle(message.outcomes);
         break;
+      case "worked":
+        this.#events.onWritten(message.pages);
+        break;
       case "fatal":
         this.fail(message.reason);
         break;
@@ -178,14 +186,14 @@ export class Writer {
   #settle(outcomes: readonly Outcome[]): void {
     const settled = this.#waiting.splice(0, outcomes.length);
     this.#busySince = performance.now();
-    let pages = 0;
+    let bytes = 0;
     for (const [index, waiting] of settled.entries()) {
       const units = metadataUnits(waiting.submission);
       this.#metadataUnits -= units;
-      if (outcomes[index]?.kind === "stored") pages += 1 + Math.ceil(units / PAGE_BYTES);
+      if (outcomes[index]?.kind === "stored") bytes += SIGNAL_BYTES + units;
       answer(waiting, outcomes[index]);
     }
-    if (pages > 0) this.#events.onCommitted(pages);
+    if (bytes > 0) this.#events.onWritten(PAGES_A_COMMIT + Math.ceil(bytes / PAGE_BYTES));
     this.#report(outcomes);
     if (this.depth === 0) this.#onDrained?.();
   }

@@ -6,6 +6,8 @@ import type { Database } from "bun:sqlite";
 import type { Submission } from "../../domain/store.ts";
 import { BatchCommitter } from "./batch.ts";
 import { checkpoint, checkpointLongLog } from "./checkpoint.ts";
+import { DedupeIndex } from "./dedupe/index.ts";
+import { isTransient } from "./failures.ts";
 import { openDatabase } from "./open.ts";
 import { ThreadSelf } from "./thread.ts";
 import type { FromWriter, ToWriter } from "./writer.ts";
@@ -19,17 +21,25 @@ const LOG_PAGES_MAX = 65_536;
 /** 1 GiB: only reached where nobody does what `externalCheckpoints` promises. */
 const EXTERNAL_LOG_PAGES_MAX = 262_144;
 
+/** Between two parts of under a millisecond each. */
+const WORK_PAUSE_MS = 4;
+const WORK_RETRY_MS = 1_000;
+
 let db: Database | null = null;
 let externalCheckpoints = false;
+let dedupe: DedupeIndex | null = null;
 let committer: BatchCommitter | null = null;
 let queue: Submission[] = [];
+let workTimer: Timer | undefined;
 
 const thread = new ThreadSelf<ToWriter, FromWriter>(self, (message) => {
   switch (message.type) {
     case "open":
       ({ externalCheckpoints } = message.where);
       db = openDatabase(message.where.dataDir, "writer", { externalCheckpoints });
-      committer = new BatchCommitter(db);
+      dedupe = new DedupeIndex(db);
+      committer = new BatchCommitter(db, dedupe);
+      planWork();
       thread.post({ type: "ready" });
       break;
     case "append":
@@ -41,6 +51,8 @@ const thread = new ThreadSelf<ToWriter, FromWriter>(self, (message) => {
       if (db !== null) checkpoint(db, "PASSIVE");
       break;
     case "close":
+      clearTimeout(workTimer);
+      dedupe = null;
       if (db !== null && !externalCheckpoints) checkpoint(db, "TRUNCATE");
       db?.close();
       thread.post({ type: "closed" });
@@ -55,4 +67,24 @@ function commitQueue(): void {
   if (queue.length > 0) setImmediate(() => thread.run(commitQueue));
   thread.post({ type: "committed", outcomes: committer.commit(batch) });
   checkpointLongLog(db, externalCheckpoints ? EXTERNAL_LOG_PAGES_MAX : LOG_PAGES_MAX);
+  planWork();
+}
+
+/** The deduplication index is looked after in small parts, between batches. */
+function planWork(pauseMs = WORK_PAUSE_MS): void {
+  if (workTimer !== undefined || dedupe?.isWorkDue !== true) return;
+  workTimer = setTimeout(() => thread.run(work), pauseMs);
+}
+
+function work(): void {
+  workTimer = undefined;
+  if (dedupe === null) return;
+  try {
+    thread.post({ type: "worked", pages: dedupe.work() });
+    planWork();
+  } catch (error) {
+    // Signals are refused for the same reason, and it is they that are told of.
+    if (!isTransient(error)) throw error;
+    planWork(WORK_RETRY_MS);
+  }
 }

@@ -1,0 +1,151 @@
+/** Writes a run: from entries that are sorted already, or from several runs, part by part. */
+import { BLOCK_ENTRIES, type Blocks, countOf } from "./blocks.ts";
+import { Filter } from "./filter.ts";
+import { Run } from "./run.ts";
+
+/** What is known of a run before it is written. */
+export type RunPlan = Pick<Run, "id" | "level" | "firstSeq" | "lastSeq" | "entries">;
+
+/** Collects entries into blocks. */
+class RunWriter {
+  readonly plan: RunPlan;
+  readonly #blocks: Blocks;
+  readonly #filter: Filter;
+  readonly #fences: Uint32Array;
+  readonly #block = new Uint32Array(BLOCK_ENTRIES * 2);
+  #used = 0;
+  #written = 0;
+
+  constructor(blocks: Blocks, plan: RunPlan) {
+    this.plan = plan;
+    this.#blocks = blocks;
+    this.#filter = new Filter(plan.entries);
+    this.#fences = new Uint32Array(Math.ceil(plan.entries / BLOCK_ENTRIES));
+  }
+
+  add(place: number, hash: number): void {
+    this.#filter.add(hash);
+    this.#block[this.#used] = place;
+    this.#block[this.#used + 1] = hash;
+    this.#used += 2;
+    if (this.#used === this.#block.length) this.#flush();
+  }
+
+  end(): Run {
+    if (this.#used > 0) this.#flush();
+    const { id, level, firstSeq, lastSeq, entries } = this.plan;
+    const fences = new Uint8Array(this.#fences.buffer);
+    const row = { id, level, first_seq: firstSeq, last_seq: lastSeq, entries, fences };
+    return new Run(row, this.#filter);
+  }
+
+  #flush(): void {
+    this.#fences[this.#written] = this.#block[1] as number;
+    this.#blocks.write(this.plan.id, this.#written, this.#block.subarray(0, this.#used));
+    this.#written += 1;
+    this.#used = 0;
+  }
+}
+
+export function writeRun(blocks: Blocks, plan: RunPlan, entries: Uint32Array): Run {
+  const writer = new RunWriter(blocks, plan);
+  for (let at = 0; at < entries.length; at += 2) {
+    writer.add(entries[at] as number, entries[at + 1] as number);
+  }
+  return writer.end();
+}
+
+/** Reads a run from its first entry to its last. `firstSeq`: what its places are counted from. */
+export class Cursor {
+  readonly #blocks: Blocks;
+  readonly #run: Run;
+  /** From the places of this run to those of the one that is written. */
+  readonly #offset: number;
+  #block = 0;
+  #entries: Uint32Array = new Uint32Array(0);
+  #at = 0;
+  hash = 0;
+  place = 0;
+  isAtEnd = false;
+
+  constructor(blocks: Blocks, run: Run, firstSeq: number) {
+    this.#blocks = blocks;
+    this.#run = run;
+    this.#offset = run.firstSeq - firstSeq;
+    this.advance();
+  }
+
+  advance(): void {
+    if (this.#at === this.#entries.length) {
+      if (this.#block === this.#run.fences.length) {
+        this.isAtEnd = true;
+        return;
+      }
+      this.#entries = this.#blocks.read(this.#run.id, this.#block);
+      this.#block += 1;
+      this.#at = 0;
+    }
+    this.place = (this.#entries[this.#at] as number) + this.#offset;
+    this.hash = this.#entries[this.#at + 1] as number;
+    this.#at += 2;
+  }
+}
+
+/** Several runs, next to each other in the order of storage, into one. */
+export class Merge {
+  readonly inputs: readonly Run[];
+  /** Of the run that it writes. */
+  readonly runId: number;
+  readonly #cursors: Cursor[];
+  readonly #writer: RunWriter;
+
+  /** Oldest first. */
+  constructor(blocks: Blocks, inputs: readonly Run[], plan: RunPlan) {
+    this.inputs = inputs;
+    this.runId = plan.id;
+    this.#cursors = inputs.map((run) => new Cursor(blocks, run, plan.firstSeq));
+    this.#writer = new RunWriter(blocks, plan);
+  }
+
+  /** The run, once it is whole. */
+  mergeSome(entriesMax: number): Run | null {
+    for (let count = 0; count < entriesMax; count += 1) {
+      const lowest = this.#lowest();
+      if (lowest === null) return this.#writer.end();
+      this.#writer.add(lowest.place, lowest.hash);
+      lowest.advance();
+    }
+    return null;
+  }
+
+  /** Of equal hashes the oldest, which is the first: its places are the lowest. */
+  #lowest(): Cursor | null {
+    let lowest: Cursor | null = null;
+    for (const cursor of this.#cursors) {
+      if (cursor.isAtEnd) continue;
+      if (lowest === null || cursor.hash < lowest.hash) lowest = cursor;
+    }
+    return lowest;
+  }
+}
+
+export function planOf(id: number, inputs: readonly Run[]): RunPlan {
+  const first = inputs[0];
+  const last = inputs.at(-1);
+  if (first === undefined || last === undefined) throw new Error("nothing to merge");
+  return {
+    id,
+    level: first.level + 1,
+    firstSeq: first.firstSeq,
+    lastSeq: last.lastSeq,
+    entries: inputs.reduce((sum, { entries }) => sum + entries, 0),
+  };
+}
+
+export function planOfRecent(
+  id: number,
+  range: Pick<RunPlan, "firstSeq" | "lastSeq">,
+  entries: Uint32Array,
+): RunPlan {
+  return { id, level: 0, ...range, entries: countOf(entries) };
+}

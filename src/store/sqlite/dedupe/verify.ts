@@ -1,0 +1,149 @@
+/** Whether the index of deduplication is true, and no signal is there twice. */
+import type { Database } from "bun:sqlite";
+import { Blocks } from "./blocks.ts";
+import { IdHash, nameOf } from "./hash.ts";
+import { Cursor } from "./merge.ts";
+import { readRuns } from "./read.ts";
+import { RecentEntries } from "./recent.ts";
+import type { Run } from "./run.ts";
+
+interface Scanned {
+  readonly seq: number;
+  readonly desk_id: number;
+  readonly client_signal_id: string;
+}
+
+/**
+ * The first problems; none where all is well. Reads the signals once in their order, and each run once
+ * in its own: nothing is looked up but signals whose ids have the same hash.
+ */
+export function dedupeProblems(db: Database, problemsMax: number): string[] {
+  const runs = readRuns(db);
+  const problems = gaps(db, runs);
+  const blocks = new Blocks(db);
+  const hash = new IdHash(db);
+  for (const run of runs) {
+    if (problems.length >= problemsMax) return problems;
+    if (sumOfRun(blocks, run) !== sumOfSignals(db, hash, run)) {
+      problems.push(`run ${run.id} does not have the entries of its signals`);
+    }
+  }
+  if (problems.length > 0) return problems;
+  return doubles(db, sortedEntries(db, blocks, hash, runs), problemsMax);
+}
+
+function gaps(db: Database, runs: readonly Run[]): string[] {
+  const newest = db.query<{ seq: number | null }, []>("SELECT max(seq) AS seq FROM signals").get();
+  const last = runs.at(-1)?.lastSeq ?? 0;
+  const problems = runs
+    .filter((run, at) => run.firstSeq !== (runs[at - 1]?.lastSeq ?? 0) + 1)
+    .map((run) => `run ${run.id} does not begin where the one before ends`);
+  if (last > (newest?.seq ?? 0)) problems.push("the last run ends behind the last signal");
+  return problems;
+}
+
+/** Of entries in any order: the same for the same entries, and for hardly any others. */
+class EntrySum {
+  #count = 0;
+  #low = 0;
+  #high = 0;
+
+  add(hash: number, seq: number): void {
+    this.#count += 1;
+    const low = Math.imul(hash ^ Math.imul(seq | 0, 0x9e3779b1), 0x85ebca6b);
+    const high = Math.imul(low ^ (low >>> 15) ^ Math.floor(seq / 2 ** 32), 0xc2b2ae35) ^ hash;
+    this.#low = (this.#low + low) | 0;
+    this.#high = (this.#high + (high ^ (high >>> 13))) | 0;
+  }
+
+  toString(): string {
+    return `${this.#count} ${this.#low} ${this.#high}`;
+  }
+}
+
+function sumOfRun(blocks: Blocks, run: Run): string {
+  const sum = new EntrySum();
+  let before = 0;
+  for (const cursor = new Cursor(blocks, run, run.firstSeq); !cursor.isAtEnd; cursor.advance()) {
+    if (cursor.hash < before) return "out of order";
+    before = cursor.hash;
+    sum.add(cursor.hash, run.firstSeq + cursor.place);
+  }
+  return sum.toString();
+}
+
+function sumOfSignals(db: Database, hash: IdHash, { firstSeq, lastSeq }: Run): string {
+  const sum = new EntrySum();
+  for (const row of scan(db, firstSeq, lastSeq)) {
+    sum.add(hash.of(nameOf(row.desk_id, row.client_signal_id)), row.seq);
+  }
+  return sum.toString();
+}
+
+function scan(db: Database, firstSeq: number, lastSeq: number): IterableIterator<Scanned> {
+  return db
+    .query<Scanned, [number, number]>(
+      `SELECT seq, desk_id, client_signal_id FROM signals NOT INDEXED
+       WHERE seq >= ? AND seq <= ? AND client_signal_id IS NOT NULL ORDER BY seq`,
+    )
+    .iterate(firstSeq, lastSeq);
+}
+
+interface Entry {
+  readonly hash: number;
+  readonly seq: number;
+}
+
+/** All of them, by hash. */
+function* sortedEntries(
+  db: Database,
+  blocks: Blocks,
+  hash: IdHash,
+  runs: readonly Run[],
+): Generator<Entry> {
+  const firstSeq = (runs.at(-1)?.lastSeq ?? 0) + 1;
+  const recent = new RecentEntries(firstSeq);
+  for (const row of scan(db, firstSeq, Number.MAX_SAFE_INTEGER)) {
+    recent.add(hash.of(nameOf(row.desk_id, row.client_signal_id)), row.seq);
+  }
+  const newest = recent.sorted();
+  let at = 0;
+  const cursors = runs.map((run) => ({ run, cursor: new Cursor(blocks, run, run.firstSeq) }));
+  for (;;) {
+    let lowest: (typeof cursors)[number] | null = null;
+    for (const one of cursors) {
+      if (one.cursor.isAtEnd) continue;
+      if (lowest === null || one.cursor.hash < lowest.cursor.hash) lowest = one;
+    }
+    const newestHash = newest[at + 1];
+    if (lowest === null && newestHash === undefined) return;
+    if (lowest !== null && (newestHash === undefined || lowest.cursor.hash <= newestHash)) {
+      yield { hash: lowest.cursor.hash, seq: lowest.run.firstSeq + lowest.cursor.place };
+      lowest.cursor.advance();
+    } else {
+      yield { hash: newestHash as number, seq: firstSeq + (newest[at] as number) };
+      at += 2;
+    }
+  }
+}
+
+function doubles(db: Database, entries: Generator<Entry>, problemsMax: number): string[] {
+  const read = db.query<Scanned, [number]>(
+    "SELECT seq, desk_id, client_signal_id FROM signals WHERE seq = ?",
+  );
+  const problems: string[] = [];
+  let same: Entry[] = [];
+  for (const entry of entries) {
+    if (same[0]?.hash !== entry.hash) same = [];
+    const mine = same.length === 0 ? null : read.get(entry.seq);
+    for (const { seq } of same) {
+      const other = read.get(seq);
+      const isSame =
+        mine?.desk_id === other?.desk_id && mine?.client_signal_id === other?.client_signal_id;
+      if (isSame) problems.push(`seq ${seq} and seq ${entry.seq} have the same id`);
+    }
+    if (problems.length >= problemsMax) return problems;
+    same.push(entry);
+  }
+  return problems;
+}

@@ -1,0 +1,24 @@
+-- A unique index put each random id on another page of it: see docs/performance.md.
+DROP INDEX signals_client_signal_id;
+
+-- Deduplication: where each client_signal_id of each desk was stored first. Made from the signals, and
+-- kept by src/store/sqlite/dedupe/, which says what is in it.
+CREATE TABLE dedupe_seed (
+  seed BLOB NOT NULL CHECK (length(seed) = 8) -- of the hashes; never changed
+) STRICT;
+
+INSERT INTO dedupe_seed (seed) VALUES (randomblob(8));
+
+CREATE TABLE dedupe_runs (
+  id        INTEGER PRIMARY KEY,
+  level     INTEGER NOT NULL, -- how often its entries were merged
+  first_seq INTEGER NOT NULL, -- it has the entries of the signals from here
+  last_seq  INTEGER NOT NULL, -- to here
+  entries   INTEGER NOT NULL, -- how many
+  fences    BLOB    NOT NULL  -- the first hash of each block, 4 bytes each
+) STRICT;
+
+CREATE TABLE dedupe_blocks (
+  id      INTEGER PRIMARY KEY, -- run × 2^24 + block
+  entries BLOB    NOT NULL     -- 500 of them, the last block of a run fewer; then their CRC-32
+) STRICT;

@@ -1,0 +1,339 @@
+/** The index behind exactly once, held to a model over a long life in small steps. */
+import type { Database } from "bun:sqlite";
+import { describe, expect, setDefaultTimeout, test } from "bun:test";
+import * as fc from "fast-check";
+import { BLOCK_ENTRIES, Blocks } from "../src/store/sqlite/dedupe/blocks.ts";
+import { Filter } from "../src/store/sqlite/dedupe/filter.ts";
+import { IdHash, nameOf } from "../src/store/sqlite/dedupe/hash.ts";
+import { DedupeIndex, type DedupeLimits } from "../src/store/sqlite/dedupe/index.ts";
+import { writeRun } from "../src/store/sqlite/dedupe/merge.ts";
+import { findSeq } from "../src/store/sqlite/dedupe/read.ts";
+import { dedupeProblems } from "../src/store/sqlite/dedupe/verify.ts";
+import { DamagedIndexError } from "../src/store/sqlite/failures.ts";
+import { openDatabase } from "../src/store/sqlite/open.ts";
+import { SqliteRegistry } from "../src/store/sqlite/registry.ts";
+import { onCleanup, temporaryFolder } from "./_setup.ts";
+
+setDefaultTimeout(120_000);
+
+const small: DedupeLimits = { recentMax: 7, uncoveredMax: 20, fanOut: 3, mergedAPart: 5 };
+
+interface Stored {
+  readonly db: Database;
+  readonly insert: (deskId: number, id: string | null) => number;
+}
+
+/** A database with desks 1 and 2. */
+function openStored(): Stored {
+  const db = openDatabase(temporaryFolder(), "writer");
+  onCleanup(() => db.close());
+  const registry = new SqliteRegistry(db);
+  for (const desk of ["one", "two"]) registry.createDesk(desk, { ifMissing: false });
+  const { record } = registry.mintKey({ desk: "one", label: null, expiresInMs: null });
+  let inserted = 0;
+  const insert = db.query(
+    `INSERT INTO signals (id, desk_id, key_id, received_at, client_signal_id, source, type, symbol, side)
+     VALUES (?, ?, ?, 0, ?, 'venue_1', 'stock', 'X', 'open')`,
+  );
+  return {
+    db,
+    insert: (deskId, id) => {
+      inserted += 1;
+      const ulid = String(inserted).padStart(26, "0");
+      return Number(insert.run(ulid, deskId, record.id, id).lastInsertRowid);
+    },
+  };
+}
+
+/** As the writer looks an id up. */
+function find({ db }: Stored, index: DedupeIndex, deskId: number, id: string): number[] {
+  const is = db.query(
+    "SELECT 1 FROM signals WHERE seq = ? AND desk_id = ? AND client_signal_id = ?",
+  );
+  const { hash } = index.keyOf(deskId, id);
+  return index.candidates(hash).filter((seq) => is.get(seq, deskId, id) !== null);
+}
+
+function count(db: Database, table: string): number {
+  return db.query<{ n: number }, []>(`SELECT count(*) AS n FROM ${table}`).get()?.n ?? 0;
+}
+
+/** All the work that is due. */
+function settle(index: DedupeIndex): void {
+  for (let parts = 0; index.isWorkDue; parts += 1) {
+    if (parts > 100_000) throw new Error("the work has no end");
+    index.work();
+  }
+}
+
+describe("the index", () => {
+  const step = fc.oneof(
+    {
+      weight: 6,
+      arbitrary: fc.record({
+        kind: fc.constant("store"),
+        ids: fc.array(fc.nat(60), { maxLength: 9 }),
+        desk: fc.constantFrom(1, 2),
+      }),
+    },
+    {
+      weight: 2,
+      arbitrary: fc.record({ kind: fc.constant("store without ids"), count: fc.nat(8) }),
+    },
+    { weight: 6, arbitrary: fc.record({ kind: fc.constant("work"), parts: fc.nat(6) }) },
+    { weight: 1, arbitrary: fc.record({ kind: fc.constant("start anew") }) },
+  );
+
+  test("knows every id that was stored, and no other, whatever comes in between", () => {
+    fc.assert(
+      fc.property(fc.array(step, { maxLength: 80 }), (steps) => {
+        const stored = openStored();
+        const model = new Map<string, number>();
+        let index = new DedupeIndex(stored.db, small);
+        const put = (deskId: number, id: string | null): void => {
+          const key = id === null ? null : index.keyOf(deskId, id);
+          if (id !== null && find(stored, index, deskId, id).length > 0) return;
+          const seq = stored.insert(deskId, id);
+          index.add(seq, key);
+          if (id !== null) {
+            // A second one would be a signal that is stored twice.
+            expect(model.has(nameOf(deskId, id))).toBe(false);
+            model.set(nameOf(deskId, id), seq);
+          }
+        };
+        for (const each of steps) {
+          if ("ids" in each) for (const id of each.ids) put(each.desk, `id-${id}`);
+          else if ("count" in each) for (let n = 0; n < each.count; n += 1) put(1, null);
+          else if ("parts" in each)
+            for (let n = 0; n < each.parts && index.isWorkDue; n += 1) index.work();
+          else index = new DedupeIndex(stored.db, small);
+          for (const deskId of [1, 2]) {
+            for (let id = 0; id <= 60; id += 1) {
+              const expected = model.get(nameOf(deskId, `id-${id}`));
+              const found = find(stored, index, deskId, `id-${id}`);
+              expect(found).toEqual(expected === undefined ? [] : [expected]);
+            }
+          }
+          for (const [name, seq] of [...model].slice(-3)) {
+            const [desk = "", id = ""] = name.split(":");
+            expect(findSeq(stored.db, Number(desk), id)).toBe(seq);
+          }
+          expect(findSeq(stored.db, 2, "never")).toBeNull();
+          expect(dedupeProblems(stored.db, 5)).toEqual([]);
+        }
+      }),
+      { numRuns: 60 },
+    );
+  });
+
+  test("comes to few runs, without a block that nobody uses", () => {
+    const stored = openStored();
+    const index = new DedupeIndex(stored.db, small);
+    for (let n = 0; n < 3_000; n += 1) {
+      index.add(stored.insert(1, `id-${n}`), index.keyOf(1, `id-${n}`));
+      if (index.isWorkDue) index.work();
+    }
+    settle(index);
+    expect(count(stored.db, "dedupe_runs")).toBeLessThan(20);
+    expect(
+      stored.db.query("SELECT sum((entries + 499) / 500) AS n FROM dedupe_runs").get(),
+    ).toEqual({ n: count(stored.db, "dedupe_blocks") });
+    expect(dedupeProblems(stored.db, 5)).toEqual([]);
+  });
+
+  test("is made from the signals where there is nothing of it, and is the same then", () => {
+    const stored = openStored();
+    for (let n = 0; n < 1_000; n += 1) stored.insert(1 + (n % 2), n % 10 === 0 ? null : `id-${n}`);
+    const index = new DedupeIndex(stored.db, small);
+    expect(find(stored, index, 1, "id-2")).toEqual([3]);
+    expect(find(stored, index, 2, "id-2")).toEqual([]);
+    settle(index);
+    stored.db.run("DELETE FROM dedupe_runs; DELETE FROM dedupe_blocks");
+    const again = new DedupeIndex(stored.db, small);
+    again.complete();
+    expect(find(stored, again, 2, "id-999")).toEqual([1_000]);
+    expect(dedupeProblems(stored.db, 5)).toEqual([]);
+    expect(stored.db.query("SELECT max(last_seq) AS seq FROM dedupe_runs").get()).toEqual({
+      seq: 1_000,
+    });
+  });
+
+  test("takes no more than ten bytes of the disk an id, in blocks of one page", () => {
+    const stored = openStored();
+    const pages = () =>
+      (stored.db.query("PRAGMA page_count").get() as { page_count: number }).page_count;
+    stored.db.run("BEGIN");
+    for (let n = 0; n < 40_000; n += 1) stored.insert(1, `id-${n}`);
+    stored.db.run("COMMIT");
+    const before = pages();
+    new DedupeIndex(stored.db).complete();
+    expect(((pages() - before) * 4_096) / 40_000).toBeLessThan(10);
+  });
+
+  test("tells ids of one hash apart", () => {
+    const stored = openStored();
+    const hash = new IdHash(stored.db);
+    const seen = new Map<number, string>();
+    const pairs: [string, string][] = [];
+    for (let n = 0; pairs.length < 3; n += 1) {
+      const value = hash.of(nameOf(1, `id-${n}`));
+      const other = seen.get(value);
+      if (other !== undefined) pairs.push([other, `id-${n}`]);
+      seen.set(value, `id-${n}`);
+    }
+    for (const limits of [undefined, small]) {
+      const index = new DedupeIndex(stored.db, limits);
+      for (const [first, second] of pairs) {
+        if (limits === undefined) {
+          index.add(stored.insert(1, first), index.keyOf(1, first));
+          expect(find(stored, index, 1, second)).toEqual([]);
+          index.add(stored.insert(1, second), index.keyOf(1, second));
+        }
+        const [one] = find(stored, index, 1, first);
+        const [two] = find(stored, index, 1, second);
+        expect(two).toBe((one ?? 0) + 1);
+      }
+      settle(index);
+      index.complete();
+      expect(dedupeProblems(stored.db, 5)).toEqual([]);
+    }
+  });
+});
+
+describe("a part of the work that fails", () => {
+  test("changes nothing, and is begun again", () => {
+    const stored = openStored();
+    const index = new DedupeIndex(stored.db, small);
+    for (let n = 0; n < 200; n += 1) {
+      index.add(stored.insert(1, `id-${n}`), index.keyOf(1, `id-${n}`));
+      if (n % 3 === 0 && index.isWorkDue) index.work();
+    }
+    for (const table of ["dedupe_runs", "dedupe_blocks"]) {
+      for (const change of ["INSERT", "DELETE"]) {
+        stored.db.run(
+          `CREATE TRIGGER refuse BEFORE ${change} ON ${table} BEGIN SELECT RAISE(ABORT, 'no'); END`,
+        );
+        let failures = 0;
+        for (let n = 0; n < 100 && index.isWorkDue; n += 1) {
+          try {
+            index.work();
+          } catch {
+            failures += 1;
+          }
+        }
+        expect(failures, `${change} on ${table}`).toBeGreaterThan(0);
+        expect(find(stored, index, 1, "id-0")).toEqual([1]);
+        expect(find(stored, index, 1, "id-199")).toEqual([200]);
+        expect(dedupeProblems(stored.db, 5)).toEqual([]);
+        stored.db.run("DROP TRIGGER refuse");
+        for (let n = 0; n < 30; n += 1) {
+          const id = `${table}-${change}-${n}`;
+          index.add(stored.insert(1, id), index.keyOf(1, id));
+        }
+      }
+    }
+    settle(index);
+    expect(count(stored.db, "dedupe_blocks")).toBe(count(stored.db, "dedupe_runs"));
+    expect(dedupeProblems(stored.db, 5)).toEqual([]);
+  });
+});
+
+/** A hundred signals, in two runs: a large one, and one for what came after it. */
+function filled(): { stored: Stored; index: DedupeIndex } {
+  const stored = openStored();
+  const index = new DedupeIndex(stored.db, small);
+  for (let n = 0; n < 100; n += 1) {
+    index.add(stored.insert(1, `id-${n}`), index.keyOf(1, `id-${n}`));
+    if (n === 80) index.complete();
+  }
+  index.complete();
+  expect(count(stored.db, "dedupe_runs")).toBeGreaterThan(1);
+  expect(dedupeProblems(stored.db, 5)).toEqual([]);
+  return { stored, index };
+}
+
+describe("damage", () => {
+  test.each([
+    [
+      "a bit of an entry",
+      "UPDATE dedupe_blocks SET entries = CAST(substr(entries, 1, 9) || x'ff' || substr(entries, 11) AS BLOB)",
+    ],
+    ["the end of a block", "UPDATE dedupe_blocks SET entries = substr(entries, 1, 12)"],
+    ["a block", "DELETE FROM dedupe_blocks"],
+  ])("of %s is never taken for an answer", (_, sql) => {
+    const { stored, index } = filled();
+    stored.db.run(sql);
+    expect(() => index.candidates(index.keyOf(1, "id-5").hash)).toThrow(DamagedIndexError);
+    expect(() => dedupeProblems(stored.db, 5)).toThrow(DamagedIndexError);
+  });
+
+  test.each([
+    ["a run that is missing", "DELETE FROM dedupe_runs WHERE first_seq = 1"],
+    ["runs with a gap", "UPDATE dedupe_runs SET first_seq = first_seq + 1 WHERE first_seq > 1"],
+    ["fences of another run", "UPDATE dedupe_runs SET fences = zeroblob(400)"],
+  ])("of %s is seen at the start", (_, sql) => {
+    const { stored } = filled();
+    stored.insert(1, "one more");
+    stored.db.run(sql);
+    expect(() => new DedupeIndex(stored.db, small)).toThrow(DamagedIndexError);
+  });
+
+  test.each([
+    [
+      "a signal that the index does not have",
+      "UPDATE signals SET client_signal_id = 'another' WHERE seq = 7",
+      /does not have the entries/,
+    ],
+    [
+      "a signal that is there twice",
+      "UPDATE signals SET client_signal_id = 'id-5' WHERE seq > 100",
+      /seq 6 and seq 101 have the same id/,
+    ],
+    [
+      "a run behind the last signal",
+      "UPDATE dedupe_runs SET last_seq = 5000",
+      /ends behind the last signal/,
+    ],
+  ])("of %s is found by a look at everything", (_, sql, problem) => {
+    const { stored } = filled();
+    stored.insert(1, "one more");
+    stored.db.run(sql);
+    expect(dedupeProblems(stored.db, 5).join("; ")).toMatch(problem);
+  });
+});
+
+function randomHash(): number {
+  return Math.floor(Math.random() * 2 ** 32);
+}
+
+describe("a run", () => {
+  test("finds every entry of a hash, over all blocks that have it, and none of another", () => {
+    const { db } = openStored();
+    const blocks = new Blocks(db);
+    const hashes = [0, 5, ...Array.from({ length: 1_800 }, () => 77), 78, 2 ** 32 - 1, 2 ** 32 - 1];
+    const entries = new Uint32Array(hashes.flatMap((hash, place) => [place, hash]));
+    const plan = { id: 9, level: 0, firstSeq: 1_000, lastSeq: 9_000, entries: hashes.length };
+    const run = writeRun(blocks, plan, entries);
+    for (const filter of [run.filter, null]) {
+      run.filter = filter;
+      for (const hash of [0, 4, 5, 76, 77, 78, 79, 2 ** 32 - 1]) {
+        const found: number[] = [];
+        run.find(blocks, hash, found);
+        const expected = hashes.flatMap((each, place) => (each === hash ? [1_000 + place] : []));
+        expect(found).toEqual(expected);
+      }
+    }
+    expect(run.fences).toHaveLength(Math.ceil(hashes.length / BLOCK_ENTRIES));
+  });
+
+  test("is looked into for few of the hashes that it does not have, and for all that it has", () => {
+    const filter = new Filter(20_000);
+    const known = Array.from({ length: 20_000 }, randomHash);
+    for (const hash of known) filter.add(hash);
+    expect(known.every((hash) => filter.mayHave(hash))).toBe(true);
+    const others = Array.from({ length: 20_000 }, randomHash).filter((hash) =>
+      filter.mayHave(hash),
+    );
+    expect(others.length / 20_000).toBeLessThan(0.06);
+  });
+});
