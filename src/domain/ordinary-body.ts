@@ -10,9 +10,9 @@
  * the parser drops (`__proto__` and `0` are names like any other to it).
  *
  * A look into the text finds a field's value behind its quoted name. Without a `\u`, escapes stand for
- * no letter, so that a known name can be written in one way alone. In front of a colon it is that
- * name, or the end of a longer one, which is unknown; and within the object it comes after the name
- * of the object itself, or is passed over.
+ * no letter, so that a known name is written in one way alone. The object's name comes before all that
+ * is in the object, and for other fields the object is passed over. What is found instead may be a
+ * string value (see `startOfValue`), or the end of a longer name, which is unknown.
  */
 import type { FieldRule } from "./fields.ts";
 import { JSON_DEPTH_MAX, kindOf } from "./ijson.ts";
@@ -45,8 +45,8 @@ export function ordinaryReader(fields: readonly Field[]): OrdinaryReader {
     if (values === null) return null;
 
     const object = values[objectName];
-    const start = object === undefined ? 0 : startOfValue(text, quotedObjectName, 0);
-    const end = object === undefined ? 0 : endOfObject(text, start);
+    const start = object === undefined ? text.length : startOfValue(text, quotedObjectName, 0);
+    const end = object === undefined ? text.length : endOfObject(text, start);
     if (end < 0) return null;
 
     let found = 0;
@@ -76,7 +76,6 @@ const QUOTE = 0x22;
 const COMMA = 0x2c;
 const ZERO = 0x30;
 const NINE = 0x39;
-const COLON = 0x3a;
 const BACKSLASH = 0x5c;
 const LETTER_U = 0x75;
 const OPEN_BRACE = 0x7b;
@@ -121,12 +120,13 @@ function countStrings(value: unknown, depth: number): number {
   return count;
 }
 
-/** Where the value of the first such name begins; -1 where it is no name, or there is none. */
+/**
+ * Where the value of a name begins that is in the text. Where a string is the same and comes first, it
+ * is the next name, which is no number and no object, or the end.
+ */
 function startOfValue(text: string, quotedName: string, from: number): number {
-  const at = text.indexOf(quotedName, from);
-  if (at < 0) return -1;
-  const colon = skipSpace(text, at + quotedName.length);
-  return text.charCodeAt(colon) === COLON ? skipSpace(text, colon + 1) : -1;
+  const colon = skipSpace(text, text.indexOf(quotedName, from) + quotedName.length);
+  return skipSpace(text, colon + 1);
 }
 
 function skipSpace(text: string, from: number): number {
@@ -135,7 +135,7 @@ function skipSpace(text: string, from: number): number {
   return at;
 }
 
-/** The place behind the brace that closes the one at `start`; -1 where there is none. */
+/** The place behind the brace that closes the one at `start`; -1 where none is at `start`. */
 function endOfObject(text: string, start: number): number {
   if (text.charCodeAt(start) !== OPEN_BRACE) return -1;
   let depth = 0;
@@ -158,11 +158,10 @@ function endOfString(text: string, start: number): number {
   }
 }
 
-/** Whether a number is written in digits alone. The object from `start` to `end` is passed over. */
+/** Whether a number is written in digits alone; the object from `start` to `end` is passed over. */
 function isDigits(text: string, quotedName: string, start: number, end: number): boolean {
   let at = startOfValue(text, quotedName, 0);
-  if (at > start && at < end) at = startOfValue(text, quotedName, end);
-  if (at < 0) return false;
+  if (at > start) at = startOfValue(text, quotedName, end);
   let code = text.charCodeAt(at);
   while (code >= ZERO && code <= NINE) {
     at += 1;
