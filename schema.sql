@@ -104,19 +104,15 @@ CREATE INDEX audit_desk ON audit (desk_id);
 
 -- Deduplication: where each client_signal_id of each desk was stored first. Made from the signals, and
 -- kept by src/store/sqlite/dedupe/, which says what is in it.
-CREATE TABLE dedupe_seed (
-  seed BLOB NOT NULL CHECK (length(seed) = 8) -- of the hashes; never changed
-) STRICT;
-
-INSERT INTO dedupe_seed (seed) VALUES (randomblob(8));
-
 CREATE TABLE dedupe_runs (
   id        INTEGER PRIMARY KEY,
   level     INTEGER NOT NULL, -- how often its entries were merged
   first_seq INTEGER NOT NULL, -- it has the entries of the signals from here
   last_seq  INTEGER NOT NULL, -- to here
   entries   INTEGER NOT NULL, -- how many
-  fences    BLOB    NOT NULL  -- the first hash of each block, 4 bytes each
+  seed      TEXT    NOT NULL, -- of the hashes, the same in all runs
+  fences    BLOB    NOT NULL, -- the first hash of each block, 4 bytes each
+  checksum  INTEGER NOT NULL  -- CRC-32 of all that is before it
 ) STRICT;
 
 CREATE TABLE dedupe_blocks (

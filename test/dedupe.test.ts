@@ -4,7 +4,7 @@ import { describe, expect, setDefaultTimeout, test } from "bun:test";
 import * as fc from "fast-check";
 import { BLOCK_ENTRIES, Blocks } from "../src/store/sqlite/dedupe/blocks.ts";
 import { Filter } from "../src/store/sqlite/dedupe/filter.ts";
-import { IdHash, nameOf } from "../src/store/sqlite/dedupe/hash.ts";
+import { nameOf } from "../src/store/sqlite/dedupe/hash.ts";
 import { DedupeIndex, type DedupeLimits } from "../src/store/sqlite/dedupe/index.ts";
 import { writeRun } from "../src/store/sqlite/dedupe/merge.ts";
 import { findSeq } from "../src/store/sqlite/dedupe/read.ts";
@@ -172,11 +172,14 @@ describe("the index", () => {
 
   test("tells ids of one hash apart", () => {
     const stored = openStored();
-    const hash = new IdHash(stored.db);
+    // The seed is that of the first run.
+    const before = new DedupeIndex(stored.db, small);
+    before.add(stored.insert(1, "any"), before.keyOf(1, "any"));
+    before.cover();
     const seen = new Map<number, string>();
     const pairs: [string, string][] = [];
     for (let n = 0; pairs.length < 3; n += 1) {
-      const value = hash.of(nameOf(1, `id-${n}`));
+      const value = before.keyOf(1, `id-${n}`).hash;
       const other = seen.get(value);
       if (other !== undefined) pairs.push([other, `id-${n}`]);
       seen.set(value, `id-${n}`);
@@ -270,7 +273,8 @@ describe("damage", () => {
   test.each([
     ["a run that is missing", "DELETE FROM dedupe_runs WHERE first_seq = 1"],
     ["runs with a gap", "UPDATE dedupe_runs SET first_seq = first_seq + 1 WHERE first_seq > 1"],
-    ["fences of another run", "UPDATE dedupe_runs SET fences = zeroblob(400)"],
+    ["another seed", "UPDATE dedupe_runs SET seed = '0123456789abcdef'"],
+    ["fences of another run", "UPDATE dedupe_runs SET fences = zeroblob(4)"],
   ])("of %s is seen at the start", (_, sql) => {
     const { stored } = filled();
     stored.insert(1, "one more");
@@ -291,7 +295,7 @@ describe("damage", () => {
     ],
     [
       "a run behind the last signal",
-      "UPDATE dedupe_runs SET last_seq = 5000",
+      "DELETE FROM signals WHERE seq > 90",
       /ends behind the last signal/,
     ],
   ])("of %s is found by a look at everything", (_, sql, problem) => {
@@ -312,7 +316,14 @@ describe("a run", () => {
     const blocks = new Blocks(db);
     const hashes = [0, 5, ...Array.from({ length: 1_800 }, () => 77), 78, 2 ** 32 - 1, 2 ** 32 - 1];
     const entries = new Uint32Array(hashes.flatMap((hash, place) => [place, hash]));
-    const plan = { id: 9, level: 0, firstSeq: 1_000, lastSeq: 9_000, entries: hashes.length };
+    const plan = {
+      id: 9,
+      level: 0,
+      firstSeq: 1_000,
+      lastSeq: 9_000,
+      entries: hashes.length,
+      seed: "",
+    };
     const run = writeRun(blocks, plan, entries);
     for (const filter of [run.filter, null]) {
       run.filter = filter;

@@ -331,7 +331,6 @@ describe("the database", () => {
       { name: "audit", strict: 1 },
       { name: "dedupe_blocks", strict: 1 },
       { name: "dedupe_runs", strict: 1 },
-      { name: "dedupe_seed", strict: 1 },
       { name: "desks", strict: 1 },
       { name: "invitations", strict: 1 },
       { name: "members", strict: 1 },

@@ -139,7 +139,7 @@ const damages: [name: string, damage: (path: string) => void, fails: string[], s
   ],
   [
     "deduplication's index is of more signals than there are",
-    (path) => change(path, "UPDATE dedupe_runs SET last_seq = last_seq + 1"),
+    (path) => change(path, "DELETE FROM signals WHERE seq = 1000"),
     ["deduplication"],
     /the last run ends behind the last signal/,
   ],

@@ -2,7 +2,8 @@
 import { Database } from "bun:sqlite";
 import { existsSync, statSync } from "node:fs";
 import { UserError } from "../../domain/errors.ts";
-import { DamageError, explainFailure, isBusy, notOurs } from "./failures.ts";
+import { readRuns } from "./dedupe/runs.ts";
+import { DamagedIndexError, DamageError, explainFailure, isBusy, notOurs } from "./failures.ts";
 import { findLogDamage } from "./log-damage.ts";
 import {
   APPLICATION_ID,
@@ -65,14 +66,25 @@ function refuseDamaged(db: Database, path: string): void {
 function problemOfSmallTables(db: Database): string | null {
   const tables = db
     .query<{ name: string }, []>(
-      "SELECT name FROM sqlite_schema WHERE type = 'table' AND name IN ('desks', 'api_keys', 'members', 'invitations', 'passkeys')",
+      "SELECT name FROM sqlite_schema WHERE type = 'table' AND name IN ('desks', 'api_keys', 'members', 'invitations', 'passkeys', 'dedupe_runs')",
     )
     .all();
   for (const { name } of tables) {
     const problem = firstProblem(db, name);
     if (problem !== null) return problem;
   }
-  return null;
+  return tables.some(({ name }) => name === "dedupe_runs") ? problemOfRuns(db) : null;
+}
+
+/** Where ids are looked for is nothing to be wrong about. */
+function problemOfRuns(db: Database): string | null {
+  try {
+    readRuns(db);
+    return null;
+  } catch (error) {
+    if (error instanceof DamagedIndexError) return error.message;
+    throw error;
+  }
 }
 
 /** Pages that the file should have are in the log where there is one. */

@@ -52,7 +52,7 @@ const thread = new ThreadSelf<ToWriter, FromWriter>(self, (message) => {
       break;
     case "close":
       clearTimeout(workTimer);
-      dedupe = null;
+      cover();
       if (db !== null && !externalCheckpoints) checkpoint(db, "TRUNCATE");
       db?.close();
       thread.post({ type: "closed" });
@@ -74,6 +74,16 @@ function commitQueue(): void {
 function planWork(pauseMs = WORK_PAUSE_MS): void {
   if (workTimer !== undefined || dedupe?.isWorkDue !== true) return;
   workTimer = setTimeout(() => thread.run(work), pauseMs);
+}
+
+/** On a full disk the next start reads the signals instead. */
+function cover(): void {
+  try {
+    dedupe?.cover();
+  } catch (error) {
+    if (!isTransient(error)) throw error;
+  }
+  dedupe = null;
 }
 
 function work(): void {

@@ -1,5 +1,4 @@
 /** The 32 bits that a desk's `client_signal_id` is looked up by. */
-import type { Database } from "bun:sqlite";
 
 /** Desk and id in one text. */
 export function nameOf(deskId: number, clientSignalId: string): string {
@@ -12,18 +11,20 @@ export function nameOf(deskId: number, clientSignalId: string): string {
  * themselves.
  */
 export class IdHash {
-  readonly #seed: string;
+  readonly seed: string;
   readonly #digest = new Uint8Array(32);
   readonly #view = new DataView(this.#digest.buffer);
 
-  constructor(db: Database) {
-    const row = db.query<{ seed: string }, []>("SELECT hex(seed) AS seed FROM dedupe_seed").get();
-    if (row === null) throw new Error("the deduplication index has no seed");
-    this.#seed = row.seed;
+  constructor(seed: string) {
+    this.seed = seed;
   }
 
   of(name: string): number {
-    Bun.SHA256.hash(this.#seed + name, this.#digest);
+    Bun.SHA256.hash(this.seed + name, this.#digest);
     return this.#view.getUint32(0, true);
   }
+}
+
+export function newSeed(): string {
+  return crypto.getRandomValues(new Uint8Array(8)).toHex();
 }

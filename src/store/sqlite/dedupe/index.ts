@@ -13,14 +13,13 @@
  * makes them anew.
  */
 import type { Database } from "bun:sqlite";
-import { DamagedIndexError } from "../failures.ts";
 import { inTransaction } from "../transaction.ts";
 import { BLOCK_ENTRIES, Blocks } from "./blocks.ts";
-import { IdHash, nameOf } from "./hash.ts";
+import { IdHash, nameOf, newSeed } from "./hash.ts";
 import { Merge, planOf, planOfRecent, writeRun } from "./merge.ts";
-import { readRuns } from "./read.ts";
 import { RecentEntries } from "./recent.ts";
 import { FilterBuilder, type Run } from "./run.ts";
+import { insertRun, readRuns, removeRuns } from "./runs.ts";
 
 /** Smaller ones make a test of a long life short. */
 export interface DedupeLimits {
@@ -68,23 +67,28 @@ export class DedupeIndex {
   readonly #hash: IdHash;
   readonly #blocks: Blocks;
   /** Oldest first. */
-  #runs: Run[] = [];
-  #recent = new RecentEntries(1);
+  #runs: Run[];
+  #recent: RecentEntries;
   /** The newest signal that it knows. */
-  #lastSeq = 0;
-  #nextRunId = 1;
+  #lastSeq: number;
+  #nextRunId: number;
   readonly #merges = new Map<number, Merge>();
-  #filters: FilterBuilder[] = [];
+  #filters: FilterBuilder[];
   /** Runs that are not in use any more, whose blocks are still there. */
-  #leftovers: number[] = [];
+  #leftovers: number[];
 
   /** Reads what is there, and the signals that came since. Takes long where there is nothing. */
   constructor(db: Database, limits: DedupeLimits = defaultLimits) {
     this.#db = db;
     this.#limits = limits;
-    this.#hash = new IdHash(db);
     this.#blocks = new Blocks(db);
-    this.#load();
+    this.#runs = readRuns(db);
+    this.#hash = new IdHash(this.#runs[0]?.seed ?? newSeed());
+    this.#filters = this.#runs.map((run) => new FilterBuilder(run));
+    this.#leftovers = this.#findLeftovers();
+    this.#nextRunId = Math.max(0, ...this.#runs.map(({ id }) => id), ...this.#leftovers) + 1;
+    this.#lastSeq = this.#coveredSeq;
+    this.#recent = new RecentEntries(this.#lastSeq + 1);
     this.#catchUp();
   }
 
@@ -137,9 +141,14 @@ export class DedupeIndex {
     }
   }
 
-  /** Writes what is left in memory, and does all the work that is due: for a copy that is to be complete. */
-  complete(): void {
+  /** Writes what is in memory: each id is on the disk twice then, and a bit of one that flips is seen. */
+  cover(): void {
     if (this.#lastSeq > this.#coveredSeq) this.#writeRecent();
+  }
+
+  /** Does all that is due, and more: for a copy that is to be complete. */
+  complete(): void {
+    this.cover();
     while (this.#isMergeDue || this.#leftovers.length > 0) this.work();
   }
 
@@ -154,21 +163,6 @@ export class DedupeIndex {
 
   get #isMergeDue(): boolean {
     return this.#merges.size > 0 || this.#mergeable() !== null;
-  }
-
-  #load(): void {
-    this.#runs = readRuns(this.#db);
-    let covered = 0;
-    for (const run of this.#runs) {
-      if (run.firstSeq !== covered + 1)
-        throw new DamagedIndexError(`run ${run.id} does not begin where the one before ends`);
-      covered = run.lastSeq;
-    }
-    this.#filters = this.#runs.map((run) => new FilterBuilder(run));
-    this.#leftovers = this.#findLeftovers();
-    this.#nextRunId = Math.max(0, ...this.#runs.map(({ id }) => id), ...this.#leftovers) + 1;
-    this.#recent = new RecentEntries(covered + 1);
-    this.#lastSeq = covered;
   }
 
   #findLeftovers(): number[] {
@@ -207,11 +201,12 @@ export class DedupeIndex {
 
   #writeRecent(): number {
     const entries = this.#recent.sorted();
-    const range = { firstSeq: this.#coveredSeq + 1, lastSeq: this.#lastSeq };
+    const { seed } = this.#hash;
+    const range = { firstSeq: this.#coveredSeq + 1, lastSeq: this.#lastSeq, seed };
     const plan = planOfRecent(this.#takeRunId(), range, entries);
     const run = inTransaction(this.#db, () => {
       const written = writeRun(this.#blocks, plan, entries);
-      this.#insert(written);
+      insertRun(this.#db, written);
       return written;
     });
     this.#runs.push(run);
@@ -232,7 +227,9 @@ export class DedupeIndex {
     const { inputs } = merge;
     const merged = inTransaction(this.#db, () => {
       const run = merge.mergeSome(this.#limits.mergedAPart);
-      if (run !== null) this.#replace(inputs, run);
+      if (run === null) return null;
+      removeRuns(this.#db, inputs);
+      insertRun(this.#db, run);
       return run;
     });
     if (merged !== null) {
@@ -277,20 +274,6 @@ export class DedupeIndex {
   #filterSome(): void {
     const [builder] = this.#filters;
     if (builder?.addSome(this.#blocks, FILTERED_BLOCKS_A_PART) === true) this.#filters.shift();
-  }
-
-  #insert({ id, level, firstSeq, lastSeq, entries, fences }: Run): void {
-    this.#db
-      .query(
-        "INSERT INTO dedupe_runs (id, level, first_seq, last_seq, entries, fences) VALUES (?, ?, ?, ?, ?, ?)",
-      )
-      .run(id, level, firstSeq, lastSeq, entries, new Uint8Array(fences.buffer));
-  }
-
-  #replace(inputs: readonly Run[], run: Run): void {
-    const remove = this.#db.query("DELETE FROM dedupe_runs WHERE id = ?");
-    for (const { id } of inputs) remove.run(id);
-    this.#insert(run);
   }
 
   #takeRunId(): number {

@@ -4,7 +4,7 @@ import { Filter } from "./filter.ts";
 import { Run } from "./run.ts";
 
 /** What is known of a run before it is written. */
-export type RunPlan = Pick<Run, "id" | "level" | "firstSeq" | "lastSeq" | "entries">;
+export type RunPlan = Pick<Run, "id" | "level" | "firstSeq" | "lastSeq" | "entries" | "seed">;
 
 /** Collects entries into blocks. */
 class RunWriter {
@@ -33,9 +33,9 @@ class RunWriter {
 
   end(): Run {
     if (this.#used > 0) this.#flush();
-    const { id, level, firstSeq, lastSeq, entries } = this.plan;
+    const { id, level, firstSeq, lastSeq, entries, seed } = this.plan;
     const fences = new Uint8Array(this.#fences.buffer);
-    const row = { id, level, first_seq: firstSeq, last_seq: lastSeq, entries, fences };
+    const row = { id, level, first_seq: firstSeq, last_seq: lastSeq, entries, seed, fences };
     return new Run(row, this.#filter);
   }
 
@@ -139,12 +139,13 @@ export function planOf(id: number, inputs: readonly Run[]): RunPlan {
     firstSeq: first.firstSeq,
     lastSeq: last.lastSeq,
     entries: inputs.reduce((sum, { entries }) => sum + entries, 0),
+    seed: first.seed,
   };
 }
 
 export function planOfRecent(
   id: number,
-  range: Pick<RunPlan, "firstSeq" | "lastSeq">,
+  range: Pick<RunPlan, "firstSeq" | "lastSeq" | "seed">,
   entries: Uint32Array,
 ): RunPlan {
   return { id, level: 0, ...range, entries: countOf(entries) };

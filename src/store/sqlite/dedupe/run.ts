@@ -1,6 +1,5 @@
 /** A sorted run: the entries of all signals between two places in the order of storage. */
-import { DamagedIndexError } from "../failures.ts";
-import { BLOCK_ENTRIES, type Blocks } from "./blocks.ts";
+import type { Blocks } from "./blocks.ts";
 import { Filter } from "./filter.ts";
 
 /** A row of `dedupe_runs`. */
@@ -13,6 +12,8 @@ export interface RunRow {
   /** … to here. */
   readonly last_seq: number;
   readonly entries: number;
+  /** Of its hashes. */
+  readonly seed: string;
   /** The first hash of each block: integers of 32 bits, little endian. */
   readonly fences: Uint8Array;
 }
@@ -23,6 +24,7 @@ export class Run {
   readonly firstSeq: number;
   readonly lastSeq: number;
   readonly entries: number;
+  readonly seed: string;
   readonly fences: Uint32Array;
   /** Null until it has been made: then the run is looked into each time. */
   filter: Filter | null;
@@ -33,11 +35,9 @@ export class Run {
     this.firstSeq = row.first_seq;
     this.lastSeq = row.last_seq;
     this.entries = row.entries;
+    this.seed = row.seed;
     this.fences = new Uint32Array(row.fences.slice().buffer);
     this.filter = filter;
-    if (this.fences.length !== Math.ceil(row.entries / BLOCK_ENTRIES)) {
-      throw new DamagedIndexError(`run ${row.id} has blocks that it does not know of`);
-    }
   }
 
   /** Adds the places of all signals whose ids have this hash. */
