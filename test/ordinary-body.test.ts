@@ -7,7 +7,7 @@ import * as fc from "fast-check";
 import { AppError } from "../src/domain/errors.ts";
 import { fieldRule } from "../src/domain/fields.ts";
 import { decodeUtf8 } from "../src/domain/ijson.ts";
-import { type Field, ordinaryReader } from "../src/domain/ordinary-body.ts";
+import { type Field, ORDINARY_BYTES_MAX, ordinaryReader } from "../src/domain/ordinary-body.ts";
 import {
   parseSignal,
   readOrdinary,
@@ -88,6 +88,7 @@ const ordinary: Record<string, string> = {
   "the fields by name": `{${membersOf(whole).toSorted().join(",")}}`,
   "no metadata": `{${membersOf(whole).slice(0, -1).join(",")}}`,
   "the time last": `{${[...membersOf(whole).toSpliced(7, 1), membersOf(whole)[7]].join(",")}}`,
+  "the most bytes": bodyWith({}).padEnd(ORDINARY_BYTES_MAX),
   "other alphabets": bodyWith({ symbol: '"São Paulo 😀 한 e\u0301\u2028"' }),
   "a slash as PHP has it, and a quote": bodyWith({ symbol: '"BTC\\/USDT \\"x\\" \\\\"' }),
   "braces in strings": bodyWith({
@@ -119,7 +120,7 @@ const ordinary: Record<string, string> = {
   "the first millisecond": bodyWith({ signal_time: "0" }),
   "the last millisecond": bodyWith({ signal_time: "9007199254740991" }),
   "much metadata": bodyWith({
-    metadata: `{"a":[${Array.from({ length: 1_000 }, (_, n) => `{"id":"${n}"}`).join(",")}]}`,
+    metadata: `{"a":[${Array.from({ length: 400 }, (_, n) => `{"id":"${n}"}`).join(",")}]}`,
   }),
 };
 
@@ -137,6 +138,7 @@ test("the short way is the first that is tried", () => {
 const others: Record<string, string> = {
   "no JSON": bodyWith({}).slice(1),
   "text behind": `${bodyWith({})}x`,
+  "a byte too many": bodyWith({}).padEnd(ORDINARY_BYTES_MAX + 1),
   "an array": `[${bodyWith({})}]`,
   null: "null",
   "a string": '"venue_1"',
@@ -162,7 +164,7 @@ const others: Record<string, string> = {
   "a time by a code, and one in metadata": `{${membersOf(whole).slice(0, 4).join(",")},"metadata":{},"\\u0073ignal_time":1.00000000000000000001,"price":1}`,
   "nesting of 33": bodyWith({ metadata: nested(31) }),
   "nesting of 33 in arrays": bodyWith({ metadata: nested(31, "[", "]") }),
-  "nesting without end": bodyWith({ metadata: nested(10_000, "[", "]") }),
+  "nesting without end": bodyWith({ metadata: nested(3_000, "[", "]") }),
   "a price that is infinite": bodyWith({ price: "1e999" }),
   "a price that is a string": bodyWith({ price: '"1"' }),
   "a price that is null": bodyWith({ price: "null" }),
