@@ -40,7 +40,7 @@ export interface KeyOwner extends Identity {
 /** What the request path uses. */
 export interface SignalStore {
   /** Null for a key that never was. */
-  findOwner(keyHash: Uint8Array): KeyOwner | null;
+  findOwner(key: string): KeyOwner | null;
   /**
    * Resolves once the signal, or the original that it repeats, is on disk. Rejects with
    * `unauthorized` where the key was revoked meanwhile, with `unavailable` where the queue is full or

@@ -1,10 +1,11 @@
 /** Who sends a request (`SPEC.md` 5): decided from the headers alone. */
 import { AppError } from "../domain/errors.ts";
-import { hashKey, isWellFormedKey, keyState } from "../domain/key.ts";
+import { isWellFormedKey, KEY_PREFIX, keyState } from "../domain/key.ts";
 import type { KeyOwner, SignalStore } from "../domain/store.ts";
 
 /** RFC 6750, 2.1, with the scheme in any case (RFC 9110, 11.1). */
 const BEARER = /^bearer +(\S+)$/i;
+const USUAL = `Bearer ${KEY_PREFIX}`;
 
 /**
  * The owner of the presented key, which may be revoked or expired: {@link requireActive}. Missing,
@@ -14,7 +15,7 @@ const BEARER = /^bearer +(\S+)$/i;
 export function identify(headers: Headers, store: SignalStore): KeyOwner {
   const key = presentedKey(headers);
   if (key === null || !isWellFormedKey(key)) throw new AppError("unauthorized");
-  const owner = store.findOwner(hashKey(key));
+  const owner = store.findOwner(key);
   if (owner === null) throw new AppError("unauthorized");
   return owner;
 }
@@ -28,6 +29,12 @@ function presentedKey(headers: Headers): string | null {
   const authorization = headers.get("authorization");
   const xApiKey = headers.get("x-api-key");
   if (authorization === null) return xApiKey;
-  const bearer = BEARER.exec(authorization)?.[1] ?? null;
+  const bearer = bearerOf(authorization);
   return xApiKey === null || xApiKey === bearer ? bearer : null;
+}
+
+/** What nearly all clients send needs no pattern. */
+function bearerOf(authorization: string): string | null {
+  if (authorization.startsWith(USUAL)) return authorization.slice(USUAL.length - KEY_PREFIX.length);
+  return BEARER.exec(authorization)?.[1] ?? null;
 }

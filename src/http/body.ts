@@ -29,7 +29,7 @@ function isJson(contentType: string | null): boolean {
 }
 
 /** Throws `payload_too_large` as soon as the body is known to be over the limit. */
-export async function readBody(request: Request): Promise<Uint8Array> {
+export function readBody(request: Request): Promise<Uint8Array> {
   const declared = request.headers.get("content-length");
   if (declared === null) return readChunked(request);
   if (Number(declared) > BODY_BYTES_MAX) throw new AppError("payload_too_large");

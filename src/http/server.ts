@@ -50,25 +50,28 @@ interface Exchange {
  */
 export function createPublicInterface(service: PublicInterface): Elysia {
   const app = new Elysia({ normalize: false, strictPath: true })
-    .onError(({ error, request }) => answer(service, request, () => Promise.reject(error)))
+    .onError(({ error, request }) => refuse(service, begin(request), error))
     .post("/v1/signals", ({ request, server }) => postSignal(service, request, server), {
       parse: "none",
     })
-    .get("/openapi.yaml", ({ request, server }) =>
-      answer(service, request, async ({ requestId }) => {
-        checkTransport(service, request, server);
-        return service.description().respond(request, requestId);
-      }),
-    )
-    .all("*", ({ request, path }) => answer(service, request, async () => noSuchRoute(path)), {
+    .get("/openapi.yaml", ({ request, server }) => getDescription(service, request, server))
+    .all("*", ({ request, path }) => refuse(service, begin(request), noSuchRoute(path)), {
       parse: "none",
     });
   return app as unknown as Elysia;
 }
 
-/** The way a signal takes; each step throws the answer that ends it (see `openapi.yaml` for their order). */
-function postSignal(service: PublicInterface, request: Request, server: Server): Promise<Response> {
-  return answer(service, request, async (exchange) => {
+/**
+ * The way a signal takes; each step throws the answer that ends it (see `openapi.yaml` for their order).
+ * One asynchronous function: each further one would cost every signal two turns of the microtask queue.
+ */
+async function postSignal(
+  service: PublicInterface,
+  request: Request,
+  server: Server,
+): Promise<Response> {
+  const exchange = begin(request);
+  try {
     const { headers } = request;
     checkTransport(service, request, server);
     const owner = identify(headers, service.store);
@@ -84,8 +87,20 @@ function postSignal(service: PublicInterface, request: Request, server: Server):
     if (appended.deduped && appended.differs.length > 0) {
       warnOfDifference(service.log, owner, appended, exchange.requestId);
     }
-    return accepted(appended, receivedAt, exchange.requestId);
-  });
+    return succeed(service, exchange, accepted(appended, receivedAt, exchange.requestId));
+  } catch (error) {
+    return refuse(service, exchange, error);
+  }
+}
+
+function getDescription(service: PublicInterface, request: Request, server: Server): Response {
+  const exchange = begin(request);
+  try {
+    checkTransport(service, request, server);
+    return succeed(service, exchange, service.description().respond(request, exchange.requestId));
+  } catch (error) {
+    return refuse(service, exchange, error);
+  }
 }
 
 function warnOfDifference(
@@ -102,46 +117,42 @@ function checkTransport(service: PublicInterface, request: Request, server: Serv
   requireHttps(service.transport, request.headers, () => server?.requestIP(request) ?? null);
 }
 
-function noSuchRoute(path: string): never {
+function noSuchRoute(path: string): AppError {
   const allow = allowedMethods[path];
-  if (allow === undefined) throw new AppError("not_found");
-  throw new AppError("method_not_allowed", { allow });
+  return allow === undefined
+    ? new AppError("not_found")
+    : new AppError("method_not_allowed", { allow });
 }
 
-/** Runs one request to its response, and writes its line to the log. */
-async function answer(
-  service: PublicInterface,
-  request: Request,
-  respond: (exchange: Exchange) => Promise<Response>,
-): Promise<Response> {
-  const exchange: Exchange = {
+function begin(request: Request): Exchange {
+  return {
     request,
     requestId: Bun.randomUUIDv7(),
     startedAt: performance.now(),
     identity: null,
   };
-  const response = await outcome(service, exchange, respond);
-  if (service.listener.isRetired) response.headers.set("Connection", "close");
-  return response;
 }
 
-async function outcome(
-  service: PublicInterface,
-  exchange: Exchange,
-  respond: (exchange: Exchange) => Promise<Response>,
-): Promise<Response> {
-  try {
-    const response = await respond(exchange);
-    if (service.log.isLevelEnabled("debug")) {
-      service.log.debug(describe(exchange, response.status), "answered");
-    }
-    return response;
-  } catch (error) {
-    const response = refused(error, exchange.requestId);
-    logRefusal(service.log, exchange, response.status, error);
-    recordRefusal(service, exchange, error);
-    return response;
+/** Every answer that is no error ends here, with its line in the log. */
+function succeed(service: PublicInterface, exchange: Exchange, response: Response): Response {
+  if (service.log.isLevelEnabled("debug")) {
+    service.log.debug(describe(exchange, response.status), "answered");
   }
+  return retire(service, response);
+}
+
+/** Every answer that is an error ends here, with its line in the log. */
+function refuse(service: PublicInterface, exchange: Exchange, error: unknown): Response {
+  const response = refused(error, exchange.requestId);
+  logRefusal(service.log, exchange, response.status, error);
+  recordRefusal(service, exchange, error);
+  return retire(service, response);
+}
+
+/** The last one of its connection, where the server takes no more. */
+function retire({ listener }: PublicInterface, response: Response): Response {
+  if (listener.isRetired) response.headers.set("Connection", "close");
+  return response;
 }
 
 /** Never a key, a header or a body: what the client sent is named only where we know the name. */

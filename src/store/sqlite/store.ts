@@ -1,6 +1,7 @@
 /** The request path's storage: keys are looked up here, signals go to the writer's thread. */
 import type { Database } from "bun:sqlite";
 import { AppError } from "../../domain/errors.ts";
+import { hashKey } from "../../domain/key.ts";
 import type { Appended, KeyOwner, SignalStore, Submission } from "../../domain/store.ts";
 import { describeFailure, isDamage, isTransient } from "./failures.ts";
 import type { OnTightened } from "./folder.ts";
@@ -8,13 +9,6 @@ import { openDatabase } from "./open.ts";
 import { Checkpointer } from "./checkpointer.ts";
 import type { Where } from "./thread.ts";
 import { Writer, type WriterEvents } from "./writer.ts";
-
-interface KeyRow {
-  readonly keyId: string;
-  readonly deskId: number;
-  readonly expires_at: number | null;
-  readonly revoked_at: number | null;
-}
 
 export interface StoreEvents extends Omit<WriterEvents, "onWritten"> {
   readonly onTightened?: OnTightened;
@@ -24,7 +18,7 @@ export class SqliteStore implements SignalStore {
   readonly #db: Database;
   readonly #writer: Writer;
   readonly #checkpointer: Checkpointer | null;
-  readonly #keysOfThisTurn = new Map<string, KeyRow | null>();
+  readonly #ownersOfThisTurn = new Map<string, KeyOwner | null>();
   readonly #deskNames = new Map<number, string>();
   readonly #findKey;
 
@@ -32,7 +26,7 @@ export class SqliteStore implements SignalStore {
     this.#db = db;
     this.#writer = writer;
     this.#checkpointer = checkpointer;
-    this.#findKey = db.query<KeyRow, [Uint8Array]>(
+    this.#findKey = db.query<Omit<KeyOwner, "deskName">, [Uint8Array]>(
       "SELECT id AS keyId, desk_id AS deskId, expires_at, revoked_at FROM api_keys WHERE key_hash = ?",
     );
   }
@@ -64,20 +58,19 @@ export class SqliteStore implements SignalStore {
    * this connection's page cache. Nothing is stored on the strength of this alone: the writer checks
    * the key again inside its transaction.
    */
-  findOwner(keyHash: Uint8Array): KeyOwner | null {
-    const row = this.#lookUp(keyHash);
-    return row === null ? null : { ...row, deskName: this.#deskName(row.deskId) };
+  findOwner(key: string): KeyOwner | null {
+    let owner = this.#ownersOfThisTurn.get(key);
+    if (owner === undefined) {
+      owner = this.#lookUp(hashKey(key));
+      if (this.#ownersOfThisTurn.size === 0) setImmediate(() => this.#ownersOfThisTurn.clear());
+      this.#ownersOfThisTurn.set(key, owner);
+    }
+    return owner;
   }
 
-  #lookUp(keyHash: Uint8Array): KeyRow | null {
-    const name = keyHash.toHex();
-    let row = this.#keysOfThisTurn.get(name);
-    if (row === undefined) {
-      row = this.#read(() => this.#findKey.get(keyHash));
-      if (this.#keysOfThisTurn.size === 0) setImmediate(() => this.#keysOfThisTurn.clear());
-      this.#keysOfThisTurn.set(name, row);
-    }
-    return row;
+  #lookUp(keyHash: Uint8Array): KeyOwner | null {
+    const row = this.#read(() => this.#findKey.get(keyHash));
+    return row === null ? null : { ...row, deskName: this.#deskName(row.deskId) };
   }
 
   /** Neither of these is the client's affair, and a server that cannot read keys is of no use to anyone. */
