@@ -37,7 +37,7 @@ export async function describeMachine(folder: string): Promise<string> {
 }
 
 /** The median time to append a page and have it on disk: a commit's lower bound here. */
-function measureFsyncMs(folder: string): number {
+export function measureFsyncMs(folder: string): number {
   const file = openSync(join(folder, "fsync"), "w");
   const page = new Uint8Array(PAGE_BYTES);
   const samples = Array.from({ length: FSYNC_SAMPLES }, () => {

@@ -1,19 +1,21 @@
 /** `bun run bench`: see bench/README.md. */
-import { mkdtempSync, rmSync } from "node:fs";
+import { chmodSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { type Figures, measureCell } from "./cell.ts";
-import type { Load } from "./load.ts";
+import { measureAllLoads } from "./all-loads.ts";
+import { goalReport } from "./goal-report.ts";
+import { measureGoals } from "./goals.ts";
 import { describeMachine } from "./machine.ts";
-import { type Options, readOptions, UsageError, usage } from "./options.ts";
+import { type Options, readOptions, usage } from "./options.ts";
 import { killAll } from "./process.ts";
-import { report, type Round } from "./report.ts";
-import { note, readyTools, type Tools } from "./tools.ts";
+import { profile } from "./profile.ts";
+import { figureTable, noiseNotes, ratioTable } from "./report.ts";
+import { readyStored } from "./stored.ts";
+import { missing, note, readyTools, type Tools } from "./tools.ts";
+import { UsageError } from "./usage-error.ts";
 
-const allLoads: readonly Load[] = ([1, 64, 256] as const).flatMap((connections) => [
-  { connections, ids: "random" } as const,
-  { connections, ids: "rising" } as const,
-]);
+/** PostgreSQL, which will not run as root, has to get through to its own folder. */
+const FOLDER_MODE = 0o711;
 
 async function main(): Promise<void> {
   const options = readOptions(process.argv.slice(2));
@@ -22,6 +24,7 @@ async function main(): Promise<void> {
     return;
   }
   const folder = mkdtempSync(join(tmpdir(), "signalbox-bench-"));
+  chmodSync(folder, FOLDER_MODE);
   const cleanUp = (): void => {
     killAll();
     rmSync(folder, { recursive: true, force: true });
@@ -43,44 +46,47 @@ async function main(): Promise<void> {
 }
 
 async function bench(options: Options, folder: string): Promise<void> {
-  const { only, fsyncMs, rounds: roundCount, seconds } = options;
-  const tools = await readyTools(only, fsyncMs > 0, folder);
+  const tools = await readyTools(folder);
   const machine = await describeMachine(folder);
-  const loads = options.quick
-    ? allLoads.filter(({ connections, ids }) => connections === 256 && ids === "random")
-    : allLoads;
-  const rounds: Round[] = [];
-  for (let number = 1; number <= roundCount; number += 1) {
-    note(`round ${number} of ${roundCount}`);
-    rounds.push(await measureRound(tools, options, loads, folder));
-  }
-  const slow = fsyncMs === 0 ? "" : `; every fsync slowed down by ${fsyncMs} ms`;
-  const heading = `${machine}${slow}. Medians of ${roundCount} × ${seconds} s.`;
-  process.stdout.write(`\n${heading}\n\n${report(rounds, loads, only)}\n`);
-  if (options.jsonFile !== null) {
-    const raw = { measured_at: new Date().toISOString(), machine, options, rounds };
-    await Bun.write(options.jsonFile, `${JSON.stringify(raw, null, 2)}\n`);
-  }
+  const { rounds, seconds, profileFolder, jsonFile } = options;
+  const heading = `${machine}. Medians of ${rounds} × ${seconds} s.`;
+  const raw = await (options.allLoads ? benchAllLoads : benchGoals)(
+    tools,
+    options,
+    folder,
+    heading,
+  );
+  const profiled =
+    profileFolder === null ? [] : await profile(tools, { seconds, profileFolder, folder });
+  if (jsonFile === null) return;
+  const all = { measured_at: new Date().toISOString(), machine, options, ...raw, profiled };
+  await Bun.write(jsonFile, `${JSON.stringify(all, null, 2)}\n`);
 }
 
-/** The servers take turns under each load, so that what the machine does besides meets all alike. */
-async function measureRound(
-  tools: Tools,
-  { only, seconds, fsyncMs }: Options,
-  loads: readonly Load[],
-  folder: string,
-): Promise<Round> {
-  const round: Figures[] = [];
-  for (const load of loads) {
-    for (const server of only) {
-      const figures = await measureCell(tools, { server, load, seconds, fsyncMs }, folder);
-      round.push(figures);
-      note(
-        `  ${load.connections} connections, ${load.ids} ids, ${server}: ${Math.round(figures.throughput_per_s)}/s, wrk at ${Math.round(figures.wrk_cpu_share * 100)} %`,
-      );
-    }
-  }
-  return round;
+async function benchGoals(tools: Tools, options: Options, folder: string, heading: string) {
+  const keepFolder = options.keepFolder ?? join(folder, "stored");
+  const stored = options.stored === 0 ? null : await readyStored(options.stored, keepFolder);
+  const goals = await measureGoals({ tools, options, folder, stored }, options.rows);
+  if (goals.outcomes.some(({ isError }) => isError)) process.exitCode = 1;
+  const measured = goals.cells.some((cells) => cells.length > 0)
+    ? [figureTable(goals.cells), noiseNotes(goals.cells)]
+    : [];
+  print([heading, goalReport(goals.outcomes), ...measured]);
+  return goals;
+}
+
+async function benchAllLoads(tools: Tools, options: Options, folder: string, heading: string) {
+  const { fsyncMs, only } = options;
+  if (fsyncMs > 0 && tools.strace === null) throw new UsageError(missing("strace", "strace"));
+  const rounds = await measureAllLoads(tools, options, folder);
+  const slow = fsyncMs === 0 ? "" : ` Every fsync slowed down by ${fsyncMs} ms.`;
+  const ratios = only.includes("signalbox") && only.length > 1 ? [ratioTable(rounds)] : [];
+  print([heading + slow, figureTable(rounds), ...ratios, noiseNotes(rounds)]);
+  return { rounds };
+}
+
+function print(parts: readonly string[]): void {
+  process.stdout.write(`\n${parts.join("\n\n")}\n`);
 }
 
 try {

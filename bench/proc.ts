@@ -1,16 +1,41 @@
 /** What Linux tells of a process and of the machine (proc(5)). */
-import { readFileSync } from "node:fs";
+import { readdirSync, readFileSync } from "node:fs";
 
 /** USER_HZ is 100 on every architecture that Bun runs on. */
 const TICK_US = 10_000;
 
 /** CPU time of a process so far, user and system, all threads. */
 export function readCpuUs(pid: number): number {
-  const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
+  return readStat(`/proc/${pid}/stat`).cpu_us;
+}
+
+export interface ThreadCpu {
+  /** "main" for the first, which answers HTTP; else what the runtime calls it, as in "Worker". */
+  readonly name: string;
+  readonly cpu_us: number;
+}
+
+/** The same by thread, keyed by the thread's id. Threads that have ended are not in it. */
+export function readThreadCpuUs(pid: number): Map<number, ThreadCpu> {
+  const ids = readdirSync(`/proc/${pid}/task`).map(Number);
+  return new Map(
+    ids.map((id) => {
+      const { name, cpu_us } = readStat(`/proc/${pid}/task/${id}/stat`);
+      return [id, { name: id === pid ? "main" : name, cpu_us }];
+    }),
+  );
+}
+
+function readStat(file: string): ThreadCpu {
+  const stat = readFileSync(file, "utf8");
   // The second field is the program's name in brackets, and may contain anything.
-  const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
+  const nameEnd = stat.lastIndexOf(")");
+  const fields = stat.slice(nameEnd + 2).split(" ");
   const [userTicks, systemTicks] = [fields[11], fields[12]];
-  return (Number(userTicks) + Number(systemTicks)) * TICK_US;
+  return {
+    name: stat.slice(stat.indexOf("(") + 1, nameEnd),
+    cpu_us: (Number(userTicks) + Number(systemTicks)) * TICK_US,
+  };
 }
 
 /** The most memory that a process has had in RAM so far, shared pages included. */

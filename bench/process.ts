@@ -54,14 +54,19 @@ export async function run(
 }
 
 /**
- * Starts a server and waits until it answers on its port. `wrapper` is a command that runs it as its
- * child, or empty.
+ * Starts a server and waits until it is ready: until `isReady` does not throw any more. `wrapper` is a
+ * command that runs it as its child, or empty.
  */
 export async function startServer(
   command: string[],
-  options: { port: number; env: Record<string, string>; logFile: string; wrapper: string[] },
+  options: {
+    isReady: () => Promise<unknown>;
+    env?: Record<string, string>;
+    logFile: string;
+    wrapper?: string[];
+  },
 ): Promise<RunningServer> {
-  const { port, env, logFile, wrapper } = options;
+  const { isReady, env = {}, logFile, wrapper = [] } = options;
   const child = Bun.spawn([...wrapper, ...command], {
     stdin: "ignore",
     stdout: Bun.file(logFile),
@@ -74,7 +79,7 @@ export async function startServer(
     new Error(
       `${command.join(" ")} ${what}; its output:\n${lastOf(readFileSync(logFile, "utf8"))}`,
     );
-  await answers(child, port, fail);
+  await becomesReady(child, isReady, fail);
   const pid = serverPid(child);
   return { pid, stop: () => stop(child, pid, fail) };
 }
@@ -94,21 +99,38 @@ export function killAll(): void {
   running.clear();
 }
 
-async function answers(child: Child, port: number, fail: (what: string) => Error): Promise<void> {
+/** Of an HTTP server. */
+export function answersHttp(port: number): () => Promise<unknown> {
+  return () =>
+    fetch(`http://127.0.0.1:${port}/openapi.yaml`, {
+      keepalive: false,
+      signal: AbortSignal.timeout(ANSWER_MS_MAX),
+    });
+}
+
+async function becomesReady(
+  child: Child,
+  isReady: () => Promise<unknown>,
+  fail: (what: string) => Error,
+): Promise<void> {
   const deadline = Date.now() + START_MS_MAX;
   while (Date.now() < deadline) {
     if (child.exitCode !== null) throw fail(`ended at once (${child.exitCode})`);
     try {
-      await fetch(`http://127.0.0.1:${port}/openapi.yaml`, {
-        keepalive: false,
-        signal: AbortSignal.timeout(ANSWER_MS_MAX),
-      });
+      await isReady();
       return;
     } catch {
       await Bun.sleep(POLL_MS);
     }
   }
-  throw fail(`did not answer within ${START_MS_MAX} ms`);
+  throw fail(`was not ready within ${START_MS_MAX} ms`);
+}
+
+/** Free a moment ago; the servers are not asked for port 0, because then only their logs would tell the port. */
+export function freePort(): number {
+  const listener = Bun.listen({ hostname: "127.0.0.1", port: 0, socket: { data() {} } });
+  listener.stop(true);
+  return listener.port;
 }
 
 async function stop(child: Child, pid: number, fail: (what: string) => Error): Promise<void> {

@@ -1,7 +1,8 @@
-/** The servers under test: how each is prepared with an empty database and one key, and started. */
+/** The servers under test: how each is prepared with a database and one key, and started. */
 import { join } from "node:path";
-import { run } from "./process.ts";
-import type { Tools } from "./tools.ts";
+import type { LoadKind } from "./load.ts";
+import { freePort, run } from "./process.ts";
+import { installFastify, type Tools } from "./tools.ts";
 
 export const serverNames = ["signalbox", "bare", "fastify"] as const;
 export type ServerName = (typeof serverNames)[number];
@@ -16,40 +17,64 @@ export interface Prepared {
   readonly databaseFile: string | null;
 }
 
-type Prepare = (tools: Tools, folder: string, port: number) => Promise<Prepared>;
+interface Place {
+  readonly dataDir: string;
+  readonly port: number;
+  /** Of the database in `dataDir`; null where that is new, and empty. */
+  readonly key: string | null;
+}
 
-/** Keyed by name; `folder` is new and empty. */
+type Prepare = (tools: Tools, place: Place) => Promise<Prepared>;
+
+/** Keyed by name. */
 export const prepare: Record<ServerName, Prepare> = {
-  async signalbox(tools, folder, port) {
-    const data = ["--data", folder];
-    await run([tools.signalbox, "desk", "create", "bench", ...data]);
-    const { stdout } = await run([tools.signalbox, "key", "mint", "--desk", "bench", ...data]);
-    const listen = ["--listen", `127.0.0.1:${port}`, "--rate-limit", "0"];
+  async signalbox({ signalbox, serve = signalbox }, { dataDir, port, key }) {
+    const data = ["--data", dataDir];
+    // Its own port is the console's, which others may have.
+    const listen = ["--listen", `127.0.0.1:${port}`, "--console-listen", `127.0.0.1:${freePort()}`];
     return {
-      command: [tools.signalbox, "serve", ...data, ...listen],
+      command: [...serve, "serve", ...data, ...listen, "--rate-limit", "0"],
       env: {},
-      key: stdout.trim(),
-      databaseFile: join(folder, "signalbox.db"),
+      key: key ?? (await mintKey(signalbox, data)),
+      databaseFile: join(dataDir, "signalbox.db"),
     };
   },
 
-  async bare(_tools, _folder, port) {
+  async bare(_tools, { port }) {
     const command = [process.execPath, join(import.meta.dir, "bare.ts"), String(port)];
     return { command, env: {}, key: makeKey(), databaseFile: null };
   },
 
-  async fastify(tools, folder, port) {
-    const databaseFile = join(folder, "signals.db");
+  async fastify(tools, { dataDir, port }) {
+    await installFastify(tools);
+    const databaseFile = join(dataDir, "signals.db");
     const server = join(tools.fastifyFolder, "server.js");
     const key = makeKey();
     return {
-      command: [tools.node, server, databaseFile, String(port)],
+      command: [tools.node(), server, databaseFile, String(port)],
       env: { BENCH_KEY: key, NODE_ENV: "production" },
       key,
       databaseFile,
     };
   },
 };
+
+/** What each request of a load is answered with. The bare server takes everything. */
+export function expectedStatus(server: ServerName, kind: LoadKind): number {
+  if (server === "bare") return 201;
+  return { random: 201, rising: 201, duplicates: 200, invalid: 422, unauthorised: 401 }[kind];
+}
+
+/** What a load's requests are sent with. */
+export function keyOf(kind: LoadKind, key: string): string {
+  return kind === "unauthorised" ? makeKey() : key;
+}
+
+async function mintKey(signalbox: readonly string[], data: readonly string[]): Promise<string> {
+  await run([...signalbox, "desk", "create", "bench", ...data]);
+  const { stdout } = await run([...signalbox, "key", "mint", "--desk", "bench", ...data]);
+  return stdout.trim();
+}
 
 /** As long as Signalbox's own, so that all requests are of one size. */
 function makeKey(): string {

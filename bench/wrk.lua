@@ -1,12 +1,7 @@
--- The load: one new signal a request. Usage: wrk -s wrk.lua URL -- <random|rising> <key> <seed>
+-- The load: one signal a request. Usage:
+-- wrk -s wrk.lua URL -- <kind> <key> <seed> <number of duplicate ids> <placeholder> <body>
 -- wrk makes one Lua state a thread. Everything but the id is put together once, because what this
 -- script takes of the machine is taken from the server beside it.
-
-local ID_CHARACTERS = 36
-local PLACEHOLDER = string.rep("#", ID_CHARACTERS)
-local BODY = '{"source":"venue_2","type":"crypto","symbol":"BTC/USDT","side":"open","direction":"long",'
-  .. '"price":64250.5,"quantity":0.25,"signal_time":1790000000000,"client_signal_id":"'
-  .. PLACEHOLDER .. '","metadata":{"take_profit":66000,"stop_loss":63000}}'
 
 local threads_started = 0
 
@@ -37,15 +32,28 @@ local function rising_ids(seed)
   end
 end
 
+-- The same ones again and again; see duplicateId() of signal.ts.
+local function duplicate_ids(seed, ids)
+  local format, count = string.format, 0
+  local prefix = format("%08x-", seed)
+  return function()
+    count = (count + 1) % ids
+    return prefix .. format("%027d", count)
+  end
+end
+
+local makers = { rising = rising_ids, duplicates = duplicate_ids }
+
 function init(args)
-  local kind, key, seed = args[1], args[2], tonumber(args[3])
-  next_id = (kind == "random" and random_ids or rising_ids)(seed)
+  local kind, key, seed, ids, placeholder, body =
+    args[1], args[2], tonumber(args[3]), tonumber(args[4]), args[5], args[6]
+  next_id = (makers[kind] or random_ids)(seed, ids)
   wrk.headers["Authorization"] = "Bearer " .. key
   wrk.headers["Content-Type"] = "application/json"
-  local request = wrk.format("POST", nil, nil, BODY)
-  local first = request:find(PLACEHOLDER, 1, true)
+  local request = wrk.format("POST", nil, nil, body)
+  local first = request:find(placeholder, 1, true)
   head = request:sub(1, first - 1)
-  tail = request:sub(first + ID_CHARACTERS)
+  tail = request:sub(first + #placeholder)
 end
 
 function request()

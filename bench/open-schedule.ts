@@ -1,0 +1,117 @@
+/**
+ * Requests at a given rate whatever is answered, as from many clients that do not know of each other: the
+ * gaps between them are random (a Poisson process). Times count from when a request was to be sent. One
+ * that had to wait, because this client was late or no connection was free, has waited for the server as
+ * its sender would see it: nothing is left out of the figures (coordinated omission).
+ */
+import { createHistogram } from "node:perf_hooks";
+import type { LoadResult } from "./load.ts";
+import { OpenConnection } from "./open-connection.ts";
+import { ID_PLACEHOLDER } from "./signal.ts";
+
+export interface OpenLoad {
+  readonly port: number;
+  readonly key: string;
+  readonly connections: number;
+  readonly rate_per_s: number;
+  readonly seconds: number;
+  readonly body: string;
+}
+
+export type OpenResult = Omit<LoadResult, "cpu_us">;
+
+/** After the last request was sent. */
+export const ANSWER_MS_MAX = 15_000;
+
+/** Between two looks at what is due; shorter, this client would take a core from the server. */
+const PAUSE_MS = 0.1;
+const LATENCY_US_MAX = 3_600_000_000;
+
+const pauseCell = new Int32Array(new SharedArrayBuffer(4));
+
+export class OpenSchedule {
+  readonly #load: OpenLoad;
+  readonly #head: string;
+  readonly #tail: string;
+  readonly #idle: OpenConnection[] = [];
+  /** When each of those that could not be sent yet was to be. */
+  readonly #late: number[] = [];
+  #lateFirst = 0;
+  #underWay = 0;
+  #refused = 0;
+  readonly #latencies_us = createHistogram({ lowest: 1, highest: LATENCY_US_MAX, figures: 3 });
+
+  private constructor(load: OpenLoad) {
+    this.#load = load;
+    const { port, key, body } = load;
+    const head = `POST /v1/signals HTTP/1.1\r\nHost: 127.0.0.1:${port}\r\nAuthorization: Bearer ${key}\r\nContent-Type: application/json\r\nContent-Length: ${Buffer.byteLength(body)}\r\n\r\n`;
+    const [before = "", after = ""] = body.split(ID_PLACEHOLDER);
+    this.#head = head + before;
+    this.#tail = after;
+  }
+
+  /** Opens all connections before the first request is due. */
+  static async connect(load: OpenLoad): Promise<OpenSchedule> {
+    const schedule = new OpenSchedule(load);
+    for (let opened = 0; opened < load.connections; opened += 1) {
+      // One by one: all at once would overrun the backlog of a server that is slow to accept.
+      schedule.#idle.push(await OpenConnection.open(load.port));
+    }
+    return schedule;
+  }
+
+  /** Throws where a request is not answered within {@link ANSWER_MS_MAX} of the end. */
+  async run(): Promise<OpenResult> {
+    const start = performance.now();
+    const end = start + this.#load.seconds * 1_000;
+    let due = start + this.#gapMs();
+    for (let now = start; ; now = performance.now()) {
+      for (; due <= now && due < end; due += this.#gapMs()) this.#late.push(due);
+      this.#sendLate();
+      if (due >= end && this.#underWay === 0) break;
+      if (now > end + ANSWER_MS_MAX) throw new Error(`${this.#underWay} requests had no answer`);
+      Atomics.wait(pauseCell, 0, 0, PAUSE_MS);
+      // Lets the answers in.
+      await new Promise(setImmediate);
+    }
+    return this.#result(performance.now() - start);
+  }
+
+  #gapMs(): number {
+    return (-Math.log(1 - Math.random()) / this.#load.rate_per_s) * 1_000;
+  }
+
+  #sendLate(): void {
+    for (; this.#lateFirst < this.#late.length; this.#lateFirst += 1) {
+      const connection = this.#idle.pop();
+      if (connection === undefined) return;
+      this.#send(connection, this.#late[this.#lateFirst] as number);
+    }
+    this.#late.length = 0;
+    this.#lateFirst = 0;
+  }
+
+  #send(connection: OpenConnection, due: number): void {
+    this.#underWay += 1;
+    connection.send(this.#head + crypto.randomUUID() + this.#tail, (status) => {
+      this.#underWay -= 1;
+      if (status >= 400) this.#refused += 1;
+      this.#latencies_us.record(Math.max(1, Math.round((performance.now() - due) * 1_000)));
+      this.#idle.push(connection);
+      this.#sendLate();
+    });
+  }
+
+  #result(duration_ms: number): OpenResult {
+    const latencies = this.#latencies_us;
+    return {
+      requests: latencies.count,
+      refused: this.#refused,
+      duration_us: duration_ms * 1_000,
+      latency_us_p50: latencies.percentile(50),
+      latency_us_p99: latencies.percentile(99),
+      latency_us_p999: latencies.percentile(99.9),
+      latency_us_max: latencies.max,
+    };
+  }
+}

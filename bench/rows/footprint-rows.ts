@@ -1,0 +1,47 @@
+/** The rows about what Signalbox takes of the machine, under the other rows' loads. */
+import { FULL, type Round } from "./round.ts";
+import type { Figures } from "../cell.ts";
+import type { Figure, Row } from "./row.ts";
+
+const MEMORY_MB_MAX = 200;
+
+const memory: Figure = { name: "highest peak memory", unit: "MB", atMost: MEMORY_MB_MAX };
+
+export const memoryRow: Row = {
+  load: "memory, at any of these",
+  goal: `under ${MEMORY_MB_MAX} MB (and flat over an hour, which is not seen here)`,
+  async measure(round) {
+    const cells = await ourCells(round);
+    const peaks = cells.map((cell) => (cell.memory_mib_peak * 2 ** 20) / 1e6);
+    return [[memory, Math.max(...peaks)]];
+  },
+};
+
+const diskNew: Figure = { name: "on disk, a signal, new database", unit: "bytes" };
+const diskStored: Figure = { name: "on disk, a signal, stored signals", unit: "bytes" };
+
+export const diskRow: Row = {
+  load: "bytes on disk a signal",
+  goal: "stated",
+  async measure(round) {
+    const cells = await ourCells(round);
+    const largest = cells
+      .filter(({ stored_before }) => stored_before === 0)
+      .toSorted((a, b) => (b.stored ?? 0) - (a.stored ?? 0))[0];
+    const { stored } = round.place;
+    return [
+      [diskNew, largest?.disk_bytes_per_signal ?? Number.NaN],
+      ...(stored === null ? [] : [[diskStored, stored.bytes_per_signal] as const]),
+    ];
+  },
+};
+
+/** Those of the rows before; where there were none, one. */
+async function ourCells(round: Round): Promise<Figures[]> {
+  if (!round.cells.some(isOurs)) await round.measure("signalbox", FULL);
+  return round.cells.filter(isOurs);
+}
+
+function isOurs({ server }: Figures): boolean {
+  return server === "signalbox";
+}
