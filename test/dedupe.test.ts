@@ -345,6 +345,6 @@ describe("a run", () => {
     const others = Array.from({ length: 20_000 }, randomHash).filter((hash) =>
       filter.mayHave(hash),
     );
-    expect(others.length / 20_000).toBeLessThan(0.06);
+    expect(others.length / 20_000).toBeLessThan(0.02);
   });
 });
