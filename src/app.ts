@@ -10,6 +10,7 @@ import { limitConnections } from "./http/connections.ts";
 import { Listener } from "./http/listener.ts";
 import { Description } from "./http/openapi.ts";
 import { RateLimiter } from "./http/rate.ts";
+import { RefusalLog } from "./http/refusal-log.ts";
 import { createPublicInterface } from "./http/server.ts";
 import { type Certificate, type CertificateFiles, loadCertificate } from "./http/tls.ts";
 import { TrustedProxies } from "./http/transport.ts";
@@ -94,6 +95,7 @@ export async function startApp(options: AppOptions): Promise<App> {
 
   let description: Description | null = null;
   const recorder = config.consoleListen === null ? null : new ActivityRecorder();
+  const refusals = new RefusalLog(log);
   const rateLimiter = new RateLimiter(config.rateLimit);
   const isTls = config.tls !== null;
   const transport = { isTls, isLoopbackOnly: isLoopbackHost(config.listen.host), trustedProxies };
@@ -107,6 +109,7 @@ export async function startApp(options: AppOptions): Promise<App> {
         description: () => (description ??= new Description(publicUrl())),
         activity: recorder,
         log,
+        refusals,
         now,
         listener: state,
       }),

@@ -251,3 +251,21 @@ function expectNowhere(dataDir: string, keys: readonly string[]): void {
     }
   }
 }
+
+test("beyond 200 a second rejected requests are counted, not told one by one", async () => {
+  const { post, log } = await startTestApp();
+  const answers = await Promise.all(Array.from({ length: 500 }, () => post("{")));
+  expect(answers.every(({ status }) => status === 400)).toBe(true);
+  const told = () => log.filter(({ msg }) => msg === "rejected").length;
+  const counted = () =>
+    log
+      .filter(({ msg }) => msg === "more requests were rejected than the log has lines for")
+      .reduce((sum, { requests }) => sum + Number(requests), 0);
+  while (told() + counted() < 500) await Bun.sleep(20);
+  expect(told() + counted()).toBe(500);
+  expect(counted()).toBeGreaterThan(0);
+  await Bun.sleep(1_200);
+  const before = told();
+  await post("{");
+  expect(told()).toBe(before + 1);
+});

@@ -10,6 +10,7 @@ import { readBody, requireJson } from "./body.ts";
 import type { Description } from "./openapi.ts";
 import type { ListenerState } from "./listener.ts";
 import type { RateLimiter } from "./rate.ts";
+import type { RefusalLog } from "./refusal-log.ts";
 import { accepted, refused } from "./responses.ts";
 import { requireHttps, type TransportPolicy } from "./transport.ts";
 
@@ -22,6 +23,7 @@ export interface PublicInterface {
   /** Null where nobody would see it. */
   readonly activity: ActivityObserver | null;
   readonly log: Logger;
+  readonly refusals: RefusalLog;
   /** Epoch milliseconds. */
   readonly now: () => number;
   readonly listener: ListenerState;
@@ -144,7 +146,7 @@ function succeed(service: PublicInterface, exchange: Exchange, response: Respons
 /** Every answer that is an error ends here, with its line in the log. */
 function refuse(service: PublicInterface, exchange: Exchange, error: unknown): Response {
   const response = refused(error, exchange.requestId);
-  logRefusal(service.log, exchange, response.status, error);
+  logRefusal(service, exchange, response.status, error);
   recordRefusal(service, exchange, error);
   return retire(service, response);
 }
@@ -156,14 +158,19 @@ function retire({ listener }: PublicInterface, response: Response): Response {
 }
 
 /** Never a key, a header or a body: what the client sent is named only where we know the name. */
-function logRefusal(log: Logger, exchange: Exchange, status: number, error: unknown): void {
-  const line = describe(exchange, status);
+function logRefusal(
+  { log, refusals }: PublicInterface,
+  exchange: Exchange,
+  status: number,
+  error: unknown,
+): void {
+  const line = () => describe(exchange, status);
   if (error instanceof AppError) {
-    log.info({ ...line, error: error.code, ...describeFields(error) }, "rejected");
+    refusals.write(() => ({ ...line(), error: error.code, ...describeFields(error) }));
   } else if (exchange.request.signal.aborted) {
-    log.debug(line, "the client went away");
+    log.debug(line(), "the client went away");
   } else {
-    log.error({ ...line, err: error }, "internal error");
+    log.error({ ...line(), err: error }, "internal error");
   }
 }
 

@@ -1,0 +1,45 @@
+/** The lines about rejected requests: so many a second, because a bot that goes wrong sends thousands. */
+import type { Logger } from "pino";
+
+export const REFUSAL_LINES_A_SECOND = 200;
+const SECOND_MS = 1_000;
+
+export class RefusalLog {
+  readonly #log: Logger;
+  #lines = 0;
+  #more = 0;
+  #isCounting = false;
+
+  constructor(log: Logger) {
+    this.#log = log;
+  }
+
+  /** `describe` is asked for the line only where there is room for it; the others are counted. */
+  write(describe: () => object): void {
+    this.#begin();
+    if (this.#lines === REFUSAL_LINES_A_SECOND) {
+      this.#more += 1;
+      return;
+    }
+    this.#lines += 1;
+    this.#log.info(describe(), "rejected");
+  }
+
+  #begin(): void {
+    if (this.#isCounting) return;
+    this.#isCounting = true;
+    setTimeout(() => this.#end(), SECOND_MS).unref();
+  }
+
+  #end(): void {
+    if (this.#more > 0) {
+      this.#log.warn(
+        { requests: this.#more },
+        "more requests were rejected than the log has lines for",
+      );
+    }
+    this.#lines = 0;
+    this.#more = 0;
+    this.#isCounting = false;
+  }
+}
