@@ -29,8 +29,8 @@ export function describeCell(cell: Figures): string {
 }
 
 /** What is not as usual, after a comma. */
-export function describeConditions({ fsync_ms, stored_before }: Figures): string {
-  const slow = fsync_ms === 0 ? "" : `, fsync + ${fsync_ms} ms`;
+export function describeConditions({ fsync_ms, stored_before, stored }: Figures): string {
+  const slow = fsync_ms === 0 || stored === null ? "" : `, fsync + ${fsync_ms} ms`;
   return stored_before === 0 ? slow : `${slow}, ${millions(stored_before)} M stored`;
 }
 

@@ -3,6 +3,7 @@ import { mkdirSync, readdirSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { type Cell, type Figures, measureCell } from "./cell.ts";
 import { describeCell } from "./describe.ts";
+import { readThreadCpuUs } from "./proc.ts";
 import { run } from "./process.ts";
 import { note, signalboxFromSource, type Tools } from "./tools.ts";
 
@@ -47,23 +48,26 @@ function profileMainThread(tools: Tools, cell: Cell, out: string, folder: string
 function profileThreads(tools: Tools, perf: string, cell: Cell, out: string, folder: string) {
   const data = join(out, "perf.data");
   return measureCell(tools, cell, folder, async (pid, seconds) => {
-    const threads = readdirSync(`/proc/${pid}/task`).map(Number);
+    const threads = readThreadCpuUs(pid);
     const what = ["-F", String(SAMPLES_PER_S), "-g", "-p", String(pid), "-o", data];
     await run([perf, "record", "-q", ...what, "--", "sleep", String(seconds)], {
       msMax: seconds * 1_000 + GRACE_MS,
     });
     const report = [perf, "report", "-i", data, "--stdio", "--no-children", "-g", "none"];
-    const all = await run([...report, "--sort", "comm,tid"]);
+    const all = await run([...report, "--sort", "pid,dso"]);
     writeFileSync(join(out, "threads.txt"), all.stdout);
-    for (const thread of threads) {
-      await reportThread(report, thread, pid, out);
+    for (const [thread, { name }] of threads) {
+      await reportThread(report, thread, join(out, `${fileName(name)}-${thread}.txt`));
     }
   });
 }
 
-async function reportThread(report: string[], thread: number, pid: number, out: string) {
+/** Nothing is written of a thread that had nothing to do. */
+async function reportThread(report: string[], thread: number, file: string): Promise<void> {
   const { stdout } = await run([...report, "--sort", "dso,symbol", "--tid", String(thread)]);
-  const hasSamples = stdout.split("\n").some((line) => /^\s+\d/.test(line));
-  if (!hasSamples) return;
-  writeFileSync(join(out, thread === pid ? "main.txt" : `thread-${thread}.txt`), stdout);
+  if (/^\s+\d/m.test(stdout)) writeFileSync(file, stdout);
+}
+
+function fileName(threadName: string): string {
+  return threadName.replaceAll(/[^\w-]+/g, "-");
 }

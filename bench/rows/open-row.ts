@@ -12,6 +12,8 @@ const RATE_STEP = 100;
 
 const half: Figure = { name: "half the maximum", unit: "/s" };
 const fsync: Figure = { name: "one fsync", unit: "ms" };
+/** What the machine and the client allow at all. */
+const bareP99: Figure = { name: "half the maximum: bare's p99", unit: "ms" };
 const excess: Figure = {
   name: "half the maximum: p99 less two fsyncs",
   unit: "ms",
@@ -37,11 +39,13 @@ export const openRow: Row = {
     const { throughput_per_s } = await round.measure("signalbox", FULL);
     const rate = Math.max(RATE_STEP, Math.round(throughput_per_s / 2 / RATE_STEP) * RATE_STEP);
     const cell = await atRate(round, rate);
+    const bare = await round.measure("bare", { ...FULL, rate_per_s: rate });
     const fsync_ms = measureFsyncMs(round.place.folder);
     return [
       ...results,
       [half, rate],
       ...states("half the maximum", cell),
+      [bareP99, bare.latency_ms_p99],
       [fsync, fsync_ms],
       [excess, cell.latency_ms_p99 - FSYNCS * fsync_ms],
     ];
