@@ -49,9 +49,9 @@ export interface OpenOptions {
   readonly externalCheckpoints?: boolean;
 }
 
-/** Pages kept in memory, in KiB. The writer's hold the inner pages of the deduplication index. */
+/** Pages kept in memory, in KiB. The writer adds rows at the ends of its tables, and looks few up. */
 const cacheKib: Record<Role, number> = {
-  writer: 65_536,
+  writer: 16_384,
   checkpointer: 2_048,
   reader: 2_048,
   console: 16_384,
