@@ -36,7 +36,15 @@ async function measureRound(
   const round: Figures[] = [];
   for (const load of wanted) {
     for (const server of only) {
-      const cell = { server, load, seconds, hasWarmUp: !quick, fsyncMs, stored: null };
+      const cell = {
+        server,
+        load,
+        seconds,
+        hasWarmUp: !quick,
+        fsyncMs,
+        stored: null,
+        settles: false,
+      };
       const figures = await measureCell(tools, cell, folder);
       round.push(figures);
       note(`  ${describeCell(figures)}`);

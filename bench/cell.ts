@@ -4,10 +4,11 @@ import { randomInt } from "node:crypto";
 import { join } from "node:path";
 import { count, databaseBytes, requireAllStored } from "./counts.ts";
 import { isStored, type Load, type LoadResult, runLoad, type Target } from "./load.ts";
-import { readCpuUs, readMachineCpuUs, readMemoryMibPeak, readThreadCpuUs } from "./proc.ts";
+import { readCpuUs, readMachineCpuUs, readMemoryMib, readThreadCpuUs } from "./proc.ts";
 import { answersHttp, freePort, startServer } from "./process.ts";
 import { send, storeDuplicates } from "./requests.ts";
 import { expectedStatus, keyOf, prepare, type ServerName } from "./servers.ts";
+import { settle } from "./settle.ts";
 import type { Stored } from "./stored.ts";
 import type { Tools } from "./tools.ts";
 
@@ -29,6 +30,8 @@ export interface Cell {
   readonly fsyncMs: number;
   /** None: a new database. */
   readonly stored: Stored | null;
+  /** Whether the load waits until the server has done what a start leaves to do. */
+  readonly settles: boolean;
 }
 
 export interface Figures {
@@ -44,11 +47,16 @@ export interface Figures {
   readonly latency_ms_max: number;
   /** From starting the process to having read the first signal's 201. */
   readonly start_ms: number;
+  /** From then until it had nothing more to do; null where the load did not wait for that. */
+  readonly settle_ms: number | null;
   /** The server's, all threads. */
   readonly cpu_us_per_signal: number;
   /** The same by thread, most first. */
   readonly threads: readonly { readonly name: string; readonly cpu_us_per_signal: number }[];
   readonly memory_mib_peak: number;
+  /** In the middle of the load, and at its end. */
+  readonly memory_mib_halfway: number;
+  readonly memory_mib_end: number;
   /** Signals that were answered as stored, warm-up included. */
   readonly acknowledged: number;
   /** Rows that came to the database; null where nothing is stored. */
@@ -88,6 +96,7 @@ export async function measureCell(
     const target = { port, key: keyOf(load.kind, prepared.key), seed: randomInt(SEEDS) };
     await send({ ...target, key: prepared.key }, "random", 201);
     const start_ms = performance.now() - startedAt;
+    const settle_ms = cell.settles ? await settle(running.pid) : null;
     const extra = 1 + (await readyLoad(target, server, load));
 
     const warmUpConnections = Math.min(load.connections, WARM_UP_CONNECTIONS_MAX);
@@ -98,12 +107,14 @@ export async function measureCell(
     const from = readUsage(running.pid);
     // Another seed, so that no id is ever sent twice, unless that is the load.
     const seed = load.kind === "duplicates" ? target.seed : (target.seed + 1) % SEEDS;
-    const [result] = await Promise.all([
+    const [result, memory_mib_halfway] = await Promise.all([
       runLoad(tools.wrk, { ...target, seed }, load, seconds),
+      Bun.sleep(seconds * 500).then(() => readMemoryMib(running.pid, "now")),
       observe(running.pid, seconds),
     ]);
     const to = readUsage(running.pid);
-    const memory_mib_peak = readMemoryMibPeak(running.pid);
+    const memory_mib_end = readMemoryMib(running.pid, "now");
+    const memory_mib_peak = readMemoryMib(running.pid, "peak");
     await running.stop();
 
     if (warmUp !== null) requireStatus(cell, warmUp);
@@ -124,9 +135,12 @@ export async function measureCell(
       ...latencies(result),
       throughput_per_s: (result.requests / result.duration_us) * 1e6,
       start_ms,
+      settle_ms,
       cpu_us_per_signal: cpu_us / result.requests,
       threads: threadsBetween(from, to, result.requests),
       memory_mib_peak,
+      memory_mib_halfway,
+      memory_mib_end,
       acknowledged,
       stored,
       disk_bytes_per_signal:

@@ -1,19 +1,14 @@
 /** Cells in words. */
 import type { Figures } from "./cell.ts";
-import { describeLoad, type Load } from "./load.ts";
-import type { ServerName } from "./servers.ts";
+import { describeLoad } from "./load.ts";
 
-/** Equal for cells that are rounds of one. A rate may differ, as half the maximum does. */
-export function cellKey({
-  server,
-  load,
-  fsync_ms,
-}: {
-  readonly server: ServerName;
-  readonly load: Load;
-  readonly fsync_ms: number;
-}): string {
-  return JSON.stringify([server, load.connections, load.kind, load.rate_per_s ?? null, fsync_ms]);
+type Conditions = Pick<Figures, "server" | "load" | "fsync_ms" | "stored_before" | "settle_ms">;
+
+/** Equal for cells that are rounds of one. Those at half the maximum are not, where that differs. */
+export function cellKey({ server, load, fsync_ms, stored_before, settle_ms }: Conditions): string {
+  const { connections, kind, rate_per_s = null } = load;
+  const database = [stored_before > 0, settle_ms !== null];
+  return JSON.stringify([server, connections, kind, rate_per_s, fsync_ms, ...database]);
 }
 
 /** One line, for progress. */
@@ -28,10 +23,17 @@ export function describeCell(cell: Figures): string {
   ].join("; ");
 }
 
-/** What is not as usual, after a comma. */
-export function describeConditions({ fsync_ms, stored_before, stored }: Figures): string {
-  const slow = fsync_ms === 0 || stored === null ? "" : `, fsync + ${fsync_ms} ms`;
-  return stored_before === 0 ? slow : `${slow}, ${millions(stored_before)} M stored`;
+/** What is not as usual, after commas. */
+export function describeConditions({
+  fsync_ms,
+  stored_before,
+  stored,
+  settle_ms,
+}: Figures): string {
+  const slow = fsync_ms === 0 || stored === null ? [] : [`fsync + ${fsync_ms} ms`];
+  const start = settle_ms === null ? ", just started" : "";
+  const old = stored_before === 0 ? [] : [`${millions(stored_before)} M stored${start}`];
+  return [...slow, ...old].map((text) => `, ${text}`).join("");
 }
 
 export function describeThreads({ threads }: Figures): string {

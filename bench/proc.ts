@@ -38,11 +38,12 @@ function readStat(file: string): ThreadCpu {
   };
 }
 
-/** The most memory that a process has had in RAM so far, shared pages included. */
-export function readMemoryMibPeak(pid: number): number {
+/** What a process has in RAM, shared pages included: now, or the most so far. */
+export function readMemoryMib(pid: number, which: "now" | "peak"): number {
   const status = readFileSync(`/proc/${pid}/status`, "utf8");
-  const kib = /^VmHWM:\s+(\d+) kB$/m.exec(status)?.[1];
-  if (kib === undefined) throw new Error(`/proc/${pid}/status has no VmHWM`);
+  const pattern = { now: /^VmRSS:\s+(\d+) kB$/m, peak: /^VmHWM:\s+(\d+) kB$/m }[which];
+  const kib = pattern.exec(status)?.[1];
+  if (kib === undefined) throw new Error(`/proc/${pid}/status does not tell its memory`);
   return Number(kib) / 1_024;
 }
 

@@ -10,8 +10,8 @@ const LOG_CHARACTERS_SHOWN = 2_000;
 
 type Child = Bun.Subprocess<"ignore", Bun.BunFile, Bun.BunFile>;
 
-/** Those that run now, whatever they are: what an interrupted benchmark has to end. */
-const running = new Set<Bun.Subprocess>();
+/** Those that run now, whatever they are: what an interrupted benchmark has to end, and by which signal. */
+const running = new Map<Bun.Subprocess, NodeJS.Signals>();
 /** Of these, those that run the server as their child. */
 const wrapped = new WeakSet<Bun.Subprocess>();
 
@@ -40,7 +40,7 @@ export async function run(
     stderr: "pipe",
     timeout: msMax,
   });
-  running.add(child);
+  running.set(child, "SIGKILL");
   const [stdout, stderr, code] = await Promise.all([
     new Response(child.stdout).text(),
     new Response(child.stderr).text(),
@@ -64,16 +64,17 @@ export async function startServer(
     env?: Record<string, string>;
     logFile: string;
     wrapper?: string[];
+    killSignal?: NodeJS.Signals;
   },
 ): Promise<RunningServer> {
-  const { isReady, env = {}, logFile, wrapper = [] } = options;
+  const { isReady, env = {}, logFile, wrapper = [], killSignal = "SIGKILL" } = options;
   const child = Bun.spawn([...wrapper, ...command], {
     stdin: "ignore",
     stdout: Bun.file(logFile),
     stderr: Bun.file(logFile),
     env: { ...process.env, ...env },
   });
-  running.add(child);
+  running.set(child, killSignal);
   if (wrapper.length > 0) wrapped.add(child);
   const fail = (what: string): Error =>
     new Error(
@@ -86,15 +87,15 @@ export async function startServer(
 
 /** For an interrupted or failed run: nothing that was started here stays. */
 export function killAll(): void {
-  for (const child of running) {
+  for (const [child, signal] of running) {
     if (child.exitCode !== null) continue;
     try {
       // strace does not take its child with it. While strace is there the child's id is its own.
-      process.kill(serverPid(child), "SIGKILL");
+      process.kill(serverPid(child), signal);
     } catch {
       // It has ended by itself, or strace had not started it yet.
     }
-    child.kill("SIGKILL");
+    child.kill(signal);
   }
   running.clear();
 }

@@ -26,6 +26,7 @@ export async function profile(
     hasWarmUp: true,
     fsyncMs: 0,
     stored: null,
+    settles: false,
   };
   note(`profiling into ${out}`);
   const cells = [await profileMainThread(tools, cell, out, folder)];

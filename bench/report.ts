@@ -20,9 +20,8 @@ const titles: Record<ServerName, string> = {
   fastify: "Fastify + better-sqlite3",
 };
 
-/** Of each cell, by its key; open loops at half the maximum, which differs by round, stay apart. */
 export function figureTable(rounds: readonly CellRound[]): string {
-  const cells = Map.groupBy(rounds.flat(), (cell) => `${cellKey(cell)} ${cell.stored_before > 0}`);
+  const cells = Map.groupBy(rounds.flat(), cellKey);
   const headings = [
     "Connections",
     "Load",

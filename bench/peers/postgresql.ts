@@ -69,6 +69,8 @@ export async function measurePostgresql(
     const running = await startServer([...asUser, ...server], {
       isReady: () => run([program("pg_isready"), ...connect]),
       logFile: join(folder, "postgresql.log"),
+      // Killed harder it would leave its shared memory behind.
+      killSignal: "SIGQUIT",
     });
     const ask = async (sql: string): Promise<string> =>
       (await run([program("psql"), ...connect, "-Atc", sql, "postgres"])).stdout.trim();

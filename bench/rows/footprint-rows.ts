@@ -5,15 +5,25 @@ import type { Figure, Row } from "./row.ts";
 
 const MEMORY_MB_MAX = 200;
 
+/** Where the load took so long; what is shorter may still be growing to its size. */
+const FLAT_SECONDS = 3_600;
+const GROWTH_MAX = 1.05;
+
 const memory: Figure = { name: "highest peak memory", unit: "MB", atMost: MEMORY_MB_MAX };
 
 export const memoryRow: Row = {
   load: "memory, at any of these",
-  goal: `under ${MEMORY_MB_MAX} MB (and flat over an hour, which is not seen here)`,
+  goal: `under ${MEMORY_MB_MAX} MB, flat over an hour (\`--seconds ${FLAT_SECONDS}\`)`,
   async measure(round) {
     const cells = await ourCells(round);
     const peaks = cells.map((cell) => (cell.memory_mib_peak * 2 ** 20) / 1e6);
-    return [[memory, Math.max(...peaks)]];
+    const growths = cells.map((cell) => cell.memory_mib_end / cell.memory_mib_halfway);
+    const isLong = round.place.options.seconds >= FLAT_SECONDS;
+    const growth: Figure = { name: "end of a load ÷ its middle, at most", unit: "×" };
+    return [
+      [memory, Math.max(...peaks)],
+      [isLong ? { ...growth, atMost: GROWTH_MAX } : growth, Math.max(...growths)],
+    ];
   },
 };
 

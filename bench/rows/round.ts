@@ -18,6 +18,8 @@ export interface Place {
   readonly stored: Stored | null;
 }
 
+type Conditions = Partial<Pick<Cell, "fsyncMs" | "stored" | "settles">>;
+
 export class Round {
   readonly place: Place;
   readonly cells: Figures[] = [];
@@ -30,11 +32,11 @@ export class Round {
   async measure(
     server: ServerName,
     load: Load,
-    { fsyncMs = 0, stored = null }: Partial<Pick<Cell, "fsyncMs" | "stored">> = {},
+    { fsyncMs = 0, stored = null, settles = false }: Conditions = {},
   ): Promise<Figures> {
     const { tools, options, folder } = this.place;
     const { seconds, quick } = options;
-    const cell = { server, load, seconds, hasWarmUp: !quick, fsyncMs, stored };
+    const cell = { server, load, seconds, hasWarmUp: !quick, fsyncMs, stored, settles };
     const known = quick ? this.#find(cell) : undefined;
     if (known !== undefined) return known;
     const figures = await measureCell(tools, cell, folder);
@@ -49,9 +51,10 @@ export class Round {
   }
 
   /** Rows may share what they measure where only a quick look is wanted. */
-  #find({ server, load, fsyncMs, stored }: Cell): Figures | undefined {
-    const isNew = stored === null;
-    const key = cellKey({ server, load, fsync_ms: fsyncMs });
-    return this.cells.find((cell) => cellKey(cell) === key && (cell.stored_before === 0) === isNew);
+  #find({ server, load, fsyncMs, stored, settles }: Cell): Figures | undefined {
+    const stored_before = stored?.signals ?? 0;
+    const settle_ms = settles ? 0 : null;
+    const key = cellKey({ server, load, fsync_ms: fsyncMs, stored_before, settle_ms });
+    return this.cells.find((cell) => cellKey(cell) === key);
   }
 }

@@ -18,18 +18,21 @@ export const storedRow: Row = {
   lacks: needsStored,
   async measure(round) {
     const { stored } = round.place;
-    const { rate, cpu, memory } = figuresAt(stored);
+    const figures = figuresAt(stored);
     const young = await round.measure("signalbox", FULL);
-    const old = await round.measure("signalbox", FULL, { stored });
+    const old = await round.measure("signalbox", FULL, { stored, settles: true });
+    const started = await round.measure("signalbox", FULL, { stored });
     return [
-      [rate, old.throughput_per_s / young.throughput_per_s],
-      [cpu, old.cpu_us_per_signal / young.cpu_us_per_signal],
-      [memory, (old.memory_mib_peak * 2 ** 20) / 1e6],
+      [figures.rate, old.throughput_per_s / young.throughput_per_s],
+      [figures.cpu, old.cpu_us_per_signal / young.cpu_us_per_signal],
+      [figures.memory, (old.memory_mib_peak * 2 ** 20) / 1e6],
+      [figures.settle, old.settle_ms ?? Number.NaN],
+      [figures.startedRate, started.throughput_per_s / young.throughput_per_s],
     ];
   },
 };
 
-function figuresAt(stored: Stored | null): Readonly<Record<"rate" | "cpu" | "memory", Figure>> {
+function figuresAt(stored: Stored | null) {
   const many = countOf(stored);
   return {
     rate: {
@@ -39,7 +42,9 @@ function figuresAt(stored: Stored | null): Readonly<Record<"rate" | "cpu" | "mem
     },
     cpu: { name: `CPU a signal at ${many} ÷ a new database's`, unit: "×" },
     memory: { name: `peak memory at ${many}`, unit: "MB" },
-  };
+    settle: { name: "from the first 201 to nothing left to do", unit: "ms" },
+    startedRate: { name: "signals/s ÷ a new database's, just started", unit: "×" },
+  } as const satisfies Record<string, Figure>;
 }
 
 export const startRow: Row = {

@@ -34,14 +34,14 @@ export interface DedupeLimits {
 }
 
 const defaultLimits: DedupeLimits = {
-  recentMax: 32_768,
-  uncoveredMax: 131_072,
+  recentMax: 16_384,
+  uncoveredMax: 65_536,
   fanOut: 4,
   mergedAPart: 8_000,
 };
 
-/** As short. */
-const FILTERED_BLOCKS_A_PART = 64;
+/** As short, or nearly. */
+const FILTERED_BLOCKS_A_PART = 128;
 const REMOVED_BLOCKS_A_PART = 64;
 
 /** Of a scan of the signals. */
@@ -129,10 +129,10 @@ export class DedupeIndex {
   work(): number {
     try {
       if (this.#isRecentFull) return this.#writeRecent();
+      // Until it has its filter a run is looked into for each signal.
+      if (this.#filters.length > 0) return this.#filterSome();
       if (this.#isMergeDue) return this.#mergeSome();
-      if (this.#leftovers.length > 0) return this.#removeSome();
-      this.#filterSome();
-      return 0;
+      return this.#removeSome();
     } catch (error) {
       // What they had in memory may not be what is in the database now.
       this.#leftovers.push(...[...this.#merges.values()].map(({ runId }) => runId));
@@ -188,7 +188,11 @@ export class DedupeIndex {
         if (seq - this.#coveredSeq > PLACES_MAX) this.#coverTo(seq - 1);
         this.add(seq, id === null ? null : this.keyOf(desk_id, id));
       }
-      while (this.#isRecentFull || this.#isMergeDue) this.work();
+      // Only after a long absence: what is due else can wait until the server serves.
+      if (this.#isRecentFull) {
+        this.#writeRecent();
+        while (this.#isMergeDue) this.work();
+      }
       if (rows.length < SCANNED_ROWS) return;
     }
   }
@@ -271,9 +275,10 @@ export class DedupeIndex {
     return REMOVED_BLOCKS_A_PART;
   }
 
-  #filterSome(): void {
+  #filterSome(): number {
     const [builder] = this.#filters;
     if (builder?.addSome(this.#blocks, FILTERED_BLOCKS_A_PART) === true) this.#filters.shift();
+    return 0;
   }
 
   #takeRunId(): number {
