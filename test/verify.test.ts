@@ -299,4 +299,16 @@ describe("verify fails, with what is wrong and what to do, where there is", () =
     expect(stderr).toContain("written by a newer signalbox (database version 99;");
     expect(code).toBe(1);
   });
+
+  test("damage that SQLite has several lines about, in one", async () => {
+    const { path } = seed({ signals: 1 });
+    change(
+      path,
+      "PRAGMA writable_schema = ON",
+      `UPDATE sqlite_schema SET sql = replace(sql, 'metadata  ', '"metadata  ') WHERE name = 'signals'`,
+    );
+    const { code, stdout, stderr } = await cli(["verify", path]);
+    expect({ code, stdout }).toEqual({ code: 1, stdout: "" });
+    expect(stderr).toMatch(/^signalbox: [^\n]+ is damaged \(malformed database schema[^\n]+\n$/);
+  });
 });

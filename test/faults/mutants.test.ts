@@ -89,7 +89,7 @@ const cases: readonly Case[] = [
     edits: [
       {
         file: "store/sqlite/batch.ts",
-        text: 'if (!this.#isKeyValid(submission, keys)) return { kind: "unauthorized" };',
+        text: 'if (!this.#isKeyValid(submission, transaction.keys)) return { kind: "unauthorized" };',
         replacement: "",
       },
     ],

@@ -92,7 +92,9 @@ export function explainFailure(error: unknown, path: string): unknown {
 export class DamageError extends UserError {
   readonly problem: string;
 
-  constructor(path: string, problem: string) {
+  constructor(path: string, said: string) {
+    // SQLite may quote the schema, which has many lines.
+    const problem = said.replaceAll(/\s+/g, " ");
     super(
       `${path} is damaged (${problem}): stop every signalbox on it, and restore a backup, which keeps what is there: signalbox restore FILE --data ${dirname(path)} --force`,
     );
