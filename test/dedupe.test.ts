@@ -273,6 +273,7 @@ describe("damage", () => {
   test.each([
     ["a run that is missing", "DELETE FROM dedupe_runs WHERE first_seq = 1"],
     ["runs with a gap", "UPDATE dedupe_runs SET first_seq = first_seq + 1 WHERE first_seq > 1"],
+    ["runs behind the last signal", "DELETE FROM signals WHERE seq > 90"],
     ["another seed", "UPDATE dedupe_runs SET seed = '0123456789abcdef'"],
     ["fences of another run", "UPDATE dedupe_runs SET fences = zeroblob(4)"],
   ])("of %s is seen at the start", (_, sql) => {

@@ -82,11 +82,11 @@ test("the pages of what is refused, or went wrong", async () => {
 
   await page.goto("/keys/new");
   await page.getByLabel("Label").fill("x".repeat(100_000));
-  await expectAnswer(page, () => click(page, "Create the key"), 413, "Something went wrong");
+  await expectAnswer(page, () => click(page, "Create the key"), 413, "Too long");
 
   await page.goto("/keys/new");
   await page.locator("main form").evaluate((form) => form.setAttribute("enctype", "text/plain"));
-  await expectAnswer(page, () => click(page, "Create the key"), 415, "Something went wrong");
+  await expectAnswer(page, () => click(page, "Create the key"), 415, "Not a form");
 
   const db = new Database(joinPath(desk.dataDir, DATABASE_NAME));
   onCleanup(() => db.close());

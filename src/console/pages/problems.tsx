@@ -1,7 +1,7 @@
 /** @jsxImportSource preact */
 /** Pages for what is not there, not allowed, or went wrong. */
 import type { VNode } from "preact";
-import { AppError } from "../../domain/errors.ts";
+import { AppError, type ErrorCode } from "../../domain/errors.ts";
 import { page } from "../responses.ts";
 import { Layout } from "./layout.tsx";
 
@@ -38,16 +38,35 @@ export function forbiddenPage(): Response {
   );
 }
 
+/** What a person can do something about; anything else has a number for the administrator. */
+const refusals: Partial<Record<ErrorCode, { readonly title: string; readonly text: string }>> = {
+  https_required: {
+    title: "HTTPS only",
+    text: "This page is served over HTTPS only: what you type here must not travel in the clear.",
+  },
+  payload_too_large: {
+    title: "Too long",
+    text: "Nothing was changed: what you sent is larger than 64 KiB. Go back, and shorten it.",
+  },
+  unsupported_media_type: {
+    title: "Not a form",
+    text: "Nothing was changed: this address takes what a form in a browser sends.",
+  },
+};
+
 export function failurePage(error: unknown, requestId: string): VNode {
-  const isHttps = error instanceof AppError && error.code === "https_required";
+  const refusal = error instanceof AppError ? refusals[error.code] : undefined;
+  if (refusal !== undefined) {
+    return (
+      <Layout title={refusal.title} member={null}>
+        <p>{refusal.text}</p>
+      </Layout>
+    );
+  }
   return (
-    <Layout title={isHttps ? "HTTPS only" : "Something went wrong"} member={null}>
-      <p>
-        {isHttps
-          ? "This page is served over HTTPS only: what you type here must not travel in the clear."
-          : "Nothing was changed. Try again; if it stays, tell your administrator this number:"}
-      </p>
-      {!isHttps && <p class="mono">{requestId}</p>}
+    <Layout title="Something went wrong" member={null}>
+      <p>Nothing was changed. Try again; if it stays, tell your administrator this number:</p>
+      <p class="mono">{requestId}</p>
     </Layout>
   );
 }

@@ -13,6 +13,7 @@
  * makes them anew.
  */
 import type { Database } from "bun:sqlite";
+import { DamagedIndexError } from "../failures.ts";
 import { inTransaction } from "../transaction.ts";
 import { BLOCK_ENTRIES, Blocks } from "./blocks.ts";
 import { IdHash, nameOf, newSeed } from "./hash.ts";
@@ -88,6 +89,9 @@ export class DedupeIndex {
     this.#leftovers = this.#findLeftovers();
     this.#nextRunId = Math.max(0, ...this.#runs.map(({ id }) => id), ...this.#leftovers) + 1;
     this.#lastSeq = this.#coveredSeq;
+    if (this.#lastSeq > newestSeq(db)) {
+      throw new DamagedIndexError("its last run ends behind the last signal");
+    }
     this.#recent = new RecentEntries(this.#lastSeq + 1);
     this.#catchUp();
   }
@@ -285,6 +289,11 @@ export class DedupeIndex {
     this.#nextRunId += 1;
     return this.#nextRunId - 1;
   }
+}
+
+export function newestSeq(db: Database): number {
+  const newest = db.query<{ seq: number | null }, []>("SELECT max(seq) AS seq FROM signals").get();
+  return newest?.seq ?? 0;
 }
 
 /** Next to each other, and near enough for the places of one run. */

@@ -2,6 +2,7 @@
 import type { Database } from "bun:sqlite";
 import { Blocks } from "./blocks.ts";
 import { IdHash, nameOf, newSeed } from "./hash.ts";
+import { newestSeq } from "./index.ts";
 import { Cursor } from "./merge.ts";
 import { RecentEntries } from "./recent.ts";
 import type { Run } from "./run.ts";
@@ -21,7 +22,8 @@ export function dedupeProblems(db: Database, problemsMax: number): string[] {
   const runs = readRuns(db);
   const blocks = new Blocks(db);
   const hash = new IdHash(runs[0]?.seed ?? newSeed());
-  const problems = isBehindSignals(db, runs) ? ["the last run ends behind the last signal"] : [];
+  const problems =
+    (runs.at(-1)?.lastSeq ?? 0) > newestSeq(db) ? ["the last run ends behind the last signal"] : [];
   for (const run of runs) {
     if (problems.length >= problemsMax) return problems;
     if (sumOfRun(blocks, run) !== sumOfSignals(db, hash, run)) {
@@ -30,11 +32,6 @@ export function dedupeProblems(db: Database, problemsMax: number): string[] {
   }
   if (problems.length > 0) return problems;
   return doubles(db, sortedEntries(db, blocks, hash, runs), problemsMax);
-}
-
-function isBehindSignals(db: Database, runs: readonly Run[]): boolean {
-  const newest = db.query<{ seq: number | null }, []>("SELECT max(seq) AS seq FROM signals").get();
-  return (runs.at(-1)?.lastSeq ?? 0) > (newest?.seq ?? 0);
 }
 
 /** Of entries in any order: the same for the same entries, and for hardly any others. */
