@@ -1,5 +1,6 @@
 /** Every load on every server, in rounds: the table of the README. */
-import { type Figures, measureCell } from "./cell.ts";
+import { measureCell } from "./cell.ts";
+import type { Figures } from "./figures.ts";
 import { describeCell } from "./describe.ts";
 import type { Load } from "./load.ts";
 import type { Options } from "./options.ts";

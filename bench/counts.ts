@@ -21,13 +21,8 @@ export function databaseBytes(file: string): number {
 /** A load ends with up to one request a connection on its way: stored perhaps, but not acknowledged. */
 export function requireAllStored(
   server: string,
-  {
-    acknowledged,
-    stored,
-    underWay,
-  }: { acknowledged: number; stored: number | null; underWay: number },
+  { acknowledged, stored, underWay }: { acknowledged: number; stored: number; underWay: number },
 ): void {
-  if (stored === null) return;
   if (stored >= acknowledged && stored <= acknowledged + underWay) return;
   throw new Error(
     `${server} acknowledged ${acknowledged} signals and stored ${stored}; at most ${underWay} were on their way`,

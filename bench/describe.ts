@@ -1,5 +1,5 @@
 /** Cells in words. */
-import type { Figures } from "./cell.ts";
+import type { Figures } from "./figures.ts";
 import { describeLoad } from "./load.ts";
 
 type Conditions = Pick<Figures, "server" | "load" | "fsync_ms" | "stored_before" | "settle_ms">;

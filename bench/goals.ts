@@ -1,5 +1,6 @@
 /** Measures the rows of the table of goals, in rounds. */
-import type { Figures } from "./cell.ts";
+import type { Figures } from "./figures.ts";
+import { endAll } from "./process.ts";
 import { rowsByName } from "./rows/all.ts";
 import type { RowName } from "./rows/names.ts";
 import { type Place, Round } from "./rows/round.ts";
@@ -52,6 +53,7 @@ async function measureRow(round: Round, outcome: Outcome): Promise<void> {
   try {
     outcome.rounds.push(await row.measure(round));
   } catch (error) {
+    await endAll();
     const text = error instanceof Error ? error.message : String(error);
     note(`  failed: ${text}`);
     outcome.failure = text.split("\n", 1)[0] ?? text;

@@ -100,6 +100,13 @@ export function killAll(): void {
   running.clear();
 }
 
+/** The same, and waits until they are gone: what comes next shall not share the machine with them. */
+export async function endAll(): Promise<void> {
+  const children = [...running.keys()];
+  killAll();
+  await Promise.all(children.map(({ exited }) => exited));
+}
+
 /** Of an HTTP server. */
 export function answersHttp(port: number): () => Promise<unknown> {
   return () =>

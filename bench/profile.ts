@@ -1,7 +1,8 @@
 /** Where the CPU time goes, by thread: profiles of Signalbox at 256 connections and random ids. */
 import { mkdirSync, readdirSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
-import { type Cell, type Figures, measureCell } from "./cell.ts";
+import { type Cell, measureCell } from "./cell.ts";
+import type { Figures } from "./figures.ts";
 import { describeCell } from "./describe.ts";
 import { readThreadCpuUs } from "./proc.ts";
 import { run } from "./process.ts";

@@ -1,5 +1,5 @@
 /** What was measured of each server under each load, as Markdown: medians of the rounds, and ratios. */
-import type { Figures } from "./cell.ts";
+import type { Figures } from "./figures.ts";
 import { cellKey, describeConditions } from "./describe.ts";
 import { describeLoad } from "./load.ts";
 import { formatCount, percent, table } from "./markdown.ts";

@@ -1,6 +1,6 @@
 /** The rows about what Signalbox takes of the machine, under the other rows' loads. */
 import { FULL, type Round } from "./round.ts";
-import type { Figures } from "../cell.ts";
+import type { Figures } from "../figures.ts";
 import type { Figure, Row } from "./row.ts";
 
 const MEMORY_MB_MAX = 200;

@@ -1,5 +1,5 @@
 /** Fixed arrival rates, in an open loop. */
-import type { Figures } from "../cell.ts";
+import type { Figures } from "../figures.ts";
 import { measureFsyncMs } from "../machine.ts";
 import { FULL, type Round } from "./round.ts";
 import type { Figure, Result, Row } from "./row.ts";

@@ -1,5 +1,6 @@
 /** One pass over the rows: measures cells for them, and remembers what was measured. */
-import { type Cell, type Figures, measureCell } from "../cell.ts";
+import { type Cell, measureCell } from "../cell.ts";
+import type { Figures } from "../figures.ts";
 import { cellKey, describeCell } from "../describe.ts";
 import type { Load } from "../load.ts";
 import type { Options } from "../options.ts";
