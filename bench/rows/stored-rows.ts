@@ -10,7 +10,6 @@ import type { Figure, Row } from "./row.ts";
 
 const RATE_RATIO_MIN = 0.9;
 const START_MS_MAX = 500;
-const ALL_STARTED_MS = 1_000;
 
 export const storedRow: Row = {
   load: "the same with stored signals (`--stored`)",
@@ -71,8 +70,6 @@ async function startMs({ place }: Round): Promise<number> {
   });
   await send({ port, key: prepared.key, seed: 0 }, "random", 201);
   const ms = performance.now() - startedAt;
-  // It takes a stop in good order only when all of it has started, its console too.
-  await Bun.sleep(ALL_STARTED_MS);
   await running.stop();
   return ms;
 }

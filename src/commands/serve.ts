@@ -146,6 +146,8 @@ async function serve(options: ServeOptions): Promise<void> {
   const config = readConfig(options);
   if (config.backups !== null) refuseDataFolder(config.backups.dir, config.dataDir);
   const log = createLog(options.logLevel);
+  // From before the first answer: what has been served is ended in good order.
+  const stopped = stopSignal(log);
   const fatal = Promise.withResolvers<never>();
   const app = await startApp({
     config,
@@ -157,7 +159,7 @@ async function serve(options: ServeOptions): Promise<void> {
   announce(app, config, log);
   process.on("SIGHUP", () => app.reloadCertificate());
   try {
-    await Promise.race([stopSignal(log), fatal.promise]);
+    await Promise.race([stopped, fatal.promise]);
     await app.stop();
     // What fails while it closes is no clean end either.
     await Promise.race([fatal.promise, Promise.resolve()]);

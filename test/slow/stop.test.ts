@@ -1,5 +1,6 @@
 import { expect, setDefaultTimeout, test } from "bun:test";
-import { mintKey, sendHalf, startServe } from "../_cli.ts";
+import { freePort, mintKey, sendHalf, spawn, startServe } from "../_cli.ts";
+import { newDataDir } from "../_databases.ts";
 import { callUrl, query, signal } from "../_setup.ts";
 
 setDefaultTimeout(120_000);
@@ -63,4 +64,19 @@ test("a request that does not end is cut at the deadline, and the code is 0", as
   expect(await half.closed).not.toContain("201");
   expect(server.output.stderr).toContain("cut the connections");
   expect(query(server.dataDir, "SELECT id FROM signals")).toHaveLength(1);
+});
+
+test("one that is told to stop while it still starts serves nothing that it does not end in good order", async () => {
+  const dataDir = newDataDir();
+  const { key } = await mintKey(dataDir);
+  const port = await freePort();
+  // The console starts after the public interface takes signals already.
+  const options = ["--listen", `127.0.0.1:${port}`, "--console-listen", "127.0.0.1:0"];
+  const child = spawn(["serve", "--data", dataDir, ...options], {});
+  const url = `http://127.0.0.1:${port}`;
+  let status = 0;
+  while (status !== 201) status = await post(url, key).catch(() => 0);
+  child.kill("SIGTERM");
+  expect(await child.exited).toBe(0);
+  expect(query(dataDir, "SELECT id FROM signals")).toHaveLength(1);
 });
