@@ -12,7 +12,7 @@ import { prepare } from "./_submissions.ts";
 
 setDefaultTimeout(60_000);
 
-const SIGNALS = 10_000;
+const SIGNALS = 20_000;
 
 /** A store beside a connection that stays open, so that the log is not removed with the last one. */
 async function open(externalCheckpoints: boolean) {

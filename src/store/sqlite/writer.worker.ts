@@ -52,7 +52,9 @@ const thread = new ThreadSelf<ToWriter, FromWriter>(self, (message) => {
       break;
     case "close":
       clearTimeout(workTimer);
-      cover();
+      // Else the other program would find a log that has grown when it thought it had it all.
+      if (!externalCheckpoints) cover();
+      dedupe = null;
       if (db !== null && !externalCheckpoints) checkpoint(db, "TRUNCATE");
       db?.close();
       thread.post({ type: "closed" });
@@ -83,7 +85,6 @@ function cover(): void {
   } catch (error) {
     if (!isTransient(error)) throw error;
   }
-  dedupe = null;
 }
 
 function work(): void {
