@@ -33,7 +33,7 @@ export function variantOf(...edits: readonly Edit[]): readonly string[] {
 export function checkpointingAfter(pages: number): Edit {
   return {
     file: "store/sqlite/checkpointer.ts",
-    text: "CHECKPOINT_PAGES = 8_192",
+    text: "CHECKPOINT_PAGES = 16_384",
     replacement: `CHECKPOINT_PAGES = ${pages}`,
   };
 }

@@ -11,8 +11,12 @@ export type ToCheckpointer = { readonly type: "checkpoint" } | { readonly type: 
 
 export type FromCheckpointer = { readonly type: "copied" } | { readonly type: "closed" };
 
-/** Pages of 4 KiB in the log at which a checkpoint begins, as far as they can be told from the signals. */
-const CHECKPOINT_PAGES = 8_192;
+/**
+ * Pages of 4 KiB in the log at which a checkpoint begins, as far as they can be told from the signals. In
+ * small commits most of them are the same ones again: a longer log is copied less often, and its fsync
+ * stands less often in a commit's way (at 10,000 signals a second p99 was 14 ms with half as many).
+ */
+const CHECKPOINT_PAGES = 16_384;
 const PASSES = 2;
 
 export interface CheckpointerEvents {

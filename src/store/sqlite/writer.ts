@@ -52,7 +52,7 @@ const PAGE_BYTES = 4_096;
 /** In the table and its indexes, beside its metadata. */
 const SIGNAL_BYTES = 300;
 /** That a commit writes again, because they were not full after the one before. */
-const PAGES_A_COMMIT = 6;
+const PAGES_A_COMMIT = 4;
 
 interface Waiting {
   readonly submission: Submission;
