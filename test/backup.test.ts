@@ -308,7 +308,11 @@ describe("FILE", () => {
     const missing = join(folder, "none");
     await expectRefusal(join(missing, "b.db"), dataDir, `create it with: mkdir -p ${missing}`);
     // Nobody may create a file there, not even root.
-    await expectRefusal("/proc/sys/b.db", dataDir, /\/proc\/sys\/b\.db cannot be written \(E[A-Z]+\)/);
+    await expectRefusal(
+      "/proc/sys/b.db",
+      dataDir,
+      /\/proc\/sys\/b\.db cannot be written \(E[A-Z]+\)/,
+    );
   });
 
   test("is the old one or the whole new one at any time, also where the copy is killed", async () => {
