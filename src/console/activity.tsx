@@ -5,7 +5,9 @@ import {
   type ActivityWidth,
   activityWidths,
   type Reject,
+  startOfBucket,
 } from "../domain/activity.ts";
+import { deskKeys } from "./desk-keys.ts";
 import {
   ActivityPage,
   type ActivityQuestion,
@@ -16,7 +18,7 @@ import type { RejectListing } from "./pages/rejects.tsx";
 import { notFoundPage } from "./pages/problems.tsx";
 import { page } from "./responses.ts";
 import type { ConsoleServices } from "./services.ts";
-import type { MemberVisit, Route } from "./visit.ts";
+import { memberPage, type MemberVisit, type Route } from "./visit.ts";
 
 const PAGE = 50;
 /** Of reasons and what clients named on one page, which stays under 100 KB with them. */
@@ -28,13 +30,9 @@ const REQUEST_ID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 
 export function activityRoutes(services: ConsoleServices): Route[] {
   return [
-    at("/activity", (visit) => showPage(services, visit)),
-    at("/activity/chart", (visit) => showChart(services, visit)),
+    memberPage("/activity", (visit) => showPage(services, visit)),
+    memberPage("/activity/chart", (visit) => showChart(services, visit)),
   ];
-}
-
-function at(path: string, handle: (visit: MemberVisit) => Response): Route {
-  return { method: "GET", path, access: "member", handle };
 }
 
 function showPage(services: ConsoleServices, visit: MemberVisit): Response {
@@ -57,11 +55,9 @@ function showChart(services: ConsoleServices, visit: MemberVisit): Response {
 }
 
 /** Null for a key that is not the desk's. */
-function readQuestion(
-  { registryOf }: ConsoleServices,
-  { member, url }: MemberVisit,
-): ActivityQuestion | null {
-  const keys = registryOf(member.memberId).listKeys(member.desk).toReversed();
+function readQuestion(services: ConsoleServices, visit: MemberVisit): ActivityQuestion | null {
+  const keys = deskKeys(services, visit);
+  const { url } = visit;
   const per = url.searchParams.get("per") ?? "";
   const width = isWidth(per) ? per : "minute";
   const id = url.searchParams.get("key") ?? "";
@@ -85,7 +81,7 @@ function readSpan(
   question: ActivityQuestion,
 ): ActivitySpan {
   const { ms, kept } = activityWidths[question.width];
-  const start = visit.now - (visit.now % ms) - (kept - 1) * ms;
+  const start = startOfBucket(visit.now, ms) - (kept - 1) * ms;
   const buckets = activity.buckets(ownerOf(visit, question), question.width, start);
   const isUsed =
     buckets.length > 0 ||

@@ -1,5 +1,5 @@
 /** What keys were used for in the last 24 hours, and which of the ended ones something still sends with. */
-import { activityWidths, type KeyActivity } from "../domain/activity.ts";
+import { activityWidths, type KeyActivity, startOfBucket } from "../domain/activity.ts";
 import { type ApiKey, keyState } from "../domain/key.ts";
 import { newestAgo } from "./relative.ts";
 
@@ -9,7 +9,7 @@ export type KeyActivities = ReadonlyMap<string, KeyActivity>;
 /** Where the last 24 hours begin: they are whole ones, but for the one that is under way. */
 export function lastDayFrom(now: number): number {
   const { ms } = activityWidths.hour;
-  return (Math.floor(now / ms) - 23) * ms;
+  return startOfBucket(now, ms) - 23 * ms;
 }
 
 /** Null for a key that works, and for one that nothing has sent with since it ended. */

@@ -14,6 +14,7 @@ import {
   overlaps,
 } from "./key-choices.ts";
 import { type KeyActivities, lastDayFrom } from "./key-activity.ts";
+import { deskKeys } from "./desk-keys.ts";
 import { KeyHistory } from "./key-history.ts";
 import { MintedKeys } from "./minted.ts";
 import {
@@ -78,8 +79,7 @@ function registryOf({ services }: Keys, { member }: MemberVisit): Registry {
 }
 
 function findKey(keys: Keys, visit: MemberVisit, id: string): ApiKey | null {
-  const all = registryOf(keys, visit).listKeys(visit.member.desk);
-  return all.find((key) => key.id === id) ?? null;
+  return deskKeys(keys.services, visit).find((key) => key.id === id) ?? null;
 }
 
 function lastDayOf({ services }: Keys, { member, now }: MemberVisit): KeyActivities {
@@ -91,7 +91,7 @@ function showList(keys: Keys, visit: MemberVisit): Response {
   return page(
     <KeyListPage
       visit={visit}
-      keys={registryOf(keys, visit).listKeys(desk).toReversed()}
+      keys={deskKeys(keys.services, visit)}
       records={keys.history.ofDesk(desk)}
       activities={lastDayOf(keys, visit)}
       areAllShown={visit.url.searchParams.get("ended") === "all"}
@@ -202,15 +202,13 @@ function revokePage(
   apiKey: ApiKey,
   { typed, problem }: { typed: string; problem: string | null },
 ): VNode {
-  const hasNamesake = registryOf(keys, visit)
-    .listKeys(visit.member.desk)
-    .some(
-      (other) =>
-        other.id !== apiKey.id &&
-        other.label !== null &&
-        other.label === apiKey.label &&
-        keyState(other, visit.now) === "active",
-    );
+  const hasNamesake = deskKeys(keys.services, visit).some(
+    (other) =>
+      other.id !== apiKey.id &&
+      other.label !== null &&
+      other.label === apiKey.label &&
+      keyState(other, visit.now) === "active",
+  );
   return (
     <RevokePage
       visit={visit}

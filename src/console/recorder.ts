@@ -11,6 +11,7 @@ import {
   type KeyMinute,
   REJECT_FIELDS_MAX,
   REJECTS_KEPT,
+  startOfBucket,
 } from "../domain/activity.ts";
 import {
   type AppError,
@@ -115,8 +116,7 @@ export class ActivityRecorder implements ActivityObserver {
 
   /** Null where there are too many of them. */
   #minute({ deskId, keyId }: Identity, at: number): Mutable<KeyMinute> | null {
-    const { ms } = activityWidths.minute;
-    const start = at - (at % ms);
+    const start = startOfBucket(at, activityWidths.minute.ms);
     let minute = this.#minuteOfKey.get(keyId);
     if (minute?.start !== start) {
       if (this.#minutes.length === KEY_MINUTES_MAX) return null;

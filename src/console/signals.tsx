@@ -5,12 +5,13 @@ import { ExportSlots } from "./export-slots.ts";
 import { ExportRefusedPage } from "./pages/export-refused.tsx";
 import { EXPORT_ROWS_MAX, SignalListPage, SignalRows } from "./pages/signals.tsx";
 import { SignalDetailPage } from "./pages/signal.tsx";
+import { deskKeys } from "./desk-keys.ts";
 import { notFoundPage } from "./pages/problems.tsx";
 import { page, seeOther } from "./responses.ts";
 import type { ConsoleServices } from "./services.ts";
 import { contentTypes, type ExportFormat, exportFormats, exportStream } from "./signal-export.ts";
 import { type FilterInput, pathWith, readFilter } from "./signal-filter.ts";
-import type { MemberVisit, Route } from "./visit.ts";
+import { memberPage, type MemberVisit, type Route } from "./visit.ts";
 
 const PAGE = 50;
 
@@ -19,16 +20,12 @@ const nothing = { signals: [], older: null, newer: null, searchedTo: null };
 export function signalRoutes(services: ConsoleServices): Route[] {
   const slots = new ExportSlots();
   return [
-    at("/signals", (visit) => showList(services, visit)),
-    at("/signals/newer", (visit) => showNewer(services, visit)),
-    at("/signals/export", (visit) => exportAll(services, slots, visit)),
-    at("/signals/:id", (visit) => showOne(services, visit)),
-    at("/signals/:id/metadata", (visit) => sendMetadata(services, visit)),
+    memberPage("/signals", (visit) => showList(services, visit)),
+    memberPage("/signals/newer", (visit) => showNewer(services, visit)),
+    memberPage("/signals/export", (visit) => exportAll(services, slots, visit)),
+    memberPage("/signals/:id", (visit) => showOne(services, visit)),
+    memberPage("/signals/:id/metadata", (visit) => sendMetadata(services, visit)),
   ];
-}
-
-function at(path: string, handle: (visit: MemberVisit) => Response): Route {
-  return { method: "GET", path, access: "member", handle };
 }
 
 function showList(services: ConsoleServices, visit: MemberVisit): Response {
@@ -44,7 +41,7 @@ function showList(services: ConsoleServices, visit: MemberVisit): Response {
   // There is nothing newer: the first page is the one that is kept up to date.
   if (request.after !== null && found.newer === null) return seeOther(pathWith("/signals", input));
   const isLive = request.before === null && request.after === null;
-  const keys = keysOf(services, visit);
+  const keys = deskKeys(services, visit);
   const listing = { input, find: null, found, newestId, isLive, keys };
   return page(<SignalListPage visit={visit} listing={listing} />);
 }
@@ -62,13 +59,13 @@ function showFound(services: ConsoleServices, visit: MemberVisit, find: string):
     found: { ...nothing, signals },
     newestId: "",
     isLive: false,
-    keys: keysOf(services, visit),
+    keys: deskKeys(services, visit),
   };
   return page(<SignalListPage visit={visit} listing={listing} />, signals.length === 0 ? 404 : 200);
 }
 
 function refuseFilter(services: ConsoleServices, visit: MemberVisit, input: FilterInput): Response {
-  const keys = keysOf(services, visit);
+  const keys = deskKeys(services, visit);
   const listing = { input, find: null, found: nothing, newestId: "", isLive: false, keys };
   return page(<SignalListPage visit={visit} listing={listing} />, 400);
 }
@@ -150,8 +147,4 @@ function readRequest({ member, url }: MemberVisit, { filter }: FilterInput) {
 /** Null for what is none: the newest page. */
 function readCursor(text: string | null): string | null {
   return text !== null && /^[0-9A-HJKMNP-TV-Z]{26}$/.test(text) ? text : null;
-}
-
-function keysOf({ registryOf }: ConsoleServices, { member }: MemberVisit) {
-  return registryOf(member.memberId).listKeys(member.desk).toReversed();
 }

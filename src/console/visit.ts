@@ -67,3 +67,8 @@ export type Route =
       readonly access: "member";
       readonly handle: (visit: MemberVisit) => Response | Promise<Response>;
     });
+
+/** What a member only looks at. */
+export function memberPage(path: string, handle: (visit: MemberVisit) => Response): Route {
+  return { method: "GET", path, access: "member", handle };
+}

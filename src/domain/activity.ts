@@ -21,6 +21,11 @@ export const activityWidths = {
 
 export type ActivityWidth = keyof typeof activityWidths;
 
+/** Of the bucket that a moment is in; epoch milliseconds. */
+export function startOfBucket(at: number, widthMs: number): number {
+  return at - (at % widthMs);
+}
+
 /** Hears of each request whose key is known, also of one that has been revoked or has expired. */
 export interface ActivityObserver {
   /** `at`: epoch milliseconds. */

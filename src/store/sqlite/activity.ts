@@ -16,6 +16,7 @@ import {
   REJECTS_KEPT,
   REPEATED_SIGNALS_KEPT,
   type Repeats,
+  startOfBucket,
 } from "../../domain/activity.ts";
 import activitySql from "./activity.sql" with { type: "text" };
 import { describeFailure, isUnreadable } from "./failures.ts";
@@ -69,7 +70,7 @@ export class SqliteActivity {
              AND key_id IN (SELECT value FROM json_each(?))
            GROUP BY start ORDER BY start`,
         )
-        .all(deskId, ms, startOf(from, ms), JSON.stringify(keyIds)),
+        .all(deskId, ms, startOfBucket(from, ms), JSON.stringify(keyIds)),
     );
   }
 
@@ -83,7 +84,7 @@ export class SqliteActivity {
              sum(rejected) AS rejected, sum(unauthorized) AS unauthorized, max(last_at) AS lastAt
            FROM buckets WHERE desk_id = ? AND width_ms = ? AND start >= ? GROUP BY key_id`,
         )
-        .all(deskId, ms, startOf(from, ms)),
+        .all(deskId, ms, startOfBucket(from, ms)),
     );
     return new Map(rows.map(({ keyId, ...activity }) => [keyId, activity]));
   }
@@ -215,7 +216,7 @@ function addToBuckets(db: Database, minute: ActivityBatch["minutes"][number]): v
     add.run({
       desk: deskId,
       width: ms,
-      start: startOf(start, ms),
+      start: startOfBucket(start, ms),
       key: keyId,
       stored,
       duplicate,
@@ -272,8 +273,4 @@ function keepNewest(
 
 function desksOf(items: readonly { readonly deskId: number }[]): ReadonlySet<number> {
   return new Set(items.map(({ deskId }) => deskId));
-}
-
-function startOf(at: number, widthMs: number): number {
-  return at - (at % widthMs);
 }
