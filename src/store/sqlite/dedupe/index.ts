@@ -20,7 +20,7 @@ import { IdHash, nameOf, newSeed } from "./hash.ts";
 import { Merge, planOf, planOfRecent, writeRun } from "./merge.ts";
 import { RecentEntries } from "./recent.ts";
 import { FilterBuilder, type Run } from "./run.ts";
-import { insertRun, readRuns, removeRuns } from "./runs.ts";
+import { coveredSeq, insertRun, newestSeq, readRuns, removeRuns } from "./runs.ts";
 
 /** Smaller ones make a test of a long life short. */
 export interface DedupeLimits {
@@ -157,7 +157,7 @@ export class DedupeIndex {
   }
 
   get #coveredSeq(): number {
-    return this.#runs.at(-1)?.lastSeq ?? 0;
+    return coveredSeq(this.#runs);
   }
 
   get #isRecentFull(): boolean {
@@ -289,11 +289,6 @@ export class DedupeIndex {
     this.#nextRunId += 1;
     return this.#nextRunId - 1;
   }
-}
-
-export function newestSeq(db: Database): number {
-  const newest = db.query<{ seq: number | null }, []>("SELECT max(seq) AS seq FROM signals").get();
-  return newest?.seq ?? 0;
 }
 
 /** Next to each other, and near enough for the places of one run. */

@@ -99,7 +99,7 @@ export class Merge {
   readonly #cursors: Cursor[];
   readonly #writer: RunWriter;
 
-  /** Oldest first. */
+  /** Oldest first: of equal hashes the first one's places are the lowest. */
   constructor(blocks: Blocks, inputs: readonly Run[], plan: RunPlan) {
     this.inputs = inputs;
     this.runId = plan.id;
@@ -110,23 +110,23 @@ export class Merge {
   /** The run, once it is whole. */
   mergeSome(entriesMax: number): Run | null {
     for (let count = 0; count < entriesMax; count += 1) {
-      const lowest = this.#lowest();
+      const lowest = lowestOf(this.#cursors);
       if (lowest === null) return this.#writer.end();
       this.#writer.add(lowest.place, lowest.hash);
       lowest.advance();
     }
     return null;
   }
+}
 
-  /** Of equal hashes the oldest, which is the first: its places are the lowest. */
-  #lowest(): Cursor | null {
-    let lowest: Cursor | null = null;
-    for (const cursor of this.#cursors) {
-      if (cursor.isAtEnd) continue;
-      if (lowest === null || cursor.hash < lowest.hash) lowest = cursor;
-    }
-    return lowest;
+/** The one at the lowest hash; of equal ones the first. Null where all are at their ends. */
+export function lowestOf(cursors: readonly Cursor[]): Cursor | null {
+  let lowest: Cursor | null = null;
+  for (const cursor of cursors) {
+    if (cursor.isAtEnd) continue;
+    if (lowest === null || cursor.hash < lowest.hash) lowest = cursor;
   }
+  return lowest;
 }
 
 export function planOf(id: number, inputs: readonly Run[]): RunPlan {

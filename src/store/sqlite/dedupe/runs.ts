@@ -24,6 +24,17 @@ export function readRuns(db: Database): Run[] {
   return rows.map((row) => new Run(row, null));
 }
 
+/** The newest signal whose entry is in a run; 0 where there is none. */
+export function coveredSeq(runs: readonly Run[]): number {
+  return runs.at(-1)?.lastSeq ?? 0;
+}
+
+/** The newest signal that is stored; 0 where there is none. */
+export function newestSeq(db: Database): number {
+  const newest = db.query<{ seq: number | null }, []>("SELECT max(seq) AS seq FROM signals").get();
+  return newest?.seq ?? 0;
+}
+
 export function insertRun(db: Database, run: Run): void {
   const { id, level, firstSeq, lastSeq, entries, seed } = run;
   const fences = new Uint8Array(run.fences.buffer);

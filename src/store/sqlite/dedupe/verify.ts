@@ -2,11 +2,10 @@
 import type { Database } from "bun:sqlite";
 import { Blocks } from "./blocks.ts";
 import { IdHash, nameOf, newSeed } from "./hash.ts";
-import { newestSeq } from "./index.ts";
-import { Cursor } from "./merge.ts";
+import { Cursor, lowestOf } from "./merge.ts";
 import { RecentEntries } from "./recent.ts";
 import type { Run } from "./run.ts";
-import { readRuns } from "./runs.ts";
+import { coveredSeq, newestSeq, readRuns } from "./runs.ts";
 
 interface Scanned {
   readonly seq: number;
@@ -23,7 +22,7 @@ export function dedupeProblems(db: Database, problemsMax: number): string[] {
   const blocks = new Blocks(db);
   const hash = new IdHash(runs[0]?.seed ?? newSeed());
   const problems =
-    (runs.at(-1)?.lastSeq ?? 0) > newestSeq(db) ? ["the last run ends behind the last signal"] : [];
+    coveredSeq(runs) > newestSeq(db) ? ["the last run ends behind the last signal"] : [];
   for (const run of runs) {
     if (problems.length >= problemsMax) return problems;
     if (sumOfRun(blocks, run) !== sumOfSignals(db, hash, run)) {
@@ -56,34 +55,44 @@ class EntrySum {
 function sumOfRun(blocks: Blocks, run: Run): string {
   const sum = new EntrySum();
   let before = 0;
-  for (const cursor = new Cursor(blocks, run, run.firstSeq); !cursor.isAtEnd; cursor.advance()) {
+  for (const cursor = cursorOver(blocks, run); !cursor.isAtEnd; cursor.advance()) {
     if (cursor.hash < before) return "out of order";
     before = cursor.hash;
-    sum.add(cursor.hash, run.firstSeq + cursor.place);
+    sum.add(cursor.hash, cursor.place);
   }
   return sum.toString();
 }
 
 function sumOfSignals(db: Database, hash: IdHash, { firstSeq, lastSeq }: Run): string {
   const sum = new EntrySum();
-  for (const row of scan(db, firstSeq, lastSeq)) {
-    sum.add(hash.of(nameOf(row.desk_id, row.client_signal_id)), row.seq);
-  }
+  for (const entry of entriesOf(db, hash, firstSeq, lastSeq)) sum.add(entry.hash, entry.seq);
   return sum.toString();
 }
 
-function scan(db: Database, firstSeq: number, lastSeq: number): IterableIterator<Scanned> {
-  return db
-    .query<Scanned, [number, number]>(
-      `SELECT seq, desk_id, client_signal_id FROM signals NOT INDEXED
-       WHERE seq >= ? AND seq <= ? AND client_signal_id IS NOT NULL ORDER BY seq`,
-    )
-    .iterate(firstSeq, lastSeq);
+/** Its places are those in the order of storage. */
+function cursorOver(blocks: Blocks, run: Run): Cursor {
+  return new Cursor(blocks, run, 0);
 }
 
 interface Entry {
   readonly hash: number;
   readonly seq: number;
+}
+
+/** As the signals themselves have them, in the order of storage. */
+function* entriesOf(
+  db: Database,
+  hash: IdHash,
+  firstSeq: number,
+  lastSeq: number,
+): Generator<Entry> {
+  const scan = db.query<Scanned, [number, number]>(
+    `SELECT seq, desk_id, client_signal_id FROM signals NOT INDEXED
+     WHERE seq >= ? AND seq <= ? AND client_signal_id IS NOT NULL ORDER BY seq`,
+  );
+  for (const { seq, desk_id, client_signal_id: id } of scan.iterate(firstSeq, lastSeq)) {
+    yield { hash: hash.of(nameOf(desk_id, id)), seq };
+  }
 }
 
 /** All of them, by hash. */
@@ -93,25 +102,21 @@ function* sortedEntries(
   hash: IdHash,
   runs: readonly Run[],
 ): Generator<Entry> {
-  const firstSeq = (runs.at(-1)?.lastSeq ?? 0) + 1;
+  const firstSeq = coveredSeq(runs) + 1;
   const recent = new RecentEntries(firstSeq);
-  for (const row of scan(db, firstSeq, Number.MAX_SAFE_INTEGER)) {
-    recent.add(hash.of(nameOf(row.desk_id, row.client_signal_id)), row.seq);
+  for (const entry of entriesOf(db, hash, firstSeq, Number.MAX_SAFE_INTEGER)) {
+    recent.add(entry.hash, entry.seq);
   }
   const newest = recent.sorted();
   let at = 0;
-  const cursors = runs.map((run) => ({ run, cursor: new Cursor(blocks, run, run.firstSeq) }));
+  const cursors = runs.map((run) => cursorOver(blocks, run));
   for (;;) {
-    let lowest: (typeof cursors)[number] | null = null;
-    for (const one of cursors) {
-      if (one.cursor.isAtEnd) continue;
-      if (lowest === null || one.cursor.hash < lowest.cursor.hash) lowest = one;
-    }
+    const lowest = lowestOf(cursors);
     const newestHash = newest[at + 1];
     if (lowest === null && newestHash === undefined) return;
-    if (lowest !== null && (newestHash === undefined || lowest.cursor.hash <= newestHash)) {
-      yield { hash: lowest.cursor.hash, seq: lowest.run.firstSeq + lowest.cursor.place };
-      lowest.cursor.advance();
+    if (lowest !== null && (newestHash === undefined || lowest.hash <= newestHash)) {
+      yield { hash: lowest.hash, seq: lowest.place };
+      lowest.advance();
     } else {
       yield { hash: newestHash as number, seq: firstSeq + (newest[at] as number) };
       at += 2;
