@@ -1,10 +1,7 @@
 /** Writes a run: from entries that are sorted already, or from several runs, part by part. */
 import { BLOCK_ENTRIES, type Blocks, countOf } from "./blocks.ts";
 import { Filter } from "./filter.ts";
-import { Run } from "./run.ts";
-
-/** What is known of a run before it is written. */
-export type RunPlan = Pick<Run, "id" | "level" | "firstSeq" | "lastSeq" | "entries" | "seed">;
+import { Run, type RunPlan } from "./run.ts";
 
 /** Collects entries into blocks. */
 class RunWriter {
@@ -33,10 +30,7 @@ class RunWriter {
 
   end(): Run {
     if (this.#used > 0) this.#flush();
-    const { id, level, firstSeq, lastSeq, entries, seed } = this.plan;
-    const fences = new Uint8Array(this.#fences.buffer);
-    const row = { id, level, first_seq: firstSeq, last_seq: lastSeq, entries, seed, fences };
-    return new Run(row, this.#filter);
+    return new Run(this.plan, this.#fences, this.#filter);
   }
 
   #flush(): void {

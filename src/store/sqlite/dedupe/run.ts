@@ -2,41 +2,40 @@
 import type { Blocks } from "./blocks.ts";
 import { Filter } from "./filter.ts";
 
-/** A row of `dedupe_runs`. */
-export interface RunRow {
+/** What is known of a run before it is written. */
+export interface RunPlan {
   readonly id: number;
   /** How often its entries were merged. */
   readonly level: number;
   /** It has the entries of the signals from here … */
-  readonly first_seq: number;
+  readonly firstSeq: number;
   /** … to here. */
-  readonly last_seq: number;
+  readonly lastSeq: number;
   readonly entries: number;
   /** Of its hashes. */
   readonly seed: string;
-  /** The first hash of each block: integers of 32 bits, little endian. */
-  readonly fences: Uint8Array;
 }
 
-export class Run {
+export class Run implements RunPlan {
   readonly id: number;
   readonly level: number;
   readonly firstSeq: number;
   readonly lastSeq: number;
   readonly entries: number;
   readonly seed: string;
+  /** The first hash of each block. */
   readonly fences: Uint32Array;
   /** Null until it has been made: then the run is looked into each time. */
   filter: Filter | null;
 
-  constructor(row: RunRow, filter: Filter | null) {
-    this.id = row.id;
-    this.level = row.level;
-    this.firstSeq = row.first_seq;
-    this.lastSeq = row.last_seq;
-    this.entries = row.entries;
-    this.seed = row.seed;
-    this.fences = new Uint32Array(row.fences.slice().buffer);
+  constructor(plan: RunPlan, fences: Uint32Array, filter: Filter | null) {
+    this.id = plan.id;
+    this.level = plan.level;
+    this.firstSeq = plan.firstSeq;
+    this.lastSeq = plan.lastSeq;
+    this.entries = plan.entries;
+    this.seed = plan.seed;
+    this.fences = fences;
     this.filter = filter;
   }
 

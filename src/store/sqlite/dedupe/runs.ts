@@ -2,26 +2,46 @@
 import type { Database } from "bun:sqlite";
 import { DamagedIndexError } from "../failures.ts";
 import { BLOCK_ENTRIES } from "./blocks.ts";
-import { Run, type RunRow } from "./run.ts";
+import { Run } from "./run.ts";
+
+/** `fences`: integers of 32 bits, little endian. */
+interface RunRow {
+  readonly id: number;
+  readonly level: number;
+  readonly first_seq: number;
+  readonly last_seq: number;
+  readonly entries: number;
+  readonly seed: string;
+  readonly fences: Uint8Array;
+  readonly checksum: number;
+}
 
 /** Oldest first: each begins where the one before ends. Throws {@link DamagedIndexError}. */
 export function readRuns(db: Database): Run[] {
-  const rows = db
-    .query<RunRow & { checksum: number }, []>("SELECT * FROM dedupe_runs ORDER BY first_seq")
-    .all();
+  const rows = db.query<RunRow, []>("SELECT * FROM dedupe_runs ORDER BY first_seq").all();
+  const runs = rows.map(readRun);
   let covered = 0;
-  for (const row of rows) {
-    const isWhole =
-      row.checksum === checksumOf(row) &&
-      row.fences.length === Math.ceil(row.entries / BLOCK_ENTRIES) * 4 &&
-      row.seed === rows[0]?.seed;
-    if (!isWhole) throw new DamagedIndexError(`run ${row.id} is not as it was written`);
-    if (row.first_seq !== covered + 1) {
-      throw new DamagedIndexError(`run ${row.id} does not begin where the one before ends`);
+  for (const run of runs) {
+    if (run.seed !== runs[0]?.seed) throw notAsWritten(run.id);
+    if (run.firstSeq !== covered + 1) {
+      throw new DamagedIndexError(`run ${run.id} does not begin where the one before ends`);
     }
-    covered = row.last_seq;
+    covered = run.lastSeq;
   }
-  return rows.map((row) => new Run(row, null));
+  return runs;
+}
+
+function readRun({ checksum, fences, first_seq, last_seq, ...same }: RunRow): Run {
+  const isWhole = fences.length === Math.ceil(same.entries / BLOCK_ENTRIES) * 4;
+  if (!isWhole) throw notAsWritten(same.id);
+  const plan = { ...same, firstSeq: first_seq, lastSeq: last_seq };
+  const run = new Run(plan, new Uint32Array(fences.slice().buffer), null);
+  if (checksum !== checksumOf(run)) throw notAsWritten(run.id);
+  return run;
+}
+
+function notAsWritten(id: number): DamagedIndexError {
+  return new DamagedIndexError(`run ${id} is not as it was written`);
 }
 
 /** The newest signal whose entry is in a run; 0 where there is none. */
@@ -37,12 +57,10 @@ export function newestSeq(db: Database): number {
 
 export function insertRun(db: Database, run: Run): void {
   const { id, level, firstSeq, lastSeq, entries, seed } = run;
-  const fences = new Uint8Array(run.fences.buffer);
-  const row = { id, level, first_seq: firstSeq, last_seq: lastSeq, entries, seed, fences };
   db.query(
     `INSERT INTO dedupe_runs (id, level, first_seq, last_seq, entries, seed, fences, checksum)
      VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
-  ).run(id, level, firstSeq, lastSeq, entries, seed, fences, checksumOf(row));
+  ).run(id, level, firstSeq, lastSeq, entries, seed, bytesOf(run.fences), checksumOf(run));
 }
 
 export function removeRuns(db: Database, runs: readonly Run[]): void {
@@ -50,7 +68,11 @@ export function removeRuns(db: Database, runs: readonly Run[]): void {
   for (const { id } of runs) remove.run(id);
 }
 
-function checksumOf({ id, level, first_seq, last_seq, entries, seed, fences }: RunRow): number {
-  const facts = JSON.stringify([id, level, first_seq, last_seq, entries, seed]);
-  return Bun.hash.crc32(Buffer.concat([Buffer.from(facts), fences]));
+function checksumOf({ id, level, firstSeq, lastSeq, entries, seed, fences }: Run): number {
+  const facts = JSON.stringify([id, level, firstSeq, lastSeq, entries, seed]);
+  return Bun.hash.crc32(Buffer.concat([Buffer.from(facts), bytesOf(fences)]));
+}
+
+function bytesOf(fences: Uint32Array): Uint8Array {
+  return new Uint8Array(fences.buffer, fences.byteOffset, fences.byteLength);
 }
