@@ -38,11 +38,18 @@ export const errorCatalogue = {
 
 export type ErrorCode = keyof typeof errorCatalogue;
 
-/** Invalid field name → reason (`SPEC.md` 2.3). Made without a prototype: names come from clients. */
+/** Invalid field name → reason (`SPEC.md` 2.3). Made by {@link noReasons}: names come from clients. */
 export type FieldReasons = Record<string, string>;
 
 /** The reason for a field whose name the client made up. */
 export const UNKNOWN_FIELD = "unknown field";
+/** The reason for a field that is not there. */
+export const REQUIRED_FIELD = "required";
+
+/** Without a prototype, so that a member called `__proto__` is a name like any other. */
+export function noReasons(): FieldReasons {
+  return Object.create(null) as FieldReasons;
+}
 
 export interface AppErrorDetail {
   /** Replaces the catalogue's message. Must not carry anything secret or internal. */

@@ -1,19 +1,22 @@
 /**
  * The short way for the bodies that nearly all clients send: the native parser reads them, and a count
- * and a look into the text make up for what it does not tell. It refuses nothing. What is not plainly
- * good is left to the strict reader (`ijson.ts`), the one source of reasons.
+ * and a look into the text make up for what it does not tell. A body that is plainly JSON gets its
+ * values or its reasons here; any other is left to the strict reader (`ijson.ts`).
  *
  * The count finds repeated and unknown names: a text has two quotes, besides escaped ones, for each
  * name and each string value. Those that are found here, in the known fields and all through the
  * object among them, stand in the text once each; so twice their number is the number of quotes only
  * if none is left over. An unknown name is left over, and of names that are the same all but one, which
- * the parser drops (`__proto__` and `0` are names like any other to it).
+ * the parser drops (`__proto__` and `0` are names like any other to it). With the unknown names counted
+ * too, what is left over is a repeated name.
  *
  * A look into the text finds a field's value behind its quoted name. Without a `\u`, escapes stand for
  * no letter, so that a known name is written in one way alone. The object's name comes before all that
  * is in the object, and for other fields the object is passed over. What is found instead may be a
- * string value (see `startOfValue`), or the end of a longer name, which is unknown.
+ * string value (see `startOfValue`), or the end of a longer name, which is unknown and has a quote in
+ * it. So for certain are only bodies without such a name, and without an array or another object.
  */
+import { AppError, type FieldReasons, noReasons, REQUIRED_FIELD, UNKNOWN_FIELD } from "./errors.ts";
 import type { FieldRule } from "./fields.ts";
 import { JSON_DEPTH_MAX, kindOf } from "./ijson.ts";
 
@@ -35,7 +38,10 @@ export interface Field {
 /** The members of a valid body by name; in the place of an object its text as sent. */
 export type Values = Record<string, unknown>;
 
-/** `text` is what `bytes` decode to. Null says nothing of the body: the strict reader has to decide. */
+/**
+ * `text` is what `bytes` decode to. Null says nothing of the body: the strict reader has to decide.
+ * Throws `validation_failed`, with the reasons that the strict reader would give, in its order.
+ */
 export type OrdinaryReader = (bytes: Uint8Array, text: string) => Values | null;
 
 export function ordinaryReader(fields: readonly Field[]): OrdinaryReader {
@@ -44,6 +50,7 @@ export function ordinaryReader(fields: readonly Field[]): OrdinaryReader {
   const objectName = objects.map(({ name }) => name).join();
   const quotedObjectName = `"${objectName}"`;
   const quoted = fields.map((field) => ({ ...field, quotedName: `"${field.name}"` }));
+  const names = new Set(fields.map(({ name }) => name));
 
   return (bytes, text) => {
     if (bytes.length > ORDINARY_BYTES_MAX) return null;
@@ -51,32 +58,44 @@ export function ordinaryReader(fields: readonly Field[]): OrdinaryReader {
     const values = Number.isNaN(quotes) ? null : parse(text);
     if (values === null) return null;
 
-    const object = values[objectName];
-    const start = object === undefined ? text.length : startOfValue(text, quotedObjectName, 0);
-    const end = object === undefined ? text.length : endOfObject(text, start);
+    const object = kindOf(values[objectName]) === "object" ? values[objectName] : null;
+    const start = object === null ? text.length : startOfValue(text, quotedObjectName, 0);
+    const end = object === null ? text.length : endOfObject(text, start);
     if (end < 0) return null;
 
-    let found = 0;
+    let reasons: FieldReasons | null = null;
+    let found = countStrings(object, 2);
     for (const { name, quotedName, type, isRequired, check } of quoted) {
       const value = values[name];
       if (value === undefined) {
-        if (isRequired) return null;
+        if (isRequired) (reasons ??= noReasons())[name] = REQUIRED_FIELD;
         continue;
       }
-      if (type === "integer" && !isDigits(text, quotedName, start, end)) return null;
-      if (check(kindOf(value), value, DIGITS) !== null) return null;
+      if (value !== object && isNested(value)) return null;
+      let raw = DIGITS;
+      if (type === "integer" && typeof value === "number") {
+        if (hasFraction(value)) raw = FRACTION;
+        else if (!isDigits(text, quotedName, start, end)) return null;
+      }
+      const reason = check(kindOf(value), value, raw);
+      if (reason !== null) (reasons ??= noReasons())[name] = reason;
       found += typeof value === "string" ? 2 : 1;
     }
-    if (object !== undefined) {
-      found += countStrings(object, 2);
-      values[objectName] = text.slice(start, end);
+    if (found * 2 !== quotes) {
+      const all = noReasons();
+      found += countUnknown(values, names, all);
+      if (found * 2 !== quotes) return null;
+      reasons = Object.assign(all, reasons ?? {});
     }
-    return found * 2 === quotes ? values : null;
+    if (reasons !== null) throw new AppError("validation_failed", { fields: reasons });
+    if (object !== null) values[objectName] = text.slice(start, end);
+    return values;
   };
 }
 
-/** Stands for the text of an integer, all digits; rules for other types do not look at the text. */
+/** Stand for the text of an integer; rules for other types do not look at the text. */
 const DIGITS = "0";
+const FRACTION = "0.5";
 
 const SPACE = 0x20;
 const QUOTE = 0x22;
@@ -109,6 +128,31 @@ function parse(text: string): Values | null {
   } catch {
     return null;
   }
+}
+
+/**
+ * Gives each unknown field its reason, in the order of the body. Returns how many names and strings
+ * they are; NaN where a look into the text could take one for a known field: see above.
+ */
+function countUnknown(values: Values, known: ReadonlySet<string>, reasons: FieldReasons): number {
+  let count = 0;
+  for (const name of Object.keys(values)) {
+    if (known.has(name)) continue;
+    const value = values[name];
+    if (isNested(value) || name.includes('"')) return Number.NaN;
+    reasons[name] = UNKNOWN_FIELD;
+    count += typeof value === "string" ? 2 : 1;
+  }
+  return count;
+}
+
+function isNested(value: unknown): boolean {
+  return typeof value === "object" && value !== null;
+}
+
+/** Of a number too large for a double nobody knows. A fraction that a double lost is not seen. */
+function hasFraction(value: number): boolean {
+  return Number.isFinite(value) && !Number.isInteger(value);
 }
 
 /** The names and string values in a value. NaN, which equals no count, where it is nested too deep. */

@@ -3,7 +3,7 @@
  * (see `fields.ts`), types the code and appears in `openapi.yaml`.
  */
 import { type Static, Type } from "@sinclair/typebox";
-import { AppError, type FieldReasons, UNKNOWN_FIELD } from "./errors.ts";
+import { AppError, type FieldReasons, noReasons, REQUIRED_FIELD, UNKNOWN_FIELD } from "./errors.ts";
 import { fieldRule } from "./fields.ts";
 import { decodeUtf8, JsonError, type Member, readObject } from "./ijson.ts";
 import { type Field, ordinaryReader, type Values } from "./ordinary-body.ts";
@@ -116,7 +116,7 @@ export function parseSignal(bytes: Uint8Array): Signal {
   return readOrdinary(bytes, text) ?? readStrictly(text);
 }
 
-/** The short way: what {@link readStrictly} gives, or null where that has to decide. */
+/** The short way: gives or throws what {@link readStrictly} does, or null where that has to decide. */
 export function readOrdinary(bytes: Uint8Array, text: string): Signal | null {
   const values = readOrdinaryValues(bytes, text);
   return values === null ? null : toSignal(values);
@@ -135,7 +135,7 @@ export function readStrictly(text: string): Signal {
   for (const [index, { name, isRequired, check }] of fields.entries()) {
     const member = found[index];
     if (member === undefined) {
-      if (isRequired) (reasons ??= noReasons())[name] = "required";
+      if (isRequired) (reasons ??= noReasons())[name] = REQUIRED_FIELD;
       continue;
     }
     const { kind, value, raw } = member;
@@ -173,9 +173,4 @@ function orBadRequest<T>(read: () => T): T {
       message: `The body is not valid JSON: ${error.message}.`,
     });
   }
-}
-
-/** Without a prototype, so that a member called `__proto__` is a name like any other. */
-function noReasons(): FieldReasons {
-  return Object.create(null) as FieldReasons;
 }
