@@ -1,4 +1,4 @@
--- Signalbox's database, version 3. Times are epoch milliseconds, UTC. Ids in TEXT are ULIDs:
+-- Signalbox's database, version 4. Times are epoch milliseconds, UTC. Ids in TEXT are ULIDs:
 -- 26 characters, sortable by time. Query it as you like with a read-only connection; write to it
 -- only with `signalbox`.
 
@@ -116,6 +116,11 @@ CREATE TABLE dedupe_runs (
 ) STRICT;
 
 CREATE TABLE dedupe_blocks (
-  id      INTEGER PRIMARY KEY, -- run × 2^24 + block
-  entries BLOB    NOT NULL     -- 500 of them, the last block of a run fewer; then their CRC-32
+  id    INTEGER PRIMARY KEY, -- run × 2^24 + block
+  words BLOB    NOT NULL     -- 500 entries, the last block of a run fewer; then a CRC-32
+) STRICT;
+
+CREATE TABLE dedupe_filters (
+  id    INTEGER PRIMARY KEY, -- run × 2^24 + part
+  words BLOB    NOT NULL     -- 63 lines of the run's Bloom filter, the last part fewer; then a CRC-32
 ) STRICT;

@@ -1,20 +1,29 @@
 /** The index behind exactly once, held to a model over a long life in small steps. */
 import type { Database } from "bun:sqlite";
 import { describe, expect, setDefaultTimeout, test } from "bun:test";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
 import * as fc from "fast-check";
-import { BLOCK_ENTRIES, Blocks } from "../src/store/sqlite/dedupe/blocks.ts";
+import { copyDatabase } from "../src/store/sqlite/copy.ts";
 import { Filter } from "../src/store/sqlite/dedupe/filter.ts";
 import { nameOf } from "../src/store/sqlite/dedupe/hash.ts";
 import { DedupeIndex, type DedupeLimits } from "../src/store/sqlite/dedupe/index.ts";
-import { writeRun } from "../src/store/sqlite/dedupe/merge.ts";
+import { Merge, planOf, writeRun } from "../src/store/sqlite/dedupe/merge.ts";
+import { RunParts } from "../src/store/sqlite/dedupe/parts.ts";
 import { findSeq } from "../src/store/sqlite/dedupe/read.ts";
+import { BLOCK_ENTRIES, Run } from "../src/store/sqlite/dedupe/run.ts";
+import { insertRun } from "../src/store/sqlite/dedupe/runs.ts";
 import { dedupeProblems } from "../src/store/sqlite/dedupe/verify.ts";
 import { DamagedIndexError } from "../src/store/sqlite/failures.ts";
+import { DATABASE_NAME } from "../src/store/sqlite/folder.ts";
+import { currentSchema, type Schema } from "../src/store/sqlite/migrate.ts";
 import { openDatabase } from "../src/store/sqlite/open.ts";
 import { SqliteRegistry } from "../src/store/sqlite/registry.ts";
 import { onCleanup, temporaryFolder } from "./_setup.ts";
 
 setDefaultTimeout(120_000);
+
+const tables = ["dedupe_runs", "dedupe_blocks", "dedupe_filters"];
 
 const small: DedupeLimits = { recentMax: 7, uncoveredMax: 20, fanOut: 3, mergedAPart: 5 };
 
@@ -27,6 +36,10 @@ interface Stored {
 function openStored(): Stored {
   const db = openDatabase(temporaryFolder(), "writer");
   onCleanup(() => db.close());
+  return storedIn(db);
+}
+
+function storedIn(db: Database): Stored {
   const registry = new SqliteRegistry(db);
   for (const desk of ["one", "two"]) registry.createDesk(desk, { ifMissing: false });
   const { record } = registry.mintKey({ desk: "one", label: null, expiresInMs: null });
@@ -56,6 +69,23 @@ function find({ db }: Stored, index: DedupeIndex, deskId: number, id: string): n
 
 function count(db: Database, table: string): number {
   return db.query<{ n: number }, []>(`SELECT count(*) AS n FROM ${table}`).get()?.n ?? 0;
+}
+
+/** What is there of filters: the run and number of each part. */
+function filterParts(db: Database): unknown[] {
+  return db
+    .query("SELECT id >> 24 AS run, id & 0xffffff AS part FROM dedupe_filters ORDER BY id")
+    .all();
+}
+
+/** What should be. */
+function filterPartsOfRuns(db: Database): unknown[] {
+  return db
+    .query<{ id: number; entries: number }, []>("SELECT id, entries FROM dedupe_runs ORDER BY id")
+    .all()
+    .flatMap(({ id, entries }) =>
+      Array.from({ length: new Filter(entries).parts }, (_, part) => ({ run: id, part })),
+    );
 }
 
 /** All the work that is due. */
@@ -126,7 +156,7 @@ describe("the index", () => {
     );
   });
 
-  test("comes to few runs, without a block that nobody uses", () => {
+  test("comes to few runs, without a block or filter that nobody uses", () => {
     const stored = openStored();
     const index = new DedupeIndex(stored.db, small);
     for (let n = 0; n < 3_000; n += 1) {
@@ -138,6 +168,9 @@ describe("the index", () => {
     expect(
       stored.db.query("SELECT sum((entries + 499) / 500) AS n FROM dedupe_runs").get(),
     ).toEqual({ n: count(stored.db, "dedupe_blocks") });
+    // Of one part each.
+    expect(count(stored.db, "dedupe_filters")).toBeLessThan(100);
+    expect(filterParts(stored.db)).toEqual(filterPartsOfRuns(stored.db));
     expect(dedupeProblems(stored.db, 5)).toEqual([]);
   });
 
@@ -148,17 +181,18 @@ describe("the index", () => {
     expect(find(stored, index, 1, "id-2")).toEqual([3]);
     expect(find(stored, index, 2, "id-2")).toEqual([]);
     settle(index);
-    stored.db.run("DELETE FROM dedupe_runs; DELETE FROM dedupe_blocks");
+    stored.db.run("DELETE FROM dedupe_runs");
     const again = new DedupeIndex(stored.db, small);
     again.complete();
     expect(find(stored, again, 2, "id-999")).toEqual([1_000]);
+    expect(filterParts(stored.db)).toEqual(filterPartsOfRuns(stored.db));
     expect(dedupeProblems(stored.db, 5)).toEqual([]);
     expect(stored.db.query("SELECT max(last_seq) AS seq FROM dedupe_runs").get()).toEqual({
       seq: 1_000,
     });
   });
 
-  test("takes no more than ten bytes of the disk an id, in blocks of one page", () => {
+  test("takes no more than twelve bytes of the disk an id, in parts of one page", () => {
     const stored = openStored();
     const pages = () =>
       (stored.db.query("PRAGMA page_count").get() as { page_count: number }).page_count;
@@ -167,7 +201,7 @@ describe("the index", () => {
     stored.db.run("COMMIT");
     const before = pages();
     new DedupeIndex(stored.db).complete();
-    expect(((pages() - before) * 4_096) / 40_000).toBeLessThan(10);
+    expect(((pages() - before) * 4_096) / 40_000).toBeLessThan(12);
   });
 
   test("tells ids of one hash apart", () => {
@@ -211,7 +245,7 @@ describe("a part of the work that fails", () => {
       index.add(stored.insert(1, `id-${n}`), index.keyOf(1, `id-${n}`));
       if (n % 3 === 0 && index.isWorkDue) index.work();
     }
-    for (const table of ["dedupe_runs", "dedupe_blocks"]) {
+    for (const table of tables) {
       for (const change of ["INSERT", "DELETE"]) {
         stored.db.run(
           `CREATE TRIGGER refuse BEFORE ${change} ON ${table} BEGIN SELECT RAISE(ABORT, 'no'); END`,
@@ -237,6 +271,7 @@ describe("a part of the work that fails", () => {
     }
     settle(index);
     expect(count(stored.db, "dedupe_blocks")).toBe(count(stored.db, "dedupe_runs"));
+    expect(filterParts(stored.db)).toEqual(filterPartsOfRuns(stored.db));
     expect(dedupeProblems(stored.db, 5)).toEqual([]);
   });
 });
@@ -255,19 +290,108 @@ function filled(): { stored: Stored; index: DedupeIndex } {
   return { stored, index };
 }
 
+/** Two runs of several parts each. */
+function filledWide(): { stored: Stored; index: DedupeIndex } {
+  const stored = openStored();
+  const index = new DedupeIndex(stored.db);
+  stored.db.run("BEGIN");
+  const keys = Array.from({ length: 12_000 }, (_, n) => index.keyOf(1, `id-${n}`));
+  const seqs = keys.map(({ clientSignalId }) => stored.insert(1, clientSignalId));
+  stored.db.run("COMMIT");
+  for (const [n, key] of keys.entries()) {
+    index.add(seqs[n] ?? 0, key);
+    if (n === 5_999 || n === 11_999) index.cover();
+  }
+  expect(count(stored.db, "dedupe_runs")).toBe(2);
+  expect(count(stored.db, "dedupe_filters")).toBeGreaterThan(4);
+  expect(dedupeProblems(stored.db, 5)).toEqual([]);
+  return { stored, index };
+}
+
+function putOther(table: string, other: string): string {
+  return `UPDATE ${table} SET words = (SELECT words FROM ${table} WHERE id = ${other}) WHERE id = 1 << 24`;
+}
+
 describe("damage", () => {
-  test.each([
+  /** Of the first part of the first run, in one table. */
+  const damages: [name: string, sql: (table: string) => string][] = [
     [
-      "a bit of an entry",
-      "UPDATE dedupe_blocks SET entries = CAST(substr(entries, 1, 9) || x'ff' || substr(entries, 11) AS BLOB)",
+      "a bit",
+      (table) =>
+        `UPDATE ${table} SET words = CAST(substr(words, 1, 9)
+           || CASE substr(words, 10, 1) WHEN x'ff' THEN x'fe' ELSE x'ff' END
+           || substr(words, 11) AS BLOB) WHERE id = 1 << 24`,
     ],
-    ["the end of a block", "UPDATE dedupe_blocks SET entries = substr(entries, 1, 12)"],
-    ["a block", "DELETE FROM dedupe_blocks"],
-  ])("of %s is never taken for an answer", (_, sql) => {
-    const { stored, index } = filled();
-    stored.db.run(sql);
-    expect(() => index.candidates(index.keyOf(1, "id-5").hash)).toThrow(DamagedIndexError);
-    expect(() => dedupeProblems(stored.db, 5)).toThrow(DamagedIndexError);
+    ["the end", (table) => `UPDATE ${table} SET words = substr(words, 1, 12) WHERE id = 1 << 24`],
+    ["a word", (table) => `UPDATE ${table} SET words = substr(words, 5) WHERE id = 1 << 24`],
+    ["some bytes", (table) => `UPDATE ${table} SET words = substr(words, 4) WHERE id = 1 << 24`],
+    ["all of it", (table) => `UPDATE ${table} SET words = x'' WHERE id = 1 << 24`],
+    ["its row", (table) => `DELETE FROM ${table} WHERE id = 1 << 24`],
+    ["its place: it is another part's", (table) => putOther(table, "(1 << 24) + 1")],
+    ["its run: it is another run's", (table) => putOther(table, "2 << 24")],
+  ];
+
+  test.each(damages)("of a block, in %s, is never taken for an answer", (_, sql) => {
+    const { stored, index } = filledWide();
+    stored.db.run(sql("dedupe_blocks"));
+    const lowest = Array.from({ length: 1_000 }, (__, n) => index.keyOf(1, `id-${n}`).hash)
+      .toSorted((a, b) => a - b)
+      .at(0);
+    expect(() => index.candidates(lowest as number)).toThrow(DamagedIndexError);
+    expect(() => dedupeProblems(stored.db, 5)).toThrow(/damaged: block 0 of run 1 is not/);
+  });
+
+  test.each(damages)("of a filter, in %s, is seen at the start", (_, sql) => {
+    const { stored } = filledWide();
+    stored.db.run(sql("dedupe_filters"));
+    const named = /damaged: filter part 0 of run 1 is not as it was written/;
+    expect(() => new DedupeIndex(stored.db, small)).toThrow(DamagedIndexError);
+    expect(() => new DedupeIndex(stored.db, small)).toThrow(named);
+    expect(() => dedupeProblems(stored.db, 5)).toThrow(named);
+  });
+
+  test("of a filter is seen in every one of its bits", () => {
+    const { stored } = filled();
+    const { db } = stored;
+    const { words } = db
+      .query<{ words: Uint8Array }, []>("SELECT words FROM dedupe_filters ORDER BY id LIMIT 1")
+      .get() ?? { words: new Uint8Array() };
+    const put = db.query(
+      "UPDATE dedupe_filters SET words = ? WHERE id = (SELECT min(id) FROM dedupe_filters)",
+    );
+    for (let bit = 0; bit < words.length * 8; bit += 1) {
+      const other = words.slice();
+      other[bit >> 3] = (other[bit >> 3] as number) ^ (1 << (bit & 7));
+      put.run(other);
+      expect(() => new DedupeIndex(db, small)).toThrow(DamagedIndexError);
+    }
+    put.run(words);
+    expect(new DedupeIndex(db, small).isWorkDue).toBe(false);
+  });
+
+  test("of a filter with a part of another length is seen, even where its checksum is right", () => {
+    const { stored } = filledWide();
+    const { filters } = new RunParts(stored.db);
+    const last = filters.read(1, 2).slice();
+    stored.db.run("DELETE FROM dedupe_filters WHERE id = (1 << 24) + 2");
+    filters.write(1, 2, last.subarray(0, -16));
+    expect(() => new DedupeIndex(stored.db, small)).toThrow(/filter part 2 of run 1 is not/);
+  });
+
+  test("of a filter that was written without one of its entries is found by a look at everything", () => {
+    const { stored } = filledWide();
+    const { filters } = new RunParts(stored.db);
+    const part = filters.read(2, 1).slice();
+    filters.removeSome(2, 1_000);
+    const { entries } = stored.db
+      .query<{ entries: number }, []>("SELECT entries FROM dedupe_runs WHERE id = 2")
+      .get() ?? { entries: 0 };
+    const empty = new Filter(entries);
+    for (let at = 0; at < empty.parts; at += 1)
+      filters.write(2, at, at === 1 ? part : empty.part(at));
+    expect(dedupeProblems(stored.db, 5)).toEqual([
+      "the filter of run 2 does not have all of its entries",
+    ]);
   });
 
   test.each([
@@ -307,6 +431,52 @@ describe("damage", () => {
   });
 });
 
+/** As that version left it: a run of all ten signals, and its block. */
+function openVersion3(dataDir: string): Database {
+  const schema: Schema = {
+    sql: readFileSync("test/schemas/3.sql", "utf8"),
+    upgrades: currentSchema.upgrades.slice(0, 2),
+  };
+  const db = openDatabase(dataDir, "command", { schema });
+  const { insert } = storedIn(db);
+  for (let n = 0; n < 10; n += 1) insert(1, `id-${n}`);
+  const plan = { id: 1, level: 0, firstSeq: 1, lastSeq: 10, entries: 10, seed: "0123456789abcdef" };
+  insertRun(db, new Run(plan, Uint32Array.of(77), null));
+  db.run("INSERT INTO dedupe_blocks (id, entries) VALUES (1 << 24, zeroblob(84))");
+  return db;
+}
+
+describe("the index of a database of version 3", () => {
+  test("is made anew after the upgrade", () => {
+    const dataDir = temporaryFolder();
+    openVersion3(dataDir).close();
+    const db = openDatabase(dataDir, "writer");
+    onCleanup(() => db.close());
+    for (const table of tables) expect(count(db, table)).toBe(0);
+    const index = new DedupeIndex(db);
+    expect(index.candidates(index.keyOf(1, "id-9").hash)).toEqual([10]);
+    index.complete();
+    expect(dedupeProblems(db, 5)).toEqual([]);
+    expect(count(db, "dedupe_runs")).toBe(1);
+  });
+
+  test("is left out of a backup, which is one of version 3", () => {
+    const dataDir = temporaryFolder();
+    openVersion3(dataDir).close();
+    const restored = temporaryFolder();
+    const file = join(restored, DATABASE_NAME);
+    expect(copyDatabase(join(dataDir, DATABASE_NAME), file)).toMatchObject({
+      ok: true,
+      version: 3,
+      signals: 10,
+    });
+    const db = openDatabase(restored, "writer");
+    onCleanup(() => db.close());
+    const index = new DedupeIndex(db);
+    expect(index.candidates(index.keyOf(1, "id-9").hash)).toEqual([10]);
+  });
+});
+
 function randomHash(): number {
   return Math.floor(Math.random() * 2 ** 32);
 }
@@ -314,7 +484,7 @@ function randomHash(): number {
 describe("a run", () => {
   test("finds every entry of a hash, over all blocks that have it, and none of another", () => {
     const { db } = openStored();
-    const blocks = new Blocks(db);
+    const parts = new RunParts(db);
     const hashes = [0, 5, ...Array.from({ length: 1_800 }, () => 77), 78, 2 ** 32 - 1, 2 ** 32 - 1];
     const entries = new Uint32Array(hashes.flatMap((hash, place) => [place, hash]));
     const plan = {
@@ -325,17 +495,42 @@ describe("a run", () => {
       entries: hashes.length,
       seed: "",
     };
-    const run = writeRun(blocks, plan, entries);
-    for (const filter of [run.filter, null]) {
+    const run = writeRun(parts, plan, entries);
+    for (const filter of [run.filter, Filter.read(parts.filters, run), null]) {
       run.filter = filter;
       for (const hash of [0, 4, 5, 76, 77, 78, 79, 2 ** 32 - 1]) {
         const found: number[] = [];
-        run.find(blocks, hash, found);
+        run.find(parts.blocks, hash, found);
         const expected = hashes.flatMap((each, place) => (each === hash ? [1_000 + place] : []));
         expect(found).toEqual(expected);
       }
     }
     expect(run.fences).toHaveLength(Math.ceil(hashes.length / BLOCK_ENTRIES));
+  });
+
+  test("has the same filter on disk as in memory, written at once or merged in small parts", () => {
+    const { db } = openStored();
+    const parts = new RunParts(db);
+    const expectSame = (run: Run): void => {
+      const read = Filter.read(parts.filters, run);
+      expect(read.parts).toBeGreaterThan(3);
+      for (let part = 0; part < read.parts; part += 1)
+        expect(read.part(part)).toEqual(run.filter?.part(part) as Uint32Array);
+    };
+    // Anywhere; in the first half, so that all that is behind is empty; nearly all of them one.
+    const kinds = [randomHash, () => randomHash() >>> 1, (n: number) => (n === 0 ? 7 : 2 ** 31)];
+    const runs = kinds.map((hashOf, at) => {
+      const hashes = Array.from({ length: 12_000 }, (_, n) => hashOf(n)).toSorted((a, b) => a - b);
+      const entries = new Uint32Array(hashes.flatMap((hash, place) => [place, hash]));
+      const [firstSeq, lastSeq] = [1 + at * 12_000, (at + 1) * 12_000];
+      const plan = { id: at, level: 0, firstSeq, lastSeq, entries: hashes.length, seed: "" };
+      return writeRun(parts, plan, entries);
+    });
+    for (const run of runs) expectSame(run);
+    const merge = new Merge(parts, runs, planOf(9, runs));
+    let merged = merge.mergeSome(777);
+    for (; merged === null; merged = merge.mergeSome(777));
+    expectSame(merged);
   });
 
   test("is looked into for few of the hashes that it does not have, and for all that it has", () => {

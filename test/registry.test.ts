@@ -330,6 +330,7 @@ describe("the database", () => {
       { name: "api_keys", strict: 1 },
       { name: "audit", strict: 1 },
       { name: "dedupe_blocks", strict: 1 },
+      { name: "dedupe_filters", strict: 1 },
       { name: "dedupe_runs", strict: 1 },
       { name: "desks", strict: 1 },
       { name: "invitations", strict: 1 },

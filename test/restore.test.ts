@@ -265,7 +265,7 @@ describe("a backup that is none is refused, and nothing is changed", () => {
         db.run("PRAGMA user_version = 99");
         db.close();
       },
-      "was written by a newer signalbox (database version 99; this one knows 3): run that version",
+      "was written by a newer signalbox (database version 99; this one knows 4): run that version",
     ],
   ];
   test.each(damages)("%s", async (_name, damage, says) => {
@@ -400,8 +400,8 @@ function nextVersion(): readonly string[] {
   const upgrade = JSON.stringify("ALTER TABLE desks ADD COLUMN note TEXT;");
   return variantOf({
     file: "store/sqlite/migrate.ts",
-    text: "{ sql: schemaSql, upgrades: [upgrade2, upgrade3] }",
-    replacement: `{ sql: schemaSql + ${upgrade}, upgrades: [upgrade2, upgrade3, ${upgrade}] }`,
+    text: "{ sql: schemaSql, upgrades: [upgrade2, upgrade3, upgrade4] }",
+    replacement: `{ sql: schemaSql + ${upgrade}, upgrades: [upgrade2, upgrade3, upgrade4, ${upgrade}] }`,
   });
 }
 

@@ -51,7 +51,7 @@ describe("verify finds a database sound", () => {
     const before = readFileSync(path);
     expect(await cli(["verify", "--data", dataDir])).toEqual({
       code: 0,
-      stdout: `integrity: ok\nforeign_keys: ok\ndeduplication: ok\nids_rising: ok\nvalues: ok\nversion: ok\n1000 signals, the newest ${seededUlid(1_000)}, database version 3\n`,
+      stdout: `integrity: ok\nforeign_keys: ok\ndeduplication: ok\nids_rising: ok\nvalues: ok\nversion: ok\n1000 signals, the newest ${seededUlid(1_000)}, database version 4\n`,
       stderr: "",
     });
     const { code, stdout, stderr } = await cli(["verify", "--json", "--data", dataDir]);
@@ -60,7 +60,7 @@ describe("verify finds a database sound", () => {
     expect(JSON.parse(stdout)).toEqual({
       ok: true,
       file: path,
-      version: 3,
+      version: 4,
       signals: 1_000,
       newest_id: seededUlid(1_000),
       checks: {
@@ -126,10 +126,16 @@ const damages: [name: string, damage: (path: string) => void, fails: string[], s
     (path) =>
       change(
         path,
-        "UPDATE dedupe_blocks SET entries = CAST(substr(entries, 1, 9) || 'x' || substr(entries, 11) AS BLOB)",
+        "UPDATE dedupe_blocks SET words = CAST(substr(words, 1, 9) || 'x' || substr(words, 11) AS BLOB)",
       ),
     ["deduplication"],
     /the deduplication index is damaged: block 0 of run 1/,
+  ],
+  [
+    "a part of a filter of deduplication's index is missing",
+    (path) => change(path, "DELETE FROM dedupe_filters"),
+    ["deduplication"],
+    /the deduplication index is damaged: filter part 0 of run 1 is not as it was written/,
   ],
   [
     "a run of deduplication's index has another signal's id",

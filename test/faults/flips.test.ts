@@ -278,7 +278,7 @@ function pagesOfKeys(folder: string): number[] {
   const db = new Database(join(folder, DATABASE_NAME), { readonly: true });
   try {
     const sql =
-      "SELECT rootpage FROM sqlite_schema WHERE rootpage > 0 AND tbl_name NOT IN ('signals', 'audit', 'dedupe_blocks')";
+      "SELECT rootpage FROM sqlite_schema WHERE rootpage > 0 AND tbl_name NOT IN ('signals', 'audit', 'dedupe_blocks', 'dedupe_filters')";
     return db
       .query(sql)
       .values()

@@ -18,8 +18,8 @@ import { DamageError, explainFailure, isRefusedWrite } from "./failures.ts";
 import { openForReading } from "./read.ts";
 import { type Verification, verifyDatabase } from "./verify.ts";
 
-/** Made from the signals, in the copy anew. An older version has none of them. */
-const derived: ReadonlySet<string> = new Set(["dedupe_runs", "dedupe_blocks"]);
+/** Made from the signals, in the copy anew. In that of a version that has not all of them they stay empty. */
+const derived: ReadonlySet<string> = new Set(["dedupe_runs", "dedupe_blocks", "dedupe_filters"]);
 
 /** Rows of one short transaction: about ten milliseconds. */
 const CHUNK_ROWS = 2_000;
@@ -139,7 +139,7 @@ function copyTables(db: Database, from: string): void {
   for (const { table, newest } of growing) copyRows(db, from, table, newest);
   // Sorted once, instead of row by row at random places.
   for (const sql of definitions(db, "index")) db.run(sql);
-  if (tableNames(db).some((table) => derived.has(table))) new DedupeIndex(db).complete();
+  if (derived.isSubsetOf(new Set(tableNames(db)))) new DedupeIndex(db).complete();
 }
 
 /** The newest row of a growing table: the last of its `seq`, and of its ids, which rise with it. */

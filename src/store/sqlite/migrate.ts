@@ -7,6 +7,7 @@ import schemaSql from "../../../schema.sql" with { type: "text" };
 import { inTransaction } from "./transaction.ts";
 import upgrade2 from "./upgrades/2.sql" with { type: "text" };
 import upgrade3 from "./upgrades/3.sql" with { type: "text" };
+import upgrade4 from "./upgrades/4.sql" with { type: "text" };
 
 /** "SBOX": marks the file as ours, in the header field that SQLite keeps for it. */
 export const APPLICATION_ID = 0x53424f58;
@@ -17,7 +18,7 @@ export interface Schema {
   readonly upgrades: readonly string[];
 }
 
-export const currentSchema: Schema = { sql: schemaSql, upgrades: [upgrade2, upgrade3] };
+export const currentSchema: Schema = { sql: schemaSql, upgrades: [upgrade2, upgrade3, upgrade4] };
 
 export function schemaVersion(schema: Schema): number {
   return schema.upgrades.length + 1;

@@ -26,8 +26,8 @@ export interface Verification {
 export type CheckName = keyof typeof checks;
 
 const PROBLEMS_TOLD_MAX = 5;
-/** The first version that has an index of our own. */
-const DEDUPE_VERSION = 3;
+/** The first version that has the index as it is now: an upgrade makes it from nothing but the signals. */
+const DEDUPE_VERSION = 4;
 
 /**
  * What `domain/signal.ts` lets in, as far as SQL can say it, and whose it is. The `CHECK`s of `schema.sql`
@@ -68,7 +68,7 @@ const checks = {
       }[]
     ).map(({ table, rowid, parent }) => `row ${rowid} of ${table} has no row in ${parent}`),
 
-  /** No signal is there twice, and the index that sees to it has an entry for each. (Before version 3 it was SQLite's.) */
+  /** No signal is there twice, and the index that sees to it has an entry for each. (An older version's is made anew by the upgrade.) */
   deduplication: (db: Database) =>
     readVersion(db) < DEDUPE_VERSION ? [] : dedupeProblems(db, PROBLEMS_TOLD_MAX),
 

@@ -1,8 +1,12 @@
 /**
  * Tells in memory that a hash is not in a run, nearly always that it is not: a Bloom filter whose bits for
  * one hash are in one line of a processor's cache (Putze, Sanders, Singler: "Cache-, Hash- and
- * Space-Efficient Bloom Filters", 2007). About 1 in 150 hashes that are not there passes.
+ * Space-Efficient Bloom Filters", 2007). About 1 in 150 hashes that are not there passes. On disk it is in
+ * parts of a page each, and nothing but its run tells how large it is: to change a constant here is to
+ * change the format of the database.
  */
+import type { Parts } from "./parts.ts";
+
 const BITS_AN_ENTRY = 12;
 const WORDS_A_LINE = 16;
 const LINE_BITS = WORDS_A_LINE * 32;
@@ -10,6 +14,8 @@ const LINE_BITS = WORDS_A_LINE * 32;
 const LINES_MAX = (32 * 1024 * 1024) / 64;
 /** A mixed hash has bits for three, at nine each. */
 const PROBES_A_MIX = 3;
+/** With its checksum and what SQLite adds, a part fills one page of 4 KiB. */
+const WORDS_A_PART = 63 * WORDS_A_LINE;
 
 export class Filter {
   readonly #lines: number;
@@ -20,6 +26,33 @@ export class Filter {
     const lines = Math.ceil((entries * BITS_AN_ENTRY) / LINE_BITS);
     this.#lines = Math.min(LINES_MAX, Math.max(1, lines));
     this.#words = new Uint32Array(this.#lines * WORDS_A_LINE);
+  }
+
+  /** As it was written for a run. Throws {@link DamagedIndexError}. */
+  static read(filters: Parts, { id, entries }: { id: number; entries: number }): Filter {
+    const filter = new Filter(entries);
+    for (let part = 0; part < filter.parts; part += 1) {
+      const to = filter.part(part);
+      const words = filters.read(id, part);
+      if (words.length !== to.length) throw filters.notAsWritten(id, part);
+      to.set(words);
+    }
+    return filter;
+  }
+
+  /** How many it has. */
+  get parts(): number {
+    return Math.ceil(this.#words.length / WORDS_A_PART);
+  }
+
+  /** Its own memory. */
+  part(part: number): Uint32Array {
+    return this.#words.subarray(part * WORDS_A_PART, (part + 1) * WORDS_A_PART);
+  }
+
+  /** Which one this hash is in. Greater hashes are in it or in a later one. */
+  partOf(hash: number): number {
+    return Math.floor(this.#lineOf(hash) / WORDS_A_PART);
   }
 
   add(hash: number): void {

@@ -5,9 +5,9 @@
  *
  * An entry is 8 bytes: the hash of desk and id, and the signal's place. The newest entries are in memory,
  * and are read again from the signals themselves at a start. When there are many they are written, sorted,
- * as a run; four runs of one size are merged into one. Runs are never changed. A
- * filter for each run tells in memory that a hash is not in it; where it may be, one block is read. An
- * entry that is found is only a candidate: the signal at its place has the last word.
+ * as a run; four runs of one size are merged into one. Runs are never changed. Each has a filter, which is
+ * written with it and read at a start, and tells in memory that a hash is not in it; where it may be, one
+ * block is read. An entry that is found is only a candidate: the signal at its place has the last word.
  *
  * Nothing here is needed to know what is stored. Runs may be removed while no server runs: the next one
  * makes them anew.
@@ -15,11 +15,12 @@
 import type { Database } from "bun:sqlite";
 import { DamagedIndexError } from "../failures.ts";
 import { inTransaction } from "../transaction.ts";
-import { BLOCK_ENTRIES, Blocks } from "./blocks.ts";
+import { Filter } from "./filter.ts";
 import { IdHash, nameOf, newSeed } from "./hash.ts";
 import { Merge, planOf, planOfRecent, writeRun } from "./merge.ts";
+import { RunParts } from "./parts.ts";
 import { RecentEntries } from "./recent.ts";
-import { FilterBuilder, type Run } from "./run.ts";
+import { BLOCK_ENTRIES, type Run } from "./run.ts";
 import { coveredSeq, insertRun, newestSeq, readRuns, removeRuns } from "./runs.ts";
 
 /** Smaller ones make a test of a long life short. */
@@ -42,8 +43,7 @@ const defaultLimits: DedupeLimits = {
 };
 
 /** As short, or nearly. */
-const FILTERED_BLOCKS_A_PART = 128;
-const REMOVED_BLOCKS_A_PART = 64;
+const REMOVED_PARTS_A_PART = 64;
 
 /** Of a scan of the signals. */
 const SCANNED_ROWS = 10_000;
@@ -66,7 +66,7 @@ export class DedupeIndex {
   readonly #db: Database;
   readonly #limits: DedupeLimits;
   readonly #hash: IdHash;
-  readonly #blocks: Blocks;
+  readonly #parts: RunParts;
   /** Oldest first. */
   #runs: Run[];
   #recent: RecentEntries;
@@ -74,18 +74,17 @@ export class DedupeIndex {
   #lastSeq: number;
   #nextRunId: number;
   readonly #merges = new Map<number, Merge>();
-  #filters: FilterBuilder[];
-  /** Runs that are not in use any more, whose blocks are still there. */
+  /** Runs that are not in use any more, of which parts are still there. */
   #leftovers: number[];
 
   /** Reads what is there, and the signals that came since. Takes long where there is nothing. */
   constructor(db: Database, limits: DedupeLimits = defaultLimits) {
     this.#db = db;
     this.#limits = limits;
-    this.#blocks = new Blocks(db);
+    this.#parts = new RunParts(db);
     this.#runs = readRuns(db);
+    for (const run of this.#runs) run.filter = Filter.read(this.#parts.filters, run);
     this.#hash = new IdHash(this.#runs[0]?.seed ?? newSeed());
-    this.#filters = this.#runs.map((run) => new FilterBuilder(run));
     this.#leftovers = this.#findLeftovers();
     this.#nextRunId = Math.max(0, ...this.#runs.map(({ id }) => id), ...this.#leftovers) + 1;
     this.#lastSeq = this.#coveredSeq;
@@ -105,7 +104,7 @@ export class DedupeIndex {
   candidates(hash: number): readonly number[] {
     const seqs: number[] = [];
     this.#recent.find(hash, seqs);
-    for (const run of this.#runs) run.find(this.#blocks, hash, seqs);
+    for (const run of this.#runs) run.find(this.#parts.blocks, hash, seqs);
     return seqs.length === 0 ? NONE : seqs;
   }
 
@@ -117,12 +116,7 @@ export class DedupeIndex {
 
   /** Whether there is anything for {@link work} to do. */
   get isWorkDue(): boolean {
-    return (
-      this.#isRecentFull ||
-      this.#filters.length > 0 ||
-      this.#leftovers.length > 0 ||
-      this.#isMergeDue
-    );
+    return this.#isRecentFull || this.#leftovers.length > 0 || this.#isMergeDue;
   }
 
   /**
@@ -133,8 +127,6 @@ export class DedupeIndex {
   work(): number {
     try {
       if (this.#isRecentFull) return this.#writeRecent();
-      // Until it has its filter a run is looked into for each signal.
-      if (this.#filters.length > 0) return this.#filterSome();
       if (this.#isMergeDue) return this.#mergeSome();
       return this.#removeSome();
     } catch (error) {
@@ -172,7 +164,7 @@ export class DedupeIndex {
   #findLeftovers(): number[] {
     const known = new Set(this.#runs.map(({ id }) => id));
     const found: number[] = [];
-    for (let id = this.#blocks.nextRun(0); id !== null; id = this.#blocks.nextRun(id + 1)) {
+    for (let id = this.#parts.nextRun(0); id !== null; id = this.#parts.nextRun(id + 1)) {
       if (!known.has(id)) found.push(id);
     }
     return found;
@@ -213,7 +205,7 @@ export class DedupeIndex {
     const range = { firstSeq: this.#coveredSeq + 1, lastSeq: this.#lastSeq, seed };
     const plan = planOfRecent(this.#takeRunId(), range, entries);
     const run = inTransaction(this.#db, () => {
-      const written = writeRun(this.#blocks, plan, entries);
+      const written = writeRun(this.#parts, plan, entries);
       insertRun(this.#db, written);
       return written;
     });
@@ -229,7 +221,7 @@ export class DedupeIndex {
     let merge = this.#merges.get(level);
     if (merge === undefined) {
       if (mergeable === null) throw new Error("unreachable: nothing to merge");
-      merge = new Merge(this.#blocks, mergeable, planOf(this.#takeRunId(), mergeable));
+      merge = new Merge(this.#parts, mergeable, planOf(this.#takeRunId(), mergeable));
       this.#merges.set(level, merge);
     }
     const { inputs } = merge;
@@ -244,7 +236,6 @@ export class DedupeIndex {
       this.#merges.delete(level);
       const at = this.#runs.indexOf(inputs[0] as Run);
       this.#runs.splice(at, inputs.length, merged);
-      this.#filters = this.#filters.filter(({ run }) => !inputs.includes(run));
       this.#leftovers.push(...inputs.map(({ id }) => id));
     }
     return Math.ceil(this.#limits.mergedAPart / BLOCK_ENTRIES);
@@ -272,17 +263,9 @@ export class DedupeIndex {
   #removeSome(): number {
     const [run] = this.#leftovers;
     if (run === undefined) return 0;
-    const isRest = inTransaction(this.#db, () =>
-      this.#blocks.removeSome(run, REMOVED_BLOCKS_A_PART),
-    );
+    const isRest = inTransaction(this.#db, () => this.#parts.removeSome(run, REMOVED_PARTS_A_PART));
     if (!isRest) this.#leftovers.shift();
-    return REMOVED_BLOCKS_A_PART;
-  }
-
-  #filterSome(): number {
-    const [builder] = this.#filters;
-    if (builder?.addSome(this.#blocks, FILTERED_BLOCKS_A_PART) === true) this.#filters.shift();
-    return 0;
+    return REMOVED_PARTS_A_PART;
   }
 
   #takeRunId(): number {

@@ -1,21 +1,22 @@
 /** Writes a run: from entries that are sorted already, or from several runs, part by part. */
-import { BLOCK_ENTRIES, type Blocks, countOf } from "./blocks.ts";
 import { Filter } from "./filter.ts";
-import { Run, type RunPlan } from "./run.ts";
+import type { Parts, RunParts } from "./parts.ts";
+import { BLOCK_ENTRIES, countOf, Run, type RunPlan } from "./run.ts";
 
-/** Collects entries into blocks. */
+/** Collects entries into blocks, and into the run's filter. */
 class RunWriter {
   readonly plan: RunPlan;
-  readonly #blocks: Blocks;
+  readonly #parts: RunParts;
   readonly #filter: Filter;
   readonly #fences: Uint32Array;
   readonly #block = new Uint32Array(BLOCK_ENTRIES * 2);
   #used = 0;
-  #written = 0;
+  #blocksWritten = 0;
+  #filterPartsWritten = 0;
 
-  constructor(blocks: Blocks, plan: RunPlan) {
+  constructor(parts: RunParts, plan: RunPlan) {
     this.plan = plan;
-    this.#blocks = blocks;
+    this.#parts = parts;
     this.#filter = new Filter(plan.entries);
     this.#fences = new Uint32Array(Math.ceil(plan.entries / BLOCK_ENTRIES));
   }
@@ -30,19 +31,31 @@ class RunWriter {
 
   end(): Run {
     if (this.#used > 0) this.#flush();
+    this.#writeFilter(this.#filter.parts);
     return new Run(this.plan, this.#fences, this.#filter);
   }
 
   #flush(): void {
-    this.#fences[this.#written] = this.#block[1] as number;
-    this.#blocks.write(this.plan.id, this.#written, this.#block.subarray(0, this.#used));
-    this.#written += 1;
+    const block = this.#block.subarray(0, this.#used);
+    this.#fences[this.#blocksWritten] = block[1] as number;
+    this.#parts.blocks.write(this.plan.id, this.#blocksWritten, block);
+    this.#blocksWritten += 1;
     this.#used = 0;
+    // Hashes rise, so nothing is added any more to the parts before the newest one's.
+    this.#writeFilter(this.#filter.partOf(block.at(-1) as number));
+  }
+
+  /** As far as this part. */
+  #writeFilter(end: number): void {
+    for (; this.#filterPartsWritten < end; this.#filterPartsWritten += 1) {
+      const part = this.#filterPartsWritten;
+      this.#parts.filters.write(this.plan.id, part, this.#filter.part(part));
+    }
   }
 }
 
-export function writeRun(blocks: Blocks, plan: RunPlan, entries: Uint32Array): Run {
-  const writer = new RunWriter(blocks, plan);
+export function writeRun(parts: RunParts, plan: RunPlan, entries: Uint32Array): Run {
+  const writer = new RunWriter(parts, plan);
   for (let at = 0; at < entries.length; at += 2) {
     writer.add(entries[at] as number, entries[at + 1] as number);
   }
@@ -51,7 +64,7 @@ export function writeRun(blocks: Blocks, plan: RunPlan, entries: Uint32Array): R
 
 /** Reads a run from its first entry to its last. `firstSeq`: what its places are counted from. */
 export class Cursor {
-  readonly #blocks: Blocks;
+  readonly #blocks: Parts;
   readonly #run: Run;
   /** From the places of this run to those of the one that is written. */
   readonly #offset: number;
@@ -62,7 +75,7 @@ export class Cursor {
   place = 0;
   isAtEnd = false;
 
-  constructor(blocks: Blocks, run: Run, firstSeq: number) {
+  constructor(blocks: Parts, run: Run, firstSeq: number) {
     this.#blocks = blocks;
     this.#run = run;
     this.#offset = run.firstSeq - firstSeq;
@@ -94,11 +107,11 @@ export class Merge {
   readonly #writer: RunWriter;
 
   /** Oldest first: of equal hashes the first one's places are the lowest. */
-  constructor(blocks: Blocks, inputs: readonly Run[], plan: RunPlan) {
+  constructor(parts: RunParts, inputs: readonly Run[], plan: RunPlan) {
     this.inputs = inputs;
     this.runId = plan.id;
-    this.#cursors = inputs.map((run) => new Cursor(blocks, run, plan.firstSeq));
-    this.#writer = new RunWriter(blocks, plan);
+    this.#cursors = inputs.map((run) => new Cursor(parts.blocks, run, plan.firstSeq));
+    this.#writer = new RunWriter(parts, plan);
   }
 
   /** The run, once it is whole. */

@@ -1,7 +1,7 @@
 /** The index as those see it who only read the database: without what the writer has in memory. */
 import type { Database } from "bun:sqlite";
-import { Blocks } from "./blocks.ts";
 import { IdHash, nameOf } from "./hash.ts";
+import { Parts } from "./parts.ts";
 import { readRuns } from "./runs.ts";
 
 /** The place of the desk's signal with this id; null where there is none. */
@@ -15,7 +15,7 @@ export function findSeq(db: Database, deskId: number, clientSignalId: string): n
 function findInRuns(db: Database, deskId: number, clientSignalId: string): number | null {
   const [first, ...others] = readRuns(db);
   if (first === undefined) return null;
-  const blocks = new Blocks(db);
+  const blocks = new Parts(db, "dedupe_blocks");
   const hash = new IdHash(first.seed).of(nameOf(deskId, clientSignalId));
   const candidates: number[] = [];
   for (const run of [first, ...others]) run.find(blocks, hash, candidates);

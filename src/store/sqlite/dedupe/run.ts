@@ -1,6 +1,14 @@
-/** A sorted run: the entries of all signals between two places in the order of storage. */
-import type { Blocks } from "./blocks.ts";
-import { Filter } from "./filter.ts";
+/**
+ * A sorted run: the entries of all signals between two places in the order of storage. An entry is two
+ * integers: a signal's place behind the first one of its run, and the hash of its id. Entries are sorted by
+ * hash, then place: as one integer of 64 bits.
+ */
+import type { Filter } from "./filter.ts";
+import type { Parts } from "./parts.ts";
+
+/** With its checksum and what SQLite adds, a block fills one page of 4 KiB. */
+export const BLOCK_ENTRIES = 500;
+const WORDS_AN_ENTRY = 2;
 
 /** What is known of a run before it is written. */
 export interface RunPlan {
@@ -25,7 +33,7 @@ export class Run implements RunPlan {
   readonly seed: string;
   /** The first hash of each block. */
   readonly fences: Uint32Array;
-  /** Null until it has been made: then the run is looked into each time. */
+  /** Null for those who look for one id: reading it would be to read more than the run. */
   filter: Filter | null;
 
   constructor(plan: RunPlan, fences: Uint32Array, filter: Filter | null) {
@@ -40,7 +48,7 @@ export class Run implements RunPlan {
   }
 
   /** Adds the places of all signals whose ids have this hash. */
-  find(blocks: Blocks, hash: number, seqs: number[]): void {
+  find(blocks: Parts, hash: number, seqs: number[]): void {
     if (this.filter !== null && !this.filter.mayHave(hash)) return;
     // Equal hashes may begin in the block before the first one that begins with theirs.
     for (
@@ -82,26 +90,7 @@ function lowerBound(entries: Uint32Array, hash: number): number {
   return low * 2;
 }
 
-/** Makes the filter of a run that was read from the database, part by part. */
-export class FilterBuilder {
-  readonly run: Run;
-  readonly #filter: Filter;
-  #block = 0;
-
-  constructor(run: Run) {
-    this.run = run;
-    this.#filter = new Filter(run.entries);
-  }
-
-  /** True when the run has its filter. */
-  addSome(blocks: Blocks, blocksMax: number): boolean {
-    const end = Math.min(this.#block + blocksMax, this.run.fences.length);
-    for (; this.#block < end; this.#block += 1) {
-      const entries = blocks.read(this.run.id, this.#block);
-      for (let at = 1; at < entries.length; at += 2) this.#filter.add(entries[at] as number);
-    }
-    if (this.#block < this.run.fences.length) return false;
-    this.run.filter = this.#filter;
-    return true;
-  }
+/** How many entries a part of a block or run has. */
+export function countOf(entries: Uint32Array): number {
+  return entries.length / WORDS_AN_ENTRY;
 }

@@ -1,8 +1,7 @@
 /** The table `dedupe_runs`. */
 import type { Database } from "bun:sqlite";
 import { DamagedIndexError } from "../failures.ts";
-import { BLOCK_ENTRIES } from "./blocks.ts";
-import { Run } from "./run.ts";
+import { BLOCK_ENTRIES, Run } from "./run.ts";
 
 /** `fences`: integers of 32 bits, little endian. */
 interface RunRow {

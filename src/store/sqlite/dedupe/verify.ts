@@ -1,8 +1,9 @@
 /** Whether the index of deduplication is true, and no signal is there twice. */
 import type { Database } from "bun:sqlite";
-import { Blocks } from "./blocks.ts";
+import { Filter } from "./filter.ts";
 import { IdHash, nameOf, newSeed } from "./hash.ts";
 import { Cursor, lowestOf } from "./merge.ts";
+import { type Parts, RunParts } from "./parts.ts";
 import { RecentEntries } from "./recent.ts";
 import type { Run } from "./run.ts";
 import { coveredSeq, newestSeq, readRuns } from "./runs.ts";
@@ -14,23 +15,26 @@ interface Scanned {
 }
 
 /**
- * The first problems; none where all is well. Reads the signals once in their order, and each run once
- * in its own: nothing is looked up but signals whose ids have the same hash.
+ * The first problems; none where all is well. Reads the signals in their order, and each run in its own:
+ * nothing is looked up but signals whose ids have the same hash.
  */
 export function dedupeProblems(db: Database, problemsMax: number): string[] {
   const runs = readRuns(db);
-  const blocks = new Blocks(db);
+  const parts = new RunParts(db);
   const hash = new IdHash(runs[0]?.seed ?? newSeed());
   const problems =
     coveredSeq(runs) > newestSeq(db) ? ["the last run ends behind the last signal"] : [];
   for (const run of runs) {
     if (problems.length >= problemsMax) return problems;
-    if (sumOfRun(blocks, run) !== sumOfSignals(db, hash, run)) {
+    if (sumOfRun(parts.blocks, run) !== sumOfSignals(db, hash, run)) {
       problems.push(`run ${run.id} does not have the entries of its signals`);
+    }
+    if (!isFilterOf(parts, run)) {
+      problems.push(`the filter of run ${run.id} does not have all of its entries`);
     }
   }
   if (problems.length > 0) return problems;
-  return doubles(db, sortedEntries(db, blocks, hash, runs), problemsMax);
+  return doubles(db, sortedEntries(db, parts.blocks, hash, runs), problemsMax);
 }
 
 /** Of entries in any order: the same for the same entries, and for hardly any others. */
@@ -52,7 +56,7 @@ class EntrySum {
   }
 }
 
-function sumOfRun(blocks: Blocks, run: Run): string {
+function sumOfRun(blocks: Parts, run: Run): string {
   const sum = new EntrySum();
   let before = 0;
   for (const cursor = cursorOver(blocks, run); !cursor.isAtEnd; cursor.advance()) {
@@ -69,8 +73,17 @@ function sumOfSignals(db: Database, hash: IdHash, { firstSeq, lastSeq }: Run): s
   return sum.toString();
 }
 
+/** An entry that it did not let through would be stored a second time. */
+function isFilterOf({ blocks, filters }: RunParts, run: Run): boolean {
+  const filter = Filter.read(filters, run);
+  for (const cursor = cursorOver(blocks, run); !cursor.isAtEnd; cursor.advance()) {
+    if (!filter.mayHave(cursor.hash)) return false;
+  }
+  return true;
+}
+
 /** Its places are those in the order of storage. */
-function cursorOver(blocks: Blocks, run: Run): Cursor {
+function cursorOver(blocks: Parts, run: Run): Cursor {
   return new Cursor(blocks, run, 0);
 }
 
@@ -98,7 +111,7 @@ function* entriesOf(
 /** All of them, by hash. */
 function* sortedEntries(
   db: Database,
-  blocks: Blocks,
+  blocks: Parts,
   hash: IdHash,
   runs: readonly Run[],
 ): Generator<Entry> {
