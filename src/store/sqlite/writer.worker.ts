@@ -8,6 +8,7 @@ import { BatchCommitter } from "./batch.ts";
 import { checkpoint, checkpointLongLog } from "./checkpoint.ts";
 import { DedupeIndex } from "./dedupe/index.ts";
 import { isTransient } from "./failures.ts";
+import { reserveLogSpace } from "./log-space.ts";
 import { openDatabase } from "./open.ts";
 import { ThreadSelf } from "./thread.ts";
 import type { FromWriter, ToWriter } from "./writer.ts";
@@ -41,6 +42,8 @@ const thread = new ThreadSelf<ToWriter, FromWriter>(self, (message) => {
       committer = new BatchCommitter(db, dedupe);
       planWork();
       thread.post({ type: "ready" });
+      // While the rest of the server starts. Another program goes by the length of the file.
+      if (!externalCheckpoints) reserveLogSpace(db);
       break;
     case "append":
       // After every message that has come in by now: together they are the next batch.
