@@ -4,6 +4,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { AppError } from "../src/domain/errors.ts";
 import type { Signal } from "../src/domain/signal.ts";
+import type { Submission } from "../src/domain/store.ts";
 import { BatchCommitter } from "../src/store/sqlite/batch.ts";
 import { DedupeIndex } from "../src/store/sqlite/dedupe/index.ts";
 import { QUEUE_METADATA_UNITS_MAX, QUEUE_SIGNALS_MAX, Writer } from "../src/store/sqlite/writer.ts";
@@ -122,6 +123,45 @@ describe("group commit", () => {
       expect(other).toEqual({ deduped: true, id: first?.id ?? "", differs: [] });
     }
     expect(count(dataDir)).toBe(1);
+  });
+
+  test("batches of any size store each signal as it came, and know it at its place afterwards", () => {
+    const { dataDir, db, submit } = prepare();
+    const committer = new BatchCommitter(db, new DedupeIndex(db));
+    const sent: Submission[] = [];
+    const ids: string[] = [];
+    for (let size = 1; size <= 30; size += 1) {
+      const fresh = Array.from({ length: size }, (_, index) => {
+        const client_signal_id = `${size}-${index}`;
+        return submit({
+          signal: { client_signal_id, symbol: `S${client_signal_id}`, price: index },
+        });
+      });
+      // The first half once more among the others, and one of each batch before.
+      const batch = [...fresh, ...sent.filter((_, index) => index % 29 === 0)];
+      batch.splice(Math.ceil(size / 2), 0, ...fresh.slice(0, Math.ceil(size / 2)));
+      const outcomes = committer.commit(batch);
+      sent.push(...fresh);
+      for (const [index, { signal }] of batch.entries()) {
+        const outcome = outcomes[index];
+        const at = sent.findIndex((one) => one.signal.client_signal_id === signal.client_signal_id);
+        if (outcome?.kind === "stored") ids[at] ??= outcome.id;
+        else expect(outcome).toEqual({ kind: "duplicate", id: ids[at] ?? "", differs: [] });
+      }
+    }
+    expect(ids.length).toBe(sent.length);
+    const rows = query<Record<string, unknown>>(
+      dataDir,
+      "SELECT id, client_signal_id, symbol, price FROM signals ORDER BY seq",
+    );
+    expect(rows).toEqual(
+      sent.map(({ signal: { client_signal_id, symbol, price } }, index) => ({
+        id: ids[index],
+        client_signal_id,
+        symbol,
+        price,
+      })),
+    );
   });
 });
 

@@ -2,7 +2,7 @@
  * Group commit: a batch of submissions in one transaction and one fsync. Runs on the writer's thread,
  * on the only connection that writes signals.
  */
-import type { Database } from "bun:sqlite";
+import type { Database, SQLQueryBindings } from "bun:sqlite";
 import { IdSequence } from "../../domain/id.ts";
 import type { Signal } from "../../domain/signal.ts";
 import type { Submission } from "../../domain/store.ts";
@@ -26,12 +26,25 @@ export class FatalStorageError extends Error {}
 /** A key's last use is written at most this often, and only inside a transaction that runs anyway. */
 const LAST_USED_INTERVAL_MS = 60_000;
 
+/** In one statement, which costs each row less than one of its own: a third of the time for eight. */
+const ROWS_A_STATEMENT = 8;
+
 /** What a transaction has done so far; nothing of it counts before its commit. */
 class Transaction {
   readonly keys = new Map<string, KeyRow | null>();
   /** In the order of storage. */
-  readonly inserted: { readonly seq: number; readonly key: DedupeKey | null }[] = [];
-  readonly seqOfName = new Map<string, number>();
+  readonly rows: Row[] = [];
+  /** How many of them are in the table. */
+  inserted = 0;
+  readonly rowOfName = new Map<string, Row>();
+}
+
+/** A new signal. */
+interface Row {
+  readonly values: readonly SQLQueryBindings[];
+  readonly key: DedupeKey | null;
+  /** 0 until it is in the table. */
+  seq: number;
 }
 
 interface Original extends Signal {
@@ -61,7 +74,8 @@ export class BatchCommitter {
   readonly #dedupe: DedupeIndex;
   readonly #ids: IdSequence;
   readonly #lastUsedWritten = new Map<string, number>();
-  readonly #insert;
+  readonly #insertOne;
+  readonly #insertSeveral;
   readonly #getOriginal;
   readonly #findKey;
   readonly #touchKey;
@@ -72,10 +86,8 @@ export class BatchCommitter {
     this.#dedupe = dedupe;
     const newest = db.query<{ id: string | null }, []>("SELECT max(id) AS id FROM signals").get();
     this.#ids = new IdSequence(newest?.id ?? null);
-    this.#insert = db.query(
-      `INSERT INTO signals (id, desk_id, key_id, received_at, ${SIGNAL_COLUMNS.join(", ")})
-       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-    );
+    this.#insertOne = db.query(insertOf(1));
+    this.#insertSeveral = db.query(insertOf(ROWS_A_STATEMENT));
     this.#getOriginal = db.query<Original, [number, number, string]>(
       `SELECT id, ${SIGNAL_COLUMNS.join(", ")} FROM signals
        WHERE seq = ? AND desk_id = ? AND client_signal_id = ?`,
@@ -113,9 +125,10 @@ export class BatchCommitter {
     try {
       const transaction = new Transaction();
       const outcomes = batch.map((submission) => this.#append(submission, transaction));
+      this.#insert(transaction);
       const used = this.#writeLastUsed(batch, outcomes);
       this.#commit();
-      for (const { seq, key } of transaction.inserted) this.#dedupe.add(seq, key);
+      for (const { seq, key } of transaction.rows) this.#dedupe.add(seq, key);
       for (const [keyId, at] of used) this.#lastUsedWritten.set(keyId, at);
       return outcomes;
     } catch (error) {
@@ -152,9 +165,10 @@ export class BatchCommitter {
   }
 
   /** The one look at whether a signal is new: among those of this transaction, and all before it. */
-  #findOriginal(key: DedupeKey, { seqOfName }: Transaction): Original | null {
-    const seq = seqOfName.get(key.name);
-    const candidates = seq === undefined ? this.#dedupe.candidates(key.hash) : [seq];
+  #findOriginal(key: DedupeKey, transaction: Transaction): Original | null {
+    const row = transaction.rowOfName.get(key.name);
+    if (row !== undefined) this.#insert(transaction);
+    const candidates = row === undefined ? this.#dedupe.candidates(key.hash) : [row.seq];
     for (const candidate of candidates) {
       const original = this.#getOriginal.get(candidate, key.deskId, key.clientSignalId);
       if (original !== null) return original;
@@ -171,26 +185,28 @@ export class BatchCommitter {
   #store(submission: Submission, key: DedupeKey | null, transaction: Transaction): Outcome {
     const { signal } = submission;
     const id = this.#ids.next(submission.receivedAt);
-    const { lastInsertRowid } = this.#insert.run(
-      id,
-      submission.deskId,
-      submission.keyId,
-      submission.receivedAt,
-      signal.client_signal_id,
-      signal.source,
-      signal.type,
-      signal.symbol,
-      signal.side,
-      signal.direction,
-      signal.price,
-      signal.quantity,
-      signal.signal_time,
-      signal.metadata,
-    );
-    const seq = Number(lastInsertRowid);
-    transaction.inserted.push({ seq, key });
-    if (key !== null) transaction.seqOfName.set(key.name, seq);
+    const { deskId, keyId, receivedAt } = submission;
+    const columns = SIGNAL_COLUMNS.map((column) => signal[column]);
+    const row = { values: [id, deskId, keyId, receivedAt, ...columns], key, seq: 0 };
+    transaction.rows.push(row);
+    if (key !== null) transaction.rowOfName.set(key.name, row);
     return { kind: "stored", id };
+  }
+
+  /** Puts into the table what is not in it yet. */
+  #insert(transaction: Transaction): void {
+    const { rows } = transaction;
+    while (transaction.inserted < rows.length) {
+      const first = transaction.inserted;
+      const isSeveral = rows.length - first >= ROWS_A_STATEMENT;
+      const some = rows.slice(first, first + (isSeveral ? ROWS_A_STATEMENT : 1));
+      const statement = isSeveral ? this.#insertSeveral : this.#insertOne;
+      const { lastInsertRowid } = statement.run(...some.flatMap(({ values }) => values));
+      for (const [index, row] of some.entries()) {
+        row.seq = Number(lastInsertRowid) - some.length + 1 + index;
+      }
+      transaction.inserted += some.length;
+    }
   }
 
   /**
@@ -223,4 +239,10 @@ export class BatchCommitter {
     }
     return used;
   }
+}
+
+function insertOf(rows: number): string {
+  const columns = ["id", "desk_id", "key_id", "received_at", ...SIGNAL_COLUMNS];
+  const row = `(${columns.map(() => "?").join(", ")})`;
+  return `INSERT INTO signals (${columns.join(", ")}) VALUES ${Array(rows).fill(row).join(", ")}`;
 }
