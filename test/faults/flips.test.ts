@@ -27,6 +27,7 @@ import {
 import { report, scale } from "./_faults.ts";
 import { type Content, type Difference, differences, readContent } from "./_ledger.ts";
 import { type Random, seededRandom } from "./_random.ts";
+import { logSpace, variantOf } from "./_variant.ts";
 
 setDefaultTimeout(400_000);
 
@@ -95,7 +96,8 @@ async function makeClosed(): Promise<Subject> {
 async function makeKilled(closed: Subject): Promise<Subject> {
   const folder = join(temporaryFolder(), "data");
   cpSync(closed.folder, folder, { recursive: true });
-  const server = await startServe([], { dataDir: folder });
+  // Else nearly all that is damaged would be the room that nothing is in yet.
+  const server = await startServe([], { dataDir: folder, program: variantOf(logSpace(0)) });
   const first = await sendSignals(server.url, closed.keys, { from: SIGNALS, count: LOGGED });
   const more = sendSignals(server.url, closed.keys, { from: SIGNALS + LOGGED, count: SIGNALS });
   await Bun.sleep(20);
