@@ -11,6 +11,8 @@ export interface Options {
   readonly quick: boolean;
   /** Rows of the table of goals. */
   readonly rows: readonly RowName[];
+  /** The one arrival rate of row "open", a second; null: its own. */
+  readonly ratePerS: number | null;
   /** Signals of the database that is not new; 0: none is made. */
   readonly stored: number;
   /** Where that database is kept; null: not at all. */
@@ -35,6 +37,7 @@ Usage: bun run bench [options]
   --seconds N       measured time of each server under a load (default 4)
   --rows LIST       of ${rowNames.slice(0, 8).join(",")},
                     ${rowNames.slice(8).join(",")} (default: all)
+  --rate N          row "open" at N signals a second alone
   --stored N        measure on a database of N stored signals, too (rows "stored", "start", "disk")
   --keep DIR        keep that database in DIR, for later runs
   --fsync-ms N      how slow row "slow-disk" makes every fsync (default 5; needs strace)
@@ -49,6 +52,7 @@ Examples:
   $ bun run bench --quick
   $ bun run bench --stored 10000000 --keep /var/tmp/signalbox-bench
   $ bun run bench --rows open --rounds 1 --seconds 600
+  $ bun run bench --rows open,memory --rate 2000 --rounds 1 --seconds 3600
   $ bun run bench --all-loads --only signalbox,bare --rounds 1
   $ bun run bench --all-loads --fsync-ms 5 --json slow-disk.json
   $ TMPDIR=/mnt/disk bun run bench     # databases on another disk
@@ -70,6 +74,7 @@ export function readOptions(args: string[]): Options | null {
     seconds: values.quick ? 1 : readCount("--seconds", values.seconds, 1, 7_200),
     quick: values.quick,
     rows: readNames("--rows", values.rows ?? rowNames.join(","), rowNames),
+    ratePerS: values.rate === undefined ? null : readCount("--rate", values.rate, 1, 100_000),
     stored: readCount("--stored", values.stored, 0, 1_000_000_000),
     keepFolder: values.keep ?? null,
     allLoads,
@@ -89,6 +94,7 @@ function parse(args: string[]) {
         seconds: { type: "string", default: "4" },
         quick: { type: "boolean", default: false },
         rows: { type: "string" },
+        rate: { type: "string" },
         stored: { type: "string", default: "0" },
         keep: { type: "string" },
         "all-loads": { type: "boolean", default: false },

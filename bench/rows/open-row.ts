@@ -31,11 +31,13 @@ export const openRow: Row = {
   load: "fixed arrival rates, open loop, 256 connections",
   goal: `p99 under ${P99_MS_MAX} ms plus two fsyncs at half the maximum`,
   async measure(round) {
+    const { ratePerS } = round.place.options;
     const results: Result[] = [];
-    for (const rate of RATES_PER_S) {
+    for (const rate of ratePerS === null ? RATES_PER_S : [ratePerS]) {
       const cell = await atRate(round, rate);
       results.push(...states(`${rate.toLocaleString("en-US")}/s`, cell));
     }
+    if (ratePerS !== null) return results;
     const { throughput_per_s } = await round.measure("signalbox", FULL);
     const rate = Math.max(RATE_STEP, Math.round(throughput_per_s / 2 / RATE_STEP) * RATE_STEP);
     const cell = await atRate(round, rate);
