@@ -167,17 +167,10 @@ export async function startApp(options: AppOptions): Promise<App> {
   };
 }
 
-/** Requests that are unfinished at the deadline are cut; what the writer has is always waited for. */
-async function drain(listener: Listener, deadlineMs: number, log: Logger): Promise<void> {
-  let timer: Timer | undefined;
-  const deadline = new Promise<"late">((resolve) => {
-    timer = setTimeout(() => resolve("late"), deadlineMs);
-  });
-  const outcome = await Promise.race([listener.drain(deadlineMs), deadline]);
-  clearTimeout(timer);
-  if (outcome !== "late") return;
-  log.warn({ stop_timeout_ms: deadlineMs }, "cut the connections that were still open");
-  await listener.cut();
+/** What the writer has is always waited for, however long. */
+async function drain(listener: Listener, timeoutMs: number, log: Logger): Promise<void> {
+  if (await listener.drain(timeoutMs)) return;
+  log.warn({ stop_timeout_ms: timeoutMs }, "cut the connections that were still open");
 }
 
 /** Takes up a new certificate when the files change or somebody asks. */

@@ -147,8 +147,7 @@ function serve(options: ConsoleOptions): Running & { url: string } {
     record: recordInto(activity, log),
     drain: async () => {
       endLimit();
-      await Promise.race([bound.drain(options.stopTimeoutMs), Bun.sleep(options.stopTimeoutMs)]);
-      await bound.cut();
+      await bound.drain(options.stopTimeoutMs);
     },
     close: () => {
       activity.close();

@@ -69,21 +69,27 @@ export class Listener {
   }
 
   /**
-   * Takes no new connection; resolves when every request in flight has been answered. To close a
-   * listener resets the connections that it has not accepted yet, with the requests in them, and the
-   * client of a kept connection does not know of the end until it is told. So first we go on until
-   * nothing comes: what the kernel has opened is accepted, and every answer is its connection's last.
+   * Takes no new connection; resolves when every request in flight has been answered, or else has been
+   * cut after so long: false. To close a listener resets the connections that it has not accepted yet,
+   * with the requests in them, and the client of a kept connection does not know of the end until it is
+   * told. So first we go on until nothing comes: what the kernel has opened is accepted, and every
+   * answer is its connection's last.
    */
-  async drain(timeoutMs: number): Promise<void> {
+  async drain(timeoutMs: number): Promise<boolean> {
+    const { promise: late, resolve } = Promise.withResolvers<false>();
+    const timer = setTimeout(() => resolve(false), timeoutMs);
+    const isInTime = await Promise.race([this.#end(timeoutMs), late]);
+    clearTimeout(timer);
+    if (!isInTime) await Promise.all(this.#group.all.map((server) => server.stop(true)));
+    return isInTime;
+  }
+
+  async #end(timeoutMs: number): Promise<true> {
     this.#state.isRetired = true;
     this.#group.holdOffNew();
     await this.#quiet(Math.min(QUIET_WAIT_MS_MAX, timeoutMs * QUIET_WAIT_SHARE));
     await Promise.all(this.#group.all.map((server) => server.stop()));
-  }
-
-  /** Cuts what is still open. */
-  async cut(): Promise<void> {
-    await Promise.all(this.#group.all.map((server) => server.stop(true)));
+    return true;
   }
 
   async #quiet(waitMsMax: number): Promise<void> {
