@@ -151,6 +151,8 @@ describe("the index", () => {
           expect(findSeq(stored.db, 2, "never")).toBeNull();
           expect(dedupeProblems(stored.db, 5)).toEqual([]);
         }
+        settle(index);
+        expect(filterParts(stored.db)).toEqual(filterPartsOfRuns(stored.db));
       }),
       { numRuns: 60 },
     );
@@ -190,6 +192,28 @@ describe("the index", () => {
     expect(stored.db.query("SELECT max(last_seq) AS seq FROM dedupe_runs").get()).toEqual({
       seq: 1_000,
     });
+  });
+
+  test("merges at a start only after a long absence, and then leaves nothing to remove", () => {
+    const stored = openStored();
+    const limits = { ...small, fanOut: 2 };
+    let next = 0;
+    const insert = (more: number): void => {
+      for (const end = next + more; next < end; next += 1) stored.insert(1, `id-${next}`);
+    };
+    insert(small.recentMax);
+    new DedupeIndex(stored.db, limits).cover();
+    insert(small.recentMax);
+    const crashed = new DedupeIndex(stored.db, limits);
+    expect(count(stored.db, "dedupe_runs")).toBe(2);
+    expect(crashed.isWorkDue).toBe(true);
+    insert(small.uncoveredMax + 1);
+    const away = new DedupeIndex(stored.db, limits);
+    expect(away.isWorkDue).toBe(false);
+    expect(count(stored.db, "dedupe_blocks")).toBe(count(stored.db, "dedupe_runs"));
+    expect(filterParts(stored.db)).toEqual(filterPartsOfRuns(stored.db));
+    expect(find(stored, away, 1, `id-${next - 1}`)).toEqual([next]);
+    expect(dedupeProblems(stored.db, 5)).toEqual([]);
   });
 
   test("takes no more than twelve bytes of the disk an id, in parts of one page", () => {

@@ -178,16 +178,17 @@ export class DedupeIndex {
       `SELECT seq, desk_id, client_signal_id FROM signals NOT INDEXED
        WHERE seq > ? ORDER BY seq LIMIT ${SCANNED_ROWS}`,
     );
+    const first = this.#lastSeq;
     for (;;) {
       const rows = newer.all(this.#lastSeq);
       for (const { seq, desk_id, client_signal_id: id } of rows) {
         if (seq - this.#coveredSeq > PLACES_MAX) this.#coverTo(seq - 1);
         this.add(seq, id === null ? null : this.keyOf(desk_id, id));
       }
-      // Only after a long absence: what is due else can wait until the server serves.
-      if (this.#isRecentFull) {
-        this.#writeRecent();
-        while (this.#isMergeDue) this.work();
+      if (this.#isRecentFull) this.#writeRecent();
+      // After a crash, which leaves little, what is due else can wait until the server serves.
+      if (this.#lastSeq - first > this.#limits.uncoveredMax) {
+        while (this.isWorkDue) this.work();
       }
       if (rows.length < SCANNED_ROWS) return;
     }
