@@ -34,8 +34,9 @@ export class DamagedIndexError extends Error {
   }
 }
 
-/** The file is not what SQLite wrote, or not SQLite's at all. */
+/** The file is not what SQLite or we wrote, or not SQLite's at all. */
 export function isUnreadable(error: unknown): boolean {
+  if (error instanceof DamagedIndexError) return true;
   if (!(error instanceof SQLiteError)) return false;
   // The number of a format in its header: SQLite has no code for one that it does not know.
   return hasCode(error, /^SQLITE_(CORRUPT|NOTADB)/) || error.message === "unsupported file format";

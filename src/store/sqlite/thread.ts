@@ -2,8 +2,10 @@
  * A worker thread. Messages cross as JSON: a string is copied as it is, where an array of objects is
  * cloned member by member, which costs three times as much a signal.
  */
+import { join } from "node:path";
 import { workerUrl } from "../../workers.ts";
-import { describeFailure } from "./failures.ts";
+import { DamageError, describeFailure, isUnreadable } from "./failures.ts";
+import { DATABASE_NAME } from "./folder.ts";
 
 export interface Open {
   readonly type: "open";
@@ -19,7 +21,7 @@ export interface Where {
 /** What any thread may say. Nothing comes after `fatal`. */
 export type FromThread =
   | { readonly type: "ready" }
-  | { readonly type: "fatal"; readonly reason: string };
+  | { readonly type: "fatal"; readonly reason: string; readonly isUnreadable: boolean };
 
 export class Thread<To, From> {
   readonly #worker: Worker;
@@ -30,19 +32,21 @@ export class Thread<To, From> {
 
   /**
    * Starts a thread and waits until it has the database open; one that cannot is ended again. `file`
-   * lies beside this one, and is an entry of its own in `build.ts`.
+   * lies beside this one, and is an entry of its own in `build.ts`. Throws {@link DamageError}.
    */
   static async start<To, From>(file: string, where: Where): Promise<Thread<To, From>> {
     const thread = new Thread<To, From>(file);
     const answer = await new Promise<FromThread>((resolve) => {
       thread.listen(
         (message) => resolve(message as FromThread),
-        (reason) => resolve({ type: "fatal", reason }),
+        (reason) => resolve({ type: "fatal", reason, isUnreadable: false }),
       );
       thread.post({ type: "open", where });
     });
     if (answer.type !== "fatal") return thread;
     thread.end();
+    if (answer.isUnreadable)
+      throw new DamageError(join(where.dataDir, DATABASE_NAME), answer.reason);
     throw new Error(answer.reason);
   }
 
@@ -85,7 +89,8 @@ export class ThreadSelf<To, From> {
       work();
     } catch (error) {
       this.#isDead = true;
-      this.post({ type: "fatal", reason: describeFailure(error) });
+      const reason = describeFailure(error);
+      this.post({ type: "fatal", reason, isUnreadable: isUnreadable(error) });
     }
   }
 }
