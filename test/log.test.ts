@@ -54,14 +54,15 @@ test("what breaks inside is one error line, found by the request id that the cli
   );
   const late = await post(signal);
   const expected = [
-    { answer: early, message: "the clock is gone", owner: {} },
+    { answer: early, message: "the clock is gone", place: "log.test.ts", owner: {} },
     {
       answer: late,
       message: "SQLITE_CONSTRAINT_TRIGGER: an inner detail",
+      place: "writer.ts",
       owner: { desk: "alpha", key_id: keyId },
     },
   ];
-  for (const { answer, message, owner } of expected) {
+  for (const { answer, message, place, owner } of expected) {
     expect({ status: answer.status, text: answer.text }).toEqual({
       status: 500,
       text: '{"error":"internal_error"}',
@@ -69,8 +70,9 @@ test("what breaks inside is one error line, found by the request id that the cli
     expect([...answer.headers.values()].join("\n")).not.toContain(message);
     const requestId = answer.headers.get("X-Request-Id");
     expect(requestId).toBeString();
+    const err = { message, stack: expect.stringContaining(place) };
     expect(log.filter((line) => line["request_id"] === requestId)).toMatchObject([
-      { level: "error", msg: "internal error", status: 500, err: { message }, ...owner },
+      { level: "error", msg: "internal error", status: 500, err, ...owner },
     ]);
   }
 });

@@ -62,17 +62,25 @@ export interface AppErrorDetail {
   readonly allow?: string;
 }
 
-/** A failure with a documented answer. Anything else that is thrown becomes `internal_error`. */
-export class AppError extends Error {
+/**
+ * A failure with a documented answer. Anything else that is thrown becomes `internal_error`.
+ *
+ * It is an `Error` without a stack trace, which nobody would read: a refused request is no defect. To
+ * take one, as the constructor of `Error` does, is a tenth of what a 401 costs.
+ */
+export class AppError implements Error {
+  readonly name = "AppError";
+  readonly message: string;
   readonly code: ErrorCode;
   readonly detail: AppErrorDetail;
 
   constructor(code: ErrorCode, detail: AppErrorDetail = {}) {
-    super(detail.message ?? errorCatalogue[code].message ?? code);
+    this.message = detail.message ?? errorCatalogue[code].message ?? code;
     this.code = code;
     this.detail = detail;
   }
 }
+Object.setPrototypeOf(AppError.prototype, Error.prototype);
 
 /**
  * A mistake that a person at the command line can put right. The message is one sentence that says
