@@ -1,6 +1,5 @@
 /** The log: JSON lines on stderr, readable lines where stderr is a terminal. */
 import { type Logger, type LoggerOptions, pino } from "pino";
-import pretty from "pino-pretty";
 
 export const logLevels = ["debug", "info", "warn", "error", "silent"] as const;
 export type LogLevel = (typeof logLevels)[number];
@@ -29,9 +28,10 @@ export function logOptions(level: string): LoggerOptions {
   };
 }
 
-export function createLog(level: LogLevel): Log {
+export async function createLog(level: LogLevel): Promise<Log> {
   const options = logOptions(level);
   if (process.stderr.isTTY) {
+    const { default: pretty } = await import("pino-pretty");
     const stream = pretty({
       destination: STDERR,
       sync: true,

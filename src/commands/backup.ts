@@ -128,7 +128,7 @@ async function backUpEvery(dir: string, everyMs: number, options: BackupOptions)
   if (options.json)
     throw new UsageError("--json is for one backup; with --every the log tells of each.");
   refuseDataFolder(dir, resolve(options.data));
-  const log = createLog("info");
+  const log = await createLog("info");
   const plan = { dir, everyMs, keep: options.keep ?? defaults.backupKeep };
   const dataDir = resolve(options.data);
   const job = new BackupJob(plan, (file, signal) => backUp(dataDir, file, { signal }), log.logger);

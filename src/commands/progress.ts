@@ -1,5 +1,5 @@
 /** A bar on a terminal while a copy is made; nothing elsewhere. */
-import { SingleBar, Presets } from "cli-progress";
+import type { SingleBar } from "cli-progress";
 import type { Progress } from "../store/sqlite/copying.ts";
 
 const MIB = 1024 * 1024;
@@ -19,22 +19,29 @@ export async function showProgress<T>(
   const stop = (): void => stopping.abort();
   process.once("SIGINT", stop);
   process.once("SIGTERM", stop);
-  const format = `${name} {bar} {percentage}% of {total} MiB {phase}`;
-  const bar = new SingleBar(
-    { format, stream: process.stderr, clearOnComplete: true, hideCursor: true },
-    Presets.shades_classic,
-  );
-  if (process.stderr.isTTY) bar.start(1, 0, { phase: "copied" });
+  const bar = process.stderr.isTTY ? await startBar(name) : null;
   const onProgress = ({ copiedBytes, totalBytes }: Progress): void => {
-    bar.setTotal(Math.ceil(totalBytes / MIB));
+    bar?.setTotal(Math.ceil(totalBytes / MIB));
     const phase = copiedBytes >= totalBytes ? "copied, being verified" : "copied";
-    bar.update(Math.floor(copiedBytes / MIB), { phase });
+    bar?.update(Math.floor(copiedBytes / MIB), { phase });
   };
   try {
     return await work({ signal: stopping.signal, onProgress });
   } finally {
-    bar.stop();
+    bar?.stop();
     process.off("SIGINT", stop);
     process.off("SIGTERM", stop);
   }
+}
+
+async function startBar(name: string): Promise<SingleBar> {
+  // Not with the program: `serve`, which makes its copies without a bar, keeps what it loads.
+  const { default: progress } = await import("cli-progress");
+  const format = `${name} {bar} {percentage}% of {total} MiB {phase}`;
+  const bar = new progress.SingleBar(
+    { format, stream: process.stderr, clearOnComplete: true, hideCursor: true },
+    progress.Presets.shades_classic,
+  );
+  bar.start(1, 0, { phase: "copied" });
+  return bar;
 }

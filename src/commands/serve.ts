@@ -145,7 +145,7 @@ function serveOptions(): Option[] {
 async function serve(options: ServeOptions): Promise<void> {
   const config = readConfig(options);
   if (config.backups !== null) refuseDataFolder(config.backups.dir, config.dataDir);
-  const log = createLog(options.logLevel);
+  const log = await createLog(options.logLevel);
   // From before the first answer: what has been served is ended in good order.
   const stopped = stopSignal(log);
   const fatal = Promise.withResolvers<never>();

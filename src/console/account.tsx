@@ -73,7 +73,7 @@ class AccountArea {
     if (proof.outcome === "limited") return limited(visit, proof.retryAt);
     if (proof.outcome === "wrong") return this.show(visit, proof.problem);
     const password = visit.form.get("new") ?? "";
-    const problem = passwordProblem(password, visit.member);
+    const problem = await passwordProblem(password, visit.member);
     if (problem !== null) return this.show(visit, problem);
     const hash = await hashInTurn(password);
     if (!this.#isSignedIn(visit)) return seeOther("/sign-in");

@@ -3,17 +3,12 @@
  * is both factors. The ceremonies are those of WebAuthn level 3, sections 7.1 and 7.2.
  */
 import { isIP } from "node:net";
-import {
-  type AuthenticationResponseJSON,
-  generateAuthenticationOptions,
-  generateRegistrationOptions,
-  type PublicKeyCredentialCreationOptionsJSON,
-  type PublicKeyCredentialRequestOptionsJSON,
-  type RegistrationResponseJSON,
-  verifyAuthenticationResponse,
-  verifyRegistrationResponse,
+import type {
+  AuthenticationResponseJSON,
+  PublicKeyCredentialCreationOptionsJSON,
+  PublicKeyCredentialRequestOptionsJSON,
+  RegistrationResponseJSON,
 } from "@simplewebauthn/server";
-import { decodeAttestationObject, isoBase64URL } from "@simplewebauthn/server/helpers";
 import type { Account, Member, NewPasskey, PasskeyCredential } from "../domain/member.ts";
 import { CHALLENGE_LIFETIME_MS, Challenges, type Purpose } from "./challenges.ts";
 import type { ConsoleServices } from "./services.ts";
@@ -27,6 +22,10 @@ export type PasskeySignIn =
   /** A known passkey, and not its owner. `reason`: for the audit. */
   | { readonly outcome: "refused"; readonly memberId: string; readonly reason: string }
   | { readonly outcome: "unknown" };
+
+/** Loaded with the first ceremony: it knows every format of certificates, and is five megabytes in memory. */
+const webAuthn = () => import("@simplewebauthn/server");
+const webAuthnHelpers = () => import("@simplewebauthn/server/helpers");
 
 export class PasskeyCeremonies {
   readonly #services: ConsoleServices;
@@ -50,12 +49,13 @@ export class PasskeyCeremonies {
     { id, email }: Pick<Member, "id" | "email">,
     purpose: Purpose,
   ): Promise<PublicKeyCredentialCreationOptionsJSON> {
+    const { generateRegistrationOptions } = await webAuthn();
     return generateRegistrationOptions({
       rpName: "Signalbox",
       rpID: this.#rpId,
       userName: email,
       userID: new Uint8Array(Buffer.from(id)),
-      challenge: isoBase64URL.toBuffer(this.#issue(visit, purpose)),
+      challenge: await this.#issue(visit, purpose),
       timeout: CHALLENGE_LIFETIME_MS,
       attestationType: "none",
       excludeCredentials: this.#services.passkeys.list(id).map((passkey) => ({ id: passkey.id })),
@@ -69,7 +69,8 @@ export class PasskeyCeremonies {
     const response = readJson(visit) as RegistrationResponseJSON | null;
     if (challenge === null || response === null) return null;
     try {
-      requireNoCertificates(response);
+      await requireNoCertificates(response);
+      const { verifyRegistrationResponse } = await webAuthn();
       const { registrationInfo } = await verifyRegistrationResponse({
         response,
         expectedChallenge: challenge,
@@ -87,9 +88,10 @@ export class PasskeyCeremonies {
   }
 
   async startSigningIn(visit: Visit): Promise<PublicKeyCredentialRequestOptionsJSON> {
+    const { generateAuthenticationOptions } = await webAuthn();
     return generateAuthenticationOptions({
       rpID: this.#rpId,
-      challenge: isoBase64URL.toBuffer(this.#issue(visit, "sign-in")),
+      challenge: await this.#issue(visit, "sign-in"),
       timeout: CHALLENGE_LIFETIME_MS,
       userVerification: "required",
     });
@@ -128,6 +130,7 @@ export class PasskeyCeremonies {
   ): Promise<number | null> {
     try {
       if (!isOf(response, passkey)) return null;
+      const { verifyAuthenticationResponse } = await webAuthn();
       const { verified, authenticationInfo } = await verifyAuthenticationResponse({
         response,
         expectedChallenge: challenge,
@@ -147,8 +150,9 @@ export class PasskeyCeremonies {
     return this.#services.passkeys.find(id);
   }
 
-  #issue(visit: Visit, purpose: Purpose): string {
-    return this.#challenges.issue(purpose, visit.csrfToken, visit.now);
+  async #issue(visit: Visit, purpose: Purpose): Promise<Uint8Array<ArrayBuffer>> {
+    const { isoBase64URL } = await webAuthnHelpers();
+    return isoBase64URL.toBuffer(this.#challenges.issue(purpose, visit.csrfToken, visit.now));
   }
 }
 
@@ -166,7 +170,8 @@ function isOf({ response }: AuthenticationResponseJSON, { member_id }: PasskeyCr
  * We ask for no attestation, so no honest browser sends certificates. Others would have us ask the
  * servers named in them whether they were revoked, and we call nobody.
  */
-function requireNoCertificates({ response }: RegistrationResponseJSON): void {
+async function requireNoCertificates({ response }: RegistrationResponseJSON): Promise<void> {
+  const { decodeAttestationObject, isoBase64URL } = await webAuthnHelpers();
   const attestation = decodeAttestationObject(isoBase64URL.toBuffer(response.attestationObject));
   const format = attestation.get("fmt");
   const isOurs = format === "none" || format === "packed";

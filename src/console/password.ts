@@ -1,6 +1,5 @@
 /** Tells passwords that are well known, or that somebody who knows the member would try early. */
-import { ZxcvbnFactory } from "@zxcvbn-ts/core";
-import { adjacencyGraphs, dictionary } from "@zxcvbn-ts/language-common";
+import type { ZxcvbnFactory } from "@zxcvbn-ts/core";
 import { lengthProblem, normalizePassword } from "../domain/password.ts";
 
 export interface PasswordOwner {
@@ -17,14 +16,17 @@ const OTHER_CHARACTERS_MIN = 8;
 /** Shorter words are in many passwords by chance. */
 const WORD_CHARACTERS_MIN = 3;
 
-let estimator: ZxcvbnFactory | null = null;
+let estimator: Promise<ZxcvbnFactory> | null = null;
 
 /**
  * Why a new password will not do, in a sentence for the one who typed it; null where it will. It is
  * judged as a whole, as NIST SP 800-63B-4 says: a passphrase may have the desk's name in it, but may
  * not be made of it.
  */
-export function passwordProblem(password: string, owner: PasswordOwner): string | null {
+export async function passwordProblem(
+  password: string,
+  owner: PasswordOwner,
+): Promise<string | null> {
   const normal = normalizePassword(password);
   const problem = lengthProblem(normal);
   if (problem !== null) return problem;
@@ -32,13 +34,22 @@ export function passwordProblem(password: string, owner: PasswordOwner): string 
   if (isMadeOf(words, normal)) {
     return "Too much of the password is the name of the desk, your email address or signalbox: use other words.";
   }
-  estimator ??= new ZxcvbnFactory({
-    dictionary,
-    graphs: adjacencyGraphs,
+  estimator ??= loadEstimator();
+  if ((await estimator).check(normal, words).score >= SCORE_MIN) return null;
+  return "The password is easily guessed, because it is well known, or repeats or follows a pattern: use four or five random words, or let a password manager make one.";
+}
+
+/** Its dictionaries are ten megabytes in memory: most servers run for months without a new password. */
+async function loadEstimator(): Promise<ZxcvbnFactory> {
+  const [core, common] = await Promise.all([
+    import("@zxcvbn-ts/core"),
+    import("@zxcvbn-ts/language-common"),
+  ]);
+  return new core.ZxcvbnFactory({
+    dictionary: common.dictionary,
+    graphs: common.adjacencyGraphs,
     maxLength: ESTIMATED_CHARACTERS,
   });
-  if (estimator.check(normal, words).score >= SCORE_MIN) return null;
-  return "The password is easily guessed, because it is well known, or repeats or follows a pattern: use four or five random words, or let a password manager make one.";
 }
 
 /** Longest first: an address before the names in it. */

@@ -165,7 +165,7 @@ class Join {
     const invitation = members.findInvitation(token);
     if (invitation === null) return gone();
     const password = visit.form.get("password") ?? "";
-    const problem = passwordProblem(password, invitation.member);
+    const problem = await passwordProblem(password, invitation.member);
     if (problem !== null) return this.show(visit, problem);
     const account = members.spendWithPassword(token, await hashInTurn(password));
     if (account === null) return gone();
