@@ -281,6 +281,8 @@ const others: Record<string, string> = {
     signal_time: "1.00000000000000000001",
   }),
   "a wrong side, and a field twice": bodyWith({ side: "1" }).replace("{", '{"symbol":1,'),
+  "a price that is nesting of 33": bodyWith({ price: `${"[".repeat(32)}${"]".repeat(32)}` }),
+  "an unknown field that is nesting of 33": more(`"a":${"[".repeat(32)}${"]".repeat(32)}`),
   "a wrong side, and nesting of 33": bodyWith({ side: "1", metadata: nested(31) }),
   "a time too large for a double": bodyWith({ signal_time: "1e999" }),
   "a time with a fraction too large for a double": bodyWith({
