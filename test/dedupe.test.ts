@@ -261,6 +261,21 @@ describe("the index", () => {
   });
 });
 
+test("what a crash left of runs that are in no use is removed, and no run takes their numbers", () => {
+  const { stored } = filled();
+  const { blocks, filters } = new RunParts(stored.db);
+  blocks.write(1_000, 3, Uint32Array.of(1, 2));
+  filters.write(1_001, 0, Uint32Array.of(3));
+  const index = new DedupeIndex(stored.db, small);
+  for (let n = 0; n < 10; n += 1) {
+    index.add(stored.insert(1, `more-${n}`), index.keyOf(1, `more-${n}`));
+  }
+  settle(index);
+  expect([blocks.nextRun(1_000), filters.nextRun(1_000)]).toEqual([1_002, 1_002]);
+  expect(filterParts(stored.db)).toEqual(filterPartsOfRuns(stored.db));
+  expect(dedupeProblems(stored.db, 5)).toEqual([]);
+});
+
 describe("a part of the work that fails", () => {
   test("changes nothing, and is begun again", () => {
     const stored = openStored();
