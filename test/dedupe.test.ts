@@ -271,7 +271,8 @@ test("what a crash left of runs that are in no use is removed, and no run takes 
     index.add(stored.insert(1, `more-${n}`), index.keyOf(1, `more-${n}`));
   }
   settle(index);
-  expect([blocks.nextRun(1_000), filters.nextRun(1_000)]).toEqual([1_002, 1_002]);
+  expect(blocks.nextRun(1_000)).toBeGreaterThan(1_001);
+  expect(filters.nextRun(1_000)).toBeGreaterThan(1_001);
   expect(filterParts(stored.db)).toEqual(filterPartsOfRuns(stored.db));
   expect(dedupeProblems(stored.db, 5)).toEqual([]);
 });
