@@ -184,7 +184,7 @@ async function expectLoss(cuts: AsyncGenerator<Left>, control: string): Promise<
 }
 
 const notSynced = (): readonly string[] =>
-  variantOf({
+  variantOf(logSpace(4_096), {
     file: "store/sqlite/open.ts",
     text: "synchronous = FULL",
     replacement: "synchronous = NORMAL",
