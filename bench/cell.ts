@@ -6,10 +6,9 @@ import { count, databaseBytes, requireAllStored } from "./counts.ts";
 import type { Figures } from "./figures.ts";
 import { isStored, type Load, type LoadResult, runLoad, type Target } from "./load.ts";
 import { answersHttp, freePort, type RunningServer, startServer } from "./process.ts";
-import { send, storeFirst } from "./requests.ts";
+import { send, storeDuplicates } from "./requests.ts";
 import { expectedStatus, keyOf, type Prepared, prepare, type ServerName } from "./servers.ts";
 import { settle } from "./settle.ts";
-import { storedFirst } from "./signal.ts";
 import type { Stored } from "./stored.ts";
 import type { Tools } from "./tools.ts";
 import { watchUsage } from "./usage.ts";
@@ -103,7 +102,7 @@ async function underLoad(
     ? await runLoad(wrk, target, warmUpOf(load), WARM_UP_SECONDS)
     : null;
   // Another seed, so that no id is ever sent twice, unless that is the load.
-  const seed = storedFirst[load.kind] > 0 ? target.seed : (target.seed + 1) % SEEDS;
+  const seed = load.kind === "duplicates" ? target.seed : (target.seed + 1) % SEEDS;
   const measured = (): Promise<LoadResult> => runLoad(wrk, { ...target, seed }, load, seconds);
   const [[result, usage]] = await Promise.all([
     watchUsage(pid, seconds, measured),
@@ -128,7 +127,7 @@ function warmUpOf({ connections, kind }: Load): Load {
 
 /** Sees that the load's requests are answered as they should be. Returns how many signals that stored. */
 async function readyLoad(target: Target, { server, load: { kind } }: Cell): Promise<number> {
-  const stored = server === "bare" ? 0 : await storeFirst(target, kind);
+  const stored = kind === "duplicates" ? await storeDuplicates(target) : 0;
   await send(target, kind, expectedStatus(server, kind));
   return stored + (isStored(kind) ? 1 : 0);
 }

@@ -2,7 +2,7 @@
 import { join } from "node:path";
 import type { Load, LoadResult, Target } from "./load.ts";
 import { run } from "./process.ts";
-import { bodyOf, ID_PLACEHOLDER, storedFirst } from "./signal.ts";
+import { bodyOf, DUPLICATE_IDS, ID_PLACEHOLDER } from "./signal.ts";
 
 /** One thread is enough: see the share of a core that wrk used, which is reported. */
 const WRK_THREADS = 1;
@@ -27,7 +27,7 @@ export async function runClosedLoop(
   const flags = ["-t", String(WRK_THREADS), "-c", String(connections), "-d", `${seconds}s`];
   const timeout = ["--timeout", `${seconds + REPLY_EXTRA_S}s`];
   const script = ["-s", join(import.meta.dir, "wrk.lua"), `http://127.0.0.1:${port}/v1/signals`];
-  const ids = [String(seed), String(storedFirst[kind]), ID_PLACEHOLDER];
+  const ids = [String(seed), String(DUPLICATE_IDS), ID_PLACEHOLDER];
   const { stdout, cpu_us } = await run(
     [wrk, ...flags, ...timeout, ...script, "--", kind, key, ...ids, bodyOf(kind)],
     { msMax: seconds * 1_000 + GRACE_MS },

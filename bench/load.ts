@@ -2,11 +2,8 @@
 import { runClosedLoop } from "./closed-loop.ts";
 import { runOpenLoop } from "./open-loop.ts";
 
-/**
- * What the requests are: all but the first two are answered without storing anything new. Duplicates are
- * of few signals that come again at once, repeats of so many that each comes after all the others.
- */
-export type LoadKind = "random" | "rising" | "duplicates" | "repeats" | "invalid" | "unauthorised";
+/** What the requests are: all but the first two are answered without storing anything new. */
+export type LoadKind = "random" | "rising" | "duplicates" | "invalid" | "unauthorised";
 
 export interface Load {
   readonly connections: number;

@@ -1,6 +1,6 @@
 /** Single requests, beside the load: to see what it is answered with, and to store what it refers to. */
 import type { LoadKind, Target } from "./load.ts";
-import { bodyOf, duplicateId, ID_PLACEHOLDER, storedFirst } from "./signal.ts";
+import { bodyOf, DUPLICATE_IDS, duplicateId, ID_PLACEHOLDER } from "./signal.ts";
 
 const AT_ONCE = 50;
 const TIMEOUT_MS = 30_000;
@@ -10,7 +10,7 @@ export async function send(
   { port, key, seed }: Target,
   kind: LoadKind,
   status: number,
-  id = storedFirst[kind] > 0 ? duplicateId(seed, 0) : crypto.randomUUID(),
+  id = kind === "duplicates" ? duplicateId(seed, 0) : crypto.randomUUID(),
 ): Promise<void> {
   const response = await fetch(`http://127.0.0.1:${port}/v1/signals`, {
     method: "POST",
@@ -23,9 +23,9 @@ export async function send(
   throw new Error(`${kind}: answered with ${response.status} and not ${status}: ${text}`);
 }
 
-/** Stores the signals that a load sends again. Returns how many. */
-export async function storeFirst(target: Target, kind: LoadKind): Promise<number> {
-  const ids = Array.from({ length: storedFirst[kind] }, (_, n) => duplicateId(target.seed, n));
+/** Stores the signals that will be sent again. Returns how many. */
+export async function storeDuplicates(target: Target): Promise<number> {
+  const ids = Array.from({ length: DUPLICATE_IDS }, (_, n) => duplicateId(target.seed, n));
   for (let first = 0; first < ids.length; first += AT_ONCE) {
     const some = ids.slice(first, first + AT_ONCE);
     await Promise.all(some.map((id) => send(target, "random", 201, id)));

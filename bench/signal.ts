@@ -4,15 +4,8 @@ import type { LoadKind } from "./load.ts";
 /** In the place of an id; as long as a UUID. */
 export const ID_PLACEHOLDER = "#".repeat(36);
 
-/** So many signals are stored first, and then sent again in turn. Those of repeats are far more than the service remembers. */
-export const storedFirst: Readonly<Record<LoadKind, number>> = {
-  random: 0,
-  rising: 0,
-  duplicates: 1_000,
-  repeats: 50_000,
-  invalid: 0,
-  unauthorised: 0,
-};
+/** So many are stored before the duplicates of them are sent. */
+export const DUPLICATE_IDS = 1_000;
 
 const body = `{"source":"venue_2","type":"crypto","symbol":"BTC/USDT","side":"open","direction":"long","price":64250.5,"quantity":0.25,"signal_time":1790000000000,"client_signal_id":"${ID_PLACEHOLDER}","metadata":{"take_profit":66000,"stop_loss":63000}}`;
 

@@ -1,5 +1,5 @@
 -- The load: one signal a request. Usage:
--- wrk -s wrk.lua URL -- <kind> <key> <seed> <number of stored ids> <placeholder> <body>
+-- wrk -s wrk.lua URL -- <kind> <key> <seed> <number of duplicate ids> <placeholder> <body>
 -- wrk makes one Lua state a thread. Everything but the id is put together once, because what this
 -- script takes of the machine is taken from the server beside it.
 
@@ -32,8 +32,8 @@ local function rising_ids(seed)
   end
 end
 
--- The stored ones in turn, again and again; see duplicateId() of signal.ts.
-local function stored_ids(seed, ids)
+-- The same ones again and again; see duplicateId() of signal.ts.
+local function duplicate_ids(seed, ids)
   local format, count = string.format, 0
   local prefix = format("%08x-", seed)
   return function()
@@ -42,7 +42,7 @@ local function stored_ids(seed, ids)
   end
 end
 
-local makers = { rising = rising_ids, duplicates = stored_ids, repeats = stored_ids }
+local makers = { rising = rising_ids, duplicates = duplicate_ids }
 
 function init(args)
   local kind, key, seed, ids, placeholder, body =
