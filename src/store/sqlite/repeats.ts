@@ -6,15 +6,10 @@
  * only to what would cross to the writer as the same text, with the same key, so whatever differs is
  * still counted and named there. And it is given for a short time only, because the writer also notes
  * when a key was last used.
- *
- * Most duplicates come once, from a client that sends again whatever had no answer. So one is remembered
- * when the writer has seen it twice: to make and drop an entry for each would cost over 1 µs.
  */
 import type { Signal } from "../../domain/signal.ts";
 import type { Appended, Submission } from "../../domain/store.ts";
 
-/** A power of two. Those that take turns in one place are never remembered: of 1,000 signals, some 60. */
-const SEEN_PLACES = 16_384;
 /** Well below how often the writer notes a key's last use. */
 export const REPEAT_FRESH_MS = 30_000;
 /** The oldest go first. */
@@ -39,8 +34,6 @@ export class RepeatMemory {
   #older = new Map<string, Repeat>();
   #newerUnits = 0;
   #newestAt = 0;
-  /** Of those that the writer has seen, a hash each; a wrong match makes one be remembered sooner. */
-  readonly #seen = new Uint32Array(SEEN_PLACES);
   #isClosed = false;
 
   /** What the writer would answer, as it did a short time ago; null where it has to be asked. */
@@ -61,8 +54,6 @@ export class RepeatMemory {
   note({ keyId, signal }: Submission, appended: Appended): void {
     if (!appended.deduped || appended.differs.length > 0 || this.#isClosed) return;
     if (signal.client_signal_id === null) return;
-    const name = nameOf(keyId, signal.client_signal_id);
-    if (!this.#wasSeen(name)) return;
     const content = contentOf(signal);
     const isFull =
       this.#newer.size >= REPEATS_MAX / 2 ||
@@ -74,21 +65,14 @@ export class RepeatMemory {
     }
     this.#newestAt = performance.now();
     this.#newerUnits += content.length;
-    this.#newer.set(name, { content, appended, at: this.#newestAt });
+    const repeat = { content, appended, at: this.#newestAt };
+    this.#newer.set(nameOf(keyId, signal.client_signal_id), repeat);
   }
 
   /** From now on nothing is remembered. */
   close(): void {
     this.#isClosed = true;
     this.#clear();
-  }
-
-  #wasSeen(name: string): boolean {
-    const hash = Bun.hash.xxHash32(name);
-    const place = hash & (SEEN_PLACES - 1);
-    const wasSeen = this.#seen[place] === hash;
-    this.#seen[place] = hash;
-    return wasSeen;
   }
 
   #clear(): void {
