@@ -18,6 +18,7 @@ export const REPEATS_MAX = 4_096;
 export const REPEATS_UNITS_MAX = 1_048_576;
 
 interface Repeat {
+  readonly keyId: string;
   /** A text of its own: a field may be a piece of the request's body, and would hold all of it in memory. */
   readonly content: string;
   readonly appended: Appended;
@@ -37,21 +38,21 @@ export class RepeatMemory {
   #isClosed = false;
 
   /** What the writer would answer, as it did a short time ago; null where it has to be asked. */
-  find({ keyId, signal }: Submission): Appended | null {
+  find({ keyId, deskId, signal }: Submission): Appended | null {
     if (this.#newer.size === 0 || signal.client_signal_id === null) return null;
     const now = performance.now();
     if (now - this.#newestAt >= REPEAT_FRESH_MS) {
       this.#clear();
       return null;
     }
-    const name = nameOf(keyId, signal.client_signal_id);
+    const name = nameOf(deskId, signal.client_signal_id);
     const repeat = this.#newer.get(name) ?? this.#older.get(name);
     if (repeat === undefined || now - repeat.at >= REPEAT_FRESH_MS) return null;
-    return repeat.content === contentOf(signal) ? repeat.appended : null;
+    return repeat.keyId === keyId && repeat.content === contentOf(signal) ? repeat.appended : null;
   }
 
   /** To be told of the writer's answers as they come. New signals and what differs are passed over. */
-  note({ keyId, signal }: Submission, appended: Appended): void {
+  note({ keyId, deskId, signal }: Submission, appended: Appended): void {
     if (!appended.deduped || appended.differs.length > 0 || this.#isClosed) return;
     if (signal.client_signal_id === null) return;
     const content = contentOf(signal);
@@ -65,8 +66,8 @@ export class RepeatMemory {
     }
     this.#newestAt = performance.now();
     this.#newerUnits += content.length;
-    const repeat = { content, appended, at: this.#newestAt };
-    this.#newer.set(nameOf(keyId, signal.client_signal_id), repeat);
+    const repeat = { keyId, content, appended, at: this.#newestAt };
+    this.#newer.set(nameOf(deskId, signal.client_signal_id), repeat);
   }
 
   /** From now on nothing is remembered. */
@@ -82,9 +83,8 @@ export class RepeatMemory {
   }
 }
 
-/** A key is of one desk for ever. */
-function nameOf(keyId: string, clientSignalId: string): string {
-  return `${keyId}:${clientSignalId}`;
+function nameOf(deskId: number, clientSignalId: string): string {
+  return `${deskId}:${clientSignalId}`;
 }
 
 /** As it crosses to the writer. */
