@@ -1,13 +1,12 @@
 /** The request path's storage: keys are looked up here, signals go to the writer's thread. */
 import type { Database } from "bun:sqlite";
 import { AppError } from "../../domain/errors.ts";
-import { hashKey, keyState } from "../../domain/key.ts";
+import { hashKey } from "../../domain/key.ts";
 import type { Appended, KeyOwner, SignalStore, Submission } from "../../domain/store.ts";
 import { describeFailure, isDamage, isTransient } from "./failures.ts";
 import type { OnTightened } from "./folder.ts";
 import { openDatabase } from "./open.ts";
 import { Checkpointer } from "./checkpointer.ts";
-import { RepeatMemory } from "./repeats.ts";
 import type { Where } from "./thread.ts";
 import { Writer, type WriterEvents } from "./writer.ts";
 
@@ -19,23 +18,14 @@ export class SqliteStore implements SignalStore {
   readonly #db: Database;
   readonly #writer: Writer;
   readonly #checkpointer: Checkpointer | null;
-  readonly #repeats: RepeatMemory;
-  /** By the key as sent, and those that there are by its id. */
   readonly #ownersOfThisTurn = new Map<string, KeyOwner | null>();
-  readonly #ownersById = new Map<string, KeyOwner>();
   readonly #deskNames = new Map<number, string>();
   readonly #findKey;
 
-  private constructor(
-    db: Database,
-    writer: Writer,
-    checkpointer: Checkpointer | null,
-    repeats: RepeatMemory,
-  ) {
+  private constructor(db: Database, writer: Writer, checkpointer: Checkpointer | null) {
     this.#db = db;
     this.#writer = writer;
     this.#checkpointer = checkpointer;
-    this.#repeats = repeats;
     this.#findKey = db.query<Omit<KeyOwner, "deskName">, [Uint8Array]>(
       "SELECT id AS keyId, desk_id AS deskId, expires_at, revoked_at FROM api_keys WHERE key_hash = ?",
     );
@@ -56,38 +46,26 @@ export class SqliteStore implements SignalStore {
           onFatal: (reason) => writer.fail(reason),
         });
     opened.defer(() => checkpointer?.close());
-    const repeats = new RepeatMemory();
     const onWritten = (pages: number): void => checkpointer?.written(pages);
-    const onFatal = (reason: string): void => {
-      // From now on nothing is answered with success, not even what is stored for certain.
-      repeats.close();
-      events.onFatal(reason);
-    };
-    const writer = await Writer.start(where, { ...events, onWritten, onFatal });
+    const writer = await Writer.start(where, { ...events, onWritten });
     opened.move();
-    return new SqliteStore(db, writer, checkpointer, repeats);
+    return new SqliteStore(db, writer, checkpointer);
   }
 
   /**
    * Looks a key up once a turn of the event loop. A longer memory would have to be told of every
    * revoke; a look-up a request costs 9 µs under load, because each commit of the writer's empties
    * this connection's page cache. Nothing is stored on the strength of this alone: the writer checks
-   * the key again inside its transaction. A repeat may be answered, within the turn.
+   * the key again inside its transaction.
    */
   findOwner(key: string): KeyOwner | null {
     let owner = this.#ownersOfThisTurn.get(key);
     if (owner === undefined) {
       owner = this.#lookUp(hashKey(key));
-      if (this.#ownersOfThisTurn.size === 0) setImmediate(() => this.#forgetOwners());
+      if (this.#ownersOfThisTurn.size === 0) setImmediate(() => this.#ownersOfThisTurn.clear());
       this.#ownersOfThisTurn.set(key, owner);
-      if (owner !== null) this.#ownersById.set(owner.keyId, owner);
     }
     return owner;
-  }
-
-  #forgetOwners(): void {
-    this.#ownersOfThisTurn.clear();
-    this.#ownersById.clear();
   }
 
   #lookUp(keyHash: Uint8Array): KeyOwner | null {
@@ -109,20 +87,7 @@ export class SqliteStore implements SignalStore {
   }
 
   append(submission: Submission): Promise<Appended> {
-    const known = this.#repeats.find(submission);
-    if (known !== null && this.#isKeyActive(submission)) return Promise.resolve(known);
-    const appended = this.#writer.append(submission);
-    if (submission.signal.client_signal_id === null) return appended;
-    return appended.then((answer) => {
-      this.#repeats.note(submission, answer);
-      return answer;
-    });
-  }
-
-  /** False also where it was looked at in an earlier turn, as where a body took its time: the writer looks again. */
-  #isKeyActive({ keyId, receivedAt }: Submission): boolean {
-    const owner = this.#ownersById.get(keyId);
-    return owner !== undefined && keyState(owner, receivedAt) === "active";
+    return this.#writer.append(submission);
   }
 
   hasDesks(): boolean {
