@@ -5,45 +5,55 @@
  * blocks that are only set aside are noted in the journal when they are written first.
  */
 import type { Database } from "bun:sqlite";
-import { closeSync, fdatasyncSync, fstatSync, ftruncateSync, openSync, writeSync } from "node:fs";
+import {
+  closeSync,
+  fdatasyncSync,
+  fstatSync,
+  ftruncateSync,
+  openSync,
+  statfsSync,
+  writeSync,
+} from "node:fs";
 import { systemCode } from "../../domain/errors.ts";
-import { isBusy } from "./failures.ts";
 import { inTransaction } from "./transaction.ts";
 
 /** What comes into the log until a checkpoint has come to its end (see `checkpointer.ts`), or nearly. */
 export const LOG_BYTES = 24 * 1024 * 1024;
 
-const ZEROS = new Uint8Array(1024 * 1024);
+/** Where less is free, the database needs it more. */
+const FREE_BYTES_MIN = 2 * LOG_BYTES;
+
+/** At a time: commits wait for it, some milliseconds. */
+const ZEROS = new Uint8Array(512 * 1024);
 
 /**
- * Makes the log's file as long as {@link LOG_BYTES}, with zeros, which no reader of the log takes for
- * anything. Holds the lock for writing meanwhile, about 0.1 s. Where another process has that lock, or
- * the disk has not so much room, all is left as it is; any other failure is thrown.
+ * Makes the log's file somewhat longer with zeros, which no reader of the log takes for anything, under
+ * the lock for writing. True once it is {@link LOG_BYTES} long, or the disk has not the room for it. Throws
+ * where another process has the lock, and for any other failure of the disk.
  */
-export function reserveLogSpace(db: Database): void {
-  try {
-    inTransaction(db, () => fill(`${db.filename}-wal`));
-  } catch (error) {
-    if (!isBusy(error)) throw error;
-  }
+export function reserveLogSpace(db: Database): boolean {
+  const { bavail, bsize } = statfsSync(db.filename);
+  if (bavail * bsize < FREE_BYTES_MIN) return true;
+  return inTransaction(db, () => {
+    const fd = openSync(`${db.filename}-wal`, "r+");
+    try {
+      return lengthen(fd, fstatSync(fd).size);
+    } finally {
+      closeSync(fd);
+    }
+  });
 }
 
-function fill(path: string): void {
-  const fd = openSync(path, "r+");
+function lengthen(fd: number, size: number): boolean {
+  const end = Math.min(LOG_BYTES, size + ZEROS.length);
   try {
-    const { size } = fstatSync(fd);
-    if (size >= LOG_BYTES) return;
-    try {
-      for (let at = size; at < LOG_BYTES;) {
-        at += writeSync(fd, ZEROS, 0, Math.min(ZEROS.length, LOG_BYTES - at), at);
-      }
-      fdatasyncSync(fd);
-    } catch (error) {
-      if (!isWithoutRoom(error)) throw error;
-      ftruncateSync(fd, size);
-    }
-  } finally {
-    closeSync(fd);
+    for (let at = size; at < end;) at += writeSync(fd, ZEROS, 0, end - at, at);
+    if (end > size) fdatasyncSync(fd);
+    return end === LOG_BYTES || size > LOG_BYTES;
+  } catch (error) {
+    if (!isWithoutRoom(error)) throw error;
+    ftruncateSync(fd, size);
+    return true;
   }
 }
 

@@ -22,7 +22,7 @@ const LOG_PAGES_MAX = 65_536;
 /** 1 GiB: only reached where nobody does what `externalCheckpoints` promises. */
 const EXTERNAL_LOG_PAGES_MAX = 262_144;
 
-/** Between two parts of under a millisecond each. */
+/** Between two parts of a millisecond or a few each. */
 const WORK_PAUSE_MS = 4;
 const WORK_RETRY_MS = 1_000;
 
@@ -31,6 +31,7 @@ let externalCheckpoints = false;
 let dedupe: DedupeIndex | null = null;
 let committer: BatchCommitter | null = null;
 let queue: Submission[] = [];
+let hasLogSpace = false;
 let workTimer: Timer | undefined;
 
 const thread = new ThreadSelf<ToWriter, FromWriter>(self, (message) => {
@@ -40,10 +41,10 @@ const thread = new ThreadSelf<ToWriter, FromWriter>(self, (message) => {
       db = openDatabase(message.where.dataDir, "writer", { externalCheckpoints });
       dedupe = new DedupeIndex(db);
       committer = new BatchCommitter(db, dedupe);
+      // Another program goes by the length of the file.
+      hasLogSpace = externalCheckpoints;
       planWork();
       thread.post({ type: "ready" });
-      // While the rest of the server starts. Another program goes by the length of the file.
-      if (!externalCheckpoints) reserveLogSpace(db);
       break;
     case "append":
       // After every message that has come in by now: together they are the next batch.
@@ -75,9 +76,9 @@ function commitQueue(): void {
   planWork();
 }
 
-/** The deduplication index is looked after in small parts, between batches. */
+/** The deduplication index is looked after in small parts, between batches; so is the log, after a start. */
 function planWork(pauseMs = WORK_PAUSE_MS): void {
-  if (workTimer !== undefined || dedupe?.isWorkDue !== true) return;
+  if (workTimer !== undefined || (hasLogSpace && dedupe?.isWorkDue !== true)) return;
   workTimer = setTimeout(() => thread.run(work), pauseMs);
 }
 
@@ -92,9 +93,10 @@ function cover(): void {
 
 function work(): void {
   workTimer = undefined;
-  if (dedupe === null) return;
+  if (db === null || dedupe === null) return;
   try {
-    thread.post({ type: "worked", pages: dedupe.work() });
+    if (hasLogSpace) thread.post({ type: "worked", pages: dedupe.work() });
+    else hasLogSpace = reserveLogSpace(db);
     planWork();
   } catch (error) {
     // Signals are refused for the same reason, and it is they that are told of.
