@@ -3,6 +3,7 @@ import { describe, expect, test, setDefaultTimeout } from "bun:test";
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import packageJson from "../package.json" with { type: "json" };
+import { currentSchema, schemaVersion } from "../src/store/sqlite/migrate.ts";
 import { makeCertificate, presentedName, writeCertificate } from "./_certificates.ts";
 import { cli, freePort, mintKey, sendHalf, startServe } from "./_cli.ts";
 import { query, signal, temporaryFolder } from "./_setup.ts";
@@ -212,7 +213,8 @@ describe("failures end with code 1 and one sentence that says what to type", () 
     const db = new Database(join(dataDir, "signalbox.db"));
     db.run("PRAGMA user_version = 99");
     db.close();
-    const says = "newer signalbox (database version 99; this one knows 3): run that version";
+    const ours = schemaVersion(currentSchema);
+    const says = `newer signalbox (database version 99; this one knows ${ours}): run that version`;
     await expectFailure(
       ["key", "list", "--data", dataDir],
       /newer signalbox \(database version 99/,

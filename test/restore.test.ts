@@ -265,7 +265,7 @@ describe("a backup that is none is refused, and nothing is changed", () => {
         db.run("PRAGMA user_version = 99");
         db.close();
       },
-      "was written by a newer signalbox (database version 99; this one knows 4): run that version",
+      `was written by a newer signalbox (database version 99; this one knows ${schemaVersion(currentSchema)}): run that version`,
     ],
   ];
   test.each(damages)("%s", async (_name, damage, says) => {
