@@ -232,11 +232,16 @@ test("an fsync of the database fails while it stops: that is no clean end, and t
 test("the N-th fsync of a first start fails: it says so in one sentence, and the next start works", async () => {
   requirePrograms(stracePackages);
   const times = { refused: 0, folder: 0 };
+  // Room for the log is made beside the start, with many an fsync that is no part of it.
+  const program = variantOf(logSpace(0));
   for (const nth of startSweep) {
     const dataDir = join(temporaryFolder(), "data");
     const record = join(temporaryFolder(), "recording");
     const options = ["-y", "-e", "trace=fsync,fdatasync", ...failing(nth)];
-    const { started, code, stderr } = await tryStart(dataDir, underStrace(options, { record }));
+    const { started, code, stderr } = await tryStart(
+      dataDir,
+      underStrace(options, { record, program }),
+    );
     const file = /<(.*)>\).*\(INJECTED\)$/m.exec(readFileSync(record, "latin1"))?.[1];
     // There is no N-th.
     if (file === undefined) break;
