@@ -23,7 +23,7 @@ export const LOG_BYTES = 24 * 1024 * 1024;
 /** Where less is free, the database needs it more. */
 const FREE_BYTES_MIN = 2 * LOG_BYTES;
 
-/** At a time: commits wait for it, some milliseconds. */
+/** At a time, so that another process that writes waits for some milliseconds. */
 const ZEROS = new Uint8Array(512 * 1024);
 
 /**

@@ -22,7 +22,7 @@ const LOG_PAGES_MAX = 65_536;
 /** 1 GiB: only reached where nobody does what `externalCheckpoints` promises. */
 const EXTERNAL_LOG_PAGES_MAX = 262_144;
 
-/** Between two parts of a millisecond or a few each. */
+/** Between two parts of under a millisecond each. */
 const WORK_PAUSE_MS = 4;
 const WORK_RETRY_MS = 1_000;
 
@@ -31,7 +31,6 @@ let externalCheckpoints = false;
 let dedupe: DedupeIndex | null = null;
 let committer: BatchCommitter | null = null;
 let queue: Submission[] = [];
-let hasLogSpace = false;
 let workTimer: Timer | undefined;
 
 const thread = new ThreadSelf<ToWriter, FromWriter>(self, (message) => {
@@ -42,7 +41,7 @@ const thread = new ThreadSelf<ToWriter, FromWriter>(self, (message) => {
       dedupe = new DedupeIndex(db);
       committer = new BatchCommitter(db, dedupe);
       // Another program goes by the length of the file.
-      hasLogSpace = externalCheckpoints;
+      if (!externalCheckpoints) makeLogSpace(db);
       planWork();
       thread.post({ type: "ready" });
       break;
@@ -76,9 +75,18 @@ function commitQueue(): void {
   planWork();
 }
 
-/** The deduplication index is looked after in small parts, between batches; so is the log, after a start. */
+/** Before anyone is served: whoever writes would have to wait for it. */
+function makeLogSpace(database: Database): void {
+  try {
+    while (!reserveLogSpace(database)) continue;
+  } catch (error) {
+    if (!isTransient(error)) throw error;
+  }
+}
+
+/** The deduplication index is looked after in small parts, between batches. */
 function planWork(pauseMs = WORK_PAUSE_MS): void {
-  if (workTimer !== undefined || (hasLogSpace && dedupe?.isWorkDue !== true)) return;
+  if (workTimer !== undefined || dedupe?.isWorkDue !== true) return;
   workTimer = setTimeout(() => thread.run(work), pauseMs);
 }
 
@@ -93,10 +101,9 @@ function cover(): void {
 
 function work(): void {
   workTimer = undefined;
-  if (db === null || dedupe === null) return;
+  if (dedupe === null) return;
   try {
-    if (hasLogSpace) thread.post({ type: "worked", pages: dedupe.work() });
-    else hasLogSpace = reserveLogSpace(db);
+    thread.post({ type: "worked", pages: dedupe.work() });
     planWork();
   } catch (error) {
     // Signals are refused for the same reason, and it is they that are told of.
