@@ -228,7 +228,7 @@ test("an fsync of the database fails while it stops: that is no clean end, and t
 test("the N-th fsync of a first start fails: it says so in one sentence, and the next start works", async () => {
   requirePrograms(stracePackages);
   const times = { refused: 0, folder: 0 };
-  // Room for the log is made beside the start, with many an fsync that is no part of it.
+  // Without the room for the log, the fsync of which has a test of its own.
   const program = variantOf(logSpace(0));
   for (const nth of startSweep) {
     const dataDir = join(temporaryFolder(), "data");

@@ -37,11 +37,7 @@ const thread = new ThreadSelf<ToWriter, FromWriter>(self, (message) => {
   switch (message.type) {
     case "open":
       ({ externalCheckpoints } = message.where);
-      db = openDatabase(message.where.dataDir, "writer", { externalCheckpoints });
-      dedupe = new DedupeIndex(db);
-      committer = new BatchCommitter(db, dedupe);
-      // Another program goes by the length of the file.
-      if (!externalCheckpoints) makeLogSpace(db);
+      open(message.where.dataDir);
       planWork();
       thread.post({ type: "ready" });
       break;
@@ -56,7 +52,7 @@ const thread = new ThreadSelf<ToWriter, FromWriter>(self, (message) => {
     case "close":
       clearTimeout(workTimer);
       // Else the other program would find a log that has grown when it thought it had it all.
-      if (!externalCheckpoints) cover();
+      if (!externalCheckpoints) ifPossible(() => dedupe?.cover());
       dedupe = null;
       if (db !== null && !externalCheckpoints) checkpoint(db, "TRUNCATE");
       db?.close();
@@ -75,10 +71,24 @@ function commitQueue(): void {
   planWork();
 }
 
+function open(dataDir: string): void {
+  const database = openDatabase(dataDir, "writer", { externalCheckpoints });
+  db = database;
+  dedupe = new DedupeIndex(database);
+  committer = new BatchCommitter(database, dedupe);
+  // Another program goes by the length of the file.
+  if (!externalCheckpoints) ifPossible(() => makeLogSpace(database));
+}
+
 /** Before anyone is served: whoever writes would have to wait for it. */
 function makeLogSpace(database: Database): void {
+  while (!reserveLogSpace(database)) continue;
+}
+
+/** What only saves time: where a lock or a full disk is in the way, it goes without. */
+function ifPossible(attempt: () => void): void {
   try {
-    while (!reserveLogSpace(database)) continue;
+    attempt();
   } catch (error) {
     if (!isTransient(error)) throw error;
   }
@@ -88,15 +98,6 @@ function makeLogSpace(database: Database): void {
 function planWork(pauseMs = WORK_PAUSE_MS): void {
   if (workTimer !== undefined || dedupe?.isWorkDue !== true) return;
   workTimer = setTimeout(() => thread.run(work), pauseMs);
-}
-
-/** On a full disk the next start reads the signals instead. */
-function cover(): void {
-  try {
-    dedupe?.cover();
-  } catch (error) {
-    if (!isTransient(error)) throw error;
-  }
 }
 
 function work(): void {
