@@ -13,8 +13,8 @@ import type { Stored } from "./stored.ts";
 import type { Tools } from "./tools.ts";
 import { watchUsage } from "./usage.ts";
 
-/** Before the measurement, so that the compilers of the runtimes have done their work. */
-const WARM_UP_SECONDS = 1;
+/** Before the measurement, so that the compilers of the runtimes have done most of their work: see `docs/performance.md`. */
+const WARM_UP_SECONDS = 5;
 /** Few, because what they leave behind unanswered is the first thing that the measured run waits for. */
 const WARM_UP_CONNECTIONS_MAX = 16;
 const SEEDS = 2 ** 32;

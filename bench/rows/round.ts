@@ -19,7 +19,7 @@ export interface Place {
   readonly stored: Stored | null;
 }
 
-type Conditions = Partial<Pick<Cell, "fsyncMs" | "stored" | "settles">>;
+type Conditions = Partial<Pick<Cell, "hasWarmUp" | "fsyncMs" | "stored" | "settles">>;
 
 export class Round {
   readonly place: Place;
@@ -33,11 +33,12 @@ export class Round {
   async measure(
     server: ServerName,
     load: Load,
-    { fsyncMs = 0, stored = null, settles = false }: Conditions = {},
+    { hasWarmUp = true, fsyncMs = 0, stored = null, settles = false }: Conditions = {},
   ): Promise<Figures> {
     const { tools, options, folder } = this.place;
     const { seconds, quick } = options;
-    const cell = { server, load, seconds, hasWarmUp: !quick, fsyncMs, stored, settles };
+    const isWarm = hasWarmUp && !quick;
+    const cell = { server, load, seconds, hasWarmUp: isWarm, fsyncMs, stored, settles };
     const known = quick ? this.#find(cell) : undefined;
     if (known !== undefined) return known;
     const figures = await measureCell(tools, cell, folder);
