@@ -23,38 +23,36 @@ export const LOG_BYTES = 24 * 1024 * 1024;
 /** Where less is free, the database needs it more. */
 const FREE_BYTES_MIN = 2 * LOG_BYTES;
 
-/** Under one lock: another process that writes does not wait for all of it. */
 const ZEROS = new Uint8Array(512 * 1024);
 
 /**
- * Makes the log's file somewhat longer with zeros, which no reader of the log takes for anything, under
- * the lock for writing. True once it is {@link LOG_BYTES} long, or the disk has not the room for it. Throws
+ * Makes the log's file {@link LOG_BYTES} long with zeros, which no reader of the log takes for anything, under
+ * the lock for writing: some 40 ms. Leaves it as it is where the disk has not the room for that. Throws
  * where another process has the lock, and for any other failure of the disk.
  */
-export function reserveLogSpace(db: Database): boolean {
+export function reserveLogSpace(db: Database): void {
   const { bavail, bsize } = statfsSync(db.filename);
-  if (bavail * bsize < FREE_BYTES_MIN) return true;
-  return inTransaction(db, () => {
+  if (bavail * bsize < FREE_BYTES_MIN) return;
+  inTransaction(db, () => {
     const fd = openSync(`${db.filename}-wal`, "r+");
     try {
-      return lengthen(fd, fstatSync(fd).size);
+      lengthen(fd, fstatSync(fd).size);
     } finally {
       closeSync(fd);
     }
   });
 }
 
-function lengthen(fd: number, size: number): boolean {
-  const end = Math.min(LOG_BYTES, size + ZEROS.length);
+function lengthen(fd: number, size: number): void {
+  if (size >= LOG_BYTES) return;
   try {
-    for (let at = size; at < end;) at += writeSync(fd, ZEROS, 0, end - at, at);
-    // Once: on a slow disk fifty of them are a quarter of a second of each start.
-    if (size < LOG_BYTES && end === LOG_BYTES) fdatasyncSync(fd);
-    return end === LOG_BYTES;
+    for (let at = size; at < LOG_BYTES;) {
+      at += writeSync(fd, ZEROS, 0, Math.min(ZEROS.length, LOG_BYTES - at), at);
+    }
+    fdatasyncSync(fd);
   } catch (error) {
     if (!isWithoutRoom(error)) throw error;
     ftruncateSync(fd, size);
-    return true;
   }
 }
 

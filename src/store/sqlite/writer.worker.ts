@@ -76,13 +76,8 @@ function open(dataDir: string): void {
   db = database;
   dedupe = new DedupeIndex(database);
   committer = new BatchCommitter(database, dedupe);
-  // Another program goes by the length of the file.
-  if (!externalCheckpoints) ifPossible(() => makeLogSpace(database));
-}
-
-/** Before anyone is served: whoever writes would have to wait for it. */
-function makeLogSpace(database: Database): void {
-  while (!reserveLogSpace(database)) continue;
+  // Another program goes by the length of the file. Before anyone is served, who would wait for it.
+  if (!externalCheckpoints) ifPossible(() => reserveLogSpace(database));
 }
 
 /** What only saves time: where a lock or a full disk is in the way, it goes without. */
