@@ -26,7 +26,7 @@ const columns: readonly (readonly [name: string, read: (signal: StoredSignal) =>
   ["signal_time", (signal) => signal.signal_time],
   ["key_id", (signal) => signal.key_id],
   ["key_label", (signal) => signal.key_label],
-  ["metadata", (signal) => signal.metadata],
+  ["metadata", ({ metadata }) => (metadata === null ? null : oneLine(metadata))],
 ];
 
 const header = `${columns.map(([name]) => name).join(",")}\r\n`;
@@ -81,30 +81,35 @@ function csvLine(signal: StoredSignal): string {
   return `${columns.map(([, read]) => csvCell(read(signal))).join(",")}\r\n`;
 }
 
-/** A number is one for sure; a text that a spreadsheet would take for a formula is none any more. */
 function csvCell(value: Cell): string {
   if (value === null) return "";
   if (typeof value === "number") return String(value);
   return quoted(defused(value));
 }
 
-/** OWASP, "CSV Injection". Also the wide forms of the signs, which some spreadsheets take for the same. */
+/**
+ * Puts an apostrophe before what a spreadsheet would take for a formula: at the start of the field, and
+ * after a separator within it, because a spreadsheet may split there (OWASP, "CSV Injection").
+ * Covers the full-width forms of the signs, which some spreadsheets treat alike.
+ */
 function defused(text: string): string {
-  return /^[=+\-@\t\r\n\0＝＋－＠]/.test(text) ? `'${text}` : text;
+  return text
+    .replace(/^(?=[=+\-@\t\r\n\0＝＋－＠])/, "'")
+    .replaceAll(/(?<=[;\t\r\n])(?="*[=+\-@＝＋－＠])/g, "'");
 }
 
 function quoted(text: string): string {
   return /[",\r\n']/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }
 
-/** With the names of the API. Metadata is the text as sent, for a number in it may be more than a double holds. */
+/** Uses the names of the API. Metadata is copied as text, because a number in it may exceed a double. */
 function ndjsonLine(signal: StoredSignal): string {
   const metadata = signal.metadata === null ? "null" : oneLine(signal.metadata);
   const rest = JSON.stringify({ ...signal, key_last4: undefined, metadata: undefined });
   return `${rest.slice(0, -1)},"metadata":${metadata}}\n`;
 }
 
-/** Line breaks in JSON are between its tokens only: within strings they are escaped. */
+/** Line breaks and tabs in JSON are between its tokens only: within strings they are escaped. */
 function oneLine(json: string): string {
-  return json.replaceAll(/[\r\n]/g, " ");
+  return json.replaceAll(/[\r\n\t]/g, " ");
 }

@@ -450,11 +450,13 @@ describe("an export", () => {
       "side",
       "price",
       "signal_time",
-      "metadata",
       "key_id",
     ] as const) {
       expect({ name, cells: column(name) }).toEqual({ name, cells: cells((row) => row[name]) });
     }
+    expect(column("metadata")).toEqual(
+      cells(({ metadata }) => metadata?.replaceAll(/[\r\n]/g, " ") ?? null),
+    );
     for (const name of ["symbol", "client_signal_id"] as const) {
       expect(column(name)).toEqual(
         cells((row) => (/^[=+\-@＝]/.test(row[name] ?? "") ? `'${row[name]}` : row[name])),
