@@ -2,13 +2,10 @@
  * API keys (`SPEC.md` 2.4, 5): a fixed prefix and 64 hexadecimal digits, 256 random bits. Only the
  * SHA-256 of the whole key is ever stored; with that much entropy a slow password hash adds nothing.
  */
-import { UserError } from "./errors.ts";
+import { checkNote } from "./note.ts";
 
 export const KEY_PREFIX = "sbk_";
 export const KEY_PATTERN = "^sbk_[0-9a-f]{64}$";
-
-/** In characters; a label is a note for people, such as `bot-7 staging`. */
-export const LABEL_CHARACTERS_MAX = 100;
 
 const keyPattern = new RegExp(KEY_PATTERN);
 
@@ -49,13 +46,7 @@ export function hashKey(key: string): Uint8Array {
   return Bun.SHA256.hash(key, new Uint8Array(32)) as Uint8Array;
 }
 
-/** Trims nothing: what is shown later is what was typed. Throws {@link UserError}. */
+/** Throws {@link UserError}. */
 export function checkLabel(label: string): string {
-  const length = Array.from(label).length;
-  if (length < 1 || length > LABEL_CHARACTERS_MAX || /\p{Cc}/u.test(label)) {
-    throw new UserError(
-      `A label has 1 to ${LABEL_CHARACTERS_MAX} characters and no control characters, such as "bot 7".`,
-    );
-  }
-  return label;
+  return checkNote(label, { what: "A label", example: "bot 7" });
 }

@@ -1,5 +1,6 @@
 /** The people who may use the console for a desk, and the one-time links that let them in. */
 import { UserError } from "./errors.ts";
+import { checkNote, HIDDEN_CHARACTER } from "./note.ts";
 
 /** Without anything that could authenticate. Times are epoch milliseconds, UTC. */
 export interface Member {
@@ -71,7 +72,6 @@ export interface Invitation {
 export const LINK_LIFETIME_MS = 86_400_000;
 
 const EMAIL_CHARACTERS_MAX = 254;
-const PASSKEY_NAME_CHARACTERS_MAX = 100;
 
 /**
  * The address as it is kept and looked up: in lower case and NFC. Nothing is trimmed. Nobody writes
@@ -80,9 +80,10 @@ const PASSKEY_NAME_CHARACTERS_MAX = 100;
 export function checkEmail(text: string): string {
   const email = text.normalize("NFC").toLowerCase();
   const length = Array.from(email).length;
-  if (length > EMAIL_CHARACTERS_MAX || !/^[^@\p{C}\p{Z}]+@[^@\p{C}\p{Z}]+$/u.test(email)) {
+  const isPlain = /^[^@\p{C}\p{Z}]+@[^@\p{C}\p{Z}]+$/u.test(email) && !HIDDEN_CHARACTER.test(email);
+  if (length > EMAIL_CHARACTERS_MAX || !isPlain) {
     throw new UserError(
-      `An email address has 3 to ${EMAIL_CHARACTERS_MAX} characters, one @ and no spaces: type it like alice@example.com.`,
+      `An email address has 3 to ${EMAIL_CHARACTERS_MAX} characters, one @, and no spaces or invisible characters: type it like alice@example.com.`,
     );
   }
   return email;
@@ -90,11 +91,7 @@ export function checkEmail(text: string): string {
 
 /** A passkey's name is a note for its member. Throws {@link UserError}. */
 export function checkPasskeyName(name: string): string {
-  const length = Array.from(name).length;
-  if (length >= 1 && length <= PASSKEY_NAME_CHARACTERS_MAX && !/\p{Cc}/u.test(name)) return name;
-  throw new UserError(
-    `A passkey's name has 1 to ${PASSKEY_NAME_CHARACTERS_MAX} characters and no control characters, such as "Laptop".`,
-  );
+  return checkNote(name, { what: "A passkey's name", example: "Laptop" });
 }
 
 /** What stands in a one-time link: 256 random bits as base64url. */

@@ -1,7 +1,8 @@
 /** @jsxImportSource preact */
 /** The forms that create, rotate and revoke keys. */
 import type { ComponentChildren, VNode } from "preact";
-import { type ApiKey, keyState, LABEL_CHARACTERS_MAX } from "../../domain/key.ts";
+import { type ApiKey, keyState } from "../../domain/key.ts";
+import { NOTE_CHARACTERS_MAX } from "../../domain/note.ts";
 import {
   type Choice,
   confirmationOf,
@@ -55,7 +56,7 @@ export function NewKeyPage({ visit, typed, problem }: FormPage<NewKeyTyped>): VN
             aria-invalid={problem !== null || undefined}
           />
           <p class="hint" id="label-hint">
-            What it is for, such as the bot or its environment: up to {LABEL_CHARACTERS_MAX}{" "}
+            What it is for, such as the bot or its environment: up to {NOTE_CHARACTERS_MAX}{" "}
             characters.
           </p>
         </div>

@@ -1,0 +1,41 @@
+/** Labels, passkey names and addresses show what they are: no character that hides or reorders text. */
+import { describe, expect, test } from "bun:test";
+import { checkLabel } from "../src/domain/key.ts";
+import { checkEmail, checkPasskeyName } from "../src/domain/member.ts";
+import { UserError } from "../src/domain/errors.ts";
+
+const hidden = {
+  "right-to-left override": "\u202e",
+  "left-to-right isolate": "\u2066",
+  "right-to-left mark": "\u200f",
+  "Arabic letter mark": "\u061c",
+  "zero-width space": "\u200b",
+  "zero-width joiner": "\u200d",
+  "word joiner": "\u2060",
+  "byte order mark": "\ufeff",
+  "soft hyphen": "\u00ad",
+  "combining grapheme joiner": "\u034f",
+  "Hangul filler": "\u3164",
+  "variation selector": "\ufe0f",
+  "tag character": "\u{e0041}",
+  "control character": "\u0007",
+};
+
+describe.each(Object.entries(hidden))("a %s", (_, character) => {
+  test.each([
+    ["label", checkLabel, `bot${character}7`],
+    ["passkey's name", checkPasskeyName, `lap${character}top`],
+    ["email address", checkEmail, `al${character}ice@example.com`],
+  ])("is refused in a %s", (_what, check, text) => {
+    expect(() => check(text)).toThrow(UserError);
+    expect(() => check(text)).toThrow(/invisible|no spaces/);
+  });
+});
+
+test.each(["bot 7", "Büro 机器人 ボット", "בוט", "a\u0301", "🤖"])(
+  "the label %s is taken",
+  (label) => {
+    expect(checkLabel(label)).toBe(label);
+    expect(checkPasskeyName(label)).toBe(label);
+  },
+);
