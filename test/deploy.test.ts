@@ -31,3 +31,9 @@ test("only failures that a restart can mend are restarted", () => {
   expect(valueOf("Restart")).toBe("on-failure");
   expect(valueOf("RestartPreventExitStatus")).toBe("2");
 });
+
+test("nothing in the environment loads code or opens a debugger", () => {
+  const bun = "BUN_OPTIONS BUN_BE_BUN BUN_INSPECT BUN_INSPECT_CONNECT_TO BUN_INSPECT_PRELOAD";
+  const loader = "LD_AUDIT LD_LIBRARY_PATH LD_PRELOAD";
+  expect(valueOf("UnsetEnvironment")).toBe(`${bun} ${loader}`);
+});
