@@ -23,9 +23,18 @@ export type PasskeySignIn =
   | { readonly outcome: "refused"; readonly memberId: string; readonly reason: string }
   | { readonly outcome: "unknown" };
 
-/** Loaded with the first ceremony: it knows every format of certificates, and is five megabytes in memory. */
-const webAuthn = () => import("@simplewebauthn/server");
-const webAuthnHelpers = () => import("@simplewebauthn/server/helpers");
+/**
+ * Loads the library with the first ceremony, because it takes five megabytes of memory. A module in it
+ * needs `reflect-metadata`, which the bundler runs too late: so that is loaded first, in a step of its own.
+ */
+async function loadWebAuthn() {
+  await import("reflect-metadata");
+  const [server, helpers] = await Promise.all([
+    import("@simplewebauthn/server"),
+    import("@simplewebauthn/server/helpers"),
+  ]);
+  return { ...server, ...helpers };
+}
 
 export class PasskeyCeremonies {
   readonly #services: ConsoleServices;
@@ -49,7 +58,7 @@ export class PasskeyCeremonies {
     { id, email }: Pick<Member, "id" | "email">,
     purpose: Purpose,
   ): Promise<PublicKeyCredentialCreationOptionsJSON> {
-    const { generateRegistrationOptions } = await webAuthn();
+    const { generateRegistrationOptions } = await loadWebAuthn();
     return generateRegistrationOptions({
       rpName: "Signalbox",
       rpID: this.#rpId,
@@ -70,7 +79,7 @@ export class PasskeyCeremonies {
     if (challenge === null || response === null) return null;
     try {
       await requireNoCertificates(response);
-      const { verifyRegistrationResponse } = await webAuthn();
+      const { verifyRegistrationResponse } = await loadWebAuthn();
       const { registrationInfo } = await verifyRegistrationResponse({
         response,
         expectedChallenge: challenge,
@@ -88,7 +97,7 @@ export class PasskeyCeremonies {
   }
 
   async startSigningIn(visit: Visit): Promise<PublicKeyCredentialRequestOptionsJSON> {
-    const { generateAuthenticationOptions } = await webAuthn();
+    const { generateAuthenticationOptions } = await loadWebAuthn();
     return generateAuthenticationOptions({
       rpID: this.#rpId,
       challenge: await this.#issue(visit, "sign-in"),
@@ -130,7 +139,7 @@ export class PasskeyCeremonies {
   ): Promise<number | null> {
     try {
       if (!isOf(response, passkey)) return null;
-      const { verifyAuthenticationResponse } = await webAuthn();
+      const { verifyAuthenticationResponse } = await loadWebAuthn();
       const { verified, authenticationInfo } = await verifyAuthenticationResponse({
         response,
         expectedChallenge: challenge,
@@ -151,7 +160,7 @@ export class PasskeyCeremonies {
   }
 
   async #issue(visit: Visit, purpose: Purpose): Promise<Uint8Array<ArrayBuffer>> {
-    const { isoBase64URL } = await webAuthnHelpers();
+    const { isoBase64URL } = await loadWebAuthn();
     return isoBase64URL.toBuffer(this.#challenges.issue(purpose, visit.csrfToken, visit.now));
   }
 }
@@ -171,7 +180,7 @@ function isOf({ response }: AuthenticationResponseJSON, { member_id }: PasskeyCr
  * servers named in them whether they were revoked, and we call nobody.
  */
 async function requireNoCertificates({ response }: RegistrationResponseJSON): Promise<void> {
-  const { decodeAttestationObject, isoBase64URL } = await webAuthnHelpers();
+  const { decodeAttestationObject, isoBase64URL } = await loadWebAuthn();
   const attestation = decodeAttestationObject(isoBase64URL.toBuffer(response.attestationObject));
   const format = attestation.get("fmt");
   const isOurs = format === "none" || format === "packed";

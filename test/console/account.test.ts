@@ -20,17 +20,16 @@ import { SqlitePasskeys } from "../../src/store/sqlite/passkeys.ts";
 import { SqliteRegistry } from "../../src/store/sqlite/registry.ts";
 import { onCleanup, temporaryFolder } from "../_setup.ts";
 import { type Deviation, SoftwareKey } from "./_authenticator.ts";
+import { addPasskey, optionsOf, passkeySignIn } from "./_passkeys.ts";
 import {
   ALICE,
   isIn,
   OTHER_PASSWORD,
-  type PageAnswer,
   PASSWORD,
   signIn,
   startConsole,
   startNamedConsole,
   type TestConsole,
-  type Visitor,
 } from "./_console.ts";
 
 setDefaultTimeout(30_000);
@@ -45,52 +44,6 @@ function audited({ dataDir }: TestConsole): string[] {
   } finally {
     db.close();
   }
-}
-
-/** What the script asks for before it calls the authenticator. */
-async function optionsOf<T>(
-  visitor: Visitor,
-  path: string,
-  fields: Record<string, string> = {},
-): Promise<T> {
-  const { status, text } = await visitor.post(path, fields);
-  expect([status, text.slice(0, 200)]).toEqual([200, expect.any(String)]);
-  return (JSON.parse(text) as { options: T }).options;
-}
-
-interface Adding {
-  readonly name?: string;
-  readonly current?: string;
-  readonly deviation?: Deviation;
-}
-
-async function addPasskey(
-  visitor: Visitor,
-  key: SoftwareKey,
-  { name = "Laptop", current = PASSWORD, deviation = {} }: Adding = {},
-): Promise<PageAnswer> {
-  await visitor.get("/account");
-  const options = await optionsOf<PublicKeyCredentialCreationOptionsJSON>(
-    visitor,
-    "/account/passkeys/options",
-    { name, current },
-  );
-  const response = JSON.stringify(await key.create(options, deviation));
-  return visitor.post("/account/passkeys", { name, response });
-}
-
-async function passkeySignIn(
-  visitor: Visitor,
-  key: SoftwareKey,
-  deviation: Deviation = {},
-): Promise<PageAnswer> {
-  await visitor.get("/sign-in");
-  const options = await optionsOf<PublicKeyCredentialRequestOptionsJSON>(
-    visitor,
-    "/sign-in/passkey/options",
-  );
-  const response = JSON.stringify(await key.get(options, deviation));
-  return visitor.post("/sign-in/passkey", { response, next: "/audit" });
 }
 
 describe("the password", () => {

@@ -1,0 +1,54 @@
+/** Adds a passkey and signs in with one, as the script on our pages does. */
+import { expect } from "bun:test";
+import type {
+  PublicKeyCredentialCreationOptionsJSON,
+  PublicKeyCredentialRequestOptionsJSON,
+} from "@simplewebauthn/server";
+import type { Deviation, SoftwareKey } from "./_authenticator.ts";
+import { type PageAnswer, PASSWORD, type Visitor } from "./_console.ts";
+
+/** What the script asks for before it calls the authenticator. */
+export async function optionsOf<T>(
+  visitor: Visitor,
+  path: string,
+  fields: Record<string, string> = {},
+): Promise<T> {
+  const { status, text } = await visitor.post(path, fields);
+  expect([status, text.slice(0, 200)]).toEqual([200, expect.any(String)]);
+  return (JSON.parse(text) as { options: T }).options;
+}
+
+interface Adding {
+  readonly name?: string;
+  readonly current?: string;
+  readonly deviation?: Deviation;
+}
+
+export async function addPasskey(
+  visitor: Visitor,
+  key: SoftwareKey,
+  { name = "Laptop", current = PASSWORD, deviation = {} }: Adding = {},
+): Promise<PageAnswer> {
+  await visitor.get("/account");
+  const options = await optionsOf<PublicKeyCredentialCreationOptionsJSON>(
+    visitor,
+    "/account/passkeys/options",
+    { name, current },
+  );
+  const response = JSON.stringify(await key.create(options, deviation));
+  return visitor.post("/account/passkeys", { name, response });
+}
+
+export async function passkeySignIn(
+  visitor: Visitor,
+  key: SoftwareKey,
+  deviation: Deviation = {},
+): Promise<PageAnswer> {
+  await visitor.get("/sign-in");
+  const options = await optionsOf<PublicKeyCredentialRequestOptionsJSON>(
+    visitor,
+    "/sign-in/passkey/options",
+  );
+  const response = JSON.stringify(await key.get(options, deviation));
+  return visitor.post("/sign-in/passkey", { response, next: "/audit" });
+}

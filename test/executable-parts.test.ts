@@ -1,0 +1,228 @@
+/**
+ * Each part of the executable that the bundler could leave out, run in another order, or look for on the
+ * disk: threads, processes of its own, modules that are loaded late, files that are embedded, and calls
+ * of the C library. It runs in an empty folder.
+ */
+import { beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
+import { existsSync, mkdirSync, readdirSync, readFileSync, statSync } from "node:fs";
+import { connect } from "node:net";
+import { join } from "node:path";
+import { assets } from "../src/console/assets.ts";
+import { Description } from "../src/http/openapi.ts";
+import { DATABASE_NAME } from "../src/store/sqlite/folder.ts";
+import { currentSchema } from "../src/store/sqlite/migrate.ts";
+import { openDatabase } from "../src/store/sqlite/open.ts";
+import { cli, freePort, startServe } from "./_cli.ts";
+import { buildExecutable } from "./_executable.ts";
+import { callUrl, onCleanup, signal, temporaryFolder } from "./_setup.ts";
+import { SoftwareKey } from "./console/_authenticator.ts";
+import { ALICE, isIn, PASSWORD, signIn, Visitor } from "./console/_console.ts";
+import { addPasskey, passkeySignIn } from "./console/_passkeys.ts";
+
+setDefaultTimeout(60_000);
+
+let executable = "";
+
+beforeAll(async () => {
+  executable = await buildExecutable();
+});
+
+/** A command that succeeds; returns its stdout. */
+async function command(...args: string[]): Promise<string> {
+  const { code, stdout, stderr } = await cli(args, { program: [executable] });
+  expect([code, stderr]).toEqual([0, expect.any(String)]);
+  return stdout.trim();
+}
+
+/** A server with a key of desk `alpha`. */
+async function start(...flags: string[]) {
+  const server = await startServe(flags, { program: [executable] });
+  await command("desk", "create", "alpha", "--data", server.dataDir);
+  const key = await command("key", "mint", "--desk", "alpha", "--data", server.dataDir);
+  return { ...server, key };
+}
+
+/** One whose console has a name, because there are no passkeys for an address, with a link for its first member. */
+async function startConsole() {
+  const port = await freePort();
+  const url = `http://localhost:${port}`;
+  const server = await start("--console-listen", `127.0.0.1:${port}`, "--console-url", url);
+  const invite = ["desk", "invite", "alpha", "--email", ALICE, "--data", server.dataDir];
+  const { pathname } = new URL(await command(...invite, "--console-url", url));
+  const visitor = new Visitor(url);
+  await visitor.get(pathname);
+  return { ...server, consoleUrl: url, joinPath: pathname, visitor };
+}
+
+async function until(what: string, isTrue: () => boolean | Promise<boolean>): Promise<void> {
+  const deadline = Date.now() + 30_000;
+  while (!(await isTrue())) {
+    if (Date.now() > deadline) throw new Error(`Waited in vain until ${what}.`);
+    await Bun.sleep(20);
+  }
+}
+
+/** Runs the executable on a terminal until `isDone` of what it wrote, or until it ends. */
+async function onTerminal(
+  args: readonly string[],
+  isDone: (written: string) => boolean,
+): Promise<string> {
+  let written = "";
+  const child = Bun.spawn([executable, ...args], {
+    cwd: temporaryFolder(),
+    env: { PATH: process.env["PATH"] ?? "", SIGNALBOX_CONSOLE_LISTEN: "off" },
+    terminal: { data: (_, data) => void (written += Buffer.from(data).toString()) },
+  });
+  onCleanup(async () => {
+    child.kill("SIGKILL");
+    await child.exited;
+  });
+  await until(`${args[0]} has written it: ${written}`, () => isDone(written));
+  child.kill("SIGTERM");
+  await child.exited;
+  return written;
+}
+
+describe("the console", () => {
+  test("adds a passkey, lets its member in with it, and removes it", async () => {
+    const { consoleUrl, joinPath, visitor } = await startConsole();
+    expect((await visitor.post(joinPath, { password: PASSWORD })).location).toBe("/");
+    const key = await SoftwareKey.make(consoleUrl);
+    expect((await addPasskey(visitor, key)).location).toBe("/account?done=passkey");
+    const other = new Visitor(consoleUrl);
+    expect((await passkeySignIn(other, key)).location).toBe("/audit");
+    expect(await isIn(other)).toBe(true);
+    const removed = await other.post(`/account/passkeys/${key.id}/remove`);
+    expect(removed.location).toBe("/account?done=removed");
+    expect((await passkeySignIn(new Visitor(consoleUrl), key)).status).toBe(422);
+    expect((await signIn(new Visitor(consoleUrl))).location).toBe("/");
+  });
+
+  test("knows well-known passwords", async () => {
+    const { joinPath, visitor } = await startConsole();
+    const known = await visitor.post(joinPath, { password: "christopher jennifer" });
+    expect([known.status, known.text.includes("easily guessed")]).toEqual([422, true]);
+    expect((await visitor.post(joinPath, { password: PASSWORD })).location).toBe("/");
+  });
+
+  test("shows every page with every file that the pages refer to, and exports signals", async () => {
+    const { url, key, joinPath, visitor } = await startConsole();
+    await visitor.post(joinPath, { password: PASSWORD });
+    const { body } = await post(url, key, signal);
+    await until(
+      "the activity is written",
+      async () => !(await visitor.get("/activity")).text.includes("No request yet"),
+    );
+    const named = new Set<string>();
+    const pages = ["/start", "/signals", `/signals/${String(body["id"])}`, "/activity", "/keys"];
+    for (const path of [...pages, "/keys/new", "/audit", "/account", "/sign-in?x", "/nothing"]) {
+      const { status, text } = await visitor.get(path);
+      expect([path, status]).toEqual([path, { "/sign-in?x": 303, "/nothing": 404 }[path] ?? 200]);
+      for (const [, asset = ""] of text.matchAll(/"(\/assets\/[^"]+)"/g)) named.add(asset);
+    }
+    expect([...named].toSorted()).toEqual(
+      Object.values(assets)
+        .map(({ path }) => path)
+        .toSorted(),
+    );
+    for (const asset of Object.values(assets)) {
+      expect((await visitor.get(asset.path)).text === asset.content, asset.path).toBe(true);
+    }
+    const csv = await visitor.get("/signals/export?format=csv");
+    expect([csv.status, csv.text.includes(String(body["id"]))]).toEqual([200, true]);
+  });
+});
+
+function post(url: string, key: string, body: unknown) {
+  return callUrl(url, "/v1/signals", {
+    method: "POST",
+    headers: { Authorization: `Bearer ${key}`, "Content-Type": "application/json" },
+    body: JSON.stringify(body),
+  });
+}
+
+describe("the database", () => {
+  test("has its log copied into it while the server runs", async () => {
+    const { url, key, dataDir } = await start("--rate-limit", "0");
+    const database = join(dataDir, DATABASE_NAME);
+    const metadata = { text: "x".repeat(60_000) };
+    const size = () => statSync(database).size;
+    await until("the log was copied", async () => {
+      await Promise.all(Array.from({ length: 32 }, () => post(url, key, { ...signal, metadata })));
+      return size() > 8 * 1024 * 1024;
+    });
+  });
+
+  test.each(currentSchema.upgrades.map((_, index) => index + 1))(
+    "of version %i is upgraded",
+    async (version) => {
+      const dataDir = temporaryFolder();
+      const sql = readFileSync(`test/schemas/${version}.sql`, "utf8");
+      const upgrades = currentSchema.upgrades.slice(0, version - 1);
+      const old = openDatabase(dataDir, "command", { schema: { sql, upgrades } });
+      old.run("INSERT INTO desks (name, created_at) VALUES ('alpha', 1)");
+      old.close();
+      expect(await command("desk", "list", "--data", dataDir)).toContain("alpha");
+      expect(await command("verify", join(dataDir, DATABASE_NAME))).toContain("ok");
+    },
+  );
+
+  test("is backed up on command and on schedule, verified and restored", async () => {
+    const backups = join(temporaryFolder(), "backups");
+    mkdirSync(backups);
+    const flags = ["--backup-dir", backups, "--backup-every", "1s", "--rate-limit", "0"];
+    const { url, key, dataDir, kill, exited } = await start(...flags);
+    expect((await post(url, key, signal)).status).toBe(201);
+    await until("there is a backup", () =>
+      readdirSync(backups).some((name) => name.endsWith("db")),
+    );
+    const file = join(temporaryFolder(), "copy.db");
+    await command("backup", file, "--data", dataDir);
+    await command("verify", file);
+    kill("SIGTERM");
+    expect(await exited).toBe(0);
+    const restored = join(temporaryFolder(), "restored");
+    await command("restore", file, "--data", restored);
+    expect(await command("key", "list", "--data", restored)).toContain(key.slice(-4));
+  });
+});
+
+describe("a terminal", () => {
+  test("gets the log as readable lines", async () => {
+    const data = join(temporaryFolder(), "data");
+    const serve = ["serve", "--listen", "127.0.0.1:0", "--data", data];
+    const written = await onTerminal(serve, (text) => text.includes("takes signals at"));
+    expect(written).toContain("INFO");
+    expect(written).not.toContain('"level"');
+  });
+
+  test("gets a bar while a backup is made", async () => {
+    const { dataDir } = await start();
+    const file = join(temporaryFolder(), "copy.db");
+    const isDone = () => existsSync(file);
+    const written = await onTerminal(["backup", file, "--data", dataDir], isDone);
+    expect(written).toContain("% of ");
+  });
+});
+
+test("the description, the health check, the audit and the hints are those of the source", async () => {
+  const { url, key, dataDir } = await start();
+  const description = await callUrl(url, "/openapi.yaml");
+  expect(description.text).toBe(new Description(url).text);
+  expect(await command("healthcheck", "--data", dataDir)).toContain("writer: ok");
+  expect(await command("audit", "--data", dataDir)).toContain(key.slice(-4));
+  const misspelt = ["key", "mint", "--desk", "alpah", "--data", dataDir];
+  const { code, stderr } = await cli(misspelt, { program: [executable] });
+  expect([code, stderr.includes('"alpha"')]).toEqual([1, true]);
+});
+
+test("connections beyond the limit are cut", async () => {
+  const { url, logged } = await start("--max-connections", "2");
+  const { hostname, port } = new URL(url);
+  for (let count = 0; count < 4; count += 1) {
+    const socket = connect(Number(port), hostname);
+    socket.on("error", () => undefined);
+    onCleanup(() => socket.destroy());
+  }
+  await logged("too many connections");
+});
