@@ -1,6 +1,7 @@
 /** The data folder and the modes of what is in it. */
-import { chmodSync, mkdirSync, readdirSync, statSync } from "node:fs";
+import { chmodSync, mkdirSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { UserError, systemCode } from "../../domain/errors.ts";
+import { shellQuoted } from "../../domain/shell.ts";
 
 export const DATABASE_NAME = "signalbox.db";
 
@@ -16,19 +17,50 @@ export type OnTightened = (sentence: string) => void;
 export const sayOnStderr: OnTightened = (sentence) => void process.stderr.write(`${sentence}\n`);
 
 /**
- * The folder is 0700. One that was there before is only tightened where it is plainly ours (empty,
- * or with our database in it): nobody's home folder changes because of a stray `--data .`.
+ * The folder is 0700, and belongs to the user that we run as. One that existed before is only tightened
+ * if it is plainly ours (empty, or with our database in it): nobody's home folder changes because of a
+ * stray `--data .`.
  */
 export function prepareFolder(dataDir: string, onTightened: OnTightened): void {
   try {
     mkdirSync(dataDir, { recursive: true, mode: 0o700 });
+    refuseForeignFolder(dataDir);
     const entries = readdirSync(dataDir);
     const isOurs = entries.length === 0 || entries.includes(DATABASE_NAME);
     if (isOurs) tighten(dataDir, 0o700, onTightened);
   } catch (error) {
+    if (error instanceof UserError) throw error;
     throw new UserError(
       `The data folder ${dataDir} cannot be used (${systemCode(error)}): name a folder that this user may write to, with --data DIR.`,
     );
+  }
+}
+
+/**
+ * Root is refused like any other user: files that it creates would be root's, and the server that has
+ * the folder could not open them. The owner could also have planted links there for root to follow.
+ */
+function refuseForeignFolder(dataDir: string): void {
+  const ours = process.geteuid?.();
+  const owner = statSync(dataDir).uid;
+  if (ours === undefined || owner === ours) return;
+  const ownerName = userName(owner);
+  const sudoName = shellQuoted(ownerName ?? `#${owner}`);
+  const chownName = shellQuoted(userName(ours) ?? String(ours));
+  throw new UserError(
+    `The data folder ${dataDir} belongs to ${ownerName ?? `user ${owner}`}, and you are ${userName(ours) ?? `user ${ours}`}: put sudo -u ${sudoName} before the command, or if the folder should be yours, take it over with: sudo chown -R ${chownName} ${shellQuoted(dataDir)}`,
+  );
+}
+
+/** Null for a user that /etc/passwd does not list. */
+function userName(uid: number): string | null {
+  try {
+    const lines = readFileSync("/etc/passwd", "utf8").split("\n");
+    return (
+      lines.map((line) => line.split(":")).find((fields) => fields[2] === String(uid))?.[0] ?? null
+    );
+  } catch {
+    return null;
   }
 }
 
