@@ -5,8 +5,13 @@ import { join, resolve } from "node:path";
 
 const repository = resolve(import.meta.dir, "..");
 
-/** Its path, in a folder that every user may read; gone when the tests end. */
+/**
+ * Its path, in a folder that every user may read; gone when the tests end. `test/run.ts` builds it once
+ * for all files.
+ */
 export async function buildExecutable(): Promise<string> {
+  const built = process.env["SIGNALBOX_TEST_EXECUTABLE"];
+  if (built !== undefined) return built;
   const folder = mkdtempSync(join(tmpdir(), "signalbox-build-"));
   process.on("exit", () => rmSync(folder, { recursive: true, force: true }));
   chmodSync(folder, 0o755);

@@ -1,10 +1,8 @@
 /** The README's tables against the program. */
 import { expect, test } from "bun:test";
-import { join } from "node:path";
 import type { Command } from "commander";
 import { createProgram } from "../src/cli.ts";
 import { errorCatalogue } from "../src/domain/errors.ts";
-import { query, startTestApp, temporaryFolder } from "./_setup.ts";
 
 const readme = await Bun.file("README.md").text();
 
@@ -55,33 +53,3 @@ test("every error code has a row, with its status", () => {
     expect(readme).toContain(`${status} \`${code}\``);
   }
 });
-
-const examples = [
-  { language: "sh", file: "example.sh", command: "sh" },
-  { language: "ts", file: "example.ts", command: process.execPath },
-];
-
-test.each(examples)(
-  "the example in $language stores its signal",
-  async ({ language, file, command }) => {
-    const { url, key, dataDir } = await startTestApp();
-    const blocks = [...readme.matchAll(new RegExp(`\`\`\`${language}\\n(.*?)\`\`\``, "gs"))];
-    const example = blocks
-      .map(([, text = ""]) => text)
-      .find((text) => text.includes("/v1/signals"));
-    const path = join(temporaryFolder(), file);
-    await Bun.write(path, String(example).replace("https://signals.example.com", url));
-    const child = Bun.spawn([command, path], {
-      env: { ...process.env, SIGNALBOX_KEY: key },
-      stdout: "pipe",
-      stderr: "inherit",
-    });
-    expect(await new Response(child.stdout).text()).toContain("deduped");
-    expect(await child.exited).toBe(0);
-    const [row] = query<{ client_signal_id: string }>(
-      dataDir,
-      "SELECT client_signal_id FROM signals",
-    );
-    expect(row?.client_signal_id).toHaveLength(36);
-  },
-);

@@ -10,7 +10,7 @@ import {
   type TestCertificate,
   writeCertificate,
 } from "./_certificates.ts";
-import { freePort, mintKey, startServe } from "./_cli.ts";
+import { mintKey, startServe } from "./_cli.ts";
 import { startLoad } from "./_load.ts";
 import {
   callUrl,
@@ -84,62 +84,6 @@ test("plain HTTP on the TLS port has no answer, and stores nothing", async () =>
   });
   expect(await rejection(plain)).toBeInstanceOf(Error);
   expect(query(dataDir, "SELECT id FROM signals")).toEqual([]);
-});
-
-describe("TLS versions", () => {
-  const openssl = Bun.which("openssl");
-
-  /** What a client that speaks this version alone comes to: the protocol, or the refusal. */
-  async function handshake(port: number, version: string): Promise<string> {
-    if (openssl === null) throw new Error("openssl is missing: install it (apt install openssl)");
-    const child = Bun.spawn(
-      [
-        openssl,
-        "s_client",
-        "-connect",
-        `127.0.0.1:${port}`,
-        `-${version}`,
-        // The old versions' signatures are beyond what the client allows by default.
-        "-cipher",
-        "DEFAULT@SECLEVEL=0",
-      ],
-      { stdin: "ignore", stdout: "pipe", stderr: "pipe" },
-    );
-    const output = await new Response(child.stdout).text();
-    await new Response(child.stderr).text();
-    await child.exited;
-    return /^New, (TLSv[\d.]+|\(NONE\))/m.exec(output)?.[1] ?? "no handshake";
-  }
-
-  test.each([
-    ["tls1_2", "TLSv1.2"],
-    ["tls1_3", "TLSv1.3"],
-  ])("%s is spoken", async (version, protocol) => {
-    const { url } = await startWithTls();
-    expect(await handshake(Number(new URL(url).port), version)).toBe(protocol);
-  });
-
-  test.each(["tls1", "tls1_1"])(
-    "%s is refused, by the server and not by the client",
-    async (version) => {
-      const { url, tls } = await startWithTls();
-      const port = await freePort();
-      const permissive = Bun.spawn(
-        `${openssl ?? "openssl"} s_server -quiet -accept 127.0.0.1:${port} -cert ${tls.certFile} -key ${tls.keyFile} -cipher DEFAULT@SECLEVEL=0`.split(
-          " ",
-        ),
-        { stdin: "ignore", stdout: "ignore", stderr: "ignore" },
-      );
-      onCleanup(() => permissive.kill());
-      let control = "no handshake";
-      for (let attempt = 0; attempt < 100 && control === "no handshake"; attempt++) {
-        await Bun.sleep(50);
-        control = await handshake(port, version);
-      }
-      expect(control).toBe("TLSv1.0");
-      expect(await handshake(Number(new URL(url).port), version)).toBe("(NONE)");
-    },
-  );
 });
 
 describe("a new certificate", () => {

@@ -181,3 +181,15 @@ function present(fields: Record<string, string | null>): Record<string, string> 
     Object.entries(fields).filter((entry): entry is [string, string] => entry[1] !== null),
   );
 }
+
+/** The text of a `<pre>`, as a reader copies it from the page. */
+export function shownIn(html: string, id: string): string {
+  const found = new RegExp(`<pre id="${id}"[^>]*>([\\s\\S]*?)</pre>`).exec(html)?.[1];
+  if (found === undefined) throw new Error(`The page has no ${id}.`);
+  return found
+    .replaceAll("&lt;", "<")
+    .replaceAll("&gt;", ">")
+    .replaceAll("&quot;", '"')
+    .replaceAll("&#39;", "'")
+    .replaceAll("&amp;", "&");
+}

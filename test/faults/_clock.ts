@@ -3,7 +3,6 @@ import { Glob } from "bun";
 import { readdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { onCleanup, temporaryFolder } from "../_setup.ts";
-import { requirePrograms } from "./_faults.ts";
 
 const SHARED_MEMORY = "/dev/shm";
 
@@ -18,7 +17,6 @@ export interface TestClock {
 
 /** Starts with the machine's time. The monotonic clock, of timers and time-outs, is left as it is. */
 export function startClock(): TestClock {
-  requirePrograms({ faketime: "faketime" });
   const [library] = new Glob("/usr/lib/*/faketime/libfaketimeMT.so.1").scanSync();
   if (library === undefined) throw new Error("Debian's package libfaketime has moved its library");
   const file = join(temporaryFolder(), "offset");

@@ -11,9 +11,6 @@ import {
 import { join } from "node:path";
 import { onCleanup, temporaryFolder } from "../_setup.ts";
 
-/** For `requirePrograms`. */
-export const diskPackages = { mount: "mount", umount: "mount", "mkfs.ext4": "e2fsprogs" } as const;
-
 const MIB = 1024 * 1024;
 
 /** Longer than any test: nothing is written back because it has been waiting for long. */

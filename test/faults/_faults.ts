@@ -1,10 +1,12 @@
 /**
- * What the fault tests share. `bun run test:faults` runs them at full scale; `bun run test` runs the
- * same tests with small numbers. Neither skips: a program that is missing is installed, or named.
+ * What the fault tests share. `bun run test:faults` runs them at full scale, `.ci/run` with small numbers.
  */
 import { expect } from "bun:test";
 import type { LoadResult } from "../_client.ts";
+import { requirePrograms } from "../_programs.ts";
 import { query } from "../_setup.ts";
+
+requirePrograms("faults");
 
 /** Full scale, about 15 minutes in all; else numbers small enough for every run of the tests. */
 export const isFull = process.env["FAULTS"] === "full";
@@ -12,19 +14,6 @@ export const isFull = process.env["FAULTS"] === "full";
 /** The full number, or the small one. */
 export function scale(full: number, quick: number): number {
   return isFull ? full : quick;
-}
-
-/** Program → the Debian package that has it. Installs what is missing; throws where it may not. */
-export function requirePrograms(packages: Readonly<Record<string, string>>): void {
-  const missing = Object.entries(packages).filter(([program]) => Bun.which(program) === null);
-  if (missing.length === 0) return;
-  const names = [...new Set(missing.map(([, name]) => name))];
-  const command = `apt-get update && apt-get install -y ${names.join(" ")}`;
-  if (process.getuid?.() !== 0) throw new Error(`This test needs: sudo sh -c '${command}'`);
-  const { exitCode, stderr } = Bun.spawnSync(["sh", "-c", command], {
-    env: { ...process.env, DEBIAN_FRONTEND: "noninteractive" },
-  });
-  if (exitCode !== 0) throw new Error(`${command} failed:\n${stderr.toString()}`);
 }
 
 /** One line a fault: what was done to the server, how often, and what was found to hold. */

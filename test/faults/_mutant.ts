@@ -2,7 +2,6 @@
 import { Glob } from "bun";
 import { dirname, join, resolve } from "node:path";
 import { onCleanup } from "../_setup.ts";
-import { requirePrograms } from "./_faults.ts";
 import { type Edit, variantOf } from "./_variant.ts";
 
 const project = resolve(import.meta.dir, "../..");
@@ -35,7 +34,6 @@ const FAILURE_CHARS_MAX = 240;
 
 /** Where every fsync succeeds at once and does nothing. */
 export function eatMyData(): string {
-  requirePrograms({ eatmydata: "eatmydata" });
   const [library] = new Glob("/usr/lib/*/libeatmydata.so").scanSync();
   if (library === undefined)
     throw new Error("Debian's package libeatmydata1 has moved its library");

@@ -4,9 +4,6 @@ import { join } from "node:path";
 import { fromSource } from "../_cli.ts";
 import { onCleanup, temporaryFolder } from "../_setup.ts";
 
-/** For `requirePrograms`. */
-export const stracePackages = { strace: "strace" } as const;
-
 /**
  * A program under strace, for `startServe`. `-D`: the process that is started becomes the program, and
  * strace its grandchild, so that signals and exit codes are the program's own. `--seccomp-bpf`: only

@@ -9,7 +9,7 @@ import { makeCertificate, writeCertificate } from "../_certificates.ts";
 import { fromSource, mintKey, type ServeProcess, startServe } from "../_cli.ts";
 import { onCleanup, temporaryFolder } from "../_setup.ts";
 import { describeLatency, startGuests, startHonest } from "./_crowd.ts";
-import { expectKept, isFull, report, requirePrograms, scale } from "./_faults.ts";
+import { expectKept, isFull, report, scale } from "./_faults.ts";
 import type { HonestResult } from "./_honest.ts";
 
 setDefaultTimeout(scale(15 * 60_000, 60_000));
@@ -185,7 +185,6 @@ async function slowHttpTest(server: Target, mode: "-H" | "-B" | "-X"): Promise<s
 }
 
 test("idle, slow, pipelining, half-closing and aborting clients: memory is flat", async () => {
-  requirePrograms({ slowhttptest: "slowhttptest" });
   const limit = scale(4_096, 100);
   const server = await startTarget(isFull ? [] : ["--max-connections", String(limit)]);
   const { url, key, pid } = server;

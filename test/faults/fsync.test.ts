@@ -5,9 +5,9 @@ import { mintKey, sendHalf, type ServeProcess, spawn, startServe } from "../_cli
 import type { LoadResult } from "../_client.ts";
 import { startLoad } from "../_load.ts";
 import { callUrl, signal, temporaryFolder } from "../_setup.ts";
-import { expectKept, isFull, report, requirePrograms } from "./_faults.ts";
+import { expectKept, isFull, report } from "./_faults.ts";
 import { keepNothing, readRecording, recordingOptions } from "./_replay.ts";
-import { attachStrace, stracePackages, underStrace } from "./_strace.ts";
+import { attachStrace, underStrace } from "./_strace.ts";
 import { checkpointingAfter, logSpace, variantOf } from "./_variant.ts";
 
 setDefaultTimeout(300_000);
@@ -139,7 +139,6 @@ async function tryStart(
 }
 
 test("the N-th fsync of the log fails: nothing is acknowledged any more, and the process ends", async () => {
-  requirePrograms(stracePackages);
   const prepared = await prepare();
   let kept = 0;
   // Without the fsync that makes room for the log.
@@ -155,7 +154,6 @@ test("the N-th fsync of the log fails: nothing is acknowledged any more, and the
 });
 
 test("an fsync fails that makes room for the log: the server does not start, and the next start works", async () => {
-  requirePrograms(stracePackages);
   const { before, key } = await prepare();
   const dataDir = join(temporaryFolder(), "data");
   cpSync(before, dataDir, { recursive: true });
@@ -171,7 +169,6 @@ test("an fsync fails that makes room for the log: the server does not start, and
 });
 
 test("the N-th fsync of the database fails, in a checkpoint: the process ends, and the log has everything", async () => {
-  requirePrograms(stracePackages);
   const prepared = await prepare();
   // Forty fsyncs of the database would take some hundred thousand signals otherwise.
   const program = variantOf(checkpointingAfter(16));
@@ -187,7 +184,6 @@ test("the N-th fsync of the database fails, in a checkpoint: the process ends, a
 });
 
 test("the N-th fsync of the database fails, in a commit that copies a log which is too long: the same", async () => {
-  requirePrograms(stracePackages);
   const prepared = await prepare();
   // The checkpointer has nothing to do, and the log's last resort is reached at once.
   const program = variantOf(checkpointingAfter(8_192_000), {
@@ -207,7 +203,6 @@ test("the N-th fsync of the database fails, in a commit that copies a log which 
 });
 
 test("an fsync of the database fails while it stops: that is no clean end, and the log has everything", async () => {
-  requirePrograms(stracePackages);
   const server = await startServe();
   const { key } = await mintKey(server.dataDir);
   const load = startLoad({ url: server.url, key });
@@ -226,7 +221,6 @@ test("an fsync of the database fails while it stops: that is no clean end, and t
 });
 
 test("the N-th fsync of a first start fails: it says so in one sentence, and the next start works", async () => {
-  requirePrograms(stracePackages);
   const times = { refused: 0, folder: 0 };
   // Without the room for the log, the fsync of which has a test of its own.
   const program = variantOf(logSpace(0));

@@ -11,9 +11,9 @@ import {
 } from "../_cli.ts";
 import { type Load, startLoad } from "../_load.ts";
 import { type Answer, callUrl, signal, temporaryFolder } from "../_setup.ts";
-import { canMount, diskPackages, mountDisk, mountMemory } from "./_disk.ts";
-import { expectKept, isFull, report, requirePrograms, scale } from "./_faults.ts";
-import { attachStrace, stracePackages } from "./_strace.ts";
+import { canMount, mountDisk, mountMemory } from "./_disk.ts";
+import { expectKept, isFull, report, scale } from "./_faults.ts";
+import { attachStrace } from "./_strace.ts";
 import { checkpointingAfter, variantOf } from "./_variant.ts";
 
 setDefaultTimeout(300_000);
@@ -183,7 +183,6 @@ function some<Case>(...cases: [Case, ...Case[]]): Case[] {
 }
 
 test.each(some("ext4", "tmpfs"))("a full %s: 503 until there is room again", async (kind) => {
-  requirePrograms({ ...diskPackages, ...stracePackages, fallocate: "util-linux" });
   const times = scale(4, 1);
   const mounts = canMount();
   const mount = kind === "ext4" ? mountDisk : mountMemory;
@@ -206,7 +205,6 @@ test.each(some("ext4", "tmpfs"))("a full %s: 503 until there is room again", asy
 test.each(
   some({ error: "EDQUOT", cause: /SQLITE_IOERR_WRITE/ }, { error: "ENOSPC", cause: /SQLITE_FULL/ }),
 )("$error at every write of the log: 503 until it is over", async ({ error, cause }) => {
-  requirePrograms(stracePackages);
   const times = scale(4, 1);
   const service = await startService(join(temporaryFolder(), "data"));
   const begin = refuseWrites(service.server, [LOG], error);
@@ -220,7 +218,6 @@ test.each(
 test.each(some("ENOSPC", "EDQUOT"))(
   "%s where the log's index grows: 503 until it is over",
   async (error) => {
-    requirePrograms(stracePackages);
     const times = scale(2, 1);
     const found = { kept: 0, refused: 0 };
     for (let time = 0; time < times; time += 1) {
@@ -240,7 +237,6 @@ test.each(some("ENOSPC", "EDQUOT"))(
 test.each(some("EDQUOT", "ENOSPC"))(
   "%s at every write of the database's file: the log takes everything meanwhile",
   async (error) => {
-    requirePrograms(stracePackages);
     const program = variantOf(checkpointingAfter(256));
     const service = await startService(join(temporaryFolder(), "data"), { program });
     const { dataDir } = service.server;

@@ -5,8 +5,8 @@ import { freePort, fromSource, mintKey, startServe } from "../_cli.ts";
 import type { LoadResult } from "../_client.ts";
 import { startLoad } from "../_load.ts";
 import { callUrl, query, signal, temporaryFolder } from "../_setup.ts";
-import { canMount, diskPackages, FragileDisk } from "./_disk.ts";
-import { expectKept, isFull, report, requirePrograms, scale } from "./_faults.ts";
+import { canMount, FragileDisk } from "./_disk.ts";
+import { expectKept, isFull, report, scale } from "./_faults.ts";
 import {
   keepAll,
   keepNothing,
@@ -15,7 +15,7 @@ import {
   readRecording,
   recordingOptions,
 } from "./_replay.ts";
-import { stracePackages, underStrace } from "./_strace.ts";
+import { underStrace } from "./_strace.ts";
 import { checkpointingAfter, logSpace, variantOf } from "./_variant.ts";
 
 setDefaultTimeout(300_000);
@@ -195,7 +195,6 @@ const CONTROL_CUTS_MAX = 10;
 
 /** Where mounting is not allowed, a recording stands for the disk in every run; at full scale both are run. */
 function ways(): { disk: boolean; recording: boolean } {
-  requirePrograms({ ...diskPackages, ...stracePackages });
   const disk = canMount();
   if (!disk) {
     const checked = "what a server wrote is recorded and replayed instead, without a file system";
@@ -240,7 +239,6 @@ test("nor is it where a disk is not told to empty its cache: that is lost, too",
 });
 
 test("a recording is whole: replayed to its end it makes the same files, byte for byte", async () => {
-  requirePrograms(stracePackages);
   const { before, dataDir, load, path, server } = await record(recordable());
   await load.more(600, 201);
   // Nothing is being written any more when it is killed.

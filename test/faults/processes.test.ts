@@ -15,9 +15,9 @@ import {
 } from "../_cli.ts";
 import { startLoad } from "../_load.ts";
 import { onCleanup, query, temporaryFolder } from "../_setup.ts";
-import { expectKept, report, requirePrograms, scale } from "./_faults.ts";
+import { expectKept, report, scale } from "./_faults.ts";
 import { LOCKED, startStorm, statusFor } from "./_storm.ts";
-import { stracePackages, underStrace } from "./_strace.ts";
+import { underStrace } from "./_strace.ts";
 import { checkpointingAfter, variantOf } from "./_variant.ts";
 
 setDefaultTimeout(300_000);
@@ -129,7 +129,6 @@ function delayedAt(
 }
 
 test("of several that start at once over a killed one's lock, one serves and the others name it", async () => {
-  requirePrograms(stracePackages);
   const dataDir = join(temporaryFolder(), "data");
   const late = delayedAt([join(dataDir, "serve.lock")], {
     calls: "openat,fcntl,pread64,pwrite64,fsync,fdatasync",
@@ -276,7 +275,6 @@ function comeAndGo(dataDir: string): () => number {
 }
 
 test("commands look at a log that another process takes away just then", async () => {
-  requirePrograms(stracePackages);
   const dataDir = join(temporaryFolder(), "data");
   await mintKey(dataDir);
   const program = delayedAt(
@@ -304,7 +302,6 @@ test("commands look at a log that another process takes away just then", async (
 });
 
 test("a command that finds the folder empty comes back to a database that another has made", async () => {
-  requirePrograms(stracePackages);
   const dataDir = join(temporaryFolder(), "data");
   const program = delayedAt([join(dataDir, "signalbox.db-wal")], {
     calls: "access,statx",

@@ -3,8 +3,8 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { cli, mintKey, startServe } from "../_cli.ts";
 import { startLoad } from "../_load.ts";
 import { type Answer, callUrl, signal } from "../_setup.ts";
-import { expectKept, report, requirePrograms, scale } from "./_faults.ts";
-import { attachStrace, stracePackages } from "./_strace.ts";
+import { expectKept, report, scale } from "./_faults.ts";
+import { attachStrace } from "./_strace.ts";
 
 setDefaultTimeout(300_000);
 
@@ -66,7 +66,6 @@ async function expectOneOriginal(post: Post, clientId: string): Promise<void> {
 }
 
 test("an fsync takes seconds: the queue is bounded, the others are told at once, and it recovers", async () => {
-  requirePrograms(stracePackages);
   const server = await startServe(["--rate-limit", "0"]);
   const { pid, url, dataDir } = server;
   const { key } = await mintKey(dataDir);

@@ -1,11 +1,12 @@
+/** The executable: it runs from any folder, and needs nothing beside it. */
 import { beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { existsSync, mkdirSync, readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import packageJson from "../../package.json" with { type: "json" };
-import { makeCertificate, presentedName, writeCertificate } from "../_certificates.ts";
-import { cli, mintKey, startServe } from "../_cli.ts";
-import { buildExecutable } from "../_executable.ts";
-import { callUrl, onCleanup, openForDamage, query, signal, temporaryFolder } from "../_setup.ts";
+import packageJson from "../package.json" with { type: "json" };
+import { makeCertificate, presentedName, writeCertificate } from "./_certificates.ts";
+import { cli, mintKey, startServe } from "./_cli.ts";
+import { buildExecutable } from "./_executable.ts";
+import { callUrl, openForDamage, query, signal, temporaryFolder } from "./_setup.ts";
 
 setDefaultTimeout(120_000);
 
@@ -57,14 +58,6 @@ async function post(url: string, key: string, body: unknown): Promise<number> {
     body: typeof body === "string" ? body : JSON.stringify(body),
   });
   return status;
-}
-
-async function run(shellCommand: string): Promise<string> {
-  const child = Bun.spawn(["sh", "-c", shellCommand], { stdout: "pipe", stderr: "pipe" });
-  onCleanup(() => child.kill());
-  const stdout = await new Response(child.stdout).text();
-  expect([await child.exited, await new Response(child.stderr).text()]).toEqual([0, ""]);
-  return stdout;
 }
 
 describe("the executable, in a folder full of other programs' files", () => {
@@ -164,24 +157,5 @@ describe("the executable, in a folder full of other programs' files", () => {
     expect(await server.exited).toBe(0);
     expect(server.output.stderr).toContain('"msg":"stopped"');
     expect(existsSync(options.marker)).toBe(false);
-  });
-
-  test("--quickstart prints a command that stores a signal when it is pasted", async () => {
-    if (Bun.which("curl") === null)
-      throw new Error("curl is missing: install it (apt install curl)");
-    const options = inHostileFolder();
-    const server = await startServe(["--quickstart"], options);
-    const command = server.output.stdout.slice(server.output.stdout.indexOf("curl "));
-    const stored = JSON.parse(await run(command)) as { id: string };
-    expect(stored).toEqual({
-      id: expect.any(String),
-      received_at: expect.any(Number),
-      deduped: false,
-    } as unknown as { id: string });
-    expect(JSON.parse(await run(command))).toEqual({ id: stored.id, deduped: true });
-    expect(query(server.dataDir, "SELECT id FROM signals")).toEqual([{ id: stored.id }]);
-    // The same, with its status to be seen, and as another signal.
-    const another = command.trimEnd().replace("my-first-signal", "my-second-signal");
-    expect(await run(`${another} -o /dev/null -w '%{http_code}'`)).toBe("201");
   });
 });

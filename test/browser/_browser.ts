@@ -1,4 +1,4 @@
-/** Chromium for the console's tests. It is never skipped: a browser that is missing is installed, or named. */
+/** Chromium for the console's tests. */
 import { afterAll, beforeAll, expect } from "bun:test";
 import { createRequire } from "node:module";
 import {
@@ -8,8 +8,10 @@ import {
   chromium,
   type Page,
 } from "playwright-core";
-import { requirePrograms } from "../faults/_faults.ts";
+import { requirePrograms } from "../_programs.ts";
 import { onCleanup } from "../_setup.ts";
+
+requirePrograms("browser");
 
 /** Nothing that asks another host for anything. */
 const FLAGS = [
@@ -27,12 +29,8 @@ export const desktop = { width: 1280, height: 800 } as const;
 /** The narrowest that WCAG 1.4.10 asks for. */
 export const phone = { width: 320, height: 640 } as const;
 
-/** Of a browser that must be installed first. */
-const INSTALLED_MS_MAX = 300_000;
-
 /** With an empty profile of its own. The caller closes it. */
 export async function launchBrowser(): Promise<Browser> {
-  requirePrograms({ chromium: "chromium" });
   const executablePath = Bun.which("chromium") ?? "chromium";
   return await chromium.launch({ executablePath, args: FLAGS });
 }
@@ -53,7 +51,7 @@ export function useBrowser(): OpenWindow {
   let browser: Browser;
   beforeAll(async () => {
     browser = await launchBrowser();
-  }, INSTALLED_MS_MAX);
+  });
   afterAll(() => browser.close());
   return (baseURL, options = {}) => openWindow(browser, baseURL, options);
 }

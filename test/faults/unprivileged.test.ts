@@ -5,9 +5,11 @@ import { join } from "node:path";
 import { makeCertificate, presentedName, writeCertificate } from "../_certificates.ts";
 import { cli, mintKey, startServe } from "../_cli.ts";
 import { buildExecutable } from "../_executable.ts";
+import { requirePrograms } from "../_programs.ts";
 import { callUrl, query, signal, temporaryFolder } from "../_setup.ts";
 
 setDefaultTimeout(120_000);
+requirePrograms("faults");
 
 const NOBODY = 65_534;
 const isRoot = process.getuid?.() === 0;

@@ -3,7 +3,7 @@ import { expect, setDefaultTimeout, test } from "bun:test";
 import type { Page } from "playwright-core";
 import { signal } from "../_setup.ts";
 import { expectAccessible, useBrowser } from "./_browser.ts";
-import { startConsole } from "./_console.ts";
+import { startConsole } from "../console/_console.ts";
 import { join, submit } from "./_flow.ts";
 
 setDefaultTimeout(120_000);

@@ -7,7 +7,7 @@ import { FAILURES_MAX } from "../../src/console/throttle.ts";
 import { DATABASE_NAME } from "../../src/store/sqlite/folder.ts";
 import { onCleanup } from "../_setup.ts";
 import { expectAccessible, useBrowser } from "./_browser.ts";
-import { ALICE, OTHER_PASSWORD, signIn, startConsole } from "./_console.ts";
+import { ALICE, OTHER_PASSWORD, signIn, startConsole } from "../console/_console.ts";
 import { createKey, join } from "./_flow.ts";
 
 setDefaultTimeout(120_000);

@@ -1,7 +1,7 @@
 import { expect, setDefaultTimeout, test } from "bun:test";
-import { freePort, mintKey, sendHalf, spawn, startServe } from "../_cli.ts";
-import { newDataDir } from "../_databases.ts";
-import { callUrl, query, signal } from "../_setup.ts";
+import { freePort, mintKey, sendHalf, spawn, startServe } from "./_cli.ts";
+import { newDataDir } from "./_databases.ts";
+import { callUrl, query, signal } from "./_setup.ts";
 
 setDefaultTimeout(120_000);
 

@@ -3,7 +3,7 @@ import { expect, setDefaultTimeout, test } from "bun:test";
 import type { Page } from "playwright-core";
 import { mintKey, signal } from "../_setup.ts";
 import { expectAccessible, phone, useBrowser } from "./_browser.ts";
-import { startConsole, type TestConsole } from "./_console.ts";
+import { startConsole, type TestConsole } from "../console/_console.ts";
 import { join } from "./_flow.ts";
 
 setDefaultTimeout(120_000);

@@ -3,7 +3,7 @@ import { expect, setDefaultTimeout, test } from "bun:test";
 import type { Page } from "playwright-core";
 import { onCleanup } from "../_setup.ts";
 import { useBrowser } from "./_browser.ts";
-import { PASSWORD, startConsole } from "./_console.ts";
+import { PASSWORD, startConsole } from "../console/_console.ts";
 import { createKey, goToKeys, join, shownKey, submit } from "./_flow.ts";
 
 setDefaultTimeout(60_000);

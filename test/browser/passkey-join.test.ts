@@ -2,7 +2,7 @@
 import { expect, setDefaultTimeout, test } from "bun:test";
 import type { Page } from "playwright-core";
 import { expectAccessible, useBrowser } from "./_browser.ts";
-import { PASSWORD, startNamedConsole } from "./_console.ts";
+import { PASSWORD, startNamedConsole } from "../console/_console.ts";
 import { join } from "./_flow.ts";
 
 setDefaultTimeout(60_000);

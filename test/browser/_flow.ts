@@ -2,7 +2,7 @@
 import { expect } from "bun:test";
 import type { Page } from "playwright-core";
 import { type Answer, callUrl, signal } from "../_setup.ts";
-import { PASSWORD, type TestConsole } from "./_console.ts";
+import { PASSWORD, type TestConsole } from "../console/_console.ts";
 
 /** Opens the invitation's link, sets a password, and goes to the page of keys. */
 export async function join(desk: TestConsole, page: Page, name: string): Promise<void> {

@@ -2,7 +2,7 @@
 import { expect, setDefaultTimeout, test } from "bun:test";
 import type { BrowserContextOptions, Page } from "playwright-core";
 import { expectAccessible, useBrowser } from "./_browser.ts";
-import { startConsole } from "./_console.ts";
+import { startConsole } from "../console/_console.ts";
 import { join } from "./_flow.ts";
 
 setDefaultTimeout(120_000);

@@ -13,7 +13,7 @@ import { openDatabase } from "../../src/store/sqlite/open.ts";
 import { SqliteRegistry } from "../../src/store/sqlite/registry.ts";
 import { freePort } from "../_cli.ts";
 import { launchBrowser } from "./_browser.ts";
-import { PASSWORD } from "./_console.ts";
+import { PASSWORD } from "../console/_console.ts";
 import { goToKeys } from "./_flow.ts";
 import { fillDesk } from "./_sample.ts";
 

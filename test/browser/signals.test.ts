@@ -4,7 +4,7 @@ import type { Page } from "playwright-core";
 import { shorten } from "../../src/console/shorten.ts";
 import { mintKey, signal } from "../_setup.ts";
 import { expectAccessible, useBrowser } from "./_browser.ts";
-import { startConsole, type TestConsole } from "./_console.ts";
+import { startConsole, type TestConsole } from "../console/_console.ts";
 import { join } from "./_flow.ts";
 
 setDefaultTimeout(120_000);

@@ -1,0 +1,48 @@
+/**
+ * Runs a suite: `bun test/run.ts [browser | faults]`. Without a name, everything under `test/` that
+ * needs only npm packages.
+ */
+import { requirePrograms } from "./_programs.ts";
+import { buildExecutable } from "./_executable.ts";
+
+/** Longer than any test takes on a machine that does other work, too. */
+const TEST_TIMEOUT_MS = 120_000;
+
+const suites = {
+  packages: {
+    files: ["--parallel", "--path-ignore-patterns", "test/{browser,faults}/**"],
+    others: "bun run test:browser (Chromium), bun run test:faults (root, Debian packages)",
+  },
+  browser: {
+    files: ["--parallel", "test/browser/"],
+    others: "bun run test, bun run test:faults (root, Debian packages)",
+  },
+  faults: {
+    files: ["--parallel=2", "test/faults/"],
+    others: "bun run test, bun run test:browser (Chromium)",
+  },
+};
+
+function isSuite(name: string): name is keyof typeof suites {
+  return Object.hasOwn(suites, name);
+}
+
+async function run(name: string): Promise<number> {
+  if (!isSuite(name)) throw new Error(`There is no suite "${name}": use browser, faults or none.`);
+  if (name !== "packages") requirePrograms(name);
+  const { files, others } = suites[name];
+  const tests = Bun.spawn([process.execPath, "test", `--timeout=${TEST_TIMEOUT_MS}`, ...files], {
+    env: { FAULTS: "full", ...process.env, SIGNALBOX_TEST_EXECUTABLE: await buildExecutable() },
+    stdio: ["ignore", "inherit", "inherit"],
+  });
+  const code = await tests.exited;
+  console.log(`Other suites: ${others}`);
+  return code;
+}
+
+try {
+  process.exitCode = await run(process.argv[2] ?? "packages");
+} catch (error) {
+  console.error(error instanceof Error ? error.message : error);
+  process.exitCode = 1;
+}
