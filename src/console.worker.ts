@@ -4,6 +4,7 @@ import { accountRoutes } from "./console/account.tsx";
 import { activityRoutes } from "./console/activity.tsx";
 import { auditRoutes } from "./console/audit.tsx";
 import { keyRoutes } from "./console/keys.tsx";
+import { loadDeviceSecret } from "./console/device-secret.ts";
 import { createConsole } from "./console/server.ts";
 import { Sessions } from "./console/sessions.ts";
 import { signInRoutes } from "./console/sign-in.tsx";
@@ -18,6 +19,7 @@ import { readBody } from "./http/body.ts";
 import { limitConnections } from "./http/connections.ts";
 import { Listener } from "./http/listener.ts";
 import { type TransportPolicy, requireHttps, TrustedProxies } from "./http/transport.ts";
+import { warnOfUntrustedProxy } from "./http/untrusted-proxy.ts";
 import { logOptions } from "./log.ts";
 import { formatAddress, isLoopbackHost } from "./net/address.ts";
 import { SqliteActivity } from "./store/sqlite/activity.ts";
@@ -97,13 +99,14 @@ function serve(options: ConsoleOptions): Running & { url: string } {
     signals: new SqliteSignals(db),
     activity,
     sessions: new Sessions((id) => members.find(id)),
-    throttle: new SignInThrottle(),
+    throttle: new SignInThrottle(loadDeviceSecret(options.dataDir, log)),
     ownOrigin: () => new URL(ownUrl()).origin,
     publicUrl: options.publicUrl,
     now,
     log,
   };
   const trustedProxies = new TrustedProxies(options.trustedProxies);
+  const warnOfProxy = warnOfUntrustedProxy(trustedProxies, log);
   const isTls = options.certificate !== null;
   const policy: TransportPolicy = {
     isTls,
@@ -130,7 +133,10 @@ function serve(options: ConsoleOptions): Running & { url: string } {
         ownOrigin: services.ownOrigin,
         requireHttps: (headers, peer) =>
           requireHttps(policy, headers, () => (peer === null ? null : { address: peer })),
-        clientAddress: (headers, peer) => trustedProxies.clientOf(headers, peer),
+        clientAddress: (headers, peer) => {
+          warnOfProxy(headers, peer);
+          return trustedProxies.clientOf(headers, peer);
+        },
         readBody,
         log,
         now,

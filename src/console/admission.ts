@@ -3,7 +3,7 @@ import type { Account } from "../domain/member.ts";
 import type { ConsoleServices } from "./services.ts";
 import { cookieNames, type Visit } from "./visit.ts";
 
-/** Half a year; a restart ends it sooner. */
+/** Half a year. */
 const DEVICE_AGE_S_MAX = 180 * 24 * 60 * 60;
 
 /**

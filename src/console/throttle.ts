@@ -7,8 +7,8 @@
  * nobody's; and of those others again by the network they come from, against trying one password on
  * many members. So strangers who fail can keep other strangers out, but never a browser that is known.
  *
- * All of it is in memory, and the secret that signs the devices, too: after a restart every browser is
- * unknown until it signs in again, and the counts begin anew.
+ * The counts are in memory and begin at zero after a restart. The secret that signs the cookies is kept
+ * (`device-secret.ts`), so that a browser stays known.
  */
 import { isIP } from "node:net";
 import { equals } from "./forgery.ts";
@@ -45,12 +45,14 @@ export type Attempt =
 
 export class SignInThrottle {
   readonly #clock: () => number;
-  readonly #secret = crypto.getRandomValues(new Uint8Array(32));
+  readonly #secret: Uint8Array;
   readonly #devices: FailureCounts;
   readonly #strangers: FailureCounts;
   readonly #networks: FailureCounts;
 
-  constructor(clock: () => number = Date.now) {
+  /** `secret` signs the device cookies. */
+  constructor(secret: Uint8Array, clock: () => number = Date.now) {
+    this.#secret = secret;
     this.#clock = clock;
     this.#devices = new FailureCounts(FAILURES_MAX);
     this.#strangers = new FailureCounts(FAILURES_MAX);

@@ -406,6 +406,10 @@ describe("requests that another site makes a browser send", () => {
   });
 });
 
+function makeThrottle(clock?: () => number): SignInThrottle {
+  return new SignInThrottle(crypto.getRandomValues(new Uint8Array(32)), clock);
+}
+
 function begin(throttle: SignInThrottle, guess: Partial<Guess>): Attempt {
   return throttle.begin({ email: ALICE, device: null, address: "192.0.2.1", ...guess });
 }
@@ -448,7 +452,7 @@ describe("guessing", () => {
 
   test("a window begins with the first failure, and the next is allowed when it is over", () => {
     now.value = START;
-    const throttle = new SignInThrottle(() => now.value);
+    const throttle = makeThrottle(() => now.value);
     fail(throttle, FAILURES_MAX, {});
     now.value += 1_000;
     expect(begin(throttle, {})).toEqual({
@@ -465,7 +469,7 @@ describe("guessing", () => {
   });
 
   test("an attempt that succeeded is no failure, and forgives none before it", () => {
-    const throttle = new SignInThrottle(() => now.value);
+    const throttle = makeThrottle(() => now.value);
     for (let time = 0; time < 3 * FAILURES_MAX; time += 1) {
       const attempt = begin(throttle, {});
       expect(attempt.isAllowed).toBe(true);
@@ -479,7 +483,7 @@ describe("guessing", () => {
   });
 
   test("one who tries many members is stopped by their network", () => {
-    const throttle = new SignInThrottle(() => now.value);
+    const throttle = makeThrottle(() => now.value);
     for (let index = 0; index < NETWORK_FAILURES_MAX; index += 1) {
       const address = `2001:db8::${index.toString(16)}`;
       const attempt = begin(throttle, { email: `${index}@alpha.example`, address });
@@ -494,7 +498,7 @@ describe("guessing", () => {
   });
 
   test("a known browser is counted for itself: others cannot stop it, nor it them", () => {
-    const throttle = new SignInThrottle(() => now.value);
+    const throttle = makeThrottle(() => now.value);
     const device = throttle.rememberDevice(ALICE);
     const second = throttle.rememberDevice(ALICE);
     fail(throttle, NETWORK_FAILURES_MAX + FAILURES_MAX, {});
@@ -505,12 +509,12 @@ describe("guessing", () => {
   });
 
   test("a device cookie of somebody else, or one that was made up, is none", () => {
-    const throttle = new SignInThrottle(() => now.value);
+    const throttle = makeThrottle(() => now.value);
     const device = throttle.rememberDevice(ALICE);
     fail(throttle, FAILURES_MAX, {});
     for (const forged of [
       throttle.rememberDevice("mallory@alpha.example"),
-      new SignInThrottle().rememberDevice(ALICE),
+      makeThrottle().rememberDevice(ALICE),
       `A${device.slice(1)}`,
       device.slice(0, -1),
       `${device}A`,

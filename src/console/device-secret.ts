@@ -1,0 +1,51 @@
+/**
+ * The secret that signs the device cookies (`throttle.ts`). It is a file in the data folder and not in the
+ * database, so that no backup carries it: whoever has a backup could otherwise make device cookies.
+ */
+import { readFileSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import type { Logger } from "pino";
+import { messageOf, systemCode } from "../domain/errors.ts";
+import { tighten } from "../store/sqlite/folder.ts";
+
+export const DEVICE_SECRET_NAME = "device-secret";
+const SECRET_BYTES = 32;
+
+/**
+ * Reads the secret, or makes one. If the file cannot be used, the secret lasts until the next restart:
+ * the console works, and browsers are unknown once more.
+ */
+export function loadDeviceSecret(dataDir: string, log: Logger): Uint8Array {
+  const file = join(dataDir, DEVICE_SECRET_NAME);
+  try {
+    const kept = read(file, log);
+    if (kept?.length === SECRET_BYTES) return kept;
+    if (kept !== null) {
+      log.warn(`${file} was damaged and is replaced: browsers that members have used are unknown`);
+    }
+    const fresh = makeSecret();
+    rmSync(file, { force: true });
+    writeFileSync(file, fresh, { mode: 0o600, flag: "wx", flush: true });
+    return fresh;
+  } catch (error) {
+    log.warn(
+      { reason: messageOf(error) },
+      `${file} cannot be used: after a restart, strangers with wrong passwords can keep members out for 15 minutes`,
+    );
+    return makeSecret();
+  }
+}
+
+function read(file: string, log: Logger): Uint8Array | null {
+  try {
+    tighten(file, 0o600, (said) => log.warn(said));
+    return readFileSync(file);
+  } catch (error) {
+    if (systemCode(error) === "ENOENT") return null;
+    throw error;
+  }
+}
+
+function makeSecret(): Uint8Array {
+  return crypto.getRandomValues(new Uint8Array(SECRET_BYTES));
+}

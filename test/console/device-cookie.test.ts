@@ -1,0 +1,84 @@
+/** A member's own browser is known again after a restart, so that no stranger keeps its member out. */
+import { expect, setDefaultTimeout, test } from "bun:test";
+import { readFileSync, statSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { DEVICE_SECRET_NAME } from "../../src/console/device-secret.ts";
+import { FAILURES_MAX } from "../../src/console/throttle.ts";
+import { ALICE, signIn, startConsole, type TestConsole, type Visitor } from "./_console.ts";
+
+setDefaultTimeout(30_000);
+
+/** The same browser at the server after its restart. */
+function carry(from: Visitor, to: TestConsole): Visitor {
+  const visitor = to.visitor();
+  for (const [name, value] of from.cookies) visitor.cookies.set(name, value);
+  return visitor;
+}
+
+async function failTenTimes(desk: TestConsole): Promise<void> {
+  const stranger = desk.visitor();
+  await stranger.get("/sign-in");
+  await Promise.all(
+    Array.from({ length: FAILURES_MAX }, (_, index) =>
+      stranger.post("/sign-in", { email: ALICE, password: `guess number ${index}` }),
+    ),
+  );
+  expect((await signIn(stranger)).status).toBe(429);
+}
+
+test("after a restart and ten wrong passwords of a stranger, the member's browser gets in", async () => {
+  const before = await startConsole();
+  const { visitor } = await before.signUp("alpha", ALICE);
+  await before.stop();
+  const after = await startConsole({ dataDir: before.dataDir });
+  await failTenTimes(after);
+  expect((await signIn(carry(visitor, after))).location).toBe("/");
+});
+
+test("the secret is in a file of its own, for its owner alone; one that was cut short is replaced", async () => {
+  const before = await startConsole();
+  const { visitor } = await before.signUp("alpha", ALICE);
+  await before.stop();
+  const file = join(before.dataDir, DEVICE_SECRET_NAME);
+  expect(statSync(file).mode & 0o777).toBe(0o600);
+  expect(readFileSync(file).length).toBe(32);
+  writeFileSync(file, "");
+  const after = await startConsole({ dataDir: before.dataDir });
+  expect(readFileSync(file).length).toBe(32);
+  await failTenTimes(after);
+  expect((await signIn(carry(visitor, after))).status, "of the secret of before").toBe(429);
+  expect(after.log.filter(({ level }) => level === "warn")).toMatchObject([
+    { msg: expect.stringContaining(file) },
+  ]);
+});
+
+test("where the secret cannot be kept, the console starts all the same, with a warning", async () => {
+  const before = await startConsole();
+  await before.stop();
+  const file = join(before.dataDir, DEVICE_SECRET_NAME);
+  await Bun.$`rm ${file} && mkdir ${file}`.quiet();
+  const after = await startConsole({ dataDir: before.dataDir });
+  expect((await after.visitor().get("/sign-in")).status).toBe(200);
+  expect(after.log).toContainEqual(
+    expect.objectContaining({ level: "warn", msg: expect.stringContaining(file) }),
+  );
+});
+
+test("a local proxy that is not trusted is warned of, once", async () => {
+  const desk = await startConsole();
+  const warnings = () => desk.log.filter(({ msg }) => msg.includes("--trust-proxy 127.0.0.1"));
+  await desk.visitor().get("/sign-in");
+  expect(warnings()).toHaveLength(0);
+  for (let time = 0; time < 3; time += 1) {
+    await desk.visitor().get("/sign-in", { "X-Forwarded-For": "203.0.113.9" });
+  }
+  expect(warnings()).toMatchObject([{ level: "warn" }]);
+  expect(JSON.stringify(desk.log)).not.toContain("203.0.113.9");
+});
+
+test("a local proxy that is trusted is not warned of", async () => {
+  const desk = await startConsole({ config: { trustedProxies: ["127.0.0.1"] } });
+  const headers = { "X-Forwarded-For": "203.0.113.9", "X-Forwarded-Proto": "https" };
+  expect((await desk.visitor().get("/sign-in", headers)).status).toBe(200);
+  expect(desk.log.filter(({ msg }) => msg.includes("--trust-proxy"))).toEqual([]);
+});
