@@ -3,6 +3,7 @@ import { existsSync, realpathSync, statSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { Command, Option } from "commander";
 import { UsageError, UserError } from "../domain/errors.ts";
+import { shellQuoted } from "../domain/shell.ts";
 import { createLog } from "../log.ts";
 import { BackupJob } from "../ops/backups.ts";
 import { DISK_FREE_BYTES_MIN } from "../ops/health.ts";
@@ -92,7 +93,7 @@ async function backUpOnce(file: string, options: BackupOptions): Promise<void> {
   const duration_ms = Math.round(performance.now() - startedAt);
   if (options.json) printJson({ ...backup, duration_ms });
   printNote(
-    `${file}: ${backup.signals} signals, the newest ${backup.newest_id ?? "-"}, verified. Bring it back with: signalbox restore ${file} --data DIR`,
+    `${file}: ${backup.signals} signals, the newest ${backup.newest_id ?? "-"}, verified. Bring it back with: signalbox restore ${shellQuoted(file)} --data DIR`,
   );
 }
 
@@ -108,7 +109,7 @@ function refuseTarget(file: string, dataDir: string): void {
   if (there === undefined) return;
   if (there.isDirectory()) {
     throw new UserError(
-      `${file} is a folder: name a file in it, such as ${join(file, DATABASE_NAME)}, or go on for ever with: signalbox backup --every 1h --keep 24 ${file}`,
+      `${file} is a folder: name a file in it, such as ${join(file, DATABASE_NAME)}, or go on for ever with: signalbox backup --every 1h --keep 24 ${shellQuoted(file)}`,
     );
   }
   if (!there.isFile() || (there.size > 0 && !isCopy(file))) {

@@ -2,6 +2,7 @@
 import { Command } from "commander";
 import { UsageError } from "../domain/errors.ts";
 import type { MadeLink, Member } from "../domain/member.ts";
+import { shellQuoted } from "../domain/shell.ts";
 import { SqliteMembers } from "../store/sqlite/members.ts";
 import { consoleUrlOption, dataOption, jsonOption, withDatabase } from "./options.ts";
 import { formatTime, printData, printJson, printNote, printTable } from "./print.ts";
@@ -33,7 +34,7 @@ Examples:
       const { email } = options;
       if (email === undefined) {
         throw new UsageError(
-          `Say whom to invite, as in: signalbox desk invite ${desk} --email alice@example.com`,
+          `Say whom to invite, as in: signalbox desk invite ${shellQuoted(desk)} --email alice@example.com`,
         );
       }
       const link = withMembers(options.data, (members) => members.invite(desk, email));
@@ -57,7 +58,7 @@ export function membersCommand(): Command {
       if (options.json) printJson(members);
       else if (members.length === 0) {
         printNote(
-          `Nobody may use the console for this desk yet: invite someone with: signalbox desk invite ${desk} --email alice@example.com`,
+          `Nobody may use the console for this desk yet: invite someone with: signalbox desk invite ${shellQuoted(desk)} --email alice@example.com`,
         );
       } else printMembers(members);
     });
@@ -76,7 +77,7 @@ export function removeMemberCommand(): Command {
       if (options.json) printJson(member);
       printNote(`${member.email} may not use the console for desk "${desk}" any more.`);
       printNote(
-        `Keys that were made there go on working: see them with: signalbox key list --desk ${desk}`,
+        `Keys that were made there go on working: see them with: signalbox key list --desk ${shellQuoted(desk)}`,
       );
     });
 }

@@ -4,7 +4,7 @@ import { InvalidArgumentError, Option } from "commander";
 import ms from "ms";
 import { defaults } from "../config.ts";
 import { UserError } from "../domain/errors.ts";
-import { type Address, parseAddress } from "../net/address.ts";
+import { type Address, isLoopbackHost, parseAddress } from "../net/address.ts";
 import { explainFailure, isDamage, isTransient } from "../store/sqlite/failures.ts";
 import { DATABASE_NAME } from "../store/sqlite/folder.ts";
 import { openDatabase } from "../store/sqlite/open.ts";
@@ -24,7 +24,7 @@ export function jsonOption(): Option {
 export function consoleUrlOption(): Option {
   return new Option("--console-url <url>", "what browsers call the console")
     .env("SIGNALBOX_CONSOLE_URL")
-    .argParser(readUrl)
+    .argParser(readOwnUrl)
     .default(`http://${defaults.consoleListen}`);
 }
 
@@ -93,6 +93,16 @@ export function readUrl(text: string): string {
     );
   }
   return url.href.replace(/\/+$/, "");
+}
+
+/** What others call us. Keys and passwords would cross the network in the clear with plain `http:`. */
+export function readOwnUrl(text: string): string {
+  const url = readUrl(text);
+  const { protocol, hostname } = new URL(url);
+  if (protocol === "https:" || isLoopbackHost(hostname.replace(/^\[|\]$/g, ""))) return url;
+  throw new InvalidArgumentError(
+    `Keys and passwords must not cross the network in the clear. Write ${url.replace(/^http:/, "https:")}; plain http is for localhost, 127.0.0.1 and [::1] only.`,
+  );
 }
 
 /** A value that is wrong in itself is a usage error: exit code 2. */

@@ -3,6 +3,7 @@ import { existsSync, mkdirSync, statSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { Command } from "commander";
 import { UserError } from "../domain/errors.ts";
+import { shellQuoted } from "../domain/shell.ts";
 import { timeStamp } from "../ops/backups.ts";
 import { copyInProcess } from "../store/sqlite/copying.ts";
 import { DamageError } from "../store/sqlite/failures.ts";
@@ -54,7 +55,7 @@ Examples:
       if (options.json) printJson({ data: dataDir, signals, newest_id, ...restored });
       printRestored(restored);
       printNote(
-        `${dataDir} has ${signals} signals, the newest ${newest_id ?? "-"}. Start the server with: signalbox serve --data ${dataDir}`,
+        `${dataDir} has ${signals} signals, the newest ${newest_id ?? "-"}. Start the server with: signalbox serve --data ${shellQuoted(dataDir)}`,
       );
     });
 }

@@ -8,6 +8,7 @@ import { createLog, type Log, type LogLevel, logLevels } from "../log.ts";
 import { backUp, refuseDataFolder } from "./backup.ts";
 import type { Address } from "../net/address.ts";
 import { UsageError, messageOf } from "../domain/errors.ts";
+import { firstSignalCommand } from "../domain/first-signal.ts";
 import { VERSION } from "../version.ts";
 import {
   dataOption,
@@ -17,7 +18,7 @@ import {
   readDuration,
   readInterval,
   readKeep,
-  readUrl,
+  readOwnUrl,
   withRegistry,
 } from "./options.ts";
 import { printData } from "./print.ts";
@@ -84,7 +85,7 @@ function serveOptions(): Option[] {
     dataOption(),
     new Option("--public-url <url>", "what clients call this server (default: the address)")
       .env("SIGNALBOX_PUBLIC_URL")
-      .argParser(readUrl),
+      .argParser(readOwnUrl),
     new Option("--tls-cert <file>", "PEM certificate chain; needs --tls-key").env(
       "SIGNALBOX_TLS_CERT",
     ),
@@ -110,7 +111,7 @@ function serveOptions(): Option[] {
       .default(readAddress(defaults.consoleListen), defaults.consoleListen),
     new Option("--console-url <url>", "what browsers call the console (default: its address)")
       .env("SIGNALBOX_CONSOLE_URL")
-      .argParser(readUrl),
+      .argParser(readOwnUrl),
     new Option("--ops-listen <host:port>", "serve /healthz and /readyz on TCP too")
       .env("SIGNALBOX_OPS_LISTEN")
       .argParser(readAddress),
@@ -225,10 +226,7 @@ function quickstart(app: App, dataDir: string): void {
   if (minted === null) return;
   printData(`Desk "${QUICKSTART_DESK}" has a key, shown this once. Paste this to store a signal:
 
-curl -sS ${app.publicUrl}/v1/signals \\
-  -H 'Authorization: Bearer ${minted.key}' \\
-  -H 'Content-Type: application/json' \\
-  -d '{"source":"venue_2","type":"crypto","symbol":"BTC/USDT","side":"open","client_signal_id":"my-first-signal"}'
+${firstSignalCommand(app.publicUrl, minted.key, "my-first-signal")}
 `);
 }
 

@@ -3,6 +3,7 @@
  * attempt, and repeats the same body until the outcome is known: see README.md, "Retries". The key is
  * read from the environment, and never printed.
  */
+import { shellQuoted } from "../domain/shell.ts";
 
 /** What the key is called there. */
 export const KEY_VARIABLE = "SIGNALBOX_KEY";
@@ -114,8 +115,4 @@ async function send(signal: Record<string, unknown>, attempts = 8): Promise<{ id
 
 send({ source: "venue_2", type: "crypto", symbol: "BTC/USDT", side: "open" }).then(console.log);
 `;
-}
-
-function shellQuoted(text: string): string {
-  return `'${text.replaceAll("'", String.raw`'\''`)}'`;
 }

@@ -2,6 +2,7 @@
 import { createPrivateKey, X509Certificate } from "node:crypto";
 import { closeSync, fstatSync, openSync, readFileSync } from "node:fs";
 import { UserError, systemCode } from "../domain/errors.ts";
+import { shellQuoted } from "../domain/shell.ts";
 
 export interface CertificateFiles {
   readonly certFile: string;
@@ -54,7 +55,7 @@ function refuseOpenKey(file: string, rights: Rights): void {
   const mode = (rights.mode & 0o7777).toString(8).padStart(4, "0");
   const closed = rights.uid === 0 && ourUid !== 0 ? "640" : "600";
   throw new UserError(
-    `${file} is a private key, and open to other users (mode ${mode}): close it with: chmod ${closed} ${file}`,
+    `${file} is a private key, and open to other users (mode ${mode}): close it with: chmod ${closed} ${shellQuoted(file)}`,
   );
 }
 

@@ -28,6 +28,7 @@ test("--quickstart prints a command that stores a signal when it is pasted", asy
   expect(JSON.parse(await run(command))).toEqual({ id: stored.id, deduped: true });
   expect(query(server.dataDir, "SELECT id FROM signals")).toEqual([{ id: stored.id }]);
   // The same, with its status to be seen, and as another signal.
-  const another = command.trimEnd().replace("my-first-signal", "my-second-signal");
-  expect(await run(`${another} -o /dev/null -w '%{http_code}'`)).toBe("201");
+  const another = command.replace("my-first-signal", "my-second-signal");
+  const visible = another.replace("curl ", "curl -o /dev/null -w '%{http_code}' ");
+  expect(await run(visible)).toBe("201");
 });

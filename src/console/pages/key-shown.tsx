@@ -1,6 +1,7 @@
 /** @jsxImportSource preact */
 /** The page that shows a new key, once, and what stands in its place from then on. */
 import type { VNode } from "preact";
+import { firstSignalCommand } from "../../domain/first-signal.ts";
 import type { ApiKey } from "../../domain/key.ts";
 import { overlapAdvice } from "../last-use.ts";
 import type { MemberVisit } from "../visit.ts";
@@ -44,7 +45,7 @@ export function KeyShownPage({
       <section class="card">
         <h2>Send a signal with it</h2>
         <pre class="mono" id="command" tabindex={0}>
-          {curlCommand(publicUrl, plaintext)}
+          {firstSignalCommand(publicUrl, plaintext, `first-of-${plaintext.slice(-4)}`)}
         </pre>
         <p class="actions">
           <Copy of="#command" name="Copy the command" />
@@ -107,11 +108,4 @@ function Copy({ of, name, isMain = false }: { of: string; name: string; isMain?:
       {name}
     </button>
   );
-}
-
-function curlCommand(publicUrl: string, key: string): string {
-  return `curl -sS ${publicUrl}/v1/signals \\
-  -H 'Authorization: Bearer ${key}' \\
-  -H 'Content-Type: application/json' \\
-  -d '{"source":"venue_2","type":"crypto","symbol":"BTC/USDT","side":"open","client_signal_id":"first-of-${key.slice(-4)}"}'`;
 }

@@ -3,6 +3,7 @@ import type { Database } from "bun:sqlite";
 import { closest } from "fastest-levenshtein";
 import type { Desk } from "../../domain/desk.ts";
 import { UserError } from "../../domain/errors.ts";
+import { shellQuoted } from "../../domain/shell.ts";
 
 const DESK_COLUMNS = "id, name, created_at, differing_duplicates";
 
@@ -22,7 +23,7 @@ export function getDesk(db: Database, name: string): Desk {
   const names = listDesks(db).map((other) => other.name);
   if (names.length === 0) {
     throw new UserError(
-      `There is no desk "${name}", and no other: create it with: signalbox desk create ${name}`,
+      `There is no desk "${name}", and no other: create it with: signalbox desk create ${shellQuoted(name)}`,
     );
   }
   throw new UserError(

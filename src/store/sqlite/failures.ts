@@ -2,6 +2,7 @@
 import { SQLiteError } from "bun:sqlite";
 import { dirname } from "node:path";
 import { messageOf, systemCode, UserError } from "../../domain/errors.ts";
+import { shellQuoted } from "../../domain/shell.ts";
 
 /** Another connection holds the lock that this one asked for. */
 export function isBusy(error: unknown): boolean {
@@ -97,7 +98,7 @@ export class DamageError extends UserError {
     // SQLite may quote the schema, which has many lines.
     const problem = said.replaceAll(/\s+/g, " ");
     super(
-      `${path} is damaged (${problem}): stop every signalbox on it, and restore a backup, which keeps what is there: signalbox restore FILE --data ${dirname(path)} --force`,
+      `${path} is damaged (${problem}): stop every signalbox on it, and restore a backup, which keeps what is there: signalbox restore FILE --data ${shellQuoted(dirname(path))} --force`,
     );
     this.problem = problem;
   }

@@ -12,6 +12,7 @@ import {
   type NewPasskey,
   type SignInAccount,
 } from "../../domain/member.ts";
+import { shellQuoted } from "../../domain/shell.ts";
 import { appendAudit } from "./audit.ts";
 import { getDesk } from "./desks.ts";
 import { findLink, insertLink, spendLinks } from "./links.ts";
@@ -37,12 +38,12 @@ export class SqliteMembers {
       const known = this.#findByEmail(address);
       if (known !== null && known.desk_id !== deskId) {
         throw new UserError(
-          `${address} is a member of desk "${known.desk}", and a person belongs to one desk: end that first with: signalbox desk remove-member ${known.desk} ${address}`,
+          `${address} is a member of desk "${known.desk}", and a person belongs to one desk: end that first with: signalbox desk remove-member ${known.desk} ${shellQuoted(address)}`,
         );
       }
       if (known !== null && known.joined_at !== null) {
         throw new UserError(
-          `${address} has joined desk "${desk}" already: for another password, use: signalbox desk reset ${desk} ${address}`,
+          `${address} has joined desk "${desk}" already: for another password, use: signalbox desk reset ${desk} ${shellQuoted(address)}`,
         );
       }
       return this.#makeLink(known?.id ?? this.#insert(deskId, address), "member.invited");

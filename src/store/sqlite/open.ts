@@ -3,6 +3,7 @@ import { constants, Database } from "bun:sqlite";
 import { closeSync, existsSync, openSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { systemCode, UserError } from "../../domain/errors.ts";
+import { shellQuoted } from "../../domain/shell.ts";
 import {
   DATABASE_NAME,
   type OnTightened,
@@ -105,7 +106,7 @@ function openFile(path: string, role: Role, options: OpenOptions): Database {
 function create(path: string): void {
   if (existsSync(restoringPath(path))) {
     throw new UserError(
-      `A restore into ${dirname(path)} was cut short: run it again, with: signalbox restore FILE --data ${dirname(path)} --force`,
+      `A restore into ${dirname(path)} was cut short: run it again, with: signalbox restore FILE --data ${shellQuoted(dirname(path))} --force`,
     );
   }
   // Looked at once more after its log: another process may have made both since.

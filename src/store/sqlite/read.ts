@@ -2,6 +2,7 @@
 import { Database } from "bun:sqlite";
 import { existsSync, statSync } from "node:fs";
 import { UserError } from "../../domain/errors.ts";
+import { shellQuoted } from "../../domain/shell.ts";
 import { readRuns } from "./dedupe/runs.ts";
 import { DamagedIndexError, DamageError, explainFailure, isBusy, notOurs } from "./failures.ts";
 import { findLogDamage } from "./log-damage.ts";
@@ -122,6 +123,6 @@ function refuseDamagedLog(path: string): void {
   if (damage === null) return;
   const place = damage.frame === 0 ? "its header" : `frame ${damage.frame}`;
   throw new UserError(
-    `${path}-wal is damaged (${place}), and signals that were acknowledged are behind that place: keep a copy of the folder, then restore a backup with: signalbox restore FILE --data DIR --force. (To go on with what can be read, and lose the rest: sqlite3 ${path} 'PRAGMA wal_checkpoint(TRUNCATE)'.)`,
+    `${path}-wal is damaged (${place}), and signals that were acknowledged are behind that place: keep a copy of the folder, then restore a backup with: signalbox restore FILE --data DIR --force. (To go on with what can be read, and lose the rest: sqlite3 ${shellQuoted(path)} 'PRAGMA wal_checkpoint(TRUNCATE)'.)`,
   );
 }

@@ -1,0 +1,92 @@
+/** What we print for pasting is one word of a shell where it should be, and keeps the key to itself. */
+import { expect, test } from "bun:test";
+import { firstSignalCommand } from "../src/domain/first-signal.ts";
+import { shellQuoted } from "../src/domain/shell.ts";
+import { cli } from "./_cli.ts";
+import { temporaryFolder } from "./_setup.ts";
+
+const KEY = `sbk_${"0".repeat(64)}`;
+
+test.each([
+  "",
+  "plain-word_1.0",
+  "a b",
+  "it's",
+  "$HOME",
+  "`id`",
+  "$(id)",
+  'a"b',
+  "a;b&c|d>e",
+  "*",
+  "~",
+  "\\",
+  "line\nbreak",
+  "o'brien$(id)@example.com",
+  "https://signals.example.com/a?b=c&d",
+])("the shell reads %j as it is", async (text) => {
+  const shell = Bun.spawn(["sh", "-c", `printf '%s|' ${shellQuoted(text)}`], { stdout: "pipe" });
+  expect(await new Response(shell.stdout).text()).toBe(`${text}|`);
+});
+
+test("a word that needs no quotes has none", () => {
+  expect(shellQuoted("/var/lib/signalbox")).toBe("/var/lib/signalbox");
+  expect(shellQuoted("http://127.0.0.1:8080/v1/signals")).toBe("http://127.0.0.1:8080/v1/signals");
+});
+
+test("the first signal's command gives curl its key on stdin, never as an argument", async () => {
+  const folder = temporaryFolder();
+  const url = "https://signals.example.com/it's $(id)";
+  // A curl that prints its arguments and its stdin.
+  await Bun.write(`${folder}/curl`, `#!/bin/sh\nprintf '<%s>\\n' "$@"\ncat\n`);
+  await Bun.spawn(["chmod", "+x", `${folder}/curl`]).exited;
+  const shell = Bun.spawn(["sh", "-c", firstSignalCommand(url, KEY, "first")], {
+    env: { PATH: `${folder}:${process.env["PATH"]}` },
+    stdout: "pipe",
+  });
+  const [last = "", ...lines] = (await new Response(shell.stdout).text())
+    .trimEnd()
+    .split("\n")
+    .toReversed();
+  expect(last).toBe(`Authorization: Bearer ${KEY}`);
+  expect(lines).toContain(`<${url}/v1/signals>`);
+  expect(lines.join()).toContain('"client_signal_id":"first"');
+  expect(lines.join()).not.toContain("sbk_");
+});
+
+test("a hint quotes the desk and the address that were typed", async () => {
+  const dataDir = `${temporaryFolder()}/it's here`;
+  await cli(["desk", "create", "alpha", "--data", dataDir]);
+  await cli(["desk", "create", "beta", "--data", dataDir]);
+  const email = "o'brien$(id)@example.com";
+  await cli(["desk", "invite", "beta", "--email", email, "--data", dataDir]);
+  const taken = await cli(["desk", "invite", "alpha", "--email", email, "--data", dataDir]);
+  expect(taken.stderr).toContain(`remove-member beta ${shellQuoted(email)}`);
+  const nobody = await cli(["desk", "invite", "al pha", "--data", dataDir]);
+  expect(nobody.stderr).toContain("signalbox desk invite 'al pha' --email");
+});
+
+test.each([
+  ["--public-url", "http://signals.example.com"],
+  ["--public-url", "http://10.0.0.5:8080"],
+  ["--public-url", "http://localhost.example.com"],
+  ["--console-url", "http://console.example.com"],
+  ["--console-url", "http://[::2]:8081"],
+])("serve refuses %s %s, with the address to type", async (flag, url) => {
+  const { code, stderr } = await cli(["serve", flag, url]);
+  expect(code).toBe(2);
+  expect(stderr).toContain(`Write ${url.replace("http:", "https:")}`);
+});
+
+test.each([
+  "http://localhost:8081",
+  "http://127.0.0.1:8081",
+  "http://127.1.2.3",
+  "http://[::1]:8081",
+  "https://console.example.com",
+])("an invitation takes --console-url %s", async (url) => {
+  const dataDir = temporaryFolder();
+  await cli(["desk", "create", "alpha", "--data", dataDir]);
+  const invite = ["desk", "invite", "alpha", "--email", "a@example.com", "--data", dataDir];
+  const { stdout } = await cli([...invite, "--console-url", url]);
+  expect(stdout).toStartWith(`${url}/join/`);
+});
