@@ -1,7 +1,8 @@
 /** The console's interface: pages for members, nothing that programs use. */
-import { type Context, Elysia } from "elysia";
+import type { Context, Elysia } from "elysia";
 import type { Logger } from "pino";
 import { AppError, errorCatalogue } from "../domain/errors.ts";
+import { createApp, targetOf } from "../net/routes.ts";
 import { findAsset } from "./assets.ts";
 import { readCookies } from "./cookies.ts";
 import { csrfTokenOf, isForged } from "./forgery.ts";
@@ -34,9 +35,8 @@ interface Arrival {
 }
 
 export function createConsole(console: ConsoleInterface): Elysia {
-  const app = new Elysia({ normalize: false, strictPath: true }).onError(({ error, request }) =>
-    answer(console, request, () => Promise.reject(error)),
-  );
+  const app = createApp((request) => answer(console, request, async () => notFoundPage()));
+  app.onError(({ error, request }) => answer(console, request, () => Promise.reject(error)));
   for (const route of console.routes) {
     app.route(
       route.method,
@@ -54,13 +54,14 @@ export function createConsole(console: ConsoleInterface): Elysia {
       );
     }
   }
-  app.get("/assets/:name", ({ request, path }) =>
-    answer(console, request, async () => findAsset(path, request.headers) ?? notFoundPage()),
+  app.get("/assets/:name", ({ request, params }) =>
+    answer(
+      console,
+      request,
+      async () => findAsset(`/assets/${params.name}`, request.headers) ?? notFoundPage(),
+    ),
   );
-  app.all("*", ({ request }) => answer(console, request, async () => notFoundPage()), {
-    parse: "none",
-  });
-  return app as unknown as Elysia;
+  return app;
 }
 
 function methodsOf({ routes }: ConsoleInterface, path: string): Route["method"][] {
@@ -89,7 +90,7 @@ async function serve(
     request.method !== "POST" || !isForged(request, form, csrfToken, console.ownOrigin());
   const visit: Visit = {
     request,
-    url: new URL(request.url),
+    url: new URL(targetOf(request), console.ownOrigin()),
     params,
     form,
     csrfToken,

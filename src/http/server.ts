@@ -1,10 +1,11 @@
 /** The public interface: one endpoint and its description, and nothing else. */
-import { type Context, Elysia } from "elysia";
+import type { Context, Elysia } from "elysia";
 import type { Logger } from "pino";
 import type { ActivityObserver } from "../domain/activity.ts";
 import { AppError, UNKNOWN_FIELD } from "../domain/errors.ts";
 import { parseSignal } from "../domain/signal.ts";
 import type { Appended, Identity, SignalStore } from "../domain/store.ts";
+import { createApp, targetOf } from "../net/routes.ts";
 import { identify, requireActive } from "./auth.ts";
 import { readBody, requireJson } from "./body.ts";
 import type { Description } from "./openapi.ts";
@@ -31,10 +32,10 @@ export interface PublicInterface {
 
 type Server = Context["server"];
 
-/** Path → the method that it takes, for 405 and its `Allow`. */
-const allowedMethods: Record<string, string> = {
-  "/v1/signals": "POST",
-  "/openapi.yaml": "GET, HEAD",
+/** Path → the methods that it takes, for 405 and its `Allow`. */
+const allowedMethods: Record<string, string[]> = {
+  "/v1/signals": ["POST"],
+  "/openapi.yaml": ["GET", "HEAD"],
 };
 
 /** What is known of a request when it ends, for the log. */
@@ -47,20 +48,18 @@ interface Exchange {
 }
 
 /**
- * The only Elysia assembly. Its own body parsing, normalising and error answers stay out of the way:
- * they would accept what must be refused, and echo what must not be.
+ * Elysia's own body parsing, normalising and error answers stay out of the way: they would accept what
+ * must be refused, and echo what must not be.
  */
 export function createPublicInterface(service: PublicInterface): Elysia {
-  const app = new Elysia({ normalize: false, strictPath: true })
+  return createApp((request) => refuse(service, begin(request), noSuchRoute(request)))
     .onError(({ error, request }) => refuse(service, begin(request), error))
     .post("/v1/signals", ({ request, server }) => postSignal(service, request, server), {
       parse: "none",
     })
-    .get("/openapi.yaml", ({ request, server }) => getDescription(service, request, server))
-    .all("*", ({ request, path }) => refuse(service, begin(request), noSuchRoute(path)), {
-      parse: "none",
-    });
-  return app as unknown as Elysia;
+    .get("/openapi.yaml", ({ request, server }) =>
+      getDescription(service, request, server),
+    ) as unknown as Elysia;
 }
 
 /**
@@ -119,11 +118,13 @@ function checkTransport(service: PublicInterface, request: Request, server: Serv
   requireHttps(service.transport, request.headers, () => server?.requestIP(request) ?? null);
 }
 
-function noSuchRoute(path: string): AppError {
-  const allow = allowedMethods[path];
-  return allow === undefined
+/** A method that the path takes was sent to a path that only looks the same once Bun has normalised the URL. */
+function noSuchRoute(request: Request): AppError {
+  const [path = ""] = targetOf(request).split("?", 1);
+  const methods = Object.hasOwn(allowedMethods, path) ? allowedMethods[path] : undefined;
+  return methods === undefined || methods.includes(request.method)
     ? new AppError("not_found")
-    : new AppError("method_not_allowed", { allow });
+    : new AppError("method_not_allowed", { allow: methods.join(", ") });
 }
 
 function begin(request: Request): Exchange {

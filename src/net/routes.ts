@@ -1,0 +1,23 @@
+/** What both interfaces are built on: Elysia, with its routes chosen by the path alone. */
+import { Elysia } from "elysia";
+
+type Otherwise = (
+  request: Request,
+  server: NonNullable<Elysia["server"]>,
+) => Response | Promise<Response>;
+
+/**
+ * Bun's router chooses every route; requests without one go to `otherwise`. Elysia's own router is
+ * never asked: it searches the URL for the path from the 12th character on, and so takes the wrong
+ * route when the `Host` is shorter than it expects.
+ */
+export function createApp(otherwise: Otherwise): Elysia {
+  return new Elysia({ normalize: false, serve: { routes: { "/*": otherwise } } });
+}
+
+/** The path and query of a request's URL, which may have any host or none: Bun copies the `Host` into it. */
+export function targetOf({ url }: Request): string {
+  if (url.startsWith("/")) return url;
+  const path = url.indexOf("/", url.indexOf("//") + 2);
+  return url.slice(path);
+}
