@@ -9,7 +9,7 @@ import {
 import { limitConnections } from "./http/connections.ts";
 import { Listener } from "./http/listener.ts";
 import { Description } from "./http/openapi.ts";
-import { RateLimiter } from "./http/rate.ts";
+import { RateLimiter } from "./net/rate.ts";
 import { RefusalLog } from "./http/refusal-log.ts";
 import { createPublicInterface } from "./http/server.ts";
 import { type Certificate, type CertificateFiles, loadCertificate } from "./http/tls.ts";

@@ -1,7 +1,7 @@
 /** What `serve` can be told. Flags win over the environment (`SIGNALBOX_…`), which wins over these defaults. */
 import { UserError } from "./domain/errors.ts";
 import { CONNECTIONS_MAX_DEFAULT } from "./http/connections.ts";
-import { RATE_LIMIT_DEFAULT_PER_S } from "./http/rate.ts";
+import { RATE_LIMIT_DEFAULT_PER_S } from "./net/rate.ts";
 import type { CertificateFiles } from "./http/tls.ts";
 import type { BackupPlan } from "./ops/backups.ts";
 import { type Address, formatAddress, isLoopbackHost } from "./net/address.ts";

@@ -13,6 +13,7 @@ import { signalRoutes } from "./console/signals.tsx";
 import { startRoutes } from "./console/start.tsx";
 import type { ConsoleOptions, FromConsole, ToConsole } from "./console/thread.ts";
 import { SignInThrottle } from "./console/throttle.ts";
+import { WriteLimit } from "./console/write-limit.ts";
 import type { ActivityBatch } from "./domain/activity.ts";
 import { messageOf, UserError } from "./domain/errors.ts";
 import { readBody } from "./http/body.ts";
@@ -116,6 +117,7 @@ function serve(options: ConsoleOptions): Running & { url: string } {
   const ownUrl = () =>
     options.consoleUrl ?? `${isTls ? "https" : "http"}://${formatAddress(bound.address)}`;
   // Once, and not with each listener: what they keep in memory outlives a certificate.
+  const writes = new WriteLimit();
   const routes = [
     ...signInRoutes(services),
     ...startRoutes(services),
@@ -129,6 +131,7 @@ function serve(options: ConsoleOptions): Running & { url: string } {
     (state) =>
       createConsole({
         sessions: services.sessions,
+        writes,
         routes,
         ownOrigin: services.ownOrigin,
         requireHttps: (headers, peer) =>

@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import { AppError } from "../src/domain/errors.ts";
-import { RATE_LIMIT_DEFAULT_PER_S, RateLimiter } from "../src/http/rate.ts";
+import { RATE_LIMIT_DEFAULT_PER_S, RateLimiter } from "../src/net/rate.ts";
 import { type Answer, mintKey, query, signal, startTestApp } from "./_setup.ts";
 
 /** `taken`, or the seconds of `Retry-After`. */

@@ -1,37 +1,27 @@
-/** An export is read for as long as its reader likes: so many at once, and none for whom there is no room. */
+/** How many exports run at once: each takes the console's time for as long as its reader likes. */
 
-const OF_MEMBER_MAX = 2;
-const OF_ALL_MAX = 8;
+const MEMBER_MAX = 2;
+const DESK_MAX = 4;
 
 export type Slot =
   /** `giveBack`: to be called at the end, however it came; twice is once. */
   | { readonly outcome: "taken"; readonly giveBack: () => void }
-  /** The member has as many as they may. */
-  | { readonly outcome: "theirs" }
-  /** All members together have. */
-  | { readonly outcome: "busy" };
+  /** The member has as many as one member may. */
+  | { readonly outcome: "member is full" }
+  /** The desk's members together have as many as one desk may. */
+  | { readonly outcome: "desk is full" };
 
+/** Slots are counted per desk, so that no desk waits for another's exports. */
 export class ExportSlots {
-  /** Member → how many they have. */
-  readonly #members = new Map<string, number>();
+  readonly #taken = new Set<{ readonly memberId: string; readonly deskId: number }>();
 
-  take(memberId: string): Slot {
-    const theirs = this.#members.get(memberId) ?? 0;
-    if (theirs >= OF_MEMBER_MAX) return { outcome: "theirs" };
-    const all = [...this.#members.values()].reduce((sum, count) => sum + count, 0);
-    if (all >= OF_ALL_MAX) return { outcome: "busy" };
-    this.#members.set(memberId, theirs + 1);
-    let isTaken = true;
-    const giveBack = (): void => {
-      if (isTaken) this.#giveBack(memberId);
-      isTaken = false;
-    };
-    return { outcome: "taken", giveBack };
-  }
-
-  #giveBack(memberId: string): void {
-    const left = (this.#members.get(memberId) ?? 0) - 1;
-    if (left > 0) this.#members.set(memberId, left);
-    else this.#members.delete(memberId);
+  take(owner: { readonly memberId: string; readonly deskId: number }): Slot {
+    const ofDesk = [...this.#taken].filter(({ deskId }) => deskId === owner.deskId);
+    const ofMember = ofDesk.filter(({ memberId }) => memberId === owner.memberId);
+    if (ofMember.length >= MEMBER_MAX) return { outcome: "member is full" };
+    if (ofDesk.length >= DESK_MAX) return { outcome: "desk is full" };
+    const slot = { memberId: owner.memberId, deskId: owner.deskId };
+    this.#taken.add(slot);
+    return { outcome: "taken", giveBack: () => void this.#taken.delete(slot) };
   }
 }

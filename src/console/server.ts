@@ -10,9 +10,12 @@ import { forbiddenPage, failurePage, notFoundPage } from "./pages/problems.tsx";
 import { methodNotAllowed, page, securityHeaders, seeOther } from "./responses.ts";
 import { randomToken, type Sessions } from "./sessions.ts";
 import { cookieNames, type MemberVisit, type Route, type Visit } from "./visit.ts";
+import type { WriteLimit } from "./write-limit.ts";
 
 export interface ConsoleInterface {
   readonly sessions: Sessions;
+  /** For each form that a member sends. */
+  readonly writes: WriteLimit;
   readonly routes: readonly Route[];
   /** What browsers call us, such as `https://console.example.com`. */
   readonly ownOrigin: () => string;
@@ -100,6 +103,10 @@ async function serve(
     member,
     cookies,
   };
+  // After the look at its token: another site's forms use up nothing.
+  if (request.method === "POST" && isTheirs && member !== null) {
+    console.writes.take(member, performance.now());
+  }
   const response = isTheirs ? await handle(route, visit) : forbiddenPage();
   cookies.apply(response.headers);
   return response;
@@ -145,6 +152,8 @@ async function answer(
       console.log.error({ request_id: requestId, err: error }, "internal error in the console");
     }
     response = page(failurePage(error, requestId), statusOf(error));
+    const retryAfterS = error instanceof AppError ? error.detail.retryAfterS : undefined;
+    if (retryAfterS !== undefined) response.headers.set("Retry-After", String(retryAfterS));
   }
   for (const [name, value] of Object.entries(securityHeaders)) response.headers.set(name, value);
   response.headers.set("X-Request-Id", requestId);

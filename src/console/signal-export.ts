@@ -31,46 +31,68 @@ const columns: readonly (readonly [name: string, read: (signal: StoredSignal) =>
 
 const header = `${columns.map(([name]) => name).join(",")}\r\n`;
 
+/** Why an export ended before its last signal although nothing is broken. */
+export class ExportCut extends Error {}
+
+export interface ExportWatch {
+  /** Asked before each chunk: the reason to end the export here, or null to go on. */
+  readonly reasonToCut: () => string | null;
+  /**
+   * Called when the file is complete, its reader has gone, or it was cut or has failed (with the error).
+   * May be called twice.
+   */
+  readonly onEnd: (error?: unknown) => void;
+}
+
 /**
- * The file, a chunk at a time, as fast as its reader takes it. Before each chunk everybody else who
- * waits for this thread has a turn. `onEnd`: when it is made, nobody reads it any more, or it has
- * failed (with the error); may be called twice. A file that has failed is cut, and not ended.
+ * Returns the file, one chunk at a time. The next chunk is read once the reader has taken the one before
+ * (no chunk is made ahead), and after every other request that waits for this thread. An export that is
+ * cut or fails ends without the last part of its encoding, so that its reader sees that it is incomplete.
  */
 export function exportStream(
   chunks: Iterator<readonly StoredSignal[]>,
   format: ExportFormat,
-  onEnd: (error?: unknown) => void,
+  watch: ExportWatch,
 ): ReadableStream<Uint8Array> {
   const encoder = new TextEncoder();
   const line = format === "csv" ? csvLine : ndjsonLine;
-  return new ReadableStream<Uint8Array>({
-    start(controller) {
-      if (format === "csv") controller.enqueue(encoder.encode(header));
+  return new ReadableStream<Uint8Array>(
+    {
+      start(controller) {
+        if (format === "csv") controller.enqueue(encoder.encode(header));
+      },
+      async pull(controller) {
+        try {
+          const signals = await nextSignals(chunks, watch);
+          if (signals !== null) {
+            return controller.enqueue(encoder.encode(signals.map(line).join("")));
+          }
+        } catch (error) {
+          chunks.return?.();
+          watch.onEnd(error);
+          throw error;
+        }
+        watch.onEnd();
+        controller.close();
+      },
+      cancel() {
+        chunks.return?.();
+        watch.onEnd();
+      },
     },
-    async pull(controller) {
-      try {
-        const signals = await nextSignals(chunks);
-        if (signals !== null) return controller.enqueue(encoder.encode(signals.map(line).join("")));
-      } catch (error) {
-        onEnd(error);
-        throw error;
-      }
-      onEnd();
-      controller.close();
-    },
-    cancel() {
-      chunks.return?.();
-      onEnd();
-    },
-  });
+    { highWaterMark: 0 },
+  );
 }
 
-/** Null at the end. A chunk without a signal that fits is no reason to be called again. */
+/** Null at the end. Skips chunks without a signal: they are no reason to be called again. */
 async function nextSignals(
   chunks: Iterator<readonly StoredSignal[]>,
+  { reasonToCut }: ExportWatch,
 ): Promise<readonly StoredSignal[] | null> {
   for (;;) {
     await new Promise((resolve) => setImmediate(resolve));
+    const reason = reasonToCut();
+    if (reason !== null) throw new ExportCut(reason);
     const { done, value } = chunks.next();
     if (done === true) return null;
     if (value.length > 0) return value;

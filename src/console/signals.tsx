@@ -1,19 +1,31 @@
 /** @jsxImportSource preact */
 /** `/signals`: what has arrived, what it was, and as a file. */
 import type { SignalRequest } from "../domain/stored-signal.ts";
-import { ExportSlots } from "./export-slots.ts";
+import { ExportSlots, type Slot } from "./export-slots.ts";
 import { ExportRefusedPage } from "./pages/export-refused.tsx";
-import { EXPORT_ROWS_MAX, SignalListPage, SignalRows } from "./pages/signals.tsx";
+import {
+  EXPORT_MINUTES_MAX,
+  EXPORT_ROWS_MAX,
+  SignalListPage,
+  SignalRows,
+} from "./pages/signals.tsx";
 import { SignalDetailPage } from "./pages/signal.tsx";
 import { deskKeys } from "./desk-keys.ts";
 import { notFoundPage } from "./pages/problems.tsx";
 import { page, seeOther } from "./responses.ts";
 import type { ConsoleServices } from "./services.ts";
-import { contentTypes, type ExportFormat, exportFormats, exportStream } from "./signal-export.ts";
+import {
+  contentTypes,
+  ExportCut,
+  type ExportFormat,
+  exportFormats,
+  exportStream,
+} from "./signal-export.ts";
 import { type FilterInput, pathWith, readFilter } from "./signal-filter.ts";
-import { memberPage, type MemberVisit, type Route } from "./visit.ts";
+import { cookieNames, memberPage, type MemberVisit, type Route } from "./visit.ts";
 
 const PAGE = 50;
+const EXPORT_MS_MAX = EXPORT_MINUTES_MAX * 60_000;
 
 const nothing = { signals: [], older: null, newer: null, searchedTo: null };
 
@@ -102,23 +114,42 @@ function exportAll(services: ConsoleServices, slots: ExportSlots, visit: MemberV
   if (format === undefined) return notFoundPage();
   const input = readFilter(searchParams);
   if (input.problems.length > 0) return refuseFilter(services, visit, input);
-  const { deskId, desk, memberId } = visit.member;
+  const { deskId, desk } = visit.member;
+  const slot = slots.take(visit.member);
+  if (slot.outcome !== "taken") return refuseExport(visit, input, slot.outcome);
   const chunks = services.signals.chunks({ deskId, filter: input.filter }, EXPORT_ROWS_MAX);
-  const slot = slots.take(memberId);
-  if (slot.outcome !== "taken") return refuseExport(visit, input, slot.outcome === "theirs");
-  const stream = exportStream(chunks, format, (error) => {
-    slot.giveBack();
-    if (error !== undefined) {
-      services.log.error({ request_id: visit.requestId, err: error }, "an export was cut");
-    }
+  const stream = exportStream(chunks, format, {
+    reasonToCut: () => reasonToCut(services, visit),
+    onEnd: (error) => {
+      slot.giveBack();
+      logEnd(services, visit, error);
+    },
   });
   return file(stream, contentTypes[format], fileName(desk, visit, format));
 }
 
+function reasonToCut({ sessions, now }: ConsoleServices, visit: MemberVisit): string | null {
+  const token = visit.cookies.get(cookieNames.session);
+  if (token === null || sessions.find(token, now()) === null) return "its session has ended";
+  return now() - visit.now > EXPORT_MS_MAX ? "it took too long" : null;
+}
+
+function logEnd({ log }: ConsoleServices, { requestId }: MemberVisit, error: unknown): void {
+  if (error instanceof ExportCut) {
+    log.info({ request_id: requestId, reason: error.message }, "an export was cut");
+  } else if (error !== undefined) {
+    log.error({ request_id: requestId, err: error }, "an export failed");
+  }
+}
+
 /** RFC 6585, 4. */
-function refuseExport(visit: MemberVisit, input: FilterInput, isTheirs: boolean): Response {
+function refuseExport(
+  visit: MemberVisit,
+  input: FilterInput,
+  outcome: Exclude<Slot["outcome"], "taken">,
+): Response {
   const back = pathWith("/signals", input);
-  return page(<ExportRefusedPage visit={visit} isTheirs={isTheirs} back={back} />, 429);
+  return page(<ExportRefusedPage visit={visit} outcome={outcome} back={back} />, 429);
 }
 
 function fileName(desk: string, { now }: MemberVisit, format: ExportFormat): string {

@@ -10,7 +10,7 @@ import { identify, requireActive } from "./auth.ts";
 import { readBody, requireJson } from "./body.ts";
 import type { Description } from "./openapi.ts";
 import type { ListenerState } from "./listener.ts";
-import type { RateLimiter } from "./rate.ts";
+import type { RateLimiter } from "../net/rate.ts";
 import type { RefusalLog } from "./refusal-log.ts";
 import { accepted, refused } from "./responses.ts";
 import { requireHttps, type TransportPolicy } from "./transport.ts";

@@ -8,7 +8,9 @@ async function csvOf(row: Partial<StoredSignal>): Promise<string> {
   const more = { direction: null, key_label: null, metadata: null, symbol: "BTC" };
   const names = { id: "1", received_at: 0, source: "", type: "", side: "", key_id: "" };
   const signal = { ...names, ...none, ...more, ...row } as unknown as StoredSignal;
-  return new Response(exportStream([[signal]].values(), "csv", () => {})).text();
+  return new Response(
+    exportStream([[signal]].values(), "csv", { reasonToCut: () => null, onEnd: () => {} }),
+  ).text();
 }
 
 /** The starts of the cells of a program that splits at this separator, with and without its quote. */

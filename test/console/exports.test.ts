@@ -4,44 +4,50 @@ import { describe, expect, setDefaultTimeout, test } from "bun:test";
 import { connect, type Socket } from "node:net";
 import { join } from "node:path";
 import { ExportSlots } from "../../src/console/export-slots.ts";
-import { exportStream } from "../../src/console/signal-export.ts";
+import { ExportCut, exportStream } from "../../src/console/signal-export.ts";
 import type { StoredSignal } from "../../src/domain/stored-signal.ts";
 import { DATABASE_NAME } from "../../src/store/sqlite/folder.ts";
 import { onCleanup, rejection, signal } from "../_setup.ts";
-import { startConsole, type TestConsole, type Visitor } from "./_console.ts";
+import type { ConsoleServices } from "../../src/console/services.ts";
+import { signalRoutes } from "../../src/console/signals.tsx";
+import type { MemberVisit } from "../../src/console/visit.ts";
+import { ALICE, startConsole, type TestConsole, type Visitor } from "./_console.ts";
 
 setDefaultTimeout(60_000);
 
 const PATH = "/signals/export?format=ndjson";
 
 describe("room for exports", () => {
-  test("is for two of a member and eight of all, and each gives back its own, once", () => {
+  test("is for two per member and four per desk, and each gives back its own, once", () => {
     const slots = new ExportSlots();
-    const take = (member: string) => slots.take(member);
+    const take = (memberId: string, deskId = 1) => slots.take({ memberId, deskId });
     const first = take("a");
-    for (const member of ["a", "b", "b", "c", "c", "d"]) {
-      expect(take(member).outcome).toBe("taken");
-    }
-    expect(take("a").outcome).toBe("theirs");
-    const eighth = take("d");
-    expect([eighth, take("e"), take("a")].map(({ outcome }) => outcome)).toEqual([
-      "taken",
-      "busy",
-      "theirs",
-    ]);
+    for (const member of ["a", "b"]) expect(take(member).outcome).toBe("taken");
+    expect(take("a").outcome).toBe("member is full");
+    const fourth = take("b");
+    const full = [fourth, take("c"), take("a")].map(({ outcome }) => outcome);
+    expect(full).toEqual(["taken", "desk is full", "member is full"]);
+    expect(take("d", 2).outcome, "of another desk").toBe("taken");
     for (const slot of [first, first]) if (slot.outcome === "taken") slot.giveBack();
     expect(take("a").outcome).toBe("taken");
-    expect(take("a").outcome).toBe("theirs");
-    expect(take("e").outcome).toBe("busy");
-    if (eighth.outcome === "taken") eighth.giveBack();
-    expect(take("e").outcome).toBe("taken");
+    expect(take("a").outcome).toBe("member is full");
+    expect(take("c").outcome).toBe("desk is full");
+    if (fourth.outcome === "taken") fourth.giveBack();
+    expect(take("c").outcome).toBe("taken");
   });
 });
 
-/** And what is told at the end of it. */
-function readerOf(chunks: Iterator<readonly StoredSignal[]>) {
+/** And what is told at the end of it. `reasons`: to cut it, asked for one after the other. */
+function readerOf(
+  chunks: Iterator<readonly StoredSignal[]>,
+  reasons: readonly (string | null)[] = [],
+) {
   const told: unknown[] = [];
-  const stream = exportStream(chunks, "ndjson", (error) => told.push(error ?? "no error"));
+  const next = reasons.values();
+  const stream = exportStream(chunks, "ndjson", {
+    reasonToCut: () => next.next().value ?? null,
+    onEnd: (error) => told.push(error ?? "no error"),
+  });
   return { told, reader: stream.getReader() };
 }
 
@@ -63,6 +69,24 @@ describe("the end of an export is told", () => {
       await reader.cancel();
       expect(told).toEqual(["no error"]);
     }
+  });
+
+  test("when it was cut, of what nobody reads any more too", async () => {
+    let isEnded = false;
+    function* chunks() {
+      try {
+        for (;;) yield [row];
+      } finally {
+        isEnded = true;
+      }
+    }
+    const { told, reader } = readerOf(chunks(), [null, "too long"]);
+    expect((await reader.read()).done).toBe(false);
+    const error = await rejection(reader.read());
+    expect(error).toBeInstanceOf(ExportCut);
+    expect((error as Error).message).toBe("too long");
+    expect(told).toEqual([error]);
+    expect(isEnded).toBe(true);
   });
 
   test("when it has failed", async () => {
@@ -87,7 +111,7 @@ describe("in the console", () => {
     const refused = await ada.get(`${PATH}&side=open`);
     expect(refused.status).toBe(429);
     expect(refused.headers.get("content-type")).toStartWith("text/html");
-    expect(refused.text).toContain("Two exports of yours are under way");
+    expect(refused.text).toContain("You have two exports running");
     expect(refused.text).toContain('href="/signals?side=open"');
     expect((await ben.get(PATH)).status, "of a colleague").toBe(200);
 
@@ -109,24 +133,72 @@ describe("in the console", () => {
     for (const text of texts) expect(text).not.toEndWith("\r\n0\r\n\r\n");
     db.run("ALTER TABLE elsewhere RENAME TO signals");
     expect((await visitor.get(PATH)).status).toBe(200);
-    const cut = desk.log.filter(({ msg }) => msg === "an export was cut");
-    expect(cut.map(({ level }) => level)).toEqual(["error", "error"]);
-    expect(JSON.stringify(cut[0])).toContain("no such table");
+    const failed = desk.log.filter(({ msg }) => msg === "an export failed");
+    expect(failed.map(({ level }) => level)).toEqual(["error", "error"]);
+    expect(JSON.stringify(failed[0])).toContain("no such table");
   });
 
-  test("a ninth of all waits, whosever it is", async () => {
+  test("four stalled ones of a desk keep no other desk waiting", async () => {
     const desk = await startLargeDesk();
-    for (let index = 0; index < 4; index += 1) {
-      const { visitor } = await desk.signUp("alpha", `member-${index}@alpha.example`);
-      await stall(desk, visitor);
-      await stall(desk, visitor);
-    }
+    const [ada, ben, cem] = await Promise.all(
+      ["ada", "ben", "cem"].map(async (name) => desk.signUp("alpha", `${name}@alpha.example`)),
+    );
+    for (const member of [ada, ada, ben, ben])
+      if (member !== undefined) await stall(desk, member.visitor);
+    const refused = await cem?.visitor.get(PATH);
+    expect(refused?.status).toBe(429);
+    expect(refused?.text).toContain("Your desk has four exports running");
     const { visitor } = await desk.signUp("beta", "eve@beta.example");
-    const { status, text } = await visitor.get(PATH);
-    expect(status).toBe(429);
-    expect(text).toContain("as this server makes at once");
+    expect((await visitor.get(PATH)).status).toBe(200);
+  });
+
+  test.each([
+    ["is removed", ({ members }: TestConsole, email: string) => members.remove("alpha", email)],
+    ["is reset", ({ members }: TestConsole, email: string) => members.reset("alpha", email)],
+    ["signs out", (_: TestConsole, __: string, visitor: Visitor) => visitor.post("/sign-out")],
+  ])("one of a member who %s is cut", async (_, end) => {
+    const desk = await startLargeDesk();
+    const { visitor, email } = await desk.signUp("alpha", "ada@alpha.example");
+    await visitor.get("/account");
+    const stalled = await stall(desk, visitor);
+    await end(desk, email, visitor);
+    expect(await rest(stalled)).not.toEndWith("\r\n0\r\n\r\n");
+    const cut = desk.log.find(({ msg }) => msg === "an export was cut");
+    expect(cut).toMatchObject({ level: "info", reason: "its session has ended" });
+  });
+
+  test("one is cut after 15 minutes", async () => {
+    let time = 0;
+    const { pull } = startExport({ now: () => time });
+    time = 15 * 60_000;
+    expect((await pull()).done).toBe(false);
+    time += 1;
+    expect(await rejection(pull())).toMatchObject({ message: "it took too long" });
   });
 });
+
+/** By the route itself, with a clock of its own. */
+function startExport({ now }: { now: () => number }) {
+  const services = {
+    now,
+    sessions: { find: () => ({}) },
+    signals: {
+      chunks: () =>
+        Iterator.from({ next: () => ({ value: [{ id: "x", metadata: null }], done: false }) }),
+    },
+    log: { info: () => {} },
+  } as unknown as ConsoleServices;
+  const route = signalRoutes(services).find(({ path }) => path === "/signals/export");
+  const visit = {
+    url: new URL(`http://localhost${PATH}`),
+    member: { memberId: "m", deskId: 1, desk: "alpha", email: ALICE },
+    cookies: { get: () => "token" },
+    now: now(),
+  };
+  const response = route?.handle(visit as unknown as MemberVisit) as Response;
+  const reader = (response.body as ReadableStream<Uint8Array>).getReader();
+  return { pull: () => reader.read() };
+}
 
 /** With more in an export than sockets hold for a reader that does not read. */
 async function startLargeDesk(): Promise<TestConsole> {

@@ -14,6 +14,7 @@
     const body = new URLSearchParams(new FormData(form));
     const answer = await fetch(form.dataset.options, { method: "POST", body });
     const isJson = answer.headers.get("content-type")?.startsWith("application/json");
+    if (answer.status === 429 && !isJson) throw new Error("Wait a minute, then try again.");
     if (!isJson) throw new Error("The page is out of date: load it again.");
     const { problem, options } = await answer.json();
     if (problem !== undefined) throw new Error(problem);

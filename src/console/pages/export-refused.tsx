@@ -4,23 +4,26 @@ import type { VNode } from "preact";
 import type { MemberVisit } from "../visit.ts";
 import { Layout, Problem } from "./layout.tsx";
 
-/** `isTheirs`: because of the member's own. `back`: the path that they came from. */
+const reasons = {
+  "member is full":
+    "You have two exports running. Wait for one of them, or stop it in your browser; then try again.",
+  "desk is full":
+    "Your desk has four exports running. Wait until one of them ends, then try again.",
+} as const;
+
+/** `back`: the path that the member came from. */
 export function ExportRefusedPage({
   visit: { member, csrfToken },
-  isTheirs,
+  outcome,
   back,
 }: {
   visit: MemberVisit;
-  isTheirs: boolean;
+  outcome: keyof typeof reasons;
   back: string;
 }): VNode {
   return (
     <Layout title="Too many exports" member={member} csrfToken={csrfToken} place="/signals">
-      <Problem>
-        {isTheirs
-          ? "Two exports of yours are under way. Wait for one of them, or end it in your browser; then try again."
-          : "As many exports are under way as this server makes at once. Try again in a minute."}
-      </Problem>
+      <Problem>{reasons[outcome]}</Problem>
       <p>
         <a href={back}>Back to the signals</a>
       </p>

@@ -48,6 +48,10 @@ const refusals: Partial<Record<ErrorCode, { readonly title: string; readonly tex
     title: "Too long",
     text: "Nothing was changed: what you sent is larger than 64 KiB. Go back, and shorten it.",
   },
+  rate_limited: {
+    title: "Too many changes",
+    text: "Nothing was changed: you or your desk sent too many changes in the last minute. Wait a few seconds, go back, and send it again.",
+  },
   unsupported_media_type: {
     title: "Not a form",
     text: "Nothing was changed: this address takes what a form in a browser sends.",

@@ -14,6 +14,8 @@ import { Layout, Problem, Time } from "./layout.tsx";
 
 /** In the file of an export. */
 export const EXPORT_ROWS_MAX = 1_000_000;
+/** An export that takes longer is cut. */
+export const EXPORT_MINUTES_MAX = 15;
 
 /** In UTF-16 units, as a text that is shortened still has it for a title. */
 const TITLE_UNITS_MAX = 80;
@@ -246,8 +248,10 @@ function Export({ input }: { input: FilterInput }): VNode {
       <summary>Export</summary>
       <p>
         What the filter lets through, newest first, up to {EXPORT_ROWS_MAX.toLocaleString("en")}{" "}
-        signals: narrow the time for more. In the CSV file a text that a spreadsheet could take for
-        a formula has a <code>'</code> before it; NDJSON has every text as it was sent.
+        signals: narrow the time for more. An export is cut after {EXPORT_MINUTES_MAX} minutes,
+        after 30 seconds in which your browser takes nothing, and when you are signed out. In the
+        CSV file a text that a spreadsheet could take for a formula has a <code>'</code> before it;
+        NDJSON has every text as it was sent.
       </p>
       {/* Not "download": a browser would keep the page of a refusal to itself. */}
       <p class="actions">

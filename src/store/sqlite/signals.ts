@@ -12,8 +12,12 @@ import { findSeq } from "./dedupe/read.ts";
 /** How many signals of the desk one search looks at: tens of milliseconds at most. */
 export const ROWS_LOOKED_AT_MAX = 20_000;
 
-/** Of {@link SqliteSignals.chunks}: with bodies of 64 KiB, 16 MiB. */
+/**
+ * One chunk of {@link SqliteSignals.chunks} ends with the first of these that it reaches: what is in memory for
+ * an export whose reader does not read. The second is metadata, in UTF-16 units.
+ */
 const CHUNK_ROWS = 250;
+export const CHUNK_METADATA_UNITS = 128 * 1024;
 
 /** Below every id. */
 const LOWEST_ID = "0".repeat(26);
@@ -102,7 +106,8 @@ export class SqliteSignals {
     let before: string | null = null;
     for (let left = rowsMax; left > 0;) {
       const limit = Math.min(CHUNK_ROWS, left);
-      const { signals, older }: SignalPage = this.page({ deskId, filter, before, limit });
+      const request = { deskId, filter, before, limit };
+      const { signals, older }: SignalPage = this.#search(request, "newest", CHUNK_METADATA_UNITS);
       yield signals;
       if (older === null) return;
       before = older;
@@ -110,13 +115,15 @@ export class SqliteSignals {
     }
   }
 
-  #search(request: SignalRequest, order: Order): SignalPage {
+  /** `unitsMax`: ends with the signal whose metadata makes it more than this in all. */
+  #search(request: SignalRequest, order: Order, unitsMax: number = Infinity): SignalPage {
     const { deskId, filter, limit } = request;
     const range = this.#range(request);
     const isSearch = searched.some((column) => filter[column] !== null);
     const bound = isSearch ? this.#bound(deskId, range, order) : null;
-    const found = this.#rows(deskId, filter, narrow(range, bound, order), order, limit + 1);
-    const hasMore = found.length > limit;
+    const rows = this.#rows(deskId, filter, narrow(range, bound, order), order, limit + 1);
+    const { found, isFull } = take(rows, unitsMax);
+    const hasMore = found.length > limit || isFull;
     const signals = found.slice(0, limit);
     if (order === "oldest") signals.reverse();
     const searchedTo =
@@ -175,7 +182,7 @@ export class SqliteSignals {
     { low, high }: Range,
     order: Order,
     limit: number,
-  ): StoredSignal[] {
+  ): Iterable<StoredSignal> {
     const used = searched.filter((column) => filter[column] !== null);
     return this.#db
       .query<StoredSignal, Record<string, string | number>>(
@@ -185,7 +192,7 @@ export class SqliteSignals {
            ${used.map((column) => `AND signals.${column} = $${column}`).join(" ")}
          ORDER BY signals.seq ${direction[order]} LIMIT $limit`,
       )
-      .all({
+      .iterate({
         desk: deskId,
         low,
         high,
@@ -196,6 +203,20 @@ export class SqliteSignals {
 }
 
 const direction: Record<Order, string> = { newest: "DESC", oldest: "ASC" };
+
+function take(
+  rows: Iterable<StoredSignal>,
+  unitsMax: number,
+): { readonly found: StoredSignal[]; readonly isFull: boolean } {
+  const found: StoredSignal[] = [];
+  let units = 0;
+  for (const row of rows) {
+    found.push(row);
+    units += row.metadata?.length ?? 0;
+    if (units >= unitsMax) return { found, isFull: true };
+  }
+  return { found, isFull: false };
+}
 
 function narrow(range: Range, bound: Bound | null, order: Order): Range {
   if (bound === null) return range;

@@ -1,4 +1,4 @@
-/** A token bucket a desk: `perSecond` on average, twice that at once. */
+/** Token buckets: `perSecond` on average, and bursts. */
 import { AppError } from "../domain/errors.ts";
 
 export const RATE_LIMIT_DEFAULT_PER_S = 5_000;
@@ -9,24 +9,26 @@ interface Bucket {
   filledAt: number;
 }
 
-/** Buckets are kept for each desk that was seen; desks are made by the admin, so they are few. */
-export class RateLimiter {
+/** Keeps one bucket per owner that was seen: a desk or a member. The admin makes both, so they are few. */
+export class RateLimiter<Owner = number> {
   readonly #perSecond: number;
-  readonly #buckets = new Map<number, Bucket>();
+  readonly #burst: number;
+  readonly #buckets = new Map<Owner, Bucket>();
 
   /** 0 turns the limit off. */
-  constructor(perSecond: number) {
+  constructor(perSecond: number, burst: number = perSecond * BURST_SECONDS) {
     this.#perSecond = perSecond;
+    this.#burst = burst;
   }
 
   /** Takes one token, or throws `rate_limited` with the whole seconds until there is one. `now` in milliseconds, of a clock that never steps back. */
-  take(deskId: number, now: number): void {
+  take(owner: Owner, now: number): void {
     if (this.#perSecond === 0) return;
-    const burst = this.#perSecond * BURST_SECONDS;
-    let bucket = this.#buckets.get(deskId);
+    const burst = this.#burst;
+    let bucket = this.#buckets.get(owner);
     if (bucket === undefined) {
       bucket = { tokens: burst, filledAt: now };
-      this.#buckets.set(deskId, bucket);
+      this.#buckets.set(owner, bucket);
     }
     const earned = ((now - bucket.filledAt) / 1_000) * this.#perSecond;
     bucket.tokens = Math.min(burst, bucket.tokens + earned);

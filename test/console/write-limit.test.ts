@@ -1,0 +1,78 @@
+/** How often members may change something. */
+import { describe, expect, setDefaultTimeout, test } from "bun:test";
+import {
+  DESK_WRITES_PER_MINUTE,
+  MEMBER_WRITES_PER_MINUTE,
+  WriteLimit,
+} from "../../src/console/write-limit.ts";
+import { query, signal } from "../_setup.ts";
+import { startConsole, type TestConsole } from "./_console.ts";
+
+setDefaultTimeout(30_000);
+
+const keysOf = ({ dataDir }: TestConsole) =>
+  query<{ count: number }>(dataDir, "SELECT count(*) AS count FROM api_keys")[0]?.count ?? 0;
+
+describe("in the console", () => {
+  test("a member who floods POST /keys makes a few keys, and gets 429 for the rest", async () => {
+    const app = await startConsole();
+    const { visitor } = await app.signUp("alpha", "ada@alpha.example");
+    const { visitor: other } = await app.signUp("alpha", "ben@alpha.example");
+    await visitor.get("/keys/new");
+    await other.get("/keys/new");
+    const before = keysOf(app);
+    const startedAt = performance.now();
+    const answers = await Promise.all(
+      Array.from({ length: 3 * MEMBER_WRITES_PER_MINUTE }, () =>
+        visitor.post("/keys", { label: "flood", expires: "never" }),
+      ),
+    );
+    const made = answers.filter(({ status }) => status === 303).length;
+    const refused = answers.filter(({ status }) => status === 429);
+    const minutes = (performance.now() - startedAt) / 60_000;
+    expect(made).toBeGreaterThanOrEqual(MEMBER_WRITES_PER_MINUTE);
+    expect(made).toBeLessThanOrEqual(Math.ceil(MEMBER_WRITES_PER_MINUTE * (1 + minutes)));
+    expect(made + refused.length).toBe(answers.length);
+    expect(keysOf(app) - before).toBe(made);
+    expect(Number(refused[0]?.headers.get("retry-after"))).toBeGreaterThanOrEqual(1);
+    expect(refused[0]?.headers.get("content-type")).toStartWith("text/html");
+    expect(refused[0]?.text).toContain("Nothing was changed: you or your desk sent too many");
+    expect((await visitor.get("/keys")).status, "a page of the same member").toBe(200);
+    expect((await other.post("/keys", { expires: "never" })).status, "a colleague").toBe(303);
+    expect((await app.post(signal)).status).toBe(201);
+  });
+
+  test("a form of another site uses up nothing", async () => {
+    const app = await startConsole();
+    const { visitor } = await app.signUp("alpha", "ada@alpha.example");
+    await visitor.get("/keys/new");
+    for (let count = 0; count <= MEMBER_WRITES_PER_MINUTE; count += 1) {
+      const forged = await visitor.post("/keys", {}, { "Sec-Fetch-Site": "cross-site" });
+      expect(forged.status).toBe(403);
+    }
+    expect((await visitor.post("/keys", { expires: "never" })).status).toBe(303);
+  });
+});
+
+test("a desk's members share a limit, and other desks have theirs", () => {
+  const limit = new WriteLimit();
+  const members = DESK_WRITES_PER_MINUTE / MEMBER_WRITES_PER_MINUTE;
+  const send = (member: number, deskId: number, now = 0): boolean => {
+    try {
+      limit.take({ memberId: `${deskId}-${member}`, deskId }, now);
+      return true;
+    } catch (error) {
+      expect(error).toMatchObject({ code: "rate_limited" });
+      return false;
+    }
+  };
+  for (let member = 0; member < members; member += 1) {
+    for (let count = 0; count < MEMBER_WRITES_PER_MINUTE; count += 1) {
+      expect(send(member, 1)).toBe(true);
+    }
+    expect(send(member, 1)).toBe(false);
+  }
+  expect(send(members, 1), "one who has sent nothing yet").toBe(false);
+  expect(send(0, 2), "of another desk").toBe(true);
+  expect(send(members, 1, 1_000), "a second later").toBe(true);
+});
