@@ -1,4 +1,4 @@
--- Signalbox's database, version 4. Times are epoch milliseconds, UTC. Ids in TEXT are ULIDs:
+-- Signalbox's database, version 5. Times are epoch milliseconds, UTC. Ids in TEXT are ULIDs:
 -- 26 characters, sortable by time. Query it as you like with a read-only connection; write to it
 -- only with `signalbox`.
 
@@ -97,7 +97,8 @@ CREATE TABLE audit (
   action     TEXT    NOT NULL,    -- such as "key.revoked"
   key_id     TEXT    REFERENCES api_keys (id), -- what it was done to
   subject_id TEXT    REFERENCES members (id), -- to whom it was done
-  detail     TEXT                 -- what a reader should know beside it, in words
+  detail     TEXT,                -- what a reader should know beside it, in words
+  client     TEXT                 -- the IP address that asked for it; none: the command line
 ) STRICT;
 
 CREATE INDEX audit_desk ON audit (desk_id);

@@ -330,6 +330,7 @@ describe("in words", () => {
     key_last4: "4f2a",
     subject: null,
     detail: null,
+    client: null,
   };
   test("an entry says what was done to what", () => {
     expect(describeAudit(record)).toBe('revoked the key "bot-7" (…4f2a)');
@@ -359,12 +360,12 @@ describe("on the command line", () => {
     };
     await run("key", "revoke", id);
     const lines = (await run("audit")).stdout.trimEnd().split("\n");
-    expect(lines[0]).toMatch(/^TIME +DESK +WHO +WHAT$/);
-    expect(lines.slice(1).map((line) => line.split(/\s{2,}/).slice(1, 4))).toEqual([
-      ["alpha", "admin", expect.stringMatching(/^revoked the key \(…[0-9a-f]{4}\)$/)],
-      ["alpha", "admin", expect.stringMatching(/^created the key /)],
-      ["beta", "admin", "created the desk"],
-      ["alpha", "admin", "created the desk"],
+    expect(lines[0]).toMatch(/^TIME +DESK +WHO +FROM +WHAT$/);
+    expect(lines.slice(1).map((line) => line.split(/\s{2,}/).slice(1))).toEqual([
+      ["alpha", "admin", "-", expect.stringMatching(/^revoked the key \(…[0-9a-f]{4}\)$/)],
+      ["alpha", "admin", "-", expect.stringMatching(/^created the key /)],
+      ["beta", "admin", "-", "created the desk"],
+      ["alpha", "admin", "-", "created the desk"],
     ]);
     const limited = JSON.parse(
       (await run("audit", "--desk", "alpha", "--limit", "2", "--json")).stdout,

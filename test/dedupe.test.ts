@@ -18,7 +18,6 @@ import { DamagedIndexError } from "../src/store/sqlite/failures.ts";
 import { DATABASE_NAME } from "../src/store/sqlite/folder.ts";
 import { currentSchema, type Schema } from "../src/store/sqlite/migrate.ts";
 import { openDatabase } from "../src/store/sqlite/open.ts";
-import { SqliteRegistry } from "../src/store/sqlite/registry.ts";
 import { onCleanup, temporaryFolder } from "./_setup.ts";
 
 setDefaultTimeout(120_000);
@@ -40,9 +39,12 @@ function openStored(): Stored {
 }
 
 function storedIn(db: Database): Stored {
-  const registry = new SqliteRegistry(db);
-  for (const desk of ["one", "two"]) registry.createDesk(desk, { ifMissing: false });
-  const { record } = registry.mintKey({ desk: "one", label: null, expiresInMs: null });
+  const keyId = "01HF7000000000000000000000";
+  // Not by the registry, which knows the newest schema alone.
+  db.run("INSERT INTO desks (id, name, created_at) VALUES (1, 'one', 0), (2, 'two', 0)");
+  db.query(
+    "INSERT INTO api_keys (id, desk_id, key_hash, last4, created_at) VALUES (?, 1, zeroblob(32), '0000', 0)",
+  ).run(keyId);
   let inserted = 0;
   const insert = db.query(
     `INSERT INTO signals (id, desk_id, key_id, received_at, client_signal_id, source, type, symbol, side)
@@ -53,7 +55,7 @@ function storedIn(db: Database): Stored {
     insert: (deskId, id) => {
       inserted += 1;
       const ulid = String(inserted).padStart(26, "0");
-      return Number(insert.run(ulid, deskId, record.id, id).lastInsertRowid);
+      return Number(insert.run(ulid, deskId, keyId, id).lastInsertRowid);
     },
   };
 }

@@ -51,7 +51,7 @@ describe("verify finds a database sound", () => {
     const before = readFileSync(path);
     expect(await cli(["verify", "--data", dataDir])).toEqual({
       code: 0,
-      stdout: `integrity: ok\nforeign_keys: ok\ndeduplication: ok\nids_rising: ok\nvalues: ok\nversion: ok\n1000 signals, the newest ${seededUlid(1_000)}, database version 4\n`,
+      stdout: `integrity: ok\nforeign_keys: ok\ndeduplication: ok\nids_rising: ok\nvalues: ok\nversion: ok\n1000 signals, the newest ${seededUlid(1_000)}, database version 5\n`,
       stderr: "",
     });
     const { code, stdout, stderr } = await cli(["verify", "--json", "--data", dataDir]);

@@ -35,9 +35,10 @@ Examples:
           formatTime(record.at),
           record.desk,
           auditActor(record),
+          record.client ?? "-",
           describeAudit(record),
         ]);
-        printTable(["TIME", "DESK", "WHO", "WHAT"], rows);
+        printTable(["TIME", "DESK", "WHO", "FROM", "WHAT"], rows);
       }
     });
 }

@@ -21,7 +21,7 @@ export function admit(
     actor: account.id,
     action: "member.signed_in",
     subjectId: account.id,
-    detail: `${how}, from ${visit.address}`,
+    detail: how,
   });
   startSession(services, visit, account);
   const device = services.throttle.rememberDevice(account.email);

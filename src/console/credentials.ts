@@ -65,10 +65,10 @@ export function auditFailure(
       actor: null,
       action: "member.sign_in_failed",
       subjectId: id,
-      detail: `${how}, from ${address}`,
+      detail: how,
     });
   } catch (error) {
-    log.error({ err: error }, "a failed sign-in is not in the audit");
+    log.error({ err: error, client: address }, "a failed sign-in is not in the audit");
   }
 }
 

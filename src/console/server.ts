@@ -1,6 +1,7 @@
 /** The console's interface: pages for members, nothing that programs use. */
 import type { Context, Elysia } from "elysia";
 import type { Logger } from "pino";
+import { withClientAddress } from "../domain/client.ts";
 import { AppError, errorCatalogue } from "../domain/errors.ts";
 import { createApp, targetOf } from "../net/routes.ts";
 import { findAsset } from "./assets.ts";
@@ -107,7 +108,9 @@ async function serve(
   if (request.method === "POST" && isTheirs && member !== null) {
     console.writes.take(member, performance.now());
   }
-  const response = isTheirs ? await handle(route, visit) : forbiddenPage();
+  const response = isTheirs
+    ? await withClientAddress(visit.address, () => handle(route, visit))
+    : forbiddenPage();
   cookies.apply(response.headers);
   return response;
 }

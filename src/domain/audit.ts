@@ -20,7 +20,7 @@ export const auditPhrases = {
 
 export type AuditAction = keyof typeof auditPhrases;
 
-/** The time is added where it is written. */
+/** The time and the client's address are added where it is written. */
 export interface AuditEntry {
   readonly deskId: number;
   /** The member who did it; null: an admin on the command line, or nobody who is known. */
@@ -49,6 +49,8 @@ export interface AuditRecord {
   /** The email address of the member to whom it was done. */
   readonly subject: string | null;
   readonly detail: string | null;
+  /** The IP address that it was asked from; null: the command line, or before version 5 of the database. */
+  readonly client: string | null;
 }
 
 export interface AuditPage {

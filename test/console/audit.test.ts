@@ -1,7 +1,8 @@
 /** The audit of a desk, in the console. */
-import { expect, setDefaultTimeout, test } from "bun:test";
+import { describe, expect, setDefaultTimeout, test } from "bun:test";
+import { cli } from "../_cli.ts";
 import { query } from "../_setup.ts";
-import { startConsole, type Visitor } from "./_console.ts";
+import { PASSWORD, signIn, startConsole, type Visitor } from "./_console.ts";
 
 setDefaultTimeout(30_000);
 
@@ -104,4 +105,54 @@ test("takes a cursor for what it can be", async () => {
   }
   expect((await read(visitor, "/audit?before=1")).sentences).toEqual([]);
   expect((await read(visitor, "/audit?before=2&way=x.y")).newer).toBe("/audit");
+});
+
+function clients(app: { dataDir: string }) {
+  return query<{ action: string; client: string | null }>(
+    app.dataDir,
+    "SELECT action, client FROM audit ORDER BY id",
+  );
+}
+
+describe("the client's address", () => {
+  test("is in the audit of everything that was done in the console", async () => {
+    const app = await startConsole();
+    const { visitor, email } = await app.signUp("alpha", "ada@example.com");
+    await visitor.get("/keys/new");
+    expect((await visitor.post("/keys", { label: "bot", expires: "30d" })).status).toBe(303);
+    await signIn(app.visitor(), { email, password: "wrong" });
+    await visitor.get("/account");
+    await visitor.post("/account/sign-out-everywhere");
+    const rows = clients(app);
+    const done = rows.filter(({ client }) => client === "127.0.0.1").map(({ action }) => action);
+    expect(done).toEqual([
+      "member.joined",
+      "member.signed_in",
+      "key.created",
+      "member.sign_in_failed",
+      "member.signed_out_everywhere",
+    ]);
+    const byAdmin = rows.filter(({ client }) => client === null).map(({ action }) => action);
+    expect(byAdmin).toEqual(["desk.created", "key.created", "member.invited"]);
+    const { text } = await visitor.get("/audit");
+    expect(text).toContain('<td data-label="From">127.0.0.1</td>');
+  });
+
+  test("is the one that a trusted proxy names", async () => {
+    const app = await startConsole({ config: { trustedProxies: ["127.0.0.1"] } });
+    const { member, token } = app.members.invite("alpha", "ada@example.com");
+    const visitor = app.visitor();
+    const forwarded = { "X-Forwarded-Proto": "https", "X-Forwarded-For": "203.0.113.9" };
+    await visitor.get(`/join/${token}`, forwarded);
+    const joined = await visitor.post(`/join/${token}`, { password: PASSWORD }, forwarded);
+    expect(joined.status).toBe(303);
+    const rows = clients(app).filter(({ action }) => action === "member.joined");
+    expect(rows).toEqual([{ action: "member.joined", client: "203.0.113.9" }]);
+    expect((await visitor.get("/audit", forwarded)).text).toContain(member.email);
+    const { stdout } = await cli(["audit", "--data", app.dataDir]);
+    expect(stdout).toMatch(/TIME +DESK +WHO +FROM +WHAT/);
+    expect(stdout).toMatch(/ada@example\.com +203\.0\.113\.9 +joined/);
+    const json = await cli(["audit", "--json", "--limit", "1", "--data", app.dataDir]);
+    expect(JSON.parse(json.stdout)).toMatchObject([{ client: "203.0.113.9" }]);
+  });
 });

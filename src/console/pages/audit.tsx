@@ -95,6 +95,7 @@ function AuditTable({ records, now }: { records: readonly AuditRecord[]; now: nu
           <tr>
             <th scope="col">When</th>
             <th scope="col">What</th>
+            <th scope="col">From</th>
           </tr>
         </thead>
         <tbody>
@@ -106,6 +107,7 @@ function AuditTable({ records, now }: { records: readonly AuditRecord[]; now: nu
               <td data-label="What">
                 <AuditPhrase record={record} />
               </td>
+              <td data-label="From">{record.client ?? "–"}</td>
             </tr>
           ))}
         </tbody>

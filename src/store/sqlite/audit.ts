@@ -1,6 +1,7 @@
 /** The audit in SQLite: each row is written in the transaction of the change that it tells of. */
 import type { Database } from "bun:sqlite";
 import type { AuditEntry, AuditPage, AuditRecord } from "../../domain/audit.ts";
+import { clientAddress } from "../../domain/client.ts";
 import { NotFoundError } from "../../domain/errors.ts";
 import { redactKeys } from "../../domain/key.ts";
 import { getDesk } from "./desks.ts";
@@ -14,8 +15,8 @@ import { inTransaction } from "./transaction.ts";
 export function appendAudit(db: Database, entry: AuditEntry, now: number): void {
   const { changes } = db
     .query(
-      `INSERT INTO audit (at, desk_id, member_id, action, key_id, subject_id, detail)
-       SELECT $at, $desk, $actor, $action, $key, $subject, $detail
+      `INSERT INTO audit (at, desk_id, member_id, action, key_id, subject_id, detail, client)
+       SELECT $at, $desk, $actor, $action, $key, $subject, $detail, $client
        WHERE ($actor IS NULL OR EXISTS
            (SELECT 1 FROM members WHERE id = $actor AND desk_id = $desk AND removed_at IS NULL))
          AND ($subject IS NULL OR EXISTS
@@ -31,6 +32,7 @@ export function appendAudit(db: Database, entry: AuditEntry, now: number): void 
       key: entry.keyId ?? null,
       subject: entry.subjectId ?? null,
       detail: entry.detail == null ? null : redactKeys(entry.detail),
+      client: clientAddress(),
     });
   if (changes === 0) throw new NotFoundError("There is no such member of this desk.");
 }
@@ -60,7 +62,7 @@ export class SqliteAudit {
       .query<AuditRecord, Record<string, number>>(
         `SELECT audit.id, audit.at, desks.name AS desk, audit.action, actors.email AS actor,
            audit.key_id, api_keys.label AS key_label, api_keys.last4 AS key_last4,
-           subjects.email AS subject, audit.detail
+           subjects.email AS subject, audit.detail, audit.client
          FROM audit
          JOIN desks ON desks.id = audit.desk_id
          LEFT JOIN members AS actors ON actors.id = audit.member_id

@@ -8,6 +8,7 @@ import { inTransaction } from "./transaction.ts";
 import upgrade2 from "./upgrades/2.sql" with { type: "text" };
 import upgrade3 from "./upgrades/3.sql" with { type: "text" };
 import upgrade4 from "./upgrades/4.sql" with { type: "text" };
+import upgrade5 from "./upgrades/5.sql" with { type: "text" };
 
 /** "SBOX": marks the file as ours, in the header field that SQLite keeps for it. */
 export const APPLICATION_ID = 0x53424f58;
@@ -18,7 +19,10 @@ export interface Schema {
   readonly upgrades: readonly string[];
 }
 
-export const currentSchema: Schema = { sql: schemaSql, upgrades: [upgrade2, upgrade3, upgrade4] };
+export const currentSchema: Schema = {
+  sql: schemaSql,
+  upgrades: [upgrade2, upgrade3, upgrade4, upgrade5],
+};
 
 export function schemaVersion(schema: Schema): number {
   return schema.upgrades.length + 1;
