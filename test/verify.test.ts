@@ -60,7 +60,7 @@ describe("verify finds a database sound", () => {
     expect(JSON.parse(stdout)).toEqual({
       ok: true,
       file: path,
-      version: 4,
+      version: 5,
       signals: 1_000,
       newest_id: seededUlid(1_000),
       checks: {
