@@ -10,8 +10,9 @@ import { restoreCommand } from "./commands/restore.ts";
 import { serveCommand } from "./commands/serve.ts";
 import { verifyCommand } from "./commands/verify.ts";
 import { versionCommand } from "./commands/version.ts";
-import { UsageError, UserError } from "./domain/errors.ts";
+import { messageOf, systemCode, UsageError, UserError } from "./domain/errors.ts";
 import { redactKeys } from "./domain/key.ts";
+import { OutputError, writeToStderr, writeToStdout } from "./output.ts";
 import { VERSION } from "./version.ts";
 
 /** 0 success, 1 failure, 2 usage. */
@@ -56,7 +57,7 @@ Every flag of serve can also be set in the environment, such as SIGNALBOX_LISTEN
 function inherit(command: Command): void {
   command
     .exitOverride()
-    .configureOutput({ writeErr: writeError })
+    .configureOutput({ writeOut: writeToStdout, writeErr: writeError })
     .showHelpAfterError(`(type "${fullName(command)} --help" for help)`)
     .helpOption("-h, --help", "show help");
   for (const child of command.commands) inherit(child);
@@ -76,17 +77,34 @@ export async function run(argv: readonly string[]): Promise<ExitCode> {
   } catch (error) {
     // Commander has printed its message, or the help that was asked for.
     if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2;
-    writeError(`signalbox: ${error instanceof UserError ? error.message : describe(error)}\n`);
+    // As in `signalbox key list | head -3`: whoever reads has seen enough.
+    if (error instanceof OutputError && error.code === "EPIPE") return 0;
+    writeError(`signalbox: ${describe(error)}\n`);
     return error instanceof UsageError ? 2 : 1;
   }
 }
 
 /** Messages repeat what was typed, and that may be a key, pasted in the wrong place. */
 function writeError(text: string): void {
-  process.stderr.write(redactKeys(text));
+  writeToStderr(redactKeys(text));
 }
 
+/** What the system refuses is no defect of ours: it is said without a stack trace. */
 function describe(error: unknown): string {
+  if (error instanceof UserError) return error.message;
+  const code = systemCode(error);
+  if (/^SQLITE_\w+$/.test(code)) return `the database refused it (${code}: ${messageOf(error)})`;
+  if (/^E[A-Z0-9]+$/.test(code)) {
+    return `the system refused it (${messageOf(error)})${advice[code] ?? ""}`;
+  }
   const detail = error instanceof Error ? (error.stack ?? error.message) : String(error);
-  return `unexpected failure: ${detail}`;
+  return `unexpected failure, please report it: ${detail}`;
 }
+
+const advice: Record<string, string> = {
+  EACCES: ": run signalbox as the user who owns this file",
+  EPERM: ": run signalbox as the user who owns this file",
+  ENOSPC: ": free some space on the disk, then try again",
+  EDQUOT: ": free some space or raise the quota, then try again",
+  EROFS: ": name a folder on a disk that can be written to",
+};

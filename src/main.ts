@@ -1,4 +1,5 @@
 #!/usr/bin/env bun
 import { run } from "./cli.ts";
 
-process.exitCode = await run(process.argv.slice(2));
+// At once: a line of the log that cannot be written would keep the process alive.
+process.exit(await run(process.argv.slice(2)));

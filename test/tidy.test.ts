@@ -6,7 +6,7 @@ import { dirname, join, normalize } from "node:path";
 /** Layer → the layers that it may import, besides itself. A layer is a folder of src/, or a file in it. */
 const mayImport: Record<string, readonly string[]> = {
   "main.ts": ["cli.ts"],
-  "cli.ts": ["commands", "domain", "version.ts"],
+  "cli.ts": ["commands", "domain", "output.ts", "version.ts"],
   commands: [
     "app.ts",
     "config.ts",
@@ -15,6 +15,7 @@ const mayImport: Record<string, readonly string[]> = {
     "log.ts",
     "net",
     "ops",
+    "output.ts",
     "store",
     "version.ts",
   ],
@@ -24,11 +25,12 @@ const mayImport: Record<string, readonly string[]> = {
   "config.ts": ["domain", "http", "net", "ops"],
   http: ["domain", "libc.ts", "net"],
   ops: ["domain", "net"],
-  store: ["domain", "libc.ts", "workers.ts"],
+  store: ["domain", "libc.ts", "output.ts", "workers.ts"],
   net: ["domain"],
   domain: [],
   "libc.ts": [],
-  "log.ts": [],
+  "log.ts": ["domain"],
+  "output.ts": ["domain"],
   "version.ts": [],
   "workers.ts": [],
 };

@@ -14,6 +14,7 @@ import { dataOption, jsonOption, readInterval, readKeep } from "./options.ts";
 import { printJson, printNote } from "./print.ts";
 import { showProgress } from "./progress.ts";
 import { selfProgram } from "./self.ts";
+import { stopSignal } from "./stop-signal.ts";
 import { defaults } from "../config.ts";
 
 interface BackupOptions {
@@ -133,11 +134,8 @@ async function backUpEvery(dir: string, everyMs: number, options: BackupOptions)
   const plan = { dir, everyMs, keep: options.keep ?? defaults.backupKeep };
   const dataDir = resolve(options.data);
   const job = new BackupJob(plan, (file, signal) => backUp(dataDir, file, { signal }), log.logger);
-  await new Promise<void>((stop) => {
-    process.once("SIGTERM", () => stop());
-    process.once("SIGINT", () => stop());
-  });
+  await stopSignal(log);
   await job.stop();
   log.logger.info("stopped");
-  log.flush();
+  await log.end();
 }

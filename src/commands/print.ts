@@ -1,7 +1,8 @@
 /** Output: data to stdout, commentary to stderr. */
+import { writeToStderr, writeToStdout } from "../output.ts";
 
 export function printData(text: string): void {
-  process.stdout.write(`${text}\n`);
+  writeToStdout(`${text}\n`);
 }
 
 export function printJson(value: unknown): void {
@@ -9,7 +10,7 @@ export function printJson(value: unknown): void {
 }
 
 export function printNote(text: string): void {
-  process.stderr.write(`${text}\n`);
+  writeToStderr(`${text}\n`);
 }
 
 /** Rows under headings, columns as wide as their widest cell. */

@@ -7,6 +7,7 @@ import { TrustedProxies } from "../http/transport.ts";
 import { createLog, type Log, type LogLevel, logLevels } from "../log.ts";
 import { backUp, refuseDataFolder } from "./backup.ts";
 import type { Address } from "../net/address.ts";
+import { stopSignal } from "./stop-signal.ts";
 import { UsageError, messageOf } from "../domain/errors.ts";
 import { firstSignalCommand } from "../domain/first-signal.ts";
 import { VERSION } from "../version.ts";
@@ -63,7 +64,7 @@ Examples:
   $ signalbox serve --listen 10.0.0.5:8080 --trust-proxy 10.0.0.2
   $ SIGNALBOX_DATA=/var/lib/signalbox signalbox serve
 
-Signals: SIGTERM and SIGINT stop in good order, a second one at once; SIGHUP reads the certificate again.`,
+Signals: SIGTERM and SIGINT stop in good order, another one after half a second or more at once; SIGHUP reads the certificate again.`,
     )
     .action((options: ServeOptions, self: Command) =>
       serve({
@@ -147,6 +148,19 @@ async function serve(options: ServeOptions): Promise<void> {
   const config = readConfig(options);
   if (config.backups !== null) refuseDataFolder(config.backups.dir, config.dataDir);
   const log = await createLog(options.logLevel);
+  endAtDefect(log);
+  try {
+    await serveUntilStopped(config, options, log);
+  } finally {
+    await log.end();
+  }
+}
+
+async function serveUntilStopped(
+  config: ServeConfig,
+  options: ServeOptions,
+  log: Log,
+): Promise<void> {
   // From before the first answer: what has been served is ended in good order.
   const stopped = stopSignal(log);
   const fatal = Promise.withResolvers<never>();
@@ -156,7 +170,7 @@ async function serve(options: ServeOptions): Promise<void> {
     onFatal: (reason) => fatal.reject(new Error(reason)),
     makeBackup: (file, signal) => backUp(config.dataDir, file, { signal }),
   });
-  if (options.quickstart === true) quickstart(app, config.dataDir);
+  if (options.quickstart === true) quickstart(app, config.dataDir, log);
   announce(app, config, log);
   process.on("SIGHUP", () => app.reloadCertificate());
   try {
@@ -165,10 +179,19 @@ async function serve(options: ServeOptions): Promise<void> {
     // What fails while it closes is no clean end either.
     await Promise.race([fatal.promise, Promise.resolve()]);
     log.logger.info("stopped");
-    log.flush();
   } catch (error) {
     await dieOfStorage(error, app, log);
   }
+}
+
+/** A defect of ours ends the process, with its reason in the log. */
+function endAtDefect(log: Log): void {
+  const end = (err: unknown): void => {
+    log.logger.fatal({ err }, "ended by a defect: please report this line");
+    void log.end().then(() => process.exit(1));
+  };
+  process.on("uncaughtException", end);
+  process.on("unhandledRejection", end);
 }
 
 /** In the environment there is no way to leave a flag out but to say no. */
@@ -217,35 +240,26 @@ function announce(app: App, config: ServeConfig, log: Log): void {
 }
 
 /** Prints a command that works when pasted, the one time that there is a key to put in it. */
-function quickstart(app: App, dataDir: string): void {
+function quickstart(app: App, dataDir: string, log: Log): void {
   const minted = withRegistry(dataDir, (registry) => {
     if (registry.listDesks().length > 0) return null;
     registry.createDesk(QUICKSTART_DESK, { ifMissing: true });
     return registry.mintKey({ desk: QUICKSTART_DESK, label: "quickstart", expiresInMs: null });
   });
   if (minted === null) return;
-  printData(`Desk "${QUICKSTART_DESK}" has a key, shown this once. Paste this to store a signal:
+  const text = `Desk "${QUICKSTART_DESK}" has a key, shown this once. Paste this to store a signal:
 
 ${firstSignalCommand(app.publicUrl, minted.key, "my-first-signal")}
-`);
-}
-
-/** Resolves at the first SIGTERM or SIGINT; the second one ends the process there and then. */
-function stopSignal(log: Log): Promise<void> {
-  return new Promise((resolveStop) => {
-    let isStopping = false;
-    const onSignal = (signal: NodeJS.Signals): void => {
-      if (isStopping) {
-        log.flush();
-        process.exit(1);
-      }
-      isStopping = true;
-      log.logger.info({ signal }, "stopping: send it again to stop at once");
-      resolveStop();
-    };
-    process.on("SIGTERM", onSignal);
-    process.on("SIGINT", onSignal);
-  });
+`;
+  try {
+    printData(text);
+  } catch (error) {
+    const reason = messageOf(error);
+    log.logger.warn(
+      { reason },
+      `nobody has seen the key of desk "${QUICKSTART_DESK}": mint another with: signalbox key mint --desk ${QUICKSTART_DESK}`,
+    );
+  }
 }
 
 /**
@@ -259,7 +273,7 @@ async function dieOfStorage(error: unknown, app: App, log: Log): Promise<never> 
     { reason },
     "storage failed: signals in flight were answered 503, their outcome is unknown; restart signalbox, and look at the disk if this comes again",
   );
-  log.flush();
+  await log.end();
   process.exit(1);
 }
 

@@ -2,6 +2,7 @@
 import { chmodSync, mkdirSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { UserError, systemCode } from "../../domain/errors.ts";
 import { shellQuoted } from "../../domain/shell.ts";
+import { writeToStderr } from "../../output.ts";
 
 export const DATABASE_NAME = "signalbox.db";
 
@@ -14,7 +15,7 @@ export function restoringPath(path: string): string {
 export type OnTightened = (sentence: string) => void;
 
 /** For whoever has nothing better to say it with: nothing is repaired in silence. */
-export const sayOnStderr: OnTightened = (sentence) => void process.stderr.write(`${sentence}\n`);
+export const sayOnStderr: OnTightened = (sentence) => writeToStderr(`${sentence}\n`);
 
 /**
  * The folder is 0700, and belongs to the user that we run as. One that existed before is only tightened

@@ -1,0 +1,137 @@
+/** SIGTERM and SIGINT to the executable, whatever has become of the reader of its log. */
+import { beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
+import { closeSync, constants, openSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { freePort, mintKey, sendHalf } from "./_cli.ts";
+import { buildExecutable } from "./_executable.ts";
+import { onCleanup, temporaryFolder } from "./_setup.ts";
+
+setDefaultTimeout(60_000);
+
+let executable = "";
+
+beforeAll(async () => {
+  executable = await buildExecutable();
+});
+
+interface Started {
+  readonly url: string;
+  readonly dataDir: string;
+  readonly kill: (signal: NodeJS.Signals) => void;
+  /** The exit code, or the name of the signal that ended it. */
+  readonly exited: Promise<number | string>;
+  /** Closes the reading end of its stderr. */
+  readonly endReader: () => void;
+}
+
+/** Its stderr is a pipe that nobody reads. */
+async function startUnread(args: readonly string[]): Promise<Started> {
+  const folder = temporaryFolder();
+  const dataDir = join(folder, "data");
+  const fifo = join(folder, "log");
+  if (Bun.spawnSync(["mkfifo", fifo]).exitCode !== 0) throw new Error("no pipe");
+  const reader = openSync(fifo, constants.O_RDONLY | constants.O_NONBLOCK);
+  const writer = openSync(fifo, constants.O_WRONLY);
+  const url = `http://127.0.0.1:${await freePort()}`;
+  const where = ["--data", dataDir, "--listen", new URL(url).host, "--console-listen", "off"];
+  const child = Bun.spawn([executable, "serve", ...where, "--stop-timeout", "1s", ...args], {
+    stdio: ["ignore", "ignore", writer],
+  });
+  closeSync(writer);
+  let isOpen = true;
+  const endReader = (): void => {
+    if (isOpen) closeSync(reader);
+    isOpen = false;
+  };
+  onCleanup(async () => {
+    if (child.exitCode === null && child.signalCode === null) child.kill("SIGKILL");
+    await child.exited;
+    endReader();
+  });
+  while (!(await get(url))) await Bun.sleep(10);
+  const exited = child.exited.then(() => child.signalCode ?? child.exitCode ?? -1);
+  return { url, dataDir, kill: (signal) => child.kill(signal), exited, endReader };
+}
+
+/** Whether there was an answer. */
+function get(url: string): Promise<boolean> {
+  return fetch(`${url}/openapi.yaml`, { headers: { Connection: "close" } }).then(
+    async (answer) => (await answer.text()) !== "",
+    () => false,
+  );
+}
+
+/** More lines than a pipe has room for (64 KiB). */
+async function fillLog({ url }: Started): Promise<void> {
+  for (let count = 0; count < 600; count += 1) expect(await get(url)).toBe(true);
+}
+
+const cases = [
+  ["SIGTERM", 5],
+  ["SIGTERM", 50],
+  ["SIGINT", 20],
+] as const;
+
+describe("a second signal within half a second is the first one again: the exit code is 0", () => {
+  test.each(cases)("%s twice, %d ms apart, with the reader of the log gone", async (signal, ms) => {
+    const server = await startUnread([]);
+    server.endReader();
+    server.kill(signal);
+    await Bun.sleep(ms);
+    server.kill(signal);
+    expect(await server.exited).toBe(0);
+  });
+
+  test.each(cases)("%s twice, %d ms apart, with the pipe of the log full", async (signal, ms) => {
+    const server = await startUnread(["--log-level", "debug"]);
+    await fillLog(server);
+    server.kill(signal);
+    await Bun.sleep(ms);
+    server.kill(signal);
+    expect(await server.exited).toBe(0);
+  });
+});
+
+describe("a signal a second after the first ends it at once, with a code that is not 0", () => {
+  test.each([
+    ["gone", async (server: Started) => server.endReader()],
+    ["stuck", fillLog],
+  ] as const)("with the reader of the log %s", async (_, breakLog) => {
+    const server = await startUnread(["--log-level", "debug", "--stop-timeout", "1h"]);
+    const { key } = await mintKey(server.dataDir, "alpha", { program: [executable] });
+    const half = await sendHalf(server.url, key);
+    await breakLog(server);
+    for (const waitMs of [20, 1_000, 0]) {
+      server.kill("SIGTERM");
+      await Bun.sleep(waitMs);
+    }
+    expect(await server.exited).toBe(1);
+    await half.closed;
+  });
+});
+
+test("Ctrl-C in a terminal ends `bun run start` with code 0 and without a complaint", async () => {
+  const folder = temporaryFolder();
+  const serve = `${executable} serve --data ${folder}/data --listen 127.0.0.1:0 --console-listen off`;
+  writeFileSync(
+    join(folder, "package.json"),
+    JSON.stringify({ scripts: { start: `true && ${serve}` } }),
+  );
+  let shown = "";
+  const decoder = new TextDecoder();
+  const child = Bun.spawn([process.execPath, "run", "start"], {
+    cwd: folder,
+    terminal: { data: (_, data) => (shown += decoder.decode(data, { stream: true })) },
+  });
+  onCleanup(async () => {
+    child.kill("SIGKILL");
+    await child.exited;
+    child.terminal?.close();
+  });
+  while (!shown.includes("takes signals at")) await Bun.sleep(10);
+  child.terminal?.write("\x03");
+  expect({ code: await child.exited, shown }).toEqual({
+    code: 0,
+    shown: expect.stringMatching(/stopped\S*\s*$/),
+  });
+});
