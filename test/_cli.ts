@@ -4,10 +4,16 @@ import { connect, createServer } from "node:net";
 import { join, resolve } from "node:path";
 import { onCleanup, temporaryFolder } from "./_setup.ts";
 
-/** The mutants of test/faults/ are whole copies of the source, with one defence taken out. */
-const source = process.env["SIGNALBOX_TEST_SOURCE"] ?? resolve(import.meta.dir, "../src");
-export const fromSource: readonly string[] = [process.execPath, join(source, "main.ts")];
-/** Or the source as it is, with a library between it and the system. */
+const variant = process.env["SIGNALBOX_TEST_SOURCE"];
+const executable = process.env["SIGNALBOX_TEST_EXECUTABLE"];
+/** The folder of the source under test: ours, or a variant of it (test/faults/_mutant.ts). */
+export const sourceFolder = variant ?? resolve(import.meta.dir, "../src");
+/** The program under test: the executable if `test/run.ts` has built it, otherwise the source. */
+export const signalbox: readonly string[] =
+  variant === undefined && executable !== undefined
+    ? [executable]
+    : [process.execPath, join(sourceFolder, "main.ts")];
+/** A library that the dynamic linker loads before libc. */
 const preload = process.env["SIGNALBOX_TEST_PRELOAD"];
 
 export interface CliOptions {
@@ -15,7 +21,7 @@ export interface CliOptions {
   readonly env?: Record<string, string>;
   /** A new empty folder if not given. */
   readonly cwd?: string;
-  /** What stands for `signalbox`; the source if not given. */
+  /** What is run instead of {@link signalbox}. */
   readonly program?: readonly string[];
 }
 
@@ -161,7 +167,7 @@ export async function mintKey(
 export function spawn(args: readonly string[], options: CliOptions, timeoutMs?: number) {
   const cwd = options.cwd ?? temporaryFolder();
   if (!existsSync(cwd)) throw new Error(`${cwd} is missing`);
-  const child = Bun.spawn([...(options.program ?? fromSource), ...args], {
+  const child = Bun.spawn([...(options.program ?? signalbox), ...args], {
     cwd,
     env: {
       PATH: process.env["PATH"] ?? "",

@@ -20,7 +20,7 @@ import { UserError } from "../src/domain/errors.ts";
 import { copyDatabase, partialPath } from "../src/store/sqlite/copy.ts";
 import { copyInProcess, type Progress } from "../src/store/sqlite/copying.ts";
 import { verifyDatabase } from "../src/store/sqlite/verify.ts";
-import { cli, type CliResult, fromSource, mintKey, spawn, startServe } from "./_cli.ts";
+import { cli, type CliResult, signalbox, mintKey, spawn, startServe } from "./_cli.ts";
 import {
   contentOf,
   findPartial,
@@ -62,7 +62,7 @@ interface Started {
 
 /** Starts `signalbox backup`; `wrapped` in another command, or not. */
 function startBackup(file: string, dataDir: string, wrapped: readonly string[] = []): Started {
-  const program = [...wrapped, ...fromSource];
+  const program = [...wrapped, ...signalbox];
   const child = spawn(["backup", file, "--data", dataDir], { program });
   const ended = Promise.all([
     child.exited,
@@ -427,7 +427,7 @@ describe("a backup is refused", () => {
 });
 
 describe("a backup that gives way", () => {
-  const program = fromSource;
+  const program = signalbox;
 
   test("does so when the disk of the data folder, which is its own, has too little space", async () => {
     const { path } = seed({ signals: MANY });
@@ -539,7 +539,7 @@ describe("a progress bar", () => {
     const file = join(temporaryFolder(), "signalbox.db");
     let shown = "";
     const decoder = new TextDecoder();
-    const child = Bun.spawn([...fromSource, "backup", file, "--data", dataDir], {
+    const child = Bun.spawn([...signalbox, "backup", file, "--data", dataDir], {
       terminal: {
         cols: 100,
         rows: 30,

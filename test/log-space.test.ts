@@ -5,7 +5,7 @@ import { DATABASE_NAME } from "../src/store/sqlite/folder.ts";
 import { findLogDamage } from "../src/store/sqlite/log-damage.ts";
 import { LOG_BYTES, reserveLogSpace } from "../src/store/sqlite/log-space.ts";
 import { openDatabase } from "../src/store/sqlite/open.ts";
-import { fromSource, mintKey, startServe } from "./_cli.ts";
+import { signalbox, mintKey, startServe } from "./_cli.ts";
 import { startLoad } from "./_load.ts";
 import { onCleanup, query, temporaryFolder } from "./_setup.ts";
 
@@ -84,11 +84,11 @@ test("a server makes room at its start; killed, all of it is still there", async
 
 test("a folder that was left with nothing but room can be served from again", async () => {
   const dataDir = join(temporaryFolder(), "data");
-  const first = await startServe([], { dataDir, program: fromSource });
+  const first = await startServe([], { dataDir, program: signalbox });
   expect(statSync(join(dataDir, `${DATABASE_NAME}-wal`)).size).toBe(LOG_BYTES);
   first.kill("SIGKILL");
   await first.exited;
-  const second = await startServe([], { dataDir, program: fromSource });
+  const second = await startServe([], { dataDir, program: signalbox });
   const { key } = await mintKey(dataDir);
   const load = startLoad({ url: second.url, key });
   await load.more(20, 201);
@@ -98,7 +98,7 @@ test("a folder that was left with nothing but room can be served from again", as
 });
 
 test("where a file may not be so long the log is not, and the server serves", async () => {
-  const limited = ["bash", "-c", `trap '' XFSZ; ulimit -f 8192; exec "$@"`, "bash", ...fromSource];
+  const limited = ["bash", "-c", `trap '' XFSZ; ulimit -f 8192; exec "$@"`, "bash", ...signalbox];
   const server = await startServe([], { program: limited });
   const { dataDir, url } = server;
   const { key } = await mintKey(dataDir);

@@ -17,7 +17,7 @@ import { currentSchema, schemaVersion } from "../src/store/sqlite/migrate.ts";
 import { openDatabase } from "../src/store/sqlite/open.ts";
 import { beginRestore, putInPlace } from "../src/store/sqlite/restore.ts";
 import { verifyDatabase } from "../src/store/sqlite/verify.ts";
-import { cli, type CliResult, fromSource, startServe } from "./_cli.ts";
+import { cli, type CliResult, signalbox, startServe } from "./_cli.ts";
 import {
   contentOf,
   newDataDir,
@@ -454,7 +454,7 @@ describe("where it cannot be finished", () => {
     for (const where of [dataDir, newDataDir()]) {
       const before = listFiles(where);
       const args = ["restore", file, "--data", where, "--force"];
-      const { code, stderr } = await cli(args, { program: [...limited, ...fromSource] });
+      const { code, stderr } = await cli(args, { program: [...limited, ...signalbox] });
       expect(stderr).toMatch(/^signalbox: The disk of \S+ is full, .* free some space/);
       expect(code).toBe(1);
       expect(listFiles(where)).toEqual(before);

@@ -1,7 +1,7 @@
 /** Commands from several processes at once, each in a loop as an operator's scripts might run them. */
 import { expect } from "bun:test";
 import { join } from "node:path";
-import { cli, type CliResult, fromSource } from "../_cli.ts";
+import { cli, type CliResult, signalbox } from "../_cli.ts";
 import { callUrl, signal, temporaryFolder } from "../_setup.ts";
 
 /** What nobody may ever be told: who has to wait for a lock waits. */
@@ -74,7 +74,7 @@ export function startStorm(options: StormOptions): Storm {
 }
 
 async function run(state: State, ...args: string[]): Promise<CliResult> {
-  const program = state.program ?? fromSource;
+  const program = state.program ?? signalbox;
   const name = args.slice(0, /^(desk|key)$/.test(args[0] ?? "") ? 2 : 1).join(" ");
   state.counts.set(name, (state.counts.get(name) ?? 0) + 1);
   const result = await cli(args, { program, env: { SIGNALBOX_DATA: state.dataDir } });

@@ -1,7 +1,7 @@
 /** System calls recorded, failed or slowed down by strace, from the start of a server or for a while. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { fromSource } from "../_cli.ts";
+import { signalbox } from "../_cli.ts";
 import { onCleanup, temporaryFolder } from "../_setup.ts";
 
 /**
@@ -11,7 +11,7 @@ import { onCleanup, temporaryFolder } from "../_setup.ts";
  */
 export function underStrace(
   options: readonly string[],
-  { record = "/dev/null", program = fromSource } = {},
+  { record = "/dev/null", program = signalbox } = {},
 ): readonly string[] {
   return ["strace", "-D", "-f", "-qq", "--seccomp-bpf", "-o", record, ...options, ...program];
 }

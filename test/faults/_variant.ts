@@ -1,7 +1,7 @@
 /** The source with some text in it replaced: a control that must fail, or a limit that is reached sooner. */
 import { cpSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { fromSource } from "../_cli.ts";
+import { sourceFolder } from "../_cli.ts";
 import { temporaryFolder } from "../_setup.ts";
 
 export interface Edit {
@@ -13,11 +13,9 @@ export interface Edit {
 
 /** A copy of the source under test, for `program`. Throws where a text is not there exactly once. */
 export function variantOf(...edits: readonly Edit[]): readonly string[] {
-  const [runtime = "", main = ""] = fromSource;
-  const source = dirname(main);
-  const root = dirname(source);
+  const root = dirname(sourceFolder);
   const copy = temporaryFolder();
-  cpSync(source, join(copy, "src"), { recursive: true });
+  cpSync(sourceFolder, join(copy, "src"), { recursive: true });
   for (const name of ["schema.sql", "package.json"]) cpSync(join(root, name), join(copy, name));
   symlinkSync(join(root, "node_modules"), join(copy, "node_modules"));
   for (const { file, text, replacement } of edits) {
@@ -26,7 +24,7 @@ export function variantOf(...edits: readonly Edit[]): readonly string[] {
     if (parts.length !== 2) throw new Error(`"${text}" is ${parts.length - 1} times in ${file}`);
     writeFileSync(path, parts.join(replacement));
   }
-  return [runtime, join(copy, "src", "main.ts")];
+  return [process.execPath, join(copy, "src", "main.ts")];
 }
 
 /** Begins to copy the log after so many pages: a short run has many checkpoints. */

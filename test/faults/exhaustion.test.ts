@@ -6,7 +6,7 @@ import { expect, setDefaultTimeout, test } from "bun:test";
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { makeCertificate, writeCertificate } from "../_certificates.ts";
-import { fromSource, mintKey, type ServeProcess, startServe } from "../_cli.ts";
+import { signalbox, mintKey, type ServeProcess, startServe } from "../_cli.ts";
 import { onCleanup, temporaryFolder } from "../_setup.ts";
 import { describeLatency, startGuests, startHonest } from "./_crowd.ts";
 import { expectKept, isFull, report, scale } from "./_faults.ts";
@@ -114,7 +114,7 @@ function cutSince(server: Target, since = 0): number {
 
 test("more clients than descriptors: the rest is cut, and the server goes on", async () => {
   const clients = scale(1_000, 300);
-  const limited = ["sh", "-c", 'ulimit -n 128; exec "$@"', "sh", ...fromSource];
+  const limited = ["sh", "-c", 'ulimit -n 128; exec "$@"', "sh", ...signalbox];
   const server = await startTarget([], limited);
   const endHonest = startHonestPair(server);
   const { url, key } = server;

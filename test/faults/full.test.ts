@@ -1,14 +1,7 @@
 import { expect, setDefaultTimeout, test } from "bun:test";
 import { existsSync, rmSync, statfsSync } from "node:fs";
 import { join } from "node:path";
-import {
-  cli,
-  type CliResult,
-  fromSource,
-  mintKey,
-  type ServeProcess,
-  startServe,
-} from "../_cli.ts";
+import { cli, type CliResult, signalbox, mintKey, type ServeProcess, startServe } from "../_cli.ts";
 import { type Load, startLoad } from "../_load.ts";
 import { type Answer, callUrl, signal, temporaryFolder } from "../_setup.ts";
 import { canMount, mountDisk, mountMemory } from "./_disk.ts";
@@ -35,7 +28,7 @@ interface Service {
 /** A server with load whose clients do as they are told: after a 503 they send the same again. */
 async function startService(
   dataDir: string,
-  { program = fromSource, metadataChars = 2_000 } = {},
+  { program = signalbox, metadataChars = 2_000 } = {},
 ): Promise<Service> {
   const server = await startServe([], { dataDir, program });
   const { key } = await mintKey(dataDir);

@@ -1,7 +1,7 @@
 import { expect, setDefaultTimeout, test } from "bun:test";
 import { closeSync, cpSync, openSync, readFileSync, readSync } from "node:fs";
 import { join } from "node:path";
-import { freePort, fromSource, mintKey, startServe } from "../_cli.ts";
+import { freePort, signalbox, mintKey, startServe } from "../_cli.ts";
 import type { LoadResult } from "../_client.ts";
 import { startLoad } from "../_load.ts";
 import { callUrl, query, signal, temporaryFolder } from "../_setup.ts";
@@ -210,7 +210,7 @@ test("what was acknowledged is there after a power cut", async () => {
   const { disk, recording } = ways();
   if (disk) {
     await expectAllKept(
-      cutsOfDisk({ program: fromSource, times: scale(20, 2) }),
+      cutsOfDisk({ program: signalbox, times: scale(20, 2) }),
       "power loss",
       what,
     );
@@ -234,7 +234,7 @@ test("with commits that are not synced it is not: the power cuts do take somethi
 test("nor is it where a disk is not told to empty its cache: that is lost, too", async () => {
   // Of a recording there is nothing to be seen here: it has no disk.
   if (!ways().disk) return;
-  const cuts = cutsOfDisk({ program: fromSource, times: CONTROL_CUTS_MAX, barriers: false });
+  const cuts = cutsOfDisk({ program: signalbox, times: CONTROL_CUTS_MAX, barriers: false });
   await expectLoss(cuts, "an ext4 without barriers");
 });
 

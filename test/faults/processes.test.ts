@@ -7,7 +7,7 @@ import { DATABASE_NAME } from "../../src/store/sqlite/folder.ts";
 import {
   cli,
   freePort,
-  fromSource,
+  signalbox,
   mintKey,
   type ServeProcess,
   spawn,
@@ -135,7 +135,7 @@ test("of several that start at once over a killed one's lock, one serves and the
     delayUs: LOCK_DELAY_US,
   });
   for (let round = 0; round < RACES; round += 1) {
-    const program = round % 2 === 0 ? late : fromSource;
+    const program = round % 2 === 0 ? late : signalbox;
     const starters = await race(dataDir, program);
     const winner = starters.find(({ serves }) => serves);
     const losers = starters.filter((starter) => !starter.serves);
@@ -340,8 +340,8 @@ test("commands and servers that come to a new folder at the same moment all find
     ];
     const [results, ...starters] = await Promise.all([
       Promise.all(commands.map((command) => cli([...command, "--data", dataDir]))),
-      start(dataDir, fromSource),
-      start(dataDir, fromSource),
+      start(dataDir, signalbox),
+      start(dataDir, signalbox),
     ]);
     for (const { code, stderr } of results) {
       expect(stderr).not.toMatch(LOCKED);
