@@ -5,6 +5,7 @@ import { activityRoutes } from "./console/activity.tsx";
 import { auditRoutes } from "./console/audit.tsx";
 import { keyRoutes } from "./console/keys.tsx";
 import { loadDeviceSecret } from "./console/device-secret.ts";
+import { passkeyRemovalRoutes } from "./console/passkey-removal.tsx";
 import { createConsole } from "./console/server.ts";
 import { Sessions } from "./console/sessions.ts";
 import { signInRoutes } from "./console/sign-in.tsx";
@@ -92,14 +93,17 @@ function serve(options: ConsoleOptions): Running & { url: string } {
   const now = Date.now;
   const activity = new SqliteActivity(options.dataDir, (said) => log.warn(said));
   const members = new SqliteMembers(db, now);
+  const passkeys = new SqlitePasskeys(db, now);
   const services: ConsoleServices = {
     registryOf: (actor) => new SqliteRegistry(db, now, { actor }),
     members,
-    passkeys: new SqlitePasskeys(db, now),
+    passkeys,
     audit: new SqliteAudit(db, now),
     signals: new SqliteSignals(db),
     activity,
-    sessions: new Sessions((id) => members.find(id)),
+    sessions: new Sessions((id, passkeyId) =>
+      passkeyId === null || passkeys.find(passkeyId) !== null ? members.find(id) : null,
+    ),
     throttle: new SignInThrottle(loadDeviceSecret(options.dataDir, log)),
     ownOrigin: () => new URL(ownUrl()).origin,
     publicUrl: options.publicUrl,
@@ -126,6 +130,7 @@ function serve(options: ConsoleOptions): Running & { url: string } {
     ...keyRoutes(services),
     ...auditRoutes(services),
     ...accountRoutes(services),
+    ...passkeyRemovalRoutes(services),
   ];
   const bound = new Listener(
     (state) =>

@@ -12,12 +12,13 @@ import { Description } from "../src/http/openapi.ts";
 import { DATABASE_NAME } from "../src/store/sqlite/folder.ts";
 import { currentSchema } from "../src/store/sqlite/migrate.ts";
 import { openDatabase } from "../src/store/sqlite/open.ts";
-import { cli, freePort, startServe } from "./_cli.ts";
+import { cli, startServe } from "./_cli.ts";
 import { buildExecutable } from "./_executable.ts";
 import { callUrl, onCleanup, signal, temporaryFolder } from "./_setup.ts";
 import { SoftwareKey } from "./console/_authenticator.ts";
 import { ALICE, isIn, PASSWORD, signIn, Visitor } from "./console/_console.ts";
-import { addPasskey, passkeySignIn } from "./console/_passkeys.ts";
+import { startExecutableConsole } from "./console/_executable.ts";
+import { addPasskey, passkeySignIn, removePasskey } from "./console/_passkeys.ts";
 
 setDefaultTimeout(60_000);
 
@@ -42,16 +43,13 @@ async function start(...flags: string[]) {
   return { ...server, key };
 }
 
-/** One whose console has a name, because there are no passkeys for an address, with a link for its first member. */
+/** A server with its console, and somebody who has opened a one-time link. */
 async function startConsole() {
-  const port = await freePort();
-  const url = `http://localhost:${port}`;
-  const server = await start("--console-listen", `127.0.0.1:${port}`, "--console-url", url);
-  const invite = ["desk", "invite", "alpha", "--email", ALICE, "--data", server.dataDir];
-  const { pathname } = new URL(await command(...invite, "--console-url", url));
-  const visitor = new Visitor(url);
-  await visitor.get(pathname);
-  return { ...server, consoleUrl: url, joinPath: pathname, visitor };
+  const server = await startExecutableConsole();
+  const joinPath = await server.invite(ALICE);
+  const visitor = new Visitor(server.consoleUrl);
+  await visitor.get(joinPath);
+  return { ...server, joinPath, visitor };
 }
 
 async function until(what: string, isTrue: () => boolean | Promise<boolean>): Promise<void> {
@@ -92,8 +90,8 @@ describe("the console", () => {
     const other = new Visitor(consoleUrl);
     expect((await passkeySignIn(other, key)).location).toBe("/audit");
     expect(await isIn(other)).toBe(true);
-    const removed = await other.post(`/account/passkeys/${key.id}/remove`);
-    expect(removed.location).toBe("/account?done=removed");
+    expect((await removePasskey(other, key.id, key)).location).toBe("/account?done=removed");
+    expect(await isIn(other)).toBe(false);
     expect((await passkeySignIn(new Visitor(consoleUrl), key)).status).toBe(422);
     expect((await signIn(new Visitor(consoleUrl))).location).toBe("/");
   });
@@ -106,7 +104,8 @@ describe("the console", () => {
   });
 
   test("shows every page with every file that the pages refer to, and exports signals", async () => {
-    const { url, key, joinPath, visitor } = await startConsole();
+    const { url, command: run, joinPath, visitor } = await startConsole();
+    const key = await run("key", "mint", "--desk", "alpha");
     await visitor.post(joinPath, { password: PASSWORD });
     const { body } = await post(url, key, signal);
     await until(

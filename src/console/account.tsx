@@ -1,18 +1,16 @@
 /** @jsxImportSource preact */
 /** What members do with their own account. */
-import { NotFoundError, UserError } from "../domain/errors.ts";
+import { UserError } from "../domain/errors.ts";
 import { type Account, checkPasskeyName } from "../domain/member.ts";
 import { startSession } from "./admission.ts";
 import { checkPassword, hashInTurn } from "./credentials.ts";
 import { limited } from "./limited.tsx";
 import { AccountPage } from "./pages/account.tsx";
-import { notFoundPage } from "./pages/problems.tsx";
 import { PasskeyCeremonies } from "./passkeys.ts";
 import { passwordProblem } from "./password.ts";
 import { json, page, seeOther } from "./responses.ts";
 import type { ConsoleServices } from "./services.ts";
-import type { ListedSession } from "./sessions.ts";
-import { cookieNames, type MemberVisit, type Route } from "./visit.ts";
+import { isStillSignedIn, type MemberVisit, type Route } from "./visit.ts";
 
 /** Who has no password proves by a session this young that it is them, and not who found their browser. */
 const RECENT_MS = 10 * 60 * 1_000;
@@ -35,7 +33,7 @@ export function accountRoutes(services: ConsoleServices): Route[] {
     post("/account/password", (visit) => area.changePassword(visit)),
     post("/account/passkeys/options", (visit) => area.passkeyOptions(visit)),
     post("/account/passkeys", (visit) => area.addPasskey(visit)),
-    post("/account/passkeys/:id/remove", (visit) => area.removePasskey(visit)),
+    post("/account/sessions/:id/end", (visit) => area.endSession(visit)),
     post("/account/sign-out-everywhere", (visit) => area.signOutElsewhere(visit)),
   ];
 }
@@ -54,13 +52,13 @@ class AccountArea {
   }
 
   show(visit: MemberVisit, problem: string | null = null): Response {
-    const { members, passkeys } = this.#services;
+    const { members, passkeys, sessions } = this.#services;
     const account = members.find(visit.member.memberId);
     if (account === null) return seeOther("/sign-in");
     const state = {
       account,
       passkeys: passkeys.list(account.id),
-      sessions: this.#sessions(visit),
+      sessions: sessions.list(account.id, visit.now),
       canHavePasskeys: this.#passkeys.isPossible,
       problem,
     };
@@ -76,7 +74,7 @@ class AccountArea {
     const problem = await passwordProblem(password, visit.member);
     if (problem !== null) return this.show(visit, problem);
     const hash = await hashInTurn(password);
-    if (!this.#isSignedIn(visit)) return seeOther("/sign-in");
+    if (!isStillSignedIn(this.#services, visit)) return seeOther("/sign-in");
     return this.#beginAgain(visit, members.setPassword(visit.member.memberId, hash), "password");
   }
 
@@ -100,16 +98,20 @@ class AccountArea {
     if (problem !== null) return this.show(visit, problem);
     const passkey = await this.#passkeys.finishAdding(visit, name, "add");
     if (passkey === null) return this.show(visit, "That took too long, or went wrong. Try again.");
-    if (!this.#isSignedIn(visit)) return seeOther("/sign-in");
-    return this.#attempt(visit, "passkey", () =>
-      this.#services.passkeys.add(visit.member.memberId, passkey),
-    );
+    if (!isStillSignedIn(this.#services, visit)) return seeOther("/sign-in");
+    try {
+      this.#services.passkeys.add(visit.member.memberId, passkey);
+    } catch (error) {
+      if (error instanceof UserError) return this.show(visit, error.message);
+      throw error;
+    }
+    return seeOther("/account?done=passkey");
   }
 
-  removePasskey(visit: MemberVisit): Response {
-    return this.#attempt(visit, "removed", () =>
-      this.#services.passkeys.remove(visit.member.memberId, visit.params["id"] ?? ""),
-    );
+  /** One that has ended meanwhile is no problem: the member wanted it gone. */
+  endSession(visit: MemberVisit): Response {
+    this.#services.sessions.endOne(visit.member.memberId, visit.params["id"] ?? "");
+    return seeOther("/account?done=ended");
   }
 
   signOutElsewhere(visit: MemberVisit): Response {
@@ -119,43 +121,20 @@ class AccountArea {
 
   /** All sessions have ended: this browser gets another one. */
   #beginAgain(visit: MemberVisit, account: Account, done: string): Response {
-    startSession(this.#services, visit, account);
-    return seeOther(`/account?done=${done}`);
-  }
-
-  #attempt(visit: MemberVisit, done: string, work: () => void): Response {
-    try {
-      work();
-    } catch (error) {
-      if (error instanceof NotFoundError) return notFoundPage();
-      if (error instanceof UserError) return this.show(visit, error.message);
-      throw error;
-    }
+    startSession(this.#services, visit, account, visit.member.session.passkeyId);
     return seeOther(`/account?done=${done}`);
   }
 
   async #prove(visit: MemberVisit): Promise<Proof> {
     const { memberId, email } = visit.member;
     if (this.#services.members.find(memberId)?.has_password !== true) {
-      const startedAt = this.#sessions(visit).find(({ isOwn }) => isOwn)?.startedAt;
-      const isRecent = startedAt !== undefined && visit.now - startedAt <= RECENT_MS;
+      const isRecent = visit.now - visit.member.session.startedAt <= RECENT_MS;
       return isRecent ? { outcome: "right" } : { outcome: "wrong", problem: LONG_AGO };
     }
     const password = visit.form.get("current") ?? "";
     const purpose = "with a password on the account page";
     const checked = await checkPassword(this.#services, visit, { email, password, purpose });
     return checked.outcome === "wrong" ? { outcome: "wrong", problem: WRONG } : checked;
-  }
-
-  #sessions({ cookies, member, now }: MemberVisit): ListedSession[] {
-    const token = cookies.get(cookieNames.session) ?? "";
-    return this.#services.sessions.list(member.memberId, token, now);
-  }
-
-  /** While something was waited for, the session may have been ended. */
-  #isSignedIn({ cookies }: MemberVisit): boolean {
-    const { sessions, now } = this.#services;
-    return sessions.find(cookies.get(cookieNames.session) ?? "", now()) !== null;
   }
 }
 

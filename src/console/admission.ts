@@ -1,20 +1,29 @@
 /** What happens to a browser when its member gets in, and when they leave. */
 import type { Account } from "../domain/member.ts";
 import type { ConsoleServices } from "./services.ts";
+import { browserName } from "./browser-name.ts";
 import { cookieNames, type Visit } from "./visit.ts";
 
 /** Half a year. */
 const DEVICE_AGE_S_MAX = 180 * 24 * 60 * 60;
 
+/** How somebody proved who they are. */
+export interface Proof {
+  /** For the audit, such as "with a password". */
+  readonly how: string;
+  /** Null for a password. */
+  readonly passkeyId: string | null;
+}
+
 /**
- * Signs in with a new token, whatever cookie the browser came with. `how`: for the audit, such as "with
- * a password". Without the entry nobody gets in.
+ * Signs in with a new token, whatever cookie the browser came with. Without an entry in the audit nobody
+ * gets in.
  */
 export function admit(
   services: ConsoleServices,
   visit: Visit,
   account: Account,
-  how: string,
+  { how, passkeyId }: Proof,
 ): void {
   services.audit.append({
     deskId: account.desk_id,
@@ -23,20 +32,23 @@ export function admit(
     subjectId: account.id,
     detail: how,
   });
-  startSession(services, visit, account);
+  startSession(services, visit, account, passkeyId);
   const device = services.throttle.rememberDevice(account.email);
   visit.cookies.set(cookieNames.device, device, DEVICE_AGE_S_MAX);
 }
 
-/** A new token in the place of the one that there was. `account`: see {@link Sessions.start}. */
+/** Replaces the browser's token, if it has one. `account` and `passkeyId`: see {@link Sessions.start}. */
 export function startSession(
   { sessions, now }: ConsoleServices,
-  { cookies }: Visit,
+  { cookies, request, address }: Visit,
   account: Account,
+  passkeyId: string | null,
 ): void {
   const old = cookies.get(cookieNames.session);
   if (old !== null) sessions.end(old);
-  cookies.set(cookieNames.session, sessions.start(account, now()), null);
+  const browser = browserName(request.headers.get("user-agent"));
+  const token = sessions.start(account, { passkeyId, browser, address }, now());
+  cookies.set(cookieNames.session, token, null);
   cookies.clear(cookieNames.visitor);
 }
 

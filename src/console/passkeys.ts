@@ -17,8 +17,13 @@ import type { Visit } from "./visit.ts";
 /** Field of the forms: what the browser's authenticator said, as JSON. */
 export const RESPONSE_FIELD = "response";
 
-export type PasskeySignIn =
-  | { readonly outcome: "right"; readonly account: Account; readonly name: string }
+export type PasskeyProof =
+  | {
+      readonly outcome: "right";
+      readonly account: Account;
+      readonly id: string;
+      readonly name: string;
+    }
   /** A known passkey, and not its owner. `reason`: for the audit. */
   | { readonly outcome: "refused"; readonly memberId: string; readonly reason: string }
   | { readonly outcome: "unknown" };
@@ -96,24 +101,28 @@ export class PasskeyCeremonies {
     }
   }
 
-  async startSigningIn(visit: Visit): Promise<PublicKeyCredentialRequestOptionsJSON> {
+  /** Asks for any passkey of anyone: no name was given, and none is given away. */
+  async startProving(
+    visit: Visit,
+    purpose: Purpose,
+  ): Promise<PublicKeyCredentialRequestOptionsJSON> {
     const { generateAuthenticationOptions } = await loadWebAuthn();
     return generateAuthenticationOptions({
       rpID: this.#rpId,
-      challenge: await this.#issue(visit, "sign-in"),
+      challenge: await this.#issue(visit, purpose),
       timeout: CHALLENGE_LIFETIME_MS,
       userVerification: "required",
     });
   }
 
-  async finishSigningIn(visit: Visit): Promise<PasskeySignIn> {
-    const challenge = this.#challenges.take("sign-in", visit.csrfToken, visit.now);
+  async finishProving(visit: Visit, purpose: Purpose): Promise<PasskeyProof> {
+    const challenge = this.#challenges.take(purpose, visit.csrfToken, visit.now);
     const response = readJson(visit) as AuthenticationResponseJSON | null;
     const passkey = typeof response?.id === "string" ? this.#find(response.id) : null;
     if (challenge === null || response === null || passkey === null) {
       return { outcome: "unknown" };
     }
-    const refuse = (reason: string): PasskeySignIn => {
+    const refuse = (reason: string): PasskeyProof => {
       return { outcome: "refused", memberId: passkey.member_id, reason };
     };
     const counter = await this.#verify(response, challenge, passkey);
@@ -128,7 +137,7 @@ export class PasskeyCeremonies {
       );
     }
     this.#services.passkeys.recordUse(known.id, counter);
-    return { outcome: "right", account, name: known.name };
+    return { outcome: "right", account, id: known.id, name: known.name };
   }
 
   /** The counter that came with the signature; null where that does not hold. */

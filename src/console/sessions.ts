@@ -1,92 +1,124 @@
 /**
- * Who is signed in, in memory: a restart signs everyone out. Kept are only hashes of the tokens that the
- * browsers have.
+ * Who is signed in, in memory: a restart signs everyone out. Only hashes of the browsers' tokens are kept.
  */
 import type { Account } from "../domain/member.ts";
 import type { SignedIn } from "./visit.ts";
 
-/** Without a request for so long it ends (OWASP ASVS 7.3.1). */
+/** A session ends after so long without a request (OWASP ASVS 7.3.1). */
 export const SESSION_IDLE_MS_MAX = 12 * 60 * 60 * 1_000;
-/** However busy it is (ASVS 7.3.2). */
+/** However busy it is, a session ends after so long (ASVS 7.3.2). */
 export const SESSION_AGE_MS_MAX = 7 * 24 * 60 * 60 * 1_000;
-const SESSIONS_MAX = 10_000;
+/** When a member starts one more, the one that was used least recently ends. */
+export const SESSIONS_PER_MEMBER_MAX = 20;
 
-export interface Session {
-  readonly memberId: string;
-  /** What the member's was when the session began: no clock tells what came first within a millisecond. */
-  readonly signedOutAt: number;
-  /** Epoch milliseconds. */
-  readonly startedAt: number;
-  seenAt: number;
+/** How a session begins. */
+export interface Beginning {
+  /** The passkey that it begins with; null for a password. */
+  readonly passkeyId: string | null;
+  /** The `User-Agent` in short. */
+  readonly browser: string;
+  /** Of the client. */
+  readonly address: string;
 }
 
 /** Times are epoch milliseconds. */
-export interface ListedSession {
+export interface Session extends Beginning {
+  /** Names the session on its member's pages. It signs nobody in. */
+  readonly id: string;
   readonly startedAt: number;
   readonly seenAt: number;
-  /** The one that asks. */
-  readonly isOwn: boolean;
 }
 
-/** The member where they are still one; null where they were removed. */
-export type FindMember = (memberId: string) => Account | null;
+interface Kept extends Session {
+  readonly memberId: string;
+  /** What the member's was when the session began: no clock tells what came first within a millisecond. */
+  readonly signedOutAt: number;
+  seenAt: number;
+}
+
+/** Null for a member who was removed, and for a passkey that was. */
+export type FindMember = (memberId: string, passkeyId: string | null) => Account | null;
 
 export class Sessions {
   readonly #findMember: FindMember;
-  readonly #sessions = new Map<string, Session>();
+  /** By the hash of the token. */
+  readonly #sessions = new Map<string, Kept>();
 
   constructor(findMember: FindMember) {
     this.#findMember = findMember;
   }
 
   /**
-   * Returns the token for the cookie. `member`: as they were when it was proved that it is them. Whoever
-   * was signed out everywhere since then is not signed in.
+   * Returns the token for the cookie. `member`: as they were when they proved who they are. If they were
+   * signed out everywhere since then, the session does not hold.
    */
   start(
     { id: memberId, signed_out_at: signedOutAt }: Pick<Account, "id" | "signed_out_at">,
+    beginning: Beginning,
     now: number,
   ): string {
-    this.#prune(now);
+    this.#prune(memberId, now);
     const token = randomToken();
-    this.#sessions.set(hash(token), { memberId, signedOutAt, startedAt: now, seenAt: now });
+    const name = hash(token);
+    const id = name.slice(0, 16);
+    const { passkeyId, browser, address } = beginning;
+    const times = { startedAt: now, seenAt: now };
+    this.#sessions.set(name, { id, memberId, signedOutAt, passkeyId, browser, address, ...times });
     return token;
   }
 
-  /** Null for a token that is unknown, over, or of somebody who was removed or signed out everywhere. */
+  /**
+   * Null for a token that is unknown or over, whose member was removed or signed out everywhere, or that
+   * began with a passkey that was removed.
+   */
   find(token: string, now: number): SignedIn | null {
     const name = hash(token);
     const session = this.#sessions.get(name);
     if (session === undefined) return null;
-    const member = isOver(session, now) ? null : this.#findMember(session.memberId);
-    if (member === null || session.signedOutAt !== member.signed_out_at) {
+    const member = this.#memberOf(session, now);
+    if (member === null) {
       this.#sessions.delete(name);
       return null;
     }
     session.seenAt = now;
     const { id, email, desk, desk_id: deskId } = member;
-    return { memberId: id, email, desk, deskId };
+    return { memberId: id, email, desk, deskId, session };
   }
 
   end(token: string): void {
     this.#sessions.delete(hash(token));
   }
 
-  /** The member's, newest first. `token`: of the one that asks. */
-  list(memberId: string, token: string, now: number): ListedSession[] {
-    const own = hash(token);
-    const member = this.#findMember(memberId);
-    return [...this.#sessions]
-      .filter(([, session]) => session.memberId === memberId && !isOver(session, now))
-      .filter(([, session]) => session.signedOutAt === member?.signed_out_at)
-      .map(([name, { startedAt, seenAt }]) => ({ startedAt, seenAt, isOwn: name === own }))
-      .toSorted((one, other) => other.startedAt - one.startedAt);
+  /** Ends one of the member's own, by its id. */
+  endOne(memberId: string, id: string): void {
+    this.#endAll((session) => session.memberId === memberId && session.id === id);
   }
 
-  /** The oldest go first where there are too many. */
-  #prune(now: number): void {
+  /** The member's, the one that was used last first. */
+  list(memberId: string, now: number): Session[] {
+    return [...this.#sessions.values()]
+      .filter((session) => session.memberId === memberId && this.#memberOf(session, now) !== null)
+      .toSorted((one, other) => other.seenAt - one.seenAt);
+  }
+
+  /** Null where the session does not hold any more. */
+  #memberOf(session: Kept, now: number): Account | null {
+    if (isOver(session, now)) return null;
+    const member = this.#findMember(session.memberId, session.passkeyId);
+    return member?.signed_out_at === session.signedOutAt ? member : null;
+  }
+
+  /** Removes those that are over, and makes room for one more of the member's. */
+  #prune(memberId: string, now: number): void {
+    const kept = new Set(this.list(memberId, now).slice(0, SESSIONS_PER_MEMBER_MAX - 1));
+    this.#endAll((session) =>
+      session.memberId === memberId ? !kept.has(session) : isOver(session, now),
+    );
+  }
+
+  #endAll(isMeant: (session: Kept) => boolean): void {
     for (const [name, session] of this.#sessions) {
-      if (isOver(session, now) || this.#sessions.size >= SESSIONS_MAX) this.#sessions.delete(name);
+      if (isMeant(session)) this.#sessions.delete(name);
     }
   }
 }

@@ -19,6 +19,7 @@ const WRONG_PASSKEY =
   "The passkey is not one of a member, or it took too long. Try again, or use your password.";
 /** It can be told from others in the list once there are others. */
 const FIRST_PASSKEY_NAME = "First passkey";
+const BY_LINK = "with a one-time link";
 
 export function signInRoutes(services: ConsoleServices): Route[] {
   const area = new SignIn(services);
@@ -69,7 +70,7 @@ class SignIn {
     const checked = await checkPassword(this.#services, visit, { email, password, purpose });
     switch (checked.outcome) {
       case "right":
-        admit(this.#services, visit, checked.account, purpose);
+        admit(this.#services, visit, checked.account, { how: purpose, passkeyId: null });
         return seeOther(next);
       case "wrong":
         return this.#page(visit, { email, next, problem: WRONG });
@@ -80,15 +81,16 @@ class SignIn {
 
   async passkeyOptions(visit: Visit): Promise<Response> {
     if (!this.#passkeys.isPossible) return json({ problem: "There are no passkeys here." }, 422);
-    return json({ options: await this.#passkeys.startSigningIn(visit) });
+    return json({ options: await this.#passkeys.startProving(visit, "sign-in") });
   }
 
   /** Not throttled: a signature is not to be guessed. */
   async sendPasskey(visit: Visit): Promise<Response> {
     const next = localPath(visit.form.get("next"));
-    const result = await this.#passkeys.finishSigningIn(visit);
+    const result = await this.#passkeys.finishProving(visit, "sign-in");
     if (result.outcome === "right") {
-      admit(this.#services, visit, result.account, `with the passkey "${result.name}"`);
+      const { account, id, name } = result;
+      admit(this.#services, visit, account, { how: `with the passkey "${name}"`, passkeyId: id });
       return seeOther(next);
     }
     if (result.outcome === "refused") {
@@ -169,7 +171,7 @@ class Join {
     if (problem !== null) return this.show(visit, problem);
     const account = members.spendWithPassword(token, await hashInTurn(password));
     if (account === null) return gone();
-    admit(this.#services, visit, account, "with a one-time link");
+    admit(this.#services, visit, account, { how: BY_LINK, passkeyId: null });
     return seeOther("/");
   }
 
@@ -192,7 +194,7 @@ class Join {
       throw error;
     }
     if (account === null) return gone();
-    admit(this.#services, visit, account, "with a one-time link");
+    admit(this.#services, visit, account, { how: BY_LINK, passkeyId: passkey.id });
     return seeOther("/");
   }
 }

@@ -1,4 +1,5 @@
 /** One request to the console, as its pages see it. */
+import type { Session, Sessions } from "./sessions.ts";
 
 /** Who is signed in. */
 export interface SignedIn {
@@ -6,6 +7,7 @@ export interface SignedIn {
   readonly email: string;
   readonly desk: string;
   readonly deskId: number;
+  readonly session: Session;
 }
 
 export interface Visit {
@@ -67,6 +69,14 @@ export type Route =
       readonly access: "member";
       readonly handle: (visit: MemberVisit) => Response | Promise<Response>;
     });
+
+/** While something was waited for, the session may have ended. */
+export function isStillSignedIn(
+  { sessions, now }: { sessions: Sessions; now: () => number },
+  { cookies }: MemberVisit,
+): boolean {
+  return sessions.find(cookies.get(cookieNames.session) ?? "", now()) !== null;
+}
 
 /** What a member only looks at. */
 export function memberPage(path: string, handle: (visit: MemberVisit) => Response): Route {

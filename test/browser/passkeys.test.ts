@@ -1,15 +1,15 @@
-/** Passkeys in Chromium, with an authenticator that is part of it: what the script on our pages does. */
+/** Passkeys of the executable, in Chromium with an authenticator that is part of it. */
 import { expect, setDefaultTimeout, test } from "bun:test";
 import type { BrowserContext, Page } from "playwright-core";
-import { useBrowser } from "./_browser.ts";
-import { PASSWORD, startNamedConsole } from "../console/_console.ts";
-import { join } from "./_flow.ts";
+import { ALICE, PASSWORD } from "../console/_console.ts";
+import { startExecutableConsole } from "../console/_executable.ts";
+import { expectAccessible, useBrowser } from "./_browser.ts";
 
 setDefaultTimeout(60_000);
 
 const openWindow = useBrowser();
 
-/** `isWilling`: whether the user who is asked shows their finger. */
+/** `setWilling`: whether the user who is asked shows their finger. */
 async function plugIn(
   context: BrowserContext,
   page: Page,
@@ -33,51 +33,84 @@ async function plugIn(
   };
 }
 
-test("a member adds a passkey, and signs in with it; what goes wrong is said", async () => {
-  const desk = await startNamedConsole();
-  const { page, context, complaints } = await openWindow(desk.url);
-  const user = await plugIn(context, page);
-  await join(desk, page, "beta");
-  await page.goto("/account");
-  const form = page.locator("form[data-passkey]");
-  await form.getByLabel("Name").fill("Laptop");
-  await form.getByLabel("Current password", { exact: true }).fill("not the password");
-  await form.getByRole("button", { name: "Add a passkey" }).click();
-  await form.getByText("The current password is not right").waitFor();
-  await form.getByLabel("Current password", { exact: true }).fill(PASSWORD);
-  await form.getByRole("button", { name: "Add a passkey" }).click();
-  await page
-    .getByRole("cell", { name: "Laptop" })
-    .or(page.getByRole("rowheader", { name: "Laptop" }))
-    .first()
-    .waitFor();
-  expect(page.url()).toEndWith("/account?done=passkey");
+/** A window with an authenticator, on the page of a one-time link. */
+async function start() {
+  const server = await startExecutableConsole();
+  const window = await openWindow(server.consoleUrl);
+  const user = await plugIn(window.context, window.page);
+  await window.page.goto(await server.invite(ALICE));
+  return { ...server, ...window, user };
+}
 
-  await form.getByLabel("Name").fill("Laptop again");
-  await form.getByLabel("Current password", { exact: true }).fill(PASSWORD);
-  await form.getByRole("button", { name: "Add a passkey" }).click();
-  await form.getByText("has a passkey for you already").waitFor();
+async function press(page: Page, name: string): Promise<void> {
+  await page.getByRole("button", { name, exact: true }).click();
+}
 
-  await page.getByRole("button", { name: "Sign out", exact: true }).click();
+async function signOut(page: Page): Promise<void> {
+  await press(page, "Sign out");
   await page.waitForURL("**/sign-in");
-  await user.setWilling(false);
-  await page.getByRole("button", { name: "Sign in with a passkey" }).click();
-  await page.getByText("No passkey was used").waitFor();
-  await user.setWilling(true);
-  await page.getByRole("button", { name: "Sign in with a passkey" }).click();
+}
+
+async function signIn(page: Page): Promise<void> {
+  await press(page, "Sign in with a passkey");
   await page.getByRole("link", { name: "Account" }).waitFor();
-  // The refused options are told by their status, which Chromium complains of.
-  expect(complaints.filter((text) => !text.includes("422"))).toEqual([]);
+}
+
+async function addPasskey(page: Page, name: string, password: string): Promise<void> {
+  const form = page.locator("form[data-passkey]");
+  await form.getByLabel("Name").fill(name);
+  await form.getByLabel("Current password", { exact: true }).fill(password);
+  await press(page, "Add a passkey");
+}
+
+test("a member joins with a passkey and no password, and confirms with it to remove it", async () => {
+  const { page, complaints, command } = await start();
+  await expectAccessible(page);
+  await press(page, "Use a passkey instead");
+  await page.getByRole("link", { name: "Account" }).waitFor();
+  const [member] = JSON.parse(await command("desk", "members", "alpha", "--json")) as object[];
+  expect(member).toMatchObject({ has_password: false, passkeys: 1 });
+  await page.goto("/account");
+  await signOut(page);
+  await signIn(page);
+  expect(complaints).toEqual([]);
+  await page.goto("/account");
+  await page.getByRole("link", { name: "Remove First passkey" }).click();
+  await expectAccessible(page);
+  await press(page, "Confirm with a passkey");
+  await page.getByText("only way to sign in").waitFor();
 });
 
-test("a member joins with a passkey and no password", async () => {
-  const desk = await startNamedConsole();
-  const { page, context, complaints } = await openWindow(desk.url);
-  await plugIn(context, page);
-  const { token } = desk.members.invite("alpha", "alice@alpha.example");
-  await page.goto(`/join/${token}`);
-  await page.getByRole("button", { name: "Use a passkey instead" }).click();
-  await page.getByRole("link", { name: "Account" }).waitFor();
-  expect(desk.members.list("alpha")[0]).toMatchObject({ has_password: false, passkeys: 1 });
-  expect(complaints).toEqual([]);
+test("a member adds a passkey, signs in with it and removes it; what goes wrong is explained", async () => {
+  const { page, user, complaints } = await start();
+  await page.getByLabel("New password", { exact: true }).fill(PASSWORD);
+  await press(page, "Set the password");
+  await page.getByRole("link", { name: "Account" }).click();
+  await addPasskey(page, "Laptop", "not the password");
+  await page.getByText("The current password is not right").waitFor();
+  await addPasskey(page, "Laptop", PASSWORD);
+  await page.getByRole("rowheader", { name: "Laptop" }).waitFor();
+  expect(page.url()).toEndWith("/account?done=passkey");
+  await expectAccessible(page);
+  await addPasskey(page, "Laptop again", PASSWORD);
+  await page.getByText("has a passkey for you already").waitFor();
+
+  await signOut(page);
+  await user.setWilling(false);
+  await press(page, "Sign in with a passkey");
+  await page.getByText("No passkey was used").waitFor();
+  await user.setWilling(true);
+  await signIn(page);
+
+  await page.goto("/account");
+  await page.getByRole("link", { name: "Remove Laptop" }).click();
+  await expectAccessible(page);
+  await page.getByLabel("Current password").fill(PASSWORD);
+  await press(page, "Remove the passkey");
+  // The session had begun with it.
+  await page.waitForURL("**/sign-in?next=**");
+  await press(page, "Sign in with a passkey");
+  await page.getByText("The passkey is not one of a member").waitFor();
+  // Chromium complains of answers with the status 422.
+  expect(complaints.filter((text) => !text.includes("422"))).toEqual([]);
 });

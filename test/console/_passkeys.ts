@@ -1,4 +1,4 @@
-/** Adds a passkey and signs in with one, as the script on our pages does. */
+/** Adds, uses and removes passkeys, as the script on our pages does. */
 import { expect } from "bun:test";
 import type {
   PublicKeyCredentialCreationOptionsJSON,
@@ -51,4 +51,21 @@ export async function passkeySignIn(
   );
   const response = JSON.stringify(await key.get(options, deviation));
   return visitor.post("/sign-in/passkey", { response, next: "/audit" });
+}
+
+/** Proves by the password, or by a passkey, that it is the member who removes it. */
+export async function removePasskey(
+  visitor: Visitor,
+  id: string,
+  proof: string | SoftwareKey = PASSWORD,
+  deviation: Deviation = {},
+): Promise<PageAnswer> {
+  const path = `/account/passkeys/${id}/remove`;
+  await visitor.get(path);
+  if (typeof proof === "string") return visitor.post(path, { current: proof });
+  const options = await optionsOf<PublicKeyCredentialRequestOptionsJSON>(
+    visitor,
+    `${path}/options`,
+  );
+  return visitor.post(path, { response: JSON.stringify(await proof.get(options, deviation)) });
 }

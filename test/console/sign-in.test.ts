@@ -8,6 +8,7 @@ import {
   SESSION_AGE_MS_MAX,
   SESSION_IDLE_MS_MAX,
   Sessions,
+  SESSIONS_PER_MEMBER_MAX,
 } from "../../src/console/sessions.ts";
 import { securityHeaders } from "../../src/console/responses.ts";
 import {
@@ -363,7 +364,9 @@ describe("requests that another site makes a browser send", () => {
       ["/account/password", { current: PASSWORD, new: OTHER_PASSWORD }],
       ["/account/passkeys/options", { current: PASSWORD, name: "x" }],
       ["/account/passkeys", { name: "x", response: "{}" }],
-      ["/account/passkeys/x/remove", {}],
+      ["/account/passkeys/x/remove", { current: PASSWORD }],
+      ["/account/passkeys/x/remove/options", {}],
+      ["/account/sessions/x/end", {}],
       ["/account/sign-out-everywhere", {}],
       ["/sign-out", {}],
       ["/sign-in", { email: ALICE, password: PASSWORD }],
@@ -566,11 +569,12 @@ describe("sessions", () => {
     passkeys: 0,
     link_expires_at: null,
   };
+  const beginning = { passkeyId: null, browser: "Firefox on Linux", address: "192.0.2.1" };
   const sessionsOf = (find: FindMember = () => account) => new Sessions(find);
 
   test("one that nobody uses ends", () => {
     const sessions = sessionsOf();
-    const token = sessions.start(account, 1_000);
+    const token = sessions.start(account, beginning, 1_000);
     expect(sessions.find(token, 1_000 + SESSION_IDLE_MS_MAX)).toMatchObject({ email: ALICE });
     expect(sessions.find(token, 1_001 + 2 * SESSION_IDLE_MS_MAX)).toBe(null);
     expect(sessions.find(token, 1_001 + SESSION_IDLE_MS_MAX), "it is gone for good").toBe(null);
@@ -578,7 +582,7 @@ describe("sessions", () => {
 
   test("one that is used all the time ends, too", () => {
     const sessions = sessionsOf();
-    const token = sessions.start(account, 0);
+    const token = sessions.start(account, beginning, 0);
     const step = SESSION_IDLE_MS_MAX / 2;
     for (let at = step; at <= SESSION_AGE_MS_MAX; at += step) {
       expect(sessions.find(token, at)).not.toBe(null);
@@ -589,16 +593,16 @@ describe("sessions", () => {
   test("one of before its member signed out everywhere, or was removed, ends", () => {
     let member: Account | null = account;
     const sessions = sessionsOf(() => member);
-    const old = sessions.start(account, 1_000);
+    const old = sessions.start(account, beginning, 1_000);
     member = { ...account, signed_out_at: 2_000 };
-    const young = sessions.start(member, 3_000);
-    expect(sessions.list("01M", young, 4_000)).toEqual([
-      { startedAt: 3_000, seenAt: 3_000, isOwn: true },
+    const young = sessions.start(member, beginning, 3_000);
+    expect(sessions.list("01M", 4_000)).toMatchObject([
+      { startedAt: 3_000, seenAt: 3_000, ...beginning },
     ]);
     expect(sessions.find(old, 4_000)).toBe(null);
     expect(sessions.find(young, 4_000)).not.toBe(null);
     member = null;
-    expect(sessions.list("01M", young, 4_000)).toEqual([]);
+    expect(sessions.list("01M", 4_000)).toEqual([]);
     expect(sessions.find(young, 4_000)).toBe(null);
   });
 
@@ -618,25 +622,41 @@ describe("sessions", () => {
       const { id } = joined;
       const sessions = new Sessions((memberId) => members.find(memberId));
       const isLive = (token: string) => sessions.find(token, now) !== null;
-      const before = sessions.start(joined, now);
+      const before = sessions.start(joined, beginning, now);
       now += stepMs;
-      const after = sessions.start(members.signOutEverywhere(id), now);
+      const after = sessions.start(members.signOutEverywhere(id), beginning, now);
       expect([before, after].map(isLive)).toEqual([false, true]);
-      const last = sessions.start(members.setPassword(id, "another"), now);
+      const last = sessions.start(members.setPassword(id, "another"), beginning, now);
       expect([after, last].map(isLive)).toEqual([false, true]);
       // The password was looked at before the reset, and the session would begin after it.
       const looked = members.find(id);
       const { token } = members.reset("alpha", ALICE);
-      expect(isLive(sessions.start(looked ?? joined, now))).toBe(false);
+      expect(isLive(sessions.start(looked ?? joined, beginning, now))).toBe(false);
       expect(isLive(last)).toBe(false);
       const reset = members.spendWithPassword(token, "a third");
-      expect(isLive(sessions.start(reset ?? joined, now))).toBe(true);
+      expect(isLive(sessions.start(reset ?? joined, beginning, now))).toBe(true);
     },
   );
 
+  test("each member has 20 at most: one more ends the member's own that was used least recently", () => {
+    const sessions = new Sessions((id) => ({ ...account, id }));
+    const colleague = sessions.start({ id: "02M", signed_out_at: 0 }, beginning, 0);
+    const tokens = Array.from({ length: SESSIONS_PER_MEMBER_MAX }, (_, index) =>
+      sessions.start(account, beginning, index),
+    );
+    const isLive = (token: string) => sessions.find(token, 1_000) !== null;
+    expect(isLive(tokens[0] ?? "")).toBe(true);
+    tokens.push(sessions.start(account, beginning, 2_000));
+    expect(tokens.filter((token) => !isLive(token))).toEqual([tokens[1] ?? ""]);
+    expect(isLive(colleague)).toBe(true);
+    expect(sessions.list("01M", 2_000)).toHaveLength(SESSIONS_PER_MEMBER_MAX);
+  });
+
   test("a token is 256 random bits, and is not kept as it is", () => {
     const sessions = sessionsOf();
-    const tokens = new Set(Array.from({ length: 100 }, () => sessions.start(account, 0)));
+    const tokens = new Set(
+      Array.from({ length: 100 }, () => sessions.start(account, beginning, 0)),
+    );
     expect(tokens.size).toBe(100);
     for (const token of tokens) expect(Buffer.from(token, "base64url").length).toBe(32);
     expect(sessions.find("", 0)).toBe(null);

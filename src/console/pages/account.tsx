@@ -4,25 +4,26 @@ import type { VNode } from "preact";
 import type { Account, Passkey } from "../../domain/member.ts";
 import { PASSWORD_CHARACTERS_MIN } from "../../domain/password.ts";
 import { RESPONSE_FIELD } from "../passkeys.ts";
-import type { ListedSession } from "../sessions.ts";
+import type { Session } from "../sessions.ts";
 import type { MemberVisit } from "../visit.ts";
 import { Csrf, Layout, Problem } from "./layout.tsx";
 import { Past } from "./moment.tsx";
+import { SessionList } from "./session-list.tsx";
 import { passkeyScripts } from "./sign-in.tsx";
 
 /** What was done before this page: it comes as a word in the address, and is told in these only. */
 const notices: Readonly<Record<string, string>> = {
   password: "The password is changed, and every other browser is signed out.",
   passkey: "The passkey is added: you can sign in with it from now on.",
-  removed:
-    "The passkey is removed. If somebody else may have used it, sign out everywhere else, too.",
+  removed: "The passkey is removed, and every browser that signed in with it is signed out.",
+  ended: "That browser is signed out.",
   elsewhere: "Every other browser is signed out.",
 };
 
 export interface AccountState {
   readonly account: Account;
   readonly passkeys: readonly Passkey[];
-  readonly sessions: readonly ListedSession[];
+  readonly sessions: readonly Session[];
   readonly canHavePasskeys: boolean;
   readonly problem: string | null;
 }
@@ -59,7 +60,7 @@ export function AccountPage({ visit, state }: { visit: MemberVisit; state: Accou
       </section>
       <PasswordForm visit={visit} account={account} />
       <Passkeys visit={visit} state={state} />
-      <Sessions visit={visit} sessions={state.sessions} />
+      <SessionList visit={visit} sessions={state.sessions} />
     </Layout>
   );
 }
@@ -184,12 +185,13 @@ function PasskeyTable({
                 <Past at={last_used_at} now={visit.now} />
               </td>
               <td data-label="">
-                <form method="post" action={`/account/passkeys/${id}/remove`}>
-                  <Csrf token={visit.csrfToken} />
-                  <button class="quiet" aria-label={`Remove ${name}`}>
-                    Remove
-                  </button>
-                </form>
+                <a
+                  class="button quiet"
+                  href={`/account/passkeys/${id}/remove`}
+                  aria-label={`Remove ${name}`}
+                >
+                  Remove
+                </a>
               </td>
             </tr>
           ))}
@@ -234,50 +236,5 @@ function AddPasskey({ visit, account }: { visit: MemberVisit; account: Account }
         </p>
       </form>
     </>
-  );
-}
-
-function Sessions({
-  visit,
-  sessions,
-}: {
-  visit: MemberVisit;
-  sessions: readonly ListedSession[];
-}): VNode {
-  return (
-    <section class="card">
-      <h2>Signed in</h2>
-      <div class="scroll">
-        <table>
-          <caption>Browsers in which you are signed in</caption>
-          <thead>
-            <tr>
-              <th scope="col">Browser</th>
-              <th scope="col">Since</th>
-              <th scope="col">Last seen</th>
-            </tr>
-          </thead>
-          <tbody>
-            {sessions.map(({ startedAt, seenAt, isOwn }) => (
-              <tr>
-                <th scope="row">{isOwn ? "This one" : "Another"}</th>
-                <td data-label="Since">
-                  <Past at={startedAt} now={visit.now} />
-                </td>
-                <td data-label="Last seen">
-                  <Past at={seenAt} now={visit.now} />
-                </td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      </div>
-      <form method="post" action="/account/sign-out-everywhere">
-        <Csrf token={visit.csrfToken} />
-        <p class="actions">
-          <button class="quiet">Sign out everywhere else</button>
-        </p>
-      </form>
-    </section>
   );
 }

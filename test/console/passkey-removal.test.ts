@@ -1,0 +1,92 @@
+/** Who sits at a browser that was left open removes no passkey; and a removed passkey leaves nobody signed in. */
+import { expect, setDefaultTimeout, test } from "bun:test";
+import { FAILURES_MAX } from "../../src/console/throttle.ts";
+import { SqliteAudit } from "../../src/store/sqlite/audit.ts";
+import { openForDamage } from "../_setup.ts";
+import { SoftwareKey } from "./_authenticator.ts";
+import { ALICE, isIn, startNamedConsole, type TestConsole } from "./_console.ts";
+import { addPasskey, passkeySignIn, removePasskey } from "./_passkeys.ts";
+
+setDefaultTimeout(30_000);
+
+/** A member with a password and a passkey. */
+async function start() {
+  const desk = await startNamedConsole();
+  const { visitor } = await desk.signUp("alpha", ALICE);
+  const key = await SoftwareKey.make(desk.url);
+  await addPasskey(visitor, key);
+  return { desk, visitor, key };
+}
+
+function lastAudited({ dataDir }: TestConsole): string {
+  const [entry] = new SqliteAudit(openForDamage(dataDir)).list({ desk: "alpha", limit: 1 });
+  return `${entry?.action}: ${entry?.detail}`;
+}
+
+test("without the password or a passkey nothing is removed", async () => {
+  const { desk, visitor, key } = await start();
+  const page = await visitor.get(`/account/passkeys/${key.id}/remove`);
+  expect([page.status, page.text.includes("Laptop")]).toEqual([200, true]);
+  const path = `/account/passkeys/${key.id}/remove`;
+  expect((await visitor.post(path)).status).toBe(422);
+  expect((await visitor.post(path, { response: "null" })).status).toBe(422);
+  expect((await removePasskey(visitor, key.id, "not the password")).status).toBe(422);
+  expect(lastAudited(desk)).toContain("with a password on the account page");
+  expect((await removePasskey(visitor, key.id, key, { isForged: true })).status).toBe(422);
+  expect(lastAudited(desk)).toContain('with a bad signature of the passkey "Laptop"');
+  expect((await passkeySignIn(desk.visitor(), key)).location).toBe("/audit");
+});
+
+test("another member's passkey is no proof, and a challenge of the sign-in page is none either", async () => {
+  const { desk, visitor, key } = await start();
+  const { visitor: bob } = await desk.signUp("alpha", "bob@alpha.example");
+  const bobs = await SoftwareKey.make(desk.url);
+  await addPasskey(bob, bobs);
+  expect((await removePasskey(visitor, key.id, bobs)).status).toBe(422);
+  await visitor.get("/account");
+  const { text } = await visitor.post("/sign-in/passkey/options");
+  const { options } = JSON.parse(text) as { options: Parameters<SoftwareKey["get"]>[0] };
+  const response = JSON.stringify(await key.get(options));
+  const path = `/account/passkeys/${key.id}/remove`;
+  expect((await visitor.post(path, { response })).status).toBe(422);
+  expect((await passkeySignIn(desk.visitor(), key)).location).toBe("/audit");
+});
+
+test("guesses of the password are limited", async () => {
+  const { visitor, key } = await start();
+  const path = `/account/passkeys/${key.id}/remove`;
+  await visitor.get(path);
+  const guesses = await Promise.all(
+    Array.from({ length: FAILURES_MAX + 2 }, (_, index) =>
+      visitor.post(path, { current: `guess ${index}` }),
+    ),
+  );
+  expect(guesses.filter(({ status }) => status === 429)).toHaveLength(2);
+});
+
+test("sessions that began with it end; those of the password and of other passkeys go on", async () => {
+  const { desk, visitor, key } = await start();
+  const other = await SoftwareKey.make(desk.url);
+  await addPasskey(visitor, other, { name: "Phone" });
+  const [withKey, withOther] = [desk.visitor(), desk.visitor()];
+  await passkeySignIn(withKey, key);
+  await passkeySignIn(withOther, other);
+  expect((await removePasskey(withOther, key.id, other)).location).toBe("/account?done=removed");
+  expect(await isIn(withKey)).toBe(false);
+  expect(await isIn(withOther)).toBe(true);
+  expect((await visitor.get("/account")).text).not.toContain("<bdi>Laptop</bdi>");
+  expect((await removePasskey(withOther, other.id, other)).location).toBe("/account?done=removed");
+  expect(await isIn(withOther), "of the passkey that it removed itself").toBe(false);
+  expect(await isIn(visitor)).toBe(true);
+});
+
+test("a session that began with a passkey keeps to it after signing out everywhere else", async () => {
+  const { desk, visitor, key } = await start();
+  const other = desk.visitor();
+  await passkeySignIn(other, key);
+  await other.get("/account");
+  await other.post("/account/sign-out-everywhere");
+  expect([await isIn(other), await isIn(visitor)]).toEqual([true, false]);
+  await removePasskey(other, key.id);
+  expect(await isIn(other)).toBe(false);
+});
