@@ -6,13 +6,19 @@ import { auditRoutes } from "./console/audit.tsx";
 import { keyRoutes } from "./console/keys.tsx";
 import { loadDeviceSecret } from "./console/device-secret.ts";
 import { passkeyRemovalRoutes } from "./console/passkey-removal.tsx";
+import { judgeHost } from "./console/hosts.ts";
 import { createConsole } from "./console/server.ts";
 import { Sessions } from "./console/sessions.ts";
 import { signInRoutes } from "./console/sign-in.tsx";
 import type { ConsoleServices } from "./console/services.ts";
 import { signalRoutes } from "./console/signals.tsx";
 import { startRoutes } from "./console/start.tsx";
-import type { ConsoleOptions, FromConsole, ToConsole } from "./console/thread.ts";
+import type {
+  ConsoleCertificate,
+  ConsoleOptions,
+  FromConsole,
+  ToConsole,
+} from "./console/thread.ts";
 import { SignInThrottle } from "./console/throttle.ts";
 import { WriteLimit } from "./console/write-limit.ts";
 import type { ActivityBatch } from "./domain/activity.ts";
@@ -20,6 +26,8 @@ import { messageOf, UserError } from "./domain/errors.ts";
 import { readBody } from "./http/body.ts";
 import { limitConnections } from "./http/connections.ts";
 import { Listener } from "./http/listener.ts";
+import { RefusalLog } from "./http/refusal-log.ts";
+import { isCertificateOf } from "./http/tls.ts";
 import { type TransportPolicy, requireHttps, TrustedProxies } from "./http/transport.ts";
 import { warnOfUntrustedProxy } from "./http/untrusted-proxy.ts";
 import { logOptions } from "./log.ts";
@@ -40,6 +48,7 @@ const CONNECTIONS_MAX = 256;
 /** Of what is open. */
 interface Running {
   readonly listener: Listener;
+  readonly replaceCertificate: (certificate: ConsoleCertificate) => void;
   readonly record: (batch: ActivityBatch) => void;
   /** Lets what is under way be answered. */
   readonly drain: () => Promise<void>;
@@ -57,7 +66,7 @@ async function receive(message: ToConsole): Promise<void> {
       open(message.options);
       break;
     case "certificate":
-      running?.listener.replaceCertificate(message.certificate);
+      running?.replaceCertificate(message.certificate);
       break;
     case "activity":
       running?.record(message.batch);
@@ -122,6 +131,13 @@ function serve(options: ConsoleOptions): Running & { url: string } {
     options.consoleUrl ?? `${isTls ? "https" : "http"}://${formatAddress(bound.address)}`;
   // Once, and not with each listener: what they keep in memory outlives a certificate.
   const writes = new WriteLimit();
+  const refusals = new RefusalLog(log);
+  let certificate = options.certificate;
+  const hosts = {
+    consoleUrl: options.consoleUrl,
+    listenHost: options.listen.host,
+    isInCertificate: (name: string) => certificate !== null && isCertificateOf(name, certificate),
+  };
   const routes = [
     ...signInRoutes(services),
     ...startRoutes(services),
@@ -146,7 +162,10 @@ function serve(options: ConsoleOptions): Running & { url: string } {
           return trustedProxies.clientOf(headers, peer);
         },
         readBody,
+        judgeHost: (host) => judgeHost(host, hosts),
+        isHttps: isTls || options.consoleUrl?.startsWith("https:") === true,
         log,
+        refusals,
         now,
         listener: state,
       }),
@@ -158,6 +177,10 @@ function serve(options: ConsoleOptions): Running & { url: string } {
   return {
     url: ownUrl(),
     listener: bound,
+    replaceCertificate: (next) => {
+      certificate = next;
+      bound.replaceCertificate(next);
+    },
     record: recordInto(activity, log),
     drain: async () => {
       endLimit();

@@ -14,6 +14,17 @@ export const securityHeaders: Readonly<Record<string, string>> = {
   "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
 };
 
+/** Over HTTPS alone (RFC 6797, 7.2): for a year browsers come back over HTTPS, whatever they are told. */
+export const strictTransport = ["Strict-Transport-Security", "max-age=31536000"] as const;
+
+/** Plain text: for requests that no page of ours has led to. */
+export function sentence(text: string, status: number): Response {
+  return new Response(`${text}\n`, {
+    status,
+    headers: { "Content-Type": "text/plain; charset=utf-8", "Cache-Control": "no-store" },
+  });
+}
+
 /** A page. Never kept by a browser or a proxy: any may have a key or a name in it. */
 export function page(document: VNode, status = 200): Response {
   return new Response(`<!doctype html>${renderToString(document)}`, {

@@ -7,8 +7,16 @@ import { createApp, targetOf } from "../net/routes.ts";
 import { findAsset } from "./assets.ts";
 import { readCookies } from "./cookies.ts";
 import { csrfTokenOf, isForged } from "./forgery.ts";
+import type { HostVerdict } from "./hosts.ts";
 import { forbiddenPage, failurePage, notFoundPage } from "./pages/problems.tsx";
-import { methodNotAllowed, page, securityHeaders, seeOther } from "./responses.ts";
+import {
+  methodNotAllowed,
+  page,
+  securityHeaders,
+  seeOther,
+  sentence,
+  strictTransport,
+} from "./responses.ts";
 import { randomToken, type Sessions } from "./sessions.ts";
 import { cookieNames, type MemberVisit, type Route, type Visit } from "./visit.ts";
 import type { WriteLimit } from "./write-limit.ts";
@@ -26,42 +34,56 @@ export interface ConsoleInterface {
   readonly clientAddress: (headers: Headers, peer: string | null) => string;
   /** A bounded read; throws `payload_too_large`. */
   readonly readBody: (request: Request) => Promise<Uint8Array>;
+  readonly judgeHost: (host: string | null) => HostVerdict;
+  /** Browsers reach us over HTTPS alone. */
+  readonly isHttps: boolean;
   readonly log: Logger;
+  /** Writes so many lines a second; `describe` is called for those alone. */
+  readonly refusals: { write(describe: () => object, kind?: "rejected" | "failed"): void };
   readonly now: () => number;
   /** A retired listener's answers are its connections' last. */
   readonly listener: { isRetired: boolean };
 }
 
-interface Arrival {
+type Server = Context["server"];
+
+interface Exchange {
   readonly request: Request;
-  readonly params: Record<string, string>;
-  readonly server: Context["server"];
+  readonly requestId: string;
+  readonly peer: string | null;
+  /** The client's address, which a trusted proxy may tell. */
+  readonly client: string;
 }
 
 export function createConsole(console: ConsoleInterface): Elysia {
-  const app = createApp((request) => answer(console, request, async () => notFoundPage()));
-  app.onError(({ error, request }) => answer(console, request, () => Promise.reject(error)));
+  const app = createApp((request, server) =>
+    answer(console, request, server, async () => notFoundPage()),
+  );
+  app.onError(({ error, request, server }) =>
+    answer(console, request, server, () => Promise.reject(error)),
+  );
   for (const route of console.routes) {
     app.route(
       route.method,
       route.path,
       ({ request, params, server }) =>
-        answer(console, request, (requestId) =>
-          serve(console, route, { request, params, server }, requestId),
-        ),
+        answer(console, request, server, (exchange) => serve(console, route, exchange, params)),
       { parse: "none" },
     );
     // Elysia would answer it by the handler of GET, which may show a key once, or begin an export.
     if (route.method === "GET") {
-      app.route("HEAD", route.path, ({ request }) =>
-        answer(console, request, async () => methodNotAllowed(methodsOf(console, route.path))),
+      app.route("HEAD", route.path, ({ request, server }) =>
+        answer(console, request, server, async () =>
+          methodNotAllowed(methodsOf(console, route.path)),
+        ),
       );
     }
   }
-  app.get("/assets/:name", ({ request, params }) =>
+  app.get("/assets/:name", ({ request, params, server }) =>
     answer(
       console,
       request,
+      server,
       async () => findAsset(`/assets/${params.name}`, request.headers) ?? notFoundPage(),
     ),
   );
@@ -76,11 +98,10 @@ function methodsOf({ routes }: ConsoleInterface, path: string): Route["method"][
 async function serve(
   console: ConsoleInterface,
   route: Route,
-  { request, params, server }: Arrival,
-  requestId: string,
+  { request, requestId, peer, client }: Exchange,
+  params: Record<string, string>,
 ): Promise<Response> {
   const { headers } = request;
-  const peer = server?.requestIP(request)?.address ?? null;
   console.requireHttps(headers, peer);
   const cookies = readCookies(headers);
   const now = console.now();
@@ -99,7 +120,7 @@ async function serve(
     form,
     csrfToken,
     requestId,
-    address: console.clientAddress(headers, peer),
+    address: client,
     now,
     member,
     cookies,
@@ -109,7 +130,7 @@ async function serve(
     console.writes.take(member, performance.now());
   }
   const response = isTheirs
-    ? await withClientAddress(visit.address, () => handle(route, visit))
+    ? await withClientAddress(client, () => handle(route, visit))
     : forbiddenPage();
   cookies.apply(response.headers);
   return response;
@@ -144,28 +165,59 @@ async function readForm(console: ConsoleInterface, request: Request): Promise<UR
 async function answer(
   console: ConsoleInterface,
   request: Request,
-  respond: (requestId: string) => Promise<Response>,
+  server: Server,
+  respond: (exchange: Exchange) => Promise<Response>,
 ): Promise<Response> {
-  const requestId = Bun.randomUUIDv7();
-  let response: Response;
+  const peer = server?.requestIP(request)?.address ?? null;
+  const client = console.clientAddress(request.headers, peer);
+  const exchange = { request, requestId: Bun.randomUUIDv7(), peer, client };
+  const response = await orFailure(console, exchange, async () => {
+    return misdirected(console, request) ?? (await respond(exchange));
+  });
+  for (const [name, value] of Object.entries(securityHeaders)) response.headers.set(name, value);
+  if (console.isHttps) response.headers.set(...strictTransport);
+  response.headers.set("X-Request-Id", exchange.requestId);
+  if (console.listener.isRetired) response.headers.set("Connection", "close");
+  return response;
+}
+
+/** Not the path in the log: it may have a one-time link's token in it. */
+async function orFailure(
+  { log, refusals }: ConsoleInterface,
+  { request: { method }, requestId, client }: Exchange,
+  respond: () => Promise<Response>,
+): Promise<Response> {
+  const describe = (status: number) => ({ request_id: requestId, method, status, client });
   try {
-    response = await respond(requestId);
+    const response = await respond();
+    if (response.status >= 400) refusals.write(() => describe(response.status));
+    else log.debug(describe(response.status), "console answered");
+    return response;
   } catch (error) {
-    if (!(error instanceof AppError)) {
-      console.log.error({ request_id: requestId, err: error }, "internal error in the console");
-    }
-    response = page(failurePage(error, requestId), statusOf(error));
+    const status = statusOf(error);
+    if (error instanceof AppError)
+      refusals.write(() => ({ ...describe(status), error: error.code }));
+    else refusals.write(() => ({ ...describe(status), err: error }), "failed");
+    const response = page(failurePage(error, requestId), status);
     const retryAfterS = error instanceof AppError ? error.detail.retryAfterS : undefined;
     if (retryAfterS !== undefined) response.headers.set("Retry-After", String(retryAfterS));
+    return response;
   }
-  for (const [name, value] of Object.entries(securityHeaders)) response.headers.set(name, value);
-  response.headers.set("X-Request-Id", requestId);
-  if (console.listener.isRetired) response.headers.set("Connection", "close");
-  console.log.debug(
-    { request_id: requestId, method: request.method, status: response.status },
-    "console answered",
-  );
-  return response;
+}
+
+/** Null for a request to one of our own host names: no other name gets a page. */
+function misdirected({ judgeHost }: ConsoleInterface, { headers }: Request): Response | null {
+  switch (judgeHost(headers.get("host"))) {
+    case "own":
+      return null;
+    case "malformed":
+      return sentence("The request has no valid Host header.", 400);
+    case "foreign":
+      return sentence(
+        "The console is not served under this host name. Use the address that its administrator gave you. Administrators: name the console with --console-url.",
+        421,
+      );
+  }
 }
 
 function statusOf(error: unknown): number {

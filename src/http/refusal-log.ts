@@ -1,4 +1,4 @@
-/** The lines about rejected requests: so many a second, because a bot that goes wrong sends thousands. */
+/** The lines about requests that were rejected or failed: so many a second, because a broken bot sends thousands. */
 import type { Logger } from "pino";
 
 export const REFUSAL_LINES_A_SECOND = 200;
@@ -14,15 +14,16 @@ export class RefusalLog {
     this.#log = log;
   }
 
-  /** `describe` is asked for the line only where there is room for it; the others are counted. */
-  write(describe: () => object): void {
+  /** Calls `describe` only for the lines that are written; the others are counted. */
+  write(describe: () => object, kind: "rejected" | "failed" = "rejected"): void {
     this.#begin();
     if (this.#lines === REFUSAL_LINES_A_SECOND) {
       this.#more += 1;
       return;
     }
     this.#lines += 1;
-    this.#log.info(describe(), "rejected");
+    if (kind === "failed") this.#log.error(describe(), "internal error");
+    else this.#log.info(describe(), "rejected");
   }
 
   #begin(): void {

@@ -1,5 +1,6 @@
 /** The certificate files: read, checked against each other, and read again when they change. */
 import { createPrivateKey, X509Certificate } from "node:crypto";
+import { isIP } from "node:net";
 import { closeSync, fstatSync, openSync, readFileSync } from "node:fs";
 import { UserError, systemCode } from "../domain/errors.ts";
 import { shellQuoted } from "../domain/shell.ts";
@@ -32,6 +33,12 @@ export function loadCertificate({ certFile, keyFile }: CertificateFiles): Certif
     );
   }
   return { cert, key, expiresAt: Date.parse(leaf.validTo) };
+}
+
+/** Whether a client that asks for this name, or IP address, would take the certificate for it. */
+export function isCertificateOf(name: string, { cert }: Pick<Certificate, "cert">): boolean {
+  const leaf = new X509Certificate(cert);
+  return (isIP(name) === 0 ? leaf.checkHost(name) : leaf.checkIP(name)) !== undefined;
 }
 
 /** What a file's rights are judged by. */
