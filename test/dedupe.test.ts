@@ -476,6 +476,7 @@ describe("damage", () => {
 /** As that version left it: a run of all ten signals, and its block. */
 function openVersion3(dataDir: string): Database {
   const schema: Schema = {
+    ...currentSchema,
     sql: readFileSync("test/schemas/3.sql", "utf8"),
     upgrades: currentSchema.upgrades.slice(0, 2),
   };

@@ -195,6 +195,7 @@ describe("versions", () => {
   const base = currentSchema.sql;
   const version = schemaVersion(currentSchema);
   const upgraded: Schema = {
+    ...currentSchema,
     sql: `${base}; CREATE TABLE extras (id INTEGER PRIMARY KEY) STRICT`,
     upgrades: [
       ...currentSchema.upgrades,
@@ -226,9 +227,10 @@ describe("versions", () => {
     "one of version %i is upgraded to the very database that is made anew, and keeps its rows",
     (from) => {
       const dataDir = temporaryFolder();
-      const sql = readFileSync(`test/schemas/${from}.sql`, "utf8");
+      const sql =
+        from === 1 ? currentSchema.first : readFileSync(`test/schemas/${from}.sql`, "utf8");
       const old = openDatabase(dataDir, "command", {
-        schema: { sql, upgrades: currentSchema.upgrades.slice(0, from - 1) },
+        schema: { ...currentSchema, sql, upgrades: currentSchema.upgrades.slice(0, from - 1) },
       });
       old.run("INSERT INTO desks (name, created_at) VALUES ('alpha', 1)");
       old.close();
@@ -241,7 +243,10 @@ describe("versions", () => {
   test("one that is upgraded in part goes on from there", () => {
     const dataDir = temporaryFolder();
     open(dataDir);
-    const between = open(dataDir, { sql: base, upgrades: upgraded.upgrades.slice(0, version) });
+    const between = open(dataDir, {
+      ...currentSchema,
+      upgrades: upgraded.upgrades.slice(0, version),
+    });
     expect(pragma(between, "user_version")).toBe(version + 1);
     const db = open(dataDir, upgraded);
     expect(pragma(db, "user_version")).toBe(version + 2);
@@ -259,7 +264,7 @@ describe("versions", () => {
     const registry = new SqliteRegistry(open(dataDir));
     registry.createDesk("alpha", { ifMissing: false });
     const broken: Schema = {
-      sql: base,
+      ...currentSchema,
       upgrades: [
         ...currentSchema.upgrades,
         "CREATE TABLE extras (id INTEGER); DELETE FROM desks",

@@ -51,7 +51,7 @@ describe("verify finds a database sound", () => {
     const before = readFileSync(path);
     expect(await cli(["verify", "--data", dataDir])).toEqual({
       code: 0,
-      stdout: `integrity: ok\nforeign_keys: ok\ndeduplication: ok\nids_rising: ok\nvalues: ok\nversion: ok\n1000 signals, the newest ${seededUlid(1_000)}, database version 5\n`,
+      stdout: `schema: ok\nintegrity: ok\nforeign_keys: ok\ndeduplication: ok\nids_rising: ok\nvalues: ok\n1000 signals, the newest ${seededUlid(1_000)}, database version 5\n`,
       stderr: "",
     });
     const { code, stdout, stderr } = await cli(["verify", "--json", "--data", dataDir]);
@@ -64,12 +64,12 @@ describe("verify finds a database sound", () => {
       signals: 1_000,
       newest_id: seededUlid(1_000),
       checks: {
+        schema: sound,
         integrity: sound,
         foreign_keys: sound,
         deduplication: sound,
         ids_rising: sound,
         values: sound,
-        version: sound,
       },
     });
     expect(readFileSync(path).equals(before)).toBe(true);
@@ -225,6 +225,7 @@ const damages: [name: string, damage: (path: string) => void, fails: string[], s
     "quantity = -9e999",
     "metadata = '{\"a\":1'",
     "metadata = '[]'",
+    `metadata = '{"a":"${"x".repeat(65_536)}"}'`,
   ].map((assignment): (typeof damages)[number] => [
     `a signal with ${assignment.slice(0, 40)}`,
     (path) =>
@@ -236,30 +237,42 @@ const damages: [name: string, damage: (path: string) => void, fails: string[], s
     ["values"],
     /values: failing \(seq 9 has a value that no signal can have\)/,
   ]),
+  ...["", "x".repeat(256)].map((id): (typeof damages)[number] => [
+    `a client_signal_id of ${id.length} characters`,
+    (path) => change(path, `UPDATE signals SET client_signal_id = '${id}' WHERE seq = 9`),
+    ["deduplication", "values"],
+    /values: failing \(seq 9 has a value that no signal can have\)/,
+  ]),
+];
+
+/** Nothing else is checked then. */
+const otherSchemas: [name: string, change: (path: string) => void, says: string][] = [
   [
-    "no index for deduplication",
+    "a table that is missing",
     (path) => change(path, "DROP TABLE dedupe_runs"),
-    ["deduplication", "version"],
-    /dedupe_runs is missing/,
+    'missing: table "dedupe_runs"',
   ],
   [
-    "an index that is not as in the schema",
+    "an index that is missing",
+    (path) => change(path, "DROP INDEX signals_desk"),
+    'missing: index "signals_desk"',
+  ],
+  [
+    "an index that was changed",
     (path) =>
       change(path, "DROP INDEX signals_desk", "CREATE INDEX signals_desk ON signals (key_id)"),
-    ["version"],
-    /signals_desk is not as in schema\.sql/,
+    'changed: index "signals_desk"',
   ],
   [
     "a column too few",
     (path) => change(path, "ALTER TABLE signals DROP COLUMN quantity"),
-    ["values", "version"],
-    /signals is not as in schema\.sql/,
+    'changed: table "signals"',
   ],
+  ["no version", (path) => change(path, "PRAGMA user_version = 0"), "it has no version"],
   [
-    "no version",
-    (path) => change(path, "PRAGMA user_version = 0"),
-    ["version"],
-    /version: failing \(it has none\)/,
+    "several differences",
+    (path) => change(path, "DROP INDEX signals_desk", "CREATE TABLE notes (text)"),
+    'not created by Signalbox: table "notes"; missing: index "signals_desk"',
   ],
 ];
 
@@ -277,6 +290,20 @@ describe("verify fails, with what is wrong and what to do, where there is", () =
     const json = await cli(["verify", "--json", "--data", dataDir]);
     expect(json.code).toBe(1);
     expect(failing(JSON.parse(json.stdout) as Verification)).toEqual(fails);
+  });
+
+  test.each(otherSchemas)("another schema: %s", async (_name, work, says) => {
+    const { path } = seed({ signals: 10 });
+    work(path);
+    const { code, stdout, stderr } = await cli(["verify", path]);
+    const notChecked = ["integrity", "foreign_keys", "deduplication", "ids_rising", "values"].map(
+      (name) => `${name}: failing (not checked, because of the schema)\n`,
+    );
+    expect(stdout).toBe(`schema: failing (${says})\n${notChecked.join("")}`);
+    expect(stderr).toBe(
+      `signalbox: ${path} does not have Signalbox's schema, and nothing else in it was read: if you changed it with another program, undo that; if not, stop the server, and restore a backup, which keeps what is there: signalbox restore FILE --data DIR --force\n`,
+    );
+    expect(code).toBe(1);
   });
 
   test("nothing to look at", async () => {

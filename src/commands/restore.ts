@@ -64,10 +64,18 @@ function verifyBackup(file: string): Verification {
   try {
     const verification = verifyDatabase(file);
     if (verification.ok) return verification;
+    const { schema } = verification.checks;
+    if (!schema.ok) throw foreignBackup(file, schema.detail);
     throw damagedBackup(file, Object.values(verification.checks).find(({ ok }) => !ok)?.detail);
   } catch (error) {
     throw error instanceof DamageError ? damagedBackup(file, error.problem) : error;
   }
+}
+
+function foreignBackup(file: string, problem: string): UserError {
+  return new UserError(
+    `${file} does not have Signalbox's schema (${problem}), and nothing was changed: restore another backup.`,
+  );
 }
 
 function damagedBackup(file: string, problem = ""): UserError {

@@ -29,17 +29,22 @@ Examples:
       const verification = verifyDatabase(path);
       if (options.json) printJson(verification);
       else printVerification(verification);
-      if (!verification.ok) {
-        throw new UserError(
-          `${path} is damaged: stop the server, and restore a backup, which keeps what is there: signalbox restore FILE --data DIR --force`,
-        );
-      }
+      if (!verification.ok) throw new UserError(explain(path, verification));
     });
+}
+
+function explain(path: string, { checks }: Verification): string {
+  const restore =
+    "stop the server, and restore a backup, which keeps what is there: signalbox restore FILE --data DIR --force";
+  return checks.schema.ok
+    ? `${path} is damaged: ${restore}`
+    : `${path} does not have Signalbox's schema, and nothing else in it was read: if you changed it with another program, undo that; if not, ${restore}`;
 }
 
 function printVerification({ checks, signals, newest_id, version }: Verification): void {
   for (const [name, { ok, detail }] of Object.entries(checks)) {
     printData(`${name}: ${ok ? "ok" : `failing (${detail})`}`);
   }
+  if (!checks.schema.ok) return;
   printData(`${signals} signals, the newest ${newest_id ?? "-"}, database version ${version}`);
 }

@@ -16,6 +16,14 @@ import { systemCode, UserError } from "../../domain/errors.ts";
 import { DedupeIndex } from "./dedupe/index.ts";
 import { DamageError, explainFailure, isRefusedWrite } from "./failures.ts";
 import { openForReading } from "./read.ts";
+import {
+  compareSchema,
+  describeObjects,
+  expectedObjects,
+  quoteName,
+  type SchemaObject,
+} from "./schema.ts";
+import { readVersion } from "./migrate.ts";
 import { type Verification, verifyDatabase } from "./verify.ts";
 
 /** Made from the signals, in the copy anew. In that of a version that has not all of them they stay empty. */
@@ -109,6 +117,7 @@ function openForCopying(from: string, partial: string): Database {
   const { SQLITE_OPEN_READWRITE, SQLITE_OPEN_URI } = constants;
   const db = new Database(partial, SQLITE_OPEN_READWRITE | SQLITE_OPEN_URI);
   db.run("PRAGMA trusted_schema = OFF");
+  db.run("PRAGMA cell_size_check = ON");
   // Until it has its name the copy is worth nothing: it needs no journal on the disk, and is synced
   // once, when it is complete.
   db.run("PRAGMA journal_mode = MEMORY");
@@ -120,25 +129,28 @@ function openForCopying(from: string, partial: string): Database {
 }
 
 /**
- * In short transactions, because a server's log cannot be begun anew while somebody reads an older
+ * Signalbox's own tables, by its own definitions: no name and no SQL of the original is used, whoever
+ * made it. In short transactions, because a server's log cannot be begun anew while somebody reads an older
  * state: one `VACUUM INTO` beside 10,000 signals a second made the log grow by 80 MiB a second, and the
  * server three times slower. Tables with a `seq` only ever grow (`schema.sql`), so their rows up to the
  * newest one of the first transaction are, whenever they are read, of that moment.
  */
 function copyTables(db: Database, from: string): void {
   db.run("BEGIN");
-  for (const sql of definitions(db, "table")) db.run(sql);
+  refuseOtherTables(db, from);
+  const created = expectedObjects(readVersion(db, "source"));
+  for (const sql of definitions(created, "table")) db.run(sql);
   copyHeader(db);
   const growing: { table: string; newest: Newest }[] = [];
   for (const table of tableNames(db)) {
     if (derived.has(table)) continue;
     if (isGrowing(db, table)) growing.push({ table, newest: findNewest(db, table, from) });
-    else db.run(`INSERT INTO main.${table} SELECT * FROM source.${table}`);
+    else db.run(`INSERT INTO main.${quoteName(table)} SELECT * FROM source.${quoteName(table)}`);
   }
   db.run("COMMIT");
   for (const { table, newest } of growing) copyRows(db, from, table, newest);
   // Sorted once, instead of row by row at random places.
-  for (const sql of definitions(db, "index")) db.run(sql);
+  for (const sql of definitions(created, "index")) db.run(sql);
   if (derived.isSubsetOf(new Set(tableNames(db)))) new DedupeIndex(db).complete();
 }
 
@@ -153,13 +165,14 @@ interface Newest {
  * own, would be sound without them. So each part is held against the index of the original's ids.
  */
 function copyRows(db: Database, from: string, table: string, newest: Newest): void {
+  const name = quoteName(table);
   const copy = db.query(
-    `INSERT INTO main.${table} SELECT * FROM source.${table} NOT INDEXED
+    `INSERT INTO main.${name} SELECT * FROM source.${name} NOT INDEXED
      WHERE seq > ? AND seq <= ? ORDER BY seq LIMIT ${CHUNK_ROWS}`,
   );
-  const last = db.query<Newest, []>(`SELECT seq, id FROM main.${table} ORDER BY seq DESC LIMIT 1`);
+  const last = db.query<Newest, []>(`SELECT seq, id FROM main.${name} ORDER BY seq DESC LIMIT 1`);
   const indexed = db.query<{ n: number }, [string, string]>(
-    `SELECT count(*) AS n FROM source.${table} WHERE id > ? AND id <= ?`,
+    `SELECT count(*) AS n FROM source.${name} WHERE id > ? AND id <= ?`,
   );
   let done: Newest = { seq: Number.MIN_SAFE_INTEGER, id: "" };
   while (done.seq < newest.seq) {
@@ -187,13 +200,17 @@ function copyHeader(db: Database): void {
   }
 }
 
-function definitions(db: Database, type: "table" | "index"): string[] {
-  return db
-    .query<{ sql: string }, [string]>(
-      "SELECT sql FROM source.sqlite_schema WHERE type = ? AND sql IS NOT NULL AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\'",
-    )
-    .all(type)
-    .map(({ sql }) => sql);
+/** What others added is left behind; a table of ours that was changed cannot be copied. */
+function refuseOtherTables(db: Database, from: string): void {
+  const missing = compareSchema(db, "source").missing.filter(({ type }) => type === "table");
+  if (missing.length === 0) return;
+  throw new UserError(
+    `${from} does not have Signalbox's schema (missing or changed: ${describeObjects(missing)}): undo the change, or restore a backup with: signalbox restore FILE --data ${dirname(from)} --force`,
+  );
+}
+
+function definitions(objects: readonly SchemaObject[], wanted: "table" | "index"): string[] {
+  return objects.flatMap(({ type, sql }) => (type === wanted && sql !== null ? [sql] : []));
 }
 
 function tableNames(db: Database): string[] {
@@ -213,11 +230,11 @@ function isGrowing(db: Database, table: string): boolean {
 /** By the table and by the index of its ids, which must agree. */
 function findNewest(db: Database, table: string, from: string): Newest {
   const byTable = db.query<{ seq: number | null }, []>(
-    `SELECT max(seq) AS seq FROM source.${table}`,
+    `SELECT max(seq) AS seq FROM source.${quoteName(table)}`,
   );
   const seq = byTable.get()?.seq ?? null;
   const byIndex = db.query<Newest, []>(
-    `SELECT seq, id FROM source.${table} ORDER BY id DESC LIMIT 1`,
+    `SELECT seq, id FROM source.${quoteName(table)} ORDER BY id DESC LIMIT 1`,
   );
   const newest = byIndex.get();
   if ((newest?.seq ?? null) !== seq) throw skipped(from, table, "its newest row and id differ");

@@ -1,10 +1,12 @@
 /**
- * Versions of the database. `schema.sql` is the newest one, whole; `upgrades[i]` takes a database of
- * version i + 1 to version i + 2. To change the schema: edit `schema.sql`, and append the upgrade, its text the same to the letter: SQLite keeps it, and `verify` compares it.
+ * Versions of the database. `schema.sql` creates the newest one, `upgrades/1.sql` the first one, and
+ * `upgrades[i]` upgrades version i + 1 to version i + 2. To change the schema: edit `schema.sql`, and
+ * append the upgrade with the same statements: SQLite keeps their text, and `schema.ts` compares it.
  */
 import type { Database } from "bun:sqlite";
 import schemaSql from "../../../schema.sql" with { type: "text" };
 import { inTransaction } from "./transaction.ts";
+import version1 from "./upgrades/1.sql" with { type: "text" };
 import upgrade2 from "./upgrades/2.sql" with { type: "text" };
 import upgrade3 from "./upgrades/3.sql" with { type: "text" };
 import upgrade4 from "./upgrades/4.sql" with { type: "text" };
@@ -16,11 +18,14 @@ export const APPLICATION_ID = 0x53424f58;
 export interface Schema {
   /** Makes the newest version in an empty database. */
   readonly sql: string;
+  /** Creates version 1. */
+  readonly first: string;
   readonly upgrades: readonly string[];
 }
 
 export const currentSchema: Schema = {
   sql: schemaSql,
+  first: version1,
   upgrades: [upgrade2, upgrade3, upgrade4, upgrade5],
 };
 
@@ -28,8 +33,8 @@ export function schemaVersion(schema: Schema): number {
   return schema.upgrades.length + 1;
 }
 
-export function readVersion(db: Database): number {
-  const row = db.query("PRAGMA user_version").get() as { user_version: number };
+export function readVersion(db: Database, database: "main" | "source" = "main"): number {
+  const row = db.query(`PRAGMA ${database}.user_version`).get() as { user_version: number };
   return row.user_version;
 }
 

@@ -17,7 +17,19 @@ import {
 const BUSY_TIMEOUT_MS = 10_000;
 
 /** Throws {@link UserError} for a file that is missing, foreign, of a newer version, or damaged at a glance. */
-export function openForReading(
+export function openForReading(path: string, newestVersion?: number): Database {
+  const db = openUnread(path, newestVersion);
+  try {
+    if (readVersion(db) > 0) refuseDamaged(db, path);
+    return db;
+  } catch (error) {
+    db.close();
+    throw explainOpening(error, path);
+  }
+}
+
+/** Like {@link openForReading}, but reads only the header: check the schema (`schema.ts`) before anything else. */
+export function openUnread(
   path: string,
   newestVersion: number = schemaVersion(currentSchema),
 ): Database {
@@ -29,9 +41,13 @@ export function openForReading(
   try {
     return openFile(path, newestVersion);
   } catch (error) {
-    // A lock is for the caller to wait for.
-    throw error instanceof UserError || isBusy(error) ? error : explainFailure(error, path);
+    throw explainOpening(error, path);
   }
+}
+
+/** A lock is for the caller to wait for. */
+function explainOpening(error: unknown, path: string): unknown {
+  return error instanceof UserError || isBusy(error) ? error : explainFailure(error, path);
 }
 
 function openFile(path: string, newestVersion: number): Database {
@@ -39,10 +55,10 @@ function openFile(path: string, newestVersion: number): Database {
   try {
     db.run(`PRAGMA busy_timeout = ${BUSY_TIMEOUT_MS}`);
     db.run("PRAGMA trusted_schema = OFF");
-    if (readApplicationId(db) !== APPLICATION_ID) throw notOurs(path);
+    db.run("PRAGMA cell_size_check = ON");
     const version = readVersion(db);
+    if (readApplicationId(db) !== APPLICATION_ID || version < 0) throw notOurs(path);
     refuseNewer(path, version, newestVersion);
-    if (version > 0) refuseDamaged(db, path);
     return db;
   } catch (error) {
     db.close();
@@ -57,8 +73,8 @@ function refuseNewer(path: string, version: number, newestVersion: number): void
   );
 }
 
-/** What a look at every start can afford: that the file is whole, and the tables of who may do what. */
-function refuseDamaged(db: Database, path: string): void {
+/** What every start can afford to check: that the file is whole, and the tables of who may do what. */
+export function refuseDamaged(db: Database, path: string): void {
   const problem = missingPages(db, path) ?? problemOfSmallTables(db);
   if (problem !== null) throw new DamageError(path, problem);
 }

@@ -1,11 +1,17 @@
 /** Looks at everything in a database file, and says what does not hold. Changes nothing. */
 import { Database } from "bun:sqlite";
 import { UserError } from "../../domain/errors.ts";
-import { SignalBody, SYMBOL_CHARACTERS_MAX } from "../../domain/signal.ts";
+import {
+  BODY_BYTES_MAX,
+  CLIENT_SIGNAL_ID_CHARACTERS_MAX,
+  SignalBody,
+  SYMBOL_CHARACTERS_MAX,
+} from "../../domain/signal.ts";
 import { dedupeProblems } from "./dedupe/verify.ts";
 import { explainFailure, describeFailure } from "./failures.ts";
-import { currentSchema, readVersion, schemaVersion } from "./migrate.ts";
-import { integrityProblems, openForReading } from "./read.ts";
+import { readVersion } from "./migrate.ts";
+import { integrityProblems, openUnread, refuseDamaged } from "./read.ts";
+import { compareSchema, describeDifferences } from "./schema.ts";
 
 export interface Check {
   readonly ok: boolean;
@@ -23,7 +29,7 @@ export interface Verification {
   readonly checks: Readonly<Record<CheckName, Check>>;
 }
 
-export type CheckName = keyof typeof checks;
+export type CheckName = "schema" | keyof typeof checks;
 
 const PROBLEMS_TOLD_MAX = 5;
 /** The first version that has the index as it is now: an upgrade makes it from nothing but the signals. */
@@ -45,6 +51,8 @@ const POSSIBLE = [
   "(signal_time IS NULL OR signal_time BETWEEN 0 AND 9007199254740991)",
   "(price IS NULL OR abs(price) <= 1.7976931348623157e308)",
   "(quantity IS NULL OR abs(quantity) <= 1.7976931348623157e308)",
+  `(client_signal_id IS NULL OR length(client_signal_id) BETWEEN 1 AND ${CLIENT_SIGNAL_ID_CHARACTERS_MAX})`,
+  `octet_length(ifnull(metadata, '')) <= ${BODY_BYTES_MAX}`,
   "(metadata IS NULL OR CASE json_valid(metadata) WHEN 1 THEN json_type(metadata) = 'object' ELSE 0 END)",
   "desk_id = (SELECT desk_id FROM api_keys WHERE id = key_id)",
 ].join(" AND ");
@@ -94,12 +102,6 @@ const checks = {
         )
         .all() as { seq: number }[]
     ).map(({ seq }) => `seq ${seq} has a value that no signal can have`),
-
-  version: (db: Database) => {
-    const version = readVersion(db);
-    if (version === 0) return ["it has none"];
-    return version === schemaVersion(currentSchema) ? differences(db) : [];
-  },
 } as const satisfies Record<string, (db: Database) => string[]>;
 
 /**
@@ -108,26 +110,40 @@ const checks = {
  * server's log cannot be begun anew, and grows.
  */
 export function verifyDatabase(path: string): Verification {
-  const db = open(path);
+  const db = explained(path, () => openUnread(path));
   try {
-    const results = Object.entries(checks).map(([name, check]) => [name, run(db, check)] as const);
-    const { signals, newest_id } = count(db);
+    const schema = explained(path, () => checkSchema(db));
+    if (schema.ok) explained(path, () => refuseDamaged(db, path));
+    const results = Object.entries(checks).map(
+      ([name, check]) => [name, schema.ok ? run(db, check) : NOT_CHECKED] as const,
+    );
+    const { signals, newest_id } = schema.ok ? count(db) : NOT_COUNTED;
     return {
-      ok: results.every(([, { ok }]) => ok),
+      ok: schema.ok && results.every(([, { ok }]) => ok),
       file: path,
       version: readVersion(db),
       signals,
       newest_id,
-      checks: Object.fromEntries(results) as Record<CheckName, Check>,
+      checks: { schema, ...Object.fromEntries(results) } as Record<CheckName, Check>,
     };
   } finally {
     db.close();
   }
 }
 
-function open(path: string): Database {
+const NOT_CHECKED: Check = { ok: false, detail: "not checked, because of the schema" };
+const NOT_COUNTED = { signals: 0, newest_id: null };
+
+/** First, and alone where it fails: whoever made the file may have put anything into its schema. */
+function checkSchema(db: Database): Check {
+  const problems = describeDifferences(compareSchema(db));
+  if (readVersion(db) === 0) problems.unshift("it has no version");
+  return { ok: problems.length === 0, detail: problems.join("; ") || "ok" };
+}
+
+function explained<T>(path: string, work: () => T): T {
   try {
-    return openForReading(path);
+    return work();
   } catch (error) {
     throw error instanceof UserError ? error : explainFailure(error, path);
   }
@@ -144,32 +160,6 @@ function run(db: Database, check: (db: Database) => string[]): Check {
   } finally {
     if (db.inTransaction) db.run("ROLLBACK");
   }
-}
-
-/** What of `schema.sql` is missing in the database, or is not as it says. */
-function differences(db: Database): string[] {
-  const wanted = new Database(":memory:");
-  try {
-    wanted.run(currentSchema.sql);
-    const there = new Map(definitions(db));
-    return definitions(wanted)
-      .filter(([name, sql]) => there.get(name) !== sql)
-      .map(([name]) => `${name} is ${there.has(name) ? "not as in schema.sql" : "missing"}`);
-  } finally {
-    wanted.close();
-  }
-}
-
-/** A table by its columns, for an upgraded one has another text than a new one; an index by its text. */
-function definitions(db: Database): [name: string, definition: string][] {
-  return db
-    .query(
-      `SELECT name, CASE type
-         WHEN 'table' THEN (SELECT group_concat(name || ' ' || type || ' ' || "notnull" || ' ' || pk) FROM pragma_table_xinfo(s.name))
-         ELSE sql END
-       FROM sqlite_schema AS s WHERE sql IS NOT NULL`,
-    )
-    .values() as [string, string][];
 }
 
 function count(db: Database): { signals: number; newest_id: string | null } {
