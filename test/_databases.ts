@@ -1,10 +1,11 @@
 /** Databases to back up, damage and restore: made without a server, and looked at as a whole. */
 import { Database } from "bun:sqlite";
 import { createHash } from "node:crypto";
-import { copyFileSync, existsSync, mkdirSync, readdirSync } from "node:fs";
+import { copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { DedupeIndex } from "../src/store/sqlite/dedupe/index.ts";
 import { DATABASE_NAME } from "../src/store/sqlite/folder.ts";
+import { currentSchema, type Schema } from "../src/store/sqlite/migrate.ts";
 import { openDatabase } from "../src/store/sqlite/open.ts";
 import { SqliteRegistry } from "../src/store/sqlite/registry.ts";
 import { temporaryFolder } from "./_setup.ts";
@@ -72,6 +73,13 @@ function leaveAsKilled(from: string, to: string): string {
     copyFileSync(join(from, name), join(to, name));
   }
   return to;
+}
+
+/** As the program of an older version had it. */
+export function formerSchema(version: number): Schema {
+  const sql =
+    version === 1 ? currentSchema.first : readFileSync(`test/schemas/${version}.sql`, "utf8");
+  return { ...currentSchema, sql, upgrades: currentSchema.upgrades.slice(0, version - 1) };
 }
 
 export function newDataDir(): string {

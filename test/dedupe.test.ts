@@ -1,7 +1,6 @@
 /** The index behind exactly once, held to a model over a long life in small steps. */
 import type { Database } from "bun:sqlite";
 import { describe, expect, setDefaultTimeout, test } from "bun:test";
-import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import * as fc from "fast-check";
 import { copyDatabase } from "../src/store/sqlite/copy.ts";
@@ -16,8 +15,9 @@ import { insertRun } from "../src/store/sqlite/dedupe/runs.ts";
 import { dedupeProblems } from "../src/store/sqlite/dedupe/verify.ts";
 import { DamagedIndexError } from "../src/store/sqlite/failures.ts";
 import { DATABASE_NAME } from "../src/store/sqlite/folder.ts";
-import { currentSchema, type Schema } from "../src/store/sqlite/migrate.ts";
 import { openDatabase } from "../src/store/sqlite/open.ts";
+import { SqliteRegistry } from "../src/store/sqlite/registry.ts";
+import { formerSchema } from "./_databases.ts";
 import { onCleanup, temporaryFolder } from "./_setup.ts";
 
 setDefaultTimeout(120_000);
@@ -475,12 +475,7 @@ describe("damage", () => {
 
 /** As that version left it: a run of all ten signals, and its block. */
 function openVersion3(dataDir: string): Database {
-  const schema: Schema = {
-    ...currentSchema,
-    sql: readFileSync("test/schemas/3.sql", "utf8"),
-    upgrades: currentSchema.upgrades.slice(0, 2),
-  };
-  const db = openDatabase(dataDir, "command", { schema });
+  const db = openDatabase(dataDir, "command", { schema: formerSchema(3) });
   const { insert } = storedIn(db);
   for (let n = 0; n < 10; n += 1) insert(1, `id-${n}`);
   const plan = { id: 1, level: 0, firstSeq: 1, lastSeq: 10, entries: 10, seed: "0123456789abcdef" };

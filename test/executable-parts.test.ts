@@ -4,7 +4,7 @@
  * of the C library. It runs in an empty folder.
  */
 import { beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
-import { existsSync, mkdirSync, readdirSync, readFileSync, statSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, statSync } from "node:fs";
 import { connect } from "node:net";
 import { join } from "node:path";
 import { assets } from "../src/console/assets.ts";
@@ -14,6 +14,7 @@ import { currentSchema } from "../src/store/sqlite/migrate.ts";
 import { openDatabase } from "../src/store/sqlite/open.ts";
 import { cli, startServe } from "./_cli.ts";
 import { buildExecutable } from "./_executable.ts";
+import { formerSchema } from "./_databases.ts";
 import { callUrl, onCleanup, signal, temporaryFolder } from "./_setup.ts";
 import { SoftwareKey } from "./console/_authenticator.ts";
 import { ALICE, isIn, PASSWORD, signIn, Visitor } from "./console/_console.ts";
@@ -156,9 +157,7 @@ describe("the database", () => {
     "of version %i is upgraded",
     async (version) => {
       const dataDir = temporaryFolder();
-      const sql = readFileSync(`test/schemas/${version}.sql`, "utf8");
-      const upgrades = currentSchema.upgrades.slice(0, version - 1);
-      const old = openDatabase(dataDir, "command", { schema: { sql, upgrades } });
+      const old = openDatabase(dataDir, "command", { schema: formerSchema(version) });
       old.run("INSERT INTO desks (name, created_at) VALUES ('alpha', 1)");
       old.close();
       expect(await command("desk", "list", "--data", dataDir)).toContain("alpha");

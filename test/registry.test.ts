@@ -21,6 +21,7 @@ import { openDatabase } from "../src/store/sqlite/open.ts";
 import { SqliteRegistry } from "../src/store/sqlite/registry.ts";
 import { verifyDatabase } from "../src/store/sqlite/verify.ts";
 import { cli, spawn, startServe } from "./_cli.ts";
+import { formerSchema } from "./_databases.ts";
 import { onCleanup, query, signal, startTestApp, temporaryFolder } from "./_setup.ts";
 
 setDefaultTimeout(60_000);
@@ -227,11 +228,7 @@ describe("versions", () => {
     "one of version %i is upgraded to the very database that is made anew, and keeps its rows",
     (from) => {
       const dataDir = temporaryFolder();
-      const sql =
-        from === 1 ? currentSchema.first : readFileSync(`test/schemas/${from}.sql`, "utf8");
-      const old = openDatabase(dataDir, "command", {
-        schema: { ...currentSchema, sql, upgrades: currentSchema.upgrades.slice(0, from - 1) },
-      });
+      const old = openDatabase(dataDir, "command", { schema: formerSchema(from) });
       old.run("INSERT INTO desks (name, created_at) VALUES ('alpha', 1)");
       old.close();
       const db = open(dataDir);
