@@ -16,7 +16,6 @@ import { dedupeProblems } from "../src/store/sqlite/dedupe/verify.ts";
 import { DamagedIndexError } from "../src/store/sqlite/failures.ts";
 import { DATABASE_NAME } from "../src/store/sqlite/folder.ts";
 import { openDatabase } from "../src/store/sqlite/open.ts";
-import { SqliteRegistry } from "../src/store/sqlite/registry.ts";
 import { formerSchema } from "./_databases.ts";
 import { onCleanup, temporaryFolder } from "./_setup.ts";
 
