@@ -5,9 +5,8 @@ import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { copyDatabase } from "../src/store/sqlite/copy.ts";
 import { verifyDatabase } from "../src/store/sqlite/verify.ts";
-import { cli, fromSource } from "./_cli.ts";
+import { cli } from "./_cli.ts";
 import { contentOf, newDataDir, seed } from "./_databases.ts";
-import { buildExecutable } from "./_executable.ts";
 import { query, temporaryFolder } from "./_setup.ts";
 
 setDefaultTimeout(120_000);
@@ -186,12 +185,11 @@ function makeHostile([, change, names]: (typeof hostile)[number]): Hostile {
 async function expectRefused(
   { file, folder, target, names }: Hostile,
   command: "verify" | "restore",
-  program = fromSource,
 ): Promise<void> {
   const { dataDir } = seed({ signals: 5 });
   const before = [contentOfFolder(dataDir), contentOfFolder(folder)];
   const args = command === "verify" ? [] : ["--data", dataDir, "--force"];
-  const { code, stdout, stderr } = await cli([command, file, ...args], { program });
+  const { code, stdout, stderr } = await cli([command, file, ...args]);
   expect(stdout + stderr).toContain(names);
   expect(stderr).toMatch(/^signalbox: [^\n]{1,1000}\n$/);
   expect(code).toBe(1);
@@ -210,12 +208,8 @@ describe("verify and restore refuse a backup with", () => {
 
   const [injecting] = hostile as [(typeof hostile)[number]];
 
-  test("such a table, from the command line and in the executable", async () => {
-    const executable = [await buildExecutable()];
-    for (const program of [fromSource, executable]) {
-      await expectRefused(makeHostile(injecting), "verify", program);
-    }
-    await expectRefused(makeHostile(injecting), "restore", executable);
+  test("such a table, when it is only looked at", async () => {
+    await expectRefused(makeHostile(injecting), "verify");
   });
 
   test("such a table into an empty folder, which is not created", async () => {
