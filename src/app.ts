@@ -6,12 +6,13 @@ import {
   requireSafeTransport,
   type ServeConfig,
 } from "./config.ts";
-import { limitConnections } from "./http/connections.ts";
+import { limitConnections, planConnections } from "./http/connections.ts";
 import { Listener } from "./http/listener.ts";
 import { Description } from "./http/openapi.ts";
 import { RateLimiter } from "./net/rate.ts";
 import { RefusalLog } from "./http/refusal-log.ts";
 import { createPublicInterface } from "./http/server.ts";
+import { readDescriptorsMax } from "./http/sockets.ts";
 import { type Certificate, type CertificateFiles, loadCertificate } from "./http/tls.ts";
 import { TrustedProxies } from "./http/transport.ts";
 import { type Address, isLoopbackHost } from "./net/address.ts";
@@ -84,10 +85,23 @@ export async function startApp(options: AppOptions): Promise<App> {
     certificateExpiresAt: () => certificates?.current.expiresAt ?? null,
     now,
   };
+  const connections = planConnections(
+    {
+      connectionsMax: config.connectionsMax,
+      hasConsole: config.consoleListen !== null,
+      hasOps: config.opsListen !== null,
+      descriptorsMax: readDescriptorsMax() ?? Infinity,
+    },
+    log,
+  );
   const socket = serveOnSocket(health);
   opened.defer(() => socket.stop());
   const ops = config.opsListen === null ? null : serveOnTcp(health, config.opsListen);
   opened.defer(() => ops?.stop());
+  if (ops !== null) {
+    const { port } = ops.address;
+    opened.defer(limitConnections({ listener: "ops", port, max: connections.ops, log }));
+  }
 
   // Closed once the last request is answered: what became of it is written down, too.
   let pages: ConsoleThread | null = null;
@@ -119,7 +133,7 @@ export async function startApp(options: AppOptions): Promise<App> {
   opened.defer(() => drain(listener, config.stopTimeoutMs, log));
   // Ended first: a connection that is being drained must not be cut for being quiet.
   const { port } = listener.address;
-  opened.defer(limitConnections({ port, connectionsMax: config.connectionsMax, log }));
+  opened.defer(limitConnections({ listener: "public", port, max: connections.public, log }));
 
   if (config.consoleListen !== null && recorder !== null) {
     pages = await ConsoleThread.start(
@@ -130,6 +144,7 @@ export async function startApp(options: AppOptions): Promise<App> {
         publicUrl: publicUrl(),
         certificate,
         trustedProxies: config.trustedProxies,
+        connectionsMax: connections.console,
         stopTimeoutMs: config.stopTimeoutMs,
         logLevel: log.level,
       },

@@ -42,9 +42,6 @@ import { SqliteSignals } from "./store/sqlite/signals.ts";
 
 declare const self: Worker;
 
-/** People, not bots: a browser keeps up to six. */
-const CONNECTIONS_MAX = 256;
-
 /** Of what is open. */
 interface Running {
   readonly listener: Listener;
@@ -173,7 +170,12 @@ function serve(options: ConsoleOptions): Running & { url: string } {
     options.certificate,
   );
   const { port } = bound.address;
-  const endLimit = limitConnections({ port, connectionsMax: CONNECTIONS_MAX, log });
+  const endLimit = limitConnections({
+    listener: "console",
+    port,
+    max: options.connectionsMax,
+    log,
+  });
   return {
     url: ownUrl(),
     listener: bound,

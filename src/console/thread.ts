@@ -24,6 +24,8 @@ export interface ConsoleOptions {
   readonly publicUrl: string;
   readonly certificate: ConsoleCertificate | null;
   readonly trustedProxies: readonly string[];
+  /** Open at once. */
+  readonly connectionsMax: number;
   readonly stopTimeoutMs: number;
   readonly logLevel: string;
 }

@@ -15,40 +15,77 @@ import { type OpenConnection, PortSockets } from "./sockets.ts";
  */
 export const CONNECTIONS_MAX_DEFAULT = 4_096;
 
+/** People, not bots: a browser keeps up to six. */
+const CONSOLE_MAX = 256;
+const CONSOLE_SHARE = 1 / 4;
+/** Supervisors, one or two. */
+const OPS_MAX = 64;
+const OPS_SHARE = 1 / 8;
+
 const CHECK_INTERVAL_MS = 250;
 /** While connections are being cut: as often as takes a tenth of the time, at most this often. */
 const BUSY_INTERVAL_MS_MIN = 10;
 const BUSY_SHARE = 1 / 10;
+/** Otherwise a look may take this much of the time, however many connections there are. */
+const QUIET_SHARE = 1 / 100;
 const LINE_INTERVAL_MS = 5_000;
 /** Of the descriptors that the process may open: for what arrives between two looks, and for files. */
 const RESERVE_SHARE = 1 / 4;
 const RESERVE_MIN = 64;
 
-export interface ConnectionLimit {
-  /** Of the public interface. */
-  readonly port: number;
-  /** 0 for as many as there are descriptors for. */
-  readonly connectionsMax: number;
-  readonly log: Logger;
+/** How many connections each interface may have open at once. */
+export interface ConnectionPlan {
+  readonly public: number;
+  readonly console: number;
+  readonly ops: number;
 }
 
-/** Starts to look; the returned function ends it. */
-export function limitConnections({ port, connectionsMax, log }: ConnectionLimit): () => void {
-  const sockets = PortSockets.of(port);
-  if (sockets === null) {
-    log.warn("there is no limit on connections: it takes Linux with glibc and /proc");
-    return () => {};
-  }
-  const { descriptorsMax } = sockets;
+export interface ConnectionNeeds {
+  /** Of the public interface; 0 for as many as there are descriptors for. */
+  readonly connectionsMax: number;
+  readonly hasConsole: boolean;
+  readonly hasOps: boolean;
+  /** How many descriptors the process may open; Infinity where that cannot be known. */
+  readonly descriptorsMax: number;
+}
+
+/** Shares what `ulimit -n` allows: never more in sum, and at least five eighths for the public interface. */
+export function planConnections(
+  { connectionsMax, hasConsole, hasOps, descriptorsMax }: ConnectionNeeds,
+  log: Logger,
+): ConnectionPlan {
   const possible = connectionsPossible(descriptorsMax);
-  if (connectionsMax > possible) {
+  const console = hasConsole ? shareOf(possible, CONSOLE_SHARE, CONSOLE_MAX) : 0;
+  const ops = hasOps ? shareOf(possible, OPS_SHARE, OPS_MAX) : 0;
+  const left = Math.max(1, possible - console - ops);
+  if (connectionsMax > left) {
     log.warn(
-      { connections_max: possible, asked: connectionsMax, descriptors_max: descriptorsMax },
+      { connections_max: left, asked: connectionsMax, descriptors_max: descriptorsMax },
       "fewer connections than --max-connections: the process may not open enough files (ulimit -n)",
     );
   }
-  const max = connectionsMax === 0 ? possible : Math.min(connectionsMax, possible);
-  const guard = new ConnectionGuard(sockets, max, log);
+  return { public: connectionsMax === 0 ? left : Math.min(connectionsMax, left), console, ops };
+}
+
+function shareOf(possible: number, share: number, max: number): number {
+  return Math.max(1, Math.min(max, Math.floor(possible * share)));
+}
+
+export interface ConnectionLimit {
+  readonly listener: keyof ConnectionPlan;
+  readonly port: number;
+  readonly max: number;
+  readonly log: Logger;
+}
+
+/** Starts to look; the returned function ends it. To be called on the thread that listens. */
+export function limitConnections({ listener, port, max, log }: ConnectionLimit): () => void {
+  const sockets = PortSockets.of(port);
+  if (sockets === null) {
+    log.warn({ listener }, "there is no limit on connections: it takes Linux with glibc and /proc");
+    return () => {};
+  }
+  const guard = new ConnectionGuard(sockets, max, log.child({ listener }));
   guard.start();
   return () => guard.stop();
 }
@@ -73,8 +110,10 @@ class ConnectionGuard {
     this.#timer = setTimeout(() => {
       const startedAt = performance.now();
       const isBusy = this.#check();
-      const busyMs = Math.max(BUSY_INTERVAL_MS_MIN, (performance.now() - startedAt) / BUSY_SHARE);
-      this.start(isBusy ? Math.min(busyMs, CHECK_INTERVAL_MS) : CHECK_INTERVAL_MS);
+      const tookMs = performance.now() - startedAt;
+      const busyMs = Math.max(BUSY_INTERVAL_MS_MIN, tookMs / BUSY_SHARE);
+      const quietMs = Math.max(CHECK_INTERVAL_MS, tookMs / QUIET_SHARE);
+      this.start(isBusy ? Math.min(busyMs, CHECK_INTERVAL_MS) : quietMs);
     }, delayMs).unref();
   }
 

@@ -100,7 +100,7 @@ export class PortSockets {
 }
 
 /** Null where there is no /proc. */
-function readDescriptorsMax(): number | null {
+export function readDescriptorsMax(): number | null {
   try {
     const [, soft] =
       /^Max open files\s+(\d+)/m.exec(readFileSync("/proc/self/limits", "utf8")) ?? [];

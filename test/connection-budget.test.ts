@@ -1,0 +1,68 @@
+/** The listeners share the process's descriptors, and the public interface has a share of its own. */
+import { expect, setDefaultTimeout, test } from "bun:test";
+import { connect, type Socket } from "node:net";
+import { pino } from "pino";
+import { planConnections } from "../src/http/connections.ts";
+import { freePort, mintKey, signalbox, startServe } from "./_cli.ts";
+import { onCleanup, signal } from "./_setup.ts";
+
+setDefaultTimeout(60_000);
+
+const silent = pino({ level: "silent" });
+
+test.each([128, 256, 1_024, 65_536])("of %i descriptors, most are for ingestion", (descriptors) => {
+  const all = { connectionsMax: 0, hasConsole: true, hasOps: true, descriptorsMax: descriptors };
+  const plan = planConnections(all, silent);
+  const sum = plan.public + plan.console + plan.ops;
+  expect(sum).toBeLessThanOrEqual(descriptors - 64);
+  expect(plan.public).toBeGreaterThan(sum / 2);
+  expect(Math.min(plan.console, plan.ops)).toBeGreaterThan(1);
+  const alone = planConnections({ ...all, hasConsole: false, hasOps: false }, silent);
+  expect(alone.public).toBe(sum);
+  expect(planConnections({ ...all, connectionsMax: 10 }, silent).public).toBe(10);
+});
+
+/** Connections that have sent the beginning of a request and no more; reopened when they are cut. */
+function holdOpen(port: number, count: number): void {
+  let isOver = false;
+  const sockets = new Set<Socket>();
+  const open = (): void => {
+    if (isOver) return;
+    const socket = connect(port, "127.0.0.1", () => socket.write("GET / HTTP/1.1\r\n"));
+    sockets.add(socket);
+    socket.on("error", () => {});
+    socket.on("close", () => {
+      sockets.delete(socket);
+      setTimeout(open, 100);
+    });
+  };
+  for (let index = 0; index < count; index += 1) open();
+  onCleanup(() => {
+    isOver = true;
+    for (const socket of sockets) socket.destroy();
+  });
+}
+
+test("idle connections to the console and to health do not keep signals out", async () => {
+  const limited = ["sh", "-c", 'ulimit -n 256; exec "$@"', "sh", ...signalbox];
+  const [consolePort, opsPort] = [await freePort(), await freePort()];
+  const listen = ["--console-listen", `127.0.0.1:${consolePort}`];
+  listen.push("--ops-listen", `127.0.0.1:${opsPort}`);
+  const server = await startServe(listen, { program: limited });
+  const { key } = await mintKey(server.dataDir);
+  holdOpen(consolePort, 300);
+  holdOpen(opsPort, 300);
+  await server.logged('"listener":"console"');
+  await server.logged('"listener":"ops"');
+  for (let count = 0; count < 30; count += 1) {
+    const answer = await fetch(`${server.url}/v1/signals`, {
+      method: "POST",
+      keepalive: false,
+      headers: { Authorization: `Bearer ${key}`, "Content-Type": "application/json" },
+      body: JSON.stringify(signal),
+      signal: AbortSignal.timeout(10_000),
+    });
+    expect(answer.status).toBe(201);
+  }
+  expect((await fetch(`http://127.0.0.1:${consolePort}/sign-in`)).status).toBe(200);
+});
