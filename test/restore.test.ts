@@ -13,6 +13,8 @@ import {
 import { join } from "node:path";
 import { copyDatabase } from "../src/store/sqlite/copy.ts";
 import { restoringPath } from "../src/store/sqlite/folder.ts";
+import { SqliteMembers } from "../src/store/sqlite/members.ts";
+import { CARRIED_TABLES } from "../src/store/sqlite/carry-over.ts";
 import { currentSchema, schemaVersion } from "../src/store/sqlite/migrate.ts";
 import { openDatabase } from "../src/store/sqlite/open.ts";
 import { beginRestore, putInPlace } from "../src/store/sqlite/restore.ts";
@@ -166,6 +168,7 @@ describe("restore into an empty folder", () => {
       newest_id: seededUlid(12),
       kept: null,
       keys: null,
+      activity_kept: null,
     });
   });
 
@@ -174,7 +177,7 @@ describe("restore into an empty folder", () => {
     const killed = seed({ signals: 5, logged: 3 });
     const log = readFileSync(`${killed.path}-wal`);
     writeFileSync(killed.path, "");
-    expect(restoreHere(file, killed)).toEqual({ kept: null, keys: null });
+    expect(restoreHere(file, killed)).toEqual({ kept: null, keys: null, activity_kept: null });
     expect(readFileSync(`${killed.path}.before-20261121T115119Z-wal`).equals(log)).toBe(true);
     expect(verifyDatabase(killed.path)).toMatchObject({ ok: true, signals: 5 });
   });
@@ -393,6 +396,175 @@ describe("keys", () => {
   });
 });
 
+/** Two histories with one beginning: a backup, what came after it, and what came after it was restored. */
+function part(common: (dataDir: string) => void = () => {}) {
+  const first = seed({ signals: 5 });
+  common(first.dataDir);
+  const backup = join(temporaryFolder(), "b0.db");
+  copyDatabase(first.path, backup);
+  const second = { dataDir: newDataDir(), path: "" };
+  mkdirSync(second.dataDir, { mode: 0o700 });
+  second.path = join(second.dataDir, "signalbox.db");
+  restoreHere(backup, second);
+  const backUpFirst = (): string => {
+    const file = join(temporaryFolder(), "b1.db");
+    copyDatabase(first.path, file);
+    return file;
+  };
+  return { first, second, backUpFirst };
+}
+
+function mintIn(dataDir: string, desk = "alpha", label: string | null = null): string {
+  return withRegistryOf(dataDir, (registry) => registry.mintKey({ desk, label, expiresInMs: null }))
+    .record.id;
+}
+
+function withMembersOf<T>(dataDir: string, work: (members: SqliteMembers) => T): T {
+  const db = openDatabase(dataDir, "command");
+  try {
+    return work(new SqliteMembers(db));
+  } finally {
+    db.close();
+  }
+}
+
+function auditOf(dataDir: string) {
+  const sql = "SELECT action, key_id FROM audit ORDER BY id";
+  return query<{ action: string; key_id: string | null }>(dataDir, sql);
+}
+
+function created(key_id: string) {
+  return { action: "key.created", key_id };
+}
+
+/** The same row of the audit several times. */
+function repeat(path: string, times: number): void {
+  const db = new Database(path);
+  const sql = "INSERT INTO audit (at, desk_id, action) VALUES (5, 1, 'member.signed_in')";
+  for (let time = 0; time < times; time += 1) db.run(sql);
+  db.close();
+}
+
+function create(dataDir: string, ...names: string[]): void {
+  withRegistryOf(dataDir, (registry) => {
+    for (const name of names) registry.createDesk(name, { ifMissing: false });
+  });
+}
+
+function invite(dataDir: string): string {
+  return withMembersOf(dataDir, (members) => members.invite("alpha", "ada@example.com")).member.id;
+}
+
+describe("two histories with one beginning", () => {
+  test("keep every key and every audit row, none of them twice and all in order", () => {
+    const { first, second, backUpFirst } = part();
+    const keys = [first.keyId, mintIn(first.dataDir)];
+    const file = backUpFirst();
+    keys.push(mintIn(second.dataDir));
+    const expected = [{ action: "desk.created", key_id: null }, ...keys.map(created)];
+    // Once more must change nothing.
+    for (let round = 0; round < 2; round += 1) {
+      expect(restoreHere(file, second).keys).toMatchObject({ failure: null });
+      expect(keysOf(second.dataDir).map(({ id }) => id)).toEqual(keys);
+      expect(auditOf(second.dataDir)).toEqual(expected);
+    }
+  });
+
+  test("keep a row as often as the one of them that has it more often", () => {
+    const { first, second, backUpFirst } = part();
+    repeat(first.path, 2);
+    repeat(second.path, 3);
+    restoreHere(backUpFirst(), second);
+    const sql = "SELECT count(*) AS n FROM audit WHERE action = 'member.signed_in'";
+    expect(query(second.dataDir, sql)).toEqual([{ n: 3 }]);
+  });
+
+  test("keep the desks of both with their own keys, whatever numbers they have", () => {
+    const { first, second, backUpFirst } = part();
+    create(first.dataDir, "beta");
+    create(second.dataDir, "gamma", "delta");
+    const beta = mintIn(first.dataDir, "beta");
+    const gamma = mintIn(second.dataDir, "gamma");
+    const delta = mintIn(second.dataDir, "delta");
+    withRegistryOf(second.dataDir, (registry) => registry.revokeKey(first.keyId));
+    const activity = join(second.dataDir, "signalbox-activity.db");
+    writeFileSync(activity, "the activity of desk 2, which is gamma");
+    const { keys, activity_kept } = restoreHere(backUpFirst(), second);
+    expect(keys).toEqual({ minted: 2, revoked: 1, failure: null });
+    const sql =
+      "SELECT desks.name AS desk, api_keys.id FROM api_keys JOIN desks ON desks.id = desk_id";
+    const found = new Map(
+      query<{ id: string; desk: string }>(second.dataDir, sql).map(({ id, desk }) => [id, desk]),
+    );
+    expect([beta, gamma, delta].map((id) => found.get(id))).toEqual(["beta", "gamma", "delta"]);
+    expect(keysOf(second.dataDir)[0]).toMatchObject({ revoked_at: expect.any(Number) });
+    expect([existsSync(activity), existsSync(activity_kept ?? "")]).toEqual([false, true]);
+    expect(verifyDatabase(second.path)).toMatchObject({ ok: true });
+  });
+
+  test("keep the newer password and the newer end of sessions, whichever side has them", () => {
+    let id = "";
+    const change = (dataDir: string, hash: string) =>
+      withMembersOf(dataDir, (members) => members.setPassword(id, hash));
+    const { first, second, backUpFirst } = part((dataDir) => {
+      withMembersOf(dataDir, (members) => {
+        const { token } = members.invite("alpha", "ada@example.com");
+        id = members.spendWithPassword(token, "old")?.id ?? "";
+      });
+    });
+    const member = () =>
+      query(second.dataDir, "SELECT password_hash FROM members WHERE removed_at IS NULL");
+    change(first.dataDir, "newer, in the backup");
+    const file = backUpFirst();
+    expect(restoreHere(file, second).keys).toMatchObject({ failure: null });
+    expect(member()).toEqual([{ password_hash: "newer, in the backup" }]);
+    change(second.dataDir, "newest, in the database before");
+    restoreHere(file, second);
+    expect(member()).toEqual([{ password_hash: "newest, in the database before" }]);
+  });
+
+  test("keep one member where both have invited an address, and still carry revocations over", () => {
+    const { first, second, backUpFirst } = part();
+    invite(first.dataDir);
+    const kept = invite(second.dataDir);
+    withRegistryOf(second.dataDir, (registry) => registry.revokeKey(first.keyId));
+    const { keys } = restoreHere(backUpFirst(), second);
+    expect(keys).toEqual({ minted: 0, revoked: 1, failure: null });
+    const active = "SELECT id FROM members WHERE removed_at IS NULL";
+    expect(query(second.dataDir, active)).toEqual([{ id: kept }]);
+    expect(query(second.dataDir, "SELECT id FROM members")).toHaveLength(2);
+  });
+
+  test("leave a member removed that the newer backup knows as removed", () => {
+    const email = "ada@example.com";
+    const { first, second, backUpFirst } = part((dataDir) => {
+      withMembersOf(dataDir, (members) => members.invite("alpha", email));
+    });
+    const again = withMembersOf(first.dataDir, (members) => {
+      members.remove("alpha", email);
+      return members.invite("alpha", email).member.id;
+    });
+    expect(restoreHere(backUpFirst(), second).keys).toMatchObject({ failure: null });
+    const active = "SELECT id FROM members WHERE removed_at IS NULL";
+    expect(query(second.dataDir, active)).toEqual([{ id: again }]);
+  });
+
+  test("every table is carried over, derived, or the signals themselves", () => {
+    const known = ["signals", "dedupe_runs", "dedupe_blocks", "dedupe_filters", ...CARRIED_TABLES];
+    const sql = "SELECT name FROM sqlite_schema WHERE type = 'table'";
+    const tables = query<{ name: string }>(seed({ signals: 0 }).dataDir, sql);
+    expect(tables.map(({ name }) => name).toSorted()).toEqual(known.toSorted());
+  });
+});
+
+test("the activity of the same desks stays", () => {
+  const { file, dataDir, path } = seedWithBackup(5);
+  const activity = join(dataDir, "signalbox-activity.db");
+  writeFileSync(activity, "activity");
+  expect(restoreHere(file, { path })).toMatchObject({ activity_kept: null });
+  expect(readFileSync(activity, "utf8")).toBe("activity");
+});
+
 const version = schemaVersion(currentSchema);
 
 /** The program of a year from now, whose desks have a note. */
@@ -492,7 +664,7 @@ describe("where it cannot be finished", () => {
     db.close();
     copyFileSync(`${restoring}-left`, `${restoring}-journal`);
     expect(statSync(`${restoring}-journal`).size).toBeGreaterThan(4_096);
-    expect(restoreHere(file, there)).toEqual({ kept: null, keys: null });
+    expect(restoreHere(file, there)).toEqual({ kept: null, keys: null, activity_kept: null });
     expect(contentOf(there.path)).toEqual(contentOf(file));
     expect(verifyDatabase(there.path).ok).toBe(true);
   });

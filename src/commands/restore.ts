@@ -119,8 +119,11 @@ async function restore(file: string, dataDir: string, isForced: boolean): Promis
   }
 }
 
-function printRestored({ kept, keys }: Restored): void {
+function printRestored({ kept, keys, activity_kept: activity }: Restored): void {
   if (kept !== null) printNote(`What was there is kept as ${kept}`);
+  if (activity !== null) {
+    printNote(`The desks' activity is counted from zero; what there was is kept as ${activity}`);
+  }
   if (keys === null || keys.failure !== null) {
     const why =
       keys === null

@@ -11,11 +11,20 @@ import {
 } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { messageOf, UserError } from "../../domain/errors.ts";
+import { ACTIVITY_NAME } from "./activity.ts";
+import {
+  type Carried,
+  carryOver,
+  haveSameDesks,
+  type KeysTaken,
+  readCarried,
+} from "./carry-over.ts";
 import { syncPath } from "./copy.ts";
 import { DamageError, explainFailure, isAboutOneRow } from "./failures.ts";
 import { restoringPath } from "./folder.ts";
 import { currentSchema, migrate, readVersion, schemaVersion } from "./migrate.ts";
 import { openForReading } from "./read.ts";
+import { compareSchema, describeObjects } from "./schema.ts";
 import { inTransaction } from "./transaction.ts";
 import { verifyDatabase } from "./verify.ts";
 
@@ -30,12 +39,9 @@ export interface Restored {
   readonly kept: string | null;
   /** What became of the keys of the database that was there before, or null without one. */
   readonly keys: KeysTaken | null;
+  /** Where the activity of desks is that had other numbers than the restored ones, or null. */
+  readonly activity_kept: string | null;
 }
-
-/** `failure`: why its keys could not be taken over, so that they are as the backup has them. */
-export type KeysTaken =
-  | { readonly minted: number; readonly revoked: number; readonly failure: null }
-  | { readonly failure: string };
 
 /**
  * To be called before a copy is made at `restoringPath(path)`, with the folder's lock held. From here on
@@ -70,17 +76,18 @@ export function putInPlace({ path, before }: Restore, stamp: string): Restored {
   const kept = before === path ? unusedName(`${path}.before-${stamp}`) : before;
   // Its log has not followed it yet, perhaps; without any database, a log is kept all the same.
   if (before !== path) keepLog(path, kept ?? unusedName(`${path}.before-${stamp}`));
-  const keys = before === null ? null : takeOverKeys(before, restoring);
+  const { keys, areDesksSame } = takeOver(before, restoring);
   refuseUnsound(restoring);
   if (before === path && kept !== null) {
     renameSync(path, kept);
     keepLog(path, kept);
   }
   for (const rest of [`${path}-wal`, `${path}-shm`]) rmSync(rest, { force: true });
+  const activity_kept = areDesksSame ? null : moveActivity(dirname(path), stamp);
   syncPath(restoring);
   renameSync(restoring, path);
   syncPath(dirname(path));
-  return { kept, keys };
+  return { kept, keys, activity_kept };
 }
 
 /** Whether there is more than an empty file, which is no database yet. */
@@ -112,6 +119,17 @@ function keepLog(path: string, kept: string): void {
   if (hasContent(`${path}-wal`)) renameSync(`${path}-wal`, `${kept}-wal`);
 }
 
+/** Its rows have the numbers of desks, and a desk must not see another's. */
+function moveActivity(dataDir: string, stamp: string): string | null {
+  const path = join(dataDir, ACTIVITY_NAME);
+  if (!existsSync(path)) return null;
+  const kept = unusedName(`${path}.before-${stamp}`);
+  renameSync(path, kept);
+  keepLog(path, kept);
+  for (const rest of [`${path}-wal`, `${path}-shm`]) rmSync(rest, { force: true });
+  return kept;
+}
+
 function refuseUnsound(restoring: string): void {
   const { ok, checks } = verifyDatabase(restoring);
   if (ok) return;
@@ -121,29 +139,38 @@ function refuseUnsound(restoring: string): void {
   );
 }
 
-/** What is not the signals': each table after those that it refers to. */
-const REGISTERED = ["desks", "api_keys", "members", "invitations", "passkeys", "audit"] as const;
-type Registered = Readonly<Record<(typeof REGISTERED)[number], readonly Row[]>>;
-type Row = Record<string, string | number | Uint8Array | null> & { readonly id: string | number };
+interface TakenOver {
+  readonly keys: KeysTaken | null;
+  /** Whether every desk of the database before still has its number. */
+  readonly areDesksSame: boolean;
+}
 
-/** That the database before is of no use any more does not stand in the way; that the new one is, does. */
-function takeOverKeys(path: string, restoring: string): KeysTaken {
-  const before = readRegistered(path);
-  if ("failure" in before) return before;
+/** A database before that cannot be used does not stop the restore; a restored one that cannot, does. */
+function takeOver(path: string | null, restoring: string): TakenOver {
+  if (path === null) return { keys: null, areDesksSame: false };
+  const before = readBefore(path);
+  if ("failure" in before) return { keys: before, areDesksSame: false };
   try {
-    return change(restoring, (db) => mergeKeys(db, before));
+    return change(restoring, (db) => {
+      const keys = carryOver(db, before);
+      return { keys, areDesksSame: haveSameDesks(before.desks, readCarried(db).desks) };
+    });
   } catch (error) {
-    if (isAboutOneRow(error)) return { failure: messageOf(error) };
+    if (isAboutOneRow(error)) return { keys: { failure: messageOf(error) }, areDesksSame: false };
     throw explainFailure(error, restoring);
   }
 }
 
-function readRegistered(path: string): Registered | { failure: string } {
+function readBefore(path: string): Carried | { failure: string } {
   try {
     const db = openForReading(path);
     try {
       const isCurrent = readVersion(db) === schemaVersion(currentSchema);
-      return isCurrent ? registered(db) : { failure: "it is of another version" };
+      if (!isCurrent) return { failure: "it is of another version" };
+      const changed = compareSchema(db).missing.filter(({ type }) => type === "table");
+      return changed.length === 0
+        ? readCarried(db)
+        : { failure: `missing or changed: ${describeObjects(changed)}` };
     } finally {
       db.close();
     }
@@ -152,71 +179,6 @@ function readRegistered(path: string): Registered | { failure: string } {
       failure: error instanceof DamageError ? `damaged: ${error.problem}` : messageOf(error),
     };
   }
-}
-
-function registered(db: Database): Registered {
-  const tables = REGISTERED.map((table) => [
-    table,
-    db.query<Row, []>(`SELECT * FROM ${table} ORDER BY id`).all(),
-  ]);
-  return Object.fromEntries(tables) as Registered;
-}
-
-function mergeKeys(db: Database, before: Registered): KeysTaken {
-  const restored = registered(db);
-  const failure = findDifference(restored.desks, before.desks);
-  if (failure !== null) return { failure };
-  const keys = new Map(restored.api_keys.map((key) => [key.id, key]));
-  for (const table of REGISTERED) upsert(db, table, before[table]);
-  const isRevokedSince = ({ id, revoked_at }: Row): boolean =>
-    revoked_at !== null && keys.get(id)?.["revoked_at"] === null;
-  return {
-    minted: before.api_keys.filter(({ id }) => !keys.has(id)).length,
-    revoked: before.api_keys.filter(isRevokedSince).length,
-    failure: null,
-  };
-}
-
-/** Desks are numbered on each server from 1. Either side may have some that the other has not yet. */
-function findDifference(restored: readonly Row[], before: readonly Row[]): string | null {
-  const desks = new Map(before.map((desk) => [desk.id, desk]));
-  const shared = restored.filter(({ id }) => desks.has(id));
-  if (shared.length === 0 && restored.length > 0) return "it has none of the backup's desks";
-  const isSame = shared.every((desk) => desks.get(desk.id)?.["created_at"] === desk["created_at"]);
-  return isSame ? null : "the backup is of another server";
-}
-
-/**
- * Either side may be the newer one. What is revoked, removed, spent or expires in one of them does so afterwards,
- * and a count or the time of a use is the greater one.
- */
-const merged: Readonly<Record<string, "min" | "max">> = {
-  expires_at: "min",
-  revoked_at: "min",
-  removed_at: "min",
-  spent_at: "min",
-  signed_out_at: "max",
-  last_used_at: "max",
-  differing_duplicates: "max",
-};
-
-function upsert(db: Database, table: string, rows: readonly Row[]): void {
-  const columns = Object.keys(rows[0] ?? {});
-  const values = columns.map(() => "?").join(", ");
-  const updates = columns.map((column) => `${column} = ${valueOf(column)}`).join(", ");
-  for (const row of rows) {
-    db.query(
-      `INSERT INTO ${table} (${columns.join(", ")}) VALUES (${values}) ON CONFLICT (id) DO UPDATE SET ${updates}`,
-    ).run(...Object.values(row));
-  }
-}
-
-/** SQLite's `min` and `max` are null where one of the two is. */
-function valueOf(column: string): string {
-  const choice = merged[column];
-  return choice === undefined
-    ? `excluded.${column}`
-    : `${choice}(ifnull(${column}, excluded.${column}), ifnull(excluded.${column}, ${column}))`;
 }
 
 function change<T>(path: string, work: (db: Database) => T): T {

@@ -128,7 +128,7 @@ function printable(text: string): string {
   );
 }
 
-/** Every name that is not a literal of ours goes into SQL through this. */
+/** Every table or column name that is not a literal goes into SQL through this. */
 export function quoteName(name: string): string {
   return `"${name.replaceAll('"', '""')}"`;
 }
