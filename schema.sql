@@ -1,4 +1,4 @@
--- Signalbox's database, version 5. Times are epoch milliseconds, UTC. Ids in TEXT are ULIDs:
+-- Signalbox's database, version 6. Times are epoch milliseconds, UTC. Ids in TEXT are ULIDs:
 -- 26 characters, sortable by time. Query it as you like with a read-only connection; write to it
 -- only with `signalbox`.
 
@@ -7,7 +7,8 @@ CREATE TABLE desks (
   id                   INTEGER PRIMARY KEY, -- small, because every signal and index entry holds it
   name                 TEXT    NOT NULL UNIQUE,
   created_at           INTEGER NOT NULL,    -- ms
-  differing_duplicates INTEGER NOT NULL DEFAULT 0 -- duplicates whose content was not the original's
+  differing_duplicates INTEGER NOT NULL DEFAULT 0, -- duplicates whose content was not the original's
+  passkeys_required    INTEGER NOT NULL DEFAULT 0 -- 1: its members sign in with passkeys only
 ) STRICT;
 
 -- The keys that authenticate desks. Rows are never deleted: signals refer to them.

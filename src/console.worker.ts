@@ -7,6 +7,7 @@ import { keyRoutes } from "./console/keys.tsx";
 import { loadDeviceSecret } from "./console/device-secret.ts";
 import { passkeyRemovalRoutes } from "./console/passkey-removal.tsx";
 import { judgeHost } from "./console/hosts.ts";
+import { requiredPasskeyRoutes } from "./console/required-passkey.tsx";
 import { createConsole } from "./console/server.ts";
 import { Sessions } from "./console/sessions.ts";
 import { signInRoutes } from "./console/sign-in.tsx";
@@ -144,6 +145,7 @@ function serve(options: ConsoleOptions): Running & { url: string } {
     ...auditRoutes(services),
     ...accountRoutes(services),
     ...passkeyRemovalRoutes(services),
+    ...requiredPasskeyRoutes(services),
   ];
   const bound = new Listener(
     (state) =>

@@ -108,7 +108,12 @@ describe("an invitation", () => {
       passkeys: 0,
       link_expires_at: expires_at,
     });
-    expect(members.findInvitation(token)).toEqual({ member, kind: "join", expires_at });
+    expect(members.findInvitation(token)).toEqual({
+      member,
+      passkeys_required: false,
+      kind: "join",
+      expires_at,
+    });
     time.at += 5;
     expect(members.spendWithPassword(token, "some hash")).toMatchObject({ id: member.id });
     expect(members.findInvitation(token)).toBeNull();

@@ -480,7 +480,13 @@ describe("SqliteRegistry", () => {
   test("a desk's times and keys are by the clock it is given", () => {
     const keys = newRegistry(() => 1_000);
     expect(keys.createDesk("alpha", { ifMissing: false })).toEqual({
-      desk: { id: 1, name: "alpha", created_at: 1_000, differing_duplicates: 0 },
+      desk: {
+        id: 1,
+        name: "alpha",
+        created_at: 1_000,
+        differing_duplicates: 0,
+        passkeys_required: false,
+      },
       created: true,
     });
     const { record } = keys.mintKey({ desk: "alpha", label: null, expiresInMs: 500 });

@@ -2,6 +2,7 @@
 import { Command } from "commander";
 import { inviteCommand, membersCommand, removeMemberCommand, resetCommand } from "./member.ts";
 import { dataOption, jsonOption, withRegistry } from "./options.ts";
+import { requirePasskeysCommand } from "./require-passkeys.ts";
 import { formatTime, printJson, printNote, printTable } from "./print.ts";
 
 export function deskCommand(): Command {
@@ -13,6 +14,7 @@ export function deskCommand(): Command {
     .addCommand(membersCommand())
     .addCommand(removeMemberCommand())
     .addCommand(resetCommand())
+    .addCommand(requirePasskeysCommand())
     .addHelpText(
       "after",
       `
@@ -69,8 +71,9 @@ Examples:
           desk.name,
           formatTime(desk.created_at),
           String(desk.differing_duplicates),
+          desk.passkeys_required ? "required" : "optional",
         ]);
-        printTable(["NAME", "CREATED", "DIFFERING"], rows);
+        printTable(["NAME", "CREATED", "DIFFERING", "PASSKEYS"], rows);
       }
     });
 }

@@ -18,7 +18,7 @@ const WRONG = "The current password is not right. Nothing was changed.";
 const LONG_AGO =
   "You signed in a while ago: sign out, sign in with your passkey again, and do this within ten minutes. Nothing was changed.";
 
-type MemberRoute = Extract<Route, { access: "member" }>;
+type MemberRoute = Extract<Route, { access: "member" | "signed-in" }>;
 
 /** `retryAt`: epoch milliseconds. */
 type Proof =
@@ -67,6 +67,9 @@ class AccountArea {
 
   async changePassword(visit: MemberVisit): Promise<Response> {
     const { members } = this.#services;
+    if (members.find(visit.member.memberId)?.passkeys_required === true) {
+      return this.show(visit, "Your desk requires passkeys: a password would not let you in.");
+    }
     const proof = await this.#prove(visit);
     if (proof.outcome === "limited") return limited(visit, proof.retryAt);
     if (proof.outcome === "wrong") return this.show(visit, proof.problem);

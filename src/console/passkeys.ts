@@ -16,6 +16,8 @@ import type { Visit } from "./visit.ts";
 
 /** Field of the forms: what the browser's authenticator said, as JSON. */
 export const RESPONSE_FIELD = "response";
+/** It can be told from others in the list once there are others. */
+export const FIRST_PASSKEY_NAME = "First passkey";
 
 export type PasskeyProof =
   | {

@@ -139,6 +139,7 @@ async function serve(
 function handle(route: Route, visit: Visit): Response | Promise<Response> {
   if (route.access === "public") return route.handle(visit);
   if (visit.member === null) return seeOther(signInPath(visit));
+  if (route.access === "member" && visit.member.mustAddPasskey) return seeOther("/passkey");
   return route.handle(visit as MemberVisit);
 }
 

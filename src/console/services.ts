@@ -11,8 +11,7 @@ import type {
 import type { AuditEntry, AuditRecord } from "../domain/audit.ts";
 import type {
   Account,
-  LinkKind,
-  Member,
+  Invitation,
   NewPasskey,
   Passkey,
   PasskeyCredential,
@@ -43,9 +42,7 @@ export interface ConsoleServices {
 
 export interface Members {
   /** Null for a link that is unknown, expired or spent, or whose member was removed: one answer. */
-  findInvitation(
-    token: string,
-  ): { readonly member: Member; readonly kind: LinkKind; readonly expires_at: number } | null;
+  findInvitation(token: string): Invitation | null;
   /** Null where somebody else was first. */
   spendWithPassword(token: string, passwordHash: string): Account | null;
   spendWithPasskey(token: string, passkey: NewPasskey): Account | null;

@@ -10,6 +10,8 @@ export const SESSION_IDLE_MS_MAX = 12 * 60 * 60 * 1_000;
 export const SESSION_AGE_MS_MAX = 7 * 24 * 60 * 60 * 1_000;
 /** When a member starts one more, the one that was used least recently ends. */
 export const SESSIONS_PER_MEMBER_MAX = 20;
+/** How long after a sign-in with a password its member may add the passkey that the desk requires. */
+export const ADD_PASSKEY_MS_MAX = 10 * 60 * 1_000;
 
 /** How a session begins. */
 export interface Beginning {
@@ -67,10 +69,7 @@ export class Sessions {
     return token;
   }
 
-  /**
-   * Null for a token that is unknown or over, whose member was removed or signed out everywhere, or that
-   * began with a passkey that was removed.
-   */
+  /** Null for a token that is unknown, or whose session does not hold any more. */
   find(token: string, now: number): SignedIn | null {
     const name = hash(token);
     const session = this.#sessions.get(name);
@@ -82,7 +81,8 @@ export class Sessions {
     }
     session.seenAt = now;
     const { id, email, desk, desk_id: deskId } = member;
-    return { memberId: id, email, desk, deskId, session };
+    const mustAddPasskey = member.passkeys_required && session.passkeyId === null;
+    return { memberId: id, email, desk, deskId, session, mustAddPasskey };
   }
 
   end(token: string): void {
@@ -101,11 +101,15 @@ export class Sessions {
       .toSorted((one, other) => other.seenAt - one.seenAt);
   }
 
-  /** Null where the session does not hold any more. */
+  /**
+   * Null for a session that is over, whose member was removed or signed out everywhere, whose passkey was
+   * removed, or that began with a password where only a passkey will do.
+   */
   #memberOf(session: Kept, now: number): Account | null {
     if (isOver(session, now)) return null;
     const member = this.#findMember(session.memberId, session.passkeyId);
-    return member?.signed_out_at === session.signedOutAt ? member : null;
+    if (member?.signed_out_at !== session.signedOutAt) return null;
+    return isTooWeak(session, member, now) ? null : member;
   }
 
   /** Removes those that are over, and makes room for one more of the member's. */
@@ -121,6 +125,11 @@ export class Sessions {
       if (isMeant(session)) this.#sessions.delete(name);
     }
   }
+}
+
+function isTooWeak({ passkeyId, startedAt }: Session, member: Account, now: number): boolean {
+  if (!member.passkeys_required || passkeyId !== null) return false;
+  return member.passkeys > 0 || Math.abs(now - startedAt) > ADD_PASSKEY_MS_MAX;
 }
 
 /** A clock that steps back ends nothing and makes nothing last for ever. */

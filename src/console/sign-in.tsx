@@ -6,19 +6,20 @@ import { admit, endSession } from "./admission.ts";
 import { auditFailure, checkPassword, hashInTurn } from "./credentials.ts";
 import { limited } from "./limited.tsx";
 import { localPath } from "./next.ts";
-import { JoinPage, LinkGonePage, SignInPage, type SignInState } from "./pages/sign-in.tsx";
-import { PasskeyCeremonies } from "./passkeys.ts";
+import { JoinPage } from "./pages/joining.tsx";
+import { LinkGonePage, SignInPage, type SignInState } from "./pages/sign-in.tsx";
+import { FIRST_PASSKEY_NAME, PasskeyCeremonies } from "./passkeys.ts";
 import { passwordProblem } from "./password.ts";
 import { json, page, seeOther } from "./responses.ts";
 import type { ConsoleServices } from "./services.ts";
 import type { MemberVisit, Route, Visit } from "./visit.ts";
 
 /** Says nothing of which of the two was wrong. */
-const WRONG = "That is not the address and the password of a member. Check both, and try again.";
+const WRONG =
+  "That is not the address and the password of a member. Check both and try again. If your desk requires passkeys, sign in with yours.";
 const WRONG_PASSKEY =
   "The passkey is not one of a member, or it took too long. Try again, or use your password.";
-/** It can be told from others in the list once there are others. */
-const FIRST_PASSKEY_NAME = "First passkey";
+const PASSKEY_ONLY = "This desk requires a passkey: a password does not let you in.";
 const BY_LINK = "with a one-time link";
 
 export function signInRoutes(services: ConsoleServices): Route[] {
@@ -38,7 +39,12 @@ export function signInRoutes(services: ConsoleServices): Route[] {
       access: "public",
       handle: (visit) => area.sendPasskey(visit),
     },
-    { method: "POST", path: "/sign-out", access: "member", handle: (visit) => area.leave(visit) },
+    {
+      method: "POST",
+      path: "/sign-out",
+      access: "signed-in",
+      handle: (visit) => area.leave(visit),
+    },
     ...joinRoutes(services),
   ];
 }
@@ -154,6 +160,7 @@ class Join {
         path={`/join/${token}`}
         kind={invitation.kind}
         member={invitation.member}
+        needsPasskey={invitation.passkeys_required}
         problem={problem}
         hasPasskeys={this.#passkeys.isPossible}
       />,
@@ -166,6 +173,7 @@ class Join {
     const token = tokenOf(visit);
     const invitation = members.findInvitation(token);
     if (invitation === null) return gone();
+    if (invitation.passkeys_required) return this.show(visit, PASSKEY_ONLY);
     const password = visit.form.get("password") ?? "";
     const problem = await passwordProblem(password, invitation.member);
     if (problem !== null) return this.show(visit, problem);

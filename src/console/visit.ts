@@ -8,6 +8,8 @@ export interface SignedIn {
   readonly desk: string;
   readonly deskId: number;
   readonly session: Session;
+  /** The desk requires passkeys and the session began with a password: only `/passkey` is open. */
+  readonly mustAddPasskey: boolean;
 }
 
 export interface Visit {
@@ -59,14 +61,17 @@ interface RouteBase {
   readonly path: string;
 }
 
-/** `member`: who is not signed in is sent to the sign-in page. */
+/**
+ * `member`: whoever is not signed in is sent to the sign-in page, and whoever must add a passkey first to
+ * the page for that. `signed-in`: the latter may come here, too.
+ */
 export type Route =
   | (RouteBase & {
       readonly access: "public";
       readonly handle: (visit: Visit) => Response | Promise<Response>;
     })
   | (RouteBase & {
-      readonly access: "member";
+      readonly access: "member" | "signed-in";
       readonly handle: (visit: MemberVisit) => Response | Promise<Response>;
     });
 

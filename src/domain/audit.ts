@@ -3,6 +3,8 @@
 /** Action → what the actor did, between the actor and what it was done to. */
 export const auditPhrases = {
   "desk.created": "created the desk",
+  "desk.passkeys_required": "required passkeys of the desk's members",
+  "desk.passkeys_optional": "allowed the desk's members passwords",
   "key.created": "created the key",
   "key.rotated": "rotated the key",
   "key.revoked": "revoked the key",

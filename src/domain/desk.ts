@@ -8,6 +8,8 @@ export interface Desk {
   readonly created_at: number;
   /** Duplicates whose content differed from the original's, since the desk was created. */
   readonly differing_duplicates: number;
+  /** Its members sign in with passkeys only. */
+  readonly passkeys_required: boolean;
 }
 
 /** A name is typed on command lines and read in logs, so it is kept plain. */

@@ -20,6 +20,8 @@ export interface Member {
 /** A member, with what signing in and sessions need to know. */
 export interface Account extends Member {
   readonly desk_id: number;
+  /** The desk's members sign in with passkeys only. */
+  readonly passkeys_required: boolean;
   /** Epoch milliseconds, and greater each time: a session holds while it is what it was at its beginning. */
   readonly signed_out_at: number;
 }
@@ -64,6 +66,8 @@ export interface MadeLink {
 
 export interface Invitation {
   readonly member: Member;
+  /** Only a passkey will do. */
+  readonly passkeys_required: boolean;
   readonly kind: LinkKind;
   readonly expires_at: number;
 }

@@ -70,6 +70,8 @@ export interface OfDesk {
 export interface Registry {
   createDesk(name: string, options: { ifMissing: boolean }): { desk: Desk; created: boolean };
   listDesks(): Desk[];
+  /** Whether the desk's members must sign in with passkeys, from their next request on. */
+  requirePasskeys(desk: string, isRequired: boolean): { changed: boolean };
   mintKey(key: NewKey): MintedKey;
   /** All keys, or those of one desk, oldest first. */
   listKeys(desk: string | null): ApiKey[];

@@ -81,6 +81,27 @@ test("a member joins with a passkey and no password, and confirms with it to rem
   await page.getByText("only way to sign in").waitFor();
 });
 
+test("a desk that requires passkeys leads from the password to the page that adds one", async () => {
+  const { page, command, complaints, invite } = await start();
+  await page.getByLabel("New password", { exact: true }).fill(PASSWORD);
+  await press(page, "Set the password");
+  await page.getByRole("link", { name: "Account" }).waitFor();
+  await command("desk", "require-passkeys", "alpha");
+  await page.goto("/signals");
+  await page.waitForURL("**/passkey");
+  await expectAccessible(page);
+  await press(page, "Add a passkey");
+  await page.getByRole("link", { name: "Account" }).click();
+  await page.getByRole("rowheader", { name: "First passkey" }).waitFor();
+  await signOut(page);
+  await signIn(page);
+  expect(complaints).toEqual([]);
+  await page.goto(await invite("bob@alpha.example"));
+  await page.getByRole("button", { name: "Create a passkey" }).waitFor();
+  await expectAccessible(page);
+  expect(await page.getByLabel("New password").count()).toBe(0);
+});
+
 test("a member adds a passkey, signs in with it and removes it; what goes wrong is explained", async () => {
   const { page, user, complaints } = await start();
   await page.getByLabel("New password", { exact: true }).fill(PASSWORD);

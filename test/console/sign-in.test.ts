@@ -566,6 +566,7 @@ describe("sessions", () => {
     removed_at: null,
     signed_out_at: 0,
     has_password: true,
+    passkeys_required: false,
     passkeys: 0,
     link_expires_at: null,
   };

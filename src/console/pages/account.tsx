@@ -58,7 +58,7 @@ export function AccountPage({ visit, state }: { visit: MemberVisit; state: Accou
           </dd>
         </dl>
       </section>
-      <PasswordForm visit={visit} account={account} />
+      {!account.passkeys_required && <PasswordForm visit={visit} account={account} />}
       <Passkeys visit={visit} state={state} />
       <SessionList visit={visit} sessions={state.sessions} />
     </Layout>

@@ -1,8 +1,6 @@
 /** @jsxImportSource preact */
 /** Pages for people who are not signed in. */
 import type { VNode } from "preact";
-import { PASSWORD_CHARACTERS_MIN } from "../../domain/password.ts";
-import type { LinkKind, Member } from "../../domain/member.ts";
 import { assets } from "../assets.ts";
 import { RESPONSE_FIELD } from "../passkeys.ts";
 import type { Visit } from "../visit.ts";
@@ -83,77 +81,6 @@ export function SignInPage({
       <p class="hint">
         No password yet, or forgotten? Ask the administrator of the server for a one-time link.
       </p>
-    </Layout>
-  );
-}
-
-export function JoinPage({
-  visit: { csrfToken },
-  path,
-  kind,
-  member: { desk, email },
-  problem,
-  hasPasskeys,
-}: {
-  visit: Visit;
-  path: string;
-  kind: LinkKind;
-  member: Member;
-  problem: string | null;
-  hasPasskeys: boolean;
-}): VNode {
-  return (
-    <Layout
-      title={kind === "join" ? `Join desk ${desk}` : "Choose another password"}
-      member={null}
-      scripts={hasPasskeys ? passkeyScripts : []}
-    >
-      {problem !== null && <Problem>{problem}</Problem>}
-      <form class="card" method="post" action={path}>
-        <Csrf token={csrfToken} />
-        <div class="field">
-          <label for="email">Email address</label>
-          <input id="email" type="text" autocomplete="username" value={email} readonly />
-        </div>
-        <div class="field">
-          <label for="password">New password</label>
-          <input
-            id="password"
-            name="password"
-            type="password"
-            autocomplete="new-password"
-            aria-describedby="password-hint"
-            required
-            autofocus
-          />
-          <p class="hint" id="password-hint">
-            At least {PASSWORD_CHARACTERS_MIN} characters, such as four or five random words.
-          </p>
-        </div>
-        {kind === "reset" && (
-          <p>Your earlier password and passkeys stop working, and you are signed out elsewhere.</p>
-        )}
-        <p class="actions">
-          <button>Set the password</button>
-        </p>
-      </form>
-      {hasPasskeys && (
-        <form
-          class="card"
-          method="post"
-          action={`${path}/passkey`}
-          data-passkey="create"
-          data-options={`${path}/passkey/options`}
-          hidden
-        >
-          <Csrf token={csrfToken} />
-          <input type="hidden" name={RESPONSE_FIELD} />
-          <p>Or sign in without a password, with your device's lock or a security key:</p>
-          <p class="actions">
-            <button class="quiet">Use a passkey instead</button>
-          </p>
-        </form>
-      )}
     </Layout>
   );
 }

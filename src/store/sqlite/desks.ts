@@ -5,15 +5,23 @@ import type { Desk } from "../../domain/desk.ts";
 import { UserError } from "../../domain/errors.ts";
 import { shellQuoted } from "../../domain/shell.ts";
 
-const DESK_COLUMNS = "id, name, created_at, differing_duplicates";
+const DESK_COLUMNS = "id, name, created_at, differing_duplicates, passkeys_required";
+
+type Row = Omit<Desk, "passkeys_required"> & { readonly passkeys_required: number };
 
 /** By name. */
 export function listDesks(db: Database): Desk[] {
-  return db.query<Desk, []>(`SELECT ${DESK_COLUMNS} FROM desks ORDER BY name`).all();
+  return db.query<Row, []>(`SELECT ${DESK_COLUMNS} FROM desks ORDER BY name`).all().map(toDesk);
 }
 
 export function findDesk(db: Database, name: string): Desk | null {
-  return db.query<Desk, [string]>(`SELECT ${DESK_COLUMNS} FROM desks WHERE name = ?`).get(name);
+  const sql = `SELECT ${DESK_COLUMNS} FROM desks WHERE name = ?`;
+  const row = db.query<Row, [string]>(sql).get(name);
+  return row === null ? null : toDesk(row);
+}
+
+function toDesk(row: Row): Desk {
+  return { ...row, passkeys_required: row.passkeys_required === 1 };
 }
 
 /** Throws {@link UserError} where there is none, with the nearest name. */

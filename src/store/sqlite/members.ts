@@ -19,7 +19,9 @@ import { findLink, insertLink, spendLinks } from "./links.ts";
 import { insertPasskey, removePasskeys } from "./passkeys.ts";
 import { inTransaction } from "./transaction.ts";
 
-type Row = Omit<SignInAccount, "has_password">;
+type Row = Omit<SignInAccount, "has_password" | "passkeys_required"> & {
+  readonly passkeys_required: number;
+};
 
 export class SqliteMembers {
   readonly #db: Database;
@@ -87,7 +89,8 @@ export class SqliteMembers {
     const account = link === null ? null : this.find(link.member_id);
     if (link === null || account === null) return null;
     const kind = account.joined_at === null ? "join" : "reset";
-    return { member: toMember(account), kind, expires_at: link.expires_at };
+    const { passkeys_required } = account;
+    return { member: toMember(account), passkeys_required, kind, expires_at: link.expires_at };
   }
 
   /**
@@ -129,7 +132,7 @@ export class SqliteMembers {
   /** What was typed may be anything. Null where it is nobody's address, or a removed member's. */
   findForSignIn(email: string): SignInAccount | null {
     const row = this.#findByEmail(email.normalize("NFC").toLowerCase());
-    return row === null ? null : { ...toAccount(row), password_hash: row.password_hash };
+    return row === null ? null : { ...toAccount(row), password_hash: workingPassword(row) };
   }
 
   /** Null where the member was removed. */
@@ -231,6 +234,7 @@ export class SqliteMembers {
       .query<Row, { value: string | number; now: number }>(
         `SELECT members.id, desks.name AS desk, members.desk_id, members.email, members.created_at,
            members.joined_at, members.removed_at, members.signed_out_at, members.password_hash,
+           desks.passkeys_required,
            (SELECT count(*) FROM passkeys
             WHERE member_id = members.id AND removed_at IS NULL) AS passkeys,
            (SELECT max(expires_at) FROM invitations
@@ -242,13 +246,24 @@ export class SqliteMembers {
   }
 }
 
-function toAccount({ password_hash, ...row }: Row): Account {
-  return { ...row, has_password: password_hash !== null };
+/** At a desk that requires passkeys, a member who has one has no password that works. */
+function workingPassword({ password_hash, passkeys_required, passkeys }: Row): string | null {
+  return passkeys_required === 1 && passkeys > 0 ? null : password_hash;
+}
+
+function toAccount(row: Row): Account {
+  const { password_hash: _hash, ...account } = row;
+  return {
+    ...account,
+    has_password: workingPassword(row) !== null,
+    passkeys_required: row.passkeys_required === 1,
+  };
 }
 
 function toMember(row: Row | Account): Member {
   const {
     desk_id: _desk,
+    passkeys_required: _required,
     signed_out_at: _at,
     ...member
   } = "password_hash" in row ? toAccount(row) : row;

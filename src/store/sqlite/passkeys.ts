@@ -70,7 +70,13 @@ export class SqlitePasskeys {
       const passkeys = this.list(memberId);
       const passkey = passkeys.find((one) => one.id === id);
       if (passkey === undefined) throw new NotFoundError("There is no such passkey.");
-      if (passkeys.length === 1 && !this.#hasPassword(memberId)) {
+      const { has_password, passkeys_required } = this.#member(memberId);
+      if (passkeys.length === 1 && passkeys_required === 1) {
+        throw new UserError(
+          `"${passkey.name}" is your only passkey, and your desk requires one: add another passkey first.`,
+        );
+      }
+      if (passkeys.length === 1 && has_password === 0) {
         throw new UserError(
           `"${passkey.name}" is your only way to sign in: set a password or add another passkey first.`,
         );
@@ -80,20 +86,22 @@ export class SqlitePasskeys {
     });
   }
 
-  #hasPassword(memberId: string): boolean {
-    const sql = "SELECT 1 FROM members WHERE id = ? AND password_hash IS NOT NULL";
-    return this.#db.query(sql).get(memberId) !== null;
+  #member(memberId: string): { desk_id: number; has_password: 0 | 1; passkeys_required: 0 | 1 } {
+    const member = this.#db
+      .query<{ desk_id: number; has_password: 0 | 1; passkeys_required: 0 | 1 }, [string]>(
+        `SELECT desk_id, password_hash IS NOT NULL AS has_password, passkeys_required
+         FROM members JOIN desks ON desks.id = members.desk_id WHERE members.id = ?`,
+      )
+      .get(memberId);
+    if (member === null) throw new NotFoundError("There is no such member.");
+    return member;
   }
 
   #audit(memberId: string, action: AuditAction, name: string): void {
-    const member = this.#db
-      .query<{ desk_id: number }, [string]>("SELECT desk_id FROM members WHERE id = ?")
-      .get(memberId);
-    if (member === null) throw new NotFoundError("There is no such member.");
     appendAudit(
       this.#db,
       {
-        deskId: member.desk_id,
+        deskId: this.#member(memberId).desk_id,
         actor: memberId,
         action,
         subjectId: memberId,

@@ -50,6 +50,18 @@ export class SqliteRegistry implements Registry {
     return listDesks(this.#db);
   }
 
+  requirePasskeys(name: string, isRequired: boolean): { changed: boolean } {
+    return inTransaction(this.#db, () => {
+      const desk = getDesk(this.#db, name);
+      if (desk.passkeys_required === isRequired) return { changed: false };
+      const sql = "UPDATE desks SET passkeys_required = ? WHERE id = ?";
+      this.#db.query(sql).run(isRequired ? 1 : 0, desk.id);
+      const action = isRequired ? "desk.passkeys_required" : "desk.passkeys_optional";
+      this.#audit({ deskId: desk.id, action });
+      return { changed: true };
+    });
+  }
+
   mintKey(key: NewKey): MintedKey {
     if (key.label !== null) checkLabel(key.label);
     return inTransaction(this.#db, () => this.#insertKey(key, null));

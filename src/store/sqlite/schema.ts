@@ -67,13 +67,16 @@ function fingerprint({ type, name, table, sql }: SchemaObject): string {
 }
 
 /**
- * The definition without comments and layout, which differ between versions of `schema.sql`. Only what
- * SQLite takes for white space is: anything else, and everything in quotes, has to be the same.
+ * The definition without comments and layout, which differ between versions of `schema.sql`, and where
+ * `ALTER TABLE` has added a column. Only what SQLite takes for white space is: anything else, and
+ * everything in quotes, has to be the same.
  */
 function withoutComments(sql: string): string {
-  return sql.replaceAll(/'(?:[^']|'')*'|(?:--[^\n]*|[ \t\n\f\r])+/g, (part) =>
-    part.startsWith("'") ? part : " ",
-  );
+  return sql
+    .replaceAll(/'(?:[^']|'')*'|(?:--[^\n]*|[ \t\n\f\r])+/g, (part) =>
+      part.startsWith("'") ? part : " ",
+    )
+    .replaceAll(/'(?:[^']|'')*'| ?([(),]) ?/g, (part, mark?: string) => mark ?? part);
 }
 
 /** For a message: one line for what was added, changed and is missing; empty where nothing differs. */
