@@ -94,7 +94,7 @@ export async function startApp(options: AppOptions): Promise<App> {
     },
     log,
   );
-  const socket = serveOnSocket(health);
+  const socket = serveOnSocket(health, () => pages?.url ?? null);
   opened.defer(() => socket.stop());
   const ops = config.opsListen === null ? null : serveOnTcp(health, config.opsListen);
   opened.defer(() => ops?.stop());

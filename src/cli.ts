@@ -5,11 +5,13 @@ import { backupCommand } from "./commands/backup.ts";
 import { copyCommand } from "./commands/copy.ts";
 import { deskCommand } from "./commands/desk.ts";
 import { healthcheckCommand } from "./commands/healthcheck.ts";
+import { toType } from "./commands/hint.ts";
 import { keyCommand } from "./commands/key.ts";
 import { restoreCommand } from "./commands/restore.ts";
 import { serveCommand } from "./commands/serve.ts";
 import { verifyCommand } from "./commands/verify.ts";
 import { versionCommand } from "./commands/version.ts";
+import { defaults } from "./config.ts";
 import { messageOf, systemCode, UsageError, UserError } from "./domain/errors.ts";
 import { redactKeys } from "./domain/key.ts";
 import { OutputError, writeToStderr, writeToStdout } from "./output.ts";
@@ -71,15 +73,20 @@ function fullName(command: Command): string {
 export async function run(argv: readonly string[]): Promise<ExitCode> {
   // What we create is for this user only.
   process.umask(0o077);
+  let dataDir: string = defaults.data;
+  const program = createProgram();
+  program.hook("preAction", (_, command) => {
+    dataDir = command.opts<{ data?: string }>().data ?? dataDir;
+  });
   try {
-    await createProgram().parseAsync([...argv], { from: "user" });
+    await program.parseAsync([...argv], { from: "user" });
     return 0;
   } catch (error) {
     // Commander has printed its message, or the help that was asked for.
     if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2;
     // As in `signalbox key list | head -3`: whoever reads has seen enough.
     if (error instanceof OutputError && error.code === "EPIPE") return 0;
-    writeError(`signalbox: ${describe(error)}\n`);
+    writeError(`signalbox: ${describe(error, dataDir)}\n`);
     return error instanceof UsageError ? 2 : 1;
   }
 }
@@ -90,8 +97,12 @@ function writeError(text: string): void {
 }
 
 /** What the system refuses is no defect of ours: it is said without a stack trace. */
-function describe(error: unknown): string {
-  if (error instanceof UserError) return error.message;
+function describe(error: unknown, dataDir: string): string {
+  if (error instanceof UserError) {
+    return error.next === null
+      ? error.message
+      : `${error.message} with: ${toType(error.next, dataDir)}`;
+  }
   const code = systemCode(error);
   if (/^SQLITE_\w+$/.test(code)) return `the database refused it (${code}: ${messageOf(error)})`;
   if (/^E[A-Z0-9]+$/.test(code)) {

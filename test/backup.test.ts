@@ -117,7 +117,7 @@ describe("a backup", () => {
     const { code, stdout, stderr } = await backUp(file, dataDir);
     expect({ code, stdout }).toEqual({ code: 0, stdout: "" });
     expect(stderr).toBe(
-      `${file}: 5020 signals, the newest ${seededUlid(5_020)}, verified. Bring it back with: signalbox restore ${file} --data DIR\n`,
+      `${file}: 5020 signals, the newest ${seededUlid(5_020)}, verified. Bring it back with: signalbox restore ${file} --data ${dataDir}\n`,
     );
     expect(readdirSync(folder)).toEqual(["signalbox.db"]);
     expect(mode(file)).toBe("600");

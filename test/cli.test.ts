@@ -144,9 +144,10 @@ async function expectFailure(args: string[], says: string | RegExp): Promise<voi
 
 describe("failures end with code 1 and one sentence that says what to type", () => {
   test("an unknown desk, where there is none", async () => {
+    const { dataDir } = await startServe();
     await expectFailure(
-      ["key", "mint", "--desk", "alpha", "--data", temporaryFolder()],
-      "create it with: signalbox desk create alpha",
+      ["key", "mint", "--desk", "alpha", "--data", dataDir],
+      `create it with: signalbox desk create alpha --data ${dataDir}`,
     );
   });
 
@@ -155,9 +156,13 @@ describe("failures end with code 1 and one sentence that says what to type", () 
     for (const desk of ["alpha", "beta", "gamma"]) {
       await cli(["desk", "create", desk, "--data", dataDir]);
     }
-    const says = 'no desk "gama"; the nearest name is "gamma": see them with: signalbox desk list';
+    const says = `no desk "gama"; the nearest name is "gamma": see them with: signalbox desk list --data ${dataDir}`;
     await expectFailure(["key", "mint", "--desk", "gama", "--data", dataDir], says);
     await expectFailure(["key", "list", "--desk", "gama", "--data", dataDir], says);
+    await expectFailure(
+      ["key", "list", "--desk", "fund-9", "--data", dataDir],
+      'There is no desk "fund-9": see them with: signalbox desk list',
+    );
   });
 
   test("a desk that is there already", async () => {
@@ -184,6 +189,7 @@ describe("failures end with code 1 and one sentence that says what to type", () 
 
   test("an unknown key id", async () => {
     const dataDir = temporaryFolder();
+    await mintKey(dataDir);
     for (const command of ["revoke", "rotate"]) {
       const args = ["key", command, "01K5QZ8F3V9X2M7T4B6N1C0D8E", "--data", dataDir];
       await expectFailure(args, "see the ids with: signalbox key list");
@@ -308,7 +314,7 @@ describe("failures end with code 1 and one sentence that says what to type", () 
 
 describe("desks", () => {
   test("are created and listed, for people and for programs", async () => {
-    const dataDir = temporaryFolder();
+    const { dataDir } = await startServe();
     const empty = await cli(["desk", "list", "--data", dataDir]);
     expect(empty).toMatchObject({ code: 0, stdout: "" });
     expect(empty.stderr).toContain("signalbox desk create NAME");
@@ -398,7 +404,7 @@ describe("keys", () => {
   });
 
   test("list is a table for people, with the state of each key", async () => {
-    const dataDir = temporaryFolder();
+    const { dataDir } = await startServe();
     const none = await cli(["key", "list", "--data", dataDir]);
     expect(none.stderr).toContain("signalbox key mint --desk NAME");
     const first = await mintKey(dataDir);

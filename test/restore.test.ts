@@ -121,7 +121,7 @@ describe("restore into an empty folder", () => {
     const { code, stdout, stderr } = await restore(file, dataDir);
     expect({ code, stdout }).toEqual({ code: 0, stdout: "" });
     expect(stderr).toBe(
-      `Keys are as they were at the time of the backup: revoke again what was revoked since; see them with: signalbox key list\n` +
+      `Keys are as they were at the time of the backup: revoke again what was revoked since; see them with: signalbox key list --data ${dataDir}\n` +
         `${dataDir} has 3000 signals, the newest ${seededUlid(3_000)}. Start the server with: signalbox serve --data ${dataDir}\n`,
     );
     expect(readdirSync(dataDir).toSorted()).toEqual(["serve.lock", "signalbox.db"]);

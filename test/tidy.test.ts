@@ -6,7 +6,7 @@ import { dirname, join, normalize } from "node:path";
 /** Layer → the layers that it may import, besides itself. A layer is a folder of src/, or a file in it. */
 const mayImport: Record<string, readonly string[]> = {
   "main.ts": ["cli.ts"],
-  "cli.ts": ["commands", "domain", "output.ts", "version.ts"],
+  "cli.ts": ["commands", "config.ts", "domain", "output.ts", "version.ts"],
   commands: [
     "app.ts",
     "config.ts",

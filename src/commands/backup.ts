@@ -10,6 +10,7 @@ import { DISK_FREE_BYTES_MIN } from "../ops/health.ts";
 import { copyInProcess } from "../store/sqlite/copying.ts";
 import { DATABASE_NAME } from "../store/sqlite/folder.ts";
 import { isCopy } from "../store/sqlite/copy.ts";
+import { toType } from "./hint.ts";
 import { dataOption, jsonOption, readInterval, readKeep } from "./options.ts";
 import { printJson, printNote } from "./print.ts";
 import { showProgress } from "./progress.ts";
@@ -94,7 +95,7 @@ async function backUpOnce(file: string, options: BackupOptions): Promise<void> {
   const duration_ms = Math.round(performance.now() - startedAt);
   if (options.json) printJson({ ...backup, duration_ms });
   printNote(
-    `${file}: ${backup.signals} signals, the newest ${backup.newest_id ?? "-"}, verified. Bring it back with: signalbox restore ${shellQuoted(file)} --data DIR`,
+    `${file}: ${backup.signals} signals, the newest ${backup.newest_id ?? "-"}, verified. Bring it back with: ${toType(`restore ${shellQuoted(file)}`, options.data)}`,
   );
 }
 

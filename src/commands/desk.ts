@@ -1,6 +1,7 @@
 /** `signalbox desk …`: the owners of keys and signals, and their members. */
 import { Command } from "commander";
 import { inviteCommand, membersCommand, removeMemberCommand, resetCommand } from "./member.ts";
+import { toType } from "./hint.ts";
 import { dataOption, jsonOption, withRegistry } from "./options.ts";
 import { requirePasskeysCommand } from "./require-passkeys.ts";
 import { formatTime, printJson, printNote, printTable } from "./print.ts";
@@ -37,11 +38,15 @@ function createCommand(): Command {
     )
     .action((name: string, options: { ifMissing?: true; data: string }) => {
       const ifMissing = options.ifMissing === true;
-      const { created } = withRegistry(options.data, (registry) =>
-        registry.createDesk(name, { ifMissing }),
+      const { created } = withRegistry(
+        options.data,
+        (registry) => registry.createDesk(name, { ifMissing }),
+        { create: true },
       );
       printNote(created ? `Desk "${name}" created.` : `Desk "${name}" was there already.`);
-      if (created) printNote(`Mint a key for it with: signalbox key mint --desk ${name}`);
+      if (created) {
+        printNote(`Mint a key for it with: ${toType(`key mint --desk ${name}`, options.data)}`);
+      }
     });
 }
 
@@ -65,7 +70,9 @@ Examples:
       if (options.json) {
         printJson(desks);
       } else if (desks.length === 0) {
-        printNote("There is no desk yet: create one with: signalbox desk create NAME");
+        printNote(
+          `There is no desk yet: create one with: ${toType("desk create NAME", options.data)}`,
+        );
       } else {
         const rows = desks.map((desk) => [
           desk.name,

@@ -1,8 +1,10 @@
 /** `signalbox healthcheck`: asks a running server, and tells a supervisor by the exit code. */
+import { accessSync, constants } from "node:fs";
 import { join, resolve } from "node:path";
 import { Command } from "commander";
-import { UserError } from "../domain/errors.ts";
+import { systemCode, UserError } from "../domain/errors.ts";
 import type { Checks } from "../ops/health.ts";
+import { askServer } from "../ops/client.ts";
 import { SOCKET_NAME } from "../ops/server.ts";
 import { dataOption, readUrl } from "./options.ts";
 import { printData } from "./print.ts";
@@ -50,15 +52,36 @@ async function readHealth(answer: Response): Promise<Health> {
   );
 }
 
-async function ask(url: string | undefined, dataDir: string, path: string): Promise<Response> {
-  const signal = AbortSignal.timeout(TIMEOUT_MS);
+function ask(url: string | undefined, dataDir: string, path: string): Promise<Response> {
+  return url === undefined ? askFolder(dataDir, path) : askAddress(url, path);
+}
+
+async function askAddress(url: string, path: string): Promise<Response> {
   try {
-    if (url !== undefined) return await fetch(new URL(path, url), { signal });
-    return await fetch(`http://localhost${path}`, { signal, unix: join(dataDir, SOCKET_NAME) });
+    return await fetch(new URL(path, url), { signal: AbortSignal.timeout(TIMEOUT_MS) });
   } catch {
-    const where = url ?? join(dataDir, SOCKET_NAME);
     throw new UserError(
-      `No server answers at ${where}: start one with: signalbox serve, or name the right folder with --data DIR.`,
+      `No server answers at ${url}: name the address that serve was given with --ops-listen.`,
+    );
+  }
+}
+
+async function askFolder(dataDir: string, path: string): Promise<Response> {
+  const socket = join(dataDir, SOCKET_NAME);
+  try {
+    // Bun does not say why it cannot connect.
+    accessSync(socket, constants.R_OK | constants.W_OK);
+    return await askServer(dataDir, path);
+  } catch (error) {
+    const code = systemCode(error);
+    if (/^E(ACCES|PERM)$/.test(code)) {
+      throw new UserError(
+        `This user may not ask the server of ${dataDir} (${code}): run signalbox as the user who runs the server.`,
+      );
+    }
+    throw new UserError(
+      `No server answers at ${socket}: name the right folder with --data DIR, or start a server`,
+      "serve",
     );
   }
 }

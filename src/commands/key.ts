@@ -3,6 +3,7 @@ import { Command, Option } from "commander";
 import ms from "ms";
 import { type ApiKey, keyState } from "../domain/key.ts";
 import type { MintedKey } from "../domain/store.ts";
+import { toType } from "./hint.ts";
 import { dataOption, jsonOption, readDuration, withRegistry } from "./options.ts";
 import { formatTime, printData, printJson, printNote, printTable } from "./print.ts";
 
@@ -66,7 +67,9 @@ function listCommand(): Command {
       );
       if (options.json) printJson(keys.map(toJson));
       else if (keys.length === 0) {
-        printNote("There is no key yet: mint one with: signalbox key mint --desk NAME");
+        printNote(
+          `There is no key yet: mint one with: ${toType("key mint --desk NAME", options.data)}`,
+        );
       } else printKeys(keys);
     });
 }
@@ -122,7 +125,7 @@ function rotateCommand(): Command {
           `The old key ${old.id} (${describe(old)}) ${lastUse}, and expires at ${formatTime(old.expires_at)}.`,
         );
         printNote(
-          `When the bot has changed over, end the old one sooner with: signalbox key revoke ${old.id}`,
+          `When the bot has changed over, end the old one sooner with: ${toType(`key revoke ${old.id}`, options.data)}`,
         );
       },
     );

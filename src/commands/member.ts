@@ -1,14 +1,18 @@
 /** `signalbox desk invite`, `members`, `remove-member`, `reset`: who may use the console for a desk. */
+import { resolve } from "node:path";
 import { Command } from "commander";
+import { defaults } from "../config.ts";
 import { UsageError } from "../domain/errors.ts";
 import type { MadeLink, Member } from "../domain/member.ts";
 import { shellQuoted } from "../domain/shell.ts";
+import { askConsoleUrl } from "../ops/client.ts";
 import { SqliteMembers } from "../store/sqlite/members.ts";
+import { toType } from "./hint.ts";
 import { consoleUrlOption, dataOption, jsonOption, withDatabase } from "./options.ts";
 import { formatTime, printData, printJson, printNote, printTable } from "./print.ts";
 
 interface LinkOptions {
-  readonly consoleUrl: string;
+  readonly consoleUrl?: string;
   readonly json?: true;
   readonly data: string;
 }
@@ -30,15 +34,15 @@ Examples:
   $ signalbox desk invite alpha --email alice@example.com
   $ signalbox desk invite alpha --email alice@example.com --console-url https://console.example.com`,
     )
-    .action((desk: string, options: LinkOptions & { email?: string }) => {
+    .action(async (desk: string, options: LinkOptions & { email?: string }) => {
       const { email } = options;
       if (email === undefined) {
         throw new UsageError(
-          `Say whom to invite, as in: signalbox desk invite ${shellQuoted(desk)} --email alice@example.com`,
+          `Say whom to invite, as in: ${toType(`desk invite ${shellQuoted(desk)} --email alice@example.com`, options.data)}`,
         );
       }
       const link = withMembers(options.data, (members) => members.invite(desk, email));
-      printLink(link, options);
+      await printLink(link, options);
       printNote("Whoever opens it first sets the password: hand it to them in private.");
     });
 }
@@ -58,7 +62,7 @@ export function membersCommand(): Command {
       if (options.json) printJson(members);
       else if (members.length === 0) {
         printNote(
-          `Nobody may use the console for this desk yet: invite someone with: signalbox desk invite ${shellQuoted(desk)} --email alice@example.com`,
+          `Nobody may use the console for this desk yet: invite someone with: ${toType(`desk invite ${shellQuoted(desk)} --email alice@example.com`, options.data)}`,
         );
       } else printMembers(members);
     });
@@ -77,7 +81,7 @@ export function removeMemberCommand(): Command {
       if (options.json) printJson(member);
       printNote(`${member.email} may not use the console for desk "${desk}" any more.`);
       printNote(
-        `Keys that were made there go on working: see them with: signalbox key list --desk ${shellQuoted(desk)}`,
+        `Keys that were made there go on working: see them with: ${toType(`key list --desk ${shellQuoted(desk)}`, options.data)}`,
       );
     });
 }
@@ -99,9 +103,9 @@ are taken away when it is used.
 Example:
   $ signalbox desk reset alpha alice@example.com`,
     )
-    .action((desk: string, email: string, options: LinkOptions) => {
+    .action(async (desk: string, email: string, options: LinkOptions) => {
       const link = withMembers(options.data, (members) => members.reset(desk, email));
-      printLink(link, options);
+      await printLink(link, options);
       printNote(
         "The sessions of the member have ended. Whoever opens the link first sets the password.",
       );
@@ -112,13 +116,34 @@ function withMembers<T>(dataDir: string, work: (members: SqliteMembers) => T): T
   return withDatabase(dataDir, (db) => work(new SqliteMembers(db)));
 }
 
-function printLink({ token, member, expires_at }: MadeLink, options: LinkOptions): void {
-  const link = `${options.consoleUrl}/join/${token}`;
+async function printLink(
+  { token, member, expires_at }: MadeLink,
+  options: LinkOptions,
+): Promise<void> {
+  const { url, doubt } = await findConsole(options);
+  const link = `${url}/join/${token}`;
   if (options.json) printJson({ link, expires_at, member });
   else printData(link);
+  if (doubt !== null) printNote(doubt);
   printNote(
     `This is for ${member.email} of desk "${member.desk}". It works once, until ${formatTime(expires_at)}.`,
   );
+}
+
+/** Where the console is, and what is doubtful about that. */
+async function findConsole({
+  consoleUrl,
+  data,
+}: LinkOptions): Promise<{ url: string; doubt: string | null }> {
+  const url = consoleUrl ?? (await askConsoleUrl(resolve(data)));
+  if (url !== null && url !== "off") return { url, doubt: null };
+  const why =
+    url === "off"
+      ? `The server of ${data} has no console (--console-listen off)`
+      : `The console's address is not known, because no server of ${data} answers`;
+  const guess = `http://${defaults.consoleListen}`;
+  const doubt = `${why}: the link begins with ${guess}, the default. Replace that in it with the console's address, or next time give --console-url URL.`;
+  return { url: guess, doubt };
 }
 
 function printMembers(members: readonly Member[]): void {

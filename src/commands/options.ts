@@ -1,4 +1,5 @@
 /** Options and arguments that several commands share, and how their values are read. */
+import { statSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { InvalidArgumentError, Option } from "commander";
 import ms from "ms";
@@ -20,25 +21,32 @@ export function jsonOption(): Option {
   return new Option("--json", "print JSON");
 }
 
-/** What browsers call the console: the beginning of the links to it. */
+/** The beginning of the links to the console. */
 export function consoleUrlOption(): Option {
-  return new Option("--console-url <url>", "what browsers call the console")
+  return new Option(
+    "--console-url <url>",
+    "what browsers call the console (default: what the running server says)",
+  )
     .env("SIGNALBOX_CONSOLE_URL")
-    .argParser(readOwnUrl)
-    .default(`http://${defaults.consoleListen}`);
+    .argParser(readOwnUrl);
 }
 
 /** Opens the registry for one command and closes it after. */
-export function withRegistry<T>(dataDir: string, work: (registry: SqliteRegistry) => T): T {
-  return withDatabase(dataDir, (db) => work(new SqliteRegistry(db)));
+export function withRegistry<T>(
+  dataDir: string,
+  work: (registry: SqliteRegistry) => T,
+  options: { create?: true } = {},
+): T {
+  return withDatabase(dataDir, (db) => work(new SqliteRegistry(db)), options);
 }
 
-/** Opens the database for one command and closes it after. */
+/** Opens the database for one command and closes it after. Creates none unless told to. */
 export function withDatabase<T>(
   dataDir: string,
   work: (db: ReturnType<typeof openDatabase>) => T,
+  { create = false }: { create?: boolean } = {},
 ): T {
-  const db = openDatabase(resolve(dataDir), "command");
+  const db = openDatabase(resolve(dataDir), "command", { mustExist: !create });
   try {
     return work(db);
   } catch (error) {
@@ -47,6 +55,12 @@ export function withDatabase<T>(
   } finally {
     db.close();
   }
+}
+
+/** A backup that is named must be there. */
+export function refuseMissing(file: string): void {
+  if (statSync(file, { throwIfNoEntry: false })?.isFile() === true) return;
+  throw new UserError(`There is no file ${file}: name a backup, such as /backup/signalbox.db`);
 }
 
 /** A span such as `90d`, `24h` or `10s`, in milliseconds. */

@@ -1,9 +1,8 @@
 /** `signalbox restore`: a backup in the place of the database. */
-import { existsSync, mkdirSync, statSync } from "node:fs";
+import { mkdirSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { Command } from "commander";
 import { UserError } from "../domain/errors.ts";
-import { shellQuoted } from "../domain/shell.ts";
 import { timeStamp } from "../ops/backups.ts";
 import { copyInProcess } from "../store/sqlite/copying.ts";
 import { DamageError } from "../store/sqlite/failures.ts";
@@ -17,7 +16,8 @@ import {
   type Restored,
 } from "../store/sqlite/restore.ts";
 import { type Verification, verifyDatabase } from "../store/sqlite/verify.ts";
-import { dataOption, jsonOption } from "./options.ts";
+import { toType } from "./hint.ts";
+import { dataOption, jsonOption, refuseMissing } from "./options.ts";
 import { printJson, printNote } from "./print.ts";
 import { showProgress } from "./progress.ts";
 import { selfProgram } from "./self.ts";
@@ -53,9 +53,9 @@ Examples:
       const restored = await restore(resolve(file), dataDir, options.force === true);
       const { signals, newest_id } = verification;
       if (options.json) printJson({ data: dataDir, signals, newest_id, ...restored });
-      printRestored(restored);
+      printRestored(restored, options.data);
       printNote(
-        `${dataDir} has ${signals} signals, the newest ${newest_id ?? "-"}. Start the server with: signalbox serve --data ${shellQuoted(dataDir)}`,
+        `${dataDir} has ${signals} signals, the newest ${newest_id ?? "-"}. Start the server with: ${toType("serve", options.data)}`,
       );
     });
 }
@@ -82,11 +82,6 @@ function damagedBackup(file: string, problem = ""): UserError {
   return new UserError(
     `${file} is damaged (${problem}), and nothing was changed: restore another backup.`,
   );
-}
-
-function refuseMissing(file: string): void {
-  if (existsSync(file) && statSync(file).isFile()) return;
-  throw new UserError(`There is no file ${file}: name a backup, such as /backup/signalbox.db`);
 }
 
 /** The lock keeps servers away until the database is in its place. */
@@ -119,7 +114,7 @@ async function restore(file: string, dataDir: string, isForced: boolean): Promis
   }
 }
 
-function printRestored({ kept, keys, activity_kept: activity }: Restored): void {
+function printRestored({ kept, keys, activity_kept: activity }: Restored, dataDir: string): void {
   if (kept !== null) printNote(`What was there is kept as ${kept}`);
   if (activity !== null) {
     printNote(`The desks' activity is counted from zero; what there was is kept as ${activity}`);
@@ -130,7 +125,7 @@ function printRestored({ kept, keys, activity_kept: activity }: Restored): void 
         ? ""
         : ` (those of the database before could not be taken over: ${keys.failure})`;
     printNote(
-      `Keys are as they were at the time of the backup${why}: revoke again what was revoked since; see them with: signalbox key list`,
+      `Keys are as they were at the time of the backup${why}: revoke again what was revoked since; see them with: ${toType("key list", dataDir)}`,
     );
   } else {
     printNote(

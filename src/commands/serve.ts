@@ -4,6 +4,7 @@ import { Command, Option } from "commander";
 import { type App, startApp } from "../app.ts";
 import { defaults, type ServeConfig } from "../config.ts";
 import { TrustedProxies } from "../http/transport.ts";
+import { toType } from "./hint.ts";
 import { createLog, type Log, type LogLevel, logLevels } from "../log.ts";
 import { backUp, refuseDataFolder } from "./backup.ts";
 import type { Address } from "../net/address.ts";
@@ -170,8 +171,8 @@ async function serveUntilStopped(
     onFatal: (reason) => fatal.reject(new Error(reason)),
     makeBackup: (file, signal) => backUp(config.dataDir, file, { signal }),
   });
-  if (options.quickstart === true) quickstart(app, config.dataDir, log);
-  announce(app, config, log);
+  if (options.quickstart === true) quickstart(app, options.data, log);
+  announce(app, options, log);
   process.on("SIGHUP", () => app.reloadCertificate());
   try {
     await Promise.race([stopped, fatal.promise]);
@@ -231,10 +232,12 @@ function readConfig(options: ServeOptions): ServeConfig {
   };
 }
 
-function announce(app: App, config: ServeConfig, log: Log): void {
-  const next = app.hasDesks() ? "" : "; no desk yet, create one with: signalbox desk create NAME";
+function announce(app: App, options: ServeOptions, log: Log): void {
+  const next = app.hasDesks()
+    ? ""
+    : `; no desk yet, create one with: ${toType("desk create NAME", options.data)}`;
   log.logger.info(
-    `signalbox ${VERSION} takes signals at ${app.publicUrl}/v1/signals, data in ${config.dataDir}${next}`,
+    `signalbox ${VERSION} takes signals at ${app.publicUrl}/v1/signals, data in ${resolve(options.data)}${next}`,
   );
   if (app.consoleUrl !== null) log.logger.info(`desks manage their keys at ${app.consoleUrl}`);
 }
@@ -257,7 +260,7 @@ ${firstSignalCommand(app.publicUrl, minted.key, "my-first-signal")}
     const reason = messageOf(error);
     log.logger.warn(
       { reason },
-      `nobody has seen the key of desk "${QUICKSTART_DESK}": mint another with: signalbox key mint --desk ${QUICKSTART_DESK}`,
+      `nobody has seen the key of desk "${QUICKSTART_DESK}": mint another with: ${toType(`key mint --desk ${QUICKSTART_DESK}`, dataDir)}`,
     );
   }
 }

@@ -4,7 +4,7 @@ import { Command } from "commander";
 import { UserError } from "../domain/errors.ts";
 import { DATABASE_NAME } from "../store/sqlite/folder.ts";
 import { type Verification, verifyDatabase } from "../store/sqlite/verify.ts";
-import { dataOption, jsonOption } from "./options.ts";
+import { dataOption, jsonOption, refuseMissing } from "./options.ts";
 import { printData, printJson } from "./print.ts";
 
 export function verifyCommand(): Command {
@@ -25,17 +25,19 @@ Examples:
   $ signalbox verify --json | jq .checks`,
     )
     .action((file: string | undefined, options: { json?: true; data: string }) => {
+      if (file !== undefined) refuseMissing(file);
       const path = resolve(file ?? join(options.data, DATABASE_NAME));
       const verification = verifyDatabase(path);
       if (options.json) printJson(verification);
       else printVerification(verification);
-      if (!verification.ok) throw new UserError(explain(path, verification));
+      if (!verification.ok) {
+        throw new UserError(explain(path, verification), "restore FILE --force");
+      }
     });
 }
 
 function explain(path: string, { checks }: Verification): string {
-  const restore =
-    "stop the server, and restore a backup, which keeps what is there: signalbox restore FILE --data DIR --force";
+  const restore = "stop the server, and restore a backup, which keeps what is there,";
   return checks.schema.ok
     ? `${path} is damaged: ${restore}`
     : `${path} does not have Signalbox's schema, and nothing else in it was read: if you changed it with another program, undo that; if not, ${restore}`;

@@ -83,10 +83,18 @@ export class AppError implements Error {
 Object.setPrototypeOf(AppError.prototype, Error.prototype);
 
 /**
- * A mistake that a person at the command line can put right. The message is one sentence that says
- * what is wrong and what to type instead; it is printed without a stack.
+ * A mistake that a person can put right. The message is one sentence that says what is wrong and what
+ * to do about it; it is printed without a stack trace.
  */
-export class UserError extends Error {}
+export class UserError extends Error {
+  /** The command that helps, such as `desk list`. The command line prints it after the message. */
+  readonly next: string | null;
+
+  constructor(message: string, next: string | null = null) {
+    super(message);
+    this.next = next;
+  }
+}
 
 /** A {@link UserError}: what was named is not there, or is not there for who asks. */
 export class NotFoundError extends UserError {}

@@ -1,4 +1,4 @@
-/** Health for supervisors: on a Unix socket in the data folder, and on TCP where asked for. */
+/** Health for supervisors, on a Unix socket in the data folder and, if asked for, on TCP. */
 import { chmodSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { UserError } from "../domain/errors.ts";
@@ -6,6 +6,8 @@ import { type Address, explainBindError } from "../net/address.ts";
 import { type HealthSources, readiness } from "./health.ts";
 
 export const SOCKET_NAME = "ops.sock";
+/** For the commands that print links to the console. On the socket only. */
+export const CONSOLE_URL_PATH = "/console-url";
 /** The size of sockaddr_un.sun_path, less its closing NUL (unix(7)). */
 const SOCKET_PATH_BYTES_MAX = 107;
 
@@ -14,7 +16,7 @@ export interface OpsServer {
 }
 
 /** The folder's lock must be held: a socket that is there already is a dead server's. */
-export function serveOnSocket(sources: HealthSources): OpsServer {
+export function serveOnSocket(sources: HealthSources, consoleUrl: () => string | null): OpsServer {
   const path = join(sources.dataDir, SOCKET_NAME);
   if (Buffer.byteLength(path) > SOCKET_PATH_BYTES_MAX) {
     throw new UserError(
@@ -22,7 +24,13 @@ export function serveOnSocket(sources: HealthSources): OpsServer {
     );
   }
   rmSync(path, { force: true });
-  const server = Bun.serve({ unix: path, ...handlers(sources) });
+  const { routes, ...others } = handlers(sources);
+  const console_url = { GET: () => Response.json({ console_url: consoleUrl() }) };
+  const server = Bun.serve({
+    unix: path,
+    ...others,
+    routes: { ...routes, [CONSOLE_URL_PATH]: console_url },
+  });
   chmodSync(path, 0o600);
   return {
     stop: async () => {

@@ -10,6 +10,7 @@ import {
   rmSync,
   statSync,
 } from "node:fs";
+import { shellQuoted } from "../../domain/shell.ts";
 import { basename, dirname, join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { systemCode, UserError } from "../../domain/errors.ts";
@@ -266,7 +267,8 @@ function isRunning(pid: number): boolean {
 function unsound(from: string, { checks }: Verification): UserError {
   const [name, check] = Object.entries(checks).find(([, { ok }]) => !ok) ?? [];
   return new UserError(
-    `The copy of ${from} is not sound (${name}: ${check?.detail}): look at the original with: signalbox verify --data DIR`,
+    `The copy of ${from} is not sound (${name}: ${check?.detail}): look at the original`,
+    `verify ${shellQuoted(from)}`,
   );
 }
 

@@ -106,6 +106,11 @@ function mib(bytes: number): number {
   return Math.floor(bytes / 1024 / 1024);
 }
 
+/** 0 for a file that may not be looked at: the copy says why. */
 function sizeOf(path: string): number {
-  return statSync(path, { throwIfNoEntry: false })?.size ?? 0;
+  try {
+    return statSync(path).size;
+  } catch {
+    return 0;
+  }
 }

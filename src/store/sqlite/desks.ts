@@ -1,6 +1,6 @@
 /** Finds desks by name, for all that is done to one. */
 import type { Database } from "bun:sqlite";
-import { closest } from "fastest-levenshtein";
+import { closest, distance } from "fastest-levenshtein";
 import type { Desk } from "../../domain/desk.ts";
 import { UserError } from "../../domain/errors.ts";
 import { shellQuoted } from "../../domain/shell.ts";
@@ -24,17 +24,23 @@ function toDesk(row: Row): Desk {
   return { ...row, passkeys_required: row.passkeys_required === 1 };
 }
 
-/** Throws {@link UserError} where there is none, with the nearest name. */
+/** Throws {@link UserError} where there is none, with a name that is close. */
 export function getDesk(db: Database, name: string): Desk {
   const desk = findDesk(db, name);
   if (desk !== null) return desk;
   const names = listDesks(db).map((other) => other.name);
   if (names.length === 0) {
     throw new UserError(
-      `There is no desk "${name}", and no other: create it with: signalbox desk create ${shellQuoted(name)}`,
+      `There is no desk "${name}", and no other: create it`,
+      `desk create ${shellQuoted(name)}`,
     );
   }
-  throw new UserError(
-    `There is no desk "${name}"; the nearest name is "${closest(name, names)}": see them with: signalbox desk list`,
-  );
+  const near = closest(name, names);
+  const guess = isClose(name, near) ? `; the nearest name is "${near}"` : "";
+  throw new UserError(`There is no desk "${name}"${guess}: see them`, "desk list");
+}
+
+/** A misspelling changes less than half of a name. */
+function isClose(one: string, other: string): boolean {
+  return distance(one, other) <= 0.4 * Math.max(one.length, other.length);
 }

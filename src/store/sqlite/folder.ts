@@ -1,5 +1,6 @@
 /** The data folder and the modes of what is in it. */
 import { chmodSync, mkdirSync, readdirSync, readFileSync, statSync } from "node:fs";
+import { join } from "node:path";
 import { UserError, systemCode } from "../../domain/errors.ts";
 import { shellQuoted } from "../../domain/shell.ts";
 import { writeToStderr } from "../../output.ts";
@@ -30,11 +31,38 @@ export function prepareFolder(dataDir: string, onTightened: OnTightened): void {
     const isOurs = entries.length === 0 || entries.includes(DATABASE_NAME);
     if (isOurs) tighten(dataDir, 0o700, onTightened);
   } catch (error) {
-    if (error instanceof UserError) throw error;
-    throw new UserError(
-      `The data folder ${dataDir} cannot be used (${systemCode(error)}): name a folder that this user may write to, with --data DIR.`,
-    );
+    throw unusable(dataDir, error);
   }
+}
+
+/** Throws {@link UserError} if the folder has no database. Creates and changes nothing. */
+export function requireDatabase(dataDir: string): void {
+  if (hasDatabase(dataDir)) return;
+  throw new UserError(
+    `There is no database in ${dataDir}: name its folder with --data DIR, or begin a new one`,
+    "desk create NAME",
+  );
+}
+
+function hasDatabase(dataDir: string): boolean {
+  try {
+    if (statSync(dataDir, { throwIfNoEntry: false }) === undefined) return false;
+    refuseForeignFolder(dataDir);
+    const path = join(dataDir, DATABASE_NAME);
+    // What a database leaves behind is for `openDatabase` to explain.
+    return [path, `${path}-wal`, restoringPath(path)].some(
+      (file) => statSync(file, { throwIfNoEntry: false }) !== undefined,
+    );
+  } catch (error) {
+    throw unusable(dataDir, error);
+  }
+}
+
+function unusable(dataDir: string, error: unknown): UserError {
+  if (error instanceof UserError) return error;
+  return new UserError(
+    `The data folder ${dataDir} cannot be used (${systemCode(error)}): name a folder that this user may write to, with --data DIR.`,
+  );
 }
 
 /**

@@ -25,22 +25,29 @@ const RETRY_MS = 10;
 /** Throws {@link UserError} naming the process that has the folder. */
 export function lockFolder(dataDir: string, onTightened: OnTightened = sayOnStderr): FolderLock {
   prepareFolder(dataDir, onTightened);
-  const path = join(dataDir, "serve.lock");
-  const db = new Database(path, { create: true, readwrite: true, strict: true });
-  try {
-    // Nothing is ever written, but a journal on the disk would be begun with the transaction.
-    db.run("PRAGMA journal_mode = MEMORY");
-    takeLock(db, path, dataDir);
-  } catch (error) {
-    db.close();
-    throw error instanceof SQLiteError ? unusable(error, dataDir) : error;
-  }
+  const db = openLock(dataDir);
   return {
     release: () => {
       db.run("ROLLBACK");
       db.close();
     },
   };
+}
+
+/** The connection that holds the lock. */
+function openLock(dataDir: string): Database {
+  const path = join(dataDir, "serve.lock");
+  let db: Database | null = null;
+  try {
+    db = new Database(path, { create: true, readwrite: true, strict: true });
+    // Nothing is ever written, but a journal on the disk would be begun with the transaction.
+    db.run("PRAGMA journal_mode = MEMORY");
+    takeLock(db, path, dataDir);
+    return db;
+  } catch (error) {
+    db?.close();
+    throw error instanceof SQLiteError ? unusable(error, dataDir) : error;
+  }
 }
 
 function takeLock(db: Database, path: string, dataDir: string): void {
@@ -59,7 +66,7 @@ function takeLock(db: Database, path: string, dataDir: string): void {
 
 function unusable(error: SQLiteError, dataDir: string): UserError {
   return new UserError(
-    `The data folder ${dataDir} cannot be locked (${error.code}: ${error.message}): look at its disk and rights, or name another folder with --data DIR.`,
+    `The data folder ${dataDir} cannot be locked (${error.code}: ${error.message}): name a folder that this user may write to, with --data DIR, or look at its disk.`,
   );
 }
 

@@ -40,12 +40,14 @@ export class SqliteMembers {
       const known = this.#findByEmail(address);
       if (known !== null && known.desk_id !== deskId) {
         throw new UserError(
-          `${address} is a member of desk "${known.desk}", and a person belongs to one desk: end that first with: signalbox desk remove-member ${known.desk} ${shellQuoted(address)}`,
+          `${address} is a member of desk "${known.desk}", and a person belongs to one desk: end that first`,
+          `desk remove-member ${known.desk} ${shellQuoted(address)}`,
         );
       }
       if (known !== null && known.joined_at !== null) {
         throw new UserError(
-          `${address} has joined desk "${desk}" already: for another password, use: signalbox desk reset ${desk} ${shellQuoted(address)}`,
+          `${address} has joined desk "${desk}" already: make a link for another password`,
+          `desk reset ${desk} ${shellQuoted(address)}`,
         );
       }
       return this.#makeLink(known?.id ?? this.#insert(deskId, address), "member.invited");
@@ -215,7 +217,8 @@ export class SqliteMembers {
     const row = this.#findByEmail(address);
     if (row !== null && row.desk_id === id) return toAccount(row);
     throw new NotFoundError(
-      `Desk "${desk}" has no member ${address}: see them with: signalbox desk members ${desk}`,
+      `Desk "${desk}" has no member ${address}: see its members`,
+      `desk members ${desk}`,
     );
   }
 

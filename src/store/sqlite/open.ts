@@ -8,6 +8,7 @@ import {
   DATABASE_NAME,
   type OnTightened,
   prepareFolder,
+  requireDatabase,
   restoringPath,
   sayOnStderr,
   tighten,
@@ -44,6 +45,8 @@ const OPEN_RETRY_MS = 20;
 
 export interface OpenOptions {
   readonly schema?: Schema;
+  /** Refuses a folder without a database instead of creating one. */
+  readonly mustExist?: boolean;
   /** {@link sayOnStderr} if not given. */
   readonly onTightened?: OnTightened | undefined;
   /** Another program, such as Litestream, copies the log into the database, and must find it there. */
@@ -63,10 +66,11 @@ const cacheKib: Record<Role, number> = {
 };
 
 /**
- * Opens the database for a role, creating or upgrading it first where needed. Throws
+ * Opens the database for a role, creating or upgrading it first if needed. Throws
  * {@link UserError} where the folder or file cannot be used, with what to do about it.
  */
 export function openDatabase(dataDir: string, role: Role, options: OpenOptions = {}): Database {
+  if (options.mustExist === true) requireDatabase(dataDir);
   prepareFolder(dataDir, options.onTightened ?? sayOnStderr);
   const path = join(dataDir, DATABASE_NAME);
   const deadline = performance.now() + busyTimeoutMs[role];

@@ -1,6 +1,7 @@
 /** Opens a database file to look at it: nothing is created, upgraded or copied out of its log. */
 import { Database } from "bun:sqlite";
-import { existsSync, statSync } from "node:fs";
+import { statSync } from "node:fs";
+import { dirname } from "node:path";
 import { UserError } from "../../domain/errors.ts";
 import { shellQuoted } from "../../domain/shell.ts";
 import { readRuns } from "./dedupe/runs.ts";
@@ -33,9 +34,7 @@ export function openUnread(
   path: string,
   newestVersion: number = schemaVersion(currentSchema),
 ): Database {
-  if (!existsSync(path)) {
-    throw new UserError(`There is no database at ${path}: name its folder with --data DIR.`);
-  }
+  requireFile(path);
   // Before SQLite looks at the log: whoever opens it first decides what is in it.
   refuseDamagedLog(path);
   try {
@@ -48,6 +47,15 @@ export function openUnread(
 /** A lock is for the caller to wait for. */
 function explainOpening(error: unknown, path: string): unknown {
   return error instanceof UserError || isBusy(error) ? error : explainFailure(error, path);
+}
+
+function requireFile(path: string): void {
+  try {
+    if (statSync(path, { throwIfNoEntry: false }) !== undefined) return;
+  } catch (error) {
+    throw explainFailure(error, path);
+  }
+  throw new UserError(`There is no database at ${path}: name its folder with --data DIR.`);
 }
 
 function openFile(path: string, newestVersion: number): Database {
@@ -139,6 +147,6 @@ function refuseDamagedLog(path: string): void {
   if (damage === null) return;
   const place = damage.frame === 0 ? "its header" : `frame ${damage.frame}`;
   throw new UserError(
-    `${path}-wal is damaged (${place}), and signals that were acknowledged are behind that place: keep a copy of the folder, then restore a backup with: signalbox restore FILE --data DIR --force. (To go on with what can be read, and lose the rest: sqlite3 ${shellQuoted(path)} 'PRAGMA wal_checkpoint(TRUNCATE)'.)`,
+    `${path}-wal is damaged (${place}), and signals that were acknowledged are behind that place: keep a copy of the folder, then restore a backup with: signalbox restore FILE --data ${shellQuoted(dirname(path))} --force. (To go on with what can be read, and lose the rest: sqlite3 ${shellQuoted(path)} 'PRAGMA wal_checkpoint(TRUNCATE)'.)`,
   );
 }

@@ -36,7 +36,8 @@ export class SqliteRegistry implements Registry {
       if (existing !== null && options.ifMissing) return { desk: existing, created: false };
       if (existing !== null) {
         throw new UserError(
-          `There is a desk "${name}" already: mint a key for it with: signalbox key mint --desk ${name}`,
+          `There is a desk "${name}" already: mint a key for it`,
+          `key mint --desk ${name}`,
         );
       }
       this.#db.query("INSERT INTO desks (name, created_at) VALUES (?, ?)").run(name, this.#now());
@@ -96,7 +97,8 @@ export class SqliteRegistry implements Registry {
       const state = keyState(old, this.#now());
       if (state !== "active") {
         throw new UserError(
-          `Key ${old.id} is ${state}, so there is nothing to overlap with: mint a new one with: signalbox key mint --desk ${old.desk}`,
+          `Key ${old.id} is ${state}, so there is nothing to overlap with: mint a new one`,
+          `key mint --desk ${old.desk}`,
         );
       }
       const expiresAt = Math.min(
@@ -136,7 +138,7 @@ export class SqliteRegistry implements Registry {
       .get(id.toUpperCase());
     if (key !== null && (desk === null || key.desk === desk)) return key;
     // What was typed is not repeated: it may be a key's plaintext, pasted by mistake.
-    throw new NotFoundError("There is no key with this id: see the ids with: signalbox key list");
+    throw new NotFoundError("There is no key with this id: see the ids", "key list");
   }
 
   #auditKey(key: ApiKey, action: AuditEntry["action"], detail: string | null = null): void {
