@@ -301,7 +301,7 @@ describe("verify fails, with what is wrong and what to do, where there is", () =
     );
     expect(stdout).toBe(`schema: failing (${says})\n${notChecked.join("")}`);
     expect(stderr).toBe(
-      `signalbox: ${path} does not have Signalbox's schema, and nothing else in it was read: if you changed it with another program, undo that; if not, stop the server, and restore a backup, which keeps what is there, with: signalbox restore FILE --force --data ${dataDir}\n`,
+      `signalbox: ${path} does not have Signalbox's schema, and nothing else in it was read: if you changed it with another program, undo that; if not, stop the server, and restore a backup, which keeps what is there, with: signalbox restore FILE --force\n`,
     );
     expect(code).toBe(1);
   });
