@@ -35,13 +35,16 @@ export interface LoadResult {
   /** How often this signal was sent before without an answer. */
   readonly unanswered: number;
   /**
-   * Of `broken` only: the server ended a kept connection in good order, perhaps before the request came.
-   * Where bytes had come that it did not read, the system would have reset the connection instead.
+   * Of `broken` only: the request may have come after the end of its connection. Either the server
+   * ended a kept connection in good order (if it had left bytes unread, the system would have reset
+   * the connection instead), or this process was too slow to send the first request of a new one.
    */
   readonly maybeUnsent?: true;
 }
 
 const PAUSE_WHEN_REFUSED_MS = 5;
+/** Less than a server that stops waits for the first request of a new connection (src/http/listener.ts). */
+const FIRST_REQUEST_MS_MAX = 200;
 
 /** One client's connection to the server, or none yet. */
 class Connection {
@@ -50,6 +53,8 @@ class Connection {
   #received = "";
   #isKept = false;
   #hasEnded = false;
+  #openedAt = 0;
+  #isLate = false;
   #onChange: () => void = () => {};
 
   constructor(options: LoadOptions) {
@@ -62,6 +67,7 @@ class Connection {
     const { hostname, port, protocol } = new URL(this.#options.url);
     const isTls = protocol === "https:";
     const address = { host: hostname, port: Number(port) };
+    this.#openedAt = performance.now();
     return new Promise((resolve) => {
       const socket = isTls
         ? connectTls({ ...address, rejectUnauthorized: false })
@@ -90,7 +96,7 @@ class Connection {
 
   /** After {@link send} without an answer. */
   get maybeUnsent(): boolean {
-    return this.#isKept && this.#hasEnded && this.#received === "";
+    return this.#received === "" && (this.#isKept ? this.#hasEnded : this.#isLate);
   }
 
   close(): void {
@@ -104,6 +110,7 @@ class Connection {
     if (socket === null) return null;
     this.#received = "";
     socket.write(request);
+    this.#isLate = performance.now() - this.#openedAt > FIRST_REQUEST_MS_MAX;
     while (true) {
       const answer = readAnswer(this.#received);
       if (answer !== null) {
