@@ -2,7 +2,9 @@
 import { existsSync } from "node:fs";
 import { connect, createServer } from "node:net";
 import { join, resolve } from "node:path";
-import { onCleanup, temporaryFolder } from "./_setup.ts";
+import { SqliteRegistry } from "../src/store/sqlite/registry.ts";
+import { openDatabase } from "../src/store/sqlite/open.ts";
+import { mintKey as mintKeyIn, onCleanup, temporaryFolder } from "./_setup.ts";
 
 const variant = process.env["SIGNALBOX_TEST_SOURCE"];
 const executable = process.env["SIGNALBOX_TEST_EXECUTABLE"];
@@ -152,16 +154,27 @@ export async function freePort(): Promise<number> {
   return address.port;
 }
 
-/** Mints a key for a desk, which is created where it is missing. */
+/** Mints a key for a desk, which is created where it is missing; with `options`, by the commands. */
 export async function mintKey(
   dataDir: string,
   desk = "alpha",
-  options: CliOptions = {},
+  options?: CliOptions,
 ): Promise<{ key: string; id: string }> {
+  if (options === undefined) return mintHere(dataDir, desk);
   const created = await cli(["desk", "create", desk, "--if-missing", "--data", dataDir], options);
   const minted = await cli(["key", "mint", "--desk", desk, "--json", "--data", dataDir], options);
   if (created.code + minted.code !== 0) throw new Error(created.stderr + minted.stderr);
   return JSON.parse(minted.stdout) as { key: string; id: string };
+}
+
+function mintHere(dataDir: string, desk: string): { key: string; id: string } {
+  const db = openDatabase(dataDir, "command");
+  try {
+    const { key, keyId } = mintKeyIn(new SqliteRegistry(db), desk);
+    return { key, id: keyId };
+  } finally {
+    db.close();
+  }
 }
 
 export function spawn(args: readonly string[], options: CliOptions, timeoutMs?: number) {

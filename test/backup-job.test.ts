@@ -13,7 +13,7 @@ setDefaultTimeout(120_000);
 
 const HOUR_MS = 3_600_000;
 /** Takes a copy so long that it can be met under way. */
-const MANY = 100_000;
+const MANY = 50_000;
 
 async function until(isSo: () => boolean): Promise<void> {
   while (!isSo()) await Bun.sleep(1);

@@ -36,7 +36,7 @@ import { callUrl, onCleanup, rejection, signal, temporaryFolder } from "./_setup
 setDefaultTimeout(120_000);
 
 /** Takes a copy so long that it can be met under way. */
-const MANY = 100_000;
+const MANY = 50_000;
 
 const mode = (path: string): string => (statSync(path).mode & 0o777).toString(8);
 
@@ -185,7 +185,7 @@ describe("a backup of a running server is of one moment", () => {
     const folder = temporaryFolder();
     const backups: { file: string; acknowledged: string[] }[] = [];
     for (const name of ["1.db", "2.db", "3.db"]) {
-      await load.more(400, 201);
+      await load.more(100, 201);
       const acknowledged = load.results.flatMap(({ id }) => id ?? []);
       const file = join(folder, name);
       expect(await backUp(file, dataDir)).toMatchObject({ code: 0 });

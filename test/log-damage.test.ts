@@ -99,7 +99,7 @@ describe("a sound log", () => {
           expect(findLogDamage(path)).toBeNull();
         },
       ),
-      { numRuns: 300 },
+      { numRuns: 100 },
     );
     expect(frames).toBeGreaterThan(TRANSACTIONS);
   });
@@ -153,11 +153,11 @@ describe("damage", () => {
         if (recoveredRows(path) < TRANSACTIONS) lossesInSilence += 1;
       }),
       {
-        numRuns: 300,
+        numRuns: 100,
         examples: Array.from({ length: 56 }, (_, at) => [at, at % 8] as [number, number]),
       },
     );
-    expect(lossesInSilence).toBeGreaterThan(100);
+    expect(lossesInSilence).toBeGreaterThan(50);
   });
 
   test("says which frame", () => {

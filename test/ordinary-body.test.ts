@@ -19,7 +19,7 @@ import {
 } from "../src/domain/signal.ts";
 import { bodyOf, hostileBody } from "./hostile/bodies.ts";
 
-const RUNS = Number(process.env["BODY_RUNS"] ?? 20_000);
+const RUNS = Number(process.env["BODY_RUNS"] ?? 5_000);
 
 // On a machine that may be busy.
 setDefaultTimeout(60_000 + RUNS);

@@ -4,10 +4,8 @@ import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { copyDatabase } from "../src/store/sqlite/copy.ts";
 import { type Verification, verifyDatabase } from "../src/store/sqlite/verify.ts";
-import { cli, mintKey, startServe } from "./_cli.ts";
+import { cli } from "./_cli.ts";
 import { newDataDir, seed, seededUlid } from "./_databases.ts";
-import { checkpointingAfter, variantOf } from "./faults/_variant.ts";
-import { startLoad } from "./_load.ts";
 import { temporaryFolder } from "./_setup.ts";
 
 setDefaultTimeout(120_000);
@@ -94,28 +92,6 @@ describe("verify finds a database sound", () => {
   test("without a signal in it", () => {
     const verification = verifyDatabase(seed({ signals: 0 }).path);
     expect(verification).toMatchObject({ ok: true, signals: 0, newest_id: null });
-  });
-
-  test("again and again beside a server under load, while its log is begun anew", async () => {
-    const program = variantOf(checkpointingAfter(200));
-    const { url, dataDir } = await startServe(["--rate-limit", "0"], { program });
-    const { key } = await mintKey(dataDir);
-    const load = startLoad({ url, key, connections: 32, metadataChars: 2_000 });
-    const counts: number[] = [];
-    const logs = new Set<number>();
-    for (let round = 0; round < 10; round += 1) {
-      await load.more(150, 201);
-      const { code, stdout, stderr } = await cli(["verify", "--json", "--data", dataDir]);
-      expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
-      counts.push((JSON.parse(stdout) as Verification).signals);
-      // Its number, which goes up each time (https://sqlite.org/fileformat2.html#walformat).
-      logs.add(readFileSync(join(dataDir, "signalbox.db-wal")).readUInt32BE(12));
-    }
-    const results = await load.end();
-    expect(results.filter(({ outcome }) => outcome !== 201)).toEqual([]);
-    expect(counts).toEqual(counts.toSorted((a, b) => a - b));
-    expect(new Set(counts).size).toBe(counts.length);
-    expect(logs.size).toBeGreaterThan(1);
   });
 });
 

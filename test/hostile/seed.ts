@@ -1,6 +1,6 @@
 /**
  * One number decides the whole generated corpus. It is another one in each run, and printed:
- * `HOSTILE_SEED=… bun test test/hostile.test.ts` sends the same bytes again.
+ * `HOSTILE_SEED=… bun test test/faults/hostile.test.ts` sends the same bytes again.
  */
 import * as fc from "fast-check";
 
