@@ -206,7 +206,7 @@ function refuseOtherTables(db: Database, from: string): void {
   const missing = compareSchema(db, "source").missing.filter(({ type }) => type === "table");
   if (missing.length === 0) return;
   throw new UserError(
-    `${from} does not have Signalbox's schema (missing or changed: ${describeObjects(missing)}): undo the change, or restore a backup with: signalbox restore FILE --data ${dirname(from)} --force`,
+    `${from} does not have Signalbox's schema (missing or changed: ${describeObjects(missing)}): undo the change, or restore a backup with: signalbox restore FILE --data ${shellQuoted(dirname(from))} --force`,
   );
 }
 
