@@ -91,23 +91,31 @@ export function resetCommand(): Command {
     .description("sign a member out, and print a one-time link for another password or passkey")
     .argument("<name>", "the desk's name")
     .argument("<email>", "the member's address, from: signalbox desk members")
+    .option("--lock", "let the old password and passkeys stop working at once")
     .addOption(consoleUrlOption())
     .addOption(jsonOption())
     .addOption(dataOption())
     .addHelpText(
       "after",
       `
-The link works once, for 24 hours. Until then the old password and passkeys go on working; they
-are taken away when it is used.
+The link works once, for 24 hours. The old password and passkeys stop working when it is used, or with
+--lock at once: use that when somebody else may have them.
 
-Example:
-  $ signalbox desk reset alpha alice@example.com`,
+Examples:
+  $ signalbox desk reset alpha alice@example.com
+  $ signalbox desk reset alpha alice@example.com --lock`,
     )
-    .action(async (desk: string, email: string, options: LinkOptions) => {
-      const link = withMembers(options.data, (members) => members.reset(desk, email));
+    .action(async (desk: string, email: string, options: LinkOptions & { lock?: true }) => {
+      const lock = options.lock === true;
+      const link = withMembers(options.data, (members) => members.reset(desk, email, { lock }));
       await printLink(link, options);
       printNote(
         "The sessions of the member have ended. Whoever opens the link first sets the password.",
+      );
+      printNote(
+        lock
+          ? "The old password and passkeys have stopped working."
+          : "The old password and passkeys work until then: to stop them at once, use --lock.",
       );
     });
 }

@@ -55,15 +55,22 @@ export class SqliteMembers {
   }
 
   /**
-   * Ends the member's sessions and makes a link for another password or passkey. Those that there
-   * are go on working until it is spent. By an admin.
+   * Ends the member's sessions and makes a link for another password or passkey. The present ones work
+   * until the link is used, or with `lock` no longer. By an admin.
    */
-  reset(desk: string, email: string): MadeLink {
+  reset(desk: string, email: string, { lock = false }: { lock?: boolean } = {}): MadeLink {
     return inTransaction(this.#db, () => {
       const { id } = this.#member(desk, email);
       this.#endSessions(id);
-      return this.#makeLink(id, "member.reset");
+      if (lock) this.#lock(id);
+      const detail = "the earlier password and passkeys stopped working at once";
+      return this.#makeLink(id, "member.reset", lock ? detail : undefined);
     });
+  }
+
+  #lock(memberId: string): void {
+    removePasskeys(this.#db, memberId, this.#now());
+    this.#db.query("UPDATE members SET password_hash = NULL WHERE id = ?").run(memberId);
   }
 
   /** Ends the member's sessions and links; the address may be invited again, to any desk. By an admin. */
@@ -180,10 +187,10 @@ export class SqliteMembers {
     );
   }
 
-  #makeLink(memberId: string, action: AuditAction): MadeLink {
+  #makeLink(memberId: string, action: AuditAction, detail?: string): MadeLink {
     const link = insertLink(this.#db, memberId, this.#now());
     const account = this.#get(memberId);
-    this.#audit(account, action, null);
+    this.#audit(account, action, null, detail);
     return { ...link, member: toMember(account) };
   }
 
