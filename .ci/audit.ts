@@ -2,8 +2,8 @@
  * Fails on a known advisory of severity high or worse about anything in `bun.lock`, unless it stands
  * in `audit-allowed.json` with a reason and a last day. `SECURITY.md` says how to use it.
  *
- * Asks the registry (`bun audit`). One that has no such endpoint cannot answer: that is said, and is
- * an error only where `AUDIT_REQUIRED=1`. Whatever else goes wrong is an error.
+ * Asks the registry (`bun audit`). Some have no such endpoint: then the last line is "advisories not
+ * checked", and it is an error only with `AUDIT_REQUIRED=1`. Whatever else goes wrong is an error.
  */
 import { join, resolve } from "node:path";
 
@@ -77,14 +77,16 @@ async function askRegistry(): Promise<Advisory[] | null> {
       })),
     );
   } catch {
-    throw new AuditError(`bun audit did not report: ${stderr.trim()}${stdout.trim()}`);
+    throw new AuditError(
+      `advisories not checked: bun audit did not report: ${stderr.trim()}${stdout.trim()}`,
+    );
   }
 }
 
 function refuseUnasked(): void {
-  const said = "the registry has no endpoint for advisories, so nothing is known about them";
-  if (process.env["AUDIT_REQUIRED"] === "1") throw new AuditError(said);
-  console.log(`AUDIT NOT MADE: ${said}; AUDIT_REQUIRED=1 makes this an error`);
+  const notChecked = "advisories not checked: the registry cannot be asked about them";
+  if (process.env["AUDIT_REQUIRED"] === "1") throw new AuditError(notChecked);
+  console.log(`${notChecked}; AUDIT_REQUIRED=1 makes this an error`);
 }
 
 /** A severity that is not one of the lesser ones counts as high. */

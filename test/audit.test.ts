@@ -145,10 +145,10 @@ test.each([404, 405])(
     const registry = startRegistry(() => new Response("no such thing", { status }));
     const unasked = await audit(registry);
     expect(unasked.code).toBe(0);
-    expect(unasked.output).toStartWith("AUDIT NOT MADE: ");
+    expect(unasked.output).toStartWith("advisories not checked: ");
     const required = await audit(registry, [], { AUDIT_REQUIRED: "1" });
     expect(required.code).toBe(1);
-    expect(required.output).toStartWith("AUDIT FAILED: ");
+    expect(required.output).toStartWith("AUDIT FAILED: advisories not checked: ");
   },
 );
 
@@ -161,11 +161,11 @@ const broken = [
 test.each(broken)("a registry that $name: fails", async ({ answer }) => {
   const { code, output } = await audit(startRegistry(answer));
   expect(code).toBe(1);
-  expect(output).toStartWith("AUDIT FAILED: bun audit did not report");
+  expect(output).toStartWith("AUDIT FAILED: advisories not checked: bun audit did not report");
 });
 
 test("a registry that is not there: fails", async () => {
   const { code, output } = await audit({ url: "http://127.0.0.1:1/", asked: [] });
   expect(code).toBe(1);
-  expect(output).toStartWith("AUDIT FAILED: bun audit did not report");
+  expect(output).toStartWith("AUDIT FAILED: advisories not checked: bun audit did not report");
 });
