@@ -4,7 +4,7 @@ import { accountRoutes } from "./console/account.tsx";
 import { activityRoutes } from "./console/activity.tsx";
 import { auditRoutes } from "./console/audit.tsx";
 import { keyRoutes } from "./console/keys.tsx";
-import { loadDeviceSecret } from "./console/device-secret.ts";
+import { loadDeviceSecret } from "./store/device-secret.ts";
 import { passkeyRemovalRoutes } from "./console/passkey-removal.tsx";
 import { judgeHost } from "./console/hosts.ts";
 import { requiredPasskeyRoutes } from "./console/required-passkey.tsx";

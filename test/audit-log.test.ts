@@ -350,6 +350,7 @@ describe("in words", () => {
 describe("on the command line", () => {
   test("is listed newest first, of all desks or of one", async () => {
     const dataDir = temporaryFolder();
+    openDatabase(dataDir, "command").close();
     const run = (...args: string[]) => cli([...args, "--data", dataDir]);
     const empty = await run("audit");
     expect(empty).toMatchObject({ code: 0, stdout: "" });

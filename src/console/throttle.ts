@@ -8,7 +8,7 @@
  * many members. So strangers who fail can keep other strangers out, but never a browser that is known.
  *
  * The counts are in memory and begin at zero after a restart. The secret that signs the cookies is kept
- * (`device-secret.ts`), so that a browser stays known.
+ * (`store/device-secret.ts`), so that a browser stays known.
  */
 import { isIP } from "node:net";
 import { equals } from "./forgery.ts";

@@ -1,12 +1,12 @@
 /**
- * The secret that signs the device cookies (`throttle.ts`). It is a file in the data folder and not in the
+ * The secret that signs the device cookies (`console/throttle.ts`). It is a file in the data folder and not in the
  * database, so that no backup carries it: whoever has a backup could otherwise make device cookies.
  */
 import { readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Logger } from "pino";
 import { messageOf, systemCode } from "../domain/errors.ts";
-import { tighten } from "../store/sqlite/folder.ts";
+import { tighten } from "./sqlite/folder.ts";
 
 export const DEVICE_SECRET_NAME = "device-secret";
 const SECRET_BYTES = 32;
