@@ -3,6 +3,16 @@ declare module "*.sql" {
   export default text;
 }
 
+declare module "*.sh" {
+  const text: string;
+  export default text;
+}
+
+declare module "*.py" {
+  const text: string;
+  export default text;
+}
+
 declare module "*.css" {
   const text: string;
   export default text;

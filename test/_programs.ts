@@ -8,6 +8,8 @@ const packages = {
     fallocate: "util-linux",
     "mkfs.ext4": "e2fsprogs",
     mount: "mount",
+    node: "nodejs",
+    npx: "npm",
     openssl: "openssl",
     python3: "python3",
     setpriv: "util-linux",

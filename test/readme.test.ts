@@ -48,6 +48,16 @@ test("every flag of serve has a row, with its name in the environment", () => {
   }
 });
 
+test.each([
+  ["send.sh", "sh"],
+  ["send.py", "python"],
+  ["send.ts", "ts"],
+])("shows examples/%s", async (name, language) => {
+  const text = await Bun.file(`examples/${name}`).text();
+  expect(readme).toContain(`\n\`\`\`${language}\n${text}\`\`\`\n`);
+  expect(text.split("\n").length).toBeLessThan(55);
+});
+
 test("every error code has a row, with its status", () => {
   for (const [code, { status }] of Object.entries(errorCatalogue)) {
     expect(readme).toContain(`${status} \`${code}\``);

@@ -1,0 +1,41 @@
+# Stores one signal: python3 send.py. The key is in the variable SIGNALBOX_KEY.
+# For a private certificate: SSL_CERT_FILE=cert.pem python3 send.py
+import http.client, json, os, random, socket, ssl, sys, time, urllib.error, urllib.request, uuid
+
+URL = "https://signals.example.com/v1/signals"
+HEADERS = {
+    "Authorization": f"Bearer {os.environ['SIGNALBOX_KEY']}",
+    "Content-Type": "application/json",
+}
+
+def new_id() -> str:
+    """Returns a UUID v7, which begins with the time."""
+    now = f"{time.time_ns() // 1_000_000:012x}"
+    return f"{now[:8]}-{now[8:]}-7{str(uuid.uuid4())[15:]}"
+
+def send(signal: dict, attempts: int = 8) -> dict:
+    """Returns the answer; raises an error if no retry can help, or none has helped."""
+    # Made once per signal, before the first attempt: this is what makes a retry safe.
+    signal = {"client_signal_id": new_id(), **signal}
+    request = urllib.request.Request(URL, json.dumps(signal).encode(), HEADERS)
+    for attempt in range(1, attempts + 1):
+        wait = random.uniform(0, min(30, 0.2 * 2**attempt))  # full jitter
+        try:
+            with urllib.request.urlopen(request, timeout=10) as answer:
+                return json.load(answer)
+        except urllib.error.HTTPError as error:
+            problem = f"{error.code} {error.read().decode()}"
+            if error.code != 429 and error.code < 500:
+                sys.exit(f"refused: {problem}")
+            wait = max(wait, float(error.headers.get("Retry-After", 0)))
+        except (OSError, http.client.HTTPException, ValueError) as error:
+            problem = getattr(error, "reason", error)
+            if isinstance(problem, ssl.SSLCertVerificationError):
+                sys.exit(f"cannot trust {URL}: {problem}")
+            if isinstance(problem, socket.gaierror) and problem.errno != socket.EAI_AGAIN:
+                sys.exit(f"cannot find {URL}: {problem}")
+        print(f"attempt {attempt} of {attempts}: {problem!s}", file=sys.stderr)
+        time.sleep(wait)
+    sys.exit(f"outcome unknown ({problem}): send {signal} again")
+
+print(send({"source": "venue_2", "type": "crypto", "symbol": "BTC/USDT", "side": "open"}))
