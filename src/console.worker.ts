@@ -4,6 +4,7 @@ import { accountRoutes } from "./console/account.tsx";
 import { activityRoutes } from "./console/activity.tsx";
 import { auditRoutes } from "./console/audit.tsx";
 import { keyRoutes } from "./console/keys.tsx";
+import { FailedSignIns } from "./console/failed-sign-ins.ts";
 import { loadDeviceSecret } from "./store/device-secret.ts";
 import { passkeyRemovalRoutes } from "./console/passkey-removal.tsx";
 import { judgeHost } from "./console/hosts.ts";
@@ -112,6 +113,7 @@ function serve(options: ConsoleOptions): Running & { url: string } {
       passkeyId === null || passkeys.find(passkeyId) !== null ? members.find(id) : null,
     ),
     throttle: new SignInThrottle(loadDeviceSecret(options.dataDir, log)),
+    failedSignIns: new FailedSignIns(log),
     ownOrigin: () => new URL(ownUrl()).origin,
     publicUrl: options.publicUrl,
     now,
@@ -191,6 +193,7 @@ function serve(options: ConsoleOptions): Running & { url: string } {
       await bound.drain(options.stopTimeoutMs);
     },
     close: () => {
+      services.failedSignIns.flush();
       activity.close();
       db.close();
     },

@@ -31,9 +31,14 @@ export async function checkPassword(
   const startedAt = performance.now();
   const device = visit.cookies.get(cookieNames.device);
   const attempt = services.throttle.begin({ email, device, address: visit.address });
-  if (!attempt.isAllowed) return { outcome: "limited", retryAt: attempt.retryAt };
+  const { failedSignIns } = services;
+  if (!attempt.isAllowed) {
+    failedSignIns.count("throttled", visit.address);
+    return { outcome: "limited", retryAt: attempt.retryAt };
+  }
   if (turns.areLong && !attempt.isKnownDevice) {
-    attempt.succeeded();
+    attempt.takeBack();
+    failedSignIns.count("throttled", visit.address);
     return { outcome: "limited", retryAt: visit.now + BUSY_RETRY_MS };
   }
   const account = services.members.findForSignIn(email);
@@ -42,6 +47,7 @@ export async function checkPassword(
     attempt.succeeded();
     return { outcome: "right", account };
   }
+  failedSignIns.count(account === null ? "unknown_address" : "wrong_password", visit.address);
   if (account !== null) auditFailure(services, visit, account, purpose);
   await Bun.sleep(Math.max(0, FAILURE_MS_MIN - (performance.now() - startedAt)));
   return { outcome: "wrong" };

@@ -19,6 +19,7 @@ import type {
 } from "../domain/member.ts";
 import type { Registry } from "../domain/store.ts";
 import type { SignalPage, SignalRequest, StoredSignal } from "../domain/stored-signal.ts";
+import type { FailedSignIns } from "./failed-sign-ins.ts";
 import type { Sessions } from "./sessions.ts";
 import type { SignInThrottle } from "./throttle.ts";
 
@@ -32,6 +33,7 @@ export interface ConsoleServices {
   readonly activity: Activity;
   readonly sessions: Sessions;
   readonly throttle: SignInThrottle;
+  readonly failedSignIns: FailedSignIns;
   /** What browsers call the console: scheme, host and port. Known once it is bound. */
   readonly ownOrigin: () => string;
   /** What bots call the public interface. */

@@ -90,20 +90,28 @@ class SignIn {
     return json({ options: await this.#passkeys.startProving(visit, "sign-in") });
   }
 
-  /** Not throttled: a signature is not to be guessed. */
+  /** Failures are not limited: nobody guesses a signature. */
   async sendPasskey(visit: Visit): Promise<Response> {
     const next = localPath(visit.form.get("next"));
     const result = await this.#passkeys.finishProving(visit, "sign-in");
     if (result.outcome === "right") {
       const { account, id, name } = result;
+      const retryAt = this.#services.throttle.beginPasskeySession(id);
+      if (retryAt > visit.now) return this.#limited(visit, retryAt);
       admit(this.#services, visit, account, { how: `with the passkey "${name}"`, passkeyId: id });
       return seeOther(next);
     }
+    this.#services.failedSignIns.count("refused_passkey", visit.address);
     if (result.outcome === "refused") {
       const owner = this.#services.members.find(result.memberId);
       if (owner !== null) auditFailure(this.#services, visit, owner, result.reason);
     }
     return this.#page(visit, { email: "", next, problem: WRONG_PASSKEY });
+  }
+
+  #limited(visit: Visit, retryAt: number): Response {
+    this.#services.failedSignIns.count("throttled", visit.address);
+    return limited(visit, retryAt);
   }
 
   leave(visit: MemberVisit): Response {

@@ -7,6 +7,8 @@
  * nobody's; and of those others again by the network they come from, against trying one password on
  * many members. So strangers who fail can keep other strangers out, but never a browser that is known.
  *
+ * Successful sign-ins are limited as well, by member or passkey, for each of them writes to the database.
+ *
  * The counts are in memory and begin at zero after a restart. The secret that signs the cookies is kept
  * (`store/device-secret.ts`), so that a browser stays known.
  */
@@ -18,6 +20,8 @@ import { randomToken } from "./sessions.ts";
 export const THROTTLE_WINDOW_MS = 15 * 60 * 1_000;
 /** Known browsers, and all unknown ones together, for each address that is typed. */
 export const FAILURES_MAX = 10;
+/** Of each member with a password, and with each passkey; far more than anybody needs. */
+export const SIGN_INS_MAX = 30;
 /** More, because an office may share one address. */
 export const NETWORK_FAILURES_MAX = 50;
 /** Of each kind. Beyond it the oldest are forgotten, which takes far more failures than it frees. */
@@ -39,24 +43,24 @@ export type Attempt =
   | {
       readonly isAllowed: true;
       readonly isKnownDevice: boolean;
-      /** It was no failure after all. */
+      /** It counts as a sign-in and not as a failure. */
       readonly succeeded: () => void;
+      /** It was not made. */
+      readonly takeBack: () => void;
     };
 
 export class SignInThrottle {
   readonly #clock: () => number;
   readonly #secret: Uint8Array;
-  readonly #devices: FailureCounts;
-  readonly #strangers: FailureCounts;
-  readonly #networks: FailureCounts;
+  readonly #devices = new Counts(FAILURES_MAX);
+  readonly #strangers = new Counts(FAILURES_MAX);
+  readonly #networks = new Counts(NETWORK_FAILURES_MAX);
+  readonly #signIns = new Counts(SIGN_INS_MAX);
 
   /** `secret` signs the device cookies. */
   constructor(secret: Uint8Array, clock: () => number = Date.now) {
     this.#secret = secret;
     this.#clock = clock;
-    this.#devices = new FailureCounts(FAILURES_MAX);
-    this.#strangers = new FailureCounts(FAILURES_MAX);
-    this.#networks = new FailureCounts(NETWORK_FAILURES_MAX);
   }
 
   /**
@@ -67,24 +71,39 @@ export class SignInThrottle {
     const now = this.#clock();
     const member = memberOf(email);
     const nonce = this.#nonceOf(member, device);
-    const counted: [FailureCounts, string][] =
+    const name = digest(member);
+    const counted: [Counts, string][] =
       nonce === null
         ? [
-            [this.#strangers, digest(member)],
+            [this.#strangers, name],
             [this.#networks, networkOf(address)],
           ]
         : [[this.#devices, nonce]];
-    const limits = counted.map(([counts, name]) => counts.limitedUntil(name, now));
-    const retryAt = Math.max(...limits);
+    const limits = counted.map(([counts, key]) => counts.limitedUntil(key, now));
+    const retryAt = Math.max(...limits, this.#signIns.limitedUntil(name, now));
     if (retryAt > now) return { isAllowed: false, retryAt };
-    for (const [counts, name] of counted) counts.add(name, now);
+    for (const [counts, key] of counted) counts.add(key, now);
+    const takeBack = (): void => {
+      for (const [counts, key] of counted) counts.takeBack(key);
+    };
     return {
       isAllowed: true,
       isKnownDevice: nonce !== null,
       succeeded: () => {
-        for (const [counts, name] of counted) counts.takeBack(name);
+        takeBack();
+        this.#signIns.add(name, now);
       },
+      takeBack,
     };
+  }
+
+  /** To be called once the signature is right. Counts the sign-in, or returns when it may be tried again. */
+  beginPasskeySession(passkeyId: string): number {
+    const now = this.#clock();
+    const name = digest(passkeyId);
+    const retryAt = this.#signIns.limitedUntil(name, now);
+    if (retryAt <= now) this.#signIns.add(name, now);
+    return retryAt;
   }
 
   /** The value of the cookie for a browser that has just signed in. */
@@ -107,14 +126,14 @@ export class SignInThrottle {
 }
 
 interface Count {
-  failures: number;
-  /** Epoch milliseconds, of the first failure. */
+  times: number;
+  /** Epoch milliseconds, of the first time. */
   readonly since: number;
 }
 
-class FailureCounts {
+class Counts {
   readonly #max: number;
-  /** The one with the oldest first failure comes first. */
+  /** The one with the oldest first time comes first. */
   readonly #counts = new Map<string, Count>();
 
   constructor(max: number) {
@@ -124,23 +143,23 @@ class FailureCounts {
   /** 0 where it is not limited. */
   limitedUntil(name: string, now: number): number {
     const count = this.#current(name, now);
-    return count === null || count.failures < this.#max ? 0 : count.since + THROTTLE_WINDOW_MS;
+    return count === null || count.times < this.#max ? 0 : count.since + THROTTLE_WINDOW_MS;
   }
 
   add(name: string, now: number): void {
     const count = this.#current(name, now);
-    if (count !== null) count.failures += 1;
+    if (count !== null) count.times += 1;
     else {
       this.#makeRoom();
-      this.#counts.set(name, { failures: 1, since: now });
+      this.#counts.set(name, { times: 1, since: now });
     }
   }
 
   takeBack(name: string): void {
     const count = this.#counts.get(name);
     if (count === undefined) return;
-    count.failures -= 1;
-    if (count.failures <= 0) this.#counts.delete(name);
+    count.times -= 1;
+    if (count.times <= 0) this.#counts.delete(name);
   }
 
   /** A clock that steps back must not keep anybody out for longer. */

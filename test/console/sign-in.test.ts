@@ -16,6 +16,7 @@ import {
   FAILURES_MAX,
   type Guess,
   NETWORK_FAILURES_MAX,
+  SIGN_INS_MAX,
   SignInThrottle,
   THROTTLE_WINDOW_MS,
 } from "../../src/console/throttle.ts";
@@ -473,7 +474,7 @@ describe("guessing", () => {
 
   test("an attempt that succeeded is no failure, and forgives none before it", () => {
     const throttle = makeThrottle(() => now.value);
-    for (let time = 0; time < 3 * FAILURES_MAX; time += 1) {
+    for (let time = 0; time < 2 * FAILURES_MAX; time += 1) {
       const attempt = begin(throttle, {});
       expect(attempt.isAllowed).toBe(true);
       if (attempt.isAllowed) attempt.succeeded();
@@ -483,6 +484,28 @@ describe("guessing", () => {
     if (right.isAllowed) right.succeeded();
     fail(throttle, 1, {});
     expect(begin(throttle, {}).isAllowed).toBe(false);
+  });
+
+  test("a member signs in 30 times at most in a window, from wherever; each passkey likewise", () => {
+    now.value = START;
+    const throttle = makeThrottle(() => now.value);
+    const device = throttle.rememberDevice(ALICE);
+    for (let time = 0; time < SIGN_INS_MAX; time += 1) {
+      const attempt = begin(throttle, time % 2 === 0 ? { device } : {});
+      if (attempt.isAllowed) attempt.succeeded();
+    }
+    const limited = { isAllowed: false, retryAt: START + THROTTLE_WINDOW_MS } as const;
+    expect(begin(throttle, {})).toEqual(limited);
+    expect(begin(throttle, { device })).toEqual(limited);
+    expect(begin(throttle, { email: "bob@alpha.example" }).isAllowed).toBe(true);
+    for (let time = 0; time < SIGN_INS_MAX; time += 1) {
+      expect(throttle.beginPasskeySession("one")).toBe(0);
+    }
+    expect(throttle.beginPasskeySession("one")).toBe(limited.retryAt);
+    expect(throttle.beginPasskeySession("two")).toBe(0);
+    now.value = limited.retryAt;
+    expect(begin(throttle, {}).isAllowed).toBe(true);
+    expect(throttle.beginPasskeySession("one")).toBe(0);
   });
 
   test("one who tries many members is stopped by their network", () => {

@@ -114,8 +114,8 @@ export function LimitedPage({
   return (
     <Layout title="Too many attempts" member={member} csrfToken={csrfToken}>
       <Problem>
-        The password was not looked at, because there were too many wrong ones. Try again after{" "}
-        <Time at={retryAt} />.
+        There were too many attempts, so this one was refused. Try again after <Time at={retryAt} />
+        .
       </Problem>
       {member === null && (
         <p>A browser that you have signed in with lately is not held up by what others try.</p>

@@ -1,0 +1,60 @@
+/**
+ * Counts failed sign-ins in the log: one line a minute, however many there are. Nothing that was typed is
+ * in it, for a mistyped name may be a password.
+ */
+import type { Logger } from "pino";
+
+const LINE_EVERY_MS = 60_000;
+/** Those with the most failures are named. */
+const CLIENTS_NAMED = 5;
+/** Failures of further addresses are counted without an address. */
+const CLIENTS_COUNTED_MAX = 10_000;
+
+export type FailureKind =
+  | "unknown_address"
+  | "wrong_password"
+  | "refused_passkey"
+  /** Not looked at, because there were too many attempts. */
+  | "throttled";
+
+export class FailedSignIns {
+  readonly #log: Logger;
+  readonly #everyMs: number;
+  #kinds = new Map<FailureKind, number>();
+  #clients = new Map<string, number>();
+  #timer: Timer | undefined;
+
+  constructor(log: Logger, everyMs: number = LINE_EVERY_MS) {
+    this.#log = log;
+    this.#everyMs = everyMs;
+  }
+
+  count(kind: FailureKind, client: string): void {
+    this.#kinds.set(kind, (this.#kinds.get(kind) ?? 0) + 1);
+    const failures = this.#clients.get(client) ?? 0;
+    if (failures > 0 || this.#clients.size < CLIENTS_COUNTED_MAX) {
+      this.#clients.set(client, failures + 1);
+    }
+    this.#timer ??= setTimeout(() => this.flush(), this.#everyMs).unref();
+  }
+
+  /** Writes the line of the present minute, if there is one. */
+  flush(): void {
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+    if (this.#kinds.size === 0) return;
+    const most = [...this.#clients]
+      .toSorted(([, one], [, other]) => other - one)
+      .slice(0, CLIENTS_NAMED);
+    this.#log.warn(
+      {
+        ...Object.fromEntries(this.#kinds),
+        clients: this.#clients.size,
+        most_by_client: Object.fromEntries(most),
+      },
+      "failed sign-ins at the console in the last minute",
+    );
+    this.#kinds = new Map();
+    this.#clients = new Map();
+  }
+}
