@@ -106,6 +106,10 @@ describe("usage errors end with code 2 and say what to type", () => {
     ["span without a unit", ["key", "mint", "--desk", "a", "--expires", "90"], "such as 90d"],
     ["span of an unknown unit", ["key", "mint", "--desk", "a", "--expires", "3x"], "such as 90d"],
     ["span below zero", ["key", "rotate", "X", "--overlap", "-1h"], "such as 90d"],
+    ["lifetime of nothing", ["key", "mint", "--desk", "a", "--expires", "0d"], "or never"],
+    ["successor without a lifetime", ["key", "rotate", "X", "--expires", "0d"], "or never"],
+    ["backups kept nowhere", ["serve", "--backup-keep", "3"], "--backup-dir DIR"],
+    ["backups made nowhere", ["serve", "--backup-every", "1h"], "--backup-dir DIR"],
     ["span of ages", ["key", "mint", "--desk", "a", "--expires", "9999y"], "such as 90d"],
     ["address without a port", ["serve", "--listen", "127.0.0.1"], "127.0.0.1:8080"],
     ["port out of range", ["serve", "--listen", "127.0.0.1:65536"], "127.0.0.1:8080"],
@@ -409,9 +413,12 @@ describe("keys", () => {
     expect(none.stderr).toContain("signalbox key mint --desk NAME");
     const first = await mintKey(dataDir);
     const second = await mintKey(dataDir);
-    await cli(["key", "mint", "--desk", "alpha", "--expires", "0s", "--data", dataDir]);
+    await cli(["key", "mint", "--desk", "alpha", "--expires", "1s", "--data", dataDir]);
     await cli(["key", "revoke", first.id, "--data", dataDir]);
-    const { stdout } = await cli(["key", "list", "--data", dataDir]);
+    let stdout = "";
+    while (!stdout.includes("expired")) {
+      ({ stdout } = await cli(["key", "list", "--data", dataDir]));
+    }
     const [heading, ...rows] = stdout.trimEnd().split("\n");
     expect(heading).toMatch(/^ID +DESK +LABEL +LAST 4 +CREATED +EXPIRES +LAST USED +STATE$/);
     const states = Object.fromEntries(
@@ -459,6 +466,25 @@ describe("keys", () => {
     expect(again.stderr).toContain(`was last used at ${shown}Z`);
     expect(await post(server.url, oldKey)).toBe(401);
     expect(await post(server.url, again.stdout.trim())).toBe(201);
+  });
+
+  test("rotate gives the successor the old key's lifetime, unless --expires says otherwise", async () => {
+    const dataDir = temporaryFolder();
+    await cli(["desk", "create", "alpha", "--data", dataDir]);
+    const mint = ["key", "mint", "--desk", "alpha", "--expires", "90d", "--json"];
+    const { id } = JSON.parse((await cli([...mint, "--data", dataDir])).stdout) as KeyJson;
+    const cases = [
+      [[], 90],
+      [["--expires", "30d"], 30],
+      [["--expires", "never"], null],
+    ] as const;
+    for (const [args, days] of cases) {
+      const rotate = ["key", "rotate", id, ...args, "--json", "--data", dataDir];
+      const { stdout, stderr } = await cli(rotate);
+      const { created_at, expires_at } = JSON.parse(stdout) as KeyJson;
+      expect(expires_at).toBe(days === null ? null : created_at + days * 86_400_000);
+      expect(stderr).toContain(days === null ? "does not expire" : "expires at");
+    }
   });
 
   test("a key's plaintext is nowhere in the data folder", async () => {

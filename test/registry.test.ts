@@ -522,6 +522,31 @@ describe("SqliteRegistry", () => {
     expect(rotated.minted.record).toMatchObject({ desk: "alpha", label: "bot", expires_at: 1_700 });
   });
 
+  test("a successor lives as long as the key was made to, counted from the rotation", () => {
+    let now = 1_000;
+    const keys = newRegistry(() => now);
+    keys.createDesk("alpha", { ifMissing: false });
+    for (const expiresInMs of [90_000, null]) {
+      now = 1_000;
+      const old = keys.mintKey({ desk: "alpha", label: null, expiresInMs }).record;
+      // Again, because of a successor that was lost; and a successor of the successor.
+      const rotate = (id: string, elapsedMs: number): string => {
+        now += elapsedMs;
+        const { record } = keys.rotateKey(id, { overlapMs: 5_000 }).minted;
+        expect(record.expires_at).toBe(expiresInMs === null ? null : now + expiresInMs);
+        return record.id;
+      };
+      const first = rotate(old.id, 10_000);
+      rotate(old.id, 1_000);
+      const second = rotate(first, 3_000);
+      rotate(first, 1_000);
+      rotate(second, 20_000);
+    }
+    const endless = keys.mintKey({ desk: "alpha", label: null, expiresInMs: 90_000 }).record;
+    const told = keys.rotateKey(endless.id, { overlapMs: 5_000, expiresInMs: null });
+    expect(told.minted.record.expires_at).toBeNull();
+  });
+
   test("no two keys are alike", () => {
     const keys = newRegistry();
     keys.createDesk("alpha", { ifMissing: false });

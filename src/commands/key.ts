@@ -4,7 +4,14 @@ import ms from "ms";
 import { type ApiKey, keyState } from "../domain/key.ts";
 import type { MintedKey } from "../domain/store.ts";
 import { toType } from "./hint.ts";
-import { dataOption, jsonOption, readDuration, withRegistry } from "./options.ts";
+import {
+  dataOption,
+  jsonOption,
+  type Lifetime,
+  readDuration,
+  readLifetime,
+  withRegistry,
+} from "./options.ts";
 import { formatTime, printData, printJson, printNote, printTable } from "./print.ts";
 
 export function keyCommand(): Command {
@@ -30,7 +37,7 @@ function mintCommand(): Command {
     .description("mint a key: stdout is the key and nothing else, shown this once")
     .requiredOption("--desk <name>", "the desk that the key belongs to")
     .option("--label <text>", "a note, such as the bot or environment that it is for")
-    .addOption(expiresOption())
+    .addOption(expiresOption("how long it works, such as 90d, or never").default("never"))
     .addOption(jsonOption())
     .addOption(dataOption())
     .addHelpText(
@@ -38,12 +45,12 @@ function mintCommand(): Command {
       "\nExamples:\n  $ KEY=$(signalbox key mint --desk alpha)\n  $ signalbox key mint --desk alpha --label bot-7 --expires 90d --json",
     )
     .action(
-      (options: { desk: string; label?: string; expires?: number; json?: true; data: string }) => {
+      (options: { desk: string; label?: string; expires: Lifetime; json?: true; data: string }) => {
         const minted = withRegistry(options.data, (registry) =>
           registry.mintKey({
             desk: options.desk,
             label: options.label ?? null,
-            expiresInMs: options.expires ?? null,
+            expiresInMs: orNull(options.expires),
           }),
         );
         printMinted(minted, options.json === true);
@@ -101,7 +108,11 @@ function rotateCommand(): Command {
         .argParser(readDuration)
         .default(ms("24h"), "24h"),
     )
-    .addOption(expiresOption())
+    .addOption(
+      expiresOption(
+        "how long the successor works, such as 90d, or never (default: as long as the old key was made to)",
+      ),
+    )
     .addOption(jsonOption())
     .addOption(dataOption())
     .addHelpText(
@@ -109,11 +120,11 @@ function rotateCommand(): Command {
       "\nExample:\n  $ NEW_KEY=$(signalbox key rotate 01K5QZ8F3V9X2M7T4B6N1C0D8E --overlap 24h)",
     )
     .action(
-      (id: string, options: { overlap: number; expires?: number; json?: true; data: string }) => {
+      (id: string, options: { overlap: number; expires?: Lifetime; json?: true; data: string }) => {
         const { minted, old } = withRegistry(options.data, (registry) =>
           registry.rotateKey(id, {
             overlapMs: options.overlap,
-            expiresInMs: options.expires ?? null,
+            expiresInMs: options.expires === undefined ? undefined : orNull(options.expires),
           }),
         );
         printMinted(minted, options.json === true);
@@ -131,17 +142,19 @@ function rotateCommand(): Command {
     );
 }
 
-function expiresOption(): Option {
-  return new Option("--expires <span>", "stop working after a span such as 90d").argParser(
-    readDuration,
-  );
+function expiresOption(description: string): Option {
+  return new Option("--expires <span>", description).argParser(readLifetime);
+}
+
+function orNull(lifetime: Lifetime): number | null {
+  return lifetime === "never" ? null : lifetime;
 }
 
 function printMinted({ key, record }: MintedKey, isJson: boolean): void {
   if (isJson) printJson({ key, ...toJson(record) });
   else printData(key);
   printNote(
-    `Key ${record.id} (${describe(record)}) is minted. It is shown this once: keep it safe.`,
+    `Key ${record.id} (${describe(record)}) is minted, and ${record.expires_at === null ? "does not expire" : `expires at ${formatTime(record.expires_at)}`}. It is shown this once: keep it safe.`,
   );
 }
 

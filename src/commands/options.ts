@@ -74,11 +74,21 @@ export function readDuration(text: string): number {
   return milliseconds;
 }
 
-/** A span that something happens after, again and again. */
+/** The interval between events. */
 export function readInterval(text: string): number {
   const milliseconds = readDuration(text);
   if (milliseconds < 1_000) throw new InvalidArgumentError("Write one second or more, such as 1h.");
   return milliseconds;
+}
+
+/** How long a key works, in milliseconds. */
+export type Lifetime = number | "never";
+
+export function readLifetime(text: string): Lifetime {
+  if (text === "never") return text;
+  const milliseconds = readDuration(text);
+  if (milliseconds >= 1_000) return milliseconds;
+  throw new InvalidArgumentError("Write one second or more, such as 90d, or never.");
 }
 
 export function readAddress(text: string): Address {

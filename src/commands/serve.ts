@@ -67,13 +67,14 @@ Examples:
 
 Signals: SIGTERM and SIGINT stop in good order, another one after half a second or more at once; SIGHUP reads the certificate again.`,
     )
-    .action((options: ServeOptions, self: Command) =>
-      serve({
+    .action((options: ServeOptions, self: Command) => {
+      refuseIdleBackupFlags(options, self);
+      return serve({
         ...options,
         quickstart: isSet("quickstart", self),
         externalCheckpoints: isSet("externalCheckpoints", self),
-      }),
-    );
+      });
+    });
   for (const option of serveOptions()) command.addOption(option);
   return command;
 }
@@ -193,6 +194,17 @@ function endAtDefect(log: Log): void {
   };
   process.on("uncaughtException", end);
   process.on("unhandledRejection", end);
+}
+
+function refuseIdleBackupFlags({ backupDir }: ServeOptions, command: Command): void {
+  if (backupDir !== undefined) return;
+  for (const name of ["backupEvery", "backupKeep"]) {
+    if (command.getOptionValueSource(name) === "default") continue;
+    const option = command.options.find((candidate) => candidate.attributeName() === name);
+    throw new UsageError(
+      `${option?.long} (${option?.envVar}) does nothing without a folder for the backups: add --backup-dir DIR.`,
+    );
+  }
 }
 
 /** In the environment there is no way to leave a flag out but to say no. */

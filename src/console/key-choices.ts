@@ -18,6 +18,12 @@ export const lifetimes: readonly Choice<number | null>[] = [
   { value: "1y", name: "In a year", ms: 365 * DAY_MS },
 ];
 
+/** How long a successor works; undefined: as long as the old key was made to. */
+export const successorLifetimes: readonly Choice<number | null | undefined>[] = [
+  { value: "same", name: "Same as the old key", ms: undefined },
+  ...lifetimes,
+];
+
 /** How long an old key works beside its successor. */
 export const overlaps: readonly Choice<number>[] = [
   { value: "1h", name: "1 hour", ms: HOUR_MS },
@@ -28,6 +34,7 @@ export const overlaps: readonly Choice<number>[] = [
 export const OVERLAP_MS_MAX = Math.max(...overlaps.map(({ ms }) => ms));
 
 export const LIFETIME_DEFAULT = "never";
+export const SUCCESSOR_LIFETIME_DEFAULT = "same";
 export const OVERLAP_DEFAULT = "24h";
 
 /** Null where the form has something that it did not offer. */

@@ -12,6 +12,8 @@ import {
   lifetimes,
   OVERLAP_DEFAULT,
   overlaps,
+  SUCCESSOR_LIFETIME_DEFAULT,
+  successorLifetimes,
 } from "./key-choices.ts";
 import { type KeyActivities, lastDayFrom } from "./key-activity.ts";
 import { deskKeys } from "./desk-keys.ts";
@@ -148,20 +150,20 @@ function showRotate(_: Keys, visit: MemberVisit, apiKey: ApiKey): Response {
   if (keyState(apiKey, visit.now) !== "active") {
     return page(<NothingToRotatePage visit={visit} apiKey={apiKey} />);
   }
-  const typed = { overlap: OVERLAP_DEFAULT, expires: LIFETIME_DEFAULT };
+  const typed = { overlap: OVERLAP_DEFAULT, expires: SUCCESSOR_LIFETIME_DEFAULT };
   return page(<RotatePage visit={visit} apiKey={apiKey} typed={typed} problem={null} />);
 }
 
 function rotate(keys: Keys, visit: MemberVisit, apiKey: ApiKey): Response {
   const overlap = visit.form.get("overlap") ?? "";
-  const expires = visit.form.get("expires") ?? LIFETIME_DEFAULT;
+  const expires = visit.form.get("expires") ?? SUCCESSOR_LIFETIME_DEFAULT;
   if (keyState(apiKey, visit.now) !== "active") {
     return page(<NothingToRotatePage visit={visit} apiKey={apiKey} />, REFUSED);
   }
   return orProblem(
     () => {
       const { ms: overlapMs } = choose(overlaps, overlap, "Choose how long the old key works.");
-      const { ms } = choose(lifetimes, expires, "Choose when the new key expires.");
+      const { ms } = choose(successorLifetimes, expires, "Choose when the new key expires.");
       return seeOnce(keys, visit, () => {
         const { desk } = visit.member;
         const options = { overlapMs, expiresInMs: ms, desk };

@@ -55,6 +55,12 @@ export interface NewKey {
   readonly expiresInMs: number | null;
 }
 
+export interface Rotation {
+  readonly overlapMs: number;
+  /** Of the successor; null: never. If absent, it lives as long from now as the old key was made to. */
+  readonly expiresInMs?: number | null | undefined;
+}
+
 /** A key as minted: the one time that its plaintext exists outside the desk. */
 export interface MintedKey {
   readonly key: string;
@@ -78,11 +84,8 @@ export interface Registry {
   /** Idempotent. When it has returned, no signal of this key commits any more. */
   revokeKey(id: string, of?: OfDesk): { record: ApiKey; changed: boolean };
   /**
-   * Mints a successor with the same desk and label; the old key expires after `overlapMs`, or sooner
-   * where it would anyway.
+   * Mints a successor with the same desk and label, and the same lifetime unless told otherwise; the
+   * old key expires after `overlapMs`, or sooner if it would anyway.
    */
-  rotateKey(
-    id: string,
-    options: { overlapMs: number; expiresInMs: number | null } & OfDesk,
-  ): { minted: MintedKey; old: ApiKey };
+  rotateKey(id: string, options: Rotation & OfDesk): { minted: MintedKey; old: ApiKey };
 }

@@ -99,10 +99,13 @@ function filesOf({ dataDir }: TestConsole): Buffer[] {
 }
 
 const keysOf = (app: TestConsole) =>
-  query<{ id: string; label: string | null; expires_at: number | null; revoked_at: number | null }>(
-    app.dataDir,
-    "SELECT id, label, expires_at, revoked_at FROM api_keys ORDER BY id",
-  );
+  query<{
+    id: string;
+    label: string | null;
+    created_at: number;
+    expires_at: number | null;
+    revoked_at: number | null;
+  }>(app.dataDir, "SELECT id, label, created_at, expires_at, revoked_at FROM api_keys ORDER BY id");
 
 test("from an invitation to a key that works, is rotated, and works no more", async () => {
   const time = { offset: 0 };
@@ -208,6 +211,26 @@ describe("a new key", () => {
     expect((await follow(visitor, two)).key).not.toBe("");
     await create(visitor, { label: "twice" });
     expect(keysOf(app)).toHaveLength(before + 2);
+  });
+
+  test("of a rotation offers the old key's lifetime first, and gives it to the successor", async () => {
+    const app = await startConsole();
+    const { visitor } = await app.signUp("alpha", "ada@example.com");
+    const { id } = await create(visitor, { label: "quarterly", expires: "90d" });
+    const form = await visitor.get(`/keys/${id}/rotate`);
+    expect(form.text).toContain('<option value="same" selected>Same as the old key</option>');
+    for (const [expires, days] of [
+      ["same", 90],
+      ["30d", 30],
+      ["never", null],
+    ] as const) {
+      const fields = { overlap: "1h", expires };
+      const successor = await follow(visitor, await submit(visitor, `/keys/${id}/rotate`, fields));
+      const record = keysOf(app).find((key) => key.id === successor.id);
+      const createdAt = record?.created_at ?? Number.NaN;
+      const wanted = days === null ? null : createdAt + days * 86_400_000;
+      expect({ expires, at: record?.expires_at }).toEqual({ expires, at: wanted });
+    }
   });
 
   test("of a rotation that is sent twice is one as well", async () => {

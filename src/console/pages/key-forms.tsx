@@ -9,6 +9,7 @@ import {
   lifetimes,
   OVERLAP_MS_MAX,
   overlaps,
+  successorLifetimes,
 } from "../key-choices.ts";
 import { lastUse } from "../last-use.ts";
 import { randomToken } from "../sessions.ts";
@@ -98,7 +99,7 @@ export function RotatePage({
         <Select
           name="expires"
           label="The new key expires"
-          choices={lifetimes}
+          choices={successorLifetimes}
           value={typed.expires}
         />
         <Buttons verb="Rotate the key" back={path} />

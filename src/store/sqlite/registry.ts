@@ -5,7 +5,7 @@ import { checkDeskName, type Desk } from "../../domain/desk.ts";
 import type { AuditEntry } from "../../domain/audit.ts";
 import { NotFoundError, UserError } from "../../domain/errors.ts";
 import { type ApiKey, checkLabel, generateKey, hashKey, keyState } from "../../domain/key.ts";
-import type { MintedKey, NewKey, OfDesk, Registry } from "../../domain/store.ts";
+import type { MintedKey, NewKey, OfDesk, Registry, Rotation } from "../../domain/store.ts";
 import { appendAudit } from "./audit.ts";
 import { findDesk, getDesk, listDesks } from "./desks.ts";
 import { inTransaction } from "./transaction.ts";
@@ -88,10 +88,7 @@ export class SqliteRegistry implements Registry {
     });
   }
 
-  rotateKey(
-    id: string,
-    options: { overlapMs: number; expiresInMs: number | null } & OfDesk,
-  ): { minted: MintedKey; old: ApiKey } {
+  rotateKey(id: string, options: Rotation & OfDesk): { minted: MintedKey; old: ApiKey } {
     return inTransaction(this.#db, () => {
       const old = this.#key(id, options);
       const state = keyState(old, this.#now());
@@ -105,9 +102,10 @@ export class SqliteRegistry implements Registry {
         this.#now() + options.overlapMs,
         old.expires_at ?? Number.MAX_SAFE_INTEGER,
       );
-      this.#db.query("UPDATE api_keys SET expires_at = ? WHERE id = ?").run(expiresAt, old.id);
       const { desk, label } = old;
-      const successor = { desk, label, expiresInMs: options.expiresInMs };
+      const { expiresInMs = this.#lifetimeOf(old) } = options;
+      const successor = { desk, label, expiresInMs };
+      this.#db.query("UPDATE api_keys SET expires_at = ? WHERE id = ?").run(expiresAt, old.id);
       const minted = this.#insertKey(successor, `successor of ${old.id}`);
       this.#auditKey(old, "key.rotated", `its successor is ${minted.record.id}`);
       return { minted, old: this.#key(old.id) };
@@ -128,6 +126,20 @@ export class SqliteRegistry implements Registry {
     const record = this.#key(id);
     this.#auditKey(record, "key.created", detail);
     return { key, record };
+  }
+
+  /**
+   * How long the key was made to live, in milliseconds; null: for ever. The expiry of a key that was
+   * rotated before is the end of its overlap, but its successor was made to live as long.
+   */
+  #lifetimeOf({ id, created_at, expires_at }: ApiKey): number | null {
+    const successor = this.#db
+      .query<{ key_id: string }, [string]>(
+        "SELECT key_id FROM audit WHERE action = 'key.created' AND detail = 'successor of ' || ? ORDER BY id LIMIT 1",
+      )
+      .get(id);
+    if (successor !== null) return this.#lifetimeOf(this.#key(successor.key_id));
+    return expires_at === null ? null : expires_at - created_at;
   }
 
   #key(id: string, { desk = null }: OfDesk = {}): ApiKey {
