@@ -25,7 +25,8 @@ export function judgeHost(host: string | null, own: OwnHosts): HostVerdict {
  * where the console listens on every address, each IP address: no other site has one for its name.
  */
 function isOwn(hostname: string, { consoleUrl, listenHost, isInCertificate }: OwnHosts): boolean {
-  if (isLoopbackHost(hostname) || hostname === listenHost.toLowerCase()) return true;
+  const listenName = hostnameOf(listenHost.includes(":") ? `[${listenHost}]` : listenHost);
+  if (isLoopbackHost(hostname) || hostname === listenName) return true;
   if (consoleUrl !== null) return hostname === hostnameOf(new URL(consoleUrl).host);
   const isEverywhere = listenHost === "0.0.0.0" || listenHost === "::";
   return (isEverywhere && isIP(hostname) !== 0) || isInCertificate(hostname);

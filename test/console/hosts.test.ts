@@ -27,6 +27,7 @@ describe("a host", () => {
     ["[::1]:1", "10.0.0.5", "https://console.example.com"],
     ["10.0.0.5:8443", "10.0.0.5", null],
     ["10.0.0.5:8443", "10.0.0.5", "https://console.example.com"],
+    ["[2001:db8::5]:8443", "2001:DB8:0::5", null],
     ["console.example.com", "127.0.0.1", "https://console.example.com:8443"],
     ["CONSOLE.example.com.:8443", "127.0.0.1", "https://console.example.com:8443"],
     ["203.0.113.9", "0.0.0.0", null],
