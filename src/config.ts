@@ -4,7 +4,13 @@ import { CONNECTIONS_MAX_DEFAULT } from "./http/connections.ts";
 import { RATE_LIMIT_DEFAULT_PER_S } from "./net/rate.ts";
 import type { CertificateFiles } from "./http/tls.ts";
 import type { BackupPlan } from "./ops/backups.ts";
-import { type Address, formatAddress, isLoopbackHost } from "./net/address.ts";
+import {
+  type Address,
+  formatAddress,
+  isFree,
+  isLoopbackHost,
+  PortInUseError,
+} from "./net/address.ts";
 
 export interface ServeConfig {
   readonly listen: Address;
@@ -61,26 +67,46 @@ function requireSafe(
 
 /** The sockets of an interface are told from others by their port (`http/sockets.ts`). */
 export function requirePortsOfTheirOwn(config: ServeConfig): void {
-  const taken = new Map([[config.listen.port, "--listen"]]);
-  for (const [flag, address] of [
-    ["--console-listen", config.consoleListen],
-    ["--ops-listen", config.opsListen],
-  ] as const) {
-    if (address === null || address.port === 0) continue;
-    const other = taken.get(address.port);
+  const taken = new Map<number, string>();
+  for (const [flag, address] of listening(config)) {
+    const other = address.port === 0 ? undefined : taken.get(address.port);
     if (other !== undefined) {
       throw new UserError(
-        `${flag} ${formatAddress(address)} has the port of ${other}: give it one of its own, such as ${formatAddress({ ...address, port: freePort(taken) })}.`,
+        `${flag} ${formatAddress(address)} has the port of ${other}: give it one of its own, such as ${formatAddress(freeAddress(address, config))}.`,
       );
     }
     taken.set(address.port, flag);
   }
 }
 
-function freePort(taken: ReadonlyMap<number, string>): number {
-  let port = Math.min(...taken.keys());
-  while (taken.has(port)) port = port === 65_535 ? 1_024 : port + 1;
-  return port;
+/** Adds to the error of a port that is in use the flag to type, with a port that is free. */
+export function explainPortInUse(error: unknown, config: ServeConfig): unknown {
+  if (!(error instanceof PortInUseError)) return error;
+  const { address, message } = error;
+  const [flag] = listening(config).find(([, own]) => own.port === address.port) ?? ["--listen"];
+  const off = flag === "--console-listen" ? ", or none with --console-listen off" : "";
+  return new UserError(
+    `${message}, such as ${flag} ${formatAddress(freeAddress(address, config))}${off}.`,
+  );
+}
+
+function listening(config: ServeConfig): [flag: string, address: Address][] {
+  const all: [string, Address | null][] = [
+    ["--listen", config.listen],
+    ["--console-listen", config.consoleListen],
+    ["--ops-listen", config.opsListen],
+  ];
+  return all.flatMap(([flag, address]) => (address === null ? [] : [[flag, address]]));
+}
+
+/** The same host with the next port that neither another program nor another flag has. */
+function freeAddress({ host, port }: Address, config: ServeConfig): Address {
+  const own = new Set(listening(config).map(([, address]) => address.port));
+  let free = port;
+  do {
+    free = free === 65_535 ? 1_024 : free + 1;
+  } while (own.has(free) || !isFree({ host, port: free }));
+  return { host, port: free };
 }
 
 export function defaultPublicUrl(address: Address, isTls: boolean): string {

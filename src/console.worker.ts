@@ -33,7 +33,7 @@ import { isCertificateOf } from "./http/tls.ts";
 import { type TransportPolicy, requireHttps, TrustedProxies } from "./http/transport.ts";
 import { warnOfUntrustedProxy } from "./http/untrusted-proxy.ts";
 import { logOptions } from "./log.ts";
-import { formatAddress, isLoopbackHost } from "./net/address.ts";
+import { formatAddress, isLoopbackHost, PortInUseError } from "./net/address.ts";
 import { SqliteActivity } from "./store/sqlite/activity.ts";
 import { SqliteAudit } from "./store/sqlite/audit.ts";
 import { SqliteMembers } from "./store/sqlite/members.ts";
@@ -89,7 +89,8 @@ function open(options: ConsoleOptions): void {
     post({ type: "ready", address: running.listener.address, url });
   } catch (error) {
     const isUserError = error instanceof UserError;
-    post({ type: "failed", reason: messageOf(error), isUserError });
+    const isPortInUse = error instanceof PortInUseError;
+    post({ type: "failed", reason: messageOf(error), isUserError, isPortInUse });
   }
 }
 

@@ -138,6 +138,15 @@ describe("usage errors end with code 2 and say what to type", () => {
   });
 });
 
+/** Null if another program has the port. */
+function occupy(port: number) {
+  try {
+    return Bun.listen({ hostname: "127.0.0.1", port, socket: { data() {} } });
+  } catch {
+    return null;
+  }
+}
+
 /** Code 1, nothing on stdout, and one line on stderr. */
 async function expectFailure(args: string[], says: string | RegExp): Promise<void> {
   const { code, stdout, stderr } = await cli(args);
@@ -244,34 +253,39 @@ describe("failures end with code 1 and one sentence that says what to type", () 
     expect(readFileSync(join(dataDir, "signalbox.db"), "utf8")).toBe("dear diary");
   });
 
-  test("a port in use", async () => {
+  test("a port in use, with the flag to type and a port that is free", async () => {
     const { url } = await startServe();
     const { host, port } = new URL(url);
-    const args = ["serve", "--data", join(temporaryFolder(), "d"), "--listen", host];
-    await expectFailure(
-      args,
-      `127.0.0.1:${port} is in use by another program: stop it, or name another port, such as 127.0.0.1:${Number(port) + 1}`,
-    );
+    // Neither the next port, which is the console's, nor the one after it, which another program has.
+    const [next, afterNext] = [Number(port) + 1, Number(port) + 2];
+    const blocker = occupy(afterNext);
+    try {
+      const dataDir = join(temporaryFolder(), "d");
+      const others = ["--console-listen", `127.0.0.1:${next}`, "--data", dataDir];
+      const { code, stderr } = await cli(["serve", "--listen", host, ...others]);
+      const hint =
+        /^signalbox: (\S+) is in use by another program: stop it, or choose another port, such as --listen 127\.0\.0\.1:(\d+)\.\n$/;
+      const [, busy, free] = hint.exec(stderr) ?? [];
+      expect({ code, busy, stderr }).toEqual({ code: 1, busy: host, stderr });
+      expect(Number(free)).toBeGreaterThan(afterNext);
+    } finally {
+      blocker?.stop(true);
+    }
   });
 
-  test("an operations port in use", async () => {
+  test("a console's or an operations port in use, with its own flag", async () => {
     const { url } = await startServe();
     const { host } = new URL(url);
-    const dataDir = join(temporaryFolder(), "d");
-    await expectFailure(
-      ["serve", "--data", dataDir, "--listen", "127.0.0.1:0", "--ops-listen", host],
-      "is in use",
-    );
-  });
-
-  test("a console's port in use", async () => {
-    const { url } = await startServe();
-    const { host } = new URL(url);
-    const dataDir = join(temporaryFolder(), "d");
-    await expectFailure(
-      ["serve", "--data", dataDir, "--listen", "127.0.0.1:0", "--console-listen", host],
-      `--console-listen, which may be off): ${host} is in use`,
-    );
+    for (const [flag, says] of [
+      ["--ops-listen", /such as --ops-listen 127\.0\.0\.1:\d+\.$/m],
+      [
+        "--console-listen",
+        /such as --console-listen 127\.0\.0\.1:\d+, or none with --console-listen off\.$/m,
+      ],
+    ] as const) {
+      const where = ["--data", join(temporaryFolder(), "d"), "--listen", "127.0.0.1:0"];
+      await expectFailure(["serve", ...where, flag, host], says);
+    }
   });
 
   test("an address that is not of this machine", async () => {

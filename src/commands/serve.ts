@@ -2,7 +2,7 @@
 import { resolve } from "node:path";
 import { Command, Option } from "commander";
 import { type App, startApp } from "../app.ts";
-import { defaults, type ServeConfig } from "../config.ts";
+import { defaults, explainPortInUse, type ServeConfig } from "../config.ts";
 import { TrustedProxies } from "../http/transport.ts";
 import { toType } from "./hint.ts";
 import { createLog, type Log, type LogLevel, logLevels } from "../log.ts";
@@ -171,6 +171,8 @@ async function serveUntilStopped(
     log: log.logger,
     onFatal: (reason) => fatal.reject(new Error(reason)),
     makeBackup: (file, signal) => backUp(config.dataDir, file, { signal }),
+  }).catch((error: unknown) => {
+    throw explainPortInUse(error, config);
   });
   if (options.quickstart === true) quickstart(app, options.data, log);
   announce(app, options, log);

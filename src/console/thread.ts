@@ -4,7 +4,7 @@
  */
 import type { Logger } from "pino";
 import type { ActivityBatch } from "../domain/activity.ts";
-import type { Address } from "../net/address.ts";
+import { type Address, PortInUseError } from "../net/address.ts";
 import { workerUrl } from "../workers.ts";
 import type { ActivityRecorder } from "./recorder.ts";
 
@@ -46,7 +46,12 @@ export type ToConsole =
 export type FromConsole =
   | { readonly type: "ready"; readonly address: Address; readonly url: string }
   /** It does not start: `isUserError` where a person can put it right. */
-  | { readonly type: "failed"; readonly reason: string; readonly isUserError: boolean }
+  | {
+      readonly type: "failed";
+      readonly reason: string;
+      readonly isUserError: boolean;
+      readonly isPortInUse: boolean;
+    }
   | { readonly type: "log"; readonly line: string }
   /** Or could not be, and is forgotten. */
   | { readonly type: "activity written" }
@@ -88,12 +93,13 @@ export class ConsoleThread {
         else resolve(message);
       };
       worker.onerror = ({ message }) =>
-        resolve({ type: "failed", reason: message, isUserError: false });
+        resolve({ type: "failed", reason: message, isUserError: false, isPortInUse: false });
       worker.postMessage(JSON.stringify({ type: "open", options } satisfies ToConsole));
     });
     if (answer.type !== "ready") {
       worker.terminate();
-      const { reason, isUserError } = answer as FromConsole & { type: "failed" };
+      const { reason, isUserError, isPortInUse } = answer as FromConsole & { type: "failed" };
+      if (isPortInUse) throw new PortInUseError(options.listen);
       throw isUserError ? explain(reason) : new Error(reason);
     }
     const thread = new ConsoleThread(worker, surroundings, answer);

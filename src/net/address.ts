@@ -27,14 +27,33 @@ export function isLoopbackHost(host: string): boolean {
   return host === "localhost" || isLoopback(host);
 }
 
+/** The message ends where what to do about it begins: that depends on the flag (`config.ts`). */
+export class PortInUseError extends UserError {
+  readonly address: Address;
+
+  constructor(address: Address) {
+    super(
+      `${formatAddress(address)} is in use by another program: stop it, or choose another port`,
+    );
+    this.address = address;
+  }
+}
+
+export function isFree({ host, port }: Address): boolean {
+  try {
+    Bun.listen({ hostname: host, port, socket: { data() {} } }).stop(true);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
 /** One sentence for the errors of binding that a person can put right. */
 export function explainBindError(error: unknown, { host, port }: Address): unknown {
   const code = systemCode(error);
   const address = formatAddress({ host, port });
   if (code === "EADDRINUSE") {
-    return new UserError(
-      `${address} is in use by another program: stop it, or name another port, such as ${formatAddress({ host, port: port === 65_535 ? port - 1 : port + 1 })}.`,
-    );
+    return new PortInUseError({ host, port });
   }
   if (code === "EACCES") {
     return new UserError(
