@@ -37,6 +37,11 @@ export function JoinPage({
         <p>Your earlier password and passkeys stop working, and you are signed out elsewhere.</p>
       )}
       {!needsPasskey && <NewPasswordForm csrfToken={csrfToken} path={path} email={email} />}
+      {needsPasskey && (
+        <p>
+          You sign in as <strong>{email}</strong>.
+        </p>
+      )}
       {hasPasskeys && <NewPasskeyForm path={path} csrfToken={csrfToken} isOnlyWay={needsPasskey} />}
       {needsPasskey && !hasPasskeys && <NoPasskeysHere />}
     </Layout>
