@@ -1,5 +1,8 @@
 /** `signalbox desk require-passkeys`: whether a desk's members may sign in with passwords. */
+import { resolve } from "node:path";
 import { Command } from "commander";
+import { hasNamedHost } from "../net/address.ts";
+import { askConsoleUrl } from "../ops/client.ts";
 import { SqliteMembers } from "../store/sqlite/members.ts";
 import { SqliteRegistry } from "../store/sqlite/registry.ts";
 import { dataOption, withDatabase } from "./options.ts";
@@ -22,7 +25,7 @@ Examples:
   $ signalbox desk require-passkeys alpha
   $ signalbox desk require-passkeys alpha --off`,
     )
-    .action((desk: string, options: { off?: true; data: string }) => {
+    .action(async (desk: string, options: { off?: true; data: string }) => {
       const isRequired = options.off !== true;
       const without = withDatabase(options.data, (db) => {
         new SqliteRegistry(db).requirePasskeys(desk, isRequired);
@@ -36,5 +39,15 @@ Examples:
       for (const { email } of without) {
         printNote(`${email} has no passkey yet, and is asked to add one at the next sign-in.`);
       }
+      if (await isConsoleNameless(options.data)) {
+        printNote(
+          "The running server's console has no name, only an address, so browsers make no passkeys for it and members cannot sign in: restart serve with --console-url, such as https://console.example.com.",
+        );
+      }
     });
+}
+
+async function isConsoleNameless(data: string): Promise<boolean> {
+  const url = await askConsoleUrl(resolve(data));
+  return url !== null && URL.canParse(url) && !hasNamedHost(url);
 }

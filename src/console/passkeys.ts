@@ -2,7 +2,6 @@
  * Passkeys: WebAuthn credentials that are found without a name and that verify their user, so that one
  * is both factors. The ceremonies are those of WebAuthn level 3, sections 7.1 and 7.2.
  */
-import { isIP } from "node:net";
 import type {
   AuthenticationResponseJSON,
   PublicKeyCredentialCreationOptionsJSON,
@@ -10,6 +9,7 @@ import type {
   RegistrationResponseJSON,
 } from "@simplewebauthn/server";
 import type { Account, Member, NewPasskey, PasskeyCredential } from "../domain/member.ts";
+import { hasNamedHost } from "../net/address.ts";
 import { CHALLENGE_LIFETIME_MS, Challenges, type Purpose } from "./challenges.ts";
 import type { ConsoleServices } from "./services.ts";
 import type { Visit } from "./visit.ts";
@@ -53,7 +53,7 @@ export class PasskeyCeremonies {
 
   /** WebAuthn wants a name (its section 5.1.3: "effective domain"); an address is none. */
   get isPossible(): boolean {
-    return isIP(this.#rpId.replace(/^\[|\]$/g, "")) === 0;
+    return hasNamedHost(this.#services.ownOrigin());
   }
 
   get #rpId(): string {

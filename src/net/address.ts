@@ -23,6 +23,11 @@ export function formatAddress({ host, port }: Address): string {
   return host.includes(":") ? `[${host}]:${port}` : `${host}:${port}`;
 }
 
+/** Whether a URL's host is a name: WebAuthn makes no passkeys for an IP address. */
+export function hasNamedHost(url: string): boolean {
+  return isIP(new URL(url).hostname.replace(/^\[|\]$/g, "")) === 0;
+}
+
 export function isLoopbackHost(host: string): boolean {
   return host === "localhost" || isLoopback(host);
 }

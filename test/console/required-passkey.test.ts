@@ -136,6 +136,12 @@ test("the page is for nobody else: adding a passkey there takes no password", as
   expect((await desk.visitor().get("/passkey")).location).toBe("/sign-in?next=%2Fpasskey");
 });
 
+test("the command does not ask for a name that the console has", async () => {
+  const desk = await startNamedConsole();
+  const { stderr } = await cli(["desk", "require-passkeys", "alpha", "--data", desk.dataDir]);
+  expect(stderr).toBe('Members of desk "alpha" sign in with passkeys only.\n');
+});
+
 test("where the console has no name, the pages say what is missing", async () => {
   const desk = await startConsole();
   const { visitor } = await desk.signUp("alpha", ALICE);
@@ -168,6 +174,7 @@ test("the command tells who has no passkey yet, and each change is in the audit,
   const required = await run();
   expect(required).toMatchObject({ code: 0, stdout: "" });
   expect(required.stderr).toContain(`${ALICE} has no passkey yet`);
+  expect(required.stderr).toContain("restart serve with --console-url");
   await run();
   const { stdout } = await cli(["desk", "list", "--data", desk.dataDir]);
   expect(stdout).toMatch(/alpha .* required/);
