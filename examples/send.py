@@ -28,7 +28,7 @@ def send(signal: dict, attempts: int = 8) -> dict:
             if error.code != 429 and error.code < 500:
                 sys.exit(f"refused: {problem}")
             wait = max(wait, float(error.headers.get("Retry-After", 0)))
-        except (OSError, http.client.HTTPException, ValueError) as error:
+        except (OSError, http.client.HTTPException, json.JSONDecodeError) as error:
             problem = getattr(error, "reason", error)
             if isinstance(problem, ssl.SSLCertVerificationError):
                 sys.exit(f"cannot trust {URL}: {problem}")

@@ -8,6 +8,7 @@ import { existsSync, mkdirSync, readdirSync, statSync } from "node:fs";
 import { connect } from "node:net";
 import { join } from "node:path";
 import { assets } from "../src/console/assets.ts";
+import { snippets } from "../src/console/snippets.ts";
 import { Description } from "../src/http/openapi.ts";
 import { DATABASE_NAME } from "../src/store/sqlite/folder.ts";
 import { currentSchema } from "../src/store/sqlite/migrate.ts";
@@ -17,7 +18,7 @@ import { buildExecutable } from "./_executable.ts";
 import { formerSchema } from "./_databases.ts";
 import { callUrl, onCleanup, signal, temporaryFolder } from "./_setup.ts";
 import { SoftwareKey } from "./console/_authenticator.ts";
-import { ALICE, isIn, PASSWORD, signIn, Visitor } from "./console/_console.ts";
+import { ALICE, isIn, PASSWORD, shownIn, signIn, Visitor } from "./console/_console.ts";
 import { startExecutableConsole } from "./console/_executable.ts";
 import { addPasskey, passkeySignIn, removePasskey } from "./console/_passkeys.ts";
 
@@ -127,6 +128,10 @@ describe("the console", () => {
     );
     for (const asset of Object.values(assets)) {
       expect((await visitor.get(asset.path)).text === asset.content, asset.path).toBe(true);
+    }
+    const page = (await visitor.get("/start")).text;
+    for (const { id, text } of snippets(url)) {
+      expect(shownIn(page, `snippet-${id}`) === text, id).toBe(true);
     }
     const csv = await visitor.get("/signals/export?format=csv");
     expect([csv.status, csv.text.includes(String(body["id"]))]).toEqual([200, true]);
