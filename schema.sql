@@ -1,4 +1,4 @@
--- Signalbox's database, version 6. Times are epoch milliseconds, UTC. Ids in TEXT are ULIDs:
+-- Signalbox's database, version 7. Times are epoch milliseconds, UTC. Ids in TEXT are ULIDs:
 -- 26 characters, sortable by time. Query it as you like with a read-only connection; write to it
 -- only with `signalbox`.
 
@@ -8,7 +8,8 @@ CREATE TABLE desks (
   name                 TEXT    NOT NULL UNIQUE,
   created_at           INTEGER NOT NULL,    -- ms
   differing_duplicates INTEGER NOT NULL DEFAULT 0, -- duplicates whose content was not the original's
-  passkeys_required    INTEGER NOT NULL DEFAULT 0 -- 1: its members sign in with passkeys only
+  passkeys_required    INTEGER NOT NULL DEFAULT 0, -- 1: its members sign in with passkeys only
+  keys_max             INTEGER NOT NULL DEFAULT 100 -- active keys at most, without those in the overlap of a rotation
 ) STRICT;
 
 -- The keys that authenticate desks. Rows are never deleted: signals refer to them.
@@ -24,7 +25,12 @@ CREATE TABLE api_keys (
   revoked_at   INTEGER           -- ms; does not authenticate from then on
 ) STRICT;
 
-CREATE INDEX api_keys_desk ON api_keys (desk_id);
+-- The console's lists: one desk, newest first.
+CREATE INDEX api_keys_desk ON api_keys (desk_id, id);
+
+-- The active keys of a desk. They are few, and those that have ended may be many.
+CREATE INDEX api_keys_active ON api_keys (desk_id, ifnull(expires_at, 9223372036854775807))
+  WHERE revoked_at IS NULL;
 
 -- The signals, one row for each that was accepted. Rows are never changed nor deleted: backups rely
 -- on it for every table whose key is "seq".
@@ -103,6 +109,7 @@ CREATE TABLE audit (
 ) STRICT;
 
 CREATE INDEX audit_desk ON audit (desk_id);
+CREATE INDEX audit_key ON audit (key_id) WHERE key_id IS NOT NULL;
 
 -- Deduplication: where each client_signal_id of each desk was stored first. Made from the signals, and
 -- kept by src/store/sqlite/dedupe/, which says what is in it.

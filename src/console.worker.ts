@@ -1,4 +1,5 @@
 /** The composition root of the console's thread: see `console/thread.ts`. */
+import { join } from "node:path";
 import { type Logger, pino } from "pino";
 import { accountRoutes } from "./console/account.tsx";
 import { activityRoutes } from "./console/activity.tsx";
@@ -37,6 +38,7 @@ import { formatAddress, isLoopbackHost, PortInUseError } from "./net/address.ts"
 import { SqliteActivity } from "./store/sqlite/activity.ts";
 import { SqliteAudit } from "./store/sqlite/audit.ts";
 import { SqliteMembers } from "./store/sqlite/members.ts";
+import { DATABASE_NAME } from "./store/sqlite/folder.ts";
 import { openDatabase } from "./store/sqlite/open.ts";
 import { SqlitePasskeys } from "./store/sqlite/passkeys.ts";
 import { SqliteRegistry } from "./store/sqlite/registry.ts";
@@ -101,6 +103,7 @@ function serve(options: ConsoleOptions): Running & { url: string } {
   const db = openDatabase(options.dataDir, "console", { onTightened: (said) => log.warn(said) });
   const now = Date.now;
   const activity = new SqliteActivity(options.dataDir, (said) => log.warn(said));
+  activity.keepKeysOf(join(options.dataDir, DATABASE_NAME));
   const members = new SqliteMembers(db, now);
   const passkeys = new SqlitePasskeys(db, now);
   const services: ConsoleServices = {

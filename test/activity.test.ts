@@ -7,6 +7,9 @@ import { ActivityRecorder, KEY_MINUTES_MAX, REJECTS_MAX } from "../src/console/r
 import { type ActivityBatch, REJECTS_KEPT, REPEATED_SIGNALS_KEPT } from "../src/domain/activity.ts";
 import { AppError } from "../src/domain/errors.ts";
 import { ACTIVITY_NAME, SqliteActivity } from "../src/store/sqlite/activity.ts";
+import { DATABASE_NAME } from "../src/store/sqlite/folder.ts";
+import { openDatabase } from "../src/store/sqlite/open.ts";
+import { SqliteRegistry } from "../src/store/sqlite/registry.ts";
 import { temporaryFolder, onCleanup } from "./_setup.ts";
 
 setDefaultTimeout(30_000);
@@ -17,7 +20,8 @@ const HOUR = 60 * MINUTE;
 const DAY = 24 * HOUR;
 
 const owner = { keyId: "key-1", deskId: 1, deskName: "alpha" };
-const mine = { deskId: 1, keyIds: ["key-1"] };
+const mine = { deskId: 1, keyId: "key-1" };
+const ofDesk = { deskId: 1, keyId: null };
 const stored = { deduped: false, id: "signal" } as const;
 
 /** Request ids that rise. */
@@ -171,7 +175,7 @@ function reject(number: number, deskId = 1, keyId = "key-1"): ActivityBatch["rej
   };
 }
 
-test("buckets add up, and are of one desk and of keys that it still has", () => {
+test("buckets add up, and are of one desk, and of one key where it is named", () => {
   const { activity } = openActivity();
   const start = NOW - (NOW % MINUTE);
   activity.write(minute(start, { stored: 3, lastAt: start + 5 }));
@@ -190,12 +194,59 @@ test("buckets add up, and are of one desk and of keys that it still has", () => 
   expect(activity.buckets(mine, "day", start)).toEqual([
     { start: start - (start % DAY), stored: 9, duplicate: 2, rejected: 4 },
   ]);
-  expect(activity.ofKeys(1, start)).toEqual(
+  expect(activity.buckets(ofDesk, "minute", start).map(({ stored: n }) => n)).toEqual([104]);
+  const first = { requests: 10, rejected: 4, unauthorized: 1, lastAt: start + 9 };
+  const second = { requests: 100, rejected: 0, unauthorized: 0, lastAt: start };
+  expect(activity.ofKeys(1, ["key-1", "key-2", "key-3"], start)).toEqual(
     new Map([
-      ["key-1", { requests: 10, rejected: 4, unauthorized: 1, lastAt: start + 9 }],
-      ["key-2", { requests: 100, rejected: 0, unauthorized: 0, lastAt: start }],
+      ["key-1", first],
+      ["key-2", second],
     ]),
   );
+  expect(activity.ofKeys(1, ["key-2"], start)).toEqual(new Map([["key-2", second]]));
+  expect(activity.ofKeys(2, ["key-2"], start)).toEqual(new Map());
+});
+
+test("the keys that have ended and are still sent with are found, the latest first, and so many", () => {
+  const { activity } = openActivity();
+  const start = NOW - (NOW % MINUTE);
+  for (const number of [2, 3, 1]) {
+    const knock = { keyId: `key-${number}`, rejected: 1, unauthorized: 1, lastAt: start + number };
+    activity.write(minute(start, knock));
+  }
+  activity.write(minute(start, { keyId: "key-4", rejected: 9, lastAt: start + 9 }));
+  activity.write(minute(start, { deskId: 2, keyId: "key-5", rejected: 1, unauthorized: 1 }));
+  activity.write(minute(start - DAY, { keyId: "key-6", rejected: 1, unauthorized: 1 }));
+  expect(activity.knockingKeys(1, start, 10)).toEqual(["key-3", "key-2", "key-1"]);
+  expect(activity.knockingKeys(1, start, 2)).toEqual(["key-3", "key-2"]);
+});
+
+test("what was sent with keys of another database is dropped", () => {
+  const { activity, said, dataDir } = openActivity();
+  const db = openDatabase(dataDir, "command");
+  onCleanup(() => db.close());
+  const registry = new SqliteRegistry(db);
+  const keys = ["alpha", "beta"].map((desk) => {
+    registry.createDesk(desk, { ifMissing: false });
+    return registry.mintKey({ desk, label: null, expiresInMs: null }).record.id;
+  });
+  const [ours = "", theirs = ""] = keys;
+  for (const keyId of [ours, theirs, "gone"]) {
+    activity.write(minute(NOW, { keyId, stored: 1 }));
+    activity.write({
+      minutes: [],
+      rejects: [reject(keys.indexOf(keyId) + 5, 1, keyId)],
+      repeats: [],
+    });
+  }
+  activity.keepKeysOf(join(dataDir, DATABASE_NAME));
+  expect(said).toEqual([]);
+  expect(activity.buckets(ofDesk, "day", 0).map(({ stored: n }) => n)).toEqual([1]);
+  expect(activity.rejects(ofDesk, null, 10).map(({ key_id }) => key_id)).toEqual([ours]);
+  expect(said).toEqual([]);
+  activity.keepKeysOf(join(dataDir, "nothing.db"));
+  expect(activity.buckets(ofDesk, "day", 0)).toEqual([]);
+  expect(said.join()).toContain("was begun anew");
 });
 
 test("each width keeps as many buckets as it shows", () => {
@@ -220,12 +271,12 @@ test("the newest rejects of a desk are kept, and read in pages", () => {
   const first = activity.rejects(mine, null, 600);
   const second = activity.rejects(mine, first.at(-1)?.request_id ?? null, 600);
   const ids = [...first, ...second].map(({ request_id }) => request_id);
-  // One of the places is taken by the key that is not the desk's any more.
+  // One of the places is taken by the other key of the desk.
   const newest = rejects.slice(-(REJECTS_KEPT - 1)).map(({ request_id }) => request_id);
   expect(ids).toEqual(newest.toReversed());
   const { deskId: _, ...last } = reject(REJECTS_KEPT + 299);
   expect(first[0]).toEqual(last);
-  expect(activity.rejects({ deskId: 2, keyIds: ["key-1"] }, null, 10)).toHaveLength(1);
+  expect(activity.rejects({ deskId: 2, keyId: null }, null, 10)).toHaveLength(1);
 });
 
 test("duplicates of a signal add up; the newest signals that have any are kept", () => {

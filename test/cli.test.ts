@@ -46,6 +46,7 @@ describe("help", () => {
     ["serve"],
     ["desk"],
     ["desk", "create"],
+    ["desk", "limit"],
     ["desk", "list"],
     ["desk", "invite"],
     ["desk", "members"],

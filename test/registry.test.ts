@@ -486,6 +486,7 @@ describe("SqliteRegistry", () => {
         created_at: 1_000,
         differing_duplicates: 0,
         passkeys_required: false,
+        keys_max: 100,
       },
       created: true,
     });
@@ -550,6 +551,7 @@ describe("SqliteRegistry", () => {
   test("no two keys are alike", () => {
     const keys = newRegistry();
     keys.createDesk("alpha", { ifMissing: false });
+    keys.limitKeys("alpha", 200);
     const minted = Array.from({ length: 200 }, () =>
       keys.mintKey({ desk: "alpha", label: null, expiresInMs: null }),
     );

@@ -572,8 +572,8 @@ function nextVersion(): readonly string[] {
   const upgrade = JSON.stringify("ALTER TABLE desks ADD COLUMN note TEXT;");
   return variantOf({
     file: "store/sqlite/migrate.ts",
-    text: "sql: schemaSql,\n  first: version1,\n  upgrades: [upgrade2, upgrade3, upgrade4, upgrade5, upgrade6],",
-    replacement: `sql: schemaSql + ${upgrade}, first: version1, upgrades: [upgrade2, upgrade3, upgrade4, upgrade5, upgrade6, ${upgrade}],`,
+    text: "sql: schemaSql,\n  first: version1,\n  upgrades: [upgrade2, upgrade3, upgrade4, upgrade5, upgrade6, upgrade7],",
+    replacement: `sql: schemaSql + ${upgrade}, first: version1, upgrades: [upgrade2, upgrade3, upgrade4, upgrade5, upgrade6, upgrade7, ${upgrade}],`,
   });
 }
 

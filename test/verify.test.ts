@@ -49,7 +49,7 @@ describe("verify finds a database sound", () => {
     const before = readFileSync(path);
     expect(await cli(["verify", "--data", dataDir])).toEqual({
       code: 0,
-      stdout: `schema: ok\nintegrity: ok\nforeign_keys: ok\ndeduplication: ok\nids_rising: ok\nvalues: ok\n1000 signals, the newest ${seededUlid(1_000)}, database version 6\n`,
+      stdout: `schema: ok\nintegrity: ok\nforeign_keys: ok\ndeduplication: ok\nids_rising: ok\nvalues: ok\n1000 signals, the newest ${seededUlid(1_000)}, database version 7\n`,
       stderr: "",
     });
     const { code, stdout, stderr } = await cli(["verify", "--json", "--data", dataDir]);
@@ -58,7 +58,7 @@ describe("verify finds a database sound", () => {
     expect(JSON.parse(stdout)).toEqual({
       ok: true,
       file: path,
-      version: 6,
+      version: 7,
       signals: 1_000,
       newest_id: seededUlid(1_000),
       checks: {

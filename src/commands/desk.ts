@@ -2,7 +2,7 @@
 import { Command } from "commander";
 import { inviteCommand, membersCommand, removeMemberCommand, resetCommand } from "./member.ts";
 import { toType } from "./hint.ts";
-import { dataOption, jsonOption, withRegistry } from "./options.ts";
+import { dataOption, jsonOption, readKeep, withRegistry } from "./options.ts";
 import { requirePasskeysCommand } from "./require-passkeys.ts";
 import { formatTime, printJson, printNote, printTable } from "./print.ts";
 
@@ -11,6 +11,7 @@ export function deskCommand(): Command {
     .description("create and list desks, and say who may use the console for them")
     .addCommand(createCommand())
     .addCommand(listCommand())
+    .addCommand(limitCommand())
     .addCommand(inviteCommand())
     .addCommand(membersCommand())
     .addCommand(removeMemberCommand())
@@ -50,6 +51,30 @@ function createCommand(): Command {
     });
 }
 
+function limitCommand(): Command {
+  return new Command("limit")
+    .description("set how many active keys a desk may have")
+    .argument("<name>", "the desk's name")
+    .requiredOption(
+      "--keys <n>",
+      "active keys at most; keys in the overlap of a rotation may be as many again",
+      readKeep,
+    )
+    .addOption(dataOption())
+    .addHelpText(
+      "after",
+      `
+A new desk may have 100. Keys beyond a lower limit stay active, and no further one is minted.
+
+Example:
+  $ signalbox desk limit alpha --keys 300`,
+    )
+    .action((name: string, options: { keys: number; data: string }) => {
+      withRegistry(options.data, (registry) => registry.limitKeys(name, options.keys));
+      printNote(`Desk "${name}": at most ${options.keys} active keys.`);
+    });
+}
+
 function listCommand(): Command {
   return new Command("list")
     .description("list the desks")
@@ -79,8 +104,9 @@ Examples:
           formatTime(desk.created_at),
           String(desk.differing_duplicates),
           desk.passkeys_required ? "required" : "optional",
+          String(desk.keys_max),
         ]);
-        printTable(["NAME", "CREATED", "DIFFERING", "PASSKEYS"], rows);
+        printTable(["NAME", "CREATED", "DIFFERING", "PASSKEYS", "MAX KEYS"], rows);
       }
     });
 }

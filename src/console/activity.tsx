@@ -7,7 +7,8 @@ import {
   type Reject,
   startOfBucket,
 } from "../domain/activity.ts";
-import { deskKeys } from "./desk-keys.ts";
+import { everySignal } from "../domain/stored-signal.ts";
+import { findKey, offeredKeys } from "./desk-keys.ts";
 import {
   ActivityPage,
   type ActivityQuestion,
@@ -56,27 +57,25 @@ function showChart(services: ConsoleServices, visit: MemberVisit): Response {
 
 /** Null for a key that is not the desk's. */
 function readQuestion(services: ConsoleServices, visit: MemberVisit): ActivityQuestion | null {
-  const keys = deskKeys(services, visit);
   const { url } = visit;
   const per = url.searchParams.get("per") ?? "";
   const width = isWidth(per) ? per : "minute";
   const id = url.searchParams.get("key") ?? "";
-  if (id === "") return { width, key: null, keys };
-  const key = keys.find((one) => one.id === id);
-  return key === undefined ? null : { width, key, keys };
+  const key = id === "" ? null : findKey(services, visit, id);
+  if (id !== "" && key === null) return null;
+  return { width, key, keys: offeredKeys(services, visit, key?.id) };
 }
 
 function isWidth(text: string): text is ActivityWidth {
   return Object.hasOwn(activityWidths, text);
 }
 
-function ownerOf({ member }: MemberVisit, { key, keys }: ActivityQuestion): ActivityOwner {
-  const shown = key === null ? keys : [key];
-  return { deskId: member.deskId, keyIds: shown.map(({ id }) => id) };
+function ownerOf({ member }: MemberVisit, { key }: Pick<ActivityQuestion, "key">): ActivityOwner {
+  return { deskId: member.deskId, keyId: key?.id ?? null };
 }
 
 function readSpan(
-  { activity }: ConsoleServices,
+  { activity, signals }: ConsoleServices,
   visit: MemberVisit,
   question: ActivityQuestion,
 ): ActivitySpan {
@@ -85,22 +84,24 @@ function readSpan(
   const buckets = activity.buckets(ownerOf(visit, question), question.width, start);
   const isUsed =
     buckets.length > 0 ||
-    question.keys.some(({ last_used_at }) => last_used_at !== null) ||
-    activity.buckets(ownerOf(visit, { ...question, key: null }), "day", 0).length > 0;
+    activity.buckets(ownerOf(visit, { key: null }), "day", 0).length > 0 ||
+    signals.page({ deskId: visit.member.deskId, filter: everySignal, limit: 1 }).signals.length > 0;
   return { start, buckets, isUsed };
 }
 
 function readRejects(
-  { activity }: ConsoleServices,
+  services: ConsoleServices,
   visit: MemberVisit,
   question: ActivityQuestion,
   before: string | null,
 ): RejectListing {
-  const found = activity.rejects(ownerOf(visit, question), before, PAGE + 1);
+  const found = services.activity.rejects(ownerOf(visit, question), before, PAGE + 1);
   const rejects = fitting(found.slice(0, PAGE));
   const last = rejects.at(-1);
   const older = last === undefined || rejects.length === found.length ? null : last.request_id;
-  return { rejects, older, isFirst: before === null };
+  const ids = new Set(rejects.map(({ key_id }) => key_id));
+  const keys = [...ids].flatMap((id) => findKey(services, visit, id) ?? []);
+  return { rejects, keys, older, isFirst: before === null };
 }
 
 /** As many of the first as a page has room for: all, but for a client that sends much nonsense. */

@@ -3,9 +3,6 @@ import { activityWidths, type KeyActivity, startOfBucket } from "../domain/activ
 import { type ApiKey, keyState } from "../domain/key.ts";
 import { newestAgo } from "./relative.ts";
 
-/** By the key's id. */
-export type KeyActivities = ReadonlyMap<string, KeyActivity>;
-
 /** Where the last 24 hours begin: they are whole ones, but for the one that is under way. */
 export function lastDayFrom(now: number): number {
   const { ms } = activityWidths.hour;

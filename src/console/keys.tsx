@@ -15,9 +15,9 @@ import {
   SUCCESSOR_LIFETIME_DEFAULT,
   successorLifetimes,
 } from "./key-choices.ts";
-import { type KeyActivities, lastDayFrom } from "./key-activity.ts";
-import { deskKeys } from "./desk-keys.ts";
-import { KeyHistory } from "./key-history.ts";
+import { lastDayFrom } from "./key-activity.ts";
+import { findKey } from "./desk-keys.ts";
+import { readKeyList } from "./key-list.ts";
 import { MintedKeys } from "./minted.ts";
 import {
   COPY_FIELD,
@@ -34,18 +34,18 @@ import type { ConsoleServices } from "./services.ts";
 import { cookieNames, type MemberVisit, type Route } from "./visit.ts";
 
 const REFUSED = 422;
+/** The newest entries of the audit on the page of a key. */
+const HISTORY_SHOWN = 50;
 
 /** What the pages of one console share. */
 interface Keys {
   readonly services: ConsoleServices;
-  readonly history: KeyHistory;
   readonly minted: MintedKeys;
 }
 
 export function keyRoutes(services: ConsoleServices): Route[] {
   const keys: Keys = {
     services,
-    history: new KeyHistory(services.audit),
     minted: new MintedKeys(),
   };
   const at = (
@@ -71,7 +71,7 @@ type HandleOne = (keys: Keys, visit: MemberVisit, apiKey: ApiKey) => Response;
 /** For a key of the member's own desk. */
 function ofOne(handle: HandleOne): (keys: Keys, visit: MemberVisit) => Response {
   return (keys, visit) => {
-    const apiKey = findKey(keys, visit, visit.params["id"] ?? "");
+    const apiKey = findKey(keys.services, visit, visit.params["id"] ?? "");
     return apiKey === null ? notFoundPage() : handle(keys, visit, apiKey);
   };
 }
@@ -80,31 +80,20 @@ function registryOf({ services }: Keys, { member }: MemberVisit): Registry {
   return services.registryOf(member.memberId);
 }
 
-function findKey(keys: Keys, visit: MemberVisit, id: string): ApiKey | null {
-  return deskKeys(keys.services, visit).find((key) => key.id === id) ?? null;
+function showList({ services }: Keys, visit: MemberVisit): Response {
+  return page(<KeyListPage visit={visit} listing={readKeyList(services, visit)} />);
 }
 
-function lastDayOf({ services }: Keys, { member, now }: MemberVisit): KeyActivities {
-  return services.activity.ofKeys(member.deskId, lastDayFrom(now));
-}
-
-function showList(keys: Keys, visit: MemberVisit): Response {
-  const { desk } = visit.member;
-  return page(
-    <KeyListPage
-      visit={visit}
-      keys={deskKeys(keys.services, visit)}
-      records={keys.history.ofDesk(desk)}
-      activities={lastDayOf(keys, visit)}
-      areAllShown={visit.url.searchParams.get("ended") === "all"}
-    />,
-  );
-}
-
-function showKey(keys: Keys, visit: MemberVisit, apiKey: ApiKey): Response {
-  const records = keys.history.ofDesk(visit.member.desk).get(apiKey.id) ?? [];
-  const activity = lastDayOf(keys, visit).get(apiKey.id);
-  return page(<KeyPage visit={visit} apiKey={apiKey} records={records} activity={activity} />);
+function showKey({ services }: Keys, visit: MemberVisit, apiKey: ApiKey): Response {
+  const { desk, deskId } = visit.member;
+  const { id } = apiKey;
+  const shown = {
+    apiKey,
+    creator: services.audit.creatorsOf(desk, [id]).get(id),
+    records: services.audit.list({ desk, key: id, limit: HISTORY_SHOWN }),
+    activity: services.activity.ofKeys(deskId, [id], lastDayFrom(visit.now)).get(id),
+  };
+  return page(<KeyPage visit={visit} {...shown} />);
 }
 
 function showNew(_: Keys, visit: MemberVisit): Response {
@@ -140,7 +129,7 @@ function showOnce(keys: Keys, visit: MemberVisit, apiKey: ApiKey): Response {
       visit={visit}
       apiKey={apiKey}
       plaintext={shown.key}
-      replaced={shown.replaces === null ? null : findKey(keys, visit, shown.replaces)}
+      replaced={shown.replaces === null ? null : findKey(keys.services, visit, shown.replaces)}
       publicUrl={keys.services.publicUrl}
     />,
   );
@@ -204,13 +193,7 @@ function revokePage(
   apiKey: ApiKey,
   { typed, problem }: { typed: string; problem: string | null },
 ): VNode {
-  const hasNamesake = deskKeys(keys.services, visit).some(
-    (other) =>
-      other.id !== apiKey.id &&
-      other.label !== null &&
-      other.label === apiKey.label &&
-      keyState(other, visit.now) === "active",
-  );
+  const hasNamesake = registryOf(keys, visit).hasNamesake(apiKey);
   return (
     <RevokePage
       visit={visit}

@@ -68,9 +68,15 @@ export interface Audit {
   /** Newest first; `desk` null: of all. */
   list(page: {
     readonly desk: string | null;
+    readonly key?: string | null;
     readonly before?: number | null;
     readonly limit: number;
   }): AuditRecord[];
+  /**
+   * Key id → the address of the member who created it, or null for an admin. A key of before there was an
+   * audit is not in it.
+   */
+  creatorsOf(desk: string, keyIds: readonly string[]): ReadonlyMap<string, string | null>;
 }
 
 /** Of one desk at a time. Each answer is the work of milliseconds, however many signals there are. */
@@ -97,7 +103,9 @@ export interface Activity {
   /** Those with anything in them, oldest first, from the one that `from` is in. */
   buckets(owner: ActivityOwner, width: ActivityWidth, from: number): Bucket[];
   /** By the key's id; of the hours from the one that `from` is in. */
-  ofKeys(deskId: number, from: number): ReadonlyMap<string, KeyActivity>;
+  ofKeys(deskId: number, keyIds: readonly string[], from: number): ReadonlyMap<string, KeyActivity>;
+  /** Ids of keys that have ended and were still sent with, the latest first; of the same hours. */
+  knockingKeys(deskId: number, from: number, limit: number): string[];
   /** Newest first; `before`: only those with a lower request id. */
   rejects(owner: ActivityOwner, before: string | null, limit: number): Reject[];
   /** Null where no duplicate is known. */

@@ -10,7 +10,7 @@ import {
   SignalRows,
 } from "./pages/signals.tsx";
 import { SignalDetailPage } from "./pages/signal.tsx";
-import { deskKeys } from "./desk-keys.ts";
+import { offeredKeys } from "./desk-keys.ts";
 import { notFoundPage } from "./pages/problems.tsx";
 import { page, seeOther } from "./responses.ts";
 import type { ConsoleServices } from "./services.ts";
@@ -53,7 +53,7 @@ function showList(services: ConsoleServices, visit: MemberVisit): Response {
   // There is nothing newer: the first page is the one that is kept up to date.
   if (request.after !== null && found.newer === null) return seeOther(pathWith("/signals", input));
   const isLive = request.before === null && request.after === null;
-  const keys = deskKeys(services, visit);
+  const keys = offeredKeys(services, visit, input.typed.key);
   const listing = { input, find: null, found, newestId, isLive, keys };
   return page(<SignalListPage visit={visit} listing={listing} />);
 }
@@ -71,13 +71,13 @@ function showFound(services: ConsoleServices, visit: MemberVisit, find: string):
     found: { ...nothing, signals },
     newestId: "",
     isLive: false,
-    keys: deskKeys(services, visit),
+    keys: offeredKeys(services, visit, undefined),
   };
   return page(<SignalListPage visit={visit} listing={listing} />, signals.length === 0 ? 404 : 200);
 }
 
 function refuseFilter(services: ConsoleServices, visit: MemberVisit, input: FilterInput): Response {
-  const keys = deskKeys(services, visit);
+  const keys = offeredKeys(services, visit, input.typed.key);
   const listing = { input, find: null, found: nothing, newestId: "", isLive: false, keys };
   return page(<SignalListPage visit={visit} listing={listing} />, 400);
 }

@@ -1,8 +1,6 @@
 /** @jsxImportSource preact */
 /** `/start`: what a new desk has to do, and where the console begins. */
-import { keyState } from "../domain/key.ts";
 import { everySignal } from "../domain/stored-signal.ts";
-import { deskKeys } from "./desk-keys.ts";
 import { type Progress, ProgressSteps, StartPage } from "./pages/start.tsx";
 import { page, seeOther } from "./responses.ts";
 import type { ConsoleServices } from "./services.ts";
@@ -28,11 +26,12 @@ export function startRoutes(services: ConsoleServices): Route[] {
 }
 
 function readProgress(services: ConsoleServices, visit: MemberVisit): Progress {
-  const keys = deskKeys(services, visit);
-  const { member, now } = visit;
+  const { member } = visit;
+  const registry = services.registryOf(member.memberId);
+  const [key = null] = registry.pageKeys({ desk: member.desk, state: "active", limit: 1 });
   const newest = services.signals.page({ deskId: member.deskId, filter: everySignal, limit: 1 });
   return {
-    key: keys.find((key) => keyState(key, now) === "active") ?? null,
+    key,
     signal: newest.signals[0] ?? null,
   };
 }

@@ -86,10 +86,10 @@ export interface ActivityBatch {
   readonly repeats: readonly (Repeats & { readonly deskId: number; readonly signalId: string })[];
 }
 
-/** Whose activity: only what was sent with keys that are still known as the desk's is its own. */
+/** Whose activity. `keyId`: of this key alone; null: of all the desk's. */
 export interface ActivityOwner {
   readonly deskId: number;
-  readonly keyIds: readonly string[];
+  readonly keyId: string | null;
 }
 
 export interface Bucket extends Outcomes {

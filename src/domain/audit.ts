@@ -5,6 +5,7 @@ export const auditPhrases = {
   "desk.created": "created the desk",
   "desk.passkeys_required": "required passkeys of the desk's members",
   "desk.passkeys_optional": "allowed the desk's members passwords",
+  "desk.keys_limited": "set the limit on active keys",
   "key.created": "created the key",
   "key.rotated": "rotated the key",
   "key.revoked": "revoked the key",
@@ -58,6 +59,8 @@ export interface AuditRecord {
 export interface AuditPage {
   /** Of this desk only; null: of all. */
   readonly desk: string | null;
+  /** Only what was done to the key of this id. */
+  readonly key?: string | null;
   /** Only entries older than the one of this id. */
   readonly before?: number | null;
   readonly limit: number;

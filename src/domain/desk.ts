@@ -10,6 +10,8 @@ export interface Desk {
   readonly differing_duplicates: number;
   /** Its members sign in with passkeys only. */
   readonly passkeys_required: boolean;
+  /** How many active keys it may have; keys in the overlap of a rotation do not count, but may be as many again. */
+  readonly keys_max: number;
 }
 
 /** A name is typed on command lines and read in logs, so it is kept plain. */

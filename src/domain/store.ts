@@ -72,20 +72,39 @@ export interface OfDesk {
   readonly desk?: string | null;
 }
 
+export interface KeyPage {
+  readonly desk: string;
+  readonly state: "active" | "ended";
+  /** Only keys older than the one of this id. */
+  readonly before?: string | null;
+  readonly limit: number;
+}
+
 /** What the command line and the console use. All errors are `UserError`s. Changes go into the audit. */
 export interface Registry {
   createDesk(name: string, options: { ifMissing: boolean }): { desk: Desk; created: boolean };
   listDesks(): Desk[];
   /** Whether the desk's members must sign in with passkeys, from their next request on. */
   requirePasskeys(desk: string, isRequired: boolean): { changed: boolean };
+  /** Keys beyond a lower limit stay active; no further one is minted. */
+  limitKeys(desk: string, keysMax: number): void;
+  /** Refused where the desk has as many active keys as it may. */
   mintKey(key: NewKey): MintedKey;
   /** All keys, or those of one desk, oldest first. */
   listKeys(desk: string | null): ApiKey[];
+  /** A desk's keys, newest first. */
+  pageKeys(page: KeyPage): ApiKey[];
+  /** Null for an id that is unknown. */
+  findKey(id: string, of?: OfDesk): ApiKey | null;
+  /** Whether another active key of the desk has the same label. */
+  hasNamesake(key: ApiKey): boolean;
   /** Idempotent. When it has returned, no signal of this key commits any more. */
   revokeKey(id: string, of?: OfDesk): { record: ApiKey; changed: boolean };
   /**
    * Mints a successor with the same desk and label, and the same lifetime unless told otherwise; the
-   * old key expires after `overlapMs`, or sooner if it would anyway.
+   * old key expires after `overlapMs`, or sooner if it would anyway. A desk with as many active keys as it
+   * may have can still rotate each of them once: a key in its overlap does not count, and there are at most
+   * as many of these as of the others.
    */
   rotateKey(id: string, options: Rotation & OfDesk): { minted: MintedKey; old: ApiKey };
 }

@@ -1,11 +1,9 @@
 /** What the pages for keys are made of: words for times, confirmations, and keys that are shown once. */
 import { describe, expect, test } from "bun:test";
 import { confirmationOf, isConfirmed } from "../../src/console/key-choices.ts";
-import { KeyHistory } from "../../src/console/key-history.ts";
 import { overlapAdvice } from "../../src/console/last-use.ts";
 import { MintedKeys, SHOWN_WITHIN_MS } from "../../src/console/minted.ts";
 import { relativeTime, timeAgo } from "../../src/console/relative.ts";
-import type { AuditRecord } from "../../src/domain/audit.ts";
 
 const SECOND_MS = 1_000;
 const MINUTE_MS = 60 * SECOND_MS;
@@ -155,38 +153,4 @@ describe("a minted key in memory", () => {
     const id = keys.once(sender, NOW, mint);
     expect(keys.take("session-1", id, NOW)?.key).toBe(plaintext);
   });
-});
-
-test("the history of keys reads each entry once, whatever was written between", () => {
-  const written: AuditRecord[] = [];
-  const write = (keyId: string | null, times = 1) => {
-    for (let time = 0; time < times; time++) {
-      written.unshift({ id: written.length + 1, key_id: keyId } as AuditRecord);
-    }
-  };
-  let readCount = 0;
-  const history = new KeyHistory({
-    append: () => {},
-    list: ({ before = null, limit }) => {
-      const found = written.filter(({ id }) => before === null || id < before).slice(0, limit);
-      readCount += found.length;
-      return found;
-    },
-  });
-  const idsOf = (key: string) =>
-    history
-      .ofDesk("alpha")
-      .get(key)
-      ?.map(({ id }) => id);
-  expect(idsOf("A")).toBeUndefined();
-  write("A");
-  write(null, 1_200);
-  write("A");
-  write("B");
-  expect(idsOf("A")).toEqual([1_202, 1]);
-  expect(idsOf("B")).toEqual([1_203]);
-  write("A");
-  readCount = 0;
-  expect(idsOf("A")).toEqual([1_204, 1_202, 1]);
-  expect(readCount).toBeLessThanOrEqual(100);
 });

@@ -511,7 +511,7 @@ describe("the list", () => {
     }
     const { text } = await visitor.get("/keys");
     expect(text.match(/>revoked</g)).toHaveLength(25);
-    expect(text).toContain("Show all 30 keys that have ended");
+    expect(text).toContain('<a href="/keys?ended=all">Show all keys that have ended</a>');
     expect((await visitor.get("/keys?ended=all")).text.match(/>revoked</g)).toHaveLength(30);
   });
 });

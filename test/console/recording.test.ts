@@ -2,6 +2,7 @@
 import { Database } from "bun:sqlite";
 import { expect, setDefaultTimeout, test } from "bun:test";
 import { join } from "node:path";
+import type { ActivityOwner } from "../../src/domain/activity.ts";
 import { ACTIVITY_NAME, SqliteActivity } from "../../src/store/sqlite/activity.ts";
 import { onCleanup, signal } from "../_setup.ts";
 import { startConsole, type TestConsole } from "./_console.ts";
@@ -17,10 +18,10 @@ function readActivity({ dataDir }: TestConsole): SqliteActivity {
   return activity;
 }
 
-function deskOf({ registry }: TestConsole): { deskId: number; keyIds: string[] } {
+function deskOf({ registry }: TestConsole): ActivityOwner {
   const [desk] = registry.listDesks();
   if (desk === undefined) throw new Error("no desk");
-  return { deskId: desk.id, keyIds: registry.listKeys(desk.name).map(({ id }) => id) };
+  return { deskId: desk.id, keyId: null };
 }
 
 test("every outcome of a request with a known key is there after a stop", async () => {
@@ -77,7 +78,9 @@ test("every outcome of a request with a known key is there after a stop", async 
   const sum = (name: "stored" | "duplicate" | "rejected") =>
     days.reduce((total, bucket) => total + bucket[name], 0);
   expect([sum("stored"), sum("duplicate"), sum("rejected")]).toEqual([1, 2, rejects.length]);
-  expect(activity.ofKeys(owner.deskId, 0).get(revoked.record.id)).toMatchObject({
+  expect(
+    activity.ofKeys(owner.deskId, [revoked.record.id], 0).get(revoked.record.id),
+  ).toMatchObject({
     requests: 1,
     rejected: 1,
     unauthorized: 1,
@@ -87,6 +90,15 @@ test("every outcome of a request with a known key is there after a stop", async 
     differing: 1,
     differs: ["price"],
   });
+});
+
+test("the activity of before a restart is there after it", async () => {
+  const first = await startConsole();
+  expect((await first.post(signal)).status).toBe(201);
+  await first.stop();
+  const again = await startConsole({ dataDir: first.dataDir });
+  await again.stop();
+  expect(readActivity(again).buckets(deskOf(again), "day", 0)).toMatchObject([{ stored: 1 }]);
 });
 
 test("a file that cannot be written fails no signal, and is told of once", async () => {

@@ -34,7 +34,7 @@ export interface ActivityQuestion {
   readonly width: ActivityWidth;
   /** The one that it is narrowed to. */
   readonly key: ApiKey | null;
-  /** All of the desk, newest first. */
+  /** To choose from. */
   readonly keys: readonly ApiKey[];
 }
 
@@ -82,7 +82,7 @@ export function ActivityPage({
     >
       <div class="tools">
         <Spans question={question} />
-        <KeyForm question={question} now={visit.now} />
+        <KeyForm question={question} />
       </div>
       <section
         id="activity"
@@ -94,7 +94,6 @@ export function ActivityPage({
       </section>
       <Rejects
         listing={rejects}
-        keys={question.keys}
         now={visit.now}
         path={(more) => pathOf("/activity", question, more)}
       />
@@ -117,19 +116,13 @@ function Spans({ question }: { question: ActivityQuestion }): VNode {
   );
 }
 
-function KeyForm({
-  question: { width, key, keys },
-  now,
-}: {
-  question: ActivityQuestion;
-  now: number;
-}): VNode | null {
+function KeyForm({ question: { width, key, keys } }: { question: ActivityQuestion }): VNode | null {
   if (keys.length < 2) return null;
   return (
     <form class="actions" method="get" action="/activity">
       <input type="hidden" name="per" value={width} />
       <label for="key">Key</label>
-      <KeySelect keys={keys} chosen={key?.id} nobody="all" now={now} />
+      <KeySelect keys={keys} chosen={key?.id} nobody="all" />
       <button class="quiet">Show</button>
     </form>
   );

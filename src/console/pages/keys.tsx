@@ -4,20 +4,14 @@ import type { VNode } from "preact";
 import type { KeyActivity } from "../../domain/activity.ts";
 import type { AuditRecord } from "../../domain/audit.ts";
 import { type ApiKey, type KeyState, keyState } from "../../domain/key.ts";
-import { type KeyActivities, knocksOf } from "../key-activity.ts";
-import type { KeyRecords } from "../key-history.ts";
+import { knocksOf } from "../key-activity.ts";
+import type { KeyListing } from "../key-list.ts";
 import { lastUse, overlapAdvice } from "../last-use.ts";
 import type { MemberVisit } from "../visit.ts";
 import { AuditPhrase } from "./audit.tsx";
 import { KnockBadge, KnockNotice, LastDay } from "./key-activity.tsx";
 import { Layout } from "./layout.tsx";
 import { Moment, Past } from "./moment.tsx";
-
-/**
- * Of those that have ended, so many of the newest, unless all are asked for: the page stays small. Those
- * that something still sends with come first, and are shown in any case.
- */
-export const ENDED_SHOWN = 25;
 
 const badges: Record<KeyState, "good" | "bad" | "calm"> = {
   active: "good",
@@ -41,28 +35,15 @@ export function KeyName({ label, last4 }: Pick<ApiKey, "label" | "last4">): VNod
 
 export function KeyListPage({
   visit,
-  keys,
-  records,
-  activities,
-  areAllShown,
+  listing,
 }: {
   visit: MemberVisit;
-  /** Newest first. */
-  keys: readonly ApiKey[];
-  records: KeyRecords;
-  activities: KeyActivities;
-  areAllShown: boolean;
+  listing: KeyListing;
 }): VNode {
-  const { now } = visit;
-  const isKnocking = (key: ApiKey) => knocksOf(key, activities.get(key.id), now) !== null;
-  const active = keys.filter((key) => keyState(key, now) === "active");
-  const ended = keys.filter((key) => keyState(key, now) !== "active");
-  const knocking = ended.filter(isKnocking);
-  const ordered = [...knocking, ...ended.filter((key) => !isKnocking(key))];
-  const shown = areAllShown ? ordered : ordered.slice(0, Math.max(ENDED_SHOWN, knocking.length));
+  const isNone = listing.keys.length === 0 && listing.newest === null && listing.ended === null;
   return (
     <Layout title="Keys" member={visit.member} csrfToken={visit.csrfToken} place="/keys">
-      {keys.length === 0 ? (
+      {isNone ? (
         <Empty />
       ) : (
         <>
@@ -71,20 +52,37 @@ export function KeyListPage({
               Create a key
             </a>
           </p>
-          <KeyTable
-            keys={[...active, ...shown]}
-            records={records}
-            activities={activities}
-            now={now}
-          />
-          {shown.length < ended.length && (
-            <p>
-              <a href="/keys?ended=all">Show all {ended.length} keys that have ended</a>
-            </p>
-          )}
+          <KeyTable listing={listing} now={visit.now} />
+          <Ways listing={listing} />
         </>
       )}
     </Layout>
+  );
+}
+
+function Ways({ listing: { older, newest, ended } }: { listing: KeyListing }): VNode {
+  return (
+    <>
+      {(older !== null || newest !== null) && (
+        <nav class="actions" aria-label="Pages of keys">
+          {newest !== null && (
+            <a class="button quiet" href={newest}>
+              Newest
+            </a>
+          )}
+          {older !== null && (
+            <a class="button quiet" href={older} rel="next">
+              Older
+            </a>
+          )}
+        </nav>
+      )}
+      {ended !== null && (
+        <p>
+          <a href={ended}>Show all keys that have ended</a>
+        </p>
+      )}
+    </>
   );
 }
 
@@ -106,14 +104,10 @@ function Empty(): VNode {
 }
 
 function KeyTable({
-  keys,
-  records,
-  activities,
+  listing: { keys, creators, activities },
   now,
 }: {
-  keys: readonly ApiKey[];
-  records: KeyRecords;
-  activities: KeyActivities;
+  listing: KeyListing;
   now: number;
 }): VNode {
   return (
@@ -151,7 +145,7 @@ function KeyTable({
                 <LastDay keyId={key.id} activity={activities.get(key.id)} />
               </td>
               <td data-label="Created">
-                <Past at={key.created_at} now={now} /> <By records={records.get(key.id)} />
+                <Past at={key.created_at} now={now} /> <By creator={creators.get(key.id)} />
               </td>
               <td data-label="Expires">
                 <Moment at={key.expires_at} now={now} />
@@ -188,11 +182,10 @@ function State({
   );
 }
 
-/** Who created it. Keys of before there was an audit have no entry. */
-function By({ records = [] }: { records: readonly AuditRecord[] | undefined }): VNode | null {
-  const created = records.find(({ action }) => action === "key.created");
-  if (created === undefined) return null;
-  return <span>by {created.actor ?? "an administrator"}</span>;
+/** Null: an administrator. Keys of before there was an audit have none. */
+function By({ creator }: { creator: string | null | undefined }): VNode | null {
+  if (creator === undefined) return null;
+  return <span>by {creator ?? "an administrator"}</span>;
 }
 
 function hasSuccessor(records: readonly AuditRecord[]): boolean {
@@ -202,11 +195,15 @@ function hasSuccessor(records: readonly AuditRecord[]): boolean {
 export function KeyPage({
   visit,
   apiKey,
+  creator,
   records,
   activity,
 }: {
   visit: MemberVisit;
   apiKey: ApiKey;
+  /** See `Audit.creatorsOf`. */
+  creator: string | null | undefined;
+  /** The newest entries of the audit about it. */
   records: readonly AuditRecord[];
   /** Of the last 24 hours. */
   activity: KeyActivity | undefined;
@@ -230,7 +227,7 @@ export function KeyPage({
           Revoked: no signal that is sent with it is stored. {lastUse("It", apiKey, now)}.
         </p>
       )}
-      <KeyFacts apiKey={apiKey} records={records} activity={activity} now={now} />
+      <KeyFacts apiKey={apiKey} creator={creator} activity={activity} now={now} />
       {state !== "revoked" && (
         <p class="actions">
           {state === "active" && (
@@ -250,12 +247,12 @@ export function KeyPage({
 
 function KeyFacts({
   apiKey,
-  records,
+  creator,
   activity,
   now,
 }: {
   apiKey: ApiKey;
-  records: readonly AuditRecord[];
+  creator: string | null | undefined;
   activity: KeyActivity | undefined;
   now: number;
 }): VNode {
@@ -281,7 +278,7 @@ function KeyFacts({
         </dd>
         <dt>Created</dt>
         <dd>
-          <Past at={apiKey.created_at} now={now} /> <By records={records} />
+          <Past at={apiKey.created_at} now={now} /> <By creator={creator} />
         </dd>
         <dt>Expires</dt>
         <dd>

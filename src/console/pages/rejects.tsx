@@ -12,6 +12,8 @@ import { Past } from "./moment.tsx";
 export interface RejectListing {
   /** Newest first. */
   readonly rejects: readonly Reject[];
+  /** That they were sent with. */
+  readonly keys: readonly ApiKey[];
   /** The last one's, where there are more behind it. */
   readonly older: string | null;
   readonly isFirst: boolean;
@@ -23,13 +25,14 @@ interface Shown {
 }
 
 export function Rejects({
-  listing: { rejects, older, isFirst },
+  listing: { rejects, keys, older, isFirst },
   path,
-  ...shown
-}: Shown & {
+  now,
+}: {
   listing: RejectListing;
   /** Of this page, with more parameters. */
   path: (more: Readonly<Record<string, string>>) => string;
+  now: number;
 }): VNode {
   return (
     <section>
@@ -39,7 +42,7 @@ export function Rejects({
       ) : (
         <ol class="rejects">
           {rejects.map((reject, index) => (
-            <RejectItem reject={reject} index={index} {...shown} />
+            <RejectItem reject={reject} index={index} keys={keys} now={now} />
           ))}
         </ol>
       )}

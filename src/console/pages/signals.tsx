@@ -57,7 +57,7 @@ export function SignalListPage({
         <Problem>Nothing was searched: {input.problems.join(", ")} cannot be understood.</Problem>
       )}
       <SearchForm find={find} />
-      <FilterForm input={input} keys={keys} now={visit.now} />
+      <FilterForm input={input} keys={keys} />
       {find === null && input.problems.length === 0 && <Found listing={listing} />}
       {find !== null && listing.found.signals.length > 0 && (
         <SignalTable signals={listing.found.signals} newestId={listing.newestId} newerPath={null} />
@@ -76,15 +76,7 @@ function SearchForm({ find }: { find: string | null }): VNode {
   );
 }
 
-function FilterForm({
-  input,
-  keys,
-  now,
-}: {
-  input: FilterInput;
-  keys: readonly ApiKey[];
-  now: number;
-}): VNode {
+function FilterForm({ input, keys }: { input: FilterInput; keys: readonly ApiKey[] }): VNode {
   const { typed } = input;
   const isUsed = Object.keys(typed).length > 0;
   return (
@@ -100,7 +92,7 @@ function FilterForm({
         <Choice name="side" label="Side" values={choices.side} chosen={typed.side} />
         <div class="field">
           <label for="key">Key</label>
-          <KeySelect keys={keys} chosen={typed.key} nobody="any" now={now} />
+          <KeySelect keys={keys} chosen={typed.key} nobody="any" />
         </div>
         <Moment name="from" label="Received from (UTC)" value={typed.from} />
         <Moment name="to" label="Received before (UTC)" value={typed.to} />

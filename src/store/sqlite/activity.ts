@@ -2,9 +2,10 @@
  * Activity in a file of its own, so that writing it never waits for the lock of those who store
  * signals, nor they for it. Nothing in it is worth an `fsync` or a repair.
  */
-import { Database } from "bun:sqlite";
+import { constants, Database } from "bun:sqlite";
 import { closeSync, openSync, rmSync } from "node:fs";
 import { join } from "node:path";
+import { pathToFileURL } from "node:url";
 import {
   type ActivityBatch,
   type ActivityOwner,
@@ -24,6 +25,8 @@ import { readVersion } from "./migrate.ts";
 import { inTransaction } from "./transaction.ts";
 
 export const ACTIVITY_NAME = "signalbox-activity.db";
+
+const IN_MEMORY = ":memory:";
 
 /** Another one is begun anew. Raise it with each change of `activity.sql`. */
 const VERSION = 1;
@@ -54,52 +57,86 @@ export class SqliteActivity {
     this.#db.close();
   }
 
+  /**
+   * Drops what was sent with keys that this database does not have: it may have been replaced since, and
+   * numbers desks from 1. Call it before anything is read.
+   */
+  keepKeysOf(databasePath: string): void {
+    if (this.#db.filename === IN_MEMORY) return;
+    try {
+      dropUnknownKeys(this.#path, databasePath);
+    } catch (error) {
+      this.#db.close();
+      this.#db = this.#beginAnew(describeFailure(error));
+    }
+  }
+
   /** Throws what SQLite throws where the disk refuses it: then nothing of the batch is there. */
   write(batch: ActivityBatch): void {
     this.#attempt((db) => inTransaction(db, () => writeBatch(db, batch)));
   }
 
   /** Those with anything in them, oldest first, from the one that `from` is in. */
-  buckets({ deskId, keyIds }: ActivityOwner, width: ActivityWidth, from: number): Bucket[] {
+  buckets({ deskId, keyId }: ActivityOwner, width: ActivityWidth, from: number): Bucket[] {
     const { ms } = activityWidths[width];
     return this.#attempt((db) =>
       db
-        .query<Bucket, [number, number, number, string]>(
+        .query<Bucket, Record<string, string | number | null>>(
           `SELECT start, sum(stored) AS stored, sum(duplicate) AS duplicate, sum(rejected) AS rejected
-           FROM buckets WHERE desk_id = ? AND width_ms = ? AND start >= ?
-             AND key_id IN (SELECT value FROM json_each(?))
+           FROM buckets WHERE desk_id = $desk AND width_ms = $width AND start >= $from
+             AND ($key IS NULL OR key_id = $key)
            GROUP BY start ORDER BY start`,
         )
-        .all(deskId, ms, startOfBucket(from, ms), JSON.stringify(keyIds)),
+        .all({ desk: deskId, width: ms, from: startOfBucket(from, ms), key: keyId }),
     );
   }
 
   /** By the key's id; of the hours from the one that `from` is in. */
-  ofKeys(deskId: number, from: number): ReadonlyMap<string, KeyActivity> {
+  ofKeys(
+    deskId: number,
+    keyIds: readonly string[],
+    from: number,
+  ): ReadonlyMap<string, KeyActivity> {
     const { ms } = activityWidths.hour;
     const rows = this.#attempt((db) =>
       db
-        .query<KeyActivity & { keyId: string }, [number, number, number]>(
+        .query<KeyActivity & { keyId: string }, [number, number, number, string]>(
           `SELECT key_id AS keyId, sum(stored + duplicate + rejected) AS requests,
              sum(rejected) AS rejected, sum(unauthorized) AS unauthorized, max(last_at) AS lastAt
-           FROM buckets WHERE desk_id = ? AND width_ms = ? AND start >= ? GROUP BY key_id`,
+           FROM buckets WHERE desk_id = ? AND width_ms = ? AND start >= ?
+             AND key_id IN (SELECT value FROM json_each(?)) GROUP BY key_id`,
         )
-        .all(deskId, ms, startOfBucket(from, ms)),
+        .all(deskId, ms, startOfBucket(from, ms), JSON.stringify(keyIds)),
     );
     return new Map(rows.map(({ keyId, ...activity }) => [keyId, activity]));
   }
 
+  /** Keys that have ended and were still sent with, the latest first; of the same hours. */
+  knockingKeys(deskId: number, from: number, limit: number): string[] {
+    const { ms } = activityWidths.hour;
+    const rows = this.#attempt((db) =>
+      db
+        .query<{ key_id: string }, [number, number, number, number]>(
+          `SELECT key_id FROM buckets
+           WHERE desk_id = ? AND width_ms = ? AND start >= ? AND unauthorized > 0
+           GROUP BY key_id ORDER BY max(last_at) DESC LIMIT ?`,
+        )
+        .all(deskId, ms, startOfBucket(from, ms), limit),
+    );
+    return rows.map(({ key_id }) => key_id);
+  }
+
   /** Newest first; `before`: only those with a lower request id. */
-  rejects({ deskId, keyIds }: ActivityOwner, before: string | null, limit: number): Reject[] {
+  rejects({ deskId, keyId }: ActivityOwner, before: string | null, limit: number): Reject[] {
     const rows = this.#attempt((db) =>
       db
         .query<RejectRow, Record<string, string | number | null>>(
           `SELECT request_id, key_id, at, status, error, message, fields, more_fields FROM rejects
            WHERE desk_id = $desk AND ($before IS NULL OR request_id < $before)
-             AND key_id IN (SELECT value FROM json_each($keys))
+             AND ($key IS NULL OR key_id = $key)
            ORDER BY request_id DESC LIMIT $limit`,
         )
-        .all({ desk: deskId, before, keys: JSON.stringify(keyIds), limit }),
+        .all({ desk: deskId, before, key: keyId, limit }),
     );
     return rows.map(({ fields, more_fields, ...row }) => ({
       ...row,
@@ -158,7 +195,7 @@ export class SqliteActivity {
     this.#onLost(
       `${this.#path} cannot be used (${describeFailure(error)}): until the next start the activity of the desks is kept in memory alone`,
     );
-    return prepare(new Database(":memory:", { strict: true }));
+    return prepare(new Database(IN_MEMORY, { strict: true }));
   }
 }
 
@@ -186,6 +223,24 @@ function prepare(db: Database): Database {
   } catch (error) {
     db.close();
     throw error;
+  }
+}
+
+function dropUnknownKeys(path: string, databasePath: string): void {
+  const { SQLITE_OPEN_READWRITE, SQLITE_OPEN_URI } = constants;
+  const db = new Database(path, SQLITE_OPEN_READWRITE | SQLITE_OPEN_URI);
+  try {
+    db.run(`PRAGMA busy_timeout = ${BUSY_TIMEOUT_MS}`);
+    db.query("ATTACH ? AS registry").run(`${pathToFileURL(databasePath).href}?mode=ro`);
+    for (const table of ["buckets", "rejects"]) {
+      db.run(
+        `DELETE FROM ${table} WHERE NOT EXISTS
+           (SELECT 1 FROM registry.api_keys AS known
+            WHERE known.id = ${table}.key_id AND known.desk_id = ${table}.desk_id)`,
+      );
+    }
+  } finally {
+    db.close();
   }
 }
 

@@ -52,14 +52,16 @@ export class SqliteAudit {
   }
 
   /** Newest first. */
-  list({ desk, before = null, limit }: AuditPage): AuditRecord[] {
+  list({ desk, key = null, before = null, limit }: AuditPage): AuditRecord[] {
     const deskId = desk === null ? null : getDesk(this.#db, desk).id;
     const conditions = [
-      ...(deskId === null ? [] : ["audit.desk_id = $desk"]),
+      // The entries of one key are few: with the plus they are found by the key alone.
+      ...(deskId === null ? [] : [`${key === null ? "" : "+"}audit.desk_id = $desk`]),
+      ...(key === null ? [] : ["audit.key_id = $key"]),
       ...(before === null ? [] : ["audit.id < $before"]),
     ];
     return this.#db
-      .query<AuditRecord, Record<string, number>>(
+      .query<AuditRecord, Record<string, number | string>>(
         `SELECT audit.id, audit.at, desks.name AS desk, audit.action, actors.email AS actor,
            audit.key_id, api_keys.label AS key_label, api_keys.last4 AS key_last4,
            subjects.email AS subject, audit.detail, audit.client
@@ -74,7 +76,20 @@ export class SqliteAudit {
       .all({
         limit,
         ...(deskId === null ? {} : { desk: deskId }),
+        ...(key === null ? {} : { key }),
         ...(before === null ? {} : { before }),
       });
+  }
+
+  creatorsOf(desk: string, keyIds: readonly string[]): ReadonlyMap<string, string | null> {
+    const rows = this.#db
+      .query<{ key_id: string; email: string | null }, Record<string, number | string>>(
+        `SELECT audit.key_id, members.email FROM json_each($keys) AS wanted
+         CROSS JOIN audit ON audit.key_id = wanted.value
+         LEFT JOIN members ON members.id = audit.member_id
+         WHERE +audit.desk_id = $desk AND audit.action = 'key.created'`,
+      )
+      .all({ desk: getDesk(this.#db, desk).id, keys: JSON.stringify(keyIds) });
+    return new Map(rows.map(({ key_id, email }) => [key_id, email]));
   }
 }

@@ -5,7 +5,7 @@ import type { Desk } from "../../domain/desk.ts";
 import { UserError } from "../../domain/errors.ts";
 import { shellQuoted } from "../../domain/shell.ts";
 
-const DESK_COLUMNS = "id, name, created_at, differing_duplicates, passkeys_required";
+const DESK_COLUMNS = "id, name, created_at, differing_duplicates, passkeys_required, keys_max";
 
 type Row = Omit<Desk, "passkeys_required"> & { readonly passkeys_required: number };
 

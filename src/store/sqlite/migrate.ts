@@ -12,6 +12,7 @@ import upgrade3 from "./upgrades/3.sql" with { type: "text" };
 import upgrade4 from "./upgrades/4.sql" with { type: "text" };
 import upgrade5 from "./upgrades/5.sql" with { type: "text" };
 import upgrade6 from "./upgrades/6.sql" with { type: "text" };
+import upgrade7 from "./upgrades/7.sql" with { type: "text" };
 
 /** "SBOX": marks the file as ours, in the header field that SQLite keeps for it. */
 export const APPLICATION_ID = 0x53424f58;
@@ -27,7 +28,7 @@ export interface Schema {
 export const currentSchema: Schema = {
   sql: schemaSql,
   first: version1,
-  upgrades: [upgrade2, upgrade3, upgrade4, upgrade5, upgrade6],
+  upgrades: [upgrade2, upgrade3, upgrade4, upgrade5, upgrade6, upgrade7],
 };
 
 export function schemaVersion(schema: Schema): number {

@@ -5,13 +5,11 @@ import { checkDeskName, type Desk } from "../../domain/desk.ts";
 import type { AuditEntry } from "../../domain/audit.ts";
 import { NotFoundError, UserError } from "../../domain/errors.ts";
 import { type ApiKey, checkLabel, generateKey, hashKey, keyState } from "../../domain/key.ts";
-import type { MintedKey, NewKey, OfDesk, Registry, Rotation } from "../../domain/store.ts";
+import type { KeyPage, MintedKey, NewKey, OfDesk, Registry, Rotation } from "../../domain/store.ts";
 import { appendAudit } from "./audit.ts";
 import { findDesk, getDesk, listDesks } from "./desks.ts";
+import { countActive, hasNamesake, KEY_COLUMNS, pageOfKeys, wasRotated } from "./key-lists.ts";
 import { inTransaction } from "./transaction.ts";
-
-const KEY_COLUMNS = `api_keys.id, desks.name AS desk, api_keys.label, api_keys.last4, api_keys.created_at,
-  api_keys.expires_at, api_keys.last_used_at, api_keys.revoked_at`;
 
 export interface RegistryOptions {
   /** The id of the member who makes the changes; null: an admin on the command line. */
@@ -63,9 +61,37 @@ export class SqliteRegistry implements Registry {
     });
   }
 
+  limitKeys(name: string, keysMax: number): void {
+    inTransaction(this.#db, () => {
+      const { id } = getDesk(this.#db, name);
+      this.#db.query("UPDATE desks SET keys_max = ? WHERE id = ?").run(keysMax, id);
+      this.#audit({ deskId: id, action: "desk.keys_limited", detail: `to ${keysMax}` });
+    });
+  }
+
   mintKey(key: NewKey): MintedKey {
     if (key.label !== null) checkLabel(key.label);
-    return inTransaction(this.#db, () => this.#insertKey(key, null));
+    return inTransaction(this.#db, () => {
+      this.#requireRoom(getDesk(this.#db, key.desk), null);
+      return this.#insertKey(key, null);
+    });
+  }
+
+  pageKeys(page: KeyPage): ApiKey[] {
+    return pageOfKeys(this.#db, getDesk(this.#db, page.desk).id, page, this.#now());
+  }
+
+  findKey(id: string, { desk = null }: OfDesk = {}): ApiKey | null {
+    const key = this.#db
+      .query<ApiKey, [string]>(
+        `SELECT ${KEY_COLUMNS} FROM api_keys JOIN desks ON desks.id = api_keys.desk_id WHERE api_keys.id = ?`,
+      )
+      .get(id.toUpperCase());
+    return desk === null || key?.desk === desk ? key : null;
+  }
+
+  hasNamesake(key: ApiKey): boolean {
+    return hasNamesake(this.#db, getDesk(this.#db, key.desk).id, key, this.#now());
   }
 
   listKeys(desk: string | null): ApiKey[] {
@@ -98,6 +124,7 @@ export class SqliteRegistry implements Registry {
           `key mint --desk ${old.desk}`,
         );
       }
+      this.#requireRoom(getDesk(this.#db, old.desk), old);
       const expiresAt = Math.min(
         this.#now() + options.overlapMs,
         old.expires_at ?? Number.MAX_SAFE_INTEGER,
@@ -110,6 +137,26 @@ export class SqliteRegistry implements Registry {
       this.#auditKey(old, "key.rotated", `its successor is ${minted.record.id}`);
       return { minted, old: this.#key(old.id) };
     });
+  }
+
+  /**
+   * `replaced`: the key that is being rotated; it no longer counts once it has a successor. The second limit
+   * bounds the keys in an overlap: each key can be rotated, but not without end.
+   */
+  #requireRoom({ id, name, keys_max: max }: Desk, replaced: ApiKey | null): void {
+    const { active, rotated } = countActive(this.#db, id, this.#now());
+    const isReplacement = replaced !== null && !wasRotated(this.#db, replaced.id);
+    if (!isReplacement && active - rotated >= max) {
+      throw new UserError(
+        `Desk "${name}" has ${active - rotated} of at most ${max} active keys: revoke keys that are not used, or have an administrator raise the limit`,
+        `desk limit ${name} --keys ${2 * max}`,
+      );
+    }
+    if (active >= 2 * max) {
+      throw new UserError(
+        `Desk "${name}" has ${active} active keys, ${rotated} of which were rotated and still work: revoke the old ones that are not used any more, or wait until they expire.`,
+      );
+    }
   }
 
   #insertKey({ desk, label, expiresInMs }: NewKey, detail: string | null): MintedKey {
@@ -135,20 +182,17 @@ export class SqliteRegistry implements Registry {
   #lifetimeOf({ id, created_at, expires_at }: ApiKey): number | null {
     const successor = this.#db
       .query<{ key_id: string }, [string]>(
-        "SELECT key_id FROM audit WHERE action = 'key.created' AND detail = 'successor of ' || ? ORDER BY id LIMIT 1",
+        // The detail ends with the successor's id.
+        "SELECT substr(detail, -26) AS key_id FROM audit WHERE key_id = ? AND action = 'key.rotated' ORDER BY id LIMIT 1",
       )
       .get(id);
     if (successor !== null) return this.#lifetimeOf(this.#key(successor.key_id));
     return expires_at === null ? null : expires_at - created_at;
   }
 
-  #key(id: string, { desk = null }: OfDesk = {}): ApiKey {
-    const key = this.#db
-      .query<ApiKey, [string]>(
-        `SELECT ${KEY_COLUMNS} FROM api_keys JOIN desks ON desks.id = api_keys.desk_id WHERE api_keys.id = ?`,
-      )
-      .get(id.toUpperCase());
-    if (key !== null && (desk === null || key.desk === desk)) return key;
+  #key(id: string, of: OfDesk = {}): ApiKey {
+    const key = this.findKey(id, of);
+    if (key !== null) return key;
     // What was typed is not repeated: it may be a key's plaintext, pasted by mistake.
     throw new NotFoundError("There is no key with this id: see the ids", "key list");
   }

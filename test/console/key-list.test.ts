@@ -1,0 +1,99 @@
+/** The list of keys in the console, where there are many. */
+import { describe, expect, setDefaultTimeout, test } from "bun:test";
+import { openForDamage } from "../_setup.ts";
+import { startConsole, type TestConsole, type Visitor } from "./_console.ts";
+
+setDefaultTimeout(30_000);
+
+/** Of desk 1, with ids that rise. */
+function seed({ dataDir }: TestConsole, count: number, state: "active" | "revoked"): string[] {
+  const db = openForDamage(dataDir);
+  const ids = Array.from(
+    { length: count },
+    (_, index) => `01H${state === "active" ? "A" : "R"}${String(index).padStart(22, "0")}`,
+  );
+  const insert = db.query(
+    `INSERT INTO api_keys (id, desk_id, label, key_hash, last4, created_at, revoked_at)
+     VALUES (?, 1, ?, randomblob(32), 'abcd', 1, ?)`,
+  );
+  for (const id of ids) insert.run(id, `label of ${id}`, state === "active" ? null : 2);
+  db.close();
+  return ids.toReversed();
+}
+
+/** The ids of a page's keys, and where it leads. */
+async function read(visitor: Visitor, path: string) {
+  const { status, text } = await visitor.get(path);
+  expect(status).toBe(200);
+  return {
+    ids: [...text.matchAll(/<th scope="row"><a href="\/keys\/([0-9A-Z]{26})"/g)].map(
+      ([, id = ""]) => id,
+    ),
+    older: /href="([^"]+)" rel="next"/.exec(text)?.[1]?.replaceAll("&amp;", "&") ?? null,
+    text,
+  };
+}
+
+async function readAll(visitor: Visitor, first: string) {
+  const pages = [];
+  for (let path: string | null = first; path !== null;) {
+    const page = await read(visitor, path);
+    pages.push(page);
+    path = page.older;
+  }
+  return pages;
+}
+
+describe("many keys", () => {
+  test("that have ended come fifty a page, each once, newest first", async () => {
+    const app = await startConsole();
+    const { visitor } = await app.signUp("alpha", "ada@example.com");
+    const revoked = seed(app, 120, "revoked");
+    const first = await read(visitor, "/keys");
+    expect(first.ids).toEqual([app.keyId, ...revoked.slice(0, 25)]);
+    expect(first.older).toBeNull();
+    expect(first.text).toContain('href="/keys?ended=all"');
+    const pages = await readAll(visitor, "/keys?ended=all");
+    expect(pages.map(({ ids }) => ids.length)).toEqual([50, 50, 20]);
+    expect(pages.flatMap(({ ids }) => ids)).toEqual(revoked);
+    expect(pages[1]?.text).toContain('href="/keys?ended=all">Newest');
+  });
+
+  test("that are active come fifty a page, and those that have ended on the first", async () => {
+    const app = await startConsole();
+    const { visitor } = await app.signUp("alpha", "ada@example.com");
+    const active = [app.keyId, ...seed(app, 60, "active")];
+    const revoked = seed(app, 3, "revoked");
+    const pages = await readAll(visitor, "/keys");
+    expect(pages.map(({ ids }) => ids)).toEqual([
+      [...active.slice(0, 50), ...revoked],
+      active.slice(50),
+    ]);
+    expect(pages[0]?.text).not.toContain("Show all keys that have ended");
+  });
+
+  test("take a cursor for what it can be", async () => {
+    const app = await startConsole();
+    const { visitor } = await app.signUp("alpha", "ada@example.com");
+    for (const before of ["x", "' OR 1", "", app.keyId.toLowerCase()]) {
+      const { ids } = await read(visitor, `/keys?before=${encodeURIComponent(before)}`);
+      expect(ids).toEqual([app.keyId]);
+    }
+    const end = await read(visitor, `/keys?before=${"0".repeat(26)}`);
+    expect(end.ids).toEqual([]);
+    expect(end.text).toContain("Newest");
+  });
+});
+
+test("a desk that is full is told in the form what to do, and its keys can be rotated", async () => {
+  const app = await startConsole();
+  app.registry.limitKeys("alpha", 1);
+  const { visitor } = await app.signUp("alpha", "ada@example.com");
+  await visitor.get("/keys/new");
+  const refused = await visitor.post("/keys", { expires: "never" });
+  expect(refused.status).toBe(422);
+  expect(refused.text).toContain("revoke keys that are not used");
+  const rotate = () => visitor.post(`/keys/${app.keyId}/rotate`, { overlap: "1h" });
+  expect((await rotate()).status).toBe(303);
+  expect((await rotate()).status).toBe(422);
+});
