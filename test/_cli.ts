@@ -25,6 +25,8 @@ export interface CliOptions {
   readonly cwd?: string;
   /** What is run instead of {@link signalbox}. */
   readonly program?: readonly string[];
+  /** In a process group of its own. */
+  readonly detached?: boolean;
 }
 
 export interface CliResult {
@@ -190,6 +192,7 @@ export function spawn(args: readonly string[], options: CliOptions, timeoutMs?: 
       ...(preload === undefined ? {} : { LD_PRELOAD: preload }),
       ...options.env,
     },
+    detached: options.detached === true,
     stdin: "ignore",
     stdout: "pipe",
     stderr: "pipe",

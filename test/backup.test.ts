@@ -20,7 +20,15 @@ import { UserError } from "../src/domain/errors.ts";
 import { copyDatabase, partialPath } from "../src/store/sqlite/copy.ts";
 import { copyInProcess, type Progress } from "../src/store/sqlite/copying.ts";
 import { verifyDatabase } from "../src/store/sqlite/verify.ts";
-import { cli, type CliResult, signalbox, mintKey, spawn, startServe } from "./_cli.ts";
+import {
+  cli,
+  type CliOptions,
+  type CliResult,
+  signalbox,
+  mintKey,
+  spawn,
+  startServe,
+} from "./_cli.ts";
 import {
   contentOf,
   findPartial,
@@ -60,10 +68,9 @@ interface Started {
   readonly ended: Promise<CliResult>;
 }
 
-/** Starts `signalbox backup`; `wrapped` in another command, or not. */
-function startBackup(file: string, dataDir: string, wrapped: readonly string[] = []): Started {
-  const program = [...wrapped, ...signalbox];
-  const child = spawn(["backup", file, "--data", dataDir], { program });
+/** Starts `signalbox backup`. */
+function startBackup(file: string, dataDir: string, options: CliOptions = {}): Started {
+  const child = spawn(["backup", file, "--data", dataDir], options);
   const ended = Promise.all([
     child.exited,
     new Response(child.stdout).text(),
@@ -415,8 +422,8 @@ describe("a backup is refused", () => {
     const folder = temporaryFolder();
     const file = join(folder, "signalbox.db");
     // A file may have so many blocks of 1,024 bytes; a write beyond fails as on a full disk.
-    const limited = ["bash", "-c", 'ulimit -f 2000 && exec "$@"', "limited"];
-    const { code, stdout, stderr } = await startBackup(file, dataDir, limited).ended;
+    const limited = ["bash", "-c", 'ulimit -f 2000 && exec "$@"', "limited", ...signalbox];
+    const { code, stdout, stderr } = await startBackup(file, dataDir, { program: limited }).ended;
     expect(stderr).toMatch(
       /^signalbox: The disk of \S+signalbox\.db is full, or a quota is used up \(SQLITE_\w+\): free some space, then try again\.\n$/,
     );
@@ -486,7 +493,7 @@ describe("a backup that gives way", () => {
     const file = join(temporaryFolder(), "signalbox.db");
     copyDatabase(seed({ signals: 7 }).path, file);
     const old = readFileSync(file);
-    const backup = startBackup(file, dataDir, ["setsid"]);
+    const backup = startBackup(file, dataDir, { detached: true });
     const copying = await stopCopy(join(file, ".."));
     process.kill(isOfGroup ? -backup.pid : backup.pid, end);
     process.kill(copying.pid, "SIGCONT");

@@ -1,6 +1,6 @@
 /**
- * Runs a suite: `bun test/run.ts [browser | faults]`. Without a name, everything under `test/` that
- * needs only npm packages.
+ * Runs a suite: `bun test/run.ts [quick | browser | faults]`. Without a name, everything under `test/`
+ * that needs only npm packages; `quick` is the part of it that takes less than a minute.
  */
 import { requirePrograms } from "./_programs.ts";
 import { buildExecutable } from "./_executable.ts";
@@ -8,7 +8,22 @@ import { buildExecutable } from "./_executable.ts";
 /** Longer than any test takes on a machine that does other work, too. */
 const TEST_TIMEOUT_MS = 120_000;
 
+/** Their tests start many processes, or consoles. */
+const slow =
+  "test/{console/*,backup*,cli*,executable*,members,raw,registry,restore,verify}.test.ts";
+
 const suites = {
+  quick: {
+    files: [
+      "--parallel",
+      "--path-ignore-patterns",
+      "test/{browser,faults}/**",
+      "--path-ignore-patterns",
+      slow,
+    ],
+    others:
+      "bun run test, bun run test:browser (Chromium), bun run test:faults (root, Debian packages)",
+  },
   packages: {
     files: ["--parallel", "--path-ignore-patterns", "test/{browser,faults}/**"],
     others: "bun run test:browser (Chromium), bun run test:faults (root, Debian packages)",
@@ -28,8 +43,9 @@ function isSuite(name: string): name is keyof typeof suites {
 }
 
 async function run(name: string): Promise<number> {
-  if (!isSuite(name)) throw new Error(`There is no suite "${name}": use browser, faults or none.`);
-  if (name !== "packages") requirePrograms(name);
+  if (!isSuite(name))
+    throw new Error(`There is no suite "${name}": use quick, browser, faults or none.`);
+  if (name === "browser" || name === "faults") requirePrograms(name);
   const { files, others } = suites[name];
   const tests = Bun.spawn([process.execPath, "test", `--timeout=${TEST_TIMEOUT_MS}`, ...files], {
     env: { FAULTS: "full", ...process.env, SIGNALBOX_TEST_EXECUTABLE: await buildExecutable() },
