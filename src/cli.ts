@@ -104,7 +104,9 @@ function describe(error: unknown, dataDir: string): string {
       : `${error.message} with: ${toType(error.next, dataDir)}`;
   }
   const code = systemCode(error);
-  if (/^SQLITE_\w+$/.test(code)) return `the database refused it (${code}: ${messageOf(error)})`;
+  if (/^SQLITE_\w+$/.test(code)) {
+    return `the database refused it (${code}: ${messageOf(error)})${advice[code] ?? ""}`;
+  }
   if (/^E[A-Z0-9]+$/.test(code)) {
     return `the system refused it (${messageOf(error)})${advice[code] ?? ""}`;
   }
@@ -118,4 +120,6 @@ const advice: Record<string, string> = {
   ENOSPC: ": free some space on the disk, then try again",
   EDQUOT: ": free some space or raise the quota, then try again",
   EROFS: ": name a folder on a disk that can be written to",
+  SQLITE_READONLY:
+    ": run signalbox as the user who owns the data folder, if its disk can be written to",
 };
