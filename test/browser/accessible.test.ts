@@ -7,7 +7,7 @@ import { FAILURES_MAX } from "../../src/console/throttle.ts";
 import { DATABASE_NAME } from "../../src/store/sqlite/folder.ts";
 import { onCleanup } from "../_setup.ts";
 import { expectAccessible, useBrowser } from "./_browser.ts";
-import { ALICE, OTHER_PASSWORD, signIn, startConsole } from "../console/_console.ts";
+import { ALICE, OTHER_PASSWORD, PASSWORD, signIn, startConsole } from "../console/_console.ts";
 import { createKey, join } from "./_flow.ts";
 
 setDefaultTimeout(120_000);
@@ -64,11 +64,23 @@ test("the pages for keys", async () => {
 });
 
 test("the audit and the account", async () => {
-  const desk = await startConsole();
-  const { page } = await openWindow(desk.url);
+  const desk = await startConsole({ config: { trustedProxies: ["127.0.0.1"] } });
+  const https = { "X-Forwarded-Proto": "https" };
+  const { page } = await openWindow(desk.url, { extraHTTPHeaders: https });
   await join(desk, page, "beta");
+  // A browser's name and an address as long as they can be, without a place to break them.
+  const other = desk.visitor();
+  const headers = {
+    ...https,
+    "User-Agent": "w".repeat(500),
+    "X-Forwarded-For": "2001:db8:1111:2222:3333:4444:5555:6666",
+  };
+  await other.get("/sign-in", headers);
+  const fields = { email: "alice@beta.example", password: PASSWORD };
+  expect((await other.post("/sign-in", fields, headers)).status).toBe(303);
   await expectPage(page, "/audit", "Audit");
   await expectPage(page, "/account", "Account");
+  await page.getByText("2001:db8:1111:2222:3333:4444:5555:6666").waitFor();
 });
 
 test("the pages of what is refused, or went wrong", async () => {
