@@ -214,7 +214,7 @@ const original = {
   quantity: 2,
   signal_time: 1_790_000_000_000,
   client_signal_id: "a",
-  metadata: { a: 1 },
+  metadata: { a: 1, b: [1] },
 };
 
 const changes: { name: string; change: Record<string, unknown>; want: string }[] = [
@@ -227,7 +227,7 @@ const changes: { name: string; change: Record<string, unknown>; want: string }[]
   { name: "price", change: { price: 1.5000000000000002 }, want: "price" },
   { name: "quantity left out", change: { quantity: undefined }, want: "quantity" },
   { name: "signal_time", change: { signal_time: 1_790_000_000_001 }, want: "signal_time" },
-  { name: "metadata", change: { metadata: { a: 2 } }, want: "metadata" },
+  { name: "metadata", change: { metadata: { a: 2, b: [1] } }, want: "metadata" },
   {
     name: "several",
     change: { metadata: undefined, price: 2, side: "close" },
@@ -260,7 +260,7 @@ test("a duplicate with the same content in another spelling does not differ", as
   const { post, registry, log } = await startTestApp();
   await post(original);
   const spelling =
-    '\ufeff { "client_signal_id" : "\\u0061", "metadata":{"a":1}, "signal_time": 1.79e12, "quantity": 2.00,' +
+    '\ufeff { "client_signal_id" : "\\u0061", "metadata":{ "b" : [1.0], "a":10e-1 }, "signal_time": 1.79e12, "quantity": 2.00,' +
     ' "price": 15e-1, "direction": "l\\u006fng", "side": "open", "symbol": "BTC\\/USDT", "type": "crypto", "source": "venue_2" } ';
   const { status, headers } = await post(spelling);
   expect([status, headers.get("X-Duplicate-Differs")]).toEqual([200, null]);

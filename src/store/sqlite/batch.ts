@@ -4,6 +4,7 @@
  */
 import type { Database, SQLQueryBindings } from "bun:sqlite";
 import { IdSequence } from "../../domain/id.ts";
+import { meansTheSame } from "../../domain/same-json.ts";
 import type { Signal } from "../../domain/signal.ts";
 import type { Submission } from "../../domain/store.ts";
 import type { DedupeIndex, DedupeKey } from "./dedupe/index.ts";
@@ -177,7 +178,7 @@ export class BatchCommitter {
   }
 
   #repeat(deskId: number, signal: Signal, original: Original): Outcome {
-    const differs = SIGNAL_COLUMNS.filter((column) => original[column] !== signal[column]);
+    const differs = SIGNAL_COLUMNS.filter((column) => !isSame(column, original, signal));
     if (differs.length > 0) this.#countDiffering.run(deskId);
     return { kind: "duplicate", id: original.id, differs };
   }
@@ -239,6 +240,13 @@ export class BatchCommitter {
     }
     return used;
   }
+}
+
+/** Metadata is stored as text, and is the same when it means the same JSON. */
+function isSame(column: keyof Signal, { [column]: one }: Signal, { [column]: other }: Signal) {
+  if (one === other) return true;
+  if (column !== "metadata" || one === null || other === null) return false;
+  return meansTheSame(String(one), String(other));
 }
 
 function insertOf(rows: number): string {
