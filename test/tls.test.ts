@@ -19,6 +19,7 @@ import {
   signal,
   startTestApp,
   temporaryFolder,
+  type TestAppOptions,
   rejection,
 } from "./_setup.ts";
 
@@ -32,10 +33,10 @@ beforeAll(async () => {
   [first, second] = await Promise.all([makeCertificate("first"), makeCertificate("second")]);
 });
 
-async function startWithTls(certificate = first) {
+async function startWithTls(certificate = first, config: TestAppOptions["config"] = {}) {
   const folder = temporaryFolder();
   const tls = writeCertificate(folder, certificate);
-  const app = await startTestApp({ config: { tls } });
+  const app = await startTestApp({ config: { tls, ...config } });
   return { ...app, folder, tls };
 }
 
@@ -73,6 +74,34 @@ test("signals are taken over HTTPS by clients that check the certificate", async
   } as RequestInit);
   expect(status).toBe(201);
   expect(query(dataDir, "SELECT symbol FROM signals")).toEqual([{ symbol: signal.symbol }]);
+});
+
+/** The suite that a TLS 1.2 client gets when it offers only these, or null when the server has none of them. */
+function negotiate(port: number, ciphers: string): Promise<string | null> {
+  return new Promise((resolve) => {
+    const options = { maxVersion: "TLSv1.2", rejectUnauthorized: false, ciphers } as const;
+    const socket = connect({ host: "127.0.0.1", port, ...options }, () => {
+      resolve(socket.getCipher().name);
+      socket.destroy();
+    });
+    socket.on("error", () => resolve(null));
+    socket.on("close", () => resolve(null));
+  });
+}
+
+test.each([
+  ["ECDHE-ECDSA-AES128-GCM-SHA256", true],
+  ["ECDHE-ECDSA-AES256-GCM-SHA384", true],
+  ["ECDHE-ECDSA-CHACHA20-POLY1305", true],
+  ["ECDHE-ECDSA-AES128-SHA", false],
+  ["ECDHE-ECDSA-AES256-SHA", false],
+])("over TLS 1.2, %s: %j", async (cipher, isOffered) => {
+  const consoleListen = { host: "127.0.0.1", port: 0 };
+  const { app } = await startWithTls(first, { consoleListen });
+  const console = Number(new URL(app.consoleUrl ?? "").port);
+  for (const port of [app.address.port, console]) {
+    expect([port, await negotiate(port, cipher)]).toEqual([port, isOffered ? cipher : null]);
+  }
 });
 
 test("plain HTTP on the TLS port has no answer, and stores nothing", async () => {

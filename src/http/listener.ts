@@ -19,6 +19,9 @@ const QUIET_MS = 250;
 const QUIET_WAIT_MS_MAX = 5_000;
 const QUIET_WAIT_SHARE = 1 / 2;
 
+/** Forward secrecy and authenticated encryption only. TLS 1.3 has no other suites. */
+const TLS_1_2_CIPHERS = "ECDHE+AESGCM:ECDHE+CHACHA20";
+
 type Server = NonNullable<Elysia["server"]>;
 
 /** One listener's worth of state that its responses need. */
@@ -119,7 +122,9 @@ export class Listener {
         idleTimeout: IDLE_TIMEOUT_S,
         // Sizes are our own to check: Bun's answer to a larger body has no JSON in it.
         maxRequestBodySize: Number.MAX_SAFE_INTEGER,
-        ...(certificate === null ? {} : { tls: { cert: certificate.cert, key: certificate.key } }),
+        ...(certificate === null
+          ? {}
+          : { tls: { cert: certificate.cert, key: certificate.key, ciphers: TLS_1_2_CIPHERS } }),
       });
       if (app.server === null) throw new Error("the server did not start");
       return app.server;
