@@ -49,7 +49,7 @@ function documentedResponse(method: string, path: string, status: number): Respo
   // A path that is not documented has one answer, documented beside the paths.
   const item = at<Record<string, unknown> | undefined>(["paths", path]);
   if (item === undefined) return status === 404 ? deref("#/components/responses/not_found") : null;
-  const operation = item[method.toLowerCase() === "head" ? "get" : method.toLowerCase()];
+  const operation = item[method.toLowerCase()];
   if (operation === undefined) {
     return status === 405 ? deref("#/components/responses/method_not_allowed") : null;
   }

@@ -1,6 +1,6 @@
 /** The errors that are answers: cheap to make, and errors to whoever catches one. */
 import { expect, test } from "bun:test";
-import { AppError, messageOf } from "../src/domain/errors.ts";
+import { AppError, errorCatalogue, messageOf } from "../src/domain/errors.ts";
 
 test("an answer is an error without a stack trace", () => {
   const error: unknown = new AppError("bad_request", { message: "No." });
@@ -11,6 +11,6 @@ test("an answer is an error without a stack trace", () => {
 });
 
 test("an answer's message is the catalogue's where it has none of its own", () => {
-  expect(messageOf(new AppError("unauthorized"))).toBe("The API key is missing or invalid.");
+  expect(messageOf(new AppError("unauthorized"))).toBe(errorCatalogue.unauthorized.message);
   expect(messageOf(new AppError("validation_failed"))).toBe("validation_failed");
 });

@@ -246,11 +246,39 @@ test("a member without a name in the interface is an unknown field, whatever its
   for (const name of unknownNames) {
     for (const value of ["1", "null", "{}"]) {
       const answer = await post(`{${text(name)}:${value},${rest}`);
-      const expected = `{"error":"validation_failed","fields":{${text(name)}:"unknown field"}}`;
-      expect([answer.status, answer.text]).toEqual([422, expected]);
+      const hint = /^(unknown field)(; did you mean [a-z_]+\?)?"\}\}$/;
+      const start = `{"error":"validation_failed","fields":{${text(name)}:"`;
+      expect(answer.status).toBe(422);
+      expect(answer.text).toStartWith(start);
+      expect(answer.text.slice(start.length)).toMatch(hint);
     }
   }
   expect(query(dataDir, "SELECT count(*) AS n FROM signals")).toEqual([{ n: 0 }]);
+});
+
+const meant: [name: string, field: string | null][] = [
+  ["clientSignalId", "client_signal_id"],
+  ["CLIENT-SIGNAL-ID", "client_signal_id"],
+  ["client_signal_i", "client_signal_id"],
+  ["signalTime", "signal_time"],
+  ["Side", "side"],
+  ["symbl", "symbol"],
+  ["metaData", "metadata"],
+  ["note", null],
+  ["leverage", null],
+  ["", null],
+  ["__proto__", null],
+  ["side".repeat(10_000), null],
+];
+
+test("an unknown field's reason names the field that was probably meant", async () => {
+  const { post } = await startTestApp();
+  const unknown = meant.map(([name]) => `${text(name)}:1`).join();
+  const { text: answer } = await post(`{${unknown},${JSON.stringify(signal).slice(1)}`);
+  for (const [name, field] of meant) {
+    const hint = field === null ? "" : `; did you mean ${field}?`;
+    expect(answer).toContain(`${text(name)}:"unknown field${hint}"`);
+  }
 });
 
 test("a required field under a name that every object has is still missing", async () => {
@@ -290,7 +318,7 @@ test("every bad field is in one answer, and no good one", async () => {
         client_signal_id: controlReason,
         metadata: "must be an object",
         note: "unknown field",
-        Price: "unknown field",
+        Price: "unknown field; did you mean price?",
       },
     },
   ]);

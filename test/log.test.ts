@@ -15,6 +15,8 @@ import { send } from "./_raw.ts";
 
 const own = ["request_id", "method", "status", "duration_ms"];
 const owned = [...own, "desk", "key_id"];
+/** In the line of a rejected request. */
+const rejected = ["error", "client"];
 
 /** Field names of a line, without pino's own. */
 function fieldsOf(line: LogLine): string[] {
@@ -95,43 +97,43 @@ const rejections: {
   {
     name: "401",
     send: ({ post }) => post(signal, { Authorization: "Bearer no" }),
-    fields: [...own, "error"],
+    fields: [...own, ...rejected],
     want: { status: 401, error: "unauthorized" },
   },
   {
     name: "404",
     send: ({ call }) => call("/nowhere"),
-    fields: [...own, "error"],
+    fields: [...own, ...rejected],
     want: { status: 404, error: "not_found", method: "GET" },
   },
   {
     name: "405",
     send: ({ call }) => call("/v1/signals", { method: "DELETE" }),
-    fields: [...own, "error"],
+    fields: [...own, ...rejected],
     want: { status: 405, error: "method_not_allowed", method: "DELETE" },
   },
   {
     name: "415",
     send: ({ post }) => post(signal, { "Content-Type": "text/plain" }),
-    fields: [...owned, "error"],
+    fields: [...owned, ...rejected],
     want: { status: 415, error: "unsupported_media_type", desk: "alpha" },
   },
   {
     name: "400",
     send: ({ post }) => post("{"),
-    fields: [...owned, "error"],
+    fields: [...owned, ...rejected],
     want: { status: 400, error: "bad_request", desk: "alpha" },
   },
   {
     name: "422, with the names of our own fields",
     send: ({ post }) => post({ ...signal, side: "up", price: "1" }),
-    fields: [...owned, "error", "fields"],
+    fields: [...owned, ...rejected, "fields"],
     want: { status: 422, error: "validation_failed", fields: ["side", "price"] },
   },
   {
     name: "422, with the number of the fields that are not ours",
     send: ({ post }) => post({ ...signal, side: 1, secret_name: 1, other: 2 }),
-    fields: [...owned, "error", "fields", "unknown_fields"],
+    fields: [...owned, ...rejected, "fields", "unknown_fields"],
     want: { status: 422, fields: ["side"], unknown_fields: 2 },
   },
 ];
@@ -142,6 +144,17 @@ test.each(rejections)("a rejected request is one line at info: $name", async (ro
   expect(app.log).toHaveLength(1);
   expect(app.log[0]).toMatchObject({ level: "info", msg: "rejected", ...row.want });
   expect(fieldsOf(app.log[0] as LogLine).toSorted()).toEqual(row.fields.toSorted());
+});
+
+test("the line of a rejected request names the client, from a trusted proxy's header or the peer", async () => {
+  const { post, log } = await startTestApp({ config: { trustedProxies: ["127.0.0.1"] } });
+  const https = { "X-Forwarded-Proto": "https" };
+  await post("{", https);
+  await post("{", { ...https, "X-Forwarded-For": "192.0.2.66, 203.0.113.9" });
+  const direct = await startTestApp();
+  await direct.post("{", { "X-Forwarded-For": "203.0.113.9" });
+  const clients = [...log, ...direct.log].map((line) => line["client"]);
+  expect(clients).toEqual(["127.0.0.1", "203.0.113.9", "127.0.0.1"]);
 });
 
 /** None of these may be found anywhere but in the client's own answer. */

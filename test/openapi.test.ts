@@ -1,5 +1,5 @@
 /** `GET /openapi.yaml` (SPEC.md 4.2): a document that linters, generators and this server agree on. */
-import { expect, test } from "bun:test";
+import { expect, setDefaultTimeout, test } from "bun:test";
 import { createConfig, lintFromString } from "@redocly/openapi-core";
 import { type AnySchema, Ajv2020 } from "ajv/dist/2020.js";
 import * as fc from "fast-check";
@@ -12,6 +12,8 @@ import { generateKey, KEY_PATTERN } from "../src/domain/key.ts";
 import { BODY_BYTES_MAX, parseSignal } from "../src/domain/signal.ts";
 import { openApiDocument } from "../src/http/openapi.ts";
 import { onCleanup, query, signal, startTestApp, type TestApp } from "./_setup.ts";
+
+setDefaultTimeout(60_000);
 
 const ROOT = resolve(import.meta.dir, "..");
 
@@ -275,7 +277,7 @@ test("a client that is generated from it submits signals, and knows the answers"
   const unknown = await client.postSignal(body, { headers: {} });
   expect([unknown.status, unknown.data]).toEqual([
     401,
-    { error: "unauthorized", message: errorCatalogue.unauthorized.message },
+    { error: "unauthorized", message: expect.stringContaining("Authorization: Bearer") },
   ]);
   const invalid = await client.postSignal({ ...body, side: "up" }, { headers });
   expect([invalid.status, invalid.data]).toEqual([

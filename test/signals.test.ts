@@ -119,7 +119,10 @@ const refusals: Refusal[] = [
     name: "401 where there is no key",
     send: ({ call }) => call("/v1/signals", jsonRequest({}, signal)),
     status: 401,
-    body: { error: "unauthorized", message: "The API key is missing or invalid." },
+    body: {
+      error: "unauthorized",
+      message: "The request has no API key; send the header Authorization: Bearer <API_KEY>.",
+    },
     headers: { "www-authenticate": "Bearer" },
   },
   {
@@ -306,11 +309,22 @@ test("a request id that the client sends is not taken over", async () => {
 
 const HEX = "0123456789abcdef".repeat(4);
 
+const how = "send the header Authorization: Bearer <API_KEY>.";
+/** What the message of a 401 says. */
+const unauthorized = {
+  invalid: "The API key is not valid: it is unknown, revoked or expired.",
+  missing: `The request has no API key; ${how}`,
+  "no Bearer": `The word Bearer is missing before the API key; ${how}`,
+  "another scheme": `The Authorization header is not of the form Bearer <API_KEY>; ${how}`,
+  "Bearer alone": `There is no API key after the word Bearer; ${how}`,
+  different: "Authorization and X-API-Key carry different keys; send only one of the two.",
+} as const;
+
 /** `own` is a valid key of the desk, `other` another valid one of the same desk. */
 const keyHeaders: {
   name: string;
   headers: (own: string, other: string) => Record<string, string>;
-  want: number;
+  want: 201 | keyof typeof unauthorized;
 }[] = [
   { name: "Bearer", headers: (own) => ({ Authorization: `Bearer ${own}` }), want: 201 },
   { name: "bearer, lower", headers: (own) => ({ Authorization: `bearer ${own}` }), want: 201 },
@@ -324,45 +338,77 @@ const keyHeaders: {
   {
     name: "both valid, and different",
     headers: (own, other) => ({ Authorization: `Bearer ${own}`, "X-API-Key": other }),
-    want: 401,
+    want: "different",
   },
   {
     name: "both, the second unknown",
     headers: (own) => ({ Authorization: `Bearer ${own}`, "X-API-Key": `sbk_${HEX}` }),
-    want: 401,
+    want: "different",
   },
   {
     name: "both, the first unknown",
     headers: (own) => ({ Authorization: `Bearer sbk_${HEX}`, "X-API-Key": own }),
-    want: 401,
+    want: "different",
   },
   {
     name: "another scheme beside a valid X-API-Key",
     headers: (own) => ({ Authorization: `Basic ${btoa(`u:${own}`)}`, "X-API-Key": own }),
-    want: 401,
+    want: "another scheme",
   },
-  { name: "no header", headers: () => ({}), want: 401 },
-  { name: "the key without a scheme", headers: (own) => ({ Authorization: own }), want: 401 },
-  { name: "Bearer in X-API-Key", headers: (own) => ({ "X-API-Key": `Bearer ${own}` }), want: 401 },
-  { name: "a scheme without a key", headers: () => ({ Authorization: "Bearer" }), want: 401 },
-  { name: "Basic", headers: (own) => ({ Authorization: `Basic ${own}` }), want: 401 },
-  { name: "no space", headers: (own) => ({ Authorization: `Bearer${own}` }), want: 401 },
-  { name: "a comma", headers: (own) => ({ Authorization: `Bearer ${own}, x` }), want: 401 },
-  { name: "two keys", headers: (own, other) => ({ "X-API-Key": `${own}, ${other}` }), want: 401 },
-  { name: "an unknown key", headers: () => ({ "X-API-Key": `sbk_${HEX}` }), want: 401 },
-  { name: "no prefix", headers: (own) => ({ "X-API-Key": own.slice(4) }), want: 401 },
+  { name: "no header", headers: () => ({}), want: "missing" },
+  {
+    name: "the key without a scheme",
+    headers: (own) => ({ Authorization: own }),
+    want: "no Bearer",
+  },
+  {
+    name: "Bearer in X-API-Key",
+    headers: (own) => ({ "X-API-Key": `Bearer ${own}` }),
+    want: "invalid",
+  },
+  {
+    name: "a scheme without a key",
+    headers: () => ({ Authorization: "Bearer" }),
+    want: "Bearer alone",
+  },
+  { name: "Basic", headers: (own) => ({ Authorization: `Basic ${own}` }), want: "another scheme" },
+  {
+    name: "no space",
+    headers: (own) => ({ Authorization: `Bearer${own}` }),
+    want: "another scheme",
+  },
+  {
+    name: "a comma",
+    headers: (own) => ({ Authorization: `Bearer ${own}, x` }),
+    want: "invalid",
+  },
+  {
+    name: "two keys",
+    headers: (own, other) => ({ "X-API-Key": `${own}, ${other}` }),
+    want: "invalid",
+  },
+  { name: "an unknown key", headers: () => ({ "X-API-Key": `sbk_${HEX}` }), want: "invalid" },
+  { name: "no prefix", headers: (own) => ({ "X-API-Key": own.slice(4) }), want: "invalid" },
   {
     name: "another prefix",
     headers: (own) => ({ "X-API-Key": own.replace("sbk_", "sbx_") }),
-    want: 401,
+    want: "invalid",
   },
-  { name: "one digit less", headers: (own) => ({ "X-API-Key": own.slice(0, -1) }), want: 401 },
-  { name: "one digit more", headers: (own) => ({ "X-API-Key": `${own}0` }), want: 401 },
-  { name: "upper case", headers: (own) => ({ "X-API-Key": own.toUpperCase() }), want: 401 },
-  { name: "empty", headers: () => ({ "X-API-Key": "" }), want: 401 },
+  {
+    name: "one digit less",
+    headers: (own) => ({ "X-API-Key": own.slice(0, -1) }),
+    want: "invalid",
+  },
+  { name: "one digit more", headers: (own) => ({ "X-API-Key": `${own}0` }), want: "invalid" },
+  { name: "upper case", headers: (own) => ({ "X-API-Key": own.toUpperCase() }), want: "invalid" },
+  { name: "empty", headers: () => ({ "X-API-Key": "" }), want: "invalid" },
 ];
 
-test("a key is taken from either header, and every other way gets one and the same 401", async () => {
+function refusal(want: keyof typeof unauthorized): [number, string] {
+  return [401, JSON.stringify({ error: "unauthorized", message: unauthorized[want] })];
+}
+
+test("a key is taken from either header; any other way gets a 401 that says what to send", async () => {
   const { call, registry, key } = await startTestApp();
   const other = mintKey(registry, "alpha").key;
   const got: Record<string, unknown> = {};
@@ -370,10 +416,28 @@ test("a key is taken from either header, and every other way gets one and the sa
     const answer = await call("/v1/signals", jsonRequest(headers(key, other), signal));
     got[name] = answer.status === 201 ? 201 : [answer.status, answer.text];
   }
-  const refused = [401, '{"error":"unauthorized","message":"The API key is missing or invalid."}'];
   expect(got).toEqual(
-    Object.fromEntries(keyHeaders.map(({ name, want }) => [name, want === 201 ? 201 : refused])),
+    Object.fromEntries(
+      keyHeaders.map(({ name, want }) => [name, want === 201 ? 201 : refusal(want)]),
+    ),
   );
+});
+
+test("unknown, malformed, revoked and expired keys get the same answer", async () => {
+  let now = Date.now();
+  const { call, registry } = await startTestApp({ now: () => now });
+  const expired = registry.mintKey({ desk: "alpha", label: null, expiresInMs: 1_000 });
+  const revoked = mintKey(registry, "alpha");
+  registry.revokeKey(revoked.keyId);
+  now += 2_000;
+  for (const key of [`sbk_${HEX}`, "nonsense", revoked.key, expired.key]) {
+    const { status, text, headers } = await call(
+      "/v1/signals",
+      jsonRequest({ "X-API-Key": key }, signal),
+    );
+    expect([status, text]).toEqual(refusal("invalid"));
+    expect(headers.get("WWW-Authenticate")).toBe("Bearer");
+  }
 });
 
 test("a key in the query does not authenticate", async () => {
@@ -390,7 +454,7 @@ test("a revoked key stops at once, its signals stay, and the desk's other keys g
   const refused = await post(signal);
   expect([refused.status, refused.body]).toEqual([
     401,
-    { error: "unauthorized", message: "The API key is missing or invalid." },
+    { error: "unauthorized", message: errorCatalogue.unauthorized.message },
   ]);
   const answer = await call("/v1/signals", jsonRequest({ "X-API-Key": other.key }, signal));
   expect(answer.status).toBe(201);

@@ -1,6 +1,6 @@
 /**
  * The console's side of the main thread. It runs on a thread of its own, with its own connection to the
- * database: a page may wait for a lock, or search, and no signal waits with it.
+ * database: a page may search or wait for a lock without holding up the thread that answers signals.
  */
 import type { Logger } from "pino";
 import type { ActivityBatch } from "../domain/activity.ts";

@@ -5,7 +5,10 @@
  */
 export const errorCatalogue = {
   bad_request: { status: 400, message: "The body is not valid JSON." },
-  unauthorized: { status: 401, message: "The API key is missing or invalid." },
+  unauthorized: {
+    status: 401,
+    message: "The API key is not valid: it is unknown, revoked or expired.",
+  },
   validation_failed: { status: 422, message: null },
   internal_error: { status: 500, message: null },
   https_required: {

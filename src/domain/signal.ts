@@ -104,6 +104,7 @@ const fields: readonly Field[] = Object.entries(SignalBody.properties).map(([nam
   isRequired: requiredFields.includes(name),
   check: fieldRule(schema),
 }));
+export const fieldNames: readonly string[] = fields.map(({ name }) => name);
 const fieldIndex = new Map(fields.map(({ name }, index) => [name, index]));
 const readOrdinaryValues = ordinaryReader(fields);
 

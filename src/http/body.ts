@@ -16,7 +16,7 @@ export function requireJson(headers: Headers): void {
 }
 
 function isJson(contentType: string | null): boolean {
-  if (contentType === null) return false;
+  if (contentType === null || charsetsOf(contentType) > 1) return false;
   try {
     const { essence, params } = new MIMEType(contentType);
     const charset = params.get("charset");
@@ -26,6 +26,17 @@ function isJson(contentType: string | null): boolean {
   } catch {
     return false;
   }
+}
+
+/** {@link MIMEType} keeps the first of several and forgets the others. */
+function charsetsOf(contentType: string): number {
+  return contentType.match(/;\s*charset\s*=/gi)?.length ?? 0;
+}
+
+/** Whether more of the body may come than we would read: it is chunked, or its length is over the limit. */
+export function mayBeLarge(headers: Headers): boolean {
+  const declared = headers.get("content-length");
+  return declared === null ? headers.has("transfer-encoding") : Number(declared) > BODY_BYTES_MAX;
 }
 
 /** Throws `payload_too_large` as soon as the body is known to be over the limit. */

@@ -75,7 +75,7 @@ export function openApiDocument(publicUrl: string): Record<string, unknown> {
     ],
     paths: {
       "/v1/signals": { post: postSignalOperation() },
-      "/openapi.yaml": { get: openApiOperation() },
+      "/openapi.yaml": { get: openApiOperation(), head: openApiHeadOperation() },
     },
     components: {
       securitySchemes,
@@ -101,10 +101,25 @@ the outcome is *unknown*: send the same body again with the same \`client_signal
 jitter, and the signal is stored exactly once. Deduplication is per desk, has no time window, and holds across the keys
 of a desk. A 400 or 422 stores nothing and does not use up the \`client_signal_id\`.
 
-**Connections** are closed without an answer when the first headers are not there within 10 seconds, a body or the next
-request within 30, or when too many are open and this one has been quiet longest; also when a request is sent before the
-one ahead has its answer (pipelining), or the client closes its sending side before it has its answer. The outcome is
-*unknown* then, too.
+**Connections** are closed without an answer when the first headers are not complete after 8 to 12 seconds, when a body
+or the next request is not there after 28 to 32 seconds (the timer moves in steps of 4 seconds), or when too many
+connections are open and this one has been quiet longest; also when a request arrives before the previous one has its
+answer (pipelining), or when the client closes its sending side before it has its answer. The outcome is *unknown* then,
+too. A request may be refused while its body is still being sent: read the answer, then send the rest within 4 to 8
+seconds, or close the connection.
+
+**Without a body and \`X-Request-Id\`.** The HTTP parser answers these by itself and closes the connection; none of them
+is in the log: 400 for malformed framing (an HTTP/1.1 request without \`Host\`, a wrong \`Content-Length\` or
+\`Transfer-Encoding\`, a target that does not start with \`/\` or \`http://\`, fields behind the last chunk: then the outcome
+is *unknown*), 413 for chunk extensions over 16 KB, 431 for headers over 16 KB or more than about 190 of them, 505 for any version
+but HTTP/1.0 and 1.1. For a method that HTTP does not know, it closes the connection without an answer.
+
+**Expect.** Exactly \`100-continue\`, in lower case, gets a \`100 Continue\` at once, before the key is checked; in any other
+spelling there is no \`100 Continue\`, and the request is answered when its body arrives. The final answer is the same with
+and without it.
+
+**Metadata of duplicates** is compared by what the JSON means: white space, the order of members and the notation of texts
+and numbers do not count, but every decimal digit of a number's value does.
 
 **JSON** is read as I-JSON (RFC 7493): valid UTF-8 (a leading BOM is accepted), an object at the top, no duplicate member
 names at any depth, no unpaired surrogates, nesting of at most 32. Members that are not named here are refused, so that a
@@ -159,7 +174,8 @@ const resultSchemas = {
 
 const headerComponents = {
   RequestId: {
-    description: "Names this request in the server's log.",
+    description:
+      "Names this request. The server's log has it for errors (for refusals, up to 200 a second) and, at level debug, for every request.",
     required: true,
     schema: { type: "string", format: "uuid" },
   },
@@ -258,6 +274,19 @@ function openApiOperation() {
   };
 }
 
+/** The responses of GET, without their bodies. */
+function openApiHeadOperation() {
+  const { responses, ...operation } = openApiOperation();
+  const { description: ok, headers } = responses["200"];
+  return {
+    ...operation,
+    operationId: "headOpenApi",
+    summary: "The headers of this document",
+    description: "What GET answers, without the body.",
+    responses: { ...responses, "200": { description: ok, headers } },
+  };
+}
+
 function references(codes: readonly ErrorCode[]): Record<string, unknown> {
   return Object.fromEntries(
     codes.map((code) => [
@@ -292,7 +321,7 @@ function errorResponses(): Record<string, unknown> {
 const errorDescriptions: Record<ErrorCode, string> = {
   bad_request: "The body is not valid JSON, or not I-JSON. Do not retry unchanged.",
   unauthorized:
-    "The key is missing, malformed, unknown, revoked or expired. Fix it before retrying.",
+    "The key is missing, malformed, unknown, revoked or expired. The message says which header to send when there is no key; it is the same for every key that is not valid. Fix the request before retrying.",
   validation_failed:
     "One or more fields are invalid, all of them in `fields`. Do not retry unchanged.",
   internal_error: "Unexpected server error. Retry with backoff.",
@@ -326,7 +355,8 @@ function errorSchema(code: ErrorCode): Record<string, unknown> {
       type: "object",
       minProperties: 1,
       additionalProperties: { type: "string" },
-      description: "Invalid field name → reason.",
+      description:
+        "Invalid field name → reason. The reason of a name close to a field's is `unknown field; did you mean client_signal_id?`.",
     };
     return closedObject({ error, fields });
   }

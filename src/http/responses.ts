@@ -1,5 +1,14 @@
 /** Every response of the public interface is made here (`SPEC.md` 2.2, 2.3). */
-import { AppError, type ErrorCode, errorCatalogue, type FieldReasons } from "../domain/errors.ts";
+import {
+  AppError,
+  type ErrorCode,
+  errorCatalogue,
+  type FieldReasons,
+  noReasons,
+  UNKNOWN_FIELD,
+} from "../domain/errors.ts";
+import { nearest } from "../domain/nearest.ts";
+import { fieldNames } from "../domain/signal.ts";
 import type { Appended } from "../domain/store.ts";
 
 interface ErrorBody {
@@ -30,7 +39,7 @@ export function refused(error: unknown, requestId: string): Response {
   const { status, message } = errorCatalogue[code];
   const body: ErrorBody = { error: code };
   if (message !== null) body.message = detail.message ?? message;
-  if (detail.fields !== undefined) body.fields = detail.fields;
+  if (detail.fields !== undefined) body.fields = withHints(detail.fields);
   const headers: Record<string, string> = {
     "Content-Type": "application/json",
     "X-Request-Id": requestId,
@@ -38,7 +47,15 @@ export function refused(error: unknown, requestId: string): Response {
   if (code === "unauthorized") headers["WWW-Authenticate"] = "Bearer";
   if (detail.allow !== undefined) headers["Allow"] = detail.allow;
   if (detail.retryAfterS !== undefined) headers["Retry-After"] = String(detail.retryAfterS);
-  // The rest of the body is on its way and will not be read.
-  if (code === "payload_too_large") headers["Connection"] = "close";
   return new Response(JSON.stringify(body), { status, headers });
+}
+
+/** Adds the field that was probably meant. For the client alone: nobody else gets to see the names that it made up. */
+function withHints(fields: FieldReasons): FieldReasons {
+  const hinted = noReasons();
+  for (const [name, reason] of Object.entries(fields)) {
+    const meant = reason === UNKNOWN_FIELD ? nearest(name, fieldNames) : null;
+    hinted[name] = meant === null ? reason : `${reason}; did you mean ${meant}?`;
+  }
+  return hinted;
 }

@@ -7,13 +7,13 @@ import { parseSignal } from "../domain/signal.ts";
 import type { Appended, Identity, SignalStore } from "../domain/store.ts";
 import { createApp, targetOf } from "../net/routes.ts";
 import { identify, requireActive } from "./auth.ts";
-import { readBody, requireJson } from "./body.ts";
+import { mayBeLarge, readBody, requireJson } from "./body.ts";
 import type { Description } from "./openapi.ts";
 import type { ListenerState } from "./listener.ts";
 import type { RateLimiter } from "../net/rate.ts";
 import type { RefusalLog } from "./refusal-log.ts";
 import { accepted, refused } from "./responses.ts";
-import { requireHttps, type TransportPolicy } from "./transport.ts";
+import { type Peer, requireHttps, type TransportPolicy } from "./transport.ts";
 
 export interface PublicInterface {
   readonly store: SignalStore;
@@ -32,6 +32,9 @@ export interface PublicInterface {
 
 type Server = Context["server"];
 
+/** How long a client may go on sending a body that was refused. Bun's timer moves in steps of 4 seconds. */
+const REST_OF_BODY_S = 8;
+
 /** Path → the methods that it takes, for 405 and its `Allow`. */
 const allowedMethods: Record<string, string[]> = {
   "/v1/signals": ["POST"],
@@ -41,8 +44,11 @@ const allowedMethods: Record<string, string[]> = {
 /** What is known of a request when it ends, for the log. */
 interface Exchange {
   readonly request: Request;
+  readonly server: Server;
   readonly requestId: string;
   readonly startedAt: number;
+  /** All of it has come. */
+  isBodyRead: boolean;
   /** Of a key that may be revoked or expired. */
   identity: Identity | null;
 }
@@ -52,8 +58,10 @@ interface Exchange {
  * must be refused, and echo what must not be.
  */
 export function createPublicInterface(service: PublicInterface): Elysia {
-  return createApp((request) => refuse(service, begin(request), noSuchRoute(request)))
-    .onError(({ error, request }) => refuse(service, begin(request), error))
+  return createApp((request, server) =>
+    refuse(service, begin(request, server), noSuchRoute(request)),
+  )
+    .onError(({ error, request, server }) => refuse(service, begin(request, server), error))
     .post("/v1/signals", ({ request, server }) => postSignal(service, request, server), {
       parse: "none",
     })
@@ -71,17 +79,19 @@ async function postSignal(
   request: Request,
   server: Server,
 ): Promise<Response> {
-  const exchange = begin(request);
+  const exchange = begin(request, server);
   try {
     const { headers } = request;
-    checkTransport(service, request, server);
+    checkTransport(service, exchange);
     const owner = identify(headers, service.store);
     exchange.identity = owner;
     requireActive(owner, service.now());
     const { keyId, deskId } = owner;
     service.rateLimiter.take(deskId, performance.now());
     requireJson(headers);
-    const signal = parseSignal(await readBody(request));
+    const body = await readBody(request);
+    exchange.isBodyRead = true;
+    const signal = parseSignal(body);
     const receivedAt = service.now();
     const appended = await service.store.append({ keyId, deskId, receivedAt, signal });
     service.activity?.accepted(owner, receivedAt, appended);
@@ -95,9 +105,9 @@ async function postSignal(
 }
 
 function getDescription(service: PublicInterface, request: Request, server: Server): Response {
-  const exchange = begin(request);
+  const exchange = begin(request, server);
   try {
-    checkTransport(service, request, server);
+    checkTransport(service, exchange);
     return succeed(service, exchange, service.description().respond(request, exchange.requestId));
   } catch (error) {
     return refuse(service, exchange, error);
@@ -114,8 +124,12 @@ function warnOfDifference(
   log.warn(line, "a duplicate differs from its original");
 }
 
-function checkTransport(service: PublicInterface, request: Request, server: Server): void {
-  requireHttps(service.transport, request.headers, () => server?.requestIP(request) ?? null);
+function checkTransport({ transport }: PublicInterface, exchange: Exchange): void {
+  requireHttps(transport, exchange.request.headers, () => peerOf(exchange));
+}
+
+function peerOf({ request, server }: Exchange): Peer | null {
+  return server?.requestIP(request) ?? null;
 }
 
 /** A method that the path takes was sent to a path that only looks the same once Bun has normalised the URL. */
@@ -127,11 +141,13 @@ function noSuchRoute(request: Request): AppError {
     : new AppError("method_not_allowed", { allow: methods.join(", ") });
 }
 
-function begin(request: Request): Exchange {
+function begin(request: Request, server: Server): Exchange {
   return {
     request,
+    server,
     requestId: Bun.randomUUIDv7(),
     startedAt: performance.now(),
+    isBodyRead: false,
     identity: null,
   };
 }
@@ -147,25 +163,37 @@ function succeed(service: PublicInterface, exchange: Exchange, response: Respons
 /** Every answer that is an error ends here, with its line in the log. */
 function refuse(service: PublicInterface, exchange: Exchange, error: unknown): Response {
   const response = refused(error, exchange.requestId);
+  limitRest(exchange);
   logRefusal(service, exchange, response.status, error);
   recordRefusal(service, exchange, error);
   return retire(service, response);
 }
 
-/** The last one of its connection, where the server takes no more. */
+/**
+ * Bun reads what is left of a refused body and drops it, so that a client that is still sending gets to
+ * see the answer: here for a few seconds at most, after which Bun closes the connection.
+ */
+function limitRest({ request, server, isBodyRead }: Exchange): void {
+  if (!isBodyRead && mayBeLarge(request.headers)) server?.timeout(request, REST_OF_BODY_S);
+}
+
+/** Makes the answer the last one of its connection when the server takes no more. */
 function retire({ listener }: PublicInterface, response: Response): Response {
   if (listener.isRetired) response.headers.set("Connection", "close");
   return response;
 }
 
-/** Never a key, a header or a body: what the client sent is named only where we know the name. */
+/** Never logs a key, a header other than the proxy's, or a body; names only the fields that we know. */
 function logRefusal(
-  { log, refusals }: PublicInterface,
+  { log, refusals, transport }: PublicInterface,
   exchange: Exchange,
   status: number,
   error: unknown,
 ): void {
-  const line = () => describe(exchange, status);
+  const line = () => ({
+    ...describe(exchange, status),
+    client: clientOf(transport, exchange),
+  });
   if (error instanceof AppError) {
     refusals.write(() => ({ ...line(), error: error.code, ...describeFields(error) }));
   } else if (exchange.request.signal.aborted) {
@@ -175,7 +203,15 @@ function logRefusal(
   }
 }
 
-/** Of nobody's requests, and of those whose clients went away, nobody wants to know. */
+/** Undefined when the connection is gone. */
+function clientOf({ trustedProxies }: TransportPolicy, exchange: Exchange): string | undefined {
+  const peer = peerOf(exchange);
+  return peer === null
+    ? undefined
+    : trustedProxies.clientOf(exchange.request.headers, peer.address);
+}
+
+/** Skips requests without a known key and aborted requests. */
 function recordRefusal(service: PublicInterface, exchange: Exchange, error: unknown): void {
   const { request, requestId, identity } = exchange;
   if (service.activity === null || identity === null) return;
@@ -194,7 +230,7 @@ function describe({ request, requestId, startedAt, identity }: Exchange, status:
   };
 }
 
-/** Names that the interface knows are told; names that a client made up are counted. */
+/** Lists the fields that the interface knows, and counts the names that the client made up. */
 function describeFields(error: AppError): { fields?: string[]; unknown_fields?: number } {
   const { fields } = error.detail;
   if (fields === undefined) return {};

@@ -3,6 +3,9 @@ import { BlockList, isIP } from "node:net";
 import { AppError, UserError } from "../domain/errors.ts";
 import { isLoopback, unmapped } from "../net/loopback.ts";
 
+const PROXY_IS_SILENT =
+  "The proxy does not say how this request reached it; make it send X-Forwarded-Proto: https.";
+
 export interface Peer {
   readonly address: string;
 }
@@ -16,8 +19,8 @@ export interface TransportPolicy {
 }
 
 /**
- * Throws `https_required` for a request that travelled in the clear. A trusted proxy's word counts
- * before the address: a request that it received over plain HTTP is refused, on loopback too.
+ * Throws `https_required` for a request that travelled in the clear. A trusted proxy has to say
+ * `https`, on loopback too: only the proxy knows how the request reached it.
  */
 export function requireHttps(
   policy: TransportPolicy,
@@ -28,8 +31,9 @@ export function requireHttps(
   if (policy.isLoopbackOnly && policy.trustedProxies.isEmpty) return;
   const address = peer()?.address;
   if (address === undefined) throw new AppError("https_required");
-  const forwarded = headers.get("x-forwarded-proto");
-  if (forwarded !== null && policy.trustedProxies.includes(address)) {
+  if (policy.trustedProxies.includes(address)) {
+    const forwarded = headers.get("x-forwarded-proto");
+    if (forwarded === null) throw new AppError("https_required", { message: PROXY_IS_SILENT });
     if (isAllHttps(forwarded)) return;
   } else if (isLoopback(address)) return;
   throw new AppError("https_required");

@@ -5,12 +5,25 @@ import type { Reply } from "./connections.ts";
 
 /** The bodies of the refusals that are the same for all, as the contract and the README have them. */
 const fixedBodies: Readonly<Record<number, string>> = {
-  401: '{"error":"unauthorized","message":"The API key is missing or invalid."}',
   404: '{"error":"not_found","message":"There is nothing at this path; signals go to POST /v1/signals."}',
   405: '{"error":"method_not_allowed","message":"This path does not take this method; the Allow header names the one that it takes."}',
   413: '{"error":"payload_too_large","message":"The body is larger than 65536 bytes."}',
   415: '{"error":"unsupported_media_type","message":"Send the body as Content-Type: application/json, in UTF-8, without Content-Encoding."}',
 };
+
+/** The sentences of a 401, none with anything in it that was sent. */
+const howToSendAKey = "send the header Authorization: Bearer <API_KEY>.";
+const unauthorized: readonly string[] = [
+  "The API key is not valid: it is unknown, revoked or expired.",
+  "Authorization and X-API-Key carry different keys; send only one of the two.",
+  `The request has no API key; ${howToSendAKey}`,
+  `The word Bearer is missing before the API key; ${howToSendAKey}`,
+  `The Authorization header is not of the form Bearer <API_KEY>; ${howToSendAKey}`,
+  `There is no API key after the word Bearer; ${howToSendAKey}`,
+].map((message) => JSON.stringify({ error: "unauthorized", message }));
+
+/** Behind the reason of an unknown field: the field that was probably meant. */
+const HINT = /(?<=^unknown field); did you mean [a-z_]+\?$/;
 
 /** A reason and a place, in words of ours: nothing that was sent. */
 const BAD_JSON =
@@ -62,10 +75,13 @@ function wrongText(
   if (method === "HEAD" || (path === "/openapi.yaml" && status < 400)) return null;
   const fixed = fixedBodies[status];
   if (fixed !== undefined) return text === fixed ? null : `says ${text}`;
+  if (status === 401) return unauthorized.includes(text) ? null : `says ${text}`;
   if (status === 400) return BAD_JSON.test(text) ? null : `says ${text}`;
   if (status !== 422) return null;
   const { fields } = JSON.parse(text) as { fields: object };
-  const got = Object.entries(fields).map((pair) => JSON.stringify(pair));
+  const got = Object.entries(fields).map(([name, reason]) =>
+    JSON.stringify([name, String(reason).replace(HINT, "")]),
+  );
   const want = Array.from(expected.fields ?? [], (pair) => JSON.stringify(pair));
   const isSame = got.toSorted().join() === want.toSorted().join();
   return isSame ? null : `names ${got.join()}, not ${want.join()}`;
@@ -106,8 +122,6 @@ export const byRuntime = {
   "unknown method": null,
   /** A request came while the one before it was being answered: neither has an answer. */
   pipelined: null,
-  /** A body has megabytes more than were read: the reset may overtake the answer (RFC 9112, 9.6). */
-  "unread body": null,
 } as const;
 
 export type ByRuntime = keyof typeof byRuntime;

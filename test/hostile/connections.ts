@@ -52,14 +52,18 @@ export class Connection {
       throw new Error("the server said something that nobody asked for");
     this.#socket ??= await this.#open();
     const socket = this.#socket;
+    let sent = 0;
     for (const [index, piece] of pieces.entries()) {
       if (wait && index > 0) await this.#change(HEAD_START_MS);
       if (this.#received.length > 0 || this.#socket !== socket) break;
       socket.write(piece);
+      sent += 1;
     }
     for (;;) {
       const reply = this.#takeReply(isHead);
-      if (reply?.headers.get("connection") === "close") this.close();
+      // Whoever does not send the whole request has to close (RFC 9112, 9.3).
+      const isOver = reply?.headers.get("connection") === "close" || sent < pieces.length;
+      if (reply !== null && isOver) this.close();
       if (reply !== null || this.#socket !== socket) return reply;
       await this.#change();
     }

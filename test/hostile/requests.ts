@@ -270,7 +270,7 @@ export function compose(plan: RequestPlan, keys: Keys, number: number): Composed
   ];
   const body = bodyOf(plan.body, marker("body", number));
   const message = messageOf(`${head.join("\r\n")}\r\n`, body, chunkSize);
-  const request = { method, path: documentedPath(path) };
+  const request = { method, path: documentedPath(method, path) };
   const verdict = judge(body);
   const early = earlyStatus(plan, request);
   if (early !== null) return { message, request, expected: { status: early }, row: null };
@@ -278,9 +278,16 @@ export function compose(plan: RequestPlan, keys: Keys, number: number): Composed
   return { message: { ...message, wait: verdict.status === 413 }, request, expected: verdict, row };
 }
 
-/** Only the path as it is counts: nothing is normalised, decoded or folded. */
-function documentedPath(path: string): Request["path"] {
-  return path === "/v1/signals" || path === "/openapi.yaml" ? path : "/nowhere";
+const methodsOf = { "/v1/signals": ["POST"], "/openapi.yaml": ["GET", "HEAD"] };
+
+/**
+ * A route is found by the path as it was sent. Only a method that it does not take is told by the URL,
+ * in which Bun has resolved dots and turned backslashes.
+ */
+function documentedPath(method: string, path: string): Request["path"] {
+  const { pathname } = new URL(`http://${HOST}${path.replaceAll("#", "%23")}`);
+  if (pathname !== "/v1/signals" && pathname !== "/openapi.yaml") return "/nowhere";
+  return path === pathname || !methodsOf[pathname].includes(method) ? pathname : "/nowhere";
 }
 
 /** The status of a request that does not get as far as its body, or null. */

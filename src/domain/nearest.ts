@@ -1,0 +1,22 @@
+/** Finds what somebody probably meant by a name that does not exist. */
+import { closest, distance } from "fastest-levenshtein";
+
+/** Letters that may be wrong: one in three. */
+const WRONG_SHARE = 1 / 3;
+
+/** Returns the closest of these names, or null when none is close. Ignores case, `_`, `-` and spaces. */
+export function nearest(name: string, names: readonly string[]): string | null {
+  const wanted = plain(name);
+  const close = names.filter((other) => isClose(wanted, plain(other)));
+  return close.length === 0 ? null : closest(name, close);
+}
+
+/** Compares the lengths first, so that a long name from a stranger costs nothing. */
+function isClose(wanted: string, other: string): boolean {
+  const wrongMax = Math.floor(other.length * WRONG_SHARE);
+  return Math.abs(wanted.length - other.length) <= wrongMax && distance(wanted, other) <= wrongMax;
+}
+
+function plain(name: string): string {
+  return name.toLowerCase().replaceAll(/[_\- ]/g, "");
+}

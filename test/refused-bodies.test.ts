@@ -1,0 +1,129 @@
+/** A request is refused while its body is still on its way: the client must see the answer. */
+import { expect, setDefaultTimeout, test } from "bun:test";
+import { connect as connectTcp, type Socket } from "node:net";
+import { connect as connectTls } from "node:tls";
+import { makeCertificate, writeCertificate } from "./_certificates.ts";
+import { startTestApp, temporaryFolder, type TestApp } from "./_setup.ts";
+
+setDefaultTimeout(60_000);
+
+const CHUNK_BYTES = 16_384;
+
+/** The server as clients reach it. */
+async function start(scheme: "http" | "https"): Promise<TestApp> {
+  if (scheme === "http") return startTestApp();
+  const tls = writeCertificate(temporaryFolder(), await makeCertificate("signalbox"));
+  return startTestApp({ config: { tls } });
+}
+
+function connect({ app, url }: TestApp): Promise<Socket> {
+  const { port } = app.address;
+  const { promise, resolve, reject } = Promise.withResolvers<Socket>();
+  const socket: Socket = url.startsWith("https:")
+    ? connectTls({ host: "127.0.0.1", port, rejectUnauthorized: false }, () => resolve(socket))
+    : connectTcp({ host: "127.0.0.1", port }, () => resolve(socket));
+  socket.on("error", reject);
+  return promise;
+}
+
+interface Upload {
+  readonly bytes: number;
+  readonly isChunked: boolean;
+  readonly headers?: string;
+}
+
+/** Like a client that looks at no answer before it has sent everything. Null when it never sees one. */
+async function upload(app: TestApp, { bytes, isChunked, headers }: Upload): Promise<string | null> {
+  const socket = await connect(app);
+  socket.pause();
+  socket.on("error", () => {});
+  const auth = headers ?? authOf(app);
+  const framing = isChunked ? "Transfer-Encoding: chunked" : `Content-Length: ${bytes}`;
+  socket.write(`POST /v1/signals HTTP/1.1\r\nHost: signals.example\r\n${auth}${framing}\r\n\r\n`);
+  const chunk = "x".repeat(CHUNK_BYTES);
+  const piece = isChunked ? `${CHUNK_BYTES.toString(16)}\r\n${chunk}\r\n` : chunk;
+  for (let sent = 0; sent < bytes; sent += CHUNK_BYTES) {
+    if (!(await hasSent(socket, piece))) return null;
+  }
+  if (isChunked) socket.write("0\r\n\r\n");
+  const { promise, resolve } = Promise.withResolvers<string | null>();
+  socket.on("data", (data: Buffer) => resolve(data.toString("latin1")));
+  socket.on("close", () => resolve(null));
+  socket.resume();
+  const answer = await promise;
+  socket.destroy();
+  return answer;
+}
+
+/** False when the connection has broken. */
+function hasSent(socket: Socket, piece: string): Promise<boolean> {
+  return new Promise((resolve) => {
+    const onClose = (): void => resolve(false);
+    socket.once("close", onClose);
+    socket.write(piece, (error) => {
+      socket.off("close", onClose);
+      resolve(error === null || error === undefined);
+    });
+  });
+}
+
+function authOf({ key }: TestApp): string {
+  return `Authorization: Bearer ${key}\r\nContent-Type: application/json\r\n`;
+}
+
+const KIB = 1_024;
+const sizes = [80 * KIB, 320 * KIB, 5_120 * KIB];
+
+test.each(["http", "https"] as const)(
+  "over %s, a client that is still sending a body that is too large sees the 413",
+  async (scheme) => {
+    const app = await start(scheme);
+    for (const bytes of sizes) {
+      for (const isChunked of [false, true]) {
+        const answers = await Promise.all([1, 2, 3].map(() => upload(app, { bytes, isChunked })));
+        const statuses = answers.map((answer) => answer?.split("\r\n", 1)[0]);
+        expect({ bytes, isChunked, statuses }).toEqual({
+          bytes,
+          isChunked,
+          statuses: Array(3).fill("HTTP/1.1 413 Payload Too Large"),
+        });
+        expect(answers[0]).toContain('{"error":"payload_too_large"');
+      }
+    }
+  },
+);
+
+test("over https, a client that is still sending sees why its key or its media type was refused", async () => {
+  const app = await start("https");
+  const bytes = 1_024 * KIB;
+  const wrongType = `Authorization: Bearer ${app.key}\r\nContent-Type: text/plain\r\n`;
+  for (const isChunked of [false, true]) {
+    expect(await upload(app, { bytes, isChunked, headers: "" })).toStartWith("HTTP/1.1 401 ");
+    expect(await upload(app, { bytes, isChunked, headers: wrongType })).toStartWith(
+      "HTTP/1.1 415 ",
+    );
+  }
+});
+
+test("a client that goes on sending after its refusal is cut", async () => {
+  const app = await start("http");
+  const timesMs = await Promise.all(["", authOf(app)].map((headers) => timeUntilCut(app, headers)));
+  // Bun alone would take 32 seconds.
+  expect(Math.max(...timesMs)).toBeLessThan(25_000);
+});
+
+async function timeUntilCut(app: TestApp, headers: string): Promise<number> {
+  const socket = await connect(app);
+  const { promise: closed, resolve } = Promise.withResolvers<void>();
+  socket.on("error", () => {});
+  socket.on("close", () => resolve());
+  socket.resume();
+  socket.write(
+    `POST /v1/signals HTTP/1.1\r\nHost: signals.example\r\n${headers}Content-Length: 1000000000\r\n\r\n`,
+  );
+  const sending = setInterval(() => socket.write("x".repeat(CHUNK_BYTES)), 50);
+  const startedAt = performance.now();
+  await closed;
+  clearInterval(sending);
+  return performance.now() - startedAt;
+}
