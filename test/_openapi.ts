@@ -21,6 +21,7 @@ ajv.addSchema(document, "openapi");
 
 const standardHeaders = new Set([
   "connection",
+  "transfer-encoding",
   "content-length",
   "content-type",
   "date",

@@ -70,7 +70,7 @@ function asksToClose(responses: readonly RawResponse[]): boolean {
   return responses.some(({ headers }) => headers["connection"] === "close");
 }
 
-/** Complete responses only; each has a Content-Length or no body. */
+/** Complete responses only. */
 function parseResponses(text: string): RawResponse[] {
   const responses: RawResponse[] = [];
   for (let rest = text; ;) {
@@ -85,9 +85,39 @@ function parseResponses(text: string): RawResponse[] {
     );
     const status = Number(/^HTTP\/1\.1 (\d{3})/.exec(statusLine)?.[1] ?? Number.NaN);
     const start = end + 4;
-    const length = Number(headers["content-length"] ?? 0);
-    if (rest.length < start + length) return responses;
-    responses.push({ status, headers, body: rest.slice(start, start + length) });
-    rest = rest.slice(start + length);
+    const body = readBody(headers, rest.slice(start));
+    if (body === null) return responses;
+    responses.push({ status, headers, body: body.text });
+    rest = rest.slice(start + body.length);
+  }
+}
+
+interface Body {
+  readonly text: string;
+  /** Of the bytes that it was sent as. */
+  readonly length: number;
+}
+
+/** Reads the body that a text begins with: it has a Content-Length, is chunked, or is empty. Null while it is not complete. */
+export function readBody(headers: Record<string, string>, text: string): Body | null {
+  if (headers["transfer-encoding"] === "chunked") return readChunks(text);
+  const length = Number(headers["content-length"] ?? 0);
+  return text.length < length ? null : { text: text.slice(0, length), length };
+}
+
+function readChunks(text: string): Body | null {
+  let body = "";
+  for (let at = 0; ;) {
+    const lineEnd = text.indexOf("\r\n", at);
+    if (lineEnd === -1) return null;
+    const size = Number.parseInt(text.slice(at, lineEnd), 16);
+    // Bun has found the rest of the request malformed, and answers that in the middle of our answer.
+    if (Number.isNaN(size)) return { text: body, length: at };
+    const start = lineEnd + 2;
+    const end = start + size + 2;
+    if (text.length < end) return null;
+    if (size === 0) return { text: body, length: end };
+    body += text.slice(start, start + size);
+    at = end;
   }
 }

@@ -179,7 +179,7 @@ test.each<{ name: string; pieces: (app: TestApp) => (string | Uint8Array)[]; isR
   {
     name: "while it is being sent",
     pieces: (app) => [declaredLarge(app) + "a".repeat(30_000), "a".repeat(40_000)],
-    isRead: false,
+    isRead: true,
   },
   {
     name: "with a signal behind it, which is not stored",
@@ -189,12 +189,12 @@ test.each<{ name: string; pieces: (app: TestApp) => (string | Uint8Array)[]; isR
   {
     name: "with a signal in its place, which is not stored",
     pieces: (app) => [declaredLarge(app), next(app)],
-    isRead: false,
+    isRead: true,
   },
   {
-    name: "with megabytes behind it",
-    pieces: (app) => [declaredLarge(app), new Uint8Array(3_000_000)],
-    isRead: false,
+    name: "with megabytes to come",
+    pieces: (app) => [`${head(app)}Content-Length: 3000000\r\n\r\n`, new Uint8Array(3_000_000)],
+    isRead: true,
   },
 ])(
   "a body that is too large is answered in JSON, and the connection closed: $name",
@@ -202,7 +202,7 @@ test.each<{ name: string; pieces: (app: TestApp) => (string | Uint8Array)[]; isR
     const app = await startTestApp();
     const { responses, end } = await send(app.app.address.port, row.pieces(app));
     expect(end).not.toBe("open");
-    // Where the server closes with bytes unread, TCP's reset may overtake the answer (RFC 9112, 9.6).
+    // Bun closes the connection when the next request comes too early, and may lose the answer.
     if (row.isRead) expect(responses).toHaveLength(1);
     for (const { status, headers, body: text } of responses) {
       expect([status, text]).toEqual([413, tooLarge]);

@@ -3,6 +3,7 @@ import { expect, setDefaultTimeout, test } from "bun:test";
 import { connect as connectTcp, type Socket } from "node:net";
 import { connect as connectTls } from "node:tls";
 import { makeCertificate, writeCertificate } from "./_certificates.ts";
+import { send } from "./_raw.ts";
 import { startTestApp, temporaryFolder, type TestApp } from "./_setup.ts";
 
 setDefaultTimeout(60_000);
@@ -105,10 +106,38 @@ test("over https, a client that is still sending sees why its key or its media t
   }
 });
 
+test("over https, a client that asks for the end of the connection sees the answer, too", async () => {
+  const app = await start("https");
+  const close = "Connection: close\r\n";
+  for (const [bytes, headers, status] of [
+    [1_024 * KIB, `${close}${authOf(app)}`, 413],
+    [1_024 * KIB, close, 401],
+    [64 * KIB, close, 401],
+  ] as const) {
+    const answer = await upload(app, { bytes, isChunked: false, headers });
+    expect(answer).toStartWith(`HTTP/1.1 ${status} `);
+  }
+});
+
+test("a client that stops sending gets the end of its answer soon", async () => {
+  const app = await start("http");
+  const { responses, end } = await send(app.app.address.port, [
+    `POST /v1/signals HTTP/1.1\r\nHost: signals.example\r\n${authOf(app)}Content-Length: 70000\r\n\r\n`,
+  ]);
+  expect(responses.map(({ status }) => status)).toEqual([413]);
+  expect(end).toBe("closed");
+});
+
 test("a client that goes on sending after its refusal is cut", async () => {
   const app = await start("http");
-  const timesMs = await Promise.all(["", authOf(app)].map((headers) => timeUntilCut(app, headers)));
-  // Bun alone would take 32 seconds.
+  const declared = "Content-Length: 1000000000\r\n";
+  const chunked = "Transfer-Encoding: chunked\r\n";
+  const timesMs = await Promise.all(
+    [declared, authOf(app) + declared, chunked, authOf(app) + chunked].map((headers) =>
+      timeUntilCut(app, headers),
+    ),
+  );
+  // Bun alone would read for 32 seconds.
   expect(Math.max(...timesMs)).toBeLessThan(25_000);
 });
 
@@ -118,10 +147,9 @@ async function timeUntilCut(app: TestApp, headers: string): Promise<number> {
   socket.on("error", () => {});
   socket.on("close", () => resolve());
   socket.resume();
-  socket.write(
-    `POST /v1/signals HTTP/1.1\r\nHost: signals.example\r\n${headers}Content-Length: 1000000000\r\n\r\n`,
-  );
-  const sending = setInterval(() => socket.write("x".repeat(CHUNK_BYTES)), 50);
+  socket.write(`POST /v1/signals HTTP/1.1\r\nHost: signals.example\r\n${headers}\r\n`);
+  const chunk = `${CHUNK_BYTES.toString(16)}\r\n${"x".repeat(CHUNK_BYTES)}\r\n`;
+  const sending = setInterval(() => socket.write(chunk), 50);
   const startedAt = performance.now();
   await closed;
   clearInterval(sending);

@@ -33,12 +33,6 @@ function charsetsOf(contentType: string): number {
   return contentType.match(/;\s*charset\s*=/gi)?.length ?? 0;
 }
 
-/** Whether more of the body may come than we would read: it is chunked, or its length is over the limit. */
-export function mayBeLarge(headers: Headers): boolean {
-  const declared = headers.get("content-length");
-  return declared === null ? headers.has("transfer-encoding") : Number(declared) > BODY_BYTES_MAX;
-}
-
 /** Throws `payload_too_large` as soon as the body is known to be over the limit. */
 export function readBody(request: Request): Promise<Uint8Array> {
   const declared = request.headers.get("content-length");
@@ -47,11 +41,12 @@ export function readBody(request: Request): Promise<Uint8Array> {
   return request.bytes();
 }
 
+/** Leaves the rest of a body that is too large in the stream. */
 async function readChunked(request: Request): Promise<Uint8Array> {
   const body = Buffer.allocUnsafe(BODY_BYTES_MAX);
   let length = 0;
   if (request.body === null) return body.subarray(0, 0);
-  for await (const chunk of request.body) {
+  for await (const chunk of request.body.values({ preventCancel: true })) {
     if (length + chunk.length > BODY_BYTES_MAX) throw new AppError("payload_too_large");
     body.set(chunk, length);
     length += chunk.length;

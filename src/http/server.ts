@@ -7,7 +7,8 @@ import { parseSignal } from "../domain/signal.ts";
 import type { Appended, Identity, SignalStore } from "../domain/store.ts";
 import { createApp, targetOf } from "../net/routes.ts";
 import { identify, requireActive } from "./auth.ts";
-import { mayBeLarge, readBody, requireJson } from "./body.ts";
+import { readBody, requireJson } from "./body.ts";
+import { answerWhileSending, mayBeSending } from "./linger.ts";
 import type { Description } from "./openapi.ts";
 import type { ListenerState } from "./listener.ts";
 import type { RateLimiter } from "../net/rate.ts";
@@ -31,9 +32,6 @@ export interface PublicInterface {
 }
 
 type Server = Context["server"];
-
-/** How long a client may go on sending a body that was refused. Bun's timer moves in steps of 4 seconds. */
-const REST_OF_BODY_S = 8;
 
 /** Path → the methods that it takes, for 405 and its `Allow`. */
 const allowedMethods: Record<string, string[]> = {
@@ -163,18 +161,11 @@ function succeed(service: PublicInterface, exchange: Exchange, response: Respons
 /** Every answer that is an error ends here, with its line in the log. */
 function refuse(service: PublicInterface, exchange: Exchange, error: unknown): Response {
   const response = refused(error, exchange.requestId);
-  limitRest(exchange);
   logRefusal(service, exchange, response.status, error);
   recordRefusal(service, exchange, error);
+  const { request, isBodyRead } = exchange;
+  if (!isBodyRead && mayBeSending(request)) return answerWhileSending(request, response);
   return retire(service, response);
-}
-
-/**
- * Bun reads what is left of a refused body and drops it, so that a client that is still sending gets to
- * see the answer: here for a few seconds at most, after which Bun closes the connection.
- */
-function limitRest({ request, server, isBodyRead }: Exchange): void {
-  if (!isBodyRead && mayBeLarge(request.headers)) server?.timeout(request, REST_OF_BODY_S);
 }
 
 /** Makes the answer the last one of its connection when the server takes no more. */

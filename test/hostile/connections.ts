@@ -1,5 +1,6 @@
 /** Clients that keep their connections, and send the bytes that they are told to. */
 import { connect, type Socket } from "node:net";
+import { readBody } from "../_raw.ts";
 
 export interface Reply {
   readonly status: number;
@@ -52,18 +53,14 @@ export class Connection {
       throw new Error("the server said something that nobody asked for");
     this.#socket ??= await this.#open();
     const socket = this.#socket;
-    let sent = 0;
     for (const [index, piece] of pieces.entries()) {
       if (wait && index > 0) await this.#change(HEAD_START_MS);
       if (this.#received.length > 0 || this.#socket !== socket) break;
       socket.write(piece);
-      sent += 1;
     }
     for (;;) {
       const reply = this.#takeReply(isHead);
-      // Whoever does not send the whole request has to close (RFC 9112, 9.3).
-      const isOver = reply?.headers.get("connection") === "close" || sent < pieces.length;
-      if (reply !== null && isOver) this.close();
+      if (reply?.headers.get("connection") === "close") this.close();
       if (reply !== null || this.#socket !== socket) return reply;
       await this.#change();
     }
@@ -122,8 +119,9 @@ function readReply(bytes: Buffer, isHead: boolean): { reply: Reply; length: numb
   );
   const status = Number(/^HTTP\/1\.1 (\d{3})/.exec(statusLine)?.[1]);
   const start = end + 4;
-  const length = isHead ? 0 : Number(headers.get("content-length") ?? 0);
-  if (bytes.length < start + length) return null;
-  const text = bytes.subarray(start, start + length).toString("utf8");
-  return { reply: { status, headers, text }, length: start + length };
+  const rest = bytes.subarray(start).toString("latin1");
+  const body = isHead ? { text: "", length: 0 } : readBody(headers.toJSON(), rest);
+  if (body === null) return null;
+  const text = Buffer.from(body.text, "latin1").toString("utf8");
+  return { reply: { status, headers, text }, length: start + body.length };
 }

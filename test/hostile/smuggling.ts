@@ -156,21 +156,13 @@ const hidden: Smuggling[] = [
   ),
   row(
     "a request where a body that is too large should be",
-    (a) => post(a, "Content-Length: 70000\r\n", a.whole.padEnd(70_000, "x")),
-    [413, 404],
+    (a) => post(a, "Content-Length: 70000\r\n", a.whole),
+    [413],
   ),
   row(
-    "a request in chunks that are too large",
-    (a) => post(a, CHUNKED, chunks("a".repeat(70_000) + a.whole)),
-    [413, 404],
-  ),
-  pipelined(
-    row(
-      "a request behind chunks that are too large",
-      (a) => post(a, CHUNKED, chunks("a".repeat(70_000)) + a.whole),
-      [413, 201],
-      ["inner"],
-    ),
+    "a request behind chunks that are too large",
+    (a) => post(a, CHUNKED, chunks("a".repeat(70_000)) + a.whole),
+    [413],
   ),
   row(
     "a request in a path, by escapes",
