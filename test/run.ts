@@ -10,7 +10,7 @@ const TEST_TIMEOUT_MS = 120_000;
 
 /** Their tests start many processes, or consoles. */
 const slow =
-  "test/{console/*,backup*,cli*,executable*,members,raw,registry,restore,verify}.test.ts";
+  "test/{console/*,backup*,cli*,console-links,executable*,members,raw,registry,restore,stop-signals,verify}.test.ts";
 
 const suites = {
   quick: {

@@ -1,7 +1,8 @@
 import { expect, setDefaultTimeout, test } from "bun:test";
-import { freePort, mintKey, sendHalf, spawn, startServe } from "./_cli.ts";
+import { join } from "node:path";
+import { freePort, mintKey, sendHalf, sourceFolder, spawn, startServe } from "./_cli.ts";
 import { newDataDir } from "./_databases.ts";
-import { callUrl, query, signal } from "./_setup.ts";
+import { callUrl, query, signal, temporaryFolder } from "./_setup.ts";
 
 setDefaultTimeout(120_000);
 
@@ -53,6 +54,23 @@ test("a second signal, after more than half a second, ends it at once, with a co
   expect(await server.exited).toBe(1);
   await half.closed;
   expect(query(server.dataDir, "SELECT id FROM signals")).toHaveLength(1);
+});
+
+test("a defect ends the server with code 1, and with a line in the log that says where it is", async () => {
+  const preload = join(temporaryFolder(), "defect.ts");
+  await Bun.write(
+    preload,
+    'process.on("SIGUSR2", () => void Promise.reject(new Error("an inner defect")));',
+  );
+  // Only the source takes a preload as an argument.
+  const program = [process.execPath, "--preload", preload, join(sourceFolder, "main.ts")];
+  const server = await startServe([], { program });
+  server.kill("SIGUSR2");
+  expect(await server.exited).toBe(1);
+  expect(server.log().at(-1)).toMatchObject({
+    level: "fatal",
+    err: { message: "an inner defect", stack: expect.stringContaining("defect.ts") },
+  });
 });
 
 test("a request that does not end is cut at the deadline, and the code is 0", async () => {

@@ -17,8 +17,9 @@ export async function showProgress<T>(
 ): Promise<T> {
   const stopping = new AbortController();
   const stop = (): void => stopping.abort();
-  process.once("SIGINT", stop);
-  process.once("SIGTERM", stop);
+  // Not once: a signal that is repeated (`stop-signal.ts`) would end us before we have cleaned up.
+  process.on("SIGINT", stop);
+  process.on("SIGTERM", stop);
   const bar = process.stderr.isTTY ? await startBar(name) : null;
   const onProgress = ({ copiedBytes, totalBytes }: Progress): void => {
     bar?.setTotal(Math.ceil(totalBytes / MIB));
