@@ -333,7 +333,7 @@ describe("keys", () => {
     withRegistryOf(older.dataDir, (registry) => registry.revokeKey(ids[2] ?? ""));
     const used = new Database(newer.path);
     used.query("UPDATE api_keys SET last_used_at = 5 WHERE id = ?").run(ids[2] ?? "");
-    used.run("UPDATE desks SET differing_duplicates = 4");
+    used.run("UPDATE desks SET differing_duplicates = 4, passkeys_required = name = 'alpha'");
     used.close();
     const file = join(temporaryFolder(), "backup.db");
     copyDatabase(newer.path, file);
@@ -347,10 +347,13 @@ describe("keys", () => {
     const revoked = { revoked_at: expect.any(Number), last_used_at: 5 };
     expect(keys.get(ids[2] ?? "")).toMatchObject(revoked);
     expect(
-      query(older.dataDir, "SELECT name, differing_duplicates AS n FROM desks ORDER BY id"),
+      query(
+        older.dataDir,
+        "SELECT name, differing_duplicates AS n, passkeys_required AS p FROM desks ORDER BY id",
+      ),
     ).toEqual([
-      { name: "alpha", n: 4 },
-      { name: "gamma", n: 4 },
+      { name: "alpha", n: 4, p: 1 },
+      { name: "gamma", n: 4, p: 0 },
     ]);
   });
 

@@ -147,8 +147,8 @@ function countKeys(
 }
 
 /**
- * Either side may be the newer one. What is revoked, removed, spent or expires on one side does so
- * afterwards; counts and times of use are the greater ones. Everything else is as it was before.
+ * Either side may be the newer one. What is revoked, removed, spent, required or expires on one side does
+ * so afterwards; counts and times of use are the greater ones. Everything else is as it was before.
  */
 const merged: Readonly<Record<string, "min" | "max">> = {
   created_at: "min",
@@ -161,6 +161,7 @@ const merged: Readonly<Record<string, "min" | "max">> = {
   last_used_at: "max",
   counter: "max",
   differing_duplicates: "max",
+  passkeys_required: "max",
 };
 
 function upsert(db: Database, table: string, rows: readonly Row[]): void {
