@@ -22,21 +22,26 @@ const packages = {
 export type SuiteWithPrograms = keyof typeof packages;
 
 /** Installs what is missing if the user is root; otherwise throws an error with the command to type. */
-export function requirePrograms(suite: SuiteWithPrograms): void {
-  // A user's PATH does not have the folders of programs for root.
-  const PATH = `${process.env["PATH"] ?? ""}:/usr/sbin:/sbin`;
-  const missing = Object.entries(packages[suite]).filter(([name]) => !Bun.which(name, { PATH }));
+export function requirePrograms(
+  suite: SuiteWithPrograms,
+  { isRoot = process.getuid?.() === 0, path = process.env["PATH"] ?? "" } = {},
+): void {
+  const missing = missingPrograms(suite, path);
   if (missing.length === 0) return;
-  const programs = missing.map(([name]) => name).join(", ");
+  const needed = `These tests need ${missing.map(([name]) => name).join(", ")}.`;
   const names = [...new Set(missing.map(([, name]) => name))].toSorted().join(" ");
   const install = `apt-get update && apt-get install -y ${names}`;
-  if (process.getuid?.() !== 0) {
-    throw new Error(`These tests need ${programs}. Install them: sudo sh -c '${install}'`);
-  }
-  const { exitCode } = Bun.spawnSync(["sh", "-c", install], {
-    env: { ...process.env, DEBIAN_FRONTEND: "noninteractive" },
+  if (!isRoot) throw new Error(`${needed} Install what is missing: sudo sh -c '${install}'`);
+  Bun.spawnSync(["/bin/sh", "-c", install], {
+    env: { ...process.env, PATH: path, DEBIAN_FRONTEND: "noninteractive" },
     stdout: "ignore",
     stderr: "inherit",
   });
-  if (exitCode !== 0) throw new Error(`These tests need ${programs}, and "${install}" failed.`);
+  if (missingPrograms(suite, path).length > 0) throw new Error(`${needed} "${install}" failed.`);
+}
+
+function missingPrograms(suite: SuiteWithPrograms, path: string): [string, string][] {
+  // A user's PATH does not have the folders of programs for root.
+  const PATH = `${path}:/usr/sbin:/sbin`;
+  return Object.entries(packages[suite]).filter(([name]) => Bun.which(name, { PATH }) === null);
 }
