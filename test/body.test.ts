@@ -23,6 +23,8 @@ const mediaTypes: { input: string; want: number }[] = [
   { input: "application/json; charset=us-ascii", want: 415 },
   { input: "application/json; charset=utf-8x", want: 415 },
   { input: 'application/json; charset=""', want: 415 },
+  { input: "application/json; charset=utf-8; charset=latin1", want: 415 },
+  { input: "application/json; charset=utf-8 ;Charset = latin1", want: 415 },
   { input: "application/jpeg", want: 415 },
   { input: "application/json5", want: 415 },
   { input: "application/jsonp", want: 415 },

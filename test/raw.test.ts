@@ -182,6 +182,18 @@ const unusual: (Case & { readonly want: number[]; readonly stored: number })[] =
     stored: 1,
   },
   {
+    name: "Expect: 100-Continue, which Bun does not know, when its body comes",
+    pieces: (auth) => [`${line}${host}${auth}${length}Expect: 100-Continue\r\n\r\n`, body],
+    want: [201],
+    stored: 1,
+  },
+  {
+    name: "Expect: 100-Continue without a key",
+    pieces: () => [`${line}${host}${length}Expect: 100-Continue\r\n\r\n`],
+    want: [401],
+    stored: 0,
+  },
+  {
     name: "Expect: 100-continue for a body that is too large",
     pieces: (auth) => [
       `${line}${host}${auth}Content-Length: 70000\r\nExpect: 100-continue\r\n\r\n`,
