@@ -130,6 +130,7 @@ export async function startServe(
 export async function sendHalf(
   url: string,
   key: string,
+  headers: Readonly<Record<string, string>> = {},
 ): Promise<{ finish: () => Promise<void>; closed: Promise<string> }> {
   const { hostname, port } = new URL(url);
   const socket = connect(Number(port), hostname);
@@ -139,7 +140,10 @@ export async function sendHalf(
   const closed = new Promise<string>((ended) => socket.on("close", () => ended(received)));
   await new Promise<void>((connected) => socket.on("connect", () => connected()));
   const body = '{"source":"venue_2","type":"crypto","symbol":"HALF","side":"open"}';
-  const head = `POST /v1/signals HTTP/1.1\r\nHost: ${hostname}\r\nConnection: close\r\nAuthorization: Bearer ${key}\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n`;
+  const more = Object.entries(headers)
+    .map(([name, value]) => `${name}: ${value}\r\n`)
+    .join("");
+  const head = `POST /v1/signals HTTP/1.1\r\nHost: ${hostname}\r\nConnection: close\r\nAuthorization: Bearer ${key}\r\n${more}Content-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n`;
   const write = (text: string) =>
     new Promise<void>((written) => socket.write(text, () => written()));
   await write(head + body.slice(0, 20));

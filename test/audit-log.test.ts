@@ -381,7 +381,7 @@ describe("on the command line", () => {
   test("what is wrong is said with what to type", async () => {
     const dataDir = temporaryFolder();
     await cli(["desk", "create", "alpha", "--data", dataDir]);
-    const unknown = await cli(["audit", "--desk", "alfa", "--data", dataDir]);
+    const unknown = await cli(["audit", "--desk", "alpa", "--data", dataDir]);
     expect(unknown).toMatchObject({ code: 1, stdout: "" });
     expect(unknown.stderr).toContain('the nearest name is "alpha"');
     for (const limit of ["0", "-1", "many"]) {

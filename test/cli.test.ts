@@ -633,21 +633,22 @@ async function environment() {
 describe("serve's settings", () => {
   test("come from the environment", async () => {
     const { env, url, opsUrl, dataDir } = await environment();
+    const overHttps = { "X-Forwarded-Proto": "https" };
     const server = await startServe([], { env, bare: true });
     const key = /sbk_[0-9a-f]{64}/.exec(server.output.stdout)?.[0] ?? "";
     expect(query(dataDir, "SELECT name FROM desks")).toEqual([{ name: "demo" }]);
-    expect(await (await fetch(`${url}/openapi.yaml`)).text()).toContain(
+    expect(await (await fetch(`${url}/openapi.yaml`, { headers: overHttps })).text()).toContain(
       "https://environment.example.com",
     );
     expect((await fetch(`${opsUrl}/healthz`)).status).toBe(200);
     expect(await post(url, key, { "X-Forwarded-Proto": "http" })).toBe(403);
     const statuses = [];
-    for (let count = 0; count < 8; count++) statuses.push(await post(url, key));
+    for (let count = 0; count < 8; count++) statuses.push(await post(url, key, overHttps));
     expect(statuses).toContain(429);
     await server.logged('"level":"debug"');
     const other = await mintKey(dataDir, "other");
-    const half = await sendHalf(url, other.key);
-    expect(await post(url, other.key)).toBe(201);
+    const half = await sendHalf(url, other.key, overHttps);
+    expect(await post(url, other.key, overHttps)).toBe(201);
     server.kill("SIGTERM");
     expect(await server.exited).toBe(0);
     await half.closed;

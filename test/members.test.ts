@@ -523,7 +523,7 @@ describe("on the command line", () => {
     const cases: [args: string[], code: number, says: string][] = [
       [["invite", "alpha"], 2, "signalbox desk invite alpha --email alice@example.com"],
       [["invite", "alpha", "--email", "alice"], 1, "type it like alice@example.com"],
-      [["invite", "alfa", "--email", ALICE], 1, 'the nearest name is "alpha"'],
+      [["invite", "alpa", "--email", ALICE], 1, 'the nearest name is "alpha"'],
       [["reset", "alpha", ALICE], 1, "signalbox desk members alpha"],
       [["remove-member", "alpha", ALICE], 1, "signalbox desk members alpha"],
       [["invite", "alpha", "--email", ALICE, "--console-url", "x"], 2, "http://127.0.0.1"],

@@ -511,7 +511,7 @@ describe("SqliteRegistry", () => {
     );
     expect(keys.listKeys(null).map((key) => key.id)).toEqual(ids);
     expect(keys.listKeys("alpha").map((key) => key.id)).toEqual(ids.slice(1, 2));
-    expect(() => keys.listKeys("alhpa")).toThrow('nearest name is "alpha"');
+    expect(() => keys.listKeys("alpa")).toThrow('nearest name is "alpha"');
   });
 
   test("rotation keeps desk and label, and never makes the old key last longer", () => {

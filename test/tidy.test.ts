@@ -42,7 +42,13 @@ const ownedPackages: Record<string, string> = {
   commander: "commands cli.ts",
 };
 
-const domainPackages = new Set(["@sinclair/typebox", "node:async_hooks", "ulid"]);
+const domainPackages = new Set([
+  "@sinclair/typebox",
+  "fastest-levenshtein",
+  "node:async_hooks",
+  "node:util",
+  "ulid",
+]);
 
 interface Import {
   readonly file: string;

@@ -1,8 +1,8 @@
 /** Finds desks by name, for all that is done to one. */
 import type { Database } from "bun:sqlite";
-import { closest, distance } from "fastest-levenshtein";
 import type { Desk } from "../../domain/desk.ts";
 import { UserError } from "../../domain/errors.ts";
+import { nearest } from "../../domain/nearest.ts";
 import { shellQuoted } from "../../domain/shell.ts";
 
 const DESK_COLUMNS = "id, name, created_at, differing_duplicates, passkeys_required, keys_max";
@@ -35,12 +35,7 @@ export function getDesk(db: Database, name: string): Desk {
       `desk create ${shellQuoted(name)}`,
     );
   }
-  const near = closest(name, names);
-  const guess = isClose(name, near) ? `; the nearest name is "${near}"` : "";
+  const near = nearest(name, names);
+  const guess = near === null ? "" : `; the nearest name is "${near}"`;
   throw new UserError(`There is no desk "${name}"${guess}: see them`, "desk list");
-}
-
-/** A misspelling changes less than half of a name. */
-function isClose(one: string, other: string): boolean {
-  return distance(one, other) <= 0.4 * Math.max(one.length, other.length);
 }
