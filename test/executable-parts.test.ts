@@ -214,7 +214,7 @@ test("the description, the health check, the audit and the hints are those of th
   expect(description.text).toBe(new Description(url).text);
   expect(await command("healthcheck", "--data", dataDir)).toContain("writer: ok");
   expect(await command("audit", "--data", dataDir)).toContain(key.slice(-4));
-  const misspelt = ["key", "mint", "--desk", "alpah", "--data", dataDir];
+  const misspelt = ["key", "mint", "--desk", "alpa", "--data", dataDir];
   const { code, stderr } = await cli(misspelt, { program: [executable] });
   expect([code, stderr.includes('"alpha"')]).toEqual([1, true]);
 });

@@ -111,16 +111,19 @@ function text(isViolated: (step: Step) => boolean): string {
   return `{${members.join(",")}}${isViolated("size") ? " ".repeat(65_536) : ""}`;
 }
 
+/** What the proxy says of a request that it received over HTTPS. */
+const overHttps = { "X-Forwarded-Proto": "https" };
+
 /** Takes all of the desk's tokens. */
 async function exhaust({ post }: TestApp): Promise<void> {
   for (let tries = 0; tries < 100; tries += 1) {
-    if ((await post({})).status === 429) return;
+    if ((await post({}, overHttps)).status === 429) return;
   }
   throw new Error("the rate limit was not reached");
 }
 
 async function breakStorage({ dataDir, post, fatal }: TestApp): Promise<void> {
   openForDamage(dataDir).run("ALTER TABLE signals RENAME TO gone");
-  await post(signal);
+  await post(signal, overHttps);
   expect(fatal).toHaveLength(1);
 }
