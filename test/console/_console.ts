@@ -148,7 +148,12 @@ export class Visitor {
       // Each on a connection of its own, so that it meets the listener of the moment.
       keepalive: false,
       ...init,
-      headers: { ...(cookie === "" ? {} : { Cookie: cookie }), ...init.headers },
+      headers: {
+        // Heeded only where the test's own address is a trusted proxy.
+        "X-Forwarded-Proto": "https",
+        ...(cookie === "" ? {} : { Cookie: cookie }),
+        ...init.headers,
+      },
     });
     for (const line of response.headers.getSetCookie()) this.#keep(line);
     const text = await response.text();
