@@ -1,4 +1,4 @@
--- Signalbox's database, version 7. Times are epoch milliseconds, UTC. Ids in TEXT are ULIDs:
+-- Signalbox's database, version 1. Times are epoch milliseconds, UTC. Ids in TEXT are ULIDs:
 -- 26 characters, sortable by time. Query it as you like with a read-only connection; write to it
 -- only with `signalbox`.
 
@@ -52,7 +52,10 @@ CREATE TABLE signals (
   metadata         TEXT                   -- a JSON object, byte for byte as sent
 ) STRICT;
 
--- Newest first, of one desk: the console's lists. (Every index entry ends with the row's seq.)
+-- Exactly once: the only arbiter of "stored before". Rows without a client_signal_id never conflict.
+CREATE UNIQUE INDEX signals_client_signal_id ON signals (desk_id, client_signal_id);
+
+-- The console's lists: one desk, newest first. (Every index entry ends with the row's seq.)
 CREATE INDEX signals_desk ON signals (desk_id);
 
 -- The people who may use the console for a desk. Rows are never deleted: the audit refers to them.
@@ -110,26 +113,3 @@ CREATE TABLE audit (
 
 CREATE INDEX audit_desk ON audit (desk_id);
 CREATE INDEX audit_key ON audit (key_id) WHERE key_id IS NOT NULL;
-
--- Deduplication: where each client_signal_id of each desk was stored first. Made from the signals, and
--- kept by src/store/sqlite/dedupe/, which says what is in it.
-CREATE TABLE dedupe_runs (
-  id        INTEGER PRIMARY KEY,
-  level     INTEGER NOT NULL, -- how often its entries were merged
-  first_seq INTEGER NOT NULL, -- it has the entries of the signals from here
-  last_seq  INTEGER NOT NULL, -- to here
-  entries   INTEGER NOT NULL, -- how many
-  seed      TEXT    NOT NULL, -- of the hashes, the same in all runs
-  fences    BLOB    NOT NULL, -- the first hash of each block, 4 bytes each
-  checksum  INTEGER NOT NULL  -- CRC-32 of all that is before it
-) STRICT;
-
-CREATE TABLE dedupe_blocks (
-  id    INTEGER PRIMARY KEY, -- run × 2^24 + block
-  words BLOB    NOT NULL     -- 500 entries, the last block of a run fewer; then a CRC-32
-) STRICT;
-
-CREATE TABLE dedupe_filters (
-  id    INTEGER PRIMARY KEY, -- run × 2^24 + part
-  words BLOB    NOT NULL     -- 63 lines of the run's Bloom filter, the last part fewer; then a CRC-32
-) STRICT;

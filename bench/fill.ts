@@ -4,7 +4,6 @@
  */
 import type { Database } from "bun:sqlite";
 import { writeFileSync } from "node:fs";
-import { DedupeIndex } from "../src/store/sqlite/dedupe/index.ts";
 import { openDatabase } from "../src/store/sqlite/open.ts";
 import { SqliteRegistry } from "../src/store/sqlite/registry.ts";
 
@@ -24,7 +23,6 @@ db.run("PRAGMA wal_autocheckpoint = 16384");
 for (let first = 1; first <= signals; first += ROWS_A_TRANSACTION) {
   insertSignals(db, record.id, first, Math.min(signals, first + ROWS_A_TRANSACTION - 1));
 }
-new DedupeIndex(db).complete();
 db.run("PRAGMA synchronous = FULL");
 db.run("PRAGMA wal_checkpoint(TRUNCATE)");
 db.close();

@@ -5,7 +5,6 @@ const { i32, ptr, u32 } = FFIType;
 
 function open() {
   return dlopen("libc.so.6", {
-    fcntl: { args: [i32, i32, ptr], returns: i32 },
     getsockname: { args: [i32, ptr, ptr], returns: i32 },
     getsockopt: { args: [i32, i32, i32, ptr, ptr], returns: i32 },
     setsockopt: { args: [i32, i32, i32, ptr, u32], returns: i32 },

@@ -1,11 +1,16 @@
 /** Databases to back up, damage and restore: made without a server, and looked at as a whole. */
 import { Database } from "bun:sqlite";
 import { createHash } from "node:crypto";
-import { copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync } from "node:fs";
+import {
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  writeFileSync,
+} from "node:fs";
 import { join } from "node:path";
-import { DedupeIndex } from "../src/store/sqlite/dedupe/index.ts";
 import { DATABASE_NAME } from "../src/store/sqlite/folder.ts";
-import { currentSchema, type Schema } from "../src/store/sqlite/migrate.ts";
 import { openDatabase } from "../src/store/sqlite/open.ts";
 import { SqliteRegistry } from "../src/store/sqlite/registry.ts";
 import { temporaryFolder } from "./_setup.ts";
@@ -25,7 +30,7 @@ export interface SeedOptions {
   readonly dataDir?: string;
 }
 
-/** Signal number `seq` has the `client_signal_id` {@link seededId}; deduplication's index is in another order. */
+/** Signal number `seq` has the `client_signal_id` {@link seededId}, in another order. */
 export function seed({ signals, logged = 0, dataDir }: SeedOptions): Seeded {
   const made = logged === 0 ? (dataDir ?? newDataDir()) : newDataDir();
   const db = openDatabase(made, "writer");
@@ -34,7 +39,6 @@ export function seed({ signals, logged = 0, dataDir }: SeedOptions): Seeded {
     registry.createDesk("alpha", { ifMissing: false });
     const { key, record } = registry.mintKey({ desk: "alpha", label: "seed", expiresInMs: null });
     insertSignals(db, record.id, 1, signals);
-    new DedupeIndex(db).complete();
     db.run("PRAGMA wal_checkpoint(TRUNCATE)");
     db.run("PRAGMA wal_autocheckpoint = 0");
     for (let seq = signals + 1; seq <= signals + logged; seq += 1) {
@@ -75,15 +79,18 @@ function leaveAsKilled(from: string, to: string): string {
   return to;
 }
 
-/** As the program of an older version had it. */
-export function formerSchema(version: number): Schema {
-  const sql =
-    version === 1 ? currentSchema.first : readFileSync(`test/schemas/${version}.sql`, "utf8");
-  return { ...currentSchema, sql, upgrades: currentSchema.upgrades.slice(0, version - 1) };
-}
-
 export function newDataDir(): string {
   return join(temporaryFolder(), "data");
+}
+
+/** Gives two signals the same `client_signal_id`, behind the back of the unique index. */
+export function storeTwice(path: string, [one, other]: readonly [number, number]): void {
+  const db = new Database(path);
+  db.run("UPDATE signals SET client_signal_id = 'twice-a' WHERE seq = ?", [one]);
+  db.run("UPDATE signals SET client_signal_id = 'twice-b' WHERE seq = ?", [other]);
+  db.close();
+  const bytes = readFileSync(path, "latin1").replaceAll("twice-b", "twice-a");
+  writeFileSync(path, bytes, "latin1");
 }
 
 /** A key's id → a key minted, or a key revoked, with the database closed again after. */

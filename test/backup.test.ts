@@ -36,6 +36,7 @@ import {
   type Partial,
   seed,
   seededUlid,
+  storeTwice,
   withRegistryOf,
 } from "./_databases.ts";
 import { startLoad } from "./_load.ts";
@@ -411,10 +412,8 @@ describe("a backup is refused", () => {
 
   test("where a signal is there twice", async () => {
     const { dataDir, path } = seed({ signals: 100 });
-    const db = new Database(path);
-    db.run("UPDATE signals SET client_signal_id = 'twice' WHERE seq IN (3, 4)");
-    db.close();
-    await expectRefusal(join(temporaryFolder(), "b.db"), dataDir, /not sound \(deduplication/);
+    storeTwice(path, [3, 4]);
+    await expectRefusal(join(temporaryFolder(), "b.db"), dataDir, /damaged \(UNIQUE constraint/);
   });
 
   test("where the target's disk has no room, which it names, and nothing is left there", async () => {

@@ -1,5 +1,7 @@
 /** Deduplication (SPEC.md 4.1, rules 1 to 4): exactly one 201 for a desk's `client_signal_id`, for ever. */
 import { expect, test } from "bun:test";
+import { rmSync } from "node:fs";
+import { join } from "node:path";
 import { mintKey, query, signal, startTestApp, type TestApp, temporaryFolder } from "./_setup.ts";
 
 test("without client_signal_id nothing is ever a duplicate", async () => {
@@ -74,6 +76,25 @@ test("a repeat with another key of the desk is a duplicate, also after the first
   const second = await post(body, other);
   expect([second.status, second.body]).toEqual([200, { id: first.body["id"], deduped: true }]);
   expect(query(dataDir, "SELECT key_id FROM signals")).toEqual([{ key_id: keyId }]);
+});
+
+test("two servers on one folder, its lock file deleted, store each signal once", async () => {
+  const dataDir = temporaryFolder();
+  const first = await startTestApp({ dataDir });
+  rmSync(join(dataDir, "serve.lock"));
+  const second = await startTestApp({ dataDir });
+  const bodies = Array.from({ length: 200 }, (_, index) => ({
+    ...signal,
+    client_signal_id: String(index),
+  }));
+  const answers = await Promise.all(
+    bodies.map((body) => Promise.all([first.post(body), second.post(body)])),
+  );
+  for (const [one, other] of answers) {
+    expect(new Set([one.status, other.status])).toEqual(new Set([200, 201]));
+    expect(one.body["id"]).toBe(other.body["id"]);
+  }
+  expect(query(dataDir, "SELECT count(*) AS n FROM signals")).toEqual([{ n: bodies.length }]);
 });
 
 test("a repeat after a restart is a duplicate, and new ids continue behind the old ones", async () => {

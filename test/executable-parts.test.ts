@@ -11,11 +11,8 @@ import { assets } from "../src/console/assets.ts";
 import { snippets } from "../src/console/snippets.ts";
 import { Description } from "../src/http/openapi.ts";
 import { DATABASE_NAME } from "../src/store/sqlite/folder.ts";
-import { currentSchema } from "../src/store/sqlite/migrate.ts";
-import { openDatabase } from "../src/store/sqlite/open.ts";
 import { cli, startServe } from "./_cli.ts";
 import { buildExecutable } from "./_executable.ts";
-import { formerSchema } from "./_databases.ts";
 import { callUrl, onCleanup, signal, temporaryFolder } from "./_setup.ts";
 import { SoftwareKey } from "./console/_authenticator.ts";
 import { ALICE, isIn, PASSWORD, shownIn, signIn, Visitor } from "./console/_console.ts";
@@ -157,18 +154,6 @@ describe("the database", () => {
       return size() > 8 * 1024 * 1024;
     });
   });
-
-  test.each(currentSchema.upgrades.map((_, index) => index + 1))(
-    "of version %i is upgraded",
-    async (version) => {
-      const dataDir = temporaryFolder();
-      const old = openDatabase(dataDir, "command", { schema: formerSchema(version) });
-      old.run("INSERT INTO desks (name, created_at) VALUES ('alpha', 1)");
-      old.close();
-      expect(await command("desk", "list", "--data", dataDir)).toContain("alpha");
-      expect(await command("verify", join(dataDir, DATABASE_NAME))).toContain("ok");
-    },
-  );
 
   test("is backed up on command and on schedule, verified and restored", async () => {
     const backups = join(temporaryFolder(), "backups");

@@ -16,12 +16,11 @@ import {
   currentSchema,
   type Schema,
   schemaVersion,
+  UNRELEASED_APPLICATION_ID,
 } from "../src/store/sqlite/migrate.ts";
 import { openDatabase } from "../src/store/sqlite/open.ts";
 import { SqliteRegistry } from "../src/store/sqlite/registry.ts";
-import { verifyDatabase } from "../src/store/sqlite/verify.ts";
 import { cli, spawn, startServe } from "./_cli.ts";
-import { formerSchema } from "./_databases.ts";
 import { onCleanup, query, signal, startTestApp, temporaryFolder } from "./_setup.ts";
 
 setDefaultTimeout(60_000);
@@ -205,6 +204,17 @@ describe("versions", () => {
     ],
   };
 
+  test("a database of a build from before the first release is refused and left as it is", () => {
+    const dataDir = temporaryFolder();
+    foreign(dataDir, (db) => {
+      db.run(`PRAGMA application_id = ${UNRELEASED_APPLICATION_ID}`);
+      db.run("PRAGMA user_version = 4");
+    });
+    const before = readFileSync(database(dataDir));
+    expect(refusal(dataDir)).toContain("from before its first release");
+    expect(readFileSync(database(dataDir)).equals(before)).toBe(true);
+  });
+
   test("a newer database is refused and left as it is", () => {
     const dataDir = temporaryFolder();
     open(dataDir, upgraded).run("PRAGMA wal_checkpoint(TRUNCATE)");
@@ -223,19 +233,6 @@ describe("versions", () => {
     expect(db.query("SELECT id FROM extras ORDER BY id").values()).toEqual([[1], [2]]);
     expect(new SqliteRegistry(db).listDesks()).toMatchObject([{ name: "alpha" }]);
   });
-
-  test.each(currentSchema.upgrades.map((_, index) => index + 1))(
-    "one of version %i is upgraded to the very database that is made anew, and keeps its rows",
-    (from) => {
-      const dataDir = temporaryFolder();
-      const old = openDatabase(dataDir, "command", { schema: formerSchema(from) });
-      old.run("INSERT INTO desks (name, created_at) VALUES ('alpha', 1)");
-      old.close();
-      const db = open(dataDir);
-      expect(new SqliteRegistry(db).listDesks()).toMatchObject([{ name: "alpha" }]);
-      expect(verifyDatabase(database(dataDir))).toMatchObject({ ok: true, version });
-    },
-  );
 
   test("one that is upgraded in part goes on from there", () => {
     const dataDir = temporaryFolder();
@@ -331,9 +328,6 @@ describe("the database", () => {
     expect(tables.toSorted((a, b) => a.name.localeCompare(b.name))).toEqual([
       { name: "api_keys", strict: 1 },
       { name: "audit", strict: 1 },
-      { name: "dedupe_blocks", strict: 1 },
-      { name: "dedupe_filters", strict: 1 },
-      { name: "dedupe_runs", strict: 1 },
       { name: "desks", strict: 1 },
       { name: "invitations", strict: 1 },
       { name: "members", strict: 1 },
@@ -410,14 +404,14 @@ describe("the database", () => {
 });
 
 describe("one server a folder", () => {
-  test("the second one refuses, and names the first by its pid", async () => {
+  test("the second one refuses", async () => {
     const first = await startServe();
     const { dataDir } = first;
     const args = ["serve", "--data", dataDir, "--listen", "127.0.0.1:0"];
     const second = await cli(args);
     expect(second.code).toBe(1);
     expect(second.stderr).toBe(
-      `signalbox: Process ${first.pid} serves ${dataDir} already: stop it first, or name another folder with --data DIR.\n`,
+      `signalbox: Another signalbox serves ${dataDir} already: stop it first, or name another folder with --data DIR.\n`,
     );
     first.kill("SIGKILL");
     await first.exited;
@@ -425,7 +419,7 @@ describe("one server a folder", () => {
     expect(existsSync(join(dataDir, "ops.sock"))).toBe(true);
   });
 
-  test("of several that start at once one wins, and the others name it in one sentence", async () => {
+  test("of several that start at once one wins, and the others say so in one sentence", async () => {
     for (let round = 0; round < 6; round++) {
       const dataDir = join(temporaryFolder(), "data");
       const args = ["serve", "--data", dataDir, "--listen", "127.0.0.1:0"];
@@ -444,7 +438,7 @@ describe("one server a folder", () => {
       const [winner] = [...waiting.keys()].map((index) => children[index]);
       for (const { code, stderr } of losers) {
         expect(code).toBe(1);
-        expect(stderr).toStartWith(`signalbox: Process ${winner?.pid} serves ${dataDir} already`);
+        expect(stderr).toStartWith(`signalbox: Another signalbox serves ${dataDir} already`);
       }
       winner?.kill("SIGKILL");
       await winner?.exited;
@@ -453,7 +447,7 @@ describe("one server a folder", () => {
 
   test("the lock is let go of when the server stops", async () => {
     const { dataDir, stop } = await startTestApp();
-    expect(() => lockFolder(dataDir)).toThrow(`Process ${process.pid} serves`);
+    expect(() => lockFolder(dataDir)).toThrow("Another signalbox serves");
     await stop();
     lockFolder(dataDir).release();
   });

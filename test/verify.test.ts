@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { copyDatabase } from "../src/store/sqlite/copy.ts";
 import { type Verification, verifyDatabase } from "../src/store/sqlite/verify.ts";
 import { cli } from "./_cli.ts";
-import { newDataDir, seed, seededUlid } from "./_databases.ts";
+import { newDataDir, seed, seededUlid, storeTwice } from "./_databases.ts";
 import { temporaryFolder } from "./_setup.ts";
 
 setDefaultTimeout(120_000);
@@ -49,7 +49,7 @@ describe("verify finds a database sound", () => {
     const before = readFileSync(path);
     expect(await cli(["verify", "--data", dataDir])).toEqual({
       code: 0,
-      stdout: `schema: ok\nintegrity: ok\nforeign_keys: ok\ndeduplication: ok\nids_rising: ok\nvalues: ok\n1000 signals, the newest ${seededUlid(1_000)}, database version 7\n`,
+      stdout: `schema: ok\nintegrity: ok\nforeign_keys: ok\nids_rising: ok\nvalues: ok\n1000 signals, the newest ${seededUlid(1_000)}, database version 1\n`,
       stderr: "",
     });
     const { code, stdout, stderr } = await cli(["verify", "--json", "--data", dataDir]);
@@ -58,14 +58,13 @@ describe("verify finds a database sound", () => {
     expect(JSON.parse(stdout)).toEqual({
       ok: true,
       file: path,
-      version: 7,
+      version: 1,
       signals: 1_000,
       newest_id: seededUlid(1_000),
       checks: {
         schema: sound,
         integrity: sound,
         foreign_keys: sound,
-        deduplication: sound,
         ids_rising: sound,
         values: sound,
       },
@@ -98,54 +97,21 @@ describe("verify finds a database sound", () => {
 /** Each check, and what makes it fail: alone where that is possible. */
 const damages: [name: string, damage: (path: string) => void, fails: string[], says: RegExp][] = [
   [
-    "a bit of deduplication's index is another",
-    (path) =>
-      change(
-        path,
-        "UPDATE dedupe_blocks SET words = CAST(substr(words, 1, 9) || 'x' || substr(words, 11) AS BLOB)",
-      ),
-    ["deduplication"],
-    /the deduplication index is damaged: block 0 of run 1/,
-  ],
-  [
-    "a part of a filter of deduplication's index is missing",
-    (path) => change(path, "DELETE FROM dedupe_filters"),
-    ["deduplication"],
-    /the deduplication index is damaged: filter part 0 of run 1 is not as it was written/,
-  ],
-  [
-    "a run of deduplication's index has another signal's id",
-    (path) => change(path, "UPDATE signals SET client_signal_id = 'another' WHERE seq = 9"),
-    ["deduplication"],
-    /run 1 does not have the entries of its signals/,
-  ],
-  [
-    "deduplication's index is of more signals than there are",
-    (path) => change(path, "DELETE FROM signals WHERE seq = 1000"),
-    ["deduplication"],
-    /the last run ends behind the last signal/,
-  ],
-  [
-    "a signal is there twice",
-    (path) =>
-      change(
-        path,
-        "DELETE FROM dedupe_runs",
-        "UPDATE signals SET client_signal_id = 'twice' WHERE seq IN (3, 900)",
-      ),
-    ["deduplication"],
-    /seq 3 and seq 900 have the same id/,
+    "a signal is stored twice",
+    (path) => storeTwice(path, [3, 900]),
+    ["integrity"],
+    /non-unique entry in index signals_client_signal_id/,
   ],
   [
     "a signal is gone from the table",
     (path) => changePage(path, 13, '"number":700,', dropLastCell),
-    ["integrity", "deduplication"],
-    /run 1 does not have the entries of its signals/,
+    ["integrity"],
+    /row 700 missing|missing from index|wrong # of entries/,
   ],
   [
     "a page of zeros",
     (path) => changePage(path, 13, '"number":700,', (page) => void page.fill(0)),
-    ["integrity", "foreign_keys", "deduplication", "ids_rising", "values"],
+    ["integrity", "foreign_keys", "ids_rising", "values"],
     /malformed/,
   ],
   [
@@ -159,7 +125,7 @@ const damages: [name: string, damage: (path: string) => void, fails: string[], s
     "a signal of no desk",
     (path) =>
       change(path, "PRAGMA foreign_keys = OFF", "UPDATE signals SET desk_id = 5 WHERE seq = 9"),
-    ["foreign_keys", "deduplication", "values"],
+    ["foreign_keys", "values"],
     /row 9 of signals has no row in desks/,
   ],
   [
@@ -182,7 +148,7 @@ const damages: [name: string, damage: (path: string) => void, fails: string[], s
         "INSERT INTO desks (name, created_at) VALUES ('beta', 1)",
         "UPDATE signals SET desk_id = 2 WHERE seq = 9",
       ),
-    ["deduplication", "values"],
+    ["values"],
     /seq 9 has a value that no signal can have/,
   ],
   ...[
@@ -216,7 +182,7 @@ const damages: [name: string, damage: (path: string) => void, fails: string[], s
   ...["", "x".repeat(256)].map((id): (typeof damages)[number] => [
     `a client_signal_id of ${id.length} characters`,
     (path) => change(path, `UPDATE signals SET client_signal_id = '${id}' WHERE seq = 9`),
-    ["deduplication", "values"],
+    ["values"],
     /values: failing \(seq 9 has a value that no signal can have\)/,
   ]),
 ];
@@ -224,9 +190,9 @@ const damages: [name: string, damage: (path: string) => void, fails: string[], s
 /** Nothing else is checked then. */
 const otherSchemas: [name: string, change: (path: string) => void, says: string][] = [
   [
-    "a table that is missing",
-    (path) => change(path, "DROP TABLE dedupe_runs"),
-    'missing: table "dedupe_runs"',
+    "no unique index",
+    (path) => change(path, "DROP INDEX signals_client_signal_id"),
+    'missing: index "signals_client_signal_id"',
   ],
   [
     "an index that is missing",
@@ -272,7 +238,7 @@ describe("verify fails, with what is wrong and what to do, where there is", () =
     const { path } = seed({ signals: 10 });
     work(path);
     const { code, stdout, stderr } = await cli(["verify", path]);
-    const notChecked = ["integrity", "foreign_keys", "deduplication", "ids_rising", "values"].map(
+    const notChecked = ["integrity", "foreign_keys", "ids_rising", "values"].map(
       (name) => `${name}: failing (not checked, because of the schema)\n`,
     );
     expect(stdout).toBe(`schema: failing (${says})\n${notChecked.join("")}`);

@@ -6,7 +6,6 @@ import { AppError } from "../src/domain/errors.ts";
 import type { Signal } from "../src/domain/signal.ts";
 import type { Submission } from "../src/domain/store.ts";
 import { BatchCommitter } from "../src/store/sqlite/batch.ts";
-import { DedupeIndex } from "../src/store/sqlite/dedupe/index.ts";
 import { QUEUE_METADATA_UNITS_MAX, QUEUE_SIGNALS_MAX, Writer } from "../src/store/sqlite/writer.ts";
 import { onCleanup, query, rejection } from "./_setup.ts";
 import { prepare } from "./_submissions.ts";
@@ -19,7 +18,7 @@ async function startWriter(dataDir: string) {
   const writer = await Writer.start(
     { dataDir, externalCheckpoints: false },
     {
-      onWritten: () => {},
+      onCommitted: () => {},
       onFatal: (reason) => fatal.push(reason),
       onProblem: (problem) => problems.push(problem),
       onRecovered: () => {},
@@ -127,7 +126,7 @@ describe("group commit", () => {
 
   test("batches of any size store each signal as it came, and know it at its place afterwards", () => {
     const { dataDir, db, submit } = prepare();
-    const committer = new BatchCommitter(db, new DedupeIndex(db));
+    const committer = new BatchCommitter(db);
     const sent: Submission[] = [];
     const ids: string[] = [];
     for (let size = 1; size <= 30; size += 1) {
@@ -261,7 +260,7 @@ describe("a submission that the database refuses", () => {
 
   test("does not lose the record of its key's last use", () => {
     const { db, registry, submit } = prepare();
-    const committer = new BatchCommitter(db, new DedupeIndex(db));
+    const committer = new BatchCommitter(db);
     const outcomes = committer.commit([submit(), submit({ signal: poison }), submit()]);
     expect(outcomes.map(({ kind }) => kind)).toEqual(["stored", "failed", "stored"]);
     expect(registry.listKeys("alpha")[0]?.last_used_at).toBe(1_000);
@@ -270,9 +269,7 @@ describe("a submission that the database refuses", () => {
   test("says nothing of its content to the operator", () => {
     const { db, submit } = prepare();
     const secret = { source: "secret-venue" as Signal["source"], symbol: "secret-symbol" };
-    const [outcome] = new BatchCommitter(db, new DedupeIndex(db)).commit([
-      submit({ signal: secret }),
-    ]);
+    const [outcome] = new BatchCommitter(db).commit([submit({ signal: secret })]);
     expect(outcome?.kind).toBe("failed");
     expect(JSON.stringify(outcome)).not.toContain("secret");
   });
@@ -288,7 +285,7 @@ describe("a full disk", () => {
 
   test("stores nothing of the batch, says unavailable, and recovers by itself", () => {
     const { db, dataDir, submit } = prepare();
-    const committer = new BatchCommitter(db, new DedupeIndex(db));
+    const committer = new BatchCommitter(db);
     limit(db, 2);
     const batch = [
       submit({ signal: { client_signal_id: "small" } }),
@@ -310,7 +307,7 @@ describe("a full disk", () => {
 
   test("does not lose the record of a key's last use", () => {
     const { db, registry, submit } = prepare();
-    const committer = new BatchCommitter(db, new DedupeIndex(db));
+    const committer = new BatchCommitter(db);
     limit(db, 2);
     expect(committer.commit([submit({ signal: large })])[0]?.kind).toBe("unavailable");
     limit(db, null);
@@ -347,7 +344,7 @@ describe("a failure that leaves the disk's state unknown", () => {
 describe("duplicates that differ", () => {
   test("name the fields, and are counted for the desk", () => {
     const { db, registry, submit } = prepare();
-    const committer = new BatchCommitter(db, new DedupeIndex(db));
+    const committer = new BatchCommitter(db);
     const client_signal_id = "once";
     const [original] = committer.commit([submit({ signal: { client_signal_id, price: 1 } })]);
     const id = original?.kind === "stored" ? original.id : "";

@@ -1,17 +1,13 @@
 /**
  * Turns a field's definition into its rule: the check of one JSON member, giving the reason that
  * `SPEC.md` 7 asks for or null. TypeBox's own checker is not used because it counts UTF-16 units
- * where JSON Schema counts characters, sees `1e999` and `1.00000000000000000001` only after
- * rounding, and has no words for the reasons.
+ * where JSON Schema counts characters, and has no words for the reasons.
  */
 import type { TSchema } from "@sinclair/typebox";
 import type { Kind } from "./ijson.ts";
 
-const ZERO = 0x30;
-const NINE = 0x39;
-
-/** Gets a member as it was read; `raw` is the text that it was sent as. */
-export type FieldRule = (kind: Kind, value: unknown, raw: string) => string | null;
+/** Gets a member as it was read. */
+export type FieldRule = (kind: Kind, value: unknown) => string | null;
 
 /** Throws on a definition that it has no rule for, so that a new kind of field cannot go unchecked. */
 export function fieldRule(schema: TSchema): FieldRule {
@@ -60,39 +56,11 @@ const numberRule: FieldRule = (kind, value) => {
 
 function integerRule(min: number, max: number): FieldRule {
   const rangeReason = `must be from ${min} to ${max}`;
-  return (kind, value, raw) => {
-    if (kind !== "number" || !isWhole(raw)) return "must be an integer";
+  return (kind, value) => {
+    if (kind !== "number" || !Number.isInteger(value)) return "must be an integer";
     const number = value as number;
     return number >= min && number <= max ? null : rangeReason;
   };
 }
 
 const objectRule: FieldRule = (kind) => (kind === "object" ? null : "must be an object");
-
-/** Whether a JSON number is whole as written (`1.7e12`, `1.0`), before any rounding to a double. */
-function isWhole(raw: string): boolean {
-  if (isDigits(raw)) return true;
-  const parts = /^-?(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d+))?$/.exec(raw);
-  if (parts === null) return false;
-  const [, whole = "", fraction = "", exponent = "0"] = parts;
-  const digits = whole + fraction;
-  const trailingZeros = countTrailingZeros(digits);
-  if (trailingZeros === digits.length) return true;
-  return Number(exponent) - fraction.length + trailingZeros >= 0;
-}
-
-/** Without an expression, because nearly every time is written so. */
-function isDigits(raw: string): boolean {
-  for (let at = 0; at < raw.length; at += 1) {
-    const code = raw.charCodeAt(at);
-    if (code < ZERO || code > NINE) return false;
-  }
-  return true;
-}
-
-/** A loop, because `/0+$/` takes quadratic time on many zeros before another digit. */
-function countTrailingZeros(digits: string): number {
-  let count = 0;
-  while (count < digits.length && digits.charAt(digits.length - 1 - count) === "0") count += 1;
-  return count;
-}

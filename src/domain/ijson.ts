@@ -34,14 +34,6 @@ export function decodeUtf8(bytes: Uint8Array): string {
   }
 }
 
-/** Of a value that `JSON.parse` gave. */
-export function kindOf(value: unknown): Kind {
-  const type = typeof value;
-  if (type !== "object") return type as Kind;
-  if (value === null) return "null";
-  return Array.isArray(value) ? "array" : "object";
-}
-
 /** Reads a JSON object and returns its members in order. Throws {@link JsonError}. */
 export function readObject(text: string): Member[] {
   const reader = new Reader(text);

@@ -4,9 +4,8 @@
  */
 import { type Static, Type } from "@sinclair/typebox";
 import { AppError, type FieldReasons, noReasons, REQUIRED_FIELD, UNKNOWN_FIELD } from "./errors.ts";
-import { fieldRule } from "./fields.ts";
+import { type FieldRule, fieldRule } from "./fields.ts";
 import { decodeUtf8, JsonError, type Member, readObject } from "./ijson.ts";
-import { type Field, ordinaryReader, type Values } from "./ordinary-body.ts";
 
 /** JSON text of a body, in bytes. */
 export const BODY_BYTES_MAX = 65_536;
@@ -97,16 +96,20 @@ export interface Signal {
   readonly metadata: string | null;
 }
 
+interface Field {
+  readonly name: string;
+  readonly isRequired: boolean;
+  readonly check: FieldRule;
+}
+
 const requiredFields: readonly string[] = SignalBody.required ?? [];
 const fields: readonly Field[] = Object.entries(SignalBody.properties).map(([name, schema]) => ({
   name,
-  type: schema["type"] as string,
   isRequired: requiredFields.includes(name),
   check: fieldRule(schema),
 }));
 export const fieldNames: readonly string[] = fields.map(({ name }) => name);
 const fieldIndex = new Map(fields.map(({ name }, index) => [name, index]));
-const readOrdinaryValues = ordinaryReader(fields);
 
 /**
  * Reads and validates a body. Throws `bad_request` (400) where it is not I-JSON, and
@@ -114,17 +117,6 @@ const readOrdinaryValues = ordinaryReader(fields);
  */
 export function parseSignal(bytes: Uint8Array): Signal {
   const text = orBadRequest(() => decodeUtf8(bytes));
-  return readOrdinary(bytes, text) ?? readStrictly(text);
-}
-
-/** The short way: gives or throws what {@link readStrictly} does, or null where that has to decide. */
-export function readOrdinary(bytes: Uint8Array, text: string): Signal | null {
-  const values = readOrdinaryValues(bytes, text);
-  return values === null ? null : toSignal(values);
-}
-
-/** Reads any body. Throws as {@link parseSignal} does. */
-export function readStrictly(text: string): Signal {
   let reasons: FieldReasons | null = null;
   const found: (Member | undefined)[] = [];
   for (const member of orBadRequest(() => readObject(text))) {
@@ -132,7 +124,7 @@ export function readStrictly(text: string): Signal {
     if (index !== undefined) found[index] = member;
     else (reasons ??= noReasons())[member.name] = UNKNOWN_FIELD;
   }
-  const values: Values = {};
+  const values: Record<string, unknown> = {};
   for (const [index, { name, isRequired, check }] of fields.entries()) {
     const member = found[index];
     if (member === undefined) {
@@ -140,7 +132,7 @@ export function readStrictly(text: string): Signal {
       continue;
     }
     const { kind, value, raw } = member;
-    const reason = check(kind, value, raw);
+    const reason = check(kind, value);
     if (reason === null) values[name] = kind === "object" ? raw : value;
     else (reasons ??= noReasons())[name] = reason;
   }
@@ -149,7 +141,7 @@ export function readStrictly(text: string): Signal {
 }
 
 /** The values are valid. */
-function toSignal(values: Values): Signal {
+function toSignal(values: Record<string, unknown>): Signal {
   const valid = values as Partial<Signal>;
   return {
     source: valid.source as Signal["source"],

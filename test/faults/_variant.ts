@@ -33,16 +33,7 @@ export function variantOf(...edits: readonly Edit[]): readonly string[] {
 export function checkpointingAfter(pages: number): Edit {
   return {
     file: "store/sqlite/checkpointer.ts",
-    text: "CHECKPOINT_PAGES = 4_096",
+    text: "CHECKPOINT_PAGES = 1_024",
     replacement: `CHECKPOINT_PAGES = ${pages}`,
-  };
-}
-
-/** Makes so much room for the log: what records each write has not all the zeros to record. */
-export function logSpace(bytes: number): Edit {
-  return {
-    file: "store/sqlite/log-space.ts",
-    text: "LOG_BYTES = 24 * 1024 * 1024",
-    replacement: `LOG_BYTES = ${bytes}`,
   };
 }

@@ -27,7 +27,6 @@ import {
 import { report, scale } from "./_faults.ts";
 import { type Content, type Difference, differences, readContent } from "./_ledger.ts";
 import { type Random, seededRandom } from "./_random.ts";
-import { logSpace, variantOf } from "./_variant.ts";
 
 setDefaultTimeout(400_000);
 
@@ -42,8 +41,6 @@ const DAMAGES = scale(1_000, 45);
 /** Of each kind of verdict, one in so many is shown to the command line and to a server, too. */
 const SHOWN_EVERY = scale(40, 25);
 const AGAIN = scale(60, 20);
-/** Of the filters: each is a server that does not start. */
-const FILTER_FLIPS = scale(40, 3);
 
 const ANY_PORT = "127.0.0.1:0";
 /** With so many whole frames between a damage and the last transaction, what is behind it proves it. */
@@ -98,8 +95,7 @@ async function makeClosed(): Promise<Subject> {
 async function makeKilled(closed: Subject): Promise<Subject> {
   const folder = join(temporaryFolder(), "data");
   cpSync(closed.folder, folder, { recursive: true });
-  // Else nearly all that is damaged would be the room that nothing is in yet.
-  const server = await startServe([], { dataDir: folder, program: variantOf(logSpace(0)) });
+  const server = await startServe([], { dataDir: folder });
   const first = await sendSignals(server.url, closed.keys, { from: SIGNALS, count: LOGGED });
   const more = sendSignals(server.url, closed.keys, { from: SIGNALS + LOGGED, count: SIGNALS });
   await Bun.sleep(20);
@@ -282,7 +278,7 @@ function pagesOfKeys(folder: string): number[] {
   const db = new Database(join(folder, DATABASE_NAME), { readonly: true });
   try {
     const sql =
-      "SELECT rootpage FROM sqlite_schema WHERE rootpage > 0 AND tbl_name NOT IN ('signals', 'audit', 'dedupe_blocks', 'dedupe_filters')";
+      "SELECT rootpage FROM sqlite_schema WHERE rootpage > 0 AND tbl_name NOT IN ('signals', 'audit')";
     return db
       .query(sql)
       .values()
@@ -328,44 +324,6 @@ test("a damaged database is refused or reported, but where a value is another va
     injected: `a flipped bit, a sector of zeros or a page of noise, anywhere and in headers, pages' structure and keys, in ${SIGNALS} signals of 3 desks (seed ${SEED})`,
     times: DAMAGES,
     checked: `refused at start ${tally.of("refused")}, reported by verify ${tally.of("reported")} (${checks.list()}), without any effect ${tally.of("passed")}, another value in silence ${tally.of("silent")} (${values.list()}); bits: ${tally.list("bit: ")}; sectors: ${tally.list("sector: ")}; pages: ${tally.list("page: ")}; servers on refused ones: ${tally.list("refused; server ")}; on reported ones: ${tally.list("reported; server ")}; on those without effect: ${tally.list("passed; server ")}; on silent ones: ${tally.list("silent; server ")}`,
-  });
-});
-
-/** Where the filters of the deduplication index lie in the database, part by part. */
-function filterPlaces(path: string, bytes: Buffer): { from: number; length: number }[] {
-  const db = new Database(path, { readonly: true });
-  try {
-    const parts = db.query("SELECT words FROM dedupe_filters").values() as [Uint8Array][];
-    return parts.map(([words]) => ({ from: bytes.indexOf(words), length: words.length }));
-  } finally {
-    db.close();
-  }
-}
-
-test("a bit of a filter, which could hide a signal that is there, is refused at the start", async () => {
-  const subject = await makeClosed();
-  const copies = new Copies(subject, DATABASE_NAME);
-  const parts = filterPlaces(join(copies.put(copies.whole), DATABASE_NAME), copies.whole);
-  expect(parts.length).toBeGreaterThan(0);
-  const random = seededRandom(SEED);
-  for (let round = 0; round < FILTER_FLIPS; round += 1) {
-    const { from, length } = parts[round % parts.length] ?? { from: -1, length: 0 };
-    expect(from).toBeGreaterThan(0);
-    const bytes = Buffer.from(copies.whole);
-    const at = from + Math.floor(random() * length);
-    bytes[at] = (bytes[at] as number) ^ (1 << Math.floor(random() * 8));
-    const folder = copies.put(bytes);
-    const server = await startServe([], { dataDir: folder }).catch(() => null);
-    expect(server, "a server with another filter").toBeNull();
-    const { code, stderr } = await cli(["serve", "--data", folder, "--listen", ANY_PORT]);
-    expect({ code, stderr }).toEqual({ code: 1, stderr: expect.stringMatching(isOneSentence) });
-    expect(stderr).toContain("is damaged (the deduplication index is damaged: filter part ");
-    expect(judge(folder)).toEqual({ kind: "reported", checks: ["deduplication"] });
-  }
-  report("bit flips, filters", {
-    injected: `a flipped bit in a filter of the deduplication index (seed ${SEED})`,
-    times: FILTER_FLIPS,
-    checked: "each refused at the start in one sentence, and reported by verify",
   });
 });
 

@@ -1,14 +1,14 @@
 import { expect, setDefaultTimeout, test } from "bun:test";
 import { cpSync, existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { mintKey, sendHalf, type ServeProcess, spawn, startServe } from "../_cli.ts";
+import { signalbox, mintKey, sendHalf, type ServeProcess, spawn, startServe } from "../_cli.ts";
 import type { LoadResult } from "../_client.ts";
 import { startLoad } from "../_load.ts";
 import { callUrl, signal, temporaryFolder } from "../_setup.ts";
 import { expectKept, isFull, report } from "./_faults.ts";
 import { keepNothing, readRecording, recordingOptions } from "./_replay.ts";
 import { attachStrace, underStrace } from "./_strace.ts";
-import { checkpointingAfter, logSpace, variantOf } from "./_variant.ts";
+import { checkpointingAfter, variantOf } from "./_variant.ts";
 
 setDefaultTimeout(300_000);
 
@@ -141,30 +141,13 @@ async function tryStart(
 test("the N-th fsync of the log fails: nothing is acknowledged any more, and the process ends", async () => {
   const prepared = await prepare();
   let kept = 0;
-  // Without the fsync that makes room for the log.
-  const program = variantOf(logSpace(0));
   for (const nth of sweep) {
-    kept += await failUnderLoad(prepared, { nth, files: [LOG, DATABASE], program });
+    kept += await failUnderLoad(prepared, { nth, files: [LOG, DATABASE], program: signalbox });
   }
   report("fsync fails", {
     injected: `EIO at the N-th fsync of the thread that commits, N = ${sweep[0]} to ${sweep.at(-1)}`,
     times: sweep.length,
     checked: `503, no 201 after it, exit code 1 and why; none of ${kept} acknowledged is lost; the others, sent again, are stored once`,
-  });
-});
-
-test("an fsync fails that makes room for the log: the server does not start, and the next start works", async () => {
-  const { before, key } = await prepare();
-  const dataDir = join(temporaryFolder(), "data");
-  cpSync(before, dataDir, { recursive: true });
-  const program = underStrace([...failing(1), ...only([join(dataDir, LOG)])]);
-  const { started, code } = await tryStart(dataDir, program);
-  expect({ started, code }).toEqual({ started: false, code: 1 });
-  await expectExactlyOnce(dataDir, key, []);
-  report("fsync fails", {
-    injected: "EIO at an fsync that makes room for the log",
-    times: 1,
-    checked: "exit code 1, and the next start works",
   });
 });
 
@@ -222,16 +205,11 @@ test("an fsync of the database fails while it stops: that is no clean end, and t
 
 test("the N-th fsync of a first start fails: it says so in one sentence, and the next start works", async () => {
   const times = { refused: 0, folder: 0 };
-  // Without the room for the log, the fsync of which has a test of its own.
-  const program = variantOf(logSpace(0));
   for (const nth of startSweep) {
     const dataDir = join(temporaryFolder(), "data");
     const record = join(temporaryFolder(), "recording");
     const options = ["-y", "-e", "trace=fsync,fdatasync", ...failing(nth)];
-    const { started, code, stderr } = await tryStart(
-      dataDir,
-      underStrace(options, { record, program }),
-    );
+    const { started, code, stderr } = await tryStart(dataDir, underStrace(options, { record }));
     const file = /<(.*)>\).*\(INJECTED\)$/m.exec(readFileSync(record, "latin1"))?.[1];
     // There is no N-th.
     if (file === undefined) break;

@@ -2,7 +2,6 @@
 import { expect, setDefaultTimeout, test } from "bun:test";
 import { Database } from "bun:sqlite";
 import { join } from "node:path";
-import { DedupeIndex } from "../../src/store/sqlite/dedupe/index.ts";
 import { DATABASE_NAME } from "../../src/store/sqlite/folder.ts";
 import type { LoadResult } from "../_client.ts";
 import { freePort, mintKey, spawn, startServe } from "../_cli.ts";
@@ -124,7 +123,6 @@ function fill(dataDir: string): void {
       [ROWS],
     );
     db.run("COMMIT");
-    new DedupeIndex(db).complete();
     db.run("PRAGMA wal_checkpoint(TRUNCATE)");
   } finally {
     db.close();

@@ -16,7 +16,7 @@ import {
   recordingOptions,
 } from "./_replay.ts";
 import { underStrace } from "./_strace.ts";
-import { checkpointingAfter, logSpace, variantOf } from "./_variant.ts";
+import { checkpointingAfter, variantOf } from "./_variant.ts";
 
 setDefaultTimeout(300_000);
 
@@ -65,8 +65,8 @@ async function* cutsOfDisk({ program, times, barriers = true }: Cuts): AsyncGene
   expect(await server.exited).toBe(0);
 }
 
-/** Copies its log often, and writes no more zeros into it than a recording takes. */
-const recordable = () => variantOf(checkpointingAfter(512), logSpace(4_096));
+/** Copies its log often. */
+const recordable = () => variantOf(checkpointingAfter(512));
 
 /** Starts a server that strace records, and load on it. */
 async function record(program: readonly string[]) {
@@ -184,7 +184,7 @@ async function expectLoss(cuts: AsyncGenerator<Left>, control: string): Promise<
 }
 
 const notSynced = (): readonly string[] =>
-  variantOf(logSpace(4_096), {
+  variantOf({
     file: "store/sqlite/open.ts",
     text: "synchronous = FULL",
     replacement: "synchronous = NORMAL",

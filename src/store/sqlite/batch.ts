@@ -7,7 +7,6 @@ import { IdSequence } from "../../domain/id.ts";
 import { meansTheSame } from "../../domain/same-json.ts";
 import type { Signal } from "../../domain/signal.ts";
 import type { Submission } from "../../domain/store.ts";
-import type { DedupeIndex, DedupeKey } from "./dedupe/index.ts";
 import { describeFailure, isAboutOneRow, isTransient } from "./failures.ts";
 
 /**
@@ -27,28 +26,18 @@ export class FatalStorageError extends Error {}
 /** A key's last use is written at most this often, and only inside a transaction that runs anyway. */
 const LAST_USED_INTERVAL_MS = 60_000;
 
-/** In one statement, which costs each row less than one of its own: a quarter less for eight. */
-const ROWS_A_STATEMENT = 8;
+/** Rows per INSERT statement. Each statement has a fixed cost: eight rows cost a quarter less than eight statements. */
+const STATEMENT_ROWS = 8;
 
-/** What a transaction has done so far; nothing of it counts before its commit. */
-class Transaction {
-  readonly keys = new Map<string, KeyRow | null>();
-  /** In the order of storage. */
-  readonly rows: Row[] = [];
-  /** How many of them are in the table. */
-  inserted = 0;
-  readonly rowOfName = new Map<string, Row>();
+/** A submission with a valid key, and the id that it gets if it is new. */
+interface Candidate {
+  readonly submission: Submission;
+  /** Its place in the batch. */
+  readonly index: number;
+  readonly id: string;
 }
 
-/** A new signal. */
-interface Row {
-  readonly values: readonly SQLQueryBindings[];
-  readonly key: DedupeKey | null;
-  /** 0 until it is in the table. */
-  seq: number;
-}
-
-interface Original extends Signal {
+interface Stored extends Signal {
   readonly id: string;
 }
 
@@ -72,26 +61,24 @@ const SIGNAL_COLUMNS = [
 
 export class BatchCommitter {
   readonly #db: Database;
-  readonly #dedupe: DedupeIndex;
   readonly #ids: IdSequence;
   readonly #lastUsedWritten = new Map<string, number>();
   readonly #insertOne;
   readonly #insertSeveral;
-  readonly #getOriginal;
+  readonly #findStored;
   readonly #findKey;
   readonly #touchKey;
   readonly #countDiffering;
 
-  constructor(db: Database, dedupe: DedupeIndex) {
+  constructor(db: Database) {
     this.#db = db;
-    this.#dedupe = dedupe;
     const newest = db.query<{ id: string | null }, []>("SELECT max(id) AS id FROM signals").get();
     this.#ids = new IdSequence(newest?.id ?? null);
     this.#insertOne = db.query(insertOf(1));
-    this.#insertSeveral = db.query(insertOf(ROWS_A_STATEMENT));
-    this.#getOriginal = db.query<Original, [number, number, string]>(
+    this.#insertSeveral = db.query(insertOf(STATEMENT_ROWS));
+    this.#findStored = db.query<Stored, [number, string]>(
       `SELECT id, ${SIGNAL_COLUMNS.join(", ")} FROM signals
-       WHERE seq = ? AND desk_id = ? AND client_signal_id = ?`,
+       WHERE desk_id = ? AND client_signal_id = ?`,
     );
     this.#findKey = db.query<KeyRow, [string]>(
       "SELECT expires_at, revoked_at FROM api_keys WHERE id = ?",
@@ -124,12 +111,9 @@ export class BatchCommitter {
   #transaction(batch: readonly Submission[]): Outcome[] {
     this.#db.run("BEGIN IMMEDIATE");
     try {
-      const transaction = new Transaction();
-      const outcomes = batch.map((submission) => this.#append(submission, transaction));
-      this.#insert(transaction);
+      const outcomes = this.#append(batch);
       const used = this.#writeLastUsed(batch, outcomes);
       this.#commit();
-      for (const { seq, key } of transaction.rows) this.#dedupe.add(seq, key);
       for (const [keyId, at] of used) this.#lastUsedWritten.set(keyId, at);
       return outcomes;
     } catch (error) {
@@ -153,61 +137,33 @@ export class BatchCommitter {
     }
   }
 
-  #append(submission: Submission, transaction: Transaction): Outcome {
-    if (!this.#isKeyValid(submission, transaction.keys)) return { kind: "unauthorized" };
-    const { deskId, signal } = submission;
-    const { client_signal_id: clientId } = signal;
-    const key = clientId === null ? null : this.#dedupe.keyOf(deskId, clientId);
-    if (key !== null) {
-      const original = this.#findOriginal(key, transaction);
-      if (original !== null) return this.#repeat(deskId, signal, original);
+  #append(batch: readonly Submission[]): Outcome[] {
+    const keys = new Map<string, KeyRow | null>();
+    const outcomes = batch.map((): Outcome => ({ kind: "unauthorized" }));
+    const candidates = batch.flatMap((submission, index) =>
+      this.#isKeyValid(submission, keys)
+        ? [{ submission, index, id: this.#ids.next(submission.receivedAt) }]
+        : [],
+    );
+    for (const rows of inStatements(candidates)) {
+      const statement = rows.length === 1 ? this.#insertOne : this.#insertSeveral;
+      const { changes } = statement.run(...rows.flatMap(valuesOf));
+      const areAllNew = changes === rows.length;
+      for (const row of rows) outcomes[row.index] = areAllNew ? stored(row) : this.#lookUp(row);
     }
-    return this.#store(submission, key, transaction);
+    return outcomes;
   }
 
-  /** The one look at whether a signal is new: among those of this transaction, and all before it. */
-  #findOriginal(key: DedupeKey, transaction: Transaction): Original | null {
-    const row = transaction.rowOfName.get(key.name);
-    if (row !== undefined) this.#insert(transaction);
-    const candidates = row === undefined ? this.#dedupe.candidates(key.hash) : [row.seq];
-    for (const candidate of candidates) {
-      const original = this.#getOriginal.get(candidate, key.deskId, key.clientSignalId);
-      if (original !== null) return original;
-    }
-    return null;
-  }
-
-  #repeat(deskId: number, signal: Signal, original: Original): Outcome {
-    const differs = SIGNAL_COLUMNS.filter((column) => !isSame(column, original, signal));
+  /** After an insert that skipped some rows: the row that the unique index let in tells which. */
+  #lookUp(candidate: Candidate): Outcome {
+    const { deskId, signal } = candidate.submission;
+    if (signal.client_signal_id === null) return stored(candidate);
+    const found = this.#findStored.get(deskId, signal.client_signal_id);
+    if (found === null) throw new Error("a skipped signal has no original");
+    if (found.id === candidate.id) return stored(candidate);
+    const differs = SIGNAL_COLUMNS.filter((column) => !isSame(column, found, signal));
     if (differs.length > 0) this.#countDiffering.run(deskId);
-    return { kind: "duplicate", id: original.id, differs };
-  }
-
-  #store(submission: Submission, key: DedupeKey | null, transaction: Transaction): Outcome {
-    const { signal } = submission;
-    const id = this.#ids.next(submission.receivedAt);
-    const { deskId, keyId, receivedAt } = submission;
-    const columns = SIGNAL_COLUMNS.map((column) => signal[column]);
-    const row = { values: [id, deskId, keyId, receivedAt, ...columns], key, seq: 0 };
-    transaction.rows.push(row);
-    if (key !== null) transaction.rowOfName.set(key.name, row);
-    return { kind: "stored", id };
-  }
-
-  /** Puts into the table what is not in it yet. */
-  #insert(transaction: Transaction): void {
-    const { rows } = transaction;
-    while (transaction.inserted < rows.length) {
-      const first = transaction.inserted;
-      const isSeveral = rows.length - first >= ROWS_A_STATEMENT;
-      const some = rows.slice(first, first + (isSeveral ? ROWS_A_STATEMENT : 1));
-      const statement = isSeveral ? this.#insertSeveral : this.#insertOne;
-      const { lastInsertRowid } = statement.run(...some.flatMap(({ values }) => values));
-      for (const [index, row] of some.entries()) {
-        row.seq = Number(lastInsertRowid) - some.length + 1 + index;
-      }
-      transaction.inserted += some.length;
-    }
+    return { kind: "duplicate", id: found.id, differs };
   }
 
   /**
@@ -248,9 +204,29 @@ function isSame(column: keyof Signal, { [column]: one }: Signal, { [column]: oth
   if (column !== "metadata" || one === null || other === null) return false;
   return meansTheSame(String(one), String(other));
 }
+const INSERTED_COLUMNS = ["id", "desk_id", "key_id", "received_at", ...SIGNAL_COLUMNS];
 
 function insertOf(rows: number): string {
-  const columns = ["id", "desk_id", "key_id", "received_at", ...SIGNAL_COLUMNS];
-  const row = `(${columns.map(() => "?").join(", ")})`;
-  return `INSERT INTO signals (${columns.join(", ")}) VALUES ${Array(rows).fill(row).join(", ")}`;
+  const row = `(${INSERTED_COLUMNS.map(() => "?").join(", ")})`;
+  return `INSERT INTO signals (${INSERTED_COLUMNS.join(", ")}) VALUES ${Array(rows).fill(row).join(", ")}
+          ON CONFLICT (desk_id, client_signal_id) DO NOTHING`;
+}
+
+/** In the order of {@link INSERTED_COLUMNS}. */
+function valuesOf({ id, submission }: Candidate): SQLQueryBindings[] {
+  const { deskId, keyId, receivedAt, signal } = submission;
+  return [id, deskId, keyId, receivedAt, ...SIGNAL_COLUMNS.map((column) => signal[column])];
+}
+
+/** As many as possible with {@link STATEMENT_ROWS}, then the rest one by one. */
+function* inStatements(candidates: readonly Candidate[]): Generator<readonly Candidate[]> {
+  for (let at = 0; at < candidates.length;) {
+    const count = candidates.length - at >= STATEMENT_ROWS ? STATEMENT_ROWS : 1;
+    yield candidates.slice(at, at + count);
+    at += count;
+  }
+}
+
+function stored({ id }: Candidate): Outcome {
+  return { kind: "stored", id };
 }

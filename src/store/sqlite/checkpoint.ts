@@ -3,9 +3,9 @@ import type { Database } from "bun:sqlite";
 import { isTransient } from "./failures.ts";
 
 /**
- * PASSIVE: readers and the writer go on; when the whole log has been copied, the next commit begins it
- * anew. TRUNCATE waits for the readers, and leaves an empty log. A full disk leaves the log as it is,
- * for a later checkpoint; any other failure is thrown.
+ * PASSIVE: readers and the writer go on; once the whole log has been copied, the next commit starts it again
+ * from its beginning. TRUNCATE waits for the readers and leaves an empty log. A full disk leaves the log as it
+ * is, for a later checkpoint; any other failure is thrown.
  */
 export function checkpoint(db: Database, mode: "PASSIVE" | "TRUNCATE"): void {
   try {
@@ -15,8 +15,11 @@ export function checkpoint(db: Database, mode: "PASSIVE" | "TRUNCATE"): void {
   }
 }
 
-/** Between two batches, where the log has come to more pages than these. */
-export function checkpointLongLog(db: Database, pagesMax: number): void {
-  const state = db.query<{ log: number }, []>("PRAGMA wal_checkpoint(NOOP)").get();
-  if (state !== null && state.log > pagesMax) checkpoint(db, "PASSIVE");
+/** How long the log is, and how much of it is not in the database yet. In pages of 4 KiB. */
+export function logPages(db: Database): { inLog: number; toCopy: number } {
+  const state = db
+    .query<{ log: number; checkpointed: number }, []>("PRAGMA wal_checkpoint(NOOP)")
+    .get();
+  const { log: inLog = 0, checkpointed = 0 } = state ?? {};
+  return { inLog, toCopy: inLog - checkpointed };
 }

@@ -14,7 +14,6 @@ import { shellQuoted } from "../../domain/shell.ts";
 import { basename, dirname, join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { systemCode, UserError } from "../../domain/errors.ts";
-import { DedupeIndex } from "./dedupe/index.ts";
 import { DamageError, explainFailure, isRefusedWrite } from "./failures.ts";
 import { openForReading } from "./read.ts";
 import {
@@ -26,9 +25,6 @@ import {
 } from "./schema.ts";
 import { readVersion } from "./migrate.ts";
 import { type Verification, verifyDatabase } from "./verify.ts";
-
-/** Made from the signals, in the copy anew. In that of a version that has not all of them they stay empty. */
-const derived: ReadonlySet<string> = new Set(["dedupe_runs", "dedupe_blocks", "dedupe_filters"]);
 
 /** Rows of one short transaction: about ten milliseconds. */
 const CHUNK_ROWS = 2_000;
@@ -144,7 +140,6 @@ function copyTables(db: Database, from: string): void {
   copyHeader(db);
   const growing: { table: string; newest: Newest }[] = [];
   for (const table of tableNames(db)) {
-    if (derived.has(table)) continue;
     if (isGrowing(db, table)) growing.push({ table, newest: findNewest(db, table, from) });
     else db.run(`INSERT INTO main.${quoteName(table)} SELECT * FROM source.${quoteName(table)}`);
   }
@@ -152,7 +147,6 @@ function copyTables(db: Database, from: string): void {
   for (const { table, newest } of growing) copyRows(db, from, table, newest);
   // Sorted once, instead of row by row at random places.
   for (const sql of definitions(created, "index")) db.run(sql);
-  if (derived.isSubsetOf(new Set(tableNames(db)))) new DedupeIndex(db).complete();
 }
 
 /** The newest row of a growing table: the last of its `seq`, and of its ids, which rise with it. */

@@ -28,16 +28,8 @@ export function isDamage(error: unknown): boolean {
   return hasCode(error, /^SQLITE_(CORRUPT|NOTADB|IOERR)/);
 }
 
-/** What SQLite cannot see: the index of deduplication (`dedupe/`) is not what was written. */
-export class DamagedIndexError extends Error {
-  constructor(problem: string) {
-    super(`the deduplication index is damaged: ${problem}`);
-  }
-}
-
 /** The file is not what SQLite or we wrote, or not SQLite's at all. */
 export function isUnreadable(error: unknown): boolean {
-  if (error instanceof DamagedIndexError) return true;
   if (!(error instanceof SQLiteError)) return false;
   // The number of a format in its header: SQLite has no code for one that it does not know.
   return hasCode(error, /^SQLITE_(CORRUPT|NOTADB)/) || error.message === "unsupported file format";
@@ -45,7 +37,6 @@ export function isUnreadable(error: unknown): boolean {
 
 /** A row was refused (a constraint, a size, a type), or our own code failed on it. */
 export function isAboutOneRow(error: unknown): boolean {
-  if (error instanceof DamagedIndexError) return false;
   return (
     !(error instanceof SQLiteError) || hasCode(error, /^SQLITE_(CONSTRAINT|TOOBIG|MISMATCH|RANGE)/)
   );

@@ -1,21 +1,16 @@
 /**
- * Versions of the database. `schema.sql` creates the newest one, `upgrades/1.sql` the first one, and
- * `upgrades[i]` upgrades version i + 1 to version i + 2. To change the schema: edit `schema.sql`, and
- * append the upgrade with the same statements: SQLite keeps their text, and `schema.ts` compares it.
+ * Versions of the database. `schema.sql` creates the latest one; `upgrades[i]` upgrades version i + 1 to version
+ * i + 2. To change the schema once a version is released: keep `schema.sql` as it is as `first`, edit it, and append
+ * the upgrade with the same statements: SQLite keeps their text, and `schema.ts` compares it.
  */
 import type { Database } from "bun:sqlite";
 import schemaSql from "../../../schema.sql" with { type: "text" };
 import { inTransaction } from "./transaction.ts";
-import version1 from "./upgrades/1.sql" with { type: "text" };
-import upgrade2 from "./upgrades/2.sql" with { type: "text" };
-import upgrade3 from "./upgrades/3.sql" with { type: "text" };
-import upgrade4 from "./upgrades/4.sql" with { type: "text" };
-import upgrade5 from "./upgrades/5.sql" with { type: "text" };
-import upgrade6 from "./upgrades/6.sql" with { type: "text" };
-import upgrade7 from "./upgrades/7.sql" with { type: "text" };
 
-/** "SBOX": marks the file as ours, in the header field that SQLite keeps for it. */
-export const APPLICATION_ID = 0x53424f58;
+/** "SBX1": marks the file as ours, in the header field that SQLite keeps for it. */
+export const APPLICATION_ID = 0x53425831;
+/** "SBOX": files of the builds before the first release, which no version of signalbox reads. */
+export const UNRELEASED_APPLICATION_ID = 0x53424f58;
 
 export interface Schema {
   /** Makes the newest version in an empty database. */
@@ -25,11 +20,7 @@ export interface Schema {
   readonly upgrades: readonly string[];
 }
 
-export const currentSchema: Schema = {
-  sql: schemaSql,
-  first: version1,
-  upgrades: [upgrade2, upgrade3, upgrade4, upgrade5, upgrade6, upgrade7],
-};
+export const currentSchema: Schema = { sql: schemaSql, first: schemaSql, upgrades: [] };
 
 export function schemaVersion(schema: Schema): number {
   return schema.upgrades.length + 1;

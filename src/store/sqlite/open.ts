@@ -42,6 +42,7 @@ const busyTimeoutMs: Record<Role, number> = {
 };
 
 const OPEN_RETRY_MS = 20;
+const LOG_BYTES_KEPT = 64 * 1024 * 1024;
 
 export interface OpenOptions {
   readonly schema?: Schema;
@@ -53,12 +54,9 @@ export interface OpenOptions {
   readonly externalCheckpoints?: boolean;
 }
 
-/**
- * Pages kept in memory, in KiB. The writer adds rows at the ends of its tables, and looks few up: four times
- * as many saved it nothing that could be measured.
- */
+/** Pages kept in memory, in KiB. The writer's are for the unique index, where random ids are all over it. */
 const cacheKib: Record<Role, number> = {
-  writer: 4_096,
+  writer: 65_536,
   checkpointer: 2_048,
   reader: 2_048,
   console: 16_384,
@@ -96,7 +94,9 @@ function openFile(path: string, role: Role, options: OpenOptions): Database {
   const db = new Database(path, { create: false, readwrite: true, strict: true });
   try {
     configure(db, role);
-    // Who closes last would remove it.
+    // What a long reader made the log grow beyond this is given back.
+    if (role === "writer" && !isLogKept) db.run(`PRAGMA journal_size_limit = ${LOG_BYTES_KEPT}`);
+    // The last connection to close would remove it.
     if (isLogKept) db.fileControl(constants.SQLITE_FCNTL_PERSIST_WAL, 1);
     upgrade(db, dirname(path), role, schema);
     return db;

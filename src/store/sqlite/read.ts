@@ -4,8 +4,7 @@ import { statSync } from "node:fs";
 import { dirname } from "node:path";
 import { UserError } from "../../domain/errors.ts";
 import { shellQuoted } from "../../domain/shell.ts";
-import { readRuns } from "./dedupe/runs.ts";
-import { DamagedIndexError, DamageError, explainFailure, isBusy, notOurs } from "./failures.ts";
+import { DamageError, explainFailure, isBusy, notOurs } from "./failures.ts";
 import { findLogDamage } from "./log-damage.ts";
 import {
   APPLICATION_ID,
@@ -13,6 +12,7 @@ import {
   readApplicationId,
   readVersion,
   schemaVersion,
+  UNRELEASED_APPLICATION_ID,
 } from "./migrate.ts";
 
 const BUSY_TIMEOUT_MS = 10_000;
@@ -65,13 +65,23 @@ function openFile(path: string, newestVersion: number): Database {
     db.run("PRAGMA trusted_schema = OFF");
     db.run("PRAGMA cell_size_check = ON");
     const version = readVersion(db);
-    if (readApplicationId(db) !== APPLICATION_ID || version < 0) throw notOurs(path);
+    refuseForeign(path, readApplicationId(db));
+    if (version < 0) throw notOurs(path);
     refuseNewer(path, version, newestVersion);
     return db;
   } catch (error) {
     db.close();
     throw error;
   }
+}
+
+function refuseForeign(path: string, applicationId: number): void {
+  if (applicationId === UNRELEASED_APPLICATION_ID) {
+    throw new UserError(
+      `${path} was made by a build of signalbox from before its first release, and this version cannot read it: move its folder away, or name another one with --data DIR.`,
+    );
+  }
+  if (applicationId !== APPLICATION_ID) throw notOurs(path);
 }
 
 function refuseNewer(path: string, version: number, newestVersion: number): void {
@@ -91,25 +101,14 @@ export function refuseDamaged(db: Database, path: string): void {
 function problemOfSmallTables(db: Database): string | null {
   const tables = db
     .query<{ name: string }, []>(
-      "SELECT name FROM sqlite_schema WHERE type = 'table' AND name IN ('desks', 'api_keys', 'members', 'invitations', 'passkeys', 'dedupe_runs')",
+      "SELECT name FROM sqlite_schema WHERE type = 'table' AND name IN ('desks', 'api_keys', 'members', 'invitations', 'passkeys')",
     )
     .all();
   for (const { name } of tables) {
     const problem = firstProblem(db, name);
     if (problem !== null) return problem;
   }
-  return tables.some(({ name }) => name === "dedupe_runs") ? problemOfRuns(db) : null;
-}
-
-/** Where ids are looked for is nothing to be wrong about. */
-function problemOfRuns(db: Database): string | null {
-  try {
-    readRuns(db);
-    return null;
-  } catch (error) {
-    if (error instanceof DamagedIndexError) return error.message;
-    throw error;
-  }
+  return null;
 }
 
 /** Pages that the file should have are in the log where there is one. */

@@ -7,7 +7,6 @@ import type {
   SignalRequest,
   StoredSignal,
 } from "../../domain/stored-signal.ts";
-import { findSeq } from "./dedupe/read.ts";
 
 /** How many signals of the desk one search looks at: tens of milliseconds at most. */
 export const ROWS_LOOKED_AT_MAX = 20_000;
@@ -84,13 +83,12 @@ export class SqliteSignals {
   /** By `id` or `client_signal_id`. Two where the one's name is the other's id. */
   find(deskId: number, text: string): StoredSignal[] {
     const byId = this.get(deskId, text);
-    const seq = findSeq(this.#db, deskId, text);
     const byClientId = this.#db
-      .query<StoredSignal, [number | null]>(
-        `SELECT ${COLUMNS} FROM signals
-         CROSS JOIN api_keys ON api_keys.id = signals.key_id WHERE signals.seq = ?`,
+      .query<StoredSignal, [number, string]>(
+        `SELECT ${COLUMNS} FROM signals CROSS JOIN api_keys ON api_keys.id = signals.key_id
+         WHERE signals.desk_id = ? AND signals.client_signal_id = ?`,
       )
-      .get(seq);
+      .get(deskId, text);
     const isSame = byId?.id === byClientId?.id;
     return [byId, isSame ? null : byClientId].filter((found) => found !== null);
   }

@@ -10,7 +10,7 @@ import { Checkpointer } from "./checkpointer.ts";
 import type { Where } from "./thread.ts";
 import { Writer, type WriterEvents } from "./writer.ts";
 
-export interface StoreEvents extends Omit<WriterEvents, "onWritten"> {
+export interface StoreEvents extends Omit<WriterEvents, "onCommitted"> {
   readonly onTightened?: OnTightened;
 }
 
@@ -46,8 +46,8 @@ export class SqliteStore implements SignalStore {
           onFatal: (reason) => writer.fail(reason),
         });
     opened.defer(() => checkpointer?.close());
-    const onWritten = (pages: number): void => checkpointer?.written(pages);
-    const writer = await Writer.start(where, { ...events, onWritten });
+    const onCommitted = (pages: number): void => checkpointer?.committed(pages);
+    const writer = await Writer.start(where, { ...events, onCommitted });
     opened.move();
     return new SqliteStore(db, writer, checkpointer);
   }

@@ -7,7 +7,6 @@ import {
   SignalBody,
   SYMBOL_CHARACTERS_MAX,
 } from "../../domain/signal.ts";
-import { dedupeProblems } from "./dedupe/verify.ts";
 import { explainFailure, describeFailure } from "./failures.ts";
 import { readVersion } from "./migrate.ts";
 import { integrityProblems, openUnread, refuseDamaged } from "./read.ts";
@@ -32,8 +31,6 @@ export interface Verification {
 export type CheckName = "schema" | keyof typeof checks;
 
 const PROBLEMS_TOLD_MAX = 5;
-/** The first version that has the index as it is now: an upgrade makes it from nothing but the signals. */
-const DEDUPE_VERSION = 4;
 
 /**
  * What `domain/signal.ts` lets in, as far as SQL can say it, and whose it is. The `CHECK`s of `schema.sql`
@@ -75,10 +72,6 @@ const checks = {
         parent: string;
       }[]
     ).map(({ table, rowid, parent }) => `row ${rowid} of ${table} has no row in ${parent}`),
-
-  /** No signal is there twice, and the index that sees to it has an entry for each. (An older version's is made anew by the upgrade.) */
-  deduplication: (db: Database) =>
-    readVersion(db) < DEDUPE_VERSION ? [] : dedupeProblems(db, PROBLEMS_TOLD_MAX),
 
   /** In the order of storage, each id is greater than the one before. (A window function needs a file to put the rows in.) */
   ids_rising: (db: Database) =>

@@ -4,17 +4,8 @@
  * Whatever arrives while a batch is being committed becomes the next batch, so the batch grows with
  * the load and with the time that an fsync takes, and nobody waits for a timer.
  *
- * A thread of its own, rather than committing on the HTTP thread, because of these figures (2 cores
- * shared with the load generator, UUID v4 ids, signals a second and p99, thread / HTTP thread):
- *
- * | connections | fsync 0.13 ms                      | fsync 5 ms (injected)            |
- * | ----------: | ---------------------------------- | -------------------------------- |
- * |           1 | 2,070 / 2,970, 2.1 ms / 2.6 ms     |                                  |
- * |          64 | 28,600 / 25,300, 6.4 ms / 8.9 ms   | 5,050 / 4,650, 30 ms / 23 ms     |
- * |         256 | 35,600 / 28,800, 14.3 ms / 20.8 ms | 13,800 / 13,600, 39 ms / 44 ms   |
- *
- * The crossing costs a lone client 0.16 ms at the median. It buys throughput under load, and above all a
- * thread that goes on answering 401, 422 and 503 while a disk takes its time.
+ * A thread of its own costs a lone client 0.16 ms, gives more throughput under load, and goes on answering
+ * 401, 422 and 503 while the disk is slow (docs/performance.md).
  */
 import { AppError } from "../../domain/errors.ts";
 import type { Appended, StorageProblem, Submission } from "../../domain/store.ts";
@@ -27,9 +18,11 @@ export type ToWriter =
   | { readonly type: "close" };
 
 export type FromWriter =
-  | { readonly type: "committed"; readonly outcomes: readonly Outcome[] }
-  /** On the index of deduplication: so many pages went into the log. */
-  | { readonly type: "worked"; readonly pages: number }
+  | {
+      readonly type: "committed";
+      readonly outcomes: readonly Outcome[];
+      readonly logPagesToCopy: number;
+    }
   | { readonly type: "closed" };
 
 /** Submissions that wait for a batch or are in one. At 30,000/s this is a third of a second. */
@@ -48,12 +41,6 @@ const PROBLEM_REMEMBERED_MS = 10_000;
 /** A disk that takes longer than this for one commit is in trouble. */
 const COMMIT_MS_MAX = 4_000;
 
-const PAGE_BYTES = 4_096;
-/** In the table and its indexes, beside its metadata. */
-const SIGNAL_BYTES = 300;
-/** That a commit writes again, because they were not full after the one before. */
-const PAGES_A_COMMIT = 4;
-
 interface Waiting {
   readonly submission: Submission;
   readonly resolve: (appended: Appended) => void;
@@ -61,8 +48,8 @@ interface Waiting {
 }
 
 export interface WriterEvents {
-  /** About so many pages were put into the log. */
-  readonly onWritten: (pages: number) => void;
+  /** After each commit: how many pages of the log are not in the database yet. */
+  readonly onCommitted: (logPagesToCopy: number) => void;
   /** Nothing more will be stored: end the process. Called at most once. */
   readonly onFatal: (reason: string) => void;
   /** A batch or one of its signals was refused; the clients have been told. */
@@ -168,9 +155,7 @@ export class Writer {
     switch (message.type) {
       case "committed":
         this.#settle(message.outcomes);
-        break;
-      case "worked":
-        this.#events.onWritten(message.pages);
+        this.#events.onCommitted(message.logPagesToCopy);
         break;
       case "fatal":
         this.fail(message.reason);
@@ -186,14 +171,10 @@ export class Writer {
   #settle(outcomes: readonly Outcome[]): void {
     const settled = this.#waiting.splice(0, outcomes.length);
     this.#busySince = performance.now();
-    let bytes = 0;
     for (const [index, waiting] of settled.entries()) {
-      const units = metadataUnits(waiting.submission);
-      this.#metadataUnits -= units;
-      if (outcomes[index]?.kind === "stored") bytes += SIGNAL_BYTES + units;
+      this.#metadataUnits -= metadataUnits(waiting.submission);
       answer(waiting, outcomes[index]);
     }
-    if (bytes > 0) this.#events.onWritten(PAGES_A_COMMIT + Math.ceil(bytes / PAGE_BYTES));
     this.#report(outcomes);
     if (this.depth === 0) this.#onDrained?.();
   }

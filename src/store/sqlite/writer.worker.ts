@@ -5,10 +5,7 @@
 import type { Database } from "bun:sqlite";
 import type { Submission } from "../../domain/store.ts";
 import { BatchCommitter } from "./batch.ts";
-import { checkpoint, checkpointLongLog } from "./checkpoint.ts";
-import { DedupeIndex } from "./dedupe/index.ts";
-import { isTransient } from "./failures.ts";
-import { reserveLogSpace } from "./log-space.ts";
+import { checkpoint, logPages } from "./checkpoint.ts";
 import { openDatabase } from "./open.ts";
 import { ThreadSelf } from "./thread.ts";
 import type { FromWriter, ToWriter } from "./writer.ts";
@@ -17,28 +14,21 @@ declare const self: Worker;
 
 /** Bounds the time of one transaction, and so how long a revoke waits for its lock. */
 const BATCH_SIGNALS_MAX = 1_024;
-/** 256 MiB: only reached where the checkpointer cannot keep up. */
+/** 256 MiB: only reached when the checkpointer cannot keep up. */
 const LOG_PAGES_MAX = 65_536;
-/** 1 GiB: only reached where nobody does what `externalCheckpoints` promises. */
+/** 1 GiB: only reached when the external program does not checkpoint. */
 const EXTERNAL_LOG_PAGES_MAX = 262_144;
-
-/** Between two parts of under a millisecond each. */
-const WORK_PAUSE_MS = 4;
-const WORK_RETRY_MS = 1_000;
 
 let db: Database | null = null;
 let externalCheckpoints = false;
-let dedupe: DedupeIndex | null = null;
 let committer: BatchCommitter | null = null;
 let queue: Submission[] = [];
-let workTimer: Timer | undefined;
 
 const thread = new ThreadSelf<ToWriter, FromWriter>(self, (message) => {
   switch (message.type) {
     case "open":
       ({ externalCheckpoints } = message.where);
       open(message.where.dataDir);
-      planWork();
       thread.post({ type: "ready" });
       break;
     case "append":
@@ -50,10 +40,6 @@ const thread = new ThreadSelf<ToWriter, FromWriter>(self, (message) => {
       if (db !== null) checkpoint(db, "PASSIVE");
       break;
     case "close":
-      clearTimeout(workTimer);
-      // Else the other program would find a log that has grown when it thought it had it all.
-      if (!externalCheckpoints) ifPossible(() => dedupe?.cover());
-      dedupe = null;
       if (db !== null && !externalCheckpoints) checkpoint(db, "TRUNCATE");
       db?.close();
       thread.post({ type: "closed" });
@@ -66,44 +52,15 @@ function commitQueue(): void {
   const batch = queue.slice(0, BATCH_SIGNALS_MAX);
   queue = queue.slice(BATCH_SIGNALS_MAX);
   if (queue.length > 0) setImmediate(() => thread.run(commitQueue));
-  thread.post({ type: "committed", outcomes: committer.commit(batch) });
-  checkpointLongLog(db, externalCheckpoints ? EXTERNAL_LOG_PAGES_MAX : LOG_PAGES_MAX);
-  planWork();
+  const outcomes = committer.commit(batch);
+  const { inLog, toCopy } = logPages(db);
+  thread.post({ type: "committed", outcomes, logPagesToCopy: toCopy });
+  if (inLog > (externalCheckpoints ? EXTERNAL_LOG_PAGES_MAX : LOG_PAGES_MAX)) {
+    checkpoint(db, "PASSIVE");
+  }
 }
 
 function open(dataDir: string): void {
-  const database = openDatabase(dataDir, "writer", { externalCheckpoints });
-  db = database;
-  dedupe = new DedupeIndex(database);
-  committer = new BatchCommitter(database, dedupe);
-  // Another program goes by the length of the file. Before anyone is served, who would wait for it.
-  if (!externalCheckpoints) ifPossible(() => reserveLogSpace(database));
-}
-
-/** What only saves time: where a lock or a full disk is in the way, it goes without. */
-function ifPossible(attempt: () => void): void {
-  try {
-    attempt();
-  } catch (error) {
-    if (!isTransient(error)) throw error;
-  }
-}
-
-/** The deduplication index is looked after in small parts, between batches. */
-function planWork(pauseMs = WORK_PAUSE_MS): void {
-  if (workTimer !== undefined || dedupe?.isWorkDue !== true) return;
-  workTimer = setTimeout(() => thread.run(work), pauseMs);
-}
-
-function work(): void {
-  workTimer = undefined;
-  if (dedupe === null) return;
-  try {
-    thread.post({ type: "worked", pages: dedupe.work() });
-    planWork();
-  } catch (error) {
-    // Signals are refused for the same reason, and it is they that are told of.
-    if (!isTransient(error)) throw error;
-    planWork(WORK_RETRY_MS);
-  }
+  db = openDatabase(dataDir, "writer", { externalCheckpoints });
+  committer = new BatchCommitter(db);
 }
