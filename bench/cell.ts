@@ -1,21 +1,21 @@
-/** One cell: one server under one load, with a new empty database or one that has signals in it. */
+/** One cell: one server under one load, on a new database or on one with stored signals. */
 import { randomInt } from "node:crypto";
 import { mkdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { count, databaseBytes, requireAllStored } from "./counts.ts";
 import type { Figures } from "./figures.ts";
-import { isStored, type Load, type LoadResult, runLoad, type Target } from "./load.ts";
+import { idKindOf, isStored, type Load, type LoadResult, type Target } from "./load.ts";
 import { answersHttp, freePort, type RunningServer, startServer } from "./process.ts";
 import { send, storeDuplicates } from "./requests.ts";
+import { runLoad } from "./run-load.ts";
 import { expectedStatus, keyOf, type Prepared, prepare, type ServerName } from "./servers.ts";
-import { settle } from "./settle.ts";
 import type { Stored } from "./stored.ts";
 import type { Tools } from "./tools.ts";
 import { watchUsage } from "./usage.ts";
 
-/** Before the measurement, so that the compilers of the runtimes have done most of their work: see `docs/performance.md`. */
-const WARM_UP_SECONDS = 5;
-/** Few, because what they leave behind unanswered is the first thing that the measured run waits for. */
+/** After this the runtimes have compiled most of their code: see `docs/performance.md`. */
+export const WARM_UP_SECONDS = 5;
+/** Few, because the measured run first waits for the requests that the warm-up leaves unanswered. */
 const WARM_UP_CONNECTIONS_MAX = 16;
 const SEEDS = 2 ** 32;
 
@@ -23,17 +23,15 @@ export interface Cell {
   readonly server: ServerName;
   readonly load: Load;
   readonly seconds: number;
-  /** None, where it only matters whether it works. */
+  /** False for a quick look, where only correctness matters. */
   readonly hasWarmUp: boolean;
-  /** Extra time of every fsync, where signals are stored. */
+  /** Extra time of every fsync, for servers that store signals. */
   readonly fsyncMs: number;
-  /** None: a new database. */
+  /** The database to use; null for a new one. */
   readonly stored: Stored | null;
-  /** Whether the load waits until the server has done what a start leaves to do. */
-  readonly settles: boolean;
 }
 
-/** What may be done to a server while it is under load; to be awaited before it is stopped. */
+/** Runs beside the load; the server is stopped after it has resolved. */
 export type Observer = (pid: number, seconds: number) => Promise<void>;
 
 export async function measureCell(
@@ -51,7 +49,6 @@ export async function measureCell(
     const { databaseFile } = prepared;
     const stored_before = given === null || databaseFile === null ? 0 : count(databaseFile);
     const { running, start_ms } = await start(tools, cell, prepared, { port, folder });
-    const settle_ms = cell.settles ? await settle(running.pid) : null;
     const target = { port, key: keyOf(load.kind, prepared.key), seed: randomInt(SEEDS) };
     const { acknowledged, ...loaded } = await underLoad(tools, cell, target, running.pid, observe);
     await running.stop();
@@ -61,7 +58,6 @@ export async function measureCell(
       fsync_ms: cell.fsyncMs,
       stored_before,
       start_ms,
-      settle_ms,
       ...loaded,
       acknowledged,
       ...inspect(cell, databaseFile, { stored_before, acknowledged }),
@@ -71,10 +67,10 @@ export async function measureCell(
   }
 }
 
-/** Until the first signal has its 201. */
+/** Starts the server and stores one signal. */
 async function start(
   tools: Tools,
-  { server, fsyncMs }: Cell,
+  { server, load, fsyncMs }: Cell,
   { command, env, databaseFile, key }: Prepared,
   { port, folder }: { port: number; folder: string },
 ): Promise<{ running: RunningServer; start_ms: number }> {
@@ -85,7 +81,7 @@ async function start(
     logFile: join(folder, `${server}.log`),
     wrapper: databaseFile === null ? [] : slowFsync(tools, fsyncMs),
   });
-  await send({ port, key, seed: 0 }, "random", 201);
+  await send({ port, key, seed: 0 }, idKindOf(load.kind), 201);
   return { running, start_ms: performance.now() - startedAt };
 }
 
@@ -104,10 +100,7 @@ async function underLoad(
   // Another seed, so that no id is ever sent twice, unless that is the load.
   const seed = load.kind === "duplicates" ? target.seed : (target.seed + 1) % SEEDS;
   const measured = (): Promise<LoadResult> => runLoad(wrk, { ...target, seed }, load, seconds);
-  const [[result, usage]] = await Promise.all([
-    watchUsage(pid, seconds, measured),
-    observe(pid, seconds),
-  ]);
+  const [[result, usage]] = await Promise.all([watchUsage(pid, measured), observe(pid, seconds)]);
   if (warmUp !== null) requireStatus(cell, warmUp);
   requireStatus(cell, result);
   const answers = (warmUp?.requests ?? 0) + result.requests;
@@ -115,17 +108,17 @@ async function underLoad(
     ...latencies(result),
     throughput_per_s: (result.requests / result.duration_us) * 1e6,
     ...usage,
-    // The one that the server was started with is the first.
+    // 1 for the signal that was stored at the start.
     acknowledged: 1 + ready + (isStored(load.kind) ? answers : 0),
   };
 }
 
-/** Closed, and of few connections. */
+/** A closed loop of few connections. */
 function warmUpOf({ connections, kind }: Load): Load {
   return { connections: Math.min(connections, WARM_UP_CONNECTIONS_MAX), kind };
 }
 
-/** Sees that the load's requests are answered as they should be. Returns how many signals that stored. */
+/** Checks how one of the load's requests is answered. Returns the number of signals that were stored for that. */
 async function readyLoad(target: Target, { server, load: { kind } }: Cell): Promise<number> {
   const stored = kind === "duplicates" ? await storeDuplicates(target) : 0;
   await send(target, kind, expectedStatus(server, kind));
@@ -139,7 +132,7 @@ function requireStatus({ server, load }: Cell, { requests, refused }: LoadResult
   throw new Error(`${server} refused ${refused} of ${requests} requests, and not ${expected}`);
 }
 
-/** Throws where the database, whose server has ended, has not what was acknowledged. */
+/** Counts the signals after the server has ended. Throws if an acknowledged one is missing. */
 function inspect(
   { server, load, hasWarmUp }: Cell,
   databaseFile: string | null,
@@ -163,10 +156,7 @@ function latencies(result: LoadResult) {
   };
 }
 
-/**
- * strace holds each of these system calls up; with --seccomp-bpf it leaves the others alone. For every
- * server that stores, or the comparison would be of disks.
- */
+/** Delays each fsync with strace; --seccomp-bpf keeps the other system calls fast. */
 function slowFsync(tools: Tools, fsyncMs: number): string[] {
   if (fsyncMs === 0) return [];
   if (tools.strace === null) throw new Error("unreachable: no strace to slow the disk down with");

@@ -1,14 +1,13 @@
-/** Cells in words. */
+/** Describes cells in words. */
 import type { Figures } from "./figures.ts";
 import { describeLoad } from "./load.ts";
 
-type Conditions = Pick<Figures, "server" | "load" | "fsync_ms" | "stored_before" | "settle_ms">;
+type Conditions = Pick<Figures, "server" | "load" | "fsync_ms" | "stored_before">;
 
-/** Equal for cells that are rounds of one. Those at half the maximum are not, where that differs. */
-export function cellKey({ server, load, fsync_ms, stored_before, settle_ms }: Conditions): string {
+/** Equal for the same cell in different rounds. */
+export function cellKey({ server, load, fsync_ms, stored_before }: Conditions): string {
   const { connections, kind, rate_per_s = null } = load;
-  const database = [stored_before > 0, settle_ms !== null];
-  return JSON.stringify([server, connections, kind, rate_per_s, fsync_ms, ...database]);
+  return JSON.stringify([server, connections, kind, rate_per_s, fsync_ms, stored_before > 0]);
 }
 
 /** One line, for progress. */
@@ -23,16 +22,10 @@ export function describeCell(cell: Figures): string {
   ].join("; ");
 }
 
-/** What is not as usual, after commas. */
-export function describeConditions({
-  fsync_ms,
-  stored_before,
-  stored,
-  settle_ms,
-}: Figures): string {
+/** Names the conditions that differ from the usual ones, each after a comma. */
+export function describeConditions({ fsync_ms, stored_before, stored }: Figures): string {
   const slow = fsync_ms === 0 || stored === null ? [] : [`fsync + ${fsync_ms} ms`];
-  const start = settle_ms === null ? ", just started" : "";
-  const old = stored_before === 0 ? [] : [`${millions(stored_before)} M stored${start}`];
+  const old = stored_before === 0 ? [] : [`${millions(stored_before)} M stored`];
   return [...slow, ...old].map((text) => `, ${text}`).join("");
 }
 

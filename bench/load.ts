@@ -1,57 +1,56 @@
-/** The loads: what is sent, by whom, and what should come back. */
-import { runClosedLoop } from "./closed-loop.ts";
-import { runOpenLoop } from "./open-loop.ts";
+/** The loads: what is sent, and how. */
+/** UUID v7 rises with time; v4 is random, the worst case for the unique index. */
+export const idKinds = ["v7", "v4"] as const;
+export type IdKind = (typeof idKinds)[number];
 
-/** What the requests are: all but the first two are answered without storing anything new. */
-export type LoadKind = "random" | "rising" | "duplicates" | "invalid" | "unauthorised";
+/** New signals with ids of that kind, or requests that store nothing. */
+export type LoadKind = IdKind | "duplicates" | "invalid" | "unauthorised";
 
 export interface Load {
   readonly connections: number;
   readonly kind: LoadKind;
-  /** Requests a second that are sent whatever is answered (open loop); none: each waits for the last one's answer. */
+  /** Requests per second of an open loop; undefined for a closed loop. */
   readonly rate_per_s?: number;
 }
 
 export interface Target {
   readonly port: number;
-  /** What requests are sent with: an unknown one for "unauthorised". */
+  /** An unknown one for "unauthorised". */
   readonly key: string;
-  /** Of the ids; those of duplicates are made from it alone. */
+  /** Makes random ids differ between runs, and determines the ids of duplicates. */
   readonly seed: number;
 }
 
-/** Closed loop: from writing a request to having read its answer. Open loop: from when it was to be sent. */
+/** Latency counts from writing the request (closed loop) or from when the request was due (open loop). */
 export interface LoadResult {
   readonly requests: number;
-  /** Answered with another status than 2xx or 3xx. */
+  /** Requests answered with a status other than 2xx or 3xx. */
   readonly refused: number;
   readonly duration_us: number;
   readonly latency_us_p50: number;
   readonly latency_us_p99: number;
   readonly latency_us_p999: number;
   readonly latency_us_max: number;
-  /** The client's. */
+  /** CPU time of the client. */
   readonly cpu_us: number;
 }
 
-export function runLoad(
-  wrk: string,
-  target: Target,
-  load: Load,
-  seconds: number,
-): Promise<LoadResult> {
-  return load.rate_per_s === undefined
-    ? runClosedLoop(wrk, target, load, seconds)
-    : runOpenLoop(target, load, load.rate_per_s, seconds);
+/** Whether each request stores a new signal. */
+export function isStored(kind: LoadKind): kind is IdKind {
+  return kind === "v7" || kind === "v4";
 }
 
-/** Whether a new signal is stored for each request. */
-export function isStored(kind: LoadKind): boolean {
-  return kind === "random" || kind === "rising";
+/** The ids of the signals that a load stores, those it stores before the measurement included. */
+export function idKindOf(kind: LoadKind): IdKind {
+  return isStored(kind) ? kind : "v7";
 }
 
-/** Few words for tables and notes. */
+export function newId(kind: IdKind): string {
+  return kind === "v7" ? Bun.randomUUIDv7() : crypto.randomUUID();
+}
+
+/** A few words for tables and notes. */
 export function describeLoad({ kind, rate_per_s }: Load): string {
-  const ids = isStored(kind) ? `${kind} ids` : kind;
+  const ids = isStored(kind) ? `UUID ${kind}` : kind;
   return rate_per_s === undefined ? ids : `${ids}, ${rate_per_s.toLocaleString("en-US")}/s sent`;
 }

@@ -1,20 +1,19 @@
 /** `bun run bench`: see bench/README.md. */
-import { chmodSync, mkdtempSync, rmSync } from "node:fs";
+import { chmodSync, mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { measureAllLoads } from "./all-loads.ts";
+import { join, resolve } from "node:path";
 import { goalReport } from "./goal-report.ts";
 import { measureGoals } from "./goals.ts";
 import { describeMachine } from "./machine.ts";
 import { type Options, readOptions, usage } from "./options.ts";
 import { killAll } from "./process.ts";
 import { profile } from "./profile.ts";
-import { figureTable, noiseNotes, ratioTable } from "./report.ts";
+import { figureTable, noiseNotes } from "./report.ts";
 import { readyStored } from "./stored.ts";
-import { missing, note, readyTools, type Tools } from "./tools.ts";
+import { note, readyTools } from "./tools.ts";
 import { UsageError } from "./usage-error.ts";
 
-/** PostgreSQL, which will not run as root, has to get through to its own folder. */
+/** PostgreSQL does not run as root, and its user must get through to its own folder. */
 const FOLDER_MODE = 0o711;
 
 async function main(): Promise<void> {
@@ -49,44 +48,29 @@ async function bench(options: Options, folder: string): Promise<void> {
   const tools = await readyTools(folder);
   const machine = await describeMachine(folder);
   const { rounds, seconds, profileFolder, jsonFile } = options;
+  const keepFolder = resolve(options.keepFolder ?? join(folder, "stored"));
+  mkdirSync(keepFolder, { recursive: true, mode: FOLDER_MODE });
+  const stored = options.stored === 0 ? null : await readyStored(options.stored, keepFolder);
+  const place = { tools, options, folder, keepFolder, stored };
+  const { outcomes, cells } = await measureGoals(place, options.rows);
+  if (outcomes.some(({ isError }) => isError)) process.exitCode = 1;
   const heading = `${machine}. Medians of ${rounds} × ${seconds} s.`;
-  const raw = await (options.allLoads ? benchAllLoads : benchGoals)(
-    tools,
-    options,
-    folder,
-    heading,
-  );
+  const measured = cells.some(({ length }) => length > 0)
+    ? [figureTable(cells), noiseNotes(cells)]
+    : [];
+  process.stdout.write(`\n${[heading, goalReport(outcomes), ...measured].join("\n\n")}\n`);
   const profiled =
     profileFolder === null ? [] : await profile(tools, { seconds, profileFolder, folder });
   if (jsonFile === null) return;
-  const all = { measured_at: new Date().toISOString(), machine, options, ...raw, profiled };
+  const all = {
+    measured_at: new Date().toISOString(),
+    machine,
+    options,
+    outcomes,
+    cells,
+    profiled,
+  };
   await Bun.write(jsonFile, `${JSON.stringify(all, null, 2)}\n`);
-}
-
-async function benchGoals(tools: Tools, options: Options, folder: string, heading: string) {
-  const keepFolder = options.keepFolder ?? join(folder, "stored");
-  const stored = options.stored === 0 ? null : await readyStored(options.stored, keepFolder);
-  const goals = await measureGoals({ tools, options, folder, stored }, options.rows);
-  if (goals.outcomes.some(({ isError }) => isError)) process.exitCode = 1;
-  const measured = goals.cells.some((cells) => cells.length > 0)
-    ? [figureTable(goals.cells), noiseNotes(goals.cells)]
-    : [];
-  print([heading, goalReport(goals.outcomes), ...measured]);
-  return goals;
-}
-
-async function benchAllLoads(tools: Tools, options: Options, folder: string, heading: string) {
-  const { fsyncMs, only } = options;
-  if (fsyncMs > 0 && tools.strace === null) throw new UsageError(missing("strace", "strace"));
-  const rounds = await measureAllLoads(tools, options, folder);
-  const slow = fsyncMs === 0 ? "" : ` Every fsync slowed down by ${fsyncMs} ms.`;
-  const ratios = only.includes("signalbox") && only.length > 1 ? [ratioTable(rounds)] : [];
-  print([heading + slow, figureTable(rounds), ...ratios, noiseNotes(rounds)]);
-  return { rounds };
-}
-
-function print(parts: readonly string[]): void {
-  process.stdout.write(`\n${parts.join("\n\n")}\n`);
 }
 
 try {

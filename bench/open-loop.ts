@@ -1,6 +1,6 @@
 /** Open loop: one run of open-client.ts, in a process of its own so that nothing here delays it. */
 import { join } from "node:path";
-import type { Load, LoadResult, Target } from "./load.ts";
+import { idKindOf, type Load, type LoadResult, type Target } from "./load.ts";
 import { ANSWER_MS_MAX, type OpenLoad, type OpenResult } from "./open-schedule.ts";
 import { run } from "./process.ts";
 import { bodyOf } from "./signal.ts";
@@ -14,7 +14,15 @@ export async function runOpenLoop(
   rate_per_s: number,
   seconds: number,
 ): Promise<LoadResult> {
-  const load: OpenLoad = { port, key, connections, rate_per_s, seconds, body: bodyOf(kind) };
+  const load: OpenLoad = {
+    port,
+    key,
+    connections,
+    rate_per_s,
+    seconds,
+    ids: idKindOf(kind),
+    body: bodyOf(kind),
+  };
   const client = join(import.meta.dir, "open-client.ts");
   const { stdout, cpu_us } = await run([process.execPath, client, JSON.stringify(load)], {
     msMax: seconds * 1_000 + GRACE_MS,

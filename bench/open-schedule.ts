@@ -1,11 +1,10 @@
 /**
- * Requests at a given rate whatever is answered, as from many clients that do not know of each other: the
- * gaps between them are random (a Poisson process). Times count from when a request was to be sent. One
- * that had to wait, because this client was late or no connection was free, has waited for the server as
- * its sender would see it: nothing is left out of the figures (coordinated omission).
+ * Sends requests at a fixed mean rate, like many independent clients: the gaps between them are random (a
+ * Poisson process). Latency counts from when a request was due, so the time that a request waits for a free
+ * connection is included (no coordinated omission).
  */
 import { createHistogram } from "node:perf_hooks";
-import type { LoadResult } from "./load.ts";
+import { type IdKind, type LoadResult, newId } from "./load.ts";
 import { OpenConnection } from "./open-connection.ts";
 import { ID_PLACEHOLDER } from "./signal.ts";
 
@@ -15,6 +14,7 @@ export interface OpenLoad {
   readonly connections: number;
   readonly rate_per_s: number;
   readonly seconds: number;
+  readonly ids: IdKind;
   readonly body: string;
 }
 
@@ -23,10 +23,10 @@ export type OpenResult = Omit<LoadResult, "cpu_us">;
 /** After the last request was sent. */
 export const ANSWER_MS_MAX = 15_000;
 
-/** Sent at the same rate before those whose times count, so that this client's code is compiled by then. */
+/** Requests of this first time are not counted: this client's code is still being compiled. */
 const WARM_UP_MS = 500;
 
-/** Between two looks at what is due; shorter, this client would take a core from the server. */
+/** Between two looks at the schedule; shorter, this client would take a core from the server. */
 const PAUSE_MS = 0.1;
 const LATENCY_US_MAX = 3_600_000_000;
 
@@ -37,7 +37,7 @@ export class OpenSchedule {
   readonly #head: string;
   readonly #tail: string;
   readonly #idle: OpenConnection[] = [];
-  /** When each of those that could not be sent yet was to be. */
+  /** When each unsent request was due. */
   readonly #late: number[] = [];
   #lateFirst = 0;
   #underWay = 0;
@@ -100,7 +100,7 @@ export class OpenSchedule {
 
   #send(connection: OpenConnection, due: number): void {
     this.#underWay += 1;
-    connection.send(this.#head + crypto.randomUUID() + this.#tail, (status) => {
+    connection.send(this.#head + newId(this.#load.ids) + this.#tail, (status) => {
       this.#underWay -= 1;
       this.#answered += 1;
       if (status >= 400) this.#refused += 1;

@@ -38,12 +38,11 @@ function readStat(file: string): ThreadCpu {
   };
 }
 
-/** What a process has in RAM, shared pages included: now, or the most so far. */
-export function readMemoryMib(pid: number, which: "now" | "peak"): number {
+/** The most RAM that a process has had so far, shared pages included. */
+export function readPeakMemoryMib(pid: number): number {
   const status = readFileSync(`/proc/${pid}/status`, "utf8");
-  const pattern = { now: /^VmRSS:\s+(\d+) kB$/m, peak: /^VmHWM:\s+(\d+) kB$/m }[which];
-  const kib = pattern.exec(status)?.[1];
-  if (kib === undefined) throw new Error(`/proc/${pid}/status does not tell its memory`);
+  const kib = /^VmHWM:\s+(\d+) kB$/m.exec(status)?.[1];
+  if (kib === undefined) throw new Error(`/proc/${pid}/status has no VmHWM`);
   return Number(kib) / 1_024;
 }
 

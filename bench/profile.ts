@@ -1,4 +1,4 @@
-/** Where the CPU time goes, by thread: profiles of Signalbox at 256 connections and random ids. */
+/** Where the CPU time goes, by thread: profiles of Signalbox at 256 connections with UUID v7. */
 import { mkdirSync, readdirSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { type Cell, measureCell } from "./cell.ts";
@@ -19,7 +19,7 @@ export async function profile(
 ): Promise<Figures[]> {
   const out = resolve(profileFolder);
   mkdirSync(out, { recursive: true });
-  const load = { connections: 256, kind: "random" } as const;
+  const load = { connections: 256, kind: "v7" } as const;
   const cell: Cell = {
     server: "signalbox",
     load,
@@ -27,7 +27,6 @@ export async function profile(
     hasWarmUp: true,
     fsyncMs: 0,
     stored: null,
-    settles: false,
   };
   note(`profiling into ${out}`);
   const cells = [await profileMainThread(tools, cell, out, folder)];

@@ -1,4 +1,4 @@
-/** What was measured of each server under each load, as Markdown: medians of the rounds, and ratios. */
+/** The figures of each cell as Markdown: medians of the rounds. */
 import type { Figures } from "./figures.ts";
 import { cellKey, describeConditions } from "./describe.ts";
 import { describeLoad } from "./load.ts";
@@ -6,12 +6,12 @@ import { formatCount, percent, table } from "./markdown.ts";
 import type { ServerName } from "./servers.ts";
 import { median } from "./statistics.ts";
 
-/** One pass over all loads and servers. */
+/** The cells of one round. */
 export type CellRound = readonly Figures[];
 
-/** Above this share of its core the load generator measures itself. */
+/** Above this share of its core the load generator is the limit. */
 const CLIENT_CPU_SHARE_MAX = 0.9;
-/** A cell beside which others took more than this, in cores, is counted as disturbed. */
+/** A cell is counted as disturbed if other processes used more cores than this. */
 const OTHER_CPU_CORES_MAX = 0.25;
 
 const titles: Record<ServerName, string> = {
@@ -67,32 +67,7 @@ function busiestOtherUs({ threads }: Figures): number {
   return threads.find(({ name }) => name !== "main")?.cpu_us_per_signal ?? 0;
 }
 
-/** Each ratio is the median over rounds of Signalbox ÷ the peer beside it in that round. */
-export function ratioTable(rounds: readonly CellRound[]): string {
-  const peers = (rounds[0] ?? []).filter(({ server }) => server !== "signalbox");
-  const rows = peers.map((peer) => {
-    const ratio = (read: (cell: Figures) => number): string =>
-      formatRatio(
-        rounds.map(
-          (round) => read(pick(round, "signalbox", peer)) / read(pick(round, peer.server, peer)),
-        ),
-      );
-    return [
-      String(peer.load.connections),
-      describeLoad(peer.load),
-      titles[peer.server],
-      ratio((cell) => cell.throughput_per_s),
-      ratio((cell) => cell.latency_ms_p50),
-      ratio((cell) => cell.latency_ms_p99),
-      ratio((cell) => cell.cpu_us_per_signal),
-      ratio((cell) => cell.memory_mib_peak),
-    ];
-  });
-  const headings = ["Connections", "Load", "Signalbox ÷", "Signals/s", "p50", "p99", "CPU"];
-  return table([...headings, "Memory"], rows, [0, 3, 4, 5, 6, 7]);
-}
-
-/** How far the figures are to be trusted. */
+/** Tells how far the figures can be trusted. */
 export function noiseNotes(rounds: readonly CellRound[]): string {
   const cells = rounds.flat();
   const shares = cells.map((cell) => cell.client_cpu_share);
@@ -111,18 +86,4 @@ export function noiseNotes(rounds: readonly CellRound[]): string {
     lines.push(`It was the limit of: ${[...names].join(", ")}; their true throughput is higher.`);
   }
   return lines.join(" ");
-}
-
-function pick(round: CellRound, server: ServerName, like: Figures): Figures {
-  const key = cellKey({ ...like, server });
-  const cell = round.find((candidate) => cellKey(candidate) === key);
-  if (cell === undefined) throw new Error(`no figures of ${server}`);
-  return cell;
-}
-
-/** With the extremes where rounds differ. */
-function formatRatio(ratios: readonly number[]): string {
-  const middle = `${median(ratios).toFixed(2)}×`;
-  if (ratios.length === 1) return middle;
-  return `${middle} (${Math.min(...ratios).toFixed(2)}–${Math.max(...ratios).toFixed(2)})`;
 }

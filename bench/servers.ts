@@ -4,8 +4,7 @@ import type { LoadKind } from "./load.ts";
 import { freePort, run } from "./process.ts";
 import { installFastify, type Tools } from "./tools.ts";
 
-export const serverNames = ["signalbox", "bare", "fastify"] as const;
-export type ServerName = (typeof serverNames)[number];
+export type ServerName = "signalbox" | "bare" | "fastify";
 
 /** Ready to be started. */
 export interface Prepared {
@@ -13,14 +12,14 @@ export interface Prepared {
   readonly env: Record<string, string>;
   /** What the load authenticates with. */
   readonly key: string;
-  /** Where accepted signals must be afterwards; null where nothing is stored. */
+  /** Holds the accepted signals; null for a server that stores nothing. */
   readonly databaseFile: string | null;
 }
 
 interface Place {
   readonly dataDir: string;
   readonly port: number;
-  /** Of the database in `dataDir`; null where that is new, and empty. */
+  /** A key in the database in `dataDir`; null for a new database. */
   readonly key: string | null;
 }
 
@@ -30,7 +29,7 @@ type Prepare = (tools: Tools, place: Place) => Promise<Prepared>;
 export const prepare: Record<ServerName, Prepare> = {
   async signalbox({ signalbox, serve = signalbox }, { dataDir, port, key }) {
     const data = ["--data", dataDir];
-    // Its own port is the console's, which others may have.
+    // The console's default port may be in use.
     const listen = ["--listen", `127.0.0.1:${port}`, "--console-listen", `127.0.0.1:${freePort()}`];
     return {
       command: [...serve, "serve", ...data, ...listen, "--rate-limit", "0"],
@@ -59,13 +58,13 @@ export const prepare: Record<ServerName, Prepare> = {
   },
 };
 
-/** What each request of a load is answered with. The bare server takes everything. */
+/** The status that each request of a load gets. The bare server accepts everything. */
 export function expectedStatus(server: ServerName, kind: LoadKind): number {
   if (server === "bare") return 201;
-  return { random: 201, rising: 201, duplicates: 200, invalid: 422, unauthorised: 401 }[kind];
+  return { v7: 201, v4: 201, duplicates: 200, invalid: 422, unauthorised: 401 }[kind];
 }
 
-/** What a load's requests are sent with. */
+/** The key that a load's requests are sent with. */
 export function keyOf(kind: LoadKind, key: string): string {
   return kind === "unauthorised" ? makeKey() : key;
 }
@@ -76,7 +75,7 @@ async function mintKey(signalbox: readonly string[], data: readonly string[]): P
   return stdout.trim();
 }
 
-/** As long as Signalbox's own, so that all requests are of one size. */
+/** As long as Signalbox's own, so that all requests have the same size. */
 function makeKey(): string {
   return `sbk_${Buffer.from(crypto.getRandomValues(new Uint8Array(32))).toString("hex")}`;
 }

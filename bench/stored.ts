@@ -1,48 +1,58 @@
-/** A database that is not new: with so many signals in it, made once and kept for later runs. */
+/** Databases with many stored signals, one per kind of ids; filled once and kept for later runs. */
 import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, statSync } from "node:fs";
 import { join } from "node:path";
+import type { IdKind } from "./load.ts";
 import { run } from "./process.ts";
 import { note } from "./tools.ts";
 
-/** Filling takes some 10 µs a signal. */
-const FILL_MS_MAX = 4 * 3_600_000;
+/** Filling takes about 10 µs per signal. */
+export const FILL_MS_MAX = 4 * 3_600_000;
 
-const projectFolder = join(import.meta.dir, "..");
+const schemaFile = join(import.meta.dir, "..", "schema.sql");
 
 export interface Stored {
   readonly signals: number;
-  /** Of the database. Rounds add their signals to it. */
+  /** Of the database. Each cell adds its signals to it. */
   readonly dataDir: string;
   readonly key: string;
-  /** On disk, of each signal, as it was filled. */
+  /** On disk, after filling. */
   readonly bytes_per_signal: number;
 }
 
-/** From `keepFolder` where it is there; its name tells of the code that made it, which may change. */
-export async function readyStored(signals: number, keepFolder: string): Promise<Stored> {
-  const dataDir = join(keepFolder, `${signals}-${await versionOfFormat()}`);
-  if (!existsSync(dataDir)) await fill(dataDir, signals);
-  const meta = JSON.parse(readFileSync(`${dataDir}.json`, "utf8")) as { bytes: number };
-  const key = readFileSync(`${dataDir}.key`, "utf8");
-  return { signals, dataDir, key, bytes_per_signal: meta.bytes / signals };
+export type StoredByKind = Readonly<Record<IdKind, Stored>>;
+
+/** Takes the databases from `keepFolder`; fills those that are not there yet. */
+export async function readyStored(signals: number, keepFolder: string): Promise<StoredByKind> {
+  return {
+    v7: await readyOne(signals, "v7", keepFolder),
+    v4: await readyOne(signals, "v4", keepFolder),
+  };
 }
 
-async function fill(dataDir: string, signals: number): Promise<void> {
+async function readyOne(signals: number, kind: IdKind, keepFolder: string): Promise<Stored> {
+  // A database of another schema may be in the same folder.
+  const schema = Bun.hash(readFileSync(schemaFile)).toString(16);
+  const dataDir = join(keepFolder, `${signals}-${kind}-${schema}`);
+  if (!existsSync(dataDir)) await fill(dataDir, signals, kind);
+  const bytes = Number(readFileSync(`${dataDir}.bytes`, "utf8"));
+  const key = readFileSync(`${dataDir}.key`, "utf8");
+  return { signals, dataDir, key, bytes_per_signal: bytes / signals };
+}
+
+/** What is measured next must not share the disk with the system writing gigabytes back. */
+export async function writeBack(): Promise<void> {
+  await run(["sync"], { msMax: FILL_MS_MAX });
+}
+
+async function fill(dataDir: string, signals: number, kind: IdKind): Promise<void> {
   note(`filling ${dataDir} with ${signals.toLocaleString("en-US")} signals`);
   const partial = `${dataDir}.partial`;
   rmSync(partial, { recursive: true, force: true });
-  mkdirSync(partial, { recursive: true, mode: 0o700 });
-  const command = [process.execPath, join(import.meta.dir, "fill.ts"), partial, String(signals)];
-  await run(command, { msMax: FILL_MS_MAX });
-  const { size: bytes } = statSync(join(partial, "signalbox.db"));
-  await Bun.write(`${dataDir}.json`, JSON.stringify({ signals, bytes }));
+  mkdirSync(partial, { mode: 0o700 });
+  const program = join(import.meta.dir, "fill.ts");
+  await run([process.execPath, program, partial, String(signals), kind], { msMax: FILL_MS_MAX });
+  await writeBack();
+  await Bun.write(`${dataDir}.bytes`, String(statSync(join(partial, "signalbox.db")).size));
   renameSync(`${partial}.key`, `${dataDir}.key`);
   renameSync(partial, dataDir);
-}
-
-/** Changes with what a database looks like inside. */
-async function versionOfFormat(): Promise<string> {
-  const hash = new Bun.CryptoHasher("sha256");
-  hash.update(readFileSync(join(projectFolder, "schema.sql")));
-  return hash.digest("hex").slice(0, 8);
 }

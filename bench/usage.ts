@@ -1,8 +1,8 @@
-/** What a load takes of the machine: the server's part of it, the load generator's and the others'. */
+/** CPU and memory during a load: of the server, the load generator and everything else. */
 import type { LoadResult } from "./load.ts";
-import { readCpuUs, readMachineCpuUs, readMemoryMib, readThreadCpuUs } from "./proc.ts";
+import { readCpuUs, readMachineCpuUs, readPeakMemoryMib, readThreadCpuUs } from "./proc.ts";
 
-/** Threads that took less, in microseconds a signal, are of no interest. */
+/** Threads below this, in microseconds per signal, are left out. */
 const THREAD_CPU_US_MIN = 0.1;
 
 export interface Usage {
@@ -12,26 +12,19 @@ export interface Usage {
   readonly threads: readonly { readonly name: string; readonly cpu_us_per_signal: number }[];
   /** From the start of the process. */
   readonly memory_mib_peak: number;
-  /** In the middle of the load, and at its end. */
-  readonly memory_mib_halfway: number;
-  readonly memory_mib_end: number;
-  /** Of the core that the load generator could fill; near 1, it is what was measured. */
+  /** Share of one core that the load generator used; near 1, the load generator was the limit. */
   readonly client_cpu_share: number;
-  /** Cores that were busy with neither the server nor the load generator: the noise. */
+  /** Cores used by other processes: the noise. */
   readonly other_cpu_cores: number;
 }
 
-/** Runs the load, which takes about so many seconds. */
+/** Runs the load and measures during it. */
 export async function watchUsage(
   pid: number,
-  seconds: number,
   load: () => Promise<LoadResult>,
 ): Promise<readonly [LoadResult, Usage]> {
   const from = read(pid);
-  const [result, memory_mib_halfway] = await Promise.all([
-    load(),
-    Bun.sleep(seconds * 500).then(() => readMemoryMib(pid, "now")),
-  ]);
+  const result = await load();
   const to = read(pid);
   const { requests, duration_us } = result;
   const cpu_us = to.cpu_us - from.cpu_us;
@@ -39,9 +32,7 @@ export async function watchUsage(
   const usage: Usage = {
     cpu_us_per_signal: cpu_us / requests,
     threads: threadsBetween(from, to, requests),
-    memory_mib_peak: readMemoryMib(pid, "peak"),
-    memory_mib_halfway,
-    memory_mib_end: readMemoryMib(pid, "now"),
+    memory_mib_peak: readPeakMemoryMib(pid),
     client_cpu_share: result.cpu_us / duration_us,
     other_cpu_cores: Math.max(0, other_us) / duration_us,
   };

@@ -1,7 +1,14 @@
--- The load: one signal a request. Usage:
+-- The load: one signal per request. Usage:
 -- wrk -s wrk.lua URL -- <kind> <key> <seed> <number of duplicate ids> <placeholder> <body>
--- wrk makes one Lua state a thread. Everything but the id is put together once, because what this
--- script takes of the machine is taken from the server beside it.
+-- wrk makes one Lua state per thread. Everything but the id is put together once: the server shares
+-- the machine with this script.
+
+local ffi = require("ffi")
+ffi.cdef [[
+  struct timespec { long tv_sec; long tv_nsec; };
+  int clock_gettime(int clock, struct timespec *time);
+]]
+local CLOCK_REALTIME = 0
 
 local threads_started = 0
 
@@ -12,23 +19,26 @@ end
 
 local head, tail, next_id
 
--- UUID v4, the worst case for an index: every id lands on another page.
-local function random_ids(seed)
+-- UUID v7: the milliseconds since 1970, then random bits.
+local function v7_ids(seed)
+  local random, format, floor = math.random, string.format, math.floor
+  local time = ffi.new("struct timespec")
+  math.randomseed(seed * 64 + thread_number)
+  return function()
+    ffi.C.clock_gettime(CLOCK_REALTIME, time)
+    local ms = tonumber(time.tv_sec) * 1000 + floor(tonumber(time.tv_nsec) / 1e6)
+    return format("%08x-%04x-7%03x-%04x-%012x", floor(ms / 0x10000), ms % 0x10000,
+      random(0, 0xfff), random(0x8000, 0xbfff), random(0, 0xffffffffffff))
+  end
+end
+
+-- UUID v4, the worst case for an index: every id is on another page.
+local function v4_ids(seed)
   local random, format = math.random, string.format
   math.randomseed(seed * 64 + thread_number)
   return function()
     return format("%08x-%04x-4%03x-%04x-%012x", random(0, 0xffffffff), random(0, 0xffff),
       random(0, 0xfff), random(0x8000, 0xbfff), random(0, 0xffffffffffff))
-  end
-end
-
--- As long as a UUID, so that the two kinds differ in their order alone.
-local function rising_ids(seed)
-  local format, count = string.format, 0
-  local prefix = format("%08x-%02d-", seed, thread_number)
-  return function()
-    count = count + 1
-    return prefix .. format("%024d", count)
   end
 end
 
@@ -42,12 +52,12 @@ local function duplicate_ids(seed, ids)
   end
 end
 
-local makers = { rising = rising_ids, duplicates = duplicate_ids }
+local makers = { v4 = v4_ids, duplicates = duplicate_ids }
 
 function init(args)
   local kind, key, seed, ids, placeholder, body =
     args[1], args[2], tonumber(args[3]), tonumber(args[4]), args[5], args[6]
-  next_id = (makers[kind] or random_ids)(seed, ids)
+  next_id = (makers[kind] or v7_ids)(seed, ids)
   wrk.headers["Authorization"] = "Bearer " .. key
   wrk.headers["Content-Type"] = "application/json"
   local request = wrk.format("POST", nil, nil, body)

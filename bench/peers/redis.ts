@@ -73,7 +73,7 @@ async function xadd(
   seconds: number,
 ): Promise<number> {
   const id = RANDOM_DIGITS + ID_PLACEHOLDER.slice(RANDOM_DIGITS_LENGTH);
-  const signal = bodyOf("random").replace(ID_PLACEHOLDER, id);
+  const signal = bodyOf("v7").replace(ID_PLACEHOLDER, id);
   const flags = ["-p", String(port), "-c", String(REDIS_CLIENTS), "-n", String(commands), "--csv"];
   const random = ["-r", String(10 ** RANDOM_DIGITS_LENGTH)];
   const { stdout } = await run(

@@ -1,57 +1,66 @@
-/** The rows about what Signalbox takes of the machine, under the other rows' loads. */
-import { FULL, type Round } from "./round.ts";
+/** The rows about memory, disk and the time of a start, taken from the cells of the rows before them. */
 import type { Figures } from "../figures.ts";
-import type { Figure, Row } from "./row.ts";
+import { type IdKind, idKinds } from "../load.ts";
+import { median } from "../statistics.ts";
+import type { Stored } from "../stored.ts";
+import { loadOf, type Round } from "./round.ts";
+import { type Result, type Row, storedLack } from "./row.ts";
 
 const MEMORY_MB_MAX = 200;
 
-/** Where the load took so long; what is shorter may still be growing to its size. */
-const FLAT_SECONDS = 3_600;
-const GROWTH_MAX = 1.05;
-
-const memory: Figure = { name: "highest peak memory", unit: "MB", atMost: MEMORY_MB_MAX };
-
 export const memoryRow: Row = {
-  load: "memory, at any of these",
-  goal: `under ${MEMORY_MB_MAX} MB, flat over an hour (\`--seconds ${FLAT_SECONDS}\`)`,
+  load: "memory, under any of these loads",
+  goal: `under ${MEMORY_MB_MAX} MB`,
   async measure(round) {
-    const cells = await ourCells(round);
-    const peaks = cells.map((cell) => (cell.memory_mib_peak * 2 ** 20) / 1e6);
-    const growths = cells.map((cell) => cell.memory_mib_end / cell.memory_mib_halfway);
-    const isLong = round.place.options.seconds >= FLAT_SECONDS;
-    const growth: Figure = { name: "end of a load ÷ its middle, at most", unit: "×" };
-    return [
-      [memory, Math.max(...peaks)],
-      [isLong ? { ...growth, atMost: GROWTH_MAX } : growth, Math.max(...growths)],
-    ];
+    await cellsOf(round, "v4", round.place.stored?.v4 ?? null);
+    const ours = round.cells.filter(({ server }) => server === "signalbox");
+    const peak_mib = Math.max(...ours.map(({ memory_mib_peak }) => memory_mib_peak));
+    const figure = { name: "highest peak memory", unit: "MB", atMost: MEMORY_MB_MAX } as const;
+    return [[figure, (peak_mib * 2 ** 20) / 1e6]];
   },
 };
 
-const diskNew: Figure = { name: "on disk, a signal, new database", unit: "bytes" };
-const diskStored: Figure = { name: "on disk, a signal, stored signals", unit: "bytes" };
+const START_MS_MAX = 300;
+
+export const startRow: Row = {
+  load: "start to first 201 with `--stored` signals",
+  goal: `under ${START_MS_MAX / 1_000} s`,
+  lacks: storedLack,
+  async measure(round) {
+    const results: Result[] = [];
+    for (const kind of idKinds) {
+      const cells = await cellsOf(round, kind, round.stored(kind));
+      const figure = { name: `UUID ${kind}`, unit: "ms", atMost: START_MS_MAX } as const;
+      results.push([figure, median(cells.map(({ start_ms }) => start_ms))]);
+    }
+    return results;
+  },
+};
 
 export const diskRow: Row = {
-  load: "bytes on disk a signal",
+  load: "bytes on disk per signal",
   goal: "stated",
   async measure(round) {
-    const cells = await ourCells(round);
-    const largest = cells
-      .filter(({ stored_before }) => stored_before === 0)
-      .toSorted((a, b) => (b.stored ?? 0) - (a.stored ?? 0))[0];
-    const { stored } = round.place;
+    const cells = await cellsOf(round, "v7", null);
+    const { place } = round;
     return [
-      [diskNew, largest?.disk_bytes_per_signal ?? Number.NaN],
-      ...(stored === null ? [] : [[diskStored, stored.bytes_per_signal] as const]),
+      [
+        { name: "new database, UUID v7", unit: "bytes" },
+        median(cells.map(({ disk_bytes_per_signal }) => disk_bytes_per_signal ?? Number.NaN)),
+      ],
+      ...(place.stored === null ? [] : idKinds).map((kind): Result => [
+        { name: `filled database, UUID ${kind}`, unit: "bytes" },
+        round.stored(kind).bytes_per_signal,
+      ]),
     ];
   },
 };
 
-/** Those of the rows before; where there were none, one. */
-async function ourCells(round: Round): Promise<Figures[]> {
-  if (!round.cells.some(isOurs)) await round.measure("signalbox", FULL);
-  return round.cells.filter(isOurs);
-}
-
-function isOurs({ server }: Figures): boolean {
-  return server === "signalbox";
+/** Signalbox's cells with such ids on that database (null: a new one). Measures one if there is none yet. */
+async function cellsOf(round: Round, kind: IdKind, stored: Stored | null): Promise<Figures[]> {
+  const cells = round.cells.filter(
+    ({ server, load, stored_before }) =>
+      server === "signalbox" && load.kind === kind && stored_before > 0 === (stored !== null),
+  );
+  return cells.length > 0 ? cells : [await round.measure("signalbox", loadOf(kind), { stored })];
 }

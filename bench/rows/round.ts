@@ -1,25 +1,30 @@
-/** One pass over the rows: measures cells for them, and remembers what was measured. */
+/** One pass over the rows: measures cells for them, and remembers them. */
 import { type Cell, measureCell } from "../cell.ts";
 import type { Figures } from "../figures.ts";
 import { cellKey, describeCell } from "../describe.ts";
-import type { Load } from "../load.ts";
+import type { IdKind, Load, LoadKind } from "../load.ts";
 import type { Options } from "../options.ts";
 import type { ServerName } from "../servers.ts";
-import type { Stored } from "../stored.ts";
+import type { Stored, StoredByKind } from "../stored.ts";
 import { note, type Tools } from "../tools.ts";
 
-/** The load that most rows are about. */
-export const FULL: Load = { connections: 256, kind: "random" };
+/** The closed loop of most rows. */
+export function loadOf(kind: LoadKind): Load {
+  return { connections: 256, kind };
+}
 
 export interface Place {
   readonly tools: Tools;
   readonly options: Options;
-  /** For databases and logs. */
+  /** For new databases and logs. */
   readonly folder: string;
-  readonly stored: Stored | null;
+  /** For filled databases. */
+  readonly keepFolder: string;
+  /** Null without `--stored`. */
+  readonly stored: StoredByKind | null;
 }
 
-type Conditions = Partial<Pick<Cell, "hasWarmUp" | "fsyncMs" | "stored" | "settles">>;
+type Conditions = Partial<Pick<Cell, "fsyncMs" | "stored">>;
 
 export class Round {
   readonly place: Place;
@@ -29,16 +34,15 @@ export class Round {
     this.place = place;
   }
 
-  /** With a new database and the disk as it is, unless told otherwise. */
+  /** Measures a cell; by default on a new database, with fsync as fast as it is. */
   async measure(
     server: ServerName,
     load: Load,
-    { hasWarmUp = true, fsyncMs = 0, stored = null, settles = false }: Conditions = {},
+    { fsyncMs = 0, stored = null }: Conditions = {},
   ): Promise<Figures> {
     const { tools, options, folder } = this.place;
     const { seconds, quick } = options;
-    const isWarm = hasWarmUp && !quick;
-    const cell = { server, load, seconds, hasWarmUp: isWarm, fsyncMs, stored, settles };
+    const cell = { server, load, seconds, hasWarmUp: !quick, fsyncMs, stored };
     const known = quick ? this.#find(cell) : undefined;
     if (known !== undefined) return known;
     const figures = await measureCell(tools, cell, folder);
@@ -47,16 +51,22 @@ export class Round {
     return figures;
   }
 
-  /** Signalbox and the peer, one after the other: what the machine does besides meets both alike. */
+  /** Measures Signalbox and the peer one after the other, so that other load on the machine meets both alike. */
   async pair(load: Load, peer: ServerName): Promise<readonly [ours: Figures, theirs: Figures]> {
     return [await this.measure("signalbox", load), await this.measure(peer, load)];
   }
 
-  /** Rows may share what they measure where only a quick look is wanted. */
-  #find({ server, load, fsyncMs, stored, settles }: Cell): Figures | undefined {
+  /** The filled database with such ids. Only for rows that need `--stored`. */
+  stored(kind: IdKind): Stored {
+    const { stored } = this.place;
+    if (stored === null) throw new Error("unreachable: no filled database");
+    return stored[kind];
+  }
+
+  /** Rows share cells in a quick look. */
+  #find({ server, load, fsyncMs, stored }: Cell): Figures | undefined {
     const stored_before = stored?.signals ?? 0;
-    const settle_ms = settles ? 0 : null;
-    const key = cellKey({ server, load, fsync_ms: fsyncMs, stored_before, settle_ms });
+    const key = cellKey({ server, load, fsync_ms: fsyncMs, stored_before });
     return this.cells.find((cell) => cellKey(cell) === key);
   }
 }

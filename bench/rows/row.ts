@@ -1,11 +1,11 @@
-/** A row of the table of goals: a load, a goal, and how to measure whether it is met. */
+/** A row of the table of goals: a load, a goal, and how to measure whether the goal is met. */
 import type { Round } from "./round.ts";
 
 /** One thing that is measured. */
 export interface Figure {
   readonly name: string;
-  readonly unit: "×" | "ms" | "µs" | "MB" | "bytes" | "/s";
-  /** Where the goal is; none: the figure is stated only. */
+  readonly unit: "×" | "ms" | "MB" | "bytes" | "/s";
+  /** The goal; a figure with neither is stated only. */
   readonly atLeast?: number;
   readonly atMost?: number;
 }
@@ -16,7 +16,12 @@ export type Result = readonly [figure: Figure, value: number];
 export interface Row {
   readonly load: string;
   readonly goal: string;
-  /** Why it cannot be measured here and now, and what to do; null where it can. */
+  /** Why the row cannot be measured, and what to do; null if it can. */
   lacks?(round: Round): string | null;
   measure(round: Round): Promise<Result[]>;
+}
+
+/** For rows about a database with stored signals. */
+export function storedLack({ place }: Round): string | null {
+  return place.stored === null ? "needs --stored N, as in --stored 10000000" : null;
 }

@@ -1,83 +1,66 @@
-/** The rows about a database that has been in use for long. */
-import { join } from "node:path";
+/** The rows about a database with many stored signals, one per kind of ids. */
 import { formatCount } from "../markdown.ts";
-import { answersHttp, freePort, startServer } from "../process.ts";
-import { send } from "../requests.ts";
-import { prepare } from "../servers.ts";
-import type { Stored } from "../stored.ts";
-import { FULL, type Round } from "./round.ts";
-import type { Figure, Row } from "./row.ts";
+import { loadOf } from "./round.ts";
+import { type Row, storedLack } from "./row.ts";
 
-const RATE_RATIO_MIN = 0.9;
-const START_MS_MAX = 500;
+/** Of the open loop. */
+const RATE_PER_S = 1_000;
 
-export const storedRow: Row = {
-  load: "the same with stored signals (`--stored`)",
-  goal: `at least ${RATE_RATIO_MIN} of the new database's rate`,
-  lacks: needsStored,
+const V7_NEW_RATIO_MIN = 0.95;
+const V7_BARE_RATIO_MIN = 0.5;
+const V7_OPEN_P99_MS_MAX = 5;
+
+export const v7Row: Row = {
+  load: "UUID v7 with `--stored` signals, 256 connections",
+  goal: `at least ${V7_NEW_RATIO_MIN} of a new database, at least ${V7_BARE_RATIO_MIN} of bare \`Bun.serve\`; p99 at ${formatCount(RATE_PER_S)}/s at most ${V7_OPEN_P99_MS_MAX} ms`,
+  lacks: storedLack,
   async measure(round) {
-    const { stored } = round.place;
-    const figures = figuresAt(stored);
-    const young = await round.measure("signalbox", FULL);
-    const old = await round.measure("signalbox", FULL, { stored, settles: true });
-    const started = await round.measure("signalbox", FULL, { stored, hasWarmUp: false });
+    const stored = round.stored("v7");
+    const young = await round.measure("signalbox", loadOf("v7"));
+    const old = await round.measure("signalbox", loadOf("v7"), { stored });
+    const bare = await round.measure("bare", loadOf("v7"));
+    const open = await round.measure(
+      "signalbox",
+      { ...loadOf("v7"), rate_per_s: RATE_PER_S },
+      { stored },
+    );
     return [
-      [figures.rate, old.throughput_per_s / young.throughput_per_s],
-      [figures.cpu, old.cpu_us_per_signal / young.cpu_us_per_signal],
-      [figures.memory, (old.memory_mib_peak * 2 ** 20) / 1e6],
-      [figures.settle, old.settle_ms ?? Number.NaN],
-      [figures.startedRate, started.throughput_per_s / young.throughput_per_s],
+      [
+        { name: "signals/s ÷ a new database's", unit: "×", atLeast: V7_NEW_RATIO_MIN },
+        old.throughput_per_s / young.throughput_per_s,
+      ],
+      [
+        { name: "signals/s ÷ bare's", unit: "×", atLeast: V7_BARE_RATIO_MIN },
+        old.throughput_per_s / bare.throughput_per_s,
+      ],
+      [{ name: "p99", unit: "ms" }, old.latency_ms_p99],
+      [openP99(V7_OPEN_P99_MS_MAX), open.latency_ms_p99],
     ];
   },
 };
 
-function figuresAt(stored: Stored | null) {
-  const many = countOf(stored);
-  return {
-    rate: {
-      name: `signals/s at ${many} ÷ a new database's`,
-      unit: "×",
-      atLeast: RATE_RATIO_MIN,
-    },
-    cpu: { name: `CPU a signal at ${many} ÷ a new database's`, unit: "×" },
-    memory: { name: `peak memory at ${many}`, unit: "MB" },
-    settle: { name: "from the first 201 to nothing left to do", unit: "ms" },
-    startedRate: { name: "signals/s ÷ a new database's, from the first 201 on", unit: "×" },
-  } as const satisfies Record<string, Figure>;
-}
+const V4_P99_MS_MAX = 40;
+const V4_OPEN_P99_MS_MAX = 15;
 
-export const startRow: Row = {
-  load: "start to first 201 with stored signals (`--stored`)",
-  goal: `under ${START_MS_MAX / 1_000} s at 10 million`,
-  lacks: needsStored,
+export const v4Row: Row = {
+  load: "UUID v4 with `--stored` signals, 256 connections",
+  goal: `p99 at most ${V4_P99_MS_MAX} ms, at ${formatCount(RATE_PER_S)}/s at most ${V4_OPEN_P99_MS_MAX} ms`,
+  lacks: storedLack,
   async measure(round) {
-    const name = `start to first 201 at ${countOf(round.place.stored)}`;
-    return [[{ name, unit: "ms", atMost: START_MS_MAX }, await startMs(round)]];
+    const stored = round.stored("v4");
+    const old = await round.measure("signalbox", loadOf("v4"), { stored });
+    const open = await round.measure(
+      "signalbox",
+      { ...loadOf("v4"), rate_per_s: RATE_PER_S },
+      { stored },
+    );
+    return [
+      [{ name: "p99", unit: "ms", atMost: V4_P99_MS_MAX }, old.latency_ms_p99],
+      [openP99(V4_OPEN_P99_MS_MAX), open.latency_ms_p99],
+    ];
   },
 };
 
-/** From starting the process to having read the answer. The files may be in the system's cache. */
-async function startMs({ place }: Round): Promise<number> {
-  const { tools, folder, stored } = place;
-  if (stored === null) throw new Error("unreachable: no stored signals");
-  const port = freePort();
-  const { dataDir } = stored;
-  const prepared = await prepare.signalbox(tools, { dataDir, port, key: stored.key });
-  const startedAt = performance.now();
-  const running = await startServer(prepared.command, {
-    isReady: answersHttp(port),
-    logFile: join(folder, "start.log"),
-  });
-  await send({ port, key: prepared.key, seed: 0 }, "random", 201);
-  const ms = performance.now() - startedAt;
-  await running.stop();
-  return ms;
-}
-
-function countOf(stored: Stored | null): string {
-  return formatCount(stored?.signals ?? 0);
-}
-
-function needsStored({ place }: Round): string | null {
-  return place.stored === null ? "needs --stored N, as in --stored 10000000" : null;
+function openP99(atMost: number) {
+  return { name: `p99 at ${formatCount(RATE_PER_S)}/s`, unit: "ms", atMost } as const;
 }

@@ -20,7 +20,7 @@ const insert = db.prepare(
   `INSERT INTO signals (id, desk_id, key_id, received_at, client_signal_id, source, type, symbol, side,
                         direction, price, quantity, signal_time, metadata)
    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-   ON CONFLICT (desk_id, client_signal_id) WHERE client_signal_id IS NOT NULL DO NOTHING`,
+   ON CONFLICT (desk_id, client_signal_id) DO NOTHING`,
 );
 const findOriginal = db
   .prepare("SELECT id FROM signals WHERE desk_id = ? AND client_signal_id = ?")
@@ -139,20 +139,13 @@ process.once("SIGTERM", async () => {
 
 await app.listen({ host: "127.0.0.1", port: Number(port) });
 
-/**
- * Opens a new database with Signalbox's own schema, and the one key of the benchmark in it. The unique
- * index is what one would have for deduplication; Signalbox has its own instead.
- */
+/** Creates a database with Signalbox's schema and the benchmark's key. */
 function openDatabase(file) {
   const database = new Database(file);
   database.pragma("journal_mode = WAL");
   database.pragma("synchronous = FULL");
   database.pragma("foreign_keys = ON");
   database.exec(readFileSync(new URL("../../../schema.sql", import.meta.url), "utf8"));
-  database.exec(
-    `CREATE UNIQUE INDEX signals_client_id ON signals (desk_id, client_signal_id)
-     WHERE client_signal_id IS NOT NULL`,
-  );
   const key = process.env.BENCH_KEY;
   const now = Date.now();
   database.prepare("INSERT INTO desks (id, name, created_at) VALUES (1, 'bench', ?)").run(now);
