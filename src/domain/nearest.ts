@@ -1,8 +1,8 @@
 /** Finds what somebody probably meant by a name that does not exist. */
 import { closest, distance } from "fastest-levenshtein";
 
-/** Letters that may be wrong: one in three. */
-const WRONG_SHARE = 1 / 3;
+/** Letters that may be wrong: two of five, because two swapped letters count twice. */
+const WRONG_SHARE = 2 / 5;
 
 /** Returns the closest of these names, or null when none is close. Ignores case, `_`, `-` and spaces. */
 export function nearest(name: string, names: readonly string[]): string | null {

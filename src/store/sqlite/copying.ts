@@ -82,6 +82,8 @@ async function watch(
 
 function explainEnd(child: Bun.Subprocess, stderr: string, { signal }: CopyOptions): string {
   if (signal?.aborted === true) return STOPPED;
+  // Ctrl-C reaches both processes, in either order.
+  if (child.signalCode === "SIGINT") return STOPPED;
   if (child.signalCode !== null) return `The copy was ended from outside (${child.signalCode}).`;
   return stderr.trim().replace(/^signalbox: /, "") || `The copy ended with ${child.exitCode}.`;
 }
