@@ -475,11 +475,17 @@ describe("keys", () => {
 
     expect(await post(server.url, oldKey)).toBe(201);
     expect(await post(server.url, rotated.stdout.trim())).toBe(201);
-    const again = await cli(["key", "rotate", old?.id ?? "", "--overlap", "0s", "--data", dataDir]);
-    const { last_used_at } = (await listKeys(dataDir))[0] ?? {};
+    const rotate = (id = "") => cli(["key", "rotate", id, "--overlap", "0s", "--data", dataDir]);
+    const refused = await rotate(old?.id);
+    expect(refused).toMatchObject({ code: 1, stdout: "" });
+    expect(refused.stderr).toContain(
+      `its successor is ${successor?.id}: rotate that one with: signalbox key rotate ${successor?.id} --data ${dataDir}\n`,
+    );
+    const again = await rotate(successor?.id);
+    const { last_used_at } = (await listKeys(dataDir))[1] ?? {};
     const shown = new Date(last_used_at ?? 0).toISOString().slice(0, 19).replace("T", " ");
     expect(again.stderr).toContain(`was last used at ${shown}Z`);
-    expect(await post(server.url, oldKey)).toBe(401);
+    expect(await post(server.url, rotated.stdout.trim())).toBe(401);
     expect(await post(server.url, again.stdout.trim())).toBe(201);
   });
 
@@ -487,17 +493,20 @@ describe("keys", () => {
     const dataDir = temporaryFolder();
     await cli(["desk", "create", "alpha", "--data", dataDir]);
     const mint = ["key", "mint", "--desk", "alpha", "--expires", "90d", "--json"];
-    const { id } = JSON.parse((await cli([...mint, "--data", dataDir])).stdout) as KeyJson;
+    let { id } = JSON.parse((await cli([...mint, "--data", dataDir])).stdout) as KeyJson;
     const cases = [
       [[], 90],
       [["--expires", "30d"], 30],
+      [[], 30],
       [["--expires", "never"], null],
     ] as const;
     for (const [args, days] of cases) {
       const rotate = ["key", "rotate", id, ...args, "--json", "--data", dataDir];
       const { stdout, stderr } = await cli(rotate);
-      const { created_at, expires_at } = JSON.parse(stdout) as KeyJson;
+      const successor = JSON.parse(stdout) as KeyJson;
+      const { created_at, expires_at } = successor;
       expect(expires_at).toBe(days === null ? null : created_at + days * 86_400_000);
+      ({ id } = successor);
       expect(stderr).toContain(days === null ? "does not expire" : "expires at");
     }
   });

@@ -522,24 +522,34 @@ describe("SqliteRegistry", () => {
     const keys = newRegistry(() => now);
     keys.createDesk("alpha", { ifMissing: false });
     for (const expiresInMs of [90_000, null]) {
-      now = 1_000;
-      const old = keys.mintKey({ desk: "alpha", label: null, expiresInMs }).record;
-      // Again, because of a successor that was lost; and a successor of the successor.
-      const rotate = (id: string, elapsedMs: number): string => {
+      let { id } = keys.mintKey({ desk: "alpha", label: null, expiresInMs }).record;
+      for (const elapsedMs of [10_000, 3_000, 20_000]) {
         now += elapsedMs;
         const { record } = keys.rotateKey(id, { overlapMs: 5_000 }).minted;
         expect(record.expires_at).toBe(expiresInMs === null ? null : now + expiresInMs);
-        return record.id;
-      };
-      const first = rotate(old.id, 10_000);
-      rotate(old.id, 1_000);
-      const second = rotate(first, 3_000);
-      rotate(first, 1_000);
-      rotate(second, 20_000);
+        ({ id } = record);
+      }
     }
-    const endless = keys.mintKey({ desk: "alpha", label: null, expiresInMs: 90_000 }).record;
-    const told = keys.rotateKey(endless.id, { overlapMs: 5_000, expiresInMs: null });
+    const quarterly = keys.mintKey({ desk: "alpha", label: null, expiresInMs: 90_000 }).record;
+    const told = keys.rotateKey(quarterly.id, { overlapMs: 5_000, expiresInMs: null });
     expect(told.minted.record.expires_at).toBeNull();
+  });
+
+  test("a key that was rotated is not rotated again, and its successor is named", () => {
+    const keys = newRegistry(() => 1_000);
+    keys.createDesk("alpha", { ifMissing: false });
+    const old = keys.mintKey({ desk: "alpha", label: null, expiresInMs: 90_000 }).record;
+    const { record } = keys.rotateKey(old.id, { overlapMs: 5_000 }).minted;
+    keys.rotateKey(record.id, { overlapMs: 5_000, expiresInMs: null });
+    const before = keys.listKeys(null);
+    expect(() => keys.rotateKey(old.id, { overlapMs: 50_000 })).toThrow(
+      `Key ${old.id} has been rotated already, and its successor is ${record.id}: rotate that one`,
+    );
+    keys.revokeKey(record.id);
+    expect(() => keys.rotateKey(old.id, { overlapMs: 50_000 })).toThrow(
+      `Key ${old.id} has been rotated already, and its successor ${record.id} is revoked: mint a new one`,
+    );
+    expect(keys.listKeys(null)).toHaveLength(before.length);
   });
 
   test("no two keys are alike", () => {

@@ -24,6 +24,7 @@ import {
   NewKeyPage,
   NothingToRotatePage,
   RevokePage,
+  RotatedAlreadyPage,
   RotatePage,
 } from "./pages/key-forms.tsx";
 import { KeyShownPage, ShownAlreadyPage } from "./pages/key-shown.tsx";
@@ -135,20 +136,26 @@ function showOnce(keys: Keys, visit: MemberVisit, apiKey: ApiKey): Response {
   );
 }
 
-function showRotate(_: Keys, visit: MemberVisit, apiKey: ApiKey): Response {
-  if (keyState(apiKey, visit.now) !== "active") {
-    return page(<NothingToRotatePage visit={visit} apiKey={apiKey} />);
-  }
+function showRotate(keys: Keys, visit: MemberVisit, apiKey: ApiKey): Response {
+  const refusal = rotationRefusal(keys, visit, apiKey);
+  if (refusal !== null) return page(refusal);
   const typed = { overlap: OVERLAP_DEFAULT, expires: SUCCESSOR_LIFETIME_DEFAULT };
   return page(<RotatePage visit={visit} apiKey={apiKey} typed={typed} problem={null} />);
+}
+
+/** Null for a key that can be rotated. */
+function rotationRefusal(keys: Keys, visit: MemberVisit, apiKey: ApiKey): VNode | null {
+  if (keyState(apiKey, visit.now) !== "active") {
+    return <NothingToRotatePage visit={visit} apiKey={apiKey} />;
+  }
+  const successor = registryOf(keys, visit).findSuccessor(apiKey);
+  if (successor === null) return null;
+  return <RotatedAlreadyPage visit={visit} apiKey={apiKey} successor={successor} />;
 }
 
 function rotate(keys: Keys, visit: MemberVisit, apiKey: ApiKey): Response {
   const overlap = visit.form.get("overlap") ?? "";
   const expires = visit.form.get("expires") ?? SUCCESSOR_LIFETIME_DEFAULT;
-  if (keyState(apiKey, visit.now) !== "active") {
-    return page(<NothingToRotatePage visit={visit} apiKey={apiKey} />, REFUSED);
-  }
   return orProblem(
     () => {
       const { ms: overlapMs } = choose(overlaps, overlap, "Choose how long the old key works.");
@@ -160,9 +167,10 @@ function rotate(keys: Keys, visit: MemberVisit, apiKey: ApiKey): Response {
         return { minted, replaces: apiKey.id };
       });
     },
-    (problem) => (
-      <RotatePage visit={visit} apiKey={apiKey} typed={{ overlap, expires }} problem={problem} />
-    ),
+    (problem) =>
+      rotationRefusal(keys, visit, apiKey) ?? (
+        <RotatePage visit={visit} apiKey={apiKey} typed={{ overlap, expires }} problem={problem} />
+      ),
   );
 }
 

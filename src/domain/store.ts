@@ -96,14 +96,17 @@ export interface Registry {
   pageKeys(page: KeyPage): ApiKey[];
   /** Null for an id that is unknown. */
   findKey(id: string, of?: OfDesk): ApiKey | null;
+  /** Null for a key that was not rotated. */
+  findSuccessor(key: ApiKey): ApiKey | null;
   /** Whether another active key of the desk has the same label. */
   hasNamesake(key: ApiKey): boolean;
   /** Idempotent. When it has returned, no signal of this key commits any more. */
   revokeKey(id: string, of?: OfDesk): { record: ApiKey; changed: boolean };
   /**
    * Mints a successor with the same desk and label, and the same lifetime unless told otherwise; the
-   * old key expires after `overlapMs`, or sooner if it would anyway. A desk with as many active keys as it
-   * may have can still rotate each of them once: a key in its overlap does not count, and there are at most
+   * old key expires after `overlapMs`, or sooner if it would anyway. A key is rotated once; after that its
+   * successor is rotated. A desk with as many active keys as it
+   * may have can still rotate each of them: a key in its overlap does not count, and there are at most
    * as many of these as of the others.
    */
   rotateKey(id: string, options: Rotation & OfDesk): { minted: MintedKey; old: ApiKey };

@@ -216,12 +216,13 @@ describe("a new key", () => {
   test("of a rotation offers the old key's lifetime first, and gives it to the successor", async () => {
     const app = await startConsole();
     const { visitor } = await app.signUp("alpha", "ada@example.com");
-    const { id } = await create(visitor, { label: "quarterly", expires: "90d" });
+    let { id } = await create(visitor, { label: "quarterly", expires: "90d" });
     const form = await visitor.get(`/keys/${id}/rotate`);
     expect(form.text).toContain('<option value="same" selected>Same as the old key</option>');
     for (const [expires, days] of [
       ["same", 90],
       ["30d", 30],
+      ["same", 30],
       ["never", null],
     ] as const) {
       const fields = { overlap: "1h", expires };
@@ -230,7 +231,24 @@ describe("a new key", () => {
       const createdAt = record?.created_at ?? Number.NaN;
       const wanted = days === null ? null : createdAt + days * 86_400_000;
       expect({ expires, at: record?.expires_at }).toEqual({ expires, at: wanted });
+      ({ id } = successor);
     }
+  });
+
+  test("of a rotation is refused for a key that was rotated, and links to its successor", async () => {
+    const app = await startConsole();
+    const { visitor } = await app.signUp("alpha", "ada@example.com");
+    const old = await create(visitor, { label: "bot-7", expires: "90d" });
+    const successor = await rotate(visitor, old.id, "1h");
+    const before = keysOf(app);
+    const sent = await submit(visitor, `/keys/${old.id}/rotate`, { overlap: "7d" });
+    expect(sent.status).toBe(422);
+    for (const { text } of [sent, await visitor.get(`/keys/${old.id}/rotate`)]) {
+      expect(seen(text)).toContain("has been rotated already");
+      expect(text).toContain(`href="/keys/${successor.id}"`);
+    }
+    expect((await visitor.get(`/keys/${old.id}`)).text).not.toContain(`/keys/${old.id}/rotate`);
+    expect(keysOf(app)).toEqual(before);
   });
 
   test("of a rotation that is sent twice is one as well", async () => {

@@ -130,6 +130,29 @@ export function NothingToRotatePage({
   );
 }
 
+/** A key has one successor. */
+export function RotatedAlreadyPage({
+  visit,
+  apiKey,
+  successor,
+}: {
+  visit: MemberVisit;
+  apiKey: ApiKey;
+  successor: ApiKey;
+}): VNode {
+  return (
+    <Frame visit={visit} title={`Rotate key …${apiKey.last4}`} problem={null}>
+      <p>
+        <KeyName {...apiKey} /> has been rotated already. Its successor is{" "}
+        <a href={`/keys/${successor.id}`}>
+          <KeyName {...successor} />
+        </a>
+        : rotate that one.
+      </p>
+    </Frame>
+  );
+}
+
 export function RevokePage({
   visit,
   apiKey,

@@ -230,7 +230,7 @@ export function KeyPage({
       <KeyFacts apiKey={apiKey} creator={creator} activity={activity} now={now} />
       {state !== "revoked" && (
         <p class="actions">
-          {state === "active" && (
+          {state === "active" && !isRotated && (
             <a class="button quiet" href={`${path}/rotate`}>
               Rotate
             </a>

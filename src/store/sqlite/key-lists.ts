@@ -66,6 +66,10 @@ export function countActive(
     .get({ desk: deskId, now }) as { active: number; rotated: number };
 }
 
-export function wasRotated(db: Database, id: string): boolean {
-  return db.query(`SELECT 1 FROM api_keys WHERE id = ? AND ${WAS_ROTATED}`).get(id) !== null;
+/** Null for a key that was not rotated. */
+export function successorId(db: Database, id: string): string | null {
+  // The detail of a rotation ends with the successor's id.
+  const sql = `SELECT substr(detail, -26) AS id FROM audit
+    WHERE key_id = ? AND action = 'key.rotated' ORDER BY id DESC LIMIT 1`;
+  return db.query<{ id: string }, [string]>(sql).get(id)?.id ?? null;
 }

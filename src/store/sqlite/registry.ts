@@ -8,7 +8,7 @@ import { type ApiKey, checkLabel, generateKey, hashKey, keyState } from "../../d
 import type { KeyPage, MintedKey, NewKey, OfDesk, Registry, Rotation } from "../../domain/store.ts";
 import { appendAudit } from "./audit.ts";
 import { findDesk, getDesk, listDesks } from "./desks.ts";
-import { countActive, hasNamesake, KEY_COLUMNS, pageOfKeys, wasRotated } from "./key-lists.ts";
+import { countActive, hasNamesake, KEY_COLUMNS, pageOfKeys, successorId } from "./key-lists.ts";
 import { inTransaction } from "./transaction.ts";
 
 export interface RegistryOptions {
@@ -72,7 +72,7 @@ export class SqliteRegistry implements Registry {
   mintKey(key: NewKey): MintedKey {
     if (key.label !== null) checkLabel(key.label);
     return inTransaction(this.#db, () => {
-      this.#requireRoom(getDesk(this.#db, key.desk), null);
+      this.#requireRoom(getDesk(this.#db, key.desk), { isReplacement: false });
       return this.#insertKey(key, null);
     });
   }
@@ -88,6 +88,11 @@ export class SqliteRegistry implements Registry {
       )
       .get(id.toUpperCase());
     return desk === null || key?.desk === desk ? key : null;
+  }
+
+  findSuccessor({ id }: ApiKey): ApiKey | null {
+    const successor = successorId(this.#db, id);
+    return successor === null ? null : this.findKey(successor);
   }
 
   hasNamesake(key: ApiKey): boolean {
@@ -124,13 +129,14 @@ export class SqliteRegistry implements Registry {
           `key mint --desk ${old.desk}`,
         );
       }
-      this.#requireRoom(getDesk(this.#db, old.desk), old);
+      this.#refuseRotated(old);
+      this.#requireRoom(getDesk(this.#db, old.desk), { isReplacement: true });
       const expiresAt = Math.min(
         this.#now() + options.overlapMs,
         old.expires_at ?? Number.MAX_SAFE_INTEGER,
       );
       const { desk, label } = old;
-      const { expiresInMs = this.#lifetimeOf(old) } = options;
+      const { expiresInMs = lifetimeOf(old) } = options;
       const successor = { desk, label, expiresInMs };
       this.#db.query("UPDATE api_keys SET expires_at = ? WHERE id = ?").run(expiresAt, old.id);
       const minted = this.#insertKey(successor, `successor of ${old.id}`);
@@ -139,13 +145,32 @@ export class SqliteRegistry implements Registry {
     });
   }
 
+  /** A second successor would make the overlap ambiguous, and the key's own expiry is not its lifetime any more. */
+  #refuseRotated(key: ApiKey): void {
+    const successor = this.findSuccessor(key);
+    if (successor === null) return;
+    const state = keyState(successor, this.#now());
+    const rotated = `Key ${key.id} has been rotated already, and its successor`;
+    throw state === "active"
+      ? new UserError(
+          `${rotated} is ${successor.id}: rotate that one`,
+          `key rotate ${successor.id}`,
+        )
+      : new UserError(
+          `${rotated} ${successor.id} is ${state}: mint a new one`,
+          `key mint --desk ${key.desk}`,
+        );
+  }
+
   /**
-   * `replaced`: the key that is being rotated; it no longer counts once it has a successor. The second limit
-   * bounds the keys in an overlap: each key can be rotated, but not without end.
+   * A key that is replaced by a rotation no longer counts. The second limit bounds the keys in an overlap:
+   * each key can be rotated, but not without end.
    */
-  #requireRoom({ id, name, keys_max: max }: Desk, replaced: ApiKey | null): void {
+  #requireRoom(
+    { id, name, keys_max: max }: Desk,
+    { isReplacement }: { isReplacement: boolean },
+  ): void {
     const { active, rotated } = countActive(this.#db, id, this.#now());
-    const isReplacement = replaced !== null && !wasRotated(this.#db, replaced.id);
     if (!isReplacement && active - rotated >= max) {
       throw new UserError(
         `Desk "${name}" has ${active - rotated} of at most ${max} active keys: revoke keys that are not used, or have an administrator raise the limit`,
@@ -175,21 +200,6 @@ export class SqliteRegistry implements Registry {
     return { key, record };
   }
 
-  /**
-   * How long the key was made to live, in milliseconds; null: for ever. The expiry of a key that was
-   * rotated before is the end of its overlap, but its successor was made to live as long.
-   */
-  #lifetimeOf({ id, created_at, expires_at }: ApiKey): number | null {
-    const successor = this.#db
-      .query<{ key_id: string }, [string]>(
-        // The detail ends with the successor's id.
-        "SELECT substr(detail, -26) AS key_id FROM audit WHERE key_id = ? AND action = 'key.rotated' ORDER BY id LIMIT 1",
-      )
-      .get(id);
-    if (successor !== null) return this.#lifetimeOf(this.#key(successor.key_id));
-    return expires_at === null ? null : expires_at - created_at;
-  }
-
   #key(id: string, of: OfDesk = {}): ApiKey {
     const key = this.findKey(id, of);
     if (key !== null) return key;
@@ -205,4 +215,9 @@ export class SqliteRegistry implements Registry {
   #audit(entry: Omit<AuditEntry, "actor">): void {
     appendAudit(this.#db, { ...entry, actor: this.#actor }, this.#now());
   }
+}
+
+/** In milliseconds; null: for ever. Of a key that was not rotated: the overlap ends a rotated one sooner. */
+function lifetimeOf({ created_at, expires_at }: ApiKey): number | null {
+  return expires_at === null ? null : expires_at - created_at;
 }
