@@ -7,8 +7,8 @@ import type { BackupPlan } from "./ops/backups.ts";
 import {
   type Address,
   formatAddress,
-  isFree,
   isLoopbackHost,
+  isTaken,
   PortInUseError,
 } from "./net/address.ts";
 
@@ -105,7 +105,7 @@ function freeAddress({ host, port }: Address, config: ServeConfig): Address {
   let free = port;
   do {
     free = free === 65_535 ? 1_024 : free + 1;
-  } while (own.has(free) || !isFree({ host, port: free }));
+  } while (own.has(free) || isTaken({ host, port: free }));
   return { host, port: free };
 }
 

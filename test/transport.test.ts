@@ -64,6 +64,11 @@ test("health checks over TCP have a port of their own", async () => {
     ),
   );
   expect(() => requirePortsOfTheirOwn(own)).not.toThrow();
+  // An address of no machine (RFC 5737): none of its ports can be bound.
+  const elsewhere = parseAddress("203.0.113.1:8080");
+  expect(() =>
+    requirePortsOfTheirOwn(config("203.0.113.1:8080", { opsListen: elsewhere })),
+  ).toThrow("such as 203.0.113.1:8081.");
   const address = parseAddress("127.0.0.1:65535");
   const start = startTestApp({ config: { listen: address, opsListen: address } });
   expect(String(await rejection(start))).toContain("such as 127.0.0.1:1024");

@@ -44,12 +44,13 @@ export class PortInUseError extends UserError {
   }
 }
 
-export function isFree({ host, port }: Address): boolean {
+/** Whether this port cannot be bound. Says no for a host that has no port to bind: binding explains that. */
+export function isTaken({ host, port }: Address): boolean {
   try {
     Bun.listen({ hostname: host, port, socket: { data() {} } }).stop(true);
-    return true;
-  } catch {
     return false;
+  } catch (error) {
+    return /^(EADDRINUSE|EACCES)$/.test(systemCode(error));
   }
 }
 
