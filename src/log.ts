@@ -72,11 +72,16 @@ class LineWriter {
     if (isFull || this.#isReaderGone) return;
     this.#waiting += text;
     if (this.#waiting.length >= FLUSH_CHARACTERS) void this.#flush();
-    else this.#timer ??= setTimeout(() => void this.#flush(), FLUSH_INTERVAL_MS).unref();
+    else this.#timer ??= setTimeout(() => this.#onTimer(), FLUSH_INTERVAL_MS).unref();
   }
 
   async end(): Promise<void> {
     await Promise.race([this.#flush(), Bun.sleep(END_TIMEOUT_MS)]);
+  }
+
+  #onTimer(): void {
+    this.#timer = null;
+    void this.#flush();
   }
 
   /** Resolves when all lines are written, or never if the reader is stuck. */

@@ -1,9 +1,10 @@
 /** The log tells of every request, and never a secret. */
 import { expect, test } from "bun:test";
-import { readdirSync, readFileSync } from "node:fs";
+import { closeSync, constants, openSync, readdirSync, readFileSync, readSync } from "node:fs";
 import { join } from "node:path";
 import {
   mintKey,
+  onCleanup,
   openForDamage,
   signal,
   startTestApp,
@@ -39,6 +40,52 @@ test("a stored signal is one line at debug, with whose it is", async () => {
   });
   expect(fieldsOf(log[0] as LogLine).toSorted()).toEqual(owned.toSorted());
 });
+
+test("after its reader was stuck, the log writes each line soon again", async () => {
+  const fifo = join(temporaryFolder(), "log");
+  expect(Bun.spawnSync(["mkfifo", fifo]).exitCode).toBe(0);
+  const reader = openSync(fifo, constants.O_RDONLY | constants.O_NONBLOCK);
+  const writer = openSync(fifo, constants.O_WRONLY);
+  const child = Bun.spawn([process.execPath, "-e", STUCK], {
+    stdio: ["pipe", "pipe", writer],
+  });
+  onCleanup(async () => {
+    child.kill("SIGKILL");
+    await child.exited;
+    closeSync(reader);
+  });
+  closeSync(writer);
+  await child.stdout.getReader().read();
+  await readUntil(reader, "while it is stuck");
+  child.stdin.write("read");
+  child.stdin.flush();
+  await readUntil(reader, "afterwards");
+});
+
+/** Writes more to the log than a pipe has room for (64 KiB), and one line once it was read. */
+const STUCK = `
+  const { createLog } = await import(${JSON.stringify(join(import.meta.dir, "../src/log.ts"))});
+  const { logger } = await createLog("info");
+  for (let n = 0; n < 200; n += 1) logger.info("x".repeat(1_024));
+  await Bun.sleep(200);
+  logger.info("while it is stuck");
+  await Bun.sleep(300);
+  console.log("stuck");
+  await Bun.stdin.stream().getReader().read();
+  logger.info("afterwards");
+  setInterval(() => {}, 1_000);`;
+
+async function readUntil(fd: number, wanted: string): Promise<void> {
+  const bytes = Buffer.alloc(65_536);
+  for (let text = ""; !text.includes(wanted);) {
+    try {
+      text += bytes.toString("latin1", 0, readSync(fd, bytes));
+    } catch {
+      // Nothing to read yet.
+      await Bun.sleep(10);
+    }
+  }
+}
 
 test("what breaks inside is one error line, found by the request id that the client has", async () => {
   let isBroken = false;
