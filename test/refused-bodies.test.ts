@@ -128,6 +128,24 @@ test("a client that stops sending gets the end of its answer soon", async () => 
   expect(end).toBe("closed");
 });
 
+test("a server that is stopping closes the connection after it has refused a body", async () => {
+  const app = await start("http");
+  const socket = await connect(app);
+  let received = "";
+  socket.on("data", (data: Buffer) => (received += data.toString("latin1")));
+  const request = `POST /v1/signals HTTP/1.1\r\nHost: signals.example\r\nTransfer-Encoding: chunked\r\n\r\n`;
+  socket.write(`${request}0\r\n\r\n`);
+  while (!received.includes("0\r\n\r\n")) await Bun.sleep(5);
+  expect(received).not.toMatch(/connection: close/i);
+  received = "";
+  const stopped = app.app.stop();
+  socket.write(`${request}1\r\nx\r\n`);
+  while (!received.includes("unauthorized")) await Bun.sleep(5);
+  expect(received).toMatch(/connection: close/i);
+  socket.end("0\r\n\r\n");
+  await stopped;
+});
+
 test("a client that goes on sending after its refusal is cut", async () => {
   const app = await start("http");
   const declared = "Content-Length: 1000000000\r\n";

@@ -164,8 +164,8 @@ function refuse(service: PublicInterface, exchange: Exchange, error: unknown): R
   logRefusal(service, exchange, response.status, error);
   recordRefusal(service, exchange, error);
   const { request, isBodyRead } = exchange;
-  if (!isBodyRead && mayBeSending(request)) return answerWhileSending(request, response);
-  return retire(service, response);
+  const isSending = !isBodyRead && mayBeSending(request);
+  return retire(service, isSending ? answerWhileSending(request, response) : response);
 }
 
 /** Makes the answer the last one of its connection when the server takes no more. */
