@@ -14,6 +14,7 @@ import {
 } from "./_setup.ts";
 import { send } from "./_raw.ts";
 
+const MORE_THAN_LINES = "more requests were rejected or failed than the log has lines for";
 const own = ["request_id", "method", "status", "duration_ms"];
 const owned = [...own, "desk", "key_id"];
 /** In the line of a rejected request. */
@@ -57,8 +58,8 @@ test("after its reader was stuck, the log writes each line soon again", async ()
   closeSync(writer);
   await child.stdout.getReader().read();
   await readUntil(reader, "while it is stuck");
-  child.stdin.write("read");
-  child.stdin.flush();
+  await child.stdin.write("read");
+  await child.stdin.flush();
   await readUntil(reader, "afterwards");
 });
 
@@ -314,6 +315,27 @@ function expectNowhere(dataDir: string, keys: readonly string[]): void {
   }
 }
 
+test("beyond 200 a second failed requests are counted, too", async () => {
+  let isBroken = false;
+  const { post, log } = await startTestApp({
+    now: () => {
+      if (isBroken) throw new Error("the clock is gone");
+      return Date.now();
+    },
+  });
+  isBroken = true;
+  const answers = await Promise.all(Array.from({ length: 500 }, () => post(signal)));
+  isBroken = false;
+  expect(answers.every(({ status }) => status === 500)).toBe(true);
+  const counted = () =>
+    log
+      .filter(({ msg }) => msg === MORE_THAN_LINES)
+      .reduce((sum, { requests }) => sum + Number(requests), 0);
+  const told = () => log.filter(({ msg }) => msg === "internal error").length;
+  while (told() + counted() < 500) await Bun.sleep(20);
+  expect(counted()).toBeGreaterThan(0);
+});
+
 test("beyond 200 a second rejected requests are counted, not told one by one", async () => {
   const { post, log } = await startTestApp();
   const answers = await Promise.all(Array.from({ length: 500 }, () => post("{")));
@@ -321,7 +343,7 @@ test("beyond 200 a second rejected requests are counted, not told one by one", a
   const told = () => log.filter(({ msg }) => msg === "rejected").length;
   const counted = () =>
     log
-      .filter(({ msg }) => msg === "more requests were rejected than the log has lines for")
+      .filter(({ msg }) => msg === MORE_THAN_LINES)
       .reduce((sum, { requests }) => sum + Number(requests), 0);
   while (told() + counted() < 500) await Bun.sleep(20);
   expect(told() + counted()).toBe(500);

@@ -175,7 +175,7 @@ const resultSchemas = {
 const headerComponents = {
   RequestId: {
     description:
-      "Names this request. The server's log has it for errors (for refusals, up to 200 a second) and, at level debug, for every request.",
+      "Names this request. The server's log has it for refusals and errors, up to 200 a second, and, at level debug, for every request.",
     required: true,
     schema: { type: "string", format: "uuid" },
   },

@@ -190,7 +190,7 @@ function logRefusal(
   } else if (exchange.request.signal.aborted) {
     log.debug(line(), "the client went away");
   } else {
-    log.error({ ...line(), err: error }, "internal error");
+    refusals.write(() => ({ ...line(), err: error }), "failed");
   }
 }
 
