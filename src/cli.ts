@@ -84,7 +84,7 @@ export async function run(argv: readonly string[]): Promise<ExitCode> {
   } catch (error) {
     // Commander has printed its message, or the help that was asked for.
     if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2;
-    // As in `signalbox key list | head -3`: whoever reads has seen enough.
+    // As in `signalbox key list | head -3`: the reader has seen enough.
     if (error instanceof OutputError && error.code === "EPIPE") return 0;
     writeError(`signalbox: ${describe(error, dataDir)}\n`);
     return error instanceof UsageError ? 2 : 1;

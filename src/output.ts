@@ -25,7 +25,7 @@ export function writeToStdout(text: string): void {
   if (code !== null) throw new OutputError(code);
 }
 
-/** Commentary: nobody who could be told misses it. */
+/** Ignores failures: there is nowhere left to report them. */
 export function writeToStderr(text: string): void {
   writeAll(STDERR, text);
 }

@@ -246,7 +246,7 @@ test("what was sent with keys of another database is dropped", () => {
   expect(said).toEqual([]);
   activity.keepKeysOf(join(dataDir, "nothing.db"));
   expect(activity.buckets(ofDesk, "day", 0)).toEqual([]);
-  expect(said.join()).toContain("was begun anew");
+  expect(said.join()).toContain("was replaced by an empty file");
 });
 
 test("each width keeps as many buckets as it shows", () => {
@@ -347,7 +347,7 @@ test.each(unusable)(
     spoil(join(dataDir, ACTIVITY_NAME));
     const { activity, said } = openActivity(dataDir);
     expect(said).toHaveLength(1);
-    expect(said[0]).toContain(isKept ? "was begun anew" : "is kept in memory alone");
+    expect(said[0]).toContain(isKept ? "was replaced by an empty file" : "is kept in memory alone");
     activity.write(minute(NOW, { stored: 1 }));
     expect(activity.buckets(mine, "day", 0)).toHaveLength(1);
     activity.close();
@@ -356,7 +356,7 @@ test.each(unusable)(
   },
 );
 
-test("one that is damaged while it is open is begun anew", () => {
+test("a file that is damaged while it is open is replaced by an empty one", () => {
   const { activity, said, dataDir } = openActivity();
   for (let index = 0; index < 5; index++) {
     const rejects = Array.from({ length: 100 }, (_, at) => reject(index * 100 + at));

@@ -43,12 +43,12 @@ async function open(externalCheckpoints: boolean) {
   return { dataDir, append, appendMany, size, close, fatal };
 }
 
-/** Counts how often the log was begun anew (https://sqlite.org/fileformat2.html#walformat). */
+/** Counts how often the log started again (https://sqlite.org/fileformat2.html#walformat). */
 function logNumber(dataDir: string): number {
   return readFileSync(`${join(dataDir, DATABASE_NAME)}-wal`).readUInt32BE(12);
 }
 
-test("the log is copied into the database while signals come in, and begun anew", async () => {
+test("the log is copied into the database while signals come in, and starts again", async () => {
   const { dataDir, append, appendMany, size, close, fatal } = await open(false);
   const [before, logBefore] = [size(""), logNumber(dataDir)];
   await appendMany();

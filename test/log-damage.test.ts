@@ -67,7 +67,7 @@ describe("a sound log", () => {
     }
   });
 
-  test("begun anew over the frames of an older one", () => {
+  test("started again over the frames of an older one", () => {
     const folder = temporaryFolder();
     const db = new Database(join(folder, "live"));
     db.run("PRAGMA journal_mode = WAL");

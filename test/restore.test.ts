@@ -367,7 +367,7 @@ describe("keys", () => {
     expect(keysOf(other.dataDir).map(({ id }) => id)).not.toContain(other.keyId);
   });
 
-  test("of a server that was begun anew meanwhile are none, and it is said", async () => {
+  test("are none when that database is new, and the message says so", async () => {
     const { file, keyId } = seedWithBackup(5);
     const dataDir = newDataDir();
     openDatabase(dataDir, "command").close();

@@ -226,7 +226,7 @@ describe("verify fails, with what is wrong and what to do, where there is", () =
     const { code, stdout, stderr } = await cli(["verify", "--data", dataDir]);
     expect(stdout).toMatch(says);
     expect(stderr).toBe(
-      `signalbox: ${path} is damaged: stop the server, and restore a backup, which keeps what is there, with: signalbox restore FILE --force --data ${dataDir}\n`,
+      `signalbox: ${path} is damaged: stop the server, and restore a backup, which keeps the present database, with: signalbox restore FILE --force --data ${dataDir}\n`,
     );
     expect(code).toBe(1);
     const json = await cli(["verify", "--json", "--data", dataDir]);
@@ -243,7 +243,7 @@ describe("verify fails, with what is wrong and what to do, where there is", () =
     );
     expect(stdout).toBe(`schema: failing (${says})\n${notChecked.join("")}`);
     expect(stderr).toBe(
-      `signalbox: ${path} does not have Signalbox's schema, and nothing else in it was read: if you changed it with another program, undo that; if not, stop the server, and restore a backup, which keeps what is there, with: signalbox restore FILE --force\n`,
+      `signalbox: ${path} does not have Signalbox's schema, and nothing else in it was read: if you changed it with another program, undo that; if not, stop the server, and restore a backup, which keeps the present database, with: signalbox restore FILE --force\n`,
     );
     expect(code).toBe(1);
   });

@@ -19,7 +19,7 @@ export function auditCommand(): Command {
     .addHelpText(
       "after",
       `
-"admin" is whoever used this command line.
+"admin" is somebody who used this command line.
 
 Examples:
   $ signalbox audit

@@ -43,7 +43,7 @@ Examples:
       }
       const link = withMembers(options.data, (members) => members.invite(desk, email));
       await printLink(link, options);
-      printNote("Whoever opens it first sets the password: hand it to them in private.");
+      printNote("The first person to open it sets the password: hand it over in private.");
     });
 }
 
@@ -110,7 +110,7 @@ Examples:
       const link = withMembers(options.data, (members) => members.reset(desk, email, { lock }));
       await printLink(link, options);
       printNote(
-        "The sessions of the member have ended. Whoever opens the link first sets the password.",
+        "The sessions of the member have ended. The first person to open the link sets the password.",
       );
       printNote(
         lock

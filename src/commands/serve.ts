@@ -281,7 +281,7 @@ ${firstSignalCommand(app.publicUrl, minted.key, "my-first-signal")}
 
 /**
  * Nothing may be stored after a failed fsync: once the clients have their 503 the process ends, and
- * its supervisor starts one that reads the disk anew.
+ * its supervisor starts another, which reads the disk again.
  */
 async function dieOfStorage(error: unknown, app: App, log: Log): Promise<never> {
   const reason = messageOf(error);

@@ -37,7 +37,7 @@ Examples:
 }
 
 function explain(path: string, { checks }: Verification): string {
-  const restore = "stop the server, and restore a backup, which keeps what is there,";
+  const restore = "stop the server, and restore a backup, which keeps the present database,";
   return checks.schema.ok
     ? `${path} is damaged: ${restore}`
     : `${path} does not have Signalbox's schema, and nothing else in it was read: if you changed it with another program, undo that; if not, ${restore}`;

@@ -14,7 +14,7 @@ export function findKey(
   id: string,
 ): ApiKey | null {
   const key = registryOf(member.memberId).findKey(id, { desk: member.desk });
-  // An address has one spelling.
+  // Only the id's own spelling: the registry also finds it in lower case.
   return key?.id === id ? key : null;
 }
 

@@ -14,7 +14,7 @@ export const securityHeaders: Readonly<Record<string, string>> = {
   "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
 };
 
-/** Over HTTPS alone (RFC 6797, 7.2): for a year browsers come back over HTTPS, whatever they are told. */
+/** For HTTPS only (RFC 6797, 7.2): browsers then use HTTPS alone for a year. */
 export const strictTransport = ["Strict-Transport-Security", "max-age=31536000"] as const;
 
 /** Plain text: for requests that no page of ours has led to. */

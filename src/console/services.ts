@@ -72,10 +72,7 @@ export interface Audit {
     readonly before?: number | null;
     readonly limit: number;
   }): AuditRecord[];
-  /**
-   * Key id → the address of the member who created it, or null for an admin. A key of before there was an
-   * audit is not in it.
-   */
+  /** Key id → the address of the member who created it, or null for an admin. */
   creatorsOf(desk: string, keyIds: readonly string[]): ReadonlyMap<string, string | null>;
 }
 

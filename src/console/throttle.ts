@@ -187,7 +187,7 @@ function digest(text: string): string {
   return new Bun.CryptoHasher("sha256").update(text).digest("base64url");
 }
 
-/** The /64 of an IPv6 address: whoever has one of its addresses has them all. */
+/** Returns the /64 of an IPv6 address: one customer has all of its addresses. */
 function networkOf(address: string): string {
   if (isIP(address) !== 6) return address;
   const [head = "", tail] = (address.split("%")[0] ?? "").split("::");

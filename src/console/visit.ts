@@ -62,8 +62,8 @@ interface RouteBase {
 }
 
 /**
- * `member`: whoever is not signed in is sent to the sign-in page, and whoever must add a passkey first to
- * the page for that. `signed-in`: the latter may come here, too.
+ * `member`: redirects to the sign-in page without a session, and to `/passkey` while the member must add
+ * one. `signed-in`: allows that member, too.
  */
 export type Route =
   | (RouteBase & {

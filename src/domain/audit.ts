@@ -52,7 +52,7 @@ export interface AuditRecord {
   /** The email address of the member to whom it was done. */
   readonly subject: string | null;
   readonly detail: string | null;
-  /** The IP address that it was asked from; null: the command line, or before version 5 of the database. */
+  /** The IP address that it was asked from; null: the command line. */
   readonly client: string | null;
 }
 

@@ -158,6 +158,6 @@ class ConnectionGuard {
 
 /** What is left when the process keeps its reserve. */
 function connectionsPossible(descriptorsMax: number): number {
-  const reserve = Math.max(RESERVE_MIN, Math.ceil(descriptorsMax * RESERVE_SHARE));
-  return Math.max(1, descriptorsMax - reserve);
+  const share = Math.floor(descriptorsMax * (1 - RESERVE_SHARE));
+  return Math.max(1, Math.min(share, descriptorsMax - RESERVE_MIN));
 }

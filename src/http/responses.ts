@@ -50,7 +50,7 @@ export function refused(error: unknown, requestId: string): Response {
   return new Response(JSON.stringify(body), { status, headers });
 }
 
-/** Adds the field that was probably meant. For the client alone: nobody else gets to see the names that it made up. */
+/** Adds the field that was probably meant. The names that a client made up go into its own answer only. */
 function withHints(fields: FieldReasons): FieldReasons {
   const hinted = noReasons();
   for (const [name, reason] of Object.entries(fields)) {

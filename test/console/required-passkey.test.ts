@@ -75,7 +75,7 @@ test("signing out is possible before the passkey is added", async () => {
   expect((await visitor.get("/passkey")).location).toBe("/sign-in?next=%2Fpasskey");
 });
 
-test("whoever has a passkey is signed out where a password began the session, and it works no more", async () => {
+test("a member with a passkey is signed out of sessions that a password began, and the password stops working", async () => {
   const desk = await startNamedConsole();
   const { visitor } = await desk.signUp("alpha", ALICE);
   const key = await SoftwareKey.make(desk.url);

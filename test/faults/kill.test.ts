@@ -129,7 +129,7 @@ function fill(dataDir: string): void {
   }
 }
 
-/** Load until the log has grown to its full size, which a reader that stays for long keeps from being begun anew. */
+/** Load until the log has grown to its full size, and a reader that stays for long keeps it from starting again. */
 async function killWithFullLog(
   dataDir: string,
   key: string,

@@ -160,7 +160,7 @@ test("of several that start at once over a killed one's lock, one serves and the
   });
 });
 
-/** How often the log was begun anew: the checkpoint sequence number in its header. */
+/** How often the log started again: the checkpoint sequence number in its header. */
 function logsBegun(dataDir: string): number {
   return readFileSync(join(dataDir, `${DATABASE_NAME}-wal`)).readUInt32BE(12);
 }
@@ -216,7 +216,7 @@ test("commands from several processes beside full load and many checkpoints meet
   const kept = expectKept(dataDir, results);
   await expectSound(dataDir);
   report("storm of commands", {
-    injected: `${PROCESSES} processes run commands in loops beside ${CONNECTIONS} connections; the log begun anew ${checkpoints} times: ${told(storm.counts)}`,
+    injected: `${PROCESSES} processes run commands in loops beside ${CONNECTIONS} connections; the log started again ${checkpoints} times: ${told(storm.counts)}`,
     times: sum(storm.counts),
     checked: `every exit code 0, no word of a lock; a minted key works at once, a revoked one no more; ${kept} signals, all 201 and kept; verify is sound; control that does not wait: locked at try ${tries}`,
   });

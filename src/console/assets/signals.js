@@ -61,7 +61,7 @@
 
   function take(page) {
     const fresh = page.querySelector("tbody");
-    // So many arrived that a search cannot bridge them: begin anew.
+    // More arrived than one search looks at: start again.
     if (fresh === null || fresh.dataset.cut !== undefined) location.reload();
     else add(fresh);
     say();

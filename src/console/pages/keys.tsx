@@ -182,7 +182,7 @@ function State({
   );
 }
 
-/** Null: an administrator. Keys of before there was an audit have none. */
+/** Says who created the key; null: an administrator. */
 function By({ creator }: { creator: string | null | undefined }): VNode | null {
   if (creator === undefined) return null;
   return <span>by {creator ?? "an administrator"}</span>;

@@ -1,5 +1,5 @@
 -- What became of requests: see src/domain/activity.ts. Not the record of anything: this file is in no
--- backup, is begun anew where it cannot be read, and may be deleted while the server is stopped.
+-- backup, is replaced by an empty one if it cannot be read, and may be deleted while the server is stopped.
 
 -- Requests by what became of them. Buckets overlap: each request is in one of each width.
 CREATE TABLE buckets (

@@ -28,7 +28,7 @@ export const ACTIVITY_NAME = "signalbox-activity.db";
 
 const IN_MEMORY = ":memory:";
 
-/** Another one is begun anew. Raise it with each change of `activity.sql`. */
+/** A file of another version is replaced by an empty one. Raise it with each change of `activity.sql`. */
 const VERSION = 1;
 /** Nobody else writes to it, but somebody may look at it, and be the last to close it. */
 const BUSY_TIMEOUT_MS = 1_000;
@@ -67,7 +67,7 @@ export class SqliteActivity {
       dropUnknownKeys(this.#path, databasePath);
     } catch (error) {
       this.#db.close();
-      this.#db = this.#beginAnew(describeFailure(error));
+      this.#db = this.#replace(describeFailure(error));
     }
   }
 
@@ -158,14 +158,14 @@ export class SqliteActivity {
     return row === null ? null : { ...row, differs: JSON.parse(row.differs) as string[] };
   }
 
-  /** What cannot be read is begun anew: it tells of requests, and holds nothing up for them. */
+  /** Replaces a file that cannot be read by an empty one: activity must not hold up requests. */
   #attempt<T>(work: (db: Database) => T): T {
     try {
       return work(this.#db);
     } catch (error) {
       if (!isUnreadable(error)) throw error;
       this.#db.close();
-      this.#db = this.#beginAnew(describeFailure(error));
+      this.#db = this.#replace(describeFailure(error));
       return work(this.#db);
     }
   }
@@ -175,14 +175,16 @@ export class SqliteActivity {
       return openFile(this.#path);
     } catch (error) {
       if (error instanceof OtherVersion || isUnreadable(error)) {
-        return this.#beginAnew(describeFailure(error));
+        return this.#replace(describeFailure(error));
       }
       return this.#openInMemory(error);
     }
   }
 
-  #beginAnew(reason: string): Database {
-    this.#onLost(`${this.#path} was begun anew (${reason}): it held the activity of the desks`);
+  #replace(reason: string): Database {
+    this.#onLost(
+      `${this.#path} was replaced by an empty file (${reason}): it held the activity of the desks`,
+    );
     try {
       for (const end of ["", "-wal", "-shm"]) rmSync(this.#path + end, { force: true });
       return openFile(this.#path);

@@ -20,7 +20,7 @@ export type Outcome =
   | { readonly kind: "unavailable"; readonly reason: string }
   | { readonly kind: "failed"; readonly reason: string };
 
-/** After this nothing is known about the disk's state: the process must end and be started anew. */
+/** After this nothing is known about the disk's state: the process must end and be started again. */
 export class FatalStorageError extends Error {}
 
 /** A key's last use is written at most this often, and only inside a transaction that runs anyway. */

@@ -2,7 +2,7 @@
  * Checkpoints off the commit path. A checkpoint inside a commit holds everyone up for 25 to 40 ms at
  * 64 MiB of log. So a thread of its own copies the log while the writer goes on, then once more what
  * came meanwhile; the rest is little, and the writer copies it between two batches (about 1 ms), for
- * only a log that is copied to its end can be begun anew. At 256 connections this took p99 from 27–31
+ * only a log that is copied to its end can start again. At 256 connections this took p99 from 27–31
  * ms to 18–21 ms, at the same throughput.
  */
 import { type FromThread, Thread, type Where } from "./thread.ts";

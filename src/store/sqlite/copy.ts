@@ -126,11 +126,11 @@ function openForCopying(from: string, partial: string): Database {
 }
 
 /**
- * Signalbox's own tables, by its own definitions: no name and no SQL of the original is used, whoever
- * made it. In short transactions, because a server's log cannot be begun anew while somebody reads an older
- * state: one `VACUUM INTO` beside 10,000 signals a second made the log grow by 80 MiB a second, and the
- * server three times slower. Tables with a `seq` only ever grow (`schema.sql`), so their rows up to the
- * newest one of the first transaction are, whenever they are read, of that moment.
+ * Copies Signalbox's own tables, by its own definitions: it uses no name and no SQL of the original, which
+ * anybody may have made. In short transactions, because a server's log cannot start again while somebody
+ * reads an older state: one `VACUUM INTO` beside 10,000 signals a second made the log grow by 80 MiB a
+ * second, and the server three times slower. Tables with a `seq` only ever grow (`schema.sql`), so their
+ * rows up to the newest one of the first transaction show that moment, whenever they are read.
  */
 function copyTables(db: Database, from: string): void {
   db.run("BEGIN");

@@ -15,7 +15,7 @@ export function restoringPath(path: string): string {
 /** Hears, in a sentence, of a mode that let others in and was closed. */
 export type OnTightened = (sentence: string) => void;
 
-/** For whoever has nothing better to say it with: nothing is repaired in silence. */
+/** For callers without a log. */
 export const sayOnStderr: OnTightened = (sentence) => writeToStderr(`${sentence}\n`);
 
 /**

@@ -20,7 +20,7 @@ const SECTOR_BYTES = 512;
 /** Ours, for a log whose header cannot be believed. */
 const PAGE_BYTES = 4_096;
 const FRAMES_READ_AT_ONCE = 256;
-/** A log in use may be begun anew or appended to while it is read; then it is read again. */
+/** A log in use may start again or grow while it is read; then it is read again. */
 const READINGS_MAX = 5;
 
 /**

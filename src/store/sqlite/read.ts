@@ -35,7 +35,7 @@ export function openUnread(
   newestVersion: number = schemaVersion(currentSchema),
 ): Database {
   requireFile(path);
-  // Before SQLite looks at the log: whoever opens it first decides what is in it.
+  // Before SQLite opens the log: the first to open it decides what is in it.
   refuseDamagedLog(path);
   try {
     return openFile(path, newestVersion);

@@ -114,12 +114,12 @@ function unusedName(name: string): string {
   }
 }
 
-/** The log goes with its database; the index of the log is made anew by whoever opens it. */
+/** Moves the log with its database. SQLite rebuilds the index of the log (`-shm`) by itself. */
 function keepLog(path: string, kept: string): void {
   if (hasContent(`${path}-wal`)) renameSync(`${path}-wal`, `${kept}-wal`);
 }
 
-/** Its rows have the numbers of desks, and a desk must not see another's. */
+/** Moves the activity away: its rows have the numbers of desks, and a desk must not see another's. */
 function moveActivity(dataDir: string, stamp: string): string | null {
   const path = join(dataDir, ACTIVITY_NAME);
   if (!existsSync(path)) return null;

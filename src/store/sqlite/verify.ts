@@ -100,7 +100,7 @@ const checks = {
 /**
  * Throws `UserError` for a file that cannot be looked at at all: missing, foreign, of a newer version, or
  * so damaged that it does not open. Takes as long as reading the file several times. While it runs, a
- * server's log cannot be begun anew, and grows.
+ * server's log cannot start again, and grows.
  */
 export function verifyDatabase(path: string): Verification {
   const db = explained(path, () => openUnread(path));
@@ -127,7 +127,7 @@ export function verifyDatabase(path: string): Verification {
 const NOT_CHECKED: Check = { ok: false, detail: "not checked, because of the schema" };
 const NOT_COUNTED = { signals: 0, newest_id: null };
 
-/** First, and alone where it fails: whoever made the file may have put anything into its schema. */
+/** Runs first, and alone if it fails: anybody may have made the file, with anything in its schema. */
 function checkSchema(db: Database): Check {
   const problems = describeDifferences(compareSchema(db));
   if (readVersion(db) === 0) problems.unshift("it has no version");
