@@ -2,7 +2,7 @@
 import { Command, Option } from "commander";
 import { auditActor, describeAudit } from "../domain/audit.ts";
 import { SqliteAudit } from "../store/sqlite/audit.ts";
-import { dataOption, jsonOption, readKeep, withDatabase } from "./options.ts";
+import { dataOption, jsonOption, readPositive, withDatabase } from "./options.ts";
 import { formatTime, printJson, printNote, printTable } from "./print.ts";
 
 const LIMIT_DEFAULT = 50;
@@ -12,7 +12,7 @@ export function auditCommand(): Command {
     .description("list who did what to desks, keys and members, newest first")
     .option("--desk <name>", "only what was done to this desk")
     .addOption(
-      new Option("--limit <n>", "so many entries").argParser(readKeep).default(LIMIT_DEFAULT),
+      new Option("--limit <n>", "so many entries").argParser(readPositive).default(LIMIT_DEFAULT),
     )
     .addOption(jsonOption())
     .addOption(dataOption())

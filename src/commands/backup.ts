@@ -11,7 +11,7 @@ import { copyInProcess } from "../store/sqlite/copying.ts";
 import { DATABASE_NAME } from "../store/sqlite/folder.ts";
 import { isCopy } from "../store/sqlite/copy.ts";
 import { toType } from "./hint.ts";
-import { dataOption, jsonOption, readInterval, readKeep } from "./options.ts";
+import { dataOption, jsonOption, readInterval, readPositive } from "./options.ts";
 import { printJson, printNote } from "./print.ts";
 import { showProgress } from "./progress.ts";
 import { selfProgram } from "./self.ts";
@@ -46,7 +46,7 @@ export function backupCommand(): Command {
       new Option(
         "--keep <n>",
         `with --every: keep the newest backups (default: ${defaults.backupKeep})`,
-      ).argParser(readKeep),
+      ).argParser(readPositive),
     )
     .addOption(jsonOption())
     .addOption(dataOption())

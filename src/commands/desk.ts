@@ -2,7 +2,7 @@
 import { Command } from "commander";
 import { inviteCommand, membersCommand, removeMemberCommand, resetCommand } from "./member.ts";
 import { toType } from "./hint.ts";
-import { dataOption, jsonOption, readKeep, withRegistry } from "./options.ts";
+import { dataOption, jsonOption, readPositive, withRegistry } from "./options.ts";
 import { requirePasskeysCommand } from "./require-passkeys.ts";
 import { formatTime, printJson, printNote, printTable } from "./print.ts";
 
@@ -58,7 +58,7 @@ function limitCommand(): Command {
     .requiredOption(
       "--keys <n>",
       "active keys at most; keys in the overlap of a rotation may be as many again",
-      readKeep,
+      readPositive,
     )
     .addOption(dataOption())
     .addHelpText(

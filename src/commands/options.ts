@@ -102,7 +102,7 @@ export function readCount(text: string): number {
 }
 
 /** How many to keep or to show. */
-export function readKeep(text: string): number {
+export function readPositive(text: string): number {
   if (/^\d{1,9}$/.test(text) && Number(text) > 0) return Number(text);
   throw new InvalidArgumentError("Write a whole number, 1 or more.");
 }

@@ -19,7 +19,7 @@ import {
   readCount,
   readDuration,
   readInterval,
-  readKeep,
+  readPositive,
   readOwnUrl,
   withRegistry,
 } from "./options.ts";
@@ -129,7 +129,7 @@ function serveOptions(): Option[] {
       .default(readDuration(defaults.backupEvery), defaults.backupEvery),
     new Option("--backup-keep <n>", "keep the newest backups")
       .env("SIGNALBOX_BACKUP_KEEP")
-      .argParser(readKeep)
+      .argParser(readPositive)
       .default(defaults.backupKeep),
     new Option(
       "--external-checkpoints",
