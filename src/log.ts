@@ -71,22 +71,20 @@ class LineWriter {
     const isFull = this.#waiting.length + text.length > WAITING_CHARACTERS_MAX;
     if (isFull || this.#isReaderGone) return;
     this.#waiting += text;
+    // Lines that come while others are written follow them at once.
+    if (this.#writing !== null) return;
     if (this.#waiting.length >= FLUSH_CHARACTERS) void this.#flush();
-    else this.#timer ??= setTimeout(() => this.#onTimer(), FLUSH_INTERVAL_MS).unref();
+    else this.#timer ??= setTimeout(() => void this.#flush(), FLUSH_INTERVAL_MS).unref();
   }
 
   async end(): Promise<void> {
     await Promise.race([this.#flush(), Bun.sleep(END_TIMEOUT_MS)]);
   }
 
-  #onTimer(): void {
-    this.#timer = null;
-    void this.#flush();
-  }
-
   /** Resolves when all lines are written, or never if the reader is stuck. */
   #flush(): Promise<void> {
-    return (this.#writing ??= this.#writeAll().finally(() => (this.#writing = null)));
+    if (this.#writing === null && this.#waiting !== "") this.#writing = this.#writeAll();
+    return this.#writing ?? Promise.resolve();
   }
 
   async #writeAll(): Promise<void> {
@@ -97,6 +95,7 @@ class LineWriter {
       this.#waiting = "";
       while (bytes.length > 0) bytes = bytes.subarray(await this.#writeSome(bytes));
     }
+    this.#writing = null;
   }
 
   /** Returns how many bytes are done with: what cannot be written is dropped. */
