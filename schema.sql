@@ -63,7 +63,7 @@ CREATE TABLE members (
   id            TEXT    NOT NULL PRIMARY KEY, -- ULID
   desk_id       INTEGER NOT NULL REFERENCES desks (id),
   email         TEXT    NOT NULL,   -- who it is, and the name to sign in with; lower case
-  password_hash TEXT,               -- argon2id, PHC string; none for those with passkeys only
+  password_hash TEXT,               -- argon2id, PHC string, after a `!` while locked; none for those with passkeys only
   created_at    INTEGER NOT NULL,   -- ms; of the invitation
   joined_at     INTEGER,            -- ms; of the first password or passkey
   signed_out_at INTEGER NOT NULL DEFAULT 0, -- ms; no session that began before it holds

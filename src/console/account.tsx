@@ -3,11 +3,10 @@
 import { UserError } from "../domain/errors.ts";
 import { type Account, checkPasskeyName } from "../domain/member.ts";
 import { startSession } from "./admission.ts";
-import { checkPassword, hashInTurn } from "./credentials.ts";
+import { checkPassword, hashNewPassword } from "./credentials.ts";
 import { limited } from "./limited.tsx";
 import { AccountPage } from "./pages/account.tsx";
 import { PasskeyCeremonies } from "./passkeys.ts";
-import { passwordProblem } from "./password.ts";
 import { json, page, seeOther } from "./responses.ts";
 import type { ConsoleServices } from "./services.ts";
 import { isStillSignedIn, type MemberVisit, type Route } from "./visit.ts";
@@ -74,11 +73,11 @@ class AccountArea {
     if (proof.outcome === "limited") return limited(visit, proof.retryAt);
     if (proof.outcome === "wrong") return this.show(visit, proof.problem);
     const password = visit.form.get("new") ?? "";
-    const problem = await passwordProblem(password, visit.member);
-    if (problem !== null) return this.show(visit, problem);
-    const hash = await hashInTurn(password);
+    const { memberId: id, email, desk } = visit.member;
+    const chosen = await hashNewPassword(this.#services, { id, email, desk }, password);
+    if ("problem" in chosen) return this.show(visit, chosen.problem);
     if (!isStillSignedIn(this.#services, visit)) return seeOther("/sign-in");
-    return this.#beginAgain(visit, members.setPassword(visit.member.memberId, hash), "password");
+    return this.#beginAgain(visit, members.setPassword(id, chosen.hash), "password");
   }
 
   /** The challenge in them is the proof for {@link addPasskey}: it comes back once, from this session. */

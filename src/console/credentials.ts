@@ -1,6 +1,7 @@
 /** Checks what somebody types as a password. */
 import type { SignInAccount } from "../domain/member.ts";
 import { hashPassword, verifyPassword } from "../domain/password.ts";
+import { type PasswordOwner, passwordProblem } from "./password.ts";
 import type { ConsoleServices } from "./services.ts";
 import { Turns } from "./turns.ts";
 import { cookieNames, type Visit } from "./visit.ts";
@@ -53,9 +54,18 @@ export async function checkPassword(
   return { outcome: "wrong" };
 }
 
-/** In turn with those that are checked. The password must have been looked at. */
-export function hashInTurn(password: string): Promise<string> {
-  return turns.take(() => hashPassword(password));
+/** Why the member may not choose this password, in a sentence; else its hash, made in turn. */
+export async function hashNewPassword(
+  { members }: ConsoleServices,
+  member: PasswordOwner & { readonly id: string },
+  password: string,
+): Promise<{ readonly problem: string } | { readonly hash: string }> {
+  const problem = await passwordProblem(password, member);
+  if (problem !== null) return { problem };
+  const old = members.passwordHash(member.id);
+  const isOld = old !== null && (await turns.take(() => verifyPassword(password, old)));
+  if (isOld) return { problem: "That is your old password. Choose a different one." };
+  return { hash: await turns.take(() => hashPassword(password)) };
 }
 
 /** What is refused anyway is refused also where the audit cannot be written: an unknown address would be. */

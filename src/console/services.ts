@@ -51,6 +51,8 @@ export interface Members {
   setPassword(memberId: string, passwordHash: string): Account;
   signOutEverywhere(memberId: string): Account;
   findForSignIn(email: string): SignInAccount | null;
+  /** PHC string, also of a password that was locked; null for none. */
+  passwordHash(memberId: string): string | null;
   /** Null once removed. */
   find(memberId: string): Account | null;
 }

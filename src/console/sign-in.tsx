@@ -3,13 +3,12 @@
 import { UserError } from "../domain/errors.ts";
 import type { Account } from "../domain/member.ts";
 import { admit, endSession } from "./admission.ts";
-import { auditFailure, checkPassword, hashInTurn } from "./credentials.ts";
+import { auditFailure, checkPassword, hashNewPassword } from "./credentials.ts";
 import { limited } from "./limited.tsx";
 import { localPath } from "./next.ts";
 import { JoinPage } from "./pages/joining.tsx";
 import { LinkGonePage, SignInPage, type SignInState } from "./pages/sign-in.tsx";
 import { FIRST_PASSKEY_NAME, PasskeyCeremonies } from "./passkeys.ts";
-import { passwordProblem } from "./password.ts";
 import { json, page, seeOther } from "./responses.ts";
 import type { ConsoleServices } from "./services.ts";
 import type { MemberVisit, Route, Visit } from "./visit.ts";
@@ -183,9 +182,9 @@ class Join {
     if (invitation === null) return gone();
     if (invitation.passkeys_required) return this.show(visit, PASSKEY_ONLY);
     const password = visit.form.get("password") ?? "";
-    const problem = await passwordProblem(password, invitation.member);
-    if (problem !== null) return this.show(visit, problem);
-    const account = members.spendWithPassword(token, await hashInTurn(password));
+    const chosen = await hashNewPassword(this.#services, invitation.member, password);
+    if ("problem" in chosen) return this.show(visit, chosen.problem);
+    const account = members.spendWithPassword(token, chosen.hash);
     if (account === null) return gone();
     admit(this.#services, visit, account, { how: BY_LINK, passkeyId: null });
     return seeOther("/");

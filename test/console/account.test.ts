@@ -58,6 +58,7 @@ describe("the password", () => {
       ["not the password", OTHER_PASSWORD],
       ["", OTHER_PASSWORD],
       [PASSWORD, "short"],
+      [PASSWORD, PASSWORD],
       [PASSWORD, ALICE + ALICE],
     ] as const) {
       const refused = await visitor.post("/account/password", { current, new: password });

@@ -3,7 +3,7 @@ import { expect, setDefaultTimeout, test } from "bun:test";
 import { cli } from "../_cli.ts";
 import { query } from "../_setup.ts";
 import { SoftwareKey } from "./_authenticator.ts";
-import { ALICE, isIn, OTHER_PASSWORD, signIn, startNamedConsole } from "./_console.ts";
+import { ALICE, isIn, OTHER_PASSWORD, PASSWORD, signIn, startNamedConsole } from "./_console.ts";
 import { addPasskey, passkeySignIn } from "./_passkeys.ts";
 
 setDefaultTimeout(30_000);
@@ -22,6 +22,8 @@ test("a reset with --lock leaves neither password nor passkey, until its link is
   const path = new URL(stdout.trim()).pathname;
   const again = desk.visitor();
   expect((await again.get(path)).text).toContain("Choose another password");
+  const old = await again.post(path, { password: PASSWORD });
+  expect([old.status, old.text.includes("That is your old password.")]).toEqual([422, true]);
   expect((await again.post(path, { password: OTHER_PASSWORD })).location).toBe("/");
   expect(await isIn(again)).toBe(true);
   expect(query(desk.dataDir, "SELECT detail FROM audit WHERE action = 'member.reset'")).toEqual([

@@ -324,6 +324,8 @@ describe("one-time links", () => {
     expect(isSignedIn(await signIn(visitor))).toBe(true);
     const other = desk.visitor();
     await other.get(`/join/${token}`);
+    const old = await other.post(`/join/${token}`, { password: PASSWORD });
+    expect([old.status, old.text.includes("That is your old password.")]).toEqual([422, true]);
     expect(isSignedIn(await other.post(`/join/${token}`, { password: OTHER_PASSWORD }))).toBe(true);
     expect(await isIn(visitor), "the session of the old password").toBe(false);
     expect((await signIn(desk.visitor())).status).toBe(422);

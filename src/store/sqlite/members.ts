@@ -23,6 +23,9 @@ type Row = Omit<SignInAccount, "has_password" | "passkeys_required"> & {
   readonly passkeys_required: number;
 };
 
+/** Stands before the hash of a password that was locked, as in `/etc/shadow`. */
+const LOCKED = /^!/;
+
 export class SqliteMembers {
   readonly #db: Database;
   readonly #now: () => number;
@@ -70,7 +73,10 @@ export class SqliteMembers {
 
   #lock(memberId: string): void {
     removePasskeys(this.#db, memberId, this.#now());
-    this.#db.query("UPDATE members SET password_hash = NULL WHERE id = ?").run(memberId);
+    // The hash stays, so that the old password cannot be chosen again.
+    this.#db
+      .query("UPDATE members SET password_hash = '!' || ltrim(password_hash, '!') WHERE id = ?")
+      .run(memberId);
   }
 
   /** Ends the member's sessions and links; the address may be invited again, to any desk. By an admin. */
@@ -142,6 +148,12 @@ export class SqliteMembers {
   findForSignIn(email: string): SignInAccount | null {
     const row = this.#findByEmail(email.normalize("NFC").toLowerCase());
     return row === null ? null : { ...toAccount(row), password_hash: workingPassword(row) };
+  }
+
+  /** The hash of the member's password, locked or not; null for none. */
+  passwordHash(memberId: string): string | null {
+    const [row] = this.#select("members.id = $value", memberId);
+    return row?.password_hash?.replace(LOCKED, "") ?? null;
   }
 
   /** Null where the member was removed. */
@@ -258,6 +270,7 @@ export class SqliteMembers {
 
 /** At a desk that requires passkeys, a member who has one has no password that works. */
 function workingPassword({ password_hash, passkeys_required, passkeys }: Row): string | null {
+  if (password_hash !== null && LOCKED.test(password_hash)) return null;
   return passkeys_required === 1 && passkeys > 0 ? null : password_hash;
 }
 
