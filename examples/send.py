@@ -1,12 +1,11 @@
 # Stores one signal: python3 send.py. The key is in the variable SIGNALBOX_KEY.
-# For a private certificate: SSL_CERT_FILE=cert.pem python3 send.py
 import http.client, json, os, random, socket, ssl, sys, time, urllib.error, urllib.request, uuid
 
 URL = "https://signals.example.com/v1/signals"
-HEADERS = {
-    "Authorization": f"Bearer {os.environ['SIGNALBOX_KEY']}",
-    "Content-Type": "application/json",
-}
+KEY = os.environ.get("SIGNALBOX_KEY") or sys.exit(
+    "Set SIGNALBOX_KEY: read -rs SIGNALBOX_KEY && export SIGNALBOX_KEY"
+)
+HEADERS = {"Authorization": f"Bearer {KEY}", "Content-Type": "application/json"}
 
 def new_id() -> str:
     """Returns a UUID v7, which begins with the time."""
@@ -14,7 +13,7 @@ def new_id() -> str:
     return f"{now[:8]}-{now[8:]}-7{str(uuid.uuid4())[15:]}"
 
 def send(signal: dict, attempts: int = 8) -> dict:
-    """Returns the answer; raises an error if no retry can help, or none has helped."""
+    """Returns the answer; exits if no retry can help, or none has helped."""
     # Made once per signal, before the first attempt: this is what makes a retry safe.
     signal = {"client_signal_id": new_id(), **signal}
     request = urllib.request.Request(URL, json.dumps(signal).encode(), HEADERS)
@@ -26,16 +25,18 @@ def send(signal: dict, attempts: int = 8) -> dict:
         except urllib.error.HTTPError as error:
             problem = f"{error.code} {error.read().decode()}"
             if error.code != 429 and error.code < 500:
-                sys.exit(f"refused: {problem}")
+                sys.exit(f"{URL}: {problem}")
             wait = max(wait, float(error.headers.get("Retry-After", 0)))
         except (OSError, http.client.HTTPException, json.JSONDecodeError) as error:
             problem = getattr(error, "reason", error)
             if isinstance(problem, ssl.SSLCertVerificationError):
-                sys.exit(f"cannot trust {URL}: {problem}")
+                sys.exit(f"{URL}: {problem}\nFor a private certificate, set SSL_CERT_FILE=cert.pem.")
+            if type(problem) is ssl.SSLError:  # a subclass is a broken connection
+                sys.exit(f"{URL}: {problem}\nIs it http or https?")
             if isinstance(problem, socket.gaierror) and problem.errno != socket.EAI_AGAIN:
-                sys.exit(f"cannot find {URL}: {problem}")
-        print(f"attempt {attempt} of {attempts}: {problem!s}", file=sys.stderr)
+                sys.exit(f"{URL}: {problem}")
+        print(f"attempt {attempt} of {attempts}: {URL}: {problem!s}", file=sys.stderr)
         time.sleep(wait)
-    sys.exit(f"outcome unknown ({problem}): send {signal} again")
+    sys.exit(f"Outcome unknown, send again: {signal}")
 
 print(send({"source": "venue_2", "type": "crypto", "symbol": "BTC/USDT", "side": "open"}))

@@ -1,8 +1,11 @@
 #!/bin/sh
 # Stores one signal: sh send.sh. The key is in the variable SIGNALBOX_KEY.
-# For a private certificate: CURL_CA_BUNDLE=cert.pem sh send.sh (or curl's --cacert)
 URL='https://signals.example.com/v1/signals'
 
+if [ -z "$SIGNALBOX_KEY" ]; then
+  echo "Set SIGNALBOX_KEY: read -rs SIGNALBOX_KEY && export SIGNALBOX_KEY" >&2
+  exit 1
+fi
 # A UUID v7, made once: every attempt sends the same id, so nothing is stored twice.
 TIME=$(printf '%012x' "$(date +%s)000")
 RANDOM_ID=$(cat /proc/sys/kernel/random/uuid 2>/dev/null || uuidgen)
@@ -15,10 +18,15 @@ for WAIT in 0 1 2 4 8 16 32; do
     curl -sS --max-time 10 "$URL" -H @- -H 'Content-Type: application/json' -w ' %{http_code}' \
       -d '{"source":"venue_2","type":"crypto","symbol":"BTC/USDT","side":"open","direction":"long",
            "price":64250.5,"quantity":0.25,"client_signal_id":"'"$ID"'",
-           "metadata":{"take_profit":66000,"stop_loss":63000}}')
-  case "$?:${ANSWER##* }" in # curl's exit code, and the status
-    0:2??) echo "${ANSWER% *}"; exit 0 ;;
-    0:429 | 0:5?? | 7:* | 16:* | 18:* | 28:* | 52:* | 55:* | 56:* | 92:*) ;; # a retry can help
+           "metadata":{"take_profit":66000,"stop_loss":63000}}' 2>&1)
+  RESULT="$?:$ANSWER" # curl's exit code, what it printed, and the status
+  ANSWER="$URL: ${ANSWER% 000}"
+  case "$RESULT" in
+    0:*' '2??) RESULT="${RESULT#0:}"; echo "${RESULT% *}"; exit 0 ;;
+    0:*' '429 | 0:*' '5?? | 7:* | 16:* | 18:* | 28:* | 52:* | 55:* | 56:* | 92:*) ;; # a retry can help
+    35:*SYSCALL* | 35:*reset* | 35:*eof*) ;; # the connection broke in the handshake
+    35:*) echo "$ANSWER Is it http or https?" >&2; exit 1 ;;
+    60:*) echo "$ANSWER For a private certificate, set CURL_CA_BUNDLE=cert.pem." >&2; exit 1 ;;
     *) echo "No retry can help: $ANSWER" >&2; exit 1 ;;
   esac
   echo "No answer yet: $ANSWER" >&2

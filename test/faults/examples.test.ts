@@ -179,11 +179,43 @@ describe.each(names)("%s", (name) => {
     expect(log().filter(({ msg }) => msg === "rejected")).toHaveLength(1);
   });
 
-  test("shows why it cannot connect", async () => {
-    const text = impatient(textFor(name, `http://127.0.0.1:${await freePort()}`));
-    const { code, output } = await run(name, text, { SIGNALBOX_KEY: "sbk_x" });
+  test("shows where and why it cannot connect", async () => {
+    const url = `http://127.0.0.1:${await freePort()}`;
+    const { code, output } = await run(name, impatient(textFor(name, url)), {
+      SIGNALBOX_KEY: "sbk_x",
+    });
     expect(output).toMatch(/refused|ECONNREFUSED|Failed to connect/i);
+    expect(output).toContain(`${url}/v1/signals`);
+    expect(output).not.toContain("000");
     expect(code).not.toBe(0);
+  });
+
+  test("without a key it says how to set it, and sends nothing", async () => {
+    const { url, attempts } = breaking(0);
+    for (const env of [{}, { SIGNALBOX_KEY: "" }]) {
+      const { code, output } = await run(name, textFor(name, url), env);
+      expect(output).toContain(
+        "Set SIGNALBOX_KEY: read -rs SIGNALBOX_KEY && export SIGNALBOX_KEY\n",
+      );
+      expect(code).toBe(1);
+    }
+    expect(attempts()).toBe(0);
+  });
+
+  test("stops at an https URL of a port that speaks http", async () => {
+    const { url, env } = await startServer();
+    const { code, output } = await run(name, textFor(name, url.replace("http:", "https:")), env);
+    expect(output).toContain("Is it http or https?");
+    expect(output).not.toMatch(/attempt \d|No answer yet/);
+    expect(code).toBe(1);
+  });
+
+  test("tries again after a connection that broke in the TLS handshake", async () => {
+    const { url, attempts } = breaking(2);
+    const text = impatient(textFor(name, url.replace("http:", "https:")));
+    const { code, output } = await run(name, text, { SIGNALBOX_KEY: "sbk_x" });
+    expect(output).toContain("Outcome unknown");
+    expect({ code, attempts: attempts() }).toEqual({ code: 1, attempts: name === "curl" ? 2 : 1 });
   });
 
   test("stops at a host name that cannot exist", async () => {
@@ -204,6 +236,7 @@ describe.each(names)("%s", (name) => {
     expect(refused.output).not.toMatch(/attempt \d|No answer yet/);
     expect(refused.code).not.toBe(0);
     const { trust } = runners[name] as Runner;
+    expect(refused.output).toContain(`set ${trust}=`);
     const { code, output } = await run(name, text, { ...env, [trust]: files.certFile });
     expect({ code, output }).toEqual({ code: 0, output });
   });
