@@ -160,6 +160,7 @@ function serve(options: ConsoleOptions): Running & { url: string } {
         writes,
         routes,
         ownOrigin: services.ownOrigin,
+        publicUrl: services.publicUrl,
         requireHttps: (headers, peer) =>
           requireHttps(policy, headers, () => (peer === null ? null : { address: peer })),
         clientAddress: (headers, peer) => {

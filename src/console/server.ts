@@ -2,7 +2,7 @@
 import type { Context, Elysia } from "elysia";
 import type { Logger } from "pino";
 import { withClientAddress } from "../domain/client.ts";
-import { AppError, errorCatalogue } from "../domain/errors.ts";
+import { AppError, type ErrorCode, errorCatalogue } from "../domain/errors.ts";
 import { createApp, targetOf } from "../net/routes.ts";
 import { findAsset } from "./assets.ts";
 import { readCookies } from "./cookies.ts";
@@ -10,6 +10,7 @@ import { csrfTokenOf, isForged } from "./forgery.ts";
 import type { HostVerdict } from "./hosts.ts";
 import { forbiddenPage, failurePage, notFoundPage } from "./pages/problems.tsx";
 import {
+  json,
   methodNotAllowed,
   page,
   securityHeaders,
@@ -28,6 +29,8 @@ export interface ConsoleInterface {
   readonly routes: readonly Route[];
   /** What browsers call us, such as `https://console.example.com`. */
   readonly ownOrigin: () => string;
+  /** What bots call the public interface. */
+  readonly publicUrl: string;
   /** Throws `https_required` for a request that travelled in the clear. */
   readonly requireHttps: (headers: Headers, peer: string | null) => void;
   /** Of the client itself where a trusted proxy tells it. */
@@ -57,7 +60,7 @@ interface Exchange {
 
 export function createConsole(console: ConsoleInterface): Elysia {
   const app = createApp((request, server) =>
-    answer(console, request, server, async () => notFoundPage()),
+    answer(console, request, server, async () => notFound(console, request)),
   );
   app.onError(({ error, request, server }) =>
     answer(console, request, server, () => Promise.reject(error)),
@@ -88,6 +91,13 @@ export function createConsole(console: ConsoleInterface): Elysia {
     ),
   );
   return app;
+}
+
+/** Bots that were given the console's address learn the public one; people get a page. */
+function notFound({ publicUrl }: ConsoleInterface, request: Request): Response {
+  if (!/^\/(v1\/signals|openapi\.yaml)(\?|$)/.test(targetOf(request))) return notFoundPage();
+  const message = `This is the console. Signals go to POST ${publicUrl}/v1/signals, which GET ${publicUrl}/openapi.yaml describes.`;
+  return json({ error: "not_found" satisfies ErrorCode, message }, 404);
 }
 
 function methodsOf({ routes }: ConsoleInterface, path: string): Route["method"][] {
