@@ -79,10 +79,14 @@ export async function startApp(options: AppOptions): Promise<App> {
     onTightened,
   });
   opened.defer(() => store.close());
+  // Opened further down, and asked for by the operations socket from its first moment on.
+  let certificates: CertificateWatch | null = null;
+  // Closed once the last request is answered: what became of it is written down, too.
+  let pages: ConsoleThread | null = null;
   const health: HealthSources = {
     dataDir: config.dataDir,
     writerProblem: () => store.writerProblem,
-    certificateExpiresAt: () => certificates?.current.expiresAt ?? null,
+    certificateExpiresAt: () => (certificates?.current ?? certificate)?.expiresAt ?? null,
     now,
   };
   const connections = planConnections(
@@ -103,8 +107,6 @@ export async function startApp(options: AppOptions): Promise<App> {
     opened.defer(limitConnections({ listener: "ops", port, max: connections.ops, log }));
   }
 
-  // Closed once the last request is answered: what became of it is written down, too.
-  let pages: ConsoleThread | null = null;
   opened.defer(() => pages?.close());
 
   let description: Description | null = null;
@@ -157,13 +159,12 @@ export async function startApp(options: AppOptions): Promise<App> {
   }
   opened.defer(() => pages?.drain());
 
-  const certificates =
-    config.tls === null || certificate === null
-      ? null
-      : new CertificateWatch(config.tls, certificate, log, (next) => {
-          listener.replaceCertificate(next);
-          pages?.replaceCertificate(next);
-        });
+  if (config.tls !== null && certificate !== null) {
+    certificates = new CertificateWatch(config.tls, certificate, log, (next) => {
+      listener.replaceCertificate(next);
+      pages?.replaceCertificate(next);
+    });
+  }
   opened.defer(() => certificates?.stop());
 
   const backups =

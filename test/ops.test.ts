@@ -53,6 +53,31 @@ describe("the operations socket", () => {
     }
   });
 
+  test("answers while the server starts, with a certificate and a console", async () => {
+    const dataDir = temporaryFolder();
+    const { certFile, keyFile } = writeCertificate(dataDir, await makeCertificate("localhost"));
+    const statuses = new Set<number>();
+    const started = new AbortController();
+    const asking = (async () => {
+      while (!started.signal.aborted) {
+        for (const path of ["/readyz", "/console-url"]) {
+          const unix = join(dataDir, "ops.sock");
+          const answer = await fetch(`http://localhost${path}`, { unix }).catch(() => null);
+          if (answer !== null) statuses.add(answer.status);
+        }
+        await Bun.sleep(1);
+      }
+    })();
+    await startTestApp({
+      dataDir,
+      config: { tls: { certFile, keyFile }, consoleListen: { host: "127.0.0.1", port: 0 } },
+    });
+    started.abort();
+    await asking;
+    expect([...statuses].filter((status) => status === 500)).toEqual([]);
+    expect(statuses.size).toBeGreaterThan(0);
+  });
+
   test("goes when the server stops", async () => {
     const { dataDir, stop } = await startTestApp();
     await stop();
