@@ -244,9 +244,36 @@ test("what was sent with keys of another database is dropped", () => {
   expect(activity.buckets(ofDesk, "day", 0).map(({ stored: n }) => n)).toEqual([1]);
   expect(activity.rejects(ofDesk, null, 10).map(({ key_id }) => key_id)).toEqual([ours]);
   expect(said).toEqual([]);
-  activity.keepKeysOf(join(dataDir, "nothing.db"));
-  expect(activity.buckets(ofDesk, "day", 0)).toEqual([]);
-  expect(said.join()).toContain("was replaced by an empty file");
+});
+
+test("activity is kept, with a warning, when the keys cannot be read", () => {
+  const { activity, said, dataDir } = openActivity();
+  activity.write(minute(NOW, { stored: 1 }));
+  const damaged = join(dataDir, "damaged.db");
+  writeFileSync(damaged, "not a database".repeat(1_000));
+  const locked = join(dataDir, "locked.db");
+  const holder = new Database(locked);
+  onCleanup(() => holder.close());
+  holder.run("CREATE TABLE api_keys (id TEXT, desk_id INTEGER)");
+  holder.run("BEGIN EXCLUSIVE");
+  for (const path of [join(dataDir, "nothing.db"), damaged, locked]) {
+    activity.keepKeysOf(path);
+    expect(said.splice(0).join()).toContain("was not dropped");
+    expect(activity.buckets(ofDesk, "day", 0)).toHaveLength(1);
+  }
+});
+
+test("activity is kept, with a warning, when its file is locked", () => {
+  const { activity, said, dataDir } = openActivity();
+  openDatabase(dataDir, "command").close();
+  activity.write(minute(NOW, { stored: 1 }));
+  const holder = new Database(join(dataDir, ACTIVITY_NAME));
+  onCleanup(() => holder.close());
+  holder.run("BEGIN IMMEDIATE");
+  activity.keepKeysOf(join(dataDir, DATABASE_NAME));
+  holder.run("ROLLBACK");
+  expect(said.join()).toContain("was not dropped");
+  expect(activity.buckets(ofDesk, "day", 0)).toHaveLength(1);
 });
 
 test("each width keeps as many buckets as it shows", () => {

@@ -2,10 +2,9 @@
  * Activity in a file of its own, so that writing it never waits for the lock of those who store
  * signals, nor they for it. Nothing in it is worth an `fsync` or a repair.
  */
-import { constants, Database } from "bun:sqlite";
+import { Database } from "bun:sqlite";
 import { closeSync, openSync, rmSync } from "node:fs";
 import { join } from "node:path";
-import { pathToFileURL } from "node:url";
 import {
   type ActivityBatch,
   type ActivityOwner,
@@ -59,15 +58,17 @@ export class SqliteActivity {
 
   /**
    * Drops what was sent with keys that this database does not have: it may have been replaced since, and
-   * numbers desks from 1. Call it before anything is read.
+   * numbers desks from 1. Call it before anything is read. If the database or the activity cannot be used
+   * now, nothing is dropped, with a warning.
    */
   keepKeysOf(databasePath: string): void {
-    if (this.#db.filename === IN_MEMORY) return;
     try {
-      dropUnknownKeys(this.#path, databasePath);
+      const keys = readKeys(databasePath);
+      this.#attempt((db) => inTransaction(db, () => dropUnknownKeys(db, keys)));
     } catch (error) {
-      this.#db.close();
-      this.#db = this.#replace(describeFailure(error));
+      this.#onLost(
+        `the activity of unknown keys was not dropped from ${this.#path} (${describeFailure(error)}): it is tried again at the next start`,
+      );
     }
   }
 
@@ -228,21 +229,23 @@ function prepare(db: Database): Database {
   }
 }
 
-function dropUnknownKeys(path: string, databasePath: string): void {
-  const { SQLITE_OPEN_READWRITE, SQLITE_OPEN_URI } = constants;
-  const db = new Database(path, SQLITE_OPEN_READWRITE | SQLITE_OPEN_URI);
+/** The keys of a database, with their desks, as JSON. */
+function readKeys(databasePath: string): string {
+  const db = new Database(databasePath, { readonly: true });
   try {
     db.run(`PRAGMA busy_timeout = ${BUSY_TIMEOUT_MS}`);
-    db.query("ATTACH ? AS registry").run(`${pathToFileURL(databasePath).href}?mode=ro`);
-    for (const table of ["buckets", "rejects"]) {
-      db.run(
-        `DELETE FROM ${table} WHERE NOT EXISTS
-           (SELECT 1 FROM registry.api_keys AS known
-            WHERE known.id = ${table}.key_id AND known.desk_id = ${table}.desk_id)`,
-      );
-    }
+    return JSON.stringify(db.query("SELECT id, desk_id FROM api_keys").values());
   } finally {
     db.close();
+  }
+}
+
+function dropUnknownKeys(db: Database, keys: string): void {
+  for (const table of ["buckets", "rejects"]) {
+    db.query(
+      `DELETE FROM ${table} WHERE (key_id, desk_id) NOT IN
+         (SELECT value ->> 0, value ->> 1 FROM json_each(?))`,
+    ).run(keys);
   }
 }
 
