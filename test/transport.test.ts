@@ -316,3 +316,29 @@ describe("addresses to listen on", () => {
     ["localhost.example.com", false],
   ] as const)("%s is loopback: %p", (host, want) => expect(isLoopbackHost(host)).toBe(want));
 });
+
+describe("the client's address behind a trusted proxy", () => {
+  const proxies = new TrustedProxies(["10.0.0.0/8", "2001:db8:ffff::/48"]);
+  const clientOf = (forwarded: string) =>
+    proxies.clientOf(new Headers({ "X-Forwarded-For": forwarded }), "10.0.0.1");
+
+  test.each([
+    ["192.0.2.1", "192.0.2.1"],
+    ["192.0.2.1:4711", "192.0.2.1"],
+    ["[2001:db8::1]:443", "2001:db8::1"],
+    ["[2001:db8::1]", "2001:db8::1"],
+    ["2001:db8::1", "2001:db8::1"],
+    ["[::ffff:192.0.2.1]:4711", "192.0.2.1"],
+    ["198.51.100.7, 192.0.2.1:4711, 10.0.0.2:80", "192.0.2.1"],
+    ["192.0.2.1, [2001:db8:ffff::2]:80", "192.0.2.1"],
+  ])("X-Forwarded-For: %s names %s", (forwarded, client) => {
+    expect(clientOf(forwarded)).toBe(client);
+  });
+
+  test.each(["unknown", "192.0.2.1:", "192.0.2.1:x", "[192.0.2.1", "_hidden:80", ":80"])(
+    "X-Forwarded-For: %s names no address: the proxy's counts",
+    (forwarded) => {
+      expect(clientOf(forwarded)).toBe("10.0.0.1");
+    },
+  );
+});

@@ -61,10 +61,10 @@ export class TrustedProxies {
 
   /**
    * Whom a request comes from: the peer, or where that is a trusted proxy, the last of `X-Forwarded-For`
-   * that is not. What stands before it anybody may have written.
+   * that is not, without its port. What stands before it anybody may have written.
    */
   clientOf(headers: Headers, peer: string | null): string {
-    const hops = (headers.get("x-forwarded-for") ?? "").split(",").map((hop) => hop.trim());
+    const hops = (headers.get("x-forwarded-for") ?? "").split(",").map(withoutPort);
     let client = peer ?? "";
     while (isIP(unmapped(client)) !== 0 && this.includes(client)) {
       const before = hops.pop() ?? "";
@@ -88,4 +88,10 @@ export class TrustedProxies {
     }
     this.#list.addSubnet(address, length, family === 6 ? "ipv6" : "ipv4");
   }
+}
+
+/** Some proxies write `192.0.2.1:4711` or `[2001:db8::1]:4711`. */
+function withoutPort(hop: string): string {
+  const [, v6, v4] = /^\s*(?:\[([^\]]+)\](?::\d+)?|([\d.]+):\d+)\s*$/.exec(hop) ?? [];
+  return v6 ?? v4 ?? hop.trim();
 }
