@@ -13,10 +13,16 @@ const EXACT_CHARS_MAX = 8_192;
  */
 export function meansTheSame(one: string, other: string): boolean {
   if (one === other) return true;
-  if (!isDeepStrictEqual(JSON.parse(one), JSON.parse(other))) return false;
+  if (!isDeepStrictEqual(parse(one), parse(other))) return false;
   if (!BEYOND_DOUBLE.test(one) && !BEYOND_DOUBLE.test(other)) return true;
   if (Math.max(one.length, other.length) > EXACT_CHARS_MAX) return false;
   return isDeepStrictEqual(parseExactly(one), parseExactly(other));
+}
+
+/** `isDeepStrictEqual` tells -0 from 0; as decimal numbers they are the same. */
+function parse(text: string): unknown {
+  if (!text.includes("-0")) return JSON.parse(text);
+  return JSON.parse(text, (_name, value: unknown) => (value === 0 ? 0 : value));
 }
 
 /** A class, so that no object that a client sent equals it. */
@@ -50,7 +56,7 @@ function decimal(source: string): Decimal {
   let [start, end] = [0, digits.length];
   while (digits[start] === "0") start += 1;
   while (end > start && digits[end - 1] === "0") end -= 1;
-  if (start === end) return new Decimal(`${sign}0`, 0n);
+  if (start === end) return new Decimal("0", 0n);
   const shift = digits.length - end - fraction.length;
   return new Decimal(sign + digits.slice(start, end), BigInt(exponent) + BigInt(shift));
 }
