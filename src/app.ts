@@ -1,7 +1,10 @@
 /** The composition root: opens every layer, joins them, and takes them down again in order. */
+import { existsSync } from "node:fs";
+import { join } from "node:path";
 import type { Logger } from "pino";
 import {
   defaultPublicUrl,
+  requireFreePorts,
   requirePortsOfTheirOwn,
   requireSafeTransport,
   type ServeConfig,
@@ -20,6 +23,7 @@ import type { HealthSources } from "./ops/health.ts";
 import { BackupJob, type MakeBackup } from "./ops/backups.ts";
 import { serveOnSocket, serveOnTcp } from "./ops/server.ts";
 import { StorageLog } from "./ops/storage-log.ts";
+import { DATABASE_NAME } from "./store/sqlite/folder.ts";
 import { lockFolder } from "./store/sqlite/lock.ts";
 import { SqliteStore } from "./store/sqlite/store.ts";
 import { ActivityRecorder } from "./console/recorder.ts";
@@ -64,6 +68,8 @@ export async function startApp(options: AppOptions): Promise<App> {
   requirePortsOfTheirOwn(config);
   const trustedProxies = new TrustedProxies(config.trustedProxies);
   const certificate = config.tls === null ? null : loadCertificate(config.tls);
+  // A first start that cannot listen leaves no database behind.
+  if (!existsSync(join(config.dataDir, DATABASE_NAME))) requireFreePorts(config);
 
   // Taken down in the opposite order: connections, then health, then storage, then the lock.
   await using opened = new AsyncDisposableStack();

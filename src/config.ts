@@ -10,6 +10,7 @@ import {
   isLoopbackHost,
   isTaken,
   PortInUseError,
+  requireFree,
 } from "./net/address.ts";
 
 export interface ServeConfig {
@@ -77,6 +78,11 @@ export function requirePortsOfTheirOwn(config: ServeConfig): void {
     }
     taken.set(address.port, flag);
   }
+}
+
+/** Throws {@link UserError} for an address that cannot be bound. */
+export function requireFreePorts(config: ServeConfig): void {
+  for (const [, address] of listening(config)) requireFree(address);
 }
 
 /** Adds to the error of a port that is in use the flag to type, with a port that is free. */

@@ -1,6 +1,6 @@
 import { Database } from "bun:sqlite";
 import { describe, expect, test, setDefaultTimeout } from "bun:test";
-import { readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { chmodSync, existsSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import packageJson from "../package.json" with { type: "json" };
 import { currentSchema, schemaVersion } from "../src/store/sqlite/migrate.ts";
@@ -222,9 +222,19 @@ describe("failures end with code 1 and one sentence that says what to type", () 
     const file = join(temporaryFolder(), "file");
     writeFileSync(file, "");
     for (const dataDir of [file, join(file, "below")]) {
-      await expectFailure(["desk", "list", "--data", dataDir], "--data DIR");
+      for (const command of [
+        "desk list",
+        "desk create a",
+        "verify",
+        "backup x.db",
+        "healthcheck",
+      ]) {
+        const args = [...command.split(" "), "--data", dataDir];
+        await expectFailure(args, `${file} is a file, not a folder: name the folder`);
+      }
     }
-    await expectFailure(["serve", "--listen", "127.0.0.1:0", "--data", file], "--data DIR");
+    const serve = ["serve", "--listen", "127.0.0.1:0", "--data", file];
+    await expectFailure(serve, `${file} is a file, not a folder`);
   });
 
   test("a database of a newer version", async () => {
@@ -272,6 +282,30 @@ describe("failures end with code 1 and one sentence that says what to type", () 
     } finally {
       blocker?.stop(true);
     }
+  });
+
+  test("a first start on a port in use creates nothing", async () => {
+    const { url } = await startServe();
+    const { host } = new URL(url);
+    const dataDir = join(temporaryFolder(), "d");
+    for (const flags of [
+      ["--listen", host],
+      ["--listen", "127.0.0.1:0", "--console-listen", host],
+      ["--listen", "127.0.0.1:0", "--ops-listen", host],
+    ]) {
+      await expectFailure(["serve", "--data", dataDir, ...flags], "is in use by another program");
+      expect(existsSync(dataDir)).toBe(false);
+    }
+  });
+
+  test("serve in a folder with other files", async () => {
+    const home = temporaryFolder();
+    writeFileSync(join(home, "letter.txt"), "dear");
+    chmodSync(home, 0o755);
+    const args = ["serve", "--listen", "127.0.0.1:0", "--data", home];
+    await expectFailure(args, `The folder ${home} has other files in it`);
+    expect(readdirSync(home)).toEqual(["letter.txt"]);
+    expect(statSync(home).mode & 0o777).toBe(0o755);
   });
 
   test("a console's or an operations port in use, with its own flag", async () => {

@@ -25,5 +25,6 @@ test.each(["serve", "key list", "desk create alpha"])("%s is refused", async (co
   const [owner, typed] = isRoot ? [`user ${NOBODY}`, `'#${NOBODY}'`] : ["root", "root"];
   expect(stderr).toContain(`The data folder ${folder} belongs to ${owner}, and you are `);
   expect(stderr).toContain(`sudo -u ${typed} `);
+  expect(stderr).not.toContain("chown");
   expect(readdirSync(folder)).toEqual(before);
 });

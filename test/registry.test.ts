@@ -122,14 +122,27 @@ describe("permissions", () => {
     expect(output.stderr.split("\n").filter((line) => !/^(\{|$)/.test(line))).toEqual([]);
   });
 
-  test("a folder with other things in it keeps its mode", () => {
-    const home = join(temporaryFolder(), "home");
-    mkdirSync(home, { mode: 0o755 });
-    chmodSync(home, 0o755);
-    writeFileSync(join(home, "letter.txt"), "dear");
-    open(home);
-    expect(mode(home)).toBe("755");
-    expect(mode(database(home))).toBe("600");
+  test("a folder with other files in it is refused and left as it is", () => {
+    for (const before of [0o755, 0o555]) {
+      const home = join(temporaryFolder(), "home");
+      mkdirSync(home);
+      writeFileSync(join(home, "letter.txt"), "dear");
+      chmodSync(home, before);
+      expect(refusal(home)).toBe(
+        `The folder ${home} has other files in it and no database: name an empty or new folder with --data DIR.`,
+      );
+      expect(() => lockFolder(home)).toThrow("has other files in it");
+      expect(readdirSync(home)).toEqual(["letter.txt"]);
+      expect(statSync(home).mode & 0o777).toBe(before);
+    }
+  });
+
+  test("a folder without write permission gets none", () => {
+    const dataDir = temporaryFolder();
+    chmodSync(dataDir, 0o555);
+    refusal(dataDir);
+    expect(statSync(dataDir).mode & 0o200).toBe(0);
+    chmodSync(dataDir, 0o700);
   });
 });
 

@@ -6,6 +6,7 @@ import { systemCode, UserError } from "../domain/errors.ts";
 import type { Checks } from "../ops/health.ts";
 import { askServer } from "../ops/client.ts";
 import { SOCKET_NAME } from "../ops/server.ts";
+import { problemOfFolder } from "../store/sqlite/folder.ts";
 import { dataOption, readUrl } from "./options.ts";
 import { printData } from "./print.ts";
 
@@ -73,6 +74,8 @@ async function askFolder(dataDir: string, path: string): Promise<Response> {
     accessSync(socket, constants.R_OK | constants.W_OK);
     return await askServer(dataDir, path);
   } catch (error) {
+    const problem = problemOfFolder(dataDir);
+    if (problem !== null) throw problem;
     const code = systemCode(error);
     if (/^E(ACCES|PERM)$/.test(code)) {
       throw new UserError(

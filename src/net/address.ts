@@ -54,6 +54,15 @@ export function isTaken({ host, port }: Address): boolean {
   }
 }
 
+/** Throws {@link UserError} for an address that cannot be bound. */
+export function requireFree({ host, port }: Address): void {
+  try {
+    Bun.listen({ hostname: host, port, socket: { data() {} } }).stop(true);
+  } catch (error) {
+    throw explainBindError(error, { host, port });
+  }
+}
+
 /** One sentence for the errors of binding that a person can put right. */
 export function explainBindError(error: unknown, { host, port }: Address): unknown {
   const code = systemCode(error);
@@ -63,11 +72,11 @@ export function explainBindError(error: unknown, { host, port }: Address): unkno
   }
   if (code === "EACCES") {
     return new UserError(
-      `This user may not listen on ${address}: name a port above 1023, or grant the right to the lower ones.`,
+      `This user may not listen on ${address}: name a port above 1023, with a proxy in front if needed, or run the unit deploy/signalbox.service, which grants the lower ports.`,
     );
   }
-  // Bun says ENOENT where the system says EADDRNOTAVAIL, and EINVAL where no server answers for a name.
-  if (/^(EADDRNOTAVAIL|ENOTFOUND|ENOENT|EINVAL)$/.test(code)) {
+  // Bun says ENOENT for EADDRNOTAVAIL, and EINVAL or a message without a code for an unknown name.
+  if (/^(EADDRNOTAVAIL|ENOTFOUND|ENOENT|EINVAL|Failed to listen at .*)$/.test(code)) {
     return new UserError(`${address} is not an address of this machine: try 127.0.0.1:${port}.`);
   }
   return error;

@@ -38,7 +38,7 @@ export function loadDeviceSecret(dataDir: string, log: Logger): Uint8Array {
 
 function read(file: string, log: Logger): Uint8Array | null {
   try {
-    tighten(file, 0o600, (said) => log.warn(said));
+    tighten(file, (said) => log.warn(said));
     return readFileSync(file);
   } catch (error) {
     if (systemCode(error) === "ENOENT") return null;

@@ -82,11 +82,29 @@ test("a folder without write permission: nothing is begun in it", async () => {
     await expectRefusal(
       asNobody,
       [...args, "--data", dataDir],
-      /cannot be (used|locked).*--data DIR/,
+      /is yours and cannot be used with mode 0500: allow it with: chmod 700 \S+, or name another/,
     );
+  }
+  chmodSync(dataDir, 0o000);
+  for (const args of [
+    ["key", "list"],
+    ["desk", "create", "alpha"],
+    ["verify"],
+    ["healthcheck"],
+    SERVE,
+  ]) {
+    await expectRefusal(asNobody, [...args, "--data", dataDir], /mode 0000.* chmod 700 /);
   }
   // The default, ./data, in a folder that belongs to another user.
   await expectRefusal(asNobody, SERVE, /\/data cannot be used \(EACCES\).*--data DIR/);
+});
+
+test("a port below 1024: the message says how a service gets it", async () => {
+  await expectRefusal(
+    asNobody,
+    ["serve", "--listen", "127.0.0.1:80", "--data", join(nobodysFolder(), "data")],
+    /may not listen on 127\.0\.0\.1:80: name a port above 1023.*deploy\/signalbox\.service/,
+  );
 });
 
 test("a file that may not be read or written is named with the right that is missing", async () => {

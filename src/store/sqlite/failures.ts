@@ -3,6 +3,7 @@ import { SQLiteError } from "bun:sqlite";
 import { dirname } from "node:path";
 import { messageOf, systemCode, UserError } from "../../domain/errors.ts";
 import { shellQuoted } from "../../domain/shell.ts";
+import { problemOfFolder } from "./folder.ts";
 
 /** Another connection holds the lock that this one asked for. */
 export function isBusy(error: unknown): boolean {
@@ -57,8 +58,11 @@ export function notOurs(path: string): UserError {
 /** One sentence about why the database did not open. Errors that are not about the file pass through. */
 export function explainFailure(error: unknown, path: string): unknown {
   if (!(error instanceof SQLiteError)) {
-    return new UserError(
-      `${path} cannot be used (${systemCode(error)}): run signalbox as the user who owns it, or name another folder with --data DIR.`,
+    return (
+      problemOfFolder(dirname(path)) ??
+      new UserError(
+        `${path} cannot be used (${systemCode(error)}): run signalbox as the user who owns it, or name another folder with --data DIR.`,
+      )
     );
   }
   const code = error.code ?? "";

@@ -1,6 +1,15 @@
-/** The data folder and the modes of what is in it. */
-import { chmodSync, mkdirSync, readdirSync, readFileSync, statSync } from "node:fs";
-import { join } from "node:path";
+/** The data folder and its permissions. */
+import {
+  accessSync,
+  chmodSync,
+  constants,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  type Stats,
+} from "node:fs";
+import { dirname, join } from "node:path";
 import { UserError, systemCode } from "../../domain/errors.ts";
 import { shellQuoted } from "../../domain/shell.ts";
 import { writeToStderr } from "../../output.ts";
@@ -12,27 +21,37 @@ export function restoringPath(path: string): string {
   return `${path}.restoring`;
 }
 
-/** Hears, in a sentence, of a mode that let others in and was closed. */
+/** Is told of permissions that were tightened. */
 export type OnTightened = (sentence: string) => void;
 
 /** For callers without a log. */
 export const sayOnStderr: OnTightened = (sentence) => writeToStderr(`${sentence}\n`);
 
+/** What a server leaves in a data folder, with or without the database. */
+const OUR_FILES = /^(signalbox\.db|signalbox-activity\.db|serve\.lock|ops\.sock|device-secret)/;
+
 /**
- * The folder is 0700, and belongs to the user that we run as. One that existed before is only tightened
- * if it is plainly ours (empty, or with our database in it): nobody's home folder changes because of a
- * stray `--data .`.
+ * Creates the folder, or checks that it is ours: empty, or with our files in it. Its permissions for other
+ * users are taken away. A folder of anything else is refused and left as it is.
  */
 export function prepareFolder(dataDir: string, onTightened: OnTightened): void {
   try {
     mkdirSync(dataDir, { recursive: true, mode: 0o700 });
     refuseForeignFolder(dataDir);
-    const entries = readdirSync(dataDir);
-    const isOurs = entries.length === 0 || entries.includes(DATABASE_NAME);
-    if (isOurs) tighten(dataDir, 0o700, onTightened);
+    accessSync(dataDir, constants.R_OK | constants.W_OK | constants.X_OK);
+    refuseOtherFiles(dataDir);
+    tighten(dataDir, onTightened);
   } catch (error) {
     throw unusable(dataDir, error);
   }
+}
+
+function refuseOtherFiles(dataDir: string): void {
+  const entries = readdirSync(dataDir);
+  if (entries.length === 0 || entries.some((name) => OUR_FILES.test(name))) return;
+  throw new UserError(
+    `The folder ${dataDir} has other files in it and no database: name an empty or new folder with --data DIR.`,
+  );
 }
 
 /** Throws {@link UserError} if the folder has no database. Creates and changes nothing. */
@@ -60,9 +79,43 @@ function hasDatabase(dataDir: string): boolean {
 
 function unusable(dataDir: string, error: unknown): UserError {
   if (error instanceof UserError) return error;
-  return new UserError(
-    `The data folder ${dataDir} cannot be used (${systemCode(error)}): name a folder that this user may write to, with --data DIR.`,
+  return (
+    problemOfFolder(dataDir, 0o700) ??
+    new UserError(
+      `The data folder ${dataDir} cannot be used (${systemCode(error)}): name a folder that this user may write to, with --data DIR.`,
+    )
   );
+}
+
+/**
+ * Explains a path that is a file, and a folder of this user without the permissions that are needed.
+ * Null if it is neither.
+ */
+export function problemOfFolder(dataDir: string, needed = 0o500): UserError | null {
+  const found = nearest(dataDir);
+  if (found === null) return null;
+  const { path, stats } = found;
+  if (!stats.isDirectory()) {
+    return new UserError(
+      `${path} is a file, not a folder: name the folder of the database with --data DIR.`,
+    );
+  }
+  const isOpen = (stats.mode & needed) === needed;
+  if (path !== dataDir || isOpen || stats.uid !== process.geteuid?.()) return null;
+  return new UserError(
+    `The data folder ${path} is yours and cannot be used with mode ${octal(stats.mode & 0o7777)}: allow it with: chmod 700 ${shellQuoted(path)}, or name another folder with --data DIR.`,
+  );
+}
+
+/** The path itself or, where there is none, the nearest one above it that exists. */
+function nearest(path: string): { readonly path: string; readonly stats: Stats } | null {
+  try {
+    const stats = statSync(path, { throwIfNoEntry: false });
+    if (stats !== undefined) return { path, stats };
+  } catch (error) {
+    if (systemCode(error) !== "ENOTDIR") return null;
+  }
+  return dirname(path) === path ? null : nearest(dirname(path));
 }
 
 /**
@@ -75,9 +128,8 @@ function refuseForeignFolder(dataDir: string): void {
   if (ours === undefined || owner === ours) return;
   const ownerName = userName(owner);
   const sudoName = shellQuoted(ownerName ?? `#${owner}`);
-  const chownName = shellQuoted(userName(ours) ?? String(ours));
   throw new UserError(
-    `The data folder ${dataDir} belongs to ${ownerName ?? `user ${owner}`}, and you are ${userName(ours) ?? `user ${ours}`}: put sudo -u ${sudoName} before the command, or if the folder should be yours, take it over with: sudo chown -R ${chownName} ${shellQuoted(dataDir)}`,
+    `The data folder ${dataDir} belongs to ${ownerName ?? `user ${owner}`}, and you are ${userName(ours) ?? `user ${ours}`}: put sudo -u ${sudoName} before the command, or name another folder with --data DIR.`,
   );
 }
 
@@ -93,12 +145,13 @@ function userName(uid: number): string | null {
   }
 }
 
-/** Takes every right of group and others away where there is one. */
-export function tighten(path: string, mode: number, onTightened: OnTightened): void {
+/** Takes the permissions of group and others away. */
+export function tighten(path: string, onTightened: OnTightened): void {
   const before = statSync(path).mode & 0o7777;
   if ((before & 0o077) === 0) return;
-  chmodSync(path, mode);
-  onTightened(`${path} was open to other users (mode ${octal(before)}); it is ${octal(mode)} now`);
+  const after = before & 0o700;
+  chmodSync(path, after);
+  onTightened(`${path} was open to other users (mode ${octal(before)}); it is ${octal(after)} now`);
 }
 
 function octal(mode: number): string {

@@ -135,7 +135,7 @@ function inspect(path: string, newestVersion: number, onTightened: OnTightened):
 /** The last process to close a database takes its log away, at any moment. */
 function tightenIfThere(file: string, onTightened: OnTightened): void {
   try {
-    tighten(file, 0o600, onTightened);
+    tighten(file, onTightened);
   } catch (error) {
     if (systemCode(error) !== "ENOENT") throw error;
   }
