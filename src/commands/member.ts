@@ -150,7 +150,7 @@ async function findConsole({
       ? `The server of ${data} has no console (--console-listen off)`
       : `The console's address is not known, because no server of ${data} answers`;
   const guess = `http://${defaults.consoleListen}`;
-  const doubt = `${why}: the link begins with ${guess}, the default. Replace that in it with the console's address, or next time give --console-url URL.`;
+  const doubt = `${why}. Replace ${guess} in the link by the console's address, or give --console-url URL next time.`;
   return { url: guess, doubt };
 }
 

@@ -371,7 +371,7 @@ test("an old key's last use is told while it overlaps, and not after", async () 
   // It has ended: there is nothing to rotate.
   const ended = await submit(visitor, `/keys/${old.id}/rotate`, { overlap: "1h" });
   expect(ended.status).toBe(422);
-  expect(seen(ended.text)).toContain("is expired: there is nothing to overlap with");
+  expect(seen(ended.text)).toContain("is expired, so it cannot be rotated");
   expect(keysOf(app)).toHaveLength(3);
 });
 

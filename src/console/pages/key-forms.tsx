@@ -119,7 +119,7 @@ export function NothingToRotatePage({
   return (
     <Frame visit={visit} title={`Rotate key …${apiKey.last4}`} problem={null}>
       <p>
-        <KeyName {...apiKey} /> is {keyState(apiKey, visit.now)}: there is nothing to overlap with.
+        <KeyName {...apiKey} /> is {keyState(apiKey, visit.now)}, so it cannot be rotated.
       </p>
       <p class="actions">
         <a class="button" href="/keys/new">

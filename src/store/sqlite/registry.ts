@@ -125,7 +125,7 @@ export class SqliteRegistry implements Registry {
       const state = keyState(old, this.#now());
       if (state !== "active") {
         throw new UserError(
-          `Key ${old.id} is ${state}, so there is nothing to overlap with: mint a new one`,
+          `Key ${old.id} is ${state}, so it cannot be rotated: mint a new one`,
           `key mint --desk ${old.desk}`,
         );
       }
