@@ -7,7 +7,6 @@ import { auditRoutes } from "./console/audit.tsx";
 import { keyRoutes } from "./console/keys.tsx";
 import { FailedSignIns } from "./console/failed-sign-ins.ts";
 import { loadDeviceSecret } from "./store/device-secret.ts";
-import { passkeyRemovalRoutes } from "./console/passkey-removal.tsx";
 import { judgeHost } from "./console/hosts.ts";
 import { requiredPasskeyRoutes } from "./console/required-passkey.tsx";
 import { createConsole } from "./console/server.ts";
@@ -150,7 +149,6 @@ function serve(options: ConsoleOptions): Running & { url: string } {
     ...keyRoutes(services),
     ...auditRoutes(services),
     ...accountRoutes(services),
-    ...passkeyRemovalRoutes(services),
     ...requiredPasskeyRoutes(services),
   ];
   const bound = new Listener(

@@ -3,30 +3,21 @@
 import { UserError } from "../domain/errors.ts";
 import { type Account, checkPasskeyName } from "../domain/member.ts";
 import { startSession } from "./admission.ts";
-import { checkPassword, hashNewPassword } from "./credentials.ts";
-import { limited } from "./limited.tsx";
+import { Confirmation } from "./confirmation.ts";
+import { hashNewPassword } from "./credentials.ts";
+import { limited, tooManyAttempts } from "./limited.tsx";
 import { AccountPage } from "./pages/account.tsx";
+import { passkeyRemovalRoutes } from "./passkey-removal.tsx";
 import { PasskeyCeremonies } from "./passkeys.ts";
 import { json, page, seeOther } from "./responses.ts";
 import type { ConsoleServices } from "./services.ts";
 import { isStillSignedIn, type MemberVisit, type Route } from "./visit.ts";
 
-/** Who has no password proves by a session this young that it is them, and not who found their browser. */
-const RECENT_MS = 10 * 60 * 1_000;
-const WRONG = "The current password is not right. Nothing was changed.";
-const LONG_AGO =
-  "You signed in a while ago: sign out, sign in with your passkey again, and do this within ten minutes. Nothing was changed.";
-
 type MemberRoute = Extract<Route, { access: "member" | "signed-in" }>;
 
-/** `retryAt`: epoch milliseconds. */
-type Proof =
-  | { readonly outcome: "right" }
-  | { readonly outcome: "wrong"; readonly problem: string }
-  | { readonly outcome: "limited"; readonly retryAt: number };
-
 export function accountRoutes(services: ConsoleServices): Route[] {
-  const area = new AccountArea(services);
+  const confirmation = new Confirmation(services);
+  const area = new AccountArea(services, confirmation);
   return [
     { method: "GET", path: "/account", access: "member", handle: (visit) => area.show(visit) },
     post("/account/password", (visit) => area.changePassword(visit)),
@@ -34,6 +25,8 @@ export function accountRoutes(services: ConsoleServices): Route[] {
     post("/account/passkeys", (visit) => area.addPasskey(visit)),
     post("/account/sessions/:id/end", (visit) => area.endSession(visit)),
     post("/account/sign-out-everywhere", (visit) => area.signOutElsewhere(visit)),
+    confirmation.route,
+    ...passkeyRemovalRoutes(services, confirmation),
   ];
 }
 
@@ -44,9 +37,11 @@ function post(path: string, handle: MemberRoute["handle"]): Route {
 class AccountArea {
   readonly #services: ConsoleServices;
   readonly #passkeys: PasskeyCeremonies;
+  readonly #confirmation: Confirmation;
 
-  constructor(services: ConsoleServices) {
+  constructor(services: ConsoleServices, confirmation: Confirmation) {
     this.#services = services;
+    this.#confirmation = confirmation;
     this.#passkeys = new PasskeyCeremonies(services);
   }
 
@@ -58,6 +53,7 @@ class AccountArea {
       account,
       passkeys: passkeys.list(account.id),
       sessions: sessions.list(account.id, visit.now),
+      ways: this.#confirmation.waysOf(visit),
       canHavePasskeys: this.#passkeys.isPossible,
       problem,
     };
@@ -66,10 +62,11 @@ class AccountArea {
 
   async changePassword(visit: MemberVisit): Promise<Response> {
     const { members } = this.#services;
+    const { hasPassword } = this.#confirmation.waysOf(visit);
     if (members.find(visit.member.memberId)?.passkeys_required === true) {
       return this.show(visit, "Your desk requires passkeys: a password would not let you in.");
     }
-    const proof = await this.#prove(visit);
+    const proof = await this.#confirmation.check(visit);
     if (proof.outcome === "limited") return limited(visit, proof.retryAt);
     if (proof.outcome === "wrong") return this.show(visit, proof.problem);
     const password = visit.form.get("new") ?? "";
@@ -77,7 +74,8 @@ class AccountArea {
     const chosen = await hashNewPassword(this.#services, { id, email, desk }, password);
     if ("problem" in chosen) return this.show(visit, chosen.problem);
     if (!isStillSignedIn(this.#services, visit)) return seeOther("/sign-in");
-    return this.#beginAgain(visit, members.setPassword(id, chosen.hash), "password");
+    const done = hasPassword ? "password" : "password-set";
+    return this.#beginAgain(visit, members.setPassword(id, chosen.hash), done);
   }
 
   /** The challenge in them is the proof for {@link addPasskey}: it comes back once, from this session. */
@@ -85,9 +83,9 @@ class AccountArea {
     if (!this.#passkeys.isPossible) return json({ problem: "There are no passkeys here." }, 422);
     const problem = passkeyNameProblem(visit);
     if (problem !== null) return json({ problem }, 422);
-    const proof = await this.#prove(visit);
+    const proof = await this.#confirmation.check(visit);
     if (proof.outcome === "limited") {
-      return json({ problem: "There were too many wrong passwords: try again later." }, 429);
+      return json({ problem: tooManyAttempts(proof.retryAt, visit.now) }, 429);
     }
     if (proof.outcome === "wrong") return json({ problem: proof.problem }, 422);
     const { memberId: id, email } = visit.member;
@@ -125,18 +123,6 @@ class AccountArea {
   #beginAgain(visit: MemberVisit, account: Account, done: string): Response {
     startSession(this.#services, visit, account, visit.member.session.passkeyId);
     return seeOther(`/account?done=${done}`);
-  }
-
-  async #prove(visit: MemberVisit): Promise<Proof> {
-    const { memberId, email } = visit.member;
-    if (this.#services.members.find(memberId)?.has_password !== true) {
-      const isRecent = visit.now - visit.member.session.startedAt <= RECENT_MS;
-      return isRecent ? { outcome: "right" } : { outcome: "wrong", problem: LONG_AGO };
-    }
-    const password = visit.form.get("current") ?? "";
-    const purpose = "with a password on the account page";
-    const checked = await checkPassword(this.#services, visit, { email, password, purpose });
-    return checked.outcome === "wrong" ? { outcome: "wrong", problem: WRONG } : checked;
   }
 }
 

@@ -5,7 +5,7 @@ export const CHALLENGE_LIFETIME_MS = 5 * 60 * 1_000;
 /** Beyond it the oldest are forgotten. */
 const CHALLENGES_MAX = 50_000;
 
-export type Purpose = "sign-in" | "add" | "join" | "remove";
+export type Purpose = "sign-in" | "add" | "join" | "confirm";
 
 interface Challenge {
   readonly text: string;

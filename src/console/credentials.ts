@@ -1,4 +1,5 @@
 /** Checks what somebody types as a password. */
+import type { AuditEntry } from "../domain/audit.ts";
 import type { SignInAccount } from "../domain/member.ts";
 import { hashPassword, verifyPassword } from "../domain/password.ts";
 import { type PasswordOwner, passwordProblem } from "./password.ts";
@@ -14,6 +15,9 @@ const BUSY_RETRY_MS = 10_000;
 /** One hashes, and one more, so that one slow core does not hold up all. */
 const turns = new Turns({ atOnce: 2, waitingMax: 50 });
 
+/** What the audit says of a failed attempt. */
+export type Failure = Pick<AuditEntry, "actor" | "action" | "detail">;
+
 export type Checked =
   | { readonly outcome: "right"; readonly account: SignInAccount }
   | { readonly outcome: "wrong" }
@@ -21,13 +25,12 @@ export type Checked =
   | { readonly outcome: "limited"; readonly retryAt: number };
 
 /**
- * The answer is the same, and takes as long, for an address that is nobody's. `purpose`: for the audit,
- * such as "with a password".
+ * The answer is the same, and takes as long, for an address that is nobody's. `failure`: for the audit.
  */
 export async function checkPassword(
   services: ConsoleServices,
   visit: Visit,
-  { email, password, purpose }: { email: string; password: string; purpose: string },
+  { email, password, failure }: { email: string; password: string; failure: Failure },
 ): Promise<Checked> {
   const startedAt = performance.now();
   const device = visit.cookies.get(cookieNames.device);
@@ -49,7 +52,7 @@ export async function checkPassword(
     return { outcome: "right", account };
   }
   failedSignIns.count(account === null ? "unknown_address" : "wrong_password", visit.address);
-  if (account !== null) auditFailure(services, visit, account, purpose);
+  if (account !== null) auditFailure(services, visit, account, failure);
   await Bun.sleep(Math.max(0, FAILURE_MS_MIN - (performance.now() - startedAt)));
   return { outcome: "wrong" };
 }
@@ -73,18 +76,16 @@ export function auditFailure(
   { audit, log }: ConsoleServices,
   { address }: Visit,
   { id, desk_id }: { id: string; desk_id: number },
-  how: string,
+  failure: Failure,
 ): void {
   try {
     audit.append({
       deskId: desk_id,
-      actor: null,
-      action: "member.sign_in_failed",
       subjectId: id,
-      detail: how,
+      ...failure,
     });
   } catch (error) {
-    log.error({ err: error, client: address }, "a failed sign-in is not in the audit");
+    log.error({ err: error, client: address }, "a failed attempt is not in the audit");
   }
 }
 

@@ -62,6 +62,8 @@ export interface Passkeys {
   list(memberId: string): Passkey[];
   find(id: string): PasskeyCredential | null;
   recordUse(id: string, counter: number): void;
+  /** Why {@link remove} would refuse it, in a sentence; null where it would not. */
+  removalObstacle(memberId: string, id: string): string | null;
   remove(memberId: string, id: string): void;
 }
 

@@ -71,11 +71,12 @@ class SignIn {
       const problem = "Type your email address and your password.";
       return this.#page(visit, { email, next, problem });
     }
-    const purpose = "with a password";
-    const checked = await checkPassword(this.#services, visit, { email, password, purpose });
+    const how = "with a password";
+    const failure = failedSignIn(how);
+    const checked = await checkPassword(this.#services, visit, { email, password, failure });
     switch (checked.outcome) {
       case "right":
-        admit(this.#services, visit, checked.account, { how: purpose, passkeyId: null });
+        admit(this.#services, visit, checked.account, { how, passkeyId: null });
         return seeOther(next);
       case "wrong":
         return this.#page(visit, { email, next, problem: WRONG });
@@ -103,7 +104,7 @@ class SignIn {
     this.#services.failedSignIns.count("refused_passkey", visit.address);
     if (result.outcome === "refused") {
       const owner = this.#services.members.find(result.memberId);
-      if (owner !== null) auditFailure(this.#services, visit, owner, result.reason);
+      if (owner !== null) auditFailure(this.#services, visit, owner, failedSignIn(result.reason));
     }
     return this.#page(visit, { email: "", next, problem: WRONG_PASSKEY });
   }
@@ -125,6 +126,10 @@ class SignIn {
       state.problem === null ? 200 : 422,
     );
   }
+}
+
+function failedSignIn(detail: string) {
+  return { actor: null, action: "member.sign_in_failed", detail } as const;
 }
 
 /** One-time links. Only a form spends one: programs that look at links in messages use GET. */

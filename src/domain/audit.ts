@@ -15,6 +15,8 @@ export const auditPhrases = {
   "member.removed": "removed",
   "member.signed_in": "signed in",
   "member.sign_in_failed": "failed to sign in as",
+  "member.confirmation_failed": "failed to confirm a change",
+  "member.password_set": "set a password",
   "member.password_changed": "changed the password",
   "member.passkey_added": "added a passkey",
   "member.passkey_removed": "removed a passkey",

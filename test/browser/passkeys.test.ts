@@ -63,8 +63,8 @@ async function addPasskey(page: Page, name: string, password: string): Promise<v
   await press(page, "Add a passkey");
 }
 
-test("a member joins with a passkey and no password, and confirms with it to remove it", async () => {
-  const { page, complaints, command } = await start();
+test("a member joins with a passkey and no password, and confirms with it to set one and to remove it", async () => {
+  const { page, complaints, command, user } = await start();
   await expectAccessible(page);
   await press(page, "Use a passkey instead");
   await page.getByRole("link", { name: "Account" }).waitFor();
@@ -76,9 +76,23 @@ test("a member joins with a passkey and no password, and confirms with it to rem
   expect(complaints).toEqual([]);
   await page.goto("/account");
   await page.getByRole("link", { name: "Remove First passkey" }).click();
+  await page.getByText("only way to sign in").waitFor();
+  await expectAccessible(page);
+  expect(await page.getByRole("button", { name: "Remove" }).count()).toBe(0);
+  await page.goto("/account");
+  await page.getByLabel("New password").fill(PASSWORD);
+  await user.setWilling(false);
+  await press(page, "Set a password");
+  await page.getByText("No passkey was used").waitFor();
+  await user.setWilling(true);
+  await press(page, "Set a password");
+  await page.getByText("The password is set").waitFor();
+  await expectAccessible(page);
+  await page.getByRole("link", { name: "Remove First passkey" }).click();
   await expectAccessible(page);
   await press(page, "Confirm with a passkey");
-  await page.getByText("only way to sign in").waitFor();
+  // The session had begun with it.
+  await page.waitForURL("**/sign-in?next=**");
 });
 
 test("a desk that requires passkeys leads from the password to the page that adds one", async () => {
@@ -113,7 +127,8 @@ test("a member adds a passkey, signs in with it and removes it; what goes wrong 
   await page.getByRole("rowheader", { name: "Laptop" }).waitFor();
   expect(page.url()).toEndWith("/account?done=passkey");
   await expectAccessible(page);
-  await addPasskey(page, "Laptop again", PASSWORD);
+  await page.getByLabel("Name").fill("Laptop again");
+  await page.locator("form[data-passkey]").getByText("Confirm with a passkey").click();
   await page.getByText("has a passkey for you already").waitFor();
 
   await signOut(page);

@@ -20,20 +20,21 @@ export async function optionsOf<T>(
 
 interface Adding {
   readonly name?: string;
-  readonly current?: string;
+  /** The current password, or a passkey that confirms. */
+  readonly proof?: string | SoftwareKey;
   readonly deviation?: Deviation;
 }
 
 export async function addPasskey(
   visitor: Visitor,
   key: SoftwareKey,
-  { name = "Laptop", current = PASSWORD, deviation = {} }: Adding = {},
+  { name = "Laptop", proof = PASSWORD, deviation = {} }: Adding = {},
 ): Promise<PageAnswer> {
   await visitor.get("/account");
   const options = await optionsOf<PublicKeyCredentialCreationOptionsJSON>(
     visitor,
     "/account/passkeys/options",
-    { name, current },
+    { name, ...(await confirmation(visitor, proof)) },
   );
   const response = JSON.stringify(await key.create(options, deviation));
   return visitor.post("/account/passkeys", { name, response });
@@ -53,6 +54,20 @@ export async function passkeySignIn(
   return visitor.post("/sign-in/passkey", { response, next: "/audit" });
 }
 
+/** The fields that confirm a form of the account page. */
+export async function confirmation(
+  visitor: Visitor,
+  proof: string | SoftwareKey,
+  deviation: Deviation = {},
+): Promise<Record<string, string>> {
+  if (typeof proof === "string") return { current: proof };
+  const options = await optionsOf<PublicKeyCredentialRequestOptionsJSON>(
+    visitor,
+    "/account/confirm/options",
+  );
+  return { response: JSON.stringify(await proof.get(options, deviation)) };
+}
+
 /** Proves by the password, or by a passkey, that it is the member who removes it. */
 export async function removePasskey(
   visitor: Visitor,
@@ -62,10 +77,5 @@ export async function removePasskey(
 ): Promise<PageAnswer> {
   const path = `/account/passkeys/${id}/remove`;
   await visitor.get(path);
-  if (typeof proof === "string") return visitor.post(path, { current: proof });
-  const options = await optionsOf<PublicKeyCredentialRequestOptionsJSON>(
-    visitor,
-    `${path}/options`,
-  );
-  return visitor.post(path, { response: JSON.stringify(await proof.get(options, deviation)) });
+  return visitor.post(path, await confirmation(visitor, proof, deviation));
 }

@@ -6,21 +6,13 @@ import type {
   PublicKeyCredentialCreationOptionsJSON,
   PublicKeyCredentialRequestOptionsJSON,
 } from "@simplewebauthn/server";
-import { accountRoutes } from "../../src/console/account.tsx";
 import { CHALLENGE_LIFETIME_MS, Challenges } from "../../src/console/challenges.ts";
-import type { ConsoleServices } from "../../src/console/services.ts";
-import { Sessions } from "../../src/console/sessions.ts";
 import { FAILURES_MAX } from "../../src/console/throttle.ts";
-import { cookieNames, type MemberVisit } from "../../src/console/visit.ts";
+import { cookieNames } from "../../src/console/visit.ts";
 import { SqliteAudit } from "../../src/store/sqlite/audit.ts";
 import { DATABASE_NAME } from "../../src/store/sqlite/folder.ts";
-import { SqliteMembers } from "../../src/store/sqlite/members.ts";
-import { openDatabase } from "../../src/store/sqlite/open.ts";
-import { SqlitePasskeys } from "../../src/store/sqlite/passkeys.ts";
-import { SqliteRegistry } from "../../src/store/sqlite/registry.ts";
-import { onCleanup, temporaryFolder } from "../_setup.ts";
 import { type Deviation, SoftwareKey } from "./_authenticator.ts";
-import { addPasskey, optionsOf, passkeySignIn, removePasskey } from "./_passkeys.ts";
+import { addPasskey, confirmation, optionsOf, passkeySignIn, removePasskey } from "./_passkeys.ts";
 import {
   ALICE,
   isIn,
@@ -34,16 +26,20 @@ import {
 
 setDefaultTimeout(30_000);
 
-/** Newest first, as `actor action: detail`. */
-function audited({ dataDir }: TestConsole): string[] {
+function inDatabase<T>({ dataDir }: TestConsole, work: (db: Database) => T): T {
   const db = new Database(join(dataDir, DATABASE_NAME));
   try {
-    return new SqliteAudit(db)
-      .list({ desk: "alpha", limit: 100 })
-      .map(({ actor, action, detail }) => `${actor} ${action}: ${detail}`);
+    return work(db);
   } finally {
     db.close();
   }
+}
+
+/** Newest first, as `actor action: detail`. */
+function audited(desk: TestConsole): string[] {
+  return inDatabase(desk, (db) => new SqliteAudit(db).list({ desk: "alpha", limit: 100 })).map(
+    ({ actor, action, detail }) => `${actor} ${action}: ${detail}`,
+  );
 }
 
 describe("the password", () => {
@@ -65,6 +61,9 @@ describe("the password", () => {
       expect([refused.status, refused.text.includes('role="alert"')]).toEqual([422, true]);
     }
     expect(await isIn(other)).toBe(true);
+    expect(audited(desk)).toContain(
+      `${ALICE} member.confirmation_failed: typed a wrong current password on the account page`,
+    );
 
     await visitor.get("/account");
     const done = await visitor.post("/account/password", {
@@ -306,62 +305,53 @@ describe("passkeys", () => {
     expect((await signIn(desk.visitor())).status).toBe(422);
 
     await visitor.get("/account");
+    const shown = await visitor.get(`/account/passkeys/${key.id}/remove`);
+    expect([
+      shown.text.includes("only way to sign in"),
+      shown.text.includes("Remove the passkey"),
+    ]).toEqual([true, false]);
+    await visitor.get("/account");
     const kept = await removePasskey(visitor, key.id, key);
     expect([kept.status, kept.text.includes("only way to sign in")]).toEqual([422, true]);
-    const set = await visitor.post("/account/password", { new: PASSWORD });
-    expect(set.location, "a session as young as this needs no other proof").toBe(
-      "/account?done=password",
-    );
+    const confirmed = await confirmation(visitor, key);
+    const set = await visitor.post("/account/password", { new: PASSWORD, ...confirmed });
+    expect(set.location).toBe("/account?done=password-set");
     await visitor.get("/account");
     expect((await removePasskey(visitor, key.id)).location).toBe("/account?done=removed");
     expect((await signIn(desk.visitor())).status).toBe(303);
   });
 });
 
-test("without a password, only a young session sets one or adds a passkey", async () => {
-  const db = openDatabase(temporaryFolder(), "command");
-  onCleanup(() => db.close());
-  new SqliteRegistry(db).createDesk("alpha", { ifMissing: true });
-  const members = new SqliteMembers(db);
-  const passkey = {
-    id: "one",
-    name: "Laptop",
-    public_key: new Uint8Array(1),
-    counter: 0,
-    transports: [],
-  };
-  const account = members.spendWithPasskey(members.invite("alpha", ALICE).token, passkey);
-  if (account === null) throw new Error("The link did not work.");
-  const sessions = new Sessions((id) => members.find(id));
-  const startedAt = Date.now();
-  const beginning = { passkeyId: "one", browser: "Firefox on Linux", address: "192.0.2.1" };
-  const token = sessions.start(account, beginning, startedAt);
-  const services = {
-    members,
-    passkeys: new SqlitePasskeys(db),
-    sessions,
-    ownOrigin: () => "https://console.example.com",
-    now: () => startedAt,
-  } as unknown as ConsoleServices;
-  const send = async (path: string, now: number, fields: Record<string, string>) => {
-    const route = accountRoutes(services).find((one) => one.path === path);
-    const visit = {
-      form: new URLSearchParams(fields),
-      url: new URL("https://console.example.com/account"),
-      csrfToken: "token",
-      now,
-      member: sessions.find(token, startedAt),
-      request: new Request("https://console.example.com/account"),
-      cookies: { get: () => token, set: () => undefined, clear: () => undefined },
-    } as unknown as MemberVisit;
-    return (await route?.handle(visit))?.status;
-  };
-  const late = startedAt + 10 * 60 * 1_000 + 1;
-  expect(await send("/account/password", late, { new: PASSWORD })).toBe(422);
-  expect(await send("/account/passkeys/options", late, { name: "x" })).toBe(422);
-  expect(members.find(account.id)?.has_password).toBe(false);
-  expect(await send("/account/passkeys/options", late - 1, { name: "x" })).toBe(200);
-  expect(await send("/account/password", late - 1, { new: PASSWORD })).toBe(303);
+test("without a password, a passkey must confirm a password and another passkey", async () => {
+  const desk = await startNamedConsole();
+  const { visitor } = await desk.signUp("alpha", ALICE);
+  const key = await SoftwareKey.make(desk.url);
+  await addPasskey(visitor, key);
+  inDatabase(desk, (db) => db.run("UPDATE members SET password_hash = NULL"));
+  const named = { name: "Phone" };
+  const options = (fields: Record<string, string>) =>
+    visitor.post("/account/passkeys/options", { ...named, ...fields });
+  const password = (fields: Record<string, string>) =>
+    visitor.post("/account/password", { new: OTHER_PASSWORD, ...fields });
+  await visitor.get("/account");
+  for (const send of [options, password]) {
+    const alone = await send({});
+    expect([alone.status, alone.text.includes("confirm with a passkey")]).toEqual([422, true]);
+    const unverified = await confirmation(visitor, key, { isUserVerified: false });
+    expect((await send(unverified)).status).toBe(422);
+  }
+  expect(audited(desk)[0]).toContain(`${ALICE} member.confirmation_failed: came with a bad`);
+  const once = await confirmation(visitor, key);
+  expect([(await options(once)).status, (await options(once)).status]).toEqual([200, 422]);
+  const phone = await SoftwareKey.make(desk.url);
+  const added = await addPasskey(visitor, phone, { name: "Phone", proof: key });
+  expect(added.location).toBe("/account?done=passkey");
+  const set = await password(await confirmation(visitor, phone));
+  expect(set.location).toBe("/account?done=password-set");
+  expect((await visitor.get("/account?done=password-set")).text).toContain("The password is set");
+  expect(audited(desk)[0]).toBe(`${ALICE} member.password_set: null`);
+  const old = await password(await confirmation(visitor, phone));
+  expect([old.status, old.text.includes("That is your old password.")]).toEqual([422, true]);
 });
 
 describe("challenges", () => {

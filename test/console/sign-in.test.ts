@@ -368,7 +368,7 @@ describe("requests that another site makes a browser send", () => {
       ["/account/passkeys/options", { current: PASSWORD, name: "x" }],
       ["/account/passkeys", { name: "x", response: "{}" }],
       ["/account/passkeys/x/remove", { current: PASSWORD }],
-      ["/account/passkeys/x/remove/options", {}],
+      ["/account/confirm/options", {}],
       ["/account/sessions/x/end", {}],
       ["/account/sign-out-everywhere", {}],
       ["/sign-out", {}],

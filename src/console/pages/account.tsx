@@ -3,9 +3,10 @@
 import type { VNode } from "preact";
 import type { Account, Passkey } from "../../domain/member.ts";
 import { PASSWORD_CHARACTERS_MIN } from "../../domain/password.ts";
-import { RESPONSE_FIELD } from "../passkeys.ts";
+import type { Ways } from "../confirmation.ts";
 import type { Session } from "../sessions.ts";
 import type { MemberVisit } from "../visit.ts";
+import { Confirm } from "./confirmation.tsx";
 import { Csrf, Layout, Problem } from "./layout.tsx";
 import { Past } from "./moment.tsx";
 import { SessionList } from "./session-list.tsx";
@@ -14,6 +15,7 @@ import { passkeyScripts } from "./sign-in.tsx";
 /** What was done before this page: it comes as a word in the address, and is told in these only. */
 const notices: Readonly<Record<string, string>> = {
   password: "The password is changed, and every other browser is signed out.",
+  "password-set": "The password is set, and every other browser is signed out.",
   passkey: "The passkey is added: you can sign in with it from now on.",
   removed: "The passkey is removed, and every browser that signed in with it is signed out.",
   ended: "That browser is signed out.",
@@ -24,6 +26,7 @@ export interface AccountState {
   readonly account: Account;
   readonly passkeys: readonly Passkey[];
   readonly sessions: readonly Session[];
+  readonly ways: Ways;
   readonly canHavePasskeys: boolean;
   readonly problem: string | null;
 }
@@ -58,14 +61,20 @@ export function AccountPage({ visit, state }: { visit: MemberVisit; state: Accou
           </dd>
         </dl>
       </section>
-      {!account.passkeys_required && <PasswordForm visit={visit} account={account} />}
+      {!account.passkeys_required && <PasswordForm visit={visit} state={state} />}
       <Passkeys visit={visit} state={state} />
       <SessionList visit={visit} sessions={state.sessions} />
     </Layout>
   );
 }
 
-function PasswordForm({ visit, account }: { visit: MemberVisit; account: Account }): VNode {
+function PasswordForm({
+  visit,
+  state: { account, ways },
+}: {
+  visit: MemberVisit;
+  state: AccountState;
+}): VNode {
   return (
     <section class="card">
       <h2>Password</h2>
@@ -75,7 +84,6 @@ function PasswordForm({ visit, account }: { visit: MemberVisit; account: Account
       <form method="post" action="/account/password">
         <Csrf token={visit.csrfToken} />
         <input type="text" name="email" autocomplete="username" value={account.email} hidden />
-        <Current account={account} id="current" isKept />
         <div class="field">
           <label for="new">New password</label>
           <input
@@ -91,43 +99,18 @@ function PasswordForm({ visit, account }: { visit: MemberVisit; account: Account
             other browser is signed out.
           </p>
         </div>
-        <p class="actions">
-          <button>{account.has_password ? "Change the password" : "Set a password"}</button>
-        </p>
+        <Confirm
+          ways={ways}
+          verb={account.has_password ? "Change the password" : "Set a password"}
+        />
       </form>
     </section>
   );
 }
 
-/** Proof that it is still its member who sits there. `isKept`: sent with the form itself. */
-function Current({
-  account,
-  id,
-  isKept = false,
-}: {
-  account: Account;
-  id: string;
-  isKept?: boolean;
-}): VNode | null {
-  if (!account.has_password) return null;
-  return (
-    <div class="field">
-      <label for={id}>Current password</label>
-      <input
-        id={id}
-        name="current"
-        type="password"
-        autocomplete="current-password"
-        data-once={isKept ? undefined : ""}
-        required
-      />
-    </div>
-  );
-}
-
 function Passkeys({
   visit,
-  state: { account, passkeys, canHavePasskeys },
+  state: { passkeys, ways, canHavePasskeys },
 }: {
   visit: MemberVisit;
   state: AccountState;
@@ -141,7 +124,7 @@ function Passkeys({
         <PasskeyTable visit={visit} passkeys={passkeys} />
       )}
       {canHavePasskeys ? (
-        <AddPasskey visit={visit} account={account} />
+        <AddPasskey visit={visit} ways={ways} />
       ) : (
         <p class="hint">
           Passkeys need a name, and this console is reached by an address: its administrator can
@@ -201,7 +184,7 @@ function PasskeyTable({
   );
 }
 
-function AddPasskey({ visit, account }: { visit: MemberVisit; account: Account }): VNode {
+function AddPasskey({ visit, ways }: { visit: MemberVisit; ways: Ways }): VNode {
   return (
     <>
       <noscript>
@@ -215,7 +198,6 @@ function AddPasskey({ visit, account }: { visit: MemberVisit; account: Account }
         hidden
       >
         <Csrf token={visit.csrfToken} />
-        <input type="hidden" name={RESPONSE_FIELD} />
         <div class="field">
           <label for="name">Name</label>
           <input
@@ -230,10 +212,7 @@ function AddPasskey({ visit, account }: { visit: MemberVisit; account: Account }
             So that you know it again, such as “Laptop”.
           </p>
         </div>
-        <Current account={account} id="current-passkey" />
-        <p class="actions">
-          <button>Add a passkey</button>
-        </p>
+        <Confirm ways={ways} id="current-passkey" verb="Add a passkey" />
       </form>
     </>
   );

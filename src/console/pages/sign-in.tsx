@@ -4,7 +4,7 @@ import type { VNode } from "preact";
 import { assets } from "../assets.ts";
 import { RESPONSE_FIELD } from "../passkeys.ts";
 import type { Visit } from "../visit.ts";
-import { Csrf, Layout, Problem, Time } from "./layout.tsx";
+import { Csrf, Layout, Problem } from "./layout.tsx";
 
 /** For pages on which a passkey may be used. */
 export const passkeyScripts = [assets.webauthn.path, assets.passkeys.path] as const;
@@ -103,20 +103,16 @@ export function LinkGonePage(): VNode {
   );
 }
 
-/** `retryAt`: epoch milliseconds. */
 export function LimitedPage({
   visit: { member, csrfToken },
-  retryAt,
+  problem,
 }: {
   visit: Visit;
-  retryAt: number;
+  problem: string;
 }): VNode {
   return (
     <Layout title="Too many attempts" member={member} csrfToken={csrfToken}>
-      <Problem>
-        There were too many attempts, so this one was refused. Try again after <Time at={retryAt} />
-        .
-      </Problem>
+      <Problem>{problem}</Problem>
       {member === null && (
         <p>A browser that you have signed in with lately is not held up by what others try.</p>
       )}

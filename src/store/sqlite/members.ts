@@ -129,7 +129,7 @@ export class SqliteMembers {
         .query("UPDATE members SET password_hash = ? WHERE id = ?")
         .run(passwordHash, memberId);
       this.#endSessions(memberId);
-      this.#audit(account, "member.password_changed", memberId);
+      this.#audit(account, setOrChanged(account), memberId);
       return this.#get(memberId);
     });
   }
@@ -189,7 +189,7 @@ export class SqliteMembers {
       this.#audit(account, "member.joined", account.id, means);
       return;
     }
-    const action = passkey === null ? "member.password_changed" : "member.passkey_added";
+    const action = passkey === null ? setOrChanged(account) : "member.passkey_added";
     const taken = passkey === null ? "passkeys" : "password and passkeys";
     this.#audit(
       account,
@@ -266,6 +266,10 @@ export class SqliteMembers {
       )
       .all({ value, now: this.#now() });
   }
+}
+
+function setOrChanged({ has_password }: Account): AuditAction {
+  return has_password ? "member.password_changed" : "member.password_set";
 }
 
 /** At a desk that requires passkeys, a member who has one has no password that works. */

@@ -64,25 +64,31 @@ export class SqlitePasskeys {
       .run(counter, this.#now(), id);
   }
 
-  /** Another member's is as unknown as one that does not exist. Refused for the last way to sign in. */
+  /** Why it cannot be removed, in a sentence: it is the last way to sign in. Null where it can. */
+  removalObstacle(memberId: string, id: string): string | null {
+    const passkeys = this.list(memberId);
+    const passkey = passkeys.find((one) => one.id === id);
+    // Another member's is as unknown as one that does not exist.
+    if (passkey === undefined) throw new NotFoundError("There is no such passkey.");
+    if (passkeys.length > 1) return null;
+    const { has_password, passkeys_required } = this.#member(memberId);
+    if (passkeys_required === 1) {
+      return `"${passkey.name}" is your only passkey, and your desk requires one: add another passkey first.`;
+    }
+    if (has_password === 0) {
+      return `"${passkey.name}" is your only way to sign in: set a password or add another passkey first.`;
+    }
+    return null;
+  }
+
+  /** Throws {@link UserError} where there is an obstacle. */
   remove(memberId: string, id: string): void {
     inTransaction(this.#db, () => {
-      const passkeys = this.list(memberId);
-      const passkey = passkeys.find((one) => one.id === id);
-      if (passkey === undefined) throw new NotFoundError("There is no such passkey.");
-      const { has_password, passkeys_required } = this.#member(memberId);
-      if (passkeys.length === 1 && passkeys_required === 1) {
-        throw new UserError(
-          `"${passkey.name}" is your only passkey, and your desk requires one: add another passkey first.`,
-        );
-      }
-      if (passkeys.length === 1 && has_password === 0) {
-        throw new UserError(
-          `"${passkey.name}" is your only way to sign in: set a password or add another passkey first.`,
-        );
-      }
+      const obstacle = this.removalObstacle(memberId, id);
+      if (obstacle !== null) throw new UserError(obstacle);
+      const name = this.find(id)?.name ?? "";
       this.#db.query("UPDATE passkeys SET removed_at = ? WHERE id = ?").run(this.#now(), id);
-      this.#audit(memberId, "member.passkey_removed", passkey.name);
+      this.#audit(memberId, "member.passkey_removed", name);
     });
   }
 
