@@ -85,6 +85,12 @@ export class Sessions {
     return { memberId: id, email, desk, deskId, session, mustAddPasskey };
   }
 
+  /** Whether the token's session holds. Unlike {@link find}, this is no use of it: it may become idle. */
+  holds(token: string, now: number): boolean {
+    const session = this.#sessions.get(hash(token));
+    return session !== undefined && this.#memberOf(session, now) !== null;
+  }
+
   end(token: string): void {
     this.#sessions.delete(hash(token));
   }

@@ -22,7 +22,7 @@ import {
   exportStream,
 } from "./signal-export.ts";
 import { type FilterInput, pathWith, readFilter } from "./signal-filter.ts";
-import { cookieNames, memberPage, type MemberVisit, type Route } from "./visit.ts";
+import { isStillSignedIn, memberPage, type MemberVisit, type Route } from "./visit.ts";
 
 const PAGE = 50;
 const EXPORT_MS_MAX = EXPORT_MINUTES_MAX * 60_000;
@@ -128,10 +128,9 @@ function exportAll(services: ConsoleServices, slots: ExportSlots, visit: MemberV
   return file(stream, contentTypes[format], fileName(desk, visit, format));
 }
 
-function reasonToCut({ sessions, now }: ConsoleServices, visit: MemberVisit): string | null {
-  const token = visit.cookies.get(cookieNames.session);
-  if (token === null || sessions.find(token, now()) === null) return "its session has ended";
-  return now() - visit.now > EXPORT_MS_MAX ? "it took too long" : null;
+function reasonToCut(services: ConsoleServices, visit: MemberVisit): string | null {
+  if (!isStillSignedIn(services, visit)) return "its session has ended";
+  return services.now() - visit.now > EXPORT_MS_MAX ? "it took too long" : null;
 }
 
 function logEnd({ log }: ConsoleServices, { requestId }: MemberVisit, error: unknown): void {

@@ -80,7 +80,7 @@ export function isStillSignedIn(
   { sessions, now }: { sessions: Sessions; now: () => number },
   { cookies }: MemberVisit,
 ): boolean {
-  return sessions.find(cookies.get(cookieNames.session) ?? "", now()) !== null;
+  return sessions.holds(cookies.get(cookieNames.session) ?? "", now());
 }
 
 /** What a member only looks at. */

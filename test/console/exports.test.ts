@@ -8,6 +8,8 @@ import { ExportCut, exportStream } from "../../src/console/signal-export.ts";
 import type { StoredSignal } from "../../src/domain/stored-signal.ts";
 import { DATABASE_NAME } from "../../src/store/sqlite/folder.ts";
 import { onCleanup, rejection, signal } from "../_setup.ts";
+import { Sessions } from "../../src/console/sessions.ts";
+import type { Account } from "../../src/domain/member.ts";
 import type { ConsoleServices } from "../../src/console/services.ts";
 import { signalRoutes } from "../../src/console/signals.tsx";
 import type { MemberVisit } from "../../src/console/visit.ts";
@@ -178,11 +180,28 @@ describe("in the console", () => {
   });
 });
 
+test("an export does not keep its session from becoming idle", async () => {
+  const account = { id: "m", signed_out_at: 0, passkeys_required: false } as Account;
+  const sessions = new Sessions(() => account);
+  const token = sessions.start(account, { passkeyId: null, browser: "", address: "" }, 0);
+  const { pull } = startExport({ now: () => 60_000, sessions, token });
+  await pull();
+  expect(sessions.list("m", 60_000).map(({ seenAt }) => seenAt)).toEqual([0]);
+});
+
 /** By the route itself, with a clock of its own. */
-function startExport({ now }: { now: () => number }) {
+function startExport({
+  now,
+  sessions = { holds: () => true },
+  token = "token",
+}: {
+  now: () => number;
+  sessions?: Pick<Sessions, "holds">;
+  token?: string;
+}) {
   const services = {
     now,
-    sessions: { find: () => ({}) },
+    sessions,
     signals: {
       chunks: () =>
         Iterator.from({ next: () => ({ value: [{ id: "x", metadata: null }], done: false }) }),
@@ -193,7 +212,7 @@ function startExport({ now }: { now: () => number }) {
   const visit = {
     url: new URL(`http://localhost${PATH}`),
     member: { memberId: "m", deskId: 1, desk: "alpha", email: ALICE },
-    cookies: { get: () => "token" },
+    cookies: { get: () => token },
     now: now(),
   };
   const response = route?.handle(visit as unknown as MemberVisit) as Response;

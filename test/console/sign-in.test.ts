@@ -606,6 +606,15 @@ describe("sessions", () => {
     expect(sessions.find(token, 1_001 + SESSION_IDLE_MS_MAX), "it is gone for good").toBe(null);
   });
 
+  test("looking whether it holds does not keep it from becoming idle", () => {
+    const sessions = sessionsOf();
+    const token = sessions.start(account, beginning, 1_000);
+    expect(sessions.holds(token, 1_000 + SESSION_IDLE_MS_MAX)).toBe(true);
+    expect(sessions.holds(token, 1_001 + SESSION_IDLE_MS_MAX)).toBe(false);
+    expect(sessions.find(token, 1_001 + SESSION_IDLE_MS_MAX)).toBe(null);
+    expect(sessions.holds("unknown", 1_000)).toBe(false);
+  });
+
   test("one that is used all the time ends, too", () => {
     const sessions = sessionsOf();
     const token = sessions.start(account, beginning, 0);
