@@ -137,7 +137,7 @@ async function serve(
   };
   // After the look at its token: another site's forms use up nothing.
   if (request.method === "POST" && isTheirs && member !== null) {
-    console.writes.take(member, performance.now());
+    console.writes.take(member, route.path, performance.now());
   }
   const response = isTheirs
     ? await withClientAddress(client, () => handle(route, visit))

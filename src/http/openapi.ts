@@ -106,7 +106,7 @@ or the next request is not there after 28 to 32 seconds (the timer moves in step
 connections are open and this one has been quiet longest; also when a request arrives before the previous one has its
 answer (pipelining), or when the client closes its sending side before it has its answer. The outcome is *unknown* then,
 too. A request may be refused while its body is still being sent. Of the rest, at most 8 MiB are read and dropped, for at most 8
-seconds; after a body over ${BODY_BYTES_MAX} bytes, the connection is closed.
+seconds, and until none has come for 1 second; after a body over ${BODY_BYTES_MAX} bytes, the connection is closed.
 
 **Without a body and \`X-Request-Id\`.** The HTTP parser answers these by itself and closes the connection; none of them
 is in the log: 400 for malformed framing (an HTTP/1.1 request without \`Host\`, a wrong \`Content-Length\` or

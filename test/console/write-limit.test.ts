@@ -42,6 +42,31 @@ describe("in the console", () => {
     expect((await app.post(signal)).status).toBe(201);
   });
 
+  test("a member over the limit can still revoke keys, end sessions and sign out", async () => {
+    const app = await startConsole();
+    const { visitor } = await app.signUp("alpha", "ada@alpha.example");
+    const { visitor: other } = await app.signUp("alpha", "ben@alpha.example");
+    const key = app.registry.mintKey({ desk: "alpha", label: "bot", expiresInMs: null }).record.id;
+    await visitor.get("/keys/new");
+    const flood = Array.from({ length: 2 * MEMBER_WRITES_PER_MINUTE }, () =>
+      visitor.post("/keys", { expires: "never" }),
+    );
+    expect((await Promise.all(flood)).map(({ status }) => status)).toContain(429);
+    const statuses: number[] = [];
+    for (let count = 0; count < 3; count += 1) {
+      const { status } = await visitor.post(`/keys/${key}/revoke`, { confirmation: "bot" });
+      statuses.push(status);
+    }
+    statuses.push((await visitor.post("/account/sessions/unknown/end")).status);
+    statuses.push((await visitor.post("/sign-out")).status);
+    expect(statuses).toEqual([303, 303, 303, 303, 303]);
+    expect(app.registry.listKeys("alpha").find(({ id }) => id === key)?.revoked_at).not.toBeNull();
+    const revocations = "SELECT count(*) AS count FROM audit WHERE action = 'key.revoked'";
+    expect(query<{ count: number }>(app.dataDir, revocations)).toEqual([{ count: 1 }]);
+    expect((await visitor.get("/keys")).location).toStartWith("/sign-in");
+    expect((await other.get("/keys")).status).toBe(200);
+  });
+
   test("a form of another site uses up nothing", async () => {
     const app = await startConsole();
     const { visitor } = await app.signUp("alpha", "ada@alpha.example");
@@ -59,7 +84,7 @@ test("a desk's members share a limit, and other desks have theirs", () => {
   const members = DESK_WRITES_PER_MINUTE / MEMBER_WRITES_PER_MINUTE;
   const send = (member: number, deskId: number, now = 0): boolean => {
     try {
-      limit.take({ memberId: `${deskId}-${member}`, deskId }, now);
+      limit.take({ memberId: `${deskId}-${member}`, deskId }, "/keys", now);
       return true;
     } catch (error) {
       expect(error).toMatchObject({ code: "rate_limited" });
