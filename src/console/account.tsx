@@ -31,7 +31,7 @@ export function accountRoutes(services: ConsoleServices): Route[] {
 }
 
 function post(path: string, handle: MemberRoute["handle"]): Route {
-  return { method: "POST", path, access: "member", handle };
+  return { method: "POST", path, formPage: "/account", access: "member", handle };
 }
 
 class AccountArea {

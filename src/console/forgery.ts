@@ -20,7 +20,7 @@ export function isForged(
  * Every browser of today says where a request comes from. `Origin` alone would not do: with our
  * `Referrer-Policy: no-referrer` it is `null` for our own forms (Fetch, "append a request Origin header").
  */
-function isSameOrigin(headers: Headers, ownOrigin: string): boolean {
+export function isSameOrigin(headers: Headers, ownOrigin: string): boolean {
   const site = headers.get("sec-fetch-site");
   if (site !== null) return site === "same-origin";
   return headers.get("origin") === ownOrigin;

@@ -53,11 +53,18 @@ export function keyRoutes(services: ConsoleServices): Route[] {
     method: Route["method"],
     path: string,
     handle: (keys: Keys, visit: MemberVisit) => Response,
-  ): Route => ({ method, path, access: "member", handle: (visit) => handle(keys, visit) });
+    formPage?: string,
+  ): Route => ({
+    method,
+    path,
+    access: "member",
+    handle: (visit) => handle(keys, visit),
+    ...(formPage === undefined ? {} : { formPage }),
+  });
   return [
     at("GET", "/keys", showList),
     at("GET", "/keys/new", showNew),
-    at("POST", "/keys", create),
+    at("POST", "/keys", create, "/keys/new"),
     at("GET", "/keys/:id", ofOne(showKey)),
     at("GET", "/keys/:id/key", ofOne(showOnce)),
     at("GET", "/keys/:id/rotate", ofOne(showRotate)),

@@ -6,9 +6,15 @@ import { AppError, type ErrorCode, errorCatalogue } from "../domain/errors.ts";
 import { createApp, targetOf } from "../net/routes.ts";
 import { findAsset } from "./assets.ts";
 import { readCookies } from "./cookies.ts";
-import { csrfTokenOf, isForged } from "./forgery.ts";
+import { csrfTokenOf, isForged, isSameOrigin } from "./forgery.ts";
 import type { HostVerdict } from "./hosts.ts";
-import { forbiddenPage, failurePage, notFoundPage } from "./pages/problems.tsx";
+import {
+  failurePage,
+  forbiddenPage,
+  notFoundPage,
+  signedOutPage,
+  tooManyChangesPage,
+} from "./pages/problems.tsx";
 import {
   json,
   methodNotAllowed,
@@ -19,7 +25,7 @@ import {
   strictTransport,
 } from "./responses.ts";
 import { randomToken, type Sessions } from "./sessions.ts";
-import { cookieNames, type MemberVisit, type Route, type Visit } from "./visit.ts";
+import { cookieNames, type MemberVisit, type Route, type SignedIn, type Visit } from "./visit.ts";
 import type { WriteLimit } from "./write-limit.ts";
 
 export interface ConsoleInterface {
@@ -121,8 +127,8 @@ async function serve(
   const secret = member === null || token === null ? visitorOf(cookies) : token;
   const csrfToken = csrfTokenOf(secret);
   const form = request.method === "POST" ? await readForm(console, request) : new URLSearchParams();
-  const isTheirs =
-    request.method !== "POST" || !isForged(request, form, csrfToken, console.ownOrigin());
+  const isPost = request.method === "POST";
+  const isTheirs = !isPost || !isForged(request, form, csrfToken, console.ownOrigin());
   const visit: Visit = {
     request,
     url: new URL(targetOf(request), console.ownOrigin()),
@@ -136,14 +142,41 @@ async function serve(
     cookies,
   };
   // After the look at its token: another site's forms use up nothing.
-  if (request.method === "POST" && isTheirs && member !== null) {
-    console.writes.take(member, route.path, performance.now());
-  }
-  const response = isTheirs
-    ? await withClientAddress(client, () => handle(route, visit))
-    : forbiddenPage();
+  const isWrite = isPost && isTheirs && member !== null;
+  const limitedS = isWrite ? secondsToWait(console, route, member) : null;
+  const respond = () => {
+    if (limitedS !== null) return tooManyChangesPage(visit, limitedS);
+    if (isPost && isSignedOut(console, route, visit)) {
+      return signedOutPage(route.formPage ?? visit.url.pathname);
+    }
+    return isTheirs ? handle(route, visit) : forbiddenPage();
+  };
+  const response = await withClientAddress(client, async () => respond());
   cookies.apply(response.headers);
   return response;
+}
+
+/** Null while the member may change something. */
+function secondsToWait(
+  { writes }: ConsoleInterface,
+  { path }: Route,
+  member: SignedIn,
+): number | null {
+  try {
+    writes.take(member, path, performance.now());
+    return null;
+  } catch (error) {
+    if (error instanceof AppError && error.code === "rate_limited") {
+      return error.detail.retryAfterS ?? 1;
+    }
+    throw error;
+  }
+}
+
+/** Our own page sent the form after its session had ended. */
+function isSignedOut(console: ConsoleInterface, { access }: Route, visit: Visit): boolean {
+  const isOurs = isSameOrigin(visit.request.headers, console.ownOrigin());
+  return access !== "public" && visit.member === null && isOurs;
 }
 
 function handle(route: Route, visit: Visit): Response | Promise<Response> {

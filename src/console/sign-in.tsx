@@ -41,6 +41,7 @@ export function signInRoutes(services: ConsoleServices): Route[] {
     {
       method: "POST",
       path: "/sign-out",
+      formPage: "/",
       access: "signed-in",
       handle: (visit) => area.leave(visit),
     },

@@ -59,6 +59,8 @@ interface RouteBase {
   readonly method: "GET" | "POST";
   /** Elysia's syntax: `/keys/:id`. */
   readonly path: string;
+  /** The page with the form, where it has another path than what the form sends to. */
+  readonly formPage?: string;
 }
 
 /**

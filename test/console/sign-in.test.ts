@@ -403,6 +403,25 @@ describe("requests that another site makes a browser send", () => {
     expect(await isIn(third)).toBe(true);
   });
 
+  test("a form that is sent after its session ended leads to the sign-in page and back", async () => {
+    const desk = await startConsole();
+    const { visitor } = await desk.signUp("alpha", ALICE);
+    for (const [path, formPage] of [
+      ["/account/password", "/account"],
+      ["/keys", "/keys/new"],
+      ["/keys/x/rotate", "/keys/x/rotate"],
+    ] as const) {
+      await signIn(visitor);
+      await visitor.get("/account");
+      desk.members.signOutEverywhere(desk.members.list("alpha")[0]?.id ?? "");
+      const { status, text } = await visitor.post(path);
+      expect([status, text.includes("You were signed out")]).toEqual([403, true]);
+      expect(text).toContain(`/sign-in?next=${encodeURIComponent(formPage)}`);
+      const foreign = await visitor.post(path, {}, { "Sec-Fetch-Site": "cross-site" });
+      expect(foreign.text).toContain("came from another site");
+    }
+  });
+
   test("an old browser of our own page gets through", async () => {
     const desk = await startConsole();
     const { visitor } = await desk.signUp("alpha", ALICE);
@@ -446,7 +465,7 @@ describe("guessing", () => {
       const retryAfterS = Number(limited.headers.get("retry-after"));
       expect(retryAfterS).toBeGreaterThan(0);
       expect(retryAfterS).toBeLessThanOrEqual(THROTTLE_WINDOW_MS / 1_000);
-      expect(limited.text).toContain("<time");
+      expect(limited.text).toMatch(/Too many failed attempts\. Try again in \d+ minutes/);
     }
     const failures = audited(desk).filter((line) => line.startsWith("member.sign_in_failed"));
     expect(failures.length, "what is refused unseen fills no audit").toBe(FAILURES_MAX);

@@ -3,6 +3,7 @@
 import type { VNode } from "preact";
 import { AppError, type ErrorCode } from "../../domain/errors.ts";
 import { page } from "../responses.ts";
+import type { Visit } from "../visit.ts";
 import { Layout } from "./layout.tsx";
 
 /** Also for what belongs to another desk: nobody learns that it exists. */
@@ -38,6 +39,38 @@ export function forbiddenPage(): Response {
   );
 }
 
+/** `path`: of the page with the form. */
+export function signedOutPage(path: string): Response {
+  return page(
+    <Layout title="Sign in again" member={null}>
+      <p>
+        You were signed out, for example because the server restarted. Sign in, then fill in the
+        form again. Nothing was changed.
+      </p>
+      <p>
+        <a class="button" href={`/sign-in?next=${encodeURIComponent(path)}`}>
+          Sign in
+        </a>
+      </p>
+    </Layout>,
+    403,
+  );
+}
+
+export function tooManyChangesPage({ member, csrfToken }: Visit, seconds: number): Response {
+  const response = page(
+    <Layout title="Too many changes" member={member} csrfToken={csrfToken}>
+      <p>
+        Nothing was changed: you or your desk sent too many changes in the last minute. You can try
+        again in {seconds === 1 ? "1 second" : `${seconds} seconds`}.
+      </p>
+    </Layout>,
+    429,
+  );
+  response.headers.set("Retry-After", String(seconds));
+  return response;
+}
+
 /** What a person can do something about; anything else has a number for the administrator. */
 const refusals: Partial<Record<ErrorCode, { readonly title: string; readonly text: string }>> = {
   https_required: {
@@ -47,10 +80,6 @@ const refusals: Partial<Record<ErrorCode, { readonly title: string; readonly tex
   payload_too_large: {
     title: "Too long",
     text: "Nothing was changed: what you sent is larger than 64 KiB. Go back, and shorten it.",
-  },
-  rate_limited: {
-    title: "Too many changes",
-    text: "Nothing was changed: you or your desk sent too many changes in the last minute. Wait a few seconds, go back, and send it again.",
   },
   unsupported_media_type: {
     title: "Not a form",
