@@ -12,9 +12,7 @@ export class OutputError extends UserError {
   readonly code: string;
 
   constructor(code: string) {
-    super(
-      `The output could not be written (${code}), and what the command changed stays changed: if a new key or link was in it, revoke it and make another.`,
-    );
+    super(`The output could not be written (${code}), and what the command changed stays changed.`);
     this.code = code;
   }
 }

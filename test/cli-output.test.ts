@@ -47,6 +47,32 @@ test("a reader that has seen enough ends a command in silence", async () => {
   }
 });
 
+test("a new key or link that nobody has seen is a failure that says what to type", async () => {
+  const dataDir = temporaryFolder();
+  await mintKey(dataDir);
+  const unseen: string[] = [];
+  for (const end of ["", " --json"]) {
+    const minted = await runUnread(`key mint --desk alpha --data ${dataDir}${end}`);
+    expect(minted.code).toBe(1);
+    const id = /with: signalbox key revoke (\w{26}) --data/.exec(minted.stderr)?.[1] ?? "";
+    expect(id).not.toBe("");
+    expect(minted.stderr).toContain("nobody has seen it");
+    unseen.push(id);
+  }
+  const rotated = await runUnread(`key rotate ${unseen[0]} --data ${dataDir}`);
+  expect(rotated.code).toBe(1);
+  expect(rotated.stderr).toMatch(/with: signalbox key revoke \w{26} --data/);
+  for (const command of [
+    "desk invite alpha --email a@alpha.example",
+    "desk reset alpha a@alpha.example",
+  ]) {
+    const made = await runUnread(`${command} --data ${dataDir}`);
+    expect(made.code).toBe(1);
+    expect(made.stderr).toContain(`with: signalbox ${command} --data ${dataDir}`);
+    expect(made.stderr).not.toContain("/join/");
+  }
+});
+
 test("a reader of stderr that has gone changes nothing", async () => {
   const dataDir = temporaryFolder();
   const ended = await runInShell(

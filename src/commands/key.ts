@@ -12,7 +12,7 @@ import {
   readLifetime,
   withRegistry,
 } from "./options.ts";
-import { formatTime, printData, printJson, printNote, printTable } from "./print.ts";
+import { formatTime, printJson, printNote, printSecret, printTable } from "./print.ts";
 
 export function keyCommand(): Command {
   return new Command("key")
@@ -151,8 +151,10 @@ function orNull(lifetime: Lifetime): number | null {
 }
 
 function printMinted({ key, record }: MintedKey, isJson: boolean): void {
-  if (isJson) printJson({ key, ...toJson(record) });
-  else printData(key);
+  printSecret(isJson ? { key, ...toJson(record) } : key, {
+    message: `Key ${record.id} of desk ${record.desk} exists, but nobody has seen it: mint another with key mint, and revoke this one`,
+    next: `key revoke ${record.id}`,
+  });
   printNote(
     `Key ${record.id} (${describe(record)}) is minted, and ${record.expires_at === null ? "does not expire" : `expires at ${formatTime(record.expires_at)}`}. It is shown this once: keep it safe.`,
   );

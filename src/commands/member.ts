@@ -9,7 +9,7 @@ import { askConsoleUrl } from "../ops/client.ts";
 import { SqliteMembers } from "../store/sqlite/members.ts";
 import { toType } from "./hint.ts";
 import { consoleUrlOption, dataOption, jsonOption, withDatabase } from "./options.ts";
-import { formatTime, printData, printJson, printNote, printTable } from "./print.ts";
+import { formatTime, printJson, printNote, printSecret, printTable } from "./print.ts";
 
 interface LinkOptions {
   readonly consoleUrl?: string;
@@ -42,7 +42,8 @@ Examples:
         );
       }
       const link = withMembers(options.data, (members) => members.invite(desk, email));
-      await printLink(link, options);
+      const again = `desk invite ${shellQuoted(desk)} --email ${shellQuoted(email)}`;
+      await printLink(link, options, again);
       printNote("The first person to open it sets the password: hand it over in private.");
     });
 }
@@ -108,7 +109,8 @@ Examples:
     .action(async (desk: string, email: string, options: LinkOptions & { lock?: true }) => {
       const lock = options.lock === true;
       const link = withMembers(options.data, (members) => members.reset(desk, email, { lock }));
-      await printLink(link, options);
+      const again = `desk reset ${shellQuoted(desk)} ${shellQuoted(email)}`;
+      await printLink(link, options, again);
       printNote(
         "The sessions of the member have ended. The first person to open the link sets the password.",
       );
@@ -127,11 +129,15 @@ function withMembers<T>(dataDir: string, work: (members: SqliteMembers) => T): T
 async function printLink(
   { token, member, expires_at }: MadeLink,
   options: LinkOptions,
+  /** The command that makes another link. */
+  again: string,
 ): Promise<void> {
   const { url, doubt } = await findConsole(options);
   const link = `${url}/join/${token}`;
-  if (options.json) printJson({ link, expires_at, member });
-  else printData(link);
+  printSecret(options.json ? { link, expires_at, member } : link, {
+    message: "Nobody has seen the new link: make another one, which makes this one void,",
+    next: again,
+  });
   if (doubt !== null) printNote(doubt);
   printNote(
     `This is for ${member.email} of desk "${member.desk}". It works once, until ${formatTime(expires_at)}.`,

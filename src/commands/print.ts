@@ -1,5 +1,6 @@
 /** Output: data to stdout, commentary to stderr. */
-import { writeToStderr, writeToStdout } from "../output.ts";
+import { UserError } from "../domain/errors.ts";
+import { OutputError, writeToStderr, writeToStdout } from "../output.ts";
 
 export function printData(text: string): void {
   writeToStdout(`${text}\n`);
@@ -7,6 +8,26 @@ export function printData(text: string): void {
 
 export function printJson(value: unknown): void {
   printData(JSON.stringify(value, null, 2));
+}
+
+/**
+ * Prints a new key or link, alone or as JSON. Throws {@link UserError} if it cannot be written, even to a
+ * reader that has gone: nobody can ever see it again. `unseen`: what to do then, and the command for it.
+ */
+export function printSecret(
+  output: string | object,
+  unseen: { readonly message: string; readonly next: string },
+): void {
+  try {
+    if (typeof output === "string") printData(output);
+    else printJson(output);
+  } catch (error) {
+    if (!(error instanceof OutputError)) throw error;
+    throw new UserError(
+      `The output could not be written (${error.code}). ${unseen.message}`,
+      unseen.next,
+    );
+  }
 }
 
 export function printNote(text: string): void {
