@@ -289,3 +289,24 @@ describe("verify fails, with what is wrong and what to do, where there is", () =
     expect(stderr).toMatch(/^signalbox: [^\n]+ is damaged \(malformed database schema[^\n]+\n$/);
   });
 });
+
+test("control characters in names, labels and e-mails fail verify and are printed escaped", async () => {
+  const { dataDir, path } = seed({ signals: 1 });
+  change(
+    path,
+    "UPDATE api_keys SET label = 'a' || char(27) || '[2J' || char(10) || char(155) || 'b'",
+    "UPDATE desks SET name = name || char(27)",
+    "INSERT INTO members (id, desk_id, email, created_at) SELECT 'm', id, 'a' || char(0) || 'b', 0 FROM desks LIMIT 1",
+  );
+  const verification = verifyDatabase(path);
+  expect(failing(verification)).toEqual(["values"]);
+  for (const column of ["name", "label", "email"]) {
+    expect(verification.checks.values.detail).toContain(`a control character in its ${column}`);
+  }
+  const listed = await cli(["key", "list", "--data", dataDir]);
+  expect(listed.stdout).toContain("a\\u001b[2J\\u000a\\u009bb");
+  expect(listed.stdout.replaceAll("\n", "")).not.toMatch(/\p{Cc}/u);
+  const { stdout } = await cli(["key", "list", "--json", "--data", dataDir]);
+  expect(stdout.replaceAll("\n", "")).not.toMatch(/\p{Cc}/u);
+  expect(JSON.parse(stdout)[0].label).toBe("a\u001b[2J\n\u009bb");
+});

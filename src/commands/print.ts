@@ -7,7 +7,8 @@ export function printData(text: string): void {
 }
 
 export function printJson(value: unknown): void {
-  printData(JSON.stringify(value, null, 2));
+  // JSON itself escapes those below U+0020.
+  printData(JSON.stringify(value, null, 2).replaceAll(/[\u007f-\u009f]/g, escapeControl));
 }
 
 /**
@@ -31,7 +32,7 @@ export function printSecret(
 }
 
 export function printNote(text: string): void {
-  writeToStderr(`${text}\n`);
+  writeToStderr(`${escapeControls(text)}\n`);
 }
 
 /** Rows under headings, columns as wide as their widest cell. */
@@ -39,13 +40,12 @@ export function printTable(
   headings: readonly string[],
   rows: readonly (readonly string[])[],
 ): void {
-  const widths = headings.map((heading, column) =>
-    Math.max(
-      ...[heading, ...rows.map((row) => row[column] ?? "")].map((cell) => Bun.stringWidth(cell)),
-    ),
+  const lines = [headings, ...rows].map((row) => row.map(escapeControls));
+  const widths = headings.map((_, column) =>
+    Math.max(...lines.map((line) => Bun.stringWidth(line[column] ?? ""))),
   );
-  for (const row of [headings, ...rows]) {
-    const cells = row.map(
+  for (const line of lines) {
+    const cells = line.map(
       (cell, column) => cell + " ".repeat((widths[column] ?? 0) - Bun.stringWidth(cell)),
     );
     printData(cells.join("  ").trimEnd());
@@ -55,4 +55,13 @@ export function printTable(
 /** Epoch milliseconds as UTC to the second; a dash for none. */
 export function formatTime(time: number | null): string {
   return time === null ? "-" : `${new Date(time).toISOString().slice(0, 19).replace("T", " ")}Z`;
+}
+
+/** Terminals act on control characters, and a restored database may have them in a name or label. */
+function escapeControls(text: string): string {
+  return text.replaceAll(/\p{Cc}/gu, escapeControl);
+}
+
+function escapeControl(character: string): string {
+  return `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`;
 }

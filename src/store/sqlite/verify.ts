@@ -42,8 +42,7 @@ const POSSIBLE = [
   oneOf("side"),
   `(direction IS NULL OR ${oneOf("direction")})`,
   `length(symbol) BETWEEN 1 AND ${SYMBOL_CHARACTERS_MAX}`,
-  "symbol NOT GLOB '*[' || char(1) || '-' || char(31) || char(127) || '-' || char(159) || ']*'",
-  "instr(CAST(symbol AS BLOB), x'00') = 0",
+  hasNoControls("symbol"),
   "received_at BETWEEN 0 AND 281474976710655", // what a ULID has room for
   "(signal_time IS NULL OR signal_time BETWEEN 0 AND 9007199254740991)",
   "(price IS NULL OR abs(price) <= 1.7976931348623157e308)",
@@ -58,6 +57,18 @@ function oneOf(column: "source" | "type" | "side" | "direction"): string {
   const values = SignalBody.properties[column]["enum"] as readonly string[];
   return `${column} IN (${values.map((value) => `'${value}'`).join(", ")})`;
 }
+
+function hasNoControls(column: string): string {
+  return `(${column} NOT GLOB '*[' || char(1) || '-' || char(31) || char(127) || '-' || char(159) || ']*'
+    AND instr(CAST(${column} AS BLOB), x'00') = 0)`;
+}
+
+/** What the command line and the console show of desks, keys and members. */
+const SHOWN = [
+  ["desks", "name"],
+  ["api_keys", "label"],
+  ["members", "email"],
+] as const;
 
 /** Each returns its first problems, none where all is well. */
 const checks = {
@@ -86,16 +97,29 @@ const checks = {
         .all() as { seq: number }[]
     ).map(({ seq }) => `the id of seq ${seq} is not greater than the one before`),
 
-  /** Signals that were never taken as they are: a damaged value is still a value to SQLite. */
-  values: (db: Database) =>
-    (
-      db
-        .query(
-          `SELECT seq FROM signals NOT INDEXED WHERE NOT (${POSSIBLE}) LIMIT ${PROBLEMS_TOLD_MAX}`,
-        )
-        .all() as { seq: number }[]
-    ).map(({ seq }) => `seq ${seq} has a value that no signal can have`),
+  /** Values that were never taken as they are: a damaged value is still a value to SQLite. */
+  values: (db: Database) => [...impossibleSignals(db), ...controlCharacters(db)],
 } as const satisfies Record<string, (db: Database) => string[]>;
+
+function impossibleSignals(db: Database): string[] {
+  const rows = db
+    .query(`SELECT seq FROM signals NOT INDEXED WHERE NOT (${POSSIBLE}) LIMIT ${PROBLEMS_TOLD_MAX}`)
+    .all() as { seq: number }[];
+  return rows.map(({ seq }) => `seq ${seq} has a value that no signal can have`);
+}
+
+function controlCharacters(db: Database): string[] {
+  return SHOWN.flatMap(([table, column]) => {
+    const rows = db
+      .query(
+        `SELECT rowid FROM ${table} WHERE NOT ${hasNoControls(column)} LIMIT ${PROBLEMS_TOLD_MAX}`,
+      )
+      .all() as { rowid: number }[];
+    return rows.map(
+      ({ rowid }) => `row ${rowid} of ${table} has a control character in its ${column}`,
+    );
+  });
+}
 
 /**
  * Throws `UserError` for a file that cannot be looked at at all: missing, foreign, of a newer version, or
