@@ -102,7 +102,7 @@ describe("usage errors end with code 2 and say what to type", () => {
     ["unknown option", ["desk", "list", "--jsn"], "(Did you mean --json?)"],
     ["argument missing", ["key", "revoke"], "signalbox key revoke --help"],
     ["argument too many", ["desk", "list", "alpha"], "signalbox desk list --help"],
-    ["required option missing", ["key", "mint"], "--desk <name>"],
+    ["required option missing", ["key", "mint"], "signalbox key mint --desk alpha"],
     ["value of an option missing", ["key", "mint", "--desk"], "--desk <name>"],
     ["span without a unit", ["key", "mint", "--desk", "a", "--expires", "90"], "such as 90d"],
     ["span of an unknown unit", ["key", "mint", "--desk", "a", "--expires", "3x"], "such as 90d"],
@@ -112,6 +112,11 @@ describe("usage errors end with code 2 and say what to type", () => {
     ["backups kept nowhere", ["serve", "--backup-keep", "3"], "--backup-dir DIR"],
     ["backups made nowhere", ["serve", "--backup-every", "1h"], "--backup-dir DIR"],
     ["span of ages", ["key", "mint", "--desk", "a", "--expires", "9999y"], "such as 90d"],
+    ["span too long", ["key", "mint", "--desk", "a", "--expires", "99999999d"], "at most 100y"],
+    ["overlap without a unit", ["key", "rotate", "X", "--overlap", "0"], "write 0s"],
+    ["stop timeout without a unit", ["serve", "--stop-timeout", "5"], "write 5s"],
+    ["count too large", ["desk", "limit", "a", "--keys", "1000000000"], "at most 999999999"],
+    ["port too high", ["serve", "--listen", "127.0.0.1:99999"], "from 0 to 65535"],
     ["address without a port", ["serve", "--listen", "127.0.0.1"], "127.0.0.1:8080"],
     ["port out of range", ["serve", "--listen", "127.0.0.1:65536"], "127.0.0.1:8080"],
     ["IPv6 without brackets", ["serve", "--listen", "::1:8080"], "[::1]:8080"],
@@ -207,6 +212,17 @@ describe("failures end with code 1 and one sentence that says what to type", () 
     for (const command of ["revoke", "rotate"]) {
       const args = ["key", command, "01K5QZ8F3V9X2M7T4B6N1C0D8E", "--data", dataDir];
       await expectFailure(args, "see the ids with: signalbox key list");
+    }
+  });
+
+  test("a key instead of its id", async () => {
+    const dataDir = temporaryFolder();
+    const { key } = await mintKey(dataDir);
+    for (const command of ["revoke", "rotate"]) {
+      const args = ["key", command, key, "--data", dataDir];
+      const says = "This is a key, and its id is needed: see the ids with: signalbox key list";
+      await expectFailure(args, says);
+      expect((await cli(args)).stderr).not.toContain("sbk_");
     }
   });
 
@@ -390,11 +406,15 @@ describe("desks", () => {
   test("--if-missing succeeds for a desk that is there, and changes nothing", async () => {
     const dataDir = temporaryFolder();
     const args = ["desk", "create", "alpha", "--if-missing", "--data", dataDir];
-    expect(await cli(args)).toMatchObject({ code: 0 });
+    const path = join(dataDir, "signalbox.db");
+    const first = await cli(args);
+    expect(first).toMatchObject({ code: 0, stdout: "" });
+    expect(first.stderr).toContain(`Created the database ${path}.\n`);
     const before = query(dataDir, "SELECT * FROM desks");
     const again = await cli(args);
     expect(again.code).toBe(0);
     expect(again.stderr).toContain("was there already");
+    expect(again.stderr).not.toContain(path);
     expect(query(dataDir, "SELECT * FROM desks")).toEqual(before);
   });
 });
@@ -756,6 +776,9 @@ describe("serve's settings", () => {
     const server = await startServe(["--quickstart"], { dataDir });
     expect(query(dataDir, "SELECT name FROM desks")).toEqual([{ name: "alpha" }]);
     expect(server.output.stdout).toBe("");
+    await server.logged(
+      `desk \\"alpha\\" exists, and its keys cannot be shown again; mint another with: signalbox key mint --desk alpha --data ${dataDir}`,
+    );
   });
 });
 

@@ -27,6 +27,14 @@ function start() {
   return { db, registry, time, mint, rotate, active };
 }
 
+function thrown(work: () => unknown): unknown {
+  try {
+    return work();
+  } catch (error) {
+    return error;
+  }
+}
+
 const FULL = `has ${MAX} of at most ${MAX} active keys: revoke keys that are not used`;
 
 describe("a desk with as many active keys as it may have", () => {
@@ -70,6 +78,7 @@ describe("a desk with as many active keys as it may have", () => {
     registry.limitKeys("alpha", 2);
     expect(active()).toBe(3);
     expect(() => mint()).toThrow("has 3 of at most 2 active keys");
+    expect(thrown(mint)).toMatchObject({ next: "desk limit alpha --keys 6" });
     rotate(ids[0] ?? "");
     expect(active()).toBe(4);
   });
@@ -123,11 +132,11 @@ test("the command sets the limit for the running console and the command line al
   const dataDir = temporaryFolder();
   await mintKey(dataDir);
   const set = await cli(["desk", "limit", "alpha", "--keys", "1", "--data", dataDir]);
-  expect(set).toEqual({ code: 0, stdout: "", stderr: 'Desk "alpha": at most 1 active keys.\n' });
+  expect(set).toEqual({ code: 0, stdout: "", stderr: 'Desk "alpha": at most 1 active key.\n' });
   const refused = await cli(["key", "mint", "--desk", "alpha", "--data", dataDir]);
   expect(refused.code).toBe(1);
   expect(refused.stdout).toBe("");
-  expect(refused.stderr).toContain('Desk "alpha" has 1 of at most 1 active keys: revoke keys');
+  expect(refused.stderr).toContain('Desk "alpha" has 1 of at most 1 active key: revoke keys');
   expect(refused.stderr).toContain("signalbox desk limit alpha --keys 2");
   const listed = await cli(["desk", "list", "--json", "--data", dataDir]);
   expect(JSON.parse(listed.stdout)).toMatchObject([{ name: "alpha", keys_max: 1 }]);

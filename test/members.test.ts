@@ -487,6 +487,18 @@ describe("on the command line", () => {
     expect(members.findInvitation(tokenOf(reset.stdout))?.kind).toBe("reset");
   });
 
+  test("a second link says that the first is void, and claims nothing about a password that never was", async () => {
+    const dataDir = await newDesk();
+    const invite = ["desk", "invite", "alpha", "--email", ALICE, "--data", dataDir];
+    const isVoid = "The earlier link of this member does not work any more.";
+    expect((await cli(invite)).stderr).not.toContain(isVoid);
+    expect((await cli(invite)).stderr).toContain(isVoid);
+    const reset = await cli(["desk", "reset", "alpha", ALICE, "--lock", "--data", dataDir]);
+    expect(reset.stderr).toContain(isVoid);
+    expect(reset.stderr).toContain("The member has not joined yet");
+    expect(reset.stderr).not.toContain("stopped working");
+  });
+
   test("--console-url wins over the environment, and --json says the rest", async () => {
     const dataDir = await newDesk();
     const where = ["--console-url", "https://flag.example.com", "--data", dataDir];

@@ -229,6 +229,12 @@ describe("verify fails, with what is wrong and what to do, where there is", () =
       `signalbox: ${path} is damaged: stop the server, and restore a backup, which keeps the present database, with: signalbox restore FILE --force --data ${dataDir}\n`,
     );
     expect(code).toBe(1);
+    const backup = await cli(["verify", path]);
+    expect(backup).toEqual({
+      code: 1,
+      stdout,
+      stderr: `signalbox: ${path} is damaged: do not restore this backup, use another one.\n`,
+    });
     const json = await cli(["verify", "--json", "--data", dataDir]);
     expect(json.code).toBe(1);
     expect(failing(JSON.parse(json.stdout) as Verification)).toEqual(fails);
@@ -243,7 +249,7 @@ describe("verify fails, with what is wrong and what to do, where there is", () =
     );
     expect(stdout).toBe(`schema: failing (${says})\n${notChecked.join("")}`);
     expect(stderr).toBe(
-      `signalbox: ${path} does not have Signalbox's schema, and nothing else in it was read: if you changed it with another program, undo that; if not, stop the server, and restore a backup, which keeps the present database, with: signalbox restore FILE --force\n`,
+      `signalbox: ${path} does not have Signalbox's schema, and nothing else in it was read. If you changed it with another program, undo that; if not: do not restore this backup, use another one.\n`,
     );
     expect(code).toBe(1);
   });
@@ -262,6 +268,9 @@ describe("verify fails, with what is wrong and what to do, where there is", () =
       expect(refused.stderr).toMatch(/^signalbox: [^\n]+\n$/);
       expect(refused).toMatchObject({ code: 1, stdout: "" });
     }
+    expect((await cli(["verify", folder])).stderr).toContain(
+      `${folder} is a folder: verify its database with: signalbox verify --data ${folder}`,
+    );
   });
 
   test("something that is not ours, or of a newer version", async () => {
@@ -286,7 +295,9 @@ describe("verify fails, with what is wrong and what to do, where there is", () =
     writeFileSync(path, bytes);
     const { code, stdout, stderr } = await cli(["verify", path]);
     expect({ code, stdout }).toEqual({ code: 1, stdout: "" });
-    expect(stderr).toMatch(/^signalbox: [^\n]+ is damaged \(malformed database schema[^\n]+\n$/);
+    expect(stderr).toMatch(
+      /^signalbox: [^\n]+ is damaged \(malformed database schema[^\n]+\): do not restore this backup, use another one\.\n$/,
+    );
   });
 });
 

@@ -1,5 +1,8 @@
 /** `signalbox desk …`: the owners of keys and signals, and their members. */
+import { existsSync } from "node:fs";
+import { join, resolve } from "node:path";
 import { Command } from "commander";
+import { DATABASE_NAME } from "../store/sqlite/folder.ts";
 import { inviteCommand, membersCommand, removeMemberCommand, resetCommand } from "./member.ts";
 import { toType } from "./hint.ts";
 import { dataOption, jsonOption, readPositive, withRegistry } from "./options.ts";
@@ -39,11 +42,14 @@ function createCommand(): Command {
     )
     .action((name: string, options: { ifMissing?: true; data: string }) => {
       const ifMissing = options.ifMissing === true;
+      const path = join(resolve(options.data), DATABASE_NAME);
+      const isNew = !existsSync(path);
       const { created } = withRegistry(
         options.data,
         (registry) => registry.createDesk(name, { ifMissing }),
         { create: true },
       );
+      if (isNew) printNote(`Created the database ${path}.`);
       printNote(created ? `Desk "${name}" created.` : `Desk "${name}" was there already.`);
       if (created) {
         printNote(`Mint a key for it with: ${toType(`key mint --desk ${name}`, options.data)}`);
@@ -71,7 +77,9 @@ Example:
     )
     .action((name: string, options: { keys: number; data: string }) => {
       withRegistry(options.data, (registry) => registry.limitKeys(name, options.keys));
-      printNote(`Desk "${name}": at most ${options.keys} active keys.`);
+      printNote(
+        `Desk "${name}": at most ${options.keys} active ${options.keys === 1 ? "key" : "keys"}.`,
+      );
     });
 }
 

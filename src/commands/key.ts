@@ -2,6 +2,7 @@
 import { Command, Option } from "commander";
 import ms from "ms";
 import { type ApiKey, keyState } from "../domain/key.ts";
+import { UsageError } from "../domain/errors.ts";
 import type { MintedKey } from "../domain/store.ts";
 import { toType } from "./hint.ts";
 import {
@@ -35,7 +36,7 @@ Examples:
 function mintCommand(): Command {
   return new Command("mint")
     .description("mint a key: stdout is the key and nothing else, shown this once")
-    .requiredOption("--desk <name>", "the desk that the key belongs to")
+    .option("--desk <name>", "the desk that the key belongs to (required)")
     .option("--label <text>", "a note, such as the bot or environment that it is for")
     .addOption(expiresOption("how long it works, such as 90d, or never").default("never"))
     .addOption(jsonOption())
@@ -45,10 +46,22 @@ function mintCommand(): Command {
       "\nExamples:\n  $ KEY=$(signalbox key mint --desk alpha)\n  $ signalbox key mint --desk alpha --label bot-7 --expires 90d --json",
     )
     .action(
-      (options: { desk: string; label?: string; expires: Lifetime; json?: true; data: string }) => {
+      (options: {
+        desk?: string;
+        label?: string;
+        expires: Lifetime;
+        json?: true;
+        data: string;
+      }) => {
+        const { desk } = options;
+        if (desk === undefined) {
+          throw new UsageError(
+            `Name the key's desk with --desk <name>, as in: ${toType("key mint --desk alpha", options.data)}`,
+          );
+        }
         const minted = withRegistry(options.data, (registry) =>
           registry.mintKey({
-            desk: options.desk,
+            desk,
             label: options.label ?? null,
             expiresInMs: orNull(options.expires),
           }),

@@ -111,8 +111,12 @@ Examples:
       const link = withMembers(options.data, (members) => members.reset(desk, email, { lock }));
       const again = `desk reset ${shellQuoted(desk)} ${shellQuoted(email)}`;
       await printLink(link, options, again);
+      if (link.member.joined_at === null) {
+        printNote("The member has not joined yet: whoever opens the link first sets the password.");
+        return;
+      }
       printNote(
-        "The sessions of the member have ended. The first person to open the link sets the password.",
+        "The sessions of the member have ended. Whoever opens the link first sets the password.",
       );
       printNote(
         lock
@@ -127,7 +131,7 @@ function withMembers<T>(dataDir: string, work: (members: SqliteMembers) => T): T
 }
 
 async function printLink(
-  { token, member, expires_at }: MadeLink,
+  { token, member, expires_at, replaces_link }: MadeLink,
   options: LinkOptions,
   /** The command that makes another link. */
   again: string,
@@ -142,6 +146,7 @@ async function printLink(
   printNote(
     `This is for ${member.email} of desk "${member.desk}". It works once, until ${formatTime(expires_at)}.`,
   );
+  if (replaces_link) printNote("The earlier link of this member does not work any more.");
 }
 
 /** Where the console is, and what is doubtful about that. */

@@ -65,13 +65,17 @@ export function refuseMissing(file: string): void {
 
 /** A span such as `90d`, `24h` or `10s`, in milliseconds. */
 export function readDuration(text: string): number {
-  const milliseconds = /^\d+(\.\d+)?(ms|s|m|h|d|w|y)$/.test(text)
-    ? ms(text as ms.StringValue)
-    : Number.NaN;
-  if (!Number.isFinite(milliseconds) || milliseconds > ms("100y")) {
+  if (/^\d+(\.\d+)?$/.test(text)) {
+    throw new InvalidArgumentError(
+      `The unit is missing: write ${text}s for seconds, or s, m, h, d, w, y as in 5m, such as 90d.`,
+    );
+  }
+  if (!/^\d+(\.\d+)?(ms|s|m|h|d|w|y)$/.test(text)) {
     throw new InvalidArgumentError("Write a number and a unit (s, m, h, d, w, y), such as 90d.");
   }
-  return milliseconds;
+  const milliseconds = ms(text as ms.StringValue);
+  if (milliseconds <= ms("100y")) return milliseconds;
+  throw new InvalidArgumentError("This is too long: write at most 100y, such as 90d.");
 }
 
 /** The interval between events. */
@@ -96,15 +100,22 @@ export function readAddress(text: string): Address {
 }
 
 export function readCount(text: string): number {
-  const count = /^\d{1,9}$/.test(text) ? Number(text) : Number.NaN;
-  if (Number.isNaN(count)) throw new InvalidArgumentError("Write a whole number, 0 or more.");
-  return count;
+  return readWhole(text, 0);
 }
 
 /** How many to keep or to show. */
 export function readPositive(text: string): number {
-  if (/^\d{1,9}$/.test(text) && Number(text) > 0) return Number(text);
-  throw new InvalidArgumentError("Write a whole number, 1 or more.");
+  return readWhole(text, 1);
+}
+
+const WHOLE_MAX = 999_999_999;
+
+function readWhole(text: string, min: number): number {
+  if (!/^\d+$/.test(text) || Number(text) < min) {
+    throw new InvalidArgumentError(`Write a whole number, ${min} or more.`);
+  }
+  if (Number(text) <= WHOLE_MAX) return Number(text);
+  throw new InvalidArgumentError(`This is too large: write at most ${WHOLE_MAX}.`);
 }
 
 /** An http or https address, without a slash at its end. */

@@ -259,7 +259,15 @@ function announce(app: App, options: ServeOptions, log: Log): void {
 /** Prints a command that works when pasted, the one time that there is a key to put in it. */
 function quickstart(app: App, dataDir: string, log: Log): void {
   const minted = withRegistry(dataDir, (registry) => {
-    if (registry.listDesks().length > 0) return null;
+    const names = registry.listDesks().map(({ name }) => name);
+    const [first] = names;
+    if (first !== undefined) {
+      const desk = names.includes(QUICKSTART_DESK) ? QUICKSTART_DESK : first;
+      log.logger.info(
+        `--quickstart creates nothing: desk "${desk}" exists, and its keys cannot be shown again; mint another with: ${toType(`key mint --desk ${desk}`, dataDir)}`,
+      );
+      return null;
+    }
     registry.createDesk(QUICKSTART_DESK, { ifMissing: true });
     return registry.mintKey({ desk: QUICKSTART_DESK, label: "quickstart", expiresInMs: null });
   });

@@ -1,7 +1,10 @@
 /** `signalbox verify`: whether a database is what it should be. */
+import { statSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { Command } from "commander";
 import { UserError } from "../domain/errors.ts";
+import { shellQuoted } from "../domain/shell.ts";
+import { DamageError } from "../store/sqlite/failures.ts";
 import { DATABASE_NAME } from "../store/sqlite/folder.ts";
 import { type Verification, verifyDatabase } from "../store/sqlite/verify.ts";
 import { dataOption, jsonOption, refuseMissing } from "./options.ts";
@@ -25,22 +28,41 @@ Examples:
   $ signalbox verify --json | jq .checks`,
     )
     .action((file: string | undefined, options: { json?: true; data: string }) => {
-      if (file !== undefined) refuseMissing(file);
+      if (file !== undefined) refuseFolder(file);
       const path = resolve(file ?? join(options.data, DATABASE_NAME));
-      const verification = verifyDatabase(path);
+      const verification = file === undefined ? verifyDatabase(path) : verifyBackup(path);
       if (options.json) printJson(verification);
       else printVerification(verification);
-      if (!verification.ok) {
-        throw new UserError(explain(path, verification), "restore FILE --force");
-      }
+      if (verification.ok) return;
+      const problem = explain(path, verification);
+      if (file !== undefined) throw new UserError(`${problem}: ${USE_ANOTHER}`);
+      const next = "stop the server, and restore a backup, which keeps the present database,";
+      throw new UserError(`${problem}: ${next}`, "restore FILE --force");
     });
 }
 
+const USE_ANOTHER = "do not restore this backup, use another one.";
+
+function verifyBackup(path: string): Verification {
+  try {
+    return verifyDatabase(path);
+  } catch (error) {
+    if (!(error instanceof DamageError)) throw error;
+    throw new UserError(`${path} is damaged (${error.problem}): ${USE_ANOTHER}`);
+  }
+}
+
+function refuseFolder(file: string): void {
+  if (statSync(file, { throwIfNoEntry: false })?.isDirectory() !== true) return refuseMissing(file);
+  throw new UserError(
+    `${file} is a folder: verify its database with: signalbox verify --data ${shellQuoted(file)}`,
+  );
+}
+
 function explain(path: string, { checks }: Verification): string {
-  const restore = "stop the server, and restore a backup, which keeps the present database,";
   return checks.schema.ok
-    ? `${path} is damaged: ${restore}`
-    : `${path} does not have Signalbox's schema, and nothing else in it was read: if you changed it with another program, undo that; if not, ${restore}`;
+    ? `${path} is damaged`
+    : `${path} does not have Signalbox's schema, and nothing else in it was read. If you changed it with another program, undo that; if not`;
 }
 
 function printVerification({ checks, signals, newest_id, version }: Verification): void {

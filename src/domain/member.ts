@@ -62,6 +62,8 @@ export interface MadeLink {
   readonly token: string;
   readonly member: Member;
   readonly expires_at: number;
+  /** An earlier link of the member worked until this one was made. */
+  readonly replaces_link: boolean;
 }
 
 export interface Invitation {

@@ -10,10 +10,15 @@ export interface Address {
 
 /** Reads `HOST:PORT`, with an IPv6 host in brackets. Throws {@link UserError}. */
 export function parseAddress(text: string): Address {
-  const [, host, port] = /^(\[[^\]]+\]|[^:\s]+):(\d{1,5})$/.exec(text) ?? [];
+  const [, host, port] = /^(\[[^\]]+\]|[^:\s]+):(\d+)$/.exec(text) ?? [];
   const plainHost = host?.replace(/^\[(.*)\]$/, "$1");
   const isBracketed = host !== plainHost;
-  if (plainHost === undefined || Number(port) > 65_535 || (isBracketed && isIP(plainHost) !== 6)) {
+  if (Number(port) > 65_535) {
+    throw new UserError(
+      `"${text}" has a port above 65535: write one from 0 to 65535, such as 127.0.0.1:8080.`,
+    );
+  }
+  if (plainHost === undefined || (isBracketed && isIP(plainHost) !== 6)) {
     throw new UserError(`"${text}" is not HOST:PORT: write it like 127.0.0.1:8080 or [::1]:8080.`);
   }
   return { host: plainHost, port: Number(port) };

@@ -63,11 +63,12 @@ export class SqliteMembers {
    */
   reset(desk: string, email: string, { lock = false }: { lock?: boolean } = {}): MadeLink {
     return inTransaction(this.#db, () => {
-      const { id } = this.#member(desk, email);
+      const { id, joined_at } = this.#member(desk, email);
       this.#endSessions(id);
       if (lock) this.#lock(id);
       const detail = "the earlier password and passkeys stopped working at once";
-      return this.#makeLink(id, "member.reset", lock ? detail : undefined);
+      const isLocked = lock && joined_at !== null;
+      return this.#makeLink(id, "member.reset", isLocked ? detail : undefined);
     });
   }
 
@@ -200,10 +201,11 @@ export class SqliteMembers {
   }
 
   #makeLink(memberId: string, action: AuditAction, detail?: string): MadeLink {
+    const replaces_link = this.#get(memberId).link_expires_at !== null;
     const link = insertLink(this.#db, memberId, this.#now());
     const account = this.#get(memberId);
     this.#audit(account, action, null, detail);
-    return { ...link, member: toMember(account) };
+    return { ...link, member: toMember(account), replaces_link };
   }
 
   #insert(deskId: number, email: string): string {

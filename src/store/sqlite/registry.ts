@@ -4,7 +4,14 @@ import { ulid } from "ulid";
 import { checkDeskName, type Desk } from "../../domain/desk.ts";
 import type { AuditEntry } from "../../domain/audit.ts";
 import { NotFoundError, UserError } from "../../domain/errors.ts";
-import { type ApiKey, checkLabel, generateKey, hashKey, keyState } from "../../domain/key.ts";
+import {
+  type ApiKey,
+  checkLabel,
+  generateKey,
+  hashKey,
+  KEY_PREFIX,
+  keyState,
+} from "../../domain/key.ts";
 import type { KeyPage, MintedKey, NewKey, OfDesk, Registry, Rotation } from "../../domain/store.ts";
 import { appendAudit } from "./audit.ts";
 import { findDesk, getDesk, listDesks } from "./desks.ts";
@@ -171,10 +178,11 @@ export class SqliteRegistry implements Registry {
     { isReplacement }: { isReplacement: boolean },
   ): void {
     const { active, rotated } = countActive(this.#db, id, this.#now());
-    if (!isReplacement && active - rotated >= max) {
+    const count = active - rotated;
+    if (!isReplacement && count >= max) {
       throw new UserError(
-        `Desk "${name}" has ${active - rotated} of at most ${max} active keys: revoke keys that are not used, or have an administrator raise the limit`,
-        `desk limit ${name} --keys ${2 * max}`,
+        `Desk "${name}" has ${count} of at most ${max} active ${max === 1 ? "key" : "keys"}: revoke keys that are not used, or have an administrator raise the limit`,
+        `desk limit ${name} --keys ${2 * count}`,
       );
     }
     if (active >= 2 * max) {
@@ -204,6 +212,9 @@ export class SqliteRegistry implements Registry {
     const key = this.findKey(id, of);
     if (key !== null) return key;
     // What was typed is not repeated: it may be a key's plaintext, pasted by mistake.
+    if (id.startsWith(KEY_PREFIX)) {
+      throw new NotFoundError("This is a key, and its id is needed: see the ids", "key list");
+    }
     throw new NotFoundError("There is no key with this id: see the ids", "key list");
   }
 
