@@ -20,9 +20,20 @@ export const lifetimes: readonly Choice<number | null>[] = [
 
 /** How long a successor works; undefined: as long as the old key was made to. */
 export const successorLifetimes: readonly Choice<number | null | undefined>[] = [
-  { value: "same", name: "Same as the old key", ms: undefined },
+  { value: "same", name: "Like the old key", ms: undefined },
   ...lifetimes,
 ];
+
+/** Says in the first choice how long the old key was made to work. */
+export function successorLifetimesOf({
+  created_at,
+  expires_at,
+}: Pick<ApiKey, "created_at" | "expires_at">): Choice<number | null | undefined>[] {
+  const hours = expires_at === null ? null : Math.round((expires_at - created_at) / HOUR_MS);
+  const time = hours === null || hours % 24 > 0 ? `${hours} hours` : `${hours / 24} days`;
+  const name = `${hours === null ? "Never" : `In ${time}`}, like the old key`;
+  return [{ value: "same", name, ms: undefined }, ...lifetimes];
+}
 
 /** How long an old key works beside its successor. */
 export const overlaps: readonly Choice<number>[] = [

@@ -14,8 +14,7 @@ import type { ConsoleServices } from "./services.ts";
 import type { MemberVisit, Route, Visit } from "./visit.ts";
 
 /** Says nothing of which of the two was wrong. */
-const WRONG =
-  "That is not the address and the password of a member. Check both and try again. If your desk requires passkeys, sign in with yours.";
+const WRONG = "Wrong email or password.";
 const WRONG_PASSKEY =
   "The passkey is not one of a member, or it took too long. Try again, or use your password.";
 const PASSKEY_ONLY = "This desk requires a passkey: a password does not let you in.";

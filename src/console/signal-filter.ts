@@ -21,6 +21,8 @@ export interface FilterInput {
   readonly filter: SignalFilter;
   /** Fields that nobody could understand. */
   readonly problems: readonly FilterName[];
+  /** It begins after its end: nothing can match. */
+  readonly isReversed: boolean;
 }
 
 const KEY_ID = /^[0-9A-Z]{26}$/;
@@ -54,7 +56,8 @@ export function readFilter(parameters: URLSearchParams): FilterInput {
     from,
     to,
   };
-  return { typed, filter, problems };
+  const isReversed = from !== null && to !== null && from > to;
+  return { typed, filter, problems, isReversed };
 }
 
 /** A path of ours with the filter, and more parameters behind it. */

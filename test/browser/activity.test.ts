@@ -87,7 +87,7 @@ test("the chart is drawn when the first request arrives, and follows those after
   expect(await page.getByText("No request yet").count()).toBe(0);
   expect(await figures(page)).toEqual(["1", "1", "1"]);
   await drawn(page);
-  await page.getByText("The same as a table").click();
+  await page.getByText("Show as table").click();
   await sendEach(desk);
   await seen(page, "2 stored, 2 duplicate, 2 rejected");
   // What somebody has opened stays open.
@@ -135,7 +135,7 @@ test("times are in the reader's zone, and days are days of UTC", async () => {
     timeStyle: "short",
     timeZone: ZONE,
   });
-  await page.getByText("The same as a table").click();
+  await page.getByText("Show as table").click();
   const time = page.locator(".numbers time").first();
   const start = Date.parse((await time.getAttribute("datetime")) ?? "");
   expect(await time.innerText()).toBe(format.format(start));
@@ -154,7 +154,7 @@ test("times are in the reader's zone, and days are days of UTC", async () => {
   await page.goto("/activity?per=day");
   await seen(page, "1 stored, 1 duplicate, 1 rejected");
   const utcDay = new Date(start).toISOString().slice(0, 10);
-  await page.getByText("The same as a table").click();
+  await page.getByText("Show as table").click();
   expect(await page.locator(".numbers tbody td").first().innerText()).toBe(utcDay);
   await page.mouse.move(box.x + box.width - 2, box.y + 20);
   const day = new Intl.DateTimeFormat("en-GB", { dateStyle: "medium", timeZone: "UTC" });
@@ -196,7 +196,7 @@ test("without a script there are the same numbers in a table, and a form for the
     return (await figures(page)).join() === "1,1,2";
   });
   expect(await page.locator("#chart").isVisible()).toBe(false);
-  await page.getByText("The same as a table").click();
+  await page.getByText("Show as table").click();
   expect(await page.locator(".numbers tbody tr").first().isVisible()).toBe(true);
   await page.getByLabel("Key").selectOption(second.keyId);
   await page.getByRole("button", { name: "Show" }).click();
@@ -222,7 +222,7 @@ test("the page is one for everybody, with and without anything on it", async () 
   await seen(page, "1 stored, 1 duplicate, 3 rejected");
   await page.reload();
   await page.getByText("The key was revoked on").waitFor();
-  await page.getByText("The same as a table").click();
+  await page.getByText("Show as table").click();
   await expectAccessible(page);
   await page.goto(`/activity?per=day&key=${record.id}`);
   await page.getByText("No request with this key").waitFor();

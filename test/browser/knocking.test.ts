@@ -36,7 +36,7 @@ test("a key that something still knocks with", async () => {
   expect(statuses).toEqual([201, 401, 401]);
 
   await openWith(page, "/keys", "2 rejected");
-  const badge = page.getByText("still knocking", { exact: true });
+  const badge = page.getByText("still in use", { exact: true });
   expect(await badge.getAttribute("title")).toStartWith("2 requests in the last 24 hours");
   await expectAccessible(page);
   await page.goto(`/keys/${record.id}`);

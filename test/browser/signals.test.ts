@@ -63,7 +63,7 @@ test("what the filter does not let through does not appear, nor anything while i
   await page.getByText("Filter", { exact: true }).first().click();
   await page.getByLabel("Symbol").fill("ETH");
   await page.getByRole("button", { name: "Filter" }).click();
-  await page.getByText("No signal fits.").waitFor();
+  await page.getByText("No signals match this filter.").waitFor();
   await send(desk);
   const first = await send(desk, { symbol: "ETH" });
   await page.locator(`[data-id="${first}"]`).waitFor();
@@ -73,7 +73,7 @@ test("what the filter does not let through does not appear, nor anything while i
   // Longer than the page waits between two questions.
   await page.waitForTimeout(3_000);
   expect(await rowIds(page)).toEqual([first]);
-  await page.getByRole("button", { name: "Go on" }).click();
+  await page.getByRole("button", { name: "Resume" }).click();
   await page.locator(`[data-id="${second}"]`).waitFor();
   expect(await rowIds(page)).toEqual([second, first]);
   expect(complaints).toEqual([]);

@@ -45,13 +45,13 @@ function rowsOf(html: string): Map<string, string> {
 }
 
 describe("a key that has ended", () => {
-  test("is seen to be still knocking, how often, and what to do about it", async () => {
+  test("is seen to be still in use, how often, and what to do about it", async () => {
     const app = await startConsole();
     const { visitor } = await app.signUp("alpha", "ada@example.com");
     const { key, keyId } = mintKey(app.registry, "alpha");
     expect(await send(app, key)).toBe(201);
     app.registry.revokeKey(keyId);
-    expect(seen((await visitor.get("/keys")).text)).not.toContain("still knocking");
+    expect(seen((await visitor.get("/keys")).text)).not.toContain("still in use");
     for (let count = 0; count < 3; count += 1) expect(await send(app, key)).toBe(401);
 
     const html = await see(visitor, `/keys/${keyId}`, "3 rejected");
@@ -62,7 +62,7 @@ describe("a key that has ended", () => {
     expect(html.split(`href="/activity?key=${keyId}"`)).toHaveLength(3);
     const list = (await visitor.get("/keys")).text;
     const row = rowsOf(list).get(keyId);
-    expect(row).toContain("revoked still knocking (less than a minute ago)");
+    expect(row).toContain("revoked still in use (less than a minute ago)");
     expect(row).toContain("4 requests, 3 rejected");
     expect(list).toContain(`href="/activity?key=${keyId}"`);
     expect(list).toContain('title="3 requests in the last 24 hours, the last less than');
@@ -87,7 +87,7 @@ describe("a key that has ended", () => {
     const successor = await see(visitor, `/keys/${minted.record.id}`, "Last 24 hours1 request");
     expect(seen(successor)).not.toContain("still sends");
     const rows = rowsOf((await visitor.get("/keys")).text);
-    expect(rows.get(keyId)).toContain("expired still knocking (less than a minute ago)");
+    expect(rows.get(keyId)).toContain("expired still in use (less than a minute ago)");
     expect(rows.get(minted.record.id)).not.toContain("knocking");
   });
 
@@ -100,7 +100,7 @@ describe("a key that has ended", () => {
     app.registry.revokeKey(quiet.keyId);
     const [first, ...others] = oldest;
     expect(await send(app, first?.key ?? "")).toBe(401);
-    const few = rowsOf(await see(visitor, "/keys", "still knocking"));
+    const few = rowsOf(await see(visitor, "/keys", "still in use"));
     // Behind the one that works.
     expect([...few.keys()].slice(0, 3)).toEqual([app.keyId, first?.keyId ?? "", quiet.keyId]);
     expect(few.size).toBe(1 + 25);
@@ -109,7 +109,7 @@ describe("a key that has ended", () => {
     const until = Date.now() + SEEN_WITHIN_MS;
     const knocking = async () => {
       const html = (await visitor.get("/keys")).text;
-      return [...rowsOf(html).values()].filter((row) => row.includes("still knocking")).length;
+      return [...rowsOf(html).values()].filter((row) => row.includes("still in use")).length;
     };
     while ((await knocking()) < oldest.length && Date.now() < until) await Bun.sleep(250);
     expect(await knocking()).toBe(oldest.length);
@@ -128,7 +128,7 @@ test("a key whose requests are wrong in another way is not knocking, whether it 
   const ended = (await visitor.get(`/keys/${keyId}`)).text;
   expect(seen(ended)).toContain("1 request, 1 rejected");
   expect(seen(ended)).not.toContain("still sends");
-  expect(seen((await visitor.get("/keys")).text)).not.toContain("still knocking");
+  expect(seen((await visitor.get("/keys")).text)).not.toContain("still in use");
 });
 
 test("what is done with another desk's keys is nowhere to be seen", async () => {
@@ -140,10 +140,10 @@ test("what is done with another desk's keys is nowhere to be seen", async () => 
   app.registry.revokeKey(theirs.keyId);
   expect(await send(app, theirs.key)).toBe(401);
   expect(await send(app, app.key, { client_signal_id: "same" })).toBe(201);
-  await see(ben, "/keys", "still knocking");
+  await see(ben, "/keys", "still in use");
   const rows = rowsOf(await see(visitor, "/keys", "1 request"));
   expect([...rows.keys()]).toEqual([app.keyId]);
-  for (const told of ["still knocking", "rejected"]) {
+  for (const told of ["still in use", "rejected"]) {
     expect(rows.get(app.keyId)).not.toContain(told);
   }
   const { status, text } = await visitor.get(`/keys/${theirs.keyId}`);

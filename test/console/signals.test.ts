@@ -560,6 +560,15 @@ describe("with many signals", () => {
     return app;
   }
 
+  test("a filter that ends before it begins says so at the field", async () => {
+    const { visitor } = await (await startConsole()).signUp("alpha", "ada@example.com");
+    const { text } = await visitor.get("/signals?from=2026-02-02T00:00&to=2026-02-01T00:00");
+    expect(text).toMatch(/id="to"[^>]* aria-invalid="true"[^>]* aria-describedby="to-problem"/);
+    expect(text).toContain("This is before “Received from”.");
+    const other = await visitor.get("/signals?from=2026-02-01T00:00&to=2026-02-02T00:00");
+    expect(other.text).not.toContain("to-problem");
+  });
+
   test("a search is bounded, says how far it came, and goes on to the end", async () => {
     const app = await many();
     const { visitor } = await app.signUp("alpha", "ada@example.com");
@@ -580,9 +589,9 @@ describe("with many signals", () => {
     expect(idsIn(above)).toEqual(idsIn(pages[0] ?? ""));
 
     const nothing = await list(visitor, "/signals?symbol=NONE");
-    expect(nothing).toContain("No signal fits so far");
+    expect(nothing).toContain("No signals match this filter so far");
     const end = await list(visitor, older(nothing) ?? "");
-    expect(end).toContain("No signal fits.");
+    expect(end).toContain("No signals match this filter.");
     expect(older(end)).toBeNull();
     expect(await list(visitor, `/signals/newer?symbol=NONE&after=${"0".repeat(26)}`)).toContain(
       "data-cut",

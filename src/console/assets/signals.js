@@ -69,7 +69,7 @@
 
   function show(isNowPaused, why) {
     isPaused = isNowPaused;
-    pause.textContent = isPaused ? "Go on" : "Pause";
+    pause.textContent = isPaused ? "Resume" : "Pause";
     news.textContent = why;
   }
 

@@ -216,7 +216,7 @@ function Numbers({
   const { ms, kept } = activityWidths[width];
   return (
     <details hidden={buckets.length === 0}>
-      <summary>The same as a table</summary>
+      <summary>Show as table</summary>
       <div class="scroll">
         <table class="numbers">
           <caption class="unseen">Requests by {width}, newest first</caption>

@@ -33,7 +33,7 @@ export function KnockBadge({ knocks, now }: { knocks: Knocks; now: number }): VN
   return (
     <>
       <span class="badge loud" title={describeKnocks(knocks, now)}>
-        still knocking
+        still in use
       </span>{" "}
       <span class="soft">({timeAgo(knocks.lastAt, now)})</span>
     </>

@@ -9,7 +9,7 @@ import {
   lifetimes,
   OVERLAP_MS_MAX,
   overlaps,
-  successorLifetimes,
+  successorLifetimesOf,
 } from "../key-choices.ts";
 import { lastUse } from "../last-use.ts";
 import { randomToken } from "../sessions.ts";
@@ -84,7 +84,7 @@ export function RotatePage({
       </p>
       {apiKey.expires_at !== null && apiKey.expires_at - visit.now < OVERLAP_MS_MAX && (
         <p>
-          It expires at <Moment at={apiKey.expires_at} now={visit.now} /> in any case.
+          The old key ends at <Moment at={apiKey.expires_at} now={visit.now} /> anyway.
         </p>
       )}
       <form class="card" method="post" action={`${path}/rotate`}>
@@ -99,7 +99,7 @@ export function RotatePage({
         <Select
           name="expires"
           label="The new key expires"
-          choices={successorLifetimes}
+          choices={successorLifetimesOf(apiKey)}
           value={typed.expires}
         />
         <Buttons verb="Rotate the key" back={path} />

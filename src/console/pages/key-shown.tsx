@@ -53,7 +53,7 @@ export function KeyShownPage({
       </section>
       <p class="actions">
         <a class="button quiet" href={`/keys/${apiKey.id}`}>
-          I have kept it
+          I've saved it
         </a>
       </p>
     </Layout>
@@ -70,8 +70,7 @@ export function ShownAlreadyPage({ visit, apiKey }: { visit: MemberVisit; apiKey
       place="/keys"
     >
       <p>
-        The key <KeyName {...apiKey} /> was there to be seen once, for a minute after it was
-        created. It is not kept, so nobody can show it again.
+        <KeyName {...apiKey} />: This key was shown once and cannot be shown again.
       </p>
       <p>If you did not copy it, revoke it and create another.</p>
       <p class="actions">

@@ -303,7 +303,7 @@ function History({ records, now }: { records: readonly AuditRecord[]; now: numbe
   if (records.length === 0) return null;
   return (
     <section>
-      <h2>What was done to it</h2>
+      <h2>History</h2>
       <ul>
         {records.map((record) => (
           <li>

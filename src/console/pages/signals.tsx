@@ -95,7 +95,12 @@ function FilterForm({ input, keys }: { input: FilterInput; keys: readonly ApiKey
           <KeySelect keys={keys} chosen={typed.key} nobody="any" />
         </div>
         <Moment name="from" label="Received from (UTC)" value={typed.from} />
-        <Moment name="to" label="Received before (UTC)" value={typed.to} />
+        <Moment
+          name="to"
+          label="Received before (UTC)"
+          value={typed.to}
+          problem={input.isReversed ? "This is before “Received from”." : null}
+        />
         <div class="actions">
           <button>Filter</button>
           {isUsed && <a href="/signals">Clear</a>}
@@ -135,10 +140,12 @@ function Moment({
   name,
   label,
   value = "",
+  problem = null,
 }: {
   name: string;
   label: string;
   value: string | undefined;
+  problem?: string | null;
 }): VNode {
   return (
     <div class="field">
@@ -150,7 +157,14 @@ function Moment({
         step="1"
         value={value}
         autocomplete="off"
+        aria-invalid={problem !== null || undefined}
+        aria-describedby={problem === null ? undefined : `${name}-problem`}
       />
+      {problem !== null && (
+        <p class="hint" id={`${name}-problem`} role="alert">
+          {problem}
+        </p>
+      )}
     </div>
   );
 }
@@ -179,7 +193,7 @@ function Found({ listing }: { listing: SignalListing }): VNode {
       />
       {found.searchedTo !== null && (
         <p class="notice">
-          Searched as far as <Time at={found.searchedTo.received_at} />. There may be more: go on.
+          Searched as far as <Time at={found.searchedTo.received_at} />. There may be more.
         </p>
       )}
       <Ways listing={listing} />
@@ -194,7 +208,11 @@ function Empty({ listing }: { listing: SignalListing }): VNode {
   if (isFiltered || !listing.isLive) {
     return (
       <div class="empty" id="no-signals">
-        <p>{found.searchedTo === null ? "No signal fits." : "No signal fits so far."}</p>
+        <p>
+          {found.searchedTo === null
+            ? "No signals match this filter."
+            : "No signals match this filter so far."}
+        </p>
       </div>
     );
   }
@@ -226,7 +244,7 @@ function Ways({ listing: { input, found, isLive } }: { listing: SignalListing })
       )}
       {(older !== null || isLive) && (
         <a class="button quiet" href={olderPath} rel="next" id="older" hidden={older === null}>
-          {searchedTo === null ? "Older" : "Go on with older ones"}
+          {searchedTo === null ? "Older" : "Search older ones"}
         </a>
       )}
     </nav>
