@@ -146,6 +146,25 @@ test("a server that is stopping closes the connection after it has refused a bod
   await stopped;
 });
 
+test("a stop does not wait until a client that trickles a refused body has finished", async () => {
+  const app = await startTestApp({ config: { stopTimeoutMs: 60_000 } });
+  const socket = await connect(app);
+  socket.on("error", () => {});
+  const { promise: answered, resolve } = Promise.withResolvers<void>();
+  socket.on("data", () => resolve());
+  socket.write(
+    "POST /v1/signals HTTP/1.1\r\nHost: signals.example\r\nTransfer-Encoding: chunked\r\n\r\n",
+  );
+  const startedAt = performance.now();
+  const trickle = setInterval(() => socket.write("1\r\nx\r\n"), 100);
+  await answered;
+  await app.app.stop();
+  clearInterval(trickle);
+  socket.destroy();
+  // Without a stop the rest is read for 8 seconds.
+  expect(performance.now() - startedAt).toBeLessThan(7_000);
+});
+
 test("a client that goes on sending after its refusal is cut", async () => {
   const app = await start("http");
   const declared = "Content-Length: 1000000000\r\n";

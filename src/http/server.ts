@@ -165,7 +165,10 @@ function refuse(service: PublicInterface, exchange: Exchange, error: unknown): R
   recordRefusal(service, exchange, error);
   const { request, isBodyRead } = exchange;
   const isSending = !isBodyRead && mayBeSending(request);
-  return retire(service, isSending ? answerWhileSending(request, response) : response);
+  return retire(
+    service,
+    isSending ? answerWhileSending(request, response, service.listener) : response,
+  );
 }
 
 /** Makes the answer the last one of its connection when the server takes no more. */
