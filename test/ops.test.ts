@@ -55,7 +55,10 @@ describe("the operations socket", () => {
 
   test("answers while the server starts, with a certificate and a console", async () => {
     const dataDir = temporaryFolder();
-    const { certFile, keyFile } = writeCertificate(dataDir, await makeCertificate("localhost"));
+    const { certFile, keyFile } = writeCertificate(
+      temporaryFolder(),
+      await makeCertificate("localhost"),
+    );
     const statuses = new Set<number>();
     const started = new AbortController();
     const asking = (async () => {

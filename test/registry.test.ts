@@ -137,6 +137,13 @@ describe("permissions", () => {
     }
   });
 
+  test("a new volume, which has lost+found in it, is a folder like an empty one", () => {
+    const dataDir = temporaryFolder();
+    mkdirSync(join(dataDir, "lost+found"));
+    open(dataDir).close();
+    expect(existsSync(database(dataDir))).toBe(true);
+  });
+
   test("a folder without write permission gets none", () => {
     const dataDir = temporaryFolder();
     chmodSync(dataDir, 0o555);

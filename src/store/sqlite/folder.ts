@@ -47,7 +47,8 @@ export function prepareFolder(dataDir: string, onTightened: OnTightened): void {
 }
 
 function refuseOtherFiles(dataDir: string): void {
-  const entries = readdirSync(dataDir);
+  // A new ext4 volume that is mounted here has this folder in it.
+  const entries = readdirSync(dataDir).filter((name) => name !== "lost+found");
   if (entries.length === 0 || entries.some((name) => OUR_FILES.test(name))) return;
   throw new UserError(
     `The folder ${dataDir} has other files in it and no database: name an empty or new folder with --data DIR.`,
