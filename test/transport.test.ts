@@ -297,13 +297,16 @@ describe("addresses to listen on", () => {
     ":8080",
     "127.0.0.1",
     "127.0.0.1:",
-    "127.0.0.1:65536",
     "::1:80",
     "[::1]",
     "[x]:80",
     "a b:80",
     "http://x:80",
   ])("%j is none", (text) => expect(() => parseAddress(text)).toThrow("is not HOST:PORT"));
+
+  test("a port above 65535 is named as such", () => {
+    expect(() => parseAddress("127.0.0.1:65536")).toThrow("has a port above 65535");
+  });
 
   test.each([
     ["127.0.0.1", true],
