@@ -8,6 +8,9 @@ import { buildExecutable } from "./_executable.ts";
 /** Longer than any test takes on a machine that does other work, too. */
 const TEST_TIMEOUT_MS = 120_000;
 
+/** Two test files per core: half of their time is waiting. */
+const parallel = `--parallel=${2 * navigator.hardwareConcurrency}`;
+
 /** Their tests start many processes, or consoles. */
 const slow =
   "test/{console/*,backup*,cli*,console-links,executable*,members,raw,registry,restore,stop-signals,verify}.test.ts";
@@ -15,7 +18,7 @@ const slow =
 const suites = {
   quick: {
     files: [
-      "--parallel",
+      parallel,
       "--path-ignore-patterns",
       "test/{browser,faults}/**",
       "--path-ignore-patterns",
@@ -25,7 +28,7 @@ const suites = {
       "bun run test, bun run test:browser (Chromium), bun run test:faults (root, Debian packages)",
   },
   packages: {
-    files: ["--parallel", "--path-ignore-patterns", "test/{browser,faults}/**"],
+    files: [parallel, "--path-ignore-patterns", "test/{browser,faults}/**"],
     others: "bun run test:browser (Chromium), bun run test:faults (root, Debian packages)",
   },
   browser: {
