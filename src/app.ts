@@ -9,15 +9,15 @@ import {
   requireSafeTransport,
   type ServeConfig,
 } from "./config.ts";
-import { limitConnections, planConnections } from "./http/connections.ts";
-import { Listener } from "./http/listener.ts";
-import { Description } from "./http/openapi.ts";
+import { limitConnections, planConnections } from "./net/connections.ts";
+import { Listener } from "./net/listener.ts";
+import { Description } from "./api/openapi.ts";
 import { RateLimiter } from "./net/rate.ts";
-import { RefusalLog } from "./http/refusal-log.ts";
-import { createPublicInterface } from "./http/server.ts";
-import { readDescriptorsMax } from "./http/sockets.ts";
-import { type Certificate, type CertificateFiles, loadCertificate } from "./http/tls.ts";
-import { TrustedProxies } from "./http/transport.ts";
+import { RefusalLog } from "./net/refusal-log.ts";
+import { createPublicInterface } from "./api/server.ts";
+import { readDescriptorsMax } from "./net/sockets.ts";
+import { type Certificate, type CertificateFiles, loadCertificate } from "./net/tls.ts";
+import { TrustedProxies } from "./net/transport.ts";
 import { type Address, isLoopbackHost } from "./net/address.ts";
 import type { HealthSources } from "./ops/health.ts";
 import { BackupJob, type MakeBackup } from "./ops/backups.ts";
@@ -26,7 +26,7 @@ import { StorageLog } from "./ops/storage-log.ts";
 import { DATABASE_NAME } from "./store/sqlite/folder.ts";
 import { lockFolder } from "./store/sqlite/lock.ts";
 import { SqliteStore } from "./store/sqlite/store.ts";
-import { ActivityRecorder } from "./console/recorder.ts";
+import { ActivityRecorder } from "./console/activity/recorder.ts";
 import { ConsoleThread } from "./console/thread.ts";
 import { messageOf, UserError } from "./domain/errors.ts";
 

@@ -1,8 +1,8 @@
 /** What `serve` can be told. Flags win over the environment (`SIGNALBOX_…`), which wins over these defaults. */
 import { UserError } from "./domain/errors.ts";
-import { CONNECTIONS_MAX_DEFAULT } from "./http/connections.ts";
+import { CONNECTIONS_MAX_DEFAULT } from "./net/connections.ts";
 import { RATE_LIMIT_DEFAULT_PER_S } from "./net/rate.ts";
-import type { CertificateFiles } from "./http/tls.ts";
+import type { CertificateFiles } from "./net/tls.ts";
 import type { BackupPlan } from "./ops/backups.ts";
 import {
   type Address,
@@ -66,7 +66,7 @@ function requireSafe(
   );
 }
 
-/** The sockets of an interface are told from others by their port (`http/sockets.ts`). */
+/** The sockets of an interface are told from others by their port (`net/sockets.ts`). */
 export function requirePortsOfTheirOwn(config: ServeConfig): void {
   const taken = new Map<number, string>();
   for (const [flag, address] of listening(config)) {

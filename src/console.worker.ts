@@ -1,37 +1,37 @@
 /** The composition root of the console's thread: see `console/thread.ts`. */
 import { join } from "node:path";
 import { type Logger, pino } from "pino";
-import { accountRoutes } from "./console/account.tsx";
-import { activityRoutes } from "./console/activity.tsx";
-import { auditRoutes } from "./console/audit.tsx";
-import { keyRoutes } from "./console/keys.tsx";
-import { FailedSignIns } from "./console/failed-sign-ins.ts";
+import { accountRoutes } from "./console/account/routes.tsx";
+import { activityRoutes } from "./console/activity/routes.tsx";
+import { auditRoutes } from "./console/audit/routes.tsx";
+import { keyRoutes } from "./console/keys/routes.tsx";
+import { FailedSignIns } from "./console/sign-in/failed-sign-ins.ts";
 import { loadDeviceSecret } from "./store/device-secret.ts";
-import { judgeHost } from "./console/hosts.ts";
-import { requiredPasskeyRoutes } from "./console/required-passkey.tsx";
-import { createConsole } from "./console/server.ts";
-import { Sessions } from "./console/sessions.ts";
-import { signInRoutes } from "./console/sign-in.tsx";
-import type { ConsoleServices } from "./console/services.ts";
-import { signalRoutes } from "./console/signals.tsx";
-import { startRoutes } from "./console/start.tsx";
+import { judgeHost } from "./console/web/hosts.ts";
+import { requiredPasskeyRoutes } from "./console/sign-in/required-passkey.tsx";
+import { createConsole } from "./console/web/server.ts";
+import { Sessions } from "./console/web/sessions.ts";
+import { signInRoutes } from "./console/sign-in/routes.tsx";
+import type { ConsoleServices } from "./console/web/services.ts";
+import { signalRoutes } from "./console/signals/routes.tsx";
+import { startRoutes } from "./console/start/routes.tsx";
 import type {
   ConsoleCertificate,
   ConsoleOptions,
   FromConsole,
   ToConsole,
 } from "./console/thread.ts";
-import { SignInThrottle } from "./console/throttle.ts";
-import { WriteLimit } from "./console/write-limit.ts";
+import { SignInThrottle } from "./console/web/throttle.ts";
+import { WriteLimit } from "./console/web/write-limit.ts";
 import type { ActivityBatch } from "./domain/activity.ts";
 import { messageOf, UserError } from "./domain/errors.ts";
-import { readBody } from "./http/body.ts";
-import { limitConnections } from "./http/connections.ts";
-import { Listener } from "./http/listener.ts";
-import { RefusalLog } from "./http/refusal-log.ts";
-import { isCertificateOf } from "./http/tls.ts";
-import { type TransportPolicy, requireHttps, TrustedProxies } from "./http/transport.ts";
-import { warnOfUntrustedProxy } from "./http/untrusted-proxy.ts";
+import { readBody } from "./net/body.ts";
+import { limitConnections } from "./net/connections.ts";
+import { Listener } from "./net/listener.ts";
+import { RefusalLog } from "./net/refusal-log.ts";
+import { isCertificateOf } from "./net/tls.ts";
+import { type TransportPolicy, requireHttps, TrustedProxies } from "./net/transport.ts";
+import { warnOfUntrustedProxy } from "./net/untrusted-proxy.ts";
 import { logOptions } from "./log.ts";
 import { formatAddress, isLoopbackHost, PortInUseError } from "./net/address.ts";
 import { SqliteActivity } from "./store/sqlite/activity.ts";

@@ -43,7 +43,7 @@ export interface LoadResult {
 }
 
 const PAUSE_WHEN_REFUSED_MS = 5;
-/** Less than a server that stops waits for the first request of a new connection (src/http/listener.ts). */
+/** Less than a server that stops waits for the first request of a new connection (src/net/listener.ts). */
 const FIRST_REQUEST_MS_MAX = 200;
 
 /** One client's connection to the server, or none yet. */

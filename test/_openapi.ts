@@ -3,7 +3,7 @@
  * the schema, its required headers are there and it has no header of ours that is not documented.
  */
 import { type AnySchema, Ajv2020 } from "ajv/dist/2020.js";
-import { openApiDocument } from "../src/http/openapi.ts";
+import { openApiDocument } from "../src/api/openapi.ts";
 
 interface ResponseObject {
   readonly $ref?: string;

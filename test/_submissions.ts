@@ -1,7 +1,7 @@
 /** Submissions as the HTTP layer hands them to the store. */
 import type { Database } from "bun:sqlite";
 import type { Signal } from "../src/domain/signal.ts";
-import type { Submission } from "../src/domain/store.ts";
+import type { Submission } from "../src/domain/storage.ts";
 import { openDatabase } from "../src/store/sqlite/open.ts";
 import { SqliteRegistry } from "../src/store/sqlite/registry.ts";
 import { onCleanup, temporaryFolder } from "./_setup.ts";

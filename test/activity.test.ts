@@ -3,7 +3,11 @@ import { Database } from "bun:sqlite";
 import { expect, setDefaultTimeout, test } from "bun:test";
 import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { ActivityRecorder, KEY_MINUTES_MAX, REJECTS_MAX } from "../src/console/recorder.ts";
+import {
+  ActivityRecorder,
+  KEY_MINUTES_MAX,
+  REJECTS_MAX,
+} from "../src/console/activity/recorder.ts";
 import { type ActivityBatch, REJECTS_KEPT, REPEATED_SIGNALS_KEPT } from "../src/domain/activity.ts";
 import { AppError } from "../src/domain/errors.ts";
 import { ACTIVITY_NAME, SqliteActivity } from "../src/store/sqlite/activity.ts";

@@ -2,7 +2,7 @@
 import { expect, setDefaultTimeout, test } from "bun:test";
 import { connect, type Socket } from "node:net";
 import { pino } from "pino";
-import { planConnections } from "../src/http/connections.ts";
+import { planConnections } from "../src/net/connections.ts";
 import { freePort, mintKey, signalbox, startServe } from "./_cli.ts";
 import { onCleanup, signal } from "./_setup.ts";
 

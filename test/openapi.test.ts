@@ -10,7 +10,7 @@ import { parse } from "yaml";
 import { errorCatalogue } from "../src/domain/errors.ts";
 import { generateKey, KEY_PATTERN } from "../src/domain/key.ts";
 import { BODY_BYTES_MAX, parseSignal } from "../src/domain/signal.ts";
-import { openApiDocument } from "../src/http/openapi.ts";
+import { openApiDocument } from "../src/api/openapi.ts";
 import { onCleanup, query, signal, startTestApp, type TestApp } from "./_setup.ts";
 
 setDefaultTimeout(60_000);

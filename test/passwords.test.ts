@@ -1,5 +1,5 @@
 import { describe, expect, onTestFinished, setDefaultTimeout, spyOn, test } from "bun:test";
-import { passwordProblem } from "../src/console/password.ts";
+import { passwordProblem } from "../src/console/sign-in/password.ts";
 import {
   hashPassword,
   lengthProblem,

@@ -10,8 +10,8 @@ const mayImport: Record<string, readonly string[]> = {
   commands: [
     "app.ts",
     "config.ts",
+    "api",
     "domain",
-    "http",
     "log.ts",
     "net",
     "ops",
@@ -19,14 +19,14 @@ const mayImport: Record<string, readonly string[]> = {
     "store",
     "version.ts",
   ],
-  "app.ts": ["config.ts", "console", "domain", "http", "net", "ops", "store"],
-  "console.worker.ts": ["console", "domain", "http", "log.ts", "net", "store"],
+  "app.ts": ["api", "config.ts", "console", "domain", "net", "ops", "store"],
+  "console.worker.ts": ["console", "domain", "log.ts", "net", "store"],
   console: ["domain", "net", "workers.ts"],
-  "config.ts": ["domain", "http", "net", "ops"],
-  http: ["domain", "libc.ts", "net"],
+  "config.ts": ["domain", "net", "ops"],
+  api: ["domain", "net"],
   ops: ["domain", "net"],
   store: ["domain", "libc.ts", "output.ts", "workers.ts"],
-  net: ["domain"],
+  net: ["domain", "libc.ts"],
   domain: [],
   "libc.ts": [],
   "log.ts": ["domain"],
@@ -38,7 +38,7 @@ const mayImport: Record<string, readonly string[]> = {
 /** Packages that only one layer may know. */
 const ownedPackages: Record<string, string> = {
   "bun:sqlite": "store",
-  elysia: "console http net",
+  elysia: "api console net",
   commander: "commands cli.ts",
 };
 

@@ -3,7 +3,7 @@ import { chmodSync, mkdirSync, renameSync, symlinkSync, writeFileSync } from "no
 import { createServer } from "node:net";
 import { join } from "node:path";
 import { connect } from "node:tls";
-import { isOpenToOthers, loadCertificate } from "../src/http/tls.ts";
+import { isOpenToOthers, loadCertificate } from "../src/net/tls.ts";
 import {
   makeCertificate,
   presentedName,

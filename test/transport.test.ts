@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { requirePortsOfTheirOwn, requireSafeTransport, type ServeConfig } from "../src/config.ts";
 import { UserError } from "../src/domain/errors.ts";
-import { requireHttps, TrustedProxies } from "../src/http/transport.ts";
+import { requireHttps, TrustedProxies } from "../src/net/transport.ts";
 import { formatAddress, isLoopbackHost, parseAddress } from "../src/net/address.ts";
 import { signal, startTestApp, rejection } from "./_setup.ts";
 

@@ -4,7 +4,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { AppError } from "../src/domain/errors.ts";
 import type { Signal } from "../src/domain/signal.ts";
-import type { Submission } from "../src/domain/store.ts";
+import type { Submission } from "../src/domain/storage.ts";
 import { BatchCommitter } from "../src/store/sqlite/batch.ts";
 import { QUEUE_METADATA_UNITS_MAX, QUEUE_SIGNALS_MAX, Writer } from "../src/store/sqlite/writer.ts";
 import { onCleanup, query, rejection } from "./_setup.ts";

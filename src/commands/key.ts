@@ -3,7 +3,7 @@ import { Command, Option } from "commander";
 import ms from "ms";
 import { type ApiKey, keyState } from "../domain/key.ts";
 import { UsageError } from "../domain/errors.ts";
-import type { MintedKey } from "../domain/store.ts";
+import type { MintedKey } from "../domain/storage.ts";
 import { toType } from "./hint.ts";
 import {
   dataOption,

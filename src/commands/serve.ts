@@ -3,7 +3,7 @@ import { resolve } from "node:path";
 import { Command, Option } from "commander";
 import { type App, startApp } from "../app.ts";
 import { defaults, explainPortInUse, type ServeConfig } from "../config.ts";
-import { TrustedProxies } from "../http/transport.ts";
+import { TrustedProxies } from "../net/transport.ts";
 import { toType } from "./hint.ts";
 import { createLog, type Log, type LogLevel, logLevels } from "../log.ts";
 import { backUp, refuseDataFolder } from "./backup.ts";

@@ -6,7 +6,7 @@ import type { Logger } from "pino";
 import type { ActivityBatch } from "../domain/activity.ts";
 import { type Address, PortInUseError } from "../net/address.ts";
 import { workerUrl } from "../workers.ts";
-import type { ActivityRecorder } from "./recorder.ts";
+import type { ActivityRecorder } from "./activity/recorder.ts";
 
 /** PEM texts. */
 export interface ConsoleCertificate {

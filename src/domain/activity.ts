@@ -3,7 +3,7 @@
  * people who write its bots. It is no record: a crash may lose a second of it, and old parts are dropped.
  */
 import type { AppError, ErrorCode, FieldReasons } from "./errors.ts";
-import type { Appended, Identity } from "./store.ts";
+import type { Appended, Identity } from "./storage.ts";
 
 /** So many of the newest are kept of each desk. */
 export const REJECTS_KEPT = 1_000;

@@ -1,7 +1,7 @@
 /**
  * The catalogue of answers that are not a stored signal: one row a code. `SPEC.md` section 7 names
  * the first four; the others are named in `openapi.yaml` and the README. The HTTP layer maps a row
- * to a response in one place (`http/responses.ts`), and `openapi.yaml` is made from the same rows.
+ * to a response in one place (`api/responses.ts`), and `openapi.yaml` is made from the same rows.
  */
 export const errorCatalogue = {
   bad_request: { status: 400, message: "The body is not valid JSON." },

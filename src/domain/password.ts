@@ -1,6 +1,6 @@
 /**
  * Passwords as NIST SP 800-63B-4 section 3.1.1.2 has them: long, of any characters, without rules of
- * composition. What is well known or easily guessed is told in `console/password.ts`.
+ * composition. What is well known or easily guessed is told in `console/sign-in/password.ts`.
  */
 
 /** For a password that is the only factor. */

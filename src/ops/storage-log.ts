@@ -1,7 +1,7 @@
 /** Tells the operator that signals are not being stored, why, and what to do about it. */
 import { statfsSync } from "node:fs";
 import type { Logger } from "pino";
-import type { StorageProblem } from "../domain/store.ts";
+import type { StorageProblem } from "../domain/storage.ts";
 
 /** Under load a problem comes with every batch, hundreds of times a second, and its disk may be the log's. */
 const REPEAT_INTERVAL_MS = 5_000;

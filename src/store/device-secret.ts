@@ -1,5 +1,5 @@
 /**
- * The secret that signs the device cookies (`console/throttle.ts`). It is a file in the data folder and not in the
+ * The secret that signs the device cookies (`console/web/throttle.ts`). It is a file in the data folder and not in the
  * database, so that no backup carries it: otherwise somebody with a backup could make device cookies.
  */
 import { readFileSync, rmSync, writeFileSync } from "node:fs";

@@ -3,7 +3,7 @@ import { Database } from "bun:sqlite";
 import { expect, setDefaultTimeout, test } from "bun:test";
 import { join as joinPath } from "node:path";
 import type { Page } from "playwright-core";
-import { FAILURES_MAX } from "../../src/console/throttle.ts";
+import { FAILURES_MAX } from "../../src/console/web/throttle.ts";
 import { DATABASE_NAME } from "../../src/store/sqlite/folder.ts";
 import { onCleanup } from "../_setup.ts";
 import { expectAccessible, useBrowser } from "./_browser.ts";

@@ -6,9 +6,9 @@ import type {
   PublicKeyCredentialCreationOptionsJSON,
   PublicKeyCredentialRequestOptionsJSON,
 } from "@simplewebauthn/server";
-import { CHALLENGE_LIFETIME_MS, Challenges } from "../../src/console/challenges.ts";
-import { FAILURES_MAX } from "../../src/console/throttle.ts";
-import { cookieNames } from "../../src/console/visit.ts";
+import { CHALLENGE_LIFETIME_MS, Challenges } from "../../src/console/sign-in/challenges.ts";
+import { FAILURES_MAX } from "../../src/console/web/throttle.ts";
+import { cookieNames } from "../../src/console/web/visit.ts";
 import { SqliteAudit } from "../../src/store/sqlite/audit.ts";
 import { DATABASE_NAME } from "../../src/store/sqlite/folder.ts";
 import { type Deviation, SoftwareKey } from "./_authenticator.ts";

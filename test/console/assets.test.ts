@@ -1,7 +1,7 @@
 /** The files of the pages: compressed for who takes it, and the same for everybody. */
 import { expect, setDefaultTimeout, test } from "bun:test";
-import { securityHeaders } from "../../src/console/responses.ts";
-import { assets } from "../../src/console/assets.ts";
+import { securityHeaders } from "../../src/console/web/responses.ts";
+import { assets } from "../../src/console/web/assets.ts";
 import { startConsole } from "./_console.ts";
 
 setDefaultTimeout(30_000);

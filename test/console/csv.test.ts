@@ -1,6 +1,6 @@
 /** A text in a CSV export is no formula, whichever separator the spreadsheet splits at. */
 import { describe, expect, test } from "bun:test";
-import { exportStream } from "../../src/console/signal-export.ts";
+import { exportStream } from "../../src/console/signals/export.ts";
 import type { StoredSignal } from "../../src/domain/stored-signal.ts";
 
 async function csvOf(row: Partial<StoredSignal>): Promise<string> {

@@ -3,7 +3,7 @@ import { expect, setDefaultTimeout, test } from "bun:test";
 import { readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { DEVICE_SECRET_NAME } from "../../src/store/device-secret.ts";
-import { FAILURES_MAX } from "../../src/console/throttle.ts";
+import { FAILURES_MAX } from "../../src/console/web/throttle.ts";
 import { ALICE, signIn, startConsole, type TestConsole, type Visitor } from "./_console.ts";
 
 setDefaultTimeout(30_000);

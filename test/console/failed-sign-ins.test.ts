@@ -1,8 +1,8 @@
 /** What the log says of sign-ins that failed, and what becomes of a script that signs in all the time. */
 import { expect, setDefaultTimeout, test } from "bun:test";
 import { pino } from "pino";
-import { FailedSignIns } from "../../src/console/failed-sign-ins.ts";
-import { FAILURES_MAX, SIGN_INS_MAX } from "../../src/console/throttle.ts";
+import { FailedSignIns } from "../../src/console/sign-in/failed-sign-ins.ts";
+import { FAILURES_MAX, SIGN_INS_MAX } from "../../src/console/web/throttle.ts";
 import { logOptions } from "../../src/log.ts";
 import type { LogLine } from "../_setup.ts";
 import { SoftwareKey } from "./_authenticator.ts";

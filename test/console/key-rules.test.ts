@@ -1,9 +1,9 @@
 /** What the pages for keys are made of: words for times, confirmations, and keys that are shown once. */
 import { describe, expect, test } from "bun:test";
-import { confirmationOf, isConfirmed } from "../../src/console/key-choices.ts";
-import { overlapAdvice } from "../../src/console/last-use.ts";
-import { MintedKeys, SHOWN_WITHIN_MS } from "../../src/console/minted.ts";
-import { relativeTime, timeAgo } from "../../src/console/relative.ts";
+import { confirmationOf, isConfirmed } from "../../src/console/keys/key-choices.ts";
+import { overlapAdvice } from "../../src/console/keys/last-use.ts";
+import { MintedKeys, SHOWN_WITHIN_MS } from "../../src/console/keys/minted.ts";
+import { relativeTime, timeAgo } from "../../src/console/ui/relative.ts";
 
 const SECOND_MS = 1_000;
 const MINUTE_MS = 60 * SECOND_MS;

@@ -1,6 +1,6 @@
 /** What the pages of keys and signals say of requests: how many, which were rejected, and who still knocks. */
 import { describe, expect, setDefaultTimeout, test } from "bun:test";
-import { describeKnocks, knocksOf, lastDayFrom } from "../../src/console/key-activity.ts";
+import { describeKnocks, knocksOf, lastDayFrom } from "../../src/console/keys/key-activity.ts";
 import { mintKey, openForDamage, signal } from "../_setup.ts";
 import { type SignedUp, startConsole, type TestConsole } from "./_console.ts";
 

@@ -1,6 +1,6 @@
 /** Who sits at a browser that was left open removes no passkey; and a removed passkey leaves nobody signed in. */
 import { expect, setDefaultTimeout, test } from "bun:test";
-import { FAILURES_MAX } from "../../src/console/throttle.ts";
+import { FAILURES_MAX } from "../../src/console/web/throttle.ts";
 import { SqliteAudit } from "../../src/store/sqlite/audit.ts";
 import { openForDamage } from "../_setup.ts";
 import { SoftwareKey } from "./_authenticator.ts";

@@ -1,7 +1,7 @@
 /** A desk that requires passkeys: what a password still opens there, and what it does not. */
 import { expect, setDefaultTimeout, test } from "bun:test";
 import type { PublicKeyCredentialCreationOptionsJSON } from "@simplewebauthn/server";
-import { ADD_PASSKEY_MS_MAX, Sessions } from "../../src/console/sessions.ts";
+import { ADD_PASSKEY_MS_MAX, Sessions } from "../../src/console/web/sessions.ts";
 import { SqliteMembers } from "../../src/store/sqlite/members.ts";
 import { openDatabase } from "../../src/store/sqlite/open.ts";
 import { SqliteRegistry } from "../../src/store/sqlite/registry.ts";

@@ -2,15 +2,15 @@
 import { describe, expect, setDefaultTimeout, test } from "bun:test";
 import { Database } from "bun:sqlite";
 import { join } from "node:path";
-import { localPath } from "../../src/console/next.ts";
+import { localPath } from "../../src/console/web/safe-redirect.ts";
 import {
   type FindMember,
   SESSION_AGE_MS_MAX,
   SESSION_IDLE_MS_MAX,
   Sessions,
   SESSIONS_PER_MEMBER_MAX,
-} from "../../src/console/sessions.ts";
-import { securityHeaders } from "../../src/console/responses.ts";
+} from "../../src/console/web/sessions.ts";
+import { securityHeaders } from "../../src/console/web/responses.ts";
 import {
   type Attempt,
   FAILURES_MAX,
@@ -19,9 +19,9 @@ import {
   SIGN_INS_MAX,
   SignInThrottle,
   THROTTLE_WINDOW_MS,
-} from "../../src/console/throttle.ts";
-import { Turns } from "../../src/console/turns.ts";
-import { cookieNames } from "../../src/console/visit.ts";
+} from "../../src/console/web/throttle.ts";
+import { ConcurrencyLimit } from "../../src/console/web/concurrency-limit.ts";
+import { cookieNames } from "../../src/console/web/visit.ts";
 import type { Account } from "../../src/domain/member.ts";
 import { SqliteAudit } from "../../src/store/sqlite/audit.ts";
 import { DATABASE_NAME } from "../../src/store/sqlite/folder.ts";
@@ -574,7 +574,7 @@ describe("guessing", () => {
   });
 
   test("passwords are hashed a few at a time, in turn, and one that fails makes room", async () => {
-    const turns = new Turns({ atOnce: 2, waitingMax: 3 });
+    const turns = new ConcurrencyLimit({ atOnce: 2, waitingMax: 3 });
     const order: number[] = [];
     let running = 0;
     let most = 0;

@@ -2,7 +2,7 @@
 import { Database } from "bun:sqlite";
 import { describe, expect, setDefaultTimeout, test } from "bun:test";
 import { join } from "node:path";
-import { exportStream } from "../../src/console/signal-export.ts";
+import { exportStream } from "../../src/console/signals/export.ts";
 import { everySignal, type StoredSignal } from "../../src/domain/stored-signal.ts";
 import { DATABASE_NAME } from "../../src/store/sqlite/folder.ts";
 import {

@@ -1,7 +1,7 @@
 /** The way of a new desk to its first signal, as the page shows it. */
 import { expect, setDefaultTimeout, test } from "bun:test";
-import { type Snippet, snippets } from "../../src/console/snippets.ts";
-import { caddyRecipe, nginxRecipe } from "../../src/console/tradingview.ts";
+import { type Snippet, snippets } from "../../src/console/start/snippets.ts";
+import { caddyRecipe, nginxRecipe } from "../../src/console/start/tradingview.ts";
 import { mintKey, signal } from "../_setup.ts";
 import { shownIn, startConsole } from "./_console.ts";
 

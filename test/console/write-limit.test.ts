@@ -4,7 +4,7 @@ import {
   DESK_WRITES_PER_MINUTE,
   MEMBER_WRITES_PER_MINUTE,
   WriteLimit,
-} from "../../src/console/write-limit.ts";
+} from "../../src/console/web/write-limit.ts";
 import { query, signal } from "../_setup.ts";
 import { startConsole, type TestConsole } from "./_console.ts";
 

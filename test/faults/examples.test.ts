@@ -2,7 +2,7 @@
 import { beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { mkdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
-import { snippets } from "../../src/console/snippets.ts";
+import { snippets } from "../../src/console/start/snippets.ts";
 import { makeCertificate, writeCertificate } from "../_certificates.ts";
 import { freePort, mintKey, startServe } from "../_cli.ts";
 import { requirePrograms } from "../_programs.ts";

@@ -175,7 +175,7 @@ const cases: readonly Case[] = [
     title: "more clients than descriptors",
     edits: [
       {
-        file: "http/connections.ts",
+        file: "net/connections.ts",
         text: "this.#cutQuietest(open, excess);",
         replacement: "this.#cut += excess;",
       },
@@ -187,7 +187,7 @@ const cases: readonly Case[] = [
     ...stop,
     edits: [
       {
-        file: "http/listener.ts",
+        file: "net/listener.ts",
         text: "QUIET_MS = 250",
         replacement: "QUIET_MS = 0",
       },
@@ -197,7 +197,7 @@ const cases: readonly Case[] = [
   {
     mutation: "a stop lets new connections come",
     ...stop,
-    edits: [{ file: "http/listener.ts", text: "this.#group.holdOffNew();", replacement: "" }],
+    edits: [{ file: "net/listener.ts", text: "this.#group.holdOffNew();", replacement: "" }],
     red: "requests without an answer",
   },
   {

@@ -1,6 +1,6 @@
 /** Which versions of TLS are spoken, asked with OpenSSL's client. */
 import { expect, setDefaultTimeout, test } from "bun:test";
-import type { CertificateFiles } from "../../src/http/tls.ts";
+import type { CertificateFiles } from "../../src/net/tls.ts";
 import { makeCertificate, writeCertificate } from "../_certificates.ts";
 import { freePort } from "../_cli.ts";
 import { requirePrograms } from "../_programs.ts";

@@ -6,7 +6,7 @@ import type { Database, SQLQueryBindings } from "bun:sqlite";
 import { IdSequence } from "../../domain/id.ts";
 import { meansTheSame } from "../../domain/same-json.ts";
 import type { Signal } from "../../domain/signal.ts";
-import type { Submission } from "../../domain/store.ts";
+import type { Submission } from "../../domain/storage.ts";
 import { describeFailure, isAboutOneRow, isTransient } from "./failures.ts";
 
 /**

@@ -5,7 +5,7 @@
  * only a log that is copied to its end can start again. At 256 connections this took p99 from 27–31
  * ms to 18–21 ms, at the same throughput.
  */
-import { type FromThread, Thread, type Where } from "./thread.ts";
+import { type FromThread, Thread, type DatabaseLocation } from "./thread.ts";
 
 export type ToCheckpointer = { readonly type: "checkpoint" } | { readonly type: "close" };
 
@@ -44,7 +44,7 @@ export class Checkpointer {
     );
   }
 
-  static async start(where: Where, events: CheckpointerEvents): Promise<Checkpointer> {
+  static async start(where: DatabaseLocation, events: CheckpointerEvents): Promise<Checkpointer> {
     const thread = await Thread.start<ToCheckpointer, FromCheckpointer>(
       "checkpointer.worker.ts",
       where,

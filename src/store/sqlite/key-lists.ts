@@ -1,7 +1,7 @@
 /** Looks at some of a desk's keys, however many there are. */
 import type { Database } from "bun:sqlite";
 import type { ApiKey } from "../../domain/key.ts";
-import type { KeyPage } from "../../domain/store.ts";
+import type { KeyPage } from "../../domain/storage.ts";
 
 export const KEY_COLUMNS = `api_keys.id, desks.name AS desk, api_keys.label, api_keys.last4, api_keys.created_at,
   api_keys.expires_at, api_keys.last_used_at, api_keys.revoked_at`;

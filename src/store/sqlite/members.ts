@@ -15,7 +15,7 @@ import {
 import { shellQuoted } from "../../domain/shell.ts";
 import { appendAudit } from "./audit.ts";
 import { getDesk } from "./desks.ts";
-import { findLink, insertLink, spendLinks } from "./links.ts";
+import { findLink, insertLink, spendLinks } from "./invitations.ts";
 import { insertPasskey, removePasskeys } from "./passkeys.ts";
 import { inTransaction } from "./transaction.ts";
 

@@ -12,7 +12,14 @@ import {
   KEY_PREFIX,
   keyState,
 } from "../../domain/key.ts";
-import type { KeyPage, MintedKey, NewKey, OfDesk, Registry, Rotation } from "../../domain/store.ts";
+import type {
+  KeyPage,
+  MintedKey,
+  NewKey,
+  OfDesk,
+  Registry,
+  Rotation,
+} from "../../domain/storage.ts";
 import { appendAudit } from "./audit.ts";
 import { findDesk, getDesk, listDesks } from "./desks.ts";
 import { countActive, hasNamesake, KEY_COLUMNS, pageOfKeys, successorId } from "./key-lists.ts";

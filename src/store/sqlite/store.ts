@@ -2,12 +2,12 @@
 import type { Database } from "bun:sqlite";
 import { AppError } from "../../domain/errors.ts";
 import { hashKey } from "../../domain/key.ts";
-import type { Appended, KeyOwner, SignalStore, Submission } from "../../domain/store.ts";
+import type { Appended, KeyOwner, SignalStore, Submission } from "../../domain/storage.ts";
 import { describeFailure, isDamage, isTransient } from "./failures.ts";
 import type { OnTightened } from "./folder.ts";
 import { openDatabase } from "./open.ts";
 import { Checkpointer } from "./checkpointer.ts";
-import type { Where } from "./thread.ts";
+import type { DatabaseLocation } from "./thread.ts";
 import { Writer, type WriterEvents } from "./writer.ts";
 
 export interface StoreEvents extends Omit<WriterEvents, "onCommitted"> {
@@ -32,7 +32,7 @@ export class SqliteStore implements SignalStore {
   }
 
   /** The folder's lock must be held (`lock.ts`). Throws `UserError` where it cannot be opened. */
-  static async open(where: Where, events: StoreEvents): Promise<SqliteStore> {
+  static async open(where: DatabaseLocation, events: StoreEvents): Promise<SqliteStore> {
     await using opened = new AsyncDisposableStack();
     // First on this thread: creating or upgrading fails here with its own words.
     const { dataDir, externalCheckpoints } = where;

@@ -9,11 +9,11 @@ import { DATABASE_NAME } from "./folder.ts";
 
 export interface Open {
   readonly type: "open";
-  readonly where: Where;
+  readonly where: DatabaseLocation;
 }
 
 /** The database that a thread opens, and how. */
-export interface Where {
+export interface DatabaseLocation {
   readonly dataDir: string;
   readonly externalCheckpoints: boolean;
 }
@@ -34,7 +34,7 @@ export class Thread<To, From> {
    * Starts a thread and waits until it has the database open; one that cannot is ended again. `file`
    * lies beside this one, and is an entry of its own in `build.ts`. Throws {@link DamageError}.
    */
-  static async start<To, From>(file: string, where: Where): Promise<Thread<To, From>> {
+  static async start<To, From>(file: string, where: DatabaseLocation): Promise<Thread<To, From>> {
     const thread = new Thread<To, From>(file);
     const answer = await new Promise<FromThread>((resolve) => {
       thread.listen(

@@ -8,9 +8,9 @@
  * 401, 422 and 503 while the disk is slow (docs/performance.md).
  */
 import { AppError } from "../../domain/errors.ts";
-import type { Appended, StorageProblem, Submission } from "../../domain/store.ts";
+import type { Appended, StorageProblem, Submission } from "../../domain/storage.ts";
 import type { Outcome } from "./batch.ts";
-import { type FromThread, Thread, type Where } from "./thread.ts";
+import { type FromThread, Thread, type DatabaseLocation } from "./thread.ts";
 
 export type ToWriter =
   | { readonly type: "append"; readonly submissions: readonly Submission[] }
@@ -82,7 +82,7 @@ export class Writer {
   }
 
   /** Starts the thread and waits until it has the database open. */
-  static async start(where: Where, events: WriterEvents): Promise<Writer> {
+  static async start(where: DatabaseLocation, events: WriterEvents): Promise<Writer> {
     const thread = await Thread.start<ToWriter, FromWriter>("writer.worker.ts", where);
     return new Writer(thread, events);
   }

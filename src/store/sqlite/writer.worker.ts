@@ -3,7 +3,7 @@
  * thread of its own.
  */
 import type { Database } from "bun:sqlite";
-import type { Submission } from "../../domain/store.ts";
+import type { Submission } from "../../domain/storage.ts";
 import { BatchCommitter } from "./batch.ts";
 import { checkpoint, logPages } from "./checkpoint.ts";
 import { openDatabase } from "./open.ts";

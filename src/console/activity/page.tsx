@@ -1,0 +1,255 @@
+/** What became of the desk's requests. The numbers are in a table, from which a script draws the chart. */
+import type { ComponentChildren, VNode } from "preact";
+import {
+  type ActivityWidth,
+  activityWidths,
+  type Bucket,
+  type Outcomes,
+} from "../../domain/activity.ts";
+import type { ApiKey } from "../../domain/key.ts";
+import { assets } from "../web/assets.ts";
+import type { MemberVisit } from "../web/visit.ts";
+import { KeySelect } from "../ui/key-select.tsx";
+import { Layout } from "../ui/layout.tsx";
+import { type RejectListing, Rejects } from "./rejects-page.tsx";
+
+const SECOND_MS = 1_000;
+
+const spans: Record<ActivityWidth, { name: string; refreshMs: number }> = {
+  minute: { name: "3 hours", refreshMs: 5 * SECOND_MS },
+  hour: { name: "7 days", refreshMs: 30 * SECOND_MS },
+  day: { name: "90 days", refreshMs: 30 * SECOND_MS },
+};
+const widths = Object.keys(spans) as ActivityWidth[];
+
+const kinds = [
+  { kind: "stored", name: "Stored", what: "new signals" },
+  { kind: "duplicate", name: "Duplicate", what: "known already" },
+  { kind: "rejected", name: "Rejected", what: "nothing stored" },
+] as const;
+
+/** What the address asks for. */
+export interface ActivityQuestion {
+  readonly width: ActivityWidth;
+  /** The one that it is narrowed to. */
+  readonly key: ApiKey | null;
+  /** To choose from. */
+  readonly keys: readonly ApiKey[];
+}
+
+/** The shown span. */
+export interface ActivitySpan {
+  /** Epoch milliseconds; of the oldest bucket that is shown. */
+  readonly start: number;
+  /** Those with anything in them, oldest first. */
+  readonly buckets: readonly Bucket[];
+  /** Whether the desk has ever sent anything, as far as is known. */
+  readonly isUsed: boolean;
+}
+
+/** A path of ours with the question, and more parameters behind it. */
+function pathOf(
+  path: string,
+  { width, key }: Pick<ActivityQuestion, "width" | "key">,
+  more: Readonly<Record<string, string>> = {},
+): string {
+  const narrowed = key === null ? {} : { key: key.id };
+  return `${path}?${new URLSearchParams({ per: width, ...narrowed, ...more }).toString()}`;
+}
+
+export function ActivityPage({
+  visit,
+  question,
+  span,
+  rejects,
+}: {
+  visit: MemberVisit;
+  question: ActivityQuestion;
+  span: ActivitySpan;
+  rejects: RejectListing;
+}): VNode {
+  const { name, refreshMs } = spans[question.width];
+  const newest = rejects.isFirst ? { newest: rejects.rejects[0]?.request_id ?? "" } : {};
+  return (
+    <Layout
+      title="Activity"
+      member={visit.member}
+      csrfToken={visit.csrfToken}
+      place="/activity"
+      scripts={[assets.uplot.path, assets.live.path, assets.activity.path]}
+      styles={[assets.uplotStyle.path]}
+    >
+      <div class="tools">
+        <Spans question={question} />
+        <KeyForm question={question} />
+      </div>
+      <section
+        id="activity"
+        aria-label={`Requests of the last ${name}`}
+        data-path={pathOf("/activity/chart", question, newest)}
+        data-every={refreshMs}
+      >
+        <ChartParts question={question} span={span} isBehind={false} />
+      </section>
+      <Rejects
+        listing={rejects}
+        now={visit.now}
+        path={(more) => pathOf("/activity", question, more)}
+      />
+    </Layout>
+  );
+}
+
+function Spans({ question }: { question: ActivityQuestion }): VNode {
+  return (
+    <nav class="segments" aria-label="Span">
+      {widths.map((width) => (
+        <a
+          href={pathOf("/activity", { ...question, width })}
+          aria-current={width === question.width ? "page" : undefined}
+        >
+          {spans[width].name} <small>by {width}</small>
+        </a>
+      ))}
+    </nav>
+  );
+}
+
+function KeyForm({ question: { width, key, keys } }: { question: ActivityQuestion }): VNode | null {
+  if (keys.length < 2) return null;
+  return (
+    <form class="actions" method="get" action="/activity">
+      <input type="hidden" name="per" value={width} />
+      <label for="key">Key</label>
+      <KeySelect keys={keys} chosen={key?.id} nobody="all" />
+      <button class="quiet">Show</button>
+    </form>
+  );
+}
+
+/** Also what the script asks for: it puts each `data-part` in the place of the one before. */
+export function ChartParts({
+  question,
+  span,
+  isBehind,
+}: {
+  question: ActivityQuestion;
+  span: ActivitySpan;
+  /** There are rejected requests that are newer than those on the page. */
+  isBehind: boolean;
+}): VNode {
+  const isEmpty = span.buckets.length === 0;
+  return (
+    <>
+      <dl class="figures" data-part="figures">
+        {kinds.map(({ kind, name, what }) => (
+          <div>
+            <dt>
+              <span class={`swatch ${kind}`} /> {name}
+            </dt>
+            <dd>{totalOf(span, kind).toLocaleString("en")}</dd>
+            <dd class="hint">{what}</dd>
+          </div>
+        ))}
+      </dl>
+      <div class="empty" data-part="empty" hidden={!isEmpty}>
+        {isEmpty && <Nothing question={question} isUsed={span.isUsed} />}
+      </div>
+      <div class="chart" id="chart" hidden={isEmpty} />
+      <Numbers question={question} span={span} />
+      <p class="notice" data-part="behind" hidden={!isBehind}>
+        {isBehind && (
+          <>
+            There are new rejected requests. <a href={pathOf("/activity", question)}>Show them</a>
+          </>
+        )}
+      </p>
+    </>
+  );
+}
+
+function totalOf({ buckets }: ActivitySpan, kind: keyof Outcomes): number {
+  return buckets.reduce((total, bucket) => total + bucket[kind], 0);
+}
+
+function Nothing({ question, isUsed }: { question: ActivityQuestion; isUsed: boolean }): VNode {
+  if (!isUsed) {
+    return (
+      <>
+        <h2>No request yet</h2>
+        <p>
+          <a href="/start">Send the first one</a>: whatever becomes of it, it is counted here within
+          seconds.
+        </p>
+      </>
+    );
+  }
+  const longer = widths.slice(widths.indexOf(question.width) + 1);
+  return (
+    <>
+      <h2>Quiet</h2>
+      <p>
+        No request {question.key === null ? "" : "with this key "}in the last{" "}
+        {spans[question.width].name}.
+      </p>
+      {longer.length > 0 && (
+        <p class="actions">
+          {longer.map((width) => (
+            <a class="button quiet" href={pathOf("/activity", { ...question, width })}>
+              Look at {spans[width].name}
+            </a>
+          ))}
+        </p>
+      )}
+    </>
+  );
+}
+
+function Numbers({
+  question: { width },
+  span: { start, buckets },
+}: {
+  question: ActivityQuestion;
+  span: ActivitySpan;
+}): VNode {
+  const { ms, kept } = activityWidths[width];
+  return (
+    <details hidden={buckets.length === 0}>
+      <summary>Show as table</summary>
+      <div class="scroll">
+        <table class="numbers">
+          <caption class="unseen">Requests by {width}, newest first</caption>
+          <thead>
+            <tr>
+              <th scope="col">{width === "day" ? "Day (UTC)" : `From, for one ${width}`}</th>
+              {kinds.map(({ name }) => (
+                <th scope="col">{name}</th>
+              ))}
+            </tr>
+          </thead>
+          <tbody data-part="numbers" data-start={start} data-width={ms} data-count={kept}>
+            {buckets.toReversed().map((bucket) => (
+              <tr>
+                <td>{width === "day" ? <Day at={bucket.start} /> : <Start at={bucket.start} />}</td>
+                {kinds.map(({ kind }) => (
+                  <td>{bucket[kind]}</td>
+                ))}
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
+    </details>
+  );
+}
+
+/** Of UTC, whatever the reader's zone: no `time`, which the script would put into it. */
+function Day({ at }: { at: number }): ComponentChildren {
+  return new Date(at).toISOString().slice(0, 10);
+}
+
+/** To the minute, and short: there may be 180 of them. */
+function Start({ at }: { at: number }): VNode {
+  const minute = new Date(at).toISOString().slice(0, 16);
+  return <time dateTime={`${minute}Z`}>{minute.replace("T", " ")} UTC</time>;
+}

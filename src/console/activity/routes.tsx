@@ -1,0 +1,120 @@
+/** `/activity`: what became of the desk's requests, and why some were rejected. */
+import {
+  type ActivityOwner,
+  type ActivityWidth,
+  activityWidths,
+  type Reject,
+  startOfBucket,
+} from "../../domain/activity.ts";
+import { everySignal } from "../../domain/stored-signal.ts";
+import { findKey, offeredKeys } from "../keys/desk-keys.ts";
+import { ActivityPage, type ActivityQuestion, type ActivitySpan, ChartParts } from "./page.tsx";
+import type { RejectListing } from "./rejects-page.tsx";
+import { notFoundPage } from "../web/problems.tsx";
+import { page } from "../web/responses.ts";
+import type { ConsoleServices } from "../web/services.ts";
+import { memberPage, type MemberVisit, type Route } from "../web/visit.ts";
+
+const PAGE = 50;
+/** Of reasons and what clients named on one page, which stays under 100 KB with them. */
+const REASONS_BYTES_MAX = 42 * 1024;
+/** Of HTML around each. */
+const FIELD_BYTES = "<dt></dt><dd></dd>".length;
+
+const REQUEST_ID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
+
+export function activityRoutes(services: ConsoleServices): Route[] {
+  return [
+    memberPage("/activity", (visit) => showPage(services, visit)),
+    memberPage("/activity/chart", (visit) => showChart(services, visit)),
+  ];
+}
+
+function showPage(services: ConsoleServices, visit: MemberVisit): Response {
+  const question = readQuestion(services, visit);
+  if (question === null) return notFoundPage();
+  const before = readCursor(visit, "before");
+  const span = readSpan(services, visit, question);
+  const rejects = readRejects(services, visit, question, before);
+  return page(<ActivityPage {...{ visit, question, span, rejects }} />);
+}
+
+/** For the script: what has changed since it asked before. */
+function showChart(services: ConsoleServices, visit: MemberVisit): Response {
+  const question = readQuestion(services, visit);
+  if (question === null) return notFoundPage();
+  const span = readSpan(services, visit, question);
+  const newest = services.activity.rejects(ownerOf(visit, question), null, 1)[0]?.request_id ?? "";
+  const isBehind = newest > (visit.url.searchParams.get("newest") ?? newest);
+  return page(<ChartParts {...{ question, span, isBehind }} />);
+}
+
+/** Null for a key that is not the desk's. */
+function readQuestion(services: ConsoleServices, visit: MemberVisit): ActivityQuestion | null {
+  const { url } = visit;
+  const per = url.searchParams.get("per") ?? "";
+  const width = isWidth(per) ? per : "minute";
+  const id = url.searchParams.get("key") ?? "";
+  const key = id === "" ? null : findKey(services, visit, id);
+  if (id !== "" && key === null) return null;
+  return { width, key, keys: offeredKeys(services, visit, key?.id) };
+}
+
+function isWidth(text: string): text is ActivityWidth {
+  return Object.hasOwn(activityWidths, text);
+}
+
+function ownerOf({ member }: MemberVisit, { key }: Pick<ActivityQuestion, "key">): ActivityOwner {
+  return { deskId: member.deskId, keyId: key?.id ?? null };
+}
+
+function readSpan(
+  { activity, signals }: ConsoleServices,
+  visit: MemberVisit,
+  question: ActivityQuestion,
+): ActivitySpan {
+  const { ms, kept } = activityWidths[question.width];
+  const start = startOfBucket(visit.now, ms) - (kept - 1) * ms;
+  const buckets = activity.buckets(ownerOf(visit, question), question.width, start);
+  const isUsed =
+    buckets.length > 0 ||
+    activity.buckets(ownerOf(visit, { key: null }), "day", 0).length > 0 ||
+    signals.page({ deskId: visit.member.deskId, filter: everySignal, limit: 1 }).signals.length > 0;
+  return { start, buckets, isUsed };
+}
+
+function readRejects(
+  services: ConsoleServices,
+  visit: MemberVisit,
+  question: ActivityQuestion,
+  before: string | null,
+): RejectListing {
+  const found = services.activity.rejects(ownerOf(visit, question), before, PAGE + 1);
+  const rejects = fitting(found.slice(0, PAGE));
+  const last = rejects.at(-1);
+  const older = last === undefined || rejects.length === found.length ? null : last.request_id;
+  const ids = new Set(rejects.map(({ key_id }) => key_id));
+  const keys = [...ids].flatMap((id) => findKey(services, visit, id) ?? []);
+  return { rejects, keys, older, isFirst: before === null };
+}
+
+/** As many of the first as a page has room for: all, but for a client that sends much nonsense. */
+function fitting(rejects: readonly Reject[]): Reject[] {
+  let bytes = 0;
+  return rejects.filter((reject, index) => {
+    bytes += bytesOf(reject);
+    return index === 0 || bytes <= REASONS_BYTES_MAX;
+  });
+}
+
+function bytesOf({ message, fields }: Reject): number {
+  const entries = Object.entries(fields ?? {});
+  const text = [message ?? "", ...entries.flat()].join("");
+  return Buffer.byteLength(Bun.escapeHTML(text)) + entries.length * FIELD_BYTES;
+}
+
+/** Null for what is none: the newest page. */
+function readCursor({ url }: MemberVisit, name: string): string | null {
+  const text = url.searchParams.get(name) ?? "";
+  return REQUEST_ID.test(text) ? text : null;
+}

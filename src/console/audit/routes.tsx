@@ -1,0 +1,52 @@
+/** `/audit`: who did what to the desk. */
+import { type AuditListing, AuditPage } from "./page.tsx";
+import { page } from "../web/responses.ts";
+import type { ConsoleServices } from "../web/services.ts";
+import type { MemberVisit, Route } from "../web/visit.ts";
+
+const PAGE = 50;
+/** How many pages back the way to the newest is known. */
+const WAY_MAX = 200;
+
+export function auditRoutes({ audit }: ConsoleServices): Route[] {
+  return [
+    {
+      method: "GET",
+      path: "/audit",
+      access: "member",
+      handle: (visit) => page(<AuditPage visit={visit} {...readListing(audit, visit)} />),
+    },
+  ];
+}
+
+/** Cursors, not numbers of pages: what is written meanwhile moves nothing from one page to another. */
+function readListing(audit: ConsoleServices["audit"], { member, url }: MemberVisit): AuditListing {
+  const before = readCursor(url.searchParams.get("before"));
+  const way = readWay(url.searchParams.get("way"));
+  const found = audit.list({ desk: member.desk, before, limit: PAGE + 1 });
+  const records = found.slice(0, PAGE);
+  const last = records.at(-1);
+  const older =
+    found.length <= PAGE || last === undefined
+      ? null
+      : pathOf(last.id, before === null ? [] : [...way, before]);
+  const newer = before === null ? null : pathOf(way.at(-1) ?? null, way.slice(0, -1));
+  return { records, newer, older };
+}
+
+/** Through which pages the reader came: where "newer" leads back to. */
+function pathOf(before: number | null, way: readonly number[]): string {
+  if (before === null) return "/audit";
+  const back = way.length === 0 ? "" : `&way=${way.slice(-WAY_MAX).join(".")}`;
+  return `/audit?before=${before}${back}`;
+}
+
+function readWay(text: string | null): number[] {
+  const cursors = (text ?? "").split(".").map(readCursor);
+  return cursors.filter((cursor) => cursor !== null);
+}
+
+/** Null for what is none: the newest page. */
+function readCursor(text: string | null): number | null {
+  return text !== null && /^\d{1,15}$/.test(text) ? Number(text) : null;
+}

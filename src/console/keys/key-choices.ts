@@ -1,0 +1,79 @@
+/** What the forms for keys let people choose, and how what they typed is read. */
+import type { ApiKey } from "../../domain/key.ts";
+
+const HOUR_MS = 60 * 60 * 1_000;
+const DAY_MS = 24 * HOUR_MS;
+
+export interface Choice<T> {
+  readonly value: string;
+  readonly name: string;
+  readonly ms: T;
+}
+
+/** How long a new key works; null: for ever. */
+export const lifetimes: readonly Choice<number | null>[] = [
+  { value: "never", name: "Never", ms: null },
+  { value: "30d", name: "In 30 days", ms: 30 * DAY_MS },
+  { value: "90d", name: "In 90 days", ms: 90 * DAY_MS },
+  { value: "1y", name: "In a year", ms: 365 * DAY_MS },
+];
+
+/** How long a successor works; undefined: as long as the old key was made to. */
+export const successorLifetimes: readonly Choice<number | null | undefined>[] = [
+  { value: "same", name: "Like the old key", ms: undefined },
+  ...lifetimes,
+];
+
+/** Says in the first choice how long the old key was made to work. */
+export function successorLifetimesOf({
+  created_at,
+  expires_at,
+}: Pick<ApiKey, "created_at" | "expires_at">): Choice<number | null | undefined>[] {
+  const hours = expires_at === null ? null : Math.round((expires_at - created_at) / HOUR_MS);
+  const time = hours === null || hours % 24 > 0 ? `${hours} hours` : `${hours / 24} days`;
+  const name = `${hours === null ? "Never" : `In ${time}`}, like the old key`;
+  return [{ value: "same", name, ms: undefined }, ...lifetimes];
+}
+
+/** How long an old key works beside its successor. */
+export const overlaps: readonly Choice<number>[] = [
+  { value: "1h", name: "1 hour", ms: HOUR_MS },
+  { value: "24h", name: "24 hours", ms: 24 * HOUR_MS },
+  { value: "7d", name: "7 days", ms: 7 * DAY_MS },
+];
+
+export const OVERLAP_MS_MAX = Math.max(...overlaps.map(({ ms }) => ms));
+
+export const LIFETIME_DEFAULT = "never";
+export const SUCCESSOR_LIFETIME_DEFAULT = "same";
+export const OVERLAP_DEFAULT = "24h";
+
+/** Null where the form has something that it did not offer. */
+export function chosen<T>(choices: readonly Choice<T>[], value: string | null): Choice<T> | null {
+  return choices.find((choice) => choice.value === value) ?? null;
+}
+
+/**
+ * What must be typed to revoke a key: its label as it is seen, or its last 4 characters where there is
+ * nothing to be seen of one.
+ */
+export function confirmationOf({ label, last4 }: Pick<ApiKey, "label" | "last4">): {
+  readonly text: string;
+  readonly isLabel: boolean;
+} {
+  const seen = asSeen(label ?? "");
+  return seen === "" ? { text: last4, isLabel: false } : { text: seen, isLabel: true };
+}
+
+export function isConfirmed(key: Pick<ApiKey, "label" | "last4">, typed: string): boolean {
+  return asSeen(typed) === confirmationOf(key).text;
+}
+
+/** Pages show runs of white space as one space, and characters of format (Cf) not at all. */
+function asSeen(text: string): string {
+  return text
+    .normalize("NFC")
+    .replaceAll(/\p{Cf}/gu, "")
+    .replaceAll(/\s+/g, " ")
+    .trim();
+}

@@ -1,0 +1,103 @@
+/** Which keys `/keys` shows: a page of the active ones and some that have ended, or a page of the latter. */
+import type { KeyActivity } from "../../domain/activity.ts";
+import { type ApiKey, keyState } from "../../domain/key.ts";
+import type { KeyPage } from "../../domain/storage.ts";
+import { findKey } from "./desk-keys.ts";
+import { lastDayFrom } from "./key-activity.ts";
+import type { ConsoleServices } from "../web/services.ts";
+import type { MemberVisit } from "../web/visit.ts";
+
+const PAGE = 50;
+/** Keys that have ended, under the first page of the active ones. */
+const ENDED_SHOWN = 25;
+/** Keys that have ended and that something still sends with come before them, and may be more. */
+const KNOCKING_SHOWN = 50;
+
+const ENDED_PATH = "/keys?ended=all";
+
+export interface KeyListing {
+  /** In this order. */
+  readonly keys: readonly ApiKey[];
+  /** Of the shown keys, by id: see `Audit.creatorsOf`. */
+  readonly creators: ReadonlyMap<string, string | null>;
+  /** Of the last 24 hours, of the shown keys, by id. */
+  readonly activities: ReadonlyMap<string, KeyActivity>;
+  /** Where more of the same are; null: there are none. */
+  readonly older: string | null;
+  /** Where the newest of the same are; null: here. */
+  readonly newest: string | null;
+  /** Where the keys are that have ended and are not shown; null: all are shown. */
+  readonly ended: string | null;
+}
+
+export function readKeyList(services: ConsoleServices, visit: MemberVisit): KeyListing {
+  const { url } = visit;
+  const isOfEnded = url.searchParams.get("ended") === "all";
+  const before = readCursor(url.searchParams.get("before"));
+  const path = isOfEnded ? ENDED_PATH : "/keys";
+  const page = pageOf(services, visit, { state: isOfEnded ? "ended" : "active", before });
+  const isFirst = before === null;
+  const ended =
+    isOfEnded || !isFirst ? { keys: [], hasMore: !isOfEnded } : someEnded(services, visit);
+  const keys = [...page.keys, ...ended.keys];
+  const last = page.keys.at(-1);
+  return {
+    ...detailsOf(services, visit, keys),
+    keys,
+    older: page.hasMore && last !== undefined ? withCursor(path, last.id) : null,
+    newest: isFirst ? null : path,
+    ended: ended.hasMore ? ENDED_PATH : null,
+  };
+}
+
+interface Some {
+  readonly keys: readonly ApiKey[];
+  readonly hasMore: boolean;
+}
+
+function pageOf(
+  { registryOf }: ConsoleServices,
+  { member }: MemberVisit,
+  page: Pick<KeyPage, "state" | "before"> & { readonly limit?: number },
+): Some {
+  const { limit = PAGE } = page;
+  const registry = registryOf(member.memberId);
+  const found = registry.pageKeys({ ...page, desk: member.desk, limit: limit + 1 });
+  return { keys: found.slice(0, limit), hasMore: found.length > limit };
+}
+
+/** Those that something still sends with, and then the newest. */
+function someEnded(services: ConsoleServices, visit: MemberVisit): Some {
+  const { member, now } = visit;
+  const ids = services.activity.knockingKeys(member.deskId, lastDayFrom(now), KNOCKING_SHOWN);
+  const knocking = ids
+    .flatMap((id) => findKey(services, visit, id) ?? [])
+    .filter((key) => keyState(key, now) !== "active")
+    .toSorted((one, other) => (one.id < other.id ? 1 : -1));
+  const newest = pageOf(services, visit, { state: "ended", limit: ENDED_SHOWN });
+  const others = newest.keys.filter(({ id }) => !knocking.some((key) => key.id === id));
+  const keys = [...knocking, ...others].slice(0, Math.max(ENDED_SHOWN, knocking.length));
+  const isAnyLeft = newest.keys.some(({ id }) => !keys.some((key) => key.id === id));
+  return { keys, hasMore: newest.hasMore || isAnyLeft };
+}
+
+function detailsOf(
+  { audit, activity }: ConsoleServices,
+  { member, now }: MemberVisit,
+  keys: readonly ApiKey[],
+): Pick<KeyListing, "creators" | "activities"> {
+  const ids = keys.map(({ id }) => id);
+  return {
+    creators: audit.creatorsOf(member.desk, ids),
+    activities: activity.ofKeys(member.deskId, ids, lastDayFrom(now)),
+  };
+}
+
+function withCursor(path: string, before: string): string {
+  return `${path}${path.includes("?") ? "&" : "?"}before=${before}`;
+}
+
+/** Null for what is no id: the newest page. */
+function readCursor(text: string | null): string | null {
+  return text !== null && /^[0-9A-HJKMNP-TV-Z]{26}$/.test(text) ? text : null;
+}

@@ -1,0 +1,215 @@
+/**
+ * Passkeys: WebAuthn credentials that are found without a name and that verify their user, so that one
+ * is both factors. The ceremonies are those of WebAuthn level 3, sections 7.1 and 7.2.
+ */
+import type {
+  AuthenticationResponseJSON,
+  PublicKeyCredentialCreationOptionsJSON,
+  PublicKeyCredentialRequestOptionsJSON,
+  RegistrationResponseJSON,
+} from "@simplewebauthn/server";
+import type { Account, Member, NewPasskey, PasskeyCredential } from "../../domain/member.ts";
+import { hasNamedHost } from "../../net/address.ts";
+import { CHALLENGE_LIFETIME_MS, Challenges, type Purpose } from "./challenges.ts";
+import type { ConsoleServices } from "../web/services.ts";
+import type { Visit } from "../web/visit.ts";
+
+/** Field of the forms: what the browser's authenticator said, as JSON. */
+export const RESPONSE_FIELD = "response";
+/** It can be told from others in the list once there are others. */
+export const FIRST_PASSKEY_NAME = "First passkey";
+
+export type PasskeyProof =
+  | {
+      readonly outcome: "right";
+      readonly account: Account;
+      readonly id: string;
+      readonly name: string;
+    }
+  /** A known passkey, and not its owner. `reason`: for the audit. */
+  | { readonly outcome: "refused"; readonly memberId: string; readonly reason: string }
+  | { readonly outcome: "unknown" };
+
+/**
+ * Loads the library with the first ceremony, because it takes five megabytes of memory. A module in it
+ * needs `reflect-metadata`, which the bundler runs too late: so that is loaded first, in a step of its own.
+ */
+async function loadWebAuthn() {
+  await import("reflect-metadata");
+  const [server, helpers] = await Promise.all([
+    import("@simplewebauthn/server"),
+    import("@simplewebauthn/server/helpers"),
+  ]);
+  return { ...server, ...helpers };
+}
+
+export class PasskeyCeremonies {
+  readonly #services: ConsoleServices;
+  readonly #challenges = new Challenges();
+
+  constructor(services: ConsoleServices) {
+    this.#services = services;
+  }
+
+  /** WebAuthn wants a name (its section 5.1.3: "effective domain"); an address is none. */
+  get isPossible(): boolean {
+    return hasNamedHost(this.#services.ownOrigin());
+  }
+
+  get #rpId(): string {
+    return new URL(this.#services.ownOrigin()).hostname;
+  }
+
+  async startAdding(
+    visit: Visit,
+    { id, email }: Pick<Member, "id" | "email">,
+    purpose: Purpose,
+  ): Promise<PublicKeyCredentialCreationOptionsJSON> {
+    const { generateRegistrationOptions } = await loadWebAuthn();
+    return generateRegistrationOptions({
+      rpName: "Signalbox",
+      rpID: this.#rpId,
+      userName: email,
+      userID: new Uint8Array(Buffer.from(id)),
+      challenge: await this.#issue(visit, purpose),
+      timeout: CHALLENGE_LIFETIME_MS,
+      attestationType: "none",
+      excludeCredentials: this.#services.passkeys.list(id).map((passkey) => ({ id: passkey.id })),
+      authenticatorSelection: { residentKey: "required", userVerification: "required" },
+    });
+  }
+
+  /** Null where it cannot be believed. */
+  async finishAdding(visit: Visit, name: string, purpose: Purpose): Promise<NewPasskey | null> {
+    const challenge = this.#challenges.take(purpose, visit.csrfToken, visit.now);
+    const response = readJson(visit) as RegistrationResponseJSON | null;
+    if (challenge === null || response === null) return null;
+    try {
+      await requireNoCertificates(response);
+      const { verifyRegistrationResponse } = await loadWebAuthn();
+      const { registrationInfo } = await verifyRegistrationResponse({
+        response,
+        expectedChallenge: challenge,
+        expectedOrigin: this.#services.ownOrigin(),
+        expectedRPID: this.#rpId,
+        requireUserVerification: true,
+      });
+      if (registrationInfo === undefined) return null;
+      const { id, publicKey, counter, transports } = registrationInfo.credential;
+      return { id, name, public_key: publicKey, counter, transports: knownTransports(transports) };
+    } catch {
+      // The library throws for everything that is not as it should be.
+      return null;
+    }
+  }
+
+  /** Asks for any passkey of anyone: no name was given, and none is given away. */
+  async startProving(
+    visit: Visit,
+    purpose: Purpose,
+  ): Promise<PublicKeyCredentialRequestOptionsJSON> {
+    const { generateAuthenticationOptions } = await loadWebAuthn();
+    return generateAuthenticationOptions({
+      rpID: this.#rpId,
+      challenge: await this.#issue(visit, purpose),
+      timeout: CHALLENGE_LIFETIME_MS,
+      userVerification: "required",
+    });
+  }
+
+  async finishProving(visit: Visit, purpose: Purpose): Promise<PasskeyProof> {
+    const challenge = this.#challenges.take(purpose, visit.csrfToken, visit.now);
+    const response = readJson(visit) as AuthenticationResponseJSON | null;
+    const passkey = typeof response?.id === "string" ? this.#find(response.id) : null;
+    if (challenge === null || response === null || passkey === null) {
+      return { outcome: "unknown" };
+    }
+    const refuse = (reason: string): PasskeyProof => {
+      return { outcome: "refused", memberId: passkey.member_id, reason };
+    };
+    const counter = await this.#verify(response, challenge, passkey);
+    if (counter === null) return refuse(`with a bad signature of the passkey "${passkey.name}"`);
+    // Read again: while the signature was checked it may have been used, or taken away.
+    const known = this.#find(passkey.id);
+    const account = known === null ? null : this.#services.members.find(known.member_id);
+    if (known === null || account === null) return { outcome: "unknown" };
+    if (isRegression(counter, known.counter)) {
+      return refuse(
+        `with the passkey "${known.name}", whose counter went back: there may be a copy of it`,
+      );
+    }
+    this.#services.passkeys.recordUse(known.id, counter);
+    return { outcome: "right", account, id: known.id, name: known.name };
+  }
+
+  /** The counter that came with the signature; null where that does not hold. */
+  async #verify(
+    response: AuthenticationResponseJSON,
+    challenge: string,
+    passkey: PasskeyCredential,
+  ): Promise<number | null> {
+    try {
+      if (!isOf(response, passkey)) return null;
+      const { verifyAuthenticationResponse } = await loadWebAuthn();
+      const { verified, authenticationInfo } = await verifyAuthenticationResponse({
+        response,
+        expectedChallenge: challenge,
+        expectedOrigin: this.#services.ownOrigin(),
+        expectedRPID: this.#rpId,
+        // The counter is compared by us, afterwards: then it is known that the passkey itself said it.
+        credential: { id: passkey.id, publicKey: passkey.public_key, counter: 0 },
+        requireUserVerification: true,
+      });
+      return verified ? authenticationInfo.newCounter : null;
+    } catch {
+      return null;
+    }
+  }
+
+  #find(id: string): PasskeyCredential | null {
+    return this.#services.passkeys.find(id);
+  }
+
+  async #issue(visit: Visit, purpose: Purpose): Promise<Uint8Array<ArrayBuffer>> {
+    const { isoBase64URL } = await loadWebAuthn();
+    return isoBase64URL.toBuffer(this.#challenges.issue(purpose, visit.csrfToken, visit.now));
+  }
+}
+
+/** WebAuthn 7.2, step 22. Devices that do not count say 0 always. */
+function isRegression(counter: number, known: number): boolean {
+  return (counter > 0 || known > 0) && counter <= known;
+}
+
+/** WebAuthn 7.2, step 6: of a credential that was found without a name, its user's handle. */
+function isOf({ response }: AuthenticationResponseJSON, { member_id }: PasskeyCredential): boolean {
+  return response.userHandle === Buffer.from(member_id).toString("base64url");
+}
+
+/**
+ * We ask for no attestation, so no honest browser sends certificates. Others would have us ask the
+ * servers named in them whether they were revoked, and we call nobody.
+ */
+async function requireNoCertificates({ response }: RegistrationResponseJSON): Promise<void> {
+  const { decodeAttestationObject, isoBase64URL } = await loadWebAuthn();
+  const attestation = decodeAttestationObject(isoBase64URL.toBuffer(response.attestationObject));
+  const format = attestation.get("fmt");
+  const isOurs = format === "none" || format === "packed";
+  if (!isOurs || attestation.get("attStmt").get("x5c") !== undefined) {
+    throw new Error("There is an attestation that nobody asked for.");
+  }
+}
+
+/** They come unsigned, and are only hints for browsers. */
+function knownTransports(transports: unknown): string[] {
+  const known = ["ble", "cable", "hybrid", "internal", "nfc", "smart-card", "usb"];
+  return Array.isArray(transports) ? known.filter((name) => transports.includes(name)) : [];
+}
+
+function readJson({ form }: Visit): unknown {
+  try {
+    return JSON.parse(form.get(RESPONSE_FIELD) ?? "");
+  } catch {
+    return null;
+  }
+}

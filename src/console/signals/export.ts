@@ -1,0 +1,137 @@
+/** Signals as files: CSV (RFC 4180) for spreadsheets, NDJSON for programs. */
+import type { StoredSignal } from "../../domain/stored-signal.ts";
+
+export const exportFormats = ["csv", "ndjson"] as const;
+export type ExportFormat = (typeof exportFormats)[number];
+
+export const contentTypes: Readonly<Record<ExportFormat, string>> = {
+  csv: "text/csv; charset=utf-8; header=present",
+  ndjson: "application/x-ndjson",
+};
+
+type Cell = string | number | null;
+
+const columns: readonly (readonly [name: string, read: (signal: StoredSignal) => Cell])[] = [
+  ["id", (signal) => signal.id],
+  ["received_at", (signal) => signal.received_at],
+  ["received_at_utc", (signal) => new Date(signal.received_at).toISOString()],
+  ["client_signal_id", (signal) => signal.client_signal_id],
+  ["source", (signal) => signal.source],
+  ["type", (signal) => signal.type],
+  ["symbol", (signal) => signal.symbol],
+  ["side", (signal) => signal.side],
+  ["direction", (signal) => signal.direction],
+  ["price", (signal) => signal.price],
+  ["quantity", (signal) => signal.quantity],
+  ["signal_time", (signal) => signal.signal_time],
+  ["key_id", (signal) => signal.key_id],
+  ["key_label", (signal) => signal.key_label],
+  ["metadata", ({ metadata }) => (metadata === null ? null : oneLine(metadata))],
+];
+
+const header = `${columns.map(([name]) => name).join(",")}\r\n`;
+
+/** Why an export ended before its last signal although nothing is broken. */
+export class ExportCut extends Error {}
+
+export interface ExportWatch {
+  /** Asked before each chunk: the reason to end the export here, or null to go on. */
+  readonly reasonToCut: () => string | null;
+  /**
+   * Called when the file is complete, its reader has gone, or it was cut or has failed (with the error).
+   * May be called twice.
+   */
+  readonly onEnd: (error?: unknown) => void;
+}
+
+/**
+ * Returns the file, one chunk at a time. The next chunk is read once the reader has taken the one before
+ * (no chunk is made ahead), and after every other request that waits for this thread. An export that is
+ * cut or fails ends without the last part of its encoding, so that its reader sees that it is incomplete.
+ */
+export function exportStream(
+  chunks: Iterator<readonly StoredSignal[]>,
+  format: ExportFormat,
+  watch: ExportWatch,
+): ReadableStream<Uint8Array> {
+  const encoder = new TextEncoder();
+  const line = format === "csv" ? csvLine : ndjsonLine;
+  return new ReadableStream<Uint8Array>(
+    {
+      start(controller) {
+        if (format === "csv") controller.enqueue(encoder.encode(header));
+      },
+      async pull(controller) {
+        try {
+          const signals = await nextSignals(chunks, watch);
+          if (signals !== null) {
+            return controller.enqueue(encoder.encode(signals.map(line).join("")));
+          }
+        } catch (error) {
+          chunks.return?.();
+          watch.onEnd(error);
+          throw error;
+        }
+        watch.onEnd();
+        controller.close();
+      },
+      cancel() {
+        chunks.return?.();
+        watch.onEnd();
+      },
+    },
+    { highWaterMark: 0 },
+  );
+}
+
+/** Null at the end. Skips chunks without a signal: they are no reason to be called again. */
+async function nextSignals(
+  chunks: Iterator<readonly StoredSignal[]>,
+  { reasonToCut }: ExportWatch,
+): Promise<readonly StoredSignal[] | null> {
+  for (;;) {
+    await new Promise((resolve) => setImmediate(resolve));
+    const reason = reasonToCut();
+    if (reason !== null) throw new ExportCut(reason);
+    const { done, value } = chunks.next();
+    if (done === true) return null;
+    if (value.length > 0) return value;
+  }
+}
+
+function csvLine(signal: StoredSignal): string {
+  return `${columns.map(([, read]) => csvCell(read(signal))).join(",")}\r\n`;
+}
+
+function csvCell(value: Cell): string {
+  if (value === null) return "";
+  if (typeof value === "number") return String(value);
+  return quoted(defused(value));
+}
+
+/**
+ * Puts an apostrophe before what a spreadsheet would take for a formula: at the start of the field, and
+ * after a separator within it, because a spreadsheet may split there (OWASP, "CSV Injection").
+ * Covers the full-width forms of the signs, which some spreadsheets treat alike.
+ */
+function defused(text: string): string {
+  return text
+    .replace(/^(?=[=+\-@\t\r\n\0＝＋－＠])/, "'")
+    .replaceAll(/(?<=[;\t\r\n])(?="*[=+\-@＝＋－＠])/g, "'");
+}
+
+function quoted(text: string): string {
+  return /[",\r\n']/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+}
+
+/** Uses the names of the API. Metadata is copied as text, because a number in it may exceed a double. */
+function ndjsonLine(signal: StoredSignal): string {
+  const metadata = signal.metadata === null ? "null" : oneLine(signal.metadata);
+  const rest = JSON.stringify({ ...signal, key_last4: undefined, metadata: undefined });
+  return `${rest.slice(0, -1)},"metadata":${metadata}}\n`;
+}
+
+/** Line breaks and tabs in JSON are between its tokens only: within strings they are escaped. */
+function oneLine(json: string): string {
+  return json.replaceAll(/[\r\n\t]/g, " ");
+}

@@ -1,0 +1,174 @@
+/** `/signals`: what has arrived, what it was, and as a file. */
+import type { SignalRequest } from "../../domain/stored-signal.ts";
+import { ExportSlots, type Slot } from "./export-slots.ts";
+import { ExportRefusedPage } from "./export-refused.tsx";
+import { EXPORT_MINUTES_MAX, EXPORT_ROWS_MAX, SignalListPage, SignalRows } from "./page.tsx";
+import { SignalDetailPage } from "./signal-page.tsx";
+import { offeredKeys } from "../keys/desk-keys.ts";
+import { notFoundPage } from "../web/problems.tsx";
+import { page, seeOther } from "../web/responses.ts";
+import type { ConsoleServices } from "../web/services.ts";
+import {
+  contentTypes,
+  ExportCut,
+  type ExportFormat,
+  exportFormats,
+  exportStream,
+} from "./export.ts";
+import { type FilterInput, pathWith, readFilter } from "./filter.ts";
+import { isStillSignedIn, memberPage, type MemberVisit, type Route } from "../web/visit.ts";
+
+const PAGE = 50;
+const EXPORT_MS_MAX = EXPORT_MINUTES_MAX * 60_000;
+
+const nothing = { signals: [], older: null, newer: null, searchedTo: null };
+
+export function signalRoutes(services: ConsoleServices): Route[] {
+  const slots = new ExportSlots();
+  return [
+    memberPage("/signals", (visit) => showList(services, visit)),
+    memberPage("/signals/newer", (visit) => showNewer(services, visit)),
+    memberPage("/signals/export", (visit) => exportAll(services, slots, visit)),
+    memberPage("/signals/:id", (visit) => showOne(services, visit)),
+    memberPage("/signals/:id/metadata", (visit) => sendMetadata(services, visit)),
+  ];
+}
+
+function showList(services: ConsoleServices, visit: MemberVisit): Response {
+  const { searchParams } = visit.url;
+  const find = searchParams.get("find") ?? "";
+  if (find !== "") return showFound(services, visit, find);
+  const input = readFilter(searchParams);
+  if (input.problems.length > 0) return refuseFilter(services, visit, input);
+  const request = readRequest(visit, input);
+  // Read first: what arrives in between is on the page, and not missed by the script.
+  const newestId = services.signals.newestId(visit.member.deskId);
+  const found = services.signals.page(request);
+  // There is nothing newer: the first page is the one that is kept up to date.
+  if (request.after !== null && found.newer === null) return seeOther(pathWith("/signals", input));
+  const isLive = request.before === null && request.after === null;
+  const keys = offeredKeys(services, visit, input.typed.key);
+  const listing = { input, find: null, found, newestId, isLive, keys };
+  return page(<SignalListPage visit={visit} listing={listing} />);
+}
+
+function showFound(services: ConsoleServices, visit: MemberVisit, find: string): Response {
+  const { deskId } = visit.member;
+  // Copied ids have spaces around them; those that begin with one are found as well.
+  const exact = services.signals.find(deskId, find);
+  const signals = exact.length > 0 ? exact : services.signals.find(deskId, find.trim());
+  const [first] = signals;
+  if (first !== undefined && signals.length === 1) return seeOther(`/signals/${first.id}`);
+  const listing = {
+    input: readFilter(new URLSearchParams()),
+    find,
+    found: { ...nothing, signals },
+    newestId: "",
+    isLive: false,
+    keys: offeredKeys(services, visit, undefined),
+  };
+  return page(<SignalListPage visit={visit} listing={listing} />, signals.length === 0 ? 404 : 200);
+}
+
+function refuseFilter(services: ConsoleServices, visit: MemberVisit, input: FilterInput): Response {
+  const keys = offeredKeys(services, visit, input.typed.key);
+  const listing = { input, find: null, found: nothing, newestId: "", isLive: false, keys };
+  return page(<SignalListPage visit={visit} listing={listing} />, 400);
+}
+
+/** Rows for the script: those that are newer than its newest, or the newest of them. */
+function showNewer(services: ConsoleServices, visit: MemberVisit): Response {
+  const input = readFilter(visit.url.searchParams);
+  if (input.problems.length > 0) return refuseFilter(services, visit, input);
+  const newestId = services.signals.newestId(visit.member.deskId);
+  const { signals, searchedTo } = services.signals.latest(readRequest(visit, input));
+  return page(
+    <table>
+      <SignalRows signals={signals} newestId={newestId} isCut={searchedTo !== null} />
+    </table>,
+  );
+}
+
+function showOne(services: ConsoleServices, visit: MemberVisit): Response {
+  const signal = services.signals.get(visit.member.deskId, visit.params["id"] ?? "");
+  if (signal === null) return notFoundPage();
+  const repeats = services.activity.repeatsOf(visit.member.deskId, signal.id);
+  return page(<SignalDetailPage visit={visit} signal={signal} repeats={repeats} />);
+}
+
+function sendMetadata(services: ConsoleServices, visit: MemberVisit): Response {
+  const signal = services.signals.get(visit.member.deskId, visit.params["id"] ?? "");
+  if (signal === null || signal.metadata === null) return notFoundPage();
+  return file(signal.metadata, "application/json", `${signal.id}.json`);
+}
+
+function exportAll(services: ConsoleServices, slots: ExportSlots, visit: MemberVisit): Response {
+  const { searchParams } = visit.url;
+  const format = exportFormats.find((name) => name === searchParams.get("format"));
+  if (format === undefined) return notFoundPage();
+  const input = readFilter(searchParams);
+  if (input.problems.length > 0) return refuseFilter(services, visit, input);
+  const { deskId, desk } = visit.member;
+  const slot = slots.take(visit.member);
+  if (slot.outcome !== "taken") return refuseExport(visit, input, slot.outcome);
+  const chunks = services.signals.chunks({ deskId, filter: input.filter }, EXPORT_ROWS_MAX);
+  const stream = exportStream(chunks, format, {
+    reasonToCut: () => reasonToCut(services, visit),
+    onEnd: (error) => {
+      slot.giveBack();
+      logEnd(services, visit, error);
+    },
+  });
+  return file(stream, contentTypes[format], fileName(desk, visit, format));
+}
+
+function reasonToCut(services: ConsoleServices, visit: MemberVisit): string | null {
+  if (!isStillSignedIn(services, visit)) return "its session has ended";
+  return services.now() - visit.now > EXPORT_MS_MAX ? "it took too long" : null;
+}
+
+function logEnd({ log }: ConsoleServices, { requestId }: MemberVisit, error: unknown): void {
+  if (error instanceof ExportCut) {
+    log.info({ request_id: requestId, reason: error.message }, "an export was cut");
+  } else if (error !== undefined) {
+    log.error({ request_id: requestId, err: error }, "an export failed");
+  }
+}
+
+/** RFC 6585, 4. */
+function refuseExport(
+  visit: MemberVisit,
+  input: FilterInput,
+  outcome: Exclude<Slot["outcome"], "taken">,
+): Response {
+  const back = pathWith("/signals", input);
+  return page(<ExportRefusedPage visit={visit} outcome={outcome} back={back} />, 429);
+}
+
+function fileName(desk: string, { now }: MemberVisit, format: ExportFormat): string {
+  const moment = new Date(now).toISOString().slice(0, 19).replaceAll(":", "");
+  return `signals-${desk}-${moment}Z.${format}`;
+}
+
+/** A browser keeps it, and shows none of it as a page. */
+function file(body: BodyInit, type: string, name: string): Response {
+  return new Response(body, {
+    headers: {
+      "Content-Type": type,
+      "Content-Disposition": `attachment; filename="${name}"`,
+      "Cache-Control": "no-store",
+    },
+  });
+}
+
+function readRequest({ member, url }: MemberVisit, { filter }: FilterInput) {
+  const before = readCursor(url.searchParams.get("before"));
+  const after = readCursor(url.searchParams.get("after"));
+  const request = { deskId: member.deskId, filter, before, after, limit: PAGE };
+  return request satisfies SignalRequest;
+}
+
+/** Null for what is none: the newest page. */
+function readCursor(text: string | null): string | null {
+  return text !== null && /^[0-9A-HJKMNP-TV-Z]{26}$/.test(text) ? text : null;
+}

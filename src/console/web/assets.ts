@@ -1,0 +1,82 @@
+/** Files that pages refer to: in the executable, under names that change with their content. */
+// Not by the package's name, which has no way to its bundle.
+import webauthn from "../../../node_modules/@simplewebauthn/browser/dist/bundle/index.umd.min.js" with { type: "text" };
+import uplot from "../../../node_modules/uplot/dist/uPlot.iife.min.js" with { type: "text" };
+import uplotStyle from "../../../node_modules/uplot/dist/uPlot.min.css" with { type: "text" };
+import activity from "../ui/assets/activity.js" with { type: "text" };
+import script from "../ui/assets/console.js" with { type: "text" };
+import style from "../ui/assets/console.css" with { type: "text" };
+import icon from "../ui/assets/icon.svg" with { type: "text" };
+import localTimes from "../ui/assets/local-times.js" with { type: "text" };
+import live from "../ui/assets/live.js" with { type: "text" };
+import passkeys from "../ui/assets/passkeys.js" with { type: "text" };
+import signals from "../ui/assets/signals.js" with { type: "text" };
+import start from "../ui/assets/start.js" with { type: "text" };
+
+const YEAR_S = 365 * 24 * 60 * 60;
+
+interface Asset {
+  readonly path: string;
+  readonly type: string;
+  readonly content: string;
+  /** Null where that saves nothing. */
+  readonly gzipped: Uint8Array<ArrayBuffer> | null;
+}
+
+function asset(name: string, extension: string, type: string, content: string): Asset {
+  const hash = new Bun.CryptoHasher("sha256").update(content).digest("hex").slice(0, 16);
+  const gzipped = Bun.gzipSync(content, { level: 9 });
+  return {
+    path: `/assets/${name}-${hash}.${extension}`,
+    type,
+    content,
+    gzipped: gzipped.length < Buffer.byteLength(content) ? gzipped : null,
+  };
+}
+
+export const assets = {
+  script: asset("console", "js", "text/javascript; charset=utf-8", script),
+  /** For pages with passkeys, with {@link assets.webauthn} before it. */
+  passkeys: asset("passkeys", "js", "text/javascript; charset=utf-8", passkeys),
+  webauthn: asset("webauthn", "js", "text/javascript; charset=utf-8", webauthn),
+  /** For the filter of signals. */
+  localTimes: asset("local-times", "js", "text/javascript; charset=utf-8", localTimes),
+  /** For pages that keep themselves up to date, before the script that says how. */
+  live: asset("live", "js", "text/javascript; charset=utf-8", live),
+  /** For the page of activity, with {@link assets.uplot} and its style before it. */
+  activity: asset("activity", "js", "text/javascript; charset=utf-8", activity),
+  uplot: asset("uplot", "js", "text/javascript; charset=utf-8", uplot),
+  uplotStyle: asset("uplot", "css", "text/css; charset=utf-8", uplotStyle),
+  /** For the first page of signals. */
+  signals: asset("signals", "js", "text/javascript; charset=utf-8", signals),
+  /** For the page of a desk that begins. */
+  start: asset("start", "js", "text/javascript; charset=utf-8", start),
+  style: asset("console", "css", "text/css; charset=utf-8", style),
+  icon: asset("icon", "svg", "image/svg+xml", icon),
+} as const;
+
+const byPath = new Map<string, Asset>(Object.values(assets).map((one) => [one.path, one]));
+
+/**
+ * Null where there is none of this name. Compressed for browsers that take it: there is nothing secret
+ * in these. Pages are not, for the length of what is secret and what was typed, compressed together,
+ * gives the secret away (breachattack.com).
+ */
+export function findAsset(path: string, request: Headers): Response | null {
+  const found = byPath.get(path);
+  if (found === undefined) return null;
+  const headers = {
+    "Content-Type": found.type,
+    "Cache-Control": `public, max-age=${YEAR_S}, immutable`,
+    Vary: "Accept-Encoding",
+  };
+  if (found.gzipped === null || !takesGzip(request))
+    return new Response(found.content, { headers });
+  return new Response(found.gzipped, { headers: { ...headers, "Content-Encoding": "gzip" } });
+}
+
+/** Named, and not with a weight of 0 (RFC 9110, 12.5.3). */
+function takesGzip(request: Headers): boolean {
+  const accepted = request.get("accept-encoding") ?? "";
+  return /(?:^|,)\s*gzip\s*(?:;\s*q=(?:0?\.0*[1-9]\d*|1(?:\.0*)?)\s*)?(?:,|$)/i.test(accepted);
+}

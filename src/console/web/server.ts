@@ -1,0 +1,269 @@
+/** The console's interface: pages for members, nothing that programs use. */
+import type { Context, Elysia } from "elysia";
+import type { Logger } from "pino";
+import { withClientAddress } from "../../domain/client.ts";
+import { AppError, type ErrorCode, errorCatalogue } from "../../domain/errors.ts";
+import { createApp, targetOf } from "../../net/routes.ts";
+import { findAsset } from "./assets.ts";
+import { readCookies } from "./cookies.ts";
+import { csrfTokenOf, isForged, isSameOrigin } from "./csrf.ts";
+import type { HostVerdict } from "./hosts.ts";
+import {
+  failurePage,
+  forbiddenPage,
+  notFoundPage,
+  signedOutPage,
+  tooManyChangesPage,
+} from "./problems.tsx";
+import {
+  json,
+  methodNotAllowed,
+  page,
+  securityHeaders,
+  seeOther,
+  sentence,
+  strictTransport,
+} from "./responses.ts";
+import { randomToken, type Sessions } from "./sessions.ts";
+import { cookieNames, type MemberVisit, type Route, type SignedIn, type Visit } from "./visit.ts";
+import type { WriteLimit } from "./write-limit.ts";
+
+export interface ConsoleInterface {
+  readonly sessions: Sessions;
+  /** For each form that a member sends. */
+  readonly writes: WriteLimit;
+  readonly routes: readonly Route[];
+  /** What browsers call us, such as `https://console.example.com`. */
+  readonly ownOrigin: () => string;
+  /** What bots call the public interface. */
+  readonly publicUrl: string;
+  /** Throws `https_required` for a request that travelled in the clear. */
+  readonly requireHttps: (headers: Headers, peer: string | null) => void;
+  /** Of the client itself where a trusted proxy tells it. */
+  readonly clientAddress: (headers: Headers, peer: string | null) => string;
+  /** A bounded read; throws `payload_too_large`. */
+  readonly readBody: (request: Request) => Promise<Uint8Array>;
+  readonly judgeHost: (host: string | null) => HostVerdict;
+  /** Browsers reach us over HTTPS alone. */
+  readonly isHttps: boolean;
+  readonly log: Logger;
+  /** Writes so many lines a second; `describe` is called for those alone. */
+  readonly refusals: { write(describe: () => object, kind?: "rejected" | "failed"): void };
+  readonly now: () => number;
+  /** A retired listener's answers are its connections' last. */
+  readonly listener: { isRetired: boolean };
+}
+
+type Server = Context["server"];
+
+interface Exchange {
+  readonly request: Request;
+  readonly requestId: string;
+  readonly peer: string | null;
+  /** The client's address, which a trusted proxy may tell. */
+  readonly client: string;
+}
+
+export function createConsole(console: ConsoleInterface): Elysia {
+  const app = createApp((request, server) =>
+    answer(console, request, server, async () => notFound(console, request)),
+  );
+  app.onError(({ error, request, server }) =>
+    answer(console, request, server, () => Promise.reject(error)),
+  );
+  for (const route of console.routes) {
+    app.route(
+      route.method,
+      route.path,
+      ({ request, params, server }) =>
+        answer(console, request, server, (exchange) => serve(console, route, exchange, params)),
+      { parse: "none" },
+    );
+    // Elysia would answer it by the handler of GET, which may show a key once, or begin an export.
+    if (route.method === "GET") {
+      app.route("HEAD", route.path, ({ request, server }) =>
+        answer(console, request, server, async () =>
+          methodNotAllowed(methodsOf(console, route.path)),
+        ),
+      );
+    }
+  }
+  app.get("/assets/:name", ({ request, params, server }) =>
+    answer(
+      console,
+      request,
+      server,
+      async () => findAsset(`/assets/${params.name}`, request.headers) ?? notFoundPage(),
+    ),
+  );
+  return app;
+}
+
+/** Bots that were given the console's address learn the public one; people get a page. */
+function notFound({ publicUrl }: ConsoleInterface, request: Request): Response {
+  if (!/^\/(v1\/signals|openapi\.yaml)(\?|$)/.test(targetOf(request))) return notFoundPage();
+  const message = `This is the console. Signals go to POST ${publicUrl}/v1/signals, which GET ${publicUrl}/openapi.yaml describes.`;
+  return json({ error: "not_found" satisfies ErrorCode, message }, 404);
+}
+
+function methodsOf({ routes }: ConsoleInterface, path: string): Route["method"][] {
+  return routes.filter((route) => route.path === path).map(({ method }) => method);
+}
+
+/** Who it is and what was sent, and the page that it is for. */
+async function serve(
+  console: ConsoleInterface,
+  route: Route,
+  { request, requestId, peer, client }: Exchange,
+  params: Record<string, string>,
+): Promise<Response> {
+  const { headers } = request;
+  console.requireHttps(headers, peer);
+  const cookies = readCookies(headers);
+  const now = console.now();
+  const token = cookies.get(cookieNames.session);
+  const member = token === null ? null : console.sessions.find(token, now);
+  if (token !== null && member === null) cookies.clear(cookieNames.session);
+  const secret = member === null || token === null ? visitorOf(cookies) : token;
+  const csrfToken = csrfTokenOf(secret);
+  const form = request.method === "POST" ? await readForm(console, request) : new URLSearchParams();
+  const isPost = request.method === "POST";
+  const isTheirs = !isPost || !isForged(request, form, csrfToken, console.ownOrigin());
+  const visit: Visit = {
+    request,
+    url: new URL(targetOf(request), console.ownOrigin()),
+    params,
+    form,
+    csrfToken,
+    requestId,
+    address: client,
+    now,
+    member,
+    cookies,
+  };
+  // After the look at its token: another site's forms use up nothing.
+  const isWrite = isPost && isTheirs && member !== null;
+  const limitedS = isWrite ? secondsToWait(console, route, member) : null;
+  const respond = () => {
+    if (limitedS !== null) return tooManyChangesPage(visit, limitedS);
+    if (isPost && isSignedOut(console, route, visit)) {
+      return signedOutPage(route.formPage ?? visit.url.pathname);
+    }
+    return isTheirs ? handle(route, visit) : forbiddenPage();
+  };
+  const response = await withClientAddress(client, async () => respond());
+  cookies.apply(response.headers);
+  return response;
+}
+
+/** Null while the member may change something. */
+function secondsToWait(
+  { writes }: ConsoleInterface,
+  { path }: Route,
+  member: SignedIn,
+): number | null {
+  try {
+    writes.take(member, path, performance.now());
+    return null;
+  } catch (error) {
+    if (error instanceof AppError && error.code === "rate_limited") {
+      return error.detail.retryAfterS ?? 1;
+    }
+    throw error;
+  }
+}
+
+/** Our own page sent the form after its session had ended. */
+function isSignedOut(console: ConsoleInterface, { access }: Route, visit: Visit): boolean {
+  const isOurs = isSameOrigin(visit.request.headers, console.ownOrigin());
+  return access !== "public" && visit.member === null && isOurs;
+}
+
+function handle(route: Route, visit: Visit): Response | Promise<Response> {
+  if (route.access === "public") return route.handle(visit);
+  if (visit.member === null) return seeOther(signInPath(visit));
+  if (route.access === "member" && visit.member.mustAddPasskey) return seeOther("/passkey");
+  return route.handle(visit as MemberVisit);
+}
+
+/** After signing in they come back to the page that they asked for. */
+function signInPath({ request, url }: Visit): string {
+  const isPage = request.method === "GET" && url.pathname !== "/";
+  return isPage ? `/sign-in?next=${encodeURIComponent(url.pathname + url.search)}` : "/sign-in";
+}
+
+function visitorOf(cookies: ReturnType<typeof readCookies>): string {
+  const known = cookies.get(cookieNames.visitor);
+  if (known !== null && known.length === 43) return known;
+  const fresh = randomToken();
+  cookies.set(cookieNames.visitor, fresh, null);
+  return fresh;
+}
+
+async function readForm(console: ConsoleInterface, request: Request): Promise<URLSearchParams> {
+  const type = request.headers.get("content-type")?.split(";")[0]?.trim().toLowerCase();
+  if (type !== "application/x-www-form-urlencoded") throw new AppError("unsupported_media_type");
+  return new URLSearchParams(new TextDecoder().decode(await console.readBody(request)));
+}
+
+async function answer(
+  console: ConsoleInterface,
+  request: Request,
+  server: Server,
+  respond: (exchange: Exchange) => Promise<Response>,
+): Promise<Response> {
+  const peer = server?.requestIP(request)?.address ?? null;
+  const client = console.clientAddress(request.headers, peer);
+  const exchange = { request, requestId: Bun.randomUUIDv7(), peer, client };
+  const response = await orFailure(console, exchange, async () => {
+    return misdirected(console, request) ?? (await respond(exchange));
+  });
+  for (const [name, value] of Object.entries(securityHeaders)) response.headers.set(name, value);
+  if (console.isHttps) response.headers.set(...strictTransport);
+  response.headers.set("X-Request-Id", exchange.requestId);
+  if (console.listener.isRetired) response.headers.set("Connection", "close");
+  return response;
+}
+
+/** Not the path in the log: it may have a one-time link's token in it. */
+async function orFailure(
+  { log, refusals }: ConsoleInterface,
+  { request: { method }, requestId, client }: Exchange,
+  respond: () => Promise<Response>,
+): Promise<Response> {
+  const describe = (status: number) => ({ request_id: requestId, method, status, client });
+  try {
+    const response = await respond();
+    if (response.status >= 400) refusals.write(() => describe(response.status));
+    else log.debug(describe(response.status), "console answered");
+    return response;
+  } catch (error) {
+    const status = statusOf(error);
+    if (error instanceof AppError)
+      refusals.write(() => ({ ...describe(status), error: error.code }));
+    else refusals.write(() => ({ ...describe(status), err: error }), "failed");
+    const response = page(failurePage(error, requestId), status);
+    const retryAfterS = error instanceof AppError ? error.detail.retryAfterS : undefined;
+    if (retryAfterS !== undefined) response.headers.set("Retry-After", String(retryAfterS));
+    return response;
+  }
+}
+
+/** Null for a request to one of our own host names: no other name gets a page. */
+function misdirected({ judgeHost }: ConsoleInterface, { headers }: Request): Response | null {
+  switch (judgeHost(headers.get("host"))) {
+    case "own":
+      return null;
+    case "malformed":
+      return sentence("The request has no valid Host header.", 400);
+    case "foreign":
+      return sentence(
+        "The console is not served under this host name. Use the address that its administrator gave you. Administrators: name the console with --console-url.",
+        421,
+      );
+  }
+}
+
+function statusOf(error: unknown): number {
+  return error instanceof AppError ? errorCatalogue[error.code].status : 500;
+}

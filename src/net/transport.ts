@@ -1,0 +1,97 @@
+/** Whether a request came over HTTPS, loopback, or a proxy that we were told to trust (`SPEC.md` 5, rule 8). */
+import { BlockList, isIP } from "node:net";
+import { AppError, UserError } from "../domain/errors.ts";
+import { isLoopback, unmapped } from "./loopback.ts";
+
+const PROXY_IS_SILENT =
+  "The proxy does not say how this request reached it; make it send X-Forwarded-Proto: https.";
+
+export interface Peer {
+  readonly address: string;
+}
+
+/** Where the listener's requests can come from: decided once, so that the common case costs nothing. */
+export interface TransportPolicy {
+  readonly isTls: boolean;
+  /** The listener's own address is a loopback address: so is every peer's. */
+  readonly isLoopbackOnly: boolean;
+  readonly trustedProxies: TrustedProxies;
+}
+
+/**
+ * Throws `https_required` for a request that travelled in the clear. A trusted proxy has to say
+ * `https`, on loopback too: only the proxy knows how the request reached it.
+ */
+export function requireHttps(
+  policy: TransportPolicy,
+  headers: Headers,
+  peer: () => Peer | null,
+): void {
+  if (policy.isTls) return;
+  if (policy.isLoopbackOnly && policy.trustedProxies.isEmpty) return;
+  const address = peer()?.address;
+  if (address === undefined) throw new AppError("https_required");
+  if (policy.trustedProxies.includes(address)) {
+    const forwarded = headers.get("x-forwarded-proto");
+    if (forwarded === null) throw new AppError("https_required", { message: PROXY_IS_SILENT });
+    if (isAllHttps(forwarded)) return;
+  } else if (isLoopback(address)) return;
+  throw new AppError("https_required");
+}
+
+/** Each proxy of a chain appends what it saw; one plain hop is enough to read a key. */
+function isAllHttps(forwarded: string): boolean {
+  return forwarded.split(",").every((hop) => hop.trim().toLowerCase() === "https");
+}
+
+export class TrustedProxies {
+  readonly #list = new BlockList();
+  readonly isEmpty: boolean;
+
+  /** Addresses and CIDR ranges. Throws {@link UserError}. */
+  constructor(ranges: readonly string[]) {
+    this.isEmpty = ranges.length === 0;
+    for (const range of ranges) this.#add(range);
+  }
+
+  includes(address: string): boolean {
+    const plain = unmapped(address);
+    return this.#list.check(plain, isIP(plain) === 6 ? "ipv6" : "ipv4");
+  }
+
+  /**
+   * Whom a request comes from: the peer, or where that is a trusted proxy, the last of `X-Forwarded-For`
+   * that is not, without its port. What stands before it anybody may have written.
+   */
+  clientOf(headers: Headers, peer: string | null): string {
+    const hops = (headers.get("x-forwarded-for") ?? "").split(",").map(withoutPort);
+    let client = peer ?? "";
+    while (isIP(unmapped(client)) !== 0 && this.includes(client)) {
+      const before = hops.pop() ?? "";
+      if (isIP(unmapped(before)) === 0) break;
+      client = before;
+    }
+    return unmapped(client);
+  }
+
+  #add(range: string): void {
+    const [address = "", prefix] = range.split("/", 2);
+    const family = isIP(address);
+    const bits = family === 6 ? 128 : 32;
+    const length = prefix === undefined ? bits : Number(prefix);
+    const isPrefix =
+      /^\d{1,3}$/.test(prefix ?? "0") && length <= bits && range.split("/").length < 3;
+    if (family === 0 || !isPrefix) {
+      throw new UserError(
+        `"${range}" is not an address range: write it like --trust-proxy 10.0.0.0/8 or --trust-proxy 127.0.0.1.`,
+      );
+    }
+    this.#list.addSubnet(address, length, family === 6 ? "ipv6" : "ipv4");
+  }
+}
+
+/** Some proxies write `192.0.2.1:4711` or `[2001:db8::1]:4711`. */
+function withoutPort(hop: string): string {
+  const [, v6, v4] = /^\s*(?:\[([^\]]+)\](?::\d+)?|([\d.]+):\d+)\s*$/.exec(hop) ?? [];
+  return v6 ?? v4 ?? hop.trim();
+}
