@@ -1,6 +1,6 @@
 /** Submissions as the HTTP layer hands them to the store. */
 import type { Database } from "bun:sqlite";
-import type { Signal } from "../src/domain/signal.ts";
+import { fieldNames, type Signal } from "../src/domain/signal.ts";
 import type { Submission } from "../src/domain/storage.ts";
 import { openDatabase } from "../src/store/sqlite/open.ts";
 import { SqliteRegistry } from "../src/store/sqlite/registry.ts";
@@ -8,6 +8,14 @@ import { onCleanup, temporaryFolder } from "./_setup.ts";
 
 type Overrides = Partial<Omit<Submission, "signal">> & { signal?: Partial<Signal> };
 export type Submit = (overrides?: Overrides) => Submission;
+
+const emptySignal = {
+  ...Object.fromEntries(fieldNames.map((name) => [name, null])),
+  source: "venue_1",
+  type: "stock",
+  symbol: "AAPL",
+  side: "open",
+} as Signal;
 
 /** A database with a desk and a key, and a maker of submissions for it. */
 export function prepare(): {
@@ -28,19 +36,7 @@ export function prepare(): {
     deskId: desk.id,
     receivedAt: 1_000,
     ...rest,
-    signal: {
-      source: "venue_1",
-      type: "stock",
-      symbol: "AAPL",
-      side: "open",
-      direction: null,
-      price: null,
-      quantity: null,
-      signal_time: null,
-      client_signal_id: null,
-      metadata: null,
-      ...signal,
-    },
+    signal: { ...emptySignal, ...signal },
   });
   return { dataDir, db, registry, keyId: record.id, submit };
 }

@@ -1,66 +1,64 @@
 /**
- * Turns a field's definition into its rule: the check of one JSON member, giving the reason that
- * `SPEC.md` 7 asks for or null. TypeBox's own checker is not used because it counts UTF-16 units
- * where JSON Schema counts characters, and has no words for the reasons.
+ * Turns a field's definition into its check, which gives the reason that `SPEC.md` 7 asks for. TypeBox's
+ * own checker counts UTF-16 units where JSON Schema counts characters, and has no such reasons.
  */
 import type { TSchema } from "@sinclair/typebox";
-import type { Kind } from "./ijson.ts";
 
-/** Gets a member as it was read. */
-export type FieldRule = (kind: Kind, value: unknown) => string | null;
+/** Returns the reason to refuse a value, or null. */
+export type FieldCheck = (value: unknown) => string | null;
 
-/** Throws on a definition that it has no rule for, so that a new kind of field cannot go unchecked. */
-export function fieldRule(schema: TSchema): FieldRule {
-  if (Array.isArray(schema["enum"])) return enumRule(schema["enum"] as string[]);
+/** Throws on a definition that it does not know, so that no field can go unchecked. */
+export function fieldCheck(schema: TSchema): FieldCheck {
+  if (Array.isArray(schema["enum"])) return checkOneOf(schema["enum"]);
   switch (schema["type"]) {
     case "string":
-      return textRule(schema["minLength"], schema["maxLength"], schema["pattern"]);
+      return checkText(schema["minLength"], schema["maxLength"], schema["pattern"]);
     case "number":
-      return numberRule;
+      return checkNumber;
     case "integer":
-      return integerRule(schema["minimum"], schema["maximum"]);
+      return checkInteger(schema["minimum"], schema["maximum"]);
     case "object":
-      return objectRule;
+      return checkObject;
     default:
-      throw new Error(`no rule for a field of type ${String(schema["type"])}`);
+      throw new Error(`no check for a field of type ${String(schema["type"])}`);
   }
 }
 
-function enumRule(values: readonly string[]): FieldRule {
+function checkOneOf(values: readonly unknown[]): FieldCheck {
   const reason = `must be one of: ${values.join(", ")}`;
-  return (kind, value) => (kind === "string" && values.includes(value as string) ? null : reason);
+  return (value) => (values.includes(value) ? null : reason);
 }
 
-function textRule(charactersMin: number, charactersMax: number, pattern: string): FieldRule {
+function checkText(charactersMin: number, charactersMax: number, pattern: string): FieldCheck {
   const allowed = new RegExp(pattern, "u");
   const lengthReason = `must have ${charactersMin} to ${charactersMax} characters`;
-  return (kind, value) => {
-    if (kind !== "string") return "must be a string";
-    const text = value as string;
-    if (!hasLength(text, charactersMin, charactersMax)) return lengthReason;
-    return allowed.test(text) ? null : "must not contain control characters";
+  return (value) => {
+    if (typeof value !== "string") return "must be a string";
+    if (value.length < charactersMin || isLonger(value, charactersMax)) return lengthReason;
+    return allowed.test(value) ? null : "must not contain control characters";
   };
 }
 
-/** Length in characters (code points). UTF-16 has one or two units for each. */
-function hasLength(text: string, min: number, max: number): boolean {
-  if (text.length < min || text.length > max * 2) return false;
-  if (text.length <= max) return true;
-  return Array.from(text).length <= max;
+/** In characters (code points): a character has one or two UTF-16 units. */
+function isLonger(text: string, charactersMax: number): boolean {
+  if (text.length <= charactersMax) return false;
+  return text.length > 2 * charactersMax || Array.from(text).length > charactersMax;
 }
 
-const numberRule: FieldRule = (kind, value) => {
-  if (kind !== "number") return "must be a number";
+function checkNumber(value: unknown): string | null {
+  if (typeof value !== "number") return "must be a number";
   return Number.isFinite(value) ? null : "must be a finite number";
-};
+}
 
-function integerRule(min: number, max: number): FieldRule {
+function checkInteger(min: number, max: number): FieldCheck {
   const rangeReason = `must be from ${min} to ${max}`;
-  return (kind, value) => {
-    if (kind !== "number" || !Number.isInteger(value)) return "must be an integer";
-    const number = value as number;
-    return number >= min && number <= max ? null : rangeReason;
+  return (value) => {
+    if (typeof value !== "number" || !Number.isInteger(value)) return "must be an integer";
+    return value >= min && value <= max ? null : rangeReason;
   };
 }
 
-const objectRule: FieldRule = (kind) => (kind === "object" ? null : "must be an object");
+function checkObject(value: unknown): string | null {
+  const isObject = value !== null && typeof value === "object" && !Array.isArray(value);
+  return isObject ? null : "must be an object";
+}

@@ -1,11 +1,13 @@
 /**
- * The signal as a desk submits it (`SPEC.md` 2.1): one TypeBox definition that validates requests
- * (see `fields.ts`), types the code and appears in `openapi.yaml`.
+ * The signal as a desk submits it (`SPEC.md` 2.1). This one TypeBox definition validates requests (see
+ * `fields.ts`), types the code, appears in `openapi.yaml`, and names the columns of the database, the
+ * export and the console's signal page. A new field goes here, into `schema.sql`, and into the tables
+ * of three tests: fields, openapi and properties.
  */
 import { type Static, Type } from "@sinclair/typebox";
 import { AppError, type FieldReasons, noReasons, REQUIRED_FIELD, UNKNOWN_FIELD } from "./errors.ts";
-import { type FieldRule, fieldRule } from "./fields.ts";
-import { decodeUtf8, JsonError, type Member, readObject } from "./ijson.ts";
+import { fieldCheck } from "./fields.ts";
+import { JsonError, type JsonObject, readJsonObject } from "./strict-json.ts";
 
 /** JSON text of a body, in bytes. */
 export const BODY_BYTES_MAX = 65_536;
@@ -59,9 +61,9 @@ export const SignalBody = Type.Object(
     client_signal_id: Type.Optional(
       Text(CLIENT_SIGNAL_ID_CHARACTERS_MAX, {
         description:
-          `Idempotency key: a stable string that the client makes for each logical signal, 1 to ` +
+          `Idempotency key: a stable string that the client generates per logical signal, 1 to ` +
           `${CLIENT_SIGNAL_ID_CHARACTERS_MAX} characters, no control characters. Compared code point by code ` +
-          `point, per desk, for ever. Without it every request is stored as a new signal.`,
+          `point, per desk, with no time limit. Without it every request is stored as a new signal.`,
         examples: ["6f0b8a52-3a5c-4b87-9d57-0e4f2b1c7a11"],
       }),
     ),
@@ -79,87 +81,55 @@ export const SignalBody = Type.Object(
 
 type Body = Static<typeof SignalBody>;
 
-/** A validated signal. Absent members are null; `metadata` is its JSON text as sent. */
-export interface Signal {
-  readonly source: Body["source"];
-  readonly type: Body["type"];
-  readonly symbol: string;
-  readonly side: Body["side"];
-  readonly direction: NonNullable<Body["direction"]> | null;
-  /** A finite double. */
-  readonly price: number | null;
-  /** A finite double. */
-  readonly quantity: number | null;
-  /** Epoch milliseconds, 0 to 2^53-1. */
-  readonly signal_time: number | null;
-  readonly client_signal_id: string | null;
-  readonly metadata: string | null;
-}
+type Value<T> = T extends object ? string : T;
 
-interface Field {
-  readonly name: string;
-  readonly isRequired: boolean;
-  readonly check: FieldRule;
-}
+/** A validated signal. Absent fields are null; `metadata` is its JSON text as sent. */
+export type Signal = {
+  readonly [F in keyof Body]-?: undefined extends Body[F]
+    ? Value<NonNullable<Body[F]>> | null
+    : Value<Body[F]>;
+};
 
-const requiredFields: readonly string[] = SignalBody.required ?? [];
-const fields: readonly Field[] = Object.entries(SignalBody.properties).map(([name, schema]) => ({
+export const fieldNames = Object.keys(SignalBody.properties) as readonly (keyof Signal)[];
+
+const required: readonly string[] = SignalBody.required ?? [];
+const fields = Object.entries(SignalBody.properties).map(([name, schema]) => ({
   name,
-  isRequired: requiredFields.includes(name),
-  check: fieldRule(schema),
+  isRequired: required.includes(name),
+  check: fieldCheck(schema),
 }));
-export const fieldNames: readonly string[] = fields.map(({ name }) => name);
-const fieldIndex = new Map(fields.map(({ name }, index) => [name, index]));
+const known: ReadonlySet<string> = new Set(fieldNames);
 
 /**
- * Reads and validates a body. Throws `bad_request` (400) where it is not I-JSON, and
- * `validation_failed` (422) with every invalid field at once (`SPEC.md` 7).
+ * Reads and validates a body. Throws `bad_request` (400) for a body that is not I-JSON, and
+ * `validation_failed` (422) with all invalid fields (`SPEC.md` 7).
  */
 export function parseSignal(bytes: Uint8Array): Signal {
-  const text = orBadRequest(() => decodeUtf8(bytes));
+  const { members, texts } = readBody(bytes);
+  const signal: Record<string, unknown> = {};
   let reasons: FieldReasons | null = null;
-  const found: (Member | undefined)[] = [];
-  for (const member of orBadRequest(() => readObject(text))) {
-    const index = fieldIndex.get(member.name);
-    if (index !== undefined) found[index] = member;
-    else (reasons ??= noReasons())[member.name] = UNKNOWN_FIELD;
+  for (const name of Object.keys(members)) {
+    if (!known.has(name)) (reasons ??= noReasons())[name] = UNKNOWN_FIELD;
   }
-  const values: Record<string, unknown> = {};
-  for (const [index, { name, isRequired, check }] of fields.entries()) {
-    const member = found[index];
-    if (member === undefined) {
-      if (isRequired) (reasons ??= noReasons())[name] = REQUIRED_FIELD;
-      continue;
+  for (const { name, isRequired, check } of fields) {
+    let reason: string | null = null;
+    if (Object.hasOwn(members, name)) {
+      const value = members[name];
+      reason = check(value);
+      signal[name] = texts.get(name) ?? value;
+    } else {
+      if (isRequired) reason = REQUIRED_FIELD;
+      signal[name] = null;
     }
-    const { kind, value, raw } = member;
-    const reason = check(kind, value);
-    if (reason === null) values[name] = kind === "object" ? raw : value;
-    else (reasons ??= noReasons())[name] = reason;
+    if (reason !== null) (reasons ??= noReasons())[name] = reason;
   }
   if (reasons !== null) throw new AppError("validation_failed", { fields: reasons });
-  return toSignal(values);
+  return signal as Signal;
 }
 
-/** The values are valid. */
-function toSignal(values: Record<string, unknown>): Signal {
-  const valid = values as Partial<Signal>;
-  return {
-    source: valid.source as Signal["source"],
-    type: valid.type as Signal["type"],
-    symbol: valid.symbol as Signal["symbol"],
-    side: valid.side as Signal["side"],
-    direction: valid.direction ?? null,
-    price: valid.price ?? null,
-    quantity: valid.quantity ?? null,
-    signal_time: valid.signal_time ?? null,
-    client_signal_id: valid.client_signal_id ?? null,
-    metadata: valid.metadata ?? null,
-  } satisfies Record<keyof Body, unknown>;
-}
-
-function orBadRequest<T>(read: () => T): T {
+function readBody(bytes: Uint8Array): JsonObject {
   try {
-    return read();
+    return readJsonObject(bytes);
   } catch (error) {
     if (!(error instanceof JsonError)) throw error;
     throw new AppError("bad_request", {

@@ -186,7 +186,7 @@ const reasons: readonly Reason[] = [
   {
     status: 400,
     error: "bad_request",
-    message: "The body is not valid JSON: a member name was expected, at character 2.",
+    message: "The body is not valid JSON: duplicate member name, at character 42.",
     fields: null,
   },
 ];

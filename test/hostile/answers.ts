@@ -27,7 +27,7 @@ const HINT = /(?<=^unknown field); did you mean [a-z_]+\?$/;
 
 /** A reason and a place, in words of ours: nothing that was sent. */
 const BAD_JSON =
-  /^\{"error":"bad_request","message":"The body is not valid JSON: [a-z0-9 -]+(UTF-8)?(, at character \d{1,5})?\."\}$/;
+  /^\{"error":"bad_request","message":"The body is not valid JSON: [A-Za-z0-9, -]+\."\}$/;
 
 /** How it is made, and where. */
 const INTERNALS =

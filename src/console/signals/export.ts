@@ -1,4 +1,5 @@
 /** Signals as files: CSV (RFC 4180) for spreadsheets, NDJSON for programs. */
+import { fieldNames } from "../../domain/signal.ts";
 import type { StoredSignal } from "../../domain/stored-signal.ts";
 
 export const exportFormats = ["csv", "ndjson"] as const;
@@ -15,15 +16,9 @@ const columns: readonly (readonly [name: string, read: (signal: StoredSignal) =>
   ["id", (signal) => signal.id],
   ["received_at", (signal) => signal.received_at],
   ["received_at_utc", (signal) => new Date(signal.received_at).toISOString()],
-  ["client_signal_id", (signal) => signal.client_signal_id],
-  ["source", (signal) => signal.source],
-  ["type", (signal) => signal.type],
-  ["symbol", (signal) => signal.symbol],
-  ["side", (signal) => signal.side],
-  ["direction", (signal) => signal.direction],
-  ["price", (signal) => signal.price],
-  ["quantity", (signal) => signal.quantity],
-  ["signal_time", (signal) => signal.signal_time],
+  ...fieldNames
+    .filter((name) => name !== "metadata")
+    .map((name) => [name, (signal: StoredSignal) => signal[name]] as const),
   ["key_id", (signal) => signal.key_id],
   ["key_label", (signal) => signal.key_label],
   ["metadata", ({ metadata }) => (metadata === null ? null : oneLine(metadata))],

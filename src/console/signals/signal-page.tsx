@@ -1,6 +1,7 @@
 /** One signal, with all that is known of it. */
 import type { VNode } from "preact";
 import { REPEATED_SIGNALS_KEPT, type Repeats } from "../../domain/activity.ts";
+import { fieldNames } from "../../domain/signal.ts";
 import type { StoredSignal } from "../../domain/stored-signal.ts";
 import { newestAgo } from "../ui/relative.ts";
 import { describeSkew } from "./skew.ts";
@@ -11,6 +12,11 @@ import { Past } from "../ui/moment.tsx";
 
 /** The last moment that a `Date` holds (ECMA-262, 21.4.1.1). A client's time may be later. */
 const DATE_MS_MAX = 8.64e15;
+
+/** Fields that the page shows as they are; the others have a row or section of their own. */
+const plainFields = fieldNames.filter(
+  (name) => name !== "signal_time" && name !== "client_signal_id" && name !== "metadata",
+);
 
 export function SignalDetailPage({
   visit,
@@ -60,16 +66,9 @@ export function SignalDetailPage({
             `${describeSkew(received_at - signal_time)}.`
           )}
         </dd>
-        <dt>Symbol</dt>
-        <dd>
-          <bdi>{signal.symbol}</bdi>
-        </dd>
-        <Row name="Source" value={signal.source} />
-        <Row name="Type" value={signal.type} />
-        <Row name="Side" value={signal.side} />
-        <Row name="Direction" value={signal.direction} />
-        <Row name="Price" value={signal.price} />
-        <Row name="Quantity" value={signal.quantity} />
+        {plainFields.map((name) => (
+          <Row name={labelOf(name)} value={signal[name]} />
+        ))}
         <dt>Key</dt>
         <dd>
           <a href={`/keys/${signal.key_id}`}>
@@ -134,11 +133,16 @@ function SignalTime({ at }: { at: number | null }): VNode {
   );
 }
 
+/** "venue_note" becomes "Venue note". */
+function labelOf(name: string): string {
+  return name.charAt(0).toUpperCase() + name.slice(1).replaceAll("_", " ");
+}
+
 function Row({ name, value }: { name: string; value: string | number | null }): VNode {
   return (
     <>
       <dt>{name}</dt>
-      <dd>{value === null ? <span class="none">none</span> : String(value)}</dd>
+      <dd>{value === null ? <span class="none">none</span> : <bdi>{String(value)}</bdi>}</dd>
     </>
   );
 }

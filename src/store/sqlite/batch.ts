@@ -5,7 +5,7 @@
 import type { Database, SQLQueryBindings } from "bun:sqlite";
 import { IdSequence } from "../../domain/id.ts";
 import { meansTheSame } from "../../domain/same-json.ts";
-import type { Signal } from "../../domain/signal.ts";
+import { fieldNames, type Signal } from "../../domain/signal.ts";
 import type { Submission } from "../../domain/storage.ts";
 import { describeFailure, isAboutOneRow, isTransient } from "./failures.ts";
 
@@ -46,19 +46,6 @@ interface KeyRow {
   readonly revoked_at: number | null;
 }
 
-const SIGNAL_COLUMNS = [
-  "client_signal_id",
-  "source",
-  "type",
-  "symbol",
-  "side",
-  "direction",
-  "price",
-  "quantity",
-  "signal_time",
-  "metadata",
-] as const satisfies readonly (keyof Signal)[];
-
 export class BatchCommitter {
   readonly #db: Database;
   readonly #ids: IdSequence;
@@ -77,7 +64,7 @@ export class BatchCommitter {
     this.#insertOne = db.query(insertOf(1));
     this.#insertSeveral = db.query(insertOf(STATEMENT_ROWS));
     this.#findStored = db.query<Stored, [number, string]>(
-      `SELECT id, ${SIGNAL_COLUMNS.join(", ")} FROM signals
+      `SELECT id, ${fieldNames.join(", ")} FROM signals
        WHERE desk_id = ? AND client_signal_id = ?`,
     );
     this.#findKey = db.query<KeyRow, [string]>(
@@ -161,7 +148,7 @@ export class BatchCommitter {
     const found = this.#findStored.get(deskId, signal.client_signal_id);
     if (found === null) throw new Error("a skipped signal has no original");
     if (found.id === candidate.id) return stored(candidate);
-    const differs = SIGNAL_COLUMNS.filter((column) => !isSame(column, found, signal));
+    const differs = fieldNames.filter((column) => !isSame(column, found, signal));
     if (differs.length > 0) this.#countDiffering.run(deskId);
     return { kind: "duplicate", id: found.id, differs };
   }
@@ -204,7 +191,7 @@ function isSame(column: keyof Signal, { [column]: one }: Signal, { [column]: oth
   if (column !== "metadata" || one === null || other === null) return false;
   return meansTheSame(String(one), String(other));
 }
-const INSERTED_COLUMNS = ["id", "desk_id", "key_id", "received_at", ...SIGNAL_COLUMNS];
+const INSERTED_COLUMNS = ["id", "desk_id", "key_id", "received_at", ...fieldNames];
 
 function insertOf(rows: number): string {
   const row = `(${INSERTED_COLUMNS.map(() => "?").join(", ")})`;
@@ -215,7 +202,7 @@ function insertOf(rows: number): string {
 /** In the order of {@link INSERTED_COLUMNS}. */
 function valuesOf({ id, submission }: Candidate): SQLQueryBindings[] {
   const { deskId, keyId, receivedAt, signal } = submission;
-  return [id, deskId, keyId, receivedAt, ...SIGNAL_COLUMNS.map((column) => signal[column])];
+  return [id, deskId, keyId, receivedAt, ...fieldNames.map((column) => signal[column])];
 }
 
 /** As many as possible with {@link STATEMENT_ROWS}, then the rest one by one. */

@@ -1,6 +1,7 @@
 /** Signals as the console looks for them: of one desk at a time, and never a whole table at once. */
 import type { Database } from "bun:sqlite";
 import { encodeTime } from "ulid";
+import { fieldNames } from "../../domain/signal.ts";
 import type {
   SignalFilter,
   SignalPage,
@@ -23,8 +24,7 @@ const LOWEST_ID = "0".repeat(26);
 const RANDOM_CHARACTERS = 16;
 
 const COLUMNS = `signals.id, signals.received_at, signals.key_id, api_keys.label AS key_label,
-  api_keys.last4 AS key_last4, signals.client_signal_id, signals.source, signals.type, signals.symbol,
-  signals.side, signals.direction, signals.price, signals.quantity, signals.signal_time, signals.metadata`;
+  api_keys.last4 AS key_last4, ${fieldNames.map((name) => `signals.${name}`).join(", ")}`;
 
 /** Columns that have no index of their own: rows are looked at to find what fits. */
 const searched = ["source", "type", "symbol", "side", "key_id"] as const;
