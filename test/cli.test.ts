@@ -413,7 +413,7 @@ describe("desks", () => {
     const before = query(dataDir, "SELECT * FROM desks");
     const again = await cli(args);
     expect(again.code).toBe(0);
-    expect(again.stderr).toContain("was there already");
+    expect(again.stderr).toContain("already exists");
     expect(again.stderr).not.toContain(path);
     expect(query(dataDir, "SELECT * FROM desks")).toEqual(before);
   });
@@ -506,7 +506,7 @@ describe("keys", () => {
     const [before] = await listKeys(dataDir);
     const second = await cli(["key", "revoke", id.toLowerCase(), "--data", dataDir]);
     expect(second.code).toBe(0);
-    expect(second.stderr).toContain("was revoked already");
+    expect(second.stderr).toContain("was already revoked");
     expect(await listKeys(dataDir)).toEqual(before === undefined ? [] : [before]);
   });
 

@@ -490,7 +490,7 @@ describe("on the command line", () => {
   test("a second link says that the first is void, and claims nothing about a password that never was", async () => {
     const dataDir = await newDesk();
     const invite = ["desk", "invite", "alpha", "--email", ALICE, "--data", dataDir];
-    const isVoid = "The earlier link of this member does not work any more.";
+    const isVoid = "The member's earlier link no longer works.";
     expect((await cli(invite)).stderr).not.toContain(isVoid);
     expect((await cli(invite)).stderr).toContain(isVoid);
     const reset = await cli(["desk", "reset", "alpha", ALICE, "--lock", "--data", dataDir]);

@@ -1,120 +1,154 @@
-/** `signalbox desk …`: the owners of keys and signals, and their members. */
+/** `signalbox desk …`: create, list and configure desks; `member.ts` has the commands for their members. */
 import { existsSync } from "node:fs";
 import { join, resolve } from "node:path";
-import { Command } from "commander";
+import { Argument, type Command, Option } from "commander";
+import { hasNamedHost } from "../net/address.ts";
+import { askConsoleUrl } from "../ops/client.ts";
 import { DATABASE_NAME } from "../store/sqlite/folder.ts";
-import { inviteCommand, membersCommand, removeMemberCommand, resetCommand } from "./member.ts";
+import { SqliteMembers } from "../store/sqlite/members.ts";
+import { SqliteRegistry } from "../store/sqlite/registry.ts";
+import { type DataOptions, defineCommand, defineGroup } from "./define.ts";
 import { toType } from "./hint.ts";
-import { dataOption, jsonOption, readPositive, withRegistry } from "./options.ts";
-import { requirePasskeysCommand } from "./require-passkeys.ts";
-import { formatTime, printJson, printNote, printTable } from "./print.ts";
+import { inviteCommand, membersCommand, removeMemberCommand, resetCommand } from "./member.ts";
+import { readPositive, withDatabase, withRegistry } from "./options.ts";
+import { formatTime, printList, printNote } from "./print.ts";
+
+const DESK = new Argument("<name>", "the desk's name");
 
 export function deskCommand(): Command {
-  return new Command("desk")
-    .description("create and list desks, and say who may use the console for them")
-    .addCommand(createCommand())
-    .addCommand(listCommand())
-    .addCommand(limitCommand())
-    .addCommand(inviteCommand())
-    .addCommand(membersCommand())
-    .addCommand(removeMemberCommand())
-    .addCommand(resetCommand())
-    .addCommand(requirePasskeysCommand())
-    .addHelpText(
-      "after",
-      `
-Examples:
-  $ signalbox desk create alpha
-  $ signalbox desk list
-  $ signalbox desk invite alpha --email alice@example.com`,
-    );
+  return defineGroup({
+    name: "desk",
+    description: "create and list desks, and manage who can use their console",
+    commands: [
+      createCommand(),
+      listCommand(),
+      limitCommand(),
+      inviteCommand(),
+      membersCommand(),
+      removeMemberCommand(),
+      resetCommand(),
+      requirePasskeysCommand(),
+    ],
+    examples: [
+      "signalbox desk create alpha",
+      "signalbox desk list",
+      "signalbox desk invite alpha --email alice@example.com",
+    ],
+  });
 }
 
 function createCommand(): Command {
-  return new Command("create")
-    .description("create a desk")
-    .argument("<name>", "lower-case letters, digits, dots, dashes and underscores")
-    .option("--if-missing", "succeed if the desk is there already")
-    .addOption(dataOption())
-    .addHelpText(
-      "after",
-      "\nExamples:\n  $ signalbox desk create alpha\n  $ signalbox desk create alpha --if-missing --data /var/lib/signalbox",
-    )
-    .action((name: string, options: { ifMissing?: true; data: string }) => {
-      const ifMissing = options.ifMissing === true;
-      const path = join(resolve(options.data), DATABASE_NAME);
+  return defineCommand({
+    name: "create",
+    description: "create a desk",
+    arguments: [new Argument("<name>", "lower-case letters, digits, dots, dashes and underscores")],
+    options: [new Option("--if-missing", "succeed if the desk already exists")],
+    adds: "data",
+    examples: [
+      "signalbox desk create alpha",
+      "signalbox desk create alpha --if-missing --data /var/lib/signalbox",
+    ],
+    run: async (
+      { ifMissing = false, data }: DataOptions & { ifMissing?: boolean },
+      name: string,
+    ) => {
+      const path = join(resolve(data), DATABASE_NAME);
       const isNew = !existsSync(path);
-      const { created } = withRegistry(
-        options.data,
+      const { created } = await withRegistry(
+        data,
         (registry) => registry.createDesk(name, { ifMissing }),
         { create: true },
       );
       if (isNew) printNote(`Created the database ${path}.`);
-      printNote(created ? `Desk "${name}" created.` : `Desk "${name}" was there already.`);
-      if (created) {
-        printNote(`Mint a key for it with: ${toType(`key mint --desk ${name}`, options.data)}`);
-      }
-    });
-}
-
-function limitCommand(): Command {
-  return new Command("limit")
-    .description("set how many active keys a desk may have")
-    .argument("<name>", "the desk's name")
-    .requiredOption(
-      "--keys <n>",
-      "active keys at most; keys in the overlap of a rotation may be as many again",
-      readPositive,
-    )
-    .addOption(dataOption())
-    .addHelpText(
-      "after",
-      `
-A new desk may have 100. Keys beyond a lower limit stay active, and no further one is minted.
-
-Example:
-  $ signalbox desk limit alpha --keys 300`,
-    )
-    .action((name: string, options: { keys: number; data: string }) => {
-      withRegistry(options.data, (registry) => registry.limitKeys(name, options.keys));
-      printNote(
-        `Desk "${name}": at most ${options.keys} active ${options.keys === 1 ? "key" : "keys"}.`,
-      );
-    });
+      printNote(created ? `Created desk "${name}".` : `Desk "${name}" already exists.`);
+      if (created) printNote(`Mint a key for it with: ${toType(`key mint --desk ${name}`, data)}`);
+    },
+  });
 }
 
 function listCommand(): Command {
-  return new Command("list")
-    .description("list the desks")
-    .addOption(jsonOption())
-    .addOption(dataOption())
-    .addHelpText(
-      "after",
-      `
-"differing" counts the duplicates whose content was not the original's: a bot that uses one
-client_signal_id for two signals.
+  return defineCommand({
+    name: "list",
+    description: "list the desks",
+    adds: "data and json",
+    notes: `
+DIFFERING counts duplicates whose content differs from the original's: a sign that a bot uses one
+client_signal_id for two signals.`,
+    examples: ["signalbox desk list", "signalbox desk list --json | jq -r '.[].name'"],
+    run: async ({ json, data }: DataOptions) => {
+      const desks = await withRegistry(data, (registry) => registry.listDesks());
+      printList(desks, {
+        json,
+        none: `No desks yet: create one with: ${toType("desk create NAME", data)}`,
+        columns: {
+          NAME: ({ name }) => name,
+          CREATED: ({ created_at }) => formatTime(created_at),
+          DIFFERING: ({ differing_duplicates }) => String(differing_duplicates),
+          PASSKEYS: ({ passkeys_required }) => (passkeys_required ? "required" : "optional"),
+          "MAX KEYS": ({ keys_max }) => String(keys_max),
+        },
+      });
+    },
+  });
+}
 
-Examples:
-  $ signalbox desk list
-  $ signalbox desk list --json | jq -r '.[].name'`,
-    )
-    .action((options: { json?: true; data: string }) => {
-      const desks = withRegistry(options.data, (registry) => registry.listDesks());
-      if (options.json) {
-        printJson(desks);
-      } else if (desks.length === 0) {
-        printNote(
-          `There is no desk yet: create one with: ${toType("desk create NAME", options.data)}`,
-        );
-      } else {
-        const rows = desks.map((desk) => [
-          desk.name,
-          formatTime(desk.created_at),
-          String(desk.differing_duplicates),
-          desk.passkeys_required ? "required" : "optional",
-          String(desk.keys_max),
-        ]);
-        printTable(["NAME", "CREATED", "DIFFERING", "PASSKEYS", "MAX KEYS"], rows);
+function limitCommand(): Command {
+  return defineCommand({
+    name: "limit",
+    description: "set how many active keys a desk may have",
+    arguments: [DESK],
+    options: [
+      new Option(
+        "--keys <n>",
+        "most active keys; while keys are being rotated, up to twice as many",
+      )
+        .argParser(readPositive)
+        .makeOptionMandatory(),
+    ],
+    adds: "data",
+    notes: `
+The default is 100. If the desk already has more keys, they stay active, but no new one can be minted.`,
+    examples: ["signalbox desk limit alpha --keys 300"],
+    run: async ({ keys, data }: DataOptions & { keys: number }, name: string) => {
+      await withRegistry(data, (registry) => registry.limitKeys(name, keys));
+      printNote(`Desk "${name}": at most ${keys} active ${keys === 1 ? "key" : "keys"}.`);
+    },
+  });
+}
+
+function requirePasskeysCommand(): Command {
+  return defineCommand({
+    name: "require-passkeys",
+    description: "let a desk's members sign in only with passkeys",
+    arguments: [DESK],
+    options: [new Option("--off", "allow passwords again")],
+    adds: "data",
+    notes: `
+For members with a passkey, passwords stop working and sessions that began with one end at once.
+Members without a passkey can use their password only to add one. New links offer only passkeys.
+Passkeys need a host name: start serve with --console-url, such as https://console.example.com.`,
+    examples: [
+      "signalbox desk require-passkeys alpha",
+      "signalbox desk require-passkeys alpha --off",
+    ],
+    run: async ({ off, data }: DataOptions & { off?: true }, desk: string) => {
+      const members = await withDatabase(data, (db) => {
+        new SqliteRegistry(db).requirePasskeys(desk, off !== true);
+        return new SqliteMembers(db).list(desk);
+      });
+      if (off) {
+        printNote(`Members of desk "${desk}" can sign in with passwords or passkeys.`);
+        return;
       }
-    });
+      printNote(`Members of desk "${desk}" sign in with passkeys only.`);
+      for (const { email } of members.filter(({ passkeys }) => passkeys === 0)) {
+        printNote(`${email} has no passkey yet, and must add one at the next sign-in.`);
+      }
+      const url = await askConsoleUrl(resolve(data));
+      if (url === null || !URL.canParse(url) || hasNamedHost(url)) return;
+      printNote(
+        `Members cannot sign in yet: browsers do not create passkeys for ${url}, which has no host name: restart serve with --console-url, such as https://console.example.com.`,
+      );
+    },
+  });
 }

@@ -1,60 +1,59 @@
-/** `signalbox healthcheck`: asks a running server, and tells a supervisor by the exit code. */
+/** `signalbox healthcheck`: asks a running server; a supervisor reads the exit code. */
 import { accessSync, constants } from "node:fs";
 import { join, resolve } from "node:path";
-import { Command } from "commander";
+import { Argument, type Command, Option } from "commander";
 import { systemCode, UserError } from "../domain/errors.ts";
-import type { Checks } from "../ops/health.ts";
 import { askServer } from "../ops/client.ts";
+import type { Checks } from "../ops/health.ts";
 import { SOCKET_NAME } from "../ops/server.ts";
 import { problemOfFolder } from "../store/sqlite/folder.ts";
-import { dataOption, readUrl } from "./options.ts";
+import { type DataOptions, defineCommand } from "./define.ts";
+import { readUrl } from "./options.ts";
 import { printData } from "./print.ts";
 
 const TIMEOUT_MS = 5_000;
 
 export function healthcheckCommand(): Command {
-  return new Command("healthcheck")
-    .description("ask a running server how it is: exit code 0 when it can store signals")
-    .argument(
-      "[url]",
-      "the address of --ops-listen; without it, the socket in the data folder is asked",
-      readUrl,
-    )
-    .option("--live", "ask only whether the process is alive")
-    .addOption(dataOption())
-    .addHelpText(
-      "after",
-      "\nExamples:\n  $ signalbox healthcheck --data /var/lib/signalbox\n  $ signalbox healthcheck http://127.0.0.1:9090 --live",
-    )
-    .action(async (url: string | undefined, options: { live?: true; data: string }) => {
-      const path = options.live ? "/healthz" : "/readyz";
-      const answer = await ask(url, resolve(options.data), path);
-      const body = await readHealth(answer);
-      printData(body.status);
-      for (const [name, check] of Object.entries(body.checks ?? {})) {
-        printData(`${name}: ${check.ok ? "ok" : "failing"} (${check.detail})`);
+  return defineCommand({
+    name: "healthcheck",
+    description: "check a running server: exit code 0 if it can store signals",
+    arguments: [
+      new Argument(
+        "[url]",
+        "the address of --ops-listen (default: the socket in the data folder)",
+      ).argParser(readUrl),
+    ],
+    options: [new Option("--live", "check only that the process is alive")],
+    adds: "data",
+    examples: [
+      "signalbox healthcheck --data /var/lib/signalbox",
+      "signalbox healthcheck http://127.0.0.1:9090 --live",
+    ],
+    run: async ({ live, data }: DataOptions & { live?: true }, url: string | undefined) => {
+      const path = live ? "/healthz" : "/readyz";
+      const answer =
+        url === undefined ? await askFolder(resolve(data), path) : await askAddress(url, path);
+      const { status, checks = {} } = await readHealth(answer);
+      printData(status);
+      for (const [name, { ok, detail }] of Object.entries(checks)) {
+        printData(`${name}: ${ok ? "ok" : "failing"} (${detail})`);
       }
-      if (!answer.ok) {
-        throw new UserError("The server is not ready: its log says more.");
-      }
-    });
+      if (!answer.ok) throw new UserError("The server is not ready: see its log for the reason.");
+    },
+  });
 }
 
 interface Health {
   readonly status: string;
-  readonly checks?: Checks;
+  readonly checks?: Partial<Checks>;
 }
 
 async function readHealth(answer: Response): Promise<Health> {
   const body: unknown = await answer.json().catch(() => null);
   if (typeof body === "object" && body !== null && "status" in body) return body as Health;
   throw new UserError(
-    "What answers there is not the health of a signalbox: name the address that serve was given with --ops-listen.",
+    "The answer did not come from signalbox's health check: give the address of serve's --ops-listen.",
   );
-}
-
-function ask(url: string | undefined, dataDir: string, path: string): Promise<Response> {
-  return url === undefined ? askFolder(dataDir, path) : askAddress(url, path);
 }
 
 async function askAddress(url: string, path: string): Promise<Response> {
@@ -62,7 +61,7 @@ async function askAddress(url: string, path: string): Promise<Response> {
     return await fetch(new URL(path, url), { signal: AbortSignal.timeout(TIMEOUT_MS) });
   } catch {
     throw new UserError(
-      `No server answers at ${url}: name the address that serve was given with --ops-listen.`,
+      `No server answers at ${url}: give the address of serve's --ops-listen, or start a server.`,
     );
   }
 }

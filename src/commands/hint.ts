@@ -1,8 +1,8 @@
-/** Commands to type next, in errors and notes. */
+/** The command to type next, for errors and notes. */
 import { defaults } from "../config.ts";
 import { shellQuoted } from "../domain/shell.ts";
 
-/** The command with its program and, unless it is the default, the `--data` that this one was given. */
+/** Adds the program and, unless it is the default, the `--data` of the present command. */
 export function toType(command: string, dataDir: string): string {
   const data = dataDir === defaults.data ? "" : ` --data ${shellQuoted(dataDir)}`;
   return `signalbox ${command}${data}`;

@@ -1,4 +1,4 @@
-/** Options and arguments that several commands share, and how their values are read. */
+/** What several commands share: options, readers of their values, and access to the database. */
 import { statSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { InvalidArgumentError, Option } from "commander";
@@ -12,43 +12,40 @@ import { openDatabase } from "../store/sqlite/open.ts";
 import { SqliteRegistry } from "../store/sqlite/registry.ts";
 
 export function dataOption(): Option {
-  return new Option("--data <dir>", "the folder of the database")
-    .env("SIGNALBOX_DATA")
-    .default(defaults.data);
+  return new Option("--data <dir>", "data folder").env("SIGNALBOX_DATA").default(defaults.data);
 }
 
 export function jsonOption(): Option {
   return new Option("--json", "print JSON");
 }
 
-/** The beginning of the links to the console. */
 export function consoleUrlOption(): Option {
   return new Option(
     "--console-url <url>",
-    "what browsers call the console (default: what the running server says)",
+    "the console's public URL (default: as the running server knows it)",
   )
     .env("SIGNALBOX_CONSOLE_URL")
     .argParser(readOwnUrl);
 }
 
-/** Opens the registry for one command and closes it after. */
+/** Opens the registry for one command. */
 export function withRegistry<T>(
   dataDir: string,
-  work: (registry: SqliteRegistry) => T,
+  work: (registry: SqliteRegistry) => T | Promise<T>,
   options: { create?: true } = {},
-): T {
+): Promise<T> {
   return withDatabase(dataDir, (db) => work(new SqliteRegistry(db)), options);
 }
 
-/** Opens the database for one command and closes it after. Creates none unless told to. */
-export function withDatabase<T>(
+/** Opens the database for one command; `create`: also if there is none yet. */
+export async function withDatabase<T>(
   dataDir: string,
-  work: (db: ReturnType<typeof openDatabase>) => T,
+  work: (db: ReturnType<typeof openDatabase>) => T | Promise<T>,
   { create = false }: { create?: boolean } = {},
-): T {
+): Promise<T> {
   const db = openDatabase(resolve(dataDir), "command", { mustExist: !create });
   try {
-    return work(db);
+    return await work(db);
   } catch (error) {
     const isOfTheDisk = isTransient(error) || isDamage(error);
     throw isOfTheDisk ? explainFailure(error, join(resolve(dataDir), DATABASE_NAME)) : error;
@@ -57,53 +54,58 @@ export function withDatabase<T>(
   }
 }
 
-/** A backup that is named must be there. */
+/** Throws `UserError` if the backup does not exist. */
 export function refuseMissing(file: string): void {
   if (statSync(file, { throwIfNoEntry: false })?.isFile() === true) return;
   throw new UserError(`There is no file ${file}: name a backup, such as /backup/signalbox.db`);
 }
 
-/** A span such as `90d`, `24h` or `10s`, in milliseconds. */
+const SPAN_MAX = "100y";
+
+/** Reads a span such as `90d` or `10s`, as milliseconds. */
 export function readDuration(text: string): number {
-  if (/^\d+(\.\d+)?$/.test(text)) {
-    throw new InvalidArgumentError(
-      `The unit is missing: write ${text}s for seconds, or s, m, h, d, w, y as in 5m, such as 90d.`,
-    );
-  }
-  if (!/^\d+(\.\d+)?(ms|s|m|h|d|w|y)$/.test(text)) {
+  const [, unit] = /^\d+(?:\.\d+)?(ms|s|m|h|d|w|y)?$/.exec(text) ?? [text, null];
+  if (unit === null) {
     throw new InvalidArgumentError("Write a number and a unit (s, m, h, d, w, y), such as 90d.");
   }
+  if (unit === undefined) {
+    throw new InvalidArgumentError(
+      `The unit is missing: write ${text}s for seconds, or use m, h, d, w or y, such as 90d.`,
+    );
+  }
   const milliseconds = ms(text as ms.StringValue);
-  if (milliseconds <= ms("100y")) return milliseconds;
-  throw new InvalidArgumentError("This is too long: write at most 100y, such as 90d.");
+  if (milliseconds <= ms(SPAN_MAX)) return milliseconds;
+  throw new InvalidArgumentError(`This is too long: write at most ${SPAN_MAX}, such as 90d.`);
 }
 
-/** The interval between events. */
+/** Reads an interval of at least a second, as milliseconds. */
 export function readInterval(text: string): number {
-  const milliseconds = readDuration(text);
-  if (milliseconds < 1_000) throw new InvalidArgumentError("Write one second or more, such as 1h.");
-  return milliseconds;
+  return atLeastOneSecond(text, "such as 1h");
 }
 
-/** How long a key works, in milliseconds. */
+/** Milliseconds. (Not null: commander replaces null by an empty text.) */
 export type Lifetime = number | "never";
 
 export function readLifetime(text: string): Lifetime {
-  if (text === "never") return text;
+  return text === "never" ? text : atLeastOneSecond(text, "such as 90d, or never");
+}
+
+function atLeastOneSecond(text: string, example: string): number {
   const milliseconds = readDuration(text);
   if (milliseconds >= 1_000) return milliseconds;
-  throw new InvalidArgumentError("Write one second or more, such as 90d, or never.");
+  throw new InvalidArgumentError(`Write one second or more, ${example}.`);
 }
 
 export function readAddress(text: string): Address {
   return orInvalid(() => parseAddress(text));
 }
 
+/** Reads a whole number from 0. */
 export function readCount(text: string): number {
   return readWhole(text, 0);
 }
 
-/** How many to keep or to show. */
+/** Reads a whole number from 1. */
 export function readPositive(text: string): number {
   return readWhole(text, 1);
 }
@@ -118,7 +120,7 @@ function readWhole(text: string, min: number): number {
   throw new InvalidArgumentError(`This is too large: write at most ${WHOLE_MAX}.`);
 }
 
-/** An http or https address, without a slash at its end. */
+/** Reads an http or https URL, without a trailing slash. */
 export function readUrl(text: string): string {
   const url = URL.canParse(text) ? new URL(text) : null;
   const isPlain = url !== null && url.search === "" && url.hash === "" && url.username === "";
@@ -130,17 +132,17 @@ export function readUrl(text: string): string {
   return url.href.replace(/\/+$/, "");
 }
 
-/** What others call us. Keys and passwords would cross the network in the clear with plain `http:`. */
+/** Reads a public URL of ours: https, because it carries keys and passwords, or http on loopback. */
 export function readOwnUrl(text: string): string {
   const url = readUrl(text);
   const { protocol, hostname } = new URL(url);
   if (protocol === "https:" || isLoopbackHost(hostname.replace(/^\[|\]$/g, ""))) return url;
   throw new InvalidArgumentError(
-    `Keys and passwords must not cross the network in the clear. Write ${url.replace(/^http:/, "https:")}; plain http is for localhost, 127.0.0.1 and [::1] only.`,
+    `Keys and passwords must not cross the network unencrypted. Write ${url.replace(/^http:/, "https:")}; plain http is only for localhost, 127.0.0.1 and [::1].`,
   );
 }
 
-/** A value that is wrong in itself is a usage error: exit code 2. */
+/** Reports a `UserError` about an option's value as a usage error: exit code 2. */
 export function orInvalid<T>(read: () => T): T {
   try {
     return read();

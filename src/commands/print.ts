@@ -1,4 +1,4 @@
-/** Output: data to stdout, commentary to stderr. */
+/** What commands print: data to stdout, notes to stderr. */
 import { UserError } from "../domain/errors.ts";
 import { OutputError, writeToStderr, writeToStdout } from "../output.ts";
 
@@ -7,13 +7,13 @@ export function printData(text: string): void {
 }
 
 export function printJson(value: unknown): void {
-  // JSON itself escapes those below U+0020.
+  // JSON already escapes control characters below U+0020.
   printData(JSON.stringify(value, null, 2).replaceAll(/[\u007f-\u009f]/g, escapeControl));
 }
 
 /**
- * Prints a new key or link, alone or as JSON. Throws {@link UserError} if it cannot be written, even to a
- * reader that has gone: nobody can ever see it again. `unseen`: what to do then, and the command for it.
+ * Prints a new key or link, alone or as JSON. Throws {@link UserError} with the advice of `unseen` if it
+ * cannot be written, even if the reader has gone: it can never be shown again.
  */
 export function printSecret(
   output: string | object,
@@ -35,29 +35,48 @@ export function printNote(text: string): void {
   writeToStderr(`${escapeControls(text)}\n`);
 }
 
-/** Rows under headings, columns as wide as their widest cell. */
-export function printTable(
-  headings: readonly string[],
-  rows: readonly (readonly string[])[],
+/** Prints records as JSON or as a table; `none` is the note for people if there are none. */
+export function printList<Item>(
+  records: readonly Item[],
+  {
+    json,
+    none,
+    columns,
+  }: {
+    readonly json: true | undefined;
+    readonly none: string;
+    /** Heading → cell. */
+    readonly columns: Readonly<Record<string, (record: Item) => string>>;
+  },
 ): void {
-  const lines = [headings, ...rows].map((row) => row.map(escapeControls));
-  const widths = headings.map((_, column) =>
+  if (json) printJson(records);
+  else if (records.length === 0) printNote(none);
+  else {
+    const rows = records.map((record) => Object.values(columns).map((cell) => cell(record)));
+    printTable([Object.keys(columns), ...rows]);
+  }
+}
+
+/** Every column is as wide as its widest cell. */
+function printTable(table: readonly (readonly string[])[]): void {
+  const lines = table.map((row) => row.map(escapeControls));
+  const widths = lines[0]?.map((_, column) =>
     Math.max(...lines.map((line) => Bun.stringWidth(line[column] ?? ""))),
   );
   for (const line of lines) {
     const cells = line.map(
-      (cell, column) => cell + " ".repeat((widths[column] ?? 0) - Bun.stringWidth(cell)),
+      (cell, column) => cell + " ".repeat((widths?.[column] ?? 0) - Bun.stringWidth(cell)),
     );
     printData(cells.join("  ").trimEnd());
   }
 }
 
-/** Epoch milliseconds as UTC to the second; a dash for none. */
+/** Formats epoch milliseconds as UTC to the second, and null as a dash. */
 export function formatTime(time: number | null): string {
   return time === null ? "-" : `${new Date(time).toISOString().slice(0, 19).replace("T", " ")}Z`;
 }
 
-/** Terminals act on control characters, and a restored database may have them in a name or label. */
+/** Terminals obey control characters, and names in a restored database may contain them. */
 function escapeControls(text: string): string {
   return text.replaceAll(/\p{Cc}/gu, escapeControl);
 }

@@ -1,11 +1,14 @@
 /** `signalbox version`. */
-import { Command } from "commander";
+import type { Command } from "commander";
 import { VERSION } from "../version.ts";
+import { defineCommand } from "./define.ts";
 import { printData } from "./print.ts";
 
 export function versionCommand(): Command {
-  return new Command("version")
-    .description("print the version")
-    .addHelpText("after", "\nExample:\n  $ signalbox version")
-    .action(() => printData(`signalbox ${VERSION}`));
+  return defineCommand({
+    name: "version",
+    description: "print the version",
+    examples: ["signalbox version"],
+    run: () => printData(`signalbox ${VERSION}`),
+  });
 }

@@ -1,0 +1,55 @@
+/** How a command is declared: its arguments, options and help, and the function that runs it. */
+import { type Argument, Command, type Option } from "commander";
+import { dataOption, jsonOption } from "./options.ts";
+
+/** The options that commands for a data folder share. */
+export interface DataOptions {
+  readonly data: string;
+  readonly json?: true;
+}
+
+interface Help {
+  readonly name: string;
+  readonly description: string;
+  /** Shown below the options. */
+  readonly notes?: string;
+  /** Command lines as they are typed. */
+  readonly examples: readonly string[];
+}
+
+interface CommandDefinition<Options, Values extends unknown[]> extends Help {
+  readonly arguments?: readonly Argument[];
+  readonly options?: readonly Option[];
+  /** Adds `--data`, or `--data` and `--json`. */
+  readonly adds?: "data" | "data and json";
+  /** Prints data to stdout and notes to stderr. Throws `UserError` for what the user can fix. */
+  readonly run: (options: Options, ...values: Values) => void | Promise<void>;
+}
+
+export function defineCommand<Options, Values extends unknown[]>(
+  definition: CommandDefinition<Options, Values>,
+): Command {
+  const command = withHelp(definition);
+  for (const argument of definition.arguments ?? []) command.addArgument(argument);
+  for (const option of definition.options ?? []) command.addOption(option);
+  if (definition.adds === "data and json") command.addOption(jsonOption());
+  if (definition.adds !== undefined) command.addOption(dataOption());
+  return command.action((...given: unknown[]) => {
+    const values = given.slice(0, -2) as Values;
+    return definition.run(given.at(-2) as Options, ...values);
+  });
+}
+
+/** A command that only has subcommands. */
+export function defineGroup(definition: Help & { readonly commands: readonly Command[] }): Command {
+  const group = withHelp(definition);
+  for (const command of definition.commands) group.addCommand(command);
+  return group;
+}
+
+function withHelp({ name, description, notes, examples }: Help): Command {
+  const lines = examples.map((example) => `  $ ${example}`);
+  const heading = lines.length === 1 ? "Example:" : "Examples:";
+  const below = [...(notes === undefined ? [] : [`${notes}\n`]), heading, ...lines];
+  return new Command(name).description(description).addHelpText("after", `\n${below.join("\n")}`);
+}

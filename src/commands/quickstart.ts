@@ -1,0 +1,37 @@
+/** `serve --quickstart`: a desk, a key, and a command to paste that stores the first signal. */
+import type { App } from "../app.ts";
+import { messageOf } from "../domain/errors.ts";
+import { firstSignalCommand } from "../domain/first-signal.ts";
+import type { Log } from "../log.ts";
+import { toType } from "./hint.ts";
+import { withRegistry } from "./options.ts";
+import { printData } from "./print.ts";
+import { QUICKSTART_DESK } from "./settings.ts";
+
+/** Creates nothing if there is a desk already: its keys cannot be shown again. */
+export async function quickstart(app: App, dataDir: string, log: Log): Promise<void> {
+  const mintFor = (desk: string) => toType(`key mint --desk ${desk}`, dataDir);
+  const key = await withRegistry(dataDir, (registry) => {
+    const names = registry.listDesks().map(({ name }) => name);
+    const desk = names.includes(QUICKSTART_DESK) ? QUICKSTART_DESK : names[0];
+    if (desk !== undefined) {
+      log.logger.info(
+        `--quickstart creates nothing: desk "${desk}" exists, and its keys cannot be shown again; mint another with: ${mintFor(desk)}`,
+      );
+      return null;
+    }
+    registry.createDesk(QUICKSTART_DESK, { ifMissing: true });
+    return registry.mintKey({ desk: QUICKSTART_DESK, label: "quickstart", expiresInMs: null }).key;
+  });
+  if (key === null) return;
+  try {
+    printData(
+      `Desk "${QUICKSTART_DESK}" has a key, shown this once. Paste this to store a signal:\n\n${firstSignalCommand(app.publicUrl, key, "my-first-signal")}\n`,
+    );
+  } catch (error) {
+    log.logger.warn(
+      { reason: messageOf(error) },
+      `nobody has seen the key of desk "${QUICKSTART_DESK}": mint another with: ${mintFor(QUICKSTART_DESK)}`,
+    );
+  }
+}

@@ -1,0 +1,170 @@
+/**
+ * The settings of `serve`: one row each. A flag wins over the environment, which wins over the default;
+ * the environment's name follows from the flag (`--tls-cert`: `SIGNALBOX_TLS_CERT`).
+ */
+import { resolve } from "node:path";
+import { type Command, Option } from "commander";
+import { defaults, type ServeConfig } from "../config.ts";
+import { UsageError } from "../domain/errors.ts";
+import { type LogLevel, logLevels } from "../log.ts";
+import type { Address } from "../net/address.ts";
+import { TrustedProxies } from "../net/transport.ts";
+import {
+  dataOption,
+  orInvalid,
+  readAddress,
+  readCount,
+  readDuration,
+  readInterval,
+  readOwnUrl,
+  readPositive,
+} from "./options.ts";
+
+export const QUICKSTART_DESK = "demo";
+
+export interface ServeOptions {
+  readonly listen: Address;
+  readonly data: string;
+  readonly publicUrl?: string;
+  readonly tlsCert?: string;
+  readonly tlsKey?: string;
+  readonly trustProxy: readonly string[];
+  readonly rateLimit: number;
+  readonly maxConnections: number;
+  readonly consoleListen: Address | "off";
+  readonly consoleUrl?: string;
+  readonly opsListen?: Address;
+  readonly stopTimeout: number;
+  readonly backupDir?: string;
+  readonly backupEvery: number;
+  readonly backupKeep: number;
+  readonly logLevel: LogLevel;
+}
+
+export function serveSettings(): Option[] {
+  return [
+    setting("--listen <host:port>", "address to listen on", readAddress, defaults.listen),
+    dataOption(),
+    setting("--public-url <url>", "URL that clients use (default: the address)", readOwnUrl),
+    setting("--tls-cert <file>", "PEM certificate chain; requires --tls-key"),
+    setting("--tls-key <file>", "PEM private key; requires --tls-cert"),
+    setting(
+      "--trust-proxy <cidr>",
+      "trust X-Forwarded-Proto and X-Forwarded-For from these addresses (repeatable, or separated by commas)",
+      collectRanges,
+    ).default([], "none"),
+    setting(
+      "--rate-limit <n>",
+      "requests per second per desk; bursts of twice that; 0 for no limit",
+      readCount,
+      defaults.rateLimit,
+    ),
+    setting(
+      "--max-connections <n>",
+      "open connections; 0 for as many as ulimit -n allows",
+      readCount,
+      defaults.connectionsMax,
+    ),
+    setting(
+      "--console-listen <host:port>",
+      "address of the desk console, or off",
+      (text) => (text === "off" ? text : readAddress(text)),
+      defaults.consoleListen,
+    ),
+    setting("--console-url <url>", "the console's public URL (default: its address)", readOwnUrl),
+    setting("--ops-listen <host:port>", "serve /healthz and /readyz on TCP too", readAddress),
+    setting(
+      "--stop-timeout <span>",
+      "how long a stop waits for requests in flight",
+      readDuration,
+      defaults.stopTimeout,
+    ),
+    setting("--backup-dir <dir>", "make backups in this folder"),
+    setting(
+      "--backup-every <span>",
+      "interval between backups",
+      readInterval,
+      defaults.backupEvery,
+    ),
+    setting("--backup-keep <n>", "number of backups to keep", readPositive, defaults.backupKeep),
+    setting(
+      "--external-checkpoints",
+      "leave checkpoints to a program that replicates the database, such as Litestream",
+    ),
+    setting("--log-level <level>", "least level to log")
+      .choices(logLevels)
+      .default(defaults.logLevel),
+    setting("--quickstart", `create desk "${QUICKSTART_DESK}" with a key if there is no desk`),
+  ];
+}
+
+function setting(
+  flags: string,
+  description: string,
+  read?: (text: string, before: never) => unknown,
+  fallback?: string | number,
+): Option {
+  const option = new Option(flags, description);
+  option.env(`SIGNALBOX_${option.name().toUpperCase().replaceAll("-", "_")}`);
+  if (read !== undefined) option.argParser(read as (text: string) => unknown);
+  if (read === undefined || fallback === undefined) return option;
+  return option.default((read as (text: string) => unknown)(String(fallback)), String(fallback));
+}
+
+/** True if a flag without a value is given; the environment can also say no. */
+export function isOn(name: "quickstart" | "externalCheckpoints", serve: Command): boolean {
+  if (serve.getOptionValueSource(name) !== "env") return serve.getOptionValue(name) === true;
+  const value = process.env[findOption(name, serve)?.envVar ?? ""] ?? "";
+  return !/^(|0|no|off|false)$/i.test(value);
+}
+
+/** Throws `UsageError` for settings that make no sense together. */
+export function readConfig(options: ServeOptions, serve: Command): ServeConfig {
+  const { tlsCert, tlsKey, backupDir } = options;
+  if ((tlsCert === undefined) !== (tlsKey === undefined)) {
+    throw new UsageError("TLS needs two files: give both --tls-cert FILE and --tls-key FILE.");
+  }
+  if (backupDir === undefined) refuseIdleBackupFlags(serve);
+  return {
+    listen: options.listen,
+    dataDir: resolve(options.data),
+    publicUrl: options.publicUrl ?? null,
+    tls:
+      tlsCert === undefined || tlsKey === undefined ? null : { certFile: tlsCert, keyFile: tlsKey },
+    trustedProxies: options.trustProxy,
+    rateLimit: options.rateLimit,
+    connectionsMax: options.maxConnections,
+    opsListen: options.opsListen ?? null,
+    consoleListen: options.consoleListen === "off" ? null : options.consoleListen,
+    consoleUrl: options.consoleUrl ?? null,
+    stopTimeoutMs: options.stopTimeout,
+    backups:
+      backupDir === undefined
+        ? null
+        : { dir: resolve(backupDir), everyMs: options.backupEvery, keep: options.backupKeep },
+    externalCheckpoints: isOn("externalCheckpoints", serve),
+  };
+}
+
+function refuseIdleBackupFlags(serve: Command): void {
+  for (const name of ["backupEvery", "backupKeep"]) {
+    if (serve.getOptionValueSource(name) === "default") continue;
+    const option = findOption(name, serve);
+    throw new UsageError(
+      `${option?.long} (${option?.envVar}) has no effect without a folder for the backups: add --backup-dir DIR.`,
+    );
+  }
+}
+
+function findOption(name: string, command: Command): Option | undefined {
+  return command.options.find((option) => option.attributeName() === name);
+}
+
+function collectRanges(text: string, before: readonly string[]): string[] {
+  const ranges = text
+    .split(",")
+    .map((range) => range.trim())
+    .filter((range) => range !== "");
+  orInvalid(() => new TrustedProxies(ranges));
+  return [...before, ...ranges];
+}
