@@ -64,7 +64,7 @@ export const SignalBody = Type.Object(
           `Idempotency key: a stable string that the client generates per logical signal, 1 to ` +
           `${CLIENT_SIGNAL_ID_CHARACTERS_MAX} characters, no control characters. Compared code point by code ` +
           `point, per desk, with no time limit. Without it every request is stored as a new signal.`,
-        examples: ["6f0b8a52-3a5c-4b87-9d57-0e4f2b1c7a11"],
+        examples: ["01a0c450-6c00-7c3e-9d57-0e4f2b1c7a11"],
       }),
     ),
     metadata: Type.Optional(
