@@ -11,7 +11,7 @@ function valueOf(name: string): string {
   return settings.find(([, key]) => key === name)?.[2] ?? "";
 }
 
-test("everything that it sets in the environment is known to serve", () => {
+test("serve knows every environment variable that it sets", () => {
   const serve = createProgram().commands.find((command) => command.name() === "serve");
   const known = serve?.options.map(({ envVar }) => envVar) ?? [];
   const set = settings
@@ -21,18 +21,18 @@ test("everything that it sets in the environment is known to serve", () => {
   expect(set.filter((name) => !known.includes(name))).toEqual([]);
 });
 
-test("a stop has longer than serve takes at most", () => {
+test("systemd waits longer than a stop takes", () => {
   const checkpointMs = 5_000;
   const stopMs = ms(defaults.stopTimeout as ms.StringValue) + checkpointMs;
   expect(Number(valueOf("TimeoutStopSec")) * 1_000).toBeGreaterThan(stopMs);
 });
 
-test("only failures that a restart can mend are restarted", () => {
+test("it restarts after failures, but not after wrong flags", () => {
   expect(valueOf("Restart")).toBe("on-failure");
   expect(valueOf("RestartPreventExitStatus")).toBe("2");
 });
 
-test("nothing in the environment loads code or opens a debugger", () => {
+test("it unsets every variable that loads code or opens a debugger", () => {
   const bun = "BUN_OPTIONS BUN_BE_BUN BUN_INSPECT BUN_INSPECT_CONNECT_TO BUN_INSPECT_PRELOAD";
   const loader = "LD_AUDIT LD_LIBRARY_PATH LD_PRELOAD";
   expect(valueOf("UnsetEnvironment")).toBe(`${bun} ${loader}`);

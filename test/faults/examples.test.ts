@@ -1,4 +1,4 @@
-/** The programs of `examples/`, as the README and the console show them, in each language's runtimes. */
+/** The programs of `examples/`, as the console shows them, in each language's runtimes. */
 import { beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { mkdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";

@@ -1,4 +1,4 @@
-/** The programs of `examples/`, which the README shows, with the address of this server in them. */
+/** The programs of `examples/` with the URL of this server. */
 import curl from "../../../examples/send.sh" with { type: "text" };
 import python from "../../../examples/send.py" with { type: "text" };
 // @ts-expect-error TypeScript expects the program's exports; the import gives its text.

@@ -1,0 +1,269 @@
+/** The documentation against the program and the repository. */
+import { describe, expect, test } from "bun:test";
+import { Glob } from "bun";
+import { existsSync, statSync } from "node:fs";
+import { dirname, join } from "node:path";
+import type { Command } from "commander";
+import { openApiDocument } from "../src/api/openapi.ts";
+import { createProgram } from "../src/cli.ts";
+import { SignalBody } from "../src/domain/signal.ts";
+
+const pages = await readPages();
+
+async function readPages(): Promise<Map<string, string>> {
+  const files = ["*.md", "{docs,deploy,bench}/*.md"].flatMap((at) => [...new Glob(at).scanSync()]);
+  const texts = await Promise.all(files.map((file) => Bun.file(file).text()));
+  return new Map(files.map((file, index) => [file, texts[index] ?? ""]));
+}
+
+function page(file: string): string {
+  return pages.get(file) ?? "";
+}
+
+/** Rows of all tables, without their heads. `\|` is a bar within a cell. */
+function rowsOf(text: string): string[][] {
+  return text
+    .split("\n")
+    .filter((line, at, lines) => line.startsWith("|") && lines[at - 1]?.startsWith("|"))
+    .filter((line) => !/^\|( ?:?-+:? ?\|)+$/.test(line))
+    .map((line) =>
+      line
+        .slice(1, -1)
+        .split(/(?<!\\)\|/)
+        .map((cell) => cell.trim()),
+    );
+}
+
+/** What a text has in backquotes, blocks of code aside. */
+function codesIn(text = ""): string[] {
+  const prose = text.replaceAll(/^ *```[^]*?^ *```$/gm, "");
+  return [...prose.matchAll(/`([^`]+)`/g)].map(([, code = ""]) => code);
+}
+
+describe("every page", () => {
+  test("in docs/ begins with a sentence that says what it is for, and is linked from the README", () => {
+    const docs = [...pages.keys()].filter((file) => file.startsWith("docs/"));
+    expect(docs.length).toBeGreaterThan(9);
+    for (const file of docs) {
+      expect(page(file), file).toMatch(/^# .+\n\nThis page /);
+      expect(page("README.md")).toContain(`](${file})`);
+    }
+  });
+
+  test("links to files and headings that exist", () => {
+    const links = [...pages].flatMap(([file, text]) =>
+      [...text.matchAll(/\]\((?!https?:)([^)\s]+)\)/g)].map(([, target = ""]) => ({
+        file,
+        target,
+      })),
+    );
+    expect(links.length).toBeGreaterThan(50);
+    const broken = links.filter(({ file, target }) => {
+      const [path = "", heading] = target.split("#");
+      const to = path === "" ? file : join(dirname(file), path);
+      return !existsSync(to) || (heading !== undefined && !headingsOf(to).includes(heading));
+    });
+    expect(broken).toEqual([]);
+  });
+
+  test("names files of this repository that exist", () => {
+    const named = [...pages].flatMap(([file, text]) =>
+      codesIn(text)
+        .filter((code) => /^(src|test|docs|deploy|bench|examples|\.ci)\/[\w./-]*$/.test(code))
+        .map((path) => ({ file, path })),
+    );
+    expect(named.length).toBeGreaterThan(100);
+    expect(named.filter(({ path }) => !existsSync(path))).toEqual([]);
+  });
+});
+
+/** As the anchors of a page are made on GitHub. */
+function headingsOf(file: string): string[] {
+  return [...page(file).matchAll(/^#+ (.+)$/gm)].map(([, heading = ""]) =>
+    heading
+      .toLowerCase()
+      .replaceAll(/[^\w\- ]/g, "")
+      .replaceAll(" ", "-"),
+  );
+}
+
+test("the README has at most 250 lines, and shows how to install before it uses the command", () => {
+  const lines = page("README.md").split("\n");
+  expect(lines.length).toBeLessThanOrEqual(251);
+  const installed = lines.findIndex((line) => line.includes("/usr/local/bin/"));
+  const used = lines.findIndex((line) => /^signalbox |\(signalbox /.test(line));
+  expect(installed).toBeGreaterThan(0);
+  expect(used).toBeGreaterThan(installed);
+});
+
+describe("the API", () => {
+  const { schemas, responses } = openApiDocument("https://x")["components"] as {
+    schemas: Record<string, { properties: object }>;
+    responses: Record<string, { headers: object }>;
+  };
+  const { post } = (openApiDocument("https://x")["paths"] as Record<string, Operations>)[
+    "/v1/signals"
+  ] as Operations;
+
+  interface Operations {
+    readonly post: { readonly responses: Record<string, { $ref?: string; headers?: object }> };
+  }
+
+  test.each(["README.md", "docs/api.md"])(
+    "%s lists each field, its type and its values",
+    (file) => {
+      const rows = rowsOf(page(file)).filter(
+        (row) => row.length === 4 && row[2]?.match(/^(yes|no)$/),
+      );
+      const described = rows.map(([name = "", type, required, rule]) => [
+        ...codesIn(name),
+        type,
+        required,
+        codesIn(rule).filter((code) => /^[a-z][a-z_0-9]+$/.test(code)),
+      ]);
+      const required: readonly string[] = SignalBody.required ?? [];
+      const defined = Object.entries(SignalBody.properties).map(([name, schema]) => [
+        name,
+        schema.type as string,
+        required.includes(name) ? "yes" : "no",
+        (schema as { enum?: string[] }).enum ?? [],
+      ]);
+      expect(described).toEqual(defined);
+    },
+  );
+
+  /** Status and code → members of the body. `openapi.yaml` has 404 for unknown paths, which are no operation. */
+  function definedResponses(): Record<string, string[]> {
+    const errors = Object.keys(responses).map((code) => [
+      `${statusOf(code)} \`${code}\``,
+      Object.keys(schemas[code]?.properties ?? {}),
+    ]);
+    const results = { 201: "Stored", 200: "Duplicate" };
+    const others = Object.entries(results).map(([status, schema]) => [
+      status,
+      Object.keys(schemas[schema]?.properties ?? {}),
+    ]);
+    return Object.fromEntries([...others, ...errors]) as Record<string, string[]>;
+  }
+
+  function statusOf(code: string): string {
+    const found = Object.entries(post.responses).find(([, { $ref }]) => $ref?.endsWith(`/${code}`));
+    return found?.[0] ?? "404";
+  }
+
+  test.each(["README.md", "docs/api.md"])("%s lists each status, its code and its body", (file) => {
+    const rows = rowsOf(page(file)).filter(([status = ""]) => /^[2-5]\d\d( `\w+`)?$/.test(status));
+    const described = rows.map(([status, body]) => [
+      status,
+      codesIn(body).map((code) => code.split(":")[0]),
+    ]);
+    // "The HTTP parser answers itself" has another table.
+    expect(Object.fromEntries(described)).toEqual(definedResponses());
+  });
+
+  test("docs/api.md lists the headers of each response", () => {
+    const rows = rowsOf(page("docs/api.md")).filter(([status = ""]) => /^[2-5]\d\d\b/.test(status));
+    for (const [status = "", , headers] of rows) {
+      const code = codesIn(status)[0];
+      const defined = code === undefined ? post.responses[status] : responses[code];
+      const names = Object.keys(defined?.headers ?? {}).filter((name) => name !== "X-Request-Id");
+      expect([status, codesIn(headers)]).toEqual([status, names]);
+    }
+  });
+
+  test("docs/api.md gives the order of checks that openapi.yaml gives", () => {
+    const [, order = ""] = page("docs/api.md").split("## Order of checks");
+    const listed = [...(order.split("\n## ")[0] ?? "").matchAll(/^\d\. \w.*$/gm)].flatMap(
+      ([line]) => line.match(/\b[45]\d\d\b/g) ?? [],
+    );
+    const { description } = openApiDocument("https://x")["info"] as { description: string };
+    const sentence = /Checks are made in this order[^.]*\./.exec(description)?.[0] ?? "";
+    expect(listed).toEqual(sentence.match(/\b[45]\d\d\b/g) ?? []);
+    expect(listed.length).toBeGreaterThan(8);
+  });
+});
+
+/** Hidden commands are not listed in the help either. */
+function leaves(command: Command): Command[] {
+  const shown = command.createHelp().visibleCommands(command);
+  const children = shown.filter((child) => child.name() !== "help");
+  return children.length === 0 ? [command] : children.flatMap(leaves);
+}
+
+/** Without the program's own name. */
+function nameOf(command: Command): string {
+  const { parent } = command;
+  return parent?.parent ? `${nameOf(parent)} ${command.name()}` : command.name();
+}
+
+const commands = leaves(createProgram());
+
+describe("docs/cli.md", () => {
+  test("has a row with an example for each command, and no other rows", () => {
+    const rows = rowsOf(page("docs/cli.md"));
+    const listed = rows.map(([name]) => codesIn(name)[0] ?? "");
+    expect(listed.length).toBe(commands.length);
+    expect(new Set(listed)).toEqual(new Set(commands.map(nameOf)));
+    for (const [name = "", example] of rows) {
+      expect(example).toContain(`signalbox ${codesIn(name)[0]}`);
+    }
+  });
+
+  test("names each option of a command", () => {
+    for (const command of commands) {
+      const name = nameOf(command);
+      if (name === "serve") continue;
+      const row = rowsOf(page("docs/cli.md")).find(([cell]) => cell === `\`${name}\``);
+      // --data is explained once.
+      for (const { long } of command.options) {
+        if (long !== "--data") expect(row?.join(" "), name).toContain(String(long));
+      }
+    }
+  });
+});
+
+test("docs/configuration.md has each flag of serve, its environment variable and its default", () => {
+  const serve = commands.find((command) => command.name() === "serve");
+  const defined = (serve?.options ?? []).map((option) => {
+    const { long, envVar, defaultValue, defaultValueDescription } = option;
+    const isSwitch = !option.required && !option.optional;
+    const shown = String(defaultValueDescription ?? defaultValue ?? (isSwitch ? "off" : "none"));
+    return [long, envVar, shown];
+  });
+  const rows = rowsOf(page("docs/configuration.md")).filter(([flag]) => flag?.startsWith("`--"));
+  expect(rows.map((row) => row.slice(0, 3).map((cell) => cell.replaceAll("`", "")))).toEqual(
+    defined as string[][],
+  );
+});
+
+describe("the map of docs/architecture.md", () => {
+  const [, map = ""] = page("docs/architecture.md").split("```");
+  const entries = [...map.matchAll(/^(\S+) {2,}\S/gm)].map(([, path = ""]) => path);
+
+  test("names files and folders that exist", () => {
+    expect(entries.length).toBeGreaterThan(20);
+    for (const entry of entries) {
+      expect(existsSync(entry), entry).toBe(true);
+      expect(statSync(entry).isDirectory(), entry).toBe(entry.endsWith("/"));
+    }
+  });
+
+  test("has every folder of src/ that has files, and every file directly in it", () => {
+    const files = [...new Glob("src/**/*.{ts,tsx}").scanSync()];
+    const folders = new Set(files.map((file) => `${dirname(file)}/`));
+    folders.delete("src/");
+    expect([...folders].filter((folder) => !entries.includes(folder))).toEqual([]);
+    const programs = files.filter((file) => dirname(file) === "src" && !file.endsWith(".d.ts"));
+    expect(programs.filter((file) => !entries.includes(file))).toEqual([]);
+  });
+});
+
+describe("the examples", () => {
+  test.each(["send.sh", "send.py", "send.ts"])(
+    "%s is short and linked from the README",
+    async (name) => {
+      expect(page("README.md")).toContain(`](examples/${name})`);
+      expect((await Bun.file(`examples/${name}`).text()).split("\n").length).toBeLessThan(55);
+    },
+  );
+});
