@@ -1,7 +1,6 @@
-/** Every response of the public interface is made here (`SPEC.md` 2.2, 2.3). */
+/** Makes the bodies and headers of all answers to signals and of all errors (`SPEC.md` 2.2, 2.3). */
 import {
   AppError,
-  type ErrorCode,
   errorCatalogue,
   type FieldReasons,
   noReasons,
@@ -11,35 +10,31 @@ import { nearest } from "../domain/nearest.ts";
 import { fieldNames } from "../domain/signal.ts";
 import type { Appended } from "../domain/storage.ts";
 
-interface ErrorBody {
-  error: ErrorCode;
-  message?: string;
-  fields?: FieldReasons;
-}
-
-/** 201 or 200. A duplicate whose content is not the original's says so in a header: the body is fixed. */
-export function accepted(appended: Appended, receivedAt: number, requestId: string): Response {
-  if (!appended.deduped) {
-    return new Response(`{"id":"${appended.id}","received_at":${receivedAt},"deduped":false}`, {
-      status: 201,
-      headers: { "Content-Type": "application/json", "X-Request-Id": requestId },
-    });
-  }
+/** 201 or 200. The fields in which a duplicate differs go into a header, because the body is fixed. */
+export function acceptedResponse(
+  appended: Appended,
+  receivedAt: number,
+  requestId: string,
+): Response {
   const headers: Record<string, string> = {
     "Content-Type": "application/json",
     "X-Request-Id": requestId,
   };
+  if (!appended.deduped) {
+    const body = `{"id":"${appended.id}","received_at":${receivedAt},"deduped":false}`;
+    return new Response(body, { status: 201, headers });
+  }
   if (appended.differs.length > 0) headers["X-Duplicate-Differs"] = appended.differs.join(", ");
   return new Response(`{"id":"${appended.id}","deduped":true}`, { status: 200, headers });
 }
 
-/** The one place where an error becomes a response. What is not an {@link AppError} tells nothing. */
-export function refused(error: unknown, requestId: string): Response {
+/** The one place that turns an error into a response. Nothing is told of an error that is no {@link AppError}. */
+export function errorResponse(error: unknown, requestId: string): Response {
   const { code, detail } = error instanceof AppError ? error : new AppError("internal_error");
   const { status, message } = errorCatalogue[code];
-  const body: ErrorBody = { error: code };
-  if (message !== null) body.message = detail.message ?? message;
-  if (detail.fields !== undefined) body.fields = withHints(detail.fields);
+  const body: Record<string, unknown> = { error: code };
+  if (message !== null) body["message"] = detail.message ?? message;
+  if (detail.fields !== undefined) body["fields"] = withHints(detail.fields);
   const headers: Record<string, string> = {
     "Content-Type": "application/json",
     "X-Request-Id": requestId,
@@ -50,7 +45,7 @@ export function refused(error: unknown, requestId: string): Response {
   return new Response(JSON.stringify(body), { status, headers });
 }
 
-/** Adds the field that was probably meant. The names that a client made up go into its own answer only. */
+/** Adds the field that was probably meant. Names that a client made up go into its own answer only. */
 function withHints(fields: FieldReasons): FieldReasons {
   const hinted = noReasons();
   for (const [name, reason] of Object.entries(fields)) {
