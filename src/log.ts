@@ -1,4 +1,4 @@
-/** The log: JSON lines on stderr, readable lines where stderr is a terminal. */
+/** The log: JSON lines on stderr, or readable lines if stderr is a terminal. */
 import { write as writeWithCallback } from "node:fs";
 import { promisify } from "node:util";
 import { type Logger, type LoggerOptions, pino } from "pino";
@@ -10,22 +10,22 @@ export const logLevels = ["debug", "info", "warn", "error", "silent"] as const;
 export type LogLevel = (typeof logLevels)[number];
 
 const STDERR = 2;
-/** Lines are gathered and written together, after this time at the latest. */
+/** Lines are collected and written together, at the latest after this time or this many characters. */
 const FLUSH_INTERVAL_MS = 100;
 const FLUSH_CHARACTERS = 8 * 1024;
-/** While the reader of the log is stuck, lines beyond this are dropped rather than kept in memory. */
+/** Lines beyond this are dropped while the reader of the log is stuck. */
 const WAITING_CHARACTERS_MAX = 4 * 1024 * 1024;
-const RETRY_MS = 100;
-/** How long the end of the process waits for a reader of the log that is stuck. */
+const RETRY_MS = 20;
+/** How long the end of the process waits for a stuck reader. */
 const END_TIMEOUT_MS = 500;
 
 export interface Log {
   readonly logger: Logger;
-  /** Writes the lines that were gathered, before the process ends. Never waits for long, never rejects. */
+  /** Writes the collected lines before the process ends. Waits at most half a second, never rejects. */
   end(): Promise<void>;
 }
 
-/** What a line looks like, wherever it goes. */
+/** The format of every line. */
 export function logOptions(level: string): LoggerOptions {
   return {
     level,
@@ -37,8 +37,12 @@ export function logOptions(level: string): LoggerOptions {
 }
 
 export async function createLog(level: LogLevel): Promise<Log> {
-  const lines = new LineWriter(process.stderr.isTTY ? await prettifier() : (line) => line);
-  return { logger: pino(logOptions(level), lines), end: () => lines.end() };
+  const format = process.stderr.isTTY ? await prettifier() : (line: string) => line;
+  const lines = new LineWriter(format, (dropped) =>
+    logger.error({ lines: dropped }, "log lines were dropped: the reader of the log was too slow"),
+  );
+  const logger = pino(logOptions(level), lines);
+  return { logger, end: () => lines.end() };
 }
 
 async function prettifier(): Promise<(line: string) => string> {
@@ -52,26 +56,32 @@ async function prettifier(): Promise<(line: string) => string> {
 }
 
 /**
- * Writes lines to stderr from another thread (`fs.write`): a reader that is slow, stuck or gone never
- * holds up the server or its end. (sonic-boom, pino's own writer, tries to write for ever then.)
+ * Writes lines to stderr from another thread (`fs.write`), so that a reader that is slow, stuck or gone
+ * never holds up the server or its end. (pino's own writer, sonic-boom, would retry for ever.)
  */
 class LineWriter {
   readonly #format: (line: string) => string;
+  readonly #onDropped: (lines: number) => void;
   #waiting = "";
+  #dropped = 0;
   #timer: Timer | null = null;
   #writing: Promise<void> | null = null;
   #isReaderGone = false;
 
-  constructor(format: (line: string) => string) {
+  constructor(format: (line: string) => string, onDropped: (lines: number) => void) {
     this.#format = format;
+    this.#onDropped = onDropped;
   }
 
   write(line: string): void {
+    if (this.#isReaderGone) return;
     const text = this.#format(line);
-    const isFull = this.#waiting.length + text.length > WAITING_CHARACTERS_MAX;
-    if (isFull || this.#isReaderGone) return;
+    if (this.#waiting.length + text.length > WAITING_CHARACTERS_MAX) {
+      this.#dropped += 1;
+      return;
+    }
     this.#waiting += text;
-    // Lines that come while others are written follow them at once.
+    // Lines that arrive during a write follow it at once.
     if (this.#writing !== null) return;
     if (this.#waiting.length >= FLUSH_CHARACTERS) void this.#flush();
     else this.#timer ??= setTimeout(() => void this.#flush(), FLUSH_INTERVAL_MS).unref();
@@ -93,12 +103,21 @@ class LineWriter {
     while (this.#waiting !== "") {
       let bytes = Buffer.from(this.#waiting);
       this.#waiting = "";
+      this.#reportDropped();
       while (bytes.length > 0) bytes = bytes.subarray(await this.#writeSome(bytes));
     }
     this.#writing = null;
   }
 
-  /** Returns how many bytes are done with: what cannot be written is dropped. */
+  /** The report takes the place of the dropped lines, after those that were waiting before them. */
+  #reportDropped(): void {
+    if (this.#dropped === 0) return;
+    const lines = this.#dropped;
+    this.#dropped = 0;
+    this.#onDropped(lines);
+  }
+
+  /** Returns how many bytes need no further attempt: those written, or all if writing fails. */
   async #writeSome(bytes: Buffer): Promise<number> {
     try {
       return (await write(STDERR, bytes)).bytesWritten;
@@ -114,7 +133,7 @@ class LineWriter {
   }
 }
 
-/** Only what is surely ours: some errors carry their input as a property. */
+/** Leaves out other properties: some errors carry their input. */
 function serializeError(error: unknown): Record<string, unknown> {
   if (!(error instanceof Error)) return { type: typeof error };
   return { type: error.name, message: error.message, stack: error.stack };

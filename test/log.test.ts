@@ -1,5 +1,5 @@
 /** The log tells of every request, and never a secret. */
-import { expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import { closeSync, constants, openSync, readdirSync, readFileSync, readSync } from "node:fs";
 import { join } from "node:path";
 import {
@@ -42,14 +42,44 @@ test("a stored signal is one line at debug, with whose it is", async () => {
   expect(fieldsOf(log[0] as LogLine).toSorted()).toEqual(owned.toSorted());
 });
 
-test("after its reader was stuck, the log writes each line soon again", async () => {
+describe("when the reader of the log was stuck", () => {
+  test("the next line is written soon after it reads again", async () => {
+    const { resume, readUntil } = await startStuck(200);
+    await readUntil("while it is stuck");
+    await resume();
+    await readUntil("afterwards");
+  });
+
+  test("lines beyond 4 MiB were dropped, and one line counts them", async () => {
+    const count = 6_000;
+    const { readUntil } = await startStuck(count);
+    const text = await readUntil("log lines were dropped");
+    const lines = text.trimEnd().split("\n");
+    const report = lines.find((line) => line.includes("log lines were dropped")) ?? "";
+    const dropped = Number((JSON.parse(report) as LogLine)["lines"]);
+    expect(dropped).toBeGreaterThan(1_000);
+    expect(lines.length - 1 + dropped).toBe(count + 1);
+  });
+});
+
+/** A process that writes so many lines of 1 KiB to its log, and one more, before anybody reads them. */
+async function startStuck(lines: number) {
   const fifo = join(temporaryFolder(), "log");
   expect(Bun.spawnSync(["mkfifo", fifo]).exitCode).toBe(0);
   const reader = openSync(fifo, constants.O_RDONLY | constants.O_NONBLOCK);
   const writer = openSync(fifo, constants.O_WRONLY);
-  const child = Bun.spawn([process.execPath, "-e", STUCK], {
-    stdio: ["pipe", "pipe", writer],
-  });
+  const log = JSON.stringify(join(import.meta.dir, "../src/log.ts"));
+  const program = `
+    const { logger } = await (await import(${log})).createLog("info");
+    for (let n = 0; n < ${lines}; n += 1) logger.info("x".repeat(1_024));
+    await Bun.sleep(200);
+    logger.info("while it is stuck");
+    await Bun.sleep(300);
+    console.log("stuck");
+    await Bun.stdin.stream().getReader().read();
+    logger.info("afterwards");
+    setInterval(() => {}, 1_000);`;
+  const child = Bun.spawn([process.execPath, "-e", program], { stdio: ["pipe", "pipe", writer] });
   onCleanup(async () => {
     child.kill("SIGKILL");
     await child.exited;
@@ -57,28 +87,21 @@ test("after its reader was stuck, the log writes each line soon again", async ()
   });
   closeSync(writer);
   await child.stdout.getReader().read();
-  await readUntil(reader, "while it is stuck");
-  await child.stdin.write("read");
-  await child.stdin.flush();
-  await readUntil(reader, "afterwards");
-});
+  return {
+    resume: async () => {
+      await child.stdin.write("read");
+      await child.stdin.flush();
+    },
+    readUntil: (wanted: string) => readUntil(reader, wanted),
+  };
+}
 
-/** Writes more to the log than a pipe has room for (64 KiB), and one line once it was read. */
-const STUCK = `
-  const { createLog } = await import(${JSON.stringify(join(import.meta.dir, "../src/log.ts"))});
-  const { logger } = await createLog("info");
-  for (let n = 0; n < 200; n += 1) logger.info("x".repeat(1_024));
-  await Bun.sleep(200);
-  logger.info("while it is stuck");
-  await Bun.sleep(300);
-  console.log("stuck");
-  await Bun.stdin.stream().getReader().read();
-  logger.info("afterwards");
-  setInterval(() => {}, 1_000);`;
-
-async function readUntil(fd: number, wanted: string): Promise<void> {
+/** Reads to the end of the line that has this in it. */
+async function readUntil(fd: number, wanted: string): Promise<string> {
   const bytes = Buffer.alloc(65_536);
-  for (let text = ""; !text.includes(wanted);) {
+  let text = "";
+  // Not in all of the text, which may be long: the wanted line is the newest one.
+  while (!text.slice(-2 * bytes.length).includes(wanted) || !text.endsWith("\n")) {
     try {
       text += bytes.toString("latin1", 0, readSync(fd, bytes));
     } catch {
@@ -86,6 +109,7 @@ async function readUntil(fd: number, wanted: string): Promise<void> {
       await Bun.sleep(10);
     }
   }
+  return text;
 }
 
 test("what breaks inside is one error line, found by the request id that the client has", async () => {
