@@ -1,5 +1,6 @@
 # Stores one signal: python3 send.py. The key is in the variable SIGNALBOX_KEY.
-import http.client, json, os, random, socket, ssl, sys, time, urllib.error, urllib.request, uuid
+import email.utils, http.client, json, os, random, socket, ssl, sys, time, uuid
+import urllib.error, urllib.request
 
 URL = "https://signals.example.com/v1/signals"
 KEY = os.environ.get("SIGNALBOX_KEY") or sys.exit(
@@ -11,6 +12,14 @@ def new_id() -> str:
     """Returns a UUID v7, which begins with the time."""
     now = f"{time.time_ns() // 1_000_000:012x}"
     return f"{now[:8]}-{now[8:]}-7{str(uuid.uuid4())[15:]}"
+
+def seconds(retry_after: str) -> float:
+    """Returns how long to wait. The header has seconds or, from some proxies, a date."""
+    try:
+        return float(retry_after)
+    except ValueError:
+        date = email.utils.parsedate_tz(retry_after)
+        return email.utils.mktime_tz(date) - time.time() if date else 0
 
 def send(signal: dict, attempts: int = 8) -> dict:
     """Returns the answer; exits if no retry can help, or none has helped."""
@@ -26,7 +35,7 @@ def send(signal: dict, attempts: int = 8) -> dict:
             problem = f"{error.code} {error.read().decode()}"
             if error.code != 429 and error.code < 500:
                 sys.exit(f"{URL}: {problem}")
-            wait = max(wait, float(error.headers.get("Retry-After", 0)))
+            wait = max(wait, seconds(error.headers.get("Retry-After", "0")))
         except (OSError, http.client.HTTPException, json.JSONDecodeError) as error:
             problem = getattr(error, "reason", error)
             if isinstance(problem, ssl.SSLCertVerificationError):

@@ -29,7 +29,8 @@ async function send(signal: object, attempts = 8) {
       if (answer.ok) return JSON.parse(text) as { id: string; deduped: boolean };
       problem = `${url}: ${answer.status} ${text}`;
       if (answer.status !== 429 && answer.status < 500) stop(problem);
-      waitMs = Math.max(waitMs, Number(answer.headers.get("Retry-After") ?? 0) * 1_000);
+      const after = answer.headers.get("Retry-After") ?? ""; // seconds or, from some proxies, a date
+      waitMs = Math.max(waitMs, Number(after) * 1_000 || Date.parse(after) - Date.now() || 0);
     } catch (error) {
       const { code = "", message } = ((error as Error).cause ?? error) as NodeJS.ErrnoException;
       problem = `${url}: ${code} ${message}`;

@@ -157,6 +157,25 @@ describe.each(names)("%s", (name) => {
     expect(query(dataDir, "SELECT count(*) AS n FROM signals")).toEqual([{ n: 1 }]);
   });
 
+  test.each([
+    ["a date", () => new Date(Date.now() + 2_000).toUTCString()],
+    ["neither seconds nor a date", () => "soon"],
+  ])("tries again after a 503 whose Retry-After is %s", async (what, retryAfter) => {
+    const times: number[] = [];
+    const url = listen(() => {
+      times.push(Date.now());
+      return times.length === 1
+        ? new Response("{}", { status: 503, headers: { "Retry-After": retryAfter() } })
+        : Response.json({ id: "01M0", received_at: 1, deduped: false }, { status: 201 });
+    });
+    const { code, output } = await run(name, textFor(name, url), { SIGNALBOX_KEY: "sbk_x" });
+    expect({ code, output }).toEqual({ code: 0, output });
+    expect(times).toHaveLength(2);
+    // HTTP dates are whole seconds; curl's program has waits of its own.
+    const waitedMs = (times[1] ?? 0) - (times[0] ?? 0);
+    if (what === "a date" && name !== "curl") expect(waitedMs).toBeGreaterThan(900);
+  });
+
   test("tries again after a broken connection", async () => {
     const { url, attempts } = breaking(2);
     const { code, output } = await run(name, textFor(name, url), { SIGNALBOX_KEY: "sbk_x" });
