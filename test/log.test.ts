@@ -92,12 +92,12 @@ async function startStuck(lines: number) {
       await child.stdin.write("read");
       await child.stdin.flush();
     },
-    readUntil: (wanted: string) => readUntil(reader, wanted),
+    readUntil: (wanted: string) => readLineWith(wanted, reader),
   };
 }
 
 /** Reads to the end of the line that has this in it. */
-async function readUntil(fd: number, wanted: string): Promise<string> {
+async function readLineWith(wanted: string, fd: number): Promise<string> {
   const bytes = Buffer.alloc(65_536);
   let text = "";
   // Not in all of the text, which may be long: the wanted line is the newest one.
