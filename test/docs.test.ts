@@ -77,6 +77,15 @@ describe("every page", () => {
   });
 });
 
+test("every `bun run` command of the pages is a script of package.json", async () => {
+  const { scripts } = (await Bun.file("package.json").json()) as { scripts: object };
+  const names = [...pages.values()].flatMap((text) =>
+    [...text.matchAll(/\bbun(?:@[\d.]+)? run ([a-z:]+)/g)].map(([, name = ""]) => name),
+  );
+  expect(names.length).toBeGreaterThan(10);
+  expect(names.filter((name) => !Object.hasOwn(scripts, name))).toEqual([]);
+});
+
 /** As the anchors of a page are made on GitHub. */
 function headingsOf(file: string): string[] {
   return [...page(file).matchAll(/^#+ (.+)$/gm)].map(([, heading = ""]) =>
