@@ -10,11 +10,13 @@ const variant = process.env["SIGNALBOX_TEST_SOURCE"];
 const executable = process.env["SIGNALBOX_TEST_EXECUTABLE"];
 /** The folder of the source under test: ours, or a variant of it (test/faults/_mutant.ts). */
 export const sourceFolder = variant ?? resolve(import.meta.dir, "../src");
+// Bun looks for it only in the current folder, and tests run in others.
+const tsconfig = resolve(import.meta.dir, "../tsconfig.json");
 /** The program under test: the executable if `test/run.ts` has built it, otherwise the source. */
 export const signalbox: readonly string[] =
   variant === undefined && executable !== undefined
     ? [executable]
-    : [process.execPath, join(sourceFolder, "main.ts")];
+    : [process.execPath, `--tsconfig-override=${tsconfig}`, join(sourceFolder, "main.ts")];
 /** A library that the dynamic linker loads before libc. */
 const preload = process.env["SIGNALBOX_TEST_PRELOAD"];
 
@@ -150,14 +152,18 @@ export async function sendHalf(
   return { finish: () => write(body.slice(20)), closed };
 }
 
-/** A port that was free a moment ago. */
+/**
+ * Returns a port that was free a moment ago. It lies below the range from which the system takes ports for
+ * outgoing connections and for port 0, so that no other test is likely to take it meanwhile.
+ */
 export async function freePort(): Promise<number> {
+  const port = 20_000 + Math.floor(Math.random() * 12_000);
   const server = createServer();
-  await new Promise<void>((listening) => server.listen(0, "127.0.0.1", listening));
-  const address = server.address();
+  const { promise: isFree, resolve: tell } = Promise.withResolvers<boolean>();
+  server.once("error", () => tell(false)).listen(port, "127.0.0.1", () => tell(true));
+  if (!(await isFree)) return freePort();
   await new Promise((closed) => server.close(closed));
-  if (address === null || typeof address === "string") throw new Error("no port");
-  return address.port;
+  return port;
 }
 
 /** Mints a key for a desk, which is created where it is missing; with `options`, by the commands. */

@@ -134,6 +134,7 @@ describe("permissions", () => {
       expect(() => lockFolder(home)).toThrow("has other files in it");
       expect(readdirSync(home)).toEqual(["letter.txt"]);
       expect(statSync(home).mode & 0o777).toBe(before);
+      chmodSync(home, 0o700);
     }
   });
 

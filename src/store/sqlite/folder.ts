@@ -38,8 +38,8 @@ export function prepareFolder(dataDir: string, onTightened: OnTightened): void {
   try {
     mkdirSync(dataDir, { recursive: true, mode: 0o700 });
     refuseForeignFolder(dataDir);
-    accessSync(dataDir, constants.R_OK | constants.W_OK | constants.X_OK);
     refuseOtherFiles(dataDir);
+    accessSync(dataDir, constants.R_OK | constants.W_OK | constants.X_OK);
     tighten(dataDir, onTightened);
   } catch (error) {
     throw unusable(dataDir, error);
