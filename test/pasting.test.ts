@@ -1,7 +1,6 @@
 /** What we print for pasting is one word of a shell where it should be, and keeps the key to itself. */
 import { expect, test } from "bun:test";
-import { firstSignalCommand } from "../src/domain/first-signal.ts";
-import { shellQuoted } from "../src/domain/shell.ts";
+import { firstSignalCommand, shellQuoted } from "../src/domain/shell.ts";
 import { cli } from "./_cli.ts";
 import { temporaryFolder } from "./_setup.ts";
 

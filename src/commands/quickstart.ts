@@ -1,7 +1,7 @@
 /** `serve --quickstart`: a desk, a key, and a command to paste that stores the first signal. */
 import type { App } from "../app.ts";
 import { messageOf } from "../domain/errors.ts";
-import { firstSignalCommand } from "../domain/first-signal.ts";
+import { firstSignalCommand } from "../domain/shell.ts";
 import type { Log } from "../log.ts";
 import { toType } from "./hint.ts";
 import { withRegistry } from "./options.ts";

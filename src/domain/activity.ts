@@ -1,18 +1,18 @@
 /**
- * What became of the requests with a desk's keys, counted and, where they were rejected, told: for the
- * people who write its bots. It is no record: a crash may lose a second of it, and old parts are dropped.
+ * The recent requests with a desk's keys, counted by outcome, and the rejected ones in detail: for the
+ * people who write its bots. It is no record: a crash may lose a second, and old data is dropped.
  */
 import type { AppError, ErrorCode, FieldReasons } from "./errors.ts";
 import type { Appended, Identity } from "./storage.ts";
 
-/** So many of the newest are kept of each desk. */
+/** Rejected requests kept per desk, newest first. */
 export const REJECTS_KEPT = 1_000;
-/** Of those that had duplicates, so many of the newest are kept of each desk. */
+/** Signals with duplicates kept per desk, newest first. */
 export const REPEATED_SIGNALS_KEPT = 10_000;
-/** Of one rejected request. */
+/** Invalid fields kept per rejected request. */
 export const REJECT_FIELDS_MAX = 10;
 
-/** How wide a bucket is, and how many of them are kept. Days are days of UTC. */
+/** The width of a bucket and how many are kept. Days are in UTC. */
 export const activityWidths = {
   minute: { ms: 60_000, kept: 180 },
   hour: { ms: 3_600_000, kept: 168 },
@@ -21,35 +21,35 @@ export const activityWidths = {
 
 export type ActivityWidth = keyof typeof activityWidths;
 
-/** Of the bucket that a moment is in; epoch milliseconds. */
+/** Returns the start of the bucket that contains `at`; epoch milliseconds. */
 export function startOfBucket(at: number, widthMs: number): number {
   return at - (at % widthMs);
 }
 
-/** Hears of each request whose key is known, also of one that has been revoked or has expired. */
+/** Is told of each request with a known key, also a revoked or expired one. */
 export interface ActivityObserver {
   /** `at`: epoch milliseconds. */
   accepted(owner: Identity, at: number, appended: Appended): void;
-  /** `error`: null for a defect of ours, of which nothing is told. */
+  /** `error`: null for a defect of ours, which is not described. */
   rejected(owner: Identity, at: number, requestId: string, error: AppError | null): void;
 }
 
-/** Requests by what became of them. */
+/** Numbers of requests. */
 export interface Outcomes {
   readonly stored: number;
   readonly duplicate: number;
   readonly rejected: number;
 }
 
-/** Those of one key in one minute. */
+/** The requests of one key in one minute. */
 export interface KeyMinute extends Outcomes {
   readonly deskId: number;
   readonly keyId: string;
-  /** Epoch milliseconds of its start. */
+  /** Epoch milliseconds. */
   readonly start: number;
-  /** How many of the rejected ones had a key that does not authenticate any more. */
+  /** How many were rejected because the key was revoked or had expired. */
   readonly unauthorized: number;
-  /** The newest of them. */
+  /** The newest request; epoch milliseconds. */
   readonly lastAt: number;
 }
 
@@ -60,33 +60,33 @@ export interface Reject {
   readonly at: number;
   readonly status: number;
   readonly error: ErrorCode;
-  /** As answered; null for an answer that has none. */
+  /** As in the answer; null if it had none. */
   readonly message: string | null;
-  /** As answered, but for no more than {@link REJECT_FIELDS_MAX}; null for an answer that has none. */
+  /** As in the answer, up to {@link REJECT_FIELDS_MAX}; null if it had none. */
   readonly fields: FieldReasons | null;
-  /** How many invalid fields there were beside these. */
+  /** How many more invalid fields the answer had. */
   readonly moreFields: number;
 }
 
-/** Duplicates of one signal. */
+/** The duplicates of one signal. */
 export interface Repeats {
   readonly duplicates: number;
-  /** How many of them had another content. */
+  /** How many differed from the original. */
   readonly differing: number;
-  /** In which fields. */
+  /** The fields in which they differed. */
   readonly differs: readonly string[];
-  /** The newest of them; epoch milliseconds. */
+  /** The newest duplicate; epoch milliseconds. */
   readonly lastAt: number;
 }
 
-/** What was observed since the batch before. */
+/** What was observed since the previous batch. */
 export interface ActivityBatch {
   readonly minutes: readonly KeyMinute[];
   readonly rejects: readonly (Reject & { readonly deskId: number })[];
   readonly repeats: readonly (Repeats & { readonly deskId: number; readonly signalId: string })[];
 }
 
-/** Whose activity. `keyId`: of this key alone; null: of all the desk's. */
+/** `keyId`: only this key's activity; null: the whole desk's. */
 export interface ActivityOwner {
   readonly deskId: number;
   readonly keyId: string | null;
@@ -97,7 +97,7 @@ export interface Bucket extends Outcomes {
   readonly start: number;
 }
 
-/** What one key was used for. */
+/** How one key was used. */
 export interface KeyActivity {
   readonly requests: number;
   readonly rejected: number;

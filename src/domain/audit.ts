@@ -1,6 +1,6 @@
 /** The audit: who did what to a desk, its keys and its members. */
 
-/** Action → what the actor did, between the actor and what it was done to. */
+/** Action → the verb between the actor and the object. */
 export const auditPhrases = {
   "desk.created": "created the desk",
   "desk.passkeys_required": "required passkeys of the desk's members",
@@ -11,7 +11,7 @@ export const auditPhrases = {
   "key.revoked": "revoked the key",
   "member.invited": "invited",
   "member.joined": "joined",
-  "member.reset": "made a link for another password of",
+  "member.reset": "created a link for a new password for",
   "member.removed": "removed",
   "member.signed_in": "signed in",
   "member.sign_in_failed": "failed to sign in as",
@@ -25,22 +25,22 @@ export const auditPhrases = {
 
 export type AuditAction = keyof typeof auditPhrases;
 
-/** The time and the client's address are added where it is written. */
+/** The storage adds the time and the client's address. */
 export interface AuditEntry {
   readonly deskId: number;
-  /** The member who did it; null: an admin on the command line, or nobody who is known. */
+  /** The member who did it; null: an administrator on the command line, or someone unknown. */
   readonly actor: string | null;
   readonly action: AuditAction;
   readonly keyId?: string;
-  /** The member to whom it was done. */
+  /** The member it was done to. */
   readonly subjectId?: string;
-  /** What a reader should know beside it, in words. Nothing secret. */
+  /** More for the reader, in words. Nothing secret. */
   readonly detail?: string | null;
 }
 
-/** An entry as read, with names in the place of ids. */
+/** An entry as read, with names instead of ids. */
 export interface AuditRecord {
-  /** In the order of what was done. */
+  /** Rises in the order of the actions. */
   readonly id: number;
   /** Epoch milliseconds, UTC. */
   readonly at: number;
@@ -51,29 +51,29 @@ export interface AuditRecord {
   readonly key_id: string | null;
   readonly key_label: string | null;
   readonly key_last4: string | null;
-  /** The email address of the member to whom it was done. */
+  /** The email address of the member it was done to. */
   readonly subject: string | null;
   readonly detail: string | null;
-  /** The IP address that it was asked from; null: the command line. */
+  /** The IP address of the client; null: the command line. */
   readonly client: string | null;
 }
 
 export interface AuditPage {
-  /** Of this desk only; null: of all. */
+  /** Only this desk; null: all desks. */
   readonly desk: string | null;
-  /** Only what was done to the key of this id. */
+  /** Only entries about the key with this id. */
   readonly key?: string | null;
-  /** Only entries older than the one of this id. */
+  /** Only entries older than the one with this id. */
   readonly before?: number | null;
   readonly limit: number;
 }
 
-/** Who did it, for people. */
+/** Names the actor, for people. */
 export function auditActor({ action, actor }: Pick<AuditRecord, "action" | "actor">): string {
   return actor ?? (action === "member.sign_in_failed" ? "somebody" : "admin");
 }
 
-/** What was done, for people, such as `revoked the key "bot-7" (…4f2a)`; it follows the actor. */
+/** Describes the action, for people; follows the actor. For example `revoked the key "bot-7" (…4f2a)`. */
 export function describeAudit(record: AuditRecord): string {
   const label = record.key_label === null ? "" : ` "${record.key_label}"`;
   const key = record.key_id === null ? "" : `${label} (…${record.key_last4})`;

@@ -6,15 +6,15 @@ export interface Desk {
   readonly name: string;
   /** Epoch milliseconds, UTC. */
   readonly created_at: number;
-  /** Duplicates whose content differed from the original's, since the desk was created. */
+  /** How many duplicates differed from their original. */
   readonly differing_duplicates: number;
   /** Its members sign in with passkeys only. */
   readonly passkeys_required: boolean;
-  /** How many active keys it may have; keys in the overlap of a rotation do not count, but may be as many again. */
+  /** The limit on active keys. Keys in the overlap of a rotation do not count, and have the same limit. */
   readonly keys_max: number;
 }
 
-/** A name is typed on command lines and read in logs, so it is kept plain. */
+/** Plain, because people type it on command lines and read it in logs. */
 const DESK_NAME = /^[a-z0-9][a-z0-9._-]{0,62}$/;
 
 export function checkDeskName(name: string): string {

@@ -1,7 +1,6 @@
 /**
- * The catalogue of answers that are not a stored signal: one row a code. `SPEC.md` section 7 names
- * the first four; the others are named in `openapi.yaml` and the README. The HTTP layer maps a row
- * to a response in one place (`api/responses.ts`), and `openapi.yaml` is made from the same rows.
+ * The error answers, one row per code. `SPEC.md` section 7 defines the first four. A null message means
+ * that the body has none.
  */
 export const errorCatalogue = {
   bad_request: { status: 400, message: "The body is not valid JSON." },
@@ -17,11 +16,11 @@ export const errorCatalogue = {
   },
   not_found: {
     status: 404,
-    message: "There is nothing at this path; signals go to POST /v1/signals.",
+    message: "This path does not exist; signals go to POST /v1/signals.",
   },
   method_not_allowed: {
     status: 405,
-    message: "This path does not take this method; the Allow header names the one that it takes.",
+    message: "This path does not take this method; see the Allow header.",
   },
   payload_too_large: { status: 413, message: "The body is larger than 65536 bytes." },
   unsupported_media_type: {
@@ -44,18 +43,18 @@ export type ErrorCode = keyof typeof errorCatalogue;
 /** Invalid field name → reason (`SPEC.md` 2.3). Made by {@link noReasons}: names come from clients. */
 export type FieldReasons = Record<string, string>;
 
-/** The reason for a field whose name the client made up. */
+/** The reason for a field that the interface does not have. */
 export const UNKNOWN_FIELD = "unknown field";
-/** The reason for a field that is not there. */
+/** The reason for a missing field. */
 export const REQUIRED_FIELD = "required";
 
-/** Without a prototype, so that a member called `__proto__` is a name like any other. */
+/** Has no prototype, so that `__proto__` is a name like any other. */
 export function noReasons(): FieldReasons {
   return Object.create(null) as FieldReasons;
 }
 
 export interface AppErrorDetail {
-  /** Replaces the catalogue's message. Must not carry anything secret or internal. */
+  /** Replaces the catalogue's message. Must not contain anything secret or internal. */
   readonly message?: string;
   /** For `validation_failed` only. */
   readonly fields?: FieldReasons;
@@ -65,32 +64,24 @@ export interface AppErrorDetail {
   readonly allow?: string;
 }
 
-/**
- * A failure with a documented answer. Anything else that is thrown becomes `internal_error`.
- *
- * It is an `Error` without a stack trace, which nobody would read: a refused request is no defect. To
- * take one, as the constructor of `Error` does, is a tenth of what a 401 costs.
- */
-export class AppError implements Error {
-  readonly name = "AppError";
-  readonly message: string;
+/** A failure with a documented answer. Anything else that is thrown becomes `internal_error`. */
+export class AppError extends Error {
   readonly code: ErrorCode;
   readonly detail: AppErrorDetail;
 
   constructor(code: ErrorCode, detail: AppErrorDetail = {}) {
-    this.message = detail.message ?? errorCatalogue[code].message ?? code;
+    super(detail.message ?? errorCatalogue[code].message ?? code);
     this.code = code;
     this.detail = detail;
   }
 }
-Object.setPrototypeOf(AppError.prototype, Error.prototype);
 
 /**
- * A mistake that a person can put right. The message is one sentence that says what is wrong and what
- * to do about it; it is printed without a stack trace.
+ * A mistake that a person can fix. The message says what is wrong and what to do about it, and is printed
+ * without a stack trace.
  */
 export class UserError extends Error {
-  /** The command that helps, such as `desk list`. The command line prints it after the message. */
+  /** A command that helps, such as `desk list`. The command line prints it after the message. */
   readonly next: string | null;
 
   constructor(message: string, next: string | null = null) {
@@ -99,18 +90,18 @@ export class UserError extends Error {
   }
 }
 
-/** A {@link UserError}: what was named is not there, or is not there for who asks. */
+/** What was named does not exist, or not for the one who asks. */
 export class NotFoundError extends UserError {}
 
-/** A {@link UserError} in how the command was typed: exit code 2. */
+/** A mistake in how the command was typed: exit code 2. */
 export class UsageError extends UserError {}
 
-/** What anything that was thrown says of itself. */
+/** Returns the message of anything that was thrown. */
 export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
-/** The code of a system's error, such as `EACCES`; what it says of itself where it has none. */
+/** Returns the code of a system error, such as `EACCES`, or the message of an error without one. */
 export function systemCode(error: unknown): string {
   return error instanceof Error && "code" in error ? String(error.code) : messageOf(error);
 }

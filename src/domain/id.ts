@@ -1,6 +1,6 @@
 /**
- * Signal ids: ULIDs that strictly increase in the order in which they are asked for
- * (https://github.com/ulid/spec, "Monotonicity"), continuing behind any id of an earlier run.
+ * Signal ids: ULIDs that strictly increase (https://github.com/ulid/spec, "Monotonicity"), also across
+ * restarts and when the clock steps back.
  */
 import { decodeTime, encodeTime, incrementBase32, ulid } from "ulid";
 
@@ -11,15 +11,15 @@ export class IdSequence {
   #last: string;
   #timeMs: number;
 
-  /** `last` is the greatest id given out so far, or null where there is none. */
+  /** `last` is the greatest id so far, or null. */
   constructor(last: string | null) {
     this.#last = last ?? "";
     this.#timeMs = last === null ? -1 : decodeTime(last);
   }
 
   /**
-   * The id for a signal received at `timeMs` (epoch milliseconds): of that time where the order
-   * allows, else of the last id's time with a greater random part.
+   * Returns the id of a signal received at `timeMs` (epoch milliseconds). If the clock has not advanced,
+   * the id keeps the last id's time and increments its random part.
    */
   next(timeMs: number): string {
     const random = this.#last.slice(TIME_CHARACTERS);
@@ -31,7 +31,7 @@ export class IdSequence {
 
   #startAt(timeMs: number): void {
     this.#timeMs = timeMs;
-    // `ulid(0)` would take the time from the machine's clock.
+    // `ulid(0)` would use the machine's clock.
     this.#last = encodeTime(timeMs, TIME_CHARACTERS) + ulid().slice(TIME_CHARACTERS);
   }
 }

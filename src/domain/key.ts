@@ -9,7 +9,7 @@ export const KEY_PATTERN = "^sbk_[0-9a-f]{64}$";
 
 const keyPattern = new RegExp(KEY_PATTERN);
 
-/** A key's record, without anything that could authenticate. Times are epoch milliseconds, UTC. */
+/** A key without its secret. Times are epoch milliseconds, UTC. */
 export interface ApiKey {
   readonly id: string;
   readonly desk: string;
@@ -36,7 +36,7 @@ export function isWellFormedKey(text: string): boolean {
   return keyPattern.test(text);
 }
 
-/** Leaves of each key in a text only what says that it was one. */
+/** Replaces each key in a text by `sbk_…`. */
 export function redactKeys(text: string): string {
   return text.replaceAll(/sbk_[0-9a-f]{8,}/gi, `${KEY_PREFIX}…`);
 }

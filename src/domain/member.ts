@@ -1,37 +1,37 @@
-/** The people who may use the console for a desk, and the one-time links that let them in. */
+/** The people who may use the console for a desk, and the one-time links with which they join. */
 import { UserError } from "./errors.ts";
 import { checkNote, HIDDEN_CHARACTER } from "./note.ts";
 
-/** Without anything that could authenticate. Times are epoch milliseconds, UTC. */
+/** A member without secrets. Times are epoch milliseconds, UTC. */
 export interface Member {
   readonly id: string;
   readonly desk: string;
   readonly email: string;
   readonly created_at: number;
-  /** Of the first password or passkey; null while the invitation is open. */
+  /** When the first password or passkey was set; null while the invitation is open. */
   readonly joined_at: number | null;
   readonly removed_at: number | null;
   readonly has_password: boolean;
   readonly passkeys: number;
-  /** When the link that is open now ends; null where there is none. */
+  /** When the open one-time link expires; null without one. */
   readonly link_expires_at: number | null;
 }
 
-/** A member, with what signing in and sessions need to know. */
+/** A member, with what sessions need. */
 export interface Account extends Member {
   readonly desk_id: number;
   /** The desk's members sign in with passkeys only. */
   readonly passkeys_required: boolean;
-  /** Epoch milliseconds, and greater each time: a session holds while it is what it was at its beginning. */
+  /** Epoch milliseconds; rises with each sign-out. A session is valid while it is unchanged. */
   readonly signed_out_at: number;
 }
 
 export interface SignInAccount extends Account {
-  /** PHC string; null for those with passkeys only. Never leaves the server. */
+  /** PHC string; null for members with passkeys only. Never leaves the server. */
   readonly password_hash: string | null;
 }
 
-/** What a one-time link is for: the first password or passkey, or another one. */
+/** What a one-time link is for: the first password or passkey (`join`), or a new one (`reset`). */
 export type LinkKind = "join" | "reset";
 
 /** A WebAuthn credential, as its member sees it. */
@@ -43,7 +43,7 @@ export interface Passkey {
   readonly last_used_at: number | null;
 }
 
-/** What is needed to check a signature. */
+/** A passkey with what checks its signatures. */
 export interface PasskeyCredential extends Passkey {
   readonly member_id: string;
   /** COSE. */
@@ -57,18 +57,18 @@ export type NewPasskey = Pick<
   "id" | "name" | "public_key" | "counter" | "transports"
 >;
 
-/** A link as made: the one time that its token is there to be shown. */
+/** A new link: the only time that its token is known. */
 export interface MadeLink {
   readonly token: string;
   readonly member: Member;
   readonly expires_at: number;
-  /** An earlier link of the member worked until this one was made. */
+  /** The member had an open link, which no longer works. */
   readonly replaces_link: boolean;
 }
 
 export interface Invitation {
   readonly member: Member;
-  /** Only a passkey will do. */
+  /** The member must choose a passkey. */
   readonly passkeys_required: boolean;
   readonly kind: LinkKind;
   readonly expires_at: number;
@@ -80,8 +80,8 @@ export const LINK_LIFETIME_MS = 86_400_000;
 const EMAIL_CHARACTERS_MAX = 254;
 
 /**
- * The address as it is kept and looked up: in lower case and NFC. Nothing is trimmed. Nobody writes
- * to it, so it is only held to what keeps it readable. Throws {@link UserError}.
+ * Returns the address as stored and looked up: lower case, NFC, not trimmed. We send no mail, so the rules
+ * only keep it readable. Throws {@link UserError}.
  */
 export function checkEmail(text: string): string {
   const email = text.normalize("NFC").toLowerCase();
@@ -95,12 +95,12 @@ export function checkEmail(text: string): string {
   return email;
 }
 
-/** A passkey's name is a note for its member. Throws {@link UserError}. */
+/** Throws {@link UserError}. */
 export function checkPasskeyName(name: string): string {
   return checkNote(name, { what: "A passkey's name", example: "Laptop" });
 }
 
-/** What stands in a one-time link: 256 random bits as base64url. */
+/** The secret part of a one-time link: 256 random bits as base64url. */
 export function generateToken(): string {
   return Buffer.from(crypto.getRandomValues(new Uint8Array(32))).toString("base64url");
 }
@@ -109,7 +109,7 @@ export function isWellFormedToken(text: string): boolean {
   return /^[A-Za-z0-9_-]{43}$/.test(text);
 }
 
-/** SHA-256: 32 bytes, all that is kept of a token. Against 256 random bits a slow hash adds nothing. */
+/** SHA-256, 32 bytes. With 256 random bits a slow hash adds nothing. */
 export function hashToken(token: string): Uint8Array {
   return Bun.SHA256.hash(token, new Uint8Array(32)) as Uint8Array;
 }

@@ -1,7 +1,7 @@
-/** Finds what somebody probably meant by a name that does not exist. */
+/** Guesses which name was meant by one that does not exist. */
 import { closest, distance } from "fastest-levenshtein";
 
-/** Letters that may be wrong: two of five, because two swapped letters count twice. */
+/** The share of letters that may be wrong. Two swapped letters count twice. */
 const WRONG_SHARE = 2 / 5;
 
 /** Returns the closest of these names, or null when none is close. Ignores case, `_`, `-` and spaces. */
@@ -11,7 +11,7 @@ export function nearest(name: string, names: readonly string[]): string | null {
   return close.length === 0 ? null : closest(name, close);
 }
 
-/** Compares the lengths first, so that a long name from a stranger costs nothing. */
+/** Compares the lengths first, so that a very long name costs nothing. */
 function isClose(wanted: string, other: string): boolean {
   const wrongMax = Math.floor(other.length * WRONG_SHARE);
   return Math.abs(wanted.length - other.length) <= wrongMax && distance(wanted, other) <= wrongMax;

@@ -1,15 +1,12 @@
-/** Short texts that members write for each other: a key's label, a passkey's name. */
+/** Short texts that members write: a key's label, a passkey's name. */
 import { UserError } from "./errors.ts";
 
 export const NOTE_CHARACTERS_MAX = 100;
 
-/**
- * Controls, characters that change the direction of the text around them, and those that take no
- * space: with them one text can look like another.
- */
+/** Control, bidirectional and invisible characters, which can make one text look like another. */
 export const HIDDEN_CHARACTER = /[\p{Cc}\p{Bidi_Control}\p{Default_Ignorable_Code_Point}]/u;
 
-/** Trims nothing: what is shown later is what was typed. Throws {@link UserError}. */
+/** Returns the text as typed, not trimmed. Throws {@link UserError}. */
 export function checkNote(
   text: string,
   { what, example }: { what: string; example: string },

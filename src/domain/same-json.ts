@@ -1,15 +1,15 @@
-/** Whether two JSON texts mean the same. */
+/** Compares JSON by meaning. */
 import { isDeepStrictEqual } from "node:util";
 
-/** Up to 15 digits and a small exponent, equal doubles are equal decimal numbers. */
+/** Numbers with up to 15 digits and a small exponent are equal exactly when their doubles are. */
 const BEYOND_DOUBLE = /[0-9.]{16}|[eE][+-]?[0-9]{3}/;
-/** Exact comparison takes ten times as long: longer texts must not hold up the writer. */
+/** Exact comparison takes ten times as long, and must not delay the writer. */
 const EXACT_CHARS_MAX = 8_192;
 
 /**
- * White space, the order of members and the notation of texts and numbers do not count; numbers mean
- * their exact decimal value, so that two that are the same double may still differ. Texts over 8 KiB
- * with numbers beyond a double's precision are compared as they are. Both texts must be I-JSON.
+ * Ignores white space, the order of members and the notation of strings and numbers. Numbers are compared
+ * by their exact decimal value, so two that round to the same double may differ; texts over 8 KiB with
+ * such numbers are the same only if they are identical. Both texts must be I-JSON.
  */
 export function meansTheSame(one: string, other: string): boolean {
   if (one === other) return true;
@@ -19,13 +19,13 @@ export function meansTheSame(one: string, other: string): boolean {
   return isDeepStrictEqual(parseExactly(one), parseExactly(other));
 }
 
-/** `isDeepStrictEqual` tells -0 from 0; as decimal numbers they are the same. */
+/** Makes -0 into 0, which `isDeepStrictEqual` would tell apart. */
 function parse(text: string): unknown {
   if (!text.includes("-0")) return JSON.parse(text);
   return JSON.parse(text, (_name, value: unknown) => (value === 0 ? 0 : value));
 }
 
-/** A class, so that no object that a client sent equals it. */
+/** A class, so that it equals no object that a client sent. */
 class Decimal {
   readonly digits: string;
   readonly exponent: bigint;

@@ -5,8 +5,8 @@ import type { Reply } from "./connections.ts";
 
 /** The bodies of the refusals that are the same for all, as the contract and the README have them. */
 const fixedBodies: Readonly<Record<number, string>> = {
-  404: '{"error":"not_found","message":"There is nothing at this path; signals go to POST /v1/signals."}',
-  405: '{"error":"method_not_allowed","message":"This path does not take this method; the Allow header names the one that it takes."}',
+  404: '{"error":"not_found","message":"This path does not exist; signals go to POST /v1/signals."}',
+  405: '{"error":"method_not_allowed","message":"This path does not take this method; see the Allow header."}',
   413: '{"error":"payload_too_large","message":"The body is larger than 65536 bytes."}',
   415: '{"error":"unsupported_media_type","message":"Send the body as Content-Type: application/json, in UTF-8, without Content-Encoding."}',
 };

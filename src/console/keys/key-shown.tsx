@@ -1,6 +1,6 @@
 /** The page that shows a new key, once, and what stands in its place from then on. */
 import type { VNode } from "preact";
-import { firstSignalCommand } from "../../domain/first-signal.ts";
+import { firstSignalCommand } from "../../domain/shell.ts";
 import type { ApiKey } from "../../domain/key.ts";
 import { overlapAdvice } from "./last-use.ts";
 import type { MemberVisit } from "../web/visit.ts";
