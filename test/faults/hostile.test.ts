@@ -1,99 +1,84 @@
 /**
- * Hostile input: up to fifteen thousand bodies and requests, made from one seed, and hand-written ones beside
- * them. Each answer is a documented one, each promise is held against the database, nothing that was
- * sent turns up where it does not belong, and the server is none the worse for it.
+ * Hostile requests of two desks, from one seed: every answer is a documented one, the rows are what the
+ * answers say, each under its own desk, no secret leaves the request, and memory stays bounded.
  */
 import { expect, setDefaultTimeout, test } from "bun:test";
-import { sendBodies, sendRequests } from "../hostile/attack.ts";
-import { sendBurden } from "../hostile/burden.ts";
-import { sendFramings } from "../hostile/framing-attack.ts";
-import { hostileFraming } from "../hostile/framings.ts";
-import { judge } from "../hostile/oracle.ts";
-import { plantOnCommandLines, plantOnTheWire } from "../hostile/plant-attack.ts";
-import { inspect, Report } from "../hostile/report.ts";
-import { hostileBodyRequest, hostileRequest } from "../hostile/requests.ts";
-import { codedMarkersIn, keysIn, marker, markersIn } from "../hostile/secrets.ts";
-import { sample } from "../hostile/seed.ts";
-import { sendSmugglings } from "../hostile/smuggling-attack.ts";
-import { smugglings } from "../hostile/smuggling.ts";
-import { residentMib, startTarget, unknownKey } from "../hostile/target.ts";
-import { writtenBodies } from "../hostile/written.ts";
+import * as fc from "fast-check";
+import { hostileBody } from "../hostile/bodies.ts";
+import { hostileFraming, sendFramings } from "../hostile/framings.ts";
+import { plantOnCommandLines, plantOnTheWire } from "../hostile/plants.ts";
+import { hostileRequest, sendBodies, sendRequests } from "../hostile/requests.ts";
+import { secretsIn } from "../hostile/secrets.ts";
+import {
+  headOf,
+  inspect,
+  marker,
+  residentMib,
+  startTarget,
+  type Target,
+  unknownKey,
+  withLength,
+} from "../hostile/target.ts";
+import { send } from "../_raw.ts";
 import { scale } from "./_faults.ts";
 
-setDefaultTimeout(120_000);
+setDefaultTimeout(300_000);
 
 const BODIES = scale(10_000, 2_000);
 const REQUESTS = scale(3_000, 1_000);
 const FRAMINGS = scale(2_000, 600);
 
-test("the oracle knows the hand-written bodies", () => {
-  const got = writtenBodies.map(({ name, bytes }) => [name, judge(bytes).status]);
-  expect(got).toEqual(writtenBodies.map(({ name, want }) => [name, want]));
-  expect(new Set(writtenBodies.map(({ name }) => name)).size).toBe(writtenBodies.length);
-});
+/** Another one in each run; HOSTILE_SEED=… sends the same requests again. */
+const seed = Number(process.env["HOSTILE_SEED"] ?? crypto.getRandomValues(new Int32Array(1))[0]);
+console.log(`HOSTILE_SEED=${seed}`);
 
-test("hand-written bodies are stored as sent, or refused", async () => {
-  const target = await startTarget();
-  const report = new Report();
-  await sendBodies(target, writtenBodies, report);
-  expect(await inspect(target, report)).toEqual([]);
-});
+function sample<T>(arbitrary: fc.Arbitrary<T>, numRuns: number): T[] {
+  return fc.sample(arbitrary, { seed, numRuns });
+}
 
-test("hand-written requests are answered for what they are, and none that is hidden in them is", async () => {
-  const target = await startTarget();
-  const report = new Report();
-  await sendSmugglings(target, smugglings, report);
-  expect(await inspect(target, report)).toEqual([]);
-});
+/** A corpus in which every request is good, or every one bad, would prove nothing. */
+function expectMany({ statuses }: Target, wanted: readonly number[], atLeast: number): void {
+  for (const status of wanted) {
+    expect([status, (statuses.get(status) ?? 0) >= atLeast]).toEqual([status, true]);
+  }
+}
 
 test("generated bodies are stored as sent, or refused", async () => {
   const target = await startTarget();
-  const report = new Report();
-  await sendRequests(target, sample(hostileBodyRequest, BODIES), report);
-  expect(await inspect(target, report)).toEqual([]);
-  // A corpus in which nothing is good, or nothing is bad, proves nothing.
-  expect(report.count(201)).toBeGreaterThan(BODIES / 5);
-  expect(report.count(200)).toBeGreaterThan(0);
-  expect(report.count(400)).toBeGreaterThan(BODIES / 5);
-  expect(report.count(413)).toBeGreaterThan(0);
-  expect(report.count(422)).toBeGreaterThan(BODIES / 5);
+  await sendBodies(target, sample(hostileBody, BODIES));
+  expect(await inspect(target)).toEqual([]);
+  expectMany(target, [201, 400, 422], BODIES / 20);
+  expectMany(target, [200, 413], 2);
 });
 
-test("generated requests get the first answer that fits", async () => {
+test("generated requests get the answer of the first check that fails", async () => {
   const target = await startTarget();
-  const report = new Report();
-  await sendRequests(target, sample(hostileRequest, REQUESTS), report);
-  expect(await inspect(target, report)).toEqual([]);
-  for (const status of [201, 400, 401, 404, 405, 415, 422]) {
-    expect([status, report.count(status) > REQUESTS / 30]).toEqual([status, true]);
-  }
+  await sendRequests(target, sample(hostileRequest, REQUESTS));
+  expect(await inspect(target)).toEqual([]);
+  expectMany(target, [201, 400, 401, 404, 405, 415, 422], REQUESTS / 50);
 });
 
-test("generated requests whose end is in doubt are nobody's, and none is taken for another", async () => {
+test("a request with unclear framing stores nothing, and no request is taken for another desk's", async () => {
   const target = await startTarget();
-  const report = new Report();
-  await sendFramings(target, sample(hostileFraming, FRAMINGS), report);
-  expect(await inspect(target, report)).toEqual([]);
-  expect(report.count(201)).toBeGreaterThan(FRAMINGS / 20);
-  expect(report.count(400, 431, 505, 413)).toBeGreaterThan(FRAMINGS / 5);
+  await sendFramings(target, sample(hostileFraming, FRAMINGS));
+  expect(await inspect(target)).toEqual([]);
+  expectMany(target, [201, 400], FRAMINGS / 5);
 });
 
-test("secrets in every place are found in none", async () => {
+test("secrets in wrong places are not logged, stored or sent back", async () => {
   const target = await startTarget();
-  const report = new Report();
   const digits = target.alpha.key.slice(4);
   const lookalikes = [`sbk_${digits.slice(1)}`, `sbk_${digits}0`, target.alpha.key.toUpperCase()];
-  const keys = [target.alpha.key, target.revokedKey, unknownKey, ...lookalikes];
-  await plantOnTheWire(target, [...keys, marker("header", 0)], report);
-  await plantOnCommandLines(target, target.alpha.key, report);
-  expect(await inspect(target, report, lookalikes)).toEqual([]);
+  const secrets = [target.alpha.key, target.revokedKey, unknownKey, marker, ...lookalikes];
+  await plantOnTheWire(target, secrets);
+  await plantOnCommandLines(target, target.alpha.key);
+  expect(await inspect(target, lookalikes)).toEqual([]);
 });
 
-test("a secret is found in every form that is looked for", () => {
+test("the search finds a secret in every form", () => {
   const bytes = Buffer.from(unknownKey);
   const raw = Buffer.from(unknownKey.slice(4), "hex");
   const forms = [
-    unknownKey,
     unknownKey.toUpperCase(),
     unknownKey.slice(20, 40),
     bytes.toString("hex"),
@@ -103,30 +88,44 @@ test("a secret is found in every form that is looked for", () => {
     raw.toString("base64"),
   ];
   for (const form of forms) {
-    const exhibit = Buffer.concat([
-      Buffer.from("before"),
-      Buffer.from(form),
-      Buffer.from("behind"),
-    ]);
-    expect(keysIn(new Map([["it", exhibit]]), [unknownKey])).toEqual(["key 0 in it"]);
+    const place = Buffer.concat([Buffer.from("before"), Buffer.from(form), Buffer.from("behind")]);
+    expect(secretsIn(new Map([["it", place]]), [unknownKey])).toEqual(["secret 0 is in it"]);
   }
-  expect(
-    keysIn(new Map([["it", Buffer.from(`sbk_…${unknownKey.slice(-4)}`)]]), [unknownKey]),
-  ).toEqual([]);
-  const word = marker("body", 7);
-  expect(markersIn(`a${word}b${word.slice(0, -1)}`)).toEqual(["body 7", "part"]);
-  expect(codedMarkersIn(new Map([["it", Buffer.from(btoa(`:${word}`))]]))).toEqual([
-    "coded marker in it",
-  ]);
+  const shown = Buffer.from(`sbk_…${unknownKey.slice(-4)}`);
+  expect(secretsIn(new Map([["it", shown]]), [unknownKey])).toEqual([]);
 });
 
-test("a fifth of a gigabyte of it leaves memory as it was", async () => {
+/** About 40 MB that the server must refuse, each time with other contents. */
+async function sendBurden({ port, alpha, problems }: Target, round: number): Promise<void> {
+  const lane = async (_: unknown, number: number): Promise<void> => {
+    for (let count = 0; count < 20; count += 1) {
+      const mark = `${round}-${number}-${count}-`;
+      const names = Array.from({ length: 500 }, (_one, index) => `"${mark.repeat(12)}${index}":1`);
+      const burdens = [
+        [413, count === 0 ? mark.padEnd(1_000_000, mark) : mark.padEnd(70_000, mark), ""],
+        [422, `{${names.join()}}`, ""],
+        [400, `{"a":${"[".repeat(60_000)}"${mark}`, ""],
+        [431, "", `X-A: ${mark.padEnd(20_000, mark)}\r\n`],
+      ] as const;
+      for (const [status, body, line] of burdens) {
+        const bytes = withLength(`${headOf(alpha)}${line}`, Buffer.from(body));
+        const got = (await send(port, [bytes])).responses[0]?.status;
+        // A reset may overtake the answer to a head of which much is unread.
+        if (got !== status && !(status === 431 && got === undefined)) {
+          problems.push(`${got}, not ${status}`);
+        }
+      }
+    }
+  };
+  await Promise.all(Array.from({ length: 8 }, lane));
+}
+
+test("a fifth of a gigabyte of refused requests leaves memory as it was", async () => {
   const target = await startTarget();
-  const report = new Report();
-  // The first rounds fill what every server of this kind has filled after a while.
-  for (const round of [0, 1]) await sendBurden(target, round, report);
+  // The first rounds fill what every server fills after a while.
+  for (const round of [0, 1]) await sendBurden(target, round);
   const before = residentMib(target);
-  for (const round of [2, 3, 4, 5, 6]) await sendBurden(target, round, report);
+  for (const round of [2, 3, 4, 5, 6]) await sendBurden(target, round);
   expect(residentMib(target) - before).toBeLessThan(48);
-  expect(await inspect(target, report)).toEqual([]);
+  expect(await inspect(target)).toEqual([]);
 });

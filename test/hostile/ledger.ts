@@ -1,132 +1,114 @@
-/** What the answers promised, held against what is in the database. */
+/** What the answers promised, compared with the rows of the database. */
+import { isUtf8 } from "node:buffer";
+import type { RawResponse } from "../_raw.ts";
 import { query } from "../_setup.ts";
-import { columns, type Row } from "./oracle.ts";
-import { markersIn } from "./secrets.ts";
+import type { Owner } from "./target.ts";
 
-/** A request that asked for a row to be stored, with whose it is. */
-export interface Submitted {
+const columns = [
+  "source",
+  "type",
+  "symbol",
+  "side",
+  "direction",
+  "price",
+  "quantity",
+  "signal_time",
+  "client_signal_id",
+] as const;
+
+export interface Sent {
   readonly name: string;
-  readonly desk: string;
-  readonly keyId: string;
-  readonly row: Row;
+  readonly owner: Owner;
+  readonly body: Uint8Array;
 }
 
-interface Answered extends Submitted {
+interface Answered extends Sent {
   readonly id: string;
-  readonly receivedAt: number;
+  readonly receivedAt?: number;
 }
 
-interface Repeated extends Submitted {
-  readonly id: string;
-  readonly differs: string;
-}
-
-interface StoredRow extends Row {
+interface Row {
   readonly id: string;
   readonly desk: string;
   readonly key_id: string;
   readonly received_at: number;
+  readonly metadata: string | null;
+  readonly [column: string]: unknown;
 }
 
 export class Ledger {
   readonly #stored = new Map<string, Answered>();
-  readonly #repeated: Repeated[] = [];
-  readonly #unanswered: Submitted[] = [];
+  readonly #repeated: Answered[] = [];
+  readonly #unknown: Sent[] = [];
+  readonly #problems: string[] = [];
 
-  get storedCount(): number {
-    return this.#stored.size;
+  /** Notes an answer; null: the outcome is unknown, so the signal may be stored, once. */
+  enter(sent: Sent, answer: RawResponse | null): void {
+    if (answer === null) this.#unknown.push(sent);
+    if (answer === null || answer.status >= 300) return;
+    const { id, received_at } = JSON.parse(answer.body) as { id: string; received_at: number };
+    if (answer.status === 200) this.#repeated.push({ ...sent, id });
+    else if (this.#stored.has(id)) this.#problems.push(`${sent.name}: the id ${id} is not new`);
+    else this.#stored.set(id, { ...sent, id, receivedAt: received_at });
   }
 
-  get repeatedCount(): number {
-    return this.#repeated.length;
-  }
-
-  /** The markers that belong into the database: those of what was stored, or may be. */
-  get storedMarkers(): ReadonlySet<string> {
-    const rows = [...this.#stored.values(), ...this.#unanswered].map(({ row }) => row);
-    return new Set(rows.flatMap((row) => markersIn(Object.values(row).join("\n"))));
-  }
-
-  /** Enters a 201 or 200. */
-  answered(submitted: Submitted, reply: { status: number; headers: Headers; text: string }): void {
-    const { id, received_at } = JSON.parse(reply.text) as { id: string; received_at: number };
-    if (reply.status === 201) this.#stored.set(id, { ...submitted, id, receivedAt: received_at });
-    else {
-      const differs = reply.headers.get("x-duplicate-differs") ?? "";
-      this.#repeated.push({ ...submitted, id, differs });
-    }
-  }
-
-  /** Enters a request whose outcome nobody told: it may be stored, once, and as it was sent. */
-  unanswered(submitted: Submitted): void {
-    this.#unanswered.push(submitted);
-  }
-
-  /** Where promise and database are not the same. */
+  /** Each 201 is one row, as it was sent, of its own desk; each 200 names one; there are no others. */
   problems(dataDir: string): string[] {
-    const rows = query<StoredRow>(
+    const rows = query<Row>(
       dataDir,
-      `SELECT signals.id, desks.name AS desk, key_id, received_at, ${columns.join(", ")}
+      `SELECT signals.id, desks.name AS desk, key_id, received_at, metadata, ${columns.join(", ")}
        FROM signals JOIN desks ON desks.id = desk_id ORDER BY seq`,
     );
     const byId = new Map(rows.map((row) => [row.id, row]));
+    const missing = [...this.#stored.values()].filter(({ id }) => !byId.has(id));
     return [
-      ...this.#wrongRows(rows),
-      ...[...this.#stored.values()].flatMap(({ name, id }) =>
-        byId.has(id) ? [] : [`${name}: ${id} was answered with 201 and is not there`],
-      ),
-      ...this.#repeated.flatMap((one) => wrongRepeat(one, byId.get(one.id)) ?? []),
+      ...this.#problems,
+      ...missing.map(({ name, id }) => `${name}: got a 201 with ${id}, which is not stored`),
+      ...rows.flatMap((row) => this.#problemOf(row) ?? []),
+      ...this.#repeated.flatMap((sent) => problemOfRepeat(sent, byId.get(sent.id)) ?? []),
     ];
   }
 
-  /** Each row is one that was answered with 201, or, once, one whose outcome is unknown. */
-  #wrongRows(rows: readonly StoredRow[]): string[] {
-    const open = [...this.#unanswered];
-    return rows.flatMap((row) => {
-      const told = this.#stored.get(row.id);
-      if (told !== undefined) {
-        const differing = [...differences(told, row)];
-        if (row.received_at !== told.receivedAt) differing.push("received_at");
-        return differing.length === 0
-          ? []
-          : [`${told.name}: ${differing.join(", ")} of ${show(row)}`];
-      }
-      const index = open.findIndex((one) => differences(one, row).length === 0);
-      if (index === -1) return [`nobody was told of ${show(row)}`];
-      open.splice(index, 1);
-      return [];
-    });
+  #problemOf(row: Row): string | null {
+    const sent = this.#stored.get(row.id);
+    if (sent !== undefined) {
+      const isRight = sent.receivedAt === row.received_at && isStoredAs(sent, row);
+      return isRight ? null : `${sent.name}: stored as ${JSON.stringify(row)}`;
+    }
+    const index = this.#unknown.findIndex((one) => isStoredAs(one, row));
+    if (index < 0) return `nobody was told of ${JSON.stringify(row)}`;
+    this.#unknown.splice(index, 1);
+    return null;
   }
 }
 
-/** A 200 names an original of the same desk and id, and the fields in which it is another signal. */
-function wrongRepeat(repeated: Repeated, row: StoredRow | undefined): string | null {
-  const { name, id, desk, differs } = repeated;
-  if (row === undefined) return `${name}: repeats ${id}, which is not there`;
-  const clientId = repeated.row.client_signal_id;
-  if (clientId === null || row.desk !== desk || row.client_signal_id !== clientId) {
-    return `${name}: ${clientId} of ${desk} does not repeat ${show(row)}`;
+function problemOfRepeat({ name, id, owner, body }: Answered, row: Row | undefined): string | null {
+  const clientId = parse(body)?.["client_signal_id"];
+  const isOriginal = row?.desk === owner.desk && row["client_signal_id"] === clientId;
+  return isOriginal ? null : `${name}: ${id} is not the original of ${String(clientId)}`;
+}
+
+function isStoredAs({ owner, body }: Sent, row: Row): boolean {
+  const sent = parse(body);
+  if (sent === null || owner.desk !== row.desk || owner.id !== row.key_id) return false;
+  const { metadata = null } = sent;
+  const isSameMetadata =
+    metadata === null
+      ? row.metadata === null
+      : Buffer.from(body).includes(row.metadata ?? "?") &&
+        Bun.deepEquals(metadata, JSON.parse(row.metadata ?? "null"));
+  // SQLite does not keep the sign of zero.
+  return isSameMetadata && columns.every((name) => row[name] === plain(sent[name] ?? null));
+}
+
+const plain = (value: unknown): unknown => (typeof value === "number" ? value + 0 : value);
+
+/** By means other than the service's own reader; null if the bytes are not a JSON object. */
+function parse(body: Uint8Array): Record<string, unknown> | null {
+  if (!isUtf8(body)) return null;
+  try {
+    return JSON.parse(new TextDecoder().decode(body)) as Record<string, unknown> | null;
+  } catch {
+    return null;
   }
-  const want = columns.filter((column) => !isSame(repeated.row[column], row[column]));
-  const got = differs === "" ? [] : differs.split(", ");
-  if (got.toSorted().join() === want.toSorted().join()) return null;
-  return `${name}: differs in ${want.join()} and says ${got.join()}`;
-}
-
-function differences(sent: Submitted, row: StoredRow): string[] {
-  const own: string[] = columns.filter((column) => !isSame(sent.row[column], row[column]));
-  if (sent.desk !== row.desk) own.push("desk");
-  if (sent.keyId !== row.key_id) own.push("key_id");
-  return own;
-}
-
-/** To the bit, but for the sign of zero, which SQLite does not keep. */
-function isSame(sent: string | number | null, stored: string | number | null): boolean {
-  if (typeof sent === "number" && typeof stored === "number")
-    return Object.is(sent + 0, stored + 0);
-  return sent === stored;
-}
-
-function show(row: StoredRow): string {
-  return JSON.stringify(row).slice(0, 400);
 }
