@@ -575,8 +575,8 @@ function nextVersion(): readonly string[] {
   const upgrade = JSON.stringify("ALTER TABLE desks ADD COLUMN note TEXT;");
   return variantOf({
     file: "store/sqlite/migrate.ts",
-    text: "{ sql: schemaSql, first: schemaSql, upgrades: [] }",
-    replacement: `{ sql: schemaSql + ${upgrade}, first: schemaSql, upgrades: [${upgrade}] }`,
+    find: "{ sql: schemaSql, first: schemaSql, upgrades: [] }",
+    replace: `{ sql: schemaSql + ${upgrade}, first: schemaSql, upgrades: [${upgrade}] }`,
   });
 }
 

@@ -1,4 +1,4 @@
-/** A wall clock that a test sets, for a whole process and while it runs: Debian's libfaketime. */
+/** A wall clock that a test sets for running processes, with Debian's libfaketime. */
 import { Glob } from "bun";
 import { readdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -7,27 +7,26 @@ import { onCleanup, temporaryFolder } from "../_setup.ts";
 const SHARED_MEMORY = "/dev/shm";
 
 export interface TestClock {
-  /** For the processes that shall go by it. */
+  /** For the processes that use it. */
   readonly env: Record<string, string>;
-  /** Sets it so far from the machine's own, in milliseconds: whole seconds. */
+  /** Sets the distance from the machine's clock, in milliseconds: whole seconds. */
   readonly set: (offsetMs: number) => void;
   /** Epoch milliseconds. */
   readonly now: () => number;
 }
 
-/** Starts with the machine's time. The monotonic clock, of timers and time-outs, is left as it is. */
+/** Starts with the machine's time. The monotonic clock, used by timers, stays real. */
 export function startClock(): TestClock {
   const [library] = new Glob("/usr/lib/*/faketime/libfaketimeMT.so.1").scanSync();
-  if (library === undefined) throw new Error("Debian's package libfaketime has moved its library");
+  if (library === undefined)
+    throw new Error("libfaketimeMT.so.1 is missing: reinstall libfaketime");
   const file = join(temporaryFolder(), "offset");
   let offsetMs = 0;
   const set = (milliseconds: number): void => {
     offsetMs = milliseconds;
-    // Renamed into place: a process that reads it in between must not find it empty.
-    writeFileSync(
-      `${file}.new`,
-      `${milliseconds < 0 ? "-" : "+"}${Math.abs(milliseconds) / 1_000}`,
-    );
+    // Renamed into place, because processes read the file at any moment.
+    const sign = milliseconds < 0 ? "-" : "+";
+    writeFileSync(`${file}.new`, `${sign}${Math.abs(milliseconds) / 1_000}`);
     renameSync(`${file}.new`, file);
   };
   set(0);
@@ -44,7 +43,7 @@ export function startClock(): TestClock {
   };
 }
 
-/** What the library leaves of processes that end without running its last function. */
+/** The library leaves shared memory behind when a process is killed. */
 function removeRemains(): void {
   for (const name of readdirSync(SHARED_MEMORY)) {
     const pid = /^(?:sem\.)?faketime_(?:sem|shm)_(\d+)$/.exec(name)?.[1];

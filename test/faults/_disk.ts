@@ -1,4 +1,4 @@
-/** File systems of our own, from an image file on a loop device; and a disk that can lose its power. */
+/** File systems for one test, on a loop device or in memory, and a disk that can lose its power. */
 import {
   existsSync,
   mkdirSync,
@@ -13,30 +13,19 @@ import { onCleanup, temporaryFolder } from "../_setup.ts";
 
 const MIB = 1024 * 1024;
 
-/** Longer than any test: nothing is written back because it has been waiting for long. */
+/** Longer than any test, so that no write-back happens because of age. */
 const NEVER_S = 3_600;
 
 const UNMOUNT_TRIES_MAX = 200;
 const UNMOUNT_RETRY_MS = 50;
 
-/** Whether this process may mount: only root may, and not in every container. */
-export function canMount(): boolean {
-  const folder = temporaryFolder();
-  const image = makeImage(join(folder, "try.img"), 8);
-  const where = join(folder, "mnt");
-  mkdirSync(where);
-  if (run(["mount", "-o", "loop", image, where]) !== null) return false;
-  unmount(where);
-  return true;
-}
-
-/** An ext4 file system of so many MiB, unmounted after the test. Returns where it is mounted. */
+/** An ext4 file system, unmounted after the test. Returns its mount point. */
 export function mountDisk(sizeMib: number): string {
   const folder = temporaryFolder();
   return mount(makeImage(join(folder, "disk.img"), sizeMib), join(folder, "mnt"), []);
 }
 
-/** A file system in memory, unmounted after the test. Returns where it is mounted. */
+/** A file system in memory, unmounted after the test. Returns its mount point. */
 export function mountMemory(sizeMib: number): string {
   const where = join(temporaryFolder(), "mnt");
   mkdirSync(where);
@@ -46,25 +35,21 @@ export function mountMemory(sizeMib: number): string {
 }
 
 /**
- * A disk with a volatile write cache, and a file system on it that writes nothing back unless it is
- * told to. Three layers, each a loop device on a file in the layer below:
+ * A disk with a volatile write cache, in three layers:
  *
  * 1. `platter.img`, a file of this machine: what survives a power cut.
- * 2. An ext4 on it that holds one file, `disk.img`. A write to the disk ends in the page cache of this
- *    file system, and a FLUSH of the disk is an fsync of that file (drivers/block/loop.c): its page
- *    cache is the disk's volatile write cache. It has no barriers of its own: the platter needs none.
+ * 2. An ext4 on it that holds one file, `disk.img`. Its page cache is the disk's write cache: a FLUSH of
+ *    the disk is an fsync of that file (drivers/block/loop.c).
  * 3. An ext4 on `disk.img`, which holds the data folder. Its page cache is the machine's memory.
  *
- * A copy of `platter.img` at one instant thus has what was written, then flushed out of the disk's
- * cache, before that instant, and nothing else: neither what no fsync was asked for, nor what an fsync
- * wrote without flushing. (The kernel may write more back by itself, but not before it is 30 s old.)
+ * So a copy of `platter.img` holds only what was both written and flushed before that moment.
  */
 export class FragileDisk {
   readonly #barriers: boolean;
   #folder = "";
   #root = "";
 
-  /** `barriers: false`: the file system does not flush the disk's cache, and so must lose something. */
+  /** `barriers: false`: the file system does not flush the disk's cache. */
   constructor(sizeMib: number, { barriers = true } = {}) {
     this.#barriers = barriers;
     const folder = temporaryFolder();
@@ -75,34 +60,29 @@ export class FragileDisk {
     this.#start(folder);
   }
 
-  /** Where the file system is mounted. Another one after each power cut. */
+  /** The mount point; another one after each power cut. */
   get root(): string {
     return this.#root;
   }
 
-  /** Puts what is there so far on the platter, for a control to have something to begin with. */
+  /** Writes everything to the platter, so that a control has a database to start with. */
   settle(): void {
     for (const where of [this.#root, join(this.#folder, "cache")]) must(["sync", "-f", where]);
   }
 
-  /**
-   * Stops a process, and lets every system call of its under way come to its end: so it acknowledges
-   * nothing that is not on one side of the cut. To be followed by `cutPower`.
-   */
+  /** Stops a process when its system calls have returned, so that each answer is before or after the cut. */
   async freeze(pid: number): Promise<void> {
     process.kill(pid, "SIGSTOP");
     while (!threadStates(pid).every((state) => state === "T")) await Bun.sleep(1);
   }
 
-  /**
-   * Cuts the power of a frozen process and of this disk, and mounts what is left. That nothing was
-   * written while the copy was made, by the kernel for one, is seen from the devices' counters.
-   */
+  /** Cuts the power of a frozen process and this disk, and mounts what is left. */
   async cutPower(pid: number): Promise<void> {
     const left = temporaryFolder();
     const devices = [deviceOf(this.#root), deviceOf(join(this.#folder, "cache"))];
     const written = () => devices.map((device) => writesOf(device)).join();
     let before;
+    // Repeats if the kernel has written during the copy.
     do {
       before = written();
       must(["cp", "--sparse=always", join(this.#folder, "platter.img"), left]);
@@ -115,7 +95,7 @@ export class FragileDisk {
     this.#start(left);
   }
 
-  /** Both journals are replayed here, where there is something to replay. */
+  /** Mounting replays both journals. */
   #start(folder: string): void {
     this.#folder = folder;
     const cache = mount(join(folder, "platter.img"), join(folder, "cache"), [
@@ -129,7 +109,7 @@ export class FragileDisk {
   }
 }
 
-/** Without the work that ext4 leaves for later, which would write at moments of its own. */
+/** Initialises everything at once: ext4 would do it later, and write at any moment. */
 function makeImage(path: string, sizeMib: number): string {
   writeFileSync(path, "");
   truncateSync(path, sizeMib * MIB);
@@ -150,7 +130,7 @@ function unmountLater(where: string): void {
   });
 }
 
-/** A loop device lets go of its file a little after it has been unmounted itself. */
+/** Retries: a loop device releases its file some time after its own unmount. */
 function unmount(where: string): void {
   for (let tries = 1; ; tries += 1) {
     const complaint = run(["umount", where]);
@@ -175,21 +155,21 @@ function deviceOf(where: string): string {
   return device;
 }
 
-/** Writes and flushes that a device has finished, and requests that it has in hand (Documentation/block/stat.rst). */
+/** Finished writes and flushes, and requests in flight (Documentation/block/stat.rst). */
 function writesOf(device: string): string {
   const stat = readFileSync(device.replace("/dev/", "/sys/block/") + "/stat", "utf8");
   const fields = stat.trim().split(/\s+/);
   return [fields[4], fields[8], fields[15]].join("/");
 }
 
-/** Of the threads that there are: none once the process has been waited for. */
+/** The state of each thread; none once the process is reaped. */
 function threadStates(pid: number): string[] {
   const tasks = `/proc/${pid}/task`;
   if (!existsSync(tasks)) return [];
   return readdirSync(tasks).flatMap((thread) => {
     try {
       const stat = readFileSync(join(tasks, thread, "stat"), "utf8");
-      // The second field is a name, which may have anything in it but is closed by the last bracket.
+      // The state follows the name, which ends at the last bracket.
       return [stat.slice(stat.lastIndexOf(")") + 2).charAt(0)];
     } catch {
       return [];
@@ -197,12 +177,12 @@ function threadStates(pid: number): string[] {
   });
 }
 
-/** A process that was killed holds its files until every thread of it has ended. */
+/** A killed process holds its files until its last thread has ended. */
 async function untilGone(pid: number): Promise<void> {
   while (!threadStates(pid).every((state) => state === "Z" || state === "X")) await Bun.sleep(1);
 }
 
-/** Null, or what the program complained of. */
+/** Returns null, or the error output. */
 function run(command: readonly string[]): string | null {
   const { exitCode, stderr } = Bun.spawnSync([...command]);
   return exitCode === 0 ? null : stderr.toString();

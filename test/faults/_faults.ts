@@ -1,22 +1,20 @@
-/**
- * What the fault tests share. `bun run test:faults` runs them at full scale, `.ci/run` with small numbers.
- */
+/** Shared by the fault tests. `bun run test:faults` runs them at full scale, `.ci/run` with small numbers. */
 import { expect } from "bun:test";
 import type { LoadResult } from "../_client.ts";
+import type { ServeProcess } from "../_cli.ts";
 import { requirePrograms } from "../_programs.ts";
-import { query } from "../_setup.ts";
+import { type Answer, callUrl, query, signal } from "../_setup.ts";
 
 requirePrograms("faults");
 
-/** Full scale, about 15 minutes in all; else numbers small enough for every run of the tests. */
 export const isFull = process.env["FAULTS"] === "full";
 
 /** The full number, or the small one. */
-export function scale(full: number, quick: number): number {
-  return isFull ? full : quick;
+export function scale(full: number, small: number): number {
+  return isFull ? full : small;
 }
 
-/** One line a fault: what was done to the server, how often, and what was found to hold. */
+/** Prints what was done to the server, how often, and what held. */
 export function report(
   fault: string,
   { injected, times, checked }: { injected: string; times: number; checked: string },
@@ -24,10 +22,40 @@ export function report(
   process.stderr.write(`FAULT ${fault} | ${injected} | ${times} times | ${checked}\n`);
 }
 
+/** Posts one signal; the answer is checked against `openapi.yaml`. */
+export function post(url: string, key: string, fields: object = {}): Promise<Answer> {
+  return callUrl(url, "/v1/signals", {
+    method: "POST",
+    headers: { Authorization: `Bearer ${key}`, "Content-Type": "application/json" },
+    body: JSON.stringify({ ...signal, ...fields }),
+  });
+}
+
+/** Posts acknowledged signals again: each must get its id. */
+export async function expectSameIds(
+  url: string,
+  key: string,
+  results: readonly LoadResult[],
+): Promise<void> {
+  for (const { clientId, id } of results) {
+    const { status, body } = await post(url, key, { client_signal_id: clientId });
+    expect({ status, body }).toEqual({ status: 200, body: { id, deduped: true } });
+  }
+}
+
+export async function stop(server: ServeProcess): Promise<void> {
+  server.kill("SIGTERM");
+  expect(await server.exited).toBe(0);
+}
+
+export function acknowledgedIn(results: readonly LoadResult[]): LoadResult[] {
+  return results.filter(({ outcome }) => outcome === 201 || outcome === 200);
+}
+
 /**
- * Holds the database to the promise: each signal that was answered 201 or 200 is there once, with the
- * id of its answer; ids rise in the order of storage; SQLite finds nothing wrong. Returns how many
- * were acknowledged.
+ * Checks that the database kept the promise: each signal that was answered with 201 or 200 is stored
+ * once under the id of its answer, ids rise in the order of storage, and SQLite finds no damage.
+ * Returns how many answers it checked.
  */
 export function expectKept(dataDir: string, results: readonly LoadResult[]): number {
   expect(query(dataDir, "PRAGMA integrity_check")).toEqual([{ integrity_check: "ok" }]);
@@ -36,11 +64,11 @@ export function expectKept(dataDir: string, results: readonly LoadResult[]): num
     "SELECT id, client_signal_id AS clientId FROM signals ORDER BY seq",
   );
   const stored = new Map(rows.map(({ id, clientId }) => [clientId, id]));
-  expect(stored.size, "every client_signal_id is stored once").toBe(rows.length);
-  const acknowledged = results.filter(({ outcome }) => outcome === 201 || outcome === 200);
+  expect(stored.size, "client_signal_ids, each stored once").toBe(rows.length);
+  const acknowledged = acknowledgedIn(results);
   const lost = acknowledged.filter(({ clientId, id }) => stored.get(clientId) !== id);
   expect(lost.length, "acknowledged signals that are missing").toBe(0);
   const ids = rows.map(({ id }) => id);
-  expect(ids, "ids rise in the order of storage").toEqual(ids.toSorted());
+  expect(ids, "ids in the order of storage").toEqual(ids.toSorted());
   return acknowledged.length;
 }

@@ -1,162 +1,188 @@
 /**
- * A program: a crowd of clients of one bad kind, each on a connection of its own, and on a new one when
- * that is over. When its stdin ends it prints what came of them as one line of JSON, and goes. Tests
- * start it with `_crowd.ts`.
+ * Clients that misbehave, in a process of their own. As a program: each guest has a connection, and a
+ * new one when that is over; when stdin ends, the program prints what happened as JSON and exits.
  */
-import { head, request, stdinEnded, type Visitor, visit } from "./_visitor.ts";
+import type { Socket } from "bun";
+import { onCleanup } from "../_setup.ts";
 
 /**
- * `idle`: open a connection, send little or nothing, wait for its end. `held`: the same, but send as
- * much as keeps it open longest. `slow`: a byte at a time.
- * `rude`: pipelining without reading, half-closing and aborting, before and after the last byte.
+ * `idle`: opens a connection, sends nothing or a part, waits for its end. `held`: sends what keeps a
+ * connection open longest. `slow`: sends a byte per second. `rude`: pipelines without reading,
+ * half-closes and aborts.
  */
-export type GuestKind = "idle" | "held" | "slow" | "rude";
+type Kind = "idle" | "held" | "slow" | "rude";
 
 export interface GuestOptions {
   readonly url: string;
   readonly key: string;
-  readonly kind: GuestKind;
+  readonly kind: Kind;
   readonly guests: number;
-  /** Between the end of a connection and the next one of the same guest. */
+  /** Between the end of a guest's connection and its next one. */
   readonly pauseMs: number;
 }
 
 export interface GuestResult {
-  /** Connections that were opened, and attempts that failed. */
   opened: number;
-  refused: number;
-  /** Of each behaviour of the kind, in its order: connections that came to their end. */
+  /** Connections that ended, by the behaviours of the kind in their order. */
   readonly closed: number[];
 }
 
-type Behaviour = (visitor: Visitor, clientId: string) => Promise<void>;
-
-const SLOW_INTERVAL_MS = 1_000;
-const PIPELINED = 20;
-
-function write({ socket }: Visitor, text: string): void {
-  socket.write(text);
+export function startGuests(options: GuestOptions): { end: () => Promise<GuestResult> } {
+  const child = Bun.spawn([process.execPath, import.meta.path, JSON.stringify(options)], {
+    stdin: "pipe",
+    stdout: "pipe",
+    stderr: "inherit",
+  });
+  onCleanup(async () => {
+    if (child.exitCode === null) child.kill("SIGKILL");
+    await child.exited;
+  });
+  return {
+    end: async () => {
+      await child.stdin.end();
+      return JSON.parse(await new Response(child.stdout).text()) as GuestResult;
+    },
+  };
 }
 
-async function slowly(visitor: Visitor, text: string): Promise<void> {
+interface Guest {
+  readonly socket: Socket;
+  readonly closed: Promise<void>;
+  isClosed: boolean;
+}
+
+interface Behaviour {
+  readonly handshake?: false;
+  readonly act: (guest: Guest, clientId: string) => unknown;
+}
+
+const SLOW_INTERVAL_MS = 1_000;
+
+async function connect(url: string, handshake: boolean): Promise<Guest> {
+  const { hostname, port, protocol } = new URL(url);
+  const isTls = protocol === "https:" && handshake;
+  const open = Promise.withResolvers<void>();
+  const closed = Promise.withResolvers<void>();
+  const close = (): void => {
+    guest.isClosed = true;
+    closed.resolve();
+    open.reject(new Error("closed"));
+  };
+  const guest: Guest = {
+    socket: null as unknown as Socket,
+    closed: closed.promise,
+    isClosed: false,
+  };
+  const socket = await Bun.connect({
+    hostname,
+    port: Number(port),
+    ...(isTls ? { tls: { rejectUnauthorized: false } } : {}),
+    socket: {
+      open: () => (isTls ? undefined : open.resolve()),
+      handshake: () => open.resolve(),
+      data: () => {},
+      close,
+      error: close,
+    },
+  });
+  await open.promise;
+  return Object.assign(guest, { socket });
+}
+
+async function slowly(guest: Guest, text: string): Promise<void> {
   for (const byte of text) {
-    if (visitor.isClosed()) return;
-    write(visitor, byte);
-    await Promise.race([Bun.sleep(SLOW_INTERVAL_MS), visitor.closed]);
+    if (guest.isClosed) return;
+    guest.socket.write(byte);
+    await Promise.race([Bun.sleep(SLOW_INTERVAL_MS), guest.closed]);
   }
 }
 
-function behaviours({ url, key, kind }: GuestOptions): { handshake: boolean; act: Behaviour }[] {
-  const isTls = url.startsWith("https:");
-  const half = (clientId: string): string => request(url, key, clientId).slice(0, -20);
-  const chunks = "5\r\n     \r\n".repeat(1_000);
-  const all: Record<GuestKind, { handshake: boolean; act: Behaviour }[]> = {
+function behavioursOf({ url, key, kind }: GuestOptions): Behaviour[] {
+  const head = `POST /v1/signals HTTP/1.1\r\nHost: ${new URL(url).host}\r\nAuthorization: Bearer ${key}\r\nContent-Type: application/json\r\n`;
+  const whole = (id: string): string => {
+    const body = `{"source":"venue_2","type":"crypto","symbol":"BTC/USDT","side":"open","client_signal_id":"${id}"}`;
+    return `${head}Content-Length: ${body.length}\r\n\r\n${body}`;
+  };
+  const half = (id: string): string => whole(id).slice(0, -20);
+  const sendWhole: Behaviour = { act: ({ socket }, id) => socket.write(whole(id)) };
+  const sendHalf: Behaviour = { act: ({ socket }, id) => socket.write(half(id)) };
+  const all: Record<Kind, Behaviour[]> = {
     idle: [
-      { handshake: false, act: async () => {} },
-      { handshake: true, act: async () => {} },
-      { handshake: true, act: async (visitor) => write(visitor, head(url, key)) },
-      { handshake: true, act: async (visitor, id) => write(visitor, request(url, key, id)) },
-      { handshake: true, act: async (visitor, id) => write(visitor, half(id)) },
+      { handshake: false, act: () => {} },
+      { act: () => {} },
+      { act: ({ socket }) => socket.write(head) },
+      sendWhole,
+      sendHalf,
     ],
-    held: [
-      { handshake: true, act: async (visitor, id) => write(visitor, request(url, key, id)) },
-      { handshake: true, act: async (visitor, id) => write(visitor, half(id)) },
-    ],
+    held: [sendWhole, sendHalf],
     slow: [
+      { act: (guest) => slowly(guest, `${head}X: ${"x".repeat(99)}`) },
       {
-        handshake: true,
-        act: (visitor) => slowly(visitor, `${head(url, key)}X: ${"x".repeat(99)}`),
-      },
-      {
-        handshake: true,
-        act: async (visitor) => {
-          write(visitor, `${head(url, key)}Content-Length: 1000\r\n\r\n`);
-          await slowly(visitor, " ".repeat(999));
+        act: (guest) => {
+          guest.socket.write(`${head}Content-Length: 1000\r\n\r\n`);
+          return slowly(guest, " ".repeat(999));
         },
       },
       {
-        handshake: true,
-        act: async (visitor) => {
-          write(visitor, `${head(url, key)}Transfer-Encoding: chunked\r\n\r\n`);
-          await slowly(visitor, chunks);
+        act: (guest) => {
+          guest.socket.write(`${head}Transfer-Encoding: chunked\r\n\r\n`);
+          return slowly(guest, "5\r\n     \r\n".repeat(1_000));
         },
       },
-      // The first bytes of a ClientHello that says it has 512.
+      // The first bytes of a ClientHello of 512 bytes.
       {
         handshake: false,
-        act: (visitor) =>
-          slowly(visitor, `${isTls ? "\x16\x03\x01\x02\x00" : ""}${"\x01".repeat(99)}`),
+        act: (guest) => slowly(guest, `\x16\x03\x01\x02\x00${"\x01".repeat(99)}`),
       },
     ],
     rude: [
       {
-        handshake: true,
-        act: async (visitor, id) => {
-          visitor.socket.pause();
-          const many = Array.from({ length: PIPELINED }, (_, n) => request(url, key, `${id}-${n}`));
-          write(visitor, many.join(""));
+        act: async ({ socket }, id) => {
+          socket.pause();
+          socket.write(Array.from({ length: 20 }, (_, count) => whole(`${id}-${count}`)).join(""));
           await Bun.sleep(100);
-          visitor.socket.terminate();
+          socket.terminate();
         },
       },
-      {
-        handshake: true,
-        act: async (visitor, id) => {
-          write(visitor, request(url, key, id));
-          visitor.socket.shutdown();
+      ...[whole, half].map((text) => ({
+        act: ({ socket }: Guest, id: string) => {
+          socket.write(text(id));
+          socket.shutdown();
         },
-      },
-      {
-        handshake: true,
-        act: async (visitor, id) => {
-          write(visitor, half(id));
-          visitor.socket.shutdown();
-        },
-      },
-      {
-        handshake: true,
-        act: async (visitor, id) => {
-          write(visitor, request(url, key, id));
+      })),
+      ...[whole, half].map((text) => ({
+        act: async ({ socket }: Guest, id: string) => {
+          socket.write(text(id));
           await Bun.sleep(id.length % 4);
-          visitor.socket.terminate();
+          socket.terminate();
         },
-      },
-      {
-        handshake: true,
-        act: async (visitor, id) => {
-          write(visitor, half(id));
-          await Bun.sleep(1);
-          visitor.socket.terminate();
-        },
-      },
-      { handshake: false, act: async (visitor) => visitor.socket.terminate() },
+      })),
+      { handshake: false, act: ({ socket }) => socket.terminate() },
     ],
   };
   return all[kind];
 }
 
 async function run(options: GuestOptions): Promise<GuestResult> {
-  const kinds = behaviours(options);
-  const result: GuestResult = { opened: 0, refused: 0, closed: kinds.map(() => 0) };
-  const end = stdinEnded();
-  const ending = new Promise<void>((ended) => end.addEventListener("abort", () => ended()));
+  const behaviours = behavioursOf(options);
+  const result: GuestResult = { opened: 0, closed: behaviours.map(() => 0) };
+  const state = { isEnding: false };
+  const ending = Bun.stdin.text().then(() => (state.isEnding = true));
   const guest = async (number: number): Promise<void> => {
-    const behaviour = number % kinds.length;
-    const { handshake, act } = kinds[behaviour] ?? { handshake: true, act: async () => {} };
-    for (let count = 0; !end.aborted; count++) {
-      try {
-        const visitor = await visit(options.url, { handshake });
+    const index = number % behaviours.length;
+    const { handshake, act } = behaviours[index] as Behaviour;
+    for (let count = 0; !state.isEnding; count += 1) {
+      const open = await connect(options.url, handshake ?? true).catch(() => null);
+      if (open !== null) {
         result.opened += 1;
-        await act(visitor, `guest-${process.pid}-${number}-${count}`);
-        await Promise.race([visitor.closed, ending]);
-        if (visitor.isClosed()) result.closed[behaviour] = (result.closed[behaviour] ?? 0) + 1;
-      } catch {
-        result.refused += 1;
+        await act(open, `guest-${process.pid}-${number}-${count}`);
+        await Promise.race([open.closed, ending]);
+        if (open.isClosed) result.closed[index] = (result.closed[index] ?? 0) + 1;
       }
       await Promise.race([Bun.sleep(options.pauseMs), ending]);
     }
   };
-  for (let number = 0; number < options.guests; number++) void guest(number);
+  for (let number = 0; number < options.guests; number += 1) void guest(number);
   await ending;
   return result;
 }

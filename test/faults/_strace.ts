@@ -1,13 +1,12 @@
-/** System calls recorded, failed or slowed down by strace, from the start of a server or for a while. */
+/** Records, fails or delays system calls with strace, from the start of a server or for a while. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { signalbox } from "../_cli.ts";
 import { onCleanup, temporaryFolder } from "../_setup.ts";
 
 /**
- * A program under strace, for `startServe`. `-D`: the process that is started becomes the program, and
- * strace its grandchild, so that signals and exit codes are the program's own. `--seccomp-bpf`: only
- * the named system calls stop, the others run at full speed. `record`: where strace writes.
+ * A program under strace, for `startServe`. `-D` makes strace a grandchild, so that signals and exit
+ * codes are the program's own. `--seccomp-bpf` stops only at the named system calls.
  */
 export function underStrace(
   options: readonly string[],
@@ -17,8 +16,8 @@ export function underStrace(
 }
 
 /**
- * Begins to tamper with a process that runs. The fault is over when `detach` has resolved; it tells how
- * many system calls were tampered with.
+ * Tampers with a running process until `detach` has resolved; it returns how many system calls were
+ * changed.
  */
 export async function attachStrace(
   pid: number,
@@ -30,7 +29,6 @@ export async function attachStrace(
     stdout: "ignore",
     stderr: "pipe",
   });
-  // SIGTERM is what makes strace let go of every thread.
   const detach = async (): Promise<number> => {
     if (child.exitCode === null && child.signalCode === null) child.kill("SIGTERM");
     await child.exited;
@@ -42,7 +40,7 @@ export async function attachStrace(
   void (async () => {
     for await (const chunk of child.stderr.pipeThrough(new TextDecoderStream())) {
       said += chunk;
-      // The last thing that it says once it has every thread.
+      // Printed when strace has every thread.
       if (/^strace: Process \d+ attached( with \d+ threads)?$/m.test(said)) resolve();
     }
     reject(new Error(`strace did not attach: ${said}`));

@@ -1,38 +1,28 @@
-/** The machine's clock steps while the real server runs, and between two runs of it. */
+/** The machine's clock steps under a running server, and between two runs. */
 import { expect, setDefaultTimeout, test } from "bun:test";
 import { join } from "node:path";
 import { makeCertificate, writeCertificate } from "../_certificates.ts";
 import { cli, freePort, mintKey, sendHalf, type ServeProcess, startServe } from "../_cli.ts";
 import { startLoad } from "../_load.ts";
-import { callUrl, openForDamage, query, signal, temporaryFolder } from "../_setup.ts";
+import { openForDamage, query, temporaryFolder } from "../_setup.ts";
 import { startClock, type TestClock } from "./_clock.ts";
-import { expectKept, isFull, report, scale } from "./_faults.ts";
+import { expectKept, isFull, post, report, scale, stop } from "./_faults.ts";
 
 setDefaultTimeout(300_000);
 
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
-/** How far the clock is from the machine's, one after the other: steps in both directions, small and large. */
+/** Distances from the machine's clock, one after the other: small and large steps in both directions. */
 const OFFSETS = [-HOUR_MS, DAY_MS, 0, 2_000, DAY_MS, -HOUR_MS, -DAY_MS, 0].slice(0, scale(8, 3));
 const LOOPS = scale(4, 1);
 const steps = Array.from({ length: LOOPS }, () => OFFSETS).flat();
 
-/** The server's reading of the clock lies between two of ours; the library rounds. */
+/** The library rounds. */
 const ROUNDING_MS = 2;
-/** A key's last use is written so often. */
+/** How often a key's last use is written. */
 const LAST_USED_INTERVAL_MS = 60_000;
 
-async function post(url: string, key: string, clientId?: string) {
-  const sent = clientId === undefined ? signal : { ...signal, client_signal_id: clientId };
-  const { status, headers, body } = await callUrl(url, "/v1/signals", {
-    method: "POST",
-    headers: { Authorization: `Bearer ${key}`, "Content-Type": "application/json" },
-    body: JSON.stringify(sent),
-  });
-  return { status, headers, body };
-}
-
-/** What must hold after each step: time of receipt, deduplication, last use, health. */
+/** After each step: received_at, deduplication, last use and health are right. */
 async function expectInStep(
   { url, dataDir }: ServeProcess,
   { key, id }: { key: string; id: string },
@@ -40,7 +30,7 @@ async function expectInStep(
   clientId: string,
 ): Promise<void> {
   const before = clock.now();
-  const { status, body } = await post(url, key, clientId);
+  const { status, body } = await post(url, key, { client_signal_id: clientId });
   const after = clock.now();
   expect(status).toBe(201);
   expect(body["received_at"]).toBeGreaterThanOrEqual(before - ROUNDING_MS);
@@ -50,7 +40,7 @@ async function expectInStep(
     dataDir,
     "SELECT id, client_signal_id AS clientId FROM signals ORDER BY seq LIMIT 1",
   );
-  const repeat = await post(url, key, original?.clientId);
+  const repeat = await post(url, key, { client_signal_id: original?.clientId });
   expect([repeat.status, repeat.body]).toEqual([200, { id: original?.id, deduped: true }]);
 
   const [row] = query<{ usedAt: number }>(
@@ -63,7 +53,7 @@ async function expectInStep(
   expect([health.code, health.stdout]).toEqual([0, expect.stringContaining("writer: ok")]);
 }
 
-test("steps under load while it runs", async () => {
+test("the clock steps under load: ids rise and duplicates are found", async () => {
   const clock = startClock();
   const server = await startServe(["--rate-limit", "0"], { env: clock.env });
   const { dataDir, url } = server;
@@ -77,17 +67,16 @@ test("steps under load while it runs", async () => {
   }
   const results = await load.end();
   expect(results.filter(({ outcome }) => outcome !== 201)).toEqual([]);
-  server.kill("SIGTERM");
-  expect(await server.exited).toBe(0);
+  await stop(server);
   expectSteps(dataDir);
   report("clock, while it runs", {
     injected: "clock back by an hour, forward by a day and by 2 s, and back, under load",
     times: steps.length,
-    checked: `${expectKept(dataDir, results)} answers kept, every one a 201; ids rise in the order of storage; received_at is the clock's; duplicates found; last use and health go on`,
+    checked: `${expectKept(dataDir, results)} answers kept, all 201; ids rise; received_at is the clock's; duplicates, last use and health are right`,
   });
 });
 
-test("steps across restarts, by SIGTERM and by SIGKILL", async () => {
+test("the clock steps between two runs, ended by SIGTERM and by SIGKILL", async () => {
   const clock = startClock();
   const dataDir = join(temporaryFolder(), "data");
   const minted = await mintKey(dataDir, "alpha", { env: clock.env });
@@ -117,7 +106,7 @@ test("steps across restarts, by SIGTERM and by SIGKILL", async () => {
   });
 });
 
-/** The order of storage is not the order of time: else nothing has stepped back. */
+/** A control: some signals were stored at an earlier time than the one before. */
 function expectSteps(dataDir: string): void {
   const rows = query<{ receivedAt: number }>(
     dataDir,
@@ -128,7 +117,7 @@ function expectSteps(dataDir: string): void {
   expect(steppedBack.length).toBeGreaterThanOrEqual(LOOPS);
 }
 
-test("keys expire by the clock on the wall", async () => {
+test("keys expire by the wall clock", async () => {
   const clock = startClock();
   const dataDir = join(temporaryFolder(), "data");
   const options = { env: clock.env };
@@ -154,8 +143,7 @@ test("keys expire by the clock on the wall", async () => {
   }
   const restarts = expected.slice(0, scale(expected.length, 2));
   for (const step of restarts) {
-    server.kill("SIGTERM");
-    await server.exited;
+    await stop(server);
     clock.set(step[0]);
     server = await startServe([], { dataDir, ...options });
     await expectState(step);
@@ -167,7 +155,7 @@ test("keys expire by the clock on the wall", async () => {
   });
 });
 
-test("the rate limit goes on as if nothing had happened", async () => {
+test("the rate limit follows real time", async () => {
   const clock = startClock();
   const rate = 100;
   const { dataDir, url } = await startServe(["--rate-limit", `${rate}`], { env: clock.env });
@@ -195,17 +183,17 @@ test("the rate limit goes on as if nothing had happened", async () => {
   report("clock and rate limit", {
     injected: "the same steps while a desk sends faster than its limit",
     times: steps.length,
-    checked: `${counts[201]} of ${counts[201] + counts[429]} requests passed, as the time that really went by allows; Retry-After stays 1`,
+    checked: `${counts[201]} of ${counts[201] + counts[429]} requests passed, as many as real time allows; Retry-After stays 1`,
   });
 });
 
-// By the wall's clock a step forward would end a wait at once, and a step back would make it long.
+// On the wall clock, a step forward would end a wait at once, and a step back would prolong it.
 const stops = [
   [DAY_MS, -HOUR_MS],
   [-HOUR_MS, DAY_MS],
 ].slice(0, scale(2, 1)) as [number, number][];
 
-test("what is half sent is waited for, and a stop ends when its time has really come", async () => {
+test("request and stop timeouts follow real time", async () => {
   for (const [whilePatient, whileHurried] of stops) {
     await expectPatience(whilePatient);
     await expectDeadline(whileHurried);
@@ -253,7 +241,7 @@ async function expectDeadline(offset: number): Promise<void> {
   expect(server.output.stderr).toContain("cut the connections");
 }
 
-test("health is red for as long as there is a reason, and no longer", async () => {
+test("health is red only while there is a reason", async () => {
   const clock = startClock();
   const now = clock.now();
   const validity = { from: new Date(now - DAY_MS), to: new Date(now + DAY_MS / 2) };
@@ -278,7 +266,7 @@ test("health is red for as long as there is a reason, and no longer", async () =
   });
 });
 
-/** A problem is shown for 10 s of real time where nothing is sent: slow, so only at full scale. */
+/** Without new signals, a problem is shown for 10 s of real time: slow, so only at full scale. */
 async function expectProblemForgotten(offset: number): Promise<void> {
   const clock = startClock();
   const { dataDir, url } = await startServe([], { env: clock.env });

@@ -1,33 +1,31 @@
-/** The programs of `examples/`, as the console shows them, in each language's runtimes. */
-import { beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
+/** The programs of `examples/`, as the console shows them, in the runtimes of each language. */
+import { describe, expect, setDefaultTimeout, test } from "bun:test";
 import { mkdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { snippets } from "../../src/console/start/snippets.ts";
 import { makeCertificate, writeCertificate } from "../_certificates.ts";
 import { freePort, mintKey, startServe } from "../_cli.ts";
-import { requirePrograms } from "../_programs.ts";
 import { onCleanup, query, temporaryFolder } from "../_setup.ts";
 import { shownIn, startConsole } from "../console/_console.ts";
+import "./_faults.ts";
 
 setDefaultTimeout(120_000);
-beforeAll(() => requirePrograms("faults"));
 
 interface Runner {
   readonly snippet: "curl" | "python" | "typescript";
   readonly file: string;
   readonly command: readonly string[];
-  /** The variable that names the file of a certificate to trust; curl has an option for it. */
+  /** The variable that names the file of a certificate to trust. */
   readonly trust: string;
 }
 
 const typescript = { snippet: "typescript", trust: "NODE_EXTRA_CA_CERTS" } as const;
 
-/** How each is run, from the file that a reader would save it in. */
 const runners: Record<string, Runner> = {
   curl: { snippet: "curl", file: "send.sh", command: ["sh"], trust: "CURL_CA_BUNDLE" },
   python: { snippet: "python", file: "send.py", command: ["python3"], trust: "SSL_CERT_FILE" },
   bun: { ...typescript, file: "send.ts", command: [process.execPath] },
-  // What current versions of Node do by themselves: the types are removed.
+  // Without types, as current versions of Node remove them.
   node: { ...typescript, file: "send.mjs", command: ["node"] },
   tsx: { ...typescript, file: "send.ts", command: ["npx", "--no-install", "tsx"] },
 };
@@ -43,7 +41,6 @@ interface Started {
   readonly printed: (text: RegExp) => Promise<void>;
 }
 
-/** In a folder that has no package.json. */
 function start(name: string, text: string, env: Record<string, string>): Started {
   const { file, command } = runners[name] as Runner;
   const folder = join(temporaryFolder(), "bot");
@@ -84,7 +81,7 @@ function textFor(name: string, url: string): string {
   return snippets(url).find(({ id }) => id === snippet)?.text ?? "";
 }
 
-/** Gives up early. */
+/** With one retry only. */
 function impatient(text: string): string {
   const changed = text.replace(/0 1 2 4 8 16 32|attempts: int = 8|attempts = 8/, (part) =>
     part.replace(/ 1.*$|8$/, " 1"),
@@ -279,7 +276,7 @@ function listen(fetch: (request: Request) => Response | Promise<Response>): stri
   return listening.url.origin;
 }
 
-/** Cuts so many connections once the request has come. */
+/** Cuts the first connections after their request, then answers 201. */
 function breaking(count: number): { url: string; attempts: () => number } {
   let attempts = 0;
   const body = '{"id":"01M0","received_at":1,"deduped":false}';

@@ -1,12 +1,12 @@
+/** Failed fsyncs: the server must stop acknowledging, end with the reason, and lose nothing. */
 import { expect, setDefaultTimeout, test } from "bun:test";
-import { cpSync, existsSync, readFileSync } from "node:fs";
+import { cpSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { signalbox, mintKey, sendHalf, type ServeProcess, spawn, startServe } from "../_cli.ts";
+import { mintKey, sendHalf, type ServeProcess, signalbox, spawn, startServe } from "../_cli.ts";
 import type { LoadResult } from "../_client.ts";
 import { startLoad } from "../_load.ts";
-import { callUrl, signal, temporaryFolder } from "../_setup.ts";
-import { expectKept, isFull, report } from "./_faults.ts";
-import { keepNothing, readRecording, recordingOptions } from "./_replay.ts";
+import { temporaryFolder } from "../_setup.ts";
+import { expectKept, expectSameIds, isFull, post, report } from "./_faults.ts";
 import { attachStrace, underStrace } from "./_strace.ts";
 import { checkpointingAfter, variantOf } from "./_variant.ts";
 
@@ -14,29 +14,31 @@ setDefaultTimeout(300_000);
 
 const DATABASE = "signalbox.db";
 const LOG = "signalbox.db-wal";
+/** More than a server takes before the fsync that fails. */
+const SIGNALS_MAX = 20_000;
 
-const countTo = (last: number): number[] => Array.from({ length: last }, (_, index) => index + 1);
-/** N of the N-th fsync that fails; strace counts them by thread. */
-const sweep = isFull ? countTo(40) : [1, 20];
-const shortSweep = isFull ? countTo(5) : [1];
-/** More than there are: it ends at the first that is not there. */
-const startSweep = isFull ? countTo(100) : [1, 13];
+const upTo = (last: number): number[] => Array.from({ length: last }, (_, index) => index + 1);
+/** Which fsync fails; strace counts them per thread. */
+const sweep = isFull ? upTo(40) : [1, 20];
+const shortSweep = isFull ? upTo(5) : [1];
+/** More than a first start has: the test ends at the first that does not exist. */
+const startSweep = isFull ? upTo(100) : [1, 13];
 
 const failing = (nth: number | string): string[] => [
   "-e",
   `inject=fsync,fdatasync:error=EIO:when=${nth}`,
 ];
+const only = (dataDir: string, files: readonly string[]): string[] =>
+  files.flatMap((file) => ["-P", join(dataDir, file)]);
 
-const only = (files: readonly string[]): string[] => files.flatMap((file) => ["-P", file]);
-
-/** A data folder with a desk and a key, that no server has opened yet. */
+/** A data folder with a desk and a key, which no server has opened yet. */
 async function prepare(): Promise<{ before: string; key: string }> {
   const before = join(temporaryFolder(), "data");
   const { key } = await mintKey(before);
   return { before, key };
 }
 
-/** The last thing that it says is why, and what to do. */
+/** Its last words are the reason, and what to do. */
 async function expectDeath(server: ServeProcess): Promise<void> {
   expect(await server.exited).toBe(1);
   const last = server.log().at(-1);
@@ -46,82 +48,72 @@ async function expectDeath(server: ServeProcess): Promise<void> {
   expect(last?.msg).toContain("restart signalbox");
 }
 
-/** Sends again what has no 2xx, and some that has: each is stored once, under the id that was told. */
+/** Restarts the server and sends again every signal of unknown outcome, and some acknowledged ones. */
 async function expectExactlyOnce(
   dataDir: string,
   key: string,
   results: readonly LoadResult[],
-): Promise<void> {
+): Promise<number> {
   const server = await startServe([], { dataDir });
-  const sent = results.filter(({ outcome }) => outcome !== "refused");
-  const open = sent.filter(({ id }) => id === null);
-  const told = sent.filter(({ id }) => id !== null).slice(-5);
   const again: LoadResult[] = [];
-  for (const { clientId, id: before } of [...open, ...told]) {
-    const { status, body } = await callUrl(server.url, "/v1/signals", {
-      method: "POST",
-      headers: { Authorization: `Bearer ${key}`, "Content-Type": "application/json" },
-      body: JSON.stringify({ ...signal, client_signal_id: clientId }),
-    });
-    const id = String(body["id"]);
-    if (before === null) expect([200, 201]).toContain(status);
-    else expect({ status, id }).toEqual({ status: 200, id: before });
-    again.push({ clientId, id, outcome: status, unanswered: 0 });
+  for (const { clientId, outcome, id: before } of results) {
+    if (before !== null || outcome === "refused") continue;
+    const { status, body } = await post(server.url, key, { client_signal_id: clientId });
+    expect([200, 201]).toContain(status);
+    again.push({ clientId, id: String(body["id"]), outcome: status, unanswered: 0 });
   }
-  expectKept(dataDir, [...results, ...again]);
+  await expectSameIds(server.url, key, results.filter(({ id }) => id !== null).slice(-5));
+  const kept = expectKept(dataDir, [...results, ...again]);
   server.kill("SIGKILL");
   await server.exited;
-}
-
-interface Failure {
-  readonly nth: number;
-  /** The database's files of which the N-th fsync fails. */
-  readonly files: readonly string[];
-  readonly program: readonly string[];
-}
-
-/** One server under load whose N-th fsync fails. Returns how many signals it had acknowledged by then. */
-async function failUnderLoad(
-  { before, key }: { before: string; key: string },
-  { nth, files, program }: Failure,
-): Promise<number> {
-  const dataDir = join(temporaryFolder(), "data");
-  cpSync(before, dataDir, { recursive: true });
-  const record = join(temporaryFolder(), "recording");
-  const paths = only(files.map((file) => join(dataDir, file)));
-  const options = [...recordingOptions, ...failing(nth), ...paths];
-  const faulty = underStrace(options, { record, program });
-  const server = await startServe([], { dataDir, program: faulty });
-  const half = await sendHalf(server.url, key);
-  const load = startLoad({ url: server.url, key });
-  while (load.results.every(({ outcome }) => outcome === 201)) {
-    expect(load.results.length, "signals after which nothing has failed").toBeLessThan(20_000);
-    await load.more(1);
-  }
-  // It comes while the server ends, and waits for those whom it knows.
-  await half.finish();
-  expect(await half.closed).not.toContain("HTTP/1.1 201");
-  await expectDeath(server);
-  const results = await load.end();
-  const outcomes = new Set(results.map(({ outcome }) => outcome));
-  for (const outcome of outcomes) expect([201, 503, "broken", "refused"]).toContain(outcome);
-  if (files.includes(LOG)) expect(outcomes.has(503), "whoever waited was told").toBe(true);
-  expect(readFileSync(record, "latin1")).toContain("(INJECTED)");
-
-  // What the disk has, if the failed fsync took with it all that it should have written: had anything
-  // been acknowledged on the strength of it, or of a later one, that would be missing here.
-  const left = join(temporaryFolder(), "left");
-  const recording = readRecording(record);
-  recording.cutAt(recording.lastMoment, before, left, keepNothing);
-  // Of a log that was not recorded no fsync failed, so it is there, unless the server did away with it.
-  const hasLog = !files.includes(LOG) && existsSync(join(dataDir, LOG));
-  if (hasLog) cpSync(join(dataDir, LOG), join(left, LOG));
-  const kept = expectKept(left, results);
-  await expectExactlyOnce(nth % 2 === 0 ? left : dataDir, key, results);
   return kept;
 }
 
-/** A server on an empty folder: how it ended, or that it takes signals. */
+interface Failure {
+  readonly sweep: readonly number[];
+  /** Whose N-th fsync fails. */
+  readonly files: readonly string[];
+  readonly program: readonly string[];
+  readonly what: string;
+}
+
+/** For each N, a server under load whose N-th fsync fails. */
+async function failUnderLoad({ sweep: all, files, program, what }: Failure): Promise<void> {
+  const { before, key } = await prepare();
+  let kept = 0;
+  for (const nth of all) {
+    const dataDir = join(temporaryFolder(), "data");
+    cpSync(before, dataDir, { recursive: true });
+    const record = join(temporaryFolder(), "recording");
+    const options = ["-e", "trace=fsync,fdatasync", ...failing(nth), ...only(dataDir, files)];
+    const faulty = underStrace(options, { record, program });
+    const server = await startServe([], { dataDir, program: faulty });
+    const half = await sendHalf(server.url, key);
+    const load = startLoad({ url: server.url, key });
+    while (load.results.every(({ outcome }) => outcome === 201)) {
+      expect(load.results.length, "signals without a failure").toBeLessThan(SIGNALS_MAX);
+      await load.more(1);
+    }
+    // The server is ending, and still waits for connections that it knows.
+    await half.finish();
+    expect(await half.closed).not.toContain("HTTP/1.1 201");
+    await expectDeath(server);
+    const results = await load.end();
+    const outcomes = new Set(results.map(({ outcome }) => outcome));
+    for (const outcome of outcomes) expect([201, 503, "broken", "refused"]).toContain(outcome);
+    if (files.includes(LOG)) expect(outcomes.has(503), "a 503 for waiting requests").toBe(true);
+    expect(readFileSync(record, "latin1")).toContain("(INJECTED)");
+    expectKept(dataDir, results);
+    kept += await expectExactlyOnce(dataDir, key, results);
+  }
+  report("fsync fails", {
+    injected: `EIO at the N-th fsync of ${what}, N = ${all[0]} to ${all.at(-1)}`,
+    times: all.length,
+    checked: `no 201 after it, exit code 1 with the reason; ${kept} signals, acknowledged or sent again, are stored once`,
+  });
+}
+
+/** Starts a server on a new folder and kills it once it takes signals. */
 async function tryStart(
   dataDir: string,
   program: readonly string[],
@@ -138,60 +130,38 @@ async function tryStart(
   return { started, code: await child.exited, stderr };
 }
 
-test("the N-th fsync of the log fails: nothing is acknowledged any more, and the process ends", async () => {
-  const prepared = await prepare();
-  let kept = 0;
-  for (const nth of sweep) {
-    kept += await failUnderLoad(prepared, { nth, files: [LOG, DATABASE], program: signalbox });
-  }
-  report("fsync fails", {
-    injected: `EIO at the N-th fsync of the thread that commits, N = ${sweep[0]} to ${sweep.at(-1)}`,
-    times: sweep.length,
-    checked: `503, no 201 after it, exit code 1 and why; none of ${kept} acknowledged is lost; the others, sent again, are stored once`,
-  });
-});
+test("the N-th fsync of the log fails: nothing is acknowledged any more, and the process ends", () =>
+  failUnderLoad({ sweep, files: [LOG, DATABASE], program: signalbox, what: "a commit" }));
 
-test("the N-th fsync of the database fails, in a checkpoint: the process ends, and the log has everything", async () => {
-  const prepared = await prepare();
-  // Forty fsyncs of the database would take some hundred thousand signals otherwise.
-  const program = variantOf(checkpointingAfter(16));
-  let kept = 0;
-  for (const nth of sweep) {
-    kept += await failUnderLoad(prepared, { nth, files: [DATABASE], program });
-  }
-  report("fsync fails", {
-    injected: `EIO at the N-th fsync of the database's file in a checkpoint, N = ${sweep[0]} to ${sweep.at(-1)}`,
-    times: sweep.length,
-    checked: `nothing more is taken, exit code 1 and why; none of ${kept} acknowledged is lost; the others, sent again, are stored once`,
-  });
-});
+test("the N-th fsync of the database fails in a checkpoint: the process ends, and the log has everything", () =>
+  failUnderLoad({
+    sweep,
+    files: [DATABASE],
+    // Otherwise forty fsyncs of the database take hundreds of thousands of signals.
+    program: variantOf(checkpointingAfter(16)),
+    what: "the database's file in a checkpoint",
+  }));
 
-test("the N-th fsync of the database fails, in a commit that copies a log which is too long: the same", async () => {
-  const prepared = await prepare();
-  // The checkpointer has nothing to do, and the log's last resort is reached at once.
-  const program = variantOf(checkpointingAfter(8_192_000), {
-    file: "store/sqlite/writer.worker.ts",
-    text: "LOG_PAGES_MAX = 65_536",
-    replacement: "LOG_PAGES_MAX = 64",
-  });
-  let kept = 0;
-  for (const nth of shortSweep) {
-    kept += await failUnderLoad(prepared, { nth, files: [DATABASE], program });
-  }
-  report("fsync fails", {
-    injected: `EIO at the N-th fsync of the database's file in a commit, N = ${shortSweep[0]} to ${shortSweep.at(-1)}`,
-    times: shortSweep.length,
-    checked: `nothing more is taken, exit code 1 and why; none of ${kept} acknowledged is lost; the others, sent again, are stored once`,
-  });
-});
+test("the N-th fsync of the database fails when the writer copies a log that is too long", () =>
+  failUnderLoad({
+    sweep: shortSweep,
+    files: [DATABASE],
+    // The checkpointer never starts, so the log reaches the writer's own limit.
+    program: variantOf(checkpointingAfter(8_192_000), {
+      file: "store/sqlite/writer.worker.ts",
+      find: "LOG_PAGES_MAX = 65_536",
+      replace: "LOG_PAGES_MAX = 64",
+    }),
+    what: "the database's file in a commit",
+  }));
 
-test("an fsync of the database fails while it stops: that is no clean end, and the log has everything", async () => {
+test("an fsync of the database fails during a stop: the exit code is 1, and the log has everything", async () => {
   const server = await startServe();
   const { key } = await mintKey(server.dataDir);
   const load = startLoad({ url: server.url, key });
   await load.more(100, 201);
   const results = await load.end();
-  await attachStrace(server.pid, [...only([join(server.dataDir, DATABASE)]), ...failing("1+")]);
+  await attachStrace(server.pid, [...only(server.dataDir, [DATABASE]), ...failing("1+")]);
   server.kill("SIGTERM");
   await expectDeath(server);
   const kept = expectKept(server.dataDir, results);
@@ -199,11 +169,11 @@ test("an fsync of the database fails while it stops: that is no clean end, and t
   report("fsync fails", {
     injected: "EIO at the fsync of the database's file while the server stops",
     times: 1,
-    checked: `exit code 1 and why; none of ${kept} acknowledged is lost`,
+    checked: `exit code 1 with the reason; none of ${kept} acknowledged is lost`,
   });
 });
 
-test("the N-th fsync of a first start fails: it says so in one sentence, and the next start works", async () => {
+test("the N-th fsync of a first start fails: the error is one sentence, and the next start works", async () => {
   const times = { refused: 0, folder: 0 };
   for (const nth of startSweep) {
     const dataDir = join(temporaryFolder(), "data");
@@ -211,10 +181,10 @@ test("the N-th fsync of a first start fails: it says so in one sentence, and the
     const options = ["-y", "-e", "trace=fsync,fdatasync", ...failing(nth)];
     const { started, code, stderr } = await tryStart(dataDir, underStrace(options, { record }));
     const file = /<(.*)>\).*\(INJECTED\)$/m.exec(readFileSync(record, "latin1"))?.[1];
-    // There is no N-th.
+    // There is no N-th fsync.
     if (file === undefined) break;
     if (file === dataDir) {
-      // Where SQLite syncs the names in a folder, it passes over a failure.
+      // SQLite ignores a failed fsync of the folder.
       times.folder += 1;
       continue;
     }
@@ -230,6 +200,6 @@ test("the N-th fsync of a first start fails: it says so in one sentence, and the
   report("fsync fails", {
     injected: `EIO at the N-th fsync of a first start${isFull ? `, N = 1 to ${refused + folder}` : ""}`,
     times: refused,
-    checked: `exit code 1 and one sentence, and the next start works${folder === 0 ? "" : `; ${folder} more were of the folder itself, which SQLite passes over`}`,
+    checked: `exit code 1 and one sentence, and the next start works${folder === 0 ? "" : `; ${folder} more were of the folder itself, which SQLite ignores`}`,
   });
 });

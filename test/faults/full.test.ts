@@ -1,11 +1,12 @@
+/** Full disks: 503 while there is no room, and the service goes on by itself when there is. */
 import { expect, setDefaultTimeout, test } from "bun:test";
 import { existsSync, rmSync, statfsSync } from "node:fs";
 import { join } from "node:path";
-import { cli, type CliResult, signalbox, mintKey, type ServeProcess, startServe } from "../_cli.ts";
+import { cli, type CliResult, mintKey, type ServeProcess, signalbox, startServe } from "../_cli.ts";
 import { type Load, startLoad } from "../_load.ts";
-import { type Answer, callUrl, signal, temporaryFolder } from "../_setup.ts";
-import { canMount, mountDisk, mountMemory } from "./_disk.ts";
-import { expectKept, isFull, report, scale } from "./_faults.ts";
+import { type Answer, temporaryFolder } from "../_setup.ts";
+import { mountDisk, mountMemory } from "./_disk.ts";
+import { expectKept, isFull, post, report, scale, stop } from "./_faults.ts";
 import { attachStrace } from "./_strace.ts";
 import { checkpointingAfter, variantOf } from "./_variant.ts";
 
@@ -16,8 +17,10 @@ const LOG = "signalbox.db-wal";
 const INDEX = "signalbox.db-shm";
 
 const DISK_MIB = 512;
-/** What is left of a disk that is called full: room for some more signals, and then for none. */
+/** A disk with so little left is full: some signals still fit, then none. */
 const LEFT_BYTES = 1024 * 1024;
+/** More than fit into what is left, and into the longest log. */
+const SIGNALS_MAX = 20_000;
 
 interface Service {
   readonly server: ServeProcess;
@@ -25,14 +28,14 @@ interface Service {
   readonly load: Load;
 }
 
-/** A server with load whose clients do as they are told: after a 503 they send the same again. */
+/** A server under load; after a 503 its clients send the same signal again. */
 async function startService(
   dataDir: string,
   { program = signalbox, metadataChars = 2_000 } = {},
 ): Promise<Service> {
   const server = await startServe([], { dataDir, program });
   const { key } = await mintKey(dataDir);
-  // Memory as a disk is fast enough for the rate limit, and for a log that outgrows its checkpoints.
+  // On a disk in memory, a faster load would reach the rate limit or outgrow the checkpoints.
   const pace = { pauseMs: 3, pauseAfter503Ms: 100 };
   const load = startLoad({ url: server.url, key, metadataChars, ...pace });
   await load.more(100, 201);
@@ -40,22 +43,18 @@ async function startService(
 }
 
 interface Outage {
-  /** Ends the outage again. */
+  /** Returns how to end it. */
   readonly begin: () => Promise<() => Promise<void>>;
-  /** What the service and its log give as the reason. */
+  /** The reason that health and log must give. */
   readonly cause: RegExp;
-  /** Whether the disk itself has too little room. */
   readonly isDiskFull: boolean;
 }
 
-/** More than fit into what is left of a disk, and into a log that is as long as it becomes. */
-const TRIES_MAX = 20_000;
-
-/** At the edge some signals still fit, and others do not: waits until none has for a while. */
+/** Waits until the last forty requests were refused: before that, some signals still fit. */
 async function untilRefused({ results, more }: Load): Promise<void> {
   const from = results.length;
   do {
-    expect(results.length - from, "signals after which none was refused").toBeLessThan(TRIES_MAX);
+    expect(results.length - from, "signals without a refusal").toBeLessThan(SIGNALS_MAX);
     await more(1);
     for (const { outcome } of results.slice(-40)) {
       expect([201, 503], "answers on a full disk").toContain(outcome as number);
@@ -63,19 +62,15 @@ async function untilRefused({ results, more }: Load): Promise<void> {
   } while (results.slice(-40).some(({ outcome }) => outcome !== 503));
 }
 
-/** One signal may still fit where the load's, which come together, do not: but not for long. */
+/** A single signal may still fit when those of the load do not. */
 async function postUntilRefused(url: string, key: string): Promise<Answer> {
   for (;;) {
-    const answer = await callUrl(url, "/v1/signals", {
-      method: "POST",
-      headers: { Authorization: `Bearer ${key}`, "Content-Type": "application/json" },
-      body: JSON.stringify({ ...signal, metadata: { note: "x".repeat(60_000) } }),
-    });
+    const answer = await post(url, key, { metadata: { note: "x".repeat(60_000) } });
     if (answer.status !== 201) return answer;
   }
 }
 
-/** What readiness says while nothing is stored: a single signal that fits makes it green. */
+/** Asks again while a single signal that fits makes readiness green. */
 async function failingHealth(dataDir: string): Promise<CliResult> {
   let health: CliResult;
   let tries = 0;
@@ -86,7 +81,7 @@ async function failingHealth(dataDir: string): Promise<CliResult> {
   return health;
 }
 
-/** Nothing can be written for a while: everyone is told, and afterwards nobody has to do anything. */
+/** During the outage clients and operators are told; after it the service goes on without help. */
 async function expectOutage({ server, key, load }: Service, outage: Outage): Promise<void> {
   const { dataDir, url } = server;
   expect(await cli(["healthcheck", "--data", dataDir])).toMatchObject({ code: 0 });
@@ -118,7 +113,7 @@ async function expectOutage({ server, key, load }: Service, outage: Outage): Pro
   expect(news.filter(({ level }) => level === "fatal")).toEqual([]);
 }
 
-/** Everyone has an answer, the server ends cleanly, and nothing is lost. Returns what was acknowledged. */
+/** Every request has an answer, the server ends cleanly, and no acknowledged signal is lost. */
 async function expectCleanEnd({
   server,
   load,
@@ -126,9 +121,8 @@ async function expectCleanEnd({
   const results = await load.end();
   const outcomes = new Set(results.map(({ outcome }) => outcome));
   for (const outcome of outcomes) expect([200, 201, 503]).toContain(outcome as number);
-  server.kill("SIGTERM");
-  expect(await server.exited).toBe(0);
-  expect(existsSync(join(server.dataDir, LOG)), "a log that was not copied").toBe(false);
+  await stop(server);
+  expect(existsSync(join(server.dataDir, LOG)), "a log that is left").toBe(false);
   const refused = results.filter(({ outcome }) => outcome === 503).length;
   return { kept: expectKept(server.dataDir, results), refused };
 }
@@ -137,16 +131,16 @@ function reportOutages(injected: string, times: number, kept: number, refused: n
   report("disk full", {
     injected,
     times,
-    checked: `${refused} times 503 with Retry-After, readiness red with the cause, a line with what is free and what to do; goes on by itself; none of ${kept} acknowledged is lost`,
+    checked: `${refused} times 503 with Retry-After, readiness red with the cause, a log line with the free space and what to do; goes on by itself; none of ${kept} acknowledged is lost`,
   });
 }
 
-/** Another user of the disk takes what is left of it, and gives it back. */
+/** Another user of the disk fills it, and later removes the file. */
 function fill(root: string): Outage["begin"] {
   return async () => {
     const filler = join(root, "filler");
     const free = (): number => statfsSync(root).bavail * statfsSync(root).bsize;
-    // Half of it each time: the load takes some, too.
+    // Half of the rest each time, because the load writes meanwhile.
     for (let size = 0; free() > LEFT_BYTES;) {
       const more = Math.floor(free() / 2);
       const { exitCode } = Bun.spawnSync(["fallocate", "-o", `${size}`, "-l", `${more}`, filler]);
@@ -156,7 +150,7 @@ function fill(root: string): Outage["begin"] {
   };
 }
 
-/** The kernel refuses to write to files of the database, or to make them larger. */
+/** The kernel refuses to write to these files, or to make them longer. */
 function refuseWrites(
   { pid, dataDir }: ServeProcess,
   files: readonly string[],
@@ -170,28 +164,21 @@ function refuseWrites(
   };
 }
 
-/** The first of them at the least; at full scale all. */
+/** All cases at full scale, otherwise the first. */
 function some<Case>(...cases: [Case, ...Case[]]): Case[] {
   return isFull ? cases : cases.slice(0, 1);
 }
 
 test.each(some("ext4", "tmpfs"))("a full %s: 503 until there is room again", async (kind) => {
   const times = scale(4, 1);
-  const mounts = canMount();
-  const mount = kind === "ext4" ? mountDisk : mountMemory;
-  const root = mounts ? mount(DISK_MIB) : temporaryFolder();
+  const root = kind === "ext4" ? mountDisk(DISK_MIB) : mountMemory(DISK_MIB);
   const service = await startService(join(root, "data"));
-  const begin = mounts
-    ? fill(root)
-    : refuseWrites(service.server, [DATABASE, LOG, INDEX], "ENOSPC");
   const cause = /SQLITE_(FULL|IOERR_WRITE|IOERR_SHMSIZE)/;
   for (let time = 0; time < times; time += 1) {
-    await expectOutage(service, { begin, cause, isDiskFull: mounts });
+    await expectOutage(service, { begin: fill(root), cause, isDiskFull: true });
   }
   const { kept, refused } = await expectCleanEnd(service);
-  const injected = mounts
-    ? `a file fills a disk (${kind}, ${DISK_MIB} MiB) under load, and is removed`
-    : `MOUNTING IS NOT ALLOWED HERE: instead of a full ${kind}, ENOSPC at every write of the database's files`;
+  const injected = `a file fills a disk (${kind}, ${DISK_MIB} MiB) under load, and is removed`;
   reportOutages(injected, times, kept, refused);
 });
 
@@ -209,12 +196,12 @@ test.each(
 });
 
 test.each(some("ENOSPC", "EDQUOT"))(
-  "%s where the log's index grows: 503 until it is over",
+  "%s when the log's index grows: 503 until it is over",
   async (error) => {
     const times = scale(2, 1);
     const found = { kept: 0, refused: 0 };
     for (let time = 0; time < times; time += 1) {
-      // The index grows with the longest log so far, from 4,062 pages on: a server meets this once.
+      // The index grows when the log first exceeds 4,062 pages: once per server.
       const program = variantOf(checkpointingAfter(16_384));
       const dataDir = join(temporaryFolder(), "data");
       const service = await startService(dataDir, { metadataChars: 20_000, program });
@@ -224,12 +211,12 @@ test.each(some("ENOSPC", "EDQUOT"))(
       found.kept += kept;
       found.refused += refused;
     }
-    reportOutages(`${error} where the log's index grows`, times, found.kept, found.refused);
+    reportOutages(`${error} when the log's index grows`, times, found.kept, found.refused);
   },
 );
 
 test.each(some("EDQUOT", "ENOSPC"))(
-  "%s at every write of the database's file: the log takes everything meanwhile",
+  "%s at every write of the database's file: the log takes every signal meanwhile",
   async (error) => {
     const program = variantOf(checkpointingAfter(256));
     const service = await startService(join(temporaryFolder(), "data"), { program });
@@ -244,7 +231,7 @@ test.each(some("EDQUOT", "ENOSPC"))(
     report("disk full", {
       injected: `${error} at every write of the database's file, in checkpoints`,
       times: 1,
-      checked: `nobody is refused, the log is copied later; none of ${kept} acknowledged is lost`,
+      checked: `no signal is refused, and the log is copied later; none of ${kept} acknowledged is lost`,
     });
   },
 );

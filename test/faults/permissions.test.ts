@@ -1,40 +1,39 @@
-/** What the executable says to a user who may not use a folder or file, and on a disk that is full. */
+/** The executable as a service runs it: an unprivileged user, with files and ports it may not use. */
 import { beforeAll, expect, setDefaultTimeout, test } from "bun:test";
-import { chmodSync, chownSync, mkdirSync, writeFileSync } from "node:fs";
+import { chmodSync, chownSync, mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { makeCertificate, presentedName, writeCertificate } from "../_certificates.ts";
 import { cli, mintKey, startServe } from "../_cli.ts";
 import { buildExecutable } from "../_executable.ts";
-import { requirePrograms } from "../_programs.ts";
-import { temporaryFolder } from "../_setup.ts";
+import { query, signal, temporaryFolder } from "../_setup.ts";
 import { mountMemory } from "./_disk.ts";
+import { post, stop } from "./_faults.ts";
 
 setDefaultTimeout(120_000);
-requirePrograms("faults");
 
 const NOBODY = 65_534;
+const SERVE = ["serve", "--listen", "127.0.0.1:0"];
 let executable = "";
-/** Runs the executable as a user without any rights. */
+/** Runs the executable as a user without any privileges. */
 let asNobody: readonly string[] = [];
 
 beforeAll(async () => {
   executable = await buildExecutable();
-  const rights = `--reuid=${NOBODY} --regid=${NOBODY} --clear-groups --bounding-set=-all`;
+  const rights = `--reuid=${NOBODY} --regid=${NOBODY} --clear-groups --bounding-set=-all --no-new-privs`;
   asNobody = ["setpriv", ...rights.split(" "), "--", executable];
 });
 
-/** A folder that everybody may read and nobody owns. */
+/** A folder of that user, in one of root. */
 function nobodysFolder(): string {
-  const folder = temporaryFolder();
-  chmodSync(folder, 0o755);
-  const own = join(folder, "own");
+  const outside = temporaryFolder();
+  chmodSync(outside, 0o755);
+  const own = join(outside, "own");
   mkdirSync(own, { mode: 0o700 });
   chownSync(own, NOBODY, NOBODY);
   return own;
 }
 
-const SERVE = ["serve", "--listen", "127.0.0.1:0"];
-
-/** One sentence, code 1, and nothing that has to do with the source. */
+/** Code 1 and one sentence. */
 async function expectRefusal(
   program: readonly string[],
   args: readonly string[],
@@ -50,7 +49,59 @@ async function expectRefusal(
   expect(stderr).toMatch(says);
 }
 
-test("another user's folder: every command names the owner or the right that is missing", async () => {
+test("without privileges it serves, takes commands and stops, and all its files are its own", async () => {
+  const cwd = nobodysFolder();
+  const dataDir = join(cwd, "data");
+  const options = { program: asNobody, cwd, dataDir };
+  const server = await startServe([], options);
+  const status = readFileSync(`/proc/${server.pid}/status`, "utf8");
+  expect(status).toContain(`\nUid:${`\t${NOBODY}`.repeat(4)}\n`);
+  expect(status).toContain("\nCapEff:\t0000000000000000\n");
+  const { key } = await mintKey(dataDir, "alpha", options);
+  expect((await post(server.url, key)).status).toBe(201);
+  expect((await cli(["healthcheck", "--data", dataDir], options)).code).toBe(0);
+  const backup = join(cwd, "backup.db");
+  expect((await cli(["backup", backup, "--data", dataDir], options)).code).toBe(0);
+  await stop(server);
+  expect(query(dataDir, "SELECT symbol FROM signals")).toEqual([{ symbol: signal.symbol }]);
+  for (const path of [backup, join(dataDir, "signalbox.db")]) {
+    expect(statSync(path).uid).toBe(NOBODY);
+  }
+});
+
+test("without privileges it takes over a new certificate", async () => {
+  const cwd = nobodysFolder();
+  const files = writeCertificate(cwd, await makeCertificate("first"));
+  for (const file of Object.values(files)) chownSync(file, NOBODY, NOBODY);
+  const args = ["--tls-cert", files.certFile, "--tls-key", files.keyFile];
+  const server = await startServe(args, { program: asNobody, cwd, dataDir: join(cwd, "data") });
+  expect(await presentedName(server.url)).toBe("first");
+  writeCertificate(cwd, await makeCertificate("second"));
+  server.kill("SIGHUP");
+  await server.logged("new certificate in use");
+  for (let count = 0; count < 10; count += 1) {
+    expect(await presentedName(server.url)).toBe("second");
+  }
+});
+
+test("a private key that root shares with the service's group is accepted, one that all may read is not", async () => {
+  const cwd = nobodysFolder();
+  const certificate = await makeCertificate("handed");
+  const { certFile, keyFile } = writeCertificate(join(cwd, ".."), certificate);
+  chownSync(keyFile, 0, NOBODY);
+  chmodSync(keyFile, 0o640);
+  const args = ["--tls-cert", certFile, "--tls-key", keyFile];
+  const server = await startServe(args, { program: asNobody, cwd, dataDir: join(cwd, "data") });
+  expect(await presentedName(server.url)).toBe("handed");
+  chmodSync(keyFile, 0o644);
+  await expectRefusal(
+    asNobody,
+    ["serve", ...args],
+    /is a private key, and open to other users \(mode 0644\): close it with: chmod 640 /,
+  );
+});
+
+test("another user's folder: every command names the owner or the missing permission", async () => {
   const outside = temporaryFolder();
   chmodSync(outside, 0o755);
   const dataDir = join(outside, "data");
@@ -75,7 +126,7 @@ test("another user's folder: every command names the owner or the right that is 
   }
 });
 
-test("a folder without write permission: nothing is begun in it", async () => {
+test("a folder without write permission is refused, with the command that allows it", async () => {
   const dataDir = nobodysFolder();
   chmodSync(dataDir, 0o500);
   for (const args of [["desk", "create", "alpha"], SERVE]) {
@@ -107,7 +158,7 @@ test("a port below 1024: the message says how a service gets it", async () => {
   );
 });
 
-test("a file that may not be read or written is named with the right that is missing", async () => {
+test("a file that may not be read or written is named with the missing permission", async () => {
   const dataDir = nobodysFolder();
   await mintKey(dataDir, "alpha", { program: asNobody });
   const database = join(dataDir, "signalbox.db");
@@ -129,7 +180,7 @@ test("a file that may not be read or written is named with the right that is mis
   );
 });
 
-test("a full disk is called full, by every command that needs room", async () => {
+test("every command that needs room says that the disk is full", async () => {
   const disk = mountMemory(2);
   const dataDir = join(disk, "data");
   const program = [executable];

@@ -2,11 +2,10 @@
 import { expect, setDefaultTimeout, test } from "bun:test";
 import { startServe } from "../_cli.ts";
 import { buildExecutable } from "../_executable.ts";
-import { requirePrograms } from "../_programs.ts";
 import { onCleanup, query } from "../_setup.ts";
+import "./_faults.ts";
 
 setDefaultTimeout(120_000);
-requirePrograms("faults");
 
 async function run(shellCommand: string): Promise<string> {
   const child = Bun.spawn(["sh", "-c", shellCommand], { stdout: "pipe", stderr: "pipe" });
@@ -27,7 +26,7 @@ test("--quickstart prints a command that stores a signal when it is pasted", asy
   } as unknown as { id: string });
   expect(JSON.parse(await run(command))).toEqual({ id: stored.id, deduped: true });
   expect(query(server.dataDir, "SELECT id FROM signals")).toEqual([{ id: stored.id }]);
-  // The same, with its status to be seen, and as another signal.
+  // The same command for another signal, printing the status.
   const another = command.replace("my-first-signal", "my-second-signal");
   const visible = another.replace("curl ", "curl -o /dev/null -w '%{http_code}' ");
   expect(await run(visible)).toBe("201");

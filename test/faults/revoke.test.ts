@@ -1,21 +1,22 @@
+/** Keys revoked under load: from then on, no signal of the key is stored. */
 import { expect, setDefaultTimeout, test } from "bun:test";
 import { openDatabase } from "../../src/store/sqlite/open.ts";
 import { SqliteRegistry } from "../../src/store/sqlite/registry.ts";
 import { cli, mintKey, startServe } from "../_cli.ts";
 import { type Load, startLoad } from "../_load.ts";
-import { callUrl, onCleanup, query, signal } from "../_setup.ts";
-import { report, scale } from "./_faults.ts";
+import { onCleanup, query } from "../_setup.ts";
+import { post, report, scale } from "./_faults.ts";
 
 setDefaultTimeout(120_000);
 
 interface Victim {
   readonly key: string;
   readonly load: Load;
-  /** Signals of the key that are committed now. */
+  /** How many of its signals are committed now. */
   readonly rows: () => number;
 }
 
-/** Under the load of another desk, and of the key itself, which is to be revoked. */
+/** The key to be revoked and another desk's key are both under load. */
 async function underLoad(
   injected: string,
   rounds: number,
@@ -54,12 +55,7 @@ async function expectSilence(
   afterRevoke: number,
   url: string,
 ): Promise<number> {
-  const { status } = await callUrl(url, "/v1/signals", {
-    method: "POST",
-    headers: { Authorization: `Bearer ${key}`, "Content-Type": "application/json" },
-    body: JSON.stringify(signal),
-  });
-  expect(status).toBe(401);
+  expect((await post(url, key)).status).toBe(401);
   await load.more(100, 401);
   const statuses = (await load.end()).map(({ outcome }) => outcome);
   expect(rows(), "signals of the key after its revoke").toBe(afterRevoke);
@@ -68,7 +64,7 @@ async function expectSilence(
   return afterRevoke;
 }
 
-test("once `key revoke` has returned, nothing of that key commits any more", async () => {
+test("once `key revoke` has returned, no signal of that key commits", async () => {
   await underLoad(
     "`key revoke` under the key's own load of 32 connections, and another desk's",
     scale(5, 2),
@@ -79,8 +75,8 @@ test("once `key revoke` has returned, nothing of that key commits any more", asy
   );
 });
 
-// A command takes its time to end; the moment after the commit is the one that counts.
-test("once a revoke has committed, nothing of that key commits any more", async () => {
+// A command ends some time after its commit, so the commit is made here.
+test("once a revoke has committed, no signal of that key commits", async () => {
   let registry: SqliteRegistry | null = null;
   const open = (dataDir: string): SqliteRegistry => {
     if (registry !== null) return registry;

@@ -1,37 +1,23 @@
+/** A disk that is slow to sync: a bounded queue, prompt refusals, and recovery. */
 import { expect, setDefaultTimeout, test } from "bun:test";
 import { readFileSync, writeFileSync } from "node:fs";
 import { cli, mintKey, startServe } from "../_cli.ts";
 import { startLoad } from "../_load.ts";
-import { type Answer, callUrl, signal } from "../_setup.ts";
-import { expectKept, report, scale } from "./_faults.ts";
+import { expectKept, post, report, scale, stop } from "./_faults.ts";
 import { attachStrace } from "./_strace.ts";
 
 setDefaultTimeout(300_000);
 
-/**
- * Bodies of 60 KB on so many connections are more than the queue takes (32 Mi characters, 559 of them),
- * and would be far more than this if each were kept until the disk has time for it.
- */
+/** Together, bodies of 60 KB on so many connections exceed the queue (32 Mi characters: 559 bodies). */
 const FLOOD_CONNECTIONS = scale(2_000, 1_000);
 const FLOOD_METADATA_CHARS = 60_000;
-/** Measured: 340 to 550 MiB; without a bound on the queue 815 with 2,000 connections, and more with more. */
+/** Measured: 340 to 550 MiB; without a bound on the queue 815 MiB with 2,000 connections. */
 const MEMORY_MIB_MAX = 640;
 
-/** What a disk takes for an fsync. */
+/** How long an fsync takes. */
 const DELAY_MS = scale(2_000, 500);
 
-type Post = (body: unknown, key?: string) => Promise<Answer>;
-
-function poster(url: string, desksKey: string): Post {
-  return (body, key = desksKey) =>
-    callUrl(url, "/v1/signals", {
-      method: "POST",
-      headers: { Authorization: `Bearer ${key}`, "Content-Type": "application/json" },
-      body: JSON.stringify(body),
-    });
-}
-
-/** Begins to count anew: https://docs.kernel.org/filesystems/proc.html, clear_refs. */
+/** https://docs.kernel.org/filesystems/proc.html, clear_refs. */
 function resetMemoryPeak(pid: number): void {
   writeFileSync(`/proc/${pid}/clear_refs`, "5");
 }
@@ -41,35 +27,33 @@ function memoryPeakMib(pid: number): number {
   return Number(/^VmHWM:\s+(\d+) kB$/m.exec(status)?.[1]) / 1_024;
 }
 
-/** Who need not wait for the disk does not: their answers overtake one that does. */
-async function expectAnswersMeanwhile(post: Post): Promise<void> {
+/** Refusals do not wait for the disk: they overtake a signal that is being stored. */
+async function expectRefusalsMeanwhile(url: string, key: string): Promise<void> {
   const overtaken: string[] = [];
-  const stored = post({ ...signal, client_signal_id: crypto.randomUUID() }).finally(() =>
-    overtaken.push("stored"),
-  );
+  const stored = post(url, key).finally(() => overtaken.push("stored"));
   for (let round = 0; round < 3; round += 1) {
-    expect((await post(signal, `sbk_${"0".repeat(64)}`)).status).toBe(401);
-    expect((await post({ ...signal, side: "sideways" })).status).toBe(422);
+    expect((await post(url, `sbk_${"0".repeat(64)}`)).status).toBe(401);
+    expect((await post(url, key, { side: "sideways" })).status).toBe(422);
   }
   overtaken.push("refused");
   expect((await stored).status).toBe(201);
   expect(overtaken).toEqual(["refused", "stored"]);
 }
 
-/** Ten at once: one is stored, and the others are told its id. */
-async function expectOneOriginal(post: Post, clientId: string): Promise<void> {
-  const body = { ...signal, client_signal_id: clientId };
-  const answers = await Promise.all(Array.from({ length: 10 }, () => post(body)));
+/** Of ten copies at once, one is stored, and the others get its id. */
+async function expectOneOriginal(url: string, key: string, clientId: string): Promise<void> {
+  const answers = await Promise.all(
+    Array.from({ length: 10 }, () => post(url, key, { client_signal_id: clientId })),
+  );
   const statuses = answers.map(({ status }) => status).toSorted((a, b) => a - b);
   expect(statuses).toEqual([...Array.from({ length: 9 }, () => 200), 201]);
   expect(new Set(answers.map((answer) => answer.body["id"])).size).toBe(1);
 }
 
-test("an fsync takes seconds: the queue is bounded, the others are told at once, and it recovers", async () => {
+test("an fsync takes seconds: the queue is bounded, refusals are prompt, and the server recovers", async () => {
   const server = await startServe(["--rate-limit", "0"]);
   const { pid, url, dataDir } = server;
   const { key } = await mintKey(dataDir);
-  const post = poster(url, key);
   const honest = startLoad({ url, key, connections: 4, prefix: "honest", pauseAfter503Ms: 500 });
   const flood = startLoad({
     url,
@@ -89,8 +73,8 @@ test("an fsync takes seconds: the queue is bounded, the others are told at once,
   resetMemoryPeak(pid);
   for (let round = 0; round < scale(4, 1); round += 1) {
     await Promise.all([
-      expectAnswersMeanwhile(post),
-      expectOneOriginal(post, `one-${round}`),
+      expectRefusalsMeanwhile(url, key),
+      expectOneOriginal(url, key, `one-${round}`),
       honest.more(4, 201),
     ]);
   }
@@ -105,8 +89,7 @@ test("an fsync takes seconds: the queue is bounded, the others are told at once,
   const results = [...(await honest.end()), ...(await flood.end())];
   expect(await cli(["healthcheck", "--data", dataDir])).toMatchObject({ code: 0 });
   expect(new Set(results.map(({ outcome }) => outcome))).toEqual(new Set([201, 503]));
-  server.kill("SIGTERM");
-  expect(await server.exited).toBe(0);
+  await stop(server);
   const kept = expectKept(dataDir, results);
   const refusals = results.filter(({ outcome }) => outcome === 503).length;
   report("slow disk", {
