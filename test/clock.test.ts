@@ -1,84 +1,53 @@
+/** Ids strictly increase in commit order, whatever the clock does. */
 import { describe, expect, test } from "bun:test";
 import * as fc from "fast-check";
 import { decodeTime } from "ulid";
 import { IdSequence } from "../src/domain/id.ts";
-import { type Answer, query, signal, startTestApp, temporaryFolder } from "./_setup.ts";
+import { query, signal, startTestApp, temporaryFolder } from "./_setup.ts";
 
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
 const START = Date.UTC(2026, 0, 1);
-/** The last time that ten characters of a ULID can say, in milliseconds. */
+/** The last time that a ULID can hold, in milliseconds. */
 const TIME_MAX = 2 ** 48 - 1;
 
-function idAndTime({ status, body }: Answer): { id: string; receivedAt: number } {
-  expect(status).toBe(201);
-  return { id: String(body["id"]), receivedAt: Number(body["received_at"]) };
-}
-
-function expectRising(ids: readonly string[]): void {
-  for (const [index, id] of ids.entries()) {
-    expect([id, index === 0 || id > (ids[index - 1] ?? "")]).toEqual([id, true]);
-  }
-  expect(new Set(ids).size).toBe(ids.length);
-}
-
-const steps: [name: string, steps: number[]][] = [
-  ["stands still", [0, 0, 0]],
-  ["ticks", [1, 1, 1]],
-  ["steps back by an hour", [1, -HOUR_MS, 1, 1]],
-  ["steps forward by a day", [1, DAY_MS, 1, 1]],
-  ["steps forward by a day and back again", [DAY_MS, 1, -DAY_MS, 1, 1]],
-];
-
-describe("ids rise strictly, and received_at is the clock's, when the clock", () => {
-  test.each(steps)("%s while the server runs", async (_name, changes) => {
+describe.each([
+  ["while the server runs", false],
+  ["across restarts", true],
+])("ids increase and received_at is the clock's, %s, when the clock", (_name, isRestarted) => {
+  test.each([
+    ["stands still", [0, 0, 0]],
+    ["ticks", [1, 1, 1]],
+    ["steps back by an hour", [1, -HOUR_MS, 1, 1]],
+    ["steps forward by a day and back again", [DAY_MS, 1, -DAY_MS, 1, 1]],
+  ])("%s", async (_case, changes) => {
+    const dataDir = temporaryFolder();
     let time = START;
-    const { post, dataDir } = await startTestApp({ now: () => time });
-    const ids = [idAndTime(await post(signal)).id];
-    for (const change of changes) {
+    let app = await startTestApp({ dataDir, now: () => time });
+    const ids: string[] = [];
+    let latest = 0;
+    for (const change of [0, ...changes]) {
       time += change;
-      const { id, receivedAt } = idAndTime(await post(signal));
-      expect(receivedAt).toBe(time);
-      ids.push(id);
+      latest = Math.max(latest, time);
+      const { status, body } = await app.post(signal);
+      expect([status, body["received_at"]]).toEqual([201, time]);
+      expect(decodeTime(String(body["id"]))).toBe(latest);
+      ids.push(String(body["id"]));
+      if (!isRestarted) continue;
+      await app.stop();
+      app = await startTestApp({ dataDir, now: () => time });
     }
     expectRising(ids);
     const rows = query<{ id: string }>(dataDir, "SELECT id FROM signals ORDER BY seq");
-    expect(rows.map((row) => row.id)).toEqual(ids);
+    expect(rows.map(({ id }) => id)).toEqual(ids);
   });
-
-  test.each(steps)("%s across restarts", async (_name, changes) => {
-    const dataDir = temporaryFolder();
-    let time = START;
-    const ids: string[] = [];
-    for (const change of [0, ...changes]) {
-      time += change;
-      const { post, stop } = await startTestApp({ dataDir, now: () => time });
-      for (let count = 0; count < 2; count++) {
-        const { id, receivedAt } = idAndTime(await post(signal));
-        expect(receivedAt).toBe(time);
-        ids.push(id);
-      }
-      await stop();
-    }
-    expectRising(ids);
-  });
-});
-
-test("an id tells the time of receipt, wherever the order allows", async () => {
-  let time = START;
-  const { post } = await startTestApp({ now: () => time });
-  expect(decodeTime(idAndTime(await post(signal)).id)).toBe(START);
-  time -= HOUR_MS;
-  expect(decodeTime(idAndTime(await post(signal)).id)).toBe(START);
-  time = START + 1;
-  expect(decodeTime(idAndTime(await post(signal)).id)).toBe(START + 1);
 });
 
 test("a repeat gets the original's id, whatever the clock says by then", async () => {
   let time = START;
   const { post } = await startTestApp({ now: () => time });
   const repeated = { ...signal, client_signal_id: "once" };
-  const { id } = idAndTime(await post(repeated));
+  const { id } = (await post(repeated)).body;
   for (const change of [-HOUR_MS, DAY_MS, 365 * DAY_MS]) {
     time += change;
     expect((await post(repeated)).body).toEqual({ id, deduped: true });
@@ -86,73 +55,44 @@ test("a repeat gets the original's id, whatever the clock says by then", async (
 });
 
 describe("IdSequence", () => {
-  const times = fc.array(fc.integer({ min: 0, max: TIME_MAX - 10 }), { minLength: 1 });
-  const idPattern = /^[0-7][0-9A-HJKMNP-TV-Z]{25}$/;
+  const clock = fc.array(fc.integer({ min: 0, max: TIME_MAX - 10 }), { minLength: 1 });
 
-  test("rises strictly for any course of the clock", () => {
+  test("increases strictly and has the latest time, also after a restart", () => {
     fc.assert(
-      fc.property(times, (clock) => {
-        const sequence = new IdSequence(null);
-        const ids = clock.map((time) => sequence.next(time));
-        for (const id of ids) expect(id).toMatch(idPattern);
-        for (const [index, id] of ids.entries()) {
-          if (index > 0) expect(id > (ids[index - 1] ?? "")).toBe(true);
-        }
-      }),
-    );
-  });
-
-  test("has the time of the clock, or of the latest time before where the clock is behind", () => {
-    fc.assert(
-      fc.property(times, (clock) => {
-        const sequence = new IdSequence(null);
+      fc.property(clock, clock, (before, after) => {
+        let sequence = new IdSequence(null);
+        const ids = before.map((time) => sequence.next(time));
+        sequence = new IdSequence(ids.at(-1) ?? null);
+        ids.push(...after.map((time) => sequence.next(time)));
+        expectRising(ids);
         let latest = 0;
-        for (const time of clock) {
+        for (const [index, time] of [...before, ...after].entries()) {
           latest = Math.max(latest, time);
-          expect(decodeTime(sequence.next(time))).toBe(latest);
-        }
-      }),
-      // The first moment of all is a time like any other.
-      { examples: [[[0]], [[0, 1, 0]]] },
-    );
-  });
-
-  test("goes on behind the id that it is given", () => {
-    fc.assert(
-      fc.property(times, times, (before, after) => {
-        const first = new IdSequence(null);
-        const last = before.map((time) => first.next(time)).at(-1) ?? null;
-        const second = new IdSequence(last);
-        let previous = last ?? "";
-        for (const time of after) {
-          const id = second.next(time);
-          expect(id > previous).toBe(true);
-          previous = id;
+          expect(decodeTime(ids[index] ?? "")).toBe(latest);
         }
       }),
     );
   });
 
-  test("takes the next millisecond when the random part is used up", () => {
+  test("increments the random part, and takes the next millisecond when it is used up", () => {
+    expect(new IdSequence("01K5QZ8F3V00000000000000ZZ").next(0)).toBe("01K5QZ8F3V0000000000000100");
     const full = `01K5QZ8F3V${"Z".repeat(16)}`;
     const time = decodeTime(full);
-    for (const now of [time, time - HOUR_MS]) {
-      const sequence = new IdSequence(full);
-      const next = sequence.next(now);
-      expect(decodeTime(next)).toBe(time + 1);
-      const afterNext = sequence.next(now);
-      expect(decodeTime(afterNext)).toBe(time + 1);
-      expect(afterNext > next && next > full).toBe(true);
-    }
+    const sequence = new IdSequence(full);
+    const ids = [full, sequence.next(time), sequence.next(time - HOUR_MS)];
+    expectRising(ids);
+    expect(ids.map(decodeTime)).toEqual([time, time + 1, time + 1]);
   });
 
-  test("carries over within the random part", () => {
-    const sequence = new IdSequence("01K5QZ8F3V00000000000000ZZ");
-    expect(sequence.next(0)).toBe("01K5QZ8F3V0000000000000100");
-  });
-
-  test("has 80 random bits anew in each millisecond", () => {
+  test("has 80 new random bits in each millisecond", () => {
     const parts = Array.from({ length: 1_000 }, (_, time) => new IdSequence(null).next(time));
     expect(new Set(parts.map((id) => id.slice(10))).size).toBe(1_000);
   });
 });
+
+function expectRising(ids: readonly string[]): void {
+  for (const [index, id] of ids.entries()) {
+    expect(id).toMatch(/^[0-7][0-9A-HJKMNP-TV-Z]{25}$/);
+    if (index > 0) expect(id > (ids[index - 1] ?? "")).toBe(true);
+  }
+}

@@ -1,13 +1,13 @@
-/** The fields' rules, each value as it is written in JSON, and what the answer says of it. */
+/** The rules of the fields: which values are stored, and the reason in the 422 for the others. */
 import { expect, test } from "bun:test";
 import { AppError } from "../src/domain/errors.ts";
-import { parseSignal } from "../src/domain/signal.ts";
+import { parseSignal, type Signal } from "../src/domain/signal.ts";
 import { query, signal, startTestApp, type TestApp } from "./_setup.ts";
 
 interface Case {
-  /** The JSON text of the field's value. */
+  /** The JSON text of the value. */
   readonly input: string;
-  /** The reason, or null where the value is stored. */
+  /** The reason, or null for a value that is stored. */
   readonly want: string | null;
 }
 
@@ -16,7 +16,6 @@ const valid = (...inputs: string[]): Case[] => inputs.map((input) => ({ input, w
 const invalid = (want: string, ...inputs: string[]): Case[] =>
   inputs.map((input) => ({ input, want }));
 
-/** One of each JSON type. */
 const values = {
   null: "null",
   true: "true",
@@ -25,323 +24,199 @@ const values = {
   array: "[1]",
   object: "{}",
 };
-const allBut = (...types: (keyof typeof values)[]): string[] =>
-  Object.entries(values)
-    .filter(([type]) => !(types as string[]).includes(type))
-    .map(([, value]) => value);
+/** One value of each JSON type but this one. */
+const notA = (type: keyof typeof values | null): string[] =>
+  Object.entries(values).flatMap(([name, value]) => (name === type ? [] : [value]));
 
-const sourceReason = "must be one of: venue_1, venue_2, venue_3";
-const typeReason = "must be one of: prediction_market, crypto, stock";
-const sideReason = "must be one of: open, close";
-const directionReason = "must be one of: long, short, buy, sell";
-const controlReason = "must not contain control characters";
-
-const controls = [
-  ...Array.from({ length: 0x20 }, (_, code) => code),
-  ...Array.from({ length: 0x21 }, (_, index) => 0x7f + index),
+const oneOf = (allowed: string[], ...others: string[]): Case[] => [
+  ...valid(...allowed.map(text)),
+  ...invalid(`must be one of: ${allowed.join(", ")}`, ...notA(null), ...others.map(text)),
 ];
 
-/** Each control character at the start, in the middle or at the end; sent as an escape. */
-const withControls = controls.map((code, index) => {
+/** C0, DEL and C1: each is refused at the start, in the middle and at the end, escaped or not. */
+const controls = [0x00, 0x01, 0x09, 0x0a, 0x1f, 0x7f, 0x80, 0x85, 0x9f].flatMap((code, index) => {
   const escaped = `\\u${code.toString(16).padStart(4, "0")}`;
-  return ['"', ...["a", "b"].toSpliced(index % 3, 0, escaped), '"'].join("");
+  const raw = code < 0x20 ? [] : [text(`a${String.fromCharCode(code)}b`)];
+  return [`"${["a", "b"].toSpliced(index % 3, 0, escaped).join("")}"`, ...raw];
 });
 
-const notControls = ["\u007e", "\u00a0", "\u00ad", "\u200b", "\u2028", "\ufeff", "\uffff"];
-
-const tables: Record<string, Case[]> = {
-  source: [
-    ...valid('"venue_1"', '"venue_2"', '"venue_3"', '"\\u0076enue_1"'),
-    ...invalid(sourceReason, ...allBut(), '"venue_4"', '"Venue_1"', '"venue_1 "', '""'),
-  ],
-  type: [
-    ...valid('"prediction_market"', '"crypto"', '"stock"'),
-    ...invalid(typeReason, ...allBut(), '"prediction market"', '"CRYPTO"', '["crypto"]'),
-  ],
-  side: [
-    ...valid('"open"', '"close"'),
-    ...invalid(sideReason, ...allBut(), '"buy"', '"opened"', '"constructor"', '"open\\u0000"'),
-  ],
-  direction: [
-    ...valid('"long"', '"short"', '"buy"', '"sell"'),
-    ...invalid(directionReason, ...allBut(), '"open"', '"Long"', '""', '"toString"'),
-  ],
-  symbol: [
-    ...valid(
-      '"BTC/USDT"',
-      '"AAPL"',
-      '"Will it rain?"',
-      '" "',
-      '"a"',
-      '"\\ud83d\\ude00"',
-      '"\\"\\\\"',
-    ),
-    ...valid(text("a".repeat(512)), text("😀".repeat(512)), text("é".repeat(512))),
-    ...valid(text(`${"😀".repeat(256)}${"a".repeat(256)}`)),
-    ...valid(...notControls.map(text)),
-    ...invalid("must be a string", ...allBut("string")),
-    ...invalid("must have 1 to 512 characters", '""', text("a".repeat(513))),
-    ...invalid("must have 1 to 512 characters", text("😀".repeat(513)), text("a".repeat(1_025))),
-    ...invalid("must have 1 to 512 characters", text(`${"😀".repeat(256)}${"a".repeat(257)}`)),
-    ...invalid(controlReason, ...withControls, '"\\t"', '"\\n"', text(`${"a".repeat(511)}\u0085`)),
-    ...invalid(controlReason, '"\u007f"', '"\u0080"', '"\u009f"', '"a\\nb"', '"a\\n"'),
-  ],
-  client_signal_id: [
-    ...valid('"a"', '" "', text("b".repeat(255)), text("😀".repeat(255)), '"\\u0061 a"', '"null"'),
-    ...valid(...notControls.map((character) => text(`x${character}`))),
-    ...invalid("must be a string", ...allBut("string")),
-    ...invalid("must have 1 to 255 characters", '""', text("a".repeat(256))),
-    ...invalid("must have 1 to 255 characters", text("😀".repeat(256)), text("a".repeat(511))),
-    ...invalid(controlReason, ...withControls, '"\u007f"', '"a\\n"'),
-  ],
-  ...Object.fromEntries(
-    ["price", "quantity"].map((name) => [
-      name,
-      [
-        ...valid("0", "-0", "-0.0", "1", "-1", "1.5", "1e3", "1E+3", "1e-3", "64250.5", "0.1"),
-        ...valid("9007199254740993", "18446744073709551616", "123456789012345678901234567890"),
-        ...valid("1.7976931348623157e308", "-1.7976931348623157e308", "5e-324", "1e-999"),
-        ...valid("0.1000000000000000055511151231257827", `1${"0".repeat(308)}`, "0e999"),
-        ...invalid("must be a number", ...allBut("number"), '"NaN"', '""'),
-        ...invalid("must be a finite number", "1e999", "-1e999", "1e309", `1${"0".repeat(309)}`),
-        ...invalid("must be a finite number", "1.7976931348623159e308", "-1.8e308"),
-      ],
-    ]),
+const freeText = (charactersMax: number): Case[] => [
+  ...valid('" "', '"a"', '"null"', '"\\"\\\\"', '"\\u0061 a"'),
+  ...valid(...["a", "é", "😀"].map((one) => text(one.repeat(charactersMax)))),
+  ...valid(...["~", "\u00a0", "\u00ad", "\u200b", "\u2028", "\ufeff", "\uffff"].map(text)),
+  ...invalid("must be a string", ...notA("string")),
+  ...invalid(
+    `must have 1 to ${charactersMax} characters`,
+    '""',
+    ...["a", "😀"].map((one) => text(one.repeat(charactersMax + 1))),
+    text("a".repeat(charactersMax * 2 + 1)),
   ),
+  ...invalid("must not contain control characters", ...controls),
+];
+
+const double: Case[] = [
+  ...valid("0", "-0.0", "-1", "1.5", "1E+3", "1e-3", "9007199254740993", "18446744073709551616"),
+  ...valid("1.7976931348623157e308", "5e-324", "1e-999", `1${"0".repeat(308)}`, "0e999"),
+  ...invalid("must be a number", ...notA("number"), '"NaN"'),
+  ...invalid("must be a finite number", "1e999", "-1e999", "1.8e308", `1${"0".repeat(309)}`),
+];
+
+/** Typed by the fields of a signal, so that none is forgotten. */
+const tables: Record<keyof Signal, Case[]> = {
+  source: oneOf(["venue_1", "venue_2", "venue_3"], "venue_4", "Venue_1", "venue_1 ", ""),
+  type: oneOf(["prediction_market", "crypto", "stock"], "prediction market", "CRYPTO"),
+  side: oneOf(["open", "close"], "buy", "constructor", "open\u0000"),
+  direction: oneOf(["long", "short", "buy", "sell"], "open", "Long", "toString"),
+  symbol: freeText(512),
+  client_signal_id: freeText(255),
+  price: double,
+  quantity: double,
   signal_time: [
-    ...valid("0", "-0", "0.0", "0e5", "-0e0", "1", "1790000000000", "9007199254740991"),
-    ...valid("1.0", "1.7e12", "1.70E+12", "10e-1", "1500.0e-2", "9007199254740991.000"),
-    ...valid("0.9007199254740991e16", "0e-999999999999999999999"),
-    // As parsed: the nearest double is whole.
+    ...valid("0", "-0", "0e5", "1790000000000", "9007199254740991", "1.0", "1.7e12", "10e-1"),
+    // The nearest double is whole.
     ...valid("1.00000000000000000001", "9007199254740991.1", "1e-999"),
-    ...invalid("must be an integer", ...allBut("number"), '"1790000000000"'),
-    ...invalid("must be an integer", "1.5", "-1.5", "0.1", "1e-1", "15e-1"),
-    ...invalid("must be an integer", "5e-324", "1e999", "-1e999"),
-    ...invalid("must be from 0 to 9007199254740991", "-1", "9007199254740992", "9007199254740993"),
-    ...invalid("must be from 0 to 9007199254740991", "1e16", "1e308", "-1.0"),
+    ...invalid("must be an integer", ...notA("number"), '"1790000000000"'),
+    ...invalid("must be an integer", "1.5", "0.1", "15e-1", "5e-324", "1e999", "-1e999"),
+    ...invalid("must be from 0 to 9007199254740991", "-1", "-1.0", "9007199254740992", "1e308"),
   ],
   metadata: [
-    ...valid("{}", '{"a":1}', '{ "a" : [ 1e999 , null , {"":""} ] }', '{"__proto__":{"x":1}}'),
+    ...valid("{}", '{ "a" : [ 1e999 , null , {"":""} ] }', '{"__proto__":{"x":1}}'),
     ...valid('{"a":123456789012345678901234567890,"b":1.10}', '{"source":1,"A":"\\u0000"}'),
-    ...invalid("must be an object", ...allBut("object"), "[]", '"{}"', "[{}]"),
+    ...invalid("must be an object", ...notA("object"), "[]", "[{}]"),
   ],
 };
 
-test.each(Object.keys(tables))(
+test.each(Object.keys(tables) as (keyof Signal)[])(
   "%s is stored as sent, or refused with its reason",
   async (field) => {
     const app = await startTestApp();
-    const cases = tables[field] ?? [];
-    const got: Record<string, unknown> = {};
-    for (const { input } of cases) got[shorten(input)] = await reasonFor(app, field, input);
-    expect(Object.keys(got)).toHaveLength(cases.length);
-    expect(got).toEqual(Object.fromEntries(cases.map(({ input, want }) => [shorten(input), want])));
+    for (const { input, want } of tables[field]) {
+      expect([shorten(input), await reasonFor(app, field, input)]).toEqual([shorten(input), want]);
+    }
   },
 );
 
-/** Null where the signal was stored, and with the very value. */
+/** Returns null if exactly this value was stored. */
 async function reasonFor(app: TestApp, field: string, input: string): Promise<unknown> {
   const others = Object.entries(signal).filter(([name]) => name !== field);
   const members = [...others.map(([name, value]) => `"${name}":"${value}"`), `"${field}":${input}`];
   const { status, body } = await app.post(`{${members.join(",")}}`);
   if (status === 422) {
-    expect(body).toEqual({
-      error: "validation_failed",
-      fields: { [field]: expect.any(String) },
-    });
+    expect(body).toEqual({ error: "validation_failed", fields: { [field]: expect.any(String) } });
     return (body["fields"] as Record<string, string>)[field];
   }
   if (status !== 201) return `status ${status}`;
   const [row] = query<{ value: unknown }>(
     app.dataDir,
     `SELECT ${field} AS value FROM signals WHERE id = ?`,
-    body["id"] as string,
+    String(body["id"]),
   );
   const want: unknown = field === "metadata" ? input : JSON.parse(input);
-  // The sign of zero is the one thing of a double that SQLite does not keep.
+  // `===`, because SQLite does not keep the sign of zero.
   return row?.value === want ? null : `stored as ${String(row?.value)}`;
 }
 
-const required = ["source", "type", "symbol", "side"] as const;
-
 test("a missing required field is required, alone and with the others", async () => {
   const { post } = await startTestApp();
-  for (const name of required) {
+  const required = { source: "required", type: "required", symbol: "required", side: "required" };
+  for (const name of Object.keys(required)) {
     const { status, body } = await post({ ...signal, [name]: undefined });
     expect([status, body["fields"]]).toEqual([422, { [name]: "required" }]);
   }
-  const { status, text: answer } = await post("{}");
-  expect([status, JSON.parse(answer)]).toEqual([
-    422,
-    {
-      error: "validation_failed",
-      fields: { source: "required", type: "required", symbol: "required", side: "required" },
-    },
-  ]);
+  expect((await post("{}")).body).toEqual({ error: "validation_failed", fields: required });
 });
 
-test("null is a wrong type for every field, required or not", async () => {
-  const { post } = await startTestApp();
-  const names = Object.keys(tables);
-  const { status, body } = await post(Object.fromEntries(names.map((name) => [name, null])));
-  expect([status, body["fields"]]).toEqual([
-    422,
-    {
-      source: sourceReason,
-      type: typeReason,
-      symbol: "must be a string",
-      side: sideReason,
-      direction: directionReason,
-      price: "must be a number",
-      quantity: "must be a number",
-      signal_time: "must be an integer",
-      client_signal_id: "must be a string",
-      metadata: "must be an object",
-    },
-  ]);
-});
+/** Unknown name → the field that its reason suggests. */
+const unknownNames: Record<string, string | null> = {
+  clientSignalId: "client_signal_id",
+  "CLIENT-SIGNAL-ID": "client_signal_id",
+  "client_signal_id ": "client_signal_id",
+  client_signal_i: "client_signal_id",
+  signalTime: "signal_time",
+  Side: "side",
+  symbl: "symbol",
+  metaData: "metadata",
+  note: null,
+  leverage: null,
+  received_at: null,
+  "": null,
+  constructor: null,
+  hasOwnProperty: null,
+  "😀": null,
+  "\u0000": null,
+  "0": null,
+  "a\nb": null,
+  ["__proto__"]: null,
+  ["side".repeat(10_000)]: null,
+};
 
-const unknownNames = [
-  "client_signal_Id",
-  "clientSignalId",
-  "client_signal_id ",
-  "Source",
-  "id",
-  "desk",
-  "desk_id",
-  "key_id",
-  "received_at",
-  "seq",
-  "",
-  " ",
-  "__proto__",
-  "constructor",
-  "toString",
-  "hasOwnProperty",
-  "valueOf",
-  "prototype",
-  "fields",
-  "error",
-  "😀",
-  "\u0000",
-  "0",
-  "a\nb",
-];
-
-test("a member without a name in the interface is an unknown field, whatever its name and value", async () => {
+test("an unknown field is refused, and its reason suggests the field that was meant", async () => {
   const { post, dataDir } = await startTestApp();
-  const rest = JSON.stringify(signal).slice(1);
-  for (const name of unknownNames) {
-    for (const value of ["1", "null", "{}"]) {
-      const answer = await post(`{${text(name)}:${value},${rest}`);
-      const hint = /^(unknown field)(; did you mean [a-z_]+\?)?"\}\}$/;
-      const start = `{"error":"validation_failed","fields":{${text(name)}:"`;
-      expect(answer.status).toBe(422);
-      expect(answer.text).toStartWith(start);
-      expect(answer.text.slice(start.length)).toMatch(hint);
-    }
+  const unknown = Object.keys(unknownNames).map((name) => `${text(name)}:1`);
+  const answer = await post(`{${unknown.join()},${JSON.stringify(signal).slice(1)}`);
+  expect(answer.status).toBe(422);
+  for (const [name, field] of Object.entries(unknownNames)) {
+    const hint = field === null ? "" : `; did you mean ${field}?`;
+    expect(answer.text).toContain(`${text(name)}:"unknown field${hint}"`);
   }
+  const alone = await post(`{"__proto__":{"source":"venue_1"},"side":"open"}`);
+  expect(alone.text).toContain('"__proto__":"unknown field"');
+  expect(alone.body["fields"]).toMatchObject({ source: "required", type: "required" });
   expect(query(dataDir, "SELECT count(*) AS n FROM signals")).toEqual([{ n: 0 }]);
 });
 
-const meant: [name: string, field: string | null][] = [
-  ["clientSignalId", "client_signal_id"],
-  ["CLIENT-SIGNAL-ID", "client_signal_id"],
-  ["client_signal_i", "client_signal_id"],
-  ["signalTime", "signal_time"],
-  ["Side", "side"],
-  ["symbl", "symbol"],
-  ["metaData", "metadata"],
-  ["note", null],
-  ["leverage", null],
-  ["", null],
-  ["__proto__", null],
-  ["side".repeat(10_000), null],
-];
-
-test("an unknown field's reason names the field that was probably meant", async () => {
+test("one answer has every invalid field and no valid one", async () => {
   const { post } = await startTestApp();
-  const unknown = meant.map(([name]) => `${text(name)}:1`).join();
-  const { text: answer } = await post(`{${unknown},${JSON.stringify(signal).slice(1)}`);
-  for (const [name, field] of meant) {
-    const hint = field === null ? "" : `; did you mean ${field}?`;
-    expect(answer).toContain(`${text(name)}:"unknown field${hint}"`);
-  }
-});
-
-test("a required field under a name that every object has is still missing", async () => {
-  const { post } = await startTestApp();
-  const { body, text: answer } = await post('{"__proto__":{"source":"venue_1"},"side":"open"}');
-  expect(answer).toContain('"__proto__":"unknown field"');
-  expect(body["fields"]).toMatchObject({ source: "required", type: "required" });
-});
-
-test("every bad field is in one answer, and no good one", async () => {
-  const { post, dataDir } = await startTestApp();
-  const bad = {
+  const { status, body } = await post({
     source: "venue_9",
     symbol: "",
     side: "open",
-    direction: 7,
+    direction: null,
     price: "1",
     quantity: 2,
     signal_time: 1.5,
     client_signal_id: "\u0007",
     metadata: [],
-    note: "x",
     Price: 1,
-  };
-  const { status, body } = await post(bad);
+  });
   expect([status, body]).toEqual([
     422,
     {
       error: "validation_failed",
       fields: {
-        source: sourceReason,
+        source: "must be one of: venue_1, venue_2, venue_3",
         type: "required",
         symbol: "must have 1 to 512 characters",
-        direction: directionReason,
+        direction: "must be one of: long, short, buy, sell",
         price: "must be a number",
         signal_time: "must be an integer",
-        client_signal_id: controlReason,
+        client_signal_id: "must not contain control characters",
         metadata: "must be an object",
-        note: "unknown field",
         Price: "unknown field; did you mean price?",
       },
     },
   ]);
-  expect(query(dataDir, "SELECT count(*) AS n FROM signals")).toEqual([{ n: 0 }]);
 });
 
 test("thousands of unknown fields are all named", async () => {
   const { post } = await startTestApp();
   const names = Array.from({ length: 5_000 }, (_, index) => `f${index}`);
   const { status, body } = await post(Object.fromEntries(names.map((name) => [name, 1])));
-  const fields = body["fields"] as Record<string, string>;
-  expect([status, Object.keys(fields).length]).toEqual([422, names.length + required.length]);
+  expect([status, Object.keys(body["fields"] as object).length]).toEqual([422, 5_004]);
 });
 
-const longNumbers: { name: string; input: string }[] = [
-  { name: "zeros between two ones", input: `1${"0".repeat(65_000)}1` },
-  { name: "zeros in the fraction", input: `1.${"0".repeat(65_000)}1` },
-  { name: "zeros in the exponent", input: `1e${"0".repeat(65_000)}1` },
-  { name: "zeros at the end", input: `1.${"0".repeat(65_000)}` },
-  { name: "ones and zeros", input: "10".repeat(32_500) },
-  { name: "many digits", input: "1".repeat(65_000) },
-];
-
-test.each(longNumbers)("a long number does not hold up the server: $name", ({ input }) => {
+test.each([
+  ["zeros between two ones", `1${"0".repeat(65_000)}1`],
+  ["zeros in the fraction", `1.${"0".repeat(65_000)}1`],
+  ["zeros in the exponent", `1e${"0".repeat(65_000)}1`],
+])("a long number does not hold up the server: %s", (_name, input) => {
   const bytes = new TextEncoder().encode(`{"signal_time":${input}}`);
   const startedAt = performance.now();
   expect(() => parseSignal(bytes)).toThrow(AppError);
-  // Not a measure of speed: it takes under 1 ms, and took 1,700 ms when it was quadratic.
+  // It takes under 1 ms, and would take 1,700 ms in quadratic time.
   expect(performance.now() - startedAt).toBeLessThan(500);
 });
 
-/** Long inputs, and control characters that were not escaped, make no good names. */
 function shorten(input: string): string {
-  const shown = JSON.stringify(input);
-  return shown.length <= 60
-    ? shown
-    : `${shown.slice(0, 40)}…${shown.slice(-10)} (${input.length} units)`;
+  return input.length <= 60 ? input : `${input.slice(0, 40)}… (${input.length} units)`;
 }
