@@ -1,4 +1,4 @@
-/** The table of commands; usage; and errors that end with what to type next. */
+/** The table of commands, and how errors are shown: with what to type next. */
 import { Command, CommanderError } from "commander";
 import { auditCommand } from "./commands/audit.ts";
 import { backupCommand } from "./commands/backup.ts";
@@ -30,7 +30,7 @@ export function createProgram(): Command {
       "after",
       `
 Examples:
-  $ signalbox serve --quickstart             # a desk, a key and a curl command to paste
+  $ signalbox serve --quickstart             # creates a desk and a key, and prints a curl command
   $ signalbox desk create alpha
   $ KEY=$(signalbox key mint --desk alpha)
   $ signalbox key list --json
@@ -55,7 +55,7 @@ Every flag of serve can also be set in the environment, such as SIGNALBOX_LISTEN
   return program;
 }
 
-/** Subcommands do not take these settings over from the program by themselves. */
+/** Subcommands do not inherit these settings by themselves. */
 function inherit(command: Command): void {
   command
     .exitOverride()
@@ -71,7 +71,7 @@ function fullName(command: Command): string {
 
 /** Runs one command line and returns the exit code. Never throws. */
 export async function run(argv: readonly string[]): Promise<ExitCode> {
-  // What we create is for this user only.
+  // Files that we create are for this user only.
   process.umask(0o077);
   let dataDir: string = defaults.data;
   const program = createProgram();
@@ -82,21 +82,21 @@ export async function run(argv: readonly string[]): Promise<ExitCode> {
     await program.parseAsync([...argv], { from: "user" });
     return 0;
   } catch (error) {
-    // Commander has printed its message, or the help that was asked for.
+    // Commander has already printed its message, or the help.
     if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2;
-    // As in `signalbox key list | head -3`: the reader has seen enough.
+    // As in `signalbox key list | head -3`: the reader does not want more.
     if (error instanceof OutputError && error.code === "EPIPE") return 0;
     writeError(`signalbox: ${describe(error, dataDir)}\n`);
     return error instanceof UsageError ? 2 : 1;
   }
 }
 
-/** Messages repeat what was typed, and that may be a key, pasted in the wrong place. */
+/** Messages repeat what was typed, which may be a key pasted in the wrong place. */
 function writeError(text: string): void {
   writeToStderr(redactKeys(text));
 }
 
-/** What the system refuses is no defect of ours: it is said without a stack trace. */
+/** Only defects of ours get a stack trace, not what the user or the system causes. */
 function describe(error: unknown, dataDir: string): string {
   if (error instanceof UserError) {
     return error.next === null
@@ -105,10 +105,10 @@ function describe(error: unknown, dataDir: string): string {
   }
   const code = systemCode(error);
   if (/^SQLITE_\w+$/.test(code)) {
-    return `the database refused it (${code}: ${messageOf(error)})${advice[code] ?? ""}`;
+    return `the database refused the operation (${code}: ${messageOf(error)})${advice[code] ?? ""}`;
   }
   if (/^E[A-Z0-9]+$/.test(code)) {
-    return `the system refused it (${messageOf(error)})${advice[code] ?? ""}`;
+    return `the system refused the operation (${messageOf(error)})${advice[code] ?? ""}`;
   }
   const detail = error instanceof Error ? (error.stack ?? error.message) : String(error);
   return `unexpected failure, please report it: ${detail}`;
@@ -119,7 +119,7 @@ const advice: Record<string, string> = {
   EPERM: ": run signalbox as the user who owns this file",
   ENOSPC: ": free some space on the disk, then try again",
   EDQUOT: ": free some space or raise the quota, then try again",
-  EROFS: ": name a folder on a disk that can be written to",
+  EROFS: ": use a folder on a writable disk",
   SQLITE_READONLY:
-    ": run signalbox as the user who owns the data folder, if its disk can be written to",
+    ": run signalbox as the user who owns the data folder, on a writable disk",
 };

@@ -1,4 +1,4 @@
-/** What `serve` can be told. Flags win over the environment (`SIGNALBOX_…`), which wins over these defaults. */
+/** The configuration of `serve`. `commands/settings.ts` reads it: flags, then the environment, then {@link defaults}. */
 import { UserError } from "./domain/errors.ts";
 import { CONNECTIONS_MAX_DEFAULT } from "./net/connections.ts";
 import { RATE_LIMIT_DEFAULT_PER_S } from "./net/rate.ts";
@@ -16,24 +16,24 @@ import {
 export interface ServeConfig {
   readonly listen: Address;
   readonly dataDir: string;
-  /** What clients call us, without a trailing slash. */
+  /** URL that clients use, without a trailing slash; null: made from `listen`. */
   readonly publicUrl: string | null;
   readonly tls: CertificateFiles | null;
   /** Addresses and CIDR ranges. */
   readonly trustedProxies: readonly string[];
-  /** Requests a second and desk; 0 for no limit. */
+  /** Requests per second per desk; 0 for no limit. */
   readonly rateLimit: number;
-  /** Open at once on the public address; 0 for as many as the process has descriptors for. */
+  /** Open connections on the public address; 0 for as many as the process has descriptors for. */
   readonly connectionsMax: number;
   readonly opsListen: Address | null;
-  /** Where the desks' console is; null: it is off. */
+  /** Null turns the console off. */
   readonly consoleListen: Address | null;
-  /** What browsers call the console, without a trailing slash. */
+  /** The console's public URL, without a trailing slash; null: made from `consoleListen`. */
   readonly consoleUrl: string | null;
   /** How long a stop waits for requests in flight. */
   readonly stopTimeoutMs: number;
   readonly backups: BackupPlan | null;
-  /** Another program copies the log into the database; this one does not. */
+  /** Another program, such as Litestream, checkpoints the database. */
   readonly externalCheckpoints: boolean;
 }
 
@@ -41,6 +41,7 @@ export const defaults = {
   listen: "127.0.0.1:8080",
   consoleListen: "127.0.0.1:8081",
   data: "./data",
+  /** Requests per second per desk. */
   rateLimit: RATE_LIMIT_DEFAULT_PER_S,
   connectionsMax: CONNECTIONS_MAX_DEFAULT,
   stopTimeout: "10s",
@@ -49,7 +50,7 @@ export const defaults = {
   backupKeep: 24,
 } as const;
 
-/** Keys must never travel in the clear: without TLS or a proxy that has it, only loopback will do. */
+/** Keys never cross a network in the clear: without TLS, or a proxy that terminates it, we listen on loopback only. */
 export function requireSafeTransport(config: ServeConfig): void {
   requireSafe(config.listen, "Keys", config);
   if (config.consoleListen !== null) requireSafe(config.consoleListen, "Passwords", config);
@@ -62,18 +63,18 @@ function requireSafe(
 ): void {
   if (tls !== null || trustedProxies.length > 0 || isLoopbackHost(address.host)) return;
   throw new UserError(
-    `${secrets} would cross the network in the clear on ${formatAddress(address)}: give --tls-cert FILE --tls-key FILE, or --trust-proxy CIDR for the proxy in front that ends HTTPS, or listen on 127.0.0.1:${address.port}.`,
+    `${secrets} would cross the network in the clear on ${formatAddress(address)}: give --tls-cert FILE --tls-key FILE, or --trust-proxy CIDR for the proxy that terminates HTTPS, or listen on 127.0.0.1:${address.port}.`,
   );
 }
 
-/** The sockets of an interface are told from others by their port (`net/sockets.ts`). */
+/** The connections of an interface are recognized by their port (`net/sockets.ts`). */
 export function requirePortsOfTheirOwn(config: ServeConfig): void {
   const taken = new Map<number, string>();
   for (const [flag, address] of listening(config)) {
     const other = address.port === 0 ? undefined : taken.get(address.port);
     if (other !== undefined) {
       throw new UserError(
-        `${flag} ${formatAddress(address)} has the port of ${other}: give it one of its own, such as ${formatAddress(freeAddress(address, config))}.`,
+        `${flag} ${formatAddress(address)} uses the port of ${other}: choose another port, such as ${formatAddress(freeAddress(address, config))}.`,
       );
     }
     taken.set(address.port, flag);
@@ -85,7 +86,7 @@ export function requireFreePorts(config: ServeConfig): void {
   for (const [, address] of listening(config)) requireFree(address);
 }
 
-/** Adds to the error of a port that is in use the flag to type, with a port that is free. */
+/** Adds the flag to type, with a free port, to the error of a port in use. */
 export function explainPortInUse(error: unknown, config: ServeConfig): unknown {
   if (!(error instanceof PortInUseError)) return error;
   const { address, message } = error;
@@ -105,7 +106,7 @@ function listening(config: ServeConfig): [flag: string, address: Address][] {
   return all.flatMap(([flag, address]) => (address === null ? [] : [[flag, address]]));
 }
 
-/** The same host with the next port that neither another program nor another flag has. */
+/** Returns the same host with the next port that no program and no other flag uses. */
 function freeAddress({ host, port }: Address, config: ServeConfig): Address {
   const own = new Set(listening(config).map(([, address]) => address.port));
   let free = port;

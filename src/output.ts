@@ -4,15 +4,15 @@ import { systemCode, UserError } from "./domain/errors.ts";
 
 const STDOUT = 1;
 const STDERR = 2;
-/** How long a reader that is slow is left alone, where the descriptor does not block by itself. */
+/** Pause before another attempt if the reader is slow and the descriptor does not block. */
 const RETRY_MS = 10;
 
-/** What was to be printed did not reach its reader. */
+/** Output that did not reach its reader. */
 export class OutputError extends UserError {
   readonly code: string;
 
   constructor(code: string) {
-    super(`The output could not be written (${code}), and what the command changed stays changed.`);
+    super(`The output could not be written (${code}). Changes made by the command are kept.`);
     this.code = code;
   }
 }
@@ -28,7 +28,7 @@ export function writeToStderr(text: string): void {
   writeAll(STDERR, text);
 }
 
-/** Returns the system's code for why it cannot be written, or null. */
+/** Returns null, or the system's code for why writing failed. */
 function writeAll(descriptor: number, text: string): string | null {
   let bytes = Buffer.from(text);
   while (bytes.length > 0) {

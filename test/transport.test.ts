@@ -41,7 +41,7 @@ describe("without HTTPS or a trusted proxy a server listens on loopback only", (
   ])("%s will not, and what would is said", (at) => {
     expect(() => requireSafeTransport(config(at))).toThrow(
       new UserError(
-        `Keys would cross the network in the clear on ${at}: give --tls-cert FILE --tls-key FILE, or --trust-proxy CIDR for the proxy in front that ends HTTPS, or listen on 127.0.0.1:${parseAddress(at).port}.`,
+        `Keys would cross the network in the clear on ${at}: give --tls-cert FILE --tls-key FILE, or --trust-proxy CIDR for the proxy that terminates HTTPS, or listen on 127.0.0.1:${parseAddress(at).port}.`,
       ),
     );
     expect(() => requireSafeTransport(config(at, { tls }))).not.toThrow();
@@ -60,7 +60,7 @@ test("health checks over TCP have a port of their own", async () => {
   ) as [ServeConfig, ServeConfig];
   expect(() => requirePortsOfTheirOwn(taken)).toThrow(
     new UserError(
-      "--ops-listen 127.0.0.2:8080 has the port of --listen: give it one of its own, such as 127.0.0.2:8081.",
+      "--ops-listen 127.0.0.2:8080 uses the port of --listen: choose another port, such as 127.0.0.2:8081.",
     ),
   );
   expect(() => requirePortsOfTheirOwn(own)).not.toThrow();

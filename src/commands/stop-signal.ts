@@ -1,10 +1,10 @@
-/** SIGTERM and SIGINT: the first one stops in good order, another one at once. */
+/** SIGTERM and SIGINT: the first one stops gracefully, a later one at once. */
 import type { Log } from "../log.ts";
 
-/** Ctrl-C arrives twice under `npx` and `bun run`: from the terminal, and passed on by them. */
+/** Under `npx` and `bun run`, Ctrl-C arrives twice: from the terminal and from them. */
 const SAME_SIGNAL_MS = 500;
 
-/** Resolves at the first signal. Another one, unless it is the first one repeated, ends the process. */
+/** Resolves at the first signal. A later one ends the process, unless it repeats the first. */
 export function stopSignal(log: Log): Promise<void> {
   return new Promise((resolve) => {
     let firstAt: number | null = null;
