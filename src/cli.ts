@@ -120,6 +120,5 @@ const advice: Record<string, string> = {
   ENOSPC: ": free some space on the disk, then try again",
   EDQUOT: ": free some space or raise the quota, then try again",
   EROFS: ": use a folder on a writable disk",
-  SQLITE_READONLY:
-    ": run signalbox as the user who owns the data folder, on a writable disk",
+  SQLITE_READONLY: ": run signalbox as the user who owns the data folder, on a writable disk",
 };
