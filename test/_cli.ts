@@ -1,4 +1,5 @@
 /** Runs the command line as its users do: a process of its own, with its own folder and environment. */
+import { expect } from "bun:test";
 import { existsSync } from "node:fs";
 import { connect, createServer } from "node:net";
 import { join, resolve } from "node:path";
@@ -70,6 +71,23 @@ export async function cli(args: readonly string[], options: CliOptions = {}): Pr
     new Response(child.stderr).text(),
   ]);
   return { code, stdout, stderr };
+}
+
+/** Runs a command that must fail: code 1, nothing on stdout, and one sentence on stderr. */
+export async function expectRefusal(
+  args: readonly string[],
+  says: string | RegExp,
+  options: CliOptions = {},
+): Promise<void> {
+  const result = await cli(args, options);
+  expect({ args, ...result }).toEqual({
+    args,
+    code: 1,
+    stdout: "",
+    stderr: expect.stringMatching(/^signalbox: [^\n]+\n$/),
+  });
+  if (typeof says === "string") expect(result.stderr).toContain(says);
+  else expect(result.stderr).toMatch(says);
 }
 
 /**

@@ -1,62 +1,58 @@
-/** The addresses that the links of `desk invite` and `desk reset` begin with, as the executable prints them. */
-import { beforeAll, expect, setDefaultTimeout, test } from "bun:test";
+/** The console's URL in the links of `desk invite` and `desk reset`. */
+import { expect, setDefaultTimeout, test } from "bun:test";
 import { cli, mintKey, startServe } from "./_cli.ts";
-import { buildExecutable } from "./_executable.ts";
 import { temporaryFolder } from "./_setup.ts";
 
 setDefaultTimeout(60_000);
 
-let program: readonly string[] = [];
-
-beforeAll(async () => {
-  program = [await buildExecutable()];
-});
-
-async function links(dataDir: string, args: readonly string[] = []) {
-  const where = ["alpha", "--email", "ada@example.com", "--data", dataDir, ...args];
-  const invited = await cli(["desk", "invite", ...where], { program });
-  const again = ["alpha", "ada@example.com", "--data", dataDir, ...args];
-  const reset = await cli(["desk", "reset", ...again], { program });
-  expect([invited.code, reset.code]).toEqual([0, 0]);
-  return [invited, reset].map(({ stdout, stderr }) => ({
-    begin: stdout.replace(/\/join\/[\w-]{43}\n$/, ""),
+/** The URL and the notes of an invitation and of a reset. */
+async function links(dataDir: string, ...args: string[]) {
+  const where = ["--data", dataDir, ...args];
+  const invited = await cli(["desk", "invite", "alpha", "--email", "ada@example.com", ...where]);
+  const reset = await cli(["desk", "reset", "alpha", "ada@example.com", ...where]);
+  return [invited, reset].map(({ code, stdout, stderr }) => ({
+    code,
+    url: stdout.replace(/\/join\/[\w-]{43}\n$/, ""),
+    isDoubted: stderr.includes("--console-url"),
     stderr,
   }));
 }
 
-test("they begin with what the running server was told of its console, unless the command is told otherwise", async () => {
+async function startWithDesk(...args: string[]) {
+  const server = await startServe(args);
+  await mintKey(server.dataDir);
+  return server;
+}
+
+const sure = { code: 0, isDoubted: false };
+
+test("is that of the running server, unless the command has another one", async () => {
   const url = "https://console.example.com";
-  const args = ["--console-listen", "127.0.0.1:0", "--console-url", url];
-  const { dataDir } = await startServe(args, { program });
-  await mintKey(dataDir, "alpha", { program });
-  for (const { begin, stderr } of await links(dataDir)) {
-    expect(begin).toBe(url);
-    expect(stderr).not.toContain("--console-url");
-  }
+  const server = await startWithDesk("--console-listen", "127.0.0.1:0", "--console-url", url);
+  for (const link of await links(server.dataDir)) expect(link).toMatchObject({ ...sure, url });
   const other = "https://other.example.com";
-  for (const { begin } of await links(dataDir, ["--console-url", other])) expect(begin).toBe(other);
+  for (const link of await links(server.dataDir, "--console-url", other)) {
+    expect(link).toMatchObject({ ...sure, url: other });
+  }
 });
 
-test("without --console-url they begin with the address that the console has", async () => {
-  const server = await startServe(["--console-listen", "127.0.0.1:0"], { program });
-  await mintKey(server.dataDir, "alpha", { program });
+test("is the console's address if the server has no --console-url", async () => {
+  const server = await startWithDesk("--console-listen", "127.0.0.1:0");
   await server.logged("desks manage their keys at");
-  const address = /manage their keys at ([^"\s]+)/.exec(server.output.stderr)?.[1];
-  for (const { begin } of await links(server.dataDir)) expect(begin).toBe(String(address));
+  const [, url = ""] = /manage their keys at ([^"\s]+)/.exec(server.output.stderr) ?? [];
+  for (const link of await links(server.dataDir)) expect(link).toMatchObject({ ...sure, url });
 });
 
-test("it is said if no server runs, or the one that runs has no console", async () => {
+test("is a guess, with a note, if no server runs or it has no console", async () => {
   const stopped = temporaryFolder();
-  await mintKey(stopped, "alpha", { program });
-  const { dataDir: off } = await startServe(["--console-listen", "off"], { program });
-  await mintKey(off, "alpha", { program });
-  const cases = [
+  await mintKey(stopped);
+  const { dataDir: off } = await startWithDesk("--console-listen", "off");
+  for (const [dataDir, why] of [
     [stopped, `no server of ${stopped} answers`],
     [off, `The server of ${off} has no console (--console-listen off)`],
-  ] as const;
-  for (const [dataDir, why] of cases) {
-    for (const { begin, stderr } of await links(dataDir)) {
-      expect(begin).toBe("http://127.0.0.1:8081");
+  ] as const) {
+    for (const { url, stderr } of await links(dataDir)) {
+      expect(url).toBe("http://127.0.0.1:8081");
       expect(stderr).toContain(why);
       expect(stderr).toContain("give --console-url URL");
     }

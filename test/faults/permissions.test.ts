@@ -3,7 +3,7 @@ import { beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import { chmodSync, chownSync, mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { makeCertificate, presentedName, writeCertificate } from "../_certificates.ts";
-import { cli, mintKey, startServe } from "../_cli.ts";
+import { cli, expectRefusal, mintKey, startServe } from "../_cli.ts";
 import { buildExecutable } from "../_executable.ts";
 import { query, signal, temporaryFolder } from "../_setup.ts";
 import { mountMemory } from "./_disk.ts";
@@ -33,20 +33,9 @@ function nobodysFolder(): string {
   return own;
 }
 
-/** Code 1 and one sentence. */
-async function expectRefusal(
-  program: readonly string[],
-  args: readonly string[],
-  says: RegExp,
-): Promise<void> {
-  const { code, stdout, stderr } = await cli(args, { program, cwd: "/" });
-  expect({ args, code, stdout, stderr }).toEqual({
-    args,
-    code: 1,
-    stdout: "",
-    stderr: expect.stringMatching(/^signalbox: [^\n]+\n$/),
-  });
-  expect(stderr).toMatch(says);
+/** The working folder belongs to root. */
+function expectFrom(program: readonly string[], args: readonly string[], says: RegExp) {
+  return expectRefusal(args, says, { program, cwd: "/" });
 }
 
 test("without privileges it serves, takes commands and stops, and all its files are its own", async () => {
@@ -94,7 +83,7 @@ test("a private key that root shares with the service's group is accepted, one t
   const server = await startServe(args, { program: asNobody, cwd, dataDir: join(cwd, "data") });
   expect(await presentedName(server.url)).toBe("handed");
   chmodSync(keyFile, 0o644);
-  await expectRefusal(
+  await expectFrom(
     asNobody,
     ["serve", ...args],
     /is a private key, and open to other users \(mode 0644\): close it with: chmod 640 /,
@@ -109,20 +98,20 @@ test("another user's folder: every command names the owner or the missing permis
   await mintKey(dataDir, "alpha", { program: [executable] });
   const where = ["--data", dataDir];
   for (const args of [["key", "list"], ["desk", "create", "beta"], ["audit"], SERVE]) {
-    await expectRefusal(asNobody, [...args, ...where], /belongs to root.*sudo -u root/);
+    await expectFrom(asNobody, [...args, ...where], /belongs to root.*sudo -u root/);
   }
   const copy = join(nobodysFolder(), "copy.db");
   for (const args of [["verify"], ["backup", copy]]) {
-    await expectRefusal(asNobody, [...args, ...where], /signalbox\.db cannot be used \(EACCES\)/);
+    await expectFrom(asNobody, [...args, ...where], /signalbox\.db cannot be used \(EACCES\)/);
   }
-  await expectRefusal(
+  await expectFrom(
     asNobody,
     ["healthcheck", ...where],
     /may not ask the server of \S+ \(EACCES\): run signalbox as the user who runs the server/,
   );
   const database = join(dataDir, "signalbox.db");
   for (const command of ["verify", "restore"]) {
-    await expectRefusal(asNobody, [command, database], /EACCES.*as the user who owns this file/);
+    await expectFrom(asNobody, [command, database], /EACCES.*as the user who owns this file/);
   }
 });
 
@@ -130,7 +119,7 @@ test("a folder without write permission is refused, with the command that allows
   const dataDir = nobodysFolder();
   chmodSync(dataDir, 0o500);
   for (const args of [["desk", "create", "alpha"], SERVE]) {
-    await expectRefusal(
+    await expectFrom(
       asNobody,
       [...args, "--data", dataDir],
       /is yours and cannot be used with mode 0500: allow it with: chmod 700 \S+, or name another/,
@@ -144,14 +133,14 @@ test("a folder without write permission is refused, with the command that allows
     ["healthcheck"],
     SERVE,
   ]) {
-    await expectRefusal(asNobody, [...args, "--data", dataDir], /mode 0000.* chmod 700 /);
+    await expectFrom(asNobody, [...args, "--data", dataDir], /mode 0000.* chmod 700 /);
   }
   // The default, ./data, in a folder that belongs to another user.
-  await expectRefusal(asNobody, SERVE, /\/data cannot be used \(EACCES\).*--data DIR/);
+  await expectFrom(asNobody, SERVE, /\/data cannot be used \(EACCES\).*--data DIR/);
 });
 
 test("a port below 1024: the message says how a service gets it", async () => {
-  await expectRefusal(
+  await expectFrom(
     asNobody,
     ["serve", "--listen", "127.0.0.1:80", "--data", join(nobodysFolder(), "data")],
     /may not listen on 127\.0\.0\.1:80: name a port above 1023.*deploy\/signalbox\.service/,
@@ -164,16 +153,16 @@ test("a file that may not be read or written is named with the missing permissio
   const database = join(dataDir, "signalbox.db");
   chmodSync(database, 0o000);
   for (const args of [["key", "list"], ["verify"], ["backup", join(dataDir, "../x.db")], SERVE]) {
-    await expectRefusal(asNobody, [...args, "--data", dataDir], /cannot be used|cannot be written/);
+    await expectFrom(asNobody, [...args, "--data", dataDir], /cannot be used|cannot be written/);
   }
   chmodSync(database, 0o400);
-  await expectRefusal(
+  await expectFrom(
     asNobody,
     ["key", "mint", "--desk", "alpha", "--data", dataDir],
     /SQLITE_READONLY.*as the user who owns the data folder/,
   );
   chmodSync(database, 0o600);
-  await expectRefusal(
+  await expectFrom(
     asNobody,
     ["backup", "/etc/copy.db", "--data", dataDir],
     /\/etc\/copy\.db cannot/,
@@ -187,9 +176,9 @@ test("every command that needs room says that the disk is full", async () => {
   await mintKey(dataDir, "alpha", { program });
   expect(() => writeFileSync(join(disk, "fill"), Buffer.alloc(4 * 1024 * 1024))).toThrow("ENOSPC");
   for (const args of [["key", "mint", "--desk", "alpha"], ["desk", "create", "beta"], SERVE]) {
-    await expectRefusal(program, [...args, "--data", dataDir], /The disk of \S+ is full/);
+    await expectFrom(program, [...args, "--data", dataDir], /The disk of \S+ is full/);
   }
-  await expectRefusal(
+  await expectFrom(
     program,
     ["backup", join(disk, "copy.db"), "--data", dataDir],
     /MiB are free on the disk.*Free some space/,
