@@ -1,6 +1,4 @@
 /** The composition root: opens every layer, joins them, and takes them down again in order. */
-import { existsSync } from "node:fs";
-import { join } from "node:path";
 import type { Logger } from "pino";
 import {
   defaultPublicUrl,
@@ -23,9 +21,7 @@ import type { HealthSources } from "./ops/health.ts";
 import { BackupJob, type MakeBackup } from "./ops/backups.ts";
 import { serveOnSocket, serveOnTcp } from "./ops/server.ts";
 import { StorageLog } from "./ops/storage-log.ts";
-import { DATABASE_NAME } from "./store/sqlite/folder.ts";
-import { lockFolder } from "./store/sqlite/lock.ts";
-import { SqliteStore } from "./store/sqlite/store.ts";
+import { hasDatabase, openServerStorage } from "./store/open.ts";
 import { ActivityRecorder } from "./console/activity/recorder.ts";
 import { ConsoleThread } from "./console/thread.ts";
 import { messageOf, UserError } from "./domain/errors.ts";
@@ -53,7 +49,7 @@ export interface App {
   readonly opsAddress: Address | null;
   /** What browsers call the desks' console, or null where it is off. */
   readonly consoleUrl: string | null;
-  hasDesks(): boolean;
+  hasDesks(): Promise<boolean>;
   /** Reads the certificate files again; the certificate in use stays where the new one will not do. */
   reloadCertificate(): void;
   /** Stops accepting, answers what was accepted, checkpoints, closes. */
@@ -69,20 +65,16 @@ export async function startApp(options: AppOptions): Promise<App> {
   const trustedProxies = new TrustedProxies(config.trustedProxies);
   const certificate = config.tls === null ? null : loadCertificate(config.tls);
   // A first start that cannot listen leaves no database behind.
-  if (!existsSync(join(config.dataDir, DATABASE_NAME))) requireFreePorts(config);
+  if (!hasDatabase(config.dataDir)) requireFreePorts(config);
 
-  // Taken down in the opposite order: connections, then health, then storage, then the lock.
+  // Taken down in the opposite order: connections, then health, then storage.
   await using opened = new AsyncDisposableStack();
-  const onTightened = (sentence: string): void => log.warn(sentence);
-  const lock = lockFolder(config.dataDir, onTightened);
-  opened.defer(() => lock.release());
-
   const storageLog = new StorageLog(config.dataDir, log);
-  const store = await SqliteStore.open(config, {
+  const store = await openServerStorage(config, {
     onFatal,
     onProblem: (problem) => storageLog.problem(problem),
     onRecovered: () => storageLog.recovered(),
-    onTightened,
+    onWarning: (sentence) => log.warn(sentence),
   });
   opened.defer(() => store.close());
   // Opened further down, and asked for by the operations socket from its first moment on.
@@ -183,7 +175,7 @@ export async function startApp(options: AppOptions): Promise<App> {
     publicUrl: publicUrl(),
     opsAddress: ops?.address ?? null,
     consoleUrl: pages?.url ?? null,
-    hasDesks: () => store.hasDesks(),
+    hasDesks: async () => store.hasDesks(),
     reloadCertificate: () => certificates?.reload(),
     stop: () => toClose.disposeAsync(),
   };

@@ -104,9 +104,6 @@ function describe(error: unknown, dataDir: string): string {
       : `${error.message} with: ${toType(error.next, dataDir)}`;
   }
   const code = systemCode(error);
-  if (/^SQLITE_\w+$/.test(code)) {
-    return `the database refused the operation (${code}: ${messageOf(error)})${advice[code] ?? ""}`;
-  }
   if (/^E[A-Z0-9]+$/.test(code)) {
     return `the system refused the operation (${messageOf(error)})${advice[code] ?? ""}`;
   }
@@ -120,5 +117,4 @@ const advice: Record<string, string> = {
   ENOSPC: ": free some space on the disk, then try again",
   EDQUOT: ": free some space or raise the quota, then try again",
   EROFS: ": use a folder on a writable disk",
-  SQLITE_READONLY: ": run signalbox as the user who owns the data folder, on a writable disk",
 };

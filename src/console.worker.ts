@@ -1,12 +1,10 @@
 /** The composition root of the console's thread: see `console/thread.ts`. */
-import { join } from "node:path";
 import { type Logger, pino } from "pino";
 import { accountRoutes } from "./console/account/routes.tsx";
 import { activityRoutes } from "./console/activity/routes.tsx";
 import { auditRoutes } from "./console/audit/routes.tsx";
 import { keyRoutes } from "./console/keys/routes.tsx";
 import { FailedSignIns } from "./console/sign-in/failed-sign-ins.ts";
-import { loadDeviceSecret } from "./store/device-secret.ts";
 import { judgeHost } from "./console/web/hosts.ts";
 import { requiredPasskeyRoutes } from "./console/sign-in/required-passkey.tsx";
 import { createConsole } from "./console/web/server.ts";
@@ -25,6 +23,7 @@ import { SignInThrottle } from "./console/web/throttle.ts";
 import { WriteLimit } from "./console/web/write-limit.ts";
 import type { ActivityBatch } from "./domain/activity.ts";
 import { messageOf, UserError } from "./domain/errors.ts";
+import type { Activity } from "./domain/storage.ts";
 import { readBody } from "./net/body.ts";
 import { limitConnections } from "./net/connections.ts";
 import { Listener } from "./net/listener.ts";
@@ -34,14 +33,7 @@ import { type TransportPolicy, requireHttps, TrustedProxies } from "./net/transp
 import { warnOfUntrustedProxy } from "./net/untrusted-proxy.ts";
 import { logOptions } from "./log.ts";
 import { formatAddress, isLoopbackHost, PortInUseError } from "./net/address.ts";
-import { SqliteActivity } from "./store/sqlite/activity.ts";
-import { SqliteAudit } from "./store/sqlite/audit.ts";
-import { SqliteMembers } from "./store/sqlite/members.ts";
-import { DATABASE_NAME } from "./store/sqlite/folder.ts";
-import { openDatabase } from "./store/sqlite/open.ts";
-import { SqlitePasskeys } from "./store/sqlite/passkeys.ts";
-import { SqliteRegistry } from "./store/sqlite/registry.ts";
-import { SqliteSignals } from "./store/sqlite/signals.ts";
+import { openConsoleStorage } from "./store/open.ts";
 
 declare const self: Worker;
 
@@ -49,10 +41,10 @@ declare const self: Worker;
 interface Running {
   readonly listener: Listener;
   readonly replaceCertificate: (certificate: ConsoleCertificate) => void;
-  readonly record: (batch: ActivityBatch) => void;
+  readonly record: (batch: ActivityBatch) => Promise<void>;
   /** Lets what is under way be answered. */
   readonly drain: () => Promise<void>;
-  readonly close: () => void;
+  readonly close: () => Promise<void>;
 }
 
 let running: Running | null = null;
@@ -63,13 +55,13 @@ self.onmessage = ({ data }) => void receive(JSON.parse(data as string) as ToCons
 async function receive(message: ToConsole): Promise<void> {
   switch (message.type) {
     case "open":
-      open(message.options);
+      await open(message.options);
       break;
     case "certificate":
       running?.replaceCertificate(message.certificate);
       break;
     case "activity":
-      running?.record(message.batch);
+      await running?.record(message.batch);
       post({ type: "activity written" });
       break;
     case "drain":
@@ -77,15 +69,15 @@ async function receive(message: ToConsole): Promise<void> {
       break;
     case "close":
       await (drained ?? running?.drain());
-      running?.close();
+      await running?.close();
       post({ type: "closed" });
       break;
   }
 }
 
-function open(options: ConsoleOptions): void {
+async function open(options: ConsoleOptions): Promise<void> {
   try {
-    const { url, ...opened } = serve(options);
+    const { url, ...opened } = await serve(options);
     running = opened;
     post({ type: "ready", address: running.listener.address, url });
   } catch (error) {
@@ -95,27 +87,20 @@ function open(options: ConsoleOptions): void {
   }
 }
 
-function serve(options: ConsoleOptions): Running & { url: string } {
+async function serve(options: ConsoleOptions): Promise<Running & { url: string }> {
   const log = pino(logOptions(options.logLevel), {
     write: (line: string) => post({ type: "log", line }),
   });
-  const db = openDatabase(options.dataDir, "console", { onTightened: (said) => log.warn(said) });
+  const storage = await openConsoleStorage(options.dataDir, log);
   const now = Date.now;
-  const activity = new SqliteActivity(options.dataDir, (said) => log.warn(said));
-  activity.keepKeysOf(join(options.dataDir, DATABASE_NAME));
-  const members = new SqliteMembers(db, now);
-  const passkeys = new SqlitePasskeys(db, now);
   const services: ConsoleServices = {
-    registryOf: (actor) => new SqliteRegistry(db, now, { actor }),
-    members,
-    passkeys,
-    audit: new SqliteAudit(db, now),
-    signals: new SqliteSignals(db),
-    activity,
-    sessions: new Sessions((id, passkeyId) =>
-      passkeyId === null || passkeys.find(passkeyId) !== null ? members.find(id) : null,
+    ...storage,
+    sessions: new Sessions(async (id, passkeyId) =>
+      passkeyId === null || (await storage.passkeys.find(passkeyId)) !== null
+        ? storage.members.find(id)
+        : null,
     ),
-    throttle: new SignInThrottle(loadDeviceSecret(options.dataDir, log)),
+    throttle: new SignInThrottle(storage.deviceSecret),
     failedSignIns: new FailedSignIns(log),
     ownOrigin: () => new URL(ownUrl()).origin,
     publicUrl: options.publicUrl,
@@ -190,25 +175,24 @@ function serve(options: ConsoleOptions): Running & { url: string } {
       certificate = next;
       bound.replaceCertificate(next);
     },
-    record: recordInto(activity, log),
+    record: recordInto(storage.activity, log),
     drain: async () => {
       endLimit();
       await bound.drain(options.stopTimeoutMs);
     },
-    close: () => {
+    close: async () => {
       services.failedSignIns.flush();
-      activity.close();
-      db.close();
+      await storage.close();
     },
   };
 }
 
 /** What cannot be written is lost: signals are what the disk is for. Said once, until it can be again. */
-function recordInto(activity: SqliteActivity, log: Logger): Running["record"] {
+function recordInto(activity: Activity, log: Logger): Running["record"] {
   let isRefused = false;
-  return (batch) => {
+  return async (batch) => {
     try {
-      activity.write(batch);
+      await activity.write(batch);
       isRefused = false;
     } catch (error) {
       if (isRefused) return;

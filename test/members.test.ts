@@ -4,6 +4,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { NotFoundError, UserError } from "../src/domain/errors.ts";
 import { checkEmail, LINK_LIFETIME_MS, type NewPasskey } from "../src/domain/member.ts";
+import type { MemberAuthor } from "../src/domain/storage.ts";
 import { SqliteMembers } from "../src/store/sqlite/members.ts";
 import { openDatabase } from "../src/store/sqlite/open.ts";
 import { SqlitePasskeys } from "../src/store/sqlite/passkeys.ts";
@@ -35,6 +36,10 @@ function start() {
 }
 
 /** One who has joined desk `alpha` with a password. */
+function self(memberId: string): MemberAuthor {
+  return { memberId, client: null };
+}
+
 function joined(members: SqliteMembers, email = ALICE, desk = "alpha"): string {
   const { token } = members.invite(desk, email);
   return members.spendWithPassword(token, "hash of the first")?.id ?? "";
@@ -251,7 +256,7 @@ describe("a reset", () => {
   test("ends the sessions at once, and takes password and passkeys away when its link is used", () => {
     const { members, passkeys, time } = start();
     const id = joined(members);
-    passkeys.add(id, passkey("old"));
+    passkeys.add(self(id), passkey("old"));
     time.at += 1_000;
     const { token } = members.reset("alpha", "Alice@example.com");
     expect(members.findInvitation(token)?.kind).toBe("reset");
@@ -288,7 +293,7 @@ describe("a reset", () => {
   test("leaves the link as it was where the passkey is somebody's already", () => {
     const { members, passkeys } = start();
     const bob = joined(members, "bob@example.com", "beta");
-    passkeys.add(bob, passkey("taken"));
+    passkeys.add(self(bob), passkey("taken"));
     joined(members);
     const { token } = members.reset("alpha", ALICE);
     expect(thrown(() => members.spendWithPasskey(token, passkey("taken")))).toBeInstanceOf(
@@ -321,7 +326,7 @@ describe("removing a member", () => {
   test("leaves no way in, and the address free for another desk", () => {
     const { members, passkeys, time } = start();
     const id = joined(members);
-    passkeys.add(id, passkey("one"));
+    passkeys.add(self(id), passkey("one"));
     const { token } = members.reset("alpha", ALICE);
     time.at += 5;
     expect(members.remove("alpha", ALICE)).toMatchObject({ id, removed_at: time.at });
@@ -332,10 +337,10 @@ describe("removing a member", () => {
     expect(passkeys.find("one")).toBeNull();
     expect(members.list("alpha")).toEqual([]);
     for (const change of [
-      () => members.setPassword(id, "hash"),
-      () => members.signOutEverywhere(id),
-      () => passkeys.add(id, passkey("two")),
-      () => passkeys.remove(id, "one"),
+      () => members.setPassword(self(id), "hash"),
+      () => members.signOutEverywhere(self(id)),
+      () => passkeys.add(self(id), passkey("two")),
+      () => passkeys.remove(self(id), "one"),
     ]) {
       expect(thrown(change)).toBeInstanceOf(NotFoundError);
     }
@@ -372,13 +377,13 @@ describe("a member", () => {
     const { members, time } = start();
     const id = joined(members);
     time.at += 10;
-    members.setPassword(id, "hash of the second");
+    members.setPassword(self(id), "hash of the second");
     expect(members.findForSignIn(ALICE)).toMatchObject({
       password_hash: "hash of the second",
       signed_out_at: time.at,
     });
     time.at += 10;
-    members.signOutEverywhere(id);
+    members.signOutEverywhere(self(id));
     expect(members.find(id)?.signed_out_at).toBe(time.at);
     expect(members.find(id)).not.toHaveProperty("password_hash");
   });
@@ -407,7 +412,7 @@ describe("passkeys", () => {
   test("are found by their ids, and keep what a signature needs", () => {
     const { members, passkeys, time } = start();
     const id = joined(members);
-    passkeys.add(id, passkey("one"));
+    passkeys.add(self(id), passkey("one"));
     const made = { id: "one", name: "Key one", created_at: time.at };
     expect(passkeys.find("one")).toEqual({
       ...made,
@@ -427,13 +432,13 @@ describe("passkeys", () => {
   test("of others cannot be listed, removed or taken over", () => {
     const { members, passkeys } = start();
     const [alice, bob] = [joined(members), joined(members, "bob@example.com")];
-    passkeys.add(bob, passkey("bobs"));
+    passkeys.add(self(bob), passkey("bobs"));
     expect(passkeys.list(alice)).toEqual([]);
     const [others, unknown] = ["bobs", "nobodys"].map((id) =>
-      String(thrown(() => passkeys.remove(alice, id))),
+      String(thrown(() => passkeys.remove(self(alice), id))),
     );
     expect(others).toBe(unknown ?? "");
-    expect(thrown(() => passkeys.add(alice, passkey("bobs")))).toBeInstanceOf(UserError);
+    expect(thrown(() => passkeys.add(self(alice), passkey("bobs")))).toBeInstanceOf(UserError);
     expect(passkeys.find("bobs")?.member_id).toBe(bob);
   });
 
@@ -441,12 +446,12 @@ describe("passkeys", () => {
     const { members, passkeys } = start();
     const { token } = members.invite("alpha", ALICE);
     const id = members.spendWithPasskey(token, passkey("one"))?.id ?? "";
-    expect(String(thrown(() => passkeys.remove(id, "one")))).toContain("only way to sign in");
-    passkeys.add(id, passkey("two"));
-    passkeys.remove(id, "one");
+    expect(String(thrown(() => passkeys.remove(self(id), "one")))).toContain("only way to sign in");
+    passkeys.add(self(id), passkey("two"));
+    passkeys.remove(self(id), "one");
     expect(passkeys.find("one")).toBeNull();
-    members.setPassword(id, "hash");
-    passkeys.remove(id, "two");
+    members.setPassword(self(id), "hash");
+    passkeys.remove(self(id), "two");
     expect(passkeys.list(id)).toEqual([]);
     expect(members.find(id)).toMatchObject({ passkeys: 0, has_password: true });
   });
@@ -454,7 +459,9 @@ describe("passkeys", () => {
   test.each(["", "a\nb", "x".repeat(101)])("cannot be named %j", (name) => {
     const { members, passkeys } = start();
     const id = joined(members);
-    expect(thrown(() => passkeys.add(id, { ...passkey("one"), name }))).toBeInstanceOf(UserError);
+    expect(thrown(() => passkeys.add(self(id), { ...passkey("one"), name }))).toBeInstanceOf(
+      UserError,
+    );
     expect(passkeys.list(id)).toEqual([]);
   });
 });

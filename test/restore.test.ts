@@ -508,7 +508,9 @@ describe("two histories with one beginning", () => {
   test("keep the newer password and the newer end of sessions, whichever side has them", () => {
     let id = "";
     const change = (dataDir: string, hash: string) =>
-      withMembersOf(dataDir, (members) => members.setPassword(id, hash));
+      withMembersOf(dataDir, (members) =>
+        members.setPassword({ memberId: id, client: null }, hash),
+      );
     const { first, second, backUpFirst } = part((dataDir) => {
       withMembersOf(dataDir, (members) => {
         const { token } = members.invite("alpha", "ada@example.com");

@@ -42,13 +42,7 @@ const ownedPackages: Record<string, string> = {
   commander: "commands cli.ts",
 };
 
-const domainPackages = new Set([
-  "@sinclair/typebox",
-  "fastest-levenshtein",
-  "node:async_hooks",
-  "node:util",
-  "ulid",
-]);
+const domainPackages = new Set(["@sinclair/typebox", "fastest-levenshtein", "node:util", "ulid"]);
 
 interface Import {
   readonly file: string;
@@ -60,11 +54,19 @@ async function imports(): Promise<Import[]> {
   const found: Import[] = [];
   for await (const file of new Glob("**/*.{ts,tsx}").scan("src")) {
     const text = await Bun.file(join("src", file)).text();
-    for (const [, specifier = ""] of text.matchAll(/^(?:import|export)\b[^;]*?from "([^"]+)"/gm)) {
+    for (const specifier of specifiersOf(text))
       found.push({ file, layer: layerOf(file), specifier });
-    }
   }
   return found;
+}
+
+/** Of `import`, `export … from`, `import type`, `import()` and `import("…")` in a type. */
+function specifiersOf(text: string): string[] {
+  const patterns = [/^(?:import|export)\b[^;]*?from "([^"]+)"/gm, /^import "([^"]+)"/gm];
+  const dynamic = /\bimport\(\s*["'`]([^"'`]+)["'`]/g;
+  return [...patterns, dynamic].flatMap((pattern) =>
+    [...text.matchAll(pattern)].map(([, specifier = ""]) => specifier),
+  );
 }
 
 function layerOf(file: string): string {
@@ -78,6 +80,27 @@ test("layers import only in the direction of the map", async () => {
     const target = layerOf(normalize(join(dirname(file), specifier)));
     if (target === ".." || target === layer) continue;
     if (mayImport[layer]?.includes(target) !== true) wrong.push(`${file} imports ${specifier}`);
+  }
+  expect(wrong).toEqual([]);
+});
+
+test("outside store/, the storage is reached through store/open.ts alone", async () => {
+  const wrong = (await imports()).filter(({ file, layer, specifier }) => {
+    if (layer === "store" || !specifier.startsWith(".")) return false;
+    const target = normalize(join(dirname(file), specifier));
+    return layerOf(target) === "store" && target !== "store/open.ts";
+  });
+  expect(wrong).toEqual([]);
+});
+
+test("outside store/, nothing names SQLite's interface or its errors", async () => {
+  const wrong: string[] = [];
+  for await (const file of new Glob("**/*.{ts,tsx}").scan("src")) {
+    if (layerOf(file) === "store") continue;
+    const text = await Bun.file(join("src", file)).text();
+    const [found] =
+      /bun:sqlite|\bSQLite\w*Error\b|\bSQLITE_[A-Z]+|\bSqlite[A-Z]\w+/.exec(text) ?? [];
+    if (found !== undefined) wrong.push(`${file} names ${found}`);
   }
   expect(wrong).toEqual([]);
 });

@@ -4,7 +4,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { AppError } from "../src/domain/errors.ts";
 import type { Signal } from "../src/domain/signal.ts";
-import type { Submission } from "../src/domain/storage.ts";
+import type { StorageProblem, Submission } from "../src/domain/storage.ts";
 import { BatchCommitter } from "../src/store/sqlite/batch.ts";
 import { QUEUE_METADATA_UNITS_MAX, QUEUE_SIGNALS_MAX, Writer } from "../src/store/sqlite/writer.ts";
 import { onCleanup, query, rejection } from "./_setup.ts";
@@ -14,7 +14,7 @@ setDefaultTimeout(60_000);
 
 async function startWriter(dataDir: string) {
   const fatal: string[] = [];
-  const problems: { kind: string; reason: string; signals: number }[] = [];
+  const problems: StorageProblem[] = [];
   const writer = await Writer.start(
     { dataDir, externalCheckpoints: false },
     {
@@ -250,7 +250,12 @@ describe("a submission that the database refuses", () => {
       { symbol: "C" },
     ]);
     expect(problems).toEqual([
-      { kind: "failed", reason: expect.stringContaining("SQLITE_CONSTRAINT"), signals: 1 },
+      {
+        kind: "failed",
+        obstacle: null,
+        reason: expect.stringContaining("SQLITE_CONSTRAINT"),
+        signals: 1,
+      },
     ]);
     expect(fatal).toEqual([]);
     expect(writer.problem).toBeNull();
@@ -295,6 +300,7 @@ describe("a full disk", () => {
       batch.map(() => ({
         kind: "unavailable" as const,
         reason: expect.stringContaining("SQLITE_FULL"),
+        obstacle: "disk" as const,
       })),
     );
     expect(count(dataDir)).toBe(0);

@@ -1,7 +1,7 @@
 /** Finds out who sends a request (`SPEC.md` 5), from its headers alone. */
 import { AppError } from "../domain/errors.ts";
 import { isWellFormedKey, KEY_PREFIX, keyState } from "../domain/key.ts";
-import type { KeyOwner, SignalStore } from "../domain/storage.ts";
+import type { Awaitable, KeyOwner, SignalStore } from "../domain/storage.ts";
 
 /** RFC 6750, 2.1, with the scheme in any case (RFC 9110, 11.1). */
 const BEARER = /^bearer +(.+)$/i;
@@ -18,15 +18,12 @@ const messages = {
 } as const;
 
 /**
- * Returns the owner of the presented key, which may be revoked or expired: see {@link requireActive}.
+ * Finds the owner of the presented key, which may be revoked or expired: see {@link requireActive}.
  * Malformed, unknown, revoked and expired keys get the same answer. No answer repeats what was sent.
  */
-export function identify(headers: Headers, store: SignalStore): KeyOwner {
+export function findOwner(headers: Headers, store: SignalStore): Awaitable<KeyOwner | null> {
   const key = presentedKey(headers);
-  if (!isWellFormedKey(key)) throw new AppError("unauthorized");
-  const owner = store.findOwner(key);
-  if (owner === null) throw new AppError("unauthorized");
-  return owner;
+  return isWellFormedKey(key) ? store.findOwner(key) : null;
 }
 
 export function requireActive(owner: KeyOwner, now: number): void {

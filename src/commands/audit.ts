@@ -1,9 +1,9 @@
 /** `signalbox audit`: who did what to desks, keys and members. */
 import { type Command, Option } from "commander";
 import { auditActor, describeAudit } from "../domain/audit.ts";
-import { SqliteAudit } from "../store/sqlite/audit.ts";
+import { withStorage } from "../store/open.ts";
 import { type DataOptions, defineCommand } from "./define.ts";
-import { readPositive, withDatabase } from "./options.ts";
+import { readPositive } from "./options.ts";
 import { formatTime, printList } from "./print.ts";
 
 const LIMIT_DEFAULT = 50;
@@ -30,7 +30,7 @@ export function auditCommand(): Command {
       `signalbox audit --desk alpha --limit 1000 --json | jq '.[] | select(.action == "key.revoked")'`,
     ],
     run: async ({ desk = null, limit, json, data }: AuditOptions) => {
-      const records = await withDatabase(data, (db) => new SqliteAudit(db).list({ desk, limit }));
+      const records = await withStorage(data, ({ audit }) => audit.list({ desk, limit }));
       printList(records, {
         json,
         none: "Nothing has been done yet.",

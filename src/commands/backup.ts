@@ -1,15 +1,13 @@
 /** `signalbox backup`: a consistent copy of the database, while the server runs. */
 import { existsSync, realpathSync, statSync } from "node:fs";
-import { dirname, join, resolve } from "node:path";
+import { dirname, resolve } from "node:path";
 import { Command, Option } from "commander";
 import { UsageError, UserError } from "../domain/errors.ts";
 import { shellQuoted } from "../domain/shell.ts";
 import { createLog } from "../log.ts";
 import { BackupJob } from "../ops/backups.ts";
 import { DISK_FREE_BYTES_MIN } from "../ops/health.ts";
-import { copyInProcess } from "../store/sqlite/copying.ts";
-import { DATABASE_NAME } from "../store/sqlite/folder.ts";
-import { isCopy } from "../store/sqlite/copy.ts";
+import { copyInProcess, databasePath, isCopy } from "../store/open.ts";
 import { toType } from "./hint.ts";
 import { dataOption, jsonOption, readInterval, readPositive } from "./options.ts";
 import { printJson, printNote } from "./print.ts";
@@ -74,7 +72,7 @@ export async function backUp(
   file: string,
   { signal, onProgress }: Pick<Parameters<typeof copyInProcess>[2], "signal" | "onProgress"> = {},
 ): Promise<Backup> {
-  const { signals, newest_id } = await copyInProcess(join(dataDir, DATABASE_NAME), file, {
+  const { signals, newest_id } = await copyInProcess(databasePath(dataDir), file, {
     program: selfProgram(),
     freeBytesMin: DISK_FREE_BYTES_MIN,
     signal,
@@ -111,7 +109,7 @@ function refuseTarget(file: string, dataDir: string): void {
   if (there === undefined) return;
   if (there.isDirectory()) {
     throw new UserError(
-      `${file} is a folder: name a file in it, such as ${join(file, DATABASE_NAME)}, or go on for ever with: signalbox backup --every 1h --keep 24 ${shellQuoted(file)}`,
+      `${file} is a folder: name a file in it, such as ${databasePath(file)}, or go on for ever with: signalbox backup --every 1h --keep 24 ${shellQuoted(file)}`,
     );
   }
   if (!there.isFile() || (there.size > 0 && !isCopy(file))) {

@@ -1,7 +1,7 @@
 /** `signalbox copy` (hidden): the process in which `backup`, `restore` and `serve` copy a database. */
 import { setPriority } from "node:os";
 import { Command } from "commander";
-import { copyDatabase } from "../store/sqlite/copy.ts";
+import { copyDatabase } from "../store/open.ts";
 import { printData } from "./print.ts";
 
 /** A server beside it goes first. */

@@ -1,16 +1,13 @@
 /** `signalbox desk …`: create, list and configure desks; `member.ts` has the commands for their members. */
-import { existsSync } from "node:fs";
-import { join, resolve } from "node:path";
+import { resolve } from "node:path";
 import { Argument, type Command, Option } from "commander";
 import { hasNamedHost } from "../net/address.ts";
 import { askConsoleUrl } from "../ops/client.ts";
-import { DATABASE_NAME } from "../store/sqlite/folder.ts";
-import { SqliteMembers } from "../store/sqlite/members.ts";
-import { SqliteRegistry } from "../store/sqlite/registry.ts";
+import { databasePath, hasDatabase, withStorage } from "../store/open.ts";
 import { type DataOptions, defineCommand, defineGroup } from "./define.ts";
 import { toType } from "./hint.ts";
 import { inviteCommand, membersCommand, removeMemberCommand, resetCommand } from "./member.ts";
-import { readPositive, withDatabase, withRegistry } from "./options.ts";
+import { readPositive } from "./options.ts";
 import { formatTime, printList, printNote } from "./print.ts";
 
 const DESK = new Argument("<name>", "the desk's name");
@@ -52,14 +49,14 @@ function createCommand(): Command {
       { ifMissing = false, data }: DataOptions & { ifMissing?: boolean },
       name: string,
     ) => {
-      const path = join(resolve(data), DATABASE_NAME);
-      const isNew = !existsSync(path);
-      const { created } = await withRegistry(
+      const dataDir = resolve(data);
+      const isNew = !hasDatabase(dataDir);
+      const { created } = await withStorage(
         data,
-        (registry) => registry.createDesk(name, { ifMissing }),
+        ({ registry }) => registry.createDesk(name, { ifMissing }),
         { create: true },
       );
-      if (isNew) printNote(`Created the database ${path}.`);
+      if (isNew) printNote(`Created the database ${databasePath(dataDir)}.`);
       printNote(created ? `Created desk "${name}".` : `Desk "${name}" already exists.`);
       if (created) printNote(`Mint a key for it with: ${toType(`key mint --desk ${name}`, data)}`);
     },
@@ -76,7 +73,7 @@ DIFFERING counts duplicates whose content differs from the original's: a sign th
 client_signal_id for two signals.`,
     examples: ["signalbox desk list", "signalbox desk list --json | jq -r '.[].name'"],
     run: async ({ json, data }: DataOptions) => {
-      const desks = await withRegistry(data, (registry) => registry.listDesks());
+      const desks = await withStorage(data, ({ registry }) => registry.listDesks());
       printList(desks, {
         json,
         none: `No desks yet: create one with: ${toType("desk create NAME", data)}`,
@@ -110,7 +107,7 @@ function limitCommand(): Command {
 The default is 100. If the desk already has more keys, they stay active, but no new one can be minted.`,
     examples: ["signalbox desk limit alpha --keys 300"],
     run: async ({ keys, data }: DataOptions & { keys: number }, name: string) => {
-      await withRegistry(data, (registry) => registry.limitKeys(name, keys));
+      await withStorage(data, ({ registry }) => registry.limitKeys(name, keys));
       printNote(`Desk "${name}": at most ${keys} active ${keys === 1 ? "key" : "keys"}.`);
     },
   });
@@ -132,9 +129,9 @@ Passkeys need a host name: start serve with --console-url, such as https://conso
       "signalbox desk require-passkeys alpha --off",
     ],
     run: async ({ off, data }: DataOptions & { off?: true }, desk: string) => {
-      const members = await withDatabase(data, (db) => {
-        new SqliteRegistry(db).requirePasskeys(desk, off !== true);
-        return new SqliteMembers(db).list(desk);
+      const members = await withStorage(data, async (storage) => {
+        await storage.registry.requirePasskeys(desk, off !== true);
+        return storage.members.list(desk);
       });
       if (off) {
         printNote(`Members of desk "${desk}" can sign in with passwords or passkeys.`);

@@ -6,7 +6,7 @@ import { systemCode, UserError } from "../domain/errors.ts";
 import { askServer } from "../ops/client.ts";
 import type { Checks } from "../ops/health.ts";
 import { SOCKET_NAME } from "../ops/server.ts";
-import { problemOfFolder } from "../store/sqlite/folder.ts";
+import { problemOfFolder } from "../store/open.ts";
 import { type DataOptions, defineCommand } from "./define.ts";
 import { readUrl } from "./options.ts";
 import { printData } from "./print.ts";

@@ -3,10 +3,11 @@ import { Argument, type Command, Option } from "commander";
 import ms from "ms";
 import { UsageError } from "../domain/errors.ts";
 import { type ApiKey, keyState } from "../domain/key.ts";
-import type { MintedKey } from "../domain/storage.ts";
+import { ADMIN, type MintedKey } from "../domain/storage.ts";
+import { withStorage } from "../store/open.ts";
 import { type DataOptions, defineCommand, defineGroup } from "./define.ts";
 import { toType } from "./hint.ts";
-import { type Lifetime, readDuration, readLifetime, withRegistry } from "./options.ts";
+import { type Lifetime, readDuration, readLifetime } from "./options.ts";
 import { formatTime, printJson, printList, printNote, printSecret } from "./print.ts";
 
 const EXAMPLE_ID = "01K5QZ8F3V9X2M7T4B6N1C0D8E";
@@ -51,8 +52,8 @@ function mintCommand(): Command {
           `Name the key's desk with --desk <name>, as in: ${toType("key mint --desk alpha", data)}`,
         );
       }
-      const minted = await withRegistry(data, (registry) =>
-        registry.mintKey({ desk, label, expiresInMs: expires === "never" ? null : expires }),
+      const minted = await withStorage(data, ({ registry }) =>
+        registry.mintKey({ desk, label, expiresInMs: expires === "never" ? null : expires }, ADMIN),
       );
       printMinted(minted, json);
     },
@@ -70,7 +71,7 @@ function listCommand(): Command {
       `signalbox key list --desk alpha --json | jq -r '.[] | select(.state == "active").id'`,
     ],
     run: async ({ desk = null, json, data }: DataOptions & { desk?: string | null }) => {
-      const keys = await withRegistry(data, (registry) => registry.listKeys(desk));
+      const keys = await withStorage(data, ({ registry }) => registry.listKeys(desk));
       printList(keys.map(withState), {
         json,
         none: `No keys yet: mint one with: ${toType("key mint --desk NAME", data)}`,
@@ -97,7 +98,9 @@ function revokeCommand(): Command {
     adds: "data and json",
     examples: [`signalbox key revoke ${EXAMPLE_ID}`],
     run: async ({ json, data }: DataOptions, id: string) => {
-      const { record, changed } = await withRegistry(data, (registry) => registry.revokeKey(id));
+      const { record, changed } = await withStorage(data, ({ registry }) =>
+        registry.revokeKey(id, {}, ADMIN),
+      );
       if (json) printJson(withState(record));
       const outcome = changed
         ? "is revoked."
@@ -128,11 +131,12 @@ function rotateCommand(): Command {
     adds: "data and json",
     examples: [`NEW_KEY=$(signalbox key rotate ${EXAMPLE_ID} --overlap 24h)`],
     run: async ({ overlap, expires, json, data }: RotateOptions, id: string) => {
-      const { minted, old } = await withRegistry(data, (registry) =>
-        registry.rotateKey(id, {
-          overlapMs: overlap,
-          expiresInMs: expires === "never" ? null : expires,
-        }),
+      const rotation = {
+        overlapMs: overlap,
+        expiresInMs: expires === "never" ? null : expires,
+      };
+      const { minted, old } = await withStorage(data, ({ registry }) =>
+        registry.rotateKey(id, rotation, ADMIN),
       );
       printMinted(minted, json);
       const lastUse =

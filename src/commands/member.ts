@@ -6,10 +6,10 @@ import { UsageError } from "../domain/errors.ts";
 import type { MadeLink } from "../domain/member.ts";
 import { shellQuoted } from "../domain/shell.ts";
 import { askConsoleUrl } from "../ops/client.ts";
-import { SqliteMembers } from "../store/sqlite/members.ts";
+import { withStorage } from "../store/open.ts";
 import { type DataOptions, defineCommand } from "./define.ts";
 import { toType } from "./hint.ts";
-import { consoleUrlOption, withDatabase } from "./options.ts";
+import { consoleUrlOption } from "./options.ts";
 import { formatTime, printJson, printList, printNote, printSecret } from "./print.ts";
 
 interface LinkOptions extends DataOptions {
@@ -41,7 +41,7 @@ export function inviteCommand(): Command {
           `Give the email address to invite, as in: ${toType(`desk invite ${shellQuoted(desk)} --email alice@example.com`, data)}`,
         );
       }
-      const link = await withMembers(data, (members) => members.invite(desk, email));
+      const link = await withStorage(data, ({ members }) => members.invite(desk, email));
       const again = `desk invite ${shellQuoted(desk)} --email ${shellQuoted(email)}`;
       await printLink(link, options, again);
       printNote("The first person to open it sets the password: send it in private.");
@@ -60,7 +60,7 @@ export function membersCommand(): Command {
       "signalbox desk members alpha --json | jq -r '.[].email'",
     ],
     run: async ({ json, data }: DataOptions, desk: string) => {
-      const members = await withMembers(data, (all) => all.list(desk));
+      const members = await withStorage(data, (storage) => storage.members.list(desk));
       const invite = `desk invite ${shellQuoted(desk)} --email alice@example.com`;
       printList(members, {
         json,
@@ -86,7 +86,7 @@ export function removeMemberCommand(): Command {
     adds: "data and json",
     examples: ["signalbox desk remove-member alpha alice@example.com"],
     run: async ({ json, data }: DataOptions, desk: string, email: string) => {
-      const member = await withMembers(data, (members) => members.remove(desk, email));
+      const member = await withStorage(data, ({ members }) => members.remove(desk, email));
       if (json) printJson(member);
       printNote(`${member.email} can no longer use the console of desk "${desk}".`);
       printNote(
@@ -115,7 +115,7 @@ once with --lock: use that if someone else may have them.`,
     ],
     run: async (options: LinkOptions & { lock?: true }, desk: string, email: string) => {
       const lock = options.lock === true;
-      const link = await withMembers(options.data, (members) =>
+      const link = await withStorage(options.data, ({ members }) =>
         members.reset(desk, email, { lock }),
       );
       await printLink(link, options, `desk reset ${shellQuoted(desk)} ${shellQuoted(email)}`);
@@ -130,13 +130,6 @@ once with --lock: use that if someone else may have them.`,
       printNote(`The member's sessions have ended, and ${old}.`);
     },
   });
-}
-
-function withMembers<T>(
-  dataDir: string,
-  work: (members: SqliteMembers) => T | Promise<T>,
-): Promise<T> {
-  return withDatabase(dataDir, (db) => work(new SqliteMembers(db)));
 }
 
 /** `again`: the command that makes another link. */

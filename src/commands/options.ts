@@ -1,15 +1,10 @@
-/** What several commands share: options, readers of their values, and access to the database. */
+/** What several commands share: options, and readers of their values. */
 import { statSync } from "node:fs";
-import { join, resolve } from "node:path";
 import { InvalidArgumentError, Option } from "commander";
 import ms from "ms";
 import { defaults } from "../config.ts";
 import { UserError } from "../domain/errors.ts";
 import { type Address, isLoopbackHost, parseAddress } from "../net/address.ts";
-import { explainFailure, isDamage, isTransient } from "../store/sqlite/failures.ts";
-import { DATABASE_NAME } from "../store/sqlite/folder.ts";
-import { openDatabase } from "../store/sqlite/open.ts";
-import { SqliteRegistry } from "../store/sqlite/registry.ts";
 
 export function dataOption(): Option {
   return new Option("--data <dir>", "data folder").env("SIGNALBOX_DATA").default(defaults.data);
@@ -26,32 +21,6 @@ export function consoleUrlOption(): Option {
   )
     .env("SIGNALBOX_CONSOLE_URL")
     .argParser(readOwnUrl);
-}
-
-/** Opens the registry for one command. */
-export function withRegistry<T>(
-  dataDir: string,
-  work: (registry: SqliteRegistry) => T | Promise<T>,
-  options: { create?: true } = {},
-): Promise<T> {
-  return withDatabase(dataDir, (db) => work(new SqliteRegistry(db)), options);
-}
-
-/** Opens the database for one command; `create`: also if there is none yet. */
-export async function withDatabase<T>(
-  dataDir: string,
-  work: (db: ReturnType<typeof openDatabase>) => T | Promise<T>,
-  { create = false }: { create?: boolean } = {},
-): Promise<T> {
-  const db = openDatabase(resolve(dataDir), "command", { mustExist: !create });
-  try {
-    return await work(db);
-  } catch (error) {
-    const isOfTheDisk = isTransient(error) || isDamage(error);
-    throw isOfTheDisk ? explainFailure(error, join(resolve(dataDir), DATABASE_NAME)) : error;
-  } finally {
-    db.close();
-  }
 }
 
 /** Throws `UserError` if the backup does not exist. */

@@ -1,6 +1,6 @@
 /** A bar on a terminal while a copy is made; nothing elsewhere. */
 import type { SingleBar } from "cli-progress";
-import type { Progress } from "../store/sqlite/copying.ts";
+import type { Progress } from "../store/open.ts";
 
 const MIB = 1024 * 1024;
 

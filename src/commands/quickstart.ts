@@ -2,17 +2,18 @@
 import type { App } from "../app.ts";
 import { messageOf } from "../domain/errors.ts";
 import { firstSignalCommand } from "../domain/shell.ts";
+import { ADMIN } from "../domain/storage.ts";
 import type { Log } from "../log.ts";
+import { withStorage } from "../store/open.ts";
 import { toType } from "./hint.ts";
-import { withRegistry } from "./options.ts";
 import { printData } from "./print.ts";
 import { QUICKSTART_DESK } from "./settings.ts";
 
 /** Creates nothing if there is a desk already: its keys cannot be shown again. */
 export async function quickstart(app: App, dataDir: string, log: Log): Promise<void> {
   const mintFor = (desk: string) => toType(`key mint --desk ${desk}`, dataDir);
-  const key = await withRegistry(dataDir, (registry) => {
-    const names = registry.listDesks().map(({ name }) => name);
+  const key = await withStorage(dataDir, async ({ registry }) => {
+    const names = (await registry.listDesks()).map(({ name }) => name);
     const desk = names.includes(QUICKSTART_DESK) ? QUICKSTART_DESK : names[0];
     if (desk !== undefined) {
       log.logger.info(
@@ -20,8 +21,9 @@ export async function quickstart(app: App, dataDir: string, log: Log): Promise<v
       );
       return null;
     }
-    registry.createDesk(QUICKSTART_DESK, { ifMissing: true });
-    return registry.mintKey({ desk: QUICKSTART_DESK, label: "quickstart", expiresInMs: null }).key;
+    await registry.createDesk(QUICKSTART_DESK, { ifMissing: true });
+    const newKey = { desk: QUICKSTART_DESK, label: "quickstart", expiresInMs: null };
+    return (await registry.mintKey(newKey, ADMIN)).key;
   });
   if (key === null) return;
   try {

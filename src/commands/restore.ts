@@ -1,21 +1,23 @@
 /** `signalbox restore`: a backup in the place of the database. */
 import { mkdirSync } from "node:fs";
-import { join, resolve } from "node:path";
+import { resolve } from "node:path";
 import { Command } from "commander";
 import { UserError } from "../domain/errors.ts";
 import { timeStamp } from "../ops/backups.ts";
-import { copyInProcess } from "../store/sqlite/copying.ts";
-import { DamageError } from "../store/sqlite/failures.ts";
-import { DATABASE_NAME, restoringPath } from "../store/sqlite/folder.ts";
-import { lockFolder } from "../store/sqlite/lock.ts";
 import {
   beginRestore,
+  copyInProcess,
+  DamageError,
+  databasePath,
   giveUpRestore,
   hasContent,
+  lockFolder,
   putInPlace,
   type Restored,
-} from "../store/sqlite/restore.ts";
-import { type Verification, verifyDatabase } from "../store/sqlite/verify.ts";
+  restoringPath,
+  type Verification,
+  verifyDatabase,
+} from "../store/open.ts";
 import { toType } from "./hint.ts";
 import { dataOption, jsonOption, refuseMissing } from "./options.ts";
 import { printJson, printNote } from "./print.ts";
@@ -87,7 +89,7 @@ function damagedBackup(file: string, problem = ""): UserError {
 /** The lock keeps servers away until the database is in its place. */
 async function restore(file: string, dataDir: string, isForced: boolean): Promise<Restored> {
   mkdirSync(dataDir, { recursive: true, mode: 0o700 });
-  const path = join(dataDir, DATABASE_NAME);
+  const path = databasePath(dataDir);
   const lock = lockFolder(dataDir);
   try {
     if (hasContent(path) && !isForced) {

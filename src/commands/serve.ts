@@ -56,7 +56,7 @@ async function serve(options: ServeOptions, command: Command): Promise<void> {
       throw explainPortInUse(error, config);
     });
     if (isOn("quickstart", command)) await quickstart(app, options.data, log);
-    announce(app, config, toType("desk create NAME", options.data), log);
+    await announce(app, config, toType("desk create NAME", options.data), log);
     process.on("SIGHUP", () => app.reloadCertificate());
     await runUntil(stopped, fatal.promise, app, log);
   } finally {
@@ -92,8 +92,13 @@ function endAtDefect(log: Log): void {
   process.on("unhandledRejection", end);
 }
 
-function announce(app: App, { dataDir }: ServeConfig, createDesk: string, log: Log): void {
-  const next = app.hasDesks() ? "" : `; no desk yet, create one with: ${createDesk}`;
+async function announce(
+  app: App,
+  { dataDir }: ServeConfig,
+  createDesk: string,
+  log: Log,
+): Promise<void> {
+  const next = (await app.hasDesks()) ? "" : `; no desk yet, create one with: ${createDesk}`;
   log.logger.info(
     `signalbox ${VERSION} takes signals at ${app.publicUrl}/v1/signals, data in ${dataDir}${next}`,
   );

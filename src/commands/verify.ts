@@ -1,12 +1,10 @@
 /** `signalbox verify`: whether a database is what it should be. */
 import { statSync } from "node:fs";
-import { join, resolve } from "node:path";
+import { resolve } from "node:path";
 import { Command } from "commander";
 import { UserError } from "../domain/errors.ts";
 import { shellQuoted } from "../domain/shell.ts";
-import { DamageError } from "../store/sqlite/failures.ts";
-import { DATABASE_NAME } from "../store/sqlite/folder.ts";
-import { type Verification, verifyDatabase } from "../store/sqlite/verify.ts";
+import { DamageError, databasePath, type Verification, verifyDatabase } from "../store/open.ts";
 import { dataOption, jsonOption, refuseMissing } from "./options.ts";
 import { printData, printJson } from "./print.ts";
 
@@ -29,7 +27,7 @@ Examples:
     )
     .action((file: string | undefined, options: { json?: true; data: string }) => {
       if (file !== undefined) refuseFolder(file);
-      const path = resolve(file ?? join(options.data, DATABASE_NAME));
+      const path = resolve(file ?? databasePath(options.data));
       const verification = file === undefined ? verifyDatabase(path) : verifyBackup(path);
       if (options.json) printJson(verification);
       else printVerification(verification);

@@ -25,11 +25,13 @@ export const auditPhrases = {
 
 export type AuditAction = keyof typeof auditPhrases;
 
-/** The storage adds the time and the client's address. */
+/** The storage adds the time. */
 export interface AuditEntry {
   readonly deskId: number;
   /** The member who did it; null: an administrator on the command line, or someone unknown. */
   readonly actor: string | null;
+  /** The IP address that it was asked from; null: the command line. */
+  readonly client: string | null;
   readonly action: AuditAction;
   readonly keyId?: string;
   /** The member it was done to. */

@@ -93,6 +93,9 @@ export class UserError extends Error {
 /** What was named does not exist, or not for the one who asks. */
 export class NotFoundError extends UserError {}
 
+/** The member was signed out between the start of the request and its change, which was not made. */
+export class SignedOutError extends Error {}
+
 /** A mistake in how the command was typed: exit code 2. */
 export class UsageError extends UserError {}
 

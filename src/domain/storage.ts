@@ -1,7 +1,34 @@
-/** What the service asks of its storage. `store/sqlite/` implements it. */
+/**
+ * Everything that Signalbox asks of its storage. `store/open.ts` chooses the storage, and
+ * `test/storage.contract.ts` checks that it keeps what is promised here. A method may answer at once or
+ * with a promise. Times are epoch milliseconds, UTC.
+ */
+import type {
+  ActivityBatch,
+  ActivityOwner,
+  ActivityWidth,
+  Bucket,
+  KeyActivity,
+  Reject,
+  Repeats,
+} from "./activity.ts";
+import type { AuditEntry, AuditPage, AuditRecord } from "./audit.ts";
 import type { Desk } from "./desk.ts";
 import type { ApiKey } from "./key.ts";
+import type {
+  Account,
+  Invitation,
+  MadeLink,
+  Member,
+  NewPasskey,
+  Passkey,
+  PasskeyCredential,
+  SignInAccount,
+} from "./member.ts";
 import type { Signal } from "./signal.ts";
+import type { SignalList, SignalQuery, StoredSignal } from "./stored-signal.ts";
+
+export type Awaitable<T> = T | Promise<T>;
 
 /** A validated signal with its attribution. */
 export interface Submission {
@@ -17,9 +44,12 @@ export type Appended =
   | { readonly deduped: false; readonly id: string }
   | { readonly deduped: true; readonly id: string; readonly differs: readonly (keyof Signal)[] };
 
-/** Signals that were not stored, told to the operator. `unavailable`: the disk or a lock stands in the way; `failed`: a defect of ours with some signals. */
+/** Signals that were not stored, for the operator's log. */
 export interface StorageProblem {
+  /** `unavailable`: the disk or a lock is in the way; `failed`: a defect of ours with some signals. */
   readonly kind: "unavailable" | "failed";
+  /** Null when the storage cannot tell. */
+  readonly obstacle: "disk" | "lock" | null;
   readonly reason: string;
   readonly signals: number;
 }
@@ -37,17 +67,68 @@ export interface KeyOwner extends Identity {
   readonly revoked_at: number | null;
 }
 
-/** What the request path uses. */
+/** What a request to store a signal uses. */
 export interface SignalStore {
-  /** Null for a key that never was. */
-  findOwner(key: string): KeyOwner | null;
+  /** Returns null for an unknown key. Called for each request: answer at once if you can. */
+  findOwner(key: string): Awaitable<KeyOwner | null>;
   /**
-   * Resolves once the signal, or the original that it repeats, is on disk. Rejects with
-   * `unauthorized` where the key was revoked meanwhile, with `unavailable` where the queue is full or
-   * the disk refuses, or the outcome is unknown, and with any other error where it failed by itself.
+   * Resolves when the signal, or the original that it repeats, is on disk. Ids strictly increase in
+   * commit order. Rejects with `unauthorized` if the key was revoked meanwhile, with `unavailable` if
+   * the queue is full, the disk refuses, or the outcome is unknown, and with any other error for a
+   * defect with this signal alone.
    */
   append(submission: Submission): Promise<Appended>;
 }
+
+/** The storage of a running server. */
+export interface ServerStorage extends SignalStore {
+  hasDesks(): Awaitable<boolean>;
+  /** Why signals are not stored at present; null while they are. */
+  readonly writerProblem: string | null;
+  /** Waits for the outcome of every submission first. */
+  close(): Promise<void>;
+}
+
+/** What {@link ServerStorage} reports while it is open. */
+export interface ServerStorageEvents {
+  /** Nothing more will be stored: end the process. Called at most once. */
+  readonly onFatal: (reason: string) => void;
+  /** Some signals were not stored; their clients have been told. */
+  readonly onProblem: (problem: StorageProblem) => void;
+  /** Signals are stored again after a problem. */
+  readonly onRecovered: () => void;
+  /** Something that the operator should know, in a sentence. */
+  readonly onWarning: (sentence: string) => void;
+}
+
+/** Signals as people and programs read them. Each call is the work of milliseconds, however many signals there are. */
+export interface SignalReader {
+  /** In commit order or against it, from a cursor on: pages, exports and feeds are made of this. */
+  list(query: SignalQuery): Awaitable<SignalList>;
+  /** Returns null for an unknown id and for another desk's. */
+  get(deskId: number, id: string): Awaitable<StoredSignal | null>;
+  /** By `id` or `client_signal_id`. Two, if one signal's `client_signal_id` is the other's `id`. */
+  find(deskId: number, text: string): Awaitable<StoredSignal[]>;
+}
+
+/** Who makes a change and from where, for the audit. */
+export interface Author {
+  /** Null: an administrator on the command line. */
+  readonly memberId: string | null;
+  /**
+   * The member's `signed_out_at` when their session began. If it has changed, they were signed out, and
+   * the change is refused with `SignedOutError`.
+   */
+  readonly signedOutAt?: number;
+  /** The client's IP address; null: the command line. */
+  readonly client: string | null;
+}
+
+export interface MemberAuthor extends Author {
+  readonly memberId: string;
+}
+
+export const ADMIN: Author = { memberId: null, client: null };
 
 export interface NewKey {
   readonly desk: string;
@@ -61,13 +142,13 @@ export interface Rotation {
   readonly expiresInMs?: number | null | undefined;
 }
 
-/** A key as minted: the one time that its plaintext exists outside the desk. */
+/** A new key: the only time that its plaintext is known. */
 export interface MintedKey {
   readonly key: string;
   readonly record: ApiKey;
 }
 
-/** With a desk named, another desk's key is as unknown as one that does not exist. */
+/** If a desk is named, another desk's key is treated as unknown. */
 export interface OfDesk {
   readonly desk?: string | null;
 }
@@ -75,39 +156,155 @@ export interface OfDesk {
 export interface KeyPage {
   readonly desk: string;
   readonly state: "active" | "ended";
-  /** Only keys older than the one of this id. */
+  /** Only keys older than the one with this id. */
   readonly before?: string | null;
   readonly limit: number;
 }
 
-/** What the command line and the console use. All errors are `UserError`s. Changes go into the audit. */
+/** Desks and their keys. Every error is a `UserError`; every change is in the audit. */
 export interface Registry {
-  createDesk(name: string, options: { ifMissing: boolean }): { desk: Desk; created: boolean };
-  listDesks(): Desk[];
-  /** Whether the desk's members must sign in with passkeys, from their next request on. */
-  requirePasskeys(desk: string, isRequired: boolean): { changed: boolean };
-  /** Keys beyond a lower limit stay active; no further one is minted. */
-  limitKeys(desk: string, keysMax: number): void;
-  /** Refused where the desk has as many active keys as it may. */
-  mintKey(key: NewKey): MintedKey;
+  /** By an administrator. */
+  createDesk(
+    name: string,
+    options: { ifMissing: boolean },
+  ): Awaitable<{ desk: Desk; created: boolean }>;
+  /** By name. */
+  listDesks(): Awaitable<Desk[]>;
+  /** Whether the desk's members must sign in with passkeys, from their next request on. By an administrator. */
+  requirePasskeys(desk: string, isRequired: boolean): Awaitable<{ changed: boolean }>;
+  /** Keys beyond a lower limit stay active, and no further one is minted. By an administrator. */
+  limitKeys(desk: string, keysMax: number): Awaitable<void>;
+  /** Refused when the desk has as many active keys as it may have. */
+  mintKey(key: NewKey, by: Author): Awaitable<MintedKey>;
   /** All keys, or those of one desk, oldest first. */
-  listKeys(desk: string | null): ApiKey[];
+  listKeys(desk: string | null): Awaitable<ApiKey[]>;
   /** A desk's keys, newest first. */
-  pageKeys(page: KeyPage): ApiKey[];
-  /** Null for an id that is unknown. */
-  findKey(id: string, of?: OfDesk): ApiKey | null;
-  /** Null for a key that was not rotated. */
-  findSuccessor(key: ApiKey): ApiKey | null;
+  pageKeys(page: KeyPage): Awaitable<ApiKey[]>;
+  /** Returns null for an unknown id. */
+  findKey(id: string, of?: OfDesk): Awaitable<ApiKey | null>;
+  /** Returns null for a key that was not rotated. */
+  findSuccessor(key: ApiKey): Awaitable<ApiKey | null>;
   /** Whether another active key of the desk has the same label. */
-  hasNamesake(key: ApiKey): boolean;
+  hasNamesake(key: ApiKey): Awaitable<boolean>;
   /** Idempotent. When it has returned, no signal of this key commits any more. */
-  revokeKey(id: string, of?: OfDesk): { record: ApiKey; changed: boolean };
+  revokeKey(id: string, of: OfDesk, by: Author): Awaitable<{ record: ApiKey; changed: boolean }>;
   /**
-   * Mints a successor with the same desk and label, and the same lifetime unless told otherwise; the
-   * old key expires after `overlapMs`, or sooner if it would anyway. A key is rotated once; after that its
-   * successor is rotated. A desk with as many active keys as it
-   * may have can still rotate each of them: a key in its overlap does not count, and there are at most
-   * as many of these as of the others.
+   * Mints a successor with the same desk and label, and the same lifetime unless told otherwise. The old
+   * key expires after `overlapMs`, or at its own expiry if that is sooner. A key is rotated once; after
+   * that, rotate its successor. A desk at its limit can still rotate each key: keys in their overlap do
+   * not count, and there may be as many of them as of the others.
    */
-  rotateKey(id: string, options: Rotation & OfDesk): { minted: MintedKey; old: ApiKey };
+  rotateKey(
+    id: string,
+    options: Rotation & OfDesk,
+    by: Author,
+  ): Awaitable<{ minted: MintedKey; old: ApiKey }>;
+}
+
+/** The people who use the console. Every change is in the audit. */
+export interface Members {
+  /** Creates the member, or a new link for one who has not joined. By an administrator. */
+  invite(desk: string, email: string): Awaitable<MadeLink>;
+  /**
+   * Ends the member's sessions and makes a link for a new password or passkey. The present ones work
+   * until the link is used; with `lock` they stop working at once. By an administrator.
+   */
+  reset(desk: string, email: string, options?: { lock?: boolean }): Awaitable<MadeLink>;
+  /** Ends the member's sessions and links; the address may be invited again, to any desk. By an administrator. */
+  remove(desk: string, email: string): Awaitable<Member>;
+  /** Members who were not removed, by address. */
+  list(desk: string): Awaitable<Member[]>;
+  /** Returns null for a link that is unknown, expired or used, or whose member was removed. */
+  findInvitation(token: string): Awaitable<Invitation | null>;
+  /**
+   * Uses the link: sets the password, removes every passkey, and ends all sessions. Returns null if the
+   * link does not work: of two at the same moment, one succeeds.
+   */
+  spendWithPassword(
+    token: string,
+    passwordHash: string,
+    client: string | null,
+  ): Awaitable<Account | null>;
+  /** Like {@link spendWithPassword}, with a passkey; the password is removed. */
+  spendWithPasskey(
+    token: string,
+    passkey: NewPasskey,
+    client: string | null,
+  ): Awaitable<Account | null>;
+  /** Ends all sessions: start a new one with the account that it returns. */
+  setPassword(by: MemberAuthor, passwordHash: string): Awaitable<Account>;
+  /** Like {@link setPassword}. */
+  signOutEverywhere(by: MemberAuthor): Awaitable<Account>;
+  /** Takes any text. Returns null for an unknown address and for a removed member's. */
+  findForSignIn(email: string): Awaitable<SignInAccount | null>;
+  /** The hash of the member's password, even if it is locked; null without one. */
+  passwordHash(memberId: string): Awaitable<string | null>;
+  /** Returns null for a removed member. */
+  find(memberId: string): Awaitable<Account | null>;
+}
+
+/** WebAuthn credentials. A removed one is never found again. */
+export interface Passkeys {
+  /** Throws a `UserError` if the credential is registered already, with any member. */
+  add(by: MemberAuthor, passkey: NewPasskey): Awaitable<void>;
+  /** The member's, oldest first. */
+  list(memberId: string): Awaitable<Passkey[]>;
+  /** Returns null for a removed passkey and for a removed member's. */
+  find(id: string): Awaitable<PasskeyCredential | null>;
+  /**
+   * Records a use whose signature was checked. `regressed`: the counter went back, so there may be a
+   * copy of the passkey, and nothing was recorded. Two uses at once cannot both pass with one counter.
+   */
+  recordUse(id: string, counter: number): Awaitable<"recorded" | "regressed" | "unknown">;
+  /** Why {@link remove} would refuse, in a sentence; null if it would not. */
+  removalObstacle(memberId: string, id: string): Awaitable<string | null>;
+  remove(by: MemberAuthor, id: string): Awaitable<void>;
+}
+
+export interface Audit {
+  /** For events that change nothing else, such as a sign-in: a change writes its own entry. */
+  append(entry: AuditEntry): Awaitable<void>;
+  /** Newest first. */
+  list(page: AuditPage): Awaitable<AuditRecord[]>;
+  /** Key id → the address of the member who created it, or null for an administrator. */
+  creatorsOf(
+    desk: string,
+    keyIds: readonly string[],
+  ): Awaitable<ReadonlyMap<string, string | null>>;
+}
+
+/** What commands use, and the console with more. */
+export interface Storage {
+  readonly registry: Registry;
+  readonly members: Members;
+  readonly passkeys: Passkeys;
+  readonly audit: Audit;
+  readonly signals: SignalReader;
+  close(): Awaitable<void>;
+}
+
+export interface ConsoleStorage extends Storage {
+  readonly activity: Activity;
+  /** Signs device cookies. In no backup: whoever has one could make such cookies. */
+  readonly deviceSecret: Uint8Array;
+}
+
+/** What was done with a desk's keys, except in the last second or two. */
+export interface Activity {
+  /** Throws if the disk refuses it: then nothing of the batch is recorded. */
+  write(batch: ActivityBatch): Awaitable<void>;
+  /** Those with anything in them, oldest first, starting with the one that contains `from`. */
+  buckets(owner: ActivityOwner, width: ActivityWidth, from: number): Awaitable<Bucket[]>;
+  /** By the key's id; in the hours starting with the one that contains `from`. */
+  ofKeys(
+    deskId: number,
+    keyIds: readonly string[],
+    from: number,
+  ): Awaitable<ReadonlyMap<string, KeyActivity>>;
+  /** Ids of keys that got 401 because they have ended, latest request first; in the same hours. */
+  knockingKeys(deskId: number, from: number, limit: number): Awaitable<string[]>;
+  /** Newest first; `before`: only those with a lower request id. */
+  rejects(owner: ActivityOwner, before: string | null, limit: number): Awaitable<Reject[]>;
+  /** Returns null if no duplicate is known. */
+  repeatsOf(deskId: number, signalId: string): Awaitable<Repeats | null>;
 }

@@ -2,6 +2,7 @@
 import type { Signal } from "./signal.ts";
 
 export interface StoredSignal extends Signal {
+  readonly desk: string;
   /** ULID; strictly rises in the order of storage. */
   readonly id: string;
   /** Epoch milliseconds, by the server's clock. */
@@ -36,26 +37,29 @@ export const everySignal: SignalFilter = {
 };
 
 /**
- * A part of a desk's signals. Cursors are ids of signals, which say nothing about other desks; the
- * order of storage would tell how many signals those have sent.
+ * Which signals, and from where on. Cursors are ids of signals: a place in the order of storage would tell
+ * a desk how many signals the others have sent.
  */
-export interface SignalRequest {
-  readonly deskId: number;
+export interface SignalQuery {
+  /** Null: all desks. */
+  readonly deskId: number | null;
   readonly filter: SignalFilter;
+  /** The order of the result: commit order is `oldest`. */
+  readonly order: "newest" | "oldest";
   /** Only signals older than this id. */
   readonly before?: string | null;
   /** Only signals newer than this id. */
   readonly after?: string | null;
   readonly limit: number;
+  /** Ends with the signal whose metadata makes the total exceed this, in UTF-16 units. */
+  readonly metadataUnitsMax?: number;
 }
 
-/** Newest first. */
-export interface SignalPage {
+export interface SignalList {
+  /** In the order of the query. */
   readonly signals: readonly StoredSignal[];
-  /** The `before` of the page behind this one; null where there is none. */
-  readonly older: string | null;
-  /** The `after` of the page ahead of this one; null where there is none. */
-  readonly newer: string | null;
-  /** Where the search was given up, because it had looked at many signals and found few. */
+  /** The cursor of the next call, `before` or `after` by the order; null: there are no more now. */
+  readonly more: string | null;
+  /** Set if the search ended here because it had looked at many signals and found few. */
   readonly searchedTo: { readonly id: string; readonly received_at: number } | null;
 }

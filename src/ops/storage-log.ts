@@ -18,14 +18,14 @@ export class StorageLog {
     this.#log = log;
   }
 
-  problem({ kind, reason, signals }: StorageProblem): void {
+  problem({ kind, obstacle, reason, signals }: StorageProblem): void {
     this.#signals += signals;
     const now = performance.now();
     if (now - this.#saidAt < REPEAT_INTERVAL_MS) return;
     this.#saidAt = now;
     const line = { kind, reason, signals: this.#signals, free_bytes: this.#freeBytes() };
     this.#signals = 0;
-    this.#log.error(line, `signals were not stored: ${adviceFor(reason)}`);
+    this.#log.error(line, `signals were not stored: ${advice[obstacle ?? "none"]}`);
   }
 
   recovered(): void {
@@ -44,12 +44,8 @@ export class StorageLog {
   }
 }
 
-function adviceFor(reason: string): string {
-  if (/^SQLITE_(FULL|IOERR)/.test(reason)) {
-    return "free some space on the disk, or raise the quota; it goes on by itself then";
-  }
-  if (/^SQLITE_(BUSY|LOCKED)/.test(reason)) {
-    return "another process holds the database; end it, and look at what it was doing";
-  }
-  return "please report this with the reason";
-}
+const advice = {
+  disk: "free some space on the disk, or raise the quota; signals are then stored again without a restart",
+  lock: "another process holds the database; end it, and look at what it was doing",
+  none: "please report this with the reason",
+} as const;

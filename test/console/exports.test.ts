@@ -172,7 +172,7 @@ describe("in the console", () => {
 
   test("one is cut after 15 minutes", async () => {
     let time = 0;
-    const { pull } = startExport({ now: () => time });
+    const { pull } = await startExport({ now: () => time });
     time = 15 * 60_000;
     expect((await pull()).done).toBe(false);
     time += 1;
@@ -183,16 +183,16 @@ describe("in the console", () => {
 test("an export does not keep its session from becoming idle", async () => {
   const account = { id: "m", signed_out_at: 0, passkeys_required: false } as Account;
   const sessions = new Sessions(() => account);
-  const token = sessions.start(account, { passkeyId: null, browser: "", address: "" }, 0);
-  const { pull } = startExport({ now: () => 60_000, sessions, token });
+  const token = await sessions.start(account, { passkeyId: null, browser: "", address: "" }, 0);
+  const { pull } = await startExport({ now: () => 60_000, sessions, token });
   await pull();
-  expect(sessions.list("m", 60_000).map(({ seenAt }) => seenAt)).toEqual([0]);
+  expect((await sessions.list("m", 60_000)).map(({ seenAt }) => seenAt)).toEqual([0]);
 });
 
 /** By the route itself, with a clock of its own. */
-function startExport({
+async function startExport({
   now,
-  sessions = { holds: () => true },
+  sessions = { holds: async () => true },
   token = "token",
 }: {
   now: () => number;
@@ -203,8 +203,7 @@ function startExport({
     now,
     sessions,
     signals: {
-      chunks: () =>
-        Iterator.from({ next: () => ({ value: [{ id: "x", metadata: null }], done: false }) }),
+      list: () => ({ signals: [{ id: "x", metadata: null }], more: "x", searchedTo: null }),
     },
     log: { info: () => {} },
   } as unknown as ConsoleServices;
@@ -215,7 +214,7 @@ function startExport({
     cookies: { get: () => token },
     now: now(),
   };
-  const response = route?.handle(visit as unknown as MemberVisit) as Response;
+  const response = (await route?.handle(visit as unknown as MemberVisit)) as Response;
   const reader = (response.body as ReadableStream<Uint8Array>).getReader();
   return { pull: () => reader.read() };
 }

@@ -413,7 +413,8 @@ describe("requests that another site makes a browser send", () => {
     ] as const) {
       await signIn(visitor);
       await visitor.get("/account");
-      desk.members.signOutEverywhere(desk.members.list("alpha")[0]?.id ?? "");
+      const memberId = desk.members.list("alpha")[0]?.id ?? "";
+      desk.members.signOutEverywhere({ memberId, client: null });
       const { status, text } = await visitor.post(path);
       expect([status, text.includes("You were signed out")]).toEqual([403, true]);
       expect(text).toContain(`/sign-in?next=${encodeURIComponent(formPage)}`);
@@ -617,47 +618,49 @@ describe("sessions", () => {
   const beginning = { passkeyId: null, browser: "Firefox on Linux", address: "192.0.2.1" };
   const sessionsOf = (find: FindMember = () => account) => new Sessions(find);
 
-  test("one that nobody uses ends", () => {
+  test("one that nobody uses ends", async () => {
     const sessions = sessionsOf();
-    const token = sessions.start(account, beginning, 1_000);
-    expect(sessions.find(token, 1_000 + SESSION_IDLE_MS_MAX)).toMatchObject({ email: ALICE });
-    expect(sessions.find(token, 1_001 + 2 * SESSION_IDLE_MS_MAX)).toBe(null);
-    expect(sessions.find(token, 1_001 + SESSION_IDLE_MS_MAX), "it is gone for good").toBe(null);
+    const token = await sessions.start(account, beginning, 1_000);
+    expect(await sessions.find(token, 1_000 + SESSION_IDLE_MS_MAX)).toMatchObject({ email: ALICE });
+    expect(await sessions.find(token, 1_001 + 2 * SESSION_IDLE_MS_MAX)).toBe(null);
+    expect(await sessions.find(token, 1_001 + SESSION_IDLE_MS_MAX), "it is gone for good").toBe(
+      null,
+    );
   });
 
-  test("looking whether it holds does not keep it from becoming idle", () => {
+  test("looking whether it holds does not keep it from becoming idle", async () => {
     const sessions = sessionsOf();
-    const token = sessions.start(account, beginning, 1_000);
-    expect(sessions.holds(token, 1_000 + SESSION_IDLE_MS_MAX)).toBe(true);
-    expect(sessions.holds(token, 1_001 + SESSION_IDLE_MS_MAX)).toBe(false);
-    expect(sessions.find(token, 1_001 + SESSION_IDLE_MS_MAX)).toBe(null);
-    expect(sessions.holds("unknown", 1_000)).toBe(false);
+    const token = await sessions.start(account, beginning, 1_000);
+    expect(await sessions.holds(token, 1_000 + SESSION_IDLE_MS_MAX)).toBe(true);
+    expect(await sessions.holds(token, 1_001 + SESSION_IDLE_MS_MAX)).toBe(false);
+    expect(await sessions.find(token, 1_001 + SESSION_IDLE_MS_MAX)).toBe(null);
+    expect(await sessions.holds("unknown", 1_000)).toBe(false);
   });
 
-  test("one that is used all the time ends, too", () => {
+  test("one that is used all the time ends, too", async () => {
     const sessions = sessionsOf();
-    const token = sessions.start(account, beginning, 0);
+    const token = await sessions.start(account, beginning, 0);
     const step = SESSION_IDLE_MS_MAX / 2;
     for (let at = step; at <= SESSION_AGE_MS_MAX; at += step) {
-      expect(sessions.find(token, at)).not.toBe(null);
+      expect(await sessions.find(token, at)).not.toBe(null);
     }
-    expect(sessions.find(token, SESSION_AGE_MS_MAX + 1)).toBe(null);
+    expect(await sessions.find(token, SESSION_AGE_MS_MAX + 1)).toBe(null);
   });
 
-  test("one of before its member signed out everywhere, or was removed, ends", () => {
+  test("one of before its member signed out everywhere, or was removed, ends", async () => {
     let member: Account | null = account;
     const sessions = sessionsOf(() => member);
-    const old = sessions.start(account, beginning, 1_000);
+    const old = await sessions.start(account, beginning, 1_000);
     member = { ...account, signed_out_at: 2_000 };
-    const young = sessions.start(member, beginning, 3_000);
-    expect(sessions.list("01M", 4_000)).toMatchObject([
+    const young = await sessions.start(member, beginning, 3_000);
+    expect(await sessions.list("01M", 4_000)).toMatchObject([
       { startedAt: 3_000, seenAt: 3_000, ...beginning },
     ]);
-    expect(sessions.find(old, 4_000)).toBe(null);
-    expect(sessions.find(young, 4_000)).not.toBe(null);
+    expect(await sessions.find(old, 4_000)).toBe(null);
+    expect(await sessions.find(young, 4_000)).not.toBe(null);
     member = null;
-    expect(sessions.list("01M", 4_000)).toEqual([]);
-    expect(sessions.find(young, 4_000)).toBe(null);
+    expect(await sessions.list("01M", 4_000)).toEqual([]);
+    expect(await sessions.find(young, 4_000)).toBe(null);
   });
 
   test.each([
@@ -665,7 +668,7 @@ describe("sessions", () => {
     [-60_000, "after the clock was set back"],
   ])(
     "signing out everywhere ends those of before and not the one of after (%d ms later, %s)",
-    (stepMs) => {
+    async (stepMs) => {
       let now = Date.UTC(2026, 4, 1);
       const db = openDatabase(temporaryFolder(), "command");
       onCleanup(() => db.close());
@@ -675,45 +678,54 @@ describe("sessions", () => {
       if (joined === null) throw new Error("The link did not work.");
       const { id } = joined;
       const sessions = new Sessions((memberId) => members.find(memberId));
-      const isLive = (token: string) => sessions.find(token, now) !== null;
-      const before = sessions.start(joined, beginning, now);
+      const isLive = async (token: string) => (await sessions.find(token, now)) !== null;
+      const before = await sessions.start(joined, beginning, now);
       now += stepMs;
-      const after = sessions.start(members.signOutEverywhere(id), beginning, now);
-      expect([before, after].map(isLive)).toEqual([false, true]);
-      const last = sessions.start(members.setPassword(id, "another"), beginning, now);
-      expect([after, last].map(isLive)).toEqual([false, true]);
+      const after = await sessions.start(
+        members.signOutEverywhere({ memberId: id, client: null }),
+        beginning,
+        now,
+      );
+      expect(await Promise.all([before, after].map(isLive))).toEqual([false, true]);
+      const last = await sessions.start(
+        members.setPassword({ memberId: id, client: null }, "another"),
+        beginning,
+        now,
+      );
+      expect(await Promise.all([after, last].map(isLive))).toEqual([false, true]);
       // The password was looked at before the reset, and the session would begin after it.
       const looked = members.find(id);
       const { token } = members.reset("alpha", ALICE);
-      expect(isLive(sessions.start(looked ?? joined, beginning, now))).toBe(false);
-      expect(isLive(last)).toBe(false);
+      expect(await isLive(await sessions.start(looked ?? joined, beginning, now))).toBe(false);
+      expect(await isLive(last)).toBe(false);
       const reset = members.spendWithPassword(token, "a third");
-      expect(isLive(sessions.start(reset ?? joined, beginning, now))).toBe(true);
+      expect(await isLive(await sessions.start(reset ?? joined, beginning, now))).toBe(true);
     },
   );
 
-  test("each member has 20 at most: one more ends the member's own that was used least recently", () => {
+  test("each member has 20 at most: one more ends the member's own that was used least recently", async () => {
     const sessions = new Sessions((id) => ({ ...account, id }));
-    const colleague = sessions.start({ id: "02M", signed_out_at: 0 }, beginning, 0);
-    const tokens = Array.from({ length: SESSIONS_PER_MEMBER_MAX }, (_, index) =>
-      sessions.start(account, beginning, index),
-    );
-    const isLive = (token: string) => sessions.find(token, 1_000) !== null;
-    expect(isLive(tokens[0] ?? "")).toBe(true);
-    tokens.push(sessions.start(account, beginning, 2_000));
-    expect(tokens.filter((token) => !isLive(token))).toEqual([tokens[1] ?? ""]);
-    expect(isLive(colleague)).toBe(true);
-    expect(sessions.list("01M", 2_000)).toHaveLength(SESSIONS_PER_MEMBER_MAX);
+    const colleague = await sessions.start({ id: "02M", signed_out_at: 0 }, beginning, 0);
+    const tokens: string[] = [];
+    for (let index = 0; index < SESSIONS_PER_MEMBER_MAX; index += 1) {
+      tokens.push(await sessions.start(account, beginning, index));
+    }
+    const isLive = async (token: string) => (await sessions.find(token, 1_000)) !== null;
+    expect(await isLive(tokens[0] ?? "")).toBe(true);
+    tokens.push(await sessions.start(account, beginning, 2_000));
+    const areLive = await Promise.all(tokens.map(isLive));
+    expect(tokens.filter((_, index) => areLive[index] !== true)).toEqual([tokens[1] ?? ""]);
+    expect(await isLive(colleague)).toBe(true);
+    expect(await sessions.list("01M", 2_000)).toHaveLength(SESSIONS_PER_MEMBER_MAX);
   });
 
-  test("a token is 256 random bits, and is not kept as it is", () => {
+  test("a token is 256 random bits, and is not kept as it is", async () => {
     const sessions = sessionsOf();
-    const tokens = new Set(
-      Array.from({ length: 100 }, () => sessions.start(account, beginning, 0)),
-    );
+    const starts = Array.from({ length: 100 }, () => sessions.start(account, beginning, 0));
+    const tokens = new Set(await Promise.all(starts));
     expect(tokens.size).toBe(100);
     for (const token of tokens) expect(Buffer.from(token, "base64url").length).toBe(32);
-    expect(sessions.find("", 0)).toBe(null);
+    expect(await sessions.find("", 0)).toBe(null);
   });
 });
 

@@ -7,9 +7,10 @@ import { everySignal, type StoredSignal } from "../../src/domain/stored-signal.t
 import { DATABASE_NAME } from "../../src/store/sqlite/folder.ts";
 import {
   CHUNK_METADATA_UNITS,
-  ROWS_LOOKED_AT_MAX,
-  SqliteSignals,
-} from "../../src/store/sqlite/signals.ts";
+  newestSignalId,
+  readChunks,
+} from "../../src/console/signals/listing.ts";
+import { ROWS_LOOKED_AT_MAX, SqliteSignals } from "../../src/store/sqlite/signals.ts";
 import { mintKey, onCleanup, query, signal } from "../_setup.ts";
 import { startConsole, type TestConsole, type Visitor } from "./_console.ts";
 
@@ -618,7 +619,8 @@ describe("with many signals", () => {
        SELECT n, printf('7ZZ%023d', n), desk_id, key_id, received_at, source, type, symbol, side, ?
        FROM signals, numbers`,
     ).run(metadata);
-    const chunks = [...new SqliteSignals(db).chunks({ deskId: 1, filter: everySignal }, 1_000)];
+    const wanted = { deskId: 1, filter: everySignal };
+    const chunks = await Array.fromAsync(readChunks(new SqliteSignals(db), wanted, 1_000));
     for (const chunk of chunks) {
       const units = chunk.reduce((sum, row) => sum + (row.metadata?.length ?? 0), 0);
       expect(units).toBeLessThan(CHUNK_METADATA_UNITS + metadata.length);
@@ -666,13 +668,14 @@ describe("with many signals", () => {
         to: 2,
       },
     ];
-    const cursor = signals.newestId(1);
+    const cursor = await newestSignalId(signals, 1);
     for (const filter of filters) {
       for (const more of [{}, { before: cursor }, { after: cursor }]) {
-        signals.page({ deskId: 1, filter, limit: PAGE, ...more });
-        signals.latest({ deskId: 1, filter, limit: PAGE, ...more });
+        for (const deskId of [1, null]) {
+          signals.list({ deskId, filter, order: "newest", limit: PAGE, ...more });
+          signals.list({ deskId, filter, order: "oldest", limit: PAGE, ...more });
+        }
       }
-      signals.chunks({ deskId: 1, filter }, 10).next();
     }
     signals.find(1, cursor);
     signals.find(1, "x");

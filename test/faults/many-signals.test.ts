@@ -1,5 +1,6 @@
 /** The console's searches over a million signals: results are checked, times are printed. */
 import { expect, setDefaultTimeout, test } from "bun:test";
+import { readChunks, readSignalPage, type SignalPage } from "../../src/console/signals/listing.ts";
 import { everySignal, type SignalFilter } from "../../src/domain/stored-signal.ts";
 import { openDatabase } from "../../src/store/sqlite/open.ts";
 import { ROWS_LOOKED_AT_MAX, SqliteSignals } from "../../src/store/sqlite/signals.ts";
@@ -12,42 +13,55 @@ setDefaultTimeout(120_000);
 const SIGNALS = scale(1_000_000, 200_000);
 const PAGE = 50;
 
-test("the console finds and exports the right ones of a million signals", () => {
+test("the console finds and exports the right ones of a million signals", async () => {
   const { dataDir, keyId } = seed({ signals: SIGNALS });
   const db = openDatabase(dataDir, "console");
   onCleanup(() => db.close());
   const signals = new SqliteSignals(db);
   const middle = seededUlid(SIGNALS / 2);
-  const page = (filter: Partial<SignalFilter>, cursor: object = {}) =>
-    signals.page({ deskId: 1, filter: { ...everySignal, ...filter }, limit: PAGE, ...cursor });
+  const page = (filter: Partial<SignalFilter>, cursor: { before?: string; after?: string } = {}) =>
+    readSignalPage(signals, {
+      deskId: 1,
+      filter: { ...everySignal, ...filter },
+      limit: PAGE,
+      before: null,
+      after: null,
+      ...cursor,
+    });
   const seqs = (from: number) =>
     Array.from({ length: PAGE }, (_, index) => seededUlid(from - index));
-  const idsOf = (found: ReturnType<typeof page>) => found.signals.map(({ id }) => id);
 
-  expect(idsOf(timed("the newest", () => page({})))).toEqual(seqs(SIGNALS));
-  expect(idsOf(timed("before the middle", () => page({}, { before: middle })))).toEqual(
+  expect(idsOf(await timed("the newest", () => page({})))).toEqual(seqs(SIGNALS));
+  expect(idsOf(await timed("before the middle", () => page({}, { before: middle })))).toEqual(
     seqs(SIGNALS / 2 - 1),
   );
-  expect(idsOf(timed("after the middle", () => page({}, { after: middle })))).toEqual(
+  expect(idsOf(await timed("after the middle", () => page({}, { after: middle })))).toEqual(
     seqs(SIGNALS / 2 + PAGE),
   );
-  expect(idsOf(timed("by key", () => page({ key_id: keyId })))).toEqual(seqs(SIGNALS));
-  const none = timed("by a symbol that no signal has", () => page({ symbol: "NONE" }));
+  expect(idsOf(await timed("by key", () => page({ key_id: keyId })))).toEqual(seqs(SIGNALS));
+  const none = await timed("by a symbol that no signal has", () => page({ symbol: "NONE" }));
   expect(none.searchedTo?.id).toBe(seededUlid(SIGNALS - ROWS_LOOKED_AT_MAX + 1));
-  const found = timed("by client_signal_id", () => signals.find(1, seededId(SIGNALS / 2)));
+  const found = await timed("by client_signal_id", async () =>
+    signals.find(1, seededId(SIGNALS / 2)),
+  );
   expect(found.map(({ id }) => id)).toEqual([middle]);
   let exported = 0;
-  timed("all, in chunks", () => {
-    for (const chunk of signals.chunks({ deskId: 1, filter: everySignal }, SIGNALS)) {
+  await timed("all, in chunks", async () => {
+    const wanted = { deskId: 1, filter: everySignal };
+    for await (const chunk of readChunks(signals, wanted, SIGNALS)) {
       exported += chunk.length;
     }
   });
   expect(exported).toBe(SIGNALS);
 });
 
-function timed<T>(what: string, work: () => T): T {
+function idsOf(found: SignalPage): string[] {
+  return found.signals.map(({ id }) => id);
+}
+
+async function timed<T>(what: string, work: () => Promise<T>): Promise<T> {
   const began = performance.now();
-  const result = work();
+  const result = await work();
   process.stderr.write(`CONSOLE ${what} | ${(performance.now() - began).toFixed(1)} ms\n`);
   return result;
 }

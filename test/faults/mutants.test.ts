@@ -125,7 +125,7 @@ const mutants: readonly Mutant[] = [
     edits: [
       {
         file: "store/sqlite/batch.ts",
-        find: 'if (isTransient(error)) return batch.map(() => ({ kind: "unavailable", reason }));',
+        find: "if (isTransient(error)) return batch.map(() => unavailable(error));",
         replace:
           'if (isTransient(error)) return batch.map(({ receivedAt }) => ({ kind: "stored", id: this.#ids.next(receivedAt) }));',
       },
@@ -210,8 +210,8 @@ const mutants: readonly Mutant[] = [
     name: "a server does not lock its folder",
     edits: [
       {
-        file: "app.ts",
-        find: "const lock = lockFolder(config.dataDir, onTightened);",
+        file: "store/sqlite/store.ts",
+        find: "const lock = lockFolder(dataDir, onTightened);",
         replace: "const lock = { release: () => void lockFolder };",
       },
     ],

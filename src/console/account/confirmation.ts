@@ -44,11 +44,11 @@ export class Confirmation {
     };
   }
 
-  waysOf({ member: { memberId } }: MemberVisit): Ways {
+  async waysOf({ member: { memberId } }: MemberVisit): Promise<Ways> {
     const { members, passkeys } = this.#services;
     return {
-      hasPassword: members.find(memberId)?.has_password === true,
-      hasPasskey: this.#passkeys.isPossible && passkeys.list(memberId).length > 0,
+      hasPassword: (await members.find(memberId))?.has_password === true,
+      hasPasskey: this.#passkeys.isPossible && (await passkeys.list(memberId)).length > 0,
     };
   }
 
@@ -59,7 +59,8 @@ export class Confirmation {
   }
 
   async #byPassword(visit: MemberVisit): Promise<Confirmed> {
-    if (!this.waysOf(visit).hasPassword) return { outcome: "wrong", problem: PASSKEY_ONLY };
+    const { hasPassword } = await this.waysOf(visit);
+    if (!hasPassword) return { outcome: "wrong", problem: PASSKEY_ONLY };
     const { email, memberId } = visit.member;
     const password = visit.form.get("current") ?? "";
     const failure = failureOf(memberId, "typed a wrong current password on the account page");
@@ -74,7 +75,7 @@ export class Confirmation {
     if (result.outcome === "right" && result.account.id === memberId) return { outcome: "right" };
     if (result.outcome === "refused") {
       const failure = failureOf(memberId, `came ${result.reason}`);
-      auditFailure(this.#services, visit, { id: memberId, desk_id: deskId }, failure);
+      await auditFailure(this.#services, visit, { id: memberId, desk_id: deskId }, failure);
     }
     return { outcome: "wrong", problem: WRONG_PASSKEY };
   }

@@ -7,7 +7,7 @@ import { RemovePasskeyPage } from "./passkey-removal-page.tsx";
 import { notFoundPage } from "../web/problems.tsx";
 import { page, seeOther } from "../web/responses.ts";
 import type { ConsoleServices } from "../web/services.ts";
-import { isStillSignedIn, type MemberVisit, type Route } from "../web/visit.ts";
+import { authorOf, isStillSignedIn, type MemberVisit, type Route } from "../web/visit.ts";
 
 export function passkeyRemovalRoutes(
   services: ConsoleServices,
@@ -30,26 +30,26 @@ class PasskeyRemoval {
     this.#confirmation = confirmation;
   }
 
-  show(visit: MemberVisit, problem: string | null = null): Response {
-    const passkey = this.#find(visit);
+  async show(visit: MemberVisit, problem: string | null = null): Promise<Response> {
+    const passkey = await this.#find(visit);
     if (passkey === null) return notFoundPage();
     const state = {
       passkey,
-      ways: this.#confirmation.waysOf(visit),
-      obstacle: this.#services.passkeys.removalObstacle(visit.member.memberId, passkey.id),
+      ways: await this.#confirmation.waysOf(visit),
+      obstacle: await this.#services.passkeys.removalObstacle(visit.member.memberId, passkey.id),
       problem,
     };
     return page(<RemovePasskeyPage visit={visit} state={state} />, problem === null ? 200 : 422);
   }
 
   async send(visit: MemberVisit): Promise<Response> {
-    if (this.#find(visit) === null) return notFoundPage();
+    if ((await this.#find(visit)) === null) return notFoundPage();
     const confirmed = await this.#confirmation.check(visit);
     if (confirmed.outcome === "limited") return limited(visit, confirmed.retryAt);
     if (confirmed.outcome === "wrong") return this.show(visit, confirmed.problem);
-    if (!isStillSignedIn(this.#services, visit)) return seeOther("/sign-in");
+    if (!(await isStillSignedIn(this.#services, visit))) return seeOther("/sign-in");
     try {
-      this.#services.passkeys.remove(visit.member.memberId, idOf(visit));
+      await this.#services.passkeys.remove(authorOf(visit), idOf(visit));
     } catch (error) {
       if (error instanceof NotFoundError) return notFoundPage();
       if (error instanceof UserError) return this.show(visit, error.message);
@@ -59,8 +59,8 @@ class PasskeyRemoval {
   }
 
   /** Another member's is as unknown as one that does not exist. */
-  #find(visit: MemberVisit): Passkey | null {
-    const passkeys = this.#services.passkeys.list(visit.member.memberId);
+  async #find(visit: MemberVisit): Promise<Passkey | null> {
+    const passkeys = await this.#services.passkeys.list(visit.member.memberId);
     return passkeys.find(({ id }) => id === idOf(visit)) ?? null;
   }
 }

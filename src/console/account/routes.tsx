@@ -10,7 +10,7 @@ import { passkeyRemovalRoutes } from "./passkey-removal-routes.tsx";
 import { PasskeyCeremonies } from "../sign-in/passkeys.ts";
 import { json, page, seeOther } from "../web/responses.ts";
 import type { ConsoleServices } from "../web/services.ts";
-import { isStillSignedIn, type MemberVisit, type Route } from "../web/visit.ts";
+import { authorOf, isStillSignedIn, type MemberVisit, type Route } from "../web/visit.ts";
 
 type MemberRoute = Extract<Route, { access: "member" | "signed-in" }>;
 
@@ -44,15 +44,15 @@ class AccountArea {
     this.#passkeys = new PasskeyCeremonies(services);
   }
 
-  show(visit: MemberVisit, problem: string | null = null): Response {
+  async show(visit: MemberVisit, problem: string | null = null): Promise<Response> {
     const { members, passkeys, sessions } = this.#services;
-    const account = members.find(visit.member.memberId);
+    const account = await members.find(visit.member.memberId);
     if (account === null) return seeOther("/sign-in");
     const state = {
       account,
-      passkeys: passkeys.list(account.id),
-      sessions: sessions.list(account.id, visit.now),
-      ways: this.#confirmation.waysOf(visit),
+      passkeys: await passkeys.list(account.id),
+      sessions: await sessions.list(account.id, visit.now),
+      ways: await this.#confirmation.waysOf(visit),
       canHavePasskeys: this.#passkeys.isPossible,
       problem,
     };
@@ -61,8 +61,8 @@ class AccountArea {
 
   async changePassword(visit: MemberVisit): Promise<Response> {
     const { members } = this.#services;
-    const { hasPassword } = this.#confirmation.waysOf(visit);
-    if (members.find(visit.member.memberId)?.passkeys_required === true) {
+    const { hasPassword } = await this.#confirmation.waysOf(visit);
+    if ((await members.find(visit.member.memberId))?.passkeys_required === true) {
       return this.show(visit, "Your desk requires passkeys: a password would not let you in.");
     }
     const proof = await this.#confirmation.check(visit);
@@ -72,9 +72,10 @@ class AccountArea {
     const { memberId: id, email, desk } = visit.member;
     const chosen = await hashNewPassword(this.#services, { id, email, desk }, password);
     if ("problem" in chosen) return this.show(visit, chosen.problem);
-    if (!isStillSignedIn(this.#services, visit)) return seeOther("/sign-in");
+    if (!(await isStillSignedIn(this.#services, visit))) return seeOther("/sign-in");
     const done = hasPassword ? "password" : "password-set";
-    return this.#beginAgain(visit, members.setPassword(id, chosen.hash), done);
+    const account = await members.setPassword(authorOf(visit), chosen.hash);
+    return this.#beginAgain(visit, account, done);
   }
 
   /** The challenge in them is the proof for {@link addPasskey}: it comes back once, from this session. */
@@ -97,9 +98,9 @@ class AccountArea {
     if (problem !== null) return this.show(visit, problem);
     const passkey = await this.#passkeys.finishAdding(visit, name, "add");
     if (passkey === null) return this.show(visit, "That took too long, or went wrong. Try again.");
-    if (!isStillSignedIn(this.#services, visit)) return seeOther("/sign-in");
+    if (!(await isStillSignedIn(this.#services, visit))) return seeOther("/sign-in");
     try {
-      this.#services.passkeys.add(visit.member.memberId, passkey);
+      await this.#services.passkeys.add(authorOf(visit), passkey);
     } catch (error) {
       if (error instanceof UserError) return this.show(visit, error.message);
       throw error;
@@ -113,14 +114,14 @@ class AccountArea {
     return seeOther("/account?done=ended");
   }
 
-  signOutElsewhere(visit: MemberVisit): Response {
-    const account = this.#services.members.signOutEverywhere(visit.member.memberId);
+  async signOutElsewhere(visit: MemberVisit): Promise<Response> {
+    const account = await this.#services.members.signOutEverywhere(authorOf(visit));
     return this.#beginAgain(visit, account, "elsewhere");
   }
 
   /** All sessions have ended: this browser gets another one. */
-  #beginAgain(visit: MemberVisit, account: Account, done: string): Response {
-    startSession(this.#services, visit, account, visit.member.session.passkeyId);
+  async #beginAgain(visit: MemberVisit, account: Account, done: string): Promise<Response> {
+    await startSession(this.#services, visit, account, visit.member.session.passkeyId);
     return seeOther(`/account?done=${done}`);
   }
 }

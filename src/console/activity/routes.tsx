@@ -6,8 +6,8 @@ import {
   type Reject,
   startOfBucket,
 } from "../../domain/activity.ts";
-import { everySignal } from "../../domain/stored-signal.ts";
 import { findKey, offeredKeys } from "../keys/desk-keys.ts";
+import { newestSignal } from "../signals/listing.ts";
 import { ActivityPage, type ActivityQuestion, type ActivitySpan, ChartParts } from "./page.tsx";
 import type { RejectListing } from "./rejects-page.tsx";
 import { notFoundPage } from "../web/problems.tsx";
@@ -30,34 +30,38 @@ export function activityRoutes(services: ConsoleServices): Route[] {
   ];
 }
 
-function showPage(services: ConsoleServices, visit: MemberVisit): Response {
-  const question = readQuestion(services, visit);
+async function showPage(services: ConsoleServices, visit: MemberVisit): Promise<Response> {
+  const question = await readQuestion(services, visit);
   if (question === null) return notFoundPage();
   const before = readCursor(visit, "before");
-  const span = readSpan(services, visit, question);
-  const rejects = readRejects(services, visit, question, before);
+  const span = await readSpan(services, visit, question);
+  const rejects = await readRejects(services, visit, question, before);
   return page(<ActivityPage {...{ visit, question, span, rejects }} />);
 }
 
 /** For the script: what has changed since it asked before. */
-function showChart(services: ConsoleServices, visit: MemberVisit): Response {
-  const question = readQuestion(services, visit);
+async function showChart(services: ConsoleServices, visit: MemberVisit): Promise<Response> {
+  const question = await readQuestion(services, visit);
   if (question === null) return notFoundPage();
-  const span = readSpan(services, visit, question);
-  const newest = services.activity.rejects(ownerOf(visit, question), null, 1)[0]?.request_id ?? "";
+  const span = await readSpan(services, visit, question);
+  const [latest] = await services.activity.rejects(ownerOf(visit, question), null, 1);
+  const newest = latest?.request_id ?? "";
   const isBehind = newest > (visit.url.searchParams.get("newest") ?? newest);
   return page(<ChartParts {...{ question, span, isBehind }} />);
 }
 
 /** Null for a key that is not the desk's. */
-function readQuestion(services: ConsoleServices, visit: MemberVisit): ActivityQuestion | null {
+async function readQuestion(
+  services: ConsoleServices,
+  visit: MemberVisit,
+): Promise<ActivityQuestion | null> {
   const { url } = visit;
   const per = url.searchParams.get("per") ?? "";
   const width = isWidth(per) ? per : "minute";
   const id = url.searchParams.get("key") ?? "";
-  const key = id === "" ? null : findKey(services, visit, id);
+  const key = id === "" ? null : await findKey(services, visit, id);
   if (id !== "" && key === null) return null;
-  return { width, key, keys: offeredKeys(services, visit, key?.id) };
+  return { width, key, keys: await offeredKeys(services, visit, key?.id) };
 }
 
 function isWidth(text: string): text is ActivityWidth {
@@ -68,34 +72,39 @@ function ownerOf({ member }: MemberVisit, { key }: Pick<ActivityQuestion, "key">
   return { deskId: member.deskId, keyId: key?.id ?? null };
 }
 
-function readSpan(
+async function readSpan(
   { activity, signals }: ConsoleServices,
   visit: MemberVisit,
   question: ActivityQuestion,
-): ActivitySpan {
+): Promise<ActivitySpan> {
   const { ms, kept } = activityWidths[question.width];
   const start = startOfBucket(visit.now, ms) - (kept - 1) * ms;
-  const buckets = activity.buckets(ownerOf(visit, question), question.width, start);
+  const buckets = await activity.buckets(ownerOf(visit, question), question.width, start);
   const isUsed =
     buckets.length > 0 ||
-    activity.buckets(ownerOf(visit, { key: null }), "day", 0).length > 0 ||
-    signals.page({ deskId: visit.member.deskId, filter: everySignal, limit: 1 }).signals.length > 0;
+    (await activity.buckets(ownerOf(visit, { key: null }), "day", 0)).length > 0 ||
+    (await newestSignal(signals, visit.member.deskId)) !== null;
   return { start, buckets, isUsed };
 }
 
-function readRejects(
+async function readRejects(
   services: ConsoleServices,
   visit: MemberVisit,
   question: ActivityQuestion,
   before: string | null,
-): RejectListing {
-  const found = services.activity.rejects(ownerOf(visit, question), before, PAGE + 1);
+): Promise<RejectListing> {
+  const found = await services.activity.rejects(ownerOf(visit, question), before, PAGE + 1);
   const rejects = fitting(found.slice(0, PAGE));
   const last = rejects.at(-1);
   const older = last === undefined || rejects.length === found.length ? null : last.request_id;
   const ids = new Set(rejects.map(({ key_id }) => key_id));
-  const keys = [...ids].flatMap((id) => findKey(services, visit, id) ?? []);
-  return { rejects, keys, older, isFirst: before === null };
+  const keys = await Promise.all([...ids].map((id) => findKey(services, visit, id)));
+  return {
+    rejects,
+    keys: keys.filter((key) => key !== null),
+    older,
+    isFirst: before === null,
+  };
 }
 
 /** As many of the first as a page has room for: all, but for a client that sends much nonsense. */

@@ -14,16 +14,20 @@ export function auditRoutes({ audit }: ConsoleServices): Route[] {
       method: "GET",
       path: "/audit",
       access: "member",
-      handle: (visit) => page(<AuditPage visit={visit} {...readListing(audit, visit)} />),
+      handle: async (visit) =>
+        page(<AuditPage visit={visit} {...await readListing(audit, visit)} />),
     },
   ];
 }
 
 /** Cursors, not numbers of pages: what is written meanwhile moves nothing from one page to another. */
-function readListing(audit: ConsoleServices["audit"], { member, url }: MemberVisit): AuditListing {
+async function readListing(
+  audit: ConsoleServices["audit"],
+  { member, url }: MemberVisit,
+): Promise<AuditListing> {
   const before = readCursor(url.searchParams.get("before"));
   const way = readWay(url.searchParams.get("way"));
-  const found = audit.list({ desk: member.desk, before, limit: PAGE + 1 });
+  const found = await audit.list({ desk: member.desk, before, limit: PAGE + 1 });
   const records = found.slice(0, PAGE);
   const last = records.at(-1);
   const older =

@@ -8,29 +8,29 @@ const ACTIVE_OFFERED = 200;
 const ENDED_OFFERED = 50;
 
 /** Null for an id that is unknown or another desk's. */
-export function findKey(
-  { registryOf }: ConsoleServices,
+export async function findKey(
+  { registry }: ConsoleServices,
   { member }: MemberVisit,
   id: string,
-): ApiKey | null {
-  const key = registryOf(member.memberId).findKey(id, { desk: member.desk });
+): Promise<ApiKey | null> {
+  const key = await registry.findKey(id, { desk: member.desk });
   // Only the id's own spelling: the registry also finds it in lower case.
   return key?.id === id ? key : null;
 }
 
 /** To choose from: the newest of the active keys, then of those that have ended, and the chosen one. */
-export function offeredKeys(
+export async function offeredKeys(
   services: ConsoleServices,
   visit: MemberVisit,
   chosenId: string | undefined,
-): ApiKey[] {
-  const { desk, memberId } = visit.member;
-  const registry = services.registryOf(memberId);
+): Promise<ApiKey[]> {
+  const { registry } = services;
+  const { desk } = visit.member;
   const offered = [
-    ...registry.pageKeys({ desk, state: "active", limit: ACTIVE_OFFERED }),
-    ...registry.pageKeys({ desk, state: "ended", limit: ENDED_OFFERED }),
+    ...(await registry.pageKeys({ desk, state: "active", limit: ACTIVE_OFFERED })),
+    ...(await registry.pageKeys({ desk, state: "ended", limit: ENDED_OFFERED })),
   ];
   if (chosenId === undefined || offered.some(({ id }) => id === chosenId)) return offered;
-  const chosen = findKey(services, visit, chosenId);
+  const chosen = await findKey(services, visit, chosenId);
   return chosen === null ? offered : [...offered, chosen];
 }

@@ -30,19 +30,22 @@ export interface KeyListing {
   readonly ended: string | null;
 }
 
-export function readKeyList(services: ConsoleServices, visit: MemberVisit): KeyListing {
+export async function readKeyList(
+  services: ConsoleServices,
+  visit: MemberVisit,
+): Promise<KeyListing> {
   const { url } = visit;
   const isOfEnded = url.searchParams.get("ended") === "all";
   const before = readCursor(url.searchParams.get("before"));
   const path = isOfEnded ? ENDED_PATH : "/keys";
-  const page = pageOf(services, visit, { state: isOfEnded ? "ended" : "active", before });
+  const page = await pageOf(services, visit, { state: isOfEnded ? "ended" : "active", before });
   const isFirst = before === null;
   const ended =
-    isOfEnded || !isFirst ? { keys: [], hasMore: !isOfEnded } : someEnded(services, visit);
+    isOfEnded || !isFirst ? { keys: [], hasMore: !isOfEnded } : await someEnded(services, visit);
   const keys = [...page.keys, ...ended.keys];
   const last = page.keys.at(-1);
   return {
-    ...detailsOf(services, visit, keys),
+    ...(await detailsOf(services, visit, keys)),
     keys,
     older: page.hasMore && last !== undefined ? withCursor(path, last.id) : null,
     newest: isFirst ? null : path,
@@ -55,41 +58,42 @@ interface Some {
   readonly hasMore: boolean;
 }
 
-function pageOf(
-  { registryOf }: ConsoleServices,
+async function pageOf(
+  { registry }: ConsoleServices,
   { member }: MemberVisit,
   page: Pick<KeyPage, "state" | "before"> & { readonly limit?: number },
-): Some {
+): Promise<Some> {
   const { limit = PAGE } = page;
-  const registry = registryOf(member.memberId);
-  const found = registry.pageKeys({ ...page, desk: member.desk, limit: limit + 1 });
+  const found = await registry.pageKeys({ ...page, desk: member.desk, limit: limit + 1 });
   return { keys: found.slice(0, limit), hasMore: found.length > limit };
 }
 
 /** Those that something still sends with, and then the newest. */
-function someEnded(services: ConsoleServices, visit: MemberVisit): Some {
+async function someEnded(services: ConsoleServices, visit: MemberVisit): Promise<Some> {
   const { member, now } = visit;
-  const ids = services.activity.knockingKeys(member.deskId, lastDayFrom(now), KNOCKING_SHOWN);
-  const knocking = ids
-    .flatMap((id) => findKey(services, visit, id) ?? [])
+  const from = lastDayFrom(now);
+  const ids = await services.activity.knockingKeys(member.deskId, from, KNOCKING_SHOWN);
+  const found = await Promise.all(ids.map((id) => findKey(services, visit, id)));
+  const knocking = found
+    .filter((key) => key !== null)
     .filter((key) => keyState(key, now) !== "active")
     .toSorted((one, other) => (one.id < other.id ? 1 : -1));
-  const newest = pageOf(services, visit, { state: "ended", limit: ENDED_SHOWN });
+  const newest = await pageOf(services, visit, { state: "ended", limit: ENDED_SHOWN });
   const others = newest.keys.filter(({ id }) => !knocking.some((key) => key.id === id));
   const keys = [...knocking, ...others].slice(0, Math.max(ENDED_SHOWN, knocking.length));
   const isAnyLeft = newest.keys.some(({ id }) => !keys.some((key) => key.id === id));
   return { keys, hasMore: newest.hasMore || isAnyLeft };
 }
 
-function detailsOf(
+async function detailsOf(
   { audit, activity }: ConsoleServices,
   { member, now }: MemberVisit,
   keys: readonly ApiKey[],
-): Pick<KeyListing, "creators" | "activities"> {
+): Promise<Pick<KeyListing, "creators" | "activities">> {
   const ids = keys.map(({ id }) => id);
   return {
-    creators: audit.creatorsOf(member.desk, ids),
-    activities: activity.ofKeys(member.deskId, ids, lastDayFrom(now)),
+    creators: await audit.creatorsOf(member.desk, ids),
+    activities: await activity.ofKeys(member.deskId, ids, lastDayFrom(now)),
   };
 }
 

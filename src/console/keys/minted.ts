@@ -27,23 +27,34 @@ export interface Sender {
 export class MintedKeys {
   /** By session and key id. */
   readonly #waiting = new Map<string, Shown & { readonly until: number; readonly timer: Timer }>();
-  /** By session and form: the id of the key that it minted. */
-  readonly #forms = new Map<string, { readonly keyId: string; readonly until: number }>();
+  /** By session and form: the id of the key that it minted or is minting. */
+  readonly #forms = new Map<string, { readonly keyId: Promise<string>; readonly until: number }>();
 
-  /** Returns the id of the key to be shown: of the one that this form has minted already, or a new one. */
-  once(
+  /**
+   * Returns the id of the key to be shown: the one that this form has minted already, or a new one. A form
+   * that is sent again while its key is being minted waits for that key.
+   */
+  async once(
     { session, form }: Sender,
     now: number,
-    mint: () => { readonly minted: MintedKey; readonly replaces: string | null },
-  ): string {
+    mint: () => Promise<{ readonly minted: MintedKey; readonly replaces: string | null }>,
+  ): Promise<string> {
     const name = form === null ? null : nameOf(session, form);
     const earlier = name === null ? undefined : this.#forms.get(name);
     if (earlier !== undefined && now < earlier.until) return earlier.keyId;
-    const { minted, replaces } = mint();
-    const { id } = minted.record;
-    if (name !== null) this.#remember(name, id, now);
-    this.#keep(nameOf(session, id), { key: minted.key, replaces }, now);
-    return id;
+    const keyId = mint().then(({ minted, replaces }) => {
+      const { id } = minted.record;
+      this.#keep(nameOf(session, id), { key: minted.key, replaces }, now);
+      return id;
+    });
+    if (name === null) return keyId;
+    this.#remember(name, keyId, now);
+    try {
+      return await keyId;
+    } catch (error) {
+      this.#forms.delete(name);
+      throw error;
+    }
   }
 
   /** Null for another session, a second time, and too late. */
@@ -62,7 +73,7 @@ export class MintedKeys {
     this.#waiting.set(name, { ...shown, until: now + SHOWN_WITHIN_MS, timer });
   }
 
-  #remember(name: string, keyId: string, now: number): void {
+  #remember(name: string, keyId: Promise<string>, now: number): void {
     for (const [other, { until }] of this.#forms) {
       if (until <= now || this.#forms.size >= FORMS_MAX) this.#forms.delete(other);
     }

@@ -2,7 +2,6 @@
 import type { VNode } from "preact";
 import { UserError } from "../../domain/errors.ts";
 import { type ApiKey, keyState } from "../../domain/key.ts";
-import type { Registry } from "../../domain/storage.ts";
 import {
   chosen,
   confirmationOf,
@@ -31,7 +30,7 @@ import { KeyListPage, KeyPage } from "./page.tsx";
 import { notFoundPage } from "../web/problems.tsx";
 import { page, seeOther } from "../web/responses.ts";
 import type { ConsoleServices } from "../web/services.ts";
-import { cookieNames, type MemberVisit, type Route } from "../web/visit.ts";
+import { authorOf, cookieNames, type MemberVisit, type Route } from "../web/visit.ts";
 
 const REFUSED = 422;
 /** The newest entries of the audit on the page of a key. */
@@ -48,12 +47,7 @@ export function keyRoutes(services: ConsoleServices): Route[] {
     services,
     minted: new MintedKeys(),
   };
-  const at = (
-    method: Route["method"],
-    path: string,
-    handle: (keys: Keys, visit: MemberVisit) => Response,
-    formPage?: string,
-  ): Route => ({
+  const at = (method: Route["method"], path: string, handle: Handle, formPage?: string): Route => ({
     method,
     path,
     access: "member",
@@ -73,32 +67,30 @@ export function keyRoutes(services: ConsoleServices): Route[] {
   ];
 }
 
-type HandleOne = (keys: Keys, visit: MemberVisit, apiKey: ApiKey) => Response;
+type Handle = (keys: Keys, visit: MemberVisit) => Response | Promise<Response>;
+type HandleOne = (keys: Keys, visit: MemberVisit, apiKey: ApiKey) => Response | Promise<Response>;
 
 /** For a key of the member's own desk. */
-function ofOne(handle: HandleOne): (keys: Keys, visit: MemberVisit) => Response {
-  return (keys, visit) => {
-    const apiKey = findKey(keys.services, visit, visit.params["id"] ?? "");
+function ofOne(handle: HandleOne): Handle {
+  return async (keys, visit) => {
+    const apiKey = await findKey(keys.services, visit, visit.params["id"] ?? "");
     return apiKey === null ? notFoundPage() : handle(keys, visit, apiKey);
   };
 }
 
-function registryOf({ services }: Keys, { member }: MemberVisit): Registry {
-  return services.registryOf(member.memberId);
+async function showList({ services }: Keys, visit: MemberVisit): Promise<Response> {
+  return page(<KeyListPage visit={visit} listing={await readKeyList(services, visit)} />);
 }
 
-function showList({ services }: Keys, visit: MemberVisit): Response {
-  return page(<KeyListPage visit={visit} listing={readKeyList(services, visit)} />);
-}
-
-function showKey({ services }: Keys, visit: MemberVisit, apiKey: ApiKey): Response {
+async function showKey({ services }: Keys, visit: MemberVisit, apiKey: ApiKey): Promise<Response> {
+  const { audit, activity } = services;
   const { desk, deskId } = visit.member;
   const { id } = apiKey;
   const shown = {
     apiKey,
-    creator: services.audit.creatorsOf(desk, [id]).get(id),
-    records: services.audit.list({ desk, key: id, limit: HISTORY_SHOWN }),
-    activity: services.activity.ofKeys(deskId, [id], lastDayFrom(visit.now)).get(id),
+    creator: (await audit.creatorsOf(desk, [id])).get(id),
+    records: await audit.list({ desk, key: id, limit: HISTORY_SHOWN }),
+    activity: (await activity.ofKeys(deskId, [id], lastDayFrom(visit.now))).get(id),
   };
   return page(<KeyPage visit={visit} {...shown} />);
 }
@@ -108,18 +100,16 @@ function showNew(_: Keys, visit: MemberVisit): Response {
   return page(<NewKeyPage visit={visit} typed={typed} problem={null} />);
 }
 
-function create(keys: Keys, visit: MemberVisit): Response {
+function create(keys: Keys, visit: MemberVisit): Promise<Response> {
   const label = visit.form.get("label") ?? "";
   const expires = visit.form.get("expires") ?? LIFETIME_DEFAULT;
   return orProblem(
-    () => {
+    async () => {
       const { ms } = choose(lifetimes, expires, "Choose when the key expires.");
-      return seeOnce(keys, visit, () => {
-        const minted = registryOf(keys, visit).mintKey({
-          desk: visit.member.desk,
-          label: label === "" ? null : label,
-          expiresInMs: ms,
-        });
+      return seeOnce(keys, visit, async () => {
+        const { desk } = visit.member;
+        const key = { desk, label: label === "" ? null : label, expiresInMs: ms };
+        const minted = await keys.services.registry.mintKey(key, authorOf(visit));
         return { minted, replaces: null };
       });
     },
@@ -128,7 +118,7 @@ function create(keys: Keys, visit: MemberVisit): Response {
 }
 
 /** The one page that has a key in it. A second time, too late or elsewhere it has none. */
-function showOnce(keys: Keys, visit: MemberVisit, apiKey: ApiKey): Response {
+async function showOnce(keys: Keys, visit: MemberVisit, apiKey: ApiKey): Promise<Response> {
   const shown = keys.minted.take(sessionOf(visit), apiKey.id, visit.now);
   if (shown === null) return page(<ShownAlreadyPage visit={visit} apiKey={apiKey} />);
   return page(
@@ -136,80 +126,88 @@ function showOnce(keys: Keys, visit: MemberVisit, apiKey: ApiKey): Response {
       visit={visit}
       apiKey={apiKey}
       plaintext={shown.key}
-      replaced={shown.replaces === null ? null : findKey(keys.services, visit, shown.replaces)}
+      replaced={
+        shown.replaces === null ? null : await findKey(keys.services, visit, shown.replaces)
+      }
       publicUrl={keys.services.publicUrl}
     />,
   );
 }
 
-function showRotate(keys: Keys, visit: MemberVisit, apiKey: ApiKey): Response {
-  const refusal = rotationRefusal(keys, visit, apiKey);
+async function showRotate(keys: Keys, visit: MemberVisit, apiKey: ApiKey): Promise<Response> {
+  const refusal = await rotationRefusal(keys, visit, apiKey);
   if (refusal !== null) return page(refusal);
   const typed = { overlap: OVERLAP_DEFAULT, expires: SUCCESSOR_LIFETIME_DEFAULT };
   return page(<RotatePage visit={visit} apiKey={apiKey} typed={typed} problem={null} />);
 }
 
 /** Null for a key that can be rotated. */
-function rotationRefusal(keys: Keys, visit: MemberVisit, apiKey: ApiKey): VNode | null {
+async function rotationRefusal(
+  { services }: Keys,
+  visit: MemberVisit,
+  apiKey: ApiKey,
+): Promise<VNode | null> {
   if (keyState(apiKey, visit.now) !== "active") {
     return <NothingToRotatePage visit={visit} apiKey={apiKey} />;
   }
-  const successor = registryOf(keys, visit).findSuccessor(apiKey);
+  const successor = await services.registry.findSuccessor(apiKey);
   if (successor === null) return null;
   return <RotatedAlreadyPage visit={visit} apiKey={apiKey} successor={successor} />;
 }
 
-function rotate(keys: Keys, visit: MemberVisit, apiKey: ApiKey): Response {
+function rotate(keys: Keys, visit: MemberVisit, apiKey: ApiKey): Promise<Response> {
   const overlap = visit.form.get("overlap") ?? "";
   const expires = visit.form.get("expires") ?? SUCCESSOR_LIFETIME_DEFAULT;
   return orProblem(
-    () => {
+    async () => {
       const { ms: overlapMs } = choose(overlaps, overlap, "Choose how long the old key works.");
       const { ms } = choose(successorLifetimes, expires, "Choose when the new key expires.");
-      return seeOnce(keys, visit, () => {
+      return seeOnce(keys, visit, async () => {
+        const { registry } = keys.services;
         const { desk } = visit.member;
         const options = { overlapMs, expiresInMs: ms, desk };
-        const { minted } = registryOf(keys, visit).rotateKey(apiKey.id, options);
+        const { minted } = await registry.rotateKey(apiKey.id, options, authorOf(visit));
         return { minted, replaces: apiKey.id };
       });
     },
-    (problem) =>
-      rotationRefusal(keys, visit, apiKey) ?? (
+    async (problem) =>
+      (await rotationRefusal(keys, visit, apiKey)) ?? (
         <RotatePage visit={visit} apiKey={apiKey} typed={{ overlap, expires }} problem={problem} />
       ),
   );
 }
 
-function showRevoke(keys: Keys, visit: MemberVisit, apiKey: ApiKey): Response {
+async function showRevoke(keys: Keys, visit: MemberVisit, apiKey: ApiKey): Promise<Response> {
   if (apiKey.revoked_at !== null) return seeOther(`/keys/${apiKey.id}`);
-  return page(revokePage(keys, visit, apiKey, { typed: "", problem: null }));
+  return page(await revokePage(keys, visit, apiKey, { typed: "", problem: null }));
 }
 
-function revoke(keys: Keys, visit: MemberVisit, apiKey: ApiKey): Response {
+async function revoke(keys: Keys, visit: MemberVisit, apiKey: ApiKey): Promise<Response> {
   // Without the database's lock: the limit on changes does not count this form.
   if (apiKey.revoked_at !== null) return seeOther(`/keys/${apiKey.id}`);
   const typed = visit.form.get("confirmation") ?? "";
   return orProblem(
-    () => {
+    async () => {
       if (!isConfirmed(apiKey, typed)) {
         const { isLabel } = confirmationOf(apiKey);
         const what = isLabel ? "its label" : "its last 4 characters";
         throw new UserError(`Nothing was revoked: what you typed is not ${what}.`);
       }
-      registryOf(keys, visit).revokeKey(apiKey.id, { desk: visit.member.desk });
+      const { desk } = visit.member;
+      await keys.services.registry.revokeKey(apiKey.id, { desk }, authorOf(visit));
       return seeOther(`/keys/${apiKey.id}`);
     },
     (problem) => revokePage(keys, visit, apiKey, { typed, problem }),
   );
 }
 
-function revokePage(
+async function revokePage(
   keys: Keys,
   visit: MemberVisit,
   apiKey: ApiKey,
   { typed, problem }: { typed: string; problem: string | null },
-): VNode {
-  const hasNamesake = registryOf(keys, visit).hasNamesake(apiKey);
+): Promise<VNode> {
+  const hasNamesake = await keys.services.registry.hasNamesake(apiKey);
   return (
     <RevokePage
       visit={visit}
@@ -222,13 +220,13 @@ function revokePage(
 }
 
 /** To the page that shows the new key. POST, redirect, GET: a reload of it mints nothing. */
-function seeOnce(
+async function seeOnce(
   { minted }: Keys,
   visit: MemberVisit,
   mint: Parameters<MintedKeys["once"]>[2],
-): Response {
+): Promise<Response> {
   const sender = { session: sessionOf(visit), form: visit.form.get(COPY_FIELD) };
-  return seeOther(`/keys/${minted.once(sender, visit.now, mint)}/key`);
+  return seeOther(`/keys/${await minted.once(sender, visit.now, mint)}/key`);
 }
 
 function sessionOf({ cookies }: MemberVisit): string {
@@ -244,11 +242,14 @@ function choose<T>(choices: Parameters<typeof chosen<T>>[0], value: string, prob
 }
 
 /** What a person can put right is shown on the form that they sent, as they sent it. */
-function orProblem(work: () => Response, form: (problem: string) => VNode): Response {
+async function orProblem(
+  work: () => Promise<Response>,
+  form: (problem: string) => VNode | Promise<VNode>,
+): Promise<Response> {
   try {
-    return work();
+    return await work();
   } catch (error) {
-    if (error instanceof UserError) return page(form(error.message), REFUSED);
+    if (error instanceof UserError) return page(await form(error.message), REFUSED);
     throw error;
   }
 }

@@ -19,35 +19,36 @@ export interface Proof {
  * Signs in with a new token, whatever cookie the browser came with. Without an entry in the audit nobody
  * gets in.
  */
-export function admit(
+export async function admit(
   services: ConsoleServices,
   visit: Visit,
   account: Account,
   { how, passkeyId }: Proof,
-): void {
-  services.audit.append({
+): Promise<void> {
+  await services.audit.append({
     deskId: account.desk_id,
     actor: account.id,
+    client: visit.address,
     action: "member.signed_in",
     subjectId: account.id,
     detail: how,
   });
-  startSession(services, visit, account, passkeyId);
+  await startSession(services, visit, account, passkeyId);
   const device = services.throttle.rememberDevice(account.email);
   visit.cookies.set(cookieNames.device, device, DEVICE_AGE_S_MAX);
 }
 
 /** Replaces the browser's token, if it has one. `account` and `passkeyId`: see {@link Sessions.start}. */
-export function startSession(
+export async function startSession(
   { sessions, now }: ConsoleServices,
   { cookies, request, address }: Visit,
   account: Account,
   passkeyId: string | null,
-): void {
+): Promise<void> {
   const old = cookies.get(cookieNames.session);
   if (old !== null) sessions.end(old);
   const browser = browserName(request.headers.get("user-agent"));
-  const token = sessions.start(account, { passkeyId, browser, address }, now());
+  const token = await sessions.start(account, { passkeyId, browser, address }, now());
   cookies.set(cookieNames.session, token, null);
   cookies.clear(cookieNames.visitor);
 }

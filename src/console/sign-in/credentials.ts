@@ -45,14 +45,14 @@ export async function checkPassword(
     failedSignIns.count("throttled", visit.address);
     return { outcome: "limited", retryAt: visit.now + BUSY_RETRY_MS };
   }
-  const account = services.members.findForSignIn(email);
+  const account = await services.members.findForSignIn(email);
   const isRight = await limit.take(() => verifyPassword(password, account?.password_hash ?? null));
-  if (account !== null && isRight && isStill(services, account)) {
+  if (account !== null && isRight && (await isStill(services, account))) {
     attempt.succeeded();
     return { outcome: "right", account };
   }
   failedSignIns.count(account === null ? "unknown_address" : "wrong_password", visit.address);
-  if (account !== null) auditFailure(services, visit, account, failure);
+  if (account !== null) await auditFailure(services, visit, account, failure);
   await Bun.sleep(Math.max(0, FAILURE_MS_MIN - (performance.now() - startedAt)));
   return { outcome: "wrong" };
 }
@@ -65,31 +65,30 @@ export async function hashNewPassword(
 ): Promise<{ readonly problem: string } | { readonly hash: string }> {
   const problem = await passwordProblem(password, member);
   if (problem !== null) return { problem };
-  const old = members.passwordHash(member.id);
+  const old = await members.passwordHash(member.id);
   const isOld = old !== null && (await limit.take(() => verifyPassword(password, old)));
   if (isOld) return { problem: "That is your old password. Choose a different one." };
   return { hash: await limit.take(() => hashPassword(password)) };
 }
 
 /** What is refused anyway is refused also where the audit cannot be written: an unknown address would be. */
-export function auditFailure(
+export async function auditFailure(
   { audit, log }: ConsoleServices,
   { address }: Visit,
   { id, desk_id }: { id: string; desk_id: number },
   failure: Failure,
-): void {
+): Promise<void> {
   try {
-    audit.append({
-      deskId: desk_id,
-      subjectId: id,
-      ...failure,
-    });
+    await audit.append({ deskId: desk_id, subjectId: id, client: address, ...failure });
   } catch (error) {
     log.error({ err: error, client: address }, "a failed attempt is not in the audit");
   }
 }
 
 /** While it was checked, a link may have been used that sets another one. */
-function isStill({ members }: ConsoleServices, { email, password_hash }: SignInAccount): boolean {
-  return members.findForSignIn(email)?.password_hash === password_hash;
+async function isStill(
+  { members }: ConsoleServices,
+  { email, password_hash }: SignInAccount,
+): Promise<boolean> {
+  return (await members.findForSignIn(email))?.password_hash === password_hash;
 }

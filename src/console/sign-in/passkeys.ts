@@ -66,6 +66,7 @@ export class PasskeyCeremonies {
     purpose: Purpose,
   ): Promise<PublicKeyCredentialCreationOptionsJSON> {
     const { generateRegistrationOptions } = await loadWebAuthn();
+    const passkeys = await this.#services.passkeys.list(id);
     return generateRegistrationOptions({
       rpName: "Signalbox",
       rpID: this.#rpId,
@@ -74,7 +75,7 @@ export class PasskeyCeremonies {
       challenge: await this.#issue(visit, purpose),
       timeout: CHALLENGE_LIFETIME_MS,
       attestationType: "none",
-      excludeCredentials: this.#services.passkeys.list(id).map((passkey) => ({ id: passkey.id })),
+      excludeCredentials: passkeys.map((passkey) => ({ id: passkey.id })),
       authenticatorSelection: { residentKey: "required", userVerification: "required" },
     });
   }
@@ -120,7 +121,7 @@ export class PasskeyCeremonies {
   async finishProving(visit: Visit, purpose: Purpose): Promise<PasskeyProof> {
     const challenge = this.#challenges.take(purpose, visit.csrfToken, visit.now);
     const response = readJson(visit) as AuthenticationResponseJSON | null;
-    const passkey = typeof response?.id === "string" ? this.#find(response.id) : null;
+    const passkey = typeof response?.id === "string" ? await this.#find(response.id) : null;
     if (challenge === null || response === null || passkey === null) {
       return { outcome: "unknown" };
     }
@@ -129,17 +130,20 @@ export class PasskeyCeremonies {
     };
     const counter = await this.#verify(response, challenge, passkey);
     if (counter === null) return refuse(`with a bad signature of the passkey "${passkey.name}"`);
-    // Read again: while the signature was checked it may have been used, or taken away.
-    const known = this.#find(passkey.id);
-    const account = known === null ? null : this.#services.members.find(known.member_id);
-    if (known === null || account === null) return { outcome: "unknown" };
-    if (isRegression(counter, known.counter)) {
-      return refuse(
-        `with the passkey "${known.name}", whose counter went back: there may be a copy of it`,
-      );
+    const { id, name, member_id } = passkey;
+    // Read before the use is recorded: a session does not hold if its member is signed out in between.
+    const account = await this.#services.members.find(member_id);
+    if (account === null) return { outcome: "unknown" };
+    switch (await this.#services.passkeys.recordUse(id, counter)) {
+      case "recorded":
+        return { outcome: "right", account, id, name };
+      case "regressed":
+        return refuse(
+          `with the passkey "${name}", whose counter went back: there may be a copy of it`,
+        );
+      case "unknown":
+        return { outcome: "unknown" };
     }
-    this.#services.passkeys.recordUse(known.id, counter);
-    return { outcome: "right", account, id: known.id, name: known.name };
   }
 
   /** The counter that came with the signature; null where that does not hold. */
@@ -166,7 +170,7 @@ export class PasskeyCeremonies {
     }
   }
 
-  #find(id: string): PasskeyCredential | null {
+  async #find(id: string): Promise<PasskeyCredential | null> {
     return this.#services.passkeys.find(id);
   }
 
@@ -174,11 +178,6 @@ export class PasskeyCeremonies {
     const { isoBase64URL } = await loadWebAuthn();
     return isoBase64URL.toBuffer(this.#challenges.issue(purpose, visit.csrfToken, visit.now));
   }
-}
-
-/** WebAuthn 7.2, step 22. Devices that do not count say 0 always. */
-function isRegression(counter: number, known: number): boolean {
-  return (counter > 0 || known > 0) && counter <= known;
 }
 
 /** WebAuthn 7.2, step 6: of a credential that was found without a name, its user's handle. */

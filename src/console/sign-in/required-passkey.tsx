@@ -5,7 +5,7 @@ import { RequiredPasskeyPage } from "./joining.tsx";
 import { FIRST_PASSKEY_NAME, PasskeyCeremonies } from "./passkeys.ts";
 import { json, page, seeOther } from "../web/responses.ts";
 import type { ConsoleServices } from "../web/services.ts";
-import { isStillSignedIn, type MemberVisit, type Route } from "../web/visit.ts";
+import { authorOf, isStillSignedIn, type MemberVisit, type Route } from "../web/visit.ts";
 
 export function requiredPasskeyRoutes(services: ConsoleServices): Route[] {
   const area = new RequiredPasskey(services);
@@ -50,15 +50,16 @@ class RequiredPasskey {
     const passkey = await this.#passkeys.finishAdding(visit, FIRST_PASSKEY_NAME, "join");
     if (passkey === null) return this.show(visit, "That took too long, or went wrong. Try again.");
     const { members, passkeys } = this.#services;
-    const account = isStillSignedIn(this.#services, visit) ? members.find(memberId) : null;
+    const isSignedIn = await isStillSignedIn(this.#services, visit);
+    const account = isSignedIn ? await members.find(memberId) : null;
     if (account === null) return seeOther("/sign-in");
     try {
-      passkeys.add(memberId, passkey);
+      await passkeys.add(authorOf(visit), passkey);
     } catch (error) {
       if (error instanceof UserError) return this.show(visit, error.message);
       throw error;
     }
-    startSession(this.#services, visit, account, passkey.id);
+    await startSession(this.#services, visit, account, passkey.id);
     return seeOther("/");
   }
 }

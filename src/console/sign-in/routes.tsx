@@ -75,7 +75,7 @@ class SignIn {
     const checked = await checkPassword(this.#services, visit, { email, password, failure });
     switch (checked.outcome) {
       case "right":
-        admit(this.#services, visit, checked.account, { how, passkeyId: null });
+        await admit(this.#services, visit, checked.account, { how, passkeyId: null });
         return seeOther(next);
       case "wrong":
         return this.#page(visit, { email, next, problem: WRONG });
@@ -97,13 +97,17 @@ class SignIn {
       const { account, id, name } = result;
       const retryAt = this.#services.throttle.beginPasskeySession(id);
       if (retryAt > visit.now) return this.#limited(visit, retryAt);
-      admit(this.#services, visit, account, { how: `with the passkey "${name}"`, passkeyId: id });
+      await admit(this.#services, visit, account, {
+        how: `with the passkey "${name}"`,
+        passkeyId: id,
+      });
       return seeOther(next);
     }
     this.#services.failedSignIns.count("refused_passkey", visit.address);
     if (result.outcome === "refused") {
-      const owner = this.#services.members.find(result.memberId);
-      if (owner !== null) auditFailure(this.#services, visit, owner, failedSignIn(result.reason));
+      const owner = await this.#services.members.find(result.memberId);
+      const failure = failedSignIn(result.reason);
+      if (owner !== null) await auditFailure(this.#services, visit, owner, failure);
     }
     return this.#page(visit, { email: "", next, problem: WRONG_PASSKEY });
   }
@@ -161,9 +165,9 @@ class Join {
     this.#passkeys = new PasskeyCeremonies(services);
   }
 
-  show(visit: Visit, problem: string | null = null): Response {
+  async show(visit: Visit, problem: string | null = null): Promise<Response> {
     const token = tokenOf(visit);
-    const invitation = this.#services.members.findInvitation(token);
+    const invitation = await this.#services.members.findInvitation(token);
     if (invitation === null) return gone();
     return page(
       <JoinPage
@@ -182,20 +186,20 @@ class Join {
   async send(visit: Visit): Promise<Response> {
     const { members } = this.#services;
     const token = tokenOf(visit);
-    const invitation = members.findInvitation(token);
+    const invitation = await members.findInvitation(token);
     if (invitation === null) return gone();
     if (invitation.passkeys_required) return this.show(visit, PASSKEY_ONLY);
     const password = visit.form.get("password") ?? "";
     const chosen = await hashNewPassword(this.#services, invitation.member, password);
     if ("problem" in chosen) return this.show(visit, chosen.problem);
-    const account = members.spendWithPassword(token, chosen.hash);
+    const account = await members.spendWithPassword(token, chosen.hash, visit.address);
     if (account === null) return gone();
-    admit(this.#services, visit, account, { how: BY_LINK, passkeyId: null });
+    await admit(this.#services, visit, account, { how: BY_LINK, passkeyId: null });
     return seeOther("/");
   }
 
   async passkeyOptions(visit: Visit): Promise<Response> {
-    const invitation = this.#services.members.findInvitation(tokenOf(visit));
+    const invitation = await this.#services.members.findInvitation(tokenOf(visit));
     if (invitation === null || !this.#passkeys.isPossible) {
       return json({ problem: "The link does not work any more: load the page again." }, 422);
     }
@@ -205,15 +209,16 @@ class Join {
   async sendPasskey(visit: Visit): Promise<Response> {
     const passkey = await this.#passkeys.finishAdding(visit, FIRST_PASSKEY_NAME, "join");
     if (passkey === null) return this.show(visit, "That took too long, or went wrong. Try again.");
+    const { members } = this.#services;
     let account: Account | null;
     try {
-      account = this.#services.members.spendWithPasskey(tokenOf(visit), passkey);
+      account = await members.spendWithPasskey(tokenOf(visit), passkey, visit.address);
     } catch (error) {
       if (error instanceof UserError) return this.show(visit, error.message);
       throw error;
     }
     if (account === null) return gone();
-    admit(this.#services, visit, account, { how: BY_LINK, passkeyId: passkey.id });
+    await admit(this.#services, visit, account, { how: BY_LINK, passkeyId: passkey.id });
     return seeOther("/");
   }
 }

@@ -1,5 +1,6 @@
 /** Signals as files: CSV (RFC 4180) for spreadsheets, NDJSON for programs. */
 import { fieldNames } from "../../domain/signal.ts";
+import type { Awaitable } from "../../domain/storage.ts";
 import type { StoredSignal } from "../../domain/stored-signal.ts";
 
 export const exportFormats = ["csv", "ndjson"] as const;
@@ -26,12 +27,14 @@ const columns: readonly (readonly [name: string, read: (signal: StoredSignal) =>
 
 const header = `${columns.map(([name]) => name).join(",")}\r\n`;
 
+type Chunks = Iterator<readonly StoredSignal[]> | AsyncIterator<readonly StoredSignal[]>;
+
 /** Why an export ended before its last signal although nothing is broken. */
 export class ExportCut extends Error {}
 
 export interface ExportWatch {
   /** Asked before each chunk: the reason to end the export here, or null to go on. */
-  readonly reasonToCut: () => string | null;
+  readonly reasonToCut: () => Awaitable<string | null>;
   /**
    * Called when the file is complete, its reader has gone, or it was cut or has failed (with the error).
    * May be called twice.
@@ -45,7 +48,7 @@ export interface ExportWatch {
  * cut or fails ends without the last part of its encoding, so that its reader sees that it is incomplete.
  */
 export function exportStream(
-  chunks: Iterator<readonly StoredSignal[]>,
+  chunks: Chunks,
   format: ExportFormat,
   watch: ExportWatch,
 ): ReadableStream<Uint8Array> {
@@ -63,16 +66,16 @@ export function exportStream(
             return controller.enqueue(encoder.encode(signals.map(line).join("")));
           }
         } catch (error) {
-          chunks.return?.();
+          await chunks.return?.();
           watch.onEnd(error);
           throw error;
         }
         watch.onEnd();
         controller.close();
       },
-      cancel() {
-        chunks.return?.();
+      async cancel() {
         watch.onEnd();
+        await chunks.return?.();
       },
     },
     { highWaterMark: 0 },
@@ -81,14 +84,14 @@ export function exportStream(
 
 /** Null at the end. Skips chunks without a signal: they are no reason to be called again. */
 async function nextSignals(
-  chunks: Iterator<readonly StoredSignal[]>,
+  chunks: Chunks,
   { reasonToCut }: ExportWatch,
 ): Promise<readonly StoredSignal[] | null> {
   for (;;) {
     await new Promise((resolve) => setImmediate(resolve));
-    const reason = reasonToCut();
+    const reason = await reasonToCut();
     if (reason !== null) throw new ExportCut(reason);
-    const { done, value } = chunks.next();
+    const { done, value } = await chunks.next();
     if (done === true) return null;
     if (value.length > 0) return value;
   }
@@ -122,7 +125,12 @@ function quoted(text: string): string {
 /** Uses the names of the API. Metadata is copied as text, because a number in it may exceed a double. */
 function ndjsonLine(signal: StoredSignal): string {
   const metadata = signal.metadata === null ? "null" : oneLine(signal.metadata);
-  const rest = JSON.stringify({ ...signal, key_last4: undefined, metadata: undefined });
+  const rest = JSON.stringify({
+    ...signal,
+    desk: undefined,
+    key_last4: undefined,
+    metadata: undefined,
+  });
   return `${rest.slice(0, -1)},"metadata":${metadata}}\n`;
 }
 

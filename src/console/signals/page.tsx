@@ -2,7 +2,8 @@
 import type { VNode } from "preact";
 import type { ApiKey } from "../../domain/key.ts";
 import { redactKeys } from "../../domain/key.ts";
-import type { SignalPage, StoredSignal } from "../../domain/stored-signal.ts";
+import type { StoredSignal } from "../../domain/stored-signal.ts";
+import type { SignalPage } from "./listing.ts";
 import { assets } from "../web/assets.ts";
 import { shorten } from "../ui/shorten.ts";
 import { choices, type FilterInput, pathWith } from "./filter.ts";

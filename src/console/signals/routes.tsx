@@ -1,5 +1,4 @@
 /** `/signals`: what has arrived, what it was, and as a file. */
-import type { SignalRequest } from "../../domain/stored-signal.ts";
 import { ExportSlots, type Slot } from "./export-slots.ts";
 import { ExportRefusedPage } from "./export-refused.tsx";
 import { EXPORT_MINUTES_MAX, EXPORT_ROWS_MAX, SignalListPage, SignalRows } from "./page.tsx";
@@ -16,6 +15,7 @@ import {
   exportStream,
 } from "./export.ts";
 import { type FilterInput, pathWith, readFilter } from "./filter.ts";
+import { newestSignalId, readChunks, readSignalPage, type SignalPageQuery } from "./listing.ts";
 import { isStillSignedIn, memberPage, type MemberVisit, type Route } from "../web/visit.ts";
 
 const PAGE = 50;
@@ -34,7 +34,7 @@ export function signalRoutes(services: ConsoleServices): Route[] {
   ];
 }
 
-function showList(services: ConsoleServices, visit: MemberVisit): Response {
+async function showList(services: ConsoleServices, visit: MemberVisit): Promise<Response> {
   const { searchParams } = visit.url;
   const find = searchParams.get("find") ?? "";
   if (find !== "") return showFound(services, visit, find);
@@ -42,21 +42,25 @@ function showList(services: ConsoleServices, visit: MemberVisit): Response {
   if (input.problems.length > 0) return refuseFilter(services, visit, input);
   const request = readRequest(visit, input);
   // Read first: what arrives in between is on the page, and not missed by the script.
-  const newestId = services.signals.newestId(visit.member.deskId);
-  const found = services.signals.page(request);
+  const newestId = await newestSignalId(services.signals, visit.member.deskId);
+  const found = await readSignalPage(services.signals, request);
   // There is nothing newer: the first page is the one that is kept up to date.
   if (request.after !== null && found.newer === null) return seeOther(pathWith("/signals", input));
   const isLive = request.before === null && request.after === null;
-  const keys = offeredKeys(services, visit, input.typed.key);
+  const keys = await offeredKeys(services, visit, input.typed.key);
   const listing = { input, find: null, found, newestId, isLive, keys };
   return page(<SignalListPage visit={visit} listing={listing} />);
 }
 
-function showFound(services: ConsoleServices, visit: MemberVisit, find: string): Response {
+async function showFound(
+  services: ConsoleServices,
+  visit: MemberVisit,
+  find: string,
+): Promise<Response> {
   const { deskId } = visit.member;
   // Copied ids have spaces around them; those that begin with one are found as well.
-  const exact = services.signals.find(deskId, find);
-  const signals = exact.length > 0 ? exact : services.signals.find(deskId, find.trim());
+  const exact = await services.signals.find(deskId, find);
+  const signals = exact.length > 0 ? exact : await services.signals.find(deskId, find.trim());
   const [first] = signals;
   if (first !== undefined && signals.length === 1) return seeOther(`/signals/${first.id}`);
   const listing = {
@@ -65,23 +69,28 @@ function showFound(services: ConsoleServices, visit: MemberVisit, find: string):
     found: { ...nothing, signals },
     newestId: "",
     isLive: false,
-    keys: offeredKeys(services, visit, undefined),
+    keys: await offeredKeys(services, visit, undefined),
   };
   return page(<SignalListPage visit={visit} listing={listing} />, signals.length === 0 ? 404 : 200);
 }
 
-function refuseFilter(services: ConsoleServices, visit: MemberVisit, input: FilterInput): Response {
-  const keys = offeredKeys(services, visit, input.typed.key);
+async function refuseFilter(
+  services: ConsoleServices,
+  visit: MemberVisit,
+  input: FilterInput,
+): Promise<Response> {
+  const keys = await offeredKeys(services, visit, input.typed.key);
   const listing = { input, find: null, found: nothing, newestId: "", isLive: false, keys };
   return page(<SignalListPage visit={visit} listing={listing} />, 400);
 }
 
 /** Rows for the script: those that are newer than its newest, or the newest of them. */
-function showNewer(services: ConsoleServices, visit: MemberVisit): Response {
+async function showNewer(services: ConsoleServices, visit: MemberVisit): Promise<Response> {
   const input = readFilter(visit.url.searchParams);
   if (input.problems.length > 0) return refuseFilter(services, visit, input);
-  const newestId = services.signals.newestId(visit.member.deskId);
-  const { signals, searchedTo } = services.signals.latest(readRequest(visit, input));
+  const newestId = await newestSignalId(services.signals, visit.member.deskId);
+  const query = { ...readRequest(visit, input), order: "newest" } as const;
+  const { signals, searchedTo } = await services.signals.list(query);
   return page(
     <table>
       <SignalRows signals={signals} newestId={newestId} isCut={searchedTo !== null} />
@@ -89,20 +98,24 @@ function showNewer(services: ConsoleServices, visit: MemberVisit): Response {
   );
 }
 
-function showOne(services: ConsoleServices, visit: MemberVisit): Response {
-  const signal = services.signals.get(visit.member.deskId, visit.params["id"] ?? "");
+async function showOne(services: ConsoleServices, visit: MemberVisit): Promise<Response> {
+  const signal = await services.signals.get(visit.member.deskId, visit.params["id"] ?? "");
   if (signal === null) return notFoundPage();
-  const repeats = services.activity.repeatsOf(visit.member.deskId, signal.id);
+  const repeats = await services.activity.repeatsOf(visit.member.deskId, signal.id);
   return page(<SignalDetailPage visit={visit} signal={signal} repeats={repeats} />);
 }
 
-function sendMetadata(services: ConsoleServices, visit: MemberVisit): Response {
-  const signal = services.signals.get(visit.member.deskId, visit.params["id"] ?? "");
+async function sendMetadata(services: ConsoleServices, visit: MemberVisit): Promise<Response> {
+  const signal = await services.signals.get(visit.member.deskId, visit.params["id"] ?? "");
   if (signal === null || signal.metadata === null) return notFoundPage();
   return file(signal.metadata, "application/json", `${signal.id}.json`);
 }
 
-function exportAll(services: ConsoleServices, slots: ExportSlots, visit: MemberVisit): Response {
+async function exportAll(
+  services: ConsoleServices,
+  slots: ExportSlots,
+  visit: MemberVisit,
+): Promise<Response> {
   const { searchParams } = visit.url;
   const format = exportFormats.find((name) => name === searchParams.get("format"));
   if (format === undefined) return notFoundPage();
@@ -111,7 +124,8 @@ function exportAll(services: ConsoleServices, slots: ExportSlots, visit: MemberV
   const { deskId, desk } = visit.member;
   const slot = slots.take(visit.member);
   if (slot.outcome !== "taken") return refuseExport(visit, input, slot.outcome);
-  const chunks = services.signals.chunks({ deskId, filter: input.filter }, EXPORT_ROWS_MAX);
+  const wanted = { deskId, filter: input.filter };
+  const chunks = readChunks(services.signals, wanted, EXPORT_ROWS_MAX);
   const stream = exportStream(chunks, format, {
     reasonToCut: () => reasonToCut(services, visit),
     onEnd: (error) => {
@@ -122,8 +136,8 @@ function exportAll(services: ConsoleServices, slots: ExportSlots, visit: MemberV
   return file(stream, contentTypes[format], fileName(desk, visit, format));
 }
 
-function reasonToCut(services: ConsoleServices, visit: MemberVisit): string | null {
-  if (!isStillSignedIn(services, visit)) return "its session has ended";
+async function reasonToCut(services: ConsoleServices, visit: MemberVisit): Promise<string | null> {
+  if (!(await isStillSignedIn(services, visit))) return "its session has ended";
   return services.now() - visit.now > EXPORT_MS_MAX ? "it took too long" : null;
 }
 
@@ -161,11 +175,10 @@ function file(body: BodyInit, type: string, name: string): Response {
   });
 }
 
-function readRequest({ member, url }: MemberVisit, { filter }: FilterInput) {
+function readRequest({ member, url }: MemberVisit, { filter }: FilterInput): SignalPageQuery {
   const before = readCursor(url.searchParams.get("before"));
   const after = readCursor(url.searchParams.get("after"));
-  const request = { deskId: member.deskId, filter, before, after, limit: PAGE };
-  return request satisfies SignalRequest;
+  return { deskId: member.deskId, filter, before, after, limit: PAGE };
 }
 
 /** Null for what is none: the newest page. */

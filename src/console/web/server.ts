@@ -1,8 +1,7 @@
 /** The console's interface: pages for members, nothing that programs use. */
 import type { Context, Elysia } from "elysia";
 import type { Logger } from "pino";
-import { withClientAddress } from "../../domain/client.ts";
-import { AppError, type ErrorCode, errorCatalogue } from "../../domain/errors.ts";
+import { AppError, type ErrorCode, errorCatalogue, SignedOutError } from "../../domain/errors.ts";
 import { createApp, targetOf } from "../../net/routes.ts";
 import { findAsset } from "./assets.ts";
 import { readCookies } from "./cookies.ts";
@@ -121,12 +120,13 @@ async function serve(
   console.requireHttps(headers, peer);
   const cookies = readCookies(headers);
   const now = console.now();
+  // Read before the session is looked up: it may end while a slow client sends its form.
+  const form = request.method === "POST" ? await readForm(console, request) : new URLSearchParams();
   const token = cookies.get(cookieNames.session);
-  const member = token === null ? null : console.sessions.find(token, now);
+  const member = token === null ? null : await console.sessions.find(token, now);
   if (token !== null && member === null) cookies.clear(cookieNames.session);
   const secret = member === null || token === null ? visitorOf(cookies) : token;
   const csrfToken = csrfTokenOf(secret);
-  const form = request.method === "POST" ? await readForm(console, request) : new URLSearchParams();
   const isPost = request.method === "POST";
   const isTheirs = !isPost || !isForged(request, form, csrfToken, console.ownOrigin());
   const visit: Visit = {
@@ -151,7 +151,7 @@ async function serve(
     }
     return isTheirs ? handle(route, visit) : forbiddenPage();
   };
-  const response = await withClientAddress(client, async () => respond());
+  const response = await respond();
   cookies.apply(response.headers);
   return response;
 }
@@ -179,11 +179,16 @@ function isSignedOut(console: ConsoleInterface, { access }: Route, visit: Visit)
   return access !== "public" && visit.member === null && isOurs;
 }
 
-function handle(route: Route, visit: Visit): Response | Promise<Response> {
+async function handle(route: Route, visit: Visit): Promise<Response> {
   if (route.access === "public") return route.handle(visit);
   if (visit.member === null) return seeOther(signInPath(visit));
   if (route.access === "member" && visit.member.mustAddPasskey) return seeOther("/passkey");
-  return route.handle(visit as MemberVisit);
+  try {
+    return await route.handle(visit as MemberVisit);
+  } catch (error) {
+    if (error instanceof SignedOutError) return seeOther("/sign-in");
+    throw error;
+  }
 }
 
 /** After signing in they come back to the page that they asked for. */

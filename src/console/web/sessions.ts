@@ -2,6 +2,7 @@
  * Who is signed in, in memory: a restart signs everyone out. Only hashes of the browsers' tokens are kept.
  */
 import type { Account } from "../../domain/member.ts";
+import type { Awaitable } from "../../domain/storage.ts";
 import type { SignedIn } from "./visit.ts";
 
 /** A session ends after so long without a request (OWASP ASVS 7.3.1). */
@@ -32,6 +33,8 @@ export interface Session extends Beginning {
 }
 
 interface Kept extends Session {
+  /** Its key in the map: the hash of the token. */
+  readonly name: string;
   readonly memberId: string;
   /** What the member's was when the session began: no clock tells what came first within a millisecond. */
   readonly signedOutAt: number;
@@ -39,7 +42,7 @@ interface Kept extends Session {
 }
 
 /** Null for a member who was removed, and for a passkey that was. */
-export type FindMember = (memberId: string, passkeyId: string | null) => Account | null;
+export type FindMember = (memberId: string, passkeyId: string | null) => Awaitable<Account | null>;
 
 export class Sessions {
   readonly #findMember: FindMember;
@@ -54,27 +57,34 @@ export class Sessions {
    * Returns the token for the cookie. `member`: as they were when they proved who they are. If they were
    * signed out everywhere since then, the session does not hold.
    */
-  start(
+  async start(
     { id: memberId, signed_out_at: signedOutAt }: Pick<Account, "id" | "signed_out_at">,
     beginning: Beginning,
     now: number,
-  ): string {
-    this.#prune(memberId, now);
+  ): Promise<string> {
+    const before = this.#sessionsOf(memberId);
+    const held = new Set(await this.list(memberId, now));
+    // No `await` from here on: of two sign-ins at once, neither may count without the other's session.
+    this.#endAll((session) => isOver(session, now));
+    this.#endAll((session) => before.includes(session) && !held.has(session));
+    const surplus = this.#sessionsOf(memberId).slice(SESSIONS_PER_MEMBER_MAX - 1);
+    this.#endAll((session) => surplus.includes(session));
     const token = randomToken();
     const name = hash(token);
     const id = name.slice(0, 16);
     const { passkeyId, browser, address } = beginning;
     const times = { startedAt: now, seenAt: now };
-    this.#sessions.set(name, { id, memberId, signedOutAt, passkeyId, browser, address, ...times });
+    const owner = { name, id, memberId, signedOutAt };
+    this.#sessions.set(name, { ...owner, passkeyId, browser, address, ...times });
     return token;
   }
 
   /** Null for a token that is unknown, or whose session does not hold any more. */
-  find(token: string, now: number): SignedIn | null {
+  async find(token: string, now: number): Promise<SignedIn | null> {
     const name = hash(token);
     const session = this.#sessions.get(name);
     if (session === undefined) return null;
-    const member = this.#memberOf(session, now);
+    const member = await this.#memberOf(session, now);
     if (member === null) {
       this.#sessions.delete(name);
       return null;
@@ -82,13 +92,14 @@ export class Sessions {
     session.seenAt = now;
     const { id, email, desk, desk_id: deskId } = member;
     const mustAddPasskey = member.passkeys_required && session.passkeyId === null;
-    return { memberId: id, email, desk, deskId, session, mustAddPasskey };
+    const { signedOutAt } = session;
+    return { memberId: id, email, desk, deskId, session, signedOutAt, mustAddPasskey };
   }
 
   /** Whether the token's session holds. Unlike {@link find}, this is no use of it: it may become idle. */
-  holds(token: string, now: number): boolean {
+  async holds(token: string, now: number): Promise<boolean> {
     const session = this.#sessions.get(hash(token));
-    return session !== undefined && this.#memberOf(session, now) !== null;
+    return session !== undefined && (await this.#memberOf(session, now)) !== null;
   }
 
   end(token: string): void {
@@ -101,9 +112,16 @@ export class Sessions {
   }
 
   /** The member's, the one that was used last first. */
-  list(memberId: string, now: number): Session[] {
+  async list(memberId: string, now: number): Promise<Session[]> {
+    const sessions = this.#sessionsOf(memberId);
+    const members = await Promise.all(sessions.map((session) => this.#memberOf(session, now)));
+    return sessions.filter((_, index) => members[index] !== null);
+  }
+
+  /** Whether they hold or not; the one that was used last first. */
+  #sessionsOf(memberId: string): Kept[] {
     return [...this.#sessions.values()]
-      .filter((session) => session.memberId === memberId && this.#memberOf(session, now) !== null)
+      .filter((session) => session.memberId === memberId)
       .toSorted((one, other) => other.seenAt - one.seenAt);
   }
 
@@ -111,19 +129,13 @@ export class Sessions {
    * Null for a session that is over, whose member was removed or signed out everywhere, whose passkey was
    * removed, or that began with a password where only a passkey will do.
    */
-  #memberOf(session: Kept, now: number): Account | null {
+  async #memberOf(session: Kept, now: number): Promise<Account | null> {
     if (isOver(session, now)) return null;
-    const member = this.#findMember(session.memberId, session.passkeyId);
+    const member = await this.#findMember(session.memberId, session.passkeyId);
+    // While the member was read, another request may have ended the session.
+    if (this.#sessions.get(session.name) !== session) return null;
     if (member?.signed_out_at !== session.signedOutAt) return null;
     return isTooWeak(session, member, now) ? null : member;
-  }
-
-  /** Removes those that are over, and makes room for one more of the member's. */
-  #prune(memberId: string, now: number): void {
-    const kept = new Set(this.list(memberId, now).slice(0, SESSIONS_PER_MEMBER_MAX - 1));
-    this.#endAll((session) =>
-      session.memberId === memberId ? !kept.has(session) : isOver(session, now),
-    );
   }
 
   #endAll(isMeant: (session: Kept) => boolean): void {

@@ -1,4 +1,5 @@
 /** One request to the console, as its pages see it. */
+import type { MemberAuthor } from "../../domain/storage.ts";
 import type { Session, Sessions } from "./sessions.ts";
 
 /** Who is signed in. */
@@ -8,6 +9,8 @@ export interface SignedIn {
   readonly desk: string;
   readonly deskId: number;
   readonly session: Session;
+  /** See `Account`: what it was when the session began. */
+  readonly signedOutAt: number;
   /** The desk requires passkeys and the session began with a password: only `/passkey` is open. */
   readonly mustAddPasskey: boolean;
 }
@@ -78,14 +81,22 @@ export type Route =
     });
 
 /** While something was waited for, the session may have ended. */
-export function isStillSignedIn(
+export async function isStillSignedIn(
   { sessions, now }: { sessions: Sessions; now: () => number },
   { cookies }: MemberVisit,
-): boolean {
+): Promise<boolean> {
   return sessions.holds(cookies.get(cookieNames.session) ?? "", now());
 }
 
+/** Who makes the changes of this request, for the audit. They are refused once the member is signed out everywhere. */
+export function authorOf({ member, address }: MemberVisit): MemberAuthor {
+  return { memberId: member.memberId, signedOutAt: member.signedOutAt, client: address };
+}
+
 /** What a member only looks at. */
-export function memberPage(path: string, handle: (visit: MemberVisit) => Response): Route {
+export function memberPage(
+  path: string,
+  handle: (visit: MemberVisit) => Response | Promise<Response>,
+): Route {
   return { method: "GET", path, access: "member", handle };
 }

@@ -18,6 +18,7 @@ import {
   type Repeats,
   startOfBucket,
 } from "../../domain/activity.ts";
+import type { Activity } from "../../domain/storage.ts";
 import activitySql from "./activity.sql" with { type: "text" };
 import { describeFailure, isUnreadable } from "./failures.ts";
 import { readVersion } from "./migrate.ts";
@@ -37,7 +38,7 @@ type RejectRow = Omit<Reject, "fields" | "moreFields"> & {
   readonly more_fields: number;
 };
 
-export class SqliteActivity {
+export class SqliteActivity implements Activity {
   readonly #path: string;
   readonly #onLost: (sentence: string) => void;
   #db: Database;
@@ -72,12 +73,10 @@ export class SqliteActivity {
     }
   }
 
-  /** Throws what SQLite throws where the disk refuses it: then nothing of the batch is there. */
   write(batch: ActivityBatch): void {
     this.#attempt((db) => inTransaction(db, () => writeBatch(db, batch)));
   }
 
-  /** Those with anything in them, oldest first, from the one that `from` is in. */
   buckets({ deskId, keyId }: ActivityOwner, width: ActivityWidth, from: number): Bucket[] {
     const { ms } = activityWidths[width];
     return this.#attempt((db) =>
@@ -92,7 +91,6 @@ export class SqliteActivity {
     );
   }
 
-  /** By the key's id; of the hours from the one that `from` is in. */
   ofKeys(
     deskId: number,
     keyIds: readonly string[],
@@ -112,7 +110,6 @@ export class SqliteActivity {
     return new Map(rows.map(({ keyId, ...activity }) => [keyId, activity]));
   }
 
-  /** Keys that have ended and were still sent with, the latest first; of the same hours. */
   knockingKeys(deskId: number, from: number, limit: number): string[] {
     const { ms } = activityWidths.hour;
     const rows = this.#attempt((db) =>
@@ -127,7 +124,6 @@ export class SqliteActivity {
     return rows.map(({ key_id }) => key_id);
   }
 
-  /** Newest first; `before`: only those with a lower request id. */
   rejects({ deskId, keyId }: ActivityOwner, before: string | null, limit: number): Reject[] {
     const rows = this.#attempt((db) =>
       db
@@ -146,7 +142,6 @@ export class SqliteActivity {
     }));
   }
 
-  /** Null where no duplicate is known. */
   repeatsOf(deskId: number, signalId: string): Repeats | null {
     const row = this.#attempt((db) =>
       db

@@ -1,18 +1,25 @@
 /** The audit in SQLite: each row is written in the transaction of the change that it tells of. */
 import type { Database } from "bun:sqlite";
 import type { AuditEntry, AuditPage, AuditRecord } from "../../domain/audit.ts";
-import { clientAddress } from "../../domain/client.ts";
-import { NotFoundError } from "../../domain/errors.ts";
+import { NotFoundError, SignedOutError } from "../../domain/errors.ts";
 import { redactKeys } from "../../domain/key.ts";
+import type { Audit } from "../../domain/storage.ts";
 import { getDesk } from "./desks.ts";
 import { inTransaction } from "./transaction.ts";
 
 /**
- * To be called inside the transaction of the change. Throws, and so undoes the change, where the
- * actor, the key or the subject is not of this desk, or the actor was removed meanwhile: the last line
- * of defence between desks.
+ * Call it inside the transaction of the change. Throws, and so undoes the change, if the actor, the key or
+ * the subject is of another desk, or the actor was removed or signed out meanwhile: the last line of
+ * defence between desks. `signedOutAt`: see `Author`.
  */
-export function appendAudit(db: Database, entry: AuditEntry, now: number): void {
+export function appendAudit(
+  db: Database,
+  entry: AuditEntry & { readonly signedOutAt?: number | undefined },
+  now: number,
+): void {
+  if (entry.actor !== null && entry.signedOutAt !== undefined) {
+    requireSession(db, entry.actor, entry.signedOutAt);
+  }
   const { changes } = db
     .query(
       `INSERT INTO audit (at, desk_id, member_id, action, key_id, subject_id, detail, client)
@@ -32,12 +39,19 @@ export function appendAudit(db: Database, entry: AuditEntry, now: number): void 
       key: entry.keyId ?? null,
       subject: entry.subjectId ?? null,
       detail: entry.detail == null ? null : redactKeys(entry.detail),
-      client: clientAddress(),
+      client: entry.client,
     });
   if (changes === 0) throw new NotFoundError("There is no such member of this desk.");
 }
 
-export class SqliteAudit {
+function requireSession(db: Database, memberId: string, signedOutAt: number): void {
+  const row = db
+    .query<{ signed_out_at: number }, [string]>("SELECT signed_out_at FROM members WHERE id = ?")
+    .get(memberId);
+  if (row !== null && row.signed_out_at !== signedOutAt) throw new SignedOutError();
+}
+
+export class SqliteAudit implements Audit {
   readonly #db: Database;
   readonly #now: () => number;
 
@@ -46,12 +60,10 @@ export class SqliteAudit {
     this.#now = now;
   }
 
-  /** For what changes nothing else, such as a sign-in: a change writes its own entry. */
   append(entry: AuditEntry): void {
     inTransaction(this.#db, () => appendAudit(this.#db, entry, this.#now()));
   }
 
-  /** Newest first. */
   list({ desk, key = null, before = null, limit }: AuditPage): AuditRecord[] {
     const deskId = desk === null ? null : getDesk(this.#db, desk).id;
     const conditions = [

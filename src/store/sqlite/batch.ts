@@ -6,8 +6,8 @@ import type { Database, SQLQueryBindings } from "bun:sqlite";
 import { IdSequence } from "../../domain/id.ts";
 import { meansTheSame } from "../../domain/same-json.ts";
 import { fieldNames, type Signal } from "../../domain/signal.ts";
-import type { Submission } from "../../domain/storage.ts";
-import { describeFailure, isAboutOneRow, isTransient } from "./failures.ts";
+import type { StorageProblem, Submission } from "../../domain/storage.ts";
+import { describeFailure, isAboutOneRow, isTransient, obstacleOf } from "./failures.ts";
 
 /**
  * What became of one submission. `unavailable`: nothing was stored, and a retry may succeed.
@@ -17,7 +17,11 @@ export type Outcome =
   | { readonly kind: "stored"; readonly id: string }
   | { readonly kind: "duplicate"; readonly id: string; readonly differs: (keyof Signal)[] }
   | { readonly kind: "unauthorized" }
-  | { readonly kind: "unavailable"; readonly reason: string }
+  | {
+      readonly kind: "unavailable";
+      readonly reason: string;
+      readonly obstacle: StorageProblem["obstacle"];
+    }
   | { readonly kind: "failed"; readonly reason: string };
 
 /** After this nothing is known about the disk's state: the process must end and be started again. */
@@ -86,7 +90,7 @@ export class BatchCommitter {
     } catch (error) {
       if (error instanceof FatalStorageError) throw error;
       const reason = describeFailure(error);
-      if (isTransient(error)) return batch.map(() => ({ kind: "unavailable", reason }));
+      if (isTransient(error)) return batch.map(() => unavailable(error));
       if (!isAboutOneRow(error)) throw new FatalStorageError(reason);
       // One submission spoils the batch, which our validation should have prevented: the others must
       // not suffer from it.
@@ -212,6 +216,10 @@ function* inStatements(candidates: readonly Candidate[]): Generator<readonly Can
     yield candidates.slice(at, at + count);
     at += count;
   }
+}
+
+function unavailable(error: unknown): Outcome {
+  return { kind: "unavailable", reason: describeFailure(error), obstacle: obstacleOf(error) };
 }
 
 function stored({ id }: Candidate): Outcome {

@@ -24,6 +24,11 @@ export function isTransient(error: unknown): boolean {
   return isRefusedWrite(error) || hasCode(error, /^SQLITE_(BUSY|LOCKED)/);
 }
 
+/** What is in the way of a transient failure. */
+export function obstacleOf(error: unknown): "disk" | "lock" {
+  return isRefusedWrite(error) ? "disk" : "lock";
+}
+
 /** The disk does not give back what was written: to go on would be to serve damage. */
 export function isDamage(error: unknown): boolean {
   return hasCode(error, /^SQLITE_(CORRUPT|NOTADB|IOERR)/);
@@ -83,6 +88,11 @@ export function explainFailure(error: unknown, path: string): unknown {
   return new UserError(
     `${path} cannot be used (${code}: ${error.message}): run signalbox as the user who owns it, or name another folder with --data DIR.`,
   );
+}
+
+/** As {@link explainFailure}; a defect of ours with some row passes through. */
+export function explainCommandFailure(error: unknown, path: string): unknown {
+  return isAboutOneRow(error) ? error : explainFailure(error, path);
 }
 
 /** What to do about it is for who has the file in use; who only looks at it may say something else. */

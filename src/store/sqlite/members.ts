@@ -13,6 +13,7 @@ import {
   type SignInAccount,
 } from "../../domain/member.ts";
 import { shellQuoted } from "../../domain/shell.ts";
+import { ADMIN, type Author, type MemberAuthor, type Members } from "../../domain/storage.ts";
 import { appendAudit } from "./audit.ts";
 import { getDesk } from "./desks.ts";
 import { findLink, insertLink, spendLinks } from "./invitations.ts";
@@ -26,7 +27,7 @@ type Row = Omit<SignInAccount, "has_password" | "passkeys_required"> & {
 /** Stands before the hash of a password that was locked, as in `/etc/shadow`. */
 const LOCKED = /^!/;
 
-export class SqliteMembers {
+export class SqliteMembers implements Members {
   readonly #db: Database;
   readonly #now: () => number;
 
@@ -35,7 +36,6 @@ export class SqliteMembers {
     this.#now = now;
   }
 
-  /** Makes the member, or a new link for one who has not joined yet. By an admin. */
   invite(desk: string, email: string): MadeLink {
     const address = checkEmail(email);
     return inTransaction(this.#db, () => {
@@ -57,10 +57,6 @@ export class SqliteMembers {
     });
   }
 
-  /**
-   * Ends the member's sessions and makes a link for another password or passkey. The present ones work
-   * until the link is used, or with `lock` no longer. By an admin.
-   */
   reset(desk: string, email: string, { lock = false }: { lock?: boolean } = {}): MadeLink {
     return inTransaction(this.#db, () => {
       const { id, joined_at } = this.#member(desk, email);
@@ -80,7 +76,6 @@ export class SqliteMembers {
       .run(memberId);
   }
 
-  /** Ends the member's sessions and links; the address may be invited again, to any desk. By an admin. */
   remove(desk: string, email: string): Member {
     return inTransaction(this.#db, () => {
       const account = this.#member(desk, email);
@@ -88,18 +83,16 @@ export class SqliteMembers {
       this.#endSessions(account.id);
       spendLinks(this.#db, account.id, now);
       this.#db.query("UPDATE members SET removed_at = ? WHERE id = ?").run(now, account.id);
-      this.#audit(account, "member.removed", null);
+      this.#audit(account, "member.removed", ADMIN);
       return { ...toMember(account), removed_at: now, link_expires_at: null };
     });
   }
 
-  /** Those who were not removed, in the order of their addresses. */
   list(desk: string): Member[] {
     const { id } = getDesk(this.#db, desk);
     return this.#select("members.desk_id = $value ORDER BY members.email", id).map(toMember);
   }
 
-  /** Unknown, expired, spent, and of a removed member are one answer: null. */
   findInvitation(token: string): Invitation | null {
     const link = findLink(this.#db, token, this.#now());
     const account = link === null ? null : this.find(link.member_id);
@@ -109,61 +102,64 @@ export class SqliteMembers {
     return { member: toMember(account), passkeys_required, kind, expires_at: link.expires_at };
   }
 
-  /**
-   * Sets the password, takes away every passkey that there was, and ends all sessions: begin one
-   * with what it returns. Null where the link does not work (any more): of two at the same moment, one succeeds.
-   */
-  spendWithPassword(token: string, passwordHash: string): Account | null {
-    return this.#spend(token, passwordHash, null);
+  spendWithPassword(
+    token: string,
+    passwordHash: string,
+    client: string | null = null,
+  ): Account | null {
+    return this.#spend(token, { passwordHash, passkey: null }, client);
   }
 
-  /** Like {@link spendWithPassword}, with a passkey; a password that there was is taken away. */
-  spendWithPasskey(token: string, passkey: NewPasskey): Account | null {
-    return this.#spend(token, null, passkey);
+  spendWithPasskey(
+    token: string,
+    passkey: NewPasskey,
+    client: string | null = null,
+  ): Account | null {
+    return this.#spend(token, { passwordHash: null, passkey }, client);
   }
 
-  /** Ends all sessions: begin one with what it returns. */
-  setPassword(memberId: string, passwordHash: string): Account {
+  setPassword(by: MemberAuthor, passwordHash: string): Account {
+    const { memberId } = by;
     return inTransaction(this.#db, () => {
       const account = this.#get(memberId);
+      this.#audit(account, setOrChanged(account), by);
       this.#db
         .query("UPDATE members SET password_hash = ? WHERE id = ?")
         .run(passwordHash, memberId);
       this.#endSessions(memberId);
-      this.#audit(account, setOrChanged(account), memberId);
       return this.#get(memberId);
     });
   }
 
-  /** Like {@link setPassword}. */
-  signOutEverywhere(memberId: string): Account {
+  signOutEverywhere(by: MemberAuthor): Account {
+    const { memberId } = by;
     return inTransaction(this.#db, () => {
-      const account = this.#get(memberId);
+      this.#audit(this.#get(memberId), "member.signed_out_everywhere", by);
       this.#endSessions(memberId);
-      this.#audit(account, "member.signed_out_everywhere", memberId);
       return this.#get(memberId);
     });
   }
 
-  /** What was typed may be anything. Null where it is nobody's address, or a removed member's. */
   findForSignIn(email: string): SignInAccount | null {
     const row = this.#findByEmail(email.normalize("NFC").toLowerCase());
     return row === null ? null : { ...toAccount(row), password_hash: workingPassword(row) };
   }
 
-  /** The hash of the member's password, locked or not; null for none. */
   passwordHash(memberId: string): string | null {
     const [row] = this.#select("members.id = $value", memberId);
     return row?.password_hash?.replace(LOCKED, "") ?? null;
   }
 
-  /** Null where the member was removed. */
   find(memberId: string): Account | null {
     const [row] = this.#select("members.id = $value", memberId);
     return row === undefined ? null : toAccount(row);
   }
 
-  #spend(token: string, passwordHash: string | null, passkey: NewPasskey | null): Account | null {
+  #spend(
+    token: string,
+    { passwordHash, passkey }: { passwordHash: string | null; passkey: NewPasskey | null },
+    client: string | null,
+  ): Account | null {
     return inTransaction(this.#db, () => {
       const now = this.#now();
       const link = findLink(this.#db, token, now);
@@ -179,32 +175,27 @@ export class SqliteMembers {
         )
         .run(passwordHash, now, id);
       this.#endSessions(id);
-      this.#auditSpent(account, passkey);
+      this.#auditSpent(account, passkey, { memberId: id, client });
       return this.#get(id);
     });
   }
 
-  #auditSpent(account: Account, passkey: NewPasskey | null): void {
+  #auditSpent(account: Account, passkey: NewPasskey | null, by: Author): void {
     const means = passkey === null ? "with a password" : `with the passkey "${passkey.name}"`;
     if (account.joined_at === null) {
-      this.#audit(account, "member.joined", account.id, means);
+      this.#audit(account, "member.joined", by, means);
       return;
     }
     const action = passkey === null ? setOrChanged(account) : "member.passkey_added";
     const taken = passkey === null ? "passkeys" : "password and passkeys";
-    this.#audit(
-      account,
-      action,
-      account.id,
-      `by a one-time link; earlier ${taken} were taken away`,
-    );
+    this.#audit(account, action, by, `by a one-time link; earlier ${taken} were taken away`);
   }
 
   #makeLink(memberId: string, action: AuditAction, detail?: string): MadeLink {
     const replaces_link = this.#get(memberId).link_expires_at !== null;
     const link = insertLink(this.#db, memberId, this.#now());
     const account = this.#get(memberId);
-    this.#audit(account, action, null, detail);
+    this.#audit(account, action, ADMIN, detail);
     return { ...link, member: toMember(account), replaces_link };
   }
 
@@ -224,12 +215,13 @@ export class SqliteMembers {
       .run(this.#now(), memberId);
   }
 
-  #audit(account: Account, action: AuditAction, actor: string | null, detail?: string): void {
-    appendAudit(
-      this.#db,
-      { deskId: account.desk_id, actor, action, subjectId: account.id, detail: detail ?? null },
-      this.#now(),
-    );
+  #audit(
+    { id: subjectId, desk_id: deskId }: Account,
+    action: AuditAction,
+    { memberId: actor, ...by }: Author,
+    detail: string | null = null,
+  ): void {
+    appendAudit(this.#db, { deskId, actor, action, subjectId, detail, ...by }, this.#now());
   }
 
   #member(desk: string, email: string): Account {

@@ -8,6 +8,7 @@ import {
   type Passkey,
   type PasskeyCredential,
 } from "../../domain/member.ts";
+import type { MemberAuthor, Passkeys } from "../../domain/storage.ts";
 import { appendAudit } from "./audit.ts";
 import { inTransaction } from "./transaction.ts";
 
@@ -15,7 +16,7 @@ interface Row extends Omit<PasskeyCredential, "transports"> {
   readonly transports: string;
 }
 
-export class SqlitePasskeys {
+export class SqlitePasskeys implements Passkeys {
   readonly #db: Database;
   readonly #now: () => number;
 
@@ -24,15 +25,13 @@ export class SqlitePasskeys {
     this.#now = now;
   }
 
-  /** Throws {@link UserError} where the credential is registered already, with anyone. */
-  add(memberId: string, passkey: NewPasskey): void {
+  add(by: MemberAuthor, passkey: NewPasskey): void {
     inTransaction(this.#db, () => {
-      insertPasskey(this.#db, memberId, passkey, this.#now());
-      this.#audit(memberId, "member.passkey_added", passkey.name);
+      insertPasskey(this.#db, by.memberId, passkey, this.#now());
+      this.#audit(by, "member.passkey_added", passkey.name);
     });
   }
 
-  /** The member's, oldest first. */
   list(memberId: string): Passkey[] {
     return this.#db
       .query<Passkey, [string]>(
@@ -42,7 +41,6 @@ export class SqlitePasskeys {
       .all(memberId);
   }
 
-  /** By the credential's id; null where it is unknown or was removed, or its member was. */
   find(id: string): PasskeyCredential | null {
     const row = this.#db
       .query<Row, [string]>(
@@ -55,16 +53,18 @@ export class SqlitePasskeys {
     return row === null ? null : { ...row, transports: JSON.parse(row.transports) as string[] };
   }
 
-  /** After a signature was checked, with the counter that came with it. */
-  recordUse(id: string, counter: number): void {
-    this.#db
-      .query(
-        "UPDATE passkeys SET counter = ?, last_used_at = ? WHERE id = ? AND removed_at IS NULL",
-      )
-      .run(counter, this.#now(), id);
+  recordUse(id: string, counter: number): "recorded" | "regressed" | "unknown" {
+    return inTransaction(this.#db, () => {
+      const known = this.find(id);
+      if (known === null) return "unknown";
+      if (isRegression(counter, known.counter)) return "regressed";
+      this.#db
+        .query("UPDATE passkeys SET counter = ?, last_used_at = ? WHERE id = ?")
+        .run(counter, this.#now(), id);
+      return "recorded";
+    });
   }
 
-  /** Why it cannot be removed, in a sentence: it is the last way to sign in. Null where it can. */
   removalObstacle(memberId: string, id: string): string | null {
     const passkeys = this.list(memberId);
     const passkey = passkeys.find((one) => one.id === id);
@@ -81,14 +81,13 @@ export class SqlitePasskeys {
     return null;
   }
 
-  /** Throws {@link UserError} where there is an obstacle. */
-  remove(memberId: string, id: string): void {
+  remove(by: MemberAuthor, id: string): void {
     inTransaction(this.#db, () => {
-      const obstacle = this.removalObstacle(memberId, id);
+      const obstacle = this.removalObstacle(by.memberId, id);
       if (obstacle !== null) throw new UserError(obstacle);
       const name = this.find(id)?.name ?? "";
       this.#db.query("UPDATE passkeys SET removed_at = ? WHERE id = ?").run(this.#now(), id);
-      this.#audit(memberId, "member.passkey_removed", name);
+      this.#audit(by, "member.passkey_removed", name);
     });
   }
 
@@ -103,22 +102,19 @@ export class SqlitePasskeys {
     return member;
   }
 
-  #audit(memberId: string, action: AuditAction, name: string): void {
-    appendAudit(
-      this.#db,
-      {
-        deskId: this.#member(memberId).desk_id,
-        actor: memberId,
-        action,
-        subjectId: memberId,
-        detail: `"${name}"`,
-      },
-      this.#now(),
-    );
+  #audit({ memberId: actor, ...by }: MemberAuthor, action: AuditAction, name: string): void {
+    const { desk_id: deskId } = this.#member(actor);
+    const detail = `"${name}"`;
+    appendAudit(this.#db, { deskId, actor, action, subjectId: actor, detail, ...by }, this.#now());
   }
 }
 
-/** To be called inside a transaction, with an entry of the audit. */
+/** WebAuthn 7.2, step 22. Authenticators that do not count always send 0. */
+function isRegression(counter: number, known: number): boolean {
+  return (counter > 0 || known > 0) && counter <= known;
+}
+
+/** Call it inside a transaction, with an entry of the audit. */
 export function insertPasskey(
   db: Database,
   memberId: string,

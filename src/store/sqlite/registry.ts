@@ -12,33 +12,28 @@ import {
   KEY_PREFIX,
   keyState,
 } from "../../domain/key.ts";
-import type {
-  KeyPage,
-  MintedKey,
-  NewKey,
-  OfDesk,
-  Registry,
-  Rotation,
+import {
+  ADMIN,
+  type Author,
+  type KeyPage,
+  type MintedKey,
+  type NewKey,
+  type OfDesk,
+  type Registry,
+  type Rotation,
 } from "../../domain/storage.ts";
 import { appendAudit } from "./audit.ts";
 import { findDesk, getDesk, listDesks } from "./desks.ts";
 import { countActive, hasNamesake, KEY_COLUMNS, pageOfKeys, successorId } from "./key-lists.ts";
 import { inTransaction } from "./transaction.ts";
 
-export interface RegistryOptions {
-  /** The id of the member who makes the changes; null: an admin on the command line. */
-  readonly actor?: string | null;
-}
-
 export class SqliteRegistry implements Registry {
   readonly #db: Database;
   readonly #now: () => number;
-  readonly #actor: string | null;
 
-  constructor(db: Database, now: () => number = Date.now, options: RegistryOptions = {}) {
+  constructor(db: Database, now: () => number = Date.now) {
     this.#db = db;
     this.#now = now;
-    this.#actor = options.actor ?? null;
   }
 
   createDesk(name: string, options: { ifMissing: boolean }): { desk: Desk; created: boolean } {
@@ -54,7 +49,7 @@ export class SqliteRegistry implements Registry {
       }
       this.#db.query("INSERT INTO desks (name, created_at) VALUES (?, ?)").run(name, this.#now());
       const desk = getDesk(this.#db, name);
-      this.#audit({ deskId: desk.id, action: "desk.created" });
+      this.#audit({ deskId: desk.id, action: "desk.created" }, ADMIN);
       return { desk, created: true };
     });
   }
@@ -70,7 +65,7 @@ export class SqliteRegistry implements Registry {
       const sql = "UPDATE desks SET passkeys_required = ? WHERE id = ?";
       this.#db.query(sql).run(isRequired ? 1 : 0, desk.id);
       const action = isRequired ? "desk.passkeys_required" : "desk.passkeys_optional";
-      this.#audit({ deskId: desk.id, action });
+      this.#audit({ deskId: desk.id, action }, ADMIN);
       return { changed: true };
     });
   }
@@ -79,15 +74,15 @@ export class SqliteRegistry implements Registry {
     inTransaction(this.#db, () => {
       const { id } = getDesk(this.#db, name);
       this.#db.query("UPDATE desks SET keys_max = ? WHERE id = ?").run(keysMax, id);
-      this.#audit({ deskId: id, action: "desk.keys_limited", detail: `to ${keysMax}` });
+      this.#audit({ deskId: id, action: "desk.keys_limited", detail: `to ${keysMax}` }, ADMIN);
     });
   }
 
-  mintKey(key: NewKey): MintedKey {
+  mintKey(key: NewKey, by: Author = ADMIN): MintedKey {
     if (key.label !== null) checkLabel(key.label);
     return inTransaction(this.#db, () => {
       this.#requireRoom(getDesk(this.#db, key.desk), { isReplacement: false });
-      return this.#insertKey(key, null);
+      return this.#insertKey(key, by, null);
     });
   }
 
@@ -123,17 +118,21 @@ export class SqliteRegistry implements Registry {
       .all(...parameters);
   }
 
-  revokeKey(id: string, of: OfDesk = {}): { record: ApiKey; changed: boolean } {
+  revokeKey(id: string, of: OfDesk = {}, by: Author = ADMIN): { record: ApiKey; changed: boolean } {
     return inTransaction(this.#db, () => {
       const before = this.#key(id, of);
       if (before.revoked_at !== null) return { record: before, changed: false };
       this.#db.query("UPDATE api_keys SET revoked_at = ? WHERE id = ?").run(this.#now(), before.id);
-      this.#auditKey(before, "key.revoked");
+      this.#auditKey(before, "key.revoked", by);
       return { record: this.#key(before.id), changed: true };
     });
   }
 
-  rotateKey(id: string, options: Rotation & OfDesk): { minted: MintedKey; old: ApiKey } {
+  rotateKey(
+    id: string,
+    options: Rotation & OfDesk,
+    by: Author = ADMIN,
+  ): { minted: MintedKey; old: ApiKey } {
     return inTransaction(this.#db, () => {
       const old = this.#key(id, options);
       const state = keyState(old, this.#now());
@@ -153,8 +152,8 @@ export class SqliteRegistry implements Registry {
       const { expiresInMs = lifetimeOf(old) } = options;
       const successor = { desk, label, expiresInMs };
       this.#db.query("UPDATE api_keys SET expires_at = ? WHERE id = ?").run(expiresAt, old.id);
-      const minted = this.#insertKey(successor, `successor of ${old.id}`);
-      this.#auditKey(old, "key.rotated", `its successor is ${minted.record.id}`);
+      const minted = this.#insertKey(successor, by, `successor of ${old.id}`);
+      this.#auditKey(old, "key.rotated", by, `its successor is ${minted.record.id}`);
       return { minted, old: this.#key(old.id) };
     });
   }
@@ -199,7 +198,7 @@ export class SqliteRegistry implements Registry {
     }
   }
 
-  #insertKey({ desk, label, expiresInMs }: NewKey, detail: string | null): MintedKey {
+  #insertKey({ desk, label, expiresInMs }: NewKey, by: Author, detail: string | null): MintedKey {
     const now = this.#now();
     const expiresAt = expiresInMs === null ? null : now + expiresInMs;
     const key = generateKey();
@@ -211,7 +210,7 @@ export class SqliteRegistry implements Registry {
       )
       .run(id, getDesk(this.#db, desk).id, label, hashKey(key), key.slice(-4), now, expiresAt);
     const record = this.#key(id);
-    this.#auditKey(record, "key.created", detail);
+    this.#auditKey(record, "key.created", by, detail);
     return { key, record };
   }
 
@@ -225,13 +224,18 @@ export class SqliteRegistry implements Registry {
     throw new NotFoundError("There is no key with this id: see the ids", "key list");
   }
 
-  #auditKey(key: ApiKey, action: AuditEntry["action"], detail: string | null = null): void {
+  #auditKey(
+    key: ApiKey,
+    action: AuditEntry["action"],
+    by: Author,
+    detail: string | null = null,
+  ): void {
     const deskId = getDesk(this.#db, key.desk).id;
-    this.#audit({ deskId, action, keyId: key.id, detail });
+    this.#audit({ deskId, action, keyId: key.id, detail }, by);
   }
 
-  #audit(entry: Omit<AuditEntry, "actor">): void {
-    appendAudit(this.#db, { ...entry, actor: this.#actor }, this.#now());
+  #audit(entry: Omit<AuditEntry, "actor" | "client">, { memberId: actor, ...by }: Author): void {
+    appendAudit(this.#db, { ...entry, actor, ...by }, this.#now());
   }
 }
 

@@ -2,19 +2,29 @@
 import type { Database } from "bun:sqlite";
 import { AppError } from "../../domain/errors.ts";
 import { hashKey } from "../../domain/key.ts";
-import type { Appended, KeyOwner, SignalStore, Submission } from "../../domain/storage.ts";
+import type {
+  Appended,
+  KeyOwner,
+  ServerStorage,
+  ServerStorageEvents,
+  Submission,
+} from "../../domain/storage.ts";
 import { describeFailure, isDamage, isTransient } from "./failures.ts";
-import type { OnTightened } from "./folder.ts";
+import { type FolderLock, lockFolder } from "./lock.ts";
 import { openDatabase } from "./open.ts";
 import { Checkpointer } from "./checkpointer.ts";
 import type { DatabaseLocation } from "./thread.ts";
-import { Writer, type WriterEvents } from "./writer.ts";
+import { Writer } from "./writer.ts";
 
-export interface StoreEvents extends Omit<WriterEvents, "onCommitted"> {
-  readonly onTightened?: OnTightened;
+interface Parts {
+  readonly lock: FolderLock;
+  readonly db: Database;
+  readonly writer: Writer;
+  readonly checkpointer: Checkpointer | null;
 }
 
-export class SqliteStore implements SignalStore {
+export class SqliteStore implements ServerStorage {
+  readonly #lock: FolderLock;
   readonly #db: Database;
   readonly #writer: Writer;
   readonly #checkpointer: Checkpointer | null;
@@ -22,7 +32,8 @@ export class SqliteStore implements SignalStore {
   readonly #deskNames = new Map<number, string>();
   readonly #findKey;
 
-  private constructor(db: Database, writer: Writer, checkpointer: Checkpointer | null) {
+  private constructor({ lock, db, writer, checkpointer }: Parts) {
+    this.#lock = lock;
     this.#db = db;
     this.#writer = writer;
     this.#checkpointer = checkpointer;
@@ -31,12 +42,14 @@ export class SqliteStore implements SignalStore {
     );
   }
 
-  /** The folder's lock must be held (`lock.ts`). Throws `UserError` where it cannot be opened. */
-  static async open(where: DatabaseLocation, events: StoreEvents): Promise<SqliteStore> {
+  /** Throws `UserError` if another server has the folder, or the database cannot be opened. */
+  static async open(where: DatabaseLocation, events: ServerStorageEvents): Promise<SqliteStore> {
     await using opened = new AsyncDisposableStack();
     // First on this thread: creating or upgrading fails here with its own words.
     const { dataDir, externalCheckpoints } = where;
-    const { onTightened } = events;
+    const { onWarning: onTightened } = events;
+    const lock = lockFolder(dataDir, onTightened);
+    opened.defer(() => lock.release());
     const db = openDatabase(dataDir, "reader", { externalCheckpoints, onTightened });
     opened.defer(() => db.close());
     const checkpointer = externalCheckpoints
@@ -49,7 +62,7 @@ export class SqliteStore implements SignalStore {
     const onCommitted = (pages: number): void => checkpointer?.committed(pages);
     const writer = await Writer.start(where, { ...events, onCommitted });
     opened.move();
-    return new SqliteStore(db, writer, checkpointer);
+    return new SqliteStore({ lock, db, writer, checkpointer });
   }
 
   /**
@@ -103,6 +116,7 @@ export class SqliteStore implements SignalStore {
     this.#db.close();
     await this.#checkpointer?.close();
     await this.#writer.close();
+    this.#lock.release();
   }
 
   /** Names never change, so they are looked up once. */

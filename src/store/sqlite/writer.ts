@@ -8,7 +8,7 @@
  * 401, 422 and 503 while the disk is slow (docs/performance.md).
  */
 import { AppError } from "../../domain/errors.ts";
-import type { Appended, StorageProblem, Submission } from "../../domain/storage.ts";
+import type { Appended, ServerStorageEvents, Submission } from "../../domain/storage.ts";
 import type { Outcome } from "./batch.ts";
 import { type FromThread, Thread, type DatabaseLocation } from "./thread.ts";
 
@@ -47,15 +47,9 @@ interface Waiting {
   readonly reject: (error: Error) => void;
 }
 
-export interface WriterEvents {
+export interface WriterEvents extends Omit<ServerStorageEvents, "onWarning"> {
   /** After each commit: how many pages of the log are not in the database yet. */
   readonly onCommitted: (logPagesToCopy: number) => void;
-  /** Nothing more will be stored: end the process. Called at most once. */
-  readonly onFatal: (reason: string) => void;
-  /** A batch or one of its signals was refused; the clients have been told. */
-  readonly onProblem: (problem: StorageProblem) => void;
-  /** Signals are stored again after a problem. */
-  readonly onRecovered: () => void;
 }
 
 export class Writer {
@@ -187,7 +181,9 @@ export class Writer {
     );
     const first = bad[0];
     if (first !== undefined) {
-      this.#events.onProblem({ kind: first.kind, reason: first.reason, signals: bad.length });
+      const { kind, reason } = first;
+      const obstacle = kind === "unavailable" ? first.obstacle : null;
+      this.#events.onProblem({ kind, reason, obstacle, signals: bad.length });
     }
     if (isStoring) this.#recover();
     else if (first?.kind === "unavailable") {

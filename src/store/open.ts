@@ -1,0 +1,103 @@
+/**
+ * Chooses the storage: SQLite in a data folder. Nothing outside `store/` imports anything else of it, so
+ * another storage changes nothing but this folder.
+ */
+import { existsSync } from "node:fs";
+import { join, resolve } from "node:path";
+import type { Logger } from "pino";
+import type {
+  Awaitable,
+  ConsoleStorage,
+  ServerStorage,
+  ServerStorageEvents,
+  Storage,
+} from "../domain/storage.ts";
+import { loadDeviceSecret } from "./device-secret.ts";
+import { SqliteActivity } from "./sqlite/activity.ts";
+import { SqliteAudit } from "./sqlite/audit.ts";
+import { explainCommandFailure } from "./sqlite/failures.ts";
+import { DATABASE_NAME } from "./sqlite/folder.ts";
+import { SqliteMembers } from "./sqlite/members.ts";
+import { type OpenOptions, openDatabase, type Role } from "./sqlite/open.ts";
+import { SqlitePasskeys } from "./sqlite/passkeys.ts";
+import { SqliteRegistry } from "./sqlite/registry.ts";
+import { SqliteSignals } from "./sqlite/signals.ts";
+import { SqliteStore } from "./sqlite/store.ts";
+
+export { isCopy, copyDatabase } from "./sqlite/copy.ts";
+export { copyInProcess, type Progress } from "./sqlite/copying.ts";
+export { DamageError } from "./sqlite/failures.ts";
+export { problemOfFolder, restoringPath } from "./sqlite/folder.ts";
+export { lockFolder } from "./sqlite/lock.ts";
+export {
+  beginRestore,
+  giveUpRestore,
+  hasContent,
+  putInPlace,
+  type Restored,
+} from "./sqlite/restore.ts";
+export { type Verification, verifyDatabase } from "./sqlite/verify.ts";
+
+/** The database of a data folder. */
+export function databasePath(dataDir: string): string {
+  return join(dataDir, DATABASE_NAME);
+}
+
+export function hasDatabase(dataDir: string): boolean {
+  return existsSync(databasePath(dataDir));
+}
+
+/** For `serve`. Throws `UserError` if another server has the folder, or it cannot be used. */
+export function openServerStorage(
+  where: { readonly dataDir: string; readonly externalCheckpoints: boolean },
+  events: ServerStorageEvents,
+): Promise<ServerStorage> {
+  return SqliteStore.open(where, events);
+}
+
+/** For the console's thread; the server has opened the folder before. Throws `UserError`. */
+export async function openConsoleStorage(dataDir: string, log: Logger): Promise<ConsoleStorage> {
+  const onTightened = (sentence: string): void => log.warn(sentence);
+  const storage = open(dataDir, "console", { onTightened });
+  const activity = new SqliteActivity(dataDir, onTightened);
+  activity.keepKeysOf(databasePath(dataDir));
+  return {
+    ...storage,
+    activity,
+    deviceSecret: loadDeviceSecret(dataDir, log),
+    close: async () => {
+      activity.close();
+      await storage.close();
+    },
+  };
+}
+
+/** Opens the storage for one command and closes it after. Throws `UserError` if it cannot be used. */
+export async function withStorage<T>(
+  dataDir: string,
+  work: (storage: Storage) => Awaitable<T>,
+  /** Creates a database if there is none. */
+  { create = false }: { create?: boolean } = {},
+): Promise<T> {
+  const folder = resolve(dataDir);
+  const storage = open(folder, "command", { mustExist: !create });
+  try {
+    return await work(storage);
+  } catch (error) {
+    throw explainCommandFailure(error, databasePath(folder));
+  } finally {
+    await storage.close();
+  }
+}
+
+function open(dataDir: string, role: Role, options: OpenOptions): Storage {
+  const db = openDatabase(dataDir, role, options);
+  return {
+    registry: new SqliteRegistry(db),
+    members: new SqliteMembers(db),
+    passkeys: new SqlitePasskeys(db),
+    audit: new SqliteAudit(db),
+    signals: new SqliteSignals(db),
+    close: () => db.close(),
+  };
+}
