@@ -267,6 +267,15 @@ describe("the map of docs/architecture.md", () => {
   });
 });
 
+test("docs/architecture.md names functions that are in the files beside them", async () => {
+  const named = [...page("docs/architecture.md").matchAll(/`(\w+)` \(`(src\/[^`]+)`\)/g)];
+  expect(named.length).toBeGreaterThan(8);
+  for (const [, name = "", file = ""] of named) {
+    const isThere = new RegExp(`\\b${name}\\b`).test(await Bun.file(file).text());
+    expect([name, file, isThere]).toEqual([name, file, true]);
+  }
+});
+
 describe("the examples", () => {
   test.each(["send.sh", "send.py", "send.ts"])(
     "%s is short and linked from the README",
