@@ -1,274 +1,186 @@
-/** What was accepted reads back as it was sent, over the whole space of signals. */
+/** Generated signals read back as they were sent, and generated rubbish gets a documented answer. */
 import { expect, setDefaultTimeout, test } from "bun:test";
 import * as fc from "fast-check";
-import { BODY_BYTES_MAX } from "../src/domain/signal.ts";
+import { BODY_BYTES_MAX, fieldNames, type Signal } from "../src/domain/signal.ts";
 import { query, signal, startTestApp } from "./_setup.ts";
 
 setDefaultTimeout(60_000);
 
 /** Each run is a request and a look into the database. */
-const RUNS = { numRuns: 100 };
+const RUNS = 100;
 
-/** A character that is anything but a control character or half of a pair. */
 const character = fc.oneof(
   fc.string({ unit: "binary", minLength: 1, maxLength: 1 }),
   fc.string({ unit: "grapheme", minLength: 1, maxLength: 1 }),
-  fc.constantFrom(
-    "\u00a0",
-    "\u200d",
-    "\u202e",
-    "\u2028",
-    "\ufeff",
-    "\ufffd",
-    "\uffff",
-    "\u{10ffff}",
-  ),
-  fc.constantFrom("'", '"', "\\", "/", "%", "_", ";", "--", "e\u0301", "é", "ß"),
+  fc.constantFrom("\u00a0", "\u200d", "\u202e", "\u2028", "\ufeff", "\uffff", "\u{10ffff}"),
+  fc.constantFrom("'", '"', "\\", "%", "--", "e\u0301", "é"),
 );
+/** Text without control characters. */
 const plain = (charactersMax: number): fc.Arbitrary<string> =>
   fc
     .oneof(
       fc.array(character, { minLength: 1, maxLength: 20 }),
       character.map((one) => Array.from({ length: 600 }, () => one)),
     )
-    .map((all) =>
-      Array.from(all.join("").replaceAll(/\p{Cc}/gu, "x"))
-        .slice(0, charactersMax)
-        .join(""),
-    );
+    .map((all) => Array.from(all.join("").replaceAll(/\p{Cc}/gu, "x")))
+    .map((characters) => characters.slice(0, charactersMax).join(""));
 
-/** A string's JSON text, each character raw or escaped as the numbers have it. */
+/** The JSON text of a string, with each character raw or escaped, as the choices have it. */
 function encode(text: string, choices: readonly number[]): string {
   const parts = Array.from(text).map((one, index) => {
-    const quoted = JSON.stringify(one).slice(1, -1);
     const choice = choices[index % choices.length] ?? 0;
-    if (choice === 0 || (choice === 1 && quoted.length > one.length)) return quoted;
+    if (choice === 0) return JSON.stringify(one).slice(1, -1);
     const units = Array.from({ length: one.length }, (_, at) => one.charCodeAt(at));
     const escaped = units.map((unit) => `\\u${unit.toString(16).padStart(4, "0")}`).join("");
-    return choice === 2 ? escaped : escaped.replaceAll(/[a-f]/g, (digit) => digit.toUpperCase());
+    return choice === 1 ? escaped : escaped.replaceAll(/[a-f]/g, (digit) => digit.toUpperCase());
   });
   return `"${parts.join("")}"`;
 }
 
-const choices = fc.array(fc.nat({ max: 3 }), { minLength: 1, maxLength: 7 });
-const jsonString = (text: fc.Arbitrary<string>) =>
+interface Sent {
+  /** As stored. */
+  readonly value: string | number;
+  /** As sent. */
+  readonly text: string;
+}
+
+const choices = fc.array(fc.nat({ max: 2 }), { minLength: 1, maxLength: 7 });
+const jsonString = (text: fc.Arbitrary<string>): fc.Arbitrary<Sent> =>
   fc.tuple(text, choices).map(([value, how]) => ({ value, text: encode(value, how) }));
+const oneOf = (...values: string[]) => jsonString(fc.constantFrom(...values));
 
-const digits = (min: number, max: number) =>
-  fc.string({
-    unit: fc.constantFrom("0", "1", "2", "5", "8", "9"),
-    minLength: min,
-    maxLength: max,
-  });
-
-/** The text of a JSON number: any sign, length, fraction and exponent. */
-const anyNumber = fc
-  .tuple(
-    fc.constantFrom("", "-"),
-    fc.oneof(
-      fc.constant("0"),
-      digits(1, 40).map((text) => text.replace(/^0+(?=.)/, "")),
-    ),
-    fc.oneof(
-      fc.constant(""),
-      digits(1, 40).map((text) => `.${text}`),
-    ),
-    fc.oneof(
-      fc.constant(""),
-      fc
-        .tuple(fc.constantFrom("e", "E"), fc.constantFrom("", "+", "-"), digits(1, 3))
-        .map((parts) => parts.join("")),
-    ),
-  )
-  .map((parts) => parts.join(""));
-
-const finiteNumber = fc
-  .oneof(
-    anyNumber,
-    fc.double({ noNaN: true, noDefaultInfinity: true }).map((value) => JSON.stringify(value)),
-    fc.bigInt({ min: -(2n ** 80n), max: 2n ** 80n }).map(String),
-    fc.constantFrom("-0", "0.1", "9007199254740993", "9223372036854775807", "9223372036854775808"),
-    fc.constantFrom(
-      "-9223372036854775808",
-      "-9223372036854775809",
-      "18446744073709551615",
-      "5e-324",
-    ),
-  )
-  .filter((text) => Number.isFinite(Number(text)));
-
+const anyNumber = fc.oneof(
+  fc.stringMatching(/^-?(0|[1-9][0-9]{0,40})(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,3})?$/),
+  fc.double({ noNaN: true, noDefaultInfinity: true }).map((value) => JSON.stringify(value)),
+  fc.constantFrom("-0", "0.1", "9007199254740993", "-9223372036854775809", "5e-324"),
+);
+const double = anyNumber
+  .filter((text) => Number.isFinite(Number(text)))
+  .map((text): Sent => ({ value: Number(text), text }));
 const wholeNumber = fc
   .tuple(
     fc.oneof(
       fc.integer({ min: 0, max: Number.MAX_SAFE_INTEGER }),
-      fc.constantFrom(0, 2 ** 31 - 1, 2 ** 31, 2 ** 32, 2 ** 53 - 1),
+      fc.constantFrom(0, 2 ** 31, 2 ** 32, 2 ** 53 - 1),
     ),
-    fc.constantFrom("", ".0", ".000", "e0", "E+00", "e-0", ".0e0"),
+    fc.constantFrom("", ".0", "E+00", ".0e0"),
   )
-  .map(([value, suffix]) => `${value}${suffix}`);
+  .map(([value, suffix]): Sent => ({ value, text: `${value}${suffix}` }));
 
 const whiteSpace = fc.string({ unit: fc.constantFrom(" ", "\t", "\n", "\r"), maxLength: 3 });
 
-/** The text of an object, white space and all; names are unique as they are decoded. */
-const { object: objectText } = fc.letrec<{ value: string; object: string }>((tie) => ({
+/** The text of an object with white space, long numbers, and names that are unique once decoded. */
+const { objectText } = fc.letrec<{ value: string; objectText: string }>((tie) => ({
   value: fc.oneof(
     { depthSize: "medium" },
-    fc.constantFrom("null", "true", "false", "1e999", "[]", "{}"),
+    fc.constantFrom("null", "true", "1e999", "[]", "{}"),
     anyNumber,
     jsonString(fc.string({ unit: "binary", maxLength: 10 })).map(({ text }) => text),
     fc
       .tuple(fc.array(tie("value"), { maxLength: 4 }), whiteSpace)
       .map(([items, space]) => `[${space}${items.join(`${space},`)}${space}]`),
-    tie("object"),
+    tie("objectText"),
   ),
-  object: fc
+  objectText: fc
     .tuple(
       fc.uniqueArray(
-        fc.tuple(
-          jsonString(
-            fc.oneof(fc.string({ unit: "binary", maxLength: 8 }), fc.constantFrom("__proto__", "")),
-          ),
-          tie("value"),
-        ),
+        fc.tuple(jsonString(fc.string({ unit: "binary", maxLength: 8 })), tie("value")),
         { maxLength: 12, selector: ([name]) => name.value },
       ),
       whiteSpace,
-      whiteSpace,
     )
-    .map(([members, a, b]) => {
-      const texts = members.map(([name, value]) => `${a}${name.text}${b}:${a}${value}${b}`);
-      return `{${texts.join(",")}${members.length === 0 ? a : ""}}`;
+    .map(([members, space]) => {
+      const texts = members.map(([name, value]) => `${space}${name.text}${space}:${value}${space}`);
+      return `{${texts.join(",")}}`;
     }),
 }));
 
-const oneOf = (...values: string[]) => jsonString(fc.constantFrom(...values));
-
-/** Each field with its value as stored and the text that it is sent as. */
-const fieldArbitraries = {
+const fields: Record<keyof Signal, fc.Arbitrary<Sent>> = {
   source: oneOf("venue_1", "venue_2", "venue_3"),
   type: oneOf("prediction_market", "crypto", "stock"),
   symbol: jsonString(plain(512)),
   side: oneOf("open", "close"),
   direction: oneOf("long", "short", "buy", "sell"),
-  price: finiteNumber.map((text) => ({ value: Number(text), text })),
-  quantity: finiteNumber.map((text) => ({ value: Number(text), text })),
-  signal_time: wholeNumber.map((text) => ({ value: Number(text), text })),
+  price: double,
+  quantity: double,
+  signal_time: wholeNumber,
   client_signal_id: jsonString(plain(200)),
   metadata: objectText.map((text) => ({ value: text, text })),
 };
-type Field = keyof typeof fieldArbitraries;
-const fieldNames = Object.keys(fieldArbitraries) as Field[];
-
-type Fields = Partial<Record<Field, { value: string | number; text: string }>>;
 
 const anySignal = fc.record({
-  fields: fc.record<Fields>(fieldArbitraries, {
+  sent: fc.record<Partial<Record<keyof Signal, Sent>>>(fields, {
     requiredKeys: ["source", "type", "symbol", "side"],
   }),
-  order: fc.shuffledSubarray(fieldNames, { minLength: fieldNames.length }),
+  order: fc.shuffledSubarray([...fieldNames], { minLength: fieldNames.length }),
   how: choices,
   space: whiteSpace,
 });
-
-type AnySignal = typeof anySignal extends fc.Arbitrary<infer T> ? T : never;
-
-/** The body, with a prefix that makes the id one of this run alone. */
-function compose({ fields, order, how, space }: AnySignal, idPrefix: string): string {
-  const members = order.flatMap((name) => {
-    const text = fields[name]?.text;
-    if (text === undefined) return [];
-    const value = name === "client_signal_id" ? `"${idPrefix}${text.slice(1)}` : text;
-    return [`${encode(name, how)}${space}:${value}${space}`];
-  });
-  return `${space}{${space}${members.join(`,${space}`)}}${space}`;
-}
 
 test("any accepted signal reads back exactly, and a repeat of it differs in nothing", async () => {
   const { post, dataDir } = await startTestApp();
   let sequence = 0;
   await fc.assert(
-    fc.asyncProperty(anySignal, async (generated) => {
-      const { fields } = generated;
-      const idPrefix = `${sequence++}-`;
-      const body = compose(generated, idPrefix);
+    fc.asyncProperty(anySignal, async ({ sent, order, how, space }) => {
+      const id = sent.client_signal_id;
+      if (id !== undefined) {
+        // Unique in each run.
+        const prefix = `${sequence++}-`;
+        sent.client_signal_id = { value: prefix + id.value, text: `"${prefix}${id.text.slice(1)}` };
+      }
+      const members = order.flatMap((name) => {
+        const text = sent[name]?.text;
+        return text === undefined ? [] : [`${encode(name, how)}${space}:${text}${space}`];
+      });
+      const body = `${space}{${members.join(`,${space}`)}}${space}`;
       fc.pre(Buffer.byteLength(body) <= BODY_BYTES_MAX);
-      const { status, body: answer } = await post(body);
-      expect(status).toBe(201);
-      const rows = query<Record<Field, string | number | null>>(
+      const first = await post(body);
+      expect(first.status).toBe(201);
+      const [row] = query<Record<keyof Signal, string | number | null>>(
         dataDir,
         `SELECT ${fieldNames.join(", ")} FROM signals WHERE id = ?`,
-        answer["id"] as string,
+        String(first.body["id"]),
       );
-      expect(rows).toHaveLength(1);
       for (const name of fieldNames) {
-        const stored = rows[0]?.[name];
-        const sent = fields[name]?.value ?? null;
-        if (name === "client_signal_id" && sent !== null) {
-          expect(stored).toBe(`${idPrefix}${sent}`);
-        } else if (typeof sent === "number") {
-          // SQLite does not keep the sign of zero.
-          expect(Object.is(Number(stored) + 0, sent + 0)).toBe(true);
-        } else expect(stored).toBe(sent);
+        // `===`, because SQLite does not keep the sign of zero.
+        expect([name, row?.[name] === (sent[name]?.value ?? null)]).toEqual([name, true]);
       }
       const repeat = await post(body);
-      expect([repeat.status, repeat.headers.get("X-Duplicate-Differs")]).toEqual([
-        fields.client_signal_id === undefined ? 201 : 200,
-        null,
-      ]);
+      expect(repeat.status).toBe(id === undefined ? 201 : 200);
+      expect(repeat.headers.has("X-Duplicate-Differs")).toBe(false);
     }),
-    RUNS,
+    { numRuns: RUNS },
   );
-  const ids = query<{ id: string }>(dataDir, "SELECT id FROM signals ORDER BY seq");
-  const texts = ids.map(({ id }) => id);
-  expect(texts).toEqual(texts.toSorted());
-  expect(new Set(texts).size).toBe(texts.length);
-  expect(texts.length).toBeGreaterThan(RUNS.numRuns);
 });
 
-test("any JSON value at all gets a documented answer, and is stored only with a 201", async () => {
+test("any JSON or bytes get a documented answer, and are stored only with a 201", async () => {
   const { post, dataDir } = await startTestApp();
-  // What a client can get wrong: our names with other values, other names, other things at the top.
-  const name = fc.oneof(fc.constantFrom(...fieldNames), fc.string({ unit: "binary" }));
+  const name = fc.oneof(fc.constantFrom<string>(...fieldNames), fc.string({ unit: "binary" }));
   const almost = fc.dictionary(name, fc.jsonValue()).map((some) => ({ ...signal, ...some }));
-  const seen = new Set<number>();
-  let stored = 0;
-  await fc.assert(
-    fc.asyncProperty(
-      fc.oneof(
-        fc.json(),
-        fc.jsonValue().map((value) => JSON.stringify(value)),
-        almost.map((value) => JSON.stringify(value)),
-      ),
-      async (text) => {
-        const { status } = await post(text);
-        expect([200, 201, 400, 413, 422]).toContain(status);
-        seen.add(status);
-        if (status === 201) stored += 1;
-      },
-    ),
-    { numRuns: 200 },
-  );
-  expect(seen.has(400)).toBe(true);
-  expect(seen.has(422)).toBe(true);
-  expect(query(dataDir, "SELECT count(*) AS n FROM signals")).toEqual([{ n: stored }]);
-});
-
-test("any bytes at all get a documented answer", async () => {
-  const { post, dataDir } = await startTestApp();
   const whole = Buffer.from(JSON.stringify(signal));
   const damaged = fc
     .tuple(fc.nat({ max: whole.length }), fc.nat({ max: 3 }), fc.uint8Array({ maxLength: 4 }))
     .map(([at, remove, add]) =>
       Buffer.concat([whole.subarray(0, at), add, whole.subarray(at + remove)]),
     );
-  let stored = 0;
+  const seen = new Map<number, number>();
   await fc.assert(
-    fc.asyncProperty(fc.oneof(fc.uint8Array({ maxLength: 200 }), damaged), async (bytes) => {
-      const { status } = await post(new Uint8Array(bytes));
-      expect([201, 400, 422]).toContain(status);
-      if (status === 201) stored += 1;
-    }),
-    { numRuns: 200 },
+    fc.asyncProperty(
+      fc.oneof(
+        fc.json(),
+        almost.map((value) => JSON.stringify(value)),
+        fc.uint8Array({ maxLength: 200 }),
+        damaged,
+      ),
+      async (body) => {
+        // `post` checks the answer against openapi.yaml.
+        const { status } = await post(body);
+        expect([200, 201, 400, 413, 422]).toContain(status);
+        seen.set(status, (seen.get(status) ?? 0) + 1);
+      },
+    ),
+    { numRuns: 4 * RUNS },
   );
-  expect(query(dataDir, "SELECT count(*) AS n FROM signals")).toEqual([{ n: stored }]);
+  expect([seen.has(400), seen.has(422)]).toEqual([true, true]);
+  expect(query(dataDir, "SELECT count(*) AS n FROM signals")).toEqual([{ n: seen.get(201) ?? 0 }]);
 });
