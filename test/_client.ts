@@ -44,7 +44,7 @@ export interface LoadResult {
 
 const PAUSE_WHEN_REFUSED_MS = 5;
 /** Less than a server that stops waits for the first request of a new connection (src/net/listener.ts). */
-const FIRST_REQUEST_MS_MAX = 200;
+const FIRST_REQUEST_MS_MAX = 400;
 
 /** One client's connection to the server, or none yet. */
 class Connection {

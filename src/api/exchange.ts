@@ -2,7 +2,7 @@
 import type { Context } from "elysia";
 import { AppError, UNKNOWN_FIELD } from "../domain/errors.ts";
 import type { Identity } from "../domain/storage.ts";
-import { answerWhileSending, mayBeSending } from "../net/linger.ts";
+import { answerWhileSending, closesWhileSending } from "../net/linger.ts";
 import type { Peer } from "../net/transport.ts";
 import { errorResponse } from "./responses.ts";
 import type { PublicInterface } from "./server.ts";
@@ -44,10 +44,8 @@ export class Exchange {
     const response = errorResponse(error, this.requestId);
     this.logRefusal(response.status, error);
     this.recordRefusal(error);
-    const isSending = !this.isBodyRead && mayBeSending(this.request);
-    return this.retire(
-      isSending ? answerWhileSending(this.request, response, this.service.listener) : response,
-    );
+    const isSending = !this.isBodyRead && closesWhileSending(this.request, this.service.listener);
+    return this.retire(isSending ? answerWhileSending(this.request, response) : response);
   }
 
   /** Makes this answer the connection's last if the server takes no more requests. */

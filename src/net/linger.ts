@@ -1,78 +1,48 @@
-/** Answers a request whose body may still be on its way. */
-import { errorCatalogue } from "../domain/errors.ts";
-import { BODY_BYTES_MAX } from "../domain/signal.ts";
+/** Answers a request whose body may still be on its way when the answer is the connection's last. */
 import type { ListenerState } from "./listener.ts";
 
-/** How much of the rest of a refused body is read, at most. */
+/** How much of the rest of a refused body is read, and for how long. */
 const REST_BYTES_MAX = 8 * 1_048_576;
-const REST_MS_MAX = 8_000;
-/** A client that has seen its answer stops sending. */
-const QUIET_MS_MAX = 1_000;
-/** How long the rest is read once the listener is retired: a stop waits for it. */
-const RETIRED_MS_MAX = 1_000;
+const REST_MS_MAX = 3_000;
 
-/**
- * Whether Bun would close the connection with bytes unread. It reads the rest of a short body by itself,
- * unless the client asked it to close.
- */
-export function mayBeSending({ headers }: Request): boolean {
-  const declared = headers.get("content-length");
-  if (declared === null) return headers.has("transfer-encoding");
-  return Number(declared) > BODY_BYTES_MAX || headers.get("connection")?.toLowerCase() === "close";
+/** Whether Bun would close the connection with bytes unread; on a kept connection it reads them itself. */
+export function closesWhileSending({ headers }: Request, { isRetired }: ListenerState): boolean {
+  const isLast = isRetired || headers.get("connection")?.toLowerCase() === "close";
+  return isLast && (headers.has("transfer-encoding") || Number(headers.get("content-length")) > 0);
 }
 
 /**
- * Sends a response at once, and ends it when a bounded rest of the request's body has been read and
- * dropped. Closing with bytes unread makes TCP reset the connection, and the reset may overtake the
- * response (RFC 9112, 9.6). A connection whose body is known to be too large is closed afterwards.
+ * Sends a response at once, and ends it when the rest of the request's body has been read and dropped.
+ * Closing with bytes unread makes TCP reset the connection, and the reset may overtake the response
+ * (RFC 9112, 9.6).
  */
-export function answerWhileSending(
-  request: Request,
-  response: Response,
-  listener: ListenerState,
-): Response {
+export function answerWhileSending(request: Request, response: Response): Response {
   const { status, headers } = response;
   const body = new ReadableStream({
     async start(controller) {
       controller.enqueue(await response.bytes());
-      if (await dropRest(request, listener)) controller.close();
-      else controller.error(new Error("the client goes on sending"));
+      await dropRest(request);
+      controller.close();
     },
   });
-  const isLarge = Number(request.headers.get("content-length")) > BODY_BYTES_MAX;
-  if (isLarge || status === errorCatalogue.payload_too_large.status) {
-    headers.set("Connection", "close");
-  }
   return new Response(body, { status, headers });
 }
 
-/** Returns false when the client has not stopped sending by the limits. */
-async function dropRest({ body }: Request, listener: ListenerState): Promise<boolean> {
-  if (body === null || body.locked) return true;
+async function dropRest({ body }: Request): Promise<void> {
+  if (body === null || body.locked) return;
   const reader = body.getReader();
-  const startedAt = performance.now();
-  let isOver = false;
   const stop = (): void => void reader.cancel().catch(() => {});
-  const late = setTimeout(() => {
-    isOver = true;
-    stop();
-  }, REST_MS_MAX);
-  let quiet = setTimeout(stop, QUIET_MS_MAX);
+  const late = setTimeout(stop, REST_MS_MAX);
   try {
     for (let left = REST_BYTES_MAX; left > 0;) {
       const { done, value } = await reader.read();
-      if (done) return !isOver;
-      if (listener.isRetired && performance.now() - startedAt > RETIRED_MS_MAX) return false;
+      if (done) return;
       left -= value.length;
-      clearTimeout(quiet);
-      quiet = setTimeout(stop, QUIET_MS_MAX);
     }
-    return false;
+    stop();
   } catch {
     // The client is gone.
-    return true;
   } finally {
     clearTimeout(late);
-    clearTimeout(quiet);
   }
 }

@@ -1,7 +1,7 @@
-/** Binds the public interface to its address, changes its certificate, and drains it. */
+/** Binds an interface to its address, changes its certificate, and drains it. */
 import type { Elysia } from "elysia";
-import { ListenerGroup } from "./handover.ts";
-import { type Address, explainBindError } from "./address.ts";
+import { type Address, explainBindError, requireFree } from "./address.ts";
+import { giveTo, holdOffNew } from "./handover.ts";
 import { PortSockets } from "./sockets.ts";
 import type { Certificate } from "./tls.ts";
 
@@ -10,136 +10,117 @@ const IDLE_TIMEOUT_S = 30;
 const RETIREMENT_MS = (IDLE_TIMEOUT_S + 10) * 1_000;
 
 /**
- * How long all connections must have been quiet before a drain closes them: a packet's way to a client
- * and back, and some time for the client. One that is open and has sent nothing yet is not seen here
- * (Bun sets `TCP_DEFER_ACCEPT`, tcp(7)): this is how long it has to send.
+ * How long a drain still takes requests: from connections that have sent nothing yet, and from clients
+ * that do not know yet that their connection ends. Never longer than half of the time to stop.
  */
-const QUIET_MS = 250;
-/** They are waited for no longer than this, and never longer than so much of the time to stop. */
-const QUIET_WAIT_MS_MAX = 5_000;
-const QUIET_WAIT_SHARE = 1 / 2;
+const LAST_REQUESTS_MS = 500;
 
 /** Forward secrecy and authenticated encryption only. TLS 1.3 has no other suites. */
 const TLS_1_2_CIPHERS = "ECDHE+AESGCM:ECDHE+CHACHA20";
 
 type Server = NonNullable<Elysia["server"]>;
 
-/** One listener's worth of state that its responses need. */
+/** What the responses of one server need to know of it. */
 export interface ListenerState {
-  /** Answers say `Connection: close`, so that clients come back to the new listener. */
+  /** Its responses say `Connection: close`. */
   isRetired: boolean;
+}
+
+interface Bound {
+  readonly server: Server;
+  readonly state: ListenerState;
 }
 
 export class Listener {
   readonly #createApp: (state: ListenerState) => Elysia;
-  readonly #address: Address;
-  readonly #group: ListenerGroup<Server>;
-  readonly #sockets: PortSockets | null;
-  #server: Server;
-  #state: ListenerState;
+  /** As bound: the port is the real one if 0 was asked for. */
+  readonly address: Address;
+  #current: Bound;
+  /** Those before, until their connections have ended. */
+  #retired: Bound[] = [];
+  #retirement: Timer | undefined;
 
-  /** Throws `UserError` where the address cannot be bound. */
+  /** Throws `UserError` if the address cannot be bound. */
   constructor(
     createApp: (state: ListenerState) => Elysia,
     address: Address,
     certificate: Certificate | null,
   ) {
     this.#createApp = createApp;
-    // SO_REUSEPORT, which TLS needs for its hand-over, would let two servers share the port unseen.
-    if (certificate !== null) probe(address);
-    this.#state = { isRetired: false };
-    this.#server = this.#bind(address, certificate);
-    this.#address = { host: address.host, port: this.#server.port ?? address.port };
-    this.#sockets = PortSockets.of(this.#address.port);
-    this.#group = new ListenerGroup(this.#sockets, this.#server);
-  }
-
-  /** As bound: the port is the real one where 0 was asked for. */
-  get address(): Address {
-    return this.#address;
-  }
-
-  /** New connections get the new certificate from now on; those that are open go on undisturbed. */
-  replaceCertificate(certificate: Certificate): void {
-    const oldServer = this.#server;
-    const oldState = this.#state;
-    this.#state = { isRetired: false };
-    this.#server = this.#bind(this.#address, certificate);
-    oldState.isRetired = true;
-    this.#group.add(this.#server);
-    const isSteered = this.#group.steerTo(this.#server);
-    setTimeout(() => this.#closeRetired(oldServer), isSteered ? RETIREMENT_MS : 0).unref();
+    // SO_REUSEPORT, which a new certificate needs, would let two servers share the port unseen.
+    if (certificate !== null && address.port !== 0) requireFree(address);
+    this.#current = this.#bind(address, certificate);
+    this.address = { host: address.host, port: this.#current.server.port ?? address.port };
   }
 
   /**
-   * Takes no new connection; resolves when every request in flight has been answered, or else has been
-   * cut after so long: false. To close a listener resets the connections that it has not accepted yet,
-   * with the requests in them, and the client of a kept connection does not know of the end until it is
-   * told. So first we go on until nothing comes: what the kernel has opened is accepted, and every
-   * answer is its connection's last.
+   * New connections get the new certificate from now on; open ones continue, and end with their next
+   * answer. Bun cannot change a listener's certificate, so a second listener takes over the port.
+   */
+  replaceCertificate(certificate: Certificate): void {
+    const next = this.#bind(this.address, certificate);
+    this.#current.state.isRetired = true;
+    this.#retired.push(this.#current);
+    this.#current = next;
+    giveTo(this.#retired.length, this.#listening());
+    // All at once: the kernel would renumber those that stay.
+    clearTimeout(this.#retirement);
+    this.#retirement = setTimeout(() => this.#closeRetired(), RETIREMENT_MS).unref();
+  }
+
+  /**
+   * Takes no new connection. Resolves with true when every request in flight has been answered, or with
+   * false after the timeout, when the rest has been cut.
    */
   async drain(timeoutMs: number): Promise<boolean> {
     const { promise: late, resolve } = Promise.withResolvers<false>();
     const timer = setTimeout(() => resolve(false), timeoutMs);
     const isInTime = await Promise.race([this.#end(timeoutMs), late]);
     clearTimeout(timer);
-    if (!isInTime) await Promise.all(this.#group.all.map((server) => server.stop(true)));
+    if (!isInTime) await this.#stop(true);
     return isInTime;
   }
 
   async #end(timeoutMs: number): Promise<true> {
-    this.#state.isRetired = true;
-    this.#group.holdOffNew();
-    await this.#quiet(Math.min(QUIET_WAIT_MS_MAX, timeoutMs * QUIET_WAIT_SHARE));
-    await Promise.all(this.#group.all.map((server) => server.stop()));
+    this.#current.state.isRetired = true;
+    holdOffNew(this.#listening());
+    await Bun.sleep(Math.min(LAST_REQUESTS_MS, timeoutMs / 2));
+    await this.#stop(false);
     return true;
   }
 
-  async #quiet(waitMsMax: number): Promise<void> {
-    const deadline = performance.now() + waitMsMax;
-    for (let waitMs = QUIET_MS; waitMs > 0;) {
-      const leftMs = deadline - performance.now();
-      if (leftMs <= 0) return;
-      await Bun.sleep(Math.min(waitMs, leftMs));
-      const open = this.#sockets?.connections() ?? [];
-      waitMs = QUIET_MS - Math.min(QUIET_MS, ...open.map((connection) => connection.quietMs));
-    }
+  async #stop(isAtOnce: boolean): Promise<void> {
+    const all = [this.#current, ...this.#retired];
+    await Promise.all(all.map(({ server }) => server.stop(isAtOnce)));
   }
 
-  #closeRetired(server: Server): void {
-    void server.stop();
-    this.#group.remove(server);
-    this.#group.steerTo(this.#server);
+  #closeRetired(): void {
+    for (const { server } of this.#retired.splice(0)) void server.stop();
   }
 
-  #bind(address: Address, certificate: Certificate | null): Server {
+  #listening(): number[] {
+    return PortSockets.of(this.address.port)?.listeners() ?? [];
+  }
+
+  #bind({ host, port }: Address, certificate: Certificate | null): Bound {
+    const state = { isRetired: false };
     try {
-      const app = this.#createApp(this.#state).listen({
-        hostname: address.host,
-        port: address.port,
+      const { server } = this.#createApp(state).listen({
+        hostname: host,
+        port,
         reusePort: certificate !== null,
         development: false,
         idleTimeout: IDLE_TIMEOUT_S,
-        // Sizes are our own to check: Bun's answer to a larger body has no JSON in it.
+        // We check sizes ourselves: Bun's answer to a larger body has no JSON in it.
         maxRequestBodySize: Number.MAX_SAFE_INTEGER,
         ...(certificate === null
           ? {}
           : { tls: { cert: certificate.cert, key: certificate.key, ciphers: TLS_1_2_CIPHERS } }),
       });
-      if (app.server === null) throw new Error("the server did not start");
-      return app.server;
+      if (server === null) throw new Error("the server did not start");
+      return { server, state };
     } catch (error) {
-      throw explainBindError(error, address);
+      throw explainBindError(error, { host, port });
     }
-  }
-}
-
-/** Binds and lets go, without sharing. */
-function probe({ host, port }: Address): void {
-  if (port === 0) return;
-  try {
-    Bun.listen({ hostname: host, port, socket: { data() {} } }).stop(true);
-  } catch (error) {
-    throw explainBindError(error, { host, port });
   }
 }

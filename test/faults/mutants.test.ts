@@ -176,12 +176,14 @@ const mutants: readonly Mutant[] = [
   },
   {
     name: "a stop closes connections that are still in use",
-    edits: [{ file: "net/listener.ts", find: "QUIET_MS = 250", replace: "QUIET_MS = 0" }],
+    edits: [
+      { file: "net/listener.ts", find: "LAST_REQUESTS_MS = 500", replace: "LAST_REQUESTS_MS = 0" },
+    ],
     test: stop,
   },
   {
     name: "a stop accepts new connections",
-    edits: [{ file: "net/listener.ts", find: "this.#group.holdOffNew();", replace: "" }],
+    edits: [{ file: "net/listener.ts", find: "holdOffNew(this.#listening());", replace: "" }],
     test: stop,
   },
   {
