@@ -13,7 +13,6 @@ import { Description } from "./api/openapi.ts";
 import { RateLimiter } from "./net/rate.ts";
 import { RefusalLog } from "./net/refusal-log.ts";
 import { createPublicInterface } from "./api/server.ts";
-import { readDescriptorsMax } from "./net/sockets.ts";
 import { type Certificate, type CertificateFiles, loadCertificate } from "./net/tls.ts";
 import { TrustedProxies } from "./net/transport.ts";
 import { type Address, isLoopbackHost } from "./net/address.ts";
@@ -92,7 +91,6 @@ export async function startApp(options: AppOptions): Promise<App> {
       connectionsMax: config.connectionsMax,
       hasConsole: config.consoleListen !== null,
       hasOps: config.opsListen !== null,
-      descriptorsMax: readDescriptorsMax() ?? Infinity,
     },
     log,
   );

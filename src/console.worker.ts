@@ -29,8 +29,12 @@ import { limitConnections } from "./net/connections.ts";
 import { Listener } from "./net/listener.ts";
 import { RefusalLog } from "./net/refusal-log.ts";
 import { isCertificateOf } from "./net/tls.ts";
-import { type TransportPolicy, requireHttps, TrustedProxies } from "./net/transport.ts";
-import { warnOfUntrustedProxy } from "./net/untrusted-proxy.ts";
+import {
+  requireHttps,
+  type TransportPolicy,
+  TrustedProxies,
+  warnOfUntrustedProxy,
+} from "./net/transport.ts";
 import { logOptions } from "./log.ts";
 import { formatAddress, isLoopbackHost, PortInUseError } from "./net/address.ts";
 import { openConsoleStorage } from "./store/open.ts";

@@ -11,15 +11,15 @@ setDefaultTimeout(60_000);
 const silent = pino({ level: "silent" });
 
 test.each([128, 256, 1_024, 65_536])("of %i descriptors, most are for ingestion", (descriptors) => {
-  const all = { connectionsMax: 0, hasConsole: true, hasOps: true, descriptorsMax: descriptors };
-  const plan = planConnections(all, silent);
+  const all = { connectionsMax: 0, hasConsole: true, hasOps: true };
+  const plan = planConnections(all, silent, descriptors);
   const sum = plan.public + plan.console + plan.ops;
   expect(sum).toBeLessThanOrEqual(descriptors - 64);
   expect(plan.public).toBeGreaterThan(sum / 2);
   expect(Math.min(plan.console, plan.ops)).toBeGreaterThan(1);
-  const alone = planConnections({ ...all, hasConsole: false, hasOps: false }, silent);
+  const alone = planConnections({ ...all, hasConsole: false, hasOps: false }, silent, descriptors);
   expect(alone.public).toBe(sum);
-  expect(planConnections({ ...all, connectionsMax: 10 }, silent).public).toBe(10);
+  expect(planConnections({ ...all, connectionsMax: 10 }, silent, descriptors).public).toBe(10);
 });
 
 /** Connections that have sent the beginning of a request and no more; reopened when they are cut. */

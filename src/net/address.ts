@@ -1,7 +1,6 @@
-/** Addresses to listen on: how they are written, and why one cannot be bound. */
-import { isIP } from "node:net";
+/** Addresses: how they are written, which are loopback, and why one cannot be bound. */
+import { BlockList, isIP } from "node:net";
 import { UserError, systemCode } from "../domain/errors.ts";
-import { isLoopback } from "./loopback.ts";
 
 export interface Address {
   readonly host: string;
@@ -33,11 +32,28 @@ export function hasNamedHost(url: string): boolean {
   return isIP(new URL(url).hostname.replace(/^\[|\]$/g, "")) === 0;
 }
 
+const loopback = new BlockList();
+loopback.addSubnet("127.0.0.0", 8, "ipv4");
+loopback.addAddress("::1", "ipv6");
+
+export function isLoopback(address: string): boolean {
+  const plain = unmapped(address);
+  const family = isIP(plain);
+  return family !== 0 && loopback.check(plain, family === 6 ? "ipv6" : "ipv4");
+}
+
 export function isLoopbackHost(host: string): boolean {
   return host === "localhost" || isLoopback(host);
 }
 
-/** The message ends where what to do about it begins: that depends on the flag (`config.ts`). */
+/** An IPv4 peer of an IPv6 listener appears as `::ffff:10.0.0.1`. */
+export function unmapped(address: string): string {
+  return address.toLowerCase().startsWith("::ffff:") && address.includes(".")
+    ? address.slice("::ffff:".length)
+    : address;
+}
+
+/** The caller completes the sentence with what to do, which depends on the flag (`config.ts`). */
 export class PortInUseError extends UserError {
   readonly address: Address;
 
@@ -49,26 +65,28 @@ export class PortInUseError extends UserError {
   }
 }
 
-/** Whether this port cannot be bound. Says no for a host that has no port to bind: binding explains that. */
-export function isTaken({ host, port }: Address): boolean {
-  try {
-    Bun.listen({ hostname: host, port, socket: { data() {} } }).stop(true);
-    return false;
-  } catch (error) {
-    return /^(EADDRINUSE|EACCES)$/.test(systemCode(error));
-  }
+/** Whether the port cannot be bound. False for a host that is no address of this machine. */
+export function isTaken(address: Address): boolean {
+  return /^(EADDRINUSE|EACCES)$/.test(systemCode(bindError(address)));
 }
 
 /** Throws {@link UserError} for an address that cannot be bound. */
-export function requireFree({ host, port }: Address): void {
+export function requireFree(address: Address): void {
+  const error = bindError(address);
+  if (error !== null) throw explainBindError(error, address);
+}
+
+/** Binds the address and lets it go. */
+function bindError({ host, port }: Address): unknown {
   try {
     Bun.listen({ hostname: host, port, socket: { data() {} } }).stop(true);
+    return null;
   } catch (error) {
-    throw explainBindError(error, { host, port });
+    return error;
   }
 }
 
-/** One sentence for the errors of binding that a person can put right. */
+/** Returns one sentence for the errors of binding that a person can fix. */
 export function explainBindError(error: unknown, { host, port }: Address): unknown {
   const code = systemCode(error);
   const address = formatAddress({ host, port });

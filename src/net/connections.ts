@@ -1,37 +1,35 @@
 /**
- * Holds the number of open connections under a limit; `Bun.serve` has none.
+ * Limits the number of open connections; `Bun.serve` has no such limit.
  *
- * A few times a second this process's own descriptors are counted. When there are too many, the
- * kernel is asked how long each connection has been quiet, and those that were quiet longest are shut
- * down; Bun then closes them as if the client had gone. So a client that sends signals keeps its
- * connection, one that only holds it loses it, and no request is the slower for it.
+ * A few times per second this process's descriptors are counted. If there are too many, the kernel says
+ * how long each connection has been quiet, and those that were quiet longest are shut down. So a client
+ * that sends signals keeps its connection, one that only holds it loses it, and requests cost nothing more.
  */
 import type { Logger } from "pino";
-import { type OpenConnection, PortSockets } from "./sockets.ts";
+import { countDescriptors, PortSockets, readDescriptorsMax } from "./sockets.ts";
 
 /**
- * Over TLS each costs 4 KiB where it is idle, up to 36 KiB where a stranger does his worst, and up to
- * 110 KiB where a desk does: in all less than half of what a VM with 1 GiB has.
+ * Over TLS an idle one costs 4 KiB, one that a stranger abuses up to 36 KiB, and one that a desk abuses
+ * up to 110 KiB: together less than half of a VM with 1 GiB.
  */
 export const CONNECTIONS_MAX_DEFAULT = 4_096;
 
-/** People, not bots: a browser keeps up to six. */
+/** For people, not bots: a browser opens up to six. */
 const CONSOLE_MAX = 256;
 const CONSOLE_SHARE = 1 / 4;
-/** Supervisors, one or two. */
+/** For one or two supervisors. */
 const OPS_MAX = 64;
 const OPS_SHARE = 1 / 8;
-
-const CHECK_INTERVAL_MS = 250;
-/** While connections are being cut: as often as takes a tenth of the time, at most this often. */
-const BUSY_INTERVAL_MS_MIN = 10;
-const BUSY_SHARE = 1 / 10;
-/** Otherwise a look may take this much of the time, however many connections there are. */
-const QUIET_SHARE = 1 / 100;
-const LINE_INTERVAL_MS = 5_000;
-/** Of the descriptors that the process may open: for what arrives between two looks, and for files. */
+/** Descriptors kept for files, and for connections that arrive between two checks. */
 const RESERVE_SHARE = 1 / 4;
 const RESERVE_MIN = 64;
+
+const CHECK_INTERVAL_MS = 250;
+/** While connections are being cut. */
+const BUSY_INTERVAL_MS = 10;
+/** Checking takes at most this share of the time. */
+const CHECK_SHARE = 1 / 10;
+const LINE_INTERVAL_MS = 5_000;
 
 /** How many connections each interface may have open at once. */
 export interface ConnectionPlan {
@@ -41,22 +39,24 @@ export interface ConnectionPlan {
 }
 
 export interface ConnectionNeeds {
-  /** Of the public interface; 0 for as many as there are descriptors for. */
+  /** For the public interface; 0 for as many as there are descriptors for. */
   readonly connectionsMax: number;
   readonly hasConsole: boolean;
   readonly hasOps: boolean;
-  /** How many descriptors the process may open; Infinity where that cannot be known. */
-  readonly descriptorsMax: number;
 }
 
 /** Shares what `ulimit -n` allows: never more in sum, and at least five eighths for the public interface. */
 export function planConnections(
-  { connectionsMax, hasConsole, hasOps, descriptorsMax }: ConnectionNeeds,
+  { connectionsMax, hasConsole, hasOps }: ConnectionNeeds,
   log: Logger,
+  descriptorsMax = readDescriptorsMax() ?? Infinity,
 ): ConnectionPlan {
-  const possible = connectionsPossible(descriptorsMax);
-  const console = hasConsole ? shareOf(possible, CONSOLE_SHARE, CONSOLE_MAX) : 0;
-  const ops = hasOps ? shareOf(possible, OPS_SHARE, OPS_MAX) : 0;
+  const share = Math.floor(descriptorsMax * (1 - RESERVE_SHARE));
+  const possible = Math.max(1, Math.min(share, descriptorsMax - RESERVE_MIN));
+  const shareOf = (part: number, max: number) =>
+    Math.max(1, Math.min(max, Math.floor(possible * part)));
+  const console = hasConsole ? shareOf(CONSOLE_SHARE, CONSOLE_MAX) : 0;
+  const ops = hasOps ? shareOf(OPS_SHARE, OPS_MAX) : 0;
   const left = Math.max(1, possible - console - ops);
   if (connectionsMax > left) {
     log.warn(
@@ -67,10 +67,6 @@ export function planConnections(
   return { public: connectionsMax === 0 ? left : Math.min(connectionsMax, left), console, ops };
 }
 
-function shareOf(possible: number, share: number, max: number): number {
-  return Math.max(1, Math.min(max, Math.floor(possible * share)));
-}
-
 export interface ConnectionLimit {
   readonly listener: keyof ConnectionPlan;
   readonly port: number;
@@ -78,86 +74,46 @@ export interface ConnectionLimit {
   readonly log: Logger;
 }
 
-/** Starts to look; the returned function ends it. To be called on the thread that listens. */
+/** Holds the limit until the returned function is called. Call it on the thread that listens. */
 export function limitConnections({ listener, port, max, log }: ConnectionLimit): () => void {
   const sockets = PortSockets.of(port);
   if (sockets === null) {
     log.warn({ listener }, "there is no limit on connections: it takes Linux with glibc and /proc");
     return () => {};
   }
-  const guard = new ConnectionGuard(sockets, max, log.child({ listener }));
-  guard.start();
-  return () => guard.stop();
-}
-
-class ConnectionGuard {
-  readonly #sockets: PortSockets;
-  readonly #max: number;
-  readonly #log: Logger;
-  /** Not yet in the log. */
-  #cut = 0;
-  #unanswered = 0;
-  #lineAt = -Infinity;
-  #timer: Timer | undefined;
-
-  constructor(sockets: PortSockets, max: number, log: Logger) {
-    this.#sockets = sockets;
-    this.#max = max;
-    this.#log = log;
-  }
-
-  start(delayMs = CHECK_INTERVAL_MS): void {
-    this.#timer = setTimeout(() => {
-      const startedAt = performance.now();
-      const isBusy = this.#check();
-      const tookMs = performance.now() - startedAt;
-      const busyMs = Math.max(BUSY_INTERVAL_MS_MIN, tookMs / BUSY_SHARE);
-      const quietMs = Math.max(CHECK_INTERVAL_MS, tookMs / QUIET_SHARE);
-      this.start(isBusy ? Math.min(busyMs, CHECK_INTERVAL_MS) : quietMs);
-    }, delayMs).unref();
-  }
-
-  stop(): void {
-    clearTimeout(this.#timer);
-    this.#tell();
-  }
-
-  /** True where there were too many. */
-  #check(): boolean {
-    let excess = 0;
-    if (this.#sockets.estimateConnections() > this.#max) {
-      const open = this.#sockets.connections();
-      excess = open.length - this.#max;
-      if (excess > 0) this.#cutQuietest(open, excess);
-    }
-    if (performance.now() >= this.#lineAt + LINE_INTERVAL_MS) this.#tell();
-    return excess > 0;
-  }
-
-  /** One line for all that was cut since the last one. */
-  #tell(): void {
-    if (this.#cut === 0) return;
-    this.#log.warn(
-      { cut: this.#cut, unanswered: this.#unanswered, connections_max: this.#max },
+  let timer: Timer;
+  let cut = 0;
+  let lineAt = -Infinity;
+  const check = (): void => {
+    const startedAt = performance.now();
+    // Cheap, and never fewer than there are connections.
+    const excess = countDescriptors() > max ? cutQuietest(sockets, max) : 0;
+    cut += excess;
+    if (startedAt - lineAt >= LINE_INTERVAL_MS) report();
+    const pauseMs = (performance.now() - startedAt) / CHECK_SHARE;
+    timer = setTimeout(check, Math.max(excess > 0 ? BUSY_INTERVAL_MS : CHECK_INTERVAL_MS, pauseMs));
+    timer.unref();
+  };
+  const report = (): void => {
+    if (cut === 0) return;
+    log.warn(
+      { listener, cut, connections_max: max },
       "too many connections: cut those that were quiet longest",
     );
-    this.#lineAt = performance.now();
-    this.#cut = 0;
-    this.#unanswered = 0;
-  }
-
-  #cutQuietest(open: OpenConnection[], count: number): void {
-    open.sort((one, other) => other.quietMs - one.quietMs);
-    for (const connection of open.slice(0, count)) {
-      this.#sockets.shutDown(connection);
-      this.#cut += 1;
-      if (connection.isUnanswered) this.#unanswered += 1;
-    }
-  }
+    lineAt = performance.now();
+    cut = 0;
+  };
+  check();
+  return () => {
+    clearTimeout(timer);
+    report();
+  };
 }
 
-/** What is left when the process keeps its reserve. */
-function connectionsPossible(descriptorsMax: number): number {
-  const share = Math.floor(descriptorsMax * (1 - RESERVE_SHARE));
-  return Math.max(1, Math.min(share, descriptorsMax - RESERVE_MIN));
+/** Returns how many were cut. */
+function cutQuietest(sockets: PortSockets, max: number): number {
+  const open = sockets.connections().toSorted((one, other) => other.quietMs - one.quietMs);
+  const excess = open.slice(0, Math.max(0, open.length - max));
+  for (const connection of excess) sockets.shutDown(connection);
+  return excess.length;
 }

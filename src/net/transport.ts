@@ -1,7 +1,8 @@
-/** Whether a request came over HTTPS, loopback, or a proxy that we were told to trust (`SPEC.md` 5, rule 8). */
+/** Checks that a request came over HTTPS, loopback or a trusted proxy (`SPEC.md` 5, rule 8), and from whom. */
 import { BlockList, isIP } from "node:net";
+import type { Logger } from "pino";
 import { AppError, UserError } from "../domain/errors.ts";
-import { isLoopback, unmapped } from "./loopback.ts";
+import { isLoopback, unmapped } from "./address.ts";
 
 const PROXY_IS_SILENT =
   "The proxy does not say how this request reached it; make it send X-Forwarded-Proto: https.";
@@ -10,10 +11,10 @@ export interface Peer {
   readonly address: string;
 }
 
-/** Where the listener's requests can come from: decided once, so that the common case costs nothing. */
+/** Known from the start, so that the common case costs a request nothing. */
 export interface TransportPolicy {
   readonly isTls: boolean;
-  /** The listener's own address is a loopback address: so is every peer's. */
+  /** The listener has a loopback address, so every peer has one. */
   readonly isLoopbackOnly: boolean;
   readonly trustedProxies: TrustedProxies;
 }
@@ -60,8 +61,8 @@ export class TrustedProxies {
   }
 
   /**
-   * Whom a request comes from: the peer, or where that is a trusted proxy, the last of `X-Forwarded-For`
-   * that is not, without its port. What stands before it anybody may have written.
+   * Returns the client's address: the peer's or, if that is a trusted proxy, the last one in
+   * `X-Forwarded-For` that is not. Anybody may have written those before it.
    */
   clientOf(headers: Headers, peer: string | null): string {
     const hops = (headers.get("x-forwarded-for") ?? "").split(",").map(withoutPort);
@@ -88,6 +89,25 @@ export class TrustedProxies {
     }
     this.#list.addSubnet(address, length, family === 6 ? "ipv6" : "ipv4");
   }
+}
+
+/**
+ * Notices a proxy on this machine that `--trust-proxy` does not name: all of its clients share one
+ * address. Returns what to call with each request; it warns once.
+ */
+export function warnOfUntrustedProxy(
+  proxies: TrustedProxies,
+  log: Logger,
+): (headers: Headers, peer: string | null) => void {
+  let hasWarned = false;
+  return (headers, peer) => {
+    if (hasWarned || peer === null || !headers.has("x-forwarded-for")) return;
+    if (!isLoopback(peer) || proxies.includes(peer)) return;
+    hasWarned = true;
+    log.warn(
+      `a proxy on this machine sends X-Forwarded-For and is not trusted, so everyone behind it shares one address, and one limit on wrong passwords: start serve with --trust-proxy ${unmapped(peer)}`,
+    );
+  };
 }
 
 /** Some proxies write `192.0.2.1:4711` or `[2001:db8::1]:4711`. */

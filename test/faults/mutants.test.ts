@@ -168,8 +168,8 @@ const mutants: readonly Mutant[] = [
     edits: [
       {
         file: "net/connections.ts",
-        find: "this.#cutQuietest(open, excess);",
-        replace: "this.#cut += excess;",
+        find: "for (const connection of excess) sockets.shutDown(connection);",
+        replace: "",
       },
     ],
     test: { file: "test/faults/exhaustion.test.ts", title: "more clients than descriptors" },
