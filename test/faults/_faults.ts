@@ -14,12 +14,9 @@ export function scale(full: number, small: number): number {
   return isFull ? full : small;
 }
 
-/** Prints what was done to the server, how often, and what held. */
-export function report(
-  fault: string,
-  { injected, times, checked }: { injected: string; times: number; checked: string },
-): void {
-  process.stderr.write(`FAULT ${fault} | ${injected} | ${times} times | ${checked}\n`);
+/** Prints what was done to the server, how often, and what was found. */
+export function report(fault: string, times: number, found: string): void {
+  process.stderr.write(`FAULT ${fault} | ${times} times | ${found}\n`);
 }
 
 /** Posts one signal; the answer is checked against `openapi.yaml`. */

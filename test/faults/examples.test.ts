@@ -102,19 +102,9 @@ test("the page for a new desk shows them, with the address of the server", async
   const app = await startConsole();
   const { visitor } = await app.signUp("alpha", "ada@example.com");
   const { text } = await visitor.get("/start");
-  for (const [index, name] of ["curl", "python", "bun"].entries()) {
+  for (const name of names) {
     const { snippet } = runners[name] as Runner;
-    const { code, output } = await run(name, shownIn(text, `snippet-${snippet}`), {
-      SIGNALBOX_KEY: app.key,
-    });
-    expect({ name, code, output }).toEqual({ name, code: 0, output });
-    const rows = query<{ id: string; client_signal_id: string }>(
-      app.dataDir,
-      "SELECT id, client_signal_id FROM signals ORDER BY seq",
-    );
-    expect({ name, stored: rows.length }).toEqual({ name, stored: index + 1 });
-    expect(output).toContain(rows[index]?.id ?? "nothing");
-    expect(output).not.toContain(app.key);
+    expect(shownIn(text, `snippet-${snippet}`).trim()).toBe(textFor(name, app.apiUrl).trim());
   }
 });
 

@@ -320,11 +320,11 @@ test("a damaged database is refused or reported, but where a value is another va
   }
   // Of what is more than a bit, some part always shows.
   for (const kind of ["sector", "page"]) expect(tally.of(`${kind}: silent`), kind).toBe(0);
-  report("bit flips, database", {
-    injected: `a flipped bit, a sector of zeros or a page of noise, anywhere and in headers, pages' structure and keys, in ${SIGNALS} signals of 3 desks (seed ${SEED})`,
-    times: DAMAGES,
-    checked: `refused at start ${tally.of("refused")}, reported by verify ${tally.of("reported")} (${checks.list()}), without any effect ${tally.of("passed")}, another value in silence ${tally.of("silent")} (${values.list()}); bits: ${tally.list("bit: ")}; sectors: ${tally.list("sector: ")}; pages: ${tally.list("page: ")}; servers on refused ones: ${tally.list("refused; server ")}; on reported ones: ${tally.list("reported; server ")}; on those without effect: ${tally.list("passed; server ")}; on silent ones: ${tally.list("silent; server ")}`,
-  });
+  report(
+    "bit flips, database",
+    DAMAGES,
+    `refused at start ${tally.of("refused")}, reported by verify ${tally.of("reported")} (${checks.list()}), without any effect ${tally.of("passed")}, another value in silence ${tally.of("silent")} (${values.list()}); bits: ${tally.list("bit: ")}; sectors: ${tally.list("sector: ")}; pages: ${tally.list("page: ")}; servers on refused ones: ${tally.list("refused; server ")}; on reported ones: ${tally.list("reported; server ")}; on those without effect: ${tally.list("passed; server ")}; on silent ones: ${tally.list("silent; server ")}`,
+  );
 });
 
 test("a damaged log is refused, but where it ends as a power cut could have left it", async () => {
@@ -367,9 +367,9 @@ test("a damaged log is refused, but where it ends as a power cut could have left
     expect(tally.of(seen), seen).toBeGreaterThan(0);
     expect(tally.of(`${seen}; server gave wrong answers`)).toBe(0);
   }
-  report("bit flips, log", {
-    injected: `a flipped bit, a sector of zeros or a page of noise in the log's header, frames' headers, pages and last transaction, after kill -9 (${shape.frames} frames, ${shape.commits.length} transactions; seed ${SEED})`,
-    times: DAMAGES,
-    checked: `refused at start ${tally.of("refused")}; as after a power cut, without the last transaction ${tally.of("last transaction lost")}; in the frames just before it, without that transaction too ${tally.of("last two or three lost")}; without any effect ${tally.of("without effect")}; bits: ${tally.list("bit: ")}; sectors: ${tally.list("sector: ")}; pages: ${tally.list("page: ")}; servers on refused ones: ${tally.list("refused; server ")}; on the others: ${tally.list("last transaction lost; server ")}; never a row that is not what it was`,
-  });
+  report(
+    "bit flips, log",
+    DAMAGES,
+    `refused at start ${tally.of("refused")}; as after a power cut, without the last transaction ${tally.of("last transaction lost")}; in the frames just before it, without that transaction too ${tally.of("last two or three lost")}; without any effect ${tally.of("without effect")}; bits: ${tally.list("bit: ")}; sectors: ${tally.list("sector: ")}; pages: ${tally.list("page: ")}; servers on refused ones: ${tally.list("refused; server ")}; on the others: ${tally.list("last transaction lost; server ")}; never a row that is not what it was`,
+  );
 });

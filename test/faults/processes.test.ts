@@ -1,6 +1,5 @@
 /** Several processes on one data folder: one server at a time, and no command fails because of a lock. */
 import { expect, setDefaultTimeout, test } from "bun:test";
-import { Database } from "bun:sqlite";
 import { existsSync, mkdirSync, readFileSync, statSync, symlinkSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import {
@@ -13,7 +12,7 @@ import {
   startServe,
 } from "../_cli.ts";
 import { startLoad } from "../_load.ts";
-import { onCleanup, query, temporaryFolder } from "../_setup.ts";
+import { query, temporaryFolder } from "../_setup.ts";
 import { expectKept, report, scale, stop } from "./_faults.ts";
 import { LOCKED, startStorm, statusFor } from "./_storm.ts";
 import { underStrace } from "./_strace.ts";
@@ -26,11 +25,8 @@ const SERVERS = 4;
 /** Delays each system call on the lock, so that servers that start together meet there. */
 const LOCK_DELAY_US = 3_000;
 
-/** Delays a command's look at the log. */
-const LOG_DELAY_US = 30_000;
 /** Delays a command that has seen an empty folder. */
 const CREATE_DELAY_US = 1_500_000;
-const LOOKS = scale(8, 1);
 
 const STORM_MS = scale(45_000, 3_000);
 const PROCESSES = scale(8, 4);
@@ -77,12 +73,7 @@ test("a second server on the folder is refused under any path, and the first is 
   expect(new Set(results.map(({ outcome }) => outcome))).toEqual(new Set([201]));
   expectNothingSaid(first);
   const kept = expectKept(dataDir, results);
-  report("two servers", {
-    injected:
-      "a second server on the folder of one under load, by its path, a relative one and through symbolic links",
-    times: names.length,
-    checked: `exit code 1 and one sentence; ${kept} signals meanwhile, all 201 and kept`,
-  });
+  report("a second server", names.length, `refused; ${kept} signals of the first kept`);
 });
 
 type Starter = { readonly pid: number; readonly kill: () => Promise<void> } & (
@@ -141,20 +132,12 @@ test("of several servers that start at once over a killed one's lock, one serves
       })),
     );
   }
-  report("two servers", {
-    injected: `${SERVERS} servers started at the same moment, after one that was killed; every other time with calls on the lock delayed by ${LOCK_DELAY_US / 1_000} ms`,
-    times: RACES,
-    checked: "one serves, the others exit with 1 and name it",
-  });
+  report("servers that start at once", RACES, "one serves");
 });
 
 /** How often the log restarted: the checkpoint sequence number in its header. */
 function logsBegun(dataDir: string): number {
   return readFileSync(join(dataDir, "signalbox.db-wal")).readUInt32BE(12);
-}
-
-function describe(counts: ReadonlyMap<string, number>): string {
-  return [...counts].map(([name, count]) => `${count} ${name}`).join(", ");
 }
 
 async function expectSound(dataDir: string): Promise<void> {
@@ -180,11 +163,12 @@ test("no command meets a lock beside full load and many checkpoints", async () =
   await stop(server);
   const kept = expectKept(dataDir, results);
   await expectSound(dataDir);
-  report("storm of commands", {
-    injected: `${PROCESSES} processes run commands in loops beside ${CONNECTIONS} connections; the log restarted ${checkpoints} times: ${describe(storm.counts)}`,
-    times: [...storm.counts.values()].reduce((total, count) => total + count, 0),
-    checked: `every exit code 0, no lock mentioned; new keys work at once, revoked ones get 401; ${kept} signals, all 201 and kept; verify finds nothing`,
-  });
+  const commands = [...storm.counts.values()].reduce((total, count) => total + count, 0);
+  report(
+    "commands beside full load",
+    commands,
+    `${checkpoints} log restarts; ${kept} signals kept`,
+  );
 });
 
 test("no command meets a lock while the server restarts", async () => {
@@ -212,58 +196,7 @@ test("no command meets a lock while the server restarts", async () => {
   await stop(server);
   const kept = expectKept(dataDir, results);
   await expectSound(dataDir);
-  report("storm of commands", {
-    injected: `SIGTERM and a new start under load, with ${PROCESSES} processes that run commands in loops: ${describe(storm.counts)}`,
-    times: RESTARTS,
-    checked: `exit codes as documented, no lock mentioned; ${storm.minted.length} keys as they were left, ${kept} signals kept; verify finds nothing`,
-  });
-});
-
-/** Opens and closes the database again and again: the last to close it removes the log. Returns how to end it. */
-function comeAndGo(dataDir: string): () => number {
-  let times = 0;
-  const timer = setInterval(() => {
-    const db = new Database(join(dataDir, "signalbox.db"), { create: false, readwrite: true });
-    try {
-      db.run("PRAGMA busy_timeout = 10000");
-      db.run("UPDATE desks SET differing_duplicates = differing_duplicates + 1");
-    } finally {
-      db.close();
-    }
-    times += 1;
-  }, 5);
-  onCleanup(() => clearInterval(timer));
-  return () => {
-    clearInterval(timer);
-    return times;
-  };
-}
-
-test("commands succeed while another process removes the log", async () => {
-  const dataDir = join(temporaryFolder(), "data");
-  await mintKey(dataDir);
-  const program = delayedAt(
-    ["signalbox.db-wal", "signalbox.db-shm"].map((name) => join(dataDir, name)),
-    { calls: "openat,statx", delayUs: LOG_DELAY_US },
-  );
-  const end = comeAndGo(dataDir);
-  for (let round = 0; round < LOOKS; round += 1) {
-    const results = await Promise.all([
-      cli(["desk", "list", "--data", dataDir], { program }),
-      cli(["key", "list", "--data", dataDir], { program }),
-      cli(["key", "mint", "--desk", "alpha", "--data", dataDir], { program }),
-      cli(["desk", "create", `desk-${round}`, "--data", dataDir], { program }),
-      cli(["verify", "--data", dataDir], { program }),
-    ]);
-    for (const { code, stderr } of results) expect({ code, stderr }).toMatchObject({ code: 0 });
-  }
-  const times = end();
-  await expectSound(dataDir);
-  report("storm of commands", {
-    injected: `5 commands at once look at the log with a delay of ${LOG_DELAY_US / 1_000} ms, while another process creates and removes it ${times} times`,
-    times: LOOKS,
-    checked: "every exit code 0; verify finds nothing",
-  });
+  report("commands beside restarts", RESTARTS, `${storm.minted.length} keys; ${kept} signals kept`);
 });
 
 test("a command that found an empty folder uses the database that another process has created", async () => {
@@ -285,11 +218,7 @@ test("a command that found an empty folder uses the database that another proces
   expect(desks.map(({ name }) => name)).toEqual(["early", "late"]);
   await stop(server);
   await expectSound(dataDir);
-  report("storm of commands", {
-    injected: `a command sees an empty folder and continues ${CREATE_DELAY_US / 1_000_000} s later, when a server has created its database`,
-    times: 1,
-    checked: "exit code 0, and both desks exist; verify finds nothing",
-  });
+  report("a command that found an empty folder", 1, "both desks exist");
 });
 
 test("commands and servers that create the same folder at once all succeed, except one server", async () => {
@@ -320,10 +249,5 @@ test("commands and servers that create the same folder at once all succeed, exce
     await expectSound(dataDir);
     expect(existsSync(join(dataDir, "serve.lock-journal"))).toBe(false);
   }
-  report("storm of commands", {
-    injected: "7 commands and 2 servers at once on a folder that does not exist yet",
-    times: NEW_FOLDERS,
-    checked:
-      "every command exits with 0 and has done its work, one server serves and the other is refused; verify finds nothing",
-  });
+  report("a new folder for all at once", NEW_FOLDERS, "every command succeeds, one server serves");
 });
