@@ -159,7 +159,7 @@ test("a file that may not be read or written is named with the missing permissio
   await expectFrom(
     asNobody,
     ["key", "mint", "--desk", "alpha", "--data", dataDir],
-    /SQLITE_READONLY.*as the user who owns the data folder/,
+    /SQLITE_READONLY.*as the user who owns it/,
   );
   chmodSync(database, 0o600);
   await expectFrom(
