@@ -17,11 +17,8 @@ test("a client that goes on sending after its refusal is cut", async () => {
   const heads = [declared, chunked].flatMap((framing) => [framing, auth + framing]);
   const timesMs = await Promise.all(heads.map((head) => timeUntilCut(app.address.port, head)));
   expect(Math.max(...timesMs)).toBeLessThan(40_000);
-  report("refused bodies", {
-    injected: "bodies that go on after a 401 or a 413, with a length and chunked",
-    times: heads.length,
-    checked: `cut after ${Math.round(Math.max(...timesMs) / 1_000)} s`,
-  });
+  const seconds = Math.round(Math.max(...timesMs) / 1_000);
+  report("bodies that go on after a 401 or 413", heads.length, `cut after ${seconds} s`);
 });
 
 function timeUntilCut(port: number, head: string): Promise<number> {
