@@ -3,15 +3,15 @@ import { describe, expect, setDefaultTimeout, test } from "bun:test";
 import { SqliteAudit } from "../src/store/sqlite/audit.ts";
 import { openDatabase } from "../src/store/sqlite/open.ts";
 import { SqliteRegistry } from "../src/store/sqlite/registry.ts";
-import { cli, mintKey } from "./_cli.ts";
-import { onCleanup, query, temporaryFolder } from "./_setup.ts";
+import { cli, expectRefusal, mintKey } from "./_cli.ts";
+import { onCleanup, temporaryFolder } from "./_setup.ts";
 
 setDefaultTimeout(60_000);
 
 const MAX = 3;
 const HOUR_MS = 60 * 60 * 1_000;
 
-/** A desk that may have {@link MAX} keys, and a clock. */
+/** A desk with a limit of {@link MAX} keys, and a clock. */
 function start() {
   const db = openDatabase(temporaryFolder(), "command");
   onCleanup(() => db.close());
@@ -37,8 +37,8 @@ function thrown(work: () => unknown): unknown {
 
 const FULL = `has ${MAX} of at most ${MAX} active keys: revoke keys that are not used`;
 
-describe("a desk with as many active keys as it may have", () => {
-  test("gets no further one until one of them is revoked or has expired", () => {
+describe("a desk at its limit of active keys", () => {
+  test("gets no new key until one is revoked or expires", () => {
     const { registry, time, mint, active } = start();
     const first = mint();
     mint(HOUR_MS);
@@ -55,7 +55,7 @@ describe("a desk with as many active keys as it may have", () => {
     registry.mintKey({ desk: "beta", label: null, expiresInMs: null });
   });
 
-  test("can rotate each of them once, which is no way to more keys that last", () => {
+  test("can rotate each key once, which gives no more lasting keys", () => {
     const { time, mint, rotate, active } = start();
     const old = [mint(), mint(), mint()];
     const [successor = ""] = old.map(rotate);
@@ -72,7 +72,7 @@ describe("a desk with as many active keys as it may have", () => {
     expect(active()).toBe(MAX + 1);
   });
 
-  test("keeps the keys that it has when the limit becomes lower, and can rotate them", () => {
+  test("keeps its keys when the limit is lowered, and can rotate them", () => {
     const { registry, mint, rotate, active } = start();
     const ids = [mint(), mint(), mint()];
     registry.limitKeys("alpha", 2);
@@ -84,7 +84,7 @@ describe("a desk with as many active keys as it may have", () => {
   });
 });
 
-test("a refused key leaves nothing behind, and the limit is in the audit", () => {
+test("a refused key leaves no audit entry, and the limit has one", () => {
   const { db, mint } = start();
   for (let count = 0; count < MAX; count += 1) mint();
   const audit = new SqliteAudit(db);
@@ -94,7 +94,7 @@ test("a refused key leaves nothing behind, and the limit is in the audit", () =>
   expect(before.find(({ action }) => action === "desk.keys_limited")?.detail).toBe(`to ${MAX}`);
 });
 
-test("counting looks at the active keys alone, however many have ended", () => {
+test("counting and listing active keys never scans those that have ended", () => {
   const { db, mint, registry } = start();
   mint();
   const asked: string[] = [];
@@ -102,48 +102,38 @@ test("counting looks at the active keys alone, however many have ended", () => {
     query: (sql: string) => (asked.push(sql), db.query(sql)),
     run: db.run.bind(db),
   } as unknown as typeof db;
-  const beside = new SqliteRegistry(recording);
-  beside.pageKeys({ desk: "alpha", state: "ended", limit: 10 });
-  beside.pageKeys({ desk: "alpha", state: "active", limit: 10 });
+  const recorded = new SqliteRegistry(recording);
   const [key] = registry.listKeys("alpha");
   if (key === undefined) throw new Error("no key");
-  beside.hasNamesake({ ...key, label: "x" });
-  beside.mintKey({ desk: "alpha", label: null, expiresInMs: null });
-  const lists = new SqliteAudit(recording);
-  lists.list({ desk: "alpha", key: key.id, limit: 10 });
-  lists.creatorsOf("alpha", [key.id]);
-  const keyQueries = asked.filter((sql) => /^SELECT.*FROM (api_keys|audit|json_each)/s.test(sql));
-  expect(keyQueries.length).toBeGreaterThanOrEqual(6);
-  for (const sql of keyQueries) {
+  for (const state of ["ended", "active"] as const) {
+    recorded.pageKeys({ desk: "alpha", state, limit: 10 });
+  }
+  recorded.hasNamesake({ ...key, label: "x" });
+  recorded.mintKey({ desk: "alpha", label: null, expiresInMs: null });
+  const audit = new SqliteAudit(recording);
+  audit.list({ desk: "alpha", key: key.id, limit: 10 });
+  audit.creatorsOf("alpha", [key.id]);
+  const reads = asked.filter((sql) => /^SELECT.*FROM (api_keys|audit|json_each)/s.test(sql));
+  expect(reads.length).toBeGreaterThanOrEqual(6);
+  for (const sql of reads) {
     const plan = db.query<{ detail: string }, []>(`EXPLAIN QUERY PLAN ${sql}`).all();
-    for (const { detail } of plan) {
-      expect({ sql, detail }).not.toEqual({
-        sql,
-        detail: expect.stringMatching(/SCAN (?!wanted)/),
-      });
-      // Sorted are the active keys alone.
-      if (sql.includes("api_keys_active")) continue;
-      expect({ sql, detail }).not.toEqual({ sql, detail: expect.stringContaining("TEMP B-TREE") });
-    }
+    const steps = plan.map(({ detail }) => detail).join("\n");
+    expect({ sql, steps }).toEqual({ sql, steps: expect.not.stringMatching(/SCAN (?!wanted)/) });
+    // The index of active keys may be sorted: there are few.
+    if (sql.includes("api_keys_active")) continue;
+    expect({ sql, steps }).toEqual({ sql, steps: expect.not.stringContaining("TEMP B-TREE") });
   }
 });
 
-test("the command sets the limit for the running console and the command line alike", async () => {
+test("desk limit sets it, and key mint says how to raise it", async () => {
   const dataDir = temporaryFolder();
   await mintKey(dataDir);
   const set = await cli(["desk", "limit", "alpha", "--keys", "1", "--data", dataDir]);
   expect(set).toEqual({ code: 0, stdout: "", stderr: 'Desk "alpha": at most 1 active key.\n' });
-  const refused = await cli(["key", "mint", "--desk", "alpha", "--data", dataDir]);
-  expect(refused.code).toBe(1);
-  expect(refused.stdout).toBe("");
-  expect(refused.stderr).toContain('Desk "alpha" has 1 of at most 1 active key: revoke keys');
-  expect(refused.stderr).toContain("signalbox desk limit alpha --keys 2");
+  await expectRefusal(
+    ["key", "mint", "--desk", "alpha", "--data", dataDir],
+    /"alpha" has 1 of at most 1 active key: revoke keys.*signalbox desk limit alpha --keys 2/,
+  );
   const listed = await cli(["desk", "list", "--json", "--data", dataDir]);
   expect(JSON.parse(listed.stdout)).toMatchObject([{ name: "alpha", keys_max: 1 }]);
-  for (const keys of ["0", "-1", "many"]) {
-    const wrong = await cli(["desk", "limit", "alpha", "--keys", keys, "--data", dataDir]);
-    expect([keys, wrong.code]).toEqual([keys, 2]);
-  }
-  const count = query<{ n: number }>(dataDir, "SELECT count(*) AS n FROM api_keys");
-  expect(count).toEqual([{ n: 1 }]);
 });

@@ -228,87 +228,50 @@ test("the line of a rejected request names the client, from a trusted proxy's he
   expect(clients).toEqual(["127.0.0.1", "203.0.113.9", "127.0.0.1"]);
 });
 
-/** Only the client's own answer may contain these. */
-const planted = {
-  bearer: "sbk_" + "b0".repeat(32),
-  xApiKey: "sbk_" + "c1".repeat(32),
-  basic: btoa("user:hunter2-password"),
-  cookie: "session=planted-cookie",
-  agent: "planted-agent/1.0",
-  requestId: "planted-request-id",
-  query: "planted-query",
-  path: "planted-path",
-  text: "planted-text",
-  name: "planted-name",
-  type: "planted-type",
-};
-
 test("no line has a key, a header, a path or a body in it, whatever the answer", async () => {
-  const app = await startTestApp({ config: { rateLimit: 0 } });
-  const { call, post, key, log, dataDir, registry } = app;
-  const other = mintKey(registry, "alpha").key;
-  const headers = {
-    Cookie: planted.cookie,
-    "User-Agent": planted.agent,
-    "X-Request-Id": planted.requestId,
-  };
-  const secretSignal = { ...signal, symbol: planted.text, client_signal_id: planted.text };
-  const authorizations = [
-    { Authorization: `Bearer ${planted.bearer}` },
-    { "X-API-Key": planted.xApiKey },
-    { Authorization: `Basic ${planted.basic}` },
-    { Authorization: `Bearer ${key}`, "X-API-Key": other },
-    { Authorization: planted.text },
-  ];
-  for (const authorization of authorizations)
-    await post(secretSignal, { ...headers, ...authorization });
-  await post(secretSignal, headers);
-  await post(secretSignal, headers);
+  // test/faults/hostile.test.ts searches everything that a server writes, for more secrets.
+  const { app, call, post, key, log, dataDir } = await startTestApp();
+  const text = "planted-text";
+  const unknown = `sbk_${"b0".repeat(32)}`;
+  const auth = { Authorization: `Bearer ${key}`, "Content-Type": "application/json" };
+  const named = { ...signal, symbol: text, client_signal_id: text };
+  const headers = { Cookie: text, "User-Agent": text, "X-Request-Id": text };
+  for (const authorization of [`Bearer ${unknown}`, `Basic ${text}`, text]) {
+    await post(named, { ...headers, Authorization: authorization });
+  }
+  await post(named, { "X-API-Key": unknown });
+  await post(named, headers);
   // A duplicate that differs is a warning.
-  await post(
-    { ...secretSignal, symbol: `${planted.text}-2`, metadata: { a: planted.text } },
-    headers,
-  );
-  await post({ ...signal, source: planted.text, price: planted.text, [planted.name]: 1 }, headers);
-  await post({ ...signal, [key]: key, [planted.bearer]: 1 }, headers);
-  await post(`{"${planted.name}":"${planted.text}"`, headers);
-  await post(planted.text, headers);
-  await post(secretSignal, { ...headers, "Content-Type": planted.type });
-  await post(secretSignal, { ...headers, "Content-Encoding": planted.type });
-  await post(" ".repeat(65_536) + planted.text, headers);
-  await call(`/v1/${planted.path}?${planted.query}=${key}`, { headers });
-  await call(`/openapi.yaml?${planted.query}`, { headers });
-  await call(`/v1/signals?${planted.query}=${key}`, { headers, method: "PUT", body: planted.text });
+  await post({ ...named, symbol: `${text}-2`, metadata: { a: text } }, headers);
+  await post({ ...signal, source: text, price: text, [text]: 1, [key]: key, [unknown]: 1 });
+  await post(`{"${text}":"${text}"`);
+  await post(named, { "Content-Type": text });
+  await post(named, { "Content-Encoding": text });
+  await post(" ".repeat(65_536) + text);
+  await call(`/v1/${text}?${text}=${key}`);
+  await call(`/v1/signals?${text}=${key}`, { method: "PUT", body: text });
   // A request that ends half-way, broken framing, and an invalid Host.
-  const auth = `Authorization: Bearer ${key}\r\nContent-Type: application/json\r\nCookie: ${planted.cookie}\r\n`;
-  const start = `POST /v1/signals?${planted.query} HTTP/1.1\r\nHost: a\r\n${auth}`;
-  const { port } = app.app.address;
-  await send(port, [`${start}Content-Length: 100\r\n\r\n{"symbol":"${planted.text}`], {
-    halfClose: true,
-  });
-  await send(port, [`${start}Transfer-Encoding: chunked\r\n\r\nzz\r\n${planted.text}`]);
-  await send(port, [`GET /${planted.path} HTTP/1.1\r\nHost: [${planted.text}\r\n\r\n`]);
+  const head = `POST /v1/signals?${text} HTTP/1.1\r\nHost: a\r\nAuthorization: ${auth.Authorization}\r\nContent-Type: application/json\r\nCookie: ${text}\r\n`;
+  const { port } = app.address;
+  const half = `${head}Content-Length: 100\r\n\r\n{"symbol":"${text}`;
+  await send(port, [half], { halfClose: true });
+  await send(port, [`${head}Transfer-Encoding: chunked\r\n\r\nzz\r\n${text}`]);
+  await send(port, [`GET /${text} HTTP/1.1\r\nHost: [${text}\r\n\r\n`]);
   // Storage that refuses one signal, and then all of them.
   const db = openForDamage(dataDir);
   db.run(
-    "CREATE TRIGGER boom BEFORE INSERT ON signals WHEN NEW.symbol = 'boom' BEGIN SELECT RAISE(ABORT, 'refused'); END",
+    "CREATE TRIGGER boom BEFORE INSERT ON signals WHEN NEW.side = 'close' BEGIN SELECT RAISE(ABORT, 'refused'); END",
   );
-  const refused = { ...signal, symbol: "boom", client_signal_id: planted.text + "3" };
+  const refused = { ...named, side: "close", client_signal_id: `${text}-3` };
   expect((await post(refused, headers)).status).toBe(500);
   db.run("ALTER TABLE signals RENAME TO gone");
-  expect((await post({ ...secretSignal, client_signal_id: "x" }, headers)).status).toBe(503);
+  expect((await post({ ...named, client_signal_id: "x" }, headers)).status).toBe(503);
 
-  const text = log.map((line) => JSON.stringify(line)).join("\n");
-  expect(log.length).toBeGreaterThan(20);
-  const secrets = { ...planted, key, other };
-  const leaked = Object.entries(secrets).filter(
-    ([name, secret]) =>
-      text.includes(secret) ||
-      // Not even a part of a key.
-      (/key|other|bearer/i.test(name) && text.includes(secret.slice(4, 20))),
-  );
-  expect(leaked.map(([name]) => name)).toEqual([]);
-  expect(text).not.toMatch(/sbk_|Bearer|BTC\/USDT/);
+  const lines = log.map((line) => JSON.stringify(line)).join("\n");
+  expect(log.length).toBeGreaterThan(15);
+  for (const secret of [text, key.slice(4, 20), unknown.slice(4, 20), "Bearer", "sbk_"]) {
+    expect(lines).not.toContain(secret);
+  }
 });
 
 test("the plaintext of a key is in no file of the data folder", async () => {
