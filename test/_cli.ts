@@ -9,7 +9,7 @@ import { mintKey as mintKeyIn, onCleanup, temporaryFolder } from "./_setup.ts";
 
 const variant = process.env["SIGNALBOX_TEST_SOURCE"];
 const executable = process.env["SIGNALBOX_TEST_EXECUTABLE"];
-/** The folder of the source under test: ours, or a variant of it (test/faults/_mutant.ts). */
+/** The folder of the source under test: ours, or a variant of it (`test/faults/_variant.ts`). */
 export const sourceFolder = variant ?? resolve(import.meta.dir, "../src");
 // Bun looks for it only in the current folder, and tests run in others.
 const tsconfig = resolve(import.meta.dir, "../tsconfig.json");
