@@ -108,7 +108,7 @@ export async function startApp(options: AppOptions): Promise<App> {
   let description: Description | null = null;
   const recorder = config.consoleListen === null ? null : new ActivityRecorder();
   const refusals = new RefusalLog(log);
-  const rateLimiter = new RateLimiter(config.rateLimit);
+  const rateLimiter = new RateLimiter(config.rateLimitPerS);
   const isTls = config.tls !== null;
   const transport = { isTls, isLoopbackOnly: isLoopbackHost(config.listen.host), trustedProxies };
   const publicUrl = () => config.publicUrl ?? defaultPublicUrl(listener.address, isTls);

@@ -22,7 +22,7 @@ export interface ServeConfig {
   /** Addresses and CIDR ranges. */
   readonly trustedProxies: readonly string[];
   /** Requests per second per desk; 0 for no limit. */
-  readonly rateLimit: number;
+  readonly rateLimitPerS: number;
   /** Open connections on the public address; 0 for as many as the process has descriptors for. */
   readonly connectionsMax: number;
   readonly opsListen: Address | null;
@@ -42,7 +42,7 @@ export const defaults = {
   consoleListen: "127.0.0.1:8081",
   data: "./data",
   /** Requests per second per desk. */
-  rateLimit: RATE_LIMIT_DEFAULT_PER_S,
+  rateLimitPerS: RATE_LIMIT_DEFAULT_PER_S,
   connectionsMax: CONNECTIONS_MAX_DEFAULT,
   stopTimeout: "10s",
   logLevel: "info",

@@ -1,4 +1,4 @@
-/** Runs the command line as its users do: a process of its own, with its own folder and environment. */
+/** Runs the command line as users do: each command is a process with its own folder and environment. */
 import { expect } from "bun:test";
 import { existsSync } from "node:fs";
 import { connect, createServer } from "node:net";
@@ -22,11 +22,11 @@ export const signalbox: readonly string[] =
 const preload = process.env["SIGNALBOX_TEST_PRELOAD"];
 
 export interface CliOptions {
-  /** Beside `PATH` and `HOME`, and nothing else of ours. */
+  /** Added to `PATH` and `HOME`; nothing else of our environment is passed on. */
   readonly env?: Record<string, string>;
   /** A new empty folder if not given. */
   readonly cwd?: string;
-  /** What is run instead of {@link signalbox}. */
+  /** Runs instead of {@link signalbox}. */
   readonly program?: readonly string[];
   /** In a process group of its own. */
   readonly detached?: boolean;
@@ -46,10 +46,10 @@ export interface ServeProcess {
   /** All of stdout and stderr so far. */
   readonly output: { stdout: string; stderr: string };
   readonly log: () => LogLine[];
-  /** Resolves when a line of the log has this text in it. */
+  /** Resolves when a line of the log contains this text. */
   readonly logged: (text: string) => Promise<void>;
   readonly kill: (signal: NodeJS.Signals) => void;
-  /** The exit code, or the name of the signal that ended it; when all of its output was read. */
+  /** Resolves with the exit code or the name of the signal, when all output was read. */
   readonly exited: Promise<number | string>;
 }
 
@@ -59,7 +59,7 @@ export interface LogLine {
   readonly [field: string]: unknown;
 }
 
-/** Longer than any command waits for a lock; one that hangs is killed, and has the code 137. */
+/** Longer than any command waits for a lock. A command that hangs is killed, with code 137. */
 const COMMAND_TIMEOUT_MS = 20_000;
 
 /** Runs one command to its end. */
@@ -91,8 +91,8 @@ export async function expectRefusal(
 }
 
 /**
- * Starts `serve` on a free port of loopback, and waits until it takes signals. Ended after the test.
- * `bare`: with no other flags than those given.
+ * Starts `serve` on a free loopback port, waits until it takes signals, and stops it after the test.
+ * `bare`: without any flags but those given.
  */
 export async function startServe(
   args: readonly string[] = [],
@@ -146,7 +146,7 @@ export async function startServe(
   };
 }
 
-/** Sends a request with the first half of its body; the connection is open then, or being opened. */
+/** Sends a request with only half of its body. */
 export async function sendHalf(
   url: string,
   key: string,
@@ -184,7 +184,7 @@ export async function freePort(): Promise<number> {
   return port;
 }
 
-/** Mints a key for a desk, which is created where it is missing; with `options`, by the commands. */
+/** Mints a key for a desk, which is created if it does not exist; with `options`, by commands. */
 export async function mintKey(
   dataDir: string,
   desk = "alpha",
@@ -215,7 +215,7 @@ export function spawn(args: readonly string[], options: CliOptions, timeoutMs?: 
     env: {
       PATH: process.env["PATH"] ?? "",
       HOME: process.env["HOME"] ?? "",
-      // On its default port only one server of all that the tests start could have it.
+      // Only one of the servers could have its default port.
       SIGNALBOX_CONSOLE_LISTEN: "off",
       ...(preload === undefined ? {} : { LD_PRELOAD: preload }),
       ...options.env,

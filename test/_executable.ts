@@ -6,8 +6,8 @@ import { join, resolve } from "node:path";
 const repository = resolve(import.meta.dir, "..");
 
 /**
- * Its path, in a folder that every user may read; gone when the tests end. `test/run.ts` builds it once
- * for all files.
+ * Returns its path, in a folder that every user can read and that is removed when the tests end.
+ * `test/run.ts` builds it once for all files.
  */
 export async function buildExecutable(): Promise<string> {
   const built = process.env["SIGNALBOX_TEST_EXECUTABLE"];

@@ -1,13 +1,13 @@
-/** Load on a server from a process of its own: in ours, clients and server would wait for each other. */
+/** Puts load on a server from another process: in one process, clients and server would wait for each other. */
 import { join } from "node:path";
 import type { LoadOptions, LoadResult } from "./_client.ts";
 import { onCleanup } from "./_setup.ts";
 
 export interface Load {
   readonly results: LoadResult[];
-  /** Resolves when this many more requests of the kind have their outcome. */
+  /** Resolves after this many more requests, with this outcome if one is given. */
   readonly more: (count: number, outcome?: LoadResult["outcome"]) => Promise<void>;
-  /** Resolves when every request under way has its outcome. */
+  /** Stops, and resolves when every request has its outcome. */
   readonly end: () => Promise<LoadResult[]>;
 }
 

@@ -1,4 +1,4 @@
-/** A fresh server on a real temporary database, and a client that holds every answer to `openapi.yaml`. */
+/** Starts a server on a real temporary database, and checks every answer against `openapi.yaml`. */
 import { onTestFinished } from "bun:test";
 import { Database } from "bun:sqlite";
 import { mkdtempSync, rmSync } from "node:fs";
@@ -24,8 +24,8 @@ type Cleanup = () => unknown;
 const cleanups: Cleanup[] = [];
 
 /**
- * Runs after the current test, last one first. Asked for in each test: an `afterEach` in this module
- * would belong to the first file that imports it, and to no other.
+ * Runs after the current test, the last cleanup first. (An `afterEach` in this module would belong to the
+ * first file that imports it.)
  */
 export function onCleanup(cleanup: Cleanup): void {
   if (cleanups.length === 0) onTestFinished(cleanUp);
@@ -36,7 +36,7 @@ async function cleanUp(): Promise<void> {
   for (const cleanup of cleanups.splice(0).toReversed()) await cleanup();
 }
 
-/** A new empty folder, removed after the test. Under /tmp: the path of a socket in it must stay short. */
+/** Makes an empty folder, removed after the test. Its path is short, so that a socket fits in it. */
 export function temporaryFolder(): string {
   const folder = mkdtempSync(join(tmpdir(), "signalbox-"));
   onCleanup(() => rmSync(folder, { recursive: true, force: true }));
@@ -61,16 +61,16 @@ export interface TestApp {
   readonly url: string;
   readonly dataDir: string;
   readonly registry: SqliteRegistry;
-  /** Of desk `alpha`, which is there from the start. */
+  /** A key of desk `alpha`. */
   readonly key: string;
   readonly keyId: string;
   /** Every line logged so far. */
   readonly log: LogLine[];
-  /** Reasons of fatal storage failures so far. */
+  /** Reasons of fatal storage failures. */
   readonly fatal: string[];
-  /** Any request; the answer is held to `openapi.yaml`. */
+  /** Sends any request; the answer is checked against `openapi.yaml`. */
   readonly call: (path: string, init?: RequestInit) => Promise<Answer>;
-  /** `POST /v1/signals` with the key of desk `alpha`; a string or bytes go as they are, anything else as JSON. */
+  /** Sends `POST /v1/signals` with the key of desk `alpha`: strings and bytes as they are, anything else as JSON. */
   readonly post: (body: unknown, headers?: Record<string, string>) => Promise<Answer>;
   readonly stop: () => Promise<void>;
 }
@@ -79,7 +79,7 @@ export interface Answer {
   readonly status: number;
   readonly headers: Headers;
   readonly text: string;
-  /** The body where it is JSON, else undefined. */
+  /** The body if it is JSON, otherwise undefined. */
   readonly body: Record<string, unknown>;
 }
 
@@ -102,12 +102,12 @@ export async function startTestApp(options: TestAppOptions = {}): Promise<TestAp
       publicUrl: null,
       tls: null,
       trustedProxies: [],
-      rateLimit: 0,
+      rateLimitPerS: 0,
       connectionsMax: 0,
       opsListen: null,
       consoleListen: null,
       consoleUrl: null,
-      // Half of it is waited before idle connections are closed: short, for there are many stops.
+      // Short: there are many stops, and each waits half of it before it closes idle connections.
       stopTimeoutMs: 100,
       backups: null,
       externalCheckpoints: false,
@@ -154,7 +154,7 @@ export async function startTestApp(options: TestAppOptions = {}): Promise<TestAp
   };
 }
 
-/** One request to a server; the answer is held to `openapi.yaml`. */
+/** Sends one request; the answer is checked against `openapi.yaml`. */
 export async function callUrl(url: string, path: string, init: RequestInit = {}): Promise<Answer> {
   const response = await fetch(url + path, { redirect: "manual", ...init });
   const text = await response.text();
@@ -164,21 +164,21 @@ export async function callUrl(url: string, path: string, init: RequestInit = {})
   return { status: response.status, headers: response.headers, text, body };
 }
 
-/** A key of the desk, which is created where it is missing. */
+/** Mints a key for a desk, which is created if it does not exist. */
 export function mintKey(registry: SqliteRegistry, desk: string): { key: string; keyId: string } {
   registry.createDesk(desk, { ifMissing: true });
   const { key, record } = registry.mintKey({ desk, label: null, expiresInMs: null });
   return { key, keyId: record.id };
 }
 
-/** A connection of another process's kind: for locks, triggers and broken tables. Closed after the test. */
+/** Opens the database like another process would, for locks, triggers and broken tables. */
 export function openForDamage(dataDir: string): Database {
   const db = openDatabase(dataDir, "command");
   onCleanup(() => db.close());
   return db;
 }
 
-/** What a promise is rejected with, or null. (`expect().rejects` waits without running immediates.) */
+/** Returns the reason of a rejection, or null. (`expect().rejects` does not run immediates.) */
 export function rejection(promise: Promise<unknown>): Promise<unknown> {
   return promise.then(
     () => null,
@@ -186,7 +186,7 @@ export function rejection(promise: Promise<unknown>): Promise<unknown> {
   );
 }
 
-/** Rows of the database as a user with a read-only connection sees them. */
+/** Reads rows over a read-only connection, as a user can. */
 export function query<Row>(
   dataDir: string,
   sql: string,

@@ -85,7 +85,7 @@ class Apps {
 
 async function startApp(isLimited: boolean, isBroken: boolean): Promise<TestApp> {
   const app = await startTestApp({
-    config: { trustedProxies: ["127.0.0.1"], rateLimit: isLimited ? 1 : 0 },
+    config: { trustedProxies: ["127.0.0.1"], rateLimitPerS: isLimited ? 1 : 0 },
   });
   if (isBroken) await breakStorage(app);
   return app;

@@ -79,7 +79,7 @@ test("0 turns the limit off", () => {
 });
 
 test("over its rate a desk gets 429 on all its keys, and other desks do not", async () => {
-  const { post, registry, dataDir } = await startTestApp({ config: { rateLimit: 1 } });
+  const { post, registry, dataDir } = await startTestApp({ config: { rateLimitPerS: 1 } });
   const second = { Authorization: `Bearer ${mintKey(registry, "alpha").key}` };
   const beta = { Authorization: `Bearer ${mintKey(registry, "beta").key}` };
   const refused = await Promise.all(
@@ -95,7 +95,7 @@ test("over its rate a desk gets 429 on all its keys, and other desks do not", as
 });
 
 test("a request without a valid key takes no token of a desk", async () => {
-  const { post } = await startTestApp({ config: { rateLimit: 1 } });
+  const { post } = await startTestApp({ config: { rateLimitPerS: 1 } });
   for (let times = 0; times < 20; times += 1) {
     const { status } = await post(signal, { Authorization: "Bearer no" });
     expect(status).toBe(401);
@@ -104,7 +104,7 @@ test("a request without a valid key takes no token of a desk", async () => {
 });
 
 test("0 turns the limit off for requests too", async () => {
-  const { post } = await startTestApp({ config: { rateLimit: 0 } });
+  const { post } = await startTestApp({ config: { rateLimitPerS: 0 } });
   const answers = await Promise.all(Array.from({ length: 100 }, () => post(signal)));
   expect(answers.filter(({ status }) => status !== 201)).toEqual([]);
 });

@@ -167,7 +167,7 @@ const refusals: Refusal[] = [
   },
   {
     name: "429 over the rate",
-    options: { config: { rateLimit: 1 } },
+    options: { config: { rateLimitPerS: 1 } },
     send: ({ post }) => until(429, () => post(signal)),
     status: 429,
     error: "rate_limited",

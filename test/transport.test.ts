@@ -12,7 +12,7 @@ function config(listen: string, more: Partial<ServeConfig> = {}): ServeConfig {
     publicUrl: null,
     tls: null,
     trustedProxies: [],
-    rateLimit: 0,
+    rateLimitPerS: 0,
     connectionsMax: 0,
     opsListen: null,
     consoleListen: null,

@@ -57,7 +57,7 @@ export function serveSettings(): Option[] {
       "--rate-limit <n>",
       "requests per second per desk; bursts of twice that; 0 for no limit",
       readCount,
-      defaults.rateLimit,
+      defaults.rateLimitPerS,
     ),
     setting(
       "--max-connections <n>",
@@ -132,7 +132,7 @@ export function readConfig(options: ServeOptions, serve: Command): ServeConfig {
     tls:
       tlsCert === undefined || tlsKey === undefined ? null : { certFile: tlsCert, keyFile: tlsKey },
     trustedProxies: options.trustProxy,
-    rateLimit: options.rateLimit,
+    rateLimitPerS: options.rateLimit,
     connectionsMax: options.maxConnections,
     opsListen: options.opsListen ?? null,
     consoleListen: options.consoleListen === "off" ? null : options.consoleListen,

@@ -59,7 +59,7 @@ async function serve(): Promise<Server> {
       publicUrl: "https://signals.example.com",
       tls: null,
       trustedProxies: [],
-      rateLimit: 0,
+      rateLimitPerS: 0,
       connectionsMax: 0,
       opsListen: null,
       consoleListen: { host: "127.0.0.1", port },

@@ -25,7 +25,7 @@ function deskOf({ registry }: TestConsole): ActivityOwner {
 }
 
 test("every outcome of a request with a known key is there after a stop", async () => {
-  const desk = await startConsole({ config: { rateLimit: 20 } });
+  const desk = await startConsole({ config: { rateLimitPerS: 20 } });
   const revoked = desk.registry.mintKey({ desk: "alpha", label: null, expiresInMs: null });
   desk.registry.revokeKey(revoked.record.id);
   const expired = desk.registry.mintKey({ desk: "alpha", label: null, expiresInMs: 1 });
