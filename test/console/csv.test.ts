@@ -1,13 +1,13 @@
 /** A text in a CSV export is no formula, whichever separator the spreadsheet splits at. */
 import { describe, expect, test } from "bun:test";
 import { exportStream } from "../../src/console/signals/export.ts";
+import { fieldNames } from "../../src/domain/signal.ts";
 import type { StoredSignal } from "../../src/domain/stored-signal.ts";
 
 async function csvOf(row: Partial<StoredSignal>): Promise<string> {
-  const none = { price: null, quantity: null, signal_time: null, client_signal_id: null };
-  const more = { direction: null, key_label: null, metadata: null, symbol: "BTC" };
-  const names = { id: "1", received_at: 0, source: "", type: "", side: "", key_id: "" };
-  const signal = { ...names, ...none, ...more, ...row } as unknown as StoredSignal;
+  const empty = Object.fromEntries(fieldNames.map((name) => [name, null]));
+  const stored = { id: "1", received_at: 0, key_id: "", key_label: null };
+  const signal = { ...empty, ...stored, ...row } as unknown as StoredSignal;
   return new Response(
     exportStream([[signal]].values(), "csv", { reasonToCut: () => null, onEnd: () => {} }),
   ).text();
