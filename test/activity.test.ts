@@ -221,8 +221,8 @@ test("the keys that have ended and are still sent with are found, the latest fir
   activity.write(minute(start, { keyId: "key-4", rejected: 9, lastAt: start + 9 }));
   activity.write(minute(start, { deskId: 2, keyId: "key-5", rejected: 1, unauthorized: 1 }));
   activity.write(minute(start - DAY, { keyId: "key-6", rejected: 1, unauthorized: 1 }));
-  expect(activity.knockingKeys(1, start, 10)).toEqual(["key-3", "key-2", "key-1"]);
-  expect(activity.knockingKeys(1, start, 2)).toEqual(["key-3", "key-2"]);
+  expect(activity.keysStillInUse(1, start, 10)).toEqual(["key-3", "key-2", "key-1"]);
+  expect(activity.keysStillInUse(1, start, 2)).toEqual(["key-3", "key-2"]);
 });
 
 test("what was sent with keys of another database is dropped", () => {

@@ -302,7 +302,7 @@ export interface Activity {
     from: number,
   ): Awaitable<ReadonlyMap<string, KeyActivity>>;
   /** Ids of keys that got 401 because they have ended, latest request first; in the same hours. */
-  knockingKeys(deskId: number, from: number, limit: number): Awaitable<string[]>;
+  keysStillInUse(deskId: number, from: number, limit: number): Awaitable<string[]>;
   /** Newest first; `before`: only those with a lower request id. */
   rejects(owner: ActivityOwner, before: string | null, limit: number): Awaitable<Reject[]>;
   /** Returns null if no duplicate is known. */

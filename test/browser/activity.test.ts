@@ -45,16 +45,15 @@ function pixelsByKind(page: Page): Promise<Record<string, number>> {
     if (context === null) throw new Error("no copy");
     context.drawImage(canvas, 0, 0);
     const { data } = context.getImageData(0, 0, copy.width, copy.height);
-    const style = getComputedStyle(document.documentElement);
     return Object.fromEntries(
-      ["stored", "duplicate", "rejected"].map((kind) => {
-        const colour = Number.parseInt(style.getPropertyValue(`--${kind}`).trim().slice(1), 16);
+      [...document.querySelectorAll(".figures .swatch")].map((swatch) => {
+        const colour = getComputedStyle(swatch).backgroundColor;
         let count = 0;
         for (let at = 0; at < data.length; at += 4) {
-          const [red = 0, green = 0, blue = 0, alpha] = data.subarray(at, at + 4);
-          if (alpha === 255 && ((red << 16) | (green << 8) | blue) === colour) count += 1;
+          const [red, green, blue, alpha] = data.subarray(at, at + 4);
+          if (alpha === 255 && `rgb(${red}, ${green}, ${blue})` === colour) count += 1;
         }
-        return [kind, count];
+        return [swatch.className, count];
       }),
     );
   });

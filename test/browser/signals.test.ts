@@ -1,7 +1,7 @@
 /** Signals as they are seen to arrive: in Chromium, without a reload. */
 import { expect, setDefaultTimeout, test } from "bun:test";
 import type { Page } from "playwright-core";
-import { shorten } from "../../src/console/ui/shorten.ts";
+import { shorten } from "../../src/console/ui/words.ts";
 import { mintKey, signal } from "../_setup.ts";
 import { expectAccessible, useBrowser } from "./_browser.ts";
 import { startConsole, type TestConsole } from "../console/_console.ts";

@@ -4,7 +4,7 @@ import { confirmationOf, isConfirmed } from "../../src/console/keys/key-choices.
 import { overlapAdvice } from "../../src/console/keys/last-use.ts";
 import { MintedKeys, SHOWN_WITHIN_MS } from "../../src/console/keys/minted.ts";
 import { rejection } from "../_setup.ts";
-import { relativeTime, timeAgo } from "../../src/console/ui/relative.ts";
+import { relativeTime, timeAgo } from "../../src/console/ui/words.ts";
 
 const SECOND_MS = 1_000;
 const MINUTE_MS = 60 * SECOND_MS;

@@ -1,6 +1,6 @@
 /** Long texts in the list of signals: each has so much room and no more, and the page stays small. */
 import { describe, expect, setDefaultTimeout, test } from "bun:test";
-import { shorten } from "../../src/console/ui/shorten.ts";
+import { shorten } from "../../src/console/ui/words.ts";
 import { signal } from "../_setup.ts";
 import { startConsole } from "./_console.ts";
 

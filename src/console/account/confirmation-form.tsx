@@ -1,7 +1,9 @@
-/** The part of a form in which a member confirms it by the password or a passkey. */
+/** The part of a form in which a member confirms it with the password or a passkey. */
 import type { VNode } from "preact";
-import { CONFIRM_OPTIONS_PATH, type Ways } from "./confirmation.ts";
 import { RESPONSE_FIELD } from "../sign-in/passkeys.ts";
+import { QuietLink } from "../ui/components.tsx";
+import { Field } from "../ui/forms.tsx";
+import { CONFIRM_OPTIONS_PATH, type Ways } from "./confirmation.ts";
 
 /** `id`: of the field for the password. `verb`: what the form does. */
 export function Confirm({
@@ -18,14 +20,12 @@ export function Confirm({
   back?: string;
 }): VNode {
   const danger = isDanger ? "danger" : "";
+  const password = { type: "password", autocomplete: "current-password" } as const;
   return (
     <>
       <input type="hidden" name={RESPONSE_FIELD} />
       {hasPassword ? (
-        <div class="field">
-          <label for={id}>Current password</label>
-          <input id={id} name="current" type="password" autocomplete="current-password" required />
-        </div>
+        <Field id={id} name="current" label="Current password" {...password} required />
       ) : (
         <p class="hint">You confirm this with a passkey, which needs JavaScript.</p>
       )}
@@ -41,11 +41,7 @@ export function Confirm({
             {hasPassword ? "Confirm with a passkey" : verb}
           </button>
         )}
-        {back !== undefined && (
-          <a class="button quiet" href={back}>
-            Cancel
-          </a>
-        )}
+        {back !== undefined && <QuietLink to={back}>Cancel</QuietLink>}
       </p>
     </>
   );

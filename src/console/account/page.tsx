@@ -1,17 +1,17 @@
-/** What members see of themselves. */
+/** The account page: password, passkeys and sessions. */
 import type { VNode } from "preact";
 import type { Account, Passkey } from "../../domain/member.ts";
 import { PASSWORD_CHARACTERS_MIN } from "../../domain/password.ts";
-import type { Ways } from "./confirmation.ts";
+import { passkeyScripts } from "../sign-in/page.tsx";
+import { Facts, Past, Problem, Row, Table } from "../ui/components.tsx";
+import { Field, PostForm } from "../ui/forms.tsx";
+import { Layout } from "../ui/layout.tsx";
 import type { Session } from "../web/sessions.ts";
 import type { MemberVisit } from "../web/visit.ts";
+import type { Ways } from "./confirmation.ts";
 import { Confirm } from "./confirmation-form.tsx";
-import { Csrf, Layout, Problem } from "../ui/layout.tsx";
-import { Past } from "../ui/moment.tsx";
-import { SessionList } from "./session-list.tsx";
-import { passkeyScripts } from "../sign-in/page.tsx";
 
-/** What was done before this page: it comes as a word in the address, and is told in these only. */
+/** The result of a form, by the word for it in the address. */
 const notices: Readonly<Record<string, string>> = {
   password: "The password is changed, and every other browser is signed out.",
   "password-set": "The password is set, and every other browser is signed out.",
@@ -30,18 +30,23 @@ export interface AccountState {
   readonly problem: string | null;
 }
 
-export function AccountPage({ visit, state }: { visit: MemberVisit; state: AccountState }): VNode {
+interface Shown {
+  readonly visit: MemberVisit;
+  readonly state: AccountState;
+}
+
+export function AccountPage({ visit, state }: Shown): VNode {
   const { account, canHavePasskeys, problem } = state;
+  const { email, desk, joined_at } = account;
   const notice = problem === null ? notices[visit.url.searchParams.get("done") ?? ""] : undefined;
   return (
     <Layout
       title="Account"
-      member={visit.member}
-      csrfToken={visit.csrfToken}
+      visit={visit}
       place="/account"
       scripts={canHavePasskeys ? passkeyScripts : []}
     >
-      {problem !== null && <Problem>{problem}</Problem>}
+      <Problem>{problem}</Problem>
       {notice !== undefined && (
         <p class="notice" role="status">
           {notice}
@@ -49,16 +54,13 @@ export function AccountPage({ visit, state }: { visit: MemberVisit; state: Accou
       )}
       <section class="card">
         <h2>You</h2>
-        <dl>
-          <dt>Email address</dt>
-          <dd>{account.email}</dd>
-          <dt>Desk</dt>
-          <dd>{account.desk}</dd>
-          <dt>Joined</dt>
-          <dd>
-            <Past at={account.joined_at} now={visit.now} />
-          </dd>
-        </dl>
+        <Facts
+          facts={[
+            ["Email address", email],
+            ["Desk", desk],
+            ["Joined", <Past at={joined_at} now={visit.now} />],
+          ]}
+        />
       </section>
       {!account.passkeys_required && <PasswordForm visit={visit} state={state} />}
       <Passkeys visit={visit} state={state} />
@@ -67,67 +69,52 @@ export function AccountPage({ visit, state }: { visit: MemberVisit; state: Accou
   );
 }
 
-function PasswordForm({
-  visit,
-  state: { account, ways },
-}: {
-  visit: MemberVisit;
-  state: AccountState;
-}): VNode {
+function PasswordForm({ visit, state: { account, ways } }: Shown): VNode {
   return (
     <section class="card">
       <h2>Password</h2>
       {!account.has_password && (
         <p>You have none: you sign in with passkeys. Setting one lets you sign in with either.</p>
       )}
-      <form method="post" action="/account/password">
-        <Csrf token={visit.csrfToken} />
-        <input type="text" name="email" autocomplete="username" value={account.email} hidden />
-        <div class="field">
-          <label for="new">New password</label>
-          <input
-            id="new"
-            name="new"
-            type="password"
-            autocomplete="new-password"
-            aria-describedby="new-hint"
-            required
-          />
-          <p class="hint" id="new-hint">
-            At least {PASSWORD_CHARACTERS_MIN} characters, such as four or five random words. Every
-            other browser is signed out.
-          </p>
-        </div>
+      <PostForm visit={visit} action="/account/password">
+        <Username email={account.email} />
+        <Field
+          id="new"
+          label="New password"
+          hint={`At least ${PASSWORD_CHARACTERS_MIN} characters, such as four or five random words. Every other browser is signed out.`}
+          type="password"
+          autocomplete="new-password"
+          required
+        />
         <Confirm
           ways={ways}
           verb={account.has_password ? "Change the password" : "Set a password"}
         />
-      </form>
+      </PostForm>
     </section>
   );
 }
 
-function Passkeys({
-  visit,
-  state: { passkeys, ways, canHavePasskeys },
-}: {
-  visit: MemberVisit;
-  state: AccountState;
-}): VNode {
+/** For password managers. */
+export function Username({ email }: { email: string }): VNode {
+  return <input type="text" name="email" autocomplete="username" value={email} hidden />;
+}
+
+function Passkeys({ visit, state: { passkeys, ways, canHavePasskeys } }: Shown): VNode {
   return (
     <section class="card">
       <h2>Passkeys</h2>
       {passkeys.length === 0 ? (
         <p>None yet. With a passkey, you sign in with your device's lock or a security key.</p>
       ) : (
-        <PasskeyTable visit={visit} passkeys={passkeys} />
+        <PasskeyTable now={visit.now} passkeys={passkeys} />
       )}
       {canHavePasskeys ? (
         <AddPasskey visit={visit} ways={ways} />
       ) : (
         <p class="hint">
-          Passkeys need a name, and this console is reached by an address: its administrator can
-          give it one with <code>--console-url</code>, such as{" "}
+          Passkeys need a host name, and this console is reached by an address: its administrator
+          can name it with <code>--console-url</code>, such as{" "}
           <code>https://console.example.com</code>.
         </p>
       )}
@@ -135,51 +122,25 @@ function Passkeys({
   );
 }
 
-function PasskeyTable({
-  visit,
-  passkeys,
-}: {
-  visit: MemberVisit;
-  passkeys: readonly Passkey[];
-}): VNode {
+function PasskeyTable({ now, passkeys }: { now: number; passkeys: readonly Passkey[] }): VNode {
+  const columns = ["Name", "Added", "Last used", "Remove"];
   return (
-    <div class="scroll">
-      <table>
-        <caption>Your passkeys</caption>
-        <thead>
-          <tr>
-            <th scope="col">Name</th>
-            <th scope="col">Added</th>
-            <th scope="col">Last used</th>
-            <th scope="col">Remove</th>
-          </tr>
-        </thead>
-        <tbody>
-          {passkeys.map(({ id, name, created_at, last_used_at }) => (
-            <tr>
-              <th scope="row">
-                <bdi>{name}</bdi>
-              </th>
-              <td data-label="Added">
-                <Past at={created_at} now={visit.now} />
-              </td>
-              <td data-label="Last used">
-                <Past at={last_used_at} now={visit.now} />
-              </td>
-              <td data-label="">
-                <a
-                  class="button quiet"
-                  href={`/account/passkeys/${id}/remove`}
-                  aria-label={`Remove ${name}`}
-                >
-                  Remove
-                </a>
-              </td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
-    </div>
+    <Table caption="Your passkeys" columns={columns}>
+      <tbody>
+        {passkeys.map(({ id, name, created_at, last_used_at }) => {
+          const path = `/account/passkeys/${id}/remove`;
+          const cells = [
+            <bdi>{name}</bdi>,
+            <Past at={created_at} now={now} />,
+            <Past at={last_used_at} now={now} />,
+            <a class="button quiet" href={path} aria-label={`Remove ${name}`}>
+              Remove
+            </a>,
+          ];
+          return <Row columns={columns} cells={cells} isNamed />;
+        })}
+      </tbody>
+    </Table>
   );
 }
 
@@ -189,30 +150,68 @@ function AddPasskey({ visit, ways }: { visit: MemberVisit; ways: Ways }): VNode 
       <noscript>
         <p class="hint">Adding a passkey needs JavaScript.</p>
       </noscript>
-      <form
-        method="post"
+      <PostForm
+        visit={visit}
         action="/account/passkeys"
         data-passkey="create"
         data-options="/account/passkeys/options"
         hidden
       >
-        <Csrf token={visit.csrfToken} />
-        <div class="field">
-          <label for="name">Name</label>
-          <input
-            id="name"
-            name="name"
-            type="text"
-            autocomplete="off"
-            aria-describedby="name-hint"
-            required
-          />
-          <p class="hint" id="name-hint">
-            So that you know it again, such as “Laptop”.
-          </p>
-        </div>
+        <Field
+          id="name"
+          label="Name"
+          hint="So that you know it again, such as “Laptop”."
+          type="text"
+          autocomplete="off"
+          required
+        />
         <Confirm ways={ways} id="current-passkey" verb="Add a passkey" />
-      </form>
+      </PostForm>
     </>
   );
+}
+
+/** The browsers in which a member is signed in, each with a button to end the session. */
+function SessionList({
+  visit,
+  sessions,
+}: {
+  visit: MemberVisit;
+  sessions: readonly Session[];
+}): VNode {
+  const columns = ["Browser", "Address", "Signed in", "Last used", "Sign out"];
+  return (
+    <section class="card">
+      <h2>Signed in</h2>
+      <Table caption="Browsers in which you are signed in" columns={columns}>
+        <tbody>
+          {sessions.map((session) => (
+            <Row columns={columns} cells={cellsOf(session, visit)} isNamed />
+          ))}
+        </tbody>
+      </Table>
+      <PostForm visit={visit} action="/account/sign-out-everywhere">
+        <p class="actions">
+          <button class="quiet">Sign out everywhere else</button>
+        </p>
+      </PostForm>
+    </section>
+  );
+}
+
+function cellsOf({ id, browser, address, startedAt, seenAt }: Session, visit: MemberVisit) {
+  const isOwn = id === visit.member.session.id;
+  return [
+    <>
+      <bdi>{browser}</bdi> {isOwn && <span class="badge good">This one</span>}
+    </>,
+    address,
+    <Past at={startedAt} now={visit.now} />,
+    <Past at={seenAt} now={visit.now} />,
+    <PostForm visit={visit} action={isOwn ? "/sign-out" : `/account/sessions/${id}/end`}>
+      <button class="quiet" aria-label={isOwn ? "Sign out here" : `Sign out ${browser}`}>
+        Sign out
+      </button>
+    </PostForm>,
+  ];
 }

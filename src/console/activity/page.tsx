@@ -1,5 +1,5 @@
-/** What became of the desk's requests. The numbers are in a table, from which a script draws the chart. */
-import type { ComponentChildren, VNode } from "preact";
+/** The outcome of the desk's requests. The numbers are in a table, from which a script draws the chart. */
+import type { VNode } from "preact";
 import {
   type ActivityWidth,
   activityWidths,
@@ -7,47 +7,45 @@ import {
   type Outcomes,
 } from "../../domain/activity.ts";
 import type { ApiKey } from "../../domain/key.ts";
+import { QuietLink, Table } from "../ui/components.tsx";
+import { KeySelect } from "../ui/forms.tsx";
+import { Layout } from "../ui/layout.tsx";
 import { assets } from "../web/assets.ts";
 import type { MemberVisit } from "../web/visit.ts";
-import { KeySelect } from "../ui/key-select.tsx";
-import { Layout } from "../ui/layout.tsx";
 import { type RejectListing, Rejects } from "./rejects-page.tsx";
 
-const SECOND_MS = 1_000;
-
 const spans: Record<ActivityWidth, { name: string; refreshMs: number }> = {
-  minute: { name: "3 hours", refreshMs: 5 * SECOND_MS },
-  hour: { name: "7 days", refreshMs: 30 * SECOND_MS },
-  day: { name: "90 days", refreshMs: 30 * SECOND_MS },
+  minute: { name: "3 hours", refreshMs: 5_000 },
+  hour: { name: "7 days", refreshMs: 30_000 },
+  day: { name: "90 days", refreshMs: 30_000 },
 };
 const widths = Object.keys(spans) as ActivityWidth[];
 
 const kinds = [
   { kind: "stored", name: "Stored", what: "new signals" },
-  { kind: "duplicate", name: "Duplicate", what: "known already" },
+  { kind: "duplicate", name: "Duplicate", what: "stored before" },
   { kind: "rejected", name: "Rejected", what: "nothing stored" },
 ] as const;
 
 /** What the address asks for. */
 export interface ActivityQuestion {
   readonly width: ActivityWidth;
-  /** The one that it is narrowed to. */
+  /** Only requests with this key; null: all. */
   readonly key: ApiKey | null;
   /** To choose from. */
   readonly keys: readonly ApiKey[];
 }
 
-/** The shown span. */
 export interface ActivitySpan {
-  /** Epoch milliseconds; of the oldest bucket that is shown. */
+  /** The start of the oldest bucket, epoch milliseconds. */
   readonly start: number;
   /** Those with anything in them, oldest first. */
   readonly buckets: readonly Bucket[];
-  /** Whether the desk has ever sent anything, as far as is known. */
+  /** Whether the desk is known to have sent anything. */
   readonly isUsed: boolean;
 }
 
-/** A path of ours with the question, and more parameters behind it. */
+/** Returns a path with the question and more parameters. */
 function pathOf(
   path: string,
   { width, key }: Pick<ActivityQuestion, "width" | "key">,
@@ -73,8 +71,7 @@ export function ActivityPage({
   return (
     <Layout
       title="Activity"
-      member={visit.member}
-      csrfToken={visit.csrfToken}
+      visit={visit}
       place="/activity"
       scripts={[assets.uplot.path, assets.live.path, assets.activity.path]}
       styles={[assets.uplotStyle.path]}
@@ -121,13 +118,13 @@ function KeyForm({ question: { width, key, keys } }: { question: ActivityQuestio
     <form class="actions" method="get" action="/activity">
       <input type="hidden" name="per" value={width} />
       <label for="key">Key</label>
-      <KeySelect keys={keys} chosen={key?.id} nobody="all" />
+      <KeySelect keys={keys} chosen={key?.id} none="all" />
       <button class="quiet">Show</button>
     </form>
   );
 }
 
-/** Also what the script asks for: it puts each `data-part` in the place of the one before. */
+/** The script asks for these, too, and replaces each `data-part`. */
 export function ChartParts({
   question,
   span,
@@ -135,7 +132,7 @@ export function ChartParts({
 }: {
   question: ActivityQuestion;
   span: ActivitySpan;
-  /** There are rejected requests that are newer than those on the page. */
+  /** Newer rejected requests exist than those on the page. */
   isBehind: boolean;
 }): VNode {
   const isEmpty = span.buckets.length === 0;
@@ -178,8 +175,8 @@ function Nothing({ question, isUsed }: { question: ActivityQuestion; isUsed: boo
       <>
         <h2>No request yet</h2>
         <p>
-          <a href="/start">Send the first one</a>: whatever becomes of it, it is counted here within
-          seconds.
+          <a href="/start">Send the first one</a>: it is counted here within seconds, whatever its
+          outcome.
         </p>
       </>
     );
@@ -195,9 +192,9 @@ function Nothing({ question, isUsed }: { question: ActivityQuestion; isUsed: boo
       {longer.length > 0 && (
         <p class="actions">
           {longer.map((width) => (
-            <a class="button quiet" href={pathOf("/activity", { ...question, width })}>
+            <QuietLink to={pathOf("/activity", { ...question, width })}>
               Look at {spans[width].name}
-            </a>
+            </QuietLink>
           ))}
         </p>
       )}
@@ -213,43 +210,36 @@ function Numbers({
   span: ActivitySpan;
 }): VNode {
   const { ms, kept } = activityWidths[width];
+  const first = width === "day" ? "Day (UTC)" : `From, for one ${width}`;
   return (
     <details hidden={buckets.length === 0}>
       <summary>Show as table</summary>
-      <div class="scroll">
-        <table class="numbers">
-          <caption class="unseen">Requests by {width}, newest first</caption>
-          <thead>
+      <Table
+        className="numbers"
+        caption={`Requests by ${width}, newest first`}
+        columns={[first, ...kinds.map(({ name }) => name)]}
+      >
+        <tbody data-part="numbers" data-start={start} data-width={ms} data-count={kept}>
+          {buckets.toReversed().map((bucket) => (
             <tr>
-              <th scope="col">{width === "day" ? "Day (UTC)" : `From, for one ${width}`}</th>
-              {kinds.map(({ name }) => (
-                <th scope="col">{name}</th>
+              <td>
+                <Start at={bucket.start} width={width} />
+              </td>
+              {kinds.map(({ kind }) => (
+                <td>{bucket[kind]}</td>
               ))}
             </tr>
-          </thead>
-          <tbody data-part="numbers" data-start={start} data-width={ms} data-count={kept}>
-            {buckets.toReversed().map((bucket) => (
-              <tr>
-                <td>{width === "day" ? <Day at={bucket.start} /> : <Start at={bucket.start} />}</td>
-                {kinds.map(({ kind }) => (
-                  <td>{bucket[kind]}</td>
-                ))}
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      </div>
+          ))}
+        </tbody>
+      </Table>
     </details>
   );
 }
 
-/** Of UTC, whatever the reader's zone: no `time`, which the script would put into it. */
-function Day({ at }: { at: number }): ComponentChildren {
-  return new Date(at).toISOString().slice(0, 10);
-}
-
-/** To the minute, and short: there may be 180 of them. */
-function Start({ at }: { at: number }): VNode {
-  const minute = new Date(at).toISOString().slice(0, 16);
+/** Short, because there may be 180 of them. A day is one of UTC: the script leaves it as it is. */
+function Start({ at, width }: { at: number; width: ActivityWidth }): VNode {
+  const iso = new Date(at).toISOString();
+  if (width === "day") return <>{iso.slice(0, 10)}</>;
+  const minute = iso.slice(0, 16);
   return <time dateTime={`${minute}Z`}>{minute.replace("T", " ")} UTC</time>;
 }

@@ -1,26 +1,18 @@
-/** The desk's rejected requests, and why each was. */
+/** The desk's rejected requests, and why each was rejected. */
 import type { VNode } from "preact";
 import { type Reject, REJECTS_KEPT } from "../../domain/activity.ts";
 import { type ApiKey, keyState } from "../../domain/key.ts";
+import { CopyButton, Facts, KeyLink, Pager, Past, Time } from "../ui/components.tsx";
 import { remedies } from "./remedies.ts";
-import { shorten } from "../ui/shorten.ts";
-import { KeyName } from "../keys/page.tsx";
-import { Time } from "../ui/layout.tsx";
-import { Past } from "../ui/moment.tsx";
 
 export interface RejectListing {
   /** Newest first. */
   readonly rejects: readonly Reject[];
-  /** That they were sent with. */
+  /** The keys that they were sent with. */
   readonly keys: readonly ApiKey[];
-  /** The last one's, where there are more behind it. */
+  /** The request id of the last one, if there are older ones. */
   readonly older: string | null;
   readonly isFirst: boolean;
-}
-
-interface Shown {
-  readonly keys: readonly ApiKey[];
-  readonly now: number;
 }
 
 export function Rejects({
@@ -29,7 +21,7 @@ export function Rejects({
   now,
 }: {
   listing: RejectListing;
-  /** Of this page, with more parameters. */
+  /** Returns the path of this page with more parameters. */
   path: (more: Readonly<Record<string, string>>) => string;
   now: number;
 }): VNode {
@@ -39,30 +31,22 @@ export function Rejects({
       {rejects.length === 0 ? (
         <Nothing isFirst={isFirst} />
       ) : (
-        <ol class="rejects">
-          {rejects.map((reject, index) => (
-            <RejectItem reject={reject} index={index} keys={keys} now={now} />
-          ))}
+        <ol class="rejects" data-seconds>
+          {rejects.map((reject, index) => {
+            const apiKey = keys.find(({ id }) => id === reject.key_id);
+            return <RejectItem reject={reject} index={index} apiKey={apiKey} now={now} />;
+          })}
         </ol>
       )}
-      {(!isFirst || older !== null) && (
-        <nav class="actions" aria-label="Pages of rejected requests">
-          {!isFirst && (
-            <a class="button quiet" href={path({})}>
-              Newest
-            </a>
-          )}
-          {older !== null && (
-            <a class="button quiet" href={path({ before: older })} rel="next">
-              Older
-            </a>
-          )}
-        </nav>
-      )}
+      <Pager
+        label="Pages of rejected requests"
+        newest={isFirst ? null : path({})}
+        older={older === null ? null : path({ before: older })}
+      />
       <p class="hint">
-        The newest {REJECTS_KEPT.toLocaleString("en")} of your desk are kept. A request without a
-        key, or with an unknown one, belongs to nobody and is shown to nobody: a bot that gets 401
-        and is not in this list has a key that never was one of yours.
+        The newest {REJECTS_KEPT.toLocaleString("en")} of your desk are kept. Requests without a
+        key, or with an unknown one, belong to no desk and are not shown: if a bot gets 401 and is
+        not in this list, its key never was one of yours.
       </p>
     </section>
   );
@@ -74,81 +58,57 @@ function Nothing({ isFirst }: { isFirst: boolean }): VNode {
     <div class="empty">
       <h3>Nothing was rejected</h3>
       <p>
-        When a request is, it stands here within seconds, with the reason for each field and what
-        the bot should do.
+        Rejected requests appear here within seconds, with the reason for each field and what the
+        bot should do.
       </p>
     </div>
   );
 }
 
-function RejectItem({
-  reject,
-  index,
-  keys,
-  now,
-}: Shown & { reject: Reject; index: number }): VNode {
-  const key = keys.find(({ id }) => id === reject.key_id);
+interface Shown {
+  readonly reject: Reject;
+  readonly apiKey: ApiKey | undefined;
+}
+
+function RejectItem({ reject, index, apiKey, now }: Shown & { index: number; now: number }): VNode {
   return (
     <li>
       <div>
         <Past at={reject.at} now={now} />
-        {key !== undefined && <KeyOf apiKey={key} now={now} />}
+        {apiKey !== undefined && (
+          <p>
+            <KeyLink {...apiKey} /> <EndedBadge apiKey={apiKey} now={now} />
+          </p>
+        )}
       </div>
       <div>
         <h3>
           <span class="badge bad">{reject.status}</span> <code>{reject.error}</code>
         </h3>
-        <Reasons reject={reject} apiKey={key} />
+        <Reasons reject={reject} apiKey={apiKey} />
         <p class="hint">{remedies[reject.error]}</p>
         <p class="request">
-          Request <code id={`r${index}`}>{reject.request_id}</code>{" "}
-          <button type="button" class="quiet" data-copy={`#r${index}`}>
-            Copy
-          </button>
+          Request <code id={`r${index}`}>{reject.request_id}</code> <CopyButton of={`r${index}`} />
         </p>
       </div>
     </li>
   );
 }
 
-function KeyOf({ apiKey, now }: { apiKey: ApiKey; now: number }): VNode {
-  const { label } = apiKey;
+function EndedBadge({ apiKey, now }: { apiKey: ApiKey; now: number }): VNode | null {
   const state = keyState(apiKey, now);
-  return (
-    <p>
-      <a href={`/keys/${apiKey.id}`}>
-        <KeyName label={label === null ? null : shorten(label)} last4={apiKey.last4} />
-      </a>
-      {state !== "active" && (
-        <>
-          {" "}
-          <span class={`badge ${state === "revoked" ? "bad" : "calm"}`}>{state}</span>
-        </>
-      )}
-    </p>
-  );
+  if (state === "active") return null;
+  return <span class={`badge ${state === "revoked" ? "bad" : "calm"}`}>{state}</span>;
 }
 
 /** Names of fields are the client's words. */
-function Reasons({
-  reject: { at, error, message, fields, moreFields },
-  apiKey,
-}: {
-  reject: Reject;
-  apiKey: ApiKey | undefined;
-}): VNode | null {
+function Reasons({ reject, apiKey }: Shown): VNode | null {
+  const { at, error, message, fields, moreFields } = reject;
   if (error === "unauthorized" && apiKey !== undefined) return <EndOf {...apiKey} at={at} />;
   if (fields === null) return message === null ? null : <p>{message}</p>;
   return (
     <>
-      <dl>
-        {Object.entries(fields).map(([name, reason]) => (
-          <>
-            <dt>{name}</dt>
-            <dd>{reason}</dd>
-          </>
-        ))}
-      </dl>
+      <Facts facts={Object.entries(fields)} />
       {moreFields > 0 && (
         <p>
           and {moreFields.toLocaleString("en")} more {moreFields === 1 ? "field" : "fields"}
@@ -158,17 +118,15 @@ function Reasons({
   );
 }
 
-/** Why a key of the desk was refused at that moment. */
+/** Why the desk's own key was refused at that time. */
 function EndOf({ revoked_at, expires_at, at }: ApiKey & { at: number }): VNode {
   const wasRevoked = revoked_at !== null && revoked_at <= at;
   const hadExpired = expires_at !== null && expires_at <= at;
-  return revoked_at === null || (hadExpired && !wasRevoked) ? (
+  const isExpiry = revoked_at === null || (hadExpired && !wasRevoked);
+  return (
     <p>
-      The key expired on <Time at={expires_at} />.
-    </p>
-  ) : (
-    <p>
-      The key was revoked on <Time at={revoked_at} />.
+      The key {isExpiry ? "expired" : "was revoked"} on{" "}
+      <Time at={isExpiry ? expires_at : revoked_at} />.
     </p>
   );
 }

@@ -1,14 +1,15 @@
 /** The audit, in words for people. */
 import type { VNode } from "preact";
 import { auditPhrases, type AuditRecord } from "../../domain/audit.ts";
-import type { MemberVisit } from "../web/visit.ts";
+import { Pager, Past, Row, Table } from "../ui/components.tsx";
 import { Layout } from "../ui/layout.tsx";
-import { Past } from "../ui/moment.tsx";
+import type { MemberVisit } from "../web/visit.ts";
+
+const columns = ["When", "What", "From"];
 
 /** A sentence without its full stop. */
 export function AuditPhrase({ record }: { record: AuditRecord }): VNode {
-  const { subject, detail, key_id, key_label, key_last4 } = record;
-  const isAnother = subject !== null && subject !== record.actor;
+  const { actor, subject, detail, key_id, key_label, key_last4 } = record;
   return (
     <>
       <Actor record={record} /> {auditPhrases[record.action]}
@@ -16,16 +17,12 @@ export function AuditPhrase({ record }: { record: AuditRecord }): VNode {
         <>
           {" "}
           <a href={`/keys/${key_id}`}>
-            {key_label !== null && (
-              <>
-                <bdi>{key_label}</bdi>{" "}
-              </>
-            )}
-            (…{key_last4})
+            {key_label !== null && <bdi>{key_label}</bdi>}
+            {key_label !== null && " "}(…{key_last4})
           </a>
         </>
       )}
-      {isAnother && (
+      {subject !== null && subject !== actor && (
         <>
           {" "}
           <bdi>{subject}</bdi>
@@ -48,7 +45,7 @@ function Actor({ record: { actor, action } }: { record: AuditRecord }): VNode {
 
 export interface AuditListing {
   readonly records: readonly AuditRecord[];
-  /** Paths; null where there is nothing there. */
+  /** Paths; null: there are none. */
   readonly newer: string | null;
   readonly older: string | null;
 }
@@ -60,57 +57,22 @@ export function AuditPage({
   older,
 }: AuditListing & { visit: MemberVisit }): VNode {
   return (
-    <Layout title="Audit" member={visit.member} csrfToken={visit.csrfToken} place="/audit">
+    <Layout title="Audit" visit={visit} place="/audit">
       <p>Who did what to your desk, its keys and its members, newest first.</p>
       {records.length === 0 ? (
-        <p class="empty">There is nothing here.</p>
+        <p class="empty">There are no older entries.</p>
       ) : (
-        <AuditTable records={records} now={visit.now} />
+        <Table caption="Audit" columns={columns}>
+          <tbody>
+            {records.map((record) => {
+              const phrase = <AuditPhrase record={record} />;
+              const when = <Past at={record.at} now={visit.now} />;
+              return <Row columns={columns} cells={[when, phrase, record.client ?? "–"]} />;
+            })}
+          </tbody>
+        </Table>
       )}
-      {(newer !== null || older !== null) && (
-        <nav class="actions" aria-label="Pages of the audit">
-          {newer !== null && (
-            <a class="button quiet" href={newer} rel="prev">
-              Newer
-            </a>
-          )}
-          {older !== null && (
-            <a class="button quiet" href={older} rel="next">
-              Older
-            </a>
-          )}
-        </nav>
-      )}
+      <Pager label="Pages of the audit" newer={newer} older={older} />
     </Layout>
-  );
-}
-
-function AuditTable({ records, now }: { records: readonly AuditRecord[]; now: number }): VNode {
-  return (
-    <div class="scroll">
-      <table>
-        <caption class="unseen">Audit</caption>
-        <thead>
-          <tr>
-            <th scope="col">When</th>
-            <th scope="col">What</th>
-            <th scope="col">From</th>
-          </tr>
-        </thead>
-        <tbody>
-          {records.map((record) => (
-            <tr>
-              <td data-label="When">
-                <Past at={record.at} now={now} />
-              </td>
-              <td data-label="What">
-                <AuditPhrase record={record} />
-              </td>
-              <td data-label="From">{record.client ?? "–"}</td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
-    </div>
   );
 }

@@ -1,34 +1,34 @@
-/** What keys were used for in the last 24 hours, and which of the ended ones something still sends with. */
+/** The use of keys in the last 24 hours, and of keys that have ended and are still in use. */
 import { activityWidths, type KeyActivity, startOfBucket } from "../../domain/activity.ts";
 import { type ApiKey, keyState } from "../../domain/key.ts";
-import { newestAgo } from "../ui/relative.ts";
+import { newestAgo } from "../ui/words.ts";
 
-/** Where the last 24 hours begin: they are whole ones, but for the one that is under way. */
-export function lastDayFrom(now: number): number {
-  const { ms } = activityWidths.hour;
-  return startOfBucket(now, ms) - 23 * ms;
-}
-
-/** Null for a key that works, and for one that nothing has sent with since it ended. */
-export function knocksOf(
-  key: Pick<ApiKey, "expires_at" | "revoked_at">,
-  activity: KeyActivity | undefined,
-  now: number,
-): Knocks | null {
-  if (activity === undefined || activity.unauthorized === 0) return null;
-  if (keyState(key, now) === "active") return null;
-  return { count: activity.unauthorized, lastAt: activity.lastAt };
-}
-
-/** Requests of the last 24 hours with a key that has ended. */
-export interface Knocks {
+/** Requests in the last 24 hours with a key that had ended. */
+export interface LateUse {
   readonly count: number;
   /** Epoch milliseconds. */
   readonly lastAt: number;
 }
 
+/** Returns the start of the last 24 hours: the hour under way, and the 23 before it. */
+export function lastDayFrom(now: number): number {
+  const { ms } = activityWidths.hour;
+  return startOfBucket(now, ms) - 23 * ms;
+}
+
+/** Null for an active key, and for a key that was not used after it ended. */
+export function lateUseOf(
+  key: Pick<ApiKey, "expires_at" | "revoked_at">,
+  activity: KeyActivity | undefined,
+  now: number,
+): LateUse | null {
+  if (activity === undefined || activity.unauthorized === 0) return null;
+  if (keyState(key, now) === "active") return null;
+  return { count: activity.unauthorized, lastAt: activity.lastAt };
+}
+
 /** Such as "12 requests in the last 24 hours, the last 3 minutes ago, each answered 401 and not stored". */
-export function describeKnocks({ count, lastAt }: Knocks, now: number): string {
+export function describeLateUse({ count, lastAt }: LateUse, now: number): string {
   const answered = count === 1 ? "answered" : "each answered";
   return `${requests(count)} in the last 24 hours, ${newestAgo(count, lastAt, now)}, ${answered} 401 and not stored`;
 }

@@ -11,7 +11,7 @@ const PAGE = 50;
 /** Keys that have ended, under the first page of the active ones. */
 const ENDED_SHOWN = 25;
 /** Keys that have ended and that something still sends with come before them, and may be more. */
-const KNOCKING_SHOWN = 50;
+const STILL_IN_USE_SHOWN = 50;
 
 const ENDED_PATH = "/keys?ended=all";
 
@@ -72,15 +72,15 @@ async function pageOf(
 async function someEnded(services: ConsoleServices, visit: MemberVisit): Promise<Some> {
   const { member, now } = visit;
   const from = lastDayFrom(now);
-  const ids = await services.activity.knockingKeys(member.deskId, from, KNOCKING_SHOWN);
+  const ids = await services.activity.keysStillInUse(member.deskId, from, STILL_IN_USE_SHOWN);
   const found = await Promise.all(ids.map((id) => findKey(services, visit, id)));
-  const knocking = found
+  const inUse = found
     .filter((key) => key !== null)
     .filter((key) => keyState(key, now) !== "active")
     .toSorted((one, other) => (one.id < other.id ? 1 : -1));
   const newest = await pageOf(services, visit, { state: "ended", limit: ENDED_SHOWN });
-  const others = newest.keys.filter(({ id }) => !knocking.some((key) => key.id === id));
-  const keys = [...knocking, ...others].slice(0, Math.max(ENDED_SHOWN, knocking.length));
+  const others = newest.keys.filter(({ id }) => !inUse.some((key) => key.id === id));
+  const keys = [...inUse, ...others].slice(0, Math.max(ENDED_SHOWN, inUse.length));
   const isAnyLeft = newest.keys.some(({ id }) => !keys.some((key) => key.id === id));
   return { keys, hasMore: newest.hasMore || isAnyLeft };
 }

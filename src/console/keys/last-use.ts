@@ -1,6 +1,6 @@
 /** Whether a key may be ended yet: what its last use says. */
 import { type ApiKey, keyState } from "../../domain/key.ts";
-import { timeAgo } from "../ui/relative.ts";
+import { timeAgo } from "../ui/words.ts";
 
 /** A key that was used within so long has somebody who uses it. */
 const IN_USE_MS = 60 * 60 * 1_000;

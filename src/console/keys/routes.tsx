@@ -2,6 +2,7 @@
 import type { VNode } from "preact";
 import { UserError } from "../../domain/errors.ts";
 import { type ApiKey, keyState } from "../../domain/key.ts";
+import { firstSignalCommand } from "../../domain/shell.ts";
 import {
   chosen,
   confirmationOf,
@@ -18,7 +19,6 @@ import { findKey } from "./desk-keys.ts";
 import { readKeyList } from "./key-list.ts";
 import { MintedKeys } from "./minted.ts";
 import {
-  COPY_FIELD,
   NewKeyPage,
   NothingToRotatePage,
   RevokePage,
@@ -30,6 +30,7 @@ import { KeyListPage, KeyPage } from "./page.tsx";
 import { notFoundPage } from "../web/problems.tsx";
 import { page, seeOther } from "../web/responses.ts";
 import type { ConsoleServices } from "../web/services.ts";
+import { randomToken } from "../web/sessions.ts";
 import { authorOf, cookieNames, type MemberVisit, type Route } from "../web/visit.ts";
 
 const REFUSED = 422;
@@ -97,7 +98,7 @@ async function showKey({ services }: Keys, visit: MemberVisit, apiKey: ApiKey): 
 
 function showNew(_: Keys, visit: MemberVisit): Response {
   const typed = { label: "", expires: LIFETIME_DEFAULT };
-  return page(<NewKeyPage visit={visit} typed={typed} problem={null} />);
+  return page(<NewKeyPage visit={visit} copy={randomToken()} typed={typed} problem={null} />);
 }
 
 function create(keys: Keys, visit: MemberVisit): Promise<Response> {
@@ -113,7 +114,9 @@ function create(keys: Keys, visit: MemberVisit): Promise<Response> {
         return { minted, replaces: null };
       });
     },
-    (problem) => <NewKeyPage visit={visit} typed={{ label, expires }} problem={problem} />,
+    (problem) => (
+      <NewKeyPage visit={visit} copy={randomToken()} typed={{ label, expires }} problem={problem} />
+    ),
   );
 }
 
@@ -129,7 +132,7 @@ async function showOnce(keys: Keys, visit: MemberVisit, apiKey: ApiKey): Promise
       replaced={
         shown.replaces === null ? null : await findKey(keys.services, visit, shown.replaces)
       }
-      publicUrl={keys.services.publicUrl}
+      command={firstSignalCommand(keys.services.publicUrl, shown.key, `first-of-${apiKey.last4}`)}
     />,
   );
 }
@@ -138,7 +141,9 @@ async function showRotate(keys: Keys, visit: MemberVisit, apiKey: ApiKey): Promi
   const refusal = await rotationRefusal(keys, visit, apiKey);
   if (refusal !== null) return page(refusal);
   const typed = { overlap: OVERLAP_DEFAULT, expires: SUCCESSOR_LIFETIME_DEFAULT };
-  return page(<RotatePage visit={visit} apiKey={apiKey} typed={typed} problem={null} />);
+  return page(
+    <RotatePage visit={visit} apiKey={apiKey} copy={randomToken()} typed={typed} problem={null} />,
+  );
 }
 
 /** Null for a key that can be rotated. */
@@ -172,7 +177,13 @@ function rotate(keys: Keys, visit: MemberVisit, apiKey: ApiKey): Promise<Respons
     },
     async (problem) =>
       (await rotationRefusal(keys, visit, apiKey)) ?? (
-        <RotatePage visit={visit} apiKey={apiKey} typed={{ overlap, expires }} problem={problem} />
+        <RotatePage
+          visit={visit}
+          apiKey={apiKey}
+          copy={randomToken()}
+          typed={{ overlap, expires }}
+          problem={problem}
+        />
       ),
   );
 }
@@ -225,7 +236,7 @@ async function seeOnce(
   visit: MemberVisit,
   mint: Parameters<MintedKeys["once"]>[2],
 ): Promise<Response> {
-  const sender = { session: sessionOf(visit), form: visit.form.get(COPY_FIELD) };
+  const sender = { session: sessionOf(visit), form: visit.form.get("copy") };
   return seeOther(`/keys/${await minted.once(sender, visit.now, mint)}/key`);
 }
 

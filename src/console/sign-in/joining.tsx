@@ -2,13 +2,15 @@
 import type { ComponentChildren, VNode } from "preact";
 import type { LinkKind, Member } from "../../domain/member.ts";
 import { PASSWORD_CHARACTERS_MIN } from "../../domain/password.ts";
-import { RESPONSE_FIELD } from "./passkeys.ts";
+import { Problem } from "../ui/components.tsx";
+import { Buttons, Field, PostForm } from "../ui/forms.tsx";
+import { Layout } from "../ui/layout.tsx";
 import type { MemberVisit, Visit } from "../web/visit.ts";
-import { Csrf, Layout, Problem } from "../ui/layout.tsx";
 import { passkeyScripts } from "./page.tsx";
+import { RESPONSE_FIELD } from "./passkeys.ts";
 
 export function JoinPage({
-  visit: { csrfToken },
+  visit,
   path,
   kind,
   member: { desk, email },
@@ -25,81 +27,57 @@ export function JoinPage({
   problem: string | null;
   hasPasskeys: boolean;
 }): VNode {
+  const resetTitle = needsPasskey ? "Create another passkey" : "Choose another password";
   return (
     <Layout
-      title={kind === "join" ? `Join desk ${desk}` : resetTitle(needsPasskey)}
-      member={null}
+      title={kind === "join" ? `Join desk ${desk}` : resetTitle}
       scripts={hasPasskeys ? passkeyScripts : []}
     >
-      {problem !== null && <Problem>{problem}</Problem>}
+      <Problem>{problem}</Problem>
       {kind === "reset" && (
         <p>Your earlier password and passkeys stop working, and you are signed out elsewhere.</p>
       )}
-      {!needsPasskey && <NewPasswordForm csrfToken={csrfToken} path={path} email={email} />}
-      {needsPasskey && (
+      {needsPasskey ? (
         <p>
           You sign in as <strong>{email}</strong>.
         </p>
+      ) : (
+        <NewPasswordForm visit={visit} path={path} email={email} />
       )}
-      {hasPasskeys && <NewPasskeyForm path={path} csrfToken={csrfToken} isOnlyWay={needsPasskey} />}
+      {hasPasskeys && <NewPasskeyForm visit={visit} path={path} isOnlyWay={needsPasskey} />}
       {needsPasskey && !hasPasskeys && <NoPasskeysHere />}
     </Layout>
   );
 }
 
-function resetTitle(needsPasskey: boolean): string {
-  return needsPasskey ? "Create another passkey" : "Choose another password";
+interface LinkForm {
+  readonly visit: Visit;
+  readonly path: string;
 }
 
-function NewPasswordForm({
-  csrfToken,
-  path,
-  email,
-}: {
-  csrfToken: string;
-  path: string;
-  email: string;
-}): VNode {
+function NewPasswordForm({ visit, path, email }: LinkForm & { email: string }): VNode {
   return (
-    <form class="card" method="post" action={path}>
-      <Csrf token={csrfToken} />
-      <div class="field">
-        <label for="email">Email address</label>
+    <PostForm visit={visit} class="card" action={path}>
+      <Field id="email" label="Email address">
         <input id="email" type="text" autocomplete="username" value={email} readonly />
-      </div>
-      <div class="field">
-        <label for="password">New password</label>
-        <input
-          id="password"
-          name="password"
-          type="password"
-          autocomplete="new-password"
-          aria-describedby="password-hint"
-          required
-          autofocus
-        />
-        <p class="hint" id="password-hint">
-          At least {PASSWORD_CHARACTERS_MIN} characters, such as four or five random words.
-        </p>
-      </div>
-      <p class="actions">
-        <button>Set the password</button>
-      </p>
-    </form>
+      </Field>
+      <Field
+        id="password"
+        label="New password"
+        hint={`At least ${PASSWORD_CHARACTERS_MIN} characters, such as four or five random words.`}
+        type="password"
+        autocomplete="new-password"
+        required
+        autofocus
+      />
+      <Buttons verb="Set the password" />
+    </PostForm>
   );
 }
 
-function NewPasskeyForm({
-  csrfToken,
-  path,
-  isOnlyWay,
-}: {
-  csrfToken: string;
-  path: string;
-  isOnlyWay: boolean;
-}): VNode {
+function NewPasskeyForm({ visit, path, isOnlyWay }: LinkForm & { isOnlyWay: boolean }): VNode {
   return (
-    <PasskeyCreation csrfToken={csrfToken} path={`${path}/passkey`} isOnlyWay={isOnlyWay}>
+    <PasskeyCreation visit={visit} path={`${path}/passkey`} isOnlyWay={isOnlyWay}>
       <p>
         {isOnlyWay
           ? "Your desk requires a passkey: you sign in with your device's lock or a security key."
@@ -114,9 +92,9 @@ function NewPasskeyForm({
   );
 }
 
-/** Signed in with a password at a desk that requires passkeys: nothing but this page is open. */
+/** For a member who signed in with a password at a desk that requires passkeys. */
 export function RequiredPasskeyPage({
-  visit: { csrfToken, member },
+  visit,
   problem,
   hasPasskeys,
 }: {
@@ -125,43 +103,36 @@ export function RequiredPasskeyPage({
   hasPasskeys: boolean;
 }): VNode {
   return (
-    <Layout title="Add a passkey" member={null} scripts={hasPasskeys ? passkeyScripts : []}>
-      {problem !== null && <Problem>{problem}</Problem>}
+    <Layout title="Add a passkey" scripts={hasPasskeys ? passkeyScripts : []}>
+      <Problem>{problem}</Problem>
       <p>
-        Desk <strong>{member.desk}</strong> requires passkeys, and you have none yet. With one, you
-        sign in with your device's lock or a security key. Your password then stops working.
+        Desk <strong>{visit.member.desk}</strong> requires passkeys, and you have none yet. With
+        one, you sign in with your device's lock or a security key. Your password then stops
+        working.
       </p>
       {hasPasskeys ? (
-        <PasskeyCreation csrfToken={csrfToken} path="/passkey" isOnlyWay>
-          <p class="actions">
-            <button>Add a passkey</button>
-          </p>
+        <PasskeyCreation visit={visit} path="/passkey" isOnlyWay>
+          <Buttons verb="Add a passkey" />
         </PasskeyCreation>
       ) : (
         <NoPasskeysHere />
       )}
-      <form method="post" action="/sign-out">
-        <Csrf token={csrfToken} />
+      <PostForm visit={visit} action="/sign-out">
         <p class="actions">
           <button class="quiet">Sign out</button>
         </p>
-      </form>
+      </PostForm>
     </Layout>
   );
 }
 
-/** The options come from below `path`. `isOnlyWay`: without JavaScript there is nothing else to do. */
+/** The options come from below `path`. `isOnlyWay`: without JavaScript nothing else can be done. */
 function PasskeyCreation({
-  csrfToken,
+  visit,
   path,
   isOnlyWay,
   children,
-}: {
-  csrfToken: string;
-  path: string;
-  isOnlyWay: boolean;
-  children: ComponentChildren;
-}): VNode {
+}: LinkForm & { isOnlyWay: boolean; children: ComponentChildren }): VNode {
   return (
     <>
       {isOnlyWay && (
@@ -169,18 +140,17 @@ function PasskeyCreation({
           <p class="problem">Creating a passkey needs JavaScript.</p>
         </noscript>
       )}
-      <form
+      <PostForm
+        visit={visit}
         class="card"
-        method="post"
         action={path}
         data-passkey="create"
         data-options={`${path}/options`}
         hidden
       >
-        <Csrf token={csrfToken} />
         <input type="hidden" name={RESPONSE_FIELD} />
         {children}
-      </form>
+      </PostForm>
     </>
   );
 }
@@ -189,8 +159,8 @@ function PasskeyCreation({
 function NoPasskeysHere(): VNode {
   return (
     <Problem>
-      Passkeys need a name, and this console is reached by an address. Ask the administrator of the
-      server to give it one with --console-url, such as https://console.example.com.
+      Passkeys need a host name, and this console is reached by an address. Ask the administrator of
+      the server to name it with --console-url, such as https://console.example.com.
     </Problem>
   );
 }

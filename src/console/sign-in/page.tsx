@@ -1,22 +1,24 @@
-/** Pages for people who are not signed in. */
+/** Pages for visitors who are not signed in. */
 import type { VNode } from "preact";
+import { Problem } from "../ui/components.tsx";
+import { Buttons, Field, PostForm } from "../ui/forms.tsx";
+import { Layout } from "../ui/layout.tsx";
 import { assets } from "../web/assets.ts";
-import { RESPONSE_FIELD } from "./passkeys.ts";
 import type { Visit } from "../web/visit.ts";
-import { Csrf, Layout, Problem } from "../ui/layout.tsx";
+import { RESPONSE_FIELD } from "./passkeys.ts";
 
 /** For pages on which a passkey may be used. */
 export const passkeyScripts = [assets.webauthn.path, assets.passkeys.path] as const;
 
 export interface SignInState {
-  /** What was typed before. */
+  /** As typed before. */
   readonly email: string;
   readonly next: string;
   readonly problem: string | null;
 }
 
 export function SignInPage({
-  visit: { csrfToken },
+  visit,
   state: { email, next, problem },
   hasPasskeys,
 }: {
@@ -25,57 +27,47 @@ export function SignInPage({
   hasPasskeys: boolean;
 }): VNode {
   return (
-    <Layout title="Sign in" member={null} scripts={hasPasskeys ? passkeyScripts : []}>
-      {problem !== null && <Problem>{problem}</Problem>}
-      <form class="card" method="post" action="/sign-in">
-        <Csrf token={csrfToken} />
+    <Layout title="Sign in" scripts={hasPasskeys ? passkeyScripts : []}>
+      <Problem>{problem}</Problem>
+      <PostForm visit={visit} class="card" action="/sign-in">
         <input type="hidden" name="next" value={next} />
-        <div class="field">
-          <label for="email">Email address</label>
-          <input
-            id="email"
-            name="email"
-            type="text"
-            inputmode="email"
-            autocomplete="username"
-            autocapitalize="none"
-            spellcheck={false}
-            value={email}
-            required
-            autofocus={email === ""}
-          />
-        </div>
-        <div class="field">
-          <label for="password">Password</label>
-          <input
-            id="password"
-            name="password"
-            type="password"
-            autocomplete="current-password"
-            required
-            autofocus={email !== ""}
-          />
-        </div>
-        <p class="actions">
-          <button>Sign in</button>
-        </p>
-      </form>
+        <Field
+          id="email"
+          label="Email address"
+          type="text"
+          inputmode="email"
+          autocomplete="username"
+          autocapitalize="none"
+          spellcheck={false}
+          value={email}
+          required
+          autofocus={email === ""}
+        />
+        <Field
+          id="password"
+          label="Password"
+          type="password"
+          autocomplete="current-password"
+          required
+          autofocus={email !== ""}
+        />
+        <Buttons verb="Sign in" />
+      </PostForm>
       {hasPasskeys && (
-        <form
+        <PostForm
+          visit={visit}
           class="card"
-          method="post"
           action="/sign-in/passkey"
           data-passkey="get"
           data-options="/sign-in/passkey/options"
           hidden
         >
-          <Csrf token={csrfToken} />
           <input type="hidden" name="next" value={next} />
           <input type="hidden" name={RESPONSE_FIELD} />
           <p class="actions">
             <button class="quiet">Sign in with a passkey</button>
           </p>
-        </form>
+        </PostForm>
       )}
       <p class="hint">
         No password yet, or forgotten? Ask the administrator of the server for a one-time link.
@@ -84,15 +76,15 @@ export function SignInPage({
   );
 }
 
-/** One page, whatever the reason: who tries tokens learns nothing. */
+/** One page for every reason: trying tokens reveals nothing. */
 export function LinkGonePage(): VNode {
   return (
-    <Layout title="This link does not work" member={null}>
+    <Layout title="This link does not work">
       <div class="card">
-        <p>It works once, for 24 hours, and a newer link makes the earlier ones void.</p>
+        <p>A link works once and for 24 hours, and a newer link replaces it.</p>
         <p>Ask the administrator of the server for a new one. They make it with:</p>
         <pre>signalbox desk invite NAME --email YOU</pre>
-        <p>or, where you have joined before, with:</p>
+        <p>or, if you have joined before, with:</p>
         <pre>signalbox desk reset NAME YOU</pre>
         <p>
           Done already? <a href="/sign-in">Sign in</a>
@@ -102,21 +94,15 @@ export function LinkGonePage(): VNode {
   );
 }
 
-export function LimitedPage({
-  visit: { member, csrfToken },
-  problem,
-}: {
-  visit: Visit;
-  problem: string;
-}): VNode {
+export function LimitedPage({ visit, problem }: { visit: Visit; problem: string }): VNode {
   return (
-    <Layout title="Too many attempts" member={member} csrfToken={csrfToken}>
+    <Layout title="Too many attempts" visit={visit}>
       <Problem>{problem}</Problem>
-      {member === null && (
-        <p>A browser that you have signed in with lately is not held up by what others try.</p>
+      {visit.member === null && (
+        <p>Attempts of others do not hold up a browser in which you have signed in lately.</p>
       )}
       <p>
-        <a href={member === null ? "/sign-in" : "/account"}>Back</a>
+        <a href={visit.member === null ? "/sign-in" : "/account"}>Back</a>
       </p>
     </Layout>
   );

@@ -3,6 +3,10 @@ import { fieldNames } from "../../domain/signal.ts";
 import type { Awaitable } from "../../domain/storage.ts";
 import type { StoredSignal } from "../../domain/stored-signal.ts";
 
+export const EXPORT_ROWS_MAX = 1_000_000;
+/** An export that takes longer is cut. */
+export const EXPORT_MINUTES_MAX = 15;
+
 export const exportFormats = ["csv", "ndjson"] as const;
 export type ExportFormat = (typeof exportFormats)[number];
 

@@ -1,54 +1,45 @@
-/** The desk's signals, newest first, and what leads to one. */
+/** The desk's signals, newest first, and the ways to find one. */
 import type { VNode } from "preact";
-import type { ApiKey } from "../../domain/key.ts";
-import { redactKeys } from "../../domain/key.ts";
+import { type ApiKey, redactKeys } from "../../domain/key.ts";
 import type { StoredSignal } from "../../domain/stored-signal.ts";
-import type { SignalPage } from "./listing.ts";
+import { KeyLink, None, Pager, Problem, QuietLink, Row, Table, Time } from "../ui/components.tsx";
+import { Field, KeySelect, Select } from "../ui/forms.tsx";
+import { Layout } from "../ui/layout.tsx";
+import { shorten } from "../ui/words.ts";
 import { assets } from "../web/assets.ts";
-import { shorten } from "../ui/shorten.ts";
-import { choices, type FilterInput, pathWith } from "./filter.ts";
 import type { MemberVisit } from "../web/visit.ts";
-import { KeySelect } from "../ui/key-select.tsx";
-import { KeyName } from "../keys/page.tsx";
-import { Layout, Problem, Time } from "../ui/layout.tsx";
+import { EXPORT_MINUTES_MAX, EXPORT_ROWS_MAX } from "./export.ts";
+import { choices, type FilterInput, pathWith } from "./filter.ts";
+import type { SignalPage } from "./listing.ts";
 
-/** In the file of an export. */
-export const EXPORT_ROWS_MAX = 1_000_000;
-/** An export that takes longer is cut. */
-export const EXPORT_MINUTES_MAX = 15;
-
-/** In UTF-16 units, as a text that is shortened still has it for a title. */
-const TITLE_UNITS_MAX = 80;
+const columns = ["Received", "Symbol", "Side", "Price", "Quantity", "Source", "Type", "Key"];
 
 export interface SignalListing {
   readonly input: FilterInput;
-  /** As searched for, by id; null where nobody searched. */
+  /** The id that was searched for; null: none was. */
   readonly find: string | null;
   readonly found: SignalPage;
   /** The newest that the page can know of. */
   readonly newestId: string;
-  /** The first page: what arrives appears on top of it. */
+  /** The first page: new signals appear on top of it. */
   readonly isLive: boolean;
   readonly keys: readonly ApiKey[];
 }
 
-export function SignalListPage({
-  visit,
-  listing,
-}: {
-  visit: MemberVisit;
-  listing: SignalListing;
-}): VNode {
-  const { input, find, keys } = listing;
+interface Listed {
+  readonly listing: SignalListing;
+}
+
+export function SignalListPage({ visit, listing }: Listed & { visit: MemberVisit }): VNode {
+  const { input, find, keys, found } = listing;
   return (
     <Layout
       title="Signals"
-      member={visit.member}
-      csrfToken={visit.csrfToken}
+      visit={visit}
       place="/signals"
       scripts={[assets.localTimes.path, assets.live.path, assets.signals.path]}
     >
-      {find !== null && listing.found.signals.length === 0 && (
+      {find !== null && found.signals.length === 0 && (
         <Problem>
           No signal of your desk has this <code>id</code> or <code>client_signal_id</code>.
         </Problem>
@@ -59,9 +50,7 @@ export function SignalListPage({
       <SearchForm find={find} />
       <FilterForm input={input} keys={keys} />
       {find === null && input.problems.length === 0 && <Found listing={listing} />}
-      {find !== null && listing.found.signals.length > 0 && (
-        <SignalTable signals={listing.found.signals} newestId={listing.newestId} newerPath={null} />
-      )}
+      {find !== null && found.signals.length > 0 && <SignalTable listing={listing} />}
     </Layout>
   );
 }
@@ -79,28 +68,20 @@ function SearchForm({ find }: { find: string | null }): VNode {
 function FilterForm({ input, keys }: { input: FilterInput; keys: readonly ApiKey[] }): VNode {
   const { typed } = input;
   const isUsed = Object.keys(typed).length > 0;
+  const to = { name: "to", label: "Received before (UTC)", value: typed.to } as const;
   return (
     <details open={isUsed}>
       <summary>Filter</summary>
       <form class="filters" method="get" action="/signals">
-        <div class="field">
-          <label for="symbol">Symbol</label>
-          <input id="symbol" name="symbol" value={typed.symbol ?? ""} autocomplete="off" />
-        </div>
-        <Choice name="source" label="Source" values={choices.source} chosen={typed.source} />
-        <Choice name="type" label="Type" values={choices.type} chosen={typed.type} />
-        <Choice name="side" label="Side" values={choices.side} chosen={typed.side} />
-        <div class="field">
-          <label for="key">Key</label>
-          <KeySelect keys={keys} chosen={typed.key} nobody="any" />
-        </div>
+        <Field id="symbol" label="Symbol" value={typed.symbol ?? ""} autocomplete="off" />
+        <Choice id="source" label="Source" value={typed.source} />
+        <Choice id="type" label="Type" value={typed.type} />
+        <Choice id="side" label="Side" value={typed.side} />
+        <Field id="key" label="Key">
+          <KeySelect keys={keys} chosen={typed.key} none="any" />
+        </Field>
         <Moment name="from" label="Received from (UTC)" value={typed.from} />
-        <Moment
-          name="to"
-          label="Received before (UTC)"
-          value={typed.to}
-          problem={input.isReversed ? "This is before “Received from”." : null}
-        />
+        <Moment {...to} problem={input.isReversed ? "This is before “Received from”." : null} />
         <div class="actions">
           <button>Filter</button>
           {isUsed && <a href="/signals">Clear</a>}
@@ -111,28 +92,19 @@ function FilterForm({ input, keys }: { input: FilterInput; keys: readonly ApiKey
 }
 
 function Choice({
-  name,
+  id,
   label,
-  values,
-  chosen,
+  value,
 }: {
-  name: string;
+  id: keyof typeof choices;
   label: string;
-  values: readonly string[];
-  chosen: string | undefined;
+  value: string | undefined;
 }): VNode {
+  const options = choices[id].map((name) => ({ value: name, name }));
   return (
-    <div class="field">
-      <label for={name}>{label}</label>
-      <select id={name} name={name}>
-        <option value="">any</option>
-        {values.map((value) => (
-          <option value={value} selected={value === chosen}>
-            {value}
-          </option>
-        ))}
-      </select>
-    </div>
+    <Field id={id} label={label}>
+      <Select id={id} options={[{ value: "", name: "any" }, ...options]} value={value} />
+    </Field>
   );
 }
 
@@ -169,15 +141,13 @@ function Moment({
   );
 }
 
-function Found({ listing }: { listing: SignalListing }): VNode {
-  const { input, found, newestId, isLive } = listing;
-  const isEmpty = found.signals.length === 0;
+function Found({ listing }: Listed): VNode {
+  const { input, found, isLive } = listing;
+  const { signals, newer, older, searchedTo } = found;
   return (
     <>
       <div class="actions">
-        <a class="button quiet" href={pathWith("/signals", input)}>
-          {isLive ? "Refresh" : "Newest"}
-        </a>
+        <QuietLink to={pathWith("/signals", input)}>{isLive ? "Refresh" : "Newest"}</QuietLink>
         {isLive && (
           <button type="button" class="quiet" id="pause" hidden>
             Pause
@@ -185,69 +155,46 @@ function Found({ listing }: { listing: SignalListing }): VNode {
         )}
         {isLive && <span id="news" role="status" />}
       </div>
-      {isEmpty && <Empty listing={listing} />}
-      <SignalTable
-        signals={found.signals}
-        newestId={newestId}
-        newerPath={isLive ? pathWith("/signals/newer", input) : null}
-      />
-      {found.searchedTo !== null && (
+      {signals.length === 0 && <Empty listing={listing} />}
+      <SignalTable listing={listing} />
+      {searchedTo !== null && (
         <p class="notice">
-          Searched as far as <Time at={found.searchedTo.received_at} />. There may be more.
+          Searched as far as <Time at={searchedTo.received_at} />. There may be more.
         </p>
       )}
-      <Ways listing={listing} />
+      <Pager
+        label="Pages of signals"
+        newer={newer === null ? null : pathWith("/signals", input, { after: newer })}
+        older={olderPath(listing)}
+        olderName={searchedTo === null ? "Older" : "Search older ones"}
+        isOlderHidden={older === null}
+      />
       <Export input={input} />
     </>
   );
 }
 
-function Empty({ listing }: { listing: SignalListing }): VNode {
-  const { input, found } = listing;
-  const isFiltered = Object.keys(input.typed).length > 0;
-  if (isFiltered || !listing.isLive) {
-    return (
-      <div class="empty" id="no-signals">
-        <p>
-          {found.searchedTo === null
-            ? "No signals match this filter."
-            : "No signals match this filter so far."}
-        </p>
-      </div>
-    );
-  }
-  return (
-    <div class="empty" id="no-signals">
-      <h2>No signal yet</h2>
-      <p>
-        <a href="/start">Send the first one</a>: it appears here as soon as it is stored.
-      </p>
-    </div>
-  );
+/** On the first page also when there are none: the script shows it when rows move down to it. */
+function olderPath({ input, found: { older }, isLive }: SignalListing): string | null {
+  if (older !== null) return pathWith("/signals", input, { before: older });
+  return isLive ? pathWith("/signals", input) : null;
 }
 
-/** The script shows "older" when rows move down to it. */
-function Ways({ listing: { input, found, isLive } }: { listing: SignalListing }): VNode {
-  const { newer, older, searchedTo } = found;
-  const olderPath = pathWith("/signals", input, older === null ? {} : { before: older });
+function Empty({ listing: { input, found, isLive } }: Listed): VNode {
+  const isFiltered = Object.keys(input.typed).length > 0;
   return (
-    <nav class="actions" aria-label="Pages of signals">
-      {newer !== null && (
-        <a
-          class="button quiet"
-          href={pathWith("/signals", input, { after: newer })}
-          rel="prev"
-          id="newer"
-        >
-          Newer
-        </a>
+    <div class="empty" id="no-signals">
+      {isFiltered || !isLive ? (
+        <p>No signals match this filter{found.searchedTo === null ? "" : " so far"}.</p>
+      ) : (
+        <>
+          <h2>No signal yet</h2>
+          <p>
+            <a href="/start">Send the first one</a>: it appears here as soon as it is stored.
+          </p>
+        </>
       )}
-      {(older !== null || isLive) && (
-        <a class="button quiet" href={olderPath} rel="next" id="older" hidden={older === null}>
-          {searchedTo === null ? "Older" : "Search older ones"}
-        </a>
-      )}
-    </nav>
+    </div>
   );
 }
 
@@ -257,62 +204,37 @@ function Export({ input }: { input: FilterInput }): VNode {
     <details>
       <summary>Export</summary>
       <p>
-        What the filter lets through, newest first, up to {EXPORT_ROWS_MAX.toLocaleString("en")}{" "}
-        signals: narrow the time for more. An export is cut after {EXPORT_MINUTES_MAX} minutes,
-        after 30 seconds in which your browser takes nothing, and when you are signed out. In the
-        CSV file a text that a spreadsheet could take for a formula has a <code>'</code> before it;
-        NDJSON has every text as it was sent.
+        All signals that match the filter, newest first, up to{" "}
+        {EXPORT_ROWS_MAX.toLocaleString("en")}: narrow the time for more. An export is cut after{" "}
+        {EXPORT_MINUTES_MAX} minutes, after 30 seconds in which your browser takes nothing, and when
+        you are signed out. In the CSV file a text that a spreadsheet could take for a formula has a{" "}
+        <code>'</code> before it; NDJSON has every text as it was sent.
       </p>
-      {/* Not "download": a browser would keep the page of a refusal to itself. */}
+      {/* Not "download": a browser would not show the page of a refusal. */}
       <p class="actions">
-        <a class="button quiet" href={path("csv")}>
-          CSV
-        </a>
-        <a class="button quiet" href={path("ndjson")}>
-          NDJSON
-        </a>
+        <QuietLink to={path("csv")}>CSV</QuietLink>
+        <QuietLink to={path("ndjson")}>NDJSON</QuietLink>
       </p>
     </details>
   );
 }
 
-function SignalTable({
-  signals,
-  newestId,
-  newerPath,
-}: {
-  signals: readonly StoredSignal[];
-  newestId: string;
-  newerPath: string | null;
-}): VNode {
+function SignalTable({ listing: { input, found, newestId, isLive } }: Listed): VNode {
   return (
-    <div
-      class="scroll"
+    <Table
+      caption="Signals, newest first"
+      columns={columns}
       id="signals"
-      hidden={signals.length === 0}
-      data-newer={newerPath ?? undefined}
+      hidden={found.signals.length === 0}
+      data-newer={isLive ? pathWith("/signals/newer", input) : undefined}
+      data-seconds
     >
-      <table>
-        <caption class="unseen">Signals, newest first</caption>
-        <thead>
-          <tr>
-            <th scope="col">Received</th>
-            <th scope="col">Symbol</th>
-            <th scope="col">Side</th>
-            <th scope="col">Price</th>
-            <th scope="col">Quantity</th>
-            <th scope="col">Source</th>
-            <th scope="col">Type</th>
-            <th scope="col">Key</th>
-          </tr>
-        </thead>
-        <SignalRows signals={signals} newestId={newestId} isCut={false} />
-      </table>
-    </div>
+      <SignalRows signals={found.signals} newestId={newestId} isCut={false} />
+    </Table>
   );
 }
 
-/** Also what the script asks for. `isCut`: there are more between these and the ones that it has. */
+/** The script asks for these, too. `isCut`: there are more between these and the rows that it has. */
 export function SignalRows({
   signals,
   newestId,
@@ -325,48 +247,57 @@ export function SignalRows({
   return (
     <tbody data-newest={newestId} data-cut={isCut ? "" : undefined}>
       {signals.map((signal) => (
-        <SignalRow signal={signal} />
+        <SignalRow {...signal} />
       ))}
     </tbody>
   );
 }
 
-function SignalRow({ signal }: { signal: StoredSignal }): VNode {
-  const { id, side, direction, key_label } = signal;
-  const label = key_label === null ? null : shorten(key_label);
-  return (
-    <tr data-id={id}>
-      <td data-label="Received">
-        <a href={`/signals/${id}`}>
-          <Time at={signal.received_at} />
-        </a>
-      </td>
-      <td data-label="Symbol">
-        <bdi title={titleOf(signal.symbol)}>{shorten(signal.symbol)}</bdi>
-      </td>
-      <td data-label="Side">{direction === null ? side : `${side}, ${direction}`}</td>
-      <td data-label="Price">
-        <Quantity value={signal.price} />
-      </td>
-      <td data-label="Quantity">
-        <Quantity value={signal.quantity} />
-      </td>
-      <td data-label="Source">{signal.source}</td>
-      <td data-label="Type">{signal.type}</td>
-      <td data-label="Key">
-        <a href={`/keys/${signal.key_id}`}>
-          <KeyName label={label} last4={signal.key_last4} />
-        </a>
-      </td>
-    </tr>
-  );
+function SignalRow(signal: StoredSignal): VNode {
+  const { id, symbol, side, direction, price, quantity, key_id, key_label, key_last4 } = signal;
+  const cells = [
+    <a href={`/signals/${id}`}>
+      <Time at={signal.received_at} />
+    </a>,
+    <bdi title={titleOf(symbol)}>{shorten(symbol)}</bdi>,
+    direction === null ? side : `${side}, ${direction}`,
+    price?.toString() ?? <None />,
+    quantity?.toString() ?? <None />,
+    signal.source,
+    signal.type,
+    <KeyLink id={key_id} label={key_label} last4={key_last4} />,
+  ];
+  return <Row columns={columns} cells={cells} id={id} />;
 }
 
-/** What is shortened, where it is short enough for a page of many. */
+/** The whole text of one that is shortened, unless it is too long for a page with many. */
 function titleOf(text: string): string | undefined {
-  return shorten(text) !== text && text.length <= TITLE_UNITS_MAX ? text : undefined;
+  return shorten(text) !== text && text.length <= 80 ? text : undefined;
 }
 
-function Quantity({ value }: { value: number | null }): VNode {
-  return value === null ? <span class="none">none</span> : <>{String(value)}</>;
+const refusals = {
+  "member is full":
+    "You have two exports running. Wait for one of them, or stop it in your browser; then try again.",
+  "desk is full":
+    "Your desk has four exports running. Wait until one of them ends, then try again.",
+} as const;
+
+/** `back`: the path that the member came from. */
+export function ExportRefusedPage({
+  visit,
+  outcome,
+  back,
+}: {
+  visit: MemberVisit;
+  outcome: keyof typeof refusals;
+  back: string;
+}): VNode {
+  return (
+    <Layout title="Too many exports" visit={visit} place="/signals">
+      <Problem>{refusals[outcome]}</Problem>
+      <p>
+        <a href={back}>Back to the signals</a>
+      </p>
+    </Layout>
+  );
 }

@@ -1,7 +1,6 @@
 /** `/signals`: what has arrived, what it was, and as a file. */
 import { ExportSlots, type Slot } from "./export-slots.ts";
-import { ExportRefusedPage } from "./export-refused.tsx";
-import { EXPORT_MINUTES_MAX, EXPORT_ROWS_MAX, SignalListPage, SignalRows } from "./page.tsx";
+import { ExportRefusedPage, SignalListPage, SignalRows } from "./page.tsx";
 import { SignalDetailPage } from "./signal-page.tsx";
 import { offeredKeys } from "../keys/desk-keys.ts";
 import { notFoundPage } from "../web/problems.tsx";
@@ -9,6 +8,8 @@ import { page, seeOther } from "../web/responses.ts";
 import type { ConsoleServices } from "../web/services.ts";
 import {
   contentTypes,
+  EXPORT_MINUTES_MAX,
+  EXPORT_ROWS_MAX,
   ExportCut,
   type ExportFormat,
   exportFormats,

@@ -2,16 +2,15 @@
 import type { VNode } from "preact";
 import type { ApiKey } from "../../domain/key.ts";
 import type { StoredSignal } from "../../domain/stored-signal.ts";
-import { assets } from "../web/assets.ts";
-import { KEY_VARIABLE, type Snippet, snippets } from "./snippets.ts";
-import { alertMessage, caddyRecipe, nginxRecipe } from "./tradingview.ts";
-import type { MemberVisit } from "../web/visit.ts";
-import { KeyName } from "../keys/page.tsx";
+import { ButtonLink, CopyButton, KeyName, Past } from "../ui/components.tsx";
 import { Layout } from "../ui/layout.tsx";
-import { Past } from "../ui/moment.tsx";
+import { assets } from "../web/assets.ts";
+import type { MemberVisit } from "../web/visit.ts";
+import { KEY_VARIABLE, snippets } from "./snippets.ts";
+import { alertMessage, caddyRecipe, nginxRecipe } from "./tradingview.ts";
 
 export interface Progress {
-  /** That a bot could send with. */
+  /** A key that a bot can send with. */
   readonly key: ApiKey | null;
   /** The newest signal. */
   readonly signal: StoredSignal | null;
@@ -26,14 +25,13 @@ export function StartPage({
   visit: MemberVisit;
   progress: Progress;
   publicUrl: string;
-  /** For a recipe on the page, and nothing of ours. */
+  /** For the recipes on the page; the server does not use it. */
   secret: string;
 }): VNode {
   return (
     <Layout
       title="Getting started"
-      member={visit.member}
-      csrfToken={visit.csrfToken}
+      visit={visit}
       place="/start"
       scripts={[assets.live.path, assets.start.path]}
     >
@@ -42,19 +40,23 @@ export function StartPage({
       <section class="card">
         <h2>Snippets</h2>
         <p>
-          Put the key into the environment of the bot, not into its source. For a try, in a terminal
-          (what is typed there is not shown, nor kept in its history):
+          Put the key into the environment of the bot, not into its source. To try it in a terminal,
+          without showing the key or keeping it in the history:
         </p>
         <pre tabindex={0}>{`read -rs ${KEY_VARIABLE} && export ${KEY_VARIABLE}`}</pre>
-        {snippets(publicUrl).map((snippet, index) => (
-          <SnippetView snippet={snippet} isOpen={index === 0} />
+        {snippets(publicUrl).map(({ id, name, how, text }, index) => (
+          <details open={index === 0}>
+            <summary>{name}</summary>
+            <p>{how}</p>
+            <Code id={`snippet-${id}`} text={text} />
+          </details>
         ))}
         <p>
-          Each makes the signal's <code>client_signal_id</code> once, before the first attempt, and
-          sends the same body again, with exponential backoff and jitter, until it has a 2xx, or a
-          4xx other than 429. So a lost answer costs nothing: a repeated id is answered with the
-          first one's <code>id</code>, and nothing is stored twice. A bot that restarts between two
-          attempts should keep the id with its order.
+          Each snippet makes the signal's <code>client_signal_id</code> once, before the first
+          attempt, and sends the same body again, with exponential backoff and jitter, until it gets
+          a 2xx, or a 4xx other than 429. A lost answer costs nothing: a repeated id gets the{" "}
+          <code>id</code> of the first signal, and nothing is stored twice. A bot that may restart
+          between two attempts should keep the id with its order.
         </p>
       </section>
       <TradingView publicUrl={publicUrl} secret={secret} />
@@ -62,7 +64,7 @@ export function StartPage({
   );
 }
 
-/** Also what the script asks for. `data-done`: there is nothing more to wait for. */
+/** The script asks for these, too. `data-done`: the first signal has arrived. */
 export function ProgressSteps({ progress, now }: { progress: Progress; now: number }): VNode {
   const { key, signal } = progress;
   const isDone = signal !== null;
@@ -72,9 +74,7 @@ export function ProgressSteps({ progress, now }: { progress: Progress; now: numb
       {key === null ? (
         <p>
           A bot sends its signals with a key. You see it once: have a safe place ready.{" "}
-          <a class="button" href="/keys/new">
-            Create a key
-          </a>
+          <ButtonLink to="/keys/new">Create a key</ButtonLink>
         </p>
       ) : (
         <p>
@@ -106,26 +106,15 @@ function Done(): VNode {
   return <span class="badge good">done</span>;
 }
 
-function SnippetView({ snippet, isOpen }: { snippet: Snippet; isOpen: boolean }): VNode {
-  const { id, name, how, text } = snippet;
-  return (
-    <details open={isOpen}>
-      <summary>{name}</summary>
-      <p>{how}</p>
-      <Code id={`snippet-${id}`} text={text} />
-    </details>
-  );
-}
-
 function TradingView({ publicUrl, secret }: { publicUrl: string; secret: string }): VNode {
   return (
     <section class="card">
       <h2>TradingView alerts</h2>
       <p>
-        An alert of TradingView can call a webhook, but not with a header of yours, so it cannot
-        bring the key. Put a reverse proxy of your own between: it takes alerts from TradingView's
-        addresses alone, and adds the header. Everybody's alerts come from those addresses, so the
-        path has a secret in it, made for this page just now: treat the webhook's URL like a
+        A TradingView alert can call a webhook, but cannot send a header, so it cannot send the key.
+        Put a reverse proxy of your own in front: it accepts alerts only from TradingView's
+        addresses, and adds the header. All TradingView users' alerts come from those addresses, so
+        the path contains a secret, made for this page just now: treat the webhook's URL like a
         password. Do not put the key into the address or the message of an alert.
       </p>
       <details>
@@ -141,22 +130,22 @@ function TradingView({ publicUrl, secret }: { publicUrl: string; secret: string 
         <summary>The message of the alert</summary>
         <Code id="alert" text={alertMessage} />
         <p>
-          It has to be valid JSON once the placeholders are filled in: else TradingView sends it as
-          plain text, which is answered with 415.
+          It must be valid JSON once the placeholders are filled in: otherwise TradingView sends it
+          as plain text, which gets 415.
         </p>
       </details>
       <p class="notice">
-        <strong>Ids that repeat lose signals.</strong> Two signals with one{" "}
-        <code>client_signal_id</code> are one signal: the second is answered with 200, and not
-        stored. <code>{"{{time}}"}</code> is the time of the bar, the same for each alert within it;{" "}
+        <strong>Ids that repeat lose signals.</strong> Two signals with the same{" "}
+        <code>client_signal_id</code> are one signal: the second gets 200, and is not stored.{" "}
+        <code>{"{{time}}"}</code> is the time of the bar, the same for each alert within it;{" "}
         <code>{"{{timenow}}"}</code> has whole seconds; <code>{"{{strategy.order.id}}"}</code> is
-        the name of the order in the script, the same each time. Let an alert fire once a bar, or
-        put together what makes it unique, as in the message above; and give two alerts different
-        names in it. Without the field nothing is lost, and each repetition is stored.
+        the name of the order in the script, the same each time. Let an alert fire once per bar, or
+        combine placeholders into a unique id, as in the message above, with a different name for
+        each alert. Without the field no signal is lost, but each repetition is stored.
       </p>
       <p>
-        TradingView waits for 3 seconds at most, and an alert that gets no answer may be lost: for
-        signals that must arrive, send them from a program of your own.
+        TradingView waits at most 3 seconds, and an alert that gets no answer may be lost: send
+        signals that must arrive from a program of your own.
       </p>
     </section>
   );
@@ -168,9 +157,7 @@ function Code({ id, text }: { id: string; text: string }): VNode {
       <pre id={id} tabindex={0}>
         {text}
       </pre>
-      <button type="button" class="quiet" data-copy={`#${id}`}>
-        Copy
-      </button>
+      <CopyButton of={id} />
     </>
   );
 }

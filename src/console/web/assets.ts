@@ -14,6 +14,8 @@ import signals from "../ui/assets/signals.js" with { type: "text" };
 import start from "../ui/assets/start.js" with { type: "text" };
 
 const YEAR_S = 365 * 24 * 60 * 60;
+const JAVASCRIPT = "text/javascript; charset=utf-8";
+const CSS = "text/css; charset=utf-8";
 
 interface Asset {
   readonly path: string;
@@ -35,23 +37,24 @@ function asset(name: string, extension: string, type: string, content: string): 
 }
 
 export const assets = {
-  script: asset("console", "js", "text/javascript; charset=utf-8", script),
+  script: asset("console", "js", JAVASCRIPT, script),
   /** For pages with passkeys, with {@link assets.webauthn} before it. */
-  passkeys: asset("passkeys", "js", "text/javascript; charset=utf-8", passkeys),
-  webauthn: asset("webauthn", "js", "text/javascript; charset=utf-8", webauthn),
+  passkeys: asset("passkeys", "js", JAVASCRIPT, passkeys),
+  webauthn: asset("webauthn", "js", JAVASCRIPT, webauthn),
   /** For the filter of signals. */
-  localTimes: asset("local-times", "js", "text/javascript; charset=utf-8", localTimes),
+  localTimes: asset("local-times", "js", JAVASCRIPT, localTimes),
   /** For pages that keep themselves up to date, before the script that says how. */
-  live: asset("live", "js", "text/javascript; charset=utf-8", live),
+  live: asset("live", "js", JAVASCRIPT, live),
   /** For the page of activity, with {@link assets.uplot} and its style before it. */
-  activity: asset("activity", "js", "text/javascript; charset=utf-8", activity),
-  uplot: asset("uplot", "js", "text/javascript; charset=utf-8", uplot),
-  uplotStyle: asset("uplot", "css", "text/css; charset=utf-8", uplotStyle),
+  activity: asset("activity", "js", JAVASCRIPT, activity),
+  // As a module it has no globals.
+  uplot: asset("uplot", "js", JAVASCRIPT, `${uplot}globalThis.uPlot = uPlot;`),
+  uplotStyle: asset("uplot", "css", CSS, uplotStyle),
   /** For the first page of signals. */
-  signals: asset("signals", "js", "text/javascript; charset=utf-8", signals),
+  signals: asset("signals", "js", JAVASCRIPT, signals),
   /** For the page of a desk that begins. */
-  start: asset("start", "js", "text/javascript; charset=utf-8", start),
-  style: asset("console", "css", "text/css; charset=utf-8", style),
+  start: asset("start", "js", JAVASCRIPT, start),
+  style: asset("console", "css", CSS, style),
   icon: asset("icon", "svg", "image/svg+xml", icon),
 } as const;
 

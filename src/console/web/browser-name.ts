@@ -1,5 +1,5 @@
 /** Says in a few words which browser a `User-Agent` names, for members to tell their sessions apart. */
-import { shorten } from "../ui/shorten.ts";
+import { shorten } from "../ui/words.ts";
 
 /** The first that matches counts: each browser also claims to be those after it. */
 const browsers = [

@@ -1,20 +1,17 @@
-/** Pages for what is not there, not allowed, or went wrong. */
+/** Pages for what does not exist, is not allowed, or went wrong. */
 import type { VNode } from "preact";
 import { AppError, type ErrorCode } from "../../domain/errors.ts";
 import { page } from "./responses.ts";
 import type { Visit } from "./visit.ts";
+import { ButtonLink } from "../ui/components.tsx";
 import { Layout } from "../ui/layout.tsx";
 
 /** Also for what belongs to another desk: nobody learns that it exists. */
 export function notFoundPage(): Response {
   return page(
-    <Layout title="Not here" member={null}>
-      <p>There is no such page, or it is not for you to see.</p>
-      <p>
-        <a class="button" href="/">
-          Go to the start page
-        </a>
-      </p>
+    <Layout title="Not here">
+      <p>This page does not exist, or you are not allowed to see it.</p>
+      <Start />
     </Layout>,
     404,
   );
@@ -22,43 +19,45 @@ export function notFoundPage(): Response {
 
 export function forbiddenPage(): Response {
   return page(
-    <Layout title="Send it again" member={null}>
+    <Layout title="Send it again">
       <p>
         Nothing was changed: this form came from another site, or from a page that was open while
         you signed in or out.
       </p>
       <p>Open the page again, and send the form from there.</p>
-      <p>
-        <a class="button" href="/">
-          Go to the start page
-        </a>
-      </p>
+      <Start />
     </Layout>,
     403,
+  );
+}
+
+function Start(): VNode {
+  return (
+    <p>
+      <ButtonLink to="/">Go to the start page</ButtonLink>
+    </p>
   );
 }
 
 /** `path`: of the page with the form. */
 export function signedOutPage(path: string): Response {
   return page(
-    <Layout title="Sign in again" member={null}>
+    <Layout title="Sign in again">
       <p>
         You were signed out, for example because the server restarted. Sign in, then fill in the
         form again. Nothing was changed.
       </p>
       <p>
-        <a class="button" href={`/sign-in?next=${encodeURIComponent(path)}`}>
-          Sign in
-        </a>
+        <ButtonLink to={`/sign-in?next=${encodeURIComponent(path)}`}>Sign in</ButtonLink>
       </p>
     </Layout>,
     403,
   );
 }
 
-export function tooManyChangesPage({ member, csrfToken }: Visit, seconds: number): Response {
+export function tooManyChangesPage(visit: Visit, seconds: number): Response {
   const response = page(
-    <Layout title="Too many changes" member={member} csrfToken={csrfToken}>
+    <Layout title="Too many changes" visit={visit}>
       <p>
         Nothing was changed: you or your desk sent too many changes in the last minute. You can try
         again in {seconds === 1 ? "1 second" : `${seconds} seconds`}.
@@ -70,35 +69,39 @@ export function tooManyChangesPage({ member, csrfToken }: Visit, seconds: number
   return response;
 }
 
-/** What a person can do something about; anything else has a number for the administrator. */
-const refusals: Partial<Record<ErrorCode, { readonly title: string; readonly text: string }>> = {
-  https_required: {
-    title: "HTTPS only",
-    text: "This page is served over HTTPS only: what you type here must not travel in the clear.",
-  },
-  payload_too_large: {
-    title: "Too long",
-    text: "Nothing was changed: what you sent is larger than 64 KiB. Go back, and shorten it.",
-  },
-  unsupported_media_type: {
-    title: "Not a form",
-    text: "Nothing was changed: this address takes what a form in a browser sends.",
-  },
+/** Failures that a person can do something about. Others get a number for the administrator. */
+const refusals: Partial<Record<ErrorCode, readonly [title: string, text: string]>> = {
+  https_required: [
+    "HTTPS only",
+    "This page is served over HTTPS only, because what you type must not be sent in clear text.",
+  ],
+  payload_too_large: [
+    "Too long",
+    "Nothing was changed: what you sent is larger than 64 KiB. Go back, and shorten it.",
+  ],
+  unsupported_media_type: [
+    "Not a form",
+    "Nothing was changed: this address takes only forms that a browser sends.",
+  ],
 };
 
 export function failurePage(error: unknown, requestId: string): VNode {
-  const refusal = error instanceof AppError ? refusals[error.code] : undefined;
-  if (refusal !== undefined) {
-    return (
-      <Layout title={refusal.title} member={null}>
-        <p>{refusal.text}</p>
-      </Layout>
-    );
-  }
+  const [title, text] = (error instanceof AppError ? refusals[error.code] : undefined) ?? [
+    "Something went wrong",
+    null,
+  ];
   return (
-    <Layout title="Something went wrong" member={null}>
-      <p>Nothing was changed. Try again; if it stays, tell your administrator this number:</p>
-      <p class="mono">{requestId}</p>
+    <Layout title={title}>
+      {text !== null && <p>{text}</p>}
+      {text === null && (
+        <>
+          <p>
+            Your change may not have been saved. Reload to check, then try again. If it fails again,
+            give your administrator this number:
+          </p>
+          <p class="mono">{requestId}</p>
+        </>
+      )}
     </Layout>
   );
 }

@@ -110,7 +110,7 @@ export class SqliteActivity implements Activity {
     return new Map(rows.map(({ keyId, ...activity }) => [keyId, activity]));
   }
 
-  knockingKeys(deskId: number, from: number, limit: number): string[] {
+  keysStillInUse(deskId: number, from: number, limit: number): string[] {
     const { ms } = activityWidths.hour;
     const rows = this.#attempt((db) =>
       db

@@ -1,23 +1,18 @@
-/** Turns green when the first signal is there. Without a script a link does the same. */
-(() => {
-  const EVERY_MS = 2_000;
+/** Shows when the first signal has arrived. */
+const EVERY_MS = 2_000;
 
-  const progress = document.querySelector("#progress");
-  if (progress.dataset.done !== undefined) return;
+const progress = document.querySelector("#progress");
+let last = "";
 
-  function show(fresh) {
-    // What is the same is not read out again.
-    if (fresh.innerHTML === progress.dataset.last) return;
-    progress.dataset.last = fresh.innerHTML;
-    progress.replaceChildren(...fresh.childNodes);
-    if (fresh.dataset.done === undefined) return;
-    progress.dataset.done = "";
-    live.stop("There is nothing more to wait for");
-  }
+function take(page) {
+  const fresh = page.querySelector("#progress");
+  // What is the same is not read out again.
+  if (fresh.innerHTML === last) return;
+  last = fresh.innerHTML;
+  progress.replaceChildren(...fresh.childNodes);
+  localize(progress);
+  if (fresh.dataset.done !== undefined) live.stop("");
+}
 
-  const live = keepFresh({
-    path: () => "/start/state",
-    everyMs: EVERY_MS,
-    take: (page) => show(page.querySelector("#progress")),
-  });
-})();
+const live = keepFresh({ path: () => "/start/state", everyMs: EVERY_MS, take });
+if (progress.dataset.done !== undefined) live.stop("");

@@ -1,6 +1,6 @@
-/** What the pages of keys and signals say of requests: how many, which were rejected, and who still knocks. */
+/** What the pages of keys and signals say of requests: how many, which were rejected, and which ended keys are still in use. */
 import { describe, expect, setDefaultTimeout, test } from "bun:test";
-import { describeKnocks, knocksOf, lastDayFrom } from "../../src/console/keys/key-activity.ts";
+import { describeLateUse, lateUseOf, lastDayFrom } from "../../src/console/keys/key-activity.ts";
 import { mintKey, openForDamage, signal } from "../_setup.ts";
 import { type SignedUp, startConsole, type TestConsole } from "./_console.ts";
 
@@ -88,7 +88,7 @@ describe("a key that has ended", () => {
     expect(seen(successor)).not.toContain("still sends");
     const rows = rowsOf((await visitor.get("/keys")).text);
     expect(rows.get(keyId)).toContain("expired still in use (less than a minute ago)");
-    expect(rows.get(minted.record.id)).not.toContain("knocking");
+    expect(rows.get(minted.record.id)).not.toContain("still in use");
   });
 
   test("is not hidden among the many that nothing sends with", async () => {
@@ -107,17 +107,17 @@ describe("a key that has ended", () => {
     for (const { key } of others) expect(await send(app, key)).toBe(401);
     // More than are shown of those that have ended: each of them is.
     const until = Date.now() + SEEN_WITHIN_MS;
-    const knocking = async () => {
+    const stillInUse = async () => {
       const html = (await visitor.get("/keys")).text;
       return [...rowsOf(html).values()].filter((row) => row.includes("still in use")).length;
     };
-    while ((await knocking()) < oldest.length && Date.now() < until) await Bun.sleep(250);
-    expect(await knocking()).toBe(oldest.length);
+    while ((await stillInUse()) < oldest.length && Date.now() < until) await Bun.sleep(250);
+    expect(await stillInUse()).toBe(oldest.length);
     expect((await visitor.get("/keys")).text).toContain("Show all keys that have ended");
   });
 });
 
-test("a key whose requests are wrong in another way is not knocking, whether it works or not", async () => {
+test("a key whose requests are wrong in another way is not called still in use, active or not", async () => {
   const app = await startConsole();
   const { visitor } = await app.signUp("alpha", "ada@example.com");
   const { key, keyId } = mintKey(app.registry, "alpha");
@@ -165,7 +165,7 @@ describe("a signal's duplicates", () => {
     expect((await post({ price: 3, quantity: 4 })).status).toBe(200);
     const text = seen(await see(visitor, path, "Duplicates2, the last less than a minute ago."));
     expect(text).toContain(
-      "1 of them had another content: price, quantity. The signal was stored as first sent.",
+      "1 of them had other content: price, quantity. The signal was stored as first sent.",
     );
     expect(text).toContain("the newest 10,000 signals");
   });
@@ -198,22 +198,22 @@ describe("the last 24 hours", () => {
     expect(lastDayFrom(Date.UTC(2026, 4, 1))).toBe(Date.UTC(2026, 3, 30, 1));
   });
 
-  test("have knocks of keys that have ended only, and of those that were told so only", () => {
+  test("count late use only for keys that have ended, and only of requests that got 401", () => {
     const at = { lastAt: NOW };
-    expect(knocksOf(revoked, activity, NOW)).toEqual({ count: 1_234, ...at });
-    expect(knocksOf({ ...revoked, revoked_at: null }, activity, NOW)).toBeNull();
-    expect(knocksOf({ revoked_at: null, expires_at: NOW + 1 }, activity, NOW)).toBeNull();
-    expect(knocksOf({ revoked_at: null, expires_at: NOW }, activity, NOW)).not.toBeNull();
-    expect(knocksOf(revoked, { ...activity, unauthorized: 0 }, NOW)).toBeNull();
-    expect(knocksOf(revoked, undefined, NOW)).toBeNull();
+    expect(lateUseOf(revoked, activity, NOW)).toEqual({ count: 1_234, ...at });
+    expect(lateUseOf({ ...revoked, revoked_at: null }, activity, NOW)).toBeNull();
+    expect(lateUseOf({ revoked_at: null, expires_at: NOW + 1 }, activity, NOW)).toBeNull();
+    expect(lateUseOf({ revoked_at: null, expires_at: NOW }, activity, NOW)).not.toBeNull();
+    expect(lateUseOf(revoked, { ...activity, unauthorized: 0 }, NOW)).toBeNull();
+    expect(lateUseOf(revoked, undefined, NOW)).toBeNull();
   });
 
   test("are told in words that fit one and many", () => {
-    const knocks = { count: 1_234, lastAt: NOW - 3 * MINUTE_MS };
-    expect(describeKnocks(knocks, NOW)).toBe(
+    const use = { count: 1_234, lastAt: NOW - 3 * MINUTE_MS };
+    expect(describeLateUse(use, NOW)).toBe(
       "1,234 requests in the last 24 hours, the last 3 minutes ago, each answered 401 and not stored",
     );
-    expect(describeKnocks({ ...knocks, count: 1 }, NOW)).toBe(
+    expect(describeLateUse({ ...use, count: 1 }, NOW)).toBe(
       "1 request in the last 24 hours, 3 minutes ago, answered 401 and not stored",
     );
   });

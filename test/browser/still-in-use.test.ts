@@ -1,4 +1,4 @@
-/** Keys that something still knocks with, and signals with duplicates, for everybody: axe, widths, colours. */
+/** Ended keys that are still in use, and signals with duplicates: axe, widths, colours. */
 import { expect, setDefaultTimeout, test } from "bun:test";
 import type { Page } from "playwright-core";
 import { signal } from "../_setup.ts";
@@ -23,7 +23,7 @@ async function openWith(page: Page, path: string, text: string): Promise<void> {
   }
 }
 
-test("a key that something still knocks with", async () => {
+test("an ended key that is still in use", async () => {
   const desk = await startConsole();
   const { page, complaints } = await openWindow(desk.url);
   await join(desk, page, "alpha");
@@ -47,7 +47,7 @@ test("a key that something still knocks with", async () => {
   expect(complaints).toEqual([]);
 });
 
-test("a signal with duplicates of another content", async () => {
+test("a signal with duplicates of other content", async () => {
   const desk = await startConsole();
   const { page, complaints } = await openWindow(desk.url);
   await join(desk, page, "alpha");
@@ -55,7 +55,7 @@ test("a signal with duplicates of another content", async () => {
   const { body } = await desk.post(named);
   const other = { ...named, price: 2, quantity: 3, direction: "long", metadata: { a: 1 } };
   for (const again of [named, other]) expect((await desk.post(again)).status).toBe(200);
-  await openWith(page, `/signals/${String(body["id"])}`, "1 of them had another content");
+  await openWith(page, `/signals/${String(body["id"])}`, "1 of them had other content");
   await expectAccessible(page);
   expect(complaints).toEqual([]);
 });

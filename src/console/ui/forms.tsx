@@ -1,0 +1,112 @@
+/** Forms, and the fields in them. */
+import type { ComponentChildren, ComponentProps, VNode } from "preact";
+import type { ApiKey } from "../../domain/key.ts";
+import { CSRF_FIELD } from "../web/visit.ts";
+import { QuietLink } from "./components.tsx";
+import { shorten } from "./words.ts";
+
+/** A form that changes something. */
+export function PostForm({
+  visit,
+  children,
+  ...form
+}: ComponentProps<"form"> & { visit: { readonly csrfToken: string } }): VNode {
+  return (
+    <form method="post" {...form}>
+      <input type="hidden" name={CSRF_FIELD} value={visit.csrfToken} />
+      {children}
+    </form>
+  );
+}
+
+/** An input with its label, and what to know about it. `children`: instead of the input. */
+export function Field({
+  id,
+  label,
+  hint,
+  children,
+  ...input
+}: Omit<ComponentProps<"input">, "label"> & {
+  id: string;
+  label: ComponentChildren;
+  hint?: ComponentChildren;
+}): VNode {
+  return (
+    <div class="field">
+      <label for={id}>{label}</label>
+      {children ?? (
+        <input
+          id={id}
+          name={id}
+          aria-describedby={hint === undefined ? undefined : `${id}-hint`}
+          {...(input as ComponentProps<"input">)}
+        />
+      )}
+      {hint !== undefined && (
+        <p class="hint" id={`${id}-hint`}>
+          {hint}
+        </p>
+      )}
+    </div>
+  );
+}
+
+export interface Option {
+  readonly value: string;
+  readonly name: string;
+}
+
+export function Select({
+  id,
+  options,
+  value,
+}: {
+  id: string;
+  options: readonly Option[];
+  value: string | undefined;
+}): VNode {
+  return (
+    <select id={id} name={id}>
+      {options.map((option) => (
+        <option value={option.value} selected={option.value === value}>
+          {option.name}
+        </option>
+      ))}
+    </select>
+  );
+}
+
+/** A choice between keys. `none`: the name of choosing no key. */
+export function KeySelect({
+  keys,
+  chosen,
+  none,
+}: {
+  keys: readonly ApiKey[];
+  chosen: string | undefined;
+  none: string;
+}): VNode {
+  const options = keys.map(({ id, label, last4 }) => ({
+    value: id,
+    name: label === null ? `…${last4}` : `${shorten(label)} …${last4}`,
+  }));
+  return <Select id="key" options={[{ value: "", name: none }, ...options]} value={chosen} />;
+}
+
+/** The end of a form. `back`: the path of the page before. */
+export function Buttons({
+  verb,
+  back,
+  isDanger = false,
+}: {
+  verb: string;
+  back?: string;
+  isDanger?: boolean;
+}): VNode {
+  return (
+    <p class="actions">
+      <button class={isDanger ? "danger" : undefined}>{verb}</button>
+      {back !== undefined && <QuietLink to={back}>Cancel</QuietLink>}
+    </p>
+  );
+}

@@ -1,0 +1,83 @@
+/** Times, spans and long texts in words for people. */
+
+const SECOND_MS = 1_000;
+const MINUTE_MS = 60 * SECOND_MS;
+const HOUR_MS = 60 * MINUTE_MS;
+const DAY_MS = 24 * HOUR_MS;
+
+/** Each unit counts up to `countMax`, so that "in 24 hours" stays one, and 36 hours are not "1 day". */
+const units = [
+  { unit: "minute", ms: MINUTE_MS, countMax: 59 },
+  { unit: "hour", ms: HOUR_MS, countMax: 47 },
+  { unit: "day", ms: DAY_MS, countMax: 99 },
+  { unit: "month", ms: (365.25 * DAY_MS) / 12, countMax: 23 },
+  { unit: "year", ms: 365.25 * DAY_MS, countMax: Number.POSITIVE_INFINITY },
+] as const;
+
+const format = new Intl.RelativeTimeFormat("en", { numeric: "always" });
+
+/** Such as "3 minutes ago" or "in 24 hours", to the nearest unit. */
+export function relativeTime(at: number, now: number): string {
+  const distance = Math.abs(at - now);
+  if (distance < MINUTE_MS) {
+    return at <= now ? "less than a minute ago" : "in less than a minute";
+  }
+  for (const { unit, ms, countMax } of units) {
+    const count = Math.round(distance / ms);
+    if (count <= countMax) return format.format(at < now ? -count : count, unit);
+  }
+  throw new Error("unreachable: years have no end");
+}
+
+/** For something that has happened: another thread's clock may be read a moment after ours. */
+export function timeAgo(at: number, now: number): string {
+  return relativeTime(Math.min(at, now), now);
+}
+
+/** When the newest of `count` things happened: "the last 3 minutes ago", or "3 minutes ago" for one. */
+export function newestAgo(count: number, at: number, now: number): string {
+  const ago = timeAgo(at, now);
+  return count === 1 ? ago : `the last ${ago}`;
+}
+
+/** Describes `received_at` minus `signal_time` in a sentence without its full stop. */
+export function describeSkew(skewMs: number): string {
+  if (skewMs === 0) return "Received in the same millisecond";
+  const span = describeSpan(Math.abs(skewMs));
+  if (skewMs < 0) {
+    return `Received ${span} before the signal's own time: the bot's clock is ahead of the server's`;
+  }
+  // More than imprecise clocks and a slow network explain.
+  const remark = skewMs > MINUTE_MS ? ": sent late, or the bot's clock is behind" : "";
+  return `Received ${span} after the signal's own time${remark}`;
+}
+
+function describeSpan(ms: number): string {
+  if (ms < SECOND_MS) return `${ms} ms`;
+  if (ms < MINUTE_MS) return `${Math.trunc(ms / 100) / 10} s`;
+  if (ms < HOUR_MS) return two(ms, MINUTE_MS, "min", SECOND_MS, "s");
+  if (ms < 2 * DAY_MS) return two(ms, HOUR_MS, "h", MINUTE_MS, "min");
+  return `${Math.trunc(ms / DAY_MS).toLocaleString("en")} days`;
+}
+
+function two(ms: number, large: number, largeName: string, small: number, smallName: string) {
+  const rest = Math.trunc((ms % large) / small);
+  const first = `${Math.trunc(ms / large)} ${largeName}`;
+  return rest === 0 ? first : `${first} ${rest} ${smallName}`;
+}
+
+const CHARACTERS_MAX = 60;
+
+/** Shortens a text to 60 code points, the last an ellipsis. */
+export function shorten(text: string): string {
+  // No text has more code points than UTF-16 units.
+  if (text.length <= CHARACTERS_MAX) return text;
+  const characters = Array.from(text);
+  if (characters.length <= CHARACTERS_MAX) return text;
+  return `${characters.slice(0, CHARACTERS_MAX - 1).join("")}…`;
+}
+
+/** Keeps a text on one line. */
+export function unbroken(text: string): string {
+  return text.replaceAll(" ", "\u00a0");
+}
