@@ -94,6 +94,9 @@ const style = (element, name) => () => getComputedStyle(element)[name];
 const swatchOf = (kind) => () =>
   getComputedStyle(activity.querySelector(`.swatch.${kind}`)).backgroundColor;
 
+/** Lines between the bars help those who do not see the colours; narrow bars have no room for them. */
+const lineWidth = () => (place.clientWidth < 4 * shown.length ? 0 : 1);
+
 function plot() {
   const axis = { stroke: style(place, "color"), font: "12px system-ui, sans-serif" };
   const line = style(place, "borderTopColor");
@@ -134,9 +137,8 @@ function plot() {
         {},
         ...kinds.toReversed().map((kind) => ({
           fill: swatchOf(kind),
-          // Helps those who do not see the colours.
           stroke: style(place, "backgroundColor"),
-          width: place.clientWidth < 4 * shown.length ? 0 : 1,
+          width: lineWidth(),
           paths: uPlot.paths.bars({ size: [1] }),
           points: { show: false },
         })),
@@ -178,8 +180,9 @@ function take(page) {
 
 draw();
 new ResizeObserver(() => {
-  if (place.hidden) return;
-  chart?.setSize({ width: place.clientWidth, height: place.clientHeight });
+  if (place.hidden || chart === null) return;
+  for (const series of chart.series.slice(1)) series.width = lineWidth();
+  chart.setSize({ width: place.clientWidth, height: place.clientHeight });
 }).observe(place);
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => chart?.redraw());
 
