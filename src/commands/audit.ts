@@ -19,12 +19,12 @@ export function auditCommand(): Command {
     description: "list who did what to desks, keys and members, newest first",
     options: [
       new Option("--desk <name>", "list only changes to this desk"),
-      new Option("--limit <n>", "most entries to list")
+      new Option("--limit <n>", "maximum number of entries")
         .argParser(readPositive)
         .default(LIMIT_DEFAULT),
     ],
     adds: "data and json",
-    notes: '\n"admin" is someone who used this command line.',
+    notes: '"admin" is someone who used this command line.',
     examples: [
       "signalbox audit",
       `signalbox audit --desk alpha --limit 1000 --json | jq '.[] | select(.action == "key.revoked")'`,

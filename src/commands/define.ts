@@ -50,6 +50,6 @@ export function defineGroup(definition: Help & { readonly commands: readonly Com
 function withHelp({ name, description, notes, examples }: Help): Command {
   const lines = examples.map((example) => `  $ ${example}`);
   const heading = lines.length === 1 ? "Example:" : "Examples:";
-  const below = [...(notes === undefined ? [] : [`${notes}\n`]), heading, ...lines];
+  const below = [...(notes === undefined ? [] : [`${notes.trim()}\n`]), heading, ...lines];
   return new Command(name).description(description).addHelpText("after", `\n${below.join("\n")}`);
 }

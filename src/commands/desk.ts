@@ -97,7 +97,7 @@ function limitCommand(): Command {
     options: [
       new Option(
         "--keys <n>",
-        "most active keys; while keys are being rotated, up to twice as many",
+        "maximum number of active keys; twice as many while keys are being rotated",
       )
         .argParser(readPositive)
         .makeOptionMandatory(),

@@ -29,7 +29,7 @@ export function inviteCommand(): Command {
       consoleUrlOption(),
     ],
     adds: "data and json",
-    notes: "\nThe link works once, for 24 hours. Inviting again replaces the earlier link.",
+    notes: "The link works once, for 24 hours. Inviting again replaces the earlier link.",
     examples: [
       "signalbox desk invite alpha --email alice@example.com",
       "signalbox desk invite alpha --email alice@example.com --console-url https://console.example.com",

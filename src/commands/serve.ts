@@ -21,7 +21,10 @@ export function serveCommand(): Command {
     description: "take signals over HTTP",
     options: serveSettings(),
     notes: `
-Every flag can also be set in the environment, as shown; the flag wins.`,
+Every flag can also be set in the environment, as shown; the flag wins.
+
+SIGTERM and SIGINT stop the server gracefully; a second one, half a second later or more, stops it at
+once. SIGHUP reloads the certificate.`,
     examples: [
       "signalbox serve --quickstart",
       "signalbox serve --listen 0.0.0.0:443 --tls-cert cert.pem --tls-key key.pem --public-url https://signals.example.com",
@@ -30,12 +33,7 @@ Every flag can also be set in the environment, as shown; the flag wins.`,
     ],
     run: (options: ServeOptions) => serve(options, command),
   });
-  return command.addHelpText(
-    "after",
-    `
-Signals: SIGTERM and SIGINT stop the server gracefully, and a second one, half a second later or more,
-stops it at once. SIGHUP reloads the certificate.`,
-  );
+  return command;
 }
 
 async function serve(options: ServeOptions, command: Command): Promise<void> {

@@ -91,7 +91,7 @@ export function serveSettings(): Option[] {
       "--external-checkpoints",
       "leave checkpoints to a program that replicates the database, such as Litestream",
     ),
-    setting("--log-level <level>", "least level to log")
+    setting("--log-level <level>", "lowest level to log")
       .choices(logLevels)
       .default(defaults.logLevel),
     setting("--quickstart", `create desk "${QUICKSTART_DESK}" with a key if there is no desk`),
