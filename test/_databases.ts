@@ -7,13 +7,16 @@ import {
   mkdirSync,
   readdirSync,
   readFileSync,
+  statSync,
   writeFileSync,
 } from "node:fs";
 import { join } from "node:path";
 import { DATABASE_NAME } from "../src/store/sqlite/folder.ts";
 import { openDatabase } from "../src/store/sqlite/open.ts";
 import { SqliteRegistry } from "../src/store/sqlite/registry.ts";
-import { temporaryFolder } from "./_setup.ts";
+import { onCleanup, temporaryFolder } from "./_setup.ts";
+
+const PAGE_BYTES = 4_096;
 
 export interface Seeded {
   readonly dataDir: string;
@@ -133,18 +136,64 @@ function digest(db: Database, sql: string): TableContent {
   return { rows, digest: hash.digest("hex") };
 }
 
-/** A copy that is being made in a folder: its unfinished file, and the process that writes it. */
+/** The first leaf page of a table (13) or an index (10) that contains a text. */
+export function changePage(
+  path: string,
+  kind: 13 | 10,
+  text: string,
+  work: (page: Buffer) => void,
+): void {
+  const bytes = readFileSync(path);
+  for (let at = PAGE_BYTES; at < bytes.length; at += PAGE_BYTES) {
+    const page = bytes.subarray(at, at + PAGE_BYTES);
+    if (page[0] !== kind || !page.includes(text)) continue;
+    work(page);
+    writeFileSync(path, bytes);
+    return;
+  }
+  throw new Error("no such page");
+}
+
+/** Makes a page forget its last cell (https://sqlite.org/fileformat2.html#b_tree_pages). */
+export function dropLastCell(page: Buffer): void {
+  page.writeUInt16BE(page.readUInt16BE(3) - 1, 3);
+}
+
+/** A copy that is being made: its temporary file, and the process that writes it. */
 export interface Partial {
   readonly path: string;
   readonly pid: number;
 }
 
-/** Null where none is being made. */
-export function findPartial(folder: string): Partial | null {
+/** Waits until a copy in a folder has so many bytes, and stops its process there. */
+export async function holdCopy(folder: string, bytes = 1): Promise<Partial> {
+  for (;;) {
+    const partial = findPartial(folder);
+    if (
+      partial !== null &&
+      (statSync(partial.path, { throwIfNoEntry: false })?.size ?? 0) >= bytes
+    ) {
+      process.kill(partial.pid, "SIGSTOP");
+      onCleanup(() => killIfRunning(partial.pid));
+      return partial;
+    }
+    await Bun.sleep(1);
+  }
+}
+
+function findPartial(folder: string): Partial | null {
   if (!existsSync(folder)) return null;
   for (const name of readdirSync(folder)) {
     const pid = /^\..+\.(\d+)\.signalbox-partial$/.exec(name)?.[1];
     if (pid !== undefined) return { path: join(folder, name), pid: Number(pid) };
   }
   return null;
+}
+
+function killIfRunning(pid: number): void {
+  try {
+    process.kill(pid, "SIGKILL");
+  } catch {
+    // It has ended.
+  }
 }

@@ -1,4 +1,4 @@
-/** Backups as a job: `backup --every`, and `serve --backup-dir`. */
+/** Backups at an interval: `backup --every`, and `serve --backup-dir`. */
 import { describe, expect, setDefaultTimeout, setSystemTime, test } from "bun:test";
 import { mkdirSync, readdirSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -6,13 +6,13 @@ import { pino } from "pino";
 import { BackupJob, type BackupPlan, type MakeBackup, timeStamp } from "../src/ops/backups.ts";
 import { verifyDatabase } from "../src/store/sqlite/verify.ts";
 import { cli, freePort, mintKey, spawn, startServe } from "./_cli.ts";
-import { findPartial, newDataDir, seed, withRegistryOf } from "./_databases.ts";
+import { holdCopy, newDataDir, seed, withRegistryOf } from "./_databases.ts";
 import { callUrl, type LogLine, onCleanup, signal, temporaryFolder } from "./_setup.ts";
 
 setDefaultTimeout(120_000);
 
 const HOUR_MS = 3_600_000;
-/** Takes a copy so long that it can be met under way. */
+/** Enough to stop a copy half-way. */
 const MANY = 50_000;
 
 async function until(isSo: () => boolean): Promise<void> {
@@ -21,7 +21,7 @@ async function until(isSo: () => boolean): Promise<void> {
 
 const nameOf = (time: number): string => `signalbox-${timeStamp(time)}.db`;
 
-/** In this process: its backups are files with one word in them. */
+/** Runs a job in this process, whose backups are files with one word. */
 function startJob(plan: Partial<BackupPlan> & { dir: string }, make: MakeBackup = makeWord) {
   const log: LogLine[] = [];
   const made: string[] = [];
@@ -40,14 +40,8 @@ function makeWord(file: string): Promise<object> {
   return Promise.resolve({ signals: 7 });
 }
 
-/** The clock of this process goes on from there, and is put right after the test. */
-function setClock(time: number): void {
-  setSystemTime(time);
-  onCleanup(() => setSystemTime());
-}
-
 describe("the job", () => {
-  test("makes one at once and then again and again, and says so", async () => {
+  test("makes a backup at once, then at every interval, and logs each", async () => {
     const dir = join(temporaryFolder(), "a", "b");
     const { job, made, lines } = startJob({ dir });
     await until(() => lines("backup made").length >= 3);
@@ -57,7 +51,7 @@ describe("the job", () => {
     expect(lines("backup made")[0]).toMatchObject({ signals: 7, duration_ms: expect.any(Number) });
   });
 
-  test("keeps the newest, and touches nothing else", async () => {
+  test("keeps the latest, and removes no other file", async () => {
     const dir = temporaryFolder();
     const others = [
       "before-upgrade.db",
@@ -78,12 +72,13 @@ describe("the job", () => {
     );
   });
 
-  test.each([1, 2])("with the clock set back, keeps the one just made (of %d)", async (keep) => {
+  test.each([1, 2])("with the clock set back, keeps the one just made (keep %d)", async (keep) => {
     const dir = temporaryFolder();
     const now = Date.now();
     const later = [1, 2, 3].map((hours) => nameOf(now + hours * HOUR_MS));
     for (const name of later) writeFileSync(join(dir, name), "kept");
-    setClock(now);
+    setSystemTime(now);
+    onCleanup(() => setSystemTime());
     const { job, made } = startJob({ dir, keep });
     await until(() => readdirSync(dir).length === keep);
     await job.stop();
@@ -91,7 +86,7 @@ describe("the job", () => {
     expect(readdirSync(dir).filter((name) => later.includes(name))).toEqual(later.slice(4 - keep));
   });
 
-  test("waits where a young one is there, and does not where it is old enough", async () => {
+  test("waits if there is a recent backup, and not if it is old", async () => {
     const young = temporaryFolder();
     writeFileSync(join(young, nameOf(Date.now() - HOUR_MS / 2)), "");
     const waiting = startJob({ dir: young, everyMs: HOUR_MS });
@@ -104,7 +99,7 @@ describe("the job", () => {
     expect(readdirSync(young)).toHaveLength(1);
   });
 
-  test("waits no longer than a span for one of the future, nor for one of no time", async () => {
+  test("waits at most the interval for a backup of the future or of no valid time", async () => {
     for (const name of [nameOf(Date.now() + 900 * HOUR_MS), "signalbox-99999999T999999Z.db"]) {
       const dir = temporaryFolder();
       writeFileSync(join(dir, name), "");
@@ -114,34 +109,29 @@ describe("the job", () => {
     }
   });
 
-  test("goes on after a failure, of which it tells", async () => {
+  test("logs a failure, retries, and removes no backup because of it", async () => {
     const dir = temporaryFolder();
+    const old = [3, 2, 1].map((hours) => nameOf(Date.now() - hours * HOUR_MS));
+    for (const name of old) writeFileSync(join(dir, name), "kept");
     let count = 0;
-    const { job, log, lines } = startJob({ dir }, (file) => {
+    let left: string[] = [];
+    const { job, log, lines } = startJob({ dir, keep: 1 }, (file) => {
+      if (count === 2) left = readdirSync(dir);
       count += 1;
       return count < 3 ? Promise.reject(new Error(`failure ${count}`)) : makeWord(file);
     });
     await until(() => lines("backup made").length > 0);
     await job.stop();
+    expect(left.toSorted()).toEqual(old);
     expect(log.slice(0, 3).map(({ msg, reason }) => [msg, reason])).toEqual([
-      ["backup failed, it will be tried again", "failure 1"],
-      ["backup failed, it will be tried again", "failure 2"],
+      ["backup failed, it will be retried", "failure 1"],
+      ["backup failed, it will be retried", "failure 2"],
       ["backup made", undefined],
     ]);
     expect(log[0]?.level).toBe(50 as unknown as string);
   });
 
-  test("removes no backup on account of one that failed", async () => {
-    const dir = temporaryFolder();
-    const old = [3, 2, 1].map((hours) => nameOf(Date.now() - hours * HOUR_MS));
-    for (const name of old) writeFileSync(join(dir, name), "kept");
-    const { job, log } = startJob({ dir, keep: 1 }, () => Promise.reject(new Error("no")));
-    await until(() => log.length >= 3);
-    await job.stop();
-    expect(readdirSync(dir).toSorted()).toEqual(old);
-  });
-
-  test("gives up the one under way when it is stopped, and does not call that a failure", async () => {
+  test("aborts the backup under way when it is stopped, and logs no failure", async () => {
     const { job, log, made } = startJob(
       { dir: temporaryFolder() },
       (_file, stopping) =>
@@ -175,29 +165,8 @@ function startEvery(dir: string, dataDir: string, more: readonly string[] = []) 
   };
 }
 
-/** Waits until a copy is under way, and holds it there. */
-async function holdCopy(dir: string): Promise<number> {
-  for (;;) {
-    const partial = findPartial(dir);
-    if (partial !== null) {
-      process.kill(partial.pid, "SIGSTOP");
-      onCleanup(() => endIfRunning(partial.pid));
-      return partial.pid;
-    }
-    await Bun.sleep(1);
-  }
-}
-
-function endIfRunning(pid: number): void {
-  try {
-    process.kill(pid, "SIGKILL");
-  } catch {
-    // It has ended.
-  }
-}
-
 describe("signalbox backup --every", () => {
-  test("makes sound backups, keeps as many as it is told, and stops in good order", async () => {
+  test("makes sound backups, keeps as many as told, and stops cleanly", async () => {
     const { dataDir } = seed({ signals: 300 });
     const dir = temporaryFolder();
     const job = startEvery(dir, dataDir, ["--keep", "2"]);
@@ -211,7 +180,7 @@ describe("signalbox backup --every", () => {
     expect(job.output()).toEndWith('"msg":"stopped"}\n');
   });
 
-  test.each(["SIGTERM", "SIGINT"] as const)("ends at %s while a copy is made", async (name) => {
+  test.each(["SIGTERM", "SIGINT"] as const)("stops at %s during a copy", async (name) => {
     const { dataDir } = seed({ signals: MANY });
     const dir = temporaryFolder();
     const job = startEvery(dir, dataDir);
@@ -221,7 +190,7 @@ describe("signalbox backup --every", () => {
     expect(job.output()).not.toContain("failed");
   });
 
-  test("begins before there is a database, and says each time what is missing", async () => {
+  test("starts without a database, and logs each time what is missing", async () => {
     const dataDir = newDataDir();
     const dir = temporaryFolder();
     const job = startEvery(dir, dataDir);
@@ -234,7 +203,7 @@ describe("signalbox backup --every", () => {
 });
 
 describe("serve --backup-dir", () => {
-  test("makes them as it is told in the environment", async () => {
+  test("can be configured in the environment", async () => {
     const dir = join(temporaryFolder(), "backups");
     const env = {
       SIGNALBOX_BACKUP_DIR: dir,
@@ -250,7 +219,7 @@ describe("serve --backup-dir", () => {
     expect(made()[0]).toMatchObject({ level: "info", signals: 0, newest_id: null });
   });
 
-  test("gives up the one under way when the server stops", async () => {
+  test("the copy under way is stopped with the server", async () => {
     const { dataDir } = seed({ signals: MANY });
     const dir = temporaryFolder();
     const server = await startServe(["--backup-dir", dir], { dataDir });
@@ -262,7 +231,7 @@ describe("serve --backup-dir", () => {
     expect(server.output.stderr).not.toContain("failed");
   });
 
-  test("leaves neither port nor folder in use when the server is killed in the midst of one", async () => {
+  test("the port and the folder are free after the server is killed during a copy", async () => {
     const { dataDir } = seed({ signals: MANY });
     const dir = temporaryFolder();
     const listen = `127.0.0.1:${await freePort()}`;
@@ -271,16 +240,16 @@ describe("serve --backup-dir", () => {
     server.kill("SIGKILL");
     expect(await server.exited).toBe("SIGKILL");
     const next = await startServe(["--backup-dir", dir], { dataDir, listen });
-    process.kill(copying, "SIGKILL");
+    process.kill(copying.pid, "SIGKILL");
     await next.logged("backup made");
     expect(readdirSync(dir).filter((name) => name.endsWith(".db"))).toHaveLength(1);
   });
 
-  test("serves on where no backup can be made", async () => {
+  test("a backup that fails does not stop the server", async () => {
     const file = join(temporaryFolder(), "file");
     writeFileSync(file, "");
     const server = await startServe(["--backup-dir", join(file, "dir")]);
-    await server.logged("backup failed, it will be tried again");
+    await server.logged("backup failed, it will be retried");
     const { key } = await mintKey(server.dataDir);
     const { status } = await callUrl(server.url, "/v1/signals", {
       method: "POST",
@@ -290,7 +259,7 @@ describe("serve --backup-dir", () => {
     expect(status).toBe(201);
   });
 
-  test("is refused for the data folder, and too short a span is", async () => {
+  test("the data folder is refused, and so is an interval under a second", async () => {
     const dataDir = newDataDir();
     mkdirSync(dataDir);
     const serve = ["serve", "--data", dataDir, "--listen", "127.0.0.1:0", "--backup-dir", dataDir];

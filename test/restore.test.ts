@@ -7,6 +7,7 @@ import {
   mkdirSync,
   readdirSync,
   readFileSync,
+  renameSync,
   statSync,
   writeFileSync,
 } from "node:fs";
@@ -14,10 +15,10 @@ import { join } from "node:path";
 import { copyDatabase } from "../src/store/sqlite/copy.ts";
 import { restoringPath } from "../src/store/sqlite/folder.ts";
 import { SqliteMembers } from "../src/store/sqlite/members.ts";
-import { CARRIED_TABLES } from "../src/store/sqlite/carry-over.ts";
+import { MERGED_TABLES } from "../src/store/sqlite/carry-over.ts";
 import { currentSchema, schemaVersion } from "../src/store/sqlite/migrate.ts";
 import { openDatabase } from "../src/store/sqlite/open.ts";
-import { beginRestore, putInPlace } from "../src/store/sqlite/restore.ts";
+import { putInPlace } from "../src/store/sqlite/restore.ts";
 import { verifyDatabase } from "../src/store/sqlite/verify.ts";
 import { cli, type CliResult, signalbox, startServe } from "./_cli.ts";
 import {
@@ -50,9 +51,8 @@ function seedWithBackup(signals: number): Seeded & { file: string } {
 
 /** In this process: a restore that has nobody to talk to. */
 function restoreHere(file: string, { path }: { path: string }) {
-  const begun = beginRestore(path);
   copyDatabase(file, restoringPath(path));
-  return putInPlace(begun, "20261121T115119Z");
+  return putInPlace(path, "20261121T115119Z");
 }
 
 /** A folder with all that is in another one. */
@@ -115,13 +115,13 @@ function listFiles(dataDir: string): [string, string][] {
 }
 
 describe("restore into an empty folder", () => {
-  test("puts the backup there, for a server that goes on where it ended", async () => {
+  test("puts the backup there, and a server continues from it", async () => {
     const { file, path, key } = seedWithBackup(3_000);
     const dataDir = newDataDir();
     const { code, stdout, stderr } = await restore(file, dataDir);
     expect({ code, stdout }).toEqual({ code: 0, stdout: "" });
     expect(stderr).toBe(
-      `Keys are as they were at the time of the backup: revoke again what was revoked since; see them with: signalbox key list --data ${dataDir}\n` +
+      `Keys are as they were at the time of the backup: revoke again what was revoked since; list them with: signalbox key list --data ${dataDir}\n` +
         `${dataDir} has 3000 signals, the newest ${seededUlid(3_000)}. Start the server with: signalbox serve --data ${dataDir}\n`,
     );
     expect(readdirSync(dataDir).toSorted()).toEqual(["serve.lock", "signalbox.db"]);
@@ -138,8 +138,8 @@ describe("restore into an empty folder", () => {
     expect(String(next.id) > seededUlid(3_000)).toBe(true);
   });
 
-  test("gives ids above those of the backup though the clock is set back behind them", async () => {
-    const { dataDir, path } = seed({ signals: 5 });
+  test("new ids are above the backup's, even if the clock is behind them", async () => {
+    const { path } = seed({ signals: 5 });
     const db = new Database(path);
     const future = "7ZZZZZZZZZ0000000000000005";
     db.query("UPDATE signals SET id = ? WHERE seq = 5").run(future);
@@ -154,10 +154,9 @@ describe("restore into an empty folder", () => {
     const { url } = await startServe([], { dataDir: restored });
     const { status, id } = await post(url, key, {});
     expect({ status, rises: String(id) > future }).toEqual({ status: 201, rises: true });
-    expect(dataDir).not.toBe(restored);
   });
 
-  test("with --json tells programs what it has done", async () => {
+  test("reports the result with --json", async () => {
     const { file } = seedWithBackup(12);
     const dataDir = newDataDir();
     const { code, stdout } = await restore(file, dataDir, "--json");
@@ -168,16 +167,15 @@ describe("restore into an empty folder", () => {
       newest_id: seededUlid(12),
       kept: null,
       keys: null,
-      activity_kept: null,
     });
   });
 
-  test("goes over a file of no length, and keeps a log that has lost its database", () => {
+  test("replaces an empty file, and keeps a log whose database is missing", () => {
     const { file } = seedWithBackup(5);
     const killed = seed({ signals: 5, logged: 3 });
     const log = readFileSync(`${killed.path}-wal`);
     writeFileSync(killed.path, "");
-    expect(restoreHere(file, killed)).toEqual({ kept: null, keys: null, activity_kept: null });
+    expect(restoreHere(file, killed)).toEqual({ kept: null, keys: null });
     expect(readFileSync(`${killed.path}.before-20261121T115119Z-wal`).equals(log)).toBe(true);
     expect(verifyDatabase(killed.path)).toMatchObject({ ok: true, signals: 5 });
   });
@@ -201,20 +199,20 @@ describe("restore over a database", () => {
     expect(query(dataDir, "SELECT count(*) AS n FROM signals")).toEqual([{ n: 6 }]);
   });
 
-  test("with --force keeps what was there, with the log of a server that was killed", async () => {
+  test("with --force keeps the previous database and the log of a killed server", async () => {
     const { file } = seedWithBackup(5);
     const killed = seed({ signals: 2_000, logged: 30 });
     const before = contentOf(duplicate(killed.dataDir).path);
     expect(before.signals.rows).toBe(2_030);
     const { code, stderr } = await restore(file, killed.dataDir, "--force");
     expect(code).toBe(0);
-    const kept = /^What was there is kept as (.+)$/m.exec(stderr)?.[1] ?? "";
+    const kept = /^The previous database is kept as (.+)$/m.exec(stderr)?.[1] ?? "";
     expect(kept).toMatch(/signalbox\.db\.before-\d{8}T\d{6}Z$/);
     expect(contentOf(kept)).toEqual(before);
     expect(contentOf(killed.path).signals.rows).toBe(5);
     const names = readdirSync(killed.dataDir).filter((name) => !name.includes(".before-"));
     expect(names.toSorted()).toEqual(["serve.lock", "signalbox.db"]);
-    // It may be put back in its turn.
+    // It can be restored in turn.
     expect(await restore(kept, killed.dataDir, "--force")).toMatchObject({ code: 0 });
     expect(contentOf(killed.path).signals).toEqual(before.signals);
   });
@@ -232,7 +230,7 @@ describe("restore over a database", () => {
     expect(contentOf(second.kept ?? "").signals.rows).toBe(5);
   });
 
-  test("closes a folder that was open to others", async () => {
+  test("tightens the folder's permissions, with a warning", async () => {
     const { file, dataDir } = seedWithBackup(5);
     chmodSync(dataDir, 0o755);
     const { stderr } = await restore(file, dataDir, "--force");
@@ -241,7 +239,7 @@ describe("restore over a database", () => {
   });
 });
 
-describe("a backup that is none is refused, and nothing is changed", () => {
+describe("a file is refused, and nothing is changed, if", () => {
   const damages: [string, (file: string) => void, string | RegExp][] = [
     [
       "a page of it is gone",
@@ -260,7 +258,11 @@ describe("a backup that is none is refused, and nothing is changed", () => {
       },
       /is damaged \(.+\), and nothing was changed: restore another backup/,
     ],
-    ["it is a text", (file) => writeFileSync(file, "dear diary"), "is not a Signalbox database"],
+    [
+      "it is a text",
+      (file) => writeFileSync(file, "dear diary"),
+      "is not a Signalbox database, and was left as it is: name another file",
+    ],
     [
       "it is of a newer version",
       (file) => {
@@ -280,17 +282,18 @@ describe("a backup that is none is refused, and nothing is changed", () => {
     expect(existsSync(empty)).toBe(false);
   });
 
-  test("it is not there, or is a folder", async () => {
+  test("it is missing or a folder", async () => {
     const dataDir = newDataDir();
-    for (const file of [join(temporaryFolder(), "none.db"), temporaryFolder()]) {
-      await expectRefusal(file, dataDir, `There is no file ${file}: name a backup`);
-    }
+    const folder = temporaryFolder();
+    const missing = join(folder, "none.db");
+    await expectRefusal(missing, dataDir, `There is no file ${missing}: name a backup`);
+    await expectRefusal(folder, dataDir, `${folder} is a folder: name a backup in it, such as`);
     expect(existsSync(dataDir)).toBe(false);
   });
 });
 
 describe("keys", () => {
-  test("minted, revoked and rotated since the backup are as they were before the restore", async () => {
+  test("created, revoked and rotated since the backup stay so", async () => {
     const seeded = seed({ signals: 10 });
     const ids = withRegistryOf(seeded.dataDir, (registry) => {
       const mint = () => registry.mintKey({ desk: "alpha", label: null, expiresInMs: null });
@@ -308,7 +311,7 @@ describe("keys", () => {
     const { code, stderr } = await restore(file, seeded.dataDir, "--force");
     expect(code).toBe(0);
     expect(stderr).toContain(
-      "Keys are as they were before: 2 minted and 1 revoked since the backup.\n",
+      "Keys are as they were before: 2 created and 1 revoked since the backup.\n",
     );
     expect(keysOf(seeded.dataDir)).toEqual(before);
     expect(before).toHaveLength(5);
@@ -318,7 +321,7 @@ describe("keys", () => {
     expect(await post(url, ids.rotated.key, {})).toMatchObject({ status: 201 });
   });
 
-  test("that are revoked or expire in the backup do so, where that is the newer one", () => {
+  test("revoked or expiring in the backup stay so, if the backup is newer", () => {
     const older = seed({ signals: 5 });
     const ids = withRegistryOf(older.dataDir, (registry) => {
       const mint = () => registry.mintKey({ desk: "alpha", label: null, expiresInMs: null });
@@ -357,26 +360,21 @@ describe("keys", () => {
     ]);
   });
 
-  test("of another server are not taken over, and it is said", async () => {
-    const { file } = seedWithBackup(5);
-    const other = seed({ signals: 5 });
-    const { stderr } = await restore(file, other.dataDir, "--force");
-    expect(stderr).toContain(
-      "Keys are as they were at the time of the backup (those of the database before could not be taken over: the backup is of another server): revoke again what was revoked since",
-    );
-    expect(keysOf(other.dataDir).map(({ id }) => id)).not.toContain(other.keyId);
-  });
-
-  test("are none when that database is new, and the message says so", async () => {
+  test("of another server are not carried over, with a note", async () => {
     const { file, keyId } = seedWithBackup(5);
-    const dataDir = newDataDir();
-    openDatabase(dataDir, "command").close();
-    const { stderr } = await restore(file, dataDir, "--force");
-    expect(stderr).toContain("(those of the database before could not be taken over: it has none");
-    expect(keysOf(dataDir).map(({ id }) => id)).toEqual([keyId]);
+    const other = seed({ signals: 5 });
+    const fresh = newDataDir();
+    openDatabase(fresh, "command").close();
+    for (const dataDir of [other.dataDir, fresh]) {
+      const { stderr } = await restore(file, dataDir, "--force");
+      expect(stderr).toContain(
+        "Keys are as they were at the time of the backup (those of the previous database cannot be carried over: it has none of the backup's desks): revoke again what was revoked since",
+      );
+      expect(keysOf(dataDir).map(({ id }) => id)).toEqual([keyId]);
+    }
   });
 
-  test("of a database that is damaged cannot be had, and it is said", async () => {
+  test("of a damaged database cannot be carried over, with a note", async () => {
     const { file, dataDir, path, keyId } = seedWithBackup(2_000);
     withRegistryOf(dataDir, (registry) => registry.revokeKey(keyId));
     const db = new Database(path, { readonly: true });
@@ -391,7 +389,7 @@ describe("keys", () => {
     const { code, stderr } = await restore(file, dataDir, "--force");
     expect(code).toBe(0);
     expect(stderr).toMatch(
-      /^Keys are as they were at the time of the backup \(those of .* could not be taken over: damaged: .*\): revoke again/m,
+      /^Keys are as they were at the time of the backup \(.* cannot be carried over: damaged: .*\): revoke again/m,
     );
     expect(keysOf(dataDir)).toMatchObject([{ id: keyId, revoked_at: null }]);
     const kept = /kept as (.+)$/m.exec(stderr)?.[1] ?? "";
@@ -399,7 +397,7 @@ describe("keys", () => {
   });
 });
 
-/** Two histories with one beginning: a backup, what came after it, and what came after it was restored. */
+/** Two databases with a shared history: one, and one that was restored from its backup. */
 function part(common: (dataDir: string) => void = () => {}) {
   const first = seed({ signals: 5 });
   common(first.dataDir);
@@ -458,14 +456,14 @@ function invite(dataDir: string): string {
   return withMembersOf(dataDir, (members) => members.invite("alpha", "ada@example.com")).member.id;
 }
 
-describe("two histories with one beginning", () => {
-  test("keep every key and every audit row, none of them twice and all in order", () => {
+describe("two databases with a shared history", () => {
+  test("keep every key and audit row, once and in order", () => {
     const { first, second, backUpFirst } = part();
     const keys = [first.keyId, mintIn(first.dataDir)];
     const file = backUpFirst();
     keys.push(mintIn(second.dataDir));
     const expected = [{ action: "desk.created", key_id: null }, ...keys.map(created)];
-    // Once more must change nothing.
+    // The second round must change nothing.
     for (let round = 0; round < 2; round += 1) {
       expect(restoreHere(file, second).keys).toMatchObject({ failure: null });
       expect(keysOf(second.dataDir).map(({ id }) => id)).toEqual(keys);
@@ -473,7 +471,7 @@ describe("two histories with one beginning", () => {
     }
   });
 
-  test("keep a row as often as the one of them that has it more often", () => {
+  test("keep equal audit rows as often as the one with more of them", () => {
     const { first, second, backUpFirst } = part();
     repeat(first.path, 2);
     repeat(second.path, 3);
@@ -482,7 +480,7 @@ describe("two histories with one beginning", () => {
     expect(query(second.dataDir, sql)).toEqual([{ n: 3 }]);
   });
 
-  test("keep the desks of both with their own keys, whatever numbers they have", () => {
+  test("keep the desks of both with their own keys and audit, whatever their row numbers", () => {
     const { first, second, backUpFirst } = part();
     create(first.dataDir, "beta");
     create(second.dataDir, "gamma", "delta");
@@ -490,9 +488,7 @@ describe("two histories with one beginning", () => {
     const gamma = mintIn(second.dataDir, "gamma");
     const delta = mintIn(second.dataDir, "delta");
     withRegistryOf(second.dataDir, (registry) => registry.revokeKey(first.keyId));
-    const activity = join(second.dataDir, "signalbox-activity.db");
-    writeFileSync(activity, "the activity of desk 2, which is gamma");
-    const { keys, activity_kept } = restoreHere(backUpFirst(), second);
+    const { keys } = restoreHere(backUpFirst(), second);
     expect(keys).toEqual({ minted: 2, revoked: 1, failure: null });
     const sql =
       "SELECT desks.name AS desk, api_keys.id FROM api_keys JOIN desks ON desks.id = desk_id";
@@ -501,11 +497,19 @@ describe("two histories with one beginning", () => {
     );
     expect([beta, gamma, delta].map((id) => found.get(id))).toEqual(["beta", "gamma", "delta"]);
     expect(keysOf(second.dataDir)[0]).toMatchObject({ revoked_at: expect.any(Number) });
-    expect([existsSync(activity), existsSync(activity_kept ?? "")]).toEqual([false, true]);
+    const auditSql =
+      "SELECT desks.name AS desk, key_id AS id FROM audit JOIN desks ON desks.id = desk_id WHERE action = 'key.created'";
+    const audited = new Map(
+      query<{ id: string; desk: string }>(second.dataDir, auditSql).map(({ id, desk }) => [
+        id,
+        desk,
+      ]),
+    );
+    expect(audited).toEqual(found);
     expect(verifyDatabase(second.path)).toMatchObject({ ok: true });
   });
 
-  test("keep the newer password and the newer end of sessions, whichever side has them", () => {
+  test("keep the newer password, whichever side has it", () => {
     let id = "";
     const change = (dataDir: string, hash: string) =>
       withMembersOf(dataDir, (members) =>
@@ -528,7 +532,7 @@ describe("two histories with one beginning", () => {
     expect(member()).toEqual([{ password_hash: "newest, in the database before" }]);
   });
 
-  test("keep one member where both have invited an address, and still carry revocations over", () => {
+  test("keep one member if both have invited an address", () => {
     const { first, second, backUpFirst } = part();
     invite(first.dataDir);
     const kept = invite(second.dataDir);
@@ -540,7 +544,7 @@ describe("two histories with one beginning", () => {
     expect(query(second.dataDir, "SELECT id FROM members")).toHaveLength(2);
   });
 
-  test("leave a member removed that the newer backup knows as removed", () => {
+  test("keep a member removed whom a newer backup knows as removed", () => {
     const email = "ada@example.com";
     const { first, second, backUpFirst } = part((dataDir) => {
       withMembersOf(dataDir, (members) => members.invite("alpha", email));
@@ -554,20 +558,12 @@ describe("two histories with one beginning", () => {
     expect(query(second.dataDir, active)).toEqual([{ id: again }]);
   });
 
-  test("every table but the signals is carried over", () => {
-    const known = ["signals", ...CARRIED_TABLES];
+  test("carry over every table except signals", () => {
+    const known = ["signals", "audit", ...MERGED_TABLES] as string[];
     const sql = "SELECT name FROM sqlite_schema WHERE type = 'table'";
     const tables = query<{ name: string }>(seed({ signals: 0 }).dataDir, sql);
     expect(tables.map(({ name }) => name).toSorted()).toEqual(known.toSorted());
   });
-});
-
-test("the activity of the same desks stays", () => {
-  const { file, dataDir, path } = seedWithBackup(5);
-  const activity = join(dataDir, "signalbox-activity.db");
-  writeFileSync(activity, "activity");
-  expect(restoreHere(file, { path })).toMatchObject({ activity_kept: null });
-  expect(readFileSync(activity, "utf8")).toBe("activity");
 });
 
 const version = schemaVersion(currentSchema);
@@ -583,13 +579,13 @@ function nextVersion(): readonly string[] {
 }
 
 describe("versions", () => {
-  test("a backup of an older one is upgraded, and takes the keys of the newer one over", async () => {
+  test("a backup of an older version is upgraded, and gets the keys of the newer database", async () => {
     const program = nextVersion();
     const { file, dataDir, key, keyId } = seedWithBackup(20);
     const upgraded = await cli(["key", "revoke", keyId, "--data", dataDir], { program });
     expect(upgraded).toMatchObject({ code: 0 });
     const restored = await cli(["restore", file, "--data", dataDir, "--force"], { program });
-    expect(restored.stderr).toContain("0 minted and 1 revoked since the backup");
+    expect(restored.stderr).toContain("0 created and 1 revoked since the backup");
     expect(restored.code).toBe(0);
     expect(query(dataDir, "PRAGMA user_version")).toEqual([{ user_version: version + 1 }]);
     expect(query(dataDir, "SELECT note FROM desks")).toEqual([{ note: null }]);
@@ -597,18 +593,7 @@ describe("versions", () => {
     expect(await post(url, key, {})).toMatchObject({ status: 401 });
   });
 
-  test("into an empty folder it is upgraded by the server, as any other", async () => {
-    const program = nextVersion();
-    const { file, key } = seedWithBackup(20);
-    const dataDir = newDataDir();
-    expect(await cli(["restore", file, "--data", dataDir], { program })).toMatchObject({ code: 0 });
-    const { url } = await startServe([], { dataDir, program });
-    const again = await post(url, key, { client_signal_id: seededId(20) });
-    expect(again).toEqual({ status: 200, id: seededUlid(20) });
-    expect(query(dataDir, "PRAGMA user_version")).toEqual([{ user_version: version + 1 }]);
-  });
-
-  test("a backup of a newer one is refused; an older one goes over its database, without its keys", async () => {
+  test("a backup of a newer version is refused; over a newer database, no keys are carried over", async () => {
     const program = nextVersion();
     const { file, dataDir, keyId } = seedWithBackup(20);
     await cli(["key", "revoke", keyId, "--data", dataDir], { program });
@@ -618,14 +603,14 @@ describe("versions", () => {
     await expectRefusal(after, dataDir, "written by a newer signalbox", "--force");
     const { code, stderr } = await restore(file, dataDir, "--force");
     expect(code).toBe(0);
-    expect(stderr).toContain("could not be taken over:");
+    expect(stderr).toContain("cannot be carried over:");
     expect(stderr).toContain("written by a newer signalbox");
     expect(query(dataDir, "PRAGMA user_version")).toEqual([{ user_version: version }]);
   });
 });
 
-describe("where it cannot be finished", () => {
-  test("a disk that is full leaves everything as it was", async () => {
+describe("a restore that fails", () => {
+  test("changes nothing if the disk is full", async () => {
     const { file, dataDir } = seedWithBackup(20_000);
     const limited = ["bash", "-c", 'ulimit -f 2000 && exec "$@"', "limited"];
     for (const where of [dataDir, newDataDir()]) {
@@ -638,39 +623,29 @@ describe("where it cannot be finished", () => {
     }
   });
 
-  test("what is not sound after the keys were taken over does not take the place of anything", () => {
+  test("replaces nothing if the restored database is not sound", () => {
     const { file, dataDir, path } = seedWithBackup(50);
     const before = listFiles(dataDir);
-    const begun = beginRestore(path);
     copyDatabase(file, restoringPath(path));
     const db = new Database(restoringPath(path));
     db.run("DROP INDEX signals_desk");
     db.close();
-    expect(() => putInPlace(begun, "20261121T115119Z")).toThrow(
-      /not sound .* nothing was replaced/,
-    );
+    expect(() => putInPlace(path, "20261121T115119Z")).toThrow(/not sound .* nothing was replaced/);
     const after = listFiles(dataDir).filter(([name]) => !name.endsWith(".restoring"));
     expect(after).toEqual(before);
   });
 
-  // A journal that a restore left behind when it was killed in the midst of taking keys over.
-  test("what is left of the one before is not played back into this one", () => {
-    const { file } = seedWithBackup(400);
-    const there = { path: join(temporaryFolder(), "signalbox.db") };
-    const other = seed({ signals: 900 });
-    const restoring = restoringPath(there.path);
-    copyDatabase(other.path, restoring);
-    const db = new Database(restoring);
-    db.run("PRAGMA cache_size = 1");
-    db.run("PRAGMA foreign_keys = OFF");
-    db.run("BEGIN IMMEDIATE");
-    db.run("UPDATE signals SET price = 1");
-    copyFileSync(`${restoring}-journal`, `${restoring}-left`);
-    db.close();
-    copyFileSync(`${restoring}-left`, `${restoring}-journal`);
-    expect(statSync(`${restoring}-journal`).size).toBeGreaterThan(4_096);
-    expect(restoreHere(file, there)).toEqual({ kept: null, keys: null, activity_kept: null });
-    expect(contentOf(there.path)).toEqual(contentOf(file));
-    expect(verifyDatabase(there.path).ok).toBe(true);
+  test("and was cut short after it moved the database is finished by the next one", () => {
+    const { file, dataDir, path, keyId } = seedWithBackup(5);
+    withRegistryOf(dataDir, (registry) => registry.revokeKey(keyId));
+    copyDatabase(file, restoringPath(path));
+    const kept = `${path}.before-20261121T115118Z`;
+    renameSync(path, kept);
+    const serve = (): void => openDatabase(dataDir, "reader").close();
+    expect(serve).toThrow(/A restore into .* was cut short: run it again/);
+    const restored = { kept, keys: { minted: 0, revoked: 1, failure: null } };
+    expect(restoreHere(file, { path })).toEqual(restored);
+    serve();
+    expect(keysOf(dataDir)).toMatchObject([{ id: keyId, revoked_at: expect.any(Number) }]);
   });
 });

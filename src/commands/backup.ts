@@ -1,29 +1,28 @@
 /** `signalbox backup`: a consistent copy of the database, while the server runs. */
 import { existsSync, realpathSync, statSync } from "node:fs";
 import { dirname, resolve } from "node:path";
-import { Command, Option } from "commander";
+import { Argument, type Command, Option } from "commander";
+import { defaults } from "../config.ts";
 import { UsageError, UserError } from "../domain/errors.ts";
 import { shellQuoted } from "../domain/shell.ts";
 import { createLog } from "../log.ts";
 import { BackupJob } from "../ops/backups.ts";
 import { DISK_FREE_BYTES_MIN } from "../ops/health.ts";
-import { copyInProcess, databasePath, isCopy } from "../store/open.ts";
+import { copyInProcess, type CopyOptions, databasePath, isCopy } from "../store/open.ts";
+import { type DataOptions, defineCommand } from "./define.ts";
 import { toType } from "./hint.ts";
-import { dataOption, jsonOption, readInterval, readPositive } from "./options.ts";
+import { readInterval, readPositive } from "./options.ts";
 import { printJson, printNote } from "./print.ts";
 import { showProgress } from "./progress.ts";
 import { selfProgram } from "./self.ts";
 import { stopSignal } from "./stop-signal.ts";
-import { defaults } from "../config.ts";
 
-interface BackupOptions {
-  readonly data: string;
-  readonly json?: true;
+interface BackupOptions extends DataOptions {
   readonly every?: number;
   readonly keep?: number;
 }
 
-/** A copy as `--json` and the log of backups tell it. */
+/** A backup as `--json` and the log report it. */
 export interface Backup {
   readonly file: string;
   readonly bytes: number;
@@ -32,106 +31,100 @@ export interface Backup {
 }
 
 export function backupCommand(): Command {
-  return new Command("backup")
-    .description("copy the database to a file, verified, while the server runs")
-    .argument("<target>", "the file; with --every, the folder of the backups")
-    .addOption(
-      new Option("--every <span>", "go on: a backup after every span, such as 1h").argParser(
+  return defineCommand({
+    name: "backup",
+    description: "copy the database to a file, verified, while the server runs",
+    arguments: [new Argument("<target>", "the file; with --every, the folder of the backups")],
+    options: [
+      new Option("--every <span>", "make a backup at this interval, such as 1h").argParser(
         readInterval,
       ),
-    )
-    .addOption(
       new Option(
         "--keep <n>",
-        `with --every: keep the newest backups (default: ${defaults.backupKeep})`,
+        `with --every: how many backups to keep (default: ${defaults.backupKeep})`,
       ).argParser(readPositive),
-    )
-    .addOption(jsonOption())
-    .addOption(dataOption())
-    .addHelpText(
-      "after",
-      `
-The copy is of one moment, synced and verified before it gets its name. A backup that is there under
-this name is replaced; nothing else is. It holds the hashes of the keys, never a key.
-
-Examples:
-  $ signalbox backup /backup/signalbox.db --data /var/lib/signalbox
-  $ signalbox backup --every 1h --keep 24 /backup
-  $ signalbox backup /backup/signalbox.db --json | jq .signals`,
-    )
-    .action((target: string, options: BackupOptions) =>
+    ],
+    adds: "data and json",
+    notes: `
+The copy is a snapshot, synced and verified before it gets its name. It replaces an existing backup of
+that name, and no other file. It contains the hashes of keys, never a key.`,
+    examples: [
+      "signalbox backup /backup/signalbox.db --data /var/lib/signalbox",
+      "signalbox backup --every 1h --keep 24 /backup",
+      "signalbox backup /backup/signalbox.db --json | jq .signals",
+    ],
+    run: (options: BackupOptions, target: string) =>
       options.every === undefined
         ? backUpOnce(resolve(target), options)
         : backUpEvery(resolve(target), options.every, options),
-    );
+  });
 }
 
-/** One backup, in a process of its own. */
+/** Makes one backup, in a process of its own. */
 export async function backUp(
   dataDir: string,
   file: string,
-  { signal, onProgress }: Pick<Parameters<typeof copyInProcess>[2], "signal" | "onProgress"> = {},
+  sink: Pick<CopyOptions, "signal" | "onProgress">,
 ): Promise<Backup> {
   const { signals, newest_id } = await copyInProcess(databasePath(dataDir), file, {
     program: selfProgram(),
     freeBytesMin: DISK_FREE_BYTES_MIN,
-    signal,
-    onProgress,
+    ...sink,
   });
   return { file, bytes: statSync(file).size, signals, newest_id };
 }
 
-async function backUpOnce(file: string, options: BackupOptions): Promise<void> {
-  if (options.keep !== undefined) {
-    throw new UsageError("--keep goes with --every: signalbox backup --every 1h --keep 24 DIR");
+async function backUpOnce(file: string, { data, json, keep }: BackupOptions): Promise<void> {
+  if (keep !== undefined) {
+    throw new UsageError("--keep needs --every: signalbox backup --every 1h --keep 24 DIR");
   }
-  refuseTarget(file, resolve(options.data));
+  refuseTarget(file, resolve(data));
   const startedAt = performance.now();
-  const backup = await showProgress("backup", (progress) =>
-    backUp(resolve(options.data), file, progress),
-  );
+  const backup = await showProgress("backup", (sink) => backUp(resolve(data), file, sink));
   const duration_ms = Math.round(performance.now() - startedAt);
-  if (options.json) printJson({ ...backup, duration_ms });
+  if (json) printJson({ ...backup, duration_ms });
   printNote(
-    `${file}: ${backup.signals} signals, the newest ${backup.newest_id ?? "-"}, verified. Bring it back with: ${toType(`restore ${shellQuoted(file)}`, options.data)}`,
+    `${file}: ${backup.signals} signals, the newest ${backup.newest_id ?? "-"}, verified. Restore it with: ${toType(`restore ${shellQuoted(file)}`, data)}`,
   );
 }
 
-/** Nothing but a backup is ever replaced by one. Throws `UserError`. */
+/** Throws `UserError` unless the file is new, empty, or a backup that may be replaced. */
 function refuseTarget(file: string, dataDir: string): void {
-  if (!existsSync(dirname(file))) {
+  const folder = dirname(file);
+  if (!existsSync(folder)) {
     throw new UserError(
-      `There is no folder ${dirname(file)}: create it with: mkdir -p ${dirname(file)}`,
+      `There is no folder ${folder}: create it with: mkdir -p ${shellQuoted(folder)}`,
     );
   }
-  refuseDataFolder(dirname(file), dataDir);
-  const there = statSync(file, { throwIfNoEntry: false });
-  if (there === undefined) return;
-  if (there.isDirectory()) {
+  refuseDataFolder(folder, dataDir);
+  const stats = statSync(file, { throwIfNoEntry: false });
+  if (stats === undefined) return;
+  if (stats.isDirectory()) {
     throw new UserError(
-      `${file} is a folder: name a file in it, such as ${databasePath(file)}, or go on for ever with: signalbox backup --every 1h --keep 24 ${shellQuoted(file)}`,
+      `${file} is a folder: name a file in it, such as ${databasePath(file)}, or make backups at an interval with: signalbox backup --every 1h --keep 24 ${shellQuoted(file)}`,
     );
   }
-  if (!there.isFile() || (there.size > 0 && !isCopy(file))) {
+  if (!stats.isFile() || (stats.size > 0 && !isCopy(file))) {
     throw new UserError(`${file} is not a backup, and was left as it is: name another file.`);
   }
 }
 
-/** Who loses the folder would lose its backups with it. Throws `UserError`. */
+/** Throws `UserError` for the data folder: whoever loses it would lose its backups as well. */
 export function refuseDataFolder(dir: string, dataDir: string): void {
   if (!existsSync(dir) || !existsSync(dataDir)) return;
   if (realpathSync(dir) !== realpathSync(dataDir)) return;
   throw new UserError(`${dataDir} is the data folder: put backups into another one.`);
 }
 
-/** Until SIGTERM or SIGINT. */
+/** Runs until SIGTERM or SIGINT. */
 async function backUpEvery(dir: string, everyMs: number, options: BackupOptions): Promise<void> {
-  if (options.json)
-    throw new UsageError("--json is for one backup; with --every the log tells of each.");
-  refuseDataFolder(dir, resolve(options.data));
+  if (options.json) {
+    throw new UsageError("--json is for one backup; with --every the log reports each.");
+  }
+  const dataDir = resolve(options.data);
+  refuseDataFolder(dir, dataDir);
   const log = await createLog("info");
   const plan = { dir, everyMs, keep: options.keep ?? defaults.backupKeep };
-  const dataDir = resolve(options.data);
   const job = new BackupJob(plan, (file, signal) => backUp(dataDir, file, { signal }), log.logger);
   await stopSignal(log);
   await job.stop();

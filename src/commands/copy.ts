@@ -4,15 +4,8 @@ import { Command } from "commander";
 import { copyDatabase } from "../store/open.ts";
 import { printData } from "./print.ts";
 
-/** A server beside it goes first. */
+/** Lower than the server's. */
 const NICENESS = 10;
-
-/** Where the system does not allow it, a backup at full speed is better than none. */
-function giveWay(): void {
-  try {
-    setPriority(NICENESS);
-  } catch {}
-}
 
 export function copyCommand(): Command {
   return new Command("copy")
@@ -20,7 +13,15 @@ export function copyCommand(): Command {
     .argument("<from>")
     .argument("<to>")
     .action((from: string, to: string) => {
-      giveWay();
+      lowerPriority();
       printData(JSON.stringify(copyDatabase(from, to)));
     });
+}
+
+function lowerPriority(): void {
+  try {
+    setPriority(NICENESS);
+  } catch {
+    // If the system forbids it, a backup at full speed is better than none.
+  }
 }

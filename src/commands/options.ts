@@ -23,9 +23,11 @@ export function consoleUrlOption(): Option {
     .argParser(readOwnUrl);
 }
 
-/** Throws `UserError` if the backup does not exist. */
-export function refuseMissing(file: string): void {
-  if (statSync(file, { throwIfNoEntry: false })?.isFile() === true) return;
+/** Throws `UserError` unless the backup is a file. `ifFolder`: what to do if it is a folder. */
+export function requireFile(file: string, ifFolder: string): void {
+  const stats = statSync(file, { throwIfNoEntry: false });
+  if (stats?.isFile() === true) return;
+  if (stats?.isDirectory() === true) throw new UserError(`${file} is a folder: ${ifFolder}`);
   throw new UserError(`There is no file ${file}: name a backup, such as /backup/signalbox.db`);
 }
 

@@ -1,5 +1,6 @@
 /** What commands print: data to stdout, notes to stderr. */
 import { UserError } from "../domain/errors.ts";
+import { escapeControls } from "../domain/shell.ts";
 import { OutputError, writeToStderr, writeToStdout } from "../output.ts";
 
 export function printData(text: string): void {
@@ -7,8 +8,8 @@ export function printData(text: string): void {
 }
 
 export function printJson(value: unknown): void {
-  // JSON already escapes control characters below U+0020.
-  printData(JSON.stringify(value, null, 2).replaceAll(/[\u007f-\u009f]/g, escapeControl));
+  // JSON escapes only control characters below U+0020, and its own line breaks must stay.
+  printData(JSON.stringify(value, null, 2).split("\n").map(escapeControls).join("\n"));
 }
 
 /**
@@ -74,13 +75,4 @@ function printTable(table: readonly (readonly string[])[]): void {
 /** Formats epoch milliseconds as UTC to the second, and null as a dash. */
 export function formatTime(time: number | null): string {
   return time === null ? "-" : `${new Date(time).toISOString().slice(0, 19).replace("T", " ")}Z`;
-}
-
-/** Terminals obey control characters, and names in a restored database may contain them. */
-function escapeControls(text: string): string {
-  return text.replaceAll(/\p{Cc}/gu, escapeControl);
-}
-
-function escapeControl(character: string): string {
-  return `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`;
 }

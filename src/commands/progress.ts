@@ -1,4 +1,4 @@
-/** A bar on a terminal while a copy is made; nothing elsewhere. */
+/** Shows a progress bar for a copy, on a terminal only. */
 import type { SingleBar } from "cli-progress";
 import type { Progress } from "../store/open.ts";
 
@@ -10,14 +10,14 @@ export interface ProgressSink {
   readonly onProgress: (progress: Progress) => void;
 }
 
-/** The copy is followed by its verification, which has no measure. */
+/** The bar stays full during the verification, which has no measure. */
 export async function showProgress<T>(
   name: string,
   work: (sink: ProgressSink) => Promise<T>,
 ): Promise<T> {
   const stopping = new AbortController();
   const stop = (): void => stopping.abort();
-  // Not once: a signal that is repeated (`stop-signal.ts`) would end us before we have cleaned up.
+  // Not `once`: a repeated signal (`stop-signal.ts`) would end the process before it has cleaned up.
   process.on("SIGINT", stop);
   process.on("SIGTERM", stop);
   const bar = process.stderr.isTTY ? await startBar(name) : null;
@@ -36,7 +36,7 @@ export async function showProgress<T>(
 }
 
 async function startBar(name: string): Promise<SingleBar> {
-  // Not with the program: `serve`, which makes its copies without a bar, keeps what it loads.
+  // Loaded on demand: `serve` makes copies without a bar, and would keep it in memory.
   const { default: progress } = await import("cli-progress");
   const format = `${name} {bar} {percentage}% of {total} MiB {phase}`;
   const bar = new progress.SingleBar(

@@ -1,15 +1,14 @@
-/** `signalbox restore`: a backup in the place of the database. */
+/** `signalbox restore`: replaces the database by a backup. */
 import { mkdirSync } from "node:fs";
 import { resolve } from "node:path";
-import { Command } from "commander";
+import { Argument, type Command, Option } from "commander";
 import { UserError } from "../domain/errors.ts";
 import { timeStamp } from "../ops/backups.ts";
 import {
-  beginRestore,
   copyInProcess,
   DamageError,
   databasePath,
-  giveUpRestore,
+  describeProblem,
   hasContent,
   lockFolder,
   putInPlace,
@@ -18,75 +17,73 @@ import {
   type Verification,
   verifyDatabase,
 } from "../store/open.ts";
+import { type DataOptions, defineCommand } from "./define.ts";
 import { toType } from "./hint.ts";
-import { dataOption, jsonOption, refuseMissing } from "./options.ts";
+import { requireFile } from "./options.ts";
 import { printJson, printNote } from "./print.ts";
 import { showProgress } from "./progress.ts";
 import { selfProgram } from "./self.ts";
 
-interface RestoreOptions {
-  readonly data: string;
+interface RestoreOptions extends DataOptions {
   readonly force?: true;
-  readonly json?: true;
 }
 
 export function restoreCommand(): Command {
-  return new Command("restore")
-    .description("put a backup in the place of the database; the server must be stopped")
-    .argument("<file>", "the backup")
-    .option("--force", "replace a database that is there; it is kept beside, under another name")
-    .addOption(jsonOption())
-    .addOption(dataOption())
-    .addHelpText(
-      "after",
-      `
-The backup is verified before and after. Where the database before can still be read, its desks and
-keys are taken over: what was minted or revoked since the backup stays so. Signals that came after the
-backup are not in it; the bots' retries are stored as new ones.
-
-Examples:
-  $ signalbox restore /backup/signalbox.db --data /var/lib/signalbox
-  $ signalbox restore /backup/signalbox.db --data /var/lib/signalbox --force`,
-    )
-    .action(async (file: string, options: RestoreOptions) => {
-      const dataDir = resolve(options.data);
-      refuseMissing(file);
-      const verification = verifyBackup(resolve(file));
-      const restored = await restore(resolve(file), dataDir, options.force === true);
-      const { signals, newest_id } = verification;
-      if (options.json) printJson({ data: dataDir, signals, newest_id, ...restored });
-      printRestored(restored, options.data);
+  return defineCommand({
+    name: "restore",
+    description: "replace the database by a backup; the server must be stopped",
+    arguments: [new Argument("<file>", "the backup")],
+    options: [
+      new Option("--force", "replace an existing database, and keep it under another name"),
+    ],
+    adds: "data and json",
+    notes: `
+Verifies the backup before and after. Carries over the desks, keys, members and audit of the previous
+database if it can be read: what was created or revoked since the backup stays so. Signals that came
+after the backup are not in it; when bots retry them, they are stored as new ones.`,
+    examples: [
+      "signalbox restore /backup/signalbox.db --data /var/lib/signalbox",
+      "signalbox restore /backup/signalbox.db --data /var/lib/signalbox --force",
+    ],
+    run: async ({ data, force, json }: RestoreOptions, file: string) => {
+      const dataDir = resolve(data);
+      requireFile(file, `name a backup in it, such as ${databasePath(file)}`);
+      const { signals, newest_id } = verifyBackup(resolve(file));
+      const restored = await restore(resolve(file), dataDir, force === true);
+      if (json) printJson({ data: dataDir, signals, newest_id, ...restored });
+      printRestored(restored, data);
       printNote(
-        `${dataDir} has ${signals} signals, the newest ${newest_id ?? "-"}. Start the server with: ${toType("serve", options.data)}`,
+        `${dataDir} has ${signals} signals, the newest ${newest_id ?? "-"}. Start the server with: ${toType("serve", data)}`,
       );
-    });
+    },
+  });
 }
 
 function verifyBackup(file: string): Verification {
+  const verification = verifyUndamaged(file);
+  const problem = describeProblem(verification);
+  if (problem === null) return verification;
+  if (verification.checks.schema.ok) throw damagedBackup(file, problem);
+  throw new UserError(
+    `${file} does not have Signalbox's schema (${verification.checks.schema.detail}), and nothing was changed: restore another backup.`,
+  );
+}
+
+function verifyUndamaged(file: string): Verification {
   try {
-    const verification = verifyDatabase(file);
-    if (verification.ok) return verification;
-    const { schema } = verification.checks;
-    if (!schema.ok) throw foreignBackup(file, schema.detail);
-    throw damagedBackup(file, Object.values(verification.checks).find(({ ok }) => !ok)?.detail);
+    return verifyDatabase(file);
   } catch (error) {
     throw error instanceof DamageError ? damagedBackup(file, error.problem) : error;
   }
 }
 
-function foreignBackup(file: string, problem: string): UserError {
-  return new UserError(
-    `${file} does not have Signalbox's schema (${problem}), and nothing was changed: restore another backup.`,
-  );
-}
-
-function damagedBackup(file: string, problem = ""): UserError {
+function damagedBackup(file: string, problem: string): UserError {
   return new UserError(
     `${file} is damaged (${problem}), and nothing was changed: restore another backup.`,
   );
 }
 
-/** The lock keeps servers away until the database is in its place. */
+/** The lock keeps servers out until the database is in its place. */
 async function restore(file: string, dataDir: string, isForced: boolean): Promise<Restored> {
   mkdirSync(dataDir, { recursive: true, mode: 0o700 });
   const path = databasePath(dataDir);
@@ -94,44 +91,32 @@ async function restore(file: string, dataDir: string, isForced: boolean): Promis
   try {
     if (hasContent(path) && !isForced) {
       throw new UserError(
-        `${dataDir} has a database, and nothing was changed: to put the backup in its place (it is kept, under another name), add --force.`,
+        `${dataDir} has a database, and nothing was changed: to replace it by the backup (and keep it under another name), add --force.`,
       );
     }
-    const begun = beginRestore(path);
-    try {
-      await showProgress("restore", (progress) =>
-        copyInProcess(file, restoringPath(path), {
-          program: selfProgram(),
-          freeBytesMin: 0,
-          ...progress,
-        }),
-      );
-    } catch (error) {
-      giveUpRestore(begun);
-      throw error;
-    }
-    return putInPlace(begun, timeStamp(Date.now()));
+    const program = selfProgram();
+    await showProgress("restore", (sink) =>
+      copyInProcess(file, restoringPath(path), { program, freeBytesMin: 0, ...sink }),
+    );
+    return putInPlace(path, timeStamp(Date.now()));
   } finally {
     lock.release();
   }
 }
 
-function printRestored({ kept, keys, activity_kept: activity }: Restored, dataDir: string): void {
-  if (kept !== null) printNote(`What was there is kept as ${kept}`);
-  if (activity !== null) {
-    printNote(`The desks' activity is counted from zero; what there was is kept as ${activity}`);
-  }
-  if (keys === null || keys.failure !== null) {
-    const why =
-      keys === null
-        ? ""
-        : ` (those of the database before could not be taken over: ${keys.failure})`;
+function printRestored({ kept, keys }: Restored, dataDir: string): void {
+  if (kept !== null) printNote(`The previous database is kept as ${kept}`);
+  if (keys !== null && keys.failure === null) {
     printNote(
-      `Keys are as they were at the time of the backup${why}: revoke again what was revoked since; see them with: ${toType("key list", dataDir)}`,
+      `Keys are as they were before: ${keys.minted} created and ${keys.revoked} revoked since the backup.`,
     );
-  } else {
-    printNote(
-      `Keys are as they were before: ${keys.minted} minted and ${keys.revoked} revoked since the backup.`,
-    );
+    return;
   }
+  const why =
+    keys === null
+      ? ""
+      : ` (those of the previous database cannot be carried over: ${keys.failure})`;
+  printNote(
+    `Keys are as they were at the time of the backup${why}: revoke again what was revoked since; list them with: ${toType("key list", dataDir)}`,
+  );
 }

@@ -1,4 +1,4 @@
-/** Shell commands that we print for people to paste. */
+/** Text that is safe to print on a terminal, and shell commands to paste there. */
 
 /** Returns one word of a POSIX shell, quoted only if necessary. */
 export function shellQuoted(text: string): string {
@@ -24,4 +24,12 @@ export function firstSignalCommand(publicUrl: string, key: string, clientSignalI
   -d ${shellQuoted(JSON.stringify(signal))} <<'END'
 Authorization: Bearer ${key}
 END`;
+}
+
+/** Escapes control characters: terminals obey them, and names in a restored database may contain them. */
+export function escapeControls(text: string): string {
+  return text.replaceAll(
+    /\p{Cc}/gu,
+    (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`,
+  );
 }

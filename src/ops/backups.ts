@@ -1,22 +1,23 @@
-/** Backups as a job: one after every span of time, the newest ones kept. */
+/** Makes backups at an interval, and keeps the latest ones. */
 import { mkdirSync, readdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
 import type { Logger } from "pino";
 import { messageOf } from "../domain/errors.ts";
 
 export interface BackupPlan {
   readonly dir: string;
   readonly everyMs: number;
-  /** How many backups are kept, the newest ones. */
+  /** How many backups are kept. */
   readonly keep: number;
 }
 
-/** Makes one backup; what it resolves with goes to the log. */
+/** Makes one backup; its result goes to the log. */
 export type MakeBackup = (file: string, signal: AbortSignal) => Promise<object>;
 
-/** A failed backup is tried again after this, or sooner where backups are made more often. */
+/** A failed backup is retried after this, or sooner if backups are more frequent. */
 const RETRY_MS = 60_000;
-/** The longest span of a timer (2^31 - 1 ms); a longer wait is made of several. */
+/** The longest wait of a timer (2^31 - 1 ms). */
 const TIMER_MS_MAX = 2_147_483_647;
 const NAME = /^signalbox-(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)(\d\d)Z\.db$/;
 
@@ -27,7 +28,7 @@ export class BackupJob {
   readonly #stopping = new AbortController();
   readonly #ended: Promise<void>;
 
-  /** Begins at once where the folder has no backup that is young enough. */
+  /** Begins at once if the folder has no backup that is recent enough. */
   constructor(plan: BackupPlan, make: MakeBackup, log: Logger) {
     this.#plan = plan;
     this.#make = make;
@@ -35,22 +36,22 @@ export class BackupJob {
     this.#ended = this.#run();
   }
 
-  /** A backup under way is given up. */
+  /** Aborts a backup under way. */
   async stop(): Promise<void> {
     this.#stopping.abort();
     await this.#ended;
   }
 
   async #run(): Promise<void> {
+    const { everyMs } = this.#plan;
     await this.#sleep(this.#untilDue());
     while (!this.#stopping.signal.aborted) {
-      const { everyMs } = this.#plan;
       const isMade = await this.#backUp();
       await this.#sleep(isMade ? everyMs : Math.min(everyMs, RETRY_MS));
     }
   }
 
-  /** Never longer than the span, even where the clock has stepped back since the newest one. */
+  /** At most the interval, even if the clock was set back since the newest backup. */
   #untilDue(): number {
     const { dir, everyMs } = this.#plan;
     const newest = listBackups(dir).at(-1);
@@ -61,7 +62,8 @@ export class BackupJob {
 
   async #backUp(): Promise<boolean> {
     const { dir } = this.#plan;
-    const file = join(dir, backupName(Date.now()));
+    // Sorts by time.
+    const file = join(dir, `signalbox-${timeStamp(Date.now())}.db`);
     const startedAt = performance.now();
     try {
       mkdirSync(dir, { recursive: true, mode: 0o700 });
@@ -72,16 +74,13 @@ export class BackupJob {
       return true;
     } catch (error) {
       if (!this.#stopping.signal.aborted) {
-        this.#log.error(
-          { file, reason: messageOf(error) },
-          "backup failed, it will be tried again",
-        );
+        this.#log.error({ file, reason: messageOf(error) }, "backup failed, it will be retried");
       }
       return false;
     }
   }
 
-  /** Never the one just made, whatever the clock says. */
+  /** Never removes the one just made, whatever the clock says. */
   #prune(made: string): void {
     const { dir, keep } = this.#plan;
     const others = listBackups(dir).filter((name) => join(dir, name) !== made);
@@ -93,25 +92,18 @@ export class BackupJob {
   async #sleep(milliseconds: number): Promise<void> {
     const { signal } = this.#stopping;
     for (let left = milliseconds; left > 0 && !signal.aborted; left -= TIMER_MS_MAX) {
-      await new Promise<void>((resolve) => {
-        const timer = setTimeout(resolve, Math.min(left, TIMER_MS_MAX));
-        signal.addEventListener("abort", () => (clearTimeout(timer), resolve()), { once: true });
-      });
+      // Rejects if the signal is aborted.
+      await delay(Math.min(left, TIMER_MS_MAX), null, { signal }).catch(() => {});
     }
   }
 }
 
-/** `signalbox-20261121T115119Z.db`: sorts by time. */
-function backupName(now: number): string {
-  return `signalbox-${timeStamp(now)}.db`;
-}
-
-/** UTC, to the second, as it may stand in a file's name. */
+/** UTC to the second, for the name of a file. */
 export function timeStamp(now: number): string {
   return new Date(now).toISOString().replace(/[-:]|\.\d+/g, "");
 }
 
-/** Names of backups, oldest first; none where the folder is not there yet. */
+/** Names of backups, oldest first; none if the folder does not exist yet. */
 function listBackups(dir: string): string[] {
   try {
     return readdirSync(dir)

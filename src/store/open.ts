@@ -25,18 +25,12 @@ import { SqliteSignals } from "./sqlite/signals.ts";
 import { SqliteStore } from "./sqlite/store.ts";
 
 export { isCopy, copyDatabase } from "./sqlite/copy.ts";
-export { copyInProcess, type Progress } from "./sqlite/copying.ts";
+export { copyInProcess, type CopyOptions, type Progress } from "./sqlite/copying.ts";
 export { DamageError } from "./sqlite/failures.ts";
 export { problemOfFolder, restoringPath } from "./sqlite/folder.ts";
 export { lockFolder } from "./sqlite/lock.ts";
-export {
-  beginRestore,
-  giveUpRestore,
-  hasContent,
-  putInPlace,
-  type Restored,
-} from "./sqlite/restore.ts";
-export { type Verification, verifyDatabase } from "./sqlite/verify.ts";
+export { hasContent, putInPlace, type Restored } from "./sqlite/restore.ts";
+export { describeProblem, type Verification, verifyDatabase } from "./sqlite/verify.ts";
 
 /** The database of a data folder. */
 export function databasePath(dataDir: string): string {

@@ -100,7 +100,7 @@ const databaseOverwritten: Loss = {
     expect(unforced.code).toBe(1);
     expect(unforced.stderr).toContain("add --force");
     const { stderr } = expectRestored(await cli([...restore, "--force"]));
-    const kept = /^What was there is kept as (.+)$/m.exec(stderr)?.[1] ?? "";
+    const kept = /^The previous database is kept as (.+)$/m.exec(stderr)?.[1] ?? "";
     for (const [index, suffix] of ["", "-wal"].entries()) {
       const isKept = readFileSync(kept + suffix).equals(damaged[index] ?? Buffer.alloc(0));
       expect([suffix, isKept]).toEqual([suffix, true]);

@@ -209,9 +209,9 @@ const mutants: readonly Mutant[] = [
     edits: [
       {
         file: "store/sqlite/copy.ts",
-        find: 'let done: Newest = { seq: Number.MIN_SAFE_INTEGER, id: "" };',
+        find: 'db.query("VACUUM INTO ?").run(partial);',
         replace:
-          "let done = db.query<Newest, []>(`SELECT seq, id FROM source.${table} WHERE seq <= 500 ORDER BY seq DESC`).get() ?? { seq: 0, id: '' };",
+          'db.query("VACUUM INTO ?").run(partial); const copy = new (db.constructor as typeof Database)(partial); copy.run("DELETE FROM signals WHERE seq <= 500"); copy.close();',
       },
     ],
     test: of("drill", "the data folder is removed: a restore brings back every signal"),
@@ -221,7 +221,7 @@ const mutants: readonly Mutant[] = [
     edits: [
       {
         file: "store/sqlite/log-damage.ts",
-        find: "if (reading.damage === null) return null;",
+        find: "if (reading.damaged === null) return null;",
         replace: "if (reading) return null;",
       },
     ],

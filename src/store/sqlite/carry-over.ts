@@ -1,156 +1,95 @@
 /**
- * Carries over what a restore must not undo: desks, keys, members and the audit of the database that was
- * there before. Both databases have one history up to some moment, and each may have gone on without the
- * other since. So nothing is matched by the number of its row: both may have given it to different things.
+ * Carries over what a restore must not undo: the desks, keys, members and audit of the previous database.
+ * The two databases share a history up to some moment, and each may have continued without the other. So
+ * rows are matched by identity (a desk's name, an id, an audit row's content), not by row numbers, which
+ * both may have given to different things.
  */
 import type { Database } from "bun:sqlite";
-import { quoteName } from "./schema.ts";
 
-/** Every table but the signals and what is derived from them, each after the tables that it refers to. */
-export const CARRIED_TABLES = [
-  "desks",
-  "api_keys",
-  "members",
-  "invitations",
-  "passkeys",
-  "audit",
-] as const;
-
-export type Carried = Readonly<Record<(typeof CARRIED_TABLES)[number], readonly Row[]>>;
-type Row = Readonly<Record<string, string | number | Uint8Array | null>>;
+/** Every table except the signals and the audit, each after the tables that it refers to. */
+export const MERGED_TABLES = ["desks", "api_keys", "members", "invitations", "passkeys"] as const;
 
 /** `failure`: why nothing was carried over. */
 export type KeysTaken =
   | { readonly minted: number; readonly revoked: number; readonly failure: null }
   | { readonly failure: string };
 
-export function readCarried(db: Database): Carried {
-  const tables = CARRIED_TABLES.map((table) => [
-    table,
-    db.query<Row, []>(`SELECT * FROM ${quoteName(table)} ORDER BY id`).all(),
-  ]);
-  return Object.fromEntries(tables) as Carried;
+/** Call it in a transaction, with the previous database attached as `previous`. Throws what SQLite throws. */
+export function carryOver(db: Database): KeysTaken {
+  if (isOtherServer(db)) return { failure: "it has none of the backup's desks" };
+  const keys = countKeys(db);
+  freeAddresses(db);
+  for (const table of MERGED_TABLES) merge(db, table);
+  mergeAudit(db);
+  return { ...keys, failure: null };
 }
 
-/** To be called inside a transaction. */
-export function carryOver(db: Database, before: Carried): KeysTaken {
-  const restored = readCarried(db);
-  const failure = findOtherServer(restored.desks, before.desks);
-  if (failure !== null) return { failure };
-  const deskIds = matchDesks(restored.desks, before.desks);
-  const withDesk = (row: Row): Row => ({ ...row, desk_id: deskIds.get(row["desk_id"]) ?? null });
-  upsert(
-    db,
-    "desks",
-    before.desks.map((desk) => ({ ...desk, id: deskIds.get(desk["id"]) ?? null })),
-  );
-  upsert(db, "api_keys", before.api_keys.map(withDesk));
-  freeAddresses(db, before.members);
-  upsert(db, "members", before.members.map(withDesk));
-  upsert(db, "invitations", before.invitations);
-  upsert(db, "passkeys", before.passkeys);
-  mergeAudit(db, restored.audit, before.audit.map(withDesk));
-  return { ...countKeys(restored.api_keys, before.api_keys), failure: null };
+function isOtherServer(db: Database): boolean {
+  const sql = `SELECT 1 FROM main.desks WHERE NOT EXISTS
+    (SELECT 1 FROM main.desks JOIN previous.desks USING (name, created_at)) LIMIT 1`;
+  return db.query(sql).get() !== null;
 }
 
-/** Whether each desk of the one has the same number in the other. */
-export function haveSameDesks(before: readonly Row[], after: readonly Row[]): boolean {
-  const names = new Map(after.map(({ id, name }) => [id, name]));
-  return before.every(({ id, name }) => names.get(id) === name);
-}
-
-function findOtherServer(restored: readonly Row[], before: readonly Row[]): string | null {
-  if (restored.length === 0) return null;
-  if (before.length === 0) return "it has none of the backup's desks";
-  const known = new Set(before.map(({ name, created_at }) => JSON.stringify([name, created_at])));
-  const isShared = restored.some(({ name, created_at }) =>
-    known.has(JSON.stringify([name, created_at])),
-  );
-  return isShared ? null : "the backup is of another server";
-}
-
-/** The number of each desk of the database before, in the restored one: a desk is known by its name. */
-function matchDesks(restored: readonly Row[], before: readonly Row[]): Map<unknown, number> {
-  const numbers = new Map(restored.map(({ id, name }) => [name, Number(id)]));
-  const taken = new Set(numbers.values());
-  let next = Math.max(0, ...[...restored, ...before].map(({ id }) => Number(id))) + 1;
-  const matched = before.map(({ id, name }): [unknown, number] => {
-    const unused = taken.has(Number(id)) ? next++ : Number(id);
-    return [id, numbers.get(name) ?? unused];
-  });
-  return new Map(matched);
+function countKeys(db: Database): { minted: number; revoked: number } {
+  return db
+    .query(
+      `SELECT count(*) FILTER (WHERE restored.id IS NULL) AS minted,
+         count(*) FILTER (WHERE restored.revoked_at IS NULL AND restored.id IS NOT NULL
+           AND previous.revoked_at IS NOT NULL) AS revoked
+       FROM previous.api_keys AS previous LEFT JOIN main.api_keys AS restored USING (id)`,
+    )
+    .get() as { minted: number; revoked: number };
 }
 
 /**
- * Of two members with one address, both invited since the histories parted, the one of the database
- * before stays. Not for one that the backup knows as removed: then the backup is the newer one.
+ * If both databases have invited one address since they parted, the previous database's member stays;
+ * unless the backup knows that member as removed, and so is the newer one.
  */
-function freeAddresses(db: Database, members: readonly Row[]): void {
-  const remove = db.query(
-    `UPDATE members SET removed_at = $created_at WHERE email = $email AND id <> $id AND removed_at IS NULL
-       AND NOT EXISTS (SELECT 1 FROM members WHERE id = $id AND removed_at IS NOT NULL)`,
-  );
-  for (const { id, email, created_at, removed_at } of members) {
-    if (removed_at === null) remove.run({ id, email, created_at } as Record<string, string>);
-  }
-}
-
-/**
- * The rows of both, those that both have once, by their content: each side has given numbers of its own.
- * Rows keep the order that they have on their side.
- */
-function mergeAudit(db: Database, restored: readonly Row[], before: readonly Row[]): void {
-  const counts = new Map<string, number>();
-  for (const row of restored) counts.set(contentOf(row), (counts.get(contentOf(row)) ?? 0) + 1);
-  const added = before.filter((row) => {
-    const count = counts.get(contentOf(row)) ?? 0;
-    counts.set(contentOf(row), count - 1);
-    return count <= 0;
-  });
-  if (added.length === 0) return;
-  const rows = mergeByTime(restored, added);
-  db.run("DELETE FROM audit");
-  upsert(
-    db,
-    "audit",
-    rows.map((row, index) => ({ ...row, id: index + 1 })),
+function freeAddresses(db: Database): void {
+  db.run(
+    `UPDATE main.members AS restored SET removed_at = previous.created_at
+     FROM previous.members AS previous
+     WHERE previous.email = restored.email AND previous.id <> restored.id
+       AND previous.removed_at IS NULL AND restored.removed_at IS NULL
+       AND NOT EXISTS
+         (SELECT 1 FROM main.members AS same WHERE same.id = previous.id AND same.removed_at IS NOT NULL)`,
   );
 }
 
-function contentOf({ id: _number, ...content }: Row): string {
-  return JSON.stringify(content);
+/** Adds the rows of the previous database, and merges those that both have. */
+function merge(db: Database, table: (typeof MERGED_TABLES)[number]): void {
+  // Numbers of desks are given again.
+  const isKept = (column: string): boolean => table !== "desks" || column !== "id";
+  const columns = columnsOf(db, table).filter(isKept);
+  const updates = columns.map((column) => `${column} = ${mergedValue(column)}`);
+  db.run(
+    `INSERT INTO main.${table} (${columns.join(", ")})
+     SELECT ${columns.map(restoredValue).join(", ")} FROM previous.${table} AS previous
+     WHERE true ORDER BY previous.id
+     ON CONFLICT (${table === "desks" ? "name" : "id"}) DO UPDATE SET ${updates.join(", ")}`,
+  );
 }
 
-function mergeByTime(rows: readonly Row[], others: readonly Row[]): Row[] {
-  const merged: Row[] = [];
-  let next = 0;
-  for (const row of rows) {
-    for (; Number(others[next]?.["at"]) < Number(row["at"]); next += 1) {
-      merged.push(others[next] as Row);
-    }
-    merged.push(row);
-  }
-  return [...merged, ...others.slice(next)];
+function columnsOf(db: Database, table: string): string[] {
+  const sql = "SELECT name FROM pragma_table_info(?, 'main')";
+  return db
+    .query<{ name: string }, [string]>(sql)
+    .all(table)
+    .map(({ name }) => name);
 }
 
-function countKeys(
-  restored: readonly Row[],
-  before: readonly Row[],
-): { minted: number; revoked: number } {
-  const known = new Map(restored.map((key) => [key["id"], key]));
-  const isRevokedSince = ({ id, revoked_at }: Row): boolean =>
-    revoked_at !== null && known.get(id ?? null)?.["revoked_at"] === null;
-  return {
-    minted: before.filter(({ id }) => !known.has(id ?? null)).length,
-    revoked: before.filter(isRevokedSince).length,
-  };
+/** A value of the previous database, as the restored one has it. */
+function restoredValue(column: string): string {
+  if (column !== "desk_id") return `previous.${column}`;
+  return `(SELECT restored.id FROM main.desks AS restored
+    JOIN previous.desks AS known USING (name) WHERE known.id = previous.desk_id)`;
 }
 
 /**
  * Either side may be the newer one. What is revoked, removed, spent, required or expires on one side does
- * so afterwards; counts and times of use are the greater ones. Everything else is as it was before.
+ * so afterwards; counts and times of use are the greater ones. Everything else is the previous database's.
  */
-const merged: Readonly<Record<string, "min" | "max">> = {
+const chosen: Readonly<Record<string, "min" | "max">> = {
   created_at: "min",
   joined_at: "min",
   expires_at: "min",
@@ -164,28 +103,34 @@ const merged: Readonly<Record<string, "min" | "max">> = {
   passkeys_required: "max",
 };
 
-function upsert(db: Database, table: string, rows: readonly Row[]): void {
-  const names = Object.keys(rows[0] ?? {});
-  const columns = names.map(quoteName).join(", ");
-  const values = names.map(() => "?").join(", ");
-  const updates = names.map((name) => `${quoteName(name)} = ${valueOf(name)}`).join(", ");
-  for (const row of rows) {
-    db.query(
-      `INSERT INTO ${quoteName(table)} (${columns}) VALUES (${values}) ON CONFLICT (id) DO UPDATE SET ${updates}`,
-    ).run(...Object.values(row));
-  }
-}
-
-/** SQLite's `min` and `max` are null where one of the two is. */
-function valueOf(name: string): string {
-  const column = quoteName(name);
-  const choice = merged[name];
+function mergedValue(column: string): string {
+  const choice = chosen[column];
   if (choice !== undefined) {
+    // SQLite's `min` and `max` are null if one of the two is.
     return `${choice}(ifnull(${column}, excluded.${column}), ifnull(excluded.${column}, ${column}))`;
   }
   // A new password ends every session: the later end has the newer password.
-  if (name === "password_hash") {
+  if (column === "password_hash") {
     return `iif(excluded.signed_out_at >= signed_out_at, excluded.${column}, ${column})`;
   }
   return `excluded.${column}`;
+}
+
+/** Appends the rows that the restored database lacks; equal rows as often as the side with more of them. */
+function mergeAudit(db: Database): void {
+  const columns = columnsOf(db, "audit").filter((column) => column !== "id");
+  const names = columns.join(", ");
+  db.run(
+    `INSERT INTO main.audit (${names})
+     WITH added AS (
+       SELECT *, json_array(${names}) AS content,
+         row_number() OVER (PARTITION BY json_array(${names}) ORDER BY id) AS nth
+       FROM (SELECT id, ${columns.map((name) => `${restoredValue(name)} AS ${name}`).join(", ")}
+         FROM previous.audit AS previous)
+     ), present AS MATERIALIZED (
+       SELECT json_array(${names}) AS content, count(*) AS times FROM main.audit GROUP BY content
+     )
+     SELECT ${names} FROM added LEFT JOIN present USING (content)
+     WHERE nth > ifnull(times, 0) ORDER BY added.id`,
+  );
 }

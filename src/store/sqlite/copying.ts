@@ -1,23 +1,20 @@
 /**
- * Copying in a process of its own (`copy.ts`, by the hidden command `copy`): the caller goes on, can show
- * how far it is, and can end it at any moment, which nothing can do to SQLite on a thread.
- *
- * The copy may lie on the disk of the original: its free space is watched, and the copy gives way before
- * signals have to.
+ * Runs a copy (`copy.ts`) in a process of its own, the hidden command `copy`: the caller is not blocked,
+ * can show progress, and can stop it at any moment, which is impossible with SQLite on a thread.
  */
-import { rmSync, statSync } from "node:fs";
+import { type Stats, statSync } from "node:fs";
 import { statfs } from "node:fs/promises";
 import { dirname } from "node:path";
 import { UserError } from "../../domain/errors.ts";
-import { partialPath } from "./copy.ts";
+import { partialPath, removePartial } from "./copy.ts";
 import type { Verification } from "./verify.ts";
 
 export interface CopyOptions {
-  /** What starts this program anew; the command and its arguments follow. */
+  /** The command line that starts this program, without the command. */
   readonly program: readonly string[];
-  /** A copy on the disk of the original is given up when there is less free space than this. */
+  /** Free space that signals need: a copy on the disk of the original stops before it takes that. */
   readonly freeBytesMin: number;
-  /** Gives up. */
+  /** Stops the copy. */
   readonly signal?: AbortSignal | undefined;
   readonly onProgress?: ((progress: Progress) => void) | undefined;
 }
@@ -29,36 +26,35 @@ export interface Progress {
 }
 
 const WATCH_INTERVAL_MS = 200;
+const MIB = 1024 * 1024;
 const STOPPED = "The copy was stopped.";
 
-/** As {@link import("./copy.ts").copyDatabase}. Throws `UserError` as well where it is given up. */
+/** Like {@link import("./copy.ts").copyDatabase}. Also throws `UserError` if the copy is stopped. */
 export async function copyInProcess(
   from: string,
   to: string,
   options: CopyOptions,
 ): Promise<Verification> {
   const child = Bun.spawn([...options.program, "copy", from, to], {
-    // What SQLite sorts lies where there is room for the copy.
-    env: { ...process.env, SQLITE_TMPDIR: dirname(to) },
     stdin: "ignore",
     stdout: "pipe",
     stderr: "pipe",
   });
   const partial = partialPath(to, child.pid);
-  const ended = Promise.all([
-    child.exited,
+  const output = Promise.all([
     new Response(child.stdout).text(),
     new Response(child.stderr).text(),
+    child.exited,
   ]);
   const reason = await watch(child, from, partial, options);
-  const [code, stdout, stderr] = await ended;
+  const [stdout, stderr, code] = await output;
   if (code === 0) return JSON.parse(stdout) as Verification;
-  // One that was killed, by a Ctrl-C that reached it first for one, has left it.
-  rmSync(partial, { force: true });
+  // A child that was killed, for example by the same Ctrl-C, has left it.
+  removePartial(partial);
   throw new UserError(reason ?? explainEnd(child, stderr, options));
 }
 
-/** Until the process has ended. Returns why it was given up; null where it was not. */
+/** Waits for the end of the child. Returns why it was stopped, or null. */
 async function watch(
   child: Bun.Subprocess,
   from: string,
@@ -66,10 +62,10 @@ async function watch(
   { freeBytesMin, signal, onProgress }: CopyOptions,
 ): Promise<string | null> {
   const totalBytes = sizeOf(from) + sizeOf(`${from}-wal`);
-  const isBeside = isOnSameDisk(dirname(from), dirname(partial));
+  const isSameDisk = deviceOf(dirname(from)) === deviceOf(dirname(partial));
   while (child.exitCode === null && child.signalCode === null) {
     onProgress?.({ copiedBytes: Math.min(sizeOf(partial), totalBytes), totalBytes });
-    const tooFull = isBeside ? await findTooFull(from, freeBytesMin) : null;
+    const tooFull = isSameDisk ? await findTooFull(from, freeBytesMin) : null;
     const reason = signal?.aborted === true ? STOPPED : tooFull;
     if (reason !== null) {
       child.kill("SIGKILL");
@@ -81,19 +77,10 @@ async function watch(
 }
 
 function explainEnd(child: Bun.Subprocess, stderr: string, { signal }: CopyOptions): string {
-  if (signal?.aborted === true) return STOPPED;
   // Ctrl-C reaches both processes, in either order.
-  if (child.signalCode === "SIGINT") return STOPPED;
-  if (child.signalCode !== null) return `The copy was ended from outside (${child.signalCode}).`;
+  if (signal?.aborted === true || child.signalCode === "SIGINT") return STOPPED;
+  if (child.signalCode !== null) return `The copy was killed (${child.signalCode}).`;
   return stderr.trim().replace(/^signalbox: /, "") || `The copy ended with ${child.exitCode}.`;
-}
-
-function isOnSameDisk(one: string, other: string): boolean {
-  try {
-    return statSync(one).dev === statSync(other).dev;
-  } catch {
-    return false;
-  }
 }
 
 async function findTooFull(from: string, freeBytesMin: number): Promise<string | null> {
@@ -101,18 +88,22 @@ async function findTooFull(from: string, freeBytesMin: number): Promise<string |
   if (space === null) return null;
   const freeBytes = space.bavail * space.bsize;
   if (freeBytes >= freeBytesMin) return null;
-  return `The copy was given up: ${mib(freeBytes)} MiB are free on the disk of ${from}, and signals need ${mib(freeBytesMin)}. Free some space, or copy to another disk.`;
+  return `The copy was stopped: the disk of ${from} has ${Math.floor(freeBytes / MIB)} MiB left, and signals need ${Math.floor(freeBytesMin / MIB)}. Free some space, or copy to another disk.`;
 }
 
-function mib(bytes: number): number {
-  return Math.floor(bytes / 1024 / 1024);
-}
-
-/** 0 for a file that may not be looked at: the copy says why. */
+/** 0 if the file cannot be read: the copy itself says why. */
 function sizeOf(path: string): number {
+  return statOf(path)?.size ?? 0;
+}
+
+function deviceOf(folder: string): number | null {
+  return statOf(folder)?.dev ?? null;
+}
+
+function statOf(path: string): Stats | null {
   try {
-    return statSync(path).size;
+    return statSync(path);
   } catch {
-    return 0;
+    return null;
   }
 }

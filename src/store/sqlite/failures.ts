@@ -56,7 +56,7 @@ export function describeFailure(error: unknown): string {
 
 export function notOurs(path: string): UserError {
   return new UserError(
-    `${path} is not a Signalbox database, and was left as it is: name another folder with --data DIR.`,
+    `${path} is not a Signalbox database, and was left as it is: name another file, or another folder with --data DIR.`,
   );
 }
 

@@ -1,40 +1,42 @@
 /**
- * Damage in the write-ahead log that SQLite would pass over in silence: its recovery ends at the first
- * frame that does not fit, as if a power cut had left it there, and whatever was committed after it is
- * gone. A power cut cannot leave whole transactions behind such a frame, because with
- * `synchronous=FULL` nothing is written after a commit before that commit is on disk. Format and
- * checksums: https://sqlite.org/fileformat2.html#walformat
+ * Finds damage in the write-ahead log that SQLite would accept silently: its recovery ends at the first
+ * frame with a wrong checksum, as if a power cut had left it there, and drops every transaction after it.
+ * A power cut cannot leave later transactions behind such a frame, because `synchronous=FULL` puts each
+ * commit on disk before anything else is written. https://sqlite.org/fileformat2.html#walformat
  */
 import { closeSync, openSync, readSync } from "node:fs";
-import { systemCode } from "../../domain/errors.ts";
-
-export interface LogDamage {
-  /** The first frame that cannot be read, counted from 1; 0 for the log's header. */
-  readonly frame: number;
-}
+import { dirname } from "node:path";
+import { systemCode, UserError } from "../../domain/errors.ts";
+import { shellQuoted } from "../../domain/shell.ts";
 
 const HEADER_BYTES = 32;
-const FRAME_HEADER_BYTES = 24;
-/** What a disk writes as a whole. */
-const SECTOR_BYTES = 512;
-/** Ours, for a log whose header cannot be believed. */
-const PAGE_BYTES = 4_096;
+const FRAME_HEADER_WORDS = 6;
+const FRAME_BYTES = FRAME_HEADER_WORDS * 4 + 4_096;
 const FRAMES_READ_AT_ONCE = 256;
-/** A log in use may start again or grow while it is read; then it is read again. */
 const READINGS_MAX = 5;
 
+/** Call it before SQLite opens the database: what SQLite recovers first is what everybody gets. */
+export function refuseDamagedLog(path: string): void {
+  const frame = findDamagedFrame(`${path}-wal`);
+  if (frame === null) return;
+  const place = frame === 0 ? "its header" : `frame ${frame}`;
+  throw new UserError(
+    `${path}-wal is damaged (${place}), and acknowledged signals come after that place: keep a copy of the folder, then restore a backup with: signalbox restore FILE --data ${shellQuoted(dirname(path))} --force. (To continue with what can be read, and lose the rest: sqlite3 ${shellQuoted(path)} 'PRAGMA wal_checkpoint(TRUNCATE)'.)`,
+  );
+}
+
 /**
- * Null where the log is sound, ends as a power cut may leave it, or is not there. Damage in the last
- * transaction looks like a power cut, and is not found.
+ * Returns the number of the first damaged frame, from 1, or 0 for the log's header; null if the log is
+ * missing, sound, or ends as a power cut may leave it. Damage near its end looks like a power cut.
  */
-export function findLogDamage(path: string): LogDamage | null {
+export function findDamagedFrame(path: string): number | null {
   let before: Reading | null = null;
   for (let count = 0; count < READINGS_MAX; count += 1) {
     const reading = readLog(path);
-    if (reading.damage === null) return null;
-    // The same twice: nobody was writing at that place.
-    if (before?.header === reading.header && before.damage?.frame === reading.damage.frame) {
-      return reading.damage;
+    if (reading.damaged === null) return null;
+    // The same twice: no server was writing there meanwhile.
+    if (before?.header === reading.header && before.damaged === reading.damaged) {
+      return reading.damaged;
     }
     before = reading;
   }
@@ -43,29 +45,26 @@ export function findLogDamage(path: string): LogDamage | null {
 
 interface Reading {
   readonly header: string;
-  readonly damage: LogDamage | null;
+  readonly damaged: number | null;
 }
 
 function readLog(path: string): Reading {
-  const fd = openIfThere(path);
-  if (fd === null) return { header: "", damage: null };
+  const file = openIfExists(path);
+  if (file === null) return { header: "", damaged: null };
   try {
     const header = new Uint32Array(HEADER_BYTES / 4);
-    const length = readSync(fd, header, 0, HEADER_BYTES, 0);
-    const name = header.join();
-    if (length < HEADER_BYTES) return { header: name, damage: null };
-    const pageBytes = bigEndian(header, 2);
-    const frameBytes = FRAME_HEADER_BYTES + (isPageSize(pageBytes) ? pageBytes : PAGE_BYTES);
-    const reader = new FrameReader(header);
-    readFrames(fd, frameBytes, (frame) => reader.next(frame));
-    return { header: name, damage: reader.damage };
+    const isWhole = readSync(file, header, 0, HEADER_BYTES, 0) === HEADER_BYTES;
+    return {
+      header: header.join(),
+      damaged: isWhole ? firstDamaged(header, framesOf(file)) : null,
+    };
   } finally {
-    closeSync(fd);
+    closeSync(file);
   }
 }
 
-/** Who closes the database last takes its log away, at any moment. */
-function openIfThere(path: string): number | null {
+/** The last process to close the database removes its log, at any moment. */
+function openIfExists(path: string): number | null {
   try {
     return openSync(path, "r");
   } catch (error) {
@@ -74,110 +73,65 @@ function openIfThere(path: string): number | null {
   }
 }
 
-/** Until `next` says that it has seen enough. A frame that is cut off at the end does not count. */
-function readFrames(fd: number, frameBytes: number, next: (frame: Uint32Array) => boolean): void {
-  const buffer = new Uint8Array(frameBytes * FRAMES_READ_AT_ONCE);
+/** Without a last frame that is cut off. */
+function* framesOf(file: number): Generator<Uint32Array> {
+  const buffer = new Uint8Array(FRAME_BYTES * FRAMES_READ_AT_ONCE);
   for (let at = HEADER_BYTES; ; at += buffer.length) {
-    const frames = Math.floor(readSync(fd, buffer, 0, buffer.length, at) / frameBytes);
+    const frames = Math.floor(readSync(file, buffer, 0, buffer.length, at) / FRAME_BYTES);
     for (let index = 0; index < frames; index += 1) {
-      if (!next(new Uint32Array(buffer.buffer, index * frameBytes, frameBytes / 4))) return;
+      yield new Uint32Array(buffer.buffer, index * FRAME_BYTES, FRAME_BYTES / 4);
     }
     if (frames < FRAMES_READ_AT_ONCE) return;
   }
 }
 
-/** Follows the chain of checksums, and takes it up again behind a break. */
-class FrameReader {
-  /** As the frame before has them, whether or not they fit it. */
-  #sum0: number;
-  #sum1: number;
-  #salt0: number;
-  #salt1: number;
-  #count = 0;
-  #broken: number | null = null;
-  #wasCommit = false;
-  #damage: LogDamage | null = null;
+type Sums = readonly [number, number];
 
-  constructor(header: Uint32Array) {
-    // Zeros are their own checksum.
-    const isEmpty = header.every((word) => word === 0);
-    this.#salt0 = header[4] ?? 0;
-    this.#salt1 = header[5] ?? 0;
-    this.#sum0 = bigEndian(header, 6);
-    this.#sum1 = bigEndian(header, 7);
-    const [sum0, sum1] = checksum(header, 0, 6, 0, 0);
-    if (isEmpty || sum0 !== this.#sum0 || sum1 !== this.#sum1) this.#broken = 0;
+/** Damage is proved by a sound frame after a sound commit, both behind a frame that is not sound. */
+function firstDamaged(header: Uint32Array, frames: Iterable<Uint32Array>): number | null {
+  // Each checksum continues from the one that is stored in the frame before, right or wrong.
+  let sums = storedSums(header, 6);
+  // Zeros are their own checksum.
+  const isHeader = header[0] !== 0 && isSame(checksum(header.subarray(0, 6), [0, 0]), sums);
+  let broken = isHeader ? null : 0;
+  let wasCommit = false;
+  let number = 0;
+  for (const frame of frames) {
+    number += 1;
+    const sound = isSound(frame, sums) && (broken === 0 || isOfLog(frame, header));
+    if (sound && wasCommit && broken !== null) return broken;
+    if (!sound) broken ??= number;
+    wasCommit = sound && frame[1] !== 0;
+    sums = storedSums(frame, 4);
   }
-
-  get damage(): LogDamage | null {
-    return this.#damage;
-  }
-
-  /** False once damage is proved: behind a break, a frame that was chained to a commit. */
-  next(frame: Uint32Array): boolean {
-    this.#count += 1;
-    // Without the header nobody knows the salts, and its sector or page has some of the first frames in
-    // it, too: the chain alone tells. (No frame is written before the header is on disk.)
-    if (this.#broken === 0) {
-      this.#salt0 = frame[2] ?? 0;
-      this.#salt1 = frame[3] ?? 0;
-    }
-    const isSound = this.#follows(frame);
-    if (isSound && this.#broken !== null && this.#wasCommit) {
-      this.#damage = { frame: this.#broken };
-      return false;
-    }
-    if (!isSound) this.#broken ??= this.#count;
-    this.#wasCommit = frame[1] !== 0 && (isSound || this.#isBrokenCommit(frame));
-    this.#sum0 = bigEndian(frame, 4);
-    this.#sum1 = bigEndian(frame, 5);
-    return true;
-  }
-
-  /**
-   * The commit of a frame that is broken itself counts where it is the first one, unless a power cut may
-   * have left the mark of an older log there: in another sector than the checksum that is gone on with.
-   */
-  #isBrokenCommit({ byteLength }: Uint32Array): boolean {
-    const start = HEADER_BYTES + byteLength * (this.#count - 1);
-    const [mark, end] = [start + 4, start + FRAME_HEADER_BYTES - 1];
-    const isOneSector = Math.floor(mark / SECTOR_BYTES) === Math.floor(end / SECTOR_BYTES);
-    return this.#broken === this.#count && isOneSector;
-  }
-
-  #follows(frame: Uint32Array): boolean {
-    if (frame[2] !== this.#salt0 || frame[3] !== this.#salt1) return false;
-    const [head0, head1] = checksum(frame, 0, 2, this.#sum0, this.#sum1);
-    const [sum0, sum1] = checksum(frame, FRAME_HEADER_BYTES / 4, frame.length, head0, head1);
-    return sum0 === bigEndian(frame, 4) && sum1 === bigEndian(frame, 5);
-  }
+  return null;
 }
 
-/**
- * Over the words from `start` to before `end`, which are an even number, in this machine's order: what
- * SQLite writes on it. In a log of another kind of machine nothing fits, and so nothing is found.
- */
-function checksum(
-  words: Uint32Array,
-  start: number,
-  end: number,
-  seed0: number,
-  seed1: number,
-): [number, number] {
-  let sum0 = seed0;
-  let sum1 = seed1;
-  for (let at = start; at < end; at += 2) {
+/** False for the frames of an older log, which the present one has not overwritten yet. */
+function isOfLog(frame: Uint32Array, header: Uint32Array): boolean {
+  return frame[2] === header[4] && frame[3] === header[5];
+}
+
+function isSound(frame: Uint32Array, before: Sums): boolean {
+  const head = checksum(frame.subarray(0, 2), before);
+  return isSame(checksum(frame.subarray(FRAME_HEADER_WORDS), head), storedSums(frame, 4));
+}
+
+function isSame(one: Sums, other: Sums): boolean {
+  return one[0] === other[0] && one[1] === other[1];
+}
+
+/** Of an even number of words, in this machine's byte order, as SQLite writes them on it. */
+function checksum(words: Uint32Array, [seed0, seed1]: Sums): Sums {
+  let [sum0, sum1] = [seed0, seed1];
+  for (let at = 0; at < words.length; at += 2) {
     sum0 = (sum0 + (words[at] ?? 0) + sum1) >>> 0;
     sum1 = (sum1 + (words[at + 1] ?? 0) + sum0) >>> 0;
   }
   return [sum0, sum1];
 }
 
-function bigEndian(words: Uint32Array, index: number): number {
-  const word = words[index] ?? 0;
-  return ((word << 24) | ((word & 0xff00) << 8) | ((word >>> 8) & 0xff00) | (word >>> 24)) >>> 0;
-}
-
-function isPageSize(bytes: number): boolean {
-  return bytes >= 512 && bytes <= 65_536 && (bytes & (bytes - 1)) === 0;
+function storedSums(words: Uint32Array, at: number): Sums {
+  const view = new DataView(words.buffer, words.byteOffset + at * 4, 8);
+  return [view.getUint32(0), view.getUint32(4)];
 }

@@ -26,9 +26,8 @@ export function schemaVersion(schema: Schema): number {
   return schema.upgrades.length + 1;
 }
 
-export function readVersion(db: Database, database: "main" | "source" = "main"): number {
-  const row = db.query(`PRAGMA ${database}.user_version`).get() as { user_version: number };
-  return row.user_version;
+export function readVersion(db: Database): number {
+  return (db.query("PRAGMA user_version").get() as { user_version: number }).user_version;
 }
 
 export function readApplicationId(db: Database): number {

@@ -15,6 +15,7 @@ import {
 } from "./folder.ts";
 import { explainFailure, isBusy } from "./failures.ts";
 import { lockFolder } from "./lock.ts";
+import { refuseDamagedLog } from "./log-damage.ts";
 import {
   APPLICATION_ID,
   currentSchema,
@@ -89,7 +90,8 @@ function openFile(path: string, role: Role, options: OpenOptions): Database {
   if (isEmpty(path)) create(path);
   const isLogKept =
     options.externalCheckpoints === true || (role === "command" && !isEmpty(`${path}-wal`));
-  // The threads of a server need not look again: its reader was the first to open.
+  // A server's reader opens first: its other threads need not check again.
+  if (role === "reader") refuseDamagedLog(path);
   if (role === "reader" || role === "command") inspect(path, schemaVersion(schema), onTightened);
   const db = new Database(path, { create: false, readwrite: true, strict: true });
   try {

@@ -1,11 +1,9 @@
 /** Opens a database file to look at it: nothing is created, upgraded or copied out of its log. */
 import { Database } from "bun:sqlite";
 import { statSync } from "node:fs";
-import { dirname } from "node:path";
 import { UserError } from "../../domain/errors.ts";
-import { shellQuoted } from "../../domain/shell.ts";
 import { DamageError, explainFailure, isBusy, notOurs } from "./failures.ts";
-import { findLogDamage } from "./log-damage.ts";
+import { refuseDamagedLog } from "./log-damage.ts";
 import {
   APPLICATION_ID,
   currentSchema,
@@ -17,7 +15,7 @@ import {
 
 const BUSY_TIMEOUT_MS = 10_000;
 
-/** Throws {@link UserError} for a file that is missing, foreign, of a newer version, or damaged at a glance. */
+/** Throws {@link UserError} if the file is missing, foreign, of a newer version, or visibly damaged. */
 export function openForReading(path: string, newestVersion?: number): Database {
   const db = openUnread(path, newestVersion);
   try {
@@ -29,14 +27,21 @@ export function openForReading(path: string, newestVersion?: number): Database {
   }
 }
 
-/** Like {@link openForReading}, but reads only the header: check the schema (`schema.ts`) before anything else. */
-export function openUnread(
-  path: string,
-  newestVersion: number = schemaVersion(currentSchema),
-): Database {
+/**
+ * For `verify`, `backup` and `restore`. Checks the log, then reads only the header of the database: check the
+ * schema (`schema.ts`) before anything else.
+ */
+export function openSuspect(path: string): Database {
+  try {
+    refuseDamagedLog(path);
+    return openUnread(path);
+  } catch (error) {
+    throw error instanceof UserError ? error : explainFailure(error, path);
+  }
+}
+
+function openUnread(path: string, newestVersion: number = schemaVersion(currentSchema)): Database {
   requireFile(path);
-  // Before SQLite opens the log: the first to open it decides what is in it.
-  refuseDamagedLog(path);
   try {
     return openFile(path, newestVersion);
   } catch (error) {
@@ -87,7 +92,7 @@ function refuseForeign(path: string, applicationId: number): void {
 function refuseNewer(path: string, version: number, newestVersion: number): void {
   if (version <= newestVersion) return;
   throw new UserError(
-    `${path} was written by a newer signalbox (database version ${version}; this one knows ${newestVersion}): run that version, or name another folder with --data DIR.`,
+    `${path} was written by a newer signalbox (database version ${version}; this one knows ${newestVersion}): run that version, or name another file, or another folder with --data DIR.`,
   );
 }
 
@@ -139,13 +144,4 @@ export function integrityProblems(db: Database, what: string | number): string[]
     .flat()
     .flatMap((row) => row.split("\n"))
     .filter((line) => line !== "ok" && line !== "*** in database main ***");
-}
-
-function refuseDamagedLog(path: string): void {
-  const damage = findLogDamage(`${path}-wal`);
-  if (damage === null) return;
-  const place = damage.frame === 0 ? "its header" : `frame ${damage.frame}`;
-  throw new UserError(
-    `${path}-wal is damaged (${place}), and signals that were acknowledged are behind that place: keep a copy of the folder, then restore a backup with: signalbox restore FILE --data ${shellQuoted(dirname(path))} --force. (To go on with what can be read, and lose the rest: sqlite3 ${shellQuoted(path)} 'PRAGMA wal_checkpoint(TRUNCATE)'.)`,
-  );
 }

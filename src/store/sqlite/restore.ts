@@ -1,103 +1,61 @@
-/** Puts a copy in the place of a data folder's database, and keeps what was there. */
-import { Database } from "bun:sqlite";
-import {
-  closeSync,
-  existsSync,
-  openSync,
-  readdirSync,
-  renameSync,
-  rmSync,
-  statSync,
-} from "node:fs";
+/** Puts a copy in the place of a data folder's database, and keeps the previous database. */
+import { constants, Database } from "bun:sqlite";
+import { existsSync, readdirSync, renameSync, rmSync, statSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
+import { pathToFileURL } from "node:url";
 import { messageOf, UserError } from "../../domain/errors.ts";
-import { ACTIVITY_NAME } from "./activity.ts";
-import {
-  type Carried,
-  carryOver,
-  haveSameDesks,
-  type KeysTaken,
-  readCarried,
-} from "./carry-over.ts";
+import { carryOver, type KeysTaken } from "./carry-over.ts";
 import { syncPath } from "./copy.ts";
-import { DamageError, explainFailure, isAboutOneRow } from "./failures.ts";
+import { DamageError, explainFailure, isRefusedWrite } from "./failures.ts";
 import { restoringPath } from "./folder.ts";
+import { refuseDamagedLog } from "./log-damage.ts";
 import { currentSchema, migrate, readVersion, schemaVersion } from "./migrate.ts";
 import { openForReading } from "./read.ts";
 import { compareSchema, describeObjects } from "./schema.ts";
 import { inTransaction } from "./transaction.ts";
-import { verifyDatabase } from "./verify.ts";
-
-export interface Restore {
-  readonly path: string;
-  /** The database that was there: in its place, or already moved away by a restore that was cut short. */
-  readonly before: string | null;
-}
+import { describeProblem, verifyDatabase } from "./verify.ts";
 
 export interface Restored {
-  /** Where the database is that was there before, or null. */
+  /** The path of the previous database, or null. */
   readonly kept: string | null;
-  /** What became of the keys of the database that was there before, or null without one. */
+  /** What was carried over from the previous database, or null without one. */
   readonly keys: KeysTaken | null;
-  /** Where the activity of desks is that had other numbers than the restored ones, or null. */
-  readonly activity_kept: string | null;
 }
 
 /**
- * To be called before a copy is made at `restoringPath(path)`, with the folder's lock held. From here on
- * `openDatabase` refuses a folder without a database, until a restore has come to its end.
+ * Call it with the folder's lock held and the copy at `restoringPath(path)`. A backup does not know which
+ * keys were created, rotated or revoked after it, so those are carried over from the previous database if
+ * it can be read: a revoked key must stay revoked. If this is cut short, the folder has its previous
+ * database, or `openDatabase` refuses it until a restore is run again, which finds the previous database
+ * under its new name.
  */
-export function beginRestore(path: string): Restore {
+export function putInPlace(path: string, stamp: string): Restored {
   const restoring = restoringPath(path);
-  const before = hasContent(path) ? path : findMovedAway(path);
-  // Of a restore that was cut short: SQLite would play it back into the new copy.
-  rmSync(`${restoring}-journal`, { force: true });
-  if (before !== path && !existsSync(restoring)) {
-    closeSync(openSync(restoring, "wx", 0o600));
-    syncPath(dirname(path));
-  }
-  return { path, before };
-}
-
-/** Where no copy could be made: the folder is as it was. */
-export function giveUpRestore({ path }: Restore): void {
-  const restoring = restoringPath(path);
-  if (!hasContent(restoring)) rmSync(restoring, { force: true });
-}
-
-/**
- * `restoringPath(path)` holds the copy. A backup knows nothing of the keys that were minted, rotated or
- * revoked after it: where the database before can be read, they are taken over, for a revoked key must
- * not come back to life. If this is cut short, the folder has the database before, or is refused by
- * `openDatabase` until a restore is run again, which takes up what this one has moved away.
- */
-export function putInPlace({ path, before }: Restore, stamp: string): Restored {
-  const restoring = restoringPath(path);
-  const kept = before === path ? unusedName(`${path}.before-${stamp}`) : before;
-  // Its log has not followed it yet, perhaps; without any database, a log is kept all the same.
-  if (before !== path) keepLog(path, kept ?? unusedName(`${path}.before-${stamp}`));
-  const { keys, areDesksSame } = takeOver(before, restoring);
+  const isPresent = hasContent(path);
+  const newName = unusedName(`${path}.before-${stamp}`);
+  const previous = isPresent ? path : findKept(path);
+  // If a restore was cut short, the log has not followed its database yet.
+  if (!isPresent) moveLog(path, previous ?? newName);
+  const keys = previous === null ? null : takeOver(previous, restoring);
   refuseUnsound(restoring);
-  if (before === path && kept !== null) {
-    renameSync(path, kept);
-    keepLog(path, kept);
+  if (isPresent) {
+    renameSync(path, newName);
+    moveLog(path, newName);
   }
   for (const rest of [`${path}-wal`, `${path}-shm`]) rmSync(rest, { force: true });
-  const activity_kept = areDesksSame ? null : moveActivity(dirname(path), stamp);
   syncPath(restoring);
   renameSync(restoring, path);
   syncPath(dirname(path));
-  return { kept, keys, activity_kept };
+  return { kept: isPresent ? newName : previous, keys };
 }
 
-/** Whether there is more than an empty file, which is no database yet. */
+/** Whether a file is more than an empty one, which is no database yet. */
 export function hasContent(path: string): boolean {
   return existsSync(path) && statSync(path).size > 0;
 }
 
-/** The newest of those that are kept, where a restore was cut short after it had moved the database. */
-function findMovedAway(path: string): string | null {
-  if (!existsSync(restoringPath(path))) return null;
+/** The newest database that an earlier restore has kept. */
+function findKept(path: string): string | null {
   const prefix = `${basename(path)}.before-`;
   const names = readdirSync(dirname(path)).filter(
     (name) => name.startsWith(prefix) && /Z(-\d+)?$/.test(name),
@@ -114,79 +72,55 @@ function unusedName(name: string): string {
   }
 }
 
-/** Moves the log with its database. SQLite rebuilds the index of the log (`-shm`) by itself. */
-function keepLog(path: string, kept: string): void {
-  if (hasContent(`${path}-wal`)) renameSync(`${path}-wal`, `${kept}-wal`);
-}
-
-/** Moves the activity away: its rows have the numbers of desks, and a desk must not see another's. */
-function moveActivity(dataDir: string, stamp: string): string | null {
-  const path = join(dataDir, ACTIVITY_NAME);
-  if (!existsSync(path)) return null;
-  const kept = unusedName(`${path}.before-${stamp}`);
-  renameSync(path, kept);
-  keepLog(path, kept);
-  for (const rest of [`${path}-wal`, `${path}-shm`]) rmSync(rest, { force: true });
-  return kept;
+/** SQLite rebuilds the index of the log (`-shm`) by itself. */
+function moveLog(path: string, newPath: string): void {
+  if (hasContent(`${path}-wal`)) renameSync(`${path}-wal`, `${newPath}-wal`);
 }
 
 function refuseUnsound(restoring: string): void {
-  const { ok, checks } = verifyDatabase(restoring);
-  if (ok) return;
-  const [name, check] = Object.entries(checks).find(([, { ok: isOk }]) => !isOk) ?? [];
+  const problem = describeProblem(verifyDatabase(restoring));
+  if (problem === null) return;
   throw new UserError(
-    `${restoring}, which was to be the database, is not sound (${name}: ${check?.detail}): nothing was replaced; look at this disk, then run the restore again.`,
+    `The restored database ${restoring} is not sound (${problem}), and nothing was replaced: check this disk, then run the restore again.`,
   );
 }
 
-interface TakenOver {
-  readonly keys: KeysTaken | null;
-  /** Whether every desk of the database before still has its number. */
-  readonly areDesksSame: boolean;
-}
-
-/** A database before that cannot be used does not stop the restore; a restored one that cannot, does. */
-function takeOver(path: string | null, restoring: string): TakenOver {
-  if (path === null) return { keys: null, areDesksSame: false };
-  const before = readBefore(path);
-  if ("failure" in before) return { keys: before, areDesksSame: false };
+/** A previous database that cannot be used does not stop the restore; a restored one that cannot, does. */
+function takeOver(previous: string, restoring: string): KeysTaken {
   try {
-    return change(restoring, (db) => {
-      const keys = carryOver(db, before);
-      return { keys, areDesksSame: haveSameDesks(before.desks, readCarried(db).desks) };
-    });
+    refuseUnusable(previous);
+    return carryOverInto(restoring, previous);
   } catch (error) {
-    if (isAboutOneRow(error)) return { keys: { failure: messageOf(error) }, areDesksSame: false };
-    throw explainFailure(error, restoring);
+    if (isRefusedWrite(error)) throw explainFailure(error, restoring);
+    const failure = error instanceof DamageError ? `damaged: ${error.problem}` : messageOf(error);
+    return { failure };
   }
 }
 
-function readBefore(path: string): Carried | { failure: string } {
+function refuseUnusable(previous: string): void {
+  refuseDamagedLog(previous);
+  const db = openForReading(previous);
   try {
-    const db = openForReading(path);
-    try {
-      const isCurrent = readVersion(db) === schemaVersion(currentSchema);
-      if (!isCurrent) return { failure: "it is of another version" };
-      const changed = compareSchema(db).missing.filter(({ type }) => type === "table");
-      return changed.length === 0
-        ? readCarried(db)
-        : { failure: `missing or changed: ${describeObjects(changed)}` };
-    } finally {
-      db.close();
-    }
-  } catch (error) {
-    return {
-      failure: error instanceof DamageError ? `damaged: ${error.problem}` : messageOf(error),
-    };
+    const isCurrent = readVersion(db) === schemaVersion(currentSchema);
+    if (!isCurrent) throw new UserError("it is of another version");
+    const tables = compareSchema(db).missing.filter(({ type }) => type === "table");
+    if (tables.length > 0) throw new UserError(`missing or changed: ${describeObjects(tables)}`);
+  } finally {
+    db.close();
   }
 }
 
-function change<T>(path: string, work: (db: Database) => T): T {
-  const db = new Database(path, { create: false, readwrite: true, strict: true });
+function carryOverInto(restoring: string, previous: string): KeysTaken {
+  const { SQLITE_OPEN_READWRITE, SQLITE_OPEN_URI } = constants;
+  const db = new Database(restoring, SQLITE_OPEN_READWRITE | SQLITE_OPEN_URI);
   try {
+    // A restore that is killed here begins with a new copy; a journal on disk would be played back into it.
+    db.run("PRAGMA journal_mode = MEMORY");
+    db.run("PRAGMA trusted_schema = OFF");
     db.run("PRAGMA foreign_keys = ON");
     migrate(db);
-    return inTransaction(db, () => work(db));
+    db.query("ATTACH ? AS previous").run(`${pathToFileURL(previous).href}?mode=ro`);
+    return inTransaction(db, () => carryOver(db));
   } finally {
     db.close();
   }

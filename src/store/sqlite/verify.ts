@@ -1,11 +1,11 @@
-/** Looks at everything in a database file, and says what does not hold. Changes nothing. */
+/** Checks everything in a database file, and changes nothing. */
 import { Database } from "bun:sqlite";
 import { UserError } from "../../domain/errors.ts";
 import type { TSchema } from "@sinclair/typebox";
 import { BODY_BYTES_MAX, SignalBody } from "../../domain/signal.ts";
 import { explainFailure, describeFailure } from "./failures.ts";
 import { readVersion } from "./migrate.ts";
-import { integrityProblems, openUnread, refuseDamaged } from "./read.ts";
+import { integrityProblems, openSuspect, refuseDamaged } from "./read.ts";
 import { compareSchema, describeDifferences } from "./schema.ts";
 
 export interface Check {
@@ -16,10 +16,10 @@ export interface Check {
 export interface Verification {
   readonly ok: boolean;
   readonly file: string;
-  /** Of the database; see `migrate.ts`. */
+  /** The database's; see `migrate.ts`. */
   readonly version: number;
   readonly signals: number;
-  /** Of the newest signal, or null without one. */
+  /** The newest signal's id, or null without signals. */
   readonly newest_id: string | null;
   readonly checks: Readonly<Record<CheckName, Check>>;
 }
@@ -62,84 +62,69 @@ function hasNoControls(column: string): string {
     AND instr(CAST(${column} AS BLOB), x'00') = 0)`;
 }
 
-/** What the command line and the console show of desks, keys and members. */
+/** Columns that the command line and the console show. */
 const SHOWN = [
   ["desks", "name"],
   ["api_keys", "label"],
   ["members", "email"],
 ] as const;
 
-/** Each returns its first problems, none where all is well. */
+/** Each returns its first problems, none if all is well. */
 const checks = {
-  /** Pages, indexes against their tables, types: all that SQLite knows to look for, but for `CHECK` (see `values`). */
+  /** Pages, indexes against their tables, types: everything that SQLite can check, except `CHECK` (see `values`). */
   integrity: (db: Database) => integrityProblems(db, PROBLEMS_TOLD_MAX),
 
   foreign_keys: (db: Database) =>
-    (
-      db.query(`SELECT * FROM pragma_foreign_key_check LIMIT ${PROBLEMS_TOLD_MAX}`).all() as {
-        table: string;
-        rowid: number;
-        parent: string;
-      }[]
+    first<{ table: string; rowid: number; parent: string }>(
+      db,
+      "SELECT * FROM pragma_foreign_key_check",
     ).map(({ table, rowid, parent }) => `row ${rowid} of ${table} has no row in ${parent}`),
 
-  /** In the order of storage, each id is greater than the one before. (A window function needs a file to put the rows in.) */
+  /** In the order of storage, each id is greater than the one before. (A window function would need a file for its rows.) */
   ids_rising: (db: Database) =>
-    (
-      db
-        .query(
-          `SELECT seq FROM signals AS s NOT INDEXED
-           WHERE length(id) <> 26
-             OR id <= (SELECT id FROM signals WHERE seq < s.seq ORDER BY seq DESC LIMIT 1)
-           LIMIT ${PROBLEMS_TOLD_MAX}`,
-        )
-        .all() as { seq: number }[]
+    first<{ seq: number }>(
+      db,
+      `SELECT seq FROM signals AS s NOT INDEXED
+       WHERE length(id) <> 26
+         OR id <= (SELECT id FROM signals WHERE seq < s.seq ORDER BY seq DESC LIMIT 1)`,
     ).map(({ seq }) => `the id of seq ${seq} is not greater than the one before`),
 
-  /** Values that were never taken as they are: a damaged value is still a value to SQLite. */
-  values: (db: Database) => [...impossibleSignals(db), ...controlCharacters(db)],
+  /** A damaged value is still a value to SQLite; this finds those that were never accepted. */
+  values: (db: Database) => [
+    ...first<{ seq: number }>(
+      db,
+      `SELECT seq FROM signals NOT INDEXED WHERE NOT (${POSSIBLE})`,
+    ).map(({ seq }) => `seq ${seq} has a value that no signal can have`),
+    ...SHOWN.flatMap(([table, column]) =>
+      first<{ rowid: number }>(
+        db,
+        `SELECT rowid FROM ${table} WHERE NOT ${hasNoControls(column)}`,
+      ).map(({ rowid }) => `row ${rowid} of ${table} has a control character in its ${column}`),
+    ),
+  ],
 } as const satisfies Record<string, (db: Database) => string[]>;
 
-function impossibleSignals(db: Database): string[] {
-  const rows = db
-    .query(`SELECT seq FROM signals NOT INDEXED WHERE NOT (${POSSIBLE}) LIMIT ${PROBLEMS_TOLD_MAX}`)
-    .all() as { seq: number }[];
-  return rows.map(({ seq }) => `seq ${seq} has a value that no signal can have`);
-}
-
-function controlCharacters(db: Database): string[] {
-  return SHOWN.flatMap(([table, column]) => {
-    const rows = db
-      .query(
-        `SELECT rowid FROM ${table} WHERE NOT ${hasNoControls(column)} LIMIT ${PROBLEMS_TOLD_MAX}`,
-      )
-      .all() as { rowid: number }[];
-    return rows.map(
-      ({ rowid }) => `row ${rowid} of ${table} has a control character in its ${column}`,
-    );
-  });
+function first<Row>(db: Database, sql: string): Row[] {
+  return db.query<Row, []>(`${sql} LIMIT ${PROBLEMS_TOLD_MAX}`).all();
 }
 
 /**
- * Throws `UserError` for a file that cannot be looked at at all: missing, foreign, of a newer version, or
- * so damaged that it does not open. Takes as long as reading the file several times. While it runs, a
- * server's log cannot start again, and grows.
+ * Throws `UserError` if the file cannot be read at all: missing, foreign, of a newer version, or too
+ * damaged to open. Reads the whole file several times. Meanwhile a server's log grows, because it cannot
+ * restart.
  */
 export function verifyDatabase(path: string): Verification {
-  const db = explained(path, () => openUnread(path));
+  const db = openSuspect(path);
   try {
-    const schema = explained(path, () => checkSchema(db));
-    if (schema.ok) explained(path, () => refuseDamaged(db, path));
+    const schema = checkSchema(db, path);
     const results = Object.entries(checks).map(
       ([name, check]) => [name, schema.ok ? run(db, check) : NOT_CHECKED] as const,
     );
-    const { signals, newest_id } = schema.ok ? count(db) : NOT_COUNTED;
     return {
       ok: schema.ok && results.every(([, { ok }]) => ok),
       file: path,
       version: readVersion(db),
-      signals,
-      newest_id,
+      ...(schema.ok ? count(db) : NOT_COUNTED),
       checks: { schema, ...Object.fromEntries(results) } as Record<CheckName, Check>,
     };
   } finally {
@@ -147,30 +132,32 @@ export function verifyDatabase(path: string): Verification {
   }
 }
 
+/** The first check that fails, for a message; null if all are ok. */
+export function describeProblem({ checks: results }: Verification): string | null {
+  const [name, check] = Object.entries(results).find(([, { ok }]) => !ok) ?? [];
+  return check === undefined ? null : `${name}: ${check.detail}`;
+}
+
 const NOT_CHECKED: Check = { ok: false, detail: "not checked, because of the schema" };
 const NOT_COUNTED = { signals: 0, newest_id: null };
 
 /** Runs first, and alone if it fails: anybody may have made the file, with anything in its schema. */
-function checkSchema(db: Database): Check {
-  const problems = describeDifferences(compareSchema(db));
-  if (readVersion(db) === 0) problems.unshift("it has no version");
-  return { ok: problems.length === 0, detail: problems.join("; ") || "ok" };
-}
-
-function explained<T>(path: string, work: () => T): T {
+function checkSchema(db: Database, path: string): Check {
   try {
-    return work();
+    const problems = describeDifferences(compareSchema(db));
+    if (readVersion(db) === 0) problems.unshift("it has no version");
+    if (problems.length === 0) refuseDamaged(db, path);
+    return checkOf(problems);
   } catch (error) {
     throw error instanceof UserError ? error : explainFailure(error, path);
   }
 }
 
-/** Each in a transaction of its own: of one state of the database, and no longer than it must. */
+/** Each in a transaction of its own: one state of the database, held no longer than needed. */
 function run(db: Database, check: (db: Database) => string[]): Check {
   db.run("BEGIN");
   try {
-    const problems = check(db);
-    return { ok: problems.length === 0, detail: problems.join("; ") || "ok" };
+    return checkOf(check(db));
   } catch (error) {
     return { ok: false, detail: describeFailure(error) };
   } finally {
@@ -178,14 +165,16 @@ function run(db: Database, check: (db: Database) => string[]): Check {
   }
 }
 
+function checkOf(problems: readonly string[]): Check {
+  return { ok: problems.length === 0, detail: problems.join("; ") || "ok" };
+}
+
 function count(db: Database): { signals: number; newest_id: string | null } {
   try {
-    return db.query("SELECT count(*) AS signals, max(id) AS newest_id FROM signals").get() as {
-      signals: number;
-      newest_id: string | null;
-    };
+    const sql = "SELECT count(*) AS signals, max(id) AS newest_id FROM signals";
+    return db.query<{ signals: number; newest_id: string | null }, []>(sql).get() ?? NOT_COUNTED;
   } catch {
     // The checks have said why.
-    return { signals: 0, newest_id: null };
+    return NOT_COUNTED;
   }
 }
