@@ -1,44 +1,43 @@
--- Signalbox's database, version 1. Times are epoch milliseconds, UTC. Ids in TEXT are ULIDs:
--- 26 characters, sortable by time. Query it as you like with a read-only connection; write to it
--- only with `signalbox`.
+-- Signalbox's database, version 1. Times are epoch milliseconds, UTC. TEXT ids are ULIDs: 26 characters,
+-- sortable by time. Query it freely over a read-only connection; only `signalbox` may write to it.
 
 -- The owners of keys and signals.
 CREATE TABLE desks (
   id                   INTEGER PRIMARY KEY, -- small, because every signal and index entry holds it
   name                 TEXT    NOT NULL UNIQUE,
   created_at           INTEGER NOT NULL,    -- ms
-  differing_duplicates INTEGER NOT NULL DEFAULT 0, -- duplicates whose content was not the original's
+  differing_duplicates INTEGER NOT NULL DEFAULT 0, -- duplicates that differed from their original
   passkeys_required    INTEGER NOT NULL DEFAULT 0, -- 1: its members sign in with passkeys only
-  keys_max             INTEGER NOT NULL DEFAULT 100 -- active keys at most, without those in the overlap of a rotation
+  keys_max             INTEGER NOT NULL DEFAULT 100 -- limit on active keys; those in the overlap of a rotation do not count
 ) STRICT;
 
 -- The keys that authenticate desks. Rows are never deleted: signals refer to them.
 CREATE TABLE api_keys (
-  id           TEXT    NOT NULL PRIMARY KEY, -- ULID; what people name a key by
+  id           TEXT    NOT NULL PRIMARY KEY, -- ULID; the key's public id
   desk_id      INTEGER NOT NULL REFERENCES desks (id),
   label        TEXT,                         -- a note for people
   key_hash     BLOB    NOT NULL UNIQUE CHECK (length(key_hash) = 32), -- SHA-256 of the whole key
   last4        TEXT    NOT NULL CHECK (length(last4) = 4), -- the key's last four characters
   created_at   INTEGER NOT NULL, -- ms
-  expires_at   INTEGER,          -- ms; does not authenticate from then on
+  expires_at   INTEGER,          -- ms; the key stops working then
   last_used_at INTEGER,          -- ms; written at most once a minute
-  revoked_at   INTEGER           -- ms; does not authenticate from then on
+  revoked_at   INTEGER           -- ms; the key stopped working then
 ) STRICT;
 
 -- The console's lists: one desk, newest first.
 CREATE INDEX api_keys_desk ON api_keys (desk_id, id);
 
--- The active keys of a desk. They are few, and those that have ended may be many.
+-- The active keys of a desk, which are few among many that have ended.
 CREATE INDEX api_keys_active ON api_keys (desk_id, ifnull(expires_at, 9223372036854775807))
   WHERE revoked_at IS NULL;
 
--- The signals, one row for each that was accepted. Rows are never changed nor deleted: backups rely
--- on it for every table whose key is "seq".
+-- The accepted signals. Rows are never changed or deleted, which backups rely on for every table whose
+-- key is "seq".
 CREATE TABLE signals (
   seq              INTEGER PRIMARY KEY,   -- order of commit
-  id               TEXT    NOT NULL UNIQUE, -- ULID; strictly rises with seq
+  id               TEXT    NOT NULL UNIQUE, -- ULID; strictly increases with seq
   desk_id          INTEGER NOT NULL REFERENCES desks (id),
-  key_id           TEXT    NOT NULL REFERENCES api_keys (id), -- the key that it was sent with
+  key_id           TEXT    NOT NULL REFERENCES api_keys (id), -- the key it was sent with
   received_at      INTEGER NOT NULL,      -- ms, by the server's clock
   client_signal_id TEXT,                  -- idempotency key, 1 to 255 characters
   source           TEXT    NOT NULL CHECK (source IN ('venue_1', 'venue_2', 'venue_3')),
@@ -62,35 +61,35 @@ CREATE INDEX signals_desk ON signals (desk_id);
 CREATE TABLE members (
   id            TEXT    NOT NULL PRIMARY KEY, -- ULID
   desk_id       INTEGER NOT NULL REFERENCES desks (id),
-  email         TEXT    NOT NULL,   -- who it is, and the name to sign in with; lower case
-  password_hash TEXT,               -- argon2id, PHC string, after a `!` while locked; none for those with passkeys only
-  created_at    INTEGER NOT NULL,   -- ms; of the invitation
-  joined_at     INTEGER,            -- ms; of the first password or passkey
-  signed_out_at INTEGER NOT NULL DEFAULT 0, -- ms; no session that began before it holds
-  removed_at    INTEGER             -- ms; may not sign in from then on
+  email         TEXT    NOT NULL,   -- the name to sign in with; lower case
+  password_hash TEXT,               -- argon2id, PHC string, with a `!` in front while locked; NULL with passkeys only
+  created_at    INTEGER NOT NULL,   -- ms; when invited
+  joined_at     INTEGER,            -- ms; when the first password or passkey was set
+  signed_out_at INTEGER NOT NULL DEFAULT 0, -- ms; ends all sessions that began before
+  removed_at    INTEGER             -- ms; may not sign in since then
 ) STRICT;
 
 -- A person belongs to one desk.
 CREATE UNIQUE INDEX members_email ON members (email) WHERE removed_at IS NULL;
 
--- One-time links, for a first password or another one.
+-- One-time links to set a first or a new password or passkey.
 CREATE TABLE invitations (
   id         TEXT    NOT NULL PRIMARY KEY, -- ULID
-  token_hash BLOB    NOT NULL UNIQUE CHECK (length(token_hash) = 32), -- SHA-256 of what is in the link
+  token_hash BLOB    NOT NULL UNIQUE CHECK (length(token_hash) = 32), -- SHA-256 of the token in the link
   member_id  TEXT    NOT NULL REFERENCES members (id),
   created_at INTEGER NOT NULL, -- ms
   expires_at INTEGER NOT NULL, -- ms
-  spent_at   INTEGER           -- ms; used, or made void by a later one
+  spent_at   INTEGER           -- ms; when used, or replaced by a later link
 ) STRICT;
 
 -- WebAuthn credentials.
 CREATE TABLE passkeys (
   id           TEXT    NOT NULL PRIMARY KEY, -- the credential's id, base64url
   member_id    TEXT    NOT NULL REFERENCES members (id),
-  name         TEXT    NOT NULL,    -- a note for its member
+  name         TEXT    NOT NULL,    -- chosen by its member
   public_key   BLOB    NOT NULL,    -- COSE
-  counter      INTEGER NOT NULL,    -- signatures so far, as far as the device counts them
-  transports   TEXT    NOT NULL,    -- JSON: how a browser may reach it
+  counter      INTEGER NOT NULL,    -- the device's signature counter
+  transports   TEXT    NOT NULL,    -- JSON array: how a browser may reach it
   created_at   INTEGER NOT NULL,    -- ms
   last_used_at INTEGER,             -- ms
   removed_at   INTEGER              -- ms
@@ -98,17 +97,17 @@ CREATE TABLE passkeys (
 
 CREATE INDEX passkeys_member ON passkeys (member_id);
 
--- Who did what to desks, keys and members. Rows are never changed nor deleted.
+-- Who did what to desks, keys and members. Rows are never changed or deleted.
 CREATE TABLE audit (
-  id         INTEGER PRIMARY KEY, -- in the order of what was done
+  id         INTEGER PRIMARY KEY, -- rises in the order of the actions
   at         INTEGER NOT NULL,    -- ms
   desk_id    INTEGER NOT NULL REFERENCES desks (id),
-  member_id  TEXT    REFERENCES members (id), -- who did it; none: an admin, on the command line
+  member_id  TEXT    REFERENCES members (id), -- who did it; NULL: an administrator on the command line
   action     TEXT    NOT NULL,    -- such as "key.revoked"
-  key_id     TEXT    REFERENCES api_keys (id), -- what it was done to
-  subject_id TEXT    REFERENCES members (id), -- to whom it was done
-  detail     TEXT,                -- what a reader should know beside it, in words
-  client     TEXT                 -- the IP address that asked for it; none: the command line
+  key_id     TEXT    REFERENCES api_keys (id), -- the key it was done to
+  subject_id TEXT    REFERENCES members (id), -- the member it was done to
+  detail     TEXT,                -- more for the reader, in words
+  client     TEXT                 -- the client's IP address; NULL: the command line
 ) STRICT;
 
 CREATE INDEX audit_desk ON audit (desk_id);

@@ -1,7 +1,6 @@
 /**
- * Each part of the executable that the bundler could leave out, run in another order, or look for on the
- * disk: threads, processes of its own, modules that are loaded late, files that are embedded, and calls
- * of the C library. It runs in an empty folder.
+ * Uses each part of the executable that the bundler could leave out, reorder, or look for on the disk:
+ * threads, child processes, lazily loaded modules, embedded files, and calls into the C library.
  */
 import { beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { existsSync, mkdirSync, readdirSync, statSync } from "node:fs";
@@ -27,7 +26,7 @@ beforeAll(async () => {
   executable = await buildExecutable();
 });
 
-/** A command that succeeds; returns its stdout. */
+/** Runs a command that must succeed; returns its stdout. */
 async function command(...args: string[]): Promise<string> {
   const { code, stdout, stderr } = await cli(args, { program: [executable] });
   expect([code, stderr]).toEqual([0, expect.any(String)]);
@@ -42,7 +41,7 @@ async function start(...flags: string[]) {
   return { ...server, key };
 }
 
-/** A server with its console, and somebody who has opened a one-time link. */
+/** A server with its console, and a visitor who has opened a one-time link. */
 async function startConsole() {
   const server = await startExecutableConsole();
   const joinPath = await server.invite(ALICE);
@@ -54,12 +53,12 @@ async function startConsole() {
 async function until(what: string, isTrue: () => boolean | Promise<boolean>): Promise<void> {
   const deadline = Date.now() + 30_000;
   while (!(await isTrue())) {
-    if (Date.now() > deadline) throw new Error(`Waited in vain until ${what}.`);
+    if (Date.now() > deadline) throw new Error(`Timed out waiting until ${what}.`);
     await Bun.sleep(20);
   }
 }
 
-/** Runs the executable on a terminal until `isDone` of what it wrote, or until it ends. */
+/** Runs the executable on a terminal until `isDone` accepts what it wrote. */
 async function onTerminal(
   args: readonly string[],
   isDone: (written: string) => boolean,
@@ -81,7 +80,7 @@ async function onTerminal(
 }
 
 describe("the console", () => {
-  test("adds a passkey, lets its member in with it, and removes it", async () => {
+  test("adds a passkey, signs in with it, and removes it", async () => {
     const { consoleUrl, joinPath, visitor } = await startConsole();
     expect((await visitor.post(joinPath, { password: PASSWORD })).location).toBe("/");
     const key = await SoftwareKey.make(consoleUrl);
@@ -95,14 +94,14 @@ describe("the console", () => {
     expect((await signIn(new Visitor(consoleUrl))).location).toBe("/");
   });
 
-  test("knows well-known passwords", async () => {
+  test("refuses well-known passwords", async () => {
     const { joinPath, visitor } = await startConsole();
     const known = await visitor.post(joinPath, { password: "christopher jennifer" });
     expect([known.status, known.text.includes("easily guessed")]).toEqual([422, true]);
     expect((await visitor.post(joinPath, { password: PASSWORD })).location).toBe("/");
   });
 
-  test("shows every page with every file that the pages refer to, and exports signals", async () => {
+  test("serves every page with all its assets, and exports signals", async () => {
     const { url, command: run, joinPath, visitor } = await startConsole();
     const key = await run("key", "mint", "--desk", "alpha");
     await visitor.post(joinPath, { password: PASSWORD });
@@ -144,7 +143,7 @@ function post(url: string, key: string, body: unknown) {
 }
 
 describe("the database", () => {
-  test("has its log copied into it while the server runs", async () => {
+  test("is checkpointed while the server runs", async () => {
     const { url, key, dataDir } = await start("--rate-limit", "0");
     const database = join(dataDir, DATABASE_NAME);
     const metadata = { text: "x".repeat(60_000) };
@@ -155,7 +154,7 @@ describe("the database", () => {
     });
   });
 
-  test("is backed up on command and on schedule, verified and restored", async () => {
+  test("is backed up by command and on schedule, verified and restored", async () => {
     const backups = join(temporaryFolder(), "backups");
     mkdirSync(backups);
     const flags = ["--backup-dir", backups, "--backup-every", "1s", "--rate-limit", "0"];
@@ -184,7 +183,7 @@ describe("a terminal", () => {
     expect(written).not.toContain('"level"');
   });
 
-  test("gets a bar while a backup is made", async () => {
+  test("shows a progress bar during a backup", async () => {
     const { dataDir } = await start();
     const file = join(temporaryFolder(), "copy.db");
     const isDone = () => existsSync(file);
@@ -193,7 +192,7 @@ describe("a terminal", () => {
   });
 });
 
-test("the description, the health check, the audit and the hints are those of the source", async () => {
+test("the OpenAPI document, the health check, the audit and the hints work", async () => {
   const { url, key, dataDir } = await start();
   const description = await callUrl(url, "/openapi.yaml");
   expect(description.text).toBe(new Description(url).text);
@@ -204,7 +203,7 @@ test("the description, the health check, the audit and the hints are those of th
   expect([code, stderr.includes('"alpha"')]).toEqual([1, true]);
 });
 
-test("connections beyond the limit are cut", async () => {
+test("connections over the limit are closed", async () => {
   const { url, logged } = await start("--max-connections", "2");
   const { hostname, port } = new URL(url);
   for (let count = 0; count < 4; count += 1) {

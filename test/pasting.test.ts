@@ -1,4 +1,4 @@
-/** What we print for pasting is one word of a shell where it should be, and keeps the key to itself. */
+/** Commands that we print for pasting are quoted, and keep the key out of arguments. */
 import { expect, test } from "bun:test";
 import { firstSignalCommand, shellQuoted } from "../src/domain/shell.ts";
 import { cli } from "./_cli.ts";
@@ -6,30 +6,18 @@ import { temporaryFolder } from "./_setup.ts";
 
 const KEY = `sbk_${"0".repeat(64)}`;
 
-test.each([
-  "",
-  "plain-word_1.0",
-  "a b",
-  "it's",
-  "$HOME",
-  "`id`",
-  "$(id)",
-  'a"b',
-  "a;b&c|d>e",
-  "*",
-  "~",
-  "\\",
-  "line\nbreak",
-  "o'brien$(id)@example.com",
-  "https://signals.example.com/a?b=c&d",
-])("the shell reads %j as it is", async (text) => {
-  const shell = Bun.spawn(["sh", "-c", `printf '%s|' ${shellQuoted(text)}`], { stdout: "pipe" });
-  expect(await new Response(shell.stdout).text()).toBe(`${text}|`);
-});
+test.each(["", "a b", "it's", "$HOME `id` $(id)", 'a"b', "a;b&c|d>e", "*", "~", "\\", "line\nbreak"])(
+  "the shell reads %j as it is",
+  async (text) => {
+    const shell = Bun.spawn(["sh", "-c", `printf '%s|' ${shellQuoted(text)}`], { stdout: "pipe" });
+    expect(await new Response(shell.stdout).text()).toBe(`${text}|`);
+  },
+);
 
 test("a word that needs no quotes has none", () => {
-  expect(shellQuoted("/var/lib/signalbox")).toBe("/var/lib/signalbox");
-  expect(shellQuoted("http://127.0.0.1:8080/v1/signals")).toBe("http://127.0.0.1:8080/v1/signals");
+  for (const word of ["/var/lib/signalbox", "http://127.0.0.1:8080/v1/signals"]) {
+    expect(shellQuoted(word)).toBe(word);
+  }
 });
 
 test("the first signal's command gives curl its key on stdin, never as an argument", async () => {
@@ -66,9 +54,7 @@ test("a hint quotes the desk and the address that were typed", async () => {
 
 test.each([
   ["--public-url", "http://signals.example.com"],
-  ["--public-url", "http://10.0.0.5:8080"],
   ["--public-url", "http://localhost.example.com"],
-  ["--console-url", "http://console.example.com"],
   ["--console-url", "http://[::2]:8081"],
 ])("serve refuses %s %s, with the address to type", async (flag, url) => {
   const { code, stderr } = await cli(["serve", flag, url]);
@@ -78,7 +64,6 @@ test.each([
 
 test.each([
   "http://localhost:8081",
-  "http://127.0.0.1:8081",
   "http://127.1.2.3",
   "http://[::1]:8081",
   "https://console.example.com",
