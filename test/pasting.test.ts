@@ -6,13 +6,21 @@ import { temporaryFolder } from "./_setup.ts";
 
 const KEY = `sbk_${"0".repeat(64)}`;
 
-test.each(["", "a b", "it's", "$HOME `id` $(id)", 'a"b', "a;b&c|d>e", "*", "~", "\\", "line\nbreak"])(
-  "the shell reads %j as it is",
-  async (text) => {
-    const shell = Bun.spawn(["sh", "-c", `printf '%s|' ${shellQuoted(text)}`], { stdout: "pipe" });
-    expect(await new Response(shell.stdout).text()).toBe(`${text}|`);
-  },
-);
+test.each([
+  "",
+  "a b",
+  "it's",
+  "$HOME `id` $(id)",
+  'a"b',
+  "a;b&c|d>e",
+  "*",
+  "~",
+  "\\",
+  "line\nbreak",
+])("the shell reads %j as it is", async (text) => {
+  const shell = Bun.spawn(["sh", "-c", `printf '%s|' ${shellQuoted(text)}`], { stdout: "pipe" });
+  expect(await new Response(shell.stdout).text()).toBe(`${text}|`);
+});
 
 test("a word that needs no quotes has none", () => {
   for (const word of ["/var/lib/signalbox", "http://127.0.0.1:8080/v1/signals"]) {
