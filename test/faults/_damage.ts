@@ -1,36 +1,47 @@
-/** Damage as disks do it: one bit is another, a sector reads as zeros, a page is something else. Seeded. */
-import type { Random } from "./_random.ts";
+/** Damage as disks do it: a flipped bit, a sector of zeros, a page of noise. The same again for the same seed. */
 
-export const SECTOR_BYTES = 512;
-export const PAGE_BYTES = 4_096;
+const SECTOR_BYTES = 512;
+const PAGE_BYTES = 4_096;
 /** https://sqlite.org/fileformat2.html#walformat */
-export const LOG_HEADER_BYTES = 32;
-export const FRAME_HEADER_BYTES = 24;
-export const FRAME_BYTES = FRAME_HEADER_BYTES + PAGE_BYTES;
+const LOG_HEADER_BYTES = 32;
+const FRAME_HEADER_BYTES = 24;
+const FRAME_BYTES = FRAME_HEADER_BYTES + PAGE_BYTES;
 
-export type Kind = "bit" | "sector" | "page";
+/** From 0 to below 1. */
+export type Random = () => number;
+
+/** mulberry32 (https://gist.github.com/tommyettinger/46a874533244883189143505d203312c). */
+export function seededRandom(seed: number): Random {
+  let state = seed >>> 0;
+  return () => {
+    state = (state + 0x6d2b79f5) >>> 0;
+    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
+    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4_294_967_296;
+  };
+}
+
+const below = (random: Random, count: number): number => Math.floor(random() * count);
 
 export interface Damage {
-  readonly kind: Kind;
+  readonly kind: "bit" | "sector" | "page";
   readonly place: string;
-  /** The first and the last byte that are not what they were. */
+  /** The first and the last changed byte. */
   readonly from: number;
   readonly to: number;
 }
 
-/** A name, and a byte's offset in some file. */
+/** Picks a byte's offset in a file. */
 export interface Place {
   readonly name: string;
   readonly pick: (random: Random) => number;
 }
 
-const below = (random: Random, count: number): number => Math.floor(random() * count);
-
-/** Null where nothing has changed, such as zeros in the place of zeros. */
+/** Damages the bytes. Returns null if nothing has changed, such as zeros replaced by zeros. */
 export function damage(
   bytes: Buffer,
   { name, pick }: Place,
-  kind: Kind,
+  kind: Damage["kind"],
   random: Random,
 ): Damage | null {
   const at = Math.min(pick(random), bytes.length - 1);
@@ -38,9 +49,9 @@ export function damage(
   const start = at - (at % size);
   const touched = bytes.subarray(start, start + size);
   const before = Buffer.from(touched);
-  const bit = 1 << Math.floor(random() * 8);
+  const bit = 1 << below(random, 8);
   for (const [index, byte] of before.entries()) {
-    touched[index] = { bit: byte ^ bit, sector: 0, page: Math.floor(random() * 256) }[kind];
+    touched[index] = { bit: byte ^ bit, sector: 0, page: below(random, 256) }[kind];
   }
   const isChanged = (byte: number, index: number): boolean => byte !== before[index];
   const first = touched.findIndex(isChanged);
@@ -48,18 +59,17 @@ export function damage(
   return { kind, place: name, from: start + first, to: start + touched.findLastIndex(isChanged) };
 }
 
-/** Places in a database, most of them where a file has its structure: a random byte is mostly a value's. */
+/** Mostly where the file has its structure: a random byte is usually part of a value. */
 export function placesInDatabase(bytes: Buffer, pagesOfKeys: readonly number[]): Place[] {
   const pages = bytes.length / PAGE_BYTES;
   return [
     { name: "anywhere", pick: (random) => below(random, bytes.length) },
-    // A page's header, and where its cells are.
     {
-      name: "structure",
+      name: "page headers",
       pick: (random) => below(random, pages) * PAGE_BYTES + below(random, 64),
     },
     { name: "file header", pick: (random) => below(random, 100) },
-    // Cells are at the end of their page, the last ones first.
+    // Cells are at the end of their page.
     {
       name: "keys",
       pick: (random) =>
@@ -71,9 +81,9 @@ export function placesInDatabase(bytes: Buffer, pagesOfKeys: readonly number[]):
 
 export interface LogShape {
   readonly frames: number;
-  /** The last frame of each transaction, in order; what is behind the last of them counts for nothing. */
+  /** The last frame of each transaction, in order. */
   readonly commits: readonly number[];
-  /** The one before the last transaction began. */
+  /** The last frame before the last transaction. */
   readonly committedBefore: number;
 }
 
@@ -88,12 +98,12 @@ export function shapeOfLog(log: Buffer): LogShape {
   return { frames, commits, committedBefore: commits.at(-2) ?? 0 };
 }
 
-/** Its offset; counted from 1. */
+/** Its offset; frames are counted from 1. */
 export function startOfFrame(frame: number): number {
   return LOG_HEADER_BYTES + (frame - 1) * FRAME_BYTES;
 }
 
-/** The frame that a byte is in; 0 for the log's header. */
+/** The frame of a byte; 0 for the log's header. */
 export function frameAt(offset: number): number {
   return offset < LOG_HEADER_BYTES ? 0 : Math.floor((offset - LOG_HEADER_BYTES) / FRAME_BYTES) + 1;
 }

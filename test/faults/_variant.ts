@@ -48,7 +48,7 @@ export interface TestName {
 }
 
 /** A test that still waits after this is killed, and counts as failed. */
-const TEST_MS_MAX = 90_000;
+const TEST_MS_MAX = 180_000;
 
 /**
  * Runs one test at small scale against a program of {@link variantOf}. `preload`: a library for the

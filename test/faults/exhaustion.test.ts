@@ -67,7 +67,7 @@ function watch(server: Target) {
       const health = await fetch("http://localhost/readyz", {
         unix: join(server.dataDir, "ops.sock"),
         keepalive: false,
-        signal: AbortSignal.timeout(5 * SECOND_MS),
+        signal: AbortSignal.timeout(20 * SECOND_MS),
       }).catch(() => null);
       if (health?.ok !== true) unwell += 1;
       await Bun.sleep(250);

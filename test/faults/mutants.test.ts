@@ -5,7 +5,7 @@ import { cli } from "../_cli.ts";
 import { isFull, report } from "./_faults.ts";
 import { type Edit, runTest, type TestName, variantOf } from "./_variant.ts";
 
-setDefaultTimeout(300_000);
+setDefaultTimeout(400_000);
 
 interface Mutant {
   readonly name: string;
