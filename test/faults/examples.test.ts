@@ -111,10 +111,10 @@ test("the page for a new desk shows them, with the address of the server", async
 test("--quickstart prints a command that stores a signal, and once only", async () => {
   const server = await startServe(["--quickstart"]);
   const command = server.output.stdout.slice(server.output.stdout.indexOf("curl "));
-  const paste = async (text: string): Promise<string> => Bun.$`sh -c ${text}`.quiet().text();
-  const { id, deduped } = JSON.parse(await paste(command)) as { id: string; deduped: boolean };
-  expect(deduped).toBe(false);
-  expect(JSON.parse(await paste(command))).toEqual({ id, deduped: true });
+  const first = (await Bun.$`sh -c ${command}`.json()) as { id: string; deduped: boolean };
+  const { id } = first;
+  expect(first.deduped).toBe(false);
+  expect(await Bun.$`sh -c ${command}`.json()).toEqual({ id, deduped: true });
   expect(query(server.dataDir, "SELECT id FROM signals")).toEqual([{ id }]);
 });
 
