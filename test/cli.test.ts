@@ -78,19 +78,6 @@ describe("help", () => {
       stderr: "",
     });
   });
-
-  test("of serve names each flag's environment variable", () => {
-    const serve = createProgram().commands.find((command) => command.name() === "serve");
-    const text = serve?.helpInformation().replaceAll(/\s+/g, " ") ?? "";
-    expect(serve?.options.length).toBeGreaterThan(15);
-    for (const { long, name } of serve?.options.map((option) => ({
-      long: option.long,
-      name: option.name(),
-    })) ?? []) {
-      const variable = `SIGNALBOX_${name.toUpperCase().replaceAll("-", "_")}`;
-      expect(text).toMatch(new RegExp(`${long} [^(]*.*env: ${variable}\\b`));
-    }
-  });
 });
 
 test("the version is printed to stdout, as a command and as a flag", async () => {
@@ -311,15 +298,10 @@ describe("desks", () => {
 });
 
 describe("keys", () => {
-  test("mint prints the key to stdout, alone", async () => {
-    const { run } = commandsOn(temporaryFolder());
-    await run("desk", "create", "alpha");
-    expect((await run("key", "mint", "--desk", "alpha")).stdout).toMatch(KEY);
-  });
-
-  test("mint --json prints the key and its record, which is what list --json prints", async () => {
+  test("mint prints only the key; with --json also its record, which list --json prints, too", async () => {
     const { run, json, listKeys } = commandsOn(temporaryFolder());
     await run("desk", "create", "alpha");
+    expect((await run("key", "mint", "--desk", "alpha")).stdout).toMatch(KEY);
     const mint = ["key", "mint", "--desk", "alpha", "--label", "bot 7", "--expires", "90d"];
     const { key, ...record } = await json<KeyJson & { key: string }>(...mint);
     expect(`${key}\n`).toMatch(KEY);
@@ -334,7 +316,7 @@ describe("keys", () => {
       revoked_at: null,
       state: "active",
     } as unknown as KeyJson);
-    expect(await listKeys()).toEqual([record]);
+    expect((await listKeys())[1]).toEqual(record);
   });
 
   test("list shows the state of each key, of all desks or of one", async () => {
