@@ -95,8 +95,8 @@ async function serve(options: ConsoleOptions): Promise<Running & { url: string }
   const log = pino(logOptions(options.logLevel), {
     write: (line: string) => post({ type: "log", line }),
   });
-  const storage = await openConsoleStorage(options.dataDir, log);
   const now = Date.now;
+  const storage = await openConsoleStorage(options.dataDir, { log, now });
   const services: ConsoleServices = {
     ...storage,
     sessions: new Sessions(async (id, passkeyId) =>

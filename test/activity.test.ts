@@ -8,7 +8,7 @@ import {
   KEY_MINUTES_MAX,
   REJECTS_MAX,
 } from "../src/console/activity/recorder.ts";
-import { type ActivityBatch, REJECTS_KEPT, REPEATED_SIGNALS_KEPT } from "../src/domain/activity.ts";
+import { type ActivityBatch, REJECTS_KEPT } from "../src/domain/activity.ts";
 import { AppError } from "../src/domain/errors.ts";
 import { ACTIVITY_NAME, SqliteActivity } from "../src/store/sqlite/activity.ts";
 import { DATABASE_NAME } from "../src/store/sqlite/folder.ts";
@@ -20,8 +20,6 @@ setDefaultTimeout(30_000);
 
 const NOW = Date.UTC(2026, 10, 21, 12, 30, 15);
 const MINUTE = 60_000;
-const HOUR = 60 * MINUTE;
-const DAY = 24 * HOUR;
 
 const owner = { keyId: "key-1", deskId: 1, deskName: "alpha" };
 const mine = { deskId: 1, keyId: "key-1" };
@@ -179,52 +177,6 @@ function reject(number: number, deskId = 1, keyId = "key-1"): ActivityBatch["rej
   };
 }
 
-test("buckets add up, and are of one desk, and of one key where it is named", () => {
-  const { activity } = openActivity();
-  const start = NOW - (NOW % MINUTE);
-  activity.write(minute(start, { stored: 3, lastAt: start + 5 }));
-  activity.write(
-    minute(start, { stored: 1, duplicate: 2, rejected: 4, unauthorized: 1, lastAt: start + 9 }),
-  );
-  activity.write(minute(start - HOUR, { stored: 5 }));
-  activity.write(minute(start, { keyId: "key-2", stored: 100 }));
-  activity.write(minute(start, { deskId: 2, stored: 1_000 }));
-  expect(activity.buckets(mine, "minute", start)).toEqual([
-    { start, stored: 4, duplicate: 2, rejected: 4 },
-  ]);
-  expect(activity.buckets(mine, "hour", start - HOUR).map((bucket) => bucket.stored)).toEqual([
-    5, 4,
-  ]);
-  expect(activity.buckets(mine, "day", start)).toEqual([
-    { start: start - (start % DAY), stored: 9, duplicate: 2, rejected: 4 },
-  ]);
-  expect(activity.buckets(ofDesk, "minute", start).map(({ stored: n }) => n)).toEqual([104]);
-  const first = { requests: 10, rejected: 4, unauthorized: 1, lastAt: start + 9 };
-  const second = { requests: 100, rejected: 0, unauthorized: 0, lastAt: start };
-  expect(activity.ofKeys(1, ["key-1", "key-2", "key-3"], start)).toEqual(
-    new Map([
-      ["key-1", first],
-      ["key-2", second],
-    ]),
-  );
-  expect(activity.ofKeys(1, ["key-2"], start)).toEqual(new Map([["key-2", second]]));
-  expect(activity.ofKeys(2, ["key-2"], start)).toEqual(new Map());
-});
-
-test("the keys that have ended and are still sent with are found, the latest first, and so many", () => {
-  const { activity } = openActivity();
-  const start = NOW - (NOW % MINUTE);
-  for (const number of [2, 3, 1]) {
-    const knock = { keyId: `key-${number}`, rejected: 1, unauthorized: 1, lastAt: start + number };
-    activity.write(minute(start, knock));
-  }
-  activity.write(minute(start, { keyId: "key-4", rejected: 9, lastAt: start + 9 }));
-  activity.write(minute(start, { deskId: 2, keyId: "key-5", rejected: 1, unauthorized: 1 }));
-  activity.write(minute(start - DAY, { keyId: "key-6", rejected: 1, unauthorized: 1 }));
-  expect(activity.keysStillInUse(1, start, 10)).toEqual(["key-3", "key-2", "key-1"]);
-  expect(activity.keysStillInUse(1, start, 2)).toEqual(["key-3", "key-2"]);
-});
-
 test("what was sent with keys of another database is dropped", () => {
   const { activity, said, dataDir } = openActivity();
   const db = openDatabase(dataDir, "command");
@@ -278,68 +230,6 @@ test("activity is kept, with a warning, when its file is locked", () => {
   holder.run("ROLLBACK");
   expect(said.join()).toContain("was not dropped");
   expect(activity.buckets(ofDesk, "day", 0)).toHaveLength(1);
-});
-
-test("each width keeps as many buckets as it shows", () => {
-  const { activity, dataDir } = openActivity();
-  const start = NOW - (NOW % MINUTE);
-  for (let age = 400; age >= 0; age--) activity.write(minute(start - age * MINUTE, { stored: 1 }));
-  for (let age = 200; age >= 0; age--) activity.write(minute(start - age * HOUR, { stored: 1 }));
-  for (let age = 100; age >= 0; age--) activity.write(minute(start - age * DAY, { stored: 1 }));
-  expect(activity.buckets(mine, "minute", 0)).toHaveLength(180);
-  expect(activity.buckets(mine, "hour", 0)).toHaveLength(168);
-  expect(activity.buckets(mine, "day", 0)).toHaveLength(90);
-  const db = new Database(join(dataDir, ACTIVITY_NAME), { readonly: true });
-  expect(db.query("SELECT count(*) AS n FROM buckets").get()).toEqual({ n: 180 + 168 + 90 });
-  db.close();
-});
-
-test("the newest rejects of a desk are kept, and read in pages", () => {
-  const { activity } = openActivity();
-  const rejects = Array.from({ length: REJECTS_KEPT + 300 }, (_, index) => reject(index));
-  const others = [reject(7, 2), reject(999_999, 1, "key-2")];
-  activity.write({ minutes: [], rejects: [...rejects, ...others], repeats: [] });
-  const first = activity.rejects(mine, null, 600);
-  const second = activity.rejects(mine, first.at(-1)?.request_id ?? null, 600);
-  const ids = [...first, ...second].map(({ request_id }) => request_id);
-  // One of the places is taken by the other key of the desk.
-  const newest = rejects.slice(-(REJECTS_KEPT - 1)).map(({ request_id }) => request_id);
-  expect(ids).toEqual(newest.toReversed());
-  const { deskId: _, ...last } = reject(REJECTS_KEPT + 299);
-  expect(first[0]).toEqual(last);
-  expect(activity.rejects({ deskId: 2, keyId: null }, null, 10)).toHaveLength(1);
-});
-
-test("duplicates of a signal add up; the newest signals that have any are kept", () => {
-  const { activity } = openActivity();
-  const repeats = (signalId: string, differs: string[], lastAt = NOW) => ({
-    deskId: 1,
-    signalId,
-    duplicates: 2,
-    differing: differs.length === 0 ? 0 : 1,
-    differs,
-    lastAt,
-  });
-  const write = (...batch: ActivityBatch["repeats"][number][]) =>
-    activity.write({ minutes: [], rejects: [], repeats: batch });
-  write(repeats("0", []), repeats("signal", ["price"]));
-  write(repeats("signal", ["side", "price"], NOW + 5));
-  write(repeats("signal", [], NOW + 1));
-  expect(activity.repeatsOf(1, "signal")).toEqual({
-    duplicates: 6,
-    differing: 2,
-    differs: ["price", "side"],
-    lastAt: NOW + 5,
-  });
-  expect(activity.repeatsOf(2, "signal")).toBeNull();
-  expect(activity.repeatsOf(1, "another")).toBeNull();
-  expect(activity.repeatsOf(1, "0")?.duplicates).toBe(2);
-  const many = Array.from({ length: REPEATED_SIGNALS_KEPT }, (_, index) =>
-    repeats(`1${index}`, []),
-  );
-  write(...many);
-  expect(activity.repeatsOf(1, "0")).toBeNull();
-  expect(activity.repeatsOf(1, "signal")).not.toBeNull();
 });
 
 test("it lasts, and nobody else can read it", () => {

@@ -4,14 +4,6 @@ import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { mintKey, query, signal, startTestApp, type TestApp, temporaryFolder } from "./_setup.ts";
 
-test("without client_signal_id nothing is ever a duplicate", async () => {
-  const { post, dataDir } = await startTestApp();
-  const answers = await Promise.all(Array.from({ length: 20 }, () => post(signal)));
-  expect(answers.map(({ status }) => status)).toEqual(answers.map(() => 201));
-  expect(new Set(answers.map(({ body }) => body["id"])).size).toBe(answers.length);
-  expect(count(dataDir)).toBe(20);
-});
-
 test("of many concurrent posts of one id exactly one is 201, and all have one id", async () => {
   const { post, registry, dataDir } = await startTestApp();
   const { key } = mintKey(registry, "alpha");
@@ -28,54 +20,6 @@ test("of many concurrent posts of one id exactly one is 201, and all have one id
     expect(new Set(answers.map((answer) => answer.body["id"])).size).toBe(1);
   }
   expect(count(dataDir)).toBe(rounds);
-});
-
-test("of concurrent posts of one id with different contents the stored one is the one with 201", async () => {
-  const { post, registry, dataDir } = await startTestApp();
-  const answers = await Promise.all(
-    Array.from({ length: 50 }, (_, price) => post({ ...signal, price, client_signal_id: "a" })),
-  );
-  const winner = answers.findIndex(({ status }) => status === 201);
-  expect(query(dataDir, "SELECT id, price FROM signals")).toEqual([
-    { id: answers[winner]?.body["id"], price: winner },
-  ]);
-  for (const [index, { status, headers }] of answers.entries()) {
-    expect(status).toBe(index === winner ? 201 : 200);
-    expect(headers.get("X-Duplicate-Differs")).toBe(index === winner ? null : "price");
-  }
-  expect(differing(registry)).toEqual({ alpha: 49 });
-});
-
-test("two desks have one id each for themselves, at the same time too", async () => {
-  const { post, registry, dataDir } = await startTestApp();
-  const beta = { Authorization: `Bearer ${mintKey(registry, "beta").key}` };
-  const body = { ...signal, client_signal_id: "shared" };
-  const first = await Promise.all([post(body), post(body, beta)]);
-  expect(first.map(({ status }) => status)).toEqual([201, 201]);
-  const ids = first.map((answer) => answer.body["id"]);
-  expect(new Set(ids).size).toBe(2);
-  const second = await Promise.all([post(body), post(body, beta)]);
-  expect(second.map(({ status }) => status)).toEqual([200, 200]);
-  expect(second.map((answer) => answer.body["id"])).toEqual(ids);
-  const rows = query(
-    dataDir,
-    "SELECT name, signals.id FROM signals JOIN desks ON desks.id = desk_id ORDER BY name",
-  );
-  expect(rows).toEqual([
-    { name: "alpha", id: ids[0] },
-    { name: "beta", id: ids[1] },
-  ]);
-});
-
-test("a repeat with another key of the desk is a duplicate, also after the first key was revoked", async () => {
-  const { post, registry, keyId, dataDir } = await startTestApp();
-  const other = { Authorization: `Bearer ${mintKey(registry, "alpha").key}` };
-  const body = { ...signal, client_signal_id: "a" };
-  const first = await post(body);
-  registry.revokeKey(keyId);
-  const second = await post(body, other);
-  expect([second.status, second.body]).toEqual([200, { id: first.body["id"], deduped: true }]);
-  expect(query(dataDir, "SELECT key_id FROM signals")).toEqual([{ key_id: keyId }]);
 });
 
 test("two servers on one folder, its lock file deleted, store each signal once", async () => {
@@ -95,39 +39,6 @@ test("two servers on one folder, its lock file deleted, store each signal once",
     expect(one.body["id"]).toBe(other.body["id"]);
   }
   expect(query(dataDir, "SELECT count(*) AS n FROM signals")).toEqual([{ n: bodies.length }]);
-});
-
-test("a repeat after a restart is a duplicate, and new ids continue behind the old ones", async () => {
-  const dataDir = temporaryFolder();
-  const body = { ...signal, client_signal_id: "a" };
-  const ids: string[] = [];
-  // The clock is a day further back in each run.
-  for (const run of [3, 2, 1]) {
-    const app = await startTestApp({ dataDir, now: () => run * 86_400_000 });
-    const answer = await app.post(body);
-    expect(answer.status).toBe(run === 3 ? 201 : 200);
-    if (run === 3) ids.push(answer.body["id"] as string);
-    else expect(answer.body).toEqual({ id: ids[0], deduped: true });
-    const fresh = await app.post(signal);
-    expect(fresh.body["received_at"]).toBe(run * 86_400_000);
-    ids.push(fresh.body["id"] as string);
-    await app.stop();
-  }
-  expect(ids).toEqual(ids.toSorted());
-  expect(new Set(ids).size).toBe(4);
-});
-
-test("ids rise in the order of storage while the clock jumps", async () => {
-  let now = 0;
-  const { post, dataDir } = await startTestApp({ now: () => now });
-  for (const time of [5_000, 5_000, 1, 9_000, 8_999, 8_999, 9_001]) {
-    now = time;
-    expect((await post(signal)).body["received_at"]).toBe(time);
-  }
-  const ids = query<{ id: string }>(dataDir, "SELECT id FROM signals ORDER BY seq");
-  const sorted = ids.map(({ id }) => id).toSorted();
-  expect(ids.map(({ id }) => id)).toEqual(sorted);
-  expect(new Set(sorted).size).toBe(7);
 });
 
 const refusedFirst: { name: string; send: (app: TestApp, id: string) => Promise<number> }[] = [

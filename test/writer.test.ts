@@ -6,7 +6,7 @@ import { AppError } from "../src/domain/errors.ts";
 import type { Signal } from "../src/domain/signal.ts";
 import type { StorageProblem, Submission } from "../src/domain/storage.ts";
 import { BatchCommitter } from "../src/store/sqlite/batch.ts";
-import { QUEUE_METADATA_UNITS_MAX, QUEUE_SIGNALS_MAX, Writer } from "../src/store/sqlite/writer.ts";
+import { QUEUE_METADATA_UNITS_MAX, Writer } from "../src/store/sqlite/writer.ts";
 import { onCleanup, query, rejection } from "./_setup.ts";
 import { prepare } from "./_submissions.ts";
 
@@ -94,36 +94,6 @@ describe("group commit", () => {
     expect(commits(dataDir) - before).toBe(5);
   });
 
-  test("answers come in the order of the submissions, and ids rise with them", async () => {
-    const { dataDir, submit } = prepare();
-    const { writer } = await startWriter(dataDir);
-    const symbols = Array.from({ length: 2_500 }, (_, index) => `S${index}`);
-    const answers = await Promise.all(
-      symbols.map((symbol) => writer.append(submit({ signal: { symbol } }))),
-    );
-    const rows = query<{ id: string; symbol: string }>(
-      dataDir,
-      "SELECT id, symbol FROM signals ORDER BY seq",
-    );
-    expect(rows.map((row) => row.symbol)).toEqual(symbols);
-    expect(rows.map((row) => row.id)).toEqual(answers.map(({ id }) => id));
-    expect(rows.map((row) => row.id).toSorted()).toEqual(rows.map((row) => row.id));
-  });
-
-  test("repeats within one batch get the first one's id", async () => {
-    const { dataDir, submit } = prepare();
-    const { writer } = await startWriter(dataDir);
-    const repeated = { signal: { client_signal_id: "once" } };
-    const [first, ...others] = await Promise.all(
-      Array.from({ length: 20 }, () => writer.append(submit(repeated))),
-    );
-    expect(first?.deduped).toBe(false);
-    for (const other of others) {
-      expect(other).toEqual({ deduped: true, id: first?.id ?? "", differs: [] });
-    }
-    expect(count(dataDir)).toBe(1);
-  });
-
   test("batches of any size store each signal as it came, and know it at its place afterwards", () => {
     const { dataDir, db, submit } = prepare();
     const committer = new BatchCommitter(db);
@@ -165,20 +135,6 @@ describe("group commit", () => {
 });
 
 describe("the queue", () => {
-  test("when it is full the next one is refused at once, and all others are stored", async () => {
-    const { dataDir, submit } = prepare();
-    const { writer } = await startWriter(dataDir);
-    const waiting = Array.from({ length: QUEUE_SIGNALS_MAX }, () => writer.append(submit()));
-    expect(writer.depth).toBe(QUEUE_SIGNALS_MAX);
-    const refused = writer.append(submit());
-    const winner = await Promise.race([waiting[0], refused.catch((error: unknown) => error)]);
-    expect(winner).toEqual(unavailable);
-    await Promise.all(waiting);
-    expect(count(dataDir)).toBe(QUEUE_SIGNALS_MAX);
-    await writer.append(submit());
-    expect(writer.depth).toBe(0);
-  });
-
   test("large metadata fill it sooner, and leave it again", async () => {
     const { dataDir, submit } = prepare();
     const { writer } = await startWriter(dataDir);
@@ -192,43 +148,6 @@ describe("the queue", () => {
       await Promise.all(waiting);
     }
     expect(count(dataDir)).toBe(2 * fitting);
-  });
-
-  test("closing waits for all that was taken", async () => {
-    const { dataDir, submit } = prepare();
-    const { writer, close } = await startWriter(dataDir);
-    const waiting = Array.from({ length: 3_000 }, () => writer.append(submit()));
-    await close();
-    await Promise.all(waiting);
-    expect(count(dataDir)).toBe(3_000);
-  });
-});
-
-describe("a key that stopped working between authentication and commit", () => {
-  test("revoked: unauthorized, and nothing is stored", async () => {
-    const { dataDir, registry, keyId, submit } = prepare();
-    const { writer } = await startWriter(dataDir);
-    const other = registry.mintKey({ desk: "alpha", label: null, expiresInMs: null }).record;
-    registry.revokeKey(keyId);
-    const [refused, stored] = await Promise.allSettled([
-      writer.append(submit()),
-      writer.append(submit({ keyId: other.id })),
-    ]);
-    expect(refused).toEqual({ status: "rejected", reason: new AppError("unauthorized") });
-    expect(stored?.status).toBe("fulfilled");
-    expect(query(dataDir, "SELECT key_id FROM signals")).toEqual([{ key_id: other.id }]);
-    expect(registry.listKeys("alpha")[0]?.last_used_at).toBeNull();
-  });
-
-  test("expired: by the time of receipt", async () => {
-    const { dataDir, registry, submit } = prepare();
-    const { writer } = await startWriter(dataDir);
-    const { record } = registry.mintKey({ desk: "alpha", label: null, expiresInMs: 50 });
-    const keyId = record.id;
-    const expiresAt = record.expires_at ?? 0;
-    await writer.append(submit({ keyId, receivedAt: expiresAt - 1 }));
-    const late = writer.append(submit({ keyId, receivedAt: expiresAt }));
-    expect(await rejection(late)).toEqual(new AppError("unauthorized"));
   });
 });
 
@@ -344,27 +263,6 @@ describe("a failure that leaves the disk's state unknown", () => {
     db.run("BEGIN IMMEDIATE");
     db.run("ROLLBACK");
     expect(count(dataDir)).toBe(0);
-  });
-});
-
-describe("duplicates that differ", () => {
-  test("name the fields, and are counted for the desk", () => {
-    const { db, registry, submit } = prepare();
-    const committer = new BatchCommitter(db);
-    const client_signal_id = "once";
-    const [original] = committer.commit([submit({ signal: { client_signal_id, price: 1 } })]);
-    const id = original?.kind === "stored" ? original.id : "";
-    const outcomes = committer.commit([
-      submit({ signal: { client_signal_id, price: 1 } }),
-      submit({ signal: { client_signal_id, price: 2, side: "close" } }),
-      submit({ signal: { client_signal_id } }),
-    ]);
-    expect(outcomes).toEqual([
-      { kind: "duplicate", id, differs: [] },
-      { kind: "duplicate", id, differs: ["side", "price"] },
-      { kind: "duplicate", id, differs: ["price"] },
-    ]);
-    expect(registry.listDesks()[0]?.differing_duplicates).toBe(2);
   });
 });
 

@@ -2,6 +2,7 @@
  * Chooses the storage: SQLite in a data folder. Nothing outside `store/` imports anything else of it, so
  * another storage changes nothing but this folder.
  */
+import type { Database } from "bun:sqlite";
 import { existsSync } from "node:fs";
 import { join, resolve } from "node:path";
 import type { Logger } from "pino";
@@ -18,7 +19,7 @@ import { SqliteAudit } from "./sqlite/audit.ts";
 import { explainCommandFailure } from "./sqlite/failures.ts";
 import { DATABASE_NAME } from "./sqlite/folder.ts";
 import { SqliteMembers } from "./sqlite/members.ts";
-import { type OpenOptions, openDatabase, type Role } from "./sqlite/open.ts";
+import { openDatabase } from "./sqlite/open.ts";
 import { SqlitePasskeys } from "./sqlite/passkeys.ts";
 import { SqliteRegistry } from "./sqlite/registry.ts";
 import { SqliteSignals } from "./sqlite/signals.ts";
@@ -50,9 +51,12 @@ export function openServerStorage(
 }
 
 /** For the console's thread; the server has opened the folder before. Throws `UserError`. */
-export async function openConsoleStorage(dataDir: string, log: Logger): Promise<ConsoleStorage> {
+export async function openConsoleStorage(
+  dataDir: string,
+  { log, now }: { readonly log: Logger; readonly now: () => number },
+): Promise<ConsoleStorage> {
   const onTightened = (sentence: string): void => log.warn(sentence);
-  const storage = open(dataDir, "console", { onTightened });
+  const storage = open(openDatabase(dataDir, "console", { onTightened }), now);
   const activity = new SqliteActivity(dataDir, onTightened);
   activity.keepKeysOf(databasePath(dataDir));
   return {
@@ -74,7 +78,7 @@ export async function withStorage<T>(
   { create = false }: { create?: boolean } = {},
 ): Promise<T> {
   const folder = resolve(dataDir);
-  const storage = open(folder, "command", { mustExist: !create });
+  const storage = open(openDatabase(folder, "command", { mustExist: !create }), Date.now);
   try {
     return await work(storage);
   } catch (error) {
@@ -84,13 +88,12 @@ export async function withStorage<T>(
   }
 }
 
-function open(dataDir: string, role: Role, options: OpenOptions): Storage {
-  const db = openDatabase(dataDir, role, options);
+function open(db: Database, now: () => number): Storage {
   return {
-    registry: new SqliteRegistry(db),
-    members: new SqliteMembers(db),
-    passkeys: new SqlitePasskeys(db),
-    audit: new SqliteAudit(db),
+    registry: new SqliteRegistry(db, now),
+    members: new SqliteMembers(db, now),
+    passkeys: new SqlitePasskeys(db, now),
+    audit: new SqliteAudit(db, now),
     signals: new SqliteSignals(db),
     close: () => db.close(),
   };

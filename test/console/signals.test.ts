@@ -5,11 +5,7 @@ import { join } from "node:path";
 import { exportStream } from "../../src/console/signals/export.ts";
 import { everySignal, type StoredSignal } from "../../src/domain/stored-signal.ts";
 import { DATABASE_NAME } from "../../src/store/sqlite/folder.ts";
-import {
-  CHUNK_METADATA_UNITS,
-  newestSignalId,
-  readChunks,
-} from "../../src/console/signals/listing.ts";
+import { newestSignalId } from "../../src/console/signals/listing.ts";
 import { ROWS_LOOKED_AT_MAX, SqliteSignals } from "../../src/store/sqlite/signals.ts";
 import { mintKey, onCleanup, query, signal } from "../_setup.ts";
 import { startConsole, type TestConsole, type Visitor } from "./_console.ts";
@@ -605,28 +601,6 @@ describe("with many signals", () => {
         .split("\n")
         .map((line) => JSON.parse(line).id),
     ).toEqual(rare);
-  });
-
-  test("a chunk of an export has little in memory, however large the signals are", async () => {
-    const app = await startConsole();
-    expect((await app.post(signal)).status).toBe(201);
-    const db = new Database(join(app.dataDir, DATABASE_NAME), { strict: true });
-    onCleanup(() => db.close());
-    const metadata = JSON.stringify({ note: "x".repeat(60_000) });
-    db.query(
-      `WITH RECURSIVE numbers (n) AS (SELECT 2 UNION ALL SELECT n + 1 FROM numbers WHERE n < 40)
-       INSERT INTO signals (seq, id, desk_id, key_id, received_at, source, type, symbol, side, metadata)
-       SELECT n, printf('7ZZ%023d', n), desk_id, key_id, received_at, source, type, symbol, side, ?
-       FROM signals, numbers`,
-    ).run(metadata);
-    const wanted = { deskId: 1, filter: everySignal };
-    const chunks = await Array.fromAsync(readChunks(new SqliteSignals(db), wanted, 1_000));
-    for (const chunk of chunks) {
-      const units = chunk.reduce((sum, row) => sum + (row.metadata?.length ?? 0), 0);
-      expect(units).toBeLessThan(CHUNK_METADATA_UNITS + metadata.length);
-    }
-    const ids = db.query<{ id: string }, []>("SELECT id FROM signals ORDER BY seq DESC").all();
-    expect(chunks.flat().map(({ id }) => id)).toEqual(ids.map(({ id }) => id));
   });
 
   test("an export lets everybody else's requests go first", async () => {

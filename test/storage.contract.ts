@@ -1,0 +1,1299 @@
+/** What `domain/storage.ts` promises, for any storage: see `storage.sqlite.test.ts` for how to run it. */
+import { beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
+import {
+  type ActivityBatch,
+  activityWidths,
+  REJECTS_KEPT,
+  REPEATED_SIGNALS_KEPT,
+} from "../src/domain/activity.ts";
+import { AppError, NotFoundError, SignedOutError, UserError } from "../src/domain/errors.ts";
+import { LINK_LIFETIME_MS, type NewPasskey } from "../src/domain/member.ts";
+import { fieldNames, type Signal } from "../src/domain/signal.ts";
+import {
+  ADMIN,
+  type Awaitable,
+  type ConsoleStorage,
+  type MemberAuthor,
+  type ServerStorage,
+  type ServerStorageEvents,
+  type SignalReader,
+  type Submission,
+} from "../src/domain/storage.ts";
+import {
+  everySignal,
+  type SignalList,
+  type SignalQuery,
+  type StoredSignal,
+} from "../src/domain/stored-signal.ts";
+import { onCleanup } from "./_setup.ts";
+
+export interface Subject {
+  /** Prepares an empty storage and returns what opens it, as often as it is called. */
+  readonly make: () => (
+    now: () => number,
+    events: ServerStorageEvents,
+  ) => Promise<{ readonly server: ServerStorage; readonly console: ConsoleStorage }>;
+  /** Signals that may wait at once. */
+  readonly queueMax: number;
+}
+
+setDefaultTimeout(60_000);
+
+const MINUTE = 60_000;
+const HOUR = 60 * MINUTE;
+const DAY = 24 * HOUR;
+const START = Date.UTC(2026, 0, 1);
+const ALICE = "alice@example.com";
+const BOB = "bob@example.com";
+const UNKNOWN_ID = "01K5QZ8F3V9X2M7T4B6N1C0D8E";
+const unauthorized = new AppError("unauthorized");
+const noLabel = { label: null, expiresInMs: null };
+
+const emptySignal = {
+  ...Object.fromEntries(fieldNames.map((name) => [name, null])),
+  source: "venue_1",
+  type: "stock",
+  symbol: "AAPL",
+  side: "open",
+} as Signal;
+
+let current: Subject;
+
+export function testStorage(name: string, subject: Subject): void {
+  describe(name, () => {
+    beforeAll(() => {
+      current = subject;
+    });
+    describe("storing signals", storingTests);
+    describe("keys at work", keysAtWorkTests);
+    describe("reading signals", readingTests);
+    describe("desks", desksTests);
+    describe("keys", keysTests);
+    describe("invitations and members", membersTests);
+    describe("passkeys", passkeysTests);
+    describe("the audit", auditTests);
+    describe("activity", activityTests);
+  });
+}
+
+/** Desks `alpha` and `beta` with a key each, and a clock that stands still until it is set. */
+async function start() {
+  const reopen = current.make();
+  const time = { at: START };
+  const fatal: string[] = [];
+  const events = {
+    onFatal: (reason: string) => void fatal.push(reason),
+    onProblem: () => {},
+    onRecovered: () => {},
+    onWarning: () => {},
+  };
+  const open = async () => {
+    const { server, console } = await reopen(() => time.at, events);
+    let isOpen = true;
+    const close = async (): Promise<void> => {
+      if (!isOpen) return;
+      isOpen = false;
+      await console.close();
+      await server.close();
+    };
+    onCleanup(close);
+    return { ...console, server, close };
+  };
+  const storage = await open();
+  const desks: Record<string, { deskId: number; keyId: string; key: string }> = {};
+  for (const desk of ["alpha", "beta"]) {
+    const { desk: made } = await storage.registry.createDesk(desk, { ifMissing: false });
+    const { key, record } = await storage.registry.mintKey({ desk, ...noLabel }, ADMIN);
+    desks[desk] = { deskId: made.id, keyId: record.id, key };
+  }
+  const { alpha, beta } = desks as Record<"alpha" | "beta", NonNullable<(typeof desks)[string]>>;
+  const submit = (
+    signal: Partial<Signal> = {},
+    rest: Partial<Omit<Submission, "signal">> = {},
+  ): Submission => {
+    const { deskId, keyId } = alpha;
+    return { deskId, keyId, receivedAt: time.at, ...rest, signal: { ...emptySignal, ...signal } };
+  };
+  const append = (...submission: Parameters<typeof submit>) =>
+    storage.server.append(submit(...submission));
+  const list = async (query: Partial<SignalQuery> = {}) =>
+    storage.signals.list({
+      deskId: alpha.deskId,
+      filter: everySignal,
+      order: "oldest",
+      limit: 100_000,
+      ...query,
+    });
+  /** Joins a desk with a password. */
+  const join = async (email = ALICE, desk = "alpha"): Promise<MemberAuthor> => {
+    const { token } = await storage.members.invite(desk, email);
+    const account = await storage.members.spendWithPassword(token, "hash of the first", null);
+    return { memberId: account?.id ?? "", client: null };
+  };
+  return { ...storage, storage, open, time, fatal, alpha, beta, append, submit, list, join };
+}
+
+type Started = Awaited<ReturnType<typeof start>>;
+
+function storingTests(): void {
+  test("each field comes back as it was sent, with the key, the desk and the times", async () => {
+    const { append, list, alpha, time } = await start();
+    const full: Signal = {
+      source: "venue_3",
+      type: "crypto",
+      symbol: "BTC/USDT \u{1f600}",
+      side: "close",
+      direction: "short",
+      price: 0.1,
+      quantity: -1e300,
+      signal_time: Number.MAX_SAFE_INTEGER,
+      client_signal_id: "id \u0301",
+      metadata: '{ "a": 1.00000000000000000001, "b": "\\u0000" }',
+    };
+    const { id } = await append(full);
+    const { signals, more } = await list();
+    const { keyId: key_id, key } = alpha;
+    const received_at = time.at;
+    const last4 = key.slice(-4);
+    expect(signals).toEqual([
+      { ...full, id, desk: "alpha", key_id, key_label: null, key_last4: last4, received_at },
+    ]);
+    expect(more).toBeNull();
+  });
+
+  test("ids increase in commit order, also while the clock jumps and after a restart", async () => {
+    const { storage, open, submit, append, time } = await start();
+    const ids: string[] = [];
+    for (const at of [5_000, 5_000, 1, 9_000, 8_999, 8_999, 9_001]) {
+      time.at = START + at;
+      ids.push((await append()).id);
+    }
+    const burst = await Promise.all(Array.from({ length: 2_500 }, () => append()));
+    ids.push(...burst.map(({ id }) => id));
+    await storage.close();
+    time.at = START - DAY;
+    const again = await open();
+    ids.push((await again.server.append(submit())).id);
+    expect(ids).toEqual([...new Set(ids)].toSorted());
+    const found = await again.signals.list({
+      deskId: null,
+      filter: everySignal,
+      order: "oldest",
+      limit: 5_000,
+    });
+    expect(found.signals.map(({ id }) => id)).toEqual(ids);
+  });
+
+  test("without client_signal_id nothing is a duplicate", async () => {
+    const { append, list } = await start();
+    const appended = await Promise.all(Array.from({ length: 50 }, () => append()));
+    expect(new Set(appended.map(({ id }) => id)).size).toBe(50);
+    expect(appended.some(({ deduped }) => deduped)).toBe(false);
+    expect((await list()).signals).toHaveLength(50);
+  });
+
+  test("of concurrent signals with one id the first is stored, and the others name what differs", async () => {
+    const { append, list, registry } = await start();
+    for (const client_signal_id of ["a", "b", "c"]) {
+      const appended = await Promise.all(
+        Array.from({ length: 60 }, (_, price) => append({ client_signal_id, price: price % 2 })),
+      );
+      const [winner] = appended.filter(({ deduped }) => !deduped);
+      expect(appended.filter(({ deduped }) => !deduped)).toHaveLength(1);
+      const at = appended.findIndex(({ deduped }) => !deduped);
+      for (const [index, one] of appended.entries()) {
+        if (index === at) continue;
+        const differs: (keyof Signal)[] = index % 2 === at % 2 ? [] : ["price"];
+        expect(one).toEqual({ deduped: true, id: winner?.id ?? "", differs });
+      }
+    }
+    expect((await list()).signals).toHaveLength(3);
+    const [desk] = await registry.listDesks();
+    expect(desk?.differing_duplicates).toBe(3 * 30);
+  });
+
+  test("a duplicate differs field by field, and metadata by what it means", async () => {
+    const { append } = await start();
+    const original = { client_signal_id: "a", price: 1, metadata: '{"a":1,"b":[1]}' };
+    const { id } = await append(original);
+    const repeat = async (change: Partial<Signal>) => append({ ...original, ...change });
+    const same = { metadata: ' { "b" : [1.0], "a": 10e-1 }' };
+    expect(await repeat(same)).toEqual({ deduped: true, id, differs: [] });
+    for (const [change, differs] of [
+      [{ metadata: '{"a":2,"b":[1]}' }, ["metadata"]],
+      [{ metadata: null }, ["metadata"]],
+      [{ side: "close", price: null }, ["side", "price"]],
+    ] as const) {
+      expect(await repeat(change)).toEqual({ deduped: true, id, differs });
+    }
+  });
+
+  test("duplicates are per desk, for every key of it, for ever", async () => {
+    const { storage, open, submit, append, alpha, beta, registry } = await start();
+    const signal = { client_signal_id: "a" };
+    const { id } = await append(signal);
+    expect(await append(signal, beta)).toMatchObject({ deduped: false });
+    const other = (await registry.mintKey({ desk: "alpha", ...noLabel }, ADMIN)).record.id;
+    await registry.revokeKey(alpha.keyId, {}, ADMIN);
+    expect(await append(signal, { keyId: other })).toMatchObject({ deduped: true, id });
+    await storage.close();
+    const { server } = await open();
+    const repeated = server.append(submit(signal, { keyId: other }));
+    expect(await repeated).toMatchObject({ deduped: true, id });
+    for (const client_signal_id of ["A", "a ", "\u00e1", "a\u0301"]) {
+      const lookalike = submit({ client_signal_id }, { keyId: other });
+      expect(await server.append(lookalike)).toMatchObject({ deduped: false });
+    }
+  });
+
+  test("a full queue refuses at once, and everything else is stored", async () => {
+    const { append, list, server } = await start();
+    const more = 100;
+    let first = "";
+    const results = await Promise.allSettled(
+      Array.from({ length: current.queueMax + more }, async (_, index) => {
+        try {
+          return await append({ client_signal_id: String(index) });
+        } finally {
+          if (first === "") first = String(index);
+        }
+      }),
+    );
+    expect(first).toBe(String(current.queueMax));
+    const refused = results.filter(({ status }) => status === "rejected");
+    expect(refused).toHaveLength(more);
+    for (const result of refused) expect(result).toMatchObject({ reason: { code: "unavailable" } });
+    expect((await list()).signals).toHaveLength(current.queueMax);
+    expect(await append({ client_signal_id: String(current.queueMax) })).toMatchObject({
+      deduped: false,
+    });
+    expect(server.writerProblem).toBeNull();
+  });
+
+  test("closing waits for everything that was taken", async () => {
+    const { storage, open, append, fatal } = await start();
+    const waiting = Array.from({ length: 3_000 }, () => append());
+    await storage.close();
+    await Promise.all(waiting);
+    const { signals } = await open();
+    const query = { deskId: null, filter: everySignal, order: "newest", limit: 5_000 } as const;
+    expect((await signals.list(query)).signals).toHaveLength(3_000);
+    expect(fatal).toEqual([]);
+  });
+}
+
+function keysAtWorkTests(): void {
+  test("the owner of a key is found, whatever its state; of an unknown key there is none", async () => {
+    const { server, registry, alpha, time } = await start();
+    const { key, deskId, keyId } = alpha;
+    const owner = { keyId, deskId, deskName: "alpha", expires_at: null, revoked_at: null };
+    expect(await server.findOwner(key)).toEqual(owner);
+    expect(await server.findOwner(`sbk_${"0".repeat(64)}`)).toBeNull();
+    await registry.revokeKey(keyId, {}, ADMIN);
+    await new Promise((resolve) => setImmediate(resolve));
+    expect(await server.findOwner(key)).toEqual({ ...owner, revoked_at: time.at });
+    expect(await server.hasDesks()).toBe(true);
+  });
+
+  test("once a revoke has returned, no signal of the key commits, even one that was waiting", async () => {
+    const { append, list, registry, alpha } = await start();
+    const outcomes: Promise<unknown>[] = [];
+    let isRevoked = false;
+    const load = (async () => {
+      for (let isLast = false; !isLast;) {
+        isLast = isRevoked;
+        for (let index = 0; index < 100; index += 1) outcomes.push(failure(append()));
+        await new Promise((resolve) => setImmediate(resolve));
+      }
+    })();
+    while ((await list({ limit: 1 })).signals.length === 0) await Bun.sleep(1);
+    await registry.revokeKey(alpha.keyId, {}, ADMIN);
+    const committed = (await list()).signals.length;
+    isRevoked = true;
+    await load;
+    const errors = await Promise.all(outcomes);
+    expect((await list()).signals).toHaveLength(committed);
+    expect(errors.filter((error) => error === undefined)).toHaveLength(committed);
+    expect(errors).toContainEqual(unauthorized);
+  });
+
+  test("a key works until its expiry and not at it, by the time of receipt", async () => {
+    const { append, registry } = await start();
+    const key = { desk: "alpha", label: null, expiresInMs: 50 };
+    const { record } = await registry.mintKey(key, ADMIN);
+    const at = record.expires_at ?? 0;
+    await append({}, { keyId: record.id, receivedAt: at - 1 });
+    expect(await failure(append({}, { keyId: record.id, receivedAt: at }))).toEqual(unauthorized);
+  });
+
+  test("a key's last use is written at least once a minute, also by duplicates", async () => {
+    const { append, registry, alpha, time } = await start();
+    const lastUse = async () => (await registry.findKey(alpha.keyId))?.last_used_at;
+    expect(await lastUse()).toBeNull();
+    for (const stepMs of [0, MINUTE, 10 * MINUTE, -HOUR]) {
+      time.at += stepMs;
+      await append({ client_signal_id: "a" });
+      expect(await lastUse()).toBe(time.at);
+    }
+  });
+}
+
+function readingTests(): void {
+  test("pages of any size, order and filter have each fitting signal once", async () => {
+    const { signals, all, alpha, second } = await many();
+    const moment = all[20]?.received_at ?? 0;
+    for (const change of [
+      {},
+      { symbol: "RARE" },
+      { side: "close", symbol: "BTC" },
+      { key_id: second },
+      { from: moment, to: moment + 10_000 },
+      { symbol: "NONE" },
+    ]) {
+      for (const deskId of [alpha.deskId, null]) {
+        for (const order of ["newest", "oldest"] as const) {
+          const filter = { ...everySignal, ...change };
+          const wanted = all.filter((one) =>
+            fits(one, { deskId, filter } as SignalQuery, alpha.deskId),
+          );
+          const sorted = order === "newest" ? wanted.toReversed() : wanted;
+          for (const limit of [1, 7, 100]) {
+            const query = { deskId, filter, order, limit };
+            expect(await everyPage(signals, query)).toEqual(sorted.map(({ id }) => id));
+          }
+        }
+      }
+    }
+  });
+
+  test("cursors exclude their signal, and may be any id", async () => {
+    const { list, all } = await many();
+    const ids = all.filter(({ desk }) => desk === "alpha").map(({ id }) => id);
+    const of = async (query: Partial<SignalQuery>) =>
+      (await list(query)).signals.map(({ id }) => id);
+    const between = { after: ids[3] ?? "", before: ids[8] ?? "" };
+    expect(await of(between)).toEqual(ids.slice(4, 8));
+    expect(await of({ ...between, order: "newest" })).toEqual(ids.slice(4, 8).toReversed());
+    expect(await of({ before: "0".repeat(26) })).toEqual([]);
+    expect(await of({ after: "0".repeat(26) })).toEqual(ids);
+    expect(await of({ after: "Z".repeat(26) })).toEqual([]);
+    const other = all.find(({ desk }) => desk === "beta")?.id ?? "";
+    expect(await of({ after: other })).toEqual(ids.filter((id) => id > other));
+  });
+
+  test("a feed from its last cursor gets what was stored since, and nothing twice", async () => {
+    const { append, list } = await start();
+    const seen: string[] = [];
+    for (const count of [3, 0, 5]) {
+      for (let index = 0; index < count; index += 1) await append();
+      const { signals } = await list({ after: seen.at(-1) ?? null });
+      expect(signals).toHaveLength(count);
+      seen.push(...signals.map(({ id }) => id));
+    }
+    expect(seen).toEqual([...new Set(seen)].toSorted());
+  });
+
+  test("a page ends early once it has so much metadata, and goes on behind it", async () => {
+    const { append, signals, alpha } = await start();
+    const metadata = JSON.stringify({ note: "x".repeat(1_000) });
+    const ids: string[] = [];
+    for (let index = 0; index < 10; index += 1) ids.push((await append({ metadata })).id);
+    const { deskId } = alpha;
+    const query = { deskId, filter: everySignal, order: "newest", limit: 100 } as const;
+    const bounded = { ...query, metadataUnitsMax: 2_500 };
+    expect((await signals.list(bounded)).signals).toHaveLength(3);
+    expect(await everyPage(signals, bounded)).toEqual(ids.toReversed());
+  });
+
+  test("one is found by its id or client_signal_id, exactly, and only by its own desk", async () => {
+    const { append, signals, alpha, beta } = await start();
+    const { id } = await append({ client_signal_id: "Bot 7" });
+    const named = await append({ client_signal_id: id });
+    const find = async (text: string, deskId = alpha.deskId) =>
+      (await signals.find(deskId, text)).map((found) => found.id);
+    expect(await find("Bot 7")).toEqual([id]);
+    expect(await find(id)).toEqual([id, named.id]);
+    for (const text of ["bot 7", "Bot 7 ", "%", "", "\u0000"]) expect(await find(text)).toEqual([]);
+    expect(await find("Bot 7", beta.deskId)).toEqual([]);
+    expect(await find(id, beta.deskId)).toEqual([]);
+    expect((await signals.get(alpha.deskId, id))?.client_signal_id).toBe("Bot 7");
+    expect(await signals.get(beta.deskId, id)).toBeNull();
+    expect(await signals.get(alpha.deskId, "x")).toBeNull();
+  });
+}
+
+function desksTests(): void {
+  test.each(["a", "0", "alpha-1.b_c", "x".repeat(63)])("%s can be a desk's name", async (desk) => {
+    const { registry } = await start();
+    expect((await registry.createDesk(desk, { ifMissing: false })).desk.name).toBe(desk);
+  });
+
+  test.each(["", "A", "-a", ".a", "a b", "a\n", "é", "x".repeat(64)])(
+    "%j cannot be a desk's name",
+    async (desk) => {
+      const { registry } = await start();
+      const error = await failure(() => registry.createDesk(desk, { ifMissing: true }));
+      expect(String(error)).toContain("cannot be a desk's name");
+    },
+  );
+
+  test("a desk is created once, and listed by name", async () => {
+    const { registry, time } = await start();
+    const { desk, created } = await registry.createDesk("aa", { ifMissing: true });
+    expect({ desk, created }).toEqual({
+      desk: {
+        id: desk.id,
+        name: "aa",
+        created_at: time.at,
+        differing_duplicates: 0,
+        passkeys_required: false,
+        keys_max: 100,
+      },
+      created: true,
+    });
+    const again = await registry.createDesk("aa", { ifMissing: true });
+    expect(again).toEqual({ desk, created: false });
+    expect(await failure(() => registry.createDesk("aa", { ifMissing: false }))).toBeInstanceOf(
+      UserError,
+    );
+    const names = (await registry.listDesks()).map((one) => one.name);
+    expect(names).toEqual(["aa", "alpha", "beta"]);
+  });
+
+  test("an unknown desk is refused everywhere, with the nearest name", async () => {
+    const { registry, members, audit } = await start();
+    for (const work of [
+      () => registry.mintKey({ desk: "alpa", ...noLabel }, ADMIN),
+      () => registry.listKeys("alpa"),
+      () => registry.limitKeys("alpa", 1),
+      () => registry.requirePasskeys("alpa", true),
+      () => members.invite("alpa", ALICE),
+      () => members.list("alpa"),
+      () => audit.list({ desk: "alpa", limit: 1 }),
+    ]) {
+      expect(String(await failure(work))).toContain('nearest name is "alpha"');
+    }
+    expect(await registry.listKeys(null)).toHaveLength(2);
+  });
+
+  test("requiring passkeys shows in its members' accounts from the next look on", async () => {
+    const { registry, members, join, passkeys } = await start();
+    const alice = await join();
+    expect(await registry.requirePasskeys("alpha", true)).toEqual({ changed: true });
+    expect(await registry.requirePasskeys("alpha", true)).toEqual({ changed: false });
+    const account = async () => members.findForSignIn(ALICE);
+    const password_hash = "hash of the first";
+    expect(await account()).toMatchObject({ passkeys_required: true, password_hash });
+    await passkeys.add(alice, passkey("one"));
+    expect(await account()).toMatchObject({ has_password: false, password_hash: null });
+    await registry.requirePasskeys("alpha", false);
+    expect(await account()).toMatchObject({ has_password: true, password_hash });
+  });
+}
+
+function keysTests(): void {
+  test("a key is minted once, with 256 random bits, and is found by its id alone", async () => {
+    const { registry, time } = await start();
+    const minted = [];
+    for (let index = 0; index < 50; index += 1) {
+      const label = `bot-${index}`;
+      minted.push(await registry.mintKey({ desk: "alpha", label, expiresInMs: 500 }, ADMIN));
+    }
+    expect(new Set(minted.map(({ key }) => key)).size).toBe(50);
+    for (const { key, record } of minted) {
+      expect(key).toMatch(/^sbk_[0-9a-f]{64}$/);
+      expect(record).toMatchObject({ last4: key.slice(-4), desk: "alpha", last_used_at: null });
+      expect(record).toMatchObject({ created_at: time.at, expires_at: time.at + 500 });
+      expect(await registry.findKey(record.id.toLowerCase())).toEqual(record);
+      expect(await registry.findKey(key)).toBeNull();
+    }
+    expect(JSON.stringify(await registry.listKeys(null))).not.toContain(minted[0]?.key ?? "");
+  });
+
+  test("lists are oldest first, pages newest first, by desk and state", async () => {
+    const { registry, time, alpha } = await start();
+    const ids = [alpha.keyId];
+    for (let index = 0; index < 6; index += 1) {
+      time.at += 1;
+      const key = { desk: "alpha", label: "twin", expiresInMs: index % 2 === 0 ? HOUR : null };
+      ids.push((await registry.mintKey(key, ADMIN)).record.id);
+    }
+    await registry.revokeKey(ids[2] ?? "", {}, ADMIN);
+    const all = await registry.listKeys("alpha");
+    expect(all.map(({ id }) => id)).toEqual(ids);
+    expect(await registry.listKeys(null)).toHaveLength(8);
+    time.at += HOUR;
+    const page = async (state: "active" | "ended", limit: number, before: string | null = null) =>
+      (await registry.pageKeys({ desk: "alpha", state, limit, before })).map(({ id }) => id);
+    expect(await page("active", 9)).toEqual([ids[6], ids[4], ids[0]].map(String));
+    expect(await page("ended", 9)).toEqual([ids[5], ids[3], ids[2], ids[1]].map(String));
+    expect(await page("ended", 2, ids[3])).toEqual([ids[2], ids[1]].map(String));
+    const [, , , , fourth] = all;
+    if (fourth === undefined) throw new Error("no key");
+    expect(await registry.hasNamesake(fourth)).toBe(true);
+    await registry.revokeKey(ids[6] ?? "", {}, ADMIN);
+    expect(await registry.hasNamesake(fourth)).toBe(false);
+  });
+
+  test("revoking again keeps the first time", async () => {
+    const { registry, time, alpha } = await start();
+    const { record, changed } = await registry.revokeKey(alpha.keyId, {}, ADMIN);
+    expect([changed, record.revoked_at]).toEqual([true, time.at]);
+    time.at += DAY;
+    const again = await registry.revokeKey(alpha.keyId, {}, ADMIN);
+    expect(again).toEqual({ record, changed: false });
+  });
+
+  test("rotation keeps desk, label and lifetime, and the old key ends after the overlap or sooner", async () => {
+    const { registry, time } = await start();
+    for (const expiresInMs of [90_000, null]) {
+      const minted = await registry.mintKey({ desk: "alpha", label: "bot", expiresInMs }, ADMIN);
+      let { record } = minted;
+      for (const elapsedMs of [10_000, 3_000, 88_000]) {
+        time.at += elapsedMs;
+        const rotated = await registry.rotateKey(record.id, { overlapMs: 5_000 }, ADMIN);
+        const overlap = expiresInMs === null ? 5_000 : Math.min(5_000, expiresInMs - elapsedMs);
+        expect(rotated.old.expires_at).toBe(time.at + overlap);
+        const expires_at = expiresInMs === null ? null : time.at + expiresInMs;
+        expect(rotated.minted.record).toMatchObject({ desk: "alpha", label: "bot", expires_at });
+        expect(await registry.findSuccessor(record)).toEqual(rotated.minted.record);
+        ({ record } = rotated.minted);
+      }
+      expect(await registry.findSuccessor(record)).toBeNull();
+      const told = { overlapMs: 0, expiresInMs: 7 };
+      const last = await registry.rotateKey(record.id, told, ADMIN);
+      expect(last.minted.record.expires_at).toBe(time.at + 7);
+    }
+  });
+
+  test("a key that was rotated or has ended is not rotated", async () => {
+    const { registry, alpha } = await start();
+    const rotate = (id: string) => registry.rotateKey(id, { overlapMs: HOUR }, ADMIN);
+    const { record } = (await rotate(alpha.keyId)).minted;
+    const again = `Key ${alpha.keyId} has been rotated already, and its successor`;
+    const isActive = `${again} is ${record.id}: rotate that one`;
+    expect(await failure(() => rotate(alpha.keyId))).toMatchObject({ message: isActive });
+    await registry.revokeKey(record.id, {}, ADMIN);
+    const isRevoked = `${again} ${record.id} is revoked: mint a new one`;
+    expect(await failure(() => rotate(alpha.keyId))).toMatchObject({ message: isRevoked });
+    expect(String(await failure(() => rotate(record.id)))).toContain("is revoked, so it cannot");
+    expect(await registry.listKeys("alpha")).toHaveLength(2);
+  });
+
+  test("a desk has so many active keys at most; each can be rotated once, without more that last", async () => {
+    const { registry, time } = await start();
+    await registry.createDesk("gamma", { ifMissing: false });
+    await registry.limitKeys("gamma", 3);
+    const mint = async (expiresInMs: number | null = null) =>
+      (await registry.mintKey({ desk: "gamma", label: null, expiresInMs }, ADMIN)).record.id;
+    const rotate = async (id: string) =>
+      (await registry.rotateKey(id, { overlapMs: HOUR, expiresInMs: null }, ADMIN)).minted.record
+        .id;
+    const active = async () =>
+      (await registry.pageKeys({ desk: "gamma", state: "active", limit: 99 })).length;
+    const isFull = async () =>
+      expect(String(await failure(mint))).toContain("has 3 of at most 3 active keys");
+    const first = await mint();
+    await mint(HOUR);
+    const third = await mint();
+    await isFull();
+    await registry.revokeKey(first, {}, ADMIN);
+    const old = [await mint(), third];
+    await isFull();
+    time.at += HOUR;
+    old.push(await mint());
+    await isFull();
+    const successors: string[] = [];
+    for (const id of old) successors.push(await rotate(id));
+    expect(await active()).toBe(6);
+    await isFull();
+    const tooMany = await failure(() => rotate(successors[0] ?? ""));
+    expect(String(tooMany)).toContain("has 6 active keys, 3 of which were rotated");
+    time.at += HOUR;
+    expect(await active()).toBe(3);
+    await registry.limitKeys("gamma", 2);
+    const lower = await failure(mint);
+    expect(lower).toMatchObject({ next: "desk limit gamma --keys 6" });
+    await rotate(successors[0] ?? "");
+    expect(await active()).toBe(4);
+  });
+}
+
+function membersTests(): void {
+  test("an invitation lets its member in once", async () => {
+    const { members, time } = await start();
+    const { token, member, expires_at } = await members.invite("alpha", "Alice@Example.com");
+    expect(token).toMatch(/^[A-Za-z0-9_-]{43}$/);
+    expect(expires_at).toBe(time.at + LINK_LIFETIME_MS);
+    expect(member).toEqual({
+      id: member.id,
+      desk: "alpha",
+      email: ALICE,
+      created_at: time.at,
+      joined_at: null,
+      removed_at: null,
+      has_password: false,
+      passkeys: 0,
+      link_expires_at: expires_at,
+    });
+    const invitation = { member, passkeys_required: false, kind: "join" as const, expires_at };
+    expect(await members.findInvitation(token)).toEqual(invitation);
+    time.at += 5;
+    const spends = await Promise.all(
+      Array.from({ length: 8 }, async (_, index) =>
+        members.spendWithPassword(token, `hash ${index}`, null),
+      ),
+    );
+    expect(spends.filter((account) => account !== null)).toHaveLength(1);
+    expect(await members.findInvitation(token)).toBeNull();
+    const winner = spends.findIndex((account) => account !== null);
+    expect(await members.findForSignIn("ALICE@example.com")).toMatchObject({
+      id: member.id,
+      desk: "alpha",
+      password_hash: `hash ${winner}`,
+      joined_at: time.at,
+      link_expires_at: null,
+    });
+  });
+
+  const noLinks: [name: string, open: (started: Started) => Promise<string>][] = [
+    [
+      "expired",
+      async ({ members, time }) => {
+        const { token } = await members.invite("alpha", ALICE);
+        time.at += LINK_LIFETIME_MS - 1;
+        expect(await members.findInvitation(token)).not.toBeNull();
+        time.at += 1;
+        return token;
+      },
+    ],
+    [
+      "replaced by a later one",
+      async ({ members }) => {
+        const first = await members.invite("alpha", ALICE);
+        const second = await members.invite("alpha", ALICE);
+        expect(second).toMatchObject({ replaces_link: true, member: { id: first.member.id } });
+        return first.token;
+      },
+    ],
+    [
+      "of a removed member",
+      async ({ members }) => {
+        const { token } = await members.invite("alpha", ALICE);
+        await members.remove("alpha", ALICE);
+        return token;
+      },
+    ],
+    ...["", "x", "x".repeat(43), "é".repeat(43), "x".repeat(10_000)].map(
+      (token): [string, () => Promise<string>] => [
+        `made up (${token.slice(0, 5)})`,
+        async () => token,
+      ],
+    ),
+  ];
+
+  test.each(noLinks)("a link that is %s opens nothing", async (_, open) => {
+    const started = await start();
+    const { members, audit } = started;
+    const token = await open(started);
+    const before = await audit.list({ desk: null, limit: 100 });
+    expect(await members.findInvitation(token)).toBeNull();
+    expect(await members.spendWithPassword(token, "hash", null)).toBeNull();
+    expect(await members.spendWithPasskey(token, passkey("one"), null)).toBeNull();
+    expect(await audit.list({ desk: null, limit: 100 })).toEqual(before);
+  });
+
+  test("nobody is invited who has joined, or is a member of another desk", async () => {
+    const { members, join } = await start();
+    await members.invite("beta", BOB);
+    await join();
+    const next = "desk reset alpha alice@example.com";
+    expect(await failure(() => members.invite("alpha", ALICE))).toMatchObject({ next });
+    const elsewhere = await failure(() => members.invite("alpha", "BOB@example.com"));
+    expect(elsewhere).toMatchObject({ next: "desk remove-member beta bob@example.com" });
+    expect((await members.list("alpha")).map(({ email }) => email)).toEqual([ALICE]);
+    expect((await members.list("beta")).map(({ email }) => email)).toEqual([BOB]);
+  });
+
+  test("a reset ends sessions at once; password and passkeys go when its link is used", async () => {
+    const { members, passkeys, time, join } = await start();
+    const alice = await join();
+    await passkeys.add(alice, passkey("old"));
+    time.at += 1_000;
+    const { token } = await members.reset("alpha", "Alice@example.com");
+    expect(await members.findInvitation(token)).toMatchObject({ kind: "reset" });
+    expect(await members.findForSignIn(ALICE)).toMatchObject({
+      password_hash: "hash of the first",
+      passkeys: 1,
+      signed_out_at: time.at,
+    });
+    time.at += 1_000;
+    const account = await members.spendWithPassword(token, "hash of the second", null);
+    expect(account).toMatchObject({ id: alice.memberId, passkeys: 0, signed_out_at: time.at });
+    expect(account?.joined_at).toBe(START);
+    expect(await members.passwordHash(alice.memberId)).toBe("hash of the second");
+    expect(await passkeys.find("old")).toBeNull();
+
+    const second = await members.reset("alpha", ALICE);
+    const taken = await members.spendWithPasskey(second.token, passkey("new"), null);
+    expect(taken).toMatchObject({ has_password: false, passkeys: 1 });
+    expect(await members.passwordHash(alice.memberId)).toBeNull();
+  });
+
+  test("a reset with lock stops password and passkeys at once, and still knows the old password", async () => {
+    const { members, passkeys, join } = await start();
+    const alice = await join();
+    await passkeys.add(alice, passkey("old"));
+    await members.reset("alpha", ALICE, { lock: true });
+    await members.reset("alpha", ALICE, { lock: true });
+    expect(await members.findForSignIn(ALICE)).toMatchObject({
+      password_hash: null,
+      passkeys: 0,
+    });
+    expect(await passkeys.find("old")).toBeNull();
+    expect(await members.passwordHash(alice.memberId)).toBe("hash of the first");
+  });
+
+  test("a link whose passkey is registered already stays open, and nothing else changes", async () => {
+    const { members, passkeys, join } = await start();
+    const bob = await join(BOB, "beta");
+    await passkeys.add(bob, passkey("taken"));
+    await join();
+    const { token } = await members.reset("alpha", ALICE);
+    const spend = () => members.spendWithPasskey(token, passkey("taken"), null);
+    expect(await failure(spend)).toBeInstanceOf(UserError);
+    expect(await members.findInvitation(token)).not.toBeNull();
+    const account = await members.findForSignIn(ALICE);
+    expect(account?.password_hash).toBe("hash of the first");
+    expect((await passkeys.find("taken"))?.member_id).toBe(bob.memberId);
+  });
+
+  test("another desk's member is as unknown as one that does not exist", async () => {
+    const { members, join } = await start();
+    await join(BOB, "beta");
+    const before = await members.findForSignIn(BOB);
+    for (const work of [members.reset.bind(members), members.remove.bind(members)]) {
+      const answers = [];
+      for (const email of [BOB, "eve@example.com"]) {
+        const error = await failure(() => work("alpha", email));
+        expect(error).toBeInstanceOf(NotFoundError);
+        answers.push(String(error).replaceAll(email, "WHO"));
+      }
+      expect(new Set(answers).size).toBe(1);
+    }
+    expect(await members.findForSignIn(BOB)).toEqual(before);
+  });
+
+  test("a removed member has no way in, and the address is free for another desk", async () => {
+    const { members, passkeys, time, join } = await start();
+    const alice = await join();
+    await passkeys.add(alice, passkey("one"));
+    time.at += 5;
+    const removed = await members.remove("alpha", ALICE);
+    expect(removed).toMatchObject({ id: alice.memberId, removed_at: time.at });
+    expect(await members.find(alice.memberId)).toBeNull();
+    expect(await members.findForSignIn(ALICE)).toBeNull();
+    expect(await passkeys.find("one")).toBeNull();
+    expect(await members.list("alpha")).toEqual([]);
+    for (const change of [
+      () => members.setPassword(alice, "hash"),
+      () => members.signOutEverywhere(alice),
+      () => passkeys.add(alice, passkey("two")),
+      () => passkeys.remove(alice, "one"),
+    ]) {
+      expect(await failure(change)).toBeInstanceOf(NotFoundError);
+    }
+    const again = await members.invite("beta", ALICE);
+    expect(again.member).toMatchObject({ desk: "beta", has_password: false, passkeys: 0 });
+    expect(again.member.id).not.toBe(alice.memberId);
+  });
+
+  test.each([
+    [0, "in the same millisecond"],
+    [-MINUTE, "after the clock was set back"],
+  ])("each end of all sessions raises signed_out_at (%d ms later, %s)", async (stepMs) => {
+    const { members, time, join } = await start();
+    const alice = await join();
+    let last = (await members.find(alice.memberId))?.signed_out_at ?? 0;
+    for (const end of [
+      () => members.setPassword(alice, "hash of the second"),
+      () => members.signOutEverywhere(alice),
+      () => members.reset("alpha", ALICE),
+    ]) {
+      time.at += stepMs;
+      await end();
+      const account = await members.find(alice.memberId);
+      expect(account?.signed_out_at).toBeGreaterThan(last);
+      expect(account).not.toHaveProperty("password_hash");
+      last = account?.signed_out_at ?? 0;
+    }
+    expect(await members.passwordHash(alice.memberId)).toBe("hash of the second");
+  });
+
+  test.each(["eve@example.com", "", "' OR 1 = 1 --", "%", "\u0000"])(
+    "%j finds nobody",
+    async (typed) => {
+      const { members, join } = await start();
+      await join();
+      expect(await members.findForSignIn(typed)).toBeNull();
+    },
+  );
+}
+
+function passkeysTests(): void {
+  test("keep what a signature needs, and are the member's own", async () => {
+    const { passkeys, time, join } = await start();
+    const [alice, bob] = [await join(), await join(BOB)];
+    await passkeys.add(alice, passkey("one"));
+    const made = { id: "one", name: "Key one", created_at: time.at };
+    expect(await passkeys.find("one")).toEqual({
+      ...made,
+      member_id: alice.memberId,
+      public_key: new Uint8Array([1, 2, 3]),
+      counter: 7,
+      transports: ["internal", "hybrid"],
+      last_used_at: null,
+    });
+    expect(await passkeys.list(alice.memberId)).toEqual([{ ...made, last_used_at: null }]);
+    expect(await passkeys.list(bob.memberId)).toEqual([]);
+    const answers = [];
+    for (const id of ["one", "unknown"]) {
+      answers.push(String(await failure(() => passkeys.remove(bob, id))));
+    }
+    expect(new Set(answers).size).toBe(1);
+    const add = () => passkeys.add(bob, passkey("one"));
+    expect(await failure(add)).toBeInstanceOf(UserError);
+    expect((await passkeys.find("one"))?.member_id).toBe(alice.memberId);
+  });
+
+  test("record each use once: a counter that does not rise is a copy", async () => {
+    const { passkeys, time, join } = await start();
+    const alice = await join();
+    await passkeys.add(alice, passkey("one"));
+    time.at += 10;
+    const uses = await Promise.all([8, 8].map(async (count) => passkeys.recordUse("one", count)));
+    expect(uses.toSorted()).toEqual(["recorded", "regressed"]);
+    expect(await passkeys.find("one")).toMatchObject({ counter: 8, last_used_at: time.at });
+    expect(await passkeys.recordUse("one", 0)).toBe("regressed");
+    expect(await passkeys.recordUse("unknown", 9)).toBe("unknown");
+    await passkeys.add(alice, { ...passkey("two"), counter: 0 });
+    for (const _ of [1, 2]) expect(await passkeys.recordUse("two", 0)).toBe("recorded");
+  });
+
+  test("can be removed, but not the last way to sign in", async () => {
+    const { members, passkeys, registry } = await start();
+    const { token } = await members.invite("alpha", ALICE);
+    const account = await members.spendWithPasskey(token, passkey("one"), null);
+    const alice = { memberId: account?.id ?? "", client: null };
+    const obstacle = (id: string) => passkeys.removalObstacle(alice.memberId, id);
+    expect(await obstacle("one")).toContain("only way to sign in");
+    expect(String(await failure(() => passkeys.remove(alice, "one")))).toContain("only way");
+    await passkeys.add(alice, passkey("two"));
+    expect(await obstacle("one")).toBeNull();
+    await passkeys.remove(alice, "one");
+    expect(await passkeys.find("one")).toBeNull();
+    await members.setPassword(alice, "hash");
+    await registry.requirePasskeys("alpha", true);
+    expect(await obstacle("two")).toContain("your desk requires one");
+    await registry.requirePasskeys("alpha", false);
+    await passkeys.remove(alice, "two");
+    expect(await passkeys.list(alice.memberId)).toEqual([]);
+  });
+
+  test.each(["", "a\nb", "x".repeat(101)])("cannot be named %j", async (bad) => {
+    const { passkeys, join } = await start();
+    const alice = await join();
+    const add = () => passkeys.add(alice, { ...passkey("one"), name: bad });
+    expect(await failure(add)).toBeInstanceOf(UserError);
+    expect(await passkeys.list(alice.memberId)).toEqual([]);
+  });
+}
+
+function auditTests(): void {
+  test("has each change to desks and keys, with its author and their address", async () => {
+    const started = await start();
+    const { registry, audit, join } = started;
+    const { memberId } = await join();
+    for (const [by, actor] of [
+      [ADMIN, null],
+      [{ memberId, client: "192.0.2.1" }, ALICE],
+    ] as const) {
+      const key = { desk: "alpha", label: "bot-7", expiresInMs: null };
+      const { record } = await registry.mintKey(key, by);
+      expect(await audit.list({ desk: "alpha", limit: 1 })).toMatchObject([
+        {
+          action: "key.created",
+          actor,
+          client: by.client,
+          desk: "alpha",
+          key_id: record.id,
+          key_label: "bot-7",
+          key_last4: record.last4,
+          at: START,
+        },
+      ]);
+      const { minted } = await registry.rotateKey(record.id, { overlapMs: 1_000 }, by);
+      const successor = minted.record.id;
+      await registry.revokeKey(successor, {}, by);
+      expect(await what(started, 3)).toEqual([
+        [actor, "key.revoked", successor, null],
+        [actor, "key.rotated", record.id, `its successor is ${successor}`],
+        [actor, "key.created", successor, `successor of ${record.id}`],
+      ]);
+      const creators = await audit.creatorsOf("alpha", [record.id, successor, UNKNOWN_ID]);
+      expect(creators).toEqual(
+        new Map([
+          [record.id, actor],
+          [successor, actor],
+        ]),
+      );
+      expect((await audit.creatorsOf("beta", [record.id])).size).toBe(0);
+      const history = await audit.list({ desk: "alpha", key: record.id, limit: 9 });
+      expect(history.map(({ action }) => action)).toEqual(["key.rotated", "key.created"]);
+    }
+    await registry.limitKeys("alpha", 9);
+    await registry.requirePasskeys("alpha", true);
+    expect(await what(started, 2)).toEqual([
+      [null, "desk.passkeys_required", null, null],
+      [null, "desk.keys_limited", null, "to 9"],
+    ]);
+    expect((await what(started, 99, "beta")).at(-1)).toEqual([null, "desk.created", null, null]);
+  });
+
+  test("has each change to members, by administrators and by themselves", async () => {
+    const started = await start();
+    const { members, passkeys, audit, alpha, join } = started;
+    const alice = await join();
+    expect(await what(started, 1)).toEqual([[ALICE, "member.joined", ALICE, "with a password"]]);
+    await members.invite("alpha", BOB);
+    await members.remove("alpha", BOB);
+    await passkeys.add(alice, passkey("one"));
+    await passkeys.remove(alice, "one");
+    await members.setPassword(alice, "another");
+    await members.signOutEverywhere(alice);
+    await members.spendWithPassword((await members.reset("alpha", ALICE)).token, "third", null);
+    const { token } = await members.reset("alpha", ALICE);
+    await members.spendWithPasskey(token, passkey("two"), "192.0.2.1");
+    const signedIn = { action: "member.signed_in", subjectId: alice.memberId } as const;
+    const { memberId: actor } = alice;
+    await audit.append({ deskId: alpha.deskId, actor, client: "192.0.2.2", ...signedIn });
+    const byLink = expect.stringContaining("by a one-time link") as string;
+    expect(await what(started, 11)).toEqual([
+      [ALICE, "member.signed_in", ALICE, null],
+      [ALICE, "member.passkey_added", ALICE, byLink],
+      [null, "member.reset", ALICE, null],
+      [ALICE, "member.password_changed", ALICE, byLink],
+      [null, "member.reset", ALICE, null],
+      [ALICE, "member.signed_out_everywhere", ALICE, null],
+      [ALICE, "member.password_changed", ALICE, null],
+      [ALICE, "member.passkey_removed", ALICE, '"Key one"'],
+      [ALICE, "member.passkey_added", ALICE, '"Key one"'],
+      [null, "member.removed", BOB, null],
+      [null, "member.invited", BOB, null],
+    ]);
+    const [first, second] = await audit.list({ desk: "alpha", limit: 2 });
+    expect([first?.client, second?.client]).toEqual(["192.0.2.2", "192.0.2.1"]);
+  });
+
+  test("has no entry for what changed nothing or was refused, and loses none", async () => {
+    const { registry, members, audit, alpha, join } = await start();
+    await join();
+    await join(BOB, "beta");
+    await registry.revokeKey(alpha.keyId, {}, ADMIN);
+    const before = await audit.list({ desk: null, limit: 100 });
+    await registry.revokeKey(alpha.keyId, {}, ADMIN);
+    await registry.createDesk("alpha", { ifMissing: true });
+    for (const refused of [
+      () => registry.createDesk("alpha", { ifMissing: false }),
+      () => registry.rotateKey(alpha.keyId, { overlapMs: 0 }, ADMIN),
+      () => members.invite("alpha", ALICE),
+      () => members.invite("alpha", BOB),
+      () => members.remove("alpha", "nobody@example.com"),
+    ]) {
+      expect(await failure(refused)).toBeInstanceOf(UserError);
+    }
+    expect(await audit.list({ desk: null, limit: 100 })).toEqual(before);
+    await members.remove("alpha", ALICE);
+    expect((await audit.list({ desk: null, limit: 100 })).slice(1)).toEqual(before);
+  });
+
+  test("is paged, newest first, with each desk's entries alone", async () => {
+    const { audit, members } = await start();
+    for (let count = 0; count < 5; count += 1) {
+      await members.invite("alpha", `m${count}@example.com`);
+    }
+    const all = await audit.list({ desk: null, limit: 100 });
+    const ids = all.map(({ id }) => id);
+    expect(ids).toEqual(ids.toSorted((one, other) => other - one));
+    for (const desk of ["alpha", "beta"]) {
+      const paged = [];
+      for (let before: number | null = null; ;) {
+        const page: typeof all = await audit.list({ desk, before, limit: 3 });
+        paged.push(...page);
+        if (page.length < 3) break;
+        before = page.at(-1)?.id ?? null;
+      }
+      expect(paged).toEqual(all.filter((entry) => entry.desk === desk));
+    }
+  });
+
+  test("another desk's key is as unknown as one that does not exist", async () => {
+    const { registry, beta } = await start();
+    const before = await registry.listKeys("beta");
+    const of = { desk: "alpha" };
+    const answers = [];
+    for (const id of [beta.keyId, beta.keyId.toLowerCase(), UNKNOWN_ID, "x"]) {
+      for (const work of [
+        () => registry.revokeKey(id, of, ADMIN),
+        () => registry.rotateKey(id, { overlapMs: 0, ...of }, ADMIN),
+      ]) {
+        const error = await failure(work);
+        expect(error).toBeInstanceOf(NotFoundError);
+        answers.push(String(error));
+      }
+      expect(await registry.findKey(id, of)).toBeNull();
+    }
+    expect(new Set(answers).size).toBe(1);
+    expect(await registry.listKeys("beta")).toEqual(before);
+  });
+
+  test("nobody changes anything for another desk, after removal, or after signing out everywhere", async () => {
+    const { registry, members, passkeys, audit, alpha, beta, join } = await start();
+    const alice = await join();
+    const bob = await join(BOB);
+    await passkeys.add(bob, passkey("one"));
+    const account = await members.signOutEverywhere(bob);
+    const late = { ...bob, signedOutAt: account.signed_out_at - 1 };
+    await members.remove("alpha", ALICE);
+    const keys = await registry.listKeys(null);
+    const entries = await audit.list({ desk: null, limit: 100 });
+    for (const [by, keyId, desk, error] of [
+      [bob, beta.keyId, "beta", NotFoundError],
+      [alice, alpha.keyId, "alpha", NotFoundError],
+      [late, alpha.keyId, "alpha", SignedOutError],
+    ] as const) {
+      for (const change of [
+        () => registry.mintKey({ desk, ...noLabel }, by),
+        () => registry.rotateKey(keyId, { overlapMs: 0 }, by),
+        () => registry.revokeKey(keyId, {}, by),
+      ]) {
+        expect(await failure(change)).toBeInstanceOf(error);
+      }
+    }
+    for (const change of [
+      () => members.setPassword(late, "hash"),
+      () => members.signOutEverywhere(late),
+      () => passkeys.add(late, passkey("two")),
+      () => passkeys.remove(late, "one"),
+    ]) {
+      expect(await failure(change)).toBeInstanceOf(SignedOutError);
+    }
+    expect(await registry.listKeys(null)).toEqual(keys);
+    expect(await audit.list({ desk: null, limit: 100 })).toEqual(entries);
+    expect(await members.find(bob.memberId)).toEqual(account);
+    const now = { ...bob, signedOutAt: account.signed_out_at };
+    await registry.revokeKey(alpha.keyId, {}, now);
+  });
+
+  test("has nothing secret in it", async () => {
+    const { registry, members, passkeys, audit, join } = await start();
+    const alice = await join();
+    const { key } = await registry.mintKey({ desk: "alpha", ...noLabel }, alice);
+    await passkeys.add(alice, { ...passkey("credential"), name: key });
+    const { token } = await members.reset("alpha", ALICE);
+    await members.spendWithPassword(token, "$argon2id$secret", null);
+    const text = JSON.stringify(await audit.list({ desk: null, limit: 100 }));
+    for (const secret of [key, token, "argon2id", "credential"]) expect(text).not.toContain(secret);
+    expect(text).toContain("sbk_…");
+  });
+}
+
+function activityTests(): void {
+  const mine = { deskId: 1, keyId: "key-1" };
+  const ofDesk = { deskId: 1, keyId: null };
+
+  test("buckets add up, by desk and by key, in minutes, hours and days", async () => {
+    const { activity } = await start();
+    await activity.write(minuteOf(START, { stored: 3, lastAt: START + 5 }));
+    const more = { stored: 1, duplicate: 2, rejected: 4, unauthorized: 1, lastAt: START + 9 };
+    await activity.write(minuteOf(START, more));
+    await activity.write(minuteOf(START + HOUR, { stored: 5 }));
+    await activity.write(minuteOf(START, { keyId: "key-2", stored: 100 }));
+    await activity.write(minuteOf(START, { deskId: 2, stored: 1_000 }));
+    const first = { start: START, stored: 4, duplicate: 2, rejected: 4 };
+    const last = { start: START + HOUR, stored: 5, duplicate: 0, rejected: 0 };
+    expect(await activity.buckets(mine, "minute", START)).toEqual([first, last]);
+    expect(await activity.buckets(mine, "hour", START + 1)).toEqual([first, last]);
+    expect(await activity.buckets(mine, "hour", START + HOUR)).toEqual([last]);
+    expect(await activity.buckets(mine, "day", START + 2 * HOUR)).toEqual([
+      { ...first, stored: 9 },
+    ]);
+    const all = await activity.buckets(ofDesk, "day", 0);
+    expect(all.map(({ stored }) => stored)).toEqual([109]);
+    const counts = { requests: 10, rejected: 4, unauthorized: 1, lastAt: START + 9 };
+    const none = { requests: 5, rejected: 0, unauthorized: 0, lastAt: START + HOUR };
+    const sum = { ...counts, requests: 15, lastAt: START + HOUR };
+    expect([...(await activity.ofKeys(1, ["key-1", "key-3"], START))]).toEqual([["key-1", sum]]);
+    expect((await activity.ofKeys(1, ["key-1"], START + HOUR)).get("key-1")).toEqual(none);
+    expect((await activity.ofKeys(2, ["key-2"], START)).size).toBe(0);
+  });
+
+  test("each width keeps as many buckets as it shows", async () => {
+    const { activity } = await start();
+    for (const { ms, kept } of Object.values(activityWidths)) {
+      for (let age = kept + 20; age >= 0; age -= 1) {
+        await activity.write(minuteOf(START - age * ms, { stored: 1 }));
+      }
+    }
+    for (const width of ["minute", "hour", "day"] as const) {
+      const found = await activity.buckets(mine, width, 0);
+      expect(found).toHaveLength(activityWidths[width].kept);
+    }
+  });
+
+  test("ended keys that are still used are found, the latest first", async () => {
+    const { activity } = await start();
+    for (const number of [2, 3, 1]) {
+      const lastAt = START + number;
+      const knock = { keyId: `key-${number}`, rejected: 1, unauthorized: 1, lastAt };
+      await activity.write(minuteOf(START, knock));
+    }
+    const knock = { rejected: 1, unauthorized: 1 };
+    await activity.write(minuteOf(START, { keyId: "key-4", rejected: 9, lastAt: START + 9 }));
+    await activity.write(minuteOf(START, { deskId: 2, keyId: "key-5", ...knock }));
+    await activity.write(minuteOf(START - DAY, { keyId: "key-6", ...knock }));
+    expect(await activity.keysStillInUse(1, START, 10)).toEqual(["key-3", "key-2", "key-1"]);
+    expect(await activity.keysStillInUse(1, START, 2)).toEqual(["key-3", "key-2"]);
+  });
+
+  test("a desk's newest rejects are kept, and read in pages", async () => {
+    const { activity } = await start();
+    const rejects = Array.from({ length: REJECTS_KEPT + 300 }, (_, index) => rejectOf(index));
+    const others = [rejectOf(7, 2), rejectOf(999_999, 1, "key-2")];
+    await activity.write({ minutes: [], rejects: [...rejects, ...others], repeats: [] });
+    const first = await activity.rejects(mine, null, 600);
+    const second = await activity.rejects(mine, first.at(-1)?.request_id ?? null, 600);
+    const ids = [...first, ...second].map(({ request_id }) => request_id);
+    // One place is taken by the desk's other key.
+    const newest = rejects.slice(-(REJECTS_KEPT - 1)).map(({ request_id }) => request_id);
+    expect(ids).toEqual(newest.toReversed());
+    const { deskId: _, ...last } = rejectOf(REJECTS_KEPT + 299);
+    expect(first[0]).toEqual(last);
+    expect(await activity.rejects({ deskId: 2, keyId: null }, null, 10)).toHaveLength(1);
+  });
+
+  test("duplicates of a signal add up; the newest signals that have any are kept", async () => {
+    const { activity } = await start();
+    const repeatsOf = (signalId: string, differs: string[] = [], lastAt = START) => {
+      const differing = differs.length === 0 ? 0 : 1;
+      return { deskId: 1, signalId, duplicates: 2, differing, differs, lastAt };
+    };
+    const write = async (...repeats: ReturnType<typeof repeatsOf>[]) =>
+      activity.write({ minutes: [], rejects: [], repeats });
+    await write(repeatsOf("0"), repeatsOf("signal", ["price"]));
+    await write(repeatsOf("signal", ["side", "price"], START + 5));
+    await write(repeatsOf("signal", [], START + 1));
+    const found = await activity.repeatsOf(1, "signal");
+    expect(found).toMatchObject({ duplicates: 6, differing: 2, lastAt: START + 5 });
+    expect(found?.differs.toSorted()).toEqual(["price", "side"]);
+    expect(await activity.repeatsOf(2, "signal")).toBeNull();
+    expect(await activity.repeatsOf(1, "another")).toBeNull();
+    const ids = Array.from({ length: REPEATED_SIGNALS_KEPT }, (_, index) => `1${index}`);
+    await write(...ids.map((id) => repeatsOf(id)));
+    expect(await activity.repeatsOf(1, "0")).toBeNull();
+    expect(await activity.repeatsOf(1, "signal")).not.toBeNull();
+  });
+}
+
+/** 60 signals, of two desks by turns, a second apart. */
+async function many() {
+  const started = await start();
+  const { append, alpha, beta, time, registry } = started;
+  const second = (await registry.mintKey({ desk: "alpha", ...noLabel }, ADMIN)).record.id;
+  const all: StoredSignal[] = [];
+  for (let index = 0; index < 60; index += 1) {
+    time.at += 1_000;
+    const owner = index % 2 === 0 ? alpha : beta;
+    const keyId = index % 10 === 0 ? second : owner.keyId;
+    const signal = {
+      client_signal_id: `id-${index}`,
+      symbol: index % 3 === 0 ? "RARE" : "BTC",
+      side: index % 4 === 0 ? "close" : "open",
+    } as const;
+    await append(signal, { ...owner, keyId });
+  }
+  const query = { deskId: null, filter: everySignal, order: "oldest", limit: 100 } as const;
+  all.push(...(await started.signals.list(query)).signals);
+  return { ...started, all, second };
+}
+
+const fits = (signal: StoredSignal, { deskId, filter }: SignalQuery, desk: number): boolean =>
+  (deskId === null || (signal.desk === "alpha" ? desk : -1) === deskId) &&
+  (["source", "type", "symbol", "side", "key_id"] as const).every(
+    (column) => filter[column] === null || filter[column] === signal[column],
+  ) &&
+  (filter.from === null || signal.received_at >= filter.from) &&
+  (filter.to === null || signal.received_at < filter.to);
+
+const what = async ({ audit }: Started, limit: number, desk = "alpha") =>
+  (await audit.list({ desk, limit })).map(({ actor, action, key_id, subject, detail }) => [
+    actor,
+    action,
+    key_id ?? subject,
+    detail,
+  ]);
+
+function minuteOf(
+  at: number,
+  counts: Partial<ActivityBatch["minutes"][number]> = {},
+): ActivityBatch {
+  const none = { stored: 0, duplicate: 0, rejected: 0, unauthorized: 0 };
+  const base = { deskId: 1, keyId: "key-1", start: at, ...none, lastAt: at };
+  return { minutes: [{ ...base, ...counts }], rejects: [], repeats: [] };
+}
+
+const rejectOf = (number: number, deskId = 1, keyId = "key-1") => ({
+  deskId,
+  key_id: keyId,
+  request_id: `0190-${String(number).padStart(8, "0")}`,
+  at: START + number,
+  status: 422,
+  error: "validation_failed" as const,
+  message: null,
+  fields: { side: "required" },
+  moreFields: 0,
+});
+
+/** Ids of all signals that the query finds, following its cursors. */
+async function everyPage(signals: SignalReader, query: SignalQuery): Promise<string[]> {
+  const ids: string[] = [];
+  let cursor: string | null = null;
+  do {
+    const place: Partial<SignalQuery> =
+      query.order === "newest" ? { before: cursor } : { after: cursor };
+    const found: SignalList = await signals.list({ ...query, ...place });
+    ids.push(...found.signals.map(({ id }) => id));
+    cursor = found.more;
+  } while (cursor !== null);
+  return ids;
+}
+
+function passkey(id: string): NewPasskey {
+  return {
+    id,
+    name: `Key ${id}`,
+    public_key: new Uint8Array([1, 2, 3]),
+    counter: 7,
+    transports: ["internal", "hybrid"],
+  };
+}
+
+/** What is thrown, at once or later; undefined if nothing is. */
+async function failure(work: Promise<unknown> | (() => Awaitable<unknown>)): Promise<unknown> {
+  try {
+    await (typeof work === "function" ? work() : work);
+    return undefined;
+  } catch (error) {
+    return error;
+  }
+}

@@ -1,0 +1,184 @@
+/** SQLite keeps the contract, and what only its files and queries can show. */
+import { expect, setDefaultTimeout, test } from "bun:test";
+import { createHash } from "node:crypto";
+import { readdirSync, readFileSync } from "node:fs";
+import { join, resolve } from "node:path";
+import { pino } from "pino";
+import { openConsoleStorage, openServerStorage } from "../src/store/open.ts";
+import { SqliteAudit } from "../src/store/sqlite/audit.ts";
+import { SqliteMembers } from "../src/store/sqlite/members.ts";
+import { SqlitePasskeys } from "../src/store/sqlite/passkeys.ts";
+import { SqliteRegistry } from "../src/store/sqlite/registry.ts";
+import { QUEUE_SIGNALS_MAX } from "../src/store/sqlite/writer.ts";
+import { onCleanup, openForDamage, query, temporaryFolder } from "./_setup.ts";
+import { testStorage } from "./storage.contract.ts";
+
+setDefaultTimeout(60_000);
+
+const ALICE = "alice@example.com";
+
+testStorage("SQLite", {
+  queueMax: QUEUE_SIGNALS_MAX,
+  make: () => {
+    const dataDir = temporaryFolder();
+    return async (now, events) => {
+      const where = { dataDir, externalCheckpoints: false };
+      const server = await openServerStorage(where, events);
+      const log = pino({ level: "silent" });
+      return { server, console: await openConsoleStorage(dataDir, { log, now }) };
+    };
+  },
+});
+
+function start() {
+  const dataDir = temporaryFolder();
+  const db = openForDamage(dataDir);
+  const registry = new SqliteRegistry(db);
+  registry.createDesk("alpha", { ifMissing: false });
+  return {
+    dataDir,
+    db,
+    registry,
+    members: new SqliteMembers(db),
+    passkeys: new SqlitePasskeys(db),
+  };
+}
+
+test("a change whose audit entry cannot be written is not made", () => {
+  const { db, registry, members, passkeys } = start();
+  const key = { desk: "alpha", label: null, expiresInMs: null };
+  const { record } = registry.mintKey(key);
+  const joined = members.spendWithPassword(members.invite("alpha", ALICE).token, "hash");
+  const alice = { memberId: joined?.id ?? "", client: null };
+  const { token } = members.reset("alpha", ALICE);
+  const bytes = new Uint8Array([1]);
+  const passkey = { id: "one", name: "Laptop", public_key: bytes, counter: 0, transports: [] };
+  const tables = ["desks", "api_keys", "members", "invitations", "passkeys", "audit"];
+  const content = () => tables.map((table) => db.query(`SELECT * FROM ${table}`).all());
+  db.run("CREATE TEMP TRIGGER full BEFORE INSERT ON audit BEGIN SELECT RAISE(ABORT, 'full'); END");
+  const before = content();
+  for (const change of [
+    () => registry.createDesk("beta", { ifMissing: false }),
+    () => registry.limitKeys("alpha", 1),
+    () => registry.requirePasskeys("alpha", true),
+    () => registry.mintKey(key),
+    () => registry.rotateKey(record.id, { overlapMs: 0, expiresInMs: null }),
+    () => registry.revokeKey(record.id),
+    () => members.invite("alpha", "carol@example.com"),
+    () => members.reset("alpha", ALICE),
+    () => members.remove("alpha", ALICE),
+    () => members.spendWithPassword(token, "hash"),
+    () => members.spendWithPasskey(token, passkey),
+    () => members.setPassword(alice, "hash"),
+    () => members.signOutEverywhere(alice),
+    () => passkeys.add(alice, passkey),
+  ]) {
+    expect(change).toThrow("full");
+    expect(content()).toEqual(before);
+  }
+});
+
+test("a link's token is in no file, only its SHA-256", () => {
+  const { members, dataDir } = start();
+  const { token } = members.invite("alpha", ALICE);
+  const hashes = query<{ hash: string }>(
+    dataDir,
+    "SELECT lower(hex(token_hash)) AS hash FROM invitations",
+  );
+  expect(hashes).toEqual([{ hash: createHash("sha256").update(token).digest("hex") }]);
+  const files = readdirSync(dataDir).filter((file) => file.startsWith("signalbox.db"));
+  expect(files.length).toBeGreaterThan(0);
+  for (const file of files) {
+    const bytes = readFileSync(join(dataDir, file));
+    expect([file, bytes.includes(token)]).toEqual([file, false]);
+    expect(bytes.includes(Buffer.from(token, "base64url"))).toBe(false);
+  }
+});
+
+test("a removed member's link stays shut even if its row says that it is open", () => {
+  const { members, db } = start();
+  const { token } = members.invite("alpha", ALICE);
+  db.run("UPDATE members SET removed_at = 1");
+  expect(members.findInvitation(token)).toBeNull();
+  expect(members.spendWithPassword(token, "hash")).toBeNull();
+});
+
+test("a link that several processes use at once lets one of them in", async () => {
+  const { members, dataDir } = start();
+  const { token } = members.invite("alpha", ALICE);
+  const gate = join(temporaryFolder(), "go");
+  const racers = ["a", "b", "c", "d"].map((name) => {
+    const child = Bun.spawn([process.execPath, "-e", RACER], {
+      cwd: resolve(import.meta.dir, ".."),
+      env: {
+        ...process.env,
+        DATA: dataDir,
+        TOKEN: token,
+        NAME: name,
+        GATE: gate,
+      },
+      stdout: "pipe",
+      stderr: "pipe",
+    });
+    onCleanup(() => child.kill());
+    return child;
+  });
+  const outputs = racers.map((racer) => new Response(racer.stdout).text());
+  for (const name of ["a", "b", "c", "d"]) {
+    while (!(await Bun.file(`${gate}.${name}`).exists())) await Bun.sleep(5);
+  }
+  await Bun.write(gate, "");
+  const winners = (await Promise.all(outputs)).filter((output) => output !== "");
+  expect(await Promise.all(racers.map((racer) => racer.exited))).toEqual([0, 0, 0, 0]);
+  expect(winners).toHaveLength(1);
+  expect(members.findForSignIn(ALICE)?.password_hash).toBe(winners[0] ?? "");
+  expect(query(dataDir, "SELECT id FROM audit WHERE action = 'member.joined'")).toHaveLength(1);
+});
+
+/** Says that it is ready, waits for all others, and prints its hash where the link let it in. */
+const RACER = `
+  import { SqliteMembers } from "./src/store/sqlite/members.ts";
+  import { openDatabase } from "./src/store/sqlite/open.ts";
+  import { existsSync, writeFileSync } from "node:fs";
+  const { DATA, TOKEN, NAME, GATE } = process.env;
+  const db = openDatabase(DATA, "command");
+  const members = new SqliteMembers(db);
+  writeFileSync(GATE + "." + NAME, "");
+  while (!existsSync(GATE)) {}
+  if (members.spendWithPassword(TOKEN, NAME) !== null) process.stdout.write(NAME);
+  db.close();
+`;
+
+test("a look at keys uses an index, however many keys have ended", () => {
+  const { db, registry } = start();
+  registry.mintKey({ desk: "alpha", label: null, expiresInMs: null });
+  const asked: string[] = [];
+  const recording = {
+    query: (sql: string) => (asked.push(sql), db.query(sql)),
+    run: db.run.bind(db),
+  } as unknown as typeof db;
+  const beside = new SqliteRegistry(recording);
+  beside.pageKeys({ desk: "alpha", state: "ended", limit: 10 });
+  beside.pageKeys({ desk: "alpha", state: "active", limit: 10 });
+  const [key] = registry.listKeys("alpha");
+  if (key === undefined) throw new Error("no key");
+  beside.hasNamesake({ ...key, label: "x" });
+  beside.mintKey({ desk: "alpha", label: null, expiresInMs: null });
+  const lists = new SqliteAudit(recording);
+  lists.list({ desk: "alpha", key: key.id, limit: 10 });
+  lists.creatorsOf("alpha", [key.id]);
+  const keyQueries = asked.filter((sql) => /^SELECT.*FROM (api_keys|audit|json_each)/s.test(sql));
+  expect(keyQueries.length).toBeGreaterThanOrEqual(6);
+  for (const sql of keyQueries) {
+    const plan = db.query<{ detail: string }, []>(`EXPLAIN QUERY PLAN ${sql}`).all();
+    for (const { detail } of plan) {
+      expect({ sql, detail }).not.toEqual({
+        sql,
+        detail: expect.stringMatching(/SCAN (?!wanted)/),
+      });
+      // Sorted are the active keys alone.
+      if (sql.includes("api_keys_active")) continue;
+      expect({ sql, detail }).not.toEqual({ sql, detail: expect.stringContaining("TEMP B-TREE") });
+    }
+  }
+});
