@@ -1,7 +1,6 @@
 /**
- * A program: as many connections as it is told, each sending one signal after the other over a plain
- * socket, so that nothing is retried behind our back. It prints a JSON line a request, and ends when
- * its stdin does. Tests start it with `_load.ts`.
+ * A program that sends signals over a number of plain sockets, one after the other on each, without
+ * hidden retries. It prints a JSON line per request, and ends with its stdin. `_load.ts` starts it.
  */
 import { connect as connectTcp, type Socket } from "node:net";
 import { connect as connectTls } from "node:tls";
@@ -10,43 +9,43 @@ export interface LoadOptions {
   readonly url: string;
   readonly key: string;
   readonly connections: number;
-  /** `keep`: as long as the server lets us; `fresh`: a connection a request; `mixed`: half of each. */
+  /** `keep`: connections are kept; `fresh`: one per request; `mixed`: half of each. */
   readonly reuse: "keep" | "fresh" | "mixed";
-  /** Signals without an answer are sent again, with the same id, until they have one. */
+  /** Signals without an answer are sent again with the same id until they have one. */
   readonly retry: boolean;
-  /** Of the client_signal_ids. */
+  /** The prefix of the client_signal_ids. */
   readonly prefix: string;
-  /** A 503 is retried with the same id after so long; null: it is the answer, and the next signal's turn. */
+  /** The pause before a 503 is retried with the same id; null: it is not retried. */
   readonly pauseAfter503Ms: number | null;
-  /** Each signal has metadata of about so many characters; 0: it has none. */
+  /** Characters of metadata per signal; 0: no metadata. */
   readonly metadataChars: number;
-  /** So many of the connections send the same signal at the same moment, and go on together. */
+  /** How many connections send the same signal at the same moment. */
   readonly copies: number;
-  /** Between an answer and the next signal. */
+  /** The pause between an answer and the next signal. */
   readonly pauseMs: number;
 }
 
 export interface LoadResult {
   readonly clientId: string;
-  /** The status; `refused`: no connection, so nothing was sent; `broken`: it was sent, and has no answer. */
+  /** The status; `refused`: no connection, nothing was sent; `broken`: sent, but not answered. */
   readonly outcome: number | "refused" | "broken";
-  /** The signal's. */
+  /** The signal's id. */
   readonly id: string | null;
   /** How often this signal was sent before without an answer. */
   readonly unanswered: number;
   /**
-   * Of `broken` only: the request may have come after the end of its connection. Either the server
-   * ended a kept connection in good order (if it had left bytes unread, the system would have reset
-   * the connection instead), or this process was too slow to send the first request of a new one.
+   * With `broken`: the request may have arrived after the end of its connection. Either the server closed
+   * a kept connection in good order (a close with unread bytes would have been a reset), or this process
+   * was too slow to send the first request of a new one.
    */
   readonly maybeUnsent?: true;
 }
 
 const PAUSE_WHEN_REFUSED_MS = 5;
-/** Less than a server that stops waits for the first request of a new connection (src/net/listener.ts). */
+/** Less than a stopping server waits for a new connection's first request (src/net/listener.ts). */
 const FIRST_REQUEST_MS_MAX = 400;
 
-/** One client's connection to the server, or none yet. */
+/** One client's connection, which may not be open. */
 class Connection {
   readonly #options: LoadOptions;
   #socket: Socket | null = null;
@@ -61,7 +60,7 @@ class Connection {
     this.#options = options;
   }
 
-  /** False where there is nobody. */
+  /** Returns false if nobody listens. */
   async open(): Promise<boolean> {
     if (this.#socket !== null) return true;
     const { hostname, port, protocol } = new URL(this.#options.url);
@@ -104,7 +103,7 @@ class Connection {
     this.#socket = null;
   }
 
-  /** Sends a request on the open connection; null where it ends without an answer. */
+  /** Sends a request on the open connection; returns null if it ends without an answer. */
   async send(request: string): Promise<{ status: number; body: string } | null> {
     const socket = this.#socket;
     if (socket === null) return null;
@@ -171,7 +170,7 @@ class Client {
     this.#connection = new Connection(options);
   }
 
-  /** Sends a signal, again and again where that is asked for, and prints what came of each time. */
+  /** Sends a signal, with the retries asked for, and prints each outcome. */
   async deliver(clientId: string): Promise<void> {
     const { pauseAfter503Ms, retry } = this.#options;
     const request = requestFor(clientId, this.#options);

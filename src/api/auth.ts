@@ -8,7 +8,7 @@ const BEARER = /^bearer +(.+)$/i;
 
 const HOW = "send the header Authorization: Bearer <API_KEY>";
 
-/** What a 401 says about the headers' form. These judge the form alone, so that they are the same for every key. */
+/** What a 401 says about the headers. It depends on their form alone, so it is the same for every key. */
 const messages = {
   noKey: `The request has no API key; ${HOW}.`,
   noScheme: `The word Bearer is missing before the API key; ${HOW}.`,
