@@ -285,3 +285,27 @@ describe("the examples", () => {
     },
   );
 });
+
+test("comments name files that exist", async () => {
+  const files = ["src", "test", "bench", "deploy", ".ci"].flatMap((folder) => [
+    ...new Glob(`${folder}/**/*.{ts,tsx}`).scanSync({ dot: true }),
+  ]);
+  const broken: string[] = [];
+  for (const file of files) {
+    const comments =
+      (await Bun.file(file).text()).match(/^\s*(?:\/\/|\/?\*).*$|\/\*\*.*\*\//gm) ?? [];
+    for (const path of codesIn(comments.join("\n"))) {
+      if (!/^[\w./-]*\w\.(?:tsx?|sql|md|yaml)$/.test(path) || isOurs(path, file)) continue;
+      broken.push(`${file}: ${path}`);
+    }
+  }
+  expect(broken).toEqual([]);
+});
+
+/** Written from the project's folder, from src/, or from the folder of the file. Two are documents without a file here. */
+function isOurs(path: string, from: string): boolean {
+  const documents = ["SPEC.md", "openapi.yaml"];
+  return (
+    documents.includes(path) || [".", "src", dirname(from)].some((at) => existsSync(join(at, path)))
+  );
+}
