@@ -6,7 +6,7 @@ import { auditRoutes } from "./console/audit/routes.tsx";
 import { keyRoutes } from "./console/keys/routes.tsx";
 import { FailedSignIns } from "./console/sign-in/failed-sign-ins.ts";
 import { judgeHost } from "./console/web/hosts.ts";
-import { requiredPasskeyRoutes } from "./console/sign-in/required-passkey.tsx";
+import { PasskeyCeremonies } from "./console/sign-in/passkeys.ts";
 import { createConsole } from "./console/web/server.ts";
 import { Sessions } from "./console/web/sessions.ts";
 import { signInRoutes } from "./console/sign-in/routes.tsx";
@@ -97,6 +97,7 @@ async function serve(options: ConsoleOptions): Promise<Running & { url: string }
   });
   const now = Date.now;
   const storage = await openConsoleStorage(options.dataDir, { log, now });
+  const ownOrigin = () => new URL(ownUrl()).origin;
   const services: ConsoleServices = {
     ...storage,
     sessions: new Sessions(async (id, passkeyId) =>
@@ -106,7 +107,8 @@ async function serve(options: ConsoleOptions): Promise<Running & { url: string }
     ),
     throttle: new SignInThrottle(storage.deviceSecret),
     failedSignIns: new FailedSignIns(log),
-    ownOrigin: () => new URL(ownUrl()).origin,
+    ceremonies: new PasskeyCeremonies({ ...storage, ownOrigin }),
+    ownOrigin,
     publicUrl: options.publicUrl,
     now,
     log,
@@ -138,7 +140,6 @@ async function serve(options: ConsoleOptions): Promise<Running & { url: string }
     ...keyRoutes(services),
     ...auditRoutes(services),
     ...accountRoutes(services),
-    ...requiredPasskeyRoutes(services),
   ];
   const bound = new Listener(
     (state) =>

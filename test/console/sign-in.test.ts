@@ -466,7 +466,7 @@ describe("guessing", () => {
       const retryAfterS = Number(limited.headers.get("retry-after"));
       expect(retryAfterS).toBeGreaterThan(0);
       expect(retryAfterS).toBeLessThanOrEqual(THROTTLE_WINDOW_MS / 1_000);
-      expect(limited.text).toMatch(/Too many failed attempts\. Try again in \d+ minutes/);
+      expect(limited.text).toMatch(/Too many attempts\. Try again in \d+ minutes/);
     }
     const failures = audited(desk).filter((line) => line.startsWith("member.sign_in_failed"));
     expect(failures.length, "what is refused unseen fills no audit").toBe(FAILURES_MAX);

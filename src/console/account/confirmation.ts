@@ -1,17 +1,12 @@
-/** Asks members to confirm, by their password or a passkey, a change of how they sign in. */
+/** Asks members to confirm a change of how they sign in, with their password or a passkey. */
+import { UserError } from "../../domain/errors.ts";
 import { auditFailure, checkPassword } from "../sign-in/credentials.ts";
-import { PasskeyCeremonies, RESPONSE_FIELD } from "../sign-in/passkeys.ts";
-import { json } from "../web/responses.ts";
+import { RESPONSE_FIELD } from "../sign-in/passkeys.ts";
 import type { ConsoleServices } from "../web/services.ts";
-import type { MemberVisit, Route } from "../web/visit.ts";
+import type { MemberVisit } from "../web/visit.ts";
 
-/** Where the script gets the options for a passkey that confirms. */
+/** The script gets the options for a passkey that confirms from here. */
 export const CONFIRM_OPTIONS_PATH = "/account/confirm/options";
-
-const WRONG_PASSWORD = "The current password is not right. Nothing was changed.";
-const WRONG_PASSKEY =
-  "That is not one of your passkeys, or it took too long. Nothing was changed. Try again.";
-const PASSKEY_ONLY = "You have no password: confirm with a passkey. Nothing was changed.";
 
 /** How the member can confirm. */
 export interface Ways {
@@ -19,66 +14,48 @@ export interface Ways {
   readonly hasPasskey: boolean;
 }
 
-/** `retryAt`: epoch milliseconds. */
-export type Confirmed =
-  | { readonly outcome: "right" }
-  | { readonly outcome: "wrong"; readonly problem: string }
-  | { readonly outcome: "limited"; readonly retryAt: number };
+export async function waysOf(
+  { ceremonies, members, passkeys }: ConsoleServices,
+  { member: { memberId } }: MemberVisit,
+): Promise<Ways> {
+  return {
+    hasPassword: (await members.find(memberId))?.has_password === true,
+    hasPasskey: ceremonies.isPossible && (await passkeys.list(memberId)).length > 0,
+  };
+}
 
-export class Confirmation {
-  readonly #services: ConsoleServices;
-  readonly #passkeys: PasskeyCeremonies;
+/**
+ * Checks the passkey's answer if the form has one, else the current password. Throws a `UserError` or
+ * `TooManyAttemptsError`.
+ */
+export function requireConfirmation(services: ConsoleServices, visit: MemberVisit): Promise<void> {
+  const hasAnswer = (visit.form.get(RESPONSE_FIELD) ?? "") !== "";
+  return hasAnswer ? requirePasskey(services, visit) : requirePassword(services, visit);
+}
 
-  constructor(services: ConsoleServices) {
-    this.#services = services;
-    this.#passkeys = new PasskeyCeremonies(services);
+async function requirePassword(services: ConsoleServices, visit: MemberVisit): Promise<void> {
+  if (!(await waysOf(services, visit)).hasPassword) {
+    throw new UserError("You have no password: confirm with a passkey. Nothing was changed.");
   }
+  const { email, memberId } = visit.member;
+  const password = visit.form.get("current") ?? "";
+  const failure = failureOf(memberId, "typed a wrong current password on the account page");
+  if ((await checkPassword(services, visit, { email, password, failure })) !== null) return;
+  throw new UserError("The current password is not right. Nothing was changed.");
+}
 
-  get route(): Route {
-    return {
-      method: "POST",
-      path: CONFIRM_OPTIONS_PATH,
-      access: "member",
-      handle: async (visit) =>
-        json({ options: await this.#passkeys.startProving(visit, "confirm") }),
-    };
+/** Accepts any passkey of the member. */
+async function requirePasskey(services: ConsoleServices, visit: MemberVisit): Promise<void> {
+  const result = await services.ceremonies.finishProving(visit, "confirm");
+  const { memberId, deskId } = visit.member;
+  if (result.outcome === "right" && result.account.id === memberId) return;
+  if (result.outcome === "refused") {
+    const failure = failureOf(memberId, `came ${result.reason}`);
+    await auditFailure(services, visit, { id: memberId, desk_id: deskId }, failure);
   }
-
-  async waysOf({ member: { memberId } }: MemberVisit): Promise<Ways> {
-    const { members, passkeys } = this.#services;
-    return {
-      hasPassword: (await members.find(memberId))?.has_password === true,
-      hasPasskey: this.#passkeys.isPossible && (await passkeys.list(memberId)).length > 0,
-    };
-  }
-
-  /** Checks the passkey's answer if the form has one, else the current password. */
-  check(visit: MemberVisit): Promise<Confirmed> {
-    const hasAnswer = (visit.form.get(RESPONSE_FIELD) ?? "") !== "";
-    return hasAnswer ? this.#byPasskey(visit) : this.#byPassword(visit);
-  }
-
-  async #byPassword(visit: MemberVisit): Promise<Confirmed> {
-    const { hasPassword } = await this.waysOf(visit);
-    if (!hasPassword) return { outcome: "wrong", problem: PASSKEY_ONLY };
-    const { email, memberId } = visit.member;
-    const password = visit.form.get("current") ?? "";
-    const failure = failureOf(memberId, "typed a wrong current password on the account page");
-    const checked = await checkPassword(this.#services, visit, { email, password, failure });
-    return checked.outcome === "wrong" ? { outcome: "wrong", problem: WRONG_PASSWORD } : checked;
-  }
-
-  /** Any passkey of the member's own confirms. */
-  async #byPasskey(visit: MemberVisit): Promise<Confirmed> {
-    const result = await this.#passkeys.finishProving(visit, "confirm");
-    const { memberId, deskId } = visit.member;
-    if (result.outcome === "right" && result.account.id === memberId) return { outcome: "right" };
-    if (result.outcome === "refused") {
-      const failure = failureOf(memberId, `came ${result.reason}`);
-      await auditFailure(this.#services, visit, { id: memberId, desk_id: deskId }, failure);
-    }
-    return { outcome: "wrong", problem: WRONG_PASSKEY };
-  }
+  throw new UserError(
+    "That is not one of your passkeys, or it took too long. Nothing was changed. Try again.",
+  );
 }
 
 function failureOf(actor: string, detail: string) {

@@ -2,7 +2,7 @@
 import { type AuditListing, AuditPage } from "./page.tsx";
 import { page } from "../web/responses.ts";
 import type { ConsoleServices } from "../web/services.ts";
-import type { MemberVisit, Route } from "../web/visit.ts";
+import { memberPage, type MemberVisit, type Route } from "../web/visit.ts";
 
 const PAGE = 50;
 /** How many pages back the way to the newest is known. */
@@ -10,13 +10,9 @@ const WAY_MAX = 200;
 
 export function auditRoutes({ audit }: ConsoleServices): Route[] {
   return [
-    {
-      method: "GET",
-      path: "/audit",
-      access: "member",
-      handle: async (visit) =>
-        page(<AuditPage visit={visit} {...await readListing(audit, visit)} />),
-    },
+    memberPage("/audit", async (visit) =>
+      page(<AuditPage visit={visit} {...await readListing(audit, visit)} />),
+    ),
   ];
 }
 

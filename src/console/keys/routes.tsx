@@ -1,5 +1,4 @@
-/** `/keys`: the keys of the member's desk. What is another desk's is answered like what is nowhere. */
-import type { VNode } from "preact";
+/** `/keys`: the keys of the member's desk. Another desk's key is answered like an unknown one. */
 import { UserError } from "../../domain/errors.ts";
 import { type ApiKey, keyState } from "../../domain/key.ts";
 import { firstSignalCommand } from "../../domain/shell.ts";
@@ -20,20 +19,29 @@ import { readKeyList } from "./key-list.ts";
 import { MintedKeys } from "./minted.ts";
 import {
   NewKeyPage,
+  type NewKeyTyped,
   NothingToRotatePage,
   RevokePage,
   RotatedAlreadyPage,
   RotatePage,
+  type RotateTyped,
 } from "./forms.tsx";
 import { KeyShownPage, ShownAlreadyPage } from "./key-shown.tsx";
 import { KeyListPage, KeyPage } from "./page.tsx";
 import { notFoundPage } from "../web/problems.tsx";
+import { orRefusal } from "../web/refusals.tsx";
 import { page, seeOther } from "../web/responses.ts";
 import type { ConsoleServices } from "../web/services.ts";
 import { randomToken } from "../web/sessions.ts";
-import { authorOf, cookieNames, type MemberVisit, type Route } from "../web/visit.ts";
+import {
+  authorOf,
+  cookieNames,
+  memberForm,
+  memberPage,
+  type MemberVisit,
+  type Route,
+} from "../web/visit.ts";
 
-const REFUSED = 422;
 /** The newest entries of the audit on the page of a key. */
 const HISTORY_SHOWN = 50;
 
@@ -44,44 +52,28 @@ interface Keys {
 }
 
 export function keyRoutes(services: ConsoleServices): Route[] {
-  const keys: Keys = {
-    services,
-    minted: new MintedKeys(),
+  const keys: Keys = { services, minted: new MintedKeys() };
+  /** For a key of the member's own desk. */
+  const ofOne = (handle: HandleOne) => async (visit: MemberVisit) => {
+    const apiKey = await findKey(services, visit, visit.params["id"] ?? "");
+    return apiKey === null ? notFoundPage() : handle(keys, visit, apiKey);
   };
-  const at = (method: Route["method"], path: string, handle: Handle, formPage?: string): Route => ({
-    method,
-    path,
-    access: "member",
-    handle: (visit) => handle(keys, visit),
-    ...(formPage === undefined ? {} : { formPage }),
-  });
   return [
-    at("GET", "/keys", showList),
-    at("GET", "/keys/new", showNew),
-    at("POST", "/keys", create, "/keys/new"),
-    at("GET", "/keys/:id", ofOne(showKey)),
-    at("GET", "/keys/:id/key", ofOne(showOnce)),
-    at("GET", "/keys/:id/rotate", ofOne(showRotate)),
-    at("POST", "/keys/:id/rotate", ofOne(rotate)),
-    at("GET", "/keys/:id/revoke", ofOne(showRevoke)),
-    at("POST", "/keys/:id/revoke", ofOne(revoke)),
+    memberPage("/keys", async (visit) =>
+      page(<KeyListPage visit={visit} listing={await readKeyList(services, visit)} />),
+    ),
+    memberPage("/keys/new", (visit) => newKeyPage(visit, { label: "", expires: LIFETIME_DEFAULT })),
+    memberForm("/keys", (visit) => create(keys, visit), "/keys/new"),
+    memberPage("/keys/:id", ofOne(showKey)),
+    memberPage("/keys/:id/key", ofOne(showOnce)),
+    memberPage("/keys/:id/rotate", ofOne(showRotate)),
+    memberForm("/keys/:id/rotate", ofOne(rotate)),
+    memberPage("/keys/:id/revoke", ofOne(showRevoke)),
+    memberForm("/keys/:id/revoke", ofOne(revoke)),
   ];
 }
 
-type Handle = (keys: Keys, visit: MemberVisit) => Response | Promise<Response>;
 type HandleOne = (keys: Keys, visit: MemberVisit, apiKey: ApiKey) => Response | Promise<Response>;
-
-/** For a key of the member's own desk. */
-function ofOne(handle: HandleOne): Handle {
-  return async (keys, visit) => {
-    const apiKey = await findKey(keys.services, visit, visit.params["id"] ?? "");
-    return apiKey === null ? notFoundPage() : handle(keys, visit, apiKey);
-  };
-}
-
-async function showList({ services }: Keys, visit: MemberVisit): Promise<Response> {
-  return page(<KeyListPage visit={visit} listing={await readKeyList(services, visit)} />);
-}
 
 async function showKey({ services }: Keys, visit: MemberVisit, apiKey: ApiKey): Promise<Response> {
   const { audit, activity } = services;
@@ -96,15 +88,22 @@ async function showKey({ services }: Keys, visit: MemberVisit, apiKey: ApiKey): 
   return page(<KeyPage visit={visit} {...shown} />);
 }
 
-function showNew(_: Keys, visit: MemberVisit): Response {
-  const typed = { label: "", expires: LIFETIME_DEFAULT };
-  return page(<NewKeyPage visit={visit} copy={randomToken()} typed={typed} problem={null} />);
+function newKeyPage(
+  visit: MemberVisit,
+  typed: NewKeyTyped,
+  problem: string | null = null,
+): Response {
+  return page(
+    <NewKeyPage visit={visit} copy={randomToken()} typed={typed} problem={problem} />,
+    problem === null ? 200 : 422,
+  );
 }
 
 function create(keys: Keys, visit: MemberVisit): Promise<Response> {
   const label = visit.form.get("label") ?? "";
   const expires = visit.form.get("expires") ?? LIFETIME_DEFAULT;
-  return orProblem(
+  return orRefusal(
+    visit,
     async () => {
       const { ms } = choose(lifetimes, expires, "Choose when the key expires.");
       return seeOnce(keys, visit, async () => {
@@ -114,9 +113,7 @@ function create(keys: Keys, visit: MemberVisit): Promise<Response> {
         return { minted, replaces: null };
       });
     },
-    (problem) => (
-      <NewKeyPage visit={visit} copy={randomToken()} typed={{ label, expires }} problem={problem} />
-    ),
+    (problem) => newKeyPage(visit, { label, expires }, problem),
   );
 }
 
@@ -137,96 +134,75 @@ async function showOnce(keys: Keys, visit: MemberVisit, apiKey: ApiKey): Promise
   );
 }
 
-async function showRotate(keys: Keys, visit: MemberVisit, apiKey: ApiKey): Promise<Response> {
-  const refusal = await rotationRefusal(keys, visit, apiKey);
-  if (refusal !== null) return page(refusal);
-  const typed = { overlap: OVERLAP_DEFAULT, expires: SUCCESSOR_LIFETIME_DEFAULT };
-  return page(
-    <RotatePage visit={visit} apiKey={apiKey} copy={randomToken()} typed={typed} problem={null} />,
-  );
-}
-
-/** Null for a key that can be rotated. */
-async function rotationRefusal(
+/** Shows why the key cannot be rotated, or the form. */
+async function showRotate(
   { services }: Keys,
   visit: MemberVisit,
   apiKey: ApiKey,
-): Promise<VNode | null> {
+  typed: RotateTyped = { overlap: OVERLAP_DEFAULT, expires: SUCCESSOR_LIFETIME_DEFAULT },
+  problem: string | null = null,
+): Promise<Response> {
+  const status = problem === null ? 200 : 422;
+  const about = { visit, apiKey };
   if (keyState(apiKey, visit.now) !== "active") {
-    return <NothingToRotatePage visit={visit} apiKey={apiKey} />;
+    return page(<NothingToRotatePage {...about} />, status);
   }
   const successor = await services.registry.findSuccessor(apiKey);
-  if (successor === null) return null;
-  return <RotatedAlreadyPage visit={visit} apiKey={apiKey} successor={successor} />;
+  if (successor !== null) {
+    return page(<RotatedAlreadyPage {...about} successor={successor} />, status);
+  }
+  const copy = randomToken();
+  return page(<RotatePage {...about} copy={copy} typed={typed} problem={problem} />, status);
 }
 
 function rotate(keys: Keys, visit: MemberVisit, apiKey: ApiKey): Promise<Response> {
   const overlap = visit.form.get("overlap") ?? "";
   const expires = visit.form.get("expires") ?? SUCCESSOR_LIFETIME_DEFAULT;
-  return orProblem(
+  return orRefusal(
+    visit,
     async () => {
       const { ms: overlapMs } = choose(overlaps, overlap, "Choose how long the old key works.");
       const { ms } = choose(successorLifetimes, expires, "Choose when the new key expires.");
       return seeOnce(keys, visit, async () => {
         const { registry } = keys.services;
-        const { desk } = visit.member;
-        const options = { overlapMs, expiresInMs: ms, desk };
+        const options = { overlapMs, expiresInMs: ms, desk: visit.member.desk };
         const { minted } = await registry.rotateKey(apiKey.id, options, authorOf(visit));
         return { minted, replaces: apiKey.id };
       });
     },
-    async (problem) =>
-      (await rotationRefusal(keys, visit, apiKey)) ?? (
-        <RotatePage
-          visit={visit}
-          apiKey={apiKey}
-          copy={randomToken()}
-          typed={{ overlap, expires }}
-          problem={problem}
-        />
-      ),
+    (problem) => showRotate(keys, visit, apiKey, { overlap, expires }, problem),
   );
 }
 
-async function showRevoke(keys: Keys, visit: MemberVisit, apiKey: ApiKey): Promise<Response> {
+async function showRevoke(
+  { services }: Keys,
+  visit: MemberVisit,
+  apiKey: ApiKey,
+  typed = "",
+  problem: string | null = null,
+): Promise<Response> {
   if (apiKey.revoked_at !== null) return seeOther(`/keys/${apiKey.id}`);
-  return page(await revokePage(keys, visit, apiKey, { typed: "", problem: null }));
+  const hasNamesake = await services.registry.hasNamesake(apiKey);
+  const form = { visit, apiKey, hasNamesake, typed, problem };
+  return page(<RevokePage {...form} />, problem === null ? 200 : 422);
 }
 
 async function revoke(keys: Keys, visit: MemberVisit, apiKey: ApiKey): Promise<Response> {
   // Without the database's lock: the limit on changes does not count this form.
   if (apiKey.revoked_at !== null) return seeOther(`/keys/${apiKey.id}`);
   const typed = visit.form.get("confirmation") ?? "";
-  return orProblem(
+  return orRefusal(
+    visit,
     async () => {
       if (!isConfirmed(apiKey, typed)) {
-        const { isLabel } = confirmationOf(apiKey);
-        const what = isLabel ? "its label" : "its last 4 characters";
+        const what = confirmationOf(apiKey).isLabel ? "its label" : "its last 4 characters";
         throw new UserError(`Nothing was revoked: what you typed is not ${what}.`);
       }
       const { desk } = visit.member;
       await keys.services.registry.revokeKey(apiKey.id, { desk }, authorOf(visit));
       return seeOther(`/keys/${apiKey.id}`);
     },
-    (problem) => revokePage(keys, visit, apiKey, { typed, problem }),
-  );
-}
-
-async function revokePage(
-  keys: Keys,
-  visit: MemberVisit,
-  apiKey: ApiKey,
-  { typed, problem }: { typed: string; problem: string | null },
-): Promise<VNode> {
-  const hasNamesake = await keys.services.registry.hasNamesake(apiKey);
-  return (
-    <RevokePage
-      visit={visit}
-      apiKey={apiKey}
-      hasNamesake={hasNamesake}
-      typed={typed}
-      problem={problem}
-    />
+    (problem) => showRevoke(keys, visit, apiKey, typed, problem),
   );
 }
 
@@ -250,17 +226,4 @@ function choose<T>(choices: Parameters<typeof chosen<T>>[0], value: string, prob
   const choice = chosen(choices, value);
   if (choice === null) throw new UserError(problem);
   return choice;
-}
-
-/** What a person can put right is shown on the form that they sent, as they sent it. */
-async function orProblem(
-  work: () => Promise<Response>,
-  form: (problem: string) => VNode | Promise<VNode>,
-): Promise<Response> {
-  try {
-    return await work();
-  } catch (error) {
-    if (error instanceof UserError) return page(await form(error.message), REFUSED);
-    throw error;
-  }
 }

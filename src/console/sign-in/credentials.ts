@@ -1,77 +1,72 @@
 /** Checks what somebody types as a password. */
 import type { AuditEntry } from "../../domain/audit.ts";
+import { UserError } from "../../domain/errors.ts";
 import type { SignInAccount } from "../../domain/member.ts";
 import { hashPassword, verifyPassword } from "../../domain/password.ts";
 import { type PasswordOwner, passwordProblem } from "./password.ts";
 import type { ConsoleServices } from "../web/services.ts";
 import { ConcurrencyLimit } from "../web/concurrency-limit.ts";
+import { TooManyAttemptsError } from "../web/refusals.tsx";
 import { cookieNames, type Visit } from "../web/visit.ts";
 
-/** Some take longer than others: with an entry in the audit, or none. All that fail are answered after so long. */
+/** Failures are answered after this time, with an entry in the audit or without. */
 const FAILURE_MS_MIN = 400;
-/** When so many are at it that a stranger has to come again. */
+/** When a stranger may try again because too many passwords wait to be hashed. */
 const BUSY_RETRY_MS = 10_000;
 
-/** One hashes, and one more, so that one slow core does not hold up all. */
+/** Two, so that one slow core does not hold up everybody. */
 const limit = new ConcurrencyLimit({ atOnce: 2, waitingMax: 50 });
 
 /** What the audit says of a failed attempt. */
 export type Failure = Pick<AuditEntry, "actor" | "action" | "detail">;
 
-export type Checked =
-  | { readonly outcome: "right"; readonly account: SignInAccount }
-  | { readonly outcome: "wrong" }
-  /** `retryAt`: epoch milliseconds. */
-  | { readonly outcome: "limited"; readonly retryAt: number };
-
 /**
- * The answer is the same, and takes as long, for an address that is nobody's. `failure`: for the audit.
+ * Returns null for a wrong password and, after the same time, for an unknown address. Throws
+ * `TooManyAttemptsError`. `failure`: for the audit.
  */
 export async function checkPassword(
   services: ConsoleServices,
   visit: Visit,
   { email, password, failure }: { email: string; password: string; failure: Failure },
-): Promise<Checked> {
+): Promise<SignInAccount | null> {
   const startedAt = performance.now();
   const device = visit.cookies.get(cookieNames.device);
   const attempt = services.throttle.begin({ email, device, address: visit.address });
   const { failedSignIns } = services;
-  if (!attempt.isAllowed) {
+  const isBusy = attempt.isAllowed && limit.areLong && !attempt.isKnownDevice;
+  if (!attempt.isAllowed || isBusy) {
+    if (attempt.isAllowed) attempt.takeBack();
     failedSignIns.count("throttled", visit.address);
-    return { outcome: "limited", retryAt: attempt.retryAt };
-  }
-  if (limit.areLong && !attempt.isKnownDevice) {
-    attempt.takeBack();
-    failedSignIns.count("throttled", visit.address);
-    return { outcome: "limited", retryAt: visit.now + BUSY_RETRY_MS };
+    const retryAt = attempt.isAllowed ? visit.now + BUSY_RETRY_MS : attempt.retryAt;
+    throw new TooManyAttemptsError(retryAt);
   }
   const account = await services.members.findForSignIn(email);
   const isRight = await limit.take(() => verifyPassword(password, account?.password_hash ?? null));
   if (account !== null && isRight && (await isStill(services, account))) {
     attempt.succeeded();
-    return { outcome: "right", account };
+    return account;
   }
   failedSignIns.count(account === null ? "unknown_address" : "wrong_password", visit.address);
   if (account !== null) await auditFailure(services, visit, account, failure);
   await Bun.sleep(Math.max(0, FAILURE_MS_MIN - (performance.now() - startedAt)));
-  return { outcome: "wrong" };
+  return null;
 }
 
-/** Why the member may not choose this password, in a sentence; else its hash, made in turn. */
+/** Throws a `UserError` for a password that the member may not choose. */
 export async function hashNewPassword(
   { members }: ConsoleServices,
   member: PasswordOwner & { readonly id: string },
   password: string,
-): Promise<{ readonly problem: string } | { readonly hash: string }> {
+): Promise<string> {
   const problem = await passwordProblem(password, member);
-  if (problem !== null) return { problem };
+  if (problem !== null) throw new UserError(problem);
   const old = await members.passwordHash(member.id);
   const isOld = old !== null && (await limit.take(() => verifyPassword(password, old)));
-  if (isOld) return { problem: "That is your old password. Choose a different one." };
-  return { hash: await limit.take(() => hashPassword(password)) };
+  if (isOld) throw new UserError("That is your old password. Choose a different one.");
+  return limit.take(() => hashPassword(password));
 }
 
-/** What is refused anyway is refused also where the audit cannot be written: an unknown address would be. */
+/** Only logs a failure of the audit: the answer must be the same as for an unknown address. */
 export async function auditFailure(
   { audit, log }: ConsoleServices,
   { address }: Visit,
@@ -85,7 +80,7 @@ export async function auditFailure(
   }
 }
 
-/** While it was checked, a link may have been used that sets another one. */
+/** While the password was checked, a link may have set another one. */
 async function isStill(
   { members }: ConsoleServices,
   { email, password_hash }: SignInAccount,

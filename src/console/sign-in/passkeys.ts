@@ -8,6 +8,7 @@ import type {
   PublicKeyCredentialRequestOptionsJSON,
   RegistrationResponseJSON,
 } from "@simplewebauthn/server";
+import { UserError } from "../../domain/errors.ts";
 import type { Account, Member, NewPasskey, PasskeyCredential } from "../../domain/member.ts";
 import { hasNamedHost } from "../../net/address.ts";
 import { CHALLENGE_LIFETIME_MS, Challenges, type Purpose } from "./challenges.ts";
@@ -16,8 +17,6 @@ import type { Visit } from "../web/visit.ts";
 
 /** Field of the forms: what the browser's authenticator said, as JSON. */
 export const RESPONSE_FIELD = "response";
-/** It can be told from others in the list once there are others. */
-export const FIRST_PASSKEY_NAME = "First passkey";
 
 export type PasskeyProof =
   | {
@@ -43,11 +42,17 @@ async function loadWebAuthn() {
   return { ...server, ...helpers };
 }
 
+/** Throws a `UserError` if the console has no host name. */
+export function requirePasskeys({ ceremonies }: ConsoleServices): void {
+  if (!ceremonies.isPossible) throw new UserError("Passkeys do not work here.");
+}
+
+/** One for the console: a challenge is for one browser and one purpose. */
 export class PasskeyCeremonies {
-  readonly #services: ConsoleServices;
+  readonly #services: Pick<ConsoleServices, "members" | "passkeys" | "ownOrigin">;
   readonly #challenges = new Challenges();
 
-  constructor(services: ConsoleServices) {
+  constructor(services: Pick<ConsoleServices, "members" | "passkeys" | "ownOrigin">) {
     this.#services = services;
   }
 
@@ -80,8 +85,14 @@ export class PasskeyCeremonies {
     });
   }
 
-  /** Null where it cannot be believed. */
-  async finishAdding(visit: Visit, name: string, purpose: Purpose): Promise<NewPasskey | null> {
+  /** Throws a `UserError` unless the passkey answers our challenge. */
+  async finishAdding(visit: Visit, name: string, purpose: Purpose): Promise<NewPasskey> {
+    const passkey = await this.#newPasskey(visit, name, purpose);
+    if (passkey !== null) return passkey;
+    throw new UserError("That took too long, or went wrong. Try again.");
+  }
+
+  async #newPasskey(visit: Visit, name: string, purpose: Purpose): Promise<NewPasskey | null> {
     const challenge = this.#challenges.take(purpose, visit.csrfToken, visit.now);
     const response = readJson(visit) as RegistrationResponseJSON | null;
     if (challenge === null || response === null) return null;

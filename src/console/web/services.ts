@@ -2,6 +2,7 @@
 import type { Logger } from "pino";
 import type { ConsoleStorage } from "../../domain/storage.ts";
 import type { FailedSignIns } from "../sign-in/failed-sign-ins.ts";
+import type { PasskeyCeremonies } from "../sign-in/passkeys.ts";
 import type { Sessions } from "./sessions.ts";
 import type { SignInThrottle } from "./throttle.ts";
 
@@ -9,6 +10,7 @@ export interface ConsoleServices extends Omit<ConsoleStorage, "close" | "deviceS
   readonly sessions: Sessions;
   readonly throttle: SignInThrottle;
   readonly failedSignIns: FailedSignIns;
+  readonly ceremonies: PasskeyCeremonies;
   /** The console's public URL: scheme, host and port. Known once it is bound. */
   readonly ownOrigin: () => string;
   /** The public URL of the interface for bots. */

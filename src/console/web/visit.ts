@@ -1,5 +1,6 @@
 /** One request to the console, as its pages see it. */
 import type { MemberAuthor } from "../../domain/storage.ts";
+import { SignedOutError } from "../../domain/errors.ts";
 import type { Session, Sessions } from "./sessions.ts";
 
 /** Who is signed in. */
@@ -62,8 +63,8 @@ interface RouteBase {
   readonly method: "GET" | "POST";
   /** Elysia's syntax: `/keys/:id`. */
   readonly path: string;
-  /** The page with the form, where it has another path than what the form sends to. */
-  readonly formPage?: string;
+  /** The path of the page with the form, if it is another. */
+  readonly formPage?: string | undefined;
 }
 
 /**
@@ -73,12 +74,14 @@ interface RouteBase {
 export type Route =
   | (RouteBase & {
       readonly access: "public";
-      readonly handle: (visit: Visit) => Response | Promise<Response>;
+      readonly handle: Handle<Visit>;
     })
   | (RouteBase & {
       readonly access: "member" | "signed-in";
-      readonly handle: (visit: MemberVisit) => Response | Promise<Response>;
+      readonly handle: Handle<MemberVisit>;
     });
+
+type Handle<V extends Visit> = (visit: V) => Response | Promise<Response>;
 
 /** While something was waited for, the session may have ended. */
 export async function isStillSignedIn(
@@ -88,15 +91,40 @@ export async function isStillSignedIn(
   return sessions.holds(cookies.get(cookieNames.session) ?? "", now());
 }
 
+/** Throws if the session has ended. */
+export async function requireSession(
+  services: Parameters<typeof isStillSignedIn>[0],
+  visit: MemberVisit,
+): Promise<void> {
+  if (!(await isStillSignedIn(services, visit))) throw new SignedOutError();
+}
+
 /** Who makes the changes of this request, for the audit. They are refused once the member is signed out everywhere. */
 export function authorOf({ member, address }: MemberVisit): MemberAuthor {
   return { memberId: member.memberId, signedOutAt: member.signedOutAt, client: address };
 }
 
-/** What a member only looks at. */
-export function memberPage(
-  path: string,
-  handle: (visit: MemberVisit) => Response | Promise<Response>,
-): Route {
+export function memberPage(path: string, handle: Handle<MemberVisit>): Route {
   return { method: "GET", path, access: "member", handle };
+}
+
+export function memberForm(path: string, handle: Handle<MemberVisit>, formPage?: string): Route {
+  return { method: "POST", path, access: "member", handle, formPage };
+}
+
+/** Also open to a member who must add a passkey first. */
+export function signedInPage(path: string, handle: Handle<MemberVisit>): Route {
+  return { method: "GET", path, access: "signed-in", handle };
+}
+
+export function signedInForm(path: string, handle: Handle<MemberVisit>, formPage?: string): Route {
+  return { method: "POST", path, access: "signed-in", handle, formPage };
+}
+
+export function publicPage(path: string, handle: Handle<Visit>): Route {
+  return { method: "GET", path, access: "public", handle };
+}
+
+export function publicForm(path: string, handle: Handle<Visit>): Route {
+  return { method: "POST", path, access: "public", handle };
 }
