@@ -2,7 +2,9 @@
  * Clients that misbehave, in a process of their own. As a program: each guest has a connection, and a
  * new one when that is over; when stdin ends, the program prints what happened as JSON and exits.
  */
-import type { Socket } from "bun";
+import { once } from "node:events";
+import { connect as connectTcp, type Socket } from "node:net";
+import { connect as connectTls } from "node:tls";
 import { onCleanup } from "../_setup.ts";
 
 /**
@@ -45,55 +47,31 @@ export function startGuests(options: GuestOptions): { end: () => Promise<GuestRe
   };
 }
 
-interface Guest {
-  readonly socket: Socket;
-  readonly closed: Promise<void>;
-  isClosed: boolean;
-}
-
 interface Behaviour {
   readonly handshake?: false;
-  readonly act: (guest: Guest, clientId: string) => unknown;
+  readonly act: (socket: Socket, clientId: string) => unknown;
 }
 
 const SLOW_INTERVAL_MS = 1_000;
 
-async function connect(url: string, handshake: boolean): Promise<Guest> {
-  const { hostname, port, protocol } = new URL(url);
+/** Resolves when the connection is open, over TLS when the handshake is done. */
+async function connect(url: string, handshake: boolean): Promise<Socket> {
+  const { hostname: host, port, protocol } = new URL(url);
   const isTls = protocol === "https:" && handshake;
-  const open = Promise.withResolvers<void>();
-  const closed = Promise.withResolvers<void>();
-  const close = (): void => {
-    guest.isClosed = true;
-    closed.resolve();
-    open.reject(new Error("closed"));
-  };
-  const guest: Guest = {
-    socket: null as unknown as Socket,
-    closed: closed.promise,
-    isClosed: false,
-  };
-  const socket = await Bun.connect({
-    hostname,
-    port: Number(port),
-    ...(isTls ? { tls: { rejectUnauthorized: false } } : {}),
-    socket: {
-      open: () => (isTls ? undefined : open.resolve()),
-      handshake: () => open.resolve(),
-      data: () => {},
-      close,
-      error: close,
-    },
-  });
-  await open.promise;
-  return Object.assign(guest, { socket });
+  const address = { host, port: Number(port) };
+  const socket = isTls
+    ? connectTls({ ...address, rejectUnauthorized: false })
+    : connectTcp(address);
+  socket.resume().on("error", () => {});
+  await once(socket, isTls ? "secureConnect" : "connect");
+  return socket;
 }
 
-async function slowly(guest: Guest, text: string): Promise<void> {
+async function slowly(socket: Socket, text: string): Promise<void> {
   for (const byte of text) {
-    if (guest.isClosed) return;
-    guest.socket.write(byte);
-    await Promise.race([Bun.sleep(SLOW_INTERVAL_MS), guest.closed]);
+    if (socket.closed) return;
+    socket.write(byte);
+    await Bun.sleep(SLOW_INTERVAL_MS);
   }
 }
 
@@ -104,60 +82,60 @@ function behavioursOf({ url, key, kind }: GuestOptions): Behaviour[] {
     return `${head}Content-Length: ${body.length}\r\n\r\n${body}`;
   };
   const half = (id: string): string => whole(id).slice(0, -20);
-  const sendWhole: Behaviour = { act: ({ socket }, id) => socket.write(whole(id)) };
-  const sendHalf: Behaviour = { act: ({ socket }, id) => socket.write(half(id)) };
+  const sendWhole: Behaviour = { act: (socket, id) => socket.write(whole(id)) };
+  const sendHalf: Behaviour = { act: (socket, id) => socket.write(half(id)) };
   const all: Record<Kind, Behaviour[]> = {
     idle: [
       { handshake: false, act: () => {} },
       { act: () => {} },
-      { act: ({ socket }) => socket.write(head) },
+      { act: (socket) => socket.write(head) },
       sendWhole,
       sendHalf,
     ],
     held: [sendWhole, sendHalf],
     slow: [
-      { act: (guest) => slowly(guest, `${head}X: ${"x".repeat(99)}`) },
+      { act: (socket) => slowly(socket, `${head}X: ${"x".repeat(99)}`) },
       {
-        act: (guest) => {
-          guest.socket.write(`${head}Content-Length: 1000\r\n\r\n`);
-          return slowly(guest, " ".repeat(999));
+        act: (socket) => {
+          socket.write(`${head}Content-Length: 1000\r\n\r\n`);
+          return slowly(socket, " ".repeat(999));
         },
       },
       {
-        act: (guest) => {
-          guest.socket.write(`${head}Transfer-Encoding: chunked\r\n\r\n`);
-          return slowly(guest, "5\r\n     \r\n".repeat(1_000));
+        act: (socket) => {
+          socket.write(`${head}Transfer-Encoding: chunked\r\n\r\n`);
+          return slowly(socket, "5\r\n     \r\n".repeat(1_000));
         },
       },
       // The first bytes of a ClientHello of 512 bytes.
       {
         handshake: false,
-        act: (guest) => slowly(guest, `\x16\x03\x01\x02\x00${"\x01".repeat(99)}`),
+        act: (socket) => slowly(socket, `\x16\x03\x01\x02\x00${"\x01".repeat(99)}`),
       },
     ],
     rude: [
       {
-        act: async ({ socket }, id) => {
+        act: async (socket, id) => {
           socket.pause();
           socket.write(Array.from({ length: 20 }, (_, count) => whole(`${id}-${count}`)).join(""));
           await Bun.sleep(100);
-          socket.terminate();
+          socket.resetAndDestroy();
         },
       },
       ...[whole, half].map((text) => ({
-        act: ({ socket }: Guest, id: string) => {
+        act: (socket: Socket, id: string) => {
           socket.write(text(id));
-          socket.shutdown();
+          socket.end();
         },
       })),
       ...[whole, half].map((text) => ({
-        act: async ({ socket }: Guest, id: string) => {
+        act: async (socket: Socket, id: string) => {
           socket.write(text(id));
           await Bun.sleep(id.length % 4);
-          socket.terminate();
+          socket.resetAndDestroy();
         },
       })),
-      { handshake: false, act: ({ socket }) => socket.terminate() },
+      { handshake: false, act: (socket) => socket.resetAndDestroy() },
     ],
   };
   return all[kind];
@@ -176,8 +154,8 @@ async function run(options: GuestOptions): Promise<GuestResult> {
       if (open !== null) {
         result.opened += 1;
         await act(open, `guest-${process.pid}-${number}-${count}`);
-        await Promise.race([open.closed, ending]);
-        if (open.isClosed) result.closed[index] = (result.closed[index] ?? 0) + 1;
+        if (!open.closed) await Promise.race([once(open, "close"), ending]);
+        if (open.closed) result.closed[index] = (result.closed[index] ?? 0) + 1;
       }
       await Promise.race([Bun.sleep(options.pauseMs), ending]);
     }
