@@ -41,118 +41,79 @@ function rewrite(path: string, name: string, from: string, to: string): void {
 
 const quoted = (name: string): string => `"${name.replaceAll('"', '""')}"`;
 
-/** What is done to a sound backup, and what the refusal names. `target`: a file that must not appear. */
-const hostile: [string, (path: string, target: string) => void, string][] = [
-  [
-    "a table whose name ends a statement of ours and begins another",
-    (path, target) => {
-      const name = `desks SELECT * FROM source.desks WHERE 0; COMMIT; VACUUM main INTO '${target}'; BEGIN; --`;
-      run(path, `CREATE TABLE ${quoted(name)} (id INTEGER)`);
-    },
+const INJECTION =
+  "desks SELECT * FROM source.desks WHERE 0; COMMIT; VACUUM main INTO 'TARGET'; BEGIN; --";
+
+/** What is done to a sound backup, and what the refusal names. `TARGET`: a file that must not appear. */
+const hostile: Record<string, [names: string, ...statements: string[]]> = {
+  "a table whose name is an injected statement": [
     'table "desks SELECT * FROM source.desks',
+    `CREATE TABLE ${quoted(INJECTION)} (id INTEGER)`,
   ],
-  [
-    "an index whose name is a statement",
-    (path, target) =>
-      run(path, `CREATE INDEX ${quoted(`x; VACUUM INTO '${target}'; --`)} ON desks (name)`),
+  "an index whose name is a statement": [
     'index "x; VACUUM INTO',
+    `CREATE INDEX ${quoted("x; VACUUM INTO 'TARGET'; --")} ON desks (name)`,
   ],
-  ["a view", (path) => run(path, "CREATE VIEW report AS SELECT * FROM desks"), 'view "report"'],
-  [
-    "a view in the place of a table",
-    (path) =>
-      run(
-        path,
-        "DROP TABLE passkeys",
-        "CREATE VIEW passkeys AS WITH RECURSIVE n (id) AS (SELECT 1 UNION ALL SELECT id + 1 FROM n) SELECT id FROM n",
-      ),
+  "a view": ['view "report"', "CREATE VIEW report AS SELECT * FROM desks"],
+  "an endless view in place of a table": [
     'view "passkeys"',
+    "DROP TABLE passkeys",
+    "CREATE VIEW passkeys AS WITH RECURSIVE n (id) AS (SELECT 1 UNION ALL SELECT id + 1 FROM n) SELECT id FROM n",
   ],
-  [
-    "a trigger",
-    (path) =>
-      run(
-        path,
-        "CREATE TRIGGER revive AFTER INSERT ON signals BEGIN UPDATE api_keys SET revoked_at = NULL; END",
-      ),
+  "a trigger": [
     'trigger "revive"',
+    "CREATE TRIGGER revive AFTER INSERT ON signals BEGIN UPDATE api_keys SET revoked_at = NULL; END",
   ],
-  [
-    "a virtual table",
-    (path) => run(path, "CREATE VIRTUAL TABLE search USING fts5(text)"),
-    'table "search"',
-  ],
-  [
-    "an index on an expression",
-    (path) => run(path, "CREATE INDEX slow ON desks (hex(zeroblob(id)))"),
-    'index "slow"',
-  ],
-  [
-    "an index of ours that leaves rows out",
-    (path) =>
-      run(
-        path,
-        "DROP INDEX signals_desk",
-        "CREATE INDEX signals_desk ON signals (desk_id) WHERE desk_id > 1",
-      ),
+  "a virtual table": ['table "search"', "CREATE VIRTUAL TABLE search USING fts5(text)"],
+  "an index on an expression": ['index "slow"', "CREATE INDEX slow ON desks (hex(zeroblob(id)))"],
+  "a partial index in place of ours": [
     'index "signals_desk"',
+    "DROP INDEX signals_desk",
+    "CREATE INDEX signals_desk ON signals (desk_id) WHERE desk_id > 1",
   ],
-  [
-    "an index of ours with a collation",
-    (path) =>
-      run(
-        path,
-        "DROP INDEX api_keys_desk",
-        "CREATE INDEX api_keys_desk ON api_keys (desk_id COLLATE NOCASE)",
-      ),
+  "an index with another collation": [
     'index "api_keys_desk"',
+    "DROP INDEX api_keys_desk",
+    "CREATE INDEX api_keys_desk ON api_keys (desk_id COLLATE NOCASE)",
   ],
-  ["a column", (path) => run(path, "ALTER TABLE desks ADD COLUMN note TEXT"), 'table "desks"'],
-  [
-    "a generated column",
-    (path) => run(path, "ALTER TABLE desks ADD COLUMN note TEXT AS (hex(zeroblob(id)))"),
+  "a column": ['table "desks"', "ALTER TABLE desks ADD COLUMN note TEXT"],
+  "a generated column": [
     'table "desks"',
+    "ALTER TABLE desks ADD COLUMN note TEXT AS (hex(zeroblob(id)))",
   ],
+  "statistics that mislead the planner": ['table "sqlite_stat1"', "ANALYZE"],
+  "another definition of Litestream's table": [
+    'table "_litestream_lock"',
+    "CREATE TABLE _litestream_lock (id INTEGER, other TEXT)",
+  ],
+  "a long name with line breaks and an escape sequence": [
+    String.raw`table "a\n\u001b[2Jbbb`,
+    `CREATE TABLE ${quoted(`a\n\u001b[2J${"b".repeat(5_000)}`)} (id INTEGER)`,
+  ],
+  "no version": ['table "x"', "CREATE TABLE x (id)", "PRAGMA user_version = 0"],
+};
+
+/** Definitions that only the bytes of the file can have: table, from, to. */
+const rewritten: [name: string, table: string, from: string, to: string][] = [
   [
     "a CHECK that calls a function",
-    (path) =>
-      rewrite(path, "desks", "NOT NULL UNIQUE", "NOT NULL UNIQUE CHECK (length(zeroblob(9)) = 9)"),
-    'table "desks"',
+    "desks",
+    "NOT NULL UNIQUE",
+    "NOT NULL UNIQUE CHECK (length(zeroblob(9)) = 9)",
   ],
-  [
-    "a CHECK that is gone",
-    (path) => rewrite(path, "api_keys", " CHECK (length(key_hash) = 32)", ""),
-    'table "api_keys"',
-  ],
-  [
-    "another default value",
-    (path) => rewrite(path, "desks", "DEFAULT 0", "DEFAULT (random())"),
-    'table "desks"',
-  ],
-  [
-    "a table that takes any type",
-    (path) => rewrite(path, "audit", ") STRICT", ")"),
-    'table "audit"',
-  ],
-  ["statistics that mislead the planner", (path) => run(path, "ANALYZE"), 'table "sqlite_stat1"'],
-  [
-    "Litestream's table with another definition",
-    (path) => run(path, "CREATE TABLE _litestream_lock (id INTEGER, other TEXT)"),
-    'table "_litestream_lock"',
-  ],
-  [
-    "a name with line breaks and an escape sequence, longer than a screen",
-    (path) => run(path, `CREATE TABLE ${quoted(`a\n\u001b[2J${"b".repeat(5_000)}`)} (id INTEGER)`),
-    String.raw`table "a\n\u001b[2Jbbb`,
-  ],
-  [
-    "no version",
-    (path) => run(path, "CREATE TABLE x (id)", "PRAGMA user_version = 0"),
-    'table "x"',
-  ],
+  ["a missing CHECK", "api_keys", " CHECK (length(key_hash) = 32)", ""],
+  ["another default value", "desks", "DEFAULT 0", "DEFAULT (random())"],
+  ["a table that is not STRICT", "audit", ") STRICT", ")"],
 ];
 
-/** A backup and the folder that it lies in alone. */
+function applyHostile(path: string, name: string): { names: string; target: string } {
+  const [names = "", ...statements] = hostile[name] ?? [];
+  const target = join(temporaryFolder(), "written");
+  run(path, ...statements.map((sql) => sql.replaceAll("TARGET", target)));
+  return { names, target };
+}
+
+/** A sound backup in a folder of its own. */
 function seedBackup(): { file: string; folder: string } {
   const folder = temporaryFolder();
   const file = join(folder, "backup.db");
@@ -167,68 +128,51 @@ function contentOfFolder(folder: string): [string, string][] {
     .map((name) => [name, Bun.hash(readFileSync(join(folder, name))).toString(16)]);
 }
 
-interface Hostile {
-  readonly file: string;
-  readonly folder: string;
-  readonly target: string;
-  readonly names: string;
-}
-
-function makeHostile([, change, names]: (typeof hostile)[number]): Hostile {
-  const backup = seedBackup();
-  const target = join(temporaryFolder(), "written");
-  change(backup.file, target);
-  return { ...backup, target, names };
-}
-
-/** The command fails in one line that names what is wrong, and no file was written or changed. */
-async function expectRefused(
-  { file, folder, target, names }: Hostile,
-  command: "verify" | "restore",
-): Promise<void> {
+/** Both commands fail in one line that names what is wrong, and write no file. */
+async function expectRefused(file: string, names: string, target: string): Promise<void> {
+  const { ok, checks } = verifyDatabase(file);
+  expect({ ok, schema: checks.schema.ok }).toEqual({ ok: false, schema: false });
+  expect(checks.schema.detail).toContain(names);
   const { dataDir } = seed({ signals: 5 });
-  const before = [contentOfFolder(dataDir), contentOfFolder(folder)];
-  const args = command === "verify" ? [] : ["--data", dataDir, "--force"];
-  const { code, stdout, stderr } = await cli([command, file, ...args]);
-  expect(stdout + stderr).toContain(names);
+  const folders = [dataDir, join(file, "..")];
+  const before = folders.map(contentOfFolder);
+  const { code, stderr } = await cli(["restore", file, "--data", dataDir, "--force"]);
+  expect(stderr).toContain(names);
   expect(stderr).toMatch(/^signalbox: [^\n]{1,1000}\n$/);
   expect(code).toBe(1);
-  expect([contentOfFolder(dataDir), contentOfFolder(folder)]).toEqual(before);
+  expect(folders.map(contentOfFolder)).toEqual(before);
   expect(existsSync(target)).toBe(false);
 }
 
 describe("verify and restore refuse a backup with", () => {
-  test.each(hostile)("%s", async (name, change, names) => {
-    const made = makeHostile([name, change, names]);
-    const { ok, checks } = verifyDatabase(made.file);
-    expect({ ok, schema: checks.schema.ok }).toEqual({ ok: false, schema: false });
-    expect(checks.schema.detail).toContain(made.names);
-    await expectRefused(made, "restore");
+  test.each(Object.keys(hostile))("%s", async (name) => {
+    const { file } = seedBackup();
+    const { names, target } = applyHostile(file, name);
+    await expectRefused(file, names, target);
   });
 
-  const [injecting] = hostile as [(typeof hostile)[number]];
-
-  test("such a table, when it is only looked at", async () => {
-    await expectRefused(makeHostile(injecting), "verify");
+  test.each(rewritten)("%s", async (_name, table, from, to) => {
+    const { file } = seedBackup();
+    rewrite(file, table, from, to);
+    await expectRefused(file, `table "${table}"`, join(file, "none"));
   });
 
-  test("such a table into an empty folder, which is not created", async () => {
-    const { file } = makeHostile(injecting);
+  test("such a table, without creating the data folder", async () => {
+    const { file } = seedBackup();
+    applyHostile(file, "a table whose name is an injected statement");
     const dataDir = newDataDir();
     expect(await cli(["restore", file, "--data", dataDir])).toMatchObject({ code: 1 });
     expect(existsSync(dataDir)).toBe(false);
   });
 });
 
-test.each([hostile[0], hostile[2], hostile[9]].flatMap((row) => (row === undefined ? [] : [row])))(
-  "a backup is refused if the live database has %s",
-  async (_name, change, names) => {
+test.each(["a table whose name is an injected statement", "a view", "a column"])(
+  "backup refuses a live database with %s",
+  async (name) => {
     const { dataDir, path } = seed({ signals: 50 });
-    const target = join(temporaryFolder(), "written");
-    change(path, target);
+    const { names, target } = applyHostile(path, name);
     const folder = temporaryFolder();
-    const args = ["backup", join(folder, "copy.db"), "--data", dataDir];
-    const { code, stderr } = await cli(args);
+    const { code, stderr } = await cli(["backup", join(folder, "b.db"), "--data", dataDir]);
     expect(stderr).toContain(names);
     expect(stderr).toContain("cannot be copied: undo the change");
     expect({ code, files: readdirSync(folder) }).toEqual({ code: 1, files: [] });
