@@ -14,7 +14,8 @@ import {
 } from "node:fs";
 import { join } from "node:path";
 import { copyDatabase, partialPath } from "../src/store/sqlite/copy.ts";
-import { copyInProcess, type Progress } from "../src/store/sqlite/copying.ts";
+import type { CopyProgress } from "../src/domain/storage.ts";
+import { copyInProcess } from "../src/store/sqlite/copying.ts";
 import { verifyDatabase } from "../src/store/sqlite/verify.ts";
 import {
   cli,
@@ -349,8 +350,8 @@ describe("a backup stops", () => {
     const { path } = seed({ signals: MANY });
     const folder = temporaryFolder();
     const stopping = new AbortController();
-    const seen: Progress[] = [];
-    const onProgress = (progress: Progress): void => {
+    const seen: CopyProgress[] = [];
+    const onProgress = (progress: CopyProgress): void => {
       seen.push(progress);
       if (progress.copiedBytes > 0) stopping.abort();
     };

@@ -5,10 +5,11 @@ import { Argument, type Command, Option } from "commander";
 import { defaults } from "../config.ts";
 import { UsageError, UserError } from "../domain/errors.ts";
 import { shellQuoted } from "../domain/shell.ts";
+import type { CopyOptions } from "../domain/storage.ts";
 import { createLog } from "../log.ts";
 import { BackupJob } from "../ops/backups.ts";
 import { DISK_FREE_BYTES_MIN } from "../ops/health.ts";
-import { copyInProcess, type CopyOptions, databasePath, isCopy } from "../store/open.ts";
+import { databaseFiles } from "../store/open.ts";
 import { type DataOptions, defineCommand } from "./define.ts";
 import { toType } from "./hint.ts";
 import { readInterval, readPositive } from "./options.ts";
@@ -66,11 +67,15 @@ export async function backUp(
   file: string,
   sink: Pick<CopyOptions, "signal" | "onProgress">,
 ): Promise<Backup> {
-  const { signals, newest_id } = await copyInProcess(databasePath(dataDir), file, {
-    program: selfProgram(),
-    freeBytesMin: DISK_FREE_BYTES_MIN,
-    ...sink,
-  });
+  const { signals, newest_id } = await databaseFiles.copyInProcess(
+    databaseFiles.pathIn(dataDir),
+    file,
+    {
+      program: selfProgram(),
+      freeBytesMin: DISK_FREE_BYTES_MIN,
+      ...sink,
+    },
+  );
   return { file, bytes: statSync(file).size, signals, newest_id };
 }
 
@@ -101,10 +106,10 @@ function refuseTarget(file: string, dataDir: string): void {
   if (stats === undefined) return;
   if (stats.isDirectory()) {
     throw new UserError(
-      `${file} is a folder: name a file in it, such as ${databasePath(file)}, or make backups at an interval with: signalbox backup --every 1h --keep 24 ${shellQuoted(file)}`,
+      `${file} is a folder: name a file in it, such as ${databaseFiles.pathIn(file)}, or make backups at an interval with: signalbox backup --every 1h --keep 24 ${shellQuoted(file)}`,
     );
   }
-  if (!stats.isFile() || (stats.size > 0 && !isCopy(file))) {
+  if (!stats.isFile() || (stats.size > 0 && !databaseFiles.isCopy(file))) {
     throw new UserError(`${file} is not a backup, and was left as it is: name another file.`);
   }
 }

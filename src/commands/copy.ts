@@ -1,7 +1,7 @@
 /** `signalbox copy` (hidden): the process in which `backup`, `restore` and `serve` copy a database. */
 import { setPriority } from "node:os";
 import { Command } from "commander";
-import { copyDatabase } from "../store/open.ts";
+import { databaseFiles } from "../store/open.ts";
 import { printData } from "./print.ts";
 
 /** Lower than the server's. */
@@ -12,9 +12,9 @@ export function copyCommand(): Command {
     .description("copy a database file, verified, and print what is in the copy as JSON")
     .argument("<from>")
     .argument("<to>")
-    .action((from: string, to: string) => {
+    .action(async (from: string, to: string) => {
       lowerPriority();
-      printData(JSON.stringify(copyDatabase(from, to)));
+      printData(JSON.stringify(await databaseFiles.copy(from, to)));
     });
 }
 

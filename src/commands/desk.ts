@@ -3,7 +3,7 @@ import { resolve } from "node:path";
 import { Argument, type Command, Option } from "commander";
 import { hasNamedHost } from "../net/address.ts";
 import { askConsoleUrl } from "../ops/client.ts";
-import { databasePath, hasDatabase, withStorage } from "../store/open.ts";
+import { databaseFiles, hasDatabase, withStorage } from "../store/open.ts";
 import { type DataOptions, defineCommand, defineGroup } from "./define.ts";
 import { toType } from "./hint.ts";
 import { inviteCommand, membersCommand, removeMemberCommand, resetCommand } from "./member.ts";
@@ -56,7 +56,7 @@ function createCommand(): Command {
         ({ registry }) => registry.createDesk(name, { ifMissing }),
         { create: true },
       );
-      if (isNew) printNote(`Created the database ${databasePath(dataDir)}.`);
+      if (isNew) printNote(`Created the database ${databaseFiles.pathIn(dataDir)}.`);
       printNote(created ? `Created desk "${name}".` : `Desk "${name}" already exists.`);
       if (created) printNote(`Mint a key for it with: ${toType(`key mint --desk ${name}`, data)}`);
     },

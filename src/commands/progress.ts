@@ -1,13 +1,13 @@
 /** Shows a progress bar for a copy, on a terminal only. */
 import type { SingleBar } from "cli-progress";
-import type { Progress } from "../store/open.ts";
+import type { CopyProgress } from "../domain/storage.ts";
 
 const MIB = 1024 * 1024;
 
 export interface ProgressSink {
   /** Aborted by SIGINT and SIGTERM. */
   readonly signal: AbortSignal;
-  readonly onProgress: (progress: Progress) => void;
+  readonly onProgress: (progress: CopyProgress) => void;
 }
 
 /** The bar stays full during the verification, which has no measure. */
@@ -21,7 +21,7 @@ export async function showProgress<T>(
   process.on("SIGINT", stop);
   process.on("SIGTERM", stop);
   const bar = process.stderr.isTTY ? await startBar(name) : null;
-  const onProgress = ({ copiedBytes, totalBytes }: Progress): void => {
+  const onProgress = ({ copiedBytes, totalBytes }: CopyProgress): void => {
     bar?.setTotal(Math.ceil(totalBytes / MIB));
     const phase = copiedBytes >= totalBytes ? "copied, being verified" : "copied";
     bar?.update(Math.floor(copiedBytes / MIB), { phase });

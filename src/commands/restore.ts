@@ -1,22 +1,10 @@
 /** `signalbox restore`: replaces the database by a backup. */
-import { mkdirSync } from "node:fs";
 import { resolve } from "node:path";
 import { Argument, type Command, Option } from "commander";
 import { UserError } from "../domain/errors.ts";
+import type { Restored, Verification } from "../domain/storage.ts";
 import { timeStamp } from "../ops/backups.ts";
-import {
-  copyInProcess,
-  DamageError,
-  databasePath,
-  describeProblem,
-  hasContent,
-  lockFolder,
-  putInPlace,
-  type Restored,
-  restoringPath,
-  type Verification,
-  verifyDatabase,
-} from "../store/open.ts";
+import { DamageError, databaseFiles } from "../store/open.ts";
 import { type DataOptions, defineCommand } from "./define.ts";
 import { toType } from "./hint.ts";
 import { requireFile } from "./options.ts";
@@ -47,9 +35,17 @@ after the backup are not in it; when bots retry them, they are stored as new one
     ],
     run: async ({ data, force, json }: RestoreOptions, file: string) => {
       const dataDir = resolve(data);
-      requireFile(file, `name a backup in it, such as ${databasePath(file)}`);
-      const { signals, newest_id } = verifyBackup(resolve(file));
-      const restored = await restore(resolve(file), dataDir, force === true);
+      requireFile(file, `name a backup in it, such as ${databaseFiles.pathIn(file)}`);
+      const { signals, newest_id } = await verifyBackup(resolve(file));
+      const options = {
+        isForced: force === true,
+        stamp: timeStamp(Date.now()),
+        program: selfProgram(),
+        freeBytesMin: 0,
+      };
+      const restored = await showProgress("restore", (sink) =>
+        databaseFiles.restore(resolve(file), dataDir, { ...options, ...sink }),
+      );
       if (json) printJson({ data: dataDir, signals, newest_id, ...restored });
       printRestored(restored, data);
       printNote(
@@ -59,9 +55,9 @@ after the backup are not in it; when bots retry them, they are stored as new one
   });
 }
 
-function verifyBackup(file: string): Verification {
-  const verification = verifyUndamaged(file);
-  const problem = describeProblem(verification);
+async function verifyBackup(file: string): Promise<Verification> {
+  const verification = await verifyUndamaged(file);
+  const problem = databaseFiles.problemOf(verification);
   if (problem === null) return verification;
   if (verification.checks.schema.ok) throw damagedBackup(file, problem);
   throw new UserError(
@@ -69,9 +65,9 @@ function verifyBackup(file: string): Verification {
   );
 }
 
-function verifyUndamaged(file: string): Verification {
+async function verifyUndamaged(file: string): Promise<Verification> {
   try {
-    return verifyDatabase(file);
+    return await databaseFiles.verify(file);
   } catch (error) {
     throw error instanceof DamageError ? damagedBackup(file, error.problem) : error;
   }
@@ -81,27 +77,6 @@ function damagedBackup(file: string, problem: string): UserError {
   return new UserError(
     `${file} is damaged (${problem}), and nothing was changed: restore another backup.`,
   );
-}
-
-/** The lock keeps servers out until the database is in its place. */
-async function restore(file: string, dataDir: string, isForced: boolean): Promise<Restored> {
-  mkdirSync(dataDir, { recursive: true, mode: 0o700 });
-  const path = databasePath(dataDir);
-  const lock = lockFolder(dataDir);
-  try {
-    if (hasContent(path) && !isForced) {
-      throw new UserError(
-        `${dataDir} has a database, and nothing was changed: to replace it by the backup (and keep it under another name), add --force.`,
-      );
-    }
-    const program = selfProgram();
-    await showProgress("restore", (sink) =>
-      copyInProcess(file, restoringPath(path), { program, freeBytesMin: 0, ...sink }),
-    );
-    return putInPlace(path, timeStamp(Date.now()));
-  } finally {
-    lock.release();
-  }
 }
 
 function printRestored({ kept, keys }: Restored, dataDir: string): void {

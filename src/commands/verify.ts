@@ -3,7 +3,8 @@ import { resolve } from "node:path";
 import { Argument, type Command } from "commander";
 import { UserError } from "../domain/errors.ts";
 import { shellQuoted } from "../domain/shell.ts";
-import { DamageError, databasePath, type Verification, verifyDatabase } from "../store/open.ts";
+import type { Verification } from "../domain/storage.ts";
+import { DamageError, databaseFiles } from "../store/open.ts";
 import { type DataOptions, defineCommand } from "./define.ts";
 import { requireFile } from "./options.ts";
 import { printData, printJson } from "./print.ts";
@@ -24,12 +25,13 @@ server's log grows meanwhile.`,
       "signalbox verify /backup/signalbox-20261121T115119Z.db",
       "signalbox verify --json | jq .checks",
     ],
-    run: ({ data, json }: DataOptions, file?: string) => {
-      const path = resolve(file ?? databasePath(data));
+    run: async ({ data, json }: DataOptions, file?: string) => {
+      const path = resolve(file ?? databaseFiles.pathIn(data));
       if (file !== undefined) {
         requireFile(file, `verify its database with: signalbox verify --data ${shellQuoted(file)}`);
       }
-      const verification = file === undefined ? verifyDatabase(path) : verifyBackup(path);
+      const verification =
+        file === undefined ? await databaseFiles.verify(path) : await verifyBackup(path);
       if (json) printJson(verification);
       else printVerification(verification);
       if (verification.ok) return;
@@ -41,9 +43,9 @@ server's log grows meanwhile.`,
   });
 }
 
-function verifyBackup(path: string): Verification {
+async function verifyBackup(path: string): Promise<Verification> {
   try {
-    return verifyDatabase(path);
+    return await databaseFiles.verify(path);
   } catch (error) {
     if (!(error instanceof DamageError)) throw error;
     throw new UserError(`${path} is damaged (${error.problem}): ${USE_ANOTHER}`);

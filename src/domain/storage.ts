@@ -308,3 +308,76 @@ export interface Activity {
   /** Returns null if no duplicate is known. */
   repeatsOf(deskId: number, signalId: string): Awaitable<Repeats | null>;
 }
+
+export interface Check {
+  readonly ok: boolean;
+  readonly detail: string;
+}
+
+/** What was found in a database file. */
+export interface Verification {
+  readonly ok: boolean;
+  readonly file: string;
+  /** Of the database's tables. */
+  readonly version: number;
+  readonly signals: number;
+  /** The newest signal's id, or null without signals. */
+  readonly newest_id: string | null;
+  /** By name. If the schema is wrong, nothing else was read. */
+  readonly checks: Readonly<Record<string, Check>> & { readonly schema: Check };
+}
+
+/** Bytes written so far, and about how many it will be; the verification follows. */
+export interface CopyProgress {
+  readonly copiedBytes: number;
+  readonly totalBytes: number;
+}
+
+export interface CopyOptions {
+  /** The command line that starts this program, without the command. */
+  readonly program: readonly string[];
+  /** Free space that signals need: a copy on the disk of the original stops before it takes that. */
+  readonly freeBytesMin: number;
+  /** Stops the copy. */
+  readonly signal?: AbortSignal | undefined;
+  readonly onProgress?: ((progress: CopyProgress) => void) | undefined;
+}
+
+/** `failure`: why nothing was carried over. */
+export type KeysTaken =
+  | { readonly minted: number; readonly revoked: number; readonly failure: null }
+  | { readonly failure: string };
+
+export interface Restored {
+  /** The path of the previous database, or null. */
+  readonly kept: string | null;
+  /** What was carried over from the previous database, or null without one. */
+  readonly keys: KeysTaken | null;
+}
+
+/**
+ * What `backup`, `restore` and `verify` need: a capability of storages whose database is a file in the
+ * data folder. Each method throws `UserError` for what a person can put right, and `DamageError` for a
+ * damaged file.
+ */
+export interface DatabaseFiles {
+  pathIn(dataDir: string): string;
+  verify(file: string): Awaitable<Verification>;
+  /** In a sentence; null if all checks are ok. */
+  problemOf(verification: Verification): string | null;
+  /** Copies a database, which may be in use, and verifies the copy before it gets its name. */
+  copy(from: string, to: string): Awaitable<Verification>;
+  /** {@link copy} in a process of its own, which can be watched and stopped. */
+  copyInProcess(from: string, to: string, options: CopyOptions): Promise<Verification>;
+  /** Whether the file is a copy that may be replaced by another. */
+  isCopy(file: string): boolean;
+  /**
+   * Puts a copy of a backup in the place of the folder's database, which is kept under a name with
+   * this stamp, and only replaced if `isForced`. The server must be stopped.
+   */
+  restore(
+    file: string,
+    dataDir: string,
+    options: CopyOptions & { readonly isForced: boolean; readonly stamp: string },
+  ): Promise<Restored>;
+}

@@ -9,6 +9,7 @@ import type { Logger } from "pino";
 import type {
   Awaitable,
   ConsoleStorage,
+  DatabaseFiles,
   ServerStorage,
   ServerStorageEvents,
   Storage,
@@ -16,30 +17,34 @@ import type {
 import { loadDeviceSecret } from "./device-secret.ts";
 import { SqliteActivity } from "./sqlite/activity.ts";
 import { SqliteAudit } from "./sqlite/audit.ts";
+import { copyDatabase, isCopy } from "./sqlite/copy.ts";
+import { copyInProcess } from "./sqlite/copying.ts";
 import { explainCommandFailure } from "./sqlite/failures.ts";
 import { DATABASE_NAME } from "./sqlite/folder.ts";
 import { SqliteMembers } from "./sqlite/members.ts";
 import { openDatabase } from "./sqlite/open.ts";
 import { SqlitePasskeys } from "./sqlite/passkeys.ts";
 import { SqliteRegistry } from "./sqlite/registry.ts";
+import { restore } from "./sqlite/restore.ts";
 import { SqliteSignals } from "./sqlite/signals.ts";
 import { SqliteStore } from "./sqlite/store.ts";
+import { describeProblem, verifyDatabase } from "./sqlite/verify.ts";
 
-export { isCopy, copyDatabase } from "./sqlite/copy.ts";
-export { copyInProcess, type CopyOptions, type Progress } from "./sqlite/copying.ts";
 export { DamageError } from "./sqlite/failures.ts";
-export { problemOfFolder, restoringPath } from "./sqlite/folder.ts";
-export { lockFolder } from "./sqlite/lock.ts";
-export { hasContent, putInPlace, type Restored } from "./sqlite/restore.ts";
-export { describeProblem, type Verification, verifyDatabase } from "./sqlite/verify.ts";
+export { problemOfFolder } from "./sqlite/folder.ts";
 
-/** The database of a data folder. */
-export function databasePath(dataDir: string): string {
-  return join(dataDir, DATABASE_NAME);
-}
+export const databaseFiles: DatabaseFiles = {
+  pathIn: (dataDir) => join(dataDir, DATABASE_NAME),
+  verify: verifyDatabase,
+  problemOf: describeProblem,
+  copy: copyDatabase,
+  copyInProcess,
+  isCopy,
+  restore,
+};
 
 export function hasDatabase(dataDir: string): boolean {
-  return existsSync(databasePath(dataDir));
+  return existsSync(databaseFiles.pathIn(dataDir));
 }
 
 /** For `serve`. Throws `UserError` if another server has the folder, or it cannot be used. */
@@ -58,7 +63,7 @@ export async function openConsoleStorage(
   const onTightened = (sentence: string): void => log.warn(sentence);
   const storage = open(openDatabase(dataDir, "console", { onTightened }), now);
   const activity = new SqliteActivity(dataDir, onTightened);
-  activity.keepKeysOf(databasePath(dataDir));
+  activity.keepKeysOf(databaseFiles.pathIn(dataDir));
   return {
     ...storage,
     activity,
@@ -82,7 +87,7 @@ export async function withStorage<T>(
   try {
     return await work(storage);
   } catch (error) {
-    throw explainCommandFailure(error, databasePath(folder));
+    throw explainCommandFailure(error, databaseFiles.pathIn(folder));
   } finally {
     await storage.close();
   }

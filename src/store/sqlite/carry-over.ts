@@ -5,14 +5,10 @@
  * both may have given to different things.
  */
 import type { Database } from "bun:sqlite";
+import type { KeysTaken } from "../../domain/storage.ts";
 
 /** Every table except the signals and the audit, each after the tables that it refers to. */
 export const MERGED_TABLES = ["desks", "api_keys", "members", "invitations", "passkeys"] as const;
-
-/** `failure`: why nothing was carried over. */
-export type KeysTaken =
-  | { readonly minted: number; readonly revoked: number; readonly failure: null }
-  | { readonly failure: string };
 
 /** Call it in a transaction, with the previous database attached as `previous`. Throws what SQLite throws. */
 export function carryOver(db: Database): KeysTaken {

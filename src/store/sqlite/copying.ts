@@ -6,24 +6,8 @@ import { type Stats, statSync } from "node:fs";
 import { statfs } from "node:fs/promises";
 import { dirname } from "node:path";
 import { UserError } from "../../domain/errors.ts";
+import type { CopyOptions, Verification } from "../../domain/storage.ts";
 import { partialPath, removePartial } from "./copy.ts";
-import type { Verification } from "./verify.ts";
-
-export interface CopyOptions {
-  /** The command line that starts this program, without the command. */
-  readonly program: readonly string[];
-  /** Free space that signals need: a copy on the disk of the original stops before it takes that. */
-  readonly freeBytesMin: number;
-  /** Stops the copy. */
-  readonly signal?: AbortSignal | undefined;
-  readonly onProgress?: ((progress: Progress) => void) | undefined;
-}
-
-/** Bytes written so far, and about how many it will be; the verification follows. */
-export interface Progress {
-  readonly copiedBytes: number;
-  readonly totalBytes: number;
-}
 
 const WATCH_INTERVAL_MS = 200;
 const MIB = 1024 * 1024;

@@ -1,13 +1,16 @@
 /** Puts a copy in the place of a data folder's database, and keeps the previous database. */
 import { constants, Database } from "bun:sqlite";
-import { existsSync, readdirSync, renameSync, rmSync, statSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, renameSync, rmSync, statSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { messageOf, UserError } from "../../domain/errors.ts";
-import { carryOver, type KeysTaken } from "./carry-over.ts";
+import type { DatabaseFiles, KeysTaken, Restored } from "../../domain/storage.ts";
+import { carryOver } from "./carry-over.ts";
 import { syncPath } from "./copy.ts";
+import { copyInProcess } from "./copying.ts";
 import { DamageError, explainFailure, isRefusedWrite } from "./failures.ts";
-import { restoringPath } from "./folder.ts";
+import { DATABASE_NAME, restoringPath } from "./folder.ts";
+import { lockFolder } from "./lock.ts";
 import { refuseDamagedLog } from "./log-damage.ts";
 import { currentSchema, migrate, readVersion, schemaVersion } from "./migrate.ts";
 import { openForReading } from "./read.ts";
@@ -15,11 +18,26 @@ import { compareSchema, describeObjects } from "./schema.ts";
 import { inTransaction } from "./transaction.ts";
 import { describeProblem, verifyDatabase } from "./verify.ts";
 
-export interface Restored {
-  /** The path of the previous database, or null. */
-  readonly kept: string | null;
-  /** What was carried over from the previous database, or null without one. */
-  readonly keys: KeysTaken | null;
+/** See `DatabaseFiles`. The lock keeps servers out until the database is in its place. */
+export async function restore(
+  file: string,
+  dataDir: string,
+  { isForced, stamp, ...copying }: Parameters<DatabaseFiles["restore"]>[2],
+): Promise<Restored> {
+  mkdirSync(dataDir, { recursive: true, mode: 0o700 });
+  const path = join(dataDir, DATABASE_NAME);
+  const lock = lockFolder(dataDir);
+  try {
+    if (hasContent(path) && !isForced) {
+      throw new UserError(
+        `${dataDir} has a database, and nothing was changed: to replace it by the backup (and keep it under another name), add --force.`,
+      );
+    }
+    await copyInProcess(file, restoringPath(path), copying);
+    return putInPlace(path, stamp);
+  } finally {
+    lock.release();
+  }
 }
 
 /**
@@ -50,7 +68,7 @@ export function putInPlace(path: string, stamp: string): Restored {
 }
 
 /** Whether a file is more than an empty one, which is no database yet. */
-export function hasContent(path: string): boolean {
+function hasContent(path: string): boolean {
   return existsSync(path) && statSync(path).size > 0;
 }
 

@@ -3,24 +3,13 @@ import { Database } from "bun:sqlite";
 import { UserError } from "../../domain/errors.ts";
 import type { TSchema } from "@sinclair/typebox";
 import { BODY_BYTES_MAX, SignalBody } from "../../domain/signal.ts";
+import type { Check, Verification as VerificationOfAny } from "../../domain/storage.ts";
 import { explainFailure, describeFailure } from "./failures.ts";
 import { readVersion } from "./migrate.ts";
 import { integrityProblems, openSuspect, refuseDamaged } from "./read.ts";
 import { compareSchema, describeDifferences } from "./schema.ts";
 
-export interface Check {
-  readonly ok: boolean;
-  readonly detail: string;
-}
-
-export interface Verification {
-  readonly ok: boolean;
-  readonly file: string;
-  /** The database's; see `migrate.ts`. */
-  readonly version: number;
-  readonly signals: number;
-  /** The newest signal's id, or null without signals. */
-  readonly newest_id: string | null;
+export interface Verification extends VerificationOfAny {
   readonly checks: Readonly<Record<CheckName, Check>>;
 }
 
@@ -133,7 +122,7 @@ export function verifyDatabase(path: string): Verification {
 }
 
 /** The first check that fails, for a message; null if all are ok. */
-export function describeProblem({ checks: results }: Verification): string | null {
+export function describeProblem({ checks: results }: VerificationOfAny): string | null {
   const [name, check] = Object.entries(results).find(([, { ok }]) => !ok) ?? [];
   return check === undefined ? null : `${name}: ${check.detail}`;
 }
