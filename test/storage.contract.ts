@@ -591,9 +591,13 @@ function keysTests(): void {
         .id;
     const active = async () =>
       (await registry.pageKeys({ desk: "gamma", state: "active", limit: 99 })).length;
-    const isFull = async () =>
-      expect(String(await failure(mint))).toContain("has 3 of at most 3 active keys");
+    const isFull = async () => {
+      const refusal = await failure(mint);
+      expect(String(refusal)).toContain("has 3 of at most 3 active keys");
+      expect(await registry.mintObstacle("gamma")).toBe((refusal as Error).message);
+    };
     const first = await mint();
+    expect(await registry.mintObstacle("gamma")).toBeNull();
     await mint(HOUR);
     const third = await mint();
     await isFull();

@@ -20,6 +20,7 @@ export const auditPhrases = {
   "member.password_changed": "changed the password",
   "member.passkey_added": "added a passkey",
   "member.passkey_removed": "removed a passkey",
+  "member.session_ended": "ended a session",
   "member.signed_out_everywhere": "signed out everywhere",
 } as const;
 

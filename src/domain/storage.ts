@@ -174,6 +174,8 @@ export interface Registry {
   requirePasskeys(desk: string, isRequired: boolean): Awaitable<{ changed: boolean }>;
   /** Keys beyond a lower limit stay active, and no further one is minted. By an administrator. */
   limitKeys(desk: string, keysMax: number): Awaitable<void>;
+  /** Why {@link mintKey} would refuse, in a sentence; null if it would not. */
+  mintObstacle(desk: string): Awaitable<string | null>;
   /** Refused when the desk has as many active keys as it may have. */
   mintKey(key: NewKey, by: Author): Awaitable<MintedKey>;
   /** All keys, or those of one desk, oldest first. */

@@ -85,11 +85,14 @@ describe("many keys", () => {
   });
 });
 
-test("a desk that is full is told in the form what to do, and its keys can be rotated", async () => {
+test("a desk that is full is told what to do before and after the form is sent, and can rotate its keys", async () => {
   const app = await startConsole();
-  app.registry.limitKeys("alpha", 1);
   const { visitor } = await app.signUp("alpha", "ada@example.com");
-  await visitor.get("/keys/new");
+  expect((await visitor.get("/keys/new")).text).not.toContain("active key");
+  app.registry.limitKeys("alpha", 1);
+  const form = await visitor.get("/keys/new");
+  expect(form.text).toContain("revoke keys that are not used");
+  expect(form.text).not.toContain("Create the key");
   const refused = await visitor.post("/keys", { expires: "never" });
   expect(refused.status).toBe(422);
   expect(refused.text).toContain("revoke keys that are not used");

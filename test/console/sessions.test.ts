@@ -1,6 +1,7 @@
 /** Members see where they are signed in, and can end each session. */
 import { describe, expect, setDefaultTimeout, test } from "bun:test";
 import { browserName } from "../../src/console/web/browser-name.ts";
+import { query } from "../_setup.ts";
 import { ALICE, isIn, PASSWORD, startConsole, type TestConsole, type Visitor } from "./_console.ts";
 
 setDefaultTimeout(30_000);
@@ -65,12 +66,17 @@ test("each can be ended, by a form alone; the others go on", async () => {
   const firefox = await signInFrom(desk, FIREFOX, "203.0.113.7");
   const safari = await signInFrom(desk, SAFARI, "203.0.113.8");
   const { text } = await visitor.get("/account");
-  const ended = await visitor.post(endOf(text, "Safari on iPhone"));
+  const forwarded = { "X-Forwarded-Proto": "https", "X-Forwarded-For": "203.0.113.9" };
+  const ended = await visitor.post(endOf(text, "Safari on iPhone"), {}, forwarded);
   expect(ended.location).toBe("/account?done=ended");
   expect((await visitor.get("/account?done=ended")).text).toContain('class="notice"');
   expect(await Promise.all([visitor, firefox, safari].map(isIn))).toEqual([true, true, false]);
   const again = await visitor.post(endOf(text, "Safari on iPhone"));
   expect(again.location, "a second time").toBe("/account?done=ended");
+  const sql = "SELECT detail, client FROM audit WHERE action = 'member.session_ended'";
+  expect(query(desk.dataDir, sql)).toEqual([
+    { detail: "Safari on iPhone, 203.0.113.8", client: "203.0.113.9" },
+  ]);
   await visitor.post(endOf(text, "This one"));
   expect(await isIn(visitor)).toBe(false);
 });

@@ -3,6 +3,7 @@ import { describe, expect, setDefaultTimeout, test } from "bun:test";
 import {
   DESK_WRITES_PER_MINUTE,
   MEMBER_WRITES_PER_MINUTE,
+  SIGN_OUTS_PER_MINUTE,
   WriteLimit,
 } from "../../src/console/web/write-limit.ts";
 import { query, signal } from "../_setup.ts";
@@ -44,7 +45,7 @@ describe("in the console", () => {
     expect((await app.post(signal)).status).toBe(201);
   });
 
-  test("a member over the limit can still revoke keys, end sessions and sign out", async () => {
+  test("a member over the limit can still revoke keys, end sessions and sign out, here and everywhere", async () => {
     const app = await startConsole();
     const { visitor } = await app.signUp("alpha", "ada@alpha.example");
     const { visitor: other } = await app.signUp("alpha", "ben@alpha.example");
@@ -60,6 +61,9 @@ describe("in the console", () => {
       statuses.push(status);
     }
     statuses.push((await visitor.post("/account/sessions/unknown/end")).status);
+    const everywhere = await visitor.post("/account/sign-out-everywhere");
+    expect(everywhere.location).toBe("/account?done=elsewhere");
+    await visitor.get("/account");
     statuses.push((await visitor.post("/sign-out")).status);
     expect(statuses).toEqual([303, 303, 303, 303, 303]);
     expect(app.registry.listKeys("alpha").find(({ id }) => id === key)?.revoked_at).not.toBeNull();
@@ -102,4 +106,12 @@ test("a desk's members share a limit, and other desks have theirs", () => {
   expect(send(members, 1), "one who has sent nothing yet").toBe(false);
   expect(send(0, 2), "of another desk").toBe(true);
   expect(send(members, 1, 1_000), "a second later").toBe(true);
+});
+
+test("signing out everywhere has a limit of its own, so that it cannot hold up signals", () => {
+  const limit = new WriteLimit();
+  const send = () => limit.take({ memberId: "a", deskId: 1 }, "/account/sign-out-everywhere", 0);
+  for (let count = 0; count < SIGN_OUTS_PER_MINUTE; count += 1) send();
+  expect(send).toThrow(expect.objectContaining({ code: "rate_limited" }));
+  limit.take({ memberId: "a", deskId: 1 }, "/keys", 0);
 });

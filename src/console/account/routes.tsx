@@ -151,8 +151,14 @@ async function findPasskey(
 }
 
 /** A session that has ended meanwhile is no problem: the member wanted it gone. */
-function endSession({ sessions }: ConsoleServices, { member, params }: MemberVisit): Response {
-  sessions.endOne(member.memberId, params["id"] ?? "");
+async function endSession(services: ConsoleServices, visit: MemberVisit): Promise<Response> {
+  const { memberId: actor, deskId } = visit.member;
+  const ended = services.sessions.endOne(actor, visit.params["id"] ?? "");
+  if (ended !== null) {
+    const detail = `${ended.browser}, ${ended.address}`;
+    const action = "member.session_ended";
+    await services.audit.append({ deskId, actor, client: visit.address, action, detail });
+  }
   return seeOther("/account?done=ended");
 }
 

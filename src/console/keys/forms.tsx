@@ -66,6 +66,18 @@ export function NewKeyPage({ visit, copy, typed, problem }: MintingForm<NewKeyTy
   );
 }
 
+/** A desk may have only so many active keys. */
+export function DeskFullPage({ visit, obstacle }: { visit: MemberVisit; obstacle: string }): VNode {
+  return (
+    <Layout title="Create a key" visit={visit} place="/keys">
+      <Problem>{obstacle}</Problem>
+      <p>
+        <a href="/keys">Back to the keys</a>
+      </p>
+    </Layout>
+  );
+}
+
 export function RotatePage(props: MintingForm<RotateTyped> & OfKey): VNode {
   const { visit, apiKey, copy, typed, problem } = props;
   const path = `/keys/${apiKey.id}`;

@@ -18,6 +18,7 @@ import { findKey } from "./desk-keys.ts";
 import { readKeyList } from "./key-list.ts";
 import { MintedKeys } from "./minted.ts";
 import {
+  DeskFullPage,
   NewKeyPage,
   type NewKeyTyped,
   NothingToRotatePage,
@@ -62,7 +63,7 @@ export function keyRoutes(services: ConsoleServices): Route[] {
     memberPage("/keys", async (visit) =>
       page(<KeyListPage visit={visit} listing={await readKeyList(services, visit)} />),
     ),
-    memberPage("/keys/new", (visit) => newKeyPage(visit, { label: "", expires: LIFETIME_DEFAULT })),
+    memberPage("/keys/new", (visit) => showNew(services, visit)),
     memberForm("/keys", (visit) => create(keys, visit), "/keys/new"),
     memberPage("/keys/:id", ofOne(showKey)),
     memberPage("/keys/:id/key", ofOne(showOnce)),
@@ -86,6 +87,13 @@ async function showKey({ services }: Keys, visit: MemberVisit, apiKey: ApiKey): 
     activity: (await activity.ofKeys(deskId, [id], lastDayFrom(visit.now))).get(id),
   };
   return page(<KeyPage visit={visit} {...shown} />);
+}
+
+/** Shows why the desk cannot have another key, or the form. */
+async function showNew({ registry }: ConsoleServices, visit: MemberVisit): Promise<Response> {
+  const obstacle = await registry.mintObstacle(visit.member.desk);
+  if (obstacle !== null) return page(<DeskFullPage visit={visit} obstacle={obstacle} />);
+  return newKeyPage(visit, { label: "", expires: LIFETIME_DEFAULT });
 }
 
 function newKeyPage(

@@ -106,9 +106,11 @@ export class Sessions {
     this.#sessions.delete(hash(token));
   }
 
-  /** Ends one of the member's own, by its id. */
-  endOne(memberId: string, id: string): void {
-    this.#endAll((session) => session.memberId === memberId && session.id === id);
+  /** Ends one of the member's own, by its id, and returns it; null for an unknown one. */
+  endOne(memberId: string, id: string): Session | null {
+    const ended = this.#sessionsOf(memberId).find((session) => session.id === id) ?? null;
+    this.#endAll((session) => session === ended);
+    return ended;
   }
 
   /** The member's, the one that was used last first. */

@@ -86,6 +86,16 @@ export class SqliteRegistry implements Registry {
     });
   }
 
+  mintObstacle(desk: string): string | null {
+    try {
+      this.#requireRoom(getDesk(this.#db, desk), { isReplacement: false });
+      return null;
+    } catch (error) {
+      if (error instanceof UserError) return error.message;
+      throw error;
+    }
+  }
+
   pageKeys(page: KeyPage): ApiKey[] {
     return pageOfKeys(this.#db, getDesk(this.#db, page.desk).id, page, this.#now());
   }
