@@ -356,7 +356,9 @@ describe("a backup stops", () => {
       if (progress.copiedBytes > 0) stopping.abort();
     };
     const options = { program, freeBytesMin: 0, signal: stopping.signal, onProgress };
-    const error = await rejection(copyInProcess(path, join(folder, "b.db"), options));
+    const copying = rejection(copyInProcess(path, join(folder, "b.db"), options));
+    await holdCopy(folder);
+    const error = await copying;
     expect(String(error)).toContain("The copy was stopped.");
     expect(readdirSync(folder)).toEqual([]);
     expect(seen.length).toBeGreaterThan(0);

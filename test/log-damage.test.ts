@@ -3,7 +3,11 @@ import { copyFileSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, setDefaultTimeout, test } from "bun:test";
 import * as fc from "fast-check";
+import { copyDatabase } from "../src/store/sqlite/copy.ts";
 import { findDamagedFrame } from "../src/store/sqlite/log-damage.ts";
+import { openDatabase } from "../src/store/sqlite/open.ts";
+import { verifyDatabase } from "../src/store/sqlite/verify.ts";
+import { seed } from "./_databases.ts";
 import { temporaryFolder } from "./_setup.ts";
 
 // Hundreds of runs on a machine that may be busy.
@@ -168,4 +172,16 @@ describe("damage is found", () => {
     expect(findDamagedFrame(path)).toBe(0);
     expect(recoveredRows(path)).toBe(0);
   });
+});
+
+test("the start of a server, verify and backup refuse a damaged log, and leave it unchanged", () => {
+  const { dataDir, path } = seed({ signals: 5, logged: 20 });
+  const log = `${path}-wal`;
+  flip(log, 32 + 2 * FRAME_BYTES + 100, 3);
+  const before = readFileSync(log);
+  const says = `${log} is damaged (frame 3), and acknowledged signals come after that place`;
+  expect(() => openDatabase(dataDir, "reader")).toThrow(says);
+  expect(() => verifyDatabase(path)).toThrow(says);
+  expect(() => copyDatabase(path, join(temporaryFolder(), "b.db"))).toThrow(says);
+  expect(readFileSync(log).equals(before)).toBe(true);
 });

@@ -1,4 +1,4 @@
-/** What SQLite's failures mean for us. */
+/** Sorts SQLite's failures by what to do about them, and explains them. */
 import { SQLiteError } from "bun:sqlite";
 import { dirname } from "node:path";
 import { messageOf, systemCode, UserError } from "../../domain/errors.ts";
@@ -11,15 +11,14 @@ export function isBusy(error: unknown): boolean {
 }
 
 /**
- * The disk has no room for what is to be written: none at all, none within a quota (SQLite calls that
- * `IOERR_WRITE`), or none for the log's index (`IOERR_SHMSIZE`). Nothing was half stored: without its
- * commit frame a transaction in the log counts for nothing, and the next one overwrites it.
+ * The disk is full, a quota is used up (`IOERR_WRITE`), or the log's index has no room (`IOERR_SHMSIZE`).
+ * Nothing is half stored: a transaction without its commit frame is ignored and overwritten.
  */
 export function isRefusedWrite(error: unknown): boolean {
   return hasCode(error, /^SQLITE_(FULL|IOERR_WRITE|IOERR_SHMSIZE)/);
 }
 
-/** The disk or another process stands in the way for now; to try again later is safe. */
+/** A full disk or another process's lock: it is safe to try again later. */
 export function isTransient(error: unknown): boolean {
   return isRefusedWrite(error) || hasCode(error, /^SQLITE_(BUSY|LOCKED)/);
 }
@@ -29,15 +28,15 @@ export function obstacleOf(error: unknown): "disk" | "lock" {
   return isRefusedWrite(error) ? "disk" : "lock";
 }
 
-/** The disk does not give back what was written: to go on would be to serve damage. */
+/** The disk does not return what was written: do not continue, it would serve damage. */
 export function isDamage(error: unknown): boolean {
   return hasCode(error, /^SQLITE_(CORRUPT|NOTADB|IOERR)/);
 }
 
-/** The file is not what SQLite or we wrote, or not SQLite's at all. */
+/** The file is damaged, or not SQLite's. */
 export function isUnreadable(error: unknown): boolean {
   if (!(error instanceof SQLiteError)) return false;
-  // The number of a format in its header: SQLite has no code for one that it does not know.
+  // SQLite has no code for an unknown format number in the header.
   return hasCode(error, /^SQLITE_(CORRUPT|NOTADB)/) || error.message === "unsupported file format";
 }
 
@@ -48,7 +47,7 @@ export function isAboutOneRow(error: unknown): boolean {
   );
 }
 
-/** For the log of the operator; SQLite's messages name tables and columns, never values. */
+/** For the operator's log: SQLite's messages name tables and columns, never values. */
 export function describeFailure(error: unknown): string {
   if (error instanceof SQLiteError) return `${error.code ?? "SQLITE_ERROR"}: ${error.message}`;
   return messageOf(error);
@@ -60,7 +59,7 @@ export function notOurs(path: string): UserError {
   );
 }
 
-/** One sentence about why the database did not open. Errors that are not about the file pass through. */
+/** Explains in one sentence why the database cannot be used. */
 export function explainFailure(error: unknown, path: string): unknown {
   if (!(error instanceof SQLiteError)) {
     return (
@@ -95,7 +94,7 @@ export function explainCommandFailure(error: unknown, path: string): unknown {
   return isAboutOneRow(error) ? error : explainFailure(error, path);
 }
 
-/** What to do about it is for who has the file in use; who only looks at it may say something else. */
+/** The advice is for a database in use; commands for backups replace it. */
 export class DamageError extends UserError {
   readonly problem: string;
 

@@ -1,4 +1,4 @@
-/** Looks at some of a desk's keys, however many there are. */
+/** Queries about a desk's keys that stay fast with many keys. */
 import type { Database } from "bun:sqlite";
 import type { ApiKey } from "../../domain/key.ts";
 import type { KeyPage } from "../../domain/storage.ts";
@@ -6,7 +6,7 @@ import type { KeyPage } from "../../domain/storage.ts";
 export const KEY_COLUMNS = `api_keys.id, desks.name AS desk, api_keys.label, api_keys.last4, api_keys.created_at,
   api_keys.expires_at, api_keys.last_used_at, api_keys.revoked_at`;
 
-/** As in the index `api_keys_active`. */
+/** Written like the index `api_keys_active`, so that SQLite uses it. */
 const IS_ACTIVE = `api_keys.desk_id = $desk AND api_keys.revoked_at IS NULL
   AND ifnull(api_keys.expires_at, 9223372036854775807) > $now`;
 const HAS_ENDED = `api_keys.desk_id = $desk
@@ -15,7 +15,7 @@ const HAS_ENDED = `api_keys.desk_id = $desk
 const WAS_ROTATED =
   "EXISTS (SELECT 1 FROM audit WHERE key_id = api_keys.id AND action = 'key.rotated')";
 
-/** Above every id. */
+/** Sorts after every id. */
 const NO_CURSOR = "~";
 
 /** Newest first. */
@@ -52,7 +52,7 @@ export function hasNamesake(
   );
 }
 
-/** `rotated`: those of the active keys that have a successor, and work until their overlap ends. */
+/** `rotated`: active keys that have a successor, and work until their overlap ends. */
 export function countActive(
   db: Database,
   deskId: number,
@@ -66,9 +66,9 @@ export function countActive(
     .get({ desk: deskId, now }) as { active: number; rotated: number };
 }
 
-/** Null for a key that was not rotated. */
+/** Returns null if the key was not rotated. */
 export function successorId(db: Database, id: string): string | null {
-  // The detail of a rotation ends with the successor's id.
+  // A rotation's detail ends with the successor's id.
   const sql = `SELECT substr(detail, -26) AS id FROM audit
     WHERE key_id = ? AND action = 'key.rotated' ORDER BY id DESC LIMIT 1`;
   return db.query<{ id: string }, [string]>(sql).get(id)?.id ?? null;

@@ -35,8 +35,8 @@ export function readApplicationId(db: Database): number {
 }
 
 /**
- * Brings a database to the newest version in one transaction: all of it or none. The version is read
- * again inside the transaction, because two processes may start at once.
+ * Upgrades a database to the newest version in one transaction. Reads the version again inside it, because
+ * two processes may start at once.
  */
 export function migrate(db: Database, schema: Schema = currentSchema): void {
   const target = schemaVersion(schema);
