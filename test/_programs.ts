@@ -1,4 +1,4 @@
-/** The programs that the suites need besides npm packages: each with the Debian package that has it. */
+/** The programs that the suites need besides npm packages, each with its Debian package. */
 const packages = {
   browser: { chromium: "chromium" },
   faults: {
@@ -21,7 +21,7 @@ const packages = {
 
 export type SuiteWithPrograms = keyof typeof packages;
 
-/** Installs what is missing if the user is root; otherwise throws an error with the command to type. */
+/** Installs missing programs if the user is root; otherwise throws an error with the command to type. */
 export function requirePrograms(
   suite: SuiteWithPrograms,
   { isRoot = process.getuid?.() === 0, path = process.env["PATH"] ?? "" } = {},
@@ -41,7 +41,7 @@ export function requirePrograms(
 }
 
 function missingPrograms(suite: SuiteWithPrograms, path: string): [string, string][] {
-  // A user's PATH does not have the folders of programs for root.
+  // A user's PATH lacks the folders with programs for root.
   const PATH = `${path}:/usr/sbin:/sbin`;
   return Object.entries(packages[suite]).filter(([name]) => Bun.which(name, { PATH }) === null);
 }

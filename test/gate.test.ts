@@ -1,4 +1,4 @@
-/** What `.ci/run` makes of the suites, with an `npx` that only prints what they would. */
+/** `.ci/run` adds up the suites; `npx` is replaced by a script that prints fixed output. */
 import { expect, setDefaultTimeout, test } from "bun:test";
 import { chmodSync, cpSync, mkdirSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
@@ -11,7 +11,7 @@ interface Printed {
   readonly code: number;
 }
 
-/** Called as `npx --yes bun@… run SUITE`, or with the audit's file. */
+/** Called as `npx --yes bun@… run SUITE`, or with the file of the audit. */
 const FAKE_NPX = `#!/bin/sh
 for name; do :; done
 cat "$ANSWERS/$(basename "$name").txt"
@@ -70,7 +70,7 @@ test.each([
   });
 });
 
-test("an audit that was not made is named in the line above the counts", async () => {
+test("a failed or skipped audit is named in the line above the counts", async () => {
   const output = "advisories not checked: the registry cannot be asked about them\n";
   expect(await gate({ "audit.ts": { output, code: 0 } })).toEqual({
     code: 0,

@@ -1,4 +1,4 @@
-/** What the suites for other programs do when one is missing, with an `apt-get` of our own. */
+/** Missing programs are installed or named; `apt-get` is replaced by a script. */
 import { expect, test } from "bun:test";
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -7,7 +7,7 @@ import { temporaryFolder } from "./_setup.ts";
 
 const COMMAND = "apt-get update && apt-get install -y chromium";
 
-/** A folder for PATH in which `apt-get` writes down how it is called, and runs a command. */
+/** A folder for PATH whose `apt-get` records its arguments and runs a command. */
 function folderWith(command: string): { path: string; calls: string } {
   const path = temporaryFolder();
   const calls = join(path, "calls");
@@ -24,14 +24,14 @@ test("a user gets the command to type, and nothing is installed", () => {
   expect(existsSync(calls)).toBe(false);
 });
 
-test("root has it installed", () => {
+test("for root, missing programs are installed", () => {
   const { path, calls } = folderWith("/bin/cp apt-get chromium");
   requirePrograms("browser", { isRoot: true, path });
   expect(readFileSync(calls, "utf8")).toBe("update\ninstall -y chromium\n");
 });
 
 test.each(["exit 1", "exit 0"])(
-  "an installation that brings nothing stops the suite (%s)",
+  "an installation without effect stops the suite (apt-get: %s)",
   (end) => {
     const { path } = folderWith(end);
     expect(() => requirePrograms("browser", { isRoot: true, path })).toThrow(`"${COMMAND}" failed`);

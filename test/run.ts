@@ -1,17 +1,17 @@
 /**
- * Runs a suite: `bun test/run.ts [quick | browser | faults]`. Without a name, everything under `test/`
- * that needs only npm packages; `quick` is the part of it that takes less than a minute.
+ * Runs a suite: `bun test/run.ts [quick | browser | faults]`. Without a name, all tests that need only
+ * npm packages; `quick` leaves out the slow ones.
  */
 import { requirePrograms } from "./_programs.ts";
 import { buildExecutable } from "./_executable.ts";
 
-/** Longer than any test takes on a machine that does other work, too. */
+/** Longer than any test takes, on a busy machine too. */
 const TEST_TIMEOUT_MS = 120_000;
 
-/** Two test files per core: half of their time is waiting. */
+/** Two test files per core, because they wait half of the time. */
 const parallel = `--parallel=${2 * navigator.hardwareConcurrency}`;
 
-/** Their tests start many processes, or consoles. */
+/** These start many processes or consoles. */
 const slow =
   "test/{console/*,backup*,cli*,console-links,executable*,members,raw,registry,restore,stop-signals,verify}.test.ts";
 

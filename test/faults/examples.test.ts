@@ -76,6 +76,13 @@ function run(name: string, text: string, env: Record<string, string>): Promise<R
   return start(name, text, env).ended;
 }
 
+/** Runs a program to a good end, and returns its output. */
+async function runWell(name: string, text: string, env: Record<string, string>): Promise<string> {
+  const { code, output } = await run(name, text, env);
+  expect({ code, output }).toEqual({ code: 0, output });
+  return output;
+}
+
 function textFor(name: string, url: string): string {
   const { snippet } = runners[name] as Runner;
   return snippets(url).find(({ id }) => id === snippet)?.text ?? "";
@@ -121,8 +128,7 @@ test("--quickstart prints a command that stores a signal, and once only", async 
 describe.each(names)("%s", (name) => {
   test("stores one signal, with an id that begins with the time", async () => {
     const { url, env, dataDir } = await startServer();
-    const { code, output } = await run(name, textFor(name, url), env);
-    expect({ code, output }).toEqual({ code: 0, output });
+    const output = await runWell(name, textFor(name, url), env);
     expect(output).toMatch(/deduped\W+false/i);
     expect(output).not.toContain(env.SIGNALBOX_KEY);
     const [row] = query<{ id: string }>(dataDir, "SELECT client_signal_id AS id FROM signals");
@@ -147,8 +153,7 @@ describe.each(names)("%s", (name) => {
         ? new Response("{}", { status: 503 })
         : new Response(await answer.text());
     });
-    const { code, output } = await run(name, textFor(name, proxy), env);
-    expect({ code, output }).toEqual({ code: 0, output });
+    const output = await runWell(name, textFor(name, proxy), env);
     expect(output).toContain("503");
     expect(output).toMatch(/deduped\W+true/i);
     expect(query(dataDir, "SELECT count(*) AS n FROM signals")).toEqual([{ n: 1 }]);
@@ -165,8 +170,7 @@ describe.each(names)("%s", (name) => {
         ? new Response("{}", { status: 503, headers: { "Retry-After": retryAfter() } })
         : Response.json({ id: "01M0", received_at: 1, deduped: false }, { status: 201 });
     });
-    const { code, output } = await run(name, textFor(name, url), { SIGNALBOX_KEY: "sbk_x" });
-    expect({ code, output }).toEqual({ code: 0, output });
+    await runWell(name, textFor(name, url), { SIGNALBOX_KEY: "sbk_x" });
     expect(times).toHaveLength(2);
     // HTTP dates are whole seconds; curl's program has waits of its own.
     const waitedMs = (times[1] ?? 0) - (times[0] ?? 0);
@@ -175,8 +179,7 @@ describe.each(names)("%s", (name) => {
 
   test("tries again after a broken connection", async () => {
     const { url, attempts } = breaking(2);
-    const { code, output } = await run(name, textFor(name, url), { SIGNALBOX_KEY: "sbk_x" });
-    expect({ code, output }).toEqual({ code: 0, output });
+    await runWell(name, textFor(name, url), { SIGNALBOX_KEY: "sbk_x" });
     expect(attempts()).toBe(3);
   });
 
@@ -253,8 +256,7 @@ describe.each(names)("%s", (name) => {
     expect(refused.code).not.toBe(0);
     const { trust } = runners[name] as Runner;
     expect(refused.output).toContain(`set ${trust}=`);
-    const { code, output } = await run(name, text, { ...env, [trust]: files.certFile });
-    expect({ code, output }).toEqual({ code: 0, output });
+    await runWell(name, text, { ...env, [trust]: files.certFile });
   });
 
   test("waits for a server that starts again", async () => {

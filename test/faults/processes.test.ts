@@ -1,6 +1,6 @@
 /** Several processes on one data folder: one server at a time, and no command fails because of a lock. */
 import { expect, setDefaultTimeout, test } from "bun:test";
-import { existsSync, mkdirSync, readFileSync, statSync, symlinkSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, symlinkSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import {
   cli,
@@ -24,9 +24,6 @@ const RACES = scale(50, 5);
 const SERVERS = 4;
 /** Delays each system call on the lock, so that servers that start together meet there. */
 const LOCK_DELAY_US = 3_000;
-
-/** Delays a command that has seen an empty folder. */
-const CREATE_DELAY_US = 1_500_000;
 
 const STORM_MS = scale(45_000, 3_000);
 const PROCESSES = scale(8, 4);
@@ -76,61 +73,51 @@ test("a second server on the folder is refused under any path, and the first is 
   report("a second server", names.length, `refused; ${kept} signals of the first kept`);
 });
 
-type Starter = { readonly pid: number; readonly kill: () => Promise<void> } & (
-  | { readonly serves: true }
-  | { readonly serves: false; readonly code: number; readonly stderr: string }
-);
+interface Starter {
+  readonly serves: boolean;
+  /** If it does not serve. */
+  readonly result: { readonly code: number; readonly stderr: string } | null;
+  readonly kill: () => Promise<unknown>;
+}
 
 /** Resolves when the server takes signals or has ended. */
-async function start(dataDir: string, program: readonly string[]): Promise<Starter> {
+async function start(dataDir: string, program = signalbox): Promise<Starter> {
   const child = spawn(["serve", "--data", dataDir, "--listen", "127.0.0.1:0"], { program });
-  const kill = async (): Promise<void> => {
+  const kill = (): Promise<unknown> => {
     child.kill("SIGKILL");
-    await child.exited;
+    return child.exited;
   };
   let stderr = "";
   for await (const text of child.stderr.pipeThrough(new TextDecoderStream())) {
     stderr += text;
-    if (stderr.includes("takes signals at")) return { pid: child.pid, kill, serves: true };
+    if (stderr.includes("takes signals at")) return { serves: true, result: null, kill };
   }
-  return { pid: child.pid, kill, serves: false, code: await child.exited, stderr };
-}
-
-/** Starts several servers at once, and kills them: the next race meets their lock file. */
-async function race(dataDir: string, program: readonly string[]): Promise<Starter[]> {
-  const starters = await Promise.all(
-    Array.from({ length: SERVERS }, () => start(dataDir, program)),
-  );
-  await Promise.all(starters.map(({ kill }) => kill()));
-  return starters;
-}
-
-/** Delays system calls on these files, all or the first of each kind, so that processes meet there. */
-function delayedAt(
-  paths: readonly string[],
-  { calls, delayUs, when = "1+" }: { calls: string; delayUs: number; when?: "1" | "1+" },
-): readonly string[] {
-  const options = [...paths.flatMap((path) => ["-P", path]), "-e", `trace=${calls}`];
-  return underStrace([...options, "-e", `inject=${calls}:delay_enter=${delayUs}:when=${when}`]);
+  return { serves: false, result: { code: await child.exited, stderr }, kill };
 }
 
 test("of several servers that start at once over a killed one's lock, one serves", async () => {
   const dataDir = join(temporaryFolder(), "data");
-  const late = delayedAt([join(dataDir, "serve.lock")], {
-    calls: "openat,fcntl,pread64,pwrite64,fsync,fdatasync",
-    delayUs: LOCK_DELAY_US,
-  });
+  const calls = "openat,fcntl,pread64,pwrite64,fsync,fdatasync";
+  const delay = `inject=${calls}:delay_enter=${LOCK_DELAY_US}`;
+  const late = underStrace([
+    "-P",
+    join(dataDir, "serve.lock"),
+    "-e",
+    `trace=${calls}`,
+    "-e",
+    delay,
+  ]);
   for (let round = 0; round < RACES; round += 1) {
     const program = round % 2 === 0 ? late : signalbox;
-    const starters = await race(dataDir, program);
-    expect(starters.filter(({ serves }) => serves)).toHaveLength(1);
-    const losers = starters.filter((starter) => !starter.serves);
-    expect(losers.map(({ code, stderr }) => ({ code, stderr }))).toEqual(
-      Array.from({ length: SERVERS - 1 }, () => ({
-        code: 1,
-        stderr: refusal(dataDir),
-      })),
+    const starters = await Promise.all(
+      Array.from({ length: SERVERS }, () => start(dataDir, program)),
     );
+    // The next round meets the lock of a killed server.
+    await Promise.all(starters.map(({ kill }) => kill()));
+    expect(starters.filter(({ serves }) => serves)).toHaveLength(1);
+    for (const { serves, result } of starters) {
+      if (!serves) expect(result).toEqual({ code: 1, stderr: refusal(dataDir) });
+    }
   }
   report("servers that start at once", RACES, "one serves");
 });
@@ -199,28 +186,6 @@ test("no command meets a lock while the server restarts", async () => {
   report("commands beside restarts", RESTARTS, `${storm.minted.length} keys; ${kept} signals kept`);
 });
 
-test("a command that found an empty folder uses the database that another process has created", async () => {
-  const dataDir = join(temporaryFolder(), "data");
-  const program = delayedAt([join(dataDir, "signalbox.db-wal")], {
-    calls: "access,statx",
-    delayUs: CREATE_DELAY_US,
-    when: "1",
-  });
-  const late = cli(["desk", "create", "late", "--data", dataDir], { program });
-  while (!existsSync(dataDir)) await Bun.sleep(1);
-  // It has seen that there is no database, and now looks for a log.
-  await Bun.sleep(CREATE_DELAY_US / 10_000);
-  const server = await startServe([], { dataDir });
-  expect((await cli(["desk", "create", "early", "--data", dataDir])).code).toBe(0);
-  expect(statSync(join(dataDir, "signalbox.db-wal")).size).toBeGreaterThan(0);
-  expect(await late).toMatchObject({ code: 0 });
-  const desks = query<{ name: string }>(dataDir, "SELECT name FROM desks ORDER BY name");
-  expect(desks.map(({ name }) => name)).toEqual(["early", "late"]);
-  await stop(server);
-  await expectSound(dataDir);
-  report("a command that found an empty folder", 1, "both desks exist");
-});
-
 test("commands and servers that create the same folder at once all succeed, except one server", async () => {
   const desks = ["alpha", "beta", "gamma"];
   for (let round = 0; round < NEW_FOLDERS; round += 1) {
@@ -234,15 +199,15 @@ test("commands and servers that create the same folder at once all succeed, exce
     ];
     const [results, ...starters] = await Promise.all([
       Promise.all(commands.map((command) => cli([...command, "--data", dataDir]))),
-      start(dataDir, signalbox),
-      start(dataDir, signalbox),
+      start(dataDir),
+      start(dataDir),
     ]);
     for (const { code, stderr } of results) {
       expect(stderr).not.toMatch(LOCKED);
       expect({ code, stderr }).toMatchObject({ code: 0 });
     }
     const loser = starters.find((starter) => !starter.serves);
-    expect(loser).toMatchObject({ code: 1, stderr: refusal(dataDir) });
+    expect(loser?.result).toEqual({ code: 1, stderr: refusal(dataDir) });
     const names = query<{ name: string }>(dataDir, "SELECT name FROM desks ORDER BY name");
     expect(names.map(({ name }) => name)).toEqual([...desks, "shared"]);
     await Promise.all(starters.map(({ kill }) => kill()));
