@@ -6,7 +6,7 @@ import type {
   PublicKeyCredentialCreationOptionsJSON,
   PublicKeyCredentialRequestOptionsJSON,
 } from "@simplewebauthn/server";
-import { CHALLENGE_LIFETIME_MS, Challenges } from "../../src/console/sign-in/challenges.ts";
+import { CHALLENGE_LIFETIME_MS, Challenges } from "../../src/console/sign-in/passkeys.ts";
 import { FAILURES_MAX } from "../../src/console/web/throttle.ts";
 import { cookieNames } from "../../src/console/web/visit.ts";
 import { SqliteAudit } from "../../src/store/sqlite/audit.ts";

@@ -1,7 +1,7 @@
 /** What the pages for keys are made of: words for times, confirmations, and keys that are shown once. */
 import { describe, expect, test } from "bun:test";
 import { confirmationOf, isConfirmed } from "../../src/console/keys/key-choices.ts";
-import { overlapAdvice } from "../../src/console/keys/last-use.ts";
+import { overlapAdvice } from "../../src/console/keys/key-activity.ts";
 import { MintedKeys, SHOWN_WITHIN_MS } from "../../src/console/keys/minted.ts";
 import { rejection } from "../_setup.ts";
 import { relativeTime, timeAgo } from "../../src/console/ui/words.ts";

@@ -1,6 +1,6 @@
 /** Members see where they are signed in, and can end each session. */
 import { describe, expect, setDefaultTimeout, test } from "bun:test";
-import { browserName } from "../../src/console/web/browser-name.ts";
+import { browserName } from "../../src/console/sign-in/admission.ts";
 import { query } from "../_setup.ts";
 import { ALICE, isIn, PASSWORD, startConsole, type TestConsole, type Visitor } from "./_console.ts";
 

@@ -20,7 +20,7 @@ import {
   SignInThrottle,
   THROTTLE_WINDOW_MS,
 } from "../../src/console/web/throttle.ts";
-import { ConcurrencyLimit } from "../../src/console/web/concurrency-limit.ts";
+import { ConcurrencyLimit } from "../../src/console/sign-in/credentials.ts";
 import { cookieNames } from "../../src/console/web/visit.ts";
 import type { Account } from "../../src/domain/member.ts";
 import { SqliteAudit } from "../../src/store/sqlite/audit.ts";

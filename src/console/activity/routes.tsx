@@ -6,7 +6,7 @@ import {
   type Reject,
   startOfBucket,
 } from "../../domain/activity.ts";
-import { findKey, offeredKeys } from "../keys/desk-keys.ts";
+import { findKey, offeredKeys } from "../keys/key-list.ts";
 import { newestSignal } from "../signals/listing.ts";
 import { ActivityPage, type ActivityQuestion, type ActivitySpan, ChartParts } from "./page.tsx";
 import type { RejectListing } from "./rejects-page.tsx";

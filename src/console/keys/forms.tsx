@@ -13,7 +13,7 @@ import {
   overlaps,
   successorLifetimesOf,
 } from "./key-choices.ts";
-import { lastUse } from "./last-use.ts";
+import { lastUse } from "./key-activity.ts";
 
 interface FormPage<Typed> {
   readonly visit: MemberVisit;

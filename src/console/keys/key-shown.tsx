@@ -4,7 +4,7 @@ import type { ApiKey } from "../../domain/key.ts";
 import { ButtonLink, CopyButton, KeyName, PastOrFuture, QuietLink } from "../ui/components.tsx";
 import { Layout } from "../ui/layout.tsx";
 import type { MemberVisit } from "../web/visit.ts";
-import { overlapAdvice } from "./last-use.ts";
+import { overlapAdvice } from "./key-activity.ts";
 
 export function KeyShownPage({
   visit,

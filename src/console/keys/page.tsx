@@ -19,9 +19,8 @@ import {
 import { Layout } from "../ui/layout.tsx";
 import { timeAgo, unbroken } from "../ui/words.ts";
 import type { MemberVisit } from "../web/visit.ts";
-import { describeLateUse, lateUseOf, requests } from "./key-activity.ts";
+import { describeLateUse, lastUse, lateUseOf, overlapAdvice, requests } from "./key-activity.ts";
 import type { KeyListing } from "./key-list.ts";
-import { lastUse, overlapAdvice } from "./last-use.ts";
 
 const badges: Record<KeyState, "good" | "bad" | "calm"> = {
   active: "good",

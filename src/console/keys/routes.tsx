@@ -14,8 +14,7 @@ import {
   successorLifetimes,
 } from "./key-choices.ts";
 import { lastDayFrom } from "./key-activity.ts";
-import { findKey } from "./desk-keys.ts";
-import { readKeyList } from "./key-list.ts";
+import { findKey, readKeyList } from "./key-list.ts";
 import { MintedKeys } from "./minted.ts";
 import {
   DeskFullPage,

@@ -1,7 +1,7 @@
 /** What happens to a browser when its member gets in, and when they leave. */
 import type { Account } from "../../domain/member.ts";
 import type { ConsoleServices } from "../web/services.ts";
-import { browserName } from "../web/browser-name.ts";
+import { shorten } from "../ui/words.ts";
 import { cookieNames, type Visit } from "../web/visit.ts";
 
 /** Half a year. */
@@ -57,4 +57,31 @@ export function endSession({ sessions }: ConsoleServices, { cookies }: Visit): v
   const token = cookies.get(cookieNames.session);
   if (token !== null) sessions.end(token);
   cookies.clear(cookieNames.session);
+}
+
+/** The first that matches counts: each browser also claims to be those after it. */
+const browsers = [
+  [/\bEdg(?:e|A|iOS)?\//, "Edge"],
+  [/\bOPR\//, "Opera"],
+  [/\b(?:Firefox|FxiOS)\//, "Firefox"],
+  [/(?:Chrome|CriOS)\//, "Chrome"],
+  [/\bSafari\//, "Safari"],
+] as const;
+const systems = [
+  [/\biPhone\b/, "iPhone"],
+  [/\biPad\b/, "iPad"],
+  [/\bAndroid\b/, "Android"],
+  [/\bCrOS\b/, "ChromeOS"],
+  [/\bWindows\b/, "Windows"],
+  [/\bMac OS X\b/, "macOS"],
+  [/\bLinux\b/, "Linux"],
+] as const;
+
+/** Names the browser of a `User-Agent` in a few words, so that members can tell their sessions apart. */
+export function browserName(userAgent: string | null): string {
+  if (userAgent === null || userAgent === "") return "Unknown browser";
+  const browser = browsers.find(([pattern]) => pattern.test(userAgent))?.[1];
+  const system = systems.find(([pattern]) => pattern.test(userAgent))?.[1];
+  if (browser === undefined) return shorten(userAgent);
+  return system === undefined ? browser : `${browser} on ${system}`;
 }

@@ -5,7 +5,6 @@ import type { SignInAccount } from "../../domain/member.ts";
 import { hashPassword, verifyPassword } from "../../domain/password.ts";
 import { type PasswordOwner, passwordProblem } from "./password.ts";
 import type { ConsoleServices } from "../web/services.ts";
-import { ConcurrencyLimit } from "../web/concurrency-limit.ts";
 import { TooManyAttemptsError } from "../web/refusals.tsx";
 import { cookieNames, type Visit } from "../web/visit.ts";
 
@@ -13,6 +12,36 @@ import { cookieNames, type Visit } from "../web/visit.ts";
 const FAILURE_MS_MIN = 400;
 /** When a stranger may try again because too many passwords wait to be hashed. */
 const BUSY_RETRY_MS = 10_000;
+
+/** Hashing a password takes all of a core for a moment, and the signals need the cores, too. */
+export class ConcurrencyLimit {
+  readonly #waiting: (() => void)[] = [];
+  readonly #waitingMax: number;
+  #free: number;
+
+  constructor({ atOnce, waitingMax }: { atOnce: number; waitingMax: number }) {
+    this.#free = atOnce;
+    this.#waitingMax = waitingMax;
+  }
+
+  /** So many wait that a stranger had better come again. */
+  get areLong(): boolean {
+    return this.#waiting.length >= this.#waitingMax;
+  }
+
+  /** In the order that they came. */
+  async take<T>(work: () => Promise<T>): Promise<T> {
+    if (this.#free > 0) this.#free -= 1;
+    else await new Promise<void>((resolve) => this.#waiting.push(resolve));
+    try {
+      return await work();
+    } finally {
+      const next = this.#waiting.shift();
+      if (next === undefined) this.#free += 1;
+      else next();
+    }
+  }
+}
 
 /** Two, so that one slow core does not hold up everybody. */
 const limit = new ConcurrencyLimit({ atOnce: 2, waitingMax: 50 });

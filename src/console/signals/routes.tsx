@@ -1,8 +1,7 @@
 /** `/signals`: what has arrived, what it was, and as a file. */
-import { ExportSlots, type Slot } from "./export-slots.ts";
 import { ExportRefusedPage, SignalListPage, SignalRows } from "./page.tsx";
 import { SignalDetailPage } from "./signal-page.tsx";
-import { offeredKeys } from "../keys/desk-keys.ts";
+import { offeredKeys } from "../keys/key-list.ts";
 import { notFoundPage } from "../web/problems.tsx";
 import { page, seeOther } from "../web/responses.ts";
 import type { ConsoleServices } from "../web/services.ts";
@@ -13,7 +12,9 @@ import {
   ExportCut,
   type ExportFormat,
   exportFormats,
+  ExportSlots,
   exportStream,
+  type Slot,
 } from "./export.ts";
 import { type FilterInput, pathWith, readFilter } from "./filter.ts";
 import { newestSignalId, readChunks, readSignalPage, type SignalPageQuery } from "./listing.ts";
