@@ -181,6 +181,6 @@ test("every command that needs room says that the disk is full", async () => {
   await expectFrom(
     program,
     ["backup", join(disk, "copy.db"), "--data", dataDir],
-    /MiB are free on the disk.*Free some space/,
+    /has 0 MiB left.*Free some space/,
   );
 });
