@@ -61,6 +61,15 @@ export async function startConsole(options: TestAppOptions = {}): Promise<TestCo
   };
 }
 
+/** A console, and a member of its desk `alpha` who is signed in. */
+export async function startSignedIn(
+  email: string = ALICE,
+  options: TestAppOptions = {},
+): Promise<SignedUp & { app: TestConsole }> {
+  const app = await startConsole(options);
+  return { app, ...(await app.signUp("alpha", email)) };
+}
+
 /** Checking a password against it takes hardly any time. */
 function cheapHash(password: string): Promise<string> {
   return Bun.password.hash(password, { algorithm: "argon2id", memoryCost: 8, timeCost: 1 });

@@ -5,7 +5,7 @@ import { type ErrorCode, errorCatalogue } from "../../src/domain/errors.ts";
 import { remedies } from "../../src/console/activity/remedies.ts";
 import { SqliteActivity } from "../../src/store/sqlite/activity.ts";
 import { mintKey, onCleanup, openForDamage, query, signal } from "../_setup.ts";
-import { startConsole, type TestConsole, type Visitor } from "./_console.ts";
+import { startConsole, startSignedIn, type TestConsole, type Visitor } from "./_console.ts";
 
 setDefaultTimeout(60_000);
 
@@ -103,8 +103,7 @@ const requestIdOf = (index: number) => `01a1ff50-0000-7000-8000-${String(index).
 
 describe("the numbers", () => {
   test("count what was stored, known already and rejected, by minute, hour and day", async () => {
-    const app = await startConsole();
-    const { visitor } = await app.signUp("alpha", "ada@example.com");
+    const { app, visitor } = await startSignedIn("ada@example.com");
     const once = { ...signal, client_signal_id: "once" };
     const sent = [signal, once, once, { ...signal, side: "up" }, "{", once];
     const statuses: number[] = [];
@@ -121,8 +120,7 @@ describe("the numbers", () => {
   });
 
   test("leave out rows with nothing in them, and say how to fill the gaps", async () => {
-    const app = await startConsole();
-    const { visitor } = await app.signUp("alpha", "ada@example.com");
+    const { app, visitor } = await startSignedIn("ada@example.com");
     const now = Date.now();
     const deskId = deskIdOf(app, "alpha");
     const write = recordOf(app);
@@ -154,8 +152,7 @@ describe("the numbers", () => {
   });
 
   test("are those of one key where that is chosen, as are the rejected requests", async () => {
-    const app = await startConsole();
-    const { visitor } = await app.signUp("alpha", "ada@example.com");
+    const { app, visitor } = await startSignedIn("ada@example.com");
     const second = mintKey(app.registry, "alpha");
     await send(app, signal);
     await send(app, { ...signal, side: "left" });
@@ -174,8 +171,7 @@ describe("the numbers", () => {
   });
 
   test("come without the rest of the page for the script", async () => {
-    const app = await startConsole();
-    const { visitor } = await app.signUp("alpha", "ada@example.com");
+    const { app, visitor } = await startSignedIn("ada@example.com");
     const empty = await look(visitor, "/activity/chart?per=minute&newest=");
     expect(totals(empty)).toEqual(["0", "0", "0"]);
     expect(empty).not.toContain("new rejected requests");
@@ -196,8 +192,7 @@ describe("the numbers", () => {
 
 describe("a rejected request", () => {
   test("says when, with which key, what was answered, why, and what to do", async () => {
-    const app = await startConsole();
-    const { visitor } = await app.signUp("alpha", "ada@example.com");
+    const { app, visitor } = await startSignedIn("ada@example.com");
     const answer = await app.post({ ...signal, side: "up", sied: "open" });
     const text = await lookUntil(visitor, (now) => requestIds(now).length === 1);
     expect(requestIds(text)).toEqual([answer.headers.get("x-request-id") ?? ""]);
@@ -215,8 +210,7 @@ describe("a rejected request", () => {
   });
 
   test("has as many reasons as are kept, and says that there are more", async () => {
-    const app = await startConsole();
-    const { visitor } = await app.signUp("alpha", "ada@example.com");
+    const { app, visitor } = await startSignedIn("ada@example.com");
     await send(app, { ...signal, ...Object.fromEntries(numbered(11)) });
     await send(app, { ...signal, ...Object.fromEntries(numbered(12)) });
     const text = await lookUntil(visitor, (now) => requestIds(now).length === 2);
@@ -226,8 +220,7 @@ describe("a rejected request", () => {
   });
 
   test("has the message where there are no fields, and keeps what clients named as text", async () => {
-    const app = await startConsole();
-    const { visitor } = await app.signUp("alpha", "ada@example.com");
+    const { app, visitor } = await startSignedIn("ada@example.com");
     await send(app, "{");
     await send(app, { ...signal, [HOSTILE]: 1, ["w".repeat(400)]: 2 });
     await send(app, `{"__proto__":1,"constructor":2}`);
@@ -241,8 +234,7 @@ describe("a rejected request", () => {
   });
 
   test("says in words that its key was revoked, or had expired", async () => {
-    const app = await startConsole();
-    const { visitor } = await app.signUp("alpha", "ada@example.com");
+    const { app, visitor } = await startSignedIn("ada@example.com");
     const short = app.registry.mintKey({ desk: "alpha", label: "short", expiresInMs: 60_000 });
     expect(await send(app, "{", short.key)).toBe(400);
     app.registry.revokeKey(app.keyId);
@@ -276,8 +268,7 @@ function numbered(count: number, name = "field"): [string, number][] {
 
 describe("paging", () => {
   test("shows each once, newest first", async () => {
-    const app = await startConsole();
-    const { visitor } = await app.signUp("alpha", "ada@example.com");
+    const { app, visitor } = await startSignedIn("ada@example.com");
     const write = recordOf(app);
     const count = 2 * PAGE + 7;
     write({ rejects: Array.from({ length: count }, (_, index) => rejectOf(app, index)) });
@@ -295,8 +286,7 @@ describe("paging", () => {
   });
 
   test("has a page that says so behind the last one", async () => {
-    const app = await startConsole();
-    const { visitor } = await app.signUp("alpha", "ada@example.com");
+    const { app, visitor } = await startSignedIn("ada@example.com");
     recordOf(app)({ rejects: [rejectOf(app, 1)] });
     const text = await look(visitor, `/activity?before=${requestIdOf(0)}`);
     expect(requestIds(text)).toEqual([]);
@@ -305,8 +295,7 @@ describe("paging", () => {
   });
 
   test("keeps a page under 100 KB, with 180 busy minutes, and shows everything in the end", async () => {
-    const app = await startConsole();
-    const { visitor } = await app.signUp("alpha", "ada@example.com");
+    const { app, visitor } = await startSignedIn("ada@example.com");
     const label = "b".repeat(100);
     const { record } = app.registry.mintKey({ desk: "alpha", label, expiresInMs: null });
     const deskId = deskIdOf(app, "alpha");
@@ -355,8 +344,7 @@ describe("paging", () => {
 
 describe("what is asked for amiss", () => {
   test("is the usual page, but for a key, which is not here", async () => {
-    const app = await startConsole();
-    const { visitor } = await app.signUp("alpha", "ada@example.com");
+    const { app, visitor } = await startSignedIn("ada@example.com");
     recordOf(app)({ rejects: [rejectOf(app, 1)] });
     for (const value of ["year", "", "__proto__", "constructor", HOSTILE, "x".repeat(5_000)]) {
       const encoded = encodeURIComponent(value);
@@ -389,8 +377,7 @@ describe("what is asked for amiss", () => {
 
 describe("another desk's", () => {
   test("numbers, rejected requests and keys are nowhere", async () => {
-    const app = await startConsole();
-    const { visitor } = await app.signUp("alpha", "ada@example.com");
+    const { app, visitor } = await startSignedIn("ada@example.com");
     const theirs = mintKey(app.registry, "beta");
     const { visitor: other } = await app.signUp("beta", "bob@example.com");
     await send(app, signal);
@@ -420,8 +407,7 @@ describe("another desk's", () => {
 
 describe("where there is nothing", () => {
   test("a new desk is led to its first signal, and a quiet one to longer spans", async () => {
-    const app = await startConsole();
-    const { visitor } = await app.signUp("alpha", "ada@example.com");
+    const { app, visitor } = await startSignedIn("ada@example.com");
     const fresh = await look(visitor);
     expect(fresh).toContain("No request yet");
     expect(fresh).toContain(`<a href="/start">Send the first one</a>`);

@@ -2,7 +2,7 @@
 import { describe, expect, setDefaultTimeout, test } from "bun:test";
 import { cli } from "../_cli.ts";
 import { query } from "../_setup.ts";
-import { PASSWORD, signIn, startConsole, type Visitor } from "./_console.ts";
+import { PASSWORD, signIn, startConsole, startSignedIn, type Visitor } from "./_console.ts";
 
 setDefaultTimeout(30_000);
 
@@ -64,8 +64,7 @@ test("has nothing of another desk", async () => {
 });
 
 test("leads from page to page and back, whatever is written meanwhile", async () => {
-  const app = await startConsole();
-  const { visitor } = await app.signUp("alpha", "ada@example.com");
+  const { app, visitor } = await startSignedIn("ada@example.com");
   app.registry.createDesk("beta", { ifMissing: false });
   for (const desk of ["alpha", "beta"]) app.registry.limitKeys(desk, 200);
   for (let count = 0; count < 120; count++) {
@@ -91,8 +90,7 @@ test("leads from page to page and back, whatever is written meanwhile", async ()
 });
 
 test("takes a cursor for what it can be", async () => {
-  const app = await startConsole();
-  const { visitor } = await app.signUp("alpha", "ada@example.com");
+  const { visitor } = await startSignedIn("ada@example.com");
   const newest = await sentences(visitor);
   for (const search of [
     "before=x",

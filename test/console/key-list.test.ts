@@ -1,7 +1,7 @@
 /** The list of keys in the console, where there are many. */
 import { describe, expect, setDefaultTimeout, test } from "bun:test";
 import { openForDamage } from "../_setup.ts";
-import { startConsole, type TestConsole, type Visitor } from "./_console.ts";
+import { startSignedIn, type TestConsole, type Visitor } from "./_console.ts";
 
 setDefaultTimeout(30_000);
 
@@ -46,8 +46,7 @@ async function readAll(visitor: Visitor, first: string) {
 
 describe("many keys", () => {
   test("that have ended come fifty a page, each once, newest first", async () => {
-    const app = await startConsole();
-    const { visitor } = await app.signUp("alpha", "ada@example.com");
+    const { app, visitor } = await startSignedIn("ada@example.com");
     const revoked = seed(app, 120, "revoked");
     const first = await read(visitor, "/keys");
     expect(first.ids).toEqual([app.keyId, ...revoked.slice(0, 25)]);
@@ -60,8 +59,7 @@ describe("many keys", () => {
   });
 
   test("that are active come fifty a page, and those that have ended on the first", async () => {
-    const app = await startConsole();
-    const { visitor } = await app.signUp("alpha", "ada@example.com");
+    const { app, visitor } = await startSignedIn("ada@example.com");
     const active = [app.keyId, ...seed(app, 60, "active")];
     const revoked = seed(app, 3, "revoked");
     const pages = await readAll(visitor, "/keys");
@@ -73,8 +71,7 @@ describe("many keys", () => {
   });
 
   test("take a cursor for what it can be", async () => {
-    const app = await startConsole();
-    const { visitor } = await app.signUp("alpha", "ada@example.com");
+    const { app, visitor } = await startSignedIn("ada@example.com");
     for (const before of ["x", "' OR 1", "", app.keyId.toLowerCase()]) {
       const { ids } = await read(visitor, `/keys?before=${encodeURIComponent(before)}`);
       expect(ids).toEqual([app.keyId]);
@@ -86,8 +83,7 @@ describe("many keys", () => {
 });
 
 test("a desk that is full is told what to do before and after the form is sent, and can rotate its keys", async () => {
-  const app = await startConsole();
-  const { visitor } = await app.signUp("alpha", "ada@example.com");
+  const { app, visitor } = await startSignedIn("ada@example.com");
   expect((await visitor.get("/keys/new")).text).not.toContain("active key");
   app.registry.limitKeys("alpha", 1);
   const form = await visitor.get("/keys/new");

@@ -2,7 +2,7 @@
 import { describe, expect, setDefaultTimeout, test } from "bun:test";
 import { shorten } from "../../src/console/ui/words.ts";
 import { signal } from "../_setup.ts";
-import { startConsole } from "./_console.ts";
+import { startSignedIn } from "./_console.ts";
 
 setDefaultTimeout(60_000);
 
@@ -33,8 +33,7 @@ describe("a page of the longest texts", () => {
   test.each(Object.entries(texts))(
     "%s stays small, and each signal's own has all",
     async (_, text) => {
-      const app = await startConsole();
-      const { visitor } = await app.signUp("alpha", "ada@example.com");
+      const { app, visitor } = await startSignedIn("ada@example.com");
       const label = Array.from(text).slice(0, 100).join("");
       const { key } = app.registry.mintKey({ desk: "alpha", label, expiresInMs: null });
       let id = "";
@@ -62,8 +61,7 @@ describe("a page of the longest texts", () => {
   );
 
   test("tells the rest of one that is a bit too long on hover", async () => {
-    const app = await startConsole();
-    const { visitor } = await app.signUp("alpha", "ada@example.com");
+    const { app, visitor } = await startSignedIn("ada@example.com");
     const [long, tooLong] = ["l".repeat(80), "t".repeat(81)];
     for (const symbol of [long, tooLong, "short"]) await app.post({ ...signal, symbol });
     const { text } = await visitor.get("/signals");
@@ -81,8 +79,7 @@ function symbolsIn(html: string): string[] {
 }
 
 test("hundreds of keys that have ended leave the pages that offer keys small", async () => {
-  const desk = await startConsole();
-  const { visitor } = await desk.signUp("alpha", "ada@alpha.example");
+  const { app: desk, visitor } = await startSignedIn("ada@alpha.example");
   const ids = Array.from({ length: 400 }, (_, index) => {
     const label = `${index} ${"w".repeat(90)}`;
     const { record } = desk.registry.mintKey({ desk: "alpha", label, expiresInMs: null });

@@ -15,6 +15,7 @@ import {
   PASSWORD,
   signIn,
   startConsole,
+  startSignedIn,
   startNamedConsole,
   type TestConsole,
   type Visitor,
@@ -143,8 +144,7 @@ test("the command does not ask for a name that the console has", async () => {
 });
 
 test("where the console has no name, the pages say what is missing", async () => {
-  const desk = await startConsole();
-  const { visitor } = await desk.signUp("alpha", ALICE);
+  const { app: desk, visitor } = await startSignedIn();
   require(desk);
   expect((await visitor.get("/passkey")).text).toContain("--console-url");
   const { token } = desk.members.invite("alpha", "bob@alpha.example");

@@ -2,7 +2,15 @@
 import { describe, expect, setDefaultTimeout, test } from "bun:test";
 import { browserName } from "../../src/console/sign-in/admission.ts";
 import { query } from "../_setup.ts";
-import { ALICE, isIn, PASSWORD, startConsole, type TestConsole, type Visitor } from "./_console.ts";
+import {
+  ALICE,
+  isIn,
+  PASSWORD,
+  startConsole,
+  startSignedIn,
+  type TestConsole,
+  type Visitor,
+} from "./_console.ts";
 
 setDefaultTimeout(30_000);
 
@@ -82,8 +90,7 @@ test("each can be ended, by a form alone; the others go on", async () => {
 });
 
 test("nobody ends a session of another member", async () => {
-  const desk = await startConsole();
-  const { visitor } = await desk.signUp("alpha", ALICE);
+  const { app: desk, visitor } = await startSignedIn();
   const other = desk.visitor();
   await other.get("/sign-in");
   await other.post("/sign-in", { email: ALICE, password: PASSWORD });

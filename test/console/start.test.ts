@@ -3,7 +3,7 @@ import { expect, setDefaultTimeout, test } from "bun:test";
 import { type Snippet, snippets } from "../../src/console/start/snippets.ts";
 import { caddyRecipe, nginxRecipe } from "../../src/console/start/tradingview.ts";
 import { mintKey, signal } from "../_setup.ts";
-import { shownIn, startConsole } from "./_console.ts";
+import { shownIn, startConsole, startSignedIn } from "./_console.ts";
 
 setDefaultTimeout(120_000);
 
@@ -64,8 +64,7 @@ test("the recipes hand on to that address, by a path that nobody guesses, and ha
   expect(caddy).toContain("reverse_proxy https://signals.example.com {");
   expect(nginx + caddy).not.toMatch(/sbk_[0-9a-f]/);
 
-  const app = await startConsole();
-  const { visitor } = await app.signUp("alpha", "ada@example.com");
+  const { visitor } = await startSignedIn("ada@example.com");
   const secrets = [];
   for (let page = 0; page < 2; page += 1) {
     const { text } = await visitor.get("/start");
@@ -77,8 +76,7 @@ test("the recipes hand on to that address, by a path that nobody guesses, and ha
 });
 
 test("the message of the alert is taken once its placeholders are filled in", async () => {
-  const app = await startConsole();
-  const { visitor } = await app.signUp("alpha", "ada@example.com");
+  const { app, visitor } = await startSignedIn("ada@example.com");
   const message = shownIn((await visitor.get("/start")).text, "alert")
     .replaceAll("{{close}}", "64250.5")
     .replaceAll(/\{\{\w+\}\}/g, "X");

@@ -2,7 +2,7 @@
 import { describe, expect, setDefaultTimeout, test } from "bun:test";
 import { describeLateUse, lateUseOf, lastDayFrom } from "../../src/console/keys/key-activity.ts";
 import { mintKey, openForDamage, signal } from "../_setup.ts";
-import { type SignedUp, startConsole, type TestConsole } from "./_console.ts";
+import { type SignedUp, startSignedIn, type TestConsole } from "./_console.ts";
 
 setDefaultTimeout(60_000);
 
@@ -46,8 +46,7 @@ function rowsOf(html: string): Map<string, string> {
 
 describe("a key that has ended", () => {
   test("is seen to be still in use, how often, and what to do about it", async () => {
-    const app = await startConsole();
-    const { visitor } = await app.signUp("alpha", "ada@example.com");
+    const { app, visitor } = await startSignedIn("ada@example.com");
     const { key, keyId } = mintKey(app.registry, "alpha");
     expect(await send(app, key)).toBe(201);
     app.registry.revokeKey(keyId);
@@ -70,8 +69,7 @@ describe("a key that has ended", () => {
   });
 
   test("is one that expired after its rotation, too", async () => {
-    const app = await startConsole();
-    const { visitor } = await app.signUp("alpha", "ada@example.com");
+    const { app, visitor } = await startSignedIn("ada@example.com");
     const { key, keyId } = mintKey(app.registry, "alpha");
     const { minted } = app.registry.rotateKey(keyId, { overlapMs: HOUR_MS, expiresInMs: null });
     openForDamage(app.dataDir).run("UPDATE api_keys SET expires_at = ? WHERE id = ?", [
@@ -92,8 +90,7 @@ describe("a key that has ended", () => {
   });
 
   test("is not hidden among the many that nothing sends with", async () => {
-    const app = await startConsole();
-    const { visitor } = await app.signUp("alpha", "ada@example.com");
+    const { app, visitor } = await startSignedIn("ada@example.com");
     const oldest = Array.from({ length: 27 }, () => mintKey(app.registry, "alpha"));
     for (const { keyId } of oldest) app.registry.revokeKey(keyId);
     const quiet = mintKey(app.registry, "alpha");
@@ -118,8 +115,7 @@ describe("a key that has ended", () => {
 });
 
 test("a key whose requests are wrong in another way is not called still in use, active or not", async () => {
-  const app = await startConsole();
-  const { visitor } = await app.signUp("alpha", "ada@example.com");
+  const { app, visitor } = await startSignedIn("ada@example.com");
   const { key, keyId } = mintKey(app.registry, "alpha");
   expect(await send(app, key, { side: "sideways" })).toBe(422);
   const alive = await see(visitor, `/keys/${keyId}`, "1 request, 1 rejected");
@@ -132,8 +128,7 @@ test("a key whose requests are wrong in another way is not called still in use, 
 });
 
 test("what is done with another desk's keys is nowhere to be seen", async () => {
-  const app = await startConsole();
-  const { visitor } = await app.signUp("alpha", "ada@example.com");
+  const { app, visitor } = await startSignedIn("ada@example.com");
   const theirs = mintKey(app.registry, "beta");
   const { visitor: ben } = await app.signUp("beta", "ben@example.com");
   expect(await send(app, theirs.key, { client_signal_id: "same" })).toBe(201);
@@ -154,8 +149,7 @@ describe("a signal's duplicates", () => {
   const first = { client_signal_id: "order 1", price: 1, quantity: 2 };
 
   test("are counted, with what was different in them", async () => {
-    const app = await startConsole();
-    const { visitor } = await app.signUp("alpha", "ada@example.com");
+    const { app, visitor } = await startSignedIn("ada@example.com");
     const post = (fields: object) => app.post({ ...signal, ...first, ...fields });
     const { body } = await post({});
     const path = `/signals/${String(body["id"])}`;
@@ -171,8 +165,7 @@ describe("a signal's duplicates", () => {
   });
 
   test("cannot be known of one without a name, and are none of another desk's", async () => {
-    const app = await startConsole();
-    const { visitor } = await app.signUp("alpha", "ada@example.com");
+    const { app, visitor } = await startSignedIn("ada@example.com");
     const theirs = mintKey(app.registry, "beta");
     const nameless = await app.post(signal);
     const named = await app.post({ ...signal, ...first });

@@ -7,7 +7,7 @@ import {
   WriteLimit,
 } from "../../src/console/web/write-limit.ts";
 import { query, signal } from "../_setup.ts";
-import { startConsole, type TestConsole } from "./_console.ts";
+import { startSignedIn, type TestConsole } from "./_console.ts";
 
 setDefaultTimeout(30_000);
 
@@ -16,8 +16,7 @@ const keysOf = ({ dataDir }: TestConsole) =>
 
 describe("in the console", () => {
   test("a member who floods POST /keys makes a few keys, and gets 429 for the rest", async () => {
-    const app = await startConsole();
-    const { visitor } = await app.signUp("alpha", "ada@alpha.example");
+    const { app, visitor } = await startSignedIn("ada@alpha.example");
     const { visitor: other } = await app.signUp("alpha", "ben@alpha.example");
     await visitor.get("/keys/new");
     await other.get("/keys/new");
@@ -46,8 +45,7 @@ describe("in the console", () => {
   });
 
   test("a member over the limit can still revoke keys, end sessions and sign out, here and everywhere", async () => {
-    const app = await startConsole();
-    const { visitor } = await app.signUp("alpha", "ada@alpha.example");
+    const { app, visitor } = await startSignedIn("ada@alpha.example");
     const { visitor: other } = await app.signUp("alpha", "ben@alpha.example");
     const key = app.registry.mintKey({ desk: "alpha", label: "bot", expiresInMs: null }).record.id;
     await visitor.get("/keys/new");
@@ -74,8 +72,7 @@ describe("in the console", () => {
   });
 
   test("a form of another site uses up nothing", async () => {
-    const app = await startConsole();
-    const { visitor } = await app.signUp("alpha", "ada@alpha.example");
+    const { visitor } = await startSignedIn("ada@alpha.example");
     await visitor.get("/keys/new");
     for (let count = 0; count <= MEMBER_WRITES_PER_MINUTE; count += 1) {
       const forged = await visitor.post("/keys", {}, { "Sec-Fetch-Site": "cross-site" });
