@@ -1,6 +1,6 @@
 /**
- * The secret that signs the device cookies (`console/web/throttle.ts`). It is a file in the data folder and not in the
- * database, so that no backup carries it: otherwise somebody with a backup could make device cookies.
+ * The secret that signs device cookies (`console/web/throttle.ts`). It is a file of its own, so that it is
+ * in no backup: whoever has a backup could otherwise make device cookies.
  */
 import { readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -12,8 +12,8 @@ export const DEVICE_SECRET_NAME = "device-secret";
 const SECRET_BYTES = 32;
 
 /**
- * Reads the secret, or makes one. If the file cannot be used, the secret lasts until the next restart:
- * the console works, and browsers are unknown again after it.
+ * Reads the secret, or makes one. If the file cannot be used, the secret lasts until the next restart, after
+ * which known browsers are unknown again.
  */
 export function loadDeviceSecret(dataDir: string, log: Logger): Uint8Array {
   const file = join(dataDir, DEVICE_SECRET_NAME);

@@ -1,6 +1,6 @@
 /**
- * Activity in a file of its own, so that writing it never waits for the lock of those who store
- * signals, nor they for it. Nothing in it is worth an `fsync` or a repair.
+ * Activity has a database file of its own, so that it and the signals never wait for each other's lock.
+ * It is not worth an `fsync` or a repair.
  */
 import { Database } from "bun:sqlite";
 import { closeSync, openSync, rmSync } from "node:fs";
@@ -30,7 +30,7 @@ const IN_MEMORY = ":memory:";
 
 /** A file of another version is replaced by an empty one. Raise it with each change of `activity.sql`. */
 const VERSION = 1;
-/** Nobody else writes to it, but somebody may look at it, and be the last to close it. */
+/** Nothing else writes to the file, but a person may read it, and be the last to close it. */
 const BUSY_TIMEOUT_MS = 1_000;
 
 type RejectRow = Omit<Reject, "fields" | "moreFields"> & {
@@ -44,8 +44,8 @@ export class SqliteActivity implements Activity {
   #db: Database;
 
   /**
-   * The folder is prepared by then. Never throws: what the file is lacking is not worth a server that
-   * does not start. `onLost` hears of what could not be read or kept.
+   * Never throws: a server starts without it. `onLost` gets a sentence about what cannot be read or
+   * kept. The folder must exist.
    */
   constructor(dataDir: string, onLost: (sentence: string) => void) {
     this.#path = join(dataDir, ACTIVITY_NAME);
@@ -58,9 +58,8 @@ export class SqliteActivity implements Activity {
   }
 
   /**
-   * Drops what was sent with keys that this database does not have: it may have been replaced since, and
-   * numbers desks from 1. Call it before anything is read. If the database or the activity cannot be used
-   * now, nothing is dropped, with a warning.
+   * Drops the activity of keys that this database does not have: it may have been replaced, and then its
+   * desks have the numbers of others. Call it first. If either file cannot be used now, warns instead.
    */
   keepKeysOf(databasePath: string): void {
     try {
@@ -154,7 +153,7 @@ export class SqliteActivity implements Activity {
     return row === null ? null : { ...row, differs: JSON.parse(row.differs) as string[] };
   }
 
-  /** Replaces a file that cannot be read by an empty one: activity must not hold up requests. */
+  /** Replaces an unreadable file by an empty one. */
   #attempt<T>(work: (db: Database) => T): T {
     try {
       return work(this.#db);
@@ -209,7 +208,7 @@ function prepare(db: Database): Database {
     db.run(`PRAGMA busy_timeout = ${BUSY_TIMEOUT_MS}`);
     db.run("PRAGMA trusted_schema = OFF");
     db.run("PRAGMA journal_mode = WAL");
-    // No commit waits for the disk; a power loss may take the newest ones.
+    // Commits do not wait for the disk; a power loss may lose the newest.
     db.run("PRAGMA synchronous = NORMAL");
     const version = readVersion(db);
     if (version === 0) {
@@ -224,7 +223,7 @@ function prepare(db: Database): Database {
   }
 }
 
-/** The keys of a database, with their desks, as JSON. */
+/** The ids of all keys, with their desks', as JSON. */
 function readKeys(databasePath: string): string {
   const db = new Database(databasePath, { readonly: true });
   try {

@@ -1,4 +1,4 @@
-/** The audit in SQLite: each row is written in the transaction of the change that it tells of. */
+/** The audit in SQLite: each entry is written in the transaction of its change. */
 import type { Database } from "bun:sqlite";
 import type { AuditEntry, AuditPage, AuditRecord } from "../../domain/audit.ts";
 import { NotFoundError, SignedOutError } from "../../domain/errors.ts";
@@ -67,7 +67,7 @@ export class SqliteAudit implements Audit {
   list({ desk, key = null, before = null, limit }: AuditPage): AuditRecord[] {
     const deskId = desk === null ? null : getDesk(this.#db, desk).id;
     const conditions = [
-      // The entries of one key are few: with the plus they are found by the key alone.
+      // One key has few entries: the plus makes SQLite use the index of the key.
       ...(deskId === null ? [] : [`${key === null ? "" : "+"}audit.desk_id = $desk`]),
       ...(key === null ? [] : ["audit.key_id = $key"]),
       ...(before === null ? [] : ["audit.id < $before"]),

@@ -1,6 +1,6 @@
 /**
- * Group commit: a batch of submissions in one transaction and one fsync. Runs on the writer's thread,
- * on the only connection that writes signals.
+ * Group commit: stores a batch of submissions in one transaction with one fsync. Runs on the writer's
+ * thread, on the only connection that writes signals.
  */
 import type { Database, SQLQueryBindings } from "bun:sqlite";
 import { IdSequence } from "../../domain/id.ts";
@@ -24,7 +24,7 @@ export type Outcome =
     }
   | { readonly kind: "failed"; readonly reason: string };
 
-/** After this nothing is known about the disk's state: the process must end and be started again. */
+/** The state of the disk is unknown: the process must end and be started again. */
 export class FatalStorageError extends Error {}
 
 /** A key's last use is written at most this often, and only inside a transaction that runs anyway. */
@@ -33,7 +33,7 @@ const LAST_USED_INTERVAL_MS = 60_000;
 /** Rows per INSERT statement. Each statement has a fixed cost: eight rows cost a quarter less than eight statements. */
 const STATEMENT_ROWS = 8;
 
-/** A submission with a valid key, and the id that it gets if it is new. */
+/** A submission with a valid key, and the id that it gets if it is not a duplicate. */
 interface Candidate {
   readonly submission: Submission;
   /** Its place in the batch. */
@@ -81,8 +81,8 @@ export class BatchCommitter {
   }
 
   /**
-   * Commits a batch and returns an outcome for each submission, in order; when it has returned, what
-   * it calls stored is on disk. Throws {@link FatalStorageError} where the outcome is unknown.
+   * Commits a batch and returns an outcome for each submission, in order. Signals that it reports as
+   * stored are on disk. Throws {@link FatalStorageError} if the outcome is unknown.
    */
   commit(batch: readonly Submission[]): Outcome[] {
     try {
@@ -92,8 +92,7 @@ export class BatchCommitter {
       const reason = describeFailure(error);
       if (isTransient(error)) return batch.map(() => unavailable(error));
       if (!isAboutOneRow(error)) throw new FatalStorageError(reason);
-      // One submission spoils the batch, which our validation should have prevented: the others must
-      // not suffer from it.
+      // Validation should have refused one of the submissions: do not fail the others with it.
       if (batch.length > 1) return batch.flatMap((submission) => this.commit([submission]));
       return [{ kind: "failed", reason }];
     }
@@ -115,9 +114,9 @@ export class BatchCommitter {
   }
 
   /**
-   * A commit whose writes were refused has stored nothing. After any other failure, a failed fsync
-   * above all, the rows may or may not be there after a restart, while later commits would succeed as
-   * if nothing had happened (https://wiki.postgresql.org/wiki/Fsync_Errors).
+   * A commit whose writes were refused has stored nothing. After any other failure, such as a failed
+   * fsync, the rows may or may not be there after a restart, and yet later commits would succeed
+   * (https://wiki.postgresql.org/wiki/Fsync_Errors).
    */
   #commit(): void {
     try {
@@ -145,7 +144,7 @@ export class BatchCommitter {
     return outcomes;
   }
 
-  /** After an insert that skipped some rows: the row that the unique index let in tells which. */
+  /** After an insert that skipped some rows: compares the stored row's id with the candidate's. */
   #lookUp(candidate: Candidate): Outcome {
     const { deskId, signal } = candidate.submission;
     if (signal.client_signal_id === null) return stored(candidate);
@@ -158,8 +157,8 @@ export class BatchCommitter {
   }
 
   /**
-   * Whether the key still authenticates, read inside the transaction: a revoke either committed
-   * before it and is seen, or waits for its end. So nothing of a key commits after its revoke.
+   * Checks inside the transaction whether the key still authenticates. A revoke either committed before
+   * the transaction, or waits for its end: so no signal commits after its key's revoke.
    */
   #isKeyValid({ keyId, receivedAt }: Submission, keys: Map<string, KeyRow | null>): boolean {
     let key = keys.get(keyId);
@@ -171,7 +170,7 @@ export class BatchCommitter {
     return key.expires_at === null || receivedAt < key.expires_at;
   }
 
-  /** Returns what it wrote, to be remembered once it is committed. */
+  /** Returns what it wrote, to be remembered after the commit. */
   #writeLastUsed(
     batch: readonly Submission[],
     outcomes: readonly Outcome[],
@@ -180,7 +179,7 @@ export class BatchCommitter {
     for (const [index, { keyId, receivedAt }] of batch.entries()) {
       if (used.has(keyId) || outcomes[index]?.kind === "unauthorized") continue;
       const written = this.#lastUsedWritten.get(keyId);
-      // A clock that stepped back must not silence this for as long as the step was.
+      // The absolute value: a clock that was set back must not stop these writes.
       if (written !== undefined && Math.abs(receivedAt - written) < LAST_USED_INTERVAL_MS) continue;
       this.#touchKey.run(receivedAt, keyId);
       used.set(keyId, receivedAt);
@@ -189,7 +188,7 @@ export class BatchCommitter {
   }
 }
 
-/** Metadata is stored as text, and is the same when it means the same JSON. */
+/** Compares metadata, which is stored as text, by what it means as JSON. */
 function isSame(column: keyof Signal, { [column]: one }: Signal, { [column]: other }: Signal) {
   if (one === other) return true;
   if (column !== "metadata" || one === null || other === null) return false;
@@ -209,7 +208,7 @@ function valuesOf({ id, submission }: Candidate): SQLQueryBindings[] {
   return [id, deskId, keyId, receivedAt, ...fieldNames.map((column) => signal[column])];
 }
 
-/** As many as possible with {@link STATEMENT_ROWS}, then the rest one by one. */
+/** Splits candidates into groups of {@link STATEMENT_ROWS}, then the rest one by one. */
 function* inStatements(candidates: readonly Candidate[]): Generator<readonly Candidate[]> {
   for (let at = 0; at < candidates.length;) {
     const count = candidates.length - at >= STATEMENT_ROWS ? STATEMENT_ROWS : 1;

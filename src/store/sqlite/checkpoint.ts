@@ -1,11 +1,11 @@
-/** One checkpoint: copies what is in the write-ahead log into the database. */
+/** A checkpoint copies the write-ahead log into the database. */
 import type { Database } from "bun:sqlite";
 import { isTransient } from "./failures.ts";
 
 /**
- * PASSIVE: readers and the writer go on; once the whole log has been copied, the next commit starts it again
- * from its beginning. TRUNCATE waits for the readers and leaves an empty log. A full disk leaves the log as it
- * is, for a later checkpoint; any other failure is thrown.
+ * PASSIVE blocks neither readers nor the writer; once the whole log is copied, the next commit starts it
+ * again. TRUNCATE waits for readers and leaves an empty log. On a full disk the log stays for a later
+ * checkpoint; any other failure is thrown.
  */
 export function checkpoint(db: Database, mode: "PASSIVE" | "TRUNCATE"): void {
   try {
@@ -15,7 +15,7 @@ export function checkpoint(db: Database, mode: "PASSIVE" | "TRUNCATE"): void {
   }
 }
 
-/** How long the log is, and how much of it is not in the database yet. In pages of 4 KiB. */
+/** The length of the log, and how much of it is not in the database yet, in pages of 4 KiB. */
 export function logPages(db: Database): { inLog: number; toCopy: number } {
   const state = db
     .query<{ log: number; checkpointed: number }, []>("PRAGMA wal_checkpoint(NOOP)")

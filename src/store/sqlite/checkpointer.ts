@@ -1,9 +1,7 @@
 /**
- * Checkpoints off the commit path. A checkpoint inside a commit holds everyone up for 25 to 40 ms at
- * 64 MiB of log. So a thread of its own copies the log while the writer goes on, then once more what
- * came meanwhile; the rest is little, and the writer copies it between two batches (about 1 ms), for
- * only a log that is copied to its end can start again. At 256 connections this took p99 from 27–31
- * ms to 18–21 ms, at the same throughput.
+ * Checkpoints off the commit path (docs/performance.md has what that gains). This thread copies the log
+ * while the writer goes on, then once more what was added meanwhile. The writer copies the small rest
+ * between two batches: only a log that is copied to its end can start again.
  */
 import { type FromThread, Thread, type DatabaseLocation } from "./thread.ts";
 
@@ -12,14 +10,14 @@ export type ToCheckpointer = { readonly type: "checkpoint" } | { readonly type: 
 export type FromCheckpointer = { readonly type: "copied" } | { readonly type: "closed" };
 
 /**
- * Pages of 4 KiB that a checkpoint waits for: 4 MiB. Larger checkpoints make the writer's part of them, and
- * so the slowest answers, longer, and give no more throughput.
+ * Log pages of 4 KiB that start a checkpoint: 4 MiB. With larger ones the writer's part, and so the
+ * slowest answers, take longer, at the same throughput.
  */
 const CHECKPOINT_PAGES = 1_024;
 const PASSES = 2;
 
 export interface CheckpointerEvents {
-  /** Almost everything is copied: it is the writer's turn. */
+  /** Almost everything is copied: the writer copies the rest. */
   readonly onNearlyDone: () => void;
   readonly onFatal: (reason: string) => void;
 }
@@ -53,8 +51,8 @@ export class Checkpointer {
   }
 
   /**
-   * To be called after each commit, with the number of pages in the log that are not in the database yet.
-   * A reader may keep some of them there: then the next checkpoint waits for as many pages more.
+   * Call it after each commit, with the number of log pages that are not in the database yet. A reader may
+   * prevent that some are copied: the next checkpoint then waits for as many new ones.
    */
   committed(logPagesToCopy: number): void {
     if (this.#passesLeft > 0 || this.#isFailed) return;
@@ -65,7 +63,7 @@ export class Checkpointer {
     this.#thread.post({ type: "checkpoint" });
   }
 
-  /** Lets a pass that is under way come to its end. */
+  /** Waits for the end of a running pass. */
   async close(): Promise<void> {
     if (this.#isFailed) return;
     await new Promise<void>((resolve) => {

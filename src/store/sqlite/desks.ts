@@ -1,4 +1,4 @@
-/** Finds desks by name, for all that is done to one. */
+/** Finds desks by name. */
 import type { Database } from "bun:sqlite";
 import type { Desk } from "../../domain/desk.ts";
 import { UserError } from "../../domain/errors.ts";
@@ -9,7 +9,7 @@ const DESK_COLUMNS = "id, name, created_at, differing_duplicates, passkeys_requi
 
 type Row = Omit<Desk, "passkeys_required"> & { readonly passkeys_required: number };
 
-/** By name. */
+/** Sorted by name. */
 export function listDesks(db: Database): Desk[] {
   return db.query<Row, []>(`SELECT ${DESK_COLUMNS} FROM desks ORDER BY name`).all().map(toDesk);
 }
@@ -24,7 +24,7 @@ function toDesk(row: Row): Desk {
   return { ...row, passkeys_required: row.passkeys_required === 1 };
 }
 
-/** Throws {@link UserError} where there is none, with a name that is close. */
+/** Throws {@link UserError} for an unknown name, and suggests the nearest. */
 export function getDesk(db: Database, name: string): Desk {
   const desk = findDesk(db, name);
   if (desk !== null) return desk;

@@ -16,23 +16,23 @@ import { writeToStderr } from "../../output.ts";
 
 export const DATABASE_NAME = "signalbox.db";
 
-/** Where a restore prepares the database that will take the place of this one. */
+/** Where a restore prepares the new database. */
 export function restoringPath(path: string): string {
   return `${path}.restoring`;
 }
 
-/** Is told of permissions that were tightened. */
+/** Gets a sentence about permissions that were tightened. */
 export type OnTightened = (sentence: string) => void;
 
 /** For callers without a log. */
 export const sayOnStderr: OnTightened = (sentence) => writeToStderr(`${sentence}\n`);
 
-/** What a server leaves in a data folder, with or without the database. */
+/** Files of ours in a data folder. */
 const OUR_FILES = /^(signalbox\.db|signalbox-activity\.db|serve\.lock|ops\.sock|device-secret)/;
 
 /**
- * Creates the folder, or checks that it is ours: empty, or with our files in it. Its permissions for other
- * users are taken away. A folder of anything else is refused and left as it is.
+ * Creates the folder, or checks that it is empty or has our files, and removes the permissions of other
+ * users. Refuses any other folder, and leaves it as it is.
  */
 export function prepareFolder(dataDir: string, onTightened: OnTightened): void {
   try {
@@ -47,7 +47,7 @@ export function prepareFolder(dataDir: string, onTightened: OnTightened): void {
 }
 
 function refuseOtherFiles(dataDir: string): void {
-  // A new ext4 volume that is mounted here has this folder in it.
+  // A new ext4 volume has this folder.
   const entries = readdirSync(dataDir).filter((name) => name !== "lost+found");
   if (entries.length === 0 || entries.some((name) => OUR_FILES.test(name))) return;
   throw new UserError(
@@ -69,7 +69,7 @@ function hasDatabase(dataDir: string): boolean {
     if (statSync(dataDir, { throwIfNoEntry: false }) === undefined) return false;
     refuseForeignFolder(dataDir);
     const path = join(dataDir, DATABASE_NAME);
-    // What a database leaves behind is for `openDatabase` to explain.
+    // `openDatabase` explains leftovers of a database.
     return [path, `${path}-wal`, restoringPath(path)].some(
       (file) => statSync(file, { throwIfNoEntry: false }) !== undefined,
     );
@@ -89,8 +89,7 @@ function unusable(dataDir: string, error: unknown): UserError {
 }
 
 /**
- * Explains a path that is a file, and a folder of this user without the permissions that are needed.
- * Null if it is neither.
+ * Explains a path that is a file, and a folder of this user that lacks permissions. Null if it is neither.
  */
 export function problemOfFolder(dataDir: string, needed = 0o500): UserError | null {
   const found = nearest(dataDir);
@@ -108,7 +107,7 @@ export function problemOfFolder(dataDir: string, needed = 0o500): UserError | nu
   );
 }
 
-/** The path itself or, where there is none, the nearest one above it that exists. */
+/** The path itself or, if it does not exist, the nearest folder above that does. */
 function nearest(path: string): { readonly path: string; readonly stats: Stats } | null {
   try {
     const stats = statSync(path, { throwIfNoEntry: false });
@@ -120,8 +119,8 @@ function nearest(path: string): { readonly path: string; readonly stats: Stats }
 }
 
 /**
- * Root is refused like any other user: files that it creates would be root's, and the server that has
- * the folder could not open them. The owner could also have planted links there for root to follow.
+ * Refuses root like any other user: the server could not open files that root creates, and the owner
+ * could have planted links for root to follow.
  */
 function refuseForeignFolder(dataDir: string): void {
   const ours = process.geteuid?.();
@@ -146,7 +145,7 @@ function userName(uid: number): string | null {
   }
 }
 
-/** Takes the permissions of group and others away. */
+/** Removes the permissions of group and others. */
 export function tighten(path: string, onTightened: OnTightened): void {
   const before = statSync(path).mode & 0o7777;
   if ((before & 0o077) === 0) return;

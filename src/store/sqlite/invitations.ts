@@ -1,4 +1,4 @@
-/** One-time links in SQLite: only a token's SHA-256 is there. To be called inside a transaction. */
+/** One-time links in SQLite, which has only the SHA-256 of a token. Call these inside a transaction. */
 import type { Database } from "bun:sqlite";
 import { ulid } from "ulid";
 import {
@@ -13,7 +13,7 @@ export interface OpenLink {
   readonly expires_at: number;
 }
 
-/** Makes a link for the member, and every earlier one void. */
+/** Makes a link for the member, and revokes the earlier ones. */
 export function insertLink(
   db: Database,
   memberId: string,
@@ -29,7 +29,7 @@ export function insertLink(
   return { token, expires_at };
 }
 
-/** The link that this token opens; null where it is unknown, expired or spent, or its member removed. */
+/** Returns null for a link that is unknown, expired or used, or whose member was removed. */
 export function findLink(db: Database, token: string, now: number): OpenLink | null {
   if (!isWellFormedToken(token)) return null;
   return db
@@ -42,7 +42,7 @@ export function findLink(db: Database, token: string, now: number): OpenLink | n
     .get(hashToken(token), now);
 }
 
-/** No link of the member works any more. */
+/** Revokes all links of the member. */
 export function spendLinks(db: Database, memberId: string, now: number): void {
   db.query("UPDATE invitations SET spent_at = ? WHERE member_id = ? AND spent_at IS NULL").run(
     now,

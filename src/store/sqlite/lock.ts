@@ -1,6 +1,6 @@
 /**
- * One server per data folder. The lock is a SQLite write lock on a file of its own: the kernel releases it when
- * the process ends, however it ends.
+ * One server per data folder: a SQLite write lock on a file of its own, which the kernel releases however
+ * the process ends.
  */
 import { Database, SQLiteError } from "bun:sqlite";
 import { join } from "node:path";
@@ -12,7 +12,7 @@ export interface FolderLock {
   release(): void;
 }
 
-/** A server that is ending releases its lock within this time. */
+/** How long to wait for a server that is just stopping. */
 const WAIT_MS = 200;
 
 /** Throws {@link UserError} when another server has the folder. */
@@ -34,7 +34,7 @@ function openLock(dataDir: string): Database {
     const path = join(dataDir, "serve.lock");
     db = new Database(path, { create: true, readwrite: true, strict: true });
     db.run(`PRAGMA busy_timeout = ${WAIT_MS}`);
-    // Nothing is ever written, but a journal on the disk would be begun with the transaction.
+    // Otherwise the transaction creates a journal on the disk, although it writes nothing.
     db.run("PRAGMA journal_mode = MEMORY");
     db.run("BEGIN IMMEDIATE");
     return db;

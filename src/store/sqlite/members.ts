@@ -1,4 +1,4 @@
-/** The people who may use the console, in SQLite. Each change is in the audit. */
+/** Members and their passwords in SQLite. Each change is in the audit. */
 import type { Database } from "bun:sqlite";
 import { ulid } from "ulid";
 import type { AuditAction } from "../../domain/audit.ts";
@@ -24,7 +24,7 @@ type Row = Omit<SignInAccount, "has_password" | "passkeys_required"> & {
   readonly passkeys_required: number;
 };
 
-/** Stands before the hash of a password that was locked, as in `/etc/shadow`. */
+/** Marks the hash of a locked password, as in `/etc/shadow`. */
 const LOCKED = /^!/;
 
 export class SqliteMembers implements Members {
@@ -208,7 +208,7 @@ export class SqliteMembers implements Members {
     return id;
   }
 
-  /** Twice in a millisecond, or after the clock was set back, are two ends. */
+  /** Always increases `signed_out_at`: twice in a millisecond, and after the clock was set back. */
   #endSessions(memberId: string): void {
     this.#db
       .query("UPDATE members SET signed_out_at = max(?, signed_out_at + 1) WHERE id = ?")
@@ -266,7 +266,7 @@ function setOrChanged({ has_password }: Account): AuditAction {
   return has_password ? "member.password_changed" : "member.password_set";
 }
 
-/** At a desk that requires passkeys, a member who has one has no password that works. */
+/** If the desk requires passkeys, a member's password stops working once they have one. */
 function workingPassword({ password_hash, passkeys_required, passkeys }: Row): string | null {
   if (password_hash !== null && LOCKED.test(password_hash)) return null;
   return passkeys_required === 1 && passkeys > 0 ? null : password_hash;

@@ -1,4 +1,4 @@
-/** Opens `signalbox.db` in a data folder: permissions, whose file it is, its version, the pragmas. */
+/** Opens `signalbox.db` in a data folder: checks permissions, owner and version, and sets the pragmas. */
 import { constants, Database } from "bun:sqlite";
 import { closeSync, existsSync, openSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
@@ -27,12 +27,12 @@ import {
 } from "./migrate.ts";
 import { openForReading } from "./read.ts";
 
-/** Who opens: the thread that commits, the one that copies the log, the one that answers HTTP, the console's, or a command. */
+/** The threads of a server (commits, checkpoints, HTTP, console), and commands. */
 export type Role = "writer" | "checkpointer" | "reader" | "console" | "command";
 
 /**
  * How long a connection waits for another's lock, in milliseconds. In WAL mode only writers wait for
- * each other; the reader meets a lock only while the log is being recovered.
+ * each other; readers wait only while the log is being recovered.
  */
 const busyTimeoutMs: Record<Role, number> = {
   writer: 5_000,
@@ -51,11 +51,11 @@ export interface OpenOptions {
   readonly mustExist?: boolean;
   /** {@link sayOnStderr} if not given. */
   readonly onTightened?: OnTightened | undefined;
-  /** Another program, such as Litestream, copies the log into the database, and must find it there. */
+  /** Another program, such as Litestream, does the checkpoints, so the log must stay. */
   readonly externalCheckpoints?: boolean;
 }
 
-/** Pages kept in memory, in KiB. The writer's are for the unique index, where random ids are all over it. */
+/** Page cache in KiB. The writer's holds the unique index, which random ids touch everywhere. */
 const cacheKib: Record<Role, number> = {
   writer: 65_536,
   checkpointer: 2_048,
@@ -66,7 +66,7 @@ const cacheKib: Record<Role, number> = {
 
 /**
  * Opens the database for a role, creating or upgrading it first if needed. Throws
- * {@link UserError} where the folder or file cannot be used, with what to do about it.
+ * {@link UserError} if the folder or file cannot be used, with what to do about it.
  */
 export function openDatabase(dataDir: string, role: Role, options: OpenOptions = {}): Database {
   if (options.mustExist === true) requireDatabase(dataDir);
@@ -78,7 +78,7 @@ export function openDatabase(dataDir: string, role: Role, options: OpenOptions =
       return openFile(path, role, options);
     } catch (error) {
       if (error instanceof UserError) throw error;
-      // SQLite does not wait for a lock where it turns WAL on or recovers it: processes that start at once meet there.
+      // SQLite does not wait for the lock when it turns WAL on or recovers the log, as processes that start at once do.
       if (!isBusy(error) || performance.now() > deadline) throw explainFailure(error, path);
       Bun.sleepSync(OPEN_RETRY_MS);
     }
@@ -96,9 +96,9 @@ function openFile(path: string, role: Role, options: OpenOptions): Database {
   const db = new Database(path, { create: false, readwrite: true, strict: true });
   try {
     configure(db, role);
-    // What a long reader made the log grow beyond this is given back.
+    // Shrinks the log again after a long read made it grow.
     if (role === "writer" && !isLogKept) db.run(`PRAGMA journal_size_limit = ${LOG_BYTES_KEPT}`);
-    // The last connection to close would remove it.
+    // Otherwise the last connection to close removes it.
     if (isLogKept) db.fileControl(constants.SQLITE_FCNTL_PERSIST_WAL, 1);
     upgrade(db, dirname(path), role, schema);
     return db;
@@ -108,14 +108,14 @@ function openFile(path: string, role: Role, options: OpenOptions): Database {
   }
 }
 
-/** 0600 from its first byte on; SQLite gives the log the same mode. Never where there was a database. */
+/** Creates the file with mode 0600, which SQLite gives the log as well. Never replaces a database. */
 function create(path: string): void {
   if (existsSync(restoringPath(path))) {
     throw new UserError(
       `A restore into ${dirname(path)} was cut short: run it again, with: signalbox restore FILE --data ${shellQuoted(dirname(path))} --force`,
     );
   }
-  // Looked at once more after its log: another process may have made both since.
+  // Checked again after the log: another process may have created both meanwhile.
   if (!isEmpty(`${path}-wal`) && isEmpty(path)) {
     throw new UserError(
       `${path} is missing or empty, but its log ${path}-wal is there: put the database back beside it, or move the log away to begin with an empty one.`,
@@ -129,12 +129,12 @@ function inspect(path: string, newestVersion: number, onTightened: OnTightened):
   const wereThere = files.filter((file) => existsSync(file));
   if (!isEmpty(path)) openForReading(path, newestVersion).close();
   for (const file of files) {
-    // What reading it has made has its mode, too, but nothing in it that others could have read.
+    // Files that reading has just created are tightened, too, without a message.
     tightenIfThere(file, wereThere.includes(file) ? onTightened : () => {});
   }
 }
 
-/** The last process to close a database takes its log away, at any moment. */
+/** Another process may remove the log at any moment, when it closes the database last. */
 function tightenIfThere(file: string, onTightened: OnTightened): void {
   try {
     tighten(file, onTightened);
@@ -152,16 +152,16 @@ function configure(db: Database, role: Role): void {
   db.run("PRAGMA trusted_schema = OFF");
   db.run("PRAGMA foreign_keys = ON");
   db.run(`PRAGMA cache_size = -${cacheKib[role]}`);
-  // Before WAL is turned on, so that the file itself says whose it is from its first page on.
+  // Before WAL is turned on, so that the file's first page has it.
   if (readApplicationId(db) !== APPLICATION_ID) db.run(`PRAGMA application_id = ${APPLICATION_ID}`);
   db.run("PRAGMA journal_mode = WAL");
   db.run("PRAGMA synchronous = FULL");
-  // The server has its own (`checkpoint.ts`), and commands leave the log to it: SQLite would pass over
-  // a failed fsync in silence here, and begin the log anew although the database is not on disk.
+  // The server does checkpoints itself (`checkpointer.ts`): an automatic one ignores a failed fsync, and
+  // restarts the log although the database is not on disk.
   db.run("PRAGMA wal_autocheckpoint = 0");
 }
 
-/** A server that runs an older version must not have its tables changed under it by a newer command. */
+/** Takes the folder's lock for a command: it must not change the tables of a running older server. */
 function upgrade(db: Database, dataDir: string, role: Role, schema: Schema): void {
   const version = readVersion(db);
   if (version === schemaVersion(schema)) return;

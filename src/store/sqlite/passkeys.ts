@@ -1,4 +1,4 @@
-/** WebAuthn credentials in SQLite. One that was taken away is not found again, by any id. */
+/** WebAuthn credentials in SQLite. */
 import type { Database } from "bun:sqlite";
 import type { AuditAction } from "../../domain/audit.ts";
 import { NotFoundError, UserError } from "../../domain/errors.ts";
@@ -68,7 +68,7 @@ export class SqlitePasskeys implements Passkeys {
   removalObstacle(memberId: string, id: string): string | null {
     const passkeys = this.list(memberId);
     const passkey = passkeys.find((one) => one.id === id);
-    // Another member's is as unknown as one that does not exist.
+    // Treat another member's passkey as unknown.
     if (passkey === undefined) throw new NotFoundError("There is no such passkey.");
     if (passkeys.length > 1) return null;
     const { has_password, passkeys_required } = this.#member(memberId);
@@ -114,7 +114,7 @@ function isRegression(counter: number, known: number): boolean {
   return (counter > 0 || known > 0) && counter <= known;
 }
 
-/** Call it inside a transaction, with an entry of the audit. */
+/** Call it inside a transaction, with an audit entry. */
 export function insertPasskey(
   db: Database,
   memberId: string,
@@ -141,7 +141,7 @@ export function insertPasskey(
   }
 }
 
-/** All of the member's. To be called inside a transaction, with an entry of the audit. */
+/** Removes all of the member's. Call it inside a transaction, with an audit entry. */
 export function removePasskeys(db: Database, memberId: string, now: number): void {
   db.query("UPDATE passkeys SET removed_at = ? WHERE member_id = ? AND removed_at IS NULL").run(
     now,

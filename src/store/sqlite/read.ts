@@ -1,4 +1,4 @@
-/** Opens a database file to look at it: nothing is created, upgraded or copied out of its log. */
+/** Opens a database file read-only: creates, upgrades and checkpoints nothing. */
 import { Database } from "bun:sqlite";
 import { statSync } from "node:fs";
 import { UserError } from "../../domain/errors.ts";
@@ -49,7 +49,7 @@ function openUnread(path: string, newestVersion: number = schemaVersion(currentS
   }
 }
 
-/** A lock is for the caller to wait for. */
+/** Passes on that the file is locked: the caller waits. */
 function explainOpening(error: unknown, path: string): unknown {
   return error instanceof UserError || isBusy(error) ? error : explainFailure(error, path);
 }
@@ -96,13 +96,13 @@ function refuseNewer(path: string, version: number, newestVersion: number): void
   );
 }
 
-/** What every start can afford to check: that the file is whole, and the tables of who may do what. */
+/** A quick check at every start: the length of the file, and the tables of desks, keys and members. */
 export function refuseDamaged(db: Database, path: string): void {
   const problem = missingPages(db, path) ?? problemOfSmallTables(db);
   if (problem !== null) throw new DamageError(path, problem);
 }
 
-/** Those that grow with use are for `verify`. An older version has fewer tables. */
+/** `verify` checks the tables that grow with use. An older version has fewer tables. */
 function problemOfSmallTables(db: Database): string | null {
   const tables = db
     .query<{ name: string }, []>(
@@ -116,14 +116,14 @@ function problemOfSmallTables(db: Database): string | null {
   return null;
 }
 
-/** Pages that the file should have are in the log where there is one. */
+/** Compares the file's size with its number of pages, unless the log may have some of them. */
 function missingPages(db: Database, path: string): string | null {
   const { pages, bytes } = db
     .query(
       "SELECT page_count AS pages, page_size AS bytes FROM pragma_page_count, pragma_page_size",
     )
     .get() as { pages: number; bytes: number };
-  // In one look: who closes the database last takes its log away, at any moment.
+  // One `stat`: another process may remove the log at any moment.
   const log = statSync(`${path}-wal`, { throwIfNoEntry: false });
   if (log !== undefined && log.size > 0) return null;
   const size = statSync(path).size;
@@ -136,8 +136,8 @@ function firstProblem(db: Database, table: string): string | null {
 }
 
 /**
- * One line each; none where all is well. `what`: the name of a table in quotes, or how many problems to
- * look for in the whole file.
+ * Returns one line per problem. `what`: a table's name in quotes, or the number of problems to look for in
+ * the whole file.
  */
 export function integrityProblems(db: Database, what: string | number): string[] {
   return (db.query(`PRAGMA integrity_check(${what})`).values() as string[][])

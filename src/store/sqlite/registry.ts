@@ -168,7 +168,7 @@ export class SqliteRegistry implements Registry {
     });
   }
 
-  /** A second successor would make the overlap ambiguous, and the key's own expiry is not its lifetime any more. */
+  /** A second successor would make the overlap ambiguous, and the expiry of a rotated key no longer tells its lifetime. */
   #refuseRotated(key: ApiKey): void {
     const successor = this.findSuccessor(key);
     if (successor === null) return;
@@ -186,8 +186,8 @@ export class SqliteRegistry implements Registry {
   }
 
   /**
-   * A key that is replaced by a rotation no longer counts. The second limit bounds the keys in an overlap:
-   * each key can be rotated, but not without end.
+   * Keys that were rotated do not count towards the limit, so that a desk at its limit can still rotate
+   * each key. The second limit bounds the keys in an overlap.
    */
   #requireRoom(
     { id, name, keys_max: max }: Desk,
@@ -227,7 +227,7 @@ export class SqliteRegistry implements Registry {
   #key(id: string, of: OfDesk = {}): ApiKey {
     const key = this.findKey(id, of);
     if (key !== null) return key;
-    // What was typed is not repeated: it may be a key's plaintext, pasted by mistake.
+    // Do not repeat what was typed: it may be a key, pasted by mistake.
     if (id.startsWith(KEY_PREFIX)) {
       throw new NotFoundError("This is a key, and its id is needed: see the ids", "key list");
     }
@@ -249,7 +249,7 @@ export class SqliteRegistry implements Registry {
   }
 }
 
-/** In milliseconds; null: for ever. Of a key that was not rotated: the overlap ends a rotated one sooner. */
+/** In milliseconds; null: never expires. Only for a key that was not rotated: a rotation shortens its expiry. */
 function lifetimeOf({ created_at, expires_at }: ApiKey): number | null {
   return expires_at === null ? null : expires_at - created_at;
 }

@@ -1,4 +1,4 @@
-/** The request path's storage: keys are looked up here, signals go to the writer's thread. */
+/** The storage of a running server: looks up keys on this thread, and sends signals to the writer's. */
 import type { Database } from "bun:sqlite";
 import { AppError } from "../../domain/errors.ts";
 import { hashKey } from "../../domain/key.ts";
@@ -45,7 +45,7 @@ export class SqliteStore implements ServerStorage {
   /** Throws `UserError` if another server has the folder, or the database cannot be opened. */
   static async open(where: DatabaseLocation, events: ServerStorageEvents): Promise<SqliteStore> {
     await using opened = new AsyncDisposableStack();
-    // First on this thread: creating or upgrading fails here with its own words.
+    // First, so that creating or upgrading the database fails here, with a `UserError`.
     const { dataDir, externalCheckpoints } = where;
     const { onWarning: onTightened } = events;
     const lock = lockFolder(dataDir, onTightened);
@@ -66,10 +66,9 @@ export class SqliteStore implements ServerStorage {
   }
 
   /**
-   * Looks a key up once a turn of the event loop. A longer memory would have to be told of every
-   * revoke; a look-up a request costs 9 µs under load, because each commit of the writer's empties
-   * this connection's page cache. Nothing is stored on the strength of this alone: the writer checks
-   * the key again inside its transaction.
+   * Caches a key for one turn of the event loop: a look-up costs 9 µs under load, because each commit
+   * empties this connection's page cache. A longer cache would have to be told of every revoke. The
+   * writer checks the key again inside its transaction.
    */
   findOwner(key: string): KeyOwner | null {
     let owner = this.#ownersOfThisTurn.get(key);
@@ -86,7 +85,7 @@ export class SqliteStore implements ServerStorage {
     return row === null ? null : { ...row, deskName: this.#deskName(row.deskId) };
   }
 
-  /** Neither of these is the client's affair, and a server that cannot read keys is of no use to anyone. */
+  /** Answers `unavailable` if the database cannot be read, and ends the server if it is damaged. */
   #read<T>(work: () => T): T {
     try {
       return work();
@@ -112,14 +111,14 @@ export class SqliteStore implements ServerStorage {
   }
 
   async close(): Promise<void> {
-    // The writer last: its checkpoint then has nobody to wait for.
+    // The writer last: its checkpoint then waits for no reader.
     this.#db.close();
     await this.#checkpointer?.close();
     await this.#writer.close();
     this.#lock.release();
   }
 
-  /** Names never change, so they are looked up once. */
+  /** Looked up once: names never change. */
   #deskName(id: number): string {
     let name = this.#deskNames.get(id);
     if (name === undefined) {

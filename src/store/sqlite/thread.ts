@@ -1,6 +1,5 @@
 /**
- * A worker thread. Messages cross as JSON: a string is copied as it is, where an array of objects is
- * cloned member by member, which costs three times as much a signal.
+ * A worker thread. Messages are JSON text: copying a string costs a third of cloning an array of objects.
  */
 import { join } from "node:path";
 import { workerUrl } from "../../workers.ts";
@@ -18,7 +17,7 @@ export interface DatabaseLocation {
   readonly externalCheckpoints: boolean;
 }
 
-/** What any thread may say. Nothing comes after `fatal`. */
+/** Messages of every thread. Nothing follows `fatal`. */
 export type FromThread =
   | { readonly type: "ready" }
   | { readonly type: "fatal"; readonly reason: string; readonly isUnreadable: boolean };
@@ -31,8 +30,8 @@ export class Thread<To, From> {
   }
 
   /**
-   * Starts a thread and waits until it has the database open; one that cannot is ended again. `file`
-   * lies beside this one, and is an entry of its own in `build.ts`. Throws {@link DamageError}.
+   * Starts a thread and waits until it has opened the database. `file` is in this folder, and is an entry
+   * point in `build.ts`. Throws {@link DamageError}.
    */
   static async start<To, From>(file: string, where: DatabaseLocation): Promise<Thread<To, From>> {
     const thread = new Thread<To, From>(file);
@@ -54,21 +53,21 @@ export class Thread<To, From> {
     this.#worker.postMessage(JSON.stringify(message));
   }
 
-  /** Replaces the listeners before. `onError` hears of what the thread did not catch itself. */
+  /** Replaces the previous listeners. `onError` gets errors that the thread did not catch. */
   listen(onMessage: (message: From | FromThread) => void, onError: (reason: string) => void): void {
     this.#worker.onmessage = ({ data }) => onMessage(JSON.parse(data) as From | FromThread);
     this.#worker.onerror = ({ message }) => onError(message);
   }
 
-  /** Only once it holds no database any more. */
+  /** Call it only when the thread has closed its database. */
   end(): void {
     this.#worker.terminate();
   }
 }
 
 /**
- * The thread's own side: runs `receive` for each message. Whatever is thrown is told as `fatal`, and
- * after that nothing runs any more: not even what waits already.
+ * The thread's own side: runs `receive` for each message. Sends `fatal` for an error, and then runs
+ * nothing more, not even messages that wait already.
  */
 export class ThreadSelf<To, From> {
   readonly #worker: Worker;

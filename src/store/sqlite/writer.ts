@@ -1,11 +1,9 @@
 /**
  * The HTTP thread's side of the writer: a bounded queue in front of the thread that commits.
  *
- * Whatever arrives while a batch is being committed becomes the next batch, so the batch grows with
- * the load and with the time that an fsync takes, and nobody waits for a timer.
- *
- * A thread of its own costs a lone client 0.16 ms, gives more throughput under load, and goes on answering
- * 401, 422 and 503 while the disk is slow (docs/performance.md).
+ * Signals that arrive while a batch is being committed become the next batch, so batches grow with the
+ * load and with the duration of an fsync, without a timer. On a thread of its own the writer leaves the
+ * HTTP thread free to answer while the disk is slow (docs/performance.md has the cost).
  */
 import { AppError } from "../../domain/errors.ts";
 import type { Appended, ServerStorageEvents, Submission } from "../../domain/storage.ts";
@@ -25,20 +23,20 @@ export type FromWriter =
     }
   | { readonly type: "closed" };
 
-/** Submissions that wait for a batch or are in one. At 30,000/s this is a third of a second. */
+/** Submissions without an outcome. At 30,000/s this is a third of a second. */
 export const QUEUE_SIGNALS_MAX = 10_000;
-/** Their metadata, counted in UTF-16 units: bounds the memory that a queue of large bodies takes. */
+/** Limits the memory of a queue of large bodies: their metadata, in UTF-16 units. */
 export const QUEUE_METADATA_UNITS_MAX = 32 * 1024 * 1024;
 /**
- * Signals that cross to the writer in one message. Many requests are read in one turn of the event
- * loop; sending them in parts lets the writer commit the first ones while the others are parsed.
+ * Signals per message to the writer. One turn of the event loop may read many requests: sending them in
+ * parts lets the writer commit the first while the others are parsed.
  */
 const MESSAGE_SIGNALS_MAX = 32;
 
-/** How long readiness stays red after a batch was refused and nothing has come since. */
+/** How long a refused batch makes the server unready if no signal arrives after it. */
 const PROBLEM_REMEMBERED_MS = 10_000;
 
-/** A disk that takes longer than this for one commit is in trouble. */
+/** A commit that takes longer makes the server unready. */
 const COMMIT_MS_MAX = 4_000;
 
 interface Waiting {
@@ -48,20 +46,20 @@ interface Waiting {
 }
 
 export interface WriterEvents extends Omit<ServerStorageEvents, "onWarning"> {
-  /** After each commit: how many pages of the log are not in the database yet. */
+  /** Called after each commit with the number of log pages that are not in the database yet. */
   readonly onCommitted: (logPagesToCopy: number) => void;
 }
 
 export class Writer {
   readonly #thread: Thread<ToWriter, FromWriter>;
   readonly #events: WriterEvents;
-  /** Everything without an outcome, in order; the last `#unsent` of it has not gone to the thread. */
+  /** Submissions without an outcome, in order; the last `#unsent` were not sent to the thread yet. */
   #waiting: Waiting[] = [];
   #unsent = 0;
   #metadataUnits = 0;
   #failure: string | null = null;
   #lastProblem: { reason: string; at: number } | null = null;
-  /** When the oldest of the waiting ones came to its turn. */
+  /** When the current commit began. */
   #busySince = 0;
   #onDrained: (() => void) | null = null;
   #onClosed: (() => void) | null = null;
@@ -82,8 +80,8 @@ export class Writer {
   }
 
   /**
-   * Why the writer does not store at present; null while it does. A passing problem is forgotten after
-   * a while: a load balancer that sends nothing because of it would otherwise never see it end.
+   * Why signals are not stored at present; null while they are. Forgets a problem after a while:
+   * a load balancer that sends nothing because of it would otherwise never see it end.
    */
   get problem(): string | null {
     if (this.#failure !== null) return this.#failure;
@@ -120,12 +118,12 @@ export class Writer {
     });
   }
 
-  /** Has the thread copy the log's last pages into the database between two batches. */
+  /** Asks for a checkpoint between two batches. */
   checkpoint(): void {
     if (this.#failure === null) this.#thread.post({ type: "checkpoint" });
   }
 
-  /** Resolves when every submission has its outcome, and the thread has closed the database. */
+  /** Resolves when every submission has an outcome and the database is closed. */
   async close(): Promise<void> {
     if (this.#failure !== null) return;
     if (this.depth > 0) await new Promise<void>((resolve) => (this.#onDrained = resolve));
@@ -137,7 +135,7 @@ export class Writer {
     this.#thread.end();
   }
 
-  /** At the end of the event loop's turn, or sooner when there is enough for the writer to begin with. */
+  /** Runs at the end of the event loop's turn, or as soon as a message is full. */
   #send(): void {
     const unsent = this.#unsent === 0 ? [] : this.#waiting.slice(-this.#unsent);
     this.#unsent = 0;
@@ -173,7 +171,7 @@ export class Writer {
     if (this.depth === 0) this.#onDrained?.();
   }
 
-  /** Tells the operator once a batch, not once a signal. */
+  /** Reports once per batch, not once per signal. */
   #report(outcomes: readonly Outcome[]): void {
     const isStoring = outcomes.some(({ kind }) => kind === "stored" || kind === "duplicate");
     const bad = outcomes.filter(
@@ -197,7 +195,7 @@ export class Writer {
     this.#events.onRecovered();
   }
 
-  /** From now on nothing is taken, and nothing that waits is answered with success. */
+  /** Refuses everything that waits and everything that follows. */
   fail(reason: string): void {
     if (this.#failure !== null) return;
     this.#failure = reason;
@@ -225,7 +223,7 @@ function answer(waiting: Waiting, outcome: Outcome | undefined): void {
     case "unavailable":
       waiting.reject(unavailable());
       break;
-    // Not an AppError: the client is told nothing of it, and the log all of it.
+    // Not an AppError: the log gets the reason, the client only `internal_error`.
     case "failed":
       waiting.reject(new Error(outcome.reason));
       break;
