@@ -18,7 +18,7 @@ test("every threat has a defence and a test", () => {
     const [, , , defence = "", tests = ""] = row.split("|");
     expect(pathsIn(defence), row).not.toEqual([]);
     expect(pathsIn(tests), row).not.toEqual([]);
-    for (const path of pathsIn(tests)) expect(path).toMatch(/^test\/.*\.test\.ts$/);
+    for (const path of pathsIn(tests)) expect(path).toMatch(/^test\/.*\.(test|contract)\.ts$/);
   }
 });
 
