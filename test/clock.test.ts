@@ -3,45 +3,13 @@ import { describe, expect, test } from "bun:test";
 import * as fc from "fast-check";
 import { decodeTime } from "ulid";
 import { IdSequence } from "../src/domain/id.ts";
-import { query, signal, startTestApp, temporaryFolder } from "./_setup.ts";
+import { signal, startTestApp } from "./_setup.ts";
 
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
 const START = Date.UTC(2026, 0, 1);
 /** The last time that a ULID can hold, in milliseconds. */
 const TIME_MAX = 2 ** 48 - 1;
-
-describe.each([
-  ["while the server runs", false],
-  ["across restarts", true],
-])("ids increase and received_at is the clock's, %s, when the clock", (_name, isRestarted) => {
-  test.each([
-    ["stands still", [0, 0, 0]],
-    ["ticks", [1, 1, 1]],
-    ["steps back by an hour", [1, -HOUR_MS, 1, 1]],
-    ["steps forward by a day and back again", [DAY_MS, 1, -DAY_MS, 1, 1]],
-  ])("%s", async (_case, changes) => {
-    const dataDir = temporaryFolder();
-    let time = START;
-    let app = await startTestApp({ dataDir, now: () => time });
-    const ids: string[] = [];
-    let latest = 0;
-    for (const change of [0, ...changes]) {
-      time += change;
-      latest = Math.max(latest, time);
-      const { status, body } = await app.post(signal);
-      expect([status, body["received_at"]]).toEqual([201, time]);
-      expect(decodeTime(String(body["id"]))).toBe(latest);
-      ids.push(String(body["id"]));
-      if (!isRestarted) continue;
-      await app.stop();
-      app = await startTestApp({ dataDir, now: () => time });
-    }
-    expectRising(ids);
-    const rows = query<{ id: string }>(dataDir, "SELECT id FROM signals ORDER BY seq");
-    expect(rows.map(({ id }) => id)).toEqual(ids);
-  });
-});
 
 test("a repeat gets the original's id, whatever the clock says by then", async () => {
   let time = START;

@@ -164,8 +164,9 @@ function storingTests(): void {
   test("ids increase in commit order, also while the clock jumps and after a restart", async () => {
     const { storage, open, submit, append, time } = await start();
     const ids: string[] = [];
-    for (const at of [5_000, 5_000, 1, 9_000, 8_999, 8_999, 9_001]) {
-      time.at = START + at;
+    const times = [5_000, 5_000, 1, 9_000, 8_999, 8_999, 9_001].map((ms) => START + ms);
+    for (const at of times) {
+      time.at = at;
       ids.push((await append()).id);
     }
     const burst = await Promise.all(Array.from({ length: 2_500 }, () => append()));
@@ -182,6 +183,8 @@ function storingTests(): void {
       limit: 5_000,
     });
     expect(found.signals.map(({ id }) => id)).toEqual(ids);
+    const received = found.signals.map(({ received_at }) => received_at);
+    expect(received.slice(0, times.length)).toEqual(times);
   });
 
   test("without client_signal_id nothing is a duplicate", async () => {
