@@ -5,48 +5,36 @@ import { activityRoutes } from "./console/activity/routes.tsx";
 import { auditRoutes } from "./console/audit/routes.tsx";
 import { keyRoutes } from "./console/keys/routes.tsx";
 import { FailedSignIns } from "./console/sign-in/failed-sign-ins.ts";
-import { judgeHost } from "./console/web/hosts.ts";
 import { PasskeyCeremonies } from "./console/sign-in/passkeys.ts";
-import { createConsole } from "./console/web/server.ts";
-import { Sessions } from "./console/web/sessions.ts";
 import { signInRoutes } from "./console/sign-in/routes.tsx";
-import type { ConsoleServices } from "./console/web/services.ts";
 import { signalRoutes } from "./console/signals/routes.tsx";
 import { startRoutes } from "./console/start/routes.tsx";
-import type {
-  ConsoleCertificate,
-  ConsoleOptions,
-  FromConsole,
-  ToConsole,
-} from "./console/thread.ts";
+import type { ConsoleOptions, FromConsole, ToConsole } from "./console/thread.ts";
+import { createConsole } from "./console/web/server.ts";
+import type { ConsoleServices } from "./console/web/services.ts";
+import { Sessions } from "./console/web/sessions.ts";
 import { SignInThrottle } from "./console/web/throttle.ts";
+import type { Route } from "./console/web/visit.ts";
 import { WriteLimit } from "./console/web/write-limit.ts";
 import type { ActivityBatch } from "./domain/activity.ts";
 import { messageOf, UserError } from "./domain/errors.ts";
-import type { Activity } from "./domain/storage.ts";
-import { readBody } from "./net/body.ts";
-import { limitConnections } from "./net/connections.ts";
-import { Listener } from "./net/listener.ts";
-import { RefusalLog } from "./net/refusal-log.ts";
-import { isCertificateOf } from "./net/tls.ts";
-import {
-  requireHttps,
-  type TransportPolicy,
-  TrustedProxies,
-  warnOfUntrustedProxy,
-} from "./net/transport.ts";
+import type { Activity, ConsoleStorage } from "./domain/storage.ts";
 import { logOptions } from "./log.ts";
-import { formatAddress, isLoopbackHost, PortInUseError } from "./net/address.ts";
+import { formatAddress, PortInUseError } from "./net/address.ts";
+import { limitConnections } from "./net/connections.ts";
+import { Listener, type ListenerState } from "./net/listener.ts";
+import { RefusalLog } from "./net/refusal-log.ts";
+import { type Certificate, isCertificateOf } from "./net/tls.ts";
+import { clientAddresses, TrustedProxies, transportPolicy } from "./net/transport.ts";
 import { openConsoleStorage } from "./store/open.ts";
 
 declare const self: Worker;
 
-/** Of what is open. */
 interface Running {
-  readonly listener: Listener;
-  readonly replaceCertificate: (certificate: ConsoleCertificate) => void;
+  readonly url: string;
+  readonly replaceCertificate: (certificate: Certificate) => void;
   readonly record: (batch: ActivityBatch) => Promise<void>;
-  /** Lets what is under way be answered. */
+  /** Answers the requests in flight. */
   readonly drain: () => Promise<void>;
   readonly close: () => Promise<void>;
 }
@@ -54,7 +42,7 @@ interface Running {
 let running: Running | null = null;
 let drained: Promise<void> | null = null;
 
-self.onmessage = ({ data }) => void receive(JSON.parse(data as string) as ToConsole);
+self.onmessage = ({ data }) => void receive(data as ToConsole);
 
 async function receive(message: ToConsole): Promise<void> {
   switch (message.type) {
@@ -81,24 +69,68 @@ async function receive(message: ToConsole): Promise<void> {
 
 async function open(options: ConsoleOptions): Promise<void> {
   try {
-    const { url, ...opened } = await serve(options);
-    running = opened;
-    post({ type: "ready", address: running.listener.address, url });
+    running = await serve(options);
+    post({ type: "ready", url: running.url });
   } catch (error) {
-    const isUserError = error instanceof UserError;
-    const isPortInUse = error instanceof PortInUseError;
-    post({ type: "failed", reason: messageOf(error), isUserError, isPortInUse });
+    const isUsers = error instanceof UserError ? "user error" : "defect";
+    const cause = error instanceof PortInUseError ? "port in use" : isUsers;
+    post({ type: "failed", reason: messageOf(error), cause });
   }
 }
 
-async function serve(options: ConsoleOptions): Promise<Running & { url: string }> {
-  const log = pino(logOptions(options.logLevel), {
-    write: (line: string) => post({ type: "log", line }),
-  });
-  const now = Date.now;
-  const storage = await openConsoleStorage(options.dataDir, { log, now });
+async function serve(options: ConsoleOptions): Promise<Running> {
+  const { listen, consoleUrl, connectionsMax, stopTimeoutMs } = options;
+  const log = pino(logOptions(options.logLevel), { write: (line) => post({ type: "log", line }) });
+  const storage = await openConsoleStorage(options.dataDir, { log, now: Date.now });
+  const isTls = options.certificate !== null;
+  const ownUrl = () =>
+    consoleUrl ?? `${isTls ? "https" : "http"}://${formatAddress(listener.address)}`;
+  const services = createServices(storage, options.publicUrl, ownUrl, log);
+  const trustedProxies = new TrustedProxies(options.trustedProxies);
+  let { certificate } = options;
+  const isInCertificate = (name: string): boolean =>
+    certificate !== null && isCertificateOf(name, certificate);
+  // They outlive a change of the certificate, which starts another server.
+  const shared = {
+    ...services,
+    writes: new WriteLimit(),
+    routes: allRoutes(services),
+    transport: transportPolicy(listen, isTls, trustedProxies),
+    clientAddress: clientAddresses(trustedProxies, log),
+    hosts: { consoleUrl, listenHost: listen.host, isInCertificate },
+    isHttps: isTls || consoleUrl?.startsWith("https:") === true,
+    refusals: new RefusalLog(log),
+  };
+  const createApp = (state: ListenerState) => createConsole({ ...shared, listener: state });
+  const listener = new Listener(createApp, listen, certificate);
+  const limit = { console: connectionsMax };
+  const endLimit = limitConnections("console", listener.address, limit, log);
+  return {
+    url: ownUrl(),
+    replaceCertificate: (next) => {
+      certificate = next;
+      listener.replaceCertificate(next);
+    },
+    record: recordInto(storage.activity, log),
+    drain: async () => {
+      endLimit();
+      await listener.drain(stopTimeoutMs);
+    },
+    close: async () => {
+      services.failedSignIns.flush();
+      await storage.close();
+    },
+  };
+}
+
+function createServices(
+  storage: ConsoleStorage,
+  publicUrl: string,
+  ownUrl: () => string,
+  log: Logger,
+): ConsoleServices {
   const ownOrigin = () => new URL(ownUrl()).origin;
-  const services: ConsoleServices = {
+  return {
     ...storage,
     sessions: new Sessions(async (id, passkeyId) =>
       passkeyId === null || (await storage.passkeys.find(passkeyId)) !== null
@@ -109,30 +141,14 @@ async function serve(options: ConsoleOptions): Promise<Running & { url: string }
     failedSignIns: new FailedSignIns(log),
     ceremonies: new PasskeyCeremonies({ ...storage, ownOrigin }),
     ownOrigin,
-    publicUrl: options.publicUrl,
-    now,
+    publicUrl,
+    now: Date.now,
     log,
   };
-  const trustedProxies = new TrustedProxies(options.trustedProxies);
-  const warnOfProxy = warnOfUntrustedProxy(trustedProxies, log);
-  const isTls = options.certificate !== null;
-  const policy: TransportPolicy = {
-    isTls,
-    isLoopbackOnly: isLoopbackHost(options.listen.host),
-    trustedProxies,
-  };
-  const ownUrl = () =>
-    options.consoleUrl ?? `${isTls ? "https" : "http"}://${formatAddress(bound.address)}`;
-  // Once, and not with each listener: what they keep in memory outlives a certificate.
-  const writes = new WriteLimit();
-  const refusals = new RefusalLog(log);
-  let certificate = options.certificate;
-  const hosts = {
-    consoleUrl: options.consoleUrl,
-    listenHost: options.listen.host,
-    isInCertificate: (name: string) => certificate !== null && isCertificateOf(name, certificate),
-  };
-  const routes = [
+}
+
+function allRoutes(services: ConsoleServices): Route[] {
+  return [
     ...signInRoutes(services),
     ...startRoutes(services),
     ...signalRoutes(services),
@@ -141,58 +157,9 @@ async function serve(options: ConsoleOptions): Promise<Running & { url: string }
     ...auditRoutes(services),
     ...accountRoutes(services),
   ];
-  const bound = new Listener(
-    (state) =>
-      createConsole({
-        sessions: services.sessions,
-        writes,
-        routes,
-        ownOrigin: services.ownOrigin,
-        publicUrl: services.publicUrl,
-        requireHttps: (headers, peer) =>
-          requireHttps(policy, headers, () => (peer === null ? null : { address: peer })),
-        clientAddress: (headers, peer) => {
-          warnOfProxy(headers, peer);
-          return trustedProxies.clientOf(headers, peer);
-        },
-        readBody,
-        judgeHost: (host) => judgeHost(host, hosts),
-        isHttps: isTls || options.consoleUrl?.startsWith("https:") === true,
-        log,
-        refusals,
-        now,
-        listener: state,
-      }),
-    options.listen,
-    options.certificate,
-  );
-  const { port } = bound.address;
-  const endLimit = limitConnections({
-    listener: "console",
-    port,
-    max: options.connectionsMax,
-    log,
-  });
-  return {
-    url: ownUrl(),
-    listener: bound,
-    replaceCertificate: (next) => {
-      certificate = next;
-      bound.replaceCertificate(next);
-    },
-    record: recordInto(storage.activity, log),
-    drain: async () => {
-      endLimit();
-      await bound.drain(options.stopTimeoutMs);
-    },
-    close: async () => {
-      services.failedSignIns.flush();
-      await storage.close();
-    },
-  };
 }
 
-/** What cannot be written is lost: signals are what the disk is for. Said once, until it can be again. */
+/** A batch that cannot be written is lost, with one warning until it works again: signals need the disk more. */
 function recordInto(activity: Activity, log: Logger): Running["record"] {
   let isRefused = false;
   return async (batch) => {
@@ -209,5 +176,5 @@ function recordInto(activity: Activity, log: Logger): Running["record"] {
 }
 
 function post(message: FromConsole): void {
-  self.postMessage(JSON.stringify(message));
+  self.postMessage(message);
 }

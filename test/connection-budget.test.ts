@@ -8,16 +8,21 @@ import { onCleanup, signal } from "./_setup.ts";
 
 setDefaultTimeout(60_000);
 
+const address = { host: "127.0.0.1", port: 0 };
 const silent = pino({ level: "silent" });
 
 test.each([128, 256, 1_024, 65_536])("of %i descriptors, most are for ingestion", (descriptors) => {
-  const all = { connectionsMax: 0, hasConsole: true, hasOps: true };
+  const all = { connectionsMax: 0, consoleListen: address, opsListen: address };
   const plan = planConnections(all, silent, descriptors);
   const sum = plan.public + plan.console + plan.ops;
   expect(sum).toBeLessThanOrEqual(descriptors - 64);
   expect(plan.public).toBeGreaterThan(sum / 2);
   expect(Math.min(plan.console, plan.ops)).toBeGreaterThan(1);
-  const alone = planConnections({ ...all, hasConsole: false, hasOps: false }, silent, descriptors);
+  const alone = planConnections(
+    { ...all, consoleListen: null, opsListen: null },
+    silent,
+    descriptors,
+  );
   expect(alone.public).toBe(sum);
   expect(planConnections({ ...all, connectionsMax: 10 }, silent, descriptors).public).toBe(10);
 });

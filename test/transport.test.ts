@@ -204,8 +204,7 @@ describe("a request travelled over HTTPS", () => {
       const headers = new Headers(
         forwarded === undefined ? {} : { "X-Forwarded-Proto": forwarded },
       );
-      const check = (): void =>
-        requireHttps(policy, headers, () => (peer === null ? null : { address: peer }));
+      const check = (): void => requireHttps(policy, headers, () => peer);
       if (want === "accepted") expect(check).not.toThrow();
       else expect(check).toThrow(expect.objectContaining({ code: "https_required" }));
     },

@@ -3,7 +3,6 @@ import type { Context } from "elysia";
 import { AppError, UNKNOWN_FIELD } from "../domain/errors.ts";
 import type { Identity } from "../domain/storage.ts";
 import { answerWhileSending, closesWhileSending } from "../net/linger.ts";
-import type { Peer } from "../net/transport.ts";
 import { errorResponse } from "./responses.ts";
 import type { PublicInterface } from "./server.ts";
 
@@ -28,8 +27,8 @@ export class Exchange {
   }
 
   /** Null when the connection is gone. */
-  peer(): Peer | null {
-    return this.server?.requestIP(this.request) ?? null;
+  peer(): string | null {
+    return this.server?.requestIP(this.request)?.address ?? null;
   }
 
   /** Every answer that is no error ends here. */
@@ -80,7 +79,7 @@ export class Exchange {
   private client(): string | undefined {
     const peer = this.peer();
     const { trustedProxies } = this.service.transport;
-    return peer === null ? undefined : trustedProxies.clientOf(this.request.headers, peer.address);
+    return peer === null ? undefined : trustedProxies.clientOf(this.request.headers, peer);
   }
 
   private describe(status: number) {

@@ -1,28 +1,23 @@
 /**
- * The console's side of the main thread. It runs on a thread of its own, with its own connection to the
+ * The console as the main thread sees it. It runs on a thread of its own, with its own connection to the
  * database: a page may search or wait for a lock without holding up the thread that answers signals.
  */
 import type { Logger } from "pino";
 import type { ActivityBatch } from "../domain/activity.ts";
+import { UserError } from "../domain/errors.ts";
 import { type Address, PortInUseError } from "../net/address.ts";
+import type { Certificate } from "../net/tls.ts";
 import { workerUrl } from "../workers.ts";
 import type { ActivityRecorder } from "./activity/recorder.ts";
-
-/** PEM texts. */
-export interface ConsoleCertificate {
-  readonly cert: string;
-  readonly key: string;
-  readonly expiresAt: number;
-}
 
 export interface ConsoleOptions {
   readonly listen: Address;
   readonly dataDir: string;
-  /** What browsers call the console; null: its address. */
+  /** The console's public URL; null: its address. */
   readonly consoleUrl: string | null;
-  /** What bots call the public interface. */
+  /** The public URL of the interface for bots. */
   readonly publicUrl: string;
-  readonly certificate: ConsoleCertificate | null;
+  readonly certificate: Certificate | null;
   readonly trustedProxies: readonly string[];
   /** Open at once. */
   readonly connectionsMax: number;
@@ -30,86 +25,67 @@ export interface ConsoleOptions {
   readonly logLevel: string;
 }
 
-/** What it works with on the main thread. */
-export interface ConsoleSurroundings {
-  readonly log: Logger;
-  readonly recorder: ActivityRecorder;
-}
-
 export type ToConsole =
   | { readonly type: "open"; readonly options: ConsoleOptions }
-  | { readonly type: "certificate"; readonly certificate: ConsoleCertificate }
+  | { readonly type: "certificate"; readonly certificate: Certificate }
   | { readonly type: "activity"; readonly batch: ActivityBatch }
+  /** Takes no new connection from now on. */
   | { readonly type: "drain" }
   | { readonly type: "close" };
 
 export type FromConsole =
-  | { readonly type: "ready"; readonly address: Address; readonly url: string }
-  /** It does not start: `isUserError` where a person can put it right. */
+  | { readonly type: "ready"; readonly url: string }
   | {
       readonly type: "failed";
       readonly reason: string;
-      readonly isUserError: boolean;
-      readonly isPortInUse: boolean;
+      readonly cause: "port in use" | "user error" | "defect";
     }
   | { readonly type: "log"; readonly line: string }
-  /** Or could not be, and is forgotten. */
+  /** Also after a failure: the batch is lost then. */
   | { readonly type: "activity written" }
   | { readonly type: "closed" };
 
+type Failed = FromConsole & { type: "failed" };
+
 export class ConsoleThread {
-  readonly #worker: Worker;
+  readonly #worker = new Worker(workerUrl("console.worker.ts"));
   readonly #log: Logger;
   readonly #recorder: ActivityRecorder;
-  readonly address: Address;
-  readonly url: string;
-  #onClosed: (() => void) | null = null;
+  readonly #opened = Promise.withResolvers<string>();
+  readonly #closed = Promise.withResolvers<void>();
+  #url = "";
   #isDead = false;
 
-  private constructor(
-    worker: Worker,
-    { log, recorder }: ConsoleSurroundings,
-    { address, url }: FromConsole & { type: "ready" },
-  ) {
-    this.#worker = worker;
+  private constructor(options: ConsoleOptions, log: Logger, recorder: ActivityRecorder) {
     this.#log = log;
     this.#recorder = recorder;
-    this.address = address;
-    this.url = url;
+    this.#worker.onmessage = ({ data }) => this.#receive(data as FromConsole, options);
+    this.#worker.onerror = ({ message }) => this.#die(message);
+    this.#post({ type: "open", options });
   }
 
-  /** Rejects with what `explain` makes of the reason where it cannot start. */
+  /** Rejects with a `UserError` for what a person can fix. */
   static async start(
     options: ConsoleOptions,
-    surroundings: ConsoleSurroundings,
-    explain: (reason: string) => Error,
+    log: Logger,
+    recorder: ActivityRecorder,
   ): Promise<ConsoleThread> {
-    const { log, recorder } = surroundings;
-    const worker = new Worker(workerUrl("console.worker.ts"));
-    const answer = await new Promise<FromConsole>((resolve) => {
-      worker.onmessage = ({ data }) => {
-        const message = JSON.parse(data as string) as FromConsole;
-        if (message.type === "log") relay(log, message.line);
-        else resolve(message);
-      };
-      worker.onerror = ({ message }) =>
-        resolve({ type: "failed", reason: message, isUserError: false, isPortInUse: false });
-      worker.postMessage(JSON.stringify({ type: "open", options } satisfies ToConsole));
-    });
-    if (answer.type !== "ready") {
-      worker.terminate();
-      const { reason, isUserError, isPortInUse } = answer as FromConsole & { type: "failed" };
-      if (isPortInUse) throw new PortInUseError(options.listen);
-      throw isUserError ? explain(reason) : new Error(reason);
+    const thread = new ConsoleThread(options, log, recorder);
+    try {
+      thread.#url = await thread.#opened.promise;
+    } catch (error) {
+      thread.#worker.terminate();
+      throw error;
     }
-    const thread = new ConsoleThread(worker, surroundings, answer);
-    worker.onmessage = ({ data }) => thread.#receive(JSON.parse(data as string) as FromConsole);
-    worker.onerror = ({ message }) => thread.#die(message);
     recorder.start((batch) => thread.#post({ type: "activity", batch }));
     return thread;
   }
 
-  replaceCertificate(certificate: ConsoleCertificate): void {
+  get url(): string {
+    return this.#url;
+  }
+
+  replaceCertificate(certificate: Certificate): void {
     this.#post({ type: "certificate", certificate });
   }
 
@@ -118,39 +94,61 @@ export class ConsoleThread {
     this.#post({ type: "drain" });
   }
 
-  /** Lets what is under way be answered, and writes down what the requests came to. */
+  /** Answers the requests in flight, and writes down the last activity. */
   async close(): Promise<void> {
     this.#recorder.stop();
     if (this.#isDead) return;
-    await new Promise<void>((resolve) => {
-      this.#onClosed = resolve;
-      this.#post({ type: "close" });
-    });
+    this.#post({ type: "close" });
+    await this.#closed.promise;
     this.#worker.terminate();
+  }
+
+  #receive(message: FromConsole, { listen }: ConsoleOptions): void {
+    switch (message.type) {
+      case "ready":
+        this.#opened.resolve(message.url);
+        break;
+      case "failed":
+        this.#opened.reject(errorOf(message, listen));
+        break;
+      case "log":
+        relay(this.#log, message.line);
+        break;
+      case "activity written":
+        this.#recorder.written();
+        break;
+      case "closed":
+        this.#closed.resolve();
+    }
   }
 
   /** Signals go on without it. */
   #die(reason: string): void {
     this.#isDead = true;
+    this.#opened.reject(new Error(reason));
+    this.#closed.resolve();
+    if (this.#url === "") return;
     this.#log.error(
       { reason },
       "the console has ended by a defect; restart signalbox to have it back",
     );
-    this.#onClosed?.();
   }
 
   #post(message: ToConsole): void {
-    this.#worker.postMessage(JSON.stringify(message));
-  }
-
-  #receive(message: FromConsole): void {
-    if (message.type === "log") relay(this.#log, message.line);
-    else if (message.type === "activity written") this.#recorder.written();
-    else if (message.type === "closed") this.#onClosed?.();
+    this.#worker.postMessage(message);
   }
 }
 
-/** One thread writes the log. An error in the line is text by now, and stays as it is. */
+function errorOf({ reason, cause }: Failed, listen: Address): Error {
+  if (cause === "port in use") return new PortInUseError(listen);
+  return cause === "user error"
+    ? new UserError(
+        `The console does not start (see --console-listen, which may be off): ${reason}`,
+      )
+    : new Error(reason);
+}
+
+/** Only the main thread writes the log. An error in the line is text by now. */
 function relay(log: Logger, line: string): void {
   const { level, time: _, msg, ...fields } = JSON.parse(line) as Record<string, unknown>;
   const name = level as "debug" | "info" | "warn" | "error";

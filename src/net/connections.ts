@@ -6,6 +6,7 @@
  * that sends signals keeps its connection, one that only holds it loses it, and requests cost nothing more.
  */
 import type { Logger } from "pino";
+import type { Address } from "./address.ts";
 import { countDescriptors, PortSockets, readDescriptorsMax } from "./sockets.ts";
 
 /**
@@ -41,13 +42,13 @@ export interface ConnectionPlan {
 export interface ConnectionNeeds {
   /** For the public interface; 0 for as many as there are descriptors for. */
   readonly connectionsMax: number;
-  readonly hasConsole: boolean;
-  readonly hasOps: boolean;
+  readonly consoleListen: Address | null;
+  readonly opsListen: Address | null;
 }
 
 /** Shares what `ulimit -n` allows: never more in sum, and at least five eighths for the public interface. */
 export function planConnections(
-  { connectionsMax, hasConsole, hasOps }: ConnectionNeeds,
+  { connectionsMax, consoleListen, opsListen }: ConnectionNeeds,
   log: Logger,
   descriptorsMax = readDescriptorsMax() ?? Infinity,
 ): ConnectionPlan {
@@ -55,8 +56,8 @@ export function planConnections(
   const possible = Math.max(1, Math.min(share, descriptorsMax - RESERVE_MIN));
   const shareOf = (part: number, max: number) =>
     Math.max(1, Math.min(max, Math.floor(possible * part)));
-  const console = hasConsole ? shareOf(CONSOLE_SHARE, CONSOLE_MAX) : 0;
-  const ops = hasOps ? shareOf(OPS_SHARE, OPS_MAX) : 0;
+  const console = consoleListen === null ? 0 : shareOf(CONSOLE_SHARE, CONSOLE_MAX);
+  const ops = opsListen === null ? 0 : shareOf(OPS_SHARE, OPS_MAX);
   const left = Math.max(1, possible - console - ops);
   if (connectionsMax > left) {
     log.warn(
@@ -67,15 +68,13 @@ export function planConnections(
   return { public: connectionsMax === 0 ? left : Math.min(connectionsMax, left), console, ops };
 }
 
-export interface ConnectionLimit {
-  readonly listener: keyof ConnectionPlan;
-  readonly port: number;
-  readonly max: number;
-  readonly log: Logger;
-}
-
 /** Holds the limit until the returned function is called. Call it on the thread that listens. */
-export function limitConnections({ listener, port, max, log }: ConnectionLimit): () => void {
+export function limitConnections<Listener extends keyof ConnectionPlan>(
+  listener: Listener,
+  { port }: Address,
+  { [listener]: max }: Readonly<Record<Listener, number>>,
+  log: Logger,
+): () => void {
   const sockets = PortSockets.of(port);
   if (sockets === null) {
     log.warn({ listener }, "there is no limit on connections: it takes Linux with glibc and /proc");

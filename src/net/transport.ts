@@ -2,14 +2,10 @@
 import { BlockList, isIP } from "node:net";
 import type { Logger } from "pino";
 import { AppError, UserError } from "../domain/errors.ts";
-import { isLoopback, unmapped } from "./address.ts";
+import { type Address, isLoopback, isLoopbackHost, unmapped } from "./address.ts";
 
 const PROXY_IS_SILENT =
   "The proxy does not say how this request reached it; make it send X-Forwarded-Proto: https.";
-
-export interface Peer {
-  readonly address: string;
-}
 
 /** Known from the start, so that the common case costs a request nothing. */
 export interface TransportPolicy {
@@ -19,6 +15,14 @@ export interface TransportPolicy {
   readonly trustedProxies: TrustedProxies;
 }
 
+export function transportPolicy(
+  listen: Address,
+  isTls: boolean,
+  trustedProxies: TrustedProxies,
+): TransportPolicy {
+  return { isTls, isLoopbackOnly: isLoopbackHost(listen.host), trustedProxies };
+}
+
 /**
  * Throws `https_required` for a request that travelled in the clear. A trusted proxy has to say
  * `https`, on loopback too: only the proxy knows how the request reached it.
@@ -26,12 +30,12 @@ export interface TransportPolicy {
 export function requireHttps(
   policy: TransportPolicy,
   headers: Headers,
-  peer: () => Peer | null,
+  peer: () => string | null,
 ): void {
   if (policy.isTls) return;
   if (policy.isLoopbackOnly && policy.trustedProxies.isEmpty) return;
-  const address = peer()?.address;
-  if (address === undefined) throw new AppError("https_required");
+  const address = peer();
+  if (address === null) throw new AppError("https_required");
   if (policy.trustedProxies.includes(address)) {
     const forwarded = headers.get("x-forwarded-proto");
     if (forwarded === null) throw new AppError("https_required", { message: PROXY_IS_SILENT });
@@ -92,21 +96,23 @@ export class TrustedProxies {
 }
 
 /**
- * Notices a proxy on this machine that `--trust-proxy` does not name: all of its clients share one
- * address. Returns what to call with each request; it warns once.
+ * Returns {@link TrustedProxies.clientOf}, and warns once of a proxy on this machine that `--trust-proxy`
+ * does not name: all of its clients share one address.
  */
-export function warnOfUntrustedProxy(
+export function clientAddresses(
   proxies: TrustedProxies,
   log: Logger,
-): (headers: Headers, peer: string | null) => void {
+): (headers: Headers, peer: string | null) => string {
   let hasWarned = false;
   return (headers, peer) => {
-    if (hasWarned || peer === null || !headers.has("x-forwarded-for")) return;
-    if (!isLoopback(peer) || proxies.includes(peer)) return;
-    hasWarned = true;
-    log.warn(
-      `a proxy on this machine sends X-Forwarded-For and is not trusted, so everyone behind it shares one address, and one limit on wrong passwords: start serve with --trust-proxy ${unmapped(peer)}`,
-    );
+    const isForwarded = headers.has("x-forwarded-for");
+    if (!hasWarned && isForwarded && peer !== null && isLoopback(peer) && !proxies.includes(peer)) {
+      hasWarned = true;
+      log.warn(
+        `a proxy on this machine sends X-Forwarded-For and is not trusted, so everyone behind it shares one address, and one limit on wrong passwords: start serve with --trust-proxy ${unmapped(peer)}`,
+      );
+    }
+    return proxies.clientOf(headers, peer);
   };
 }
 

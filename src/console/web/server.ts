@@ -2,11 +2,13 @@
 import type { Context, Elysia } from "elysia";
 import type { Logger } from "pino";
 import { AppError, type ErrorCode, errorCatalogue, SignedOutError } from "../../domain/errors.ts";
+import { readBody } from "../../net/body.ts";
 import { createApp, targetOf } from "../../net/routes.ts";
+import { requireHttps, type TransportPolicy } from "../../net/transport.ts";
 import { findAsset } from "./assets.ts";
 import { readCookies } from "./cookies.ts";
 import { csrfTokenOf, isForged, isSameOrigin } from "./csrf.ts";
-import type { HostVerdict } from "./hosts.ts";
+import { judgeHost, type OwnHosts } from "./hosts.ts";
 import {
   failurePage,
   forbiddenPage,
@@ -36,13 +38,10 @@ export interface ConsoleInterface {
   readonly ownOrigin: () => string;
   /** What bots call the public interface. */
   readonly publicUrl: string;
-  /** Throws `https_required` for a request that travelled in the clear. */
-  readonly requireHttps: (headers: Headers, peer: string | null) => void;
+  readonly transport: TransportPolicy;
   /** Of the client itself where a trusted proxy tells it. */
   readonly clientAddress: (headers: Headers, peer: string | null) => string;
-  /** A bounded read; throws `payload_too_large`. */
-  readonly readBody: (request: Request) => Promise<Uint8Array>;
-  readonly judgeHost: (host: string | null) => HostVerdict;
+  readonly hosts: OwnHosts;
   /** Browsers reach us over HTTPS alone. */
   readonly isHttps: boolean;
   readonly log: Logger;
@@ -117,11 +116,11 @@ async function serve(
   params: Record<string, string>,
 ): Promise<Response> {
   const { headers } = request;
-  console.requireHttps(headers, peer);
+  requireHttps(console.transport, headers, () => peer);
   const cookies = readCookies(headers);
   const now = console.now();
   // Read before the session is looked up: it may end while a slow client sends its form.
-  const form = request.method === "POST" ? await readForm(console, request) : new URLSearchParams();
+  const form = request.method === "POST" ? await readForm(request) : new URLSearchParams();
   const token = cookies.get(cookieNames.session);
   const member = token === null ? null : await console.sessions.find(token, now);
   if (token !== null && member === null) cookies.clear(cookieNames.session);
@@ -205,10 +204,10 @@ function visitorOf(cookies: ReturnType<typeof readCookies>): string {
   return fresh;
 }
 
-async function readForm(console: ConsoleInterface, request: Request): Promise<URLSearchParams> {
+async function readForm(request: Request): Promise<URLSearchParams> {
   const type = request.headers.get("content-type")?.split(";")[0]?.trim().toLowerCase();
   if (type !== "application/x-www-form-urlencoded") throw new AppError("unsupported_media_type");
-  return new URLSearchParams(new TextDecoder().decode(await console.readBody(request)));
+  return new URLSearchParams(new TextDecoder().decode(await readBody(request)));
 }
 
 async function answer(
@@ -255,8 +254,8 @@ async function orFailure(
 }
 
 /** Null for a request to one of our own host names: no other name gets a page. */
-function misdirected({ judgeHost }: ConsoleInterface, { headers }: Request): Response | null {
-  switch (judgeHost(headers.get("host"))) {
+function misdirected({ hosts }: ConsoleInterface, { headers }: Request): Response | null {
+  switch (judgeHost(headers.get("host"), hosts)) {
     case "own":
       return null;
     case "malformed":
