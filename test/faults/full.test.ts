@@ -65,7 +65,8 @@ async function untilRefused({ results, more }: Load): Promise<void> {
 /** A single signal may still fit when those of the load do not. */
 async function postUntilRefused(url: string, key: string): Promise<Answer> {
   for (;;) {
-    const answer = await post(url, key, { metadata: { note: "x".repeat(60_000) } });
+    const metadata = { note: "x".repeat(60_000) };
+    const answer = await post(url, key, { client_signal_id: crypto.randomUUID(), metadata });
     if (answer.status !== 201) return answer;
   }
 }

@@ -30,7 +30,8 @@ function memoryPeakMib(pid: number): number {
 /** Refusals do not wait for the disk: they overtake a signal that is being stored. */
 async function expectRefusalsMeanwhile(url: string, key: string): Promise<void> {
   const overtaken: string[] = [];
-  const stored = post(url, key).finally(() => overtaken.push("stored"));
+  const fields = { client_signal_id: crypto.randomUUID() };
+  const stored = post(url, key, fields).finally(() => overtaken.push("stored"));
   for (let round = 0; round < 3; round += 1) {
     expect((await post(url, `sbk_${"0".repeat(64)}`)).status).toBe(401);
     expect((await post(url, key, { side: "sideways" })).status).toBe(422);
