@@ -1,5 +1,10 @@
 /** A server with its console on, and visitors without a browser: what they send is what a browser would. */
+import { Database } from "bun:sqlite";
 import { expect } from "bun:test";
+import { join } from "node:path";
+import type { AuditRecord } from "../../src/domain/audit.ts";
+import { SqliteAudit } from "../../src/store/sqlite/audit.ts";
+import { DATABASE_NAME } from "../../src/store/sqlite/folder.ts";
 import { SqliteMembers } from "../../src/store/sqlite/members.ts";
 import { freePort } from "../_cli.ts";
 import { onCleanup, startTestApp, type TestApp, type TestAppOptions } from "../_setup.ts";
@@ -84,6 +89,17 @@ export async function startNamedConsole(): Promise<TestConsole> {
       consoleUrl: `http://localhost:${port}`,
     },
   });
+}
+
+/** Works on the database beside the server. */
+export function inDatabase<T>({ dataDir }: TestConsole, work: (db: Database) => T): T {
+  using db = new Database(join(dataDir, DATABASE_NAME));
+  return work(db);
+}
+
+/** The audit of desk `alpha`, newest first. */
+export function auditOf(desk: TestConsole): AuditRecord[] {
+  return inDatabase(desk, (db) => new SqliteAudit(db).list({ desk: "alpha", limit: 100 }));
 }
 
 /** Sends the sign-in form as it is, but for these fields. */

@@ -1,7 +1,5 @@
 /** What members do with their own account, by HTTP alone; their passkeys are made in software. */
 import { describe, expect, setDefaultTimeout, test } from "bun:test";
-import { Database } from "bun:sqlite";
-import { join } from "node:path";
 import type {
   PublicKeyCredentialCreationOptionsJSON,
   PublicKeyCredentialRequestOptionsJSON,
@@ -9,12 +7,12 @@ import type {
 import { CHALLENGE_LIFETIME_MS, Challenges } from "../../src/console/sign-in/passkeys.ts";
 import { FAILURES_MAX } from "../../src/console/web/throttle.ts";
 import { cookieNames } from "../../src/console/web/visit.ts";
-import { SqliteAudit } from "../../src/store/sqlite/audit.ts";
-import { DATABASE_NAME } from "../../src/store/sqlite/folder.ts";
 import { type Deviation, SoftwareKey } from "./_authenticator.ts";
 import { addPasskey, confirmation, optionsOf, passkeySignIn, removePasskey } from "./_passkeys.ts";
 import {
   ALICE,
+  auditOf,
+  inDatabase,
   isIn,
   OTHER_PASSWORD,
   PASSWORD,
@@ -26,21 +24,9 @@ import {
 
 setDefaultTimeout(30_000);
 
-function inDatabase<T>({ dataDir }: TestConsole, work: (db: Database) => T): T {
-  const db = new Database(join(dataDir, DATABASE_NAME));
-  try {
-    return work(db);
-  } finally {
-    db.close();
-  }
-}
-
 /** Newest first, as `actor action: detail`. */
-function audited(desk: TestConsole): string[] {
-  return inDatabase(desk, (db) => new SqliteAudit(db).list({ desk: "alpha", limit: 100 })).map(
-    ({ actor, action, detail }) => `${actor} ${action}: ${detail}`,
-  );
-}
+const audited = (desk: TestConsole) =>
+  auditOf(desk).map(({ actor, action, detail }) => `${actor} ${action}: ${detail}`);
 
 describe("the password", () => {
   test("changing it takes the current one, ends every other session, and begins this one anew", async () => {

@@ -5,7 +5,7 @@ import { type ErrorCode, errorCatalogue } from "../../src/domain/errors.ts";
 import { remedies } from "../../src/console/activity/remedies.ts";
 import { SqliteActivity } from "../../src/store/sqlite/activity.ts";
 import { mintKey, onCleanup, openForDamage, query, signal } from "../_setup.ts";
-import { startConsole, startSignedIn, type TestConsole, type Visitor } from "./_console.ts";
+import { startSignedIn, type TestConsole, type Visitor } from "./_console.ts";
 
 setDefaultTimeout(60_000);
 
@@ -360,17 +360,6 @@ describe("what is asked for amiss", () => {
         const { status } = await visitor.get(`${path}?key=${encodeURIComponent(key)}`);
         expect({ path, key, status }).toEqual({ path, key, status: 404 });
       }
-    }
-  });
-
-  test("needs somebody who is signed in", async () => {
-    const app = await startConsole();
-    for (const path of ["/activity", "/activity/chart?per=day"]) {
-      const { status, location } = await app.visitor().get(path);
-      expect({ status, location }).toEqual({
-        status: 303,
-        location: `/sign-in?next=${encodeURIComponent(path)}`,
-      });
     }
   });
 });

@@ -1,10 +1,8 @@
 /** Who sits at a browser that was left open removes no passkey; and a removed passkey leaves nobody signed in. */
 import { expect, setDefaultTimeout, test } from "bun:test";
 import { FAILURES_MAX } from "../../src/console/web/throttle.ts";
-import { SqliteAudit } from "../../src/store/sqlite/audit.ts";
-import { openForDamage } from "../_setup.ts";
 import { SoftwareKey } from "./_authenticator.ts";
-import { ALICE, isIn, startNamedConsole, type TestConsole } from "./_console.ts";
+import { ALICE, auditOf, isIn, startNamedConsole, type TestConsole } from "./_console.ts";
 import { addPasskey, passkeySignIn, removePasskey } from "./_passkeys.ts";
 
 setDefaultTimeout(30_000);
@@ -18,8 +16,8 @@ async function start() {
   return { desk, visitor, key };
 }
 
-function lastAudited({ dataDir }: TestConsole): string {
-  const [entry] = new SqliteAudit(openForDamage(dataDir)).list({ desk: "alpha", limit: 1 });
+function lastAudited(desk: TestConsole): string {
+  const [entry] = auditOf(desk);
   return `${entry?.action}: ${entry?.detail}`;
 }
 

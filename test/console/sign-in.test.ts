@@ -1,7 +1,5 @@
 /** Getting in, by HTTP alone: what holds without any browser's help, and where a browser's word is asked for. */
 import { describe, expect, setDefaultTimeout, test } from "bun:test";
-import { Database } from "bun:sqlite";
-import { join } from "node:path";
 import { localPath } from "../../src/console/web/safe-redirect.ts";
 import {
   type FindMember,
@@ -23,14 +21,14 @@ import {
 import { ConcurrencyLimit } from "../../src/console/sign-in/credentials.ts";
 import { cookieNames } from "../../src/console/web/visit.ts";
 import type { Account } from "../../src/domain/member.ts";
-import { SqliteAudit } from "../../src/store/sqlite/audit.ts";
-import { DATABASE_NAME } from "../../src/store/sqlite/folder.ts";
 import { SqliteMembers } from "../../src/store/sqlite/members.ts";
 import { openDatabase } from "../../src/store/sqlite/open.ts";
 import { SqliteRegistry } from "../../src/store/sqlite/registry.ts";
-import { onCleanup, temporaryFolder } from "../_setup.ts";
+import { onCleanup, signal, temporaryFolder } from "../_setup.ts";
 import {
   ALICE,
+  auditOf,
+  inDatabase,
   isIn,
   OTHER_PASSWORD,
   type PageAnswer,
@@ -47,24 +45,11 @@ function isSignedIn(answer: PageAnswer): boolean {
   return answer.status === 303 && answer.location === "/";
 }
 
-function inDatabase<T>({ dataDir }: TestConsole, work: (db: Database) => T): T {
-  const db = new Database(join(dataDir, DATABASE_NAME));
-  try {
-    return work(db);
-  } finally {
-    db.close();
-  }
-}
-
 /** Oldest first, as `action: detail`. */
-function audited(desk: TestConsole): string[] {
-  return inDatabase(desk, (db) =>
-    new SqliteAudit(db)
-      .list({ desk: "alpha", limit: 100 })
-      .map(({ action, detail }) => `${action}: ${detail}`)
-      .toReversed(),
-  );
-}
+const audited = (desk: TestConsole) =>
+  auditOf(desk)
+    .map(({ action, detail }) => `${action}: ${detail}`)
+    .toReversed();
 
 describe("signing in", () => {
   test("the right password opens the console, with a cookie that no script and no other site gets", async () => {
@@ -177,6 +162,30 @@ describe("signing in", () => {
     expect(visitor.cookies.has(cookieNames.session)).toBe(false);
     visitor.cookies.set(cookieNames.session, token);
     expect(await isIn(visitor)).toBe(false);
+  });
+
+  test("a stranger gets no page of members and sends none of their forms", async () => {
+    const desk = await startConsole();
+    const { body } = await desk.post(signal);
+    const key = `/keys/${desk.keyId}`;
+    const sent = `/signals/${String(body["id"])}`;
+    const stranger = desk.visitor();
+    await stranger.get("/sign-in");
+    const pages = [
+      ["/", "/start", "/start/state", "/audit", "/account", "/activity", "/activity/chart"],
+      ["/signals", "/signals/newer", "/signals/export?format=csv", sent, `${sent}/metadata`],
+      ["/keys", "/keys/new", key, `${key}/key`, `${key}/rotate`, `${key}/revoke`],
+    ].flat();
+    for (const path of pages) {
+      const { status, location } = await stranger.get(path);
+      const next = path === "/" ? "" : `?next=${encodeURIComponent(path)}`;
+      expect([path, status, location]).toEqual([path, 303, `/sign-in${next}`]);
+    }
+    const fields = { overlap: "1h", confirmation: desk.key.slice(-4) };
+    for (const path of ["/keys", `${key}/rotate`, `${key}/revoke`]) {
+      expect([path, (await stranger.post(path, fields)).status]).toEqual([path, 403]);
+    }
+    expect(desk.registry.listKeys("alpha")).toMatchObject([{ revoked_at: null }]);
   });
 
   test("who asked for a page comes back to it, and who is in already goes on", async () => {

@@ -334,17 +334,6 @@ describe("another desk", () => {
     expect(idsIn(rows)).toEqual([own]);
     expect(rows).toContain(`data-newest="${own}"`);
   });
-
-  test("is not there for who is not signed in, either", async () => {
-    const app = await startConsole();
-    const id = await send(app);
-    const stranger = app.visitor();
-    for (const path of ["", "/newer", "/export?format=csv", `/${id}`, `/${id}/metadata`]) {
-      const { status, location } = await stranger.get(`/signals${path}`);
-      expect({ path, status }).toEqual({ path, status: 303 });
-      expect(location).toStartWith("/sign-in");
-    }
-  });
 });
 
 /** What was typed comes back in the field. */

@@ -35,15 +35,6 @@ test("a new desk is led to its first signal, and then to its signals", async () 
   expect((await visitor.get("/start")).text).toContain("notice good");
 });
 
-test("is for who is signed in", async () => {
-  const app = await startConsole();
-  for (const path of ["/", "/start", "/start/state"]) {
-    const { status, location } = await app.visitor().get(path);
-    expect({ path, status }).toEqual({ path, status: 303 });
-    expect(location).toStartWith("/sign-in");
-  }
-});
-
 test("each snippet has the address that bots use, whatever is in it", () => {
   const all = snippets("https://signals.example.com/it's/");
   expect(all.map(({ text }) => text.includes("/it's//"))).toEqual([false, false, false]);
