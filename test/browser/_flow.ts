@@ -1,8 +1,21 @@
 /** What a member does in a browser window, as far as several tests do it. */
 import { expect } from "bun:test";
-import type { Page } from "playwright-core";
+import type { BrowserContextOptions, Page } from "playwright-core";
 import { type Answer, callUrl, signal } from "../_setup.ts";
-import { PASSWORD, type TestConsole } from "../console/_console.ts";
+import { PASSWORD, startConsole, type TestConsole } from "../console/_console.ts";
+import type { OpenWindow, Window } from "./_browser.ts";
+
+/** A console, and a window of a member who has just joined the desk. */
+export async function openDesk(
+  openWindow: OpenWindow,
+  name: string,
+  options: BrowserContextOptions = {},
+): Promise<Window & { desk: TestConsole }> {
+  const desk = await startConsole();
+  const window = await openWindow(desk.url, options);
+  await join(desk, window.page, name);
+  return { desk, ...window };
+}
 
 /** Opens the invitation's link, sets a password, and goes to the page of keys. */
 export async function join(desk: TestConsole, page: Page, name: string): Promise<void> {

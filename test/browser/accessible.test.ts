@@ -8,7 +8,7 @@ import { DATABASE_NAME } from "../../src/store/sqlite/folder.ts";
 import { onCleanup } from "../_setup.ts";
 import { expectAccessible, useBrowser } from "./_browser.ts";
 import { ALICE, OTHER_PASSWORD, PASSWORD, signIn, startConsole } from "../console/_console.ts";
-import { createKey, join } from "./_flow.ts";
+import { createKey, join, openDesk } from "./_flow.ts";
 
 setDefaultTimeout(120_000);
 
@@ -34,9 +34,7 @@ test("the pages for people who are not signed in", async () => {
 });
 
 test("the pages for keys", async () => {
-  const desk = await startConsole();
-  const { page } = await openWindow(desk.url);
-  await join(desk, page, "beta");
+  const { page } = await openDesk(openWindow, "beta");
   await expectPage(page, "/keys", "Keys");
   await expectPage(page, "/keys/new", "Create a key");
   await page.getByLabel("Label").fill("x".repeat(10_000));
@@ -84,9 +82,7 @@ test("the audit and the account", async () => {
 });
 
 test("the pages of what is refused, or went wrong", async () => {
-  const desk = await startConsole();
-  const { page } = await openWindow(desk.url);
-  await join(desk, page, "beta");
+  const { desk, page } = await openDesk(openWindow, "beta");
 
   await page.goto("/keys/new");
   await page.locator("main [name=csrf]").evaluate((field) => field.setAttribute("value", "x"));

@@ -3,8 +3,8 @@ import { expect, setDefaultTimeout, test } from "bun:test";
 import type { Page } from "playwright-core";
 import { mintKey, signal } from "../_setup.ts";
 import { expectAccessible, phone, useBrowser } from "./_browser.ts";
-import { startConsole, type TestConsole } from "../console/_console.ts";
-import { join } from "./_flow.ts";
+import type { TestConsole } from "../console/_console.ts";
+import { openDesk } from "./_flow.ts";
 
 setDefaultTimeout(120_000);
 const SEEN_MS_MAX = 20_000;
@@ -73,9 +73,7 @@ async function until(isSo: () => Promise<boolean>): Promise<void> {
 }
 
 test("the chart is drawn when the first request arrives, and follows those after it", async () => {
-  const desk = await startConsole();
-  const { page, complaints } = await openWindow(desk.url);
-  await join(desk, page, "alpha");
+  const { desk, page, complaints } = await openDesk(openWindow, "alpha");
   await page.getByRole("link", { name: "Activity" }).click();
   await page.getByText("No request yet").waitFor();
   expect(await page.locator("canvas").count()).toBe(0);
@@ -102,9 +100,7 @@ test("the chart is drawn when the first request arrives, and follows those after
 });
 
 test("the chart changes with the colours of the screen and the width of the window", async () => {
-  const desk = await startConsole();
-  const { page, complaints } = await openWindow(desk.url);
-  await join(desk, page, "alpha");
+  const { desk, page, complaints } = await openDesk(openWindow, "alpha");
   await sendEach(desk);
   await page.goto("/activity");
   await seen(page, "1 stored, 1 duplicate, 1 rejected");
@@ -121,11 +117,9 @@ test("the chart changes with the colours of the screen and the width of the wind
 });
 
 test("times are in the reader's zone, and days are days of UTC", async () => {
-  const desk = await startConsole();
-  const { page, complaints } = await openWindow(desk.url, {
+  const { desk, page, complaints } = await openDesk(openWindow, "alpha", {
     timezoneId: ZONE,
   });
-  await join(desk, page, "alpha");
   await sendEach(desk);
   await page.goto("/activity");
   await seen(page, "1 stored, 1 duplicate, 1 rejected");
@@ -164,9 +158,7 @@ test("times are in the reader's zone, and days are days of UTC", async () => {
 });
 
 test("the page asks no more when nobody is there, goes on when somebody is, and says who is signed out", async () => {
-  const desk = await startConsole();
-  const { page } = await openWindow(desk.url);
-  await join(desk, page, "alpha");
+  const { desk, page } = await openDesk(openWindow, "alpha");
   await page.clock.install();
   await page.goto("/activity");
   await page.clock.fastForward(HALF_AN_HOUR);
@@ -184,9 +176,7 @@ test("the page asks no more when nobody is there, goes on when somebody is, and 
 });
 
 test("without a script there are the same numbers in a table, and a form for the key", async () => {
-  const desk = await startConsole();
-  const { page } = await openWindow(desk.url, { javaScriptEnabled: false });
-  await join(desk, page, "alpha");
+  const { desk, page } = await openDesk(openWindow, "alpha", { javaScriptEnabled: false });
   const second = mintKey(desk.registry, "alpha");
   await sendEach(desk);
   await desk.post({ ...signal, side: "up" }, { Authorization: `Bearer ${second.key}` });
@@ -207,9 +197,7 @@ test("without a script there are the same numbers in a table, and a form for the
 });
 
 test("the page is one for everybody, with and without anything on it", async () => {
-  const desk = await startConsole();
-  const { page } = await openWindow(desk.url);
-  await join(desk, page, "alpha");
+  const { desk, page } = await openDesk(openWindow, "alpha");
   await page.goto("/activity");
   await expectAccessible(page);
   const label = "w".repeat(100);

@@ -4,7 +4,7 @@ import type { Page } from "playwright-core";
 import { onCleanup } from "../_setup.ts";
 import { useBrowser } from "./_browser.ts";
 import { PASSWORD, startConsole } from "../console/_console.ts";
-import { createKey, goToKeys, join, shownKey, submit } from "./_flow.ts";
+import { createKey, goToKeys, join, openDesk, shownKey, submit } from "./_flow.ts";
 
 setDefaultTimeout(60_000);
 
@@ -38,9 +38,9 @@ test("a member joins, and creates, copies, rotates and revokes a key; nothing is
 });
 
 test("without JavaScript a member can do all of it", async () => {
-  const desk = await startConsole();
-  const { page, complaints } = await openWindow(desk.url, { javaScriptEnabled: false });
-  await join(desk, page, "beta");
+  const { desk, page, complaints } = await openDesk(openWindow, "beta", {
+    javaScriptEnabled: false,
+  });
   const first = await createKey(page, "bot-7");
   expect(await page.getByRole("button", { name: "Copy" }).count(), "buttons that do nothing").toBe(
     0,
@@ -94,9 +94,7 @@ test("with a keyboard alone a member joins, and gets a key on the clipboard", as
 });
 
 test("where the clipboard is not allowed, the key is selected for the reader to copy", async () => {
-  const desk = await startConsole();
-  const { page, context } = await openWindow(desk.url);
-  await join(desk, page, "beta");
+  const { page, context } = await openDesk(openWindow, "beta");
   const key = await createKey(page, "bot-7");
   await context.clearPermissions();
   await page.evaluate(() => {
@@ -108,9 +106,7 @@ test("where the clipboard is not allowed, the key is selected for the reader to 
 });
 
 test("the skip link leads past the navigation", async () => {
-  const desk = await startConsole();
-  const { page } = await openWindow(desk.url);
-  await join(desk, page, "beta");
+  const { page } = await openDesk(openWindow, "beta");
   await page.reload();
   await page.keyboard.press("Tab");
   expect(await focused(page)).toBe("Skip to content");
@@ -120,9 +116,7 @@ test("the skip link leads past the navigation", async () => {
 });
 
 test("times are in the reader's own zone, with UTC beside them", async () => {
-  const desk = await startConsole();
-  const { page } = await openWindow(desk.url, { timezoneId: "Asia/Kolkata" });
-  await join(desk, page, "beta");
+  const { page } = await openDesk(openWindow, "beta", { timezoneId: "Asia/Kolkata" });
   await page.goto("/audit");
   const time = page.locator("time").first();
   const at = new Date((await time.getAttribute("datetime")) ?? "");

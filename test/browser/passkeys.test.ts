@@ -146,7 +146,7 @@ test("a member adds a passkey, signs in with it and removes it; what goes wrong 
   // The session had begun with it.
   await page.waitForURL("**/sign-in?next=**");
   await press(page, "Sign in with a passkey");
-  await page.getByText("The passkey is not one of a member").waitFor();
+  await page.getByText("The passkey is unknown").waitFor();
   // Chromium complains of answers with the status 422.
   expect(complaints.filter((text) => !text.includes("422"))).toEqual([]);
 });

@@ -4,8 +4,8 @@ import type { Page } from "playwright-core";
 import { shorten } from "../../src/console/ui/words.ts";
 import { mintKey, signal } from "../_setup.ts";
 import { expectAccessible, useBrowser } from "./_browser.ts";
-import { startConsole, type TestConsole } from "../console/_console.ts";
-import { join } from "./_flow.ts";
+import type { TestConsole } from "../console/_console.ts";
+import { openDesk } from "./_flow.ts";
 
 setDefaultTimeout(120_000);
 const PAGE = 50;
@@ -25,9 +25,7 @@ const rowIds = (page: Page) =>
     .evaluateAll((rows) => rows.map((row) => row.getAttribute("data-id") ?? ""));
 
 test("signals appear on top of the page as they arrive, and move down to the next", async () => {
-  const desk = await startConsole();
-  const { page, complaints } = await openWindow(desk.url);
-  await join(desk, page, "alpha");
+  const { desk, page, complaints } = await openDesk(openWindow, "alpha");
   await page.goto("/signals");
   await page.getByText("No signal yet").waitFor();
   await page.evaluate("window.isSame = true");
@@ -56,9 +54,7 @@ test("signals appear on top of the page as they arrive, and move down to the nex
 });
 
 test("what the filter does not let through does not appear, nor anything while it is paused", async () => {
-  const desk = await startConsole();
-  const { page, complaints } = await openWindow(desk.url);
-  await join(desk, page, "alpha");
+  const { desk, page, complaints } = await openDesk(openWindow, "alpha");
   await page.goto("/signals");
   await page.getByText("Filter", { exact: true }).first().click();
   await page.getByLabel("Symbol").fill("ETH");
@@ -80,9 +76,9 @@ test("what the filter does not let through does not appear, nor anything while i
 });
 
 test("the keyboard scrolls a table that is wider than the page, though it was empty at first", async () => {
-  const desk = await startConsole();
-  const { page } = await openWindow(desk.url, { viewport: { width: 700, height: 800 } });
-  await join(desk, page, "alpha");
+  const { desk, page } = await openDesk(openWindow, "alpha", {
+    viewport: { width: 700, height: 800 },
+  });
   await page.goto("/signals");
   const table = page.getByRole("region", { name: "Signals, newest first" });
   await page.getByText("No signal yet").waitFor();
@@ -105,9 +101,7 @@ test("the keyboard scrolls a table that is wider than the page, though it was em
 });
 
 test("the first page says so when its member is signed out", async () => {
-  const desk = await startConsole();
-  const { page } = await openWindow(desk.url);
-  await join(desk, page, "alpha");
+  const { desk, page } = await openDesk(openWindow, "alpha");
   await send(desk);
   await page.goto("/signals");
   await page.context().clearCookies();
@@ -115,9 +109,7 @@ test("the first page says so when its member is signed out", async () => {
 });
 
 test("without a script there are the same signals, and a link for the new ones", async () => {
-  const desk = await startConsole();
-  const { page } = await openWindow(desk.url, { javaScriptEnabled: false });
-  await join(desk, page, "alpha");
+  const { desk, page } = await openDesk(openWindow, "alpha", { javaScriptEnabled: false });
   await page.goto("/signals");
   const id = await send(desk, { client_signal_id: "order 1" });
   await page.getByRole("link", { name: "Refresh" }).click();
@@ -128,9 +120,7 @@ test("without a script there are the same signals, and a link for the new ones",
 });
 
 test("the page for a new desk turns green when its first signal arrives", async () => {
-  const desk = await startConsole();
-  const { page, complaints } = await openWindow(desk.url);
-  await join(desk, page, "beta");
+  const { desk, page, complaints } = await openDesk(openWindow, "beta");
   await page.goto("/");
   await page.getByText("No signal has arrived yet").waitFor();
   await expectAccessible(page);
@@ -150,9 +140,7 @@ test("the page for a new desk turns green when its first signal arrives", async 
 });
 
 test("every page of signals is one for everybody", async () => {
-  const desk = await startConsole();
-  const { page } = await openWindow(desk.url);
-  await join(desk, page, "alpha");
+  const { desk, page } = await openDesk(openWindow, "alpha");
   await page.goto("/signals");
   await expectAccessible(page);
   const long = "w".repeat(255);

@@ -3,8 +3,7 @@ import { expect, setDefaultTimeout, test } from "bun:test";
 import type { Page } from "playwright-core";
 import { signal } from "../_setup.ts";
 import { expectAccessible, useBrowser } from "./_browser.ts";
-import { startConsole } from "../console/_console.ts";
-import { join, submit } from "./_flow.ts";
+import { openDesk, submit } from "./_flow.ts";
 
 setDefaultTimeout(120_000);
 /** Activity is on the pages a second or two after the request. */
@@ -24,9 +23,7 @@ async function openWith(page: Page, path: string, text: string): Promise<void> {
 }
 
 test("an ended key that is still in use", async () => {
-  const desk = await startConsole();
-  const { page, complaints } = await openWindow(desk.url);
-  await join(desk, page, "alpha");
+  const { desk, page, complaints } = await openDesk(openWindow, "alpha");
   // As long as one may be, and without a place to break it.
   const label = "w".repeat(100);
   const { key, record } = desk.registry.mintKey({ desk: "alpha", label, expiresInMs: null });
@@ -48,9 +45,7 @@ test("an ended key that is still in use", async () => {
 });
 
 test("a signal with duplicates of other content", async () => {
-  const desk = await startConsole();
-  const { page, complaints } = await openWindow(desk.url);
-  await join(desk, page, "alpha");
+  const { desk, page, complaints } = await openDesk(openWindow, "alpha");
   const named = { ...signal, client_signal_id: "order 1" };
   const { body } = await desk.post(named);
   const other = { ...named, price: 2, quantity: 3, direction: "long", metadata: { a: 1 } };

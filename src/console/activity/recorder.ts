@@ -1,8 +1,8 @@
 /**
- * Counts what becomes of requests, on the thread that answers them, for the console to write down.
+ * Counts the outcomes of requests on the thread that answers them; the console's thread writes them down.
  *
- * A request costs a look-up and an addition here. What is collected is bounded, and leaves once a second
- * at most, once the batch before is written: however slow the disk or the console, no signal waits for it.
+ * A request costs a look-up and an addition. The counts are bounded, and are sent at most once per second,
+ * after the previous batch was written: no signal waits for a slow disk or console.
  */
 import {
   type ActivityBatch,
@@ -22,10 +22,10 @@ import {
 import { redactKeys } from "../../domain/key.ts";
 import type { Appended, Identity } from "../../domain/storage.ts";
 
-/** In one batch; what is more is not recorded. */
+/** Per batch; the rest is not recorded. */
 export const KEY_MINUTES_MAX = 10_000;
 export const REPEATED_SIGNALS_MAX = 2_000;
-/** Of all desks; those that are more are counted all the same. */
+/** For all desks; further ones are only counted. */
 export const REJECTS_MAX = 5_000;
 
 /** In characters: names of fields that clients made up. */
@@ -41,7 +41,7 @@ type Repeats = Mutable<Omit<ActivityBatch["repeats"][number], "differs">> & {
 
 export class ActivityRecorder implements ActivityObserver {
   #minutes: Mutable<KeyMinute>[] = [];
-  /** The newest one of each key, which is in the list above. */
+  /** The newest minute of each key, from the list above. */
   #minuteOfKey = new Map<string, Mutable<KeyMinute>>();
   #rejects = new Map<number, Ring<Reject>>();
   #rejectsHeld = 0;
@@ -114,7 +114,7 @@ export class ActivityRecorder implements ActivityObserver {
     this.#send(batch);
   }
 
-  /** Null where there are too many of them. */
+  /** Null if the batch is full. */
   #minute({ deskId, keyId }: Identity, at: number): Mutable<KeyMinute> | null {
     const start = startOfBucket(at, activityWidths.minute.ms);
     let minute = this.#minuteOfKey.get(keyId);

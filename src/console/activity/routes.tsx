@@ -1,4 +1,4 @@
-/** `/activity`: what became of the desk's requests, and why some were rejected. */
+/** `/activity`: the outcomes of the desk's requests, and why some were rejected. */
 import {
   type ActivityOwner,
   type ActivityWidth,
@@ -107,7 +107,7 @@ async function readRejects(
   };
 }
 
-/** As many of the first as a page has room for: all, but for a client that sends much nonsense. */
+/** Keeps as many as fit on a page: all, unless a client sends very many unknown fields. */
 function fitting(rejects: readonly Reject[]): Reject[] {
   let bytes = 0;
   return rejects.filter((reject, index) => {
@@ -122,7 +122,7 @@ function bytesOf({ message, fields }: Reject): number {
   return Buffer.byteLength(Bun.escapeHTML(text)) + entries.length * FIELD_BYTES;
 }
 
-/** Null for what is none: the newest page. */
+/** Null for an invalid cursor: the newest page. */
 function readCursor({ url }: MemberVisit, name: string): string | null {
   const text = url.searchParams.get(name) ?? "";
   return REQUEST_ID.test(text) ? text : null;

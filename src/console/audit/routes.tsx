@@ -5,7 +5,7 @@ import type { ConsoleServices } from "../web/services.ts";
 import { memberPage, type MemberVisit, type Route } from "../web/visit.ts";
 
 const PAGE = 50;
-/** How many pages back the way to the newest is known. */
+/** Cursors in the address. */
 const WAY_MAX = 200;
 
 export function auditRoutes({ audit }: ConsoleServices): Route[] {
@@ -34,7 +34,7 @@ async function readListing(
   return { records, newer, older };
 }
 
-/** Through which pages the reader came: where "newer" leads back to. */
+/** `way`: the cursors of the pages that the reader came through, for "Newer". */
 function pathOf(before: number | null, way: readonly number[]): string {
   if (before === null) return "/audit";
   const back = way.length === 0 ? "" : `&way=${way.slice(-WAY_MAX).join(".")}`;
@@ -46,7 +46,7 @@ function readWay(text: string | null): number[] {
   return cursors.filter((cursor) => cursor !== null);
 }
 
-/** Null for what is none: the newest page. */
+/** Null for an invalid cursor: the newest page. */
 function readCursor(text: string | null): number | null {
   return text !== null && /^\d{1,15}$/.test(text) ? Number(text) : null;
 }

@@ -48,14 +48,14 @@ export const LIFETIME_DEFAULT = "never";
 export const SUCCESSOR_LIFETIME_DEFAULT = "same";
 export const OVERLAP_DEFAULT = "24h";
 
-/** Null where the form has something that it did not offer. */
+/** Null for a value that the form did not offer. */
 export function chosen<T>(choices: readonly Choice<T>[], value: string | null): Choice<T> | null {
   return choices.find((choice) => choice.value === value) ?? null;
 }
 
 /**
- * What must be typed to revoke a key: its label as it is seen, or its last 4 characters where there is
- * nothing to be seen of one.
+ * Returns what must be typed to revoke a key: its label as a page shows it, or its last 4 characters if
+ * no label is visible.
  */
 export function confirmationOf({ label, last4 }: Pick<ApiKey, "label" | "last4">): {
   readonly text: string;

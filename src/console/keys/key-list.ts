@@ -9,7 +9,7 @@ import type { MemberVisit } from "../web/visit.ts";
 const PAGE = 50;
 /** Keys that have ended, under the first page of the active ones. */
 const ENDED_SHOWN = 25;
-/** Keys that have ended and that something still sends with come before them, and may be more. */
+/** Ended keys that are still in use come first. */
 const STILL_IN_USE_SHOWN = 50;
 
 const ENDED_PATH = "/keys?ended=all";
@@ -67,7 +67,7 @@ async function pageOf(
   return { keys: found.slice(0, limit), hasMore: found.length > limit };
 }
 
-/** Those that something still sends with, and then the newest. */
+/** Keys that are still in use, then the newest. */
 async function someEnded(services: ConsoleServices, visit: MemberVisit): Promise<Some> {
   const { member, now } = visit;
   const from = lastDayFrom(now);
@@ -100,7 +100,7 @@ function withCursor(path: string, before: string): string {
   return `${path}${path.includes("?") ? "&" : "?"}before=${before}`;
 }
 
-/** Null for what is no id: the newest page. */
+/** Null for an invalid cursor: the newest page. */
 function readCursor(text: string | null): string | null {
   return text !== null && /^[0-9A-HJKMNP-TV-Z]{26}$/.test(text) ? text : null;
 }

@@ -12,7 +12,7 @@ const FORMS_MAX = 10_000;
 
 export interface Shown {
   readonly key: string;
-  /** The id of the key that it takes the place of; null: of none. */
+  /** The id of the key that it replaces; null: none. */
   readonly replaces: string | null;
 }
 

@@ -124,7 +124,7 @@ function create(keys: Keys, visit: MemberVisit): Promise<Response> {
   );
 }
 
-/** The one page that has a key in it. A second time, too late or elsewhere it has none. */
+/** The only page that contains a key: once, in time, and in the session that made it. */
 async function showOnce(keys: Keys, visit: MemberVisit, apiKey: ApiKey): Promise<Response> {
   const shown = keys.minted.take(sessionOf(visit), apiKey.id, visit.now);
   if (shown === null) return page(<ShownAlreadyPage visit={visit} apiKey={apiKey} />);
@@ -213,7 +213,7 @@ async function revoke(keys: Keys, visit: MemberVisit, apiKey: ApiKey): Promise<R
   );
 }
 
-/** To the page that shows the new key. POST, redirect, GET: a reload of it mints nothing. */
+/** Redirects to the page that shows the new key, so that a reload mints nothing. */
 async function seeOnce(
   { minted }: Keys,
   visit: MemberVisit,

@@ -68,7 +68,7 @@ export class Challenges {
     return text;
   }
 
-  /** Null where there is none (any more). */
+  /** Null for a challenge that is unknown, was taken, or is too old. */
   take(purpose: Purpose, browser: string, now: number): string | null {
     const name = nameOf(purpose, browser);
     const challenge = this.#open.get(name);

@@ -1,4 +1,4 @@
-/** `/signals`: what has arrived, what it was, and as a file. */
+/** `/signals`: the list, one signal, and exports. */
 import { ExportRefusedPage, SignalListPage, SignalRows } from "./page.tsx";
 import { SignalDetailPage } from "./signal-page.tsx";
 import { offeredKeys } from "../keys/key-list.ts";
@@ -166,7 +166,7 @@ function fileName(desk: string, { now }: MemberVisit, format: ExportFormat): str
   return `signals-${desk}-${moment}Z.${format}`;
 }
 
-/** A browser keeps it, and shows none of it as a page. */
+/** Browsers save it, and never show it as a page. */
 function file(body: BodyInit, type: string, name: string): Response {
   return new Response(body, {
     headers: {

@@ -4,7 +4,7 @@
  */
 import { signalsUrl } from "./snippets.ts";
 
-/** Where the webhooks of all their users come from: whose an alert is, only a secret path can tell. */
+/** All TradingView users' webhooks come from these: only a secret path tells whose alert it is. */
 const addresses = ["52.89.214.238", "34.212.75.30", "54.218.53.128", "52.32.178.7"] as const;
 
 export const alertMessage = `{"source":"venue_2","type":"crypto","symbol":"{{ticker}}","side":"open","price":{{close}},

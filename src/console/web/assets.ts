@@ -61,9 +61,8 @@ export const assets = {
 const byPath = new Map<string, Asset>(Object.values(assets).map((one) => [one.path, one]));
 
 /**
- * Null where there is none of this name. Compressed for browsers that take it: there is nothing secret
- * in these. Pages are not, for the length of what is secret and what was typed, compressed together,
- * gives the secret away (breachattack.com).
+ * Returns null for an unknown path. Assets are compressed because they contain no secrets. Pages are not:
+ * the compressed length of a secret beside typed text reveals the secret (breachattack.com).
  */
 export function findAsset(path: string, request: Headers): Response | null {
   const found = byPath.get(path);

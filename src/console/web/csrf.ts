@@ -2,7 +2,7 @@
 import { timingSafeEqual } from "node:crypto";
 import { CSRF_FIELD } from "./visit.ts";
 
-/** Bound to the cookie that it comes back with, which no other site can read or set. */
+/** Derived from a cookie that no other site can read or set. */
 export function csrfTokenOf(cookie: string): string {
   return new Bun.CryptoHasher("sha256", cookie).update("csrf").digest("base64url");
 }

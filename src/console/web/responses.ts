@@ -41,7 +41,7 @@ export function seeOther(path: string): Response {
   });
 }
 
-/** Without a page: who asks so does not look at one (RFC 9110, 15.5.6). */
+/** Without a page: only programs ask like this (RFC 9110, 15.5.6). */
 export function methodNotAllowed(allowed: readonly string[]): Response {
   return new Response(null, {
     status: 405,

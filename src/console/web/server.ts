@@ -108,7 +108,7 @@ function methodsOf({ routes }: ConsoleInterface, path: string): Route["method"][
   return routes.filter((route) => route.path === path).map(({ method }) => method);
 }
 
-/** Who it is and what was sent, and the page that it is for. */
+/** Finds the member, reads the form, and answers with the route. */
 async function serve(
   console: ConsoleInterface,
   route: Route,

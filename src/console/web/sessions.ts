@@ -96,7 +96,7 @@ export class Sessions {
     return { memberId: id, email, desk, deskId, session, signedOutAt, mustAddPasskey };
   }
 
-  /** Whether the token's session holds. Unlike {@link find}, this is no use of it: it may become idle. */
+  /** Whether the token's session holds. Unlike {@link find}, it does not count as a use of the session. */
   async holds(token: string, now: number): Promise<boolean> {
     const session = this.#sessions.get(hash(token));
     return session !== undefined && (await this.#memberOf(session, now)) !== null;

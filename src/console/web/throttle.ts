@@ -1,30 +1,29 @@
 /**
- * Slows the guessing of passwords without locking anybody honest out: device cookies, as OWASP describes
- * them (owasp.org/www-community/Slow_Down_Online_Guessing_Attacks_with_Device_Cookies).
+ * Slows password guessing without locking members out, with device cookies
+ * (owasp.org/www-community/Slow_Down_Online_Guessing_Attacks_with_Device_Cookies).
  *
- * Failures are counted in three places: of a browser that has signed in as this member before, for it
- * alone; of all other browsers together, by what was typed as the address, whether it is a member's or
- * nobody's; and of those others again by the network they come from, against trying one password on
- * many members. So strangers who fail can keep other strangers out, but never a browser that is known.
+ * A browser that has signed in as the member before has its own count of failures. All other browsers
+ * share one count per typed address, known or not, and one per network, against trying one password on
+ * many members. So strangers can lock out other strangers, but never a known browser.
  *
- * Successful sign-ins are limited as well, by member or passkey, for each of them writes to the database.
+ * Successful sign-ins are limited per member and per passkey, because each writes to the database.
  *
- * The counts are in memory and begin at zero after a restart. The secret that signs the cookies is kept
- * (`store/device-secret.ts`), so that a browser stays known.
+ * The counts are in memory. The secret that signs the cookies survives a restart
+ * (`store/device-secret.ts`).
  */
 import { isIP } from "node:net";
 import { equals } from "./csrf.ts";
 import { randomToken } from "./sessions.ts";
 
-/** After its first failure a count is kept for so long. */
+/** A count ends this long after its first failure. */
 export const THROTTLE_WINDOW_MS = 15 * 60 * 1_000;
-/** Known browsers, and all unknown ones together, for each address that is typed. */
+/** Per known browser, and per typed address for all others. */
 export const FAILURES_MAX = 10;
-/** Of each member with a password, and with each passkey; far more than anybody needs. */
+/** Per member with a password, and per passkey. */
 export const SIGN_INS_MAX = 30;
-/** More, because an office may share one address. */
+/** Higher, because an office may share one address. */
 export const NETWORK_FAILURES_MAX = 50;
-/** Of each kind. Beyond it the oldest are forgotten, which takes far more failures than it frees. */
+/** Per kind. Beyond it the oldest are forgotten; forcing that takes far more failures than it frees. */
 const COUNTS_MAX = 50_000;
 const NONCE_CHARACTERS = 43;
 
@@ -64,8 +63,8 @@ export class SignInThrottle {
   }
 
   /**
-   * To be called before the password is looked at: the attempt counts as a failure until it is told to
-   * have succeeded, so that many at the same moment get no further than one after another.
+   * Call it before the password is checked: the attempt counts as a failure until `succeeded` is called,
+   * so that attempts at the same moment count like attempts one after another.
    */
   begin({ email, device, address }: Guess): Attempt {
     const now = this.#clock();
@@ -97,7 +96,7 @@ export class SignInThrottle {
     };
   }
 
-  /** To be called once the signature is right. Counts the sign-in, or returns when it may be tried again. */
+  /** Call it once the signature was checked. Counts the sign-in, or returns when it may be tried again. */
   beginPasskeySession(passkeyId: string): number {
     const now = this.#clock();
     const name = digest(passkeyId);
@@ -182,7 +181,7 @@ function memberOf(email: string): string {
   return email.normalize("NFC").toLowerCase();
 }
 
-/** What was typed may be long, and a name with a typing error in it may be a password. */
+/** The typed text may be long, and may be a password typed into the wrong field. */
 function digest(text: string): string {
   return new Bun.CryptoHasher("sha256").update(text).digest("base64url");
 }
