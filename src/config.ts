@@ -50,7 +50,7 @@ export const defaults = {
   backupKeep: 24,
 } as const;
 
-/** Keys never cross a network in the clear: without TLS, or a proxy that terminates it, we listen on loopback only. */
+/** Keys are never sent unencrypted over a network: without TLS, or a proxy that terminates it, we listen on loopback only. */
 export function requireSafeTransport(config: ServeConfig): void {
   requireSafe(config.listen, "Keys", config);
   if (config.consoleListen !== null) requireSafe(config.consoleListen, "Passwords", config);
@@ -63,7 +63,7 @@ function requireSafe(
 ): void {
   if (tls !== null || trustedProxies.length > 0 || isLoopbackHost(address.host)) return;
   throw new UserError(
-    `${secrets} would cross the network in the clear on ${formatAddress(address)}: give --tls-cert FILE --tls-key FILE, or --trust-proxy CIDR for the proxy that terminates HTTPS, or listen on 127.0.0.1:${address.port}.`,
+    `${secrets} would be sent unencrypted to ${formatAddress(address)}: give --tls-cert FILE --tls-key FILE, or --trust-proxy CIDR for the proxy that terminates HTTPS, or listen on 127.0.0.1:${address.port}.`,
   );
 }
 

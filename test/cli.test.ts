@@ -146,15 +146,15 @@ async function prepare() {
 describe("failures end with code 1 and one sentence that says what to type", () => {
   test("of commands on desks and keys", async () => {
     const { dataDir, key, ids } = await prepare();
-    const seeIds = "see the ids with: signalbox key list";
+    const seeIds = "list the ids with: signalbox key list";
     const cases: [args: string[], says: string][] = [
       [
         ["key", "mint", "--desk", "gama"],
-        `no desk "gama"; the nearest name is "gamma": see them with: signalbox desk list --data ${dataDir}`,
+        `no desk "gama"; the nearest name is "gamma": list the desks with: signalbox desk list --data ${dataDir}`,
       ],
       [
         ["key", "list", "--desk", "fund-9"],
-        'There is no desk "fund-9": see them with: signalbox desk list',
+        'There is no desk "fund-9": list the desks with: signalbox desk list',
       ],
       [["audit", "--desk", "alpa"], 'the nearest name is "alpha"'],
       [["desk", "create", "alpha"], "mint a key for it with: signalbox key mint --desk alpha"],
@@ -165,8 +165,8 @@ describe("failures end with code 1 and one sentence that says what to type", () 
       ]),
       [["key", "revoke", UNKNOWN_ID], seeIds],
       [["key", "rotate", UNKNOWN_ID], seeIds],
-      [["key", "revoke", key], `This is a key, and its id is needed: ${seeIds}`],
-      [["key", "rotate", key], `This is a key, and its id is needed: ${seeIds}`],
+      [["key", "revoke", key], `This is a key, not a key's id: ${seeIds}`],
+      [["key", "rotate", key], `This is a key, not a key's id: ${seeIds}`],
       [["key", "rotate", ids.revoked], "mint a new one with: signalbox key mint --desk alpha"],
       [
         ["key", "rotate", ids.rotated],
@@ -180,7 +180,7 @@ describe("failures end with code 1 and one sentence that says what to type", () 
     const { dataDir } = await startServe();
     await expectRefusal(
       ["key", "mint", "--desk", "alpha", "--data", dataDir],
-      `create it with: signalbox desk create alpha --data ${dataDir}`,
+      `create "alpha" with: signalbox desk create alpha --data ${dataDir}`,
     );
   });
 

@@ -419,7 +419,7 @@ describe("one server a folder", () => {
     const second = await cli(args);
     expect(second.code).toBe(1);
     expect(second.stderr).toBe(
-      `signalbox: Another signalbox serves ${dataDir} already: stop it first, or name another folder with --data DIR.\n`,
+      `signalbox: Another signalbox server is already using ${dataDir}: stop it first, or name another folder with --data DIR.\n`,
     );
     first.kill("SIGKILL");
     await first.exited;
@@ -446,7 +446,9 @@ describe("one server a folder", () => {
       const [winner] = [...waiting.keys()].map((index) => children[index]);
       for (const { code, stderr } of losers) {
         expect(code).toBe(1);
-        expect(stderr).toStartWith(`signalbox: Another signalbox serves ${dataDir} already`);
+        expect(stderr).toStartWith(
+          `signalbox: Another signalbox server is already using ${dataDir}`,
+        );
       }
       winner?.kill("SIGKILL");
       await winner?.exited;
@@ -455,7 +457,7 @@ describe("one server a folder", () => {
 
   test("the lock is let go of when the server stops", async () => {
     const { dataDir, stop } = await startTestApp();
-    expect(() => lockFolder(dataDir)).toThrow("Another signalbox serves");
+    expect(() => lockFolder(dataDir)).toThrow("Another signalbox server is already using");
     await stop();
     lockFolder(dataDir).release();
   });

@@ -14,7 +14,7 @@ import {
 } from "./_setup.ts";
 import { send } from "./_raw.ts";
 
-const MORE_THAN_LINES = "more requests were rejected or failed than the log has lines for";
+const MORE_THAN_LINES = "more requests were rejected or failed; the log has 200 per second";
 const own = ["request_id", "method", "status", "duration_ms"];
 const owned = [...own, "desk", "key_id"];
 const rejected = ["error", "client"];

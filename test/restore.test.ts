@@ -195,7 +195,7 @@ describe("restore over a database", () => {
     const { code, stderr } = await restore(file, dataDir, "--force");
     expect({ code, stderr }).toEqual({
       code: 1,
-      stderr: `signalbox: Another signalbox serves ${dataDir} already: stop it first, or name another folder with --data DIR.\n`,
+      stderr: `signalbox: Another signalbox server is already using ${dataDir}: stop it first, or name another folder with --data DIR.\n`,
     });
     expect(await post(url, key, {})).toMatchObject({ status: 201 });
     expect(query(dataDir, "SELECT count(*) AS n FROM signals")).toEqual([{ n: 6 }]);
@@ -577,14 +577,14 @@ describe("a restore that fails", () => {
     expect(after).toEqual(before);
   });
 
-  test("and was cut short after it moved the database is finished by the next one", () => {
+  test("and was interrupted after it moved the database is finished by the next one", () => {
     const { file, dataDir, path, keyId } = seedWithBackup(5);
     withRegistryOf(dataDir, (registry) => registry.revokeKey(keyId));
     copyDatabase(file, restoringPath(path));
     const kept = `${path}.before-20261121T115118Z`;
     renameSync(path, kept);
     const serve = (): void => openDatabase(dataDir, "reader").close();
-    expect(serve).toThrow(/A restore into .* was cut short: run it again/);
+    expect(serve).toThrow(/A restore into .* was interrupted: run it again/);
     const restored = { kept, keys: { minted: 0, revoked: 1, failure: null } };
     expect(restoreHere(file, { path })).toEqual(restored);
     serve();

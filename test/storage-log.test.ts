@@ -31,7 +31,7 @@ test("a problem is one line at once, not one a batch; its end is another, and th
 
 test.each([
   ["disk", "free some space"],
-  ["lock", "another process holds the database"],
+  ["lock", "another process has locked the database: stop it"],
   [null, "please report this"],
 ] as const)("an obstacle (%s) has advice, and the free space", (obstacle, advice) => {
   const { lines, storageLog } = start(temporaryFolder());

@@ -211,7 +211,7 @@ describe("a new certificate", () => {
       expect(log).toContainEqual(
         expect.objectContaining({
           level: "warn",
-          msg: "new certificate not taken; the one before stays in use",
+          msg: "new certificate rejected; the previous one stays in use",
         }),
       );
       expect(JSON.stringify(log)).not.toContain("PRIVATE KEY");
@@ -231,7 +231,7 @@ describe("a new certificate", () => {
     app.reloadCertificate();
     const warnings = log.filter(({ level }) => level === "warn");
     expect(warnings.map((line) => line["reason"])).toEqual([
-      `${keyFile} is a private key, and open to other users (mode 0604): close it with: chmod 600 ${keyFile}`,
+      `${keyFile} is a private key that other users can access (mode 0604). Run: chmod 600 ${keyFile}`,
     ]);
   });
 
@@ -306,12 +306,12 @@ describe("certificate files", () => {
     [
       "a key that every user can read",
       (folder) => chmodSync(join(folder, "key.pem"), 0o604),
-      "FOLDER/key.pem is a private key, and open to other users (mode 0604): close it with: chmod 600 FOLDER/key.pem",
+      "FOLDER/key.pem is a private key that other users can access (mode 0604). Run: chmod 600 FOLDER/key.pem",
     ],
     [
       "a key that its group can write",
       (folder) => chmodSync(join(folder, "key.pem"), 0o620),
-      "FOLDER/key.pem is a private key, and open to other users (mode 0620): close it with: chmod 600 FOLDER/key.pem",
+      "FOLDER/key.pem is a private key that other users can access (mode 0620). Run: chmod 600 FOLDER/key.pem",
     ],
     [
       "another certificate's key",
@@ -332,7 +332,7 @@ describe("certificate files", () => {
     expect(said).toBe("");
     chmodSync(join(folder, "key-2026.pem"), 0o644);
     const files = { certFile: join(folder, "cert.pem"), keyFile: join(folder, "key.pem") };
-    expect(() => loadCertificate(files)).toThrow("open to other users (mode 0644)");
+    expect(() => loadCertificate(files)).toThrow("other users can access (mode 0644)");
   });
 
   const ROOT = 0;

@@ -41,7 +41,7 @@ describe("without HTTPS or a trusted proxy a server listens on loopback only", (
   ])("%s will not, and what would is said", (at) => {
     expect(() => requireSafeTransport(config(at))).toThrow(
       new UserError(
-        `Keys would cross the network in the clear on ${at}: give --tls-cert FILE --tls-key FILE, or --trust-proxy CIDR for the proxy that terminates HTTPS, or listen on 127.0.0.1:${parseAddress(at).port}.`,
+        `Keys would be sent unencrypted to ${at}: give --tls-cert FILE --tls-key FILE, or --trust-proxy CIDR for the proxy that terminates HTTPS, or listen on 127.0.0.1:${parseAddress(at).port}.`,
       ),
     );
     expect(() => requireSafeTransport(config(at, { tls }))).not.toThrow();
@@ -50,7 +50,7 @@ describe("without HTTPS or a trusted proxy a server listens on loopback only", (
 
   test("the server does not start", async () => {
     const start = startTestApp({ config: { listen: { host: "0.0.0.0", port: 0 } } });
-    expect(String(await rejection(start))).toContain("Keys would cross the network in the clear");
+    expect(String(await rejection(start))).toContain("Keys would be sent unencrypted");
   });
 });
 

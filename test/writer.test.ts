@@ -273,7 +273,7 @@ test("a commit that takes long is a problem while it does, and no longer", async
   const appended = writer.append(submit());
   expect(writer.problem).toBeNull();
   while (writer.problem === null) await Bun.sleep(50);
-  expect(writer.problem).toContain("no commit has ended for 4 s");
+  expect(writer.problem).toContain("a commit has been running for 4 s: check the disk");
   db.run("ROLLBACK");
   expect((await appended).deduped).toBe(false);
   expect(writer.problem).toBeNull();

@@ -128,10 +128,7 @@ export class ConsoleThread {
     this.#opened.reject(new Error(reason));
     this.#closed.resolve();
     if (this.#url === "") return;
-    this.#log.error(
-      { reason },
-      "the console has ended by a defect; restart signalbox to have it back",
-    );
+    this.#log.error({ reason }, "the console crashed; restart signalbox");
   }
 
   #post(message: ToConsole): void {
@@ -143,7 +140,7 @@ function errorOf({ reason, cause }: Failed, listen: Address): Error {
   if (cause === "port in use") return new PortInUseError(listen);
   return cause === "user error"
     ? new UserError(
-        `The console does not start (see --console-listen, which may be off): ${reason}`,
+        `The console cannot start: ${reason.replace(/\.$/, "")}. Change --console-listen, or turn it off.`,
       )
     : new Error(reason);
 }

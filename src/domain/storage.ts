@@ -254,8 +254,8 @@ export interface Passkeys {
   /** Returns null for a removed passkey and for a removed member's. */
   find(id: string): Awaitable<PasskeyCredential | null>;
   /**
-   * Records a use whose signature was checked. `regressed`: the counter went back, so there may be a
-   * copy of the passkey, and nothing was recorded. Two uses at once cannot both pass with one counter.
+   * Records a use whose signature was checked. `regressed`: the counter decreased, so the passkey
+   * may have been copied, and nothing was recorded. Two uses at once cannot both pass with one counter.
    */
   recordUse(id: string, counter: number): Awaitable<"recorded" | "regressed" | "unknown">;
   /** Why {@link remove} would refuse, in a sentence; null if it would not. */

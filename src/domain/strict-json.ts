@@ -23,7 +23,7 @@ const decoder = new TextDecoder("utf-8", { fatal: true });
 export function readJsonObject(bytes: Uint8Array): JsonObject {
   const text = orJsonError("it is not valid UTF-8", () => decoder.decode(bytes));
   const value: unknown = orJsonError(
-    "it breaks the grammar, for example by an unquoted name, a single quote, NaN or a comma too many",
+    "it has a syntax error, such as an unquoted name, a single quote, NaN or an extra comma",
     () => JSON.parse(text),
   );
   if (value === null || typeof value !== "object" || Array.isArray(value)) {

@@ -95,7 +95,7 @@ export function explainBindError(error: unknown, { host, port }: Address): unkno
   }
   if (code === "EACCES") {
     return new UserError(
-      `This user may not listen on ${address}: name a port above 1023, with a proxy in front if needed, or run the unit deploy/signalbox.service, which grants the lower ports.`,
+      `This user is not allowed to listen on ${address}: name a port above 1023, with a proxy in front if needed, or run the unit deploy/signalbox.service, which grants the lower ports.`,
     );
   }
   // Bun says ENOENT for EADDRNOTAVAIL, and EINVAL or a message without a code for an unknown name.

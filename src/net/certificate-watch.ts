@@ -45,7 +45,7 @@ export class CertificateWatch {
       const reason = messageOf(error);
       if (reason === this.#refusal) return;
       this.#refusal = reason;
-      this.#log.warn({ reason }, "new certificate not taken; the one before stays in use");
+      this.#log.warn({ reason }, "new certificate rejected; the previous one stays in use");
     }
   }
 

@@ -62,7 +62,7 @@ export function planConnections(
   if (connectionsMax > left) {
     log.warn(
       { connections_max: left, asked: connectionsMax, descriptors_max: descriptorsMax },
-      "fewer connections than --max-connections: the process may not open enough files (ulimit -n)",
+      "fewer connections than --max-connections: ulimit -n is too low",
     );
   }
   return { public: connectionsMax === 0 ? left : Math.min(connectionsMax, left), console, ops };
@@ -77,7 +77,10 @@ export function limitConnections<Listener extends keyof ConnectionPlan>(
 ): () => void {
   const sockets = PortSockets.of(port);
   if (sockets === null) {
-    log.warn({ listener }, "there is no limit on connections: it takes Linux with glibc and /proc");
+    log.warn(
+      { listener },
+      "connections are not limited: the limit needs Linux with glibc and /proc",
+    );
     return () => {};
   }
   let timer: Timer;
@@ -97,7 +100,7 @@ export function limitConnections<Listener extends keyof ConnectionPlan>(
     if (cut === 0) return;
     log.warn(
       { listener, cut, connections_max: max },
-      "too many connections: cut those that were quiet longest",
+      "too many connections: closed those idle longest",
     );
     lineAt = performance.now();
     cut = 0;

@@ -36,7 +36,7 @@ export class RefusalLog {
     if (this.#more > 0) {
       this.#log.warn(
         { requests: this.#more },
-        "more requests were rejected or failed than the log has lines for",
+        `more requests were rejected or failed; the log has ${REFUSAL_LINES_A_SECOND} per second`,
       );
     }
     this.#lines = 0;

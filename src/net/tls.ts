@@ -62,7 +62,7 @@ function refuseOpenKey(file: string, rights: Rights): void {
   const mode = (rights.mode & 0o7777).toString(8).padStart(4, "0");
   const closed = rights.uid === 0 && ourUid !== 0 ? "640" : "600";
   throw new UserError(
-    `${file} is a private key, and open to other users (mode ${mode}): close it with: chmod ${closed} ${shellQuoted(file)}`,
+    `${file} is a private key that other users can access (mode ${mode}). Run: chmod ${closed} ${shellQuoted(file)}`,
   );
 }
 

@@ -46,6 +46,6 @@ export class StorageLog {
 
 const advice = {
   disk: "free some space on the disk, or raise the quota; signals are then stored again without a restart",
-  lock: "another process holds the database; end it, and look at what it was doing",
+  lock: "another process has locked the database: stop it",
   none: "please report this with the reason",
 } as const;

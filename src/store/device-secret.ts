@@ -13,7 +13,7 @@ const SECRET_BYTES = 32;
 
 /**
  * Reads the secret, or makes one. If the file cannot be used, the secret lasts until the next restart, after
- * which known browsers are unknown again.
+ * which known browsers are forgotten.
  */
 export function loadDeviceSecret(dataDir: string, log: Logger): Uint8Array {
   const file = join(dataDir, DEVICE_SECRET_NAME);
@@ -21,7 +21,7 @@ export function loadDeviceSecret(dataDir: string, log: Logger): Uint8Array {
     const kept = read(file, log);
     if (kept?.length === SECRET_BYTES) return kept;
     if (kept !== null) {
-      log.warn(`${file} was damaged and is replaced: browsers that members have used are unknown`);
+      log.warn(`${file} was damaged and is replaced: known browsers are forgotten`);
     }
     const fresh = makeSecret();
     rmSync(file, { force: true });
@@ -30,7 +30,7 @@ export function loadDeviceSecret(dataDir: string, log: Logger): Uint8Array {
   } catch (error) {
     log.warn(
       { reason: messageOf(error) },
-      `${file} cannot be used: after a restart, strangers with wrong passwords can keep members out for 15 minutes`,
+      `${file} cannot be used: after a restart, wrong passwords from a stranger can lock members out for 15 minutes`,
     );
     return makeSecret();
   }

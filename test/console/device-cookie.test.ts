@@ -35,7 +35,7 @@ test("after a restart and ten wrong passwords of a stranger, the member's browse
   expect((await signIn(carry(visitor, after))).location).toBe("/");
 });
 
-test("the secret is in a file of its own, for its owner alone; one that was cut short is replaced", async () => {
+test("the secret is in a file of its own, for its owner alone; a truncated one is replaced", async () => {
   const before = await startConsole();
   const { visitor } = await before.signUp("alpha", ALICE);
   await before.stop();

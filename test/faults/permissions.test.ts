@@ -86,7 +86,7 @@ test("a private key that root shares with the service's group is accepted, one t
   await expectFrom(
     asNobody,
     ["serve", ...args],
-    /is a private key, and open to other users \(mode 0644\): close it with: chmod 640 /,
+    /is a private key that other users can access \(mode 0644\)\. Run: chmod 640 /,
   );
 });
 
@@ -122,7 +122,7 @@ test("a folder without write permission is refused, with the command that allows
     await expectFrom(
       asNobody,
       [...args, "--data", dataDir],
-      /is yours and cannot be used with mode 0500: allow it with: chmod 700 \S+, or name another/,
+      /cannot be used: its mode is 0500\. Run: chmod 700 \S+, or name another/,
     );
   }
   chmodSync(dataDir, 0o000);
@@ -143,7 +143,7 @@ test("a port below 1024: the message says how a service gets it", async () => {
   await expectFrom(
     asNobody,
     ["serve", "--listen", "127.0.0.1:80", "--data", join(nobodysFolder(), "data")],
-    /may not listen on 127\.0\.0\.1:80: name a port above 1023.*deploy\/signalbox\.service/,
+    /is not allowed to listen on 127\.0\.0\.1:80: name a port above 1023.*deploy\/signalbox\.service/,
   );
 });
 

@@ -190,7 +190,7 @@ export class PasskeyCeremonies {
         return { outcome: "right", account, id, name };
       case "regressed":
         return refuse(
-          `with the passkey "${name}", whose counter went back: there may be a copy of it`,
+          `with the passkey "${name}", whose counter decreased: it may have been copied`,
         );
       case "unknown":
         return { outcome: "unknown" };

@@ -30,12 +30,9 @@ export function getDesk(db: Database, name: string): Desk {
   if (desk !== null) return desk;
   const names = listDesks(db).map((other) => other.name);
   if (names.length === 0) {
-    throw new UserError(
-      `There is no desk "${name}", and no other: create it`,
-      `desk create ${shellQuoted(name)}`,
-    );
+    throw new UserError(`No desk exists yet: create "${name}"`, `desk create ${shellQuoted(name)}`);
   }
   const near = nearest(name, names);
   const guess = near === null ? "" : `; the nearest name is "${near}"`;
-  throw new UserError(`There is no desk "${name}"${guess}: see them`, "desk list");
+  throw new UserError(`There is no desk "${name}"${guess}: list the desks`, "desk list");
 }

@@ -59,7 +59,7 @@ function refuseOtherFiles(dataDir: string): void {
 export function requireDatabase(dataDir: string): void {
   if (hasDatabase(dataDir)) return;
   throw new UserError(
-    `There is no database in ${dataDir}: name its folder with --data DIR, or begin a new one`,
+    `There is no database in ${dataDir}: name its folder with --data DIR, or create one`,
     "desk create NAME",
   );
 }
@@ -103,7 +103,7 @@ export function problemOfFolder(dataDir: string, needed = 0o500): UserError | nu
   const isOpen = (stats.mode & needed) === needed;
   if (path !== dataDir || isOpen || stats.uid !== process.geteuid?.()) return null;
   return new UserError(
-    `The data folder ${path} is yours and cannot be used with mode ${octal(stats.mode & 0o7777)}: allow it with: chmod 700 ${shellQuoted(path)}, or name another folder with --data DIR.`,
+    `The data folder ${path} cannot be used: its mode is ${octal(stats.mode & 0o7777)}. Run: chmod 700 ${shellQuoted(path)}, or name another folder with --data DIR.`,
   );
 }
 

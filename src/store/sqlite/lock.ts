@@ -47,7 +47,7 @@ function openLock(dataDir: string): Database {
 function explain(error: unknown, dataDir: string): unknown {
   if (isBusy(error)) {
     return new UserError(
-      `Another signalbox serves ${dataDir} already: stop it first, or name another folder with --data DIR.`,
+      `Another signalbox server is already using ${dataDir}: stop it first, or name another folder with --data DIR.`,
     );
   }
   if (!(error instanceof SQLiteError)) return error;

@@ -43,13 +43,13 @@ export class SqliteMembers implements Members {
       const known = this.#findByEmail(address);
       if (known !== null && known.desk_id !== deskId) {
         throw new UserError(
-          `${address} is a member of desk "${known.desk}", and a person belongs to one desk: end that first`,
+          `${address} is a member of desk "${known.desk}", and can belong to one desk only: remove them there first`,
           `desk remove-member ${known.desk} ${shellQuoted(address)}`,
         );
       }
       if (known !== null && known.joined_at !== null) {
         throw new UserError(
-          `${address} has joined desk "${desk}" already: make a link for another password`,
+          `${address} is already a member of desk "${desk}": to reset the password, make a link`,
           `desk reset ${desk} ${shellQuoted(address)}`,
         );
       }
@@ -230,7 +230,7 @@ export class SqliteMembers implements Members {
     const row = this.#findByEmail(address);
     if (row !== null && row.desk_id === id) return toAccount(row);
     throw new NotFoundError(
-      `Desk "${desk}" has no member ${address}: see its members`,
+      `Desk "${desk}" has no member ${address}: list its members`,
       `desk members ${desk}`,
     );
   }

@@ -112,13 +112,13 @@ function openFile(path: string, role: Role, options: OpenOptions): Database {
 function create(path: string): void {
   if (existsSync(restoringPath(path))) {
     throw new UserError(
-      `A restore into ${dirname(path)} was cut short: run it again, with: signalbox restore FILE --data ${shellQuoted(dirname(path))} --force`,
+      `A restore into ${dirname(path)} was interrupted: run it again, with: signalbox restore FILE --data ${shellQuoted(dirname(path))} --force`,
     );
   }
   // Checked again after the log: another process may have created both meanwhile.
   if (!isEmpty(`${path}-wal`) && isEmpty(path)) {
     throw new UserError(
-      `${path} is missing or empty, but its log ${path}-wal is there: put the database back beside it, or move the log away to begin with an empty one.`,
+      `${path} is missing or empty, but its log ${path}-wal is there: put the database back beside it, or move the log away to start with an empty database.`,
     );
   }
   closeSync(openSync(path, "a", 0o600));

@@ -43,7 +43,7 @@ export class SqliteRegistry implements Registry {
       if (existing !== null && options.ifMissing) return { desk: existing, created: false };
       if (existing !== null) {
         throw new UserError(
-          `There is a desk "${name}" already: mint a key for it`,
+          `Desk "${name}" already exists: mint a key for it`,
           `key mint --desk ${name}`,
         );
       }
@@ -203,7 +203,7 @@ export class SqliteRegistry implements Registry {
     }
     if (active >= 2 * max) {
       throw new UserError(
-        `Desk "${name}" has ${active} active keys, ${rotated} of which were rotated and still work: revoke the old ones that are not used any more, or wait until they expire.`,
+        `Desk "${name}" has ${active} active keys, ${rotated} of which were rotated and still work: revoke old keys that are no longer used, or wait until they expire.`,
       );
     }
   }
@@ -229,9 +229,9 @@ export class SqliteRegistry implements Registry {
     if (key !== null) return key;
     // Do not repeat what was typed: it may be a key, pasted by mistake.
     if (id.startsWith(KEY_PREFIX)) {
-      throw new NotFoundError("This is a key, and its id is needed: see the ids", "key list");
+      throw new NotFoundError("This is a key, not a key's id: list the ids", "key list");
     }
-    throw new NotFoundError("There is no key with this id: see the ids", "key list");
+    throw new NotFoundError("There is no key with this id: list the ids", "key list");
   }
 
   #auditKey(

@@ -43,7 +43,7 @@ export async function restore(
 /**
  * Call it with the folder's lock held and the copy at `restoringPath(path)`. A backup does not know which
  * keys were created, rotated or revoked after it, so those are carried over from the previous database if
- * it can be read: a revoked key must stay revoked. If this is cut short, the folder has its previous
+ * it can be read: a revoked key must stay revoked. If this is interrupted, the folder has its previous
  * database, or `openDatabase` refuses it until a restore is run again, which finds the previous database
  * under its new name.
  */
@@ -52,7 +52,7 @@ export function putInPlace(path: string, stamp: string): Restored {
   const isPresent = hasContent(path);
   const newName = unusedName(`${path}.before-${stamp}`);
   const previous = isPresent ? path : findKept(path);
-  // If a restore was cut short, the log has not followed its database yet.
+  // If a restore was interrupted, the log has not followed its database yet.
   if (!isPresent) moveLog(path, previous ?? newName);
   const keys = previous === null ? null : takeOver(previous, restoring);
   refuseUnsound(restoring);

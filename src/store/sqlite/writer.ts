@@ -87,7 +87,7 @@ export class Writer {
     if (this.#failure !== null) return this.#failure;
     const now = performance.now();
     if (this.depth > 0 && now - this.#busySince > COMMIT_MS_MAX) {
-      return `no commit has ended for ${Math.floor((now - this.#busySince) / 1_000)} s: look at the disk`;
+      return `a commit has been running for ${Math.floor((now - this.#busySince) / 1_000)} s: check the disk`;
     }
     if (this.#lastProblem === null) return null;
     const { reason, at } = this.#lastProblem;
