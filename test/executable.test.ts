@@ -36,8 +36,8 @@ function inHostileFolder() {
     "tsconfig.json":
       '{ "compilerOptions": { "paths": { "*": ["./preload.ts"] }, "jsx": "react" } }',
     "main.ts": preload,
-    "writer.worker.ts": preload,
-    "writer.worker.js": preload,
+    "database.worker.ts": preload,
+    "database.worker.js": preload,
     "schema.sql": "DROP TABLE signals;",
   };
   for (const [name, text] of Object.entries(files)) writeFileSync(join(cwd, name), text);

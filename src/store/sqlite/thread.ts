@@ -1,15 +1,13 @@
 /**
- * A worker thread. Messages are JSON text: copying a string costs a third of cloning an array of objects.
+ * A thread with a database connection of its own (`database.worker.ts`): the writer or the checkpointer.
+ * Messages are JSON text: copying a string costs a third of cloning an array of objects.
  */
 import { join } from "node:path";
+import type { Submission } from "../../domain/storage.ts";
 import { workerUrl } from "../../workers.ts";
-import { DamageError, describeFailure, isUnreadable } from "./failures.ts";
+import type { Outcome } from "./batch.ts";
+import { DamageError } from "./failures.ts";
 import { DATABASE_NAME } from "./folder.ts";
-
-export interface Open {
-  readonly type: "open";
-  readonly where: DatabaseLocation;
-}
 
 /** The database that a thread opens, and how. */
 export interface DatabaseLocation {
@@ -17,79 +15,96 @@ export interface DatabaseLocation {
   readonly externalCheckpoints: boolean;
 }
 
-/** Messages of every thread. Nothing follows `fatal`. */
-export type FromThread =
-  | { readonly type: "ready" }
-  | { readonly type: "fatal"; readonly reason: string; readonly isUnreadable: boolean };
+export type ThreadRole = "writer" | "checkpointer";
 
-export class Thread<To, From> {
-  readonly #worker: Worker;
+/** Only the writer gets `append`. */
+export type ToThread =
+  | { readonly type: "open"; readonly role: ThreadRole; readonly where: DatabaseLocation }
+  | { readonly type: "append"; readonly submissions: readonly Submission[] }
+  | { readonly type: "checkpoint" }
+  | { readonly type: "close" };
 
-  private constructor(file: string) {
-    this.#worker = new Worker(workerUrl(`store/sqlite/${file}`));
-  }
-
-  /**
-   * Starts a thread and waits until it has opened the database. `file` is in this folder, and is an entry
-   * point in `build.ts`. Throws {@link DamageError}.
-   */
-  static async start<To, From>(file: string, where: DatabaseLocation): Promise<Thread<To, From>> {
-    const thread = new Thread<To, From>(file);
-    const answer = await new Promise<FromThread>((resolve) => {
-      thread.listen(
-        (message) => resolve(message as FromThread),
-        (reason) => resolve({ type: "fatal", reason, isUnreadable: false }),
-      );
-      thread.post({ type: "open", where });
-    });
-    if (answer.type !== "fatal") return thread;
-    thread.end();
-    if (answer.isUnreadable)
-      throw new DamageError(join(where.dataDir, DATABASE_NAME), answer.reason);
-    throw new Error(answer.reason);
-  }
-
-  post(message: To | Open): void {
-    this.#worker.postMessage(JSON.stringify(message));
-  }
-
-  /** Replaces the previous listeners. `onError` gets errors that the thread did not catch. */
-  listen(onMessage: (message: From | FromThread) => void, onError: (reason: string) => void): void {
-    this.#worker.onmessage = ({ data }) => onMessage(JSON.parse(data) as From | FromThread);
-    this.#worker.onerror = ({ message }) => onError(message);
-  }
-
-  /** Call it only when the thread has closed its database. */
-  end(): void {
-    this.#worker.terminate();
-  }
+/** The outcomes of a batch, and how many log pages are not in the database after it. */
+export interface Committed {
+  readonly type: "committed";
+  readonly outcomes: readonly Outcome[];
+  readonly logPagesToCopy: number;
 }
 
-/**
- * The thread's own side: runs `receive` for each message. Sends `fatal` for an error, and then runs
- * nothing more, not even messages that wait already.
- */
-export class ThreadSelf<To, From> {
-  readonly #worker: Worker;
-  #isDead = false;
+/** Nothing follows `fatal`. */
+export type FromThread =
+  | Committed
+  | { readonly type: "opened" | "checkpointed" | "closed" }
+  | { readonly type: "fatal"; readonly reason: string; readonly isUnreadable: boolean };
 
-  constructor(worker: Worker, receive: (message: To | Open) => void) {
-    this.#worker = worker;
-    worker.onmessage = ({ data }) => this.run(() => receive(JSON.parse(data) as To | Open));
+export interface ThreadEvents {
+  readonly onCommitted?: (committed: Committed) => void;
+  readonly onCheckpointed?: () => void;
+  /** The thread does nothing any more. Called at most once. */
+  readonly onFatal: (reason: string) => void;
+}
+
+export class Thread {
+  readonly #worker = new Worker(workerUrl("store/sqlite/database.worker.ts"));
+  #isFailed = false;
+  #onClosed: (() => void) | null = null;
+
+  /** Starts a thread and waits until it has opened the database. Throws {@link DamageError}. */
+  static async start(role: ThreadRole, where: DatabaseLocation): Promise<Thread> {
+    const thread = new Thread();
+    const answer = await new Promise<FromThread>((resolve) => {
+      thread.#receive(resolve);
+      thread.post({ type: "open", role, where });
+    });
+    if (answer.type !== "fatal") return thread;
+    thread.#worker.terminate();
+    const { reason, isUnreadable } = answer;
+    throw isUnreadable
+      ? new DamageError(join(where.dataDir, DATABASE_NAME), reason)
+      : new Error(reason);
   }
 
-  post(message: From | FromThread): void {
+  post(message: ToThread): void {
     this.#worker.postMessage(JSON.stringify(message));
   }
 
-  run(work: () => void): void {
-    if (this.#isDead) return;
-    try {
-      work();
-    } catch (error) {
-      this.#isDead = true;
-      const reason = describeFailure(error);
-      this.post({ type: "fatal", reason, isUnreadable: isUnreadable(error) });
-    }
+  listen({ onCommitted, onCheckpointed, onFatal }: ThreadEvents): void {
+    this.#receive((message) => {
+      switch (message.type) {
+        case "committed":
+          onCommitted?.(message);
+          break;
+        case "checkpointed":
+          onCheckpointed?.();
+          break;
+        case "fatal":
+          this.#isFailed = true;
+          onFatal(message.reason);
+          this.#onClosed?.();
+          break;
+        case "closed":
+          this.#onClosed?.();
+          break;
+        case "opened":
+          break;
+      }
+    });
+  }
+
+  /** Resolves when the thread has closed its database, after everything that it was sent before, or has failed. */
+  async close(): Promise<void> {
+    if (this.#isFailed) return;
+    await new Promise<void>((resolve) => {
+      this.#onClosed = resolve;
+      this.post({ type: "close" });
+    });
+    this.#worker.terminate();
+  }
+
+  #receive(receive: (message: FromThread) => void): void {
+    this.#worker.onmessage = ({ data }) => receive(JSON.parse(data) as FromThread);
+    // An error that the thread did not catch.
+    this.#worker.onerror = ({ message: reason }) =>
+      receive({ type: "fatal", reason, isUnreadable: false });
   }
 }

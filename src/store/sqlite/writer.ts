@@ -8,20 +8,7 @@
 import { AppError } from "../../domain/errors.ts";
 import type { Appended, ServerStorageEvents, Submission } from "../../domain/storage.ts";
 import type { Outcome } from "./batch.ts";
-import { type FromThread, Thread, type DatabaseLocation } from "./thread.ts";
-
-export type ToWriter =
-  | { readonly type: "append"; readonly submissions: readonly Submission[] }
-  | { readonly type: "checkpoint" }
-  | { readonly type: "close" };
-
-export type FromWriter =
-  | {
-      readonly type: "committed";
-      readonly outcomes: readonly Outcome[];
-      readonly logPagesToCopy: number;
-    }
-  | { readonly type: "closed" };
+import { type DatabaseLocation, Thread } from "./thread.ts";
 
 /** Submissions without an outcome. At 30,000/s this is a third of a second. */
 export const QUEUE_SIGNALS_MAX = 10_000;
@@ -51,7 +38,7 @@ export interface WriterEvents extends Omit<ServerStorageEvents, "onWarning"> {
 }
 
 export class Writer {
-  readonly #thread: Thread<ToWriter, FromWriter>;
+  readonly #thread: Thread;
   readonly #events: WriterEvents;
   /** Submissions without an outcome, in order; the last `#unsent` were not sent to the thread yet. */
   #waiting: Waiting[] = [];
@@ -62,21 +49,22 @@ export class Writer {
   /** When the current commit began. */
   #busySince = 0;
   #onDrained: (() => void) | null = null;
-  #onClosed: (() => void) | null = null;
 
-  private constructor(thread: Thread<ToWriter, FromWriter>, events: WriterEvents) {
+  private constructor(thread: Thread, events: WriterEvents) {
     this.#thread = thread;
     this.#events = events;
-    thread.listen(
-      (message) => this.#receive(message),
-      (reason) => this.fail(reason),
-    );
+    thread.listen({
+      onCommitted: ({ outcomes, logPagesToCopy }) => {
+        this.#settle(outcomes);
+        events.onCommitted(logPagesToCopy);
+      },
+      onFatal: (reason) => this.fail(reason),
+    });
   }
 
   /** Starts the thread and waits until it has the database open. */
   static async start(where: DatabaseLocation, events: WriterEvents): Promise<Writer> {
-    const thread = await Thread.start<ToWriter, FromWriter>("writer.worker.ts", where);
-    return new Writer(thread, events);
+    return new Writer(await Thread.start("writer", where), events);
   }
 
   /**
@@ -127,12 +115,7 @@ export class Writer {
   async close(): Promise<void> {
     if (this.#failure !== null) return;
     if (this.depth > 0) await new Promise<void>((resolve) => (this.#onDrained = resolve));
-    if (this.#failure !== null) return;
-    await new Promise<void>((resolve) => {
-      this.#onClosed = resolve;
-      this.#thread.post({ type: "close" });
-    });
-    this.#thread.end();
+    if (this.#failure === null) await this.#thread.close();
   }
 
   /** Runs at the end of the event loop's turn, or as soon as a message is full. */
@@ -141,23 +124,6 @@ export class Writer {
     this.#unsent = 0;
     if (unsent.length === 0) return;
     this.#thread.post({ type: "append", submissions: unsent.map(({ submission }) => submission) });
-  }
-
-  #receive(message: FromWriter | FromThread): void {
-    switch (message.type) {
-      case "committed":
-        this.#settle(message.outcomes);
-        this.#events.onCommitted(message.logPagesToCopy);
-        break;
-      case "fatal":
-        this.fail(message.reason);
-        break;
-      case "closed":
-        this.#onClosed?.();
-        break;
-      case "ready":
-        break;
-    }
   }
 
   #settle(outcomes: readonly Outcome[]): void {
@@ -204,7 +170,6 @@ export class Writer {
     this.#unsent = 0;
     for (const waiting of lost) waiting.reject(unavailable());
     this.#onDrained?.();
-    this.#onClosed?.();
     this.#events.onFatal(reason);
   }
 }

@@ -1,0 +1,81 @@
+/** The writer's and the checkpointer's thread: one connection, one message after the other. See `thread.ts`. */
+import type { Database } from "bun:sqlite";
+import type { Submission } from "../../domain/storage.ts";
+import { BatchCommitter } from "./batch.ts";
+import { checkpoint, logPages } from "./checkpoint.ts";
+import { describeFailure, isUnreadable } from "./failures.ts";
+import { openDatabase } from "./open.ts";
+import type { FromThread, ThreadRole, ToThread } from "./thread.ts";
+
+declare const self: Worker;
+
+/** Bounds the time of one transaction, and so how long a revoke waits for its lock. */
+const BATCH_SIGNALS_MAX = 1_024;
+/** 256 MiB: only reached when the checkpointer cannot keep up. */
+const LOG_PAGES_MAX = 65_536;
+/** 1 GiB: only reached when the external program does not checkpoint. */
+const EXTERNAL_LOG_PAGES_MAX = 262_144;
+
+let role: ThreadRole;
+let db: Database;
+let committer: BatchCommitter;
+let externalCheckpoints = false;
+let queue: Submission[] = [];
+let isDead = false;
+
+self.onmessage = ({ data }) => run(() => receive(JSON.parse(data) as ToThread));
+
+/** After an error nothing runs any more, not even messages that wait already. */
+function run(work: () => void): void {
+  if (isDead) return;
+  try {
+    work();
+  } catch (error) {
+    isDead = true;
+    post({ type: "fatal", reason: describeFailure(error), isUnreadable: isUnreadable(error) });
+  }
+}
+
+function post(message: FromThread): void {
+  self.postMessage(JSON.stringify(message));
+}
+
+function receive(message: ToThread): void {
+  switch (message.type) {
+    case "open":
+      ({ role } = message);
+      ({ externalCheckpoints } = message.where);
+      db = openDatabase(message.where.dataDir, role, { externalCheckpoints });
+      if (role === "writer") committer = new BatchCommitter(db);
+      post({ type: "opened" });
+      break;
+    case "append":
+      // After every message that has come in by now: together they are the next batch.
+      if (queue.length === 0) setImmediate(() => run(commitQueue));
+      queue.push(...message.submissions);
+      break;
+    case "checkpoint":
+      checkpoint(db, "PASSIVE");
+      // The second time for what the writer has added meanwhile.
+      if (role === "checkpointer") checkpoint(db, "PASSIVE");
+      post({ type: "checkpointed" });
+      break;
+    case "close":
+      if (role === "writer" && !externalCheckpoints) checkpoint(db, "TRUNCATE");
+      db.close();
+      post({ type: "closed" });
+      break;
+  }
+}
+
+function commitQueue(): void {
+  const batch = queue.slice(0, BATCH_SIGNALS_MAX);
+  queue = queue.slice(BATCH_SIGNALS_MAX);
+  if (queue.length > 0) setImmediate(() => run(commitQueue));
+  const outcomes = committer.commit(batch);
+  const { inLog, toCopy } = logPages(db);
+  post({ type: "committed", outcomes, logPagesToCopy: toCopy });
+  if (inLog > (externalCheckpoints ? EXTERNAL_LOG_PAGES_MAX : LOG_PAGES_MAX)) {
+    checkpoint(db, "PASSIVE");
+  }
+}
