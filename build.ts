@@ -10,11 +10,7 @@ const { values } = parseArgs({
 
 await Bun.build({
   // A worker is a program of its own; the executable finds it by being an entry, too.
-  entrypoints: [
-    "src/main.ts",
-    "src/store/sqlite/database.worker.ts",
-    "src/console.worker.ts",
-  ],
+  entrypoints: ["src/main.ts", "src/store/sqlite/database.worker.ts", "src/console.worker.ts"],
   // So that they lie where `src/workers.ts` looks.
   root: "src",
   compile: {

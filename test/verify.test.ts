@@ -217,7 +217,7 @@ describe("verify fails if there is", () => {
     change(path, "DROP INDEX signals_desk");
     const { code, stdout, stderr } = await cli(["verify", path]);
     expect(stdout).toStartWith(
-      'schema: failing (missing: index "signals_desk")\nintegrity: failing',
+      'schema: failing (missing: index "signals_desk")\nintegrity: not checked\n',
     );
     expect(stderr).toBe(
       `signalbox: ${path} does not have Signalbox's schema, and nothing else in it was read. If you changed it with another program, undo that; if not: do not restore this backup, use another one.\n`,
@@ -260,17 +260,23 @@ describe("verify fails if there is", () => {
   test("damage that SQLite reports in several lines, in one line", async () => {
     const { path } = seed({ signals: 1 });
     const bytes = readFileSync(path);
-    // A quote that nothing closes, in the definition of the table, and in what a page has left of it.
+    // A quote that nothing closes, and an escape character, in the definition and in what a page has left of it.
     const name = "metadata         TEXT";
     for (let at = bytes.indexOf(name); at >= 0; at = bytes.indexOf(name)) {
-      bytes[at] = '"'.charCodeAt(0);
+      bytes.write('"\u001b', at);
     }
     writeFileSync(path, bytes);
     const { code, stdout, stderr } = await cli(["verify", path]);
-    expect({ code, stdout }).toEqual({ code: 1, stdout: "" });
-    expect(stderr).toMatch(
-      /^signalbox: [^\n]+ is damaged \(malformed database schema[^\n]+\): do not restore this backup, use another one\.\n$/,
+    expect(stdout).not.toContain("\u001b");
+    expect(stdout).toMatch(
+      /^schema: not checked\nintegrity: failing \(malformed database schema[^\n]+\)\nforeign_keys: not checked\n/,
     );
+    expect({ code, stderr }).toEqual({
+      code: 1,
+      stderr: `signalbox: ${path} is damaged: do not restore this backup, use another one.\n`,
+    });
+    const json = await cli(["verify", "--json", path]);
+    expect(JSON.parse(json.stdout)).toMatchObject({ ok: false, checks: { schema: { ok: null } } });
   });
 });
 

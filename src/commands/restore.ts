@@ -4,7 +4,7 @@ import { Argument, type Command, Option } from "commander";
 import { UserError } from "../domain/errors.ts";
 import type { Restored, Verification } from "../domain/storage.ts";
 import { timeStamp } from "../ops/backups.ts";
-import { DamageError, databaseFiles } from "../store/open.ts";
+import { databaseFiles } from "../store/open.ts";
 import { type DataOptions, defineCommand } from "./define.ts";
 import { toType } from "./hint.ts";
 import { requireFile } from "./options.ts";
@@ -56,26 +56,14 @@ after the backup are not in it; when bots retry them, they are stored as new one
 }
 
 async function verifyBackup(file: string): Promise<Verification> {
-  const verification = await verifyUndamaged(file);
+  const verification = await databaseFiles.verify(file);
   const problem = databaseFiles.problemOf(verification);
   if (problem === null) return verification;
-  if (verification.checks.schema.ok) throw damagedBackup(file, problem);
+  const { schema } = verification.checks;
   throw new UserError(
-    `${file} does not have Signalbox's schema (${verification.checks.schema.detail}), and nothing was changed: restore another backup.`,
-  );
-}
-
-async function verifyUndamaged(file: string): Promise<Verification> {
-  try {
-    return await databaseFiles.verify(file);
-  } catch (error) {
-    throw error instanceof DamageError ? damagedBackup(file, error.problem) : error;
-  }
-}
-
-function damagedBackup(file: string, problem: string): UserError {
-  return new UserError(
-    `${file} is damaged (${problem}), and nothing was changed: restore another backup.`,
+    schema.ok === false
+      ? `${file} does not have Signalbox's schema (${schema.detail}), and nothing was changed: restore another backup.`
+      : `${file} is damaged (${problem}), and nothing was changed: restore another backup.`,
   );
 }
 

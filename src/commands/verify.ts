@@ -2,14 +2,12 @@
 import { resolve } from "node:path";
 import { Argument, type Command } from "commander";
 import { UserError } from "../domain/errors.ts";
-import { shellQuoted } from "../domain/shell.ts";
+import { escapeControls, shellQuoted } from "../domain/shell.ts";
 import type { Verification } from "../domain/storage.ts";
-import { DamageError, databaseFiles } from "../store/open.ts";
+import { databaseFiles } from "../store/open.ts";
 import { type DataOptions, defineCommand } from "./define.ts";
 import { requireFile } from "./options.ts";
 import { printData, printJson } from "./print.ts";
-
-const USE_ANOTHER = "do not restore this backup, use another one.";
 
 export function verifyCommand(): Command {
   return defineCommand({
@@ -30,38 +28,31 @@ server's log grows meanwhile.`,
       if (file !== undefined) {
         requireFile(file, `verify its database with: signalbox verify --data ${shellQuoted(file)}`);
       }
-      const verification =
-        file === undefined ? await databaseFiles.verify(path) : await verifyBackup(path);
+      const verification = await databaseFiles.verify(path);
       if (json) printJson(verification);
       else printVerification(verification);
       if (verification.ok) return;
       const problem = explain(path, verification);
-      if (file !== undefined) throw new UserError(`${problem}: ${USE_ANOTHER}`);
+      if (file !== undefined) {
+        throw new UserError(`${problem}: do not restore this backup, use another one.`);
+      }
       const next = "stop the server, and restore a backup, which keeps the present database,";
       throw new UserError(`${problem}: ${next}`, "restore FILE --force");
     },
   });
 }
 
-async function verifyBackup(path: string): Promise<Verification> {
-  try {
-    return await databaseFiles.verify(path);
-  } catch (error) {
-    if (!(error instanceof DamageError)) throw error;
-    throw new UserError(`${path} is damaged (${error.problem}): ${USE_ANOTHER}`);
-  }
-}
-
 function explain(path: string, { checks }: Verification): string {
-  return checks.schema.ok
+  return checks.schema.ok !== false
     ? `${path} is damaged`
     : `${path} does not have Signalbox's schema, and nothing else in it was read. If you changed it with another program, undo that; if not`;
 }
 
 function printVerification({ checks, signals, newest_id, version }: Verification): void {
   for (const [name, { ok, detail }] of Object.entries(checks)) {
-    printData(`${name}: ${ok ? "ok" : `failing (${detail})`}`);
+    // A damaged file may have anything in its definitions.
+    printData(escapeControls(`${name}: ${ok === false ? `failing (${detail})` : detail}`));
   }
-  if (!checks.schema.ok) return;
+  if (checks.schema.ok !== true) return;
   printData(`${signals} signals, the newest ${newest_id ?? "-"}, database version ${version}`);
 }

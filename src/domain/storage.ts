@@ -312,7 +312,8 @@ export interface Activity {
 }
 
 export interface Check {
-  readonly ok: boolean;
+  /** Null: not checked, because of what another check found. */
+  readonly ok: boolean | null;
   readonly detail: string;
 }
 
@@ -325,7 +326,7 @@ export interface Verification {
   readonly signals: number;
   /** The newest signal's id, or null without signals. */
   readonly newest_id: string | null;
-  /** By name. If the schema is wrong, nothing else was read. */
+  /** By name. If `schema` fails, nothing else was read. */
   readonly checks: Readonly<Record<string, Check>> & { readonly schema: Check };
 }
 
@@ -359,8 +360,7 @@ export interface Restored {
 
 /**
  * What `backup`, `restore` and `verify` need: a capability of storages whose database is a file in the
- * data folder. Each method throws `UserError` for what a person can put right, and `DamageError` for a
- * damaged file.
+ * data folder. Each method throws `UserError`; `verify` reports damage in its result.
  */
 export interface DatabaseFiles {
   pathIn(dataDir: string): string;

@@ -30,7 +30,6 @@ import { SqliteSignals } from "./sqlite/signals.ts";
 import { SqliteStore } from "./sqlite/store.ts";
 import { describeProblem, verifyDatabase } from "./sqlite/verify.ts";
 
-export { DamageError } from "./sqlite/failures.ts";
 export { problemOfFolder } from "./sqlite/folder.ts";
 
 export const databaseFiles: DatabaseFiles = {

@@ -4,7 +4,7 @@ import { UserError } from "../../domain/errors.ts";
 import type { TSchema } from "@sinclair/typebox";
 import { BODY_BYTES_MAX, SignalBody } from "../../domain/signal.ts";
 import type { Check, Verification as VerificationOfAny } from "../../domain/storage.ts";
-import { explainFailure, describeFailure } from "./failures.ts";
+import { DamageError, describeFailure, explainFailure } from "./failures.ts";
 import { readVersion } from "./migrate.ts";
 import { integrityProblems, openSuspect, refuseDamaged } from "./read.ts";
 import { compareSchema, describeDifferences } from "./schema.ts";
@@ -93,53 +93,63 @@ const checks = {
   ],
 } as const satisfies Record<string, (db: Database) => string[]>;
 
+function eachCheck(
+  toResult: (check: (db: Database) => string[]) => Check,
+): Record<keyof typeof checks, Check> {
+  const results = Object.entries(checks).map(([name, check]) => [name, toResult(check)]);
+  return Object.fromEntries(results) as Record<keyof typeof checks, Check>;
+}
+
+const NOT_CHECKED: Check = { ok: null, detail: "not checked" };
+const NONE_RAN = { schema: NOT_CHECKED, ...eachCheck(() => NOT_CHECKED) };
+
 function first<Row>(db: Database, sql: string): Row[] {
   return db.query<Row, []>(`${sql} LIMIT ${PROBLEMS_TOLD_MAX}`).all();
 }
 
 /**
- * Throws `UserError` if the file cannot be read at all: missing, foreign, of a newer version, or too
- * damaged to open. Reads the whole file several times. Meanwhile a server's log grows, because it cannot
- * restart.
+ * Throws `UserError` if the file is missing, foreign, of a newer version, or has a damaged log. Reads the
+ * whole file several times. Meanwhile a server's log grows, because it cannot restart.
  */
 export function verifyDatabase(path: string): Verification {
-  const db = openSuspect(path);
+  const found = { file: path, version: 0, signals: 0, newest_id: null, checks: NONE_RAN };
+  let db: Database | null = null;
   try {
-    const schema = checkSchema(db, path);
-    const results = Object.entries(checks).map(
-      ([name, check]) => [name, schema.ok ? run(db, check) : NOT_CHECKED] as const,
-    );
-    return {
-      ok: schema.ok && results.every(([, { ok }]) => ok),
-      file: path,
-      version: readVersion(db),
-      ...(schema.ok ? count(db) : NOT_COUNTED),
-      checks: { schema, ...Object.fromEntries(results) } as Record<CheckName, Check>,
-    };
+    db = openSuspect(path);
+    const known = { ...found, version: readVersion(db) };
+    const schema = checkSchema(db);
+    // Alone if it fails: anybody may have made the file, with anything in its schema.
+    if (!schema.ok) return { ...known, ok: false, checks: { ...NONE_RAN, schema } };
+    refuseDamaged(db, path);
+    return { ...known, ...count(db), ...runChecks(db, schema) };
+  } catch (error) {
+    const damage = error instanceof UserError ? error : explainFailure(error, path);
+    if (!(damage instanceof DamageError)) throw damage;
+    const integrity = { ok: false, detail: damage.problem };
+    return { ...found, ok: false, checks: { ...NONE_RAN, integrity } };
   } finally {
-    db.close();
+    db?.close();
   }
 }
 
 /** The first check that fails, for a message; null if all are ok. */
 export function describeProblem({ checks: results }: VerificationOfAny): string | null {
-  const [name, check] = Object.entries(results).find(([, { ok }]) => !ok) ?? [];
+  const [name, check] = Object.entries(results).find(([, { ok }]) => ok === false) ?? [];
   return check === undefined ? null : `${name}: ${check.detail}`;
 }
 
-const NOT_CHECKED: Check = { ok: false, detail: "not checked, because of the schema" };
-const NOT_COUNTED = { signals: 0, newest_id: null };
+function checkSchema(db: Database): Check {
+  const problems = describeDifferences(compareSchema(db));
+  if (readVersion(db) === 0) problems.unshift("it has no version");
+  return checkOf(problems);
+}
 
-/** Runs first, and alone if it fails: anybody may have made the file, with anything in its schema. */
-function checkSchema(db: Database, path: string): Check {
-  try {
-    const problems = describeDifferences(compareSchema(db));
-    if (readVersion(db) === 0) problems.unshift("it has no version");
-    if (problems.length === 0) refuseDamaged(db, path);
-    return checkOf(problems);
-  } catch (error) {
-    throw error instanceof UserError ? error : explainFailure(error, path);
-  }
+function runChecks(db: Database, schema: Check): Pick<Verification, "ok" | "checks"> {
+  const results = eachCheck((check) => run(db, check));
+  return {
+    ok: Object.values(results).every(({ ok }) => ok),
+    checks: { schema, ...results },
+  };
 }
 
 /** Each in a transaction of its own: one state of the database, held no longer than needed. */
@@ -158,12 +168,12 @@ function checkOf(problems: readonly string[]): Check {
   return { ok: problems.length === 0, detail: problems.join("; ") || "ok" };
 }
 
-function count(db: Database): { signals: number; newest_id: string | null } {
+/** Empty if the signals cannot be read: the checks say why. */
+function count(db: Database): Partial<Pick<Verification, "signals" | "newest_id">> {
   try {
     const sql = "SELECT count(*) AS signals, max(id) AS newest_id FROM signals";
-    return db.query<{ signals: number; newest_id: string | null }, []>(sql).get() ?? NOT_COUNTED;
+    return db.query<{ signals: number; newest_id: string | null }, []>(sql).get() ?? {};
   } catch {
-    // The checks have said why.
-    return NOT_COUNTED;
+    return {};
   }
 }
