@@ -349,6 +349,7 @@ function readingTests(): void {
       {},
       { symbol: "RARE" },
       { side: "close", symbol: "BTC" },
+      { direction: "short" },
       { key_id: second },
       { from: moment, to: moment + 10_000 },
       { symbol: "NONE" },
@@ -406,6 +407,33 @@ function readingTests(): void {
     const bounded = { ...query, metadataUnitsMax: 2_500 };
     expect((await signals.list(bounded)).signals).toHaveLength(3);
     expect(await everyPage(signals, bounded)).toEqual(ids.toReversed());
+  });
+
+  test("the place of a signal in a range rises from 0 to 1, whatever the filter", async () => {
+    const { signals, all, alpha } = await many();
+    const filter = { ...everySignal, symbol: "RARE" };
+    const query = { deskId: alpha.deskId, filter, order: "oldest", limit: 1 } as const;
+    const placesIn = async (change: Partial<SignalQuery>) =>
+      Promise.all(all.map(async ({ id }) => signals.progress({ ...query, ...change }, id)));
+    const places = await placesIn({});
+    expect(places).toEqual(places.toSorted((one, other) => one - other));
+    expect([places[29], places[59]]).toEqual([0.5, 1]);
+    const [after, before] = [all[19]?.id ?? "", all[40]?.id ?? ""];
+    const inner = await placesIn({ after, before });
+    expect([inner[0], inner[19], inner[29], inner[39], inner[59]]).toEqual([0, 0, 0.5, 1, 1]);
+    expect(await placesIn({ after: all[59]?.id ?? "" })).toEqual(all.map(() => 1));
+  });
+
+  test("of all desks, each signal with an id or client_signal_id is found", async () => {
+    const { append, signals, beta } = await start();
+    const { id } = await append({ client_signal_id: "same" });
+    const other = await append({ client_signal_id: "same" }, beta);
+    const named = await append({ client_signal_id: id }, beta);
+    const find = async (text: string) => (await signals.find(null, text)).map((one) => one.id);
+    expect(await find("same")).toEqual([id, other.id]);
+    expect(await find(id)).toEqual([id, named.id]);
+    expect(await find(other.id.toLowerCase())).toEqual([other.id]);
+    expect(await find("none")).toEqual([]);
   });
 
   test("one is found by its id or client_signal_id, exactly, and only by its own desk", async () => {
@@ -1226,6 +1254,7 @@ async function many() {
       client_signal_id: `id-${index}`,
       symbol: index % 3 === 0 ? "RARE" : "BTC",
       side: index % 4 === 0 ? "close" : "open",
+      direction: index % 5 === 0 ? null : index % 5 === 1 ? "short" : "long",
     } as const;
     await append(signal, { ...owner, keyId });
   }
@@ -1236,7 +1265,7 @@ async function many() {
 
 const fits = (signal: StoredSignal, { deskId, filter }: SignalQuery, desk: number): boolean =>
   (deskId === null || (signal.desk === "alpha" ? desk : -1) === deskId) &&
-  (["source", "type", "symbol", "side", "key_id"] as const).every(
+  (["source", "type", "symbol", "side", "direction", "key_id"] as const).every(
     (column) => filter[column] === null || filter[column] === signal[column],
   ) &&
   (filter.from === null || signal.received_at >= filter.from) &&

@@ -107,8 +107,13 @@ export interface SignalReader {
   list(query: SignalQuery): Awaitable<SignalList>;
   /** Returns null for an unknown id and for another desk's. */
   get(deskId: number, id: string): Awaitable<StoredSignal | null>;
-  /** By `id` or `client_signal_id`. Two, if one signal's `client_signal_id` is the other's `id`. */
-  find(deskId: number, text: string): Awaitable<StoredSignal[]>;
+  /**
+   * By `id` or `client_signal_id`; `deskId` null: of all desks. Several, if one signal's
+   * `client_signal_id` is another's `id`, or desks use the same one.
+   */
+  find(deskId: number | null, text: string): Awaitable<StoredSignal[]>;
+  /** How far the signal with this id is into the query's range in the order of storage: 0 to 1. */
+  progress(query: SignalQuery, id: string): Awaitable<number>;
 }
 
 /** Who makes a change and from where, for the audit. */

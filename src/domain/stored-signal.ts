@@ -19,6 +19,7 @@ export interface SignalFilter {
   readonly type: string | null;
   readonly symbol: string | null;
   readonly side: string | null;
+  readonly direction: string | null;
   readonly key_id: string | null;
   /** Received at this moment or later; epoch milliseconds. */
   readonly from: number | null;
@@ -31,6 +32,7 @@ export const everySignal: SignalFilter = {
   type: null,
   symbol: null,
   side: null,
+  direction: null,
   key_id: null,
   from: null,
   to: null,

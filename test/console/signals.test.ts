@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { exportStream } from "../../src/console/signals/export.ts";
 import { everySignal, type StoredSignal } from "../../src/domain/stored-signal.ts";
 import { DATABASE_NAME } from "../../src/store/sqlite/folder.ts";
-import { newestSignalId } from "../../src/console/signals/listing.ts";
+import { newestSignalId } from "../../src/domain/signal-chunks.ts";
 import { ROWS_LOOKED_AT_MAX, SqliteSignals } from "../../src/store/sqlite/signals.ts";
 import { mintKey, onCleanup, query, signal } from "../_setup.ts";
 import { startConsole, startSignedIn, type TestConsole, type Visitor } from "./_console.ts";
@@ -104,6 +104,7 @@ describe("the filter", () => {
       source: await send(app, { source: "venue_3" }),
       type: await send(app, { type: "stock" }),
       side: await send(app, { side: "close" }),
+      direction: await send(app, { direction: "sell" }),
       key: await send(app, {}, second.key),
     };
     const values = {
@@ -111,6 +112,7 @@ describe("the filter", () => {
       source: "venue_3",
       type: "stock",
       side: "close",
+      direction: "sell",
       key: second.keyId,
     };
     for (const [name, id] of Object.entries(odd)) {
@@ -122,6 +124,7 @@ describe("the filter", () => {
     expect(idsIn(await list(visitor, "/signals?symbol=&source=&from="))).toEqual([...all, plain]);
     expect(idsIn(await list(visitor, "/signals?symbol=BTC%2FUSDT&side=open"))).toEqual([
       odd.key,
+      odd.direction,
       odd.type,
       odd.source,
       plain,
@@ -157,9 +160,11 @@ describe("the filter", () => {
       "side=buy",
       "source=venue_9",
       "type=TRUE",
+      "direction=up",
       "key=%27",
       "from=yesterday",
       "to=2026-13-01T00:00",
+      "to=2026-02-30",
     ]) {
       for (const path of ["/signals", "/signals/newer", "/signals/export"]) {
         const { status, text } = await visitor.get(`${path}?${wrong}&format=csv`);
@@ -598,6 +603,7 @@ describe("with many signals", () => {
         type: "crypto",
         symbol: "RARE",
         side: "open",
+        direction: "long",
         key_id: app.keyId,
         from: 1,
         to: 2,
@@ -614,6 +620,7 @@ describe("with many signals", () => {
     }
     signals.find(1, cursor);
     signals.find(1, "x");
+    signals.progress({ deskId: 1, filter: everySignal, order: "oldest", limit: 1 }, cursor);
     expect(asked.size).toBeGreaterThan(8);
     for (const sql of asked) {
       const plan = db.query<{ detail: string }, []>(`EXPLAIN QUERY PLAN ${sql}`).all();

@@ -7,7 +7,7 @@ import {
   startOfBucket,
 } from "../../domain/activity.ts";
 import { findKey, offeredKeys } from "../keys/key-list.ts";
-import { newestSignal } from "../signals/listing.ts";
+import { newestSignal } from "../../domain/signal-chunks.ts";
 import { ActivityPage, type ActivityQuestion, type ActivitySpan, ChartParts } from "./page.tsx";
 import type { RejectListing } from "./rejects-page.tsx";
 import { notFoundPage } from "../web/problems.tsx";

@@ -1,5 +1,5 @@
-/** Signals as files: CSV (RFC 4180) for spreadsheets, NDJSON for programs. */
-import { fieldNames } from "../../domain/signal.ts";
+/** Signals as a file that a browser downloads. */
+import { type FileFormat, fileHeads, fileLines } from "../../domain/signal-file.ts";
 import type { Awaitable } from "../../domain/storage.ts";
 import type { StoredSignal } from "../../domain/stored-signal.ts";
 
@@ -7,29 +7,13 @@ export const EXPORT_ROWS_MAX = 1_000_000;
 /** An export that takes longer is cut. */
 export const EXPORT_MINUTES_MAX = 15;
 
-export const exportFormats = ["csv", "ndjson"] as const;
-export type ExportFormat = (typeof exportFormats)[number];
+/** A chunk ends at the first of these: what is in memory for an export whose reader does not read. */
+export const EXPORT_CHUNK = { rows: 250, metadataUnits: 128 * 1024 };
 
-export const contentTypes: Readonly<Record<ExportFormat, string>> = {
+export const contentTypes: Readonly<Record<FileFormat, string>> = {
   csv: "text/csv; charset=utf-8; header=present",
   ndjson: "application/x-ndjson",
 };
-
-type Cell = string | number | null;
-
-const columns: readonly (readonly [name: string, read: (signal: StoredSignal) => Cell])[] = [
-  ["id", (signal) => signal.id],
-  ["received_at", (signal) => signal.received_at],
-  ["received_at_utc", (signal) => new Date(signal.received_at).toISOString()],
-  ...fieldNames
-    .filter((name) => name !== "metadata")
-    .map((name) => [name, (signal: StoredSignal) => signal[name]] as const),
-  ["key_id", (signal) => signal.key_id],
-  ["key_label", (signal) => signal.key_label],
-  ["metadata", ({ metadata }) => (metadata === null ? null : oneLine(metadata))],
-];
-
-const header = `${columns.map(([name]) => name).join(",")}\r\n`;
 
 type Chunks = Iterator<readonly StoredSignal[]> | AsyncIterator<readonly StoredSignal[]>;
 
@@ -53,15 +37,15 @@ export interface ExportWatch {
  */
 export function exportStream(
   chunks: Chunks,
-  format: ExportFormat,
+  format: FileFormat,
   watch: ExportWatch,
 ): ReadableStream<Uint8Array> {
   const encoder = new TextEncoder();
-  const line = format === "csv" ? csvLine : ndjsonLine;
+  const [head, line] = [fileHeads[format], fileLines[format]];
   return new ReadableStream<Uint8Array>(
     {
       start(controller) {
-        if (format === "csv") controller.enqueue(encoder.encode(header));
+        if (head !== "") controller.enqueue(encoder.encode(head));
       },
       async pull(controller) {
         try {
@@ -99,48 +83,6 @@ async function nextSignals(
     if (done === true) return null;
     if (value.length > 0) return value;
   }
-}
-
-function csvLine(signal: StoredSignal): string {
-  return `${columns.map(([, read]) => csvCell(read(signal))).join(",")}\r\n`;
-}
-
-function csvCell(value: Cell): string {
-  if (value === null) return "";
-  if (typeof value === "number") return String(value);
-  return quoted(defused(value));
-}
-
-/**
- * Puts an apostrophe before what a spreadsheet would take for a formula: at the start of the field, and
- * after a separator within it, because a spreadsheet may split there (OWASP, "CSV Injection").
- * Covers the full-width forms of the signs, which some spreadsheets treat alike.
- */
-function defused(text: string): string {
-  return text
-    .replace(/^(?=[=+\-@\t\r\n\0＝＋－＠])/, "'")
-    .replaceAll(/(?<=[;\t\r\n])(?="*[=+\-@＝＋－＠])/g, "'");
-}
-
-function quoted(text: string): string {
-  return /[",\r\n']/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
-}
-
-/** Uses the names of the API. Metadata is copied as text, because a number in it may exceed a double. */
-function ndjsonLine(signal: StoredSignal): string {
-  const metadata = signal.metadata === null ? "null" : oneLine(signal.metadata);
-  const rest = JSON.stringify({
-    ...signal,
-    desk: undefined,
-    key_last4: undefined,
-    metadata: undefined,
-  });
-  return `${rest.slice(0, -1)},"metadata":${metadata}}\n`;
-}
-
-/** Line breaks and tabs in JSON are between its tokens only: within strings they are escaped. */
-function oneLine(json: string): string {
-  return json.replaceAll(/[\r\n\t]/g, " ");
 }
 
 /** Exports at once: each takes the console's time for as long as its reader likes. */

@@ -1,19 +1,7 @@
-/** Reads signals a page at a time, newest first, and in chunks for an export. */
+/** Reads signals a page at a time, newest first. */
+import { LOWEST_ID } from "../../domain/signal-chunks.ts";
 import type { SignalReader } from "../../domain/storage.ts";
-import {
-  everySignal,
-  type SignalFilter,
-  type SignalList,
-  type StoredSignal,
-} from "../../domain/stored-signal.ts";
-
-/** Lower than every id. */
-const LOWEST_ID = "0".repeat(26);
-
-/** A chunk ends at the first of these: what is in memory for an export whose reader does not read. */
-const CHUNK_ROWS = 250;
-/** UTF-16 units. */
-export const CHUNK_METADATA_UNITS = 128 * 1024;
+import type { SignalFilter, SignalList, StoredSignal } from "../../domain/stored-signal.ts";
 
 export interface SignalPageQuery {
   readonly deskId: number;
@@ -49,41 +37,4 @@ export async function readSignalPage(
   const { signals, more, searchedTo } = await reader.list({ ...query, before, order: "newest" });
   const newer = before === null ? null : (signals[0]?.id ?? searchedTo?.id ?? LOWEST_ID);
   return { signals, older: more, newer, searchedTo };
-}
-
-/** Of the desk; null: it has none. */
-export async function newestSignal(
-  reader: SignalReader,
-  deskId: number,
-): Promise<StoredSignal | null> {
-  const query = { deskId, filter: everySignal, order: "newest", limit: 1 } as const;
-  return (await reader.list(query)).signals[0] ?? null;
-}
-
-/** The id of the desk's newest signal, or one that is lower than every id. */
-export async function newestSignalId(reader: SignalReader, deskId: number): Promise<string> {
-  return (await newestSignal(reader, deskId))?.id ?? LOWEST_ID;
-}
-
-/** Newest first, without those that arrive meanwhile. A chunk may be empty: others can have their turn then. */
-export async function* readChunks(
-  reader: SignalReader,
-  { deskId, filter }: Pick<SignalPageQuery, "deskId" | "filter">,
-  rowsMax: number,
-): AsyncGenerator<readonly StoredSignal[], void> {
-  const query = {
-    deskId,
-    filter,
-    order: "newest",
-    metadataUnitsMax: CHUNK_METADATA_UNITS,
-  } as const;
-  let before: string | null = null;
-  for (let left = rowsMax; left > 0;) {
-    const limit = Math.min(CHUNK_ROWS, left);
-    const { signals, more }: SignalList = await reader.list({ ...query, before, limit });
-    yield signals;
-    if (more === null) return;
-    before = more;
-    left -= signals.length;
-  }
 }

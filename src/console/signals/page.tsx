@@ -1,6 +1,7 @@
 /** The desk's signals, newest first, and the ways to find one. */
 import type { VNode } from "preact";
 import { type ApiKey, redactKeys } from "../../domain/key.ts";
+import { choices } from "../../domain/signal-filter.ts";
 import type { StoredSignal } from "../../domain/stored-signal.ts";
 import { KeyLink, None, Pager, Problem, QuietLink, Row, Table, Time } from "../ui/components.tsx";
 import { Field, KeySelect, Select } from "../ui/forms.tsx";
@@ -9,7 +10,7 @@ import { shorten } from "../ui/words.ts";
 import { assets } from "../web/assets.ts";
 import type { MemberVisit } from "../web/visit.ts";
 import { EXPORT_MINUTES_MAX, EXPORT_ROWS_MAX } from "./export.ts";
-import { choices, type FilterInput, pathWith } from "./filter.ts";
+import { type FilterInput, pathWith } from "./filter.ts";
 import type { SignalPage } from "./listing.ts";
 
 const columns = ["Received", "Symbol", "Side", "Price", "Quantity", "Source", "Type", "Key"];
@@ -77,6 +78,7 @@ function FilterForm({ input, keys }: { input: FilterInput; keys: readonly ApiKey
         <Choice id="source" label="Source" value={typed.source} />
         <Choice id="type" label="Type" value={typed.type} />
         <Choice id="side" label="Side" value={typed.side} />
+        <Choice id="direction" label="Direction" value={typed.direction} />
         <Field id="key" label="Key">
           <KeySelect keys={keys} chosen={typed.key} none="any" />
         </Field>

@@ -2,22 +2,23 @@
 import { ExportRefusedPage, SignalListPage, SignalRows } from "./page.tsx";
 import { SignalDetailPage } from "./signal-page.tsx";
 import { offeredKeys } from "../keys/key-list.ts";
+import { newestSignalId, readChunks } from "../../domain/signal-chunks.ts";
+import { type FileFormat, fileFormats } from "../../domain/signal-file.ts";
 import { notFoundPage } from "../web/problems.tsx";
 import { page, seeOther } from "../web/responses.ts";
 import type { ConsoleServices } from "../web/services.ts";
 import {
   contentTypes,
+  EXPORT_CHUNK,
   EXPORT_MINUTES_MAX,
   EXPORT_ROWS_MAX,
   ExportCut,
-  type ExportFormat,
-  exportFormats,
   ExportSlots,
   exportStream,
   type Slot,
 } from "./export.ts";
 import { type FilterInput, pathWith, readFilter } from "./filter.ts";
-import { newestSignalId, readChunks, readSignalPage, type SignalPageQuery } from "./listing.ts";
+import { readSignalPage, type SignalPageQuery } from "./listing.ts";
 import { isStillSignedIn, memberPage, type MemberVisit, type Route } from "../web/visit.ts";
 
 const PAGE = 50;
@@ -119,15 +120,16 @@ async function exportAll(
   visit: MemberVisit,
 ): Promise<Response> {
   const { searchParams } = visit.url;
-  const format = exportFormats.find((name) => name === searchParams.get("format"));
+  const format = fileFormats.find((name) => name === searchParams.get("format"));
   if (format === undefined) return notFoundPage();
   const input = readFilter(searchParams);
   if (input.problems.length > 0) return refuseFilter(services, visit, input);
   const { deskId, desk } = visit.member;
   const slot = slots.take(visit.member);
   if (slot.outcome !== "taken") return refuseExport(visit, input, slot.outcome);
-  const wanted = { deskId, filter: input.filter };
-  const chunks = readChunks(services.signals, wanted, EXPORT_ROWS_MAX);
+  const { filter } = input;
+  const query = { deskId, filter, order: "newest", limit: EXPORT_ROWS_MAX } as const;
+  const chunks = readChunks(services.signals, query, EXPORT_CHUNK);
   const stream = exportStream(chunks, format, {
     reasonToCut: () => reasonToCut(services, visit),
     onEnd: (error) => {
@@ -161,7 +163,7 @@ function refuseExport(
   return page(<ExportRefusedPage visit={visit} outcome={outcome} back={back} />, 429);
 }
 
-function fileName(desk: string, { now }: MemberVisit, format: ExportFormat): string {
+function fileName(desk: string, { now }: MemberVisit, format: FileFormat): string {
   const moment = new Date(now).toISOString().slice(0, 19).replaceAll(":", "");
   return `signals-${desk}-${moment}Z.${format}`;
 }

@@ -1,5 +1,5 @@
 /** `/start`: what a new desk has to do, and where the console begins. */
-import { newestSignal } from "../signals/listing.ts";
+import { newestSignal } from "../../domain/signal-chunks.ts";
 import { type Progress, ProgressSteps, StartPage } from "./page.tsx";
 import { page, seeOther } from "../web/responses.ts";
 import type { ConsoleServices } from "../web/services.ts";

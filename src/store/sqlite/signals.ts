@@ -9,6 +9,7 @@ import type { SignalList, SignalQuery, StoredSignal } from "../../domain/stored-
 export const ROWS_LOOKED_AT_MAX = 20_000;
 
 const RANDOM_CHARACTERS = 16;
+const HIGHEST_ID = "Z".repeat(26);
 
 const COLUMNS = `signals.id, desks.name AS desk, signals.received_at, signals.key_id, api_keys.label AS key_label,
   api_keys.last4 AS key_last4, ${fieldNames.map((name) => `signals.${name}`).join(", ")}`;
@@ -16,7 +17,7 @@ const JOINS = `CROSS JOIN api_keys ON api_keys.id = signals.key_id
   CROSS JOIN desks ON desks.id = signals.desk_id`;
 
 /** Columns that have no index of their own: rows are looked at to find what fits. */
-const searched = ["source", "type", "symbol", "side", "key_id"] as const;
+const searched = ["source", "type", "symbol", "side", "direction", "key_id"] as const;
 
 /** Places in the order of storage: behind `low`, up to and with `high`. */
 interface Range {
@@ -54,23 +55,45 @@ export class SqliteSignals implements SignalReader {
   }
 
   get(deskId: number, id: string): StoredSignal | null {
+    return this.#byId(deskId, id);
+  }
+
+  find(deskId: number | null, text: string): StoredSignal[] {
+    const desks = deskId === null ? this.#deskIds() : [deskId];
+    const found = [
+      this.#byId(deskId, text),
+      ...desks.map((desk) => this.#byClientId(desk, text)),
+    ].filter((signal) => signal !== null);
+    return found.filter(({ id }, at) => found.findIndex((other) => other.id === id) === at);
+  }
+
+  progress(query: SignalQuery, id: string): number {
+    const { low, high } = this.#range(query);
+    const end = Math.min(high, this.#lastSeq("<=", HIGHEST_ID));
+    return end <= low ? 1 : Math.min(1, Math.max(0, (this.#lastSeq("<=", id) - low) / (end - low)));
+  }
+
+  #deskIds(): number[] {
+    const desks = this.#db.query<{ id: number }, []>("SELECT id FROM desks ORDER BY name").all();
+    return desks.map(({ id }) => id);
+  }
+
+  #byId(deskId: number | null, id: string): StoredSignal | null {
     return this.#db
-      .query<StoredSignal, [string, number]>(
-        `SELECT ${COLUMNS} FROM signals ${JOINS} WHERE signals.id = ? AND signals.desk_id = ?`,
+      .query<StoredSignal, [string, number | null]>(
+        `SELECT ${COLUMNS} FROM signals ${JOINS}
+         WHERE signals.id = ?1 AND (?2 IS NULL OR signals.desk_id = ?2)`,
       )
       .get(id.toUpperCase(), deskId);
   }
 
-  find(deskId: number, text: string): StoredSignal[] {
-    const byId = this.get(deskId, text);
-    const byClientId = this.#db
+  #byClientId(deskId: number, clientSignalId: string): StoredSignal | null {
+    return this.#db
       .query<StoredSignal, [number, string]>(
         `SELECT ${COLUMNS} FROM signals ${JOINS}
          WHERE signals.desk_id = ? AND signals.client_signal_id = ?`,
       )
-      .get(deskId, text);
-    const isSame = byId?.id === byClientId?.id;
-    return [byId, isSame ? null : byClientId].filter((found) => found !== null);
+      .get(deskId, clientSignalId);
   }
 
   /** Ids rise with the order of storage, so times and cursors are places in it. */

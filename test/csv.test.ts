@@ -1,16 +1,14 @@
 /** A text in a CSV export is no formula, whichever separator the spreadsheet splits at. */
 import { describe, expect, test } from "bun:test";
-import { exportStream } from "../../src/console/signals/export.ts";
-import { fieldNames } from "../../src/domain/signal.ts";
-import type { StoredSignal } from "../../src/domain/stored-signal.ts";
+import { fieldNames } from "../src/domain/signal.ts";
+import { fileHeads, fileLines } from "../src/domain/signal-file.ts";
+import type { StoredSignal } from "../src/domain/stored-signal.ts";
 
-async function csvOf(row: Partial<StoredSignal>): Promise<string> {
+function csvOf(row: Partial<StoredSignal>): string {
   const empty = Object.fromEntries(fieldNames.map((name) => [name, null]));
-  const stored = { id: "1", received_at: 0, key_id: "", key_label: null };
+  const stored = { id: "1", desk: "alpha", received_at: 0, key_id: "", key_label: null };
   const signal = { ...empty, ...stored, ...row } as unknown as StoredSignal;
-  return new Response(
-    exportStream([[signal]].values(), "csv", { reasonToCut: () => null, onEnd: () => {} }),
-  ).text();
+  return fileHeads.csv + fileLines.csv(signal);
 }
 
 /** The starts of the cells of a program that splits at this separator, with and without its quote. */
@@ -21,9 +19,9 @@ function cellStarts(text: string, separator: string): string[] {
 const formulas = ["=1+1", "+1", "-1", "@SUM(A1)", "＝1", '"=1', '""=1'];
 
 describe("a CSV export has no formula", () => {
-  test.each([";", "\t", "\n", "\r", "\r\n"])("after %j within a field", async (separator) => {
+  test.each([";", "\t", "\n", "\r", "\r\n"])("after %j within a field", (separator) => {
     for (const formula of formulas) {
-      const text = await csvOf({ symbol: `a${separator}${formula}` });
+      const text = csvOf({ symbol: `a${separator}${formula}` });
       const starts = cellStarts(text, ";\t");
       expect({ formula, found: starts.filter((start) => /^[=+\-@＝]/.test(start)) }).toEqual({
         formula,
@@ -33,17 +31,17 @@ describe("a CSV export has no formula", () => {
     }
   });
 
-  test("in metadata, which stays valid JSON, on one line", async () => {
+  test("in metadata, which stays valid JSON, on one line", () => {
     const metadata = '{\n"a":\n-1,\t"b":\t-2,"c":"x;=cmd","d":"y; z"}';
-    const text = await csvOf({ metadata });
+    const text = csvOf({ metadata });
     const [, row = ""] = text.trimEnd().split("\r\n");
     const cell = /"(\{.*\})"$/.exec(row)?.[1]?.replaceAll('""', '"') ?? "";
     expect(JSON.parse(cell)).toEqual({ a: -1, b: -2, c: "x;'=cmd", d: "y; z" });
   });
 
-  test("and leaves other texts as they are", async () => {
+  test("and leaves other texts as they are", () => {
     for (const symbol of ["BTC/USDT", "a;b", "a - b", "x=1", "A;B;C"]) {
-      expect(await csvOf({ symbol })).toContain(`,${symbol},`);
+      expect(csvOf({ symbol })).toContain(`,${symbol},`);
     }
   });
 });
