@@ -1,12 +1,13 @@
-/** The calls of the system that Bun has no way of its own to make. */
+/** System calls that Bun has no API for. */
 import { dlopen, FFIType } from "bun:ffi";
 
-const { i32, ptr, u32 } = FFIType;
+const { i32, ptr, u32, u64 } = FFIType;
 
 function open() {
   return dlopen("libc.so.6", {
     getsockname: { args: [i32, ptr, ptr], returns: i32 },
     getsockopt: { args: [i32, i32, i32, ptr, ptr], returns: i32 },
+    poll: { args: [ptr, u64, i32], returns: i32 },
     setsockopt: { args: [i32, i32, i32, ptr, u32], returns: i32 },
     shutdown: { args: [i32, i32], returns: i32 },
   }).symbols;
@@ -16,7 +17,7 @@ export type Libc = ReturnType<typeof open>;
 
 let opened: Libc | null | undefined;
 
-/** Opened once and never closed. Null where the system is not Linux with glibc. */
+/** Opened once and never closed. Null unless the system is Linux with glibc. */
 export function loadLibc(): Libc | null {
   return (opened ??= tryOpen());
 }

@@ -1,11 +1,18 @@
 /** Text to stdout and stderr, written before the call returns: the process may exit right after. */
+import { ptr } from "bun:ffi";
 import { writeSync } from "node:fs";
 import { systemCode, UserError } from "./domain/errors.ts";
+import { loadLibc } from "./libc.ts";
 
 const STDOUT = 1;
 const STDERR = 2;
 /** Pause before another attempt if the reader is slow and the descriptor does not block. */
 const RETRY_MS = 10;
+/** How long a message waits for the reader of stderr. */
+const STDERR_WAIT_MS = 3_000;
+/** A pipe that poll(2) reports as writable takes this much without blocking. */
+const PIPE_BYTES = 4_096;
+const POLLOUT = 4;
 
 /** Output that did not reach its reader. */
 export class OutputError extends UserError {
@@ -17,28 +24,55 @@ export class OutputError extends UserError {
   }
 }
 
-/** Throws {@link OutputError}, with the code `EPIPE` if the reader has gone. */
+/** Waits for a slow reader. Throws {@link OutputError}, with the code `EPIPE` if the reader has gone. */
 export function writeToStdout(text: string): void {
-  const code = writeAll(STDOUT, text);
+  const code = writeAll(STDOUT, Buffer.from(text), Infinity);
   if (code !== null) throw new OutputError(code);
 }
 
-/** Ignores failures: there is nowhere left to report them. */
+let isStderrStuck = false;
+
+/**
+ * Drops what the reader does not take within {@link STDERR_WAIT_MS}: a message must not hold up a command.
+ * Ignores failures: there is nowhere left to report them.
+ */
 export function writeToStderr(text: string): void {
-  writeAll(STDERR, text);
+  const bytes = Buffer.from(text);
+  const deadline = performance.now() + (isStderrStuck ? 0 : STDERR_WAIT_MS);
+  for (let at = 0; at < bytes.length; at += PIPE_BYTES) {
+    isStderrStuck = !isWritable(STDERR, deadline);
+    if (isStderrStuck) return;
+    if (writeAll(STDERR, bytes.subarray(at, at + PIPE_BYTES), deadline) !== null) return;
+  }
 }
 
 /** Returns null, or the system's code for why writing failed. */
-function writeAll(descriptor: number, text: string): string | null {
-  let bytes = Buffer.from(text);
-  while (bytes.length > 0) {
+function writeAll(descriptor: number, bytes: Uint8Array, deadline: number): string | null {
+  let left = bytes;
+  while (left.length > 0) {
     try {
-      bytes = bytes.subarray(writeSync(descriptor, bytes));
+      left = left.subarray(writeSync(descriptor, left));
     } catch (error) {
       const code = systemCode(error);
-      if (code !== "EAGAIN") return code;
+      if (code !== "EAGAIN" || performance.now() > deadline) return code;
       Bun.sleepSync(RETRY_MS);
     }
   }
   return null;
+}
+
+/** Waits until the descriptor can be written to, or has failed. False at the deadline. */
+function isWritable(descriptor: number, deadline: number): boolean {
+  const libc = loadLibc();
+  if (libc === null) return true;
+  // struct pollfd { int fd; short events, revents; }
+  const request = new DataView(new ArrayBuffer(8));
+  request.setInt32(0, descriptor, true);
+  request.setInt16(4, POLLOUT, true);
+  for (;;) {
+    const waitMs = Math.max(0, Math.ceil(deadline - performance.now()));
+    const ready = libc.poll(ptr(request.buffer), 1, waitMs);
+    // Less than 0: interrupted by a signal.
+    if (ready >= 0) return ready > 0;
+  }
 }
