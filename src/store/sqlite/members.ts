@@ -1,12 +1,15 @@
-/** Members and their passwords in SQLite. Each change is in the audit. */
-import type { Database } from "bun:sqlite";
+/** Members, their passwords and their one-time links in SQLite, which has only the SHA-256 of a link's token. */
 import { ulid } from "ulid";
 import type { AuditAction } from "../../domain/audit.ts";
 import { NotFoundError, UserError } from "../../domain/errors.ts";
 import {
   type Account,
   checkEmail,
+  generateToken,
+  hashToken,
   type Invitation,
+  isWellFormedToken,
+  LINK_LIFETIME_MS,
   type MadeLink,
   type Member,
   type NewPasskey,
@@ -14,32 +17,26 @@ import {
 } from "../../domain/member.ts";
 import { shellQuoted } from "../../domain/shell.ts";
 import { ADMIN, type Author, type MemberAuthor, type Members } from "../../domain/storage.ts";
-import { appendAudit } from "./audit.ts";
-import { getDesk } from "./desks.ts";
-import { findLink, insertLink, spendLinks } from "./invitations.ts";
 import { insertPasskey, removePasskeys } from "./passkeys.ts";
-import { inTransaction } from "./transaction.ts";
+import { Records } from "./records.ts";
 
 type Row = Omit<SignInAccount, "has_password" | "passkeys_required"> & {
   readonly passkeys_required: number;
 };
 
+interface OpenLink {
+  readonly member_id: string;
+  readonly expires_at: number;
+}
+
 /** Marks the hash of a locked password, as in `/etc/shadow`. */
 const LOCKED = /^!/;
 
-export class SqliteMembers implements Members {
-  readonly #db: Database;
-  readonly #now: () => number;
-
-  constructor(db: Database, now: () => number = Date.now) {
-    this.#db = db;
-    this.#now = now;
-  }
-
+export class SqliteMembers extends Records implements Members {
   invite(desk: string, email: string): MadeLink {
     const address = checkEmail(email);
-    return inTransaction(this.#db, () => {
-      const { id: deskId } = getDesk(this.#db, desk);
+    return this.change(() => {
+      const { id: deskId } = this.getDesk(desk);
       const known = this.#findByEmail(address);
       if (known !== null && known.desk_id !== deskId) {
         throw new UserError(
@@ -58,7 +55,7 @@ export class SqliteMembers implements Members {
   }
 
   reset(desk: string, email: string, { lock = false }: { lock?: boolean } = {}): MadeLink {
-    return inTransaction(this.#db, () => {
+    return this.change(() => {
       const { id, joined_at } = this.#member(desk, email);
       this.#endSessions(id);
       if (lock) this.#lock(id);
@@ -69,32 +66,32 @@ export class SqliteMembers implements Members {
   }
 
   #lock(memberId: string): void {
-    removePasskeys(this.#db, memberId, this.#now());
+    removePasskeys(this.db, memberId, this.now());
     // The hash stays, so that the old password cannot be chosen again.
-    this.#db
+    this.db
       .query("UPDATE members SET password_hash = '!' || ltrim(password_hash, '!') WHERE id = ?")
       .run(memberId);
   }
 
   remove(desk: string, email: string): Member {
-    return inTransaction(this.#db, () => {
+    return this.change(() => {
       const account = this.#member(desk, email);
-      const now = this.#now();
+      const now = this.now();
       this.#endSessions(account.id);
-      spendLinks(this.#db, account.id, now);
-      this.#db.query("UPDATE members SET removed_at = ? WHERE id = ?").run(now, account.id);
+      this.#spendLinks(account.id);
+      this.db.query("UPDATE members SET removed_at = ? WHERE id = ?").run(now, account.id);
       this.#audit(account, "member.removed", ADMIN);
       return { ...toMember(account), removed_at: now, link_expires_at: null };
     });
   }
 
   list(desk: string): Member[] {
-    const { id } = getDesk(this.#db, desk);
+    const { id } = this.getDesk(desk);
     return this.#select("members.desk_id = $value ORDER BY members.email", id).map(toMember);
   }
 
   findInvitation(token: string): Invitation | null {
-    const link = findLink(this.#db, token, this.#now());
+    const link = this.#findLink(token);
     const account = link === null ? null : this.find(link.member_id);
     if (link === null || account === null) return null;
     const kind = account.joined_at === null ? "join" : "reset";
@@ -120,10 +117,10 @@ export class SqliteMembers implements Members {
 
   setPassword(by: MemberAuthor, passwordHash: string): Account {
     const { memberId } = by;
-    return inTransaction(this.#db, () => {
+    return this.change(() => {
       const account = this.#get(memberId);
       this.#audit(account, setOrChanged(account), by);
-      this.#db
+      this.db
         .query("UPDATE members SET password_hash = ? WHERE id = ?")
         .run(passwordHash, memberId);
       this.#endSessions(memberId);
@@ -133,7 +130,7 @@ export class SqliteMembers implements Members {
 
   signOutEverywhere(by: MemberAuthor): Account {
     const { memberId } = by;
-    return inTransaction(this.#db, () => {
+    return this.change(() => {
       this.#audit(this.#get(memberId), "member.signed_out_everywhere", by);
       this.#endSessions(memberId);
       return this.#get(memberId);
@@ -160,16 +157,16 @@ export class SqliteMembers implements Members {
     { passwordHash, passkey }: { passwordHash: string | null; passkey: NewPasskey | null },
     client: string | null,
   ): Account | null {
-    return inTransaction(this.#db, () => {
-      const now = this.#now();
-      const link = findLink(this.#db, token, now);
+    return this.change(() => {
+      const now = this.now();
+      const link = this.#findLink(token);
       if (link === null) return null;
       const account = this.#get(link.member_id);
       const { id } = account;
-      spendLinks(this.#db, id, now);
-      removePasskeys(this.#db, id, now);
-      if (passkey !== null) insertPasskey(this.#db, id, passkey, now);
-      this.#db
+      this.#spendLinks(id);
+      removePasskeys(this.db, id, now);
+      if (passkey !== null) insertPasskey(this.db, id, passkey, now);
+      this.db
         .query(
           "UPDATE members SET password_hash = ?, joined_at = coalesce(joined_at, ?) WHERE id = ?",
         )
@@ -193,16 +190,50 @@ export class SqliteMembers implements Members {
 
   #makeLink(memberId: string, action: AuditAction, detail?: string): MadeLink {
     const replaces_link = this.#get(memberId).link_expires_at !== null;
-    const link = insertLink(this.#db, memberId, this.#now());
+    const link = this.#insertLink(memberId);
     const account = this.#get(memberId);
     this.#audit(account, action, ADMIN, detail);
     return { ...link, member: toMember(account), replaces_link };
   }
 
+  /** Also revokes the earlier ones. */
+  #insertLink(memberId: string): { token: string; expires_at: number } {
+    this.#spendLinks(memberId);
+    const now = this.now();
+    const token = generateToken();
+    const expires_at = now + LINK_LIFETIME_MS;
+    this.db
+      .query(
+        `INSERT INTO invitations (id, token_hash, member_id, created_at, expires_at)
+         VALUES (?, ?, ?, ?, ?)`,
+      )
+      .run(ulid(now), hashToken(token), memberId, now, expires_at);
+    return { token, expires_at };
+  }
+
+  /** Returns null for a link that is unknown, expired or used, or whose member was removed. */
+  #findLink(token: string): OpenLink | null {
+    if (!isWellFormedToken(token)) return null;
+    return this.db
+      .query<OpenLink, [Uint8Array, number]>(
+        `SELECT invitations.member_id, invitations.expires_at
+         FROM invitations JOIN members ON members.id = invitations.member_id
+         WHERE invitations.token_hash = ? AND invitations.expires_at > ?
+           AND invitations.spent_at IS NULL AND members.removed_at IS NULL`,
+      )
+      .get(hashToken(token), this.now());
+  }
+
+  #spendLinks(memberId: string): void {
+    this.db
+      .query("UPDATE invitations SET spent_at = ? WHERE member_id = ? AND spent_at IS NULL")
+      .run(this.now(), memberId);
+  }
+
   #insert(deskId: number, email: string): string {
-    const now = this.#now();
+    const now = this.now();
     const id = ulid(now);
-    this.#db
+    this.db
       .query("INSERT INTO members (id, desk_id, email, created_at) VALUES (?, ?, ?, ?)")
       .run(id, deskId, email, now);
     return id;
@@ -210,23 +241,23 @@ export class SqliteMembers implements Members {
 
   /** Always increases `signed_out_at`: twice in a millisecond, and after the clock was set back. */
   #endSessions(memberId: string): void {
-    this.#db
+    this.db
       .query("UPDATE members SET signed_out_at = max(?, signed_out_at + 1) WHERE id = ?")
-      .run(this.#now(), memberId);
+      .run(this.now(), memberId);
   }
 
   #audit(
     { id: subjectId, desk_id: deskId }: Account,
     action: AuditAction,
-    { memberId: actor, ...by }: Author,
-    detail: string | null = null,
+    by: Author,
+    detail?: string,
   ): void {
-    appendAudit(this.#db, { deskId, actor, action, subjectId, detail, ...by }, this.#now());
+    this.audit(by, { deskId, action, subjectId, detail: detail ?? null });
   }
 
   #member(desk: string, email: string): Account {
     const address = checkEmail(email);
-    const { id } = getDesk(this.#db, desk);
+    const { id } = this.getDesk(desk);
     const row = this.#findByEmail(address);
     if (row !== null && row.desk_id === id) return toAccount(row);
     throw new NotFoundError(
@@ -246,7 +277,7 @@ export class SqliteMembers implements Members {
   }
 
   #select(condition: string, value: string | number): Row[] {
-    return this.#db
+    return this.db
       .query<Row, { value: string | number; now: number }>(
         `SELECT members.id, desks.name AS desk, members.desk_id, members.email, members.created_at,
            members.joined_at, members.removed_at, members.signed_out_at, members.password_hash,
@@ -258,7 +289,7 @@ export class SqliteMembers implements Members {
          FROM members JOIN desks ON desks.id = members.desk_id
          WHERE members.removed_at IS NULL AND ${condition}`,
       )
-      .all({ value, now: this.#now() });
+      .all({ value, now: this.now() });
   }
 }
 

@@ -9,31 +9,22 @@ import {
   type PasskeyCredential,
 } from "../../domain/member.ts";
 import type { MemberAuthor, Passkeys } from "../../domain/storage.ts";
-import { appendAudit } from "./audit.ts";
-import { inTransaction } from "./transaction.ts";
+import { Records } from "./records.ts";
 
 interface Row extends Omit<PasskeyCredential, "transports"> {
   readonly transports: string;
 }
 
-export class SqlitePasskeys implements Passkeys {
-  readonly #db: Database;
-  readonly #now: () => number;
-
-  constructor(db: Database, now: () => number = Date.now) {
-    this.#db = db;
-    this.#now = now;
-  }
-
+export class SqlitePasskeys extends Records implements Passkeys {
   add(by: MemberAuthor, passkey: NewPasskey): void {
-    inTransaction(this.#db, () => {
-      insertPasskey(this.#db, by.memberId, passkey, this.#now());
+    this.change(() => {
+      insertPasskey(this.db, by.memberId, passkey, this.now());
       this.#audit(by, "member.passkey_added", passkey.name);
     });
   }
 
   list(memberId: string): Passkey[] {
-    return this.#db
+    return this.db
       .query<Passkey, [string]>(
         `SELECT id, name, created_at, last_used_at FROM passkeys
          WHERE member_id = ? AND removed_at IS NULL ORDER BY created_at, id`,
@@ -42,7 +33,7 @@ export class SqlitePasskeys implements Passkeys {
   }
 
   find(id: string): PasskeyCredential | null {
-    const row = this.#db
+    const row = this.db
       .query<Row, [string]>(
         `SELECT passkeys.id, passkeys.member_id, passkeys.name, passkeys.public_key, passkeys.counter,
            passkeys.transports, passkeys.created_at, passkeys.last_used_at
@@ -54,13 +45,13 @@ export class SqlitePasskeys implements Passkeys {
   }
 
   recordUse(id: string, counter: number): "recorded" | "regressed" | "unknown" {
-    return inTransaction(this.#db, () => {
+    return this.change(() => {
       const known = this.find(id);
       if (known === null) return "unknown";
       if (isRegression(counter, known.counter)) return "regressed";
-      this.#db
+      this.db
         .query("UPDATE passkeys SET counter = ?, last_used_at = ? WHERE id = ?")
-        .run(counter, this.#now(), id);
+        .run(counter, this.now(), id);
       return "recorded";
     });
   }
@@ -82,17 +73,17 @@ export class SqlitePasskeys implements Passkeys {
   }
 
   remove(by: MemberAuthor, id: string): void {
-    inTransaction(this.#db, () => {
+    this.change(() => {
       const obstacle = this.removalObstacle(by.memberId, id);
       if (obstacle !== null) throw new UserError(obstacle);
       const name = this.find(id)?.name ?? "";
-      this.#db.query("UPDATE passkeys SET removed_at = ? WHERE id = ?").run(this.#now(), id);
+      this.db.query("UPDATE passkeys SET removed_at = ? WHERE id = ?").run(this.now(), id);
       this.#audit(by, "member.passkey_removed", name);
     });
   }
 
   #member(memberId: string): { desk_id: number; has_password: 0 | 1; passkeys_required: 0 | 1 } {
-    const member = this.#db
+    const member = this.db
       .query<{ desk_id: number; has_password: 0 | 1; passkeys_required: 0 | 1 }, [string]>(
         `SELECT desk_id, password_hash IS NOT NULL AS has_password, passkeys_required
          FROM members JOIN desks ON desks.id = members.desk_id WHERE members.id = ?`,
@@ -102,10 +93,9 @@ export class SqlitePasskeys implements Passkeys {
     return member;
   }
 
-  #audit({ memberId: actor, ...by }: MemberAuthor, action: AuditAction, name: string): void {
-    const { desk_id: deskId } = this.#member(actor);
-    const detail = `"${name}"`;
-    appendAudit(this.#db, { deskId, actor, action, subjectId: actor, detail, ...by }, this.#now());
+  #audit(by: MemberAuthor, action: AuditAction, name: string): void {
+    const { desk_id: deskId } = this.#member(by.memberId);
+    this.audit(by, { deskId, action, subjectId: by.memberId, detail: `"${name}"` });
   }
 }
 

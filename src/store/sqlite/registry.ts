@@ -1,5 +1,4 @@
 /** Desks and keys in SQLite. Each change is one short transaction that a running server sees at once. */
-import type { Database } from "bun:sqlite";
 import { ulid } from "ulid";
 import { checkDeskName, type Desk } from "../../domain/desk.ts";
 import type { AuditEntry } from "../../domain/audit.ts";
@@ -22,73 +21,77 @@ import {
   type Registry,
   type Rotation,
 } from "../../domain/storage.ts";
-import { appendAudit } from "./audit.ts";
-import { findDesk, getDesk, listDesks } from "./desks.ts";
-import { countActive, hasNamesake, KEY_COLUMNS, pageOfKeys, successorId } from "./key-lists.ts";
-import { inTransaction } from "./transaction.ts";
+import { Records } from "./records.ts";
 
-export class SqliteRegistry implements Registry {
-  readonly #db: Database;
-  readonly #now: () => number;
+const KEY_COLUMNS = `api_keys.id, desks.name AS desk, api_keys.label, api_keys.last4, api_keys.created_at,
+  api_keys.expires_at, api_keys.last_used_at, api_keys.revoked_at`;
 
-  constructor(db: Database, now: () => number = Date.now) {
-    this.#db = db;
-    this.#now = now;
-  }
+/** Written like the index `api_keys_active`, so that SQLite uses it. */
+const IS_ACTIVE = `api_keys.desk_id = $desk AND api_keys.revoked_at IS NULL
+  AND ifnull(api_keys.expires_at, 9223372036854775807) > $now`;
+const HAS_ENDED = `api_keys.desk_id = $desk
+  AND (api_keys.revoked_at IS NOT NULL OR api_keys.expires_at <= $now)`;
 
+const WAS_ROTATED =
+  "EXISTS (SELECT 1 FROM audit WHERE key_id = api_keys.id AND action = 'key.rotated')";
+
+/** Sorts after every id. */
+const NO_CURSOR = "~";
+
+export class SqliteRegistry extends Records implements Registry {
   createDesk(name: string, options: { ifMissing: boolean }): { desk: Desk; created: boolean } {
     checkDeskName(name);
-    return inTransaction(this.#db, () => {
-      const existing = findDesk(this.#db, name);
-      if (existing !== null && options.ifMissing) return { desk: existing, created: false };
-      if (existing !== null) {
+    return this.change(() => {
+      const [existing] = this.desks("WHERE name = ?", name);
+      if (existing !== undefined && options.ifMissing) return { desk: existing, created: false };
+      if (existing !== undefined) {
         throw new UserError(
           `Desk "${name}" already exists: mint a key for it`,
           `key mint --desk ${name}`,
         );
       }
-      this.#db.query("INSERT INTO desks (name, created_at) VALUES (?, ?)").run(name, this.#now());
-      const desk = getDesk(this.#db, name);
-      this.#audit({ deskId: desk.id, action: "desk.created" }, ADMIN);
+      this.db.query("INSERT INTO desks (name, created_at) VALUES (?, ?)").run(name, this.now());
+      const desk = this.getDesk(name);
+      this.audit(ADMIN, { deskId: desk.id, action: "desk.created" });
       return { desk, created: true };
     });
   }
 
   listDesks(): Desk[] {
-    return listDesks(this.#db);
+    return this.desks();
   }
 
   requirePasskeys(name: string, isRequired: boolean): { changed: boolean } {
-    return inTransaction(this.#db, () => {
-      const desk = getDesk(this.#db, name);
+    return this.change(() => {
+      const desk = this.getDesk(name);
       if (desk.passkeys_required === isRequired) return { changed: false };
       const sql = "UPDATE desks SET passkeys_required = ? WHERE id = ?";
-      this.#db.query(sql).run(isRequired ? 1 : 0, desk.id);
+      this.db.query(sql).run(isRequired ? 1 : 0, desk.id);
       const action = isRequired ? "desk.passkeys_required" : "desk.passkeys_optional";
-      this.#audit({ deskId: desk.id, action }, ADMIN);
+      this.audit(ADMIN, { deskId: desk.id, action });
       return { changed: true };
     });
   }
 
   limitKeys(name: string, keysMax: number): void {
-    inTransaction(this.#db, () => {
-      const { id } = getDesk(this.#db, name);
-      this.#db.query("UPDATE desks SET keys_max = ? WHERE id = ?").run(keysMax, id);
-      this.#audit({ deskId: id, action: "desk.keys_limited", detail: `to ${keysMax}` }, ADMIN);
+    this.change(() => {
+      const { id } = this.getDesk(name);
+      this.db.query("UPDATE desks SET keys_max = ? WHERE id = ?").run(keysMax, id);
+      this.audit(ADMIN, { deskId: id, action: "desk.keys_limited", detail: `to ${keysMax}` });
     });
   }
 
   mintKey(key: NewKey, by: Author = ADMIN): MintedKey {
     if (key.label !== null) checkLabel(key.label);
-    return inTransaction(this.#db, () => {
-      this.#requireRoom(getDesk(this.#db, key.desk), { isReplacement: false });
+    return this.change(() => {
+      this.#requireRoom(this.getDesk(key.desk), { isReplacement: false });
       return this.#insertKey(key, by, null);
     });
   }
 
   mintObstacle(desk: string): string | null {
     try {
-      this.#requireRoom(getDesk(this.#db, desk), { isReplacement: false });
+      this.#requireRoom(this.getDesk(desk), { isReplacement: false });
       return null;
     } catch (error) {
       if (error instanceof UserError) return error.message;
@@ -97,11 +100,25 @@ export class SqliteRegistry implements Registry {
   }
 
   pageKeys(page: KeyPage): ApiKey[] {
-    return pageOfKeys(this.#db, getDesk(this.#db, page.desk).id, page, this.#now());
+    const { state, before, limit } = page;
+    const [index, condition] =
+      state === "active" ? ["api_keys_active", IS_ACTIVE] : ["api_keys_desk", HAS_ENDED];
+    return this.db
+      .query<ApiKey, Record<string, string | number>>(
+        `SELECT ${KEY_COLUMNS} FROM api_keys INDEXED BY ${index}
+         CROSS JOIN desks ON desks.id = api_keys.desk_id
+         WHERE ${condition} AND api_keys.id < $before ORDER BY api_keys.id DESC LIMIT $limit`,
+      )
+      .all({
+        desk: this.getDesk(page.desk).id,
+        now: this.now(),
+        before: before ?? NO_CURSOR,
+        limit,
+      });
   }
 
   findKey(id: string, { desk = null }: OfDesk = {}): ApiKey | null {
-    const key = this.#db
+    const key = this.db
       .query<ApiKey, [string]>(
         `SELECT ${KEY_COLUMNS} FROM api_keys JOIN desks ON desks.id = api_keys.desk_id WHERE api_keys.id = ?`,
       )
@@ -110,18 +127,24 @@ export class SqliteRegistry implements Registry {
   }
 
   findSuccessor({ id }: ApiKey): ApiKey | null {
-    const successor = successorId(this.#db, id);
-    return successor === null ? null : this.findKey(successor);
+    // A rotation's detail ends with the successor's id.
+    const sql = `SELECT substr(detail, -26) AS id FROM audit
+      WHERE key_id = ? AND action = 'key.rotated' ORDER BY id DESC LIMIT 1`;
+    const successor = this.db.query<{ id: string }, [string]>(sql).get(id);
+    return successor === null ? null : this.findKey(successor.id);
   }
 
-  hasNamesake(key: ApiKey): boolean {
-    return hasNamesake(this.#db, getDesk(this.#db, key.desk).id, key, this.#now());
+  hasNamesake({ id, desk, label }: ApiKey): boolean {
+    const sql = `SELECT 1 FROM api_keys INDEXED BY api_keys_active
+      WHERE ${IS_ACTIVE} AND api_keys.label = $label AND api_keys.id <> $id LIMIT 1`;
+    const owner = this.getDesk(desk).id;
+    return this.db.query(sql).get({ desk: owner, now: this.now(), label, id }) !== null;
   }
 
   listKeys(desk: string | null): ApiKey[] {
     const where = desk === null ? "" : "WHERE desks.id = ?";
-    const parameters = desk === null ? [] : [getDesk(this.#db, desk).id];
-    return this.#db
+    const parameters = desk === null ? [] : [this.getDesk(desk).id];
+    return this.db
       .query<ApiKey, number[]>(
         `SELECT ${KEY_COLUMNS} FROM api_keys JOIN desks ON desks.id = api_keys.desk_id ${where} ORDER BY api_keys.id`,
       )
@@ -129,10 +152,10 @@ export class SqliteRegistry implements Registry {
   }
 
   revokeKey(id: string, of: OfDesk = {}, by: Author = ADMIN): { record: ApiKey; changed: boolean } {
-    return inTransaction(this.#db, () => {
+    return this.change(() => {
       const before = this.#key(id, of);
       if (before.revoked_at !== null) return { record: before, changed: false };
-      this.#db.query("UPDATE api_keys SET revoked_at = ? WHERE id = ?").run(this.#now(), before.id);
+      this.db.query("UPDATE api_keys SET revoked_at = ? WHERE id = ?").run(this.now(), before.id);
       this.#auditKey(before, "key.revoked", by);
       return { record: this.#key(before.id), changed: true };
     });
@@ -143,9 +166,9 @@ export class SqliteRegistry implements Registry {
     options: Rotation & OfDesk,
     by: Author = ADMIN,
   ): { minted: MintedKey; old: ApiKey } {
-    return inTransaction(this.#db, () => {
+    return this.change(() => {
       const old = this.#key(id, options);
-      const state = keyState(old, this.#now());
+      const state = keyState(old, this.now());
       if (state !== "active") {
         throw new UserError(
           `Key ${old.id} is ${state}, so it cannot be rotated: mint a new one`,
@@ -153,15 +176,15 @@ export class SqliteRegistry implements Registry {
         );
       }
       this.#refuseRotated(old);
-      this.#requireRoom(getDesk(this.#db, old.desk), { isReplacement: true });
+      this.#requireRoom(this.getDesk(old.desk), { isReplacement: true });
       const expiresAt = Math.min(
-        this.#now() + options.overlapMs,
+        this.now() + options.overlapMs,
         old.expires_at ?? Number.MAX_SAFE_INTEGER,
       );
       const { desk, label } = old;
       const { expiresInMs = lifetimeOf(old) } = options;
       const successor = { desk, label, expiresInMs };
-      this.#db.query("UPDATE api_keys SET expires_at = ? WHERE id = ?").run(expiresAt, old.id);
+      this.db.query("UPDATE api_keys SET expires_at = ? WHERE id = ?").run(expiresAt, old.id);
       const minted = this.#insertKey(successor, by, `successor of ${old.id}`);
       this.#auditKey(old, "key.rotated", by, `its successor is ${minted.record.id}`);
       return { minted, old: this.#key(old.id) };
@@ -172,7 +195,7 @@ export class SqliteRegistry implements Registry {
   #refuseRotated(key: ApiKey): void {
     const successor = this.findSuccessor(key);
     if (successor === null) return;
-    const state = keyState(successor, this.#now());
+    const state = keyState(successor, this.now());
     const rotated = `Key ${key.id} has been rotated already, and its successor`;
     throw state === "active"
       ? new UserError(
@@ -193,7 +216,12 @@ export class SqliteRegistry implements Registry {
     { id, name, keys_max: max }: Desk,
     { isReplacement }: { isReplacement: boolean },
   ): void {
-    const { active, rotated } = countActive(this.#db, id, this.#now());
+    const { active, rotated } = this.db
+      .query(
+        `SELECT count(*) AS active, count(*) FILTER (WHERE ${WAS_ROTATED}) AS rotated
+         FROM api_keys INDEXED BY api_keys_active WHERE ${IS_ACTIVE}`,
+      )
+      .get({ desk: id, now: this.now() }) as { active: number; rotated: number };
     const count = active - rotated;
     if (!isReplacement && count >= max) {
       throw new UserError(
@@ -209,16 +237,16 @@ export class SqliteRegistry implements Registry {
   }
 
   #insertKey({ desk, label, expiresInMs }: NewKey, by: Author, detail: string | null): MintedKey {
-    const now = this.#now();
+    const now = this.now();
     const expiresAt = expiresInMs === null ? null : now + expiresInMs;
     const key = generateKey();
     const id = ulid(now);
-    this.#db
+    this.db
       .query(
         `INSERT INTO api_keys (id, desk_id, label, key_hash, last4, created_at, expires_at)
          VALUES (?, ?, ?, ?, ?, ?, ?)`,
       )
-      .run(id, getDesk(this.#db, desk).id, label, hashKey(key), key.slice(-4), now, expiresAt);
+      .run(id, this.getDesk(desk).id, label, hashKey(key), key.slice(-4), now, expiresAt);
     const record = this.#key(id);
     this.#auditKey(record, "key.created", by, detail);
     return { key, record };
@@ -240,12 +268,8 @@ export class SqliteRegistry implements Registry {
     by: Author,
     detail: string | null = null,
   ): void {
-    const deskId = getDesk(this.#db, key.desk).id;
-    this.#audit({ deskId, action, keyId: key.id, detail }, by);
-  }
-
-  #audit(entry: Omit<AuditEntry, "actor" | "client">, { memberId: actor, ...by }: Author): void {
-    appendAudit(this.#db, { ...entry, actor, ...by }, this.#now());
+    const deskId = this.getDesk(key.desk).id;
+    this.audit(by, { deskId, action, keyId: key.id, detail });
   }
 }
 

@@ -1,0 +1,94 @@
+/** What desks, keys, members, passkeys and the audit have in common: changes that are made with their audit entry. */
+import type { Database } from "bun:sqlite";
+import type { AuditEntry } from "../../domain/audit.ts";
+import type { Desk } from "../../domain/desk.ts";
+import { NotFoundError, SignedOutError, UserError } from "../../domain/errors.ts";
+import { redactKeys } from "../../domain/key.ts";
+import { nearest } from "../../domain/nearest.ts";
+import { shellQuoted } from "../../domain/shell.ts";
+import type { Author } from "../../domain/storage.ts";
+import { inTransaction } from "./transaction.ts";
+
+type DeskRow = Omit<Desk, "passkeys_required"> & { readonly passkeys_required: number };
+
+export abstract class Records {
+  protected readonly db: Database;
+  protected readonly now: () => number;
+
+  constructor(db: Database, now: () => number = Date.now) {
+    this.db = db;
+    this.now = now;
+  }
+
+  /** Runs a change and its {@link audit} in one transaction. */
+  protected change<T>(work: () => T): T {
+    return inTransaction(this.db, work);
+  }
+
+  /**
+   * Call it inside {@link change}. Throws, and so undoes the change, if the author, the key or the subject
+   * is of another desk, or the author was removed or signed out meanwhile: the last line of defence between
+   * desks.
+   */
+  protected audit(
+    { memberId, signedOutAt, client }: Author,
+    { deskId, action, keyId, subjectId, detail }: Omit<AuditEntry, "actor" | "client">,
+  ): void {
+    if (memberId !== null && signedOutAt !== undefined) this.#requireSession(memberId, signedOutAt);
+    const { changes } = this.db
+      .query(
+        `INSERT INTO audit (at, desk_id, member_id, action, key_id, subject_id, detail, client)
+         SELECT $at, $desk, $actor, $action, $key, $subject, $detail, $client
+         WHERE ($actor IS NULL OR EXISTS
+             (SELECT 1 FROM members WHERE id = $actor AND desk_id = $desk AND removed_at IS NULL))
+           AND ($subject IS NULL OR EXISTS
+             (SELECT 1 FROM members WHERE id = $subject AND desk_id = $desk))
+           AND ($key IS NULL OR EXISTS
+             (SELECT 1 FROM api_keys WHERE id = $key AND desk_id = $desk))`,
+      )
+      .run({
+        at: this.now(),
+        desk: deskId,
+        actor: memberId,
+        action,
+        key: keyId ?? null,
+        subject: subjectId ?? null,
+        detail: detail == null ? null : redactKeys(detail),
+        client,
+      });
+    if (changes === 0) throw new NotFoundError("There is no such member of this desk.");
+  }
+
+  #requireSession(memberId: string, signedOutAt: number): void {
+    const row = this.db
+      .query<{ signed_out_at: number }, [string]>("SELECT signed_out_at FROM members WHERE id = ?")
+      .get(memberId);
+    if (row !== null && row.signed_out_at !== signedOutAt) throw new SignedOutError();
+  }
+
+  /** Throws {@link UserError} for an unknown name, and suggests the nearest. */
+  protected getDesk(name: string): Desk {
+    const [desk] = this.desks("WHERE name = ?", name);
+    if (desk !== undefined) return desk;
+    const names = this.desks().map((other) => other.name);
+    if (names.length === 0) {
+      throw new UserError(
+        `No desk exists yet: create "${name}"`,
+        `desk create ${shellQuoted(name)}`,
+      );
+    }
+    const near = nearest(name, names);
+    const guess = near === null ? "" : `; the nearest name is "${near}"`;
+    throw new UserError(`There is no desk "${name}"${guess}: list the desks`, "desk list");
+  }
+
+  protected desks(clause = "ORDER BY name", ...values: string[]): Desk[] {
+    return this.db
+      .query<DeskRow, string[]>(
+        `SELECT id, name, created_at, differing_duplicates, passkeys_required, keys_max
+         FROM desks ${clause}`,
+      )
+      .all(...values)
+      .map((row) => ({ ...row, passkeys_required: row.passkeys_required === 1 }));
+  }
+}
