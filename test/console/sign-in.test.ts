@@ -24,7 +24,7 @@ import type { Account } from "../../src/domain/member.ts";
 import { SqliteMembers } from "../../src/store/sqlite/members.ts";
 import { openDatabase } from "../../src/store/sqlite/open.ts";
 import { SqliteRegistry } from "../../src/store/sqlite/registry.ts";
-import { onCleanup, signal, temporaryFolder } from "../_setup.ts";
+import { onCleanup, openForDamage, signal, temporaryFolder } from "../_setup.ts";
 import {
   ALICE,
   auditOf,
@@ -37,6 +37,7 @@ import {
   startConsole,
   startSignedIn,
   type TestConsole,
+  type Visitor,
 } from "./_console.ts";
 
 setDefaultTimeout(30_000);
@@ -403,6 +404,25 @@ describe("requests that another site makes a browser send", () => {
     }
   });
 
+  test("a member who is signed out before the change is made goes to the sign-in page, and nothing is changed", async () => {
+    const { app: desk, visitor } = await startSignedIn();
+    const key = `/keys/${desk.keyId}`;
+    const changes = () => [
+      desk.registry.listKeys("alpha"),
+      audited(desk).filter((line) => !line.startsWith("member.signed_in:")),
+    ];
+    const before = changes();
+    for (const [path, fields] of [
+      ["/keys", { label: "late", expires: "never" }],
+      [`${key}/rotate`, { overlap: "1h" }],
+      [`${key}/revoke`, { confirmation: desk.key.slice(-4) }],
+      ["/account/sign-out-everywhere", {}],
+    ] as const) {
+      expect([path, await sendAndSignOut(desk, visitor, path, fields)]).toEqual([path, "/sign-in"]);
+      expect(changes()).toEqual(before);
+    }
+  });
+
   test("an old browser of our own page gets through", async () => {
     const { app: desk, visitor } = await startSignedIn();
     await visitor.get("/account");
@@ -410,6 +430,31 @@ describe("requests that another site makes a browser send", () => {
     expect((await visitor.post("/sign-out", {}, headers)).location).toBe("/sign-in");
   });
 });
+
+/**
+ * Sends a form whose change waits for the database, signs its member out everywhere, and returns where the
+ * answer leads. Waits longer each time that the member was out before the console had read the form.
+ */
+async function sendAndSignOut(
+  desk: TestConsole,
+  visitor: Visitor,
+  path: string,
+  fields: Record<string, string>,
+): Promise<string | null> {
+  const db = openForDamage(desk.dataDir);
+  for (let waitMs = 50; waitMs < 3_000; waitMs *= 2) {
+    await signIn(visitor);
+    await visitor.get("/account");
+    db.run("BEGIN IMMEDIATE");
+    db.run("UPDATE members SET signed_out_at = signed_out_at + 1");
+    const answered = visitor.post(path, fields);
+    await Bun.sleep(waitMs);
+    db.run("COMMIT");
+    const answer = await answered;
+    if (answer.status !== 403) return answer.location;
+  }
+  throw new Error(`${path} never waited for the database`);
+}
 
 function makeThrottle(clock?: () => number): SignInThrottle {
   return new SignInThrottle(crypto.getRandomValues(new Uint8Array(32)), clock);
