@@ -112,7 +112,7 @@ test("the pages of what there is too much of", async () => {
   await page.goto("/sign-in");
   await page.getByLabel("Email address").fill(guess.email);
   await page.getByLabel("Password", { exact: true }).fill(guess.password);
-  await expectAnswer(page, () => click(page, "Sign in"), 429, "Too many attempts");
+  await expectAnswer(page, () => click(page, "Sign in"), 429, "Try again later");
 });
 
 test("the page of a request in the clear", async () => {

@@ -612,14 +612,14 @@ describe("guessing", () => {
         if (index === 1) throw new Error("a failure");
       }),
     );
-    expect(turns.areLong).toBe(true);
+    expect(turns.isFull).toBe(true);
     const results = await Promise.allSettled(works);
     expect(results.map(({ status }) => status)).toEqual(
       [0, 1, 2, 3, 4, 5].map((index) => (index === 1 ? "rejected" : "fulfilled")),
     );
     expect(most).toBe(2);
     expect(order).toEqual([0, 1, 2, 3, 4, 5]);
-    expect(turns.areLong).toBe(false);
+    expect(turns.isFull).toBe(false);
   });
 });
 

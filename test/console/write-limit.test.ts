@@ -37,7 +37,7 @@ describe("in the console", () => {
     expect(Number(refused[0]?.headers.get("retry-after"))).toBeGreaterThanOrEqual(1);
     expect(refused[0]?.headers.get("content-type")).toStartWith("text/html");
     expect(refused[0]?.text).toContain("Nothing was changed: you or your desk sent too many");
-    expect(refused[0]?.text).toMatch(/You can try again in \d+ seconds?\./);
+    expect(refused[0]?.text).toMatch(/Try again in \d+ seconds?\./);
     expect(refused[0]?.text, "the navigation").toContain('href="/audit"');
     expect((await visitor.get("/keys")).status, "a page of the same member").toBe(200);
     expect((await other.post("/keys", { expires: "never" })).status, "a colleague").toBe(303);

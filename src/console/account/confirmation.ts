@@ -25,8 +25,8 @@ export async function waysOf(
 }
 
 /**
- * Checks the passkey's answer if the form has one, else the current password. Throws a `UserError` or
- * `TooManyAttemptsError`.
+ * Checks the passkey's answer if the form has one, else the current password. Throws a `UserError`, or
+ * `rate_limited` after too many attempts.
  */
 export function requireConfirmation(services: ConsoleServices, visit: MemberVisit): Promise<void> {
   const hasAnswer = (visit.form.get(RESPONSE_FIELD) ?? "") !== "";

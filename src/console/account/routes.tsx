@@ -5,7 +5,7 @@ import { startSession } from "../sign-in/admission.ts";
 import { hashNewPassword } from "../sign-in/credentials.ts";
 import { requirePasskeys } from "../sign-in/passkeys.ts";
 import { notFoundPage } from "../web/problems.tsx";
-import { orProblem, orRefusal } from "../web/refusals.tsx";
+import { orProblem, orRefusal } from "../web/refusals.ts";
 import { page, seeOther } from "../web/responses.ts";
 import type { ConsoleServices } from "../web/services.ts";
 import {
@@ -62,7 +62,6 @@ function changePassword(services: ConsoleServices, visit: MemberVisit): Promise<
   const { members } = services;
   const { memberId: id, email, desk } = visit.member;
   return orRefusal(
-    visit,
     async () => {
       const { hasPassword } = await waysOf(services, visit);
       if ((await members.find(id))?.passkeys_required === true) {
@@ -80,12 +79,12 @@ function changePassword(services: ConsoleServices, visit: MemberVisit): Promise<
 }
 
 function confirmOptions({ ceremonies }: ConsoleServices, visit: MemberVisit): Promise<Response> {
-  return orProblem(visit, () => ceremonies.startProving(visit, "confirm"));
+  return orProblem(() => ceremonies.startProving(visit, "confirm"));
 }
 
 /** Their challenge is the proof for {@link addPasskey}: it comes back once, from this session. */
 function passkeyOptions(services: ConsoleServices, visit: MemberVisit): Promise<Response> {
-  return orProblem(visit, async () => {
+  return orProblem(async () => {
     requirePasskeys(services);
     checkPasskeyName(visit.form.get("name") ?? "");
     await requireConfirmation(services, visit);
@@ -96,7 +95,6 @@ function passkeyOptions(services: ConsoleServices, visit: MemberVisit): Promise<
 
 function addPasskey(services: ConsoleServices, visit: MemberVisit): Promise<Response> {
   return orRefusal(
-    visit,
     async () => {
       const name = visit.form.get("name") ?? "";
       checkPasskeyName(name);
@@ -128,7 +126,6 @@ async function showRemoval(
 
 function removePasskey(services: ConsoleServices, visit: MemberVisit): Promise<Response> {
   return orRefusal(
-    visit,
     async () => {
       const passkey = await findPasskey(services, visit);
       if (passkey === null) return notFoundPage();

@@ -29,7 +29,7 @@ import {
 import { KeyShownPage, ShownAlreadyPage } from "./key-shown.tsx";
 import { KeyListPage, KeyPage } from "./page.tsx";
 import { notFoundPage } from "../web/problems.tsx";
-import { orRefusal } from "../web/refusals.tsx";
+import { orRefusal } from "../web/refusals.ts";
 import { page, seeOther } from "../web/responses.ts";
 import type { ConsoleServices } from "../web/services.ts";
 import { randomToken } from "../web/sessions.ts";
@@ -110,7 +110,6 @@ function create(keys: Keys, visit: MemberVisit): Promise<Response> {
   const label = visit.form.get("label") ?? "";
   const expires = visit.form.get("expires") ?? LIFETIME_DEFAULT;
   return orRefusal(
-    visit,
     async () => {
       const { ms } = choose(lifetimes, expires, "Choose when the key expires.");
       return seeOnce(keys, visit, async () => {
@@ -166,7 +165,6 @@ function rotate(keys: Keys, visit: MemberVisit, apiKey: ApiKey): Promise<Respons
   const overlap = visit.form.get("overlap") ?? "";
   const expires = visit.form.get("expires") ?? SUCCESSOR_LIFETIME_DEFAULT;
   return orRefusal(
-    visit,
     async () => {
       const { ms: overlapMs } = choose(overlaps, overlap, "Choose how long the old key works.");
       const { ms } = choose(successorLifetimes, expires, "Choose when the new key expires.");
@@ -199,7 +197,6 @@ async function revoke(keys: Keys, visit: MemberVisit, apiKey: ApiKey): Promise<R
   if (apiKey.revoked_at !== null) return seeOther(`/keys/${apiKey.id}`);
   const typed = visit.form.get("confirmation") ?? "";
   return orRefusal(
-    visit,
     async () => {
       if (!isConfirmed(apiKey, typed)) {
         const what = confirmationOf(apiKey).isLabel ? "its label" : "its last 4 characters";

@@ -1,11 +1,10 @@
 /** Checks what somebody types as a password. */
 import type { AuditEntry } from "../../domain/audit.ts";
-import { UserError } from "../../domain/errors.ts";
+import { AppError, UserError } from "../../domain/errors.ts";
 import type { SignInAccount } from "../../domain/member.ts";
 import { hashPassword, verifyPassword } from "../../domain/password.ts";
 import { type PasswordOwner, passwordProblem } from "./password.ts";
 import type { ConsoleServices } from "../web/services.ts";
-import { TooManyAttemptsError } from "../web/refusals.tsx";
 import { cookieNames, type Visit } from "../web/visit.ts";
 
 /** Failures are answered after this time, with an entry in the audit or without. */
@@ -24,12 +23,12 @@ export class ConcurrencyLimit {
     this.#waitingMax = waitingMax;
   }
 
-  /** So many wait that a stranger had better come again. */
-  get areLong(): boolean {
+  /** Whether so many wait that strangers must come again later. */
+  get isFull(): boolean {
     return this.#waiting.length >= this.#waitingMax;
   }
 
-  /** In the order that they came. */
+  /** First come, first served. */
   async take<T>(work: () => Promise<T>): Promise<T> {
     if (this.#free > 0) this.#free -= 1;
     else await new Promise<void>((resolve) => this.#waiting.push(resolve));
@@ -51,7 +50,7 @@ export type Failure = Pick<AuditEntry, "actor" | "action" | "detail">;
 
 /**
  * Returns null for a wrong password and, after the same time, for an unknown address. Throws
- * `TooManyAttemptsError`. `failure`: for the audit.
+ * {@link tooManyAttempts}. `failure`: for the audit.
  */
 export async function checkPassword(
   services: ConsoleServices,
@@ -61,13 +60,10 @@ export async function checkPassword(
   const startedAt = performance.now();
   const device = visit.cookies.get(cookieNames.device);
   const attempt = services.throttle.begin({ email, device, address: visit.address });
-  const { failedSignIns } = services;
-  const isBusy = attempt.isAllowed && limit.areLong && !attempt.isKnownDevice;
-  if (!attempt.isAllowed || isBusy) {
-    if (attempt.isAllowed) attempt.takeBack();
-    failedSignIns.count("throttled", visit.address);
-    const retryAt = attempt.isAllowed ? visit.now + BUSY_RETRY_MS : attempt.retryAt;
-    throw new TooManyAttemptsError(retryAt);
+  if (!attempt.isAllowed) throw tooManyAttempts(services, visit, attempt.retryAt);
+  if (limit.isFull && !attempt.isKnownDevice) {
+    attempt.takeBack();
+    throw tooManyAttempts(services, visit, visit.now + BUSY_RETRY_MS);
   }
   const account = await services.members.findForSignIn(email);
   const isRight = await limit.take(() => verifyPassword(password, account?.password_hash ?? null));
@@ -75,10 +71,24 @@ export async function checkPassword(
     attempt.succeeded();
     return account;
   }
-  failedSignIns.count(account === null ? "unknown_address" : "wrong_password", visit.address);
+  services.failedSignIns.count(
+    account === null ? "unknown_address" : "wrong_password",
+    visit.address,
+  );
   if (account !== null) await auditFailure(services, visit, account, failure);
   await Bun.sleep(Math.max(0, FAILURE_MS_MIN - (performance.now() - startedAt)));
   return null;
+}
+
+/** Counts an attempt that is refused unseen. `retryAt`: epoch milliseconds. */
+export function tooManyAttempts(
+  { failedSignIns }: ConsoleServices,
+  { address, now }: Visit,
+  retryAt: number,
+): AppError {
+  failedSignIns.count("throttled", address);
+  const retryAfterS = Math.max(1, Math.ceil((retryAt - now) / 1_000));
+  return new AppError("rate_limited", { retryAfterS, message: "Too many attempts." });
 }
 
 /** Throws a `UserError` for a password that the member may not choose. */

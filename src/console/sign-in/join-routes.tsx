@@ -1,6 +1,6 @@
 /** The first password or passkey: `/join/…` by a one-time link, `/passkey` at a desk that requires passkeys. */
 import { UserError } from "../../domain/errors.ts";
-import { orProblem, orRefusal } from "../web/refusals.tsx";
+import { orProblem, orRefusal } from "../web/refusals.ts";
 import { page, seeOther } from "../web/responses.ts";
 import type { ConsoleServices } from "../web/services.ts";
 import {
@@ -30,7 +30,7 @@ export function joinRoutes(services: ConsoleServices): Route[] {
     publicPage("/join/:token", (visit) => showJoin(services, visit)),
     publicForm("/join/:token", (visit) => joinWithPassword(services, visit)),
     publicForm("/join/:token/passkey/options", (visit) =>
-      orProblem(visit, async () => {
+      orProblem(async () => {
         const invitation = await members.findInvitation(tokenOf(visit));
         if (invitation === null || !ceremonies.isPossible) {
           throw new UserError("The link does not work any more: load the page again.");
@@ -42,7 +42,7 @@ export function joinRoutes(services: ConsoleServices): Route[] {
     signedInPage("/passkey", (visit) => showRequired(services, visit)),
     signedInForm("/passkey", (visit) => addRequired(services, visit)),
     signedInForm("/passkey/options", (visit) =>
-      orProblem(visit, async () => {
+      orProblem(async () => {
         const { mustAddPasskey, memberId: id, email } = visit.member;
         if (!mustAddPasskey || !ceremonies.isPossible) {
           throw new UserError("The page is out of date: load it again.");
@@ -79,7 +79,6 @@ function joinWithPassword(services: ConsoleServices, visit: Visit): Promise<Resp
   const { members } = services;
   const token = tokenOf(visit);
   return orRefusal(
-    visit,
     async () => {
       const invitation = await members.findInvitation(token);
       if (invitation === null) return gone();
@@ -100,7 +99,6 @@ function joinWithPassword(services: ConsoleServices, visit: Visit): Promise<Resp
 function joinWithPasskey(services: ConsoleServices, visit: Visit): Promise<Response> {
   const { ceremonies, members } = services;
   return orRefusal(
-    visit,
     async () => {
       const passkey = await ceremonies.finishAdding(visit, FIRST_PASSKEY_NAME, "join");
       const account = await members.spendWithPasskey(tokenOf(visit), passkey, visit.address);
@@ -129,7 +127,6 @@ async function addRequired(services: ConsoleServices, visit: MemberVisit): Promi
   const { ceremonies, members, passkeys } = services;
   if (!visit.member.mustAddPasskey) return seeOther("/");
   return orRefusal(
-    visit,
     async () => {
       const passkey = await ceremonies.finishAdding(visit, FIRST_PASSKEY_NAME, "join");
       await requireSession(services, visit);

@@ -93,17 +93,3 @@ export function LinkGonePage(): VNode {
     </Layout>
   );
 }
-
-export function LimitedPage({ visit, problem }: { visit: Visit; problem: string }): VNode {
-  return (
-    <Layout title="Too many attempts" visit={visit}>
-      <Problem>{problem}</Problem>
-      {visit.member === null && (
-        <p>Attempts of others do not hold up a browser in which you have signed in lately.</p>
-      )}
-      <p>
-        <a href={visit.member === null ? "/sign-in" : "/account"}>Back</a>
-      </p>
-    </Layout>
-  );
-}

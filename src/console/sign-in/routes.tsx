@@ -1,12 +1,12 @@
 /** Signing in with a password or a passkey, and signing out. */
 import { UserError } from "../../domain/errors.ts";
-import { orProblem, orRefusal, TooManyAttemptsError } from "../web/refusals.tsx";
+import { orProblem, orRefusal } from "../web/refusals.ts";
 import { page, seeOther } from "../web/responses.ts";
 import { localPath } from "../web/safe-redirect.ts";
 import type { ConsoleServices } from "../web/services.ts";
 import { publicForm, publicPage, type Route, signedInForm, type Visit } from "../web/visit.ts";
 import { admit, endSession } from "./admission.ts";
-import { auditFailure, checkPassword } from "./credentials.ts";
+import { auditFailure, checkPassword, tooManyAttempts } from "./credentials.ts";
 import { joinRoutes } from "./join-routes.tsx";
 import { SignInPage, type SignInState } from "./page.tsx";
 import { requirePasskeys } from "./passkeys.ts";
@@ -20,7 +20,7 @@ export function signInRoutes(services: ConsoleServices): Route[] {
     }),
     publicForm("/sign-in", (visit) => sendPassword(services, visit)),
     publicForm("/sign-in/passkey/options", (visit) =>
-      orProblem(visit, async () => {
+      orProblem(async () => {
         requirePasskeys(services);
         return services.ceremonies.startProving(visit, "sign-in");
       }),
@@ -43,7 +43,6 @@ function sendPassword(services: ConsoleServices, visit: Visit): Promise<Response
   const [email, password] = [form.get("email") ?? "", form.get("password") ?? ""];
   const next = localPath(form.get("next"));
   return orRefusal(
-    visit,
     async () => {
       if (email === "" || password === "") {
         throw new UserError("Type your email address and your password.");
@@ -65,16 +64,12 @@ function sendPasskey(services: ConsoleServices, visit: Visit): Promise<Response>
   const next = localPath(visit.form.get("next"));
   const { ceremonies, failedSignIns, members, throttle } = services;
   return orRefusal(
-    visit,
     async () => {
       const result = await ceremonies.finishProving(visit, "sign-in");
       if (result.outcome === "right") {
         const { account, id, name } = result;
         const retryAt = throttle.beginPasskeySession(id);
-        if (retryAt > visit.now) {
-          failedSignIns.count("throttled", visit.address);
-          throw new TooManyAttemptsError(retryAt);
-        }
+        if (retryAt > visit.now) throw tooManyAttempts(services, visit, retryAt);
         const how = `with the passkey "${name}"`;
         await admit(services, visit, account, { how, passkeyId: id });
         return seeOther(next);

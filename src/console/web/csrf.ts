@@ -1,19 +1,15 @@
 /** Requests that another site makes a browser send (CSRF): told by the browser's own word, and by a token. */
 import { timingSafeEqual } from "node:crypto";
-import { CSRF_FIELD } from "./visit.ts";
+import { CSRF_FIELD, type Visit } from "./visit.ts";
 
 /** Derived from a cookie that no other site can read or set. */
 export function csrfTokenOf(cookie: string): string {
   return new Bun.CryptoHasher("sha256", cookie).update("csrf").digest("base64url");
 }
 
-export function isForged(
-  { headers }: Request,
-  form: URLSearchParams,
-  csrfToken: string,
-  ownOrigin: string,
-): boolean {
-  return !isSameOrigin(headers, ownOrigin) || !equals(form.get(CSRF_FIELD) ?? "", csrfToken);
+/** Whether the form has the token of this browser's pages. */
+export function hasToken({ form, csrfToken }: Pick<Visit, "form" | "csrfToken">): boolean {
+  return equals(form.get(CSRF_FIELD) ?? "", csrfToken);
 }
 
 /**

@@ -3,7 +3,7 @@ import type { VNode } from "preact";
 import { AppError, type ErrorCode } from "../../domain/errors.ts";
 import { page } from "./responses.ts";
 import type { Visit } from "./visit.ts";
-import { ButtonLink } from "../ui/components.tsx";
+import { ButtonLink, Problem } from "../ui/components.tsx";
 import { Layout } from "../ui/layout.tsx";
 
 /** Also for what belongs to another desk: nobody learns that it exists. */
@@ -55,17 +55,39 @@ export function signedOutPage(path: string): Response {
   );
 }
 
-export function tooManyChangesPage(visit: Visit, seconds: number): Response {
+/** Whether a member, a desk or a visitor must wait. The server answers forms with a page that says so. */
+export function isRateLimited(error: unknown): error is AppError {
+  return error instanceof AppError && error.code === "rate_limited";
+}
+
+/** Why a form was refused, and when to try again. */
+export function describeLimit({ detail }: AppError): string {
+  const {
+    message = "Nothing was changed: you or your desk sent too many changes in the last minute.",
+    retryAfterS = 1,
+  } = detail;
+  const [count, unit] =
+    retryAfterS < 60 ? [retryAfterS, "second"] : [Math.ceil(retryAfterS / 60), "minute"];
+  return `${message} Try again in ${count} ${unit}${count === 1 ? "" : "s"}.`;
+}
+
+/** RFC 6585, 4. */
+export function limitedPage(visit: Visit, error: AppError): Response {
   const response = page(
-    <Layout title="Too many changes" visit={visit}>
-      <p>
-        Nothing was changed: you or your desk sent too many changes in the last minute. You can try
-        again in {seconds === 1 ? "1 second" : `${seconds} seconds`}.
-      </p>
+    <Layout title="Try again later" visit={visit}>
+      <Problem>{describeLimit(error)}</Problem>
+      {visit.member === null && (
+        <>
+          <p>Attempts of others do not hold up a browser in which you have signed in lately.</p>
+          <p>
+            <a href="/sign-in">Back</a>
+          </p>
+        </>
+      )}
     </Layout>,
     429,
   );
-  response.headers.set("Retry-After", String(seconds));
+  response.headers.set("Retry-After", String(error.detail.retryAfterS ?? 1));
   return response;
 }
 

@@ -7,14 +7,15 @@ import { createApp, targetOf } from "../../net/routes.ts";
 import { requireHttps, type TransportPolicy } from "../../net/transport.ts";
 import { findAsset } from "./assets.ts";
 import { readCookies } from "./cookies.ts";
-import { csrfTokenOf, isForged, isSameOrigin } from "./csrf.ts";
+import { csrfTokenOf, hasToken, isSameOrigin } from "./csrf.ts";
 import { judgeHost, type OwnHosts } from "./hosts.ts";
 import {
   failurePage,
   forbiddenPage,
+  isRateLimited,
+  limitedPage,
   notFoundPage,
   signedOutPage,
-  tooManyChangesPage,
 } from "./problems.tsx";
 import {
   json,
@@ -26,7 +27,7 @@ import {
   strictTransport,
 } from "./responses.ts";
 import { randomToken, type Sessions } from "./sessions.ts";
-import { cookieNames, type MemberVisit, type Route, type SignedIn, type Visit } from "./visit.ts";
+import { cookieNames, type MemberVisit, type Route, type Visit } from "./visit.ts";
 import type { WriteLimit } from "./write-limit.ts";
 
 export interface ConsoleInterface {
@@ -125,69 +126,53 @@ async function serve(
   const member = token === null ? null : await console.sessions.find(token, now);
   if (token !== null && member === null) cookies.clear(cookieNames.session);
   const secret = member === null || token === null ? visitorOf(cookies) : token;
-  const csrfToken = csrfTokenOf(secret);
-  const isPost = request.method === "POST";
-  const isTheirs = !isPost || !isForged(request, form, csrfToken, console.ownOrigin());
   const visit: Visit = {
     request,
     url: new URL(targetOf(request), console.ownOrigin()),
     params,
     form,
-    csrfToken,
+    csrfToken: csrfTokenOf(secret),
     requestId,
     address: client,
     now,
     member,
     cookies,
   };
-  // After the look at its token: another site's forms use up nothing.
-  const isWrite = isPost && isTheirs && member !== null;
-  const limitedS = isWrite ? secondsToWait(console, route, member) : null;
-  const respond = () => {
-    if (limitedS !== null) return tooManyChangesPage(visit, limitedS);
-    if (isPost && isSignedOut(console, route, visit)) {
-      return signedOutPage(route.formPage ?? visit.url.pathname);
-    }
-    return isTheirs ? handle(route, visit) : forbiddenPage();
-  };
-  const response = await respond();
+  const response =
+    request.method === "POST"
+      ? await handleForm(console, route, visit)
+      : await handle(route, visit);
   cookies.apply(response.headers);
   return response;
 }
 
-/** Null while the member may change something. */
-function secondsToWait(
-  { writes }: ConsoleInterface,
-  { path }: Route,
-  member: SignedIn,
-): number | null {
+async function handleForm(
+  console: ConsoleInterface,
+  route: Route,
+  visit: Visit,
+): Promise<Response> {
+  const { request, member, url } = visit;
+  if (!isSameOrigin(request.headers, console.ownOrigin())) return forbiddenPage();
+  if (route.access !== "public" && member === null) {
+    return signedOutPage(route.formPage ?? url.pathname);
+  }
+  if (!hasToken(visit)) return forbiddenPage();
   try {
-    writes.take(member, path, performance.now());
-    return null;
+    // Only here: forms of other sites do not count.
+    if (member !== null) console.writes.take(member, route.path, performance.now());
+    return await handle(route, visit);
   } catch (error) {
-    if (error instanceof AppError && error.code === "rate_limited") {
-      return error.detail.retryAfterS ?? 1;
-    }
+    if (error instanceof SignedOutError) return seeOther("/sign-in");
+    if (isRateLimited(error)) return limitedPage(visit, error);
     throw error;
   }
-}
-
-/** Our own page sent the form after its session had ended. */
-function isSignedOut(console: ConsoleInterface, { access }: Route, visit: Visit): boolean {
-  const isOurs = isSameOrigin(visit.request.headers, console.ownOrigin());
-  return access !== "public" && visit.member === null && isOurs;
 }
 
 async function handle(route: Route, visit: Visit): Promise<Response> {
   if (route.access === "public") return route.handle(visit);
   if (visit.member === null) return seeOther(signInPath(visit));
   if (route.access === "member" && visit.member.mustAddPasskey) return seeOther("/passkey");
-  try {
-    return await route.handle(visit as MemberVisit);
-  } catch (error) {
-    if (error instanceof SignedOutError) return seeOther("/sign-in");
-    throw error;
-  }
+  return route.handle(visit as MemberVisit);
 }
 
 /** After signing in they come back to the page that they asked for. */

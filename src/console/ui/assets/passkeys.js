@@ -19,7 +19,7 @@ async function fetchOptions(form, path) {
   const isJson = answer.headers.get("content-type")?.startsWith("application/json");
   if (answer.status === 429 && !isJson) {
     const seconds = answer.headers.get("retry-after");
-    throw new Error(`Too many changes. You can try again in ${seconds} seconds.`);
+    throw new Error(`Too many changes. Try again in ${seconds} seconds.`);
   }
   if (!isJson) throw new Error("You were signed out, or the page is out of date: load it again.");
   const { problem, options } = await answer.json();
