@@ -3,12 +3,15 @@
  * nothing but its hash is ever written down.
  */
 import type { MintedKey } from "../../domain/storage.ts";
+import { ExpiringMap } from "../web/expiring-map.ts";
+import { randomToken } from "../web/sessions.ts";
 
 /** How long a browser has to ask for the page. */
 export const SHOWN_WITHIN_MS = 60_000;
 /** How long a form that is sent again (a double click, a reload) is known for the same one. */
 const FORM_KNOWN_MS = 60 * 60 * 1_000;
 const FORMS_MAX = 10_000;
+const KEYS_MAX = 10_000;
 
 export interface Shown {
   readonly key: string;
@@ -20,15 +23,15 @@ export interface Shown {
 export interface Sender {
   /** The session's token. */
   readonly session: string;
-  /** What the form was given when it was shown; null where none came back. */
+  /** The token of the copy, as sent; null: none. */
   readonly form: string | null;
 }
 
 export class MintedKeys {
   /** By session and key id. */
-  readonly #waiting = new Map<string, Shown & { readonly until: number; readonly timer: Timer }>();
+  readonly #waiting = new ExpiringMap<Shown>(SHOWN_WITHIN_MS, KEYS_MAX);
   /** By session and form: the id of the key that it minted or is minting. */
-  readonly #forms = new Map<string, { readonly keyId: Promise<string>; readonly until: number }>();
+  readonly #forms = new ExpiringMap<Promise<string>>(FORM_KNOWN_MS, FORMS_MAX);
 
   /**
    * Returns the id of the key to be shown: the one that this form has minted already, or a new one. A form
@@ -39,16 +42,15 @@ export class MintedKeys {
     now: number,
     mint: () => Promise<{ readonly minted: MintedKey; readonly replaces: string | null }>,
   ): Promise<string> {
-    const name = form === null ? null : nameOf(session, form);
-    const earlier = name === null ? undefined : this.#forms.get(name);
-    if (earlier !== undefined && now < earlier.until) return earlier.keyId;
+    const name = nameOf(session, form ?? randomToken());
+    const earlier = this.#forms.get(name, now);
+    if (earlier !== null) return earlier;
     const keyId = mint().then(({ minted, replaces }) => {
       const { id } = minted.record;
       this.#keep(nameOf(session, id), { key: minted.key, replaces }, now);
       return id;
     });
-    if (name === null) return keyId;
-    this.#remember(name, keyId, now);
+    this.#forms.set(name, keyId, now);
     try {
       return await keyId;
     } catch (error) {
@@ -57,31 +59,19 @@ export class MintedKeys {
     }
   }
 
-  /** Null for another session, a second time, and too late. */
+  /** Returns null for another session, a second time, and too late. */
   take(session: string, keyId: string, now: number): Shown | null {
-    const name = nameOf(session, keyId);
-    const found = this.#waiting.get(name);
-    if (found === undefined) return null;
-    this.#waiting.delete(name);
-    clearTimeout(found.timer);
-    return now < found.until ? { key: found.key, replaces: found.replaces } : null;
+    return this.#waiting.take(nameOf(session, keyId), now);
   }
 
   #keep(name: string, shown: Shown, now: number): void {
-    // A key that nobody asks for does not stay in memory until somebody asks for another.
-    const timer = setTimeout(() => this.#waiting.delete(name), SHOWN_WITHIN_MS).unref();
-    this.#waiting.set(name, { ...shown, until: now + SHOWN_WITHIN_MS, timer });
-  }
-
-  #remember(name: string, keyId: Promise<string>, now: number): void {
-    for (const [other, { until }] of this.#forms) {
-      if (until <= now || this.#forms.size >= FORMS_MAX) this.#forms.delete(other);
-    }
-    this.#forms.set(name, { keyId, until: now + FORM_KNOWN_MS });
+    this.#waiting.set(name, shown, now);
+    // A key that nobody asks for does not stay in memory.
+    setTimeout(() => this.#waiting.delete(name), SHOWN_WITHIN_MS).unref();
   }
 }
 
-/** Fixed in length, whatever was sent, and no token. */
+/** Has a fixed length, and contains no token. */
 function nameOf(session: string, what: string): string {
   return new Bun.CryptoHasher("sha256", session).update(what).digest("base64url");
 }

@@ -11,6 +11,7 @@ import type {
 import { UserError } from "../../domain/errors.ts";
 import type { Account, Member, NewPasskey, PasskeyCredential } from "../../domain/member.ts";
 import { hasNamedHost } from "../../net/address.ts";
+import { ExpiringMap } from "../web/expiring-map.ts";
 import { randomToken } from "../web/sessions.ts";
 import type { ConsoleServices } from "../web/services.ts";
 import type { Visit } from "../web/visit.ts";
@@ -48,38 +49,21 @@ const CHALLENGES_MAX = 50_000;
 
 export type Purpose = "sign-in" | "add" | "join" | "confirm";
 
-interface Challenge {
-  readonly text: string;
-  readonly madeAt: number;
-}
-
 /** The open challenges: each for one browser and one purpose, once, and not for long. */
 export class Challenges {
-  readonly #open = new Map<string, Challenge>();
+  readonly #open = new ExpiringMap<string>(CHALLENGE_LIFETIME_MS, CHALLENGES_MAX);
 
-  /** `browser`: what only this browser's cookie gives. An earlier challenge of its becomes void. */
+  /** `browser`: a text that only this browser's cookie gives. Replaces its earlier challenge. */
   issue(purpose: Purpose, browser: string, now: number): string {
-    const name = nameOf(purpose, browser);
-    this.#open.delete(name);
-    const [oldest] = this.#open.size >= CHALLENGES_MAX ? this.#open.keys() : [];
-    if (oldest !== undefined) this.#open.delete(oldest);
-    const text = randomToken();
-    this.#open.set(name, { text, madeAt: now });
-    return text;
+    const challenge = randomToken();
+    this.#open.set(`${purpose} ${browser}`, challenge, now);
+    return challenge;
   }
 
-  /** Null for a challenge that is unknown, was taken, or is too old. */
+  /** Returns null for a challenge that is unknown, was taken, or is too old. */
   take(purpose: Purpose, browser: string, now: number): string | null {
-    const name = nameOf(purpose, browser);
-    const challenge = this.#open.get(name);
-    this.#open.delete(name);
-    if (challenge === undefined) return null;
-    return Math.abs(now - challenge.madeAt) > CHALLENGE_LIFETIME_MS ? null : challenge.text;
+    return this.#open.take(`${purpose} ${browser}`, now);
   }
-}
-
-function nameOf(purpose: Purpose, browser: string): string {
-  return `${purpose} ${browser}`;
 }
 
 /** Throws a `UserError` if the console has no host name. */

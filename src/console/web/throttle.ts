@@ -13,6 +13,7 @@
  */
 import { isIP } from "node:net";
 import { equals } from "./csrf.ts";
+import { ExpiringMap } from "./expiring-map.ts";
 import { randomToken } from "./sessions.ts";
 
 /** A count ends this long after its first failure. */
@@ -23,7 +24,7 @@ export const FAILURES_MAX = 10;
 export const SIGN_INS_MAX = 30;
 /** Higher, because an office may share one address. */
 export const NETWORK_FAILURES_MAX = 50;
-/** Per kind. Beyond it the oldest are forgotten; forcing that takes far more failures than it frees. */
+/** Per kind. Filling it up to be forgotten takes far more failures than are forgotten. */
 const COUNTS_MAX = 50_000;
 const NONCE_CHARACTERS = 43;
 
@@ -42,9 +43,9 @@ export type Attempt =
   | {
       readonly isAllowed: true;
       readonly isKnownDevice: boolean;
-      /** It counts as a sign-in and not as a failure. */
+      /** Counts the attempt as a sign-in instead of a failure. */
       readonly succeeded: () => void;
-      /** It was not made. */
+      /** The attempt was not made. */
       readonly takeBack: () => void;
     };
 
@@ -83,7 +84,7 @@ export class SignInThrottle {
     if (retryAt > now) return { isAllowed: false, retryAt };
     for (const [counts, key] of counted) counts.add(key, now);
     const takeBack = (): void => {
-      for (const [counts, key] of counted) counts.takeBack(key);
+      for (const [counts, key] of counted) counts.takeBack(key, now);
     };
     return {
       isAllowed: true,
@@ -96,7 +97,7 @@ export class SignInThrottle {
     };
   }
 
-  /** Call it once the signature was checked. Counts the sign-in, or returns when it may be tried again. */
+  /** Call it after the signature is checked. Counts the sign-in, or returns when to try again. */
   beginPasskeySession(passkeyId: string): number {
     const now = this.#clock();
     const name = digest(passkeyId);
@@ -124,59 +125,35 @@ export class SignInThrottle {
   }
 }
 
-interface Count {
-  times: number;
-  /** Epoch milliseconds, of the first time. */
-  readonly since: number;
-}
-
 class Counts {
   readonly #max: number;
-  /** The one with the oldest first time comes first. */
-  readonly #counts = new Map<string, Count>();
+  readonly #counts = new ExpiringMap<{ times: number }>(THROTTLE_WINDOW_MS, COUNTS_MAX);
 
   constructor(max: number) {
     this.#max = max;
   }
 
-  /** 0 where it is not limited. */
+  /** Returns 0 below the limit. */
   limitedUntil(name: string, now: number): number {
-    const count = this.#current(name, now);
-    return count === null || count.times < this.#max ? 0 : count.since + THROTTLE_WINDOW_MS;
+    const times = this.#counts.get(name, now)?.times ?? 0;
+    return times < this.#max ? 0 : this.#counts.endOf(name, now);
   }
 
   add(name: string, now: number): void {
-    const count = this.#current(name, now);
-    if (count !== null) count.times += 1;
-    else {
-      this.#makeRoom();
-      this.#counts.set(name, { times: 1, since: now });
-    }
+    const count = this.#counts.get(name, now);
+    if (count === null) this.#counts.set(name, { times: 1 }, now);
+    else count.times += 1;
   }
 
-  takeBack(name: string): void {
-    const count = this.#counts.get(name);
-    if (count === undefined) return;
+  takeBack(name: string, now: number): void {
+    const count = this.#counts.get(name, now);
+    if (count === null) return;
     count.times -= 1;
-    if (count.times <= 0) this.#counts.delete(name);
-  }
-
-  /** A clock that steps back must not keep anybody out for longer. */
-  #current(name: string, now: number): Count | null {
-    const count = this.#counts.get(name);
-    if (count === undefined) return null;
-    if (now >= count.since && now < count.since + THROTTLE_WINDOW_MS) return count;
-    this.#counts.delete(name);
-    return null;
-  }
-
-  #makeRoom(): void {
-    const [oldest] = this.#counts.size >= COUNTS_MAX ? this.#counts.keys() : [];
-    if (oldest !== undefined) this.#counts.delete(oldest);
+    if (count.times === 0) this.#counts.delete(name);
   }
 }
 
-/** As members are looked up: typing in capitals is no way around the count. */
+/** Normalizes an address as sign-in does: capitals are no way around the count. */
 function memberOf(email: string): string {
   return email.normalize("NFC").toLowerCase();
 }
@@ -189,9 +166,8 @@ function digest(text: string): string {
 /** Returns the /64 of an IPv6 address: one customer has all of its addresses. */
 function networkOf(address: string): string {
   if (isIP(address) !== 6) return address;
-  const [head = "", tail] = (address.split("%")[0] ?? "").split("::");
-  const left = head === "" ? [] : head.split(":");
-  const right = tail === undefined || tail === "" ? [] : tail.split(":");
+  const [head = "", tail = ""] = (address.split("%")[0] ?? "").split("::");
+  const [left = [], right = []] = [head, tail].map((part) => (part === "" ? [] : part.split(":")));
   const zeros = Array.from({ length: Math.max(0, 8 - left.length - right.length) }, () => "0");
   return [...left, ...zeros, ...right]
     .slice(0, 4)
