@@ -19,14 +19,17 @@ export interface Stored {
   readonly bytes_per_signal: number;
 }
 
-export type StoredByKind = Readonly<Record<IdKind, Stored>>;
+export type StoredByKind = Readonly<Partial<Record<IdKind, Stored>>>;
 
 /** Takes the databases from `keepFolder`; fills those that are not there yet. */
-export async function readyStored(signals: number, keepFolder: string): Promise<StoredByKind> {
-  return {
-    v7: await readyOne(signals, "v7", keepFolder),
-    v4: await readyOne(signals, "v4", keepFolder),
-  };
+export async function readyStored(
+  signals: number,
+  kinds: readonly IdKind[],
+  keepFolder: string,
+): Promise<StoredByKind> {
+  const stored: Partial<Record<IdKind, Stored>> = {};
+  for (const kind of kinds) stored[kind] = await readyOne(signals, kind, keepFolder);
+  return stored;
 }
 
 async function readyOne(signals: number, kind: IdKind, keepFolder: string): Promise<Stored> {

@@ -58,9 +58,9 @@ export class Round {
 
   /** The filled database with such ids. Only for rows that need `--stored`. */
   stored(kind: IdKind): Stored {
-    const { stored } = this.place;
-    if (stored === null) throw new Error("unreachable: no filled database");
-    return stored[kind];
+    const stored = this.place.stored?.[kind];
+    if (stored === undefined) throw new Error(`unreachable: no filled database with ${kind}`);
+    return stored;
   }
 
   /** Rows share cells in a quick look. */
