@@ -60,9 +60,10 @@ export async function openConsoleStorage(
   { log, now }: { readonly log: Logger; readonly now: () => number },
 ): Promise<ConsoleStorage> {
   const onTightened = (sentence: string): void => log.warn(sentence);
-  const storage = open(openDatabase(dataDir, "console", { onTightened }), now);
+  const db = openDatabase(dataDir, "console", { onTightened });
+  const storage = open(db, now);
   const activity = new SqliteActivity(dataDir, onTightened);
-  activity.keepKeysOf(databaseFiles.pathIn(dataDir));
+  activity.keepKeysOf(db);
   return {
     ...storage,
     activity,

@@ -17,15 +17,10 @@ CREATE TABLE buckets (
 
 -- The newest rejected requests of each desk.
 CREATE TABLE rejects (
-  desk_id     INTEGER NOT NULL,
-  request_id  TEXT    NOT NULL, -- UUIDv7, rises with time
-  key_id      TEXT    NOT NULL,
-  at          INTEGER NOT NULL, -- ms
-  status      INTEGER NOT NULL,
-  error       TEXT    NOT NULL,
-  message     TEXT,
-  fields      TEXT,             -- JSON: name to reason
-  more_fields INTEGER NOT NULL, -- that are not in it
+  desk_id    INTEGER NOT NULL,
+  request_id TEXT    NOT NULL, -- UUIDv7, rises with time
+  key_id     TEXT    NOT NULL,
+  reject     TEXT    NOT NULL, -- JSON
   PRIMARY KEY (desk_id, request_id)
 ) STRICT, WITHOUT ROWID;
 

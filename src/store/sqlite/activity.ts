@@ -26,17 +26,13 @@ import { inTransaction } from "./transaction.ts";
 
 export const ACTIVITY_NAME = "signalbox-activity.db";
 
-const IN_MEMORY = ":memory:";
-
 /** A file of another version is replaced by an empty one. Raise it with each change of `activity.sql`. */
-const VERSION = 1;
+const VERSION = 2;
+const WIDTHS = Object.keys(activityWidths) as ActivityWidth[];
 /** Nothing else writes to the file, but a person may read it, and be the last to close it. */
 const BUSY_TIMEOUT_MS = 1_000;
 
-type RejectRow = Omit<Reject, "fields" | "moreFields"> & {
-  readonly fields: string | null;
-  readonly more_fields: number;
-};
+type Values = Record<string, string | number | null>;
 
 export class SqliteActivity implements Activity {
   readonly #path: string;
@@ -59,11 +55,11 @@ export class SqliteActivity implements Activity {
 
   /**
    * Drops the activity of keys that this database does not have: it may have been replaced, and then its
-   * desks have the numbers of others. Call it first. If either file cannot be used now, warns instead.
+   * desks have the numbers of others. Call it first. If that is impossible now, warns instead.
    */
-  keepKeysOf(databasePath: string): void {
+  keepKeysOf(database: Database): void {
     try {
-      const keys = readKeys(databasePath);
+      const keys = JSON.stringify(database.query("SELECT id, desk_id FROM api_keys").values());
       this.#attempt((db) => inTransaction(db, () => dropUnknownKeys(db, keys)));
     } catch (error) {
       this.#onLost(
@@ -77,16 +73,12 @@ export class SqliteActivity implements Activity {
   }
 
   buckets({ deskId, keyId }: ActivityOwner, width: ActivityWidth, from: number): Bucket[] {
-    const { ms } = activityWidths[width];
-    return this.#attempt((db) =>
-      db
-        .query<Bucket, Record<string, string | number | null>>(
-          `SELECT start, sum(stored) AS stored, sum(duplicate) AS duplicate, sum(rejected) AS rejected
-           FROM buckets WHERE desk_id = $desk AND width_ms = $width AND start >= $from
-             AND ($key IS NULL OR key_id = $key)
-           GROUP BY start ORDER BY start`,
-        )
-        .all({ desk: deskId, width: ms, from: startOfBucket(from, ms), key: keyId }),
+    return this.#rows(
+      `SELECT start, sum(stored) AS stored, sum(duplicate) AS duplicate, sum(rejected) AS rejected
+       FROM buckets WHERE desk_id = $desk AND width_ms = $width AND start >= $from
+         AND ($key IS NULL OR key_id = $key)
+       GROUP BY start ORDER BY start`,
+      { desk: deskId, key: keyId, ...since(from, width) },
     );
   }
 
@@ -95,62 +87,46 @@ export class SqliteActivity implements Activity {
     keyIds: readonly string[],
     from: number,
   ): ReadonlyMap<string, KeyActivity> {
-    const { ms } = activityWidths.hour;
-    const rows = this.#attempt((db) =>
-      db
-        .query<KeyActivity & { keyId: string }, [number, number, number, string]>(
-          `SELECT key_id AS keyId, sum(stored + duplicate + rejected) AS requests,
-             sum(rejected) AS rejected, sum(unauthorized) AS unauthorized, max(last_at) AS lastAt
-           FROM buckets WHERE desk_id = ? AND width_ms = ? AND start >= ?
-             AND key_id IN (SELECT value FROM json_each(?)) GROUP BY key_id`,
-        )
-        .all(deskId, ms, startOfBucket(from, ms), JSON.stringify(keyIds)),
+    const rows = this.#rows<KeyActivity & { keyId: string }>(
+      `SELECT key_id AS keyId, sum(stored + duplicate + rejected) AS requests,
+         sum(rejected) AS rejected, sum(unauthorized) AS unauthorized, max(last_at) AS lastAt
+       FROM buckets WHERE desk_id = $desk AND width_ms = $width AND start >= $from
+         AND key_id IN (SELECT value FROM json_each($keys)) GROUP BY key_id`,
+      { desk: deskId, keys: JSON.stringify(keyIds), ...since(from, "hour") },
     );
     return new Map(rows.map(({ keyId, ...activity }) => [keyId, activity]));
   }
 
   keysStillInUse(deskId: number, from: number, limit: number): string[] {
-    const { ms } = activityWidths.hour;
-    const rows = this.#attempt((db) =>
-      db
-        .query<{ key_id: string }, [number, number, number, number]>(
-          `SELECT key_id FROM buckets
-           WHERE desk_id = ? AND width_ms = ? AND start >= ? AND unauthorized > 0
-           GROUP BY key_id ORDER BY max(last_at) DESC LIMIT ?`,
-        )
-        .all(deskId, ms, startOfBucket(from, ms), limit),
-    );
-    return rows.map(({ key_id }) => key_id);
+    return this.#rows<{ key_id: string }>(
+      `SELECT key_id FROM buckets
+       WHERE desk_id = $desk AND width_ms = $width AND start >= $from AND unauthorized > 0
+       GROUP BY key_id ORDER BY max(last_at) DESC LIMIT $limit`,
+      { desk: deskId, limit, ...since(from, "hour") },
+    ).map(({ key_id }) => key_id);
   }
 
   rejects({ deskId, keyId }: ActivityOwner, before: string | null, limit: number): Reject[] {
-    const rows = this.#attempt((db) =>
-      db
-        .query<RejectRow, Record<string, string | number | null>>(
-          `SELECT request_id, key_id, at, status, error, message, fields, more_fields FROM rejects
-           WHERE desk_id = $desk AND ($before IS NULL OR request_id < $before)
-             AND ($key IS NULL OR key_id = $key)
-           ORDER BY request_id DESC LIMIT $limit`,
-        )
-        .all({ desk: deskId, before, key: keyId, limit }),
-    );
-    return rows.map(({ fields, more_fields, ...row }) => ({
-      ...row,
-      fields: fields === null ? null : (JSON.parse(fields) as Record<string, string>),
-      moreFields: more_fields,
-    }));
+    return this.#rows<{ reject: string }>(
+      `SELECT reject FROM rejects
+       WHERE desk_id = $desk AND ($before IS NULL OR request_id < $before)
+         AND ($key IS NULL OR key_id = $key)
+       ORDER BY request_id DESC LIMIT $limit`,
+      { desk: deskId, before, key: keyId, limit },
+    ).map(({ reject }) => JSON.parse(reject) as Reject);
   }
 
   repeatsOf(deskId: number, signalId: string): Repeats | null {
-    const row = this.#attempt((db) =>
-      db
-        .query<Omit<Repeats, "differs"> & { differs: string }, [number, string]>(
-          `SELECT duplicates, differing, differs, last_at AS lastAt FROM repeats
-           WHERE desk_id = ? AND signal_id = ?`,
-        )
-        .get(deskId, signalId),
+    const [row] = this.#rows<Omit<Repeats, "differs"> & { differs: string }>(
+      `SELECT duplicates, differing, differs, last_at AS lastAt FROM repeats
+       WHERE desk_id = $desk AND signal_id = $signal`,
+      { desk: deskId, signal: signalId },
     );
-    return row === null ? null : { ...row, differs: JSON.parse(row.differs) as string[] };
+    return row === undefined ? null : { ...row, differs: JSON.parse(row.differs) as string[] };
+  }
+
+  #rows<Row>(sql: string, values: Values): Row[] {
+    return this.#attempt((db) => db.query<Row, Values>(sql).all(values));
   }
 
   /** Replaces an unreadable file by an empty one. */
@@ -192,8 +168,14 @@ export class SqliteActivity implements Activity {
     this.#onLost(
       `${this.#path} cannot be used (${describeFailure(error)}): until the next start the activity of the desks is kept in memory alone`,
     );
-    return prepare(new Database(IN_MEMORY, { strict: true }));
+    return prepare(new Database(":memory:", { strict: true }));
   }
+}
+
+/** The buckets of a width that begin with the one that contains `from`. */
+function since(from: number, width: ActivityWidth): { width: number; from: number } {
+  const { ms } = activityWidths[width];
+  return { width: ms, from: startOfBucket(from, ms) };
 }
 
 class OtherVersion extends Error {}
@@ -223,17 +205,7 @@ function prepare(db: Database): Database {
   }
 }
 
-/** The ids of all keys, with their desks', as JSON. */
-function readKeys(databasePath: string): string {
-  const db = new Database(databasePath, { readonly: true });
-  try {
-    db.run(`PRAGMA busy_timeout = ${BUSY_TIMEOUT_MS}`);
-    return JSON.stringify(db.query("SELECT id, desk_id FROM api_keys").values());
-  } finally {
-    db.close();
-  }
-}
-
+/** `keys`: the ids of all keys with their desks', as JSON. */
 function dropUnknownKeys(db: Database, keys: string): void {
   for (const table of ["buckets", "rejects"]) {
     db.query(
@@ -260,42 +232,19 @@ function writeBatch(db: Database, { minutes, rejects, repeats }: ActivityBatch):
 function addToBuckets(db: Database, minute: ActivityBatch["minutes"][number]): void {
   const add = db.query(
     `INSERT INTO buckets (desk_id, width_ms, start, key_id, stored, duplicate, rejected, unauthorized, last_at)
-     VALUES ($desk, $width, $start, $key, $stored, $duplicate, $rejected, $unauthorized, $lastAt)
+     VALUES ($deskId, $width, $from, $keyId, $stored, $duplicate, $rejected, $unauthorized, $lastAt)
      ON CONFLICT DO UPDATE SET stored = stored + excluded.stored,
        duplicate = duplicate + excluded.duplicate, rejected = rejected + excluded.rejected,
        unauthorized = unauthorized + excluded.unauthorized, last_at = max(last_at, excluded.last_at)`,
   );
-  const { deskId, keyId, start, stored, duplicate, rejected, unauthorized, lastAt } = minute;
-  for (const { ms } of Object.values(activityWidths)) {
-    add.run({
-      desk: deskId,
-      width: ms,
-      start: startOfBucket(start, ms),
-      key: keyId,
-      stored,
-      duplicate,
-      rejected,
-      unauthorized,
-      lastAt,
-    });
-  }
+  const { start, ...counts } = minute;
+  for (const width of WIDTHS) add.run({ ...counts, ...since(start, width) });
 }
 
-function addReject(db: Database, reject: ActivityBatch["rejects"][number]): void {
+function addReject(db: Database, { deskId, ...reject }: ActivityBatch["rejects"][number]): void {
   db.query(
-    `INSERT INTO rejects (desk_id, request_id, key_id, at, status, error, message, fields, more_fields)
-     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`,
-  ).run(
-    reject.deskId,
-    reject.request_id,
-    reject.key_id,
-    reject.at,
-    reject.status,
-    reject.error,
-    reject.message,
-    reject.fields === null ? null : JSON.stringify(reject.fields),
-    reject.moreFields,
-  );
+    "INSERT INTO rejects (desk_id, request_id, key_id, reject) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING",
+  ).run(deskId, reject.request_id, reject.key_id, JSON.stringify(reject));
 }
 
 function addRepeats(db: Database, repeated: ActivityBatch["repeats"][number]): void {
