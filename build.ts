@@ -1,4 +1,5 @@
 /** `bun run build [--target bun-linux-arm64] [--outfile FILE]`: one self-contained executable. */
+import { rmSync } from "node:fs";
 import { parseArgs } from "node:util";
 
 const { values } = parseArgs({
@@ -8,7 +9,7 @@ const { values } = parseArgs({
   },
 });
 
-await Bun.build({
+const { outputs } = await Bun.build({
   // A worker is a program of its own; the executable finds it by being an entry, too.
   entrypoints: ["src/main.ts", "src/store/sqlite/database.worker.ts", "src/console.worker.ts"],
   // So that they lie where `src/workers.ts` looks.
@@ -27,4 +28,6 @@ await Bun.build({
   sourcemap: "inline",
   define: { "process.env.NODE_ENV": JSON.stringify("production") },
 });
+// The executable has its source maps inside; Bun writes them beside it, too.
+for (const { kind, path } of outputs) if (kind === "sourcemap") rmSync(path);
 process.stderr.write(`built ${values.outfile}\n`);

@@ -126,8 +126,9 @@ describe("the console", () => {
       expect((await visitor.get(asset.path)).text === asset.content, asset.path).toBe(true);
     }
     const page = (await visitor.get("/start")).text;
-    for (const { id, text } of snippets(url)) {
+    for (const { id, text, client } of snippets(url)) {
       expect(shownIn(page, `snippet-${id}`) === text, id).toBe(true);
+      if (client !== null) expect(shownIn(page, `client-${id}`) === client.text, id).toBe(true);
     }
     const csv = await visitor.get("/signals/export?format=csv");
     expect([csv.status, csv.text.includes(String(body["id"]))]).toEqual([200, true]);

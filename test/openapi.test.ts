@@ -246,6 +246,30 @@ test("a generated client has the interface's types", async () => {
   expect(await compile(folder, "wrong.ts")).toMatch(/^wrong\.ts\(\d+,\d+\): error/);
 });
 
+test("the client in `clients/typescript` has the interface's types, under a user's compiler options", async () => {
+  const folder = await generateClient(JSON.stringify(document));
+  writeFileSync(join(folder, "right.ts"), typeCheck("Signal"));
+  expect(await compile(folder, "right.ts")).toBe("");
+  writeFileSync(join(folder, "wrong.ts"), typeCheck("Omit<Signal, 'price'> & { price?: string }"));
+  expect(await compile(folder, "wrong.ts")).toMatch(/^wrong\.ts\(8,18\): error TS2322.*\n$/);
+});
+
+/** The generator's `any` is our `unknown`, and it does not know that `deduped` is false. */
+function typeCheck(type: string): string {
+  return `
+    import type { Duplicate, Signal, Stored } from "./client.ts";
+    import type * as ours from "${join(ROOT, "clients/typescript/signalbox.ts")}";
+    type Plain<T> = T extends object ? { [Name in keyof T]: T[Name] } : never;
+    type Same<A, B> =
+      (<T>() => T extends Plain<A> ? 1 : 2) extends (<T>() => T extends Plain<B> ? 1 : 2) ? true : false;
+    type Sent = Omit<${type}, "metadata"> & { metadata?: Record<string, unknown> };
+    export const sent: Same<Sent, ours.Signal> = true;
+    export const names: Same<Record<keyof Signal, 1>, Record<keyof ours.Signal, 1>> = true;
+    type Answer = (Omit<Stored, "deduped"> & { deduped: false }) | Duplicate;
+    export const answer: Same<Answer, ours.Stored> = true;
+  `;
+}
+
 /** A program that submits this body and tells the answers apart by their status. */
 function clientCode(body: string): string {
   return `import { postSignal } from "./client.ts";

@@ -39,7 +39,7 @@ test("each snippet has the address that bots use, whatever is in it", () => {
   const all = snippets("https://signals.example.com/it's/");
   expect(all.map(({ text }) => text.includes("/it's//"))).toEqual([false, false, false]);
   expect(byId(all, "curl")).toContain(String.raw`'https://signals.example.com/it'\''s/v1/signals'`);
-  expect(byId(all, "python")).toContain(`URL = "https://signals.example.com/it's/v1/signals"`);
+  expect(byId(all, "python")).toContain(`Signalbox("https://signals.example.com/it's", key)`);
 });
 
 test("the recipes hand on to that address, by a path that nobody guesses, and have no key in them", async () => {

@@ -44,11 +44,19 @@ export function StartPage({
           without showing the key or keeping it in the history:
         </p>
         <pre tabindex={0}>{`read -rs ${KEY_VARIABLE} && export ${KEY_VARIABLE}`}</pre>
-        {snippets(publicUrl).map(({ id, name, how, text }, index) => (
+        {snippets(publicUrl).map(({ id, name, how, text, client }, index) => (
           <details open={index === 0}>
             <summary>{name}</summary>
             <p>{how}</p>
             <Code id={`snippet-${id}`} text={text} />
+            {client !== null && (
+              <>
+                <p>
+                  The client, <code>{client.file}</code>:
+                </p>
+                <Code id={`client-${id}`} text={client.text} />
+              </>
+            )}
           </details>
         ))}
         <p>

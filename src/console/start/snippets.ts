@@ -1,8 +1,12 @@
-/** The programs of `examples/` with the URL of this server. */
-import curl from "../../../examples/send.sh" with { type: "text" };
-import python from "../../../examples/send.py" with { type: "text" };
+/** The clients of `clients/`, each with an example that has the URL of this server. */
+// oxlint-disable import/default -- programs are imported as text
+import curl from "../../../clients/curl/send.sh" with { type: "text" };
+import pythonExample from "../../../clients/python/send.py" with { type: "text" };
+import python from "../../../clients/python/signalbox.py" with { type: "text" };
 // @ts-expect-error TypeScript expects the program's exports; the import gives its text.
-import typescript from "../../../examples/send.ts" with { type: "text" };
+import typescriptExample from "../../../clients/typescript/send.ts" with { type: "text" };
+// @ts-expect-error As above.
+import typescript from "../../../clients/typescript/signalbox.ts" with { type: "text" };
 import { shellQuoted } from "../../domain/shell.ts";
 
 /** What the key is called there. */
@@ -14,29 +18,34 @@ export interface Snippet {
   /** How it is run, once the key is in the environment. */
   readonly how: string;
   readonly text: string;
+  /** The file that `text` imports, or null. */
+  readonly client: { readonly file: string; readonly text: string } | null;
 }
 
 /** `publicUrl`: what bots call the public interface. */
 export function snippets(publicUrl: string): readonly Snippet[] {
-  const url = signalsUrl(publicUrl);
+  const url = publicUrl.replace(/\/+$/, "");
   return [
     {
       id: "curl",
       name: "curl",
       how: "Save it as send.sh, and run it in the same terminal: sh send.sh.",
-      text: withUrl(curl, shellQuoted(url)),
+      text: withUrl(curl, shellQuoted(signalsUrl(url))),
+      client: null,
     },
     {
       id: "python",
       name: "Python",
-      how: "Save it as send.py, and run: python3 send.py. It needs nothing but Python 3.",
-      text: withUrl(python, JSON.stringify(url)),
+      how: "Save both files in one folder, and run: python3 send.py. It needs nothing but Python 3.",
+      text: withUrl(pythonExample, JSON.stringify(url)),
+      client: { file: "signalbox.py", text: python },
     },
     {
       id: "typescript",
       name: "TypeScript",
-      how: "Save it as send.ts, and run: bun send.ts, or: npx tsx send.ts.",
-      text: withUrl(typescript as string, JSON.stringify(url)),
+      how: "Save both files in one folder, and run: bun send.ts, or: npx tsx send.ts.",
+      text: withUrl(typescriptExample as string, JSON.stringify(url)),
+      client: { file: "signalbox.ts", text: typescript as string },
     },
   ];
 }
@@ -47,5 +56,8 @@ export function signalsUrl(publicUrl: string): string {
 
 /** The example with the address of this server, quoted as its language does. */
 function withUrl(example: string, quotedUrl: string): string {
-  return example.replace(/(["'])https:\/\/signals\.example\.com\/v1\/signals\1/, () => quotedUrl);
+  return example.replace(
+    /(["'])https:\/\/signals\.example\.com(?:\/v1\/signals)?\1/,
+    () => quotedUrl,
+  );
 }

@@ -1,0 +1,152 @@
+"""Sends signals to Signalbox, each stored exactly once. For Python 3.9 and later, without dependencies.
+
+It is not published: copy this file into your bot.
+
+    signalbox = Signalbox("https://signals.example.com", key)
+    stored = signalbox.send({"source": "venue_2", "type": "crypto", "symbol": "BTC/USDT", "side": "open"})
+
+To trust a private certificate, set SSL_CERT_FILE=cert.pem before the program starts.
+"""
+
+from __future__ import annotations
+
+import email.utils, http.client, json, logging, random, re, socket, ssl, time, uuid
+import urllib.parse, urllib.request
+from typing import Any, Dict, Literal, TypedDict
+
+_log = logging.getLogger("signalbox")
+
+
+class _Required(TypedDict):
+    source: Literal["venue_1", "venue_2", "venue_3"]
+    type: Literal["prediction_market", "crypto", "stock"]
+    symbol: str
+    side: Literal["open", "close"]
+
+
+class Signal(_Required, total=False):
+    """Signals with the same client_signal_id are stored once. Derive it from the bot's own event, so that
+    a bot that restarts sends the same id again. Without it, Signalbox.send makes a UUID v7."""
+
+    direction: Literal["long", "short", "buy", "sell"]
+    price: float
+    quantity: float
+    signal_time: int  # the bot's time, epoch milliseconds
+    client_signal_id: str
+    metadata: Dict[str, Any]
+
+
+class _Found(TypedDict):
+    id: str
+    deduped: bool  # this client_signal_id was stored before; id is the original signal's
+
+
+class Stored(_Found, total=False):
+    received_at: int  # only of a new signal
+
+
+class SignalboxError(Exception):
+    """The signal was refused, or there was no answer in all attempts.
+
+    status: the status of the answer, or None if there was none.
+    code: as in the API's errors, such as "validation_failed", or the name of the exception.
+    fields: with "validation_failed", the reason per invalid field.
+    signal: as it was sent.
+    may_be_stored: an attempt had no clear answer. Send `signal` again, with its client_signal_id, to find out.
+    """
+
+    def __init__(self, problem, status, code, fields, signal, may_be_stored):
+        again = f"\nIt may be stored: send it again with client_signal_id {signal['client_signal_id']}."
+        super().__init__(problem + (again if may_be_stored else ""))
+        self.status, self.code, self.fields = status, code, fields
+        self.signal, self.may_be_stored = signal, may_be_stored
+
+
+class _EveryAnswer(urllib.request.HTTPErrorProcessor):
+    """Returns errors as answers. Follows no redirect: it would take the key to another server."""
+
+    def http_response(self, request, response):
+        return response
+
+    https_response = http_response
+
+
+class Signalbox:
+    """`url` must be https, except for loopback. Threads can share one."""
+
+    def __init__(self, url: str, key: str, *, attempts: float = 8, timeout: float = 10) -> None:
+        scheme, host = urllib.parse.urlsplit(url)[0], urllib.parse.urlsplit(url).hostname or ""
+        is_loopback = re.fullmatch(r"localhost|127(\.\d+){3}|::1", host)
+        if scheme != "https" and not (scheme == "http" and is_loopback):
+            raise ValueError(f"{url}: use https, so that nobody on the way can read the key.")
+        if not re.fullmatch("[!-~]+", key):
+            raise ValueError("The key is empty, or has a space or a line break in it.")
+        self._url = url.rstrip("/") + "/v1/signals"
+        self._headers = {"Authorization": f"Bearer {key}", "Content-Type": "application/json"}
+        self._attempts, self._timeout = attempts, timeout
+        self._opener = urllib.request.build_opener(_EveryAnswer)
+
+    def send(self, signal: Signal) -> Stored:
+        """Returns when the signal is on disk. Raises SignalboxError. Warns of each retry in the log."""
+        # Made before the first attempt: every attempt sends the same body, which is what makes it safe.
+        signal = {**signal, "client_signal_id": signal.get("client_signal_id", _uuid7())}
+        request = urllib.request.Request(
+            self._url, json.dumps(signal, allow_nan=False).encode(), self._headers
+        )
+        attempt, may_be_stored = 1, False
+        while True:
+            status, fields, retry_after = None, {}, 0.0
+            try:
+                with self._opener.open(request, timeout=self._timeout) as answer:
+                    status, text = answer.status, answer.read().decode(errors="replace")
+                    retry_after = _seconds(answer.headers.get("Retry-After", "0"))
+                body, is_ok = _parse(text), 200 <= status < 300
+                if is_ok and isinstance(body.get("id"), str):
+                    return body
+                problem, can_retry = f"{status} {text[:1000]}", is_ok or status == 429 or status >= 500
+                code, fields = body.get("error", str(status)), body.get("fields", {})
+            except (OSError, http.client.HTTPException, UnicodeError) as error:
+                error = error.reason if isinstance(getattr(error, "reason", None), OSError) else error
+                status, code, advice = None, type(error).__name__, _advice(error)
+                problem, can_retry = f"{code} {error}{advice or ''}", advice is None
+            problem = f"{self._url}: {problem}"
+            may_be_stored = may_be_stored or (can_retry and status != 429)
+            if not can_retry or attempt >= self._attempts:
+                raise SignalboxError(problem, status, code, fields, signal, may_be_stored)
+            _log.warning("attempt %d of %s: %s", attempt, self._attempts, problem)
+            backoff = random.uniform(0, min(30, 0.2 * 2 ** min(attempt, 10)))
+            time.sleep(min(3600, max(backoff, retry_after)))
+            attempt += 1
+
+
+def _advice(error: Exception) -> str | None:
+    """Returns None if another attempt can help."""
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return "\nFor a private certificate, set SSL_CERT_FILE=cert.pem."
+    if type(error) is ssl.SSLError:  # a subclass is a broken connection
+        return "\nIs it http or https?"
+    is_unknown = isinstance(error, socket.gaierror) and error.errno != socket.EAI_AGAIN
+    return "" if is_unknown or isinstance(error, (UnicodeError, http.client.InvalidURL)) else None
+
+
+def _parse(text: str) -> dict:
+    try:
+        body = json.loads(text)
+    except ValueError:
+        return {}
+    return body if isinstance(body, dict) else {}
+
+
+def _seconds(retry_after: str) -> float:
+    """The header has seconds or, from some proxies, a date."""
+    try:
+        return float(retry_after)
+    except ValueError:
+        date = email.utils.parsedate_tz(retry_after)
+        return email.utils.mktime_tz(date) - time.time() if date else 0
+
+
+def _uuid7() -> str:
+    """UUIDs of version 7 begin with the time, which keeps the server's index small and fast."""
+    now = f"{time.time_ns() // 1_000_000:012x}"
+    return f"{now[:8]}-{now[8:]}-7{str(uuid.uuid4())[15:]}"

@@ -1,0 +1,498 @@
+/** The clients of `clients/` and their examples, as the console shows them, in the runtimes of each language. */
+import { describe, expect, setDefaultTimeout, test } from "bun:test";
+import { mkdirSync, symlinkSync, writeFileSync } from "node:fs";
+import { join, resolve } from "node:path";
+import { openApiDocument } from "../../src/api/openapi.ts";
+import { snippets } from "../../src/console/start/snippets.ts";
+import { makeCertificate, writeCertificate } from "../_certificates.ts";
+import { freePort, mintKey, startServe } from "../_cli.ts";
+import { STORM_ATTEMPTS, STORM_SIGNALS, STORM_TIMEOUT_MS, storm } from "../_flaky.ts";
+import { onCleanup, query, temporaryFolder } from "../_setup.ts";
+import { shownIn, startConsole } from "../console/_console.ts";
+import "./_faults.ts";
+
+setDefaultTimeout(120_000);
+
+interface Runner {
+  readonly snippet: "curl" | "python" | "typescript";
+  /** How the example is called. */
+  readonly file: string;
+  readonly command: readonly string[];
+  /** The variable that names the file of a certificate to trust. */
+  readonly trust: string;
+}
+
+const typescript = { snippet: "typescript", trust: "NODE_EXTRA_CA_CERTS" } as const;
+
+const runners: Record<string, Runner> = {
+  curl: { snippet: "curl", file: "send.sh", command: ["sh"], trust: "CURL_CA_BUNDLE" },
+  python: { snippet: "python", file: "send.py", command: ["python3"], trust: "SSL_CERT_FILE" },
+  bun: { ...typescript, file: "send.ts", command: [process.execPath] },
+  // Without types, as current versions of Node remove them.
+  node: { ...typescript, file: "send.mjs", command: ["node"] },
+  tsx: { ...typescript, file: "send.ts", command: ["npx", "--no-install", "tsx"] },
+};
+
+interface Program {
+  /** The example. */
+  readonly text: string;
+  /** Name and text of the file that it imports, or null. */
+  readonly client: { readonly file: string; readonly text: string } | null;
+}
+
+interface Run {
+  readonly code: number;
+  readonly output: string;
+}
+
+interface Started {
+  readonly ended: Promise<Run>;
+  /** Resolves when the program has printed this. */
+  readonly printed: (text: RegExp) => Promise<void>;
+}
+
+function start(name: string, program: Program, env: Record<string, string>): Started {
+  const { file, command } = runners[name] as Runner;
+  const folder = join(temporaryFolder(), "bot");
+  mkdirSync(folder);
+  symlinkSync(resolve("node_modules"), join(folder, "node_modules"));
+  const { text, client } = file.endsWith(".mjs") ? withoutTypes(program) : program;
+  writeFileSync(join(folder, file), text);
+  if (client !== null) writeFileSync(join(folder, client.file), client.text);
+  const child = Bun.spawn([...command, file], {
+    cwd: folder,
+    env: { PATH: process.env["PATH"], HOME: folder, ...env },
+    stdin: "ignore",
+    stdout: "pipe",
+    stderr: "pipe",
+    timeout: 90_000,
+  });
+  let output = "";
+  const collect = async (stream: ReadableStream<Uint8Array>): Promise<void> => {
+    for await (const chunk of stream) output += Buffer.from(chunk).toString();
+  };
+  const ended = Promise.all([child.exited, collect(child.stdout), collect(child.stderr)]).then(
+    ([code]) => ({ code, output }),
+  );
+  const printed = async (wanted: RegExp): Promise<void> => {
+    while (!wanted.test(output) && child.exitCode === null) await Bun.sleep(20);
+    expect(output).toMatch(wanted);
+  };
+  return { ended, printed };
+}
+
+function withoutTypes({ text, client }: Program): Program {
+  const transpiler = new Bun.Transpiler({ loader: "ts" });
+  const plain = (code = ""): string =>
+    transpiler.transformSync(code).replaceAll("./signalbox.ts", "./signalbox.mjs");
+  return { text: plain(text), client: { file: "signalbox.mjs", text: plain(client?.text) } };
+}
+
+function run(name: string, program: Program, env: Record<string, string>): Promise<Run> {
+  return start(name, program, env).ended;
+}
+
+/** Runs a program to a good end, and returns its output. */
+async function runWell(
+  name: string,
+  program: Program,
+  env: Record<string, string>,
+): Promise<string> {
+  const { code, output } = await run(name, program, env);
+  expect({ code, output }).toEqual({ code: 0, output });
+  return output;
+}
+
+function programFor(name: string, url: string): Program {
+  const { snippet } = runners[name] as Runner;
+  const found = snippets(url).find(({ id }) => id === snippet);
+  if (found === undefined) throw new Error(`There is no snippet ${snippet}`);
+  return found;
+}
+
+/** With one attempt; curl with two. */
+function impatient({ text, client }: Program): Program {
+  const changed = {
+    text: text.replace("0 1 2 4 8 16 32", "0 1"),
+    client: client && {
+      ...client,
+      text: client.text.replace(/attempts(: float =|:) 8/, "attempts$1 1"),
+    },
+  };
+  expect(changed).not.toEqual({ text, client });
+  return changed;
+}
+
+async function startServer(...args: string[]) {
+  const server = await startServe(args);
+  const { key } = await mintKey(server.dataDir);
+  return { ...server, env: { SIGNALBOX_KEY: key } };
+}
+
+const names = Object.keys(runners);
+
+test("the page for a new desk shows them, with the address of the server", async () => {
+  const app = await startConsole();
+  const { visitor } = await app.signUp("alpha", "ada@example.com");
+  const { text } = await visitor.get("/start");
+  for (const name of names) {
+    const { snippet } = runners[name] as Runner;
+    const program = programFor(name, app.apiUrl);
+    expect(shownIn(text, `snippet-${snippet}`).trim()).toBe(program.text.trim());
+    if (program.client === null) continue;
+    expect(text).toContain(program.client.file);
+    expect(shownIn(text, `client-${snippet}`).trim()).toBe(program.client.text.trim());
+  }
+});
+
+test("--quickstart prints a command that stores a signal, and once only", async () => {
+  const server = await startServe(["--quickstart"]);
+  const command = server.output.stdout.slice(server.output.stdout.indexOf("curl "));
+  const first = (await Bun.$`sh -c ${command}`.json()) as { id: string; deduped: boolean };
+  const { id } = first;
+  expect(first.deduped).toBe(false);
+  expect(await Bun.$`sh -c ${command}`.json()).toEqual({ id, deduped: true });
+  expect(query(server.dataDir, "SELECT id FROM signals")).toEqual([{ id }]);
+});
+
+describe.each(names)("%s", (name) => {
+  test("stores one signal, with an id that begins with the time", async () => {
+    const { url, env, dataDir } = await startServer();
+    const output = await runWell(name, programFor(name, url), env);
+    expect(output).toMatch(/deduped\W+false/i);
+    expect(output).not.toContain(env.SIGNALBOX_KEY);
+    const [row] = query<{ id: string }>(dataDir, "SELECT client_signal_id AS id FROM signals");
+    expect(row?.id).toMatch(
+      /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/i,
+    );
+    const time = parseInt(String(row?.id).replaceAll("-", "").slice(0, 12), 16);
+    expect(Math.abs(Date.now() - time)).toBeLessThan(100_000);
+  });
+
+  test("sends the same signal again after a 503, and gets the stored one", async () => {
+    const { url, env, dataDir } = await startServer();
+    let requests = 0;
+    const proxy = listen(async (request) => {
+      requests += 1;
+      const answer = await fetch(`${url}/v1/signals`, {
+        method: "POST",
+        headers: request.headers,
+        body: await request.text(),
+      });
+      return requests === 1
+        ? new Response("{}", { status: 503 })
+        : new Response(await answer.text());
+    });
+    const output = await runWell(name, programFor(name, proxy), env);
+    expect(output).toContain("503");
+    expect(output).toMatch(/deduped\W+true/i);
+    expect(query(dataDir, "SELECT count(*) AS n FROM signals")).toEqual([{ n: 1 }]);
+  });
+
+  test.each([
+    ["a date", () => new Date(Date.now() + 2_000).toUTCString()],
+    ["neither seconds nor a date", () => "soon"],
+  ])("tries again after a 503 whose Retry-After is %s", async (what, retryAfter) => {
+    const times: number[] = [];
+    const url = listen(() => {
+      times.push(Date.now());
+      return times.length === 1
+        ? new Response("{}", { status: 503, headers: { "Retry-After": retryAfter() } })
+        : Response.json({ id: "01M0", received_at: 1, deduped: false }, { status: 201 });
+    });
+    await runWell(name, programFor(name, url), { SIGNALBOX_KEY: "sbk_x" });
+    expect(times).toHaveLength(2);
+    // HTTP dates are whole seconds; curl's program has waits of its own.
+    const waitedMs = (times[1] ?? 0) - (times[0] ?? 0);
+    if (what === "a date" && name !== "curl") expect(waitedMs).toBeGreaterThan(900);
+  });
+
+  test("tries again after a broken connection", async () => {
+    const { url, attempts } = breaking(2);
+    await runWell(name, programFor(name, url), { SIGNALBOX_KEY: "sbk_x" });
+    expect(attempts()).toBe(3);
+  });
+
+  test.each([
+    ["a signal that is not valid", '""', "a key", "validation_failed"],
+    ["a key that is unknown", "", `sbk_${"0a".repeat(32)}`, "unauthorized"],
+  ])("stops at %s, and shows the answer", async (_what, symbol, key, says) => {
+    const { url, env, log, kill, exited } = await startServer();
+    const { text, client } = programFor(name, url);
+    const program = { text: text.replace('"BTC/USDT"', symbol || '"BTC/USDT"'), client };
+    const { code, output } = await run(name, program, symbol === "" ? { SIGNALBOX_KEY: key } : env);
+    expect(output).toContain(says);
+    expect(output).not.toContain("sbk_");
+    expect(code).not.toBe(0);
+    kill("SIGTERM");
+    await exited;
+    expect(log().filter(({ msg }) => msg === "rejected")).toHaveLength(1);
+  });
+
+  test("shows where and why it cannot connect", async () => {
+    const url = `http://127.0.0.1:${await freePort()}`;
+    const { code, output } = await run(name, impatient(programFor(name, url)), {
+      SIGNALBOX_KEY: "sbk_x",
+    });
+    expect(output).toMatch(/refused|ECONNREFUSED|Failed to connect/i);
+    expect(output).toContain(`${url}/v1/signals`);
+    expect(output).not.toMatch(/\b000\b/);
+    expect(code).not.toBe(0);
+  });
+
+  test("without a key it says how to set it, and sends nothing", async () => {
+    const { url, attempts } = breaking(0);
+    for (const env of [{}, { SIGNALBOX_KEY: "" }]) {
+      const { code, output } = await run(name, programFor(name, url), env);
+      expect(output).toContain(
+        "Set SIGNALBOX_KEY: read -rs SIGNALBOX_KEY && export SIGNALBOX_KEY\n",
+      );
+      expect(code).toBe(1);
+    }
+    expect(attempts()).toBe(0);
+  });
+
+  test("stops at an https URL of a port that speaks http", async () => {
+    const { url, env } = await startServer();
+    const { code, output } = await run(name, programFor(name, url.replace("http:", "https:")), env);
+    expect(output).toContain("Is it http or https?");
+    expect(output).not.toMatch(/attempt \d|No answer yet/);
+    expect(code).toBe(1);
+  });
+
+  test("tries again after a connection that broke in the TLS handshake", async () => {
+    const { url, attempts } = breaking(2);
+    const program = impatient(programFor(name, url.replace("http:", "https:")));
+    const { code, output } = await run(name, program, { SIGNALBOX_KEY: "sbk_x" });
+    expect(output).toMatch(/Outcome unknown|It may be stored/);
+    expect({ code, attempts: attempts() }).toEqual({ code: 1, attempts: name === "curl" ? 2 : 1 });
+  });
+
+  test("stops at a host name that cannot exist", async () => {
+    const program = programFor(name, "https://signals..example");
+    const { code, output } = await run(name, program, { SIGNALBOX_KEY: "sbk_x" });
+    expect(output).toMatch(/resolve host|ENOTFOUND|idna/);
+    expect(output).not.toMatch(/attempt \d|No answer yet/);
+    expect(code).not.toBe(0);
+  });
+
+  test("stops at a certificate that it does not trust, and can be told to trust it", async () => {
+    const files = writeCertificate(temporaryFolder(), await makeCertificate("private"));
+    const flags = ["--tls-cert", files.certFile, "--tls-key", files.keyFile];
+    const { url, env } = await startServer(...flags);
+    const program = programFor(name, url);
+    const refused = await run(name, program, env);
+    expect(refused.output).toMatch(/self.signed/i);
+    expect(refused.output).not.toMatch(/attempt \d|No answer yet/);
+    expect(refused.code).not.toBe(0);
+    const { trust } = runners[name] as Runner;
+    expect(refused.output).toContain(`set ${trust}=`);
+    await runWell(name, program, { ...env, [trust]: files.certFile });
+  });
+
+  test("waits for a server that starts again", async () => {
+    const { url, env, dataDir, kill, exited } = await startServer();
+    kill("SIGTERM");
+    expect(await exited).toBe(0);
+    const { ended, printed } = start(name, programFor(name, url), env);
+    await printed(/refused|ECONNREFUSED|Failed to connect/i);
+    await startServe([], { dataDir, listen: new URL(url).host });
+    const { code, output } = await ended;
+    expect({ code, output }).toEqual({ code: 0, output });
+    expect(output).toMatch(/deduped\W+false/i);
+  });
+});
+
+/** Sends the signals of a storm at once, and prints their ids. */
+const stormPrograms: Record<string, string> = {
+  python: `
+import concurrent.futures, json, logging, os
+from signalbox import Signalbox
+logging.disable()
+signalbox = Signalbox(os.environ["URL"], os.environ["KEY"], attempts=${STORM_ATTEMPTS}, timeout=${STORM_TIMEOUT_MS / 1_000})
+def send(number):
+    return signalbox.send({"source": "venue_2", "type": "crypto", "symbol": f"S{number}", "side": "open"})["id"]
+with concurrent.futures.ThreadPoolExecutor(${STORM_SIGNALS}) as pool:
+    print(json.dumps(list(pool.map(send, range(${STORM_SIGNALS})))))
+`,
+  node: `
+import { Signalbox } from "./signalbox.ts";
+const { URL: url, KEY: key } = process.env;
+const options = { attempts: ${STORM_ATTEMPTS}, timeoutMs: ${STORM_TIMEOUT_MS}, onRetry: () => {} };
+const signalbox = new Signalbox({ url, key, ...options });
+const send = async (number) =>
+  (await signalbox.send({ source: "venue_2", type: "crypto", symbol: \`S\${number}\`, side: "open" })).id;
+const ids = Promise.all(Array.from({ length: ${STORM_SIGNALS} }, (_, number) => send(number)));
+ids.then((all) => console.log(JSON.stringify(all)));
+`,
+};
+
+test.each(Object.keys(stormPrograms))(
+  "%s stores each signal once, whatever fails, and while the server is killed and stopped",
+  async (name) => {
+    const { client } = programFor(name, "http://127.0.0.1");
+    const { rows, repeats } = await storm(
+      async (url, key) => {
+        const program = { text: stormPrograms[name] ?? "", client };
+        return JSON.parse(await runWell(name, program, { URL: url, KEY: key })) as string[];
+      },
+      { restarts: true },
+    );
+    expect(rows.filter((count) => count !== 1)).toEqual([]);
+    expect(repeats).toBeGreaterThan(STORM_SIGNALS / 2);
+  },
+);
+
+/** Runs Python with the client imported; returns the JSON that it prints. */
+async function python(code: string, env: Record<string, string> = {}): Promise<unknown> {
+  const text = `import json, typing, signalbox\nfrom signalbox import *\n${code}`;
+  return JSON.parse(await runWell("python", { ...programFor("python", "https://x"), text }, env));
+}
+
+const right =
+  '{"source": "venue_2", "type": "crypto", "symbol": "X", "side": "open", "client_signal_id": "mine"}';
+
+/** Sends this signal, and prints what the error says. */
+function failing(signal: string, options = ""): string {
+  return `
+import os
+try:
+    Signalbox(os.environ["URL"], os.environ["KEY"]${options}).send(${signal})
+except SignalboxError as error:
+    print(json.dumps({"status": error.status, "code": error.code, "fields": error.fields, "stored": error.may_be_stored, "id": error.signal["client_signal_id"], "text": str(error)}))`;
+}
+
+/** The error if every answer has this status. */
+function failWith(status: number): Promise<unknown> {
+  const url = listen(() => new Response("{}", { status }));
+  return python(failing(right, ", attempts=1"), { URL: url, KEY: "sbk_x" });
+}
+
+describe("Python's client", () => {
+  test("has the types of the OpenAPI document", async () => {
+    const { schemas } = openApiDocument("https://x")["components"] as {
+      schemas: Record<string, { properties: Record<string, Property>; required: string[] }>;
+    };
+    const types = await python(`
+def typed(name):
+    return list(typing.get_args(name)) or getattr(name, "__name__", str(name))
+def described(kind):
+    hints = typing.get_type_hints(kind)
+    return {name: ["dict" if typing.get_origin(hint) is dict else typed(hint), name in kind.__required_keys__] for name, hint in hints.items()}
+print(json.dumps({"Signal": described(Signal), "Stored": described(Stored)}))`);
+    const inPython = {
+      string: "str",
+      number: "float",
+      integer: "int",
+      object: "dict",
+      boolean: "bool",
+    };
+    const documented = (schema: string, required: readonly string[]) =>
+      Object.fromEntries(
+        Object.entries(schemas[schema]?.properties ?? {}).map(([name, property]) => [
+          name,
+          [property.enum ?? inPython[property.type], required.includes(name)],
+        ]),
+      );
+    expect(types).toEqual({
+      Signal: documented("Signal", schemas["Signal"]?.required ?? []),
+      // A duplicate's answer has fewer members.
+      Stored: documented("Stored", schemas["Duplicate"]?.required ?? []),
+    });
+  });
+
+  interface Property {
+    readonly type: "string" | "number" | "integer" | "object" | "boolean";
+    readonly enum?: readonly string[];
+  }
+
+  test("has the refused fields in its error, and sends the caller's client_signal_id", async () => {
+    const { url, env, dataDir } = await startServer();
+    const settings = { URL: url, KEY: env.SIGNALBOX_KEY };
+    const wrong = '{"source": "venue_2", "type": "crypto", "symbol": "", "side": "up"}';
+    expect(await python(failing(wrong), settings)).toMatchObject({
+      status: 422,
+      code: "validation_failed",
+      fields: { symbol: "must have 1 to 512 characters", side: "must be one of: open, close" },
+      stored: false,
+    });
+    const sent = await python(
+      `import os\nbox = Signalbox(os.environ["URL"], os.environ["KEY"])\nprint(json.dumps([box.send(${right}), box.send(${right})]))`,
+      settings,
+    );
+    const [{ id }] = query<{ id: string }>(
+      dataDir,
+      "SELECT id FROM signals WHERE client_signal_id = 'mine'",
+    ) as [{ id: string }];
+    expect(sent).toEqual([
+      { id, received_at: expect.any(Number), deduped: false },
+      { id, deduped: true },
+    ]);
+  });
+
+  test("says whether the signal may be stored, and under which id to send it again", async () => {
+    expect(await failWith(429)).toMatchObject({ status: 429, stored: false });
+    expect(await failWith(503)).toMatchObject({
+      status: 503,
+      stored: true,
+      text: expect.stringContaining("send it again with client_signal_id mine."),
+    });
+  });
+
+  test("follows no redirect, so that no other server gets the key", async () => {
+    let requests = 0;
+    const other = listen(() => Response.json({ id: `${(requests += 1)}` }));
+    for (const status of [302, 307]) {
+      const url = listen(() => Response.redirect(other, status));
+      expect(await python(failing(right), { URL: url, KEY: "sbk_x" })).toMatchObject({ status });
+    }
+    expect(requests).toBe(0);
+  });
+
+  test("refuses an address in the clear, a key with a line break, and numbers that are not in JSON", async () => {
+    const refused = await python(`
+def refusal(*values, **signal):
+    try:
+        Signalbox(*values).send(signal)
+    except ValueError as error:
+        return str(error)
+print(json.dumps([refusal("http://signals.example.com", "sbk_x"), refusal("https://x", "sbk_x\\n"), refusal("https://x", "sbk_x", price=float("nan"))]))`);
+    expect(refused).toEqual([
+      "http://signals.example.com: use https, so that nobody on the way can read the key.",
+      "The key is empty, or has a space or a line break in it.",
+      expect.stringContaining("not JSON compliant"),
+    ]);
+  });
+});
+
+function listen(fetch: (request: Request) => Response | Promise<Response>): string {
+  const listening = Bun.serve({ hostname: "127.0.0.1", port: 0, fetch });
+  onCleanup(() => listening.stop(true));
+  return listening.url.origin;
+}
+
+/** Cuts the first connections after their request, then answers 201. */
+function breaking(count: number): { url: string; attempts: () => number } {
+  let attempts = 0;
+  const body = '{"id":"01M0","received_at":1,"deduped":false}';
+  const listening = Bun.listen<{ taken: boolean }>({
+    hostname: "127.0.0.1",
+    port: 0,
+    socket: {
+      open: (socket) => void (socket.data = { taken: false }),
+      data(socket) {
+        if (socket.data.taken) return;
+        socket.data.taken = true;
+        attempts += 1;
+        if (attempts > count) {
+          socket.write(
+            `HTTP/1.1 201 Created\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\nConnection: close\r\n\r\n${body}`,
+          );
+        }
+        socket.end();
+      },
+    },
+  });
+  onCleanup(() => listening.stop(true));
+  return { url: `http://127.0.0.1:${listening.port}`, attempts: () => attempts };
+}
