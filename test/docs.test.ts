@@ -11,7 +11,9 @@ import { SignalBody } from "../src/domain/signal.ts";
 const pages = await readPages();
 
 async function readPages(): Promise<Map<string, string>> {
-  const files = ["*.md", "{docs,deploy,bench}/*.md"].flatMap((at) => [...new Glob(at).scanSync()]);
+  const files = ["*.md", "{clients,docs,deploy,bench}/*.md"].flatMap((at) => [
+    ...new Glob(at).scanSync(),
+  ]);
   const texts = await Promise.all(files.map((file) => Bun.file(file).text()));
   return new Map(files.map((file, index) => [file, texts[index] ?? ""]));
 }
@@ -69,7 +71,7 @@ describe("every page", () => {
   test("names files of this repository that exist", () => {
     const named = [...pages].flatMap(([file, text]) =>
       codesIn(text)
-        .filter((code) => /^(src|test|docs|deploy|bench|examples|\.ci)\/[\w./-]*$/.test(code))
+        .filter((code) => /^(src|test|clients|docs|deploy|bench|\.ci)\/[\w./-]*$/.test(code))
         .map((path) => ({ file, path })),
     );
     expect(named.length).toBeGreaterThan(100);
@@ -276,14 +278,29 @@ test("docs/architecture.md names functions that are in the files beside them", a
   }
 });
 
-describe("the examples", () => {
-  test.each(["send.sh", "send.py", "send.ts"])(
-    "%s is short and linked from the README",
+describe("the clients", () => {
+  const examples = ["curl/send.sh", "python/send.py", "typescript/send.ts"];
+
+  test.each([...examples, "python/signalbox.py", "typescript/signalbox.ts"])(
+    "%s is short and linked from the README and from clients/README.md",
     async (name) => {
-      expect(page("README.md")).toContain(`](examples/${name})`);
-      expect((await Bun.file(`examples/${name}`).text()).split("\n").length).toBeLessThan(55);
+      expect(page("README.md")).toContain(`](clients/${name})`);
+      expect(page("clients/README.md")).toContain(`](${name})`);
+      const lines = (await Bun.file(`clients/${name}`).text()).split("\n");
+      expect(lines.length).toBeLessThan(examples.includes(name) ? 40 : 180);
     },
   );
+
+  test.each([
+    ["ts", "typescript/signalbox.ts"],
+    ["py", "python/signalbox.py"],
+  ])("the README's lines of %s are those in the head of clients/%s", async (language, name) => {
+    const [, code = ""] = page("README.md").split(`\n\`\`\`${language}\n`);
+    const lines = (code.split("\n```")[0] ?? "").split("\n");
+    expect(lines.length).toBe(2);
+    const client = await Bun.file(`clients/${name}`).text();
+    for (const line of lines) expect(client).toContain(`    ${line}\n`);
+  });
 });
 
 test("comments name files that exist", async () => {

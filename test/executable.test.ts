@@ -1,7 +1,7 @@
 /** The executable runs from any folder, and needs no other file. */
 import { beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { existsSync, mkdirSync, readdirSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { basename, dirname, join } from "node:path";
 import packageJson from "../package.json" with { type: "json" };
 import { makeCertificate, presentedName, writeCertificate } from "./_certificates.ts";
 import { cli, mintKey, startServe } from "./_cli.ts";
@@ -57,6 +57,10 @@ function postOf(key: string, body: unknown): RequestInit {
 async function post(url: string, key: string, body: unknown): Promise<number> {
   return (await callUrl(url, "/v1/signals", postOf(key, body))).status;
 }
+
+test("the build leaves the executable alone in its folder", () => {
+  expect(readdirSync(dirname(executable))).toEqual([basename(executable)]);
+});
 
 describe("the executable, in a folder full of other programs' files", () => {
   test("takes a signal, detects its repeat, and refuses it once the key is revoked", async () => {
