@@ -23,7 +23,7 @@ export type ExitCode = 0 | 1 | 2;
 export function createProgram(): Command {
   const program = new Command("signalbox")
     .description("Takes trading signals from desks over HTTPS, durably and exactly once.")
-    .version(VERSION, "-V, --version", "print the version")
+    .version(VERSION, "-v, --version", "print the version")
     .helpOption("-h, --help", "show help")
     .helpCommand("help [command]", "show help for a command")
     .addHelpText(

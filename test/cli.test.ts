@@ -83,7 +83,9 @@ describe("help", () => {
 test("the version is printed to stdout, as a command and as a flag", async () => {
   const stdout = `signalbox ${packageJson.version}\n`;
   expect(await cli(["version"])).toEqual({ code: 0, stdout, stderr: "" });
-  expect((await cli(["--version"])).stdout).toBe(`${packageJson.version}\n`);
+  for (const flag of ["--version", "-v"]) {
+    expect((await cli([flag])).stdout).toBe(`${packageJson.version}\n`);
+  }
 });
 
 describe("usage errors end with code 2 and say what to type", () => {

@@ -4,7 +4,7 @@ import { auditActor, describeAudit } from "../domain/audit.ts";
 import { withStorage } from "../store/open.ts";
 import { type DataOptions, defineCommand } from "./define.ts";
 import { readPositive } from "./options.ts";
-import { formatTime, printList } from "./print.ts";
+import { printList, timeColumn } from "./print.ts";
 
 const LIMIT_DEFAULT = 50;
 
@@ -35,10 +35,10 @@ export function auditCommand(): Command {
         json,
         none: "Nothing has been done yet.",
         columns: {
-          TIME: ({ at }) => formatTime(at),
+          TIME: timeColumn(({ at }) => at),
           DESK: (record) => record.desk,
           WHO: auditActor,
-          FROM: ({ client }) => client ?? "-",
+          FROM: { cell: ({ client }) => client ?? "-", leaveOut: 1 },
           WHAT: describeAudit,
         },
       });

@@ -8,7 +8,7 @@ import { type DataOptions, defineCommand, defineGroup } from "./define.ts";
 import { toType } from "./hint.ts";
 import { inviteCommand, membersCommand, removeMemberCommand, resetCommand } from "./member.ts";
 import { readPositive } from "./options.ts";
-import { formatTime, printList, printNote } from "./print.ts";
+import { printList, printNote, timeColumn } from "./print.ts";
 
 const DESK = new Argument("<name>", "the desk's name");
 
@@ -78,8 +78,8 @@ client_signal_id for two signals.`,
         json,
         none: `No desks yet: create one with: ${toType("desk create NAME", data)}`,
         columns: {
-          NAME: ({ name }) => name,
-          CREATED: ({ created_at }) => formatTime(created_at),
+          NAME: { cell: ({ name }) => name, whole: true },
+          CREATED: timeColumn(({ created_at }) => created_at),
           DIFFERING: ({ differing_duplicates }) => String(differing_duplicates),
           PASSKEYS: ({ passkeys_required }) => (passkeys_required ? "required" : "optional"),
           "MAX KEYS": ({ keys_max }) => String(keys_max),

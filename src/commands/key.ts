@@ -8,7 +8,7 @@ import { withStorage } from "../store/open.ts";
 import { type DataOptions, defineCommand, defineGroup } from "./define.ts";
 import { toType } from "./hint.ts";
 import { type Lifetime, readDuration, readLifetime } from "./options.ts";
-import { formatTime, printJson, printList, printNote, printSecret } from "./print.ts";
+import { formatTime, printJson, printList, printNote, printSecret, timeColumn } from "./print.ts";
 
 const EXAMPLE_ID = "01K5QZ8F3V9X2M7T4B6N1C0D8E";
 
@@ -76,13 +76,13 @@ function listCommand(): Command {
         json,
         none: `No keys yet: mint one with: ${toType("key mint --desk NAME", data)}`,
         columns: {
-          ID: ({ id }) => id,
+          ID: { cell: ({ id }) => id, whole: true },
           DESK: (key) => key.desk,
           LABEL: ({ label }) => label ?? "-",
           "LAST 4": ({ last4 }) => last4,
-          CREATED: ({ created_at }) => formatTime(created_at),
-          EXPIRES: ({ expires_at }) => formatTime(expires_at),
-          "LAST USED": ({ last_used_at }) => formatTime(last_used_at),
+          CREATED: timeColumn(({ created_at }) => created_at, 1),
+          EXPIRES: timeColumn(({ expires_at }) => expires_at, 2),
+          "LAST USED": timeColumn(({ last_used_at }) => last_used_at, 3),
           STATE: ({ state }) => state,
         },
       });

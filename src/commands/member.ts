@@ -10,7 +10,7 @@ import { withStorage } from "../store/open.ts";
 import { type DataOptions, defineCommand } from "./define.ts";
 import { toType } from "./hint.ts";
 import { consoleUrlOption } from "./options.ts";
-import { formatTime, printJson, printList, printNote, printSecret } from "./print.ts";
+import { formatTime, printJson, printList, printNote, printSecret, timeColumn } from "./print.ts";
 
 interface LinkOptions extends DataOptions {
   readonly consoleUrl?: string;
@@ -66,12 +66,12 @@ export function membersCommand(): Command {
         json,
         none: `No members yet: invite someone with: ${toType(invite, data)}`,
         columns: {
-          EMAIL: ({ email }) => email,
-          INVITED: ({ created_at }) => formatTime(created_at),
-          JOINED: ({ joined_at }) => formatTime(joined_at),
+          EMAIL: { cell: ({ email }) => email, whole: true },
+          INVITED: timeColumn(({ created_at }) => created_at, 1),
+          JOINED: timeColumn(({ joined_at }) => joined_at),
           PASSWORD: ({ has_password }) => (has_password ? "yes" : "no"),
           PASSKEYS: ({ passkeys }) => String(passkeys),
-          "LINK UNTIL": ({ link_expires_at }) => formatTime(link_expires_at),
+          "LINK UNTIL": timeColumn(({ link_expires_at }) => link_expires_at, 2),
         },
       });
     },

@@ -36,6 +36,34 @@ export function printNote(text: string): void {
   writeToStderr(`${escapeControls(text)}\n`);
 }
 
+type Cell<Item> = (record: Item) => string;
+
+/** What a terminal that is too narrow for the table does with a column. */
+interface Column<Item> {
+  readonly cell: Cell<Item>;
+  /** Replaces `cell` first. */
+  readonly short?: Cell<Item>;
+  /** Then columns with this are left out, 1 first. The others stay. */
+  readonly leaveOut?: number;
+  /** Its texts are never cut, because people copy them. */
+  readonly whole?: boolean;
+}
+
+/** Heading → column. */
+export type Columns<Item> = Readonly<Record<string, Cell<Item> | Column<Item>>>;
+
+/** A time, or a dash; only the date on a narrow terminal. */
+export function timeColumn<Item>(
+  read: (record: Item) => number | null,
+  leaveOut?: number,
+): Column<Item> {
+  return {
+    cell: (record) => formatTime(read(record)),
+    short: (record) => formatTime(read(record)).slice(0, "2026-11-22".length),
+    ...(leaveOut === undefined ? {} : { leaveOut }),
+  };
+}
+
 /** Prints records as JSON or as a table; `none` is the note for people if there are none. */
 export function printList<Item>(
   records: readonly Item[],
@@ -46,30 +74,113 @@ export function printList<Item>(
   }: {
     readonly json: true | undefined;
     readonly none: string;
-    /** Heading → cell. */
-    readonly columns: Readonly<Record<string, (record: Item) => string>>;
+    readonly columns: Columns<Item>;
   },
 ): void {
   if (json) printJson(records);
   else if (records.length === 0) printNote(none);
   else {
-    const rows = records.map((record) => Object.values(columns).map((cell) => cell(record)));
-    printTable([Object.keys(columns), ...rows]);
+    const { lines, leftOut } = layOut(records, columns, widthOfStdout());
+    for (const line of lines) printData(line);
+    if (leftOut.length > 0) {
+      printNote(
+        `Left out: ${leftOut.join(", ")}. A wider terminal shows all columns; so does a pipe.`,
+      );
+    }
   }
 }
 
-/** Every column is as wide as its widest cell. */
-function printTable(table: readonly (readonly string[])[]): void {
-  const lines = table.map((row) => row.map(escapeControls));
-  const widths = lines[0]?.map((_, column) =>
-    Math.max(...lines.map((line) => Bun.stringWidth(line[column] ?? ""))),
-  );
-  for (const line of lines) {
-    const cells = line.map(
-      (cell, column) => cell + " ".repeat((widths?.[column] ?? 0) - Bun.stringWidth(cell)),
-    );
-    printData(cells.join("  ").trimEnd());
+/** Pipes and files have no width: what a program reads never depends on a terminal. */
+function widthOfStdout(): number {
+  return process.stdout.isTTY ? process.stdout.columns || 80 : Infinity;
+}
+
+const GAP = "  ";
+/** Narrower cells are not cut. */
+const CUT_MIN = 8;
+
+/** The lines of a table that fits the width, and the headings of the columns that were left out. */
+export function layOut<Item>(
+  records: readonly Item[],
+  columns: Columns<Item>,
+  width: number,
+): { readonly lines: string[]; readonly leftOut: string[] } {
+  const all = Object.entries(columns).map(([heading, column]) => {
+    const {
+      cell,
+      short = cell,
+      leaveOut = Infinity,
+      whole = false,
+    }: Column<Item> = typeof column === "function" ? { cell: column } : column;
+    const cellsOf = (read: Cell<Item>) => [heading, ...records.map(read).map(escapeControls)];
+    return { heading, leaveOut, whole, long: cellsOf(cell), short: cellsOf(short) };
+  });
+  if (totalWidth(all.map(({ long }) => widthOf(long))) <= width) {
+    return { lines: join(all.map(({ long }) => long)), leftOut: [] };
   }
+  const kept = [...all];
+  const leftOut: string[] = [];
+  const widths = () => kept.map(({ short }) => widthOf(short));
+  const candidates = all.filter(({ leaveOut }) => leaveOut < Infinity);
+  for (const next of candidates.toSorted((one, other) => one.leaveOut - other.leaveOut)) {
+    if (totalWidth(widths()) <= width) break;
+    kept.splice(kept.indexOf(next), 1);
+    leftOut.push(next.heading);
+  }
+  const limits = cutWidest(
+    kept.map(({ short, whole }) => ({ width: widthOf(short), whole })),
+    width,
+  );
+  const cut = kept.map(({ short }, at) => short.map((cell) => cutTo(cell, limits[at] ?? 0)));
+  return { lines: join(cut), leftOut };
+}
+
+/** Takes the excess from the widest column that may be cut, again and again. */
+function cutWidest(
+  columns: readonly { readonly width: number; readonly whole: boolean }[],
+  total: number,
+): number[] {
+  const limits = columns.map(({ width }) => width);
+  const cuttable = columns.flatMap(({ whole }, at) => (whole ? [] : [at]));
+  for (let excess = totalWidth(limits) - total; excess > 0; excess--) {
+    const widest = Math.max(...cuttable.map((at) => limits[at] ?? 0));
+    if (widest <= CUT_MIN) break;
+    const at = cuttable.find((index) => limits[index] === widest) ?? 0;
+    limits[at] = widest - 1;
+  }
+  return limits;
+}
+
+function totalWidth(widths: readonly number[]): number {
+  return widths.reduce((sum, width) => sum + width, GAP.length * (widths.length - 1));
+}
+
+function widthOf(cells: readonly string[]): number {
+  return Math.max(...cells.map((cell) => Bun.stringWidth(cell)));
+}
+
+function cutTo(cell: string, width: number): string {
+  if (Bun.stringWidth(cell) <= width) return cell;
+  let cut = "";
+  for (const { segment } of new Intl.Segmenter().segment(cell)) {
+    if (Bun.stringWidth(cut + segment) >= width) break;
+    cut += segment;
+  }
+  return `${cut}…`;
+}
+
+/** Lines of columns, each as wide as its widest cell. */
+function join(columns: readonly (readonly string[])[]): string[] {
+  const padded = columns.map((cells) => {
+    const width = widthOf(cells);
+    return cells.map((cell) => cell + " ".repeat(width - Bun.stringWidth(cell)));
+  });
+  return (padded[0] ?? []).map((_, line) =>
+    padded
+      .map((cells) => cells[line])
+      .join(GAP)
+      .trimEnd(),
+  );
 }
 
 /** Formats epoch milliseconds as UTC to the second, and null as a dash. */

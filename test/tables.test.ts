@@ -1,0 +1,80 @@
+/** Tables of commands on terminals of any width, and in pipes. */
+import { expect, setDefaultTimeout, test } from "bun:test";
+import { layOut, timeColumn } from "../src/commands/print.ts";
+import { mintKey, signalbox } from "./_cli.ts";
+import { temporaryFolder } from "./_setup.ts";
+
+setDefaultTimeout(60_000);
+
+const records = [
+  { id: "01K5QZ8F3V9X2M7T4B6N1C0D8E", name: "momentum on the second venue", at: 1_763_808_765_000 },
+  { id: "01K5QZ8F3V9X2M7T4B6N1C0D8F", name: "交易", at: null },
+];
+
+const columns = {
+  ID: { cell: ({ id }: (typeof records)[0]) => id, whole: true },
+  NAME: ({ name }: (typeof records)[0]) => name,
+  LAST: timeColumn(({ at }: (typeof records)[0]) => at, 1),
+} as const;
+
+const widest = (lines: readonly string[]) =>
+  Math.max(...lines.map((line) => Bun.stringWidth(line)));
+
+test("a table in a pipe has every column, whole", () => {
+  const { lines, leftOut } = layOut(records, columns, Infinity);
+  expect(leftOut).toEqual([]);
+  expect(lines[1]).toBe(
+    "01K5QZ8F3V9X2M7T4B6N1C0D8E  momentum on the second venue  2025-11-22 10:52:45Z",
+  );
+});
+
+test("a narrower terminal gets dates without times, then fewer columns, then shorter texts", () => {
+  const whole = widest(layOut(records, columns, Infinity).lines);
+  for (const [width, says, without] of [
+    [whole, "10:52:45Z", []],
+    [whole - 1, "second venue  2025-11-22", []],
+    [whole - 11, "second venue", ["LAST"]],
+    [40, "momentum on…", ["LAST"]],
+  ] as const) {
+    const { lines, leftOut } = layOut(records, columns, width);
+    expect(lines[1]).toEndWith(says);
+    expect(leftOut).toEqual([...without]);
+    expect(widest(lines)).toBeLessThanOrEqual(width);
+  }
+});
+
+test("ids are never cut, however narrow the terminal is", () => {
+  for (const line of layOut(records, columns, 10).lines.slice(1)) {
+    expect(line).toMatch(/^01K5QZ8F3V9X2M7T4B6N1C0D8[EF] /);
+  }
+});
+
+/** The output of a command on a terminal with this many columns. */
+async function onTerminal(cols: number, args: readonly string[]): Promise<string> {
+  let output = "";
+  const decoder = new TextDecoder();
+  const child = Bun.spawn([...signalbox, ...args], {
+    env: { PATH: process.env["PATH"] ?? "" },
+    terminal: {
+      cols,
+      rows: 24,
+      data: (_, bytes) => {
+        output += decoder.decode(bytes, { stream: true });
+      },
+    },
+  });
+  expect(await child.exited).toBe(0);
+  child.terminal?.close();
+  return output.replaceAll("\r\n", "\n");
+}
+
+test("key list fits a terminal of 80 columns and says what it left out", async () => {
+  const dataDir = temporaryFolder();
+  await mintKey(dataDir);
+  const lines = (await onTerminal(80, ["key", "list", "--data", dataDir])).trimEnd().split("\n");
+  expect(lines[0]).toMatch(/^ID .* LAST 4 .* STATE$/);
+  expect(widest(lines.slice(0, -1))).toBeLessThanOrEqual(80);
+  const wide = await onTerminal(200, ["key", "list", "--data", dataDir]);
+  expect(wide).toMatch(/^ID +DESK +LABEL +LAST 4 +CREATED +EXPIRES +LAST USED +STATE\n/);
+  expect(wide).not.toContain("Left out");
+});
