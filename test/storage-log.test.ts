@@ -17,7 +17,7 @@ const full = {
   signals: 3,
 } as const;
 
-test("a problem is one line at once, not one a batch; its end is another, and the next starts anew", () => {
+test("a problem is logged at once and not per batch; so is its end, and then the next problem", () => {
   const { lines, storageLog } = start(temporaryFolder());
   for (let batch = 0; batch < 100; batch += 1) storageLog.problem(full);
   expect(lines).toHaveLength(1);
@@ -25,7 +25,7 @@ test("a problem is one line at once, not one a batch; its end is another, and th
   storageLog.recovered();
   expect(lines[1]).toMatchObject({ level: "info", msg: "signals are stored again" });
   storageLog.problem(full);
-  // What was not told in between is counted.
+  // Includes the signals that were not logged before.
   expect(lines[2]).toMatchObject({ level: "error", signals: 300 });
 });
 
@@ -33,7 +33,7 @@ test.each([
   ["disk", "free some space"],
   ["lock", "another process has locked the database: stop it"],
   [null, "please report this"],
-] as const)("an obstacle (%s) has advice, and the free space", (obstacle, advice) => {
+] as const)("an obstacle (%s) is logged with advice and the free space", (obstacle, advice) => {
   const { lines, storageLog } = start(temporaryFolder());
   storageLog.problem({ ...full, obstacle });
   expect(lines[0]?.msg).toStartWith("signals were not stored: ");
@@ -41,7 +41,7 @@ test.each([
   expect(lines[0]?.["free_bytes"]).toBeGreaterThan(0);
 });
 
-test("a folder that cannot be asked does not keep the line from being written", () => {
+test("a problem is logged even if the free space is not known", () => {
   const { lines, storageLog } = start("/nowhere/at/all");
   storageLog.problem(full);
   expect(lines[0]).toMatchObject({ free_bytes: null });

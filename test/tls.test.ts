@@ -40,7 +40,7 @@ async function startWithTls(certificate = first, config: TestAppOptions["config"
   return { ...app, folder, tls };
 }
 
-/** A connection that stays open; each call sends a signal on it, and gives the answer, or what came of it. */
+/** Opens a connection that stays open; each call sends a signal on it and returns the answer, or "closed". */
 function connectTo(url: string): Promise<(key: string) => Promise<string>> {
   const { hostname, port } = new URL(url);
   return new Promise((resolve, reject) => {
@@ -63,7 +63,7 @@ function connectTo(url: string): Promise<(key: string) => Promise<string>> {
   });
 }
 
-test("signals are taken over HTTPS by clients that check the certificate", async () => {
+test("clients that check the certificate can send signals over HTTPS", async () => {
   const { url, key, dataDir } = await startWithTls();
   expect(url).toStartWith("https://127.0.0.1:");
   const { status } = await callUrl(url, "/v1/signals", {
@@ -76,7 +76,7 @@ test("signals are taken over HTTPS by clients that check the certificate", async
   expect(query(dataDir, "SELECT symbol FROM signals")).toEqual([{ symbol: signal.symbol }]);
 });
 
-/** The suite that a TLS 1.2 client gets when it offers only these, or null when the server has none of them. */
+/** Returns the suite that a TLS 1.2 client gets if it offers only these; null if the server refuses them. */
 function negotiate(port: number, ciphers: string): Promise<string | null> {
   return new Promise((resolve) => {
     const options = { maxVersion: "TLSv1.2", rejectUnauthorized: false, ciphers } as const;
@@ -91,10 +91,8 @@ function negotiate(port: number, ciphers: string): Promise<string | null> {
 
 test.each([
   ["ECDHE-ECDSA-AES128-GCM-SHA256", true],
-  ["ECDHE-ECDSA-AES256-GCM-SHA384", true],
   ["ECDHE-ECDSA-CHACHA20-POLY1305", true],
   ["ECDHE-ECDSA-AES128-SHA", false],
-  ["ECDHE-ECDSA-AES256-SHA", false],
 ])("over TLS 1.2, %s: %j", async (cipher, isOffered) => {
   const consoleListen = { host: "127.0.0.1", port: 0 };
   const { app } = await startWithTls(first, { consoleListen });
@@ -104,7 +102,7 @@ test.each([
   }
 });
 
-test("plain HTTP on the TLS port has no answer, and stores nothing", async () => {
+test("plain HTTP on the TLS port gets no answer and stores nothing", async () => {
   const { url, key, dataDir } = await startWithTls();
   const plain = fetch(url.replace("https:", "http:") + "/v1/signals", {
     method: "POST",
@@ -116,26 +114,28 @@ test("plain HTTP on the TLS port has no answer, and stores nothing", async () =>
 });
 
 describe("a new certificate", () => {
-  test("is what new connections get, once it is asked for", async () => {
+  test("is presented to new connections after a reload; the same certificate changes nothing", async () => {
     const { app, url, folder, log } = await startWithTls();
-    expect(await presentedName(url)).toBe("first");
-    writeCertificate(folder, second);
     app.reloadCertificate();
-    for (let count = 0; count < 20; count++) expect(await presentedName(url)).toBe("second");
+    expect(log.filter(({ msg }) => msg.includes("certificate"))).toEqual([]);
+    for (const certificate of [second, first]) {
+      writeCertificate(folder, certificate);
+      app.reloadCertificate();
+      for (let count = 0; count < 20; count++) {
+        expect(await presentedName(url)).toBe(certificate.name);
+      }
+    }
     expect(log.some(({ msg }) => msg === "new certificate in use")).toBe(true);
-    writeCertificate(folder, first);
-    app.reloadCertificate();
-    for (let count = 0; count < 20; count++) expect(await presentedName(url)).toBe("first");
   });
 
-  test("is found by itself when the files change", async () => {
+  test("is loaded without a signal when its files change", async () => {
     const { url, folder, log } = await startWithTls();
     writeCertificate(folder, second);
     while (!log.some(({ msg }) => msg === "new certificate in use")) await Bun.sleep(50);
     expect(await presentedName(url)).toBe("second");
   });
 
-  test("is read on SIGHUP", async () => {
+  test("is loaded on SIGHUP", async () => {
     const folder = temporaryFolder();
     const { certFile, keyFile } = writeCertificate(folder, first);
     const server = await startServe(["--tls-cert", certFile, "--tls-key", keyFile]);
@@ -148,14 +148,7 @@ describe("a new certificate", () => {
     expect(await server.exited).toBe(0);
   });
 
-  test("that is the one in use changes nothing", async () => {
-    const { app, url, log } = await startWithTls();
-    app.reloadCertificate();
-    expect(await presentedName(url)).toBe("first");
-    expect(log.filter(({ msg }) => msg.includes("certificate"))).toEqual([]);
-  });
-
-  test("leaves idle connections open: their next request is answered, and told to be the last", async () => {
+  test("leaves idle connections open: their next request is answered with Connection: close", async () => {
     const { app, url, folder, key } = await startWithTls();
     const connections = await Promise.all(Array.from({ length: 8 }, () => connectTo(url)));
     for (const send of connections) expect(await send(key)).toStartWith("HTTP/1.1 201");
@@ -171,7 +164,7 @@ describe("a new certificate", () => {
     }
   });
 
-  test("costs no request under load, several times in a row", async () => {
+  test("loses no request under load, several times in a row", async () => {
     const folder = temporaryFolder();
     const { certFile, keyFile } = writeCertificate(folder, first);
     const server = await startServe(["--tls-cert", certFile, "--tls-key", keyFile]);
@@ -192,28 +185,32 @@ describe("a new certificate", () => {
     expect(stored?.n).toBe(results.length);
   });
 
-  const bad: [string, (folder: string) => void][] = [
-    ["does not fit its key", (folder) => writeCertificate(folder, { ...second, key: first.key })],
-    ["is not PEM", (folder) => writeCertificate(folder, { ...second, cert: "certificate" })],
-    ["is empty", (folder) => writeCertificate(folder, { cert: "", key: "" })],
-    ["has a key that is not PEM", (folder) => writeCertificate(folder, { ...second, key: "key" })],
+  const bad: [string, (folder: string) => void, string][] = [
+    [
+      "does not fit its key",
+      (folder) => writeCertificate(folder, { ...second, key: first.key }),
+      "is not the key of",
+    ],
+    ["is empty", (folder) => writeCertificate(folder, { cert: "", key: "" }), "is not a PEM"],
     [
       "has a key that others can read",
       (folder) => chmodSync(writeCertificate(folder, second).keyFile, 0o644),
+      "Run: chmod 600",
     ],
   ];
   test.each(bad)(
-    "that %s is not taken: the old one stays, with a warning",
-    async (_name, write) => {
+    "that %s is rejected with one warning: the old one stays",
+    async (_, write, why) => {
       const { app, url, folder, log, key } = await startWithTls();
       write(folder);
       app.reloadCertificate();
-      expect(log).toContainEqual(
-        expect.objectContaining({
-          level: "warn",
+      app.reloadCertificate();
+      expect(log.filter(({ level }) => level === "warn")).toMatchObject([
+        {
           msg: "new certificate rejected; the previous one stays in use",
-        }),
-      );
+          reason: expect.stringContaining(why),
+        },
+      ]);
       expect(JSON.stringify(log)).not.toContain("PRIVATE KEY");
       expect(JSON.stringify(log)).not.toContain(key);
       expect(await presentedName(url)).toBe("first");
@@ -222,18 +219,6 @@ describe("a new certificate", () => {
       expect(await presentedName(url)).toBe("second");
     },
   );
-
-  test("whose key others can read is not taken, and the log says what to type", async () => {
-    const { app, folder, log } = await startWithTls();
-    const { keyFile } = writeCertificate(folder, second);
-    chmodSync(keyFile, 0o604);
-    app.reloadCertificate();
-    app.reloadCertificate();
-    const warnings = log.filter(({ level }) => level === "warn");
-    expect(warnings.map((line) => line["reason"])).toEqual([
-      `${keyFile} is a private key that other users can access (mode 0604). Run: chmod 600 ${keyFile}`,
-    ]);
-  });
 
   test("does not keep the server from stopping", async () => {
     const { app, folder, stop, url } = await startWithTls();
@@ -250,7 +235,7 @@ describe("a new certificate", () => {
   });
 });
 
-test("a second server does not get to share the port", async () => {
+test("a second server cannot share the port", async () => {
   const { tls, url } = await startWithTls();
   const listen = { host: "127.0.0.1", port: Number(new URL(url).port) };
   expect(String(await rejection(startTestApp({ config: { tls, listen } })))).toContain("is in use");
@@ -271,11 +256,6 @@ function reason(write: (folder: string) => void): { reason: string; folder: stri
 describe("certificate files", () => {
   const cases: [string, (folder: string) => void, string][] = [
     [
-      "no certificate file",
-      (folder) => Bun.spawnSync(["rm", join(folder, "cert.pem")]),
-      "FOLDER/cert.pem cannot be read (ENOENT): name a readable PEM file with --tls-cert.",
-    ],
-    [
       "no key file",
       (folder) => Bun.spawnSync(["rm", join(folder, "key.pem")]),
       "FOLDER/key.pem cannot be read (ENOENT): name a readable PEM file with --tls-key.",
@@ -289,17 +269,12 @@ describe("certificate files", () => {
       "FOLDER/cert.pem cannot be read (EISDIR): name a readable PEM file with --tls-cert.",
     ],
     [
-      "no PEM in the certificate file",
-      (folder) => writeFileSync(join(folder, "cert.pem"), "hello"),
-      "FOLDER/cert.pem is not a PEM certificate: name the right file with --tls-cert.",
-    ],
-    [
       "no PEM in the key file",
       (folder) => writeFileSync(join(folder, "key.pem"), "hello"),
       "FOLDER/key.pem is not a PEM private key: name the right file with --tls-key.",
     ],
     [
-      "the files the wrong way round",
+      "the files swapped",
       (folder) => writeCertificate(folder, { cert: first.key, key: first.cert }),
       "FOLDER/cert.pem is not a PEM certificate: name the right file with --tls-cert.",
     ],
@@ -309,22 +284,17 @@ describe("certificate files", () => {
       "FOLDER/key.pem is a private key that other users can access (mode 0604). Run: chmod 600 FOLDER/key.pem",
     ],
     [
-      "a key that its group can write",
-      (folder) => chmodSync(join(folder, "key.pem"), 0o620),
-      "FOLDER/key.pem is a private key that other users can access (mode 0620). Run: chmod 600 FOLDER/key.pem",
-    ],
-    [
       "another certificate's key",
       (folder) => writeFileSync(join(folder, "key.pem"), second.key),
       "FOLDER/key.pem is not the key of FOLDER/cert.pem: give the two files of one certificate with --tls-cert and --tls-key.",
     ],
   ];
-  test.each(cases)("%s: one sentence says what to give", (_name, write, sentence) => {
+  test.each(cases)("%s: one sentence says what to do", (_name, write, sentence) => {
     const { reason: said, folder } = reason(write);
     expect(said).toBe(sentence.replaceAll("FOLDER", folder));
   });
 
-  test("a key under a symbolic link is judged by its own mode", () => {
+  test("the mode of a key behind a symbolic link counts, not the link's", () => {
     const { reason: said, folder } = reason((place) => {
       renameSync(join(place, "key.pem"), join(place, "key-2026.pem"));
       symlinkSync("key-2026.pem", join(place, "key.pem"));
@@ -337,39 +307,23 @@ describe("certificate files", () => {
 
   const ROOT = 0;
   const SERVICE = 990;
-  const rights: { name: string; mode: number; owner: number; us: number; want: boolean }[] = [
-    { name: "ours alone", mode: 0o600, owner: SERVICE, us: SERVICE, want: false },
-    { name: "ours, read-only", mode: 0o400, owner: SERVICE, us: SERVICE, want: false },
-    { name: "root's, for root", mode: 0o600, owner: ROOT, us: ROOT, want: false },
-    { name: "ours, for our group", mode: 0o640, owner: SERVICE, us: SERVICE, want: true },
-    { name: "ours, for everyone", mode: 0o604, owner: SERVICE, us: SERVICE, want: true },
-    {
-      name: "ours, to be written by everyone",
-      mode: 0o602,
-      owner: SERVICE,
-      us: SERVICE,
-      want: true,
-    },
-    { name: "root's, for a group, read by root", mode: 0o640, owner: ROOT, us: ROOT, want: true },
-    // As Debian's group ssl-cert and systemd's credentials hand a key to a service.
-    { name: "root's, for our group", mode: 0o640, owner: ROOT, us: SERVICE, want: false },
-    { name: "root's, read-only for our group", mode: 0o440, owner: ROOT, us: SERVICE, want: false },
-    {
-      name: "root's, to be written by our group",
-      mode: 0o660,
-      owner: ROOT,
-      us: SERVICE,
-      want: true,
-    },
-    { name: "root's, for everyone", mode: 0o644, owner: ROOT, us: SERVICE, want: true },
-    { name: "another user's, for our group", mode: 0o640, owner: 1000, us: SERVICE, want: true },
-  ];
-  test.each(rights)("whether others have a key: $name", ({ mode, owner, us, want }) => {
-    // With the file type's bits, as stat gives them.
+  test.each([
+    ["ours alone", 0o600, SERVICE, SERVICE, false],
+    ["ours, for our group", 0o640, SERVICE, SERVICE, true],
+    ["ours, for everyone", 0o604, SERVICE, SERVICE, true],
+    ["ours, writable by everyone", 0o602, SERVICE, SERVICE, true],
+    ["root's, for a group, read by root", 0o640, ROOT, ROOT, true],
+    // Debian's group ssl-cert and systemd's credentials give a key to a service this way.
+    ["root's, for our group", 0o640, ROOT, SERVICE, false],
+    ["root's, writable by our group", 0o660, ROOT, SERVICE, true],
+    ["root's, for everyone", 0o644, ROOT, SERVICE, true],
+    ["another user's, for our group", 0o640, 1000, SERVICE, true],
+  ])("whether others can access a key: %s", (_, mode, owner, us, want) => {
+    // With the bits of the file type, as stat(2) returns them.
     expect(isOpenToOthers({ mode: 0o100000 | mode, uid: owner }, us)).toBe(want);
   });
 
-  test("when the certificate expires is known to the second", async () => {
+  test("the time of expiry is read to the second", async () => {
     const to = new Date(Math.floor((Date.now() + 5 * DAY_MS) / 1_000) * 1_000);
     const files = writeCertificate(temporaryFolder(), await makeCertificate("short", { to }));
     expect(loadCertificate(files).expiresAt).toBe(to.getTime());
