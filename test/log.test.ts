@@ -1,4 +1,4 @@
-/** The log has every request, and never a secret. */
+/** The log of requests, which never has a secret. */
 import { describe, expect, test } from "bun:test";
 import { closeSync, constants, openSync, readdirSync, readFileSync, readSync } from "node:fs";
 import { join } from "node:path";
@@ -19,12 +19,12 @@ const own = ["request_id", "method", "status", "duration_ms"];
 const owned = [...own, "desk", "key_id"];
 const rejected = ["error", "client"];
 
-/** Field names of a line, without pino's own. */
+/** Returns the names of a line's fields, without pino's own. */
 function fieldsOf(line: LogLine): string[] {
   return Object.keys(line).filter((name) => !["level", "time", "msg"].includes(name));
 }
 
-test("a stored signal is one line at debug, with its desk and key", async () => {
+test("a stored signal is one line at debug, with its desk and key, and none at info", async () => {
   const { post, log, keyId } = await startTestApp();
   const { headers } = await post(signal);
   expect(log).toHaveLength(1);
@@ -39,6 +39,9 @@ test("a stored signal is one line at debug, with its desk and key", async () => 
     key_id: keyId,
   });
   expect(fieldsOf(log[0] as LogLine).toSorted()).toEqual(owned.toSorted());
+  const quiet = await startTestApp({ logLevel: "info" });
+  await quiet.post(signal);
+  expect(quiet.log).toEqual([]);
 });
 
 describe("when the reader of the log was stuck", () => {
@@ -61,7 +64,7 @@ describe("when the reader of the log was stuck", () => {
   });
 });
 
-/** A process that writes so many lines of 1 KiB to its log, and one more, before anybody reads them. */
+/** Starts a process that logs lines of 1 KiB, and one more, before its log is read. */
 async function startStuck(lines: number) {
   const fifo = join(temporaryFolder(), "log");
   expect(Bun.spawnSync(["mkfifo", fifo]).exitCode).toBe(0);
@@ -95,11 +98,11 @@ async function startStuck(lines: number) {
   };
 }
 
-/** Reads to the end of the line that has this in it. */
+/** Reads until the end of the line that contains `wanted`. */
 async function readLineWith(wanted: string, fd: number): Promise<string> {
   const bytes = Buffer.alloc(65_536);
   let text = "";
-  // Not in all of the text, which may be long: the wanted line is the newest one.
+  // Searches only the newest text: all of it may be long.
   while (!text.slice(-2 * bytes.length).includes(wanted) || !text.endsWith("\n")) {
     try {
       text += bytes.toString("latin1", 0, readSync(fd, bytes));
@@ -150,74 +153,52 @@ test("an internal error is one line, with the request id that the client has", a
   }
 });
 
-test("at info, only rejected requests are logged", async () => {
-  const { post, log } = await startTestApp({ logLevel: "info" });
-  await post({ ...signal, client_signal_id: "a" });
-  await post({ ...signal, client_signal_id: "a" });
-  expect(log).toEqual([]);
-  await post("{");
-  expect(log).toHaveLength(1);
-});
-
-const rejections: {
-  name: string;
-  send: (app: TestApp) => Promise<unknown>;
-  fields: string[];
-  want: Record<string, unknown>;
-}[] = [
-  {
-    name: "401",
-    send: ({ post }) => post(signal, { Authorization: "Bearer no" }),
-    fields: [...own, ...rejected],
-    want: { status: 401, error: "unauthorized" },
-  },
-  {
-    name: "404",
-    send: ({ call }) => call("/nowhere"),
-    fields: [...own, ...rejected],
-    want: { status: 404, error: "not_found", method: "GET" },
-  },
-  {
-    name: "405",
-    send: ({ call }) => call("/v1/signals", { method: "DELETE" }),
-    fields: [...own, ...rejected],
-    want: { status: 405, error: "method_not_allowed", method: "DELETE" },
-  },
-  {
-    name: "415",
-    send: ({ post }) => post(signal, { "Content-Type": "text/plain" }),
-    fields: [...owned, ...rejected],
-    want: { status: 415, error: "unsupported_media_type", desk: "alpha" },
-  },
-  {
-    name: "400",
-    send: ({ post }) => post("{"),
-    fields: [...owned, ...rejected],
-    want: { status: 400, error: "bad_request", desk: "alpha" },
-  },
-  {
-    name: "422, with the names of known fields",
-    send: ({ post }) => post({ ...signal, side: "up", price: "1" }),
-    fields: [...owned, ...rejected, "fields"],
-    want: { status: 422, error: "validation_failed", fields: ["side", "price"] },
-  },
-  {
-    name: "422, with the number of unknown fields",
-    send: ({ post }) => post({ ...signal, side: 1, secret_name: 1, other: 2 }),
-    fields: [...owned, ...rejected, "fields", "unknown_fields"],
-    want: { status: 422, fields: ["side"], unknown_fields: 2 },
-  },
+const fields422 = [...owned, ...rejected, "fields"];
+const rejections: [string, (app: TestApp) => Promise<unknown>, string[], object][] = [
+  [
+    "401",
+    ({ post }) => post(signal, { Authorization: "Bearer no" }),
+    [...own, ...rejected],
+    { status: 401, error: "unauthorized" },
+  ],
+  [
+    "405",
+    ({ call }) => call("/v1/signals", { method: "DELETE" }),
+    [...own, ...rejected],
+    { status: 405, error: "method_not_allowed", method: "DELETE" },
+  ],
+  [
+    "400",
+    ({ post }) => post("{"),
+    [...owned, ...rejected],
+    { status: 400, error: "bad_request", desk: "alpha" },
+  ],
+  [
+    "422, with the names of known fields",
+    ({ post }) => post({ ...signal, side: "up", price: "1" }),
+    fields422,
+    { status: 422, error: "validation_failed", fields: ["side", "price"] },
+  ],
+  [
+    "422, with the number of unknown fields",
+    ({ post }) => post({ ...signal, side: 1, secret_name: 1, other: 2 }),
+    [...fields422, "unknown_fields"],
+    { status: 422, fields: ["side"], unknown_fields: 2 },
+  ],
 ];
 
-test.each(rejections)("a rejected request is one line at info: $name", async (row) => {
-  const app = await startTestApp();
-  await row.send(app);
-  expect(app.log).toHaveLength(1);
-  expect(app.log[0]).toMatchObject({ level: "info", msg: "rejected", ...row.want });
-  expect(fieldsOf(app.log[0] as LogLine).toSorted()).toEqual(row.fields.toSorted());
-});
+test.each(rejections)(
+  "a rejected request is one line at info: %s",
+  async (_, request, fields, want) => {
+    const app = await startTestApp();
+    await request(app);
+    expect(app.log).toHaveLength(1);
+    expect(app.log[0]).toMatchObject({ level: "info", msg: "rejected", ...want });
+    expect(fieldsOf(app.log[0] as LogLine).toSorted()).toEqual(fields.toSorted());
+  },
+);
 
-test("the line of a rejected request names the client, from a trusted proxy's header or the peer", async () => {
+test("the line of a rejected request has the client's address, from a trusted proxy's header or the connection", async () => {
   const { post, log } = await startTestApp({ config: { trustedProxies: ["127.0.0.1"] } });
   const https = { "X-Forwarded-Proto": "https" };
   await post("{", https);
@@ -228,7 +209,7 @@ test("the line of a rejected request names the client, from a trusted proxy's he
   expect(clients).toEqual(["127.0.0.1", "203.0.113.9", "127.0.0.1"]);
 });
 
-test("no line has a key, a header, a path or a body in it, whatever the answer", async () => {
+test("no line contains a key, a header, a path or a body", async () => {
   // test/faults/hostile.test.ts searches everything that a server writes, for more secrets.
   const { app, call, post, key, log, dataDir } = await startTestApp();
   const text = "planted-text";

@@ -21,12 +21,14 @@ async function ask(dataDir: string, path: string): Promise<{ status: number; bod
 }
 
 describe("the operations socket", () => {
-  test("is this user's alone", async () => {
+  test("has mode 0600, and is removed when the server stops", async () => {
     const before = process.umask(0);
     try {
-      const { dataDir } = await startTestApp();
+      const { dataDir, stop } = await startTestApp();
       const { mode } = statSync(join(dataDir, "ops.sock"));
       expect((mode & 0o777).toString(8)).toBe("600");
+      await stop();
+      expect(existsSync(join(dataDir, "ops.sock"))).toBe(false);
     } finally {
       process.umask(before);
     }
@@ -81,13 +83,7 @@ describe("the operations socket", () => {
     expect(statuses.size).toBeGreaterThan(0);
   });
 
-  test("goes when the server stops", async () => {
-    const { dataDir, stop } = await startTestApp();
-    await stop();
-    expect(existsSync(join(dataDir, "ops.sock"))).toBe(false);
-  });
-
-  test("takes the place of one that a killed server left", async () => {
+  test("replaces the socket of a killed server", async () => {
     const killed = await startServe();
     const { dataDir } = killed;
     killed.kill("SIGKILL");
@@ -97,7 +93,7 @@ describe("the operations socket", () => {
     expect((await ask(dataDir, "/readyz")).status).toBe(200);
   });
 
-  test("has a path that is too long: one sentence, and the folder is free again", async () => {
+  test("whose path is too long is refused in one sentence", async () => {
     const dataDir = join(temporaryFolder(), "x".repeat(100));
     expect(String(await rejection(startTestApp({ dataDir })))).toContain(
       `${join(dataDir, "ops.sock")} is too long for a socket (over 107 bytes): name a folder with a shorter path with --data DIR.`,
@@ -114,12 +110,13 @@ test.each(["/healthz", "/readyz", "/metrics", "/ops"])(
 );
 
 describe("--ops-listen", () => {
-  test("has the same answers on TCP, on a port of its own", async () => {
-    const { app, url } = await startTestApp({
+  test("gives the same answers on TCP, on a port that is free again after a stop", async () => {
+    const { app, stop } = await startTestApp({
       config: { opsListen: { host: "127.0.0.1", port: 0 } },
     });
-    const { host, port } = app.opsAddress ?? { host: "", port: 0 };
-    expect(port).not.toBe(Number(new URL(url).port));
+    const opsListen = app.opsAddress;
+    const { host, port } = opsListen ?? { host: "", port: 0 };
+    expect(port).not.toBe(app.address.port);
     const opsUrl = `http://${host}:${port}`;
     expect(await (await fetch(`${opsUrl}/healthz`)).json()).toEqual({ status: "ok" });
     const readyz = await fetch(`${opsUrl}/readyz`);
@@ -130,26 +127,19 @@ describe("--ops-listen", () => {
       "certificate",
     ]);
     expect((await fetch(`${opsUrl}/v1/signals`, { method: "POST" })).status).toBe(404);
-  });
-
-  test("is off unless it is asked for", async () => {
-    const { app } = await startTestApp();
-    expect(app.opsAddress).toBeNull();
-  });
-
-  test("is free again when the server has stopped", async () => {
-    const config = { opsListen: { host: "127.0.0.1", port: 0 } };
-    const { app, stop } = await startTestApp({ config });
     await stop();
-    const opsListen = app.opsAddress;
-    expect(opsListen).not.toBeNull();
     const again = await startTestApp({ config: { opsListen } });
     expect(again.app.opsAddress).toEqual(opsListen);
   });
+
+  test("is off by default", async () => {
+    const { app } = await startTestApp();
+    expect(app.opsAddress).toBeNull();
+  });
 });
 
-describe("readyz says 503", () => {
-  test("when the certificate has expired, from that moment on, and healthz stays 200", async () => {
+describe("/readyz answers 503", () => {
+  test("once the certificate has expired; /healthz still answers 200", async () => {
     let time = Date.now();
     const certificate = await makeCertificate("a", { to: new Date(time + 10 * DAY_MS) });
     const tls = writeCertificate(temporaryFolder(), certificate);
@@ -170,7 +160,7 @@ describe("readyz says 503", () => {
     expect((await ask(dataDir, "/healthz")).status).toBe(200);
   });
 
-  test("while another program keeps the database locked, and 200 after it", async () => {
+  test("while another program locks the database, and 200 afterwards", async () => {
     const { dataDir, post } = await startTestApp();
     const other = openForDamage(dataDir);
     other.run("BEGIN IMMEDIATE");
@@ -190,7 +180,7 @@ describe("readyz says 503", () => {
   });
 });
 
-describe("each check by itself", () => {
+describe("a check", () => {
   const healthy = {
     dataDir: import.meta.dir,
     writerProblem: () => null,
@@ -198,15 +188,9 @@ describe("each check by itself", () => {
     now: () => 0,
   };
 
-  test("the disk: a folder that is not there", async () => {
+  test("the disk: a folder that does not exist", async () => {
     const { disk } = await readiness({ ...healthy, dataDir: "/no/such/folder" });
     expect(disk).toEqual({ ok: false, detail: expect.stringContaining("ENOENT") });
-  });
-
-  test("the writer: why it does not store", async () => {
-    const { writer, disk } = await readiness({ ...healthy, writerProblem: () => "SQLITE_FULL" });
-    expect(writer).toEqual({ ok: false, detail: "SQLITE_FULL" });
-    expect(disk.ok).toBe(true);
   });
 
   test.each([

