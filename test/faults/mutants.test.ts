@@ -126,7 +126,7 @@ const mutants: readonly Mutant[] = [
     edits: [
       {
         file: BATCH,
-        find: "batch.map(() => unavailable(error))",
+        find: 'batch.map(() => ({ kind: "unavailable", reason, obstacle }))',
         replace:
           'batch.map(({ receivedAt }) => ({ kind: "stored", id: this.#ids.next(receivedAt) }))',
       },

@@ -7,7 +7,7 @@ import { IdSequence } from "../../domain/id.ts";
 import { meansTheSame } from "../../domain/same-json.ts";
 import { fieldNames, type Signal } from "../../domain/signal.ts";
 import type { StorageProblem, Submission } from "../../domain/storage.ts";
-import { describeFailure, isAboutOneRow, isTransient, obstacleOf } from "./failures.ts";
+import { describeFailure, isAboutOneRow, isRefusedWrite, isTransient } from "./failures.ts";
 
 /**
  * What became of one submission. `unavailable`: nothing was stored, and a retry may succeed.
@@ -48,12 +48,12 @@ interface Stored extends Signal {
 interface KeyRow {
   readonly expires_at: number | null;
   readonly revoked_at: number | null;
+  last_used_at: number | null;
 }
 
 export class BatchCommitter {
   readonly #db: Database;
   readonly #ids: IdSequence;
-  readonly #lastUsedWritten = new Map<string, number>();
   readonly #insertOne;
   readonly #insertSeveral;
   readonly #findStored;
@@ -72,7 +72,7 @@ export class BatchCommitter {
        WHERE desk_id = ? AND client_signal_id = ?`,
     );
     this.#findKey = db.query<KeyRow, [string]>(
-      "SELECT expires_at, revoked_at FROM api_keys WHERE id = ?",
+      "SELECT expires_at, revoked_at, last_used_at FROM api_keys WHERE id = ?",
     );
     this.#touchKey = db.query("UPDATE api_keys SET last_used_at = ? WHERE id = ?");
     this.#countDiffering = db.query(
@@ -90,7 +90,10 @@ export class BatchCommitter {
     } catch (error) {
       if (error instanceof FatalStorageError) throw error;
       const reason = describeFailure(error);
-      if (isTransient(error)) return batch.map(() => unavailable(error));
+      if (isTransient(error)) {
+        const obstacle = isRefusedWrite(error) ? "disk" : "lock";
+        return batch.map(() => ({ kind: "unavailable", reason, obstacle }));
+      }
       if (!isAboutOneRow(error)) throw new FatalStorageError(reason);
       // Validation should have refused one of the submissions: do not fail the others with it.
       if (batch.length > 1) return batch.flatMap((submission) => this.commit([submission]));
@@ -102,9 +105,7 @@ export class BatchCommitter {
     this.#db.run("BEGIN IMMEDIATE");
     try {
       const outcomes = this.#append(batch);
-      const used = this.#writeLastUsed(batch, outcomes);
       this.#commit();
-      for (const [keyId, at] of used) this.#lastUsedWritten.set(keyId, at);
       return outcomes;
     } catch (error) {
       // Some failures have rolled back already.
@@ -135,6 +136,7 @@ export class BatchCommitter {
         ? [{ submission, index, id: this.#ids.next(submission.receivedAt) }]
         : [],
     );
+    this.#writeLastUsed(candidates, keys);
     for (const rows of inStatements(candidates)) {
       const statement = rows.length === 1 ? this.#insertOne : this.#insertSeveral;
       const { changes } = statement.run(...rows.flatMap(valuesOf));
@@ -170,22 +172,20 @@ export class BatchCommitter {
     return key.expires_at === null || receivedAt < key.expires_at;
   }
 
-  /** Returns what it wrote, to be remembered after the commit. */
-  #writeLastUsed(
-    batch: readonly Submission[],
-    outcomes: readonly Outcome[],
-  ): ReadonlyMap<string, number> {
-    const used = new Map<string, number>();
-    for (const [index, { keyId, receivedAt }] of batch.entries()) {
-      if (used.has(keyId) || outcomes[index]?.kind === "unauthorized") continue;
-      const written = this.#lastUsedWritten.get(keyId);
-      // The absolute value: a clock that was set back must not stop these writes.
-      if (written !== undefined && Math.abs(receivedAt - written) < LAST_USED_INTERVAL_MS) continue;
+  #writeLastUsed(candidates: readonly Candidate[], keys: ReadonlyMap<string, KeyRow | null>): void {
+    for (const { submission } of candidates) {
+      const { keyId, receivedAt } = submission;
+      const key = keys.get(keyId) ?? null;
+      if (key === null || isRecent(key.last_used_at, receivedAt)) continue;
       this.#touchKey.run(receivedAt, keyId);
-      used.set(keyId, receivedAt);
+      key.last_used_at = receivedAt;
     }
-    return used;
   }
+}
+
+/** The absolute value: a clock that was set back must not stop these writes. */
+function isRecent(usedAt: number | null, now: number): boolean {
+  return usedAt !== null && Math.abs(now - usedAt) < LAST_USED_INTERVAL_MS;
 }
 
 /** Compares metadata, which is stored as text, by what it means as JSON. */
@@ -215,10 +215,6 @@ function* inStatements(candidates: readonly Candidate[]): Generator<readonly Can
     yield candidates.slice(at, at + count);
     at += count;
   }
-}
-
-function unavailable(error: unknown): Outcome {
-  return { kind: "unavailable", reason: describeFailure(error), obstacle: obstacleOf(error) };
 }
 
 function stored({ id }: Candidate): Outcome {

@@ -23,11 +23,6 @@ export function isTransient(error: unknown): boolean {
   return isRefusedWrite(error) || hasCode(error, /^SQLITE_(BUSY|LOCKED)/);
 }
 
-/** What is in the way of a transient failure. */
-export function obstacleOf(error: unknown): "disk" | "lock" {
-  return isRefusedWrite(error) ? "disk" : "lock";
-}
-
 /** The disk does not return what was written: do not continue, it would serve damage. */
 export function isDamage(error: unknown): boolean {
   return hasCode(error, /^SQLITE_(CORRUPT|NOTADB|IOERR)/);
