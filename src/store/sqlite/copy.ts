@@ -90,8 +90,8 @@ function vacuumInto(from: string, partial: string, to: string): void {
     db.run(`PRAGMA cache_size = -${CACHE_KIB}`);
     db.query("VACUUM INTO ?").run(partial);
   } catch (error) {
-    const isOfSystem = error instanceof UserError || isSystemError(error);
-    throw isOfSystem ? error : explainFailure(error, isRefusedWrite(error) ? to : from);
+    if (isSystemError(error)) throw error;
+    throw explainFailure(error, isRefusedWrite(error) ? to : from);
   } finally {
     db.close();
   }

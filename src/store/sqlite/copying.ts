@@ -45,10 +45,11 @@ async function watch(
   partial: string,
   { freeBytesMin, signal, onProgress }: CopyOptions,
 ): Promise<string | null> {
-  const totalBytes = sizeOf(from) + sizeOf(`${from}-wal`);
-  const isSameDisk = deviceOf(dirname(from)) === deviceOf(dirname(partial));
+  const totalBytes = (statOf(from)?.size ?? 0) + (statOf(`${from}-wal`)?.size ?? 0);
+  const isSameDisk = statOf(dirname(from))?.dev === statOf(dirname(partial))?.dev;
   while (child.exitCode === null && child.signalCode === null) {
-    onProgress?.({ copiedBytes: Math.min(sizeOf(partial), totalBytes), totalBytes });
+    const copiedBytes = Math.min(statOf(partial)?.size ?? 0, totalBytes);
+    onProgress?.({ copiedBytes, totalBytes });
     const tooFull = isSameDisk ? await findTooFull(from, freeBytesMin) : null;
     const reason = signal?.aborted === true ? STOPPED : tooFull;
     if (reason !== null) {
@@ -75,15 +76,7 @@ async function findTooFull(from: string, freeBytesMin: number): Promise<string |
   return `The copy was stopped: the disk of ${from} has ${Math.floor(freeBytes / MIB)} MiB left, and signals need ${Math.floor(freeBytesMin / MIB)}. Free some space, or copy to another disk.`;
 }
 
-/** 0 if the file cannot be read: the copy itself says why. */
-function sizeOf(path: string): number {
-  return statOf(path)?.size ?? 0;
-}
-
-function deviceOf(folder: string): number | null {
-  return statOf(folder)?.dev ?? null;
-}
-
+/** Null if the file cannot be read: the copy itself says why. */
 function statOf(path: string): Stats | null {
   try {
     return statSync(path);

@@ -54,8 +54,9 @@ export function notOurs(path: string): UserError {
   );
 }
 
-/** Explains in one sentence why the database cannot be used. */
+/** Explains in one sentence why the database cannot be used. A `UserError` explains itself. */
 export function explainFailure(error: unknown, path: string): unknown {
+  if (error instanceof UserError) return error;
   if (!(error instanceof SQLiteError)) {
     return (
       problemOfFolder(dirname(path)) ??

@@ -77,7 +77,6 @@ export function openDatabase(dataDir: string, role: Role, options: OpenOptions =
     try {
       return openFile(path, role, options);
     } catch (error) {
-      if (error instanceof UserError) throw error;
       // SQLite does not wait for the lock when it turns WAL on or recovers the log, as processes that start at once do.
       if (!isBusy(error) || performance.now() > deadline) throw explainFailure(error, path);
       Bun.sleepSync(OPEN_RETRY_MS);

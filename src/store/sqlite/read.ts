@@ -17,14 +17,9 @@ const BUSY_TIMEOUT_MS = 10_000;
 
 /** Throws {@link UserError} if the file is missing, foreign, of a newer version, or visibly damaged. */
 export function openForReading(path: string, newestVersion?: number): Database {
-  const db = openUnread(path, newestVersion);
-  try {
+  return openFile(path, newestVersion, (db) => {
     if (readVersion(db) > 0) refuseDamaged(db, path);
-    return db;
-  } catch (error) {
-    db.close();
-    throw explainOpening(error, path);
-  }
+  });
 }
 
 /**
@@ -34,38 +29,22 @@ export function openForReading(path: string, newestVersion?: number): Database {
 export function openSuspect(path: string): Database {
   try {
     refuseDamagedLog(path);
-    return openUnread(path);
-  } catch (error) {
-    throw error instanceof UserError ? error : explainFailure(error, path);
-  }
-}
-
-function openUnread(path: string, newestVersion: number = schemaVersion(currentSchema)): Database {
-  requireFile(path);
-  try {
-    return openFile(path, newestVersion);
-  } catch (error) {
-    throw explainOpening(error, path);
-  }
-}
-
-/** Passes on that the file is locked: the caller waits. */
-function explainOpening(error: unknown, path: string): unknown {
-  return error instanceof UserError || isBusy(error) ? error : explainFailure(error, path);
-}
-
-function requireFile(path: string): void {
-  try {
-    if (statSync(path, { throwIfNoEntry: false }) !== undefined) return;
+    return openFile(path);
   } catch (error) {
     throw explainFailure(error, path);
   }
-  throw new UserError(`There is no database at ${path}: name its folder with --data DIR.`);
 }
 
-function openFile(path: string, newestVersion: number): Database {
-  const db = new Database(path, { readonly: true, strict: true });
+/** Passes on that the file is locked: the caller may wait. */
+function openFile(
+  path: string,
+  newestVersion: number = schemaVersion(currentSchema),
+  check: (db: Database) => void = () => {},
+): Database {
+  let db: Database | null = null;
   try {
+    requireFile(path);
+    db = new Database(path, { readonly: true, strict: true });
     db.run(`PRAGMA busy_timeout = ${BUSY_TIMEOUT_MS}`);
     db.run("PRAGMA trusted_schema = OFF");
     db.run("PRAGMA cell_size_check = ON");
@@ -73,11 +52,17 @@ function openFile(path: string, newestVersion: number): Database {
     refuseForeign(path, readApplicationId(db));
     if (version < 0) throw notOurs(path);
     refuseNewer(path, version, newestVersion);
+    check(db);
     return db;
   } catch (error) {
-    db.close();
-    throw error;
+    db?.close();
+    throw isBusy(error) ? error : explainFailure(error, path);
   }
+}
+
+function requireFile(path: string): void {
+  if (statSync(path, { throwIfNoEntry: false }) !== undefined) return;
+  throw new UserError(`There is no database at ${path}: name its folder with --data DIR.`);
 }
 
 function refuseForeign(path: string, applicationId: number): void {

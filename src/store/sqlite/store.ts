@@ -24,20 +24,14 @@ interface Parts {
 }
 
 export class SqliteStore implements ServerStorage {
-  readonly #lock: FolderLock;
-  readonly #db: Database;
-  readonly #writer: Writer;
-  readonly #checkpointer: Checkpointer | null;
+  readonly #parts: Parts;
   readonly #ownersOfThisTurn = new Map<string, KeyOwner | null>();
   readonly #deskNames = new Map<number, string>();
   readonly #findKey;
 
-  private constructor({ lock, db, writer, checkpointer }: Parts) {
-    this.#lock = lock;
-    this.#db = db;
-    this.#writer = writer;
-    this.#checkpointer = checkpointer;
-    this.#findKey = db.query<Omit<KeyOwner, "deskName">, [Uint8Array]>(
+  private constructor(parts: Parts) {
+    this.#parts = parts;
+    this.#findKey = parts.db.query<Omit<KeyOwner, "deskName">, [Uint8Array]>(
       "SELECT id AS keyId, desk_id AS deskId, expires_at, revoked_at FROM api_keys WHERE key_hash = ?",
     );
   }
@@ -90,7 +84,7 @@ export class SqliteStore implements ServerStorage {
     try {
       return work();
     } catch (error) {
-      if (isDamage(error)) this.#writer.fail(describeFailure(error));
+      if (isDamage(error)) this.#parts.writer.fail(describeFailure(error));
       if (isDamage(error) || isTransient(error)) {
         throw new AppError("unavailable", { retryAfterS: 1 });
       }
@@ -99,30 +93,33 @@ export class SqliteStore implements ServerStorage {
   }
 
   append(submission: Submission): Promise<Appended> {
-    return this.#writer.append(submission);
+    return this.#parts.writer.append(submission);
   }
 
   hasDesks(): boolean {
-    return this.#db.query("SELECT 1 FROM desks LIMIT 1").get() !== null;
+    return this.#parts.db.query("SELECT 1 FROM desks LIMIT 1").get() !== null;
   }
 
   get writerProblem(): string | null {
-    return this.#writer.problem;
+    return this.#parts.writer.problem;
   }
 
   async close(): Promise<void> {
+    const { lock, db, writer, checkpointer } = this.#parts;
     // The writer last: its checkpoint then waits for no reader.
-    this.#db.close();
-    await this.#checkpointer?.close();
-    await this.#writer.close();
-    this.#lock.release();
+    db.close();
+    await checkpointer?.close();
+    await writer.close();
+    lock.release();
   }
 
   /** Looked up once: names never change. */
   #deskName(id: number): string {
     let name = this.#deskNames.get(id);
     if (name === undefined) {
-      const row = this.#db.query<{ name: string }, [number]>("SELECT name FROM desks WHERE id = ?");
+      const row = this.#parts.db.query<{ name: string }, [number]>(
+        "SELECT name FROM desks WHERE id = ?",
+      );
       name = this.#read(() => row.get(id))?.name ?? String(id);
       this.#deskNames.set(id, name);
     }

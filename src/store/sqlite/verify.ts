@@ -1,6 +1,5 @@
 /** Checks everything in a database file, and changes nothing. */
 import { Database } from "bun:sqlite";
-import { UserError } from "../../domain/errors.ts";
 import type { TSchema } from "@sinclair/typebox";
 import { BODY_BYTES_MAX, SignalBody } from "../../domain/signal.ts";
 import type { Check, Verification as VerificationOfAny } from "../../domain/storage.ts";
@@ -123,7 +122,7 @@ export function verifyDatabase(path: string): Verification {
     refuseDamaged(db, path);
     return { ...known, ...count(db), ...runChecks(db, schema) };
   } catch (error) {
-    const damage = error instanceof UserError ? error : explainFailure(error, path);
+    const damage = explainFailure(error, path);
     if (!(damage instanceof DamageError)) throw damage;
     const integrity = { ok: false, detail: damage.problem };
     return { ...found, ok: false, checks: { ...NONE_RAN, integrity } };
