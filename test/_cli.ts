@@ -24,6 +24,8 @@ const preload = process.env["SIGNALBOX_TEST_PRELOAD"];
 export interface CliOptions {
   /** Added to `PATH` and `HOME`; nothing else of our environment is passed on. */
   readonly env?: Record<string, string>;
+  /** Nothing if not given. */
+  readonly stdin?: string;
   /** A new empty folder if not given. */
   readonly cwd?: string;
   /** Runs instead of {@link signalbox}. */
@@ -221,7 +223,7 @@ export function spawn(args: readonly string[], options: CliOptions, timeoutMs?: 
       ...options.env,
     },
     detached: options.detached === true,
-    stdin: "ignore",
+    stdin: options.stdin === undefined ? "ignore" : new TextEncoder().encode(options.stdin),
     stdout: "pipe",
     stderr: "pipe",
     killSignal: "SIGKILL",

@@ -17,6 +17,7 @@ const UNKNOWN_ID = "01K5QZ8F3V9X2M7T4B6N1C0D8E";
 
 interface KeyJson {
   readonly id: string;
+  readonly last4: string;
   readonly created_at: number;
   readonly expires_at: number | null;
   readonly last_used_at: number | null;
@@ -148,7 +149,9 @@ async function prepare() {
 describe("failures end with code 1 and one sentence that says what to type", () => {
   test("of commands on desks and keys", async () => {
     const { dataDir, key, ids } = await prepare();
-    const seeIds = "list the ids with: signalbox key list";
+    const unknown =
+      "There is no key with this id, label or last four characters: list the keys with: signalbox key list";
+    const pasted = "revoke the key itself, from stdin, with: signalbox key revoke -";
     const cases: [args: string[], says: string][] = [
       [
         ["key", "mint", "--desk", "gama"],
@@ -165,10 +168,10 @@ describe("failures end with code 1 and one sentence that says what to type", () 
         ["key", "mint", "--desk", "alpha", `--label=${label}`],
         'such as "bot 7"',
       ]),
-      [["key", "revoke", UNKNOWN_ID], seeIds],
-      [["key", "rotate", UNKNOWN_ID], seeIds],
-      [["key", "revoke", key], `This is a key, not a key's id: ${seeIds}`],
-      [["key", "rotate", key], `This is a key, not a key's id: ${seeIds}`],
+      ...["revoke", "rotate"].flatMap((verb): [string[], string][] => [
+        [["key", verb, UNKNOWN_ID], unknown],
+        [["key", verb, key], pasted],
+      ]),
       [["key", "rotate", ids.revoked], "mint a new one with: signalbox key mint --desk alpha"],
       [
         ["key", "rotate", ids.rotated],
@@ -370,6 +373,44 @@ describe("keys", () => {
     expect(again.stderr).toContain(`was last used at ${shown}Z`);
     expect(await post(url, rotated.stdout)).toBe(401);
     expect(await post(url, again.stdout)).toBe(201);
+  });
+
+  test("are named by id, label or last four characters, if only one active key has them", async () => {
+    const dataDir = temporaryFolder();
+    const { run, json } = commandsOn(dataDir);
+    await run("desk", "create", "alpha");
+    const mint = (label: string) => json("key", "mint", "--desk", "alpha", "--label", label);
+    const [first, second] = [await mint("bot"), await mint("bot")];
+    const { stderr, code } = await cli(["key", "revoke", "bot", "--data", dataDir]);
+    expect(stderr).toStartWith("signalbox: 2 keys have this name, give the id of one: ");
+    for (const { id } of [first, second]) {
+      expect(stderr).toContain(`${id} (desk alpha, bot, ending in `);
+    }
+    expect(code).toBe(1);
+    expect(await json("key", "revoke", first.id)).toMatchObject({ id: first.id });
+    expect(await json("key", "rotate", "bot", "--overlap", "0s")).toMatchObject({ label: "bot" });
+    const { id, last4 } = await mint("other");
+    expect(await json("key", "revoke", last4.toUpperCase())).toMatchObject({ id });
+    expect((await run("key", "revoke", "other")).stderr).toContain("was already revoked");
+  });
+
+  test("revoke - takes a leaked key from stdin, in any text, and never prints it", async () => {
+    const dataDir = temporaryFolder();
+    const { id, key } = await mintKey(dataDir);
+    const other = await mintKey(temporaryFolder());
+    const revoke = ["key", "revoke", "-", "--data", dataDir];
+    for (const [stdin, says] of [
+      ["", "no key on stdin"],
+      [key.slice(0, -1), "no key on stdin"],
+      [other.key, `This key is not one of ${dataDir}, and nothing was revoked`],
+      [`${key}\n${other.key}`, "2 keys on stdin, and none was revoked"],
+    ] as const) {
+      await expectRefusal(revoke, says, { stdin });
+    }
+    const header = `Authorization: Bearer ${key}\n${key}`;
+    const revoked = await cli([...revoke, "--json"], { stdin: header });
+    expect(JSON.parse(revoked.stdout)).toMatchObject({ id, state: "revoked" });
+    expect(revoked.stdout + revoked.stderr).not.toContain(key);
   });
 
   test("rotate gives the successor the old key's lifetime, or that of --expires", async () => {

@@ -523,7 +523,7 @@ function desksTests(): void {
 }
 
 function keysTests(): void {
-  test("a key is minted once, with 256 random bits, and is found by its id alone", async () => {
+  test("a key is minted once, with 256 random bits, and is found by its id or by itself", async () => {
     const { registry, time } = await start();
     const minted = [];
     for (let index = 0; index < 50; index += 1) {
@@ -537,7 +537,9 @@ function keysTests(): void {
       expect(record).toMatchObject({ created_at: time.at, expires_at: time.at + 500 });
       expect(await registry.findKey(record.id.toLowerCase())).toEqual(record);
       expect(await registry.findKey(key)).toBeNull();
+      expect(await registry.findKeyItself(key)).toEqual(record);
     }
+    expect(await registry.findKeyItself(`sbk_${"0".repeat(64)}`)).toBeNull();
     expect(JSON.stringify(await registry.listKeys(null))).not.toContain(minted[0]?.key ?? "");
   });
 

@@ -1,12 +1,13 @@
 /** `signalbox key …`: mint, list, revoke and rotate API keys. */
-import { Argument, type Command, Option } from "commander";
+import { type Command, Option } from "commander";
 import ms from "ms";
-import { UsageError } from "../domain/errors.ts";
+import { UsageError, UserError } from "../domain/errors.ts";
 import { type ApiKey, keyState } from "../domain/key.ts";
-import { ADMIN, type MintedKey } from "../domain/storage.ts";
+import { ADMIN, type MintedKey, type Registry } from "../domain/storage.ts";
 import { withStorage } from "../store/open.ts";
 import { type DataOptions, defineCommand, defineGroup } from "./define.ts";
 import { toType } from "./hint.ts";
+import { describeKey, keyArgument, keyFromStdin, keyNamed } from "./key-name.ts";
 import { type Lifetime, readDuration, readLifetime } from "./options.ts";
 import { formatTime, printJson, printList, printNote, printSecret, timeColumn } from "./print.ts";
 
@@ -94,20 +95,42 @@ function revokeCommand(): Command {
   return defineCommand({
     name: "revoke",
     description: "revoke a key, for good: no more signals are stored with it",
-    arguments: [new Argument("<id>", "the key's id, from: signalbox key list")],
+    arguments: [keyArgument("the key's")],
     adds: "data and json",
-    examples: [`signalbox key revoke ${EXAMPLE_ID}`],
-    run: async ({ json, data }: DataOptions, id: string) => {
-      const { record, changed } = await withStorage(data, ({ registry }) =>
-        registry.revokeKey(id, {}, ADMIN),
-      );
+    notes: `
+With - as its name, the key itself is read from stdin: use this for a key that has leaked. Never give a
+key as an argument, because other users of the machine can see it.`,
+    examples: [
+      `signalbox key revoke ${EXAMPLE_ID}`,
+      "signalbox key revoke bot-7",
+      "signalbox key revoke - < leaked.txt",
+    ],
+    run: async ({ json, data }: DataOptions, name: string) => {
+      const leaked = name === "-" ? await askForKey() : null;
+      const { record, changed } = await withStorage(data, async ({ registry }) => {
+        const key = leaked === null ? keyNamed(registry, name) : keyItself(registry, leaked, data);
+        return registry.revokeKey((await key).id, {}, ADMIN);
+      });
       if (json) printJson(withState(record));
       const outcome = changed
         ? "is revoked."
         : `was already revoked, at ${formatTime(record.revoked_at)}.`;
-      printNote(`Key ${describe(record)} ${outcome}`);
+      printNote(`Key ${describeKey(record)} ${outcome}`);
     },
   });
+}
+
+function askForKey(): Promise<string> {
+  if (process.stdin.isTTY) printNote("Paste the key, and press Enter:");
+  return keyFromStdin();
+}
+
+async function keyItself(registry: Registry, key: string, data: string): Promise<ApiKey> {
+  const found = await registry.findKeyItself(key);
+  if (found !== null) return found;
+  throw new UserError(
+    `This key is not one of ${data}, and nothing was revoked: name the folder of its server with --data DIR.`,
+  );
 }
 
 interface RotateOptions extends DataOptions {
@@ -119,7 +142,7 @@ function rotateCommand(): Command {
   return defineCommand({
     name: "rotate",
     description: "mint a key's successor; the old key expires after an overlap",
-    arguments: [new Argument("<id>", "the old key's id, from: signalbox key list")],
+    arguments: [keyArgument("the old key's")],
     options: [
       new Option("--overlap <span>", "how long both keys work")
         .argParser(readDuration)
@@ -129,14 +152,17 @@ function rotateCommand(): Command {
       ),
     ],
     adds: "data and json",
-    examples: [`NEW_KEY=$(signalbox key rotate ${EXAMPLE_ID} --overlap 24h)`],
-    run: async ({ overlap, expires, json, data }: RotateOptions, id: string) => {
+    examples: [
+      `NEW_KEY=$(signalbox key rotate ${EXAMPLE_ID} --overlap 24h)`,
+      "NEW_KEY=$(signalbox key rotate bot-7)",
+    ],
+    run: async ({ overlap, expires, json, data }: RotateOptions, name: string) => {
       const rotation = {
         overlapMs: overlap,
         expiresInMs: expires === "never" ? null : expires,
       };
-      const { minted, old } = await withStorage(data, ({ registry }) =>
-        registry.rotateKey(id, rotation, ADMIN),
+      const { minted, old } = await withStorage(data, async ({ registry }) =>
+        registry.rotateKey((await keyNamed(registry, name)).id, rotation, ADMIN),
       );
       printMinted(minted, json);
       const lastUse =
@@ -144,7 +170,7 @@ function rotateCommand(): Command {
           ? "has not been used"
           : `was last used at ${formatTime(old.last_used_at)}`;
       printNote(
-        `The old key ${describe(old)} ${lastUse}, and expires at ${formatTime(old.expires_at)}.`,
+        `The old key ${describeKey(old)} ${lastUse}, and expires at ${formatTime(old.expires_at)}.`,
       );
       printNote(
         `When the bot uses the new key, revoke the old one with: ${toType(`key revoke ${old.id}`, data)}`,
@@ -159,20 +185,16 @@ function expiresOption(description: string): Option {
 
 function printMinted({ key, record }: MintedKey, json: true | undefined): void {
   printSecret(json ? { key, ...withState(record) } : key, {
-    message: `Key ${describe(record)} was created, but nobody has seen it: mint another one, and revoke this one`,
+    message: `Key ${describeKey(record)} was created, but nobody has seen it: mint another one, and revoke this one`,
     next: `key revoke ${record.id}`,
   });
   const expiry =
     record.expires_at === null ? "does not expire" : `expires at ${formatTime(record.expires_at)}`;
   printNote(
-    `Minted key ${describe(record)}, which ${expiry}. It is shown only once: keep it safe.`,
+    `Minted key ${describeKey(record)}, which ${expiry}. It is shown only once: keep it safe.`,
   );
 }
 
 function withState(key: ApiKey) {
   return { ...key, state: keyState(key, Date.now()) };
-}
-
-function describe({ id, desk, label, last4 }: ApiKey): string {
-  return `${id} (desk ${desk}${label === null ? "" : `, ${label}`}, ending in ${last4})`;
 }

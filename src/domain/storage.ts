@@ -189,6 +189,8 @@ export interface Registry {
   pageKeys(page: KeyPage): Awaitable<ApiKey[]>;
   /** Returns null for an unknown id. */
   findKey(id: string, of?: OfDesk): Awaitable<ApiKey | null>;
+  /** By the key itself. Returns null for an unknown one. */
+  findKeyItself(key: string): Awaitable<ApiKey | null>;
   /** Returns null for a key that was not rotated. */
   findSuccessor(key: ApiKey): Awaitable<ApiKey | null>;
   /** Whether another active key of the desk has the same label. */

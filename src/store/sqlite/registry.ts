@@ -3,14 +3,7 @@ import { ulid } from "ulid";
 import { checkDeskName, type Desk } from "../../domain/desk.ts";
 import type { AuditEntry } from "../../domain/audit.ts";
 import { NotFoundError, UserError } from "../../domain/errors.ts";
-import {
-  type ApiKey,
-  checkLabel,
-  generateKey,
-  hashKey,
-  KEY_PREFIX,
-  keyState,
-} from "../../domain/key.ts";
+import { type ApiKey, checkLabel, generateKey, hashKey, keyState } from "../../domain/key.ts";
 import {
   ADMIN,
   type Author,
@@ -124,6 +117,14 @@ export class SqliteRegistry extends Records implements Registry {
       )
       .get(id.toUpperCase());
     return desk === null || key?.desk === desk ? key : null;
+  }
+
+  findKeyItself(key: string): ApiKey | null {
+    return this.db
+      .query<ApiKey, [Uint8Array]>(
+        `SELECT ${KEY_COLUMNS} FROM api_keys JOIN desks ON desks.id = api_keys.desk_id WHERE key_hash = ?`,
+      )
+      .get(hashKey(key));
   }
 
   findSuccessor({ id }: ApiKey): ApiKey | null {
@@ -256,9 +257,6 @@ export class SqliteRegistry extends Records implements Registry {
     const key = this.findKey(id, of);
     if (key !== null) return key;
     // Do not repeat what was typed: it may be a key, pasted by mistake.
-    if (id.startsWith(KEY_PREFIX)) {
-      throw new NotFoundError("This is a key, not a key's id: list the ids", "key list");
-    }
     throw new NotFoundError("There is no key with this id: list the ids", "key list");
   }
 

@@ -1,0 +1,89 @@
+/** Which key a person means: commands take its id, its label, its last four characters, or the key itself. */
+import { Argument } from "commander";
+import { UserError } from "../domain/errors.ts";
+import { type ApiKey, KEY_PREFIX, keyState } from "../domain/key.ts";
+import { escapeControls } from "../domain/shell.ts";
+import type { Registry } from "../domain/storage.ts";
+
+/** Candidates that the error names. */
+const CANDIDATES_MAX = 5;
+
+export function keyArgument(whose: string): Argument {
+  return new Argument(
+    "<key>",
+    `${whose} id, or its label or last four characters if no other has them`,
+  );
+}
+
+/**
+ * Throws {@link UserError} if no key or several have this name. Among several, an active key comes before
+ * keys that have ended, because it is the one that can still be changed.
+ */
+export async function keyNamed(registry: Registry, name: string): Promise<ApiKey> {
+  const byId = await registry.findKey(name);
+  if (byId !== null) return byId;
+  // Do not repeat what was typed: it may be a key, pasted by mistake.
+  if (name.startsWith(KEY_PREFIX)) {
+    throw new UserError(
+      "This is a key, not a key's id: list the ids with: signalbox key list, or revoke the key itself, from stdin,",
+      "key revoke -",
+    );
+  }
+  const named = (await registry.listKeys(null)).filter(
+    ({ label, last4 }) => label === name || last4 === name.toLowerCase(),
+  );
+  const active = named.filter((key) => keyState(key, Date.now()) === "active");
+  const [found, ...others] = active.length > 0 ? active : named;
+  if (found === undefined) {
+    throw new UserError(
+      "There is no key with this id, label or last four characters: list the keys",
+      "key list",
+    );
+  }
+  if (others.length > 0) throw ambiguous([found, ...others]);
+  return found;
+}
+
+function ambiguous(candidates: readonly ApiKey[]): UserError {
+  const named = candidates.slice(0, CANDIDATES_MAX).map((key) => escapeControls(describeKey(key)));
+  const more = candidates.length - named.length;
+  return new UserError(
+    `${candidates.length} keys have this name, give the id of one: ${named.join("; ")}${more > 0 ? `; and ${more} more` : ""}. List all keys`,
+    "key list",
+  );
+}
+
+export function describeKey({ id, desk, label, last4 }: ApiKey): string {
+  return `${id} (desk ${desk}${label === null ? "" : `, ${label}`}, ending in ${last4})`;
+}
+
+const KEYS = /sbk_[0-9a-f]{64}/g;
+/** Longer than any text that somebody pastes around a key. */
+const TEXT_MAX = 1024 * 1024;
+
+/** Reads a leaked key, alone or in other text. On a terminal, Enter ends the input. Throws {@link UserError}. */
+export async function keyFromStdin(): Promise<string> {
+  const text = await readStdin();
+  const [key, ...others] = new Set(text.match(KEYS));
+  if (key === undefined) {
+    throw new UserError(
+      "There is no key on stdin: paste the whole key, sbk_ and 64 digits, or revoke it by its id",
+      "key revoke ID",
+    );
+  }
+  if (others.length === 0) return key;
+  throw new UserError(
+    `There are ${others.length + 1} keys on stdin, and none was revoked: give one at a time`,
+    "key revoke -",
+  );
+}
+
+async function readStdin(): Promise<string> {
+  const decoder = new TextDecoder();
+  let text = "";
+  for await (const chunk of process.stdin as AsyncIterable<Uint8Array>) {
+    text += decoder.decode(chunk, { stream: true });
+    if (text.length > TEXT_MAX || (process.stdin.isTTY && text.includes("\n"))) break;
+  }
+  return text;
+}
