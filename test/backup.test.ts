@@ -412,21 +412,6 @@ describe("what a killed copy has left", () => {
       [...foreign, running.slice(folder.length + 1), "signalbox.db"].toSorted(),
     );
   });
-
-  test("together with its command, too", async () => {
-    const { dataDir } = seed({ signals: MANY });
-    const { file, folder } = oldBackup();
-    const backup = startBackup(file, dataDir);
-    const copying = await holdCopy(folder);
-    process.kill(backup.pid, "SIGKILL");
-    process.kill(copying.pid, "SIGKILL");
-    expect(await backup.ended).toMatchObject({ code: 137 });
-    expect(existsSync(copying.path)).toBe(true);
-    // The process that adopts it may need a moment to see that it has ended.
-    while (existsSync(`/proc/${copying.pid}`)) await Bun.sleep(1);
-    expect(await backUp(file, dataDir)).toMatchObject({ code: 0 });
-    expect(readdirSync(folder)).toEqual(["signalbox.db"]);
-  });
 });
 
 test("a progress bar is drawn on a terminal, and wiped off at the end", async () => {

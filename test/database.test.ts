@@ -184,7 +184,6 @@ describe("a file that is not ours is refused and left as it is", () => {
       (dataDir) => foreign(dataDir, (db) => db.run(currentSchema.sql)),
     ],
     ["a text", (dataDir) => writeFileSync(database(dataDir), "dear diary")],
-    ["a long text", (dataDir) => writeFileSync(database(dataDir), "dear diary ".repeat(10_000))],
     ["zeros", (dataDir) => writeFileSync(database(dataDir), Buffer.alloc(8192))],
   ];
   test.each(cases)("%s", (_name, prepare) => {
@@ -195,15 +194,6 @@ describe("a file that is not ours is refused and left as it is", () => {
     expect(refusal(dataDir)).toContain("is not a Signalbox database, and was left as it is");
     expect(readFileSync(database(dataDir)).equals(before)).toBe(true);
     expect(mode(database(dataDir))).toBe("640");
-  });
-
-  test("by a server, too", async () => {
-    const dataDir = temporaryFolder();
-    foreign(dataDir, (db) => db.run("CREATE TABLE notes (text)"));
-    const before = readFileSync(database(dataDir));
-    const { code } = await cli(["serve", "--listen", "127.0.0.1:0", "--data", dataDir]);
-    expect(code).toBe(1);
-    expect(readFileSync(database(dataDir)).equals(before)).toBe(true);
   });
 
   test("a folder in the database's place", () => {
@@ -250,23 +240,13 @@ describe("versions", () => {
   test("an older one is upgraded, step by step, and keeps its rows", () => {
     const dataDir = temporaryFolder();
     new SqliteRegistry(open(dataDir)).createDesk("alpha", { ifMissing: false });
-    const db = open(dataDir, upgraded);
-    expect(pragma(db, "user_version")).toBe(version + 2);
-    expect(db.query("SELECT id FROM extras ORDER BY id").values()).toEqual([[1], [2]]);
-    expect(new SqliteRegistry(db).listDesks()).toMatchObject([{ name: "alpha" }]);
-  });
-
-  test("one that is upgraded in part goes on from there", () => {
-    const dataDir = temporaryFolder();
-    open(dataDir);
-    const between = open(dataDir, {
-      ...currentSchema,
-      upgrades: upgraded.upgrades.slice(0, version),
-    });
+    const upgrades = upgraded.upgrades.slice(0, version);
+    const between = open(dataDir, { ...currentSchema, upgrades });
     expect(pragma(between, "user_version")).toBe(version + 1);
     const db = open(dataDir, upgraded);
     expect(pragma(db, "user_version")).toBe(version + 2);
     expect(db.query("SELECT id FROM extras ORDER BY id").values()).toEqual([[1], [2]]);
+    expect(new SqliteRegistry(db).listDesks()).toMatchObject([{ name: "alpha" }]);
   });
 
   test("a new one is made at the newest version, without the steps", () => {
@@ -339,44 +319,14 @@ describe("the database", () => {
     expect(pragma(db, "busy_timeout")).toBeGreaterThan(0);
   });
 
-  test("is sound, STRICT throughout, and has the columns that users query", () => {
+  test("is STRICT throughout, and has a column for every field of a signal", () => {
     const db = open(temporaryFolder());
-    expect(pragma(db, "integrity_check")).toBe("ok");
-    const tables = db
-      .query<{ name: string; strict: number }, []>(
-        "SELECT name, strict FROM pragma_table_list WHERE schema = 'main' AND name NOT LIKE 'sqlite_%'",
-      )
-      .all();
-    expect(tables.toSorted((a, b) => a.name.localeCompare(b.name))).toEqual([
-      { name: "api_keys", strict: 1 },
-      { name: "audit", strict: 1 },
-      { name: "desks", strict: 1 },
-      { name: "invitations", strict: 1 },
-      { name: "members", strict: 1 },
-      { name: "passkeys", strict: 1 },
-      { name: "signals", strict: 1 },
-    ]);
-    const columns = (table: string) =>
-      db.query(`SELECT name, type FROM pragma_table_info('${table}')`).values();
-    const names = columns("signals").map(([name]) => String(name));
+    const notStrict =
+      "SELECT name FROM pragma_table_list WHERE schema = 'main' AND name NOT LIKE 'sqlite_%' AND NOT strict";
+    expect(db.query(notStrict).values()).toEqual([]);
+    const columns = db.query("SELECT name FROM pragma_table_info('signals')").values().flat();
     const added = ["seq", "id", "desk_id", "key_id", "received_at"];
-    expect(new Set(names)).toEqual(new Set([...added, ...fieldNames]));
-    expect(columns("desks").slice(0, 3)).toEqual([
-      ["id", "INTEGER"],
-      ["name", "TEXT"],
-      ["created_at", "INTEGER"],
-    ]);
-    expect(columns("api_keys")).toEqual([
-      ["id", "TEXT"],
-      ["desk_id", "INTEGER"],
-      ["label", "TEXT"],
-      ["key_hash", "BLOB"],
-      ["last4", "TEXT"],
-      ["created_at", "INTEGER"],
-      ["expires_at", "INTEGER"],
-      ["last_used_at", "INTEGER"],
-      ["revoked_at", "INTEGER"],
-    ]);
+    expect(new Set(columns)).toEqual(new Set([...added, ...fieldNames]));
   });
 
   test("can be queried by a user while the server runs, joins and all", async () => {

@@ -80,54 +80,6 @@ test.each(refusedFirst)(
   },
 );
 
-test("ids are compared code point by code point: what merely looks alike is another id", async () => {
-  const { post } = await startTestApp();
-  const lookalikes = [
-    "a",
-    "A",
-    "a ",
-    " a",
-    "a\u00a0",
-    "a\u200b",
-    "\ufeffa",
-    "\uff41", // full-width a
-    "\u00e9", // é, composed
-    "e\u0301", // é, decomposed
-    "\u00df", // ß
-    "ss",
-    "\ufb01", // ligature fi
-    "fi",
-    "K",
-    "\u212a", // the Kelvin sign
-    "I",
-    "\u0130",
-    "\u0131",
-    "\u03c3",
-    "\u03c2",
-    "1",
-    "01",
-    "1.0",
-    "null",
-    "\u{1f600}",
-    "\u{1f601}",
-    "\uffff",
-    "x".repeat(254),
-    "x".repeat(255),
-    "\u{1f600}".repeat(255),
-    `${"\u{1f600}".repeat(254)}\u{1f601}`,
-  ];
-  const ids: unknown[] = [];
-  for (const id of lookalikes) {
-    const { status, body } = await post({ ...signal, client_signal_id: id });
-    expect([id, status]).toEqual([id, 201]);
-    ids.push(body["id"]);
-  }
-  for (const [index, id] of lookalikes.entries()) {
-    const { status, body } = await post({ ...signal, client_signal_id: id });
-    expect([id, status, body["id"]]).toEqual([id, 200, ids[index]]);
-  }
-});
-
 test("an id is the same however its characters are escaped", async () => {
   const { post } = await startTestApp();
   const rest = JSON.stringify(signal).slice(1);
@@ -150,16 +102,8 @@ const original = {
 };
 
 const changes: { name: string; change: Record<string, unknown>; want: string }[] = [
-  { name: "source", change: { source: "venue_3" }, want: "source" },
-  { name: "type", change: { type: "stock" }, want: "type" },
-  { name: "symbol", change: { symbol: "BTC/USDT " }, want: "symbol" },
-  { name: "side", change: { side: "close" }, want: "side" },
-  { name: "direction", change: { direction: "buy" }, want: "direction" },
-  { name: "direction left out", change: { direction: undefined }, want: "direction" },
-  { name: "price", change: { price: 1.5000000000000002 }, want: "price" },
-  { name: "quantity left out", change: { quantity: undefined }, want: "quantity" },
-  { name: "signal_time", change: { signal_time: 1_790_000_000_001 }, want: "signal_time" },
-  { name: "metadata", change: { metadata: { a: 2, b: [1] } }, want: "metadata" },
+  { name: "a price that is almost equal", change: { price: 1.5000000000000002 }, want: "price" },
+  { name: "a field left out", change: { direction: undefined }, want: "direction" },
   {
     name: "several",
     change: { metadata: undefined, price: 2, side: "close" },

@@ -243,9 +243,18 @@ function storingTests(): void {
     const { server } = await open();
     const repeated = server.append(submit(signal, { keyId: other }));
     expect(await repeated).toMatchObject({ deduped: true, id });
-    for (const client_signal_id of ["A", "a ", "\u00e1", "a\u0301"]) {
-      const lookalike = submit({ client_signal_id }, { keyId: other });
-      expect(await server.append(lookalike)).toMatchObject({ deduped: false });
+  });
+
+  test("a client_signal_id is compared code point by code point", async () => {
+    const { append } = await start();
+    // Upper case, white space, zero width, full width, composed and decomposed, ligature, numbers, at the limit.
+    const ids = ["a", "A", "a ", "a\u00a0", "a\u200b", "\ufeffa", "\uff41", "\u00e9", "e\u0301"];
+    ids.push("\u00df", "ss", "\ufb01", "fi", "I", "\u0131", "1", "01", "1.0", "null", "\u{1f600}");
+    ids.push("\u{1f600}".repeat(255), `${"\u{1f600}".repeat(254)}\u{1f601}`);
+    for (const deduped of [false, true]) {
+      for (const client_signal_id of ids) {
+        expect(await append({ client_signal_id })).toMatchObject({ deduped });
+      }
     }
   });
 
