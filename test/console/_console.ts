@@ -8,6 +8,7 @@ import { DATABASE_NAME } from "../../src/store/sqlite/folder.ts";
 import { SqliteMembers } from "../../src/store/sqlite/members.ts";
 import { freePort } from "../_cli.ts";
 import { onCleanup, startTestApp, type TestApp, type TestAppOptions } from "../_setup.ts";
+import { cookieNames } from "../../src/console/web/visit.ts";
 import { openDatabase } from "../../src/store/sqlite/open.ts";
 
 /** One that the console takes from anybody: long, and in no list of known ones. */
@@ -119,6 +120,39 @@ export async function isIn(visitor: Visitor): Promise<boolean> {
   return false;
 }
 
+/** Whether a session's token still signs a browser in. */
+export function holds(desk: TestConsole, token: string | undefined): Promise<boolean> {
+  const visitor = desk.visitor();
+  visitor.cookies.set(cookieNames.session, token ?? "");
+  return isIn(visitor);
+}
+
+/** The text of a page's main part, as a reader sees it. */
+export function seen(html: string): string {
+  return decoded(
+    (/<main[\s\S]*<\/main>/.exec(html)?.[0] ?? "").replaceAll(/<[^>]*>/g, ""),
+  ).replaceAll(/[\s\u00a0]+/g, " ");
+}
+
+/** What is recorded is on the pages a second or two later. */
+const RECORDED_WITHIN_MS = 20_000;
+
+/** Asks for a page until it is as it should be. */
+export async function getUntil(
+  visitor: Visitor,
+  path: string,
+  isSo: (html: string) => boolean,
+): Promise<string> {
+  const until = Date.now() + RECORDED_WITHIN_MS;
+  for (;;) {
+    const { status, text } = await visitor.get(path);
+    expect({ path, status }).toEqual({ path, status: 200 });
+    if (isSo(text)) return text;
+    if (Date.now() > until) throw new Error(`${path} stays:\n${seen(text)}`);
+    await Bun.sleep(100);
+  }
+}
+
 export interface PageAnswer {
   readonly status: number;
   readonly headers: Headers;
@@ -221,7 +255,12 @@ function present(fields: Record<string, string | null>): Record<string, string> 
 export function shownIn(html: string, id: string): string {
   const found = new RegExp(`<pre id="${id}"[^>]*>([\\s\\S]*?)</pre>`).exec(html)?.[1];
   if (found === undefined) throw new Error(`The page has no ${id}.`);
-  return found
+  return decoded(found);
+}
+
+/** Without its references. */
+export function decoded(html: string): string {
+  return html
     .replaceAll("&lt;", "<")
     .replaceAll("&gt;", ">")
     .replaceAll("&quot;", '"')

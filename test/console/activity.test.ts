@@ -5,13 +5,11 @@ import { type ErrorCode, errorCatalogue } from "../../src/domain/errors.ts";
 import { remedies } from "../../src/console/activity/remedies.ts";
 import { SqliteActivity } from "../../src/store/sqlite/activity.ts";
 import { mintKey, onCleanup, openForDamage, query, signal } from "../_setup.ts";
-import { startSignedIn, type TestConsole, type Visitor } from "./_console.ts";
+import { getUntil, startSignedIn, type TestConsole, type Visitor } from "./_console.ts";
 
 setDefaultTimeout(60_000);
 
 const PAGE = 50;
-/** What is recorded is seen a second or two later. */
-const SEEN_MS_MAX = 20_000;
 const PAGE_BYTES_MAX = 100 * 1024;
 const HOSTILE = `"><script>document.title='taken'</script>`;
 
@@ -26,20 +24,8 @@ async function look(visitor: Visitor, path = "/activity"): Promise<string> {
   return text;
 }
 
-/** The page, as soon as it is as it shall be. */
-async function lookUntil(
-  visitor: Visitor,
-  isSo: (text: string) => boolean,
-  path = "/activity",
-): Promise<string> {
-  const until = Date.now() + SEEN_MS_MAX;
-  for (;;) {
-    const text = await look(visitor, path);
-    if (isSo(text)) return text;
-    if (Date.now() > until) throw new Error(`not seen in ${SEEN_MS_MAX} ms:\n${text}`);
-    await Bun.sleep(100);
-  }
-}
+const lookUntil = (visitor: Visitor, isSo: (text: string) => boolean, path = "/activity") =>
+  getUntil(visitor, path, isSo);
 
 /** Stored, duplicate and rejected in the shown span. */
 function totals(text: string): string[] {

@@ -8,6 +8,7 @@ import { DATABASE_NAME } from "../../src/store/sqlite/folder.ts";
 import { callUrl, openForDamage, query, signal } from "../_setup.ts";
 import {
   type PageAnswer,
+  seen,
   startConsole,
   startSignedIn,
   type TestConsole,
@@ -17,8 +18,6 @@ import {
 setDefaultTimeout(30_000);
 
 const MINUTE_MS = 60_000;
-const HOUR_MS = 60 * MINUTE_MS;
-const DAY_MS = 24 * HOUR_MS;
 
 const KEY = /sbk_[0-9a-f]{64}/g;
 
@@ -79,24 +78,6 @@ async function rotate(visitor: Visitor, id: string, overlap: string): Promise<Cr
 const revoke = (visitor: Visitor, id: string, confirmation: string) =>
   submit(visitor, `/keys/${id}/revoke`, { confirmation });
 
-/** As a reader sees it: no tags, references resolved. */
-function seen(html: string): string {
-  let text = "";
-  new HTMLRewriter()
-    .on("main *", {
-      text: (chunk) => {
-        text += chunk.text;
-      },
-    })
-    .transform(html);
-  return text
-    .replaceAll("\u00a0", " ")
-    .replaceAll("&quot;", '"')
-    .replaceAll("&lt;", "<")
-    .replaceAll("&gt;", ">")
-    .replaceAll("&amp;", "&");
-}
-
 /** The database with its log, and whatever else there is in the folder. */
 function filesOf({ dataDir }: TestConsole): Buffer[] {
   return readdirSync(dataDir, { recursive: true, withFileTypes: true })
@@ -113,41 +94,13 @@ const keysOf = (app: TestConsole) =>
     revoked_at: number | null;
   }>(app.dataDir, "SELECT id, label, created_at, expires_at, revoked_at FROM api_keys ORDER BY id");
 
-test("from an invitation to a key that works, is rotated, and works no more", async () => {
-  const time = { offset: 0 };
-  const app = await startConsole({ now: () => Date.now() + time.offset });
-  app.registry.createDesk("beta", { ifMissing: false });
-  const { visitor } = await app.signUp("beta", "ada@example.com");
-  expect(seen((await visitor.get("/keys")).text)).toContain("No key yet");
-
-  const first = await create(visitor, { label: "bot-7", expires: "90d" });
-  expect(first.page.headers.get("cache-control")).toBe("no-store");
-  expect(seen(first.page.text)).toContain(`curl -sS ${app.apiUrl}/v1/signals`);
-  expect(await postSignal(app, first.key)).toBe(201);
-
-  const second = await rotate(visitor, first.id, "1h");
-  expect(second.key).not.toBe(first.key);
-  expect(seen(second.page.text)).toContain(
-    "The old key was last used less than a minute ago: not safe to revoke yet.",
-  );
-  const both = async () => [await postSignal(app, first.key), await postSignal(app, second.key)];
-  expect(await both()).toEqual([201, 201]);
-  time.offset = HOUR_MS - MINUTE_MS;
-  expect(await both()).toEqual([201, 201]);
-  time.offset = HOUR_MS + MINUTE_MS;
-  expect(await both()).toEqual([401, 201]);
-
-  expect((await revoke(visitor, second.id, "bot-7")).location).toBe(`/keys/${second.id}`);
-  expect(await both()).toEqual([401, 401]);
-  const detail = seen((await visitor.get(`/keys/${second.id}`)).text);
-  expect(detail).toContain("Revoked: no signal that is sent with it is stored.");
-});
-
 describe("a new key", () => {
   test("is on one page, once, and nowhere else: no page, log, database or file", async () => {
     const { app, visitor } = await startSignedIn("ada@example.com", { logLevel: "debug" });
     const first = await create(visitor, { label: "bot-7" });
     expect(await postSignal(app, first.key)).toBe(201);
+    expect(first.page.headers.get("cache-control")).toBe("no-store");
+    expect(seen(first.page.text)).toContain(`curl -sS ${app.apiUrl}/v1/signals`);
     const second = await rotate(visitor, first.id, "24h");
 
     expect(readdirSync(app.dataDir)).toContain(`${DATABASE_NAME}-wal`);
@@ -219,6 +172,7 @@ describe("a new key", () => {
       ["same", 90],
       ["30d", 30],
       ["same", 30],
+      ["1y", 365],
       ["never", null],
     ] as const) {
       const fields = { overlap: "1h", expires };
@@ -244,20 +198,6 @@ describe("a new key", () => {
     }
     expect((await visitor.get(`/keys/${old.id}`)).text).not.toContain(`/keys/${old.id}/rotate`);
     expect(keysOf(app)).toEqual(before);
-  });
-
-  test("expires when it was chosen to", async () => {
-    const { app, visitor } = await startSignedIn("ada@example.com");
-    const days = { never: null, "30d": 30, "90d": 90, "1y": 365 };
-    for (const [expires, count] of Object.entries(days)) {
-      const { id } = await create(visitor, { expires });
-      const [row] = query<{ span: number | null }>(
-        app.dataDir,
-        "SELECT expires_at - created_at AS span FROM api_keys WHERE id = ?",
-        id,
-      );
-      expect(row?.span).toBe(count === null ? null : count * DAY_MS);
-    }
   });
 });
 
@@ -311,8 +251,10 @@ test("revoking asks for the name, and takes no other", async () => {
     expect(form).toContain("this key was last used less than a minute ago");
     expect(form).toContain(right);
     expect(form.includes("Another key that works has the same label")).toBe(id === labelled.id);
-    expect((await revoke(visitor, id, right)).status).toBe(303);
+    expect((await revoke(visitor, id, right)).location).toBe(`/keys/${id}`);
     expect(await postSignal(app, key)).toBe(401);
+    const detail = seen((await visitor.get(`/keys/${id}`)).text);
+    expect(detail).toContain("Revoked: no signal that is sent with it is stored.");
   }
   expect(await postSignal(app, other.key)).toBe(201);
   // Once more changes nothing, and is in the audit once.
@@ -330,23 +272,14 @@ test("an old key's last use is told while it overlaps, and not after", async () 
   const { app, visitor } = await startSignedIn("ada@example.com");
   const old = await create(visitor, { label: "bot-7" });
   const db = openForDamage(app.dataDir);
-  const setLastUse = (ago: number | null) =>
-    db.run("UPDATE api_keys SET last_used_at = ? WHERE id = ?", [
-      ago === null ? null : Date.now() - ago,
-      old.id,
-    ]);
+  db.run("UPDATE api_keys SET last_used_at = ?", [Date.now() - 3 * MINUTE_MS]);
   const detail = async () => seen((await visitor.get(`/keys/${old.id}`)).text);
-  setLastUse(3 * MINUTE_MS);
   expect(await detail()).not.toContain("safe to revoke");
   const advice = "The old key was last used 3 minutes ago: not safe to revoke yet.";
   const { page } = await rotate(visitor, old.id, "7d");
   expect(seen(page.text)).toContain(advice);
   expect(seen(page.text)).toContain("in 7 days");
   expect(await detail()).toContain(advice);
-  setLastUse(5 * HOUR_MS);
-  expect(await detail()).toContain("The old key was last used 5 hours ago: safe to revoke once");
-  setLastUse(null);
-  expect(await detail()).toContain("The old key has never been used: it is safe to revoke.");
   db.run("UPDATE api_keys SET expires_at = ? WHERE id = ?", [Date.now() - 1, old.id]);
   expect(await detail()).not.toContain("safe to revoke");
   // It has ended: there is nothing to rotate.
@@ -398,12 +331,8 @@ const hostile = [
   `"><img src=x onerror=alert(1)>`,
   "' onmouseover='alert(1)",
   "&lt;b&gt;&amp;",
-  "{{7*7}} ${7*7} <%= 7*7 %>",
   "\u05d0\u05d1\u05d2 evil",
-  "🚀 launch 🚀",
   "</title></textarea></select><!--",
-  "]]>\\u003cscript>",
-  "javascript:alert(1)",
 ];
 
 test("a label stays text, whatever is in it", async () => {
@@ -473,28 +402,4 @@ describe("the list", () => {
     ]);
     expect(text).toContain(`…${created.get("first")?.key.slice(-4)}`);
   });
-});
-
-test("every page is kept by nobody, and forms without their token change nothing", async () => {
-  const { app, visitor } = await startSignedIn("ada@example.com");
-  const { id } = await create(visitor, { label: "bot-7" });
-  const before = keysOf(app);
-  const gets = ["/", "/keys", "/keys/new", "/audit", "/audit?before=3", ...pagesOf(id)];
-  const answers = await Promise.all(gets.map((path) => visitor.get(path)));
-  const posts = {
-    "/keys": { label: "\u0001" },
-    [`/keys/${id}/rotate`]: { overlap: "no" },
-    [`/keys/${id}/revoke`]: { confirmation: "no" },
-  };
-  for (const [path, fields] of Object.entries(posts)) {
-    answers.push(await visitor.post(path, fields));
-    const right = { overlap: "1h", confirmation: "bot-7" };
-    const forged = await visitor.post(path, { ...right, csrf: "forged" });
-    expect(forged.status).toBe(403);
-    const foreign = await visitor.post(path, right, { "Sec-Fetch-Site": "cross-site" });
-    expect(foreign.status).toBe(403);
-    answers.push(forged, foreign);
-  }
-  for (const { headers } of answers) expect(headers.get("cache-control")).toBe("no-store");
-  expect(keysOf(app)).toEqual(before);
 });

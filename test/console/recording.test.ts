@@ -92,15 +92,6 @@ test("every outcome of a request with a known key is there after a stop", async 
   });
 });
 
-test("the activity of before a restart is there after it", async () => {
-  const first = await startConsole();
-  expect((await first.post(signal)).status).toBe(201);
-  await first.stop();
-  const again = await startConsole({ dataDir: first.dataDir });
-  await again.stop();
-  expect(readActivity(again).buckets(deskOf(again), "day", 0)).toMatchObject([{ stored: 1 }]);
-});
-
 test("a file that cannot be written fails no signal, and is told of once", async () => {
   const desk = await startConsole();
   const blocker = new Database(join(desk.dataDir, ACTIVITY_NAME));

@@ -15,6 +15,7 @@ test("a new desk is led to its first signal, and then to its signals", async () 
   await app.post(signal);
   expect((await visitor.get("/")).location).toBe("/start");
   const before = (await visitor.get("/start")).text;
+  expect((await visitor.get("/keys")).text).toContain("No key yet");
   expect(before).toContain('href="/keys/new"');
   expect(before).toContain("No signal has arrived yet");
   expect(before).not.toContain('class="badge good"');

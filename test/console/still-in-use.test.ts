@@ -2,39 +2,21 @@
 import { describe, expect, setDefaultTimeout, test } from "bun:test";
 import { describeLateUse, lateUseOf, lastDayFrom } from "../../src/console/keys/key-activity.ts";
 import { mintKey, openForDamage, signal } from "../_setup.ts";
-import { type SignedUp, startSignedIn, type TestConsole } from "./_console.ts";
+import { getUntil, seen, startSignedIn, type TestConsole, type Visitor } from "./_console.ts";
 
 setDefaultTimeout(60_000);
 
 const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;
-/** Activity is on the pages a second or two after the request. */
-const SEEN_WITHIN_MS = 20_000;
-
-type Visitor = SignedUp["visitor"];
 
 async function send(app: TestConsole, key: string, fields: object = {}): Promise<number> {
   const body = { ...signal, ...fields };
   return (await app.post(body, { Authorization: `Bearer ${key}` })).status;
 }
 
-/** As a reader sees the page, tags and runs of white space left out. */
-function seen(html: string): string {
-  return (/<main[\s\S]*<\/main>/.exec(html)?.[0] ?? "")
-    .replaceAll(/<[^>]*>/g, "")
-    .replaceAll(/[\s\u00a0]+/g, " ");
-}
-
 /** Asks for the page until it has the text. */
-async function see(visitor: Visitor, path: string, text: string): Promise<string> {
-  const until = Date.now() + SEEN_WITHIN_MS;
-  for (;;) {
-    const { text: html } = await visitor.get(path);
-    if (seen(html).includes(text)) return html;
-    if (Date.now() > until) throw new Error(`${path} has no "${text}":\n${seen(html)}`);
-    await Bun.sleep(250);
-  }
-}
+const see = (visitor: Visitor, path: string, text: string) =>
+  getUntil(visitor, path, (html) => seen(html).includes(text));
 
 /** The rows of the list: what each says, by the key's id. */
 function rowsOf(html: string): Map<string, string> {
@@ -103,13 +85,9 @@ describe("a key that has ended", () => {
     expect(few.size).toBe(1 + 25);
     for (const { key } of others) expect(await send(app, key)).toBe(401);
     // More than are shown of those that have ended: each of them is.
-    const until = Date.now() + SEEN_WITHIN_MS;
-    const stillInUse = async () => {
-      const html = (await visitor.get("/keys")).text;
-      return [...rowsOf(html).values()].filter((row) => row.includes("still in use")).length;
-    };
-    while ((await stillInUse()) < oldest.length && Date.now() < until) await Bun.sleep(250);
-    expect(await stillInUse()).toBe(oldest.length);
+    const stillInUse = (html: string) =>
+      [...rowsOf(html).values()].filter((row) => row.includes("still in use")).length;
+    await getUntil(visitor, "/keys", (html) => stillInUse(html) === oldest.length);
     expect((await visitor.get("/keys")).text).toContain("Show all keys that have ended");
   });
 });
