@@ -223,25 +223,12 @@ export class Visitor {
 
   /** As browsers do: RFC 6265bis, 4.1.3.2 and 5.6. Throws for a cookie that they would not take. */
   #keep(line: string): void {
-    const [pair = "", ...attributes] = line.split(/;\s*/);
-    const at = pair.indexOf("=");
-    const [name, value] = [pair.slice(0, at), pair.slice(at + 1)];
-    const known = new Map(
-      attributes.map((attribute) => {
-        const [key = "", ...rest] = attribute.split("=");
-        return [key.toLowerCase(), rest.join("=")] as const;
-      }),
-    );
-    const isOfHost = known.has("secure") && known.get("path") === "/" && !known.has("domain");
-    if (name.startsWith("__Host-") && !isOfHost) throw new Error(`No browser keeps: ${line}`);
-    const maxAge = known.get("max-age");
-    const expires = known.get("expires");
-    const isOver =
-      maxAge === undefined
-        ? expires !== undefined && Date.parse(expires) <= Date.now()
-        : Number(maxAge) <= 0;
-    if (isOver) this.cookies.delete(name);
-    else this.cookies.set(name, value);
+    const cookie = Bun.Cookie.parse(line);
+    const isOfHost = cookie.secure && cookie.path === "/" && (cookie.domain ?? "") === "";
+    if (cookie.name.startsWith("__Host-") && !isOfHost)
+      throw new Error(`No browser keeps: ${line}`);
+    if (cookie.isExpired()) this.cookies.delete(cookie.name);
+    else this.cookies.set(cookie.name, cookie.value);
   }
 }
 

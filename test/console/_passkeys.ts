@@ -4,8 +4,8 @@ import type {
   PublicKeyCredentialCreationOptionsJSON,
   PublicKeyCredentialRequestOptionsJSON,
 } from "@simplewebauthn/server";
-import type { Deviation, SoftwareKey } from "./_authenticator.ts";
-import { type PageAnswer, PASSWORD, type Visitor } from "./_console.ts";
+import { type Deviation, SoftwareKey } from "./_authenticator.ts";
+import { ALICE, type PageAnswer, PASSWORD, startNamedConsole, type Visitor } from "./_console.ts";
 
 /** What the script asks for before it calls the authenticator. */
 export async function optionsOf<T>(
@@ -78,4 +78,13 @@ export async function removePasskey(
   const path = `/account/passkeys/${id}/remove`;
   await visitor.get(path);
   return visitor.post(path, await confirmation(visitor, proof, deviation));
+}
+
+/** A console with a name, and its member Alice, who has a password and a passkey. */
+export async function startWithPasskey() {
+  const desk = await startNamedConsole();
+  const { visitor } = await desk.signUp("alpha", ALICE);
+  const key = await SoftwareKey.make(desk.url);
+  await addPasskey(visitor, key);
+  return { desk, visitor, key };
 }

@@ -8,7 +8,14 @@ import { CHALLENGE_LIFETIME_MS, Challenges } from "../../src/console/sign-in/pas
 import { FAILURES_MAX } from "../../src/console/web/throttle.ts";
 import { cookieNames } from "../../src/console/web/visit.ts";
 import { type Deviation, SoftwareKey } from "./_authenticator.ts";
-import { addPasskey, confirmation, optionsOf, passkeySignIn, removePasskey } from "./_passkeys.ts";
+import {
+  addPasskey,
+  confirmation,
+  optionsOf,
+  passkeySignIn,
+  removePasskey,
+  startWithPasskey,
+} from "./_passkeys.ts";
 import {
   ALICE,
   auditOf,
@@ -155,10 +162,7 @@ describe("passkeys", () => {
   });
 
   test("another member's, of the same desk or not, is as unknown as none", async () => {
-    const desk = await startNamedConsole();
-    const { visitor } = await desk.signUp("alpha", ALICE);
-    const key = await SoftwareKey.make(desk.url);
-    await addPasskey(visitor, key);
+    const { desk, key } = await startWithPasskey();
     desk.registry.createDesk("beta", { ifMissing: true });
     for (const [name, email] of [
       ["alpha", "bob@alpha.example"],
@@ -174,10 +178,7 @@ describe("passkeys", () => {
   });
 
   test("an answer is good once, for the browser that was asked, from our own origin, and verified", async () => {
-    const desk = await startNamedConsole();
-    const { visitor } = await desk.signUp("alpha", ALICE);
-    const key = await SoftwareKey.make(desk.url);
-    await addPasskey(visitor, key);
+    const { desk, key } = await startWithPasskey();
 
     const victim = desk.visitor();
     await victim.get("/sign-in");
@@ -223,10 +224,7 @@ describe("passkeys", () => {
   });
 
   test("a counter that does not go on is refused, and said in the audit", async () => {
-    const desk = await startNamedConsole();
-    const { visitor } = await desk.signUp("alpha", ALICE);
-    const key = await SoftwareKey.make(desk.url);
-    await addPasskey(visitor, key);
+    const { desk, key } = await startWithPasskey();
     expect((await passkeySignIn(desk.visitor(), key, { counter: 7 })).location).toBe("/audit");
     for (const counter of [7, 6, 0]) {
       expect((await passkeySignIn(desk.visitor(), key, { counter })).status).toBe(422);
@@ -292,10 +290,7 @@ describe("passkeys", () => {
 });
 
 test("without a password, a passkey must confirm a password and another passkey", async () => {
-  const desk = await startNamedConsole();
-  const { visitor } = await desk.signUp("alpha", ALICE);
-  const key = await SoftwareKey.make(desk.url);
-  await addPasskey(visitor, key);
+  const { desk, visitor, key } = await startWithPasskey();
   inDatabase(desk, (db) => db.run("UPDATE members SET password_hash = NULL"));
   const named = { name: "Phone" };
   const options = (fields: Record<string, string>) =>

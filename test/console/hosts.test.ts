@@ -101,18 +101,14 @@ describe("the console answers", () => {
     expect(headers.get("strict-transport-security")).toBe("max-age=31536000");
   });
 
-  test("Strict-Transport-Security where its public URL is https", async () => {
+  test.each([
+    ["https://console.example.com", "max-age=31536000"],
+    [null, null],
+  ])("as %s over plain HTTP, with Strict-Transport-Security %s", async (consoleUrl, expected) => {
     const port = await freePort();
-    const consoleListen = { host: "127.0.0.1", port };
-    await startConsole({ config: { consoleListen, consoleUrl: "https://console.example.com" } });
+    await startConsole({ config: { consoleListen: { host: "127.0.0.1", port }, consoleUrl } });
     const { headers } = await fetch(`http://127.0.0.1:${port}/sign-in`);
-    expect(headers.get("strict-transport-security")).toBe("max-age=31536000");
-  });
-
-  test("no Strict-Transport-Security over plain HTTP", async () => {
-    const desk = await startConsole();
-    const { headers } = await desk.visitor().get("/sign-in");
-    expect(headers.get("strict-transport-security")).toBeNull();
+    expect(headers.get("strict-transport-security")).toBe(expected);
   });
 });
 

@@ -1,20 +1,10 @@
 /** Who sits at a browser that was left open removes no passkey; and a removed passkey leaves nobody signed in. */
 import { expect, setDefaultTimeout, test } from "bun:test";
-import { FAILURES_MAX } from "../../src/console/web/throttle.ts";
 import { SoftwareKey } from "./_authenticator.ts";
-import { ALICE, auditOf, isIn, startNamedConsole, type TestConsole } from "./_console.ts";
-import { addPasskey, passkeySignIn, removePasskey } from "./_passkeys.ts";
+import { auditOf, isIn, type TestConsole } from "./_console.ts";
+import { addPasskey, passkeySignIn, removePasskey, startWithPasskey } from "./_passkeys.ts";
 
 setDefaultTimeout(30_000);
-
-/** A member with a password and a passkey. */
-async function start() {
-  const desk = await startNamedConsole();
-  const { visitor } = await desk.signUp("alpha", ALICE);
-  const key = await SoftwareKey.make(desk.url);
-  await addPasskey(visitor, key);
-  return { desk, visitor, key };
-}
 
 function lastAudited(desk: TestConsole): string {
   const [entry] = auditOf(desk);
@@ -22,7 +12,7 @@ function lastAudited(desk: TestConsole): string {
 }
 
 test("without the password or a passkey nothing is removed", async () => {
-  const { desk, visitor, key } = await start();
+  const { desk, visitor, key } = await startWithPasskey();
   const page = await visitor.get(`/account/passkeys/${key.id}/remove`);
   expect([page.status, page.text.includes("Laptop")]).toEqual([200, true]);
   const path = `/account/passkeys/${key.id}/remove`;
@@ -36,7 +26,7 @@ test("without the password or a passkey nothing is removed", async () => {
 });
 
 test("another member's passkey is no proof, and a challenge of the sign-in page is none either", async () => {
-  const { desk, visitor, key } = await start();
+  const { desk, visitor, key } = await startWithPasskey();
   const { visitor: bob } = await desk.signUp("alpha", "bob@alpha.example");
   const bobs = await SoftwareKey.make(desk.url);
   await addPasskey(bob, bobs);
@@ -50,20 +40,8 @@ test("another member's passkey is no proof, and a challenge of the sign-in page 
   expect((await passkeySignIn(desk.visitor(), key)).location).toBe("/audit");
 });
 
-test("guesses of the password are limited", async () => {
-  const { visitor, key } = await start();
-  const path = `/account/passkeys/${key.id}/remove`;
-  await visitor.get(path);
-  const guesses = await Promise.all(
-    Array.from({ length: FAILURES_MAX + 2 }, (_, index) =>
-      visitor.post(path, { current: `guess ${index}` }),
-    ),
-  );
-  expect(guesses.filter(({ status }) => status === 429)).toHaveLength(2);
-});
-
 test("sessions that began with it end; those of the password and of other passkeys go on", async () => {
-  const { desk, visitor, key } = await start();
+  const { desk, visitor, key } = await startWithPasskey();
   const other = await SoftwareKey.make(desk.url);
   await addPasskey(visitor, other, { name: "Phone" });
   const [withKey, withOther] = [desk.visitor(), desk.visitor()];
@@ -79,7 +57,7 @@ test("sessions that began with it end; those of the password and of other passke
 });
 
 test("a session that began with a passkey keeps to it after signing out everywhere else", async () => {
-  const { desk, visitor, key } = await start();
+  const { desk, visitor, key } = await startWithPasskey();
   const other = desk.visitor();
   await passkeySignIn(other, key);
   await other.get("/account");

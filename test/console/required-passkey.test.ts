@@ -1,12 +1,8 @@
 /** A desk that requires passkeys: what a password still opens there, and what it does not. */
 import { expect, setDefaultTimeout, test } from "bun:test";
 import type { PublicKeyCredentialCreationOptionsJSON } from "@simplewebauthn/server";
-import { ADD_PASSKEY_MS_MAX, Sessions } from "../../src/console/web/sessions.ts";
-import { SqliteMembers } from "../../src/store/sqlite/members.ts";
-import { openDatabase } from "../../src/store/sqlite/open.ts";
-import { SqliteRegistry } from "../../src/store/sqlite/registry.ts";
 import { cli } from "../_cli.ts";
-import { onCleanup, query, temporaryFolder } from "../_setup.ts";
+import { query } from "../_setup.ts";
 import { SoftwareKey } from "./_authenticator.ts";
 import {
   ALICE,
@@ -20,7 +16,7 @@ import {
   type TestConsole,
   type Visitor,
 } from "./_console.ts";
-import { addPasskey, optionsOf, passkeySignIn, removePasskey } from "./_passkeys.ts";
+import { optionsOf, passkeySignIn, removePasskey, startWithPasskey } from "./_passkeys.ts";
 
 setDefaultTimeout(30_000);
 
@@ -77,10 +73,7 @@ test("signing out is possible before the passkey is added", async () => {
 });
 
 test("a member with a passkey is signed out of sessions that a password began, and the password stops working", async () => {
-  const desk = await startNamedConsole();
-  const { visitor } = await desk.signUp("alpha", ALICE);
-  const key = await SoftwareKey.make(desk.url);
-  await addPasskey(visitor, key);
+  const { desk, visitor, key } = await startWithPasskey();
   const withKey = desk.visitor();
   await passkeySignIn(withKey, key);
   require(desk);
@@ -149,21 +142,6 @@ test("where the console has no name, the pages say what is missing", async () =>
   expect((await visitor.get("/passkey")).text).toContain("--console-url");
   const { token } = desk.members.invite("alpha", "bob@alpha.example");
   expect((await desk.visitor().get(`/join/${token}`)).text).toContain("--console-url");
-});
-
-test("ten minutes after the sign-in the password no longer suffices to add one", async () => {
-  const db = openDatabase(temporaryFolder(), "command");
-  onCleanup(() => db.close());
-  const registry = new SqliteRegistry(db);
-  registry.createDesk("alpha", { ifMissing: true });
-  registry.requirePasskeys("alpha", true);
-  const members = new SqliteMembers(db);
-  const account = members.spendWithPassword(members.invite("alpha", ALICE).token, "hash");
-  if (account === null) throw new Error("The link did not work.");
-  const sessions = new Sessions((id) => members.find(id));
-  const token = await sessions.start(account, { passkeyId: null, browser: "", address: "" }, 0);
-  expect(await sessions.find(token, ADD_PASSKEY_MS_MAX)).toMatchObject({ mustAddPasskey: true });
-  expect(await sessions.find(token, ADD_PASSKEY_MS_MAX + 1)).toBeNull();
 });
 
 test("the command tells who has no passkey yet, and each change is in the audit, once", async () => {

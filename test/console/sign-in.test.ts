@@ -2,6 +2,7 @@
 import { describe, expect, setDefaultTimeout, test } from "bun:test";
 import { localPath } from "../../src/console/web/safe-redirect.ts";
 import {
+  ADD_PASSKEY_MS_MAX,
   type FindMember,
   SESSION_AGE_MS_MAX,
   SESSION_IDLE_MS_MAX,
@@ -656,6 +657,14 @@ describe("sessions", () => {
       expect(await sessions.find(token, at)).not.toBe(null);
     }
     expect(await sessions.find(token, SESSION_AGE_MS_MAX + 1)).toBe(null);
+  });
+
+  test("ten minutes after the sign-in a password no longer suffices to add a required passkey", async () => {
+    const sessions = sessionsOf(() => ({ ...account, passkeys_required: true }));
+    const token = await sessions.start(account, beginning, 0);
+    const found = await sessions.find(token, ADD_PASSKEY_MS_MAX);
+    expect(found).toMatchObject({ mustAddPasskey: true });
+    expect(await sessions.find(token, ADD_PASSKEY_MS_MAX + 1)).toBeNull();
   });
 
   test("one of before its member signed out everywhere, or was removed, ends", async () => {
