@@ -558,6 +558,38 @@ describe("serve's settings", () => {
     expect(query(server.dataDir, "SELECT name FROM desks")).toEqual([]);
   });
 
+  test("--quickstart prints a key, a one-time link to the console, and where the data is", async () => {
+    const flags = ["--quickstart", "--console-listen", "127.0.0.1:0"];
+    const first = await startServe(flags);
+    const { dataDir, output } = first;
+    expect(output.stdout).toMatch(/sbk_[0-9a-f]{64}/);
+    const link = /^ {2}(http:\/\/127\.0\.0\.1:\d+\/join\/\S+)$/m.exec(output.stdout)?.[1] ?? "";
+    const page = await (await fetch(link)).text();
+    expect(page).toContain("demo@example.com");
+    const shown = output.stdout
+      .replace(first.url, "http://127.0.0.1:8080")
+      .replace(new URL(link).origin, "http://127.0.0.1:8081")
+      .replace(dataDir, "/home/ada/signalbox/data")
+      .replaceAll(/(sbk_|join\/)(\S{4})\S+/g, "$1…");
+    const readme = (await Bun.file("README.md").text()).replaceAll(/(sbk_|join\/)\S{4}…/g, "$1…");
+    expect(readme).toContain(`\`\`\`console\n${shown.trimEnd()}\n\`\`\`\n`);
+    expect(output.stderr).not.toMatch(/sbk_|join/);
+    first.kill("SIGTERM");
+    expect(await first.exited).toBe(0);
+
+    const second = await startServe(flags, { dataDir });
+    expect(second.output.stdout).toBe("");
+    await second.logged(
+      `nobody has opened the console link: get a new one with: signalbox desk invite demo --email demo@example.com --data ${dataDir}`,
+    );
+  });
+
+  test("--quickstart prints no link if the console is off", async () => {
+    const { output } = await startServe(["--quickstart"]);
+    expect(output.stdout).toMatch(/sbk_[0-9a-f]{64}/);
+    expect(output.stdout).not.toMatch(/console|join/);
+  });
+
   test("--quickstart creates nothing if there is a desk", async () => {
     const dataDir = temporaryFolder();
     await mintKey(dataDir);

@@ -62,6 +62,20 @@ test("the build leaves the executable alone in its folder", () => {
   expect(readdirSync(dirname(executable))).toEqual([basename(executable)]);
 });
 
+test.each([
+  ["its name, if it is on the PATH", { cwd: "/", path: "folder" }, "signalbox"],
+  ["its path from the current folder", { cwd: "folder", path: "/bin" }, "./signalbox"],
+  ["its whole path, from elsewhere", { cwd: "/usr", path: "/bin" }, "executable"],
+])("a hint has %s", async (_what, { cwd, path }, name) => {
+  const folder = dirname(executable);
+  const { stderr } = await cli(["key", "list", "--data", "/nothing"], {
+    program: [executable],
+    cwd: cwd === "folder" ? folder : cwd,
+    env: { PATH: path === "folder" ? folder : path },
+  });
+  expect(stderr).toContain(` ${name === "executable" ? executable : name} desk create `);
+});
+
 describe("the executable, in a folder full of other programs' files", () => {
   test("takes a signal, detects its repeat, and refuses it once the key is revoked", async () => {
     const options = inHostileFolder();

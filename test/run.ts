@@ -2,6 +2,7 @@
  * Runs a suite: `bun test/run.ts [quick | browser | faults]`. Without a name, all tests that need only
  * npm packages; `quick` leaves out the slow ones.
  */
+import { dirname } from "node:path";
 import { requirePrograms } from "./_programs.ts";
 import { buildExecutable } from "./_executable.ts";
 
@@ -50,8 +51,15 @@ async function run(name: string): Promise<number> {
     throw new Error(`There is no suite "${name}": use quick, browser, faults or none.`);
   if (name === "browser" || name === "faults") requirePrograms(name);
   const { files, others } = suites[name];
+  const executable = await buildExecutable();
   const tests = Bun.spawn([process.execPath, "test", `--timeout=${TEST_TIMEOUT_MS}`, ...files], {
-    env: { FAULTS: "full", ...process.env, SIGNALBOX_TEST_EXECUTABLE: await buildExecutable() },
+    env: {
+      FAULTS: "full",
+      ...process.env,
+      SIGNALBOX_TEST_EXECUTABLE: executable,
+      // Hints name an executable that is on the PATH, and give the path of any other.
+      PATH: `${dirname(executable)}:${process.env["PATH"]}`,
+    },
     stdio: ["ignore", "inherit", "inherit"],
   });
   const code = await tests.exited;

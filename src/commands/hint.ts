@@ -1,9 +1,19 @@
 /** The command to type next, for errors and notes. */
+import { relative } from "node:path";
 import { defaults } from "../config.ts";
 import { shellQuoted } from "../domain/shell.ts";
+import { selfProgram } from "./self.ts";
 
 /** Adds the program and, unless it is the default, the `--data` of the present command. */
 export function toType(command: string, dataDir: string): string {
   const data = dataDir === defaults.data ? "" : ` --data ${shellQuoted(dataDir)}`;
-  return `signalbox ${command}${data}`;
+  return `${programName()} ${command}${data}`;
+}
+
+/** The name of an executable that is on the PATH, otherwise its path, as in `./dist/signalbox`. */
+function programName(): string {
+  const [program = "", source] = selfProgram();
+  if (source !== undefined || Bun.which("signalbox") !== null) return "signalbox";
+  const below = relative(process.cwd(), program);
+  return shellQuoted(below.startsWith("..") ? program : `./${below}`);
 }

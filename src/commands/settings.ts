@@ -94,7 +94,10 @@ export function serveSettings(): Option[] {
     setting("--log-level <level>", "lowest level to log")
       .choices(logLevels)
       .default(defaults.logLevel),
-    setting("--quickstart", `create desk "${QUICKSTART_DESK}" with a key if there is no desk`),
+    setting(
+      "--quickstart",
+      `create desk "${QUICKSTART_DESK}" with a key and a console link if there is no desk`,
+    ),
   ];
 }
 

@@ -147,7 +147,7 @@ test("the page for a new desk shows them, with the address of the server", async
 
 test("--quickstart prints a command that stores a signal, and once only", async () => {
   const server = await startServe(["--quickstart"]);
-  const command = server.output.stdout.slice(server.output.stdout.indexOf("curl "));
+  const [, command = ""] = /( curl .*?\nEND\n)/s.exec(server.output.stdout) ?? [];
   const first = (await Bun.$`sh -c ${command}`.json()) as { id: string; deduped: boolean };
   const { id } = first;
   expect(first.deduped).toBe(false);
