@@ -52,7 +52,7 @@ export interface App {
   stop(): Promise<void>;
 }
 
-/** Throws `UserError` for what a person can fix, and closes what was open by then. */
+/** Throws `UserError` for a problem that the user can fix, after closing what it had opened. */
 export async function startApp(options: AppOptions): Promise<App> {
   const { config, log } = options;
   requireSafeTransport(config);
@@ -108,7 +108,7 @@ export async function startApp(options: AppOptions): Promise<App> {
   };
 }
 
-/** What the interfaces are made of. */
+/** What the interfaces need. */
 interface Parts extends AppOptions {
   readonly storage: ServerStorage;
   readonly certificates: CertificateWatch | null;
@@ -152,7 +152,7 @@ function serveSignals(
   activity: ActivityRecorder | null,
 ): Listener {
   let description: Description | null = null;
-  // They outlive a change of the certificate, which starts another server.
+  // Kept when a new certificate starts another server.
   const shared = {
     store: storage,
     rateLimiter: new RateLimiter(config.rateLimitPerS),
@@ -199,7 +199,7 @@ function publicUrlOf({ publicUrl, tls }: ServeConfig, bound: Address): string {
   return publicUrl ?? defaultPublicUrl(bound, tls !== null);
 }
 
-/** What the writer has is always waited for, however long. */
+/** Cuts connections at the timeout; closing the storage still waits for every signal in the queue. */
 async function drain(listener: Listener, timeoutMs: number, log: Logger): Promise<void> {
   if (await listener.drain(timeoutMs)) return;
   log.warn({ stop_timeout_ms: timeoutMs }, "cut the connections that were still open");

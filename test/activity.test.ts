@@ -253,7 +253,7 @@ test.each(unusable)(
     spoil(join(dataDir, ACTIVITY_NAME));
     const { activity, said } = openActivity(dataDir);
     expect(said).toHaveLength(1);
-    expect(said[0]).toContain(isKept ? "was replaced by an empty file" : "is kept in memory alone");
+    expect(said[0]).toContain(isKept ? "was replaced by an empty file" : "is kept in memory only");
     activity.write(minute(NOW, { stored: 1 }));
     expect(activity.buckets(mine, "day", 0)).toHaveLength(1);
     activity.close();

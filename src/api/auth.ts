@@ -1,4 +1,4 @@
-/** Finds out who sends a request (`SPEC.md` 5), from its headers alone. */
+/** Authenticates a request by its headers (`SPEC.md` 5). */
 import { AppError } from "../domain/errors.ts";
 import { isWellFormedKey, KEY_PREFIX, keyState } from "../domain/key.ts";
 import type { Awaitable, KeyOwner, SignalStore } from "../domain/storage.ts";
@@ -8,7 +8,7 @@ const BEARER = /^bearer +(.+)$/i;
 
 const HOW = "send the header Authorization: Bearer <API_KEY>";
 
-/** What a 401 says about the headers. It depends on their form alone, so it is the same for every key. */
+/** Messages of a 401. They depend on the form of the headers only, never on the key. */
 const messages = {
   noKey: `The request has no API key; ${HOW}.`,
   noScheme: `The word Bearer is missing before the API key; ${HOW}.`,

@@ -28,7 +28,7 @@ export function acceptedResponse(
   return new Response(`{"id":"${appended.id}","deduped":true}`, { status: 200, headers });
 }
 
-/** The one place that turns an error into a response. Nothing is told of an error that is no {@link AppError}. */
+/** Turns any error into a response. One that is not an {@link AppError} becomes `internal_error`, without details. */
 export function errorResponse(error: unknown, requestId: string): Response {
   const { code, detail } = error instanceof AppError ? error : new AppError("internal_error");
   const { status, message } = errorCatalogue[code];
@@ -45,7 +45,7 @@ export function errorResponse(error: unknown, requestId: string): Response {
   return new Response(JSON.stringify(body), { status, headers });
 }
 
-/** Adds the field that was probably meant. Names that a client made up go into its own answer only. */
+/** Suggests a known field for each unknown name. */
 function withHints(fields: FieldReasons): FieldReasons {
   const hinted = noReasons();
   for (const [name, reason] of Object.entries(fields)) {

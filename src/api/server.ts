@@ -38,8 +38,8 @@ const allowedMethods: Record<string, string[]> = {
 };
 
 /**
- * Keeps Elysia's own body parsing, normalising and error answers out of the way: they accept what must
- * be refused, and echo what must not be.
+ * Bypasses Elysia's own body parsing, normalising and error answers: they accept bodies that must be
+ * refused, and repeat what the client sent.
  */
 export function createPublicInterface(service: PublicInterface): Elysia {
   return createApp((request, server) =>
@@ -57,8 +57,8 @@ export function createPublicInterface(service: PublicInterface): Elysia {
 }
 
 /**
- * A signal's path; each step throws the answer that ends it (`openapi.yaml` documents their order). One
- * asynchronous function: each further one would cost every signal two turns of the microtask queue.
+ * Each step throws the error that ends the request (`openapi.yaml` documents their order). This is one
+ * async function: each further one would cost every signal two turns of the microtask queue.
  */
 async function postSignal(service: PublicInterface, exchange: Exchange): Promise<Response> {
   const { request, requestId } = exchange;
@@ -66,7 +66,7 @@ async function postSignal(service: PublicInterface, exchange: Exchange): Promise
   try {
     requireHttps(service.transport, headers, () => exchange.peer());
     const found = findOwner(headers, service.store);
-    // An `await` of what is already there would cost each signal a turn of the microtask queue.
+    // Awaiting a value that is no promise would cost every signal a turn of the microtask queue.
     const owner = found instanceof Promise ? await found : found;
     if (owner === null) throw new AppError("unauthorized");
     exchange.identity = owner;

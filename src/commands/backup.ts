@@ -114,7 +114,7 @@ function refuseTarget(file: string, dataDir: string): void {
   }
 }
 
-/** Throws `UserError` for the data folder: whoever loses it would lose its backups as well. */
+/** Throws `UserError` for the data folder: losing it must not lose its backups. */
 export function refuseDataFolder(dir: string, dataDir: string): void {
   if (!existsSync(dir) || !existsSync(dataDir)) return;
   if (realpathSync(dir) !== realpathSync(dataDir)) return;

@@ -9,7 +9,7 @@ const NICENESS = 10;
 
 export function copyCommand(): Command {
   return new Command("copy")
-    .description("copy a database file, verified, and print what is in the copy as JSON")
+    .description("copy a database file, verified, and print its verification as JSON")
     .argument("<from>")
     .argument("<to>")
     .action(async (from: string, to: string) => {

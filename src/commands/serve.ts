@@ -41,7 +41,7 @@ async function serve(options: ServeOptions, command: Command): Promise<void> {
   if (config.backups !== null) refuseDataFolder(config.backups.dir, config.dataDir);
   const log = await createLog(options.logLevel);
   endAtDefect(log);
-  // Before the first request is answered: whatever was served is also stopped gracefully.
+  // Before the first request, so that every one is also stopped gracefully.
   const stopped = stopSignal(log);
   const fatal = Promise.withResolvers<never>();
   try {

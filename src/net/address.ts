@@ -1,4 +1,4 @@
-/** Addresses: how they are written, which are loopback, and why one cannot be bound. */
+/** Parses, formats and classifies addresses, and explains why one cannot be bound. */
 import { BlockList, isIP } from "node:net";
 import { UserError, systemCode } from "../domain/errors.ts";
 
@@ -53,7 +53,7 @@ export function unmapped(address: string): string {
     : address;
 }
 
-/** The caller completes the sentence with what to do, which depends on the flag (`config.ts`). */
+/** `config.ts` completes the sentence with the flag to type. */
 export class PortInUseError extends UserError {
   readonly address: Address;
 
@@ -65,7 +65,7 @@ export class PortInUseError extends UserError {
   }
 }
 
-/** Whether the port cannot be bound. False for a host that is no address of this machine. */
+/** Whether the port cannot be bound. False for a host that is not an address of this machine. */
 export function isTaken(address: Address): boolean {
   return /^(EADDRINUSE|EACCES)$/.test(systemCode(bindError(address)));
 }
@@ -76,7 +76,7 @@ export function requireFree(address: Address): void {
   if (error !== null) throw explainBindError(error, address);
 }
 
-/** Binds the address and lets it go. */
+/** Binds the address and releases it. Returns the error, or null. */
 function bindError({ host, port }: Address): unknown {
   try {
     Bun.listen({ hostname: host, port, socket: { data() {} } }).stop(true);
@@ -86,7 +86,7 @@ function bindError({ host, port }: Address): unknown {
   }
 }
 
-/** Returns one sentence for the errors of binding that a person can fix. */
+/** Explains the errors of binding that the user can fix. Returns others unchanged. */
 export function explainBindError(error: unknown, { host, port }: Address): unknown {
   const code = systemCode(error);
   const address = formatAddress({ host, port });
@@ -98,7 +98,7 @@ export function explainBindError(error: unknown, { host, port }: Address): unkno
       `This user is not allowed to listen on ${address}: name a port above 1023, with a proxy in front if needed, or run the unit deploy/signalbox.service, which grants the lower ports.`,
     );
   }
-  // Bun says ENOENT for EADDRNOTAVAIL, and EINVAL or a message without a code for an unknown name.
+  // Bun reports ENOENT for EADDRNOTAVAIL, and EINVAL or a message without a code for an unknown name.
   if (/^(EADDRNOTAVAIL|ENOTFOUND|ENOENT|EINVAL|Failed to listen at .*)$/.test(code)) {
     return new UserError(`${address} is not an address of this machine: try 127.0.0.1:${port}.`);
   }

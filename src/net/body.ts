@@ -28,12 +28,12 @@ function isJson(contentType: string | null): boolean {
   }
 }
 
-/** {@link MIMEType} keeps the first of several and forgets the others. */
+/** {@link MIMEType} ignores all but the first. */
 function charsetsOf(contentType: string): number {
   return contentType.match(/;\s*charset\s*=/gi)?.length ?? 0;
 }
 
-/** Throws `payload_too_large` as soon as the body is known to be over the limit. */
+/** Throws `payload_too_large` as soon as the body exceeds the limit. */
 export function readBody(request: Request): Promise<Uint8Array> {
   const declared = request.headers.get("content-length");
   if (declared === null) return readChunked(request);

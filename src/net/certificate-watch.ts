@@ -1,4 +1,4 @@
-/** Keeps the certificate up to date: replaces it when its files change or somebody asks. */
+/** Reloads the certificate when its files change, or on request. */
 import type { Logger } from "pino";
 import { messageOf } from "../domain/errors.ts";
 import { type Certificate, type CertificateFiles, loadCertificate } from "./tls.ts";
@@ -11,7 +11,7 @@ export class CertificateWatch {
   #replace: (next: Certificate) => void = () => {};
   #timer: Timer | undefined;
   #current: Certificate;
-  /** Logged already. */
+  /** The reason that was logged last. */
   #refusal = "";
 
   /** Throws {@link UserError} if the files cannot be used. */

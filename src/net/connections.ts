@@ -1,17 +1,17 @@
 /**
  * Limits the number of open connections; `Bun.serve` has no such limit.
  *
- * A few times per second this process's descriptors are counted. If there are too many, the kernel says
- * how long each connection has been quiet, and those that were quiet longest are shut down. So a client
- * that sends signals keeps its connection, one that only holds it loses it, and requests cost nothing more.
+ * A few times per second it counts this process's descriptors. If there are too many, it asks the kernel
+ * how long each connection has been idle, and closes those idle longest. So a client that sends signals
+ * keeps its connection, and requests get no slower.
  */
 import type { Logger } from "pino";
 import type { Address } from "./address.ts";
 import { countDescriptors, PortSockets, readDescriptorsMax } from "./sockets.ts";
 
 /**
- * Over TLS an idle one costs 4 KiB, one that a stranger abuses up to 36 KiB, and one that a desk abuses
- * up to 110 KiB: together less than half of a VM with 1 GiB.
+ * Over TLS an idle connection takes 4 KiB, one that a stranger abuses up to 36 KiB, and one that a desk
+ * abuses up to 110 KiB: in total less than half of a VM with 1 GiB.
  */
 export const CONNECTIONS_MAX_DEFAULT = 4_096;
 
@@ -26,7 +26,7 @@ const RESERVE_SHARE = 1 / 4;
 const RESERVE_MIN = 64;
 
 const CHECK_INTERVAL_MS = 250;
-/** While connections are being cut. */
+/** While connections are being closed. */
 const BUSY_INTERVAL_MS = 10;
 /** Checking takes at most this share of the time. */
 const CHECK_SHARE = 1 / 10;
@@ -40,13 +40,13 @@ export interface ConnectionPlan {
 }
 
 export interface ConnectionNeeds {
-  /** For the public interface; 0 for as many as there are descriptors for. */
+  /** For the public interface; 0 for as many as `ulimit -n` allows. */
   readonly connectionsMax: number;
   readonly consoleListen: Address | null;
   readonly opsListen: Address | null;
 }
 
-/** Shares what `ulimit -n` allows: never more in sum, and at least five eighths for the public interface. */
+/** Divides what `ulimit -n` allows: at least five eighths for the public interface. */
 export function planConnections(
   { connectionsMax, consoleListen, opsListen }: ConnectionNeeds,
   log: Logger,
@@ -68,7 +68,7 @@ export function planConnections(
   return { public: connectionsMax === 0 ? left : Math.min(connectionsMax, left), console, ops };
 }
 
-/** Holds the limit until the returned function is called. Call it on the thread that listens. */
+/** Enforces the limit until the returned function is called. Call it on the thread that listens. */
 export function limitConnections<Listener extends keyof ConnectionPlan>(
   listener: Listener,
   { port }: Address,
@@ -88,8 +88,8 @@ export function limitConnections<Listener extends keyof ConnectionPlan>(
   let lineAt = -Infinity;
   const check = (): void => {
     const startedAt = performance.now();
-    // Cheap, and never fewer than there are connections.
-    const excess = countDescriptors() > max ? cutQuietest(sockets, max) : 0;
+    // Cheap, and never less than the number of connections.
+    const excess = countDescriptors() > max ? closeIdlest(sockets, max) : 0;
     cut += excess;
     if (startedAt - lineAt >= LINE_INTERVAL_MS) report();
     const pauseMs = (performance.now() - startedAt) / CHECK_SHARE;
@@ -112,9 +112,9 @@ export function limitConnections<Listener extends keyof ConnectionPlan>(
   };
 }
 
-/** Returns how many were cut. */
-function cutQuietest(sockets: PortSockets, max: number): number {
-  const open = sockets.connections().toSorted((one, other) => other.quietMs - one.quietMs);
+/** Returns how many were closed. */
+function closeIdlest(sockets: PortSockets, max: number): number {
+  const open = sockets.connections().toSorted((one, other) => other.idleMs - one.idleMs);
   const excess = open.slice(0, Math.max(0, open.length - max));
   for (const connection of excess) sockets.shutDown(connection);
   return excess.length;

@@ -2,8 +2,8 @@
  * Tells the kernel which listener gets new connections, with socket filters (socket(7)).
  *
  * Closing a listener resets the connections that it has not accepted yet. So before it closes, new
- * connections go to its successor, or, if there is none, wait outside: docs/reliability.md has the
- * measurements. Without Linux and glibc nothing is steered, and a client may have to retry.
+ * connections go to its successor or, if there is none, are delayed (docs/reliability.md has the
+ * measurements). Without Linux and glibc this does nothing, and a client may have to retry.
  */
 import { ptr } from "bun:ffi";
 import { loadLibc } from "../libc.ts";
@@ -23,7 +23,7 @@ const TCP_FLAGS_OFFSET = 13;
 const SYN = 0x02;
 const ACK = 0x10;
 
-/** Drops the packet that opens a connection; a handshake that has begun can finish. */
+/** Drops the packet that opens a connection; a handshake in progress can finish. */
 const dropNewConnections: readonly Instruction[] = [
   [LOAD_BYTE, 0, 0, TCP_FLAGS_OFFSET],
   [AND, 0, 0, SYN | ACK],
@@ -41,7 +41,7 @@ export function giveTo(index: number, [listener]: readonly number[]): void {
   attach(listener, SO_ATTACH_REUSEPORT_CBPF, [[RETURN, 0, 0, index]]);
 }
 
-/** A client whose first packet is dropped sends it again a second later, when the port is closed or another process's. */
+/** The client's kernel repeats the dropped packet after a second; the port is closed or another process's by then. */
 export function holdOffNew(listeners: readonly number[]): void {
   for (const fd of listeners) attach(fd, SO_ATTACH_FILTER, dropNewConnections);
 }

@@ -1,4 +1,4 @@
-/** Answers a request whose body may still be on its way when the answer is the connection's last. */
+/** Answers a request whose body is still arriving, on a connection that closes after the answer. */
 import type { ListenerState } from "./listener.ts";
 
 /** How much of the rest of a refused body is read, and for how long. */

@@ -5,13 +5,13 @@ import { giveTo, holdOffNew } from "./handover.ts";
 import { PortSockets } from "./sockets.ts";
 import type { Certificate } from "./tls.ts";
 
-/** How long a connection may be idle, and so how long an old listener is kept: seconds. */
+/** How long a connection may be idle. An old listener is kept a little longer. */
 const IDLE_TIMEOUT_S = 30;
 const RETIREMENT_MS = (IDLE_TIMEOUT_S + 10) * 1_000;
 
 /**
- * How long a drain still takes requests: from connections that have sent nothing yet, and from clients
- * that do not know yet that their connection ends. Never longer than half of the time to stop.
+ * How long a drain still takes requests on open connections: their clients do not know yet that they end.
+ * At most half of the stop timeout.
  */
 const LAST_REQUESTS_MS = 500;
 
@@ -20,7 +20,7 @@ const TLS_1_2_CIPHERS = "ECDHE+AESGCM:ECDHE+CHACHA20";
 
 type Server = NonNullable<Elysia["server"]>;
 
-/** What the responses of one server need to know of it. */
+/** The state of a server that its responses depend on. */
 export interface ListenerState {
   /** Its responses say `Connection: close`. */
   isRetired: boolean;
@@ -36,7 +36,7 @@ export class Listener {
   /** As bound: the port is the real one if 0 was asked for. */
   readonly address: Address;
   #current: Bound;
-  /** Those before, until their connections have ended. */
+  /** Earlier servers, until their connections have ended. */
   #retired: Bound[] = [];
   #retirement: Timer | undefined;
 
@@ -63,14 +63,14 @@ export class Listener {
     this.#retired.push(this.#current);
     this.#current = next;
     giveTo(this.#retired.length, this.#listening());
-    // All at once: the kernel would renumber those that stay.
+    // All at once: closing one would renumber the others in the kernel.
     clearTimeout(this.#retirement);
     this.#retirement = setTimeout(() => this.#closeRetired(), RETIREMENT_MS).unref();
   }
 
   /**
-   * Takes no new connection. Resolves with true when every request in flight has been answered, or with
-   * false after the timeout, when the rest has been cut.
+   * Takes no new connection. Resolves with true when every request in flight has been answered. At the
+   * timeout, cuts the rest and resolves with false.
    */
   async drain(timeoutMs: number): Promise<boolean> {
     const { promise: late, resolve } = Promise.withResolvers<false>();

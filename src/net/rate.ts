@@ -9,7 +9,7 @@ interface Bucket {
   filledAt: number;
 }
 
-/** Keeps one bucket per owner that was seen: a desk or a member. The admin makes both, so they are few. */
+/** Keeps a bucket per owner, a desk or a member. Only administrators create these, so they are few. */
 export class RateLimiter<Owner = number> {
   readonly #perSecond: number;
   readonly #burst: number;
@@ -21,7 +21,7 @@ export class RateLimiter<Owner = number> {
     this.#burst = burst;
   }
 
-  /** Takes one token, or throws `rate_limited` with the whole seconds until there is one. `now` in milliseconds, of a clock that never steps back. */
+  /** Takes a token, or throws `rate_limited` with the seconds until the next one. `now`: milliseconds of a monotonic clock. */
   take(owner: Owner, now: number): void {
     if (this.#perSecond === 0) return;
     const burst = this.#burst;

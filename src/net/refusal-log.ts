@@ -1,7 +1,7 @@
-/** The lines about requests that were rejected or failed: so many a second, because a broken bot sends thousands. */
+/** Logs rejected and failed requests, up to a number of lines per second: a broken bot sends thousands. */
 import type { Logger } from "pino";
 
-export const REFUSAL_LINES_A_SECOND = 200;
+export const REFUSAL_LINES_PER_S = 200;
 const SECOND_MS = 1_000;
 
 export class RefusalLog {
@@ -17,7 +17,7 @@ export class RefusalLog {
   /** Calls `describe` only for the lines that are written; the others are counted. */
   write(describe: () => object, kind: "rejected" | "failed" = "rejected"): void {
     this.#begin();
-    if (this.#lines === REFUSAL_LINES_A_SECOND) {
+    if (this.#lines === REFUSAL_LINES_PER_S) {
       this.#more += 1;
       return;
     }
@@ -36,7 +36,7 @@ export class RefusalLog {
     if (this.#more > 0) {
       this.#log.warn(
         { requests: this.#more },
-        `more requests were rejected or failed; the log has ${REFUSAL_LINES_A_SECOND} per second`,
+        `more requests were rejected or failed; the log has ${REFUSAL_LINES_PER_S} per second`,
       );
     }
     this.#lines = 0;

@@ -1,4 +1,4 @@
-/** What both interfaces are built on: Elysia, with its routes chosen by the path alone. */
+/** Both HTTP interfaces start from this: Elysia, with routes chosen by the path alone. */
 import { Elysia } from "elysia";
 
 type Otherwise = (
@@ -8,7 +8,7 @@ type Otherwise = (
 
 /**
  * Bun's router chooses every route; requests without one go to `otherwise`. Elysia's own router is
- * never asked: it searches the URL for the path from the 12th character on, and so takes the wrong
+ * never used: it searches the URL for the path from the 12th character on, and so takes the wrong
  * route when the `Host` is shorter than it expects.
  */
 export function createApp(otherwise: Otherwise): Elysia {

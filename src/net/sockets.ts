@@ -16,7 +16,7 @@ const TCP_LISTEN = 10;
 export interface OpenConnection {
   readonly fd: number;
   /** Since anything was received or sent. */
-  readonly quietMs: number;
+  readonly idleMs: number;
 }
 
 export class PortSockets {
@@ -30,7 +30,7 @@ export class PortSockets {
     this.#port = port;
   }
 
-  /** Null if the system cannot tell: it takes Linux with glibc and /proc. */
+  /** Null without Linux, glibc and /proc. */
   static of(port: number): PortSockets | null {
     const libc = loadLibc();
     return libc === null || DESCRIPTORS_MAX === null ? null : new PortSockets(libc, port);
@@ -38,7 +38,7 @@ export class PortSockets {
 
   connections(): OpenConnection[] {
     return listDescriptors().flatMap((fd) =>
-      this.#state(fd) === TCP_ESTABLISHED ? [{ fd, quietMs: this.#quietMs() }] : [],
+      this.#state(fd) === TCP_ESTABLISHED ? [{ fd, idleMs: this.#idleMs() }] : [],
     );
   }
 
@@ -48,14 +48,14 @@ export class PortSockets {
   }
 
   /**
-   * Bun then closes it as if the client had gone. Call it in the same tick as `connections()`: until
-   * something else runs, a descriptor still is the same connection.
+   * Bun then closes it as if the client had gone. Call it in the same tick as `connections()`: later the
+   * descriptor may be another connection.
    */
   shutDown({ fd }: OpenConnection): void {
     this.#libc.shutdown(fd, SHUT_RDWR);
   }
 
-  /** Leaves the socket's `tcp_info` in the answer. Null for anything but a socket of the port. */
+  /** Reads the socket's `tcp_info` into `#answer`. Null unless it is a socket of the port. */
   #state(fd: number): number | null {
     const view = this.#answer;
     this.#length[0] = view.byteLength;
@@ -70,7 +70,7 @@ export class PortSockets {
   }
 
   /** From `tcp_info` (linux/tcp.h): tcpi_last_data_sent and tcpi_last_data_recv. */
-  #quietMs(): number {
+  #idleMs(): number {
     return Math.min(this.#answer.getUint32(44, true), this.#answer.getUint32(52, true));
   }
 }
@@ -85,7 +85,7 @@ export function readDescriptorsMax(): number | null {
   }
 }
 
-/** Since Linux 6.2 the folder's size is their number (proc_pid_fd(5)). Infinity if none is left to look with. */
+/** Since Linux 6.2 the folder's size is their number (proc_pid_fd(5)). Infinity if no descriptor is left to read it. */
 export function countDescriptors(): number {
   try {
     return statSync(DESCRIPTORS).size || readdirSync(DESCRIPTORS).length;

@@ -1,7 +1,7 @@
-/** The certificate files: read, checked against each other, and read again when they change. */
+/** Reads the certificate files and checks them against each other. */
 import { createPrivateKey, X509Certificate } from "node:crypto";
 import { isIP } from "node:net";
-import { closeSync, fstatSync, openSync, readFileSync } from "node:fs";
+import { closeSync, fstatSync, openSync, readFileSync, type Stats } from "node:fs";
 import { UserError, systemCode } from "../domain/errors.ts";
 import { shellQuoted } from "../domain/shell.ts";
 
@@ -19,12 +19,13 @@ export interface Certificate {
 }
 
 /**
- * Throws {@link UserError} where a file cannot be read, is not PEM, or does not fit the other, and
- * where others have the key.
+ * Throws {@link UserError} if a file cannot be read or is not PEM, if the two do not belong together, or if
+ * other users can access the key.
  */
 export function loadCertificate({ certFile, keyFile }: CertificateFiles): Certificate {
-  const cert = readPem(certFile, "--tls-cert", () => {});
-  const key = readPem(keyFile, "--tls-key", refuseOpenKey);
+  const { text: cert } = readFile(certFile, "--tls-cert");
+  const { text: key, stats } = readFile(keyFile, "--tls-key");
+  refuseOpenKey(keyFile, stats);
   const leaf = parse(() => new X509Certificate(cert), certFile, "a PEM certificate", "--tls-cert");
   const privateKey = parse(() => createPrivateKey(key), keyFile, "a PEM private key", "--tls-key");
   if (!leaf.checkPrivateKey(privateKey)) {
@@ -35,50 +36,40 @@ export function loadCertificate({ certFile, keyFile }: CertificateFiles): Certif
   return { cert, key, expiresAt: Date.parse(leaf.validTo) };
 }
 
-/** Whether a client that asks for this name, or IP address, would take the certificate for it. */
+/** Whether the certificate is valid for this name or IP address. */
 export function isCertificateOf(name: string, { cert }: Pick<Certificate, "cert">): boolean {
   const leaf = new X509Certificate(cert);
   return (isIP(name) === 0 ? leaf.checkHost(name) : leaf.checkIP(name)) !== undefined;
 }
 
-/** What a file's rights are judged by. */
-interface Rights {
-  readonly mode: number;
-  readonly uid: number;
-}
+type Permissions = Pick<Stats, "mode" | "uid">;
 
 /**
- * Whether anybody beside its owner has a key file. A group may read one that is root's where we are
- * not root: that is how Debian's group ssl-cert and systemd's credentials hand a key to a service.
+ * Whether users other than the owner can access a key file. If we are not root, a group may read root's
+ * file: Debian's group ssl-cert and systemd's credentials give a key to a service this way.
  */
-export function isOpenToOthers({ mode, uid }: Rights, ourUid: number): boolean {
+export function isOpenToOthers({ mode, uid }: Permissions, ourUid: number): boolean {
   const isHandedToUs = uid === 0 && ourUid !== 0;
   return (mode & (isHandedToUs ? 0o037 : 0o077)) !== 0;
 }
 
-function refuseOpenKey(file: string, rights: Rights): void {
+function refuseOpenKey(file: string, permissions: Permissions): void {
   const ourUid = process.geteuid?.() ?? 0;
-  if (!isOpenToOthers(rights, ourUid)) return;
-  const mode = (rights.mode & 0o7777).toString(8).padStart(4, "0");
-  const closed = rights.uid === 0 && ourUid !== 0 ? "640" : "600";
+  if (!isOpenToOthers(permissions, ourUid)) return;
+  const mode = (permissions.mode & 0o7777).toString(8).padStart(4, "0");
+  const closed = permissions.uid === 0 && ourUid !== 0 ? "640" : "600";
   throw new UserError(
     `${file} is a private key that other users can access (mode ${mode}). Run: chmod ${closed} ${shellQuoted(file)}`,
   );
 }
 
-/** Judges the very file that it reads, whatever its name comes to mean in between. */
-function readPem(
-  file: string,
-  flag: string,
-  judge: (file: string, rights: Rights) => void,
-): string {
+/** Both from one descriptor: the name may stand for another file a moment later. */
+function readFile(file: string, flag: string): { text: string; stats: Stats } {
   let fd: number | null = null;
   try {
     fd = openSync(file, "r");
-    judge(file, fstatSync(fd));
-    return readFileSync(fd, "utf8");
+    return { stats: fstatSync(fd), text: readFileSync(fd, "utf8") };
   } catch (error) {
-    if (error instanceof UserError) throw error;
     throw new UserError(
       `${file} cannot be read (${systemCode(error)}): name a readable PEM file with ${flag}.`,
     );

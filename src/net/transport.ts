@@ -1,4 +1,4 @@
-/** Checks that a request came over HTTPS, loopback or a trusted proxy (`SPEC.md` 5, rule 8), and from whom. */
+/** Checks that a request came over HTTPS, loopback or a trusted proxy (`SPEC.md` 5, rule 8), and finds the client's address. */
 import { BlockList, isIP } from "node:net";
 import type { Logger } from "pino";
 import { AppError, UserError } from "../domain/errors.ts";
@@ -7,7 +7,7 @@ import { type Address, isLoopback, isLoopbackHost, unmapped } from "./address.ts
 const PROXY_IS_SILENT =
   "The proxy does not say how this request reached it; make it send X-Forwarded-Proto: https.";
 
-/** Known from the start, so that the common case costs a request nothing. */
+/** Computed once, so that the common case costs a request nothing. */
 export interface TransportPolicy {
   readonly isTls: boolean;
   /** The listener has a loopback address, so every peer has one. */
@@ -24,8 +24,8 @@ export function transportPolicy(
 }
 
 /**
- * Throws `https_required` for a request that travelled in the clear. A trusted proxy has to say
- * `https`, on loopback too: only the proxy knows how the request reached it.
+ * Throws `https_required` for a request that was sent unencrypted. A trusted proxy must say `https`,
+ * on loopback too: only the proxy knows how the request reached it.
  */
 export function requireHttps(
   policy: TransportPolicy,
@@ -44,7 +44,7 @@ export function requireHttps(
   throw new AppError("https_required");
 }
 
-/** Each proxy of a chain appends what it saw; one plain hop is enough to read a key. */
+/** Each proxy of a chain appends what it saw; one unencrypted hop is enough to expose a key. */
 function isAllHttps(forwarded: string): boolean {
   return forwarded.split(",").every((hop) => hop.trim().toLowerCase() === "https");
 }
@@ -66,7 +66,7 @@ export class TrustedProxies {
 
   /**
    * Returns the client's address: the peer's or, if that is a trusted proxy, the last one in
-   * `X-Forwarded-For` that is not. Anybody may have written those before it.
+   * `X-Forwarded-For` that is not. The client can forge those before it.
    */
   clientOf(headers: Headers, peer: string | null): string {
     const hops = (headers.get("x-forwarded-for") ?? "").split(",").map(withoutPort);

@@ -28,7 +28,7 @@ export class BackupJob {
   readonly #stopping = new AbortController();
   readonly #ended: Promise<void>;
 
-  /** Begins at once if the folder has no backup that is recent enough. */
+  /** Starts at once if the newest backup is older than the interval. */
   constructor(plan: BackupPlan, make: MakeBackup, log: Logger) {
     this.#plan = plan;
     this.#make = make;
@@ -36,7 +36,7 @@ export class BackupJob {
     this.#ended = this.#run();
   }
 
-  /** Aborts a backup under way. */
+  /** Aborts a running backup. */
   async stop(): Promise<void> {
     this.#stopping.abort();
     await this.#ended;
@@ -62,7 +62,7 @@ export class BackupJob {
 
   async #backUp(): Promise<boolean> {
     const { dir } = this.#plan;
-    // Sorts by time.
+    // Names sort by time.
     const file = join(dir, `signalbox-${timeStamp(Date.now())}.db`);
     const startedAt = performance.now();
     try {
@@ -80,7 +80,7 @@ export class BackupJob {
     }
   }
 
-  /** Never removes the one just made, whatever the clock says. */
+  /** Never removes the one just made, even if the clock was set back. */
   #prune(made: string): void {
     const { dir, keep } = this.#plan;
     const others = listBackups(dir).filter((name) => join(dir, name) !== made);

@@ -1,4 +1,4 @@
-/** Asks the server that has a data folder, on the socket in it. */
+/** Queries the server of a data folder, on the socket in the folder. */
 import { join } from "node:path";
 import { CONSOLE_URL_PATH, SOCKET_NAME } from "./server.ts";
 
@@ -12,7 +12,7 @@ export function askServer(dataDir: string, path: string): Promise<Response> {
   });
 }
 
-/** What browsers call the console: `off` if the server has no console, null if no server answers. */
+/** Returns the console's public URL, `off` if the server has no console, or null if no server answers. */
 export async function askConsoleUrl(dataDir: string): Promise<string | null> {
   try {
     const answer = (await (await askServer(dataDir, CONSOLE_URL_PATH)).json()) as {

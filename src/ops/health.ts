@@ -1,4 +1,4 @@
-/** Whether this server can do its work, check by check. */
+/** The checks of `/readyz`: whether this server can store signals. */
 import { statfs } from "node:fs/promises";
 import { messageOf } from "../domain/errors.ts";
 
@@ -11,14 +11,14 @@ export type Checks = Record<"writer" | "disk" | "certificate", Check>;
 
 export interface HealthSources {
   readonly dataDir: string;
-  /** Why nothing is stored at present, or null. */
+  /** Why signals are not stored, or null. */
   readonly writerProblem: () => string | null;
-  /** When the certificate in use expires (epoch milliseconds), or null without TLS of our own. */
+  /** When the certificate in use expires (epoch milliseconds), or null without TLS. */
   readonly certificateExpiresAt: () => number | null;
   readonly now: () => number;
 }
 
-/** Below this a log and its checkpoint may not fit any more. */
+/** With less, the log and its checkpoint may not fit. */
 export const DISK_FREE_BYTES_MIN = 128 * 1024 * 1024;
 const DAY_MS = 86_400_000;
 
@@ -48,7 +48,8 @@ async function checkDisk({ dataDir }: HealthSources): Promise<Check> {
 
 function checkCertificate({ certificateExpiresAt, now }: HealthSources): Check {
   const expiresAt = certificateExpiresAt();
-  if (expiresAt === null) return { ok: true, detail: "none: HTTPS ends at a proxy, or loopback" };
+  if (expiresAt === null)
+    return { ok: true, detail: "none: a proxy terminates HTTPS, or clients are local" };
   const days = Math.floor((expiresAt - now()) / DAY_MS);
   const date = new Date(expiresAt).toISOString();
   if (days < 0) return { ok: false, detail: `expired at ${date}` };

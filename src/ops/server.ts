@@ -1,4 +1,4 @@
-/** Health for supervisors, on a Unix socket in the data folder and, if asked for, on TCP. */
+/** Serves health checks on a Unix socket in the data folder and, with `--ops-listen`, on TCP. */
 import { chmodSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { UserError } from "../domain/errors.ts";
@@ -15,7 +15,7 @@ export interface OpsServer {
   stop(): Promise<void>;
 }
 
-/** The folder's lock must be held: a socket that is there already is a dead server's. */
+/** Call it with the folder's lock held: it replaces the socket of a server that was killed. */
 export function serveOnSocket(sources: HealthSources, consoleUrl: () => string | null): OpsServer {
   const path = join(sources.dataDir, SOCKET_NAME);
   if (Buffer.byteLength(path) > SOCKET_PATH_BYTES_MAX) {
@@ -40,7 +40,7 @@ export function serveOnSocket(sources: HealthSources, consoleUrl: () => string |
   };
 }
 
-/** Throws {@link UserError} where the address cannot be bound. */
+/** Throws {@link UserError} if the address cannot be bound. */
 export function serveOnTcp(
   sources: HealthSources,
   { host, port }: Address,

@@ -1,16 +1,16 @@
-/** Tells the operator that signals are not being stored, why, and what to do about it. */
+/** Logs that signals are not stored, why, and what to do. */
 import { statfsSync } from "node:fs";
 import type { Logger } from "pino";
 import type { StorageProblem } from "../domain/storage.ts";
 
-/** Under load a problem comes with every batch, hundreds of times a second, and its disk may be the log's. */
+/** Under load a problem comes with every batch, hundreds of times per second, and the log may be on the full disk. */
 const REPEAT_INTERVAL_MS = 5_000;
 
-/** One line at once, then one each few seconds with what has come together, and one when it is over. */
+/** Logs a problem at once, then every few seconds with the signals since, and its end. */
 export class StorageLog {
   readonly #dataDir: string;
   readonly #log: Logger;
-  #saidAt = Number.NEGATIVE_INFINITY;
+  #loggedAt = Number.NEGATIVE_INFINITY;
   #signals = 0;
 
   constructor(dataDir: string, log: Logger) {
@@ -21,19 +21,19 @@ export class StorageLog {
   problem({ kind, obstacle, reason, signals }: StorageProblem): void {
     this.#signals += signals;
     const now = performance.now();
-    if (now - this.#saidAt < REPEAT_INTERVAL_MS) return;
-    this.#saidAt = now;
+    if (now - this.#loggedAt < REPEAT_INTERVAL_MS) return;
+    this.#loggedAt = now;
     const line = { kind, reason, signals: this.#signals, free_bytes: this.#freeBytes() };
     this.#signals = 0;
     this.#log.error(line, `signals were not stored: ${advice[obstacle ?? "none"]}`);
   }
 
   recovered(): void {
-    this.#saidAt = Number.NEGATIVE_INFINITY;
+    this.#loggedAt = Number.NEGATIVE_INFINITY;
     this.#log.info({ free_bytes: this.#freeBytes() }, "signals are stored again");
   }
 
-  /** What this user may still write; null where the folder itself cannot be asked. */
+  /** Returns the space that this user can still use, or null if the folder cannot be read. */
   #freeBytes(): number | null {
     try {
       const { bavail, bsize } = statfsSync(this.#dataDir);

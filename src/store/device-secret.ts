@@ -1,6 +1,6 @@
 /**
- * The secret that signs device cookies (`console/web/throttle.ts`). It is a file of its own, so that it is
- * in no backup: whoever has a backup could otherwise make device cookies.
+ * The secret that signs device cookies (`console/web/throttle.ts`). It is a file of its own, so that no
+ * backup has it: with it, anybody could forge device cookies.
  */
 import { readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";

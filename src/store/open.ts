@@ -1,6 +1,6 @@
 /**
- * Chooses the storage: SQLite in a data folder. Nothing outside `store/` imports anything else of it, so
- * another storage changes nothing but this folder.
+ * Chooses the storage: SQLite in a data folder. Code outside `store/` imports only this file of it, so
+ * another storage changes only this folder.
  */
 import type { Database } from "bun:sqlite";
 import { existsSync } from "node:fs";

@@ -2,7 +2,7 @@
 import { describe, expect, setDefaultTimeout, test } from "bun:test";
 import { isCertificateOf } from "../../src/net/tls.ts";
 import { judgeHost } from "../../src/console/web/hosts.ts";
-import { REFUSAL_LINES_A_SECOND } from "../../src/net/refusal-log.ts";
+import { REFUSAL_LINES_PER_S } from "../../src/net/refusal-log.ts";
 import { makeCertificate, writeCertificate } from "../_certificates.ts";
 import { freePort } from "../_cli.ts";
 import { send } from "../_raw.ts";
@@ -123,14 +123,14 @@ test("rejected requests have a line each with the client's address, up to a limi
     "X-Forwarded-For": "203.0.113.9",
   };
   const lines = () => desk.log.filter(({ msg }) => msg === "rejected");
-  const answers = Array.from({ length: REFUSAL_LINES_A_SECOND * 3 }, () =>
+  const answers = Array.from({ length: REFUSAL_LINES_PER_S * 3 }, () =>
     fetch(`${desk.url}/`, { headers }).then(({ status }) => status),
   );
   expect(new Set(await Promise.all(answers))).toEqual(new Set([421]));
   while (!desk.log.some(({ msg }) => msg.startsWith("more requests were rejected"))) {
     await Bun.sleep(20);
   }
-  expect(lines().length).toBeLessThan(REFUSAL_LINES_A_SECOND * 3);
+  expect(lines().length).toBeLessThan(REFUSAL_LINES_PER_S * 3);
   expect(lines()[0]).toMatchObject({
     level: "info",
     method: "GET",

@@ -1,7 +1,7 @@
--- What became of requests: see src/domain/activity.ts. Not the record of anything: this file is in no
--- backup, is replaced by an empty one if it cannot be read, and may be deleted while the server is stopped.
+-- The outcomes of requests: see src/domain/activity.ts. This file is in no backup, is replaced by an empty
+-- one if it cannot be read, and may be deleted while the server is stopped.
 
--- Requests by what became of them. Buckets overlap: each request is in one of each width.
+-- Requests by outcome. Buckets overlap: each request is in one of each width.
 CREATE TABLE buckets (
   desk_id      INTEGER NOT NULL,
   width_ms     INTEGER NOT NULL,

@@ -29,7 +29,7 @@ export const ACTIVITY_NAME = "signalbox-activity.db";
 /** A file of another version is replaced by an empty one. Raise it with each change of `activity.sql`. */
 const VERSION = 2;
 const WIDTHS = Object.keys(activityWidths) as ActivityWidth[];
-/** Nothing else writes to the file, but a person may read it, and be the last to close it. */
+/** Only this process writes to the file, but a person may read it, and be the last to close it. */
 const BUSY_TIMEOUT_MS = 1_000;
 
 type Values = Record<string, string | number | null>;
@@ -54,8 +54,8 @@ export class SqliteActivity implements Activity {
   }
 
   /**
-   * Drops the activity of keys that this database does not have: it may have been replaced, and then its
-   * desks have the numbers of others. Call it first. If that is impossible now, warns instead.
+   * Drops the activity of keys that this database does not have: after a restore, other desks may have the
+   * same numbers. Call it first. If that is impossible now, warns instead.
    */
   keepKeysOf(database: Database): void {
     try {
@@ -63,7 +63,7 @@ export class SqliteActivity implements Activity {
       this.#attempt((db) => inTransaction(db, () => dropUnknownKeys(db, keys)));
     } catch (error) {
       this.#onLost(
-        `the activity of unknown keys was not dropped from ${this.#path} (${describeFailure(error)}): it is tried again at the next start`,
+        `the activity of unknown keys was not dropped from ${this.#path} (${describeFailure(error)}): it will be retried at the next start`,
       );
     }
   }
@@ -166,7 +166,7 @@ export class SqliteActivity implements Activity {
 
   #openInMemory(error: unknown): Database {
     this.#onLost(
-      `${this.#path} cannot be used (${describeFailure(error)}): until the next start the activity of the desks is kept in memory alone`,
+      `${this.#path} cannot be used (${describeFailure(error)}): the activity of the desks is kept in memory only, until the next start`,
     );
     return prepare(new Database(":memory:", { strict: true }));
   }
@@ -196,7 +196,7 @@ function prepare(db: Database): Database {
     if (version === 0) {
       inTransaction(db, () => db.run(`${activitySql}; PRAGMA user_version = ${VERSION}`));
     } else if (version !== VERSION) {
-      throw new OtherVersion(`it is of version ${version}`);
+      throw new OtherVersion(`it has version ${version}`);
     }
     return db;
   } catch (error) {

@@ -1,4 +1,4 @@
-/** Reads the audit, and appends what is no part of a change: see `records.ts`. */
+/** Reads the audit, and appends entries that belong to no change; `records.ts` appends the others. */
 import type { AuditEntry, AuditPage, AuditRecord } from "../../domain/audit.ts";
 import type { Audit } from "../../domain/storage.ts";
 import { Records } from "./records.ts";

@@ -10,7 +10,7 @@ import type { StorageProblem, Submission } from "../../domain/storage.ts";
 import { describeFailure, isAboutOneRow, isRefusedWrite, isTransient } from "./failures.ts";
 
 /**
- * What became of one submission. `unavailable`: nothing was stored, and a retry may succeed.
+ * The outcome of one submission. `unavailable`: nothing was stored, and a retry may succeed.
  * `failed`: a defect of ours with this one submission.
  */
 export type Outcome =
@@ -194,6 +194,7 @@ function isSame(column: keyof Signal, { [column]: one }: Signal, { [column]: oth
   if (column !== "metadata" || one === null || other === null) return false;
   return meansTheSame(String(one), String(other));
 }
+
 const INSERTED_COLUMNS = ["id", "desk_id", "key_id", "received_at", ...fieldNames];
 
 function insertOf(rows: number): string {

@@ -2,7 +2,7 @@
  * Carries over what a restore must not undo: the desks, keys, members and audit of the previous database.
  * The two databases share a history up to some moment, and each may have continued without the other. So
  * rows are matched by identity (a desk's name, an id, an audit row's content), not by row numbers, which
- * both may have given to different things.
+ * may stand for different rows.
  */
 import type { Database } from "bun:sqlite";
 import type { KeysTaken } from "../../domain/storage.ts";
@@ -54,7 +54,7 @@ function freeAddresses(db: Database): void {
 
 /** Adds the rows of the previous database, and merges those that both have. */
 function merge(db: Database, table: (typeof MERGED_TABLES)[number]): void {
-  // Numbers of desks are given again.
+  // Desks get new row numbers.
   const isKept = (column: string): boolean => table !== "desks" || column !== "id";
   const columns = columnsOf(db, table).filter(isKept);
   const updates = columns.map((column) => `${column} = ${mergedValue(column)}`);
@@ -74,7 +74,7 @@ function columnsOf(db: Database, table: string): string[] {
     .map(({ name }) => name);
 }
 
-/** A value of the previous database, as the restored one has it. */
+/** Reads a previous value; a desk's row number becomes that of the restored database. */
 function restoredValue(column: string): string {
   if (column !== "desk_id") return `previous.${column}`;
   return `(SELECT restored.id FROM main.desks AS restored
@@ -82,8 +82,8 @@ function restoredValue(column: string): string {
 }
 
 /**
- * Either side may be the newer one. What is revoked, removed, spent, required or expires on one side does
- * so afterwards; counts and times of use are the greater ones. Everything else is the previous database's.
+ * Either database may be the newer one. What one of them revoked, removed, spent, required or let expire
+ * stays so; counts and times of use take the greater value. Everything else comes from the previous one.
  */
 const chosen: Readonly<Record<string, "min" | "max">> = {
   created_at: "min",
@@ -112,7 +112,7 @@ function mergedValue(column: string): string {
   return `excluded.${column}`;
 }
 
-/** Appends the rows that the restored database lacks; equal rows as often as the side with more of them. */
+/** Appends missing rows. Equal rows are kept as often as the database with more of them has them. */
 function mergeAudit(db: Database): void {
   const columns = columnsOf(db, "audit").filter((column) => column !== "id");
   const names = columns.join(", ");

@@ -15,7 +15,7 @@ export function checkpoint(db: Database, mode: "PASSIVE" | "TRUNCATE"): void {
   }
 }
 
-/** The length of the log, and how much of it is not in the database yet, in pages of 4 KiB. */
+/** Returns the pages (4 KiB each) in the log, and how many of them are not in the database yet. */
 export function logPages(db: Database): { inLog: number; toCopy: number } {
   const state = db
     .query<{ log: number; checkpointed: number }, []>("PRAGMA wal_checkpoint(NOOP)")

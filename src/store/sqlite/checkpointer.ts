@@ -1,13 +1,13 @@
 /**
  * Checkpoints off the commit path (docs/performance.md has what that gains). This thread copies the log
  * while the writer goes on, then once more what was added meanwhile. The writer copies the small rest
- * between two batches: only a log that is copied to its end can start again.
+ * between two batches: SQLite reuses a log only once all of it is copied.
  */
 import { type DatabaseLocation, Thread } from "./thread.ts";
 
 /**
- * Log pages of 4 KiB that start a checkpoint: 4 MiB. With larger ones the writer's part, and so the
- * slowest answers, take longer, at the same throughput.
+ * Log pages of 4 KiB that start a checkpoint: 4 MiB. With more, the writer's part and so the slowest
+ * answers take longer, and throughput is the same.
  */
 const CHECKPOINT_PAGES = 1_024;
 
@@ -37,7 +37,7 @@ export class Checkpointer {
 
   /**
    * Call it after each commit, with the number of log pages that are not in the database yet. A reader may
-   * prevent that some are copied: the next checkpoint then waits for as many new ones.
+   * keep some from being copied: the next checkpoint then waits for {@link CHECKPOINT_PAGES} more.
    */
   committed(logPagesToCopy: number): void {
     if (this.#isRunning) return;

@@ -1,4 +1,4 @@
-/** Copies a database, in use or not, to a file that can be trusted: of one moment, on disk, and verified. */
+/** Copies a database, in use or not: the copy is a snapshot, on disk, and verified. */
 import type { Database } from "bun:sqlite";
 import { closeSync, fsyncSync, openSync, readdirSync, readSync, renameSync, rmSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
@@ -45,14 +45,14 @@ export function partialPath(to: string, pid: number): string {
   return join(dirname(to), `.${basename(to)}.${pid}.signalbox-partial`);
 }
 
-/** SQLite makes a journal beside it. */
+/** Removes SQLite's journal as well. */
 export function removePartial(partial: string): void {
   for (const suffix of ["", "-journal"]) rmSync(partial + suffix, { force: true });
 }
 
 /**
- * Whether a file is a Signalbox database that no server uses, by its header: a server's has its log turned
- * on. https://sqlite.org/fileformat2.html#the_database_header
+ * Whether a file is a Signalbox backup, by its header: a server's database is in WAL mode.
+ * https://sqlite.org/fileformat2.html#the_database_header
  */
 export function isCopy(path: string): boolean {
   const header = Buffer.alloc(100);

@@ -1,4 +1,4 @@
-/** The writer's and the checkpointer's thread: one connection, one message after the other. See `thread.ts`. */
+/** The writer's and the checkpointer's thread: one connection, one message at a time. See `thread.ts`. */
 import type { Database } from "bun:sqlite";
 import type { Submission } from "../../domain/storage.ts";
 import { BatchCommitter } from "./batch.ts";
@@ -25,7 +25,7 @@ let isDead = false;
 
 self.onmessage = ({ data }) => run(() => receive(JSON.parse(data) as ToThread));
 
-/** After an error nothing runs any more, not even messages that wait already. */
+/** After an error, ignores all further messages. */
 function run(work: () => void): void {
   if (isDead) return;
   try {
@@ -50,7 +50,7 @@ function receive(message: ToThread): void {
       post({ type: "opened" });
       break;
     case "append":
-      // After every message that has come in by now: together they are the next batch.
+      // Runs after the messages that have already arrived: they join the batch.
       if (queue.length === 0) setImmediate(() => run(commitQueue));
       queue.push(...message.submissions);
       break;

@@ -1,4 +1,4 @@
-/** Sorts SQLite's failures by what to do about them, and explains them. */
+/** Classifies SQLite's failures, and explains them. */
 import { SQLiteError } from "bun:sqlite";
 import { dirname } from "node:path";
 import { messageOf, systemCode, UserError } from "../../domain/errors.ts";
@@ -23,7 +23,7 @@ export function isTransient(error: unknown): boolean {
   return isRefusedWrite(error) || hasCode(error, /^SQLITE_(BUSY|LOCKED)/);
 }
 
-/** The disk does not return what was written: do not continue, it would serve damage. */
+/** The disk does not return what was written: end the server, or it serves damaged data. */
 export function isDamage(error: unknown): boolean {
   return hasCode(error, /^SQLITE_(CORRUPT|NOTADB|IOERR)/);
 }
@@ -85,7 +85,7 @@ export function explainFailure(error: unknown, path: string): unknown {
   );
 }
 
-/** As {@link explainFailure}; a defect of ours with some row passes through. */
+/** Like {@link explainFailure}, but returns an error about one row unchanged. */
 export function explainCommandFailure(error: unknown, path: string): unknown {
   return isAboutOneRow(error) ? error : explainFailure(error, path);
 }

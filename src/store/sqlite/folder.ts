@@ -27,7 +27,7 @@ export type OnTightened = (sentence: string) => void;
 /** For callers without a log. */
 export const sayOnStderr: OnTightened = (sentence) => writeToStderr(`${sentence}\n`);
 
-/** Files of ours in a data folder. */
+/** The files of Signalbox in a data folder. */
 const OUR_FILES = /^(signalbox\.db|signalbox-activity\.db|serve\.lock|ops\.sock|device-secret)/;
 
 /**
@@ -89,7 +89,7 @@ function unusable(dataDir: string, error: unknown): UserError {
 }
 
 /**
- * Explains a path that is a file, and a folder of this user that lacks permissions. Null if it is neither.
+ * Explains a path that is a file, or a folder of this user that lacks permissions. Null if it is neither.
  */
 export function problemOfFolder(dataDir: string, needed = 0o500): UserError | null {
   const found = nearest(dataDir);

@@ -34,7 +34,7 @@ export function findDamagedFrame(path: string): number | null {
   for (let count = 0; count < READINGS_MAX; count += 1) {
     const reading = readLog(path);
     if (reading.damaged === null) return null;
-    // The same twice: no server was writing there meanwhile.
+    // Two equal readings: no server was writing meanwhile.
     if (before?.header === reading.header && before.damaged === reading.damaged) {
       return reading.damaged;
     }
@@ -73,7 +73,7 @@ function openIfExists(path: string): number | null {
   }
 }
 
-/** Without a last frame that is cut off. */
+/** Yields whole frames only. */
 function* framesOf(file: number): Generator<Uint32Array> {
   const buffer = new Uint8Array(FRAME_BYTES * FRAMES_READ_AT_ONCE);
   for (let at = HEADER_BYTES; ; at += buffer.length) {
@@ -87,7 +87,7 @@ function* framesOf(file: number): Generator<Uint32Array> {
 
 type Sums = readonly [number, number];
 
-/** Damage is proved by a sound frame after a sound commit, both behind a frame that is not sound. */
+/** A sound commit and a further sound frame, both after an unsound frame, prove damage. */
 function firstDamaged(header: Uint32Array, frames: Iterable<Uint32Array>): number | null {
   // Each checksum continues from the one that is stored in the frame before, right or wrong.
   let sums = storedSums(header, 6);
@@ -121,7 +121,7 @@ function isSame(one: Sums, other: Sums): boolean {
   return one[0] === other[0] && one[1] === other[1];
 }
 
-/** Of an even number of words, in this machine's byte order, as SQLite writes them on it. */
+/** Takes an even number of words in this machine's byte order, as SQLite writes them. */
 function checksum(words: Uint32Array, [seed0, seed1]: Sums): Sums {
   let [sum0, sum1] = [seed0, seed1];
   for (let at = 0; at < words.length; at += 2) {

@@ -13,7 +13,7 @@ export const APPLICATION_ID = 0x53425831;
 export const UNRELEASED_APPLICATION_ID = 0x53424f58;
 
 export interface Schema {
-  /** Makes the newest version in an empty database. */
+  /** Creates the newest version. */
   readonly sql: string;
   /** Creates version 1. */
   readonly first: string;

@@ -97,7 +97,7 @@ function openFile(path: string, role: Role, options: OpenOptions): Database {
     configure(db, role);
     // Shrinks the log again after a long read made it grow.
     if (role === "writer" && !isLogKept) db.run(`PRAGMA journal_size_limit = ${LOG_BYTES_KEPT}`);
-    // Otherwise the last connection to close removes it.
+    // Otherwise SQLite removes the log when the last connection closes.
     if (isLogKept) db.fileControl(constants.SQLITE_FCNTL_PERSIST_WAL, 1);
     upgrade(db, dirname(path), role, schema);
     return db;

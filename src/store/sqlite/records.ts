@@ -1,4 +1,4 @@
-/** What desks, keys, members, passkeys and the audit have in common: changes that are made with their audit entry. */
+/** The base class of desks, keys, members, passkeys and the audit: it stores each change with its audit entry. */
 import type { Database } from "bun:sqlite";
 import type { AuditEntry } from "../../domain/audit.ts";
 import type { Desk } from "../../domain/desk.ts";

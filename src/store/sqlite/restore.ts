@@ -1,4 +1,4 @@
-/** Puts a copy in the place of a data folder's database, and keeps the previous database. */
+/** Replaces a data folder's database by a copy, and keeps the previous one under another name. */
 import { constants, Database } from "bun:sqlite";
 import { existsSync, mkdirSync, readdirSync, renameSync, rmSync, statSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
@@ -67,7 +67,7 @@ export function putInPlace(path: string, stamp: string): Restored {
   return { kept: isPresent ? newName : previous, keys };
 }
 
-/** Whether a file is more than an empty one, which is no database yet. */
+/** Whether a file exists and is not empty. */
 function hasContent(path: string): boolean {
   return existsSync(path) && statSync(path).size > 0;
 }

@@ -18,22 +18,22 @@ const LITESTREAM = [
 ];
 
 export interface SchemaDifferences {
-  /** What Signalbox did not create: unknown objects, and known ones with another definition. */
+  /** Unknown objects, and known ones with another definition. */
   readonly foreign: readonly SchemaObject[];
   readonly missing: readonly SchemaObject[];
 }
 
-/** Reads the definitions and nothing that they define. */
+/** Reads only the definitions, never the tables. */
 export function compareSchema(db: Database): SchemaDifferences {
   const expected = expectedObjects(readVersion(db));
   const unmatched = new Set([...expected, ...objectsCreatedBy(LITESTREAM)].map(fingerprint));
-  // Deleted, because a definition that is there twice is foreign: SQLite itself never makes two.
+  // `delete`, so that a second copy of a definition is foreign: SQLite never creates two.
   const foreign = objectsOf(db).filter((object) => !unmatched.delete(fingerprint(object)));
   const missing = expected.filter((object) => unmatched.has(fingerprint(object)));
   return { foreign, missing };
 }
 
-/** What a database of this version has; version 0 stands for the newest one. */
+/** Returns the objects of a version; 0 stands for the newest. */
 function expectedObjects(version: number): SchemaObject[] {
   const { sql, first, upgrades } = currentSchema;
   const isCurrent = version === 0 || version === schemaVersion(currentSchema);
@@ -70,7 +70,7 @@ function withoutComments(sql: string): string {
     .replaceAll(/'(?:[^']|'')*'| ?([(),]) ?/g, (part, mark?: string) => mark ?? part);
 }
 
-/** For a message: one line each for what was added, changed and is missing; empty if nothing differs. */
+/** Returns one line each for added, changed and missing objects. Empty if nothing differs. */
 export function describeDifferences({ foreign, missing }: SchemaDifferences): string[] {
   const wanted = new Set(missing.map(keyOf));
   const found = new Set(foreign.map(keyOf));
@@ -91,7 +91,7 @@ function keyOf({ type, name }: SchemaObject): string {
 const NAMED_MAX = 5;
 const NAME_CHARACTERS_MAX = 60;
 
-/** For a message: the first few by type and name, on one line. */
+/** Names the first few objects, on one line. */
 export function describeObjects(objects: readonly SchemaObject[]): string {
   const named = objects
     .slice(0, NAMED_MAX)
@@ -100,7 +100,7 @@ export function describeObjects(objects: readonly SchemaObject[]): string {
   return named.join(", ") + (more > 0 ? ` and ${more} more` : "");
 }
 
-/** Anything may be in a foreign schema, numbers included. */
+/** A foreign schema may have anything for a name, even a number. */
 function shorten(text: unknown): string {
   const whole = String(text);
   return whole.length <= NAME_CHARACTERS_MAX ? whole : `${whole.slice(0, NAME_CHARACTERS_MAX)}…`;

@@ -1,11 +1,11 @@
-/** Reads signals: a bounded number of rows with each call, so that no page or export holds others up. */
+/** Reads signals, a limited number of rows per call, so that no page or export blocks others. */
 import type { Database } from "bun:sqlite";
 import { encodeTime } from "ulid";
 import { fieldNames } from "../../domain/signal.ts";
 import type { SignalReader } from "../../domain/storage.ts";
 import type { SignalList, SignalQuery, StoredSignal } from "../../domain/stored-signal.ts";
 
-/** How many signals of the desk one search looks at: tens of milliseconds at most. */
+/** Rows that one search reads: tens of milliseconds at most. */
 export const ROWS_LOOKED_AT_MAX = 20_000;
 
 const RANDOM_CHARACTERS = 16;
@@ -16,10 +16,10 @@ const COLUMNS = `signals.id, desks.name AS desk, signals.received_at, signals.ke
 const JOINS = `CROSS JOIN api_keys ON api_keys.id = signals.key_id
   CROSS JOIN desks ON desks.id = signals.desk_id`;
 
-/** Columns that have no index of their own: rows are looked at to find what fits. */
+/** Filters without an index: a search reads row after row. */
 const searched = ["source", "type", "symbol", "side", "direction", "key_id"] as const;
 
-/** Places in the order of storage: behind `low`, up to and with `high`. */
+/** A range of `seq`: above `low`, up to and including `high`. */
 interface Range {
   readonly low: number;
   readonly high: number;
@@ -96,7 +96,7 @@ export class SqliteSignals implements SignalReader {
       .get(deskId, clientSignalId);
   }
 
-  /** Ids rise with the order of storage, so times and cursors are places in it. */
+  /** Ids increase with `seq`, so times and cursors are limits of a range. */
   #range({ filter, before, after }: SignalQuery): Range {
     const lows = [
       after == null ? 0 : this.#lastSeq("<=", after),
@@ -109,7 +109,7 @@ export class SqliteSignals implements SignalReader {
     return { low: Math.max(...lows), high: Math.min(...highs) };
   }
 
-  /** Of any desk; 0 where there is none. */
+  /** Returns the last `seq` of any desk, or 0. */
   #lastSeq(relation: "<" | "<=", id: string): number {
     const row = this.#db
       .query<{ seq: number }, [string]>(
@@ -119,7 +119,7 @@ export class SqliteSignals implements SignalReader {
     return row?.seq ?? 0;
   }
 
-  /** The last row that a search looks at; null if the range has no more rows than that. */
+  /** Returns the last row that a search reads; null if the range has no more rows. */
   #bound({ deskId, order }: SignalQuery, { low, high }: Range): Bound | null {
     const rows = this.#db
       .query<Bound, Record<string, number>>(
@@ -130,7 +130,7 @@ export class SqliteSignals implements SignalReader {
     return rows.length === 2 ? (rows[0] ?? null) : null;
   }
 
-  /** One row more than the limit tells whether there are more. */
+  /** Reads one row more than the limit, to tell whether there are more. */
   #rows({ deskId, filter, order, limit }: SignalQuery, range: Range): Iterable<StoredSignal> {
     const used = searched.filter((column) => filter[column] !== null);
     return this.#db
@@ -181,7 +181,7 @@ function narrow(range: Range, bound: Bound | null, order: SignalQuery["order"]):
   return order === "newest" ? { ...range, low: bound.seq - 1 } : { ...range, high: bound.seq };
 }
 
-/** No id given out at this moment or later is lower. (An id's time is later than `received_at` after a clock stepped back.) */
+/** Returns the lowest id that can be given out from this time on. (An id's time is later than `received_at` after a clock stepped back.) */
 function firstIdAt(timeMs: number): string {
   return encodeTime(timeMs) + "0".repeat(RANDOM_CHARACTERS);
 }

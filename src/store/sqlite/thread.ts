@@ -40,7 +40,7 @@ export type FromThread =
 export interface ThreadEvents {
   readonly onCommitted?: (committed: Committed) => void;
   readonly onCheckpointed?: () => void;
-  /** The thread does nothing any more. Called at most once. */
+  /** The thread has stopped. Called at most once. */
   readonly onFatal: (reason: string) => void;
 }
 
@@ -91,7 +91,7 @@ export class Thread {
     });
   }
 
-  /** Resolves when the thread has closed its database, after everything that it was sent before, or has failed. */
+  /** Resolves when the thread has handled all earlier messages and closed its database, or has failed. */
   async close(): Promise<void> {
     if (this.#isFailed) return;
     await new Promise<void>((resolve) => {

@@ -17,7 +17,7 @@ export type CheckName = "schema" | keyof typeof checks;
 const PROBLEMS_TOLD_MAX = 5;
 
 /**
- * What `domain/signal.ts` accepts, as far as SQL can say it, and that a signal's key is its desk's. This
+ * What `domain/signal.ts` accepts, as far as SQL can express it, and that a signal's key is its desk's. This
  * includes the `CHECK`s of `schema.sql`: SQLite does not evaluate them in a database opened read-only.
  */
 const POSSIBLE = [

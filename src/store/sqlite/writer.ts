@@ -68,8 +68,8 @@ export class Writer {
   }
 
   /**
-   * Why signals are not stored at present; null while they are. Forgets a problem after a while:
-   * a load balancer that sends nothing because of it would otherwise never see it end.
+   * Why signals are not stored, or null. A problem expires: a load balancer that sends nothing because of
+   * it would otherwise never see it end.
    */
   get problem(): string | null {
     if (this.#failure !== null) return this.#failure;
@@ -161,7 +161,7 @@ export class Writer {
     this.#events.onRecovered();
   }
 
-  /** Refuses everything that waits and everything that follows. */
+  /** Rejects all waiting and all later submissions. */
   fail(reason: string): void {
     if (this.#failure !== null) return;
     this.#failure = reason;
