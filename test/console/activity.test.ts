@@ -2,7 +2,7 @@
 import { describe, expect, setDefaultTimeout, test } from "bun:test";
 import { activityWidths, type ActivityBatch } from "../../src/domain/activity.ts";
 import { type ErrorCode, errorCatalogue } from "../../src/domain/errors.ts";
-import { remedies } from "../../src/console/activity/remedies.ts";
+import { remedies } from "../../src/console/activity/labels.ts";
 import { SqliteActivity } from "../../src/store/sqlite/activity.ts";
 import { mintKey, onCleanup, openForDamage, query, signal } from "../_setup.ts";
 import { getUntil, startSignedIn, type TestConsole, type Visitor } from "./_console.ts";

@@ -22,19 +22,18 @@ describe("room for exports", () => {
   test("is for two per member and four per desk, and each gives back its own, once", () => {
     const slots = new ExportSlots();
     const take = (memberId: string, deskId = 1) => slots.take({ memberId, deskId });
+    const memberIsFull = expect.stringContaining("You have two exports");
+    const deskIsFull = expect.stringContaining("Your desk has four exports");
+    const problems = (members: string) => Array.from(members, (member) => take(member).problem);
     const first = take("a");
-    for (const member of ["a", "b"]) expect(take(member).outcome).toBe("taken");
-    expect(take("a").outcome).toBe("member is full");
+    expect(problems("aba")).toEqual([null, null, memberIsFull]);
     const fourth = take("b");
-    const full = [fourth, take("c"), take("a")].map(({ outcome }) => outcome);
-    expect(full).toEqual(["taken", "desk is full", "member is full"]);
-    expect(take("d", 2).outcome, "of another desk").toBe("taken");
-    for (const slot of [first, first]) if (slot.outcome === "taken") slot.giveBack();
-    expect(take("a").outcome).toBe("taken");
-    expect(take("a").outcome).toBe("member is full");
-    expect(take("c").outcome).toBe("desk is full");
-    if (fourth.outcome === "taken") fourth.giveBack();
-    expect(take("c").outcome).toBe("taken");
+    expect(problems("ca")).toEqual([deskIsFull, memberIsFull]);
+    expect(take("d", 2).problem, "of another desk").toBeNull();
+    for (const slot of [first, first]) if (slot.problem === null) slot.giveBack();
+    expect(problems("aac")).toEqual([null, memberIsFull, deskIsFull]);
+    if (fourth.problem === null) fourth.giveBack();
+    expect(problems("c")).toEqual([null]);
   });
 });
 

@@ -640,12 +640,15 @@ describe("sessions", () => {
 
   test("an unused session ends for good, also while an export asks whether it holds", async () => {
     const sessions = sessionsOf();
-    const token = await sessions.start(account, beginning, 1_000);
-    expect(await sessions.holds(token, 1_000 + SESSION_IDLE_MS_MAX)).toBe(true);
-    expect(await sessions.holds(token, 1_001 + SESSION_IDLE_MS_MAX)).toBe(false);
-    expect(await sessions.find(token, 1_000 + SESSION_IDLE_MS_MAX)).toMatchObject({ email: ALICE });
-    expect(await sessions.find(token, 1_001 + 2 * SESSION_IDLE_MS_MAX)).toBe(null);
-    expect(await sessions.find(token, 1_000)).toBe(null);
+    const used = await sessions.start(account, beginning, 1_000);
+    const last = 1_000 + SESSION_IDLE_MS_MAX;
+    expect(await sessions.find(used, last)).toMatchObject({ email: ALICE });
+    expect(await sessions.find(used, last + SESSION_IDLE_MS_MAX + 1)).toBe(null);
+    expect(await sessions.find(used, last), "it is gone for good").toBe(null);
+    const asked = await sessions.start(account, beginning, 1_000);
+    expect(await sessions.holds(asked, last)).toBe(true);
+    expect(await sessions.holds(asked, last + 1)).toBe(false);
+    expect(await sessions.find(asked, last)).toBe(null);
     expect(await sessions.holds("unknown", 1_000)).toBe(false);
   });
 

@@ -1,25 +1,16 @@
 /** The account page: password, passkeys and sessions. */
 import type { VNode } from "preact";
 import type { Account, Passkey } from "../../domain/member.ts";
-import { PASSWORD_CHARACTERS_MIN } from "../../domain/password.ts";
 import { passkeyScripts } from "../sign-in/page.tsx";
 import { Facts, Past, Problem, Row, Table } from "../ui/components.tsx";
 import { Field, PostForm } from "../ui/forms.tsx";
+import { newPasswordHint } from "../ui/hints.ts";
 import { Layout } from "../ui/layout.tsx";
 import type { Session } from "../web/sessions.ts";
 import type { MemberVisit } from "../web/visit.ts";
 import type { Ways } from "./confirmation.ts";
 import { Confirm } from "./confirmation-form.tsx";
-
-/** The result of a form, by the word for it in the address. */
-const notices: Readonly<Record<string, string>> = {
-  password: "The password is changed, and every other browser is signed out.",
-  "password-set": "The password is set, and every other browser is signed out.",
-  passkey: "The passkey is added: you can sign in with it from now on.",
-  removed: "The passkey is removed, and every browser that signed in with it is signed out.",
-  ended: "That browser is signed out.",
-  elsewhere: "Every other browser is signed out.",
-};
+import { noticeIn } from "./notices.ts";
 
 export interface AccountState {
   readonly account: Account;
@@ -38,7 +29,7 @@ interface Shown {
 export function AccountPage({ visit, state }: Shown): VNode {
   const { account, canHavePasskeys, problem } = state;
   const { email, desk, joined_at } = account;
-  const notice = problem === null ? notices[visit.url.searchParams.get("done") ?? ""] : undefined;
+  const notice = problem === null ? noticeIn(visit.url) : null;
   return (
     <Layout
       title="Account"
@@ -47,7 +38,7 @@ export function AccountPage({ visit, state }: Shown): VNode {
       scripts={canHavePasskeys ? passkeyScripts : []}
     >
       <Problem>{problem}</Problem>
-      {notice !== undefined && (
+      {notice !== null && (
         <p class="notice" role="status">
           {notice}
         </p>
@@ -81,7 +72,7 @@ function PasswordForm({ visit, state: { account, ways } }: Shown): VNode {
         <Field
           id="new"
           label="New password"
-          hint={`At least ${PASSWORD_CHARACTERS_MIN} characters, such as four or five random words. Every other browser is signed out.`}
+          hint={`${newPasswordHint} Every other browser is signed out.`}
           type="password"
           autocomplete="new-password"
           required

@@ -17,6 +17,7 @@ import {
   type Route,
 } from "../web/visit.ts";
 import { CONFIRM_OPTIONS_PATH, requireConfirmation, waysOf } from "./confirmation.ts";
+import { pathWithNotice } from "./notices.ts";
 import { AccountPage } from "./page.tsx";
 import { RemovePasskeyPage } from "./passkey-removal-page.tsx";
 
@@ -101,7 +102,7 @@ function addPasskey(services: ConsoleServices, visit: MemberVisit): Promise<Resp
       const passkey = await services.ceremonies.finishAdding(visit, name, "add");
       await requireSession(services, visit);
       await services.passkeys.add(authorOf(visit), passkey);
-      return seeOther("/account?done=passkey");
+      return seeOther(pathWithNotice("passkey"));
     },
     (problem) => showAccount(services, visit, problem),
   );
@@ -132,7 +133,7 @@ function removePasskey(services: ConsoleServices, visit: MemberVisit): Promise<R
       await requireConfirmation(services, visit);
       await requireSession(services, visit);
       await services.passkeys.remove(authorOf(visit), passkey.id);
-      return seeOther("/account?done=removed");
+      return seeOther(pathWithNotice("removed"));
     },
     (problem) => showRemoval(services, visit, problem),
   );
@@ -156,7 +157,7 @@ async function endSession(services: ConsoleServices, visit: MemberVisit): Promis
     const action = "member.session_ended";
     await services.audit.append({ deskId, actor, client: visit.address, action, detail });
   }
-  return seeOther("/account?done=ended");
+  return seeOther(pathWithNotice("ended"));
 }
 
 async function signOutElsewhere(services: ConsoleServices, visit: MemberVisit): Promise<Response> {
@@ -169,8 +170,8 @@ async function startAgain(
   services: ConsoleServices,
   visit: MemberVisit,
   account: Account,
-  done: string,
+  done: Parameters<typeof pathWithNotice>[0],
 ): Promise<Response> {
   await startSession(services, visit, account, visit.member.session.passkeyId);
-  return seeOther(`/account?done=${done}`);
+  return seeOther(pathWithNotice(done));
 }

@@ -12,20 +12,8 @@ import { KeySelect } from "../ui/forms.tsx";
 import { Layout } from "../ui/layout.tsx";
 import { assets } from "../web/assets.ts";
 import type { MemberVisit } from "../web/visit.ts";
+import { kinds, spans, widths } from "./labels.ts";
 import { type RejectListing, Rejects } from "./rejects-page.tsx";
-
-const spans: Record<ActivityWidth, { name: string; refreshMs: number }> = {
-  minute: { name: "3 hours", refreshMs: 5_000 },
-  hour: { name: "7 days", refreshMs: 30_000 },
-  day: { name: "90 days", refreshMs: 30_000 },
-};
-const widths = Object.keys(spans) as ActivityWidth[];
-
-const kinds = [
-  { kind: "stored", name: "Stored", what: "new signals" },
-  { kind: "duplicate", name: "Duplicate", what: "stored before" },
-  { kind: "rejected", name: "Rejected", what: "nothing stored" },
-] as const;
 
 /** What the address asks for. */
 export interface ActivityQuestion {

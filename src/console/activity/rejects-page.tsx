@@ -1,9 +1,10 @@
 /** The desk's rejected requests, and why each was rejected. */
 import type { VNode } from "preact";
-import { type Reject, REJECTS_KEPT } from "../../domain/activity.ts";
+import type { Reject } from "../../domain/activity.ts";
 import { type ApiKey, keyState } from "../../domain/key.ts";
 import { CopyButton, Facts, KeyLink, Pager, Past, Time } from "../ui/components.tsx";
-import { remedies } from "./remedies.ts";
+import { rejectsHint } from "../ui/hints.ts";
+import { remedies } from "./labels.ts";
 
 export interface RejectListing {
   /** Newest first. */
@@ -43,11 +44,7 @@ export function Rejects({
         newest={isFirst ? null : path({})}
         older={older === null ? null : path({ before: older })}
       />
-      <p class="hint">
-        The newest {REJECTS_KEPT.toLocaleString("en")} of your desk are kept. Requests without a
-        key, or with an unknown one, belong to no desk and are not shown: if a bot gets 401 and is
-        not in this list, its key never was one of yours.
-      </p>
+      <p class="hint">{rejectsHint}</p>
     </section>
   );
 }

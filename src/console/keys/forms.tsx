@@ -1,15 +1,15 @@
 /** The forms that create, rotate and revoke keys. */
 import type { ComponentChildren, VNode } from "preact";
 import { type ApiKey, keyState } from "../../domain/key.ts";
-import { NOTE_CHARACTERS_MAX } from "../../domain/note.ts";
 import { ButtonLink, KeyName, PastOrFuture, Problem } from "../ui/components.tsx";
 import { Buttons, Field, PostForm, Select } from "../ui/forms.tsx";
+import { keyLabelHint } from "../ui/hints.ts";
 import { Layout } from "../ui/layout.tsx";
 import type { MemberVisit } from "../web/visit.ts";
 import {
   confirmationOf,
   lifetimes,
-  OVERLAP_MS_MAX,
+  mayEndInOverlap,
   overlaps,
   successorLifetimesOf,
 } from "./key-choices.ts";
@@ -51,7 +51,7 @@ export function NewKeyPage({ visit, copy, typed, problem }: MintingForm<NewKeyTy
         <Field
           id="label"
           label="Label (optional)"
-          hint={`What it is for, such as the bot or its environment: up to ${NOTE_CHARACTERS_MAX} characters.`}
+          hint={keyLabelHint}
           value={typed.label}
           autocomplete="off"
           dir="auto"
@@ -89,7 +89,7 @@ export function RotatePage(props: MintingForm<RotateTyped> & OfKey): VNode {
         the bot can change over without losing a signal. {lastUse("The old key", apiKey, visit.now)}
         .
       </p>
-      {apiKey.expires_at !== null && apiKey.expires_at - visit.now < OVERLAP_MS_MAX && (
+      {mayEndInOverlap(apiKey, visit.now) && (
         <p>
           The old key ends at <PastOrFuture at={apiKey.expires_at} now={visit.now} /> anyway.
         </p>

@@ -42,7 +42,10 @@ export const overlaps: readonly Choice<number>[] = [
   { value: "7d", name: "7 days", ms: 7 * DAY_MS },
 ];
 
-export const OVERLAP_MS_MAX = Math.max(...overlaps.map(({ ms }) => ms));
+/** Whether the key expires before the longest overlap would end. */
+export function mayEndInOverlap({ expires_at }: Pick<ApiKey, "expires_at">, now: number): boolean {
+  return expires_at !== null && overlaps.some(({ ms }) => expires_at - now < ms);
+}
 
 export const LIFETIME_DEFAULT = "never";
 export const SUCCESSOR_LIFETIME_DEFAULT = "same";

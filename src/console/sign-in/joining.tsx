@@ -1,9 +1,9 @@
 /** The first password or passkey: by a one-time link, or because the desk requires a passkey. */
 import type { ComponentChildren, VNode } from "preact";
 import type { LinkKind, Member } from "../../domain/member.ts";
-import { PASSWORD_CHARACTERS_MIN } from "../../domain/password.ts";
 import { Problem } from "../ui/components.tsx";
 import { Buttons, Field, PostForm } from "../ui/forms.tsx";
+import { newPasswordHint } from "../ui/hints.ts";
 import { Layout } from "../ui/layout.tsx";
 import type { MemberVisit, Visit } from "../web/visit.ts";
 import { passkeyScripts } from "./page.tsx";
@@ -64,7 +64,7 @@ function NewPasswordForm({ visit, path, email }: LinkForm & { email: string }): 
       <Field
         id="password"
         label="New password"
-        hint={`At least ${PASSWORD_CHARACTERS_MIN} characters, such as four or five random words.`}
+        hint={newPasswordHint}
         type="password"
         autocomplete="new-password"
         required

@@ -16,7 +16,7 @@ import { randomToken } from "../web/sessions.ts";
 import type { ConsoleServices } from "../web/services.ts";
 import type { Visit } from "../web/visit.ts";
 
-/** Field of the forms: what the browser's authenticator said, as JSON. */
+/** The field of a form with the authenticator's answer, as JSON. */
 export const RESPONSE_FIELD = "response";
 
 export type PasskeyProof =
@@ -26,13 +26,13 @@ export type PasskeyProof =
       readonly id: string;
       readonly name: string;
     }
-  /** A known passkey, and not its owner. `reason`: for the audit. */
+  /** The passkey is known, but the answer is not valid. `reason`: for the audit. */
   | { readonly outcome: "refused"; readonly memberId: string; readonly reason: string }
   | { readonly outcome: "unknown" };
 
 /**
- * Loads the library with the first ceremony, because it takes five megabytes of memory. A module in it
- * needs `reflect-metadata`, which the bundler runs too late: so that is loaded first, in a step of its own.
+ * Loads the library with the first ceremony, because it takes five megabytes of memory. It needs
+ * `reflect-metadata`, which the bundler would run too late: load that first, in a step of its own.
  */
 async function loadWebAuthn() {
   await import("reflect-metadata");
@@ -134,12 +134,12 @@ export class PasskeyCeremonies {
       const { id, publicKey, counter, transports } = registrationInfo.credential;
       return { id, name, public_key: publicKey, counter, transports: knownTransports(transports) };
     } catch {
-      // The library throws for everything that is not as it should be.
+      // The library throws for every answer that is not valid.
       return null;
     }
   }
 
-  /** Asks for any passkey of anyone: no name was given, and none is given away. */
+  /** Asks for any passkey, so that the options do not tell who has one. */
   async startProving(
     visit: Visit,
     purpose: Purpose,
@@ -156,7 +156,8 @@ export class PasskeyCeremonies {
   async finishProving(visit: Visit, purpose: Purpose): Promise<PasskeyProof> {
     const challenge = this.#challenges.take(purpose, visit.csrfToken, visit.now);
     const response = readJson(visit) as AuthenticationResponseJSON | null;
-    const passkey = typeof response?.id === "string" ? await this.#find(response.id) : null;
+    const passkey =
+      typeof response?.id === "string" ? await this.#services.passkeys.find(response.id) : null;
     if (challenge === null || response === null || passkey === null) {
       return { outcome: "unknown" };
     }
@@ -181,7 +182,7 @@ export class PasskeyCeremonies {
     }
   }
 
-  /** The counter that came with the signature; null where that does not hold. */
+  /** Returns the counter that came with the signature; null for a bad signature. */
   async #verify(
     response: AuthenticationResponseJSON,
     challenge: string,
@@ -195,7 +196,7 @@ export class PasskeyCeremonies {
         expectedChallenge: challenge,
         expectedOrigin: this.#services.ownOrigin(),
         expectedRPID: this.#rpId,
-        // The counter is compared by us, afterwards: then it is known that the passkey itself said it.
+        // We compare the counter afterwards, once the signature has proved that the passkey sent it.
         credential: { id: passkey.id, publicKey: passkey.public_key, counter: 0 },
         requireUserVerification: true,
       });
@@ -205,24 +206,20 @@ export class PasskeyCeremonies {
     }
   }
 
-  async #find(id: string): Promise<PasskeyCredential | null> {
-    return this.#services.passkeys.find(id);
-  }
-
   async #issue(visit: Visit, purpose: Purpose): Promise<Uint8Array<ArrayBuffer>> {
     const { isoBase64URL } = await loadWebAuthn();
     return isoBase64URL.toBuffer(this.#challenges.issue(purpose, visit.csrfToken, visit.now));
   }
 }
 
-/** WebAuthn 7.2, step 6: of a credential that was found without a name, its user's handle. */
+/** WebAuthn 7.2, step 6: a credential that is found without a name must come with its user's handle. */
 function isOf({ response }: AuthenticationResponseJSON, { member_id }: PasskeyCredential): boolean {
   return response.userHandle === Buffer.from(member_id).toString("base64url");
 }
 
 /**
- * We ask for no attestation, so no honest browser sends certificates. Others would have us ask the
- * servers named in them whether they were revoked, and we call nobody.
+ * We ask for no attestation, so no honest browser sends certificates. The library would ask the servers
+ * named in them whether they were revoked, and the console connects to no other host.
  */
 async function requireNoCertificates({ response }: RegistrationResponseJSON): Promise<void> {
   const { decodeAttestationObject, isoBase64URL } = await loadWebAuthn();
@@ -234,7 +231,7 @@ async function requireNoCertificates({ response }: RegistrationResponseJSON): Pr
   }
 }
 
-/** They come unsigned, and are only hints for browsers. */
+/** Transports are unsigned, and only hints for browsers. */
 function knownTransports(transports: unknown): string[] {
   const known = ["ble", "cable", "hybrid", "internal", "nfc", "smart-card", "usb"];
   return Array.isArray(transports) ? known.filter((name) => transports.includes(name)) : [];

@@ -88,26 +88,27 @@ async function nextSignals(
 /** Exports at once: each takes the console's time for as long as its reader likes. */
 const MEMBER_MAX = 2;
 const DESK_MAX = 4;
+const memberIsFull =
+  "You have two exports running. Wait for one of them, or stop it in your browser; then try again.";
+const deskIsFull =
+  "Your desk has four exports running. Wait until one of them ends, then try again.";
 
 export type Slot =
-  /** `giveBack`: to be called at the end, however it came; twice is once. */
-  | { readonly outcome: "taken"; readonly giveBack: () => void }
-  /** The member has as many as one member may. */
-  | { readonly outcome: "member is full" }
-  /** The desk's members together have as many as one desk may. */
-  | { readonly outcome: "desk is full" };
+  /** Call `giveBack` at the end of the export; twice is once. */
+  { readonly problem: null; readonly giveBack: () => void } | { readonly problem: string };
 
-/** Slots are counted per desk, so that no desk waits for another's exports. */
+/** Counts slots per desk, so that no desk waits for another's exports. */
 export class ExportSlots {
   readonly #taken = new Set<{ readonly memberId: string; readonly deskId: number }>();
 
-  take(owner: { readonly memberId: string; readonly deskId: number }): Slot {
-    const ofDesk = [...this.#taken].filter(({ deskId }) => deskId === owner.deskId);
-    const ofMember = ofDesk.filter(({ memberId }) => memberId === owner.memberId);
-    if (ofMember.length >= MEMBER_MAX) return { outcome: "member is full" };
-    if (ofDesk.length >= DESK_MAX) return { outcome: "desk is full" };
-    const slot = { memberId: owner.memberId, deskId: owner.deskId };
+  take({ memberId, deskId }: { readonly memberId: string; readonly deskId: number }): Slot {
+    const ofDesk = [...this.#taken].filter((slot) => slot.deskId === deskId);
+    if (ofDesk.filter((slot) => slot.memberId === memberId).length >= MEMBER_MAX) {
+      return { problem: memberIsFull };
+    }
+    if (ofDesk.length >= DESK_MAX) return { problem: deskIsFull };
+    const slot = { memberId, deskId };
     this.#taken.add(slot);
-    return { outcome: "taken", giveBack: () => void this.#taken.delete(slot) };
+    return { problem: null, giveBack: () => void this.#taken.delete(slot) };
   }
 }

@@ -277,26 +277,19 @@ function titleOf(text: string): string | undefined {
   return shorten(text) !== text && text.length <= 80 ? text : undefined;
 }
 
-const refusals = {
-  "member is full":
-    "You have two exports running. Wait for one of them, or stop it in your browser; then try again.",
-  "desk is full":
-    "Your desk has four exports running. Wait until one of them ends, then try again.",
-} as const;
-
 /** `back`: the path that the member came from. */
 export function ExportRefusedPage({
   visit,
-  outcome,
+  problem,
   back,
 }: {
   visit: MemberVisit;
-  outcome: keyof typeof refusals;
+  problem: string;
   back: string;
 }): VNode {
   return (
     <Layout title="Too many exports" visit={visit} place="/signals">
-      <Problem>{refusals[outcome]}</Problem>
+      <Problem>{problem}</Problem>
       <p>
         <a href={back}>Back to the signals</a>
       </p>

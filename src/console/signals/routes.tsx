@@ -15,7 +15,6 @@ import {
   ExportCut,
   ExportSlots,
   exportStream,
-  type Slot,
 } from "./export.ts";
 import { type FilterInput, pathWith, readFilter } from "./filter.ts";
 import { readSignalPage, type SignalPageQuery } from "./listing.ts";
@@ -126,7 +125,10 @@ async function exportAll(
   if (input.problems.length > 0) return refuseFilter(services, visit, input);
   const { deskId, desk } = visit.member;
   const slot = slots.take(visit.member);
-  if (slot.outcome !== "taken") return refuseExport(visit, input, slot.outcome);
+  if (slot.problem !== null) {
+    const back = pathWith("/signals", input);
+    return page(<ExportRefusedPage visit={visit} problem={slot.problem} back={back} />, 429);
+  }
   const { filter } = input;
   const query = { deskId, filter, order: "newest", limit: EXPORT_ROWS_MAX } as const;
   const chunks = readChunks(services.signals, query, EXPORT_CHUNK);
@@ -151,16 +153,6 @@ function logEnd({ log }: ConsoleServices, { requestId }: MemberVisit, error: unk
   } else if (error !== undefined) {
     log.error({ request_id: requestId, err: error }, "an export failed");
   }
-}
-
-/** RFC 6585, 4. */
-function refuseExport(
-  visit: MemberVisit,
-  input: FilterInput,
-  outcome: Exclude<Slot["outcome"], "taken">,
-): Response {
-  const back = pathWith("/signals", input);
-  return page(<ExportRefusedPage visit={visit} outcome={outcome} back={back} />, 429);
 }
 
 function fileName(desk: string, { now }: MemberVisit, format: FileFormat): string {

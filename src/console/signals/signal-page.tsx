@@ -1,15 +1,13 @@
 /** One signal, with everything that is known about it. */
 import type { VNode } from "preact";
-import { REPEATED_SIGNALS_KEPT, type Repeats } from "../../domain/activity.ts";
+import type { Repeats } from "../../domain/activity.ts";
 import { fieldNames } from "../../domain/signal.ts";
 import type { StoredSignal } from "../../domain/stored-signal.ts";
 import { CopyButton, type Fact, Facts, KeyName, None, Past, Time } from "../ui/components.tsx";
+import { duplicatesHint } from "../ui/hints.ts";
 import { Layout } from "../ui/layout.tsx";
 import { describeSkew, newestAgo } from "../ui/words.ts";
 import type { MemberVisit } from "../web/visit.ts";
-
-/** The last moment that a `Date` holds (ECMA-262, 21.4.1.1). A client's time may be later. */
-const DATE_MS_MAX = 8.64e15;
 
 /** Fields that the page shows as they are; the others have a row or section of their own. */
 const plainFields = fieldNames.filter(
@@ -114,10 +112,7 @@ function Duplicates({ repeats, now }: { repeats: Repeats | null; now: number }):
   return (
     <>
       {repeats === null ? <None>none known</None> : describeRepeats(repeats, now)}
-      <p class="hint">
-        Known for the newest {REPEATED_SIGNALS_KEPT.toLocaleString("en")} signals of your desk that
-        had any; those of the last seconds are not counted yet.
-      </p>
+      <p class="hint">{duplicatesHint}</p>
     </>
   );
 }
@@ -133,9 +128,11 @@ function describeRepeats({ duplicates, differing, differs, lastAt }: Repeats, no
 
 function SignalTime({ at }: { at: number | null }): VNode {
   if (at === null) return <None />;
+  // A client's time may be later than any date.
+  const isDate = !Number.isNaN(new Date(at).getTime());
   return (
     <>
-      {at <= DATE_MS_MAX && <Time at={at} />} <span class="mono">{at}</span>
+      {isDate && <Time at={at} />} <span class="mono">{at}</span>
     </>
   );
 }

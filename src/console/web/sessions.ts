@@ -59,20 +59,19 @@ export class Sessions {
    */
   async start(
     { id: memberId, signed_out_at: signedOutAt }: Pick<Account, "id" | "signed_out_at">,
-    beginning: Beginning,
+    { passkeyId, browser, address }: Beginning,
     now: number,
   ): Promise<string> {
-    const before = this.#sessionsOf(memberId);
-    const held = new Set(await this.list(memberId, now));
-    // No `await` from here on: of two sign-ins at once, neither may count without the other's session.
-    this.#endAll((session) => isOver(session, now));
-    this.#endAll((session) => before.includes(session) && !held.has(session));
-    const surplus = this.#sessionsOf(memberId).slice(SESSIONS_PER_MEMBER_MAX - 1);
-    this.#endAll((session) => surplus.includes(session));
+    // Ends the member's sessions that no longer hold: they must not push out one that does.
+    await this.list(memberId, now);
+    // No `await` from here on: of two sign-ins at once, each must count the other's session.
+    for (const session of this.#sessions.values()) if (isOver(session, now)) this.#end(session);
+    this.#sessionsOf(memberId)
+      .slice(SESSIONS_PER_MEMBER_MAX - 1)
+      .forEach((session) => this.#end(session));
     const token = randomToken();
     const name = hash(token);
     const id = name.slice(0, 16);
-    const { passkeyId, browser, address } = beginning;
     const times = { startedAt: now, seenAt: now };
     const owner = { name, id, memberId, signedOutAt };
     this.#sessions.set(name, { ...owner, passkeyId, browser, address, ...times });
@@ -81,14 +80,9 @@ export class Sessions {
 
   /** Null for a token that is unknown, or whose session does not hold any more. */
   async find(token: string, now: number): Promise<SignedIn | null> {
-    const name = hash(token);
-    const session = this.#sessions.get(name);
-    if (session === undefined) return null;
-    const member = await this.#memberOf(session, now);
-    if (member === null) {
-      this.#sessions.delete(name);
-      return null;
-    }
+    const session = this.#sessions.get(hash(token));
+    const member = session === undefined ? null : await this.#memberOf(session, now);
+    if (session === undefined || member === null) return null;
     session.seenAt = now;
     const { id, email, desk, desk_id: deskId } = member;
     const mustAddPasskey = member.passkeys_required && session.passkeyId === null;
@@ -106,21 +100,21 @@ export class Sessions {
     this.#sessions.delete(hash(token));
   }
 
-  /** Ends one of the member's own, by its id, and returns it; null for an unknown one. */
+  /** Ends one of the member's sessions by its id, and returns it; null if there is none. */
   endOne(memberId: string, id: string): Session | null {
-    const ended = this.#sessionsOf(memberId).find((session) => session.id === id) ?? null;
-    this.#endAll((session) => session === ended);
-    return ended;
+    const session = this.#sessionsOf(memberId).find((one) => one.id === id) ?? null;
+    if (session !== null) this.#end(session);
+    return session;
   }
 
-  /** The member's, the one that was used last first. */
+  /** Returns the member's sessions that hold, the last used first. */
   async list(memberId: string, now: number): Promise<Session[]> {
     const sessions = this.#sessionsOf(memberId);
     const members = await Promise.all(sessions.map((session) => this.#memberOf(session, now)));
     return sessions.filter((_, index) => members[index] !== null);
   }
 
-  /** Whether they hold or not; the one that was used last first. */
+  /** Returns also sessions that do not hold; the last used first. */
   #sessionsOf(memberId: string): Kept[] {
     return [...this.#sessions.values()]
       .filter((session) => session.memberId === memberId)
@@ -128,22 +122,21 @@ export class Sessions {
   }
 
   /**
-   * Null for a session that is over, whose member was removed or signed out everywhere, whose passkey was
-   * removed, or that began with a password where only a passkey will do.
+   * Ends a session and returns null if it is over, its member was removed or signed out everywhere, its
+   * passkey was removed, or it began with a password where only a passkey will do.
    */
   async #memberOf(session: Kept, now: number): Promise<Account | null> {
-    if (isOver(session, now)) return null;
-    const member = await this.#findMember(session.memberId, session.passkeyId);
+    const { memberId, passkeyId, signedOutAt, name } = session;
+    const member = isOver(session, now) ? null : await this.#findMember(memberId, passkeyId);
     // While the member was read, another request may have ended the session.
-    if (this.#sessions.get(session.name) !== session) return null;
-    if (member?.signed_out_at !== session.signedOutAt) return null;
-    return isTooWeak(session, member, now) ? null : member;
+    if (this.#sessions.get(name) !== session) return null;
+    if (member?.signed_out_at === signedOutAt && !isTooWeak(session, member, now)) return member;
+    this.#end(session);
+    return null;
   }
 
-  #endAll(isMeant: (session: Kept) => boolean): void {
-    for (const [name, session] of this.#sessions) {
-      if (isMeant(session)) this.#sessions.delete(name);
-    }
+  #end({ name }: Kept): void {
+    this.#sessions.delete(name);
   }
 }
 

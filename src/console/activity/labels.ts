@@ -1,6 +1,22 @@
-/** What a bot should do after an answer that is an error: a sentence for each code. */
+/** The words of the page of activity. */
+import type { ActivityWidth } from "../../domain/activity.ts";
 import type { ErrorCode } from "../../domain/errors.ts";
 
+/** What the chart shows, by the width of its bars, and how often a script asks for it. */
+export const spans: Record<ActivityWidth, { name: string; refreshMs: number }> = {
+  minute: { name: "3 hours", refreshMs: 5_000 },
+  hour: { name: "7 days", refreshMs: 30_000 },
+  day: { name: "90 days", refreshMs: 30_000 },
+};
+export const widths = Object.keys(spans) as ActivityWidth[];
+
+export const kinds = [
+  { kind: "stored", name: "Stored", what: "new signals" },
+  { kind: "duplicate", name: "Duplicate", what: "stored before" },
+  { kind: "rejected", name: "Rejected", what: "nothing stored" },
+] as const;
+
+/** What a bot should do after an error, by its code. */
 export const remedies: Readonly<Record<ErrorCode, string>> = {
   bad_request: "Not JSON: do not send it again unchanged.",
   unauthorized: "Give the bot a key that works.",

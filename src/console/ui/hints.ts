@@ -1,0 +1,12 @@
+/** What forms and lists say about limits of the domain. */
+import { REJECTS_KEPT, REPEATED_SIGNALS_KEPT } from "../../domain/activity.ts";
+import { NOTE_CHARACTERS_MAX } from "../../domain/note.ts";
+import { PASSWORD_CHARACTERS_MIN } from "../../domain/password.ts";
+
+export const newPasswordHint = `At least ${PASSWORD_CHARACTERS_MIN} characters, such as four or five random words.`;
+
+export const keyLabelHint = `What it is for, such as the bot or its environment: up to ${NOTE_CHARACTERS_MAX} characters.`;
+
+export const rejectsHint = `The newest ${REJECTS_KEPT.toLocaleString("en")} of your desk are kept. Requests without a key, or with an unknown one, belong to no desk and are not shown: if a bot gets 401 and is not in this list, its key never was one of yours.`;
+
+export const duplicatesHint = `Known for the newest ${REPEATED_SIGNALS_KEPT.toLocaleString("en")} signals of your desk that had any; those of the last seconds are not counted yet.`;
