@@ -245,33 +245,6 @@ test("pipelined signals are answered in order or not at all, and never twice", a
   expect(stored.toSorted()).toEqual(["a", "b"]);
 });
 
-test("one connection can send many signals, one after another", async () => {
-  const app = await startTestApp();
-  const request = `${line}${host}${authOf(app)}${length}\r\n${body}`;
-  const pieces: Piece[] = [];
-  for (let count = 1; count <= 20; count += 1) {
-    pieces.push(request, (text) => text.split('"deduped":false}').length > count);
-  }
-  const { responses } = await send(app.app.address.port, pieces, { responses: 20 });
-  expect(responses.map(({ status }) => status)).toEqual(Array.from({ length: 20 }, () => 201));
-});
-
-test("a hundred connections that never finish a request do not stop the others", async () => {
-  const app = await startTestApp({ config: { stopTimeoutMs: 50 } });
-  const { port } = app.app.address;
-  const unfinished = `${line}${host}${authOf(app)}${length}\r\n{`;
-  const sockets = await Promise.all(
-    Array.from({ length: 100 }, () =>
-      Bun.connect({ hostname: "127.0.0.1", port, socket: { data() {} } }),
-    ),
-  );
-  for (const socket of sockets) socket.write(unfinished);
-  expect((await app.post(signal)).status).toBe(201);
-  for (const socket of sockets) socket.end();
-  expect((await app.post(signal)).status).toBe(201);
-  expect(query(app.dataDir, "SELECT count(*) AS n FROM signals")).toEqual([{ n: 2 }]);
-});
-
 function authOf({ key }: TestApp): string {
   return `Authorization: Bearer ${key}\r\nContent-Type: application/json\r\n`;
 }
