@@ -204,6 +204,16 @@ describe("failures end with code 1 and one sentence that says what to type", () 
     }
   });
 
+  test("of a console that cannot start", async () => {
+    const dataDir = temporaryFolder();
+    await mintKey(dataDir);
+    const listen = ["--listen", "127.0.0.1:0", "--trust-proxy", "192.0.2.2"];
+    await expectRefusal(
+      ["serve", "--data", dataDir, ...listen, "--console-listen", "192.0.2.1:8081"],
+      "The console cannot start: 192.0.2.1:8081 is not an address of this machine: try 127.0.0.1:8081. Change --console-listen, or turn it off.",
+    );
+  });
+
   test("of serve, before it creates anything", async () => {
     const { url } = await startServe();
     const { host } = new URL(url);

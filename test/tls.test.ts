@@ -256,17 +256,17 @@ function reason(write: (folder: string) => void): { reason: string; folder: stri
 describe("certificate files", () => {
   const cases: [string, (folder: string) => void, string][] = [
     [
-      "no key file",
-      (folder) => Bun.spawnSync(["rm", join(folder, "key.pem")]),
-      "FOLDER/key.pem cannot be read (ENOENT): name a readable PEM file with --tls-key.",
+      "no certificate file",
+      (folder) => Bun.spawnSync(["rm", join(folder, "cert.pem")]),
+      "FOLDER/cert.pem cannot be read (ENOENT): name a readable PEM file with --tls-cert.",
     ],
     [
       "a folder",
       (folder) => {
-        Bun.spawnSync(["rm", join(folder, "cert.pem")]);
-        mkdirSync(join(folder, "cert.pem"));
+        Bun.spawnSync(["rm", join(folder, "key.pem")]);
+        mkdirSync(join(folder, "key.pem"));
       },
-      "FOLDER/cert.pem cannot be read (EISDIR): name a readable PEM file with --tls-cert.",
+      "FOLDER/key.pem cannot be read (EISDIR): name a readable PEM file with --tls-key.",
     ],
     [
       "no PEM in the key file",
