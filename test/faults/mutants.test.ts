@@ -109,7 +109,7 @@ const mutants: readonly Mutant[] = [
     name: "a failed fsync in a checkpoint is ignored",
     edits: [
       {
-        file: "store/sqlite/checkpoint.ts",
+        file: "store/sqlite/database.worker.ts",
         find: "if (!isTransient(error)) throw error;",
         replace: "void isTransient(error);",
       },
@@ -181,7 +181,13 @@ const mutants: readonly Mutant[] = [
   },
   {
     name: "commands do not wait for locks",
-    edits: [{ file: "store/sqlite/open.ts", find: "command: 10_000", replace: "command: 0" }],
+    edits: [
+      {
+        file: "store/sqlite/open.ts",
+        find: "command: { busyMs: 10_000",
+        replace: "command: { busyMs: 0",
+      },
+    ],
     test: of("processes", "no command meets a lock beside full load"),
   },
   {

@@ -2,8 +2,7 @@
 import type { Database } from "bun:sqlite";
 import type { Submission } from "../../domain/storage.ts";
 import { BatchCommitter } from "./batch.ts";
-import { checkpoint, logPages } from "./checkpoint.ts";
-import { describeFailure, isUnreadable } from "./failures.ts";
+import { describeFailure, isTransient, isUnreadable } from "./failures.ts";
 import { openDatabase } from "./open.ts";
 import type { FromThread, ThreadRole, ToThread } from "./thread.ts";
 
@@ -55,13 +54,13 @@ function receive(message: ToThread): void {
       queue.push(...message.submissions);
       break;
     case "checkpoint":
-      checkpoint(db, "PASSIVE");
+      checkpoint("PASSIVE");
       // The second time for what the writer has added meanwhile.
-      if (role === "checkpointer") checkpoint(db, "PASSIVE");
+      if (role === "checkpointer") checkpoint("PASSIVE");
       post({ type: "checkpointed" });
       break;
     case "close":
-      if (role === "writer" && !externalCheckpoints) checkpoint(db, "TRUNCATE");
+      if (role === "writer" && !externalCheckpoints) checkpoint("TRUNCATE");
       db.close();
       post({ type: "closed" });
       break;
@@ -73,9 +72,31 @@ function commitQueue(): void {
   queue = queue.slice(BATCH_SIGNALS_MAX);
   if (queue.length > 0) setImmediate(() => run(commitQueue));
   const outcomes = committer.commit(batch);
-  const { inLog, toCopy } = logPages(db);
+  const { inLog, toCopy } = logPages();
   post({ type: "committed", outcomes, logPagesToCopy: toCopy });
   if (inLog > (externalCheckpoints ? EXTERNAL_LOG_PAGES_MAX : LOG_PAGES_MAX)) {
-    checkpoint(db, "PASSIVE");
+    checkpoint("PASSIVE");
   }
+}
+
+/**
+ * Copies the log into the database. PASSIVE blocks neither readers nor the writer; once the whole log is
+ * copied, the next commit starts it again. TRUNCATE waits for readers and leaves an empty log. On a full
+ * disk the log stays for a later checkpoint; any other failure is thrown.
+ */
+function checkpoint(mode: "PASSIVE" | "TRUNCATE"): void {
+  try {
+    db.run(`PRAGMA wal_checkpoint(${mode})`);
+  } catch (error) {
+    if (!isTransient(error)) throw error;
+  }
+}
+
+/** Returns the pages (4 KiB each) in the log, and how many of them are not in the database yet. */
+function logPages(): { inLog: number; toCopy: number } {
+  const state = db
+    .query<{ log: number; checkpointed: number }, []>("PRAGMA wal_checkpoint(NOOP)")
+    .get();
+  const { log: inLog = 0, checkpointed = 0 } = state ?? {};
+  return { inLog, toCopy: inLog - checkpointed };
 }

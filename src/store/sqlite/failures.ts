@@ -57,19 +57,11 @@ export function notOurs(path: string): UserError {
 /** Explains in one sentence why the database cannot be used. A `UserError` explains itself. */
 export function explainFailure(error: unknown, path: string): unknown {
   if (error instanceof UserError) return error;
-  if (!(error instanceof SQLiteError)) {
-    return (
-      problemOfFolder(dirname(path)) ??
-      new UserError(
-        `${path} cannot be used (${systemCode(error)}): run signalbox as the user who owns it, or name another folder with --data DIR.`,
-      )
-    );
-  }
-  const code = error.code ?? "";
-  if (code === "SQLITE_NOTADB") return notOurs(path);
-  if (isUnreadable(error)) {
-    return new DamageError(path, error.message);
-  }
+  const isOfSqlite = error instanceof SQLiteError;
+  const folder = isOfSqlite ? null : problemOfFolder(dirname(path));
+  if (folder !== null) return folder;
+  if (hasCode(error, /^SQLITE_NOTADB$/)) return notOurs(path);
+  if (isUnreadable(error)) return new DamageError(path, messageOf(error));
   if (isBusy(error)) {
     return new UserError(
       `${path} is locked by another process: wait for it or end it, then try again.`,
@@ -77,11 +69,11 @@ export function explainFailure(error: unknown, path: string): unknown {
   }
   if (isRefusedWrite(error)) {
     return new UserError(
-      `The disk of ${path} is full, or a quota is used up (${code}): free some space, then try again.`,
+      `The disk of ${path} is full, or a quota is used up (${systemCode(error)}): free some space, then try again.`,
     );
   }
   return new UserError(
-    `${path} cannot be used (${code}: ${error.message}): run signalbox as the user who owns it, or name another folder with --data DIR.`,
+    `${path} cannot be used (${isOfSqlite ? describeFailure(error) : systemCode(error)}): run signalbox as the user who owns it, or name another folder with --data DIR.`,
   );
 }
 

@@ -31,15 +31,16 @@ import { openForReading } from "./read.ts";
 export type Role = "writer" | "checkpointer" | "reader" | "console" | "command";
 
 /**
- * How long a connection waits for another's lock, in milliseconds. In WAL mode only writers wait for
- * each other; readers wait only while the log is being recovered.
+ * `busyMs`: how long a connection waits for another's lock. In WAL mode only writers wait for each other;
+ * readers wait only while the log is being recovered. `cacheKib`: its page cache. The writer's holds the
+ * unique index, which random ids touch everywhere.
  */
-const busyTimeoutMs: Record<Role, number> = {
-  writer: 5_000,
-  checkpointer: 5_000,
-  reader: 1_000,
-  console: 10_000,
-  command: 10_000,
+const roles: Record<Role, { readonly busyMs: number; readonly cacheKib: number }> = {
+  writer: { busyMs: 5_000, cacheKib: 65_536 },
+  checkpointer: { busyMs: 5_000, cacheKib: 2_048 },
+  reader: { busyMs: 1_000, cacheKib: 2_048 },
+  console: { busyMs: 10_000, cacheKib: 16_384 },
+  command: { busyMs: 10_000, cacheKib: 2_048 },
 };
 
 const OPEN_RETRY_MS = 20;
@@ -55,15 +56,6 @@ export interface OpenOptions {
   readonly externalCheckpoints?: boolean;
 }
 
-/** Page cache in KiB. The writer's holds the unique index, which random ids touch everywhere. */
-const cacheKib: Record<Role, number> = {
-  writer: 65_536,
-  checkpointer: 2_048,
-  reader: 2_048,
-  console: 16_384,
-  command: 2_048,
-};
-
 /**
  * Opens the database for a role, creating or upgrading it first if needed. Throws
  * {@link UserError} if the folder or file cannot be used, with what to do about it.
@@ -72,7 +64,7 @@ export function openDatabase(dataDir: string, role: Role, options: OpenOptions =
   if (options.mustExist === true) requireDatabase(dataDir);
   prepareFolder(dataDir, options.onTightened ?? sayOnStderr);
   const path = join(dataDir, DATABASE_NAME);
-  const deadline = performance.now() + busyTimeoutMs[role];
+  const deadline = performance.now() + roles[role].busyMs;
   for (;;) {
     try {
       return openFile(path, role, options);
@@ -147,10 +139,10 @@ function isEmpty(path: string): boolean {
 }
 
 function configure(db: Database, role: Role): void {
-  db.run(`PRAGMA busy_timeout = ${busyTimeoutMs[role]}`);
+  db.run(`PRAGMA busy_timeout = ${roles[role].busyMs}`);
   db.run("PRAGMA trusted_schema = OFF");
   db.run("PRAGMA foreign_keys = ON");
-  db.run(`PRAGMA cache_size = -${cacheKib[role]}`);
+  db.run(`PRAGMA cache_size = -${roles[role].cacheKib}`);
   // Before WAL is turned on, so that the file's first page has it.
   if (readApplicationId(db) !== APPLICATION_ID) db.run(`PRAGMA application_id = ${APPLICATION_ID}`);
   db.run("PRAGMA journal_mode = WAL");
