@@ -21,7 +21,7 @@ import {
 } from "../src/store/sqlite/migrate.ts";
 import { openDatabase } from "../src/store/sqlite/open.ts";
 import { SqliteRegistry } from "../src/store/sqlite/registry.ts";
-import { cli, spawn, startServe } from "./_cli.ts";
+import { cli, startServe } from "./_cli.ts";
 import { onCleanup, query, signal, startTestApp, temporaryFolder } from "./_setup.ts";
 
 setDefaultTimeout(60_000);
@@ -375,34 +375,6 @@ describe("one server a folder", () => {
     await first.exited;
     await startServe([], { dataDir });
     expect(existsSync(join(dataDir, "ops.sock"))).toBe(true);
-  });
-
-  test("of several that start at once one wins, and the others say so in one sentence", async () => {
-    for (let round = 0; round < 6; round++) {
-      const dataDir = join(temporaryFolder(), "data");
-      const args = ["serve", "--data", dataDir, "--listen", "127.0.0.1:0"];
-      const children = Array.from({ length: 4 }, () => spawn(args, {}));
-      const ended = children.map(async (child) => {
-        const stderr = await new Response(child.stderr).text();
-        return { pid: child.pid, code: await child.exited, stderr };
-      });
-      const losers = [];
-      const waiting = new Map(ended.map((end, index) => [index, end.then((r) => ({ index, r }))]));
-      while (losers.length < children.length - 1) {
-        const { index, r } = await Promise.race(waiting.values());
-        waiting.delete(index);
-        losers.push(r);
-      }
-      const [winner] = [...waiting.keys()].map((index) => children[index]);
-      for (const { code, stderr } of losers) {
-        expect(code).toBe(1);
-        expect(stderr).toStartWith(
-          `signalbox: Another signalbox server is already using ${dataDir}`,
-        );
-      }
-      winner?.kill("SIGKILL");
-      await winner?.exited;
-    }
   });
 
   test("the lock is let go of when the server stops", async () => {

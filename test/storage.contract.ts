@@ -463,19 +463,19 @@ function readingTests(): void {
 }
 
 function desksTests(): void {
-  test.each(["a", "0", "alpha-1.b_c", "x".repeat(63)])("%s can be a desk's name", async (desk) => {
+  test("a desk's name is short and plain", async () => {
     const { registry } = await start();
-    expect((await registry.createDesk(desk, { ifMissing: false })).desk.name).toBe(desk);
+    for (const name of ["a", "0", "alpha-1.b_c", "x".repeat(63)]) {
+      expect((await registry.createDesk(name, { ifMissing: false })).desk.name).toBe(name);
+    }
+    for (const name of ["", "A", "-a", ".a", "a b", "a\n", "é", "x".repeat(64)]) {
+      const error = await failure(() => registry.createDesk(name, { ifMissing: true }));
+      expect([name, String(error)]).toEqual([
+        name,
+        expect.stringContaining("cannot be a desk's name"),
+      ]);
+    }
   });
-
-  test.each(["", "A", "-a", ".a", "a b", "a\n", "é", "x".repeat(64)])(
-    "%j cannot be a desk's name",
-    async (desk) => {
-      const { registry } = await start();
-      const error = await failure(() => registry.createDesk(desk, { ifMissing: true }));
-      expect(String(error)).toContain("cannot be a desk's name");
-    },
-  );
 
   test("a desk is created once, and listed by name", async () => {
     const { registry, time } = await start();
@@ -876,14 +876,13 @@ function membersTests(): void {
     expect(await members.passwordHash(alice.memberId)).toBe("hash of the second");
   });
 
-  test.each(["eve@example.com", "", "' OR 1 = 1 --", "%", "\u0000"])(
-    "%j finds nobody",
-    async (typed) => {
-      const { members, join } = await start();
-      await join();
+  test("an address that no member has finds nobody", async () => {
+    const { members, join } = await start();
+    await join();
+    for (const typed of ["eve@example.com", "", "' OR 1 = 1 --", "%", "\u0000"]) {
       expect(await members.findForSignIn(typed)).toBeNull();
-    },
-  );
+    }
+  });
 }
 
 function passkeysTests(): void {

@@ -2,7 +2,7 @@
 import { expect, setDefaultTimeout, test } from "bun:test";
 import { createHash } from "node:crypto";
 import { readdirSync, readFileSync } from "node:fs";
-import { join, resolve } from "node:path";
+import { join } from "node:path";
 import { pino } from "pino";
 import { openConsoleStorage, openServerStorage } from "../src/store/open.ts";
 import { SqliteAudit } from "../src/store/sqlite/audit.ts";
@@ -10,7 +10,7 @@ import { SqliteMembers } from "../src/store/sqlite/members.ts";
 import { SqlitePasskeys } from "../src/store/sqlite/passkeys.ts";
 import { SqliteRegistry } from "../src/store/sqlite/registry.ts";
 import { QUEUE_SIGNALS_MAX } from "../src/store/sqlite/writer.ts";
-import { onCleanup, openForDamage, query, temporaryFolder } from "./_setup.ts";
+import { openForDamage, query, temporaryFolder } from "./_setup.ts";
 import { testStorage } from "./storage.contract.ts";
 
 setDefaultTimeout(60_000);
@@ -102,52 +102,6 @@ test("a removed member's link stays shut even if its row says that it is open", 
   expect(members.findInvitation(token)).toBeNull();
   expect(members.spendWithPassword(token, "hash")).toBeNull();
 });
-
-test("a link that several processes use at once lets one of them in", async () => {
-  const { members, dataDir } = start();
-  const { token } = members.invite("alpha", ALICE);
-  const gate = join(temporaryFolder(), "go");
-  const racers = ["a", "b", "c", "d"].map((name) => {
-    const child = Bun.spawn([process.execPath, "-e", RACER], {
-      cwd: resolve(import.meta.dir, ".."),
-      env: {
-        ...process.env,
-        DATA: dataDir,
-        TOKEN: token,
-        NAME: name,
-        GATE: gate,
-      },
-      stdout: "pipe",
-      stderr: "pipe",
-    });
-    onCleanup(() => child.kill());
-    return child;
-  });
-  const outputs = racers.map((racer) => new Response(racer.stdout).text());
-  for (const name of ["a", "b", "c", "d"]) {
-    while (!(await Bun.file(`${gate}.${name}`).exists())) await Bun.sleep(5);
-  }
-  await Bun.write(gate, "");
-  const winners = (await Promise.all(outputs)).filter((output) => output !== "");
-  expect(await Promise.all(racers.map((racer) => racer.exited))).toEqual([0, 0, 0, 0]);
-  expect(winners).toHaveLength(1);
-  expect(members.findForSignIn(ALICE)?.password_hash).toBe(winners[0] ?? "");
-  expect(query(dataDir, "SELECT id FROM audit WHERE action = 'member.joined'")).toHaveLength(1);
-});
-
-/** Says that it is ready, waits for all others, and prints its hash where the link let it in. */
-const RACER = `
-  import { SqliteMembers } from "./src/store/sqlite/members.ts";
-  import { openDatabase } from "./src/store/sqlite/open.ts";
-  import { existsSync, writeFileSync } from "node:fs";
-  const { DATA, TOKEN, NAME, GATE } = process.env;
-  const db = openDatabase(DATA, "command");
-  const members = new SqliteMembers(db);
-  writeFileSync(GATE + "." + NAME, "");
-  while (!existsSync(GATE)) {}
-  if (members.spendWithPassword(TOKEN, NAME) !== null) process.stdout.write(NAME);
-  db.close();
-`;
 
 test("a look at keys uses an index, however many keys have ended", () => {
   const { db, registry } = start();

@@ -244,17 +244,12 @@ describe("verify fails if there is", () => {
     );
   });
 
-  test("a file that is not ours, or of a newer version", async () => {
+  test("a file that is not ours", async () => {
     const file = join(temporaryFolder(), "file.db");
     writeFileSync(file, "dear diary");
     expect((await cli(["verify", file])).stderr).toBe(
       `signalbox: ${file} is not a Signalbox database, and was left as it is: name another file, or another folder with --data DIR.\n`,
     );
-    const { path } = seed({ signals: 1 });
-    change(path, "PRAGMA user_version = 99");
-    const { code, stderr } = await cli(["verify", path]);
-    expect(stderr).toContain("written by a newer signalbox (database version 99;");
-    expect(code).toBe(1);
   });
 
   test("damage that SQLite reports in several lines, in one line", async () => {
