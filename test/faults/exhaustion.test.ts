@@ -98,7 +98,7 @@ function cutSince(server: Target, since = 0): number {
   return lines.reduce((sum, { cut }) => sum + (typeof cut === "number" ? cut : 0), 0);
 }
 
-test("more clients than descriptors: the quietest are cut, and honest clients are served", async () => {
+test("more clients than descriptors: those idle longest are closed, and honest clients are served", async () => {
   const clients = scale(1_000, 300);
   const limited = ["sh", "-c", 'ulimit -n 128; exec "$@"', "sh", ...signalbox];
   const server = await startTarget([], limited);

@@ -133,7 +133,7 @@ test("a folder without write permission is refused, with the command that allows
     ["healthcheck"],
     SERVE,
   ]) {
-    await expectFrom(asNobody, [...args, "--data", dataDir], /mode 0000.* chmod 700 /);
+    await expectFrom(asNobody, [...args, "--data", dataDir], /mode is 0000. Run: chmod 700 /);
   }
   // The default, ./data, in a folder that belongs to another user.
   await expectFrom(asNobody, SERVE, /\/data cannot be used \(EACCES\).*--data DIR/);
