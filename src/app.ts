@@ -12,18 +12,20 @@ import {
 import { ActivityRecorder } from "./console/activity/recorder.ts";
 import { ConsoleThread } from "./console/thread.ts";
 import type { ServerStorage } from "./domain/storage.ts";
-import type { Address } from "./net/address.ts";
+import { type Address, formatAddress } from "./net/address.ts";
 import { CertificateWatch } from "./net/certificate-watch.ts";
 import { type ConnectionPlan, limitConnections, planConnections } from "./net/connections.ts";
 import { Listener } from "./net/listener.ts";
 import { RateLimiter } from "./net/rate.ts";
 import { RefusalLog } from "./net/refusal-log.ts";
+import { loadCertificate } from "./net/tls.ts";
 import { TrustedProxies, transportPolicy } from "./net/transport.ts";
 import { BackupJob, type MakeBackup } from "./ops/backups.ts";
 import type { HealthSources } from "./ops/health.ts";
-import { serveOnSocket, serveOnTcp } from "./ops/server.ts";
+import { serveOnSocket, serveOnTcp, socketPathIn } from "./ops/server.ts";
 import { StorageLog } from "./ops/storage-log.ts";
-import { hasDatabase, openServerStorage } from "./store/open.ts";
+import { checkServerStorage, hasDatabase, openServerStorage } from "./store/open.ts";
+import { VERSION } from "./version.ts";
 
 export interface AppOptions {
   readonly config: ServeConfig;
@@ -70,12 +72,18 @@ export async function startApp(options: AppOptions): Promise<App> {
 
   // Health answers from here on, before the console runs.
   let console: ConsoleThread | null = null;
-  const opsAddress = serveHealth(parts, () => console?.url ?? null, opened);
+  const running: Running = {
+    listener: null,
+    backups: null,
+    consoleUrl: () => console?.url ?? null,
+  };
+  const opsAddress = serveHealth(parts, running, opened);
 
   // Closed after the last request, because it records the outcome.
   opened.defer(() => console?.close());
   const recorder = config.consoleListen === null ? null : new ActivityRecorder();
   const listener = serveSignals(parts, trustedProxies, recorder);
+  running.listener = listener;
   opened.defer(() => drain(listener, config.stopTimeoutMs, log));
   // Ended before the drain, so that no connection is cut for being quiet meanwhile.
   opened.defer(limitConnections("public", listener.address, parts.plan, log));
@@ -93,8 +101,8 @@ export async function startApp(options: AppOptions): Promise<App> {
   opened.defer(() => certificates?.stop());
 
   const { makeBackup } = options;
-  const backups = config.backups === null ? null : new BackupJob(config.backups, makeBackup, log);
-  opened.defer(() => backups?.stop());
+  running.backups = config.backups && new BackupJob(config.backups, makeBackup, log);
+  opened.defer(() => running.backups?.stop());
 
   const toClose = opened.move();
   return {
@@ -106,6 +114,23 @@ export async function startApp(options: AppOptions): Promise<App> {
     reloadCertificate: () => certificates?.reload(),
     stop: () => toClose.disposeAsync(),
   };
+}
+
+/** Throws what {@link startApp} would for this configuration, without starting. `ours`: ports that may be in use. */
+export async function checkApp(config: ServeConfig, ours: ReadonlySet<number>): Promise<void> {
+  requireSafeTransport(config);
+  requirePortsOfTheirOwn(config);
+  if (config.tls !== null) loadCertificate(config.tls);
+  await checkServerStorage(config.dataDir);
+  socketPathIn(config.dataDir);
+  requireFreePorts(config, ours);
+}
+
+/** What runs already, while the rest starts. */
+interface Running {
+  listener: Listener | null;
+  backups: BackupJob | null;
+  readonly consoleUrl: () => string | null;
 }
 
 /** What the interfaces need. */
@@ -128,7 +153,7 @@ function openStorage({ config, log, onFatal }: AppOptions): Promise<ServerStorag
 /** Returns where `--ops-listen` is bound, or null. */
 function serveHealth(
   { config, log, storage, certificates, plan, now = Date.now }: Parts,
-  consoleUrl: () => string | null,
+  running: Running,
   opened: AsyncDisposableStack,
 ): Address | null {
   const health: HealthSources = {
@@ -137,13 +162,30 @@ function serveHealth(
     certificateExpiresAt: () => certificates?.current.expiresAt ?? null,
     now,
   };
-  const socket = serveOnSocket(health, consoleUrl);
+  const startedAt = now();
+  let ops: Address | null = null;
+  const socket = serveOnSocket(health, () => {
+    const bound = running.listener?.address ?? null;
+    return {
+      version: VERSION,
+      pid: process.pid,
+      started_at: startedAt,
+      listen: bound && formatAddress(bound),
+      console_listen: config.consoleListen && formatAddress(config.consoleListen),
+      ops_listen: ops && formatAddress(ops),
+      public_url: bound && publicUrlOf(config, bound),
+      console_url: running.consoleUrl(),
+      certificate_expires_at: health.certificateExpiresAt(),
+      backups: running.backups?.status ?? null,
+    };
+  });
   opened.defer(() => socket.stop());
   if (config.opsListen === null) return null;
-  const ops = serveOnTcp(health, config.opsListen);
-  opened.defer(() => ops.stop());
-  opened.defer(limitConnections("ops", ops.address, plan, log));
-  return ops.address;
+  const tcp = serveOnTcp(health, config.opsListen);
+  ops = tcp.address;
+  opened.defer(() => tcp.stop());
+  opened.defer(limitConnections("ops", tcp.address, plan, log));
+  return tcp.address;
 }
 
 function serveSignals(

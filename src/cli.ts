@@ -2,6 +2,7 @@
 import { Command, CommanderError } from "commander";
 import { auditCommand } from "./commands/audit.ts";
 import { backupCommand } from "./commands/backup.ts";
+import { configCommand } from "./commands/config.ts";
 import { copyCommand } from "./commands/copy.ts";
 import { deskCommand } from "./commands/desk.ts";
 import { healthcheckCommand } from "./commands/healthcheck.ts";
@@ -9,6 +10,7 @@ import { toType } from "./commands/hint.ts";
 import { keyCommand } from "./commands/key.ts";
 import { restoreCommand } from "./commands/restore.ts";
 import { serveCommand } from "./commands/serve.ts";
+import { statusCommand } from "./commands/status.ts";
 import { verifyCommand } from "./commands/verify.ts";
 import { versionCommand } from "./commands/version.ts";
 import { defaults } from "./config.ts";
@@ -40,6 +42,8 @@ Every flag of serve can also be set in the environment, such as SIGNALBOX_LISTEN
     );
   const commands = [
     serveCommand,
+    statusCommand,
+    configCommand,
     deskCommand,
     keyCommand,
     auditCommand,

@@ -81,9 +81,18 @@ export function requirePortsOfTheirOwn(config: ServeConfig): void {
   }
 }
 
-/** Throws {@link UserError} for an address that cannot be bound. */
-export function requireFreePorts(config: ServeConfig): void {
-  for (const [, address] of listening(config)) requireFree(address);
+/** Throws {@link UserError} for an address that cannot be bound. `ours`: ports that may be in use. */
+export function requireFreePorts(
+  config: ServeConfig,
+  ours: ReadonlySet<number> = new Set<number>(),
+): void {
+  for (const [, address] of listening(config)) {
+    try {
+      requireFree(address);
+    } catch (error) {
+      if (!(error instanceof PortInUseError && ours.has(address.port))) throw error;
+    }
+  }
 }
 
 /** Adds the flag to type, with a free port, to the error of a port in use. */

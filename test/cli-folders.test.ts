@@ -23,6 +23,7 @@ const needsDatabase = [
   "desk limit alpha --keys 3",
   "desk require-passkeys alpha",
   "audit",
+  "status",
   "verify",
   "backup copy.db",
   "healthcheck",

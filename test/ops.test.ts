@@ -65,7 +65,7 @@ describe("the operations socket", () => {
     const started = new AbortController();
     const asking = (async () => {
       while (!started.signal.aborted) {
-        for (const path of ["/readyz", "/console-url"]) {
+        for (const path of ["/readyz", "/status"]) {
           const unix = join(dataDir, "ops.sock");
           const answer = await fetch(`http://localhost${path}`, { unix }).catch(() => null);
           if (answer !== null) statuses.add(answer.status);

@@ -418,6 +418,25 @@ function readingTests(): void {
     expect(await everyPage(signals, bounded)).toEqual(ids.toReversed());
   });
 
+  test("signals are counted from a moment on, of all desks, without duplicates", async () => {
+    const { append, signals, beta, time } = await start();
+    expect(await signals.countSince(START)).toBe(0);
+    await append({ client_signal_id: "one" });
+    time.at += MINUTE;
+    await append({ client_signal_id: "one" });
+    await append({}, beta);
+    await append({});
+    for (const [from, count] of [
+      [START - DAY, 3],
+      [START, 3],
+      [START + 1, 2],
+      [START + MINUTE, 2],
+      [START + MINUTE + 1, 0],
+    ] as const) {
+      expect([from, await signals.countSince(from)]).toEqual([from, count]);
+    }
+  });
+
   test("the place of a signal in a range rises from 0 to 1, whatever the filter", async () => {
     const { signals, all, alpha } = await many();
     const filter = { ...everySignal, symbol: "RARE" };

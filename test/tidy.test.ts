@@ -19,7 +19,7 @@ const mayImport: Record<string, readonly string[]> = {
     "store",
     "version.ts",
   ],
-  "app.ts": ["api", "config.ts", "console", "domain", "net", "ops", "store"],
+  "app.ts": ["api", "config.ts", "console", "domain", "net", "ops", "store", "version.ts"],
   "console.worker.ts": ["console", "domain", "log.ts", "net", "store"],
   console: ["domain", "net", "workers.ts"],
   "config.ts": ["domain", "net", "ops"],

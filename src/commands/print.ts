@@ -79,15 +79,14 @@ export function printList<Item>(
 ): void {
   if (json) printJson(records);
   else if (records.length === 0) printNote(none);
-  else {
-    const { lines, leftOut } = layOut(records, columns, widthOfStdout());
-    for (const line of lines) printData(line);
-    if (leftOut.length > 0) {
-      printNote(
-        `Left out: ${leftOut.join(", ")}. A wider terminal shows all columns; so does a pipe.`,
-      );
-    }
-  }
+  else printTable(records, columns);
+}
+
+export function printTable<Item>(records: readonly Item[], columns: Columns<Item>): void {
+  const { lines, leftOut } = layOut(records, columns, widthOfStdout());
+  for (const line of lines) printData(line);
+  if (leftOut.length === 0) return;
+  printNote(`Left out: ${leftOut.join(", ")}. A wider terminal shows all columns; so does a pipe.`);
 }
 
 /** Pipes and files have no width: what a program reads never depends on a terminal. */

@@ -1,11 +1,12 @@
 /** `signalbox serve`: runs the server until a signal or a failure stops it. */
-import type { Command } from "commander";
+import { type Command, Option } from "commander";
 import { type App, startApp } from "../app.ts";
 import { explainPortInUse, type ServeConfig } from "../config.ts";
 import { messageOf } from "../domain/errors.ts";
 import { createLog, type Log } from "../log.ts";
 import { VERSION } from "../version.ts";
 import { backUp, refuseDataFolder } from "./backup.ts";
+import { checkConfig } from "./check.ts";
 import { defineCommand } from "./define.ts";
 import { toType } from "./hint.ts";
 import { quickstart } from "./quickstart.ts";
@@ -19,7 +20,13 @@ export function serveCommand(): Command {
   const command: Command = defineCommand({
     name: "serve",
     description: "take signals over HTTP",
-    options: serveSettings(),
+    options: [
+      ...serveSettings(),
+      new Option(
+        "--check",
+        "check the configuration, without starting: exit code 0 if it is valid",
+      ),
+    ],
     notes: `
 Every flag can also be set in the environment, as shown; the flag wins.
 
@@ -29,6 +36,7 @@ once. SIGHUP reloads the certificate.`,
       "signalbox serve --quickstart",
       "signalbox serve --listen 0.0.0.0:443 --tls-cert cert.pem --tls-key key.pem --public-url https://signals.example.com",
       "signalbox serve --listen 10.0.0.5:8080 --trust-proxy 10.0.0.2",
+      "signalbox serve --check --tls-cert cert.pem --tls-key key.pem",
       "SIGNALBOX_DATA=/var/lib/signalbox signalbox serve",
     ],
     run: (options: ServeOptions) => serve(options, command),
@@ -39,6 +47,10 @@ once. SIGHUP reloads the certificate.`,
 async function serve(options: ServeOptions, command: Command): Promise<void> {
   const config = readConfig(options, command);
   if (config.backups !== null) refuseDataFolder(config.backups.dir, config.dataDir);
+  if (options.check) {
+    await checkConfig(config);
+    return;
+  }
   const log = await createLog(options.logLevel);
   endAtDefect(log);
   // Before the first request, so that every one is also stopped gracefully.

@@ -39,6 +39,7 @@ export interface ServeOptions {
   readonly backupEvery: number;
   readonly backupKeep: number;
   readonly logLevel: LogLevel;
+  readonly check?: true;
 }
 
 export function serveSettings(): Option[] {
@@ -114,8 +115,38 @@ function setting(
   return option.default((read as (text: string) => unknown)(String(fallback)), String(fallback));
 }
 
+export interface DescribedSetting {
+  readonly flag: string;
+  readonly variable: string;
+  /** As it was written; `on` or `off` for a switch; null: none. */
+  readonly value: string | null;
+  readonly source: "default" | "environment" | "flag";
+}
+
+/** `typed`: the values given as flags, by the option's name. */
+export function describeSettings(
+  command: Command,
+  typed: ReadonlyMap<string, readonly string[]>,
+): DescribedSetting[] {
+  return command.options.flatMap((option): DescribedSetting[] => {
+    const { long, envVar } = option;
+    if (typeof long !== "string" || envVar === undefined) return [];
+    const name = option.attributeName();
+    const from = command.getOptionValueSource(name);
+    const source = from === "cli" ? "flag" : from === "env" ? "environment" : "default";
+    const fallback = option.defaultValueDescription ?? (option.defaultValue as string | undefined);
+    const written = {
+      default: fallback === "none" ? null : (fallback ?? null),
+      environment: process.env[envVar] ?? "",
+      flag: typed.get(name)?.join(",") ?? "",
+    };
+    const value = option.required ? written[source] : isOn(name, command) ? "on" : "off";
+    return [{ flag: long, variable: envVar, value, source }];
+  });
+}
+
 /** True if a flag without a value is given; the environment can also say no. */
-export function isOn(name: "quickstart" | "externalCheckpoints", serve: Command): boolean {
+export function isOn(name: string, serve: Command): boolean {
   if (serve.getOptionValueSource(name) !== "env") return serve.getOptionValue(name) === true;
   const value = process.env[findOption(name, serve)?.envVar ?? ""] ?? "";
   return !/^(|0|no|off|false)$/i.test(value);

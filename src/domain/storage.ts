@@ -114,6 +114,8 @@ export interface SignalReader {
   find(deskId: number | null, text: string): Awaitable<StoredSignal[]>;
   /** How far the signal with this id is into the query's range in the order of storage: 0 to 1. */
   progress(query: SignalQuery, id: string): Awaitable<number>;
+  /** How many signals, of all desks, have an id of this time or later; epoch milliseconds. */
+  countSince(time: number): Awaitable<number>;
 }
 
 /** Who makes a change and from where, for the audit. */

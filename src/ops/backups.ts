@@ -15,6 +15,17 @@ export interface BackupPlan {
 /** Makes one backup; its result goes to the log. */
 export type MakeBackup = (file: string, signal: AbortSignal) => Promise<object>;
 
+/** What was last done. Times are epoch milliseconds. */
+export interface BackupStatus {
+  readonly dir: string;
+  readonly every_ms: number;
+  readonly keep: number;
+  /** The newest backup in the folder; null: there is none. */
+  readonly newest: { readonly file: string; readonly at: number } | null;
+  /** Of the last attempt; null if it succeeded, or none has ended yet. */
+  readonly failure: { readonly at: number; readonly reason: string } | null;
+}
+
 /** A failed backup is retried after this, or sooner if backups are more frequent. */
 const RETRY_MS = 60_000;
 /** The longest wait of a timer (2^31 - 1 ms). */
@@ -27,6 +38,7 @@ export class BackupJob {
   readonly #log: Logger;
   readonly #stopping = new AbortController();
   readonly #ended: Promise<void>;
+  #failure: BackupStatus["failure"] = null;
 
   /** Starts at once if the newest backup is older than the interval. */
   constructor(plan: BackupPlan, make: MakeBackup, log: Logger) {
@@ -34,6 +46,13 @@ export class BackupJob {
     this.#make = make;
     this.#log = log;
     this.#ended = this.#run();
+  }
+
+  get status(): BackupStatus {
+    const { dir, everyMs, keep } = this.#plan;
+    const name = listBackups(dir).at(-1);
+    const newest = name === undefined ? null : { file: join(dir, name), at: timeOf(name) };
+    return { dir, every_ms: everyMs, keep, newest, failure: this.#failure };
   }
 
   /** Aborts a running backup. */
@@ -56,7 +75,7 @@ export class BackupJob {
     const { dir, everyMs } = this.#plan;
     const newest = listBackups(dir).at(-1);
     if (newest === undefined) return 0;
-    const age = Date.now() - Date.parse(newest.replace(NAME, "$1-$2-$3T$4:$5:$6Z"));
+    const age = Date.now() - timeOf(newest);
     return Math.min(everyMs, Math.max(0, everyMs - age));
   }
 
@@ -69,11 +88,13 @@ export class BackupJob {
       mkdirSync(dir, { recursive: true, mode: 0o700 });
       const backup = await this.#make(file, this.#stopping.signal);
       const duration_ms = Math.round(performance.now() - startedAt);
+      this.#failure = null;
       this.#log.info({ ...backup, duration_ms }, "backup made");
       this.#prune(file);
       return true;
     } catch (error) {
       if (!this.#stopping.signal.aborted) {
+        this.#failure = { at: Date.now(), reason: messageOf(error) };
         this.#log.error({ file, reason: messageOf(error) }, "backup failed, it will be retried");
       }
       return false;
@@ -101,6 +122,11 @@ export class BackupJob {
 /** UTC to the second, for the name of a file. */
 export function timeStamp(now: number): string {
   return new Date(now).toISOString().replace(/[-:]|\.\d+/g, "");
+}
+
+/** Of a backup's name. */
+function timeOf(name: string): number {
+  return Date.parse(name.replace(NAME, "$1-$2-$3T$4:$5:$6Z"));
 }
 
 /** Names of backups, oldest first; none if the folder does not exist yet. */

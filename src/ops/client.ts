@@ -1,6 +1,6 @@
 /** Queries the server of a data folder, on the socket in the folder. */
 import { join } from "node:path";
-import { CONSOLE_URL_PATH, SOCKET_NAME } from "./server.ts";
+import { type ServerStatus, SOCKET_NAME, STATUS_PATH } from "./server.ts";
 
 const TIMEOUT_MS = 5_000;
 
@@ -12,14 +12,18 @@ export function askServer(dataDir: string, path: string): Promise<Response> {
   });
 }
 
-/** Returns the console's public URL, `off` if the server has no console, or null if no server answers. */
-export async function askConsoleUrl(dataDir: string): Promise<string | null> {
+/** Returns null if no server answers. */
+export async function askStatus(dataDir: string): Promise<ServerStatus | null> {
   try {
-    const answer = (await (await askServer(dataDir, CONSOLE_URL_PATH)).json()) as {
-      console_url?: string | null;
-    };
-    return answer.console_url === null ? "off" : (answer.console_url ?? null);
+    const answer = await askServer(dataDir, STATUS_PATH);
+    return answer.ok ? ((await answer.json()) as ServerStatus) : null;
   } catch {
     return null;
   }
+}
+
+/** Returns the console's public URL, `off` if the server has no console, or null if no server answers. */
+export async function askConsoleUrl(dataDir: string): Promise<string | null> {
+  const status = await askStatus(dataDir);
+  return status === null ? null : (status.console_url ?? "off");
 }

@@ -3,33 +3,56 @@ import { chmodSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { UserError } from "../domain/errors.ts";
 import { type Address, explainBindError } from "../net/address.ts";
+import type { BackupStatus } from "./backups.ts";
 import { type HealthSources, readiness } from "./health.ts";
 
 export const SOCKET_NAME = "ops.sock";
-/** For the commands that print links to the console. On the socket only. */
-export const CONSOLE_URL_PATH = "/console-url";
+/** For commands. On the socket only. */
+export const STATUS_PATH = "/status";
 /** The size of sockaddr_un.sun_path, less its closing NUL (unix(7)). */
 const SOCKET_PATH_BYTES_MAX = 107;
+
+/** A running server about itself. What has not started yet is null. */
+export interface ServerStatus {
+  readonly version: string;
+  readonly pid: number;
+  /** Epoch milliseconds. */
+  readonly started_at: number;
+  /** Addresses as bound, such as `127.0.0.1:8080`. */
+  readonly listen: string | null;
+  readonly console_listen: string | null;
+  readonly ops_listen: string | null;
+  readonly public_url: string | null;
+  /** The console's public URL; null: it is off. */
+  readonly console_url: string | null;
+  /** Epoch milliseconds; null without TLS of our own. */
+  readonly certificate_expires_at: number | null;
+  /** Null without `--backup-dir`. */
+  readonly backups: BackupStatus | null;
+}
 
 export interface OpsServer {
   stop(): Promise<void>;
 }
 
+/** Throws {@link UserError} if a socket in this folder would have a path that is too long. */
+export function socketPathIn(dataDir: string): string {
+  const path = join(dataDir, SOCKET_NAME);
+  if (Buffer.byteLength(path) <= SOCKET_PATH_BYTES_MAX) return path;
+  throw new UserError(
+    `${path} is too long for a socket (over ${SOCKET_PATH_BYTES_MAX} bytes): name a folder with a shorter path with --data DIR.`,
+  );
+}
+
 /** Call it with the folder's lock held: it replaces the socket of a server that was killed. */
-export function serveOnSocket(sources: HealthSources, consoleUrl: () => string | null): OpsServer {
-  const path = join(sources.dataDir, SOCKET_NAME);
-  if (Buffer.byteLength(path) > SOCKET_PATH_BYTES_MAX) {
-    throw new UserError(
-      `${path} is too long for a socket (over ${SOCKET_PATH_BYTES_MAX} bytes): name a folder with a shorter path with --data DIR.`,
-    );
-  }
+export function serveOnSocket(sources: HealthSources, status: () => ServerStatus): OpsServer {
+  const path = socketPathIn(sources.dataDir);
   rmSync(path, { force: true });
   const { routes, ...others } = handlers(sources);
-  const console_url = { GET: () => Response.json({ console_url: consoleUrl() }) };
   const server = Bun.serve({
     unix: path,
     ...others,
-    routes: { ...routes, [CONSOLE_URL_PATH]: console_url },
+    routes: { ...routes, [STATUS_PATH]: { GET: () => Response.json(status()) } },
   });
   chmodSync(path, 0o600);
   return {

@@ -22,7 +22,7 @@ import { copyInProcess } from "./sqlite/copying.ts";
 import { explainCommandFailure } from "./sqlite/failures.ts";
 import { DATABASE_NAME } from "./sqlite/folder.ts";
 import { SqliteMembers } from "./sqlite/members.ts";
-import { openDatabase } from "./sqlite/open.ts";
+import { checkDatabase, openDatabase } from "./sqlite/open.ts";
 import { SqlitePasskeys } from "./sqlite/passkeys.ts";
 import { SqliteRegistry } from "./sqlite/registry.ts";
 import { restore } from "./sqlite/restore.ts";
@@ -44,6 +44,11 @@ export const databaseFiles: DatabaseFiles = {
 
 export function hasDatabase(dataDir: string): boolean {
   return existsSync(databaseFiles.pathIn(dataDir));
+}
+
+/** For `serve --check`. Throws what {@link openServerStorage} would, and creates and changes nothing. */
+export function checkServerStorage(dataDir: string): Awaitable<void> {
+  return checkDatabase(dataDir);
 }
 
 /** For `serve`. Throws `UserError` if another server has the folder, or it cannot be used. */

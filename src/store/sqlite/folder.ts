@@ -37,13 +37,32 @@ const OUR_FILES = /^(signalbox\.db|signalbox-activity\.db|serve\.lock|ops\.sock|
 export function prepareFolder(dataDir: string, onTightened: OnTightened): void {
   try {
     mkdirSync(dataDir, { recursive: true, mode: 0o700 });
-    refuseForeignFolder(dataDir);
-    refuseOtherFiles(dataDir);
-    accessSync(dataDir, constants.R_OK | constants.W_OK | constants.X_OK);
+    refuseUnusable(dataDir);
     tighten(dataDir, onTightened);
   } catch (error) {
     throw unusable(dataDir, error);
   }
+}
+
+/** Throws what {@link prepareFolder} would. Creates and changes nothing. */
+export function checkFolder(dataDir: string): void {
+  try {
+    const found = nearest(dataDir);
+    if (found?.path === dataDir && found.stats.isDirectory()) refuseUnusable(dataDir);
+    else if (found !== null) {
+      const problem = problemOfFolder(dataDir);
+      if (problem !== null) throw problem;
+      accessSync(found.path, constants.W_OK | constants.X_OK);
+    }
+  } catch (error) {
+    throw unusable(dataDir, error);
+  }
+}
+
+function refuseUnusable(dataDir: string): void {
+  refuseForeignFolder(dataDir);
+  refuseOtherFiles(dataDir);
+  accessSync(dataDir, constants.R_OK | constants.W_OK | constants.X_OK);
 }
 
 function refuseOtherFiles(dataDir: string): void {

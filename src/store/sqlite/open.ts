@@ -5,6 +5,7 @@ import { dirname, join } from "node:path";
 import { systemCode, UserError } from "../../domain/errors.ts";
 import { shellQuoted } from "../../domain/shell.ts";
 import {
+  checkFolder,
   DATABASE_NAME,
   type OnTightened,
   prepareFolder,
@@ -99,8 +100,34 @@ function openFile(path: string, role: Role, options: OpenOptions): Database {
   }
 }
 
+/** Throws what {@link openDatabase} would throw in a server. Creates and changes nothing. */
+export function checkDatabase(dataDir: string): void {
+  checkFolder(dataDir);
+  const path = join(dataDir, DATABASE_NAME);
+  try {
+    if (isEmpty(path)) {
+      refuseLeftovers(path);
+      return;
+    }
+    const hasLog = existsSync(`${path}-wal`);
+    refuseDamagedLog(path);
+    openForReading(path).close();
+    // Reading leaves an empty log behind; a connection that may write removes it when it closes.
+    if (hasLog) return;
+    using db = new Database(path, { create: false, readwrite: true });
+    readVersion(db);
+  } catch (error) {
+    throw explainFailure(error, path);
+  }
+}
+
 /** Creates the file with mode 0600, which SQLite gives the log as well. Never replaces a database. */
 function create(path: string): void {
+  refuseLeftovers(path);
+  closeSync(openSync(path, "a", 0o600));
+}
+
+function refuseLeftovers(path: string): void {
   if (existsSync(restoringPath(path))) {
     throw new UserError(
       `A restore into ${dirname(path)} was interrupted: run it again, with: signalbox restore FILE --data ${shellQuoted(dirname(path))} --force`,
@@ -112,7 +139,6 @@ function create(path: string): void {
       `${path} is missing or empty, but its log ${path}-wal is there: put the database back beside it, or move the log away to start with an empty database.`,
     );
   }
-  closeSync(openSync(path, "a", 0o600));
 }
 
 function inspect(path: string, newestVersion: number, onTightened: OnTightened): void {

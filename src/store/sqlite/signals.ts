@@ -96,6 +96,12 @@ export class SqliteSignals implements SignalReader {
       .get(deskId, clientSignalId);
   }
 
+  /** Rows are never deleted, so `seq` has no gaps. */
+  countSince(time: number): number {
+    const newest = this.#lastSeq("<=", HIGHEST_ID);
+    return newest - this.#lastSeq("<", firstIdAt(time));
+  }
+
   /** Ids increase with `seq`, so times and cursors are limits of a range. */
   #range({ filter, before, after }: SignalQuery): Range {
     const lows = [

@@ -1,0 +1,45 @@
+/** `serve --check`: whether `serve` would start with this configuration. Creates and changes nothing. */
+import { accessSync, constants, existsSync } from "node:fs";
+import { dirname } from "node:path";
+import { checkApp } from "../app.ts";
+import { explainPortInUse, type ServeConfig } from "../config.ts";
+import { systemCode, UserError } from "../domain/errors.ts";
+import { parseAddress } from "../net/address.ts";
+import { askStatus } from "../ops/client.ts";
+import type { ServerStatus } from "../ops/server.ts";
+import { printNote } from "./print.ts";
+
+/** Throws `UserError` with the sentence that `serve` would end with. */
+export async function checkConfig(config: ServeConfig): Promise<void> {
+  const server = await askStatus(config.dataDir);
+  try {
+    await checkApp(config, portsOf(server));
+  } catch (error) {
+    throw explainPortInUse(error, config);
+  }
+  if (config.backups !== null) requireWritable(config.backups.dir);
+  printNote("The configuration is valid: serve would start with it.");
+  if (server !== null) {
+    printNote(
+      `A server uses ${config.dataDir} now: restart it to apply changes of the configuration.`,
+    );
+  }
+}
+
+function portsOf(server: ServerStatus | null): ReadonlySet<number> {
+  const addresses = [server?.listen, server?.console_listen, server?.ops_listen];
+  return new Set(addresses.flatMap((text) => (text ? [parseAddress(text).port] : [])));
+}
+
+/** The server only logs this, because a backup disk may come back. */
+function requireWritable(dir: string): void {
+  let folder = dir;
+  while (!existsSync(folder) && dirname(folder) !== folder) folder = dirname(folder);
+  try {
+    accessSync(`${folder}/`, constants.R_OK | constants.W_OK | constants.X_OK);
+  } catch (error) {
+    throw new UserError(
+      `The folder ${dir} cannot be used for backups (${systemCode(error)}): name one that this user may write to, with --backup-dir DIR.`,
+    );
+  }
+}

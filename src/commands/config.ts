@@ -1,0 +1,43 @@
+/** `signalbox config`: each setting of `serve`, and where its value comes from. */
+import type { Command } from "commander";
+import { defineCommand } from "./define.ts";
+import { jsonOption } from "./options.ts";
+import { printList } from "./print.ts";
+import { describeSettings, serveSettings } from "./settings.ts";
+
+export function configCommand(): Command {
+  const typed = new Map<string, string[]>();
+  const command: Command = defineCommand({
+    name: "config",
+    description: "show each setting of serve, and where its value comes from",
+    options: [...serveSettings(), jsonOption()],
+    notes: `
+Takes the flags of serve: give the ones that you start it with. A running server keeps the settings
+that it was started with. No setting is a secret.`,
+    examples: [
+      "signalbox config",
+      "SIGNALBOX_LISTEN=127.0.0.1:9000 signalbox config --backup-dir /backup",
+      `signalbox config --json | jq -r '.[] | select(.flag == "--listen").value'`,
+    ],
+    run: ({ json }: { json?: true }) => {
+      printList(describeSettings(command, typed), {
+        json,
+        none: "",
+        columns: {
+          FLAG: { cell: ({ flag }) => flag, whole: true },
+          VALUE: ({ value }) => value ?? "-",
+          FROM: ({ source }) => source,
+          VARIABLE: { cell: ({ variable }) => variable, leaveOut: 1 },
+        },
+      });
+    },
+  });
+  for (const option of command.options) {
+    const name = option.attributeName();
+    // Null: a switch.
+    command.on(`option:${option.name()}`, (text: string | null) => {
+      typed.set(name, [...(typed.get(name) ?? []), text ?? ""]);
+    });
+  }
+  return command;
+}

@@ -1,0 +1,248 @@
+/** `signalbox status`, `signalbox config` and `serve --check`. */
+import { describe, expect, setDefaultTimeout, test } from "bun:test";
+import { chmodSync, mkdirSync, readdirSync, statSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import packageJson from "../package.json" with { type: "json" };
+import { makeCertificate, writeCertificate } from "./_certificates.ts";
+import { cli, freePort, mintKey, startServe } from "./_cli.ts";
+import { callUrl, query, signal, temporaryFolder } from "./_setup.ts";
+
+setDefaultTimeout(60_000);
+
+const DAY_MS = 86_400_000;
+
+async function postSignal(url: string, key: string, symbol: string): Promise<void> {
+  const { status } = await callUrl(url, "/v1/signals", {
+    method: "POST",
+    headers: { Authorization: `Bearer ${key}`, "Content-Type": "application/json" },
+    body: JSON.stringify({ ...signal, symbol }),
+  });
+  expect(status).toBe(201);
+}
+
+interface StatusJson {
+  readonly server: { readonly backups: { readonly newest: object | null } | null } | null;
+  readonly desks: readonly object[];
+  readonly attention: readonly { readonly problem: string; readonly next: string }[];
+}
+
+async function statusOf(dataDir: string): Promise<StatusJson> {
+  const { code, stdout } = await cli(["status", "--data", dataDir, "--json"]);
+  expect(code).toBe(0);
+  return JSON.parse(stdout) as StatusJson;
+}
+
+describe("status", () => {
+  test("without a server says that it is not running, and what to type", async () => {
+    const dataDir = temporaryFolder();
+    await mintKey(dataDir);
+    expect(await statusOf(dataDir)).toMatchObject({
+      version: packageJson.version,
+      server: null,
+      desks: [{ name: "alpha", active_keys: 1, latest_signal: null }],
+      rate: { last_minute: 0, last_hour: 0 },
+      attention: [
+        { problem: "The server is not running.", next: `signalbox serve --data ${dataDir}` },
+      ],
+    });
+    const { stdout, stderr } = await cli(["status", "--data", dataDir]);
+    expect(stdout).toMatch(/^server +not running$/m);
+    expect(stderr).toBe("");
+  });
+
+  test("shows the server's addresses, the latest signals, the rate and the backup", async () => {
+    const backups = temporaryFolder();
+    const ops = `127.0.0.1:${await freePort()}`;
+    const server = await startServe(["--ops-listen", ops, "--backup-dir", backups]);
+    const { dataDir, url } = server;
+    const { key } = await mintKey(dataDir);
+    await mintKey(dataDir, "beta");
+    for (const symbol of ["ETH", "BTC"]) await postSignal(url, key, symbol);
+    await server.logged("backup made");
+    const status = await statusOf(dataDir);
+    expect(status).toMatchObject({
+      server: {
+        version: packageJson.version,
+        pid: server.pid,
+        public_url: url,
+        listen: url.slice("http://".length),
+        console_url: null,
+        ops_listen: ops,
+        certificate_expires_at: null,
+        backups: { dir: backups, every_ms: 3_600_000, keep: 24, failure: null },
+      },
+      desks: [
+        { name: "alpha", latest_signal: { symbol: "BTC", received_at: expect.any(Number) } },
+        { name: "beta", latest_signal: null },
+      ],
+      rate: { last_minute: 2, last_hour: 2 },
+      disk_free_bytes: expect.any(Number),
+      attention: [],
+    });
+    const [made = ""] = readdirSync(backups);
+    expect(status.server?.backups?.newest).toMatchObject({ file: join(backups, made) });
+    const { stdout } = await cli(["status", "--data", dataDir]);
+    expect(stdout).toMatch(/^rate +2 signals in the last minute, 2 in the last hour$/m);
+    expect(stdout).toMatch(/^alpha +1 +\d{4}-.*Z +BTC$/m);
+    expect(stdout).toContain(`${join(backups, made)}\n`);
+    expect(stdout).toEndWith("Nothing needs attention.\n");
+  });
+
+  test("names what needs attention, each with what to do", async () => {
+    const soon = await makeCertificate("soon", { to: new Date(Date.now() + 3 * DAY_MS) });
+    const { certFile, keyFile } = writeCertificate(temporaryFolder(), soon);
+    const file = join(temporaryFolder(), "file");
+    writeFileSync(file, "");
+    const tls = ["--tls-cert", certFile, "--tls-key", keyFile];
+    const server = await startServe([...tls, "--backup-dir", join(file, "b")]);
+    const { dataDir } = server;
+    await server.logged("backup failed");
+    const where = ["--data", dataDir];
+    const said = async () =>
+      (await statusOf(dataDir)).attention.map(({ problem, next }) => `${problem} ${next}`);
+    expect(await said()).toEqual([
+      expect.stringMatching(/^The certificate expires at .* renew it/),
+      expect.stringMatching(/^The last backup failed at .*ENOTDIR.* signalbox backup /),
+      `There is no desk. signalbox desk create NAME --data ${dataDir}`,
+    ]);
+    await cli(["desk", "create", "alpha", ...where]);
+    expect((await said())[2]).toBe(
+      `Desk alpha has no active key. signalbox key mint --desk alpha --data ${dataDir}`,
+    );
+    const mint = ["key", "mint", "--desk", "alpha", "--label", "bot", "--json", ...where];
+    const { stdout } = await cli([...mint, "--expires", "2d"]);
+    const { id } = JSON.parse(stdout) as { id: string };
+    expect((await said())[2]).toMatch(`signalbox key rotate ${id} --data ${dataDir}`);
+    // A rotated key is meant to expire.
+    await cli(["key", "rotate", id, "--expires", "90d", ...where]);
+    expect(await said()).toHaveLength(2);
+  });
+});
+
+async function settingsOf(args: readonly string[], env: Record<string, string> = {}) {
+  const { code, stdout } = await cli(["config", "--json", ...args], {
+    env: { SIGNALBOX_CONSOLE_LISTEN: "off", ...env },
+  });
+  expect(code).toBe(0);
+  const rows = JSON.parse(stdout) as { flag: string; value: string | null; source: string }[];
+  return Object.fromEntries(rows.map(({ flag, value, source }) => [flag, [value, source]]));
+}
+
+describe("config", () => {
+  test("shows each setting as it was written, and where it comes from", async () => {
+    const env = {
+      SIGNALBOX_LISTEN: "127.0.0.1:9000",
+      SIGNALBOX_RATE_LIMIT: "7",
+      SIGNALBOX_QUICKSTART: "no",
+    };
+    const flags = "--rate-limit 8 --backup-every 90s --external-checkpoints";
+    const proxies = "--trust-proxy 10.0.0.1 --trust-proxy 10.0.0.2";
+    expect(await settingsOf(`${flags} ${proxies}`.split(" "), env)).toMatchObject({
+      "--listen": ["127.0.0.1:9000", "environment"],
+      "--console-listen": ["off", "environment"],
+      "--quickstart": ["off", "environment"],
+      "--rate-limit": ["8", "flag"],
+      "--backup-every": ["90s", "flag"],
+      "--external-checkpoints": ["on", "flag"],
+      "--trust-proxy": ["10.0.0.1,10.0.0.2", "flag"],
+      "--data": ["./data", "default"],
+      "--stop-timeout": ["10s", "default"],
+      "--tls-key": [null, "default"],
+    });
+  });
+
+  test("has a row for each flag of serve", async () => {
+    const { stdout: help } = await cli(["serve", "--help"]);
+    const flags = [...help.matchAll(/^ +(--[a-z-]+).*$/gm)].map(([, flag]) => flag ?? "");
+    const shown = Object.keys(await settingsOf([]));
+    expect(shown.toSorted()).toEqual(flags.filter((flag) => flag !== "--check").toSorted());
+    expect(shown.length).toBeGreaterThan(15);
+  });
+});
+
+/** Names, permissions, sizes and times of everything in a folder. */
+function stateOf(folder: string): unknown {
+  return readdirSync(folder, { recursive: true })
+    .map(String)
+    .toSorted()
+    .map((name) => {
+      const stats = statSync(join(folder, name));
+      return [name, stats.mode, stats.size, stats.isFile() ? stats.mtimeMs : null];
+    });
+}
+
+function check(dataDir: string, args: readonly string[]) {
+  return cli(["serve", "--check", "--data", dataDir, ...args]);
+}
+
+describe("serve --check", () => {
+  const valid = { code: 0, stdout: "", stderr: expect.stringContaining("configuration is valid") };
+
+  test("says what serve would say, and creates nothing", async () => {
+    const cwd = temporaryFolder();
+    const { certFile } = writeCertificate(cwd, await makeCertificate("one"));
+    const other = writeCertificate(temporaryFolder(), await makeCertificate("other"));
+    const { url } = await startServe();
+    mkdirSync(join(cwd, "mine"));
+    writeFileSync(join(cwd, "mine", "letter.txt"), "");
+    mkdirSync(join(cwd, "foreign"), { mode: 0o700 });
+    writeFileSync(join(cwd, "foreign", "signalbox.db"), "x".repeat(4_096));
+    for (const args of [
+      "--listen 0.0.0.0:8080",
+      `--listen ${url.slice("http://".length)}`,
+      "--listen 127.0.0.1:7001 --console-listen 127.0.0.1:7001",
+      "--listen 192.0.2.1:7001 --trust-proxy 10.0.0.1",
+      "--tls-cert no.pem --tls-key no.pem",
+      `--tls-cert ${certFile} --tls-key ${other.keyFile}`,
+      "--tls-cert only.pem",
+      `--data ${"x".repeat(110)}`,
+      "--data mine",
+      "--data foreign",
+      "--data mine/letter.txt",
+      "--data d --backup-keep 3",
+      "--data mine --backup-dir mine",
+      "--log-level loud",
+    ]) {
+      const before = stateOf(cwd);
+      const found = await cli(["serve", "--check", ...args.split(" ")], { cwd });
+      expect(stateOf(cwd)).toEqual(before);
+      const expected = await cli(["serve", ...args.split(" ")], { cwd });
+      expect({ args, ...found }).toEqual({ args, ...expected });
+      expect(found.code).toBeGreaterThan(0);
+    }
+  });
+
+  test("accepts what serve would accept, and changes nothing", async () => {
+    const folder = temporaryFolder();
+    const dataDir = join(folder, "new", "data");
+    expect(await check(dataDir, ["--listen", "127.0.0.1:0"])).toEqual(valid);
+    expect(readdirSync(folder)).toEqual([]);
+    mkdirSync(dataDir, { recursive: true });
+    await mintKey(dataDir);
+    chmodSync(dataDir, 0o755);
+    const before = stateOf(folder);
+    expect(await check(dataDir, ["--listen", "127.0.0.1:0"])).toEqual(valid);
+    expect(stateOf(folder)).toEqual(before);
+    expect(query(dataDir, "SELECT name FROM desks")).toEqual([{ name: "alpha" }]);
+  });
+
+  test("takes the ports of the running server of the same folder as free, and no others", async () => {
+    const { dataDir, url } = await startServe();
+    const listen = ["--listen", url.slice("http://".length)];
+    const { stderr, code } = await check(dataDir, listen);
+    expect(stderr).toContain(`A server uses ${dataDir} now: restart it`);
+    expect(code).toBe(0);
+    const elsewhere = await check(join(temporaryFolder(), "data"), listen);
+    expect(elsewhere.stderr).toContain("is in use by another program");
+    expect(elsewhere.code).toBe(1);
+  });
+
+  test("refuses a folder for backups that cannot be written to", async () => {
+    const file = join(temporaryFolder(), "file");
+    writeFileSync(file, "");
+    const args = ["--listen", "127.0.0.1:0", "--backup-dir", join(file, "b")];
+    const { code, stderr } = await check(join(temporaryFolder(), "data"), args);
+    expect(stderr).toContain("cannot be used for backups (ENOTDIR): name one");
+    expect(code).toBe(1);
+  });
+});
