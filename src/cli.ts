@@ -9,6 +9,7 @@ import { healthcheckCommand } from "./commands/healthcheck.ts";
 import { toType } from "./commands/hint.ts";
 import { keyCommand } from "./commands/key.ts";
 import { restoreCommand } from "./commands/restore.ts";
+import { sendCommand } from "./commands/send.ts";
 import { serveCommand } from "./commands/serve.ts";
 import { statusCommand } from "./commands/status.ts";
 import { verifyCommand } from "./commands/verify.ts";
@@ -50,6 +51,7 @@ Every flag of serve can also be set in the environment, such as SIGNALBOX_LISTEN
     backupCommand,
     restoreCommand,
     verifyCommand,
+    sendCommand,
     healthcheckCommand,
     versionCommand,
   ];

@@ -1,4 +1,4 @@
-/** Shows a progress bar for a copy, on a terminal only. */
+/** Shows a progress bar, on a terminal only. */
 import type { SingleBar } from "cli-progress";
 import type { CopyProgress } from "../domain/storage.ts";
 
@@ -20,7 +20,9 @@ export async function showProgress<T>(
   // Not `once`: a repeated signal (`stop-signal.ts`) would end the process before it has cleaned up.
   process.on("SIGINT", stop);
   process.on("SIGTERM", stop);
-  const bar = process.stderr.isTTY ? await startBar(name) : null;
+  const bar = await startBar(`${name} {bar} {percentage}% of {total} MiB {phase}`, 1, {
+    phase: "copied",
+  });
   const onProgress = ({ copiedBytes, totalBytes }: CopyProgress): void => {
     bar?.setTotal(Math.ceil(totalBytes / MIB));
     const phase = copiedBytes >= totalBytes ? "copied, being verified" : "copied";
@@ -35,14 +37,19 @@ export async function showProgress<T>(
   }
 }
 
-async function startBar(name: string): Promise<SingleBar> {
+/** Returns null if stderr is no terminal. The format may name the members of `payload`. */
+export async function startBar(
+  format: string,
+  total: number,
+  payload: object,
+): Promise<SingleBar | null> {
+  if (!process.stderr.isTTY) return null;
   // Loaded on demand: `serve` makes copies without a bar, and would keep it in memory.
   const { default: progress } = await import("cli-progress");
-  const format = `${name} {bar} {percentage}% of {total} MiB {phase}`;
   const bar = new progress.SingleBar(
     { format, stream: process.stderr, clearOnComplete: true, hideCursor: true },
     progress.Presets.shades_classic,
   );
-  bar.start(1, 0, { phase: "copied" });
+  bar.start(total, 0, payload);
   return bar;
 }

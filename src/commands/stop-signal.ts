@@ -7,18 +7,26 @@ const SAME_SIGNAL_MS = 500;
 /** Resolves at the first signal. A later one ends the process, unless it repeats the first. */
 export function stopSignal(log: Log): Promise<void> {
   return new Promise((resolve) => {
-    let firstAt: number | null = null;
-    const onSignal = (signal: NodeJS.Signals): void => {
-      const now = performance.now();
-      if (firstAt === null) {
-        firstAt = now;
+    onStopSignals(
+      (signal) => {
         log.logger.info({ signal }, "stopping: send it again to stop at once");
         resolve();
-      } else if (now - firstAt >= SAME_SIGNAL_MS) {
-        void log.end().then(() => process.exit(1));
-      }
-    };
-    process.on("SIGTERM", onSignal);
-    process.on("SIGINT", onSignal);
+      },
+      () => void log.end().then(() => process.exit(1)),
+    );
   });
+}
+
+/** Calls `first` at the first signal, and `later` at a later one, unless it repeats the first. */
+export function onStopSignals(first: (signal: NodeJS.Signals) => void, later: () => void): void {
+  let firstAt: number | null = null;
+  const onSignal = (signal: NodeJS.Signals): void => {
+    const now = performance.now();
+    if (firstAt === null) {
+      firstAt = now;
+      first(signal);
+    } else if (now - firstAt >= SAME_SIGNAL_MS) later();
+  };
+  process.on("SIGTERM", onSignal);
+  process.on("SIGINT", onSignal);
 }

@@ -1,0 +1,85 @@
+/** `signalbox send --source …`: one signal from flags, for a smoke test. */
+import { Option } from "commander";
+import { UserError } from "../domain/errors.ts";
+import { shellQuoted } from "../domain/shell.ts";
+import { fieldNames, SignalBody } from "../domain/signal.ts";
+import { checkLine, describeRefusal, refusalOf, withId } from "../send/body.ts";
+import { newFirstId } from "../send/journal.ts";
+import { Sender, type Target } from "../send/sender.ts";
+import { printData, printNote } from "./print.ts";
+
+type Field = (typeof fieldNames)[number];
+
+/** Field → what was typed. */
+export type TypedFields = ReadonlyMap<Field, string>;
+
+export function fieldOptions(): Option[] {
+  return fieldNames.map((name) => new Option(`${flagOf(name)} <value>`, `${name} of one signal`));
+}
+
+export function typedFields(options: object): TypedFields {
+  const values = options as Readonly<Record<string, string | undefined>>;
+  const typed = new Map<Field, string>();
+  for (const name of fieldNames) {
+    const value = values[new Option(flagOf(name)).attributeName()];
+    if (value !== undefined) typed.set(name, value);
+  }
+  return typed;
+}
+
+/** `signal_time` becomes `--signal-time`. */
+export function flagOf(field: string): string {
+  return `--${field.replaceAll("_", "-")}`;
+}
+
+/** Prints the server's answer. `target`: null only validates. */
+export async function sendOne(typed: TypedFields, readTarget: () => Target | null): Promise<void> {
+  const given = new TextEncoder().encode(toJson(typed));
+  const checked = checkLine({ number: 1, bytes: given });
+  if (!("hasId" in checked)) {
+    throw new UserError(`The signal is not valid: ${describeRefusal(checked, flagOf)}`);
+  }
+  const target = readTarget();
+  if (target === null) return printNote("The signal is valid.");
+  const id = typed.get("client_signal_id") ?? newFirstId();
+  // Printed first, so that an interrupted attempt can be repeated.
+  printNote(`client_signal_id ${id}`);
+  const sender = new Sender(target, (reason) => printNote(`Trying again: ${reason}`));
+  const body = checked.hasId ? given : withId(given, id);
+  const outcome = await sender.send(body, new AbortController().signal);
+  switch (outcome.kind) {
+    case "stored":
+    case "duplicate":
+      return printData(outcome.answer);
+    case "refused": {
+      const { status, answer } = outcome;
+      printData(answer);
+      const reasons = describeRefusal(refusalOf(1, status, answer), flagOf);
+      throw new UserError(`The server refused the signal (${status}): ${reasons}`);
+    }
+    case "unknown":
+      throw new UserError(
+        `${outcome.stops?.message ?? outcome.reason} The signal may be stored: to send it again, add --client-signal-id ${shellQuoted(id)}`,
+      );
+    case "not sent":
+      throw outcome.stops ?? new UserError(`The signal is not stored: ${outcome.reason}`);
+  }
+}
+
+/** Numbers and objects are sent as typed; anything else is a text, which the validation refuses. */
+function toJson(typed: TypedFields): string {
+  const members = [...typed].map(([name, value]) => {
+    const isText = SignalBody.properties[name].type === "string" || !isJson(value);
+    return `${JSON.stringify(name)}:${isText ? JSON.stringify(value) : value}`;
+  });
+  return `{${members.join(",")}}`;
+}
+
+function isJson(text: string): boolean {
+  try {
+    JSON.parse(text);
+    return true;
+  } catch {
+    return false;
+  }
+}

@@ -1,0 +1,172 @@
+/** `signalbox send`: sends the signals of a file, or one signal, to a server. */
+import { X509Certificate } from "node:crypto";
+import { readFileSync } from "node:fs";
+import { Argument, type Command, InvalidArgumentError, Option } from "commander";
+import ms from "ms";
+import { systemCode, UsageError, UserError } from "../domain/errors.ts";
+import { isWellFormedKey } from "../domain/key.ts";
+import { shellQuoted } from "../domain/shell.ts";
+import { STDIN } from "../send/input.ts";
+import type { Target } from "../send/sender.ts";
+import { defineCommand } from "./define.ts";
+import { readInterval, readOwnUrl, readPositive } from "./options.ts";
+import { type FileOptions, sendFile } from "./send-file.ts";
+import { fieldOptions, flagOf, sendOne, typedFields } from "./send-one.ts";
+
+const URL_DEFAULT = "http://127.0.0.1:8080";
+const CONNECTIONS_DEFAULT = 16;
+/** As many as Bun's `fetch` opens. */
+const CONNECTIONS_MAX = 256;
+interface SendOptions extends FileOptions {
+  readonly url: string;
+  readonly keyFile?: string;
+  readonly ca?: string;
+  readonly timeout: number;
+  readonly giveUpAfter: number;
+  readonly dryRun?: true;
+}
+
+export function sendCommand(): Command {
+  return defineCommand({
+    name: "send",
+    description: "send the signals of a file, or one signal, to a server",
+    arguments: [new Argument("[file]", "one JSON object per line; - for stdin")],
+    options: [
+      new Option("--url <url>", "the server's address")
+        .env("SIGNALBOX_URL")
+        .argParser((text) => readOwnUrl(text).replace(/\/v1\/signals$/, ""))
+        .default(URL_DEFAULT),
+      new Option(
+        "--key-file <file>",
+        "file with the API key (default: the variable SIGNALBOX_KEY)",
+      ),
+      new Option("--ca <file>", "PEM certificate to trust, for a server with a private one"),
+      new Option("--connections <n>", "how many signals to send at the same time")
+        .argParser(readConnections)
+        .default(CONNECTIONS_DEFAULT),
+      spanOption(
+        "--timeout <span>",
+        "how long to wait for an answer before another attempt",
+        "10s",
+      ),
+      spanOption("--give-up-after <span>", "how long to try to send one signal", "5m"),
+      new Option(
+        "--journal <file>",
+        "file that keeps the ids given to signals without one (default: FILE.journal)",
+      ),
+      new Option("--refused <file>", "write the refused signals and the reasons to this file"),
+      new Option("--dry-run", "validate only, send nothing"),
+      new Option("--json", "print the summary as JSON"),
+      ...fieldOptions(),
+    ],
+    notes: `
+Everything is validated by the server's own rules before anything is sent, stdin too: it is copied to a
+temporary file first. One invalid line, and nothing is sent.
+
+A signal without client_signal_id gets a UUID v7. The journal is on disk before the first attempt. After
+Ctrl-C, a crash or a power failure, run the same command on the same input: every signal gets its id
+again, and what is stored already is answered as a duplicate. Lines may be appended meanwhile. For
+stdin, name the journal.
+
+Time-outs, broken connections, 429 and 5xx are tried again, with growing pauses. A wrong key, host name or
+certificate stops everything. Ctrl-C finishes the requests in flight; a second one ends at once.
+
+The exit code is 0 only if every signal is stored, now or before.`,
+    examples: [
+      "signalbox send --key-file key.txt signals.ndjson",
+      "signalbox send --url https://signals.example.com --key-file key.txt --refused refused.ndjson signals.ndjson",
+      "zcat signals.ndjson.gz | signalbox send --journal signals.journal -",
+      "signalbox send --dry-run signals.ndjson",
+      "signalbox send --source venue_2 --type crypto --symbol BTC/USDT --side open --price 64250.5",
+    ],
+    run: (options: SendOptions, file: string | undefined) => {
+      const typed = typedFields(options);
+      const [field] = typed.keys();
+      if (file !== undefined && field !== undefined) {
+        throw new UsageError(
+          `${flagOf(field)} is for one signal: give it, or a file, but not both.`,
+        );
+      }
+      const readTarget = () => (options.dryRun ? null : targetOf(options));
+      if (field !== undefined) return sendOne(typed, readTarget);
+      if (file !== undefined) {
+        return sendFile(file, readTarget(), options, resumeCommand(file, options));
+      }
+      throw new UsageError(
+        "Name a file with signals, or - for stdin, or give one signal: signalbox send --source venue_2 --type crypto --symbol BTC/USDT --side open",
+      );
+    },
+  });
+}
+
+function spanOption(flags: string, description: string, fallback: ms.StringValue): Option {
+  return new Option(flags, description).argParser(readSpan).default(ms(fallback), fallback);
+}
+
+/** No timer runs for longer than about 24 days. */
+function readSpan(text: string): number {
+  const span = readInterval(text);
+  if (span <= ms("1d")) return span;
+  throw new InvalidArgumentError("This is too long: write at most 1d, such as 30s.");
+}
+
+function readConnections(text: string): number {
+  const connections = readPositive(text);
+  if (connections <= CONNECTIONS_MAX) return connections;
+  throw new InvalidArgumentError(`This is too large: write at most ${CONNECTIONS_MAX}.`);
+}
+
+function resumeCommand(file: string, options: SendOptions): string {
+  const flags = [
+    ["--url", options.url === URL_DEFAULT ? undefined : options.url],
+    ["--key-file", options.keyFile],
+    ["--ca", options.ca],
+    ["--journal", options.journal],
+    ["--refused", options.refused],
+  ].flatMap(([flag, value]) => (value === undefined ? [] : [`${flag} ${shellQuoted(value)}`]));
+  const source = file === STDIN ? "- (with the same input)" : shellQuoted(file);
+  return ["signalbox send", ...flags, source].join(" ");
+}
+
+function targetOf(options: SendOptions): Target {
+  return {
+    url: options.url,
+    key: readKey(options.keyFile),
+    ca: options.ca === undefined ? null : readCertificate(options.ca),
+    timeoutMs: options.timeout,
+    giveUpAfterMs: options.giveUpAfter,
+  };
+}
+
+function readKey(file: string | undefined): string {
+  const key = (file === undefined ? (process.env["SIGNALBOX_KEY"] ?? "") : readText(file)).trim();
+  if (isWellFormedKey(key)) return key;
+  if (file === undefined && key === "") {
+    throw new UserError(
+      "The API key is missing: name the file that contains it with --key-file FILE, or type: read -rs SIGNALBOX_KEY && export SIGNALBOX_KEY",
+    );
+  }
+  throw new UserError(
+    `${file ?? "SIGNALBOX_KEY"} does not contain an API key, which is sbk_ and 64 hexadecimal digits: mint one with: signalbox key mint --desk NAME`,
+  );
+}
+
+function readCertificate(file: string): string {
+  const pem = readText(file);
+  try {
+    void new X509Certificate(pem);
+    return pem;
+  } catch {
+    throw new UserError(`${file} is not a PEM certificate: name the server's with --ca FILE.`);
+  }
+}
+
+function readText(file: string): string {
+  try {
+    return readFileSync(file, "utf8");
+  } catch (error) {
+    throw new UserError(
+      `${file} cannot be read (${systemCode(error)}): name a file that this user may read.`,
+    );
+  }
+}

@@ -1,0 +1,150 @@
+/** The signals to send: one JSON object per line, read as often as needed, in bounded memory. */
+import {
+  createReadStream,
+  fstatSync,
+  open,
+  openSync,
+  readSync,
+  statSync,
+  unlinkSync,
+  writeSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { systemCode, UserError } from "../domain/errors.ts";
+import { BODY_BYTES_MAX } from "../domain/signal.ts";
+
+export const STDIN = "-";
+
+const STDIN_DESCRIPTOR = 0;
+const CHUNK_BYTES = 256 * 1024;
+/** Of an input that is not a file, and is therefore copied to one. */
+const SPOOL_BYTES_MAX = 4 * 1024 ** 3;
+const LINE_FEED = 0x0a;
+
+export type Bytes = Uint8Array<ArrayBuffer>;
+
+export interface Line {
+  /** Counts from 1, empty lines included. */
+  readonly number: number;
+  /** Null for a line that is longer than any body may be. */
+  readonly bytes: Bytes | null;
+}
+
+export class Input {
+  readonly name: string;
+  /** False for stdin, and for a pipe with a name. */
+  readonly isFile: boolean;
+  /** What is appended later is not read. */
+  readonly bytes: number;
+  readonly #descriptor: number;
+  /** Of each chunk, from the first time that it was read. */
+  readonly #hashes: (number | bigint)[] = [];
+
+  private constructor(name: string, isFile: boolean, descriptor: number) {
+    this.name = name;
+    this.isFile = isFile;
+    this.bytes = fstatSync(descriptor).size;
+    this.#descriptor = descriptor;
+  }
+
+  /** Copies pipes to an unnamed temporary file, because the input is read twice. Throws {@link UserError}. */
+  static async open(path: string): Promise<Input> {
+    const name = path === STDIN ? "stdin" : path;
+    const descriptor = path === STDIN ? STDIN_DESCRIPTOR : await openFile(path);
+    const stats = fstatSync(descriptor);
+    if (stats.isDirectory()) throw new UserError(`${name} is a folder: name a file with signals.`);
+    if (stats.isFile()) return new Input(name, path !== STDIN, descriptor);
+    return new Input(name, false, await spool(descriptor, name));
+  }
+
+  isSame(path: string): boolean {
+    const stats = statSync(path, { throwIfNoEntry: false });
+    const { dev, ino } = fstatSync(this.#descriptor);
+    return stats?.dev === dev && stats.ino === ino;
+  }
+
+  /** Yields the lines that are not blank. Throws {@link UserError} if they are not those of the first time. */
+  async *lines(onChunk: (chunk: Bytes) => void = () => {}): AsyncGenerator<Line> {
+    let number = 0;
+    let begun: Bytes[] = [];
+    let begunBytes = 0;
+    const end = (last: Bytes): Line | null => {
+      const isTooLong = begunBytes + last.length > BODY_BYTES_MAX;
+      const bytes = isTooLong ? null : begun.length === 0 ? last : Buffer.concat([...begun, last]);
+      begun = [];
+      begunBytes = 0;
+      number += 1;
+      return bytes !== null && isBlank(bytes) ? null : { number, bytes };
+    };
+    for await (const chunk of this.#chunks()) {
+      onChunk(chunk);
+      let start = 0;
+      for (let at = chunk.indexOf(LINE_FEED); at !== -1; at = chunk.indexOf(LINE_FEED, start)) {
+        const line = end(chunk.subarray(start, at));
+        if (line !== null) yield line;
+        start = at + 1;
+      }
+      begunBytes += chunk.length - start;
+      if (begunBytes <= BODY_BYTES_MAX) begun.push(chunk.subarray(start));
+      else begun = [];
+    }
+    const line = end(new Uint8Array(0));
+    if (line !== null) yield line;
+  }
+
+  async *#chunks(): AsyncGenerator<Bytes> {
+    let position = 0;
+    for (let index = 0; position < this.bytes; index += 1) {
+      const chunk = new Uint8Array(Math.min(CHUNK_BYTES, this.bytes - position));
+      const length = readSync(this.#descriptor, chunk, 0, chunk.length, position);
+      const hash = Bun.hash(chunk);
+      this.#hashes[index] ??= hash;
+      if (length < chunk.length || this.#hashes[index] !== hash) {
+        throw new UserError(
+          `${this.name} changed while it was read, and not only by lines appended: restore it, then run the same command again.`,
+        );
+      }
+      position += length;
+      yield chunk;
+      // Lets a Ctrl-C and the progress bar have their turn.
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+  }
+}
+
+/** JSON's white space. */
+function isBlank(bytes: Bytes): boolean {
+  return bytes.every((byte) => byte === 0x20 || byte === 0x09 || byte === 0x0d);
+}
+
+async function openFile(path: string): Promise<number> {
+  try {
+    // Opening a named pipe waits for its writer.
+    return await promisify(open)(path, "r");
+  } catch (error) {
+    const code = systemCode(error);
+    if (code === "ENOENT") {
+      throw new UserError(`There is no file ${path}: name a file with signals, or - for stdin.`);
+    }
+    throw new UserError(
+      `${path} cannot be read (${code}): run signalbox as a user who may read it.`,
+    );
+  }
+}
+
+async function spool(source: number, name: string): Promise<number> {
+  const file = join(tmpdir(), `signalbox-send-${crypto.randomUUID()}`);
+  const descriptor = openSync(file, "wx+", 0o600);
+  unlinkSync(file);
+  let bytes = 0;
+  for await (const chunk of createReadStream("", { fd: source }) as AsyncIterable<Bytes>) {
+    bytes += chunk.length;
+    if (bytes > SPOOL_BYTES_MAX) {
+      throw new UserError(`${name} is larger than 4 GiB: write it to a file, and send that.`);
+    }
+    for (let at = 0; at < chunk.length;) at += writeSync(descriptor, chunk, at);
+  }
+  return descriptor;
+}

@@ -1,0 +1,140 @@
+/**
+ * The ids of signals that have none. The journal, written and synced before the first attempt, records
+ * the first id and which input it belongs to: line N gets the first id plus N. So one small file is enough
+ * for any input, and another run repeats every id, also after lines were appended to the input.
+ */
+import {
+  closeSync,
+  fsyncSync,
+  openSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeSync,
+} from "node:fs";
+import { dirname } from "node:path";
+import { systemCode, UserError } from "../domain/errors.ts";
+import { shellQuoted } from "../domain/shell.ts";
+
+/** Identifies an input by its content. */
+export interface Fingerprint {
+  readonly sha256: string;
+  readonly bytes: number;
+}
+
+export interface Journal extends Fingerprint {
+  readonly signalbox_journal: 1;
+  readonly created_at: string;
+  readonly first_id: string;
+}
+
+/** Throws {@link UserError} if the journal cannot be written. */
+export function createJournal(file: string, input: Fingerprint): Journal {
+  const created_at = new Date().toISOString();
+  const journal = toJournal({ created_at, first_id: newFirstId() }, input);
+  // Not through a temporary file: of two runs at once only one can create it.
+  writeJournal(file, () => writeSynced(file, journal));
+  return journal;
+}
+
+/** Records that the journal also belongs to the lines that were appended. Throws {@link UserError}. */
+export function extendJournal(file: string, before: Journal, input: Fingerprint): void {
+  if (before.bytes === input.bytes) return;
+  const temporary = `${file}.${process.pid}`;
+  writeJournal(file, () => {
+    rmSync(temporary, { force: true });
+    writeSynced(temporary, toJournal(before, input));
+    renameSync(temporary, file);
+    syncFolder(file);
+  });
+}
+
+function toJournal(
+  { created_at, first_id }: Pick<Journal, "created_at" | "first_id">,
+  { sha256, bytes }: Fingerprint,
+): Journal {
+  return { signalbox_journal: 1, created_at, sha256, bytes, first_id };
+}
+
+function writeJournal(file: string, write: () => void): void {
+  try {
+    write();
+  } catch (error) {
+    throw new UserError(
+      `The journal ${file} cannot be written (${systemCode(error)}), and nothing was sent: name another place with --journal FILE.`,
+    );
+  }
+}
+
+function writeSynced(file: string, journal: Journal): void {
+  const descriptor = openSync(file, "wx", 0o600);
+  try {
+    writeSync(descriptor, `${JSON.stringify(journal)}\n`);
+    fsyncSync(descriptor);
+  } finally {
+    closeSync(descriptor);
+  }
+  syncFolder(file);
+}
+
+function syncFolder(file: string): void {
+  const folder = openSync(dirname(file), "r");
+  try {
+    fsyncSync(folder);
+  } finally {
+    closeSync(folder);
+  }
+}
+
+/** Returns null if there is no such file. Throws {@link UserError} if it is not a journal. */
+export function readJournal(file: string): Journal | null {
+  let text: string;
+  try {
+    text = readFileSync(file, "utf8");
+  } catch (error) {
+    const code = systemCode(error);
+    if (code === "ENOENT") return null;
+    throw new UserError(
+      `The journal ${file} cannot be read (${code}): run signalbox as the user who created it.`,
+    );
+  }
+  const journal = parse(text);
+  if (journal !== null) return journal;
+  throw new UserError(
+    `${file} is not a complete journal: name another file with --journal FILE or, if no other send is running and you do not need the file, delete it: rm ${shellQuoted(file)}`,
+  );
+}
+
+const UUID_V7 = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
+
+function parse(text: string): Journal | null {
+  try {
+    const record = JSON.parse(text) as Journal | null;
+    const isJournal = record?.signalbox_journal === 1 && UUID_V7.test(record.first_id);
+    return isJournal ? record : null;
+  } catch {
+    return null;
+  }
+}
+
+/** The bits of a UUID v7 behind its variant. */
+const LOW_BITS = 62n;
+
+/** Leaves room to count (RFC 9562, 6.2, method 2): the first random bit behind the variant is 0. */
+export function newFirstId(): string {
+  return format(parseId(Bun.randomUUIDv7()) & ~(1n << (LOW_BITS - 1n)));
+}
+
+/** The id of a line. Ids increase with the lines, so the server's index grows at its end. */
+export function idOfLine(firstId: string, line: number): string {
+  return format(parseId(firstId) + BigInt(line));
+}
+
+function parseId(id: string): bigint {
+  return BigInt(`0x${id.replaceAll("-", "")}`);
+}
+
+function format(id: bigint): string {
+  const hex = id.toString(16).padStart(32, "0");
+  return hex.replace(/^(.{8})(.{4})(.{4})(.{4})/, "$1-$2-$3-$4-");
+}

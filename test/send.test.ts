@@ -1,0 +1,914 @@
+/** `signalbox send` against a real server, with everything in between that can fail. */
+import { describe, expect, setDefaultTimeout, test } from "bun:test";
+import {
+  appendFileSync,
+  closeSync,
+  existsSync,
+  openSync,
+  readFileSync,
+  statSync,
+  truncateSync,
+  writeFileSync,
+  writeSync,
+} from "node:fs";
+import { join } from "node:path";
+import { parseSignal } from "../src/domain/signal.ts";
+import { Input } from "../src/send/input.ts";
+import { idOfLine, newFirstId } from "../src/send/journal.ts";
+import { makeCertificate, writeCertificate } from "./_certificates.ts";
+import { cli, expectRefusal, freePort, mintKey, signalbox, spawn, startServe } from "./_cli.ts";
+import { onCleanup, query, signal, temporaryFolder } from "./_setup.ts";
+
+setDefaultTimeout(60_000);
+
+const UUID_V7 = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
+const WRONG_KEY = `sbk_${"0a".repeat(32)}`;
+
+interface Summary {
+  readonly signals: number;
+  readonly stored: number;
+  readonly duplicates: number;
+  readonly refused: number;
+  readonly unknown: number;
+  readonly not_sent: number;
+}
+
+/** A server, and a folder from which signals are sent to it. */
+async function prepare(...flags: string[]) {
+  const server = await startServe(flags);
+  const { key } = await mintKey(server.dataDir);
+  return { server, ...sendingTo(server.url, key) };
+}
+
+function sendingTo(url: string, key: string) {
+  const cwd = temporaryFolder();
+  const env = { SIGNALBOX_KEY: key, SIGNALBOX_URL: url };
+  const file = (lines: readonly unknown[], name = "signals.ndjson"): string => {
+    const texts = lines.map((line) => (typeof line === "string" ? line : JSON.stringify(line)));
+    writeFileSync(join(cwd, name), texts.map((text) => `${text}\n`).join(""));
+    return name;
+  };
+  const send = (args: readonly string[], options: { stdin?: string; env?: object } = {}) =>
+    cli(["send", ...args], { cwd, ...options, env: { ...env, ...options.env } });
+  /** Must end with this code; returns the summary without the time that it took. */
+  const summary = async (code: number, ...args: string[]): Promise<Summary> => {
+    const result = await send([...args, "--json"]);
+    expect(result).toMatchObject({ code });
+    const { duration_ms, ...counts } = JSON.parse(result.stdout) as Summary & {
+      duration_ms: number;
+    };
+    expect(duration_ms).toBeGreaterThanOrEqual(0);
+    return counts;
+  };
+  return { cwd, env, key, file, send, summary };
+}
+
+/** Signals whose symbols are their line numbers, without ids. */
+function numbered(count: number): object[] {
+  return Array.from({ length: count }, (_, at) => ({ ...signal, symbol: String(at + 1) }));
+}
+
+/** Every symbol that is stored, with how often. */
+function stored(dataDir: string): Record<string, number> {
+  const rows = query<{ symbol: string; n: number }>(
+    dataDir,
+    "SELECT symbol, count(*) AS n FROM signals GROUP BY symbol ORDER BY CAST(symbol AS INTEGER)",
+  );
+  return Object.fromEntries(rows.map(({ symbol, n }) => [symbol, n]));
+}
+
+function once(count: number): Record<string, number> {
+  return Object.fromEntries(numbered(count).map((_, at) => [String(at + 1), 1]));
+}
+
+function listen(answer: (request: Request) => Response | Promise<Response>): string {
+  const server = Bun.serve({ hostname: "127.0.0.1", port: 0, fetch: answer });
+  onCleanup(() => server.stop(true));
+  return server.url.origin;
+}
+
+/** Forwards a request to a server. */
+async function forward(url: string, request: Request): Promise<Response> {
+  const body = await request.text();
+  const { headers } = request;
+  const answer = await fetch(`${url}/v1/signals`, { method: "POST", headers, body });
+  return new Response(await answer.text(), { status: answer.status });
+}
+
+const created = () =>
+  Response.json({ id: "01M0", received_at: 1, deduped: false }, { status: 201 });
+
+describe("a file", () => {
+  test("is stored whole, and again only as duplicates", async () => {
+    const { server, cwd, file, send, summary, key } = await prepare();
+    const own = { ...signal, symbol: "2", client_signal_id: "mine" };
+    const name = file([
+      ...numbered(1),
+      own,
+      `  ${JSON.stringify(numbered(3)[2])}  \r`,
+      "",
+      " \t\r",
+    ]);
+    const first = await send([name]);
+    expect(first).toMatchObject({
+      code: 0,
+      stdout: "",
+      stderr: expect.stringMatching(
+        /^signals.ndjson: 3 stored, 0 duplicates, 0 refused, 0 unknown, 0 not sent, in \d+\w+\.\n$/,
+      ),
+    });
+    expect(await summary(0, name)).toEqual({
+      signals: 3,
+      stored: 0,
+      duplicates: 3,
+      refused: 0,
+      unknown: 0,
+      not_sent: 0,
+    });
+    expect(stored(server.dataDir)).toEqual(once(3));
+    const ids = query<{ id: string }>(
+      server.dataDir,
+      "SELECT client_signal_id AS id FROM signals ORDER BY symbol",
+    ).map(({ id }) => id);
+    expect(ids).toEqual([expect.stringMatching(UUID_V7), "mine", expect.stringMatching(UUID_V7)]);
+    const journal = join(cwd, "signals.ndjson.journal");
+    expect(statSync(journal).mode & 0o777).toBe(0o600);
+    expect(readFileSync(journal, "utf8") + first.stderr).not.toContain(key);
+  });
+
+  test("keeps metadata to the byte, and needs no journal if every signal has an id", async () => {
+    const { server, cwd, file, summary } = await prepare();
+    const metadata = '{"b": 12345678901234567890, "a":1.10}';
+    const text = JSON.stringify(signal);
+    const lines = [`{"client_signal_id":"a","metadata":${metadata},${text.slice(1)}`];
+    expect(await summary(0, file(lines))).toMatchObject({ stored: 1 });
+    expect(existsSync(join(cwd, "signals.ndjson.journal"))).toBe(false);
+    const withoutId = file([`\uFEFF{"metadata":${metadata},${text.slice(1)}`], "other.ndjson");
+    expect(await summary(0, withoutId)).toMatchObject({ stored: 1 });
+    const rows = query(server.dataDir, "SELECT metadata FROM signals");
+    expect(rows).toEqual([{ metadata }, { metadata }]);
+  });
+
+  test("with an invalid line is not sent, and the reasons are the server's", async () => {
+    const { server, cwd, key, file, send, summary } = await prepare();
+    const lines = [
+      { ...signal, side: "up", price: "1" },
+      { ...signal, client_signal_idd: "x" },
+      { source: "venue_1" },
+      "{",
+      "[]",
+      '{"a":1,"a":2}',
+      { ...signal, metadata: { long: "x".repeat(70_000) } },
+      { ...signal, metadata: { long: "x".repeat(600_000) } },
+    ];
+    const name = file([signal, ...lines]);
+    const { code, stderr } = await send([name, "--refused", "refused.ndjson"]);
+    expect(code).toBe(1);
+    expect(stderr).toContain(
+      "line 2: side: must be one of: open, close; price: must be a number\nline 3: client_signal_idd: unknown field; did you mean client_signal_id?\n",
+    );
+    expect(stderr).toEndWith(
+      "All are in refused.ndjson.\nsignalbox: Nothing was sent, because signals.ndjson has 8 invalid signals: correct the lines above, then try again.\n",
+    );
+    expect(stored(server.dataDir)).toEqual({});
+    const refused = readFileSync(join(cwd, "refused.ndjson"), "utf8").trimEnd().split("\n");
+    expect(refused).toHaveLength(lines.length);
+    for (const [at, line] of lines.entries()) {
+      const answer = await fetch(`${server.url}/v1/signals`, {
+        method: "POST",
+        headers: { Authorization: `Bearer ${key}`, "Content-Type": "application/json" },
+        body: typeof line === "string" ? line : JSON.stringify(line),
+      });
+      expect(JSON.parse(refused[at] ?? "")).toEqual({
+        line: at + 2,
+        status: answer.status,
+        ...((await answer.json()) as object),
+      });
+    }
+    const dry = await send([name, "--dry-run", "--json"], { env: { SIGNALBOX_KEY: "" } });
+    expect(dry.code).toBe(1);
+    expect(JSON.parse(dry.stdout)).toEqual({
+      signals: 9,
+      invalid: 8,
+      without_client_signal_id: 1,
+    });
+    expect(await summary(0, file([signal]))).toMatchObject({ stored: 1 });
+  });
+
+  test("that the id would make too large is refused before it is sent", async () => {
+    const { server, send, file } = await prepare();
+    const bytes = JSON.stringify({ ...signal, metadata: { long: "" } }).length;
+    const filled = (length: number) => ({
+      ...signal,
+      metadata: { long: "x".repeat(length - bytes) },
+    });
+    const { code, stderr } = await send([file([filled(65_536 - 58), filled(65_536 - 57)])]);
+    expect(stderr).toMatch(/^line 2: The body is larger than 65536 bytes\.\n/);
+    expect(code).toBe(1);
+    expect((await send([file([filled(65_536 - 58)])])).code).toBe(0);
+    expect(query(server.dataDir, "SELECT count(*) AS n FROM signals")).toEqual([{ n: 1 }]);
+  });
+
+  test("is only validated with --dry-run", async () => {
+    const { send, file, cwd } = sendingTo("http://127.0.0.1:1", "");
+    expect(await send([file(numbered(1200)), "--dry-run"])).toEqual({
+      code: 0,
+      stdout: "",
+      stderr: "signals.ndjson: 1,200 signals, all valid; 1,200 get a client_signal_id when sent.\n",
+    });
+    expect(existsSync(join(cwd, "signals.ndjson.journal"))).toBe(false);
+  });
+
+  test("lists a few of the refused signals, and says how to list all", async () => {
+    const { send, file } = sendingTo("http://127.0.0.1:1", WRONG_KEY);
+    const { stderr } = await send([file(Array.from({ length: 30 }, () => "{}"))]);
+    expect(stderr.match(/^line /gm)).toHaveLength(10);
+    expect(stderr).toContain("\nand 20 more: list all with --refused FILE\n");
+  });
+
+  test.each([
+    ["overwritten", (path: string) => overwrite(path, 600_000, "X"), true],
+    ["cut off", (path: string) => truncateSync(path, 600_000), true],
+    ["appended to", (path: string) => appendFileSync(path, "{}\n"), false],
+  ])("that is %s after the validation", async (_, change, isRefused) => {
+    const path = join(temporaryFolder(), "log");
+    writeFileSync(path, `${JSON.stringify(signal)}\n`.repeat(10_000));
+    const input = await Input.open(path);
+    const countLines = async (): Promise<number> => {
+      let count = 0;
+      for await (const _line of input.lines()) count += 1;
+      return count;
+    };
+    expect(await countLines()).toBe(10_000);
+    change(path);
+    const counted = await countLines().catch(String);
+    expect(counted).toEqual(isRefused ? expect.stringContaining("log changed") : 10_000);
+  });
+});
+
+function overwrite(path: string, position: number, text: string): void {
+  const descriptor = openSync(path, "r+");
+  writeSync(descriptor, text, position);
+  closeSync(descriptor);
+}
+
+test("lines are the same wherever the chunks of the file end", async () => {
+  const path = join(temporaryFolder(), "lines");
+  const texts = Array.from({ length: 400 }, (_, at) => "x".repeat((at * 7_919) % 65_537));
+  texts.push("y".repeat(65_537), "z".repeat(700_000), "last");
+  writeFileSync(path, texts.join("\n"));
+  const input = await Input.open(path);
+  const read: (string | null)[] = [];
+  for await (const { number, bytes } of input.lines()) {
+    read[number - 1] = bytes === null ? null : Buffer.from(bytes).toString();
+  }
+  const expected = texts.map((text) => (text.length > 65_536 ? null : text));
+  expect(Array.from(read, (text) => text ?? null)).toEqual(expected.map((text) => text || null));
+});
+
+test("the ids of lines are UUIDs v7 that increase", () => {
+  const first = newFirstId();
+  const ids = [1, 2, 3, 1_000, 1e9, 1e15].map((line) => idOfLine(first, line));
+  for (const id of ids) expect(id).toMatch(UUID_V7);
+  expect(new Set(ids).size).toBe(ids.length);
+  expect(ids.toSorted()).toEqual(ids);
+  const timeMs = parseInt(first.replaceAll("-", "").slice(0, 12), 16);
+  expect(Math.abs(Date.now() - timeMs)).toBeLessThan(60_000);
+  expect(newFirstId()).not.toBe(first);
+});
+
+describe("the journal", () => {
+  test("belongs to one input: another one is refused, and nothing is sent", async () => {
+    const { server, cwd, file, send } = await prepare();
+    const name = file(numbered(2));
+    expect((await send([name])).code).toBe(0);
+    for (const other of [numbered(1), numbered(3).toReversed(), [...numbered(1), ...numbered(9)]]) {
+      file(other);
+      await expectRefusal(["send", name], /changed since .*journal was made .* another journal/, {
+        cwd,
+        env: { SIGNALBOX_KEY: WRONG_KEY, SIGNALBOX_URL: server.url },
+      });
+    }
+    expect(stored(server.dataDir)).toEqual(once(2));
+    file(numbered(3));
+    expect((await send([name, "--journal", "another"])).code).toBe(0);
+    expect(stored(server.dataDir)).toEqual({ "1": 2, "2": 2, "3": 1 });
+  });
+
+  test("also belongs to lines that are appended, and then to these", async () => {
+    const { server, file, send, summary } = await prepare("--rate-limit", "0");
+    const name = file(numbered(6_000));
+    expect(await summary(0, name)).toMatchObject({ stored: 6_000 });
+    file(numbered(6_001));
+    expect(await summary(0, name)).toMatchObject({ stored: 1, duplicates: 6_000 });
+    file([...numbered(6_000), signal]);
+    expect((await send([name])).stderr).toContain("changed since signals.ndjson.journal");
+    file(numbered(6_002));
+    expect(await summary(0, name)).toMatchObject({ stored: 1, duplicates: 6_001 });
+    expect(stored(server.dataDir)).toEqual(once(6_002));
+  });
+
+  test.each([
+    ["is cut off", '{"signalbox_journal":1,'],
+    ["is empty", ""],
+    ["is another file", "{}\n"],
+  ])("that %s is refused, and left as it is", async (_, text) => {
+    const { file, send, cwd } = sendingTo("http://127.0.0.1:1", WRONG_KEY);
+    writeFileSync(join(cwd, "j"), text);
+    const { code, stderr } = await send([file([signal]), "--journal", "j"]);
+    expect(stderr).toContain("j is not a complete journal: name another");
+    expect(code).toBe(1);
+    expect(readFileSync(join(cwd, "j"), "utf8")).toBe(text);
+  });
+
+  test("and the refused signals never overwrite the input", async () => {
+    const { file, send, cwd } = sendingTo("http://127.0.0.1:1", WRONG_KEY);
+    const name = file([signal]);
+    for (const flag of ["--journal", "--refused"]) {
+      const { code, stderr } = await send([name, flag, `./${name}`]);
+      expect(stderr).toContain(`is the input: name another file with ${flag} FILE.`);
+      expect(code).toBe(2);
+    }
+    expect(readFileSync(join(cwd, name), "utf8")).toBe(`${JSON.stringify(signal)}\n`);
+  });
+
+  test("that cannot be written stops the run before anything is sent", async () => {
+    const { file, send } = sendingTo("http://127.0.0.1:1", WRONG_KEY);
+    const { code, stderr } = await send([file([signal]), "--journal", "no/such/folder"]);
+    expect(stderr).toMatch(/cannot be written \(ENOENT\), and nothing was sent: .*--journal FILE/);
+    expect(code).toBe(1);
+  });
+});
+
+describe("stdin", () => {
+  const stdin = numbered(3)
+    .map((line) => `${JSON.stringify(line)}\n`)
+    .join("");
+
+  test("needs a journal if a signal has no id, and repeats the ids with it", async () => {
+    const { server, send } = await prepare();
+    const refused = await send(["-"], { stdin });
+    expect(refused.stderr).toMatch(
+      /Nothing was sent: 3 signals in stdin without .* --journal FILE/,
+    );
+    expect(refused.code).toBe(1);
+    expect(stored(server.dataDir)).toEqual({});
+    for (const counts of ["3 stored, 0 duplicates", "0 stored, 3 duplicates"]) {
+      const { code, stderr } = await send(["-", "--journal", "j"], { stdin });
+      expect(stderr).toStartWith(`stdin: ${counts}`);
+      expect(code).toBe(0);
+    }
+    expect((await send(["-", "--journal", "j"], { stdin: `\n${stdin}` })).code).toBe(1);
+    expect(stored(server.dataDir)).toEqual(once(3));
+  });
+
+  test("is validated whole before anything is sent", async () => {
+    const { server, send } = await prepare();
+    const { code } = await send(["-", "--journal", "j"], { stdin: `${stdin}{}\n` });
+    expect(code).toBe(1);
+    expect(stored(server.dataDir)).toEqual({});
+  });
+
+  test("may be a pipe with a name, and may be empty", async () => {
+    const { server, send, cwd, file } = await prepare("--rate-limit", "0");
+    const pipe = join(cwd, "pipe");
+    expect(Bun.spawnSync(["mkfifo", pipe]).exitCode).toBe(0);
+    const sending = send([pipe, "--journal", "j"]);
+    expect(Bun.spawnSync(["cp", join(cwd, file(numbered(5_000))), pipe]).exitCode).toBe(0);
+    expect((await sending).stderr).toStartWith(`${pipe}: 5,000 stored`);
+    expect(stored(server.dataDir)).toEqual(once(5_000));
+    expect((await send(["-"])).stderr).toStartWith("stdin: 0 stored");
+  });
+
+  test("needs no journal if every signal has an id", async () => {
+    const { server, send } = await prepare();
+    const line = JSON.stringify({ ...signal, client_signal_id: "mine" });
+    expect((await send(["-"], { stdin: `${line}\n${line}` })).stderr).toStartWith(
+      "stdin: 1 stored, 1 duplicates",
+    );
+    expect(query(server.dataDir, "SELECT client_signal_id AS id FROM signals")).toEqual([
+      { id: "mine" },
+    ]);
+  });
+});
+
+describe("the key", () => {
+  test("comes from a file or the environment, and what to type is said if it is missing", async () => {
+    const { file, send, cwd } = await prepare();
+    const name = file([signal]);
+    const none = await send([name], { env: { SIGNALBOX_KEY: "" } });
+    expect(none.stderr).toContain("--key-file FILE, or type: read -rs SIGNALBOX_KEY");
+    for (const [text, code] of [
+      [`${WRONG_KEY}\n`, 1],
+      ["sbk_123", 1],
+      ["", 1],
+    ] as const) {
+      writeFileSync(join(cwd, "key"), text);
+      expect((await send([name, "--key-file", "key"])).code).toBe(code);
+    }
+    const missing = await send([name, "--key-file", "nowhere"]);
+    expect(missing.stderr).toContain("nowhere cannot be read (ENOENT): name a file");
+    const malformed = await send([name], { env: { SIGNALBOX_KEY: "secret" } });
+    expect(malformed.stderr).toContain("SIGNALBOX_KEY does not contain an API key");
+    expect(malformed.stderr).not.toContain("secret");
+  });
+
+  test("that the server refuses stops everything, with one message", async () => {
+    let requests = 0;
+    const { server } = await prepare();
+    const url = listen((request) => {
+      requests += 1;
+      return forward(server.url, request);
+    });
+    const { file, send } = sendingTo(url, WRONG_KEY);
+    const { code, stderr } = await send([file(numbered(500)), "--connections", "4"]);
+    expect(stderr.match(/refused the key/g)).toHaveLength(1);
+    expect(stderr).toContain("0 unknown, 500 not sent");
+    expect(code).toBe(1);
+    expect(requests).toBeLessThanOrEqual(4);
+  });
+
+  test("crosses no network unencrypted: neither to another host nor to a proxy", async () => {
+    const { file, send, summary } = await prepare();
+    const name = file([signal]);
+    const { code, stderr } = await send([name, "--url", "http://signals.example.com"]);
+    expect(stderr).toContain("Write https://signals.example.com");
+    expect(code).toBe(2);
+    let proxied = 0;
+    const proxy = listen(() => {
+      proxied += 1;
+      return created();
+    });
+    const env = { http_proxy: proxy, HTTP_PROXY: proxy, no_proxy: "", NO_PROXY: "" };
+    expect((await send([name], { env })).stderr).toStartWith("signals.ndjson: 1 stored");
+    expect(proxied).toBe(0);
+    expect(await summary(0, name)).toMatchObject({ duplicates: 1 });
+  });
+});
+
+describe("each signal is stored exactly once", () => {
+  /** The first attempt of most signals fails in one of these ways. */
+  const faults: Record<string, (url: string, request: Request) => Promise<Response>> = {
+    "503, not stored": async () => new Response("{}", { status: 503 }),
+    "503, stored": async (url, request) => {
+      await forward(url, request);
+      return new Response("{}", { status: 503, headers: { "Retry-After": "1" } });
+    },
+    "500 from a proxy": async () => new Response("<html>", { status: 502 }),
+    "429": async () => new Response("{}", { status: 429, headers: { "Retry-After": "1" } }),
+    "no answer in time": async (url, request) => {
+      await forward(url, request);
+      await Bun.sleep(3_000);
+      return new Response("late");
+    },
+  };
+
+  test.each(Object.keys(faults))("with an answer that fails: %s", async (name) => {
+    const { server, key } = await prepare();
+    const tried = new Set<string>();
+    const url = listen((request) => inject(request));
+    const inject = async (request: Request): Promise<Response> => {
+      const { symbol } = (await request.clone().json()) as { symbol: string };
+      const isFirst = !tried.has(symbol);
+      tried.add(symbol);
+      const isSpared = Number(symbol) % 4 === 0;
+      return isFirst && !isSpared
+        ? (faults[name]?.(server.url, request) ?? created())
+        : forward(server.url, request);
+    };
+    const { file, summary } = sendingTo(url, key);
+    const counts = await summary(0, file(numbered(40)), "--timeout", "1s");
+    expect(counts.stored + counts.duplicates).toBe(40);
+    expect(tried.size).toBe(40);
+    expect(stored(server.dataDir)).toEqual(once(40));
+  });
+
+  test("with connections that are cut before and after the request arrives", async () => {
+    const { server, key } = await prepare();
+    const { hostname, port } = new URL(server.url);
+    let connections = 0;
+    /** Cuts every connection, some before the server has got everything, some before the answer. */
+    const cutting = Bun.listen<{ bytes: number; to: Promise<Bun.Socket> | null }>({
+      hostname: "127.0.0.1",
+      port: 0,
+      socket: {
+        open(socket) {
+          connections += 1;
+          const limit = connections <= 12 ? (connections * 150) % 700 : Infinity;
+          const from = socket;
+          socket.data = {
+            bytes: limit,
+            to: Bun.connect({
+              hostname,
+              port: Number(port),
+              socket: {
+                data: (_, data) => void (limit === Infinity ? from.write(data) : from.terminate()),
+                close: () => void from.end(),
+              },
+            }),
+          };
+        },
+        async data(socket, data) {
+          const { bytes } = socket.data;
+          socket.data.bytes -= data.length;
+          const to = await socket.data.to;
+          to?.write(data.subarray(0, Math.max(0, Math.min(bytes, data.length))));
+          if (socket.data.bytes < 0) socket.terminate();
+        },
+        close: async (socket) => void (await socket.data.to)?.end(),
+      },
+    });
+    onCleanup(() => cutting.stop(true));
+    const { file, summary } = sendingTo(`http://127.0.0.1:${cutting.port}`, key);
+    const counts = await summary(0, file(numbered(60)), "--connections", "4");
+    expect(counts.stored + counts.duplicates).toBe(60);
+    expect(connections).toBeGreaterThan(12);
+    expect(stored(server.dataDir)).toEqual(once(60));
+  });
+
+  test.each(["SIGTERM", "SIGKILL"] as const)(
+    "when the server gets %s in the middle and starts again",
+    async (by) => {
+      const port = await freePort();
+      const listenAt = `127.0.0.1:${port}`;
+      const flags = ["--rate-limit", "0"];
+      const server = await startServe(flags, { listen: listenAt });
+      const { key } = await mintKey(server.dataDir);
+      const { file, summary } = sendingTo(server.url, key);
+      const sending = summary(0, file(numbered(6_000)), "--connections", "8");
+      await untilStored(server.dataDir, 300);
+      server.kill(by);
+      await server.exited;
+      expect(Object.keys(stored(server.dataDir)).length).toBeLessThan(6_000);
+      await startServe(flags, { listen: listenAt, dataDir: server.dataDir });
+      const counts = await sending;
+      expect(counts.stored + counts.duplicates).toBe(6_000);
+      expect(stored(server.dataDir)).toEqual(once(6_000));
+    },
+  );
+
+  test("when send is killed in the middle, twice, and run again", async () => {
+    const { server, cwd, env, file, summary } = await prepare("--rate-limit", "0");
+    const name = file(numbered(9_000));
+    for (const enough of [300, 3_000]) {
+      const child = spawn(["send", name], { cwd, env });
+      await untilStored(server.dataDir, enough);
+      child.kill("SIGKILL");
+      await child.exited;
+    }
+    expect(Object.keys(stored(server.dataDir)).length).toBeLessThan(9_000);
+    const counts = await summary(0, name);
+    expect(counts.duplicates).toBeGreaterThanOrEqual(3_000);
+    expect(counts.stored + counts.duplicates).toBe(9_000);
+    expect(stored(server.dataDir)).toEqual(once(9_000));
+  });
+});
+
+test.each([
+  ["seconds", () => "2"],
+  ["a date", () => new Date(Date.now() + 3_000).toUTCString()],
+])("a retry waits for Retry-After in %s", async (_, retryAfter) => {
+  const times: number[] = [];
+  const url = listen(() => {
+    times.push(performance.now());
+    if (times.length > 1) return created();
+    return new Response("{}", { status: 429, headers: { "Retry-After": retryAfter() } });
+  });
+  const { file, summary } = sendingTo(url, WRONG_KEY);
+  expect(await summary(0, file([signal]))).toMatchObject({ stored: 1 });
+  // HTTP dates are whole seconds.
+  expect((times[1] ?? 0) - (times[0] ?? 0)).toBeGreaterThan(1_900);
+});
+
+async function untilStored(dataDir: string, enough: number): Promise<void> {
+  const count = () => query<{ n: number }>(dataDir, "SELECT count(*) AS n FROM signals")[0]?.n ?? 0;
+  while (count() < enough) await Bun.sleep(5);
+}
+
+/** Takes requests, and answers them when told. */
+function slowServer() {
+  const answer = Promise.withResolvers<void>();
+  const arrived: Request[] = [];
+  const url = listen(async (request) => {
+    arrived.push(request);
+    await answer.promise;
+    return created();
+  });
+  return {
+    ...sendingTo(url, WRONG_KEY),
+    answer: () => answer.resolve(),
+    untilRequests: async (count: number) => {
+      while (arrived.length < count) await Bun.sleep(5);
+    },
+    requests: () => arrived.length,
+  };
+}
+
+describe("Ctrl-C", () => {
+  test("finishes what is in flight, and says how to resume", async () => {
+    const { cwd, env, file, answer, untilRequests, requests } = slowServer();
+    const name = file(numbered(100), "a b.ndjson");
+    const child = spawn(["send", name, "--connections", "3", "--json"], { cwd, env });
+    await untilRequests(3);
+    expect(JSON.parse(readFileSync(join(cwd, `${name}.journal`), "utf8"))).toMatchObject({
+      first_id: expect.stringMatching(UUID_V7),
+    });
+    child.kill("SIGINT");
+    const stderr = new Response(child.stderr).text();
+    await Bun.sleep(700);
+    expect(child.exitCode).toBe(null);
+    answer();
+    expect(await child.exited).toBe(1);
+    expect(JSON.parse(await new Response(child.stdout).text())).toMatchObject({
+      stored: 3,
+      not_sent: 97,
+    });
+    expect(await stderr).toMatch(
+      /^Stopping after .* Ctrl-C again .*\na b.ndjson: 3 stored.*\nsignalbox: Resume .*: signalbox send --url http:\S+ 'a b.ndjson'\n$/,
+    );
+    expect(requests()).toBe(3);
+  });
+
+  test("does not wait for pauses between attempts", async () => {
+    const url = listen(() => new Response("", { status: 503, headers: { "Retry-After": "60" } }));
+    const { cwd, env, file } = sendingTo(url, WRONG_KEY);
+    const child = spawn(["send", file(numbered(2)), "--json"], { cwd, env });
+    const reader = child.stderr.getReader();
+    expect(Buffer.from((await reader.read()).value ?? "").toString()).toContain(
+      "Trying again: 503",
+    );
+    const startedAt = performance.now();
+    child.kill("SIGTERM");
+    expect(await child.exited).toBe(1);
+    expect(performance.now() - startedAt).toBeLessThan(5_000);
+    expect(JSON.parse(await new Response(child.stdout).text())).toMatchObject({ unknown: 2 });
+  });
+
+  test("a second time ends at once, and says how to resume", async () => {
+    const { cwd, env, file, untilRequests } = slowServer();
+    const child = spawn(["send", file(numbered(5))], { cwd, env });
+    await untilRequests(5);
+    child.kill("SIGINT");
+    await Bun.sleep(800);
+    child.kill("SIGINT");
+    expect(await child.exited).toBe(1);
+    expect(await new Response(child.stderr).text()).toMatch(
+      /\nStopped at once\. To resume, type: signalbox send --url \S+ signals.ndjson\n$/,
+    );
+  });
+
+  test("ends the command while it waits for stdin", async () => {
+    const { cwd, env } = sendingTo("http://127.0.0.1:1", WRONG_KEY);
+    const child = Bun.spawn([...signalbox, "send", "-"], {
+      cwd,
+      env: { PATH: process.env["PATH"], ...env },
+      stdin: "pipe",
+      stderr: "pipe",
+    });
+    onCleanup(() => child.kill("SIGKILL"));
+    await child.stdin.write("{}\n");
+    await child.stdin.flush();
+    await Bun.sleep(1_000);
+    child.kill("SIGINT");
+    expect(await child.exited).toBe(1);
+    expect(await new Response(child.stderr).text()).toBe("signalbox: Stopped: nothing was sent.\n");
+  });
+});
+
+describe("what no retry can help fails at once", () => {
+  test.each([
+    ["a redirect", () => Response.redirect("https://elsewhere.example/"), "answered 302"],
+    ["another path", () => new Response("no", { status: 404 }), "answered 404: no"],
+    ["another program", () => new Response("<html>"), "did not come from signalbox"],
+    ["https_required", () => Response.json({ message: "HTTPS." }, { status: 403 }), "403: HTTPS."],
+  ])("%s", async (_, answer, says) => {
+    let requests = 0;
+    const url = listen(() => {
+      requests += 1;
+      return answer();
+    });
+    const { file, send } = sendingTo(url, WRONG_KEY);
+    const { code, stderr } = await send([file(numbered(50)), "--connections", "1"]);
+    expect(stderr).toContain(says);
+    expect(stderr).toContain("--url URL");
+    // What answers 200 may have stored it.
+    expect(stderr).toContain(says.startsWith("did") ? " 1 unknown, 49 not" : " 0 unknown, 50 not");
+    expect(code).toBe(1);
+    expect(requests).toBe(1);
+  });
+
+  test("a host that does not exist, and a port that speaks http", async () => {
+    const { server, file, send } = await prepare();
+    const name = file([signal]);
+    const nowhere = await send([name, "--url", "https://no-such-host.invalid"]);
+    expect(nowhere.stderr).toContain("There is no host no-such-host.invalid");
+    const plain = await send([name, "--url", server.url.replace("http:", "https:")]);
+    expect(plain.stderr).toContain("is its address http or https?");
+    expect([nowhere.code, plain.code]).toEqual([1, 1]);
+  });
+
+  test("a certificate that is not trusted; --ca trusts it, for its names only", async () => {
+    const files = writeCertificate(temporaryFolder(), await makeCertificate("private"));
+    const { server, file, send, cwd } = await prepare(
+      "--tls-cert",
+      files.certFile,
+      "--tls-key",
+      files.keyFile,
+    );
+    const name = file([signal]);
+    const refused = await send([name]);
+    expect(refused.stderr).toContain("is not trusted (DEPTH_ZERO_SELF_SIGNED_CERT)");
+    expect(refused.code).toBe(1);
+    const lax = await send([name], { env: { NODE_TLS_REJECT_UNAUTHORIZED: "0" } });
+    expect(lax.stderr).toContain("is not trusted");
+    writeFileSync(join(cwd, "garbage"), "x");
+    const garbage = await send([name, "--ca", "garbage"]);
+    expect(garbage.stderr).toContain("garbage is not a PEM certificate");
+    const other = server.url.replace("127.0.0.1", "[::ffff:127.0.0.1]");
+    const wrongName = await send([name, "--ca", files.certFile, "--url", other]);
+    expect(wrongName.stderr).toContain("is not trusted (ERR_TLS_CERT_ALTNAME_INVALID)");
+    expect(stored(server.dataDir)).toEqual({});
+    const trusted = await send([name, "--ca", files.certFile]);
+    expect(trusted.stderr).toStartWith("signals.ndjson: 1 stored");
+    expect(trusted.code).toBe(0);
+  });
+});
+
+describe("a signal without success", () => {
+  test("that the server refuses is reported, and the others are stored", async () => {
+    const { server, key } = await prepare();
+    const fields = { symbol: "not on this server" };
+    const url = listen(async (request) => {
+      const { symbol } = (await request.clone().json()) as { symbol: string };
+      return symbol === "2"
+        ? Response.json({ error: "validation_failed", fields }, { status: 422 })
+        : forward(server.url, request);
+    });
+    const { file, send, cwd } = sendingTo(url, key);
+    const { code, stderr } = await send([file(numbered(3)), "--refused", "r"]);
+    expect(stderr).toMatch(/^line 2: symbol: not on this server\nAll are in r\.\n/);
+    expect(stderr).toContain("The server refused 1 signal: correct them in a new file");
+    expect(code).toBe(1);
+    expect(JSON.parse(readFileSync(join(cwd, "r"), "utf8"))).toEqual({
+      line: 2,
+      status: 422,
+      error: "validation_failed",
+      fields,
+    });
+    expect(stored(server.dataDir)).toEqual({ "1": 1, "3": 1 });
+  });
+
+  test("is given up after a time, and the others are stored", async () => {
+    const { server, key } = await prepare();
+    const url = listen(async (request) => {
+      const { symbol } = (await request.clone().json()) as { symbol: string };
+      const isBad = symbol === "2";
+      return isBad ? new Response("", { status: 500 }) : forward(server.url, request);
+    });
+    const { file, send } = sendingTo(url, key);
+    const args = ["--give-up-after", "2s", "--connections", "2"];
+    const { code, stderr } = await send([file(numbered(200)), ...args]);
+    expect(stderr).toContain("199 stored, 0 duplicates, 0 refused, 1 unknown, 0 not sent");
+    expect(stderr).toContain("nothing is stored twice: signalbox send --url");
+    expect(code).toBe(1);
+  });
+
+  test("ends the run if the server answers none", async () => {
+    const { cwd, file, send } = sendingTo(`http://127.0.0.1:${await freePort()}`, WRONG_KEY);
+    const args = ["--give-up-after", "1s", "--connections", "2", "--json"];
+    const { code, stdout, stderr } = await send([file(numbered(50)), ...args]);
+    expect(JSON.parse(stdout)).toMatchObject({ unknown: 0, not_sent: 50 });
+    expect(stderr).toMatch(/^Trying again: no server listens there/);
+    expect(stderr).toContain("Gave up on http://127.0.0.1:");
+    expect(code).toBe(1);
+    expect(existsSync(join(cwd, "signals.ndjson.journal"))).toBe(true);
+  });
+});
+
+describe("one signal from flags", () => {
+  const flags = ["--source", "venue_2", "--type", "crypto", "--symbol", "BTC/USDT"];
+
+  test("prints the server's answer", async () => {
+    const { server, send } = await prepare();
+    const more = ["--side", "open", "--direction", "long", "--price", "1.50", "--quantity", "2"];
+    const rest = ["--signal-time", "1790000000000", "--metadata", '{"a": 1.10}'];
+    const { code, stdout, stderr } = await send([...flags, ...more, ...rest]);
+    expect(code).toBe(0);
+    expect(JSON.parse(stdout)).toMatchObject({ deduped: false });
+    const [, id = ""] = /^client_signal_id (\S+)\n$/.exec(stderr) ?? [];
+    expect(id).toMatch(UUID_V7);
+    const [row] = query(server.dataDir, "SELECT * FROM signals");
+    expect(row).toMatchObject({
+      client_signal_id: id,
+      direction: "long",
+      price: 1.5,
+      quantity: 2,
+      signal_time: 1_790_000_000_000,
+      metadata: '{"a": 1.10}',
+    });
+    const again = await send([...flags, "--side", "open", "--client-signal-id", id]);
+    expect(JSON.parse(again.stdout)).toMatchObject({ deduped: true });
+  });
+
+  test("is validated, with the flags to correct", async () => {
+    const { send } = sendingTo("http://127.0.0.1:1", WRONG_KEY);
+    const { code, stderr } = await send(["--side", "up", "--price", "abc", "--metadata", "[1]"]);
+    expect(stderr).toBe(
+      "signalbox: The signal is not valid: --source: required; --type: required; --symbol: required; --side: must be one of: open, close; --price: must be a number; --metadata: must be an object\n",
+    );
+    expect(code).toBe(1);
+    const dry = await send([...flags, "--side", "open", "--dry-run"], {
+      env: { SIGNALBOX_KEY: "" },
+    });
+    expect(dry).toEqual({ code: 0, stdout: "", stderr: "The signal is valid.\n" });
+  });
+
+  test("that may be stored is repeated with its id", async () => {
+    const url = listen(() => new Response("", { status: 503 }));
+    const { send } = sendingTo(url, WRONG_KEY);
+    const rest = ["--side", "open", "--client-signal-id", "x y", "--give-up-after", "1s"];
+    const { code, stdout, stderr } = await send([...flags, ...rest]);
+    expect(stderr).toEndWith("to send it again, add --client-signal-id 'x y'\n");
+    expect({ code, stdout }).toEqual({ code: 1, stdout: "" });
+  });
+
+  test("or a file, but not both, and not neither", async () => {
+    const { send, file } = sendingTo("http://127.0.0.1:1", WRONG_KEY);
+    const both = await send([file([signal]), "--side", "open"]);
+    expect(both.stderr).toContain("--side is for one signal: give it, or a file, but not both.");
+    const neither = await send([]);
+    expect(neither.stderr).toContain("Name a file with signals, or - for stdin, or give one");
+    expect([both.code, neither.code]).toEqual([2, 2]);
+  });
+});
+
+test.each([
+  ["send nowhere.ndjson", "There is no file nowhere.ndjson: name a file with signals"],
+  ["send .", ". is a folder: name a file with signals."],
+  ["send f --connections 257", "write at most 256"],
+  ["send f --connections 0", "Write a whole number, 1 or more."],
+  ["send f --timeout 0s", "Write one second or more"],
+  ["send f --give-up-after 2d", "write at most 1d"],
+  ["send f --url ftp://x", "Write it like https://signals.example.com"],
+])("%s is refused, with what to type", async (line, says) => {
+  const { send } = sendingTo("http://127.0.0.1:1", WRONG_KEY);
+  const { code, stdout, stderr } = await send(line.split(" ").slice(1));
+  expect(stderr).toContain(says);
+  expect({ isFailure: code > 0, stdout }).toEqual({ isFailure: true, stdout: "" });
+});
+
+/** Runs send, and presses Ctrl-C when a text has been shown. */
+async function sendOnTerminal(
+  { cwd, env }: { cwd: string; env: Record<string, string> },
+  name: string,
+  at: RegExp | null = null,
+): Promise<{ code: number; shown: string }> {
+  let shown = "";
+  const child = Bun.spawn([...signalbox, "send", name], {
+    cwd,
+    env: { PATH: process.env["PATH"], TERM: "xterm", ...env },
+    terminal: { data: (_, data) => (shown += Buffer.from(data).toString()) },
+  });
+  onCleanup(async () => {
+    child.kill("SIGKILL");
+    await child.exited;
+    child.terminal?.close();
+  });
+  if (at !== null) {
+    while (!at.test(shown)) await Bun.sleep(5);
+    child.terminal?.write("\x03");
+  }
+  return { code: await child.exited, shown };
+}
+
+describe("on a terminal", () => {
+  const SHOW_CURSOR = "\x1b[?25h";
+
+  test("it shows a progress bar", async () => {
+    const place = await prepare("--rate-limit", "0");
+    const { code, shown } = await sendOnTerminal(place, place.file(numbered(3_000)));
+    expect(code).toBe(0);
+    expect(shown).toMatch(/send .*% of 3000 signals, \d+\/s/);
+    expect(shown).toMatch(/signals.ndjson: 3,000 stored.*\s*$/);
+  });
+
+  test.each([
+    ["while it validates", /check .* \d\d?%/, /signalbox: Stopped: nothing was sent\.\s*$/],
+    ["while it sends", /send .* \d%/, /Stopping after [^]* Resume with the same ids.*\s*$/],
+  ])("Ctrl-C %s brings the cursor back", async (_, at, ending) => {
+    const place = await prepare("--rate-limit", "0");
+    const { code, shown } = await sendOnTerminal(place, place.file(numbered(150_000)), at);
+    expect(shown).toMatch(ending);
+    expect(shown.lastIndexOf(SHOW_CURSOR)).toBeGreaterThan(shown.lastIndexOf("\x1b[?25l"));
+    expect(code).toBe(1);
+  });
+});
+
+test("a body with its id is valid, whatever stands before the first member", async () => {
+  const { withId } = await import("../src/send/body.ts");
+  for (const prefix of ["{", " {", "\uFEFF{", "\t{ "]) {
+    const text = prefix + JSON.stringify(signal).slice(1);
+    const body = withId(new TextEncoder().encode(text), "id");
+    expect(parseSignal(body)).toMatchObject({ ...signal, client_signal_id: "id" });
+  }
+});
