@@ -111,21 +111,28 @@ function first<Row>(db: Database, sql: string): Row[] {
  * whole file several times. Meanwhile a server's log grows, because it cannot restart.
  */
 export function verifyDatabase(path: string): Verification {
-  const found = { file: path, version: 0, signals: 0, newest_id: null, checks: NONE_RAN };
+  const found = {
+    ok: false,
+    file: path,
+    version: 0,
+    signals: 0,
+    newest_id: null,
+    checks: NONE_RAN,
+  };
   let db: Database | null = null;
   try {
     db = openSuspect(path);
     const known = { ...found, version: readVersion(db) };
     const schema = checkSchema(db);
     // Alone if it fails: anybody may have made the file, with anything in its schema.
-    if (!schema.ok) return { ...known, ok: false, checks: { ...NONE_RAN, schema } };
+    if (!schema.ok) return { ...known, checks: { ...NONE_RAN, schema } };
     refuseDamaged(db, path);
     return { ...known, ...count(db), ...runChecks(db, schema) };
   } catch (error) {
     const damage = explainFailure(error, path);
     if (!(damage instanceof DamageError)) throw damage;
     const integrity = { ok: false, detail: damage.problem };
-    return { ...found, ok: false, checks: { ...NONE_RAN, integrity } };
+    return { ...found, checks: { ...NONE_RAN, integrity } };
   } finally {
     db?.close();
   }
