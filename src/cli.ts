@@ -11,6 +11,7 @@ import { keyCommand } from "./commands/key.ts";
 import { restoreCommand } from "./commands/restore.ts";
 import { sendCommand } from "./commands/send.ts";
 import { serveCommand } from "./commands/serve.ts";
+import { signalsCommand } from "./commands/signals.ts";
 import { statusCommand } from "./commands/status.ts";
 import { verifyCommand } from "./commands/verify.ts";
 import { versionCommand } from "./commands/version.ts";
@@ -37,6 +38,7 @@ Examples:
   $ signalbox desk create alpha
   $ KEY=$(signalbox key mint --desk alpha)
   $ signalbox key list --json
+  $ signalbox signals tail --follow
   $ signalbox backup /backup/signalbox.db
 
 Every flag of serve can also be set in the environment, such as SIGNALBOX_LISTEN=127.0.0.1:9000.`,
@@ -47,6 +49,7 @@ Every flag of serve can also be set in the environment, such as SIGNALBOX_LISTEN
     configCommand,
     deskCommand,
     keyCommand,
+    signalsCommand,
     auditCommand,
     backupCommand,
     restoreCommand,

@@ -13,6 +13,7 @@ const STDERR_WAIT_MS = 3_000;
 /** A pipe that poll(2) reports as writable takes this much without blocking. */
 const PIPE_BYTES = 4_096;
 const POLLOUT = 4;
+const POLLERR = 8;
 
 /** Output that did not reach its reader. */
 export class OutputError extends UserError {
@@ -63,16 +64,25 @@ function writeAll(descriptor: number, bytes: Uint8Array, deadline: number): stri
 
 /** Waits until the descriptor can be written to, or has failed. False at the deadline. */
 function isWritable(descriptor: number, deadline: number): boolean {
+  for (;;) {
+    const events = poll(descriptor, Math.max(0, Math.ceil(deadline - performance.now())));
+    if (events !== null) return events !== 0;
+  }
+}
+
+/** Whether the reader of stdout has gone, which a command that waits would otherwise not notice. */
+export function isStdoutClosed(): boolean {
+  return ((poll(STDOUT, 0) ?? 0) & POLLERR) !== 0;
+}
+
+/** Returns poll(2)'s events: 0 if there are none after `waitMs`, null if a signal interrupted it. */
+function poll(descriptor: number, waitMs: number): number | null {
   const libc = loadLibc();
-  if (libc === null) return true;
+  if (libc === null) return POLLOUT;
   // struct pollfd { int fd; short events, revents; }
   const request = new DataView(new ArrayBuffer(8));
   request.setInt32(0, descriptor, true);
   request.setInt16(4, POLLOUT, true);
-  for (;;) {
-    const waitMs = Math.max(0, Math.ceil(deadline - performance.now()));
-    const ready = libc.poll(ptr(request.buffer), 1, waitMs);
-    // Less than 0: interrupted by a signal.
-    if (ready >= 0) return ready > 0;
-  }
+  const ready = libc.poll(ptr(request.buffer), 1, waitMs);
+  return ready < 0 ? null : request.getInt16(6, true);
 }

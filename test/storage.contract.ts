@@ -515,6 +515,7 @@ function desksTests(): void {
     expect(await failure(() => registry.createDesk("aa", { ifMissing: false }))).toBeInstanceOf(
       UserError,
     );
+    expect(await registry.getDesk("aa")).toEqual(desk);
     const names = (await registry.listDesks()).map((one) => one.name);
     expect(names).toEqual(["aa", "alpha", "beta"]);
   });
@@ -524,6 +525,7 @@ function desksTests(): void {
     for (const work of [
       () => registry.mintKey({ desk: "alpa", ...noLabel }, ADMIN),
       () => registry.listKeys("alpa"),
+      () => registry.getDesk("alpa"),
       () => registry.limitKeys("alpa", 1),
       () => registry.requirePasskeys("alpa", true),
       () => members.invite("alpa", ALICE),

@@ -19,8 +19,13 @@ export function keyArgument(whose: string): Argument {
  * Throws {@link UserError} if no key or several have this name. Among several, an active key comes before
  * keys that have ended, because it is the one that can still be changed.
  */
-export async function keyNamed(registry: Registry, name: string): Promise<ApiKey> {
-  const byId = await registry.findKey(name);
+export async function keyNamed(
+  registry: Registry,
+  name: string,
+  /** Only keys of this desk; null: of all desks. */
+  desk: string | null = null,
+): Promise<ApiKey> {
+  const byId = await registry.findKey(name, { desk });
   if (byId !== null) return byId;
   // Do not repeat what was typed: it may be a key, pasted by mistake.
   if (name.startsWith(KEY_PREFIX)) {
@@ -29,7 +34,7 @@ export async function keyNamed(registry: Registry, name: string): Promise<ApiKey
       "key revoke -",
     );
   }
-  const named = (await registry.listKeys(null)).filter(
+  const named = (await registry.listKeys(desk)).filter(
     ({ label, last4 }) => label === name || last4 === name.toLowerCase(),
   );
   const active = named.filter((key) => keyState(key, Date.now()) === "active");

@@ -47,6 +47,8 @@ interface Column<Item> {
   readonly leaveOut?: number;
   /** Its texts are never cut, because people copy them. */
   readonly whole?: boolean;
+  /** Aligned to the right. */
+  readonly number?: boolean;
 }
 
 /** Heading → column. */
@@ -83,11 +85,33 @@ export function printList<Item>(
 }
 
 export function printTable<Item>(records: readonly Item[], columns: Columns<Item>): void {
-  const { lines, leftOut } = layOut(records, columns, widthOfStdout());
-  for (const line of lines) printData(line);
-  if (leftOut.length === 0) return;
-  printNote(`Left out: ${leftOut.join(", ")}. A wider terminal shows all columns; so does a pipe.`);
+  streamTable(columns)(records);
 }
+
+/** Returns a function that prints records below those that it printed before, in the same columns. */
+export function streamTable<Item>(columns: Columns<Item>): (records: readonly Item[]) => void {
+  let before: readonly Item[] = [];
+  let headings: string | null = null;
+  return (records) => {
+    if (records.length === 0) return;
+    const { lines, leftOut } = layOut([...before, ...records], columns, widthOfStdout());
+    const [first = "", ...rows] = lines;
+    const isFirst = headings === null;
+    // On a terminal, again when the columns have moved. A program gets them once.
+    if (isFirst || (process.stdout.isTTY && headings !== first)) printData(first);
+    headings = first;
+    printData(rows.slice(before.length).join("\n"));
+    if (isFirst && leftOut.length > 0) {
+      printNote(
+        `Left out: ${leftOut.join(", ")}. A wider terminal shows all columns; so does a pipe.`,
+      );
+    }
+    before = [...before, ...records].slice(-ROWS_REMEMBERED);
+  };
+}
+
+/** Rows whose width the next ones get, so that columns seldom move. */
+const ROWS_REMEMBERED = 100;
 
 /** Pipes and files have no width: what a program reads never depends on a terminal. */
 function widthOfStdout(): number {
@@ -110,12 +134,13 @@ export function layOut<Item>(
       short = cell,
       leaveOut = Infinity,
       whole = false,
+      number = false,
     }: Column<Item> = typeof column === "function" ? { cell: column } : column;
     const cellsOf = (read: Cell<Item>) => [heading, ...records.map(read).map(escapeControls)];
-    return { heading, leaveOut, whole, long: cellsOf(cell), short: cellsOf(short) };
+    return { heading, leaveOut, whole, number, long: cellsOf(cell), short: cellsOf(short) };
   });
   if (totalWidth(all.map(({ long }) => widthOf(long))) <= width) {
-    return { lines: join(all.map(({ long }) => long)), leftOut: [] };
+    return { lines: join(all.map(({ long, number }) => ({ cells: long, number }))), leftOut: [] };
   }
   const kept = [...all];
   const leftOut: string[] = [];
@@ -130,7 +155,10 @@ export function layOut<Item>(
     kept.map(({ short, whole }) => ({ width: widthOf(short), whole })),
     width,
   );
-  const cut = kept.map(({ short }, at) => short.map((cell) => cutTo(cell, limits[at] ?? 0)));
+  const cut = kept.map(({ short, number }, at) => ({
+    cells: short.map((cell) => cutTo(cell, limits[at] ?? 0)),
+    number,
+  }));
   return { lines: join(cut), leftOut };
 }
 
@@ -158,7 +186,8 @@ function widthOf(cells: readonly string[]): number {
   return Math.max(...cells.map((cell) => Bun.stringWidth(cell)));
 }
 
-function cutTo(cell: string, width: number): string {
+/** The last character of a text that is cut is an ellipsis. */
+export function cutTo(cell: string, width: number): string {
   if (Bun.stringWidth(cell) <= width) return cell;
   let cut = "";
   for (const { segment } of new Intl.Segmenter().segment(cell)) {
@@ -169,10 +198,15 @@ function cutTo(cell: string, width: number): string {
 }
 
 /** Lines of columns, each as wide as its widest cell. */
-function join(columns: readonly (readonly string[])[]): string[] {
-  const padded = columns.map((cells) => {
+function join(
+  columns: readonly { readonly cells: readonly string[]; readonly number: boolean }[],
+): string[] {
+  const padded = columns.map(({ cells, number }) => {
     const width = widthOf(cells);
-    return cells.map((cell) => cell + " ".repeat(width - Bun.stringWidth(cell)));
+    return cells.map((cell) => {
+      const padding = " ".repeat(width - Bun.stringWidth(cell));
+      return number ? padding + cell : cell + padding;
+    });
   });
   return (padded[0] ?? []).map((_, line) =>
     padded

@@ -30,3 +30,13 @@ export function onStopSignals(first: (signal: NodeJS.Signals) => void, later: ()
   process.on("SIGTERM", onSignal);
   process.on("SIGINT", onSignal);
 }
+
+/** For a command that soon notices that it was aborted; a later signal ends it at once. */
+export function stopAtSignals(): AbortSignal {
+  const stopping = new AbortController();
+  onStopSignals(
+    () => stopping.abort(),
+    () => process.exit(1),
+  );
+  return stopping.signal;
+}

@@ -177,6 +177,7 @@ export interface Registry {
   ): Awaitable<{ desk: Desk; created: boolean }>;
   /** By name. */
   listDesks(): Awaitable<Desk[]>;
+  getDesk(name: string): Awaitable<Desk>;
   /** Whether the desk's members must sign in with passkeys, from their next request on. By an administrator. */
   requirePasskeys(desk: string, isRequired: boolean): Awaitable<{ changed: boolean }>;
   /** Keys beyond a lower limit stay active, and no further one is minted. By an administrator. */

@@ -67,7 +67,7 @@ export abstract class Records {
   }
 
   /** Throws {@link UserError} for an unknown name, and suggests the nearest. */
-  protected getDesk(name: string): Desk {
+  getDesk(name: string): Desk {
     const [desk] = this.desks("WHERE name = ?", name);
     if (desk !== undefined) return desk;
     const names = this.desks().map((other) => other.name);
