@@ -122,7 +122,7 @@ export class ConsoleThread {
     }
   }
 
-  /** Signals go on without it. */
+  /** The server goes on without the console. */
   #die(reason: string): void {
     this.#isDead = true;
     this.#opened.reject(new Error(reason));

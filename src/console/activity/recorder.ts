@@ -28,7 +28,7 @@ export const REPEATED_SIGNALS_MAX = 2_000;
 /** For all desks; further ones are only counted. */
 export const REJECTS_MAX = 5_000;
 
-/** In characters: names of fields that clients made up. */
+/** Characters of a field's name that a client made up. */
 const FIELD_NAME_MAX = 100;
 
 const BATCH_EVERY_MS = 1_000;
@@ -76,7 +76,7 @@ export class ActivityRecorder implements ActivityObserver {
     rejects.push({ deskId, key_id: keyId, at, request_id: requestId, ...describe(error) });
   }
 
-  /** From now on `send` gets what was and is observed; {@link written} asks for more. */
+  /** Starts to send batches. Each but the first waits for {@link written}. */
   start(send: (batch: ActivityBatch) => void): void {
     this.#send = send;
     this.#timer = setInterval(() => {
@@ -84,7 +84,7 @@ export class ActivityRecorder implements ActivityObserver {
     }, BATCH_EVERY_MS).unref();
   }
 
-  /** The batch that was sent last is out of the way. */
+  /** The last batch was written, or lost: the next one may be sent. */
   written(): void {
     this.#isUnderWay = false;
   }
@@ -145,7 +145,7 @@ export class ActivityRecorder implements ActivityObserver {
   }
 }
 
-/** The newest so many. */
+/** Keeps the newest items. */
 class Ring<T> {
   readonly #size: number;
   readonly #items: T[] = [];
@@ -169,7 +169,7 @@ class Ring<T> {
   }
 }
 
-/** What the client was answered. */
+/** Returns the answer that the client got. */
 function describe(
   error: AppError | null,
 ): Pick<Reject, "status" | "error" | "message" | "fields" | "moreFields"> {
@@ -184,7 +184,7 @@ function describe(
   };
 }
 
-/** A client may send thousands of fields that nobody knows, and a key in the place of a name. */
+/** Keeps all known fields and a few unknown ones: a client may send thousands, or a key as a name. */
 function firstOf(reasons: FieldReasons): Pick<Reject, "fields" | "moreFields"> {
   const all = Object.entries(reasons);
   const known = all.filter(([, reason]) => reason !== UNKNOWN_FIELD);
@@ -198,7 +198,7 @@ function firstOf(reasons: FieldReasons): Pick<Reject, "fields" | "moreFields"> {
   return { fields: Object.fromEntries(shown), moreFields: all.length - shown.length };
 }
 
-/** Half a pair of surrogates, which no database keeps, becomes U+FFFD. */
+/** Replaces half a pair of surrogates, which no database keeps, by U+FFFD. */
 function shorten(name: string): string {
   if (name.length <= FIELD_NAME_MAX) return name;
   return `${name.slice(0, FIELD_NAME_MAX).toWellFormed()}…`;

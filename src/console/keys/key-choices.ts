@@ -1,4 +1,4 @@
-/** What the forms for keys let people choose, and how what they typed is read. */
+/** The choices in the forms for keys, and the confirmation that a key is revoked. */
 import type { ApiKey } from "../../domain/key.ts";
 
 const HOUR_MS = 60 * 60 * 1_000;

@@ -21,11 +21,11 @@ export interface KeyListing {
   readonly creators: ReadonlyMap<string, string | null>;
   /** Of the last 24 hours, of the shown keys, by id. */
   readonly activities: ReadonlyMap<string, KeyActivity>;
-  /** Where more of the same are; null: there are none. */
+  /** The path of the next page; null: this is the last. */
   readonly older: string | null;
-  /** Where the newest of the same are; null: here. */
+  /** The path of the first page; null: this is it. */
   readonly newest: string | null;
-  /** Where the keys are that have ended and are not shown; null: all are shown. */
+  /** The path of all keys that have ended; null: all are shown. */
   readonly ended: string | null;
 }
 
@@ -105,7 +105,7 @@ function readCursor(text: string | null): string | null {
   return text !== null && /^[0-9A-HJKMNP-TV-Z]{26}$/.test(text) ? text : null;
 }
 
-/** In a list to choose from: the page stays small. */
+/** In a list to choose from, so that the page stays small. */
 const ACTIVE_OFFERED = 200;
 const ENDED_OFFERED = 50;
 

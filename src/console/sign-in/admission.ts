@@ -1,4 +1,4 @@
-/** What happens to a browser when its member gets in, and when they leave. */
+/** Signs a browser in and out. */
 import type { Account } from "../../domain/member.ts";
 import type { ConsoleServices } from "../web/services.ts";
 import { shorten } from "../ui/words.ts";
@@ -16,8 +16,8 @@ export interface Proof {
 }
 
 /**
- * Signs in with a new token, whatever cookie the browser came with. Without an entry in the audit nobody
- * gets in.
+ * Signs in with a new token, whatever cookie the browser sent. Writes the audit first, so that nobody gets
+ * in without an entry.
  */
 export async function admit(
   services: ConsoleServices,

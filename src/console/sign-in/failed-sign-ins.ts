@@ -1,11 +1,11 @@
 /**
- * Counts failed sign-ins in the log: one line a minute, however many there are. Nothing that was typed is
- * in it, for a mistyped name may be a password.
+ * Counts failed sign-ins in the log, in at most one line per minute. The line contains nothing that was
+ * typed, because a mistyped name may be a password.
  */
 import type { Logger } from "pino";
 
 const LINE_EVERY_MS = 60_000;
-/** Those with the most failures are named. */
+/** The line names the clients with the most failures. */
 const CLIENTS_NAMED = 5;
 /** Failures of further addresses are counted without an address. */
 const CLIENTS_COUNTED_MAX = 10_000;
@@ -14,7 +14,7 @@ export type FailureKind =
   | "unknown_address"
   | "wrong_password"
   | "refused_passkey"
-  /** Not looked at, because there were too many attempts. */
+  /** Refused unseen, because there were too many attempts. */
   | "throttled";
 
 export class FailedSignIns {

@@ -1,4 +1,4 @@
-/** Tells passwords that are well known, or that somebody who knows the member would try early. */
+/** Refuses passwords that are well known, or that a stranger who knows the member would try early. */
 import type { ZxcvbnFactory } from "@zxcvbn-ts/core";
 import { lengthProblem, normalizePassword } from "../../domain/password.ts";
 
@@ -11,7 +11,7 @@ export interface PasswordOwner {
 const SCORE_MIN = 4;
 /** The time of an estimate grows with the square of the length; the rest of a long one can stay out. */
 const ESTIMATED_CHARACTERS = 64;
-/** What must be left of a password without the words that belong to its owner. */
+/** Characters that must be left of a password without the words that belong to its owner. */
 const OTHER_CHARACTERS_MIN = 8;
 /** Shorter words are in many passwords by chance. */
 const WORD_CHARACTERS_MIN = 3;
@@ -19,9 +19,8 @@ const WORD_CHARACTERS_MIN = 3;
 let estimator: Promise<ZxcvbnFactory> | null = null;
 
 /**
- * Why a new password will not do, in a sentence for the one who typed it; null where it will. It is
- * judged as a whole, as NIST SP 800-63B-4 says: a passphrase may have the desk's name in it, but may
- * not be made of it.
+ * Returns why a new password is refused, as a sentence for its member, or null. Judges it as a whole, as
+ * NIST SP 800-63B-4 says: a passphrase may contain the desk's name, but may not consist of it.
  */
 export async function passwordProblem(
   password: string,

@@ -70,7 +70,7 @@ export function exportStream(
   );
 }
 
-/** Null at the end. Skips chunks without a signal: they are no reason to be called again. */
+/** Returns null at the end. Skips chunks without a signal. */
 async function nextSignals(
   chunks: Chunks,
   { reasonToCut }: ExportWatch,
@@ -85,7 +85,7 @@ async function nextSignals(
   }
 }
 
-/** Exports at once: each takes the console's time for as long as its reader likes. */
+/** Exports at once. A slow reader keeps its export for minutes. */
 const MEMBER_MAX = 2;
 const DESK_MAX = 4;
 const memberIsFull =

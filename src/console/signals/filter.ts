@@ -1,8 +1,8 @@
-/** The filter of the signals page, as it stands in the address. */
+/** The filter of the signals page, in the address. */
 import { choices, readMoment } from "../../domain/signal-filter.ts";
 import { everySignal, type SignalFilter } from "../../domain/stored-signal.ts";
 
-/** Of the fields in the form; the same in the address. */
+/** The names of the form's fields, also in the address. */
 export const filterNames = [
   "symbol",
   "source",
@@ -19,7 +19,7 @@ export interface FilterInput {
   /** As typed, empty fields left out. */
   readonly typed: Readonly<Partial<Record<FilterName, string>>>;
   readonly filter: SignalFilter;
-  /** Fields that nobody could understand. */
+  /** Fields with an invalid value. */
   readonly problems: readonly FilterName[];
   /** It begins after its end: nothing can match. */
   readonly isReversed: boolean;
@@ -58,7 +58,7 @@ export function readFilter(parameters: URLSearchParams): FilterInput {
   return { typed, filter, problems, isReversed };
 }
 
-/** A path of ours with the filter, and more parameters behind it. */
+/** Returns a path of the console with the filter and more parameters. */
 export function pathWith(
   path: string,
   { typed }: Pick<FilterInput, "typed">,

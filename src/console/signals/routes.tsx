@@ -177,7 +177,7 @@ function readRequest({ member, url }: MemberVisit, { filter }: FilterInput): Sig
   return { deskId: member.deskId, filter, before, after, limit: PAGE };
 }
 
-/** Null for what is none: the newest page. */
+/** Null for an invalid cursor: the newest page. */
 function readCursor(text: string | null): string | null {
   return text !== null && /^[0-9A-HJKMNP-TV-Z]{26}$/.test(text) ? text : null;
 }

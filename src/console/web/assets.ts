@@ -21,7 +21,7 @@ interface Asset {
   readonly path: string;
   readonly type: string;
   readonly content: string;
-  /** Null where that saves nothing. */
+  /** Null if that saves nothing. */
   readonly gzipped: Uint8Array<ArrayBuffer> | null;
 }
 

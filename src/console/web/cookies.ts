@@ -1,7 +1,7 @@
 /** The cookies of one request and its response. */
 import { type CookieName, cookieNames, type Cookies } from "./visit.ts";
 
-/** With what the response is to set. */
+/** Reads the cookies of a request; `apply` adds the changes to the response. */
 export function readCookies(headers: Headers): Cookies & { apply(to: Headers): void } {
   const received = new Bun.CookieMap(headers.get("cookie") ?? "");
   const known = new Map<CookieName, string>();

@@ -1,4 +1,4 @@
-/** Requests that another site makes a browser send (CSRF): told by the browser's own word, and by a token. */
+/** Recognizes requests that another site makes a browser send (CSRF), by a header and a token. */
 import { timingSafeEqual } from "node:crypto";
 import { CSRF_FIELD, type Visit } from "./visit.ts";
 
@@ -13,7 +13,7 @@ export function hasToken({ form, csrfToken }: Pick<Visit, "form" | "csrfToken">)
 }
 
 /**
- * Every browser of today says where a request comes from. `Origin` alone would not do: with our
+ * Current browsers send `Sec-Fetch-Site`. `Origin` alone is not enough: with our
  * `Referrer-Policy: no-referrer` it is `null` for our own forms (Fetch, "append a request Origin header").
  */
 export function isSameOrigin(headers: Headers, ownOrigin: string): boolean {

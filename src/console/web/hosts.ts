@@ -1,11 +1,11 @@
-/** The host names that the console answers to: not every name that leads to it is its own. */
+/** The host names that the console answers to. */
 import { isIP } from "node:net";
 import { isLoopbackHost } from "../../net/address.ts";
 
 export type HostVerdict = "own" | "foreign" | "malformed";
 
 export interface OwnHosts {
-  /** What browsers call the console, where the operator has said it. */
+  /** The console's public URL; null: not configured. */
   readonly consoleUrl: string | null;
   /** The host of the address that it listens on. */
   readonly listenHost: string;
@@ -21,8 +21,9 @@ export function judgeHost(host: string | null, own: OwnHosts): HostVerdict {
 }
 
 /**
- * Loopback names always are, for tunnels. Without a console URL, so are the names in the certificate, and
- * where the console listens on every address, each IP address: no other site has one for its name.
+ * Accepts loopback names, for tunnels, and the address that the console listens on. Without a public URL it
+ * also accepts the names in the certificate and, if the console listens on every address, any IP address:
+ * no other site has an IP address as its name.
  */
 function isOwn(hostname: string, { consoleUrl, listenHost, isInCertificate }: OwnHosts): boolean {
   const listenName = hostnameOf(listenHost.includes(":") ? `[${listenHost}]` : listenHost);
@@ -32,7 +33,7 @@ function isOwn(hostname: string, { consoleUrl, listenHost, isInCertificate }: Ow
   return (isEverywhere && isIP(hostname) !== 0) || isInCertificate(hostname);
 }
 
-/** Without brackets, port and final dot, in lower case. Null for what no browser sends. */
+/** Returns the name in lower case, without brackets, port and final dot; null for an invalid header. */
 function hostnameOf(host: string): string | null {
   const [, name] = /^(\[[0-9a-f:.]+\]|[a-z0-9._-]+)(?::\d{1,5})?$/i.exec(host) ?? [];
   if (name === undefined || !URL.canParse(`http://${name}`)) return null;

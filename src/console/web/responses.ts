@@ -2,7 +2,7 @@
 import type { VNode } from "preact";
 import { renderToString } from "preact-render-to-string";
 
-/** What no page of ours ever needs is forbidden. */
+/** Forbids what our pages never need. */
 export const securityHeaders: Readonly<Record<string, string>> = {
   "Content-Security-Policy":
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'",
@@ -17,7 +17,7 @@ export const securityHeaders: Readonly<Record<string, string>> = {
 /** For HTTPS only (RFC 6797, 7.2): browsers then use HTTPS alone for a year. */
 export const strictTransport = ["Strict-Transport-Security", "max-age=31536000"] as const;
 
-/** Plain text: for requests that no page of ours has led to. */
+/** Plain text, for requests that do not come from our pages. */
 export function sentence(text: string, status: number): Response {
   return new Response(`${text}\n`, {
     status,
@@ -25,7 +25,7 @@ export function sentence(text: string, status: number): Response {
   });
 }
 
-/** A page. Never kept by a browser or a proxy: any may have a key or a name in it. */
+/** A page. No browser or proxy keeps it, because it may show a key or a name. */
 export function page(document: VNode, status = 200): Response {
   return new Response(`<!doctype html>${renderToString(document)}`, {
     status,
@@ -33,7 +33,7 @@ export function page(document: VNode, status = 200): Response {
   });
 }
 
-/** To another page after a form: the browser then asks for it with GET (RFC 9110, 15.4.4). */
+/** Redirects to a page after a form: the browser asks for it with GET (RFC 9110, 15.4.4). */
 export function seeOther(path: string): Response {
   return new Response(null, {
     status: 303,
@@ -41,7 +41,7 @@ export function seeOther(path: string): Response {
   });
 }
 
-/** Without a page: only programs ask like this (RFC 9110, 15.5.6). */
+/** Has no page: only programs send such requests (RFC 9110, 15.5.6). */
 export function methodNotAllowed(allowed: readonly string[]): Response {
   return new Response(null, {
     status: 405,

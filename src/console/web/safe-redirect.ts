@@ -1,11 +1,10 @@
-/** Where somebody goes after signing in. */
+/** The page that a member goes to after signing in. */
 
 const START = "/";
 
 /**
- * A path of the console, whatever was asked for: nothing that a browser takes for another host's
- * address. Browsers drop tabs and newlines, take `\` for `/`, and remove dots, so it is looked at again
- * after the URL parser has done the same.
+ * Returns a path of the console, never an address of another host. Browsers drop tabs and newlines, take
+ * `\` for `/`, and remove dots, so the path is checked again after the URL parser has done the same.
  */
 export function localPath(asked: string | null): string {
   if (asked === null || !isLocal(asked)) return START;

@@ -32,24 +32,24 @@ import type { WriteLimit } from "./write-limit.ts";
 
 export interface ConsoleInterface {
   readonly sessions: Sessions;
-  /** For each form that a member sends. */
+  /** Limits the forms that members send. */
   readonly writes: WriteLimit;
   readonly routes: readonly Route[];
-  /** What browsers call us, such as `https://console.example.com`. */
+  /** The console's public URL, such as `https://console.example.com`. */
   readonly ownOrigin: () => string;
-  /** What bots call the public interface. */
+  /** The public URL of the interface for bots. */
   readonly publicUrl: string;
   readonly transport: TransportPolicy;
-  /** Of the client itself where a trusted proxy tells it. */
+  /** Returns the client's address, from a trusted proxy if there is one. */
   readonly clientAddress: (headers: Headers, peer: string | null) => string;
   readonly hosts: OwnHosts;
   /** Browsers reach us over HTTPS alone. */
   readonly isHttps: boolean;
   readonly log: Logger;
-  /** Writes so many lines a second; `describe` is called for those alone. */
+  /** Limits the lines per second; calls `describe` only for the lines that it writes. */
   readonly refusals: { write(describe: () => object, kind?: "rejected" | "failed"): void };
   readonly now: () => number;
-  /** A retired listener's answers are its connections' last. */
+  /** A retired listener closes each connection after its answer. */
   readonly listener: { isRetired: boolean };
 }
 
@@ -78,7 +78,7 @@ export function createConsole(console: ConsoleInterface): Elysia {
         answer(console, request, server, (exchange) => serve(console, route, exchange, params)),
       { parse: "none" },
     );
-    // Elysia would answer it by the handler of GET, which may show a key once, or begin an export.
+    // Elysia would answer HEAD with the handler of GET, which may show a key once or start an export.
     if (route.method === "GET") {
       app.route("HEAD", route.path, ({ request, server }) =>
         answer(console, request, server, async () =>
@@ -98,7 +98,7 @@ export function createConsole(console: ConsoleInterface): Elysia {
   return app;
 }
 
-/** Bots that were given the console's address learn the public one; people get a page. */
+/** Tells bots that were given the console's address the public one; people get a page. */
 function notFound({ publicUrl }: ConsoleInterface, request: Request): Response {
   if (!/^\/(v1\/signals|openapi\.yaml)(\?|$)/.test(targetOf(request))) return notFoundPage();
   const message = `This is the console. Signals go to POST ${publicUrl}/v1/signals, which GET ${publicUrl}/openapi.yaml describes.`;
@@ -120,7 +120,7 @@ async function serve(
   requireHttps(console.transport, headers, () => peer);
   const cookies = readCookies(headers);
   const now = console.now();
-  // Read before the session is looked up: it may end while a slow client sends its form.
+  // Read the form before the session is looked up: it may end while a slow client sends the form.
   const form = request.method === "POST" ? await readForm(request) : new URLSearchParams();
   const token = cookies.get(cookieNames.session);
   const member = token === null ? null : await console.sessions.find(token, now);
@@ -175,7 +175,7 @@ async function handle(route: Route, visit: Visit): Promise<Response> {
   return route.handle(visit as MemberVisit);
 }
 
-/** After signing in they come back to the page that they asked for. */
+/** Returns to the requested page after signing in. */
 function signInPath({ request, url }: Visit): string {
   const isPage = request.method === "GET" && url.pathname !== "/";
   return isPage ? `/sign-in?next=${encodeURIComponent(url.pathname + url.search)}` : "/sign-in";
@@ -214,7 +214,7 @@ async function answer(
   return response;
 }
 
-/** Not the path in the log: it may have a one-time link's token in it. */
+/** Logs no path: it may contain the token of a one-time link. */
 async function orFailure(
   { log, refusals }: ConsoleInterface,
   { request: { method }, requestId, client }: Exchange,

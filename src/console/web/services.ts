@@ -1,4 +1,4 @@
-/** What the pages work with. */
+/** Everything that the pages use. */
 import type { Logger } from "pino";
 import type { ConsoleStorage } from "../../domain/storage.ts";
 import type { FailedSignIns } from "../sign-in/failed-sign-ins.ts";

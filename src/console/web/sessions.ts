@@ -1,13 +1,11 @@
-/**
- * Who is signed in, in memory: a restart signs everyone out. Only hashes of the browsers' tokens are kept.
- */
+/** Who is signed in, in memory: a restart signs everyone out. Keeps only hashes of the tokens. */
 import type { Account } from "../../domain/member.ts";
 import type { Awaitable } from "../../domain/storage.ts";
 import type { SignedIn } from "./visit.ts";
 
-/** A session ends after so long without a request (OWASP ASVS 7.3.1). */
+/** A session ends after this time without a request (OWASP ASVS 7.3.1). */
 export const SESSION_IDLE_MS_MAX = 12 * 60 * 60 * 1_000;
-/** However busy it is, a session ends after so long (ASVS 7.3.2). */
+/** A session ends after this time, however busy it is (ASVS 7.3.2). */
 export const SESSION_AGE_MS_MAX = 7 * 24 * 60 * 60 * 1_000;
 /** When a member starts one more, the one that was used least recently ends. */
 export const SESSIONS_PER_MEMBER_MAX = 20;
@@ -36,12 +34,12 @@ interface Kept extends Session {
   /** Its key in the map: the hash of the token. */
   readonly name: string;
   readonly memberId: string;
-  /** What the member's was when the session began: no clock tells what came first within a millisecond. */
+  /** The member's value when the session began. Compared, because clocks do not order events within a millisecond. */
   readonly signedOutAt: number;
   seenAt: number;
 }
 
-/** Null for a member who was removed, and for a passkey that was. */
+/** Returns null if the member or the passkey was removed. */
 export type FindMember = (memberId: string, passkeyId: string | null) => Awaitable<Account | null>;
 
 export class Sessions {

@@ -21,7 +21,7 @@ export interface Visit {
   readonly url: URL;
   /** Of the path: `id` in `/keys/:id`. */
   readonly params: Readonly<Record<string, string>>;
-  /** What a form has sent; empty for any method but POST. */
+  /** The fields of a form; empty for any method but POST. */
   readonly form: URLSearchParams;
   /** Goes into every form, as the field {@link CSRF_FIELD}. */
   readonly csrfToken: string;
@@ -83,7 +83,7 @@ export type Route =
 
 type Handle<V extends Visit> = (visit: V) => Response | Promise<Response>;
 
-/** While something was waited for, the session may have ended. */
+/** Whether the session still holds: it may have ended since the request began. */
 export async function isStillSignedIn(
   { sessions, now }: { sessions: Sessions; now: () => number },
   { cookies }: MemberVisit,
