@@ -83,7 +83,7 @@ describe("the console", () => {
   test("adds a passkey, signs in with it, and removes it", async () => {
     const { consoleUrl, joinPath, visitor } = await startConsole();
     expect((await visitor.post(joinPath, { password: PASSWORD })).location).toBe("/");
-    const key = await SoftwareKey.make(consoleUrl);
+    const key = new SoftwareKey(consoleUrl);
     expect((await addPasskey(visitor, key)).location).toBe("/account?done=passkey");
     const other = new Visitor(consoleUrl);
     expect((await passkeySignIn(other, key)).location).toBe("/audit");

@@ -1,14 +1,17 @@
 /** SQLite keeps the contract, and what only its files and queries can show. */
+import type { Database } from "bun:sqlite";
 import { expect, setDefaultTimeout, test } from "bun:test";
 import { createHash } from "node:crypto";
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { pino } from "pino";
+import { everySignal } from "../src/domain/stored-signal.ts";
 import { openConsoleStorage, openServerStorage } from "../src/store/open.ts";
 import { SqliteAudit } from "../src/store/sqlite/audit.ts";
 import { SqliteMembers } from "../src/store/sqlite/members.ts";
 import { SqlitePasskeys } from "../src/store/sqlite/passkeys.ts";
 import { SqliteRegistry } from "../src/store/sqlite/registry.ts";
+import { SqliteSignals } from "../src/store/sqlite/signals.ts";
 import { QUEUE_SIGNALS_MAX } from "../src/store/sqlite/writer.ts";
 import { openForDamage, query, temporaryFolder } from "./_setup.ts";
 import { testStorage } from "./storage.contract.ts";
@@ -103,14 +106,63 @@ test("a removed member's link stays shut even if its row says that it is open", 
   expect(members.spendWithPassword(token, "hash")).toBeNull();
 });
 
-test("a look at keys uses an index, however many keys have ended", () => {
-  const { db, registry } = start();
-  registry.mintKey({ desk: "alpha", label: null, expiresInMs: null });
+/** Remembers each query. */
+function remembering(db: Database) {
   const asked: string[] = [];
   const recording = {
     query: (sql: string) => (asked.push(sql), db.query(sql)),
     run: db.run.bind(db),
-  } as unknown as typeof db;
+    transaction: db.transaction.bind(db),
+  } as unknown as Database;
+  return { asked, recording };
+}
+
+test("a look at signals uses an index, and is bounded", () => {
+  const { db } = start();
+  const { asked, recording } = remembering(db);
+  const signals = new SqliteSignals(recording);
+  const cursor = "01K".padEnd(26, "0");
+  for (const filter of [
+    everySignal,
+    { ...everySignal, symbol: "RARE" },
+    { ...everySignal, from: 1, to: 2 },
+    {
+      source: "venue_2",
+      type: "crypto",
+      symbol: "RARE",
+      side: "open",
+      direction: "long",
+      key_id: cursor,
+      from: 1,
+      to: 2,
+    },
+  ]) {
+    for (const more of [{}, { before: cursor }, { after: cursor }]) {
+      for (const deskId of [1, null]) {
+        signals.list({ deskId, filter, order: "newest", limit: 50, ...more });
+        signals.list({ deskId, filter, order: "oldest", limit: 50, ...more });
+      }
+    }
+  }
+  signals.find(1, cursor);
+  signals.find(1, "x");
+  signals.progress({ deskId: 1, filter: everySignal, order: "oldest", limit: 1 }, cursor);
+  expect(new Set(asked).size).toBeGreaterThan(8);
+  for (const sql of new Set(asked)) {
+    const plan = db.query<{ detail: string }, []>(`EXPLAIN QUERY PLAN ${sql}`).all();
+    for (const { detail } of plan) {
+      const unwanted = expect.stringMatching(/SCAN|TEMP B-TREE/);
+      expect({ sql, detail }).not.toEqual({ sql, detail: unwanted });
+    }
+    expect(sql).not.toMatch(/count\s*\(/i);
+    expect(sql).toMatch(/LIMIT|client_signal_id = |signals\.id = /);
+  }
+});
+
+test("a look at keys uses an index, however many keys have ended", () => {
+  const { db, registry } = start();
+  registry.mintKey({ desk: "alpha", label: null, expiresInMs: null });
+  const { asked, recording } = remembering(db);
   const beside = new SqliteRegistry(recording);
   beside.pageKeys({ desk: "alpha", state: "ended", limit: 10 });
   beside.pageKeys({ desk: "alpha", state: "active", limit: 10 });

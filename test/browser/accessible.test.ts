@@ -5,10 +5,10 @@ import { join as joinPath } from "node:path";
 import type { Page } from "playwright-core";
 import { FAILURES_MAX } from "../../src/console/web/throttle.ts";
 import { DATABASE_NAME } from "../../src/store/sqlite/folder.ts";
-import { onCleanup } from "../_setup.ts";
+import { onCleanup, signal } from "../_setup.ts";
 import { expectAccessible, useBrowser } from "./_browser.ts";
 import { ALICE, OTHER_PASSWORD, PASSWORD, signIn, startConsole } from "../console/_console.ts";
-import { createKey, join, openDesk } from "./_flow.ts";
+import { createKey, join, openDesk, submit } from "./_flow.ts";
 
 setDefaultTimeout(120_000);
 
@@ -121,6 +121,31 @@ test("the page of a request in the clear", async () => {
   const inTheClear = { extraHTTPHeaders: { "X-Forwarded-Proto": "http" } };
   const { page } = await openWindow(desk.url, inTheClear);
   await expectAnswer(page, () => page.goto("/sign-in"), 403, "HTTPS only");
+});
+
+test("an ended key that is still in use, and a signal with duplicates of other content", async () => {
+  const { desk, page, complaints } = await openDesk(openWindow, "alpha");
+  // As long as one may be, and without a place to break it.
+  const label = "w".repeat(100);
+  const { key, record } = desk.registry.mintKey({ desk: "alpha", label, expiresInMs: null });
+  const named = { ...signal, client_signal_id: "order 1" };
+  const { body } = await desk.post(named);
+  const other = { ...named, price: 2, quantity: 3, direction: "long", metadata: { a: 1 } };
+  expect((await desk.post(other)).status).toBe(200);
+  desk.registry.revokeKey(record.id);
+  expect((await submit(desk, key)).status).toBe(401);
+  for (const [path, text] of [
+    ["/keys", "still in use"],
+    [`/keys/${record.id}`, "Something still sends with this key"],
+    [`/signals/${String(body["id"])}`, "It had other content"],
+  ] as const) {
+    // What was recorded is on the pages a second or two later.
+    for (await page.goto(path); (await page.getByText(text).count()) === 0; await page.reload()) {
+      await page.waitForTimeout(250);
+    }
+    await expectAccessible(page);
+  }
+  expect(complaints).toEqual([]);
 });
 
 /** Of what the browser is made to do. */

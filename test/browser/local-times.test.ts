@@ -1,20 +1,18 @@
 /** The filter's times: the reader's own where a script runs, UTC in what is sent, and where none does. */
 import { expect, setDefaultTimeout, test } from "bun:test";
 import type { BrowserContextOptions, Page } from "playwright-core";
+import { signal } from "../_setup.ts";
 import { expectAccessible, useBrowser } from "./_browser.ts";
-import { startConsole } from "../console/_console.ts";
-import { join } from "./_flow.ts";
+import { openDesk } from "./_flow.ts";
 
 setDefaultTimeout(120_000);
 
 const openWindow = useBrowser();
 
 async function openSignals(options: BrowserContextOptions) {
-  const desk = await startConsole();
-  const window = await openWindow(desk.url, options);
-  await join(desk, window.page, "alpha");
-  await window.page.goto("/signals");
-  return { desk, ...window };
+  const opened = await openDesk(openWindow, "alpha", options);
+  await opened.page.goto("/signals");
+  return opened;
 }
 
 const timesOf = async (page: Page) => [
@@ -36,13 +34,7 @@ async function submit(page: Page): Promise<void> {
 
 test("a time is typed and shown in the reader's zone, and sent in UTC", async () => {
   const { desk, page, complaints } = await openSignals({ timezoneId: "Asia/Kolkata" });
-  const { status } = await desk.post({
-    source: "venue_2",
-    type: "crypto",
-    symbol: "A",
-    side: "open",
-  });
-  expect(status).toBe(201);
+  expect((await desk.post(signal)).status).toBe(201);
   await page.getByText("Filter", { exact: true }).first().click();
   await page.getByLabel("Received from (your time)").fill("2026-03-01T02:15:07");
   await submit(page);

@@ -1,4 +1,11 @@
 /** A security key in software: what a browser and its authenticator would send. ES256. */
+import {
+  createPrivateKey,
+  generateKeyPairSync,
+  type KeyObject,
+  sign,
+  X509Certificate,
+} from "node:crypto";
 import { isoCBOR } from "@simplewebauthn/server/helpers";
 import { generate } from "selfsigned";
 import type {
@@ -33,17 +40,12 @@ export interface Deviation {
 export class SoftwareKey {
   readonly id = base64url(crypto.getRandomValues(new Uint8Array(32)));
   readonly #origin: string;
-  readonly #keys: CryptoKeyPair;
+  readonly #keys = makeKeys();
   #userHandle = "";
   counter = 0;
 
-  private constructor(origin: string, keys: CryptoKeyPair) {
+  constructor(origin: string) {
     this.#origin = origin;
-    this.#keys = keys;
-  }
-
-  static async make(origin: string): Promise<SoftwareKey> {
-    return new SoftwareKey(origin, await makeKeys());
   }
 
   async create(
@@ -52,7 +54,7 @@ export class SoftwareKey {
   ): Promise<RegistrationResponseJSON> {
     // A passkey is for the member that it was made for first.
     this.#userHandle ||= options.user.id;
-    const authData = await this.#authenticatorData(options.rp.id ?? "", deviation, true);
+    const authData = this.#authenticatorData(options.rp.id ?? "", deviation, true);
     const clientDataJSON = this.#clientData("webauthn.create", options.challenge, deviation);
     const { attestation } = deviation;
     const attestationObject = isoCBOR.encode(
@@ -80,10 +82,10 @@ export class SoftwareKey {
     deviation: Deviation = {},
   ): Promise<AuthenticationResponseJSON> {
     this.counter += 1;
-    const data = await this.#authenticatorData(options.rpId ?? "", deviation, false);
+    const data = this.#authenticatorData(options.rpId ?? "", deviation, false);
     const clientDataJSON = this.#clientData("webauthn.get", options.challenge, deviation);
-    const { privateKey } = deviation.isForged === true ? await makeKeys() : this.#keys;
-    const signature = await sign(privateKey, data, clientDataJSON);
+    const { privateKey } = deviation.isForged === true ? makeKeys() : this.#keys;
+    const signature = signatureOf(privateKey, data, clientDataJSON);
     return {
       id: this.id,
       rawId: this.id,
@@ -106,7 +108,7 @@ export class SoftwareKey {
   ): Promise<Map<string, unknown>> {
     if (attestation === undefined) return new Map();
     const maker = attestation === "maker" ? await makeMaker() : null;
-    const signature = await sign(maker?.key ?? this.#keys.privateKey, authData, clientDataJSON);
+    const signature = signatureOf(maker?.key ?? this.#keys.privateKey, authData, clientDataJSON);
     return new Map<string, unknown>([
       ["alg", ES256],
       ["sig", new Uint8Array(signature)],
@@ -120,23 +122,23 @@ export class SoftwareKey {
     return Buffer.from(JSON.stringify(data)).toString("base64url");
   }
 
-  async #authenticatorData(
+  #authenticatorData(
     rpId: string,
     { counter = this.counter, isUserVerified = true }: Deviation,
     isNew: boolean,
-  ): Promise<Buffer<ArrayBuffer>> {
+  ): Buffer<ArrayBuffer> {
     const flags =
       USER_PRESENT | (isUserVerified ? USER_VERIFIED : 0) | (isNew ? HAS_CREDENTIAL : 0);
     const counted = Buffer.alloc(4);
     counted.writeUInt32BE(counter);
     const parts = [sha256(Buffer.from(rpId)), Buffer.from([flags]), counted];
-    if (isNew) parts.push(await this.#credential());
+    if (isNew) parts.push(this.#credential());
     return Buffer.concat(parts);
   }
 
   /** AAGUID, length and id, and the public key as COSE (RFC 9053, 7.1). */
-  async #credential(): Promise<Buffer<ArrayBuffer>> {
-    const { x = "", y = "" } = await crypto.subtle.exportKey("jwk", this.#keys.publicKey);
+  #credential(): Buffer<ArrayBuffer> {
+    const { x = "", y = "" } = this.#keys.publicKey.export({ format: "jwk" });
     const key = isoCBOR.encode(
       new Map<number, number | Uint8Array>([
         [1, 2],
@@ -151,13 +153,12 @@ export class SoftwareKey {
   }
 }
 
-function makeKeys(): Promise<CryptoKeyPair> {
-  const algorithm = { name: "ECDSA", namedCurve: "P-256" };
-  return crypto.subtle.generateKey(algorithm, true, ["sign", "verify"]);
+function makeKeys() {
+  return generateKeyPairSync("ec", { namedCurve: "P-256" });
 }
 
 /** A certificate as the makers of keys have (WebAuthn 8.2.1). */
-async function makeMaker(): Promise<{ certificate: Uint8Array; key: CryptoKey }> {
+async function makeMaker(): Promise<{ certificate: Uint8Array; key: KeyObject }> {
   const made = await generate(
     [
       { name: "countryName", value: "NZ" },
@@ -167,39 +168,13 @@ async function makeMaker(): Promise<{ certificate: Uint8Array; key: CryptoKey }>
     ],
     { keyType: "ec", algorithm: "sha256", extensions: [{ name: "basicConstraints", cA: false }] },
   );
-  const algorithm = { name: "ECDSA", namedCurve: "P-256" };
-  const key = await crypto.subtle.importKey("pkcs8", ofPem(made.private), algorithm, false, [
-    "sign",
-  ]);
-  return { certificate: ofPem(made.cert), key };
+  const certificate = new Uint8Array(new X509Certificate(made.cert).raw);
+  return { certificate, key: createPrivateKey(made.private) };
 }
 
-function ofPem(pem: string): Uint8Array<ArrayBuffer> {
-  return new Uint8Array(Buffer.from(pem.replaceAll(/-----[^-]+-----|\s/g, ""), "base64"));
-}
-
-async function sign(
-  key: CryptoKey,
-  authenticatorData: Uint8Array,
-  clientDataJSON: string,
-): Promise<Buffer<ArrayBuffer>> {
+function signatureOf(key: KeyObject, authData: Uint8Array, clientDataJSON: string): Buffer {
   const hash = sha256(Buffer.from(clientDataJSON, "base64url"));
-  const signed = Buffer.concat([authenticatorData, hash]);
-  const algorithm = { name: "ECDSA", hash: "SHA-256" };
-  return asDer(new Uint8Array(await crypto.subtle.sign(algorithm, key, signed)));
-}
-
-/** WebCrypto has r and s beside each other; WebAuthn wants them as DER. */
-function asDer(signature: Uint8Array): Buffer<ArrayBuffer> {
-  const integers = [signature.slice(0, 32), signature.slice(32)].map((bytes) => {
-    const start = bytes.findIndex((byte) => byte !== 0);
-    const digits = Buffer.from(bytes.slice(start));
-    const isNegative = (digits[0] ?? 0) >= 0x80;
-    const value = isNegative ? Buffer.concat([Buffer.from([0]), digits]) : digits;
-    return Buffer.concat([Buffer.from([0x02, value.length]), value]);
-  });
-  const both = Buffer.concat(integers);
-  return Buffer.concat([Buffer.from([0x30, both.length]), both]);
+  return sign("sha256", Buffer.concat([authData, hash]), key);
 }
 
 function sha256(bytes: Uint8Array): Buffer<ArrayBuffer> {

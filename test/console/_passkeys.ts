@@ -84,7 +84,7 @@ export async function removePasskey(
 export async function startWithPasskey() {
   const desk = await startNamedConsole();
   const { visitor } = await desk.signUp("alpha", ALICE);
-  const key = await SoftwareKey.make(desk.url);
+  const key = new SoftwareKey(desk.url);
   await addPasskey(visitor, key);
   return { desk, visitor, key };
 }

@@ -5,6 +5,8 @@ import type {
   PublicKeyCredentialRequestOptionsJSON,
 } from "@simplewebauthn/server";
 import { CHALLENGE_LIFETIME_MS, Challenges } from "../../src/console/sign-in/passkeys.ts";
+import { cli } from "../_cli.ts";
+import { query } from "../_setup.ts";
 import { FAILURES_MAX } from "../../src/console/web/throttle.ts";
 import { cookieNames } from "../../src/console/web/visit.ts";
 import { type Deviation, SoftwareKey } from "./_authenticator.ts";
@@ -141,7 +143,7 @@ describe("passkeys", () => {
   test("one is added with the password, signs in without, and is removed", async () => {
     const desk = await startNamedConsole();
     const { visitor } = await desk.signUp("alpha", ALICE);
-    const key = await SoftwareKey.make(desk.url);
+    const key = new SoftwareKey(desk.url);
     expect((await visitor.get("/account")).text).toContain("data-passkey");
     const wrong = { current: "not the password", name: "Laptop" };
     expect((await visitor.post("/account/passkeys/options", wrong)).status).toBe(422);
@@ -243,7 +245,7 @@ describe("passkeys", () => {
   test("a new one is believed only as asked for, and once", async () => {
     const desk = await startNamedConsole();
     const { visitor } = await desk.signUp("alpha", ALICE);
-    const key = await SoftwareKey.make(desk.url);
+    const key = new SoftwareKey(desk.url);
     for (const deviation of [
       { origin: "https://evil.example" },
       { isUserVerified: false },
@@ -265,7 +267,7 @@ describe("passkeys", () => {
     const desk = await startNamedConsole();
     const { token } = desk.members.invite("alpha", ALICE);
     const visitor = desk.visitor();
-    const key = await SoftwareKey.make(desk.url);
+    const key = new SoftwareKey(desk.url);
     await visitor.get(`/join/${token}`);
     const options = await optionsOf<PublicKeyCredentialCreationOptionsJSON>(
       visitor,
@@ -314,7 +316,7 @@ test("without a password, a passkey must confirm a password and another passkey"
   expect(audited(desk)[0]).toContain(`${ALICE} member.confirmation_failed: came with a bad`);
   const once = await confirmation(visitor, key);
   expect([(await options(once)).status, (await options(once)).status]).toEqual([200, 422]);
-  const phone = await SoftwareKey.make(desk.url);
+  const phone = new SoftwareKey(desk.url);
   const added = await addPasskey(visitor, phone, { name: "Phone", proof: key });
   expect(added.location).toBe("/account?done=passkey");
   const set = await password(await confirmation(visitor, phone));
@@ -336,4 +338,24 @@ test("a challenge is taken once, by its browser, for its purpose, in time, and r
   expect(challenges.take("sign-in", "a", 1_000)).toBe(null);
   challenges.issue("sign-in", "a", 1_000);
   expect(challenges.take("sign-in", "a", 1_000 + CHALLENGE_LIFETIME_MS)).toBe(null);
+});
+
+test("a reset with --lock leaves neither password nor passkey, until its link is used", async () => {
+  const { desk, visitor, key } = await startWithPasskey();
+  const args = ["desk", "reset", "alpha", ALICE, "--lock", "--data", desk.dataDir];
+  const { code, stdout, stderr } = await cli(args);
+  expect([code, stderr]).toEqual([0, expect.stringContaining("password and passkeys")]);
+  expect(await isIn(visitor)).toBe(false);
+  expect((await signIn(desk.visitor())).status).toBe(422);
+  expect((await passkeySignIn(desk.visitor(), key)).status).toBe(422);
+  const path = new URL(stdout.trim()).pathname;
+  const again = desk.visitor();
+  expect((await again.get(path)).text).toContain("Choose another password");
+  const old = await again.post(path, { password: PASSWORD });
+  expect([old.status, old.text.includes("That is your old password.")]).toEqual([422, true]);
+  expect((await again.post(path, { password: OTHER_PASSWORD })).location).toBe("/");
+  expect(await isIn(again)).toBe(true);
+  expect(query(desk.dataDir, "SELECT detail FROM audit WHERE action = 'member.reset'")).toEqual([
+    { detail: "the earlier password and passkeys stopped working at once" },
+  ]);
 });

@@ -23,11 +23,10 @@ const sentences = async (visitor: Visitor) => (await read(visitor, "/audit")).se
 test("names the member who did it, or an administrator", async () => {
   const app = await startConsole();
   const { record } = app.registry.mintKey({ desk: "alpha", label: "bot-7", expiresInMs: null });
-  const { visitor, memberId } = await app.signUp("alpha", "ada@example.com");
+  const { visitor } = await app.signUp("alpha", "ada@example.com");
   const key = `bot-7 (…${record.last4})`;
-  const rotated = await visitor.get(`/keys/${record.id}/rotate`);
-  expect(rotated.status).toBe(200);
-  const { location } = await visitor.post(`/keys/${record.id}/rotate`, { overlap: "1h" });
+  await visitor.get(`/keys/${record.id}/rotate`);
+  await visitor.post(`/keys/${record.id}/rotate`, { overlap: "1h" });
   await visitor.post(`/keys/${record.id}/revoke`, { confirmation: "bot-7" });
   const [revoked = "", rotation = "", creation = ""] = await sentences(visitor);
   expect(revoked).toBe(`ada@example.com revoked the key ${key}`);
@@ -39,33 +38,12 @@ test("names the member who did it, or an administrator", async () => {
   expect(await sentences(visitor)).toContain(
     "An administrator, on the command line, invited ada@example.com",
   );
-  const successor = /[0-9A-Z]{26}/.exec(location ?? "")?.[0] ?? "";
-  const rows = query<{ action: string; key_id: string; member_id: string }>(
-    app.dataDir,
-    "SELECT action, key_id, member_id FROM audit WHERE member_id = ? AND key_id IS NOT NULL ORDER BY id",
-    memberId,
-  );
-  expect(rows).toEqual([
-    { action: "key.created", key_id: successor, member_id: memberId },
-    { action: "key.rotated", key_id: record.id, member_id: memberId },
-    { action: "key.revoked", key_id: record.id, member_id: memberId },
-  ]);
-});
-
-test("has nothing of another desk", async () => {
-  const app = await startConsole();
-  app.registry.createDesk("beta", { ifMissing: false });
-  app.registry.mintKey({ desk: "beta", label: "theirs", expiresInMs: null });
-  const { visitor } = await app.signUp("alpha", "ada@example.com");
-  await app.signUp("beta", "ben@example.com");
-  const all = (await sentences(visitor)).join("\n");
-  expect(all).toContain("ada@example.com");
-  expect(all).not.toMatch(/theirs|beta|ben@/);
 });
 
 test("leads from page to page and back, whatever is written meanwhile", async () => {
   const { app, visitor } = await startSignedIn("ada@example.com");
   app.registry.createDesk("beta", { ifMissing: false });
+  await app.signUp("beta", "ben@example.com");
   for (const desk of ["alpha", "beta"]) app.registry.limitKeys(desk, 200);
   for (let count = 0; count < 120; count++) {
     for (const desk of ["alpha", "beta"]) {
@@ -82,6 +60,7 @@ test("leads from page to page and back, whatever is written meanwhile", async ()
     path = page.older;
   }
   expect(pages.map((page) => page.length).slice(0, -1)).toEqual(pages.slice(1).map(() => 50));
+  expect(pages.flat().join("\n"), "of another desk").not.toMatch(/beta|ben@/);
   const numbers = pages.flat().flatMap((line) => /key (\d+) /.exec(line)?.[1] ?? []);
   expect(numbers).toEqual(Array.from({ length: 120 }, (_, index) => String(119 - index)));
   for (const [index, path] of paths.entries()) {

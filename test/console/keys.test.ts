@@ -5,7 +5,8 @@ import { join } from "node:path";
 import { ulid } from "ulid";
 import { hashKey } from "../../src/domain/key.ts";
 import { DATABASE_NAME } from "../../src/store/sqlite/folder.ts";
-import { callUrl, openForDamage, query, signal } from "../_setup.ts";
+import { makeCertificate, presentedName, writeCertificate } from "../_certificates.ts";
+import { callUrl, openForDamage, query, signal, temporaryFolder } from "../_setup.ts";
 import {
   type PageAnswer,
   seen,
@@ -402,4 +403,19 @@ describe("the list", () => {
     ]);
     expect(text).toContain(`…${created.get("first")?.key.slice(-4)}`);
   });
+});
+
+test("a key that was just made is still shown when the certificate changes in between", async () => {
+  const folder = temporaryFolder();
+  const tls = writeCertificate(folder, await makeCertificate("first"));
+  const { app, signUp, url } = await startConsole({ config: { tls } });
+  const { visitor } = await signUp("alpha", "ada@example.com");
+  await visitor.get("/keys/new");
+  const made = await visitor.post("/keys", { label: "bot-7", expires: "never" });
+  expect(made.status).toBe(303);
+  writeCertificate(folder, await makeCertificate("second"));
+  app.reloadCertificate();
+  while ((await presentedName(url)) !== "second") await Bun.sleep(20);
+  const shown = await visitor.get(made.location ?? "");
+  expect(shown.text).toMatch(/sbk_[0-9a-f]{64}/);
 });

@@ -28,7 +28,7 @@ test("without the password or a passkey nothing is removed", async () => {
 test("another member's passkey is no proof, and a challenge of the sign-in page is none either", async () => {
   const { desk, visitor, key } = await startWithPasskey();
   const { visitor: bob } = await desk.signUp("alpha", "bob@alpha.example");
-  const bobs = await SoftwareKey.make(desk.url);
+  const bobs = new SoftwareKey(desk.url);
   await addPasskey(bob, bobs);
   expect((await removePasskey(visitor, key.id, bobs)).status).toBe(422);
   await visitor.get("/account");
@@ -42,7 +42,7 @@ test("another member's passkey is no proof, and a challenge of the sign-in page 
 
 test("sessions that began with it end; those of the password and of other passkeys go on", async () => {
   const { desk, visitor, key } = await startWithPasskey();
-  const other = await SoftwareKey.make(desk.url);
+  const other = new SoftwareKey(desk.url);
   await addPasskey(visitor, other, { name: "Phone" });
   const [withKey, withOther] = [desk.visitor(), desk.visitor()];
   await passkeySignIn(withKey, key);

@@ -55,7 +55,7 @@ test("a password leads only to the page that adds a passkey; with it everything 
   }
   expect(query(desk.dataDir, "SELECT id FROM api_keys")).toHaveLength(1);
 
-  const key = await SoftwareKey.make(desk.url);
+  const key = new SoftwareKey(desk.url);
   expect((await addRequired(visitor, key)).location).toBe("/");
   expect(await isIn(visitor)).toBe(true);
   expect((await visitor.get("/passkey")).location).toBe("/");
@@ -110,7 +110,7 @@ test("links offer only a passkey", async () => {
   expect(shown.text).not.toContain('type="password"');
   const refused = await visitor.post(`/join/${token}`, { password: PASSWORD });
   expect([refused.status, refused.text.includes("requires a passkey")]).toEqual([422, true]);
-  const key = await SoftwareKey.make(desk.url);
+  const key = new SoftwareKey(desk.url);
   const options = await optionsOf<PublicKeyCredentialCreationOptionsJSON>(
     visitor,
     `/join/${token}/passkey/options`,

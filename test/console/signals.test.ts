@@ -2,10 +2,9 @@
 import { Database } from "bun:sqlite";
 import { describe, expect, setDefaultTimeout, test } from "bun:test";
 import { join } from "node:path";
-import { everySignal, type StoredSignal } from "../../src/domain/stored-signal.ts";
+import type { StoredSignal } from "../../src/domain/stored-signal.ts";
 import { DATABASE_NAME } from "../../src/store/sqlite/folder.ts";
-import { newestSignalId } from "../../src/domain/signal-chunks.ts";
-import { ROWS_LOOKED_AT_MAX, SqliteSignals } from "../../src/store/sqlite/signals.ts";
+import { ROWS_LOOKED_AT_MAX } from "../../src/store/sqlite/signals.ts";
 import { mintKey, onCleanup, query, signal } from "../_setup.ts";
 import {
   decoded,
@@ -536,53 +535,6 @@ describe("with many signals", () => {
     expect(await list(visitor)).toContain("BTC/USDT");
     expect(parseCsv(await nothing)).toHaveLength(1);
   });
-
-  test("no query looks at more than it shows, or than a bounded search may", async () => {
-    const app = await many();
-    const db = new Database(join(app.dataDir, DATABASE_NAME), { strict: true });
-    onCleanup(() => db.close());
-    const asked = new Set<string>();
-    const signals = new SqliteSignals(recording(db, asked));
-    const filters = [
-      everySignal,
-      { ...everySignal, symbol: "RARE" },
-      { ...everySignal, from: SEEDED_AT + 20, to: SEEDED_AT + 2_000 },
-      {
-        source: "venue_2",
-        type: "crypto",
-        symbol: "RARE",
-        side: "open",
-        direction: "long",
-        key_id: app.keyId,
-        from: 1,
-        to: 2,
-      },
-    ];
-    const cursor = await newestSignalId(signals, 1);
-    for (const filter of filters) {
-      for (const more of [{}, { before: cursor }, { after: cursor }]) {
-        for (const deskId of [1, null]) {
-          signals.list({ deskId, filter, order: "newest", limit: PAGE, ...more });
-          signals.list({ deskId, filter, order: "oldest", limit: PAGE, ...more });
-        }
-      }
-    }
-    signals.find(1, cursor);
-    signals.find(1, "x");
-    signals.progress({ deskId: 1, filter: everySignal, order: "oldest", limit: 1 }, cursor);
-    expect(asked.size).toBeGreaterThan(8);
-    for (const sql of asked) {
-      const plan = db.query<{ detail: string }, []>(`EXPLAIN QUERY PLAN ${sql}`).all();
-      for (const { detail } of plan) {
-        expect({ sql, detail }).not.toEqual({
-          sql,
-          detail: expect.stringMatching(/SCAN|TEMP B-TREE/),
-        });
-      }
-      expect(sql).not.toMatch(/count\s*\(/i);
-      expect(sql).toMatch(/LIMIT|client_signal_id = |signals\.id = /);
-    }
-  });
 });
 
 const SEEDED_AT = 1_790_000_000_000;
@@ -596,14 +548,4 @@ function seed(db: Database, count: number, keyIds: readonly string[]): void {
        'id-' || n, 'venue_2', 'crypto', CASE (n / 2) % 5000 WHEN 0 THEN 'RARE' ELSE 'BTC/USDT' END, 'open'
      FROM numbers`,
   ).run(count, keyIds[0] ?? "", keyIds[1] ?? "", SEEDED_AT);
-}
-
-function recording(db: Database, asked: Set<string>): Database {
-  return {
-    query: (sql: string) => {
-      asked.add(sql);
-      return db.query(sql);
-    },
-    transaction: db.transaction.bind(db),
-  } as unknown as Database;
 }
