@@ -5,7 +5,7 @@ import { systemCode, UsageError, UserError } from "../domain/errors.ts";
 import { type Checked, checkAll, sendAll, type Sent } from "../send/batch.ts";
 import { describeRefusal, type Refusal } from "../send/body.ts";
 import { Input } from "../send/input.ts";
-import { createJournal, extendJournal, type Journal, readJournal } from "../send/journal.ts";
+import { createJournal, renewJournal, type Journal, readJournal } from "../send/journal.ts";
 import { Sender, type Target } from "../send/sender.ts";
 import { printJson, printNote } from "./print.ts";
 import { startBar } from "./progress.ts";
@@ -184,13 +184,13 @@ function firstIdFor({ name }: Input, checked: Checked, journal: JournalFile | nu
     );
   }
   const { file, recorded } = journal;
-  if (recorded === null) return createJournal(file, checked).first_id;
+  if (recorded === null) return createJournal(file, checked);
   if (recorded.sha256 !== checked.prefixSha256) {
     throw new UserError(
       `${name} has changed since ${file} was made for it at ${recorded.created_at}, and not only by lines appended. To resume that run, restore the input; to send all of this as new signals, name another journal with --journal FILE.`,
     );
   }
-  extendJournal(file, recorded, checked);
+  renewJournal(file, recorded, checked);
   return recorded.first_id;
 }
 

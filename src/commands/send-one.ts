@@ -14,7 +14,11 @@ type Field = (typeof fieldNames)[number];
 export type TypedFields = ReadonlyMap<Field, string>;
 
 export function fieldOptions(): Option[] {
-  return fieldNames.map((name) => new Option(`${flagOf(name)} <value>`, `${name} of one signal`));
+  return fieldNames.map((name) => {
+    const { enum: values } = SignalBody.properties[name] as { readonly enum?: readonly string[] };
+    const choices = values === undefined ? "" : `: ${values.join(", ")}`;
+    return new Option(`${flagOf(name)} <value>`, `one signal's ${name}${choices}`);
+  });
 }
 
 export function typedFields(options: object): TypedFields {

@@ -3,15 +3,7 @@
  * the first id and which input it belongs to: line N gets the first id plus N. So one small file is enough
  * for any input, and another run repeats every id, also after lines were appended to the input.
  */
-import {
-  closeSync,
-  fsyncSync,
-  openSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-  writeSync,
-} from "node:fs";
+import { closeSync, fsyncSync, openSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { dirname } from "node:path";
 import { systemCode, UserError } from "../domain/errors.ts";
 import { shellQuoted } from "../domain/shell.ts";
@@ -28,32 +20,43 @@ export interface Journal extends Fingerprint {
   readonly first_id: string;
 }
 
-/** Throws {@link UserError} if the journal cannot be written. */
-export function createJournal(file: string, input: Fingerprint): Journal {
+/** Returns the first id. Throws {@link UserError} if the journal cannot be written. */
+export function createJournal(file: string, input: Fingerprint): string {
   const created_at = new Date().toISOString();
-  const journal = toJournal({ created_at, first_id: newFirstId() }, input);
-  // Not through a temporary file: of two runs at once only one can create it.
-  writeJournal(file, () => writeSynced(file, journal));
-  return journal;
+  const first_id = newFirstId();
+  writeJournal(file, () => {
+    // Not through a temporary file: of two runs at once only one can create it.
+    writeFileSync(file, toText({ created_at, first_id }, input), { mode: 0o600, flag: "wx" });
+    sync(file);
+    sync(dirname(file));
+  });
+  return first_id;
 }
 
-/** Records that the journal also belongs to the lines that were appended. Throws {@link UserError}. */
-export function extendJournal(file: string, before: Journal, input: Fingerprint): void {
-  if (before.bytes === input.bytes) return;
-  const temporary = `${file}.${process.pid}`;
+/**
+ * Uses a journal again. Records the input, to which lines may have been appended. Throws
+ * {@link UserError} if the journal cannot be written.
+ */
+export function renewJournal(file: string, journal: Journal, input: Fingerprint): void {
   writeJournal(file, () => {
-    rmSync(temporary, { force: true });
-    writeSynced(temporary, toJournal(before, input));
-    renameSync(temporary, file);
-    syncFolder(file);
+    if (journal.bytes !== input.bytes) {
+      const temporary = `${file}.${process.pid}`;
+      writeFileSync(temporary, toText(journal, input), { mode: 0o600 });
+      sync(temporary);
+      renameSync(temporary, file);
+    }
+    // The run that wrote it may have been killed before it was on disk.
+    sync(file);
+    sync(dirname(file));
   });
 }
 
-function toJournal(
+function toText(
   { created_at, first_id }: Pick<Journal, "created_at" | "first_id">,
   { sha256, bytes }: Fingerprint,
-): Journal {
-  return { signalbox_journal: 1, created_at, sha256, bytes, first_id };
+): string {
+  const journal: Journal = { signalbox_journal: 1, created_at, sha256, bytes, first_id };
+  return `${JSON.stringify(journal)}\n`;
 }
 
 function writeJournal(file: string, write: () => void): void {
@@ -66,23 +69,12 @@ function writeJournal(file: string, write: () => void): void {
   }
 }
 
-function writeSynced(file: string, journal: Journal): void {
-  const descriptor = openSync(file, "wx", 0o600);
+function sync(path: string): void {
+  const descriptor = openSync(path, "r");
   try {
-    writeSync(descriptor, `${JSON.stringify(journal)}\n`);
     fsyncSync(descriptor);
   } finally {
     closeSync(descriptor);
-  }
-  syncFolder(file);
-}
-
-function syncFolder(file: string): void {
-  const folder = openSync(dirname(file), "r");
-  try {
-    fsyncSync(folder);
-  } finally {
-    closeSync(folder);
   }
 }
 
