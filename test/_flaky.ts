@@ -21,8 +21,8 @@ type Fault = (typeof faults)[number];
 
 /** Each signal has two faults in a row: every fault after every other. */
 export const STORM_SIGNALS = faults.length ** 2;
-/** Less than a client waits for, times the attempts that it may need during a restart. */
-export const STORM_TIMEOUT_MS = 500;
+/** How long a client waits for an answer, and how often it tries: enough for a restart on a busy machine. */
+export const STORM_TIMEOUT_MS = 1_000;
 export const STORM_ATTEMPTS = 30;
 
 interface Storm {
@@ -94,13 +94,14 @@ async function startFlaky(target: string): Promise<Flaky> {
     const body = await new Response(request as unknown as BodyInit).text();
     const { symbol } = JSON.parse(body) as { symbol: string };
     const attempt = attempts.get(symbol) ?? 0;
-    attempts.set(symbol, attempt + 1);
     const number = Number(symbol.slice(1));
     const fault =
       faults[[number % faults.length, Math.floor(number / faults.length)][attempt] ?? -1];
     if (fault !== undefined) injected.add(fault);
-    const answer =
-      fault === undefined || fault.endsWith("stored") ? await forward(request, body) : null;
+    const isForwarded = fault === undefined || fault.endsWith("stored");
+    const answer = isForwarded ? await forward(request, body) : null;
+    // While the server does not run, or stops, the fault remains for the next attempt.
+    if (answer === null || answer.ok) attempts.set(symbol, attempt + 1);
     const text = (await answer?.text()) ?? "";
     if (fault === undefined) response.writeHead(answer?.status ?? 0).end(text);
     else if (fault.startsWith("time-out")) return;
@@ -113,7 +114,6 @@ async function startFlaky(target: string): Promise<Flaky> {
   }
 
   const proxy = createServer((request, response) => {
-    // The server does not run just now.
     handle(request, response).catch(() => response.socket?.destroy());
   });
   await new Promise<void>((listening) => proxy.listen(0, "127.0.0.1", listening));

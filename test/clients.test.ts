@@ -68,7 +68,7 @@ function answering(...answers: [() => Response, ...(() => Response)[]]) {
     },
   });
   onCleanup(() => server.stop(true));
-  return { url: server.url.href, seen };
+  return { url: server.url.href, seen, stop: () => void server.stop(true) };
 }
 
 /** The error of a signal that is not stored. */
@@ -125,6 +125,9 @@ test("an error says whether the signal may be stored, and under which id to send
   expect(unknown.message).toContain(
     `send it again with client_signal_id ${unknown.signal.client_signal_id}.`,
   );
+  const closed = answering(status(200));
+  closed.stop();
+  expect(await failure({ url: closed.url, attempts: 2 })).toMatchObject({ mayBeStored: false });
   // The key was revoked after the first attempt, which may have been stored.
   const both = await failure({ url: answering(status(500), status(401)).url });
   expect(both).toMatchObject({ status: 401, mayBeStored: true });

@@ -103,14 +103,16 @@ class Signalbox:
                 body, is_ok = _parse(text), 200 <= status < 300
                 if is_ok and isinstance(body.get("id"), str):
                     return body
-                problem, can_retry = f"{status} {text[:1000]}", is_ok or status == 429 or status >= 500
+                is_unclear = is_ok or status >= 500
+                problem, can_retry = f"{status} {text[:1000]}", is_unclear or status == 429
                 code, fields = body.get("error", str(status)), body.get("fields", {})
             except (OSError, http.client.HTTPException, UnicodeError) as error:
                 error = error.reason if isinstance(getattr(error, "reason", None), OSError) else error
                 status, code, advice = None, type(error).__name__, _advice(error)
                 problem, can_retry = f"{code} {error}{advice or ''}", advice is None
+                is_unclear = can_retry and not isinstance(error, (ConnectionRefusedError, socket.gaierror))
             problem = f"{self._url}: {problem}"
-            may_be_stored = may_be_stored or (can_retry and status != 429)
+            may_be_stored = may_be_stored or is_unclear
             if not can_retry or attempt >= self._attempts:
                 raise SignalboxError(problem, status, code, fields, signal, may_be_stored)
             _log.warning("attempt %d of %s: %s", attempt, self._attempts, problem)

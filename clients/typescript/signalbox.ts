@@ -43,20 +43,13 @@ export interface Options {
   onRetry?: (problem: string) => void;
 }
 
-interface Failure {
-  problem: string;
-  /** The status of the answer, or null if there was none. */
-  status: number | null;
-  /** As in the API's errors, such as `validation_failed`, or the system's code, such as `ENOTFOUND`. */
-  code: string;
-  /** With `validation_failed`: the reason per invalid field. */
-  fields: Record<string, string>;
-}
-
 /** The signal was refused, or there was no answer in all attempts. */
-export class SignalboxError extends Error implements Omit<Failure, "problem"> {
+export class SignalboxError extends Error {
+  /** The status of the last answer, or null if there was none. */
   readonly status: number | null;
+  /** As in the API's errors, such as `validation_failed`, or the system's code, such as `ENOTFOUND`. */
   readonly code: string;
+  /** With `validation_failed`: the reason per invalid field. */
   readonly fields: Record<string, string>;
   /** As it was sent. */
   readonly signal: Signal;
@@ -73,6 +66,13 @@ export class SignalboxError extends Error implements Omit<Failure, "problem"> {
     this.signal = signal;
     this.mayBeStored = mayBeStored;
   }
+}
+
+/** An attempt that did not succeed. */
+interface Failure extends Pick<SignalboxError, "status" | "code" | "fields" | "mayBeStored"> {
+  problem: string;
+  canRetry: boolean;
+  retryAfterMs: number;
 }
 
 export class Signalbox {
@@ -99,7 +99,7 @@ export class Signalbox {
     for (let attempt = 1; ; attempt += 1) {
       const result = await this.#post(body);
       if ("id" in result) return result;
-      mayBeStored ||= result.canRetry && result.status !== 429;
+      mayBeStored ||= result.mayBeStored;
       if (!result.canRetry || attempt >= attempts)
         throw new SignalboxError(result, sent, mayBeStored);
       onRetry(`attempt ${attempt} of ${attempts}: ${result.problem}`);
@@ -109,21 +109,13 @@ export class Signalbox {
     }
   }
 
-  async #post(
-    body: string,
-  ): Promise<Stored | (Failure & { canRetry: boolean; retryAfterMs: number })> {
+  async #post(body: string): Promise<Stored | Failure> {
     const { url, key, timeoutMs } = this.#options;
     const headers = { Authorization: `Bearer ${key}`, "Content-Type": "application/json" };
-    const failure = { fields: {}, canRetry: true, retryAfterMs: 0 };
     try {
       const signal = AbortSignal.timeout(timeoutMs);
-      const answer = await fetch(url, {
-        method: "POST",
-        headers,
-        body,
-        signal,
-        redirect: "manual",
-      });
+      const request = { method: "POST", headers, body, signal, redirect: "manual" } as const;
+      const answer = await fetch(url, request);
       const { status } = answer;
       const text = await answer.text();
       const json = parse(text) as { id?: string; error?: string; fields?: Record<string, string> };
@@ -135,17 +127,23 @@ export class Signalbox {
         code: json.error ?? String(status),
         fields: json.fields ?? {},
         canRetry: answer.ok || status === 429 || status >= 500,
+        mayBeStored: answer.ok || status >= 500,
         retryAfterMs: Number(after) * 1_000 || Date.parse(after) - Date.now() || 0,
       };
     } catch (error) {
-      const { code, name, message } = ((error as Error).cause ?? error) as Error & {
-        code?: unknown;
+      const cause = ((error as Error).cause ?? error) as Error & { code?: unknown };
+      const code = typeof cause.code === "string" ? cause.code : cause.name;
+      const text = code.endsWith("Error") ? cause.message : `${code} ${cause.message}`;
+      const advice = adviceFor(text);
+      return {
+        problem: `${url}: ${text}${advice ?? ""}`,
+        status: null,
+        code,
+        fields: {},
+        canRetry: advice === null,
+        mayBeStored: advice === null && !/refused|EAI_AGAIN|Temporary failure in name/i.test(text),
+        retryAfterMs: 0,
       };
-      const reason = typeof code === "string" ? code : name;
-      const problem = `${url}: ${message.startsWith(reason) ? message : `${reason} ${message}`}`;
-      const advice = adviceFor(`${reason} ${message}`);
-      if (advice === null) return { ...failure, problem, status: null, code: reason };
-      return { ...failure, problem: problem + advice, status: null, code: reason, canRetry: false };
     }
   }
 }
@@ -156,7 +154,7 @@ function adviceFor(problem: string): string | null {
     return "\nFor a private certificate, set NODE_EXTRA_CA_CERTS=cert.pem (Deno: DENO_CERT).";
   if (/EPROTO|WRONG_VERSION|PACKET_LENGTH|RECORD_LAYER|InvalidContentType/.test(problem))
     return "\nIs it http or https?";
-  return problem.startsWith("ENOTFOUND") ? "" : null;
+  return /ENOTFOUND|Name or service not known/.test(problem) ? "" : null;
 }
 
 function parse(text: string): unknown {

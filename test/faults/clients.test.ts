@@ -235,6 +235,7 @@ describe.each(names)("%s", (name) => {
       SIGNALBOX_KEY: "sbk_x",
     });
     expect(output).toMatch(/refused|ECONNREFUSED|Failed to connect/i);
+    expect(output).not.toContain("It may be stored");
     expect(output).toContain(`${url}/v1/signals`);
     expect(output).not.toMatch(/\b000\b/);
     expect(code).not.toBe(0);
