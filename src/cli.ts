@@ -2,6 +2,7 @@
 import { Command, CommanderError } from "commander";
 import { auditCommand } from "./commands/audit.ts";
 import { backupCommand } from "./commands/backup.ts";
+import { addCompletion } from "./commands/completion.ts";
 import { configCommand } from "./commands/config.ts";
 import { copyCommand } from "./commands/copy.ts";
 import { deskCommand } from "./commands/desk.ts";
@@ -60,6 +61,7 @@ Every flag of serve can also be set in the environment, such as SIGNALBOX_LISTEN
   ];
   for (const create of commands) program.addCommand(create());
   program.addCommand(copyCommand(), { hidden: true });
+  addCompletion(program);
   inherit(program);
   return program;
 }

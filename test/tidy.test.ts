@@ -42,6 +42,7 @@ const ownedPackages: Record<string, string> = {
   "bun:sqlite": "store",
   elysia: "api console net",
   commander: "commands cli.ts",
+  "@bomb.sh/tab/commander": "commands",
 };
 
 const domainPackages = new Set(["@sinclair/typebox", "fastest-levenshtein", "node:util", "ulid"]);
