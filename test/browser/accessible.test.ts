@@ -1,11 +1,8 @@
 /** Every page by axe, in light and dark, on a desktop and at 320 px, without scrolling sideways. */
-import { Database } from "bun:sqlite";
 import { expect, setDefaultTimeout, test } from "bun:test";
-import { join as joinPath } from "node:path";
 import type { Page } from "playwright-core";
 import { FAILURES_MAX } from "../../src/console/web/throttle.ts";
-import { DATABASE_NAME } from "../../src/store/sqlite/folder.ts";
-import { onCleanup, signal } from "../_setup.ts";
+import { openForDamage, signal } from "../_setup.ts";
 import { expectAccessible, useBrowser } from "./_browser.ts";
 import { ALICE, OTHER_PASSWORD, PASSWORD, signIn, startConsole } from "../console/_console.ts";
 import { createKey, join, openDesk, submit } from "./_flow.ts";
@@ -96,8 +93,7 @@ test("the pages of what is refused, or went wrong", async () => {
   await page.locator("main form").evaluate((form) => form.setAttribute("enctype", "text/plain"));
   await expectAnswer(page, () => click(page, "Create the key"), 415, "Not a form");
 
-  const db = new Database(joinPath(desk.dataDir, DATABASE_NAME));
-  onCleanup(() => db.close());
+  const db = openForDamage(desk.dataDir);
   db.run("ALTER TABLE signals RENAME TO elsewhere");
   await expectAnswer(page, () => page.goto("/signals"), 500, "Something went wrong");
   db.run("ALTER TABLE elsewhere RENAME TO signals");

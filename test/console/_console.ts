@@ -153,6 +153,13 @@ export async function getUntil(
   }
 }
 
+/** The path of the link to the next or previous page; null: there is none, or it is hidden. */
+export function linkIn(html: string, rel: "next" | "prev"): string | null {
+  const [tag] = html.match(new RegExp(`<a [^>]*rel="${rel}"[^>]*>`)) ?? [];
+  if (tag === undefined || / hidden/.test(tag)) return null;
+  return decoded(/href="([^"]+)"/.exec(tag)?.[1] ?? "");
+}
+
 export interface PageAnswer {
   readonly status: number;
   readonly headers: Headers;

@@ -5,7 +5,7 @@ import { type ErrorCode, errorCatalogue } from "../../src/domain/errors.ts";
 import { remedies } from "../../src/console/activity/labels.ts";
 import { SqliteActivity } from "../../src/store/sqlite/activity.ts";
 import { mintKey, onCleanup, openForDamage, query, signal } from "../_setup.ts";
-import { getUntil, startSignedIn, type TestConsole, type Visitor } from "./_console.ts";
+import { getUntil, linkIn, startSignedIn, type TestConsole, type Visitor } from "./_console.ts";
 
 setDefaultTimeout(60_000);
 
@@ -48,8 +48,7 @@ const isoMinute = (at: number) => `${new Date(at).toISOString().slice(0, 16)}Z`;
 const requestIds = (text: string) =>
   [...text.matchAll(/<code id="r\d+">([^<]*)</g)].map(([, id = ""]) => id);
 
-const older = (text: string) =>
-  (/href="([^"]*)" rel="next"/.exec(text)?.[1] ?? "").replaceAll("&amp;", "&");
+const older = (text: string) => linkIn(text, "next") ?? "";
 
 const rejected = (text: string) =>
   [...text.matchAll(/badge bad">(4\d\d)</g)].map(([, code]) => code);

@@ -2,7 +2,7 @@
 import { describe, expect, setDefaultTimeout, test } from "bun:test";
 import { cli } from "../_cli.ts";
 import { query } from "../_setup.ts";
-import { PASSWORD, signIn, startConsole, startSignedIn, type Visitor } from "./_console.ts";
+import { linkIn, PASSWORD, signIn, startConsole, startSignedIn, type Visitor } from "./_console.ts";
 
 setDefaultTimeout(30_000);
 
@@ -10,12 +10,10 @@ setDefaultTimeout(30_000);
 async function read(visitor: Visitor, path: string) {
   const { status, text } = await visitor.get(path);
   expect(status).toBe(200);
-  const link = (name: string) =>
-    new RegExp(`href="([^"]+)" rel="${name}"`).exec(text)?.[1]?.replaceAll("&amp;", "&") ?? null;
   const sentences = [...text.matchAll(/<tr>.*?<\/tr>/g)]
     .slice(1)
     .map(([row]) => (row.split(/<td[^>]*>/)[2] ?? "").replaceAll(/<[^>]+>/g, ""));
-  return { sentences, newer: link("prev"), older: link("next") };
+  return { sentences, newer: linkIn(text, "prev"), older: linkIn(text, "next") };
 }
 
 const sentences = async (visitor: Visitor) => (await read(visitor, "/audit")).sentences;

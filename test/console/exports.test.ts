@@ -1,12 +1,9 @@
 /** How many exports there are at once, and that each that ends makes room, however it ends. */
-import { Database } from "bun:sqlite";
 import { describe, expect, setDefaultTimeout, test } from "bun:test";
 import { connect, type Socket } from "node:net";
-import { join } from "node:path";
 import { ExportCut, ExportSlots, exportStream } from "../../src/console/signals/export.ts";
 import type { StoredSignal } from "../../src/domain/stored-signal.ts";
-import { DATABASE_NAME } from "../../src/store/sqlite/folder.ts";
-import { onCleanup, rejection, signal } from "../_setup.ts";
+import { onCleanup, openForDamage, rejection, signal } from "../_setup.ts";
 import { Sessions } from "../../src/console/web/sessions.ts";
 import type { Account } from "../../src/domain/member.ts";
 import type { ConsoleServices } from "../../src/console/web/services.ts";
@@ -129,7 +126,7 @@ describe("in the console", () => {
   test("one that fails is cut, not ended, is in the log, and makes room", async () => {
     const desk = await startLargeDesk();
     const { visitor } = await desk.signUp("alpha", "ada@alpha.example");
-    const db = openBeside(desk);
+    const db = openForDamage(desk.dataDir);
     const stalled = [await stall(desk, visitor), await stall(desk, visitor)];
     db.run("ALTER TABLE signals RENAME TO elsewhere");
     const texts = await Promise.all(stalled.map(rest));
@@ -225,7 +222,7 @@ async function startLargeDesk(): Promise<TestConsole> {
   const desk = await startConsole();
   desk.registry.createDesk("beta", { ifMissing: true });
   expect((await desk.post(signal)).status).toBe(201);
-  openBeside(desk)
+  openForDamage(desk.dataDir)
     .query(
       `WITH RECURSIVE numbers (n) AS (SELECT 2 UNION ALL SELECT n + 1 FROM numbers WHERE n < 2000)
        INSERT INTO signals (seq, id, desk_id, key_id, received_at, source, type, symbol, side, metadata)
@@ -234,12 +231,6 @@ async function startLargeDesk(): Promise<TestConsole> {
     )
     .run(JSON.stringify({ note: "x".repeat(10_000) }));
   return desk;
-}
-
-function openBeside({ dataDir }: TestConsole): Database {
-  const db = new Database(join(dataDir, DATABASE_NAME));
-  onCleanup(() => db.close());
-  return db;
 }
 
 /** An export whose reader has its beginning, and asks for no more. */

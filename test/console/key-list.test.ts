@@ -1,7 +1,7 @@
 /** The list of keys in the console, where there are many. */
 import { describe, expect, setDefaultTimeout, test } from "bun:test";
 import { openForDamage } from "../_setup.ts";
-import { startSignedIn, type TestConsole, type Visitor } from "./_console.ts";
+import { linkIn, startSignedIn, type TestConsole, type Visitor } from "./_console.ts";
 
 setDefaultTimeout(30_000);
 
@@ -29,7 +29,7 @@ async function read(visitor: Visitor, path: string) {
     ids: [...text.matchAll(/<th scope="row"><a href="\/keys\/([0-9A-Z]{26})"/g)].map(
       ([, id = ""]) => id,
     ),
-    older: /href="([^"]+)" rel="next"/.exec(text)?.[1]?.replaceAll("&amp;", "&") ?? null,
+    older: linkIn(text, "next"),
     text,
   };
 }

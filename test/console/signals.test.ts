@@ -1,13 +1,12 @@
 /** What a desk sees of its signals: all of its own, as they are, and nothing of another's. */
-import { Database } from "bun:sqlite";
+import type { Database } from "bun:sqlite";
 import { describe, expect, setDefaultTimeout, test } from "bun:test";
-import { join } from "node:path";
 import type { StoredSignal } from "../../src/domain/stored-signal.ts";
-import { DATABASE_NAME } from "../../src/store/sqlite/folder.ts";
 import { ROWS_LOOKED_AT_MAX } from "../../src/store/sqlite/signals.ts";
-import { mintKey, onCleanup, query, signal } from "../_setup.ts";
+import { mintKey, openForDamage, query, signal } from "../_setup.ts";
 import {
   decoded,
+  linkIn,
   startConsole,
   startSignedIn,
   type TestConsole,
@@ -34,17 +33,8 @@ async function sendMany(app: TestConsole, count: number, fields: object = {}): P
 const idsIn = (text: string) =>
   [...text.matchAll(/<tr data-id="([^"]+)"/g)].map(([, id = ""]) => id);
 
-/** Of a link by its rel or id; null where there is none, or where it is hidden. */
-function linkIn(text: string, mark: string): string | null {
-  const tag = [...text.matchAll(/<a [^>]*>/g)]
-    .map(([found]) => found)
-    .find((found) => found.includes(mark));
-  if (tag === undefined || / hidden/.test(tag)) return null;
-  return (/href="([^"]+)"/.exec(tag)?.[1] ?? "").replaceAll("&amp;", "&");
-}
-
-const older = (text: string) => linkIn(text, 'rel="next"');
-const newer = (text: string) => linkIn(text, 'rel="prev"');
+const older = (text: string) => linkIn(text, "next");
+const newer = (text: string) => linkIn(text, "prev");
 
 /** The way up ends on the first page. */
 async function follow(visitor: Visitor, path: string | null): Promise<string> {
@@ -465,9 +455,7 @@ describe("with many signals", () => {
   async function many(): Promise<TestConsole> {
     const app = await startConsole();
     const beta = mintKey(app.registry, "beta");
-    const db = new Database(join(app.dataDir, DATABASE_NAME));
-    onCleanup(() => db.close());
-    seed(db, SIGNALS, [app.keyId, beta.keyId]);
+    seed(openForDamage(app.dataDir), SIGNALS, [app.keyId, beta.keyId]);
     return app;
   }
 

@@ -231,10 +231,7 @@ async function orFailure(
     if (error instanceof AppError)
       refusals.write(() => ({ ...describe(status), error: error.code }));
     else refusals.write(() => ({ ...describe(status), err: error }), "failed");
-    const response = page(failurePage(error, requestId), status);
-    const retryAfterS = error instanceof AppError ? error.detail.retryAfterS : undefined;
-    if (retryAfterS !== undefined) response.headers.set("Retry-After", String(retryAfterS));
-    return response;
+    return page(failurePage(error, requestId), status);
   }
 }
 
