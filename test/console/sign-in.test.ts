@@ -1,5 +1,6 @@
 /** Getting in, by HTTP alone: what holds without any browser's help, and where a browser's word is asked for. */
 import { describe, expect, setDefaultTimeout, test } from "bun:test";
+import { ExpiringMap } from "../../src/console/web/expiring-map.ts";
 import { localPath } from "../../src/console/web/safe-redirect.ts";
 import {
   ADD_PASSKEY_MS_MAX,
@@ -592,6 +593,18 @@ describe("guessing", () => {
       expect(begin(throttle, { device: forged }).isAllowed, forged).toBe(false);
     }
     expect(begin(throttle, { device }).isAllowed).toBe(true);
+  });
+
+  test("what is remembered is bounded: the oldest is forgotten first, and everything in time", () => {
+    const map = new ExpiringMap<string>(1_000, 2);
+    for (const name of ["a", "b", "c"]) map.set(name, name, 0);
+    expect(["a", "b", "c"].map((name) => map.get(name, 999))).toEqual([null, "b", "c"]);
+    map.set("b", "again", 500);
+    map.set("d", "d", 500);
+    expect(["b", "c", "d"].map((name) => map.get(name, 1_000))).toEqual(["again", null, "d"]);
+    expect([map.endOf("b", 1_000), map.endOf("a", 1_000)]).toEqual([1_500, 0]);
+    expect([map.take("b", 1_000), map.take("b", 1_000)]).toEqual(["again", null]);
+    expect(map.get("d", 1_500)).toBeNull();
   });
 
   test("passwords are hashed a few at a time, in turn, and one that fails makes room", async () => {
