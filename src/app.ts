@@ -121,6 +121,8 @@ export async function checkApp(config: ServeConfig, ours: ReadonlySet<number>): 
   requireSafeTransport(config);
   requirePortsOfTheirOwn(config);
   if (config.tls !== null) loadCertificate(config.tls);
+  // In the order of a start, for the same message.
+  if (!hasDatabase(config.dataDir)) requireFreePorts(config, ours);
   await checkServerStorage(config.dataDir);
   socketPathIn(config.dataDir);
   requireFreePorts(config, ours);

@@ -7,6 +7,8 @@ import { temporaryFolder } from "./_setup.ts";
 
 setDefaultTimeout(60_000);
 
+/** On a free port: another program may have the default one. */
+const SERVE = ["serve", "--listen", "127.0.0.1:0"];
 const ID = "01K5QZ8F3V9X2M7T4B6N1C0D8E";
 
 /** All commands except those that can create a database: `serve`, `desk create` and `restore`. */
@@ -55,7 +57,7 @@ test("a data folder that is a file, or is in one, is refused", async () => {
   const cwd = temporaryFolder();
   writeFileSync(join(cwd, "file"), "");
   const says = `${join(cwd, "file")} is a file, not a folder: name the folder`;
-  for (const args of [...needsDatabase, ["desk", "create", "alpha"], ["serve"]]) {
+  for (const args of [...needsDatabase, ["desk", "create", "alpha"], SERVE]) {
     await expectRefusal([...args, "--data", "file"], says, { cwd });
   }
   await expectRefusal(["desk", "list", "--data", "file/below"], says, { cwd });
@@ -99,8 +101,8 @@ test("a data folder of another user is refused, and nothing is created in it", a
   if (isRoot) chownSync(folder, NOBODY, NOBODY);
   const before = readdirSync(folder);
   const [owner, typed] = isRoot ? [`user ${NOBODY}`, `'#${NOBODY}'`] : ["root", "root"];
-  for (const command of ["serve", "key list", "desk create alpha"]) {
-    const { code, stderr } = await cli([...command.split(" "), "--data", folder]);
+  for (const command of [SERVE, ["key", "list"], ["desk", "create", "alpha"]]) {
+    const { code, stderr } = await cli([...command, "--data", folder]);
     expect(code).toBe(1);
     expect(stderr).toContain(`The data folder ${folder} belongs to ${owner}, and you are `);
     expect(stderr).toContain(`sudo -u ${typed} `);

@@ -183,6 +183,7 @@ describe("serve --check", () => {
     const { certFile } = writeCertificate(cwd, await makeCertificate("one"));
     const other = writeCertificate(temporaryFolder(), await makeCertificate("other"));
     const { url } = await startServe();
+    const options = { cwd, env: { SIGNALBOX_LISTEN: "127.0.0.1:0" } };
     mkdirSync(join(cwd, "mine"));
     writeFileSync(join(cwd, "mine", "letter.txt"), "");
     mkdirSync(join(cwd, "foreign"), { mode: 0o700 });
@@ -204,9 +205,9 @@ describe("serve --check", () => {
       "--log-level loud",
     ]) {
       const before = stateOf(cwd);
-      const found = await cli(["serve", "--check", ...args.split(" ")], { cwd });
+      const found = await cli(["serve", "--check", ...args.split(" ")], options);
       expect(stateOf(cwd)).toEqual(before);
-      const expected = await cli(["serve", ...args.split(" ")], { cwd });
+      const expected = await cli(["serve", ...args.split(" ")], options);
       expect({ args, ...found }).toEqual({ args, ...expected });
       expect(found.code).toBeGreaterThan(0);
     }

@@ -28,12 +28,13 @@ test("a table in a pipe has every column, whole", () => {
   );
 });
 
-test("a narrower terminal gets dates without times, then fewer columns, then shorter texts", () => {
+test("a narrower terminal gets dates without times, then shorter texts, then fewer columns", () => {
   const whole = widest(layOut(records, columns, Infinity).lines);
   for (const [width, says, without] of [
     [whole, "10:52:45Z", []],
     [whole - 1, "second venue  2025-11-22", []],
-    [whole - 11, "second venue", ["LAST"]],
+    [whole - 11, "second ven…  2025-11-22", []],
+    [whole - 23, "momentum on the second ven…", ["LAST"]],
     [40, "momentum on…", ["LAST"]],
   ] as const) {
     const { lines, leftOut } = layOut(records, columns, width);

@@ -30,7 +30,7 @@ export async function keyNamed(
   // Do not repeat what was typed: it may be a key, pasted by mistake.
   if (name.startsWith(KEY_PREFIX)) {
     throw new UserError(
-      "This is a key, not a key's id: list the ids with: signalbox key list, or revoke the key itself, from stdin,",
+      "This is a key, not a key's id: take the id from the list of keys, or revoke the key itself, from stdin,",
       "key revoke -",
     );
   }

@@ -119,6 +119,8 @@ function widthOfStdout(): number {
 }
 
 const GAP = "  ";
+/** Texts are cut to this before a column is left out. */
+const TEXT_KEPT = 16;
 /** Narrower cells are not cut. */
 const CUT_MIN = 8;
 
@@ -144,7 +146,8 @@ export function layOut<Item>(
   }
   const kept = [...all];
   const leftOut: string[] = [];
-  const widths = () => kept.map(({ short }) => widthOf(short));
+  const widths = () =>
+    kept.map(({ short, whole }) => (whole ? widthOf(short) : Math.min(widthOf(short), TEXT_KEPT)));
   const candidates = all.filter(({ leaveOut }) => leaveOut < Infinity);
   for (const next of candidates.toSorted((one, other) => one.leaveOut - other.leaveOut)) {
     if (totalWidth(widths()) <= width) break;
