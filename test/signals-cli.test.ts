@@ -71,8 +71,8 @@ function momentOf(n: number): string {
   return new Date(SEEDED_AT + n).toISOString();
 }
 
-/** The output of a command on a terminal with this many columns. */
-async function onTerminal(cols: number, args: readonly string[], input = ""): Promise<string> {
+/** The output of a command on a terminal with this many columns. Presses Ctrl-C after this text. */
+async function onTerminal(cols: number, args: readonly string[], last?: string): Promise<string> {
   let output = "";
   const decoder = new TextDecoder();
   const child = Bun.spawn([...signalbox, "signals", ...args], {
@@ -82,7 +82,7 @@ async function onTerminal(cols: number, args: readonly string[], input = ""): Pr
       rows: 24,
       data: (terminal, bytes) => {
         output += decoder.decode(bytes, { stream: true });
-        if (input !== "" && output.includes("\n")) terminal.write(input);
+        if (last !== undefined && output.includes(last)) terminal.write("\u0003");
       },
     },
   });
@@ -348,8 +348,9 @@ async function send(url: string, key: string, fields: object = {}): Promise<stri
     headers: { Authorization: `Bearer ${key}`, "Content-Type": "application/json" },
     body: JSON.stringify({ ...signal, ...fields }),
   });
-  expect(response.status).toBe(201);
-  return ((await response.json()) as { id: string }).id;
+  const text = await response.text();
+  expect({ status: response.status, text }).toMatchObject({ status: 201 });
+  return (JSON.parse(text) as { id: string }).id;
 }
 
 describe("tail", () => {
@@ -373,10 +374,10 @@ describe("tail", () => {
     const { dataDir } = seed({ signals: 3 });
     expect(linesOf(await run(["tail"], dataDir))).toHaveLength(3);
     const args = ["tail", "--follow", "--data", dataDir];
-    const table = await onTerminal(80, args, "\u0003");
+    const table = await onTerminal(80, args, seededUlid(3));
     expect(table).toMatch(/^RECEIVED \(UTC\) /);
     expect([...table.matchAll(/01HF7\d{21}/g)].map(([id]) => id)).toEqual(seeded(1, 3));
-    expect(await onTerminal(80, [...args, "--json"], "\u0003")).toStartWith('{"id":"01HF7');
+    expect(await onTerminal(80, [...args, "--json"], seededUlid(3))).toStartWith('{"id":"01HF7');
   });
 
   test("follows without a gap or a repetition across restarts of the server and of itself", async () => {
@@ -394,7 +395,7 @@ describe("tail", () => {
     await one.until(1);
     await load(first.url, () => one.ids().length > 50);
     first.kill("SIGTERM");
-    expect(await first.exited).toBe(0);
+    expect(await first.exited, first.output.stderr).toBe(0);
     const second = await startServe([], { dataDir });
     const printed = one.ids().length;
     await load(second.url, () => one.ids().length > printed + 50);

@@ -1,0 +1,48 @@
+/** The signals commands need no more memory for millions of signals than for thousands. */
+import { expect, setDefaultTimeout, test } from "bun:test";
+import { readFileSync } from "node:fs";
+import { signalbox } from "../_cli.ts";
+import { seed } from "../_databases.ts";
+import { report, scale } from "./_faults.ts";
+
+setDefaultTimeout(600_000);
+
+const SIGNALS = scale(3_000_000, 300_000);
+/** What the collector has not freed yet differs from run to run. All rows would take much more. */
+const MIB_MAX = 200;
+
+/** Not the child's `maxRSS`, which begins with the memory of this process. */
+async function peakMib(args: string, dataDir: string): Promise<number> {
+  const command = [...signalbox, "signals", ...args.split(" "), "--data", dataDir];
+  const child = Bun.spawn(command, { stdio: ["ignore", "ignore", "inherit"] });
+  let peakKib = 0;
+  while (child.exitCode === null && child.signalCode === null) {
+    const status = readFileSync(`/proc/${child.pid}/status`, "utf8");
+    peakKib = Math.max(peakKib, Number(/^VmHWM:\s+(\d+)/m.exec(status)?.[1] ?? 0));
+    await Bun.sleep(10);
+  }
+  expect(child.exitCode).toBe(0);
+  return peakKib / 1024;
+}
+
+test("memory stays constant", async () => {
+  const small = seed({ signals: SIGNALS / 100 });
+  const large = seed({ signals: SIGNALS });
+  for (const args of [
+    "export",
+    "export --format csv",
+    "export --side close",
+    `list --json --limit ${SIGNALS}`,
+    `list --limit ${SIGNALS}`,
+    `tail --limit ${SIGNALS}`,
+  ]) {
+    const few = await peakMib(args, small.dataDir);
+    const many = await peakMib(args, large.dataDir);
+    report(
+      `signals ${args}`,
+      1,
+      `${many.toFixed(0)} MiB for 100 times what took ${few.toFixed(0)}`,
+    );
+    expect({ args, few, isConstant: many < few + MIB_MAX }).toMatchObject({ isConstant: true });
+  }
+});
