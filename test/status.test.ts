@@ -218,7 +218,7 @@ describe("serve --check", () => {
     const dataDir = join(folder, "new", "data");
     expect(await check(dataDir, ["--listen", "127.0.0.1:0"])).toEqual(valid);
     expect(readdirSync(folder)).toEqual([]);
-    mkdirSync(dataDir, { recursive: true });
+    mkdirSync(dataDir, { recursive: true, mode: 0o700 });
     await mintKey(dataDir);
     chmodSync(dataDir, 0o755);
     const before = stateOf(folder);
