@@ -28,6 +28,7 @@ interface Summary {
   readonly signals: number;
   readonly stored: number;
   readonly duplicates: number;
+  readonly duplicates_differing: number;
   readonly refused: number;
   readonly unknown: number;
   readonly not_sent: number;
@@ -66,6 +67,10 @@ function sendingTo(url: string, key: string) {
 /** Signals whose symbols are their line numbers, without ids. */
 function numbered(count: number): object[] {
   return Array.from({ length: count }, (_, at) => ({ ...signal, symbol: String(at + 1) }));
+}
+
+function withOwnId(at: number, more: object = {}): object {
+  return { ...signal, client_signal_id: `id-${at}`, ...more };
 }
 
 /** Every symbol that is stored, with how often. */
@@ -121,6 +126,7 @@ describe("a file", () => {
       signals: 3,
       stored: 0,
       duplicates: 3,
+      duplicates_differing: 0,
       refused: 0,
       unknown: 0,
       not_sent: 0,
@@ -195,6 +201,39 @@ describe("a file", () => {
     expect(await summary(0, file([signal]))).toMatchObject({ stored: 1 });
   });
 
+  test.each([
+    ["an array", `[${JSON.stringify(signal)},\n${JSON.stringify(signal)}]`],
+    ["an object of several lines", JSON.stringify(signal, null, 2)],
+    ["CSV", "source,type,symbol\nvenue_2,crypto,BTC/USDT"],
+  ])("that is %s is refused, with what to type", async (_, text) => {
+    const { file, send } = sendingTo("http://127.0.0.1:1", WRONG_KEY);
+    const { code, stderr } = await send([file([text])]);
+    expect(
+      stderr.match(/^One JSON object per line is expected\. .*: jq -c '\.\[\]' FILE/gm),
+    ).toHaveLength(1);
+    expect(stderr).toMatch(/^line 1: The line /);
+    expect(code).toBe(1);
+    const broken = await send([file([signal, "{"])]);
+    expect(broken.stderr).not.toContain("One JSON object per line");
+  });
+
+  test("with duplicates that differ from the stored signals says which and how", async () => {
+    const { file, send, summary } = await prepare();
+    const ids = Array.from({ length: 12 }, (_, at) => at);
+    expect(await summary(0, file(ids.map((at) => withOwnId(at))))).toMatchObject({
+      duplicates_differing: 0,
+    });
+    const name = file([withOwnId(0), withOwnId(1, { symbol: "X", price: 1 })]);
+    expect(await summary(0, name)).toMatchObject({ duplicates: 2, duplicates_differing: 1 });
+    expect((await send([name])).stderr).toEndWith(
+      "\n1 duplicate differs from the stored signal (line 2: symbol, price).\n",
+    );
+    const { stderr } = await send([file(ids.map((at) => withOwnId(at, { price: 1 })))]);
+    expect(stderr).toMatch(
+      /\n12 duplicates differ from the stored signal \(line \d+: price; .*; and 2 more\)\.\n$/,
+    );
+  });
+
   test("that the id would make too large is refused before it is sent", async () => {
     const { server, send, file } = await prepare();
     const bytes = JSON.stringify({ ...signal, metadata: { long: "" } }).length;
@@ -203,7 +242,7 @@ describe("a file", () => {
       metadata: { long: "x".repeat(length - bytes) },
     });
     const { code, stderr } = await send([file([filled(65_536 - 58), filled(65_536 - 57)])]);
-    expect(stderr).toMatch(/^line 2: The body is larger than 65536 bytes\.\n/);
+    expect(stderr).toMatch(/^line 2: The line is larger than 65536 bytes\.\n/);
     expect(code).toBe(1);
     expect((await send([file([filled(65_536 - 58)])])).code).toBe(0);
     expect(query(server.dataDir, "SELECT count(*) AS n FROM signals")).toEqual([{ n: 1 }]);
@@ -384,7 +423,7 @@ describe("stdin", () => {
     const { server, send } = await prepare();
     const line = JSON.stringify({ ...signal, client_signal_id: "mine" });
     expect((await send(["-"], { stdin: `${line}\n${line}` })).stderr).toStartWith(
-      "stdin: 1 stored, 1 duplicates",
+      "stdin: 1 stored, 1 duplicate, 0 refused",
     );
     expect(query(server.dataDir, "SELECT client_signal_id AS id FROM signals")).toEqual([
       { id: "mine" },
@@ -808,6 +847,10 @@ describe("one signal from flags", () => {
     });
     const again = await send([...flags, "--side", "open", "--client-signal-id", id]);
     expect(JSON.parse(again.stdout)).toMatchObject({ deduped: true });
+    expect(again.stderr).toContain("It differs in: ");
+    const same = await send([...flags, "--side", "close", "--client-signal-id", "same"]);
+    const repeated = await send([...flags, "--side", "close", "--client-signal-id", "same"]);
+    expect(same.stderr + repeated.stderr).not.toContain("differs");
   });
 
   test("is validated, with the flags to correct", async () => {

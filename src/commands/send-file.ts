@@ -11,7 +11,7 @@ import { printJson, printNote } from "./print.ts";
 import { startBar } from "./progress.ts";
 import { onStopSignals } from "./stop-signal.ts";
 
-/** Refusals shown on stderr. */
+/** Refusals, and duplicates that differ, shown on stderr. */
 const SHOWN_MAX = 10;
 /** Between two notes about retries, if there is no progress bar. */
 const RETRY_NOTE_MS = 5_000;
@@ -38,9 +38,11 @@ export async function sendFile(
   if (checked.invalid > 0 || target === null) return reportCheck(input, checked, refusals, options);
   const firstId = checked.withoutId === 0 ? "" : firstIdFor(input, checked, journal);
   const startedAt = performance.now();
-  const sent = await send(input, { checked, firstId, target, run, refusals, options });
+  const differing = new Differing();
+  const sending = { checked, firstId, target, run, refusals, differing, options };
+  const sent = await send(input, sending);
   const duration_ms = Math.round(performance.now() - startedAt);
-  report(input, { checked, sent, refusals, run, duration_ms, json: options.json });
+  report(input, { checked, sent, refusals, differing, run, duration_ms, json: options.json });
 }
 
 /** A run that SIGINT and SIGTERM stop. */
@@ -117,11 +119,33 @@ class Refusals {
 
   print(): void {
     for (const refusal of this.#first) {
-      printNote(`line ${refusal.line}: ${describeRefusal(refusal)}`);
+      const reason = describeRefusal(refusal).replace(/^The body /, "The line ");
+      printNote(`line ${refusal.line}: ${reason}`);
     }
     const more = this.#count - this.#first.length;
     if (this.#count > 0 && this.#file !== undefined) printNote(`All are in ${this.#file}.`);
     else if (more > 0) printNote(`and ${count(more)} more: list all with --refused FILE`);
+  }
+}
+
+/** Duplicates whose content differs from the stored signal's. */
+class Differing {
+  readonly #first: string[] = [];
+  count = 0;
+
+  add(line: number, fields: string): void {
+    this.count += 1;
+    if (this.count <= SHOWN_MAX) this.#first.push(`line ${line}: ${fields}`);
+  }
+
+  print(): void {
+    if (this.count === 0) return;
+    const more = this.count - this.#first.length;
+    const lines = more > 0 ? [...this.#first, `and ${count(more)} more`] : this.#first;
+    const verb = this.count === 1 ? "differs" : "differ";
+    printNote(
+      `${plural(this.count, "duplicate")} ${verb} from the stored signal (${lines.join("; ")}).`,
+    );
   }
 }
 
@@ -146,18 +170,24 @@ async function check(
 
 function reportCheck(
   { name }: Input,
-  { signals, invalid, withoutId }: Checked,
+  { signals, invalid, withoutId, isNdjson }: Checked,
   refusals: Refusals,
   { json }: FileOptions,
 ): void {
   if (json) printJson({ signals, invalid, without_client_signal_id: withoutId });
   refusals.print();
+  if (!isNdjson) {
+    printNote(
+      "One JSON object per line is expected. For an array: jq -c '.[]' FILE > signals.ndjson; for objects of several lines: jq -c . FILE > signals.ndjson",
+    );
+  }
   if (invalid > 0) {
     throw new UserError(
       `Nothing was sent, because ${name} has ${plural(invalid, "invalid signal")}: correct the lines above, then try again.`,
     );
   }
-  const ids = withoutId === 0 ? "" : `; ${count(withoutId)} get a client_signal_id when sent`;
+  const gets = withoutId === 1 ? "gets" : "get";
+  const ids = withoutId === 0 ? "" : `; ${count(withoutId)} ${gets} a client_signal_id when sent`;
   printNote(`${name}: ${plural(signals, "signal")}, all valid${ids}.`);
 }
 
@@ -200,11 +230,12 @@ interface Sending {
   readonly target: Target;
   readonly run: Run;
   readonly refusals: Refusals;
+  readonly differing: Differing;
   readonly options: FileOptions;
 }
 
 async function send(input: Input, sending: Sending): Promise<Sent> {
-  const { checked, firstId, target, run, refusals, options } = sending;
+  const { checked, firstId, target, run, refusals, differing, options } = sending;
   const format = "send {bar} {percentage}% of {total} signals, {rate}/s {note}";
   const bar = await startBar(format, checked.signals, { rate: 0, note: "" });
   run.onStop = () => {
@@ -234,6 +265,7 @@ async function send(input: Input, sending: Sending): Promise<Sent> {
       stop: run.stop,
       onOutcome,
       onRefused: (refusal) => refusals.add(refusal),
+      onDiffering: (line, fields) => differing.add(line, fields),
     });
   } finally {
     bar?.stop();
@@ -244,22 +276,35 @@ interface Ending {
   readonly checked: Checked;
   readonly sent: Sent;
   readonly refusals: Refusals;
+  readonly differing: Differing;
   readonly run: Run;
   readonly duration_ms: number;
   readonly json: true | undefined;
 }
 
 function report({ name }: Input, ending: Ending): void {
-  const { checked, sent, refusals, run, duration_ms, json } = ending;
+  const { checked, sent, refusals, differing, run, duration_ms, json } = ending;
   const { signals } = checked;
   const { stored, duplicates, refused, unknown, stoppedBy, lastFailure } = sent;
   const not_sent = signals - stored - duplicates - refused - unknown;
-  const summary = { signals, stored, duplicates, refused, unknown, not_sent };
-  if (json) printJson({ ...summary, duration_ms });
+  if (json) {
+    const duplicates_differing = differing.count;
+    const counts = {
+      signals,
+      stored,
+      duplicates,
+      duplicates_differing,
+      refused,
+      unknown,
+      not_sent,
+    };
+    printJson({ ...counts, duration_ms });
+  }
   refusals.print();
   printNote(
-    `${name}: ${count(stored)} stored, ${count(duplicates)} duplicates, ${count(refused)} refused, ${count(unknown)} unknown, ${count(not_sent)} not sent, in ${ms(duration_ms)}.`,
+    `${name}: ${count(stored)} stored, ${plural(duplicates, "duplicate")}, ${count(refused)} refused, ${count(unknown)} unknown, ${count(not_sent)} not sent, in ${ms(duration_ms)}.`,
   );
+  differing.print();
   if (stored + duplicates === signals) return;
   const problems = [stoppedBy?.message ?? lastFailure ?? ""];
   if (refused > 0) {

@@ -54,7 +54,11 @@ export async function sendOne(typed: TypedFields, readTarget: () => Target | nul
   switch (outcome.kind) {
     case "stored":
     case "duplicate":
-      return printData(outcome.answer);
+      printData(outcome.answer);
+      if (outcome.differs === null) return;
+      return printNote(
+        `Not stored, because another signal has this client_signal_id. It differs in: ${outcome.differs}.`,
+      );
     case "refused": {
       const { status, answer } = outcome;
       printData(answer);

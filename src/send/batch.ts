@@ -1,10 +1,12 @@
 /** A whole input: checked from the first line to the last, then sent over many connections. */
 import { createHash } from "node:crypto";
-import { UserError } from "../domain/errors.ts";
+import { errorCatalogue, UserError } from "../domain/errors.ts";
 import { checkLine, type Refusal, refusalOf, withId } from "./body.ts";
 import type { Bytes, Input } from "./input.ts";
 import { type Fingerprint, idOfLine } from "./journal.ts";
 import type { Sender } from "./sender.ts";
+
+const NOT_AN_OBJECT = errorCatalogue.bad_request.status;
 
 export interface Checked extends Fingerprint {
   /** Of as many bytes as {@link CheckHooks.prefixBytes}; null if there are fewer. */
@@ -13,6 +15,8 @@ export interface Checked extends Fingerprint {
   /** How many of the signals have no `client_signal_id`. */
   readonly withoutId: number;
   readonly invalid: number;
+  /** False if the first line is not a JSON object. */
+  readonly isNdjson: boolean;
 }
 
 export interface CheckHooks {
@@ -28,6 +32,7 @@ export async function checkAll(
   const hash = createHash("sha256");
   let [signals, withoutId, invalid, bytes] = [0, 0, 0, 0];
   let prefixSha256: string | null = null;
+  let isNdjson = true;
   const onChunk = (chunk: Bytes): void => {
     const prefixLeft = prefixBytes - bytes;
     hash.update(chunk.subarray(0, Math.max(0, prefixLeft)));
@@ -41,10 +46,12 @@ export async function checkAll(
     signals += 1;
     if (!("hasId" in checked)) {
       invalid += 1;
+      if (signals === 1) isNdjson = checked.status !== NOT_AN_OBJECT;
       onInvalid(checked);
     } else if (!checked.hasId) withoutId += 1;
   }
-  return { signals, withoutId, invalid, bytes, sha256: hash.digest("hex"), prefixSha256 };
+  const sha256 = hash.digest("hex");
+  return { signals, withoutId, invalid, isNdjson, bytes, sha256, prefixSha256 };
 }
 
 interface Plan {
@@ -56,6 +63,7 @@ interface Plan {
   readonly stop: AbortController;
   readonly onOutcome: () => void;
   readonly onRefused: (refusal: Refusal) => void;
+  readonly onDiffering: (line: number, fields: string) => void;
 }
 
 /** The signals that are left were not sent. */
@@ -72,7 +80,7 @@ export interface Sent {
 }
 
 export async function sendAll(input: Input, plan: Plan): Promise<Sent> {
-  const { firstId, sender, connections, stop, onOutcome, onRefused } = plan;
+  const { firstId, sender, connections, stop, onOutcome, onRefused, onDiffering } = plan;
   const counts = { stored: 0, duplicates: 0, refused: 0, unknown: 0 };
   let stoppedBy: UserError | null = null;
   let lastFailure: string | null = null;
@@ -93,6 +101,7 @@ export async function sendAll(input: Input, plan: Plan): Promise<Sent> {
         break;
       case "duplicate":
         counts.duplicates += 1;
+        if (outcome.differs !== null) onDiffering(line.number, outcome.differs);
         break;
       case "refused":
         counts.refused += 1;

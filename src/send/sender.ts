@@ -16,7 +16,12 @@ export interface Target {
 }
 
 export type Outcome =
-  | { readonly kind: "stored" | "duplicate"; readonly answer: string }
+  | {
+      readonly kind: "stored" | "duplicate";
+      readonly answer: string;
+      /** The fields in which a duplicate differs from the stored signal, or null. */
+      readonly differs: string | null;
+    }
   | { readonly kind: "refused"; readonly status: number; readonly answer: string }
   | {
       /** `unknown` if an attempt may have stored the signal. */
@@ -111,7 +116,8 @@ export class Sender {
       return this.#explain(error as NodeJS.ErrnoException);
     }
     const { status } = response;
-    if (status === 200 || status === 201) return this.#accepted(text);
+    if (status === 200 || status === 201)
+      return this.#accepted(text, response.headers.get("X-Duplicate-Differs"));
     if (REFUSED.has(status)) return { kind: "refused", status, answer: text };
     if (status === 429 || status >= 500) {
       return {
@@ -131,10 +137,10 @@ export class Sender {
     );
   }
 
-  #accepted(text: string): Outcome | Failure {
+  #accepted(text: string, differs: string | null): Outcome | Failure {
     const { id, deduped } = parseObject(text);
     if (typeof id === "string" && typeof deduped === "boolean") {
-      return { kind: deduped ? "duplicate" : "stored", answer: text };
+      return { kind: deduped ? "duplicate" : "stored", answer: text, differs };
     }
     return hopeless(
       `The answer of ${this.#endpoint} did not come from signalbox: give the server's address with --url URL.`,
