@@ -7,6 +7,7 @@ import {
   readdirSync,
   readFileSync,
   renameSync,
+  rmSync,
   statSync,
   writeFileSync,
 } from "node:fs";
@@ -184,6 +185,30 @@ describe("restore over a database", () => {
     expect(query(dataDir, "SELECT count(*) AS n FROM signals")).toEqual([{ n: 6 }]);
   });
 
+  test("is refused while a server runs on it, also if the lock was deleted", async () => {
+    const { file, dataDir, key } = seedWithBackup(5);
+    const { url } = await startServe([], { dataDir });
+    rmSync(join(dataDir, "serve.lock"));
+    const { code, stderr } = await restore(file, dataDir, "--force");
+    expect(stderr).toMatch(/signalbox\.db is locked by another process: wait for it or end it/);
+    expect(code).toBe(1);
+    expect(readdirSync(dataDir).filter((name) => /before|restoring/.test(name))).toEqual([]);
+    expect(await post(url, key, {})).toMatchObject({ status: 201 });
+    expect(query(dataDir, "SELECT count(*) AS n FROM signals")).toEqual([{ n: 6 }]);
+  });
+
+  test.each(["replaced", "removed"])("a server ends if its database file is %s", async (how) => {
+    const { path, dataDir } = seedWithBackup(5);
+    const server = await startServe([], { dataDir });
+    renameSync(path, `${path}.moved`);
+    if (how === "replaced") copyFileSync(`${path}.moved`, path);
+    expect(await server.exited).toBe(1);
+    expect(server.log().at(-1)).toMatchObject({
+      level: "fatal",
+      reason: `the database file was replaced or removed while the server ran: ${path}`,
+    });
+  });
+
   test("with --force keeps the previous database and the log of a killed server", async () => {
     const { file } = seedWithBackup(5);
     const killed = seed({ signals: 2_000, logged: 30 });
@@ -195,6 +220,8 @@ describe("restore over a database", () => {
     expect(kept).toMatch(/signalbox\.db\.before-\d{8}T\d{6}Z$/);
     expect(contentOf(kept)).toEqual(before);
     expect(contentOf(killed.path).signals.rows).toBe(5);
+    // One file, without a log.
+    expect(existsSync(`${kept}-wal`)).toBe(false);
     const names = readdirSync(killed.dataDir).filter((name) => !name.includes(".before-"));
     expect(names.toSorted()).toEqual(["serve.lock", "signalbox.db"]);
     // It can be restored in turn.

@@ -7,6 +7,10 @@ import { decodeTime, encodeTime, incrementBase32, ulid } from "ulid";
 const TIME_CHARACTERS = 10;
 const RANDOM_MAX = "Z".repeat(16);
 
+export function isUlid(text: string): boolean {
+  return /^[0-7][0-9A-HJKMNP-TV-Z]{25}$/.test(text);
+}
+
 export class IdSequence {
   #last: string;
   #timeMs: number;

@@ -1,6 +1,6 @@
 /** Replaces a data folder's database by a copy, and keeps the previous one under another name. */
 import { constants, Database } from "bun:sqlite";
-import { existsSync, mkdirSync, readdirSync, renameSync, rmSync, statSync } from "node:fs";
+import { existsSync, readdirSync, renameSync, rmSync, statSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { messageOf, UserError } from "../../domain/errors.ts";
@@ -8,7 +8,7 @@ import type { DatabaseFiles, KeysTaken, Restored } from "../../domain/storage.ts
 import { carryOver } from "./carry-over.ts";
 import { syncPath } from "./copy.ts";
 import { copyInProcess } from "./copying.ts";
-import { DamageError, explainFailure, isRefusedWrite } from "./failures.ts";
+import { DamageError, explainFailure, isBusy, isRefusedWrite } from "./failures.ts";
 import { DATABASE_NAME, restoringPath } from "./folder.ts";
 import { lockFolder } from "./lock.ts";
 import { refuseDamagedLog } from "./log-damage.ts";
@@ -24,7 +24,6 @@ export async function restore(
   dataDir: string,
   { isForced, stamp, ...copying }: Parameters<DatabaseFiles["restore"]>[2],
 ): Promise<Restored> {
-  mkdirSync(dataDir, { recursive: true, mode: 0o700 });
   const path = join(dataDir, DATABASE_NAME);
   const lock = lockFolder(dataDir);
   try {
@@ -34,6 +33,7 @@ export async function restore(
       );
     }
     await copyInProcess(file, restoringPath(path), copying);
+    if (hasContent(path)) refuseInUse(path);
     return putInPlace(path, stamp);
   } finally {
     lock.release();
@@ -65,6 +65,34 @@ export function putInPlace(path: string, stamp: string): Restored {
   renameSync(restoring, path);
   syncPath(dirname(path));
   return { kept: isPresent ? newName : previous, keys };
+}
+
+/**
+ * SQLite ends WAL mode only for the last connection. So this finds a server that still runs although
+ * somebody has deleted the lock. A damaged database is left as it is: SQLite could drop a part of its log.
+ */
+function refuseInUse(path: string): void {
+  if (!isReadable(path)) return;
+  const db = new Database(path, { create: false, readwrite: true });
+  try {
+    db.run("PRAGMA journal_mode = DELETE");
+  } catch (error) {
+    if (!isBusy(error)) return;
+    rmSync(restoringPath(path), { force: true });
+    throw explainFailure(error, path);
+  } finally {
+    db.close();
+  }
+}
+
+function isReadable(path: string): boolean {
+  try {
+    refuseDamagedLog(path);
+    openForReading(path).close();
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 /** Whether a file exists and is not empty. */

@@ -1,5 +1,6 @@
 /** The storage of a running server: looks up keys on this thread, and sends signals to the writer's. */
-import type { Database } from "bun:sqlite";
+import { constants, type Database } from "bun:sqlite";
+import { join } from "node:path";
 import { AppError } from "../../domain/errors.ts";
 import { hashKey } from "../../domain/key.ts";
 import type {
@@ -9,18 +10,24 @@ import type {
   ServerStorageEvents,
   Submission,
 } from "../../domain/storage.ts";
-import { describeFailure, isDamage, isTransient } from "./failures.ts";
+import { isUlid } from "../../domain/id.ts";
+import { DamageError, describeFailure, explainFailure, isDamage, isTransient } from "./failures.ts";
+import { DATABASE_NAME } from "./folder.ts";
 import { type FolderLock, lockFolder } from "./lock.ts";
 import { openDatabase } from "./open.ts";
 import { Checkpointer } from "./checkpointer.ts";
 import type { DatabaseLocation } from "./thread.ts";
 import { Writer } from "./writer.ts";
 
+/** How often the server looks whether the database file is still its own. */
+const MOVED_INTERVAL_MS = 1_000;
+
 interface Parts {
   readonly lock: FolderLock;
   readonly db: Database;
   readonly writer: Writer;
   readonly checkpointer: Checkpointer | null;
+  readonly watch: Timer;
 }
 
 export class SqliteStore implements ServerStorage {
@@ -46,6 +53,8 @@ export class SqliteStore implements ServerStorage {
     opened.defer(() => lock.release());
     const db = openDatabase(dataDir, "reader", { externalCheckpoints, onTightened });
     opened.defer(() => db.close());
+    const path = join(dataDir, DATABASE_NAME);
+    refuseOtherId(db, path);
     const checkpointer = externalCheckpoints
       ? null
       : await Checkpointer.start(where, {
@@ -55,8 +64,12 @@ export class SqliteStore implements ServerStorage {
     opened.defer(() => checkpointer?.close());
     const onCommitted = (pages: number): void => checkpointer?.committed(pages);
     const writer = await Writer.start(where, { ...events, onCommitted });
+    const watch = setInterval(() => {
+      if (hasMoved(db))
+        writer.fail(`the database file was replaced or removed while the server ran: ${path}`);
+    }, MOVED_INTERVAL_MS);
     opened.move();
-    return new SqliteStore({ lock, db, writer, checkpointer });
+    return new SqliteStore({ lock, db, writer, checkpointer, watch });
   }
 
   /**
@@ -105,7 +118,8 @@ export class SqliteStore implements ServerStorage {
   }
 
   async close(): Promise<void> {
-    const { lock, db, writer, checkpointer } = this.#parts;
+    const { lock, db, writer, checkpointer, watch } = this.#parts;
+    clearInterval(watch);
     // The writer last: its checkpoint then waits for no reader.
     db.close();
     await checkpointer?.close();
@@ -125,4 +139,23 @@ export class SqliteStore implements ServerStorage {
     }
     return name;
   }
+}
+
+/** Whether the path leads to another file than the open one, or to none. Costs one `stat`. */
+function hasMoved(db: Database): boolean {
+  // SQLite writes one int; Bun wants 8 bytes.
+  const result = new Int32Array(2);
+  db.fileControl(constants.SQLITE_FCNTL_HAS_MOVED, result);
+  return result[0] !== 0;
+}
+
+/** The next id follows the newest one, so that must be a ULID. */
+function refuseOtherId(db: Database, path: string): void {
+  try {
+    const newest = db.query<{ id: string | null }, []>("SELECT max(id) AS id FROM signals").get();
+    if (newest?.id == null || isUlid(newest.id)) return;
+  } catch (error) {
+    throw explainFailure(error, path);
+  }
+  throw new DamageError(path, "the id of the newest signal is not a ULID");
 }

@@ -24,6 +24,7 @@ const POSSIBLE = [
   ...Object.entries(SignalBody.properties).map(
     ([column, schema]) => `(${column} IS NULL OR ${accepts(column, schema)})`,
   ),
+  `octet_length(id) = 26 AND id GLOB '[0-7]${"[0-9A-HJKMNP-TV-Z]".repeat(25)}'`,
   "received_at BETWEEN 0 AND 281474976710655", // what a ULID has room for
   "desk_id = (SELECT desk_id FROM api_keys WHERE id = key_id)",
 ].join(" AND ");
