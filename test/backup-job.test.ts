@@ -1,11 +1,11 @@
 /** Backups at an interval: `backup --every`, and `serve --backup-dir`. */
 import { describe, expect, setDefaultTimeout, setSystemTime, test } from "bun:test";
-import { mkdirSync, readdirSync, statSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { pino } from "pino";
 import { BackupJob, type BackupPlan, type MakeBackup, timeStamp } from "../src/ops/backups.ts";
 import { verifyDatabase } from "../src/store/sqlite/verify.ts";
-import { cli, freePort, mintKey, spawn, startServe } from "./_cli.ts";
+import { cli, expectRefusal, freePort, mintKey, spawn, startServe } from "./_cli.ts";
 import { holdCopy, newDataDir, seed, withRegistryOf } from "./_databases.ts";
 import { callUrl, type LogLine, onCleanup, signal, temporaryFolder } from "./_setup.ts";
 
@@ -180,7 +180,7 @@ describe("signalbox backup --every", () => {
     expect(job.output()).toEndWith('"msg":"stopped"}\n');
   });
 
-  test.each(["SIGTERM", "SIGINT"] as const)("stops at %s during a copy", async (name) => {
+  test.each(["SIGTERM", "SIGINT", "SIGHUP"] as const)("stops at %s during a copy", async (name) => {
     const { dataDir } = seed({ signals: MANY });
     const dir = temporaryFolder();
     const job = startEvery(dir, dataDir);
@@ -269,6 +269,16 @@ describe("serve --backup-dir", () => {
       stderr: `signalbox: ${dataDir} is the data folder: put backups into another one.\n`,
     });
     expect(readdirSync(dataDir)).toEqual([]);
+    const none = newDataDir();
+    for (const dir of [none, join(none, "below")]) {
+      for (const command of ["serve --listen 127.0.0.1:0 --backup-dir", "backup --every 1h"]) {
+        await expectRefusal(
+          [...command.split(" "), dir, "--data", none],
+          /(is|in) the data folder.*put backups/,
+        );
+      }
+    }
+    expect(existsSync(none)).toBe(false);
     const env = { SIGNALBOX_BACKUP_EVERY: "10ms" };
     const short = await cli(["serve", "--listen", "127.0.0.1:0"], { env });
     expect(short.stderr).toContain("SIGNALBOX_BACKUP_EVERY");

@@ -251,6 +251,9 @@ describe("the target", () => {
     const link = join(temporaryFolder(), "link");
     symlinkSync(dataDir, link);
     await expectRefusal(join(link, "b.db"), dataDir, "is the data folder");
+    const below = join(dataDir, "below");
+    mkdirSync(below);
+    await expectRefusal(join(below, "b.db"), dataDir, "put backups outside of it");
     expect(await cli(["backup", "--every", "1h", link, "--data", dataDir])).toEqual({
       code: 1,
       stdout: "",
@@ -370,6 +373,8 @@ describe("a backup stops", () => {
 
   const ends: [string, NodeJS.Signals, "command" | "both" | "copy", string][] = [
     ["SIGTERM", "SIGTERM", "command", "The copy was stopped."],
+    ["SIGHUP", "SIGHUP", "command", "The copy was stopped."],
+    ["the end of its terminal", "SIGHUP", "both", "The copy was stopped."],
     ["Ctrl-C, which its own process receives as well", "SIGINT", "both", "The copy was stopped."],
     ["the stop of its whole service", "SIGTERM", "both", "The copy was stopped."],
     ["kill -9 of its own process", "SIGKILL", "copy", "The copy was killed (SIGKILL)."],

@@ -1,8 +1,18 @@
 /** Data folders and files that are missing, are something else, or belong to another user. */
 import { describe, expect, setDefaultTimeout, test } from "bun:test";
-import { chmodSync, chownSync, mkdirSync, readdirSync, statSync, writeFileSync } from "node:fs";
+import {
+  chmodSync,
+  chownSync,
+  cpSync,
+  mkdirSync,
+  readdirSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
 import { join } from "node:path";
+import { copyDatabase } from "../src/store/sqlite/copy.ts";
 import { cli, expectRefusal } from "./_cli.ts";
+import { seed } from "./_databases.ts";
 import { temporaryFolder } from "./_setup.ts";
 
 setDefaultTimeout(60_000);
@@ -71,6 +81,14 @@ test("verify and restore name a file that does not exist", async () => {
   expect(readdirSync(cwd)).toEqual([]);
 });
 
+test("restore into a data folder that is a file is refused", async () => {
+  const cwd = temporaryFolder();
+  writeFileSync(join(cwd, "file"), "");
+  copyDatabase(seed({ signals: 1 }).path, join(cwd, "backup.db"));
+  const says = `${join(cwd, "file")} is a file, not a folder: name the folder`;
+  await expectRefusal(["restore", "backup.db", "--data", "file"], says, { cwd });
+});
+
 test("hints repeat --data, quoted for the shell, unless it is the default", async () => {
   const cwd = temporaryFolder();
   const hintOf = async (command: string, ...more: string[]) => {
@@ -99,9 +117,12 @@ test("a data folder of another user is refused, and nothing is created in it", a
   const folder = isRoot ? temporaryFolder() : "/usr";
   if (isRoot) chmodSync(folder, 0o777);
   if (isRoot) chownSync(folder, NOBODY, NOBODY);
+  // Only to read, as root could.
+  if (isRoot) cpSync(seed({ signals: 1 }).path, join(folder, "signalbox.db"));
   const before = readdirSync(folder);
   const [owner, typed] = isRoot ? [`user ${NOBODY}`, `'#${NOBODY}'`] : ["root", "root"];
-  for (const command of [SERVE, ["key", "list"], ["desk", "create", "alpha"]]) {
+  const commands = ["key list", "desk create alpha", "verify", "backup /tmp/none.db"];
+  for (const command of [SERVE, ...commands.map((line) => line.split(" "))]) {
     const { code, stderr } = await cli([...command, "--data", folder]);
     expect(code).toBe(1);
     expect(stderr).toContain(`The data folder ${folder} belongs to ${owner}, and you are `);

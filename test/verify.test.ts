@@ -4,7 +4,7 @@ import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { copyDatabase } from "../src/store/sqlite/copy.ts";
 import { type CheckName, verifyDatabase } from "../src/store/sqlite/verify.ts";
-import { cli } from "./_cli.ts";
+import { cli, expectRefusal } from "./_cli.ts";
 import {
   changePage,
   dropLastCell,
@@ -99,7 +99,16 @@ const failures: Record<string, Failure> = {
     "the id of seq 10 is not greater than the one before",
     set(`id = '${seededUlid(5_000)}'`),
   ),
-  "an id of another length": failure(["ids_rising"], "the id of seq 9", set("id = id || '0'")),
+  "an id of another length": failure(
+    ["ids_rising", "values"],
+    "the id of seq 9",
+    set("id = id || '0'"),
+  ),
+  "an id that is not a ULID": failure(
+    ["values"],
+    "seq 100 has a value that no signal can have",
+    "UPDATE signals SET id = '8' || substr(id, 2) WHERE seq = 100",
+  ),
   ...Object.fromEntries(
     [
       "side = 'opem'",
@@ -234,14 +243,29 @@ describe("verify fails if there is", () => {
     );
     const folder = join(temporaryFolder(), "folder");
     mkdirSync(folder);
-    for (const file of [folder, "/dev/null"]) {
-      const refused = await cli(["verify", file]);
-      expect(refused.stderr).toMatch(/^signalbox: [^\n]+\n$/);
-      expect(refused).toMatchObject({ code: 1, stdout: "" });
-    }
-    expect((await cli(["verify", folder])).stderr).toContain(
+    await expectRefusal(
+      ["verify", folder],
       `${folder} is a folder: verify its database with: signalbox verify --data ${folder}`,
     );
+    await expectRefusal(["verify", "/dev/null"], "/dev/null is not a regular file: name a backup");
+  });
+
+  test("an id that is not a ULID, with which serve does not start either", async () => {
+    const { path, dataDir } = seed({ signals: 3 });
+    change(path, "UPDATE signals SET id = '8' || substr(id, 2) WHERE seq = 3");
+    await expectRefusal(
+      ["serve", "--data", dataDir, "--listen", "127.0.0.1:0"],
+      /signalbox\.db is damaged \(the id of the newest signal is not a ULID\): .* restore a backup/,
+    );
+  });
+
+  test("a data folder beside the file is a usage error, but not if the environment names it", async () => {
+    const { path, dataDir } = seed({ signals: 1 });
+    const { code, stderr } = await cli(["verify", path, "--data", dataDir]);
+    expect(stderr).toContain("leave out --data");
+    expect(code).toBe(2);
+    const env = { SIGNALBOX_DATA: newDataDir() };
+    expect(await cli(["verify", path], { env })).toMatchObject({ code: 0, stderr: "" });
   });
 
   test("a file that is not ours", async () => {

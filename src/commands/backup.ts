@@ -1,6 +1,6 @@
 /** `signalbox backup`: a consistent copy of the database, while the server runs. */
 import { existsSync, realpathSync, statSync } from "node:fs";
-import { dirname, resolve } from "node:path";
+import { basename, dirname, join, resolve } from "node:path";
 import { Argument, type Command, Option } from "commander";
 import { defaults } from "../config.ts";
 import { UsageError, UserError } from "../domain/errors.ts";
@@ -9,14 +9,14 @@ import type { CopyOptions } from "../domain/storage.ts";
 import { createLog } from "../log.ts";
 import { BackupJob } from "../ops/backups.ts";
 import { DISK_FREE_BYTES_MIN } from "../ops/health.ts";
-import { databaseFiles } from "../store/open.ts";
+import { databaseFiles, refuseForeignFolder } from "../store/open.ts";
 import { type DataOptions, defineCommand } from "./define.ts";
 import { toType } from "./hint.ts";
 import { readInterval, readPositive } from "./options.ts";
 import { printJson, printNote } from "./print.ts";
 import { showProgress } from "./progress.ts";
 import { selfProgram } from "./self.ts";
-import { stopSignal } from "./stop-signal.ts";
+import { hangup, stopSignal } from "./stop-signal.ts";
 
 interface BackupOptions extends DataOptions {
   readonly every?: number;
@@ -67,6 +67,7 @@ export async function backUp(
   file: string,
   sink: Pick<CopyOptions, "signal" | "onProgress">,
 ): Promise<Backup> {
+  refuseForeignFolder(dataDir);
   const { signals, newest_id } = await databaseFiles.copyInProcess(
     databaseFiles.pathIn(dataDir),
     file,
@@ -114,14 +115,23 @@ function refuseTarget(file: string, dataDir: string): void {
   }
 }
 
-/** Throws `UserError` for the data folder: losing it must not lose its backups. */
+/** Throws `UserError` for a folder in the data folder: losing that must not lose its backups. */
 export function refuseDataFolder(dir: string, dataDir: string): void {
-  if (!existsSync(dir) || !existsSync(dataDir)) return;
-  if (realpathSync(dir) !== realpathSync(dataDir)) return;
-  throw new UserError(`${dataDir} is the data folder: put backups into another one.`);
+  const [inner, outer] = [realPath(dir), realPath(dataDir)];
+  if (inner === outer) {
+    throw new UserError(`${dataDir} is the data folder: put backups into another one.`);
+  }
+  if (!inner.startsWith(join(outer, "/"))) return;
+  throw new UserError(`${dir} is in the data folder ${dataDir}: put backups outside of it.`);
 }
 
-/** Runs until SIGTERM or SIGINT. */
+/** Follows links, also if the end of the path does not exist yet. */
+function realPath(path: string): string {
+  if (existsSync(path) || dirname(path) === path) return realpathSync(path);
+  return join(realPath(dirname(path)), basename(path));
+}
+
+/** Runs until SIGTERM, SIGINT or SIGHUP. */
 async function backUpEvery(dir: string, everyMs: number, options: BackupOptions): Promise<void> {
   if (options.json) {
     throw new UsageError("--json is for one backup; with --every the log reports each.");
@@ -131,7 +141,7 @@ async function backUpEvery(dir: string, everyMs: number, options: BackupOptions)
   const log = await createLog("info");
   const plan = { dir, everyMs, keep: options.keep ?? defaults.backupKeep };
   const job = new BackupJob(plan, (file, signal) => backUp(dataDir, file, { signal }), log.logger);
-  await stopSignal(log);
+  await stopSignal(log, ["SIGTERM", "SIGINT", ...hangup()]);
   await job.stop();
   log.logger.info("stopped");
   await log.end();

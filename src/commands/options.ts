@@ -28,6 +28,11 @@ export function requireFile(file: string, ifFolder: string): void {
   const stats = statSync(file, { throwIfNoEntry: false });
   if (stats?.isFile() === true) return;
   if (stats?.isDirectory() === true) throw new UserError(`${file} is a folder: ${ifFolder}`);
+  if (stats !== undefined) {
+    throw new UserError(
+      `${file} is not a regular file: name a backup, such as /backup/signalbox.db`,
+    );
+  }
   throw new UserError(`There is no file ${file}: name a backup, such as /backup/signalbox.db`);
 }
 

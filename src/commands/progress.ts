@@ -1,11 +1,12 @@
 /** Shows a progress bar, on a terminal only. */
 import type { SingleBar } from "cli-progress";
 import type { CopyProgress } from "../domain/storage.ts";
+import { hangup } from "./stop-signal.ts";
 
 const MIB = 1024 * 1024;
 
 export interface ProgressSink {
-  /** Aborted by SIGINT and SIGTERM. */
+  /** Aborted by SIGINT, SIGTERM and SIGHUP. */
   readonly signal: AbortSignal;
   readonly onProgress: (progress: CopyProgress) => void;
 }
@@ -18,8 +19,8 @@ export async function showProgress<T>(
   const stopping = new AbortController();
   const stop = (): void => stopping.abort();
   // Not `once`: a repeated signal (`stop-signal.ts`) would end the process before it has cleaned up.
-  process.on("SIGINT", stop);
-  process.on("SIGTERM", stop);
+  const signals: NodeJS.Signals[] = ["SIGINT", "SIGTERM", ...hangup()];
+  for (const signal of signals) process.on(signal, stop);
   const bar = await startBar(`${name} {bar} {percentage}% of {total} MiB {phase}`, 1, {
     phase: "copied",
   });
@@ -32,8 +33,7 @@ export async function showProgress<T>(
     return await work({ signal: stopping.signal, onProgress });
   } finally {
     bar?.stop();
-    process.off("SIGINT", stop);
-    process.off("SIGTERM", stop);
+    for (const signal of signals) process.off(signal, stop);
   }
 }
 

@@ -1,11 +1,17 @@
-/** SIGTERM and SIGINT: the first one stops gracefully, a later one at once. */
+/** The signals that end a command: the first one stops gracefully, a later one at once. */
+import { readFileSync } from "node:fs";
 import type { Log } from "../log.ts";
 
 /** Under `npx` and `bun run`, Ctrl-C arrives twice: from the terminal and from them. */
 const SAME_SIGNAL_MS = 500;
 
+const STOP_SIGNALS: readonly NodeJS.Signals[] = ["SIGTERM", "SIGINT"];
+
 /** Resolves at the first signal. A later one ends the process, unless it repeats the first. */
-export function stopSignal(log: Log): Promise<void> {
+export function stopSignal(
+  log: Log,
+  signals: readonly NodeJS.Signals[] = STOP_SIGNALS,
+): Promise<void> {
   return new Promise((resolve) => {
     onStopSignals(
       (signal) => {
@@ -13,12 +19,17 @@ export function stopSignal(log: Log): Promise<void> {
         resolve();
       },
       () => void log.end().then(() => process.exit(1)),
+      signals,
     );
   });
 }
 
 /** Calls `first` at the first signal, and `later` at a later one, unless it repeats the first. */
-export function onStopSignals(first: (signal: NodeJS.Signals) => void, later: () => void): void {
+export function onStopSignals(
+  first: (signal: NodeJS.Signals) => void,
+  later: () => void,
+  signals: readonly NodeJS.Signals[] = STOP_SIGNALS,
+): void {
   let firstAt: number | null = null;
   const onSignal = (signal: NodeJS.Signals): void => {
     const now = performance.now();
@@ -27,8 +38,7 @@ export function onStopSignals(first: (signal: NodeJS.Signals) => void, later: ()
       first(signal);
     } else if (now - firstAt >= SAME_SIGNAL_MS) later();
   };
-  process.on("SIGTERM", onSignal);
-  process.on("SIGINT", onSignal);
+  for (const signal of signals) process.on(signal, onSignal);
 }
 
 /** For a command that soon notices that it was aborted; a later signal ends it at once. */
@@ -39,4 +49,18 @@ export function stopAtSignals(): AbortSignal {
     () => process.exit(1),
   );
   return stopping.signal;
+}
+
+/** SIGHUP, except under `nohup`: a handler would replace its protection. */
+export function hangup(): NodeJS.Signals[] {
+  return isHangupIgnored() ? [] : ["SIGHUP"];
+}
+
+function isHangupIgnored(): boolean {
+  try {
+    // A bit per signal, SIGHUP's is the lowest. https://man7.org/linux/man-pages/man5/proc_pid_status.5.html
+    return /^SigIgn:.*[13579bdf]$/m.test(readFileSync("/proc/self/status", "utf8"));
+  } catch {
+    return false;
+  }
 }

@@ -1,16 +1,16 @@
 /** `signalbox verify`: checks a database or a backup. */
 import { resolve } from "node:path";
 import { Argument, type Command } from "commander";
-import { UserError } from "../domain/errors.ts";
+import { UsageError, UserError } from "../domain/errors.ts";
 import { escapeControls, shellQuoted } from "../domain/shell.ts";
 import type { Verification } from "../domain/storage.ts";
-import { databaseFiles } from "../store/open.ts";
+import { databaseFiles, refuseForeignFolder } from "../store/open.ts";
 import { type DataOptions, defineCommand } from "./define.ts";
 import { requireFile } from "./options.ts";
 import { printData, printJson } from "./print.ts";
 
 export function verifyCommand(): Command {
-  return defineCommand({
+  const command: Command = defineCommand({
     name: "verify",
     description: "check everything in the database: exit code 0 if all of it is sound",
     arguments: [new Argument("[file]", "a backup, instead of the database in the data folder")],
@@ -25,7 +25,11 @@ server's log grows meanwhile.`,
     ],
     run: async ({ data, json }: DataOptions, file?: string) => {
       const path = resolve(file ?? databaseFiles.pathIn(data));
-      if (file !== undefined) {
+      if (file === undefined) refuseForeignFolder(resolve(data));
+      else {
+        if (command.getOptionValueSource("data") === "cli") {
+          throw new UsageError(`${file} is verified without a data folder: leave out --data.`);
+        }
         requireFile(file, `verify its database with: signalbox verify --data ${shellQuoted(file)}`);
       }
       const verification = await databaseFiles.verify(path);
@@ -40,6 +44,7 @@ server's log grows meanwhile.`,
       throw new UserError(`${problem}: ${next}`, "restore FILE --force");
     },
   });
+  return command;
 }
 
 function explain(path: string, { checks }: Verification): string {

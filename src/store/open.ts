@@ -30,7 +30,7 @@ import { SqliteSignals } from "./sqlite/signals.ts";
 import { SqliteStore } from "./sqlite/store.ts";
 import { describeProblem, verifyDatabase } from "./sqlite/verify.ts";
 
-export { problemOfFolder } from "./sqlite/folder.ts";
+export { problemOfFolder, refuseForeignFolder } from "./sqlite/folder.ts";
 
 export const databaseFiles: DatabaseFiles = {
   pathIn: (dataDir) => join(dataDir, DATABASE_NAME),

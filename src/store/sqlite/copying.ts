@@ -62,8 +62,8 @@ async function watch(
 }
 
 function explainEnd(child: Bun.Subprocess, stderr: string, { signal }: CopyOptions): string {
-  // Ctrl-C reaches both processes, in either order.
-  if (signal?.aborted === true || child.signalCode === "SIGINT") return STOPPED;
+  // Ctrl-C and the end of a terminal reach both processes, in either order.
+  if (signal?.aborted === true || /^SIG(INT|HUP)$/.test(String(child.signalCode))) return STOPPED;
   if (child.signalCode !== null) return `The copy was killed (${child.signalCode}).`;
   return stderr.trim().replace(/^signalbox: /, "") || `The copy ended with ${child.exitCode}.`;
 }

@@ -3,6 +3,7 @@ import {
   accessSync,
   chmodSync,
   constants,
+  existsSync,
   mkdirSync,
   readdirSync,
   readFileSync,
@@ -141,7 +142,8 @@ function nearest(path: string): { readonly path: string; readonly stats: Stats }
  * Refuses root like any other user: the server could not open files that root creates, and the owner
  * could have planted links for root to follow.
  */
-function refuseForeignFolder(dataDir: string): void {
+export function refuseForeignFolder(dataDir: string): void {
+  if (!existsSync(dataDir)) return;
   const ours = process.geteuid?.();
   const owner = statSync(dataDir).uid;
   if (ours === undefined || owner === ours) return;
