@@ -131,6 +131,24 @@ describe("the job", () => {
     expect(log[0]?.level).toBe(50 as unknown as string);
   });
 
+  test("an old backup that cannot be deleted fails no backup, and keeps no other one", async () => {
+    const dir = temporaryFolder();
+    const [stuck, old] = [2, 1].map((hours) => nameOf(Date.now() - hours * HOUR_MS));
+    // A folder, which is not deleted like a file.
+    mkdirSync(join(dir, stuck ?? ""));
+    writeFileSync(join(dir, old ?? ""), "kept");
+    const { job, made, lines } = startJob({ dir, everyMs: HOUR_MS / 2, keep: 1 });
+    await until(() => lines("an old backup cannot be deleted").length > 0);
+    await until(() => !readdirSync(dir).includes(old ?? ""));
+    expect(job.status.failure).toBeNull();
+    await job.stop();
+    expect(lines("backup failed, it will be retried")).toEqual([]);
+    expect(made.map((file) => readdirSync(dir).includes(file.slice(dir.length + 1)))).toEqual([
+      true,
+    ]);
+    expect(lines("an old backup cannot be deleted")[0]?.["file"]).toBe(join(dir, stuck ?? ""));
+  });
+
   test("aborts the backup under way when it is stopped, and logs no failure", async () => {
     const { job, log, made } = startJob(
       { dir: temporaryFolder() },

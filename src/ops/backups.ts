@@ -90,8 +90,6 @@ export class BackupJob {
       const duration_ms = Math.round(performance.now() - startedAt);
       this.#failure = null;
       this.#log.info({ ...backup, duration_ms }, "backup made");
-      this.#prune(file);
-      return true;
     } catch (error) {
       if (!this.#stopping.signal.aborted) {
         this.#failure = { at: Date.now(), reason: messageOf(error) };
@@ -99,14 +97,22 @@ export class BackupJob {
       }
       return false;
     }
+    this.#prune(file);
+    return true;
   }
 
   /** Never removes the one just made, even if the clock was set back. */
   #prune(made: string): void {
     const { dir, keep } = this.#plan;
-    const others = listBackups(dir).filter((name) => join(dir, name) !== made);
-    for (const name of others.slice(0, Math.max(0, others.length - (keep - 1)))) {
-      rmSync(join(dir, name), { force: true });
+    const others = listBackups(dir)
+      .map((name) => join(dir, name))
+      .filter((file) => file !== made);
+    for (const file of others.slice(0, Math.max(0, others.length - (keep - 1)))) {
+      try {
+        rmSync(file, { force: true });
+      } catch (error) {
+        this.#log.warn({ file, reason: messageOf(error) }, "an old backup cannot be deleted");
+      }
     }
   }
 
