@@ -1,6 +1,6 @@
 /** Backups at an interval: `backup --every`, and `serve --backup-dir`. */
 import { describe, expect, setDefaultTimeout, setSystemTime, test } from "bun:test";
-import { existsSync, mkdirSync, readdirSync, statSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { pino } from "pino";
 import { BackupJob, type BackupPlan, type MakeBackup, timeStamp } from "../src/ops/backups.ts";
@@ -147,6 +147,20 @@ describe("the job", () => {
       true,
     ]);
     expect(lines("an old backup cannot be deleted")[0]?.["file"]).toBe(join(dir, stuck ?? ""));
+  });
+
+  test("its status names the newest backup without reading the folder", async () => {
+    const dir = temporaryFolder();
+    const time = Math.floor(Date.now() / 1_000) * 1_000 - HOUR_MS / 2;
+    const young = nameOf(time);
+    writeFileSync(join(dir, young), "kept");
+    const { job } = startJob({ dir, everyMs: HOUR_MS });
+    await until(() => job.status.newest?.file === join(dir, young));
+    rmSync(dir, { recursive: true });
+    expect(job.status.newest).toEqual({ file: join(dir, young), at: time });
+    const { job: other, made } = startJob({ dir, everyMs: HOUR_MS });
+    await until(() => other.status.newest !== null);
+    expect(other.status.newest?.file).toBe(made[0] ?? "");
   });
 
   test("aborts the backup under way when it is stopped, and logs no failure", async () => {

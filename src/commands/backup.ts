@@ -1,5 +1,6 @@
 /** `signalbox backup`: a consistent copy of the database, while the server runs. */
 import { existsSync, realpathSync, statSync } from "node:fs";
+import { stat } from "node:fs/promises";
 import { basename, dirname, join, resolve } from "node:path";
 import { Argument, type Command, Option } from "commander";
 import { defaults } from "../config.ts";
@@ -77,7 +78,7 @@ export async function backUp(
       ...sink,
     },
   );
-  return { file, bytes: statSync(file).size, signals, newest_id };
+  return { file, bytes: (await stat(file)).size, signals, newest_id };
 }
 
 async function backUpOnce(file: string, { data, json, keep }: BackupOptions): Promise<void> {

@@ -1,6 +1,9 @@
-/** Makes backups at an interval, and keeps the latest ones. */
-import { mkdirSync, readdirSync, rmSync } from "node:fs";
-import { join } from "node:path";
+/**
+ * Makes backups at an interval, and keeps the latest ones. Nothing here blocks the thread, which takes
+ * signals: the backups may be on a network disk that hangs.
+ */
+import { mkdir, readdir, rm } from "node:fs/promises";
+import { basename, join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import type { Logger } from "pino";
 import { messageOf } from "../domain/errors.ts";
@@ -20,7 +23,7 @@ export interface BackupStatus {
   readonly dir: string;
   readonly every_ms: number;
   readonly keep: number;
-  /** The newest backup in the folder; null: there is none. */
+  /** The last one made, or else the newest in the folder at the start; null: there is none. */
   readonly newest: { readonly file: string; readonly at: number } | null;
   /** Of the last attempt; null if it succeeded, or none has ended yet. */
   readonly failure: { readonly at: number; readonly reason: string } | null;
@@ -28,6 +31,8 @@ export interface BackupStatus {
 
 /** A failed backup is retried after this, or sooner if backups are more frequent. */
 const RETRY_MS = 60_000;
+/** A disk that hangs does not keep the server from stopping. */
+const STOP_MS_MAX = 5_000;
 /** The longest wait of a timer (2^31 - 1 ms). */
 const TIMER_MS_MAX = 2_147_483_647;
 const NAME = /^signalbox-(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)(\d\d)Z\.db$/;
@@ -38,6 +43,7 @@ export class BackupJob {
   readonly #log: Logger;
   readonly #stopping = new AbortController();
   readonly #ended: Promise<void>;
+  #newest: BackupStatus["newest"] = null;
   #failure: BackupStatus["failure"] = null;
 
   /** Starts at once if the newest backup is older than the interval. */
@@ -50,20 +56,23 @@ export class BackupJob {
 
   get status(): BackupStatus {
     const { dir, everyMs, keep } = this.#plan;
-    const name = listBackups(dir).at(-1);
-    const newest = name === undefined ? null : { file: join(dir, name), at: timeOf(name) };
-    return { dir, every_ms: everyMs, keep, newest, failure: this.#failure };
+    return { dir, every_ms: everyMs, keep, newest: this.#newest, failure: this.#failure };
   }
 
   /** Aborts a running backup. */
   async stop(): Promise<void> {
     this.#stopping.abort();
-    await this.#ended;
+    const isEnded = await Promise.race([
+      this.#ended.then(() => true),
+      delay(STOP_MS_MAX, false, { ref: false }),
+    ]);
+    if (!isEnded)
+      this.#log.warn({ dir: this.#plan.dir }, "the disk of the backups does not answer");
   }
 
   async #run(): Promise<void> {
     const { everyMs } = this.#plan;
-    await this.#sleep(this.#untilDue());
+    await this.#sleep(await this.#untilDue());
     while (!this.#stopping.signal.aborted) {
       const isMade = await this.#backUp();
       await this.#sleep(isMade ? everyMs : Math.min(everyMs, RETRY_MS));
@@ -71,12 +80,12 @@ export class BackupJob {
   }
 
   /** At most the interval, even if the clock was set back since the newest backup. */
-  #untilDue(): number {
+  async #untilDue(): Promise<number> {
     const { dir, everyMs } = this.#plan;
-    const newest = listBackups(dir).at(-1);
+    const newest = (await listBackups(dir)).at(-1);
     if (newest === undefined) return 0;
-    const age = Date.now() - timeOf(newest);
-    return Math.min(everyMs, Math.max(0, everyMs - age));
+    this.#newest = { file: join(dir, newest), at: timeOf(newest) };
+    return Math.min(everyMs, Math.max(0, everyMs - (Date.now() - this.#newest.at)));
   }
 
   async #backUp(): Promise<boolean> {
@@ -85,9 +94,10 @@ export class BackupJob {
     const file = join(dir, `signalbox-${timeStamp(Date.now())}.db`);
     const startedAt = performance.now();
     try {
-      mkdirSync(dir, { recursive: true, mode: 0o700 });
+      await mkdir(dir, { recursive: true, mode: 0o700 });
       const backup = await this.#make(file, this.#stopping.signal);
       const duration_ms = Math.round(performance.now() - startedAt);
+      this.#newest = { file, at: timeOf(basename(file)) };
       this.#failure = null;
       this.#log.info({ ...backup, duration_ms }, "backup made");
     } catch (error) {
@@ -97,19 +107,19 @@ export class BackupJob {
       }
       return false;
     }
-    this.#prune(file);
+    await this.#prune(file);
     return true;
   }
 
   /** Never removes the one just made, even if the clock was set back. */
-  #prune(made: string): void {
+  async #prune(made: string): Promise<void> {
     const { dir, keep } = this.#plan;
-    const others = listBackups(dir)
+    const others = (await listBackups(dir))
       .map((name) => join(dir, name))
       .filter((file) => file !== made);
     for (const file of others.slice(0, Math.max(0, others.length - (keep - 1)))) {
       try {
-        rmSync(file, { force: true });
+        await rm(file, { force: true });
       } catch (error) {
         this.#log.warn({ file, reason: messageOf(error) }, "an old backup cannot be deleted");
       }
@@ -136,11 +146,9 @@ function timeOf(name: string): number {
 }
 
 /** Names of backups, oldest first; none if the folder does not exist yet. */
-function listBackups(dir: string): string[] {
+async function listBackups(dir: string): Promise<string[]> {
   try {
-    return readdirSync(dir)
-      .filter((name) => NAME.test(name))
-      .toSorted();
+    return (await readdir(dir)).filter((name) => NAME.test(name)).toSorted();
   } catch {
     return [];
   }

@@ -35,7 +35,7 @@ export function copyDatabase(from: string, to: string): Verification {
     syncPath(dirname(to));
     return { ...verification, file: to };
   } catch (error) {
-    removePartial(partial);
+    for (const file of partialFiles(partial)) rmSync(file, { force: true });
     throw explainSystemFailure(error, to);
   }
 }
@@ -45,9 +45,9 @@ export function partialPath(to: string, pid: number): string {
   return join(dirname(to), `.${basename(to)}.${pid}.signalbox-partial`);
 }
 
-/** Removes SQLite's journal as well. */
-export function removePartial(partial: string): void {
-  for (const suffix of ["", "-journal"]) rmSync(partial + suffix, { force: true });
+/** The copy and SQLite's journal of it. */
+export function partialFiles(partial: string): string[] {
+  return [partial, `${partial}-journal`];
 }
 
 /**

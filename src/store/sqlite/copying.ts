@@ -1,13 +1,14 @@
 /**
  * Runs a copy (`copy.ts`) in a process of its own, the hidden command `copy`: the caller is not blocked,
- * can show progress, and can stop it at any moment, which is impossible with SQLite on a thread.
+ * can show progress, and can stop it at any moment, which is impossible with SQLite on a thread. Nothing
+ * here waits for a disk that hangs, either: the caller may be the server.
  */
-import { type Stats, statSync } from "node:fs";
-import { statfs } from "node:fs/promises";
+import type { Stats } from "node:fs";
+import { rm, stat, statfs } from "node:fs/promises";
 import { dirname } from "node:path";
 import { UserError } from "../../domain/errors.ts";
 import type { CopyOptions, Verification } from "../../domain/storage.ts";
-import { partialPath, removePartial } from "./copy.ts";
+import { partialFiles, partialPath } from "./copy.ts";
 
 const WATCH_INTERVAL_MS = 200;
 const MIB = 1024 * 1024;
@@ -34,7 +35,7 @@ export async function copyInProcess(
   const [stdout, stderr, code] = await output;
   if (code === 0) return JSON.parse(stdout) as Verification;
   // A child that was killed, for example by the same Ctrl-C, has left it.
-  removePartial(partial);
+  await Promise.all(partialFiles(partial).map((file) => rm(file, { force: true })));
   throw new UserError(reason ?? explainEnd(child, stderr, options));
 }
 
@@ -45,10 +46,13 @@ async function watch(
   partial: string,
   { freeBytesMin, signal, onProgress }: CopyOptions,
 ): Promise<string | null> {
-  const totalBytes = (statOf(from)?.size ?? 0) + (statOf(`${from}-wal`)?.size ?? 0);
-  const isSameDisk = statOf(dirname(from))?.dev === statOf(dirname(partial))?.dev;
+  const [database, log, fromFolder, toFolder] = await Promise.all(
+    [from, `${from}-wal`, dirname(from), dirname(partial)].map(statOf),
+  );
+  const totalBytes = (database?.size ?? 0) + (log?.size ?? 0);
+  const isSameDisk = fromFolder?.dev === toFolder?.dev;
   while (child.exitCode === null && child.signalCode === null) {
-    const copiedBytes = Math.min(statOf(partial)?.size ?? 0, totalBytes);
+    const copiedBytes = Math.min((await statOf(partial))?.size ?? 0, totalBytes);
     onProgress?.({ copiedBytes, totalBytes });
     const tooFull = isSameDisk ? await findTooFull(from, freeBytesMin) : null;
     const reason = signal?.aborted === true ? STOPPED : tooFull;
@@ -77,10 +81,6 @@ async function findTooFull(from: string, freeBytesMin: number): Promise<string |
 }
 
 /** Null if the file cannot be read: the copy itself says why. */
-function statOf(path: string): Stats | null {
-  try {
-    return statSync(path);
-  } catch {
-    return null;
-  }
+function statOf(path: string): Promise<Stats | null> {
+  return stat(path).catch(() => null);
 }
