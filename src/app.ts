@@ -217,7 +217,7 @@ function serveSignals(
 
 function startConsole(
   listen: Address,
-  { config, log, certificates, plan: { console: connectionsMax } }: Parts,
+  { config, log, certificates, plan: { console: connectionsMax, total: connectionsTotal } }: Parts,
   publicUrl: string,
   recorder: ActivityRecorder,
 ): Promise<ConsoleThread> {
@@ -231,6 +231,7 @@ function startConsole(
       certificate: certificates?.current ?? null,
       trustedProxies,
       connectionsMax,
+      connectionsTotal,
       stopTimeoutMs,
       logLevel: log.level,
     },

@@ -79,7 +79,7 @@ async function open(options: ConsoleOptions): Promise<void> {
 }
 
 async function serve(options: ConsoleOptions): Promise<Running> {
-  const { listen, consoleUrl, connectionsMax, stopTimeoutMs } = options;
+  const { listen, consoleUrl, connectionsMax, connectionsTotal, stopTimeoutMs } = options;
   const log = pino(logOptions(options.logLevel), { write: (line) => post({ type: "log", line }) });
   const storage = await openConsoleStorage(options.dataDir, { log, now: Date.now });
   const isTls = options.certificate !== null;
@@ -103,7 +103,7 @@ async function serve(options: ConsoleOptions): Promise<Running> {
   };
   const createApp = (state: ListenerState) => createConsole({ ...shared, listener: state });
   const listener = new Listener(createApp, listen, certificate);
-  const limit = { console: connectionsMax };
+  const limit = { console: connectionsMax, total: connectionsTotal };
   const endLimit = limitConnections("console", listener.address, limit, log);
   return {
     url: ownUrl(),

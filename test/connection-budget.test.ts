@@ -71,3 +71,17 @@ test("idle connections to the console and to health do not keep signals out", as
   }
   expect((await fetch(`http://127.0.0.1:${consolePort}/sign-in`)).status).toBe(200);
 });
+
+test("more connections than its share stay open while the process has enough", async () => {
+  const opsPort = await freePort();
+  await startServe(["--ops-listen", `127.0.0.1:${opsPort}`]);
+  let closed = 0;
+  const sockets = Array.from({ length: 100 }, () =>
+    connect(opsPort, "127.0.0.1").on("close", () => (closed += 1)),
+  );
+  onCleanup(() => sockets.forEach((socket) => socket.destroy()));
+  // Several checks.
+  await Bun.sleep(1_500);
+  expect(sockets.filter(({ pending }) => !pending)).toHaveLength(100);
+  expect(closed).toBe(0);
+});

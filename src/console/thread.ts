@@ -19,8 +19,9 @@ export interface ConsoleOptions {
   readonly publicUrl: string;
   readonly certificate: Certificate | null;
   readonly trustedProxies: readonly string[];
-  /** Open at once. */
+  /** Open at once, while the process has more than the total. */
   readonly connectionsMax: number;
+  readonly connectionsTotal: number;
   readonly stopTimeoutMs: number;
   readonly logLevel: string;
 }

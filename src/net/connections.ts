@@ -32,11 +32,16 @@ const BUSY_INTERVAL_MS = 10;
 const CHECK_SHARE = 1 / 10;
 const LINE_INTERVAL_MS = 5_000;
 
-/** How many connections each interface may have open at once. */
+/**
+ * How many connections each interface may have open at once. The console and health may have more while
+ * the process has fewer than the total.
+ */
 export interface ConnectionPlan {
   readonly public: number;
   readonly console: number;
   readonly ops: number;
+  /** Of all three. */
+  readonly total: number;
 }
 
 export interface ConnectionNeeds {
@@ -65,14 +70,15 @@ export function planConnections(
       "fewer connections than --max-connections: ulimit -n is too low",
     );
   }
-  return { public: connectionsMax === 0 ? left : Math.min(connectionsMax, left), console, ops };
+  const forSignals = connectionsMax === 0 ? left : Math.min(connectionsMax, left);
+  return { public: forSignals, console, ops, total: forSignals + console + ops };
 }
 
 /** Enforces the limit until the returned function is called. Call it on the thread that listens. */
-export function limitConnections<Listener extends keyof ConnectionPlan>(
+export function limitConnections<Listener extends Exclude<keyof ConnectionPlan, "total">>(
   listener: Listener,
   { port }: Address,
-  { [listener]: max }: Readonly<Record<Listener, number>>,
+  { [listener]: max, total }: Readonly<Record<Listener | "total", number>>,
   log: Logger,
 ): () => void {
   const sockets = PortSockets.of(port);
@@ -83,13 +89,15 @@ export function limitConnections<Listener extends keyof ConnectionPlan>(
     );
     return () => {};
   }
+  // Looking at each descriptor is slow. A limit that the user sets always holds.
+  const enough = listener === "public" ? max : total;
   let timer: Timer;
   let cut = 0;
   let lineAt = -Infinity;
   const check = (): void => {
     const startedAt = performance.now();
     // Cheap, and never less than the number of connections.
-    const excess = countDescriptors() > max ? closeIdlest(sockets, max) : 0;
+    const excess = countDescriptors() > enough ? closeIdlest(sockets, max) : 0;
     cut += excess;
     if (startedAt - lineAt >= LINE_INTERVAL_MS) report();
     const pauseMs = (performance.now() - startedAt) / CHECK_SHARE;
