@@ -87,7 +87,9 @@ test("a caller's client_signal_id is used, and a missing one is made", async () 
   const signalbox = new Signalbox({ url, key });
   const first = await signalbox.send({ ...signal, client_signal_id: "mine" });
   const again = await signalbox.send({ ...signal, client_signal_id: "mine" });
-  expect(again).toEqual({ id: first.id, deduped: true });
+  expect(again).toEqual({ id: first.id, deduped: true, differs: [] });
+  const other = { ...signal, symbol: "X", price: 1, client_signal_id: "mine" };
+  expect((await signalbox.send(other)).differs).toEqual(["symbol", "price"]);
   const missing = { ...signal, client_signal_id: undefined } as unknown as Signal;
   expect((await signalbox.send(missing)).deduped).toBe(false);
   const [mine, made] = ids();
@@ -148,6 +150,31 @@ test.each([
 ])("%s is refused before the key is sent in the clear", (url) => {
   expect(() => new Signalbox({ url, key: "sbk_x" })).toThrow("use https");
 });
+
+test.each(["127.0.0.1:8080", "localhost:8080", "signals.example.com"])(
+  "%s has no scheme, and the error says what to write",
+  (url) => {
+    expect(() => new Signalbox({ url, key: "sbk_x" })).toThrow(
+      `${url}: write http://127.0.0.1:8080, or https://`,
+    );
+  },
+);
+
+test("the placeholder of the examples is refused with what to change", () => {
+  const url = "https://signals.example.com";
+  expect(() => new Signalbox({ url, key: "sbk_x" })).toThrow(
+    "change the URL to your server's address",
+  );
+});
+
+test.each(["", "/", "/v1/signals", "/v1/signals/", "//"])(
+  "a URL that ends in %j is the server's",
+  async (path) => {
+    const { url, key } = await start();
+    const signalbox = new Signalbox({ url: url + path, key });
+    expect(await signalbox.send(signal)).toMatchObject({ deduped: false });
+  },
+);
 
 test.each(["", " sbk_x", "sbk_x\n", "sbk_\u00e9"])(
   "the key %j is refused, and not shown",

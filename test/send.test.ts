@@ -436,7 +436,7 @@ describe("the key", () => {
     const { file, send, cwd } = await prepare();
     const name = file([signal]);
     const none = await send([name], { env: { SIGNALBOX_KEY: "" } });
-    expect(none.stderr).toContain("--key-file FILE, or type: read -rs SIGNALBOX_KEY");
+    expect(none.stderr).toContain("--key-file FILE, or type: stty -echo; read -r SIGNALBOX_KEY");
     for (const [text, code] of [
       [`${WRONG_KEY}\n`, 1],
       ["sbk_123", 1],

@@ -3,7 +3,7 @@
 URL='https://signals.example.com/v1/signals'
 
 if [ -z "$SIGNALBOX_KEY" ]; then
-  echo "Set SIGNALBOX_KEY: read -rs SIGNALBOX_KEY && export SIGNALBOX_KEY" >&2
+  echo "Set SIGNALBOX_KEY: stty -echo; read -r SIGNALBOX_KEY; stty echo; export SIGNALBOX_KEY" >&2
   exit 1
 fi
 # A UUID v7, made once: every attempt sends the same id, so nothing is stored twice.
@@ -26,6 +26,7 @@ for WAIT in 0 1 2 4 8 16 32; do
     0:*' '429 | 0:*' '5?? | 7:* | 16:* | 18:* | 28:* | 52:* | 55:* | 56:* | 92:*) ;; # a retry can help
     35:*SYSCALL* | 35:*reset* | 35:*eof*) ;; # the connection broke in the handshake
     35:*) echo "$ANSWER Is it http or https?" >&2; exit 1 ;;
+    6:*) echo "$ANSWER Change URL in this file to your server's address." >&2; exit 1 ;;
     60:*) echo "$ANSWER For a private certificate, set CURL_CA_BUNDLE=cert.pem." >&2; exit 1 ;;
     *) echo "No retry can help: $ANSWER" >&2; exit 1 ;;
   esac

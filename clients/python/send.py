@@ -3,7 +3,7 @@ import os, sys
 from signalbox import Signalbox, SignalboxError
 
 key = os.environ.get("SIGNALBOX_KEY") or sys.exit(
-    "Set SIGNALBOX_KEY: read -rs SIGNALBOX_KEY && export SIGNALBOX_KEY"
+    "Set SIGNALBOX_KEY: stty -echo; read -r SIGNALBOX_KEY; stty echo; export SIGNALBOX_KEY"
 )
 signalbox = Signalbox("https://signals.example.com", key)
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import email.utils, http.client, json, logging, random, re, socket, ssl, time, uuid
 import urllib.parse, urllib.request
-from typing import Any, Dict, Literal, TypedDict
+from typing import Any, Dict, List, Literal, TypedDict
 
 _log = logging.getLogger("signalbox")
 
@@ -39,6 +39,7 @@ class Signal(_Required, total=False):
 class _Found(TypedDict):
     id: str
     deduped: bool  # this client_signal_id was stored before; id is the original signal's
+    differs: List[str]  # the fields of a duplicate that differ from the original's
 
 
 class Stored(_Found, total=False):
@@ -75,13 +76,17 @@ class Signalbox:
     """`url` must be https, except for loopback. Threads can share one."""
 
     def __init__(self, url: str, key: str, *, attempts: float = 8, timeout: float = 10) -> None:
+        if "://" not in url:
+            raise ValueError(f"{url}: write http://127.0.0.1:8080, or https:// and your server's name.")
         scheme, host = urllib.parse.urlsplit(url)[0], urllib.parse.urlsplit(url).hostname or ""
         is_loopback = re.fullmatch(r"localhost|127(\.\d+){3}|::1", host)
         if scheme != "https" and not (scheme == "http" and is_loopback):
             raise ValueError(f"{url}: use https, so that nobody on the way can read the key.")
+        if host.endswith(".example.com"):
+            raise ValueError(f"{url}: change the URL to your server's address.")
         if not re.fullmatch("[!-~]+", key):
             raise ValueError("The key is empty, or has a space or a line break in it.")
-        self._url = url.rstrip("/") + "/v1/signals"
+        self._url = re.sub("/*(/v1/signals)?/*$", "", url) + "/v1/signals"
         self._headers = {"Authorization": f"Bearer {key}", "Content-Type": "application/json"}
         self._attempts, self._timeout = attempts, timeout
         self._opener = urllib.request.build_opener(_EveryAnswer)
@@ -100,9 +105,10 @@ class Signalbox:
                 with self._opener.open(request, timeout=self._timeout) as answer:
                     status, text = answer.status, answer.read().decode(errors="replace")
                     retry_after = _seconds(answer.headers.get("Retry-After", "0"))
+                    differs = re.findall(r"\w+", answer.headers.get("X-Duplicate-Differs", ""))
                 body, is_ok = _parse(text), 200 <= status < 300
                 if is_ok and isinstance(body.get("id"), str):
-                    return body
+                    return {**body, "differs": differs}
                 is_unclear = is_ok or status >= 500
                 problem, can_retry = f"{status} {text[:1000]}", is_unclear or status == 429
                 code, fields = body.get("error", str(status)), body.get("fields", {})
@@ -128,7 +134,8 @@ def _advice(error: Exception) -> str | None:
     if type(error) is ssl.SSLError:  # a subclass is a broken connection
         return "\nIs it http or https?"
     is_unknown = isinstance(error, socket.gaierror) and error.errno != socket.EAI_AGAIN
-    return "" if is_unknown or isinstance(error, (UnicodeError, http.client.InvalidURL)) else None
+    is_unknown = is_unknown or isinstance(error, (UnicodeError, http.client.InvalidURL))
+    return "\nChange the URL to your server's address." if is_unknown else None
 
 
 def _parse(text: str) -> dict:

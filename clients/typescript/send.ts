@@ -3,7 +3,9 @@ import { Signalbox } from "./signalbox.ts";
 
 const key = process.env["SIGNALBOX_KEY"];
 if (!key) {
-  console.error("Set SIGNALBOX_KEY: read -rs SIGNALBOX_KEY && export SIGNALBOX_KEY");
+  console.error(
+    "Set SIGNALBOX_KEY: stty -echo; read -r SIGNALBOX_KEY; stty echo; export SIGNALBOX_KEY",
+  );
   process.exit(1);
 }
 const signalbox = new Signalbox({ url: "https://signals.example.com", key });

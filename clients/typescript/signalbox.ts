@@ -27,9 +27,8 @@ export interface Signal {
 }
 
 /** `deduped`: this `client_signal_id` was stored before; `id` is the original signal's. */
-export type Stored =
-  | { id: string; received_at: number; deduped: false }
-  | { id: string; deduped: true };
+export type Stored = Answer & { /** Fields in which a duplicate differs. */ differs: string[] };
+type Answer = { id: string; received_at: number; deduped: false } | { id: string; deduped: true };
 
 export interface Options {
   /** The server's address. It must be https, except for loopback. */
@@ -79,13 +78,11 @@ export class Signalbox {
   readonly #options: Required<Options>;
 
   constructor(options: Options) {
-    const { protocol, hostname } = new URL(options.url);
-    const isLoopback = /^(localhost|127(\.\d+){3}|\[::1\])$/.test(hostname);
-    if (protocol !== "https:" && !(protocol === "http:" && isLoopback))
-      throw new TypeError(`${options.url}: use https, so that nobody on the way can read the key.`);
+    const wrong = problemOf(options.url);
+    if (wrong !== null) throw new TypeError(`${options.url}: ${wrong}`);
     if (!/^[!-~]+$/.test(options.key))
       throw new TypeError("The key is empty, or has a space or a line break in it.");
-    const url = `${options.url.replace(/\/+$/, "")}/v1/signals`;
+    const url = `${options.url.replace(/\/*(\/v1\/signals)?\/*$/, "")}/v1/signals`;
     this.#options = { attempts: 8, timeoutMs: 10_000, onRetry: console.warn, ...options, url };
   }
 
@@ -119,7 +116,8 @@ export class Signalbox {
       const { status } = answer;
       const text = await answer.text();
       const json = parse(text) as { id?: string; error?: string; fields?: Record<string, string> };
-      if (answer.ok && typeof json.id === "string") return json as Stored;
+      const differs = answer.headers.get("X-Duplicate-Differs")?.split(", ") ?? [];
+      if (answer.ok && typeof json.id === "string") return { ...(json as Stored), differs };
       const after = answer.headers.get("Retry-After") ?? ""; // seconds or, from some proxies, a date
       return {
         problem: `${url}: ${status} ${text.slice(0, 1_000)}`,
@@ -148,13 +146,25 @@ export class Signalbox {
   }
 }
 
+const LOOPBACK = /^(localhost|127(\.\d+){3}|\[::1\])$/;
+
+function problemOf(url: string): string | null {
+  if (!url.includes("://"))
+    return "write http://127.0.0.1:8080, or https:// and your server's name.";
+  const { protocol, hostname } = new URL(url);
+  if (protocol !== "https:" && !(protocol === "http:" && LOOPBACK.test(hostname)))
+    return "use https, so that nobody on the way can read the key.";
+  return hostname.endsWith(".example.com") ? "change the URL to your server's address." : null;
+}
+
 /** Returns null if another attempt can help. */
 function adviceFor(problem: string): string | null {
   if (/CERT|SIGNATURE|ISSUER|invalid peer certificate/.test(problem))
     return "\nFor a private certificate, set NODE_EXTRA_CA_CERTS=cert.pem (Deno: DENO_CERT).";
   if (/EPROTO|WRONG_VERSION|PACKET_LENGTH|RECORD_LAYER|InvalidContentType/.test(problem))
     return "\nIs it http or https?";
-  return /ENOTFOUND|Name or service not known/.test(problem) ? "" : null;
+  if (!/ENOTFOUND|Name or service not known/.test(problem)) return null;
+  return "\nChange the URL to your server's address.";
 }
 
 function parse(text: string): unknown {

@@ -143,7 +143,7 @@ function readKey(file: string | undefined): string {
   if (isWellFormedKey(key)) return key;
   if (file === undefined && key === "") {
     throw new UserError(
-      "The API key is missing: name the file that contains it with --key-file FILE, or type: read -rs SIGNALBOX_KEY && export SIGNALBOX_KEY",
+      "The API key is missing: name the file that contains it with --key-file FILE, or type: stty -echo; read -r SIGNALBOX_KEY; stty echo; export SIGNALBOX_KEY",
     );
   }
   throw new UserError(

@@ -246,7 +246,7 @@ describe.each(names)("%s", (name) => {
     for (const env of [{}, { SIGNALBOX_KEY: "" }]) {
       const { code, output } = await run(name, programFor(name, url), env);
       expect(output).toContain(
-        "Set SIGNALBOX_KEY: read -rs SIGNALBOX_KEY && export SIGNALBOX_KEY\n",
+        "Set SIGNALBOX_KEY: stty -echo; read -r SIGNALBOX_KEY; stty echo; export SIGNALBOX_KEY\n",
       );
       expect(code).toBe(1);
     }
@@ -379,7 +379,7 @@ def typed(name):
     return list(typing.get_args(name)) or getattr(name, "__name__", str(name))
 def described(kind):
     hints = typing.get_type_hints(kind)
-    return {name: ["dict" if typing.get_origin(hint) is dict else typed(hint), name in kind.__required_keys__] for name, hint in hints.items()}
+    return {name: [typing.get_origin(hint).__name__ if typing.get_origin(hint) in (dict, list) else typed(hint), name in kind.__required_keys__] for name, hint in hints.items()}
 print(json.dumps({"Signal": described(Signal), "Stored": described(Stored)}))`);
     const inPython = {
       string: "str",
@@ -397,8 +397,12 @@ print(json.dumps({"Signal": described(Signal), "Stored": described(Stored)}))`);
       );
     expect(types).toEqual({
       Signal: documented("Signal", schemas["Signal"]?.required ?? []),
-      // A duplicate's answer has fewer members.
-      Stored: documented("Stored", schemas["Duplicate"]?.required ?? []),
+      Stored: {
+        // A duplicate's answer has fewer members.
+        ...documented("Stored", schemas["Duplicate"]?.required ?? []),
+        // From a header.
+        differs: ["list", true],
+      },
     });
   });
 
@@ -418,7 +422,7 @@ print(json.dumps({"Signal": described(Signal), "Stored": described(Stored)}))`);
       stored: false,
     });
     const sent = await python(
-      `import os\nbox = Signalbox(os.environ["URL"], os.environ["KEY"])\nprint(json.dumps([box.send(${right}), box.send(${right})]))`,
+      `import os\nbox = Signalbox(os.environ["URL"] + "/v1/signals", os.environ["KEY"])\nprint(json.dumps([box.send(${right}), box.send(${right}), box.send({**${right}, "price": 1, "side": "close"})]))`,
       settings,
     );
     const [{ id }] = query<{ id: string }>(
@@ -426,8 +430,9 @@ print(json.dumps({"Signal": described(Signal), "Stored": described(Stored)}))`);
       "SELECT id FROM signals WHERE client_signal_id = 'mine'",
     ) as [{ id: string }];
     expect(sent).toEqual([
-      { id, received_at: expect.any(Number), deduped: false },
-      { id, deduped: true },
+      { id, received_at: expect.any(Number), deduped: false, differs: [] },
+      { id, deduped: true, differs: [] },
+      { id, deduped: true, differs: ["side", "price"] },
     ]);
   });
 
@@ -457,9 +462,11 @@ def refusal(*values, **signal):
         Signalbox(*values).send(signal)
     except ValueError as error:
         return str(error)
-print(json.dumps([refusal("http://signals.example.com", "sbk_x"), refusal("https://x", "sbk_x\\n"), refusal("https://x", "sbk_x", price=float("nan"))]))`);
+print(json.dumps([refusal("http://signals.example.com", "sbk_x"), refusal("https://signals.example.com", "sbk_x"), refusal("localhost:8080", "sbk_x"), refusal("https://x", "sbk_x\\n"), refusal("https://x", "sbk_x", price=float("nan"))]))`);
     expect(refused).toEqual([
       "http://signals.example.com: use https, so that nobody on the way can read the key.",
+      "https://signals.example.com: change the URL to your server's address.",
+      "localhost:8080: write http://127.0.0.1:8080, or https:// and your server's name.",
       "The key is empty, or has a space or a line break in it.",
       expect.stringContaining("not JSON compliant"),
     ]);

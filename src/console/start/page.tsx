@@ -43,7 +43,9 @@ export function StartPage({
           Put the key into the environment of the bot, not into its source. To try it in a terminal,
           without showing the key or keeping it in the history:
         </p>
-        <pre tabindex={0}>{`read -rs ${KEY_VARIABLE} && export ${KEY_VARIABLE}`}</pre>
+        <pre
+          tabindex={0}
+        >{`stty -echo; read -r ${KEY_VARIABLE}; stty echo; export ${KEY_VARIABLE}`}</pre>
         {snippets(publicUrl).map(({ id, name, how, text, client }, index) => (
           <details open={index === 0}>
             <summary>{name}</summary>
