@@ -13,7 +13,8 @@ async function read(visitor: Visitor, path: string) {
   const sentences = [...text.matchAll(/<tr>.*?<\/tr>/g)]
     .slice(1)
     .map(([row]) => (row.split(/<td[^>]*>/)[2] ?? "").replaceAll(/<[^>]+>/g, ""));
-  return { sentences, newer: linkIn(text, "prev"), older: linkIn(text, "next") };
+  const newest = text.includes(' href="/audit">Newest</a>');
+  return { sentences, newest, older: linkIn(text, "next") };
 }
 
 const sentences = async (visitor: Visitor) => (await read(visitor, "/audit")).sentences;
@@ -38,7 +39,7 @@ test("names the member who did it, or an administrator", async () => {
   );
 });
 
-test("leads from page to page and back, whatever is written meanwhile", async () => {
+test("leads from page to page and back to the newest, whatever is written meanwhile", async () => {
   const { app, visitor } = await startSignedIn("ada@example.com");
   app.registry.createDesk("beta", { ifMissing: false });
   await app.signUp("beta", "ben@example.com");
@@ -48,11 +49,10 @@ test("leads from page to page and back, whatever is written meanwhile", async ()
       app.registry.mintKey({ desk, label: `key ${count}`, expiresInMs: null });
     }
   }
-  const paths: string[] = [];
   const pages: string[][] = [];
   for (let path: string | null = "/audit"; path !== null;) {
     const page = await read(visitor, path);
-    paths.push(path);
+    expect(page.newest).toBe(path !== "/audit");
     pages.push(page.sentences);
     app.registry.mintKey({ desk: "alpha", label: "meanwhile", expiresInMs: null });
     path = page.older;
@@ -61,26 +61,15 @@ test("leads from page to page and back, whatever is written meanwhile", async ()
   expect(pages.flat().join("\n"), "of another desk").not.toMatch(/beta|ben@/);
   const numbers = pages.flat().flatMap((line) => /key (\d+) /.exec(line)?.[1] ?? []);
   expect(numbers).toEqual(Array.from({ length: 120 }, (_, index) => String(119 - index)));
-  for (const [index, path] of paths.entries()) {
-    expect((await read(visitor, path)).newer).toBe(paths[index - 1] ?? null);
-  }
 });
 
-test("takes a cursor for what it can be", async () => {
+test("shows the newest page for an invalid cursor", async () => {
   const { visitor } = await startSignedIn("ada@example.com");
   const newest = await sentences(visitor);
-  for (const search of [
-    "before=x",
-    "before=-1",
-    "before=1e9",
-    "before=",
-    "before=' OR 1",
-    "way=1",
-  ]) {
+  for (const search of ["before=x", "before=-1", "before=1e9", "before=", "before=' OR 1"]) {
     expect((await read(visitor, `/audit?${search}`)).sentences).toEqual(newest);
   }
   expect((await read(visitor, "/audit?before=1")).sentences).toEqual([]);
-  expect((await read(visitor, "/audit?before=2&way=x.y")).newer).toBe("/audit");
 });
 
 function clients(app: { dataDir: string }) {

@@ -45,15 +45,16 @@ function Actor({ record: { actor, action } }: { record: AuditRecord }): VNode {
 
 export interface AuditListing {
   readonly records: readonly AuditRecord[];
-  /** Paths; null: there are none. */
-  readonly newer: string | null;
+  /** The path of the first page; null: this is it. */
+  readonly newest: string | null;
+  /** The path of the next page; null: this is the last. */
   readonly older: string | null;
 }
 
 export function AuditPage({
   visit,
   records,
-  newer,
+  newest,
   older,
 }: AuditListing & { visit: MemberVisit }): VNode {
   return (
@@ -72,7 +73,7 @@ export function AuditPage({
           </tbody>
         </Table>
       )}
-      <Pager label="Pages of the audit" newer={newer} older={older} />
+      <Pager label="Pages of the audit" newest={newest} older={older} />
     </Layout>
   );
 }
