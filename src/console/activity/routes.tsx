@@ -3,7 +3,6 @@ import {
   type ActivityOwner,
   type ActivityWidth,
   activityWidths,
-  type Reject,
   startOfBucket,
 } from "../../domain/activity.ts";
 import { findKey, offeredKeys } from "../keys/key-list.ts";
@@ -16,11 +15,6 @@ import type { ConsoleServices } from "../web/services.ts";
 import { memberPage, type MemberVisit, type Route } from "../web/visit.ts";
 
 const PAGE = 50;
-/** Of reasons and what clients named on one page, which stays under 100 KB with them. */
-const REASONS_BYTES_MAX = 42 * 1024;
-/** Of HTML around each. */
-const FIELD_BYTES = "<dt></dt><dd></dd>".length;
-
 const REQUEST_ID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 
 export function activityRoutes(services: ConsoleServices): Route[] {
@@ -94,9 +88,9 @@ async function readRejects(
   before: string | null,
 ): Promise<RejectListing> {
   const found = await services.activity.rejects(ownerOf(visit, question), before, PAGE + 1);
-  const rejects = fitting(found.slice(0, PAGE));
+  const rejects = found.slice(0, PAGE);
   const last = rejects.at(-1);
-  const older = last === undefined || rejects.length === found.length ? null : last.request_id;
+  const older = found.length <= PAGE || last === undefined ? null : last.request_id;
   const ids = new Set(rejects.map(({ key_id }) => key_id));
   const keys = await Promise.all([...ids].map((id) => findKey(services, visit, id)));
   return {
@@ -105,21 +99,6 @@ async function readRejects(
     older,
     isFirst: before === null,
   };
-}
-
-/** Keeps as many as fit on a page: all, unless a client sends very many unknown fields. */
-function fitting(rejects: readonly Reject[]): Reject[] {
-  let bytes = 0;
-  return rejects.filter((reject, index) => {
-    bytes += bytesOf(reject);
-    return index === 0 || bytes <= REASONS_BYTES_MAX;
-  });
-}
-
-function bytesOf({ message, fields }: Reject): number {
-  const entries = Object.entries(fields ?? {});
-  const text = [message ?? "", ...entries.flat()].join("");
-  return Buffer.byteLength(Bun.escapeHTML(text)) + entries.length * FIELD_BYTES;
 }
 
 /** Null for an invalid cursor: the newest page. */
