@@ -2,6 +2,7 @@
 import { setImmediate, setTimeout } from "node:timers/promises";
 import { type Command, InvalidArgumentError, Option } from "commander";
 import { UserError } from "../domain/errors.ts";
+import { isUlid } from "../domain/id.ts";
 import { LOWEST_ID, newestSignalId, readChunks, through } from "../domain/signal-chunks.ts";
 import type { SignalReader, Storage } from "../domain/storage.ts";
 import { everySignal } from "../domain/stored-signal.ts";
@@ -65,7 +66,7 @@ the id of a signal that is no longer there; what bots then send again is new, wi
 
 function readSignalId(text: string): string {
   const id = text.toUpperCase();
-  if (/^[0-9A-HJKMNP-TV-Z]{26}$/.test(id)) return id;
+  if (isUlid(id)) return id;
   throw new InvalidArgumentError(
     "Write a signal's id, such as 01K5QZ8F3V9X2M7T4B6N1C0D8E, from: signalbox signals list",
   );

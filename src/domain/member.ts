@@ -100,7 +100,7 @@ export function checkPasskeyName(name: string): string {
   return checkNote(name, { what: "A passkey's name", example: "Laptop" });
 }
 
-/** The secret part of a one-time link: 256 random bits as base64url. */
+/** 256 random bits as base64url. */
 export function generateToken(): string {
   return Buffer.from(crypto.getRandomValues(new Uint8Array(32))).toString("base64url");
 }

@@ -1,5 +1,6 @@
 /** The keys of a member's desk, as pages show them: a few at a time, newest first. */
 import type { KeyActivity } from "../../domain/activity.ts";
+import { isUlid } from "../../domain/id.ts";
 import { type ApiKey, keyState } from "../../domain/key.ts";
 import type { KeyPage } from "../../domain/storage.ts";
 import { lastDayFrom } from "./key-activity.ts";
@@ -102,7 +103,7 @@ function withCursor(path: string, before: string): string {
 
 /** Null for an invalid cursor: the newest page. */
 function readCursor(text: string | null): string | null {
-  return text !== null && /^[0-9A-HJKMNP-TV-Z]{26}$/.test(text) ? text : null;
+  return text !== null && isUlid(text) ? text : null;
 }
 
 /** In a list to choose from, so that the page stays small. */

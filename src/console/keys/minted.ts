@@ -2,9 +2,9 @@
  * Keys between the form that minted them and the one page that shows them. In memory alone: of a key
  * nothing but its hash is ever written down.
  */
+import { generateToken } from "../../domain/member.ts";
 import type { MintedKey } from "../../domain/storage.ts";
 import { ExpiringMap } from "../web/expiring-map.ts";
-import { randomToken } from "../web/sessions.ts";
 
 /** How long a browser has to ask for the page. */
 export const SHOWN_WITHIN_MS = 60_000;
@@ -42,7 +42,7 @@ export class MintedKeys {
     now: number,
     mint: () => Promise<{ readonly minted: MintedKey; readonly replaces: string | null }>,
   ): Promise<string> {
-    const name = nameOf(session, form ?? randomToken());
+    const name = nameOf(session, form ?? generateToken());
     const earlier = this.#forms.get(name, now);
     if (earlier !== null) return earlier;
     const keyId = mint().then(({ minted, replaces }) => {

@@ -1,6 +1,7 @@
 /** `/keys`: the keys of the member's desk. Another desk's key is answered like an unknown one. */
 import { UserError } from "../../domain/errors.ts";
 import { type ApiKey, keyState } from "../../domain/key.ts";
+import { generateToken } from "../../domain/member.ts";
 import { firstSignalCommand } from "../../domain/shell.ts";
 import {
   chosen,
@@ -32,7 +33,6 @@ import { notFoundPage } from "../web/problems.tsx";
 import { orRefusal } from "../web/refusals.ts";
 import { page, seeOther } from "../web/responses.ts";
 import type { ConsoleServices } from "../web/services.ts";
-import { randomToken } from "../web/sessions.ts";
 import {
   authorOf,
   cookieNames,
@@ -101,7 +101,7 @@ function newKeyPage(
   problem: string | null = null,
 ): Response {
   return page(
-    <NewKeyPage visit={visit} copy={randomToken()} typed={typed} problem={problem} />,
+    <NewKeyPage visit={visit} copy={generateToken()} typed={typed} problem={problem} />,
     problem === null ? 200 : 422,
   );
 }
@@ -157,7 +157,7 @@ async function showRotate(
   if (successor !== null) {
     return page(<RotatedAlreadyPage {...about} successor={successor} />, status);
   }
-  const copy = randomToken();
+  const copy = generateToken();
   return page(<RotatePage {...about} copy={copy} typed={typed} problem={problem} />, status);
 }
 

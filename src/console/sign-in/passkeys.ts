@@ -9,10 +9,15 @@ import type {
   RegistrationResponseJSON,
 } from "@simplewebauthn/server";
 import { UserError } from "../../domain/errors.ts";
-import type { Account, Member, NewPasskey, PasskeyCredential } from "../../domain/member.ts";
+import {
+  type Account,
+  generateToken,
+  type Member,
+  type NewPasskey,
+  type PasskeyCredential,
+} from "../../domain/member.ts";
 import { hasNamedHost } from "../../net/address.ts";
 import { ExpiringMap } from "../web/expiring-map.ts";
-import { randomToken } from "../web/sessions.ts";
 import type { ConsoleServices } from "../web/services.ts";
 import type { Visit } from "../web/visit.ts";
 
@@ -55,7 +60,7 @@ export class Challenges {
 
   /** `browser`: a text that only this browser's cookie gives. Replaces its earlier challenge. */
   issue(purpose: Purpose, browser: string, now: number): string {
-    const challenge = randomToken();
+    const challenge = generateToken();
     this.#open.set(`${purpose} ${browser}`, challenge, now);
     return challenge;
   }

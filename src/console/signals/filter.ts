@@ -1,4 +1,5 @@
 /** The filter of the signals page, in the address. */
+import { isUlid } from "../../domain/id.ts";
 import { choices, readMoment } from "../../domain/signal-filter.ts";
 import { everySignal, type SignalFilter } from "../../domain/stored-signal.ts";
 
@@ -25,8 +26,6 @@ export interface FilterInput {
   readonly isReversed: boolean;
 }
 
-const KEY_ID = /^[0-9A-Z]{26}$/;
-
 export function readFilter(parameters: URLSearchParams): FilterInput {
   const typed: Partial<Record<FilterName, string>> = {};
   for (const name of filterNames) {
@@ -38,7 +37,7 @@ export function readFilter(parameters: URLSearchParams): FilterInput {
   const problems = filterNames.filter((name) => {
     const text = typed[name];
     if (text === undefined || name === "symbol") return false;
-    if (name === "key") return !KEY_ID.test(text);
+    if (name === "key") return !isUlid(text);
     if (name === "from") return from === null;
     if (name === "to") return to === null;
     return !choices[name].includes(text);

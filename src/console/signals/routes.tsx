@@ -2,6 +2,7 @@
 import { ExportRefusedPage, SignalListPage, SignalRows } from "./page.tsx";
 import { SignalDetailPage } from "./signal-page.tsx";
 import { offeredKeys } from "../keys/key-list.ts";
+import { isUlid } from "../../domain/id.ts";
 import { newestSignalId, readChunks } from "../../domain/signal-chunks.ts";
 import { type FileFormat, fileFormats } from "../../domain/signal-file.ts";
 import { notFoundPage } from "../web/problems.tsx";
@@ -179,5 +180,5 @@ function readRequest({ member, url }: MemberVisit, { filter }: FilterInput): Sig
 
 /** Null for an invalid cursor: the newest page. */
 function readCursor(text: string | null): string | null {
-  return text !== null && /^[0-9A-HJKMNP-TV-Z]{26}$/.test(text) ? text : null;
+  return text !== null && isUlid(text) ? text : null;
 }

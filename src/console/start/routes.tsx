@@ -1,9 +1,9 @@
 /** `/start`: what a new desk has to do, and where the console begins. */
+import { generateToken } from "../../domain/member.ts";
 import { newestSignal } from "../../domain/signal-chunks.ts";
 import { type Progress, ProgressSteps, StartPage } from "./page.tsx";
 import { page, seeOther } from "../web/responses.ts";
 import type { ConsoleServices } from "../web/services.ts";
-import { randomToken } from "../web/sessions.ts";
 import { memberPage, type MemberVisit, type Route } from "../web/visit.ts";
 
 export function startRoutes(services: ConsoleServices): Route[] {
@@ -14,7 +14,7 @@ export function startRoutes(services: ConsoleServices): Route[] {
     ),
     memberPage("/start", async (visit) => {
       const progress = await readProgress(services, visit);
-      const secret = randomToken();
+      const secret = generateToken();
       return page(<StartPage visit={visit} {...{ progress, publicUrl, secret }} />);
     }),
     memberPage("/start/state", async (visit) => {

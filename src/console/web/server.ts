@@ -2,7 +2,10 @@
 import type { Context, Elysia } from "elysia";
 import type { Logger } from "pino";
 import { AppError, type ErrorCode, errorCatalogue, SignedOutError } from "../../domain/errors.ts";
+import { generateToken } from "../../domain/member.ts";
 import { readBody } from "../../net/body.ts";
+import type { ListenerState } from "../../net/listener.ts";
+import type { RefusalLog } from "../../net/refusal-log.ts";
 import { createApp, targetOf } from "../../net/routes.ts";
 import { requireHttps, type TransportPolicy } from "../../net/transport.ts";
 import { findAsset } from "./assets.ts";
@@ -26,7 +29,7 @@ import {
   sentence,
   strictTransport,
 } from "./responses.ts";
-import { randomToken, type Sessions } from "./sessions.ts";
+import type { Sessions } from "./sessions.ts";
 import { cookieNames, type MemberVisit, type Route, type Visit } from "./visit.ts";
 import type { WriteLimit } from "./write-limit.ts";
 
@@ -46,11 +49,9 @@ export interface ConsoleInterface {
   /** Browsers reach us over HTTPS alone. */
   readonly isHttps: boolean;
   readonly log: Logger;
-  /** Limits the lines per second; calls `describe` only for the lines that it writes. */
-  readonly refusals: { write(describe: () => object, kind?: "rejected" | "failed"): void };
+  readonly refusals: RefusalLog;
   readonly now: () => number;
-  /** A retired listener closes each connection after its answer. */
-  readonly listener: { isRetired: boolean };
+  readonly listener: ListenerState;
 }
 
 type Server = Context["server"];
@@ -184,7 +185,7 @@ function signInPath({ request, url }: Visit): string {
 function visitorOf(cookies: ReturnType<typeof readCookies>): string {
   const known = cookies.get(cookieNames.visitor);
   if (known !== null && known.length === 43) return known;
-  const fresh = randomToken();
+  const fresh = generateToken();
   cookies.set(cookieNames.visitor, fresh, null);
   return fresh;
 }

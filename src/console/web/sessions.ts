@@ -1,5 +1,5 @@
 /** Who is signed in, in memory: a restart signs everyone out. Keeps only hashes of the tokens. */
-import type { Account } from "../../domain/member.ts";
+import { type Account, generateToken } from "../../domain/member.ts";
 import type { Awaitable } from "../../domain/storage.ts";
 import type { SignedIn } from "./visit.ts";
 
@@ -67,7 +67,7 @@ export class Sessions {
     this.#sessionsOf(memberId)
       .slice(SESSIONS_PER_MEMBER_MAX - 1)
       .forEach((session) => this.#end(session));
-    const token = randomToken();
+    const token = generateToken();
     const name = hash(token);
     const id = name.slice(0, 16);
     const times = { startedAt: now, seenAt: now };
@@ -148,11 +148,6 @@ function isOver({ startedAt, seenAt }: Session, now: number): boolean {
   return (
     Math.abs(now - seenAt) > SESSION_IDLE_MS_MAX || Math.abs(now - startedAt) > SESSION_AGE_MS_MAX
   );
-}
-
-/** 256 random bits, base64url. */
-export function randomToken(): string {
-  return Buffer.from(crypto.getRandomValues(new Uint8Array(32))).toString("base64url");
 }
 
 function hash(token: string): string {

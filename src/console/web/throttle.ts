@@ -12,9 +12,9 @@
  * (`store/device-secret.ts`).
  */
 import { isIP } from "node:net";
+import { generateToken } from "../../domain/member.ts";
 import { equals } from "./csrf.ts";
 import { ExpiringMap } from "./expiring-map.ts";
-import { randomToken } from "./sessions.ts";
 
 /** A count ends this long after its first failure. */
 export const THROTTLE_WINDOW_MS = 15 * 60 * 1_000;
@@ -108,7 +108,7 @@ export class SignInThrottle {
 
   /** The value of the cookie for a browser that has just signed in. */
   rememberDevice(email: string): string {
-    const nonce = randomToken();
+    const nonce = generateToken();
     return nonce + this.#sign(memberOf(email), nonce);
   }
 
