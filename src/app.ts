@@ -27,7 +27,7 @@ import { StorageLog } from "./ops/storage-log.ts";
 import { checkServerStorage, hasDatabase, openServerStorage } from "./store/open.ts";
 import { VERSION } from "./version.ts";
 
-export interface AppOptions {
+interface AppOptions {
   readonly config: ServeConfig;
   readonly log: Logger;
   /** Epoch milliseconds. */

@@ -23,7 +23,7 @@ import { OutputError, writeToStderr, writeToStdout } from "./output.ts";
 import { VERSION } from "./version.ts";
 
 /** 0 success, 1 failure, 2 usage. */
-export type ExitCode = 0 | 1 | 2;
+type ExitCode = 0 | 1 | 2;
 
 export function createProgram(): Command {
   const program = new Command("signalbox")

@@ -25,7 +25,7 @@ interface BackupOptions extends DataOptions {
 }
 
 /** A backup as `--json` and the log report it. */
-export interface Backup {
+interface Backup {
   readonly file: string;
   readonly bytes: number;
   readonly signals: number;

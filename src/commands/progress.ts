@@ -5,7 +5,7 @@ import { hangup } from "./stop-signal.ts";
 
 const MIB = 1024 * 1024;
 
-export interface ProgressSink {
+interface ProgressSink {
   /** Aborted by SIGINT, SIGTERM and SIGHUP. */
   readonly signal: AbortSignal;
   readonly onProgress: (progress: CopyProgress) => void;

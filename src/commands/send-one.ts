@@ -11,7 +11,7 @@ import { printData, printNote } from "./print.ts";
 type Field = (typeof fieldNames)[number];
 
 /** Field → what was typed. */
-export type TypedFields = ReadonlyMap<Field, string>;
+type TypedFields = ReadonlyMap<Field, string>;
 
 export function fieldOptions(): Option[] {
   return fieldNames.map((name) => {

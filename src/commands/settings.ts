@@ -115,7 +115,7 @@ function setting(
   return option.default((read as (text: string) => unknown)(String(fallback)), String(fallback));
 }
 
-export interface DescribedSetting {
+interface DescribedSetting {
   readonly flag: string;
   readonly variable: string;
   /** As it was written; `on` or `off` for a switch; null: none. */

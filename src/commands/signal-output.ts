@@ -9,7 +9,7 @@ import { type Columns, cutTo, formatTime, streamTable } from "./print.ts";
 export const CHUNK = { rows: 1_000, metadataUnits: 1024 * 1024 };
 
 /** Prints signals below those that it printed before. */
-export type SignalPrinter = (signals: readonly StoredSignal[]) => void;
+type SignalPrinter = (signals: readonly StoredSignal[]) => void;
 
 /** `isOneDesk`: the table needs no column for the desk. */
 export function tablePrinter(isOneDesk: boolean): SignalPrinter {

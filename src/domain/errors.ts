@@ -53,7 +53,7 @@ export function noReasons(): FieldReasons {
   return Object.create(null) as FieldReasons;
 }
 
-export interface AppErrorDetail {
+interface AppErrorDetail {
   /** Replaces the catalogue's message. Must not contain anything secret or internal. */
   readonly message?: string;
   /** For `validation_failed` only. */

@@ -5,7 +5,7 @@
 import type { TSchema } from "@sinclair/typebox";
 
 /** Returns the reason to refuse a value, or null. */
-export type FieldCheck = (value: unknown) => string | null;
+type FieldCheck = (value: unknown) => string | null;
 
 /** Throws on a definition that it does not know, so that no field can go unchecked. */
 export function fieldCheck(schema: TSchema): FieldCheck {

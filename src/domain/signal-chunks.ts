@@ -11,7 +11,7 @@ import {
 /** Lower than every id. */
 export const LOWEST_ID = "0".repeat(26);
 
-export interface ChunkSize {
+interface ChunkSize {
   readonly rows: number;
   /** UTF-16 units. */
   readonly metadataUnits: number;

@@ -44,7 +44,7 @@ export interface ConnectionPlan {
   readonly total: number;
 }
 
-export interface ConnectionNeeds {
+interface ConnectionNeeds {
   /** For the public interface; 0 for as many as `ulimit -n` allows. */
   readonly connectionsMax: number;
   readonly consoleListen: Address | null;

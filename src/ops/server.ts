@@ -31,7 +31,7 @@ export interface ServerStatus {
   readonly backups: BackupStatus | null;
 }
 
-export interface OpsServer {
+interface OpsServer {
   stop(): Promise<void>;
 }
 

@@ -19,7 +19,7 @@ export interface Checked extends Fingerprint {
   readonly isNdjson: boolean;
 }
 
-export interface CheckHooks {
+interface CheckHooks {
   readonly prefixBytes: number;
   readonly onProgress: (bytes: number) => void;
   readonly onInvalid: (refusal: Refusal) => void;

@@ -12,7 +12,7 @@ import type { Ways } from "./confirmation.ts";
 import { Confirm } from "./confirmation-form.tsx";
 import { noticeIn } from "./notices.ts";
 
-export interface AccountState {
+interface AccountState {
   readonly account: Account;
   readonly passkeys: readonly Passkey[];
   readonly sessions: readonly Session[];

@@ -24,7 +24,7 @@ import type { Appended, Identity } from "../../domain/storage.ts";
 
 /** Per batch; the rest is not recorded. */
 export const KEY_MINUTES_MAX = 10_000;
-export const REPEATED_SIGNALS_MAX = 2_000;
+const REPEATED_SIGNALS_MAX = 2_000;
 /** For all desks; further ones are only counted. */
 export const REJECTS_MAX = 5_000;
 

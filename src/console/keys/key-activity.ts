@@ -4,7 +4,7 @@ import { type ApiKey, keyState } from "../../domain/key.ts";
 import { newestAgo, timeAgo } from "../ui/words.ts";
 
 /** Requests in the last 24 hours with a key that had ended. */
-export interface LateUse {
+interface LateUse {
   readonly count: number;
   /** Epoch milliseconds. */
   readonly lastAt: number;

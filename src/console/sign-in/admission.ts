@@ -8,7 +8,7 @@ import { cookieNames, type Visit } from "../web/visit.ts";
 const DEVICE_AGE_S_MAX = 180 * 24 * 60 * 60;
 
 /** How somebody proved who they are. */
-export interface Proof {
+interface Proof {
   /** For the audit, such as "with a password". */
   readonly how: string;
   /** Null for a password. */

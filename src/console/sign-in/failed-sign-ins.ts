@@ -10,7 +10,7 @@ const CLIENTS_NAMED = 5;
 /** Failures of further addresses are counted without an address. */
 const CLIENTS_COUNTED_MAX = 10_000;
 
-export type FailureKind =
+type FailureKind =
   | "unknown_address"
   | "wrong_password"
   | "refused_passkey"

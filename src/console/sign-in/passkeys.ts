@@ -24,7 +24,7 @@ import type { Visit } from "../web/visit.ts";
 /** The field of a form with the authenticator's answer, as JSON. */
 export const RESPONSE_FIELD = "response";
 
-export type PasskeyProof =
+type PasskeyProof =
   | {
       readonly outcome: "right";
       readonly account: Account;
@@ -52,7 +52,7 @@ export const CHALLENGE_LIFETIME_MS = 5 * 60 * 1_000;
 /** Beyond it the oldest are forgotten. */
 const CHALLENGES_MAX = 50_000;
 
-export type Purpose = "sign-in" | "add" | "join" | "confirm";
+type Purpose = "sign-in" | "add" | "join" | "confirm";
 
 /** The open challenges: each for one browser and one purpose, once, and not for long. */
 export class Challenges {

@@ -20,7 +20,7 @@ type Chunks = Iterator<readonly StoredSignal[]> | AsyncIterator<readonly StoredS
 /** Why an export ended before its last signal although nothing is broken. */
 export class ExportCut extends Error {}
 
-export interface ExportWatch {
+interface ExportWatch {
   /** Asked before each chunk: the reason to end the export here, or null to go on. */
   readonly reasonToCut: () => Awaitable<string | null>;
   /**
@@ -93,7 +93,7 @@ const memberIsFull =
 const deskIsFull =
   "Your desk has four exports running. Wait until one of them ends, then try again.";
 
-export type Slot =
+type Slot =
   /** Call `giveBack` at the end of the export; twice is once. */
   { readonly problem: null; readonly giveBack: () => void } | { readonly problem: string };
 

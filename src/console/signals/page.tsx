@@ -15,7 +15,7 @@ import type { SignalPage } from "./listing.ts";
 
 const columns = ["Received", "Symbol", "Side", "Price", "Quantity", "Source", "Type", "Key"];
 
-export interface SignalListing {
+interface SignalListing {
   readonly input: FilterInput;
   /** The id that was searched for; null: none was. */
   readonly find: string | null;

@@ -2,7 +2,7 @@
 import { isIP } from "node:net";
 import { isLoopbackHost } from "../../net/address.ts";
 
-export type HostVerdict = "own" | "foreign" | "malformed";
+type HostVerdict = "own" | "foreign" | "malformed";
 
 export interface OwnHosts {
   /** The console's public URL; null: not configured. */

@@ -33,7 +33,7 @@ import type { Sessions } from "./sessions.ts";
 import { cookieNames, type MemberVisit, type Route, type Visit } from "./visit.ts";
 import type { WriteLimit } from "./write-limit.ts";
 
-export interface ConsoleInterface {
+interface ConsoleInterface {
   readonly sessions: Sessions;
   /** Limits the forms that members send. */
   readonly writes: WriteLimit;

@@ -13,7 +13,7 @@ export const SESSIONS_PER_MEMBER_MAX = 20;
 export const ADD_PASSKEY_MS_MAX = 10 * 60 * 1_000;
 
 /** How a session begins. */
-export interface Beginning {
+interface Beginning {
   /** The passkey that it begins with; null for a password. */
   readonly passkeyId: string | null;
   /** The `User-Agent` in short. */

@@ -25,7 +25,7 @@ export type Outcome =
   | { readonly kind: "failed"; readonly reason: string };
 
 /** The state of the disk is unknown: the process must end and be started again. */
-export class FatalStorageError extends Error {}
+class FatalStorageError extends Error {}
 
 /** A key's last use is written at most this often, and only inside a transaction that runs anyway. */
 const LAST_USED_INTERVAL_MS = 60_000;

@@ -11,7 +11,7 @@ import { type DatabaseLocation, Thread } from "./thread.ts";
  */
 const CHECKPOINT_PAGES = 1_024;
 
-export interface CheckpointerEvents {
+interface CheckpointerEvents {
   /** Almost everything is copied: the writer copies the rest. */
   readonly onNearlyDone: () => void;
   readonly onFatal: (reason: string) => void;

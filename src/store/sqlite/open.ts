@@ -29,7 +29,7 @@ import {
 import { openForReading } from "./read.ts";
 
 /** The threads of a server (commits, checkpoints, HTTP, console), and commands. */
-export type Role = "writer" | "checkpointer" | "reader" | "console" | "command";
+type Role = "writer" | "checkpointer" | "reader" | "console" | "command";
 
 /**
  * `busyMs`: how long a connection waits for another's lock. In WAL mode only writers wait for each other;
@@ -47,7 +47,7 @@ const roles: Record<Role, { readonly busyMs: number; readonly cacheKib: number }
 const OPEN_RETRY_MS = 20;
 const LOG_BYTES_KEPT = 64 * 1024 * 1024;
 
-export interface OpenOptions {
+interface OpenOptions {
   readonly schema?: Schema;
   /** Refuses a folder without a database instead of creating one. */
   readonly mustExist?: boolean;

@@ -3,7 +3,7 @@ import { Database } from "bun:sqlite";
 import { escapeControls } from "../../domain/shell.ts";
 import { currentSchema, readVersion, schemaVersion } from "./migrate.ts";
 
-export interface SchemaObject {
+interface SchemaObject {
   readonly type: string;
   readonly name: string;
   readonly table: string;
@@ -17,7 +17,7 @@ const LITESTREAM = [
   "CREATE TABLE _litestream_lock (id INTEGER)",
 ];
 
-export interface SchemaDifferences {
+interface SchemaDifferences {
   /** Unknown objects, and known ones with another definition. */
   readonly foreign: readonly SchemaObject[];
   readonly missing: readonly SchemaObject[];

@@ -25,7 +25,7 @@ export type ToThread =
   | { readonly type: "close" };
 
 /** The outcomes of a batch, and how many log pages are not in the database after it. */
-export interface Committed {
+interface Committed {
   readonly type: "committed";
   readonly outcomes: readonly Outcome[];
   readonly logPagesToCopy: number;
@@ -37,7 +37,7 @@ export type FromThread =
   | { readonly type: "opened" | "checkpointed" | "closed" }
   | { readonly type: "fatal"; readonly reason: string; readonly isUnreadable: boolean };
 
-export interface ThreadEvents {
+interface ThreadEvents {
   readonly onCommitted?: (committed: Committed) => void;
   readonly onCheckpointed?: () => void;
   /** The thread has stopped. Called at most once. */

@@ -32,7 +32,7 @@ interface Waiting {
   readonly reject: (error: Error) => void;
 }
 
-export interface WriterEvents extends Omit<ServerStorageEvents, "onWarning"> {
+interface WriterEvents extends Omit<ServerStorageEvents, "onWarning"> {
   /** Called after each commit with the number of log pages that are not in the database yet. */
   readonly onCommitted: (logPagesToCopy: number) => void;
 }
