@@ -17,7 +17,7 @@ const { outputs } = await Bun.build({
   compile: {
     target: values.target as Bun.Build.CompileTarget,
     outfile: values.outfile,
-    // What lies in the folder that it is started in is none of its business.
+    // Ignore .env and other files in the current folder.
     autoloadDotenv: false,
     autoloadBunfig: false,
     autoloadTsconfig: false,

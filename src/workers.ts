@@ -1,4 +1,4 @@
-/** Threads are programs of their own: here is where they are, in the source and in the executable (`build.ts`). */
+/** Finds the programs of worker threads, in the source and in the executable (`build.ts`). */
 
 /** `path`: below `src/`, as in `build.ts`. */
 export function workerUrl(path: string): string {

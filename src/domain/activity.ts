@@ -1,6 +1,6 @@
 /**
  * The recent requests with a desk's keys, counted by outcome, and the rejected ones in detail: for the
- * people who write its bots. It is no record: a crash may lose a second, and old data is dropped.
+ * people who write its bots. Not an audit: a crash may lose a second, and old data is dropped.
  */
 import type { AppError, ErrorCode, FieldReasons } from "./errors.ts";
 import type { Appended, Identity } from "./storage.ts";

@@ -101,7 +101,7 @@ export interface ServerStorageEvents {
   readonly onWarning: (sentence: string) => void;
 }
 
-/** Signals as people and programs read them. Each call is the work of milliseconds, however many signals there are. */
+/** Signals as people and programs read them. Each call takes milliseconds, however many signals there are. */
 export interface SignalReader {
   /** In commit order or against it, from a cursor on: pages, exports and feeds are made of this. */
   list(query: SignalQuery): Awaitable<SignalList>;
@@ -145,7 +145,7 @@ export interface NewKey {
 
 export interface Rotation {
   readonly overlapMs: number;
-  /** Of the successor; null: never. If absent, it lives as long from now as the old key was made to. */
+  /** The lifetime of the successor; null: it never expires. If absent, that of the old key, from now. */
   readonly expiresInMs?: number | null | undefined;
 }
 
@@ -331,7 +331,7 @@ export interface Check {
 export interface Verification {
   readonly ok: boolean;
   readonly file: string;
-  /** Of the database's tables. */
+  /** Schema version of the database. */
   readonly version: number;
   readonly signals: number;
   /** The newest signal's id, or null without signals. */

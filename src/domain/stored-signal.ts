@@ -1,4 +1,4 @@
-/** A signal as it lies in the store, for people who look for it. */
+/** A stored signal, as lists and exports show it. */
 import type { Signal } from "./signal.ts";
 
 export interface StoredSignal extends Signal {

@@ -25,7 +25,7 @@ export interface BackupStatus {
   readonly keep: number;
   /** The last one made, or else the newest in the folder at the start; null: there is none. */
   readonly newest: { readonly file: string; readonly at: number } | null;
-  /** Of the last attempt; null if it succeeded, or none has ended yet. */
+  /** Why the last attempt failed; null if it succeeded, or none has ended yet. */
   readonly failure: { readonly at: number; readonly reason: string } | null;
 }
 
@@ -140,7 +140,7 @@ export function timeStamp(now: number): string {
   return new Date(now).toISOString().replace(/[-:]|\.\d+/g, "");
 }
 
-/** Of a backup's name. */
+/** When a backup was made, from its name. */
 function timeOf(name: string): number {
   return Date.parse(name.replace(NAME, "$1-$2-$3T$4:$5:$6Z"));
 }

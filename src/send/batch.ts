@@ -9,7 +9,7 @@ import type { Sender } from "./sender.ts";
 const NOT_AN_OBJECT = errorCatalogue.bad_request.status;
 
 export interface Checked extends Fingerprint {
-  /** Of as many bytes as {@link CheckHooks.prefixBytes}; null if there are fewer. */
+  /** SHA-256 of the first {@link CheckHooks.prefixBytes}; null if there are fewer. */
   readonly prefixSha256: string | null;
   readonly signals: number;
   /** How many of the signals have no `client_signal_id`. */

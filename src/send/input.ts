@@ -19,7 +19,7 @@ export const STDIN = "-";
 
 const STDIN_DESCRIPTOR = 0;
 const CHUNK_BYTES = 256 * 1024;
-/** Of an input that is not a file, and is therefore copied to one. */
+/** The largest input that is copied to a file, because it is not one. */
 const SPOOL_BYTES_MAX = 4 * 1024 ** 3;
 const LINE_FEED = 0x0a;
 
@@ -39,7 +39,7 @@ export class Input {
   /** What is appended later is not read. */
   readonly bytes: number;
   readonly #descriptor: number;
-  /** Of each chunk, from the first time that it was read. */
+  /** The hash of each chunk, from the first reading. */
   readonly #hashes: (number | bigint)[] = [];
 
   private constructor(name: string, isFile: boolean, descriptor: number) {

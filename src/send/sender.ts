@@ -51,7 +51,7 @@ export class Sender {
   readonly #endpoint: string;
   readonly #headers: Record<string, string>;
   readonly #onRetry: (reason: string) => void;
-  /** Of any signal. */
+  /** When the server last answered for any signal. */
   #lastAnswerAt = -Infinity;
 
   constructor(target: Target, onRetry: (reason: string) => void) {

@@ -18,9 +18,9 @@ const ENDED_PATH = "/keys?ended=all";
 export interface KeyListing {
   /** In this order. */
   readonly keys: readonly ApiKey[];
-  /** Of the shown keys, by id: see `Audit.creatorsOf`. */
+  /** Creators of the shown keys, by id: see `Audit.creatorsOf`. */
   readonly creators: ReadonlyMap<string, string | null>;
-  /** Of the last 24 hours, of the shown keys, by id. */
+  /** Activity of the shown keys in the last 24 hours, by id. */
   readonly activities: ReadonlyMap<string, KeyActivity>;
   /** The path of the next page; null: this is the last. */
   readonly older: string | null;

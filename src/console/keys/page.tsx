@@ -193,7 +193,7 @@ export function KeyPage({
   );
 }
 
-/** After a rotation, the sender was forgotten. */
+/** After a rotation, some bot still sends the old key. */
 function LateUseNotice({
   apiKey,
   activity,

@@ -18,7 +18,7 @@ interface Beginning {
   readonly passkeyId: string | null;
   /** The `User-Agent` in short. */
   readonly browser: string;
-  /** Of the client. */
+  /** The client's address. */
   readonly address: string;
 }
 

@@ -24,7 +24,7 @@ export const FAILURES_MAX = 10;
 export const SIGN_INS_MAX = 30;
 /** Higher, because an office may share one address. */
 export const NETWORK_FAILURES_MAX = 50;
-/** Per kind. Filling it up to be forgotten takes far more failures than are forgotten. */
+/** Per kind. To push one count out of a full map takes far more failures than that count holds. */
 const COUNTS_MAX = 50_000;
 const NONCE_CHARACTERS = 43;
 
@@ -33,7 +33,7 @@ export interface Guess {
   readonly email: string;
   /** The value of the device cookie. */
   readonly device: string | null;
-  /** Of the client, an IP address. */
+  /** The client's IP address. */
   readonly address: string;
 }
 
@@ -119,7 +119,7 @@ export class SignInThrottle {
     return equals(signature, this.#sign(member, nonce)) ? nonce : null;
   }
 
-  /** The nonce has one length, so the two cannot be cut in another place. */
+  /** The nonce has a fixed length, so nonce and address cannot be split differently. */
   #sign(member: string, nonce: string): string {
     return new Bun.CryptoHasher("sha256", this.#secret).update(nonce + member).digest("base64url");
   }

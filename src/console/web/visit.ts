@@ -19,14 +19,14 @@ export interface SignedIn {
 export interface Visit {
   readonly request: Request;
   readonly url: URL;
-  /** Of the path: `id` in `/keys/:id`. */
+  /** Parameters of the path: `id` in `/keys/:id`. */
   readonly params: Readonly<Record<string, string>>;
   /** The fields of a form; empty for any method but POST. */
   readonly form: URLSearchParams;
   /** Goes into every form, as the field {@link CSRF_FIELD}. */
   readonly csrfToken: string;
   readonly requestId: string;
-  /** Of the client, or of the trusted proxy's client. */
+  /** The client's address, which a trusted proxy may tell. */
   readonly address: string;
   /** Epoch milliseconds. */
   readonly now: number;
@@ -50,9 +50,9 @@ export interface Cookies {
 /** `__Host-`: of this host alone, over HTTPS alone (RFC 6265bis, 4.1.3.2; browsers take loopback for it). */
 export const cookieNames = {
   session: "__Host-signalbox",
-  /** Of a visitor who is not signed in: what the token of the sign-in form is made from. */
+  /** What the sign-in form's token is made from, for a visitor who is not signed in. */
   visitor: "__Host-signalbox-visitor",
-  /** Of a browser that a member has signed in with before. */
+  /** Names a browser in which a member has signed in before. */
   device: "__Host-signalbox-device",
 } as const;
 export type CookieName = (typeof cookieNames)[keyof typeof cookieNames];
