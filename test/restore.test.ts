@@ -125,7 +125,7 @@ describe("restore into an empty folder", () => {
     const { code, stdout, stderr } = await restore(file, dataDir);
     expect({ code, stdout }).toEqual({ code: 0, stdout: "" });
     expect(stderr).toBe(
-      `Keys are as they were at the time of the backup: revoke again what was revoked since; list them with: signalbox key list --data ${dataDir}\n` +
+      `Keys are as they were at the time of the backup: revoke again each key that was revoked after the backup; list them with: signalbox key list --data ${dataDir}\n` +
         `${dataDir} has 3000 signals, the newest ${seededUlid(3_000)}. Start the server with: signalbox serve --data ${dataDir}\n`,
     );
     expect(readdirSync(dataDir).toSorted()).toEqual(["serve.lock", "signalbox.db"]);
@@ -349,7 +349,7 @@ describe("keys", () => {
     for (const dataDir of [other.dataDir, fresh]) {
       const { stderr } = await restore(file, dataDir, "--force");
       expect(stderr).toContain(
-        "Keys are as they were at the time of the backup (those of the previous database cannot be carried over: it has none of the backup's desks): revoke again what was revoked since",
+        "Keys are as they were at the time of the backup (those of the previous database cannot be carried over: it has none of the backup's desks): revoke again each key that was revoked after the backup",
       );
       expect(keysOf(dataDir).map(({ id }) => id)).toEqual([keyId]);
     }

@@ -204,7 +204,7 @@ describe("verify fails if there is", () => {
     const { code, stdout, stderr } = await cli(["verify", "--data", dataDir]);
     expect(stdout).toContain("integrity: failing (non-unique entry in index");
     expect(stderr).toBe(
-      `signalbox: ${path} is damaged: stop the server, and restore a backup, which keeps the present database, with: signalbox restore FILE --force --data ${dataDir}\n`,
+      `signalbox: ${path} is damaged: stop the server, then restore a backup (the current database is kept) with: signalbox restore FILE --force --data ${dataDir}\n`,
     );
     expect(code).toBe(1);
     const backup = await cli(["verify", path]);

@@ -27,8 +27,9 @@ export function restoreCommand(): Command {
     adds: "data and json",
     notes: `
 Verifies the backup before and after. Carries over the desks, keys, members and audit of the previous
-database if it can be read: what was created or revoked since the backup stays so. Signals that came
-after the backup are not in it; when bots retry them, they are stored as new ones.`,
+database if it can be read: keys created after the backup are kept, and keys revoked after the
+backup stay revoked. Signals that came after the backup are not in it; when bots retry them, they are
+stored as new ones.`,
     examples: [
       "signalbox restore /backup/signalbox.db --data /var/lib/signalbox",
       "signalbox restore /backup/signalbox.db --data /var/lib/signalbox --force",
@@ -80,6 +81,6 @@ function printRestored({ kept, keys }: Restored, dataDir: string): void {
       ? ""
       : ` (those of the previous database cannot be carried over: ${keys.failure})`;
   printNote(
-    `Keys are as they were at the time of the backup${why}: revoke again what was revoked since; list them with: ${toType("key list", dataDir)}`,
+    `Keys are as they were at the time of the backup${why}: revoke again each key that was revoked after the backup; list them with: ${toType("key list", dataDir)}`,
   );
 }

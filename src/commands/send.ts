@@ -64,9 +64,9 @@ Everything is validated by the server's own rules before anything is sent, stdin
 temporary file first. One invalid line, and nothing is sent.
 
 A signal without client_signal_id gets a UUID v7. The journal is on disk before the first attempt. After
-Ctrl-C, a crash or a power failure, run the same command on the same input: every signal gets its id
-again, and what is stored already is answered as a duplicate. Lines may be appended meanwhile. For
-stdin, name the journal.
+Ctrl-C, a crash or a power failure, run the same command on the same input: each signal gets the same
+id again, so one that is already stored counts as a duplicate. Lines may be appended meanwhile. For stdin,
+name the journal.
 
 Time-outs, broken connections, 429 and 5xx are tried again, with growing pauses. A wrong key, host name or
 certificate stops everything. Ctrl-C finishes the requests in flight; a second one ends at once.

@@ -52,7 +52,7 @@ export function exportCommand(): Command {
     adds: "data",
     notes: `${TIMES_NOTE}
 
-Ends with the newest signal at its start. In CSV, a text that a spreadsheet could take for a formula has a '
+Exports what is stored when it starts. In CSV, a text that a spreadsheet could take for a formula has a '
 before it; NDJSON has every text as it was sent.`,
     examples: [
       "signalbox signals export --output signals.ndjson",
@@ -129,7 +129,7 @@ function stdoutTarget(): Target {
   return {
     file: null,
     isFile: fstatSync(STDOUT).isFile(),
-    leftBehind: "what was written is not complete",
+    leftBehind: "the output is incomplete",
     write: writeLines,
     finish: () => {},
     discard: () => {},

@@ -48,7 +48,7 @@ export function deskOption(): Option {
 /** For the help of commands with {@link filterOptions}. */
 export const TIMES_NOTE = `
 A time is in UTC unless it names a zone: 2026-11-22, 2026-11-22T10:30, 2026-11-22T10:30:05+01:00. A span,
-such as 2h or 7d, means so long ago.`;
+such as 2h or 7d, counts back from now.`;
 
 /** Reads a time, or how long ago it was, as epoch milliseconds. */
 function readPast(text: string): number {

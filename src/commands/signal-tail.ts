@@ -51,10 +51,10 @@ export function tailCommand(): Command {
     adds: "data",
     notes: `${TIMES_NOTE}
 
-Prints a table on a terminal, and otherwise NDJSON: one JSON object per line. With --follow it goes on
-across restarts of the server and a restore. To go on after tail itself has ended, give the id of the last
-signal that you have to --after: no signal is skipped or repeated. After a restore, --after also works with
-the id of a signal that is no longer there; what bots then send again is new, with new ids.`,
+Prints a table on a terminal, and otherwise NDJSON: one JSON object per line. --follow continues after a
+restart or a restore. To continue after tail itself ended, pass the last id that you have to --after;
+nothing is skipped or repeated. That works even if a restore removed that signal. Signals that bots send
+again after a restore get new ids.`,
     examples: [
       "signalbox signals tail",
       "signalbox signals tail --follow --desk alpha",

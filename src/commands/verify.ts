@@ -40,7 +40,7 @@ server's log grows meanwhile.`,
       if (file !== undefined) {
         throw new UserError(`${problem}: do not restore this backup, use another one.`);
       }
-      const next = "stop the server, and restore a backup, which keeps the present database,";
+      const next = "stop the server, then restore a backup (the current database is kept)";
       throw new UserError(`${problem}: ${next}`, "restore FILE --force");
     },
   });

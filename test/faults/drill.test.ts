@@ -79,7 +79,7 @@ const losses: Record<string, (disaster: Disaster) => Promise<void>> = {
 
 function expectRestored(result: CliResult): CliResult {
   expect(result.code, result.stderr).toBe(0);
-  expect(result.stderr).toContain("revoke again what was revoked since");
+  expect(result.stderr).toContain("revoke again each key that was revoked after the backup");
   return result;
 }
 

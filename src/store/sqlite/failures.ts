@@ -90,7 +90,7 @@ export class DamageError extends UserError {
     // SQLite may quote the schema, which has many lines.
     const problem = said.replaceAll(/\s+/g, " ");
     super(
-      `${path} is damaged (${problem}): stop every signalbox on it, and restore a backup, which keeps the present database: signalbox restore FILE --data ${shellQuoted(dirname(path))} --force`,
+      `${path} is damaged (${problem}): stop all signalbox processes that use it, then restore a backup (the current database is kept): signalbox restore FILE --data ${shellQuoted(dirname(path))} --force`,
     );
     this.problem = problem;
   }
