@@ -44,7 +44,7 @@ test("the pages for keys", async () => {
   await createKey(page, label);
   await expectAccessible(page);
   await page.reload();
-  expect(await page.getByRole("heading", { level: 1 }).innerText()).toBe("Shown once already");
+  expect(await page.getByRole("heading", { level: 1 }).innerText()).toBe("Key already shown");
   await expectAccessible(page);
   await expectPage(page, "/keys", "Keys");
   await page.getByRole("link", { name: label }).click();

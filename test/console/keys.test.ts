@@ -117,7 +117,7 @@ describe("a new key", () => {
     ];
     for (const path of later) expect((await visitor.get(path)).text).not.toMatch(KEY);
     const again = await visitor.get(`/keys/${first.id}/key`);
-    expect(seen(again.text)).toContain("Shown once already");
+    expect(seen(again.text)).toContain("Key already shown");
 
     await app.stop();
     const log = JSON.stringify(app.log);
@@ -251,11 +251,11 @@ test("revoking asks for the name, and takes no other", async () => {
     const form = seen((await visitor.get(`/keys/${id}/revoke`)).text);
     expect(form).toContain("this key was last used less than a minute ago");
     expect(form).toContain(right);
-    expect(form.includes("Another key that works has the same label")).toBe(id === labelled.id);
+    expect(form.includes("Another active key has the same label")).toBe(id === labelled.id);
     expect((await revoke(visitor, id, right)).location).toBe(`/keys/${id}`);
     expect(await postSignal(app, key)).toBe(401);
     const detail = seen((await visitor.get(`/keys/${id}`)).text);
-    expect(detail).toContain("Revoked: no signal that is sent with it is stored.");
+    expect(detail).toContain("Revoked: signals sent with it are not stored.");
   }
   expect(await postSignal(app, other.key)).toBe(201);
   // Once more changes nothing, and is in the audit once.

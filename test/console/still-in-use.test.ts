@@ -139,7 +139,7 @@ describe("a signal's duplicates", () => {
     expect(text).toContain(
       "1 of them had other content: price, quantity. The signal was stored as first sent.",
     );
-    expect(text).toContain("the newest 10,000 signals");
+    expect(text).toContain("desk's latest 10,000 signals");
   });
 
   test("cannot be known of one without a name, and are none of another desk's", async () => {

@@ -41,7 +41,7 @@ async function requirePassword(services: ConsoleServices, visit: MemberVisit): P
   const password = visit.form.get("current") ?? "";
   const failure = failureOf(memberId, "typed a wrong current password on the account page");
   if ((await checkPassword(services, visit, { email, password, failure })) !== null) return;
-  throw new UserError("The current password is not right. Nothing was changed.");
+  throw new UserError("The current password is wrong. Nothing was changed.");
 }
 
 /** Accepts any passkey of the member. */

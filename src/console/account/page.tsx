@@ -65,7 +65,9 @@ function PasswordForm({ visit, state: { account, ways } }: Shown): VNode {
     <section class="card">
       <h2>Password</h2>
       {!account.has_password && (
-        <p>You have none: you sign in with passkeys. Setting one lets you sign in with either.</p>
+        <p>
+          You have no password: you sign in with passkeys. Setting one lets you sign in with either.
+        </p>
       )}
       <PostForm visit={visit} action="/account/password">
         <Username email={account.email} />
@@ -104,7 +106,7 @@ function Passkeys({ visit, state: { passkeys, ways, canHavePasskeys } }: Shown):
         <AddPasskey visit={visit} ways={ways} />
       ) : (
         <p class="hint">
-          Passkeys need a host name, and this console is reached by an address: its administrator
+          Passkeys need a host name, and this console was opened by IP address: its administrator
           can name it with <code>--console-url</code>, such as{" "}
           <code>https://console.example.com</code>.
         </p>
@@ -151,7 +153,7 @@ function AddPasskey({ visit, ways }: { visit: MemberVisit; ways: Ways }): VNode 
         <Field
           id="name"
           label="Name"
-          hint="So that you know it again, such as “Laptop”."
+          hint="To recognize it later, such as “Laptop”."
           type="text"
           autocomplete="off"
           required

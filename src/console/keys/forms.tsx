@@ -91,7 +91,8 @@ export function RotatePage(props: MintingForm<RotateTyped> & OfKey): VNode {
       </p>
       {mayEndInOverlap(apiKey, visit.now) && (
         <p>
-          The old key ends at <PastOrFuture at={apiKey.expires_at} now={visit.now} /> anyway.
+          The old key expires at <PastOrFuture at={apiKey.expires_at} now={visit.now} /> in any
+          case.
         </p>
       )}
       <PostForm visit={visit} class="card" action={`${path}/rotate`}>
@@ -158,12 +159,12 @@ export function RevokePage({
     <Layout title={`Revoke key …${apiKey.last4}`} visit={visit} place="/keys">
       <Problem>{problem}</Problem>
       <p>
-        <KeyName {...apiKey} />: {lastUse("this key", apiKey, visit.now)}. Once it is revoked, no
-        signal that is sent with it is stored. This cannot be undone.
+        <KeyName {...apiKey} />: {lastUse("this key", apiKey, visit.now)}. Once it is revoked,
+        signals sent with it are not stored. This cannot be undone.
       </p>
       {hasNamesake && (
         <p class="notice">
-          Another key that works has the same label. This is the one that ends in{" "}
+          Another active key has the same label. You are revoking the one that ends in{" "}
           <span class="mono">…{apiKey.last4}</span>.
         </p>
       )}

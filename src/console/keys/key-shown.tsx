@@ -59,7 +59,7 @@ export function KeyShownPage({
 /** After a reload, too late, or in another session. */
 export function ShownAlreadyPage({ visit, apiKey }: { visit: MemberVisit; apiKey: ApiKey }): VNode {
   return (
-    <Layout title="Shown once already" visit={visit} place="/keys">
+    <Layout title="Key already shown" visit={visit} place="/keys">
       <p>
         <KeyName {...apiKey} />: This key was shown once and cannot be shown again.
       </p>

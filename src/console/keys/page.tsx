@@ -174,7 +174,7 @@ export function KeyPage({
       )}
       {apiKey.revoked_at !== null && (
         <p class="notice">
-          Revoked: no signal that is sent with it is stored. {lastUse("It", apiKey, now)}.
+          Revoked: signals sent with it are not stored. {lastUse("It", apiKey, now)}.
         </p>
       )}
       <div class="card">

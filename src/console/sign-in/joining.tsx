@@ -159,7 +159,7 @@ function PasskeyCreation({
 function NoPasskeysHere(): VNode {
   return (
     <Problem>
-      Passkeys need a host name, and this console is reached by an address. Ask the administrator of
+      Passkeys need a host name, and this console was opened by IP address. Ask the administrator of
       the server to name it with --console-url, such as https://console.example.com.
     </Problem>
   );

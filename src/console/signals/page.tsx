@@ -206,9 +206,9 @@ function Export({ input }: { input: FilterInput }): VNode {
     <details>
       <summary>Export</summary>
       <p>
-        All signals that match the filter, newest first, up to{" "}
-        {EXPORT_ROWS_MAX.toLocaleString("en")}: narrow the time for more. An export is cut after{" "}
-        {EXPORT_MINUTES_MAX} minutes, after 30 seconds in which your browser takes nothing, and when
+        Exports the signals that match the filter, newest first, at most{" "}
+        {EXPORT_ROWS_MAX.toLocaleString("en")}; for more, narrow the time range. The download stops
+        after {EXPORT_MINUTES_MAX} minutes, if your browser reads nothing for 30 seconds, or when
         you are signed out. In the CSV file a text that a spreadsheet could take for a formula has a{" "}
         <code>'</code> before it; NDJSON has every text as it was sent.
       </p>

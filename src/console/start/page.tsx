@@ -88,7 +88,7 @@ export function ProgressSteps({ progress, now }: { progress: Progress; now: numb
         </p>
       ) : (
         <p>
-          There is <KeyName label={key.label} last4={key.last4} />.{" "}
+          You have <KeyName label={key.label} last4={key.last4} />.{" "}
           <a href="/keys">See your keys</a>
         </p>
       )}

@@ -78,7 +78,9 @@ export function limitedPage(visit: Visit, error: AppError): Response {
       <Problem>{describeLimit(error)}</Problem>
       {visit.member === null && (
         <>
-          <p>Attempts of others do not hold up a browser in which you have signed in lately.</p>
+          <p>
+            Other people's failed attempts do not block browsers in which you signed in recently.
+          </p>
           <p>
             <a href="/sign-in">Back</a>
           </p>
