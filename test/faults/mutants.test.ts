@@ -164,6 +164,11 @@ const mutants: readonly Mutant[] = [
     name: "a stop closes connections that are still in use",
     edits: [
       { file: "net/listener.ts", find: "LAST_REQUESTS_MS = 500", replace: "LAST_REQUESTS_MS = 0" },
+      {
+        file: "net/listener.ts",
+        find: "await this.#stop(false);",
+        replace: "await this.#stop(true);",
+      },
     ],
     test: stop,
   },
