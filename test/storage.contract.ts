@@ -932,6 +932,19 @@ function passkeysTests(): void {
     expect((await passkeys.find("one"))?.member_id).toBe(alice.memberId);
   });
 
+  test("the first can be added only once", async () => {
+    const { passkeys, join } = await start();
+    const alice = await join();
+    const bob = await join(BOB, "beta");
+    await passkeys.add(bob, passkey("other"), { onlyIfFirst: true });
+    const add = (name: string) => passkeys.add(alice, passkey(name), { onlyIfFirst: true });
+    await add("one");
+    expect(await failure(() => add("two"))).toBeInstanceOf(UserError);
+    expect((await passkeys.list(alice.memberId)).map(({ id }) => id)).toEqual(["one"]);
+    await passkeys.remove(alice, "one");
+    await add("three");
+  });
+
   test("record each use once: a counter that does not rise is a copy", async () => {
     const { passkeys, time, join } = await start();
     const alice = await join();

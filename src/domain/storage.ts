@@ -257,8 +257,15 @@ export interface Members {
 
 /** WebAuthn credentials. A removed one is never found again. */
 export interface Passkeys {
-  /** Throws a `UserError` if the credential is registered already, with any member. */
-  add(by: MemberAuthor, passkey: NewPasskey): Awaitable<void>;
+  /**
+   * Throws a `UserError` if the credential is registered already, with any member. `onlyIfFirst`: also if
+   * the member has a passkey, so that two sessions with the password cannot both add the first one.
+   */
+  add(
+    by: MemberAuthor,
+    passkey: NewPasskey,
+    options?: { readonly onlyIfFirst?: boolean },
+  ): Awaitable<void>;
   /** The member's, oldest first. */
   list(memberId: string): Awaitable<Passkey[]>;
   /** Returns null for a removed passkey and for a removed member's. */

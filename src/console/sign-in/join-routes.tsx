@@ -132,7 +132,7 @@ async function addRequired(services: ConsoleServices, visit: MemberVisit): Promi
       await requireSession(services, visit);
       const account = await members.find(visit.member.memberId);
       if (account === null) return seeOther("/sign-in");
-      await passkeys.add(authorOf(visit), passkey);
+      await passkeys.add(authorOf(visit), passkey, { onlyIfFirst: true });
       await startSession(services, visit, account, passkey.id);
       return seeOther("/");
     },

@@ -16,8 +16,11 @@ interface Row extends Omit<PasskeyCredential, "transports"> {
 }
 
 export class SqlitePasskeys extends Records implements Passkeys {
-  add(by: MemberAuthor, passkey: NewPasskey): void {
+  add(by: MemberAuthor, passkey: NewPasskey, { onlyIfFirst = false } = {}): void {
     this.change(() => {
+      if (onlyIfFirst && this.list(by.memberId).length > 0) {
+        throw new UserError("You have a passkey already: sign in with it.");
+      }
       insertPasskey(this.db, by.memberId, passkey, this.now());
       this.#audit(by, "member.passkey_added", passkey.name);
     });
