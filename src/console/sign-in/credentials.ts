@@ -61,11 +61,12 @@ export async function checkPassword(
   const device = visit.cookies.get(cookieNames.device);
   const attempt = services.throttle.begin({ email, device, address: visit.address });
   if (!attempt.isAllowed) throw tooManyAttempts(services, visit, attempt.retryAt);
+  const account = await services.members.findForSignIn(email);
+  // Nothing is awaited from here to the `take`, so that no other attempt takes the place.
   if (limit.isFull && !attempt.isKnownDevice) {
     attempt.takeBack();
     throw tooManyAttempts(services, visit, visit.now + BUSY_RETRY_MS);
   }
-  const account = await services.members.findForSignIn(email);
   const isRight = await limit.take(() => verifyPassword(password, account?.password_hash ?? null));
   if (account !== null && isRight && (await isStill(services, account))) {
     attempt.succeeded();
