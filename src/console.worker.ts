@@ -41,6 +41,7 @@ interface Running {
 
 let running: Running | null = null;
 let drained: Promise<void> | null = null;
+let recorded = Promise.resolve();
 
 self.onmessage = ({ data }) => void receive(data as ToConsole);
 
@@ -53,7 +54,8 @@ async function receive(message: ToConsole): Promise<void> {
       running?.replaceCertificate(message.certificate);
       break;
     case "activity":
-      await running?.record(message.batch);
+      recorded = recorded.then(() => running?.record(message.batch));
+      await recorded;
       post({ type: "activity written" });
       break;
     case "drain":
@@ -61,6 +63,7 @@ async function receive(message: ToConsole): Promise<void> {
       break;
     case "close":
       await (drained ?? running?.drain());
+      await recorded;
       await running?.close();
       post({ type: "closed" });
       break;
