@@ -5,6 +5,7 @@ import { join } from "node:path";
 import type { Command } from "commander";
 import packageJson from "../package.json" with { type: "json" };
 import { createProgram } from "../src/cli.ts";
+import { readDuration, readInterval, readLifetime } from "../src/commands/options.ts";
 import { makeCertificate, presentedName, writeCertificate } from "./_certificates.ts";
 import { cli, expectRefusal, freePort, mintKey, sendHalf, startServe } from "./_cli.ts";
 import { query, signal, temporaryFolder } from "./_setup.ts";
@@ -125,6 +126,12 @@ describe("usage errors end with code 2 and say what to type", () => {
     expect(stderr).toContain(says);
     expect(stderr).not.toContain("    at ");
     expect({ code, stdout }).toEqual({ code: 2, stdout: "" });
+  });
+
+  test("fractions of a millisecond are rounded", () => {
+    expect(["0.5ms", "0.0004s", "1.5d"].map(readDuration)).toEqual([1, 0, 129_600_000]);
+    expect([readLifetime("1.0005s"), readInterval("1.0004s")]).toEqual([1_001, 1_000]);
+    expect(() => readDuration(`${"9".repeat(200)}s`)).toThrow("too long");
   });
 
   test("an invalid value in the environment names the variable", async () => {

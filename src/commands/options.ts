@@ -49,7 +49,7 @@ export function readDuration(text: string): number {
       `The unit is missing: write ${text}s for seconds, or use m, h, d, w or y, such as 90d.`,
     );
   }
-  const milliseconds = ms(text as ms.StringValue);
+  const milliseconds = Math.round(ms(text as ms.StringValue));
   if (milliseconds <= ms(SPAN_MAX)) return milliseconds;
   throw new InvalidArgumentError(`This is too long: write at most ${SPAN_MAX}, such as 90d.`);
 }
