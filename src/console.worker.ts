@@ -84,7 +84,9 @@ async function open(options: ConsoleOptions): Promise<void> {
 async function serve(options: ConsoleOptions): Promise<Running> {
   const { listen, consoleUrl, connectionsMax, connectionsTotal, stopTimeoutMs } = options;
   const log = pino(logOptions(options.logLevel), { write: (line) => post({ type: "log", line }) });
+  await using opened = new AsyncDisposableStack();
   const storage = await openConsoleStorage(options.dataDir, { log, now: Date.now });
+  opened.defer(() => storage.close());
   const isTls = options.certificate !== null;
   const ownUrl = () =>
     consoleUrl ?? `${isTls ? "https" : "http"}://${formatAddress(listener.address)}`;
@@ -108,6 +110,7 @@ async function serve(options: ConsoleOptions): Promise<Running> {
   const listener = new Listener(createApp, listen, certificate);
   const limit = { console: connectionsMax, total: connectionsTotal };
   const endLimit = limitConnections("console", listener.address, limit, log);
+  const toClose = opened.move();
   return {
     url: ownUrl(),
     replaceCertificate: (next) => {
@@ -121,7 +124,7 @@ async function serve(options: ConsoleOptions): Promise<Running> {
     },
     close: async () => {
       services.failedSignIns.flush();
-      await storage.close();
+      await toClose.disposeAsync();
     },
   };
 }

@@ -65,19 +65,13 @@ export async function openConsoleStorage(
   { log, now }: { readonly log: Logger; readonly now: () => number },
 ): Promise<ConsoleStorage> {
   const onTightened = (sentence: string): void => log.warn(sentence);
-  const db = openDatabase(dataDir, "console", { onTightened });
-  const storage = open(db, now);
-  const activity = new SqliteActivity(dataDir, onTightened);
+  using opened = new DisposableStack();
+  const db = opened.adopt(openDatabase(dataDir, "console", { onTightened }), (one) => one.close());
+  const activity = opened.adopt(new SqliteActivity(dataDir, onTightened), (one) => one.close());
   activity.keepKeysOf(db);
-  return {
-    ...storage,
-    activity,
-    deviceSecret: loadDeviceSecret(dataDir, log),
-    close: async () => {
-      activity.close();
-      await storage.close();
-    },
-  };
+  const deviceSecret = loadDeviceSecret(dataDir, log);
+  const toClose = opened.move();
+  return { ...open(db, now), activity, deviceSecret, close: () => toClose.dispose() };
 }
 
 /** Opens the storage for one command and closes it after. Throws `UserError` if it cannot be used. */

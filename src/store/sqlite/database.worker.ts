@@ -45,7 +45,12 @@ function receive(message: ToThread): void {
       ({ role } = message);
       ({ externalCheckpoints } = message.where);
       db = openDatabase(message.where.dataDir, role, { externalCheckpoints });
-      if (role === "writer") committer = new BatchCommitter(db);
+      try {
+        if (role === "writer") committer = new BatchCommitter(db);
+      } catch (error) {
+        db.close();
+        throw error;
+      }
       post({ type: "opened" });
       break;
     case "append":
