@@ -102,7 +102,9 @@ describe("status", () => {
       (await statusOf(dataDir)).attention.map(({ problem, next }) => `${problem} ${next}`);
     expect(await said()).toEqual([
       expect.stringMatching(/^The certificate expires at .* renew it/),
-      expect.stringMatching(/^The last backup failed at .*ENOTDIR.* signalbox backup /),
+      expect.stringMatching(
+        /^The last backup failed at .*ENOTDIR.* fix the cause \(see the server's log\); the server tries again within a minute$/,
+      ),
       `There is no desk. signalbox desk create NAME --data ${dataDir}`,
     ]);
     await cli(["desk", "create", "alpha", ...where]);

@@ -27,6 +27,9 @@ const KEY_SOON_MS = 7 * DAY_MS;
 const KEYS_NAMED_MAX = 5;
 /** Eight times what signals need. */
 const DISK_LOW_BYTES = 8 * DISK_FREE_BYTES_MIN;
+/** A backup by hand would not be one that the server knows. */
+const BACKUP_ADVICE =
+  "fix the cause (see the server's log); the server tries again within a minute";
 /** A backup may take so long, as a multiple of the interval. */
 const BACKUP_LATE = 2;
 
@@ -92,7 +95,7 @@ async function readStatus(data: string): Promise<Status> {
   };
   const attention = [
     ...attentionToServer(status, checks, data),
-    ...attentionToBackups(server, now, data),
+    ...attentionToBackups(server, now),
     ...attentionToDesks(status.desks, data),
     ...attentionToKeys(expiring, data),
   ];
@@ -173,14 +176,14 @@ function attentionToServer(
   return found;
 }
 
-function attentionToBackups(server: ServerStatus | null, now: number, data: string): Attention[] {
+function attentionToBackups(server: ServerStatus | null, now: number): Attention[] {
   if (server === null || server.backups === null) return [];
   const { dir, every_ms, failure, newest } = server.backups;
   if (failure !== null) {
     return [
       {
         problem: `The last backup failed at ${formatTime(failure.at)}: ${failure.reason}`,
-        next: toType(`backup ${shellQuoted(`${dir}/now.db`)}`, data),
+        next: BACKUP_ADVICE,
       },
     ];
   }
@@ -189,7 +192,7 @@ function attentionToBackups(server: ServerStatus | null, now: number, data: stri
   return [
     {
       problem: `There is no backup of the last ${ms(BACKUP_LATE * every_ms)} in ${dir}.`,
-      next: toType(`backup ${shellQuoted(`${dir}/now.db`)}`, data),
+      next: BACKUP_ADVICE,
     },
   ];
 }
@@ -260,8 +263,9 @@ function printStatus(status: Status): void {
 function describeBackup({ backups }: ServerStatus): string {
   if (backups === null) return "none by this server: serve --backup-dir DIR makes them";
   const { dir, every_ms, newest } = backups;
-  const latest = newest === null ? "none yet" : `${formatTime(newest.at)}, ${newest.file}`;
-  return newest === null ? `none yet, every ${ms(every_ms)} to ${dir}` : latest;
+  return newest === null
+    ? `none yet, every ${ms(every_ms)} to ${dir}`
+    : `${formatTime(newest.at)}, ${newest.file}`;
 }
 
 function describeCertificate({ certificate_expires_at: expiresAt }: ServerStatus): string {
