@@ -31,8 +31,8 @@ CREATE INDEX api_keys_desk ON api_keys (desk_id, id);
 CREATE INDEX api_keys_active ON api_keys (desk_id, ifnull(expires_at, 9223372036854775807))
   WHERE revoked_at IS NULL;
 
--- The accepted signals. Rows are never changed or deleted, which backups rely on for every table whose
--- key is "seq".
+-- The accepted signals. Rows are never changed or deleted, so seq has no gaps: lists and counts rely on
+-- that.
 CREATE TABLE signals (
   seq              INTEGER PRIMARY KEY,   -- order of commit
   id               TEXT    NOT NULL UNIQUE, -- ULID; strictly increases with seq
