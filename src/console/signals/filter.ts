@@ -13,7 +13,7 @@ export interface FilterInput {
   readonly filter: SignalFilter;
   /** Fields with an invalid value. */
   readonly problems: readonly FilterName[];
-  /** It begins after its end: nothing can match. */
+  /** It does not end after its beginning: nothing can match. */
   readonly isReversed: boolean;
 }
 
@@ -44,7 +44,7 @@ export function readFilter(parameters: URLSearchParams): FilterInput {
     from,
     to,
   };
-  const isReversed = from !== null && to !== null && from > to;
+  const isReversed = from !== null && to !== null && from >= to;
   return { typed, filter, problems, isReversed };
 }
 

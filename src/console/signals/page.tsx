@@ -83,7 +83,10 @@ function FilterForm({ input, keys }: { input: FilterInput; keys: readonly ApiKey
           <KeySelect keys={keys} chosen={typed.key} none="any" />
         </Field>
         <Moment name="from" label="Received from (UTC)" value={typed.from} />
-        <Moment {...to} problem={input.isReversed ? "This is before “Received from”." : null} />
+        <Moment
+          {...to}
+          problem={input.isReversed ? "This must be later than “Received from”." : null}
+        />
         <div class="actions">
           <button>Filter</button>
           {isUsed && <a href="/signals">Clear</a>}
