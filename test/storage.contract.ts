@@ -657,7 +657,8 @@ function keysTests(): void {
     const isFull = async () => {
       const refusal = await failure(mint);
       expect(String(refusal)).toContain("has 3 of at most 3 active keys");
-      expect(await registry.mintObstacle("gamma")).toBe((refusal as Error).message);
+      const sentence = `${(refusal as UserError).message}.`;
+      expect(await registry.mintObstacle("gamma")).toBe(sentence);
     };
     const first = await mint();
     expect(await registry.mintObstacle("gamma")).toBeNull();

@@ -88,6 +88,11 @@ export class UserError extends Error {
     super(message);
     this.next = next;
   }
+
+  /** The message where no command follows it, as in the console. */
+  get sentence(): string {
+    return this.next === null ? this.message : `${this.message}.`;
+  }
 }
 
 /** What was named does not exist, or not for the one who asks. */

@@ -12,7 +12,7 @@ export async function orRefusal(
     return await work();
   } catch (error) {
     if (error instanceof NotFoundError) return notFoundPage();
-    if (error instanceof UserError) return show(error.message);
+    if (error instanceof UserError) return show(error.sentence);
     throw error;
   }
 }
@@ -22,7 +22,7 @@ export async function orProblem(readOptions: () => Promise<object>): Promise<Res
   try {
     return json({ options: await readOptions() });
   } catch (error) {
-    if (error instanceof UserError) return json({ problem: error.message }, 422);
+    if (error instanceof UserError) return json({ problem: error.sentence }, 422);
     if (isRateLimited(error)) return json({ problem: describeLimit(error) }, 429);
     throw error;
   }

@@ -87,7 +87,7 @@ export class SqliteRegistry extends Records implements Registry {
       this.#requireRoom(this.getDesk(desk), { isReplacement: false });
       return null;
     } catch (error) {
-      if (error instanceof UserError) return error.message;
+      if (error instanceof UserError) return error.sentence;
       throw error;
     }
   }
