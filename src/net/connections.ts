@@ -40,7 +40,7 @@ export interface ConnectionPlan {
   readonly public: number;
   readonly console: number;
   readonly ops: number;
-  /** Of all three. */
+  /** The limit for all three together. */
   readonly total: number;
 }
 
