@@ -20,8 +20,9 @@ import {
   SignInThrottle,
   THROTTLE_WINDOW_MS,
 } from "../../src/console/web/throttle.ts";
-import { ConcurrencyLimit } from "../../src/console/sign-in/credentials.ts";
-import { cookieNames } from "../../src/console/web/visit.ts";
+import { checkPassword, ConcurrencyLimit } from "../../src/console/sign-in/credentials.ts";
+import type { ConsoleServices } from "../../src/console/web/services.ts";
+import { cookieNames, type Visit } from "../../src/console/web/visit.ts";
 import type { Account } from "../../src/domain/member.ts";
 import { openForDamage, signal } from "../_setup.ts";
 import {
@@ -630,6 +631,23 @@ describe("guessing", () => {
     expect(most).toBe(2);
     expect(order).toEqual([0, 1, 2, 3, 4, 5]);
     expect(turns.isFull).toBe(false);
+  });
+
+  test("strangers who come at once do not pass the limit of those who wait", async () => {
+    const attempt = { isAllowed: true, isKnownDevice: false, takeBack: () => {} };
+    const services = {
+      throttle: { begin: () => attempt },
+      failedSignIns: { count: () => {} },
+      // Each waits for the storage.
+      members: { findForSignIn: () => Bun.sleep(10).then(() => null) },
+    } as unknown as ConsoleServices;
+    const visit = { cookies: new Map(), address: "192.0.2.1", now: 0 } as unknown as Visit;
+    const guess = { email: ALICE, password: PASSWORD, failure: { actor: null, action: "x" } };
+    const results = await Promise.allSettled(
+      Array.from({ length: 60 }, () => checkPassword(services, visit, guess as never)),
+    );
+    // Two are hashed and 50 wait.
+    expect(results.filter(({ status }) => status === "rejected")).toHaveLength(8);
   });
 });
 
