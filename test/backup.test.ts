@@ -116,7 +116,7 @@ describe("a backup", () => {
     const { code, stdout, stderr } = await backUp(file, dataDir);
     expect({ code, stdout }).toEqual({ code: 0, stdout: "" });
     expect(stderr).toBe(
-      `${file}: 5020 signals, the newest ${seededUlid(5_020)}, verified. Restore it with: signalbox restore ${file} --data ${dataDir}\n`,
+      `${file}: 5020 signals, the newest ${seededUlid(5_020)}, verified. Stop the server and restore it with: signalbox restore ${file} --force --data ${dataDir}\n`,
     );
     expect(readdirSync(folder)).toEqual(["signalbox.db"]);
     expect(mode(file)).toBe("600");

@@ -98,6 +98,8 @@ describe("usage errors end with code 2 and say what to type", () => {
     ["unknown subcommand", "key mnt", "(Did you mean mint?)"],
     ["missing subcommand", "desk", "Usage: signalbox desk"],
     ["unknown option", "desk list --jsn", "(Did you mean --json?)"],
+    ["port without a host", "serve --port 9000", "Write --listen 127.0.0.1:9000."],
+    ["file for backups at an interval", "backup --every 1h x.db", "name a folder for the backups"],
     ["missing argument", "key revoke", "signalbox key revoke --help"],
     ["too many arguments", "desk list alpha", "signalbox desk list --help"],
     ["missing required option", "key mint", "signalbox key mint --desk alpha"],

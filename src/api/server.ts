@@ -107,7 +107,9 @@ function getDescription(service: PublicInterface, exchange: Exchange): Response 
 function noSuchRoute(request: Request): AppError {
   const [path = ""] = targetOf(request).split("?", 1);
   const methods = Object.hasOwn(allowedMethods, path) ? allowedMethods[path] : undefined;
-  return methods === undefined || methods.includes(request.method)
-    ? new AppError("not_found")
-    : new AppError("method_not_allowed", { allow: methods.join(", ") });
+  if (methods === undefined || methods.includes(request.method)) return new AppError("not_found");
+  return new AppError("method_not_allowed", {
+    message: `This path does not take this method: use ${methods.join(" or ")}.`,
+    allow: methods.join(", "),
+  });
 }

@@ -1,5 +1,5 @@
 /** `signalbox backup`: a consistent copy of the database, while the server runs. */
-import { existsSync, realpathSync, statSync } from "node:fs";
+import { existsSync, realpathSync, type Stats, statSync } from "node:fs";
 import { stat } from "node:fs/promises";
 import { basename, dirname, join, resolve } from "node:path";
 import { Argument, type Command, Option } from "commander";
@@ -14,7 +14,7 @@ import { databaseFiles, refuseForeignFolder } from "../store/open.ts";
 import { type DataOptions, defineCommand } from "./define.ts";
 import { toType } from "./hint.ts";
 import { readInterval, readPositive } from "./options.ts";
-import { printJson, printNote } from "./print.ts";
+import { formatTime, plural, printJson, printNote } from "./print.ts";
 import { showProgress } from "./progress.ts";
 import { selfProgram } from "./self.ts";
 import { hangup, stopSignal } from "./stop-signal.ts";
@@ -85,18 +85,22 @@ async function backUpOnce(file: string, { data, json, keep }: BackupOptions): Pr
   if (keep !== undefined) {
     throw new UsageError("--keep needs --every: signalbox backup --every 1h --keep 24 DIR");
   }
-  refuseTarget(file, resolve(data));
+  const replaced = refuseTarget(file, resolve(data));
   const startedAt = performance.now();
   const backup = await showProgress("backup", (sink) => backUp(resolve(data), file, sink));
   const duration_ms = Math.round(performance.now() - startedAt);
   if (json) printJson({ ...backup, duration_ms });
+  if (replaced !== null) {
+    printNote(`${file} replaced the backup of ${formatTime(replaced.mtimeMs)}.`);
+  }
+  const signals = plural(backup.signals, "signal");
   printNote(
-    `${file}: ${backup.signals} signals, the newest ${backup.newest_id ?? "-"}, verified. Restore it with: ${toType(`restore ${shellQuoted(file)}`, data)}`,
+    `${file}: ${signals}, the newest ${backup.newest_id ?? "-"}, verified. Stop the server and restore it with: ${toType(`restore ${shellQuoted(file)} --force`, data)}`,
   );
 }
 
-/** Throws `UserError` unless the file is new, empty, or a backup that may be replaced. */
-function refuseTarget(file: string, dataDir: string): void {
+/** Returns the backup that will be replaced, or null. Throws `UserError` for any other file that is not empty. */
+function refuseTarget(file: string, dataDir: string): Stats | null {
   const folder = dirname(file);
   if (!existsSync(folder)) {
     throw new UserError(
@@ -105,7 +109,7 @@ function refuseTarget(file: string, dataDir: string): void {
   }
   refuseDataFolder(folder, dataDir);
   const stats = statSync(file, { throwIfNoEntry: false });
-  if (stats === undefined) return;
+  if (stats === undefined) return null;
   if (stats.isDirectory()) {
     throw new UserError(
       `${file} is a folder: name a file in it, such as ${databaseFiles.pathIn(file)}, or make backups at an interval with: signalbox backup --every 1h --keep 24 ${shellQuoted(file)}`,
@@ -114,6 +118,7 @@ function refuseTarget(file: string, dataDir: string): void {
   if (!stats.isFile() || (stats.size > 0 && !databaseFiles.isCopy(file))) {
     throw new UserError(`${file} is not a backup, and was left as it is: name another file.`);
   }
+  return stats.size === 0 ? null : stats;
 }
 
 /** Throws `UserError` for a folder in the data folder: losing that must not lose its backups. */
@@ -136,6 +141,11 @@ function realPath(path: string): string {
 async function backUpEvery(dir: string, everyMs: number, options: BackupOptions): Promise<void> {
   if (options.json) {
     throw new UsageError("--json is for one backup; with --every the log reports each.");
+  }
+  if (dir.endsWith(".db")) {
+    throw new UsageError(
+      `With --every, name a folder for the backups, such as ${shellQuoted(dirname(dir))}.`,
+    );
   }
   const dataDir = resolve(options.data);
   refuseDataFolder(dir, dataDir);

@@ -57,7 +57,9 @@ function createCommand(): Command {
         { create: true },
       );
       if (isNew) printNote(`Created the database ${databaseFiles.pathIn(dataDir)}.`);
-      printNote(created ? `Created desk "${name}".` : `Desk "${name}" already exists.`);
+      printNote(
+        created ? `Created desk "${name}" in ${dataDir}.` : `Desk "${name}" already exists.`,
+      );
       if (created) printNote(`Mint a key for it with: ${toType(`key mint --desk ${name}`, data)}`);
     },
   });

@@ -1,5 +1,6 @@
 /** `signalbox key …`: mint, list, revoke and rotate API keys. */
 import { type Command, Option } from "commander";
+import { resolve } from "node:path";
 import ms from "ms";
 import { UsageError, UserError } from "../domain/errors.ts";
 import { type ApiKey, keyState } from "../domain/key.ts";
@@ -57,6 +58,7 @@ function mintCommand(): Command {
         registry.mintKey({ desk, label, expiresInMs: expires === "never" ? null : expires }, ADMIN),
       );
       printMinted(minted, json);
+      printNote(`The server of ${resolve(data)} accepts it.`);
     },
   });
 }
@@ -67,6 +69,7 @@ function listCommand(): Command {
     description: "list keys, without the keys themselves",
     options: [new Option("--desk <name>", "list only the keys of this desk")],
     adds: "data and json",
+    notes: "LAST USED is at most a minute behind.",
     examples: [
       "signalbox key list",
       `signalbox key list --desk alpha --json | jq -r '.[] | select(.state == "active").id'`,

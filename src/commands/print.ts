@@ -223,3 +223,12 @@ function join(
 export function formatTime(time: number | null): string {
   return time === null ? "-" : `${new Date(time).toISOString().slice(0, 19).replace("T", " ")}Z`;
 }
+
+/** `1 signal`, `1,200 signals`. */
+export function plural(value: number, noun: string): string {
+  return `${count(value)} ${noun}${value === 1 ? "" : "s"}`;
+}
+
+export function count(value: number): string {
+  return value.toLocaleString("en-US");
+}

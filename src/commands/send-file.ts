@@ -7,7 +7,7 @@ import { describeRefusal, type Refusal } from "../send/body.ts";
 import { Input } from "../send/input.ts";
 import { createJournal, renewJournal, type Journal, readJournal } from "../send/journal.ts";
 import { Sender, type Target } from "../send/sender.ts";
-import { printJson, printNote } from "./print.ts";
+import { count, plural, printJson, printNote } from "./print.ts";
 import { startBar } from "./progress.ts";
 import { onStopSignals } from "./stop-signal.ts";
 
@@ -316,12 +316,4 @@ function report({ name }: Input, ending: Ending): void {
     problems.push(`Resume with the same ids, so that nothing is stored twice: ${run.resume}`);
   }
   throw new UserError(problems.filter((problem) => problem !== "").join(" "));
-}
-
-function plural(value: number, noun: string): string {
-  return `${count(value)} ${noun}${value === 1 ? "" : "s"}`;
-}
-
-function count(value: number): string {
-  return value.toLocaleString("en-US");
 }

@@ -268,10 +268,14 @@ function describeBackup({ backups }: ServerStatus): string {
     : `${formatTime(newest.at)}, ${newest.file}`;
 }
 
-function describeCertificate({ certificate_expires_at: expiresAt }: ServerStatus): string {
-  return expiresAt === null
-    ? "none: HTTPS ends at a proxy, or loopback"
-    : `expires at ${formatTime(expiresAt)}`;
+function describeCertificate({
+  certificate_expires_at: expiresAt,
+  public_url: publicUrl,
+}: ServerStatus): string {
+  if (expiresAt !== null) return `expires at ${formatTime(expiresAt)}`;
+  return publicUrl?.startsWith("https:") === true
+    ? "not here: the proxy has it"
+    : "none needed: this machine only";
 }
 
 function formatBytes(bytes: number): string {

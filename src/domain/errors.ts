@@ -20,7 +20,7 @@ export const errorCatalogue = {
   },
   method_not_allowed: {
     status: 405,
-    message: "This path does not take this method; see the Allow header.",
+    message: "This path does not take this method.",
   },
   payload_too_large: { status: 413, message: "The body is larger than 65536 bytes." },
   unsupported_media_type: {
