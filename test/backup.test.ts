@@ -116,7 +116,7 @@ describe("a backup", () => {
     const { code, stdout, stderr } = await backUp(file, dataDir);
     expect({ code, stdout }).toEqual({ code: 0, stdout: "" });
     expect(stderr).toBe(
-      `${file}: 5020 signals, the newest ${seededUlid(5_020)}, verified. Stop the server and restore it with: signalbox restore ${file} --force --data ${dataDir}\n`,
+      `${file}: 5,020 signals, the newest ${seededUlid(5_020)}, verified. Stop the server and restore it with: signalbox restore ${file} --force --data ${dataDir}\n`,
     );
     expect(readdirSync(folder)).toEqual(["signalbox.db"]);
     expect(mode(file)).toBe("600");
@@ -124,6 +124,16 @@ describe("a backup", () => {
     expect(verifyDatabase(file)).toMatchObject({ ok: true, signals: 5_020, version: 1 });
     expect(valuesOf(file, "PRAGMA journal_mode")).toEqual([["delete"]]);
     expect(readFileSync(path).equals(before)).toBe(true);
+  });
+
+  test("says which backup it replaces", async () => {
+    const { dataDir } = seed({ signals: 1 });
+    const file = join(temporaryFolder(), "signalbox.db");
+    expect((await backUp(file, dataDir)).stderr).not.toContain("replaced");
+    const { mtime } = statSync(file);
+    const at = mtime.toISOString().slice(0, 19).replace("T", " ");
+    const { stderr } = await backUp(file, dataDir);
+    expect(stderr).toStartWith(`${file} replaced the backup of ${at}Z.\n${file}: 1 signal, `);
   });
 
   test("can be of an empty database, and reports its content with --json", async () => {

@@ -52,6 +52,18 @@ describe("a command that needs a database", () => {
     expect(readdirSync(cwd)).toEqual([]);
   });
 
+  test("suggests the folder data in it that has one", async () => {
+    const cwd = temporaryFolder();
+    cpSync(seed({ signals: 1 }).dataDir, join(cwd, "data"), { recursive: true });
+    for (const command of ["status", "desk create beta"]) {
+      await expectRefusal(
+        [...command.split(" "), "--data", "."],
+        `did you mean --data ${join(cwd, "data")}?`,
+        { cwd },
+      );
+    }
+  });
+
   test("leaves a folder without one as it is", async () => {
     const cwd = temporaryFolder();
     const folder = join(cwd, "mine");
@@ -102,7 +114,7 @@ test("hints repeat --data, quoted for the shell, unless it is the default", asyn
     [`key revoke ${ID}`, "key list"],
     ["healthcheck", "serve"],
     ["desk members alpha", "desk invite alpha --email alice@example.com"],
-    ["backup copy.db", `restore ${join(cwd, "copy.db")}`],
+    ["backup copy.db", `restore ${join(cwd, "copy.db")} --force`],
   ] as const) {
     expect(await hintOf(command, "--data", "my data")).toBe(`signalbox ${hint} --data 'my data'`);
   }

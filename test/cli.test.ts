@@ -317,6 +317,12 @@ describe("desks", () => {
     expect((await create()).stderr).toStartWith(created);
     const before = query(dataDir, "SELECT * FROM desks");
     expect((await create()).stderr).toBe('Desk "alpha" already exists.\n');
+    expect((await run("desk", "create", "beta")).stderr).toStartWith(
+      `Created desk "beta" in ${dataDir}.\n`,
+    );
+    expect((await run("key", "mint", "--desk", "beta")).stderr).toContain(
+      `The server of ${dataDir} accepts it.\n`,
+    );
     expect(query(dataDir, "SELECT * FROM desks")).toEqual(before);
   });
 });

@@ -254,7 +254,7 @@ test("the client in `clients/typescript` has the interface's types, under a user
   expect(await compile(folder, "wrong.ts")).toMatch(/^wrong\.ts\(8,18\): error TS2322.*\n$/);
 });
 
-/** The generator's `any` is our `unknown`, and it does not know that `deduped` is false. */
+/** The generator's `any` is our `unknown`, and it does not know that `deduped` is false. `differs` comes from a header. */
 function typeCheck(type: string): string {
   return `
     import type { Duplicate, Signal, Stored } from "./client.ts";
@@ -265,7 +265,7 @@ function typeCheck(type: string): string {
     type Sent = Omit<${type}, "metadata"> & { metadata?: Record<string, unknown> };
     export const sent: Same<Sent, ours.Signal> = true;
     export const names: Same<Record<keyof Signal, 1>, Record<keyof ours.Signal, 1>> = true;
-    type Answer = (Omit<Stored, "deduped"> & { deduped: false }) | Duplicate;
+    type Answer = ((Omit<Stored, "deduped"> & { deduped: false }) | Duplicate) & { differs: string[] };
     export const answer: Same<Answer, ours.Stored> = true;
   `;
 }

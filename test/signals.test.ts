@@ -130,6 +130,7 @@ const refusals: Refusal[] = [
     send: ({ call }: TestApp) => call("/v1/signals", { method }),
     status: 405,
     error: "method_not_allowed" as const,
+    body: { message: "This path does not take this method: use POST." },
     headers: { allow: "POST" },
   })),
   {
@@ -137,6 +138,7 @@ const refusals: Refusal[] = [
     send: (app) => app.call("/openapi.yaml", withKey(app)),
     status: 405,
     error: "method_not_allowed",
+    body: { message: "This path does not take this method: use GET or HEAD." },
     headers: { allow: "GET, HEAD" },
   },
   {

@@ -82,6 +82,7 @@ describe("status", () => {
     const [made = ""] = readdirSync(backups);
     expect(status.server?.backups?.newest).toMatchObject({ file: join(backups, made) });
     const { stdout } = await cli(["status", "--data", dataDir]);
+    expect(stdout).toMatch(/^certificate +none needed: this machine only$/m);
     expect(stdout).toMatch(/^rate +2 signals in the last minute, 2 in the last hour$/m);
     expect(stdout).toMatch(/^alpha +1 +\d{4}-.*Z +BTC$/m);
     expect(stdout).toContain(`${join(backups, made)}\n`);
