@@ -317,13 +317,19 @@ describe("desks", () => {
     expect((await create()).stderr).toStartWith(created);
     const before = query(dataDir, "SELECT * FROM desks");
     expect((await create()).stderr).toBe('Desk "alpha" already exists.\n');
+    expect(query(dataDir, "SELECT * FROM desks")).toEqual(before);
+  });
+
+  test("desk create and key mint name the folder that they use", async () => {
+    const dataDir = temporaryFolder();
+    const { run } = commandsOn(dataDir);
+    await run("desk", "create", "alpha");
     expect((await run("desk", "create", "beta")).stderr).toStartWith(
       `Created desk "beta" in ${dataDir}.\n`,
     );
     expect((await run("key", "mint", "--desk", "beta")).stderr).toContain(
       `The server of ${dataDir} accepts it.\n`,
     );
-    expect(query(dataDir, "SELECT * FROM desks")).toEqual(before);
   });
 });
 

@@ -185,7 +185,7 @@ describe("restore over a database", () => {
     expect(query(dataDir, "SELECT count(*) AS n FROM signals")).toEqual([{ n: 6 }]);
   });
 
-  test("is refused while a server runs on it, also if the lock was deleted", async () => {
+  test("is refused while a server has it open, also if the lock was deleted", async () => {
     const { file, dataDir, key } = seedWithBackup(5);
     const { url } = await startServe([], { dataDir });
     rmSync(join(dataDir, "serve.lock"));
