@@ -3,9 +3,8 @@ import { setImmediate, setTimeout } from "node:timers/promises";
 import { type Command, InvalidArgumentError, Option } from "commander";
 import { UserError } from "../domain/errors.ts";
 import { isUlid } from "../domain/id.ts";
-import { LOWEST_ID, newestSignalId, readChunks, through } from "../domain/signal-chunks.ts";
+import { newestSignalId, readChunks, through } from "../domain/signal-chunks.ts";
 import type { SignalReader, Storage } from "../domain/storage.ts";
-import { everySignal } from "../domain/stored-signal.ts";
 import { isStdoutClosed, OutputError } from "../output.ts";
 import { withStorage } from "../store/open.ts";
 import { defineCommand } from "./define.ts";
@@ -134,8 +133,7 @@ async function findStart(
   let first: string | null = null;
   for await (const chunk of readChunks(reader, query, CHUNK)) first = chunk.at(-1)?.id ?? first;
   if (first === null) return newest;
-  const older = { deskId: null, filter: everySignal, order: "newest", limit: 1 } as const;
-  return (await reader.list({ ...older, before: first })).signals[0]?.id ?? LOWEST_ID;
+  return newestSignalId(reader, null, first);
 }
 
 /** Unlike a race of promises, leaves no listener behind. */

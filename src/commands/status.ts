@@ -5,8 +5,8 @@ import type { Command } from "commander";
 import ms from "ms";
 import { type ApiKey, keyState } from "../domain/key.ts";
 import { escapeControls, shellQuoted } from "../domain/shell.ts";
+import { newestSignal } from "../domain/signal-chunks.ts";
 import type { Storage } from "../domain/storage.ts";
-import { everySignal } from "../domain/stored-signal.ts";
 import { askServer, askStatus } from "../ops/client.ts";
 import { type Checks, DISK_FREE_BYTES_MIN } from "../ops/health.ts";
 import type { ServerStatus } from "../ops/server.ts";
@@ -108,13 +108,12 @@ async function readStored({ registry, signals }: Storage, now: number) {
   const active = keys.filter((key) => keyState(key, now) === "active");
   const desks: DeskStatus[] = [];
   for (const { id: deskId, name } of await registry.listDesks()) {
-    const query = { deskId, filter: everySignal, order: "newest", limit: 1 } as const;
-    const [latest] = (await signals.list(query)).signals;
+    const latest = await newestSignal(signals, deskId);
     desks.push({
       name,
       active_keys: active.filter(({ desk }) => desk === name).length,
       latest_signal:
-        latest === undefined
+        latest === null
           ? null
           : { id: latest.id, received_at: latest.received_at, symbol: latest.symbol },
     });

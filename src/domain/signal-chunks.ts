@@ -43,18 +43,23 @@ export async function* readChunks(
   }
 }
 
-/** The newest signal of a desk, or of all (null); null if there is none. */
+/** The newest signal of a desk, or of all (null), before an id if one is given; null if there is none. */
 export async function newestSignal(
   reader: SignalReader,
   deskId: number | null,
+  before: string | null = null,
 ): Promise<StoredSignal | null> {
-  const query = { deskId, filter: everySignal, order: "newest", limit: 1 } as const;
+  const query = { deskId, filter: everySignal, before, order: "newest", limit: 1 } as const;
   return (await reader.list(query)).signals[0] ?? null;
 }
 
 /** The newest signal's id, or one that is lower than every id. */
-export async function newestSignalId(reader: SignalReader, deskId: number | null): Promise<string> {
-  return (await newestSignal(reader, deskId))?.id ?? LOWEST_ID;
+export async function newestSignalId(
+  reader: SignalReader,
+  deskId: number | null,
+  before: string | null = null,
+): Promise<string> {
+  return (await newestSignal(reader, deskId, before))?.id ?? LOWEST_ID;
 }
 
 /** A `before` that includes this id. */
