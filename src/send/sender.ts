@@ -1,4 +1,5 @@
 /** Sends signals over HTTP, with the retries that `docs/api.md` asks for. */
+import { setTimeout } from "node:timers/promises";
 import { UserError } from "../domain/errors.ts";
 import { escapeControls } from "../domain/shell.ts";
 import type { Bytes } from "./input.ts";
@@ -87,7 +88,8 @@ export class Sender {
       }
       if (stop.aborted) return unsent(mayBeStored, reason, null);
       this.#onRetry(reason);
-      await sleep(waitMs, stop);
+      // Rejects if the signal is aborted.
+      await setTimeout(waitMs, undefined, { signal: stop }).catch(() => {});
       if (stop.aborted) return unsent(mayBeStored, reason, null);
     }
   }
@@ -206,17 +208,4 @@ export function parseObject(text: string): Record<string, unknown> {
 /** In seconds or, from some proxies, as a date. */
 function retryAfterMs(text: string): number {
   return Number(text) * 1_000 || Date.parse(text) - Date.now() || 0;
-}
-
-/** Resolves early when `stop` is aborted. */
-function sleep(ms: number, stop: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    const end = (): void => {
-      clearTimeout(timer);
-      stop.removeEventListener("abort", end);
-      resolve();
-    };
-    const timer = setTimeout(end, ms);
-    stop.addEventListener("abort", end);
-  });
 }
