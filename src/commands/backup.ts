@@ -12,7 +12,7 @@ import { BackupJob } from "../ops/backups.ts";
 import { DISK_FREE_BYTES_MIN } from "../ops/health.ts";
 import { databaseFiles, refuseForeignFolder } from "../store/open.ts";
 import { type DataOptions, defineCommand } from "./define.ts";
-import { toType } from "./hint.ts";
+import { requireFolder, toType } from "./hint.ts";
 import { readInterval, readPositive } from "./options.ts";
 import { formatTime, plural, printJson, printNote } from "./print.ts";
 import { showProgress } from "./progress.ts";
@@ -102,11 +102,7 @@ async function backUpOnce(file: string, { data, json, keep }: BackupOptions): Pr
 /** Returns the backup that will be replaced, or null. Throws `UserError` for any other file that is not empty. */
 function refuseTarget(file: string, dataDir: string): Stats | null {
   const folder = dirname(file);
-  if (!existsSync(folder)) {
-    throw new UserError(
-      `There is no folder ${folder}: create it with: mkdir -p ${shellQuoted(folder)}`,
-    );
-  }
+  requireFolder(folder);
   refuseDataFolder(folder, dataDir);
   const stats = statSync(file, { throwIfNoEntry: false });
   if (stats === undefined) return null;

@@ -1,6 +1,8 @@
 /** The command to type next, for errors and notes. */
+import { existsSync } from "node:fs";
 import { relative } from "node:path";
 import { defaults } from "../config.ts";
+import { UserError } from "../domain/errors.ts";
 import { shellQuoted } from "../domain/shell.ts";
 import { selfProgram } from "./self.ts";
 
@@ -8,6 +10,14 @@ import { selfProgram } from "./self.ts";
 export function toType(command: string, dataDir: string): string {
   const data = dataDir === defaults.data ? "" : ` --data ${shellQuoted(dataDir)}`;
   return `${programName()} ${command}${data}`;
+}
+
+/** Throws `UserError` if the folder is missing. */
+export function requireFolder(folder: string): void {
+  if (existsSync(folder)) return;
+  throw new UserError(
+    `There is no folder ${folder}: create it with: mkdir -p ${shellQuoted(folder)}`,
+  );
 }
 
 /** The name of an executable that is on the PATH, otherwise its path, as in `./dist/signalbox`. */

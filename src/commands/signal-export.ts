@@ -13,13 +13,13 @@ import { basename, dirname, join, resolve } from "node:path";
 import { setImmediate } from "node:timers/promises";
 import { type Command, Option } from "commander";
 import { UserError } from "../domain/errors.ts";
-import { shellQuoted } from "../domain/shell.ts";
 import { newestSignalId, readChunks, through } from "../domain/signal-chunks.ts";
 import { type FileFormat, fileFormats, fileHeads, fileLines } from "../domain/signal-file.ts";
 import type { SignalReader } from "../domain/storage.ts";
 import type { SignalQuery } from "../domain/stored-signal.ts";
 import { withStorage } from "../store/open.ts";
 import { defineCommand } from "./define.ts";
+import { requireFolder } from "./hint.ts";
 import { printNote } from "./print.ts";
 import { startBar } from "./progress.ts";
 import { filterOptions, type FilterOptions, TIMES_NOTE, toChoice } from "./signal-options.ts";
@@ -118,7 +118,7 @@ interface Target {
   readonly file: string | null;
   /** Not a terminal or a pipe, whose reader may use the terminal. */
   readonly isFile: boolean;
-  /** What is there if the export stops. */
+  /** The state of the output after an export that was stopped, for the error. */
   readonly leftBehind: string;
   readonly write: (text: string) => void;
   readonly finish: () => void;
@@ -139,11 +139,7 @@ function stdoutTarget(): Target {
 /** Writes under another name until the file is complete and on disk. */
 function fileTarget(file: string): Target {
   const folder = dirname(file);
-  if (!existsSync(folder)) {
-    throw new UserError(
-      `There is no folder ${folder}: create it with: mkdir -p ${shellQuoted(folder)}`,
-    );
-  }
+  requireFolder(folder);
   refuseExisting(file);
   const partial = join(folder, `.${basename(file)}.${process.pid}.signalbox-partial`);
   const descriptor = openSync(partial, "w", 0o600);
