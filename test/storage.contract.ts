@@ -1235,13 +1235,13 @@ function activityTests(): void {
     const { activity } = await start();
     for (const number of [2, 3, 1]) {
       const lastAt = START + number;
-      const knock = { keyId: `key-${number}`, rejected: 1, unauthorized: 1, lastAt };
-      await activity.write(minuteOf(START, knock));
+      const use = { keyId: `key-${number}`, rejected: 1, unauthorized: 1, lastAt };
+      await activity.write(minuteOf(START, use));
     }
-    const knock = { rejected: 1, unauthorized: 1 };
+    const use = { rejected: 1, unauthorized: 1 };
     await activity.write(minuteOf(START, { keyId: "key-4", rejected: 9, lastAt: START + 9 }));
-    await activity.write(minuteOf(START, { deskId: 2, keyId: "key-5", ...knock }));
-    await activity.write(minuteOf(START - DAY, { keyId: "key-6", ...knock }));
+    await activity.write(minuteOf(START, { deskId: 2, keyId: "key-5", ...use }));
+    await activity.write(minuteOf(START - DAY, { keyId: "key-6", ...use }));
     expect(await activity.keysStillInUse(1, START, 10)).toEqual(["key-3", "key-2", "key-1"]);
     expect(await activity.keysStillInUse(1, START, 2)).toEqual(["key-3", "key-2"]);
   });

@@ -17,6 +17,7 @@ const URL_DEFAULT = "http://127.0.0.1:8080";
 const CONNECTIONS_DEFAULT = 16;
 /** As many as Bun's `fetch` opens. */
 const CONNECTIONS_MAX = 256;
+
 interface SendOptions extends FileOptions {
   readonly url: string;
   readonly keyFile?: string;

@@ -304,7 +304,7 @@ export interface Storage {
 
 export interface ConsoleStorage extends Storage {
   readonly activity: Activity;
-  /** Signs device cookies. In no backup: whoever has one could make such cookies. */
+  /** Signs device cookies. In no backup: a reader of backups could forge such cookies. */
   readonly deviceSecret: Uint8Array;
 }
 

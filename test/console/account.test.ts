@@ -39,7 +39,7 @@ const audited = (desk: TestConsole) =>
   auditOf(desk).map(({ actor, action, detail }) => `${actor} ${action}: ${detail}`);
 
 describe("the password", () => {
-  test("changing it takes the current one, ends every other session, and begins this one anew", async () => {
+  test("changing it takes the current one, ends every other session, and gives this one a new token", async () => {
     const { app: desk, visitor } = await startSignedIn();
     const other = desk.visitor();
     await signIn(other);

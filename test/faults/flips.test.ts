@@ -89,7 +89,7 @@ async function closedSubject(): Promise<Subject> {
   return { folder: dataDir, signals: SIGNALS, key, revokedKey };
 }
 
-/** Returns a function that writes a file of the subject anew, in a copy of its folder. */
+/** Returns a function that replaces a file of the subject in a copy of its folder. */
 function copier({ folder }: Subject, name: string): (bytes: Buffer) => string {
   const copy = join(temporaryFolder(), "data");
   return (bytes) => {
