@@ -98,6 +98,7 @@ describe("filters", () => {
       ["", [1, 2, 3, 4, 5, 6, 7]],
       ["--desk beta", [7]],
       ["--symbol AAPL", [3]],
+      ["--symbol aap", [3]],
       ["--symbol BTC/USDT --desk alpha", [1, 2, 4, 5, 6]],
       ["--source venue_1", [4]],
       ["--type stock", [3]],

@@ -357,7 +357,8 @@ function readingTests(): void {
     for (const change of [
       {},
       { symbol: "RARE" },
-      { side: "close", symbol: "BTC" },
+      { symbol: "çi" },
+      { side: "close", symbol: "btc" },
       { direction: "short" },
       { key_id: second },
       { from: moment, to: moment + 10_000 },
@@ -377,6 +378,40 @@ function readingTests(): void {
         }
       }
     }
+  });
+
+  test("a symbol is found by any part of it, in upper or lower case, taken literally", async () => {
+    const { append, signals, alpha } = await start();
+    for (const symbol of ["BTC/USDT", "btc-perp", "Zürich 100%?", "ΣΤΟΧΟΣ", "a*b_c[d]"]) {
+      await append({ symbol });
+    }
+    for (const [symbol, found] of [
+      ["BTC", ["BTC/USDT", "btc-perp"]],
+      ["tc/uSD", ["BTC/USDT"]],
+      ["ZÜRICH", ["Zürich 100%?"]],
+      ["στοχ", ["ΣΤΟΧΟΣ"]],
+      ["%", ["Zürich 100%?"]],
+      ["_", ["a*b_c[d]"]],
+      ["*", ["a*b_c[d]"]],
+      ["[d]", ["a*b_c[d]"]],
+      ["BTC/USDT ", []],
+      ["x".repeat(100_000), []],
+    ] as const) {
+      const filter = { ...everySignal, symbol };
+      const query = { deskId: alpha.deskId, filter, order: "oldest", limit: 10 } as const;
+      const symbols = (await signals.list(query)).signals.map((one) => one.symbol);
+      expect({ symbol, symbols }).toEqual({ symbol, symbols: [...found] });
+    }
+  });
+
+  test("a desk's known symbols are its own, each once, the latest first, at most so many", async () => {
+    const { append, signals, alpha, beta } = await start();
+    const { deskId } = alpha;
+    expect(await signals.symbols(deskId, 10)).toEqual([]);
+    for (const symbol of ["B", "A", "b", "A", "C", "A"]) await append({ symbol });
+    await append({ symbol: "THEIRS" }, beta);
+    expect(await signals.symbols(deskId, 10)).toEqual(["A", "C", "b", "B"]);
+    expect(await signals.symbols(deskId, 2)).toEqual(["A", "C"]);
   });
 
   test("cursors exclude their signal, and may be any id", async () => {
@@ -1297,7 +1332,7 @@ async function many() {
     const keyId = index % 10 === 0 ? second : owner.keyId;
     const signal = {
       client_signal_id: `id-${index}`,
-      symbol: index % 3 === 0 ? "RARE" : "BTC",
+      symbol: index % 3 === 0 ? "Rare ÇI%_" : "BTC/USDT",
       side: index % 4 === 0 ? "close" : "open",
       direction: index % 5 === 0 ? null : index % 5 === 1 ? "short" : "long",
     } as const;
@@ -1310,9 +1345,10 @@ async function many() {
 
 const fits = (signal: StoredSignal, { deskId, filter }: SignalQuery, desk: number): boolean =>
   (deskId === null || (signal.desk === "alpha" ? desk : -1) === deskId) &&
-  (["source", "type", "symbol", "side", "direction", "key_id"] as const).every(
+  (["source", "type", "side", "direction", "key_id"] as const).every(
     (column) => filter[column] === null || filter[column] === signal[column],
   ) &&
+  signal.symbol.toLowerCase().includes(filter.symbol?.toLowerCase() ?? "") &&
   (filter.from === null || signal.received_at >= filter.from) &&
   (filter.to === null || signal.received_at < filter.to);
 

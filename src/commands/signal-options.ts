@@ -23,7 +23,7 @@ export interface FilterOptions extends DataOptions {
 export function filterOptions(): Option[] {
   return [
     deskOption(),
-    new Option("--symbol <text>", "only this symbol"),
+    new Option("--symbol <text>", "only symbols that contain this text, in upper or lower case"),
     choiceOption("source"),
     choiceOption("type"),
     choiceOption("side"),

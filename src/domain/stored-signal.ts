@@ -13,10 +13,11 @@ export interface StoredSignal extends Signal {
   readonly key_last4: string;
 }
 
-/** Which signals: null for all. Texts are compared code point by code point. */
+/** Which signals: null for all. */
 export interface SignalFilter {
   readonly source: string | null;
   readonly type: string | null;
+  /** A part of the symbol; upper and lower case are the same. */
   readonly symbol: string | null;
   readonly side: string | null;
   readonly direction: string | null;

@@ -16,8 +16,13 @@ const COLUMNS = `signals.id, desks.name AS desk, signals.received_at, signals.ke
 const JOINS = `CROSS JOIN api_keys ON api_keys.id = signals.key_id
   CROSS JOIN desks ON desks.id = signals.desk_id`;
 
+/** How many of a desk's latest signals name its known symbols. */
+const SYMBOLS_LOOKED_AT_MAX = 5_000;
+
+/** Filters that a row must equal. */
+const equal = ["source", "type", "side", "direction", "key_id"] as const;
 /** Filters without an index: a search reads row after row. */
-const searched = ["source", "type", "symbol", "side", "direction", "key_id"] as const;
+const searched = [...equal, "symbol"] as const;
 
 /** A range of `seq`: above `low`, up to and including `high`. */
 interface Range {
@@ -71,6 +76,15 @@ export class SqliteSignals implements SignalReader {
     const { low, high } = this.#range(query);
     const end = Math.min(high, this.#lastSeq("<=", HIGHEST_ID));
     return end <= low ? 1 : Math.min(1, Math.max(0, (this.#lastSeq("<=", id) - low) / (end - low)));
+  }
+
+  symbols(deskId: number, limit: number): string[] {
+    const rows = this.#db.query<{ symbol: string }, [number, number, number]>(
+      `SELECT DISTINCT symbol FROM (
+         SELECT symbol FROM signals INDEXED BY signals_desk WHERE desk_id = ? ORDER BY seq DESC LIMIT ?
+       ) LIMIT ?`,
+    );
+    return rows.all(deskId, SYMBOLS_LOOKED_AT_MAX, limit).map(({ symbol }) => symbol);
   }
 
   #deskIds(): number[] {
@@ -137,11 +151,44 @@ export class SqliteSignals implements SignalReader {
   }
 
   /** Reads one row more than the limit, to tell whether there are more. */
-  #rows({ deskId, filter, order, limit }: SignalQuery, range: Range): Iterable<StoredSignal> {
-    const used = searched.filter((column) => filter[column] !== null);
+  #rows(query: SignalQuery, range: Range): Iterable<StoredSignal> {
+    const { symbol } = query.filter;
+    if (symbol !== null) return this.#bySeq(this.#withSymbol(query, range, symbol), query.order);
+    return this.#select(query, range, { columns: COLUMNS, joins: JOINS });
+  }
+
+  /** Here and not in SQL: SQLite ignores the case of A to Z only. */
+  #withSymbol(query: SignalQuery, range: Range, text: string): number[] {
+    const wanted = text.toLowerCase();
+    const every = { ...query, limit: ROWS_LOOKED_AT_MAX };
+    const seqs: number[] = [];
+    for (const { seq, symbol } of this.#select<{ seq: number; symbol: string }>(every, range, {
+      columns: "seq, symbol",
+    })) {
+      if (symbol.toLowerCase().includes(wanted)) seqs.push(seq);
+      if (seqs.length > query.limit) break;
+    }
+    return seqs;
+  }
+
+  #bySeq(seqs: readonly number[], order: SignalQuery["order"]): Iterable<StoredSignal> {
     return this.#db
-      .query<StoredSignal, Record<string, string | number>>(
-        `SELECT ${COLUMNS} FROM signals ${placesOf(deskId, JOINS)}
+      .query<StoredSignal, [string]>(
+        `SELECT ${COLUMNS} FROM signals ${JOINS}
+         WHERE signals.seq IN (SELECT value FROM json_each(?)) ORDER BY signals.seq ${direction[order]}`,
+      )
+      .iterate(JSON.stringify(seqs));
+  }
+
+  #select<Row>(
+    { deskId, filter, order, limit }: SignalQuery,
+    range: Range,
+    { columns, joins = "" }: { columns: string; joins?: string },
+  ): Iterable<Row> {
+    const used = equal.filter((column) => filter[column] !== null);
+    return this.#db
+      .query<Row, Record<string, string | number>>(
+        `SELECT ${columns} FROM signals ${placesOf(deskId, joins)}
            ${used.map((column) => `AND signals.${column} = $${column}`).join(" ")}
          ORDER BY signals.seq ${direction[order]} LIMIT $limit`,
       )
