@@ -37,7 +37,7 @@ type Role = "writer" | "checkpointer" | "reader" | "console" | "command";
  * unique index, which random ids touch everywhere.
  */
 const roles: Record<Role, { readonly busyMs: number; readonly cacheKib: number }> = {
-  writer: { busyMs: 5_000, cacheKib: 65_536 },
+  writer: { busyMs: 5_000, cacheKib: 32_768 },
   checkpointer: { busyMs: 5_000, cacheKib: 2_048 },
   reader: { busyMs: 1_000, cacheKib: 2_048 },
   console: { busyMs: 10_000, cacheKib: 16_384 },
