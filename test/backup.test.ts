@@ -13,7 +13,8 @@ import {
   writeFileSync,
 } from "node:fs";
 import { join } from "node:path";
-import { copyDatabase, partialPath } from "../src/store/sqlite/copy.ts";
+import { partialPath } from "../src/files.ts";
+import { copyDatabase } from "../src/store/sqlite/copy.ts";
 import type { CopyProgress } from "../src/domain/storage.ts";
 import { copyInProcess } from "../src/store/sqlite/copying.ts";
 import { verifyDatabase } from "../src/store/sqlite/verify.ts";

@@ -9,7 +9,7 @@ import {
   rmSync,
   writeSync,
 } from "node:fs";
-import { basename, dirname, join, resolve } from "node:path";
+import { dirname, resolve } from "node:path";
 import { setImmediate } from "node:timers/promises";
 import { type Command, Option } from "commander";
 import { UserError } from "../domain/errors.ts";
@@ -17,6 +17,7 @@ import { newestSignalId, readChunks, through } from "../domain/signal-chunks.ts"
 import { type FileFormat, fileFormats, fileHeads, fileLines } from "../domain/signal-file.ts";
 import type { SignalReader } from "../domain/storage.ts";
 import type { SignalQuery } from "../domain/stored-signal.ts";
+import { partialPath } from "../files.ts";
 import { withStorage } from "../store/open.ts";
 import { defineCommand } from "./define.ts";
 import { requireFolder } from "./hint.ts";
@@ -141,7 +142,7 @@ function fileTarget(file: string): Target {
   const folder = dirname(file);
   requireFolder(folder);
   refuseExisting(file);
-  const partial = join(folder, `.${basename(file)}.${process.pid}.signalbox-partial`);
+  const partial = partialPath(file, process.pid);
   const descriptor = openSync(partial, "w", 0o600);
   return {
     file,

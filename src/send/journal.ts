@@ -3,10 +3,11 @@
  * the first id and which input it belongs to: line N gets the first id plus N. So one small file is enough
  * for any input, and another run repeats every id, also after lines were appended to the input.
  */
-import { closeSync, fsyncSync, openSync, readFileSync, renameSync, writeFileSync } from "node:fs";
+import { readFileSync, renameSync, writeFileSync } from "node:fs";
 import { dirname } from "node:path";
 import { systemCode, UserError } from "../domain/errors.ts";
 import { shellQuoted } from "../domain/shell.ts";
+import { syncPath } from "../files.ts";
 
 /** Identifies an input by its content. */
 export interface Fingerprint {
@@ -27,8 +28,8 @@ export function createJournal(file: string, input: Fingerprint): string {
   writeJournal(file, () => {
     // Not through a temporary file: of two runs at once only one can create it.
     writeFileSync(file, toText({ created_at, first_id }, input), { mode: 0o600, flag: "wx" });
-    sync(file);
-    sync(dirname(file));
+    syncPath(file);
+    syncPath(dirname(file));
   });
   return first_id;
 }
@@ -42,12 +43,12 @@ export function renewJournal(file: string, journal: Journal, input: Fingerprint)
     if (journal.bytes !== input.bytes) {
       const temporary = `${file}.${process.pid}`;
       writeFileSync(temporary, toText(journal, input), { mode: 0o600 });
-      sync(temporary);
+      syncPath(temporary);
       renameSync(temporary, file);
     }
     // The run that wrote it may have been killed before it was on disk.
-    sync(file);
-    sync(dirname(file));
+    syncPath(file);
+    syncPath(dirname(file));
   });
 }
 
@@ -66,15 +67,6 @@ function writeJournal(file: string, write: () => void): void {
     throw new UserError(
       `The journal ${file} cannot be written (${systemCode(error)}), and nothing was sent: name another place with --journal FILE.`,
     );
-  }
-}
-
-function sync(path: string): void {
-  const descriptor = openSync(path, "r");
-  try {
-    fsyncSync(descriptor);
-  } finally {
-    closeSync(descriptor);
   }
 }
 

@@ -1,9 +1,10 @@
 /** Copies a database, in use or not: the copy is a snapshot, on disk, and verified. */
 import type { Database } from "bun:sqlite";
-import { closeSync, fsyncSync, openSync, readdirSync, readSync, renameSync, rmSync } from "node:fs";
-import { basename, dirname, join } from "node:path";
+import { closeSync, openSync, readdirSync, readSync, renameSync, rmSync } from "node:fs";
+import { dirname, join } from "node:path";
 import { systemCode, UserError } from "../../domain/errors.ts";
 import { shellQuoted } from "../../domain/shell.ts";
+import { partialPath, syncPath } from "../../files.ts";
 import { explainFailure, isRefusedWrite } from "./failures.ts";
 import { APPLICATION_ID } from "./migrate.ts";
 import { openSuspect, refuseDamaged } from "./read.ts";
@@ -40,11 +41,6 @@ export function copyDatabase(from: string, to: string): Verification {
   }
 }
 
-/** The temporary name of a copy that this process writes. */
-export function partialPath(to: string, pid: number): string {
-  return join(dirname(to), `.${basename(to)}.${pid}.signalbox-partial`);
-}
-
 /** The copy and SQLite's journal of it. */
 export function partialFiles(partial: string): string[] {
   return [partial, `${partial}-journal`];
@@ -64,16 +60,6 @@ export function isCopy(path: string): boolean {
   }
   const isSqlite = header.toString("latin1", 0, 16) === "SQLite format 3\0";
   return isSqlite && header[18] === 1 && header.readUInt32BE(68) === APPLICATION_ID;
-}
-
-/** Waits until a file, or the names in a folder, are on disk. */
-export function syncPath(path: string): void {
-  const file = openSync(path, "r");
-  try {
-    fsyncSync(file);
-  } finally {
-    closeSync(file);
-  }
 }
 
 /**

@@ -8,7 +8,8 @@ import { rm, stat, statfs } from "node:fs/promises";
 import { dirname } from "node:path";
 import { UserError } from "../../domain/errors.ts";
 import type { CopyOptions, Verification } from "../../domain/storage.ts";
-import { partialFiles, partialPath } from "./copy.ts";
+import { partialPath } from "../../files.ts";
+import { partialFiles } from "./copy.ts";
 
 const WATCH_INTERVAL_MS = 200;
 const MIB = 1024 * 1024;
