@@ -1,7 +1,7 @@
 /** Puts load on a server from another process: in one process, clients and server would wait for each other. */
 import { join } from "node:path";
+import { startChild } from "./_child.ts";
 import type { LoadOptions, LoadResult } from "./_client.ts";
-import { onCleanup } from "./_setup.ts";
 
 export interface Load {
   readonly results: LoadResult[];
@@ -23,18 +23,7 @@ export function startLoad(options: Partial<LoadOptions> & { url: string; key: st
     pauseMs: 0,
     ...options,
   };
-  const child = Bun.spawn(
-    [process.execPath, join(import.meta.dir, "_client.ts"), JSON.stringify(full)],
-    {
-      stdin: "pipe",
-      stdout: "pipe",
-      stderr: "inherit",
-    },
-  );
-  onCleanup(async () => {
-    if (child.exitCode === null) child.kill("SIGKILL");
-    await child.exited;
-  });
+  const child = startChild(join(import.meta.dir, "_client.ts"), full);
   const results: LoadResult[] = [];
   const waiting = new Set<() => void>();
   let hasEnded = false;

@@ -1,21 +1,14 @@
 /** Submissions as the HTTP layer hands them to the store. */
 import type { Database } from "bun:sqlite";
-import { fieldNames, type Signal } from "../src/domain/signal.ts";
+import type { Signal } from "../src/domain/signal.ts";
 import type { Submission } from "../src/domain/storage.ts";
 import { openDatabase } from "../src/store/sqlite/open.ts";
 import { SqliteRegistry } from "../src/store/sqlite/registry.ts";
 import { onCleanup, temporaryFolder } from "./_setup.ts";
+import { emptySignal } from "./_signal.ts";
 
 type Overrides = Partial<Omit<Submission, "signal">> & { signal?: Partial<Signal> };
 export type Submit = (overrides?: Overrides) => Submission;
-
-const emptySignal = {
-  ...Object.fromEntries(fieldNames.map((name) => [name, null])),
-  source: "venue_1",
-  type: "stock",
-  symbol: "AAPL",
-  side: "open",
-} as Signal;
 
 /** A database with a desk and a key, and a maker of submissions for it. */
 export function prepare(): {

@@ -8,7 +8,7 @@ import {
 } from "../src/domain/activity.ts";
 import { AppError, NotFoundError, SignedOutError, UserError } from "../src/domain/errors.ts";
 import { LINK_LIFETIME_MS, type NewPasskey } from "../src/domain/member.ts";
-import { fieldNames, type Signal } from "../src/domain/signal.ts";
+import type { Signal } from "../src/domain/signal.ts";
 import {
   ADMIN,
   type Awaitable,
@@ -26,6 +26,7 @@ import {
   type StoredSignal,
 } from "../src/domain/stored-signal.ts";
 import { onCleanup } from "./_setup.ts";
+import { emptySignal } from "./_signal.ts";
 
 export interface Subject {
   /** Prepares an empty storage and returns what opens it, as often as it is called. */
@@ -48,14 +49,6 @@ const BOB = "bob@example.com";
 const UNKNOWN_ID = "01K5QZ8F3V9X2M7T4B6N1C0D8E";
 const unauthorized = new AppError("unauthorized");
 const noLabel = { label: null, expiresInMs: null };
-
-const emptySignal = {
-  ...Object.fromEntries(fieldNames.map((name) => [name, null])),
-  source: "venue_1",
-  type: "stock",
-  symbol: "AAPL",
-  side: "open",
-} as Signal;
 
 let current: Subject;
 

@@ -5,7 +5,7 @@
 import { once } from "node:events";
 import { connect as connectTcp, type Socket } from "node:net";
 import { connect as connectTls } from "node:tls";
-import { onCleanup } from "../_setup.ts";
+import { startChild } from "../_child.ts";
 
 /**
  * `idle`: opens a connection, sends nothing or a part, waits for its end. `held`: sends what keeps a
@@ -30,15 +30,7 @@ export interface GuestResult {
 }
 
 export function startGuests(options: GuestOptions): { end: () => Promise<GuestResult> } {
-  const child = Bun.spawn([process.execPath, import.meta.path, JSON.stringify(options)], {
-    stdin: "pipe",
-    stdout: "pipe",
-    stderr: "inherit",
-  });
-  onCleanup(async () => {
-    if (child.exitCode === null) child.kill("SIGKILL");
-    await child.exited;
-  });
+  const child = startChild(import.meta.path, options);
   return {
     end: async () => {
       await child.stdin.end();
