@@ -209,19 +209,23 @@ function mintHere(dataDir: string, desk: string): { key: string; id: string } {
   }
 }
 
+export function environment({ env }: CliOptions): Record<string, string> {
+  return {
+    PATH: process.env["PATH"] ?? "",
+    HOME: process.env["HOME"] ?? "",
+    // Only one of the servers could have its default port.
+    SIGNALBOX_CONSOLE_LISTEN: "off",
+    ...(preload === undefined ? {} : { LD_PRELOAD: preload }),
+    ...env,
+  };
+}
+
 export function spawn(args: readonly string[], options: CliOptions, timeoutMs?: number) {
   const cwd = options.cwd ?? temporaryFolder();
   if (!existsSync(cwd)) throw new Error(`${cwd} is missing`);
   const child = Bun.spawn([...(options.program ?? signalbox), ...args], {
     cwd,
-    env: {
-      PATH: process.env["PATH"] ?? "",
-      HOME: process.env["HOME"] ?? "",
-      // Only one of the servers could have its default port.
-      SIGNALBOX_CONSOLE_LISTEN: "off",
-      ...(preload === undefined ? {} : { LD_PRELOAD: preload }),
-      ...options.env,
-    },
+    env: environment(options),
     detached: options.detached === true,
     stdin: options.stdin === undefined ? "ignore" : new TextEncoder().encode(options.stdin),
     stdout: "pipe",

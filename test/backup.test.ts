@@ -39,6 +39,7 @@ import {
   withRegistryOf,
 } from "./_databases.ts";
 import { startLoad } from "./_load.ts";
+import { onTerminal } from "./_terminal.ts";
 import { callUrl, onCleanup, rejection, signal, temporaryFolder } from "./_setup.ts";
 
 setDefaultTimeout(120_000);
@@ -433,22 +434,11 @@ describe("what a killed copy has left", () => {
 test("a progress bar is drawn on a terminal, and wiped off at the end", async () => {
   const { dataDir } = seed({ signals: MANY });
   const file = join(temporaryFolder(), "signalbox.db");
-  let shown = "";
-  const decoder = new TextDecoder();
-  const child = Bun.spawn([...signalbox, "backup", file, "--data", dataDir], {
-    terminal: {
-      cols: 100,
-      rows: 30,
-      data: (_terminal, bytes) => void (shown += decoder.decode(bytes, { stream: true })),
-    },
-  });
-  onCleanup(() => child.kill("SIGKILL"));
-  expect(await child.exited).toBe(0);
-  child.terminal?.close();
+  const shown = await onTerminal(["backup", file, "--data", dataDir], { cols: 100 });
   expect(shown).toMatch(/backup [█░]+ 0% of \d+ MiB copied/);
   // The last thing on the screen is the sentence.
   const [, left = ""] = shown.split("\u001b[2K");
-  expect(left).toMatch(/^\/.*verified\..*\r\n$/);
+  expect(left).toMatch(/^\/.*verified\..*\n$/);
 });
 
 test.each([

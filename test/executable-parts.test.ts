@@ -3,7 +3,7 @@
  * threads, child processes, lazily loaded modules, embedded files, and calls into the C library.
  */
 import { beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
-import { existsSync, mkdirSync, readdirSync, statSync } from "node:fs";
+import { mkdirSync, readdirSync, statSync } from "node:fs";
 import { connect } from "node:net";
 import { join } from "node:path";
 import { assets } from "../src/console/web/assets.ts";
@@ -13,6 +13,7 @@ import { DATABASE_NAME } from "../src/store/sqlite/folder.ts";
 import { cli, startServe } from "./_cli.ts";
 import { buildExecutable } from "./_executable.ts";
 import { callUrl, onCleanup, signal, temporaryFolder } from "./_setup.ts";
+import { onTerminal, startOnTerminal } from "./_terminal.ts";
 import { SoftwareKey } from "./console/_authenticator.ts";
 import { ALICE, isIn, PASSWORD, shownIn, signIn, Visitor } from "./console/_console.ts";
 import { startExecutableConsole } from "./console/_executable.ts";
@@ -56,27 +57,6 @@ async function until(what: string, isTrue: () => boolean | Promise<boolean>): Pr
     if (Date.now() > deadline) throw new Error(`Timed out waiting until ${what}.`);
     await Bun.sleep(20);
   }
-}
-
-/** Runs the executable on a terminal until `isDone` accepts what it wrote. */
-async function onTerminal(
-  args: readonly string[],
-  isDone: (written: string) => boolean,
-): Promise<string> {
-  let written = "";
-  const child = Bun.spawn([executable, ...args], {
-    cwd: temporaryFolder(),
-    env: { PATH: process.env["PATH"] ?? "", SIGNALBOX_CONSOLE_LISTEN: "off" },
-    terminal: { data: (_, data) => void (written += Buffer.from(data).toString()) },
-  });
-  onCleanup(async () => {
-    child.kill("SIGKILL");
-    await child.exited;
-  });
-  await until(`${args[0]} has written it: ${written}`, () => isDone(written));
-  child.kill("SIGTERM");
-  await child.exited;
-  return written;
 }
 
 describe("the console", () => {
@@ -179,17 +159,19 @@ describe("a terminal", () => {
   test("gets the log as readable lines", async () => {
     const data = join(temporaryFolder(), "data");
     const serve = ["serve", "--listen", "127.0.0.1:0", "--data", data];
-    const written = await onTerminal(serve, (text) => text.includes("takes signals at"));
-    expect(written).toContain("INFO");
-    expect(written).not.toContain('"level"');
+    const server = startOnTerminal(serve, { program: [executable] });
+    await server.showed(/takes signals at/);
+    server.kill("SIGTERM");
+    const { shown } = await server.ended();
+    expect(shown).toContain("INFO");
+    expect(shown).not.toContain('"level"');
   });
 
   test("shows a progress bar during a backup", async () => {
     const { dataDir } = await start();
     const file = join(temporaryFolder(), "copy.db");
-    const isDone = () => existsSync(file);
-    const written = await onTerminal(["backup", file, "--data", dataDir], isDone);
-    expect(written).toContain("% of ");
+    const backup = ["backup", file, "--data", dataDir];
+    expect(await onTerminal(backup, { program: [executable] })).toContain("% of ");
   });
 });
 

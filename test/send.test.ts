@@ -18,6 +18,7 @@ import { idOfLine, newFirstId } from "../src/send/journal.ts";
 import { makeCertificate, writeCertificate } from "./_certificates.ts";
 import { cli, expectRefusal, freePort, mintKey, signalbox, spawn, startServe } from "./_cli.ts";
 import { onCleanup, query, signal, temporaryFolder } from "./_setup.ts";
+import { CTRL_C, startOnTerminal } from "./_terminal.ts";
 
 setDefaultTimeout(60_000);
 
@@ -902,26 +903,16 @@ test.each([
 
 /** Runs send, and presses Ctrl-C when a text has been shown. */
 async function sendOnTerminal(
-  { cwd, env }: { cwd: string; env: Record<string, string> },
+  place: { cwd: string; env: Record<string, string> },
   name: string,
   at: RegExp | null = null,
 ): Promise<{ code: number; shown: string }> {
-  let shown = "";
-  const child = Bun.spawn([...signalbox, "send", name], {
-    cwd,
-    env: { PATH: process.env["PATH"], TERM: "xterm", ...env },
-    terminal: { data: (_, data) => (shown += Buffer.from(data).toString()) },
-  });
-  onCleanup(async () => {
-    child.kill("SIGKILL");
-    await child.exited;
-    child.terminal?.close();
-  });
+  const child = startOnTerminal(["send", name], place);
   if (at !== null) {
-    while (!at.test(shown)) await Bun.sleep(5);
-    child.terminal?.write("\x03");
+    await child.showed(at);
+    child.press(CTRL_C);
   }
-  return { code: await child.exited, shown };
+  return child.ended();
 }
 
 describe("on a terminal", () => {

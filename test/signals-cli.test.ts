@@ -7,6 +7,7 @@ import { encodeTime } from "ulid";
 import { cli, expectRefusal, mintKey, signalbox, spawn, startServe } from "./_cli.ts";
 import { seed, seededId, seededUlid } from "./_databases.ts";
 import { onCleanup, signal, temporaryFolder } from "./_setup.ts";
+import { CTRL_C, onTerminal, startOnTerminal } from "./_terminal.ts";
 import { prettyJson } from "../src/domain/pretty-json.ts";
 
 setDefaultTimeout(60_000);
@@ -69,26 +70,6 @@ async function varied() {
 /** The time of receipt of signal number `n`. */
 function momentOf(n: number): string {
   return new Date(SEEDED_AT + n).toISOString();
-}
-
-/** The output of a command on a terminal with this many columns. Presses Ctrl-C after this text. */
-async function onTerminal(cols: number, args: readonly string[], last?: string): Promise<string> {
-  let output = "";
-  const decoder = new TextDecoder();
-  const child = Bun.spawn([...signalbox, "signals", ...args], {
-    env: { PATH: process.env["PATH"] ?? "" },
-    terminal: {
-      cols,
-      rows: 24,
-      data: (terminal, bytes) => {
-        output += decoder.decode(bytes, { stream: true });
-        if (last !== undefined && output.includes(last)) terminal.write("\u0003");
-      },
-    },
-  });
-  expect(await child.exited).toBe(0);
-  child.terminal?.close();
-  return output.replaceAll("\r\n", "\n");
 }
 
 describe("filters", () => {
@@ -224,7 +205,9 @@ describe("list", () => {
       [100, "RECEIVED (UTC)  ID DESK SYMBOL SIDE PRICE QUANTITY"],
       [400, "RECEIVED (UTC)  ID DESK SYMBOL SIDE PRICE QUANTITY SOURCE TYPE KEY"],
     ] as const) {
-      const [head = "", ...rows] = (await onTerminal(columns, list)).trimEnd().split("\n");
+      const [head = "", ...rows] = (await onTerminal(["signals", ...list], { cols: columns }))
+        .trimEnd()
+        .split("\n");
       const note = rows.at(-1)?.startsWith("Left out: ") ? rows.pop() : undefined;
       expect(note === undefined).toBe(columns === 400);
       expect(head.replaceAll(/ +/g, " ")).toStartWith(headings.replaceAll(/ +/g, " "));
@@ -306,7 +289,7 @@ metadata
     db.run("UPDATE signals SET metadata = ?", ['{"a":"\u009b31m"}']);
     db.close();
     for (const args of [["show", seededUlid(1)], ["list", "--json"], ["export"]]) {
-      const text = await onTerminal(80, [...args, "--data", dataDir]);
+      const text = await onTerminal(["signals", ...args, "--data", dataDir]);
       expect(text).not.toContain("\u009b");
       expect(text).toContain("\\u009b31m");
     }
@@ -374,11 +357,19 @@ describe("tail", () => {
   test("is NDJSON in a pipe and a table on a terminal, where Ctrl-C ends it with code 0", async () => {
     const { dataDir } = seed({ signals: 3 });
     expect(linesOf(await run(["tail"], dataDir))).toHaveLength(3);
-    const args = ["tail", "--follow", "--data", dataDir];
-    const table = await onTerminal(80, args, seededUlid(3));
+    const follow = async (...flags: string[]): Promise<string> => {
+      const args = ["signals", "tail", "--follow", "--data", dataDir];
+      const tail = startOnTerminal([...args, ...flags]);
+      await tail.showed(new RegExp(seededUlid(3)));
+      tail.press(CTRL_C);
+      const { code, shown } = await tail.ended();
+      expect(code).toBe(0);
+      return shown;
+    };
+    const table = await follow();
     expect(table).toMatch(/^RECEIVED \(UTC\) /);
     expect([...table.matchAll(/01HF7\d{21}/g)].map(([id]) => id)).toEqual(seeded(1, 3));
-    expect(await onTerminal(80, [...args, "--json"], seededUlid(3))).toStartWith('{"id":"01HF7');
+    expect(await follow("--json")).toStartWith('{"id":"01HF7');
   });
 
   test("follows without a gap or a repetition across restarts of the server and of itself", async () => {
@@ -534,7 +525,7 @@ describe("export", () => {
   test("shows its progress on a terminal", async () => {
     const { dataDir } = seed({ signals: 50_000 });
     const file = join(temporaryFolder(), "signals.csv");
-    const text = await onTerminal(80, ["export", "--output", file, "--data", dataDir]);
+    const text = await onTerminal(["signals", "export", "--output", file, "--data", dataDir]);
     expect(text).toMatch(/export .*\d+%, \d+ signals/);
     expect(text.trimEnd()).toEndWith(`${file}: 50000 signals.`);
   });

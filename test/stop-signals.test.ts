@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { freePort, mintKey, sendHalf } from "./_cli.ts";
 import { buildExecutable } from "./_executable.ts";
 import { onCleanup, temporaryFolder } from "./_setup.ts";
+import { CTRL_C, startOnTerminal } from "./_terminal.ts";
 
 setDefaultTimeout(60_000);
 
@@ -111,20 +112,10 @@ test("Ctrl-C in a terminal ends `bun run start` with code 0 and no error message
     join(folder, "package.json"),
     JSON.stringify({ scripts: { start: `true && ${serve}` } }),
   );
-  let shown = "";
-  const decoder = new TextDecoder();
-  const child = Bun.spawn([process.execPath, "run", "start"], {
-    cwd: folder,
-    terminal: { data: (_, data) => (shown += decoder.decode(data, { stream: true })) },
-  });
-  onCleanup(async () => {
-    child.kill("SIGKILL");
-    await child.exited;
-    child.terminal?.close();
-  });
-  while (!shown.includes("takes signals at")) await Bun.sleep(10);
-  child.terminal?.write("\x03");
-  expect({ code: await child.exited, shown }).toEqual({
+  const child = startOnTerminal(["run", "start"], { cwd: folder, program: [process.execPath] });
+  await child.showed(/takes signals at/);
+  child.press(CTRL_C);
+  expect(await child.ended()).toEqual({
     code: 0,
     shown: expect.stringMatching(/stopped\S*\s*$/),
   });

@@ -1,8 +1,9 @@
 /** Tables of commands on terminals of any width, and in pipes. */
 import { expect, setDefaultTimeout, test } from "bun:test";
 import { layOut, timeColumn } from "../src/commands/print.ts";
-import { mintKey, signalbox } from "./_cli.ts";
+import { mintKey } from "./_cli.ts";
 import { temporaryFolder } from "./_setup.ts";
+import { onTerminal } from "./_terminal.ts";
 
 setDefaultTimeout(60_000);
 
@@ -50,32 +51,13 @@ test("ids are never cut, however narrow the terminal is", () => {
   }
 });
 
-/** The output of a command on a terminal with this many columns. */
-async function onTerminal(cols: number, args: readonly string[]): Promise<string> {
-  let output = "";
-  const decoder = new TextDecoder();
-  const child = Bun.spawn([...signalbox, ...args], {
-    env: { PATH: process.env["PATH"] ?? "" },
-    terminal: {
-      cols,
-      rows: 24,
-      data: (_, bytes) => {
-        output += decoder.decode(bytes, { stream: true });
-      },
-    },
-  });
-  expect(await child.exited).toBe(0);
-  child.terminal?.close();
-  return output.replaceAll("\r\n", "\n");
-}
-
 test("key list fits a terminal of 80 columns and says what it left out", async () => {
   const dataDir = temporaryFolder();
   await mintKey(dataDir);
-  const lines = (await onTerminal(80, ["key", "list", "--data", dataDir])).trimEnd().split("\n");
+  const lines = (await onTerminal(["key", "list", "--data", dataDir])).trimEnd().split("\n");
   expect(lines[0]).toMatch(/^ID .* LAST 4 .* STATE$/);
   expect(widest(lines.slice(0, -1))).toBeLessThanOrEqual(80);
-  const wide = await onTerminal(200, ["key", "list", "--data", dataDir]);
+  const wide = await onTerminal(["key", "list", "--data", dataDir], { cols: 200 });
   expect(wide).toMatch(/^ID +DESK +LABEL +LAST 4 +CREATED +EXPIRES +LAST USED +STATE\n/);
   expect(wide).not.toContain("Left out");
 });
