@@ -4,8 +4,10 @@
 -- The owners of keys and signals.
 CREATE TABLE desks (
   id                   INTEGER PRIMARY KEY, -- small, because every signal and index entry holds it
+  uid                  TEXT    NOT NULL UNIQUE, -- ULID; the same in every copy, where names and row numbers may differ
   name                 TEXT    NOT NULL UNIQUE,
   created_at           INTEGER NOT NULL,    -- ms
+  archived_at          INTEGER,             -- ms; its keys and members are refused since then
   differing_duplicates INTEGER NOT NULL DEFAULT 0, -- duplicates that differed from their original
   passkeys_required    INTEGER NOT NULL DEFAULT 0, -- 1: its members sign in with passkeys only
   keys_max             INTEGER NOT NULL DEFAULT 100 -- limit on active keys; those in the overlap of a rotation do not count
@@ -107,7 +109,8 @@ CREATE TABLE audit (
   key_id     TEXT    REFERENCES api_keys (id), -- the key it was done to
   subject_id TEXT    REFERENCES members (id), -- the member it was done to
   detail     TEXT,                -- more for the reader, in words
-  client     TEXT                 -- the client's IP address; NULL: the command line
+  client     TEXT,                -- the client's IP address; NULL: the command line
+  os_user    TEXT                 -- the administrator's name in the operating system; NULL: a member
 ) STRICT;
 
 CREATE INDEX audit_desk ON audit (desk_id);

@@ -33,6 +33,7 @@ describe("in words", () => {
       subject: null,
       detail: null,
       client: null,
+      os_user: null,
     };
     expect(describeAudit({ ...record, ...entry })).toBe(description);
   });
@@ -52,10 +53,15 @@ test("the command lists entries newest first, of all desks or of one", async () 
   const [heading, ...lines] = (await run("audit")).stdout.trimEnd().split("\n");
   expect(heading).toMatch(/^TIME +DESK +WHO +FROM +WHAT$/);
   expect(lines.map((line) => line.split(/\s{2,}/).slice(1))).toEqual([
-    ["alpha", "admin", "-", expect.stringMatching(/^revoked the key \(…[0-9a-f]{4}\)$/)],
-    ["alpha", "admin", "-", expect.stringMatching(/^created the key /)],
-    ["beta", "admin", "-", "created the desk"],
-    ["alpha", "admin", "-", "created the desk"],
+    [
+      "alpha",
+      expect.stringMatching(/^admin \S/),
+      "-",
+      expect.stringMatching(/^revoked the key \(…[0-9a-f]{4}\)$/),
+    ],
+    ["alpha", expect.stringMatching(/^admin \S/), "-", expect.stringMatching(/^created the key /)],
+    ["beta", expect.stringMatching(/^admin \S/), "-", "created the desk"],
+    ["alpha", expect.stringMatching(/^admin \S/), "-", "created the desk"],
   ]);
   const limited = await run("audit", "--desk", "alpha", "--limit", "2", "--json");
   const records = JSON.parse(limited.stdout) as object[];
@@ -64,4 +70,16 @@ test("the command lists entries newest first, of all desks or of one", async () 
     { action: "key.revoked", key_id: id, actor: null },
     { action: "key.created", key_id: id },
   ]);
+});
+
+test("an administrator who used sudo is named with the user they became", async () => {
+  const dataDir = temporaryFolder();
+  openDatabase(dataDir, "command").close();
+  const user = Bun.spawnSync(["id", "-un"]).stdout.toString().trim();
+  const args = ["--data", dataDir];
+  await cli(["desk", "create", "alpha", ...args], { env: { SUDO_USER: "alice", USER: "eve" } });
+  await cli(["desk", "create", "beta", ...args], { env: { SUDO_USER: user } });
+  const { stdout } = await cli(["audit", "--json", ...args]);
+  const users = (JSON.parse(stdout) as AuditRecord[]).map(({ os_user }) => os_user);
+  expect(users).toEqual([user, `${user} (sudo: alice)`]);
 });

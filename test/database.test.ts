@@ -84,7 +84,7 @@ describe("permissions", () => {
   test("loose modes are tightened", () => {
     const dataDir = join(temporaryFolder(), "data");
     const first = open(dataDir);
-    first.run("INSERT INTO desks (name, created_at) VALUES ('alpha', 0)");
+    first.run("INSERT INTO desks (uid, name, created_at) VALUES ('u', 'alpha', 0)");
     chmodSync(dataDir, 0o755);
     const files = ["signalbox.db", "signalbox.db-wal", "signalbox.db-shm"];
     for (const file of files) chmodSync(join(dataDir, file), 0o644);

@@ -458,6 +458,40 @@ describe("two databases with a shared history", () => {
     expect(verifyDatabase(second.path)).toMatchObject({ ok: true });
   });
 
+  test("know a desk by its identity, whatever it was renamed to since they parted", () => {
+    const { first, second, restoreFirst } = part((dataDir) => {
+      mintIn(dataDir, "beta");
+      mintIn(dataDir, "gamma");
+    });
+    // In the backup, another desk has got the old name.
+    withRegistryOf(first.dataDir, (registry) => {
+      registry.renameDesk("gamma", "delta");
+      registry.createDesk("gamma", { ifMissing: false });
+      registry.createDesk("omega", { ifMissing: false });
+    });
+    const last = mintIn(first.dataDir, "gamma");
+    // In the previous database, two desks have swapped their names.
+    withRegistryOf(second.dataDir, (registry) => {
+      registry.renameDesk("alpha", "x");
+      registry.renameDesk("beta", "alpha");
+      registry.renameDesk("x", "beta");
+      registry.createDesk("omega", { ifMissing: false });
+      registry.archiveDesk("alpha", true);
+    });
+    expect(restoreFirst()).toMatchObject({ failure: null });
+    const desks = withRegistryOf(second.dataDir, (registry) => registry.listOverviews());
+    expect(desks).toMatchObject([
+      { name: "alpha", signals: 0, archived_at: expect.any(Number) },
+      { name: "beta", signals: 5, archived_at: null },
+      { name: "gamma" },
+      { name: expect.stringMatching(/^gamma\.restored-\d$/), active_keys: 1 },
+      { name: "omega" },
+    ]);
+    const owner = withRegistryOf(second.dataDir, (registry) => registry.findKey(last)?.desk);
+    expect(owner).toMatch(/^gamma\.restored-/);
+    expect(verifyDatabase(second.path)).toMatchObject({ ok: true });
+  });
+
   test("keep the newer password, whichever side has it", () => {
     let memberId = "";
     const { first, second, restoreFirst } = part((dataDir) => {

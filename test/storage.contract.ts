@@ -7,10 +7,12 @@ import {
   REPEATED_SIGNALS_KEPT,
 } from "../src/domain/activity.ts";
 import { AppError, NotFoundError, SignedOutError, UserError } from "../src/domain/errors.ts";
+import { keyState } from "../src/domain/key.ts";
 import { LINK_LIFETIME_MS, type NewPasskey } from "../src/domain/member.ts";
 import type { Signal } from "../src/domain/signal.ts";
 import {
   ADMIN,
+  type Author,
   type Awaitable,
   type ConsoleStorage,
   type MemberAuthor,
@@ -48,6 +50,7 @@ const ALICE = "alice@example.com";
 const BOB = "bob@example.com";
 const UNKNOWN_ID = "01K5QZ8F3V9X2M7T4B6N1C0D8E";
 const unauthorized = new AppError("unauthorized");
+const inUse = { expires_at: null, revoked_at: null, desk_archived_at: null };
 const noLabel = { label: null, expiresInMs: null };
 
 let current: Subject;
@@ -119,7 +122,7 @@ async function start() {
     });
   /** Joins a desk with a password. */
   const join = async (email = ALICE, desk = "alpha"): Promise<MemberAuthor> => {
-    const { token } = await storage.members.invite(desk, email);
+    const { token } = await storage.members.invite(desk, email, ADMIN);
     const account = await storage.members.spendWithPassword(token, "hash of the first", null);
     return { memberId: account?.id ?? "", client: null };
   };
@@ -291,7 +294,7 @@ function keysAtWorkTests(): void {
   test("the owner of a key is found, whatever its state; of an unknown key there is none", async () => {
     const { server, registry, alpha, time } = await start();
     const { key, deskId, keyId } = alpha;
-    const owner = { keyId, deskId, deskName: "alpha", expires_at: null, revoked_at: null };
+    const owner = { keyId, deskId, deskName: "alpha", ...inUse };
     expect(await server.findOwner(key)).toEqual(owner);
     expect(await server.findOwner(`sbk_${"0".repeat(64)}`)).toBeNull();
     await registry.revokeKey(keyId, {}, ADMIN);
@@ -320,6 +323,25 @@ function keysAtWorkTests(): void {
     expect((await list()).signals).toHaveLength(committed);
     expect(errors.filter((error) => error === undefined)).toHaveLength(committed);
     expect(errors).toContainEqual(unauthorized);
+  });
+
+  test("once archiving has returned, no signal of the desk commits, even one that was waiting", async () => {
+    const { append, list, registry, server, alpha, beta, time, fatal } = await start();
+    await append();
+    const waiting = Array.from({ length: 50 }, () => failure(append()));
+    await registry.archiveDesk("alpha", true);
+    const { length: committed } = (await list()).signals;
+    const errors = await Promise.all(waiting);
+    expect((await list()).signals).toHaveLength(committed);
+    expect(errors.filter((error) => error === undefined)).toHaveLength(committed - 1);
+    expect(await failure(append())).toEqual(unauthorized);
+    const owner = await server.findOwner(alpha.key);
+    expect(owner).toMatchObject({ ...inUse, desk_archived_at: time.at });
+    expect(owner === null ? null : keyState(owner, time.at)).toBe("archived");
+    await append({}, beta);
+    await registry.archiveDesk("alpha", false);
+    await append();
+    expect(fatal).toEqual([]);
   });
 
   test("a key works until its expiry and not at it, by the time of receipt", async () => {
@@ -532,6 +554,7 @@ function desksTests(): void {
         id: desk.id,
         name: "aa",
         created_at: time.at,
+        archived_at: null,
         differing_duplicates: 0,
         passkeys_required: false,
         keys_max: 100,
@@ -548,6 +571,121 @@ function desksTests(): void {
     expect(names).toEqual(["aa", "alpha", "beta"]);
   });
 
+  test("a desk is renamed with everything that it has, at once and for a running server", async () => {
+    const started = await start();
+    const { registry, members, server, alpha, append, list, join } = started;
+    const { memberId } = await join();
+    await append();
+    expect((await server.findOwner(alpha.key))?.deskName).toBe("alpha");
+    await registry.renameDesk("alpha", "omega");
+    await new Promise((resolve) => setImmediate(resolve));
+    expect((await server.findOwner(alpha.key))?.deskName).toBe("omega");
+    expect((await registry.findKey(alpha.keyId))?.desk).toBe("omega");
+    expect((await members.find(memberId))?.desk).toBe("omega");
+    expect((await list()).signals).toMatchObject([{ desk: "omega" }]);
+    expect(await what(started, 1, "omega")).toEqual([
+      [null, "desk.renamed", null, 'it was "alpha"'],
+    ]);
+    for (const [from, to, error] of [
+      ["omega", "beta", "already exists"],
+      ["omega", "omega", "already exists"],
+      ["omega", "No Name", "cannot be a desk's name"],
+      ["alpha", "gamma", "There is no desk"],
+    ] as const) {
+      expect(String(await failure(() => registry.renameDesk(from, to)))).toContain(error);
+    }
+    await registry.createDesk("alpha", { ifMissing: false });
+    expect((await registry.listDesks()).map(({ name }) => name)).toEqual([
+      "alpha",
+      "beta",
+      "omega",
+    ]);
+  });
+
+  test("an archived desk lets nobody in, gets nothing new, and loses nothing but its sessions", async () => {
+    const started = await start();
+    const { registry, members, passkeys, alpha, time, join, append } = started;
+    const alice = await join();
+    await append();
+    const before = await members.find(alice.memberId);
+    const { token } = await members.invite("alpha", BOB, ADMIN);
+    time.at += 5;
+    expect(await registry.archiveDesk("alpha", true)).toEqual({ changed: true });
+    time.at += 5;
+    expect(await registry.archiveDesk("alpha", true)).toEqual({ changed: false });
+    expect(await registry.getDesk("alpha")).toMatchObject({ archived_at: time.at - 5 });
+    expect(await registry.findKey(alpha.keyId)).toMatchObject({ desk_archived_at: time.at - 5 });
+    expect(await members.find(alice.memberId)).toBeNull();
+    expect(await members.findForSignIn(ALICE)).toBeNull();
+    expect(await members.findInvitation(token)).toBeNull();
+    expect(await members.spendWithPassword(token, "hash", null)).toBeNull();
+    expect(await members.list("alpha")).toHaveLength(2);
+    const archived = { next: "desk archive alpha --undo" };
+    for (const refused of [
+      () => registry.createDesk("alpha", { ifMissing: false }),
+      () => registry.mintKey({ desk: "alpha", ...noLabel }, ADMIN),
+      () => registry.rotateKey(alpha.keyId, { overlapMs: 0 }, ADMIN),
+      () => members.invite("alpha", "eve@example.com", ADMIN),
+      () => members.reset("alpha", ALICE),
+    ]) {
+      expect(await failure(refused)).toMatchObject(archived);
+    }
+    expect(await registry.mintObstacle("alpha")).toContain("is archived");
+    const late = { ...alice, signedOutAt: before?.signed_out_at ?? 0 };
+    for (const change of [
+      () => registry.revokeKey(alpha.keyId, {}, late),
+      () => members.remove("alpha", BOB, late),
+    ]) {
+      expect(await failure(change)).toBeInstanceOf(SignedOutError);
+    }
+    expect(await failure(() => passkeys.add(late, passkey("one")))).toBeInstanceOf(SignedOutError);
+    expect(await registry.archiveDesk("alpha", false)).toEqual({ changed: true });
+    expect(await registry.archiveDesk("alpha", false)).toEqual({ changed: false });
+    const after = await members.find(alice.memberId);
+    expect(after?.signed_out_at).toBeGreaterThan(before?.signed_out_at ?? 0);
+    expect(await members.findForSignIn(ALICE)).toMatchObject({ has_password: true });
+    expect((await members.findInvitation(token))?.member.email).toBe(BOB);
+    expect(await what(started, 2)).toEqual([
+      [null, "desk.unarchived", null, null],
+      [null, "desk.archived", null, null],
+    ]);
+  });
+
+  test("an overview counts keys that work, members and signals, and has the latest signal", async () => {
+    const { registry, members, append, alpha, beta, time, join } = await start();
+    await join();
+    await members.invite("alpha", BOB, ADMIN);
+    await members.remove("alpha", BOB, ADMIN);
+    await members.invite("alpha", "carol@example.com", ADMIN);
+    const { record } = await registry.mintKey(
+      { desk: "alpha", label: null, expiresInMs: 5 },
+      ADMIN,
+    );
+    await registry.revokeKey(
+      (await registry.mintKey({ desk: "alpha", ...noLabel }, ADMIN)).record.id,
+      {},
+      ADMIN,
+    );
+    await append();
+    await append({}, beta);
+    time.at += 1;
+    const { id } = await append({ symbol: "LAST" }, { keyId: record.id });
+    const latest_signal = { id, received_at: time.at, symbol: "LAST" };
+    const overview = async () => registry.listOverviews();
+    expect(await overview()).toMatchObject([
+      { name: "alpha", active_keys: 2, members: 2, signals: 2, latest_signal },
+      { name: "beta", active_keys: 1, members: 0, signals: 1 },
+    ]);
+    time.at += 5;
+    expect((await overview())[0]).toMatchObject({ active_keys: 1 });
+    await registry.archiveDesk("alpha", true);
+    expect((await overview())[0]).toMatchObject({ active_keys: 0, members: 2, signals: 2 });
+    await registry.createDesk("gamma", { ifMissing: false });
+    const none = { active_keys: 0, members: 0, signals: 0, latest_signal: null };
+    expect((await overview())[2]).toMatchObject({ name: "gamma", ...none });
+    expect((await registry.findKey(alpha.keyId))?.revoked_at).toBeNull();
+  });
+
   test("an unknown desk is refused everywhere, with the nearest name", async () => {
     const { registry, members, audit } = await start();
     for (const work of [
@@ -556,7 +694,9 @@ function desksTests(): void {
       () => registry.getDesk("alpa"),
       () => registry.limitKeys("alpa", 1),
       () => registry.requirePasskeys("alpa", true),
-      () => members.invite("alpa", ALICE),
+      () => registry.renameDesk("alpa", "omega"),
+      () => registry.archiveDesk("alpa", true),
+      () => members.invite("alpa", ALICE, ADMIN),
       () => members.list("alpa"),
       () => audit.list({ desk: "alpa", limit: 1 }),
     ]) {
@@ -633,6 +773,25 @@ function keysTests(): void {
     time.at += DAY;
     const again = await registry.revokeKey(alpha.keyId, {}, ADMIN);
     expect(again).toEqual({ record, changed: false });
+  });
+
+  test("a key is relabelled in any state, with its earlier label in the audit", async () => {
+    const started = await start();
+    const { registry, alpha } = started;
+    const relabel = (label: string) => registry.relabelKey(alpha.keyId, label, {}, ADMIN);
+    expect(await relabel("bot-7")).toMatchObject({ changed: true, record: { label: "bot-7" } });
+    expect(await relabel("bot-7")).toMatchObject({ changed: false, record: { label: "bot-7" } });
+    expect((await registry.findKey(alpha.keyId))?.label).toBe("bot-7");
+    for (const bad of ["", "x".repeat(101), "a\u0000b", "a\u202eb"]) {
+      expect(await failure(() => relabel(bad))).toBeInstanceOf(UserError);
+    }
+    await registry.revokeKey(alpha.keyId, {}, ADMIN);
+    await relabel("old bot");
+    expect(await what(started, 3)).toEqual([
+      [null, "key.relabelled", alpha.keyId, 'it was "bot-7"'],
+      [null, "key.revoked", alpha.keyId, null],
+      [null, "key.relabelled", alpha.keyId, "it had none"],
+    ]);
   });
 
   test("rotation keeps desk, label and lifetime, and the old key ends after the overlap or sooner", async () => {
@@ -718,7 +877,7 @@ function keysTests(): void {
 function membersTests(): void {
   test("an invitation lets its member in once", async () => {
     const { members, time } = await start();
-    const { token, member, expires_at } = await members.invite("alpha", "Alice@Example.com");
+    const { token, member, expires_at } = await members.invite("alpha", "Alice@Example.com", ADMIN);
     expect(token).toMatch(/^[A-Za-z0-9_-]{43}$/);
     expect(expires_at).toBe(time.at + LINK_LIFETIME_MS);
     expect(member).toEqual({
@@ -756,7 +915,7 @@ function membersTests(): void {
     [
       "expired",
       async ({ members, time }) => {
-        const { token } = await members.invite("alpha", ALICE);
+        const { token } = await members.invite("alpha", ALICE, ADMIN);
         time.at += LINK_LIFETIME_MS - 1;
         expect(await members.findInvitation(token)).not.toBeNull();
         time.at += 1;
@@ -766,8 +925,8 @@ function membersTests(): void {
     [
       "replaced by a later one",
       async ({ members }) => {
-        const first = await members.invite("alpha", ALICE);
-        const second = await members.invite("alpha", ALICE);
+        const first = await members.invite("alpha", ALICE, ADMIN);
+        const second = await members.invite("alpha", ALICE, ADMIN);
         expect(second).toMatchObject({ replaces_link: true, member: { id: first.member.id } });
         return first.token;
       },
@@ -775,8 +934,8 @@ function membersTests(): void {
     [
       "of a removed member",
       async ({ members }) => {
-        const { token } = await members.invite("alpha", ALICE);
-        await members.remove("alpha", ALICE);
+        const { token } = await members.invite("alpha", ALICE, ADMIN);
+        await members.remove("alpha", ALICE, ADMIN);
         return token;
       },
     ],
@@ -801,14 +960,48 @@ function membersTests(): void {
 
   test("nobody is invited who has joined, or is a member of another desk", async () => {
     const { members, join } = await start();
-    await members.invite("beta", BOB);
+    await members.invite("beta", BOB, ADMIN);
     await join();
-    const next = "desk reset alpha alice@example.com";
-    expect(await failure(() => members.invite("alpha", ALICE))).toMatchObject({ next });
-    const elsewhere = await failure(() => members.invite("alpha", "BOB@example.com"));
-    expect(elsewhere).toMatchObject({ next: "desk remove-member beta bob@example.com" });
+    const next = "member reset alpha alice@example.com";
+    expect(await failure(() => members.invite("alpha", ALICE, ADMIN))).toMatchObject({ next });
+    const elsewhere = await failure(() => members.invite("alpha", "BOB@example.com", ADMIN));
+    expect(elsewhere).toMatchObject({ next: "member remove beta bob@example.com" });
     expect((await members.list("alpha")).map(({ email }) => email)).toEqual([ALICE]);
     expect((await members.list("beta")).map(({ email }) => email)).toEqual([BOB]);
+  });
+
+  test("a member invites to and removes from their own desk, and cannot remove themselves", async () => {
+    const started = await start();
+    const { members, join } = started;
+    const alice = { ...(await join()), client: "192.0.2.1" };
+    await join(BOB, "beta");
+    const { token } = await members.invite("alpha", "carol@example.com", alice);
+    const carol = await members.spendWithPassword(token, "hash", null);
+    const reason = async (work: () => Awaitable<unknown>) => String(await failure(work));
+    const again = () => members.invite("alpha", "carol@example.com", alice);
+    expect(await reason(again)).toEndWith("carol@example.com is already a member.");
+    const elsewhere = () => members.invite("alpha", BOB, alice);
+    expect(await reason(elsewhere)).toEndWith(`${BOB} cannot be invited: ask an administrator.`);
+    expect(await reason(() => members.remove("alpha", ALICE, alice))).toContain("remove yourself");
+    for (const ofAnother of [
+      () => members.invite("beta", "dave@example.com", alice),
+      () => members.remove("beta", BOB, alice),
+    ]) {
+      expect(await failure(ofAnother)).toBeInstanceOf(NotFoundError);
+    }
+    await members.remove("alpha", "carol@example.com", alice);
+    expect(await members.find(carol?.id ?? "")).toBeNull();
+    expect((await members.list("alpha")).map(({ email }) => email)).toEqual([ALICE]);
+    expect((await members.list("beta")).map(({ email }) => email)).toEqual([BOB]);
+    const removed = { memberId: carol?.id ?? "", client: null };
+    expect(await failure(() => members.remove("alpha", ALICE, removed))).toBeInstanceOf(
+      NotFoundError,
+    );
+    expect(await what(started, 3)).toEqual([
+      [ALICE, "member.removed", "carol@example.com", null],
+      ["carol@example.com", "member.joined", "carol@example.com", "with a password"],
+      [ALICE, "member.invited", "carol@example.com", null],
+    ]);
   });
 
   test("a reset ends sessions at once; password and passkeys go when its link is used", async () => {
@@ -868,10 +1061,13 @@ function membersTests(): void {
     const { members, join } = await start();
     await join(BOB, "beta");
     const before = await members.findForSignIn(BOB);
-    for (const work of [members.reset.bind(members), members.remove.bind(members)]) {
+    for (const work of [
+      (email: string) => members.reset("alpha", email),
+      (email: string) => members.remove("alpha", email, ADMIN),
+    ]) {
       const answers = [];
       for (const email of [BOB, "eve@example.com"]) {
-        const error = await failure(() => work("alpha", email));
+        const error = await failure(() => work(email));
         expect(error).toBeInstanceOf(NotFoundError);
         answers.push(String(error).replaceAll(email, "WHO"));
       }
@@ -885,7 +1081,7 @@ function membersTests(): void {
     const alice = await join();
     await passkeys.add(alice, passkey("one"));
     time.at += 5;
-    const removed = await members.remove("alpha", ALICE);
+    const removed = await members.remove("alpha", ALICE, ADMIN);
     expect(removed).toMatchObject({ id: alice.memberId, removed_at: time.at });
     expect(await members.find(alice.memberId)).toBeNull();
     expect(await members.findForSignIn(ALICE)).toBeNull();
@@ -899,7 +1095,7 @@ function membersTests(): void {
     ]) {
       expect(await failure(change)).toBeInstanceOf(NotFoundError);
     }
-    const again = await members.invite("beta", ALICE);
+    const again = await members.invite("beta", ALICE, ADMIN);
     expect(again.member).toMatchObject({ desk: "beta", has_password: false, passkeys: 0 });
     expect(again.member.id).not.toBe(alice.memberId);
   });
@@ -990,7 +1186,7 @@ function passkeysTests(): void {
 
   test("can be removed, but not the last way to sign in", async () => {
     const { members, passkeys, registry } = await start();
-    const { token } = await members.invite("alpha", ALICE);
+    const { token } = await members.invite("alpha", ALICE, ADMIN);
     const account = await members.spendWithPasskey(token, passkey("one"), null);
     const alice = { memberId: account?.id ?? "", client: null };
     const obstacle = (id: string) => passkeys.removalObstacle(alice.memberId, id);
@@ -1073,8 +1269,8 @@ function auditTests(): void {
     const { members, passkeys, audit, alpha, join } = started;
     const alice = await join();
     expect(await what(started, 1)).toEqual([[ALICE, "member.joined", ALICE, "with a password"]]);
-    await members.invite("alpha", BOB);
-    await members.remove("alpha", BOB);
+    await members.invite("alpha", BOB, ADMIN);
+    await members.remove("alpha", BOB, ADMIN);
     await passkeys.add(alice, passkey("one"));
     await passkeys.remove(alice, "one");
     await members.setPassword(alice, "another");
@@ -1103,6 +1299,21 @@ function auditTests(): void {
     expect([first?.client, second?.client]).toEqual(["192.0.2.2", "192.0.2.1"]);
   });
 
+  test("names an administrator by the operating system's user, and nobody else", async () => {
+    const { registry, audit, alpha, join } = await start();
+    const alice = await join();
+    const label = async (text: string, by: Author) => {
+      await registry.relabelKey(alpha.keyId, text, {}, by);
+      return (await audit.list({ desk: "alpha", limit: 1 }))[0]?.os_user;
+    };
+    const user = Bun.spawnSync(["id", "-un"]).stdout.toString().trim();
+    expect(await label("one", ADMIN)).toStartWith(user);
+    expect(await label("two", { ...alice, client: "192.0.2.1" })).toBeNull();
+    const stranger = { actor: null, client: "192.0.2.1", action: "member.sign_in_failed" } as const;
+    await audit.append({ deskId: alpha.deskId, ...stranger });
+    expect(await audit.list({ desk: "alpha", limit: 1 })).toMatchObject([{ os_user: null }]);
+  });
+
   test("has no entry for what changed nothing or was refused, and loses none", async () => {
     const { registry, members, audit, alpha, join } = await start();
     await join();
@@ -1114,21 +1325,21 @@ function auditTests(): void {
     for (const refused of [
       () => registry.createDesk("alpha", { ifMissing: false }),
       () => registry.rotateKey(alpha.keyId, { overlapMs: 0 }, ADMIN),
-      () => members.invite("alpha", ALICE),
-      () => members.invite("alpha", BOB),
-      () => members.remove("alpha", "nobody@example.com"),
+      () => members.invite("alpha", ALICE, ADMIN),
+      () => members.invite("alpha", BOB, ADMIN),
+      () => members.remove("alpha", "nobody@example.com", ADMIN),
     ]) {
       expect(await failure(refused)).toBeInstanceOf(UserError);
     }
     expect(await audit.list({ desk: null, limit: 100 })).toEqual(before);
-    await members.remove("alpha", ALICE);
+    await members.remove("alpha", ALICE, ADMIN);
     expect((await audit.list({ desk: null, limit: 100 })).slice(1)).toEqual(before);
   });
 
   test("is paged, newest first, with each desk's entries alone", async () => {
     const { audit, members } = await start();
     for (let count = 0; count < 5; count += 1) {
-      await members.invite("alpha", `m${count}@example.com`);
+      await members.invite("alpha", `m${count}@example.com`, ADMIN);
     }
     const all = await audit.list({ desk: null, limit: 100 });
     const ids = all.map(({ id }) => id);
@@ -1154,6 +1365,7 @@ function auditTests(): void {
       for (const work of [
         () => registry.revokeKey(id, of, ADMIN),
         () => registry.rotateKey(id, { overlapMs: 0, ...of }, ADMIN),
+        () => registry.relabelKey(id, "label", of, ADMIN),
       ]) {
         const error = await failure(work);
         expect(error).toBeInstanceOf(NotFoundError);
@@ -1172,7 +1384,7 @@ function auditTests(): void {
     await passkeys.add(bob, passkey("one"));
     const account = await members.signOutEverywhere(bob);
     const late = { ...bob, signedOutAt: account.signed_out_at - 1 };
-    await members.remove("alpha", ALICE);
+    await members.remove("alpha", ALICE, ADMIN);
     const keys = await registry.listKeys(null);
     const entries = await audit.list({ desk: null, limit: 100 });
     for (const [by, keyId, desk, error] of [
@@ -1184,6 +1396,7 @@ function auditTests(): void {
         () => registry.mintKey({ desk, ...noLabel }, by),
         () => registry.rotateKey(keyId, { overlapMs: 0 }, by),
         () => registry.revokeKey(keyId, {}, by),
+        () => registry.relabelKey(keyId, "label", {}, by),
       ]) {
         expect(await failure(change)).toBeInstanceOf(error);
       }

@@ -85,7 +85,7 @@ function failure(fails: CheckName[], says: string, ...statements: string[]): Fai
 }
 
 const UNCHECKED = "PRAGMA ignore_check_constraints = ON";
-const OTHER_DESK = "INSERT INTO desks (name, created_at) VALUES ('beta', 1)";
+const OTHER_DESK = "INSERT INTO desks (uid, name, created_at) VALUES ('u', 'beta', 1)";
 const no = (parent: string): string => `row 9 of signals has no row in ${parent}`;
 const IMPOSSIBLE = "seq 9 has a value that no signal can have";
 const set = (assignment: string): string => `UPDATE signals SET ${assignment} WHERE seq = 9`;

@@ -6,8 +6,12 @@ export const auditPhrases = {
   "desk.passkeys_required": "required passkeys of the desk's members",
   "desk.passkeys_optional": "allowed the desk's members passwords",
   "desk.keys_limited": "set the limit on active keys",
+  "desk.renamed": "renamed the desk",
+  "desk.archived": "archived the desk",
+  "desk.unarchived": "brought the desk back from the archive",
   "key.created": "created the key",
   "key.rotated": "rotated the key",
+  "key.relabelled": "changed the label of the key",
   "key.revoked": "revoked the key",
   "member.invited": "invited",
   "member.joined": "joined",
@@ -26,7 +30,7 @@ export const auditPhrases = {
 
 export type AuditAction = keyof typeof auditPhrases;
 
-/** The storage adds the time. */
+/** The storage adds the time and the administrator's name. */
 export interface AuditEntry {
   readonly deskId: number;
   /** The member who did it; null: an administrator on the command line, or someone unknown. */
@@ -59,6 +63,8 @@ export interface AuditRecord {
   readonly detail: string | null;
   /** The IP address of the client; null: the command line. */
   readonly client: string | null;
+  /** Who the administrator is in the operating system, such as `root (sudo: alice)`; null for others. */
+  readonly os_user: string | null;
 }
 
 export interface AuditPage {
@@ -71,9 +77,11 @@ export interface AuditPage {
   readonly limit: number;
 }
 
-/** Names the actor, for people. */
-export function auditActor({ action, actor }: Pick<AuditRecord, "action" | "actor">): string {
-  return actor ?? (action === "member.sign_in_failed" ? "somebody" : "admin");
+/** Names the actor, for people. For example `admin alice`. */
+export function auditActor({ action, actor, os_user }: AuditRecord): string {
+  if (actor !== null) return actor;
+  if (action === "member.sign_in_failed") return "somebody";
+  return os_user === null ? "admin" : `admin ${os_user}`;
 }
 
 /** Describes the action, for people; follows the actor. For example `revoked the key "bot-7" (…4f2a)`. */

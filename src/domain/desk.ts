@@ -6,6 +6,8 @@ export interface Desk {
   readonly name: string;
   /** Epoch milliseconds, UTC. */
   readonly created_at: number;
+  /** Its keys and members are refused since then; null: in use. */
+  readonly archived_at: number | null;
   /** How many duplicates differed from their original. */
   readonly differing_duplicates: number;
   /** Its members sign in with passkeys only. */
@@ -13,6 +15,24 @@ export interface Desk {
   /** The limit on active keys. Keys in the overlap of a rotation do not count, and have the same limit. */
   readonly keys_max: number;
 }
+
+/** A desk with what people ask first. */
+export interface DeskOverview extends Desk {
+  readonly active_keys: number;
+  /** Invited ones included. */
+  readonly members: number;
+  /** Exact up to {@link SIGNALS_COUNTED_MAX}, which stands for that many or more. */
+  readonly signals: number;
+  readonly latest_signal: {
+    readonly id: string;
+    /** Epoch milliseconds, UTC. */
+    readonly received_at: number;
+    readonly symbol: string;
+  } | null;
+}
+
+/** Counting takes milliseconds up to here, and seconds for 100 million. */
+export const SIGNALS_COUNTED_MAX = 100_000;
 
 /** Plain, because people type it on command lines and read it in logs. */
 const DESK_NAME = /^[a-z0-9][a-z0-9._-]{0,62}$/;

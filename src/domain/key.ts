@@ -19,13 +19,20 @@ export interface ApiKey {
   readonly expires_at: number | null;
   readonly last_used_at: number | null;
   readonly revoked_at: number | null;
+  /** When its desk was archived; null while the desk is in use. */
+  readonly desk_archived_at: number | null;
 }
 
-export type KeyState = "active" | "expired" | "revoked";
+/** What decides whether a key works. */
+export type KeyLife = Pick<ApiKey, "expires_at" | "revoked_at" | "desk_archived_at">;
 
-export function keyState(key: Pick<ApiKey, "expires_at" | "revoked_at">, now: number): KeyState {
+/** `archived`: it would be active if its desk were not archived. */
+export type KeyState = "active" | "expired" | "revoked" | "archived";
+
+export function keyState(key: KeyLife, now: number): KeyState {
   if (key.revoked_at !== null) return "revoked";
-  return key.expires_at !== null && key.expires_at <= now ? "expired" : "active";
+  if (key.expires_at !== null && key.expires_at <= now) return "expired";
+  return key.desk_archived_at === null ? "active" : "archived";
 }
 
 export function generateKey(): string {

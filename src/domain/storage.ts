@@ -13,8 +13,8 @@ import type {
   Repeats,
 } from "./activity.ts";
 import type { AuditEntry, AuditPage, AuditRecord } from "./audit.ts";
-import type { Desk } from "./desk.ts";
-import type { ApiKey } from "./key.ts";
+import type { Desk, DeskOverview } from "./desk.ts";
+import type { ApiKey, KeyLife } from "./key.ts";
 import type {
   Account,
   Invitation,
@@ -61,11 +61,8 @@ export interface Identity {
   readonly deskName: string;
 }
 
-/** In whatever state the key is: `keyState` of `domain/key.ts` tells. Times are epoch milliseconds, UTC. */
-export interface KeyOwner extends Identity {
-  readonly expires_at: number | null;
-  readonly revoked_at: number | null;
-}
+/** In whatever state the key is: `keyState` of `domain/key.ts` tells. */
+export interface KeyOwner extends Identity, KeyLife {}
 
 /** What a request to store a signal uses. */
 export interface SignalStore {
@@ -73,7 +70,7 @@ export interface SignalStore {
   findOwner(key: string): Awaitable<KeyOwner | null>;
   /**
    * Resolves when the signal, or the original that it repeats, is on disk. Ids strictly increase in
-   * commit order. Rejects with `unauthorized` if the key was revoked meanwhile, with `unavailable` if
+   * commit order. Rejects with `unauthorized` if the key or its desk has ended meanwhile, with `unavailable` if
    * the queue is full, the disk refuses, or the outcome is unknown, and with any other error for a
    * defect with this signal alone.
    */
@@ -177,11 +174,21 @@ export interface Registry {
     name: string,
     options: { ifMissing: boolean },
   ): Awaitable<{ desk: Desk; created: boolean }>;
-  /** By name. */
+  /** By name, archived desks included. */
   listDesks(): Awaitable<Desk[]>;
+  /** {@link listDesks} with more. Milliseconds per desk, however many signals there are. */
+  listOverviews(): Awaitable<DeskOverview[]>;
   getDesk(name: string): Awaitable<Desk>;
   /** Whether the desk's members must sign in with passkeys, from their next request on. By an administrator. */
   requirePasskeys(desk: string, isRequired: boolean): Awaitable<{ changed: boolean }>;
+  /** Everything of the desk stays. By an administrator. */
+  renameDesk(name: string, newName: string): Awaitable<void>;
+  /**
+   * While a desk is archived, its keys, members and links do not work, and it gets no new ones. When this
+   * has returned, no signal of the desk commits any more, and its members' sessions have ended. Nothing is
+   * deleted: with `isArchived` false everything but the sessions works again. By an administrator.
+   */
+  archiveDesk(desk: string, isArchived: boolean): Awaitable<{ changed: boolean }>;
   /** Keys beyond a lower limit stay active, and no further one is minted. By an administrator. */
   limitKeys(desk: string, keysMax: number): Awaitable<void>;
   /** Why {@link mintKey} would refuse, in a sentence; null if it would not. */
@@ -202,6 +209,13 @@ export interface Registry {
   hasNamesake(key: ApiKey): Awaitable<boolean>;
   /** Idempotent. When it has returned, no signal of this key commits any more. */
   revokeKey(id: string, of: OfDesk, by: Author): Awaitable<{ record: ApiKey; changed: boolean }>;
+  /** In any state. Idempotent. */
+  relabelKey(
+    id: string,
+    label: string,
+    of: OfDesk,
+    by: Author,
+  ): Awaitable<{ record: ApiKey; changed: boolean }>;
   /**
    * Mints a successor with the same desk and label, and the same lifetime unless told otherwise. The old
    * key expires after `overlapMs`, or at its own expiry if that is sooner. A key is rotated once; after
@@ -217,18 +231,21 @@ export interface Registry {
 
 /** The people who use the console. Every change is in the audit. */
 export interface Members {
-  /** Creates the member, or a new link for one who has not joined. By an administrator. */
-  invite(desk: string, email: string): Awaitable<MadeLink>;
+  /** Creates the member, or a new link for one who has not joined. */
+  invite(desk: string, email: string, by: Author): Awaitable<MadeLink>;
   /**
    * Ends the member's sessions and makes a link for a new password or passkey. The present ones work
    * until the link is used; with `lock` they stop working at once. By an administrator.
    */
   reset(desk: string, email: string, options?: { lock?: boolean }): Awaitable<MadeLink>;
-  /** Ends the member's sessions and links; the address may be invited again, to any desk. By an administrator. */
-  remove(desk: string, email: string): Awaitable<Member>;
+  /**
+   * Ends the member's sessions and links; the address may be invited again, to any desk. Members cannot
+   * remove themselves, so that a desk keeps one.
+   */
+  remove(desk: string, email: string, by: Author): Awaitable<Member>;
   /** Members who were not removed, by address. */
   list(desk: string): Awaitable<Member[]>;
-  /** Returns null for a link that is unknown, expired or used, or whose member was removed. */
+  /** Returns null for a link that is unknown, expired or used, or whose member {@link find} does not find. */
   findInvitation(token: string): Awaitable<Invitation | null>;
   /**
    * Uses the link: sets the password, removes every passkey, and ends all sessions. Returns null if the
@@ -249,11 +266,11 @@ export interface Members {
   setPassword(by: MemberAuthor, passwordHash: string): Awaitable<Account>;
   /** Like {@link setPassword}. */
   signOutEverywhere(by: MemberAuthor): Awaitable<Account>;
-  /** Takes any text. Returns null for an unknown address and for a removed member's. */
+  /** Takes any text. Returns null for an unknown address, and as {@link find} does. */
   findForSignIn(email: string): Awaitable<SignInAccount | null>;
   /** The hash of the member's password, even if it is locked; null without one. */
   passwordHash(memberId: string): Awaitable<string | null>;
-  /** Returns null for a removed member. */
+  /** Returns null for a removed member, and while the desk is archived. */
   find(memberId: string): Awaitable<Account | null>;
 }
 
@@ -283,7 +300,8 @@ export interface Passkeys {
 }
 
 export interface Audit {
-  /** For events that change nothing else, such as a sign-in: a change writes its own entry. */
+  /** For events that change nothing else, such as a sign-in: a change writes its own entry. An
+   * administrator's names the user of the operating system who ran this program. */
   append(entry: AuditEntry): Awaitable<void>;
   /** Newest first. */
   list(page: AuditPage): Awaitable<AuditRecord[]>;

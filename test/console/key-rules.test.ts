@@ -57,7 +57,12 @@ test.each([
   [null, NOW + 1, "has never been used: it is safe to revoke."],
   [MINUTE_MS, NOW, "was last used 1 minute ago."],
 ])("a key last used %p ms ago, which ends at %i: %s", (ago, expires_at, said) => {
-  const key = { last_used_at: ago === null ? null : NOW - ago, expires_at, revoked_at: null };
+  const key = {
+    last_used_at: ago === null ? null : NOW - ago,
+    expires_at,
+    revoked_at: null,
+    desk_archived_at: null,
+  };
   expect(overlapAdvice("It", key, NOW)).toBe(`It ${said}`);
 });
 
@@ -99,6 +104,7 @@ describe("a minted key in memory", () => {
       expires_at: null,
       last_used_at: null,
       revoked_at: null,
+      desk_archived_at: null,
     };
     return { minted: { key: plaintext, record }, replaces: null };
   };

@@ -161,7 +161,8 @@ describe("a signal's duplicates", () => {
 
 describe("the last 24 hours", () => {
   const NOW = Date.UTC(2026, 4, 1, 12, 34, 56);
-  const revoked = { expires_at: null, revoked_at: NOW - HOUR_MS };
+  const revoked = { expires_at: null, revoked_at: NOW - HOUR_MS, desk_archived_at: null };
+  const expiring = (expires_at: number) => ({ ...revoked, revoked_at: null, expires_at });
   const activity = { requests: 1_300, rejected: 1_250, unauthorized: 1_234, lastAt: NOW };
 
   test("are the hour under way and the 23 before it", () => {
@@ -173,8 +174,8 @@ describe("the last 24 hours", () => {
     const at = { lastAt: NOW };
     expect(lateUseOf(revoked, activity, NOW)).toEqual({ count: 1_234, ...at });
     expect(lateUseOf({ ...revoked, revoked_at: null }, activity, NOW)).toBeNull();
-    expect(lateUseOf({ revoked_at: null, expires_at: NOW + 1 }, activity, NOW)).toBeNull();
-    expect(lateUseOf({ revoked_at: null, expires_at: NOW }, activity, NOW)).not.toBeNull();
+    expect(lateUseOf(expiring(NOW + 1), activity, NOW)).toBeNull();
+    expect(lateUseOf(expiring(NOW), activity, NOW)).not.toBeNull();
     expect(lateUseOf(revoked, { ...activity, unauthorized: 0 }, NOW)).toBeNull();
     expect(lateUseOf(revoked, undefined, NOW)).toBeNull();
   });

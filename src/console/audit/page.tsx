@@ -37,10 +37,21 @@ export function AuditPhrase({ record }: { record: AuditRecord }): VNode {
   );
 }
 
-function Actor({ record: { actor, action } }: { record: AuditRecord }): VNode {
+function Actor({ record: { actor, action, os_user } }: { record: AuditRecord }): VNode {
   if (actor !== null) return <bdi>{actor}</bdi>;
-  const isStranger = action === "member.sign_in_failed";
-  return <>{isStranger ? "Somebody" : "An administrator, on the command line,"}</>;
+  if (action === "member.sign_in_failed") return <>Somebody</>;
+  return (
+    <>
+      An administrator
+      {os_user !== null && (
+        <>
+          {" "}
+          (<bdi>{os_user}</bdi>)
+        </>
+      )}
+      , on the command line,
+    </>
+  );
 }
 
 export interface AuditListing {

@@ -1,6 +1,6 @@
 /** The use of keys, in words: whether an old key may be revoked yet, and ended keys that are still in use. */
 import { activityWidths, type KeyActivity, startOfBucket } from "../../domain/activity.ts";
-import { type ApiKey, keyState } from "../../domain/key.ts";
+import { type ApiKey, type KeyLife, keyState } from "../../domain/key.ts";
 import { newestAgo, timeAgo } from "../ui/words.ts";
 
 /** Requests in the last 24 hours with a key that had ended. */
@@ -18,7 +18,7 @@ export function lastDayFrom(now: number): number {
 
 /** Null for an active key, and for a key that was not used after it ended. */
 export function lateUseOf(
-  key: Pick<ApiKey, "expires_at" | "revoked_at">,
+  key: KeyLife,
   activity: KeyActivity | undefined,
   now: number,
 ): LateUse | null {
@@ -43,7 +43,7 @@ const IN_USE_MS = 60 * 60 * 1_000;
 /** A sentence about a key that has a successor. `name` begins it, such as "The old key". */
 export function overlapAdvice(
   name: string,
-  key: Pick<ApiKey, "last_used_at" | "expires_at" | "revoked_at">,
+  key: KeyLife & Pick<ApiKey, "last_used_at">,
   now: number,
 ): string {
   const used = lastUse(name, key, now);

@@ -26,6 +26,7 @@ const badges: Record<KeyState, "good" | "bad" | "calm"> = {
   active: "good",
   expired: "calm",
   revoked: "bad",
+  archived: "calm",
 };
 
 const columns = ["Key", "State", "Last used", "Last day", "Created", "Expires"];

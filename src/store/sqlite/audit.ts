@@ -20,7 +20,7 @@ export class SqliteAudit extends Records implements Audit {
       .query<AuditRecord, Record<string, number | string>>(
         `SELECT audit.id, audit.at, desks.name AS desk, audit.action, actors.email AS actor,
            audit.key_id, api_keys.label AS key_label, api_keys.last4 AS key_last4,
-           subjects.email AS subject, audit.detail, audit.client
+           subjects.email AS subject, audit.detail, audit.client, audit.os_user
          FROM audit
          JOIN desks ON desks.id = audit.desk_id
          LEFT JOIN members AS actors ON actors.id = audit.member_id

@@ -4,6 +4,7 @@
  */
 import type { Database, SQLQueryBindings } from "bun:sqlite";
 import { IdSequence } from "../../domain/id.ts";
+import { type KeyLife, keyState } from "../../domain/key.ts";
 import { meansTheSame } from "../../domain/same-json.ts";
 import { fieldNames, type Signal } from "../../domain/signal.ts";
 import type { StorageProblem, Submission } from "../../domain/storage.ts";
@@ -45,9 +46,7 @@ interface Stored extends Signal {
   readonly id: string;
 }
 
-interface KeyRow {
-  readonly expires_at: number | null;
-  readonly revoked_at: number | null;
+interface KeyRow extends KeyLife {
   last_used_at: number | null;
 }
 
@@ -72,7 +71,8 @@ export class BatchCommitter {
        WHERE desk_id = ? AND client_signal_id = ?`,
     );
     this.#findKey = db.query<KeyRow, [string]>(
-      "SELECT expires_at, revoked_at, last_used_at FROM api_keys WHERE id = ?",
+      `SELECT expires_at, revoked_at, archived_at AS desk_archived_at, last_used_at
+       FROM api_keys JOIN desks ON desks.id = desk_id WHERE api_keys.id = ?`,
     );
     this.#touchKey = db.query("UPDATE api_keys SET last_used_at = ? WHERE id = ?");
     this.#countDiffering = db.query(
@@ -160,7 +160,8 @@ export class BatchCommitter {
 
   /**
    * Checks inside the transaction whether the key still authenticates. A revoke either committed before
-   * the transaction, or waits for its end: so no signal commits after its key's revoke.
+   * the transaction, or waits for its end: so no signal commits after its key's revoke. The same holds for
+   * the archiving of its desk.
    */
   #isKeyValid({ keyId, receivedAt }: Submission, keys: Map<string, KeyRow | null>): boolean {
     let key = keys.get(keyId);
@@ -168,8 +169,7 @@ export class BatchCommitter {
       key = this.#findKey.get(keyId);
       keys.set(keyId, key);
     }
-    if (key === null || key.revoked_at !== null) return false;
-    return key.expires_at === null || receivedAt < key.expires_at;
+    return key !== null && keyState(key, receivedAt) === "active";
   }
 
   #writeLastUsed(candidates: readonly Candidate[], keys: ReadonlyMap<string, KeyRow | null>): void {

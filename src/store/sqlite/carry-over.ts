@@ -1,8 +1,8 @@
 /**
  * Carries over what a restore must not undo: the desks, keys, members and audit of the previous database.
  * The two databases share a history up to some moment, and each may have continued without the other. So
- * rows are matched by identity (a desk's name, an id, an audit row's content), not by row numbers, which
- * may stand for different rows.
+ * rows are matched by identity (an id, an audit row's content), not by row numbers, which may stand for
+ * different rows.
  */
 import type { Database } from "bun:sqlite";
 import type { KeysTaken } from "../../domain/storage.ts";
@@ -14,6 +14,7 @@ export const MERGED_TABLES = ["desks", "api_keys", "members", "invitations", "pa
 export function carryOver(db: Database): KeysTaken {
   if (isOtherServer(db)) return { failure: "it has none of the backup's desks" };
   const keys = countKeys(db);
+  pairDesks(db);
   freeAddresses(db);
   for (const table of MERGED_TABLES) merge(db, table);
   mergeAudit(db);
@@ -22,7 +23,7 @@ export function carryOver(db: Database): KeysTaken {
 
 function isOtherServer(db: Database): boolean {
   const sql = `SELECT 1 FROM main.desks WHERE NOT EXISTS
-    (SELECT 1 FROM main.desks JOIN previous.desks USING (name, created_at)) LIMIT 1`;
+    (SELECT 1 FROM main.desks JOIN previous.desks USING (uid)) LIMIT 1`;
   return db.query(sql).get() !== null;
 }
 
@@ -35,6 +36,23 @@ function countKeys(db: Database): { minted: number; revoked: number } {
        FROM previous.api_keys AS previous LEFT JOIN main.api_keys AS restored USING (id)`,
     )
     .get() as { minted: number; revoked: number };
+}
+
+/**
+ * Two desks that were created with one name since the databases parted become one. The previous database
+ * has the names: first, every restored desk leaves a name that another may get.
+ */
+function pairDesks(db: Database): void {
+  db.run(
+    `UPDATE main.desks AS restored SET uid = previous.uid FROM previous.desks AS previous
+     WHERE previous.name = restored.name
+       AND previous.uid NOT IN (SELECT uid FROM main.desks)
+       AND restored.uid NOT IN (SELECT uid FROM previous.desks)`,
+  );
+  db.run(
+    `UPDATE main.desks SET name = name || '.restored-' || id
+     WHERE uid IN (SELECT uid FROM previous.desks) OR name IN (SELECT name FROM previous.desks)`,
+  );
 }
 
 /**
@@ -62,7 +80,7 @@ function merge(db: Database, table: (typeof MERGED_TABLES)[number]): void {
     `INSERT INTO main.${table} (${columns.join(", ")})
      SELECT ${columns.map(restoredValue).join(", ")} FROM previous.${table} AS previous
      WHERE true ORDER BY previous.id
-     ON CONFLICT (${table === "desks" ? "name" : "id"}) DO UPDATE SET ${updates.join(", ")}`,
+     ON CONFLICT (${table === "desks" ? "uid" : "id"}) DO UPDATE SET ${updates.join(", ")}`,
   );
 }
 
@@ -78,15 +96,16 @@ function columnsOf(db: Database, table: string): string[] {
 function restoredValue(column: string): string {
   if (column !== "desk_id") return `previous.${column}`;
   return `(SELECT restored.id FROM main.desks AS restored
-    JOIN previous.desks AS known USING (name) WHERE known.id = previous.desk_id)`;
+    JOIN previous.desks AS known USING (uid) WHERE known.id = previous.desk_id)`;
 }
 
 /**
- * Either database may be the newer one. What one of them revoked, removed, spent, required or let expire
- * stays so; counts and times of use take the greater value. Everything else comes from the previous one.
+ * Either database may be the newer one. What one of them revoked, removed, archived, spent, required or
+ * let expire stays so; counts and times of use take the greater value. Everything else comes from the previous one.
  */
 const chosen: Readonly<Record<string, "min" | "max">> = {
   created_at: "min",
+  archived_at: "min",
   joined_at: "min",
   expires_at: "min",
   revoked_at: "min",

@@ -6,7 +6,6 @@ import {
   existsSync,
   mkdirSync,
   readdirSync,
-  readFileSync,
   statSync,
   type Stats,
 } from "node:fs";
@@ -14,6 +13,7 @@ import { dirname, join } from "node:path";
 import { UserError, systemCode } from "../../domain/errors.ts";
 import { shellQuoted } from "../../domain/shell.ts";
 import { writeToStderr } from "../../output.ts";
+import { userName } from "./os-user.ts";
 
 export const DATABASE_NAME = "signalbox.db";
 
@@ -163,18 +163,6 @@ export function refuseForeignFolder(dataDir: string): void {
   throw new UserError(
     `The data folder ${dataDir} belongs to ${ownerName ?? `user ${owner}`}, and you are ${userName(ours) ?? `user ${ours}`}: put sudo -u ${sudoName} before the command, or name another folder with --data DIR.`,
   );
-}
-
-/** Null for a user that /etc/passwd does not list. */
-function userName(uid: number): string | null {
-  try {
-    const lines = readFileSync("/etc/passwd", "utf8").split("\n");
-    return (
-      lines.map((line) => line.split(":")).find((fields) => fields[2] === String(uid))?.[0] ?? null
-    );
-  } catch {
-    return null;
-  }
 }
 
 /** Removes the permissions of group and others. */

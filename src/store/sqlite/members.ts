@@ -1,15 +1,11 @@
-/** Members, their passwords and their one-time links in SQLite, which has only the SHA-256 of a link's token. */
+/** Members and their passwords in SQLite; `invitations.ts` has their one-time links. */
 import { ulid } from "ulid";
 import type { AuditAction } from "../../domain/audit.ts";
 import { NotFoundError, UserError } from "../../domain/errors.ts";
 import {
   type Account,
   checkEmail,
-  generateToken,
-  hashToken,
   type Invitation,
-  isWellFormedToken,
-  LINK_LIFETIME_MS,
   type MadeLink,
   type Member,
   type NewPasskey,
@@ -17,51 +13,38 @@ import {
 } from "../../domain/member.ts";
 import { shellQuoted } from "../../domain/shell.ts";
 import { ADMIN, type Author, type MemberAuthor, type Members } from "../../domain/storage.ts";
+import { findLink, insertLink, spendLinks } from "./invitations.ts";
+import {
+  LOCKED,
+  type MemberRow,
+  selectMembers,
+  toAccount,
+  toMember,
+  workingPassword,
+} from "./member-rows.ts";
 import { insertPasskey, removePasskeys } from "./passkeys.ts";
 import { Records } from "./records.ts";
 
-type Row = Omit<SignInAccount, "has_password" | "passkeys_required"> & {
-  readonly passkeys_required: number;
-};
-
-interface OpenLink {
-  readonly member_id: string;
-  readonly expires_at: number;
-}
-
-/** Marks the hash of a locked password, as in `/etc/shadow`. */
-const LOCKED = /^!/;
-
 export class SqliteMembers extends Records implements Members {
-  invite(desk: string, email: string): MadeLink {
+  invite(desk: string, email: string, by: Author = ADMIN): MadeLink {
     const address = checkEmail(email);
     return this.change(() => {
-      const { id: deskId } = this.getDesk(desk);
+      const { id: deskId } = this.activeDesk(desk);
       const known = this.#findByEmail(address);
-      if (known !== null && known.desk_id !== deskId) {
-        throw new UserError(
-          `${address} is a member of desk "${known.desk}", and can belong to one desk only: remove them there first`,
-          `desk remove-member ${known.desk} ${shellQuoted(address)}`,
-        );
-      }
-      if (known !== null && known.joined_at !== null) {
-        throw new UserError(
-          `${address} is already a member of desk "${desk}": to reset the password, make a link`,
-          `desk reset ${desk} ${shellQuoted(address)}`,
-        );
-      }
-      return this.#makeLink(known?.id ?? this.#insert(deskId, address), "member.invited");
+      if (known !== null) refuseKnown(known, deskId, by);
+      return this.#makeLink(known?.id ?? this.#insert(deskId, address), "member.invited", by);
     });
   }
 
   reset(desk: string, email: string, { lock = false }: { lock?: boolean } = {}): MadeLink {
     return this.change(() => {
+      this.activeDesk(desk);
       const { id, joined_at } = this.#member(desk, email);
       this.#endSessions(id);
       if (lock) this.#lock(id);
       const detail = "the earlier password and passkeys stopped working at once";
       const isLocked = lock && joined_at !== null;
-      return this.#makeLink(id, "member.reset", isLocked ? detail : undefined);
+      return this.#makeLink(id, "member.reset", ADMIN, isLocked ? detail : undefined);
     });
   }
 
@@ -73,14 +56,19 @@ export class SqliteMembers extends Records implements Members {
       .run(memberId);
   }
 
-  remove(desk: string, email: string): Member {
+  remove(desk: string, email: string, by: Author = ADMIN): Member {
     return this.change(() => {
       const account = this.#member(desk, email);
+      if (account.id === by.memberId) {
+        throw new UserError(
+          "You cannot remove yourself: ask another member or an administrator to do it.",
+        );
+      }
       const now = this.now();
       this.#endSessions(account.id);
-      this.#spendLinks(account.id);
+      spendLinks(this.db, account.id, now);
       this.db.query("UPDATE members SET removed_at = ? WHERE id = ?").run(now, account.id);
-      this.#audit(account, "member.removed", ADMIN);
+      this.#audit(account, "member.removed", by);
       return { ...toMember(account), removed_at: now, link_expires_at: null };
     });
   }
@@ -91,7 +79,7 @@ export class SqliteMembers extends Records implements Members {
   }
 
   findInvitation(token: string): Invitation | null {
-    const link = this.#findLink(token);
+    const link = findLink(this.db, token, this.now());
     const account = link === null ? null : this.find(link.member_id);
     if (link === null || account === null) return null;
     const kind = account.joined_at === null ? "join" : "reset";
@@ -139,7 +127,9 @@ export class SqliteMembers extends Records implements Members {
 
   findForSignIn(email: string): SignInAccount | null {
     const row = this.#findByEmail(email.normalize("NFC").toLowerCase());
-    return row === null ? null : { ...toAccount(row), password_hash: workingPassword(row) };
+    return row === null || row.desk_archived_at !== null
+      ? null
+      : { ...toAccount(row), password_hash: workingPassword(row) };
   }
 
   passwordHash(memberId: string): string | null {
@@ -148,7 +138,7 @@ export class SqliteMembers extends Records implements Members {
   }
 
   find(memberId: string): Account | null {
-    const [row] = this.#select("members.id = $value", memberId);
+    const [row] = this.#select("members.id = $value AND desks.archived_at IS NULL", memberId);
     return row === undefined ? null : toAccount(row);
   }
 
@@ -159,11 +149,11 @@ export class SqliteMembers extends Records implements Members {
   ): Account | null {
     return this.change(() => {
       const now = this.now();
-      const link = this.#findLink(token);
+      const link = findLink(this.db, token, now);
       if (link === null) return null;
       const account = this.#get(link.member_id);
       const { id } = account;
-      this.#spendLinks(id);
+      spendLinks(this.db, id, now);
       removePasskeys(this.db, id, now);
       if (passkey !== null) insertPasskey(this.db, id, passkey, now);
       this.db
@@ -188,46 +178,12 @@ export class SqliteMembers extends Records implements Members {
     this.#audit(account, action, by, `by a one-time link; earlier ${taken} were taken away`);
   }
 
-  #makeLink(memberId: string, action: AuditAction, detail?: string): MadeLink {
+  #makeLink(memberId: string, action: AuditAction, by: Author, detail?: string): MadeLink {
     const replaces_link = this.#get(memberId).link_expires_at !== null;
-    const link = this.#insertLink(memberId);
+    const link = insertLink(this.db, memberId, this.now());
     const account = this.#get(memberId);
-    this.#audit(account, action, ADMIN, detail);
+    this.#audit(account, action, by, detail);
     return { ...link, member: toMember(account), replaces_link };
-  }
-
-  /** Also revokes the earlier ones. */
-  #insertLink(memberId: string): { token: string; expires_at: number } {
-    this.#spendLinks(memberId);
-    const now = this.now();
-    const token = generateToken();
-    const expires_at = now + LINK_LIFETIME_MS;
-    this.db
-      .query(
-        `INSERT INTO invitations (id, token_hash, member_id, created_at, expires_at)
-         VALUES (?, ?, ?, ?, ?)`,
-      )
-      .run(ulid(now), hashToken(token), memberId, now, expires_at);
-    return { token, expires_at };
-  }
-
-  /** Returns null for a link that is unknown, expired or used, or whose member was removed. */
-  #findLink(token: string): OpenLink | null {
-    if (!isWellFormedToken(token)) return null;
-    return this.db
-      .query<OpenLink, [Uint8Array, number]>(
-        `SELECT invitations.member_id, invitations.expires_at
-         FROM invitations JOIN members ON members.id = invitations.member_id
-         WHERE invitations.token_hash = ? AND invitations.expires_at > ?
-           AND invitations.spent_at IS NULL AND members.removed_at IS NULL`,
-      )
-      .get(hashToken(token), this.now());
-  }
-
-  #spendLinks(memberId: string): void {
-    this.db
-      .query("UPDATE invitations SET spent_at = ? WHERE member_id = ? AND spent_at IS NULL")
-      .run(this.now(), memberId);
   }
 
   #insert(deskId: number, email: string): string {
@@ -262,7 +218,7 @@ export class SqliteMembers extends Records implements Members {
     if (row !== null && row.desk_id === id) return toAccount(row);
     throw new NotFoundError(
       `Desk "${desk}" has no member ${address}: list its members`,
-      `desk members ${desk}`,
+      `member list ${shellQuoted(desk)}`,
     );
   }
 
@@ -272,52 +228,33 @@ export class SqliteMembers extends Records implements Members {
     return account;
   }
 
-  #findByEmail(email: string): Row | null {
+  #findByEmail(email: string): MemberRow | null {
     return this.#select("members.email = $value", email)[0] ?? null;
   }
 
-  #select(condition: string, value: string | number): Row[] {
-    return this.db
-      .query<Row, { value: string | number; now: number }>(
-        `SELECT members.id, desks.name AS desk, members.desk_id, members.email, members.created_at,
-           members.joined_at, members.removed_at, members.signed_out_at, members.password_hash,
-           desks.passkeys_required,
-           (SELECT count(*) FROM passkeys
-            WHERE member_id = members.id AND removed_at IS NULL) AS passkeys,
-           (SELECT max(expires_at) FROM invitations
-            WHERE member_id = members.id AND spent_at IS NULL AND expires_at > $now) AS link_expires_at
-         FROM members JOIN desks ON desks.id = members.desk_id
-         WHERE members.removed_at IS NULL AND ${condition}`,
-      )
-      .all({ value, now: this.now() });
+  #select(condition: string, value: string | number): MemberRow[] {
+    return selectMembers(this.db, condition, { value, now: this.now() });
   }
+}
+
+/** Members are not told which other desks there are. */
+function refuseKnown({ email, desk, desk_id, joined_at }: MemberRow, deskId: number, by: Author) {
+  const isAdmin = by.memberId === null;
+  if (desk_id !== deskId) {
+    if (!isAdmin) throw new UserError(`${email} cannot be invited: ask an administrator.`);
+    throw new UserError(
+      `${email} is a member of desk "${desk}", and can belong to one desk only: remove them there first`,
+      `member remove ${desk} ${shellQuoted(email)}`,
+    );
+  }
+  if (joined_at === null) return;
+  if (!isAdmin) throw new UserError(`${email} is already a member.`);
+  throw new UserError(
+    `${email} is already a member of desk "${desk}": to reset the password, make a link`,
+    `member reset ${desk} ${shellQuoted(email)}`,
+  );
 }
 
 function setOrChanged({ has_password }: Account): AuditAction {
   return has_password ? "member.password_changed" : "member.password_set";
-}
-
-/** If the desk requires passkeys, a member's password stops working once they have one. */
-function workingPassword({ password_hash, passkeys_required, passkeys }: Row): string | null {
-  if (password_hash !== null && LOCKED.test(password_hash)) return null;
-  return passkeys_required === 1 && passkeys > 0 ? null : password_hash;
-}
-
-function toAccount(row: Row): Account {
-  const { password_hash: _hash, ...account } = row;
-  return {
-    ...account,
-    has_password: workingPassword(row) !== null,
-    passkeys_required: row.passkeys_required === 1,
-  };
-}
-
-function toMember(row: Row | Account): Member {
-  const {
-    desk_id: _desk,
-    passkeys_required: _required,
-    signed_out_at: _at,
-    ...member
-  } = "password_hash" in row ? toAccount(row) : row;
-  return member;
 }

@@ -7,6 +7,7 @@ import { redactKeys } from "../../domain/key.ts";
 import { nearest } from "../../domain/nearest.ts";
 import { shellQuoted } from "../../domain/shell.ts";
 import type { Author } from "../../domain/storage.ts";
+import { osUser } from "./os-user.ts";
 import { inTransaction } from "./transaction.ts";
 
 type DeskRow = Omit<Desk, "passkeys_required"> & { readonly passkeys_required: number };
@@ -37,8 +38,8 @@ export abstract class Records {
     if (memberId !== null && signedOutAt !== undefined) this.#requireSession(memberId, signedOutAt);
     const { changes } = this.db
       .query(
-        `INSERT INTO audit (at, desk_id, member_id, action, key_id, subject_id, detail, client)
-         SELECT $at, $desk, $actor, $action, $key, $subject, $detail, $client
+        `INSERT INTO audit (at, desk_id, member_id, action, key_id, subject_id, detail, client, os_user)
+         SELECT $at, $desk, $actor, $action, $key, $subject, $detail, $client, $osUser
          WHERE ($actor IS NULL OR EXISTS
              (SELECT 1 FROM members WHERE id = $actor AND desk_id = $desk AND removed_at IS NULL))
            AND ($subject IS NULL OR EXISTS
@@ -55,6 +56,7 @@ export abstract class Records {
         subject: subjectId ?? null,
         detail: detail == null ? null : redactKeys(detail),
         client,
+        osUser: memberId === null && client === null ? osUser() : null,
       });
     if (changes === 0) throw new NotFoundError("There is no such member of this desk.");
   }
@@ -64,6 +66,16 @@ export abstract class Records {
       .query<{ signed_out_at: number }, [string]>("SELECT signed_out_at FROM members WHERE id = ?")
       .get(memberId);
     if (row !== null && row.signed_out_at !== signedOutAt) throw new SignedOutError();
+  }
+
+  /** Throws {@link UserError} for an unknown name, as {@link getDesk}, and for an archived desk. */
+  protected activeDesk(name: string): Desk {
+    const desk = this.getDesk(name);
+    if (desk.archived_at === null) return desk;
+    throw new UserError(
+      `Desk "${name}" is archived: bring it back`,
+      `desk archive ${shellQuoted(name)} --undo`,
+    );
   }
 
   /** Throws {@link UserError} for an unknown name, and suggests the nearest. */
@@ -85,7 +97,7 @@ export abstract class Records {
   protected desks(clause = "ORDER BY name", ...values: string[]): Desk[] {
     return this.db
       .query<DeskRow, string[]>(
-        `SELECT id, name, created_at, differing_duplicates, passkeys_required, keys_max
+        `SELECT id, name, created_at, archived_at, differing_duplicates, passkeys_required, keys_max
          FROM desks ${clause}`,
       )
       .all(...values)

@@ -1,6 +1,6 @@
-/** Desks and keys in SQLite. Each change is one short transaction that a running server sees at once. */
+/** Keys in SQLite; `desks.ts` has the desks. Each change is one short transaction that a running server sees at once. */
 import { ulid } from "ulid";
-import { checkDeskName, type Desk } from "../../domain/desk.ts";
+import type { Desk } from "../../domain/desk.ts";
 import type { AuditEntry } from "../../domain/audit.ts";
 import { NotFoundError, UserError } from "../../domain/errors.ts";
 import { type ApiKey, checkLabel, generateKey, hashKey, keyState } from "../../domain/key.ts";
@@ -14,14 +14,11 @@ import {
   type Registry,
   type Rotation,
 } from "../../domain/storage.ts";
-import { Records } from "./records.ts";
+import { IS_ACTIVE, SqliteDesks } from "./desks.ts";
 
 const KEY_COLUMNS = `api_keys.id, desks.name AS desk, api_keys.label, api_keys.last4, api_keys.created_at,
-  api_keys.expires_at, api_keys.last_used_at, api_keys.revoked_at`;
+  api_keys.expires_at, api_keys.last_used_at, api_keys.revoked_at, desks.archived_at AS desk_archived_at`;
 
-/** Written like the index `api_keys_active`, so that SQLite uses it. */
-const IS_ACTIVE = `api_keys.desk_id = $desk AND api_keys.revoked_at IS NULL
-  AND ifnull(api_keys.expires_at, 9223372036854775807) > $now`;
 const HAS_ENDED = `api_keys.desk_id = $desk
   AND (api_keys.revoked_at IS NOT NULL OR api_keys.expires_at <= $now)`;
 
@@ -31,60 +28,18 @@ const WAS_ROTATED =
 /** Sorts after every id. */
 const NO_CURSOR = "~";
 
-export class SqliteRegistry extends Records implements Registry {
-  createDesk(name: string, options: { ifMissing: boolean }): { desk: Desk; created: boolean } {
-    checkDeskName(name);
-    return this.change(() => {
-      const [existing] = this.desks("WHERE name = ?", name);
-      if (existing !== undefined && options.ifMissing) return { desk: existing, created: false };
-      if (existing !== undefined) {
-        throw new UserError(
-          `Desk "${name}" already exists: mint a key for it`,
-          `key mint --desk ${name}`,
-        );
-      }
-      this.db.query("INSERT INTO desks (name, created_at) VALUES (?, ?)").run(name, this.now());
-      const desk = this.getDesk(name);
-      this.audit(ADMIN, { deskId: desk.id, action: "desk.created" });
-      return { desk, created: true };
-    });
-  }
-
-  listDesks(): Desk[] {
-    return this.desks();
-  }
-
-  requirePasskeys(name: string, isRequired: boolean): { changed: boolean } {
-    return this.change(() => {
-      const desk = this.getDesk(name);
-      if (desk.passkeys_required === isRequired) return { changed: false };
-      const sql = "UPDATE desks SET passkeys_required = ? WHERE id = ?";
-      this.db.query(sql).run(isRequired ? 1 : 0, desk.id);
-      const action = isRequired ? "desk.passkeys_required" : "desk.passkeys_optional";
-      this.audit(ADMIN, { deskId: desk.id, action });
-      return { changed: true };
-    });
-  }
-
-  limitKeys(name: string, keysMax: number): void {
-    this.change(() => {
-      const { id } = this.getDesk(name);
-      this.db.query("UPDATE desks SET keys_max = ? WHERE id = ?").run(keysMax, id);
-      this.audit(ADMIN, { deskId: id, action: "desk.keys_limited", detail: `to ${keysMax}` });
-    });
-  }
-
+export class SqliteRegistry extends SqliteDesks implements Registry {
   mintKey(key: NewKey, by: Author = ADMIN): MintedKey {
     if (key.label !== null) checkLabel(key.label);
     return this.change(() => {
-      this.#requireRoom(this.getDesk(key.desk), { isReplacement: false });
+      this.#requireRoom(this.activeDesk(key.desk), { isReplacement: false });
       return this.#insertKey(key, by, null);
     });
   }
 
   mintObstacle(desk: string): string | null {
     try {
-      this.#requireRoom(this.getDesk(desk), { isReplacement: false });
+      this.#requireRoom(this.activeDesk(desk), { isReplacement: false });
       return null;
     } catch (error) {
       if (error instanceof UserError) return error.sentence;
@@ -162,6 +117,23 @@ export class SqliteRegistry extends Records implements Registry {
     });
   }
 
+  relabelKey(
+    id: string,
+    label: string,
+    of: OfDesk = {},
+    by: Author = ADMIN,
+  ): { record: ApiKey; changed: boolean } {
+    checkLabel(label);
+    return this.change(() => {
+      const before = this.#key(id, of);
+      if (before.label === label) return { record: before, changed: false };
+      this.db.query("UPDATE api_keys SET label = ? WHERE id = ?").run(label, before.id);
+      const from = before.label === null ? "it had none" : `it was "${before.label}"`;
+      this.#auditKey(before, "key.relabelled", by, from);
+      return { record: this.#key(before.id), changed: true };
+    });
+  }
+
   rotateKey(
     id: string,
     options: Rotation & OfDesk,
@@ -169,6 +141,7 @@ export class SqliteRegistry extends Records implements Registry {
   ): { minted: MintedKey; old: ApiKey } {
     return this.change(() => {
       const old = this.#key(id, options);
+      const desk = this.activeDesk(old.desk);
       const state = keyState(old, this.now());
       if (state !== "active") {
         throw new UserError(
@@ -177,14 +150,13 @@ export class SqliteRegistry extends Records implements Registry {
         );
       }
       this.#refuseRotated(old);
-      this.#requireRoom(this.getDesk(old.desk), { isReplacement: true });
+      this.#requireRoom(desk, { isReplacement: true });
       const expiresAt = Math.min(
         this.now() + options.overlapMs,
         old.expires_at ?? Number.MAX_SAFE_INTEGER,
       );
-      const { desk, label } = old;
       const { expiresInMs = lifetimeOf(old) } = options;
-      const successor = { desk, label, expiresInMs };
+      const successor = { desk: desk.name, label: old.label, expiresInMs };
       this.db.query("UPDATE api_keys SET expires_at = ? WHERE id = ?").run(expiresAt, old.id);
       const minted = this.#insertKey(successor, by, `successor of ${old.id}`);
       this.#auditKey(old, "key.rotated", by, `its successor is ${minted.record.id}`);

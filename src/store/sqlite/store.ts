@@ -33,13 +33,14 @@ interface Parts {
 export class SqliteStore implements ServerStorage {
   readonly #parts: Parts;
   readonly #ownersOfThisTurn = new Map<string, KeyOwner | null>();
-  readonly #deskNames = new Map<number, string>();
   readonly #findKey;
 
   private constructor(parts: Parts) {
     this.#parts = parts;
-    this.#findKey = parts.db.query<Omit<KeyOwner, "deskName">, [Uint8Array]>(
-      "SELECT id AS keyId, desk_id AS deskId, expires_at, revoked_at FROM api_keys WHERE key_hash = ?",
+    this.#findKey = parts.db.query<KeyOwner, [Uint8Array]>(
+      `SELECT api_keys.id AS keyId, desk_id AS deskId, name AS deskName, expires_at, revoked_at,
+         archived_at AS desk_archived_at
+       FROM api_keys JOIN desks ON desks.id = desk_id WHERE key_hash = ?`,
     );
   }
 
@@ -80,16 +81,11 @@ export class SqliteStore implements ServerStorage {
   findOwner(key: string): KeyOwner | null {
     let owner = this.#ownersOfThisTurn.get(key);
     if (owner === undefined) {
-      owner = this.#lookUp(hashKey(key));
+      owner = this.#read(() => this.#findKey.get(hashKey(key)));
       if (this.#ownersOfThisTurn.size === 0) setImmediate(() => this.#ownersOfThisTurn.clear());
       this.#ownersOfThisTurn.set(key, owner);
     }
     return owner;
-  }
-
-  #lookUp(keyHash: Uint8Array): KeyOwner | null {
-    const row = this.#read(() => this.#findKey.get(keyHash));
-    return row === null ? null : { ...row, deskName: this.#deskName(row.deskId) };
   }
 
   /** Answers `unavailable` if the database cannot be read, and ends the server if it is damaged. */
@@ -125,19 +121,6 @@ export class SqliteStore implements ServerStorage {
     await checkpointer?.close();
     await writer.close();
     lock.release();
-  }
-
-  /** Looked up once: names never change. */
-  #deskName(id: number): string {
-    let name = this.#deskNames.get(id);
-    if (name === undefined) {
-      const row = this.#parts.db.query<{ name: string }, [number]>(
-        "SELECT name FROM desks WHERE id = ?",
-      );
-      name = this.#read(() => row.get(id))?.name ?? String(id);
-      this.#deskNames.set(id, name);
-    }
-    return name;
   }
 }
 

@@ -1,0 +1,61 @@
+/** How members are read from SQLite. */
+import type { Database } from "bun:sqlite";
+import type { Account, Member, SignInAccount } from "../../domain/member.ts";
+
+export type MemberRow = Omit<SignInAccount, "has_password" | "passkeys_required"> & {
+  readonly passkeys_required: number;
+  readonly desk_archived_at: number | null;
+};
+
+/** Marks the hash of a locked password, as in `/etc/shadow`. */
+export const LOCKED = /^!/;
+
+/** Members who were not removed, those of archived desks included. */
+export function selectMembers(
+  db: Database,
+  condition: string,
+  values: { readonly value: string | number; readonly now: number },
+): MemberRow[] {
+  return db
+    .query<MemberRow, typeof values>(
+      `SELECT members.id, desks.name AS desk, members.desk_id, members.email, members.created_at,
+         members.joined_at, members.removed_at, members.signed_out_at, members.password_hash,
+         desks.passkeys_required, desks.archived_at AS desk_archived_at,
+         (SELECT count(*) FROM passkeys
+          WHERE member_id = members.id AND removed_at IS NULL) AS passkeys,
+         (SELECT max(expires_at) FROM invitations
+          WHERE member_id = members.id AND spent_at IS NULL AND expires_at > $now) AS link_expires_at
+       FROM members JOIN desks ON desks.id = members.desk_id
+       WHERE members.removed_at IS NULL AND ${condition}`,
+    )
+    .all(values);
+}
+
+/** If the desk requires passkeys, a member's password stops working once they have one. */
+export function workingPassword({
+  password_hash,
+  passkeys_required,
+  passkeys,
+}: MemberRow): string | null {
+  if (password_hash !== null && LOCKED.test(password_hash)) return null;
+  return passkeys_required === 1 && passkeys > 0 ? null : password_hash;
+}
+
+export function toAccount(row: MemberRow): Account {
+  const { password_hash: _hash, desk_archived_at: _archived, ...account } = row;
+  return {
+    ...account,
+    has_password: workingPassword(row) !== null,
+    passkeys_required: row.passkeys_required === 1,
+  };
+}
+
+export function toMember(row: MemberRow | Account): Member {
+  const {
+    desk_id: _desk,
+    passkeys_required: _required,
+    signed_out_at: _at,
+    ...member
+  } = "password_hash" in row ? toAccount(row) : row;
+  return member;
+}
