@@ -9,6 +9,7 @@ import { deskCommand } from "./commands/desk.ts";
 import { healthcheckCommand } from "./commands/healthcheck.ts";
 import { toType } from "./commands/hint.ts";
 import { keyCommand } from "./commands/key.ts";
+import { memberCommand } from "./commands/member.ts";
 import { restoreCommand } from "./commands/restore.ts";
 import { sendCommand } from "./commands/send.ts";
 import { serveCommand } from "./commands/serve.ts";
@@ -49,6 +50,7 @@ Every flag of serve can also be set in the environment, such as SIGNALBOX_LISTEN
     statusCommand,
     configCommand,
     deskCommand,
+    memberCommand,
     keyCommand,
     signalsCommand,
     auditCommand,

@@ -28,10 +28,10 @@ const needsDatabase = [
   `key revoke ${ID}`,
   `key rotate ${ID}`,
   "desk list",
-  "desk members alpha",
-  "desk invite alpha --email ada@example.com",
-  "desk reset alpha ada@example.com",
-  "desk remove-member alpha ada@example.com",
+  "member list alpha",
+  "member invite alpha ada@example.com",
+  "member reset alpha ada@example.com",
+  "member remove alpha ada@example.com",
   "desk limit alpha --keys 3",
   "desk require-passkeys alpha",
   "signals list",
@@ -113,7 +113,7 @@ test("hints repeat --data, quoted for the shell, unless it is the default", asyn
     ["key list", "key mint --desk NAME"],
     [`key revoke ${ID}`, "key list"],
     ["healthcheck", "serve"],
-    ["desk members alpha", "desk invite alpha --email alice@example.com"],
+    ["member list alpha", "member invite alpha alice@example.com"],
     ["backup copy.db", `restore ${join(cwd, "copy.db")} --force`],
   ] as const) {
     expect(await hintOf(command, "--data", "my data")).toBe(`signalbox ${hint} --data 'my data'`);

@@ -38,8 +38,8 @@ test("a command ends in silence if the reader of its output has gone", async () 
 test("a new key or link that could not be printed is a failure that says what to type", async () => {
   const dataDir = temporaryFolder();
   const { id } = await mintKey(dataDir);
-  const invite = "desk invite alpha --email a@alpha.example";
-  const reset = "desk reset alpha a@alpha.example";
+  const invite = "member invite alpha a@alpha.example";
+  const reset = "member reset alpha a@alpha.example";
   for (const [args, next] of [
     ["key mint --desk alpha", "key revoke \\w{26}"],
     ["key mint --desk alpha --json", "key revoke \\w{26}"],

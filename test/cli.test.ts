@@ -350,6 +350,7 @@ describe("keys", () => {
       expires_at: record.created_at + 90 * DAY_MS,
       last_used_at: null,
       revoked_at: null,
+      desk_archived_at: null,
       state: "active",
     } as unknown as KeyJson);
     expect((await listKeys())[1]).toEqual(record);
@@ -473,10 +474,10 @@ test.each([
   await run("key", "list", "--desk", "alpha");
   await run("key", "rotate", id, "--overlap", "1h", "--expires", "90d");
   await run("key", "revoke", id);
-  await run("desk", "invite", "alpha", "--email", "alice@example.com");
-  await run("desk", "reset", "alpha", "alice@example.com");
-  await run("desk", "members", "alpha");
-  await run("desk", "remove-member", "alpha", "alice@example.com");
+  await run("member", "invite", "alpha", "alice@example.com");
+  await run("member", "reset", "alpha", "alice@example.com");
+  await run("member", "list", "alpha");
+  await run("member", "remove", "alpha", "alice@example.com");
   await run("desk", "require-passkeys", "alpha");
   await run("audit");
 });
@@ -611,7 +612,7 @@ describe("serve's settings", () => {
     const second = await startServe(flags, { dataDir });
     expect(second.output.stdout).toBe("");
     await second.logged(
-      `nobody has opened the console link: get a new one with: signalbox desk invite demo --email demo@example.com --data ${dataDir}`,
+      `nobody has opened the console link: get a new one with: signalbox member invite demo demo@example.com --data ${dataDir}`,
     );
   });
 

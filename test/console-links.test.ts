@@ -1,4 +1,4 @@
-/** The console's URL in the links of `desk invite` and `desk reset`. */
+/** The console's URL in the links of `member invite` and `member reset`. */
 import { expect, setDefaultTimeout, test } from "bun:test";
 import { cli, mintKey, startServe } from "./_cli.ts";
 import { temporaryFolder } from "./_setup.ts";
@@ -8,8 +8,8 @@ setDefaultTimeout(60_000);
 /** The URL and the notes of an invitation and of a reset. */
 async function links(dataDir: string, ...args: string[]) {
   const where = ["--data", dataDir, ...args];
-  const invited = await cli(["desk", "invite", "alpha", "--email", "ada@example.com", ...where]);
-  const reset = await cli(["desk", "reset", "alpha", "ada@example.com", ...where]);
+  const invited = await cli(["member", "invite", "alpha", "ada@example.com", ...where]);
+  const reset = await cli(["member", "reset", "alpha", "ada@example.com", ...where]);
   return [invited, reset].map(({ code, stdout, stderr }) => ({
     code,
     url: stdout.replace(/\/join\/[\w-]{43}\n$/, ""),

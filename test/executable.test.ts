@@ -121,7 +121,7 @@ describe("the executable, in a folder full of other programs' files", () => {
     await server.logged("desks manage their keys at ");
     const [, url = ""] = /their keys at (\S+?)"/.exec(server.output.stderr) ?? [];
     await mintKey(server.dataDir, "alpha", options);
-    const invite = ["desk", "invite", "alpha", "--email", "ada@example.com"];
+    const invite = ["member", "invite", "alpha", "ada@example.com"];
     const where = ["--data", server.dataDir, "--console-url", url];
     const { code, stdout } = await cli([...invite, ...where], options);
     expect(code).toBe(0);

@@ -64,7 +64,7 @@ function tokenOf(link: string): string {
 describe("on the command line", () => {
   test("stdout of invite and reset is a link that works, and nothing else", async () => {
     const dataDir = await newDesk();
-    const invited = await cli(["desk", "invite", "alpha", "--email", ALICE, "--data", dataDir]);
+    const invited = await cli(["member", "invite", "alpha", ALICE, "--data", dataDir]);
     expect(invited.code).toBe(0);
     expect(invited.stdout).toMatch(/^http:\/\/127\.0\.0\.1:8081\/join\/[A-Za-z0-9_-]{43}\n$/);
     expect(invited.stderr).toContain("works once, until");
@@ -72,7 +72,7 @@ describe("on the command line", () => {
     onCleanup(() => db.close());
     const members = new SqliteMembers(db);
     expect(members.spendWithPassword(tokenOf(invited.stdout), "hash")).not.toBeNull();
-    const reset = await cli(["desk", "reset", "alpha", ALICE, "--data", dataDir], {
+    const reset = await cli(["member", "reset", "alpha", ALICE, "--data", dataDir], {
       env: { SIGNALBOX_CONSOLE_URL: "https://console.example.com/" },
     });
     expect(reset.stdout).toStartWith("https://console.example.com/join/");
@@ -81,11 +81,11 @@ describe("on the command line", () => {
 
   test("a second link says that the first is void, and claims nothing about a password that never was", async () => {
     const dataDir = await newDesk();
-    const invite = ["desk", "invite", "alpha", "--email", ALICE, "--data", dataDir];
+    const invite = ["member", "invite", "alpha", ALICE, "--data", dataDir];
     const isVoid = "The member's earlier link no longer works.";
     expect((await cli(invite)).stderr).not.toContain(isVoid);
     expect((await cli(invite)).stderr).toContain(isVoid);
-    const reset = await cli(["desk", "reset", "alpha", ALICE, "--lock", "--data", dataDir]);
+    const reset = await cli(["member", "reset", "alpha", ALICE, "--lock", "--data", dataDir]);
     expect(reset.stderr).toContain(isVoid);
     expect(reset.stderr).toContain("The member has not joined yet");
     expect(reset.stderr).not.toContain("stopped working");
@@ -94,10 +94,9 @@ describe("on the command line", () => {
   test("--console-url wins over the environment, and --json says the rest", async () => {
     const dataDir = await newDesk();
     const where = ["--console-url", "https://flag.example.com", "--data", dataDir];
-    const { stdout } = await cli(
-      ["desk", "invite", "alpha", "--email", ALICE, "--json", ...where],
-      { env: { SIGNALBOX_CONSOLE_URL: "https://environment.example.com" } },
-    );
+    const { stdout } = await cli(["member", "invite", "alpha", ALICE, "--json", ...where], {
+      env: { SIGNALBOX_CONSOLE_URL: "https://environment.example.com" },
+    });
     expect(JSON.parse(stdout)).toEqual({
       link: expect.stringMatching(/^https:\/\/flag\.example\.com\/join\/[A-Za-z0-9_-]{43}$/),
       expires_at: expect.any(Number),
@@ -107,30 +106,30 @@ describe("on the command line", () => {
 
   test("members are listed and removed, for people and for programs", async () => {
     const dataDir = await newDesk();
-    const run = (...args: string[]) => cli(["desk", ...args, "--data", dataDir]);
-    const nobody = await run("members", "alpha");
+    const run = (...args: string[]) => cli(["member", ...args, "--data", dataDir]);
+    const nobody = await run("list", "alpha");
     expect(nobody).toMatchObject({ code: 0, stdout: "" });
-    expect(nobody.stderr).toContain("signalbox desk invite alpha --email");
-    await run("invite", "alpha", "--email", ALICE);
-    expect((await run("members", "alpha")).stdout).toMatch(/^EMAIL .*\nalice@example\.com .*\n$/);
-    const listed = JSON.parse((await run("members", "alpha", "--json")).stdout) as object[];
+    expect(nobody.stderr).toContain("signalbox member invite alpha alice@example.com");
+    await run("invite", "alpha", ALICE);
+    expect((await run("list", "alpha")).stdout).toMatch(/^EMAIL .*\nalice@example\.com .*\n$/);
+    const listed = JSON.parse((await run("list", "alpha", "--json")).stdout) as object[];
     expect(listed).toMatchObject([{ email: ALICE, has_password: false, passkeys: 0 }]);
-    const removed = await run("remove-member", "alpha", ALICE);
+    const removed = await run("remove", "alpha", ALICE);
     expect(removed).toMatchObject({ code: 0, stdout: "" });
     expect(removed.stderr).toContain("signalbox key list --desk alpha");
-    expect((await run("members", "alpha", "--json")).stdout).toBe("[]\n");
+    expect((await run("list", "alpha", "--json")).stdout).toBe("[]\n");
   });
 
   test("what is missing or wrong is said with what to type", async () => {
     const dataDir = await newDesk();
-    const run = (...args: string[]) => cli(["desk", ...args, "--data", dataDir]);
+    const run = (...args: string[]) => cli(["member", ...args, "--data", dataDir]);
     const cases: [args: string[], code: number, says: string][] = [
-      [["invite", "alpha"], 2, "signalbox desk invite alpha --email alice@example.com"],
-      [["invite", "alpha", "--email", "alice"], 1, "type it like alice@example.com"],
-      [["invite", "alpa", "--email", ALICE], 1, 'the nearest name is "alpha"'],
-      [["reset", "alpha", ALICE], 1, "signalbox desk members alpha"],
-      [["remove-member", "alpha", ALICE], 1, "signalbox desk members alpha"],
-      [["invite", "alpha", "--email", ALICE, "--console-url", "x"], 2, "http://127.0.0.1"],
+      [["invite", "alpha"], 2, "missing required argument 'email'"],
+      [["invite", "alpha", "alice"], 1, "type it like alice@example.com"],
+      [["invite", "alpa", ALICE], 1, 'the nearest name is "alpha"'],
+      [["reset", "alpha", ALICE], 1, "signalbox member list alpha"],
+      [["remove", "alpha", ALICE], 1, "signalbox member list alpha"],
+      [["invite", "alpha", ALICE, "--console-url", "x"], 2, "http://127.0.0.1"],
     ];
     for (const [args, code, says] of cases) {
       const result = await run(...args);

@@ -53,11 +53,9 @@ test("a hint quotes the desk and the address that were typed", async () => {
   await cli(["desk", "create", "alpha", "--data", dataDir]);
   await cli(["desk", "create", "beta", "--data", dataDir]);
   const email = "o'brien$(id)@example.com";
-  await cli(["desk", "invite", "beta", "--email", email, "--data", dataDir]);
-  const taken = await cli(["desk", "invite", "alpha", "--email", email, "--data", dataDir]);
-  expect(taken.stderr).toContain(`remove-member beta ${shellQuoted(email)}`);
-  const nobody = await cli(["desk", "invite", "al pha", "--data", dataDir]);
-  expect(nobody.stderr).toContain("signalbox desk invite 'al pha' --email");
+  await cli(["member", "invite", "beta", email, "--data", dataDir]);
+  const taken = await cli(["member", "invite", "alpha", email, "--data", dataDir]);
+  expect(taken.stderr).toContain(`member remove beta ${shellQuoted(email)}`);
 });
 
 test.each([
@@ -78,7 +76,7 @@ test.each([
 ])("an invitation takes --console-url %s", async (url) => {
   const dataDir = temporaryFolder();
   await cli(["desk", "create", "alpha", "--data", dataDir]);
-  const invite = ["desk", "invite", "alpha", "--email", "a@example.com", "--data", dataDir];
+  const invite = ["member", "invite", "alpha", "a@example.com", "--data", dataDir];
   const { stdout } = await cli([...invite, "--console-url", url]);
   expect(stdout).toStartWith(`${url}/join/`);
 });

@@ -1,4 +1,4 @@
-/** `signalbox desk …`: create, list and configure desks; `member.ts` has the commands for their members. */
+/** `signalbox desk …`: create, list and configure desks. */
 import { resolve } from "node:path";
 import { Argument, type Command, Option } from "commander";
 import { hasNamedHost } from "../net/address.ts";
@@ -6,7 +6,6 @@ import { askConsoleUrl } from "../ops/client.ts";
 import { databaseFiles, hasDatabase, withStorage } from "../store/open.ts";
 import { type DataOptions, defineCommand, defineGroup } from "./define.ts";
 import { toType } from "./hint.ts";
-import { inviteCommand, membersCommand, removeMemberCommand, resetCommand } from "./member.ts";
 import { readPositive } from "./options.ts";
 import { printList, printNote, timeColumn } from "./print.ts";
 
@@ -15,21 +14,12 @@ const DESK = new Argument("<name>", "the desk's name");
 export function deskCommand(): Command {
   return defineGroup({
     name: "desk",
-    description: "create and list desks, and manage who can use their console",
-    commands: [
-      createCommand(),
-      listCommand(),
-      limitCommand(),
-      inviteCommand(),
-      membersCommand(),
-      removeMemberCommand(),
-      resetCommand(),
-      requirePasskeysCommand(),
-    ],
+    description: "create, list, rename and archive desks",
+    commands: [createCommand(), listCommand(), limitCommand(), requirePasskeysCommand()],
     examples: [
       "signalbox desk create alpha",
       "signalbox desk list",
-      "signalbox desk invite alpha --email alice@example.com",
+      "signalbox member invite alpha alice@example.com",
     ],
   });
 }

@@ -1,13 +1,13 @@
-/** `signalbox desk invite`, `members`, `remove-member` and `reset`: who can use a desk's console. */
+/** `signalbox member …`: who can use a desk's console. */
 import { resolve } from "node:path";
 import { Argument, type Command, Option } from "commander";
 import { defaults } from "../config.ts";
-import { UsageError } from "../domain/errors.ts";
 import type { MadeLink } from "../domain/member.ts";
 import { shellQuoted } from "../domain/shell.ts";
+import { ADMIN } from "../domain/storage.ts";
 import { askConsoleUrl } from "../ops/client.ts";
 import { withStorage } from "../store/open.ts";
-import { type DataOptions, defineCommand } from "./define.ts";
+import { type DataOptions, defineCommand, defineGroup } from "./define.ts";
 import { toType } from "./hint.ts";
 import { consoleUrlOption } from "./options.ts";
 import { formatTime, printJson, printList, printNote, printSecret, timeColumn } from "./print.ts";
@@ -16,52 +16,60 @@ interface LinkOptions extends DataOptions {
   readonly consoleUrl?: string;
 }
 
-const DESK = new Argument("<name>", "the desk's name");
-const EMAIL = new Argument("<email>", "the member's email address, from: signalbox desk members");
+const DESK = new Argument("<desk>", "the desk's name");
+const EMAIL = new Argument("<email>", "the member's email address");
 
-export function inviteCommand(): Command {
+export function memberCommand(): Command {
+  return defineGroup({
+    name: "member",
+    description: "manage who can use a desk's console",
+    commands: [inviteCommand(), listCommand(), resetCommand(), removeCommand()],
+    examples: [
+      "signalbox member invite alpha alice@example.com",
+      "signalbox member list alpha",
+      "signalbox member reset alpha alice@example.com --lock",
+    ],
+  });
+}
+
+function inviteCommand(): Command {
   return defineCommand({
     name: "invite",
     description: "invite someone to the console: prints a one-time link to stdout, alone",
-    arguments: [DESK],
-    options: [
-      new Option("--email <address>", "the address to sign in with; nothing is sent to it"),
-      consoleUrlOption(),
+    arguments: [
+      DESK,
+      new Argument("<email>", "the address to sign in with; nothing is sent to it"),
     ],
+    options: [consoleUrlOption()],
     adds: "data and json",
     notes: "The link works once, for 24 hours. Inviting again replaces the earlier link.",
     examples: [
-      "signalbox desk invite alpha --email alice@example.com",
-      "signalbox desk invite alpha --email alice@example.com --console-url https://console.example.com",
+      "signalbox member invite alpha alice@example.com",
+      "signalbox member invite alpha alice@example.com --console-url https://console.example.com",
     ],
-    run: async (options: LinkOptions & { email?: string }, desk: string) => {
-      const { data, email } = options;
-      if (email === undefined) {
-        throw new UsageError(
-          `Give the email address to invite, as in: ${toType(`desk invite ${shellQuoted(desk)} --email alice@example.com`, data)}`,
-        );
-      }
-      const link = await withStorage(data, ({ members }) => members.invite(desk, email));
-      const again = `desk invite ${shellQuoted(desk)} --email ${shellQuoted(email)}`;
-      await printLink(link, options, again);
+    run: async (options: LinkOptions, desk: string, email: string) => {
+      const link = await withStorage(options.data, ({ members }) =>
+        members.invite(desk, email, ADMIN),
+      );
+      await printLink(link, options, `member invite ${shellQuoted(desk)} ${shellQuoted(email)}`);
       printNote("The first person to open it sets the password: send it in private.");
     },
   });
 }
 
-export function membersCommand(): Command {
+function listCommand(): Command {
   return defineCommand({
-    name: "members",
+    name: "list",
     description: "list who can use a desk's console",
     arguments: [DESK],
     adds: "data and json",
     examples: [
-      "signalbox desk members alpha",
-      "signalbox desk members alpha --json | jq -r '.[].email'",
+      "signalbox member list alpha",
+      "signalbox member list alpha --json | jq -r '.[].email'",
     ],
     run: async ({ json, data }: DataOptions, desk: string) => {
       const members = await withStorage(data, (storage) => storage.members.list(desk));
-      const invite = `desk invite ${shellQuoted(desk)} --email alice@example.com`;
+      const invite = `member invite ${shellQuoted(desk)} alice@example.com`;
       printList(members, {
         json,
         none: `No members yet: invite someone with: ${toType(invite, data)}`,
@@ -78,15 +86,15 @@ export function membersCommand(): Command {
   });
 }
 
-export function removeMemberCommand(): Command {
+function removeCommand(): Command {
   return defineCommand({
-    name: "remove-member",
+    name: "remove",
     description: "end a member's sessions and links; the desk's keys are not changed",
     arguments: [DESK, EMAIL],
     adds: "data and json",
-    examples: ["signalbox desk remove-member alpha alice@example.com"],
+    examples: ["signalbox member remove alpha alice@example.com"],
     run: async ({ json, data }: DataOptions, desk: string, email: string) => {
-      const member = await withStorage(data, ({ members }) => members.remove(desk, email));
+      const member = await withStorage(data, ({ members }) => members.remove(desk, email, ADMIN));
       if (json) printJson(member);
       printNote(`${member.email} can no longer use the console of desk "${desk}".`);
       printNote(
@@ -96,7 +104,7 @@ export function removeMemberCommand(): Command {
   });
 }
 
-export function resetCommand(): Command {
+function resetCommand(): Command {
   return defineCommand({
     name: "reset",
     description: "sign a member out, and print a one-time link to set a new password or passkey",
@@ -110,15 +118,15 @@ export function resetCommand(): Command {
 The link works once, for 24 hours. The old password and passkeys stop working when it is used, or at
 once with --lock: use that if someone else may have them.`,
     examples: [
-      "signalbox desk reset alpha alice@example.com",
-      "signalbox desk reset alpha alice@example.com --lock",
+      "signalbox member reset alpha alice@example.com",
+      "signalbox member reset alpha alice@example.com --lock",
     ],
     run: async (options: LinkOptions & { lock?: true }, desk: string, email: string) => {
       const lock = options.lock === true;
       const link = await withStorage(options.data, ({ members }) =>
         members.reset(desk, email, { lock }),
       );
-      await printLink(link, options, `desk reset ${shellQuoted(desk)} ${shellQuoted(email)}`);
+      await printLink(link, options, `member reset ${shellQuoted(desk)} ${shellQuoted(email)}`);
       printNote("The first person to open it sets the password: send it in private.");
       if (link.member.joined_at === null) {
         printNote("The member has not joined yet.");

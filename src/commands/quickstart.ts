@@ -49,7 +49,7 @@ async function createDesk(
     const newKey = { desk: QUICKSTART_DESK, label: "quickstart", expiresInMs: null };
     const { key } = await registry.mintKey(newKey, ADMIN);
     if (consoleUrl === null) return { key, link: null };
-    const { token } = await members.invite(QUICKSTART_DESK, QUICKSTART_EMAIL);
+    const { token } = await members.invite(QUICKSTART_DESK, QUICKSTART_EMAIL, ADMIN);
     return { key, link: `${consoleUrl}/join/${token}` };
   });
 }
@@ -70,6 +70,6 @@ function mintFor(desk: string, dataDir: string): string {
 }
 
 function newLink(dataDir: string): string {
-  const invite = `desk invite ${QUICKSTART_DESK} --email ${QUICKSTART_EMAIL}`;
+  const invite = `member invite ${QUICKSTART_DESK} ${QUICKSTART_EMAIL}`;
   return `get a new one with: ${toType(invite, dataDir)}`;
 }

@@ -68,7 +68,7 @@ test("a member joins with a passkey and no password, and confirms with it to set
   await expectAccessible(page);
   await press(page, "Use a passkey instead");
   await page.getByRole("link", { name: "Account" }).waitFor();
-  const [member] = JSON.parse(await command("desk", "members", "alpha", "--json")) as object[];
+  const [member] = JSON.parse(await command("member", "list", "alpha", "--json")) as object[];
   expect(member).toMatchObject({ has_password: false, passkeys: 1 });
   await page.goto("/account");
   await signOut(page);

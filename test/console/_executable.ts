@@ -24,7 +24,7 @@ export async function startExecutableConsole(): Promise<ExecutableConsole> {
   };
   await command("desk", "create", "alpha");
   const invite = async (email: string): Promise<string> => {
-    const link = ["desk", "invite", "alpha", "--email", email, "--console-url", consoleUrl];
+    const link = ["member", "invite", "alpha", email, "--console-url", consoleUrl];
     return new URL(await command(...link)).pathname;
   };
   return { ...server, consoleUrl, invite, command };

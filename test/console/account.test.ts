@@ -342,7 +342,7 @@ test("a challenge is taken once, by its browser, for its purpose, in time, and r
 
 test("a reset with --lock leaves neither password nor passkey, until its link is used", async () => {
   const { desk, visitor, key } = await startWithPasskey();
-  const args = ["desk", "reset", "alpha", ALICE, "--lock", "--data", desk.dataDir];
+  const args = ["member", "reset", "alpha", ALICE, "--lock", "--data", desk.dataDir];
   const { code, stdout, stderr } = await cli(args);
   expect([code, stderr]).toEqual([0, expect.stringContaining("password and passkeys")]);
   expect(await isIn(visitor)).toBe(false);

@@ -291,8 +291,8 @@ describe("one-time links", () => {
     for (const answer of answers) {
       expect(answer.status).toBe(410);
       expect(answer.text).toBe(answers[0]?.text ?? "");
-      expect(answer.text).toContain("signalbox desk invite");
-      expect(answer.text).toContain("signalbox desk reset");
+      expect(answer.text).toContain("signalbox member invite");
+      expect(answer.text).toContain("signalbox member reset");
     }
     expect(desk.members.list("alpha")[0]?.joined_at).toBe(null);
   });

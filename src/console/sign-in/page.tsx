@@ -83,9 +83,9 @@ export function LinkGonePage(): VNode {
       <div class="card">
         <p>A link works once and for 24 hours, and a newer link replaces it.</p>
         <p>Ask the administrator of the server for a new one. They make it with:</p>
-        <pre>signalbox desk invite NAME --email YOU</pre>
+        <pre>signalbox member invite NAME YOU</pre>
         <p>or, if you have joined before, with:</p>
-        <pre>signalbox desk reset NAME YOU</pre>
+        <pre>signalbox member reset NAME YOU</pre>
         <p>
           Done already? <a href="/sign-in">Sign in</a>
         </p>
