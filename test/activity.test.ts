@@ -3,16 +3,19 @@ import { Database } from "bun:sqlite";
 import { expect, setDefaultTimeout, test } from "bun:test";
 import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { usualHour } from "../src/console/activity/last-hour.ts";
+import { ActivityRecorder, KEY_MINUTES_MAX } from "../src/console/activity/recorder.ts";
+import { REASONS_MAX } from "../src/console/activity/reject-recorder.ts";
 import {
-  ActivityRecorder,
-  KEY_MINUTES_MAX,
-  REJECTS_MAX,
-} from "../src/console/activity/recorder.ts";
-import { type ActivityBatch, REJECTS_KEPT } from "../src/domain/activity.ts";
+  type ActivityBatch,
+  REJECT_REASONS_KEPT,
+  REQUESTS_PER_REASON_KEPT,
+} from "../src/domain/activity.ts";
 import { AppError } from "../src/domain/errors.ts";
 import { ACTIVITY_NAME, SqliteActivity } from "../src/store/sqlite/activity.ts";
 import { openDatabase } from "../src/store/sqlite/open.ts";
 import { SqliteRegistry } from "../src/store/sqlite/registry.ts";
+import { rejectsOf, requestIdOf } from "./_activity.ts";
 import { temporaryFolder, onCleanup } from "./_setup.ts";
 
 setDefaultTimeout(30_000);
@@ -23,12 +26,8 @@ const MINUTE = 60_000;
 const owner = { keyId: "key-1", deskId: 1, deskName: "alpha" };
 const mine = { deskId: 1, keyId: "key-1" };
 const ofDesk = { deskId: 1, keyId: null };
+const allRejects = { deskId: 1, limit: 1_000, requestsMax: 1_000 };
 const stored = { deduped: false, id: "signal" } as const;
-
-/** Request ids that rise. */
-function requestId(number: number): string {
-  return `0190-${String(number).padStart(8, "0")}`;
-}
 
 /** Observes, and gives what it would have sent. */
 function observed(observe: (recorder: ActivityRecorder) => void): ActivityBatch {
@@ -55,9 +54,9 @@ test("requests are counted by key and minute, by what became of them", () => {
   const { minutes } = observed((recorder) => {
     recorder.accepted(owner, NOW, stored);
     recorder.accepted(owner, NOW + 1, { deduped: true, id: "signal", differs: [] });
-    recorder.rejected(owner, NOW + 2, requestId(1), new AppError("bad_request"));
-    recorder.rejected(owner, NOW + 3, requestId(2), new AppError("unauthorized"));
-    recorder.rejected(owner, NOW + MINUTE, requestId(3), null);
+    recorder.rejected(owner, NOW + 2, requestIdOf(1), new AppError("bad_request"));
+    recorder.rejected(owner, NOW + 3, requestIdOf(2), new AppError("unauthorized"));
+    recorder.rejected(owner, NOW + MINUTE, requestIdOf(3), null);
     recorder.accepted({ ...owner, keyId: "key-2" }, NOW, stored);
   });
   const start = NOW - 15_000;
@@ -77,42 +76,60 @@ test("a rejected request is told as it was answered, without what a client could
   for (let index = 0; index < 100; index++) fields[`made-up-${index}`] = "unknown field";
   fields["side"] = "required";
   const { rejects } = observed((recorder) => {
-    recorder.rejected(owner, NOW, requestId(1), new AppError("validation_failed", { fields }));
-    recorder.rejected(owner, NOW, requestId(2), new AppError("bad_request", { message: "No." }));
-    recorder.rejected(owner, NOW, requestId(3), null);
+    recorder.rejected(owner, NOW, requestIdOf(1), new AppError("validation_failed", { fields }));
+    recorder.rejected(owner, NOW, requestIdOf(2), new AppError("bad_request", { message: "No." }));
+    recorder.rejected(owner, NOW, requestIdOf(3), null);
   });
-  const base = { deskId: 1, key_id: "key-1", at: NOW, fields: null, moreFields: 0 };
   const [first, second, third] = rejects;
-  expect<string[][]>(Object.entries(first?.fields ?? {})).toEqual([
+  const { fields: told, ...reason } = first?.reason ?? {};
+  expect<string[][]>(Object.entries(told ?? {})).toEqual([
     ["side", "required"],
     [`${"x".repeat(100)}…`, "unknown field"],
     ["my sbk_…", "unknown field"],
     ["__proto__", "unknown field"],
     ...Array.from({ length: 6 }, (_, index) => [`made-up-${index}`, "unknown field"]),
   ]);
-  expect(first).toMatchObject({
-    status: 422,
-    error: "validation_failed",
-    message: null,
-    moreFields: 94,
-  });
+  expect(reason).toEqual({ status: 422, error: "validation_failed", moreFields: 94 });
+  const latest = (number: number, message: string | null) => [
+    { request_id: requestIdOf(number), at: NOW, message },
+  ];
+  expect(first?.latest).toEqual(latest(1, null));
+  const base = { deskId: 1, keyId: "key-1", count: 1, firstAt: NOW, lastAt: NOW };
+  const none = { fields: null, moreFields: 0 };
   expect(second).toEqual({
     ...base,
-    request_id: requestId(2),
-    status: 400,
-    error: "bad_request",
-    message: "No.",
+    reason: { status: 400, error: "bad_request", ...none },
+    latest: latest(2, "No."),
   });
   expect(third).toEqual({
     ...base,
-    request_id: requestId(3),
-    status: 500,
-    error: "internal_error",
-    message: null,
+    reason: { status: 500, error: "internal_error", ...none },
+    latest: latest(3, null),
   });
 });
 
-test("what a batch holds is bounded, and of a desk's rejects it holds the newest", () => {
+const unknownField = (name: string) =>
+  new AppError("validation_failed", { fields: { [name]: "unknown field" } });
+
+test("a flood of one reason is counted whole, and pushes out no other reason", () => {
+  const { rejects } = observed((recorder) => {
+    recorder.rejected(owner, NOW, requestIdOf(0), unknownField("sied"));
+    for (let number = 1; number <= 13_000; number++) {
+      recorder.rejected(owner, NOW + number, requestIdOf(number), new AppError("rate_limited"));
+    }
+  });
+  const [lonely, flood, ...others] = rejects;
+  expect(others).toEqual([]);
+  expect(lonely).toMatchObject({ count: 1, reason: { fields: { sied: "unknown field" } } });
+  expect(flood).toMatchObject({ count: 13_000, firstAt: NOW + 1, lastAt: NOW + 13_000 });
+  const ids = flood?.latest.map(({ request_id }) => request_id).toSorted();
+  const first = 13_001 - REQUESTS_PER_REASON_KEPT;
+  expect(ids).toEqual(
+    Array.from({ length: REQUESTS_PER_REASON_KEPT }, (_, index) => requestIdOf(first + index)),
+  );
+});
+
+test("what a batch holds is bounded; a desk's least recent reasons make room", () => {
   const { minutes, rejects, repeats } = observed((recorder) => {
     for (let index = 0; index < 20_000; index++) {
       recorder.accepted({ ...owner, keyId: `key-${index}` }, NOW, {
@@ -120,21 +137,26 @@ test("what a batch holds is bounded, and of a desk's rejects it holds the newest
         id: `signal-${index}`,
         differs: [],
       });
-      recorder.rejected(owner, NOW, requestId(index), new AppError("bad_request"));
+      recorder.rejected(owner, NOW, requestIdOf(2 * index), unknownField(`made-up-${index}`));
+      recorder.rejected(owner, NOW, requestIdOf(2 * index + 1), new AppError("rate_limited"));
     }
     for (let deskId = 2; deskId < 20; deskId++) {
       for (let index = 0; index < 1_000; index++) {
-        recorder.rejected({ ...owner, deskId }, NOW, requestId(index), new AppError("bad_request"));
+        recorder.rejected({ ...owner, deskId }, NOW, requestIdOf(index), unknownField(`${index}`));
       }
     }
   });
   expect(minutes).toHaveLength(KEY_MINUTES_MAX);
   expect(repeats.length).toBeLessThan(10_000);
-  expect(rejects).toHaveLength(REJECTS_MAX);
-  const ids = rejects.filter(({ deskId }) => deskId === 1).map(({ request_id }) => request_id);
-  expect(ids.toSorted()[0]).toBe(requestId(20_000 - REJECTS_KEPT));
-  // Those that are not told are counted.
-  expect(minutes.find(({ keyId }) => keyId === "key-1")?.rejected).toBe(20_000 + 18 * 1_000);
+  expect(rejects).toHaveLength(REASONS_MAX);
+  const ours = rejects.filter(({ deskId }) => deskId === 1);
+  expect(ours).toHaveLength(REJECT_REASONS_KEPT);
+  expect(ours.at(-1)).toMatchObject({ reason: { error: "rate_limited" }, count: 20_000 });
+  expect(Object.keys(ours[0]?.reason.fields ?? {})).toEqual([
+    `made-up-${20_000 - REJECT_REASONS_KEPT + 1}`,
+  ]);
+  // Those that are not described are counted.
+  expect(minutes.find(({ keyId }) => keyId === "key-1")?.rejected).toBe(2 * 20_000 + 18 * 1_000);
 });
 
 test("nothing is sent while the batch before is not written, and nothing is lost by it", async () => {
@@ -162,20 +184,6 @@ function minute(
   return { minutes: [{ ...base, ...counts }], rejects: [], repeats: [] };
 }
 
-function reject(number: number, deskId = 1, keyId = "key-1"): ActivityBatch["rejects"][number] {
-  return {
-    deskId,
-    key_id: keyId,
-    request_id: requestId(number),
-    at: NOW + number,
-    status: 422,
-    error: "validation_failed",
-    message: null,
-    fields: { side: "required" },
-    moreFields: 0,
-  };
-}
-
 test("what was sent with keys of another database is dropped", () => {
   const { activity, said, dataDir } = openActivity();
   const db = openDatabase(dataDir, "command");
@@ -190,13 +198,13 @@ test("what was sent with keys of another database is dropped", () => {
     activity.write(minute(NOW, { keyId, stored: 1 }));
     activity.write({
       minutes: [],
-      rejects: [reject(keys.indexOf(keyId) + 5, 1, keyId)],
+      rejects: [rejectsOf([keys.indexOf(keyId) + 5], NOW, { keyId })],
       repeats: [],
     });
   }
   activity.keepKeysOf(db);
   expect(activity.buckets(ofDesk, "day", 0).map(({ stored: n }) => n)).toEqual([1]);
-  expect(activity.rejects(ofDesk, null, 10).map(({ key_id }) => key_id)).toEqual([ours]);
+  expect(activity.rejects(allRejects).map(({ keyIds }) => keyIds)).toEqual([[ours]]);
   expect(said).toEqual([]);
 });
 
@@ -265,7 +273,9 @@ test.each(unusable)(
 test("a file that is damaged while it is open is replaced by an empty one", () => {
   const { activity, said, dataDir } = openActivity();
   for (let index = 0; index < 5; index++) {
-    const rejects = Array.from({ length: 100 }, (_, at) => reject(index * 100 + at));
+    const rejects = Array.from({ length: 50 }, (_, at) =>
+      rejectsOf([index * 50 + at], NOW, { keyId: `key-${index * 50 + at}` }),
+    );
     activity.write({ minutes: [], rejects, repeats: [] });
   }
   activity.close();
@@ -274,9 +284,37 @@ test("a file that is damaged while it is open is replaced by an empty one", () =
   bytes.fill(0xff, 4_096 * 2);
   writeFileSync(path, bytes);
   const again = openActivity(dataDir);
-  expect(again.activity.rejects(mine, null, 1_000)).toEqual([]);
+  expect(again.activity.rejects(allRejects)).toEqual([]);
   expect(again.said).toHaveLength(1);
-  again.activity.write({ minutes: [], rejects: [reject(1)], repeats: [] });
-  expect(again.activity.rejects(mine, null, 10)).toHaveLength(1);
+  again.activity.write({ minutes: [], rejects: [rejectsOf([1], NOW)], repeats: [] });
+  expect(again.activity.rejects(allRejects)).toHaveLength(1);
   expect(said).toEqual([]);
+});
+
+const bucket = (start: number, signals: number) => ({
+  start,
+  stored: signals,
+  duplicate: 50,
+  rejected: 50,
+});
+
+test("the usual rate is the average of the same hour on earlier days since the desk began", () => {
+  const hour = 60 * MINUTE;
+  const day = 24 * hour;
+  const noon = Date.UTC(2026, 10, 21, 12);
+  const usual = (hours: ReturnType<typeof bucket>[], now = noon) =>
+    usualHour(
+      hours.toSorted((one, other) => one.start - other.start),
+      now,
+    );
+  expect(usual([])).toBeNull();
+  expect(usual([bucket(noon - hour, 9), bucket(noon, 9)])).toBeNull();
+  expect(usual([bucket(noon - day, 900), bucket(noon - day - hour, 60)])).toBe(60);
+  // A quarter past: three quarters of the hour before, and a quarter of this one.
+  const yesterday = [bucket(noon - day - hour, 60), bucket(noon - day, 100)];
+  expect(usual(yesterday, noon + 15 * MINUTE)).toBe(70);
+  // An hour without requests counts as a day with none.
+  const before = bucket(noon - 2 * day - 5 * hour, 1);
+  expect(usual([before, ...yesterday])).toBe(30);
+  expect(usual([{ ...before, start: noon - 3 * day - hour }, ...yesterday])).toBeCloseTo(61 / 3);
 });

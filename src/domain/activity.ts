@@ -5,8 +5,15 @@
 import type { AppError, ErrorCode, FieldReasons } from "./errors.ts";
 import type { Appended, Identity } from "./storage.ts";
 
-/** Rejected requests kept per desk, newest first. */
-export const REJECTS_KEPT = 1_000;
+/**
+ * Reasons kept per desk, each with each of its keys counted as one: the least recent ones are dropped,
+ * because names of unknown fields are a client's own words.
+ */
+export const REJECT_REASONS_KEPT = 300;
+/** The latest requests kept per key and reason: a flood of one reason pushes out no other. */
+export const REQUESTS_PER_REASON_KEPT = 20;
+/** Hours for which rejected requests are counted by reason, with the present one. */
+export const REJECT_HOURS_KEPT = 24;
 /** Signals with duplicates kept per desk, newest first. */
 export const REPEATED_SIGNALS_KEPT = 10_000;
 /** Invalid fields kept per rejected request. */
@@ -53,19 +60,79 @@ export interface KeyMinute extends Outcomes {
   readonly lastAt: number;
 }
 
-export interface Reject {
-  readonly request_id: string;
-  readonly key_id: string;
-  /** Epoch milliseconds. */
-  readonly at: number;
+/** Requests are rejected for the same reason if their answers have the same status, error and fields. */
+export interface RejectReason {
   readonly status: number;
   readonly error: ErrorCode;
-  /** As in the answer; null if it had none. */
-  readonly message: string | null;
   /** As in the answer, up to {@link REJECT_FIELDS_MAX}; null if it had none. */
   readonly fields: FieldReasons | null;
   /** How many more invalid fields the answer had. */
   readonly moreFields: number;
+}
+
+/** Equal for equal reasons, in whatever order their fields are. */
+export function textOfReason({ status, error, fields, moreFields }: RejectReason): string {
+  const entries = Object.entries(fields ?? {}).toSorted(([one], [other]) => (one < other ? -1 : 1));
+  return JSON.stringify([status, error, entries, moreFields]);
+}
+
+export interface RejectedRequest {
+  /** A UUIDv7: rises with time. */
+  readonly request_id: string;
+  readonly key_id: string;
+  /** Epoch milliseconds. */
+  readonly at: number;
+  /** As in the answer; null if it had none. */
+  readonly message: string | null;
+}
+
+/** The requests with one key that were rejected for one reason. */
+export interface KeyRejects {
+  readonly deskId: number;
+  readonly keyId: string;
+  readonly reason: RejectReason;
+  readonly count: number;
+  /** Epoch milliseconds. */
+  readonly firstAt: number;
+  readonly lastAt: number;
+  /** The latest of them, up to {@link REQUESTS_PER_REASON_KEPT}, in any order. */
+  readonly latest: readonly Omit<RejectedRequest, "key_id">[];
+}
+
+/** Which rejected requests to read: those of a desk, narrowed by each property that is not null. */
+export interface RejectQuery {
+  readonly deskId: number;
+  readonly keyId?: string | null;
+  readonly status?: number | null;
+  /** The answer named this field. */
+  readonly field?: string | null;
+  /** The id of one reason. */
+  readonly reason?: string | null;
+  /**
+   * Counts only the requests in the hours starting with the one that contains it, up to
+   * {@link REJECT_HOURS_KEPT}; epoch milliseconds. Reasons without any are left out.
+   */
+  readonly from?: number | null;
+  /** Only reasons whose latest request has a lower id. */
+  readonly before?: string | null;
+  /** Reasons. */
+  readonly limit: number;
+  /** The latest requests of each reason. */
+  readonly requestsMax: number;
+}
+
+/** The requests of a desk that were rejected for one reason. */
+export interface Rejects extends RejectReason {
+  /** Names the reason: the same for every key. */
+  readonly id: string;
+  readonly count: number;
+  /** Epoch milliseconds. */
+  readonly firstAt: number;
+  readonly lastAt: number;
+  /** The keys that they were sent with, the latest first. */
+  readonly keyIds: readonly string[];
+  /** Newest first. */
+  readonly latest: readonly RejectedRequest[];
 }
 
 /** The duplicates of one signal. */
@@ -82,7 +149,7 @@ export interface Repeats {
 /** What was observed since the previous batch. */
 export interface ActivityBatch {
   readonly minutes: readonly KeyMinute[];
-  readonly rejects: readonly (Reject & { readonly deskId: number })[];
+  readonly rejects: readonly KeyRejects[];
   readonly repeats: readonly (Repeats & { readonly deskId: number; readonly signalId: string })[];
 }
 

@@ -9,7 +9,8 @@ import type {
   ActivityWidth,
   Bucket,
   KeyActivity,
-  Reject,
+  RejectQuery,
+  Rejects,
   Repeats,
 } from "./activity.ts";
 import type { AuditEntry, AuditPage, AuditRecord } from "./audit.ts";
@@ -342,8 +343,8 @@ export interface Activity {
   ): Awaitable<ReadonlyMap<string, KeyActivity>>;
   /** Ids of keys that got 401 because they have ended, latest request first; in the same hours. */
   keysStillInUse(deskId: number, from: number, limit: number): Awaitable<string[]>;
-  /** Newest first; `before`: only those with a lower request id. */
-  rejects(owner: ActivityOwner, before: string | null, limit: number): Awaitable<Reject[]>;
+  /** By reason, the one with the latest request first. */
+  rejects(query: RejectQuery): Awaitable<Rejects[]>;
   /** Returns null if no duplicate is known. */
   repeatsOf(deskId: number, signalId: string): Awaitable<Repeats | null>;
 }

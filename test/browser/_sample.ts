@@ -1,7 +1,13 @@
 /** A desk as it may look after some weeks: for pictures. */
 import type { Database } from "bun:sqlite";
 import { monotonicFactory } from "ulid";
-import type { ActivityBatch, KeyMinute, Outcomes, Reject } from "../../src/domain/activity.ts";
+import type {
+  ActivityBatch,
+  KeyMinute,
+  KeyRejects,
+  Outcomes,
+  RejectReason,
+} from "../../src/domain/activity.ts";
 import { errorCatalogue } from "../../src/domain/errors.ts";
 import { SqliteActivity } from "../../src/store/sqlite/activity.ts";
 import { SqliteRegistry } from "../../src/store/sqlite/registry.ts";
@@ -141,18 +147,19 @@ function record(
   random: Random,
 ): ActivityBatch {
   const minutes: KeyMinute[] = [];
-  const rejects: ActivityBatch["rejects"][number][] = [];
+  const rejects: KeyRejects[] = [];
   const repeats: ActivityBatch["repeats"][number][] = [];
   const nextId = monotonicFactory(random);
   sent.forEach((request, index) => {
     const { bot, keyId, at } = request;
     const tell = (outcome: Partial<Outcomes>, unauthorized = 0) =>
       minutes.push({ ...none, ...outcome, unauthorized, ...minuteOf(deskId, keyId, at) });
-    const reason = rejection(bot, random);
-    if (reason !== null) {
+    const rejected = rejection(bot, random);
+    if (rejected !== null) {
+      const { message, ...reason } = rejected;
       tell({ rejected: 1 }, reason.status === UNAUTHORIZED ? 1 : 0);
-      const request_id = Bun.randomUUIDv7("hex", at);
-      rejects.push({ deskId, key_id: keyId, at, request_id, moreFields: 0, ...reason });
+      const latest = [{ request_id: Bun.randomUUIDv7("hex", at), at, message }];
+      rejects.push({ deskId, keyId, reason, count: 1, firstAt: at, lastAt: at, latest });
       return;
     }
     const id = nextId(at);
@@ -173,7 +180,7 @@ function minuteOf(deskId: number, keyId: string, at: number) {
   return { deskId, keyId, start: at - (at % MINUTE_MS), lastAt: at };
 }
 
-type Reason = Pick<Reject, "status" | "error" | "message" | "fields">;
+type Reason = RejectReason & { readonly message: string | null };
 
 const UNAUTHORIZED = 401;
 const reasons: readonly Reason[] = [
@@ -182,12 +189,14 @@ const reasons: readonly Reason[] = [
     error: "validation_failed",
     message: null,
     fields: { side: "must be one of: open, close", takeProfit: "unknown field" },
+    moreFields: 0,
   },
   {
     status: 400,
     error: "bad_request",
     message: "The body is not valid JSON: duplicate member name, at character 42.",
     fields: null,
+    moreFields: 0,
   },
 ];
 
@@ -195,7 +204,7 @@ const reasons: readonly Reason[] = [
 function rejection({ label, revokedDaysAgo }: Bot, random: Random): Reason | null {
   if (revokedDaysAgo !== null) {
     const { status, message } = errorCatalogue.unauthorized;
-    return { status, error: "unauthorized", message, fields: null };
+    return { status, error: "unauthorized", message, fields: null, moreFields: 0 };
   }
   const isRejected = random() < (label.endsWith("staging") ? 0.15 : 0.01);
   return isRejected ? oneOf(reasons, random) : null;

@@ -92,9 +92,10 @@ test("the chart is drawn when the first request arrives, and follows those after
   expect(cells.reduce((sum, text) => sum + Number(text), 0)).toBe(6);
   expect(await page.evaluate("window.isSame")).toBe(true);
 
-  await page.getByRole("link", { name: "Show them" }).click();
-  await page.getByRole("button", { name: "Copy" }).first().waitFor();
-  expect(await page.locator(".rejects dt").allInnerTexts()).toEqual([HOSTILE, HOSTILE]);
+  const reason = page.locator(".rejects > li");
+  await reason.getByText("Latest requests").click();
+  await reason.getByRole("button", { name: "Copy" }).first().waitFor();
+  expect(await reason.locator("ul code").allInnerTexts()).toEqual([HOSTILE]);
   expect(await page.title()).toBe("Activity · Signalbox");
   expect(complaints).toEqual([]);
 });
@@ -208,6 +209,7 @@ test("the page is one for everybody, with and without anything on it", async () 
   await desk.post(signal);
   await seen(page, "1 stored, 1 duplicate, 3 rejected");
   await page.reload();
+  for (const summary of await page.getByText("Latest requests").all()) await summary.click();
   await page.getByText("The key was revoked on").waitFor();
   await page.getByText("Show as table").click();
   await expectAccessible(page);

@@ -1,15 +1,28 @@
 /** What a desk sees of its requests: what became of its own, why some were rejected, and nothing of another's. */
 import { describe, expect, setDefaultTimeout, test } from "bun:test";
-import { activityWidths, type ActivityBatch } from "../../src/domain/activity.ts";
+import {
+  activityWidths,
+  type ActivityBatch,
+  type RejectReason,
+} from "../../src/domain/activity.ts";
 import { type ErrorCode, errorCatalogue } from "../../src/domain/errors.ts";
 import { remedies } from "../../src/console/activity/labels.ts";
 import { SqliteActivity } from "../../src/store/sqlite/activity.ts";
+import { rateLimited, rejectsOf, requestIdOf, sideIsRequired } from "../_activity.ts";
 import { mintKey, onCleanup, openForDamage, query, signal } from "../_setup.ts";
-import { getUntil, linkIn, startSignedIn, type TestConsole, type Visitor } from "./_console.ts";
+import {
+  decoded,
+  getUntil,
+  linkIn,
+  seen,
+  startSignedIn,
+  type TestConsole,
+  type Visitor,
+} from "./_console.ts";
 
 setDefaultTimeout(60_000);
 
-const PAGE = 50;
+const PAGE = 25;
 const PAGE_BYTES_MAX = 100 * 1024;
 const HOSTILE = `"><script>document.title='taken'</script>`;
 
@@ -46,7 +59,7 @@ function rows(text: string): string[][] {
 const isoMinute = (at: number) => `${new Date(at).toISOString().slice(0, 16)}Z`;
 
 const requestIds = (text: string) =>
-  [...text.matchAll(/<code id="r\d+">([^<]*)</g)].map(([, id = ""]) => id);
+  [...text.matchAll(/<code id="r-([^"]*)"/g)].map(([, id = ""]) => id);
 
 const older = (text: string) => linkIn(text, "next") ?? "";
 
@@ -66,25 +79,18 @@ function deskIdOf(app: TestConsole, name: string): number {
   return row.id;
 }
 
-function rejectOf(
+/** A request for a reason of its own per number. */
+function rejectsIn(
   app: TestConsole,
-  index: number,
-  fields: Readonly<Record<string, string>> = { side: "required" },
+  number: number,
+  reason: Partial<RejectReason> = { moreFields: number },
 ): ActivityBatch["rejects"][number] {
-  return {
+  return rejectsOf([number], Date.now() - 60_000, {
     deskId: deskIdOf(app, "alpha"),
-    key_id: app.keyId,
-    at: Date.now() - 60_000 + index,
-    request_id: requestIdOf(index),
-    status: 422,
-    error: "validation_failed",
-    message: null,
-    fields,
-    moreFields: 0,
-  };
+    keyId: app.keyId,
+    reason: { ...sideIsRequired, ...reason },
+  });
 }
-
-const requestIdOf = (index: number) => `01a1ff50-0000-7000-8000-${String(index).padStart(12, "0")}`;
 
 describe("the numbers", () => {
   test("count what was stored, known already and rejected, by minute, hour and day", async () => {
@@ -146,8 +152,8 @@ describe("the numbers", () => {
     const text = await look(visitor, `/activity?per=hour&key=${second.keyId}`);
     expect(totals(text)).toEqual(["0", "0", "1"]);
     expect(requestIds(text)).toHaveLength(1);
-    expect(text).toContain("<dt>symbol</dt>");
-    expect(text).not.toContain("<dt>side</dt>");
+    expect(seen(text)).toContain("symbol must have");
+    expect(seen(text)).not.toContain("side must be");
     // The choice stays with the other spans, and the other way round.
     expect(text).toContain(`href="/activity?per=day&amp;key=${second.keyId}"`);
     expect(text).toContain(`name="per" value="hour"`);
@@ -155,23 +161,15 @@ describe("the numbers", () => {
     expect(totals(await look(visitor, "/activity?key="))).toEqual(["1", "0", "2"]);
   });
 
-  test("come without the rest of the page for the script", async () => {
+  test("come with the rejected requests and without the rest of the page for the script", async () => {
     const { app, visitor } = await startSignedIn("ada@example.com");
-    const empty = await look(visitor, "/activity/chart?per=minute&newest=");
-    expect(totals(empty)).toEqual(["0", "0", "0"]);
-    expect(empty).not.toContain("new rejected requests");
+    const path = "/activity/live?per=minute";
+    expect(totals(await look(visitor, path))).toEqual(["0", "0", "0"]);
     await send(app, "{");
-    const text = await lookUntil(
-      visitor,
-      (now) => totals(now)[2] === "1",
-      "/activity/chart?per=minute&newest=",
-    );
+    const text = await lookUntil(visitor, (now) => totals(now)[2] === "1", path);
     expect(text).not.toContain("<html");
-    expect(text).toContain("new rejected requests");
-    const [newest = ""] = requestIds(await look(visitor));
-    for (const path of ["/activity/chart", `/activity/chart?newest=${newest}`]) {
-      expect(await look(visitor, path)).not.toContain("new rejected requests");
-    }
+    expect(requestIds(text)).toHaveLength(1);
+    expect(requestIds(await look(visitor, `${path}&status=422`))).toEqual([]);
   });
 });
 
@@ -185,10 +183,10 @@ describe("a rejected request", () => {
       `href="/keys/${app.keyId}"`,
       "422",
       "validation_failed",
-      "<dt>side</dt><dd>must be one of: open, close</dd>",
-      "<dt>sied</dt><dd>unknown field</dd>",
+      "<code>side</code> must be one of: open, close",
+      "<code>sied</code> is an unknown field",
       remedies.validation_failed,
-      `data-copy="#r0"`,
+      `data-copy="#r-${requestIds(text)[0]}"`,
     ]) {
       expect(text).toContain(part);
     }
@@ -199,7 +197,7 @@ describe("a rejected request", () => {
     await send(app, { ...signal, ...Object.fromEntries(numbered(11)) });
     await send(app, { ...signal, ...Object.fromEntries(numbered(12)) });
     const text = await lookUntil(visitor, (now) => requestIds(now).length === 2);
-    expect([...text.matchAll(/<dt>field/g)]).toHaveLength(2 * 10);
+    expect([...text.matchAll(/<code>field/g)]).toHaveLength(2 * 10);
     expect(text).toContain("and 1 more field<");
     expect(text).toContain("and 2 more fields<");
   });
@@ -213,9 +211,9 @@ describe("a rejected request", () => {
     expect(text).toContain("The body is not valid JSON");
     expect(text).toContain(remedies.bad_request);
     expect(text).not.toContain("<script>document");
-    expect(text).toContain("<dt>&quot;>&lt;script>document.title='taken'&lt;/script></dt>");
-    expect(text).toContain("<dt>__proto__</dt><dd>unknown field</dd>");
-    expect(text).toContain("<dt>constructor</dt>");
+    expect(text).toContain("<code>&quot;>&lt;script>document.title='taken'&lt;/script></code>");
+    expect(text).toContain("<code>__proto__</code> is an unknown field");
+    expect(text).toContain("<code>constructor</code>");
   });
 
   test("says in words that its key was revoked, or had expired", async () => {
@@ -229,7 +227,7 @@ describe("a rejected request", () => {
     ]);
     expect([await send(app, signal), await send(app, signal, short.key)]).toEqual([401, 401]);
     const text = await lookUntil(visitor, (now) => requestIds(now).length === 3);
-    expect(rejected(text)).toEqual(["401", "401", "400"]);
+    expect(rejected(text)).toEqual(["401", "400"]);
     expect(text).toContain("The key was revoked on <time");
     expect(text).toContain("The key expired on <time");
     expect(text).toContain(`<span class="badge bad">revoked</span>`);
@@ -252,16 +250,16 @@ function numbered(count: number, name = "field"): [string, number][] {
 }
 
 describe("paging", () => {
-  test("shows each once, newest first", async () => {
+  test("shows each reason once, the latest first", async () => {
     const { app, visitor } = await startSignedIn("ada@example.com");
     const write = recordOf(app);
     const count = 2 * PAGE + 7;
-    write({ rejects: Array.from({ length: count }, (_, index) => rejectOf(app, index)) });
-    const pages = [await look(visitor, `/activity?per=hour&key=${app.keyId}`)];
+    write({ rejects: Array.from({ length: count }, (_, index) => rejectsIn(app, index)) });
+    const pages = [await look(visitor, `/activity?per=hour&key=${app.keyId}&status=422`)];
     for (let next = older(pages[0] ?? ""); next !== ""; next = older(pages.at(-1) ?? "")) {
       // What arrives meanwhile moves nothing.
-      write({ rejects: [rejectOf(app, count + pages.length)] });
-      expect(next).toStartWith(`/activity?per=hour&key=${app.keyId}&before=`);
+      write({ rejects: [rejectsIn(app, count + pages.length)] });
+      expect(next).toStartWith(`/activity?per=hour&key=${app.keyId}&status=422&before=`);
       pages.push(await look(visitor, next));
     }
     const all = Array.from({ length: count }, (_, index) => requestIdOf(index)).toReversed();
@@ -272,10 +270,10 @@ describe("paging", () => {
 
   test("has a page that says so behind the last one", async () => {
     const { app, visitor } = await startSignedIn("ada@example.com");
-    recordOf(app)({ rejects: [rejectOf(app, 1)] });
+    recordOf(app)({ rejects: [rejectsIn(app, 1)] });
     const text = await look(visitor, `/activity?before=${requestIdOf(0)}`);
     expect(requestIds(text)).toEqual([]);
-    expect(text).toContain("There are no older ones.");
+    expect(text).toContain("There are no older reasons.");
     expect(text).toContain(">Newest</a>");
   });
 
@@ -300,39 +298,80 @@ describe("paging", () => {
       ]),
     );
     const many = (fields: Readonly<Record<string, string>>, from: number) =>
-      Array.from({ length: PAGE }, (_, index) => ({
-        ...rejectOf(app, from + index, fields),
-        key_id: record.id,
-        moreFields: 1_234,
-      }));
+      Array.from({ length: PAGE }, (_, index) => {
+        const number = from + 10 * index;
+        return rejectsOf([number, number + 1, number + 2, number + 3], Date.now() - 60_000, {
+          deskId,
+          keyId: record.id,
+          reason: { ...sideIsRequired, fields, moreFields: number },
+        });
+      });
     write({ rejects: many(reasons, 0) });
     const usual = await look(visitor);
     expect(rows(usual).length).toBeGreaterThanOrEqual(179);
-    expect(requestIds(usual)).toHaveLength(PAGE);
     expect(Buffer.byteLength(usual)).toBeLessThan(PAGE_BYTES_MAX);
 
     // The longest names, of characters that are longest in HTML.
     const long = numbered(10).map(([, index]) => [`${index}${'"'.repeat(98)}…`, "unknown field"]);
-    write({ rejects: many(Object.fromEntries(long), 100) });
+    write({ rejects: many(Object.fromEntries(long), 1_000) });
     expect(Buffer.byteLength(await look(visitor))).toBeLessThan(5 * PAGE_BYTES_MAX);
+  });
+});
+
+describe("filters", () => {
+  test("narrow the rejected requests by status, field, key and reason", async () => {
+    const { app, visitor } = await startSignedIn("ada@example.com");
+    const second = mintKey(app.registry, "alpha");
+    const unknown = { fields: { side: "required", "t p&s": "unknown field" } };
+    recordOf(app)({
+      rejects: [
+        rejectsIn(app, 1, {}),
+        rejectsIn(app, 2, unknown),
+        { ...rejectsIn(app, 3, rateLimited), keyId: second.keyId },
+      ],
+    });
+    const found = async (filter: string) =>
+      requestIds(await look(visitor, `/activity?${filter}`)).map((id) => Number(id.slice(-12)));
+    expect(await found("")).toEqual([3, 2, 1]);
+    expect(await found("status=422")).toEqual([2, 1]);
+    expect(await found("status=422&field=t+p%26s")).toEqual([2]);
+    expect(await found("field=side")).toEqual([2, 1]);
+    expect(await found(`key=${second.keyId}`)).toEqual([3]);
+    expect(await found(`key=${second.keyId}&field=side`)).toEqual([]);
+    const text = await look(visitor, "/activity?status=429");
+    const [, reason = ""] = /data-id="([0-9a-f]{16})"/.exec(text) ?? [];
+    expect(await found(`reason=${reason}`)).toEqual([3]);
+    const none = await look(visitor, "/activity?field=nothing");
+    expect(seen(none)).toContain("No rejected request matches these filters");
+  });
+
+  test("lead from a reason to all of its requests that are kept", async () => {
+    const { app, visitor } = await startSignedIn("ada@example.com");
+    for (let index = 0; index < 30; index++) await send(app, { ...signal, side: "up" });
+    const text = await lookUntil(visitor, (now) => totals(now)[2] === "30");
+    expect(requestIds(text).length).toBeLessThan(20);
+    const [, more = ""] = /href="([^"]*reason=[^"]*)"/.exec(text) ?? [];
+    const ids = requestIds(await look(visitor, decoded(more)));
+    expect(new Set(ids).size).toBe(20);
   });
 });
 
 describe("what is asked for amiss", () => {
   test("is the usual page, but for a key, which is not here", async () => {
     const { app, visitor } = await startSignedIn("ada@example.com");
-    recordOf(app)({ rejects: [rejectOf(app, 1)] });
-    for (const value of ["year", "", "__proto__", "constructor", HOSTILE, "x".repeat(5_000)]) {
+    recordOf(app)({ rejects: [rejectsIn(app, 1)] });
+    for (const value of ["year", "", "__proto__", "constructor", HOSTILE, "x".repeat(2_000)]) {
       const encoded = encodeURIComponent(value);
-      for (const path of ["/activity", "/activity/chart"]) {
-        const text = await look(visitor, `${path}?per=${encoded}&before=${encoded}`);
+      for (const path of ["/activity", "/activity/live"]) {
+        const asked = ["per", "before", "status", "reason"].map((name) => `${name}=${encoded}`);
+        const text = await look(visitor, `${path}?${asked.join("&")}`);
         expect(text).toContain(`data-width="60000"`);
         expect(text).not.toContain("<script>document");
+        expect(requestIds(text)).toHaveLength(1);
       }
-      expect(requestIds(await look(visitor, `/activity?before=${encoded}`))).toHaveLength(1);
     }
     for (const key of ["0", HOSTILE, "0".repeat(26), app.keyId.toLowerCase()]) {
-      for (const path of ["/activity", "/activity/chart"]) {
+      for (const path of ["/activity", "/activity/live"]) {
         const { status } = await visitor.get(`${path}?key=${encodeURIComponent(key)}`);
         expect({ path, key, status }).toEqual({ path, key, status: 404 });
       }
@@ -352,7 +391,7 @@ describe("another desk's", () => {
     await send(app, { ...signal, theirs: 2 }, theirs.key);
     const beta = await lookUntil(other, (text) => totals(text).join() === "1,0,2");
     const alpha = await lookUntil(visitor, (text) => totals(text).join() === "1,0,1");
-    expect(alpha).toContain("<dt>ours</dt>");
+    expect(alpha).toContain("<code>ours</code>");
     expect(alpha).not.toContain("theirs");
     expect(alpha).not.toContain(theirs.keyId);
     const [newest = "", oldest = ""] = requestIds(beta);
@@ -361,12 +400,11 @@ describe("another desk's", () => {
       expect(text).not.toContain("theirs");
       for (const id of requestIds(text)) expect(requestIds(alpha)).toContain(id);
     }
-    for (const path of ["/activity", "/activity/chart"]) {
+    for (const path of ["/activity", "/activity/live"]) {
       const unknown = await visitor.get(`${path}?key=${"0".repeat(26)}`);
       const foreign = await visitor.get(`${path}?key=${theirs.keyId}`);
       expect([foreign.status, foreign.text]).toEqual([404, unknown.text]);
     }
-    expect(await look(visitor, "/activity/chart?newest=")).not.toContain("theirs");
   });
 });
 

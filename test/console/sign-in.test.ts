@@ -169,7 +169,7 @@ describe("signing in", () => {
     const stranger = desk.visitor();
     await stranger.get("/sign-in");
     const pages = [
-      ["/", "/start", "/start/state", "/audit", "/account", "/activity", "/activity/chart"],
+      ["/", "/start", "/start/state", "/audit", "/account", "/activity", "/activity/live"],
       ["/signals", "/signals/newer", "/signals/export?format=csv", sent, `${sent}/metadata`],
       ["/keys", "/keys/new", key, `${key}/key`, `${key}/rotate`, `${key}/revoke`],
     ].flat();

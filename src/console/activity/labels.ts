@@ -1,6 +1,6 @@
 /** The words of the page of activity. */
 import type { ActivityWidth } from "../../domain/activity.ts";
-import type { ErrorCode } from "../../domain/errors.ts";
+import { type ErrorCode, REQUIRED_FIELD, UNKNOWN_FIELD } from "../../domain/errors.ts";
 
 /** What the chart shows, by the width of its bars, and how often a script asks for it. */
 export const spans: Record<ActivityWidth, { name: string; refreshMs: number }> = {
@@ -30,3 +30,9 @@ export const remedies: Readonly<Record<ErrorCode, string>> = {
   rate_limited: "Wait the seconds that Retry-After says, then send it again.",
   unavailable: "Outcome unknown: send it again with the same client_signal_id.",
 };
+
+/** Continues a sentence that begins with the field's name. */
+export function describeField(reason: string): string {
+  if (reason === REQUIRED_FIELD) return "is required";
+  return reason === UNKNOWN_FIELD ? "is an unknown field" : reason;
+}

@@ -9,32 +9,19 @@ import {
   type ActivityObserver,
   activityWidths,
   type KeyMinute,
-  REJECT_FIELDS_MAX,
-  REJECTS_KEPT,
   startOfBucket,
 } from "../../domain/activity.ts";
-import {
-  type AppError,
-  errorCatalogue,
-  type FieldReasons,
-  UNKNOWN_FIELD,
-} from "../../domain/errors.ts";
-import { redactKeys } from "../../domain/key.ts";
+import type { AppError } from "../../domain/errors.ts";
 import type { Appended, Identity } from "../../domain/storage.ts";
+import { RejectRecorder } from "./reject-recorder.ts";
 
 /** Per batch; the rest is not recorded. */
 export const KEY_MINUTES_MAX = 10_000;
 const REPEATED_SIGNALS_MAX = 2_000;
-/** For all desks; further ones are only counted. */
-export const REJECTS_MAX = 5_000;
-
-/** Characters of a field's name that a client made up. */
-const FIELD_NAME_MAX = 100;
 
 const BATCH_EVERY_MS = 1_000;
 
 type Mutable<T> = { -readonly [Name in keyof T]: T[Name] };
-type Reject = ActivityBatch["rejects"][number];
 type Repeats = Mutable<Omit<ActivityBatch["repeats"][number], "differs">> & {
   readonly differs: Set<string>;
 };
@@ -43,8 +30,7 @@ export class ActivityRecorder implements ActivityObserver {
   #minutes: Mutable<KeyMinute>[] = [];
   /** The newest minute of each key, from the list above. */
   #minuteOfKey = new Map<string, Mutable<KeyMinute>>();
-  #rejects = new Map<number, Ring<Reject>>();
-  #rejectsHeld = 0;
+  readonly #rejects = new RejectRecorder();
   #repeats = new Map<string, Repeats>();
   #send: ((batch: ActivityBatch) => void) | null = null;
   #timer: Timer | undefined;
@@ -66,14 +52,7 @@ export class ActivityRecorder implements ActivityObserver {
       minute.rejected += 1;
       if (error?.code === "unauthorized") minute.unauthorized += 1;
     }
-    const { deskId, keyId } = owner;
-    let rejects = this.#rejects.get(deskId);
-    if (rejects === undefined) this.#rejects.set(deskId, (rejects = new Ring(REJECTS_KEPT)));
-    if (!rejects.isFull) {
-      if (this.#rejectsHeld === REJECTS_MAX) return;
-      this.#rejectsHeld += 1;
-    }
-    rejects.push({ deskId, key_id: keyId, at, request_id: requestId, ...describe(error) });
+    this.#rejects.add(owner, at, requestId, error);
   }
 
   /** Starts to send batches. Each but the first waits for {@link written}. */
@@ -99,7 +78,7 @@ export class ActivityRecorder implements ActivityObserver {
     if (this.#send === null || this.#minutes.length === 0) return;
     const batch: ActivityBatch = {
       minutes: this.#minutes,
-      rejects: [...this.#rejects.values()].flatMap((rejects) => rejects.items()),
+      rejects: this.#rejects.take(),
       repeats: [...this.#repeats.values()].map((repeats) => ({
         ...repeats,
         differs: [...repeats.differs],
@@ -107,8 +86,6 @@ export class ActivityRecorder implements ActivityObserver {
     };
     this.#minutes = [];
     this.#minuteOfKey = new Map();
-    this.#rejects = new Map();
-    this.#rejectsHeld = 0;
     this.#repeats = new Map();
     this.#isUnderWay = true;
     this.#send(batch);
@@ -143,63 +120,4 @@ export class ActivityRecorder implements ActivityObserver {
     repeats.differing += 1;
     for (const field of differs) repeats.differs.add(field);
   }
-}
-
-/** Keeps the newest items. */
-class Ring<T> {
-  readonly #size: number;
-  readonly #items: T[] = [];
-  #next = 0;
-
-  constructor(size: number) {
-    this.#size = size;
-  }
-
-  get isFull(): boolean {
-    return this.#items.length === this.#size;
-  }
-
-  push(item: T): void {
-    this.#items[this.#next] = item;
-    this.#next = (this.#next + 1) % this.#size;
-  }
-
-  items(): readonly T[] {
-    return this.#items;
-  }
-}
-
-/** Returns the answer that the client got. */
-function describe(
-  error: AppError | null,
-): Pick<Reject, "status" | "error" | "message" | "fields" | "moreFields"> {
-  const code = error?.code ?? "internal_error";
-  const { status, message } = errorCatalogue[code];
-  const reasons = error?.detail.fields ?? null;
-  return {
-    status,
-    error: code,
-    message: message === null ? null : (error?.detail.message ?? message),
-    ...(reasons === null ? { fields: null, moreFields: 0 } : firstOf(reasons)),
-  };
-}
-
-/** Keeps all known fields and a few unknown ones: a client may send thousands, or a key as a name. */
-function firstOf(reasons: FieldReasons): Pick<Reject, "fields" | "moreFields"> {
-  const all = Object.entries(reasons);
-  const known = all.filter(([, reason]) => reason !== UNKNOWN_FIELD);
-  const unknown = all.filter(([, reason]) => reason === UNKNOWN_FIELD);
-  const shown = [
-    ...known,
-    ...unknown
-      .slice(0, Math.max(0, REJECT_FIELDS_MAX - known.length))
-      .map(([name, reason]) => [shorten(redactKeys(name)), reason] as const),
-  ];
-  return { fields: Object.fromEntries(shown), moreFields: all.length - shown.length };
-}
-
-/** Replaces half a pair of surrogates, which no database keeps, by U+FFFD. */
-function shorten(name: string): string {
-  if (name.length <= FIELD_NAME_MAX) return name;
-  return `${name.slice(0, FIELD_NAME_MAX).toWellFormed()}…`;
 }

@@ -1,56 +1,59 @@
-/** The desk's rejected requests, and why each was rejected. */
+/** The desk's rejected requests, by reason. */
 import type { VNode } from "preact";
-import type { Reject } from "../../domain/activity.ts";
+import type { RejectedRequest, RejectReason, Rejects } from "../../domain/activity.ts";
 import { type ApiKey, keyState } from "../../domain/key.ts";
-import { CopyButton, Facts, KeyLink, Pager, Past, Time } from "../ui/components.tsx";
+import { CopyButton, KeyLink, Pager, Past, Time } from "../ui/components.tsx";
 import { rejectsHint } from "../ui/hints.ts";
-import { remedies } from "./labels.ts";
+import { describeField, remedies } from "./labels.ts";
+import type { ActivityQuestion } from "./question.ts";
+import { pathOf } from "./question.ts";
 
 export interface RejectListing {
-  /** Newest first. */
-  readonly rejects: readonly Reject[];
+  /** The one with the latest request first. */
+  readonly reasons: readonly Rejects[];
   /** The keys that they were sent with. */
   readonly keys: readonly ApiKey[];
-  /** The request id of the last one, if there are older ones. */
+  /** The cursor of the next page, if there are older ones. */
   readonly older: string | null;
-  readonly isFirst: boolean;
 }
 
-export function Rejects({
-  listing: { rejects, keys, older, isFirst },
-  path,
-  now,
-}: {
-  listing: RejectListing;
-  /** Returns the path of this page with more parameters. */
-  path: (more: Readonly<Record<string, string>>) => string;
-  now: number;
-}): VNode {
+interface Shown {
+  readonly question: ActivityQuestion;
+  readonly listing: RejectListing;
+  readonly now: number;
+}
+
+export function RejectsSection(shown: Shown): VNode {
+  const { question, listing } = shown;
+  const { reasons, older } = listing;
   return (
-    <section>
+    <section id="rejects" data-part="rejects">
       <h2>Rejected requests</h2>
-      {rejects.length === 0 ? (
-        <Nothing isFirst={isFirst} />
+      {reasons.length === 0 ? (
+        <Nothing question={question} />
       ) : (
         <ol class="rejects" data-seconds>
-          {rejects.map((reject, index) => {
-            const apiKey = keys.find(({ id }) => id === reject.key_id);
-            return <RejectItem reject={reject} index={index} apiKey={apiKey} now={now} />;
-          })}
+          {reasons.map((rejects) => (
+            <ReasonItem {...shown} rejects={rejects} />
+          ))}
         </ol>
       )}
       <Pager
         label="Pages of rejected requests"
-        newest={isFirst ? null : path({})}
-        older={older === null ? null : path({ before: older })}
+        newest={question.before === null ? null : pathOf({ ...question, before: null })}
+        older={older === null ? null : pathOf({ ...question, before: older })}
       />
       <p class="hint">{rejectsHint}</p>
     </section>
   );
 }
 
-function Nothing({ isFirst }: { isFirst: boolean }): VNode {
-  if (!isFirst) return <p class="empty">There are no older ones.</p>;
+function Nothing({ question }: { question: ActivityQuestion }): VNode {
+  const { status, field, reason, before } = question;
+  if (before !== null) return <p class="empty">There are no older reasons.</p>;
+  if (status !== null || field !== null || reason !== null) {
+    return <p class="empty">No rejected request matches these filters.</p>;
+  }
   return (
     <div class="empty">
       <h3>Nothing was rejected</h3>
@@ -62,33 +65,104 @@ function Nothing({ isFirst }: { isFirst: boolean }): VNode {
   );
 }
 
-interface Shown {
-  readonly reject: Reject;
-  readonly apiKey: ApiKey | undefined;
+interface Item extends Shown {
+  readonly rejects: Rejects;
 }
 
-function RejectItem({ reject, index, apiKey, now }: Shown & { index: number; now: number }): VNode {
+function ReasonItem(item: Item): VNode {
+  const { rejects, question, now } = item;
   return (
-    <li>
+    <li data-id={rejects.id}>
       <div>
-        <Past at={reject.at} now={now} />
-        {apiKey !== undefined && (
-          <p>
-            <KeyLink {...apiKey} /> <EndedBadge apiKey={apiKey} now={now} />
-          </p>
-        )}
+        <p>
+          <strong>{rejects.count.toLocaleString("en")}</strong>
+        </p>
+        <Past at={rejects.lastAt} now={now} />
       </div>
       <div>
         <h3>
-          <span class="badge bad">{reject.status}</span> <code>{reject.error}</code>
+          <span class="badge bad">{rejects.status}</span> <code>{rejects.error}</code>
         </h3>
-        <Reasons reject={reject} apiKey={apiKey} />
-        <p class="hint">{remedies[reject.error]}</p>
-        <p class="request">
-          Request <code id={`r${index}`}>{reject.request_id}</code> <CopyButton of={`r${index}`} />
-        </p>
+        <Reasons {...rejects} />
+        <p class="hint">{remedies[rejects.error]}</p>
+        <details open={question.reason === rejects.id}>
+          <summary>Latest requests</summary>
+          <Requests {...item} />
+        </details>
       </div>
     </li>
+  );
+}
+
+/** Names of fields are the client's words. */
+function Reasons({ fields, moreFields }: RejectReason): VNode | null {
+  if (fields === null) return null;
+  return (
+    <ul>
+      {Object.entries(fields).map(([name, reason]) => (
+        <li>
+          <code>{name}</code> {describeField(reason)}
+        </li>
+      ))}
+      {moreFields > 0 && (
+        <li>
+          and {moreFields.toLocaleString("en")} more {moreFields === 1 ? "field" : "fields"}
+        </li>
+      )}
+    </ul>
+  );
+}
+
+function Requests({ rejects, question, listing: { keys }, now }: Item): VNode {
+  const { id, error, count, latest } = rejects;
+  return (
+    <>
+      {latest.map((request) => (
+        <Request
+          request={request}
+          apiKey={keys.find((key) => key.id === request.key_id)}
+          isUnauthorized={error === "unauthorized"}
+          now={now}
+        />
+      ))}
+      {question.reason === null && count > latest.length && (
+        <p>
+          <a href={`${pathOf({ ...question, reason: id, before: null })}#rejects`}>Show more</a>
+        </p>
+      )}
+    </>
+  );
+}
+
+function Request({
+  request: { request_id, at, message },
+  apiKey,
+  isUnauthorized,
+  now,
+}: {
+  request: RejectedRequest;
+  apiKey: ApiKey | undefined;
+  isUnauthorized: boolean;
+  now: number;
+}): VNode {
+  const id = `r-${request_id}`;
+  return (
+    <div class="request">
+      <Time at={at} />{" "}
+      {apiKey !== undefined && (
+        <>
+          <KeyLink {...apiKey} /> <EndedBadge apiKey={apiKey} now={now} />
+        </>
+      )}
+      {isUnauthorized && apiKey !== undefined ? (
+        <EndOf {...apiKey} at={at} />
+      ) : (
+        message !== null && <p>{message}</p>
+      )}
+      <p>
+        Request <code id={id}>{request_id}</code> <CopyButton of={id} />
+      </p>
+    </div>
   );
 }
 
@@ -96,23 +170,6 @@ function EndedBadge({ apiKey, now }: { apiKey: ApiKey; now: number }): VNode | n
   const state = keyState(apiKey, now);
   if (state === "active") return null;
   return <span class={`badge ${state === "revoked" ? "bad" : "calm"}`}>{state}</span>;
-}
-
-/** Names of fields are the client's words. */
-function Reasons({ reject, apiKey }: Shown): VNode | null {
-  const { at, error, message, fields, moreFields } = reject;
-  if (error === "unauthorized" && apiKey !== undefined) return <EndOf {...apiKey} at={at} />;
-  if (fields === null) return message === null ? null : <p>{message}</p>;
-  return (
-    <>
-      <Facts facts={Object.entries(fields)} />
-      {moreFields > 0 && (
-        <p>
-          and {moreFields.toLocaleString("en")} more {moreFields === 1 ? "field" : "fields"}
-        </p>
-      )}
-    </>
-  );
 }
 
 /** Why the desk's own key was refused at that time. */

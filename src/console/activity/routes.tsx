@@ -1,69 +1,52 @@
 /** `/activity`: the outcomes of the desk's requests, and why some were rejected. */
-import {
-  type ActivityOwner,
-  type ActivityWidth,
-  activityWidths,
-  startOfBucket,
-} from "../../domain/activity.ts";
-import { findKey, offeredKeys } from "../keys/key-list.ts";
+import { activityWidths, startOfBucket } from "../../domain/activity.ts";
 import { newestSignal } from "../../domain/signal-chunks.ts";
-import { ActivityPage, type ActivityQuestion, type ActivitySpan, ChartParts } from "./page.tsx";
-import type { RejectListing } from "./rejects-page.tsx";
+import { findKey, offeredKeys } from "../keys/key-list.ts";
 import { notFoundPage } from "../web/problems.tsx";
 import { page } from "../web/responses.ts";
 import type { ConsoleServices } from "../web/services.ts";
 import { memberPage, type MemberVisit, type Route } from "../web/visit.ts";
+import type { ActivitySpan } from "./chart.tsx";
+import { type ActivityAnswer, ActivityPage, LiveParts } from "./page.tsx";
+import { type ActivityQuestion, ownerOf, readQuestion } from "./question.ts";
+import type { RejectListing } from "./rejects-page.tsx";
 
-const PAGE = 50;
-const REQUEST_ID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
+/** Reasons per page. */
+const PAGE = 25;
+/** The latest requests of a reason: among others, and of one alone. */
+const REQUESTS_SHOWN = 3;
+const REQUESTS_SHOWN_ALONE = 20;
 
 export function activityRoutes(services: ConsoleServices): Route[] {
   return [
     memberPage("/activity", (visit) => showPage(services, visit)),
-    memberPage("/activity/chart", (visit) => showChart(services, visit)),
+    memberPage("/activity/live", (visit) => showLive(services, visit)),
   ];
 }
 
 async function showPage(services: ConsoleServices, visit: MemberVisit): Promise<Response> {
   const question = await readQuestion(services, visit);
   if (question === null) return notFoundPage();
-  const before = readCursor(visit, "before");
-  const span = await readSpan(services, visit, question);
-  const rejects = await readRejects(services, visit, question, before);
-  return page(<ActivityPage {...{ visit, question, span, rejects }} />);
+  const answer = await readAnswer(services, visit, question);
+  const keys = await offeredKeys(services, visit, question.key?.id);
+  return page(<ActivityPage {...answer} visit={visit} keys={keys} />);
 }
 
-/** For the script: what has changed since it asked before. */
-async function showChart(services: ConsoleServices, visit: MemberVisit): Promise<Response> {
+/** For the script: what may have changed. */
+async function showLive(services: ConsoleServices, visit: MemberVisit): Promise<Response> {
   const question = await readQuestion(services, visit);
   if (question === null) return notFoundPage();
-  const span = await readSpan(services, visit, question);
-  const [latest] = await services.activity.rejects(ownerOf(visit, question), null, 1);
-  const newest = latest?.request_id ?? "";
-  const isBehind = newest > (visit.url.searchParams.get("newest") ?? newest);
-  return page(<ChartParts {...{ question, span, isBehind }} />);
+  return page(<LiveParts {...await readAnswer(services, visit, question)} />);
 }
 
-/** Null for a key that is not the desk's. */
-async function readQuestion(
+async function readAnswer(
   services: ConsoleServices,
   visit: MemberVisit,
-): Promise<ActivityQuestion | null> {
-  const { url } = visit;
-  const per = url.searchParams.get("per") ?? "";
-  const width = isWidth(per) ? per : "minute";
-  const id = url.searchParams.get("key") ?? "";
-  const key = id === "" ? null : await findKey(services, visit, id);
-  if (id !== "" && key === null) return null;
-  return { width, key, keys: await offeredKeys(services, visit, key?.id) };
-}
-
-function isWidth(text: string): text is ActivityWidth {
-  return Object.hasOwn(activityWidths, text);
-}
-
-function ownerOf({ member }: MemberVisit, { key }: Pick<ActivityQuestion, "key">): ActivityOwner {
-  return { deskId: member.deskId, keyId: key?.id ?? null };
+  question: ActivityQuestion,
+): Promise<ActivityAnswer> {
+  const span = await readSpan(services, visit, question);
+  const listing = await readRejects(services, visit, question);
+  return { question, span, listing, now: visit.now };
 }
 
 async function readSpan(
@@ -74,10 +57,11 @@ async function readSpan(
   const { ms, kept } = activityWidths[question.width];
   const start = startOfBucket(visit.now, ms) - (kept - 1) * ms;
   const buckets = await activity.buckets(ownerOf(visit, question), question.width, start);
+  const { deskId } = visit.member;
   const isUsed =
     buckets.length > 0 ||
-    (await activity.buckets(ownerOf(visit, { key: null }), "day", 0)).length > 0 ||
-    (await newestSignal(signals, visit.member.deskId)) !== null;
+    (await activity.buckets({ deskId, keyId: null }, "day", 0)).length > 0 ||
+    (await newestSignal(signals, deskId)) !== null;
   return { start, buckets, isUsed };
 }
 
@@ -85,24 +69,16 @@ async function readRejects(
   services: ConsoleServices,
   visit: MemberVisit,
   question: ActivityQuestion,
-  before: string | null,
 ): Promise<RejectListing> {
-  const found = await services.activity.rejects(ownerOf(visit, question), before, PAGE + 1);
-  const rejects = found.slice(0, PAGE);
-  const last = rejects.at(-1);
-  const older = found.length <= PAGE || last === undefined ? null : last.request_id;
-  const ids = new Set(rejects.map(({ key_id }) => key_id));
+  const found = await services.activity.rejects({
+    ...question,
+    ...ownerOf(visit, question),
+    limit: PAGE + 1,
+    requestsMax: question.reason === null ? REQUESTS_SHOWN : REQUESTS_SHOWN_ALONE,
+  });
+  const reasons = found.slice(0, PAGE);
+  const older = found.length > PAGE ? (reasons.at(-1)?.latest[0]?.request_id ?? null) : null;
+  const ids = new Set(reasons.flatMap(({ latest }) => latest.map(({ key_id }) => key_id)));
   const keys = await Promise.all([...ids].map((id) => findKey(services, visit, id)));
-  return {
-    rejects,
-    keys: keys.filter((key) => key !== null),
-    older,
-    isFirst: before === null,
-  };
-}
-
-/** Null for an invalid cursor: the newest page. */
-function readCursor({ url }: MemberVisit, name: string): string | null {
-  const text = url.searchParams.get(name) ?? "";
-  return REQUEST_ID.test(text) ? text : null;
+  return { reasons, keys: keys.filter((key) => key !== null), older };
 }

@@ -1,5 +1,5 @@
 /** What forms and lists say about limits of the domain. */
-import { REJECTS_KEPT, REPEATED_SIGNALS_KEPT } from "../../domain/activity.ts";
+import { REPEATED_SIGNALS_KEPT, REQUESTS_PER_REASON_KEPT } from "../../domain/activity.ts";
 import { NOTE_CHARACTERS_MAX } from "../../domain/note.ts";
 import { PASSWORD_CHARACTERS_MIN } from "../../domain/password.ts";
 
@@ -7,6 +7,6 @@ export const newPasswordHint = `At least ${PASSWORD_CHARACTERS_MIN} characters, 
 
 export const keyLabelHint = `What it is for, such as the bot or its environment: up to ${NOTE_CHARACTERS_MAX} characters.`;
 
-export const rejectsHint = `The newest ${REJECTS_KEPT.toLocaleString("en")} of your desk are kept. Requests without a key, or with an unknown one, belong to no desk and are not shown: if a bot gets 401 and is not in this list, its key was never yours.`;
+export const rejectsHint = `The latest ${REQUESTS_PER_REASON_KEPT} requests per reason and key are kept. Requests without a key, or with an unknown one, belong to no desk and are not shown: if a bot gets 401 and is not in this list, its key was never yours.`;
 
 export const duplicatesHint = `Counted for your desk's latest ${REPEATED_SIGNALS_KEPT.toLocaleString("en")} signals with duplicates; the last few seconds are not included yet.`;

@@ -15,13 +15,43 @@ CREATE TABLE buckets (
   PRIMARY KEY (desk_id, width_ms, start, key_id)
 ) STRICT, WITHOUT ROWID;
 
--- The newest rejected requests of each desk.
+-- Rejected requests with the same key, status, error and fields. Each desk keeps its most recent reasons.
+CREATE TABLE reject_reasons (
+  desk_id     INTEGER NOT NULL,
+  reason_id   TEXT    NOT NULL, -- a hash of status, error and fields
+  key_id      TEXT    NOT NULL,
+  status      INTEGER NOT NULL,
+  error       TEXT    NOT NULL,
+  fields      TEXT,             -- JSON: invalid field -> reason
+  more_fields INTEGER NOT NULL, -- invalid fields beyond those
+  count       INTEGER NOT NULL,
+  first_at    INTEGER NOT NULL, -- ms
+  last_at     INTEGER NOT NULL, -- ms
+  latest_id   TEXT    NOT NULL, -- of the latest request
+  PRIMARY KEY (desk_id, reason_id, key_id)
+) STRICT, WITHOUT ROWID;
+
+-- The latest requests of each reason.
 CREATE TABLE rejects (
   desk_id    INTEGER NOT NULL,
-  request_id TEXT    NOT NULL, -- UUIDv7, rises with time
+  reason_id  TEXT    NOT NULL,
   key_id     TEXT    NOT NULL,
-  reject     TEXT    NOT NULL, -- JSON
-  PRIMARY KEY (desk_id, request_id)
+  request_id TEXT    NOT NULL, -- UUIDv7, rises with time
+  at         INTEGER NOT NULL, -- ms
+  message    TEXT,
+  PRIMARY KEY (desk_id, reason_id, key_id, request_id),
+  FOREIGN KEY (desk_id, reason_id, key_id) REFERENCES reject_reasons ON DELETE CASCADE
+) STRICT, WITHOUT ROWID;
+
+-- Rejected requests of the last hours.
+CREATE TABLE reject_hours (
+  desk_id   INTEGER NOT NULL,
+  reason_id TEXT    NOT NULL,
+  key_id    TEXT    NOT NULL,
+  start     INTEGER NOT NULL, -- ms
+  count     INTEGER NOT NULL,
+  PRIMARY KEY (desk_id, reason_id, key_id, start),
+  FOREIGN KEY (desk_id, reason_id, key_id) REFERENCES reject_reasons ON DELETE CASCADE
 ) STRICT, WITHOUT ROWID;
 
 -- The newest signals of each desk that were sent more than once.

@@ -1,4 +1,5 @@
-/** Draws the table of activity as a chart, and keeps both up to date. */
+/** Draws the table of activity as a chart, and keeps the page up to date. */
+const live = document.querySelector("#live");
 const activity = document.querySelector("#activity");
 const place = document.querySelector("#chart");
 const details = activity.querySelector("details");
@@ -164,16 +165,21 @@ function draw() {
 }
 
 function take(page) {
+  for (const open of live.querySelectorAll("[data-id] details[open]")) {
+    const { id } = open.closest("[data-id]").dataset;
+    page.querySelector(`[data-id="${id}"] details`)?.setAttribute("open", "");
+  }
   for (const fresh of page.querySelectorAll("[data-part]")) {
-    const part = activity.querySelector(`[data-part="${fresh.dataset.part}"]`);
+    const part = live.querySelector(`[data-part="${fresh.dataset.part}"]`);
     part.hidden = fresh.hidden;
     Object.assign(part.dataset, fresh.dataset);
-    // What is the same is left alone: somebody may be selecting it.
-    if (part.innerHTML !== fresh.innerHTML) part.replaceChildren(...fresh.childNodes);
+    // Somebody may be selecting what is the same, and be reading where the focus is.
+    if (part.innerHTML === fresh.innerHTML || part.contains(document.activeElement)) continue;
+    part.replaceChildren(...fresh.childNodes);
   }
   place.hidden = !activity.querySelector('[data-part="empty"]').hidden;
   details.hidden = place.hidden;
-  localize(numbers);
+  localize(live);
   shown = read();
   draw();
 }
@@ -191,8 +197,8 @@ status.className = "hint";
 status.setAttribute("role", "status");
 activity.append(status);
 keepFresh({
-  path: () => activity.dataset.path,
-  everyMs: Number(activity.dataset.every),
+  path: () => live.dataset.path,
+  everyMs: Number(live.dataset.every),
   take,
   say: (why) => (status.textContent = why),
 });

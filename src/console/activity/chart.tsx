@@ -1,0 +1,120 @@
+/** The outcomes of the desk's requests over time: a table, from which a script draws the chart. */
+import type { VNode } from "preact";
+import {
+  activityWidths,
+  type ActivityWidth,
+  type Bucket,
+  type Outcomes,
+} from "../../domain/activity.ts";
+import { QuietLink, Table } from "../ui/components.tsx";
+import { kinds, spans, widths } from "./labels.ts";
+import { type ActivityQuestion, pathOf } from "./question.ts";
+
+export interface ActivitySpan {
+  /** The start of the oldest bucket, epoch milliseconds. */
+  readonly start: number;
+  /** Those with anything in them, oldest first. */
+  readonly buckets: readonly Bucket[];
+  /** Whether the desk is known to have sent anything. */
+  readonly isUsed: boolean;
+}
+
+interface Shown {
+  readonly question: ActivityQuestion;
+  readonly span: ActivitySpan;
+}
+
+export function ChartParts({ question, span }: Shown): VNode {
+  const isEmpty = span.buckets.length === 0;
+  return (
+    <>
+      <dl class="figures" data-part="figures">
+        {kinds.map(({ kind, name, what }) => (
+          <div>
+            <dt>
+              <span class={`swatch ${kind}`} /> {name}
+            </dt>
+            <dd>{totalOf(span, kind).toLocaleString("en")}</dd>
+            <dd class="hint">{what}</dd>
+          </div>
+        ))}
+      </dl>
+      <div class="empty" data-part="empty" hidden={!isEmpty}>
+        {isEmpty && <Nothing question={question} isUsed={span.isUsed} />}
+      </div>
+      <div class="chart" id="chart" hidden={isEmpty} />
+      <Numbers question={question} span={span} />
+    </>
+  );
+}
+
+function totalOf({ buckets }: ActivitySpan, kind: keyof Outcomes): number {
+  return buckets.reduce((total, bucket) => total + bucket[kind], 0);
+}
+
+function Nothing({ question, isUsed }: { question: ActivityQuestion; isUsed: boolean }): VNode {
+  if (!isUsed) {
+    return (
+      <>
+        <h2>No request yet</h2>
+        <p>
+          <a href="/start">Send the first one</a>: it is counted here within seconds, whatever its
+          outcome.
+        </p>
+      </>
+    );
+  }
+  const longer = widths.slice(widths.indexOf(question.width) + 1);
+  return (
+    <>
+      <h2>Quiet</h2>
+      <p>
+        No request {question.key === null ? "" : "with this key "}in the last{" "}
+        {spans[question.width].name}.
+      </p>
+      {longer.length > 0 && (
+        <p class="actions">
+          {longer.map((width) => (
+            <QuietLink to={pathOf({ ...question, width })}>Look at {spans[width].name}</QuietLink>
+          ))}
+        </p>
+      )}
+    </>
+  );
+}
+
+function Numbers({ question: { width }, span: { start, buckets } }: Shown): VNode {
+  const { ms, kept } = activityWidths[width];
+  const first = width === "day" ? "Day (UTC)" : `From, for one ${width}`;
+  return (
+    <details hidden={buckets.length === 0}>
+      <summary>Show as table</summary>
+      <Table
+        className="numbers"
+        caption={`Requests by ${width}, newest first`}
+        columns={[first, ...kinds.map(({ name }) => name)]}
+      >
+        <tbody data-part="numbers" data-start={start} data-width={ms} data-count={kept}>
+          {buckets.toReversed().map((bucket) => (
+            <tr>
+              <td>
+                <Start at={bucket.start} width={width} />
+              </td>
+              {kinds.map(({ kind }) => (
+                <td>{bucket[kind]}</td>
+              ))}
+            </tr>
+          ))}
+        </tbody>
+      </Table>
+    </details>
+  );
+}
+
+/** Short, because there may be 180 of them. A day is one of UTC: the script leaves it as it is. */
+function Start({ at, width }: { at: number; width: ActivityWidth }): VNode {
+  const iso = new Date(at).toISOString();
+  if (width === "day") return <>{iso.slice(0, 10)}</>;
+  const minute = iso.slice(0, 16);
+  return <time dateTime={`${minute}Z`}>{minute.replace("T", " ")} UTC</time>;
+}

@@ -1,0 +1,48 @@
+/** How many signals a desk sent in the last hour, and how many are usual at that time of day. */
+import { activityWidths, type ActivityOwner, type Bucket } from "../../domain/activity.ts";
+import type { Activity } from "../../domain/storage.ts";
+
+const MINUTE_MS = activityWidths.minute.ms;
+const HOUR_MS = activityWidths.hour.ms;
+const DAY_MS = activityWidths.day.ms;
+/** The earlier days of which every hour is kept. */
+const DAYS = 6;
+
+export interface LastHour {
+  /** Signals stored in this minute and the 59 before it. */
+  readonly stored: number;
+  /** The average of the same hour on the earlier days, up to six; null: the desk sent nothing before today. */
+  readonly usual: number | null;
+}
+
+export async function readLastHour(
+  activity: Activity,
+  owner: ActivityOwner,
+  now: number,
+): Promise<LastHour> {
+  const minutes = await activity.buckets(owner, "minute", now - HOUR_MS + MINUTE_MS);
+  const hours = await activity.buckets(owner, "hour", now - HOUR_MS - DAYS * DAY_MS);
+  return {
+    stored: minutes.reduce((sum, { stored }) => sum + stored, 0),
+    usual: usualHour(hours, now),
+  };
+}
+
+/**
+ * The last hour overlaps two hours of the clock: each counts for the part of it that the last hour covers.
+ * Days before the desk's first signal do not count.
+ */
+export function usualHour(hours: readonly Bucket[], now: number): number | null {
+  const covered = (now % HOUR_MS) / HOUR_MS;
+  const present = now - (now % HOUR_MS);
+  const storedIn = new Map(hours.map(({ start, stored }) => [start, stored]));
+  const first = hours.find(({ stored }) => stored > 0)?.start ?? now;
+  const rates = Array.from({ length: DAYS }, (_, index) => present - (index + 1) * DAY_MS)
+    .filter((start) => start + HOUR_MS > first)
+    .map(
+      (start) =>
+        (storedIn.get(start) ?? 0) * covered + (storedIn.get(start - HOUR_MS) ?? 0) * (1 - covered),
+    );
+  if (rates.length === 0) return null;
+  return rates.reduce((sum, rate) => sum + rate, 0) / rates.length;
+}

@@ -1,0 +1,69 @@
+/** What the address of the page of activity asks for. */
+import { type ActivityOwner, type ActivityWidth, activityWidths } from "../../domain/activity.ts";
+import { errorCatalogue } from "../../domain/errors.ts";
+import type { ApiKey } from "../../domain/key.ts";
+import { findKey } from "../keys/key-list.ts";
+import type { ConsoleServices } from "../web/services.ts";
+import type { MemberVisit } from "../web/visit.ts";
+
+/** Each filter is null for all requests. */
+export interface ActivityQuestion {
+  readonly width: ActivityWidth;
+  readonly key: ApiKey | null;
+  /** Of rejected requests, as are those below. */
+  readonly status: number | null;
+  readonly field: string | null;
+  /** The id of one reason. */
+  readonly reason: string | null;
+  /** The cursor of the page; null: the first one. */
+  readonly before: string | null;
+}
+
+/** Statuses of rejected requests, lowest first. */
+export const statuses: readonly number[] = [
+  ...new Set(Object.values(errorCatalogue).map(({ status }) => status)),
+].toSorted((one, other) => one - other);
+
+const REASON_ID = /^[0-9a-f]{16}$/;
+const REQUEST_ID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
+/** Longer names are shortened where they are recorded. */
+const FIELD_CHARACTERS_MAX = 101;
+
+/** Ignores what is not valid. Null for a key that is not the desk's. */
+export async function readQuestion(
+  services: ConsoleServices,
+  visit: MemberVisit,
+): Promise<ActivityQuestion | null> {
+  const read = (name: string) => visit.url.searchParams.get(name) ?? "";
+  const keyId = read("key");
+  const key = keyId === "" ? null : await findKey(services, visit, keyId);
+  if (keyId !== "" && key === null) return null;
+  const width = read("per");
+  const field = read("field").trim();
+  return {
+    width: isWidth(width) ? width : "minute",
+    key,
+    status: statuses.find((status) => String(status) === read("status")) ?? null,
+    field: field === "" || field.length > FIELD_CHARACTERS_MAX ? null : field,
+    reason: REASON_ID.test(read("reason")) ? read("reason") : null,
+    before: REQUEST_ID.test(read("before")) ? read("before") : null,
+  };
+}
+
+function isWidth(text: string): text is ActivityWidth {
+  return Object.hasOwn(activityWidths, text);
+}
+
+export function ownerOf({ member }: MemberVisit, { key }: ActivityQuestion): ActivityOwner {
+  return { deskId: member.deskId, keyId: key?.id ?? null };
+}
+
+/** Returns the address that asks the question. */
+export function pathOf(question: ActivityQuestion, path = "/activity"): string {
+  const { width, key, ...others } = question;
+  const parameters = new URLSearchParams({ per: width });
+  for (const [name, value] of Object.entries({ key: key?.id ?? null, ...others })) {
+    if (value !== null) parameters.set(name, String(value));
+  }
+  return `${path}?${parameters.toString()}`;
+}
