@@ -138,7 +138,7 @@ function createServices(
   const ownOrigin = () => new URL(ownUrl()).origin;
   return {
     ...storage,
-    sessions: new Sessions(async (id, passkeyId) =>
+    sessions: new Sessions(storage.sessions, async (id, passkeyId) =>
       passkeyId === null || (await storage.passkeys.find(passkeyId)) !== null
         ? storage.members.find(id)
         : null,

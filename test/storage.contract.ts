@@ -12,6 +12,7 @@ import {
 import { AppError, NotFoundError, SignedOutError, UserError } from "../src/domain/errors.ts";
 import { keyState } from "../src/domain/key.ts";
 import { LINK_LIFETIME_MS, type NewPasskey } from "../src/domain/member.ts";
+import type { Session } from "../src/domain/session.ts";
 import type { Signal } from "../src/domain/signal.ts";
 import {
   ADMIN,
@@ -71,6 +72,7 @@ export function testStorage(name: string, subject: Subject): void {
     describe("keys", keysTests);
     describe("invitations and members", membersTests);
     describe("passkeys", passkeysTests);
+    describe("sessions", sessionsTests);
     describe("the audit", auditTests);
     describe("activity", activityTests);
   });
@@ -1217,6 +1219,60 @@ function passkeysTests(): void {
   });
 }
 
+function sessionsTests(): void {
+  test("are kept as they began, with their last use, also by a storage that is opened again", async () => {
+    const { sessions, close, open } = await start();
+    const withKey = sessionOf("b", { passkeyId: "credential", seenAt: START + 1 });
+    for (const session of [sessionOf("a"), withKey, sessionOf("c", { memberId: "02M" })]) {
+      await sessions.add(session, 20);
+    }
+    expect(await sessions.find("unknown")).toBeNull();
+    expect(await sessions.list("01M")).toEqual([withKey, sessionOf("a")]);
+    await sessions.recordUse("a", START + MINUTE);
+    await close();
+    const again = (await open()).sessions;
+    const used = sessionOf("a", { seenAt: START + MINUTE });
+    expect(await again.list("01M")).toEqual([used, withKey]);
+    expect(await again.find("a")).toEqual(used);
+  });
+
+  test("that were removed never come back", async () => {
+    const { sessions, close, open } = await start();
+    for (const id of ["a", "b"]) await sessions.add(sessionOf(id), 20);
+    expect([await sessions.remove("a"), await sessions.remove("a")]).toEqual([true, false]);
+    await sessions.recordUse("a", START);
+    expect(await sessions.find("a")).toBeNull();
+    await close();
+    expect(await (await open()).sessions.list("01M")).toEqual([sessionOf("b")]);
+  });
+
+  test("a member's least recently used one makes room for one more, also of several at once", async () => {
+    const { sessions } = await start();
+    await sessions.add(sessionOf("theirs", { memberId: "02M" }), 3);
+    for (const id of ["a", "b", "c"]) await sessions.add(sessionOf(id), 3);
+    await sessions.recordUse("a", START + 1);
+    await sessions.recordUse("c", START + 2);
+    // The clock was set back: the new one stays all the same.
+    const early = sessionOf("d", { startedAt: START - DAY, seenAt: START - DAY });
+    await sessions.add(early, 3);
+    expect((await sessions.list("01M")).map(({ id }) => id)).toEqual(["c", "a", "d"]);
+    const more = Array.from({ length: 10 }, (_, index) => sessionOf(`more-${index}`));
+    await Promise.all(more.map(async (session) => sessions.add(session, 3)));
+    expect(await sessions.list("01M")).toHaveLength(3);
+    expect(await sessions.list("02M")).toHaveLength(1);
+  });
+
+  test("that nobody has used for long are removed, whichever way the clock was wrong", async () => {
+    const { sessions } = await start();
+    for (const ageMs of [HOUR + 1, HOUR, 0, -HOUR, -HOUR - 1]) {
+      await sessions.add(sessionOf(String(ageMs), { seenAt: START - ageMs }), 20);
+    }
+    await sessions.removeUnused(START, HOUR);
+    const kept = (await sessions.list("01M")).map(({ id }) => Number(id));
+    expect(kept).toEqual([-HOUR, 0, HOUR]);
+  });
+}
+
 function auditTests(): void {
   test("has each change to desks and keys, with its author and their address", async () => {
     const started = await start();
@@ -1684,6 +1740,18 @@ async function many() {
   all.push(...(await started.signals.list(query)).signals);
   return { ...started, all, second };
 }
+
+const sessionOf = (id: string, change: Partial<Session> = {}): Session => ({
+  id,
+  memberId: "01M",
+  signedOutAt: 0,
+  passkeyId: null,
+  browser: "Firefox on Linux",
+  address: "192.0.2.1",
+  startedAt: START,
+  seenAt: START,
+  ...change,
+});
 
 const fits = (signal: StoredSignal, { deskId, filter }: SignalQuery, desk: number): boolean =>
   (deskId === null || (signal.desk === "alpha" ? desk : -1) === deskId) &&

@@ -29,7 +29,7 @@ export function restoreCommand(): Command {
 Verifies the backup before and after. Carries over the desks, keys, members and audit of the previous
 database if it can be read: keys created after the backup are kept, and keys revoked after the
 backup stay revoked. Signals that came after the backup are not in it; when bots retry them, they are
-stored as new ones.`,
+stored as new ones. Members must sign in to the console again.`,
     examples: [
       "signalbox restore /backup/signalbox.db --data /var/lib/signalbox",
       "signalbox restore /backup/signalbox.db --data /var/lib/signalbox --force",

@@ -26,6 +26,7 @@ import type {
   PasskeyCredential,
   SignInAccount,
 } from "./member.ts";
+import type { Session } from "./session.ts";
 import type { Signal } from "./signal.ts";
 import type { SignalList, SignalQuery, StoredSignal } from "./stored-signal.ts";
 
@@ -325,8 +326,24 @@ export interface Storage {
 
 export interface ConsoleStorage extends Storage {
   readonly activity: Activity;
+  readonly sessions: SessionStore;
   /** Signs device cookies. In no backup: a reader of backups could forge such cookies. */
   readonly deviceSecret: Uint8Array;
+}
+
+/** The console's sessions. In no backup, and a restore ends them all. A removed one never comes back. */
+export interface SessionStore {
+  /** Removes the member's least recently used sessions, so that they have at most `perMemberMax` with this one. */
+  add(session: Session, perMemberMax: number): Awaitable<void>;
+  find(id: string): Awaitable<Session | null>;
+  /** The member's, the last used first. */
+  list(memberId: string): Awaitable<Session[]>;
+  /** Does nothing for a removed session, or if the disk is full: pages can be read all the same. */
+  recordUse(id: string, at: number): Awaitable<void>;
+  /** Whether the session was there. */
+  remove(id: string): Awaitable<boolean>;
+  /** Removes sessions of all members that were last used longer ago than this, or as far in the future. */
+  removeUnused(now: number, idleMsMax: number): Awaitable<void>;
 }
 
 /** What was done with a desk's keys, except in the last second or two. */

@@ -24,6 +24,7 @@ import { DATABASE_NAME } from "./sqlite/folder.ts";
 import { SqliteMembers } from "./sqlite/members.ts";
 import { checkDatabase, openDatabase } from "./sqlite/open.ts";
 import { SqlitePasskeys } from "./sqlite/passkeys.ts";
+import { SqliteSessions } from "./sqlite/sessions.ts";
 import { SqliteRegistry } from "./sqlite/registry.ts";
 import { restore } from "./sqlite/restore.ts";
 import { SqliteSignals } from "./sqlite/signals.ts";
@@ -69,9 +70,10 @@ export async function openConsoleStorage(
   const db = opened.adopt(openDatabase(dataDir, "console", { onTightened }), (one) => one.close());
   const activity = opened.adopt(new SqliteActivity(dataDir, onTightened), (one) => one.close());
   activity.keepKeysOf(db);
+  const sessions = opened.adopt(new SqliteSessions(dataDir, onTightened), (one) => one.close());
   const deviceSecret = loadDeviceSecret(dataDir, log);
   const toClose = opened.move();
-  return { ...open(db, now), activity, deviceSecret, close: () => toClose.dispose() };
+  return { ...open(db, now), activity, sessions, deviceSecret, close: () => toClose.dispose() };
 }
 
 /** Opens the storage for one command and closes it after. Throws `UserError` if it cannot be used. */

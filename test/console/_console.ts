@@ -6,8 +6,15 @@ import type { AuditRecord } from "../../src/domain/audit.ts";
 import { SqliteAudit } from "../../src/store/sqlite/audit.ts";
 import { DATABASE_NAME } from "../../src/store/sqlite/folder.ts";
 import { SqliteMembers } from "../../src/store/sqlite/members.ts";
+import { SqliteSessions } from "../../src/store/sqlite/sessions.ts";
 import { freePort } from "../_cli.ts";
-import { onCleanup, startTestApp, type TestApp, type TestAppOptions } from "../_setup.ts";
+import {
+  onCleanup,
+  startTestApp,
+  temporaryFolder,
+  type TestApp,
+  type TestAppOptions,
+} from "../_setup.ts";
 import { cookieNames } from "../../src/console/web/visit.ts";
 import { openDatabase } from "../../src/store/sqlite/open.ts";
 
@@ -92,6 +99,15 @@ export async function startNamedConsole(): Promise<TestConsole> {
   });
 }
 
+/** An empty storage of sessions. */
+export function openSessions(): SqliteSessions {
+  const sessions = new SqliteSessions(temporaryFolder(), (sentence) => {
+    throw new Error(sentence);
+  });
+  onCleanup(() => sessions.close());
+  return sessions;
+}
+
 /** Works on the database beside the server. */
 export function inDatabase<T>({ dataDir }: TestConsole, work: (db: Database) => T): T {
   using db = new Database(join(dataDir, DATABASE_NAME));
@@ -118,6 +134,13 @@ export async function isIn(visitor: Visitor): Promise<boolean> {
   if (status === 200) return true;
   expect([status, location]).toEqual([303, "/sign-in?next=%2Faccount"]);
   return false;
+}
+
+/** The same browser, at a server that was restarted. */
+export function carry(from: Visitor, to: TestConsole): Visitor {
+  const visitor = to.visitor();
+  for (const [name, value] of from.cookies) visitor.cookies.set(name, value);
+  return visitor;
 }
 
 /** Whether a session's token still signs a browser in. */

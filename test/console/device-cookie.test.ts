@@ -4,14 +4,15 @@ import { readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { DEVICE_SECRET_NAME } from "../../src/store/device-secret.ts";
 import { FAILURES_MAX } from "../../src/console/web/throttle.ts";
-import { ALICE, signIn, startConsole, type TestConsole, type Visitor } from "./_console.ts";
+import { cookieNames } from "../../src/console/web/visit.ts";
+import { ALICE, carry, signIn, startConsole, type TestConsole, type Visitor } from "./_console.ts";
 
 setDefaultTimeout(30_000);
 
-/** The same browser at the server after its restart. */
-function carry(from: Visitor, to: TestConsole): Visitor {
-  const visitor = to.visitor();
-  for (const [name, value] of from.cookies) visitor.cookies.set(name, value);
+/** The same browser after the restart and the end of its session. */
+function signedOut(from: Visitor, to: TestConsole): Visitor {
+  const visitor = carry(from, to);
+  visitor.cookies.delete(cookieNames.session);
   return visitor;
 }
 
@@ -32,7 +33,7 @@ test("after a restart and ten wrong passwords of a stranger, the member's browse
   await before.stop();
   const after = await startConsole({ dataDir: before.dataDir });
   await failTenTimes(after);
-  expect((await signIn(carry(visitor, after))).location).toBe("/");
+  expect((await signIn(signedOut(visitor, after))).location).toBe("/");
 });
 
 test("the secret is in a file of its own, for its owner alone; a truncated one is replaced", async () => {
@@ -46,7 +47,7 @@ test("the secret is in a file of its own, for its owner alone; a truncated one i
   const after = await startConsole({ dataDir: before.dataDir });
   expect(readFileSync(file).length).toBe(32);
   await failTenTimes(after);
-  expect((await signIn(carry(visitor, after))).status, "of the secret of before").toBe(429);
+  expect((await signIn(signedOut(visitor, after))).status, "of the secret of before").toBe(429);
   expect(after.log.filter(({ level }) => level === "warn")).toMatchObject([
     { msg: expect.stringContaining(file) },
   ]);

@@ -9,7 +9,7 @@ import type { Account } from "../../src/domain/member.ts";
 import type { ConsoleServices } from "../../src/console/web/services.ts";
 import { signalRoutes } from "../../src/console/signals/routes.tsx";
 import type { MemberVisit } from "../../src/console/web/visit.ts";
-import { ALICE, startConsole, type TestConsole, type Visitor } from "./_console.ts";
+import { ALICE, openSessions, startConsole, type TestConsole, type Visitor } from "./_console.ts";
 
 setDefaultTimeout(60_000);
 
@@ -180,7 +180,7 @@ describe("in the console", () => {
 
 test("an export does not keep its session from becoming idle", async () => {
   const account = { id: "m", signed_out_at: 0, passkeys_required: false } as Account;
-  const sessions = new Sessions(() => account);
+  const sessions = new Sessions(openSessions(), () => account);
   const token = await sessions.start(account, { passkeyId: null, browser: "", address: "" }, 0);
   const { pull } = await startExport({ now: () => 60_000, sessions, token });
   await pull();

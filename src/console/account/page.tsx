@@ -6,7 +6,7 @@ import { Facts, Past, Problem, Row, Table } from "../ui/components.tsx";
 import { Field, PostForm } from "../ui/forms.tsx";
 import { newPasswordHint } from "../ui/hints.ts";
 import { Layout } from "../ui/layout.tsx";
-import type { Session } from "../web/sessions.ts";
+import type { Session } from "../../domain/session.ts";
 import type { MemberVisit } from "../web/visit.ts";
 import type { Ways } from "./confirmation.ts";
 import { Confirm } from "./confirmation-form.tsx";

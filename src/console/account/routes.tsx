@@ -151,7 +151,7 @@ async function findPasskey(
 /** A session that has ended meanwhile is no problem: the member wanted it gone. */
 async function endSession(services: ConsoleServices, visit: MemberVisit): Promise<Response> {
   const { memberId: actor, deskId } = visit.member;
-  const ended = services.sessions.endOne(actor, visit.params["id"] ?? "");
+  const ended = await services.sessions.endOne(actor, visit.params["id"] ?? "");
   if (ended !== null) {
     const detail = `${ended.browser}, ${ended.address}`;
     const action = "member.session_ended";

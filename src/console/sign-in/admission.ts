@@ -46,16 +46,16 @@ export async function startSession(
   passkeyId: string | null,
 ): Promise<void> {
   const old = cookies.get(cookieNames.session);
-  if (old !== null) sessions.end(old);
+  if (old !== null) await sessions.end(old);
   const browser = browserName(request.headers.get("user-agent"));
   const token = await sessions.start(account, { passkeyId, browser, address }, now());
   cookies.set(cookieNames.session, token, null);
   cookies.clear(cookieNames.visitor);
 }
 
-export function endSession({ sessions }: ConsoleServices, { cookies }: Visit): void {
+export async function endSession({ sessions }: ConsoleServices, { cookies }: Visit): Promise<void> {
   const token = cookies.get(cookieNames.session);
-  if (token !== null) sessions.end(token);
+  if (token !== null) await sessions.end(token);
   cookies.clear(cookieNames.session);
 }
 

@@ -28,8 +28,8 @@ export function signInRoutes(services: ConsoleServices): Route[] {
     publicForm("/sign-in/passkey", (visit) => sendPasskey(services, visit)),
     signedInForm(
       "/sign-out",
-      (visit) => {
-        endSession(services, visit);
+      async (visit) => {
+        await endSession(services, visit);
         return seeOther("/sign-in");
       },
       "/",

@@ -43,10 +43,7 @@ function Start(): VNode {
 export function signedOutPage(path: string): Response {
   return page(
     <Layout title="Sign in again">
-      <p>
-        You were signed out, for example because the server restarted. Sign in, then fill in the
-        form again. Nothing was changed.
-      </p>
+      <p>You were signed out. Sign in, then fill in the form again. Nothing was changed.</p>
       <p>
         <ButtonLink to={`/sign-in?next=${encodeURIComponent(path)}`}>Sign in</ButtonLink>
       </p>

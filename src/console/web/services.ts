@@ -6,7 +6,10 @@ import type { PasskeyCeremonies } from "../sign-in/passkeys.ts";
 import type { Sessions } from "./sessions.ts";
 import type { SignInThrottle } from "./throttle.ts";
 
-export interface ConsoleServices extends Omit<ConsoleStorage, "close" | "deviceSecret"> {
+export interface ConsoleServices extends Omit<
+  ConsoleStorage,
+  "close" | "deviceSecret" | "sessions"
+> {
   readonly sessions: Sessions;
   readonly throttle: SignInThrottle;
   readonly failedSignIns: FailedSignIns;

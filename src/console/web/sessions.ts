@@ -1,6 +1,7 @@
-/** Who is signed in, in memory: a restart signs everyone out. Keeps only hashes of the tokens. */
+/** Who is signed in. The storage has only hashes of the tokens, and sessions outlive a restart. */
 import { type Account, generateToken } from "../../domain/member.ts";
-import type { Awaitable } from "../../domain/storage.ts";
+import type { Session } from "../../domain/session.ts";
+import type { Awaitable, SessionStore } from "../../domain/storage.ts";
 import type { SignedIn } from "./visit.ts";
 
 /** A session ends after this time without a request (OWASP ASVS 7.3.1). */
@@ -12,42 +13,18 @@ export const SESSIONS_PER_MEMBER_MAX = 20;
 /** How long after a sign-in with a password its member may add the passkey that the desk requires. */
 export const ADD_PASSKEY_MS_MAX = 10 * 60 * 1_000;
 
-/** How a session begins. */
-interface Beginning {
-  /** The passkey that it begins with; null for a password. */
-  readonly passkeyId: string | null;
-  /** The `User-Agent` in short. */
-  readonly browser: string;
-  /** The client's address. */
-  readonly address: string;
-}
-
-/** Times are epoch milliseconds. */
-export interface Session extends Beginning {
-  /** Names the session on its member's pages. It signs nobody in. */
-  readonly id: string;
-  readonly startedAt: number;
-  readonly seenAt: number;
-}
-
-interface Kept extends Session {
-  /** Its key in the map: the hash of the token. */
-  readonly name: string;
-  readonly memberId: string;
-  /** The member's value when the session began. Compared, because clocks do not order events within a millisecond. */
-  readonly signedOutAt: number;
-  seenAt: number;
-}
+/** A use that is this much later than the last written one is written. */
+const USE_INTERVAL_MS = 60_000;
 
 /** Returns null if the member or the passkey was removed. */
 export type FindMember = (memberId: string, passkeyId: string | null) => Awaitable<Account | null>;
 
 export class Sessions {
+  readonly #store: SessionStore;
   readonly #findMember: FindMember;
-  /** By the hash of the token. */
-  readonly #sessions = new Map<string, Kept>();
 
-  constructor(findMember: FindMember) {
+  constructor(store: SessionStore, findMember: FindMember) {
+    this.#store = store;
     this.#findMember = findMember;
   }
 
@@ -57,31 +34,27 @@ export class Sessions {
    */
   async start(
     { id: memberId, signed_out_at: signedOutAt }: Pick<Account, "id" | "signed_out_at">,
-    { passkeyId, browser, address }: Beginning,
+    beginning: Pick<Session, "passkeyId" | "browser" | "address">,
     now: number,
   ): Promise<string> {
+    await this.#store.removeUnused(now, SESSION_IDLE_MS_MAX);
     // Ends the member's sessions that no longer hold: they must not push out one that does.
     await this.list(memberId, now);
-    // No `await` from here on: of two sign-ins at once, each must count the other's session.
-    for (const session of this.#sessions.values()) if (isOver(session, now)) this.#end(session);
-    this.#sessionsOf(memberId)
-      .slice(SESSIONS_PER_MEMBER_MAX - 1)
-      .forEach((session) => this.#end(session));
     const token = generateToken();
-    const name = hash(token);
-    const id = name.slice(0, 16);
-    const times = { startedAt: now, seenAt: now };
-    const owner = { name, id, memberId, signedOutAt };
-    this.#sessions.set(name, { ...owner, passkeyId, browser, address, ...times });
+    const [id, startedAt, seenAt] = [hash(token), now, now];
+    const session = { id, memberId, signedOutAt, startedAt, seenAt, ...beginning };
+    await this.#store.add(session, SESSIONS_PER_MEMBER_MAX);
     return token;
   }
 
   /** Null for a token that is unknown, or whose session does not hold any more. */
   async find(token: string, now: number): Promise<SignedIn | null> {
-    const session = this.#sessions.get(hash(token));
-    const member = session === undefined ? null : await this.#memberOf(session, now);
-    if (session === undefined || member === null) return null;
-    session.seenAt = now;
+    const session = await this.#store.find(hash(token));
+    const member = session === null ? null : await this.#memberOf(session, now);
+    if (session === null || member === null) return null;
+    if (Math.abs(now - session.seenAt) >= USE_INTERVAL_MS) {
+      await this.#store.recordUse(session.id, now);
+    }
     const { id, email, desk, desk_id: deskId } = member;
     const mustAddPasskey = member.passkeys_required && session.passkeyId === null;
     const { signedOutAt } = session;
@@ -90,51 +63,39 @@ export class Sessions {
 
   /** Whether the token's session holds. Unlike {@link find}, it does not count as a use of the session. */
   async holds(token: string, now: number): Promise<boolean> {
-    const session = this.#sessions.get(hash(token));
-    return session !== undefined && (await this.#memberOf(session, now)) !== null;
+    const session = await this.#store.find(hash(token));
+    return session !== null && (await this.#memberOf(session, now)) !== null;
   }
 
-  end(token: string): void {
-    this.#sessions.delete(hash(token));
+  async end(token: string): Promise<void> {
+    await this.#store.remove(hash(token));
   }
 
   /** Ends one of the member's sessions by its id, and returns it; null if there is none. */
-  endOne(memberId: string, id: string): Session | null {
-    const session = this.#sessionsOf(memberId).find((one) => one.id === id) ?? null;
-    if (session !== null) this.#end(session);
-    return session;
+  async endOne(memberId: string, id: string): Promise<Session | null> {
+    const session = await this.#store.find(id);
+    if (session?.memberId !== memberId) return null;
+    return (await this.#store.remove(id)) ? session : null;
   }
 
   /** Returns the member's sessions that hold, the last used first. */
   async list(memberId: string, now: number): Promise<Session[]> {
-    const sessions = this.#sessionsOf(memberId);
+    const sessions = await this.#store.list(memberId);
     const members = await Promise.all(sessions.map((session) => this.#memberOf(session, now)));
     return sessions.filter((_, index) => members[index] !== null);
-  }
-
-  /** Returns also sessions that do not hold; the last used first. */
-  #sessionsOf(memberId: string): Kept[] {
-    return [...this.#sessions.values()]
-      .filter((session) => session.memberId === memberId)
-      .toSorted((one, other) => other.seenAt - one.seenAt);
   }
 
   /**
    * Ends a session and returns null if it is over, its member was removed or signed out everywhere, its
    * passkey was removed, or it began with a password where only a passkey will do.
    */
-  async #memberOf(session: Kept, now: number): Promise<Account | null> {
-    const { memberId, passkeyId, signedOutAt, name } = session;
+  async #memberOf(session: Session, now: number): Promise<Account | null> {
+    const { id, memberId, passkeyId, signedOutAt } = session;
     const member = isOver(session, now) ? null : await this.#findMember(memberId, passkeyId);
+    const holds = member?.signed_out_at === signedOutAt && !isTooWeak(session, member, now);
+    if (!holds) await this.#store.remove(id);
     // While the member was read, another request may have ended the session.
-    if (this.#sessions.get(name) !== session) return null;
-    if (member?.signed_out_at === signedOutAt && !isTooWeak(session, member, now)) return member;
-    this.#end(session);
-    return null;
-  }
-
-  #end({ name }: Kept): void {
-    this.#sessions.delete(name);
+    return holds && (await this.#store.find(id)) !== null ? member : null;
   }
 }
 

@@ -1,7 +1,8 @@
 /** One request to the console, as its pages see it. */
 import type { MemberAuthor } from "../../domain/storage.ts";
 import { SignedOutError } from "../../domain/errors.ts";
-import type { Session, Sessions } from "./sessions.ts";
+import type { Session } from "../../domain/session.ts";
+import type { Sessions } from "./sessions.ts";
 
 /** Who is signed in. */
 export interface SignedIn {

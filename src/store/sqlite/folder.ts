@@ -29,7 +29,8 @@ export type OnTightened = (sentence: string) => void;
 export const sayOnStderr: OnTightened = (sentence) => writeToStderr(`${sentence}\n`);
 
 /** The files of Signalbox in a data folder. */
-const OUR_FILES = /^(signalbox\.db|signalbox-activity\.db|serve\.lock|ops\.sock|device-secret)/;
+const OUR_FILES =
+  /^(signalbox\.db|signalbox-(activity|sessions)\.db|serve\.lock|ops\.sock|device-secret)/;
 
 /**
  * Creates the folder, or checks that it is empty or has our files, and removes the permissions of other

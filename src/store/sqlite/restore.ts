@@ -14,6 +14,7 @@ import { lockFolder } from "./lock.ts";
 import { refuseDamagedLog } from "./log-damage.ts";
 import { currentSchema, migrate, readVersion, schemaVersion } from "./migrate.ts";
 import { openForReading } from "./read.ts";
+import { removeSessions } from "./sessions.ts";
 import { compareSchema, describeObjects } from "./schema.ts";
 import { inTransaction } from "./transaction.ts";
 import { describeProblem, verifyDatabase } from "./verify.ts";
@@ -61,6 +62,7 @@ export function putInPlace(path: string, stamp: string): Restored {
     moveLog(path, newName);
   }
   for (const rest of [`${path}-wal`, `${path}-shm`]) rmSync(rest, { force: true });
+  removeSessions(dirname(path));
   syncPath(restoring);
   renameSync(restoring, path);
   syncPath(dirname(path));

@@ -1,6 +1,6 @@
 /**
  * A database file beside the signals, so that the two never wait for each other's lock. What it holds is
- * not worth an `fsync` or a repair: a file that cannot be read is replaced by an empty one.
+ * not worth a repair: a file that cannot be read is replaced by an empty one.
  */
 import { Database } from "bun:sqlite";
 import { closeSync, openSync, rmSync } from "node:fs";
@@ -19,6 +19,8 @@ interface SideFileOptions {
   readonly sql: string;
   /** A file of another version is replaced by an empty one. */
   readonly version: number;
+  /** NORMAL: commits do not wait for the disk, and a power loss may lose the newest. */
+  readonly synchronous?: "NORMAL" | "FULL";
   /** Gets a sentence about what cannot be read or kept. */
   readonly onLost: (sentence: string) => void;
 }
@@ -86,14 +88,13 @@ export class SideFile {
   }
 
   #prepare(db: Database): Database {
-    const { sql, version } = this.#options;
+    const { sql, version, synchronous = "NORMAL" } = this.#options;
     try {
       db.run(`PRAGMA busy_timeout = ${BUSY_TIMEOUT_MS}`);
       db.run("PRAGMA trusted_schema = OFF");
       db.run("PRAGMA foreign_keys = ON");
       db.run("PRAGMA journal_mode = WAL");
-      // Commits do not wait for the disk; a power loss may lose the newest.
-      db.run("PRAGMA synchronous = NORMAL");
+      db.run(`PRAGMA synchronous = ${synchronous}`);
       const found = readVersion(db);
       if (found === 0) {
         inTransaction(db, () => db.run(`${sql}; PRAGMA user_version = ${version}`));

@@ -1,0 +1,120 @@
+/** Sessions outlive the server's process, except those that were ended. */
+import { Database } from "bun:sqlite";
+import { expect, setDefaultTimeout, test } from "bun:test";
+import { readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { cookieNames } from "../../src/console/web/visit.ts";
+import { copyDatabase } from "../../src/store/sqlite/copy.ts";
+import { DATABASE_NAME, restoringPath } from "../../src/store/sqlite/folder.ts";
+import { putInPlace } from "../../src/store/sqlite/restore.ts";
+import { SESSIONS_NAME } from "../../src/store/sqlite/sessions.ts";
+import { freePort, startServe } from "../_cli.ts";
+import { onCleanup } from "../_setup.ts";
+import { carry, isIn, seen, signIn, startConsole, startSignedIn, Visitor } from "./_console.ts";
+
+setDefaultTimeout(60_000);
+
+test("the same cookie and an open form work after a restart, and what was ended stays ended", async () => {
+  const { app: before, visitor: stays } = await startSignedIn();
+  const [leaves, ended] = [before.visitor(), before.visitor()];
+  for (const visitor of [leaves, ended]) await signIn(visitor);
+  const left = carry(leaves, before);
+  await leaves.get("/account");
+  expect((await leaves.post("/sign-out")).location).toBe("/sign-in");
+  const { text } = await stays.get("/account");
+  const [end = ""] = /\/account\/sessions\/[^/"]+\/end/.exec(text) ?? [];
+  await stays.post(end);
+  const form = await stays.get("/keys/new");
+  await before.stop();
+
+  const after = await startConsole({ dataDir: before.dataDir });
+  const [staying, leaving, ending] = [stays, left, ended].map((one) => carry(one, after));
+  expect(await Promise.all([staying, leaving, ending].map((one) => isIn(one as Visitor)))).toEqual([
+    true,
+    false,
+    false,
+  ]);
+  const csrf = /name="csrf" value="([^"]+)"/.exec(form.text)?.[1] ?? "";
+  const minted = await staying?.post("/keys", { csrf, label: "late", expires: "never" });
+  expect(minted?.status).toBeLessThan(400);
+  expect(after.log.filter(({ level }) => level === "warn")).toEqual([]);
+});
+
+test("a browser that was signed out stays out after kill -9", async () => {
+  const { app, visitor } = await startSignedIn();
+  const other = app.visitor();
+  await signIn(other);
+  await app.stop();
+  const port = await freePort();
+  const start = () =>
+    startServe(["--console-listen", `127.0.0.1:${port}`], { dataDir: app.dataDir });
+  const server = await start();
+  const url = `http://127.0.0.1:${port}`;
+  const [stays, leaves, left] = [visitor, other, other].map((one) => {
+    const browser = new Visitor(url);
+    for (const [name, value] of one.cookies) browser.cookies.set(name, value);
+    return browser;
+  }) as [Visitor, Visitor, Visitor];
+  expect(await isIn(leaves)).toBe(true);
+  await leaves.post("/sign-out");
+  server.kill("SIGKILL");
+  await server.exited;
+  await start();
+  expect([await isIn(stays), await isIn(left)]).toEqual([true, false]);
+});
+
+test("a restored backup revives no session", async () => {
+  const { app, visitor } = await startSignedIn();
+  const other = app.visitor();
+  await signIn(other);
+  const path = join(app.dataDir, DATABASE_NAME);
+  const backup = join(app.dataDir, "..", `${Bun.randomUUIDv7()}.db`);
+  onCleanup(() => Bun.file(backup).delete());
+  copyDatabase(path, backup);
+  await visitor.get("/account");
+  await visitor.post("/account/sign-out-everywhere");
+  await app.stop();
+  // Lost, so that the restore cannot carry over who was signed out.
+  rmSync(path);
+  copyDatabase(backup, restoringPath(path));
+  putInPlace(path, "20261121T115119Z");
+  const after = await startConsole({ dataDir: app.dataDir });
+  expect(await isIn(carry(other, after)), "signed out everywhere after the backup").toBe(false);
+  expect(await isIn(carry(visitor, after))).toBe(false);
+  expect((await signIn(after.visitor())).location).toBe("/");
+});
+
+test("the file is for its owner alone and has hashes of the tokens, not the tokens", async () => {
+  const { app, visitor } = await startSignedIn();
+  const token = visitor.cookies.get(cookieNames.session) ?? "";
+  const id = new Bun.CryptoHasher("sha256").update(token).digest("hex");
+  const files = readdirSync(app.dataDir).filter((name) => name.startsWith(SESSIONS_NAME));
+  expect(files.toSorted()).toEqual(["", "-shm", "-wal"].map((end) => SESSIONS_NAME + end));
+  for (const name of files) expect(statSync(join(app.dataDir, name)).mode & 0o777).toBe(0o600);
+  const bytes = files.map((name) => readFileSync(join(app.dataDir, name), "latin1")).join("");
+  expect([bytes.includes(token), bytes.includes(id)]).toEqual([false, true]);
+});
+
+test("a file that cannot be read is replaced, with a warning: everyone signs in again", async () => {
+  const { app, visitor } = await startSignedIn();
+  await app.stop();
+  writeFileSync(join(app.dataDir, SESSIONS_NAME), "x".repeat(5_000));
+  const after = await startConsole({ dataDir: app.dataDir });
+  expect(after.log.filter(({ level }) => level === "warn")).toMatchObject([
+    { msg: expect.stringContaining(`${SESSIONS_NAME} was replaced by an empty file`) },
+  ]);
+  expect(await isIn(carry(visitor, after))).toBe(false);
+  expect((await signIn(carry(visitor, after))).location).toBe("/");
+});
+
+test("pages can be read while the time of the last use cannot be written", async () => {
+  const { app, visitor } = await startSignedIn();
+  const file = new Database(join(app.dataDir, SESSIONS_NAME));
+  onCleanup(() => file.close());
+  file.run("UPDATE sessions SET seen_at = seen_at - 3600000");
+  file.run("BEGIN IMMEDIATE");
+  const { status, text } = await visitor.get("/account");
+  expect([status, seen(text).includes("1 hour ago")]).toEqual([200, true]);
+  file.run("ROLLBACK");
+  expect(seen((await visitor.get("/account")).text)).not.toContain("1 hour ago");
+});
