@@ -72,10 +72,25 @@ const tables: Record<keyof Signal, Case[]> = {
   price: double,
   quantity: double,
   signal_time: [
-    ...valid("0", "-0", "0e5", "1790000000000", "9007199254740991", "1.0", "1.7e12", "10e-1"),
+    ...valid(
+      "0",
+      "-0",
+      "0e5",
+      "1763822000",
+      "1790000000000",
+      "9007199254740991",
+      "1.0",
+      "1.7e12",
+      "10e-1",
+    ),
     // The nearest double is whole.
     ...valid("1.00000000000000000001", "9007199254740991.1", "1e-999"),
     ...invalid("must be an integer", ...notA("number"), '"1790000000000"'),
+    ...invalid(
+      "must be an integer; looks like seconds, send milliseconds",
+      ...["1763822000.12", "100000000.5", "99999999999.5"],
+    ),
+    ...invalid("must be an integer", "99999999.5", "100000000000.5", '"1763822000.12"'),
     ...invalid("must be an integer", "1.5", "0.1", "15e-1", "5e-324", "1e999", "-1e999"),
     ...invalid("must be from 0 to 9007199254740991", "-1", "-1.0", "9007199254740992", "1e308"),
   ],

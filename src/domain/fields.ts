@@ -7,6 +7,9 @@ import type { TSchema } from "@sinclair/typebox";
 /** Returns the reason to refuse a value, or null. */
 type FieldCheck = (value: unknown) => string | null;
 
+/** Marks a definition as epoch milliseconds. A symbol, so that it is not in `openapi.yaml`. */
+export const EPOCH_MS = Symbol("epoch milliseconds");
+
 /** Throws on a definition that it does not know, so that no field can go unchecked. */
 export function fieldCheck(schema: TSchema): FieldCheck {
   if (Array.isArray(schema["enum"])) return checkOneOf(schema["enum"]);
@@ -16,7 +19,7 @@ export function fieldCheck(schema: TSchema): FieldCheck {
     case "number":
       return checkNumber;
     case "integer":
-      return checkInteger(schema["minimum"], schema["maximum"]);
+      return checkInteger(schema["minimum"], schema["maximum"], EPOCH_MS in schema);
     case "object":
       return checkObject;
     default:
@@ -50,12 +53,21 @@ function checkNumber(value: unknown): string | null {
   return Number.isFinite(value) ? null : "must be a finite number";
 }
 
-function checkInteger(min: number, max: number): FieldCheck {
+function checkInteger(min: number, max: number, isEpochMs: boolean): FieldCheck {
   const rangeReason = `must be from ${min} to ${max}`;
   return (value) => {
-    if (typeof value !== "number" || !Number.isInteger(value)) return "must be an integer";
+    if (typeof value !== "number" || !Number.isInteger(value)) {
+      const hint =
+        isEpochMs && isLikeSeconds(value) ? "; looks like seconds, send milliseconds" : "";
+      return `must be an integer${hint}`;
+    }
     return value >= min && value <= max ? null : rangeReason;
   };
+}
+
+/** Seconds of the years 1973 to 5138, such as Python's `time.time()`. */
+function isLikeSeconds(value: unknown): boolean {
+  return typeof value === "number" && value > 1e8 && value < 1e11;
 }
 
 function checkObject(value: unknown): string | null {

@@ -6,7 +6,7 @@
  */
 import { type Static, Type } from "@sinclair/typebox";
 import { AppError, type FieldReasons, noReasons, REQUIRED_FIELD, UNKNOWN_FIELD } from "./errors.ts";
-import { fieldCheck } from "./fields.ts";
+import { EPOCH_MS, fieldCheck } from "./fields.ts";
 import { JsonError, type JsonObject, readJsonObject } from "./strict-json.ts";
 
 /** JSON text of a body, in bytes. */
@@ -56,6 +56,7 @@ export const SignalBody = Type.Object(
         maximum: Number.MAX_SAFE_INTEGER,
         description: "Event time of the client, epoch milliseconds.",
         examples: [1_790_000_000_000],
+        [EPOCH_MS]: true,
       }),
     ),
     client_signal_id: Type.Optional(
