@@ -88,7 +88,9 @@ const tables: Record<keyof Signal, Case[]> = {
     ...invalid("must be an integer", ...notA("number"), '"1790000000000"'),
     ...invalid(
       "must be an integer; looks like seconds, send milliseconds",
-      ...["1763822000.12", "100000000.5", "99999999999.5"],
+      "1763822000.12",
+      "100000000.5",
+      "99999999999.5",
     ),
     ...invalid("must be an integer", "99999999.5", "100000000000.5", '"1763822000.12"'),
     ...invalid("must be an integer", "1.5", "0.1", "15e-1", "5e-324", "1e999", "-1e999"),
