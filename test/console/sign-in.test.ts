@@ -412,13 +412,16 @@ describe("requests that another site makes a browser send", () => {
       audited(desk).filter((line) => !line.startsWith("member.signed_in:")),
     ];
     const before = changes();
-    for (const [path, fields] of [
-      ["/keys", { label: "late", expires: "never" }],
-      [`${key}/rotate`, { overlap: "1h" }],
-      [`${key}/revoke`, { confirmation: desk.key.slice(-4) }],
-      ["/account/sign-out-everywhere", {}],
+    for (const [path, fields, formPage] of [
+      ["/keys", { label: "late", expires: "never" }, "/keys/new"],
+      [`${key}/rotate`, { overlap: "1h" }, `${key}/rotate`],
+      [`${key}/revoke`, { confirmation: desk.key.slice(-4) }, `${key}/revoke`],
+      ["/account/sign-out-everywhere", {}, "/account"],
     ] as const) {
-      expect([path, await sendAndSignOut(desk, visitor, path, fields)]).toEqual([path, "/sign-in"]);
+      expect([path, await sendAndSignOut(desk, visitor, path, fields)]).toEqual([
+        path,
+        `/sign-in?next=${encodeURIComponent(formPage)}`,
+      ]);
       expect(changes()).toEqual(before);
     }
   });
@@ -484,11 +487,13 @@ describe("guessing", () => {
       const statuses = guesses.map(({ status }) => status);
       expect(statuses.filter((status) => status === 422).length).toBe(FAILURES_MAX);
       expect(statuses.filter((status) => status === 429).length).toBe(5);
-      const limited = await stranger.post("/sign-in", { email, password: PASSWORD });
+      const next = "/signals?symbol=btc";
+      const limited = await stranger.post("/sign-in", { email, password: PASSWORD, next });
       expect(limited.status, "even with the right one").toBe(429);
       const retryAfterS = Number(limited.headers.get("retry-after"));
       expect(retryAfterS).toBeGreaterThan(0);
       expect(retryAfterS).toBeLessThanOrEqual(THROTTLE_WINDOW_MS / 1_000);
+      expect(limited.text).toContain('href="/sign-in?next=%2Fsignals%3Fsymbol%3Dbtc"');
       expect(limited.text).toMatch(/Too many attempts\. Try again in \d+ minutes/);
     }
     const failures = audited(desk).filter((line) => line.startsWith("member.sign_in_failed"));

@@ -41,14 +41,17 @@ export function joinRoutes(services: ConsoleServices): Route[] {
     publicForm("/join/:token/passkey", (visit) => joinWithPasskey(services, visit)),
     signedInPage("/passkey", (visit) => showRequired(services, visit)),
     signedInForm("/passkey", (visit) => addRequired(services, visit)),
-    signedInForm("/passkey/options", (visit) =>
-      orProblem(async () => {
-        const { mustAddPasskey, memberId: id, email } = visit.member;
-        if (!mustAddPasskey || !ceremonies.isPossible) {
-          throw new UserError("The page is out of date: load it again.");
-        }
-        return ceremonies.startAdding(visit, { id, email }, "join");
-      }),
+    signedInForm(
+      "/passkey/options",
+      (visit) =>
+        orProblem(async () => {
+          const { mustAddPasskey, memberId: id, email } = visit.member;
+          if (!mustAddPasskey || !ceremonies.isPossible) {
+            throw new UserError("The page is out of date: load it again.");
+          }
+          return ceremonies.startAdding(visit, { id, email }, "join");
+        }),
+      "/passkey",
     ),
   ];
 }

@@ -2,6 +2,7 @@
 import type { VNode } from "preact";
 import { AppError, type ErrorCode } from "../../domain/errors.ts";
 import { page } from "./responses.ts";
+import { localPath, signInPath } from "./safe-redirect.ts";
 import type { Visit } from "./visit.ts";
 import { ButtonLink, Problem } from "../ui/components.tsx";
 import { Layout } from "../ui/layout.tsx";
@@ -45,11 +46,24 @@ export function signedOutPage(path: string): Response {
     <Layout title="Sign in again">
       <p>You were signed out. Sign in, then fill in the form again. Nothing was changed.</p>
       <p>
-        <ButtonLink to={`/sign-in?next=${encodeURIComponent(path)}`}>Sign in</ButtonLink>
+        <ButtonLink to={signInPath(path)}>Sign in</ButtonLink>
       </p>
     </Layout>,
     403,
   );
+}
+
+/** Leads to another page of the console as if its reader had followed a link. */
+export function onwardPage(path: string): Response {
+  const response = page(
+    <Layout title="One moment">
+      <p>
+        <ButtonLink to={path}>Continue</ButtonLink>
+      </p>
+    </Layout>,
+  );
+  response.headers.set("Refresh", `0; url=${path}`);
+  return response;
 }
 
 /** Whether a member, a desk or a visitor must wait. The server answers forms with a page that says so. */
@@ -79,7 +93,7 @@ export function limitedPage(visit: Visit, error: AppError): Response {
             Other people's failed attempts do not block browsers in which you signed in recently.
           </p>
           <p>
-            <a href="/sign-in">Back</a>
+            <a href={signInPath(localPath(visit.form.get("next")))}>Back</a>
           </p>
         </>
       )}

@@ -15,6 +15,11 @@ export function localPath(asked: string | null): string {
   return isLocal(path) ? path : START;
 }
 
+/** The sign-in page that leads back to this path of the console. */
+export function signInPath(next: string): string {
+  return next === START ? "/sign-in" : `/sign-in?next=${encodeURIComponent(next)}`;
+}
+
 function isLocal(path: string): boolean {
   return /^\/(?!\/)[^\\\p{Cc}]*$/u.test(path);
 }

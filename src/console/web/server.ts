@@ -18,6 +18,7 @@ import {
   isRateLimited,
   limitedPage,
   notFoundPage,
+  onwardPage,
   signedOutPage,
 } from "./problems.tsx";
 import {
@@ -29,6 +30,7 @@ import {
   sentence,
   strictTransport,
 } from "./responses.ts";
+import { signInPath } from "./safe-redirect.ts";
 import type { Sessions } from "./sessions.ts";
 import { cookieNames, type MemberVisit, type Route, type Visit } from "./visit.ts";
 import type { WriteLimit } from "./write-limit.ts";
@@ -152,10 +154,10 @@ async function handleForm(
   route: Route,
   visit: Visit,
 ): Promise<Response> {
-  const { request, member, url } = visit;
+  const { request, member } = visit;
   if (!isSameOrigin(request.headers, console.ownOrigin())) return forbiddenPage();
   if (route.access !== "public" && member === null) {
-    return signedOutPage(route.formPage ?? url.pathname);
+    return signedOutPage(returnPath(route, visit));
   }
   if (!hasToken(visit)) return forbiddenPage();
   try {
@@ -163,7 +165,7 @@ async function handleForm(
     if (member !== null) console.writes.take(member, route.path, performance.now());
     return await handle(route, visit);
   } catch (error) {
-    if (error instanceof SignedOutError) return seeOther("/sign-in");
+    if (error instanceof SignedOutError) return seeOther(signInPath(returnPath(route, visit)));
     if (isRateLimited(error)) return limitedPage(visit, error);
     throw error;
   }
@@ -171,15 +173,23 @@ async function handleForm(
 
 async function handle(route: Route, visit: Visit): Promise<Response> {
   if (route.access === "public") return route.handle(visit);
-  if (visit.member === null) return seeOther(signInPath(visit));
+  if (visit.member === null) return toSignIn(visit, returnPath(route, visit));
   if (route.access === "member" && visit.member.mustAddPasskey) return seeOther("/passkey");
   return route.handle(visit as MemberVisit);
 }
 
-/** Returns to the requested page after signing in. */
-function signInPath({ request, url }: Visit): string {
-  const isPage = request.method === "GET" && url.pathname !== "/";
-  return isPage ? `/sign-in?next=${encodeURIComponent(url.pathname + url.search)}` : "/sign-in";
+/** The page to return to after signing in: for a form, the page that has it. */
+function returnPath({ formPage }: Route, { request, url }: Visit): string {
+  return request.method === "GET" ? url.pathname + url.search : (formPage ?? url.pathname);
+}
+
+/**
+ * Browsers send no cookie with a link from another site, nor after its redirects: the member may be signed
+ * in all the same. They do send it when our own page leads on.
+ */
+function toSignIn({ request }: Visit, next: string): Response {
+  const path = signInPath(next);
+  return request.headers.get("sec-fetch-site") === "cross-site" ? onwardPage(path) : seeOther(path);
 }
 
 function visitorOf(cookies: ReturnType<typeof readCookies>): string {

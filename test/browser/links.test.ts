@@ -1,0 +1,36 @@
+/** Links to the console, such as to filtered signals, that people share elsewhere. */
+import { expect, setDefaultTimeout, test } from "bun:test";
+import { onCleanup } from "../_setup.ts";
+import { ALICE, PASSWORD, startSignedIn } from "../console/_console.ts";
+import { useBrowser } from "./_browser.ts";
+
+setDefaultTimeout(60_000);
+
+const openWindow = useBrowser();
+const PATH = "/signals?symbol=btc";
+
+test("a link on another site leads to its page, after signing in if that is needed", async () => {
+  const { app } = await startSignedIn();
+  const elsewhere = Bun.serve({
+    hostname: "localhost",
+    port: 0,
+    fetch: () =>
+      new Response(`<a href="${app.url}${PATH}">signals</a>`, {
+        headers: { "Content-Type": "text/html" },
+      }),
+  });
+  onCleanup(() => elsewhere.stop(true));
+  const { page } = await openWindow(app.url);
+  const follow = async () => {
+    await page.goto(`http://localhost:${elsewhere.port}/`);
+    await page.click("a");
+  };
+  await follow();
+  await page.fill("#email", ALICE);
+  await page.fill("#password", PASSWORD);
+  await page.press("#password", "Enter");
+  await page.waitForURL(app.url + PATH);
+  await follow();
+  await page.waitForURL(app.url + PATH);
+  expect(await page.textContent("h1")).toBe("Signals");
+});
