@@ -43,6 +43,11 @@ declare module "*/index.umd.min.js" {
   export default text;
 }
 
+declare module "*/assets/shortcuts.js" {
+  const text: string;
+  export default text;
+}
+
 declare module "*/assets/signals.js" {
   const text: string;
   export default text;
@@ -66,4 +71,9 @@ declare module "*/assets/live.js" {
 declare module "*/uPlot.iife.min.js" {
   const text: string;
   export default text;
+}
+
+declare module "lucide/dist/esm/icons/*.mjs" {
+  const node: import("lucide").IconNode;
+  export default node;
 }

@@ -29,8 +29,16 @@ export async function join(desk: TestConsole, page: Page, name: string): Promise
 
 /** From the page that somebody lands on who has just got in. */
 export async function goToKeys(page: Page): Promise<void> {
+  await openMenu(page);
   await page.getByRole("link", { name: "Keys", exact: true }).click();
   await page.waitForURL("**/keys");
+}
+
+/** On a small screen, where the menu is behind a button. */
+export async function openMenu(page: Page): Promise<void> {
+  await page.locator("#menu").waitFor({ state: "attached" });
+  const button = page.getByRole("button", { name: "Menu" });
+  if (await button.isVisible()) await button.click();
 }
 
 /** From the page of keys to the page that shows the new one. */

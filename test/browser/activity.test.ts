@@ -163,8 +163,8 @@ test("the page asks no more when nobody is there, goes on when somebody is, and 
   await page.clock.install();
   await page.goto("/activity");
   await page.clock.fastForward(HALF_AN_HOUR);
-  const status = page.locator("#activity [role=status]");
-  await status.filter({ hasText: "Paused, because nobody was here" }).waitFor();
+  const status = page.locator(".live");
+  await status.filter({ hasText: "Paused" }).waitFor();
   await page.mouse.move(100, 100);
   await page.mouse.move(200, 200);
   await status.filter({ hasNotText: "Paused" }).waitFor({ state: "attached" });
@@ -173,7 +173,7 @@ test("the page asks no more when nobody is there, goes on when somebody is, and 
   await seen(page, "1 stored, 1 duplicate, 1 rejected");
   await page.context().clearCookies();
   await page.clock.fastForward(10_000);
-  await status.filter({ hasText: "You are signed out" }).waitFor();
+  await status.filter({ hasText: "Signed out" }).waitFor();
 });
 
 test("without a script there are the same numbers in a table, and a form for the key", async () => {

@@ -14,13 +14,13 @@ import { SqliteRegistry } from "../../src/store/sqlite/registry.ts";
 import { freePort } from "../_cli.ts";
 import { launchBrowser } from "./_browser.ts";
 import { PASSWORD } from "../console/_console.ts";
-import { goToKeys } from "./_flow.ts";
+import { goToKeys, openMenu } from "./_flow.ts";
 import { fillDesk } from "./_sample.ts";
 
 const EMAIL = "alice@example.com";
 
 const devices: Readonly<Record<string, BrowserContextOptions>> = {
-  desktop: { viewport: { width: 1100, height: 700 } },
+  desktop: { viewport: { width: 1280, height: 800 } },
   phone: { viewport: { width: 390, height: 780 } },
 };
 
@@ -127,6 +127,7 @@ async function takeGettingIn(page: Page, take: Take, invite: Server["invite"]): 
   await take("sign-in-wrong");
   await joinDesk(page, invite("beta", "bob@example.com"));
   await take("keys-empty");
+  await openMenu(page);
   await page.getByRole("button", { name: "Sign out" }).click();
   await page.waitForURL("**/sign-in");
   await joinDesk(page, invite("alpha", EMAIL), () => take("join"));
@@ -146,7 +147,7 @@ async function joinDesk(
 
 async function takeKeys(page: Page, take: Take): Promise<void> {
   await take("keys");
-  await page.getByRole("link", { name: "bot-7", exact: true }).click();
+  await page.getByRole("link", { name: "bot-7 …" }).click();
   await page.waitForURL("**/keys/*");
   const path = new URL(page.url()).pathname;
   await take("key");

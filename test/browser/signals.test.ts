@@ -77,7 +77,7 @@ test("what the filter does not let through does not appear, nor anything while i
 
 test("the keyboard scrolls a table that is wider than the page, though it was empty at first", async () => {
   const { desk, page } = await openDesk(openWindow, "alpha", {
-    viewport: { width: 700, height: 800 },
+    viewport: { width: 800, height: 800 },
   });
   await page.goto("/signals");
   const table = page.getByRole("region", { name: "Signals, newest first" });

@@ -63,8 +63,7 @@ const requestIds = (text: string) =>
 
 const older = (text: string) => linkIn(text, "next") ?? "";
 
-const rejected = (text: string) =>
-  [...text.matchAll(/badge bad">(4\d\d)</g)].map(([, code]) => code);
+const rejected = (text: string) => [...text.matchAll(/tag bad">(4\d\d)</g)].map(([, code]) => code);
 
 /** Writes as the server does, but what and when is the test's choice. */
 function recordOf(app: TestConsole): (batch: Partial<ActivityBatch>) => void {
@@ -230,9 +229,9 @@ describe("a rejected request", () => {
     expect(rejected(text)).toEqual(["401", "400"]);
     expect(text).toContain("The key was revoked on <time");
     expect(text).toContain("The key expired on <time");
-    expect(text).toContain(`<span class="badge bad">revoked</span>`);
+    expect(text).toContain(`<span class="tag bad">revoked</span>`);
     // Of the one that was sent while the key still worked, too.
-    expect([...text.matchAll(/badge calm">expired</g)]).toHaveLength(2);
+    expect([...text.matchAll(/tag calm">expired</g)]).toHaveLength(2);
     // What it was refused for stays what it was.
     app.registry.revokeKey(short.record.id);
     expect(await look(visitor)).toContain("The key expired on <time");

@@ -26,9 +26,9 @@ async function read(visitor: Visitor, path: string) {
   const { status, text } = await visitor.get(path);
   expect(status).toBe(200);
   return {
-    ids: [...text.matchAll(/<th scope="row"><a href="\/keys\/([0-9A-Z]{26})"/g)].map(
-      ([, id = ""]) => id,
-    ),
+    ids: [
+      ...text.matchAll(/<th scope="row"[^>]*><a class="cover" href="\/keys\/([0-9A-Z]{26})"/g),
+    ].map(([, id = ""]) => id),
     older: linkIn(text, "next"),
     text,
   };

@@ -74,7 +74,7 @@ describe("a page of the longest texts", () => {
 /** The texts that stand for symbols, as a reader sees them. */
 function symbolsIn(html: string): string[] {
   return [
-    ...html.matchAll(/(?:data-label="Symbol"|<dt>Symbol<\/dt><dd)><bdi[^>]*>(.*?)<\/bdi>/g),
+    ...html.matchAll(/(?:<td class="main">|<dt>Symbol<\/dt><dd>)<bdi[^>]*>(.*?)<\/bdi>/g),
   ].map(([, text = ""]) => text.replaceAll("&quot;", '"'));
 }
 

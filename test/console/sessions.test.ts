@@ -38,14 +38,14 @@ async function signInFrom(desk: TestConsole, userAgent: string, address: string)
 /** The rows of the list, as a reader sees them. */
 function rowsOf(html: string): string[] {
   const table = html.slice(html.indexOf("Browsers in which you are signed in"));
-  return [...table.matchAll(/<tr><th scope="row">.*?<\/tr>/g)].map(([row]) =>
+  return [...table.matchAll(/<tr><th scope="row"[^>]*>.*?<\/tr>/g)].map(([row]) =>
     row.replaceAll(/<[^>]*>/g, " ").replaceAll(/\s+/g, " "),
   );
 }
 
 /** The form's address in the row with this text. */
 function endOf(html: string, text: string): string {
-  const row = [...html.matchAll(/<tr><th scope="row">.*?<\/tr>/g)].find(([one]) =>
+  const row = [...html.matchAll(/<tr><th scope="row"[^>]*>.*?<\/tr>/g)].find(([one]) =>
     one.includes(text),
   );
   return /action="([^"]+)"/.exec(row?.[0] ?? "")?.[1] ?? "";

@@ -18,12 +18,12 @@ test("a new desk is led to its first signal, and then to its signals", async () 
   expect((await visitor.get("/keys")).text).toContain("No key yet");
   expect(before).toContain('href="/keys/new"');
   expect(before).toContain("No signal has arrived yet");
-  expect(before).not.toContain('class="badge good"');
+  expect(before).not.toContain('class="tag good"');
   expect((await visitor.get("/start/state")).text).not.toContain("data-done");
 
   const { key } = mintKey(app.registry, "beta");
   const withKey = (await visitor.get("/start/state")).text;
-  expect(withKey.match(/class="badge good"/g)).toHaveLength(1);
+  expect(withKey.match(/class="tag good"/g)).toHaveLength(1);
   expect(withKey).toContain(`…${key.slice(-4)}`);
   expect((await visitor.get("/")).location).toBe("/start");
 
@@ -31,7 +31,7 @@ test("a new desk is led to its first signal, and then to its signals", async () 
   const done = (await visitor.get("/start/state")).text;
   expect(done).toContain("data-done");
   expect(done).toContain("<bdi>&lt;b></bdi>");
-  expect(done.match(/class="badge good"/g)).toHaveLength(3);
+  expect(done.match(/class="tag good"/g)).toHaveLength(3);
   expect((await visitor.get("/")).location).toBe("/signals");
   expect((await visitor.get("/start")).text).toContain("notice good");
 });

@@ -2,10 +2,12 @@
 import type { VNode } from "preact";
 import type { Account, Passkey } from "../../domain/member.ts";
 import { passkeyScripts } from "../sign-in/page.tsx";
-import { Facts, Past, Problem, Row, Table } from "../ui/components.tsx";
+import { Facts, Problem, Tag } from "../ui/components.tsx";
 import { Field, PostForm } from "../ui/forms.tsx";
 import { newPasswordHint } from "../ui/hints.ts";
 import { Layout } from "../ui/layout.tsx";
+import { Row, Table } from "../ui/table.tsx";
+import { Past } from "../ui/times.tsx";
 import type { Session } from "../../domain/session.ts";
 import type { MemberVisit } from "../web/visit.ts";
 import type { Ways } from "./confirmation.ts";
@@ -196,7 +198,7 @@ function cellsOf({ id, browser, address, startedAt, seenAt }: Session, visit: Me
   const isOwn = id === visit.member.session.id;
   return [
     <>
-      <bdi>{browser}</bdi> {isOwn && <span class="badge good">This one</span>}
+      <bdi>{browser}</bdi> {isOwn && <Tag tone="good">This one</Tag>}
     </>,
     address,
     <Past at={startedAt} now={visit.now} />,

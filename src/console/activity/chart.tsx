@@ -6,7 +6,8 @@ import {
   type Bucket,
   type Outcomes,
 } from "../../domain/activity.ts";
-import { QuietLink, Table } from "../ui/components.tsx";
+import { QuietLink } from "../ui/components.tsx";
+import { Table } from "../ui/table.tsx";
 import { kinds, spans, widths } from "./labels.ts";
 import { type ActivityQuestion, pathOf } from "./question.ts";
 

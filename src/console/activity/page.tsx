@@ -3,6 +3,7 @@ import type { VNode } from "preact";
 import type { ApiKey } from "../../domain/key.ts";
 import { KeySelect } from "../ui/forms.tsx";
 import { Layout } from "../ui/layout.tsx";
+import { LiveStatus } from "../ui/live-status.tsx";
 import { assets } from "../web/assets.ts";
 import type { MemberVisit } from "../web/visit.ts";
 import { type ActivitySpan, ChartParts } from "./chart.tsx";
@@ -33,6 +34,7 @@ export function ActivityPage({
       title="Activity"
       visit={visit}
       place="/activity"
+      actions={<LiveStatus />}
       scripts={[assets.uplot.path, assets.live.path, assets.activity.path]}
       styles={[assets.uplotStyle.path]}
     >

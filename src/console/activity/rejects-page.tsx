@@ -2,8 +2,9 @@
 import type { VNode } from "preact";
 import type { RejectedRequest, RejectReason, Rejects } from "../../domain/activity.ts";
 import { type ApiKey, keyState } from "../../domain/key.ts";
-import { CopyButton, KeyLink, Pager, Past, Time } from "../ui/components.tsx";
+import { CopyButton, KeyLink, Pager, Tag } from "../ui/components.tsx";
 import { rejectsHint } from "../ui/hints.ts";
+import { Past, Time } from "../ui/times.tsx";
 import { describeField, remedies } from "./labels.ts";
 import type { ActivityQuestion } from "./question.ts";
 import { pathOf } from "./question.ts";
@@ -32,7 +33,7 @@ export function RejectsSection(shown: Shown): VNode {
       {reasons.length === 0 ? (
         <Nothing question={question} />
       ) : (
-        <ol class="rejects" data-seconds>
+        <ol class="rejects">
           {reasons.map((rejects) => (
             <ReasonItem {...shown} rejects={rejects} />
           ))}
@@ -81,7 +82,7 @@ function ReasonItem(item: Item): VNode {
       </div>
       <div>
         <h3>
-          <span class="badge bad">{rejects.status}</span> <code>{rejects.error}</code>
+          <Tag tone="bad">{rejects.status}</Tag> <code>{rejects.error}</code>
         </h3>
         <Reasons {...rejects} />
         <p class="hint">{remedies[rejects.error]}</p>
@@ -160,7 +161,7 @@ function Request({
         message !== null && <p>{message}</p>
       )}
       <p>
-        Request <code id={id}>{request_id}</code> <CopyButton of={id} />
+        Request <code id={id}>{request_id}</code> <CopyButton of={id} isPlain />
       </p>
     </div>
   );
@@ -169,7 +170,7 @@ function Request({
 function EndedBadge({ apiKey, now }: { apiKey: ApiKey; now: number }): VNode | null {
   const state = keyState(apiKey, now);
   if (state === "active") return null;
-  return <span class={`badge ${state === "revoked" ? "bad" : "calm"}`}>{state}</span>;
+  return <Tag tone={state === "revoked" ? "bad" : "calm"}>{state}</Tag>;
 }
 
 /** Why the desk's own key was refused at that time. */

@@ -1,8 +1,10 @@
 /** The audit, in words for people. */
 import type { VNode } from "preact";
 import { auditPhrases, type AuditRecord } from "../../domain/audit.ts";
-import { Pager, Past, Row, Table } from "../ui/components.tsx";
+import { Pager } from "../ui/components.tsx";
 import { Layout } from "../ui/layout.tsx";
+import { Row, Table } from "../ui/table.tsx";
+import { Past } from "../ui/times.tsx";
 import type { MemberVisit } from "../web/visit.ts";
 
 const columns = ["When", "What", "From"];

@@ -1,10 +1,11 @@
 /** The forms that create, rotate and revoke keys. */
 import type { ComponentChildren, VNode } from "preact";
 import { type ApiKey, keyState } from "../../domain/key.ts";
-import { ButtonLink, KeyName, PastOrFuture, Problem } from "../ui/components.tsx";
+import { ButtonLink, KeyName, Problem } from "../ui/components.tsx";
 import { Buttons, Field, PostForm, Select } from "../ui/forms.tsx";
 import { keyLabelHint } from "../ui/hints.ts";
 import { Layout } from "../ui/layout.tsx";
+import { PastOrFuture } from "../ui/times.tsx";
 import type { MemberVisit } from "../web/visit.ts";
 import {
   confirmationOf,
@@ -91,8 +92,7 @@ export function RotatePage(props: MintingForm<RotateTyped> & OfKey): VNode {
       </p>
       {mayEndInOverlap(apiKey, visit.now) && (
         <p>
-          The old key expires at <PastOrFuture at={apiKey.expires_at} now={visit.now} /> in any
-          case.
+          The old key expires <PastOrFuture at={apiKey.expires_at} now={visit.now} /> in any case.
         </p>
       )}
       <PostForm visit={visit} class="card" action={`${path}/rotate`}>

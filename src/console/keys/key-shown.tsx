@@ -1,8 +1,9 @@
 /** The page that shows a new key once, and the page that replaces it. */
 import type { VNode } from "preact";
 import type { ApiKey } from "../../domain/key.ts";
-import { ButtonLink, CopyButton, KeyName, PastOrFuture, QuietLink } from "../ui/components.tsx";
+import { ButtonLink, CopyButton, KeyName, QuietLink } from "../ui/components.tsx";
 import { Layout } from "../ui/layout.tsx";
+import { Time } from "../ui/times.tsx";
 import type { MemberVisit } from "../web/visit.ts";
 import { overlapAdvice } from "./key-activity.ts";
 
@@ -34,9 +35,9 @@ export function KeyShownPage({
           <code id="key">{plaintext}</code>
         </p>
         <p class="actions">
-          <button type="button" data-copy="#key">
+          <CopyButton of="key" isMain>
             Copy the key
-          </button>
+          </CopyButton>
         </p>
       </section>
       {replaced !== null && <Replaced old={replaced} now={visit.now} />}
@@ -80,8 +81,8 @@ function Replaced({ old, now }: { old: ApiKey; now: number }): VNode {
       </h2>
       <p>{overlapAdvice("The old key", old, now)}</p>
       <p>
-        It works until <PastOrFuture at={old.expires_at} now={now} />. To end it sooner, revoke it
-        when the bot has changed over: <a href={`/keys/${old.id}`}>see the old key</a>.
+        It works until <Time at={old.expires_at} />. To end it sooner, revoke it when the bot has
+        changed over: <a href={`/keys/${old.id}`}>see the old key</a>.
       </p>
     </section>
   );

@@ -4,19 +4,10 @@ import type { KeyActivity } from "../../domain/activity.ts";
 import type { AuditRecord } from "../../domain/audit.ts";
 import { type ApiKey, type KeyState, keyState } from "../../domain/key.ts";
 import { AuditPhrase } from "../audit/page.tsx";
-import {
-  ButtonLink,
-  type Fact,
-  Facts,
-  None,
-  Pager,
-  Past,
-  PastOrFuture,
-  QuietLink,
-  Row,
-  Table,
-} from "../ui/components.tsx";
+import { ButtonLink, type Fact, Facts, None, Pager, QuietLink, Tag } from "../ui/components.tsx";
 import { Layout } from "../ui/layout.tsx";
+import { Row, Table } from "../ui/table.tsx";
+import { Past, PastOrFuture } from "../ui/times.tsx";
 import { timeAgo, unbroken } from "../ui/words.ts";
 import type { MemberVisit } from "../web/visit.ts";
 import { describeLateUse, lastUse, lateUseOf, overlapAdvice, requests } from "./key-activity.ts";
@@ -41,10 +32,12 @@ export function KeyListPage({
   const { now } = visit;
   if (keys.length === 0 && newest === null && ended === null) return <NoKeyPage visit={visit} />;
   return (
-    <Layout title="Keys" visit={visit} place="/keys">
-      <p class="actions">
-        <ButtonLink to="/keys/new">Create a key</ButtonLink>
-      </p>
+    <Layout
+      title="Keys"
+      visit={visit}
+      place="/keys"
+      actions={<ButtonLink to="/keys/new">Create a key</ButtonLink>}
+    >
       <Table
         caption="The keys of your desk; last day: requests of the last 24 hours"
         columns={columns}
@@ -98,7 +91,7 @@ function KeyRow(details: KeyDetails): VNode {
   const { id, label, last4, last_used_at, expires_at } = apiKey;
   const cells = [
     <>
-      <a href={`/keys/${id}`}>{label === null ? <None>no label</None> : <bdi>{label}</bdi>}</a>{" "}
+      {label === null ? <None>no label</None> : <bdi>{label}</bdi>}{" "}
       <span class="mono soft">…{last4}</span>
     </>,
     <State {...details} />,
@@ -107,7 +100,7 @@ function KeyRow(details: KeyDetails): VNode {
     <Created {...details} />,
     <PastOrFuture at={expires_at} now={now} />,
   ];
-  return <Row columns={columns} cells={cells} isNamed />;
+  return <Row columns={columns} cells={cells} to={`/keys/${id}`} isNamed />;
 }
 
 function State({ apiKey, activity, now }: KeyDetails): VNode {
@@ -115,13 +108,13 @@ function State({ apiKey, activity, now }: KeyDetails): VNode {
   const late = lateUseOf(apiKey, activity, now);
   return (
     <>
-      <span class={`badge ${badges[state]}`}>{state}</span>
+      <Tag tone={badges[state]}>{state}</Tag>
       {late !== null && (
         <>
           {" "}
-          <span class="badge loud" title={describeLateUse(late, now)}>
+          <Tag tone="bad" isLoud title={describeLateUse(late, now)}>
             still in use
-          </span>{" "}
+          </Tag>{" "}
           <span class="soft">({timeAgo(late.lastAt, now)})</span>
         </>
       )}
@@ -168,7 +161,12 @@ export function KeyPage({
   const isRotated = records.some(({ action }) => action === "key.rotated");
   const path = `/keys/${apiKey.id}`;
   return (
-    <Layout title={`Key …${apiKey.last4}`} visit={visit} place="/keys">
+    <Layout
+      title={`Key …${apiKey.last4}`}
+      visit={visit}
+      place="/keys"
+      up={{ path: "/keys", name: "Keys" }}
+    >
       <LateUseNotice {...shown} now={now} isRotated={isRotated} />
       {isRotated && state === "active" && (
         <p class="notice">This key has a successor. {overlapAdvice("The old key", apiKey, now)}</p>

@@ -3,9 +3,12 @@ import type { VNode } from "preact";
 import { type ApiKey, redactKeys } from "../../domain/key.ts";
 import { choices } from "../../domain/signal-filter.ts";
 import type { StoredSignal } from "../../domain/stored-signal.ts";
-import { KeyLink, None, Pager, Problem, QuietLink, Row, Table, Time } from "../ui/components.tsx";
+import { KeyLink, None, Pager, Problem, QuietLink } from "../ui/components.tsx";
 import { Field, KeySelect, Select } from "../ui/forms.tsx";
 import { Layout } from "../ui/layout.tsx";
+import { LiveStatus } from "../ui/live-status.tsx";
+import { type Column, Row, Table } from "../ui/table.tsx";
+import { Clock, Time } from "../ui/times.tsx";
 import { shorten } from "../ui/words.ts";
 import { assets } from "../web/assets.ts";
 import type { MemberVisit } from "../web/visit.ts";
@@ -13,7 +16,16 @@ import { EXPORT_MINUTES_MAX, EXPORT_ROWS_MAX } from "./export.ts";
 import { type FilterInput, pathWith } from "./filter.ts";
 import type { SignalPage } from "./listing.ts";
 
-const columns = ["Received", "Symbol", "Side", "Price", "Quantity", "Source", "Type", "Key"];
+const columns: readonly Column[] = [
+  { name: "Received", phone: "more" },
+  { name: "Symbol", phone: "main" },
+  { name: "Side", phone: "main" },
+  { name: "Price", phone: "main end", isNumber: true },
+  { name: "Quantity", phone: "more end", isNumber: true },
+  { name: "Source", phone: "more" },
+  { name: "Type", phone: "more" },
+  { name: "Key" },
+];
 
 interface SignalListing {
   readonly input: FilterInput;
@@ -25,6 +37,7 @@ interface SignalListing {
   /** The first page: new signals appear on top of it. */
   readonly isLive: boolean;
   readonly keys: readonly ApiKey[];
+  readonly now: number;
 }
 
 interface Listed {
@@ -153,12 +166,7 @@ function Found({ listing }: Listed): VNode {
     <>
       <div class="actions">
         <QuietLink to={pathWith("/signals", input)}>{isLive ? "Refresh" : "Newest"}</QuietLink>
-        {isLive && (
-          <button type="button" class="quiet" id="pause" hidden>
-            Pause
-          </button>
-        )}
-        {isLive && <span id="news" role="status" />}
+        {isLive && <LiveStatus />}
       </div>
       {signals.length === 0 && <Empty listing={listing} />}
       <SignalTable listing={listing} />
@@ -224,7 +232,7 @@ function Export({ input }: { input: FilterInput }): VNode {
   );
 }
 
-function SignalTable({ listing: { input, found, newestId, isLive } }: Listed): VNode {
+function SignalTable({ listing: { input, found, newestId, isLive, now } }: Listed): VNode {
   return (
     <Table
       caption="Signals, newest first"
@@ -232,9 +240,8 @@ function SignalTable({ listing: { input, found, newestId, isLive } }: Listed): V
       id="signals"
       hidden={found.signals.length === 0}
       data-newer={isLive ? pathWith("/signals/newer", input) : undefined}
-      data-seconds
     >
-      <SignalRows signals={found.signals} newestId={newestId} isCut={false} />
+      <SignalRows signals={found.signals} newestId={newestId} isCut={false} now={now} />
     </Table>
   );
 }
@@ -244,26 +251,26 @@ export function SignalRows({
   signals,
   newestId,
   isCut,
+  now,
 }: {
   signals: readonly StoredSignal[];
   newestId: string;
   isCut: boolean;
+  now: number;
 }): VNode {
   return (
     <tbody data-newest={newestId} data-cut={isCut ? "" : undefined}>
       {signals.map((signal) => (
-        <SignalRow {...signal} />
+        <SignalRow signal={signal} now={now} />
       ))}
     </tbody>
   );
 }
 
-function SignalRow(signal: StoredSignal): VNode {
+function SignalRow({ signal, now }: { signal: StoredSignal; now: number }): VNode {
   const { id, symbol, side, direction, price, quantity, key_id, key_label, key_last4 } = signal;
   const cells = [
-    <a href={`/signals/${id}`}>
-      <Time at={signal.received_at} />
-    </a>,
+    <Clock at={signal.received_at} now={now} />,
     <bdi title={titleOf(symbol)}>{shorten(symbol)}</bdi>,
     direction === null ? side : `${side}, ${direction}`,
     price?.toString() ?? <None />,
@@ -272,7 +279,7 @@ function SignalRow(signal: StoredSignal): VNode {
     signal.type,
     <KeyLink id={key_id} label={key_label} last4={key_last4} />,
   ];
-  return <Row columns={columns} cells={cells} id={id} />;
+  return <Row columns={columns} cells={cells} id={id} to={`/signals/${id}`} />;
 }
 
 /** The whole text of one that is shortened, unless it is too long for a page with many. */

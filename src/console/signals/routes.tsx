@@ -51,7 +51,7 @@ async function showList(services: ConsoleServices, visit: MemberVisit): Promise<
   if (request.after !== null && found.newer === null) return seeOther(pathWith("/signals", input));
   const isLive = request.before === null && request.after === null;
   const keys = await offeredKeys(services, visit, input.typed.key);
-  const listing = { input, find: null, found, newestId, isLive, keys };
+  const listing = { input, find: null, found, newestId, isLive, keys, now: visit.now };
   return page(<SignalListPage visit={visit} listing={listing} />);
 }
 
@@ -73,6 +73,7 @@ async function showFound(
     newestId: "",
     isLive: false,
     keys: await offeredKeys(services, visit, undefined),
+    now: visit.now,
   };
   return page(<SignalListPage visit={visit} listing={listing} />, signals.length === 0 ? 404 : 200);
 }
@@ -83,7 +84,15 @@ async function refuseFilter(
   input: FilterInput,
 ): Promise<Response> {
   const keys = await offeredKeys(services, visit, input.typed.key);
-  const listing = { input, find: null, found: nothing, newestId: "", isLive: false, keys };
+  const listing = {
+    input,
+    find: null,
+    found: nothing,
+    newestId: "",
+    isLive: false,
+    keys,
+    now: visit.now,
+  };
   return page(<SignalListPage visit={visit} listing={listing} />, 400);
 }
 
@@ -96,7 +105,12 @@ async function showNewer(services: ConsoleServices, visit: MemberVisit): Promise
   const { signals, searchedTo } = await services.signals.list(query);
   return page(
     <table>
-      <SignalRows signals={signals} newestId={newestId} isCut={searchedTo !== null} />
+      <SignalRows
+        signals={signals}
+        newestId={newestId}
+        isCut={searchedTo !== null}
+        now={visit.now}
+      />
     </table>,
   );
 }

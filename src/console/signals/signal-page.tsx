@@ -3,9 +3,10 @@ import type { VNode } from "preact";
 import type { Repeats } from "../../domain/activity.ts";
 import { fieldNames } from "../../domain/signal.ts";
 import type { StoredSignal } from "../../domain/stored-signal.ts";
-import { CopyButton, type Fact, Facts, KeyName, None, Past, Time } from "../ui/components.tsx";
+import { CopyButton, type Fact, Facts, KeyName, None } from "../ui/components.tsx";
 import { duplicatesHint } from "../ui/hints.ts";
 import { Layout } from "../ui/layout.tsx";
+import { Past, Time } from "../ui/times.tsx";
 import { describeSkew, newestAgo } from "../ui/words.ts";
 import type { MemberVisit } from "../web/visit.ts";
 
@@ -61,7 +62,8 @@ function factsOf({ signal, repeats }: Shown, now: number): Fact[] {
     [
       "Received",
       <>
-        <Past at={received_at} now={now} /> <span class="mono">{received_at}</span>
+        <Time at={received_at} /> (<Past at={received_at} now={now} />){" "}
+        <span class="mono">{received_at}</span>
       </>,
     ],
     ["signal_time", <SignalTime at={signal_time} />],

@@ -2,8 +2,9 @@
 import type { VNode } from "preact";
 import type { ApiKey } from "../../domain/key.ts";
 import type { StoredSignal } from "../../domain/stored-signal.ts";
-import { ButtonLink, CopyButton, KeyName, Past } from "../ui/components.tsx";
+import { ButtonLink, CopyButton, KeyName, Tag } from "../ui/components.tsx";
 import { Layout } from "../ui/layout.tsx";
+import { Past } from "../ui/times.tsx";
 import { assets } from "../web/assets.ts";
 import type { MemberVisit } from "../web/visit.ts";
 import { KEY_VARIABLE, snippets } from "./snippets.ts";
@@ -97,8 +98,7 @@ export function ProgressSteps({ progress, now }: { progress: Progress; now: numb
       <h2>3. See it here {isDone && <Done />}</h2>
       {signal === null ? (
         <p>
-          <span class="badge calm">waiting</span> No signal has arrived yet.{" "}
-          <a href="/start">Refresh</a>
+          <Tag>waiting</Tag> No signal has arrived yet. <a href="/start">Refresh</a>
         </p>
       ) : (
         <p class="notice good">
@@ -113,7 +113,7 @@ export function ProgressSteps({ progress, now }: { progress: Progress; now: numb
 }
 
 function Done(): VNode {
-  return <span class="badge good">done</span>;
+  return <Tag tone="good">done</Tag>;
 }
 
 function TradingView({ publicUrl, secret }: { publicUrl: string; secret: string }): VNode {

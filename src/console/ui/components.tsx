@@ -1,7 +1,8 @@
 /** The parts that pages are made of. */
 import type { ComponentChildren, ComponentProps, VNode } from "preact";
 import type { ApiKey } from "../../domain/key.ts";
-import { relativeTime, shorten, timeAgo, unbroken } from "./words.ts";
+import { Icon } from "./icon.tsx";
+import { shorten } from "./words.ts";
 
 type Children = { readonly children: ComponentChildren };
 
@@ -35,11 +36,38 @@ export function QuietLink({
 }
 
 /** Copies the text of the element with this id. CSS hides it where no script runs. */
-export function CopyButton({ of, children = "Copy" }: Partial<Children> & { of: string }): VNode {
+export function CopyButton({
+  of,
+  isMain = false,
+  isPlain = false,
+  children = "Copy",
+}: Partial<Children> & {
+  of: string;
+  isMain?: boolean;
+  /** Without its icon, for pages with many. */
+  isPlain?: boolean;
+}): VNode {
   return (
-    <button type="button" class="quiet" data-copy={`#${of}`}>
-      {children}
+    <button type="button" class={isMain ? undefined : "quiet small"} data-copy={`#${of}`}>
+      {!isPlain && <Icon name="copy" />}
+      <span>{children}</span>
     </button>
+  );
+}
+
+export type Tone = "good" | "bad" | "warn" | "info" | "calm";
+
+/** A word that is one of few, such as a state. `isLoud`: what must not be overlooked. */
+export function Tag({
+  tone = "calm",
+  isLoud = false,
+  title,
+  children,
+}: Children & { tone?: Tone; isLoud?: boolean; title?: string }): VNode {
+  return (
+    <span class={`tag ${tone}${isLoud ? " loud" : ""}`} title={title}>
+      {children}
+    </span>
   );
 }
 
@@ -78,61 +106,6 @@ export function Pager({
   );
 }
 
-/** `children`: a `tbody`. More attributes are those of the box that scrolls. */
-export function Table({
-  caption,
-  columns,
-  className,
-  children,
-  ...box
-}: ComponentProps<"div"> & {
-  caption: string;
-  columns: readonly string[];
-  className?: string;
-}): VNode {
-  return (
-    <div class="scroll" {...box}>
-      <table class={className}>
-        <caption>{caption}</caption>
-        <thead>
-          <tr>
-            {columns.map((name) => (
-              <th scope="col">{name}</th>
-            ))}
-          </tr>
-        </thead>
-        {children}
-      </table>
-    </div>
-  );
-}
-
-/** A row of a {@link Table}. On a phone each cell shows its column's name. */
-export function Row({
-  columns,
-  cells,
-  isNamed = false,
-  id,
-}: {
-  columns: readonly string[];
-  cells: readonly ComponentChildren[];
-  /** The first cell names the row. */
-  isNamed?: boolean;
-  id?: string;
-}): VNode {
-  return (
-    <tr data-id={id}>
-      {cells.map((cell, index) =>
-        isNamed && index === 0 ? (
-          <th scope="row">{cell}</th>
-        ) : (
-          <td data-label={columns[index]}>{cell}</td>
-        ),
-      )}
-    </tr>
-  );
-}
-
 export type Fact = readonly [name: string, value: ComponentChildren];
 
 export function Facts({ facts, ...list }: ComponentProps<"dl"> & { facts: readonly Fact[] }) {
@@ -148,9 +121,14 @@ export function Facts({ facts, ...list }: ComponentProps<"dl"> & { facts: readon
   );
 }
 
-/** A text for a value that is missing. */
-export function None({ children = "none" }: Partial<Children>): VNode {
-  return <span class="none">{children}</span>;
+/** Stands for a value that is missing: a dash, or a word that says more. */
+export function None({ children }: Partial<Children>): VNode {
+  if (children !== undefined) return <span class="none">{children}</span>;
+  return (
+    <span class="none" role="img" aria-label="none">
+      –
+    </span>
+  );
 }
 
 /** A label is text of any script and direction: `bdi` keeps it apart from the text beside it. */
@@ -173,42 +151,5 @@ export function KeyLink({ id, label, last4 }: Pick<ApiKey, "id" | "label" | "las
     <a href={`/keys/${id}`}>
       <KeyName label={label === null ? null : shorten(label)} last4={last4} />
     </a>
-  );
-}
-
-/** A time in UTC, which the script changes to the reader's zone, with UTC on hover. */
-export function Time({ at }: { at: number | null }): VNode {
-  if (at === null) return <None>never</None>;
-  const iso = new Date(at).toISOString();
-  const utc = `${iso.slice(0, 19).replace("T", " ")} UTC`;
-  return (
-    <time dateTime={iso} title={utc}>
-      {utc}
-    </time>
-  );
-}
-
-interface Moment {
-  /** Epoch milliseconds; null: "never". */
-  readonly at: number | null;
-  readonly now: number;
-}
-
-/** A time that has passed, and how long ago that is. */
-export function Past({ at, now }: Moment): VNode {
-  return <TimeInWords at={at} words={at === null ? null : timeAgo(at, now)} />;
-}
-
-/** A time that may be to come, and how far away it is. */
-export function PastOrFuture({ at, now }: Moment): VNode {
-  return <TimeInWords at={at} words={at === null ? null : relativeTime(at, now)} />;
-}
-
-function TimeInWords({ at, words }: { at: number | null; words: string | null }): VNode {
-  return (
-    <>
-      <Time at={at} />
-      {words !== null && <span class="soft"> ({unbroken(words)})</span>}
-    </>
   );
 }

@@ -3,6 +3,7 @@ import type { ComponentChildren, VNode } from "preact";
 import { assets } from "../web/assets.ts";
 import type { MemberVisit, Visit } from "../web/visit.ts";
 import { PostForm } from "./forms.tsx";
+import { Icon, type IconName } from "./icon.tsx";
 
 interface Frame {
   readonly title: string;
@@ -10,23 +11,33 @@ interface Frame {
   readonly visit?: Visit;
   /** The path of the page in the navigation, such as `/keys`. */
   readonly place?: string;
+  /** The list that the page is one of. */
+  readonly up?: { readonly path: string; readonly name: string };
+  /** Beside the title: the main action, or whether the page is live. */
+  readonly actions?: ComponentChildren;
   /** Paths of scripts that this page needs in addition. */
   readonly scripts?: readonly string[];
   readonly styles?: readonly string[];
   readonly children: ComponentChildren;
 }
 
-const places = [
-  ["/signals", "Signals"],
-  ["/activity", "Activity"],
-  ["/keys", "Keys"],
-  ["/audit", "Audit"],
-  ["/account", "Account"],
-  ["/start", "Start"],
-] as const;
+type Place = readonly [path: string, name: string, icon: IconName];
 
-export function Layout({ title, visit, place, scripts = [], styles = [], children }: Frame): VNode {
+const places: readonly Place[] = [
+  ["/signals", "Signals", "radio"],
+  ["/activity", "Activity", "activity"],
+  ["/keys", "Keys", "key"],
+  ["/audit", "Audit", "scrollText"],
+];
+
+const ownPlaces: readonly Place[] = [
+  ["/start", "Set-up guide", "bookOpen"],
+  ["/account", "Account", "circleUser"],
+];
+
+export function Layout({ title, visit, scripts = [], styles = [], ...page }: Frame): VNode {
   const isSignedIn = visit !== undefined && visit.member !== null;
+  const ownScripts = [assets.script, ...(isSignedIn ? [assets.shortcuts] : [])];
   return (
     <html lang="en">
       <head>
@@ -38,7 +49,7 @@ export function Layout({ title, visit, place, scripts = [], styles = [], childre
         {[...styles, assets.style.path].map((path) => (
           <link rel="stylesheet" href={path} />
         ))}
-        {[assets.script.path, ...scripts].map((path) => (
+        {[...ownScripts.map(({ path }) => path), ...scripts].map((path) => (
           <script type="module" src={path} />
         ))}
       </head>
@@ -46,39 +57,114 @@ export function Layout({ title, visit, place, scripts = [], styles = [], childre
         <a class="skip" href="#main">
           Skip to content
         </a>
-        <header class="bar">
+        <header class="side">
           <a class="brand" href="/">
-            <img src={assets.icon.path} alt="" width="24" height="24" />
+            <img src={assets.icon.path} alt="" width="20" height="20" />
             Signalbox
           </a>
-          {isSignedIn && <Navigation visit={visit as MemberVisit} place={place} />}
+          {isSignedIn && <Menu visit={visit as MemberVisit} place={page.place} />}
         </header>
         <main id="main" tabindex={-1}>
-          <h1>{title}</h1>
-          {children}
+          <Head title={title} up={page.up} actions={page.actions} />
+          {page.children}
         </main>
+        {isSignedIn && <Shortcuts />}
       </body>
     </html>
   );
 }
 
-function Navigation({ visit, place }: { visit: MemberVisit; place: string | undefined }): VNode {
+function Head({
+  title,
+  up,
+  actions,
+}: {
+  title: string;
+  up: Frame["up"];
+  actions: ComponentChildren;
+}): VNode {
+  return (
+    <div class="head">
+      {up !== undefined && (
+        <a class="up" href={up.path}>
+          <Icon name="arrowLeft" />
+          {up.name}
+        </a>
+      )}
+      <h1>{title}</h1>
+      {actions !== undefined && <div class="actions">{actions}</div>}
+    </div>
+  );
+}
+
+/** Beside the page, or on a phone behind a button. */
+function Menu({ visit, place }: { visit: MemberVisit; place: string | undefined }): VNode {
   const { email, desk } = visit.member;
   return (
     <>
-      <nav aria-label="Pages">
-        {places.map(([path, name]) => (
-          <a href={path} aria-current={path === place ? "page" : undefined}>
-            {name}
-          </a>
-        ))}
-      </nav>
-      <PostForm visit={visit} class="who" action="/sign-out">
-        <span title={email}>
+      <button type="button" class="quiet small" popoverTarget="menu">
+        <Icon name="menu" />
+        Menu
+      </button>
+      <div id="menu" popover="auto">
+        <p class="desk">
           Desk <strong>{desk}</strong>
-        </span>
-        <button class="quiet">Sign out</button>
-      </PostForm>
+        </p>
+        <nav aria-label="Pages">
+          <Places places={places} place={place} />
+        </nav>
+        <nav aria-label="You">
+          <Places places={ownPlaces} place={place} />
+          <PostForm visit={visit} action="/sign-out">
+            <button class="plain" title={email}>
+              <Icon name="logOut" />
+              Sign out
+            </button>
+          </PostForm>
+          <p class="email" title={email}>
+            {email}
+          </p>
+        </nav>
+      </div>
     </>
+  );
+}
+
+function Places({ places: list, place }: { places: readonly Place[]; place: string | undefined }) {
+  return list.map(([path, name, icon]) => (
+    <a href={path} aria-current={path === place ? "page" : undefined}>
+      <Icon name={icon} />
+      {name}
+    </a>
+  ));
+}
+
+const shortcuts = [
+  ["/", "Search"],
+  ["j", "Next row"],
+  ["k", "Previous row"],
+  ["Enter", "Open the row"],
+  ["?", "Show this list"],
+] as const;
+
+/** console.js opens it. */
+function Shortcuts(): VNode {
+  return (
+    <dialog id="shortcuts" aria-label="Shortcuts">
+      <h2>Keyboard shortcuts</h2>
+      <dl>
+        {shortcuts.map(([key, what]) => (
+          <>
+            <dt>
+              <kbd>{key}</kbd>
+            </dt>
+            <dd>{what}</dd>
+          </>
+        ))}
+      </dl>
+      <form method="dialog">
+        <button class="quiet small">Close</button>
+      </form>
+    </dialog>
   );
 }

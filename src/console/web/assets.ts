@@ -3,15 +3,24 @@
 import webauthn from "../../../node_modules/@simplewebauthn/browser/dist/bundle/index.umd.min.js" with { type: "text" };
 import uplot from "../../../node_modules/uplot/dist/uPlot.iife.min.js" with { type: "text" };
 import uplotStyle from "../../../node_modules/uplot/dist/uPlot.min.css" with { type: "text" };
+import activityStyle from "../ui/assets/activity.css" with { type: "text" };
 import activity from "../ui/assets/activity.js" with { type: "text" };
+import base from "../ui/assets/base.css" with { type: "text" };
 import script from "../ui/assets/console.js" with { type: "text" };
-import style from "../ui/assets/console.css" with { type: "text" };
+import controls from "../ui/assets/controls.css" with { type: "text" };
+import frame from "../ui/assets/frame.css" with { type: "text" };
 import icon from "../ui/assets/icon.svg" with { type: "text" };
 import localTimes from "../ui/assets/local-times.js" with { type: "text" };
 import live from "../ui/assets/live.js" with { type: "text" };
+import parts from "../ui/assets/parts.css" with { type: "text" };
 import passkeys from "../ui/assets/passkeys.js" with { type: "text" };
+import shortcuts from "../ui/assets/shortcuts.js" with { type: "text" };
 import signals from "../ui/assets/signals.js" with { type: "text" };
 import start from "../ui/assets/start.js" with { type: "text" };
+import tables from "../ui/assets/tables.css" with { type: "text" };
+
+/** The later overrides the earlier. */
+const style = [base, frame, controls, parts, tables, activityStyle].join("\n");
 
 const YEAR_S = 365 * 24 * 60 * 60;
 const JAVASCRIPT = "text/javascript; charset=utf-8";
@@ -38,6 +47,8 @@ function asset(name: string, extension: string, type: string, content: string): 
 
 export const assets = {
   script: asset("console", "js", JAVASCRIPT, script),
+  /** For every page of a member. */
+  shortcuts: asset("shortcuts", "js", JAVASCRIPT, shortcuts),
   /** For pages with passkeys, with {@link assets.webauthn} before it. */
   passkeys: asset("passkeys", "js", JAVASCRIPT, passkeys),
   webauthn: asset("webauthn", "js", JAVASCRIPT, webauthn),

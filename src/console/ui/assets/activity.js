@@ -192,13 +192,4 @@ new ResizeObserver(() => {
 }).observe(place);
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => chart?.redraw());
 
-const status = document.createElement("p");
-status.className = "hint";
-status.setAttribute("role", "status");
-activity.append(status);
-keepFresh({
-  path: () => live.dataset.path,
-  everyMs: Number(live.dataset.every),
-  take,
-  say: (why) => (status.textContent = why),
-});
+keepFresh({ path: () => live.dataset.path, everyMs: Number(live.dataset.every), take });

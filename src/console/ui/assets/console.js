@@ -1,35 +1,95 @@
 /** Improves every page where scripts run. Nothing depends on it. */
-document.documentElement.classList.add("scripted");
+const MINUTE_MS = 60_000;
+const HOUR_MS = 60 * MINUTE_MS;
+const DAY_MS = 24 * HOUR_MS;
 
-const times = (timeStyle) => new Intl.DateTimeFormat("en-GB", { dateStyle: "medium", timeStyle });
-const [minutes, seconds] = [times("short"), times("medium")];
+const inBritish = (options) => new Intl.DateTimeFormat("en-GB", options);
+const exact = inBritish({ dateStyle: "medium", timeStyle: "medium" });
+const zone = inBritish({ timeZoneName: "short" });
+const clock = inBritish({ timeStyle: "medium" });
+const minutes = inBritish({ dateStyle: "medium", timeStyle: "short" });
+const minute = inBritish({ timeStyle: "short" });
+const day = inBritish({ day: "numeric", month: "short" });
+const dayOfYear = inBritish({ dateStyle: "medium" });
 
-/** Shows times in the reader's own zone; the title keeps UTC. For other scripts, too. */
+function daysAgo(at) {
+  const [then, today] = [new Date(at), new Date()].map((each) => each.setHours(0, 0, 0, 0));
+  return Math.round((today - then) / DAY_MS);
+}
+
+/** As in times.tsx, in the reader's time zone. */
+function briefly(at) {
+  const now = Date.now();
+  const distance = Math.abs(at - now);
+  if (distance < DAY_MS) {
+    const [unit, ms] =
+      distance < MINUTE_MS
+        ? ["s", 1_000]
+        : distance < HOUR_MS
+          ? ["min", MINUTE_MS]
+          : ["h", HOUR_MS];
+    const span = `${Math.floor(distance / ms)} ${unit}`;
+    return at <= now ? `${span} ago` : `in ${span}`;
+  }
+  if (at > now && distance < 100 * DAY_MS) {
+    const days = Math.floor(distance / DAY_MS);
+    return `in ${days} ${days === 1 ? "day" : "days"}`;
+  }
+  if (daysAgo(at) === 1) return `yesterday ${minute.format(at)}`;
+  if (distance < 300 * DAY_MS) return `${day.format(at)} ${minute.format(at)}`;
+  return dayOfYear.format(at);
+}
+
+const formats = {
+  brief: briefly,
+  clock: (at) => `${daysAgo(at) === 0 ? "" : `${day.format(at)} `}${clock.format(at)}`,
+  exact: (at) => exact.format(at),
+  minutes: (at) => minutes.format(at),
+};
+
+/** Shows times in the reader's own zone. For other scripts, too. */
 globalThis.localize = (root) => {
   for (const time of root.querySelectorAll("time")) {
-    time.title ||= time.textContent;
-    const format = time.closest("[data-seconds]") === null ? minutes : seconds;
-    time.textContent = format.format(new Date(time.dateTime));
+    const at = Date.parse(time.dateTime);
+    const text = formats[time.dataset.as ?? "minutes"](at);
+    if (time.textContent === text) continue;
+    time.dataset.utc ??= time.title || time.textContent;
+    time.textContent = text;
+    // Where the page says the exact time already, the title says UTC.
+    const isExact = time.dataset.as === undefined || time.dataset.as === "exact";
+    time.title = isExact ? time.dataset.utc : `${exact.format(at)} ${zoneOf(at)}`;
   }
 };
-localize(document);
 
-/** Read out by screen readers. */
+function zoneOf(at) {
+  return zone.formatToParts(at).find(({ type }) => type === "timeZoneName").value;
+}
+
+localize(document);
+const BRIEF_EVERY_MS = 5_000;
+setInterval(() => {
+  if (document.visibilityState === "visible") localize(document);
+}, BRIEF_EVERY_MS);
+
 const announced = document.createElement("p");
 announced.className = "unseen";
 announced.setAttribute("role", "status");
 document.querySelector("main").append(announced);
 
+/** Has screen readers read it out. For other scripts, too. */
+globalThis.announce = (text) => (announced.textContent = text);
+
 const SAID_MS = 2_000;
 
 function say(button, word, sentence) {
-  const name = (button.dataset.name ??= button.textContent);
-  button.textContent = word;
-  announced.textContent = sentence;
+  const label = button.querySelector("span");
+  const name = (button.dataset.name ??= label.textContent);
+  label.textContent = word;
+  announce(sentence);
   clearTimeout(Number(button.dataset.timer));
   button.dataset.timer = setTimeout(() => {
-    button.textContent = name;
-    announced.textContent = "";
+    label.textContent = name;
+    announce("");
   }, SAID_MS);
 }
 
@@ -91,7 +151,7 @@ const underWay = new WeakSet();
 document.addEventListener("submit", (event) => {
   const form = event.target;
   if (underWay.has(form)) event.preventDefault();
-  if (event.defaultPrevented) return;
+  if (event.defaultPrevented || form.method === "dialog") return;
   underWay.add(form);
   setTimeout(() => underWay.delete(form), UNDER_WAY_MS);
 });

@@ -1,61 +1,105 @@
 /** Keeps a page up to date while somebody is there. Without a script, a link does the same. */
-const EVERY_AFTER_FAILURE_MS = 10_000;
+const EVERY_AFTER_FAILURE_MS = 5_000;
+const ANSWER_MS_MAX = 10_000;
 /** A page that nobody looks at must not keep its member signed in. */
 const UNATTENDED_MS = 30 * 60_000;
 
+const status = document.querySelector(".live");
+const text = status?.querySelector(".live-text");
+const signIn = status?.querySelector(".live-sign-in");
+const pause = status?.querySelector("button");
+if (signIn) {
+  signIn.href = `/sign-in?${new URLSearchParams({ next: location.pathname + location.search })}`;
+}
+
+const words = {
+  paused: () => "Paused",
+  lost: () => "Connection lost, retrying",
+  out: () => "Signed out",
+  on: (updatedAt) => {
+    const seconds = Math.max(1, Math.floor((Date.now() - updatedAt) / 1_000));
+    const span = seconds < 60 ? `${seconds} s` : `${Math.floor(seconds / 60)} min`;
+    return `Live · updated ${span} ago`;
+  },
+};
+
+/** Shows a state: see `words`. Only a change of it is read out. */
+function show(state, updatedAt) {
+  if (!status) return;
+  const isNew = status.dataset.live !== state;
+  status.dataset.live = state;
+  text.textContent = words[state](updatedAt);
+  if (!isNew) return;
+  signIn.hidden = state !== "out";
+  pause.hidden = state === "out";
+  pause.textContent = state === "paused" ? "Resume" : "Pause";
+  announce(state === "on" ? "Live again" : text.textContent);
+}
+
 /**
- * Asks again and again.
+ * Asks again and again, and says in the page's live status whether that works.
  * @param {object} page
  * @param {() => string | URL} page.path
  * @param {number} page.everyMs
  * @param {(fresh: Document) => void} page.take gets each answer
- * @param {(why: string) => void} [page.say] why the asking stops; an empty text when it goes on
- * @returns {{ stop: (why: string) => void, goOn: () => void }}
+ * @returns {{ end: () => void }} `end`: there is nothing more to ask for
  */
-globalThis.keepFresh = ({ path, everyMs, take, say = () => {} }) => {
+globalThis.keepFresh = ({ path, everyMs, take }) => {
   let attendedAt = Date.now();
+  let updatedAt = Date.now();
   let timer = setTimeout(round, everyMs);
   let isAsking = false;
-  let isStopped = false;
   let isUnattended = false;
+  let state = "on";
 
-  async function ask() {
-    const answer = await fetch(path(), { redirect: "manual" });
-    if (answer.type === "opaqueredirect") stop("You are signed out: reload the page");
-    else if (!answer.ok) return EVERY_AFTER_FAILURE_MS;
-    else take(new DOMParser().parseFromString(await answer.text(), "text/html"));
-    return everyMs;
+  function enter(next) {
+    state = next;
+    show(state, updatedAt);
   }
 
+  async function ask() {
+    const answer = await fetch(path(), {
+      redirect: "manual",
+      signal: AbortSignal.timeout(ANSWER_MS_MAX),
+    });
+    if (answer.type === "opaqueredirect") return "out";
+    if (!answer.ok) return "lost";
+    const fresh = new DOMParser().parseFromString(await answer.text(), "text/html");
+    // It was paused while it asked.
+    if (!isGoing()) return state;
+    take(fresh);
+    updatedAt = Date.now();
+    return "on";
+  }
+
+  const isGoing = () => state === "on" || state === "lost";
+
   async function round() {
-    if (isStopped || isAsking || document.visibilityState !== "visible") return;
+    if (!isGoing() || isAsking || document.visibilityState !== "visible") return;
     if (Date.now() - attendedAt > UNATTENDED_MS) {
-      stop("Paused, because nobody was here");
       isUnattended = true;
+      enter("paused");
       return;
     }
     isAsking = true;
-    const waitMs = await ask().catch(() => EVERY_AFTER_FAILURE_MS);
+    const next = await ask().catch(() => "lost");
     isAsking = false;
+    if (!isGoing()) return;
+    enter(next);
     clearTimeout(timer);
-    timer = setTimeout(round, waitMs);
+    timer = setTimeout(round, state === "lost" ? EVERY_AFTER_FAILURE_MS : everyMs);
   }
 
-  function stop(why) {
-    isStopped = true;
-    say(why);
-  }
-
-  function goOn() {
-    isStopped = false;
+  function resume() {
     isUnattended = false;
-    say("");
+    updatedAt = Date.now();
+    enter("on");
     void round();
   }
 
   function attend() {
     attendedAt = Date.now();
-    if (isUnattended) goOn();
+    if (isUnattended) resume();
   }
 
   for (const kind of ["pointermove", "keydown", "scroll"]) {
@@ -65,5 +109,7 @@ globalThis.keepFresh = ({ path, everyMs, take, say = () => {} }) => {
     attend();
     void round();
   });
-  return { stop, goOn };
+  pause?.addEventListener("click", () => (state === "paused" ? resume() : enter("paused")));
+  setInterval(() => state === "on" && show(state, updatedAt), 1_000);
+  return { end: () => (state = "ended") };
 };

@@ -6,16 +6,13 @@ const ROWS = 50;
 const box = document.querySelector("#signals");
 const rows = box?.querySelector("tbody");
 const older = document.querySelector("#older");
-const news = document.querySelector("#news");
-const pause = document.querySelector("#pause");
-let isPaused = false;
 let unsaid = 0;
 let saidAt = 0;
 
 /** Not each time: a screen reader reads it out. */
 function say() {
   if (unsaid === 0 || Date.now() - saidAt < SAY_EVERY_MS) return;
-  news.textContent = unsaid === 1 ? "1 new signal" : `${unsaid} new signals`;
+  announce(unsaid === 1 ? "1 new signal" : `${unsaid} new signals`);
   unsaid = 0;
   saidAt = Date.now();
 }
@@ -57,16 +54,5 @@ if (box?.dataset.newer !== undefined) {
     url.searchParams.set("after", rows.dataset.newest);
     return url;
   };
-  const live = keepFresh({
-    path,
-    everyMs: EVERY_MS,
-    take,
-    say: (why) => {
-      isPaused = why !== "";
-      pause.textContent = isPaused ? "Resume" : "Pause";
-      news.textContent = why;
-    },
-  });
-  pause.hidden = false;
-  pause.addEventListener("click", () => (isPaused ? live.goOn() : live.stop("Paused")));
+  keepFresh({ path, everyMs: EVERY_MS, take });
 }

@@ -11,8 +11,8 @@ function take(page) {
   last = fresh.innerHTML;
   progress.replaceChildren(...fresh.childNodes);
   localize(progress);
-  if (fresh.dataset.done !== undefined) live.stop("");
+  if (fresh.dataset.done !== undefined) live.end();
 }
 
 const live = keepFresh({ path: () => "/start/state", everyMs: EVERY_MS, take });
-if (progress.dataset.done !== undefined) live.stop("");
+if (progress.dataset.done !== undefined) live.end();

@@ -1,0 +1,46 @@
+/** Moves through a page with the keyboard, and closes popovers. */
+const popovers = document.querySelectorAll("details.popover");
+
+document.addEventListener("click", ({ target }) => {
+  for (const popover of popovers) if (!popover.contains(target)) popover.open = false;
+});
+
+function close() {
+  for (const popover of popovers) {
+    if (!popover.open) continue;
+    popover.open = false;
+    popover.querySelector("summary").focus();
+  }
+}
+
+/** The link of the row after or before the one that has the focus. */
+function move(step) {
+  const rows = [...document.querySelectorAll("tr .cover")].filter((row) => row.checkVisibility());
+  const at = rows.indexOf(document.activeElement);
+  const next = rows[at === -1 && step < 0 ? rows.length - 1 : at + step];
+  next?.focus();
+  next?.closest("tr").scrollIntoView({ block: "nearest" });
+}
+
+const isOnRow = () => document.activeElement.matches("tr .cover");
+
+const actions = {
+  "/": () => document.querySelector('input[type="search"]')?.focus(),
+  "?": () => document.querySelector("#shortcuts").showModal(),
+  j: () => move(1),
+  k: () => move(-1),
+  ArrowDown: () => move(1),
+  ArrowUp: () => move(-1),
+};
+
+document.addEventListener("keydown", (event) => {
+  const { key, target, ctrlKey, metaKey, altKey } = event;
+  if (key === "Escape") close();
+  if (ctrlKey || metaKey || altKey || actions[key] === undefined) return;
+  if (target.matches("input, select, textarea, [contenteditable]")) return;
+  if (document.querySelector("dialog[open]") !== null) return;
+  // Without a row to move from, the arrows scroll the page.
+  if (key.startsWith("Arrow") && !isOnRow()) return;
+  event.preventDefault();
+  actions[key]();
+});

@@ -1,0 +1,104 @@
+/** Tables, whose rows become two lines on a phone. */
+import type { ComponentChildren, ComponentProps, VNode } from "preact";
+
+interface ColumnLook {
+  readonly name: string;
+  /** Aligned to the right, with digits of one width. */
+  readonly isNumber?: boolean;
+  /** Where it stands on a phone, in the first line or the second; left out: nowhere. */
+  readonly phone?: "main" | "main end" | "more" | "more end";
+  /** On a phone its name stands before the value. */
+  readonly isLabelled?: boolean;
+}
+
+/** A name alone: the first is the first line on a phone, the others follow with their names. */
+export type Column = string | ColumnLook;
+
+function lookOf(column: Column, index: number): ColumnLook {
+  if (typeof column !== "string") return column;
+  return index === 0
+    ? { name: column, phone: "main" }
+    : { name: column, phone: "more", isLabelled: true };
+}
+
+function classOf({ isNumber = false, phone }: ColumnLook): string | undefined {
+  return [isNumber ? ["number"] : [], phone ?? []].flat().join(" ") || undefined;
+}
+
+/** `children`: a `tbody`. More attributes are those of the box around the table. */
+export function Table({
+  caption,
+  columns,
+  className,
+  children,
+  ...box
+}: ComponentProps<"div"> & {
+  caption: string;
+  columns: readonly Column[];
+  className?: string;
+}): VNode {
+  return (
+    <div class="scroll" {...box}>
+      <table class={className}>
+        <caption>{caption}</caption>
+        <thead>
+          <tr>
+            {columns.map(lookOf).map(({ name, isNumber }) => (
+              <th scope="col" class={isNumber === true ? "number" : undefined}>
+                {name}
+              </th>
+            ))}
+          </tr>
+        </thead>
+        {children}
+      </table>
+    </div>
+  );
+}
+
+export function Row({
+  columns,
+  cells,
+  to,
+  isNamed = false,
+  id,
+}: {
+  columns: readonly Column[];
+  cells: readonly ComponentChildren[];
+  /** The path that the whole row links to. */
+  to?: string;
+  /** The first cell names the row. */
+  isNamed?: boolean;
+  id?: string;
+}): VNode {
+  return (
+    <tr data-id={id}>
+      {columns.map(lookOf).map((look, index) => {
+        const isFirst = index === 0;
+        const cell =
+          isFirst && to !== undefined ? <RowLink to={to}>{cells[0]}</RowLink> : cells[index];
+        const label = look.isLabelled === true ? look.name : undefined;
+        if (isFirst && isNamed)
+          return (
+            <th scope="row" class={classOf(look)}>
+              {cell}
+            </th>
+          );
+        return (
+          <td class={classOf(look)} data-label={label}>
+            {cell}
+          </td>
+        );
+      })}
+    </tr>
+  );
+}
+
+/** Stretches over the row; other links in it lie above. */
+function RowLink({ to, children }: { to: string; children: ComponentChildren }): VNode {
+  return (
+    <a class="cover" href={to}>
+      {children}
+    </a>
+  );
+}

@@ -1,0 +1,77 @@
+/** Moments on pages. The server writes them in UTC; console.js writes the same in the reader's time zone. */
+import type { VNode } from "preact";
+import { None } from "./components.tsx";
+
+const MINUTE_MS = 60_000;
+const HOUR_MS = 60 * MINUTE_MS;
+const DAY_MS = 24 * HOUR_MS;
+
+const inUtc = (options: Intl.DateTimeFormatOptions) =>
+  new Intl.DateTimeFormat("en-GB", { timeZone: "UTC", ...options });
+const exact = inUtc({ dateStyle: "medium", timeStyle: "medium" });
+const clock = inUtc({ timeStyle: "medium" });
+const day = inUtc({ day: "numeric", month: "short" });
+const dayOfYear = inUtc({ dateStyle: "medium" });
+const minute = inUtc({ timeStyle: "short" });
+
+const daysBetween = (at: number, now: number) => Math.floor(now / DAY_MS) - Math.floor(at / DAY_MS);
+
+/** Such as "12 s ago", "in 5 min", "yesterday 14:02", "19 Nov 14:02" or "19 Nov 2025". */
+export function briefly(at: number, now: number): string {
+  const distance = Math.abs(at - now);
+  if (distance < DAY_MS) {
+    const [unit, ms] =
+      distance < MINUTE_MS
+        ? ["s", 1_000]
+        : distance < HOUR_MS
+          ? ["min", MINUTE_MS]
+          : ["h", HOUR_MS];
+    const span = `${Math.floor(distance / ms)} ${unit}`;
+    return at <= now ? `${span} ago` : `in ${span}`;
+  }
+  if (at > now && distance < 100 * DAY_MS) {
+    const days = Math.floor(distance / DAY_MS);
+    return `in ${days} ${days === 1 ? "day" : "days"}`;
+  }
+  if (daysBetween(at, now) === 1) return `yesterday ${minute.format(at)}`;
+  if (distance < 300 * DAY_MS) return `${day.format(at)} ${minute.format(at)}`;
+  return dayOfYear.format(at);
+}
+
+interface Moment {
+  /** Epoch milliseconds; null: "never". */
+  readonly at: number | null;
+  readonly now: number;
+}
+
+/** With its date and seconds. */
+export function Time({ at }: Pick<Moment, "at">): VNode {
+  if (at === null) return <None>never</None>;
+  return <Stamp at={at} as="exact" text={exact.format(at)} />;
+}
+
+/** The time of day with seconds, and the date when it is not today's. */
+export function Clock({ at, now }: { at: number; now: number }): VNode {
+  const isToday = daysBetween(at, now) === 0;
+  const text = isToday ? clock.format(at) : `${day.format(at)} ${clock.format(at)}`;
+  return <Stamp at={at} as="clock" text={text} />;
+}
+
+/** How long ago something happened: another thread's clock may be read a moment after ours. */
+export function Past({ at, now }: Moment): VNode {
+  return <PastOrFuture at={at === null ? null : Math.min(at, now)} now={now} />;
+}
+
+/** How far away a moment is. */
+export function PastOrFuture({ at, now }: Moment): VNode {
+  if (at === null) return <None>never</None>;
+  return <Stamp at={at} as="brief" text={briefly(at, now)} />;
+}
+
+function Stamp({ at, as, text }: { at: number; as: string; text: string }): VNode {
+  return (
+    <time dateTime={new Date(at).toISOString()} title={`${exact.format(at)} UTC`} data-as={as}>
+      {text}
+    </time>
+  );
+}
