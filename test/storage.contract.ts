@@ -772,6 +772,32 @@ function keysTests(): void {
     expect(await registry.hasNamesake(fourth)).toBe(false);
   });
 
+  test("keys that expire before a time are found, but no rotated, ended or other desk's ones", async () => {
+    const { registry, time } = await start();
+    const ids: string[] = [];
+    for (const [desk, expiresInMs] of [
+      ["alpha", 3 * HOUR],
+      ["alpha", 2 * HOUR],
+      ["alpha", HOUR],
+      ["alpha", 2 * HOUR],
+      ["alpha", 2 * HOUR],
+      ["alpha", null],
+      ["beta", 2 * HOUR],
+    ] as const) {
+      ids.push((await registry.mintKey({ desk, label: null, expiresInMs }, ADMIN)).record.id);
+    }
+    await registry.rotateKey(ids[3] ?? "", { overlapMs: HOUR, expiresInMs: DAY }, ADMIN);
+    await registry.revokeKey(ids[4] ?? "", {}, ADMIN);
+    time.at += HOUR;
+    const before = async (at: number) =>
+      (await registry.expiringKeys("alpha", time.at + at)).map(({ id }) => id);
+    expect(await before(HOUR)).toEqual([]);
+    expect(await before(2 * HOUR)).toEqual([ids[1]].map(String));
+    expect(await before(2 * HOUR + 1)).toEqual([ids[1], ids[0]].map(String));
+    await registry.archiveDesk("alpha", true);
+    expect(await before(DAY)).toEqual([]);
+  });
+
   test("revoking again keeps the first time", async () => {
     const { registry, time, alpha } = await start();
     const { record, changed } = await registry.revokeKey(alpha.keyId, {}, ADMIN);
@@ -1511,6 +1537,12 @@ function activityTests(): void {
     ]);
     const all = await activity.buckets(ofDesk, "day", 0);
     expect(all.map(({ stored }) => stored)).toEqual([109]);
+    const both = await activity.bucketsOfKeys(1, ["key-1", "key-2", "key-3"], "hour", START + 1);
+    expect([...both]).toEqual([
+      ["key-1", [first, last]],
+      ["key-2", [{ start: START, stored: 100, duplicate: 0, rejected: 0 }]],
+    ]);
+    expect((await activity.bucketsOfKeys(2, ["key-2"], "hour", START)).size).toBe(0);
     const counts = { requests: 10, rejected: 4, unauthorized: 1, lastAt: START + 9 };
     const none = { requests: 5, rejected: 0, unauthorized: 0, lastAt: START + HOUR };
     const sum = { ...counts, requests: 15, lastAt: START + HOUR };

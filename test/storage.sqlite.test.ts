@@ -168,6 +168,7 @@ test("a look at keys uses an index, however many keys have ended", () => {
   const beside = new SqliteRegistry(recording);
   beside.pageKeys({ desk: "alpha", state: "ended", limit: 10 });
   beside.pageKeys({ desk: "alpha", state: "active", limit: 10 });
+  beside.expiringKeys("alpha", Date.now());
   const [key] = registry.listKeys("alpha");
   if (key === undefined) throw new Error("no key");
   beside.hasNamesake({ ...key, label: "x" });

@@ -3,7 +3,7 @@ import { statfsSync } from "node:fs";
 import { resolve } from "node:path";
 import type { Command } from "commander";
 import ms from "ms";
-import { type ApiKey, keyState } from "../domain/key.ts";
+import { type ApiKey, EXPIRING_SOON_MS, keyState } from "../domain/key.ts";
 import { escapeControls, shellQuoted } from "../domain/shell.ts";
 import { newestSignal } from "../domain/signal-chunks.ts";
 import type { Storage } from "../domain/storage.ts";
@@ -22,7 +22,6 @@ const DAY_MS = 24 * HOUR_MS;
 
 /** Time to renew it. */
 const CERTIFICATE_SOON_MS = 14 * DAY_MS;
-const KEY_SOON_MS = 7 * DAY_MS;
 /** Keys that are named one by one. */
 const KEYS_NAMED_MAX = 5;
 /** Eight times what signals need. */
@@ -107,8 +106,10 @@ async function readStored({ registry, signals }: Storage, now: number) {
   const keys = await registry.listKeys(null);
   const active = keys.filter((key) => keyState(key, now) === "active");
   const desks: DeskStatus[] = [];
+  const expiring: ApiKey[] = [];
   for (const { id: deskId, name } of await registry.listDesks()) {
     const latest = await newestSignal(signals, deskId);
+    expiring.push(...(await registry.expiringKeys(name, now + EXPIRING_SOON_MS)));
     desks.push({
       name,
       active_keys: active.filter(({ desk }) => desk === name).length,
@@ -117,12 +118,6 @@ async function readStored({ registry, signals }: Storage, now: number) {
           ? null
           : { id: latest.id, received_at: latest.received_at, symbol: latest.symbol },
     });
-  }
-  const expiring: ApiKey[] = [];
-  for (const key of active) {
-    const isSoon = key.expires_at !== null && key.expires_at < now + KEY_SOON_MS;
-    // A rotated key is meant to expire.
-    if (isSoon && (await registry.findSuccessor(key)) === null) expiring.push(key);
   }
   const rate = {
     last_minute: await signals.countSince(now - MINUTE_MS),

@@ -7,6 +7,9 @@ import { checkNote } from "./note.ts";
 export const KEY_PREFIX = "sbk_";
 export const KEY_PATTERN = "^sbk_[0-9a-f]{64}$";
 
+/** Time to rotate a key before it expires. */
+export const EXPIRING_SOON_MS = 7 * 24 * 60 * 60 * 1_000;
+
 const keyPattern = new RegExp(KEY_PATTERN);
 
 /** A key without its secret. Times are epoch milliseconds, UTC. */

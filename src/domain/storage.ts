@@ -201,6 +201,8 @@ export interface Registry {
   listKeys(desk: string | null): Awaitable<ApiKey[]>;
   /** A desk's keys, newest first. */
   pageKeys(page: KeyPage): Awaitable<ApiKey[]>;
+  /** Active keys of a desk that expire before this time and have no successor, the first to expire first. */
+  expiringKeys(desk: string, before: number): Awaitable<ApiKey[]>;
   /** Returns null for an unknown id. */
   findKey(id: string, of?: OfDesk): Awaitable<ApiKey | null>;
   /** By the key itself. Returns null for an unknown one. */
@@ -352,6 +354,13 @@ export interface Activity {
   write(batch: ActivityBatch): Awaitable<void>;
   /** Those with anything in them, oldest first, starting with the one that contains `from`. */
   buckets(owner: ActivityOwner, width: ActivityWidth, from: number): Awaitable<Bucket[]>;
+  /** {@link buckets} of several keys, by the key's id. */
+  bucketsOfKeys(
+    deskId: number,
+    keyIds: readonly string[],
+    width: ActivityWidth,
+    from: number,
+  ): Awaitable<ReadonlyMap<string, readonly Bucket[]>>;
   /** By the key's id; in the hours starting with the one that contains `from`. */
   ofKeys(
     deskId: number,

@@ -83,6 +83,27 @@ export class SqliteActivity implements Activity {
     );
   }
 
+  bucketsOfKeys(
+    deskId: number,
+    keyIds: readonly string[],
+    width: ActivityWidth,
+    from: number,
+  ): ReadonlyMap<string, readonly Bucket[]> {
+    const rows = this.#rows<Bucket & { keyId: string }>(
+      `SELECT key_id AS keyId, start, stored, duplicate, rejected
+       FROM buckets WHERE desk_id = $desk AND width_ms = $width AND start >= $from
+         AND key_id IN (SELECT value FROM json_each($keys)) ORDER BY start`,
+      { desk: deskId, keys: JSON.stringify(keyIds), ...since(from, width) },
+    );
+    const found = new Map<string, Bucket[]>();
+    for (const { keyId, ...bucket } of rows) {
+      const ofKey = found.get(keyId) ?? [];
+      ofKey.push(bucket);
+      found.set(keyId, ofKey);
+    }
+    return found;
+  }
+
   ofKeys(
     deskId: number,
     keyIds: readonly string[],

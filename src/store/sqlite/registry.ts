@@ -65,6 +65,18 @@ export class SqliteRegistry extends SqliteDesks implements Registry {
       });
   }
 
+  expiringKeys(name: string, before: number): ApiKey[] {
+    return this.db
+      .query<ApiKey, Record<string, number>>(
+        `SELECT ${KEY_COLUMNS} FROM api_keys INDEXED BY api_keys_active
+         CROSS JOIN desks ON desks.id = api_keys.desk_id
+         WHERE ${IS_ACTIVE} AND ifnull(api_keys.expires_at, 9223372036854775807) < $before
+           AND desks.archived_at IS NULL AND NOT ${WAS_ROTATED}
+         ORDER BY api_keys.expires_at`,
+      )
+      .all({ desk: this.getDesk(name).id, now: this.now(), before });
+  }
+
   findKey(id: string, { desk = null }: OfDesk = {}): ApiKey | null {
     const key = this.db
       .query<ApiKey, [string]>(
