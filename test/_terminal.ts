@@ -27,9 +27,11 @@ export function startOnTerminal(args: readonly string[], options: TerminalOption
     child.terminal?.close();
   });
   return {
-    /** Resolves when this has been shown. */
-    showed: async (text: RegExp): Promise<void> => {
-      while (!text.test(shown)) {
+    /** Resolves when this has been shown, with all up to it; `after` so many characters. */
+    showed: async (text: RegExp, after = 0): Promise<string> => {
+      for (;;) {
+        const found = text.exec(shown.slice(after));
+        if (found !== null) return found.input.slice(0, found.index + found[0].length);
         if (child.exitCode !== null || child.signalCode !== null) {
           throw new Error(`It ended without ${text}:\n${shown}`);
         }

@@ -14,7 +14,7 @@ const parallel = `--parallel=${2 * navigator.hardwareConcurrency}`;
 
 /** These start many processes or consoles. */
 const slow =
-  "test/{console/*,backup*,cli*,console-links,executable*,members,raw,registry,restore,send,signals-cli,stop-signals,verify}.test.ts";
+  "test/{console/*,backup*,cli*,console-links,executable*,members,raw,registry,restore,send,signals-cli,stop-signals,tour,verify}.test.ts";
 
 const suites = {
   quick: {
@@ -37,7 +37,7 @@ const suites = {
     others: "bun run test, bun run test:faults (root, Debian packages)",
   },
   faults: {
-    files: ["--parallel=2", "test/faults/"],
+    files: ["--parallel=2", "test/faults/", "test/tour.test.ts"],
     others: "bun run test, bun run test:browser (Chromium)",
   },
 };
