@@ -111,7 +111,7 @@ export interface SignalReader {
    * `client_signal_id` is another's `id`, or desks use the same one.
    */
   find(deskId: number | null, text: string): Awaitable<StoredSignal[]>;
-  /** The different symbols of a desk's latest thousands of signals, the latest first. */
+  /** The different symbols of a desk's latest signals (two thousand or so), the latest first. */
   symbols(deskId: number, limit: number): Awaitable<string[]>;
   /** How far the signal with this id is into the query's range in the order of storage: 0 to 1. */
   progress(query: SignalQuery, id: string): Awaitable<number>;

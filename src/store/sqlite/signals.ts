@@ -17,7 +17,7 @@ const JOINS = `CROSS JOIN api_keys ON api_keys.id = signals.key_id
   CROSS JOIN desks ON desks.id = signals.desk_id`;
 
 /** How many of a desk's latest signals name its known symbols. */
-const SYMBOLS_LOOKED_AT_MAX = 5_000;
+const SYMBOLS_LOOKED_AT_MAX = 2_000;
 
 /** Filters that a row must equal. */
 const equal = ["source", "type", "side", "direction", "key_id"] as const;
