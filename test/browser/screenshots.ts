@@ -1,6 +1,6 @@
 /**
- * Pictures of the pages, light and dark, on a desktop and a phone, under names that stay the same:
- * `bun run screenshots [FOLDER]`.
+ * Pictures of the pages, light and dark, on a desktop and a phone, and of a terminal, under names that stay
+ * the same: `bun run screenshots [FOLDER]`.
  */
 import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -16,6 +16,7 @@ import { launchBrowser } from "./_browser.ts";
 import { PASSWORD } from "../console/_console.ts";
 import { goToKeys, openMenu } from "./_flow.ts";
 import { fillDesk } from "./_sample.ts";
+import { takeTerminal } from "./_terminal-picture.ts";
 
 const EMAIL = "alice@example.com";
 
@@ -30,6 +31,7 @@ type Take = (name: string, isWhole?: boolean) => Promise<void>;
 const folder = process.argv.slice(2).at(-1) ?? "docs/images";
 mkdirSync(folder, { recursive: true });
 const chromium = await launchBrowser();
+await takeTerminal(chromium, folder);
 for (const [device, options] of Object.entries(devices)) {
   for (const colorScheme of ["light", "dark"] as const) {
     await using server = await serve();
