@@ -93,6 +93,6 @@ export class SqliteSessions implements SessionStore {
 
 /** For a restore: the restored database does not know which sessions were ended. The server must be stopped. */
 export function removeSessions(dataDir: string): void {
-  for (const end of ["-wal", "-shm", ""])
+  for (const end of ["", "-wal", "-shm"])
     rmSync(join(dataDir, SESSIONS_NAME + end), { force: true });
 }
