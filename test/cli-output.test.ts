@@ -54,6 +54,27 @@ test("a new key or link that could not be printed is a failure that says what to
   }
 });
 
+test.each([">&-", ">/dev/null"])(
+  "nothing secret is made for %s, where nobody would see it",
+  async (where) => {
+    const dataDir = temporaryFolder();
+    const { id } = await mintKey(dataDir);
+    await cli(["member", "invite", "alpha", "ada@example.com", "--data", dataDir]);
+    const before = await cli(["audit", "--json", "--data", dataDir]);
+    for (const args of [
+      "key mint --desk alpha",
+      `key rotate ${id}`,
+      "member invite alpha bob@example.com",
+      "member reset alpha ada@example.com",
+    ]) {
+      const { code, stderr } = await runInShell(`signalbox ${args} --data ${dataDir} ${where}`);
+      expect(stderr).toMatch(/^signalbox: The (key|link) would be lost, because stdout is closed/);
+      expect({ args, code }).toEqual({ args, code: 1 });
+    }
+    expect(await cli(["audit", "--json", "--data", dataDir])).toEqual(before);
+  },
+);
+
 test("a command works if the reader of its stderr has gone", async () => {
   const create = `signalbox desk create alpha --data ${temporaryFolder()}`;
   const command = `{ { sleep 0.3; ${create}; echo "code $?" >&3; } 2>&1 | true; } 3>&2`;

@@ -126,7 +126,7 @@ describe("restore into an empty folder", () => {
     expect({ code, stdout }).toEqual({ code: 0, stdout: "" });
     expect(stderr).toBe(
       `Keys are as they were at the time of the backup: revoke again each key that was revoked after the backup; list them with: signalbox key list --data ${dataDir}\n` +
-        `${dataDir} has 3000 signals, the newest ${seededUlid(3_000)}. Start the server with: signalbox serve --data ${dataDir}\n`,
+        `${dataDir} has 3,000 signals, the newest ${seededUlid(3_000)}. Start the server with: signalbox serve --data ${dataDir}\n`,
     );
     expect(readdirSync(dataDir).toSorted()).toEqual(["serve.lock", "signalbox.db"]);
     expect([mode(dataDir), mode(join(dataDir, "signalbox.db"))]).toEqual(["700", "600"]);
@@ -153,6 +153,7 @@ describe("restore into an empty folder", () => {
       newest_id: seededUlid(12),
       kept: null,
       keys: null,
+      missing_signals: null,
     });
   });
 
@@ -161,7 +162,7 @@ describe("restore into an empty folder", () => {
     const killed = seed({ signals: 5, logged: 3 });
     const log = readFileSync(`${killed.path}-wal`);
     writeFileSync(killed.path, "");
-    expect(restoreHere(file, killed)).toEqual({ kept: null, keys: null });
+    expect(restoreHere(file, killed)).toEqual({ kept: null, keys: null, missing_signals: null });
     expect(readFileSync(`${killed.path}.before-20261121T115119Z-wal`).equals(log)).toBe(true);
     expect(verifyDatabase(killed.path)).toMatchObject({ ok: true, signals: 5 });
   });
@@ -227,6 +228,21 @@ describe("restore over a database", () => {
     // It can be restored in turn.
     expect(await restore(kept, killed.dataDir, "--force")).toMatchObject({ code: 0 });
     expect(contentOf(killed.path).signals).toEqual(before.signals);
+  });
+
+  test("says how many signals of the previous database are not in the backup", async () => {
+    const { file, dataDir, key } = seedWithBackup(5);
+    const none = await restore(file, dataDir, "--force");
+    expect(none.stderr).not.toContain("newer than the backup");
+    const server = await startServe([], { dataDir });
+    for (let count = 0; count < 2; count += 1) {
+      expect(await post(server.url, key, {})).toMatchObject({ status: 201 });
+    }
+    server.kill("SIGTERM");
+    await server.exited;
+    const { stderr } = await restore(file, dataDir, "--force");
+    expect(stderr).toContain("\n2 signals of it are newer than the backup, and only there.\n");
+    expect(query(dataDir, "SELECT count(*) AS n FROM signals")).toEqual([{ n: 5 }]);
   });
 
   test("twice within a second keeps both", () => {
@@ -616,7 +632,8 @@ describe("a restore that fails", () => {
     renameSync(path, kept);
     const serve = (): void => openDatabase(dataDir, "reader").close();
     expect(serve).toThrow(/A restore into .* was interrupted: run it again/);
-    const restored = { kept, keys: { minted: 0, revoked: 1, failure: null } };
+    const keys = { minted: 0, revoked: 1, failure: null };
+    const restored = { kept, keys, missing_signals: 0 };
     expect(restoreHere(file, { path })).toEqual(restored);
     serve();
     expect(keysOf(dataDir)).toMatchObject([{ id: keyId, revoked_at: expect.any(Number) }]);

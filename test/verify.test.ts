@@ -29,7 +29,7 @@ describe("verify succeeds for the database", () => {
     const before = readFileSync(path);
     expect(await cli(["verify", "--data", dataDir])).toEqual({
       code: 0,
-      stdout: `schema: ok\nintegrity: ok\nforeign_keys: ok\nids_rising: ok\nvalues: ok\n1000 signals, the newest ${seededUlid(1_000)}, database version 1\n`,
+      stdout: `schema: ok\nintegrity: ok\nforeign_keys: ok\nids_rising: ok\nvalues: ok\n1,000 signals, the newest ${seededUlid(1_000)}, database version 1\n`,
       stderr: "",
     });
     const { code, stdout, stderr } = await cli(["verify", "--json", "--data", dataDir]);

@@ -24,7 +24,9 @@ export function auditCommand(): Command {
         .default(LIMIT_DEFAULT),
     ],
     adds: "data and json",
-    notes: '"admin" is someone who used this command line.',
+    notes: `
+"admin alice" is the user alice of the operating system, who used this command line; after sudo,
+"admin root (sudo: alice)".`,
     examples: [
       "signalbox audit",
       `signalbox audit --desk alpha --limit 1000 --json | jq '.[] | select(.action == "key.revoked")'`,

@@ -3,11 +3,13 @@ import { resolve } from "node:path";
 import { Argument, type Command, Option } from "commander";
 import { hasNamedHost } from "../net/address.ts";
 import { askConsoleUrl } from "../ops/client.ts";
+import { SIGNALS_COUNTED_MAX } from "../domain/desk.ts";
+import { shellQuoted } from "../domain/shell.ts";
 import { databaseFiles, hasDatabase, withStorage } from "../store/open.ts";
 import { type DataOptions, defineCommand, defineGroup } from "./define.ts";
 import { toType } from "./hint.ts";
 import { readPositive } from "./options.ts";
-import { printList, printNote, timeColumn } from "./print.ts";
+import { count, printList, printNote, timeColumn } from "./print.ts";
 
 const DESK = new Argument("<name>", "the desk's name");
 
@@ -15,11 +17,20 @@ export function deskCommand(): Command {
   return defineGroup({
     name: "desk",
     description: "create, list, rename and archive desks",
-    commands: [createCommand(), listCommand(), limitCommand(), requirePasskeysCommand()],
+    commands: [
+      createCommand(),
+      listCommand(),
+      renameCommand(),
+      limitCommand(),
+      requirePasskeysCommand(),
+      archiveCommand(),
+    ],
+    notes: "The commands for the people who use a desk's console are under: signalbox member",
     examples: [
       "signalbox desk create alpha",
       "signalbox desk list",
-      "signalbox member invite alpha alice@example.com",
+      "signalbox desk rename alpha omega",
+      "signalbox desk archive omega",
     ],
   });
 }
@@ -58,25 +69,87 @@ function createCommand(): Command {
 function listCommand(): Command {
   return defineCommand({
     name: "list",
-    description: "list the desks",
+    description: "list the desks with their keys, members and signals",
     adds: "data and json",
     notes: `
-DIFFERING counts duplicates whose content differs from the original's: a sign that a bot uses one
-client_signal_id for two signals.`,
+KEYS shows how many keys work, and the limit. SIGNALS counts up to ${count(SIGNALS_COUNTED_MAX)}; more are shown as
+${count(SIGNALS_COUNTED_MAX)}+, and as ${SIGNALS_COUNTED_MAX} in JSON. DIFFERING counts duplicates whose content differs from the
+original's: a sign that a bot uses one client_signal_id for two signals.`,
     examples: ["signalbox desk list", "signalbox desk list --json | jq -r '.[].name'"],
     run: async ({ json, data }: DataOptions) => {
-      const desks = await withStorage(data, ({ registry }) => registry.listDesks());
+      const desks = await withStorage(data, ({ registry }) => registry.listOverviews());
       printList(desks, {
         json,
         none: `No desks yet: create one with: ${toType("desk create NAME", data)}`,
         columns: {
           NAME: { cell: ({ name }) => name, whole: true },
-          CREATED: timeColumn(({ created_at }) => created_at),
-          DIFFERING: ({ differing_duplicates }) => String(differing_duplicates),
-          PASSKEYS: ({ passkeys_required }) => (passkeys_required ? "required" : "optional"),
-          "MAX KEYS": ({ keys_max }) => String(keys_max),
+          STATE: ({ archived_at }) => (archived_at === null ? "active" : "archived"),
+          KEYS: ({ active_keys, keys_max }) => `${active_keys}/${keys_max}`,
+          MEMBERS: { cell: ({ members }) => String(members), number: true },
+          SIGNALS: {
+            cell: ({ signals }) => count(signals) + (signals < SIGNALS_COUNTED_MAX ? "" : "+"),
+            number: true,
+          },
+          "LATEST SIGNAL": timeColumn(({ latest_signal }) => latest_signal?.received_at ?? null),
+          DIFFERING: {
+            cell: ({ differing_duplicates }) => count(differing_duplicates),
+            number: true,
+            leaveOut: 3,
+          },
+          PASSKEYS: {
+            cell: ({ passkeys_required }) => (passkeys_required ? "required" : "optional"),
+            leaveOut: 2,
+          },
+          CREATED: timeColumn(({ created_at }) => created_at, 1),
         },
       });
+    },
+  });
+}
+
+function renameCommand(): Command {
+  return defineCommand({
+    name: "rename",
+    description: "give a desk another name; everything of it stays",
+    arguments: [
+      new Argument("<old>", "the desk's name"),
+      new Argument("<new>", "lower-case letters, digits, dots, dashes and underscores"),
+    ],
+    adds: "data",
+    notes: "Keys, links and sessions keep working. Lists, exports and the audit show the new name.",
+    examples: ["signalbox desk rename alpha omega"],
+    run: async ({ data }: DataOptions, old: string, name: string) => {
+      await withStorage(data, ({ registry }) => registry.renameDesk(old, name));
+      printNote(`Desk "${old}" is now called "${name}".`);
+    },
+  });
+}
+
+function archiveCommand(): Command {
+  return defineCommand({
+    name: "archive",
+    description: "put a desk out of use: its keys and members are refused, and nothing is deleted",
+    arguments: [DESK],
+    options: [new Option("--undo", "bring the desk back: its keys and members work again")],
+    adds: "data",
+    notes: `
+Takes effect at once: its keys get 401, and its members are signed out. Its signals, keys, members and
+audit stay, and can be listed and exported.`,
+    examples: ["signalbox desk archive alpha", "signalbox desk archive alpha --undo"],
+    run: async ({ undo, data }: DataOptions & { undo?: true }, name: string) => {
+      const isArchived = undo !== true;
+      const { changed } = await withStorage(data, ({ registry }) =>
+        registry.archiveDesk(name, isArchived),
+      );
+      if (!changed) {
+        printNote(`Desk "${name}" ${isArchived ? "is already archived" : "is not archived"}.`);
+      } else if (isArchived) {
+        printNote(`Desk "${name}" is archived: its keys and members are refused from now on.`);
+        const again = toType(`desk archive ${shellQuoted(name)} --undo`, data);
+        printNote(`Nothing was deleted. Bring it back with: ${again}`);
+      } else {
+        printNote(`Desk "${name}" is back: its keys work, and its members can sign in again.`);
+      }
     },
   });
 }

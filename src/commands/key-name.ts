@@ -3,7 +3,7 @@ import { Argument } from "commander";
 import { UserError } from "../domain/errors.ts";
 import { type ApiKey, KEY_PREFIX, keyState } from "../domain/key.ts";
 import { escapeControls } from "../domain/shell.ts";
-import type { Registry } from "../domain/storage.ts";
+import type { Awaitable, Registry } from "../domain/storage.ts";
 
 /** Candidates that the error names. */
 const CANDIDATES_MAX = 5;
@@ -15,6 +15,13 @@ export function keyArgument(whose: string): Argument {
   );
 }
 
+/** During an overlap two keys have one label: it names the successor, because a key is rotated once. */
+export function keyToRotate(registry: Registry, name: string): Promise<ApiKey> {
+  return keyNamed(registry, name, {
+    prefer: async (key) => (await registry.findSuccessor(key)) === null,
+  });
+}
+
 /**
  * Throws {@link UserError} if no key or several have this name. Among several, an active key comes before
  * keys that have ended, because it is the one that can still be changed.
@@ -22,8 +29,15 @@ export function keyArgument(whose: string): Argument {
 export async function keyNamed(
   registry: Registry,
   name: string,
-  /** Only keys of this desk; null: of all desks. */
-  desk: string | null = null,
+  {
+    desk = null,
+    prefer = () => true,
+  }: {
+    /** Only keys of this desk; null: of all desks. */
+    readonly desk?: string | null | undefined;
+    /** Which of several active keys is meant. */
+    readonly prefer?: (key: ApiKey) => Awaitable<boolean>;
+  } = {},
 ): Promise<ApiKey> {
   const byId = await registry.findKey(name, { desk });
   if (byId !== null) return byId;
@@ -38,7 +52,9 @@ export async function keyNamed(
     ({ label, last4 }) => label === name || last4 === name.toLowerCase(),
   );
   const active = named.filter((key) => keyState(key, Date.now()) === "active");
-  const [found, ...others] = active.length > 0 ? active : named;
+  const preferred: ApiKey[] = [];
+  for (const key of active) if (await prefer(key)) preferred.push(key);
+  const [found, ...others] = [preferred, active, named].find(({ length }) => length > 0) ?? [];
   if (found === undefined) {
     throw new UserError(
       "There is no key with this id, label or last four characters: list the keys",

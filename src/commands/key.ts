@@ -1,4 +1,4 @@
-/** `signalbox key …`: mint, list, revoke and rotate API keys. */
+/** `signalbox key …`: mint, list, update, revoke and rotate API keys. */
 import { type Command, Option } from "commander";
 import { resolve } from "node:path";
 import ms from "ms";
@@ -8,17 +8,25 @@ import { ADMIN, type MintedKey, type Registry } from "../domain/storage.ts";
 import { withStorage } from "../store/open.ts";
 import { type DataOptions, defineCommand, defineGroup } from "./define.ts";
 import { toType } from "./hint.ts";
-import { describeKey, keyArgument, keyFromStdin, keyNamed } from "./key-name.ts";
+import { describeKey, keyArgument, keyFromStdin, keyNamed, keyToRotate } from "./key-name.ts";
 import { type Lifetime, readDuration, readLifetime } from "./options.ts";
-import { formatTime, printJson, printList, printNote, printSecret, timeColumn } from "./print.ts";
+import {
+  formatTime,
+  printJson,
+  printList,
+  printNote,
+  printSecret,
+  requireReader,
+  timeColumn,
+} from "./print.ts";
 
 const EXAMPLE_ID = "01K5QZ8F3V9X2M7T4B6N1C0D8E";
 
 export function keyCommand(): Command {
   return defineGroup({
     name: "key",
-    description: "mint, list, revoke and rotate API keys",
-    commands: [mintCommand(), listCommand(), revokeCommand(), rotateCommand()],
+    description: "mint, list, update, revoke and rotate API keys",
+    commands: [mintCommand(), listCommand(), updateCommand(), revokeCommand(), rotateCommand()],
     examples: [
       "KEY=$(signalbox key mint --desk alpha --label bot-7)",
       "signalbox key list --desk alpha",
@@ -49,6 +57,7 @@ function mintCommand(): Command {
       "signalbox key mint --desk alpha --label bot-7 --expires 90d --json",
     ],
     run: async ({ desk, label = null, expires, json, data }: MintOptions) => {
+      requireReader("key");
       if (desk === undefined) {
         throw new UsageError(
           `Name the key's desk with --desk <name>, as in: ${toType("key mint --desk alpha", data)}`,
@@ -90,6 +99,28 @@ function listCommand(): Command {
           STATE: ({ state }) => state,
         },
       });
+    },
+  });
+}
+
+function updateCommand(): Command {
+  return defineCommand({
+    name: "update",
+    description: "change a key's label",
+    arguments: [keyArgument("the key's")],
+    options: [new Option("--label <text>", "the new label").makeOptionMandatory()],
+    adds: "data and json",
+    examples: [
+      `signalbox key update ${EXAMPLE_ID} --label bot-8`,
+      "signalbox key update bot-7 --label bot-8",
+    ],
+    run: async ({ label, json, data }: DataOptions & { label: string }, name: string) => {
+      const { record, changed } = await withStorage(data, async ({ registry }) =>
+        registry.relabelKey((await keyNamed(registry, name)).id, label, {}, ADMIN),
+      );
+      if (json) printJson(withState(record));
+      const outcome = changed ? "has its new label." : "already had this label.";
+      printNote(`Key ${describeKey(record)} ${outcome}`);
     },
   });
 }
@@ -155,17 +186,19 @@ function rotateCommand(): Command {
       ),
     ],
     adds: "data and json",
+    notes: "During an overlap two keys have one label: it names the one that was not rotated yet.",
     examples: [
       `NEW_KEY=$(signalbox key rotate ${EXAMPLE_ID} --overlap 24h)`,
       "NEW_KEY=$(signalbox key rotate bot-7)",
     ],
     run: async ({ overlap, expires, json, data }: RotateOptions, name: string) => {
+      requireReader("key");
       const rotation = {
         overlapMs: overlap,
         expiresInMs: expires === "never" ? null : expires,
       };
       const { minted, old } = await withStorage(data, async ({ registry }) =>
-        registry.rotateKey((await keyNamed(registry, name)).id, rotation, ADMIN),
+        registry.rotateKey((await keyToRotate(registry, name)).id, rotation, ADMIN),
       );
       printMinted(minted, json);
       const lastUse =

@@ -10,7 +10,15 @@ import { withStorage } from "../store/open.ts";
 import { type DataOptions, defineCommand, defineGroup } from "./define.ts";
 import { toType } from "./hint.ts";
 import { consoleUrlOption } from "./options.ts";
-import { formatTime, printJson, printList, printNote, printSecret, timeColumn } from "./print.ts";
+import {
+  formatTime,
+  printJson,
+  printList,
+  printNote,
+  printSecret,
+  requireReader,
+  timeColumn,
+} from "./print.ts";
 
 interface LinkOptions extends DataOptions {
   readonly consoleUrl?: string;
@@ -48,6 +56,7 @@ function inviteCommand(): Command {
       "signalbox member invite alpha alice@example.com --console-url https://console.example.com",
     ],
     run: async (options: LinkOptions, desk: string, email: string) => {
+      requireReader("link");
       const link = await withStorage(options.data, ({ members }) =>
         members.invite(desk, email, ADMIN),
       );
@@ -122,6 +131,7 @@ once with --lock: use that if someone else may have them.`,
       "signalbox member reset alpha alice@example.com --lock",
     ],
     run: async (options: LinkOptions & { lock?: true }, desk: string, email: string) => {
+      requireReader("link");
       const lock = options.lock === true;
       const link = await withStorage(options.data, ({ members }) =>
         members.reset(desk, email, { lock }),

@@ -1,4 +1,5 @@
 /** What commands print: data to stdout, notes to stderr. */
+import { fstatSync, statSync } from "node:fs";
 import { UserError } from "../domain/errors.ts";
 import { escapeControls } from "../domain/shell.ts";
 import { OutputError, writeToStderr, writeToStdout } from "../output.ts";
@@ -10,6 +11,18 @@ export function printData(text: string): void {
 export function printJson(value: unknown): void {
   // JSON escapes only control characters below U+0020, and its own line breaks must stay.
   printData(JSON.stringify(value, null, 2).split("\n").map(escapeControls).join("\n"));
+}
+
+/**
+ * Refuses to make what nobody would see: stdout is /dev/null, which Bun also opens in the place of a closed
+ * stdout. Throws {@link UserError}.
+ */
+export function requireReader(what: "key" | "link"): void {
+  const { rdev } = fstatSync(1);
+  if (rdev === 0 || rdev !== statSync("/dev/null", { throwIfNoEntry: false })?.rdev) return;
+  throw new UserError(
+    `The ${what} would be lost, because stdout is closed or /dev/null, and nothing was changed: print it on a terminal, to a file or to a pipe.`,
+  );
 }
 
 /**

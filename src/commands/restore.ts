@@ -8,7 +8,7 @@ import { databaseFiles } from "../store/open.ts";
 import { type DataOptions, defineCommand } from "./define.ts";
 import { toType } from "./hint.ts";
 import { requireFile } from "./options.ts";
-import { printJson, printNote } from "./print.ts";
+import { plural, printJson, printNote } from "./print.ts";
 import { showProgress } from "./progress.ts";
 import { selfProgram } from "./self.ts";
 
@@ -50,7 +50,7 @@ stored as new ones. Members must sign in to the console again.`,
       if (json) printJson({ data: dataDir, signals, newest_id, ...restored });
       printRestored(restored, data);
       printNote(
-        `${dataDir} has ${signals} signals, the newest ${newest_id ?? "-"}. Start the server with: ${toType("serve", data)}`,
+        `${dataDir} has ${plural(signals, "signal")}, the newest ${newest_id ?? "-"}. Start the server with: ${toType("serve", data)}`,
       );
     },
   });
@@ -68,8 +68,13 @@ async function verifyBackup(file: string): Promise<Verification> {
   );
 }
 
-function printRestored({ kept, keys }: Restored, dataDir: string): void {
+function printRestored({ kept, keys, missing_signals }: Restored, dataDir: string): void {
   if (kept !== null) printNote(`The previous database is kept as ${kept}`);
+  if (missing_signals !== null && missing_signals > 0) {
+    printNote(
+      `${plural(missing_signals, "signal")} of it ${missing_signals === 1 ? "is" : "are"} newer than the backup, and only there.`,
+    );
+  }
   if (keys !== null && keys.failure === null) {
     printNote(
       `Keys are as they were before: ${keys.minted} created and ${keys.revoked} revoked since the backup.`,

@@ -75,7 +75,7 @@ export async function toChoice(registry: Registry, options: FilterOptions): Prom
     type: options.type ?? null,
     side: options.side ?? null,
     direction: options.direction ?? null,
-    key_id: key === undefined ? null : (await keyNamed(registry, key, desk)).id,
+    key_id: key === undefined ? null : (await keyNamed(registry, key, { desk })).id,
     from,
     to,
   };

@@ -3,9 +3,9 @@ import { statfsSync } from "node:fs";
 import { resolve } from "node:path";
 import type { Command } from "commander";
 import ms from "ms";
-import { type ApiKey, EXPIRING_SOON_MS, keyState } from "../domain/key.ts";
+import type { DeskOverview } from "../domain/desk.ts";
+import { type ApiKey, EXPIRING_SOON_MS } from "../domain/key.ts";
 import { escapeControls, shellQuoted } from "../domain/shell.ts";
-import { newestSignal } from "../domain/signal-chunks.ts";
 import type { Storage } from "../domain/storage.ts";
 import { askServer, askStatus } from "../ops/client.ts";
 import { type Checks, DISK_FREE_BYTES_MIN } from "../ops/health.ts";
@@ -14,7 +14,7 @@ import { withStorage } from "../store/open.ts";
 import { VERSION } from "../version.ts";
 import { type DataOptions, defineCommand } from "./define.ts";
 import { toType } from "./hint.ts";
-import { formatTime, printData, printJson, printTable } from "./print.ts";
+import { count, formatTime, plural, printData, printJson, printTable } from "./print.ts";
 
 const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;
@@ -32,16 +32,7 @@ const BACKUP_ADVICE =
 /** A backup may take so long, as a multiple of the interval. */
 const BACKUP_LATE = 2;
 
-interface DeskStatus {
-  readonly name: string;
-  readonly active_keys: number;
-  /** Null without signals. Times are epoch milliseconds. */
-  readonly latest_signal: {
-    readonly id: string;
-    readonly received_at: number;
-    readonly symbol: string;
-  } | null;
-}
+type DeskStatus = Pick<DeskOverview, "name" | "active_keys" | "latest_signal">;
 
 interface Attention {
   readonly problem: string;
@@ -54,6 +45,7 @@ interface Status {
   readonly data: string;
   /** Null: not running. */
   readonly server: ServerStatus | null;
+  /** Those that are not archived. */
   readonly desks: readonly DeskStatus[];
   /** Signals stored, of all desks. */
   readonly rate: { readonly last_minute: number; readonly last_hour: number };
@@ -103,21 +95,12 @@ async function readStatus(data: string): Promise<Status> {
 
 /** A few look-ups in indexes, however many signals there are. */
 async function readStored({ registry, signals }: Storage, now: number) {
-  const keys = await registry.listKeys(null);
-  const active = keys.filter((key) => keyState(key, now) === "active");
   const desks: DeskStatus[] = [];
   const expiring: ApiKey[] = [];
-  for (const { id: deskId, name } of await registry.listDesks()) {
-    const latest = await newestSignal(signals, deskId);
+  for (const { name, archived_at, active_keys, latest_signal } of await registry.listOverviews()) {
+    if (archived_at !== null) continue;
+    desks.push({ name, active_keys, latest_signal });
     expiring.push(...(await registry.expiringKeys(name, now + EXPIRING_SOON_MS)));
-    desks.push({
-      name,
-      active_keys: active.filter(({ desk }) => desk === name).length,
-      latest_signal:
-        latest === null
-          ? null
-          : { id: latest.id, received_at: latest.received_at, symbol: latest.symbol },
-    });
   }
   const rate = {
     last_minute: await signals.countSince(now - MINUTE_MS),
@@ -235,7 +218,7 @@ function printStatus(status: Status): void {
   facts.push(["disk", `${formatBytes(status.disk_free_bytes)} free`]);
   facts.push([
     "rate",
-    `${rate.last_minute} signals in the last minute, ${rate.last_hour} in the last hour`,
+    `${plural(rate.last_minute, "signal")} in the last minute, ${count(rate.last_hour)} in the last hour`,
   ]);
   for (const [name, fact] of facts) printData(`${name.padEnd(13)}${escapeControls(fact)}`);
   if (desks.length > 0) {

@@ -7,7 +7,7 @@ import type { Verification } from "../domain/storage.ts";
 import { databaseFiles, refuseForeignFolder } from "../store/open.ts";
 import { type DataOptions, defineCommand } from "./define.ts";
 import { requireFile } from "./options.ts";
-import { printData, printJson } from "./print.ts";
+import { plural, printData, printJson } from "./print.ts";
 
 export function verifyCommand(): Command {
   const command: Command = defineCommand({
@@ -59,5 +59,7 @@ function printVerification({ checks, signals, newest_id, version }: Verification
     printData(escapeControls(`${name}: ${ok === false ? `failing (${detail})` : detail}`));
   }
   if (checks.schema.ok !== true) return;
-  printData(`${signals} signals, the newest ${newest_id ?? "-"}, database version ${version}`);
+  printData(
+    `${plural(signals, "signal")}, the newest ${newest_id ?? "-"}, database version ${version}`,
+  );
 }

@@ -420,6 +420,8 @@ export interface Restored {
   readonly kept: string | null;
   /** What was carried over from the previous database, or null without one. */
   readonly keys: KeysTaken | null;
+  /** Signals of the previous database that are newer than all of the backup; null if it cannot be told. */
+  readonly missing_signals: number | null;
 }
 
 /**

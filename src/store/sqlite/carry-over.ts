@@ -21,6 +21,13 @@ export function carryOver(db: Database): KeysTaken {
   return { ...keys, failure: null };
 }
 
+/** Two look-ups: rows are never deleted, so `seq` has no gaps. */
+export function countMissing(db: Database): number {
+  const sql = `SELECT ifnull((SELECT max(seq) FROM previous.signals), 0) - ifnull((SELECT seq FROM previous.signals
+    WHERE id <= ifnull((SELECT max(id) FROM main.signals), '') ORDER BY id DESC LIMIT 1), 0) AS missing`;
+  return (db.query(sql).get() as { missing: number }).missing;
+}
+
 function isOtherServer(db: Database): boolean {
   const sql = `SELECT 1 FROM main.desks WHERE NOT EXISTS
     (SELECT 1 FROM main.desks JOIN previous.desks USING (uid)) LIMIT 1`;

@@ -4,9 +4,9 @@ import { existsSync, readdirSync, renameSync, rmSync, statSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { messageOf, UserError } from "../../domain/errors.ts";
-import type { DatabaseFiles, KeysTaken, Restored } from "../../domain/storage.ts";
+import type { DatabaseFiles, Restored } from "../../domain/storage.ts";
 import { syncPath } from "../../files.ts";
-import { carryOver } from "./carry-over.ts";
+import { carryOver, countMissing } from "./carry-over.ts";
 import { copyInProcess } from "./copying.ts";
 import { DamageError, explainFailure, isBusy, isRefusedWrite } from "./failures.ts";
 import { DATABASE_NAME, restoringPath } from "./folder.ts";
@@ -55,7 +55,8 @@ export function putInPlace(path: string, stamp: string): Restored {
   const previous = isPresent ? path : findKept(path);
   // If a restore was interrupted, the log has not followed its database yet.
   if (!isPresent) moveLog(path, previous ?? newName);
-  const keys = previous === null ? null : takeOver(previous, restoring);
+  const taken =
+    previous === null ? { keys: null, missing_signals: null } : takeOver(previous, restoring);
   refuseUnsound(restoring);
   if (isPresent) {
     renameSync(path, newName);
@@ -66,7 +67,7 @@ export function putInPlace(path: string, stamp: string): Restored {
   syncPath(restoring);
   renameSync(restoring, path);
   syncPath(dirname(path));
-  return { kept: isPresent ? newName : previous, keys };
+  return { kept: isPresent ? newName : previous, ...taken };
 }
 
 /**
@@ -134,14 +135,14 @@ function refuseUnsound(restoring: string): void {
 }
 
 /** A previous database that cannot be used does not stop the restore; a restored one that cannot, does. */
-function takeOver(previous: string, restoring: string): KeysTaken {
+function takeOver(previous: string, restoring: string): Omit<Restored, "kept"> {
   try {
     refuseUnusable(previous);
     return carryOverInto(restoring, previous);
   } catch (error) {
     if (isRefusedWrite(error)) throw explainFailure(error, restoring);
     const failure = error instanceof DamageError ? `damaged: ${error.problem}` : messageOf(error);
-    return { failure };
+    return { keys: { failure }, missing_signals: null };
   }
 }
 
@@ -158,7 +159,7 @@ function refuseUnusable(previous: string): void {
   }
 }
 
-function carryOverInto(restoring: string, previous: string): KeysTaken {
+function carryOverInto(restoring: string, previous: string): Omit<Restored, "kept"> {
   const { SQLITE_OPEN_READWRITE, SQLITE_OPEN_URI } = constants;
   const db = new Database(restoring, SQLITE_OPEN_READWRITE | SQLITE_OPEN_URI);
   try {
@@ -168,7 +169,8 @@ function carryOverInto(restoring: string, previous: string): KeysTaken {
     db.run("PRAGMA foreign_keys = ON");
     migrate(db);
     db.query("ATTACH ? AS previous").run(`${pathToFileURL(previous).href}?mode=ro`);
-    return inTransaction(db, () => carryOver(db));
+    const keys = inTransaction(db, () => carryOver(db));
+    return { keys, missing_signals: keys.failure === null ? countMissing(db) : null };
   } finally {
     db.close();
   }

@@ -1,0 +1,120 @@
+/** `desk list`, `rename` and `archive`, and `key update`, beside a running server. */
+import { expect, setDefaultTimeout, test } from "bun:test";
+import { cli, expectRefusal, mintKey, startServe } from "./_cli.ts";
+import { callUrl, signal, temporaryFolder } from "./_setup.ts";
+
+setDefaultTimeout(60_000);
+
+function commandsOn(dataDir: string) {
+  return async (...args: string[]) => {
+    const result = await cli([...args, "--data", dataDir]);
+    expect({ args, ...result }).toMatchObject({ args, code: 0 });
+    return result;
+  };
+}
+
+async function post(url: string, key: string): Promise<number> {
+  const { status } = await callUrl(url, "/v1/signals", {
+    method: "POST",
+    headers: { Authorization: `Bearer ${key}`, "Content-Type": "application/json" },
+    body: JSON.stringify(signal),
+  });
+  return status;
+}
+
+const cells = (line = "") => line.split(/ {2,}/);
+
+test("desk list shows keys, members, signals and the latest signal", async () => {
+  const { dataDir, url } = await startServe();
+  const run = commandsOn(dataDir);
+  const { key } = await mintKey(dataDir);
+  await mintKey(dataDir, "beta");
+  await run("member", "invite", "alpha", "ada@example.com");
+  for (let count = 0; count < 2; count += 1) expect(await post(url, key)).toBe(201);
+  const [heading, ...rows] = (await run("desk", "list")).stdout.trimEnd().split("\n");
+  const columns = "NAME STATE KEYS MEMBERS SIGNALS LATEST_SIGNAL DIFFERING PASSKEYS CREATED";
+  expect(cells(heading).map((cell) => cell.replace(" ", "_"))).toEqual(columns.split(" "));
+  const time = expect.stringMatching(/^\d{4}-\d\d-\d\d \d\d:\d\d:\d\dZ$/) as string;
+  expect(rows.map(cells)).toEqual([
+    ["alpha", "active", "1/100", "1", "2", time, "0", "optional", time],
+    ["beta", "active", "1/100", "0", "0", "-", "0", "optional", time],
+  ]);
+  expect(JSON.parse((await run("desk", "list", "--json")).stdout)).toMatchObject([
+    {
+      name: "alpha",
+      active_keys: 1,
+      members: 1,
+      signals: 2,
+      latest_signal: { symbol: "BTC/USDT" },
+    },
+    { name: "beta", signals: 0, latest_signal: null },
+  ]);
+});
+
+test("desk rename keeps everything, and its keys go on working", async () => {
+  const { dataDir, url } = await startServe();
+  const run = commandsOn(dataDir);
+  const { key } = await mintKey(dataDir);
+  expect(await post(url, key)).toBe(201);
+  const { stderr } = await run("desk", "rename", "alpha", "omega");
+  expect(stderr).toBe('Desk "alpha" is now called "omega".\n');
+  expect(await post(url, key)).toBe(201);
+  const listed = await run("signals", "list", "--desk", "omega", "--json");
+  expect(listed.stdout.trimEnd().split("\n")).toHaveLength(2);
+  await run("desk", "create", "alpha");
+  const rename = ["desk", "rename", "alpha", "omega", "--data", dataDir];
+  await expectRefusal(rename, 'Desk "omega" already exists');
+});
+
+test("desk archive refuses its keys at once, and --undo brings it back", async () => {
+  const { dataDir, url } = await startServe();
+  const run = commandsOn(dataDir);
+  const { key } = await mintKey(dataDir);
+  const other = await mintKey(dataDir, "beta");
+  expect(await post(url, key)).toBe(201);
+  const { stderr } = await run("desk", "archive", "alpha");
+  const undo = `signalbox desk archive alpha --undo --data ${dataDir}`;
+  expect(stderr).toEndWith(`Nothing was deleted. Bring it back with: ${undo}\n`);
+  expect([await post(url, key), await post(url, other.key)]).toEqual([401, 201]);
+  expect((await run("desk", "list")).stdout).toMatch(/^alpha +archived +0\/100 .* 1 /m);
+  expect((await run("key", "list", "--desk", "alpha")).stdout).toMatch(/ archived$/m);
+  for (const refused of ["key mint --desk alpha", "member invite alpha ada@example.com"]) {
+    const args = [...refused.split(" "), "--data", dataDir];
+    await expectRefusal(args, `Desk "alpha" is archived: bring it back with: ${undo}`);
+  }
+  expect((await run("desk", "archive", "alpha")).stderr).toContain("is already archived");
+  await run("desk", "archive", "alpha", "--undo");
+  expect((await run("desk", "archive", "alpha", "--undo")).stderr).toContain("is not archived");
+  expect(await post(url, key)).toBe(201);
+});
+
+test("key update changes a key's label", async () => {
+  const dataDir = temporaryFolder();
+  const run = commandsOn(dataDir);
+  const { id } = await mintKey(dataDir);
+  expect((await run("key", "update", id, "--label", "bot-7")).stderr).toContain(
+    "has its new label",
+  );
+  const updated = await run("key", "update", "bot-7", "--label", "bot 8", "--json");
+  expect(JSON.parse(updated.stdout)).toMatchObject({ id, label: "bot 8", state: "active" });
+  expect((await run("key", "list")).stdout).toContain("  bot 8  ");
+  await expectRefusal(["key", "update", id, "--label", "", "--data", dataDir], "A label has 1 to");
+});
+
+test("a label names the key to rotate that was not rotated yet, and no key to revoke", async () => {
+  const dataDir = temporaryFolder();
+  const run = commandsOn(dataDir);
+  await run("desk", "create", "alpha");
+  await run("key", "mint", "--desk", "alpha", "--label", "bot");
+  await run("key", "rotate", "bot");
+  const again = await run("key", "rotate", "bot", "--json");
+  const keys = JSON.parse((await run("key", "list", "--json")).stdout) as {
+    readonly id: string;
+    readonly expires_at: number | null;
+  }[];
+  expect(keys.map(({ expires_at }) => expires_at !== null)).toEqual([true, true, false]);
+  expect(JSON.parse(again.stdout)).toMatchObject({ id: keys[2]?.id });
+  await expectRefusal(["key", "revoke", "bot", "--data", dataDir], "3 keys have this name");
+  await run("key", "mint", "--desk", "alpha", "--label", "bot");
+  await expectRefusal(["key", "rotate", "bot", "--data", dataDir], "2 keys have this name");
+});
