@@ -241,7 +241,9 @@ describe("restore over a database", () => {
     server.kill("SIGTERM");
     await server.exited;
     const { stderr } = await restore(file, dataDir, "--force");
-    expect(stderr).toContain("\n2 signals of it are newer than the backup, and only there.\n");
+    expect(stderr).toContain(
+      "\n2 signals are newer than the backup: only the previous database has them.\n",
+    );
     expect(query(dataDir, "SELECT count(*) AS n FROM signals")).toEqual([{ n: 5 }]);
   });
 

@@ -71,8 +71,9 @@ async function verifyBackup(file: string): Promise<Verification> {
 function printRestored({ kept, keys, missing_signals }: Restored, dataDir: string): void {
   if (kept !== null) printNote(`The previous database is kept as ${kept}`);
   if (missing_signals !== null && missing_signals > 0) {
+    const [are, them] = missing_signals === 1 ? ["is", "it"] : ["are", "them"];
     printNote(
-      `${plural(missing_signals, "signal")} of it ${missing_signals === 1 ? "is" : "are"} newer than the backup, and only there.`,
+      `${plural(missing_signals, "signal")} ${are} newer than the backup: only the previous database has ${them}.`,
     );
   }
   if (keys !== null && keys.failure === null) {
