@@ -28,7 +28,7 @@ async function sendEach(desk: TestConsole): Promise<void> {
 
 const chart = (page: Page) => page.getByRole("img", { name: /^Requests of the last/ });
 
-const figures = (page: Page) => page.locator(".figures dd:first-of-type").allInnerTexts();
+const totals = (page: Page) => page.locator(".legend strong").allInnerTexts();
 
 /** Until the chart says so, in its own words. */
 function seen(page: Page, words: string): Promise<void> {
@@ -46,14 +46,14 @@ function pixelsByKind(page: Page): Promise<Record<string, number>> {
     context.drawImage(canvas, 0, 0);
     const { data } = context.getImageData(0, 0, copy.width, copy.height);
     return Object.fromEntries(
-      [...document.querySelectorAll(".figures .swatch")].map((swatch) => {
+      [...document.querySelectorAll(".legend .swatch")].map((swatch) => {
         const colour = getComputedStyle(swatch).backgroundColor;
         let count = 0;
         for (let at = 0; at < data.length; at += 4) {
           const [red, green, blue, alpha] = data.subarray(at, at + 4);
           if (alpha === 255 && `rgb(${red}, ${green}, ${blue})` === colour) count += 1;
         }
-        return [swatch.className, count];
+        return [swatch.className.replace("swatch ", ""), count];
       }),
     );
   });
@@ -72,6 +72,13 @@ async function until(isSo: () => Promise<boolean>): Promise<void> {
   }
 }
 
+/** At the present minute, hour or day. */
+async function pointAtEnd(page: Page): Promise<void> {
+  const box = await page.locator(".u-over").boundingBox();
+  if (box === null) throw new Error("no chart");
+  await page.mouse.move(box.x + box.width - 2, box.y + 20);
+}
+
 test("the chart is drawn when the first request arrives, and follows those after it", async () => {
   const { desk, page, complaints } = await openDesk(openWindow, "alpha");
   await page.getByRole("link", { name: "Activity" }).click();
@@ -82,7 +89,7 @@ test("the chart is drawn when the first request arrives, and follows those after
   await sendEach(desk);
   await seen(page, "1 stored, 1 duplicate, 1 rejected");
   expect(await page.getByText("No request yet").count()).toBe(0);
-  expect(await figures(page)).toEqual(["1", "1", "1"]);
+  expect(await totals(page)).toEqual(["1", "1", "1"]);
   await drawn(page);
   await page.getByText("Show as table").click();
   await sendEach(desk);
@@ -92,10 +99,8 @@ test("the chart is drawn when the first request arrives, and follows those after
   expect(cells.reduce((sum, text) => sum + Number(text), 0)).toBe(6);
   expect(await page.evaluate("window.isSame")).toBe(true);
 
-  const reason = page.locator(".rejects > li");
-  await reason.getByText("Latest requests").click();
-  await reason.getByRole("button", { name: "Copy" }).first().waitFor();
-  expect(await reason.locator("ul code").allInnerTexts()).toEqual([HOSTILE]);
+  const reason = page.locator("#rejects tbody tr");
+  expect(await reason.innerText()).toContain(HOSTILE.slice(0, 50));
   expect(await page.title()).toBe("Activity · Signalbox");
   expect(complaints).toEqual([]);
 });
@@ -136,9 +141,7 @@ test("times are in the reader's zone, and days are days of UTC", async () => {
   expect(await time.getAttribute("title")).toBe(
     `${new Date(start).toISOString().slice(0, 16).replace("T", " ")} UTC`,
   );
-  const box = await page.locator(".u-over").boundingBox();
-  if (box === null) throw new Error("no chart");
-  await page.mouse.move(box.x + box.width - 2, box.y + 20);
+  await pointAtEnd(page);
   const tip = page.locator(".tip");
   const pointed = await tip.innerText();
   // The minute of the requests, or the one after it.
@@ -150,7 +153,7 @@ test("times are in the reader's zone, and days are days of UTC", async () => {
   const utcDay = new Date(start).toISOString().slice(0, 10);
   await page.getByText("Show as table").click();
   expect(await page.locator(".numbers tbody td").first().innerText()).toBe(utcDay);
-  await page.mouse.move(box.x + box.width - 2, box.y + 20);
+  await pointAtEnd(page);
   const day = new Intl.DateTimeFormat("en-GB", { dateStyle: "medium", timeZone: "UTC" });
   expect(await tip.innerText()).toBe(
     `${day.format(start)} (UTC)\n1 stored\n1 duplicate\n1 rejected`,
@@ -158,7 +161,59 @@ test("times are in the reader's zone, and days are days of UTC", async () => {
   expect(complaints).toEqual([]);
 });
 
-test("the page asks no more when nobody is there, goes on when somebody is, and says who is signed out", async () => {
+test("the legend shows and hides a part of the chart, with the keyboard, too", async () => {
+  const { desk, page, complaints } = await openDesk(openWindow, "alpha");
+  await sendEach(desk);
+  await page.goto("/activity");
+  await seen(page, "1 stored, 1 duplicate, 1 rejected");
+  await page.clock.install();
+  await page.goto("/activity?per=hour");
+  await drawn(page);
+  const button = page.getByRole("button", { name: "Duplicate" });
+  await button.focus();
+  await page.keyboard.press("Enter");
+  const of = async (kind: string) => (await pixelsByKind(page))[kind] ?? 0;
+  await until(async () => (await of("duplicate")) === 0 && (await of("stored")) > 0);
+  expect(await button.getAttribute("aria-pressed")).toBe("false");
+  await pointAtEnd(page);
+  expect(await page.locator(".tip").innerText()).not.toContain("duplicate");
+  // What is new does not bring it back.
+  await sendEach(desk);
+  await until(async () => {
+    await page.clock.fastForward(31_000);
+    return (await totals(page)).join() === "2,2,2";
+  });
+  expect(await of("duplicate")).toBe(0);
+  await button.click();
+  await drawn(page);
+  expect(complaints).toEqual([]);
+});
+
+test("nothing moves when the chart is drawn, or when it replaces an empty page", async () => {
+  const { desk, page } = await openDesk(openWindow, "alpha");
+  await page.goto("/activity");
+  const heading = page.getByRole("heading", { name: "Rejected requests" });
+  const top = async () => (await heading.boundingBox())?.y ?? 0;
+  const empty = await top();
+  await sendEach(desk);
+  await seen(page, "1 stored, 1 duplicate, 1 rejected");
+  expect(await top()).toBe(empty);
+  await page.reload();
+  const shifts = await page.evaluate(
+    () =>
+      new Promise<number>((resolve) => {
+        let score = 0;
+        new PerformanceObserver((list) => {
+          for (const entry of list.getEntries())
+            score += (entry as PerformanceEntry & { value: number }).value;
+        }).observe({ type: "layout-shift", buffered: true });
+        setTimeout(() => resolve(score), 1_000);
+      }),
+  );
+  expect(shifts).toBeLessThan(0.01);
+});
+
+test("the page pauses when nobody is there, resumes when somebody is, and says who is signed out", async () => {
   const { desk, page } = await openDesk(openWindow, "alpha");
   await page.clock.install();
   await page.goto("/activity");
@@ -167,34 +222,60 @@ test("the page asks no more when nobody is there, goes on when somebody is, and 
   await status.filter({ hasText: "Paused" }).waitFor();
   await page.mouse.move(100, 100);
   await page.mouse.move(200, 200);
-  await status.filter({ hasNotText: "Paused" }).waitFor({ state: "attached" });
+  await status.filter({ hasText: "Live · updated" }).waitFor();
   await sendEach(desk);
   await page.clock.fastForward(10_000);
   await seen(page, "1 stored, 1 duplicate, 1 rejected");
   await page.context().clearCookies();
   await page.clock.fastForward(10_000);
   await status.filter({ hasText: "Signed out" }).waitFor();
+  expect(await status.getByRole("link", { name: "Sign in" }).getAttribute("href")).toBe(
+    "/sign-in?next=%2Factivity",
+  );
 });
 
-test("without a script there are the same numbers in a table, and a form for the key", async () => {
+test("a reason is found with the filters and opened with the keyboard; its request id is copied", async () => {
+  const { desk, page, complaints } = await openDesk(openWindow, "alpha");
+  await sendEach(desk);
+  await desk.post({ ...signal, side: "up" });
+  await page.goto("/activity");
+  await seen(page, "1 stored, 1 duplicate, 2 rejected");
+  await page.getByText("Add filter").click();
+  await page.getByLabel("Invalid field").fill("side");
+  await page.keyboard.press("Enter");
+  await page.waitForURL("**field=side");
+  expect(await page.locator("#rejects tbody tr").count()).toBe(1);
+  await page.getByRole("link", { name: "Remove the filter Field" }).click();
+  await page.waitForURL("**/activity?per=minute");
+  await page.keyboard.press("j");
+  await page.keyboard.press("Enter");
+  await page.waitForURL("**/activity/rejects/*");
+  await page.getByText("must be one of: open, close").waitFor();
+  await page.getByRole("button", { name: "Copy" }).click();
+  await page.getByRole("button", { name: "Copied" }).waitFor();
+  expect(complaints).toEqual([]);
+});
+
+test("without a script there are the same numbers in a table, and forms for the filters", async () => {
   const { desk, page } = await openDesk(openWindow, "alpha", { javaScriptEnabled: false });
   const second = mintKey(desk.registry, "alpha");
   await sendEach(desk);
   await desk.post({ ...signal, side: "up" }, { Authorization: `Bearer ${second.key}` });
   await until(async () => {
     await page.goto("/activity");
-    return (await figures(page)).join() === "1,1,2";
+    return (await totals(page)).join() === "1,1,2";
   });
   expect(await page.locator("#chart").isVisible()).toBe(false);
   await page.getByText("Show as table").click();
   expect(await page.locator(".numbers tbody tr").first().isVisible()).toBe(true);
+  await page.locator("summary", { hasText: "Key" }).click();
   await page.getByLabel("Key").selectOption(second.keyId);
-  await page.getByRole("button", { name: "Show" }).click();
+  await page.getByRole("button", { name: "Apply" }).first().click();
   await page.waitForURL(`**/activity?per=minute&key=${second.keyId}`);
-  expect(await figures(page)).toEqual(["0", "0", "1"]);
+  expect(await totals(page)).toEqual(["0", "0", "1"]);
   await page.getByRole("link", { name: "7 days" }).click();
   await page.waitForURL(`**/activity?per=hour&key=${second.keyId}`);
-  expect(await figures(page)).toEqual(["0", "0", "1"]);
+  expect(await totals(page)).toEqual(["0", "0", "1"]);
 });
 
 test("the page is one for everybody, with and without anything on it", async () => {
@@ -209,10 +290,16 @@ test("the page is one for everybody, with and without anything on it", async () 
   await desk.post(signal);
   await seen(page, "1 stored, 1 duplicate, 3 rejected");
   await page.reload();
-  for (const summary of await page.getByText("Latest requests").all()) await summary.click();
-  await page.getByText("The key was revoked on").waitFor();
   await page.getByText("Show as table").click();
   await expectAccessible(page);
+  await page.getByText("Add filter").click();
+  await expectAccessible(page);
+  for (const name of ["The key is revoked", "unknown field"]) {
+    await page.goto("/activity");
+    await page.getByRole("link", { name }).first().click();
+    await page.getByRole("heading", { name: "Latest requests" }).waitFor();
+    await expectAccessible(page);
+  }
   await page.goto(`/activity?per=day&key=${record.id}`);
   await page.getByText("No request with this key").waitFor();
   await expectAccessible(page);

@@ -89,6 +89,6 @@ test("hundreds of keys that have ended leave the pages that offer keys small", a
   for (const path of ["/signals", "/activity", "/keys"]) {
     const { text } = await visitor.get(`${path}?key=${ids[0]}`);
     expect(Buffer.byteLength(text), path).toBeLessThan(PAGE_BYTES_MAX);
-    if (path !== "/keys") expect(text, path).toContain(`value="${ids[0]}" selected`);
+    if (path === "/signals") expect(text, path).toContain(`value="${ids[0]}" selected`);
   }
 });

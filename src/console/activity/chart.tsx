@@ -7,7 +7,7 @@ import {
   type Outcomes,
 } from "../../domain/activity.ts";
 import { QuietLink } from "../ui/components.tsx";
-import { Table } from "../ui/table.tsx";
+import { type Column, Table } from "../ui/table.tsx";
 import { kinds, spans, widths } from "./labels.ts";
 import { type ActivityQuestion, pathOf } from "./question.ts";
 
@@ -25,27 +25,41 @@ interface Shown {
   readonly span: ActivitySpan;
 }
 
-export function ChartParts({ question, span }: Shown): VNode {
+export function ChartSection({ question, span }: Shown): VNode {
   const isEmpty = span.buckets.length === 0;
   return (
-    <>
-      <dl class="figures" data-part="figures">
-        {kinds.map(({ kind, name, what }) => (
-          <div>
-            <dt>
-              <span class={`swatch ${kind}`} /> {name}
-            </dt>
-            <dd>{totalOf(span, kind).toLocaleString("en")}</dd>
-            <dd class="hint">{what}</dd>
-          </div>
-        ))}
-      </dl>
-      <div class="empty" data-part="empty" hidden={!isEmpty}>
-        {isEmpty && <Nothing question={question} isUsed={span.isUsed} />}
+    <section id="activity" aria-label={`Requests of the last ${spans[question.width].name}`}>
+      <Legend {...span} />
+      <div class="plot">
+        <div class="empty" data-part="empty" hidden={!isEmpty}>
+          {isEmpty && <Nothing question={question} isUsed={span.isUsed} />}
+        </div>
+        <div class="chart" id="chart" hidden={isEmpty} />
       </div>
-      <div class="chart" id="chart" hidden={isEmpty} />
       <Numbers question={question} span={span} />
-    </>
+    </section>
+  );
+}
+
+/** The script makes each button show and hide its part of the chart. */
+function Legend(span: ActivitySpan): VNode {
+  return (
+    <div class="legend" role="group" aria-label="Outcomes">
+      {kinds.map(({ kind, name, what }) => (
+        <button
+          type="button"
+          class="plain"
+          data-kind={kind}
+          title={`${name}: ${what}`}
+          aria-pressed="true"
+          disabled
+        >
+          <span class={`swatch ${kind}`} />
+          {name}
+          <strong data-part={kind}>{totalOf(span, kind).toLocaleString("en")}</strong>
+        </button>
+      ))}
+    </div>
   );
 }
 
@@ -86,15 +100,14 @@ function Nothing({ question, isUsed }: { question: ActivityQuestion; isUsed: boo
 
 function Numbers({ question: { width }, span: { start, buckets } }: Shown): VNode {
   const { ms, kept } = activityWidths[width];
-  const first = width === "day" ? "Day (UTC)" : `From, for one ${width}`;
+  const columns: Column[] = [
+    { name: width === "day" ? "Day (UTC)" : `From, for one ${width}` },
+    ...kinds.map(({ name }) => ({ name, isNumber: true })),
+  ];
   return (
     <details hidden={buckets.length === 0}>
       <summary>Show as table</summary>
-      <Table
-        className="numbers"
-        caption={`Requests by ${width}, newest first`}
-        columns={[first, ...kinds.map(({ name }) => name)]}
-      >
+      <Table className="numbers" caption={`Requests by ${width}, newest first`} columns={columns}>
         <tbody data-part="numbers" data-start={start} data-width={ms} data-count={kept}>
           {buckets.toReversed().map((bucket) => (
             <tr>
@@ -102,7 +115,7 @@ function Numbers({ question: { width }, span: { start, buckets } }: Shown): VNod
                 <Start at={bucket.start} width={width} />
               </td>
               {kinds.map(({ kind }) => (
-                <td>{bucket[kind]}</td>
+                <td class="number">{bucket[kind]}</td>
               ))}
             </tr>
           ))}

@@ -1,4 +1,4 @@
-/** The words of the page of activity. */
+/** The words of the pages of activity. */
 import type { ActivityWidth } from "../../domain/activity.ts";
 import { type ErrorCode, REQUIRED_FIELD, UNKNOWN_FIELD } from "../../domain/errors.ts";
 
@@ -16,19 +16,46 @@ export const kinds = [
   { kind: "rejected", name: "Rejected", what: "nothing stored" },
 ] as const;
 
-/** What a bot should do after an error, by its code. */
-export const remedies: Readonly<Record<ErrorCode, string>> = {
-  bad_request: "Not JSON: do not send it again unchanged.",
-  unauthorized: "Give the bot a key that works.",
-  validation_failed: "Correct the fields, then send it again.",
-  internal_error: "Send the same body again, with backoff.",
-  https_required: "Use the https address, and rotate the key: it was sent in the clear.",
-  not_found: "Wrong path: fix the bot.",
-  method_not_allowed: "Wrong method: fix the bot.",
-  payload_too_large: "Over 64 KiB: do not send it again unchanged.",
-  unsupported_media_type: "Not application/json in UTF-8, or compressed: fix the bot.",
-  rate_limited: "Wait the seconds that Retry-After says, then send it again.",
-  unavailable: "Outcome unknown: send it again with the same client_signal_id.",
+/** What happened, and what the bot should do. */
+export const errors: Readonly<Record<ErrorCode, { name: string; remedy: string }>> = {
+  bad_request: {
+    name: "The body is not valid JSON",
+    remedy: "Not JSON: do not send it again unchanged.",
+  },
+  unauthorized: {
+    name: "The key is revoked or expired",
+    remedy: "Give the bot a key that works.",
+  },
+  validation_failed: {
+    name: "Some fields are invalid",
+    remedy: "Correct the fields, then send it again.",
+  },
+  internal_error: {
+    name: "The server failed",
+    remedy: "Send the same body again, with backoff.",
+  },
+  https_required: {
+    name: "Sent without HTTPS",
+    remedy: "Use the https address, and rotate the key: it was sent in the clear.",
+  },
+  not_found: { name: "Wrong path", remedy: "Wrong path: fix the bot." },
+  method_not_allowed: { name: "Wrong method", remedy: "Wrong method: fix the bot." },
+  payload_too_large: {
+    name: "The body is too large",
+    remedy: "Over 64 KiB: do not send it again unchanged.",
+  },
+  unsupported_media_type: {
+    name: "Wrong content type",
+    remedy: "Not application/json in UTF-8, or compressed: fix the bot.",
+  },
+  rate_limited: {
+    name: "Sent faster than the rate limit",
+    remedy: "Wait the seconds that Retry-After says, then send it again.",
+  },
+  unavailable: {
+    name: "The signal could not be stored at that moment",
+    remedy: "Outcome unknown: send it again with the same client_signal_id.",
+  },
 };
 
 /** Continues a sentence that begins with the field's name. */

@@ -1,15 +1,19 @@
 /** The outcomes of the desk's requests, and the rejected ones. */
 import type { VNode } from "preact";
 import type { ApiKey } from "../../domain/key.ts";
+import { KeyName } from "../ui/components.tsx";
 import { KeySelect } from "../ui/forms.tsx";
 import { Layout } from "../ui/layout.tsx";
 import { LiveStatus } from "../ui/live-status.tsx";
+import { shorten } from "../ui/words.ts";
+import { Chip, FilterPopover, Toolbar } from "../ui/toolbar.tsx";
 import { assets } from "../web/assets.ts";
 import type { MemberVisit } from "../web/visit.ts";
-import { type ActivitySpan, ChartParts } from "./chart.tsx";
+import { type ActivitySpan, ChartSection } from "./chart.tsx";
+import { QuestionForm } from "./filters.tsx";
 import { spans, widths } from "./labels.ts";
 import { type ActivityQuestion, pathOf } from "./question.ts";
-import { type RejectListing, RejectsSection } from "./rejects-page.tsx";
+import { type RejectListing, RejectsSection } from "./rejects-list.tsx";
 
 export interface ActivityAnswer {
   readonly question: ActivityQuestion;
@@ -28,7 +32,6 @@ export function ActivityPage({
   keys: readonly ApiKey[];
 }): VNode {
   const { question } = answer;
-  const { refreshMs } = spans[question.width];
   return (
     <Layout
       title="Activity"
@@ -38,26 +41,23 @@ export function ActivityPage({
       scripts={[assets.uplot.path, assets.live.path, assets.activity.path]}
       styles={[assets.uplotStyle.path]}
     >
-      <div class="tools">
+      <Toolbar>
         <Spans question={question} />
-        <KeyForm question={question} keys={keys} />
-      </div>
-      <div id="live" data-path={pathOf(question, "/activity/live")} data-every={refreshMs}>
-        <LiveParts {...answer} />
-      </div>
+        <KeyFilter question={question} keys={keys} />
+      </Toolbar>
+      <LiveParts {...answer} />
     </Layout>
   );
 }
 
 /** The script asks for these, too, and replaces each `data-part`. */
 export function LiveParts({ question, span, listing, now }: ActivityAnswer): VNode {
+  const { refreshMs } = spans[question.width];
   return (
-    <>
-      <section id="activity" aria-label={`Requests of the last ${spans[question.width].name}`}>
-        <ChartParts question={question} span={span} />
-      </section>
+    <div id="live" data-path={pathOf(question, "/activity/live")} data-every={refreshMs}>
+      <ChartSection question={question} span={span} />
       <RejectsSection question={question} listing={listing} now={now} />
-    </>
+    </div>
   );
 }
 
@@ -69,27 +69,35 @@ function Spans({ question }: { question: ActivityQuestion }): VNode {
           href={pathOf({ ...question, width })}
           aria-current={width === question.width ? "page" : undefined}
         >
-          {spans[width].name} <small>by {width}</small>
+          {spans[width].name}
         </a>
       ))}
     </nav>
   );
 }
 
-function KeyForm({
-  question: { width, key },
+function KeyFilter({
+  question,
   keys,
 }: {
   question: ActivityQuestion;
   keys: readonly ApiKey[];
 }): VNode | null {
+  const { key } = question;
+  if (key !== null) {
+    return (
+      <Chip name="Key" without={pathOf({ ...question, key: null, before: null })}>
+        <KeyName {...key} label={key.label === null ? null : shorten(key.label)} />
+      </Chip>
+    );
+  }
   if (keys.length < 2) return null;
   return (
-    <form class="actions" method="get" action="/activity">
-      <input type="hidden" name="per" value={width} />
-      <label for="key">Key</label>
-      <KeySelect keys={keys} chosen={key?.id} none="all" />
-      <button class="quiet">Show</button>
-    </form>
+    <FilterPopover name="Key">
+      <QuestionForm question={question} fields={["key"]}>
+        <label for="key">Key</label>
+        <KeySelect keys={keys} chosen={undefined} none="all" />
+      </QuestionForm>
+    </FilterPopover>
   );
 }

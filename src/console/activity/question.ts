@@ -1,4 +1,4 @@
-/** What the address of the page of activity asks for. */
+/** What the address of a page of activity asks for. */
 import { type ActivityOwner, type ActivityWidth, activityWidths } from "../../domain/activity.ts";
 import { errorCatalogue } from "../../domain/errors.ts";
 import type { ApiKey } from "../../domain/key.ts";
@@ -10,12 +10,10 @@ import type { MemberVisit } from "../web/visit.ts";
 export interface ActivityQuestion {
   readonly width: ActivityWidth;
   readonly key: ApiKey | null;
-  /** Of rejected requests, as are those below. */
+  /** The status and an invalid field of rejected requests. */
   readonly status: number | null;
   readonly field: string | null;
-  /** The id of one reason. */
-  readonly reason: string | null;
-  /** The cursor of the page; null: the first one. */
+  /** The cursor of the page of rejected requests; null: the first one. */
   readonly before: string | null;
 }
 
@@ -24,7 +22,6 @@ export const statuses: readonly number[] = [
   ...new Set(Object.values(errorCatalogue).map(({ status }) => status)),
 ].toSorted((one, other) => one - other);
 
-const REASON_ID = /^[0-9a-f]{16}$/;
 const REQUEST_ID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 /** Longer names are shortened where they are recorded. */
 const FIELD_CHARACTERS_MAX = 101;
@@ -45,7 +42,6 @@ export async function readQuestion(
     key,
     status: statuses.find((status) => String(status) === read("status")) ?? null,
     field: field === "" || field.length > FIELD_CHARACTERS_MAX ? null : field,
-    reason: REASON_ID.test(read("reason")) ? read("reason") : null,
     before: REQUEST_ID.test(read("before")) ? read("before") : null,
   };
 }
@@ -58,12 +54,17 @@ export function ownerOf({ member }: MemberVisit, { key }: ActivityQuestion): Act
   return { deskId: member.deskId, keyId: key?.id ?? null };
 }
 
+/** Returns the parameters of the address that asks the question. */
+export function parametersOf({ width, key, ...others }: ActivityQuestion): [string, string][] {
+  const parameters = Object.entries({ key: key?.id ?? null, ...others });
+  return [["per", width], ...parameters.flatMap(([name, value]) => given(name, value))];
+}
+
+function given(name: string, value: string | number | null): [string, string][] {
+  return value === null ? [] : [[name, String(value)]];
+}
+
 /** Returns the address that asks the question. */
 export function pathOf(question: ActivityQuestion, path = "/activity"): string {
-  const { width, key, ...others } = question;
-  const parameters = new URLSearchParams({ per: width });
-  for (const [name, value] of Object.entries({ key: key?.id ?? null, ...others })) {
-    if (value !== null) parameters.set(name, String(value));
-  }
-  return `${path}?${parameters.toString()}`;
+  return `${path}?${new URLSearchParams(parametersOf(question)).toString()}`;
 }

@@ -1,5 +1,6 @@
 /** `/activity`: the outcomes of the desk's requests, and why some were rejected. */
-import { activityWidths, startOfBucket } from "../../domain/activity.ts";
+import { activityWidths, REQUESTS_PER_REASON_KEPT, startOfBucket } from "../../domain/activity.ts";
+import type { ApiKey } from "../../domain/key.ts";
 import { newestSignal } from "../../domain/signal-chunks.ts";
 import { findKey, offeredKeys } from "../keys/key-list.ts";
 import { notFoundPage } from "../web/problems.tsx";
@@ -9,18 +10,20 @@ import { memberPage, type MemberVisit, type Route } from "../web/visit.ts";
 import type { ActivitySpan } from "./chart.tsx";
 import { type ActivityAnswer, ActivityPage, LiveParts } from "./page.tsx";
 import { type ActivityQuestion, ownerOf, readQuestion } from "./question.ts";
-import type { RejectListing } from "./rejects-page.tsx";
+import { RejectPage } from "./reject-page.tsx";
+import type { RejectListing } from "./rejects-list.tsx";
 
 /** Reasons per page. */
-const PAGE = 25;
-/** The latest requests of a reason: among others, and of one alone. */
-const REQUESTS_SHOWN = 3;
-const REQUESTS_SHOWN_ALONE = 20;
+const PAGE = 50;
+/** Of one reason. */
+const KEYS_SHOWN = 10;
+const REASON_ID = /^[0-9a-f]{16}$/;
 
 export function activityRoutes(services: ConsoleServices): Route[] {
   return [
     memberPage("/activity", (visit) => showPage(services, visit)),
     memberPage("/activity/live", (visit) => showLive(services, visit)),
+    memberPage("/activity/rejects/:reason", (visit) => showReason(services, visit)),
   ];
 }
 
@@ -28,7 +31,7 @@ async function showPage(services: ConsoleServices, visit: MemberVisit): Promise<
   const question = await readQuestion(services, visit);
   if (question === null) return notFoundPage();
   const answer = await readAnswer(services, visit, question);
-  const keys = await offeredKeys(services, visit, question.key?.id);
+  const keys = question.key === null ? await offeredKeys(services, visit, undefined) : [];
   return page(<ActivityPage {...answer} visit={visit} keys={keys} />);
 }
 
@@ -74,11 +77,37 @@ async function readRejects(
     ...question,
     ...ownerOf(visit, question),
     limit: PAGE + 1,
-    requestsMax: question.reason === null ? REQUESTS_SHOWN : REQUESTS_SHOWN_ALONE,
+    requestsMax: 1,
   });
   const reasons = found.slice(0, PAGE);
   const older = found.length > PAGE ? (reasons.at(-1)?.latest[0]?.request_id ?? null) : null;
-  const ids = new Set(reasons.flatMap(({ latest }) => latest.map(({ key_id }) => key_id)));
-  const keys = await Promise.all([...ids].map((id) => findKey(services, visit, id)));
-  return { reasons, keys: keys.filter((key) => key !== null), older };
+  const latest = reasons.flatMap(({ keyIds }) => keyIds.slice(0, 1));
+  return { reasons, older, keys: await findKeys(services, visit, latest) };
+}
+
+async function showReason(services: ConsoleServices, visit: MemberVisit): Promise<Response> {
+  const question = await readQuestion(services, visit);
+  const reason = visit.params["reason"] ?? "";
+  if (question === null || !REASON_ID.test(reason)) return notFoundPage();
+  const { key } = question;
+  const [rejects] = await services.activity.rejects({
+    ...ownerOf(visit, question),
+    reason,
+    limit: 1,
+    requestsMax: REQUESTS_PER_REASON_KEPT,
+  });
+  if (rejects === undefined) return notFoundPage();
+  const latest = rejects.latest.map(({ key_id }) => key_id);
+  const ids = [...rejects.keyIds.slice(0, KEYS_SHOWN), ...latest];
+  const keys = await findKeys(services, visit, ids);
+  return page(<RejectPage visit={visit} rejects={rejects} keys={keys} narrowedTo={key} />);
+}
+
+async function findKeys(
+  services: ConsoleServices,
+  visit: MemberVisit,
+  ids: readonly string[],
+): Promise<ApiKey[]> {
+  const keys = await Promise.all([...new Set(ids)].map((id) => findKey(services, visit, id)));
+  return keys.filter((key) => key !== null);
 }

@@ -6,6 +6,7 @@ const details = activity.querySelector("details");
 const numbers = activity.querySelector("tbody");
 
 const kinds = ["stored", "duplicate", "rejected"];
+const hidden = new Set();
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
 
@@ -33,17 +34,26 @@ function read() {
     for (const [kind, list] of counts.entries()) list[index] = Number(cells[kind + 1].textContent);
   }
   const totals = counts[0].map((_, index) => counts.reduce((sum, list) => sum + list[index], 0));
-  return { start, width, length, counts, totals, most: Math.max(...totals) };
+  return { start, width, length, counts, totals };
 }
 
 let shown = read();
 
+/** What is shown of the counts, one list for each kind. */
+const visible = () =>
+  shown.counts.map((list, k) => (hidden.has(kinds[k]) ? list.map(() => 0) : list));
+
+const mostOf = (lists) =>
+  Math.max(...lists[0].map((_, at) => lists.reduce((sum, l) => sum + l[at], 0)));
+
 /** One list for each kind: the bars are drawn over one another, the whole first. */
 function toPlot() {
-  const { start, width, length, counts, most } = shown;
+  const { start, width, length } = shown;
   const middles = Array.from({ length }, (_, index) => start + (index + 0.5) * width);
+  const lists = visible();
   // High enough to be seen beside the highest bar.
-  const seen = counts.map((list) => list.map((each) => each && Math.max(each, most / 100)));
+  const least = mostOf(lists) / 100;
+  const seen = lists.map((list) => list.map((each) => each && Math.max(each, least)));
   const upTo = (last) =>
     middles.map((_, index) => seen.reduce((sum, list, k) => sum + (k <= last && list[index]), 0));
   return [middles, upTo(2), upTo(1), upTo(0)];
@@ -59,7 +69,8 @@ function nameOf(index) {
 function summary() {
   const sums = shown.counts.map((list) => list.reduce((sum, each) => sum + each, 0));
   const parts = kinds.map((kind, index) => `${count.format(sums[index])} ${kind}`).join(", ");
-  const peak = `${nameOf(shown.totals.indexOf(shown.most))}: ${count.format(shown.most)}`;
+  const most = Math.max(...shown.totals);
+  const peak = `${nameOf(shown.totals.indexOf(most))}: ${count.format(most)}`;
   return `${activity.getAttribute("aria-label")}: ${parts}; most at ${peak}. The numbers are in the table below.`;
 }
 
@@ -78,7 +89,8 @@ function pointAt({ cursor: { idx, left }, data, over, valToPos }) {
   if (tip.hidden) return;
   const name = document.createElement("strong");
   name.textContent = nameOf(idx);
-  const lines = kinds.map((kind, index) => {
+  const lines = kinds.flatMap((kind, index) => {
+    if (hidden.has(kind)) return [];
     const line = document.createElement("div");
     const swatch = document.createElement("span");
     swatch.className = `swatch ${kind}`;
@@ -111,11 +123,12 @@ function plot() {
       cursor: { y: false, points: { show: false }, drag: { x: false, y: false } },
       scales: {
         x: { range: () => [shown.start, shown.start + shown.length * shown.width] },
-        y: { range: () => [0, Math.max(4, shown.most) * 1.1] },
+        y: { range: () => [0, Math.max(4, mostOf(visible())) * 1.1] },
       },
       axes: [
         {
           ...axis,
+          size: 30,
           space: 64,
           grid: { show: false },
           ticks: { stroke: line, size: 5, width: 1 },
@@ -140,6 +153,7 @@ function plot() {
           fill: swatchOf(kind),
           stroke: style(place, "backgroundColor"),
           width: lineWidth(),
+          show: !hidden.has(kind),
           paths: uPlot.paths.bars({ size: [1] }),
           points: { show: false },
         })),
@@ -164,22 +178,38 @@ function draw() {
   pointAt(chart);
 }
 
+for (const button of activity.querySelectorAll("[data-kind]")) {
+  const { kind } = button.dataset;
+  button.disabled = false;
+  button.addEventListener("click", () => {
+    if (!hidden.delete(kind)) hidden.add(kind);
+    button.setAttribute("aria-pressed", String(!hidden.has(kind)));
+    // The series are in reverse, after the one of the times.
+    chart?.setSeries(kinds.length - kinds.indexOf(kind), { show: !hidden.has(kind) });
+    draw();
+  });
+}
+
+/** What is the same is left alone: somebody may be selecting it. */
+function replace(part, fresh) {
+  part.hidden = fresh.hidden;
+  Object.assign(part.dataset, fresh.dataset);
+  localize(fresh);
+  if (part.innerHTML === fresh.innerHTML) return;
+  const { activeElement } = document;
+  const focused = part.contains(activeElement) ? activeElement.getAttribute("href") : null;
+  part.replaceChildren(...fresh.childNodes);
+  if (focused === null) return;
+  const link = [...part.querySelectorAll("a")].find((one) => one.getAttribute("href") === focused);
+  link?.focus({ preventScroll: true });
+}
+
 function take(page) {
-  for (const open of live.querySelectorAll("[data-id] details[open]")) {
-    const { id } = open.closest("[data-id]").dataset;
-    page.querySelector(`[data-id="${id}"] details`)?.setAttribute("open", "");
-  }
   for (const fresh of page.querySelectorAll("[data-part]")) {
-    const part = live.querySelector(`[data-part="${fresh.dataset.part}"]`);
-    part.hidden = fresh.hidden;
-    Object.assign(part.dataset, fresh.dataset);
-    // Somebody may be selecting what is the same, and be reading where the focus is.
-    if (part.innerHTML === fresh.innerHTML || part.contains(document.activeElement)) continue;
-    part.replaceChildren(...fresh.childNodes);
+    replace(live.querySelector(`[data-part="${fresh.dataset.part}"]`), fresh);
   }
   place.hidden = !activity.querySelector('[data-part="empty"]').hidden;
   details.hidden = place.hidden;
-  localize(live);
   shown = read();
   draw();
 }
