@@ -116,15 +116,17 @@ const FIRST_ID = 32;
 /** Replaces what differs each time. Ids keep their order, counts their differences, and times their distance. */
 function withExamples(page: string, startedAt: number): string {
   const id = /\b01[0-9A-HJKMNP-TV-Z]{24}\b/g;
+  const uuid = /\b01[0-9a-f]{6}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b/g;
   const ids = [...new Set(page.match(id))].toSorted();
+  const uuids = [...new Set(page.match(uuid))].toSorted();
   const endings = [...new Set(page.match(/(?<=ending in )\w{4}\b/g))];
   const counted = Number(/^\d+$/m.exec(page)?.[0]);
   const time = (found: string) => exampleTime(Date.parse(`${found}Z`), startedAt);
   return page
     .replaceAll(id, (found) => `01M83T4CM0QZ7V3K9X2M5T8R${FIRST_ID + ids.indexOf(found)}`)
     .replaceAll(
-      /\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b/g,
-      "01a2079c-9d80-7c3e-9b41-6f0d2c85a7e3",
+      uuid,
+      (found) => `01a2079c-9d80-7c3e-9b41-6f0d2c85a7${FIRST_ID + uuids.indexOf(found)}`,
     )
     .replaceAll(/\bsbk_[0-9a-f]{64}\b/g, "sbk_5d0c…")
     .replaceAll(/(?<=\/join\/)[\w-]{43}/g, "BeC8…")
