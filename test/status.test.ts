@@ -1,6 +1,6 @@
 /** `signalbox status`, `signalbox config` and `serve --check`. */
 import { describe, expect, setDefaultTimeout, test } from "bun:test";
-import { chmodSync, mkdirSync, readdirSync, statSync, writeFileSync } from "node:fs";
+import { chmodSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import packageJson from "../package.json" with { type: "json" };
 import { makeCertificate, writeCertificate } from "./_certificates.ts";
@@ -48,6 +48,45 @@ describe("status", () => {
     const { stdout, stderr } = await cli(["status", "--data", dataDir]);
     expect(stdout).toMatch(/^server +not running$/m);
     expect(stderr).toBe("");
+  });
+
+  test("names keys that have ended and are still in use, those of archived desks included", async () => {
+    const server = await startServe(["--console-listen", "127.0.0.1:0"]);
+    const { dataDir, url } = server;
+    const post = async (key: string) =>
+      (await callUrl(url, "/v1/signals", { method: "POST", headers: { "X-API-Key": key } })).status;
+    const revoked = await mintKey(dataDir);
+    const archived = await mintKey(dataDir, "beta");
+    const unused = await mintKey(dataDir);
+    for (const args of [
+      ["key", "revoke", revoked.id],
+      ["key", "revoke", unused.id],
+      ["desk", "archive", "beta"],
+    ]) {
+      expect(await cli([...args, "--data", dataDir])).toMatchObject({ code: 0 });
+    }
+    expect([await post(revoked.key), await post(archived.key)]).toEqual([401, 401]);
+    const attention = async () =>
+      (await statusOf(dataDir)).attention.filter(({ problem }) => problem.includes("still uses"));
+    while ((await attention()).length < 2) await Bun.sleep(200);
+    const got401 = "and got 401 in the last 24 hours: something still uses it.";
+    const where = `--data ${dataDir}`;
+    expect(await attention()).toEqual([
+      {
+        problem: `Key ${revoked.id} of desk alpha is revoked, ${got401}`,
+        next: `stop what uses it, or give it a new key: signalbox key mint --desk alpha ${where}`,
+      },
+      {
+        problem: `Key ${archived.id} of desk beta is archived, ${got401}`,
+        next: `stop what uses it, or bring the desk back: signalbox desk archive beta --undo ${where}`,
+      },
+    ]);
+    server.kill("SIGTERM");
+    await server.exited;
+    const file = join(dataDir, "signalbox-activity.db");
+    writeFileSync(file, "damaged");
+    expect(await attention()).toEqual([]);
+    expect(readFileSync(file, "utf8")).toBe("damaged");
   });
 
   test("shows the server's addresses, the latest signals, the rate and the backup", async () => {

@@ -3,42 +3,35 @@ import { statfsSync } from "node:fs";
 import { resolve } from "node:path";
 import type { Command } from "commander";
 import ms from "ms";
-import type { DeskOverview } from "../domain/desk.ts";
-import { type ApiKey, EXPIRING_SOON_MS } from "../domain/key.ts";
-import { escapeControls, shellQuoted } from "../domain/shell.ts";
+import { type ApiKey, EXPIRING_SOON_MS, keyState } from "../domain/key.ts";
+import { escapeControls } from "../domain/shell.ts";
 import type { Storage } from "../domain/storage.ts";
 import { askServer, askStatus } from "../ops/client.ts";
-import { type Checks, DISK_FREE_BYTES_MIN } from "../ops/health.ts";
+import type { Checks } from "../ops/health.ts";
 import type { ServerStatus } from "../ops/server.ts";
 import { withStorage } from "../store/open.ts";
 import { VERSION } from "../version.ts";
+import {
+  type Attention,
+  attentionToBackups,
+  attentionToDesks,
+  attentionToEnded,
+  attentionToExpiring,
+  attentionToServer,
+  type DeskStatus,
+  type EndedKey,
+  formatBytes,
+} from "./attention.ts";
 import { type DataOptions, defineCommand } from "./define.ts";
-import { toType } from "./hint.ts";
 import { count, formatTime, plural, printData, printJson, printTable } from "./print.ts";
+
+/** Keys of a desk that are looked at. */
+const KEYS_MAX = 100;
 
 const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;
-const DAY_MS = 24 * HOUR_MS;
-
-/** Time to renew it. */
-const CERTIFICATE_SOON_MS = 14 * DAY_MS;
-/** Keys that are named one by one. */
-const KEYS_NAMED_MAX = 5;
-/** Eight times what signals need. */
-const DISK_LOW_BYTES = 8 * DISK_FREE_BYTES_MIN;
-/** A backup by hand would not be one that the server knows. */
-const BACKUP_ADVICE =
-  "fix the cause (see the server's log); the server tries again within a minute";
-/** A backup may take so long, as a multiple of the interval. */
-const BACKUP_LATE = 2;
-
-type DeskStatus = Pick<DeskOverview, "name" | "active_keys" | "latest_signal">;
-
-interface Attention {
-  readonly problem: string;
-  /** What to do, or the command to type. */
-  readonly next: string;
-}
+/** The hour under way, and the 23 before it. */
+const STILL_IN_USE_MS = 23 * HOUR_MS;
 
 interface Status {
   readonly version: string;
@@ -76,7 +69,7 @@ async function readStatus(data: string): Promise<Status> {
   const server = await askStatus(dataDir);
   const checks = server === null ? null : await askChecks(dataDir);
   const { bavail, bsize } = statfsSync(dataDir);
-  const { expiring, ...shown } = stored;
+  const { expiring, stillInUse, ...shown } = stored;
   const status = {
     version: VERSION,
     data: dataDir,
@@ -88,16 +81,24 @@ async function readStatus(data: string): Promise<Status> {
     ...attentionToServer(status, checks, data),
     ...attentionToBackups(server, now),
     ...attentionToDesks(status.desks, data),
-    ...attentionToKeys(expiring, data),
+    ...attentionToExpiring(expiring, data),
+    ...attentionToEnded(stillInUse, data),
   ];
   return { ...status, attention };
 }
 
 /** A few look-ups in indexes, however many signals there are. */
-async function readStored({ registry, signals }: Storage, now: number) {
+async function readStored({ registry, signals, activity }: Storage, now: number) {
   const desks: DeskStatus[] = [];
   const expiring: ApiKey[] = [];
-  for (const { name, archived_at, active_keys, latest_signal } of await registry.listOverviews()) {
+  const stillInUse: EndedKey[] = [];
+  for (const desk of await registry.listOverviews()) {
+    const { id: deskId, name, archived_at, active_keys, latest_signal } = desk;
+    for (const id of await activity.keysStillInUse(deskId, now - STILL_IN_USE_MS, KEYS_MAX)) {
+      const key = await registry.findKey(id);
+      const state = key === null ? "active" : keyState(key, now);
+      if (key !== null && state !== "active") stillInUse.push({ ...key, state });
+    }
     if (archived_at !== null) continue;
     desks.push({ name, active_keys, latest_signal });
     expiring.push(...(await registry.expiringKeys(name, now + EXPIRING_SOON_MS)));
@@ -106,7 +107,7 @@ async function readStored({ registry, signals }: Storage, now: number) {
     last_minute: await signals.countSince(now - MINUTE_MS),
     last_hour: await signals.countSince(now - HOUR_MS),
   };
-  return { desks, rate, expiring };
+  return { desks, rate, expiring, stillInUse };
 }
 
 async function askChecks(dataDir: string): Promise<Checks | null> {
@@ -115,88 +116,6 @@ async function askChecks(dataDir: string): Promise<Checks | null> {
   } catch {
     return null;
   }
-}
-
-function attentionToServer(
-  { server, disk_free_bytes: free }: Omit<Status, "attention">,
-  checks: Checks | null,
-  data: string,
-): Attention[] {
-  const found: Attention[] = [];
-  if (server === null) {
-    found.push({ problem: "The server is not running.", next: toType("serve", data) });
-  } else if (server.version !== VERSION) {
-    found.push({
-      problem: `The server runs version ${server.version}, and this is ${VERSION}.`,
-      next: "restart the server",
-    });
-  }
-  if (checks !== null && !checks.writer.ok) {
-    found.push({
-      problem: `Signals are not stored: ${checks.writer.detail}.`,
-      next: "read the server's log, which says what to do",
-    });
-  }
-  if (free < DISK_LOW_BYTES) {
-    found.push({
-      problem: `The disk has ${formatBytes(free)} left; below ${formatBytes(DISK_FREE_BYTES_MIN)} signals may be refused.`,
-      next: "free some space",
-    });
-  }
-  const expiresAt = server?.certificate_expires_at ?? null;
-  if (expiresAt !== null && expiresAt < Date.now() + CERTIFICATE_SOON_MS) {
-    found.push({
-      problem: `The certificate ${expiresAt < Date.now() ? "expired" : "expires"} at ${formatTime(expiresAt)}.`,
-      next: "renew it and replace its files; the server takes them without a restart",
-    });
-  }
-  return found;
-}
-
-function attentionToBackups(server: ServerStatus | null, now: number): Attention[] {
-  if (server === null || server.backups === null) return [];
-  const { dir, every_ms, failure, newest } = server.backups;
-  if (failure !== null) {
-    return [
-      {
-        problem: `The last backup failed at ${formatTime(failure.at)}: ${failure.reason}`,
-        next: BACKUP_ADVICE,
-      },
-    ];
-  }
-  const due = (newest?.at ?? server.started_at) + BACKUP_LATE * every_ms;
-  if (due > now) return [];
-  return [
-    {
-      problem: `There is no backup of the last ${ms(BACKUP_LATE * every_ms)} in ${dir}.`,
-      next: BACKUP_ADVICE,
-    },
-  ];
-}
-
-function attentionToDesks(desks: readonly DeskStatus[], data: string): Attention[] {
-  if (desks.length === 0) {
-    return [{ problem: "There is no desk.", next: toType("desk create NAME", data) }];
-  }
-  return desks
-    .filter(({ active_keys }) => active_keys === 0)
-    .map(({ name }) => ({
-      problem: `Desk ${name} has no active key.`,
-      next: toType(`key mint --desk ${shellQuoted(name)}`, data),
-    }));
-}
-
-function attentionToKeys(expiring: readonly ApiKey[], data: string): Attention[] {
-  const found = expiring.slice(0, KEYS_NAMED_MAX).map(({ id, desk, label, expires_at }) => ({
-    problem: `Key ${label ?? id} of desk ${desk} expires at ${formatTime(expires_at)}.`,
-    next: toType(`key rotate ${id}`, data),
-  }));
-  const more = expiring.length - found.length;
-  if (more === 0) return found;
-  return [
-    ...found,
-    { problem: `${more} more keys expire within 7 days.`, next: toType("key list", data) },
-  ];
 }
 
 function printStatus(status: Status): void {
@@ -253,9 +172,4 @@ function describeCertificate({
   return publicUrl?.startsWith("https:") === true
     ? "not here: the proxy has it"
     : "none needed: this machine only";
-}
-
-function formatBytes(bytes: number): string {
-  const mib = Math.floor(bytes / 1024 / 1024);
-  return mib < 10_240 ? `${mib} MiB` : `${Math.floor(mib / 1024)} GiB`;
 }

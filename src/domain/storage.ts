@@ -323,6 +323,8 @@ export interface Storage {
   readonly passkeys: Passkeys;
   readonly audit: Audit;
   readonly signals: SignalReader;
+  /** Empty in a command if it cannot be read: a server will replace it. */
+  readonly activity: Pick<Activity, "keysStillInUse">;
   close(): Awaitable<void>;
 }
 

@@ -15,7 +15,7 @@ import type {
   Storage,
 } from "../domain/storage.ts";
 import { loadDeviceSecret } from "./device-secret.ts";
-import { SqliteActivity } from "./sqlite/activity.ts";
+import { readStillInUse, SqliteActivity } from "./sqlite/activity.ts";
 import { SqliteAudit } from "./sqlite/audit.ts";
 import { copyDatabase, isCopy } from "./sqlite/copy.ts";
 import { copyInProcess } from "./sqlite/copying.ts";
@@ -84,7 +84,8 @@ export async function withStorage<T>(
   { create = false }: { create?: boolean } = {},
 ): Promise<T> {
   const folder = resolve(dataDir);
-  const storage = open(openDatabase(folder, "command", { mustExist: !create }), Date.now);
+  const db = openDatabase(folder, "command", { mustExist: !create });
+  const storage: Storage = { ...open(db, Date.now), activity: readStillInUse(folder) };
   try {
     return await work(storage);
   } catch (error) {
@@ -94,7 +95,7 @@ export async function withStorage<T>(
   }
 }
 
-function open(db: Database, now: () => number): Storage {
+function open(db: Database, now: () => number): Omit<Storage, "activity"> {
   return {
     registry: new SqliteRegistry(db, now),
     members: new SqliteMembers(db, now),

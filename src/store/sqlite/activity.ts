@@ -1,5 +1,5 @@
 /** What was done with a desk's keys: see `domain/activity.ts`. */
-import type { Database } from "bun:sqlite";
+import { Database } from "bun:sqlite";
 import { join } from "node:path";
 import {
   type ActivityBatch,
@@ -18,7 +18,7 @@ import type { Activity } from "../../domain/storage.ts";
 import { readRejects, writeRejects } from "./activity-rejects.ts";
 import activitySql from "./activity.sql" with { type: "text" };
 import { describeFailure } from "./failures.ts";
-import { SideFile } from "./side-file.ts";
+import { BUSY_TIMEOUT_MS, SideFile } from "./side-file.ts";
 import { inTransaction } from "./transaction.ts";
 
 export const ACTIVITY_NAME = "signalbox-activity.db";
@@ -120,12 +120,7 @@ export class SqliteActivity implements Activity {
   }
 
   keysStillInUse(deskId: number, from: number, limit: number): string[] {
-    return this.#rows<{ key_id: string }>(
-      `SELECT key_id FROM buckets
-       WHERE desk_id = $desk AND width_ms = $width AND start >= $from AND unauthorized > 0
-       GROUP BY key_id ORDER BY max(last_at) DESC LIMIT $limit`,
-      { desk: deskId, limit, ...since(from, "hour") },
-    ).map(({ key_id }) => key_id);
+    return this.#file.use((db) => selectStillInUse(db, deskId, from, limit));
   }
 
   rejects(query: RejectQuery): Rejects[] {
@@ -144,6 +139,37 @@ export class SqliteActivity implements Activity {
   #rows<Row>(sql: string, values: Values): Row[] {
     return this.#file.use((db) => db.query<Row, Values>(sql).all(values));
   }
+}
+
+/** For a command, which must not replace the file of a server. Never throws. */
+export function readStillInUse(dataDir: string): Pick<Activity, "keysStillInUse"> {
+  return {
+    keysStillInUse(deskId, from, limit) {
+      try {
+        using db = new Database(join(dataDir, ACTIVITY_NAME), {
+          create: false,
+          readwrite: true,
+          strict: true,
+        });
+        db.run(`PRAGMA busy_timeout = ${BUSY_TIMEOUT_MS}`);
+        db.run("PRAGMA trusted_schema = OFF");
+        return selectStillInUse(db, deskId, from, limit);
+      } catch {
+        return [];
+      }
+    },
+  };
+}
+
+function selectStillInUse(db: Database, deskId: number, from: number, limit: number): string[] {
+  return db
+    .query<{ key_id: string }, Values>(
+      `SELECT key_id FROM buckets
+       WHERE desk_id = $desk AND width_ms = $width AND start >= $from AND unauthorized > 0
+       GROUP BY key_id ORDER BY max(last_at) DESC LIMIT $limit`,
+    )
+    .all({ desk: deskId, limit, ...since(from, "hour") })
+    .map(({ key_id }) => key_id);
 }
 
 /** The buckets of a width that begin with the one that contains `from`. */

@@ -9,7 +9,7 @@ import { readVersion } from "./migrate.ts";
 import { inTransaction } from "./transaction.ts";
 
 /** Only this process writes to the file, but a person may read it, and be the last to close it. */
-const BUSY_TIMEOUT_MS = 1_000;
+export const BUSY_TIMEOUT_MS = 1_000;
 
 interface SideFileOptions {
   readonly path: string;

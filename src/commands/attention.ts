@@ -1,0 +1,138 @@
+/** What needs attention, for `signalbox status`. */
+import ms from "ms";
+import type { DeskOverview } from "../domain/desk.ts";
+import type { ApiKey, KeyState } from "../domain/key.ts";
+import { shellQuoted } from "../domain/shell.ts";
+import { type Checks, DISK_FREE_BYTES_MIN } from "../ops/health.ts";
+import type { ServerStatus } from "../ops/server.ts";
+import { VERSION } from "../version.ts";
+import { toType } from "./hint.ts";
+import { formatTime } from "./print.ts";
+
+const DAY_MS = 86_400_000;
+
+/** Time to renew it. */
+const CERTIFICATE_SOON_MS = 14 * DAY_MS;
+/** Keys that are named one by one. */
+const KEYS_NAMED_MAX = 5;
+/** Eight times what signals need. */
+const DISK_LOW_BYTES = 8 * DISK_FREE_BYTES_MIN;
+/** A backup by hand would not be one that the server knows. */
+const BACKUP_ADVICE =
+  "fix the cause (see the server's log); the server tries again within a minute";
+/** A backup may take so long, as a multiple of the interval. */
+const BACKUP_LATE = 2;
+
+export type DeskStatus = Pick<DeskOverview, "name" | "active_keys" | "latest_signal">;
+
+export interface EndedKey extends ApiKey {
+  readonly state: Exclude<KeyState, "active">;
+}
+
+export interface Attention {
+  readonly problem: string;
+  /** What to do, or the command to type. */
+  readonly next: string;
+}
+
+export function attentionToServer(
+  {
+    server,
+    disk_free_bytes: free,
+  }: { readonly server: ServerStatus | null; readonly disk_free_bytes: number },
+  checks: Checks | null,
+  data: string,
+): Attention[] {
+  const found: Attention[] = [];
+  if (server === null) {
+    found.push({ problem: "The server is not running.", next: toType("serve", data) });
+  } else if (server.version !== VERSION) {
+    found.push({
+      problem: `The server runs version ${server.version}, and this is ${VERSION}.`,
+      next: "restart the server",
+    });
+  }
+  if (checks !== null && !checks.writer.ok) {
+    found.push({
+      problem: `Signals are not stored: ${checks.writer.detail}.`,
+      next: "read the server's log, which says what to do",
+    });
+  }
+  if (free < DISK_LOW_BYTES) {
+    found.push({
+      problem: `The disk has ${formatBytes(free)} left; below ${formatBytes(DISK_FREE_BYTES_MIN)} signals may be refused.`,
+      next: "free some space",
+    });
+  }
+  const expiresAt = server?.certificate_expires_at ?? null;
+  if (expiresAt !== null && expiresAt < Date.now() + CERTIFICATE_SOON_MS) {
+    found.push({
+      problem: `The certificate ${expiresAt < Date.now() ? "expired" : "expires"} at ${formatTime(expiresAt)}.`,
+      next: "renew it and replace its files; the server takes them without a restart",
+    });
+  }
+  return found;
+}
+
+export function attentionToBackups(server: ServerStatus | null, now: number): Attention[] {
+  if (server === null || server.backups === null) return [];
+  const { dir, every_ms, failure, newest } = server.backups;
+  if (failure !== null) {
+    return [
+      {
+        problem: `The last backup failed at ${formatTime(failure.at)}: ${failure.reason}`,
+        next: BACKUP_ADVICE,
+      },
+    ];
+  }
+  const due = (newest?.at ?? server.started_at) + BACKUP_LATE * every_ms;
+  if (due > now) return [];
+  return [
+    {
+      problem: `There is no backup of the last ${ms(BACKUP_LATE * every_ms)} in ${dir}.`,
+      next: BACKUP_ADVICE,
+    },
+  ];
+}
+
+export function attentionToDesks(desks: readonly DeskStatus[], data: string): Attention[] {
+  if (desks.length === 0) {
+    return [{ problem: "There is no desk.", next: toType("desk create NAME", data) }];
+  }
+  return desks
+    .filter(({ active_keys }) => active_keys === 0)
+    .map(({ name }) => ({
+      problem: `Desk ${name} has no active key.`,
+      next: toType(`key mint --desk ${shellQuoted(name)}`, data),
+    }));
+}
+
+export function attentionToExpiring(expiring: readonly ApiKey[], data: string): Attention[] {
+  const found = expiring.slice(0, KEYS_NAMED_MAX).map(({ id, desk, label, expires_at }) => ({
+    problem: `Key ${label ?? id} of desk ${desk} expires at ${formatTime(expires_at)}.`,
+    next: toType(`key rotate ${id}`, data),
+  }));
+  return withRest(found, expiring.length, "expire within 7 days", data);
+}
+
+export function attentionToEnded(stillInUse: readonly EndedKey[], data: string): Attention[] {
+  const found = stillInUse.slice(0, KEYS_NAMED_MAX).map(({ id, desk, label, state }) => ({
+    problem: `Key ${label ?? id} of desk ${desk} is ${state}, and got 401 in the last 24 hours: something still uses it.`,
+    next:
+      state === "archived"
+        ? `stop what uses it, or bring the desk back: ${toType(`desk archive ${shellQuoted(desk)} --undo`, data)}`
+        : `stop what uses it, or give it a new key: ${toType(`key mint --desk ${shellQuoted(desk)}`, data)}`,
+  }));
+  return withRest(found, stillInUse.length, "have ended and are still in use", data);
+}
+
+function withRest(found: Attention[], total: number, what: string, data: string): Attention[] {
+  const more = total - found.length;
+  if (more === 0) return found;
+  return [...found, { problem: `${more} more keys ${what}.`, next: toType("key list", data) }];
+}
+
+export function formatBytes(bytes: number): string {
+  const mib = Math.floor(bytes / 1024 / 1024);
+  return mib < 10_240 ? `${mib} MiB` : `${Math.floor(mib / 1024)} GiB`;
+}
