@@ -115,3 +115,4 @@ CREATE TABLE audit (
 
 CREATE INDEX audit_desk ON audit (desk_id);
 CREATE INDEX audit_key ON audit (key_id) WHERE key_id IS NOT NULL;
+CREATE INDEX audit_signed_in ON audit (member_id, at) WHERE action = 'member.signed_in';

@@ -11,7 +11,7 @@ import {
 } from "../src/domain/activity.ts";
 import { AppError, NotFoundError, SignedOutError, UserError } from "../src/domain/errors.ts";
 import { keyState } from "../src/domain/key.ts";
-import { LINK_LIFETIME_MS, type NewPasskey } from "../src/domain/member.ts";
+import { LINK_LIFETIME_MS, MEMBERS_MAX, type NewPasskey } from "../src/domain/member.ts";
 import type { Session } from "../src/domain/session.ts";
 import type { Signal } from "../src/domain/signal.ts";
 import {
@@ -919,6 +919,7 @@ function membersTests(): void {
       created_at: time.at,
       joined_at: null,
       removed_at: null,
+      signed_in_at: null,
       has_password: false,
       passkeys: 0,
       link_expires_at: expires_at,
@@ -1034,6 +1035,37 @@ function membersTests(): void {
       ["carol@example.com", "member.joined", "carol@example.com", "with a password"],
       [ALICE, "member.invited", "carol@example.com", null],
     ]);
+  });
+
+  test("a full desk invites nobody until a member is removed, and still makes new links", async () => {
+    const { members, join } = await start();
+    const alice = await join();
+    for (let count = 1; count < MEMBERS_MAX; count += 1) {
+      await members.invite("alpha", `m${count}@example.com`, ADMIN);
+    }
+    for (const by of [ADMIN, alice]) {
+      expect(String(await failure(() => members.invite("alpha", BOB, by)))).toContain("100 members");
+    }
+    await members.invite("alpha", "m1@example.com", alice);
+    await members.invite("beta", BOB, ADMIN);
+    await members.remove("alpha", "m1@example.com", alice);
+    await members.invite("alpha", "m100@example.com", alice);
+    expect(await members.list("alpha")).toHaveLength(MEMBERS_MAX);
+  });
+
+  test("a member knows when they last signed in", async () => {
+    const { members, audit, alpha, time, join } = await start();
+    const { memberId: actor } = await join();
+    await join("carol@example.com");
+    const signedIn = async () => (await members.list("alpha")).map((one) => one.signed_in_at);
+    expect(await signedIn()).toEqual([null, null]);
+    const entry = { deskId: alpha.deskId, actor, client: null, subjectId: actor } as const;
+    await audit.append({ ...entry, action: "member.signed_in" });
+    time.at += 5;
+    await audit.append({ ...entry, action: "member.signed_in" });
+    time.at += 5;
+    await audit.append({ ...entry, actor: null, action: "member.sign_in_failed" });
+    expect(await signedIn()).toEqual([START + 5, null]);
   });
 
   test("a reset ends sessions at once; password and passkeys go when its link is used", async () => {

@@ -11,6 +11,8 @@ export interface Member {
   /** When the first password or passkey was set; null while the invitation is open. */
   readonly joined_at: number | null;
   readonly removed_at: number | null;
+  /** When they last signed in. */
+  readonly signed_in_at: number | null;
   readonly has_password: boolean;
   readonly passkeys: number;
   /** When the open one-time link expires; null without one. */
@@ -73,6 +75,9 @@ export interface Invitation {
   readonly kind: LinkKind;
   readonly expires_at: number;
 }
+
+/** How many members a desk can have, open invitations included. */
+export const MEMBERS_MAX = 100;
 
 /** How long a one-time link works. */
 export const LINK_LIFETIME_MS = 86_400_000;

@@ -235,7 +235,7 @@ export interface Registry {
 
 /** The people who use the console. Every change is in the audit. */
 export interface Members {
-  /** Creates the member, or a new link for one who has not joined. */
+  /** Creates the member, or a new link for one who has not joined. Refused when the desk is full. */
   invite(desk: string, email: string, by: Author): Awaitable<MadeLink>;
   /**
    * Ends the member's sessions and makes a link for a new password or passkey. The present ones work

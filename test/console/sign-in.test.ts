@@ -671,6 +671,7 @@ describe("sessions", () => {
     passkeys_required: false,
     passkeys: 0,
     link_expires_at: null,
+    signed_in_at: null,
   };
   const beginning = { passkeyId: null, browser: "Firefox on Linux", address: "192.0.2.1" };
   const sessionsOf = (find: FindMember = () => account) => new Sessions(openSessions(), find);

@@ -21,6 +21,8 @@ export function selectMembers(
       `SELECT members.id, desks.name AS desk, members.desk_id, members.email, members.created_at,
          members.joined_at, members.removed_at, members.signed_out_at, members.password_hash,
          desks.passkeys_required, desks.archived_at AS desk_archived_at,
+         (SELECT max(at) FROM audit
+          WHERE member_id = members.id AND action = 'member.signed_in') AS signed_in_at,
          (SELECT count(*) FROM passkeys
           WHERE member_id = members.id AND removed_at IS NULL) AS passkeys,
          (SELECT max(expires_at) FROM invitations

@@ -8,6 +8,7 @@ import {
   type Invitation,
   type MadeLink,
   type Member,
+  MEMBERS_MAX,
   type NewPasskey,
   type SignInAccount,
 } from "../../domain/member.ts";
@@ -32,6 +33,7 @@ export class SqliteMembers extends Records implements Members {
       const { id: deskId } = this.activeDesk(desk);
       const known = this.#findByEmail(address);
       if (known !== null) refuseKnown(known, deskId, by);
+      if (known === null) this.#requireRoom(desk);
       return this.#makeLink(known?.id ?? this.#insert(deskId, address), "member.invited", by);
     });
   }
@@ -184,6 +186,13 @@ export class SqliteMembers extends Records implements Members {
     const account = this.#get(memberId);
     this.#audit(account, action, by, detail);
     return { ...link, member: toMember(account), replaces_link };
+  }
+
+  #requireRoom(desk: string): void {
+    if (this.list(desk).length < MEMBERS_MAX) return;
+    throw new UserError(
+      `Desk "${desk}" has ${MEMBERS_MAX} members, as many as a desk can have: remove one first.`,
+    );
   }
 
   #insert(deskId: number, email: string): string {
