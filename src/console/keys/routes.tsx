@@ -32,10 +32,10 @@ import { KeyListPage, KeyPage } from "./page.tsx";
 import { notFoundPage } from "../web/problems.tsx";
 import { orRefusal } from "../web/refusals.ts";
 import { page, seeOther } from "../web/responses.ts";
+import { senderOf } from "../web/sent-forms.ts";
 import type { ConsoleServices } from "../web/services.ts";
 import {
   authorOf,
-  cookieNames,
   memberForm,
   memberPage,
   type MemberVisit,
@@ -125,7 +125,7 @@ function create(keys: Keys, visit: MemberVisit): Promise<Response> {
 
 /** The only page that contains a key: once, in time, and in the session that made it. */
 async function showOnce(keys: Keys, visit: MemberVisit, apiKey: ApiKey): Promise<Response> {
-  const shown = keys.minted.take(sessionOf(visit), apiKey.id, visit.now);
+  const shown = keys.minted.take(senderOf(visit).session, apiKey.id, visit.now);
   if (shown === null) return page(<ShownAlreadyPage visit={visit} apiKey={apiKey} />);
   return page(
     <KeyShownPage
@@ -216,14 +216,7 @@ async function seeOnce(
   visit: MemberVisit,
   mint: Parameters<MintedKeys["once"]>[2],
 ): Promise<Response> {
-  const sender = { session: sessionOf(visit), form: visit.form.get("copy") };
-  return seeOther(`/keys/${await minted.once(sender, visit.now, mint)}/key`);
-}
-
-function sessionOf({ cookies }: MemberVisit): string {
-  const token = cookies.get(cookieNames.session);
-  if (token === null) throw new Error("a member without a session");
-  return token;
+  return seeOther(`/keys/${await minted.once(senderOf(visit), visit.now, mint)}/key`);
 }
 
 function choose<T>(choices: Parameters<typeof chosen<T>>[0], value: string, problem: string) {
