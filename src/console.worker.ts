@@ -4,6 +4,7 @@ import { accountRoutes } from "./console/account/routes.tsx";
 import { activityRoutes } from "./console/activity/routes.tsx";
 import { auditRoutes } from "./console/audit/routes.tsx";
 import { keyRoutes } from "./console/keys/routes.tsx";
+import { memberRoutes } from "./console/members/routes.tsx";
 import { FailedSignIns } from "./console/sign-in/failed-sign-ins.ts";
 import { PasskeyCeremonies } from "./console/sign-in/passkeys.ts";
 import { signInRoutes } from "./console/sign-in/routes.tsx";
@@ -160,6 +161,7 @@ function allRoutes(services: ConsoleServices): Route[] {
     ...signalRoutes(services),
     ...activityRoutes(services),
     ...keyRoutes(services),
+    ...memberRoutes(services),
     ...auditRoutes(services),
     ...accountRoutes(services),
   ];

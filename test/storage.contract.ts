@@ -1044,7 +1044,9 @@ function membersTests(): void {
       await members.invite("alpha", `m${count}@example.com`, ADMIN);
     }
     for (const by of [ADMIN, alice]) {
-      expect(String(await failure(() => members.invite("alpha", BOB, by)))).toContain("100 members");
+      expect(String(await failure(() => members.invite("alpha", BOB, by)))).toContain(
+        "100 members",
+      );
     }
     await members.invite("alpha", "m1@example.com", alice);
     await members.invite("beta", BOB, ADMIN);

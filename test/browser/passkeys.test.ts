@@ -122,7 +122,7 @@ test("a member adds a passkey, signs in with it and removes it; what goes wrong 
   await press(page, "Set the password");
   await page.getByRole("link", { name: "Account" }).click();
   await addPasskey(page, "Laptop", "not the password");
-  await page.getByText("The current password is wrong").waitFor();
+  await page.getByText("Wrong password").waitFor();
   await addPasskey(page, "Laptop", PASSWORD);
   await page.getByRole("rowheader", { name: "Laptop" }).waitFor();
   expect(page.url()).toEndWith("/account?done=passkey");

@@ -57,7 +57,7 @@ describe("the password", () => {
     }
     expect(await isIn(other)).toBe(true);
     expect(audited(desk)).toContain(
-      `${ALICE} member.confirmation_failed: typed a wrong current password on the account page`,
+      `${ALICE} member.confirmation_failed: typed a wrong password`,
     );
 
     await visitor.get("/account");

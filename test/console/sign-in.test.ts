@@ -172,6 +172,7 @@ describe("signing in", () => {
     const pages = [
       ["/", "/start", "/start/state", "/audit", "/account", "/activity", "/activity/live"],
       ["/signals", "/signals/newer", "/signals/export?format=csv", sent, `${sent}/metadata`],
+      ["/members", "/members/invite", "/members/x/remove"],
       ["/keys", "/keys/new", key, `${key}/key`, `${key}/rotate`, `${key}/revoke`],
     ].flat();
     for (const path of pages) {
@@ -342,7 +343,7 @@ describe("requests that another site makes a browser send", () => {
 
   test("they are refused on every form, and nothing is done", async () => {
     const { app: desk, visitor } = await startSignedIn();
-    const { token } = desk.members.invite("alpha", "bob@alpha.example");
+    const { token, member: bob } = desk.members.invite("alpha", "bob@alpha.example");
     const forms: [string, Record<string, string>][] = [
       ["/account/password", { current: PASSWORD, new: OTHER_PASSWORD }],
       ["/account/passkeys/options", { current: PASSWORD, name: "x" }],
@@ -352,6 +353,8 @@ describe("requests that another site makes a browser send", () => {
       ["/account/sessions/x/end", {}],
       ["/account/sign-out-everywhere", {}],
       ["/sign-out", {}],
+      ["/members/invite", { email: "eve@alpha.example", current: PASSWORD }],
+      [`/members/${bob.id}/remove`, { current: PASSWORD }],
       ["/keys", { label: "bot", expires: "never" }],
       [`/keys/${desk.keyId}/rotate`, { overlap: "1h" }],
       [`/keys/${desk.keyId}/revoke`, { confirmation: desk.key.slice(-4) }],
@@ -406,9 +409,11 @@ describe("requests that another site makes a browser send", () => {
 
   test("a member who is signed out before the change is made goes to the sign-in page, and nothing is changed", async () => {
     const { app: desk, visitor } = await startSignedIn();
+    const { member: bob } = desk.members.invite("alpha", "bob@alpha.example");
     const key = `/keys/${desk.keyId}`;
     const changes = () => [
       desk.registry.listKeys("alpha"),
+      desk.members.list("alpha").map(({ email }) => email),
       audited(desk).filter((line) => !line.startsWith("member.signed_in:")),
     ];
     const before = changes();
@@ -416,6 +421,8 @@ describe("requests that another site makes a browser send", () => {
       ["/keys", { label: "late", expires: "never" }, "/keys/new"],
       [`${key}/rotate`, { overlap: "1h" }, `${key}/rotate`],
       [`${key}/revoke`, { confirmation: desk.key.slice(-4) }, `${key}/revoke`],
+      ["/members/invite", { email: "eve@alpha.example", current: PASSWORD }, "/members/invite"],
+      [`/members/${bob.id}/remove`, { current: PASSWORD }, `/members/${bob.id}/remove`],
       ["/account/sign-out-everywhere", {}, "/account"],
     ] as const) {
       expect([path, await sendAndSignOut(desk, visitor, path, fields)]).toEqual([

@@ -1,4 +1,4 @@
-/** Asks members to confirm a change of how they sign in, with their password or a passkey. */
+/** Asks members to confirm with their password or a passkey: a stolen session is not enough to change who gets in. */
 import { UserError } from "../../domain/errors.ts";
 import { auditFailure, checkPassword } from "../sign-in/credentials.ts";
 import { RESPONSE_FIELD } from "../sign-in/passkeys.ts";
@@ -39,9 +39,9 @@ async function requirePassword(services: ConsoleServices, visit: MemberVisit): P
   }
   const { email, memberId } = visit.member;
   const password = visit.form.get("current") ?? "";
-  const failure = failureOf(memberId, "typed a wrong current password on the account page");
+  const failure = failureOf(memberId, "typed a wrong password");
   if ((await checkPassword(services, visit, { email, password, failure })) !== null) return;
-  throw new UserError("The current password is wrong. Nothing was changed.");
+  throw new UserError("Wrong password. Nothing was changed.");
 }
 
 /** Accepts any passkey of the member. */

@@ -3,7 +3,7 @@ import type { VNode } from "preact";
 import type { Account, Passkey } from "../../domain/member.ts";
 import { passkeyScripts } from "../sign-in/page.tsx";
 import { Facts, Problem, Tag } from "../ui/components.tsx";
-import { Field, PostForm } from "../ui/forms.tsx";
+import { Field, PostForm, Username } from "../ui/forms.tsx";
 import { newPasswordHint } from "../ui/hints.ts";
 import { Layout } from "../ui/layout.tsx";
 import { Row, Table } from "../ui/table.tsx";
@@ -88,11 +88,6 @@ function PasswordForm({ visit, state: { account, ways } }: Shown): VNode {
       </PostForm>
     </section>
   );
-}
-
-/** For password managers. */
-export function Username({ email }: { email: string }): VNode {
-  return <input type="text" name="email" autocomplete="username" value={email} hidden />;
 }
 
 function Passkeys({ visit, state: { passkeys, ways, canHavePasskeys } }: Shown): VNode {

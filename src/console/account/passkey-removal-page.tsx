@@ -3,12 +3,11 @@ import type { VNode } from "preact";
 import type { Passkey } from "../../domain/member.ts";
 import { passkeyScripts } from "../sign-in/page.tsx";
 import { Problem } from "../ui/components.tsx";
-import { PostForm } from "../ui/forms.tsx";
+import { PostForm, Username } from "../ui/forms.tsx";
 import { Layout } from "../ui/layout.tsx";
 import type { MemberVisit } from "../web/visit.ts";
 import type { Ways } from "./confirmation.ts";
 import { Confirm } from "./confirmation-form.tsx";
-import { Username } from "./page.tsx";
 
 interface State {
   readonly passkey: Passkey;

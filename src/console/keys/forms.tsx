@@ -2,7 +2,7 @@
 import type { ComponentChildren, VNode } from "preact";
 import { type ApiKey, keyState } from "../../domain/key.ts";
 import { ButtonLink, KeyName, Problem } from "../ui/components.tsx";
-import { Buttons, Field, PostForm, Select } from "../ui/forms.tsx";
+import { Buttons, Copy, Field, PostForm, Select } from "../ui/forms.tsx";
 import { keyLabelHint } from "../ui/hints.ts";
 import { Layout } from "../ui/layout.tsx";
 import { PastOrFuture } from "../ui/times.tsx";
@@ -25,7 +25,7 @@ interface FormPage<Typed> {
 }
 
 interface MintingForm<Typed> extends FormPage<Typed> {
-  /** Tells each copy of the form from every other: see `minted.ts`. */
+  /** Tells each copy of the form from every other: see `SentForms`. */
   readonly copy: string;
 }
 
@@ -203,9 +203,4 @@ function RotationPage({
       {children}
     </Layout>
   );
-}
-
-/** `autocomplete`: a browser that restores forms as they were left would make two copies one. */
-function Copy({ token }: { token: string }): VNode {
-  return <input type="hidden" name="copy" value={token} autocomplete="off" />;
 }

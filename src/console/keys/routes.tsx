@@ -34,13 +34,7 @@ import { orRefusal } from "../web/refusals.ts";
 import { page, seeOther } from "../web/responses.ts";
 import { senderOf } from "../web/sent-forms.ts";
 import type { ConsoleServices } from "../web/services.ts";
-import {
-  authorOf,
-  memberForm,
-  memberPage,
-  type MemberVisit,
-  type Route,
-} from "../web/visit.ts";
+import { authorOf, memberForm, memberPage, type MemberVisit, type Route } from "../web/visit.ts";
 
 /** The newest entries of the audit on the page of a key. */
 const HISTORY_SHOWN = 50;

@@ -1,6 +1,7 @@
 /** Forms, and the fields in them. */
 import type { ComponentChildren, ComponentProps, VNode } from "preact";
 import type { ApiKey } from "../../domain/key.ts";
+import { COPY_FIELD } from "../web/sent-forms.ts";
 import { CSRF_FIELD } from "../web/visit.ts";
 import { QuietLink } from "./components.tsx";
 import { shorten } from "./words.ts";
@@ -17,6 +18,17 @@ export function PostForm({
       {children}
     </form>
   );
+}
+
+/** Tells this copy of a form from every other: see `SentForms`. */
+export function Copy({ token }: { token: string }): VNode {
+  // A browser that restores forms as they were left would make two copies one.
+  return <input type="hidden" name={COPY_FIELD} value={token} autocomplete="off" />;
+}
+
+/** For password managers: whose password the form asks for. */
+export function Username({ email }: { email: string }): VNode {
+  return <input type="text" name="username" autocomplete="username" value={email} hidden />;
 }
 
 /** An input with its label, and what to know about it. `children`: instead of the input. */

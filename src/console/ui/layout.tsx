@@ -27,6 +27,7 @@ const places: readonly Place[] = [
   ["/signals", "Signals", "radio"],
   ["/activity", "Activity", "activity"],
   ["/keys", "Keys", "key"],
+  ["/members", "Members", "users"],
   ["/audit", "Audit", "scrollText"],
 ];
 

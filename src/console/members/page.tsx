@@ -1,0 +1,101 @@
+/** Who can use the desk's console. */
+import type { VNode } from "preact";
+import type { Member } from "../../domain/member.ts";
+import { ButtonLink, None, Tag } from "../ui/components.tsx";
+import { Layout } from "../ui/layout.tsx";
+import { type Column, Row, Table } from "../ui/table.tsx";
+import { Past, PastOrFuture } from "../ui/times.tsx";
+import type { MemberVisit } from "../web/visit.ts";
+
+const columns: readonly Column[] = [
+  { name: "Member", phone: "main" },
+  { name: "Last sign-in", phone: "more", isLabelled: true },
+  { name: "Signs in with" },
+  { name: "Joined" },
+  { name: "Access", phone: "more" },
+  { name: "Change", phone: "main end" },
+];
+
+export function MembersPage({
+  visit,
+  members,
+}: {
+  visit: MemberVisit;
+  members: readonly Member[];
+}): VNode {
+  return (
+    <Layout
+      title="Members"
+      visit={visit}
+      place="/members"
+      actions={<ButtonLink to="/members/invite">Invite a member</ButtonLink>}
+    >
+      <p class="soft">
+        Every member can manage this desk's keys and members, and see its signals. No other desk's.
+      </p>
+      <Table caption="Members" columns={columns}>
+        <tbody>
+          {members.map((member) => (
+            <Row columns={columns} cells={cellsOf(member, visit)} isNamed />
+          ))}
+        </tbody>
+      </Table>
+    </Layout>
+  );
+}
+
+function cellsOf(member: Member, { now, member: self }: MemberVisit): VNode[] {
+  const { id, email, signed_in_at, joined_at } = member;
+  const isSelf = id === self.memberId;
+  return [
+    <>
+      <bdi>{email}</bdi> {isSelf && <Tag>you</Tag>}
+    </>,
+    <Past at={signed_in_at} now={now} />,
+    <Means member={member} />,
+    joined_at === null ? <None>not yet</None> : <Past at={joined_at} now={now} />,
+    <Access member={member} now={now} />,
+    isSelf ? <a href="/account">Account</a> : <Changes member={member} />,
+  ];
+}
+
+function Means({ member: { has_password, passkeys } }: { member: Member }): VNode {
+  const keys = passkeys === 1 ? "passkey" : `${passkeys} passkeys`;
+  const means = [...(has_password ? ["password"] : []), ...(passkeys > 0 ? [keys] : [])];
+  return means.length === 0 ? <None /> : <>{means.join(", ")}</>;
+}
+
+function Access({ member, now }: { member: Member; now: number }): VNode {
+  const { joined_at, link_expires_at, has_password, passkeys } = member;
+  const isLocked = joined_at !== null && !has_password && passkeys === 0;
+  if (isLocked) return <Tag tone="warn">must use a link</Tag>;
+  if (joined_at !== null) return <Tag tone="good">active</Tag>;
+  if (link_expires_at === null) return <Tag tone="bad">link expired</Tag>;
+  return (
+    <>
+      <Tag tone="warn">invited</Tag>{" "}
+      <span class="soft">
+        link expires <PastOrFuture at={link_expires_at} now={now} />
+      </span>
+    </>
+  );
+}
+
+function Changes({ member: { id, email, joined_at } }: { member: Member }): VNode {
+  return (
+    <span class="actions">
+      {joined_at === null && (
+        <a
+          class="button quiet"
+          href={`/members/invite?email=${encodeURIComponent(email)}`}
+          aria-label={`New link for ${email}`}
+        >
+          New link
+        </a>
+      )}
+      <a class="button quiet" href={`/members/${id}/remove`} aria-label={`Remove ${email}`}>
+        Remove
+      </a>
+    </span>
+  );
+}
