@@ -23,7 +23,7 @@ export async function join(desk: TestConsole, page: Page, name: string): Promise
   const { token } = desk.members.invite(name, `alice@${name}.example`);
   await page.goto(`/join/${token}`);
   await page.getByLabel("New password", { exact: true }).fill(PASSWORD);
-  await page.getByRole("button", { name: "Set the password" }).click();
+  await page.getByRole("button", { name: "Set password" }).click();
   await goToKeys(page);
 }
 

@@ -17,11 +17,11 @@ test("the pages for people who are not signed in", async () => {
   const { token } = desk.members.invite("alpha", "alice@alpha.example");
   await expectPage(page, `/join/${token}`, "Join desk alpha");
   await page.getByLabel("New password", { exact: true }).fill("too short");
-  await page.getByRole("button", { name: "Set the password" }).click();
+  await page.getByRole("button", { name: "Set password" }).click();
   await page.getByRole("alert").waitFor();
   await expectAccessible(page);
   await expectPage(page, `/join/${token.replaceAll(/./g, "x")}`, "This link does not work");
-  await expectPage(page, "/nowhere", "Not here");
+  await expectPage(page, "/nowhere", "Page not found");
   await expectPage(page, "/sign-in", "Sign in");
   await page.getByLabel("Email address").fill("alice@alpha.example");
   await page.getByLabel("Password", { exact: true }).fill("not the password of anybody");
@@ -56,6 +56,31 @@ test("the pages for keys", async () => {
   await page.getByRole("button", { name: "Revoke the key" }).click();
   await page.getByRole("alert").waitFor();
   await expectAccessible(page);
+});
+
+test("the pages for members", async () => {
+  const { desk, page, complaints } = await openDesk(openWindow, "beta");
+  // As long as one may be, and without a place to break it.
+  const email = `${"w".repeat(120)}@${"x".repeat(120)}.example`;
+  await expectPage(page, "/members/invite", "Invite a member");
+  await page.getByLabel("Email address").fill(email);
+  await page.getByLabel("Current password", { exact: true }).fill("not the password");
+  await click(page, "Create link");
+  await page.getByText("Wrong password").waitFor();
+  await expectAccessible(page);
+  await page.getByLabel("Current password", { exact: true }).fill(PASSWORD);
+  await click(page, "Create link");
+  await page.locator("#link").waitFor();
+  await expectAccessible(page);
+  await page.getByRole("link", { name: "I've saved it" }).click();
+  await page.getByText("link expires").waitFor();
+  await desk.signUp("beta", "ben@beta.example");
+  await expectPage(page, "/members", "Members");
+  await page.getByRole("link", { name: "Remove ben@beta.example" }).click();
+  await page.getByRole("button", { name: "Remove member" }).waitFor();
+  await expectAccessible(page);
+  // Chromium complains of answers with the status 422.
+  expect(complaints.filter((text) => !text.includes("422"))).toEqual([]);
 });
 
 test("the audit and the account", async () => {

@@ -60,7 +60,7 @@ async function addPasskey(page: Page, name: string, password: string): Promise<v
   const form = page.locator("form[data-passkey]");
   await form.getByLabel("Name").fill(name);
   await form.getByLabel("Current password", { exact: true }).fill(password);
-  await press(page, "Add a passkey");
+  await press(page, "Add passkey");
 }
 
 test("a member joins with a passkey and no password, and confirms with it to set one and to remove it", async () => {
@@ -82,11 +82,11 @@ test("a member joins with a passkey and no password, and confirms with it to set
   await page.goto("/account");
   await page.getByLabel("New password").fill(PASSWORD);
   await user.setWilling(false);
-  await press(page, "Set a password");
+  await press(page, "Set password");
   await page.getByText("No passkey was used").waitFor();
   await user.setWilling(true);
-  await press(page, "Set a password");
-  await page.getByText("The password is set").waitFor();
+  await press(page, "Set password");
+  await page.getByText("Password set").waitFor();
   await expectAccessible(page);
   await page.getByRole("link", { name: "Remove First passkey" }).click();
   await expectAccessible(page);
@@ -98,20 +98,20 @@ test("a member joins with a passkey and no password, and confirms with it to set
 test("a desk that requires passkeys leads from the password to the page that adds one", async () => {
   const { page, command, complaints, invite } = await start();
   await page.getByLabel("New password", { exact: true }).fill(PASSWORD);
-  await press(page, "Set the password");
+  await press(page, "Set password");
   await page.getByRole("link", { name: "Account" }).waitFor();
   await command("desk", "require-passkeys", "alpha");
   await page.goto("/signals");
   await page.waitForURL("**/passkey");
   await expectAccessible(page);
-  await press(page, "Add a passkey");
+  await press(page, "Add passkey");
   await page.getByRole("link", { name: "Account" }).click();
   await page.getByRole("rowheader", { name: "First passkey" }).waitFor();
   await signOut(page);
   await signIn(page);
   expect(complaints).toEqual([]);
   await page.goto(await invite("bob@alpha.example"));
-  await page.getByRole("button", { name: "Create a passkey" }).waitFor();
+  await page.getByRole("button", { name: "Create passkey" }).waitFor();
   await expectAccessible(page);
   expect(await page.getByLabel("New password").count()).toBe(0);
 });
@@ -119,7 +119,7 @@ test("a desk that requires passkeys leads from the password to the page that add
 test("a member adds a passkey, signs in with it and removes it; what goes wrong is explained", async () => {
   const { page, user, complaints } = await start();
   await page.getByLabel("New password", { exact: true }).fill(PASSWORD);
-  await press(page, "Set the password");
+  await press(page, "Set password");
   await page.getByRole("link", { name: "Account" }).click();
   await addPasskey(page, "Laptop", "not the password");
   await page.getByText("Wrong password").waitFor();
@@ -142,7 +142,7 @@ test("a member adds a passkey, signs in with it and removes it; what goes wrong 
   await page.getByRole("link", { name: "Remove Laptop" }).click();
   await expectAccessible(page);
   await page.getByLabel("Current password").fill(PASSWORD);
-  await press(page, "Remove the passkey");
+  await press(page, "Remove passkey");
   // The session had begun with it.
   await page.waitForURL("**/sign-in?next=**");
   await press(page, "Sign in with a passkey");

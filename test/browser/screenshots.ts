@@ -108,6 +108,7 @@ async function takeAll(
   await page.goto("/activity");
   await page.locator("canvas").waitFor();
   await take("activity", false);
+  await takeMembers(page, take, invite);
   for (const name of ["start", "audit", "account"]) {
     await page.goto(`/${name}`);
     await take(name);
@@ -143,7 +144,7 @@ async function joinDesk(
   await page.goto(link);
   await onShown();
   await page.getByLabel("New password", { exact: true }).fill(PASSWORD);
-  await page.getByRole("button", { name: "Set the password" }).click();
+  await page.getByRole("button", { name: "Set password" }).click();
   await goToKeys(page);
 }
 
@@ -167,6 +168,21 @@ async function takeKeys(page: Page, take: Take): Promise<void> {
   await page.getByRole("button", { name: "Create the key" }).click();
   await page.locator("#key").waitFor();
   await take("key-shown");
+}
+
+async function takeMembers(page: Page, take: Take, invite: Server["invite"]): Promise<void> {
+  await page.goto("/members/invite");
+  await page.getByLabel("Email address").fill("carol@example.com");
+  await take("member-invite");
+  await page.getByLabel("Current password", { exact: true }).fill(PASSWORD);
+  await page.getByRole("button", { name: "Create link" }).click();
+  await page.locator("#link").waitFor();
+  await take("member-link");
+  invite("alpha", "dave@example.com");
+  await page.goto("/members");
+  await take("members");
+  await page.getByRole("link", { name: "Remove carol@example.com" }).click();
+  await take("member-remove");
 }
 
 async function takeSignals(page: Page, take: Take): Promise<void> {

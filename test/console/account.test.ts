@@ -56,9 +56,7 @@ describe("the password", () => {
       expect([refused.status, refused.text.includes('role="alert"')]).toEqual([422, true]);
     }
     expect(await isIn(other)).toBe(true);
-    expect(audited(desk)).toContain(
-      `${ALICE} member.confirmation_failed: typed a wrong password`,
-    );
+    expect(audited(desk)).toContain(`${ALICE} member.confirmation_failed: typed a wrong password`);
 
     await visitor.get("/account");
     const done = await visitor.post("/account/password", {
@@ -284,7 +282,7 @@ describe("passkeys", () => {
     const shown = await visitor.get(`/account/passkeys/${key.id}/remove`);
     expect([
       shown.text.includes("only way to sign in"),
-      shown.text.includes("Remove the passkey"),
+      shown.text.includes("Remove passkey"),
     ]).toEqual([true, false]);
     await visitor.get("/account");
     const kept = await removePasskey(visitor, key.id, key);
@@ -321,7 +319,7 @@ test("without a password, a passkey must confirm a password and another passkey"
   expect(added.location).toBe("/account?done=passkey");
   const set = await password(await confirmation(visitor, phone));
   expect(set.location).toBe("/account?done=password-set");
-  expect((await visitor.get("/account?done=password-set")).text).toContain("The password is set");
+  expect((await visitor.get("/account?done=password-set")).text).toContain("Password set");
   expect(audited(desk)[0]).toBe(`${ALICE} member.password_set: null`);
   const old = await password(await confirmation(visitor, phone));
   expect([old.status, old.text.includes("That is your old password.")]).toEqual([422, true]);
@@ -350,7 +348,7 @@ test("a reset with --lock leaves neither password nor passkey, until its link is
   expect((await passkeySignIn(desk.visitor(), key)).status).toBe(422);
   const path = new URL(stdout.trim()).pathname;
   const again = desk.visitor();
-  expect((await again.get(path)).text).toContain("Choose another password");
+  expect((await again.get(path)).text).toContain("Set a new password");
   const old = await again.post(path, { password: PASSWORD });
   expect([old.status, old.text.includes("That is your old password.")]).toEqual([422, true]);
   expect((await again.post(path, { password: OTHER_PASSWORD })).location).toBe("/");

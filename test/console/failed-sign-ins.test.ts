@@ -86,5 +86,5 @@ test("a script that signs in all the time gets 429 with Retry-After, with a pass
   }
   const last = await passkeySignIn(desk.visitor(), key);
   expect([last.status, Number(last.headers.get("retry-after")) > 0]).toEqual([429, true]);
-  expect(last.text, "none of the attempts failed").toContain("Too many attempts.");
+  expect(last.text, "none of the attempts failed").toContain("Too many sign-ins.");
 });

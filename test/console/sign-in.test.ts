@@ -501,7 +501,7 @@ describe("guessing", () => {
       expect(retryAfterS).toBeGreaterThan(0);
       expect(retryAfterS).toBeLessThanOrEqual(THROTTLE_WINDOW_MS / 1_000);
       expect(limited.text).toContain('href="/sign-in?next=%2Fsignals%3Fsymbol%3Dbtc"');
-      expect(limited.text).toMatch(/Too many attempts\. Try again in \d+ minutes/);
+      expect(limited.text).toMatch(/Too many failed attempts\. Try again in \d+ minutes/);
     }
     const failures = audited(desk).filter((line) => line.startsWith("member.sign_in_failed"));
     expect(failures.length, "what is refused unseen fills no audit").toBe(FAILURES_MAX);
@@ -518,6 +518,7 @@ describe("guessing", () => {
     now.value += 1_000;
     expect(begin(throttle, {})).toEqual({
       isAllowed: false,
+      isSignIns: false,
       retryAt: START + THROTTLE_WINDOW_MS,
     });
     expect(begin(throttle, { email: ALICE.toUpperCase() }).isAllowed, "in capitals").toBe(false);
@@ -551,7 +552,8 @@ describe("guessing", () => {
       const attempt = begin(throttle, time % 2 === 0 ? { device } : {});
       if (attempt.isAllowed) attempt.succeeded();
     }
-    const limited = { isAllowed: false, retryAt: START + THROTTLE_WINDOW_MS } as const;
+    const retryAt = START + THROTTLE_WINDOW_MS;
+    const limited = { isAllowed: false, retryAt, isSignIns: true } as const;
     expect(begin(throttle, {})).toEqual(limited);
     expect(begin(throttle, { device })).toEqual(limited);
     expect(begin(throttle, { email: "bob@alpha.example" }).isAllowed).toBe(true);

@@ -1,11 +1,11 @@
 /** The account page after a form: `done` in its address names the notice that it shows. */
 const notices = {
-  password: "The password is changed, and every other browser is signed out.",
-  "password-set": "The password is set, and every other browser is signed out.",
-  passkey: "The passkey is added: you can sign in with it from now on.",
-  removed: "The passkey is removed, and every browser that signed in with it is signed out.",
+  password: "Password changed. You are signed out everywhere else.",
+  "password-set": "Password set. You are signed out everywhere else.",
+  passkey: "Passkey added. You can sign in with it from now on.",
+  removed: "Passkey removed. Browsers that signed in with it are signed out.",
   ended: "That browser is signed out.",
-  elsewhere: "Every other browser is signed out.",
+  elsewhere: "You are signed out everywhere else.",
 } as const;
 
 export function pathWithNotice(done: keyof typeof notices): string {

@@ -81,10 +81,7 @@ function PasswordForm({ visit, state: { account, ways } }: Shown): VNode {
           autocomplete="new-password"
           required
         />
-        <Confirm
-          ways={ways}
-          verb={account.has_password ? "Change the password" : "Set a password"}
-        />
+        <Confirm ways={ways} verb={account.has_password ? "Change password" : "Set password"} />
       </PostForm>
     </section>
   );
@@ -155,7 +152,7 @@ function AddPasskey({ visit, ways }: { visit: MemberVisit; ways: Ways }): VNode 
           autocomplete="off"
           required
         />
-        <Confirm ways={ways} id="current-passkey" verb="Add a passkey" />
+        <Confirm ways={ways} id="current-passkey" verb="Add passkey" />
       </PostForm>
     </>
   );

@@ -33,7 +33,7 @@ export function RemovePasskeyPage({ visit, state }: { visit: MemberVisit; state:
           </p>
           <PostForm visit={visit} class="card" action={`/account/passkeys/${passkey.id}/remove`}>
             <Username email={visit.member.email} />
-            <Confirm ways={ways} verb="Remove the passkey" isDanger back="/account" />
+            <Confirm ways={ways} verb="Remove passkey" isDanger back="/account" />
           </PostForm>
         </>
       ) : (

@@ -31,7 +31,7 @@ export function MembersPage({
       actions={<ButtonLink to="/members/invite">Invite a member</ButtonLink>}
     >
       <p class="soft">
-        Every member can manage this desk's keys and members, and see its signals. No other desk's.
+        All members can see this desk's signals, and manage its keys and members.
       </p>
       <Table caption="Members" columns={columns}>
         <tbody>
@@ -49,7 +49,7 @@ function cellsOf(member: Member, { now, member: self }: MemberVisit): VNode[] {
   const isSelf = id === self.memberId;
   return [
     <>
-      <bdi>{email}</bdi> {isSelf && <Tag>you</Tag>}
+      <bdi>{email}</bdi> {isSelf && <Tag>You</Tag>}
     </>,
     <Past at={signed_in_at} now={now} />,
     <Means member={member} />,
@@ -68,12 +68,12 @@ function Means({ member: { has_password, passkeys } }: { member: Member }): VNod
 function Access({ member, now }: { member: Member; now: number }): VNode {
   const { joined_at, link_expires_at, has_password, passkeys } = member;
   const isLocked = joined_at !== null && !has_password && passkeys === 0;
-  if (isLocked) return <Tag tone="warn">must use a link</Tag>;
-  if (joined_at !== null) return <Tag tone="good">active</Tag>;
-  if (link_expires_at === null) return <Tag tone="bad">link expired</Tag>;
+  if (isLocked) return <Tag tone="warn">Must use a link</Tag>;
+  if (joined_at !== null) return <Tag tone="good">Active</Tag>;
+  if (link_expires_at === null) return <Tag tone="bad">Link expired</Tag>;
   return (
     <>
-      <Tag tone="warn">invited</Tag>{" "}
+      <Tag tone="warn">Invited</Tag>{" "}
       <span class="soft">
         link expires <PastOrFuture at={link_expires_at} now={now} />
       </span>

@@ -50,7 +50,7 @@ export type Failure = Pick<AuditEntry, "actor" | "action" | "detail">;
 
 /**
  * Returns null for a wrong password and, after the same time, for an unknown address. Throws
- * {@link tooManyAttempts}. `failure`: for the audit.
+ * {@link tooMany}. `failure`: for the audit.
  */
 export async function checkPassword(
   services: ConsoleServices,
@@ -60,12 +60,15 @@ export async function checkPassword(
   const startedAt = performance.now();
   const device = visit.cookies.get(cookieNames.device);
   const attempt = services.throttle.begin({ email, device, address: visit.address });
-  if (!attempt.isAllowed) throw tooManyAttempts(services, visit, attempt.retryAt);
+  if (!attempt.isAllowed) {
+    const { retryAt, isSignIns } = attempt;
+    throw tooMany(isSignIns ? "sign-ins" : "failed attempts", services, visit, retryAt);
+  }
   const account = await services.members.findForSignIn(email);
   // Nothing is awaited from here to the `take`, so that no other attempt takes the place.
   if (limit.isFull && !attempt.isKnownDevice) {
     attempt.takeBack();
-    throw tooManyAttempts(services, visit, visit.now + BUSY_RETRY_MS);
+    throw tooMany("attempts at once", services, visit, visit.now + BUSY_RETRY_MS);
   }
   const isRight = await limit.take(() => verifyPassword(password, account?.password_hash ?? null));
   if (account !== null && isRight && (await isStill(services, account))) {
@@ -82,14 +85,15 @@ export async function checkPassword(
 }
 
 /** Counts an attempt that is refused unseen. `retryAt`: epoch milliseconds. */
-export function tooManyAttempts(
+export function tooMany(
+  what: "sign-ins" | "failed attempts" | "attempts at once",
   { failedSignIns }: ConsoleServices,
   { address, now }: Visit,
   retryAt: number,
 ): AppError {
   failedSignIns.count("throttled", address);
   const retryAfterS = Math.max(1, Math.ceil((retryAt - now) / 1_000));
-  return new AppError("rate_limited", { retryAfterS, message: "Too many attempts." });
+  return new AppError("rate_limited", { retryAfterS, message: `Too many ${what}.` });
 }
 
 /** Throws a `UserError` for a password that the member may not choose. */

@@ -27,7 +27,7 @@ export function JoinPage({
   problem: string | null;
   hasPasskeys: boolean;
 }): VNode {
-  const resetTitle = needsPasskey ? "Create another passkey" : "Choose another password";
+  const resetTitle = needsPasskey ? "Create a new passkey" : "Set a new password";
   return (
     <Layout
       title={kind === "join" ? `Join desk ${desk}` : resetTitle}
@@ -70,7 +70,7 @@ function NewPasswordForm({ visit, path, email }: LinkForm & { email: string }): 
         required
         autofocus
       />
-      <Buttons verb="Set the password" />
+      <Buttons verb="Set password" />
     </PostForm>
   );
 }
@@ -85,7 +85,7 @@ function NewPasskeyForm({ visit, path, isOnlyWay }: LinkForm & { isOnlyWay: bool
       </p>
       <p class="actions">
         <button class={isOnlyWay ? undefined : "quiet"}>
-          {isOnlyWay ? "Create a passkey" : "Use a passkey instead"}
+          {isOnlyWay ? "Create passkey" : "Use a passkey instead"}
         </button>
       </p>
     </PasskeyCreation>
@@ -112,7 +112,7 @@ export function RequiredPasskeyPage({
       </p>
       {hasPasskeys ? (
         <PasskeyCreation visit={visit} path="/passkey" isOnlyWay>
-          <Buttons verb="Add a passkey" />
+          <Buttons verb="Add passkey" />
         </PasskeyCreation>
       ) : (
         <NoPasskeysHere />

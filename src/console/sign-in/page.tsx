@@ -1,6 +1,6 @@
 /** Pages for visitors who are not signed in. */
 import type { VNode } from "preact";
-import { Problem } from "../ui/components.tsx";
+import { ButtonLink, Problem } from "../ui/components.tsx";
 import { Buttons, Field, PostForm } from "../ui/forms.tsx";
 import { Layout } from "../ui/layout.tsx";
 import { assets } from "../web/assets.ts";
@@ -70,7 +70,8 @@ export function SignInPage({
         </PostForm>
       )}
       <p class="hint">
-        No password yet, or forgotten? Ask the administrator of the server for a one-time link.
+        Not a member yet? Ask one to invite you. Forgot your password? Ask your administrator for a
+        link.
       </p>
     </Layout>
   );
@@ -79,15 +80,16 @@ export function SignInPage({
 /** One page for every reason: trying tokens reveals nothing. */
 export function LinkGonePage(): VNode {
   return (
-    <Layout title="This link does not work">
+    <Layout title="This link does not work any more">
       <div class="card">
-        <p>A link works once and for 24 hours, and a newer link replaces it.</p>
-        <p>Ask the administrator of the server for a new one. They make it with:</p>
-        <pre>signalbox member invite NAME YOU</pre>
-        <p>or, if you have joined before, with:</p>
-        <pre>signalbox member reset NAME YOU</pre>
+        <p>A link works once, for 24 hours, and a newer one replaces it.</p>
         <p>
-          Done already? <a href="/sign-in">Sign in</a>
+          Ask a member of your desk to invite you again, or your administrator, who types{" "}
+          <code>signalbox member invite</code>, or <code>signalbox member reset</code> if you have
+          joined before.
+        </p>
+        <p class="actions">
+          <ButtonLink to="/sign-in">Sign in</ButtonLink>
         </p>
       </div>
     </Layout>

@@ -6,7 +6,7 @@ import { localPath } from "../web/safe-redirect.ts";
 import type { ConsoleServices } from "../web/services.ts";
 import { publicForm, publicPage, type Route, signedInForm, type Visit } from "../web/visit.ts";
 import { admit, endSession } from "./admission.ts";
-import { auditFailure, checkPassword, tooManyAttempts } from "./credentials.ts";
+import { auditFailure, checkPassword, tooMany } from "./credentials.ts";
 import { joinRoutes } from "./join-routes.tsx";
 import { SignInPage, type SignInState } from "./page.tsx";
 import { requirePasskeys } from "./passkeys.ts";
@@ -69,7 +69,7 @@ function sendPasskey(services: ConsoleServices, visit: Visit): Promise<Response>
       if (result.outcome === "right") {
         const { account, id, name } = result;
         const retryAt = throttle.beginPasskeySession(id);
-        if (retryAt > visit.now) throw tooManyAttempts(services, visit, retryAt);
+        if (retryAt > visit.now) throw tooMany("sign-ins", services, visit, retryAt);
         const how = `with the passkey "${name}"`;
         await admit(services, visit, account, { how, passkeyId: id });
         return seeOther(next);

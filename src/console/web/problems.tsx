@@ -10,8 +10,7 @@ import { Layout } from "../ui/layout.tsx";
 /** Also for what belongs to another desk: nobody learns that it exists. */
 export function notFoundPage(): Response {
   return page(
-    <Layout title="Not here">
-      <p>This page does not exist, or you are not allowed to see it.</p>
+    <Layout title="Page not found, or you don't have access">
       <Start />
     </Layout>,
     404,
@@ -25,7 +24,7 @@ export function forbiddenPage(): Response {
         Nothing was changed: this form came from another site, or from a page that was open while
         you signed in or out.
       </p>
-      <p>Open the page again, and send the form from there.</p>
+      <p>Open the page again, then send the form from there.</p>
       <Start />
     </Layout>,
     403,
@@ -35,7 +34,7 @@ export function forbiddenPage(): Response {
 function Start(): VNode {
   return (
     <p>
-      <ButtonLink to="/">Go to the start page</ButtonLink>
+      <ButtonLink to="/">Go to the home page</ButtonLink>
     </p>
   );
 }

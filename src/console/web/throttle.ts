@@ -39,7 +39,12 @@ export interface Guess {
 
 /** `retryAt`: epoch milliseconds; the attempt must not be made before. */
 export type Attempt =
-  | { readonly isAllowed: false; readonly retryAt: number }
+  | {
+      readonly isAllowed: false;
+      readonly retryAt: number;
+      /** The limit on sign-ins is reached, not the one on failures. */
+      readonly isSignIns: boolean;
+    }
   | {
       readonly isAllowed: true;
       readonly isKnownDevice: boolean;
@@ -79,9 +84,10 @@ export class SignInThrottle {
             [this.#networks, networkOf(address)],
           ]
         : [[this.#devices, nonce]];
-    const limits = counted.map(([counts, key]) => counts.limitedUntil(key, now));
-    const retryAt = Math.max(...limits, this.#signIns.limitedUntil(name, now));
-    if (retryAt > now) return { isAllowed: false, retryAt };
+    const failing = counted.map(([counts, key]) => counts.limitedUntil(key, now));
+    const signingIn = this.#signIns.limitedUntil(name, now);
+    const retryAt = Math.max(...failing, signingIn);
+    if (retryAt > now) return { isAllowed: false, retryAt, isSignIns: retryAt === signingIn };
     for (const [counts, key] of counted) counts.add(key, now);
     const takeBack = (): void => {
       for (const [counts, key] of counted) counts.takeBack(key, now);
