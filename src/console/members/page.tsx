@@ -30,9 +30,7 @@ export function MembersPage({
       place="/members"
       actions={<ButtonLink to="/members/invite">Invite a member</ButtonLink>}
     >
-      <p class="soft">
-        All members can see this desk's signals, and manage its keys and members.
-      </p>
+      <p class="soft">All members can see this desk's signals, and manage its keys and members.</p>
       <Table caption="Members" columns={columns}>
         <tbody>
           {members.map((member) => (
