@@ -234,28 +234,6 @@ test("the page pauses when nobody is there, resumes when somebody is, and says w
   );
 });
 
-test("a reason is found with the filters and opened with the keyboard; its request id is copied", async () => {
-  const { desk, page, complaints } = await openDesk(openWindow, "alpha");
-  await sendEach(desk);
-  await desk.post({ ...signal, side: "up" });
-  await page.goto("/activity");
-  await seen(page, "1 stored, 1 duplicate, 2 rejected");
-  await page.getByText("Add filter").click();
-  await page.getByLabel("Invalid field").fill("side");
-  await page.keyboard.press("Enter");
-  await page.waitForURL("**field=side");
-  expect(await page.locator("#rejects tbody tr").count()).toBe(1);
-  await page.getByRole("link", { name: "Remove the filter Field" }).click();
-  await page.waitForURL("**/activity?per=minute");
-  await page.keyboard.press("j");
-  await page.keyboard.press("Enter");
-  await page.waitForURL("**/activity/rejects/*");
-  await page.getByText("must be one of: open, close").waitFor();
-  await page.getByRole("button", { name: "Copy" }).click();
-  await page.getByRole("button", { name: "Copied" }).waitFor();
-  expect(complaints).toEqual([]);
-});
-
 test("without a script there are the same numbers in a table, and forms for the filters", async () => {
   const { desk, page } = await openDesk(openWindow, "alpha", { javaScriptEnabled: false });
   const second = mintKey(desk.registry, "alpha");

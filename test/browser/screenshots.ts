@@ -108,6 +108,9 @@ async function takeAll(
   await page.goto("/activity");
   await page.locator("canvas").waitFor();
   await take("activity", false);
+  await page.locator("#rejects .cover").first().click();
+  await page.getByRole("heading", { name: "Latest requests" }).waitFor();
+  await take("rejected", false);
   await takeMembers(page, take, invite);
   for (const name of ["start", "audit", "account"]) {
     await page.goto(`/${name}`);

@@ -226,7 +226,9 @@ describe("the page of a reason", () => {
     expect(text).not.toContain("character");
     const page = seen(await open(visitor));
     expect(page).toContain(errors.bad_request.remedy);
-    expect(page.split("The body is not valid JSON:")).toHaveLength(3);
+    expect(page).toContain("duplicate member name");
+    expect(page).toContain("it has a syntax error");
+    expect(page.split("The body is not valid JSON")).toHaveLength(2);
   });
 
   test("has the latest 20 requests, or those of one key", async () => {

@@ -154,7 +154,9 @@ function detailOf(
   apiKey: ApiKey | undefined,
 ): VNode | string | null {
   if (error === "unauthorized" && apiKey !== undefined) return endOf(apiKey, at);
-  return message === errorCatalogue[error].message ? null : message;
+  if (message === null || message === errorCatalogue[error].message) return null;
+  // The title has said it.
+  return message.replace(`${errors[error].name}: `, "");
 }
 
 function EndedTag({ apiKey, now }: { apiKey: ApiKey; now: number }): VNode | null {

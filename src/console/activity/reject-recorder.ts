@@ -35,7 +35,9 @@ export class RejectRecorder {
     const reason = reasonOf(error);
     let groups = this.#desks.get(deskId);
     if (groups === undefined) this.#desks.set(deskId, (groups = new Map<string, Group>()));
-    const name = `${keyId} ${textOfReason(reason)}`;
+    // Most rejects of a flood have no fields, and get by without the full text.
+    const text = reason.fields === null ? reason.error : textOfReason(reason);
+    const name = `${keyId} ${text}`;
     let group = groups.get(name);
     if (group === undefined) {
       if (!this.#makeRoom(groups)) return;
