@@ -83,6 +83,10 @@ test("desk archive refuses its keys at once, and --undo brings it back", async (
     await expectRefusal(args, `Desk "alpha" is archived: bring it back with: ${undo}`);
   }
   expect((await run("desk", "archive", "alpha")).stderr).toContain("is already archived");
+  const { attention } = JSON.parse((await run("status", "--json")).stdout) as {
+    readonly attention: readonly { readonly problem: string }[];
+  };
+  expect(attention.map(({ problem }) => problem).join()).not.toContain("no active key");
   await run("desk", "archive", "alpha", "--undo");
   expect((await run("desk", "archive", "alpha", "--undo")).stderr).toContain("is not archived");
   expect(await post(url, key)).toBe(201);

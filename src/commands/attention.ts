@@ -97,7 +97,7 @@ export function attentionToBackups(server: ServerStatus | null, now: number): At
 
 export function attentionToDesks(desks: readonly DeskStatus[], data: string): Attention[] {
   if (desks.length === 0) {
-    return [{ problem: "There is no desk.", next: toType("desk create NAME", data) }];
+    return [{ problem: "There is no active desk.", next: toType("desk create NAME", data) }];
   }
   return desks
     .filter(({ active_keys }) => active_keys === 0)

@@ -35,7 +35,8 @@ To see it in the console, choose a password for ${QUICKSTART_EMAIL} here; the li
       { reason: messageOf(error) },
       `nobody has seen the key of desk "${QUICKSTART_DESK}": mint another with: ${mintFor(QUICKSTART_DESK, dataDir)}`,
     );
-    if (link !== null) log.logger.warn(`nobody has seen the console link: ${newLink(dataDir)}`);
+    if (link !== null)
+      log.logger.warn(`nobody has seen the console link: ${newLink(QUICKSTART_DESK, dataDir)}`);
   }
 }
 
@@ -61,7 +62,7 @@ async function explainOldDesk(desk: string, dataDir: string, log: Log): Promise<
   const members = await withStorage(dataDir, (storage) => storage.members.list(desk));
   const invited = members.find(({ email }) => email === QUICKSTART_EMAIL);
   if (invited?.joined_at === null) {
-    log.logger.info(`nobody has opened the console link: ${newLink(dataDir)}`);
+    log.logger.info(`nobody has opened the console link: ${newLink(desk, dataDir)}`);
   }
 }
 
@@ -69,7 +70,7 @@ function mintFor(desk: string, dataDir: string): string {
   return toType(`key mint --desk ${desk}`, dataDir);
 }
 
-function newLink(dataDir: string): string {
-  const invite = `member invite ${QUICKSTART_DESK} ${QUICKSTART_EMAIL}`;
+function newLink(desk: string, dataDir: string): string {
+  const invite = `member invite ${desk} ${QUICKSTART_EMAIL}`;
   return `get a new one with: ${toType(invite, dataDir)}`;
 }
