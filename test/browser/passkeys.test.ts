@@ -56,7 +56,14 @@ async function signIn(page: Page): Promise<void> {
   await page.getByRole("link", { name: "Account" }).waitFor();
 }
 
+/** Opens the form behind this button. */
+async function unfold(page: Page, name: string): Promise<void> {
+  const details = page.locator("details", { has: page.locator("summary", { hasText: name }) });
+  if ((await details.getAttribute("open")) === null) await details.locator("summary").click();
+}
+
 async function addPasskey(page: Page, name: string, password: string): Promise<void> {
+  await unfold(page, "Add passkey");
   const form = page.locator("form[data-passkey]");
   await form.getByLabel("Name").fill(name);
   await form.getByLabel("Current password", { exact: true }).fill(password);
@@ -80,6 +87,7 @@ test("a member joins with a passkey and no password, and confirms with it to set
   await expectAccessible(page);
   expect(await page.getByRole("button", { name: "Remove" }).count()).toBe(0);
   await page.goto("/account");
+  await unfold(page, "Set password");
   await page.getByLabel("New password").fill(PASSWORD);
   await user.setWilling(false);
   await press(page, "Set password");
@@ -127,6 +135,7 @@ test("a member adds a passkey, signs in with it and removes it; what goes wrong 
   await page.getByRole("rowheader", { name: "Laptop" }).waitFor();
   expect(page.url()).toEndWith("/account?done=passkey");
   await expectAccessible(page);
+  await unfold(page, "Add passkey");
   await page.getByLabel("Name").fill("Laptop again");
   await page.locator("form[data-passkey]").getByText("Confirm with a passkey").click();
   await page.getByText("has a passkey for you already").waitFor();

@@ -70,7 +70,7 @@ describe("the password", () => {
       ["__proto__", false],
     ] as const) {
       const { status, text } = await visitor.get(`/account?done=${word}`);
-      expect([word, status, text.includes('class="notice"')]).toEqual([word, 200, isKnown]);
+      expect([word, status, text.includes('class="notice good"')]).toEqual([word, 200, isKnown]);
     }
     expect(visitor.cookies.get(cookieNames.session)).not.toBe(token);
     expect(await isIn(other)).toBe(false);
@@ -110,7 +110,7 @@ test("signing out everywhere else ends the other sessions, those of before, and 
   for (const other of others) await signIn(other);
   const token = visitor.cookies.get(cookieNames.session);
   const shown = await visitor.get("/account");
-  expect(shown.text.match(/This one</g)?.length).toBe(1);
+  expect(shown.text.match(/This browser</g)?.length).toBe(1);
   expect(shown.text.match(/\/account\/sessions\/[^/]+\/end/g)?.length).toBe(2);
 
   const done = await visitor.post("/account/sign-out-everywhere");
@@ -256,7 +256,7 @@ describe("passkeys", () => {
     await visitor.get("/account");
     const response = "null";
     expect((await visitor.post("/account/passkeys", { name: "x", response })).status).toBe(422);
-    expect((await visitor.get("/account")).text).toContain("None yet");
+    expect((await visitor.get("/account")).text).toContain("No passkeys yet");
     const signed = await addPasskey(visitor, key, { deviation: { attestation: "self" } });
     expect(signed.location).toBe("/account?done=passkey");
   });

@@ -60,12 +60,12 @@ test("the list names browser, address and times, and marks the one that asks", a
   expect(text).not.toContain("<script>&");
   const rows = rowsOf(text);
   expect(rows).toHaveLength(3);
-  const own = rows.find((row) => row.includes("This one"));
+  const own = rows.find((row) => row.includes("This browser"));
   expect(own).toContain("127.0.0.1");
   const firefox = rows.find((row) => row.includes("Firefox on Linux"));
   expect(firefox).toContain("203.0.113.7");
   expect(firefox).toContain("ago");
-  expect(firefox).not.toContain("This one");
+  expect(firefox).not.toContain("This browser");
 });
 
 test("each can be ended, by a form alone; the others go on", async () => {
@@ -77,7 +77,7 @@ test("each can be ended, by a form alone; the others go on", async () => {
   const forwarded = { "X-Forwarded-Proto": "https", "X-Forwarded-For": "203.0.113.9" };
   const ended = await visitor.post(endOf(text, "Safari on iPhone"), {}, forwarded);
   expect(ended.location).toBe("/account?done=ended");
-  expect((await visitor.get("/account?done=ended")).text).toContain('class="notice"');
+  expect((await visitor.get("/account?done=ended")).text).toContain('class="notice good"');
   expect(await Promise.all([visitor, firefox, safari].map(isIn))).toEqual([true, true, false]);
   const again = await visitor.post(endOf(text, "Safari on iPhone"));
   expect(again.location, "a second time").toBe("/account?done=ended");
@@ -85,7 +85,7 @@ test("each can be ended, by a form alone; the others go on", async () => {
   expect(query(desk.dataDir, sql)).toEqual([
     { detail: "Safari on iPhone, 203.0.113.8", client: "203.0.113.9" },
   ]);
-  await visitor.post(endOf(text, "This one"));
+  await visitor.post(endOf(text, "This browser"));
   expect(await isIn(visitor)).toBe(false);
 });
 

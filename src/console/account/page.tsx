@@ -2,17 +2,19 @@
 import type { VNode } from "preact";
 import type { Account, Passkey } from "../../domain/member.ts";
 import { passkeyScripts } from "../sign-in/page.tsx";
-import { Facts, Problem, Tag } from "../ui/components.tsx";
-import { Field, PostForm, Username } from "../ui/forms.tsx";
+import { Facts, Problem } from "../ui/components.tsx";
+import { Field, Username } from "../ui/forms.tsx";
 import { newPasswordHint } from "../ui/hints.ts";
 import { Layout } from "../ui/layout.tsx";
-import { Row, Table } from "../ui/table.tsx";
+import { type Column, Row, Table } from "../ui/table.tsx";
 import { Past } from "../ui/times.tsx";
 import type { Session } from "../../domain/session.ts";
 import type { MemberVisit } from "../web/visit.ts";
 import type { Ways } from "./confirmation.ts";
 import { Confirm } from "./confirmation-form.tsx";
 import { noticeIn } from "./notices.ts";
+import { SessionList } from "./session-list.tsx";
+import { FoldedForm, Setting } from "./setting.tsx";
 
 interface AccountState {
   readonly account: Account;
@@ -41,12 +43,11 @@ export function AccountPage({ visit, state }: Shown): VNode {
     >
       <Problem>{problem}</Problem>
       {notice !== null && (
-        <p class="notice" role="status">
+        <p class="notice good" role="status">
           {notice}
         </p>
       )}
-      <section class="card">
-        <h2>You</h2>
+      <Setting name="You">
         <Facts
           facts={[
             ["Email address", email],
@@ -54,7 +55,7 @@ export function AccountPage({ visit, state }: Shown): VNode {
             ["Joined", <Past at={joined_at} now={visit.now} />],
           ]}
         />
-      </section>
+      </Setting>
       {!account.passkeys_required && <PasswordForm visit={visit} state={state} />}
       <Passkeys visit={visit} state={state} />
       <SessionList visit={visit} sessions={state.sessions} />
@@ -63,36 +64,37 @@ export function AccountPage({ visit, state }: Shown): VNode {
 }
 
 function PasswordForm({ visit, state: { account, ways } }: Shown): VNode {
+  const { has_password, email } = account;
+  const verb = has_password ? "Change password" : "Set password";
+  const hint = has_password
+    ? "Changing it signs you out everywhere else."
+    : "You have none: you sign in with passkeys. With a password, you can sign in with either.";
   return (
-    <section class="card">
-      <h2>Password</h2>
-      {!account.has_password && (
-        <p>
-          You have no password: you sign in with passkeys. Setting one lets you sign in with either.
-        </p>
-      )}
-      <PostForm visit={visit} action="/account/password">
-        <Username email={account.email} />
+    <Setting name="Password" hint={hint}>
+      <FoldedForm visit={visit} verb={verb} action="/account/password">
+        <Username email={email} />
         <Field
           id="new"
           label="New password"
-          hint={`${newPasswordHint} Every other browser is signed out.`}
+          hint={newPasswordHint}
           type="password"
           autocomplete="new-password"
           required
         />
-        <Confirm ways={ways} verb={account.has_password ? "Change password" : "Set password"} />
-      </PostForm>
-    </section>
+        <Confirm ways={ways} verb={verb} />
+      </FoldedForm>
+    </Setting>
   );
 }
 
 function Passkeys({ visit, state: { passkeys, ways, canHavePasskeys } }: Shown): VNode {
   return (
-    <section class="card">
-      <h2>Passkeys</h2>
+    <Setting
+      name="Passkeys"
+      hint="With a passkey, you sign in with your device's lock or a security key."
+    >
       {passkeys.length === 0 ? (
-        <p>None yet. With a passkey, you sign in with your device's lock or a security key.</p>
+        <p class="soft">No passkeys yet.</p>
       ) : (
         <PasskeyTable now={visit.now} passkeys={passkeys} />
       )}
@@ -105,26 +107,32 @@ function Passkeys({ visit, state: { passkeys, ways, canHavePasskeys } }: Shown):
           <code>https://console.example.com</code>.
         </p>
       )}
-    </section>
+    </Setting>
   );
 }
 
+const passkeyColumns: readonly Column[] = [
+  { name: "Name", phone: "main" },
+  { name: "Last used", phone: "more", isLabelled: true },
+  { name: "Added", phone: "more", isLabelled: true },
+  { name: "Remove", phone: "main end" },
+];
+
 function PasskeyTable({ now, passkeys }: { now: number; passkeys: readonly Passkey[] }): VNode {
-  const columns = ["Name", "Added", "Last used", "Remove"];
   return (
-    <Table caption="Your passkeys" columns={columns}>
+    <Table caption="Your passkeys" columns={passkeyColumns}>
       <tbody>
         {passkeys.map(({ id, name, created_at, last_used_at }) => {
           const path = `/account/passkeys/${id}/remove`;
           const cells = [
             <bdi>{name}</bdi>,
-            <Past at={created_at} now={now} />,
             <Past at={last_used_at} now={now} />,
+            <Past at={created_at} now={now} />,
             <a class="button quiet" href={path} aria-label={`Remove ${name}`}>
               Remove
             </a>,
           ];
-          return <Row columns={columns} cells={cells} isNamed />;
+          return <Row columns={passkeyColumns} cells={cells} isNamed />;
         })}
       </tbody>
     </Table>
@@ -137,8 +145,9 @@ function AddPasskey({ visit, ways }: { visit: MemberVisit; ways: Ways }): VNode 
       <noscript>
         <p class="hint">Adding a passkey needs JavaScript.</p>
       </noscript>
-      <PostForm
+      <FoldedForm
         visit={visit}
+        verb="Add passkey"
         action="/account/passkeys"
         data-passkey="create"
         data-options="/account/passkeys/options"
@@ -153,52 +162,7 @@ function AddPasskey({ visit, ways }: { visit: MemberVisit; ways: Ways }): VNode 
           required
         />
         <Confirm ways={ways} id="current-passkey" verb="Add passkey" />
-      </PostForm>
+      </FoldedForm>
     </>
   );
-}
-
-/** The browsers in which a member is signed in, each with a button to end the session. */
-function SessionList({
-  visit,
-  sessions,
-}: {
-  visit: MemberVisit;
-  sessions: readonly Session[];
-}): VNode {
-  const columns = ["Browser", "Address", "Signed in", "Last used", "Sign out"];
-  return (
-    <section class="card">
-      <h2>Signed in</h2>
-      <Table caption="Browsers in which you are signed in" columns={columns}>
-        <tbody>
-          {sessions.map((session) => (
-            <Row columns={columns} cells={cellsOf(session, visit)} isNamed />
-          ))}
-        </tbody>
-      </Table>
-      <PostForm visit={visit} action="/account/sign-out-everywhere">
-        <p class="actions">
-          <button class="quiet">Sign out everywhere else</button>
-        </p>
-      </PostForm>
-    </section>
-  );
-}
-
-function cellsOf({ id, browser, address, startedAt, seenAt }: Session, visit: MemberVisit) {
-  const isOwn = id === visit.member.session.id;
-  return [
-    <>
-      <bdi>{browser}</bdi> {isOwn && <Tag tone="good">This one</Tag>}
-    </>,
-    address,
-    <Past at={startedAt} now={visit.now} />,
-    <Past at={seenAt} now={visit.now} />,
-    <PostForm visit={visit} action={isOwn ? "/sign-out" : `/account/sessions/${id}/end`}>
-      <button class="quiet" aria-label={isOwn ? "Sign out here" : `Sign out ${browser}`}>
-        Sign out
-      </button>
-    </PostForm>,
-  ];
 }

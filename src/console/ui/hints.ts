@@ -1,9 +1,14 @@
-/** What forms and lists say about limits of the domain. */
+/** What forms and lists say about limits. */
 import { REPEATED_SIGNALS_KEPT, REQUESTS_PER_REASON_KEPT } from "../../domain/activity.ts";
 import { NOTE_CHARACTERS_MAX } from "../../domain/note.ts";
 import { PASSWORD_CHARACTERS_MIN } from "../../domain/password.ts";
+import { SESSION_AGE_MS_MAX, SESSION_IDLE_MS_MAX } from "../web/sessions.ts";
+
+const HOUR_MS = 60 * 60 * 1_000;
 
 export const newPasswordHint = `At least ${PASSWORD_CHARACTERS_MIN} characters, such as four or five random words.`;
+
+export const sessionsHint = `A session ends after ${SESSION_IDLE_MS_MAX / HOUR_MS} hours without use, and after ${SESSION_AGE_MS_MAX / HOUR_MS / 24} days.`;
 
 export const keyLabelHint = `What it is for, such as the bot or its environment: up to ${NOTE_CHARACTERS_MAX} characters.`;
 
