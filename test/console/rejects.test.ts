@@ -226,8 +226,8 @@ describe("the page of a reason", () => {
     expect(text).not.toContain("character");
     const page = seen(await open(visitor));
     expect(page).toContain(errors.bad_request.remedy);
-    expect(page).toContain("duplicate member name");
-    expect(page).toContain("it has a syntax error");
+    expect(page).toContain("Duplicate member name");
+    expect(page).toContain("It has a syntax error");
     expect(page.split("The body is not valid JSON")).toHaveLength(2);
   });
 

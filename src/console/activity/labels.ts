@@ -20,7 +20,7 @@ export const kinds = [
 export const errors: Readonly<Record<ErrorCode, { name: string; remedy: string }>> = {
   bad_request: {
     name: "The body is not valid JSON",
-    remedy: "Not JSON: do not send it again unchanged.",
+    remedy: "Fix the JSON. Sent again unchanged, it is rejected again.",
   },
   unauthorized: {
     name: "The key is revoked or expired",
@@ -38,15 +38,15 @@ export const errors: Readonly<Record<ErrorCode, { name: string; remedy: string }
     name: "Sent without HTTPS",
     remedy: "Use the https address, and rotate the key: it was sent in the clear.",
   },
-  not_found: { name: "Wrong path", remedy: "Wrong path: fix the bot." },
-  method_not_allowed: { name: "Wrong method", remedy: "Wrong method: fix the bot." },
+  not_found: { name: "Wrong path", remedy: "Correct the path: signals go to POST /v1/signals." },
+  method_not_allowed: { name: "Wrong method", remedy: "Send signals with POST." },
   payload_too_large: {
     name: "The body is too large",
-    remedy: "Over 64 KiB: do not send it again unchanged.",
+    remedy: "Send at most 64 KiB, with shorter metadata for example.",
   },
   unsupported_media_type: {
     name: "Wrong content type",
-    remedy: "Not application/json in UTF-8, or compressed: fix the bot.",
+    remedy: "Send application/json in UTF-8, without compression.",
   },
   rate_limited: {
     name: "Sent faster than the rate limit",
@@ -54,7 +54,7 @@ export const errors: Readonly<Record<ErrorCode, { name: string; remedy: string }
   },
   unavailable: {
     name: "The signal could not be stored at that moment",
-    remedy: "Outcome unknown: send it again with the same client_signal_id.",
+    remedy: "Send it again with the same client_signal_id: the outcome is unknown.",
   },
 };
 

@@ -156,7 +156,7 @@ function detailOf(
   if (error === "unauthorized" && apiKey !== undefined) return endOf(apiKey, at);
   if (message === null || message === errorCatalogue[error].message) return null;
   // The title has said it.
-  return message.replace(`${errors[error].name}: `, "");
+  return capitalize(message.replace(`${errors[error].name}: `, ""));
 }
 
 function EndedTag({ apiKey, now }: { apiKey: ApiKey; now: number }): VNode | null {
