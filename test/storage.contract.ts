@@ -9,6 +9,14 @@ import {
   REPEATED_SIGNALS_KEPT,
   REQUESTS_PER_REASON_KEPT,
 } from "../src/domain/activity.ts";
+import {
+  actionsAbout,
+  type AuditAction,
+  type AuditPage,
+  auditPhrases,
+  auditTopics,
+  BY_ADMIN,
+} from "../src/domain/audit.ts";
 import { AppError, NotFoundError, SignedOutError, UserError } from "../src/domain/errors.ts";
 import { keyState } from "../src/domain/key.ts";
 import { LINK_LIFETIME_MS, MEMBERS_MAX, type NewPasskey } from "../src/domain/member.ts";
@@ -1474,6 +1482,35 @@ function auditTests(): void {
       }
       expect(paged).toEqual(all.filter((entry) => entry.desk === desk));
     }
+  });
+
+  test("is filtered by what it is about and by who did it", async () => {
+    const { audit, members, alpha, join } = await start();
+    const { memberId: actor } = await join();
+    await members.invite("alpha", BOB, { memberId: actor, client: "192.0.2.1" });
+    const entry = { deskId: alpha.deskId, client: "192.0.2.1", subjectId: actor } as const;
+    await audit.append({ ...entry, actor, action: "member.signed_in" });
+    await audit.append({ ...entry, actor: null, action: "member.sign_in_failed" });
+    const found = async (filter: Partial<AuditPage>) =>
+      (await audit.list({ desk: "alpha", limit: 9, ...filter })).map(({ action }) => action);
+    const [failed, signedIn] = ["member.sign_in_failed", "member.signed_in"] as const;
+    const [invited, joined] = ["member.invited", "member.joined"] as const;
+    const byAdmins = ["member.invited", "key.created", "desk.created"] as const;
+    expect(await found({})).toEqual([failed, signedIn, invited, joined, ...byAdmins]);
+    expect(await found({ about: "sign-ins" })).toEqual([failed, signedIn]);
+    expect(await found({ about: "members" })).toEqual([invited, joined, invited]);
+    expect(await found({ about: "keys" })).toEqual(["key.created"]);
+    expect(await found({ about: "desk" })).toEqual(["desk.created"]);
+    expect(await found({ by: ALICE })).toEqual([signedIn, invited, joined]);
+    expect(await found({ by: BY_ADMIN })).toEqual([...byAdmins]);
+    expect(await found({ by: BY_ADMIN, about: "members" })).toEqual([invited]);
+    expect(await found({ by: "nobody@example.com" })).toEqual([]);
+    expect(await found({ by: ALICE, limit: 1 })).toEqual([signedIn]);
+  });
+
+  test("every action is about one thing", () => {
+    const actions = auditTopics.flatMap(actionsAbout);
+    expect(actions.toSorted()).toEqual(Object.keys(auditPhrases).toSorted() as AuditAction[]);
   });
 
   test("another desk's key is as unknown as one that does not exist", async () => {

@@ -30,6 +30,28 @@ export const auditPhrases = {
 
 export type AuditAction = keyof typeof auditPhrases;
 
+/** What entries can be filtered by. */
+export const auditTopics = ["keys", "members", "sign-ins", "desk"] as const;
+export type AuditTopic = (typeof auditTopics)[number];
+
+const signInActions: ReadonlySet<string> = new Set<AuditAction>([
+  "member.signed_in",
+  "member.sign_in_failed",
+  "member.confirmation_failed",
+  "member.session_ended",
+  "member.signed_out_everywhere",
+]);
+
+export function actionsAbout(topic: AuditTopic): AuditAction[] {
+  return (Object.keys(auditPhrases) as AuditAction[]).filter((action) => {
+    if (signInActions.has(action)) return topic === "sign-ins";
+    return topic.startsWith(action.split(".")[0] ?? "");
+  });
+}
+
+/** In {@link AuditPage.by}: administrators. No member has this address. */
+export const BY_ADMIN = "admin";
+
 /** The storage adds the time and the administrator's name. */
 export interface AuditEntry {
   readonly deskId: number;
@@ -72,6 +94,9 @@ export interface AuditPage {
   readonly desk: string | null;
   /** Only entries about the key with this id. */
   readonly key?: string | null;
+  readonly about?: AuditTopic | null;
+  /** Only what was done by the member with this address, or by administrators ({@link BY_ADMIN}). */
+  readonly by?: string | null;
   /** Only entries older than the one with this id. */
   readonly before?: number | null;
   readonly limit: number;

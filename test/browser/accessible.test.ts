@@ -98,8 +98,12 @@ test("the audit and the account", async () => {
   await other.get("/sign-in", headers);
   const fields = { email: "alice@beta.example", password: PASSWORD };
   expect((await other.post("/sign-in", fields, headers)).status).toBe(303);
-  await expectPage(page, "/audit", "Audit");
+  await expectPage(page, "/audit?about=sign-ins", "Audit");
+  await page.getByText("Add filter").click();
+  await expectAccessible(page);
   await expectPage(page, "/account", "Account");
+  await page.locator("summary", { hasText: "Change password" }).click();
+  await expectAccessible(page);
   await page.getByText("2001:db8:1111:2222:3333:4444:5555:6666").waitFor();
 });
 

@@ -112,6 +112,9 @@ async function takeAll(
   await page.getByRole("heading", { name: "Latest requests" }).waitFor();
   await take("rejected", false);
   await takeMembers(page, take, invite);
+  await page.goto("/audit?about=keys");
+  await page.getByText("Add filter").click();
+  await take("audit-filter");
   for (const name of ["start", "audit", "account"]) {
     await page.goto(`/${name}`);
     await take(name);

@@ -3,18 +3,47 @@ import type { VNode } from "preact";
 import { auditPhrases, type AuditRecord } from "../../domain/audit.ts";
 import { Pager } from "../ui/components.tsx";
 import { Layout } from "../ui/layout.tsx";
-import { Row, Table } from "../ui/table.tsx";
+import { type Column, Row, Table } from "../ui/table.tsx";
 import { Past } from "../ui/times.tsx";
 import type { MemberVisit } from "../web/visit.ts";
+import { AuditToolbar } from "./filters.tsx";
+import { type AuditFilter, pathOf } from "./question.ts";
 
-const columns = ["When", "What", "From"];
+const columns: readonly Column[] = [
+  { name: "When", phone: "main end" },
+  { name: "Who", phone: "main" },
+  { name: "What", phone: "more" },
+  { name: "From", phone: "more end" },
+];
 
 /** A sentence without its full stop. */
 export function AuditPhrase({ record }: { record: AuditRecord }): VNode {
-  const { actor, subject, detail, key_id, key_label, key_last4 } = record;
   return (
     <>
-      <Actor record={record} /> {auditPhrases[record.action]}
+      <Actor record={record} /> <Deed record={record} />
+    </>
+  );
+}
+
+function Actor({ record: { actor, action, os_user } }: { record: AuditRecord }): VNode {
+  if (actor !== null) return <bdi>{actor}</bdi>;
+  if (action === "member.sign_in_failed") return <>Somebody</>;
+  if (os_user === null) return <>Administrator</>;
+  return (
+    <>
+      Administrator (<bdi>{os_user}</bdi>)
+    </>
+  );
+}
+
+function Deed({
+  record: { actor, action, subject, detail, key_id, key_label, key_last4 },
+}: {
+  record: AuditRecord;
+}): VNode {
+  return (
+    <>
+      {auditPhrases[action]}
       {key_id !== null && (
         <>
           {" "}
@@ -39,25 +68,11 @@ export function AuditPhrase({ record }: { record: AuditRecord }): VNode {
   );
 }
 
-function Actor({ record: { actor, action, os_user } }: { record: AuditRecord }): VNode {
-  if (actor !== null) return <bdi>{actor}</bdi>;
-  if (action === "member.sign_in_failed") return <>Somebody</>;
-  return (
-    <>
-      An administrator
-      {os_user !== null && (
-        <>
-          {" "}
-          (<bdi>{os_user}</bdi>)
-        </>
-      )}
-      , on the command line,
-    </>
-  );
-}
-
 export interface AuditListing {
+  readonly filter: AuditFilter;
   readonly records: readonly AuditRecord[];
+  /** The addresses of the desk's members, to choose from. */
+  readonly emails: readonly string[];
   /** The path of the first page; null: this is it. */
   readonly newest: string | null;
   /** The path of the next page; null: this is the last. */
@@ -66,27 +81,38 @@ export interface AuditListing {
 
 export function AuditPage({
   visit,
+  filter,
+  emails,
   records,
   newest,
   older,
 }: AuditListing & { visit: MemberVisit }): VNode {
   return (
     <Layout title="Audit" visit={visit} place="/audit">
-      <p>Who did what to your desk, its keys and its members, newest first.</p>
+      <AuditToolbar filter={filter} emails={emails} />
       {records.length === 0 ? (
-        <p class="empty">There are no older entries.</p>
+        <div class="empty">
+          <h2>{pathOf(filter) === "/audit" ? "No older entries" : "No matches yet"}</h2>
+        </div>
       ) : (
-        <Table caption="Audit" columns={columns}>
+        <Table caption="Who did what to your desk, newest first" columns={columns}>
           <tbody>
-            {records.map((record) => {
-              const phrase = <AuditPhrase record={record} />;
-              const when = <Past at={record.at} now={visit.now} />;
-              return <Row columns={columns} cells={[when, phrase, record.client ?? "–"]} />;
-            })}
+            {records.map((record) => (
+              <Row columns={columns} cells={cellsOf(record, visit.now)} />
+            ))}
           </tbody>
         </Table>
       )}
       <Pager label="Pages of the audit" newest={newest} older={older} />
     </Layout>
   );
+}
+
+function cellsOf(record: AuditRecord, now: number): VNode[] {
+  return [
+    <Past at={record.at} now={now} />,
+    <Actor record={record} />,
+    <Deed record={record} />,
+    record.client === null ? <span class="soft">command line</span> : <>{record.client}</>,
+  ];
 }

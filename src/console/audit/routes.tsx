@@ -1,32 +1,36 @@
 /** `/audit`: who did what to the desk. */
-import { type AuditListing, AuditPage } from "./page.tsx";
 import { page } from "../web/responses.ts";
 import type { ConsoleServices } from "../web/services.ts";
 import { memberPage, type MemberVisit, type Route } from "../web/visit.ts";
+import { type AuditListing, AuditPage } from "./page.tsx";
+import { pathOf, readFilter } from "./question.ts";
 
 const PAGE = 50;
 
-export function auditRoutes({ audit }: ConsoleServices): Route[] {
+export function auditRoutes(services: ConsoleServices): Route[] {
   return [
     memberPage("/audit", async (visit) =>
-      page(<AuditPage visit={visit} {...await readListing(audit, visit)} />),
+      page(<AuditPage visit={visit} {...await readListing(services, visit)} />),
     ),
   ];
 }
 
 /** Cursors, not page numbers: new records move nothing from one page to another. */
 async function readListing(
-  audit: ConsoleServices["audit"],
-  { member, url }: MemberVisit,
+  { audit, members }: ConsoleServices,
+  { member: { desk }, url }: MemberVisit,
 ): Promise<AuditListing> {
+  const filter = readFilter(url.searchParams);
   const before = readCursor(url.searchParams.get("before"));
-  const found = await audit.list({ desk: member.desk, before, limit: PAGE + 1 });
+  const found = await audit.list({ desk, ...filter, before, limit: PAGE + 1 });
   const records = found.slice(0, PAGE);
   const last = records.at(-1);
   return {
+    filter,
     records,
-    newest: before === null ? null : "/audit",
-    older: found.length <= PAGE || last === undefined ? null : `/audit?before=${last.id}`,
+    emails: (await members.list(desk)).map(({ email }) => email),
+    newest: before === null ? null : pathOf(filter),
+    older: found.length <= PAGE || last === undefined ? null : pathOf(filter, last.id),
   };
 }
 

@@ -1,19 +1,37 @@
 /** Reads the audit, and appends entries that belong to no change; `records.ts` appends the others. */
-import type { AuditEntry, AuditPage, AuditRecord } from "../../domain/audit.ts";
+import {
+  actionsAbout,
+  type AuditEntry,
+  type AuditPage,
+  type AuditRecord,
+  BY_ADMIN,
+} from "../../domain/audit.ts";
 import type { Audit } from "../../domain/storage.ts";
 import { Records } from "./records.ts";
+
+/** See `AuditEntry.actor`: strangers have an address. */
+const IS_ADMINS = "audit.member_id IS NULL AND audit.client IS NULL";
 
 export class SqliteAudit extends Records implements Audit {
   append({ actor: memberId, client, ...entry }: AuditEntry): void {
     this.change(() => this.audit({ memberId, client }, entry));
   }
 
-  list({ desk, key = null, before = null, limit }: AuditPage): AuditRecord[] {
+  list({
+    desk,
+    key = null,
+    about = null,
+    by = null,
+    before = null,
+    limit,
+  }: AuditPage): AuditRecord[] {
     const deskId = desk === null ? null : this.getDesk(desk).id;
     const conditions = [
       // One key has few entries: the plus makes SQLite use the index of the key.
       ...(deskId === null ? [] : [`${key === null ? "" : "+"}audit.desk_id = $desk`]),
       ...(key === null ? [] : ["audit.key_id = $key"]),
+      ...(about === null ? [] : ["audit.action IN (SELECT value FROM json_each($actions))"]),
+      ...(by === null ? [] : [by === BY_ADMIN ? IS_ADMINS : "actors.email = $by"]),
       ...(before === null ? [] : ["audit.id < $before"]),
     ];
     return this.db
@@ -33,6 +51,8 @@ export class SqliteAudit extends Records implements Audit {
         limit,
         ...(deskId === null ? {} : { desk: deskId }),
         ...(key === null ? {} : { key }),
+        ...(about === null ? {} : { actions: JSON.stringify(actionsAbout(about)) }),
+        ...(by === null || by === BY_ADMIN ? {} : { by }),
         ...(before === null ? {} : { before }),
       });
   }

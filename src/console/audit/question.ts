@@ -1,0 +1,27 @@
+/** The filter of the audit, in the address. */
+import { type AuditTopic, auditTopics } from "../../domain/audit.ts";
+
+export interface AuditFilter {
+  readonly about: AuditTopic | null;
+  /** See `AuditPage.by`. */
+  readonly by: string | null;
+}
+
+/** Leaves out what it does not know. */
+export function readFilter(parameters: URLSearchParams): AuditFilter {
+  const about = parameters.get("about");
+  const by = parameters.get("by") ?? "";
+  return {
+    about: auditTopics.find((topic) => topic === about) ?? null,
+    by: by === "" ? null : by,
+  };
+}
+
+export function pathOf({ about, by }: AuditFilter, before: number | null = null): string {
+  const query = new URLSearchParams({
+    ...(about === null ? {} : { about }),
+    ...(by === null ? {} : { by }),
+    ...(before === null ? {} : { before: String(before) }),
+  }).toString();
+  return query === "" ? "/audit" : `/audit?${query}`;
+}
