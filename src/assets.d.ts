@@ -63,6 +63,11 @@ declare module "*/assets/activity.js" {
   export default text;
 }
 
+declare module "*/assets/home.js" {
+  const text: string;
+  export default text;
+}
+
 declare module "*/assets/live.js" {
   const text: string;
   export default text;

@@ -9,6 +9,7 @@ import { FailedSignIns } from "./console/sign-in/failed-sign-ins.ts";
 import { PasskeyCeremonies } from "./console/sign-in/passkeys.ts";
 import { signInRoutes } from "./console/sign-in/routes.tsx";
 import { signalRoutes } from "./console/signals/routes.tsx";
+import { homeRoutes } from "./console/home/routes.tsx";
 import { startRoutes } from "./console/start/routes.tsx";
 import type { ConsoleOptions, FromConsole, ToConsole } from "./console/thread.ts";
 import { createConsole } from "./console/web/server.ts";
@@ -157,6 +158,7 @@ function createServices(
 function allRoutes(services: ConsoleServices): Route[] {
   return [
     ...signInRoutes(services),
+    ...homeRoutes(services),
     ...startRoutes(services),
     ...signalRoutes(services),
     ...activityRoutes(services),

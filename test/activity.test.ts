@@ -3,7 +3,7 @@ import { Database } from "bun:sqlite";
 import { expect, setDefaultTimeout, test } from "bun:test";
 import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { readLastHour, usualHour } from "../src/console/activity/last-hour.ts";
+import { readLastHour, usualHour } from "../src/console/home/last-hour.ts";
 import type { ActivityBatch } from "../src/domain/activity.ts";
 import { ACTIVITY_NAME, SqliteActivity } from "../src/store/sqlite/activity.ts";
 import { openDatabase } from "../src/store/sqlite/open.ts";

@@ -14,9 +14,12 @@ import { SqliteRegistry } from "../../src/store/sqlite/registry.ts";
 import { inTransaction } from "../../src/store/sqlite/transaction.ts";
 
 const MINUTE_MS = 60_000;
-const DAY_MS = 24 * 60 * MINUTE_MS;
+const HOUR_MS = 60 * MINUTE_MS;
+const DAY_MS = 24 * HOUR_MS;
 /** What the page of activity shows at first. */
 const ACTIVE_MS = 180 * MINUTE_MS;
+/** Before it, there are numbers of requests alone. */
+const COUNTED_DAYS = 20;
 
 interface Trade {
   readonly source: string;
@@ -75,7 +78,7 @@ interface Bot {
 const unlimited = { lifetimeDays: null, revokedDaysAgo: null };
 const bots: readonly Bot[] = [
   { ...unlimited, label: "bot-6", ageDays: 103, revokedDaysAgo: 40, rate: 0.1, trades: coins },
-  { ...unlimited, label: "bot-7 staging", ageDays: 75, rate: 1, trades: coins },
+  { ...unlimited, label: "bot-7 staging", ageDays: 85, lifetimeDays: 90, rate: 1, trades: coins },
   { ...unlimited, label: "bot-7", ageDays: 41, lifetimeDays: 90, rate: 14, trades: coins },
   {
     ...unlimited,
@@ -102,6 +105,7 @@ export function fillDesk(db: Database, dataDir: string): void {
   const random = randomOf(7);
   const daysAgo = (days: number) => new SqliteRegistry(db, () => now - days * DAY_MS);
   const { desk } = daysAgo(120).createDesk("alpha", { ifMissing: true });
+  const counted: KeyMinute[] = [];
   const sent = bots.flatMap((bot) => {
     const expiresInMs = bot.lifetimeDays === null ? null : bot.lifetimeDays * DAY_MS;
     const key = { desk: desk.name, label: bot.label, expiresInMs };
@@ -109,6 +113,7 @@ export function fillDesk(db: Database, dataDir: string): void {
     if (bot.label === "bot-7") revokePredecessor(daysAgo(bot.ageDays - 1), desk.name);
     const usedAt = now - (bot.revokedDaysAgo ?? 0) * DAY_MS - 20_000;
     db.query("UPDATE api_keys SET last_used_at = ? WHERE id = ?").run(usedAt, id);
+    counted.push(...countsOf(bot, { deskId: desk.id, keyId: id }, now, random));
     return requestsOf(bot, id, now, random);
   });
   sent.sort((one, other) => one.at - other.at);
@@ -116,6 +121,7 @@ export function fillDesk(db: Database, dataDir: string): void {
     throw new Error(sentence);
   });
   const batch = inTransaction(db, () => record(db, desk.id, sent, random));
+  activity.write({ minutes: counted, rejects: [], repeats: [] });
   activity.write(batch);
   activity.close();
 }
@@ -124,6 +130,27 @@ export function fillDesk(db: Database, dataDir: string): void {
 function revokePredecessor(registry: SqliteRegistry, desk: string): void {
   const old = registry.listKeys(desk).find(({ label }) => label === "bot-6");
   if (old !== undefined) registry.revokeKey(old.id, { desk });
+}
+
+/** Hour by hour: more by day than by night. */
+function countsOf(
+  { ageDays, revokedDaysAgo, rate }: Bot,
+  owner: { deskId: number; keyId: string },
+  now: number,
+  random: Random,
+): KeyMinute[] {
+  const hours = Math.min(ageDays, COUNTED_DAYS) * 24;
+  const last = now - ACTIVE_MS - ((now - ACTIVE_MS) % HOUR_MS);
+  return Array.from({ length: hours }, (_, index) => {
+    const start = last - (hours - index) * HOUR_MS;
+    const busyness = 1 + 0.6 * Math.sin((((start % DAY_MS) / HOUR_MS - 8) * Math.PI) / 12);
+    const requests = Math.floor(rate * 60 * busyness * (0.8 + 0.4 * random()));
+    const isOver = revokedDaysAgo !== null;
+    const rejected = isOver ? requests : Math.floor(requests * 0.02 * random());
+    const unauthorized = isOver ? requests : 0;
+    const outcomes = { stored: requests - rejected, duplicate: Math.floor(requests * 0.03) };
+    return { ...owner, ...outcomes, rejected, unauthorized, start, lastAt: start };
+  });
 }
 
 function requestsOf(bot: Bot, keyId: string, now: number, random: Random): Sent[] {

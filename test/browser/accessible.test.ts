@@ -47,9 +47,16 @@ test("the pages for keys", async () => {
   expect(await page.getByRole("heading", { level: 1 }).innerText()).toBe("Key already shown");
   await expectAccessible(page);
   await expectPage(page, "/keys", "Keys");
-  await page.getByRole("link", { name: label }).click();
+  await page.getByRole("link", { name: label.slice(0, 50) }).click();
+  await page.waitForURL(/keys\/[0-9A-Z]{26}$/);
   const path = new URL(page.url()).pathname;
+  await page.getByText("Rename this key").click();
+  await page.getByLabel("Label").fill("x".repeat(101));
   await expectAccessible(page);
+  await page.getByRole("button", { name: "Rename", exact: true }).click();
+  await page.getByRole("alert").waitFor();
+  await expectAccessible(page);
+  await expectPage(page, "/", "Home");
   await expectPage(page, `${path}/rotate`, "Rotate key");
   await expectPage(page, `${path}/revoke`, "Revoke key");
   await page.getByLabel("Type the label").fill("something else");
@@ -160,7 +167,8 @@ test("an ended key that is still in use, and a signal with duplicates of other c
   desk.registry.revokeKey(record.id);
   expect((await submit(desk, key)).status).toBe(401);
   for (const [path, text] of [
-    ["/keys", "still in use"],
+    ["/", "Still in use"],
+    ["/keys", "Still in use"],
     [`/keys/${record.id}`, "Something still sends with this key"],
     [`/signals/${String(body["id"])}`, "It had other content"],
   ] as const) {

@@ -165,7 +165,7 @@ async function revokeKey(page: Page, label: string): Promise<void> {
   await page.getByRole("link", { name: "Revoke" }).click();
   await page.getByLabel("Type the label").fill(label);
   await page.getByRole("button", { name: "Revoke the key" }).click();
-  await page.getByText("revoked", { exact: true }).first().waitFor();
+  await page.getByText("Revoked", { exact: true }).first().waitFor();
 }
 
 /** The name of what has the focus. */

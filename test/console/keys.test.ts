@@ -376,8 +376,73 @@ function foreignParts(html: string): string[] {
   return found;
 }
 
+describe("renaming", () => {
+  test("changes the label at once, in any state, and is in the audit", async () => {
+    const { app, visitor } = await startSignedIn("ada@example.com");
+    const { id, key } = await create(visitor, { label: "bot-7" });
+    const path = `/keys/${id}`;
+    expect((await visitor.get(path)).text).toContain('value="bot-7"');
+    expect((await visitor.post(path, { label: "bot-8" })).location).toBe(path);
+    expect((await visitor.get(path)).text).toContain("\u2068bot-8\u2069 …");
+    expect((await visitor.get("/keys")).text).toContain('<bdi title="bot-8">bot-8</bdi>');
+    expect(await postSignal(app, key)).toBe(201);
+    await revoke(visitor, id, "bot-8");
+    expect((await visitor.post(path, { label: "bot-9" })).location).toBe(path);
+    const history = seen((await visitor.get(path)).text);
+    expect(history).toContain("ada@example.com changed the label of the key");
+    expect(history).toContain('it was "bot-8"');
+  });
+
+  test("takes no label that a new key would not take, and shows why beside what was typed", async () => {
+    const { app, visitor } = await startSignedIn("ada@example.com");
+    const { id } = await create(visitor, { label: "bot-7" });
+    for (const label of ["", "x".repeat(101), "bell \u0007 rings"]) {
+      const { status, text } = await visitor.post(`/keys/${id}`, { label });
+      expect(status).toBe(422);
+      expect(text).toContain('role="alert"');
+      if (label !== "") expect(text).toContain(`value="${label}"`);
+      expect(text).toContain("<details open");
+    }
+    expect(keysOf(app).find((key) => key.id === id)?.label).toBe("bot-7");
+  });
+});
+
 describe("the list", () => {
-  test("has the keys that work first, newest first, with who made them and how they stand", async () => {
+  test("begins with keys that expire soon, until they have a successor", async () => {
+    const { app, visitor } = await startSignedIn("ada@example.com");
+    const [soon, later] = [await create(visitor, { label: "soon" }), await create(visitor)];
+    const db = openForDamage(app.dataDir);
+    const expire = (id: string, days: number) =>
+      db.run("UPDATE api_keys SET expires_at = ? WHERE id = ?", [
+        Date.now() + days * 24 * 60 * MINUTE_MS,
+        id,
+      ]);
+    expire(soon.id, 6.5);
+    expire(later.id, 7.5);
+    const list = async () =>
+      [...(await visitor.get("/keys")).text.matchAll(/<tr>.*?href="\/keys\/(\w+)".*?<\/tr>/g)].map(
+        ([row, id]) => [id, row.includes("Expiring soon")],
+      );
+    expect(await list()).toEqual([
+      [soon.id, true],
+      [later.id, false],
+      [app.keyId, false],
+    ]);
+    const detail = async () => seen((await visitor.get(`/keys/${soon.id}`)).text);
+    expect(await detail()).toContain("This key expires in 6 days. Rotate it");
+    const fields = { overlap: "7d", expires: "never" };
+    const sent = await submit(visitor, `/keys/${soon.id}/rotate`, fields);
+    const successor = await follow(visitor, sent);
+    expect(await list()).toEqual([
+      [successor.id, false],
+      [later.id, false],
+      [soon.id, false],
+      [app.keyId, false],
+    ]);
+    expect(await detail()).not.toContain("Expiring soon");
+  });
+
+  test("has the keys that work first, newest first, with how they stand; each page says who made it", async () => {
     const { app, visitor } = await startSignedIn("ada@example.com");
     const labels = ["first", "second", "third", "fourth"];
     const created = new Map<string, Created>();
@@ -391,18 +456,21 @@ describe("the list", () => {
     const { text } = await visitor.get("/keys");
     const rows = [...text.matchAll(/<tr>.*?<\/tr>/g)].slice(1).map(([row]) => row);
     const found = rows.map((row) => [
-      /<bdi>(.*?)<\/bdi>/.exec(row)?.[1] ?? "no label",
+      /<bdi[^>]*>(.*?)<\/bdi>/.exec(row)?.[1] ?? "no label",
       /class="tag (\w+)">(\w+)</.exec(row)?.slice(1).join(" "),
-      /by ([^<]+)</.exec(row)?.[1],
     ]);
     expect(found).toEqual([
-      ["fourth", "good active", "ada@example.com"],
-      ["first", "good active", "ada@example.com"],
-      ["no label", "good active", "an administrator"],
-      ["third", "calm expired", "ada@example.com"],
-      ["second", "bad revoked", "ada@example.com"],
+      ["fourth", "good Active"],
+      ["first", "good Active"],
+      ["no label", "good Active"],
+      ["third", "calm Expired"],
+      ["second", "bad Revoked"],
     ]);
     expect(text).toContain(`…${created.get("first")?.key.slice(-4)}`);
+    const madeBy = async (id: string) =>
+      / by (\S+|an administrator)Expires/.exec(seen((await visitor.get(`/keys/${id}`)).text))?.[1];
+    expect(await madeBy(idOf("first"))).toBe("ada@example.com");
+    expect(await madeBy(app.keyId)).toBe("an administrator");
   });
 });
 

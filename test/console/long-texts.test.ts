@@ -27,7 +27,7 @@ describe("a page of the longest texts", () => {
   const texts = {
     "of four bytes each": FOUR_BYTES.repeat(510),
     "that pages write as six": '"'.repeat(510),
-    "that fit into a title": '"'.repeat(80),
+    "that fit into a title": '"'.repeat(75),
     "of four bytes each that fit into a title": FOUR_BYTES.repeat(61),
   };
   test.each(Object.entries(texts))(
@@ -62,7 +62,7 @@ describe("a page of the longest texts", () => {
 
   test("tells the rest of one that is a bit too long on hover", async () => {
     const { app, visitor } = await startSignedIn("ada@example.com");
-    const [long, tooLong] = ["l".repeat(80), "t".repeat(81)];
+    const [long, tooLong] = ["l".repeat(75), "t".repeat(76)];
     for (const symbol of [long, tooLong, "short"]) await app.post({ ...signal, symbol });
     const { text } = await visitor.get("/signals");
     expect(text).toContain(`<bdi title="${long}">${shorten(long)}</bdi>`);

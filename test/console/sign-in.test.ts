@@ -170,7 +170,16 @@ describe("signing in", () => {
     const stranger = desk.visitor();
     await stranger.get("/sign-in");
     const pages = [
-      ["/", "/start", "/start/state", "/audit", "/account", "/activity", "/activity/live"],
+      [
+        "/",
+        "/home/live",
+        "/start",
+        "/start/state",
+        "/audit",
+        "/account",
+        "/activity",
+        "/activity/live",
+      ],
       ["/signals", "/signals/newer", "/signals/export?format=csv", sent, `${sent}/metadata`],
       ["/members", "/members/invite", "/members/x/remove"],
       ["/keys", "/keys/new", key, `${key}/key`, `${key}/rotate`, `${key}/revoke`],

@@ -118,7 +118,7 @@ function toneOf(status: number): Tone {
 }
 
 /** Names of fields are the client's words. */
-function ReasonInBrief({ error, fields, moreFields }: RejectReason): VNode {
+export function ReasonInBrief({ error, fields, moreFields }: RejectReason): VNode {
   if (fields === null) return <span>{errors[error].name}</span>;
   const entries = Object.entries(fields);
   const more = Math.max(0, entries.length - FIELDS_SHOWN) + moreFields;

@@ -15,6 +15,13 @@ import {
   successorLifetimesOf,
 } from "./key-choices.ts";
 import { lastUse } from "./key-activity.ts";
+import { titleOf } from "./key-page.tsx";
+
+const KEYS = { path: "/keys", name: "Keys" };
+
+function upTo(apiKey: ApiKey): { path: string; name: string } {
+  return { path: `/keys/${apiKey.id}`, name: titleOf(apiKey) };
+}
 
 interface FormPage<Typed> {
   readonly visit: MemberVisit;
@@ -45,7 +52,7 @@ export interface RotateTyped {
 
 export function NewKeyPage({ visit, copy, typed, problem }: MintingForm<NewKeyTyped>): VNode {
   return (
-    <Layout title="Create a key" visit={visit} place="/keys">
+    <Layout title="Create a key" visit={visit} place="/keys" up={KEYS}>
       <Problem>{problem}</Problem>
       <PostForm visit={visit} class="card" action="/keys">
         <Copy token={copy} />
@@ -70,11 +77,8 @@ export function NewKeyPage({ visit, copy, typed, problem }: MintingForm<NewKeyTy
 /** A desk may have only so many active keys. */
 export function DeskFullPage({ visit, obstacle }: { visit: MemberVisit; obstacle: string }): VNode {
   return (
-    <Layout title="Create a key" visit={visit} place="/keys">
+    <Layout title="Create a key" visit={visit} place="/keys" up={KEYS}>
       <Problem>{obstacle}</Problem>
-      <p>
-        <a href="/keys">Back to the keys</a>
-      </p>
     </Layout>
   );
 }
@@ -156,7 +160,7 @@ export function RevokePage({
   const path = `/keys/${apiKey.id}`;
   const { text, isLabel } = confirmationOf(apiKey);
   return (
-    <Layout title={`Revoke key …${apiKey.last4}`} visit={visit} place="/keys">
+    <Layout title={`Revoke key …${apiKey.last4}`} visit={visit} place="/keys" up={upTo(apiKey)}>
       <Problem>{problem}</Problem>
       <p>
         <KeyName {...apiKey} />: {lastUse("this key", apiKey, visit.now)}. Once it is revoked,
@@ -199,7 +203,7 @@ function RotationPage({
   children,
 }: OfKey & { visit: MemberVisit; children: ComponentChildren }): VNode {
   return (
-    <Layout title={`Rotate key …${apiKey.last4}`} visit={visit} place="/keys">
+    <Layout title={`Rotate key …${apiKey.last4}`} visit={visit} place="/keys" up={upTo(apiKey)}>
       {children}
     </Layout>
   );

@@ -4,7 +4,7 @@ import { type ApiKey, type KeyLife, keyState } from "../../domain/key.ts";
 import { newestAgo, timeAgo } from "../ui/words.ts";
 
 /** Requests in the last 24 hours with a key that had ended. */
-interface LateUse {
+export interface LateUse {
   readonly count: number;
   /** Epoch milliseconds. */
   readonly lastAt: number;

@@ -1,8 +1,9 @@
 /** The keys of a member's desk, as pages show them: a few at a time, newest first. */
-import type { KeyActivity } from "../../domain/activity.ts";
+import type { Bucket, KeyActivity } from "../../domain/activity.ts";
 import { isUlid } from "../../domain/id.ts";
-import { type ApiKey, keyState } from "../../domain/key.ts";
+import { type ApiKey, EXPIRING_SOON_MS, keyState } from "../../domain/key.ts";
 import type { KeyPage } from "../../domain/storage.ts";
+import { startOfSpan } from "../ui/sparkline.tsx";
 import { lastDayFrom } from "./key-activity.ts";
 import type { ConsoleServices } from "../web/services.ts";
 import type { MemberVisit } from "../web/visit.ts";
@@ -13,15 +14,20 @@ const ENDED_SHOWN = 25;
 /** Ended keys that are still in use come first. */
 const STILL_IN_USE_SHOWN = 50;
 
+/** The small chart of each key: days in UTC, with today. */
+export const CHART = { width: "day", count: 14 } as const;
+
 const ENDED_PATH = "/keys?ended=all";
 
 export interface KeyListing {
   /** In this order. */
   readonly keys: readonly ApiKey[];
-  /** Creators of the shown keys, by id: see `Audit.creatorsOf`. */
-  readonly creators: ReadonlyMap<string, string | null>;
+  /** Ids of those that expire soon and have no successor. */
+  readonly expiring: ReadonlySet<string>;
   /** Activity of the shown keys in the last 24 hours, by id. */
   readonly activities: ReadonlyMap<string, KeyActivity>;
+  /** Their days with anything in them, by id: see {@link CHART}. */
+  readonly days: ReadonlyMap<string, readonly Bucket[]>;
   /** The path of the next page; null: this is the last. */
   readonly older: string | null;
   /** The path of the first page; null: this is it. */
@@ -40,13 +46,20 @@ export async function readKeyList(
   const path = isOfEnded ? ENDED_PATH : "/keys";
   const page = await pageOf(services, visit, { state: isOfEnded ? "ended" : "active", before });
   const isFirst = before === null;
+  const expiring = isOfEnded ? [] : await expiringKeys(services, visit);
+  const expiringIds = new Set(expiring.map(({ id }) => id));
   const ended =
     isOfEnded || !isFirst ? { keys: [], hasMore: !isOfEnded } : await someEnded(services, visit);
-  const keys = [...page.keys, ...ended.keys];
+  const keys = [
+    ...(isFirst ? expiring : []),
+    ...page.keys.filter(({ id }) => !expiringIds.has(id)),
+    ...ended.keys,
+  ];
   const last = page.keys.at(-1);
   return {
-    ...(await detailsOf(services, visit, keys)),
+    ...(await readUse(services, visit, keys)),
     keys,
+    expiring: expiringIds,
     older: page.hasMore && last !== undefined ? withCursor(path, last.id) : null,
     newest: isFirst ? null : path,
     ended: ended.hasMore ? ENDED_PATH : null,
@@ -68,16 +81,31 @@ async function pageOf(
   return { keys: found.slice(0, limit), hasMore: found.length > limit };
 }
 
+/** Those that expire soon and have no successor, the first to expire first. */
+export async function expiringKeys(
+  { registry }: ConsoleServices,
+  { member, now }: MemberVisit,
+): Promise<ApiKey[]> {
+  return registry.expiringKeys(member.desk, now + EXPIRING_SOON_MS);
+}
+
+/** Ended keys that something still sends with, the latest request first. */
+export async function keysStillInUse(
+  services: ConsoleServices,
+  visit: MemberVisit,
+  limit: number,
+): Promise<ApiKey[]> {
+  const { member, now } = visit;
+  const ids = await services.activity.keysStillInUse(member.deskId, lastDayFrom(now), limit);
+  const found = await Promise.all(ids.map((id) => findKey(services, visit, id)));
+  return found.filter((key) => key !== null).filter((key) => keyState(key, now) !== "active");
+}
+
 /** Keys that are still in use, then the newest. */
 async function someEnded(services: ConsoleServices, visit: MemberVisit): Promise<Some> {
-  const { member, now } = visit;
-  const from = lastDayFrom(now);
-  const ids = await services.activity.keysStillInUse(member.deskId, from, STILL_IN_USE_SHOWN);
-  const found = await Promise.all(ids.map((id) => findKey(services, visit, id)));
-  const inUse = found
-    .filter((key) => key !== null)
-    .filter((key) => keyState(key, now) !== "active")
-    .toSorted((one, other) => (one.id < other.id ? 1 : -1));
+  const inUse = (await keysStillInUse(services, visit, STILL_IN_USE_SHOWN)).toSorted((one, other) =>
+    one.id < other.id ? 1 : -1,
+  );
   const newest = await pageOf(services, visit, { state: "ended", limit: ENDED_SHOWN });
   const others = newest.keys.filter(({ id }) => !inUse.some((key) => key.id === id));
   const keys = [...inUse, ...others].slice(0, Math.max(ENDED_SHOWN, inUse.length));
@@ -85,15 +113,16 @@ async function someEnded(services: ConsoleServices, visit: MemberVisit): Promise
   return { keys, hasMore: newest.hasMore || isAnyLeft };
 }
 
-async function detailsOf(
-  { audit, activity }: ConsoleServices,
-  { member, now }: MemberVisit,
+/** What was done with the keys. */
+export async function readUse(
+  { activity }: ConsoleServices,
+  { member: { deskId }, now }: MemberVisit,
   keys: readonly ApiKey[],
-): Promise<Pick<KeyListing, "creators" | "activities">> {
+): Promise<Pick<KeyListing, "activities" | "days">> {
   const ids = keys.map(({ id }) => id);
   return {
-    creators: await audit.creatorsOf(member.desk, ids),
-    activities: await activity.ofKeys(member.deskId, ids, lastDayFrom(now)),
+    activities: await activity.ofKeys(deskId, ids, lastDayFrom(now)),
+    days: await activity.bucketsOfKeys(deskId, ids, CHART.width, startOfSpan({ ...CHART, now })),
   };
 }
 

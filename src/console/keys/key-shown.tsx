@@ -24,13 +24,14 @@ export function KeyShownPage({
 }): VNode {
   return (
     <Layout title="Your new key" visit={visit} place="/keys">
-      <p class="notice">
-        This page shows the key only once. Copy it now, to where your bot keeps its secrets.
-      </p>
       <section class="card">
         <h2>
           <KeyName {...apiKey} />
         </h2>
+        <p>
+          <strong>This key is shown only once.</strong> Copy it now, to where your bot keeps its
+          secrets.
+        </p>
         <p class="secret">
           <code id="key">{plaintext}</code>
         </p>
@@ -38,6 +39,7 @@ export function KeyShownPage({
           <CopyButton of="key" isMain>
             Copy the key
           </CopyButton>
+          <QuietLink to={`/keys/${apiKey.id}`}>I've saved it</QuietLink>
         </p>
       </section>
       {replaced !== null && <Replaced old={replaced} now={visit.now} />}
@@ -50,9 +52,6 @@ export function KeyShownPage({
           <CopyButton of="command">Copy the command</CopyButton>
         </p>
       </section>
-      <p class="actions">
-        <QuietLink to={`/keys/${apiKey.id}`}>I've saved it</QuietLink>
-      </p>
     </Layout>
   );
 }

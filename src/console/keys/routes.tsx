@@ -14,8 +14,8 @@ import {
   SUCCESSOR_LIFETIME_DEFAULT,
   successorLifetimes,
 } from "./key-choices.ts";
-import { lastDayFrom } from "./key-activity.ts";
-import { findKey, readKeyList } from "./key-list.ts";
+import { expiringKeys, findKey, readKeyList, readUse } from "./key-list.ts";
+import { type KeyDetails, KeyPage, type Renaming } from "./key-page.tsx";
 import { MintedKeys } from "./minted.ts";
 import {
   DeskFullPage,
@@ -28,7 +28,7 @@ import {
   type RotateTyped,
 } from "./forms.tsx";
 import { KeyShownPage, ShownAlreadyPage } from "./key-shown.tsx";
-import { KeyListPage, KeyPage } from "./page.tsx";
+import { KeyListPage } from "./page.tsx";
 import { notFoundPage } from "../web/problems.tsx";
 import { orRefusal } from "../web/refusals.ts";
 import { page, seeOther } from "../web/responses.ts";
@@ -59,6 +59,7 @@ export function keyRoutes(services: ConsoleServices): Route[] {
     memberPage("/keys/new", (visit) => showNew(services, visit)),
     memberForm("/keys", (visit) => create(keys, visit), "/keys/new"),
     memberPage("/keys/:id", ofOne(showKey)),
+    memberForm("/keys/:id", ofOne(rename)),
     memberPage("/keys/:id/key", ofOne(showOnce)),
     memberPage("/keys/:id/rotate", ofOne(showRotate)),
     memberForm("/keys/:id/rotate", ofOne(rotate)),
@@ -69,17 +70,50 @@ export function keyRoutes(services: ConsoleServices): Route[] {
 
 type HandleOne = (keys: Keys, visit: MemberVisit, apiKey: ApiKey) => Response | Promise<Response>;
 
-async function showKey({ services }: Keys, visit: MemberVisit, apiKey: ApiKey): Promise<Response> {
-  const { audit, activity } = services;
-  const { desk, deskId } = visit.member;
+async function showKey(
+  { services }: Keys,
+  visit: MemberVisit,
+  apiKey: ApiKey,
+  renaming: Renaming = null,
+): Promise<Response> {
+  const details = await readKeyDetails(services, visit, apiKey);
+  const status = renaming === null ? 200 : 422;
+  return page(<KeyPage visit={visit} details={details} renaming={renaming} />, status);
+}
+
+async function readKeyDetails(
+  services: ConsoleServices,
+  visit: MemberVisit,
+  apiKey: ApiKey,
+): Promise<KeyDetails> {
+  const { audit } = services;
+  const { desk } = visit.member;
   const { id } = apiKey;
-  const shown = {
+  const records = await audit.list({ desk, key: id, limit: HISTORY_SHOWN });
+  const { activities, days } = await readUse(services, visit, [apiKey]);
+  const expiring = await expiringKeys(services, visit);
+  return {
     apiKey,
     creator: (await audit.creatorsOf(desk, [id])).get(id),
-    records: await audit.list({ desk, key: id, limit: HISTORY_SHOWN }),
-    activity: (await activity.ofKeys(deskId, [id], lastDayFrom(visit.now))).get(id),
+    records,
+    isRotated: records.some(({ action }) => action === "key.rotated"),
+    isExpiring: expiring.some((key) => key.id === id),
+    activity: activities.get(id),
+    days: days.get(id) ?? [],
+    now: visit.now,
   };
-  return page(<KeyPage visit={visit} {...shown} />);
+}
+
+function rename(keys: Keys, visit: MemberVisit, apiKey: ApiKey): Promise<Response> {
+  const typed = visit.form.get("label") ?? "";
+  return orRefusal(
+    async () => {
+      const { desk } = visit.member;
+      await keys.services.registry.relabelKey(apiKey.id, typed, { desk }, authorOf(visit));
+      return seeOther(`/keys/${apiKey.id}`);
+    },
+    (problem) => showKey(keys, visit, apiKey, { typed, problem }),
+  );
 }
 
 /** Shows why the desk cannot have another key, or the form. */

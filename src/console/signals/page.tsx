@@ -284,7 +284,7 @@ function SignalRow({ signal, now }: { signal: StoredSignal; now: number }): VNod
 
 /** The whole text of one that is shortened, unless it is too long for a page with many. */
 function titleOf(text: string): string | undefined {
-  return shorten(text) !== text && text.length <= 80 ? text : undefined;
+  return shorten(text) !== text && text.length <= 75 ? text : undefined;
 }
 
 /** `back`: the path that the member came from. */

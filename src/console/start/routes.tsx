@@ -1,17 +1,14 @@
-/** `/start`: what a new desk has to do, and where the console begins. */
+/** `/start`: what a new desk has to do. */
 import { generateToken } from "../../domain/member.ts";
 import { newestSignal } from "../../domain/signal-chunks.ts";
 import { type Progress, ProgressSteps, StartPage } from "./page.tsx";
-import { page, seeOther } from "../web/responses.ts";
+import { page } from "../web/responses.ts";
 import type { ConsoleServices } from "../web/services.ts";
 import { memberPage, type MemberVisit, type Route } from "../web/visit.ts";
 
 export function startRoutes(services: ConsoleServices): Route[] {
   const { publicUrl } = services;
   return [
-    memberPage("/", async (visit) =>
-      seeOther((await readProgress(services, visit)).signal === null ? "/start" : "/signals"),
-    ),
     memberPage("/start", async (visit) => {
       const progress = await readProgress(services, visit);
       const secret = generateToken();

@@ -63,7 +63,7 @@ export function Tag({
   isLoud = false,
   title,
   children,
-}: Children & { tone?: Tone; isLoud?: boolean; title?: string }): VNode {
+}: Children & { tone?: Tone; isLoud?: boolean; title?: string | undefined }): VNode {
   return (
     <span class={`tag ${tone}${isLoud ? " loud" : ""}`} title={title}>
       {children}

@@ -24,6 +24,7 @@ interface Frame {
 type Place = readonly [path: string, name: string, icon: IconName];
 
 const places: readonly Place[] = [
+  ["/", "Home", "house"],
   ["/signals", "Signals", "radio"],
   ["/activity", "Activity", "activity"],
   ["/keys", "Keys", "key"],

@@ -52,7 +52,8 @@ export function describeSkew(skewMs: number): string {
   return `Received ${span} after the signal's own time${remark}`;
 }
 
-function describeSpan(ms: number): string {
+/** Such as "3 h 12 min" or "4 days". */
+export function describeSpan(ms: number): string {
   if (ms < SECOND_MS) return `${ms} ms`;
   if (ms < MINUTE_MS) return `${Math.trunc(ms / 100) / 10} s`;
   if (ms < HOUR_MS) return two(ms, MINUTE_MS, "min", SECOND_MS, "s");

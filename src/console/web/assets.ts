@@ -9,6 +9,8 @@ import base from "../ui/assets/base.css" with { type: "text" };
 import script from "../ui/assets/console.js" with { type: "text" };
 import controls from "../ui/assets/controls.css" with { type: "text" };
 import frame from "../ui/assets/frame.css" with { type: "text" };
+import homeStyle from "../ui/assets/home.css" with { type: "text" };
+import home from "../ui/assets/home.js" with { type: "text" };
 import icon from "../ui/assets/icon.svg" with { type: "text" };
 import localTimes from "../ui/assets/local-times.js" with { type: "text" };
 import live from "../ui/assets/live.js" with { type: "text" };
@@ -20,7 +22,7 @@ import start from "../ui/assets/start.js" with { type: "text" };
 import tables from "../ui/assets/tables.css" with { type: "text" };
 
 /** The later overrides the earlier. */
-const style = [base, frame, controls, parts, tables, activityStyle].join("\n");
+const style = [base, frame, controls, parts, tables, homeStyle, activityStyle].join("\n");
 
 const YEAR_S = 365 * 24 * 60 * 60;
 const JAVASCRIPT = "text/javascript; charset=utf-8";
@@ -61,6 +63,8 @@ export const assets = {
   // As a module it has no globals.
   uplot: asset("uplot", "js", JAVASCRIPT, `${uplot}globalThis.uPlot = uPlot;`),
   uplotStyle: asset("uplot", "css", CSS, uplotStyle),
+  /** For the home page. */
+  home: asset("home", "js", JAVASCRIPT, home),
   /** For the first page of signals. */
   signals: asset("signals", "js", JAVASCRIPT, signals),
   /** For the page of a desk that begins. */

@@ -190,24 +190,8 @@ for (const button of activity.querySelectorAll("[data-kind]")) {
   });
 }
 
-/** What is the same is left alone: somebody may be selecting it. */
-function replace(part, fresh) {
-  part.hidden = fresh.hidden;
-  Object.assign(part.dataset, fresh.dataset);
-  localize(fresh);
-  if (part.innerHTML === fresh.innerHTML) return;
-  const { activeElement } = document;
-  const focused = part.contains(activeElement) ? activeElement.getAttribute("href") : null;
-  part.replaceChildren(...fresh.childNodes);
-  if (focused === null) return;
-  const link = [...part.querySelectorAll("a")].find((one) => one.getAttribute("href") === focused);
-  link?.focus({ preventScroll: true });
-}
-
 function take(page) {
-  for (const fresh of page.querySelectorAll("[data-part]")) {
-    replace(live.querySelector(`[data-part="${fresh.dataset.part}"]`), fresh);
-  }
+  replaceParts(page);
   place.hidden = !activity.querySelector('[data-part="empty"]').hidden;
   details.hidden = place.hidden;
   shown = read();

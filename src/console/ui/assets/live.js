@@ -113,3 +113,24 @@ globalThis.keepFresh = ({ path, everyMs, take }) => {
   setInterval(() => state === "on" && show(state, updatedAt), 1_000);
   return { end: () => (state = "ended") };
 };
+
+/** What is the same is left alone: somebody may be selecting it. */
+function replace(part, fresh) {
+  part.hidden = fresh.hidden;
+  Object.assign(part.dataset, fresh.dataset);
+  localize(fresh);
+  if (part.innerHTML === fresh.innerHTML) return;
+  const { activeElement } = document;
+  const focused = part.contains(activeElement) ? activeElement.getAttribute("href") : null;
+  part.replaceChildren(...fresh.childNodes);
+  if (focused === null) return;
+  const link = [...part.querySelectorAll("a")].find((one) => one.getAttribute("href") === focused);
+  link?.focus({ preventScroll: true });
+}
+
+/** Takes over each `data-part` of an answer. */
+globalThis.replaceParts = (page) => {
+  for (const fresh of page.querySelectorAll("[data-part]")) {
+    replace(document.querySelector(`main [data-part="${fresh.dataset.part}"]`), fresh);
+  }
+};

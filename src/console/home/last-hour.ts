@@ -1,6 +1,12 @@
-/** How many signals a desk sent in the last hour, and how many are usual at that time of day. */
-import { activityWidths, type ActivityOwner, type Bucket } from "../../domain/activity.ts";
+/** What a desk sent in the last hour, and how many signals are usual at that time of day. */
+import {
+  activityWidths,
+  type ActivityOwner,
+  type Bucket,
+  type Outcomes,
+} from "../../domain/activity.ts";
 import type { Activity } from "../../domain/storage.ts";
+import { sumOf } from "../ui/sparkline.tsx";
 
 const MINUTE_MS = activityWidths.minute.ms;
 const HOUR_MS = activityWidths.hour.ms;
@@ -8,10 +14,9 @@ const DAY_MS = activityWidths.day.ms;
 /** The earlier days of which every hour is kept. */
 const DAYS = 6;
 
-export interface LastHour {
-  /** Signals stored in this minute and the 59 before it. */
-  readonly stored: number;
-  /** The average of the same hour on the earlier days, up to six; null: the desk sent nothing before today. */
+/** In this minute and the 59 before it. */
+export interface LastHour extends Outcomes {
+  /** Signals: the average of the same hour on the earlier days, up to six; null: the desk sent nothing before today. */
   readonly usual: number | null;
 }
 
@@ -23,7 +28,9 @@ export async function readLastHour(
   const minutes = await activity.buckets(owner, "minute", now - HOUR_MS + MINUTE_MS);
   const hours = await activity.buckets(owner, "hour", now - HOUR_MS - DAYS * DAY_MS);
   return {
-    stored: minutes.reduce((sum, { stored }) => sum + stored, 0),
+    stored: sumOf(minutes, "stored"),
+    duplicate: sumOf(minutes, "duplicate"),
+    rejected: sumOf(minutes, "rejected"),
     usual: usualHour(hours, now),
   };
 }

@@ -1,0 +1,62 @@
+/** `/`: whether the desk's signals arrive, and what needs attention. */
+import { REJECT_REASONS_KEPT } from "../../domain/activity.ts";
+import { newestSignal } from "../../domain/signal-chunks.ts";
+import { lastDayFrom, lateUseOf } from "../keys/key-activity.ts";
+import { expiringKeys, keysStillInUse, readUse } from "../keys/key-list.ts";
+import { page, seeOther } from "../web/responses.ts";
+import type { ConsoleServices } from "../web/services.ts";
+import { memberPage, type MemberVisit, type Route } from "../web/visit.ts";
+import { readLastHour } from "./last-hour.ts";
+import { type HomeAnswer, HomePage, HomeParts, type KeyStillInUse } from "./page.tsx";
+
+const REASONS_SHOWN = 5;
+const KEYS_SHOWN = 5;
+
+export function homeRoutes(services: ConsoleServices): Route[] {
+  return [
+    memberPage("/", async (visit) => {
+      const answer = await readAnswer(services, visit);
+      if (answer.newest === null && (await isWithoutKeys(services, visit)))
+        return seeOther("/start");
+      return page(<HomePage visit={visit} answer={answer} />);
+    }),
+    memberPage("/home/live", async (visit) =>
+      page(<HomeParts {...await readAnswer(services, visit)} />),
+    ),
+  ];
+}
+
+async function isWithoutKeys({ registry }: ConsoleServices, { member }: MemberVisit) {
+  return (await registry.pageKeys({ desk: member.desk, state: "active", limit: 1 })).length === 0;
+}
+
+async function readAnswer(services: ConsoleServices, visit: MemberVisit): Promise<HomeAnswer> {
+  const { activity, signals } = services;
+  const { member, now } = visit;
+  const owner = { deskId: member.deskId, keyId: null };
+  const from = lastDayFrom(now);
+  const query = { deskId: member.deskId, from, limit: REJECT_REASONS_KEPT, requestsMax: 0 };
+  const reasons = [...(await activity.rejects(query))];
+  return {
+    newest: await newestSignal(signals, member.deskId),
+    lastHour: await readLastHour(activity, owner, now),
+    lastDay: await activity.buckets(owner, "hour", from),
+    reasons: reasons.toSorted((one, other) => other.count - one.count).slice(0, REASONS_SHOWN),
+    moreReasons: Math.max(0, reasons.length - REASONS_SHOWN),
+    expiring: await expiringKeys(services, visit),
+    stillInUse: await readStillInUse(services, visit),
+    now,
+  };
+}
+
+async function readStillInUse(
+  services: ConsoleServices,
+  visit: MemberVisit,
+): Promise<KeyStillInUse[]> {
+  const keys = await keysStillInUse(services, visit, KEYS_SHOWN);
+  const { activities } = await readUse(services, visit, keys);
+  return keys.flatMap((apiKey) => {
+    const late = lateUseOf(apiKey, activities.get(apiKey.id), visit.now);
+    return late === null ? [] : [{ apiKey, late }];
+  });
+}

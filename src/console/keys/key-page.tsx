@@ -1,0 +1,224 @@
+/** The page of one key. */
+import type { VNode } from "preact";
+import type { AuditRecord } from "../../domain/audit.ts";
+import { type ApiKey, keyState } from "../../domain/key.ts";
+import { AuditPhrase } from "../audit/page.tsx";
+import { type Fact, Facts, None, Problem, QuietLink } from "../ui/components.tsx";
+import { Field, PostForm } from "../ui/forms.tsx";
+import { keyLabelHint } from "../ui/hints.ts";
+import { Layout } from "../ui/layout.tsx";
+import { Chart } from "../ui/sparkline.tsx";
+import { Past, PastOrFuture } from "../ui/times.tsx";
+import { shorten } from "../ui/words.ts";
+import type { MemberVisit } from "../web/visit.ts";
+import { describeLateUse, lastUse, lateUseOf, overlapAdvice, requests } from "./key-activity.ts";
+import { CHART } from "./key-list.ts";
+import type { KeyUse } from "./page.tsx";
+import { StateTag, StillInUseTag } from "./state-tag.tsx";
+
+export interface KeyDetails extends KeyUse {
+  /** The member who created it; null: an administrator. See `Audit.creatorsOf`. */
+  readonly creator: string | null | undefined;
+  /** The newest entries of the audit about it. */
+  readonly records: readonly AuditRecord[];
+  readonly isRotated: boolean;
+}
+
+/** What was typed as its new label, and why it is refused; null: nothing was. */
+export type Renaming = { readonly typed: string; readonly problem: string } | null;
+
+export function KeyPage({
+  visit,
+  details,
+  renaming,
+}: {
+  visit: MemberVisit;
+  details: KeyDetails;
+  renaming: Renaming;
+}): VNode {
+  const { apiKey, records, now } = details;
+  return (
+    <Layout
+      title={titleOf(apiKey)}
+      visit={visit}
+      place="/keys"
+      up={{ path: "/keys", name: "Keys" }}
+      actions={<Actions {...details} />}
+    >
+      <Notices {...details} />
+      <div class="columns">
+        <div>
+          <section>
+            <h2>Requests per day</h2>
+            <Chart
+              {...CHART}
+              now={now}
+              buckets={details.days}
+              label={`Requests per day of the last ${CHART.count} days`}
+              ends={[`${CHART.count - 1} days ago`, "today"]}
+            />
+          </section>
+          <section>
+            <h2>Details</h2>
+            <Facts facts={factsOf(details)} />
+          </section>
+          <Rename visit={visit} apiKey={apiKey} renaming={renaming} />
+        </div>
+        {records.length > 0 && <History records={records} now={now} />}
+      </div>
+    </Layout>
+  );
+}
+
+/** Isolated as by `bdi`: a label may be of any direction. */
+export function titleOf({ label, last4 }: Pick<ApiKey, "label" | "last4">): string {
+  return label === null ? `Key …${last4}` : `\u2068${shorten(label)}\u2069 …${last4}`;
+}
+
+function Actions({ apiKey, isRotated, now }: KeyDetails): VNode | null {
+  const state = keyState(apiKey, now);
+  const path = `/keys/${apiKey.id}`;
+  if (state === "revoked") return null;
+  return (
+    <>
+      {state === "active" && !isRotated && <QuietLink to={`${path}/rotate`}>Rotate</QuietLink>}
+      <a class="button quiet danger" href={`${path}/revoke`}>
+        Revoke
+      </a>
+    </>
+  );
+}
+
+function Notices(details: KeyDetails): VNode {
+  const { apiKey, isExpiring, isRotated, now } = details;
+  return (
+    <>
+      <LateUseNotice {...details} />
+      {isExpiring && (
+        <p class="notice warn">
+          This key expires <PastOrFuture at={apiKey.expires_at} now={now} />. Rotate it: then both
+          work until the bot has changed over.
+        </p>
+      )}
+      {isRotated && keyState(apiKey, now) === "active" && (
+        <p class="notice">This key has a successor. {overlapAdvice("The old key", apiKey, now)}</p>
+      )}
+      {apiKey.revoked_at !== null && (
+        <p class="notice">
+          Revoked: signals sent with it are not stored. {lastUse("It", apiKey, now)}.
+        </p>
+      )}
+    </>
+  );
+}
+
+/** After a rotation, some bot still sends the old key. */
+function LateUseNotice({ apiKey, activity, now, isRotated }: KeyDetails): VNode | null {
+  const late = lateUseOf(apiKey, activity, now);
+  if (late === null) return null;
+  return (
+    <p class="problem">
+      Something still sends with this key: {describeLateUse(late, now)}.{" "}
+      {isRotated ? "Give it the new key." : "Give it a key that works, or stop it."}{" "}
+      <a href={`/activity?key=${apiKey.id}`}>See what was rejected</a>
+    </p>
+  );
+}
+
+function factsOf(details: KeyDetails): Fact[] {
+  const { apiKey, isExpiring, activity, now } = details;
+  const { id, label, last4, last_used_at, expires_at, revoked_at } = apiKey;
+  const revoked: Fact = ["Revoked", <Past at={revoked_at} now={now} />];
+  return [
+    ["Label", label === null ? <None /> : <bdi>{label}</bdi>],
+    ["Ends in", <span class="mono">…{last4}</span>],
+    [
+      "State",
+      <>
+        <StateTag apiKey={apiKey} isExpiring={isExpiring} now={now} />{" "}
+        {lateUseOf(apiKey, activity, now) !== null && <StillInUseTag />}
+      </>,
+    ],
+    ["Last used", <Past at={last_used_at} now={now} />],
+    ["Last 24 hours", <LastDay {...details} />],
+    ["Created", <Created {...details} />],
+    ["Expires", <PastOrFuture at={expires_at} now={now} />],
+    ...(revoked_at === null ? [] : [revoked]),
+    ["Id", <span class="mono">{id}</span>],
+  ];
+}
+
+function LastDay({ apiKey: { id }, activity }: KeyDetails): VNode {
+  if (activity === undefined || activity.requests === 0) return <None />;
+  return (
+    <>
+      {requests(activity.requests)}
+      {activity.rejected > 0 && (
+        <>
+          , <a href={`/activity?key=${id}`}>{activity.rejected.toLocaleString("en")} rejected</a>
+        </>
+      )}
+    </>
+  );
+}
+
+function Created({ apiKey, creator, now }: KeyDetails): VNode {
+  return (
+    <>
+      <Past at={apiKey.created_at} now={now} />
+      {creator !== undefined && <> by {creator ?? "an administrator"}</>}
+    </>
+  );
+}
+
+function Rename({
+  visit,
+  apiKey: { id, label },
+  renaming,
+}: {
+  visit: MemberVisit;
+  apiKey: ApiKey;
+  renaming: Renaming;
+}): VNode {
+  return (
+    <details open={renaming !== null} id="rename">
+      <summary>Rename this key</summary>
+      <Problem>{renaming?.problem ?? null}</Problem>
+      <PostForm visit={visit} class="plain" action={`/keys/${id}`}>
+        <Field
+          id="label"
+          label="Label"
+          hint={keyLabelHint}
+          value={renaming?.typed ?? label ?? ""}
+          required
+          autocomplete="off"
+          dir="auto"
+          aria-invalid={renaming !== null || undefined}
+        />
+        <p class="actions">
+          <button class="quiet">Rename</button>
+        </p>
+      </PostForm>
+    </details>
+  );
+}
+
+function History({ records, now }: { records: readonly AuditRecord[]; now: number }): VNode {
+  return (
+    <section>
+      <h2>History</h2>
+      <ol class="timeline">
+        {records.map((record) => (
+          <li>
+            <p>
+              <AuditPhrase record={record} />
+            </p>
+            <p class="hint">
+              <Past at={record.at} now={now} />
+            </p>
+          </li>
+        ))}
+      </ol>
+    </section>
+  );
+}

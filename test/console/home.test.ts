@@ -1,0 +1,103 @@
+/** The home page: does the desk work? */
+import { describe, expect, setDefaultTimeout, test } from "bun:test";
+import { deskState } from "../../src/console/home/state.ts";
+import { callUrl, mintKey, openForDamage, signal } from "../_setup.ts";
+import { getUntil, seen, startSignedIn, type TestConsole } from "./_console.ts";
+
+setDefaultTimeout(60_000);
+
+const HOUR_MS = 60 * 60 * 1_000;
+const DAY_MS = 24 * HOUR_MS;
+
+async function send({ apiUrl }: TestConsole, key: string, fields: object = {}): Promise<number> {
+  const { status } = await callUrl(apiUrl, "/v1/signals", {
+    method: "POST",
+    headers: { Authorization: `Bearer ${key}`, "Content-Type": "application/json" },
+    body: JSON.stringify({ ...signal, ...fields }),
+  });
+  return status;
+}
+
+describe("the headline", () => {
+  const NOW = Date.UTC(2026, 4, 1, 12);
+  const none = { stored: 0, duplicate: 0, rejected: 0, usual: null };
+
+  test.each([
+    [null, none, "calm", "No signal yet"],
+    [null, { ...none, rejected: 1 }, "bad", "Every request is rejected"],
+    [5 * HOUR_MS, { ...none, rejected: 9, usual: 20 }, "bad", "Every request is rejected"],
+    [0, { ...none, stored: 1 }, "good", "Signals are arriving"],
+    [-1, { ...none, stored: 1, rejected: 9 }, "good", "Signals are arriving"],
+    [HOUR_MS, none, "good", "Signals are arriving"],
+    [HOUR_MS + 1, none, "calm", "No signal for 1 h"],
+    [HOUR_MS + 1, { ...none, usual: 0 }, "calm", "No signal for 1 h"],
+    [
+      HOUR_MS + 1,
+      { ...none, usual: 214.3 },
+      "warn",
+      "No signal for 1 h; usually about 210 per hour",
+    ],
+    [3.9 * HOUR_MS, { ...none, usual: 3 }, "warn", "No signal for 3 h; usually about 3 per hour"],
+    [3 * DAY_MS, { ...none, usual: 40 }, "warn", "No signal for 3 days; usually about 40 per hour"],
+    // Each second hour on average: a pause of six hours is nothing unusual.
+    [6 * HOUR_MS, { ...none, usual: 0.5 }, "good", "Signals are arriving"],
+    [
+      6 * HOUR_MS + 1,
+      { ...none, usual: 0.5 },
+      "warn",
+      "No signal for 6 h; usually less than 1 per hour",
+    ],
+    [1, { ...none, stored: 4, usual: 20 }, "warn", "Fewer signals than usual"],
+    [1, { ...none, stored: 5, usual: 20 }, "good", "Signals are arriving"],
+    [1, { ...none, stored: 1, usual: 19 }, "good", "Signals are arriving"],
+  ] as const)("%p ms after the newest signal, with %p: %s, %s", (ago, lastHour, tone, headline) => {
+    const newestAt = ago === null ? null : NOW - ago;
+    expect(deskState(newestAt, lastHour, NOW)).toEqual({ tone, headline });
+  });
+});
+
+test("a desk whose requests are all rejected sees why, and that signals arrive once they do", async () => {
+  const { app, visitor } = await startSignedIn("ada@example.com");
+  expect(seen((await visitor.get("/")).text)).toContain("No signal yet");
+  for (const side of ["up", "down", "up"]) expect(await send(app, app.key, { side })).toBe(422);
+  expect(await send(app, app.key, { symbol: 7 })).toBe(422);
+  const html = await getUntil(visitor, "/", (text) => seen(text).includes("last 24 hours4100%"));
+  expect(seen(html)).toContain("Every request is rejected");
+  // The most frequent first, although the other is later.
+  const reasons = [
+    ...html.matchAll(/<tr><td[^>]*><a [^>]*href="(\/activity\/rejects\/\w+)".*?<\/tr>/g),
+  ];
+  expect(reasons.map(([row]) => seen(`<main>${row}</main>`))).toEqual([
+    expect.stringMatching(/^422 side must be one of.*3$/),
+    expect.stringMatching(/^422 symbol must be a string.*1$/),
+  ]);
+  expect((await visitor.get(reasons[0]?.[1] ?? "")).status).toBe(200);
+  expect(await send(app, app.key, { symbol: "<b>" })).toBe(201);
+  const live = await getUntil(visitor, "/home/live", (text) => text.includes("are arriving"));
+  expect(live).toContain("<bdi>&lt;b></bdi>");
+  expect(live).not.toContain("<html");
+});
+
+test("keys that expire soon and ended keys that are still in use are named, and no other desk's", async () => {
+  const { app, visitor } = await startSignedIn("ada@example.com");
+  await app.post(signal);
+  expect(seen((await visitor.get("/")).text)).toContain("None: no key expires within 7 days");
+  const mint = (desk: string) => mintKey(app.registry, desk);
+  const [soon, ended, theirs] = [mint("alpha"), mint("alpha"), mint("beta")];
+  openForDamage(app.dataDir).run("UPDATE api_keys SET expires_at = ? WHERE id IN (?, ?)", [
+    Date.now() + 3 * DAY_MS + HOUR_MS,
+    soon.keyId,
+    theirs.keyId,
+  ]);
+  app.registry.revokeKey(ended.keyId);
+  expect(await send(app, ended.key)).toBe(401);
+  expect(await send(app, theirs.key, { symbol: "THEIRS" })).toBe(201);
+  const html = await getUntil(visitor, "/", (text) => text.includes("Still in use"));
+  const text = seen(html);
+  expect(text).toContain("Still in use1 request in the last 24 hours, less than a minute ago");
+  expect(text).toContain("Expiring soonExpires in 3 days, without a successor");
+  expect(html).toContain(`href="/keys/${soon.keyId}"`);
+  expect(html).toContain(`href="/keys/${ended.keyId}"`);
+  expect(html).not.toContain(theirs.keyId);
+  expect(html).not.toContain("THEIRS");
+});
