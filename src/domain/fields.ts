@@ -66,7 +66,7 @@ function checkInteger(min: number, max: number, isEpochMs: boolean): FieldCheck 
 }
 
 /** Seconds of the years 1973 to 5138, such as Python's `time.time()`. */
-function isLikeSeconds(value: unknown): boolean {
+export function isLikeSeconds(value: unknown): boolean {
   return typeof value === "number" && value > 1e8 && value < 1e11;
 }
 

@@ -138,7 +138,7 @@ async function nextFrame(page: Page): Promise<void> {
 /** Tables whose rows are to stand as blocks, and are still wider than there is room for. */
 function wideStacks(page: Page): Promise<number> {
   return page
-    .locator(".scroll:has(td.more)")
+    .locator(".scroll:has(.main)")
     .evaluateAll((boxes) => boxes.filter((box) => box.scrollWidth > box.clientWidth).length);
 }
 

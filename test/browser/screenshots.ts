@@ -195,7 +195,12 @@ async function takeSignals(page: Page, take: Take): Promise<void> {
   await page.goto("/signals");
   await take("signals", false);
   await page.getByText("Filter", { exact: true }).first().click();
+  await page.getByLabel("Symbol contains").fill("usdt");
+  await page.getByLabel("Side").selectOption("open");
   await take("signals-filter", false);
+  await page.getByRole("button", { name: "Apply" }).click();
+  await page.getByText("Clear", { exact: true }).waitFor();
+  await take("signals-filtered", false);
   await page.locator("#signals tbody tr a").first().click();
   await page.getByRole("heading", { name: "Metadata" }).waitFor();
   await take("signal");

@@ -27,12 +27,12 @@ const rowIds = (page: Page) =>
 test("signals appear on top of the page as they arrive, and move down to the next", async () => {
   const { desk, page, complaints } = await openDesk(openWindow, "alpha");
   await page.goto("/signals");
-  await page.getByText("No signal yet").waitFor();
+  await page.getByText("No signals yet").waitFor();
   await page.evaluate("window.isSame = true");
 
   const ids = [await send(desk, { symbol: HOSTILE, client_signal_id: HOSTILE })];
   await page.locator(`[data-id="${ids[0]}"]`).waitFor();
-  expect(await page.getByText("No signal yet").count()).toBe(0);
+  expect(await page.getByText("No signals yet").count()).toBe(0);
   expect(await page.locator("#signals bdi").first().innerText()).toBe(shorten(HOSTILE));
   await page.getByRole("status").filter({ hasText: "1 new signal" }).waitFor();
 
@@ -58,8 +58,8 @@ test("what the filter does not let through does not appear, nor anything while i
   await page.goto("/signals");
   await page.getByText("Filter", { exact: true }).first().click();
   await page.getByLabel("Symbol").fill("ETH");
-  await page.getByRole("button", { name: "Filter" }).click();
-  await page.getByText("No signals match this filter.").waitFor();
+  await page.getByRole("button", { name: "Apply" }).click();
+  await page.getByText("No matches yet").waitFor();
   await send(desk);
   const first = await send(desk, { symbol: "ETH" });
   await page.locator(`[data-id="${first}"]`).waitFor();
@@ -77,11 +77,11 @@ test("what the filter does not let through does not appear, nor anything while i
 
 test("the keyboard scrolls a table that is wider than the page, though it was empty at first", async () => {
   const { desk, page } = await openDesk(openWindow, "alpha", {
-    viewport: { width: 800, height: 800 },
+    viewport: { width: 720, height: 800 },
   });
   await page.goto("/signals");
   const table = page.getByRole("region", { name: "Signals, newest first" });
-  await page.getByText("No signal yet").waitFor();
+  await page.getByText("No signals yet").waitFor();
   expect(await table.count()).toBe(0);
   await send(desk, { symbol: "KXPRESNOMD-28-GN".repeat(4), price: 1234.5678, quantity: 1e9 });
   await table.waitFor();
@@ -107,7 +107,7 @@ test("without a script there are the same signals, and a link for the new ones",
   await page.getByRole("link", { name: "Refresh" }).click();
   expect(await page.locator(`[data-id="${id}"]`).count()).toBe(1);
   await page.getByLabel("Find by id").fill("order 1");
-  await page.getByRole("button", { name: "Find" }).click();
+  await page.keyboard.press("Enter");
   await page.waitForURL(`**/signals/${id}`);
 });
 

@@ -4,8 +4,17 @@ import { choices, readMoment } from "../../domain/signal-filter.ts";
 import { everySignal, type SignalFilter } from "../../domain/stored-signal.ts";
 
 /** The names of the form's fields, also in the address. */
-const filterNames = ["symbol", "source", "type", "side", "direction", "key", "from", "to"] as const;
-type FilterName = (typeof filterNames)[number];
+export const filterNames = [
+  "symbol",
+  "source",
+  "type",
+  "side",
+  "direction",
+  "key",
+  "from",
+  "to",
+] as const;
+export type FilterName = (typeof filterNames)[number];
 
 export interface FilterInput {
   /** As typed, empty fields left out. */

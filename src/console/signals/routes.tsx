@@ -1,5 +1,6 @@
 /** `/signals`: the list, one signal, and exports. */
-import { ExportRefusedPage, SignalListPage, SignalRows } from "./page.tsx";
+import { ExportRefusedPage, SignalListPage } from "./page.tsx";
+import { SignalRows } from "./signal-table.tsx";
 import { SignalDetailPage } from "./signal-page.tsx";
 import { offeredKeys } from "../keys/key-list.ts";
 import { isUlid } from "../../domain/id.ts";
@@ -7,6 +8,7 @@ import { newestSignalId, readChunks } from "../../domain/signal-chunks.ts";
 import { type FileFormat, fileFormats } from "../../domain/signal-file.ts";
 import { notFoundPage } from "../web/problems.tsx";
 import { page, seeOther } from "../web/responses.ts";
+import { shorten } from "../ui/words.ts";
 import type { ConsoleServices } from "../web/services.ts";
 import {
   contentTypes,
@@ -22,6 +24,7 @@ import { readSignalPage, type SignalPageQuery } from "./listing.ts";
 import { isStillSignedIn, memberPage, type MemberVisit, type Route } from "../web/visit.ts";
 
 const PAGE = 50;
+const SYMBOLS_OFFERED = 50;
 const EXPORT_MS_MAX = EXPORT_MINUTES_MAX * 60_000;
 
 const nothing = { signals: [], older: null, newer: null, searchedTo: null };
@@ -50,8 +53,8 @@ async function showList(services: ConsoleServices, visit: MemberVisit): Promise<
   // There is nothing newer: the first page is the one that is kept up to date.
   if (request.after !== null && found.newer === null) return seeOther(pathWith("/signals", input));
   const isLive = request.before === null && request.after === null;
-  const keys = await offeredKeys(services, visit, input.typed.key);
-  const listing = { input, find: null, found, newestId, isLive, keys, now: visit.now };
+  const offers = await readOffers(services, visit, input);
+  const listing = { input, find: null, found, newestId, isLive, ...offers };
   return page(<SignalListPage visit={visit} listing={listing} />);
 }
 
@@ -66,15 +69,10 @@ async function showFound(
   const signals = exact.length > 0 ? exact : await services.signals.find(deskId, find.trim());
   const [first] = signals;
   if (first !== undefined && signals.length === 1) return seeOther(`/signals/${first.id}`);
-  const listing = {
-    input: readFilter(new URLSearchParams()),
-    find,
-    found: { ...nothing, signals },
-    newestId: "",
-    isLive: false,
-    keys: await offeredKeys(services, visit, undefined),
-    now: visit.now,
-  };
+  const input = readFilter(new URLSearchParams());
+  const offers = await readOffers(services, visit, input);
+  const found = { ...nothing, signals };
+  const listing = { input, find, found, newestId: "", isLive: false, ...offers };
   return page(<SignalListPage visit={visit} listing={listing} />, signals.length === 0 ? 404 : 200);
 }
 
@@ -83,17 +81,19 @@ async function refuseFilter(
   visit: MemberVisit,
   input: FilterInput,
 ): Promise<Response> {
-  const keys = await offeredKeys(services, visit, input.typed.key);
-  const listing = {
-    input,
-    find: null,
-    found: nothing,
-    newestId: "",
-    isLive: false,
-    keys,
-    now: visit.now,
-  };
+  const offers = await readOffers(services, visit, input);
+  const listing = { input, find: null, found: nothing, newestId: "", isLive: false, ...offers };
   return page(<SignalListPage visit={visit} listing={listing} />, 400);
+}
+
+/** What the filter's form offers. */
+async function readOffers(services: ConsoleServices, visit: MemberVisit, { typed }: FilterInput) {
+  const symbols = await services.signals.symbols(visit.member.deskId, SYMBOLS_OFFERED);
+  return {
+    keys: await offeredKeys(services, visit, typed.key),
+    // Long ones would make the page long.
+    symbols: symbols.filter((symbol) => shorten(symbol) === symbol),
+  };
 }
 
 /** Rows for the script: those that are newer than its newest, or the newest of them. */
@@ -119,7 +119,14 @@ async function showOne(services: ConsoleServices, visit: MemberVisit): Promise<R
   const signal = await services.signals.get(visit.member.deskId, visit.params["id"] ?? "");
   if (signal === null) return notFoundPage();
   const repeats = await services.activity.repeatsOf(visit.member.deskId, signal.id);
-  return page(<SignalDetailPage visit={visit} signal={signal} repeats={repeats} />);
+  return page(
+    <SignalDetailPage
+      visit={visit}
+      signal={signal}
+      repeats={repeats}
+      publicUrl={services.publicUrl}
+    />,
+  );
 }
 
 async function sendMetadata(services: ConsoleServices, visit: MemberVisit): Promise<Response> {

@@ -122,13 +122,8 @@ export function Facts({ facts, ...list }: ComponentProps<"dl"> & { facts: readon
 }
 
 /** Stands for a value that is missing: a dash, or a word that says more. */
-export function None({ children }: Partial<Children>): VNode {
-  if (children !== undefined) return <span class="none">{children}</span>;
-  return (
-    <span class="none" role="img" aria-label="none">
-      –
-    </span>
-  );
+export function None({ children = "–" }: Partial<Children>): VNode {
+  return <span class="none">{children}</span>;
 }
 
 /** A label is text of any script and direction: `bdi` keeps it apart from the text beside it. */

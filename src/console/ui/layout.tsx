@@ -9,6 +9,8 @@ interface Frame {
   readonly title: string;
   /** Left out on pages that do not show who is signed in. */
   readonly visit?: Visit;
+  /** Instead of the title, at the top of the page. */
+  readonly heading?: ComponentChildren;
   /** The path of the page in the navigation, such as `/keys`. */
   readonly place?: string;
   /** The list that the page is one of. */
@@ -67,21 +69,25 @@ export function Layout({ title, visit, scripts = [], styles = [], ...page }: Fra
           {isSignedIn && <Menu visit={visit as MemberVisit} place={page.place} />}
         </header>
         <main id="main" tabindex={-1}>
-          <Head title={title} up={page.up} actions={page.actions} />
+          <Head heading={page.heading ?? title} up={page.up} actions={page.actions} />
           {page.children}
+          {isSignedIn && (
+            <noscript>
+              <p class="hint">Times are in UTC.</p>
+            </noscript>
+          )}
         </main>
-        {isSignedIn && <Shortcuts />}
       </body>
     </html>
   );
 }
 
 function Head({
-  title,
+  heading,
   up,
   actions,
 }: {
-  title: string;
+  heading: ComponentChildren;
   up: Frame["up"];
   actions: ComponentChildren;
 }): VNode {
@@ -93,8 +99,8 @@ function Head({
           {up.name}
         </a>
       )}
-      <h1>{title}</h1>
-      {actions !== undefined && <div class="actions">{actions}</div>}
+      <h1>{heading}</h1>
+      {actions !== undefined && actions !== false && <div class="actions">{actions}</div>}
     </div>
   );
 }
@@ -139,34 +145,4 @@ function Places({ places: list, place }: { places: readonly Place[]; place: stri
       {name}
     </a>
   ));
-}
-
-const shortcuts = [
-  ["/", "Search"],
-  ["j", "Next row"],
-  ["k", "Previous row"],
-  ["Enter", "Open the row"],
-  ["?", "Show this list"],
-] as const;
-
-/** console.js opens it. */
-function Shortcuts(): VNode {
-  return (
-    <dialog id="shortcuts" aria-label="Shortcuts">
-      <h2>Keyboard shortcuts</h2>
-      <dl>
-        {shortcuts.map(([key, what]) => (
-          <>
-            <dt>
-              <kbd>{key}</kbd>
-            </dt>
-            <dd>{what}</dd>
-          </>
-        ))}
-      </dl>
-      <form method="dialog">
-        <button class="quiet small">Close</button>
-      </form>
-    </dialog>
-  );
 }

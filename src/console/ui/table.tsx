@@ -5,8 +5,8 @@ interface ColumnLook {
   readonly name: string;
   /** Aligned to the right, with digits of one width. */
   readonly isNumber?: boolean;
-  /** Where it stands on a phone, in the first line or the second; left out: nowhere. */
-  readonly phone?: "main" | "main end" | "more" | "more end";
+  /** Where it stands on a phone, in the first line or the second; `wide`, or `wide` (or left out): nowhere. */
+  readonly phone?: "main" | "main end" | "more" | "more end" | "wide";
   /** On a phone its name stands before the value. */
   readonly isLabelled?: boolean;
 }
@@ -21,8 +21,10 @@ function lookOf(column: Column, index: number): ColumnLook {
     : { name: column, phone: "more", isLabelled: true };
 }
 
-function classOf({ isNumber = false, phone }: ColumnLook): string | undefined {
-  return [isNumber ? ["number"] : [], phone ?? []].flat().join(" ") || undefined;
+/** The second line on a phone needs no class: pages with many rows stay small. */
+function classOf({ isNumber = false, phone = "wide" }: ColumnLook): string | undefined {
+  const words = phone.split(" ").filter((word) => word !== "more");
+  return [...(isNumber ? ["number"] : []), ...words].join(" ") || undefined;
 }
 
 /** `children`: a `tbody`. More attributes are those of the box around the table. */

@@ -68,9 +68,11 @@ export function PastOrFuture({ at, now }: Moment): VNode {
   return <Stamp at={at} as="brief" text={briefly(at, now)} />;
 }
 
+/** `clock`: in lists with many; console.js adds the title. */
 function Stamp({ at, as, text }: { at: number; as: string; text: string }): VNode {
+  const title = as === "clock" ? undefined : `${exact.format(at)} UTC`;
   return (
-    <time dateTime={new Date(at).toISOString()} title={`${exact.format(at)} UTC`} data-as={as}>
+    <time dateTime={new Date(at).toISOString()} title={title} data-as={as}>
       {text}
     </time>
   );

@@ -1,6 +1,6 @@
 /** The line above a long list: search, filters as chips, and what the list is doing. */
 import type { ComponentChildren, VNode } from "preact";
-import { Icon } from "./icon.tsx";
+import { Icon, type IconName } from "./icon.tsx";
 
 type Children = { readonly children: ComponentChildren };
 
@@ -58,12 +58,25 @@ export function Chip({
   );
 }
 
-/** Opens a form below its button, without a script, too. console.js closes it again. */
-export function FilterPopover({ name = "Filter", children }: Children & { name?: string }): VNode {
+/** The filter's form: see {@link Popover}. */
+export function FilterPopover({
+  name = "Filter",
+  ...popover
+}: Children & { name?: string; isOpen?: boolean }): VNode {
+  return <Popover icon="listFilter" name={name} {...popover} />;
+}
+
+/** Opens below its button, without a script, too. shortcuts.js closes it again. */
+export function Popover({
+  icon,
+  name,
+  isOpen = false,
+  children,
+}: Children & { icon: IconName; name: string; isOpen?: boolean }): VNode {
   return (
-    <details class="popover">
+    <details class="popover" open={isOpen}>
       <summary class="button quiet small">
-        <Icon name="listFilter" />
+        <Icon name={icon} />
         {name}
       </summary>
       <div class="popover-panel">{children}</div>

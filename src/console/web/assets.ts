@@ -17,12 +17,15 @@ import live from "../ui/assets/live.js" with { type: "text" };
 import parts from "../ui/assets/parts.css" with { type: "text" };
 import passkeys from "../ui/assets/passkeys.js" with { type: "text" };
 import shortcuts from "../ui/assets/shortcuts.js" with { type: "text" };
+import signalsStyle from "../ui/assets/signals.css" with { type: "text" };
 import signals from "../ui/assets/signals.js" with { type: "text" };
 import start from "../ui/assets/start.js" with { type: "text" };
 import tables from "../ui/assets/tables.css" with { type: "text" };
 
 /** The later overrides the earlier. */
-const style = [base, frame, controls, parts, tables, homeStyle, activityStyle].join("\n");
+const style = [base, frame, controls, parts, tables, homeStyle, activityStyle, signalsStyle].join(
+  "\n",
+);
 
 const YEAR_S = 365 * 24 * 60 * 60;
 const JAVASCRIPT = "text/javascript; charset=utf-8";

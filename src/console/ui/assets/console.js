@@ -98,6 +98,7 @@ async function copy(button, source) {
     await navigator.clipboard.writeText(source.textContent.trim());
     say(button, "Copied", "Copied to the clipboard");
   } catch {
+    source.closest("details")?.setAttribute("open", "");
     getSelection().selectAllChildren(source);
     say(button, "Selected", "The text is selected: copy it with your keyboard");
   }

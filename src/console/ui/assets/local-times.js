@@ -23,6 +23,13 @@ function fromLocal(text, isLast) {
   return isLast && first < second && toLocal(first) === toLocal(second) ? second : first;
 }
 
+/** Links to a page with a filter are short: what is empty is not sent. */
+for (const form of document.querySelectorAll(".filters")) {
+  form.addEventListener("formdata", ({ formData }) => {
+    for (const { name, value } of form.elements) if (value === "") formData.delete(name);
+  });
+}
+
 for (const input of document.querySelectorAll(".filters input[type='datetime-local']")) {
   // Not what the browser may have filled in: that may be of either zone.
   const sent = input.defaultValue;

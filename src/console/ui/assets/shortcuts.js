@@ -22,11 +22,30 @@ function move(step) {
   next?.closest("tr").scrollIntoView({ block: "nearest" });
 }
 
+const shortcuts = [
+  ["/", "Search"],
+  ["j", "Next row"],
+  ["k", "Previous row"],
+  ["Enter", "Open the row"],
+  ["?", "Show this list"],
+];
+
+function showShortcuts() {
+  const dialog = document.createElement("dialog");
+  dialog.setAttribute("aria-label", "Keyboard shortcuts");
+  const items = shortcuts.map(([key, what]) => `<dt><kbd>${key}</kbd></dt><dd>${what}</dd>`);
+  dialog.innerHTML = `<h2>Keyboard shortcuts</h2><dl>${items.join("")}</dl>
+    <form method="dialog"><button class="quiet small">Close</button></form>`;
+  dialog.addEventListener("close", () => dialog.remove());
+  document.body.append(dialog);
+  dialog.showModal();
+}
+
 const isOnRow = () => document.activeElement.matches("tr .cover");
 
 const actions = {
   "/": () => document.querySelector('input[type="search"]')?.focus(),
-  "?": () => document.querySelector("#shortcuts").showModal(),
+  "?": showShortcuts,
   j: () => move(1),
   k: () => move(-1),
   ArrowDown: () => move(1),

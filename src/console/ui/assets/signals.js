@@ -22,6 +22,7 @@ function add(fresh) {
   const known = new Set([...rows.children].map((row) => row.dataset.id));
   const added = [...fresh.children].filter((row) => !known.has(row.dataset.id));
   if (added.length === 0) return;
+  for (const row of added) row.classList.add("fresh");
   rows.prepend(...added);
   localize(rows);
   box.hidden = false;
