@@ -71,11 +71,11 @@ test("the pages for members", async () => {
   const email = `${"w".repeat(120)}@${"x".repeat(120)}.example`;
   await expectPage(page, "/members/invite", "Invite a member");
   await page.getByLabel("Email address").fill(email);
-  await page.getByLabel("Current password", { exact: true }).fill("not the password");
+  await page.getByLabel("Your password", { exact: true }).fill("not the password");
   await click(page, "Create link");
   await page.getByText("Wrong password").waitFor();
   await expectAccessible(page);
-  await page.getByLabel("Current password", { exact: true }).fill(PASSWORD);
+  await page.getByLabel("Your password", { exact: true }).fill(PASSWORD);
   await click(page, "Create link");
   await page.locator("#link").waitFor();
   await expectAccessible(page);

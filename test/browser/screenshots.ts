@@ -180,7 +180,7 @@ async function takeMembers(page: Page, take: Take, invite: Server["invite"]): Pr
   await page.goto("/members/invite");
   await page.getByLabel("Email address").fill("carol@example.com");
   await take("member-invite");
-  await page.getByLabel("Current password", { exact: true }).fill(PASSWORD);
+  await page.getByLabel("Your password", { exact: true }).fill(PASSWORD);
   await page.getByRole("button", { name: "Create link" }).click();
   await page.locator("#link").waitFor();
   await take("member-link");

@@ -5,16 +5,18 @@ import { QuietLink } from "../ui/components.tsx";
 import { Field } from "../ui/forms.tsx";
 import { CONFIRM_OPTIONS_PATH, type Ways } from "./confirmation.ts";
 
-/** `id`: of the field for the password. `verb`: what the form does. */
+/** `id` and `label`: of the field for the password. `verb`: what the form does. */
 export function Confirm({
   ways: { hasPassword, hasPasskey },
   id = "current",
+  label = "Current password",
   verb,
   isDanger = false,
   back,
 }: {
   ways: Ways;
   id?: string;
+  label?: string;
   verb: string;
   isDanger?: boolean;
   back?: string;
@@ -25,7 +27,7 @@ export function Confirm({
     <>
       <input type="hidden" name={RESPONSE_FIELD} />
       {hasPassword ? (
-        <Field id={id} name="current" label="Current password" {...password} required />
+        <Field id={id} name="current" label={label} {...password} required />
       ) : (
         <p class="hint">You confirm this with a passkey, which needs JavaScript.</p>
       )}

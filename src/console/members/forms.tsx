@@ -5,7 +5,7 @@ import type { MadeLink, Member } from "../../domain/member.ts";
 import type { Ways } from "../account/confirmation.ts";
 import { Confirm } from "../account/confirmation-form.tsx";
 import { passkeyScripts } from "../sign-in/page.tsx";
-import { ButtonLink, CopyButton, KeyLink, Problem } from "../ui/components.tsx";
+import { CopyButton, KeyLink, Problem, QuietLink } from "../ui/components.tsx";
 import { Copy, Field, PostForm, Username } from "../ui/forms.tsx";
 import { Layout } from "../ui/layout.tsx";
 import { PastOrFuture } from "../ui/times.tsx";
@@ -50,7 +50,7 @@ export function InvitePage({
           required
         />
         <Username email={visit.member.email} />
-        <Confirm ways={ways} verb="Create link" back="/members" />
+        <Confirm ways={ways} label="Your password" verb="Create link" back="/members" />
       </PostForm>
     </Layout>
   );
@@ -89,7 +89,7 @@ export function LinkShownPage({
         </p>
       </section>
       <p class="actions">
-        <ButtonLink to="/members">I've saved it</ButtonLink>
+        <QuietLink to="/members">I've saved it</QuietLink>
       </p>
     </Layout>
   );
@@ -120,11 +120,17 @@ export function RemovePage({
             {joined_at === null
               ? "The invitation's link stops working at once."
               : "Their sessions end at once, and they can no longer sign in."}{" "}
-            The address can be invited again. <Keys keys={keys} />
+            The address can be invited again. {joined_at !== null && <Keys keys={keys} />}
           </p>
           <PostForm visit={visit} class="card" action={`/members/${id}/remove`}>
             <Username email={visit.member.email} />
-            <Confirm ways={ways} verb="Remove member" isDanger back="/members" />
+            <Confirm
+              ways={ways}
+              label="Your password"
+              verb="Remove member"
+              isDanger
+              back="/members"
+            />
           </PostForm>
         </>
       )}

@@ -9,10 +9,10 @@ import type { MemberVisit } from "../web/visit.ts";
 
 const columns: readonly Column[] = [
   { name: "Member", phone: "main" },
-  { name: "Last sign-in", phone: "more", isLabelled: true },
-  { name: "Signs in with" },
-  { name: "Joined" },
   { name: "Access", phone: "more" },
+  { name: "Signs in with" },
+  { name: "Last sign-in", phone: "more", isLabelled: true },
+  { name: "Joined" },
   { name: "Change", phone: "main end" },
 ];
 
@@ -49,12 +49,16 @@ function cellsOf(member: Member, { now, member: self }: MemberVisit): VNode[] {
     <>
       <bdi>{email}</bdi> {isSelf && <Tag>You</Tag>}
     </>,
-    <Past at={signed_in_at} now={now} />,
-    <Means member={member} />,
-    joined_at === null ? <None>not yet</None> : <Past at={joined_at} now={now} />,
     <Access member={member} now={now} />,
+    <Means member={member} />,
+    <Moment at={signed_in_at} now={now} />,
+    <Moment at={joined_at} now={now} />,
     isSelf ? <a href="/account">Account</a> : <Changes member={member} />,
   ];
+}
+
+function Moment({ at, now }: { at: number | null; now: number }): VNode {
+  return at === null ? <None /> : <Past at={at} now={now} />;
 }
 
 function Means({ member: { has_password, passkeys } }: { member: Member }): VNode {
