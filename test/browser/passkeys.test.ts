@@ -81,6 +81,16 @@ test("a member joins with a passkey and no password, and confirms with it to set
   await signOut(page);
   await signIn(page);
   expect(complaints).toEqual([]);
+  await page.goto("/members/invite");
+  await page.getByLabel("Email address").fill("bob@alpha.example");
+  await press(page, "Create link");
+  const link = await page.locator("#link").innerText();
+  expect(link).toStartWith(new URL("/join/", page.url()).href);
+  await page.goto("/members");
+  await page.getByRole("link", { name: "Remove bob@alpha.example" }).click();
+  await press(page, "Remove member");
+  await page.waitForURL("**/members");
+  expect((await page.request.get(link)).status()).toBe(410);
   await page.goto("/account");
   await page.getByRole("link", { name: "Remove First passkey" }).click();
   await page.getByText("only way to sign in").waitFor();
