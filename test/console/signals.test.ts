@@ -235,6 +235,36 @@ describe("finding one", () => {
       expect(text.replaceAll("'", "&#39;")).toContain(words);
     }
   });
+
+  test("takes a signal_time in seconds for the mistake that it is", async () => {
+    const { app, visitor } = await startSignedIn("ada@example.com");
+    const id = await send(app, { signal_time: 1_790_000_000 });
+    const text = await list(visitor, `/signals/${id}`);
+    expect(text).toContain("looks like seconds; send milliseconds");
+    expect(text).not.toContain("days after");
+  });
+
+  test("offers it as JSON, and as a command that sends it again and has no key in it", async () => {
+    const { app, visitor } = await startSignedIn("ada@example.com");
+    const metadata = `{"big":12345678901234567890,"text":"it's \u202e\u009b2J"}`;
+    const sent = { ...signal, price: 1.5, client_signal_id: "order '1'" };
+    const answer = await app.post(`${JSON.stringify(sent).slice(0, -1)},"metadata":${metadata}}`);
+    const id = String(answer.body["id"]);
+    const text = await list(visitor, `/signals/${id}`);
+    const copy = (id: string) =>
+      decoded(new RegExp(`<pre id="${id}"[^>]*>([^<]*)</pre>`).exec(text)?.[1] ?? "");
+    expect(copy("as-json")).toContain(`"big": 12345678901234567890`);
+    const command = copy("as-curl");
+    expect(command).not.toMatch(/[\u007f-\u009f\u200b-\u200f\u2028-\u202e]/);
+    const sender = Bun.spawn(["sh", "-c", command], {
+      env: { ...process.env, SIGNALBOX_KEY: app.key },
+    });
+    expect(JSON.parse(await new Response(sender.stdout).text())).toMatchObject({ id });
+    expect(query(app.dataDir, "SELECT 1 FROM signals")).toHaveLength(1);
+    expect(text).not.toContain(app.key);
+    const long = await send(app, { metadata: { text: "x".repeat(60_000) } });
+    expect(Buffer.byteLength(await list(visitor, `/signals/${long}`))).toBeLessThan(100_000);
+  });
 });
 
 test("hostile text stays text", async () => {

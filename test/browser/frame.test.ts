@@ -1,0 +1,91 @@
+/** What every page of a member shares: the menu, times, shortcuts, and whether it is live. */
+import { expect, setDefaultTimeout, test } from "bun:test";
+import { signal } from "../_setup.ts";
+import { expectAccessible, phone, useBrowser } from "./_browser.ts";
+import { openDesk, openMenu } from "./_flow.ts";
+
+setDefaultTimeout(120_000);
+
+const openWindow = useBrowser();
+
+test("a page says that it is live, that its connection is lost, and where to sign in again", async () => {
+  const { desk, page } = await openDesk(openWindow, "alpha");
+  await page.goto("/signals?side=open");
+  const status = page.locator(".live");
+  await status.filter({ hasText: /Live · updated \d+ s ago/ }).waitFor();
+
+  await page.route("**/signals/newer?*", (route) => route.abort());
+  await status.filter({ hasText: "Connection lost, retrying" }).waitFor();
+  await expectAccessible(page);
+  await page.unroute("**/signals/newer?*");
+  await status.filter({ hasText: "Live · updated" }).waitFor();
+
+  await page.context().clearCookies();
+  await status.filter({ hasText: "Signed out" }).waitFor();
+  const { status: stored } = await desk.post(signal);
+  expect(stored).toBe(201);
+  expect(await page.locator("#signals tbody tr").count()).toBe(0);
+  await status.getByRole("link", { name: "Sign in" }).click();
+  const { pathname, searchParams } = new URL(page.url());
+  expect([pathname, searchParams.get("next")]).toEqual(["/sign-in", "/signals?side=open"]);
+});
+
+test("the keyboard moves through rows, opens one, and finds the search and its own help", async () => {
+  const { desk, page, complaints } = await openDesk(openWindow, "alpha");
+  for (const symbol of ["first", "second", "third"]) await desk.post({ ...signal, symbol });
+  await page.goto("/signals");
+  const focused = () =>
+    page.evaluate(() => document.activeElement?.closest("tr")?.querySelector("bdi")?.textContent);
+  const press = async (...keys: string[]) => {
+    for (const key of keys) await page.keyboard.press(key);
+  };
+  await press("j", "j");
+  expect(await focused()).toBe("second");
+  // After the last row there is none.
+  await press("ArrowDown", "j", "k", "ArrowUp");
+  expect(await focused()).toBe("third");
+  await press("?");
+  const dialog = page.getByRole("dialog", { name: "Keyboard shortcuts" });
+  await dialog.waitFor();
+  await expectAccessible(page);
+  await press("Escape");
+  expect(await dialog.count()).toBe(0);
+  await press("/");
+  await page.keyboard.type("jk?/");
+  expect(await page.getByRole("searchbox").inputValue()).toBe("jk?/");
+
+  await page.getByText("Filter", { exact: true }).click();
+  await page.getByLabel("Symbol contains").waitFor();
+  await press("Escape");
+  expect(await page.getByLabel("Symbol contains").isVisible()).toBe(false);
+  await press("j", "Enter");
+  await page.waitForURL("**/signals/*");
+  expect(complaints).toEqual([]);
+});
+
+test("times are those that the server wrote, in the reader's time zone", async () => {
+  const { desk, page } = await openDesk(openWindow, "alpha", { timezoneId: "Etc/UTC" });
+  await desk.post({ ...signal, signal_time: Date.UTC(2026, 4, 1, 12, 34, 56) });
+  for (const path of ["/signals", "/audit", "/account"]) {
+    await page.goto(path);
+    const html = await (await page.request.get(path)).text();
+    const written = [...html.matchAll(/<time[^>]*>([^<]*)</g)].map(([, text]) => text);
+    expect(written.length).toBeGreaterThan(0);
+    const shown = await page.locator("time").allTextContents();
+    // Seconds pass between one and the other.
+    const forget = (texts: (string | undefined)[]) =>
+      texts.map((text) => text?.replaceAll(/^\d+ s ago/g, "… s ago"));
+    expect(forget(shown)).toEqual(forget(written));
+  }
+});
+
+test("on a phone the menu opens from its button, with and without a script", async () => {
+  for (const javaScriptEnabled of [true, false]) {
+    const { page } = await openDesk(openWindow, "alpha", { viewport: phone, javaScriptEnabled });
+    await page.goto("/signals");
+    expect(await page.getByRole("link", { name: "Audit" }).isVisible()).toBe(false);
+    await openMenu(page);
+    await page.getByRole("link", { name: "Audit" }).click();
+    await page.waitForURL("**/audit");
+  }
+});
