@@ -1,6 +1,7 @@
 /** Pictures of the first minute on a terminal, from what docs/tour.md shows. */
 import { join } from "node:path";
 import type { Browser } from "playwright-core";
+import { writePicture } from "./_picture.ts";
 
 const STYLE = `
   body { margin: 0; color-scheme: light dark; }
@@ -25,10 +26,10 @@ export async function takeTerminal(browser: Browser, folder: string): Promise<vo
     );
   const panes = `<pre>${server}</pre><pre>${client.join("\n")}</pre>`;
   for (const colorScheme of ["light", "dark"] as const) {
-    const page = await browser.newPage({ colorScheme, viewport: { width: 1000, height: 900 } });
+    const page = await browser.newPage({ colorScheme, deviceScaleFactor: 2 });
     await page.setContent(`<style>${STYLE}</style><main>${panes}</main>`);
     const path = join(folder, `terminal-${colorScheme}.png`);
-    await page.locator("main").screenshot({ path });
+    await writePicture(path, await page.locator("main").screenshot());
     await page.close();
   }
 }

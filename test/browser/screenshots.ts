@@ -15,6 +15,7 @@ import { freePort } from "../_cli.ts";
 import { launchBrowser } from "./_browser.ts";
 import { PASSWORD } from "../console/_console.ts";
 import { goToKeys, openMenu } from "./_flow.ts";
+import { writePicture } from "./_picture.ts";
 import { fillDesk } from "./_sample.ts";
 import { takeTerminal } from "./_terminal-picture.ts";
 
@@ -37,6 +38,10 @@ for (const [device, options] of Object.entries(devices)) {
     await using server = await serve();
     await takeAll(chromium, server, `${device}-${colorScheme}`, { ...options, colorScheme });
   }
+}
+for (const colorScheme of ["light", "dark"]) {
+  const home = join(folder, `home-desktop-${colorScheme}.png`);
+  await writePicture(join(folder, `console-${colorScheme}.png`), home);
 }
 await chromium.close();
 
@@ -104,6 +109,8 @@ async function takeAll(
   };
   await takeGettingIn(page, take, invite);
   await takeKeys(page, take);
+  await page.goto("/");
+  await take("home", false);
   await takeSignals(page, take);
   await page.goto("/activity");
   await page.locator("canvas").waitFor();
