@@ -251,8 +251,8 @@ describe("finding one", () => {
     const answer = await app.post(`${JSON.stringify(sent).slice(0, -1)},"metadata":${metadata}}`);
     const id = String(answer.body["id"]);
     const text = await list(visitor, `/signals/${id}`);
-    const copy = (id: string) =>
-      decoded(new RegExp(`<pre id="${id}"[^>]*>([^<]*)</pre>`).exec(text)?.[1] ?? "");
+    const copy = (name: string) =>
+      decoded(new RegExp(`<pre id="${name}"[^>]*>([^<]*)</pre>`).exec(text)?.[1] ?? "");
     expect(copy("as-json")).toContain(`"big": 12345678901234567890`);
     const command = copy("as-curl");
     expect(command).not.toMatch(/[\u007f-\u009f\u200b-\u200f\u2028-\u202e]/);
