@@ -20,6 +20,7 @@ const DAY_MS = 24 * HOUR_MS;
 const ACTIVE_MS = 180 * MINUTE_MS;
 /** Before it, there are numbers of requests alone. */
 const COUNTED_DAYS = 20;
+const COUNTED_EVERY_MS = 10 * MINUTE_MS;
 
 interface Trade {
   readonly source: string;
@@ -132,21 +133,22 @@ function revokePredecessor(registry: SqliteRegistry, desk: string): void {
   if (old !== undefined) registry.revokeKey(old.id, { desk });
 }
 
-/** Hour by hour: more by day than by night. */
+/** More by day than by night. */
 function countsOf(
   { ageDays, revokedDaysAgo, rate }: Bot,
   owner: { deskId: number; keyId: string },
   now: number,
   random: Random,
 ): KeyMinute[] {
-  const hours = Math.min(ageDays, COUNTED_DAYS) * 24;
-  const last = now - ACTIVE_MS - ((now - ACTIVE_MS) % HOUR_MS);
-  return Array.from({ length: hours }, (_, index) => {
-    const start = last - (hours - index) * HOUR_MS;
+  const steps = (Math.min(ageDays, COUNTED_DAYS) * DAY_MS) / COUNTED_EVERY_MS;
+  return Array.from({ length: steps }, (_, index) => {
+    const at = now - ACTIVE_MS - (steps - index) * COUNTED_EVERY_MS;
+    const start = at - (at % MINUTE_MS);
     const busyness = 1 + 0.6 * Math.sin((((start % DAY_MS) / HOUR_MS - 8) * Math.PI) / 12);
-    const requests = Math.floor(rate * 60 * busyness * (0.8 + 0.4 * random()));
+    const mean = rate * (COUNTED_EVERY_MS / MINUTE_MS) * busyness;
+    const requests = Math.floor(mean * (0.8 + 0.4 * random()) + random());
     const isOver = revokedDaysAgo !== null;
-    const rejected = isOver ? requests : Math.floor(requests * 0.02 * random());
+    const rejected = isOver ? requests : Math.floor(requests * 0.02 * random() + 0.2 * random());
     const unauthorized = isOver ? requests : 0;
     const outcomes = { stored: requests - rejected, duplicate: Math.floor(requests * 0.03) };
     return { ...owner, ...outcomes, rejected, unauthorized, start, lastAt: start };

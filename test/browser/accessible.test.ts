@@ -57,6 +57,7 @@ test("the pages for keys", async () => {
   await page.getByRole("alert").waitFor();
   await expectAccessible(page);
   await expectPage(page, "/", "Home");
+  await expectPage(page, "/start", "Set-up guide");
   await expectPage(page, `${path}/rotate`, "Rotate key");
   await expectPage(page, `${path}/revoke`, "Revoke key");
   await page.getByLabel("Type the label").fill("something else");

@@ -108,6 +108,9 @@ async function takeAll(
     await page.screenshot({ path: join(folder, `${name}-${suffix}.png`), fullPage });
   };
   await takeGettingIn(page, take, invite);
+  await page.goto("/");
+  await take("home");
+  await page.goto("/keys");
   await takeKeys(page, take);
   await page.goto("/");
   await take("home", false);
@@ -143,6 +146,8 @@ async function takeGettingIn(page: Page, take: Take, invite: Server["invite"]): 
   await take("sign-in-wrong");
   await joinDesk(page, invite("beta", "bob@example.com"));
   await take("keys-empty");
+  await page.goto("/");
+  await take("start-new");
   await openMenu(page);
   await page.getByRole("button", { name: "Sign out" }).click();
   await page.waitForURL("**/sign-in");

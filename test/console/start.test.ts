@@ -35,7 +35,7 @@ test("a new desk is led to its first signal", async () => {
   expect(done).toContain("<bdi>&lt;b></bdi>");
   expect(done.match(/class="tag good"/g)).toHaveLength(3);
   expect((await visitor.get("/")).text).toContain("Signals are arriving");
-  expect((await visitor.get("/start")).text).toContain("notice good");
+  expect((await visitor.get("/start")).text).toContain("It is here");
 });
 
 test("each snippet has the address that bots use, whatever is in it", () => {

@@ -1,9 +1,10 @@
 /** From an empty desk to its first signal. */
-import type { VNode } from "preact";
+import type { ComponentChildren, VNode } from "preact";
 import type { ApiKey } from "../../domain/key.ts";
 import type { StoredSignal } from "../../domain/stored-signal.ts";
 import { ButtonLink, CopyButton, KeyName, Tag } from "../ui/components.tsx";
 import { Layout } from "../ui/layout.tsx";
+import { LiveStatus } from "../ui/live-status.tsx";
 import { Past } from "../ui/times.tsx";
 import { assets } from "../web/assets.ts";
 import type { MemberVisit } from "../web/visit.ts";
@@ -31,24 +32,26 @@ export function StartPage({
 }): VNode {
   return (
     <Layout
-      title="Getting started"
+      title="Set-up guide"
       visit={visit}
       place="/start"
+      actions={progress.signal === null ? <LiveStatus /> : undefined}
       scripts={[assets.live.path, assets.start.path]}
     >
       <p>Three steps from here to a signal that is stored.</p>
       <ProgressSteps progress={progress} now={visit.now} />
-      <section class="card">
+      <section class="wide">
         <h2>Snippets</h2>
         <p>
           Put the key into the environment of the bot, not into its source. To try it in a terminal,
           without showing the key or keeping it in the history:
         </p>
-        <pre
-          tabindex={0}
-        >{`stty -echo; read -r ${KEY_VARIABLE}; stty echo; export ${KEY_VARIABLE}`}</pre>
+        <Code
+          id="read-key"
+          text={`stty -echo; read -r ${KEY_VARIABLE}; stty echo; export ${KEY_VARIABLE}`}
+        />
         {snippets(publicUrl).map(({ id, name, how, text, client }, index) => (
-          <details open={index === 0}>
+          <details name="snippet" open={index === 0}>
             <summary>{name}</summary>
             <p>{how}</p>
             <Code id={`snippet-${id}`} text={text} />
@@ -80,45 +83,64 @@ export function ProgressSteps({ progress, now }: { progress: Progress; now: numb
   const { key, signal } = progress;
   const isDone = signal !== null;
   return (
-    <section class="card" id="progress" data-done={isDone ? "" : undefined} aria-live="polite">
-      <h2>1. Create a key {key !== null && <Done />}</h2>
-      {key === null ? (
-        <p>
-          A bot sends its signals with a key. You see it once: have a safe place ready.{" "}
-          <ButtonLink to="/keys/new">Create a key</ButtonLink>
-        </p>
-      ) : (
-        <p>
-          You have <KeyName label={key.label} last4={key.last4} />.{" "}
-          <a href="/keys">See your keys</a>
-        </p>
-      )}
-      <h2>2. Send a signal {isDone && <Done />}</h2>
-      <p>With one of the snippets below: they have the address of this server in them.</p>
-      <h2>3. See it here {isDone && <Done />}</h2>
-      {signal === null ? (
-        <p>
-          <Tag>waiting</Tag> No signal has arrived yet. <a href="/start">Refresh</a>
-        </p>
-      ) : (
-        <p class="notice good">
-          It is here: <bdi>{signal.symbol}</bdi>, {signal.side},{" "}
-          <Past at={signal.received_at} now={now} />.{" "}
-          <a href={`/signals/${signal.id}`}>Look at it</a>, or at <a href="/signals">all signals</a>
-          .
-        </p>
-      )}
-    </section>
+    <ol class="steps" id="progress" data-done={isDone ? "" : undefined} aria-live="polite">
+      <Step name="Create a key" isDone={key !== null}>
+        {key === null ? (
+          <>
+            <p>A bot sends its signals with a key. You see it once: have a safe place ready.</p>
+            <p class="actions">
+              <ButtonLink to="/keys/new">Create a key</ButtonLink>
+            </p>
+          </>
+        ) : (
+          <p>
+            You have <KeyName {...key} />. <a href="/keys">See your keys</a>
+          </p>
+        )}
+      </Step>
+      <Step name="Send a signal" isDone={isDone}>
+        <p>With one of the snippets below: they have the address of this server in them.</p>
+      </Step>
+      <Step name="See it here" isDone={isDone}>
+        {signal === null ? (
+          <p>
+            No signal has arrived yet. <a href="/start">Refresh</a>
+          </p>
+        ) : (
+          <p>
+            It is here: <bdi>{signal.symbol}</bdi>, {signal.side},{" "}
+            <Past at={signal.received_at} now={now} />.{" "}
+            <a href={`/signals/${signal.id}`}>Look at it</a>, or at{" "}
+            <a href="/signals">all signals</a>.
+          </p>
+        )}
+      </Step>
+    </ol>
   );
 }
 
-function Done(): VNode {
-  return <Tag tone="good">done</Tag>;
+function Step({
+  name,
+  isDone,
+  children,
+}: {
+  name: string;
+  isDone: boolean;
+  children: ComponentChildren;
+}): VNode {
+  return (
+    <li>
+      <h2>
+        {name} {isDone && <Tag tone="good">Done</Tag>}
+      </h2>
+      {children}
+    </li>
+  );
 }
 
 function TradingView({ publicUrl, secret }: { publicUrl: string; secret: string }): VNode {
   return (
-    <section class="card">
+    <section class="wide">
       <h2>TradingView alerts</h2>
       <p>
         A TradingView alert can call a webhook, but cannot send a header, so it cannot send the key.
@@ -127,16 +149,16 @@ function TradingView({ publicUrl, secret }: { publicUrl: string; secret: string 
         the path contains a secret, made for this page just now: treat the webhook's URL like a
         password. Do not put the key into the address or the message of an alert.
       </p>
-      <details>
+      <details name="recipe">
         <summary>nginx</summary>
         <p>In the server block of a name that has a certificate:</p>
         <Code id="nginx" text={nginxRecipe(publicUrl, secret)} />
       </details>
-      <details>
+      <details name="recipe">
         <summary>Caddy</summary>
         <Code id="caddy" text={caddyRecipe(publicUrl, secret)} />
       </details>
-      <details>
+      <details name="recipe">
         <summary>The message of the alert</summary>
         <Code id="alert" text={alertMessage} />
         <p>
@@ -163,11 +185,11 @@ function TradingView({ publicUrl, secret }: { publicUrl: string; secret: string 
 
 function Code({ id, text }: { id: string; text: string }): VNode {
   return (
-    <>
+    <div class="code">
       <pre id={id} tabindex={0}>
         {text}
       </pre>
       <CopyButton of={id} />
-    </>
+    </div>
   );
 }

@@ -19,13 +19,13 @@ import passkeys from "../ui/assets/passkeys.js" with { type: "text" };
 import shortcuts from "../ui/assets/shortcuts.js" with { type: "text" };
 import signalsStyle from "../ui/assets/signals.css" with { type: "text" };
 import signals from "../ui/assets/signals.js" with { type: "text" };
+import startStyle from "../ui/assets/start.css" with { type: "text" };
 import start from "../ui/assets/start.js" with { type: "text" };
 import tables from "../ui/assets/tables.css" with { type: "text" };
 
 /** The later overrides the earlier. */
-const style = [base, frame, controls, parts, tables, homeStyle, activityStyle, signalsStyle].join(
-  "\n",
-);
+const pageStyles = [homeStyle, startStyle, activityStyle, signalsStyle];
+const style = [base, frame, controls, parts, tables, ...pageStyles].join("\n");
 
 const YEAR_S = 365 * 24 * 60 * 60;
 const JAVASCRIPT = "text/javascript; charset=utf-8";

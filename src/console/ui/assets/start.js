@@ -11,8 +11,13 @@ function take(page) {
   last = fresh.innerHTML;
   progress.replaceChildren(...fresh.childNodes);
   localize(progress);
-  if (fresh.dataset.done !== undefined) live.end();
+  if (fresh.dataset.done !== undefined) end();
+}
+
+function end() {
+  live.end();
+  document.querySelector(".live")?.remove();
 }
 
 const live = keepFresh({ path: () => "/start/state", everyMs: EVERY_MS, take });
-if (progress.dataset.done !== undefined) live.end();
+if (progress.dataset.done !== undefined) end();

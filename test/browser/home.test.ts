@@ -1,0 +1,42 @@
+/** The home page and the charts of keys in Chromium. */
+import { expect, setDefaultTimeout, test } from "bun:test";
+import { signal } from "../_setup.ts";
+import { useBrowser } from "./_browser.ts";
+import { openDesk } from "./_flow.ts";
+
+setDefaultTimeout(60_000);
+
+const openWindow = useBrowser();
+
+test("the home page says by itself when signals arrive, and nothing moves", async () => {
+  const { desk, page, complaints } = await openDesk(openWindow, "alpha");
+  await page.goto("/");
+  await page.getByRole("heading", { name: "No signal yet" }).waitFor();
+  const chart = page.locator(".spark");
+  const before = await chart.boundingBox();
+  expect(before?.height).toBeGreaterThan(50);
+  expect((await desk.post({ ...signal, symbol: "BTC/USDT" })).status).toBe(201);
+  await page.getByRole("heading", { name: "Signals are arriving" }).waitFor();
+  await page.getByRole("img", { name: /24 hours: 1 stored, 0 duplicate, 0 rejected/ }).waitFor();
+  expect(await chart.boundingBox()).toEqual(before);
+  await page.getByRole("link", { name: "BTC/USDT" }).click();
+  await page.waitForURL("**/signals/*");
+  expect(complaints).toEqual([]);
+});
+
+test("without a script there are the same headline and charts", async () => {
+  const options = { javaScriptEnabled: false };
+  const { desk, page, complaints } = await openDesk(openWindow, "alpha", options);
+  expect((await desk.post(signal)).status).toBe(201);
+  await page.goto("/");
+  await page.getByRole("heading", { name: "Signals are arriving" }).waitFor();
+  for (const path of ["/", "/keys"]) {
+    const found = page.getByRole("img", { name: /: 1 stored, 0 duplicate, 0 rejected/ });
+    // What was recorded is on the pages a second or two later.
+    for (await page.goto(path); (await found.count()) === 0; await page.reload()) {
+      await page.waitForTimeout(250);
+    }
+    expect(await found.isVisible()).toBe(true);
+  }
+  expect(complaints).toEqual([]);
+});
