@@ -1,4 +1,4 @@
-/** The house rules that no linter knows: which layer may import which. */
+/** The house rules that no linter knows: which layer may import which, and how text files look. */
 import { expect, test } from "bun:test";
 import { Glob } from "bun";
 import { dirname, join, normalize } from "node:path";
@@ -125,15 +125,16 @@ test("the domain imports few packages", async () => {
   expect(wrong).toEqual([]);
 });
 
-test("dependencies are pinned to exact versions", async () => {
-  const packageJson = (await Bun.file("package.json").json()) as Record<
-    string,
-    Record<string, string>
-  >;
-  const versions = Object.entries({
-    ...packageJson["dependencies"],
-    ...packageJson["devDependencies"],
-  });
-  expect(versions.filter(([, version]) => !/^\d+\.\d+\.\d+$/.test(version))).toEqual([]);
-  expect(versions.length).toBeGreaterThan(0);
+test("text files keep the rules of .editorconfig", async () => {
+  const files = [
+    ...new Glob("*.{md,json,toml,ts,sql}").scanSync(),
+    ...new Glob("{.ci,.github,bench,clients,deploy,docs,src,test}/**").scanSync({ dot: true }),
+  ].filter((file) => !/(?:^|\/)(?:node_modules|__pycache__)\/|\.png$/.test(file));
+  expect(files.length).toBeGreaterThan(400);
+  const wrong: string[] = [];
+  for (const file of files) {
+    const text = await Bun.file(file).text();
+    if (/\r|[ \t]$/m.test(text) || !text.endsWith("\n")) wrong.push(file);
+  }
+  expect(wrong).toEqual([]);
 });
