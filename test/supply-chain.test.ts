@@ -1,7 +1,8 @@
-/** What goes into the build: pinned packages, no install scripts, known licences. */
+/** What goes into the build: pinned packages, no install scripts, known licences, a workflow that only calls the gate. */
 import { describe, expect, test } from "bun:test";
 import { existsSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { parse } from "yaml";
 import { readPackage, thirdPartyPage } from "../.ci/licences.ts";
 import packageJson from "../package.json" with { type: "json" };
 import { temporaryFolder } from "./_setup.ts";
@@ -40,7 +41,7 @@ test("every package of the benchmark's peer has a hash", async () => {
 });
 
 test("Bun is the same version in package.json, the gate and the pages", async () => {
-  for (const file of [".ci/run", "README.md"]) {
+  for (const file of [".ci/run", "README.md", "CONTRIBUTING.md"]) {
     const versions = (await Bun.file(file).text()).matchAll(/\bbun@([\w.]+)/g);
     expect([file, ...new Set([...versions].map(([, version]) => version))]).toEqual([
       file,
@@ -140,4 +141,18 @@ describe("licences", () => {
   test("a package without the text of its licence is refused", () => {
     expect(() => readPackage(packageWith({ license: "MIT" }, {}))).toThrow("has no licence text");
   });
+});
+
+test("the workflow may only read, pins its actions by commit, and calls only the gate", async () => {
+  const workflow = parse(await Bun.file(".github/workflows/ci.yml").text()) as {
+    permissions: unknown;
+    jobs: Record<string, { steps: { uses?: string; run?: string }[] }>;
+  };
+  expect(workflow.permissions).toEqual({ contents: "read" });
+  const steps = Object.values(workflow.jobs).flatMap((job) => job.steps);
+  const actions = steps.flatMap(({ uses }) => uses ?? []);
+  expect(actions.length).toBeGreaterThan(0);
+  for (const action of actions) expect(action).toMatch(/^actions\/[\w-]+@[0-9a-f]{40}$/);
+  const commands = steps.flatMap(({ run }) => run ?? []);
+  expect(commands).toEqual(['sudo env "PATH=$PATH" AUDIT_REQUIRED=1 .ci/run']);
 });
