@@ -158,7 +158,7 @@ function LastDay({ lastDay, now }: HomeAnswer): VNode {
         count={24}
         now={now}
         label="Requests per hour of the last 24 hours"
-        ends={["23 h ago", "now"]}
+        ends={["23 h ago", "this hour"]}
       />
     </>
   );
