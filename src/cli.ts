@@ -6,8 +6,9 @@ import { addCompletion } from "./commands/completion.ts";
 import { configCommand } from "./commands/config.ts";
 import { copyCommand } from "./commands/copy.ts";
 import { deskCommand } from "./commands/desk.ts";
+import { doctorCommand } from "./commands/doctor.ts";
 import { healthcheckCommand } from "./commands/healthcheck.ts";
-import { toType } from "./commands/hint.ts";
+import { explain } from "./commands/hint.ts";
 import { keyCommand } from "./commands/key.ts";
 import { memberCommand } from "./commands/member.ts";
 import { restoreCommand } from "./commands/restore.ts";
@@ -18,7 +19,7 @@ import { statusCommand } from "./commands/status.ts";
 import { verifyCommand } from "./commands/verify.ts";
 import { versionCommand } from "./commands/version.ts";
 import { defaults } from "./config.ts";
-import { messageOf, systemCode, UsageError, UserError } from "./domain/errors.ts";
+import { UsageError } from "./domain/errors.ts";
 import { redactKeys } from "./domain/key.ts";
 import { OutputError, writeToStderr, writeToStdout } from "./output.ts";
 import { VERSION } from "./version.ts";
@@ -48,6 +49,7 @@ Every flag of serve can also be set in the environment, such as SIGNALBOX_LISTEN
   const commands = [
     serveCommand,
     statusCommand,
+    doctorCommand,
     configCommand,
     deskCommand,
     memberCommand,
@@ -111,23 +113,6 @@ function writeError(text: string): void {
 
 /** Only defects of ours get a stack trace, not what the user or the system causes. */
 function describe(error: unknown, dataDir: string): string {
-  if (error instanceof UserError) {
-    return error.next === null
-      ? error.message
-      : `${error.message} with: ${toType(error.next, dataDir)}`;
-  }
-  const code = systemCode(error);
-  if (/^E[A-Z0-9]+$/.test(code)) {
-    return `the system refused the operation (${messageOf(error)})${advice[code] ?? ""}`;
-  }
   const detail = error instanceof Error ? (error.stack ?? error.message) : String(error);
-  return `unexpected failure, please report it: ${detail}`;
+  return explain(error, dataDir) ?? `unexpected failure, please report it: ${detail}`;
 }
-
-const advice: Record<string, string> = {
-  EACCES: ": run signalbox as the user who owns this file",
-  EPERM: ": run signalbox as the user who owns this file",
-  ENOSPC: ": free some space on the disk, then try again",
-  EDQUOT: ": free some space or raise the quota, then try again",
-  EROFS: ": use a folder on a writable disk",
-};

@@ -36,10 +36,7 @@ export interface Attention {
 }
 
 export function attentionToServer(
-  {
-    server,
-    disk_free_bytes: free,
-  }: { readonly server: ServerStatus | null; readonly disk_free_bytes: number },
+  server: ServerStatus | null,
   checks: Checks | null,
   data: string,
 ): Attention[] {
@@ -58,23 +55,33 @@ export function attentionToServer(
       next: "read the server's log, which says what to do",
     });
   }
-  if (free < DISK_LOW_BYTES) {
-    found.push({
-      problem: `The disk has ${formatBytes(free)} left; below ${formatBytes(DISK_FREE_BYTES_MIN)} signals may be refused.`,
-      next: "free some space",
-    });
-  }
-  const expiresAt = server?.certificate_expires_at ?? null;
-  if (expiresAt !== null && expiresAt < Date.now() + CERTIFICATE_SOON_MS) {
-    found.push({
-      problem: `The certificate ${expiresAt < Date.now() ? "expired" : "expires"} at ${formatTime(expiresAt)}.`,
-      next: "renew it and replace its files; the server takes them without a restart",
-    });
-  }
   return found;
 }
 
-export function attentionToBackups(server: ServerStatus | null, now: number): Attention[] {
+export function attentionToDisk(freeBytes: number): Attention[] {
+  if (freeBytes >= DISK_LOW_BYTES) return [];
+  return [
+    {
+      problem: `The disk has ${formatBytes(freeBytes)} left; below ${formatBytes(DISK_FREE_BYTES_MIN)} signals may be refused.`,
+      next: "free some space",
+    },
+  ];
+}
+
+export function attentionToCertificate(expiresAt: number | null, now: number): Attention[] {
+  if (expiresAt === null || expiresAt >= now + CERTIFICATE_SOON_MS) return [];
+  return [
+    {
+      problem: `The certificate ${expiresAt < now ? "expired" : "expires"} at ${formatTime(expiresAt)}.`,
+      next: "renew it and replace its files; the server takes them without a restart",
+    },
+  ];
+}
+
+export function attentionToBackups(
+  server: Pick<ServerStatus, "backups" | "started_at"> | null,
+  now: number,
+): Attention[] {
   if (server === null || server.backups === null) return [];
   const { dir, every_ms, failure, newest } = server.backups;
   if (failure !== null) {

@@ -7,23 +7,32 @@ import { systemCode, UserError } from "../domain/errors.ts";
 import { parseAddress } from "../net/address.ts";
 import { askStatus } from "../ops/client.ts";
 import type { ServerStatus } from "../ops/server.ts";
+import { refuseDataFolder } from "./backup.ts";
 import { printNote } from "./print.ts";
 
-/** Throws `UserError` with the sentence that `serve` would end with. */
 export async function checkConfig(config: ServeConfig): Promise<void> {
   const server = await askStatus(config.dataDir);
-  try {
-    await checkApp(config, portsOf(server));
-  } catch (error) {
-    throw explainPortInUse(error, config);
-  }
-  if (config.backups !== null) requireWritable(config.backups.dir);
+  await requireStart(config, server);
   printNote("The configuration is valid: serve would start with it.");
   if (server !== null) {
     printNote(
       `A server uses ${config.dataDir} now: restart it to apply changes of the configuration.`,
     );
   }
+}
+
+/** Throws `UserError` with the sentence that `serve` would end with. `server`: the one of this folder. */
+export async function requireStart(
+  config: ServeConfig,
+  server: ServerStatus | null,
+): Promise<void> {
+  if (config.backups !== null) refuseDataFolder(config.backups.dir, config.dataDir);
+  try {
+    await checkApp(config, portsOf(server));
+  } catch (error) {
+    throw explainPortInUse(error, config);
+  }
+  if (config.backups !== null) requireWritable(config.backups.dir);
 }
 
 function portsOf(server: ServerStatus | null): ReadonlySet<number> {

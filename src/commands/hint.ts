@@ -2,7 +2,7 @@
 import { existsSync } from "node:fs";
 import { relative } from "node:path";
 import { defaults } from "../config.ts";
-import { UserError } from "../domain/errors.ts";
+import { messageOf, systemCode, UserError } from "../domain/errors.ts";
 import { shellQuoted } from "../domain/shell.ts";
 import { selfProgram } from "./self.ts";
 
@@ -11,6 +11,25 @@ export function toType(command: string, dataDir: string): string {
   const data = dataDir === defaults.data ? "" : ` --data ${shellQuoted(dataDir)}`;
   return `${programName()} ${command}${data}`;
 }
+
+/** Explains what the user or the system caused, with what to do. Null for a defect of ours. */
+export function explain(error: unknown, dataDir: string): string | null {
+  if (error instanceof UserError) {
+    const { message, next } = error;
+    return next === null ? message : `${message} with: ${toType(next, dataDir)}`;
+  }
+  const code = systemCode(error);
+  if (!/^E[A-Z0-9]+$/.test(code)) return null;
+  return `the system refused the operation (${messageOf(error)})${advice[code] ?? ""}`;
+}
+
+const advice: Record<string, string> = {
+  EACCES: ": run signalbox as the user who owns this file",
+  EPERM: ": run signalbox as the user who owns this file",
+  ENOSPC: ": free some space on the disk, then try again",
+  EDQUOT: ": free some space or raise the quota, then try again",
+  EROFS: ": use a folder on a writable disk",
+};
 
 /** Throws `UserError` if the folder is missing. */
 export function requireFolder(folder: string): void {

@@ -51,11 +51,11 @@ once. SIGHUP reloads the certificate.`,
 
 async function serve(options: ServeOptions, command: Command): Promise<void> {
   const config = readConfig(options, command);
-  if (config.backups !== null) refuseDataFolder(config.backups.dir, config.dataDir);
   if (options.check) {
     await checkConfig(config);
     return;
   }
+  if (config.backups !== null) refuseDataFolder(config.backups.dir, config.dataDir);
   const log = await createLog(options.logLevel);
   endAtDefect(log);
   // Before the first request, so that every one is also stopped gracefully.

@@ -1,20 +1,20 @@
 /** `signalbox status`: a server and its data at a glance, and what needs attention. */
-import { statfsSync } from "node:fs";
 import { resolve } from "node:path";
 import type { Command } from "commander";
 import ms from "ms";
 import { type ApiKey, EXPIRING_SOON_MS, keyState } from "../domain/key.ts";
 import { escapeControls } from "../domain/shell.ts";
 import type { Storage } from "../domain/storage.ts";
-import { askServer, askStatus } from "../ops/client.ts";
-import type { Checks } from "../ops/health.ts";
+import { askChecks, askStatus } from "../ops/client.ts";
 import type { ServerStatus } from "../ops/server.ts";
 import { withStorage } from "../store/open.ts";
 import { VERSION } from "../version.ts";
 import {
   type Attention,
   attentionToBackups,
+  attentionToCertificate,
   attentionToDesks,
+  attentionToDisk,
   attentionToEnded,
   attentionToExpiring,
   attentionToServer,
@@ -23,6 +23,7 @@ import {
   formatBytes,
 } from "./attention.ts";
 import { type DataOptions, defineCommand } from "./define.ts";
+import { freeBytes } from "./disk.ts";
 import { count, formatTime, plural, printData, printJson, printTable } from "./print.ts";
 
 /** Keys of a desk that are looked at. */
@@ -68,17 +69,18 @@ async function readStatus(data: string): Promise<Status> {
   const stored = await withStorage(data, (storage) => readStored(storage, now));
   const server = await askStatus(dataDir);
   const checks = server === null ? null : await askChecks(dataDir);
-  const { bavail, bsize } = statfsSync(dataDir);
   const { expiring, stillInUse, ...shown } = stored;
   const status = {
     version: VERSION,
     data: dataDir,
     server,
     ...shown,
-    disk_free_bytes: bavail * bsize,
+    disk_free_bytes: freeBytes(dataDir),
   };
   const attention = [
-    ...attentionToServer(status, checks, data),
+    ...attentionToServer(server, checks, data),
+    ...attentionToDisk(status.disk_free_bytes),
+    ...attentionToCertificate(server?.certificate_expires_at ?? null, now),
     ...attentionToBackups(server, now),
     ...attentionToDesks(status.desks, data),
     ...attentionToExpiring(expiring, data),
@@ -108,14 +110,6 @@ async function readStored({ registry, signals, activity }: Storage, now: number)
     last_hour: await signals.countSince(now - HOUR_MS),
   };
   return { desks, rate, expiring, stillInUse };
-}
-
-async function askChecks(dataDir: string): Promise<Checks | null> {
-  try {
-    return ((await (await askServer(dataDir, "/readyz")).json()) as { checks: Checks }).checks;
-  } catch {
-    return null;
-  }
 }
 
 function printStatus(status: Status): void {

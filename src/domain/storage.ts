@@ -432,6 +432,8 @@ export interface Restored {
  */
 export interface DatabaseFiles {
   pathIn(dataDir: string): string;
+  /** The size of the log, which is part of the database until a checkpoint has copied it; 0 without one. */
+  logBytes(dataDir: string): number;
   verify(file: string): Awaitable<Verification>;
   /** In a sentence; null if all checks are ok. */
   problemOf(verification: Verification): string | null;

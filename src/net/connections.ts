@@ -54,7 +54,7 @@ interface ConnectionNeeds {
 /** Divides what `ulimit -n` allows: at least five eighths for the public interface. */
 export function planConnections(
   { connectionsMax, consoleListen, opsListen }: ConnectionNeeds,
-  log: Logger,
+  log: Pick<Logger, "warn">,
   descriptorsMax = readDescriptorsMax() ?? Infinity,
 ): ConnectionPlan {
   const share = Math.floor(descriptorsMax * (1 - RESERVE_SHARE));

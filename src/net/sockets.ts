@@ -75,10 +75,10 @@ export class PortSockets {
   }
 }
 
-/** How many descriptors the process may open (`ulimit -n`). Null without /proc. */
-export function readDescriptorsMax(): number | null {
+/** How many descriptors a process may open (`ulimit -n`). Null without /proc. */
+export function readDescriptorsMax(pid: number | "self" = "self"): number | null {
   try {
-    const limits = readFileSync("/proc/self/limits", "utf8");
+    const limits = readFileSync(`/proc/${pid}/limits`, "utf8");
     return Number(/^Max open files\s+(\d+)/m.exec(limits)?.[1]);
   } catch {
     return null;

@@ -82,9 +82,8 @@ export class BackupJob {
   /** At most the interval, even if the clock was set back since the newest backup. */
   async #untilDue(): Promise<number> {
     const { dir, everyMs } = this.#plan;
-    const newest = (await listBackups(dir)).at(-1);
-    if (newest === undefined) return 0;
-    this.#newest = { file: join(dir, newest), at: timeOf(newest) };
+    this.#newest = await findNewest(dir);
+    if (this.#newest === null) return 0;
     return Math.min(everyMs, Math.max(0, everyMs - (Date.now() - this.#newest.at)));
   }
 
@@ -138,6 +137,12 @@ export class BackupJob {
 /** UTC to the second, for the name of a file. */
 export function timeStamp(now: number): string {
   return new Date(now).toISOString().replace(/[-:]|\.\d+/g, "");
+}
+
+/** Returns the newest backup in a folder, or null. */
+export async function findNewest(dir: string): Promise<BackupStatus["newest"]> {
+  const newest = (await listBackups(dir)).at(-1);
+  return newest === undefined ? null : { file: join(dir, newest), at: timeOf(newest) };
 }
 
 /** When a backup was made, from its name. */

@@ -3,7 +3,7 @@
  * another storage changes only this folder.
  */
 import type { Database } from "bun:sqlite";
-import { existsSync } from "node:fs";
+import { existsSync, statSync } from "node:fs";
 import { join, resolve } from "node:path";
 import type { Logger } from "pino";
 import type {
@@ -14,6 +14,7 @@ import type {
   ServerStorageEvents,
   Storage,
 } from "../domain/storage.ts";
+import { everySignal, type StoredSignal } from "../domain/stored-signal.ts";
 import { loadDeviceSecret } from "./device-secret.ts";
 import { readStillInUse, SqliteActivity } from "./sqlite/activity.ts";
 import { SqliteAudit } from "./sqlite/audit.ts";
@@ -22,7 +23,7 @@ import { copyInProcess } from "./sqlite/copying.ts";
 import { explainCommandFailure } from "./sqlite/failures.ts";
 import { DATABASE_NAME } from "./sqlite/folder.ts";
 import { SqliteMembers } from "./sqlite/members.ts";
-import { checkDatabase, openDatabase } from "./sqlite/open.ts";
+import { openDatabase, readDatabase } from "./sqlite/open.ts";
 import { SqlitePasskeys } from "./sqlite/passkeys.ts";
 import { SqliteSessions } from "./sqlite/sessions.ts";
 import { SqliteRegistry } from "./sqlite/registry.ts";
@@ -31,10 +32,17 @@ import { SqliteSignals } from "./sqlite/signals.ts";
 import { SqliteStore } from "./sqlite/store.ts";
 import { describeProblem, verifyDatabase } from "./sqlite/verify.ts";
 
-export { problemOfFolder, refuseForeignFolder } from "./sqlite/folder.ts";
+export {
+  findMisfits,
+  problemOfFolder,
+  refuseForeignFolder,
+  requireDatabase,
+} from "./sqlite/folder.ts";
 
 export const databaseFiles: DatabaseFiles = {
   pathIn: (dataDir) => join(dataDir, DATABASE_NAME),
+  logBytes: (dataDir) =>
+    statSync(join(dataDir, `${DATABASE_NAME}-wal`), { throwIfNoEntry: false })?.size ?? 0,
   verify: verifyDatabase,
   problemOf: describeProblem,
   copy: copyDatabase,
@@ -49,7 +57,16 @@ export function hasDatabase(dataDir: string): boolean {
 
 /** For `serve --check`. Throws what {@link openServerStorage} would, and creates and changes nothing. */
 export function checkServerStorage(dataDir: string): Awaitable<void> {
-  return checkDatabase(dataDir);
+  readDatabase(dataDir, () => {});
+}
+
+/** For `doctor`: of all desks, the newest first. Creates and changes nothing. Throws `UserError`. */
+export function newestSignals(
+  dataDir: string,
+  limit: number,
+): Awaitable<readonly StoredSignal[] | null> {
+  const query = { deskId: null, filter: everySignal, order: "newest", limit } as const;
+  return readDatabase(dataDir, (db) => new SqliteSignals(db).list(query).signals);
 }
 
 /** For `serve`. Throws `UserError` if another server has the folder, or it cannot be used. */

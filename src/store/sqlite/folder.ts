@@ -166,6 +166,32 @@ export function refuseForeignFolder(dataDir: string): void {
   );
 }
 
+/** Returns the folder and our files in it that have another owner, or another mode than 0700 and 0600. */
+export function findMisfits(dataDir: string): FolderMisfits {
+  const ours = readdirSync(dataDir).filter((name) => OUR_FILES.test(name));
+  const found = [dataDir, ...ours.map((name) => join(dataDir, name))].flatMap((path) => {
+    // SQLite may have removed its log meanwhile.
+    const stats = statSync(path, { throwIfNoEntry: false });
+    return stats === undefined ? [] : [{ path, stats }];
+  });
+  const owner = process.geteuid?.();
+  return {
+    foreign: found.flatMap(({ path, stats }) =>
+      owner === undefined || stats.uid === owner ? [] : [path],
+    ),
+    wrongMode: found.flatMap(({ path, stats }) => {
+      const wanted = stats.isDirectory() ? 0o700 : 0o600;
+      return (stats.mode & 0o777) === wanted ? [] : [{ path, mode: octal(stats.mode & 0o7777) }];
+    }),
+  };
+}
+
+export interface FolderMisfits {
+  readonly foreign: readonly string[];
+  /** `mode` in octal digits. */
+  readonly wrongMode: readonly { readonly path: string; readonly mode: string }[];
+}
+
 /** Removes the permissions of group and others. */
 export function tighten(path: string, onTightened: OnTightened): void {
   const before = statSync(path).mode & 0o7777;

@@ -100,24 +100,34 @@ function openFile(path: string, role: Role, options: OpenOptions): Database {
   }
 }
 
-/** Throws what {@link openDatabase} would throw in a server. Creates and changes nothing. */
-export function checkDatabase(dataDir: string): void {
+/**
+ * Throws what {@link openDatabase} would throw in a server. Creates and changes nothing. Returns null
+ * without a database.
+ */
+export function readDatabase<T>(dataDir: string, read: (db: Database) => T): T | null {
   checkFolder(dataDir);
   const path = join(dataDir, DATABASE_NAME);
   try {
     if (isEmpty(path)) {
       refuseLeftovers(path);
-      return;
+      return null;
     }
     const hasLog = existsSync(`${path}-wal`);
     refuseDamagedLog(path);
-    openForReading(path).close();
+    const result = readAndClose(openForReading(path), read);
     // Reading leaves an empty log behind; a connection that may write removes it when it closes.
-    if (hasLog) return;
-    using db = new Database(path, { create: false, readwrite: true });
-    readVersion(db);
+    if (!hasLog) readAndClose(new Database(path, { create: false, readwrite: true }), readVersion);
+    return result;
   } catch (error) {
     throw explainFailure(error, path);
+  }
+}
+
+function readAndClose<T>(db: Database, read: (db: Database) => T): T {
+  try {
+    return read(db);
+  } finally {
+    db.close();
   }
 }
 

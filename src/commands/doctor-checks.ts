@@ -1,0 +1,222 @@
+/** The checks of `signalbox doctor`. */
+import { statfsSync } from "node:fs";
+import type { ServeConfig } from "../config.ts";
+import { shellQuoted } from "../domain/shell.ts";
+import { planConnections } from "../net/connections.ts";
+import { readDescriptorsMax } from "../net/sockets.ts";
+import { type Certificate, isCertificateOf, loadCertificate } from "../net/tls.ts";
+import { type BackupPlan, type BackupStatus, findNewest } from "../ops/backups.ts";
+import { DISK_FREE_BYTES_MIN } from "../ops/health.ts";
+import { databaseFiles, findMisfits, newestSignals } from "../store/open.ts";
+import {
+  attentionToBackups,
+  attentionToCertificate,
+  attentionToDisk,
+  attentionToServer,
+  formatBytes,
+} from "./attention.ts";
+import { requireStart } from "./check.ts";
+import { type FileSystem, fileSystemOf, freeBytes, measureFsync, median } from "./disk.ts";
+import { type Check, type Facts, type Finding, found, judge } from "./finding.ts";
+import { toType } from "./hint.ts";
+import { count, formatTime, plural } from "./print.ts";
+
+const DAY_MS = 86_400_000;
+/** A batch of signals waits for one fsync: 1 to 5 ms on a cloud volume. */
+const FSYNC_MS_MAX = 20;
+/** Signals whose clocks are compared with ours. */
+const CLOCKS_MAX = 100;
+/** A signal is never received before its time, and a little after it. */
+const AHEAD_MS_MAX = 2_000;
+const BEHIND_MS_MAX = 60_000;
+/** More than a backup of 10 million signals makes it grow to (docs/operations.md). */
+const LOG_BYTES_MAX = 512 * 1024 * 1024;
+
+export const checks: readonly Check[] = [
+  { name: "server", run: checkServer },
+  { name: "disk space", run: checkSpace },
+  { name: "file system", run: checkFileSystem },
+  { name: "fsync", run: checkFsync },
+  { name: "permissions", run: checkPermissions },
+  { name: "clock", run: checkClock },
+  { name: "certificate", run: checkCertificate },
+  { name: "descriptors", run: checkDescriptors },
+  { name: "log", run: checkLog },
+  { name: "backups", run: checkBackups },
+  { name: "configuration", run: checkConfiguration },
+];
+
+function checkServer({ server, health, data }: Facts): Finding {
+  const stores = health === null || health.writer.ok;
+  const since = server === null ? "" : formatTime(server.started_at);
+  // The last, if the server both is of another version and does not store.
+  const attention = attentionToServer(server, health, data).slice(-1);
+  return judge(
+    attention,
+    stores ? "warning" : "problem",
+    `It runs since ${since}, and stores signals.`,
+  );
+}
+
+function checkSpace({ config: { dataDir } }: Facts): Finding {
+  const free = freeBytes(dataDir);
+  const severity = free < DISK_FREE_BYTES_MIN ? "problem" : "warning";
+  return judge(attentionToDisk(free), severity, `${formatBytes(free)} are free.`);
+}
+
+const LOCAL_DISK = "move the data folder to a local disk, with ext4 or xfs";
+
+const risks: Readonly<Record<FileSystem["kind"], Omit<Finding, "severity">>> = {
+  network: { sentence: "locks and fsync are not reliable on a network.", next: LOCAL_DISK },
+  memory: { sentence: "a restart of the machine loses everything in memory.", next: LOCAL_DISK },
+  container: { sentence: "it is lost with the container.", next: "put it on a volume" },
+  fuse: { sentence: "this may be a network.", next: "make sure that it is a local disk" },
+};
+
+function checkFileSystem({ config: { dataDir } }: Facts): Finding {
+  if (process.platform !== "linux") return found("ok", "Only checked on Linux.");
+  const fileSystem = fileSystemOf(statfsSync(dataDir).type);
+  if (fileSystem === null) return found("ok", "The data folder is on a local disk.");
+  const { name, kind } = fileSystem;
+  const { sentence, next } = risks[kind];
+  const severity = kind === "network" || kind === "memory" ? "problem" : "warning";
+  return { severity, sentence: `The data folder is on ${name}: ${sentence}`, next };
+}
+
+async function checkFsync({ config: { dataDir } }: Facts): Promise<Finding> {
+  const time = await measureFsync(dataDir);
+  const sentence = `An fsync takes ${time.toFixed(time < 10 ? 2 : 0)} ms.`;
+  if (time <= FSYNC_MS_MAX) return found("ok", sentence);
+  const next = "look for what else uses the disk, or use a faster one";
+  return found("warning", `${sentence} Every signal waits for at least one.`, next);
+}
+
+function checkPermissions({ config: { dataDir } }: Facts): Finding {
+  const { foreign, wrongMode } = findMisfits(dataDir);
+  if (foreign[0] !== undefined) {
+    const files = foreign.map(shellQuoted).join(" ");
+    return found(
+      "problem",
+      `${foreign[0]} belongs to another user.`,
+      `sudo chown ${process.geteuid?.()} ${files}`,
+    );
+  }
+  const [first] = wrongMode;
+  if (first === undefined) return found("ok", "Only the server's user can access the data folder.");
+  const files = wrongMode.map(({ path }) => shellQuoted(path)).join(" ");
+  return found("problem", `${first.path} has mode ${first.mode}.`, `chmod u+rwX,go= ${files}`);
+}
+
+/** The median, because some bots have a wrong clock or send late. */
+async function checkClock({ config: { dataDir }, now }: Facts): Promise<Finding> {
+  const signals = (await newestSignals(dataDir, CLOCKS_MAX)) ?? [];
+  const skews = signals.flatMap(({ signal_time: sentAt, received_at }) =>
+    sentAt == null || received_at < now - DAY_MS ? [] : [sentAt - received_at],
+  );
+  if (skews.length === 0)
+    return found("ok", "No signal of the last 24 hours has a signal_time to compare with.");
+  const skew = median(skews);
+  const seconds = (Math.abs(skew) / 1_000).toFixed(1);
+  const sentence = `The signal_time of the latest ${plural(skews.length, "signal")} is ${seconds} s ${skew > 0 ? "ahead of" : "behind"} this machine's clock (median).`;
+  if (skew <= AHEAD_MS_MAX && skew >= -BEHIND_MS_MAX) return found("ok", sentence);
+  return found(
+    "warning",
+    sentence,
+    `check this clock with timedatectl; if it is right, the bots' clocks are wrong${skew < 0 ? ", or they send late" : ""}`,
+  );
+}
+
+/** The files, and what a running server still uses. */
+function checkCertificate({ config, server, now }: Facts): Finding {
+  const { tls, trustedProxies } = config;
+  const loaded = tls === null ? null : loadCertificate(tls);
+  const expiries = [loaded?.expiresAt, server?.certificate_expires_at].filter((at) => at != null);
+  if (expiries.length === 0)
+    return found("ok", "None: a proxy terminates HTTPS, or clients are local.");
+  const expiresAt = Math.min(...expiries);
+  // Behind a proxy, clients see the proxy's certificate.
+  const missing = loaded === null || trustedProxies.length > 0 ? [] : missingHosts(loaded, config);
+  if (tls !== null && missing.length > 0) {
+    return found(
+      "problem",
+      `${tls.certFile} is not valid for ${missing.join(" and ")}.`,
+      "get a certificate for every name, or correct --public-url and --console-url",
+    );
+  }
+  return judge(
+    attentionToCertificate(expiresAt, now),
+    expiresAt < now ? "problem" : "warning",
+    `It expires in ${plural(Math.floor((expiresAt - now) / DAY_MS), "day")}, at ${formatTime(expiresAt)}.`,
+  );
+}
+
+function missingHosts(certificate: Certificate, { publicUrl, consoleUrl }: ServeConfig): string[] {
+  return [publicUrl, consoleUrl]
+    .flatMap((url) => (url === null ? [] : [new URL(url).hostname.replace(/^\[|\]$/g, "")]))
+    .filter((host) => !isCertificateOf(host, certificate));
+}
+
+/** The running server's limit, which its supervisor sets, or else this command's. */
+function checkDescriptors({ config, server }: Facts): Finding {
+  const max = readDescriptorsMax(server?.pid);
+  if (max === null) return found("ok", "Only checked on Linux.");
+  const { public: possible } = planConnections(config, { warn: () => {} }, max);
+  const sentence = `${count(max)} are allowed, enough for ${plural(possible, "connection")}`;
+  if (possible >= config.connectionsMax) return found("ok", `${sentence}.`);
+  return found(
+    "warning",
+    `${sentence} of ${count(config.connectionsMax)} (--max-connections).`,
+    "raise LimitNOFILE of the service, or ulimit -n, and restart the server",
+  );
+}
+
+function checkLog({ config: { dataDir, externalCheckpoints } }: Facts): Finding {
+  const bytes = databaseFiles.logBytes(dataDir);
+  const sentence = `The write-ahead log has ${formatBytes(bytes)}.`;
+  if (bytes <= LOG_BYTES_MAX) return found("ok", sentence);
+  return found(
+    "warning",
+    sentence,
+    externalCheckpoints
+      ? "see that the program that does the checkpoints runs"
+      : "end what has been reading the database for long, such as sqlite3; it then shrinks",
+  );
+}
+
+async function checkBackups({ config, server, data, now }: Facts): Promise<Finding> {
+  const backups = server?.backups ?? (config.backups && (await statusOf(config.backups)));
+  if (backups === null) {
+    return found(
+      "warning",
+      "This configuration makes no backups.",
+      "add --backup-dir DIR, unless another program makes them",
+    );
+  }
+  const { dir, newest } = backups;
+  const [late] = attentionToBackups({ backups, started_at: server?.started_at ?? 0 }, now);
+  if (late !== undefined) {
+    // A server that starts makes one at once.
+    return server === null
+      ? found("warning", late.problem, toType("serve", data) + ` --backup-dir ${shellQuoted(dir)}`)
+      : found("problem", late.problem, late.next);
+  }
+  if (newest === null)
+    return found("ok", "The server has just started, and will make the first one.");
+  const damage = databaseFiles.problemOf(await databaseFiles.verify(newest.file));
+  if (damage === null) return found("ok", `The newest, of ${formatTime(newest.at)}, is sound.`);
+  return found(
+    "problem",
+    `${newest.file} is damaged (${damage}).`,
+    `check that disk, and make another backup: ${toType(`backup ${shellQuoted(newest.file)}`, data)}`,
+  );
+}
+
+/** What the folder tells without a server. */
+async function statusOf({ dir, everyMs, keep }: BackupPlan): Promise<BackupStatus> {
+  return { dir, every_ms: everyMs, keep, newest: await findNewest(dir), failure: null };
+}
+
+async function checkConfiguration({ config, server }: Facts): Promise<Finding> {
+  await requireStart(config, server);
+  return found("ok", "Valid: serve would start with it.");
+}

@@ -1,0 +1,86 @@
+/** `signalbox doctor`: looks for what will go wrong, and says what to do about it. */
+import { resolve } from "node:path";
+import { styleText } from "node:util";
+import type { Command } from "commander";
+import { messageOf, UserError } from "../domain/errors.ts";
+import { escapeControls } from "../domain/shell.ts";
+import { askChecks, askStatus } from "../ops/client.ts";
+import { requireDatabase } from "../store/open.ts";
+import { defineCommand } from "./define.ts";
+import { checks } from "./doctor-checks.ts";
+import type { Check, Facts, Finding, Severity } from "./finding.ts";
+import { explain } from "./hint.ts";
+import { jsonOption } from "./options.ts";
+import { plural, printData, printJson } from "./print.ts";
+import { readConfig, type ServeOptions, serveSettings } from "./settings.ts";
+
+interface DoctorOptions extends ServeOptions {
+  readonly json?: true;
+}
+
+const labels = {
+  ok: { text: "ok  ", colour: "green" },
+  warning: { text: "warn", colour: "yellow" },
+  problem: { text: "fail", colour: "red" },
+} as const satisfies Record<Severity, object>;
+
+const NAME_WIDTH = Math.max(...checks.map(({ name }) => name.length));
+
+export function doctorCommand(): Command {
+  const command: Command = defineCommand({
+    name: "doctor",
+    description: "look for what will go wrong: exit code 0 without problems",
+    options: [...serveSettings(), jsonOption()],
+    notes: `
+Takes the flags of serve: give the ones that you start it with. Works beside a running server and without
+one. Changes nothing, except for a file of 60 KiB in the data folder that measures fsync and is removed.
+Reads the newest backup whole.`,
+    examples: [
+      "signalbox doctor --data /var/lib/signalbox --backup-dir /backup",
+      `signalbox doctor --json | jq -r '.[] | select(.severity != "ok").name'`,
+    ],
+    run: async (options: DoctorOptions) => {
+      const facts = await gatherFacts(options, command);
+      const findings: (Finding & { readonly name: string })[] = [];
+      for (const check of checks) {
+        const found = { name: check.name, ...(await examine(check, facts)) };
+        findings.push(found);
+        if (!options.json) printFinding(found);
+      }
+      if (options.json) printJson(findings);
+      const failed = findings.filter(({ severity }) => severity === "problem").length;
+      if (failed === 0) return;
+      throw new UserError(
+        `${plural(failed, "check")} failed: do what the lines above say, then run doctor again.`,
+      );
+    },
+  });
+  return command;
+}
+
+async function gatherFacts(options: DoctorOptions, command: Command): Promise<Facts> {
+  const config = readConfig(options, command);
+  const dataDir = resolve(options.data);
+  requireDatabase(dataDir);
+  const server = await askStatus(dataDir);
+  const health = server === null ? null : await askChecks(dataDir);
+  return { data: options.data, config, server, health, now: Date.now() };
+}
+
+/** One check that cannot be made does not keep the others from being made. */
+async function examine({ run }: Check, facts: Facts): Promise<Finding> {
+  try {
+    return await run(facts);
+  } catch (error) {
+    const sentence =
+      explain(error, facts.data) ?? `unexpected failure, please report it: ${messageOf(error)}`;
+    return { severity: "problem", sentence, next: null };
+  }
+}
+
+function printFinding({ name, severity, sentence, next }: Finding & { name: string }): void {
+  const { text, colour } = labels[severity];
+  const label = styleText(colour, text, { stream: process.stdout });
+  const advice = next === null ? "" : ` Next: ${next}`;
+  printData(`${label}  ${name.padEnd(NAME_WIDTH)}  ${escapeControls(sentence + advice)}`);
+}

@@ -1,0 +1,319 @@
+/** `signalbox doctor`: each check fails when its cause is there, and says what to do. */
+import { expect, setDefaultTimeout, test } from "bun:test";
+import {
+  chmodSync,
+  existsSync,
+  mkdtempSync,
+  readdirSync,
+  renameSync,
+  rmSync,
+  statSync,
+  truncateSync,
+  writeFileSync,
+} from "node:fs";
+import { join } from "node:path";
+import { fileSystemOf } from "../src/commands/disk.ts";
+import { makeCertificate, writeCertificate } from "./_certificates.ts";
+import { cli, type CliOptions, freePort, mintKey, signalbox, startServe } from "./_cli.ts";
+import { changePage, dropLastCell, seed } from "./_databases.ts";
+import {
+  callUrl,
+  onCleanup,
+  openForDamage,
+  signal,
+  startTestApp,
+  temporaryFolder,
+} from "./_setup.ts";
+import { startOnTerminal } from "./_terminal.ts";
+
+setDefaultTimeout(60_000);
+
+const DAY_MS = 86_400_000;
+
+interface Finding {
+  readonly name: string;
+  readonly severity: "ok" | "warning" | "problem";
+  readonly sentence: string;
+  readonly next: string | null;
+}
+
+/** By name. The exit code must agree with them. */
+async function doctor(
+  dataDir: string,
+  args: readonly string[] = [],
+  options: CliOptions = {},
+): Promise<Record<string, Finding>> {
+  const settings = args.includes("--listen") ? args : [...args, "--listen", "127.0.0.1:0"];
+  const { code, stdout } = await cli(["doctor", "--json", "--data", dataDir, ...settings], options);
+  const findings = JSON.parse(stdout) as Finding[];
+  expect(code).toBe(findings.some(({ severity }) => severity === "problem") ? 1 : 0);
+  return Object.fromEntries(findings.map((finding) => [finding.name, finding]));
+}
+
+/** Their names. The temporary folder itself may be in memory, or in a container. */
+function notOk(findings: Record<string, Finding>): string[] {
+  const others = Object.values(findings).filter(({ name }) => name !== "file system");
+  return others.filter(({ severity }) => severity !== "ok").map(({ name }) => name);
+}
+
+async function newFolder(): Promise<string> {
+  const dataDir = temporaryFolder();
+  await mintKey(dataDir);
+  return dataDir;
+}
+
+function stateOf(folder: string): unknown {
+  return readdirSync(folder)
+    .toSorted()
+    .map((name) => [name, statSync(join(folder, name)).mode, statSync(join(folder, name)).size]);
+}
+
+test("beside a sound server every check is ok, and nothing changes", async () => {
+  const backups = temporaryFolder();
+  const certificate = await makeCertificate("sound", { to: new Date(Date.now() + 90 * DAY_MS) });
+  const { certFile, keyFile } = writeCertificate(temporaryFolder(), certificate);
+  const tls = ["--tls-cert", certFile, "--tls-key", keyFile];
+  const listen = `127.0.0.1:${await freePort()}`;
+  const args = [...tls, "--public-url", `https://${listen}`, "--backup-dir", backups];
+  const server = await startServe(args, { listen });
+  const { key } = await mintKey(server.dataDir);
+  const { status } = await callUrl(server.url, "/v1/signals", {
+    method: "POST",
+    headers: { Authorization: `Bearer ${key}`, "Content-Type": "application/json" },
+    body: JSON.stringify({ ...signal, signal_time: Date.now() }),
+    tls: { rejectUnauthorized: false },
+  } as RequestInit);
+  expect(status).toBe(201);
+  await server.logged("backup made");
+  const before = [server.dataDir, backups].map(stateOf);
+  const findings = await doctor(server.dataDir, [...args, "--listen", listen]);
+  expect(notOk(findings)).toEqual([]);
+  expect(findings["clock"]?.sentence).toMatch(/latest 1 signal is \d\.\d s/);
+  expect(findings["certificate"]?.sentence).toMatch(/^It expires in (89|90) days/);
+  expect(findings["backups"]?.sentence).toMatch(/^The newest, of .*Z, is sound\.$/);
+  expect([server.dataDir, backups].map(stateOf)).toEqual(before);
+  // The server's certificate and backups, without a flag.
+  expect(notOk(await doctor(server.dataDir))).toEqual([]);
+});
+
+test("without a server it says so, changes nothing, and prints one line per check", async () => {
+  const dataDir = await newFolder();
+  const before = stateOf(dataDir);
+  const args = ["doctor", "--data", dataDir, "--listen", "127.0.0.1:0"];
+  const { stdout } = await cli(args);
+  const names = Object.keys(await doctor(dataDir));
+  expect(stateOf(dataDir)).toEqual(before);
+  const lines = stdout.trimEnd().split("\n");
+  expect(lines.map((line) => /^(?:ok {2}|warn|fail) {2}(\S+(?: \S+)*)/.exec(line)?.[1])).toEqual(
+    names,
+  );
+  expect(lines[0]).toMatch(
+    `warn  server         The server is not running. Next: signalbox serve --data ${dataDir}`,
+  );
+  expect(stdout).toMatch(/^warn {2}backups .* Next: add --backup-dir DIR/m);
+  expect(stdout).not.toContain("\x1b");
+  chmodSync(join(dataDir, "signalbox.db"), 0o644);
+  const failed = await cli(args);
+  expect(failed.code).toBe(1);
+  expect(failed.stderr).toMatch(/checks? failed: do what the lines above say/);
+});
+
+test("has colours on a terminal, unless NO_COLOR is set", async () => {
+  const args = ["doctor", "--data", await newFolder(), "--listen", "127.0.0.1:0"];
+  const shown = async (env: Record<string, string>) =>
+    (await startOnTerminal(args, { env, cols: 400 }).ended()).shown;
+  expect(await shown({})).toContain("\x1b[33mwarn\x1b[39m  server");
+  expect(await shown({ NO_COLOR: "1" })).toStartWith("warn  server");
+});
+
+test("a folder without a database is refused with what to type", async () => {
+  const { code, stdout, stderr } = await cli(["doctor", "--data", "nothing"]);
+  expect({ code, stdout }).toEqual({ code: 1, stdout: "" });
+  expect(stderr).toMatch(/There is no database in \S+nothing: .* signalbox desk create NAME/);
+});
+
+test("permissions: names what other users can access, and the command that ends it", async () => {
+  const dataDir = await newFolder();
+  const database = join(dataDir, "signalbox.db");
+  chmodSync(dataDir, 0o750);
+  chmodSync(database, 0o644);
+  const { permissions } = await doctor(dataDir);
+  expect(permissions).toMatchObject({
+    severity: "problem",
+    sentence: `${dataDir} has mode 0750.`,
+    next: `chmod u+rwX,go= ${dataDir} ${database}`,
+  });
+  expect(Bun.spawnSync(["sh", "-c", String(permissions?.next)]).exitCode).toBe(0);
+  expect((await doctor(dataDir))["permissions"]?.severity).toBe("ok");
+});
+
+test.each([
+  ["ahead", 60_000, "warning", /is (59|60)\.\d s ahead of this machine's clock .*median/],
+  ["a little behind", -20_000, "ok", /is 20\.\d s behind/],
+  ["far behind", -120_000, "warning", /is 120\.\d s behind/],
+] as const)("clock: signals whose time is %s (%d ms): %s", async (_, skewMs, severity, says) => {
+  const { dataDir, post } = await startTestApp();
+  for (const ms of [skewMs, skewMs, DAY_MS]) {
+    expect((await post({ ...signal, signal_time: Date.now() + ms })).status).toBe(201);
+  }
+  expect((await post(signal)).status).toBe(201);
+  const { clock } = await doctor(dataDir);
+  expect(clock).toMatchObject({ severity, sentence: expect.stringMatching(says) });
+  if (severity !== "ok") expect(clock?.next).toContain("timedatectl");
+});
+
+test("certificate: too old, of another name, and without its key", async () => {
+  const dataDir = await newFolder();
+  const folder = temporaryFolder();
+  const found = async (days: number, args: readonly string[] = []) => {
+    const { certFile, keyFile } = writeCertificate(
+      folder,
+      await makeCertificate("one", {
+        from: new Date(Date.now() - 60 * DAY_MS),
+        to: new Date(Date.now() + days * DAY_MS),
+      }),
+    );
+    const tls = ["--tls-cert", certFile, "--tls-key", keyFile];
+    return (await doctor(dataDir, [...tls, ...args]))["certificate"];
+  };
+  expect(await found(3)).toMatchObject({
+    severity: "warning",
+    sentence: expect.stringMatching(/^The certificate expires at /),
+    next: expect.stringMatching(/^renew it/),
+  });
+  expect(await found(-3)).toMatchObject({
+    severity: "problem",
+    sentence: expect.stringMatching(/^The certificate expired at /),
+  });
+  const urls = ["https://127.0.0.1", "https://console.example.com"] as const;
+  expect(await found(90, ["--public-url", urls[0], "--console-url", urls[1]])).toMatchObject({
+    severity: "problem",
+    sentence: `${join(folder, "cert.pem")} is not valid for console.example.com.`,
+    next: expect.stringContaining("--console-url"),
+  });
+  const proxied = ["--console-url", urls[1], "--trust-proxy", "10.0.0.1"];
+  expect(await found(90, proxied)).toMatchObject({ severity: "ok" });
+  rmSync(join(folder, "key.pem"));
+  const tls = ["--tls-cert", join(folder, "cert.pem"), "--tls-key", join(folder, "key.pem")];
+  expect((await doctor(dataDir, tls))["certificate"]).toMatchObject({
+    severity: "problem",
+    sentence: expect.stringContaining("name a readable PEM file with --tls-key"),
+  });
+});
+
+test("descriptors: the limit of the running server, or else of this command", async () => {
+  const limited = {
+    program: ["sh", "-c", 'ulimit -n 512; exec "$0" "$@"', ...signalbox],
+  };
+  const few = {
+    severity: "warning",
+    sentence: "512 are allowed, enough for 384 connections of 4,096 (--max-connections).",
+    next: expect.stringContaining("LimitNOFILE"),
+  };
+  expect((await doctor(await newFolder(), [], limited))["descriptors"]).toMatchObject(few);
+  const { dataDir } = await startServe([], limited);
+  expect((await doctor(dataDir))["descriptors"]).toMatchObject(few);
+  const enough = await doctor(dataDir, ["--max-connections", "300"]);
+  expect(enough["descriptors"]?.severity).toBe("ok");
+});
+
+test("log: one that nothing shrinks", async () => {
+  const dataDir = await newFolder();
+  const log = join(dataDir, "signalbox.db-wal");
+  writeFileSync(log, "", { mode: 0o600 });
+  truncateSync(log, 520 * 1024 * 1024);
+  expect((await doctor(dataDir))["log"]).toMatchObject({
+    severity: "warning",
+    sentence: "The write-ahead log has 520 MiB.",
+    next: expect.stringContaining("sqlite3"),
+  });
+  const replicated = await doctor(dataDir, ["--external-checkpoints"]);
+  expect(replicated["log"]?.next).toContain("the program that does the checkpoints");
+});
+
+test("backups: none, too old, damaged, failing", async () => {
+  const { dataDir, path } = seed({ signals: 2_000 });
+  const dir = temporaryFolder();
+  const found = async () => (await doctor(dataDir, ["--backup-dir", dir]))["backups"];
+  const serve = `signalbox serve --data ${dataDir} --backup-dir ${dir}`;
+  expect(await found()).toMatchObject({
+    severity: "warning",
+    sentence: `There is no backup of the last 2h in ${dir}.`,
+    next: serve,
+  });
+  const nameAt = (at: number) =>
+    join(dir, `signalbox-${new Date(at).toISOString().replace(/[-:]|\.\d+/g, "")}.db`);
+  const old = nameAt(Date.now() - 3 * 3_600_000);
+  await cli(["backup", old, "--data", dataDir]);
+  expect(await found()).toMatchObject({ severity: "warning", next: serve });
+  const recent = nameAt(Date.now());
+  renameSync(old, recent);
+  expect(await found()).toMatchObject({ severity: "ok" });
+  changePage(recent, 13, "BTC/USDT", dropLastCell);
+  expect(await found()).toMatchObject({
+    severity: "problem",
+    sentence: expect.stringContaining(`${recent} is damaged (integrity: `),
+    next: expect.stringContaining(`signalbox backup ${recent} --data ${dataDir}`),
+  });
+  expect(existsSync(path)).toBe(true);
+  const server = await startServe(["--backup-dir", join(recent, "b")], { dataDir });
+  await server.logged("backup failed");
+  expect((await doctor(dataDir))["backups"]).toMatchObject({
+    severity: "problem",
+    sentence: expect.stringMatching(/^The last backup failed at .*ENOTDIR/),
+  });
+});
+
+test("configuration: says what serve would say", async () => {
+  const dataDir = await newFolder();
+  const { configuration } = await doctor(dataDir, ["--listen", "0.0.0.0:8080"]);
+  expect(configuration).toMatchObject({
+    severity: "problem",
+    sentence: expect.stringMatching(/^Keys would be sent unencrypted .* --tls-cert FILE/),
+  });
+  const inside = await doctor(dataDir, ["--backup-dir", join(dataDir, "b")]);
+  expect(inside["configuration"]?.sentence).toContain("put backups outside of it");
+});
+
+test("server: one that cannot store signals", async () => {
+  const { dataDir, post } = await startTestApp();
+  openForDamage(dataDir).run("BEGIN IMMEDIATE");
+  const answer = post(signal);
+  const found = async () => (await doctor(dataDir))["server"];
+  while ((await found())?.severity !== "problem") await Bun.sleep(200);
+  expect(await found()).toMatchObject({
+    sentence: expect.stringMatching(/^Signals are not stored: /),
+    next: expect.stringContaining("the server's log"),
+  });
+  expect((await answer).status).toBe(503);
+});
+
+const MEMORY = "/dev/shm";
+
+test.skipIf(!existsSync(MEMORY))("file system: one in memory loses everything", async () => {
+  const dataDir = mkdtempSync(join(MEMORY, "signalbox-"));
+  onCleanup(() => rmSync(dataDir, { recursive: true }));
+  await mintKey(dataDir);
+  expect((await doctor(dataDir))["file system"]).toMatchObject({
+    severity: "problem",
+    sentence: expect.stringContaining("is on tmpfs: a restart of the machine loses everything"),
+    next: expect.stringContaining("local disk"),
+  });
+});
+
+test.each([
+  ["NFS", 0x6969, "network"],
+  ["SMB, as a negative number", 0xff534d42 | 0, "network"],
+  ["ext4", 0xef53, undefined],
+  ["xfs", 0x58465342, undefined],
+])("file system: %s is recognized", (_, type, kind) => {
+  expect(fileSystemOf(type)?.kind).toBe(kind as never);
+});
+
+test("fsync: a probe that a SIGKILL left is removed by the next", async () => {
+  const dataDir = await newFolder();
+  const left = join(dataDir, ".doctor.signalbox-partial");
+  writeFileSync(left, "");
+  expect((await doctor(dataDir))["fsync"]?.sentence).toMatch(/^An fsync takes [\d.]+ ms\./);
+  expect(existsSync(left)).toBe(false);
+});

@@ -1,0 +1,70 @@
+/** `signalbox doctor` where its findings need a slow disk, a full disk or another user. */
+import { expect, setDefaultTimeout, test } from "bun:test";
+import { chownSync, existsSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { cli, type CliOptions, mintKey, spawn } from "../_cli.ts";
+import { temporaryFolder } from "../_setup.ts";
+import { mountMemory } from "./_disk.ts";
+import { underStrace } from "./_strace.ts";
+
+setDefaultTimeout(120_000);
+
+const NOBODY = 65_534;
+
+async function newFolder(folder = temporaryFolder()): Promise<string> {
+  await mintKey(folder);
+  return folder;
+}
+
+/** What it prints. */
+async function doctor(dataDir: string, options: CliOptions = {}) {
+  const { code, stdout } = await cli(
+    ["doctor", "--data", dataDir, "--listen", "127.0.0.1:0"],
+    options,
+  );
+  return { code, stdout };
+}
+
+/** Delays each fsync. */
+function slowly(ms: number): CliOptions {
+  return { program: underStrace(["-e", `inject=fsync,fdatasync:delay_enter=${ms}ms`]) };
+}
+
+test("a slow fsync is a warning, and the probe is removed", async () => {
+  const dataDir = await newFolder();
+  const { code, stdout } = await doctor(dataDir, slowly(50));
+  expect(stdout).toMatch(/^warn {2}fsync +An fsync takes [5-9]\d ms\. .* Next: look for/m);
+  expect(code).toBe(0);
+  expect(existsSync(join(dataDir, ".doctor.signalbox-partial"))).toBe(false);
+});
+
+test("the probe is removed when Ctrl-C interrupts it", async () => {
+  const dataDir = await newFolder();
+  const probe = join(dataDir, ".doctor.signalbox-partial");
+  const child = spawn(["doctor", "--data", dataDir], slowly(500));
+  while (!existsSync(probe)) await Bun.sleep(5);
+  child.kill("SIGINT");
+  expect(await child.exited).toBe(1);
+  expect(existsSync(probe)).toBe(false);
+  expect(await new Response(child.stdout).text()).not.toContain("fsync");
+});
+
+test("a disk with little space fails", async () => {
+  const { code, stdout } = await doctor(await newFolder(mountMemory(100)));
+  expect(stdout).toMatch(
+    /^fail {2}disk space +The disk has 9\d MiB left; below 128 MiB signals may be refused\. Next: free some space$/m,
+  );
+  expect(code).toBe(1);
+});
+
+test("a file that another user owns fails, with the command that changes it", async () => {
+  const dataDir = await newFolder();
+  const database = join(dataDir, "signalbox.db");
+  chownSync(database, NOBODY, NOBODY);
+  const { code, stdout } = await doctor(dataDir);
+  expect(code).toBe(1);
+  const next = /^fail {2}permissions .* belongs to another user\. Next: sudo (.*)$/m.exec(stdout);
+  expect(Bun.spawnSync(["sh", "-c", next?.[1] ?? "false"]).exitCode).toBe(0);
+  expect(readFileSync(database).length).toBeGreaterThan(0);
+  expect((await doctor(dataDir)).stdout).toMatch(/^ok {4}permissions /m);
+});
