@@ -117,11 +117,11 @@ test("the page for a new desk turns green when its first signal arrives", async 
   await page.getByText("No signal has arrived yet").waitFor();
   await expectAccessible(page);
   const { key } = mintKey(desk.registry, "beta");
-  await page.getByText("done").first().waitFor();
+  await page.getByText("Done").first().waitFor();
   const { status } = await desk.post(signal, { Authorization: `Bearer ${key}` });
   expect(status).toBe(201);
   await page.getByText("It is here").waitFor();
-  expect(await page.getByText("done", { exact: true }).count()).toBe(3);
+  expect(await page.getByText("Done", { exact: true }).count()).toBe(3);
   for (const summary of await page.locator("summary").all()) {
     if (!(await summary.evaluate((node) => node.parentElement?.hasAttribute("open")))) {
       await summary.click();
