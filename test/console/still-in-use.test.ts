@@ -130,11 +130,12 @@ describe("a signal's duplicates", () => {
     const post = (fields: object) => app.post({ ...signal, ...first, ...fields });
     const { body } = await post({});
     const path = `/signals/${String(body["id"])}`;
-    expect(seen((await visitor.get(path)).text)).toContain("Duplicatesnone known");
+    expect(seen((await visitor.get(path)).text)).toContain("No duplicates known");
     expect((await post({})).status).toBe(200);
-    await see(visitor, path, "Duplicates1, less than a minute ago, with the same content");
+    const one = seen(await see(visitor, path, "1 duplicate"));
+    expect(one).toContain("With the same content.");
     expect((await post({ price: 3, quantity: 4 })).status).toBe(200);
-    const text = seen(await see(visitor, path, "Duplicates2, the last less than a minute ago."));
+    const text = seen(await see(visitor, path, "2 duplicatesThe latest"));
     expect(text).toContain(
       "1 of them had other content: price, quantity. The signal was stored as first sent.",
     );
@@ -151,10 +152,10 @@ describe("a signal's duplicates", () => {
     expect((await app.post({ ...signal, client_signal_id: "order 2" })).status).toBe(200);
     // Theirs are told of by then: what is told of comes in the order of requests.
     const { location } = await visitor.get("/signals?find=order+2");
-    await see(visitor, location ?? "", "Duplicates1,");
+    await see(visitor, location ?? "", "1 duplicate");
     const text = async (id: unknown) => seen((await visitor.get(`/signals/${String(id)}`)).text);
-    expect(await text(named.body["id"])).toContain("Duplicatesnone known");
-    expect(await text(nameless.body["id"])).not.toContain("Duplicates");
+    expect(await text(named.body["id"])).toContain("No duplicates known");
+    expect(await text(nameless.body["id"])).toContain("Duplicates cannot be recognized");
   });
 });
 
