@@ -81,17 +81,16 @@ export function requirePortsOfTheirOwn(config: ServeConfig): void {
   }
 }
 
-/** Throws {@link UserError} for an address that cannot be bound. `ours`: ports that may be in use. */
+/**
+ * Throws {@link UserError} for an address that cannot be bound. `ours`: ports that our running server has,
+ * perhaps with rights that this process lacks.
+ */
 export function requireFreePorts(
   config: ServeConfig,
   ours: ReadonlySet<number> = new Set<number>(),
 ): void {
   for (const [, address] of listening(config)) {
-    try {
-      requireFree(address);
-    } catch (error) {
-      if (!(error instanceof PortInUseError && ours.has(address.port))) throw error;
-    }
+    if (!(ours.has(address.port) && isTaken(address))) requireFree(address);
   }
 }
 

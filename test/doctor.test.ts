@@ -275,6 +275,15 @@ test("configuration: says what serve would say", async () => {
   expect(inside["configuration"]?.sentence).toContain("put backups outside of it");
 });
 
+test("configuration: default addresses are not checked beside a server that has others", async () => {
+  const { dataDir } = await startServe();
+  const args = ["doctor", "--json", "--data", dataDir, "--ops-listen", "127.0.0.1:8080"];
+  const findings = JSON.parse((await cli(args)).stdout) as Finding[];
+  expect(findings.at(-1)?.name).toBe("configuration");
+  // Another program may use that port.
+  expect(findings.at(-1)?.sentence).not.toContain("uses the port of --listen");
+});
+
 test("server: one that cannot store signals", async () => {
   const { dataDir, post } = await startTestApp();
   openForDamage(dataDir).run("BEGIN IMMEDIATE");

@@ -2,6 +2,7 @@
 import { resolve } from "node:path";
 import { styleText } from "node:util";
 import type { Command } from "commander";
+import type { ServeConfig } from "../config.ts";
 import { messageOf, UserError } from "../domain/errors.ts";
 import { escapeControls } from "../domain/shell.ts";
 import { askChecks, askStatus } from "../ops/client.ts";
@@ -64,7 +65,19 @@ async function gatherFacts(options: DoctorOptions, command: Command): Promise<Fa
   requireDatabase(dataDir);
   const server = await askStatus(dataDir);
   const health = server === null ? null : await askChecks(dataDir);
-  return { data: options.data, config, server, health, now: Date.now() };
+  const known = server === null ? config : withoutDefaultPorts(config, command);
+  return { data: options.data, config: known, server, health, now: Date.now() };
+}
+
+/** The server may have been given others in an environment that is not ours, such as a service's. */
+function withoutDefaultPorts(config: ServeConfig, command: Command): ServeConfig {
+  const anyPort = { host: "127.0.0.1", port: 0 };
+  const isDefault = (name: string) => command.getOptionValueSource(name) === "default";
+  return {
+    ...config,
+    listen: isDefault("listen") ? anyPort : config.listen,
+    consoleListen: isDefault("consoleListen") ? anyPort : config.consoleListen,
+  };
 }
 
 /** One check that cannot be made does not keep the others from being made. */

@@ -1,10 +1,12 @@
 /** `signalbox doctor` where its findings need a slow disk, a full disk or another user. */
 import { expect, setDefaultTimeout, test } from "bun:test";
-import { chownSync, existsSync, readFileSync } from "node:fs";
+import { chmodSync, chownSync, existsSync, mkdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { cli, type CliOptions, mintKey, spawn } from "../_cli.ts";
+import { cli, type CliOptions, mintKey, spawn, startServe } from "../_cli.ts";
+import { buildExecutable } from "../_executable.ts";
 import { temporaryFolder } from "../_setup.ts";
 import { mountMemory } from "./_disk.ts";
+import { stop } from "./_faults.ts";
 import { underStrace } from "./_strace.ts";
 
 setDefaultTimeout(120_000);
@@ -55,6 +57,34 @@ test("a disk with little space fails", async () => {
     /^fail {2}disk space +The disk has 9\d MiB left; below 128 MiB signals may be refused\. Next: free some space$/m,
   );
   expect(code).toBe(1);
+});
+
+test("beside a service with a low port, a user without that right gets no false alarm", async () => {
+  const executable = await buildExecutable();
+  const outside = temporaryFolder();
+  chmodSync(outside, 0o755);
+  const cwd = join(outside, "own");
+  mkdirSync(cwd, { mode: 0o700 });
+  chownSync(cwd, NOBODY, NOBODY);
+  const asNobody = ["setpriv", `--reuid=${NOBODY}`, `--regid=${NOBODY}`, "--clear-groups"];
+  const rights = ["--inh-caps=-all,+net_bind_service", "--ambient-caps=-all,+net_bind_service"];
+  const none = ["--inh-caps=-all", "--ambient-caps=-all"];
+  const dataDir = join(cwd, "data");
+  const listen = "127.0.0.1:943";
+  const program = [...asNobody, ...rights, "--", executable];
+  const server = await startServe([], { program, cwd, dataDir, listen });
+  for (const command of [["doctor"], ["serve", "--check"]]) {
+    const args = [...command, "--data", dataDir, "--listen", listen];
+    const { code, stderr } = await cli(args, {
+      program: [...asNobody, ...none, "--", executable],
+      cwd,
+    });
+    expect({ code, stderr }).toEqual({
+      code: 0,
+      stderr: command[0] === "doctor" ? "" : expect.stringContaining("configuration is valid"),
+    });
+  }
+  await stop(server);
 });
 
 test("a file that another user owns fails, with the command that changes it", async () => {
