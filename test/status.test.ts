@@ -148,6 +148,11 @@ describe("status", () => {
       `There is no active desk. signalbox desk create NAME --data ${dataDir}`,
     ]);
     await cli(["desk", "create", "alpha", ...where]);
+    await cli(["desk", "archive", "alpha", ...where]);
+    expect((await said())[2]).toBe(
+      `Every desk is archived. signalbox desk archive NAME --undo --data ${dataDir}`,
+    );
+    await cli(["desk", "archive", "alpha", "--undo", ...where]);
     expect((await said())[2]).toBe(
       `Desk alpha has no active key. signalbox key mint --desk alpha --data ${dataDir}`,
     );

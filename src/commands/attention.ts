@@ -102,9 +102,18 @@ export function attentionToBackups(
   ];
 }
 
-export function attentionToDesks(desks: readonly DeskStatus[], data: string): Attention[] {
+/** `desks`: those that are not archived. */
+export function attentionToDesks(
+  desks: readonly DeskStatus[],
+  archived: number,
+  data: string,
+): Attention[] {
+  if (desks.length === 0 && archived > 0) {
+    const next = toType("desk archive NAME --undo", data);
+    return [{ problem: "Every desk is archived.", next }];
+  }
   if (desks.length === 0) {
-    return [{ problem: "There is no active desk.", next: toType("desk create NAME", data) }];
+    return [{ problem: "There is no desk.", next: toType("desk create NAME", data) }];
   }
   return desks
     .filter(({ active_keys }) => active_keys === 0)

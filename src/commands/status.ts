@@ -69,7 +69,7 @@ async function readStatus(data: string): Promise<Status> {
   const stored = await withStorage(data, (storage) => readStored(storage, now));
   const server = await askStatus(dataDir);
   const checks = server === null ? null : await askChecks(dataDir);
-  const { expiring, stillInUse, ...shown } = stored;
+  const { archived, expiring, stillInUse, ...shown } = stored;
   const status = {
     version: VERSION,
     data: dataDir,
@@ -82,7 +82,7 @@ async function readStatus(data: string): Promise<Status> {
     ...attentionToDisk(status.disk_free_bytes),
     ...attentionToCertificate(server?.certificate_expires_at ?? null, now),
     ...attentionToBackups(server, now),
-    ...attentionToDesks(status.desks, data),
+    ...attentionToDesks(status.desks, archived, data),
     ...attentionToExpiring(expiring, data),
     ...attentionToEnded(stillInUse, data),
   ];
@@ -92,6 +92,7 @@ async function readStatus(data: string): Promise<Status> {
 /** A few look-ups in indexes, however many signals there are. */
 async function readStored({ registry, signals, activity }: Storage, now: number) {
   const desks: DeskStatus[] = [];
+  let archived = 0;
   const expiring: ApiKey[] = [];
   const stillInUse: EndedKey[] = [];
   for (const desk of await registry.listOverviews()) {
@@ -101,7 +102,10 @@ async function readStored({ registry, signals, activity }: Storage, now: number)
       const state = key === null ? "active" : keyState(key, now);
       if (key !== null && state !== "active") stillInUse.push({ ...key, state });
     }
-    if (archived_at !== null) continue;
+    if (archived_at !== null) {
+      archived += 1;
+      continue;
+    }
     desks.push({ name, active_keys, latest_signal });
     expiring.push(...(await registry.expiringKeys(name, now + EXPIRING_SOON_MS)));
   }
@@ -109,7 +113,7 @@ async function readStored({ registry, signals, activity }: Storage, now: number)
     last_minute: await signals.countSince(now - MINUTE_MS),
     last_hour: await signals.countSince(now - HOUR_MS),
   };
-  return { desks, rate, expiring, stillInUse };
+  return { desks, archived, rate, expiring, stillInUse };
 }
 
 function printStatus(status: Status): void {
