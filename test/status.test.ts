@@ -145,7 +145,7 @@ describe("status", () => {
       expect.stringMatching(
         /^The last backup failed at .*ENOTDIR.* fix the cause \(see the server's log\); the server tries again within a minute$/,
       ),
-      `There is no active desk. signalbox desk create NAME --data ${dataDir}`,
+      `There is no desk. signalbox desk create NAME --data ${dataDir}`,
     ]);
     await cli(["desk", "create", "alpha", ...where]);
     await cli(["desk", "archive", "alpha", ...where]);
