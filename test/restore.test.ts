@@ -437,6 +437,12 @@ function activeMembers(dataDir: string): string[] {
   return query<{ id: string }>(dataDir, sql).map(({ id }) => id);
 }
 
+/** Later than everything before it. */
+function archive(dataDir: string, isArchived: boolean): void {
+  Bun.sleepSync(2);
+  withRegistryOf(dataDir, (registry) => registry.archiveDesk("alpha", isArchived));
+}
+
 describe("two databases with a shared history", () => {
   test("keep every key and audit row, once and in order", () => {
     const { first, second, restoreFirst } = part();
@@ -549,6 +555,24 @@ describe("two databases with a shared history", () => {
     expect(restoreFirst()).toMatchObject({ failure: null });
     expect(activeMembers(second.dataDir)).toEqual([]);
   });
+
+  test.each(["backup", "previous database"])(
+    "keep a desk archived or in use as it was last, if the %s was changed last",
+    (newer) => {
+      const { first, second, restoreFirst } = part();
+      const changed = newer === "backup" ? first : second;
+      const archived = () => {
+        expect(restoreFirst()).toMatchObject({ failure: null });
+        return withRegistryOf(second.dataDir, (registry) => registry.getDesk("alpha").archived_at);
+      };
+      archive(first.dataDir, true);
+      archive(second.dataDir, true);
+      archive(changed.dataDir, false);
+      expect(archived()).toBeNull();
+      archive(changed.dataDir, true);
+      expect(archived()).toEqual(expect.any(Number));
+    },
+  );
 
   test("carry over every table except signals", () => {
     const sql = "SELECT name FROM sqlite_schema WHERE type = 'table'";

@@ -18,6 +18,7 @@ export function carryOver(db: Database): KeysTaken {
   freeAddresses(db);
   for (const table of MERGED_TABLES) merge(db, table);
   mergeAudit(db);
+  archiveAsLastDone(db);
   return { ...keys, failure: null };
 }
 
@@ -107,12 +108,11 @@ function restoredValue(column: string): string {
 }
 
 /**
- * Either database may be the newer one. What one of them revoked, removed, archived, spent, required or
- * let expire stays so; counts and times of use take the greater value. Everything else comes from the previous one.
+ * Either database may be the newer one. What one of them revoked, removed, spent, required or let
+ * expire stays so; counts and times of use take the greater value. Everything else comes from the previous one.
  */
 const chosen: Readonly<Record<string, "min" | "max">> = {
   created_at: "min",
-  archived_at: "min",
   joined_at: "min",
   expires_at: "min",
   revoked_at: "min",
@@ -154,5 +154,15 @@ function mergeAudit(db: Database): void {
      )
      SELECT ${names} FROM added LEFT JOIN present USING (content)
      WHERE nth > ifnull(times, 0) ORDER BY added.id`,
+  );
+}
+
+/** Unlike revoking and removing, archiving can be undone: the last change of either database counts. */
+function archiveAsLastDone(db: Database): void {
+  db.run(
+    `UPDATE main.desks SET archived_at =
+       (SELECT iif(action = 'desk.archived', at, NULL) FROM main.audit
+        WHERE desk_id = desks.id AND action IN ('desk.archived', 'desk.unarchived')
+        ORDER BY at DESC, id DESC LIMIT 1)`,
   );
 }
