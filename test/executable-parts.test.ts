@@ -91,8 +91,9 @@ describe("the console", () => {
       async () => !(await visitor.get("/activity")).text.includes("No request yet"),
     );
     const named = new Set<string>();
-    const pages = ["/start", "/signals", `/signals/${String(body["id"])}`, "/activity", "/keys"];
-    for (const path of [...pages, "/keys/new", "/audit", "/account", "/sign-in?x", "/nothing"]) {
+    const lists = ["/", "/signals", "/activity", "/keys", "/members", "/audit"];
+    const others = [`/signals/${String(body["id"])}`, "/keys/new", "/start", "/account"];
+    for (const path of [...lists, ...others, "/sign-in?x", "/nothing"]) {
       const { status, text } = await visitor.get(path);
       expect([path, status]).toEqual([path, { "/sign-in?x": 303, "/nothing": 404 }[path] ?? 200]);
       for (const [, asset = ""] of text.matchAll(/"(\/assets\/[^"]+)"/g)) named.add(asset);
