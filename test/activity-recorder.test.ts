@@ -5,6 +5,7 @@ import { REASONS_MAX } from "../src/console/activity/reject-recorder.ts";
 import {
   type ActivityBatch,
   REJECT_REASONS_KEPT,
+  REJECT_REASONS_PER_KEY_KEPT,
   REQUESTS_PER_REASON_KEPT,
 } from "../src/domain/activity.ts";
 import { AppError } from "../src/domain/errors.ts";
@@ -116,12 +117,14 @@ test("what a batch holds is bounded; a desk's least recent reasons make room", (
         id: `signal-${index}`,
         differs: [],
       });
-      recorder.rejected(owner, NOW, requestIdOf(2 * index), unknownField(`made-up-${index}`));
+      const other = { ...owner, keyId: `key-${index % 10}` };
+      recorder.rejected(other, NOW, requestIdOf(2 * index), unknownField(`made-up-${index}`));
       recorder.rejected(owner, NOW, requestIdOf(2 * index + 1), new AppError("rate_limited"));
     }
     for (let deskId = 2; deskId < 20; deskId++) {
       for (let index = 0; index < 1_000; index++) {
-        recorder.rejected({ ...owner, deskId }, NOW, requestIdOf(index), unknownField(`${index}`));
+        const other = { ...owner, deskId, keyId: `key-${index % 10}` };
+        recorder.rejected(other, NOW, requestIdOf(index), unknownField(`${index}`));
       }
     }
   });
@@ -135,7 +138,23 @@ test("what a batch holds is bounded; a desk's least recent reasons make room", (
     `made-up-${20_000 - REJECT_REASONS_KEPT + 1}`,
   ]);
   // Those that are not described are counted.
-  expect(minutes.find(({ keyId }) => keyId === "key-1")?.rejected).toBe(2 * 20_000 + 18 * 1_000);
+  const rejected = minutes.reduce((sum, minute) => sum + minute.rejected, 0);
+  expect(rejected).toBe(2 * 20_000 + 18 * 1_000);
+});
+
+test("a key that makes up names pushes out no other key's reasons", () => {
+  const { rejects } = observed((recorder) => {
+    recorder.rejected({ ...owner, keyId: "quiet" }, NOW, requestIdOf(0), unknownField("sied"));
+    for (let number = 1; number <= REJECT_REASONS_KEPT; number++) {
+      recorder.rejected(owner, NOW, requestIdOf(number), unknownField(`made-up-${number}`));
+    }
+  });
+  expect(rejects.filter(({ keyId }) => keyId === "quiet")).toHaveLength(1);
+  const noisy = rejects.filter(({ keyId }) => keyId !== "quiet");
+  expect(noisy).toHaveLength(REJECT_REASONS_PER_KEY_KEPT);
+  expect(noisy.at(-1)?.reason.fields).toEqual({
+    [`made-up-${REJECT_REASONS_KEPT}`]: "unknown field",
+  });
 });
 
 test("nothing is sent while the batch before is not written, and nothing is lost by it", async () => {

@@ -5,6 +5,7 @@ import {
   activityWidths,
   REJECT_HOURS_KEPT,
   REJECT_REASONS_KEPT,
+  REJECT_REASONS_PER_KEY_KEPT,
   type RejectReason,
   REPEATED_SIGNALS_KEPT,
   REQUESTS_PER_REASON_KEPT,
@@ -1760,7 +1761,10 @@ function rejectsTests(): void {
   test("are of so many reasons per desk; the least recent are dropped whole", async () => {
     const { activity, write } = await startRejects();
     const named = (number: number, at = number) =>
-      rejectsOf([at], START, { reason: fieldsOf({ [`made-up-${number}`]: "unknown field" }) });
+      rejectsOf([at], START, {
+        keyId: `key-${number % 10}`,
+        reason: fieldsOf({ [`made-up-${number}`]: "unknown field" }),
+      });
     await write(rejectsOf([0], START, { deskId: 2 }), rejectsOf([1], START), named(2), named(3));
     const others = Array.from({ length: REJECT_REASONS_KEPT - 2 }, (_, index) => named(10 + index));
     await write(...others, rejectsOf([999], START));
@@ -1773,6 +1777,20 @@ function rejectsTests(): void {
     // If it comes again, it starts again.
     await write(named(2, 1_000));
     expect(await activity.rejects({ ...all, field: "made-up-2" })).toMatchObject([{ count: 1 }]);
+  });
+
+  test("of a key that makes up names push out no other key's", async () => {
+    const { activity, write } = await startRejects();
+    await write(rejectsOf([1], START, { keyId: "key-2" }));
+    const madeUp = (number: number) =>
+      rejectsOf([number], START, { reason: fieldsOf({ [`made-up-${number}`]: "unknown field" }) });
+    for (let from = 10; from < 10 + REJECT_REASONS_KEPT; from += 100) {
+      await write(...Array.from({ length: 100 }, (_, index) => madeUp(from + index)));
+    }
+    const found = await activity.rejects(all);
+    expect(found).toHaveLength(REJECT_REASONS_PER_KEY_KEPT + 1);
+    expect(found[0]?.fields).toEqual({ [`made-up-${9 + REJECT_REASONS_KEPT}`]: "unknown field" });
+    expect(found.at(-1)).toMatchObject({ ...sideIsRequired, keyIds: ["key-2"] });
   });
 
   test("are found by key, status, field and reason, in pages", async () => {
@@ -1816,6 +1834,8 @@ function rejectsTests(): void {
     expect(await since(0)).toEqual([10]);
     expect(await since(2)).toEqual([30]);
     expect(await since(REJECT_HOURS_KEPT - 1)).toEqual([REJECT_HOURS_KEPT * 10]);
+    // Older hours are dropped.
+    expect(await since(REJECT_HOURS_KEPT + 1)).toEqual([REJECT_HOURS_KEPT * 10, 1]);
     const total = (await activity.rejects(all)).map(({ count }) => count);
     expect(total).toEqual([(REJECT_HOURS_KEPT + 2) * 10, 1]);
   });

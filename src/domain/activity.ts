@@ -10,6 +10,8 @@ import type { Appended, Identity } from "./storage.ts";
  * because names of unknown fields are a client's own words.
  */
 export const REJECT_REASONS_KEPT = 300;
+/** Of them, kept per key: one key that makes up names pushes out no other key's reasons. */
+export const REJECT_REASONS_PER_KEY_KEPT = 50;
 /** The latest requests kept per key and reason: a flood of one reason pushes out no other. */
 export const REQUESTS_PER_REASON_KEPT = 20;
 /** Hours for which rejected requests are counted by reason, with the present one. */
@@ -54,7 +56,7 @@ export interface KeyMinute extends Outcomes {
   readonly keyId: string;
   /** Epoch milliseconds. */
   readonly start: number;
-  /** How many were rejected because the key was revoked or had expired. */
+  /** How many were rejected because the key was revoked, had expired, or was of an archived desk. */
   readonly unauthorized: number;
   /** The newest request; epoch milliseconds. */
   readonly lastAt: number;

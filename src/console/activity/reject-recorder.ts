@@ -3,6 +3,7 @@ import {
   type KeyRejects,
   REJECT_FIELDS_MAX,
   REJECT_REASONS_KEPT,
+  REJECT_REASONS_PER_KEY_KEPT,
   type RejectReason,
   REQUESTS_PER_REASON_KEPT,
   textOfReason,
@@ -40,7 +41,7 @@ export class RejectRecorder {
     const name = `${keyId} ${text}`;
     let group = groups.get(name);
     if (group === undefined) {
-      if (!this.#makeRoom(groups)) return;
+      if (!this.#makeRoom(groups, keyId)) return;
       group = { deskId, keyId, reason, count: 0, firstAt: at, lastAt: at, latest: [] };
     } else {
       groups.delete(name);
@@ -64,10 +65,15 @@ export class RejectRecorder {
     return taken;
   }
 
-  /** Drops a desk's least recent group if it has as many as are kept. False if other desks have taken all. */
-  #makeRoom(groups: Map<string, Group>): boolean {
-    const [oldest] = groups.keys();
-    if (oldest !== undefined && groups.size >= REJECT_REASONS_KEPT) return groups.delete(oldest);
+  /**
+   * Drops the least recent group of the key, or else of the desk, if it has as many as are kept. False if
+   * other desks have taken all.
+   */
+  #makeRoom(groups: Map<string, Group>, keyId: string): boolean {
+    const names = [...groups.keys()];
+    const ofKey = names.filter((name) => name.startsWith(`${keyId} `));
+    if (ofKey.length >= REJECT_REASONS_PER_KEY_KEPT) return groups.delete(ofKey[0] ?? "");
+    if (names.length >= REJECT_REASONS_KEPT) return groups.delete(names[0] ?? "");
     if (this.#groups === REASONS_MAX) return false;
     this.#groups += 1;
     return true;

@@ -5,6 +5,7 @@ import {
   type KeyRejects,
   REJECT_HOURS_KEPT,
   REJECT_REASONS_KEPT,
+  REJECT_REASONS_PER_KEY_KEPT,
   type RejectedRequest,
   type RejectQuery,
   type Rejects,
@@ -115,9 +116,12 @@ function addToHour(db: Database, owner: Values, at: number, count: number): void
 function dropOldReasons(db: Database, deskId: number): void {
   db.query(
     `DELETE FROM reject_reasons WHERE desk_id = $deskId AND (reason_id, key_id) NOT IN
-       (SELECT reason_id, key_id FROM reject_reasons WHERE desk_id = $deskId
-        ORDER BY latest_id DESC LIMIT $kept)`,
-  ).run({ deskId, kept: REJECT_REASONS_KEPT });
+       (SELECT reason_id, key_id FROM
+          (SELECT reason_id, key_id, latest_id,
+             row_number() OVER (PARTITION BY key_id ORDER BY latest_id DESC) AS nth
+           FROM reject_reasons WHERE desk_id = $deskId)
+        WHERE nth <= $perKey ORDER BY latest_id DESC LIMIT $kept)`,
+  ).run({ deskId, perKey: REJECT_REASONS_PER_KEY_KEPT, kept: REJECT_REASONS_KEPT });
 }
 
 function idOf(reason: string): string {

@@ -10,12 +10,12 @@ CREATE TABLE buckets (
   stored       INTEGER NOT NULL,
   duplicate    INTEGER NOT NULL,
   rejected     INTEGER NOT NULL,
-  unauthorized INTEGER NOT NULL, -- of the rejected ones: with a key that is revoked or expired
+  unauthorized INTEGER NOT NULL, -- of the rejected ones: with a key that is revoked, expired or of an archived desk
   last_at      INTEGER NOT NULL, -- ms, the newest request
   PRIMARY KEY (desk_id, width_ms, start, key_id)
 ) STRICT, WITHOUT ROWID;
 
--- Rejected requests with the same key, status, error and fields. Each desk keeps its most recent reasons.
+-- Rejected requests with the same key, status, error and fields. Each key and desk keeps its most recent reasons.
 CREATE TABLE reject_reasons (
   desk_id     INTEGER NOT NULL,
   reason_id   TEXT    NOT NULL, -- a hash of status, error and fields
