@@ -128,7 +128,7 @@ describe("inviting", () => {
     expect(failures).toEqual(Array(2).fill(`${ALICE} member.confirmation_failed ${ALICE}`));
   });
 
-  test("a link is not to be had with the session's cookie alone", async () => {
+  test("the session's cookie alone gets no link", async () => {
     const { app: desk, visitor } = await startSignedIn();
     const thief = desk.visitor();
     thief.cookies.set(cookieNames.session, visitor.cookies.get(cookieNames.session) ?? "");
@@ -166,6 +166,15 @@ describe("inviting", () => {
       (await desk.visitor().get(new URL(url ?? "").pathname)).status;
     expect(await opened(link ?? null)).toBe(410);
     expect(await opened(linkIn(replaced.text))).toBe(200);
+  });
+
+  test("a form that is sent again with another address shows no link without the password", async () => {
+    const { visitor } = await startSignedIn();
+    const link = linkIn((await invite(visitor, { copy: "one copy" })).text);
+    const carol = { copy: "one copy", email: "carol@alpha.example" };
+    const refused = await invite(visitor, { ...carol, current: "" });
+    expect([refused.status, linkIn(refused.text)]).toEqual([422, null]);
+    expect([null, link]).not.toContain(linkIn((await invite(visitor, carol)).text));
   });
 
   test("a passkey confirms it, once", async () => {
@@ -247,7 +256,7 @@ describe("removing", () => {
     expect(await isIn(visitor)).toBe(true);
   });
 
-  test("another desk's member is as unknown as none", async () => {
+  test("another desk's member gets 404, like an unknown id", async () => {
     const { app: desk, visitor } = await startSignedIn();
     desk.registry.createDesk("beta", { ifMissing: true });
     const { memberId, visitor: carol } = await desk.signUp("beta", "carol@beta.example");
@@ -263,6 +272,24 @@ describe("removing", () => {
     expect(await isIn(carol)).toBe(true);
   });
 });
+
+test.each(["/members/invite", "/members/:id/remove"])(
+  "a session that ends while the password is checked changes nothing: %s",
+  async (form) => {
+    const { app: desk, visitor } = await startSignedIn();
+    desk.members.invite("alpha", BOB);
+    // Checking it takes long enough to sign out.
+    const hash = await Bun.password.hash(PASSWORD, { algorithm: "argon2id", timeCost: 6 });
+    inDatabase(desk, (db) => db.run("UPDATE members SET password_hash = ?", [hash]));
+    const path = form.replace(":id", idOf(desk, BOB));
+    await visitor.get(path);
+    const sent = visitor.post(path, { email: "carol@alpha.example", current: PASSWORD });
+    await Bun.sleep(100);
+    expect((await visitor.post("/sign-out")).location).toBe("/sign-in");
+    expect((await sent).location).toStartWith("/sign-in");
+    expect(desk.members.list("alpha").map(({ email }) => email)).toEqual([ALICE, BOB]);
+  },
+);
 
 test("two members who remove each other at once leave one", async () => {
   const desk = await startConsole();

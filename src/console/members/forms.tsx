@@ -32,8 +32,8 @@ export function InvitePage({
     <Layout title="Invite a member" visit={visit} {...frame} scripts={scriptsFor(ways)}>
       <Problem>{problem}</Problem>
       <p>
-        You get a link to hand over; nothing is e-mailed. Who joins can do everything that you can:
-        manage this desk's keys and members, and see its signals.
+        You get a link to hand over; nothing is e-mailed. The new member can do everything that you
+        can: manage this desk's keys and members, and see its signals.
       </p>
       <PostForm visit={visit} class="card" action="/members/invite">
         <Copy token={copy} />

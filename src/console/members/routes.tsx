@@ -25,7 +25,7 @@ const KEYS_SHOWN = 200;
 
 export function memberRoutes(services: ConsoleServices): Route[] {
   const links = new SentForms<MadeLink>(LINK_KNOWN_MS);
-  /** For a member of one's own desk. */
+  /** Answers 404 unless the member is of the visitor's desk. */
   const ofOne = (handle: HandleOne) => async (visit: MemberVisit) => {
     const members = await services.members.list(visit.member.desk);
     const found = members.find(({ id }) => id === visit.params["id"]);
@@ -63,8 +63,8 @@ async function showInvite(
 }
 
 /**
- * The answer to the form has the link, and no page of its own does: whoever has a copy of the session's
- * cookie could ask for that page first.
+ * The answer to the form has the link, and no page of its own does: a thief of the session's cookie could
+ * open that page first.
  */
 function invite(
   services: ConsoleServices,
@@ -72,9 +72,12 @@ function invite(
   visit: MemberVisit,
 ): Promise<Response> {
   const email = visit.form.get("email") ?? "";
+  const { session, form } = senderOf(visit);
+  // The same copy with another address is another form.
+  const sender = { session, form: form === null ? null : `${form} ${email}` };
   return orRefusal(
     async () => {
-      const link = await links.once(senderOf(visit), visit.now, async () => {
+      const link = await links.once(sender, visit.now, async () => {
         checkEmail(email);
         await requireConfirmation(services, visit);
         await requireSession(services, visit);
