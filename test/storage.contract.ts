@@ -1311,6 +1311,9 @@ function sessionsTests(): void {
     expect([await sessions.remove("a"), await sessions.remove("a")]).toEqual([true, false]);
     await sessions.recordUse("a", START);
     expect(await sessions.find("a")).toBeNull();
+    await sessions.add(sessionOf("c"), 20);
+    for (const _ of [1, 2]) await sessions.discard("c");
+    expect(await sessions.find("c")).toBeNull();
     await close();
     expect(await (await open()).sessions.list("01M")).toEqual([sessionOf("b")]);
   });
