@@ -12,10 +12,11 @@ import {
   writeFileSync,
 } from "node:fs";
 import { join } from "node:path";
+import { checkDeskName } from "../src/domain/desk.ts";
 import { copyDatabase } from "../src/store/sqlite/copy.ts";
 import { restoringPath } from "../src/store/sqlite/folder.ts";
 import { SqliteMembers } from "../src/store/sqlite/members.ts";
-import type { KeysTaken } from "../src/domain/storage.ts";
+import type { KeysTaken, Restored } from "../src/domain/storage.ts";
 import { MERGED_TABLES } from "../src/store/sqlite/carry-over.ts";
 import { currentSchema, schemaVersion } from "../src/store/sqlite/migrate.ts";
 import { openDatabase } from "../src/store/sqlite/open.ts";
@@ -40,6 +41,12 @@ const mode = (path: string): string => (statSync(path).mode & 0o777).toString(8)
 
 function restore(file: string, dataDir: string, ...more: string[]): Promise<CliResult> {
   return cli(["restore", file, "--data", dataDir, ...more]);
+}
+
+/** The note if nothing was carried over. */
+function asInBackup(dataDir: string): string {
+  const at = `--data ${dataDir}`;
+  return `Desks, keys and members are as in the backup: repeat what was done after it, such as revoking keys, removing and resetting members, and archiving desks. List them with: signalbox key list ${at}; signalbox member list DESK ${at}; signalbox desk list ${at}`;
 }
 
 /** A database and a backup of it. */
@@ -112,6 +119,15 @@ function listFiles(dataDir: string): Map<string, string> {
   return new Map(contents.map(([name, bytes]) => [name, Bun.hash(bytes).toString(16)]));
 }
 
+/** Damages a table or an index. */
+function zeroRootPage(dataDir: string, name: string): void {
+  const sql = `SELECT rootpage AS page FROM sqlite_schema WHERE name = '${name}'`;
+  const [{ page } = { page: 0 }] = query<{ page: number }>(dataDir, sql);
+  const path = join(dataDir, "signalbox.db");
+  const bytes = readFileSync(path);
+  writeFileSync(path, bytes.fill(0, (page - 1) * 4_096, page * 4_096));
+}
+
 function edit(path: string, ...statements: string[]): void {
   const db = new Database(path);
   for (const sql of statements) db.run(sql);
@@ -125,7 +141,7 @@ describe("restore into an empty folder", () => {
     const { code, stdout, stderr } = await restore(file, dataDir);
     expect({ code, stdout }).toEqual({ code: 0, stdout: "" });
     expect(stderr).toBe(
-      `Keys are as they were at the time of the backup: revoke again each key that was revoked after the backup; list them with: signalbox key list --data ${dataDir}\n` +
+      `${asInBackup(dataDir)}\n` +
         `${dataDir} has 3,000 signals, the newest ${seededUlid(3_000)}. Start the server with: signalbox serve --data ${dataDir}\n`,
     );
     expect(readdirSync(dataDir).toSorted()).toEqual(["serve.lock", "signalbox.db"]);
@@ -154,6 +170,7 @@ describe("restore into an empty folder", () => {
       kept: null,
       keys: null,
       missing_signals: null,
+      archived_desks: [],
     });
   });
 
@@ -162,7 +179,11 @@ describe("restore into an empty folder", () => {
     const killed = seed({ signals: 5, logged: 3 });
     const log = readFileSync(`${killed.path}-wal`);
     writeFileSync(killed.path, "");
-    expect(restoreHere(file, killed)).toEqual({ kept: null, keys: null, missing_signals: null });
+    expect(restoreHere(file, killed)).toMatchObject({
+      kept: null,
+      keys: null,
+      missing_signals: null,
+    });
     expect(readFileSync(`${killed.path}.before-20261121T115119Z-wal`).equals(log)).toBe(true);
     expect(verifyDatabase(killed.path)).toMatchObject({ ok: true, signals: 5 });
   });
@@ -191,7 +212,9 @@ describe("restore over a database", () => {
     const { url } = await startServe([], { dataDir });
     rmSync(join(dataDir, "serve.lock"));
     const { code, stderr } = await restore(file, dataDir, "--force");
-    expect(stderr).toMatch(/signalbox\.db is locked by another process: wait for it or end it/);
+    expect(stderr).toMatch(
+      /signalbox\.db is locked by another process, and nothing was changed: wait for it/,
+    );
     expect(code).toBe(1);
     expect(readdirSync(dataDir).filter((name) => /before|restoring/.test(name))).toEqual([]);
     expect(await post(url, key, {})).toMatchObject({ status: 201 });
@@ -233,7 +256,7 @@ describe("restore over a database", () => {
   test("says how many signals of the previous database are not in the backup", async () => {
     const { file, dataDir, key } = seedWithBackup(5);
     const none = await restore(file, dataDir, "--force");
-    expect(none.stderr).not.toContain("newer than the backup");
+    expect(none.stderr).not.toContain("not in the backup");
     const server = await startServe([], { dataDir });
     for (let count = 0; count < 2; count += 1) {
       expect(await post(server.url, key, {})).toMatchObject({ status: 201 });
@@ -242,9 +265,25 @@ describe("restore over a database", () => {
     await server.exited;
     const { stderr } = await restore(file, dataDir, "--force");
     expect(stderr).toContain(
-      "\n2 signals are newer than the backup: only the previous database has them.\n",
+      "\n2 signals are not in the backup: only the previous database has them.\n",
     );
     expect(query(dataDir, "SELECT count(*) AS n FROM signals")).toEqual([{ n: 5 }]);
+  });
+
+  test("counts the signals that only another server's database has", () => {
+    const { file } = seedWithBackup(5);
+    const other = seed({ signals: 8 });
+    edit(other.path, "UPDATE signals SET id = replace(id, '01HF7', '01HF8')");
+    expect(restoreHere(file, other)).toMatchObject({ missing_signals: 8 });
+  });
+
+  test("does not wait for damaged signals to carry over the keys", () => {
+    const { file, dataDir, path, keyId } = seedWithBackup(2_000);
+    withRegistryOf(dataDir, (registry) => registry.revokeKey(keyId));
+    zeroRootPage(dataDir, "sqlite_autoindex_signals_1");
+    const restored = restoreHere(file, { path });
+    expect(restored).toMatchObject({ keys: { revoked: 1 }, missing_signals: null });
+    expect(keysOf(dataDir)).toMatchObject([{ revoked_at: expect.any(Number) }]);
   });
 
   test("twice within a second keeps both", () => {
@@ -324,7 +363,7 @@ describe("keys", () => {
     const { code, stderr } = await restore(file, seeded.dataDir, "--force");
     expect(code).toBe(0);
     expect(stderr).toContain(
-      "Keys are as they were before: 2 created and 1 revoked since the backup.\n",
+      "Carried over from the previous database: 2 keys that the backup does not have, and 1 revocation.\n",
     );
     expect(keysOf(seeded.dataDir)).toEqual(before);
     expect(before).toHaveLength(5);
@@ -343,20 +382,19 @@ describe("keys", () => {
       `UPDATE api_keys SET revoked_at = 7 WHERE id = '${revoked}'`,
       `UPDATE api_keys SET expires_at = 9 WHERE id = '${expiring}'`,
       `UPDATE api_keys SET last_used_at = 5 WHERE id = '${used}'`,
-      "UPDATE desks SET differing_duplicates = 4, passkeys_required = 1",
+      "UPDATE desks SET differing_duplicates = 4",
     );
     edit(older.path, `UPDATE api_keys SET revoked_at = 8 WHERE id = '${used}'`);
     const file = join(temporaryFolder(), "backup.db");
     copyDatabase(newer.path, file);
-    expect(restoreHere(file, older).keys).toEqual({ minted: 0, revoked: 1, failure: null });
+    expect(restoreHere(file, older).keys).toMatchObject({ minted: 0, revoked: 1, failure: null });
     expect(keysOf(older.dataDir).slice(1)).toMatchObject([
       { id: revoked, revoked_at: 7 },
       { id: expiring, expires_at: 9 },
       { id: used, revoked_at: 8, last_used_at: 5 },
     ]);
-    const sql =
-      "SELECT differing_duplicates AS differing, passkeys_required AS required FROM desks";
-    expect(query(older.dataDir, sql)).toEqual([{ differing: 4, required: 1 }]);
+    const sql = "SELECT differing_duplicates AS differing FROM desks";
+    expect(query(older.dataDir, sql)).toEqual([{ differing: 4 }]);
   });
 
   test("of another server are not carried over, with a note", async () => {
@@ -367,7 +405,7 @@ describe("keys", () => {
     for (const dataDir of [other.dataDir, fresh]) {
       const { stderr } = await restore(file, dataDir, "--force");
       expect(stderr).toContain(
-        "Keys are as they were at the time of the backup (those of the previous database cannot be carried over: it has none of the backup's desks): revoke again each key that was revoked after the backup",
+        `\nNothing was carried over from the previous database: it has none of the backup's desks\n${asInBackup(dataDir)}\n`,
       );
       expect(keysOf(dataDir).map(({ id }) => id)).toEqual([keyId]);
     }
@@ -376,16 +414,12 @@ describe("keys", () => {
   test("of a damaged database cannot be carried over, with a note", async () => {
     const { file, dataDir, path, keyId } = seedWithBackup(2_000);
     withRegistryOf(dataDir, (registry) => registry.revokeKey(keyId));
-    const [{ page } = { page: 0 }] = query<{ page: number }>(
-      dataDir,
-      "SELECT rootpage AS page FROM sqlite_schema WHERE name = 'api_keys'",
-    );
+    zeroRootPage(dataDir, "api_keys");
     const bytes = readFileSync(path);
-    writeFileSync(path, bytes.fill(0, (page - 1) * 4_096, page * 4_096));
     const { code, stderr } = await restore(file, dataDir, "--force");
     expect(code).toBe(0);
     expect(stderr).toMatch(
-      /^Keys are as they were at the time of the backup \(.* cannot be carried over: damaged: .*\): revoke again/m,
+      /\nSignals that only .* cannot be counted\.\nNothing was carried over .*: damaged: .+\nDesks, keys and members are as in the backup/,
     );
     expect(keysOf(dataDir)).toMatchObject([{ id: keyId, revoked_at: null }]);
     const kept = /kept as (.+)$/m.exec(stderr)?.[1] ?? "";
@@ -400,13 +434,14 @@ function part(common: (dataDir: string) => void = () => {}) {
   const dataDir = newDataDir();
   mkdirSync(dataDir, { mode: 0o700 });
   const second = { dataDir, path: join(dataDir, "signalbox.db") };
-  const restoreFirst = (): KeysTaken | null => {
+  const restoreWhole = (): Restored => {
     const backup = join(temporaryFolder(), "backup.db");
     copyDatabase(first.path, backup);
-    return restoreHere(backup, second).keys;
+    return restoreHere(backup, second);
   };
+  const restoreFirst = (): KeysTaken | null => restoreWhole().keys;
   restoreFirst();
-  return { first, second, restoreFirst };
+  return { first, second, restoreFirst, restoreWhole };
 }
 
 function mintIn(dataDir: string, desk = "alpha"): string {
@@ -443,7 +478,103 @@ function archive(dataDir: string, isArchived: boolean): void {
   withRegistryOf(dataDir, (registry) => registry.archiveDesk("alpha", isArchived));
 }
 
+/** Adds as many signals as there are, with ids that begin with `prefix`. */
+function addSignals(path: string, prefix: string): void {
+  const rest = "desk_id, key_id, received_at, source, type, symbol, side";
+  edit(
+    path,
+    `INSERT INTO signals (seq, id, ${rest})
+     SELECT seq + 5, replace(id, '01HF7', '${prefix}'), ${rest} FROM signals`,
+  );
+}
+
 describe("two databases with a shared history", () => {
+  test("count the signals that only the previous database has, older than the backup's or not", () => {
+    const { first, second, restoreWhole } = part();
+    addSignals(first.path, "01HF9");
+    addSignals(second.path, "01HF8");
+    expect(restoreWhole()).toMatchObject({ missing_signals: 5 });
+    expect(query(second.dataDir, "SELECT count(*) AS n FROM signals")).toEqual([{ n: 10 }]);
+  });
+
+  test.each(["backup", "previous database"])(
+    "take names, labels and limits from the %s if it was changed last",
+    (newer) => {
+      const { first, second, restoreFirst } = part((dataDir) => mintIn(dataDir, "beta"));
+      const [older, changed] = newer === "backup" ? [second, first] : [first, second];
+      withRegistryOf(older.dataDir, (registry) => {
+        registry.renameDesk("beta", "old");
+        // The other database gives this name to another desk.
+        registry.createDesk("omega", { ifMissing: false });
+        registry.limitKeys("alpha", 3);
+        registry.relabelKey(first.keyId, "old");
+        registry.requirePasskeys("alpha", true);
+      });
+      Bun.sleepSync(2);
+      withRegistryOf(changed.dataDir, (registry) => {
+        registry.renameDesk("alpha", "omega");
+        registry.renameDesk("beta", "alpha");
+        registry.limitKeys("omega", 200);
+        registry.relabelKey(first.keyId, "new");
+        registry.requirePasskeys("omega", true);
+        registry.requirePasskeys("omega", false);
+      });
+      // A sign-in changes nothing of this.
+      edit(
+        older.path,
+        `INSERT INTO audit (at, desk_id, action) VALUES (${Date.now() + 60_000}, 1, 'member.signed_in')`,
+      );
+      for (let round = 0; round < 2; round += 1) {
+        expect(restoreFirst()).toMatchObject({ failure: null });
+        const desks = withRegistryOf(second.dataDir, (registry) => registry.listOverviews());
+        expect(desks).toMatchObject([
+          { name: "alpha", signals: 0, active_keys: 1, keys_max: 100 },
+          { name: "omega", signals: 5, keys_max: 200, passkeys_required: false },
+          { name: expect.stringMatching(/^omega\.restored-[a-z0-9]{26}$/), signals: 0 },
+        ]);
+        const key = withRegistryOf(second.dataDir, (registry) => registry.findKey(first.keyId));
+        expect(key).toMatchObject({ desk: "omega", label: "new" });
+      }
+    },
+  );
+
+  test("keep names within the limit of 63 characters", () => {
+    const name = "n".repeat(63);
+    const { first, second, restoreFirst } = part();
+    mintIn(first.dataDir, "beta");
+    mintIn(second.dataDir, name);
+    withRegistryOf(first.dataDir, (registry) => registry.renameDesk("alpha", name));
+    expect(restoreFirst()).toMatchObject({ failure: null });
+    const desks = withRegistryOf(second.dataDir, (registry) => registry.listDesks());
+    expect(desks).toHaveLength(3);
+    for (const desk of desks) checkDeskName(desk.name);
+  });
+
+  test("keep a password locked that either side knows as locked", () => {
+    const { first, second, restoreFirst } = part((dataDir) =>
+      withMembersOf(dataDir, (members) => {
+        members.spendWithPassword(members.invite("alpha", EMAIL).token, "a password");
+      }),
+    );
+    withMembersOf(first.dataDir, (members) => members.reset("alpha", EMAIL, { lock: true }));
+    // Ends the sessions of its members later.
+    archive(second.dataDir, true);
+    archive(second.dataDir, false);
+    expect(restoreFirst()).toMatchObject({ failure: null });
+    const sql = "SELECT password_hash FROM members";
+    expect(query(second.dataDir, sql)).toEqual([{ password_hash: "!a password" }]);
+  });
+
+  test("report keys that only the backup has, and archived desks", async () => {
+    const { first, second } = part();
+    mintIn(first.dataDir, "beta");
+    archive(first.dataDir, true);
+    const { stderr } = await restore(first.path, second.dataDir, "--force");
+    expect(stderr).toContain(
+      `\nCarried over from the previous database: 0 keys that the backup does not have, and 0 revocations.\n1 key is only in the backup: check it with: signalbox key list --data ${second.dataDir}\nArchived, so their keys and members are refused: alpha. Bring a desk back with: signalbox desk archive DESK --undo --data ${second.dataDir}\n`,
+    );
+  });
+
   test("keep every key and audit row, once and in order", () => {
     const { first, second, restoreFirst } = part();
     const keys = [first.keyId, mintIn(first.dataDir), mintIn(second.dataDir)];
@@ -468,7 +599,7 @@ describe("two databases with a shared history", () => {
     const gamma = mintIn(second.dataDir, "gamma");
     const delta = mintIn(second.dataDir, "delta");
     withRegistryOf(second.dataDir, (registry) => registry.revokeKey(first.keyId));
-    expect(restoreFirst()).toEqual({ minted: 2, revoked: 1, failure: null });
+    expect(restoreFirst()).toMatchObject({ minted: 2, revoked: 1, failure: null });
     const desks = { [first.keyId]: "alpha", [beta]: "beta", [gamma]: "gamma", [delta]: "delta" };
     for (const [table, id] of [
       ["api_keys", "api_keys.id"],
@@ -508,7 +639,7 @@ describe("two databases with a shared history", () => {
       { name: "alpha", signals: 0, archived_at: expect.any(Number) },
       { name: "beta", signals: 5, archived_at: null },
       { name: "gamma" },
-      { name: expect.stringMatching(/^gamma\.restored-\d$/), active_keys: 1 },
+      { name: expect.stringMatching(/^gamma\.restored-/), active_keys: 1 },
       { name: "omega" },
     ]);
     const owner = withRegistryOf(second.dataDir, (registry) => registry.findKey(last)?.desk);
@@ -540,7 +671,7 @@ describe("two databases with a shared history", () => {
     invite(first.dataDir);
     const kept = invite(second.dataDir);
     withRegistryOf(second.dataDir, (registry) => registry.revokeKey(first.keyId));
-    expect(restoreFirst()).toEqual({ minted: 0, revoked: 1, failure: null });
+    expect(restoreFirst()).toMatchObject({ minted: 0, revoked: 1, failure: null });
     expect(activeMembers(second.dataDir)).toEqual([kept]);
     expect(query(second.dataDir, "SELECT id FROM members")).toHaveLength(2);
   });
@@ -601,7 +732,7 @@ describe("versions", () => {
     const upgraded = await cli(["key", "revoke", keyId, "--data", dataDir], { program });
     expect(upgraded).toMatchObject({ code: 0 });
     const restored = await cli(["restore", file, "--data", dataDir, "--force"], { program });
-    expect(restored.stderr).toContain("0 created and 1 revoked since the backup");
+    expect(restored.stderr).toContain("0 keys that the backup does not have, and 1 revocation.");
     expect(restored.code).toBe(0);
     expect(query(dataDir, "PRAGMA user_version")).toEqual([{ user_version: version + 1 }]);
     expect(query(dataDir, "SELECT note FROM desks")).toEqual([{ note: null }]);
@@ -619,9 +750,75 @@ describe("versions", () => {
     await expectRefusal(after, dataDir, "written by a newer signalbox", "--force");
     const { code, stderr } = await restore(file, dataDir, "--force");
     expect(code).toBe(0);
-    expect(stderr).toContain("cannot be carried over:");
+    expect(stderr).toContain("Nothing was carried over");
     expect(stderr).toContain("written by a newer signalbox");
     expect(query(dataDir, "PRAGMA user_version")).toEqual([{ user_version: version }]);
+  });
+});
+
+/** Pauses after the carry-over, with the file `.carried-over` as the sign. */
+function pausing(): readonly string[] {
+  const find = "  refuseUnsound(restoring);\n";
+  const pause = 'writeFileSync(`${path}.carried-over`, ""); Bun.sleepSync(1_500);\n';
+  const names = "import { existsSync, readdirSync,";
+  return variantOf(
+    { file: "store/sqlite/restore.ts", find, replace: pause + find },
+    { file: "store/sqlite/restore.ts", find: names, replace: `${names} writeFileSync,` },
+  );
+}
+
+describe("commands during a restore", () => {
+  test("a revocation is not lost", async () => {
+    const { file, dataDir, path, keyId } = seedWithBackup(5);
+    const program = pausing();
+    const restoring = cli(["restore", file, "--data", dataDir, "--force"], { program });
+    while (!existsSync(`${path}.carried-over`)) await Bun.sleep(5);
+    const revoked = await cli(["key", "revoke", keyId, "--data", dataDir]);
+    expect([await restoring, revoked]).toMatchObject([{ code: 0 }, { code: 0 }]);
+    expect(keysOf(dataDir)).toMatchObject([{ revoked_at: expect.any(Number) }]);
+  });
+
+  test("a change is refused if the database was replaced while it waited", () => {
+    const { file, dataDir, path, keyId } = seedWithBackup(5);
+    withRegistryOf(dataDir, (registry) => {
+      renameSync(path, `${path}.moved`);
+      copyFileSync(file, path);
+      expect(() => registry.revokeKey(keyId)).toThrow(
+        "The database was replaced by a restore while this command waited: run it again.",
+      );
+    });
+    expect(keysOf(dataDir)).toMatchObject([{ revoked_at: null }]);
+  });
+
+  test("the restore waits for a command, and carries its change over", async () => {
+    const { file, dataDir, path, keyId } = seedWithBackup(5);
+    const db = openDatabase(dataDir, "command");
+    db.run("BEGIN IMMEDIATE");
+    const restoring = restore(file, dataDir, "--force");
+    while (!existsSync(restoringPath(path))) await Bun.sleep(5);
+    await Bun.sleep(500);
+    db.query("UPDATE api_keys SET revoked_at = 7 WHERE id = ?").run(keyId);
+    db.run("COMMIT");
+    db.close();
+    expect(await restoring).toMatchObject({ code: 0 });
+    expect(keysOf(dataDir)).toMatchObject([{ revoked_at: 7 }]);
+  });
+
+  test("a lock that stays is no damage: nothing is changed", async () => {
+    const { file, dataDir, path, keyId } = seedWithBackup(5);
+    withRegistryOf(dataDir, (registry) => registry.revokeKey(keyId));
+    edit(path, "PRAGMA journal_mode = DELETE");
+    const db = new Database(path);
+    db.run("BEGIN EXCLUSIVE");
+    const { code, stderr } = await restore(file, dataDir, "--force");
+    expect(stderr).toMatch(
+      /^signalbox: .* is locked by another process, and nothing was changed: wait for it or end it, then run the restore again\.\n$/,
+    );
+    expect(code).toBe(1);
+    db.run("ROLLBACK");
+    expect(readdirSync(dataDir).toSorted()).toEqual(["serve.lock", "signalbox.db"]);
+    expect(keysOf(dataDir)).toMatchObject([{ revoked_at: expect.any(Number) }]);
+    db.close();
   });
 });
 
@@ -641,6 +838,7 @@ describe("a restore that fails", () => {
 
   test("replaces nothing if the restored database is not sound", () => {
     const { file, dataDir, path } = seedWithBackup(50);
+    edit(path, "PRAGMA journal_mode = DELETE");
     const before = listFiles(dataDir);
     copyDatabase(file, restoringPath(path));
     edit(restoringPath(path), "DROP INDEX signals_desk");
@@ -660,7 +858,7 @@ describe("a restore that fails", () => {
     expect(serve).toThrow(/A restore into .* was interrupted: run it again/);
     const keys = { minted: 0, revoked: 1, failure: null };
     const restored = { kept, keys, missing_signals: 0 };
-    expect(restoreHere(file, { path })).toEqual(restored);
+    expect(restoreHere(file, { path })).toMatchObject(restored);
     serve();
     expect(keysOf(dataDir)).toMatchObject([{ id: keyId, revoked_at: expect.any(Number) }]);
   });

@@ -27,8 +27,8 @@ export function restoreCommand(): Command {
     adds: "data and json",
     notes: `
 Verifies the backup before and after. Carries over the desks, keys, members and audit of the previous
-database if it can be read: keys created after the backup are kept, and keys revoked after the
-backup stay revoked. Signals that came after the backup are not in it; when bots retry them, they are
+database if it can be read, whichever of the two is newer: keys that only one of them has are kept, and
+keys that one of them revoked stay revoked. Signals that came after the backup are not in it; when bots retry them, they are
 stored as new ones. Members must sign in to the console again.`,
     examples: [
       "signalbox restore /backup/signalbox.db --data /var/lib/signalbox",
@@ -68,25 +68,47 @@ async function verifyBackup(file: string): Promise<Verification> {
   );
 }
 
-function printRestored({ kept, keys, missing_signals }: Restored, dataDir: string): void {
+function printRestored(restored: Restored, dataDir: string): void {
+  const { kept, keys, missing_signals, archived_desks } = restored;
   if (kept !== null) printNote(`The previous database is kept as ${kept}`);
   if (missing_signals !== null && missing_signals > 0) {
     const [are, them] = missing_signals === 1 ? ["is", "it"] : ["are", "them"];
     printNote(
-      `${plural(missing_signals, "signal")} ${are} newer than the backup: only the previous database has ${them}.`,
+      `${plural(missing_signals, "signal")} ${are} not in the backup: only the previous database has ${them}.`,
     );
   }
-  if (keys !== null && keys.failure === null) {
+  if (missing_signals === null && kept !== null) {
+    printNote("Signals that only the previous database has cannot be counted.");
+  }
+  printKeys(keys, dataDir);
+  if (archived_desks.length > 0) {
     printNote(
-      `Keys are as they were before: ${keys.minted} created and ${keys.revoked} revoked since the backup.`,
+      `Archived, so their keys and members are refused: ${archived_desks.join(", ")}. Bring a desk back with: ${toType("desk archive DESK --undo", dataDir)}`,
+    );
+  }
+}
+
+function printKeys(keys: Restored["keys"], dataDir: string): void {
+  if (keys === null || keys.failure !== null) {
+    if (keys !== null) {
+      printNote(`Nothing was carried over from the previous database: ${keys.failure}`);
+    }
+    const lists = ["key list", "member list DESK", "desk list"].map((list) =>
+      toType(list, dataDir),
+    );
+    printNote(
+      `Desks, keys and members are as in the backup: repeat what was done after it, such as revoking keys, removing and resetting members, and archiving desks. List them with: ${lists.join("; ")}`,
     );
     return;
   }
-  const why =
-    keys === null
-      ? ""
-      : ` (those of the previous database cannot be carried over: ${keys.failure})`;
+  const { minted, revoked, only_in_backup } = keys;
   printNote(
-    `Keys are as they were at the time of the backup${why}: revoke again each key that was revoked after the backup; list them with: ${toType("key list", dataDir)}`,
+    `Carried over from the previous database: ${plural(minted, "key")} that the backup does not have, and ${plural(revoked, "revocation")}.`,
   );
+  if (only_in_backup > 0) {
+    const [are, them] = only_in_backup === 1 ? ["is", "it"] : ["are", "them"];
+    printNote(
+      `${plural(only_in_backup, "key")} ${are} only in the backup: check ${them} with: ${toType("key list", dataDir)}`,
+    );
+  }
 }

@@ -346,8 +346,6 @@ export interface SessionStore {
   recordUse(id: string, at: number): Awaitable<void>;
   /** Whether the session was there. */
   remove(id: string): Awaitable<boolean>;
-  /** Removes one that is refused anyway. Does nothing if the disk is full. */
-  discard(id: string): Awaitable<void>;
   /** Removes sessions of all members that were last used longer ago than this, or as far in the future. */
   removeUnused(now: number, idleMsMax: number): Awaitable<void>;
 }
@@ -416,7 +414,12 @@ export interface CopyOptions {
 
 /** `failure`: why nothing was carried over. */
 export type KeysTaken =
-  | { readonly minted: number; readonly revoked: number; readonly failure: null }
+  | {
+      readonly minted: number;
+      readonly revoked: number;
+      readonly only_in_backup: number;
+      readonly failure: null;
+    }
   | { readonly failure: string };
 
 export interface Restored {
@@ -424,8 +427,10 @@ export interface Restored {
   readonly kept: string | null;
   /** What was carried over from the previous database, or null without one. */
   readonly keys: KeysTaken | null;
-  /** Signals of the previous database that are newer than all of the backup; null if it cannot be told. */
+  /** Signals that only the previous database has; null without one, or if they cannot be counted. */
   readonly missing_signals: number | null;
+  /** Names of the desks that are archived now. */
+  readonly archived_desks: readonly string[];
 }
 
 /**

@@ -5,28 +5,38 @@
  * different rows.
  */
 import type { Database } from "bun:sqlite";
+import type { AuditAction } from "../../domain/audit.ts";
 import type { KeysTaken } from "../../domain/storage.ts";
+import { isDamage } from "./failures.ts";
 
 /** Every table except the signals and the audit, each after the tables that it refers to. */
 export const MERGED_TABLES = ["desks", "api_keys", "members", "invitations", "passkeys"] as const;
+type MergedTable = (typeof MERGED_TABLES)[number];
 
 /** Call it in a transaction, with the previous database attached as `previous`. Throws what SQLite throws. */
 export function carryOver(db: Database): KeysTaken {
   if (isOtherServer(db)) return { failure: "it has none of the backup's desks" };
   const keys = countKeys(db);
+  const isBackupNewer = wasBackupChangedLast(db);
   pairDesks(db);
+  if (!isBackupNewer) leaveNames(db);
   freeAddresses(db);
-  for (const table of MERGED_TABLES) merge(db, table);
+  for (const table of MERGED_TABLES) merge(db, table, isBackupNewer);
   mergeAudit(db);
-  archiveAsLastDone(db);
+  switchAsLastDone(db);
   return { ...keys, failure: null };
 }
 
-/** Two look-ups: rows are never deleted, so `seq` has no gaps. */
-export function countMissing(db: Database): number {
-  const sql = `SELECT ifnull((SELECT max(seq) FROM previous.signals), 0) - ifnull((SELECT seq FROM previous.signals
-    WHERE id <= ifnull((SELECT max(id) FROM main.signals), '') ORDER BY id DESC LIMIT 1), 0) AS missing`;
-  return (db.query(sql).get() as { missing: number }).missing;
+/** Counts the signals that only the previous database has; null if they are damaged. */
+export function countMissing(db: Database): number | null {
+  const sql = `SELECT count(*) AS missing FROM previous.signals AS previous
+    WHERE NOT EXISTS (SELECT 1 FROM main.signals AS restored WHERE restored.id = previous.id)`;
+  try {
+    return (db.query(sql).get() as { missing: number }).missing;
+  } catch (error) {
+    if (isDamage(error)) return null;
+    throw error;
+  }
 }
 
 function isOtherServer(db: Database): boolean {
@@ -35,21 +45,31 @@ function isOtherServer(db: Database): boolean {
   return db.query(sql).get() !== null;
 }
 
-function countKeys(db: Database): { minted: number; revoked: number } {
+function countKeys(db: Database): Omit<Extract<KeysTaken, { failure: null }>, "failure"> {
   return db
     .query(
       `SELECT count(*) FILTER (WHERE restored.id IS NULL) AS minted,
          count(*) FILTER (WHERE restored.revoked_at IS NULL AND restored.id IS NOT NULL
-           AND previous.revoked_at IS NOT NULL) AS revoked
+           AND previous.revoked_at IS NOT NULL) AS revoked,
+         (SELECT count(*) FROM main.api_keys
+          WHERE id NOT IN (SELECT id FROM previous.api_keys)) AS only_in_backup
        FROM previous.api_keys AS previous LEFT JOIN main.api_keys AS restored USING (id)`,
     )
-    .get() as { minted: number; revoked: number };
+    .get() as ReturnType<typeof countKeys>;
 }
 
-/**
- * Two desks that were created with one name since the databases parted become one. The previous database
- * has the names: first, every restored desk leaves a name that another may get.
- */
+/** Whether the backup has the latest change to a name, a limit or a label. */
+function wasBackupChangedLast(db: Database): boolean {
+  const sql = `SELECT 1 WHERE ${lastChangeOf("main")} > ${lastChangeOf("previous")}`;
+  return db.query(sql).get() !== null;
+}
+
+function lastChangeOf(schema: "main" | "previous"): string {
+  return `(SELECT ifnull(max(at), 0) FROM ${schema}.audit
+    WHERE action IN ('desk.renamed', 'desk.keys_limited', 'key.relabelled'))`;
+}
+
+/** Two desks that were created with one name since the databases parted become one. */
 function pairDesks(db: Database): void {
   db.run(
     `UPDATE main.desks AS restored SET uid = previous.uid FROM previous.desks AS previous
@@ -57,8 +77,15 @@ function pairDesks(db: Database): void {
        AND previous.uid NOT IN (SELECT uid FROM main.desks)
        AND restored.uid NOT IN (SELECT uid FROM previous.desks)`,
   );
+}
+
+/** For the desk that has to leave its name to another: 63 characters at most, and unique. */
+const OTHER_NAME = "substr(name, 1, 27) || '.restored-' || lower(uid)";
+
+/** The names come from the previous database: every restored desk leaves a name that another may get. */
+function leaveNames(db: Database): void {
   db.run(
-    `UPDATE main.desks SET name = name || '.restored-' || id
+    `UPDATE main.desks SET name = ${OTHER_NAME}
      WHERE uid IN (SELECT uid FROM previous.desks) OR name IN (SELECT name FROM previous.desks)`,
   );
 }
@@ -79,14 +106,15 @@ function freeAddresses(db: Database): void {
 }
 
 /** Adds the rows of the previous database, and merges those that both have. */
-function merge(db: Database, table: (typeof MERGED_TABLES)[number]): void {
+function merge(db: Database, table: MergedTable, isBackupNewer: boolean): void {
   // Desks get new row numbers.
   const isKept = (column: string): boolean => table !== "desks" || column !== "id";
   const columns = columnsOf(db, table).filter(isKept);
-  const updates = columns.map((column) => `${column} = ${mergedValue(column)}`);
+  const values = columns.map((column) => addedValue(table, column));
+  const updates = columns.map((column) => `${column} = ${mergedValue(column, isBackupNewer)}`);
   db.run(
     `INSERT INTO main.${table} (${columns.join(", ")})
-     SELECT ${columns.map(restoredValue).join(", ")} FROM previous.${table} AS previous
+     SELECT ${values.join(", ")} FROM previous.${table} AS previous
      WHERE true ORDER BY previous.id
      ON CONFLICT (${table === "desks" ? "uid" : "id"}) DO UPDATE SET ${updates.join(", ")}`,
   );
@@ -100,6 +128,12 @@ function columnsOf(db: Database, table: string): string[] {
     .map(({ name }) => name);
 }
 
+function addedValue(table: MergedTable, column: string): string {
+  if (table !== "desks" || column !== "name") return restoredValue(column);
+  return `iif(EXISTS (SELECT 1 FROM main.desks AS restored
+    WHERE restored.name = previous.name AND restored.uid <> previous.uid), ${OTHER_NAME}, name)`;
+}
+
 /** Reads a previous value; a desk's row number becomes that of the restored database. */
 function restoredValue(column: string): string {
   if (column !== "desk_id") return `previous.${column}`;
@@ -108,8 +142,8 @@ function restoredValue(column: string): string {
 }
 
 /**
- * Either database may be the newer one. What one of them revoked, removed, spent, required or let
- * expire stays so; counts and times of use take the greater value. Everything else comes from the previous one.
+ * Either database may be the newer one. What cannot be undone (revoked, removed, spent, expired) stays so if
+ * one of them has it; counts and times of use take the greater value.
  */
 const chosen: Readonly<Record<string, "min" | "max">> = {
   created_at: "min",
@@ -122,20 +156,24 @@ const chosen: Readonly<Record<string, "min" | "max">> = {
   last_used_at: "max",
   counter: "max",
   differing_duplicates: "max",
-  passkeys_required: "max",
 };
 
-function mergedValue(column: string): string {
+/** What can be changed to and fro comes from the database that was changed last. */
+const CHANGEABLE = ["name", "keys_max", "label"];
+
+function mergedValue(column: string, isBackupNewer: boolean): string {
   const choice = chosen[column];
   if (choice !== undefined) {
     // SQLite's `min` and `max` are null if one of the two is.
     return `${choice}(ifnull(${column}, excluded.${column}), ifnull(excluded.${column}, ${column}))`;
   }
-  // A new password ends every session: the later end has the newer password.
+  // A new password ends every session: the later end has the newer password. One password that is locked in
+  // one of the databases stays locked: `!` sorts before every hash.
   if (column === "password_hash") {
-    return `iif(excluded.signed_out_at >= signed_out_at, excluded.${column}, ${column})`;
+    return `CASE WHEN ltrim(${column}, '!') = ltrim(excluded.${column}, '!') THEN min(${column}, excluded.${column})
+      WHEN excluded.signed_out_at >= signed_out_at THEN excluded.${column} ELSE ${column} END`;
   }
-  return `excluded.${column}`;
+  return CHANGEABLE.includes(column) && isBackupNewer ? column : `excluded.${column}`;
 }
 
 /** Appends missing rows. Equal rows are kept as often as the database with more of them has them. */
@@ -157,12 +195,15 @@ function mergeAudit(db: Database): void {
   );
 }
 
-/** Unlike revoking and removing, archiving can be undone: the last change of either database counts. */
-function archiveAsLastDone(db: Database): void {
+/** Unlike revoking and removing, these can be undone: the last change of either database counts. */
+function switchAsLastDone(db: Database): void {
   db.run(
-    `UPDATE main.desks SET archived_at =
-       (SELECT iif(action = 'desk.archived', at, NULL) FROM main.audit
-        WHERE desk_id = desks.id AND action IN ('desk.archived', 'desk.unarchived')
-        ORDER BY at DESC, id DESC LIMIT 1)`,
+    `UPDATE main.desks SET archived_at = ${timeIfOn("desk.archived", "desk.unarchived")},
+       passkeys_required = ${timeIfOn("desk.passkeys_required", "desk.passkeys_optional")} IS NOT NULL`,
   );
+}
+
+function timeIfOn(on: AuditAction, off: AuditAction): string {
+  return `(SELECT iif(action = '${on}', at, NULL) FROM main.audit
+    WHERE desk_id = desks.id AND action IN ('${on}', '${off}') ORDER BY at DESC, id DESC LIMIT 1)`;
 }

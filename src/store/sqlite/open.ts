@@ -14,7 +14,7 @@ import {
   sayOnStderr,
   tighten,
 } from "./folder.ts";
-import { explainFailure, isBusy } from "./failures.ts";
+import { explainFailure } from "./failures.ts";
 import { lockFolder } from "./lock.ts";
 import { refuseDamagedLog } from "./log-damage.ts";
 import {
@@ -27,6 +27,7 @@ import {
   schemaVersion,
 } from "./migrate.ts";
 import { openForReading } from "./read.ts";
+import { COMMAND_BUSY_MS, retryWhileBusy } from "./transaction.ts";
 
 /** The threads of a server (commits, checkpoints, HTTP, console), and commands. */
 type Role = "writer" | "checkpointer" | "reader" | "console" | "command";
@@ -41,10 +42,9 @@ const roles: Record<Role, { readonly busyMs: number; readonly cacheKib: number }
   checkpointer: { busyMs: 5_000, cacheKib: 2_048 },
   reader: { busyMs: 1_000, cacheKib: 2_048 },
   console: { busyMs: 10_000, cacheKib: 16_384 },
-  command: { busyMs: 10_000, cacheKib: 2_048 },
+  command: { busyMs: COMMAND_BUSY_MS, cacheKib: 2_048 },
 };
 
-const OPEN_RETRY_MS = 20;
 const LOG_BYTES_KEPT = 64 * 1024 * 1024;
 
 interface OpenOptions {
@@ -65,15 +65,11 @@ export function openDatabase(dataDir: string, role: Role, options: OpenOptions =
   if (options.mustExist === true) requireDatabase(dataDir);
   prepareFolder(dataDir, options.onTightened ?? sayOnStderr);
   const path = join(dataDir, DATABASE_NAME);
-  const deadline = performance.now() + roles[role].busyMs;
-  for (;;) {
-    try {
-      return openFile(path, role, options);
-    } catch (error) {
-      // SQLite does not wait for the lock when it turns WAL on or recovers the log, as processes that start at once do.
-      if (!isBusy(error) || performance.now() > deadline) throw explainFailure(error, path);
-      Bun.sleepSync(OPEN_RETRY_MS);
-    }
+  try {
+    // SQLite does not wait for the lock when it turns WAL on or recovers the log, as processes that start at once do.
+    return retryWhileBusy(roles[role].busyMs, () => openFile(path, role, options));
+  } catch (error) {
+    throw explainFailure(error, path);
   }
 }
 

@@ -8,7 +8,7 @@ import { nearest } from "../../domain/nearest.ts";
 import { shellQuoted } from "../../domain/shell.ts";
 import type { Author } from "../../domain/storage.ts";
 import { osUser } from "./os-user.ts";
-import { inTransaction } from "./transaction.ts";
+import { hasMoved, inTransaction } from "./transaction.ts";
 
 type DeskRow = Omit<Desk, "passkeys_required"> & { readonly passkeys_required: number };
 
@@ -21,9 +21,17 @@ export abstract class Records {
     this.now = now;
   }
 
-  /** Runs a change and its {@link audit} in one transaction. */
+  /**
+   * Runs a change and its {@link audit} in one transaction. A restore holds the lock until it has renamed
+   * the database: a change that waited for it would be lost.
+   */
   protected change<T>(work: () => T): T {
-    return inTransaction(this.db, work);
+    return inTransaction(this.db, () => {
+      if (!hasMoved(this.db)) return work();
+      throw new UserError(
+        "The database was replaced by a restore while this command waited: run it again.",
+      );
+    });
   }
 
   /**

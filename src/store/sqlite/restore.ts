@@ -16,7 +16,7 @@ import { currentSchema, migrate, readVersion, schemaVersion } from "./migrate.ts
 import { openForReading } from "./read.ts";
 import { removeSessions } from "./sessions.ts";
 import { compareSchema, describeObjects } from "./schema.ts";
-import { inTransaction } from "./transaction.ts";
+import { COMMAND_BUSY_MS, inTransaction, retryWhileBusy } from "./transaction.ts";
 import { describeProblem, verifyDatabase } from "./verify.ts";
 
 /** See `DatabaseFiles`. The lock keeps servers out until the database is in its place. */
@@ -34,7 +34,6 @@ export async function restore(
       );
     }
     await copyInProcess(file, restoringPath(path), copying);
-    if (hasContent(path)) refuseInUse(path);
     return putInPlace(path, stamp);
   } finally {
     lock.release();
@@ -49,6 +48,17 @@ export async function restore(
  * under its new name.
  */
 export function putInPlace(path: string, stamp: string): Restored {
+  // Held to the end: other processes commit before the carry-over, or are refused (`Records.change`).
+  const writeLock = hasContent(path) ? takeWriteLock(path) : null;
+  try {
+    return replace(path, stamp);
+  } finally {
+    writeLock?.run("ROLLBACK");
+    writeLock?.close();
+  }
+}
+
+function replace(path: string, stamp: string): Restored {
   const restoring = restoringPath(path);
   const isPresent = hasContent(path);
   const newName = unusedName(`${path}.before-${stamp}`);
@@ -58,44 +68,56 @@ export function putInPlace(path: string, stamp: string): Restored {
   const taken =
     previous === null ? { keys: null, missing_signals: null } : takeOver(previous, restoring);
   refuseUnsound(restoring);
+  const archived_desks = archivedDesks(restoring);
+  syncPath(restoring);
   if (isPresent) {
     renameSync(path, newName);
     moveLog(path, newName);
   }
   for (const rest of [`${path}-wal`, `${path}-shm`]) rmSync(rest, { force: true });
   removeSessions(dirname(path));
-  syncPath(restoring);
   renameSync(restoring, path);
   syncPath(dirname(path));
-  return { kept: isPresent ? newName : previous, ...taken };
+  return { kept: isPresent ? newName : previous, ...taken, archived_desks };
+}
+
+/**
+ * Returns a connection that holds the lock. Null for a damaged database, which is left as it is: SQLite
+ * could drop a part of its log. Do not open the file by other means than SQLite meanwhile: closing it
+ * would release the lock.
+ */
+function takeWriteLock(path: string): Database | null {
+  try {
+    return retryWhileBusy(COMMAND_BUSY_MS, () => tryWriteLock(path));
+  } catch (error) {
+    if (!isBusy(error)) return null;
+    rmSync(restoringPath(path), { force: true });
+    throw locked(path);
+  }
 }
 
 /**
  * SQLite ends WAL mode only for the last connection. So this finds a server that still runs although
- * somebody has deleted the lock. A damaged database is left as it is: SQLite could drop a part of its log.
+ * somebody has deleted the lock of the folder.
  */
-function refuseInUse(path: string): void {
-  if (!isReadable(path)) return;
+function tryWriteLock(path: string): Database {
+  refuseDamagedLog(path);
+  openForReading(path).close();
   const db = new Database(path, { create: false, readwrite: true });
   try {
     db.run("PRAGMA journal_mode = DELETE");
+    db.run("BEGIN IMMEDIATE");
+    return db;
   } catch (error) {
-    if (!isBusy(error)) return;
-    rmSync(restoringPath(path), { force: true });
-    throw explainFailure(error, path);
-  } finally {
     db.close();
+    throw error;
   }
 }
 
-function isReadable(path: string): boolean {
-  try {
-    refuseDamagedLog(path);
-    openForReading(path).close();
-    return true;
-  } catch {
-    return false;
-  }
+function locked(path: string): UserError {
+  return new UserError(
+    `${path} is locked by another process, and nothing was changed: wait for it or end it, then run the restore again.`,
+  );
 }
 
 /** Whether a file exists and is not empty. */
@@ -134,13 +156,16 @@ function refuseUnsound(restoring: string): void {
   );
 }
 
+type Taken = Pick<Restored, "keys" | "missing_signals">;
+
 /** A previous database that cannot be used does not stop the restore; a restored one that cannot, does. */
-function takeOver(previous: string, restoring: string): Omit<Restored, "kept"> {
+function takeOver(previous: string, restoring: string): Taken {
   try {
     refuseUnusable(previous);
     return carryOverInto(restoring, previous);
   } catch (error) {
     if (isRefusedWrite(error)) throw explainFailure(error, restoring);
+    if (isBusy(error)) throw locked(previous);
     const failure = error instanceof DamageError ? `damaged: ${error.problem}` : messageOf(error);
     return { keys: { failure }, missing_signals: null };
   }
@@ -159,18 +184,31 @@ function refuseUnusable(previous: string): void {
   }
 }
 
-function carryOverInto(restoring: string, previous: string): Omit<Restored, "kept"> {
+function carryOverInto(restoring: string, previous: string): Taken {
   const { SQLITE_OPEN_READWRITE, SQLITE_OPEN_URI } = constants;
   const db = new Database(restoring, SQLITE_OPEN_READWRITE | SQLITE_OPEN_URI);
   try {
+    db.run(`PRAGMA busy_timeout = ${COMMAND_BUSY_MS}`);
     // A restore that is killed here begins with a new copy; a journal on disk would be played back into it.
     db.run("PRAGMA journal_mode = MEMORY");
     db.run("PRAGMA trusted_schema = OFF");
     db.run("PRAGMA foreign_keys = ON");
     migrate(db);
     db.query("ATTACH ? AS previous").run(`${pathToFileURL(previous).href}?mode=ro`);
-    const keys = inTransaction(db, () => carryOver(db));
-    return { keys, missing_signals: keys.failure === null ? countMissing(db) : null };
+    return { keys: inTransaction(db, () => carryOver(db)), missing_signals: countMissing(db) };
+  } finally {
+    db.close();
+  }
+}
+
+function archivedDesks(restoring: string): string[] {
+  const db = openForReading(restoring);
+  try {
+    const sql = "SELECT name FROM desks WHERE archived_at IS NOT NULL ORDER BY name";
+    return db
+      .query<{ name: string }, []>(sql)
+      .all()
+      .map(({ name }) => name);
   } finally {
     db.close();
   }

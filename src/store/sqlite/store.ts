@@ -1,5 +1,5 @@
 /** The storage of a running server: looks up keys on this thread, and sends signals to the writer's. */
-import { constants, type Database } from "bun:sqlite";
+import type { Database } from "bun:sqlite";
 import { join } from "node:path";
 import { AppError } from "../../domain/errors.ts";
 import { hashKey } from "../../domain/key.ts";
@@ -17,6 +17,7 @@ import { type FolderLock, lockFolder } from "./lock.ts";
 import { openDatabase } from "./open.ts";
 import { Checkpointer } from "./checkpointer.ts";
 import type { DatabaseLocation } from "./thread.ts";
+import { hasMoved } from "./transaction.ts";
 import { Writer } from "./writer.ts";
 
 /** How often the server looks whether the database file is still its own. */
@@ -122,14 +123,6 @@ export class SqliteStore implements ServerStorage {
     await writer.close();
     lock.release();
   }
-}
-
-/** Whether the path leads to another file than the open one, or to none. Costs one `stat`. */
-function hasMoved(db: Database): boolean {
-  // SQLite writes one int; Bun wants 8 bytes.
-  const result = new Int32Array(2);
-  db.fileControl(constants.SQLITE_FCNTL_HAS_MOVED, result);
-  return result[0] !== 0;
 }
 
 /** The next id follows the newest one, so that must be a ULID. */
