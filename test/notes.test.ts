@@ -1,8 +1,9 @@
 /** Labels, passkey names and addresses show what they are: no character that hides or reorders text. */
 import { describe, expect, test } from "bun:test";
-import { checkLabel } from "../src/domain/key.ts";
-import { checkEmail, checkPasskeyName } from "../src/domain/member.ts";
 import { UserError } from "../src/domain/errors.ts";
+import { generateKey } from "../src/domain/key.ts";
+import { checkEmail } from "../src/domain/member.ts";
+import { checkLabel, checkPasskeyName } from "../src/domain/note.ts";
 
 const hidden = {
   "right-to-left override": "\u202e",
@@ -19,6 +20,8 @@ const hidden = {
   "variation selector": "\ufe0f",
   "tag character": "\u{e0041}",
   "control character": "\u0007",
+  "line separator": "\u2028",
+  "paragraph separator": "\u2029",
 };
 
 describe.each(Object.entries(hidden))("a %s", (_, character) => {
@@ -39,3 +42,20 @@ test.each(["bot 7", "Büro 机器人 ボット", "בוט", "a\u0301", "🤖"])(
     expect(checkPasskeyName(label)).toBe(label);
   },
 );
+
+test.each([" ", "   ", "\u00a0", "\u3000 \u2003"])("spaces alone (%j) are no label", (text) => {
+  expect(() => checkLabel(text)).toThrow("1 to 100 characters");
+  expect(() => checkPasskeyName(text)).toThrow("1 to 100 characters");
+});
+
+test("no text keeps an API key, which lists and the audit would show", () => {
+  const key = generateKey();
+  for (const text of [key, `bot 7: ${key}`, key.toUpperCase()]) {
+    for (const check of [checkLabel, checkPasskeyName]) {
+      expect(() => check(text)).toThrow("must not contain an API key");
+      expect(() => check(text)).not.toThrow(key);
+    }
+  }
+  expect(() => checkEmail(`${key}@example.com`)).toThrow("must not contain an API key");
+  expect(checkLabel("the sbk_ key of bot 7")).toBe("the sbk_ key of bot 7");
+});

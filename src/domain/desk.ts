@@ -40,15 +40,17 @@ const DESK_NAME = /^[a-z0-9][a-z0-9._-]{0,62}$/;
 export function checkDeskName(name: string): string {
   if (DESK_NAME.test(name)) return name;
   throw new UserError(
-    `"${name}" cannot be a desk's name: use 1 to 63 lower-case letters, digits, dots, dashes and underscores, for example ${suggestName(name)}.`,
+    `"${name}" cannot be a desk's name: use 1 to 63 lower-case letters, digits, dots, dashes and underscores, and begin with a letter or digit, for example ${suggestName(name)}.`,
   );
 }
 
 function suggestName(name: string): string {
   const plain = name
+    .normalize("NFKD")
+    .replaceAll(/\p{M}/gu, "")
     .toLowerCase()
     .replaceAll(/[^a-z0-9._-]+/g, "-")
-    .replace(/^[^a-z0-9]+/, "")
-    .slice(0, 63);
+    .slice(0, 63)
+    .replaceAll(/^[^a-z0-9]+|[^a-z0-9]+$/g, "");
   return plain === "" ? "desk-1" : plain;
 }

@@ -2,7 +2,6 @@
  * API keys (`SPEC.md` 2.4, 5): a fixed prefix and 64 hexadecimal digits, 256 random bits. Only the
  * SHA-256 of the whole key is ever stored; with that much entropy a slow password hash adds nothing.
  */
-import { checkNote } from "./note.ts";
 
 export const KEY_PREFIX = "sbk_";
 export const KEY_PATTERN = "^sbk_[0-9a-f]{64}$";
@@ -54,9 +53,4 @@ export function redactKeys(text: string): string {
 /** SHA-256 of the whole key, prefix included: 32 bytes. */
 export function hashKey(key: string): Uint8Array {
   return Bun.SHA256.hash(key, new Uint8Array(32)) as Uint8Array;
-}
-
-/** Throws {@link UserError}. */
-export function checkLabel(label: string): string {
-  return checkNote(label, { what: "A label", example: "bot 7" });
 }

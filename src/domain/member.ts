@@ -1,6 +1,6 @@
 /** The people who may use the console for a desk, and the one-time links with which they join. */
 import { UserError } from "./errors.ts";
-import { checkNote, HIDDEN_CHARACTER } from "./note.ts";
+import { HIDDEN_CHARACTER, refuseKeys } from "./note.ts";
 
 /** A member without secrets. Times are epoch milliseconds, UTC. */
 export interface Member {
@@ -97,12 +97,8 @@ export function checkEmail(text: string): string {
       `An email address has 3 to ${EMAIL_CHARACTERS_MAX} characters, one @, and no spaces or invisible characters: type it like alice@example.com.`,
     );
   }
+  refuseKeys(email, "An email address");
   return email;
-}
-
-/** Throws {@link UserError}. */
-export function checkPasskeyName(name: string): string {
-  return checkNote(name, { what: "A passkey's name", example: "Laptop" });
 }
 
 /** 256 random bits as base64url. */

@@ -346,6 +346,8 @@ export interface SessionStore {
   recordUse(id: string, at: number): Awaitable<void>;
   /** Whether the session was there. */
   remove(id: string): Awaitable<boolean>;
+  /** Removes one that is refused anyway. Does nothing if the disk is full. */
+  discard(id: string): Awaitable<void>;
   /** Removes sessions of all members that were last used longer ago than this, or as far in the future. */
   removeUnused(now: number, idleMsMax: number): Awaitable<void>;
 }

@@ -121,3 +121,36 @@ test("pages can be read while the time of the last use cannot be written", async
   await visitor.get("/account");
   expect(seenAt()).not.toEqual(before);
 });
+
+test("an ended session leads to the sign-in page while it cannot be removed", async () => {
+  const { app, visitor } = await startSignedIn();
+  const file = new Database(join(app.dataDir, SESSIONS_NAME));
+  onCleanup(() => file.close());
+  file.run("UPDATE sessions SET started_at = 1");
+  file.run("BEGIN IMMEDIATE");
+  expect((await visitor.get("/account")).location).toStartWith("/sign-in");
+});
+
+test("signing out clears the cookie while the session cannot be removed, and says so", async () => {
+  const { app, visitor } = await startSignedIn();
+  const file = new Database(join(app.dataDir, SESSIONS_NAME));
+  onCleanup(() => file.close());
+  await visitor.get("/account");
+  file.run("BEGIN IMMEDIATE");
+  const { status, text } = await visitor.post("/sign-out");
+  expect([status, text.includes("Signed out in this browser only")]).toEqual([500, true]);
+  expect(await isIn(visitor)).toBe(false);
+  expect(app.log.some(({ level, msg }) => level === "error" && msg === "sign-out failed")).toBe(
+    true,
+  );
+});
+
+test("signing in removes other members' unused sessions from the file", async () => {
+  const { app } = await startSignedIn();
+  const file = new Database(join(app.dataDir, SESSIONS_NAME));
+  onCleanup(() => file.close());
+  file.run("UPDATE sessions SET seen_at = 1");
+  const { memberId } = await app.signUp("alpha", "bob@alpha.example");
+  const rows = file.query<{ member_id: string }, []>("SELECT member_id FROM sessions").all();
+  expect(rows).toEqual([{ member_id: memberId }]);
+});

@@ -1,6 +1,7 @@
 /** `/account`: the password, passkeys and sessions of a member. */
 import { UserError } from "../../domain/errors.ts";
-import { type Account, checkPasskeyName, type Passkey } from "../../domain/member.ts";
+import type { Account, Passkey } from "../../domain/member.ts";
+import { checkPasskeyName } from "../../domain/note.ts";
 import { startSession } from "../sign-in/admission.ts";
 import { hashNewPassword } from "../sign-in/credentials.ts";
 import { requirePasskeys } from "../sign-in/passkeys.ts";

@@ -53,10 +53,11 @@ export async function startSession(
   cookies.clear(cookieNames.visitor);
 }
 
+/** Also if it throws, the browser has no session any more. */
 export async function endSession({ sessions }: ConsoleServices, { cookies }: Visit): Promise<void> {
   const token = cookies.get(cookieNames.session);
-  if (token !== null) await sessions.end(token);
   cookies.clear(cookieNames.session);
+  if (token !== null) await sessions.end(token);
 }
 
 /** The first that matches counts: each browser also claims to be those after it. */

@@ -1,5 +1,6 @@
 /** Signing in with a password or a passkey, and signing out. */
 import { UserError } from "../../domain/errors.ts";
+import { signOutFailedPage } from "../web/problems.tsx";
 import { orProblem, orRefusal } from "../web/refusals.ts";
 import { page, seeOther } from "../web/responses.ts";
 import { localPath } from "../web/safe-redirect.ts";
@@ -26,16 +27,19 @@ export function signInRoutes(services: ConsoleServices): Route[] {
       }),
     ),
     publicForm("/sign-in/passkey", (visit) => sendPasskey(services, visit)),
-    signedInForm(
-      "/sign-out",
-      async (visit) => {
-        await endSession(services, visit);
-        return seeOther("/sign-in");
-      },
-      "/",
-    ),
+    signedInForm("/sign-out", (visit) => signOut(services, visit), "/"),
     ...joinRoutes(services),
   ];
+}
+
+async function signOut(services: ConsoleServices, visit: Visit): Promise<Response> {
+  try {
+    await endSession(services, visit);
+    return seeOther("/sign-in");
+  } catch (error) {
+    services.log.error({ err: error }, "sign-out failed");
+    return signOutFailedPage();
+  }
 }
 
 function sendPassword(services: ConsoleServices, visit: Visit): Promise<Response> {

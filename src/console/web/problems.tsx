@@ -52,6 +52,22 @@ export function signedOutPage(path: string): Response {
   );
 }
 
+/** The browser has no cookie any more, but the server could not end the session. */
+export function signOutFailedPage(): Response {
+  return page(
+    <Layout title="Signed out in this browser only">
+      <p>
+        The server could not end your session: a copy of its cookie would still work. Sign in again
+        later, and choose Sign out everywhere else on the account page.
+      </p>
+      <p>
+        <ButtonLink to={signInPath("/account")}>Sign in</ButtonLink>
+      </p>
+    </Layout>,
+    500,
+  );
+}
+
 /** Leads to another page of the console as if its reader had followed a link. */
 export function onwardPage(path: string): Response {
   const response = page(

@@ -93,9 +93,8 @@ export class Sessions {
     const { id, memberId, passkeyId, signedOutAt } = session;
     const member = isOver(session, now) ? null : await this.#findMember(memberId, passkeyId);
     const holds = member?.signed_out_at === signedOutAt && !isTooWeak(session, member, now);
-    if (!holds) await this.#store.remove(id);
-    // While the member was read, another request may have ended the session.
-    return holds && (await this.#store.find(id)) !== null ? member : null;
+    if (!holds) await this.#store.discard(id);
+    return holds ? member : null;
   }
 }
 

@@ -2,12 +2,8 @@
 import type { Database } from "bun:sqlite";
 import type { AuditAction } from "../../domain/audit.ts";
 import { NotFoundError, UserError } from "../../domain/errors.ts";
-import {
-  checkPasskeyName,
-  type NewPasskey,
-  type Passkey,
-  type PasskeyCredential,
-} from "../../domain/member.ts";
+import type { NewPasskey, Passkey, PasskeyCredential } from "../../domain/member.ts";
+import { checkPasskeyName } from "../../domain/note.ts";
 import type { MemberAuthor, Passkeys } from "../../domain/storage.ts";
 import { Records } from "./records.ts";
 

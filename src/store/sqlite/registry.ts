@@ -3,7 +3,8 @@ import { ulid } from "ulid";
 import type { Desk } from "../../domain/desk.ts";
 import type { AuditEntry } from "../../domain/audit.ts";
 import { NotFoundError, UserError } from "../../domain/errors.ts";
-import { type ApiKey, checkLabel, generateKey, hashKey, keyState } from "../../domain/key.ts";
+import { type ApiKey, generateKey, hashKey, keyState } from "../../domain/key.ts";
+import { checkLabel } from "../../domain/note.ts";
 import {
   ADMIN,
   type Author,

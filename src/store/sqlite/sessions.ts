@@ -71,11 +71,13 @@ export class SqliteSessions implements SessionStore {
   }
 
   recordUse(id: string, at: number): void {
-    try {
-      this.#file.use((db) => db.query("UPDATE sessions SET seen_at = ? WHERE id = ?").run(at, id));
-    } catch (error) {
-      if (!isTransient(error)) throw error;
-    }
+    unlessTransient(() =>
+      this.#file.use((db) => db.query("UPDATE sessions SET seen_at = ? WHERE id = ?").run(at, id)),
+    );
+  }
+
+  discard(id: string): void {
+    unlessTransient(() => this.remove(id));
   }
 
   remove(id: string): boolean {
@@ -88,6 +90,14 @@ export class SqliteSessions implements SessionStore {
     this.#file.use((db) =>
       db.query("DELETE FROM sessions WHERE abs(seen_at - ?) > ?").run(now, idleMsMax),
     );
+  }
+}
+
+function unlessTransient(work: () => void): void {
+  try {
+    work();
+  } catch (error) {
+    if (!isTransient(error)) throw error;
   }
 }
 

@@ -159,13 +159,13 @@ export class SqliteSignals implements SignalReader {
 
   /** Here and not in SQL: SQLite ignores the case of A to Z only. */
   #withSymbol(query: SignalQuery, range: Range, text: string): number[] {
-    const wanted = text.toLowerCase();
+    const wanted = folded(text);
     const every = { ...query, limit: ROWS_LOOKED_AT_MAX };
     const seqs: number[] = [];
     for (const { seq, symbol } of this.#select<{ seq: number; symbol: string }>(every, range, {
       columns: "seq, symbol",
     })) {
-      if (symbol.toLowerCase().includes(wanted)) seqs.push(seq);
+      if (folded(symbol).includes(wanted)) seqs.push(seq);
       if (seqs.length > query.limit) break;
     }
     return seqs;
@@ -199,6 +199,11 @@ export class SqliteSignals implements SignalReader {
         ...Object.fromEntries(used.map((column) => [column, filter[column] ?? ""])),
       });
   }
+}
+
+/** `toLowerCase` writes a final Σ as ς, but a part of a symbol may end elsewhere. */
+function folded(text: string): string {
+  return text.toLowerCase().replaceAll("ς", "σ");
 }
 
 /** A desk's signals are found by its index, all desks' by the order of storage itself. */
