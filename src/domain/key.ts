@@ -7,7 +7,8 @@ export const KEY_PREFIX = "sbk_";
 export const KEY_PATTERN = "^sbk_[0-9a-f]{64}$";
 
 /** Time to rotate a key before it expires. */
-export const EXPIRING_SOON_MS = 7 * 24 * 60 * 60 * 1_000;
+export const EXPIRING_SOON_DAYS = 7;
+export const EXPIRING_SOON_MS = EXPIRING_SOON_DAYS * 24 * 60 * 60 * 1_000;
 
 const keyPattern = new RegExp(KEY_PATTERN);
 

@@ -2,7 +2,7 @@
 import { describe, expect, setDefaultTimeout, test } from "bun:test";
 import { deskState } from "../../src/console/home/state.ts";
 import { callUrl, mintKey, openForDamage, signal } from "../_setup.ts";
-import { getUntil, seen, startSignedIn, type TestConsole } from "./_console.ts";
+import { getUntil, seen, signIn, startSignedIn, type TestConsole } from "./_console.ts";
 
 setDefaultTimeout(60_000);
 
@@ -100,4 +100,50 @@ test("keys that expire soon and ended keys that are still in use are named, and 
   expect(html).toContain(`href="/keys/${ended.keyId}"`);
   expect(html).not.toContain(theirs.keyId);
   expect(html).not.toContain("THEIRS");
+});
+
+test("an ended key in use is named although active keys got 401 later, while the desk was archived", async () => {
+  const { app, visitor, email } = await startSignedIn("ada@example.com");
+  const ended = mintKey(app.registry, "alpha");
+  const others = Array.from({ length: 6 }, () => mintKey(app.registry, "alpha"));
+  app.registry.revokeKey(ended.keyId);
+  expect(await send(app, ended.key)).toBe(401);
+  await Bun.sleep(10);
+  app.registry.archiveDesk("alpha", true);
+  for (const { key } of others) expect(await send(app, key)).toBe(401);
+  app.registry.archiveDesk("alpha", false);
+  // Archiving signed everybody out.
+  await signIn(visitor, { email });
+  await getUntil(visitor, "/home/live", (text) => seen(`<main>${text}</main>`).includes("7100%"));
+  const { text } = await visitor.get("/");
+  expect(seen(text)).toContain("Still in use");
+  expect(text).toContain(`href="/keys/${ended.keyId}"`);
+  for (const { keyId } of others) expect(text).not.toContain(keyId);
+});
+
+test("what there is no room for is counted: keys that need attention, and reasons for rejects", async () => {
+  const { app, visitor } = await startSignedIn("ada@example.com");
+  expect((await app.post(signal)).status).toBe(201);
+  const page = async () => seen((await visitor.get("/")).text);
+  const expire = (count: number) => {
+    for (let index = 0; index < count; index += 1) {
+      app.registry.mintKey({ desk: "alpha", label: null, expiresInMs: DAY_MS });
+    }
+  };
+  const ended = mintKey(app.registry, "alpha");
+  app.registry.revokeKey(ended.keyId);
+  expire(5);
+  expect(await page()).toContain("Keys that need attentionAll keys");
+  expire(1);
+  expect(await page()).toContain("Keys that need attention1 more");
+  expect(await send(app, ended.key)).toBe(401);
+  for (let index = 1; index <= 4; index += 1) {
+    expect(await send(app, app.key, { [`field_${index}`]: 1 })).toBe(422);
+  }
+  await getUntil(visitor, "/", (html) => seen(html).includes("Still in use"));
+  expect(await page()).not.toContain("more reason");
+  for (const wrong of ["side", "symbol"]) {
+    expect(await send(app, app.key, { [wrong]: 7 })).toBe(422);
+  }
+  await getUntil(visitor, "/", (html) => seen(html).includes("2 more reasons"));
 });

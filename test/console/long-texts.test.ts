@@ -68,6 +68,11 @@ describe("a page of the longest texts", () => {
     expect(text).toContain(`<bdi title="${long}">${shorten(long)}</bdi>`);
     expect(text).toContain(`<bdi>${shorten(tooLong)}</bdi>`);
     expect(text).toContain("<bdi>short</bdi>");
+    // The filter suggests only symbols that are shown whole.
+    const suggested = [...text.matchAll(/<option value="([^"]+)"/g)].map(([, symbol]) => symbol);
+    expect(suggested).toContain("short");
+    expect(suggested).not.toContain(long);
+    expect(suggested).not.toContain(tooLong);
   });
 });
 

@@ -1,5 +1,6 @@
 /** `/`: whether the desk's signals arrive, and what needs attention. */
 import { REJECT_REASONS_KEPT } from "../../domain/activity.ts";
+import type { ApiKey } from "../../domain/key.ts";
 import { newestSignal } from "../../domain/signal-chunks.ts";
 import { lastDayFrom, lateUseOf } from "../keys/key-activity.ts";
 import { expiringKeys, keysStillInUse, readUse } from "../keys/key-list.ts";
@@ -7,9 +8,11 @@ import { page, seeOther } from "../web/responses.ts";
 import type { ConsoleServices } from "../web/services.ts";
 import { memberPage, type MemberVisit, type Route } from "../web/visit.ts";
 import { readLastHour } from "./last-hour.ts";
-import { type HomeAnswer, HomePage, HomeParts, type KeyStillInUse } from "./page.tsx";
+import type { KeyStillInUse } from "./attention.tsx";
+import { type HomeAnswer, HomePage, HomeParts } from "./page.tsx";
 
 const REASONS_SHOWN = 5;
+/** Of each kind: expiring soon, and still in use. */
 const KEYS_SHOWN = 5;
 
 export function homeRoutes(services: ConsoleServices): Route[] {
@@ -37,23 +40,26 @@ async function readAnswer(services: ConsoleServices, visit: MemberVisit): Promis
   const from = lastDayFrom(now);
   const query = { deskId: member.deskId, from, limit: REJECT_REASONS_KEPT, requestsMax: 0 };
   const reasons = [...(await activity.rejects(query))];
+  const expiring = await expiringKeys(services, visit);
+  const ended = await keysStillInUse(services, visit);
   return {
     newest: await newestSignal(signals, member.deskId),
     lastHour: await readLastHour(activity, owner, now),
     lastDay: await activity.buckets(owner, "hour", from),
     reasons: reasons.toSorted((one, other) => other.count - one.count).slice(0, REASONS_SHOWN),
     moreReasons: Math.max(0, reasons.length - REASONS_SHOWN),
-    expiring: await expiringKeys(services, visit),
-    stillInUse: await readStillInUse(services, visit),
+    expiring: expiring.slice(0, KEYS_SHOWN),
+    stillInUse: await withUse(services, visit, ended.slice(0, KEYS_SHOWN)),
+    moreKeys: Math.max(0, expiring.length - KEYS_SHOWN) + Math.max(0, ended.length - KEYS_SHOWN),
     now,
   };
 }
 
-async function readStillInUse(
+async function withUse(
   services: ConsoleServices,
   visit: MemberVisit,
+  keys: readonly ApiKey[],
 ): Promise<KeyStillInUse[]> {
-  const keys = await keysStillInUse(services, visit, KEYS_SHOWN);
   const { activities } = await readUse(services, visit, keys);
   return keys.flatMap((apiKey) => {
     const late = lateUseOf(apiKey, activities.get(apiKey.id), visit.now);

@@ -13,6 +13,8 @@ const PAGE = 50;
 const ENDED_SHOWN = 25;
 /** Ended keys that are still in use come first. */
 const STILL_IN_USE_SHOWN = 50;
+/** Keys that got 401, active ones included. */
+const STILL_IN_USE_READ = 1_000;
 
 /** The small chart of each key: days in UTC, with today. */
 export const CHART = { width: "day", count: 14 } as const;
@@ -89,23 +91,27 @@ export async function expiringKeys(
   return registry.expiringKeys(member.desk, now + EXPIRING_SOON_MS);
 }
 
-/** Ended keys that something still sends with, the latest request first. */
+/**
+ * Ended keys that something still sends with, the latest request first. Keys that are active again, since
+ * their desk was archived and brought back, have got 401 too.
+ */
 export async function keysStillInUse(
   services: ConsoleServices,
   visit: MemberVisit,
-  limit: number,
 ): Promise<ApiKey[]> {
+  const { activity } = services;
   const { member, now } = visit;
-  const ids = await services.activity.keysStillInUse(member.deskId, lastDayFrom(now), limit);
+  const from = lastDayFrom(now);
+  const ids = await activity.keysStillInUse(member.deskId, from, STILL_IN_USE_READ);
   const found = await Promise.all(ids.map((id) => findKey(services, visit, id)));
   return found.filter((key) => key !== null).filter((key) => keyState(key, now) !== "active");
 }
 
 /** Keys that are still in use, then the newest. */
 async function someEnded(services: ConsoleServices, visit: MemberVisit): Promise<Some> {
-  const inUse = (await keysStillInUse(services, visit, STILL_IN_USE_SHOWN)).toSorted((one, other) =>
-    one.id < other.id ? 1 : -1,
-  );
+  const inUse = (await keysStillInUse(services, visit))
+    .slice(0, STILL_IN_USE_SHOWN)
+    .toSorted((one, other) => (one.id < other.id ? 1 : -1));
   const newest = await pageOf(services, visit, { state: "ended", limit: ENDED_SHOWN });
   const others = newest.keys.filter(({ id }) => !inUse.some((key) => key.id === id));
   const keys = [...inUse, ...others].slice(0, Math.max(ENDED_SHOWN, inUse.length));

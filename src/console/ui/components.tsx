@@ -71,7 +71,7 @@ export function Tag({
   );
 }
 
-/** Links to the other pages of a list; null for a page that there is none of. */
+/** Links to the other pages of a list; null if there is no such page. */
 export function Pager({
   label,
   newest = null,

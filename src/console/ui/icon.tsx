@@ -47,7 +47,7 @@ const icons = {
 
 export type IconName = keyof typeof icons;
 
-/** Of the colour of the text, and without a name: there is always a text beside it. */
+/** In the text's colour, and without a name: there is always a text beside it. */
 export function Icon({ name }: { name: IconName }): VNode {
   return (
     <svg class="icon" viewBox="0 0 24 24" aria-hidden="true">

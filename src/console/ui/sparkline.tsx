@@ -84,7 +84,7 @@ export function Sparkline({
   );
 }
 
-/** Of each bar's kinds. */
+/** The height of each kind in each bar. */
 function heightsOf(bars: readonly Outcomes[], heightMin: number): number[][] {
   const most = Math.max(1, ...bars.map((bar) => kinds.reduce((sum, kind) => sum + bar[kind], 0)));
   const room = HEIGHT - (kinds.length - 1) * heightMin;

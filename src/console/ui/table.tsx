@@ -5,7 +5,7 @@ interface ColumnLook {
   readonly name: string;
   /** Aligned to the right, with digits of one width. */
   readonly isNumber?: boolean;
-  /** Where it stands on a phone, in the first line or the second; `wide`, or `wide` (or left out): nowhere. */
+  /** Its place on a phone: in the first line (`main`) or the second (`more`). `wide`, the default: not shown. */
   readonly phone?: "main" | "main end" | "more" | "more end" | "wide";
   /** On a phone its name stands before the value. */
   readonly isLabelled?: boolean;

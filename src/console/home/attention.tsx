@@ -1,0 +1,130 @@
+/** What needs attention on the home page: rejected requests, and keys. */
+import type { ComponentChildren, VNode } from "preact";
+import type { Rejects } from "../../domain/activity.ts";
+import { type ApiKey, EXPIRING_SOON_DAYS } from "../../domain/key.ts";
+import { ReasonInBrief, StatusTag } from "../activity/rejects-list.tsx";
+import { type LateUse, requests } from "../keys/key-activity.ts";
+import { StateTag, StillInUseTag } from "../keys/state-tag.tsx";
+import { KeyName } from "../ui/components.tsx";
+import { type Column, Row, Table } from "../ui/table.tsx";
+import { Past, PastOrFuture } from "../ui/times.tsx";
+import { newestAgo, shorten } from "../ui/words.ts";
+
+/** An ended key that is still sent. */
+export interface KeyStillInUse {
+  readonly apiKey: ApiKey;
+  readonly late: LateUse;
+}
+
+export interface Attention {
+  /** The most frequent reasons for rejects of the last day, and how many more there are. */
+  readonly reasons: readonly Rejects[];
+  readonly moreReasons: number;
+  readonly expiring: readonly ApiKey[];
+  readonly stillInUse: readonly KeyStillInUse[];
+  /** How many more keys expire soon or are still in use. */
+  readonly moreKeys: number;
+  readonly now: number;
+}
+
+const reasonColumns: readonly Column[] = [
+  { name: "Reason", phone: "main" },
+  { name: "Latest", phone: "more" },
+  { name: "Requests", phone: "more end", isNumber: true, isLabelled: true },
+];
+
+export function RejectReasons({ reasons, moreReasons, now }: Attention): VNode {
+  return (
+    <>
+      <div class="section-head">
+        <h2>Rejected in the last 24 hours</h2>
+        {moreReasons > 0 && (
+          <a href="/activity#rejects">
+            {moreReasons.toLocaleString("en")} more {moreReasons === 1 ? "reason" : "reasons"}
+          </a>
+        )}
+      </div>
+      {reasons.length === 0 ? (
+        <p class="soft">Nothing was rejected.</p>
+      ) : (
+        <Table
+          caption="Reasons for rejected requests, the most frequent first"
+          columns={reasonColumns}
+        >
+          <tbody>
+            {reasons.map((rejects) => (
+              <Row
+                columns={reasonColumns}
+                cells={[
+                  <>
+                    <StatusTag {...rejects} /> <ReasonInBrief {...rejects} />
+                  </>,
+                  <Past at={rejects.lastAt} now={now} />,
+                  rejects.count.toLocaleString("en"),
+                ]}
+                to={`/activity/rejects/${rejects.id}`}
+              />
+            ))}
+          </tbody>
+        </Table>
+      )}
+    </>
+  );
+}
+
+const keyColumns: readonly Column[] = [
+  { name: "Key", phone: "main" },
+  { name: "State", phone: "main end" },
+  { name: "Why", phone: "more" },
+];
+
+export function KeysToSee({ expiring, stillInUse, moreKeys, now }: Attention): VNode {
+  return (
+    <>
+      <div class="section-head">
+        <h2>Keys that need attention</h2>
+        <a href="/keys">{moreKeys > 0 ? `${moreKeys.toLocaleString("en")} more` : "All keys"}</a>
+      </div>
+      {expiring.length + stillInUse.length === 0 ? (
+        <p class="soft">{`None: no key expires within ${EXPIRING_SOON_DAYS} days, and no ended key is still in use.`}</p>
+      ) : (
+        <Table caption="Keys that need attention" columns={keyColumns}>
+          <tbody>
+            {stillInUse.map(({ apiKey, late }) => (
+              <KeyRow apiKey={apiKey} tag={<StillInUseTag />} why={describeUse(late, now)} />
+            ))}
+            {expiring.map((apiKey) => (
+              <KeyRow
+                apiKey={apiKey}
+                tag={<StateTag apiKey={apiKey} isExpiring now={now} />}
+                why={
+                  <>
+                    Expires <PastOrFuture at={apiKey.expires_at} now={now} />, without a successor
+                  </>
+                }
+              />
+            ))}
+          </tbody>
+        </Table>
+      )}
+    </>
+  );
+}
+
+function describeUse({ count, lastAt }: LateUse, now: number): string {
+  return `${requests(count)} in the last 24 hours, ${newestAgo(count, lastAt, now)}`;
+}
+
+function KeyRow({
+  apiKey,
+  tag,
+  why,
+}: {
+  apiKey: ApiKey;
+  tag: VNode;
+  why: ComponentChildren;
+}): VNode {
+  const label = apiKey.label === null ? null : shorten(apiKey.label);
+  const cells = [<KeyName {...apiKey} label={label} />, tag, why];
+  return <Row columns={keyColumns} cells={cells} to={`/keys/${apiKey.id}`} isNamed />;
+}
