@@ -112,6 +112,7 @@ function remembering(db: Database) {
   const recording = {
     query: (sql: string) => (asked.push(sql), db.query(sql)),
     run: db.run.bind(db),
+    fileControl: db.fileControl.bind(db),
     transaction: db.transaction.bind(db),
   } as unknown as Database;
   return { asked, recording };
