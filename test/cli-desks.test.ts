@@ -1,6 +1,7 @@
 /** `desk list`, `rename` and `archive`, and `key update`, beside a running server. */
 import { expect, setDefaultTimeout, test } from "bun:test";
 import { cli, expectRefusal, mintKey, startServe } from "./_cli.ts";
+import { seed } from "./_databases.ts";
 import { callUrl, signal, temporaryFolder } from "./_setup.ts";
 
 setDefaultTimeout(60_000);
@@ -49,6 +50,14 @@ test("desk list shows keys, members, signals and the latest signal", async () =>
     },
     { name: "beta", signals: 0, latest_signal: null },
   ]);
+});
+
+test("desk list counts up to 100,000 signals, and shows more as 100,000+", async () => {
+  const { dataDir } = seed({ signals: 100_001 });
+  const run = commandsOn(dataDir);
+  expect((await run("desk", "list")).stdout).toMatch(/^alpha .* 100,000\+ /m);
+  const json = (await run("desk", "list", "--json")).stdout;
+  expect(JSON.parse(json)).toMatchObject([{ signals: 100_000 }]);
 });
 
 test("desk rename keeps everything, and its keys go on working", async () => {

@@ -694,6 +694,7 @@ function desksTests(): void {
       { name: "alpha", active_keys: 2, members: 2, signals: 2, latest_signal },
       { name: "beta", active_keys: 1, members: 0, signals: 1 },
     ]);
+    expect((await registry.listOverviews(1)).map(({ signals }) => signals)).toEqual([1, 1]);
     time.at += 5;
     expect((await overview())[0]).toMatchObject({ active_keys: 1 });
     await registry.archiveDesk("alpha", true);

@@ -128,24 +128,49 @@ export function attentionToExpiring(expiring: readonly ApiKey[], data: string): 
     problem: `Key ${label ?? id} of desk ${desk} expires at ${formatTime(expires_at)}.`,
     next: toType(`key rotate ${id}`, data),
   }));
-  return withRest(found, expiring.length, "expire within 7 days", data);
+  const what = ["key expires within 7 days", "keys expire within 7 days"] as const;
+  return withRest(found, expiring.length, what, data);
 }
 
 export function attentionToEnded(stillInUse: readonly EndedKey[], data: string): Attention[] {
-  const found = stillInUse.slice(0, KEYS_NAMED_MAX).map(({ id, desk, label, state }) => ({
-    problem: `Key ${label ?? id} of desk ${desk} is ${state}, and got 401 in the last 24 hours: something still uses it.`,
-    next:
-      state === "archived"
-        ? `stop what uses it, or bring the desk back: ${toType(`desk archive ${shellQuoted(desk)} --undo`, data)}`
-        : `stop what uses it, or give it a new key: ${toType(`key mint --desk ${shellQuoted(desk)}`, data)}`,
-  }));
-  return withRest(found, stillInUse.length, "have ended and are still in use", data);
+  const found = stillInUse.slice(0, KEYS_NAMED_MAX).map(({ id, desk, label, ...key }) => {
+    const ended = key.state === "archived" ? ", which is archived," : ` is ${key.state}, and`;
+    return {
+      problem: `Key ${label ?? id} of desk ${desk}${ended} got 401 in the last 24 hours: something still uses it.`,
+      next: `stop what uses it${alternativeTo(key, desk, data)}`,
+    };
+  });
+  const what = [
+    "key has ended and is still in use",
+    "keys have ended and are still in use",
+  ] as const;
+  return withRest(found, stillInUse.length, what, data);
 }
 
-function withRest(found: Attention[], total: number, what: string, data: string): Attention[] {
+/** An archived desk gets no new key, and bringing it back revives no key that has ended. */
+function alternativeTo(
+  { state, desk_archived_at }: Pick<EndedKey, "state" | "desk_archived_at">,
+  desk: string,
+  data: string,
+): string {
+  const name = shellQuoted(desk);
+  if (state === "archived") {
+    return `, or bring the desk back: ${toType(`desk archive ${name} --undo`, data)}`;
+  }
+  if (desk_archived_at !== null) return "";
+  return `, or give it a new key: ${toType(`key mint --desk ${name}`, data)}`;
+}
+
+function withRest(
+  found: Attention[],
+  total: number,
+  [one, many]: readonly [one: string, many: string],
+  data: string,
+): Attention[] {
   const more = total - found.length;
   if (more === 0) return found;
-  return [...found, { problem: `${more} more keys ${what}.`, next: toType("key list", data) }];
+  const problem = `${more} more ${more === 1 ? one : many}.`;
+  return [...found, { problem, next: toType("key list", data) }];
 }
 
 export function formatBytes(bytes: number): string {

@@ -110,7 +110,7 @@ original's: a sign that a bot uses one client_signal_id for two signals.`,
 function renameCommand(): Command {
   return defineCommand({
     name: "rename",
-    description: "give a desk another name; everything of it stays",
+    description: "rename a desk; its keys, members and signals stay",
     arguments: [
       new Argument("<old>", "the desk's name"),
       new Argument("<new>", "lower-case letters, digits, dots, dashes and underscores"),

@@ -95,7 +95,7 @@ async function readStored({ registry, signals, activity }: Storage, now: number)
   let archived = 0;
   const expiring: ApiKey[] = [];
   const stillInUse: EndedKey[] = [];
-  for (const desk of await registry.listOverviews()) {
+  for (const desk of await registry.listOverviews(0)) {
     const { id: deskId, name, archived_at, active_keys, latest_signal } = desk;
     for (const id of await activity.keysStillInUse(deskId, now - STILL_IN_USE_MS, KEYS_MAX)) {
       const key = await registry.findKey(id);

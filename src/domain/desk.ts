@@ -21,7 +21,7 @@ export interface DeskOverview extends Desk {
   readonly active_keys: number;
   /** Invited ones included. */
   readonly members: number;
-  /** Exact up to {@link SIGNALS_COUNTED_MAX}, which stands for that many or more. */
+  /** Exact up to the number that was asked for, which stands for that many or more. */
   readonly signals: number;
   readonly latest_signal: {
     readonly id: string;

@@ -178,8 +178,8 @@ export interface Registry {
   ): Awaitable<{ desk: Desk; created: boolean }>;
   /** By name, archived desks included. */
   listDesks(): Awaitable<Desk[]>;
-  /** {@link listDesks} with more. Milliseconds per desk, however many signals there are. */
-  listOverviews(): Awaitable<DeskOverview[]>;
+  /** {@link listDesks} with more. Counts signals up to `signalsMax`, by default `SIGNALS_COUNTED_MAX`. */
+  listOverviews(signalsMax?: number): Awaitable<DeskOverview[]>;
   getDesk(name: string): Awaitable<Desk>;
   /** Whether the desk's members must sign in with passkeys, from their next request on. By an administrator. */
   requirePasskeys(desk: string, isRequired: boolean): Awaitable<{ changed: boolean }>;

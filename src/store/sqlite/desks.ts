@@ -8,6 +8,7 @@ import {
 } from "../../domain/desk.ts";
 import { UserError } from "../../domain/errors.ts";
 import { ADMIN } from "../../domain/storage.ts";
+import { endSessions } from "./member-rows.ts";
 import { Records } from "./records.ts";
 
 /** Written like the index `api_keys_active`, so that SQLite uses it. */
@@ -43,10 +44,10 @@ export abstract class SqliteDesks extends Records {
     return this.desks();
   }
 
-  listOverviews(): DeskOverview[] {
+  listOverviews(signalsMax: number = SIGNALS_COUNTED_MAX): DeskOverview[] {
     return this.desks().map((desk) => ({
       ...desk,
-      ...this.#counts(desk),
+      ...this.#counts(desk, signalsMax),
       latest_signal: this.#latestSignal(desk.id),
     }));
   }
@@ -74,7 +75,7 @@ export abstract class SqliteDesks extends Records {
       const now = this.now();
       const sql = "UPDATE desks SET archived_at = ? WHERE id = ?";
       this.db.query(sql).run(isArchived ? now : null, id);
-      this.#endSessions(id, now);
+      endSessions(this.db, "desk_id", id, now);
       this.audit(ADMIN, { deskId: id, action: isArchived ? "desk.archived" : "desk.unarchived" });
       return { changed: true };
     });
@@ -100,7 +101,7 @@ export abstract class SqliteDesks extends Records {
     });
   }
 
-  #counts({ id, archived_at }: Desk): Counts {
+  #counts({ id, archived_at }: Desk, max: number): Counts {
     const counts = this.db
       .query<Counts, Record<string, number>>(
         `SELECT (SELECT count(*) FROM api_keys INDEXED BY api_keys_active WHERE ${IS_ACTIVE}) AS active_keys,
@@ -108,7 +109,7 @@ export abstract class SqliteDesks extends Records {
            (SELECT count(*) FROM (SELECT 1 FROM signals INDEXED BY signals_desk
              WHERE desk_id = $desk LIMIT $max)) AS signals`,
       )
-      .get({ desk: id, now: this.now(), max: SIGNALS_COUNTED_MAX }) as Counts;
+      .get({ desk: id, now: this.now(), max }) as Counts;
     return archived_at === null ? counts : { ...counts, active_keys: 0 };
   }
 
@@ -119,12 +120,5 @@ export abstract class SqliteDesks extends Records {
          WHERE desk_id = ? ORDER BY seq DESC LIMIT 1`,
       )
       .get(deskId);
-  }
-
-  /** Of all members; see `endSessions` of `member-rows.ts`. */
-  #endSessions(deskId: number, now: number): void {
-    this.db
-      .query("UPDATE members SET signed_out_at = max(?, signed_out_at + 1) WHERE desk_id = ?")
-      .run(now, deskId);
   }
 }

@@ -61,3 +61,16 @@ export function toMember(row: MemberRow | Account): Member {
   } = "password_hash" in row ? toAccount(row) : row;
   return member;
 }
+
+/** Of one member, or all of a desk. Always increases `signed_out_at`, also after the clock was set back. */
+export function endSessions(
+  db: Database,
+  column: "id" | "desk_id",
+  value: string | number,
+  now: number,
+): void {
+  db.query(`UPDATE members SET signed_out_at = max(?, signed_out_at + 1) WHERE ${column} = ?`).run(
+    now,
+    value,
+  );
+}

@@ -16,6 +16,7 @@ import { shellQuoted } from "../../domain/shell.ts";
 import { ADMIN, type Author, type MemberAuthor, type Members } from "../../domain/storage.ts";
 import { findLink, insertLink, spendLinks } from "./invitations.ts";
 import {
+  endSessions,
   LOCKED,
   type MemberRow,
   selectMembers,
@@ -33,7 +34,7 @@ export class SqliteMembers extends Records implements Members {
       const { id: deskId } = this.activeDesk(desk);
       const known = this.#findByEmail(address);
       if (known !== null) refuseKnown(known, deskId, by);
-      if (known === null) this.#requireRoom(desk);
+      if (known === null) this.#requireRoom(desk, deskId);
       return this.#makeLink(known?.id ?? this.#insert(deskId, address), "member.invited", by);
     });
   }
@@ -188,8 +189,10 @@ export class SqliteMembers extends Records implements Members {
     return { ...link, member: toMember(account), replaces_link };
   }
 
-  #requireRoom(desk: string): void {
-    if (this.list(desk).length < MEMBERS_MAX) return;
+  #requireRoom(desk: string, deskId: number): void {
+    const sql = "SELECT count(*) AS n FROM members WHERE desk_id = ? AND removed_at IS NULL";
+    const row = this.db.query<{ n: number }, [number]>(sql).get(deskId);
+    if (row !== null && row.n < MEMBERS_MAX) return;
     throw new UserError(
       `Desk "${desk}" has ${MEMBERS_MAX} members, as many as a desk can have: remove one first.`,
     );
@@ -204,11 +207,8 @@ export class SqliteMembers extends Records implements Members {
     return id;
   }
 
-  /** Always increases `signed_out_at`: twice in a millisecond, and after the clock was set back. */
   #endSessions(memberId: string): void {
-    this.db
-      .query("UPDATE members SET signed_out_at = max(?, signed_out_at + 1) WHERE id = ?")
-      .run(this.now(), memberId);
+    endSessions(this.db, "id", memberId, this.now());
   }
 
   #audit(
