@@ -110,7 +110,7 @@ CREATE TABLE audit (
   subject_id TEXT    REFERENCES members (id), -- the member it was done to
   detail     TEXT,                -- more for the reader, in words
   client     TEXT,                -- the client's IP address; NULL: the command line
-  os_user    TEXT                 -- the administrator's name in the operating system; NULL: a member
+  os_user    TEXT                 -- the administrator's name in the operating system; NULL: a member or a stranger
 ) STRICT;
 
 CREATE INDEX audit_desk ON audit (desk_id);

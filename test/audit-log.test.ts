@@ -1,5 +1,6 @@
 import { describe, expect, setDefaultTimeout, test } from "bun:test";
 import { auditPhrases, type AuditRecord, describeAudit } from "../src/domain/audit.ts";
+import { describeUser, osUser } from "../src/store/sqlite/os-user.ts";
 import { openDatabase } from "../src/store/sqlite/open.ts";
 import { cli } from "./_cli.ts";
 import { temporaryFolder } from "./_setup.ts";
@@ -72,14 +73,26 @@ test("the command lists entries newest first, of all desks or of one", async () 
   ]);
 });
 
-test("an administrator who used sudo is named with the user they became", async () => {
+test("an administrator is named after the system's user, not after the environment", async () => {
   const dataDir = temporaryFolder();
   openDatabase(dataDir, "command").close();
-  const user = Bun.spawnSync(["id", "-un"]).stdout.toString().trim();
   const args = ["--data", dataDir];
-  await cli(["desk", "create", "alpha", ...args], { env: { SUDO_USER: "alice", USER: "eve" } });
-  await cli(["desk", "create", "beta", ...args], { env: { SUDO_USER: user } });
+  const env = { SUDO_USER: "x".repeat(3_000), USER: "eve" };
+  await cli(["desk", "create", "alpha", ...args], { env });
   const { stdout } = await cli(["audit", "--json", ...args]);
-  const users = (JSON.parse(stdout) as AuditRecord[]).map(({ os_user }) => os_user);
-  expect(users).toEqual([user, `${user} (sudo: alice)`]);
+  expect((JSON.parse(stdout) as AuditRecord[])[0]?.os_user).toBe(osUser());
+});
+
+test.each([
+  [0, null, null, "root"],
+  [0, null, "root", "root"],
+  [0, null, "daemon", "root (sudo: daemon)"],
+  [0, null, "nobody-like-this", "root"],
+  [0, 1, "bin", "root (sudo: daemon)"],
+  [0, 0, "daemon", "root"],
+  [1, null, "root", "daemon"],
+  [1, 0, null, "daemon (sudo: root)"],
+  [4_000_001, 4_000_002, null, "user 4000001 (sudo: user 4000002)"],
+] as const)("user %p, with login %p and SUDO_USER %p, is %s", (uid, loginUid, sudoUser, name) => {
+  expect(describeUser(uid, loginUid, sudoUser)).toBe(name);
 });
