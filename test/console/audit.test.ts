@@ -93,6 +93,14 @@ test("is filtered by what it is about and by who did it, on every page; each fil
   expect((await read(visitor, older ?? "")).sentences).toHaveLength(2);
 });
 
+test("keeps the filter by a removed member in the form", async () => {
+  const { app, visitor } = await startSignedIn("ada@example.com");
+  await app.signUp("alpha", "ben@example.com");
+  app.members.remove("alpha", "ben@example.com");
+  const { text } = await visitor.get("/audit?by=ben%40example.com");
+  expect(text).toMatch(/<option [^>]*selected[^>]*>ben@example\.com</);
+});
+
 test("shows the newest page for an invalid cursor", async () => {
   const { visitor } = await startSignedIn("ada@example.com");
   const newest = await sentences(visitor);

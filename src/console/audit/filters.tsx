@@ -24,7 +24,10 @@ export function AuditToolbar({
   emails: readonly string[];
 }): VNode {
   const { about, by } = filter;
-  const people = [ANY, ...emails.map((email) => ({ value: email, name: email })), admins];
+  // A removed member is not in the list, but can be the filter.
+  const chosen = by === null || by === BY_ADMIN ? [] : [by];
+  const addresses = [...new Set([...emails, ...chosen])];
+  const people = [ANY, ...addresses.map((email) => ({ value: email, name: email })), admins];
   return (
     <Toolbar>
       {about !== null && (
