@@ -1,7 +1,7 @@
 /** The file of activity, and the rate of the last hour. */
 import { Database } from "bun:sqlite";
 import { expect, setDefaultTimeout, test } from "bun:test";
-import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { chmodSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { readLastHour, usualHour } from "../src/console/home/last-hour.ts";
 import type { ActivityBatch } from "../src/domain/activity.ts";
@@ -115,9 +115,10 @@ test.each(unusable)(
   ({ spoil, isKept }) => {
     const dataDir = temporaryFolder();
     spoil(join(dataDir, ACTIVITY_NAME));
+    chmodSync(join(dataDir, ACTIVITY_NAME), 0o700);
     const { activity, said } = openActivity(dataDir);
     expect(said).toHaveLength(1);
-    expect(said[0]).toContain(isKept ? "was replaced by an empty file" : "is kept in memory only");
+    expect(said[0]).toContain(isKept ? "was replaced by an empty file" : "in memory only");
     activity.write(minute(NOW, { stored: 1 }));
     expect(activity.buckets(mine, "day", 0)).toHaveLength(1);
     activity.close();
@@ -125,6 +126,28 @@ test.each(unusable)(
     expect(again.activity.buckets(mine, "day", 0)).toHaveLength(isKept ? 1 : 0);
   },
 );
+
+test("a file that has the right version and other tables is replaced by an empty one", () => {
+  const { activity, said, dataDir } = openActivity();
+  const db = new Database(join(dataDir, ACTIVITY_NAME));
+  db.run("DROP TABLE buckets; CREATE TABLE others (id)");
+  db.close();
+  expect(activity.buckets(mine, "day", 0)).toEqual([]);
+  expect(said).toEqual([expect.stringMatching(/was replaced by an empty file .*no such table/)]);
+  activity.write(minute(NOW, { stored: 1 }));
+  expect(activity.buckets(mine, "day", 0)).toHaveLength(1);
+});
+
+test("permissions that are too open are tightened, with a warning for each file", () => {
+  const { dataDir } = openActivity();
+  const files = ["", "-wal", "-shm"].map((end) => join(dataDir, ACTIVITY_NAME + end));
+  for (const file of files) chmodSync(file, 0o644);
+  const { said } = openActivity(dataDir);
+  expect(files.map((file) => statSync(file).mode & 0o777)).toEqual([0o600, 0o600, 0o600]);
+  expect(said).toEqual(
+    files.map((file) => `${file} was open to other users (mode 0644); it is 0600 now`),
+  );
+});
 
 test("a file that is damaged while it is open is replaced by an empty one", () => {
   const { activity, said, dataDir } = openActivity();

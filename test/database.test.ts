@@ -114,10 +114,13 @@ describe("permissions", () => {
 
   test("a server that tightens them says so in its log", async () => {
     const dataDir = looseFolder();
+    const lock = join(dataDir, "serve.lock");
+    writeFileSync(lock, "", { mode: 0o640 });
     const { output, log } = await startServe([], { dataDir });
     const warnings = log().filter(({ level }) => level === "warn");
     expect(warnings.map(({ msg }) => msg)).toEqual([
       `${dataDir} was open to other users (mode 0755); it is 0700 now`,
+      `${lock} was open to other users (mode 0640); it is 0600 now`,
       `${database(dataDir)} was open to other users (mode 0640); it is 0600 now`,
     ]);
     expect(output.stderr.split("\n").filter((line) => !/^(\{|$)/.test(line))).toEqual([]);

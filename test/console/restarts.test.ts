@@ -107,6 +107,20 @@ test("a file that cannot be read is replaced, with a warning: everyone signs in 
   expect((await signIn(carry(visitor, after))).location).toBe("/");
 });
 
+test("a file with other tables is replaced: pages show the sign-in form, not an error", async () => {
+  const { app, visitor } = await startSignedIn();
+  await app.stop();
+  const file = new Database(join(app.dataDir, SESSIONS_NAME));
+  file.run("DROP TABLE sessions; CREATE TABLE others (id)");
+  file.close();
+  const after = await startConsole({ dataDir: app.dataDir });
+  expect(await isIn(carry(visitor, after))).toBe(false);
+  expect((await signIn(carry(visitor, after))).location).toBe("/");
+  expect(after.log.filter(({ level }) => level === "warn")).toMatchObject([
+    { msg: expect.stringContaining(`${SESSIONS_NAME} was replaced by an empty file`) },
+  ]);
+});
+
 test("pages can be read while the time of the last use cannot be written", async () => {
   const { app, visitor } = await startSignedIn();
   const file = new Database(join(app.dataDir, SESSIONS_NAME));

@@ -31,22 +31,22 @@ type Values = Record<string, string | number | null>;
 
 export class SqliteActivity implements Activity {
   readonly #path: string;
-  readonly #onLost: (sentence: string) => void;
+  readonly #onWarning: (sentence: string) => void;
   readonly #file: SideFile;
 
   /**
-   * Never throws: a server starts without it. `onLost` gets a sentence about what cannot be read or
+   * Never throws: a server starts without it. `onWarning` gets a sentence about what cannot be read or
    * kept. The folder must exist.
    */
-  constructor(dataDir: string, onLost: (sentence: string) => void) {
+  constructor(dataDir: string, onWarning: (sentence: string) => void) {
     this.#path = join(dataDir, ACTIVITY_NAME);
-    this.#onLost = onLost;
+    this.#onWarning = onWarning;
     this.#file = new SideFile({
       path: this.#path,
       content: "the activity of the desks",
       sql: activitySql,
       version: VERSION,
-      onLost,
+      onWarning,
     });
   }
 
@@ -63,7 +63,7 @@ export class SqliteActivity implements Activity {
       const keys = JSON.stringify(database.query("SELECT id, desk_id FROM api_keys").values());
       this.#file.use((db) => inTransaction(db, () => dropUnknownKeys(db, keys)));
     } catch (error) {
-      this.#onLost(
+      this.#onWarning(
         `the activity of unknown keys was not dropped from ${this.#path} (${describeFailure(error)}): it will be retried at the next start`,
       );
     }

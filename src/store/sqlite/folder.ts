@@ -201,6 +201,15 @@ export function tighten(path: string, onTightened: OnTightened): void {
   onTightened(`${path} was open to other users (mode ${octal(before)}); it is ${octal(after)} now`);
 }
 
+/** Another process may remove the log at any moment, when it closes the database last. */
+export function tightenIfThere(file: string, onTightened: OnTightened): void {
+  try {
+    tighten(file, onTightened);
+  } catch (error) {
+    if (systemCode(error) !== "ENOENT") throw error;
+  }
+}
+
 function octal(mode: number): string {
   return mode.toString(8).padStart(4, "0");
 }

@@ -2,7 +2,7 @@
 import { constants, Database } from "bun:sqlite";
 import { closeSync, existsSync, openSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { systemCode, UserError } from "../../domain/errors.ts";
+import { UserError } from "../../domain/errors.ts";
 import { shellQuoted } from "../../domain/shell.ts";
 import {
   checkFolder,
@@ -12,7 +12,7 @@ import {
   requireDatabase,
   restoringPath,
   sayOnStderr,
-  tighten,
+  tightenIfThere,
 } from "./folder.ts";
 import { explainFailure } from "./failures.ts";
 import { lockFolder } from "./lock.ts";
@@ -154,15 +154,6 @@ function inspect(path: string, newestVersion: number, onTightened: OnTightened):
   for (const file of files) {
     // Files that reading has just created are tightened, too, without a message.
     tightenIfThere(file, wereThere.includes(file) ? onTightened : () => {});
-  }
-}
-
-/** Another process may remove the log at any moment, when it closes the database last. */
-function tightenIfThere(file: string, onTightened: OnTightened): void {
-  try {
-    tighten(file, onTightened);
-  } catch (error) {
-    if (systemCode(error) !== "ENOENT") throw error;
   }
 }
 

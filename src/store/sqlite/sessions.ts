@@ -23,15 +23,15 @@ const LATEST_FIRST = "ORDER BY seen_at DESC, started_at DESC";
 export class SqliteSessions implements SessionStore {
   readonly #file: SideFile;
 
-  /** Never throws, and warns with `onLost`, like {@link SideFile}. */
-  constructor(dataDir: string, onLost: (sentence: string) => void) {
+  /** Never throws, and warns with `onWarning`, like {@link SideFile}. */
+  constructor(dataDir: string, onWarning: (sentence: string) => void) {
     this.#file = new SideFile({
       path: join(dataDir, SESSIONS_NAME),
       content: "the sessions of the console",
       sql: sessionsSql,
       version: VERSION,
       synchronous: "FULL",
-      onLost,
+      onWarning,
     });
   }
 

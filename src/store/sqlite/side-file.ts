@@ -2,9 +2,10 @@
  * A database file beside the signals, so that the two never wait for each other's lock. What it holds is
  * not worth a repair: a file that cannot be read is replaced by an empty one.
  */
-import { Database } from "bun:sqlite";
+import { Database, SQLiteError } from "bun:sqlite";
 import { closeSync, openSync, rmSync } from "node:fs";
 import { describeFailure, isUnreadable } from "./failures.ts";
+import { tightenIfThere } from "./folder.ts";
 import { readVersion } from "./migrate.ts";
 import { inTransaction } from "./transaction.ts";
 
@@ -21,8 +22,8 @@ interface SideFileOptions {
   readonly version: number;
   /** NORMAL: commits do not wait for the disk, and a power loss may lose the newest. */
   readonly synchronous?: "NORMAL" | "FULL";
-  /** Gets a sentence about what cannot be read or kept. */
-  readonly onLost: (sentence: string) => void;
+  /** Gets a sentence about what cannot be read or kept, or was open to other users. */
+  readonly onWarning: (sentence: string) => void;
 }
 
 export class SideFile {
@@ -44,7 +45,7 @@ export class SideFile {
     try {
       return work(this.#db);
     } catch (error) {
-      if (!isUnreadable(error)) throw error;
+      if (!isUnreadable(error) && !hasOtherTables(error)) throw error;
       this.#db.close();
       this.#db = this.#replace(describeFailure(error));
       return work(this.#db);
@@ -63,8 +64,8 @@ export class SideFile {
   }
 
   #replace(reason: string): Database {
-    const { path, content, onLost } = this.#options;
-    onLost(`${path} was replaced by an empty file (${reason}): it held ${content}`);
+    const { path, content, onWarning } = this.#options;
+    onWarning(`${path} was replaced by an empty file (${reason}): it held ${content}`);
     try {
       for (const end of ["", "-wal", "-shm"]) rmSync(path + end, { force: true });
       return this.#openFile();
@@ -74,16 +75,17 @@ export class SideFile {
   }
 
   #openInMemory(error: unknown): Database {
-    const { path, content, onLost } = this.#options;
-    onLost(
-      `${path} cannot be used (${describeFailure(error)}): ${content} is kept in memory only, until the next start`,
+    const { path, content, onWarning } = this.#options;
+    onWarning(
+      `${path} cannot be used (${describeFailure(error)}): this server keeps ${content} in memory only, until its next start`,
     );
     return this.#prepare(new Database(":memory:", { strict: true }));
   }
 
   #openFile(): Database {
-    const { path } = this.#options;
+    const { path, onWarning } = this.#options;
     closeSync(openSync(path, "a", 0o600));
+    for (const end of ["", "-wal", "-shm"]) tightenIfThere(path + end, onWarning);
     return this.#prepare(new Database(path, { create: false, readwrite: true, strict: true }));
   }
 
@@ -107,6 +109,13 @@ export class SideFile {
       throw error;
     }
   }
+}
+
+/** SQLite has no code for it. */
+function hasOtherTables(error: unknown): boolean {
+  return (
+    error instanceof SQLiteError && /^no such (table|column)|has no column/.test(error.message)
+  );
 }
 
 class OtherVersion extends Error {}
