@@ -131,3 +131,32 @@ test("a label names the key to rotate that was not rotated yet, and no key to re
   await run("key", "mint", "--desk", "alpha", "--label", "bot");
   await expectRefusal(["key", "rotate", "bot", "--data", dataDir], "2 keys have this name");
 });
+
+test("what desk commands and empty lists say about an archived desk can be typed", async () => {
+  const dataDir = temporaryFolder();
+  const run = commandsOn(dataDir);
+  await run("desk", "create", "alpha");
+  const mint = `No keys yet: mint one with: signalbox key mint --desk alpha --data ${dataDir}\n`;
+  expect((await run("key", "list", "--desk", "alpha")).stderr).toBe(mint);
+  await run("desk", "archive", "alpha");
+  const undo = `is archived: bring it back with: signalbox desk archive alpha --undo --data ${dataDir}\n`;
+  for (const empty of ["key list --desk alpha", "member list alpha"]) {
+    expect((await run(...empty.split(" "))).stderr).toEndWith(undo);
+  }
+  const create = ["desk", "create", "alpha", "--if-missing", "--data", dataDir];
+  await expectRefusal(create, undo);
+});
+
+test("desk commands print the desk as JSON, and a desk may be renamed to its own name", async () => {
+  const run = commandsOn(temporaryFolder());
+  const json = async (...args: string[]) =>
+    JSON.parse((await run("desk", ...args, "--json")).stdout) as object;
+  expect(await json("create", "alpha")).toMatchObject({ name: "alpha", archived_at: null });
+  expect(await json("limit", "alpha", "--keys", "9")).toMatchObject({ keys_max: 9 });
+  expect(await json("rename", "alpha", "omega")).toMatchObject({ name: "omega", keys_max: 9 });
+  expect(await json("archive", "omega")).toMatchObject({ archived_at: expect.any(Number) });
+  expect(await json("archive", "omega", "--undo")).toMatchObject({ archived_at: null });
+  expect((await run("desk", "rename", "omega", "omega")).stderr).toBe(
+    'Desk "omega" already has this name.\n',
+  );
+});

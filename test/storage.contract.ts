@@ -595,7 +595,8 @@ function desksTests(): void {
     const { memberId } = await join();
     await append();
     expect((await server.findOwner(alpha.key))?.deskName).toBe("alpha");
-    await registry.renameDesk("alpha", "omega");
+    expect(await registry.renameDesk("alpha", "alpha")).toEqual({ changed: false });
+    expect(await registry.renameDesk("alpha", "omega")).toEqual({ changed: true });
     await new Promise((resolve) => setImmediate(resolve));
     expect((await server.findOwner(alpha.key))?.deskName).toBe("omega");
     expect((await registry.findKey(alpha.keyId))?.desk).toBe("omega");
@@ -606,7 +607,6 @@ function desksTests(): void {
     ]);
     for (const [from, to, error] of [
       ["omega", "beta", "already exists"],
-      ["omega", "omega", "already exists"],
       ["omega", "No Name", "cannot be a desk's name"],
       ["alpha", "gamma", "There is no desk"],
     ] as const) {
@@ -641,6 +641,7 @@ function desksTests(): void {
     const archived = { next: "desk archive alpha --undo" };
     for (const refused of [
       () => registry.createDesk("alpha", { ifMissing: false }),
+      () => registry.createDesk("alpha", { ifMissing: true }),
       () => registry.mintKey({ desk: "alpha", ...noLabel }, ADMIN),
       () => registry.rotateKey(alpha.keyId, { overlapMs: 0 }, ADMIN),
       () => members.invite("alpha", "eve@example.com", ADMIN),
@@ -649,6 +650,9 @@ function desksTests(): void {
       expect(await failure(refused)).toMatchObject(archived);
     }
     expect(await registry.mintObstacle("alpha")).toContain("is archived");
+    expect(String(await failure(() => registry.renameDesk("beta", "alpha")))).toContain(
+      "already exists, and is archived",
+    );
     const late = { ...alice, signedOutAt: before?.signed_out_at ?? 0 };
     for (const change of [
       () => registry.revokeKey(alpha.keyId, {}, late),

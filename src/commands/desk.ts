@@ -9,7 +9,7 @@ import { databaseFiles, hasDatabase, withStorage } from "../store/open.ts";
 import { type DataOptions, defineCommand, defineGroup } from "./define.ts";
 import { toType } from "./hint.ts";
 import { readPositive } from "./options.ts";
-import { count, printList, printNote, timeColumn } from "./print.ts";
+import { count, printJson, printList, printNote, timeColumn } from "./print.ts";
 
 const DESK = new Argument("<name>", "the desk's name");
 
@@ -41,22 +41,23 @@ function createCommand(): Command {
     description: "create a desk",
     arguments: [new Argument("<name>", "lower-case letters, digits, dots, dashes and underscores")],
     options: [new Option("--if-missing", "succeed if the desk already exists")],
-    adds: "data",
+    adds: "data and json",
     examples: [
       "signalbox desk create alpha",
       "signalbox desk create alpha --if-missing --data /var/lib/signalbox",
     ],
     run: async (
-      { ifMissing = false, data }: DataOptions & { ifMissing?: boolean },
+      { ifMissing = false, json, data }: DataOptions & { ifMissing?: boolean },
       name: string,
     ) => {
       const dataDir = resolve(data);
       const isNew = !hasDatabase(dataDir);
-      const { created } = await withStorage(
+      const { desk, created } = await withStorage(
         data,
         ({ registry }) => registry.createDesk(name, { ifMissing }),
         { create: true },
       );
+      if (json) printJson(desk);
       if (isNew) printNote(`Created the database ${databaseFiles.pathIn(dataDir)}.`);
       printNote(
         created ? `Created desk "${name}" in ${dataDir}.` : `Desk "${name}" already exists.`,
@@ -115,12 +116,20 @@ function renameCommand(): Command {
       new Argument("<old>", "the desk's name"),
       new Argument("<new>", "lower-case letters, digits, dots, dashes and underscores"),
     ],
-    adds: "data",
+    adds: "data and json",
     notes: "Keys, links and sessions keep working. Lists, exports and the audit show the new name.",
     examples: ["signalbox desk rename alpha omega"],
-    run: async ({ data }: DataOptions, old: string, name: string) => {
-      await withStorage(data, ({ registry }) => registry.renameDesk(old, name));
-      printNote(`Desk "${old}" is now called "${name}".`);
+    run: async ({ json, data }: DataOptions, old: string, name: string) => {
+      const { changed, desk } = await withStorage(data, async ({ registry }) => ({
+        ...(await registry.renameDesk(old, name)),
+        desk: await registry.getDesk(name),
+      }));
+      if (json) printJson(desk);
+      printNote(
+        changed
+          ? `Desk "${old}" is now called "${name}".`
+          : `Desk "${name}" already has this name.`,
+      );
     },
   });
 }
@@ -131,16 +140,18 @@ function archiveCommand(): Command {
     description: "put a desk out of use: its keys and members are refused, and nothing is deleted",
     arguments: [DESK],
     options: [new Option("--undo", "bring the desk back: its keys and members work again")],
-    adds: "data",
+    adds: "data and json",
     notes: `
 Takes effect at once: its keys get 401, and its members are signed out. Its signals, keys, members and
 audit stay, and can be listed and exported.`,
     examples: ["signalbox desk archive alpha", "signalbox desk archive alpha --undo"],
-    run: async ({ undo, data }: DataOptions & { undo?: true }, name: string) => {
+    run: async ({ undo, json, data }: DataOptions & { undo?: true }, name: string) => {
       const isArchived = undo !== true;
-      const { changed } = await withStorage(data, ({ registry }) =>
-        registry.archiveDesk(name, isArchived),
-      );
+      const { changed, desk } = await withStorage(data, async ({ registry }) => ({
+        ...(await registry.archiveDesk(name, isArchived)),
+        desk: await registry.getDesk(name),
+      }));
+      if (json) printJson(desk);
       if (!changed) {
         printNote(`Desk "${name}" ${isArchived ? "is already archived" : "is not archived"}.`);
       } else if (isArchived) {
@@ -167,12 +178,16 @@ function limitCommand(): Command {
         .argParser(readPositive)
         .makeOptionMandatory(),
     ],
-    adds: "data",
+    adds: "data and json",
     notes: `
 The default is 100. If the desk already has more keys, they stay active, but no new one can be minted.`,
     examples: ["signalbox desk limit alpha --keys 300"],
-    run: async ({ keys, data }: DataOptions & { keys: number }, name: string) => {
-      await withStorage(data, ({ registry }) => registry.limitKeys(name, keys));
+    run: async ({ keys, json, data }: DataOptions & { keys: number }, name: string) => {
+      const desk = await withStorage(data, async ({ registry }) => {
+        await registry.limitKeys(name, keys);
+        return registry.getDesk(name);
+      });
+      if (json) printJson(desk);
       printNote(`Desk "${name}": at most ${keys} active ${keys === 1 ? "key" : "keys"}.`);
     },
   });

@@ -4,10 +4,11 @@ import { resolve } from "node:path";
 import ms from "ms";
 import { UsageError, UserError } from "../domain/errors.ts";
 import { type ApiKey, keyState } from "../domain/key.ts";
+import { shellQuoted } from "../domain/shell.ts";
 import { ADMIN, type MintedKey, type Registry } from "../domain/storage.ts";
 import { withStorage } from "../store/open.ts";
 import { type DataOptions, defineCommand, defineGroup } from "./define.ts";
-import { toType } from "./hint.ts";
+import { noneYet, toType } from "./hint.ts";
 import { describeKey, keyArgument, keyFromStdin, keyNamed, keyToRotate } from "./key-name.ts";
 import { type Lifetime, readDuration, readLifetime } from "./options.ts";
 import {
@@ -84,10 +85,14 @@ function listCommand(): Command {
       `signalbox key list --desk alpha --json | jq -r '.[] | select(.state == "active").id'`,
     ],
     run: async ({ desk = null, json, data }: DataOptions & { desk?: string | null }) => {
-      const keys = await withStorage(data, ({ registry }) => registry.listKeys(desk));
+      const { keys, record } = await withStorage(data, async ({ registry }) => ({
+        keys: await registry.listKeys(desk),
+        record: desk === null ? null : await registry.getDesk(desk),
+      }));
+      const add = `mint one with: ${toType(`key mint --desk ${shellQuoted(desk ?? "NAME")}`, data)}`;
       printList(keys.map(withState), {
         json,
-        none: `No keys yet: mint one with: ${toType("key mint --desk NAME", data)}`,
+        none: noneYet("keys", { desk: record, add, dataDir: data }),
         columns: {
           ID: { cell: ({ id }) => id, whole: true },
           DESK: (key) => key.desk,

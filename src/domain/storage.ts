@@ -184,7 +184,7 @@ export interface Registry {
   /** Whether the desk's members must sign in with passkeys, from their next request on. By an administrator. */
   requirePasskeys(desk: string, isRequired: boolean): Awaitable<{ changed: boolean }>;
   /** Everything of the desk stays. By an administrator. */
-  renameDesk(name: string, newName: string): Awaitable<void>;
+  renameDesk(name: string, newName: string): Awaitable<{ changed: boolean }>;
   /**
    * While a desk is archived, its keys, members and links do not work, and it gets no new ones. When this
    * has returned, no signal of the desk commits any more, and its members' sessions have ended. Nothing is

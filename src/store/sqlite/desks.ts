@@ -23,9 +23,9 @@ export abstract class SqliteDesks extends Records {
     checkDeskName(name);
     return this.change(() => {
       const [existing] = this.desks("WHERE name = ?", name);
-      if (existing !== undefined && options.ifMissing) return { desk: existing, created: false };
       if (existing !== undefined) {
         this.activeDesk(name);
+        if (options.ifMissing) return { desk: existing, created: false };
         throw new UserError(
           `Desk "${name}" already exists: mint a key for it`,
           `key mint --desk ${name}`,
@@ -52,19 +52,23 @@ export abstract class SqliteDesks extends Records {
     }));
   }
 
-  renameDesk(name: string, newName: string): void {
+  renameDesk(name: string, newName: string): { changed: boolean } {
     checkDeskName(newName);
-    this.change(() => {
+    return this.change(() => {
       const { id } = this.getDesk(name);
-      if (this.desks("WHERE name = ?", newName).length > 0) {
+      if (newName === name) return { changed: false };
+      const [other] = this.desks("WHERE name = ?", newName);
+      if (other !== undefined) {
+        const state = other.archived_at === null ? "" : ", and is archived";
         throw new UserError(
-          `Desk "${newName}" already exists: use another name, or rename that desk first`,
+          `Desk "${newName}" already exists${state}: use another name, or rename that desk first`,
           `desk rename ${newName} ANOTHER`,
         );
       }
       this.db.query("UPDATE desks SET name = ? WHERE id = ?").run(newName, id);
       const detail = `it was "${name}"`;
       this.audit(ADMIN, { deskId: id, action: "desk.renamed", detail });
+      return { changed: true };
     });
   }
 
