@@ -114,5 +114,7 @@ CREATE TABLE audit (
 ) STRICT;
 
 CREATE INDEX audit_desk ON audit (desk_id);
+CREATE INDEX audit_action ON audit (desk_id, action);
+CREATE INDEX audit_member ON audit (desk_id, action, member_id);
 CREATE INDEX audit_key ON audit (key_id) WHERE key_id IS NOT NULL;
 CREATE INDEX audit_signed_in ON audit (member_id, at) WHERE action = 'member.signed_in';

@@ -1,9 +1,11 @@
 /** Reads the audit, and appends entries that belong to no change; `records.ts` appends the others. */
 import {
   actionsAbout,
+  type AuditAction,
   type AuditEntry,
   type AuditPage,
   type AuditRecord,
+  auditPhrases,
   BY_ADMIN,
 } from "../../domain/audit.ts";
 import type { Audit } from "../../domain/storage.ts";
@@ -11,6 +13,27 @@ import { Records } from "./records.ts";
 
 /** See `AuditEntry.actor`: strangers have an address. */
 const IS_ADMINS = "audit.member_id IS NULL AND audit.client IS NULL";
+
+/**
+ * The latest entries of each action, of which the page has the latest: so many are looked at, however long
+ * the audit is. `by`: see `AuditPage`; strangers only fail to sign in, and administrators never do.
+ */
+function latestOfEach(by: string | null): string {
+  const [actors, isBy] =
+    by === null
+      ? ["", ""]
+      : by === BY_ADMIN
+        ? ["", "AND one.member_id IS NULL AND one.action <> 'member.sign_in_failed'"]
+        : [
+            "CROSS JOIN members AS actor ON actor.desk_id = $desk AND actor.email = $by",
+            "AND one.member_id = actor.id",
+          ];
+  return `audit.id IN (SELECT latest.id FROM json_each($actions) AS wanted ${actors}
+    CROSS JOIN audit AS latest ON latest.id IN
+      (SELECT one.id FROM audit AS one
+       WHERE one.desk_id = $desk AND one.action = wanted.value ${isBy} AND one.id < $before
+       ORDER BY one.id DESC LIMIT $limit))`;
+}
 
 export class SqliteAudit extends Records implements Audit {
   append({ actor: memberId, client, ...entry }: AuditEntry): void {
@@ -26,13 +49,19 @@ export class SqliteAudit extends Records implements Audit {
     limit,
   }: AuditPage): AuditRecord[] {
     const deskId = desk === null ? null : this.getDesk(desk).id;
+    const isFiltered = about !== null || by !== null;
+    const actions =
+      about === null ? (Object.keys(auditPhrases) as AuditAction[]) : actionsAbout(about);
     const conditions = [
-      // One key has few entries: the plus makes SQLite use the index of the key.
-      ...(deskId === null ? [] : [`${key === null ? "" : "+"}audit.desk_id = $desk`]),
+      // The plus makes SQLite use another index than the desk's: one key has few entries.
+      ...(deskId === null
+        ? []
+        : [`${key === null && !isFiltered ? "" : "+"}audit.desk_id = $desk`]),
+      ...(isFiltered && deskId !== null && key === null ? [latestOfEach(by)] : []),
       ...(key === null ? [] : ["audit.key_id = $key"]),
       ...(about === null ? [] : ["audit.action IN (SELECT value FROM json_each($actions))"]),
       ...(by === null ? [] : [by === BY_ADMIN ? IS_ADMINS : "actors.email = $by"]),
-      ...(before === null ? [] : ["audit.id < $before"]),
+      "audit.id < $before",
     ];
     return this.db
       .query<AuditRecord, Record<string, number | string>>(
@@ -44,16 +73,16 @@ export class SqliteAudit extends Records implements Audit {
          LEFT JOIN members AS actors ON actors.id = audit.member_id
          LEFT JOIN members AS subjects ON subjects.id = audit.subject_id
          LEFT JOIN api_keys ON api_keys.id = audit.key_id
-         ${conditions.length === 0 ? "" : `WHERE ${conditions.join(" AND ")}`}
+         WHERE ${conditions.join(" AND ")}
          ORDER BY audit.id DESC LIMIT $limit`,
       )
       .all({
         limit,
         ...(deskId === null ? {} : { desk: deskId }),
         ...(key === null ? {} : { key }),
-        ...(about === null ? {} : { actions: JSON.stringify(actionsAbout(about)) }),
+        ...(isFiltered ? { actions: JSON.stringify(actions) } : {}),
         ...(by === null || by === BY_ADMIN ? {} : { by }),
-        ...(before === null ? {} : { before }),
+        before: before ?? Number.MAX_SAFE_INTEGER,
       });
   }
 
