@@ -426,7 +426,7 @@ describe("keys", () => {
     expect((await run("key", "revoke", "other")).stderr).toContain("was already revoked");
   });
 
-  test("revoke - takes a leaked key from stdin, in any text, and never prints it", async () => {
+  test("- takes a leaked key from stdin, in any text, and never prints it", async () => {
     const dataDir = temporaryFolder();
     const { id, key } = await mintKey(dataDir);
     const other = await mintKey(temporaryFolder());
@@ -434,11 +434,16 @@ describe("keys", () => {
     for (const [stdin, says] of [
       ["", "no key on stdin"],
       [key.slice(0, -1), "no key on stdin"],
-      [other.key, `This key is not one of ${dataDir}, and nothing was revoked`],
-      [`${key}\n${other.key}`, "2 keys on stdin, and none was revoked"],
+      [other.key, `This key is not one of ${dataDir}, and nothing was changed`],
+      [`${key}\n${other.key}`, "2 keys on stdin, and nothing was changed"],
     ] as const) {
       await expectRefusal(revoke, says, { stdin });
     }
+    const update = ["key", "update", "-", "--label", "bot", "--json", "--data", dataDir];
+    const updated = await cli(update, { stdin: key });
+    expect(JSON.parse(updated.stdout)).toMatchObject({ id, label: "bot" });
+    const rotated = await cli(["key", "rotate", "-", "--data", dataDir], { stdin: key });
+    expect(rotated.stderr).toContain(`The old key ${id} `);
     const header = `Authorization: Bearer ${key}\n${key}`;
     const revoked = await cli([...revoke, "--json"], { stdin: header });
     expect(JSON.parse(revoked.stdout)).toMatchObject({ id, state: "revoked" });

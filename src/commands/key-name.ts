@@ -11,7 +11,7 @@ const CANDIDATES_MAX = 5;
 export function keyArgument(whose: string): Argument {
   return new Argument(
     "<key>",
-    `${whose} id, or its label or last four characters if no other has them`,
+    `${whose} id, or its label or last four characters if no other has them; - reads the key itself from stdin`,
   );
 }
 
@@ -88,14 +88,13 @@ export async function keyFromStdin(): Promise<string> {
   const [key, ...others] = new Set(text.match(KEYS));
   if (key === undefined) {
     throw new UserError(
-      "There is no key on stdin: paste the whole key, sbk_ and 64 digits, or revoke it by its id",
-      "key revoke ID",
+      "There is no key on stdin: paste the whole key, sbk_ and 64 digits, or name it by its id: list the keys",
+      "key list",
     );
   }
   if (others.length === 0) return key;
   throw new UserError(
-    `There are ${others.length + 1} keys on stdin, and none was revoked: give one at a time`,
-    "key revoke -",
+    `There are ${others.length + 1} keys on stdin, and nothing was changed: give one at a time.`,
   );
 }
 

@@ -5,7 +5,7 @@ import ms from "ms";
 import { UsageError, UserError } from "../domain/errors.ts";
 import { type ApiKey, keyState } from "../domain/key.ts";
 import { shellQuoted } from "../domain/shell.ts";
-import { ADMIN, type MintedKey, type Registry } from "../domain/storage.ts";
+import { ADMIN, type Awaitable, type MintedKey, type Registry } from "../domain/storage.ts";
 import { withStorage } from "../store/open.ts";
 import { type DataOptions, defineCommand, defineGroup } from "./define.ts";
 import { noneYet, toType } from "./hint.ts";
@@ -120,8 +120,8 @@ function updateCommand(): Command {
       "signalbox key update bot-7 --label bot-8",
     ],
     run: async ({ label, json, data }: DataOptions & { label: string }, name: string) => {
-      const { record, changed } = await withStorage(data, async ({ registry }) =>
-        registry.relabelKey((await keyNamed(registry, name)).id, label, {}, ADMIN),
+      const { record, changed } = await withKey({ name, data }, (registry, { id }) =>
+        registry.relabelKey(id, label, {}, ADMIN),
       );
       if (json) printJson(withState(record));
       const outcome = changed ? "has its new label." : "already had this label.";
@@ -145,17 +145,27 @@ key as an argument, because other users of the machine can see it.`,
       "signalbox key revoke - < leaked.txt",
     ],
     run: async ({ json, data }: DataOptions, name: string) => {
-      const leaked = name === "-" ? await askForKey() : null;
-      const { record, changed } = await withStorage(data, async ({ registry }) => {
-        const key = leaked === null ? keyNamed(registry, name) : keyItself(registry, leaked, data);
-        return registry.revokeKey((await key).id, {}, ADMIN);
-      });
+      const { record, changed } = await withKey({ name, data }, (registry, { id }) =>
+        registry.revokeKey(id, {}, ADMIN),
+      );
       if (json) printJson(withState(record));
       const outcome = changed
         ? "is revoked."
         : `was already revoked, at ${formatTime(record.revoked_at)}.`;
       printNote(`Key ${describeKey(record)} ${outcome}`);
     },
+  });
+}
+
+/** With - as the name, reads the key itself from stdin. */
+async function withKey<T>(
+  { name, data, find = keyNamed }: { name: string; data: string; find?: typeof keyToRotate },
+  work: (registry: Registry, key: ApiKey) => Awaitable<T>,
+): Promise<T> {
+  const itself = name === "-" ? await askForKey() : null;
+  return withStorage(data, async ({ registry }) => {
+    const key = itself === null ? find(registry, name) : keyItself(registry, itself, data);
+    return work(registry, await key);
   });
 }
 
@@ -168,7 +178,7 @@ async function keyItself(registry: Registry, key: string, data: string): Promise
   const found = await registry.findKeyItself(key);
   if (found !== null) return found;
   throw new UserError(
-    `This key is not one of ${data}, and nothing was revoked: name the folder of its server with --data DIR.`,
+    `This key is not one of ${data}, and nothing was changed: name the folder of its server with --data DIR.`,
   );
 }
 
@@ -202,8 +212,8 @@ function rotateCommand(): Command {
         overlapMs: overlap,
         expiresInMs: expires === "never" ? null : expires,
       };
-      const { minted, old } = await withStorage(data, async ({ registry }) =>
-        registry.rotateKey((await keyToRotate(registry, name)).id, rotation, ADMIN),
+      const { minted, old } = await withKey({ name, data, find: keyToRotate }, (registry, { id }) =>
+        registry.rotateKey(id, rotation, ADMIN),
       );
       printMinted(minted, json);
       const lastUse =
