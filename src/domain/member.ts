@@ -82,7 +82,7 @@ export const MEMBERS_MAX = 100;
 /** How long a one-time link works. */
 export const LINK_LIFETIME_MS = 86_400_000;
 
-const EMAIL_CHARACTERS_MAX = 254;
+export const EMAIL_CHARACTERS_MAX = 254;
 
 /**
  * Returns the address as stored and looked up: lower case, NFC, not trimmed. We send no mail, so the rules

@@ -11,7 +11,7 @@ import { JsonError, type JsonObject, readJsonObject } from "./strict-json.ts";
 
 /** JSON text of a body, in bytes. */
 export const BODY_BYTES_MAX = 65_536;
-const SYMBOL_CHARACTERS_MAX = 512;
+export const SYMBOL_CHARACTERS_MAX = 512;
 const CLIENT_SIGNAL_ID_CHARACTERS_MAX = 255;
 
 const sources = ["venue_1", "venue_2", "venue_3"] as const;

@@ -1,8 +1,16 @@
 /** Long texts in the list of signals: each has so much room and no more, and the page stays small. */
 import { describe, expect, setDefaultTimeout, test } from "bun:test";
+import {
+  activityWidths,
+  REJECT_FIELDS_MAX,
+  startOfBucket,
+} from "../../src/domain/activity.ts";
+import { UNKNOWN_FIELD } from "../../src/domain/errors.ts";
+import { MEMBERS_MAX } from "../../src/domain/member.ts";
 import { shorten } from "../../src/console/ui/words.ts";
 import { signal } from "../_setup.ts";
-import { startSignedIn } from "./_console.ts";
+import { deskIdOf, reasonsIn, recordOf, rejectsIn } from "./_activity-page.ts";
+import { seen, startSignedIn, type Visitor } from "./_console.ts";
 
 setDefaultTimeout(60_000);
 
@@ -96,5 +104,104 @@ test("hundreds of keys that have ended leave the pages that offer keys small", a
     expect(Buffer.byteLength(text), path).toBeLessThan(PAGE_BYTES_MAX);
     if (path.startsWith("/signals")) expect(text).toContain(`value="${ids[0]}" selected`);
     if (path === "/activity") expect(text).toContain(`<option value="${ids.at(-1)}">`);
+  }
+});
+
+/** Pages write each character as six. */
+const LABEL = '"'.repeat(96);
+
+async function expectSmall(visitor: Visitor, path: string): Promise<string> {
+  const { text, status } = await visitor.get(path);
+  expect({ path, status }).toEqual({ path, status: 200 });
+  expect(Buffer.byteLength(text), path).toBeLessThan(PAGE_BYTES_MAX);
+  return text;
+}
+
+describe("the largest", () => {
+  test("number of keys, all about to expire, leaves the pages with keys small", async () => {
+    const { app, visitor } = await startSignedIn();
+    const dayMs = 86_400_000;
+    app.registry.limitKeys("alpha", 300);
+    for (let index = 0; index < 250; index += 1) {
+      app.registry.mintKey({
+        desk: "alpha",
+        label: `${LABEL}${index}`,
+        expiresInMs: index < 90 ? dayMs : null,
+      });
+    }
+    const keys = await expectSmall(visitor, "/keys");
+    expect(keys.match(/>Expiring soon</g)).toHaveLength(25);
+    for (const path of ["/signals", "/activity"]) await expectSmall(visitor, path);
+  });
+
+  test("number of members with long addresses leaves their pages small", async () => {
+    const { app, visitor } = await startSignedIn();
+    for (let index = 1; index < MEMBERS_MAX; index += 1) {
+      app.members.invite("alpha", `${String(index).padStart(3, "0")}${FOUR_BYTES.repeat(247)}@b.c`);
+    }
+    const members = await expectSmall(visitor, "/members");
+    expect(members.match(/New link/g)).toHaveLength(MEMBERS_MAX - 1);
+    await expectSmall(visitor, "/audit");
+  });
+
+  test("number of reasons, each with many unknown fields, leaves the pages of activity small", async () => {
+    const { app, visitor } = await startSignedIn();
+    app.registry.limitKeys("alpha", 300);
+    app.registry.relabelKey(app.keyId, LABEL, { desk: "alpha" });
+    for (let index = 0; index < 120; index += 1) {
+      app.registry.mintKey({ desk: "alpha", label: `${LABEL}${index}`, expiresInMs: null });
+    }
+    const fieldsOf = (number: number) =>
+      Object.fromEntries(
+        Array.from({ length: REJECT_FIELDS_MAX }, (_, index) => [
+          `${number} ${index}${'"'.repeat(90)}`,
+          UNKNOWN_FIELD,
+        ]),
+      );
+    const numbers = Array.from({ length: 60 }, (_, index) => index);
+    const rejects = numbers.map((number) =>
+      rejectsIn(app, number, { fields: fieldsOf(number), moreFields: 1_000 }),
+    );
+    const minute = startOfBucket(Date.now(), activityWidths.minute.ms);
+    const minutes = Array.from({ length: activityWidths.minute.kept }, (_, index) => ({
+      deskId: deskIdOf(app, "alpha"),
+      keyId: app.keyId,
+      start: minute - index * activityWidths.minute.ms,
+      stored: 1_000_000,
+      duplicate: 1_000_000,
+      rejected: 1_000_000,
+      unauthorized: 0,
+      lastAt: minute,
+    }));
+    recordOf(app)({ rejects, minutes });
+    const activity = await expectSmall(visitor, "/activity");
+    const [first] = reasonsIn(activity);
+    await expectSmall(visitor, first?.path ?? "");
+  });
+
+  test("values of filters are refused, and not repeated", async () => {
+    const { visitor } = await startSignedIn();
+    for (const [path, problem] of [
+      [`/signals?symbol=${"x".repeat(5_000)}`, "symbol has at most 512 characters"],
+      [`/signals?side=${"x".repeat(5_000)}`, "side"],
+      [`/audit?by=${"x".repeat(5_000)}`, "No matches yet"],
+      [`/activity?field=${"x".repeat(5_000)}`, "No rejected request matches these filters"],
+    ] as const) {
+      const { text } = await visitor.get(path);
+      expect(seen(text), path).toContain(problem);
+      expect(text, path).not.toContain("x".repeat(300));
+    }
+  });
+});
+
+test("an API key that was pasted into a filter is not repeated", async () => {
+  const { app, visitor } = await startSignedIn();
+  for (const path of ["/signals?symbol=", "/signals?from=", "/signals?find=", "/audit?by="]) {
+    const { text } = await visitor.get(path + app.key);
+    expect(text, path).not.toContain(app.key.slice(0, 12));
+  }
+  for (const path of ["/activity?field=", "/activity/live?field=", "/members/invite?email="]) {
+    const { text } = await visitor.get(path + app.key);
+    expect(text, path).not.toContain(app.key.slice(0, 12));
   }
 });

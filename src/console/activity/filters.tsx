@@ -3,6 +3,7 @@ import type { ComponentChildren, VNode } from "preact";
 import { fieldNames } from "../../domain/signal.ts";
 import { Field, Select } from "../ui/forms.tsx";
 import { Chip, FilterPopover, Toolbar } from "../ui/toolbar.tsx";
+import { shorten } from "../ui/words.ts";
 import { type ActivityQuestion, parametersOf, pathOf, statuses } from "./question.ts";
 
 type Asked = { readonly question: ActivityQuestion };
@@ -19,7 +20,7 @@ export function RejectFilters({ question }: Asked): VNode {
       )}
       {field !== null && (
         <Chip name="Field" without={pathOf({ ...question, field: null, before: null })}>
-          {field}
+          {shorten(field)}
         </Chip>
       )}
       {(status === null || field === null) && (

@@ -5,6 +5,7 @@ import type { ApiKey } from "../../domain/key.ts";
 import { findKey } from "../keys/key-list.ts";
 import type { ConsoleServices } from "../web/services.ts";
 import type { MemberVisit } from "../web/visit.ts";
+import { recordedName } from "./reject-recorder.ts";
 
 /** Each filter is null for all requests. */
 export interface ActivityQuestion {
@@ -23,8 +24,6 @@ export const statuses: readonly number[] = [
 ].toSorted((one, other) => one - other);
 
 const REQUEST_ID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
-/** Longer names are shortened where they are recorded. */
-const FIELD_CHARACTERS_MAX = 101;
 
 /** Ignores what is not valid. Null for a key that is not the desk's. */
 export async function readQuestion(
@@ -41,7 +40,7 @@ export async function readQuestion(
     width: isWidth(width) ? width : "minute",
     key,
     status: statuses.find((status) => String(status) === read("status")) ?? null,
-    field: field === "" || field.length > FIELD_CHARACTERS_MAX ? null : field,
+    field: field === "" ? null : recordedName(field),
     before: REQUEST_ID.test(read("before")) ? read("before") : null,
   };
 }

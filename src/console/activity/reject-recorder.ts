@@ -103,13 +103,15 @@ function firstOf(reasons: FieldReasons): Pick<RejectReason, "fields" | "moreFiel
     ...known,
     ...unknown
       .slice(0, Math.max(0, REJECT_FIELDS_MAX - known.length))
-      .map(([name, reason]) => [shorten(redactKeys(name)), reason] as const),
+      .map(([name, reason]) => [recordedName(name), reason] as const),
   ];
   return { fields: Object.fromEntries(shown), moreFields: all.length - shown.length };
 }
 
-/** Replaces half a pair of surrogates, which no database keeps, by U+FFFD. */
-function shorten(name: string): string {
+/** Returns a field's name, which may be long or a key, as it is recorded. */
+export function recordedName(field: string): string {
+  const name = redactKeys(field);
   if (name.length <= FIELD_NAME_MAX) return name;
+  // Replaces half a pair of surrogates, which no database keeps, by U+FFFD.
   return `${name.slice(0, FIELD_NAME_MAX).toWellFormed()}…`;
 }

@@ -29,6 +29,7 @@ const columns: readonly Column[] = [
 
 /** In a row: how many fields are named. */
 const FIELDS_SHOWN = 3;
+const FIELD_CHARACTERS_MAX = 30;
 
 export function RejectsSection({
   question,
@@ -127,7 +128,7 @@ export function ReasonInBrief({ error, fields, moreFields }: RejectReason): VNod
       {entries.slice(0, FIELDS_SHOWN).map(([name, reason], index) => (
         <>
           {index > 0 && "; "}
-          <code>{shorten(name)}</code> {describeField(reason)}
+          <code>{shorten(name, FIELD_CHARACTERS_MAX)}</code> {describeField(reason)}
         </>
       ))}
       {more > 0 && <span class="soft"> and {more.toLocaleString("en")} more</span>}

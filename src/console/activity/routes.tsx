@@ -14,10 +14,9 @@ import { RejectPage } from "./reject-page.tsx";
 import type { RejectListing } from "./rejects-list.tsx";
 
 /** Reasons per page. */
-const PAGE = 50;
-/** Of one reason. */
+const PAGE = 25;
+/** Keys per reason. */
 const KEYS_SHOWN = 10;
-const REASON_ID = /^[0-9a-f]{16}$/;
 
 export function activityRoutes(services: ConsoleServices): Route[] {
   return [
@@ -88,7 +87,7 @@ async function readRejects(
 async function showReason(services: ConsoleServices, visit: MemberVisit): Promise<Response> {
   const question = await readQuestion(services, visit);
   const reason = visit.params["reason"] ?? "";
-  if (question === null || !REASON_ID.test(reason)) return notFoundPage();
+  if (question === null) return notFoundPage();
   const { key } = question;
   const [rejects] = await services.activity.rejects({
     ...ownerOf(visit, question),

@@ -3,6 +3,7 @@ import type { VNode } from "preact";
 import { type AuditTopic, auditTopics, BY_ADMIN } from "../../domain/audit.ts";
 import { Field, Select } from "../ui/forms.tsx";
 import { Chip, FilterPopover, Toolbar } from "../ui/toolbar.tsx";
+import { shorten } from "../ui/words.ts";
 import { type AuditFilter, pathOf } from "./question.ts";
 
 const topicNames: Record<AuditTopic, string> = {
@@ -37,7 +38,7 @@ export function AuditToolbar({
       )}
       {by !== null && (
         <Chip name="By" without={pathOf({ ...filter, by: null })}>
-          {by === BY_ADMIN ? admins.name : by}
+          {by === BY_ADMIN ? admins.name : shorten(by)}
         </Chip>
       )}
       <FilterPopover name="Add filter">

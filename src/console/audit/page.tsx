@@ -5,6 +5,7 @@ import { Pager } from "../ui/components.tsx";
 import { Layout } from "../ui/layout.tsx";
 import { type Column, Row, Table } from "../ui/table.tsx";
 import { Past } from "../ui/times.tsx";
+import { shorten, titleOf } from "../ui/words.ts";
 import type { MemberVisit } from "../web/visit.ts";
 import { AuditToolbar } from "./filters.tsx";
 import { type AuditFilter, pathOf } from "./question.ts";
@@ -26,7 +27,7 @@ export function AuditPhrase({ record }: { record: AuditRecord }): VNode {
 }
 
 function Actor({ record: { actor, action, os_user } }: { record: AuditRecord }): VNode {
-  if (actor !== null) return <bdi>{actor}</bdi>;
+  if (actor !== null) return <Name text={actor} />;
   if (action === "member.sign_in_failed") return <>Somebody</>;
   if (os_user === null) return <>Administrator</>;
   return (
@@ -34,6 +35,11 @@ function Actor({ record: { actor, action, os_user } }: { record: AuditRecord }):
       Administrator (<bdi>{os_user}</bdi>)
     </>
   );
+}
+
+/** The text may be of any script and direction. */
+function Name({ text }: { text: string }): VNode {
+  return <bdi title={titleOf(text)}>{shorten(text)}</bdi>;
 }
 
 function Deed({
@@ -48,7 +54,7 @@ function Deed({
         <>
           {" "}
           <a href={`/keys/${key_id}`}>
-            {key_label !== null && <bdi>{key_label}</bdi>}
+            {key_label !== null && <Name text={key_label} />}
             {key_label !== null && " "}(…{key_last4})
           </a>
         </>
@@ -56,7 +62,7 @@ function Deed({
       {subject !== null && subject !== actor && (
         <>
           {" "}
-          <bdi>{subject}</bdi>
+          <Name text={subject} />
         </>
       )}
       {detail !== null && (

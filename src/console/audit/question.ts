@@ -1,5 +1,8 @@
 /** The filter of the audit, in the address. */
 import { type AuditTopic, auditTopics } from "../../domain/audit.ts";
+import { redactKeys } from "../../domain/key.ts";
+import { EMAIL_CHARACTERS_MAX } from "../../domain/member.ts";
+import { shorten } from "../ui/words.ts";
 
 export interface AuditFilter {
   readonly about: AuditTopic | null;
@@ -13,7 +16,8 @@ export function readFilter(parameters: URLSearchParams): AuditFilter {
   const by = parameters.get("by") ?? "";
   return {
     about: auditTopics.find((topic) => topic === about) ?? null,
-    by: by === "" ? null : by,
+    // Longer than any address, it matches nothing.
+    by: by === "" ? null : shorten(redactKeys(by), EMAIL_CHARACTERS_MAX),
   };
 }
 

@@ -9,6 +9,8 @@ import type { ConsoleServices } from "../web/services.ts";
 import type { MemberVisit } from "../web/visit.ts";
 
 const PAGE = 50;
+/** Keys that expire soon, above the first page: the first to expire. The others keep their place. */
+const EXPIRING_FIRST = 25;
 /** Keys that have ended, under the first page of the active ones. */
 const ENDED_SHOWN = 25;
 /** Ended keys that are still in use come first. */
@@ -49,19 +51,19 @@ export async function readKeyList(
   const page = await pageOf(services, visit, { state: isOfEnded ? "ended" : "active", before });
   const isFirst = before === null;
   const expiring = isOfEnded ? [] : await expiringKeys(services, visit);
-  const expiringIds = new Set(expiring.map(({ id }) => id));
+  const first = expiring.slice(0, EXPIRING_FIRST);
   const ended =
     isOfEnded || !isFirst ? { keys: [], hasMore: !isOfEnded } : await someEnded(services, visit);
   const keys = [
-    ...(isFirst ? expiring : []),
-    ...page.keys.filter(({ id }) => !expiringIds.has(id)),
+    ...(isFirst ? first : []),
+    ...page.keys.filter(({ id }) => !first.some((key) => key.id === id)),
     ...ended.keys,
   ];
   const last = page.keys.at(-1);
   return {
     ...(await readUse(services, visit, keys)),
     keys,
-    expiring: expiringIds,
+    expiring: new Set(expiring.map(({ id }) => id)),
     older: page.hasMore && last !== undefined ? withCursor(path, last.id) : null,
     newest: isFirst ? null : path,
     ended: ended.hasMore ? ENDED_PATH : null,
@@ -142,8 +144,7 @@ function readCursor(text: string | null): string | null {
 }
 
 /** In a list to choose from, so that the page stays small. */
-const ACTIVE_OFFERED = 200;
-const ENDED_OFFERED = 50;
+const OFFERED_MAX = 100;
 
 /** Null for an id that is unknown or another desk's. */
 export async function findKey(
@@ -164,10 +165,9 @@ export async function offeredKeys(
 ): Promise<ApiKey[]> {
   const { registry } = services;
   const { desk } = visit.member;
-  const offered = [
-    ...(await registry.pageKeys({ desk, state: "active", limit: ACTIVE_OFFERED })),
-    ...(await registry.pageKeys({ desk, state: "ended", limit: ENDED_OFFERED })),
-  ];
+  const active = await registry.pageKeys({ desk, state: "active", limit: OFFERED_MAX });
+  const ended = await registry.pageKeys({ desk, state: "ended", limit: OFFERED_MAX });
+  const offered = [...active, ...ended].slice(0, OFFERED_MAX);
   if (chosenId === undefined || offered.some(({ id }) => id === chosenId)) return offered;
   const chosen = await findKey(services, visit, chosenId);
   return chosen === null ? offered : [...offered, chosen];

@@ -8,7 +8,7 @@ import { Layout } from "../ui/layout.tsx";
 import { Sparkline } from "../ui/sparkline.tsx";
 import { type Column, Row, Table } from "../ui/table.tsx";
 import { Past, PastOrFuture } from "../ui/times.tsx";
-import { shorten } from "../ui/words.ts";
+import { shorten, titleOf } from "../ui/words.ts";
 import type { MemberVisit } from "../web/visit.ts";
 import { describeLateUse, lateUseOf } from "./key-activity.ts";
 import { CHART, type KeyListing } from "./key-list.ts";
@@ -104,7 +104,7 @@ function KeyRow({ apiKey, isExpiring, activity, days, now }: KeyUse): VNode {
   const late = lateUseOf(apiKey, activity, now);
   const cells = [
     <>
-      {label === null ? <None>no label</None> : <bdi title={label}>{shorten(label)}</bdi>}{" "}
+      {label === null ? <None>no label</None> : <bdi title={titleOf(label)}>{shorten(label)}</bdi>}{" "}
       <span class="mono soft">…{last4}</span>
     </>,
     <>

@@ -5,6 +5,7 @@ import { ButtonLink, None, Tag } from "../ui/components.tsx";
 import { Layout } from "../ui/layout.tsx";
 import { type Column, Row, Table } from "../ui/table.tsx";
 import { Past, PastOrFuture } from "../ui/times.tsx";
+import { shorten, titleOf } from "../ui/words.ts";
 import type { MemberVisit } from "../web/visit.ts";
 
 const columns: readonly Column[] = [
@@ -33,8 +34,8 @@ export function MembersPage({
       <p class="soft">All members can see this desk's signals, and manage its keys and members.</p>
       <Table caption="Members" columns={columns}>
         <tbody>
-          {members.map((member) => (
-            <Row columns={columns} cells={cellsOf(member, visit)} isNamed />
+          {members.map((member, index) => (
+            <Row columns={columns} cells={cellsOf(member, visit, index)} isNamed />
           ))}
         </tbody>
       </Table>
@@ -42,18 +43,21 @@ export function MembersPage({
   );
 }
 
-function cellsOf(member: Member, { now, member: self }: MemberVisit): VNode[] {
+function cellsOf(member: Member, { now, member: self }: MemberVisit, index: number): VNode[] {
   const { id, email, signed_in_at, joined_at } = member;
   const isSelf = id === self.memberId;
   return [
     <>
-      <bdi>{email}</bdi> {isSelf && <Tag>You</Tag>}
+      <bdi id={`m${index}`} title={titleOf(email)}>
+        {shorten(email)}
+      </bdi>{" "}
+      {isSelf && <Tag>You</Tag>}
     </>,
     <Access member={member} now={now} />,
     <Means member={member} />,
     <Moment at={signed_in_at} now={now} />,
     <Moment at={joined_at} now={now} />,
-    isSelf ? <a href="/account">Account</a> : <Changes member={member} />,
+    isSelf ? <a href="/account">Account</a> : <Changes member={member} index={index} />,
   ];
 }
 
@@ -83,19 +87,32 @@ function Access({ member, now }: { member: Member; now: number }): VNode {
   );
 }
 
-function Changes({ member: { id, email, joined_at } }: { member: Member }): VNode {
+/** Named after the address in the first cell: repeated in each, long ones would make the page long. */
+function Changes({
+  member: { id, joined_at },
+  index,
+}: {
+  member: Member;
+  index: number;
+}): VNode {
   return (
     <span class="actions">
       {joined_at === null && (
         <a
           class="button quiet"
-          href={`/members/invite?email=${encodeURIComponent(email)}`}
-          aria-label={`New link for ${email}`}
+          href={`/members/invite?member=${id}`}
+          id={`l${index}`}
+          aria-labelledby={`l${index} m${index}`}
         >
           New link
         </a>
       )}
-      <a class="button quiet" href={`/members/${id}/remove`} aria-label={`Remove ${email}`}>
+      <a
+        class="button quiet"
+        href={`/members/${id}/remove`}
+        id={`r${index}`}
+        aria-labelledby={`r${index} m${index}`}
+      >
         Remove
       </a>
     </span>

@@ -36,9 +36,11 @@ export function memberRoutes(services: ConsoleServices): Route[] {
       const members = await services.members.list(visit.member.desk);
       return page(<MembersPage visit={visit} members={members} />);
     }),
-    memberPage("/members/invite", (visit) =>
-      showInvite(services, visit, visit.url.searchParams.get("email") ?? ""),
-    ),
+    memberPage("/members/invite", async (visit) => {
+      const members = await services.members.list(visit.member.desk);
+      const invited = members.find(({ id }) => id === visit.url.searchParams.get("member"));
+      return showInvite(services, visit, invited?.email ?? "");
+    }),
     memberForm("/members/invite", (visit) => invite(services, links, visit)),
     memberPage("/members/:id/remove", ofOne(showRemoval)),
     memberForm("/members/:id/remove", ofOne(remove)),

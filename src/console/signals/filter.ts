@@ -1,5 +1,7 @@
 /** The filter of the signals page, in the address. */
 import { isUlid } from "../../domain/id.ts";
+import { redactKeys } from "../../domain/key.ts";
+import { SYMBOL_CHARACTERS_MAX } from "../../domain/signal.ts";
 import { choices, readMoment } from "../../domain/signal-filter.ts";
 import { everySignal, type SignalFilter } from "../../domain/stored-signal.ts";
 
@@ -16,8 +18,11 @@ export const filterNames = [
 ] as const;
 export type FilterName = (typeof filterNames)[number];
 
+/** More than any valid value has. */
+const OTHER_CHARACTERS_MAX = 40;
+
 export interface FilterInput {
-  /** As typed, empty fields left out. */
+  /** As typed, without keys; fields that are empty or too long are left out. */
   readonly typed: Readonly<Partial<Record<FilterName, string>>>;
   readonly filter: SignalFilter;
   /** Fields with an invalid value. */
@@ -28,13 +33,16 @@ export interface FilterInput {
 
 export function readFilter(parameters: URLSearchParams): FilterInput {
   const typed: Partial<Record<FilterName, string>> = {};
+  const tooLong: FilterName[] = [];
   for (const name of filterNames) {
-    const text = parameters.get(name) ?? "";
-    if (text !== "") typed[name] = text;
+    const text = redactKeys(parameters.get(name) ?? "");
+    if (Array.from(text).length > maxOf(name)) tooLong.push(name);
+    else if (text !== "") typed[name] = text;
   }
   const from = readMoment(typed.from ?? "");
   const to = readMoment(typed.to ?? "");
   const problems = filterNames.filter((name) => {
+    if (tooLong.includes(name)) return true;
     const text = typed[name];
     if (text === undefined || name === "symbol") return false;
     if (name === "key") return !isUlid(text);
@@ -55,6 +63,21 @@ export function readFilter(parameters: URLSearchParams): FilterInput {
   };
   const isReversed = from !== null && to !== null && from >= to;
   return { typed, filter, problems, isReversed };
+}
+
+function maxOf(name: FilterName): number {
+  return name === "symbol" ? SYMBOL_CHARACTERS_MAX : OTHER_CHARACTERS_MAX;
+}
+
+/** Returns a sentence without its full stop. */
+export function describeProblems(problems: readonly FilterName[]): string {
+  return problems
+    .map((name) =>
+      name === "symbol"
+        ? `symbol has at most ${SYMBOL_CHARACTERS_MAX} characters`
+        : `${name} cannot be understood`,
+    )
+    .join("; ");
 }
 
 /** Returns a path of the console with the filter and more parameters. */

@@ -7,7 +7,7 @@ import { LiveStatus } from "../ui/live-status.tsx";
 import { Time } from "../ui/times.tsx";
 import { assets } from "../web/assets.ts";
 import type { MemberVisit } from "../web/visit.ts";
-import { type FilterInput, pathWith } from "./filter.ts";
+import { describeProblems, type FilterInput, pathWith } from "./filter.ts";
 import type { SignalPage } from "./listing.ts";
 import { SignalTable } from "./signal-table.tsx";
 import { SignalToolbar } from "./toolbar.tsx";
@@ -49,7 +49,7 @@ export function SignalListPage({ visit, listing }: Listed): VNode {
         </Problem>
       )}
       {input.problems.length > 0 ? (
-        <Problem>Nothing was searched: {input.problems.join(", ")} cannot be understood.</Problem>
+        <Problem>Nothing was searched: {describeProblems(input.problems)}.</Problem>
       ) : (
         <Found visit={visit} listing={listing} />
       )}

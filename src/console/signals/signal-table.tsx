@@ -4,7 +4,7 @@ import type { StoredSignal } from "../../domain/stored-signal.ts";
 import { KeyLink, None, Tag, type Tone } from "../ui/components.tsx";
 import { type Column, Row, Table } from "../ui/table.tsx";
 import { Clock } from "../ui/times.tsx";
-import { shorten } from "../ui/words.ts";
+import { shorten, titleOf } from "../ui/words.ts";
 
 const columns: readonly Column[] = [
   { name: "Received", phone: "more" },
@@ -77,10 +77,6 @@ function Quantity({ value }: { value: number | null }): VNode {
   return text.length > DIGITS_MAX ? <bdi class="wrap">{text}</bdi> : <>{text}</>;
 }
 
-/** The whole text of one that is shortened, unless it is too long for a page with many. */
-function titleOf(text: string): string | undefined {
-  return shorten(text) !== text && text.length <= 75 ? text : undefined;
-}
 
 const tones: Readonly<Record<string, Tone>> = {
   open: "info",

@@ -88,6 +88,9 @@ export function Select({
   );
 }
 
+/** Of a key's label, so that a page with a hundred stays small. */
+const OPTION_CHARACTERS_MAX = 30;
+
 /** A choice between keys. `none`: the name of choosing no key. */
 export function KeySelect({
   keys,
@@ -100,7 +103,7 @@ export function KeySelect({
 }): VNode {
   const options = keys.map(({ id, label, last4 }) => ({
     value: id,
-    name: label === null ? `…${last4}` : `${shorten(label)} …${last4}`,
+    name: label === null ? `…${last4}` : `${shorten(label, OPTION_CHARACTERS_MAX)} …${last4}`,
   }));
   return <Select id="key" options={[{ value: "", name: none }, ...options]} value={chosen} />;
 }

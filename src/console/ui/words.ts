@@ -68,14 +68,20 @@ function two(ms: number, large: number, largeName: string, small: number, smallN
 }
 
 const CHARACTERS_MAX = 60;
+const TITLE_MAX = 75;
 
-/** Shortens a text to 60 code points, the last an ellipsis. */
-export function shorten(text: string): string {
+/** Shortens a text to so many code points, the last an ellipsis. */
+export function shorten(text: string, max = CHARACTERS_MAX): string {
   // No text has more code points than UTF-16 units.
-  if (text.length <= CHARACTERS_MAX) return text;
+  if (text.length <= max) return text;
   const characters = Array.from(text);
-  if (characters.length <= CHARACTERS_MAX) return text;
-  return `${characters.slice(0, CHARACTERS_MAX - 1).join("")}…`;
+  if (characters.length <= max) return text;
+  return `${characters.slice(0, max - 1).join("")}…`;
+}
+
+/** The whole text of one that is shortened, unless it is too long for a page with many. */
+export function titleOf(text: string): string | undefined {
+  return shorten(text) !== text && text.length <= TITLE_MAX ? text : undefined;
 }
 
 /** Keeps a text on one line. */
