@@ -111,8 +111,8 @@ describe("the numbers", () => {
   });
 });
 
-describe("what is asked for amiss", () => {
-  test("is the usual page, but for a key, which is not here", async () => {
+describe("invalid parameters", () => {
+  test("are ignored, but an unknown key is answered 404", async () => {
     const { app, visitor } = await startSignedIn("ada@example.com");
     recordOf(app)({ rejects: [rejectsIn(app, 1)] });
     for (const value of ["year", "", "__proto__", "constructor", HOSTILE, "x".repeat(2_000)]) {

@@ -137,7 +137,7 @@ describe("inviting", () => {
     expect((await thief.post("/members/invite", { email: BOB })).status).toBe(422);
     for (const path of [
       "/members",
-      `/members/invite?email=${BOB}`,
+      `/members/invite?member=${idOf(desk, BOB)}`,
       `/members/${idOf(desk, BOB)}`,
     ]) {
       expect((await thief.get(path)).text).not.toContain("/join/");

@@ -19,7 +19,7 @@ import { linkIn, seen, startSignedIn, type Visitor } from "./_console.ts";
 
 setDefaultTimeout(60_000);
 
-const PAGE = 50;
+const PAGE = 25;
 const PAGE_BYTES_MAX = 100 * 1024;
 const HOSTILE = `"><script>document.title='taken'</script>`;
 
@@ -69,7 +69,7 @@ describe("the list of reasons", () => {
     expect(text).toContain("and 2 more fields<");
   });
 
-  test("keeps what clients named as text", async () => {
+  test("escapes field names that clients chose", async () => {
     const { app, visitor } = await startSignedIn("ada@example.com");
     await send(app, { ...signal, [HOSTILE]: 1, ["w".repeat(400)]: 2 });
     await send(app, `{"__proto__":1,"constructor":2}`);
@@ -87,7 +87,7 @@ describe("the list of reasons", () => {
   test("shows each reason once, the latest first", async () => {
     const { app, visitor } = await startSignedIn("ada@example.com");
     const write = recordOf(app);
-    const count = 2 * PAGE + 7;
+    const count = PAGE + 7;
     write({ rejects: Array.from({ length: count }, (_, index) => rejectsIn(app, index)) });
     const pages = [await look(visitor, `/activity?per=hour&key=${app.keyId}&status=422`)];
     for (let next = older(pages[0] ?? ""); next !== ""; next = older(pages.at(-1) ?? "")) {
@@ -97,10 +97,10 @@ describe("the list of reasons", () => {
       pages.push(await look(visitor, next));
     }
     const found = pages.map((text) => reasonsIn(text).map(({ text: row }) => row));
-    expect(found.map((texts) => texts.length)).toEqual([PAGE, PAGE, 7]);
+    expect(found.map((texts) => texts.length)).toEqual([PAGE, 7]);
     const more = found.flat().map((row) => /and (\d+) more/.exec(row)?.[1] ?? "0");
     expect(more).toEqual(Array.from({ length: count }, (_, index) => String(index)).toReversed());
-    expect(pages.map((text) => text.includes(">Newest</a>"))).toEqual([false, true, true]);
+    expect(pages.map((text) => text.includes(">Newest</a>"))).toEqual([false, true]);
   });
 
   test("has a page that says so behind the last one", async () => {

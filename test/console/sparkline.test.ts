@@ -29,7 +29,7 @@ test("each bucket has its place, and kinds stand on one another", () => {
   expect(html).toContain('aria-label="Requests: 15 stored, 0 duplicate, 5 rejected"');
 });
 
-test("what is little is seen beside what is much, and what is older than the span is left out", () => {
+test("a small count stays visible beside a large one, and counts before the span are left out", () => {
   const html = draw([bucket(3, { stored: 1e9 }), bucket(1, { stored: 1_000_000, duplicate: 1 })]);
   expect(html).toContain('class="duplicate" d="M6 10v-5h5v5z"');
   expect(html).toContain("1,000,000 stored");

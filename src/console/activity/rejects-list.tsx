@@ -27,9 +27,10 @@ const columns: readonly Column[] = [
   { name: "Key", phone: "more" },
 ];
 
-/** In a row: how many fields are named. */
+/** In a row: fields, and the characters of a field and a key, so that the page stays small. */
 const FIELDS_SHOWN = 3;
-const FIELD_CHARACTERS_MAX = 30;
+const FIELD_CHARACTERS_MAX = 42;
+const LABEL_CHARACTERS_MAX = 30;
 
 export function RejectsSection({
   question,
@@ -140,7 +141,10 @@ function Keys({ ids, latest }: { ids: readonly string[]; latest: ApiKey | undefi
   if (latest === undefined) return <None />;
   return (
     <>
-      <KeyName {...latest} label={latest.label === null ? null : shorten(latest.label)} />
+      <KeyName
+        {...latest}
+        label={latest.label === null ? null : shorten(latest.label, LABEL_CHARACTERS_MAX)}
+      />
       {ids.length > 1 && <span class="soft"> +{ids.length - 1}</span>}
     </>
   );

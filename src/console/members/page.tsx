@@ -88,13 +88,7 @@ function Access({ member, now }: { member: Member; now: number }): VNode {
 }
 
 /** Named after the address in the first cell: repeated in each, long ones would make the page long. */
-function Changes({
-  member: { id, joined_at },
-  index,
-}: {
-  member: Member;
-  index: number;
-}): VNode {
+function Changes({ member: { id, joined_at }, index }: { member: Member; index: number }): VNode {
   return (
     <span class="actions">
       {joined_at === null && (

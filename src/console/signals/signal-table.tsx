@@ -77,7 +77,6 @@ function Quantity({ value }: { value: number | null }): VNode {
   return text.length > DIGITS_MAX ? <bdi class="wrap">{text}</bdi> : <>{text}</>;
 }
 
-
 const tones: Readonly<Record<string, Tone>> = {
   open: "info",
   long: "good",
