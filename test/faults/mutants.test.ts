@@ -188,9 +188,9 @@ const mutants: readonly Mutant[] = [
     name: "commands do not wait for locks",
     edits: [
       {
-        file: "store/sqlite/open.ts",
-        find: "command: { busyMs: 10_000",
-        replace: "command: { busyMs: 0",
+        file: "store/sqlite/transaction.ts",
+        find: "COMMAND_BUSY_MS = 10_000",
+        replace: "COMMAND_BUSY_MS = 0",
       },
     ],
     test: of("processes", "no command meets a lock beside full load"),
