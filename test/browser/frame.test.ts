@@ -1,7 +1,8 @@
 /** What every page of a member shares: the menu, times, shortcuts, and whether it is live. */
 import { expect, setDefaultTimeout, test } from "bun:test";
+import type { Page } from "playwright-core";
 import { signal } from "../_setup.ts";
-import { expectAccessible, phone, useBrowser } from "./_browser.ts";
+import { desktop, expectAccessible, phone, useBrowser } from "./_browser.ts";
 import { openDesk, openMenu } from "./_flow.ts";
 
 setDefaultTimeout(120_000);
@@ -32,6 +33,58 @@ test("a page says that it is live, that its connection is lost, and where to sig
   await status.getByRole("link", { name: "Sign in" }).click();
   const { pathname, searchParams } = new URL(page.url());
   expect([pathname, searchParams.get("next")]).toEqual(["/sign-in", "/signals?side=open"]);
+});
+
+test("an answer without the page's parts does not count as an update", async () => {
+  const { page } = await openDesk(openWindow, "alpha");
+  await page.route("**/home/live", (route) => route.fulfill({ body: "<p>Back soon</p>" }));
+  await page.goto("/");
+  await page.locator(".live", { hasText: "Connection lost, retrying" }).waitFor();
+});
+
+test("a page whose script for updates did not load does not say that it is live", async () => {
+  const { page } = await openDesk(openWindow, "alpha");
+  await page.route("**/assets/live-*.js", (route) => route.abort());
+  await page.goto("/");
+  expect(await page.getByText("Live").isVisible()).toBe(false);
+  expect(await page.getByRole("button", { name: "Pause" }).count()).toBe(0);
+});
+
+test("a clock that is set back does not make the page look newer than it is", async () => {
+  const { page } = await openDesk(openWindow, "alpha");
+  await page.goto("/");
+  await page.evaluate(`{ let at = Date.now(); Date.now = () => (at -= 1_000) }`);
+  await page.locator(".live", { hasText: /updated [34] s ago/ }).waitFor();
+});
+
+/** How much of the page has moved without its reader's doing, as in "cumulative layout shift". */
+function layoutShift(page: Page): Promise<number> {
+  return page.evaluate(
+    () =>
+      new Promise<number>((resolve) => {
+        new PerformanceObserver((list) => {
+          const values = list.getEntries().map((entry) => Object(entry).value as number);
+          resolve(values.reduce((sum, value) => sum + value, 0));
+        }).observe({ type: "layout-shift", buffered: true });
+        setTimeout(() => resolve(0), 500);
+      }),
+  );
+}
+
+test("nothing moves while a page says how old it is", async () => {
+  const { desk, page } = await openDesk(openWindow, "alpha");
+  expect((await desk.post(signal)).status).toBe(201);
+  for (const viewport of [phone, desktop]) {
+    await page.setViewportSize(viewport);
+    for (const path of ["/", "/signals", "/activity"]) {
+      await page.goto(path);
+      await page.locator(".live", { hasText: "updated" }).waitFor();
+      // The seconds are counted meanwhile.
+      await page.waitForTimeout(2_500);
+      const shift = await layoutShift(page);
+      expect(shift, `${path} at ${viewport.width} px`).toBeLessThan(0.005);
+    }
+  }
 });
 
 test("the keyboard moves through rows, opens one, and finds the search and its own help", async () => {

@@ -1,4 +1,4 @@
-/** Whether a page that keeps itself up to date does so. live.js changes it. */
+/** Whether a page that keeps itself up to date does so. live.js shows and fills it. */
 import type { VNode } from "preact";
 import { QuietLink } from "./components.tsx";
 
@@ -8,8 +8,8 @@ export function LiveStatus(): VNode {
       <noscript>
         <QuietLink to="">Refresh</QuietLink>
       </noscript>
-      <div class="live" data-live="on">
-        <span class="live-text">Live</span>
+      <div class="live">
+        <span class="live-text" />
         <a class="live-sign-in" href="/sign-in" hidden>
           Sign in
         </a>

@@ -17,7 +17,7 @@ const words = {
   lost: () => "Connection lost, retrying",
   out: () => "Signed out",
   on: (updatedAt) => {
-    const seconds = Math.max(1, Math.floor((Date.now() - updatedAt) / 1_000));
+    const seconds = Math.max(1, Math.floor((performance.now() - updatedAt) / 1_000));
     const span = seconds < 60 ? `${seconds} s` : `${Math.floor(seconds / 60)} min`;
     return `Live · updated ${span} ago`;
   },
@@ -26,14 +26,14 @@ const words = {
 /** Shows a state: see `words`. Only a change of it is read out. */
 function show(state, updatedAt) {
   if (!status) return;
-  const isNew = status.dataset.live !== state;
+  const before = status.dataset.live;
   status.dataset.live = state;
   text.textContent = words[state](updatedAt);
-  if (!isNew) return;
+  if (before === state) return;
   signIn.hidden = state !== "out";
   pause.hidden = state === "out";
   pause.textContent = state === "paused" ? "Resume" : "Pause";
-  announce(state === "on" ? "Live again" : text.textContent);
+  if (before !== undefined) announce(state === "on" ? "Live again" : text.textContent);
 }
 
 /**
@@ -45,8 +45,9 @@ function show(state, updatedAt) {
  * @returns {{ end: () => void }} `end`: there is nothing more to ask for
  */
 globalThis.keepFresh = ({ path, everyMs, take }) => {
-  let attendedAt = Date.now();
-  let updatedAt = Date.now();
+  // Not Date.now(): that clock may be set back.
+  let attendedAt = performance.now();
+  let updatedAt = performance.now();
   let timer = setTimeout(round, everyMs);
   let isAsking = false;
   let isUnattended = false;
@@ -68,7 +69,7 @@ globalThis.keepFresh = ({ path, everyMs, take }) => {
     // It was paused while it asked.
     if (!isGoing()) return state;
     take(fresh);
-    updatedAt = Date.now();
+    updatedAt = performance.now();
     return "on";
   }
 
@@ -76,7 +77,7 @@ globalThis.keepFresh = ({ path, everyMs, take }) => {
 
   async function round() {
     if (!isGoing() || isAsking || document.visibilityState !== "visible") return;
-    if (Date.now() - attendedAt > UNATTENDED_MS) {
+    if (performance.now() - attendedAt > UNATTENDED_MS) {
       isUnattended = true;
       enter("paused");
       return;
@@ -92,13 +93,13 @@ globalThis.keepFresh = ({ path, everyMs, take }) => {
 
   function resume() {
     isUnattended = false;
-    updatedAt = Date.now();
+    updatedAt = performance.now();
     enter("on");
     void round();
   }
 
   function attend() {
-    attendedAt = Date.now();
+    attendedAt = performance.now();
     if (isUnattended) resume();
   }
 
@@ -110,6 +111,7 @@ globalThis.keepFresh = ({ path, everyMs, take }) => {
     void round();
   });
   pause?.addEventListener("click", () => (state === "paused" ? resume() : enter("paused")));
+  enter("on");
   setInterval(() => state === "on" && show(state, updatedAt), 1_000);
   return { end: () => (state = "ended") };
 };
@@ -130,7 +132,9 @@ function replace(part, fresh) {
 
 /** Takes over each `data-part` of an answer. */
 globalThis.replaceParts = (page) => {
-  for (const fresh of page.querySelectorAll("[data-part]")) {
+  const parts = page.querySelectorAll("[data-part]");
+  if (parts.length === 0) throw new Error("The answer has no parts of the page.");
+  for (const fresh of parts) {
     replace(document.querySelector(`main [data-part="${fresh.dataset.part}"]`), fresh);
   }
 };
