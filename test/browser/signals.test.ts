@@ -100,6 +100,37 @@ test("the keyboard scrolls a table that is wider than the page, though it was em
   expect(await page.locator("#signals[tabindex]").count(), "stops that nobody needs").toBe(0);
 });
 
+test("a title in a row appears on hover, and a click on it opens the row", async () => {
+  const { desk, page } = await openDesk(openWindow, "alpha");
+  const symbol = "l".repeat(70);
+  const id = await send(desk, { symbol });
+  await page.goto("/signals");
+  const row = page.getByRole("row").filter({ has: page.getByRole("rowheader") });
+  await row.getByRole("link", { name: shorten(symbol) }).waitFor();
+  /** The title that the browser shows for what is under the pointer. */
+  const titleUnder = async (selector: string) => {
+    const target = row.locator(selector).first();
+    const box = await target.boundingBox();
+    if (box === null) throw new Error(`There is no ${selector}.`);
+    const [x, y] = [box.x + box.width / 2, box.y + box.height / 2];
+    await page.mouse.move(x, y);
+    const title = await page.evaluate(
+      ([left = 0, top = 0]) =>
+        document.elementFromPoint(left, top)?.closest("[title]")?.getAttribute("title") ?? null,
+      [x, y],
+    );
+    return { title, click: () => page.mouse.click(x, y) };
+  };
+  expect((await titleUnder("bdi")).title).toBe(symbol);
+  const time = await titleUnder("time");
+  expect(time.title).toMatch(/\d{4}, \d\d:\d\d:\d\d/);
+  await time.click();
+  await page.waitForURL(`**/signals/${id}`);
+  await page.goBack();
+  await (await titleUnder("td.number")).click();
+  await page.waitForURL(`**/signals/${id}`);
+});
+
 test("without a script there are the same signals, and a link for the new ones", async () => {
   const { desk, page } = await openDesk(openWindow, "alpha", { javaScriptEnabled: false });
   await page.goto("/signals");

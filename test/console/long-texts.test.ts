@@ -83,7 +83,9 @@ describe("a page of the longest texts", () => {
 /** The texts that stand for symbols, as a reader sees them. */
 function symbolsIn(html: string): string[] {
   return [
-    ...html.matchAll(/(?:<td class="main">|<dt>Symbol<\/dt><dd>)<bdi[^>]*>(.*?)<\/bdi>/g),
+    ...html.matchAll(
+      /(?:<th scope="row" class="main"><a [^>]*>|<dt>Symbol<\/dt><dd>)<bdi[^>]*>(.*?)<\/bdi>/g,
+    ),
   ].map(([, text = ""]) => text.replaceAll("&quot;", '"'));
 }
 

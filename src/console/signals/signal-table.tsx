@@ -4,7 +4,7 @@ import type { StoredSignal } from "../../domain/stored-signal.ts";
 import { KeyLink, None, Tag, type Tone } from "../ui/components.tsx";
 import { type Column, Row, Table } from "../ui/table.tsx";
 import { Clock } from "../ui/times.tsx";
-import { shorten, titleOf } from "../ui/words.ts";
+import { isLongNumber, shorten, titleOf } from "../ui/words.ts";
 
 const columns: readonly Column[] = [
   { name: "Received", phone: "more" },
@@ -65,16 +65,13 @@ function SignalRow({ signal, now }: { signal: StoredSignal; now: number }): VNod
     signal.type,
     <KeyLink id={key_id} label={key_label} last4={key_last4} />,
   ];
-  return <Row columns={columns} cells={cells} id={id} to={`/signals/${id}`} />;
+  return <Row columns={columns} cells={cells} id={id} to={`/signals/${id}`} isNamed nameAt={1} />;
 }
 
-const DIGITS_MAX = 12;
-
-/** A long one may be broken: each column has to leave room for the others. */
 function Quantity({ value }: { value: number | null }): VNode {
   const text = String(value);
   if (value === null) return <None />;
-  return text.length > DIGITS_MAX ? <bdi class="wrap">{text}</bdi> : <>{text}</>;
+  return isLongNumber(text) ? <bdi class="wrap">{text}</bdi> : <>{text}</>;
 }
 
 const tones: Readonly<Record<string, Tone>> = {

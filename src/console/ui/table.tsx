@@ -63,24 +63,27 @@ export function Row({
   cells,
   to,
   isNamed = false,
+  nameAt = 0,
   id,
 }: {
   columns: readonly Column[];
   cells: readonly ComponentChildren[];
   /** The path that the whole row links to. */
   to?: string;
-  /** The first cell names the row. */
+  /** The cell at `nameAt` names the row. */
   isNamed?: boolean;
+  /** The index of the cell with the row's link. */
+  nameAt?: number;
   id?: string;
 }): VNode {
   return (
     <tr data-id={id}>
       {columns.map(lookOf).map((look, index) => {
-        const isFirst = index === 0;
+        const isName = index === nameAt;
         const cell =
-          isFirst && to !== undefined ? <RowLink to={to}>{cells[0]}</RowLink> : cells[index];
+          isName && to !== undefined ? <RowLink to={to}>{cells[index]}</RowLink> : cells[index];
         const label = look.isLabelled === true ? look.name : undefined;
-        if (isFirst && isNamed)
+        if (isName && isNamed)
           return (
             <th scope="row" class={classOf(look)}>
               {cell}

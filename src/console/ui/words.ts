@@ -84,6 +84,13 @@ export function titleOf(text: string): string | undefined {
   return shorten(text) !== text && text.length <= TITLE_MAX ? text : undefined;
 }
 
+const DIGITS_MAX = 12;
+
+/** Whether a number may be broken in a table, where each column has to leave room for the others. */
+export function isLongNumber(text: string): boolean {
+  return text.length > DIGITS_MAX;
+}
+
 /** Keeps a text on one line. */
 export function unbroken(text: string): string {
   return text.replaceAll(" ", "\u00a0");

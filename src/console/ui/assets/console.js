@@ -52,7 +52,7 @@ globalThis.localize = (root) => {
   for (const time of root.querySelectorAll("time")) {
     const at = Date.parse(time.dateTime);
     const text = formats[time.dataset.as ?? "minutes"](at);
-    if (time.textContent === text) continue;
+    if (time.textContent === text && time.title !== "") continue;
     time.dataset.utc ??= time.title || time.textContent;
     time.textContent = text;
     // Where the page says the exact time already, the title says UTC.
