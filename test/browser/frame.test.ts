@@ -96,7 +96,12 @@ test("the keyboard moves through rows, opens one, and finds the search and its o
   const press = async (...keys: string[]) => {
     for (const key of keys) await page.keyboard.press(key);
   };
-  await press("j", "j");
+  const firstRow = page.getByRole("link", { name: "third" });
+  // Without the focus on a row, the letters do nothing (WCAG 2.1.4).
+  await press("j", "k");
+  expect(await focused()).toBeUndefined();
+  await firstRow.focus();
+  await press("j");
   expect(await focused()).toBe("second");
   // After the last row there is none.
   await press("ArrowDown", "j", "k", "ArrowUp");
@@ -115,9 +120,33 @@ test("the keyboard moves through rows, opens one, and finds the search and its o
   await page.getByLabel("Symbol contains").waitFor();
   await press("Escape");
   expect(await page.getByLabel("Symbol contains").isVisible()).toBe(false);
+  await firstRow.focus();
   await press("j", "Enter");
   await page.waitForURL("**/signals/*");
   expect(complaints).toEqual([]);
+});
+
+test("single-key shortcuts can be turned off, and on again", async () => {
+  const { page } = await openDesk(openWindow, "alpha");
+  await page.goto("/signals");
+  const search = page.getByRole("searchbox");
+  const isInSearch = () => search.evaluate((input) => input === document.activeElement);
+  const dialog = page.getByRole("dialog", { name: "Keyboard shortcuts" });
+  const turn = page.getByLabel("Single-key shortcuts");
+  await page.keyboard.press("?");
+  await turn.uncheck();
+  await page.keyboard.press("Escape");
+  await page.reload();
+  await page.keyboard.press("/");
+  await page.keyboard.press("?");
+  expect([await isInSearch(), await dialog.count()]).toEqual([false, 0]);
+
+  await page.getByRole("button", { name: "Keyboard shortcuts" }).click();
+  expect(await turn.isChecked()).toBe(false);
+  await turn.check();
+  await page.getByRole("button", { name: "Close" }).click();
+  await page.keyboard.press("/");
+  expect(await isInSearch()).toBe(true);
 });
 
 test("times are those that the server wrote, in the reader's time zone", async () => {
@@ -131,6 +160,18 @@ test("times are those that the server wrote, in the reader's time zone", async (
     const shown = await page.locator("time").allTextContents();
     expect(forgetSeconds(shown)).toEqual(forgetSeconds(written));
   }
+});
+
+test("while the menu of a phone is open, no key moves the focus behind it", async () => {
+  const { page } = await openDesk(openWindow, "alpha", { viewport: phone });
+  await page.goto("/signals");
+  await openMenu(page);
+  await page.keyboard.press("/");
+  const search = page.getByRole("searchbox");
+  expect(await search.evaluate((input) => input === document.activeElement)).toBe(false);
+  await page.keyboard.press("Escape");
+  await page.keyboard.press("/");
+  expect(await search.evaluate((input) => input === document.activeElement)).toBe(true);
 });
 
 test("on a phone the menu opens from its button, with and without a script", async () => {

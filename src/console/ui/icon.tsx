@@ -9,6 +9,7 @@ import copy from "lucide/dist/esm/icons/copy.mjs";
 import download from "lucide/dist/esm/icons/download.mjs";
 import house from "lucide/dist/esm/icons/house.mjs";
 import inbox from "lucide/dist/esm/icons/inbox.mjs";
+import keyboard from "lucide/dist/esm/icons/keyboard.mjs";
 import key from "lucide/dist/esm/icons/key-round.mjs";
 import listFilter from "lucide/dist/esm/icons/list-filter.mjs";
 import logOut from "lucide/dist/esm/icons/log-out.mjs";
@@ -33,6 +34,7 @@ const icons = {
   house,
   inbox,
   key,
+  keyboard,
   listFilter,
   logOut,
   menu,

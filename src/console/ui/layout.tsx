@@ -123,6 +123,10 @@ function Menu({ visit, place }: { visit: MemberVisit; place: string | undefined 
         </nav>
         <nav aria-label="You">
           <Places places={ownPlaces} place={place} />
+          <button type="button" class="plain" id="shortcuts" hidden>
+            <Icon name="keyboard" />
+            Keyboard shortcuts
+          </button>
           <PostForm visit={visit} action="/sign-out">
             <button class="plain" title={email}>
               <Icon name="logOut" />

@@ -24,29 +24,44 @@ function close() {
 function move(step) {
   const rows = [...document.querySelectorAll("tr .cover")].filter((row) => row.checkVisibility());
   const at = rows.indexOf(document.activeElement);
-  const next = rows[at === -1 && step < 0 ? rows.length - 1 : at + step];
+  const next = rows[at + step];
   next?.focus();
   next?.closest("tr").scrollIntoView({ block: "nearest" });
 }
 
 const shortcuts = [
   ["/", "Search"],
-  ["j", "Next row"],
-  ["k", "Previous row"],
+  ["j", "Next row, from a row"],
+  ["k", "Previous row, from a row"],
   ["Enter", "Open the row"],
   ["?", "Show this list"],
 ];
+
+/** Speech that is taken for typing would set off keys that cannot be turned off (WCAG 2.1.4). */
+const OFF = "single-key-shortcuts-off";
+const isOff = () => localStorage.getItem(OFF) !== null;
 
 function showShortcuts() {
   const dialog = document.createElement("dialog");
   dialog.setAttribute("aria-label", "Keyboard shortcuts");
   const items = shortcuts.map(([key, what]) => `<dt><kbd>${key}</kbd></dt><dd>${what}</dd>`);
   dialog.innerHTML = `<h2>Keyboard shortcuts</h2><dl>${items.join("")}</dl>
+    <p><label><input type="checkbox" /> Single-key shortcuts</label></p>
     <form method="dialog"><button class="quiet small">Close</button></form>`;
+  const isOn = dialog.querySelector("input");
+  isOn.checked = !isOff();
+  isOn.addEventListener("change", () => {
+    if (isOn.checked) localStorage.removeItem(OFF);
+    else localStorage.setItem(OFF, "");
+  });
   dialog.addEventListener("close", () => dialog.remove());
   document.body.append(dialog);
   dialog.showModal();
 }
+
+const opener = document.querySelector("#shortcuts");
+opener.hidden = false;
+opener.addEventListener("click", showShortcuts);
 
 const isOnRow = () => document.activeElement.matches("tr .cover");
 
@@ -64,9 +79,10 @@ document.addEventListener("keydown", (event) => {
   if (key === "Escape") close();
   if (ctrlKey || metaKey || altKey || actions[key] === undefined) return;
   if (target.matches("input, select, textarea, [contenteditable]")) return;
-  if (document.querySelector("dialog[open]") !== null) return;
-  // Without a row to move from, the arrows scroll the page.
-  if (key.startsWith("Arrow") && !isOnRow()) return;
+  if (document.querySelector("dialog[open], :popover-open") !== null) return;
+  if (key.length === 1 && isOff()) return;
+  // Rows are moved through from a row: elsewhere, the arrows scroll the page.
+  if (key !== "/" && key !== "?" && !isOnRow()) return;
   event.preventDefault();
   actions[key]();
 });
