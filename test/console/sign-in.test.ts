@@ -632,6 +632,15 @@ describe("guessing", () => {
     expect(map.get("d", 1_500)).toBeNull();
   });
 
+  test("what is remembered leaves memory in time, also if nobody asks for it", async () => {
+    const map = new ExpiringMap<string>(20, 10);
+    for (const secret of ["first", "second"]) map.set("name", secret, 0);
+    expect([map.size, map.get("name", 0)]).toEqual([1, "second"]);
+    const until = Date.now() + 10_000;
+    while (map.size > 0 && Date.now() < until) await Bun.sleep(5);
+    expect(map.size).toBe(0);
+  });
+
   test("passwords are hashed a few at a time, in turn, and one that fails makes room", async () => {
     const turns = new ConcurrencyLimit({ atOnce: 2, waitingMax: 3 });
     const order: number[] = [];

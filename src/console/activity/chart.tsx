@@ -1,12 +1,8 @@
 /** The outcomes of the desk's requests over time: a table, from which a script draws the chart. */
 import type { VNode } from "preact";
-import {
-  activityWidths,
-  type ActivityWidth,
-  type Bucket,
-  type Outcomes,
-} from "../../domain/activity.ts";
+import { activityWidths, type ActivityWidth, type Bucket } from "../../domain/activity.ts";
 import { QuietLink } from "../ui/components.tsx";
+import { sumOf } from "../ui/sparkline.tsx";
 import { type Column, Table } from "../ui/table.tsx";
 import { kinds, spans, widths } from "./labels.ts";
 import { type ActivityQuestion, pathOf } from "./question.ts";
@@ -56,15 +52,11 @@ function Legend(span: ActivitySpan): VNode {
         >
           <span class={`swatch ${kind}`} />
           {name}
-          <strong data-part={kind}>{totalOf(span, kind).toLocaleString("en")}</strong>
+          <strong data-part={kind}>{sumOf(span.buckets, kind).toLocaleString("en")}</strong>
         </button>
       ))}
     </div>
   );
-}
-
-function totalOf({ buckets }: ActivitySpan, kind: keyof Outcomes): number {
-  return buckets.reduce((total, bucket) => total + bucket[kind], 0);
 }
 
 function Nothing({ question, isUsed }: { question: ActivityQuestion; isUsed: boolean }): VNode {

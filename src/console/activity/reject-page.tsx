@@ -3,7 +3,8 @@ import type { VNode } from "preact";
 import type { RejectedRequest, Rejects } from "../../domain/activity.ts";
 import { errorCatalogue } from "../../domain/errors.ts";
 import { type ApiKey, keyState } from "../../domain/key.ts";
-import { CopyButton, type Fact, Facts, KeyLink, KeyName, None, Tag } from "../ui/components.tsx";
+import { CopyButton, type Fact, Facts, KeyLink, KeyName, None } from "../ui/components.tsx";
+import { StateTag } from "../keys/state-tag.tsx";
 import { Layout } from "../ui/layout.tsx";
 import { type Column, Row, Table } from "../ui/table.tsx";
 import { Clock, Past, Time } from "../ui/times.tsx";
@@ -132,7 +133,8 @@ function Requests({
               <None />
             ) : (
               <>
-                <KeyLink {...apiKey} /> <EndedTag apiKey={apiKey} now={now} />
+                <KeyLink {...apiKey} />{" "}
+                {keyState(apiKey, now) !== "active" && <StateTag apiKey={apiKey} now={now} />}
               </>
             ),
             ...(isDetailed ? [detail ?? <None />] : []),
@@ -157,12 +159,6 @@ function detailOf(
   if (message === null || message === errorCatalogue[error].message) return null;
   // The title has said it.
   return capitalize(message.replace(`${errors[error].name}: `, ""));
-}
-
-function EndedTag({ apiKey, now }: { apiKey: ApiKey; now: number }): VNode | null {
-  const state = keyState(apiKey, now);
-  if (state === "active") return null;
-  return <Tag tone={state === "revoked" ? "bad" : "calm"}>{capitalize(state)}</Tag>;
 }
 
 function capitalize(word: string): string {

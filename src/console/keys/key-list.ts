@@ -1,12 +1,11 @@
 /** The keys of a member's desk, as pages show them: a few at a time, newest first. */
 import type { Bucket, KeyActivity } from "../../domain/activity.ts";
-import { isUlid } from "../../domain/id.ts";
 import { type ApiKey, EXPIRING_SOON_MS, keyState } from "../../domain/key.ts";
 import type { KeyPage } from "../../domain/storage.ts";
 import { startOfSpan } from "../ui/sparkline.tsx";
 import { lastDayFrom } from "./key-activity.ts";
 import type { ConsoleServices } from "../web/services.ts";
-import type { MemberVisit } from "../web/visit.ts";
+import { type MemberVisit, readCursor } from "../web/visit.ts";
 
 const PAGE = 50;
 /** Keys that expire soon, above the first page: the first to expire. The others keep their place. */
@@ -46,7 +45,7 @@ export async function readKeyList(
 ): Promise<KeyListing> {
   const { url } = visit;
   const isOfEnded = url.searchParams.get("ended") === "all";
-  const before = readCursor(url.searchParams.get("before"));
+  const before = readCursor(url, "before");
   const path = isOfEnded ? ENDED_PATH : "/keys";
   const page = await pageOf(services, visit, { state: isOfEnded ? "ended" : "active", before });
   const isFirst = before === null;
@@ -137,12 +136,6 @@ export async function readUse(
 function withCursor(path: string, before: string): string {
   return `${path}${path.includes("?") ? "&" : "?"}before=${before}`;
 }
-
-/** Null for an invalid cursor: the newest page. */
-function readCursor(text: string | null): string | null {
-  return text !== null && isUlid(text) ? text : null;
-}
-
 /** In a list to choose from, so that the page stays small. */
 const OFFERED_MAX = 100;
 

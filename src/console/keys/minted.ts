@@ -32,7 +32,7 @@ export class MintedKeys {
     return this.#forms.once(sender, now, async () => {
       const { minted, replaces } = await mint();
       const { id } = minted.record;
-      this.#keep(nameOf(sender.session, id), { key: minted.key, replaces }, now);
+      this.#waiting.set(nameOf(sender.session, id), { key: minted.key, replaces }, now);
       return id;
     });
   }
@@ -40,11 +40,5 @@ export class MintedKeys {
   /** Returns null for another session, a second time, and too late. */
   take(session: string, keyId: string, now: number): Shown | null {
     return this.#waiting.take(nameOf(session, keyId), now);
-  }
-
-  #keep(name: string, shown: Shown, now: number): void {
-    this.#waiting.set(name, shown, now);
-    // A key that nobody asks for does not stay in memory.
-    setTimeout(() => this.#waiting.delete(name), SHOWN_WITHIN_MS).unref();
   }
 }

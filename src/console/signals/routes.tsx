@@ -3,7 +3,6 @@ import { ExportRefusedPage, SignalListPage } from "./page.tsx";
 import { SignalRows } from "./signal-table.tsx";
 import { SignalDetailPage } from "./signal-page.tsx";
 import { offeredKeys } from "../keys/key-list.ts";
-import { isUlid } from "../../domain/id.ts";
 import { newestSignalId, readChunks } from "../../domain/signal-chunks.ts";
 import { type FileFormat, fileFormats } from "../../domain/signal-file.ts";
 import { notFoundPage } from "../web/problems.tsx";
@@ -21,7 +20,13 @@ import {
 } from "./export.ts";
 import { type FilterInput, pathWith, readFilter } from "./filter.ts";
 import { readSignalPage, type SignalPageQuery } from "./listing.ts";
-import { isStillSignedIn, memberPage, type MemberVisit, type Route } from "../web/visit.ts";
+import {
+  isStillSignedIn,
+  memberPage,
+  type MemberVisit,
+  readCursor,
+  type Route,
+} from "../web/visit.ts";
 
 const PAGE = 50;
 const SYMBOLS_OFFERED = 50;
@@ -194,12 +199,7 @@ function file(body: BodyInit, type: string, name: string): Response {
 }
 
 function readRequest({ member, url }: MemberVisit, { filter }: FilterInput): SignalPageQuery {
-  const before = readCursor(url.searchParams.get("before"));
-  const after = readCursor(url.searchParams.get("after"));
+  const before = readCursor(url, "before");
+  const after = readCursor(url, "after");
   return { deskId: member.deskId, filter, before, after, limit: PAGE };
-}
-
-/** Null for an invalid cursor: the newest page. */
-function readCursor(text: string | null): string | null {
-  return text !== null && isUlid(text) ? text : null;
 }

@@ -2,19 +2,25 @@
 export class ExpiringMap<V> {
   readonly #lifetimeMs: number;
   readonly #max: number;
-  /** Oldest first. `since`: epoch milliseconds. */
-  readonly #entries = new Map<string, { readonly value: V; readonly since: number }>();
+  /** Oldest first. */
+  readonly #entries = new Map<string, Entry<V>>();
 
   constructor(lifetimeMs: number, max: number) {
     this.#lifetimeMs = lifetimeMs;
     this.#max = max;
   }
 
+  get size(): number {
+    return this.#entries.size;
+  }
+
   set(name: string, value: V, now: number): void {
-    this.#entries.delete(name);
+    this.delete(name);
     const [oldest] = this.#entries.size >= this.#max ? this.#entries.keys() : [];
-    if (oldest !== undefined) this.#entries.delete(oldest);
-    this.#entries.set(name, { value, since: now });
+    if (oldest !== undefined) this.delete(oldest);
+    // It may be a secret, which must not stay in memory if nobody asks for it again.
+    const timer = setTimeout(() => this.delete(name), this.#lifetimeMs).unref();
+    this.#entries.set(name, { value, since: now, timer });
   }
 
   get(name: string, now: number): V | null {
@@ -30,20 +36,28 @@ export class ExpiringMap<V> {
   /** Like {@link get}, once. */
   take(name: string, now: number): V | null {
     const value = this.get(name, now);
-    this.#entries.delete(name);
+    this.delete(name);
     return value;
   }
 
   delete(name: string): void {
+    clearTimeout(this.#entries.get(name)?.timer);
     this.#entries.delete(name);
   }
 
   /** A clock that is set back also ends an entry: none lasts longer than it should. */
-  #current(name: string, now: number) {
+  #current(name: string, now: number): Entry<V> | null {
     const entry = this.#entries.get(name);
     if (entry === undefined) return null;
     if (now >= entry.since && now < entry.since + this.#lifetimeMs) return entry;
-    this.#entries.delete(name);
+    this.delete(name);
     return null;
   }
+}
+
+interface Entry<V> {
+  readonly value: V;
+  /** Epoch milliseconds. */
+  readonly since: number;
+  readonly timer: ReturnType<typeof setTimeout>;
 }

@@ -23,12 +23,10 @@ export function senderOf({ cookies, form }: MemberVisit): Sender {
 }
 
 export class SentForms<T> {
-  readonly #lifetimeMs: number;
   readonly #made: ExpiringMap<Promise<T>>;
 
   /** `lifetimeMs`: how long a form is known for the same one. */
   constructor(lifetimeMs: number) {
-    this.#lifetimeMs = lifetimeMs;
     this.#made = new ExpiringMap(lifetimeMs, FORMS_MAX);
   }
 
@@ -40,10 +38,7 @@ export class SentForms<T> {
     const made = make();
     this.#made.set(name, made, now);
     try {
-      const thing = await made;
-      // It may be a secret, which does not stay in memory.
-      setTimeout(() => this.#made.delete(name), this.#lifetimeMs).unref();
-      return thing;
+      return await made;
     } catch (error) {
       this.#made.delete(name);
       throw error;

@@ -1,6 +1,7 @@
 /** One request to the console, as its pages see it. */
 import type { MemberAuthor } from "../../domain/storage.ts";
 import { SignedOutError } from "../../domain/errors.ts";
+import { isUlid } from "../../domain/id.ts";
 import type { Session } from "../../domain/session.ts";
 import type { Sessions } from "./sessions.ts";
 
@@ -128,4 +129,10 @@ export function publicPage(path: string, handle: Handle<Visit>): Route {
 
 export function publicForm(path: string, handle: Handle<Visit>): Route {
   return { method: "POST", path, access: "public", handle };
+}
+
+/** Returns null for an invalid cursor: the newest page. */
+export function readCursor(url: URL, name: "before" | "after"): string | null {
+  const text = url.searchParams.get(name);
+  return text !== null && isUlid(text) ? text : null;
 }
