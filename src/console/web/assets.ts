@@ -16,6 +16,7 @@ import localTimes from "../ui/assets/local-times.js" with { type: "text" };
 import live from "../ui/assets/live.js" with { type: "text" };
 import parts from "../ui/assets/parts.css" with { type: "text" };
 import passkeys from "../ui/assets/passkeys.js" with { type: "text" };
+import popovers from "../ui/assets/popovers.css" with { type: "text" };
 import shortcuts from "../ui/assets/shortcuts.js" with { type: "text" };
 import signalsStyle from "../ui/assets/signals.css" with { type: "text" };
 import signals from "../ui/assets/signals.js" with { type: "text" };
@@ -25,7 +26,7 @@ import tables from "../ui/assets/tables.css" with { type: "text" };
 
 /** The later overrides the earlier. */
 const pageStyles = [homeStyle, startStyle, activityStyle, signalsStyle];
-const style = [base, frame, controls, parts, tables, ...pageStyles].join("\n");
+const style = [base, frame, controls, popovers, parts, tables, ...pageStyles].join("\n");
 
 const YEAR_S = 365 * 24 * 60 * 60;
 const JAVASCRIPT = "text/javascript; charset=utf-8";
