@@ -28,6 +28,19 @@ export const auditPhrases = {
   "member.signed_out_everywhere": "signed out everywhere",
 } as const;
 
+/** Whose detail continues the sentence, such as "signed in with a password". */
+const continued: ReadonlySet<AuditAction> = new Set<AuditAction>([
+  "desk.keys_limited",
+  "member.joined",
+  "member.signed_in",
+  "member.sign_in_failed",
+]);
+
+/** What stands before an entry's detail. */
+export function beforeDetail(action: AuditAction): string {
+  return continued.has(action) ? " " : ": ";
+}
+
 export type AuditAction = keyof typeof auditPhrases;
 
 /** What entries can be filtered by. */
@@ -115,6 +128,6 @@ export function describeAudit(record: AuditRecord): string {
   const key = record.key_id === null ? "" : `${label} (…${record.key_last4})`;
   const isAnother = record.subject !== null && record.subject !== record.actor;
   const subject = isAnother ? ` ${record.subject}` : "";
-  const detail = record.detail === null ? "" : `: ${record.detail}`;
+  const detail = record.detail === null ? "" : `${beforeDetail(record.action)}${record.detail}`;
   return `${auditPhrases[record.action]}${key}${subject}${detail}`;
 }

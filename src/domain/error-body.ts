@@ -17,11 +17,16 @@ export function errorBody({ code, detail }: AppError): Record<string, unknown> {
   return body;
 }
 
+/** The known field that an unknown name may stand for. */
+export function meantField(name: string): string | null {
+  return nearest(name, fieldNames);
+}
+
 /** Suggests a known field for each unknown name. */
 function withHints(fields: FieldReasons): FieldReasons {
   const hinted = noReasons();
   for (const [name, reason] of Object.entries(fields)) {
-    const meant = reason === UNKNOWN_FIELD ? nearest(name, fieldNames) : null;
+    const meant = reason === UNKNOWN_FIELD ? meantField(name) : null;
     hinted[name] = meant === null ? reason : `${reason}; did you mean ${meant}?`;
   }
   return hinted;

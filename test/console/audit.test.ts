@@ -71,13 +71,13 @@ test("is filtered by what it is about and by who did it, on every page; each fil
   await signIn(app.visitor(), { email: "ada@example.com", password: "wrong" });
   const signIns = await read(visitor, "/audit?about=sign-ins");
   expect(signIns.sentences).toEqual([
-    "Somebody failed to sign in as ada@example.com: with a password",
-    "ben@example.com signed in: with a password",
-    "ada@example.com signed in: with a password",
+    "Somebody failed to sign in as ada@example.com with a password",
+    "ben@example.com signed in with a password",
+    "ada@example.com signed in with a password",
   ]);
   const both = "/audit?about=sign-ins&by=ben%40example.com";
   expect((await read(visitor, both)).sentences).toEqual([
-    "ben@example.com signed in: with a password",
+    "ben@example.com signed in with a password",
   ]);
   const { text } = await visitor.get(both);
   expect(text).toContain('href="/audit?about=sign-ins"');

@@ -63,6 +63,7 @@ test("a desk whose requests are all rejected sees why, and that signals arrive o
   expect(await send(app, app.key, { symbol: 7 })).toBe(422);
   const html = await getUntil(visitor, "/", (text) => seen(text).includes("last 24 hours4100%"));
   expect(seen(html)).toContain("Every request is rejected");
+  expect(html).not.toContain("Open the set-up guide");
   // The most frequent first, although the other is later.
   const reasons = [
     ...html.matchAll(/<tr><td[^>]*><a [^>]*href="(\/activity\/rejects\/\w+)".*?<\/tr>/g),
@@ -72,6 +73,11 @@ test("a desk whose requests are all rejected sees why, and that signals arrive o
     expect.stringMatching(/^422 symbol must be a string.*1$/),
   ]);
   expect((await visitor.get(reasons[0]?.[1] ?? "")).status).toBe(200);
+  expect(html).toContain(`href="${reasons[0]?.[1]}">See why`);
+  for (const path of ["/start", "/signals"]) {
+    const text = seen((await visitor.get(path)).text);
+    expect(text).toContain("4 requests were rejected in the last 24 hours. See why");
+  }
   expect(await send(app, app.key, { symbol: "<b>" })).toBe(201);
   const live = await getUntil(visitor, "/home/live", (text) => text.includes("are arriving"));
   expect(live).toContain("<bdi>&lt;b></bdi>");
@@ -94,7 +100,7 @@ test("keys that expire soon and ended keys that are still in use are named, and 
   expect(await send(app, theirs.key, { symbol: "THEIRS" })).toBe(201);
   const html = await getUntil(visitor, "/", (text) => text.includes("Still in use"));
   const text = seen(html);
-  expect(text).toContain("Still in use1 request in the last 24 hours, less than a minute ago");
+  expect(text).toContain("Still in use1 request in the last 24 hours, the latest ");
   expect(text).toContain("Expiring soonExpires in 3 days, without a successor");
   expect(html).toContain(`href="/keys/${soon.keyId}"`);
   expect(html).toContain(`href="/keys/${ended.keyId}"`);

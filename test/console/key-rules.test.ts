@@ -4,7 +4,12 @@ import { confirmationOf, isConfirmed } from "../../src/console/keys/key-choices.
 import { overlapAdvice } from "../../src/console/keys/key-activity.ts";
 import { MintedKeys, SHOWN_WITHIN_MS } from "../../src/console/keys/minted.ts";
 import { rejection } from "../_setup.ts";
+import { briefly } from "../../src/console/ui/times.tsx";
 import { relativeTime, timeAgo } from "../../src/console/ui/words.ts";
+
+const consoleScript = await Bun.file(
+  new URL("../../src/console/ui/assets/console.js", import.meta.url),
+).text();
 
 const SECOND_MS = 1_000;
 const MINUTE_MS = 60 * SECOND_MS;
@@ -13,6 +18,15 @@ const DAY_MS = 24 * HOUR_MS;
 const NOW = Date.UTC(2026, 4, 1);
 
 const labelled = (label: string | null) => ({ label, last4: "7f21" });
+
+/** As console.js writes it, at the moment NOW. */
+// oxlint-disable-next-line typescript/no-implied-eval -- its own source, which needs a page
+const brieflyInBrowser = new Function(
+  "at",
+  `const Date = { now: () => ${NOW} };
+   ${consoleScript.slice(0, consoleScript.indexOf("const formats ="))}
+   return briefly(at);`,
+) as (at: number) => string;
 
 const failing = () => Promise.reject(new Error("no"));
 
@@ -38,6 +52,17 @@ describe("relative times", () => {
     [365 * DAY_MS, "in 12 months"],
   ])("%i ms from now: %s", (offset, said) => {
     expect(relativeTime(NOW + offset, NOW)).toBe(said);
+  });
+
+  test.each([
+    [-2 * MINUTE_MS + 1, "1 min ago"],
+    [24 * HOUR_MS - 5 * SECOND_MS, "in 24 h"],
+    [2 * DAY_MS - 5 * SECOND_MS, "in 2 days"],
+    [DAY_MS + HOUR_MS, "in 1 day"],
+    [30 * SECOND_MS, "in 30 s"],
+  ])("%i ms from now, in brief: %s, in the browser as on the server", (offset, said) => {
+    expect(briefly(NOW + offset, NOW)).toBe(said);
+    expect(brieflyInBrowser(NOW + offset)).toBe(said);
   });
 
   test("what has happened is not in the future, whichever clock was read first", () => {

@@ -1,6 +1,6 @@
 /** Rejected requests by reason: the list of reasons, and the page of one. */
 import { describe, expect, setDefaultTimeout, test } from "bun:test";
-import { errors } from "../../src/console/activity/labels.ts";
+import { describeField, errors } from "../../src/console/activity/labels.ts";
 import { errorCatalogue } from "../../src/domain/errors.ts";
 import { rateLimited, rejectsOf, requestIdOf, sideIsRequired } from "../_activity.ts";
 import { mintKey, openForDamage, signal } from "../_setup.ts";
@@ -34,6 +34,13 @@ async function open(visitor: Visitor, count = 1): Promise<string> {
   const list = await lookUntil(visitor, (text) => reasonsIn(text).length === count);
   return look(visitor, reasonsIn(list)[0]?.path);
 }
+
+test("an unknown field is told with the hint that the API gives", () => {
+  expect(describeField("symbl", "unknown field")).toBe(
+    "is an unknown field (did you mean symbol?)",
+  );
+  expect(describeField("zzz", "unknown field")).toBe("is an unknown field");
+});
 
 describe("the list of reasons", () => {
   test("has a row per reason, with status, fields in plain words, key, count and time", async () => {

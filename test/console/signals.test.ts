@@ -186,6 +186,9 @@ describe("finding one", () => {
       const { status, text } = await find(unknown);
       expect({ unknown, status }).toEqual({ unknown, status: 404 });
       expect(text).toContain("No signal of your desk");
+      expect(text).toContain(
+        `href="/signals?${new URLSearchParams({ symbol: unknown })}">Signals whose symbol`,
+      );
     }
   });
 

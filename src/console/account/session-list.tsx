@@ -36,9 +36,11 @@ export function SessionList({
           ))}
         </tbody>
       </Table>
-      <PostForm visit={visit} action="/account/sign-out-everywhere">
-        <button class="quiet">Sign out everywhere else</button>
-      </PostForm>
+      {sessions.length > 1 && (
+        <PostForm visit={visit} action="/account/sign-out-everywhere">
+          <button class="quiet">Sign out everywhere else</button>
+        </PostForm>
+      )}
     </Setting>
   );
 }

@@ -1,5 +1,6 @@
 /** The words of the pages of activity. */
 import type { ActivityWidth } from "../../domain/activity.ts";
+import { meantField } from "../../domain/error-body.ts";
 import { type ErrorCode, REQUIRED_FIELD, UNKNOWN_FIELD } from "../../domain/errors.ts";
 
 /** What the chart shows, by the width of its bars, and how often a script asks for it. */
@@ -59,7 +60,9 @@ export const errors: Readonly<Record<ErrorCode, { name: string; remedy: string }
 };
 
 /** Continues a sentence that begins with the field's name. */
-export function describeField(reason: string): string {
+export function describeField(name: string, reason: string): string {
   if (reason === REQUIRED_FIELD) return "is required";
-  return reason === UNKNOWN_FIELD ? "is an unknown field" : reason;
+  if (reason !== UNKNOWN_FIELD) return reason;
+  const meant = meantField(name);
+  return meant === null ? "is an unknown field" : `is an unknown field (did you mean ${meant}?)`;
 }

@@ -88,7 +88,7 @@ function FieldList({ fields, moreFields }: Rejects): VNode {
     <ul class="plain-list">
       {Object.entries(fields ?? {}).map(([name, reason]) => (
         <li>
-          <code>{name}</code> {describeField(reason)}
+          <code>{name}</code> {describeField(name, reason)}
         </li>
       ))}
       {moreFields > 0 && (

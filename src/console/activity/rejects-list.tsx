@@ -129,7 +129,7 @@ export function ReasonInBrief({ error, fields, moreFields }: RejectReason): VNod
       {entries.slice(0, FIELDS_SHOWN).map(([name, reason], index) => (
         <>
           {index > 0 && "; "}
-          <code>{shorten(name, FIELD_CHARACTERS_MAX)}</code> {describeField(reason)}
+          <code>{shorten(name, FIELD_CHARACTERS_MAX)}</code> {describeField(name, reason)}
         </>
       ))}
       {more > 0 && <span class="soft"> and {more.toLocaleString("en")} more</span>}

@@ -1,6 +1,6 @@
 /** The audit, in words for people. */
 import type { VNode } from "preact";
-import { auditPhrases, type AuditRecord } from "../../domain/audit.ts";
+import { auditPhrases, type AuditRecord, beforeDetail } from "../../domain/audit.ts";
 import { Pager } from "../ui/components.tsx";
 import { Layout } from "../ui/layout.tsx";
 import { type Column, Row, Table } from "../ui/table.tsx";
@@ -67,7 +67,8 @@ function Deed({
       )}
       {detail !== null && (
         <>
-          : <bdi>{detail}</bdi>
+          {beforeDetail(action)}
+          <bdi>{detail}</bdi>
         </>
       )}
     </>

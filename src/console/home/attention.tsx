@@ -8,7 +8,7 @@ import { StateTag, StillInUseTag } from "../keys/state-tag.tsx";
 import { KeyName } from "../ui/components.tsx";
 import { type Column, Row, Table } from "../ui/table.tsx";
 import { Past, PastOrFuture } from "../ui/times.tsx";
-import { newestAgo, shorten } from "../ui/words.ts";
+import { shorten } from "../ui/words.ts";
 
 /** An ended key that is still sent. */
 export interface KeyStillInUse {
@@ -91,7 +91,11 @@ export function KeysToSee({ expiring, stillInUse, moreKeys, now }: Attention): V
         <Table caption="Keys that need attention" columns={keyColumns}>
           <tbody>
             {stillInUse.map(({ apiKey, late }) => (
-              <KeyRow apiKey={apiKey} tag={<StillInUseTag />} why={describeUse(late, now)} />
+              <KeyRow
+                apiKey={apiKey}
+                tag={<StillInUseTag />}
+                why={<UseInBrief late={late} now={now} />}
+              />
             ))}
             {expiring.map((apiKey) => (
               <KeyRow
@@ -111,8 +115,12 @@ export function KeysToSee({ expiring, stillInUse, moreKeys, now }: Attention): V
   );
 }
 
-function describeUse({ count, lastAt }: LateUse, now: number): string {
-  return `${requests(count)} in the last 24 hours, ${newestAgo(count, lastAt, now)}`;
+function UseInBrief({ late: { count, lastAt }, now }: { late: LateUse; now: number }): VNode {
+  return (
+    <>
+      {requests(count)} in the last 24 hours, the latest <Past at={lastAt} now={now} />
+    </>
+  );
 }
 
 function KeyRow({

@@ -1,6 +1,6 @@
 /** The first page after signing in: is it working? */
 import type { ComponentChildren, VNode } from "preact";
-import type { Bucket } from "../../domain/activity.ts";
+import type { Bucket, Rejects } from "../../domain/activity.ts";
 import type { StoredSignal } from "../../domain/stored-signal.ts";
 import { ButtonLink, None } from "../ui/components.tsx";
 import { Layout } from "../ui/layout.tsx";
@@ -44,7 +44,11 @@ export function HomeParts(answer: HomeAnswer): VNode {
       <div data-part="state" aria-live="polite">
         <div class={`state ${tone}`}>
           <h2>{headline}</h2>
-          {newest === null && <ButtonLink to="/start">Open the set-up guide</ButtonLink>}
+          {tone === "bad" ? (
+            <ButtonLink to={pathOfReason(answer.reasons[0])}>See why</ButtonLink>
+          ) : (
+            newest === null && <ButtonLink to="/start">Open the set-up guide</ButtonLink>
+          )}
         </div>
       </div>
       <div data-part="figures">
@@ -65,6 +69,10 @@ export function HomeParts(answer: HomeAnswer): VNode {
   );
 }
 
+function pathOfReason(reason: Rejects | undefined): string {
+  return reason === undefined ? "/activity" : `/activity/rejects/${reason.id}`;
+}
+
 function Figures({ newest, lastHour, lastDay, now }: HomeAnswer): VNode {
   const { stored, usual } = lastHour;
   const duplicates = sumOf(lastDay, "duplicate");
@@ -82,7 +90,10 @@ function Figures({ newest, lastHour, lastDay, now }: HomeAnswer): VNode {
       </Tile>
       <Tile
         name="Stored, last 24 hours"
-        hint={duplicates > 0 && `and ${duplicates.toLocaleString("en")} duplicate`}
+        hint={
+          duplicates > 0 &&
+          `and ${duplicates.toLocaleString("en")} ${duplicates === 1 ? "duplicate" : "duplicates"}`
+        }
       >
         {sumOf(lastDay, "stored").toLocaleString("en")}
       </Tile>

@@ -15,12 +15,12 @@ import {
   successorLifetimesOf,
 } from "./key-choices.ts";
 import { lastUse } from "./key-activity.ts";
-import { titleOf } from "./key-page.tsx";
+import { KeyTitle } from "./key-page.tsx";
 
 const KEYS = { path: "/keys", name: "Keys" };
 
-function upTo(apiKey: ApiKey): { path: string; name: string } {
-  return { path: `/keys/${apiKey.id}`, name: titleOf(apiKey) };
+function upTo(apiKey: ApiKey): { path: string; name: VNode } {
+  return { path: `/keys/${apiKey.id}`, name: <KeyTitle {...apiKey} /> };
 }
 
 interface FormPage<Typed> {

@@ -1,7 +1,7 @@
 /** The use of keys, in words: whether an old key may be revoked yet, and ended keys that are still in use. */
 import { activityWidths, type KeyActivity, startOfBucket } from "../../domain/activity.ts";
 import { type ApiKey, type KeyLife, keyState } from "../../domain/key.ts";
-import { newestAgo, timeAgo } from "../ui/words.ts";
+import { timeAgo } from "../ui/words.ts";
 
 /** Requests in the last 24 hours with a key that had ended. */
 export interface LateUse {
@@ -27,10 +27,10 @@ export function lateUseOf(
   return { count: activity.unauthorized, lastAt: activity.lastAt };
 }
 
-/** Such as "12 requests in the last 24 hours, the last 3 minutes ago, each answered 401 and not stored". */
-export function describeLateUse({ count, lastAt }: LateUse, now: number): string {
+/** Such as "12 requests in the last 24 hours, each answered 401 and not stored". */
+export function describeLateUse({ count }: LateUse): string {
   const answered = count === 1 ? "answered" : "each answered";
-  return `${requests(count)} in the last 24 hours, ${newestAgo(count, lastAt, now)}, ${answered} 401 and not stored`;
+  return `${requests(count)} in the last 24 hours, ${answered} 401 and not stored`;
 }
 
 export function requests(count: number): string {

@@ -12,7 +12,7 @@ const PAGE = 50;
 const EXPIRING_FIRST = 25;
 /** Keys that have ended, under the first page of the active ones. */
 const ENDED_SHOWN = 25;
-/** Ended keys that are still in use come first. */
+/** Ended keys that are still in use: they come first of all. */
 const STILL_IN_USE_SHOWN = 50;
 /** Keys that got 401, active ones included. */
 const STILL_IN_USE_READ = 1_000;
@@ -51,9 +51,13 @@ export async function readKeyList(
   const isFirst = before === null;
   const expiring = isOfEnded ? [] : await expiringKeys(services, visit);
   const first = expiring.slice(0, EXPIRING_FIRST);
-  const ended =
-    isOfEnded || !isFirst ? { keys: [], hasMore: !isOfEnded } : await someEnded(services, visit);
+  const isWhole = isFirst && !isOfEnded;
+  const inUse = isWhole ? (await keysStillInUse(services, visit)).slice(0, STILL_IN_USE_SHOWN) : [];
+  const ended = isWhole
+    ? await someEnded(services, visit, inUse)
+    : { keys: [], hasMore: !isOfEnded };
   const keys = [
+    ...inUse,
     ...(isFirst ? first : []),
     ...page.keys.filter(({ id }) => !first.some((key) => key.id === id)),
     ...ended.keys,
@@ -108,16 +112,16 @@ export async function keysStillInUse(
   return found.filter((key) => key !== null).filter((key) => keyState(key, now) !== "active");
 }
 
-/** Keys that are still in use, then the newest. */
-async function someEnded(services: ConsoleServices, visit: MemberVisit): Promise<Some> {
-  const inUse = (await keysStillInUse(services, visit))
-    .slice(0, STILL_IN_USE_SHOWN)
-    .toSorted((one, other) => (one.id < other.id ? 1 : -1));
+/** The newest but for those that are still in use. */
+async function someEnded(
+  services: ConsoleServices,
+  visit: MemberVisit,
+  inUse: readonly ApiKey[],
+): Promise<Some> {
   const newest = await pageOf(services, visit, { state: "ended", limit: ENDED_SHOWN });
   const others = newest.keys.filter(({ id }) => !inUse.some((key) => key.id === id));
-  const keys = [...inUse, ...others].slice(0, Math.max(ENDED_SHOWN, inUse.length));
-  const isAnyLeft = newest.keys.some(({ id }) => !keys.some((key) => key.id === id));
-  return { keys, hasMore: newest.hasMore || isAnyLeft };
+  const keys = others.slice(0, Math.max(0, ENDED_SHOWN - inUse.length));
+  return { keys, hasMore: newest.hasMore || keys.length < others.length };
 }
 
 /** What was done with the keys. */

@@ -40,6 +40,7 @@ export function KeyPage({
   return (
     <Layout
       title={titleOf(apiKey)}
+      heading={<KeyTitle {...apiKey} />}
       visit={visit}
       place="/keys"
       up={{ path: "/keys", name: "Keys" }}
@@ -70,8 +71,16 @@ export function KeyPage({
   );
 }
 
-/** Isolated as by `bdi`: a label may be of any direction. */
-export function titleOf({ label, last4 }: Pick<ApiKey, "label" | "last4">): string {
+export function KeyTitle({ label, last4 }: Pick<ApiKey, "label" | "last4">): VNode {
+  return (
+    <>
+      {label === null ? "Key" : <bdi>{shorten(label)}</bdi>} …{last4}
+    </>
+  );
+}
+
+/** For a browser's tab. Isolated as by `bdi`: a label may be of any direction. */
+function titleOf({ label, last4 }: Pick<ApiKey, "label" | "last4">): string {
   return label === null ? `Key …${last4}` : `\u2068${shorten(label)}\u2069 …${last4}`;
 }
 
@@ -118,7 +127,8 @@ function LateUseNotice({ apiKey, activity, now, isRotated }: KeyDetails): VNode 
   if (late === null) return null;
   return (
     <p class="problem">
-      Something still sends with this key: {describeLateUse(late, now)}.{" "}
+      Something still sends with this key: {describeLateUse(late)}, the latest{" "}
+      <Past at={late.lastAt} now={now} />.{" "}
       {isRotated ? "Give it the new key." : "Give it a key that works, or stop it."}{" "}
       <a href={`/activity?key=${apiKey.id}`}>See what was rejected</a>
     </p>

@@ -1,7 +1,7 @@
 /** The list of a desk's keys. */
 import type { VNode } from "preact";
 import type { Bucket, KeyActivity } from "../../domain/activity.ts";
-import type { ApiKey } from "../../domain/key.ts";
+import { type ApiKey, keyState } from "../../domain/key.ts";
 import { ButtonLink, None, Pager } from "../ui/components.tsx";
 import { Icon } from "../ui/icon.tsx";
 import { Layout } from "../ui/layout.tsx";
@@ -112,15 +112,15 @@ function KeyRow({ apiKey, isExpiring, activity, days, now }: KeyUse): VNode {
       {late !== null && (
         <>
           {" "}
-          <StillInUseTag title={describeLateUse(late, now)} />
+          <StillInUseTag title={describeLateUse(late)} />
         </>
       )}
     </>,
     <Sparkline {...CHART} now={now} buckets={days} label={`Requests in ${CHART.count} days`} />,
     <Count of={activity?.requests} />,
     <Count of={activity?.rejected} to={`/activity?key=${id}`} />,
-    <Past at={last_used_at} now={now} />,
-    <PastOrFuture at={expires_at} now={now} />,
+    <Past at={late?.lastAt ?? last_used_at} now={now} />,
+    keyState(apiKey, now) === "active" ? <PastOrFuture at={expires_at} now={now} /> : <None />,
   ];
   return <Row columns={columns} cells={cells} to={`/keys/${id}`} isNamed />;
 }

@@ -1,10 +1,12 @@
 /** The desk's signals, newest first. */
 import type { VNode } from "preact";
-import type { ApiKey } from "../../domain/key.ts";
+import { type ApiKey, redactKeys } from "../../domain/key.ts";
+import { RejectedNotice } from "../activity/rejected.tsx";
 import { Pager, Problem } from "../ui/components.tsx";
 import { Layout } from "../ui/layout.tsx";
 import { LiveStatus } from "../ui/live-status.tsx";
 import { Time } from "../ui/times.tsx";
+import { shorten } from "../ui/words.ts";
 import { assets } from "../web/assets.ts";
 import type { MemberVisit } from "../web/visit.ts";
 import { describeProblems, type FilterInput, pathWith } from "./filter.ts";
@@ -25,6 +27,8 @@ interface SignalListing {
   readonly keys: readonly ApiKey[];
   /** To suggest. */
   readonly symbols: readonly string[];
+  /** Requests in the last 24 hours, of a desk without signals. */
+  readonly rejected: number;
 }
 
 interface Listed {
@@ -45,7 +49,8 @@ export function SignalListPage({ visit, listing }: Listed): VNode {
       <SignalToolbar {...listing} />
       {find !== null && found.signals.length === 0 && (
         <Problem>
-          No signal of your desk has this <code>id</code> or <code>client_signal_id</code>.
+          No signal of your desk has this <code>id</code> or <code>client_signal_id</code>.{" "}
+          <SymbolLink text={find.trim()} />
         </Problem>
       )}
       {input.problems.length > 0 ? (
@@ -54,6 +59,16 @@ export function SignalListPage({ visit, listing }: Listed): VNode {
         <Found visit={visit} listing={listing} />
       )}
     </Layout>
+  );
+}
+
+function SymbolLink({ text }: { text: string }): VNode | null {
+  // A key that was pasted by mistake is not repeated.
+  if (text === "" || redactKeys(text) !== text) return null;
+  return (
+    <a href={pathWith("/signals", { typed: { symbol: text } })}>
+      Signals whose symbol contains <bdi>{shorten(text)}</bdi>
+    </a>
   );
 }
 
@@ -88,7 +103,7 @@ function olderPath({ input, found: { older }, isLive }: SignalListing): string |
   return isLive ? pathWith("/signals", input) : null;
 }
 
-function Empty({ listing: { input, found, isLive } }: Pick<Listed, "listing">): VNode {
+function Empty({ listing: { input, found, isLive, rejected } }: Pick<Listed, "listing">): VNode {
   const isFiltered = Object.keys(input.typed).length > 0;
   return (
     <div class="empty" id="no-signals">
@@ -103,6 +118,7 @@ function Empty({ listing: { input, found, isLive } }: Pick<Listed, "listing">): 
           <p>
             <a href="/start">Send the first one</a>: it appears here as soon as it is stored.
           </p>
+          <RejectedNotice count={rejected} />
         </>
       )}
     </div>

@@ -2,6 +2,7 @@
 import { ExportRefusedPage, SignalListPage } from "./page.tsx";
 import { SignalRows } from "./signal-table.tsx";
 import { SignalDetailPage } from "./signal-page.tsx";
+import { countRejected } from "../activity/rejected.tsx";
 import { offeredKeys } from "../keys/key-list.ts";
 import { newestSignalId, readChunks } from "../../domain/signal-chunks.ts";
 import { type FileFormat, fileFormats } from "../../domain/signal-file.ts";
@@ -59,7 +60,8 @@ async function showList(services: ConsoleServices, visit: MemberVisit): Promise<
   if (request.after !== null && found.newer === null) return seeOther(pathWith("/signals", input));
   const isLive = request.before === null && request.after === null;
   const offers = await readOffers(services, visit, input);
-  const listing = { input, find: null, found, newestId, isLive, ...offers };
+  const rejected = found.signals.length === 0 ? await countRejected(services, visit) : 0;
+  const listing = { input, find: null, found, newestId, isLive, rejected, ...offers };
   return page(<SignalListPage visit={visit} listing={listing} />);
 }
 
@@ -77,7 +79,7 @@ async function showFound(
   const input = readFilter(new URLSearchParams());
   const offers = await readOffers(services, visit, input);
   const found = { ...nothing, signals };
-  const listing = { input, find, found, newestId: "", isLive: false, ...offers };
+  const listing = { input, find, found, newestId: "", isLive: false, rejected: 0, ...offers };
   return page(<SignalListPage visit={visit} listing={listing} />, signals.length === 0 ? 404 : 200);
 }
 
@@ -87,7 +89,15 @@ async function refuseFilter(
   input: FilterInput,
 ): Promise<Response> {
   const offers = await readOffers(services, visit, input);
-  const listing = { input, find: null, found: nothing, newestId: "", isLive: false, ...offers };
+  const listing = {
+    input,
+    find: null,
+    found: nothing,
+    newestId: "",
+    isLive: false,
+    rejected: 0,
+    ...offers,
+  };
   return page(<SignalListPage visit={visit} listing={listing} />, 400);
 }
 

@@ -2,6 +2,7 @@
 import type { ComponentChildren, VNode } from "preact";
 import type { ApiKey } from "../../domain/key.ts";
 import type { StoredSignal } from "../../domain/stored-signal.ts";
+import { RejectedNotice } from "../activity/rejected.tsx";
 import { ButtonLink, CopyButton, KeyName, Tag } from "../ui/components.tsx";
 import { Layout } from "../ui/layout.tsx";
 import { LiveStatus } from "../ui/live-status.tsx";
@@ -16,6 +17,8 @@ export interface Progress {
   readonly key: ApiKey | null;
   /** The newest signal. */
   readonly signal: StoredSignal | null;
+  /** Requests in the last 24 hours. */
+  readonly rejected: number;
 }
 
 export function StartPage({
@@ -67,10 +70,10 @@ export function StartPage({
         ))}
         <p>
           Each snippet makes the signal's <code>client_signal_id</code> once, before the first
-          attempt, and sends the same body again, with exponential backoff and jitter, until it gets
-          a 2xx, or a 4xx other than 429. A lost answer costs nothing: a repeated id gets the{" "}
-          <code>id</code> of the first signal, and nothing is stored twice. A bot that may restart
-          between two attempts should keep the id with its order.
+          attempt, and sends the same body again, with exponential backoff (and jitter, but for
+          curl), until it gets a 2xx, or a 4xx other than 429. A lost answer costs nothing: a
+          repeated id gets the <code>id</code> of the first signal, and nothing is stored twice. A
+          bot that may restart between two attempts should keep the id with its order.
         </p>
       </section>
       <TradingView publicUrl={publicUrl} secret={secret} />
@@ -80,7 +83,7 @@ export function StartPage({
 
 /** The script asks for these, too. `data-done`: the first signal has arrived. */
 export function ProgressSteps({ progress, now }: { progress: Progress; now: number }): VNode {
-  const { key, signal } = progress;
+  const { key, signal, rejected } = progress;
   const isDone = signal !== null;
   return (
     <ol class="steps" id="progress" data-done={isDone ? "" : undefined} aria-live="polite">
@@ -103,9 +106,12 @@ export function ProgressSteps({ progress, now }: { progress: Progress; now: numb
       </Step>
       <Step name="See it here" isDone={isDone}>
         {signal === null ? (
-          <p>
-            No signal has arrived yet. <a href="/start">Refresh</a>
-          </p>
+          <>
+            <p>
+              No signal has arrived yet. <a href="/start">Refresh</a>
+            </p>
+            <RejectedNotice count={rejected} />
+          </>
         ) : (
           <p>
             It is here: <bdi>{signal.symbol}</bdi>, {signal.side},{" "}

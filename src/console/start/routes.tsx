@@ -1,6 +1,7 @@
 /** `/start`: what a new desk has to do. */
 import { generateToken } from "../../domain/member.ts";
 import { newestSignal } from "../../domain/signal-chunks.ts";
+import { countRejected } from "../activity/rejected.tsx";
 import { type Progress, ProgressSteps, StartPage } from "./page.tsx";
 import { page } from "../web/responses.ts";
 import type { ConsoleServices } from "../web/services.ts";
@@ -21,10 +22,13 @@ export function startRoutes(services: ConsoleServices): Route[] {
   ];
 }
 
-async function readProgress(
-  { registry, signals }: ConsoleServices,
-  { member: { desk, deskId } }: MemberVisit,
-): Promise<Progress> {
+async function readProgress(services: ConsoleServices, visit: MemberVisit): Promise<Progress> {
+  const { registry, signals } = services;
+  const { desk, deskId } = visit.member;
   const [key = null] = await registry.pageKeys({ desk, state: "active", limit: 1 });
-  return { key, signal: await newestSignal(signals, deskId) };
+  return {
+    key,
+    signal: await newestSignal(signals, deskId),
+    rejected: await countRejected(services, visit),
+  };
 }

@@ -29,7 +29,7 @@ export function snippets(publicUrl: string): readonly Snippet[] {
     {
       id: "curl",
       name: "curl",
-      how: "Save it as send.sh, and run it in the same terminal: sh send.sh.",
+      how: `Set ${KEY_VARIABLE} as above. Save this as send.sh, and run it in the same terminal: sh send.sh.`,
       text: withUrl(curl, shellQuoted(signalsUrl(url))),
       client: null,
     },

@@ -14,7 +14,7 @@ interface Frame {
   /** The path of the page in the navigation, such as `/keys`. */
   readonly place?: string;
   /** The list that the page is one of. */
-  readonly up?: { readonly path: string; readonly name: string };
+  readonly up?: { readonly path: string; readonly name: ComponentChildren };
   /** Beside the title: the main action, or whether the page is live. */
   readonly actions?: ComponentChildren;
   /** Paths of scripts that this page needs in addition. */

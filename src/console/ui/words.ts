@@ -34,12 +34,6 @@ export function timeAgo(at: number, now: number): string {
   return relativeTime(Math.min(at, now), now);
 }
 
-/** When the newest of `count` things happened: "the last 3 minutes ago", or "3 minutes ago" for one. */
-export function newestAgo(count: number, at: number, now: number): string {
-  const ago = timeAgo(at, now);
-  return count === 1 ? ago : `the last ${ago}`;
-}
-
 /** Describes `received_at` minus `signal_time` in a sentence without its full stop. */
 export function describeSkew(skewMs: number): string {
   if (skewMs === 0) return "Received in the same millisecond";

@@ -28,11 +28,12 @@ function briefly(at) {
         : distance < HOUR_MS
           ? ["min", MINUTE_MS]
           : ["h", HOUR_MS];
-    const span = `${Math.floor(distance / ms)} ${unit}`;
-    return at <= now ? `${span} ago` : `in ${span}`;
+    return at <= now
+      ? `${Math.floor(distance / ms)} ${unit} ago`
+      : `in ${Math.round(distance / ms)} ${unit}`;
   }
   if (at > now && distance < 100 * DAY_MS) {
-    const days = Math.floor(distance / DAY_MS);
+    const days = Math.round(distance / DAY_MS);
     return `in ${days} ${days === 1 ? "day" : "days"}`;
   }
   if (daysAgo(at) === 1) return `yesterday ${minute.format(at)}`;
