@@ -31,8 +31,8 @@ function move(step) {
 
 const shortcuts = [
   ["/", "Search"],
-  ["j", "Next row, from a row"],
-  ["k", "Previous row, from a row"],
+  ["j", "Next row"],
+  ["k", "Previous row"],
   ["Enter", "Open the row"],
   ["?", "Show this list"],
 ];
@@ -81,8 +81,8 @@ document.addEventListener("keydown", (event) => {
   if (target.matches("input, select, textarea, [contenteditable]")) return;
   if (document.querySelector("dialog[open], :popover-open") !== null) return;
   if (key.length === 1 && isOff()) return;
-  // Rows are moved through from a row: elsewhere, the arrows scroll the page.
-  if (key !== "/" && key !== "?" && !isOnRow()) return;
+  // Elsewhere than on a row, the arrows scroll the page.
+  if (key.length > 1 && !isOnRow()) return;
   event.preventDefault();
   actions[key]();
 });
