@@ -71,7 +71,7 @@ describe("the list", () => {
     inDatabase(desk, (db) => db.run(sql, [idOf(desk, "zoe@alpha.example")]));
     const [alice, bob, zoe, ...others] = await rowsOf(visitor);
     expect(alice).toMatch(/^alice@alpha.example You Active password \d+ s ago \d+ s ago Account$/);
-    expect(bob).toMatch(/^bob@alpha.example Invited link expires in 23 h – – – New link/);
+    expect(bob).toMatch(/^bob@alpha.example Invited link expires in 24 h – – – New link/);
     expect(zoe).toContain("Link expired");
     expect(others).toEqual([]);
   });
