@@ -75,6 +75,13 @@ describe("a command that needs a database", () => {
   });
 });
 
+test("a refused desk's name leaves no data folder behind", async () => {
+  const cwd = temporaryFolder();
+  const says = "cannot be a desk's name";
+  await expectRefusal(["desk", "create", "No Name", "--data", "new"], says, { cwd });
+  expect(readdirSync(cwd)).toEqual([]);
+});
+
 test("a data folder that is a file, or is in one, is refused", async () => {
   const cwd = temporaryFolder();
   writeFileSync(join(cwd, "file"), "");

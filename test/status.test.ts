@@ -2,6 +2,8 @@
 import { describe, expect, setDefaultTimeout, test } from "bun:test";
 import { chmodSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { ADMIN } from "../src/domain/storage.ts";
+import { withStorage } from "../src/store/open.ts";
 import packageJson from "../package.json" with { type: "json" };
 import { makeCertificate, writeCertificate } from "./_certificates.ts";
 import { cli, freePort, mintKey, startServe } from "./_cli.ts";
@@ -93,6 +95,30 @@ describe("status", () => {
     writeFileSync(file, "damaged");
     expect(await attention()).toEqual([]);
     expect(readFileSync(file, "utf8")).toBe("damaged");
+  });
+
+  test("names a revoked key in use beside a hundred that are active again", async () => {
+    const { dataDir, url } = await startServe(["--console-listen", "127.0.0.1:0"]);
+    const post = (key: string) =>
+      callUrl(url, "/v1/signals", { method: "POST", headers: { "X-API-Key": key } });
+    const revoked = await mintKey(dataDir);
+    const others = await withStorage(dataDir, async ({ registry }) => {
+      await registry.limitKeys("alpha", 200);
+      const key = { desk: "alpha", label: null, expiresInMs: null };
+      const minted = [];
+      for (let count = 0; count < 100; count += 1) minted.push(await registry.mintKey(key, ADMIN));
+      return minted;
+    });
+    expect(await cli(["key", "revoke", revoked.id, "--data", dataDir])).toMatchObject({ code: 0 });
+    expect((await post(revoked.key)).status).toBe(401);
+    await cli(["desk", "archive", "alpha", "--data", dataDir]);
+    for (const { key } of others) expect((await post(key)).status).toBe(401);
+    await cli(["desk", "archive", "alpha", "--undo", "--data", dataDir]);
+    const named = async () => {
+      const { attention } = await statusOf(dataDir);
+      return attention.some(({ problem }) => problem.startsWith(`Key ${revoked.id}`));
+    };
+    while (!(await named())) await Bun.sleep(200);
   });
 
   test("shows the server's addresses, the latest signals, the rate and the backup", async () => {

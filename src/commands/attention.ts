@@ -8,8 +8,7 @@ import type { ServerStatus } from "../ops/server.ts";
 import { VERSION } from "../version.ts";
 import { toType } from "./hint.ts";
 import { formatTime } from "./print.ts";
-
-const DAY_MS = 86_400_000;
+import { DAY_MS } from "../domain/time.ts";
 
 /** Time to renew it. */
 const CERTIFICATE_SOON_MS = 14 * DAY_MS;

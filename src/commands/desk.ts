@@ -3,7 +3,7 @@ import { resolve } from "node:path";
 import { Argument, type Command, Option } from "commander";
 import { hasNamedHost } from "../net/address.ts";
 import { askConsoleUrl } from "../ops/client.ts";
-import { SIGNALS_COUNTED_MAX } from "../domain/desk.ts";
+import { checkDeskName, SIGNALS_COUNTED_MAX } from "../domain/desk.ts";
 import { shellQuoted } from "../domain/shell.ts";
 import { databaseFiles, hasDatabase, withStorage } from "../store/open.ts";
 import { type DataOptions, defineCommand, defineGroup } from "./define.ts";
@@ -50,6 +50,7 @@ function createCommand(): Command {
       { ifMissing = false, json, data }: DataOptions & { ifMissing?: boolean },
       name: string,
     ) => {
+      checkDeskName(name);
       const dataDir = resolve(data);
       const isNew = !hasDatabase(dataDir);
       const { desk, created } = await withStorage(

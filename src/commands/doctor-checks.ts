@@ -20,8 +20,8 @@ import { type FileSystem, fileSystemOf, freeBytes, measureFsync, median } from "
 import { type Check, type Facts, type Finding, found, judge } from "./finding.ts";
 import { toType } from "./hint.ts";
 import { count, formatTime, plural } from "./print.ts";
+import { DAY_MS } from "../domain/time.ts";
 
-const DAY_MS = 86_400_000;
 /** A batch of signals waits for one fsync: 1 to 5 ms on a cloud volume. */
 const FSYNC_MS_MAX = 20;
 /** Signals whose clocks are compared with ours. */

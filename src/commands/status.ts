@@ -25,12 +25,11 @@ import {
 import { type DataOptions, defineCommand } from "./define.ts";
 import { freeBytes } from "./disk.ts";
 import { count, formatTime, plural, printData, printJson, printTable } from "./print.ts";
+import { HOUR_MS, MINUTE_MS } from "../domain/time.ts";
 
-/** Keys of a desk that are looked at. */
-const KEYS_MAX = 100;
+/** Keys of a desk that got 401, those included that are active again since their desk was brought back. */
+const REFUSED_KEYS_MAX = 1_000;
 
-const MINUTE_MS = 60_000;
-const HOUR_MS = 60 * MINUTE_MS;
 /** The hour under way, and the 23 before it. */
 const STILL_IN_USE_MS = 23 * HOUR_MS;
 
@@ -97,7 +96,11 @@ async function readStored({ registry, signals, activity }: Storage, now: number)
   const stillInUse: EndedKey[] = [];
   for (const desk of await registry.listOverviews(0)) {
     const { id: deskId, name, archived_at, active_keys, latest_signal } = desk;
-    for (const id of await activity.keysStillInUse(deskId, now - STILL_IN_USE_MS, KEYS_MAX)) {
+    for (const id of await activity.keysStillInUse(
+      deskId,
+      now - STILL_IN_USE_MS,
+      REFUSED_KEYS_MAX,
+    )) {
       const key = await registry.findKey(id);
       const state = key === null ? "active" : keyState(key, now);
       if (key !== null && state !== "active") stillInUse.push({ ...key, state });

@@ -2,13 +2,14 @@
  * API keys (`SPEC.md` 2.4, 5): a fixed prefix and 64 hexadecimal digits, 256 random bits. Only the
  * SHA-256 of the whole key is ever stored; with that much entropy a slow password hash adds nothing.
  */
+import { DAY_MS } from "./time.ts";
 
 export const KEY_PREFIX = "sbk_";
 export const KEY_PATTERN = "^sbk_[0-9a-f]{64}$";
 
 /** Time to rotate a key before it expires. */
 export const EXPIRING_SOON_DAYS = 7;
-export const EXPIRING_SOON_MS = EXPIRING_SOON_DAYS * 24 * 60 * 60 * 1_000;
+export const EXPIRING_SOON_MS = EXPIRING_SOON_DAYS * DAY_MS;
 
 const keyPattern = new RegExp(KEY_PATTERN);
 

@@ -1,6 +1,7 @@
 /** The people who may use the console for a desk, and the one-time links with which they join. */
 import { UserError } from "./errors.ts";
 import { HIDDEN_CHARACTER, refuseKeys } from "./note.ts";
+import { DAY_MS } from "./time.ts";
 
 /** A member without secrets. Times are epoch milliseconds, UTC. */
 export interface Member {
@@ -80,7 +81,7 @@ export interface Invitation {
 export const MEMBERS_MAX = 100;
 
 /** How long a one-time link works. */
-export const LINK_LIFETIME_MS = 86_400_000;
+export const LINK_LIFETIME_MS = DAY_MS;
 
 export const EMAIL_CHARACTERS_MAX = 254;
 

@@ -1,6 +1,7 @@
 /** The checks of `/readyz`: whether this server can store signals. */
 import { statfs } from "node:fs/promises";
 import { messageOf } from "../domain/errors.ts";
+import { DAY_MS } from "../domain/time.ts";
 
 export interface Check {
   readonly ok: boolean;
@@ -20,7 +21,6 @@ export interface HealthSources {
 
 /** With less, the log and its checkpoint may not fit. */
 export const DISK_FREE_BYTES_MIN = 128 * 1024 * 1024;
-const DAY_MS = 86_400_000;
 
 export async function readiness(sources: HealthSources): Promise<Checks> {
   return {

@@ -1,16 +1,9 @@
 /** What a desk sent in the last hour, and how many signals are usual at that time of day. */
-import {
-  activityWidths,
-  type ActivityOwner,
-  type Bucket,
-  type Outcomes,
-} from "../../domain/activity.ts";
+import type { ActivityOwner, Bucket, Outcomes } from "../../domain/activity.ts";
 import type { Activity } from "../../domain/storage.ts";
 import { sumOf } from "../ui/sparkline.tsx";
+import { DAY_MS, HOUR_MS, MINUTE_MS } from "../../domain/time.ts";
 
-const MINUTE_MS = activityWidths.minute.ms;
-const HOUR_MS = activityWidths.hour.ms;
-const DAY_MS = activityWidths.day.ms;
 /** The earlier days of which every hour is kept. */
 const DAYS = 6;
 

@@ -2,8 +2,8 @@
 import type { Tone } from "../ui/components.tsx";
 import { describeSpan } from "../ui/words.ts";
 import type { LastHour } from "./last-hour.ts";
+import { HOUR_MS } from "../../domain/time.ts";
 
-const HOUR_MS = 60 * 60 * 1_000;
 /** A desk is silent when it sent nothing for an hour, and for three times the usual interval. */
 const INTERVALS_MAX = 3;
 /** A quarter of the usual rate is few, where the usual is enough to tell. */

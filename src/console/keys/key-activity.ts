@@ -2,6 +2,7 @@
 import { activityWidths, type KeyActivity, startOfBucket } from "../../domain/activity.ts";
 import { type ApiKey, type KeyLife, keyState } from "../../domain/key.ts";
 import { timeAgo } from "../ui/words.ts";
+import { HOUR_MS } from "../../domain/time.ts";
 
 /** Requests in the last 24 hours with a key that had ended. */
 export interface LateUse {
@@ -38,7 +39,7 @@ export function requests(count: number): string {
 }
 
 /** A key that was used within so long has somebody who uses it. */
-const IN_USE_MS = 60 * 60 * 1_000;
+const IN_USE_MS = HOUR_MS;
 
 /** A sentence about a key that has a successor. `name` begins it, such as "The old key". */
 export function overlapAdvice(

@@ -1,8 +1,6 @@
 /** The choices in the forms for keys, and the confirmation that a key is revoked. */
 import type { ApiKey } from "../../domain/key.ts";
-
-const HOUR_MS = 60 * 60 * 1_000;
-const DAY_MS = 24 * HOUR_MS;
+import { DAY_MS, HOUR_MS } from "../../domain/time.ts";
 
 export interface Choice<T> {
   readonly value: string;

@@ -5,10 +5,11 @@
 import type { MintedKey } from "../../domain/storage.ts";
 import { ExpiringMap } from "../web/expiring-map.ts";
 import { nameOf, type Sender, SentForms } from "../web/sent-forms.ts";
+import { HOUR_MS, MINUTE_MS } from "../../domain/time.ts";
 
 /** How long a browser has to ask for the page. */
-export const SHOWN_WITHIN_MS = 60_000;
-const FORM_KNOWN_MS = 60 * 60 * 1_000;
+export const SHOWN_WITHIN_MS = MINUTE_MS;
+const FORM_KNOWN_MS = HOUR_MS;
 const KEYS_MAX = 10_000;
 
 export interface Shown {

@@ -20,6 +20,7 @@ import { hasNamedHost } from "../../net/address.ts";
 import { ExpiringMap } from "../web/expiring-map.ts";
 import type { ConsoleServices } from "../web/services.ts";
 import type { Visit } from "../web/visit.ts";
+import { MINUTE_MS } from "../../domain/time.ts";
 
 /** The field of a form with the authenticator's answer, as JSON. */
 export const RESPONSE_FIELD = "response";
@@ -48,7 +49,7 @@ async function loadWebAuthn() {
   return { ...server, ...helpers };
 }
 
-export const CHALLENGE_LIFETIME_MS = 5 * 60 * 1_000;
+export const CHALLENGE_LIFETIME_MS = 5 * MINUTE_MS;
 /** Beyond it the oldest are forgotten. */
 const CHALLENGES_MAX = 50_000;
 

@@ -3,12 +3,11 @@ import { REPEATED_SIGNALS_KEPT, REQUESTS_PER_REASON_KEPT } from "../../domain/ac
 import { NOTE_CHARACTERS_MAX } from "../../domain/note.ts";
 import { PASSWORD_CHARACTERS_MIN } from "../../domain/password.ts";
 import { SESSION_AGE_MS_MAX, SESSION_IDLE_MS_MAX } from "../web/sessions.ts";
-
-const HOUR_MS = 60 * 60 * 1_000;
+import { DAY_MS, HOUR_MS } from "../../domain/time.ts";
 
 export const newPasswordHint = `At least ${PASSWORD_CHARACTERS_MIN} characters, such as four or five random words.`;
 
-export const sessionsHint = `A session ends after ${SESSION_IDLE_MS_MAX / HOUR_MS} hours without use, and after ${SESSION_AGE_MS_MAX / HOUR_MS / 24} days.`;
+export const sessionsHint = `A session ends after ${SESSION_IDLE_MS_MAX / HOUR_MS} hours without use, and after ${SESSION_AGE_MS_MAX / DAY_MS} days.`;
 
 export const keyLabelHint = `What it is for, such as the bot or its environment: up to ${NOTE_CHARACTERS_MAX} characters.`;
 

@@ -1,10 +1,7 @@
 /** Moments on pages. The server writes them in UTC; console.js writes the same in the reader's time zone. */
 import type { VNode } from "preact";
 import { None } from "./components.tsx";
-
-const MINUTE_MS = 60_000;
-const HOUR_MS = 60 * MINUTE_MS;
-const DAY_MS = 24 * HOUR_MS;
+import { DAY_MS, HOUR_MS, MINUTE_MS } from "../../domain/time.ts";
 
 const inUtc = (options: Intl.DateTimeFormatOptions) =>
   new Intl.DateTimeFormat("en-GB", { timeZone: "UTC", ...options });

@@ -1,9 +1,5 @@
 /** Times, spans and long texts in words for people. */
-
-const SECOND_MS = 1_000;
-const MINUTE_MS = 60 * SECOND_MS;
-const HOUR_MS = 60 * MINUTE_MS;
-const DAY_MS = 24 * HOUR_MS;
+import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from "../../domain/time.ts";
 
 /** Each unit counts up to `countMax`, so that "in 24 hours" stays one, and 36 hours are not "1 day". */
 const units = [

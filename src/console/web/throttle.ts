@@ -15,9 +15,10 @@ import { isIP } from "node:net";
 import { generateToken } from "../../domain/member.ts";
 import { equals } from "./csrf.ts";
 import { ExpiringMap } from "./expiring-map.ts";
+import { MINUTE_MS } from "../../domain/time.ts";
 
 /** A count ends this long after its first failure. */
-export const THROTTLE_WINDOW_MS = 15 * 60 * 1_000;
+export const THROTTLE_WINDOW_MS = 15 * MINUTE_MS;
 /** Per known browser, and per typed address for all others. */
 export const FAILURES_MAX = 10;
 /** Per member with a password, and per passkey. */
