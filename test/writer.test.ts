@@ -1,4 +1,5 @@
 import type { Database } from "bun:sqlite";
+import { dlopen, FFIType } from "bun:ffi";
 import { describe, expect, test, setDefaultTimeout } from "bun:test";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -11,6 +12,9 @@ import { onCleanup, query, rejection } from "./_setup.ts";
 import { prepare } from "./_submissions.ts";
 
 setDefaultTimeout(60_000);
+
+/** Its number in Linux. */
+const RLIMIT_NOFILE = 7;
 
 async function startWriter(dataDir: string) {
   const fatal: string[] = [];
@@ -216,6 +220,33 @@ test("on a full disk nothing of a batch is stored, and storing continues when th
   expect(registry.listKeys("alpha")[0]?.last_used_at).toBe(1_000);
   expect(db.query("PRAGMA integrity_check").values()).toEqual([["ok"]]);
 });
+
+test("a batch needs no further descriptor: clients may have them all", () => {
+  const { db, submit } = prepare();
+  const committer = new BatchCommitter(db);
+  const random = () => submit({ signal: { client_signal_id: crypto.randomUUID() } });
+  const kinds = () => committer.commit(Array.from({ length: 256 }, random)).map(({ kind }) => kind);
+  for (let round = 0; round < 40; round += 1) kinds();
+  const outcomes = withoutDescriptors(() => Array.from({ length: 40 }, kinds).flat());
+  expect(new Set(outcomes)).toEqual(new Set(["stored"]));
+});
+
+/** Runs work that opens no file: no descriptor above the standard ones can be had. */
+function withoutDescriptors<Result>(work: () => Result): Result {
+  const libc = dlopen("libc.so.6", {
+    getrlimit: { args: [FFIType.i32, FFIType.ptr], returns: FFIType.i32 },
+    setrlimit: { args: [FFIType.i32, FFIType.ptr], returns: FFIType.i32 },
+  });
+  const limits = new BigUint64Array(2);
+  libc.symbols.getrlimit(RLIMIT_NOFILE, limits);
+  libc.symbols.setrlimit(RLIMIT_NOFILE, new BigUint64Array([3n, limits[1] ?? 0n]));
+  try {
+    return work();
+  } finally {
+    libc.symbols.setrlimit(RLIMIT_NOFILE, limits);
+    libc.close();
+  }
+}
 
 test("after a failure that leaves the disk's state unknown, nothing more is stored", async () => {
   const { db, dataDir, submit } = prepare();

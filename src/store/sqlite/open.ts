@@ -173,6 +173,8 @@ function configure(db: Database, role: Role): void {
   // The server does checkpoints itself (`checkpointer.ts`): an automatic one ignores a failed fsync, and
   // restarts the log although the database is not on disk.
   db.run("PRAGMA wal_autocheckpoint = 0");
+  // A temporary file takes a descriptor, and clients may have them all.
+  if (role === "writer") db.run("PRAGMA temp_store = MEMORY");
 }
 
 /** Takes the folder's lock for a command: it must not change the tables of a running older server. */
