@@ -8,6 +8,8 @@ export const bundle = {
   entrypoints: ["src/main.ts", "src/store/sqlite/database.worker.ts", "src/console.worker.ts"],
   // So that they lie where `src/workers.ts` looks.
   root: "src",
+  // A command does not load the server.
+  splitting: true,
   // Identifiers keep their names: Elysia reads the text of functions.
   minify: { whitespace: true, syntax: true, identifiers: false },
   define: { "process.env.NODE_ENV": JSON.stringify("production") },

@@ -1,7 +1,6 @@
 /** `serve --check`: whether `serve` would start with this configuration. Creates and changes nothing. */
 import { accessSync, constants, existsSync } from "node:fs";
 import { dirname } from "node:path";
-import { checkApp } from "../app.ts";
 import { explainPortInUse, type ServeConfig } from "../config.ts";
 import { systemCode, UserError } from "../domain/errors.ts";
 import { parseAddress } from "../net/address.ts";
@@ -27,6 +26,7 @@ export async function requireStart(
   server: ServerStatus | null,
 ): Promise<void> {
   if (config.backups !== null) refuseDataFolder(config.backups.dir, config.dataDir);
+  const { checkApp } = await import("../app.ts");
   try {
     await checkApp(config, portsOf(server));
   } catch (error) {

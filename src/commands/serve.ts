@@ -1,6 +1,6 @@
 /** `signalbox serve`: runs the server until a signal or a failure stops it. */
 import { type Command, InvalidArgumentError, Option } from "commander";
-import { type App, startApp } from "../app.ts";
+import type { App } from "../app.ts";
 import { explainPortInUse, type ServeConfig } from "../config.ts";
 import { messageOf } from "../domain/errors.ts";
 import { createLog, type Log } from "../log.ts";
@@ -61,6 +61,8 @@ async function serve(options: ServeOptions, command: Command): Promise<void> {
   // Before the first request, so that every one is also stopped gracefully.
   const stopped = stopSignal(log);
   const fatal = Promise.withResolvers<never>();
+  // Loaded here, because other commands do not need it and start sooner without it.
+  const { startApp } = await import("../app.ts");
   try {
     const app = await startApp({
       config,
