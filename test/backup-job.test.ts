@@ -30,7 +30,7 @@ function startJob(plan: Partial<BackupPlan> & { dir: string }, make: MakeBackup 
     made.push(file);
     return make(file, stopping);
   };
-  const job = new BackupJob({ everyMs: 5, keep: 3, ...plan }, remembering, logger);
+  const job = new BackupJob({ everyMs: 5, keep: 3, command: null, ...plan }, remembering, logger);
   onCleanup(() => job.stop());
   return { job, log, made, lines: (msg: string) => log.filter((line) => line.msg === msg) };
 }

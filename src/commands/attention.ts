@@ -3,6 +3,7 @@ import ms from "ms";
 import type { DeskOverview } from "../domain/desk.ts";
 import type { ApiKey, KeyState } from "../domain/key.ts";
 import { shellQuoted } from "../domain/shell.ts";
+import type { BackupStatus } from "../ops/backups.ts";
 import { type Checks, DISK_FREE_BYTES_MIN } from "../ops/health.ts";
 import type { ServerStatus } from "../ops/server.ts";
 import { VERSION } from "../version.ts";
@@ -19,6 +20,8 @@ const DISK_LOW_BYTES = 8 * DISK_FREE_BYTES_MIN;
 /** A backup by hand would not be one that the server knows. */
 const BACKUP_ADVICE =
   "fix the cause (see the server's log); the server tries again within a minute";
+const COMMAND_ADVICE =
+  "run it yourself as the server's user, to see all that it says; the server tries it again, and after each backup";
 /** A backup may take so long, as a multiple of the interval. */
 const BACKUP_LATE = 2;
 
@@ -82,7 +85,7 @@ export function attentionToBackups(
   now: number,
 ): Attention[] {
   if (server === null || server.backups === null) return [];
-  const { dir, every_ms, failure, newest } = server.backups;
+  const { dir, every_ms, failure, newest, sending } = server.backups;
   if (failure !== null) {
     return [
       {
@@ -92,13 +95,25 @@ export function attentionToBackups(
     ];
   }
   const due = (newest?.at ?? server.started_at) + BACKUP_LATE * every_ms;
-  if (due > now) return [];
+  if (due <= now) {
+    return [
+      {
+        problem: `There is no backup of the last ${ms(BACKUP_LATE * every_ms)} in ${dir}.`,
+        next: BACKUP_ADVICE,
+      },
+    ];
+  }
+  if (sending == null || sending.failure === null) return [];
+  const { at, reason } = sending.failure;
   return [
-    {
-      problem: `There is no backup of the last ${ms(BACKUP_LATE * every_ms)} in ${dir}.`,
-      next: BACKUP_ADVICE,
-    },
+    { problem: `The backup command failed at ${formatTime(at)}: ${reason}`, next: COMMAND_ADVICE },
   ];
+}
+
+/** Whether the command has sent the newest backup away; null without a command or a backup. */
+export function describeSending({ newest, sending }: BackupStatus): string | null {
+  if (newest === null || sending == null) return null;
+  return sending.sent?.file === newest.file ? "sent away" : "not sent away yet";
 }
 
 /** `desks`: those that are not archived. */

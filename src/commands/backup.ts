@@ -13,7 +13,7 @@ import { DISK_FREE_BYTES_MIN } from "../ops/health.ts";
 import { databaseFiles, refuseForeignFolder } from "../store/open.ts";
 import { type DataOptions, defineCommand } from "./define.ts";
 import { requireFolder, toType } from "./hint.ts";
-import { readInterval, readPositive } from "./options.ts";
+import { readCommand, readInterval, readPositive } from "./options.ts";
 import { formatTime, plural, printJson, printNote } from "./print.ts";
 import { showProgress } from "./progress.ts";
 import { selfProgram } from "./self.ts";
@@ -22,6 +22,7 @@ import { hangup, stopSignal } from "./stop-signal.ts";
 interface BackupOptions extends DataOptions {
   readonly every?: number;
   readonly keep?: number;
+  readonly command?: string;
 }
 
 /** A backup as `--json` and the log report it. */
@@ -45,6 +46,10 @@ export function backupCommand(): Command {
         "--keep <n>",
         `with --every: how many backups to keep (default: ${defaults.backupKeep})`,
       ).argParser(readPositive),
+      new Option(
+        "--command <command>",
+        "with --every: shell command that sends each backup away; {} is its path",
+      ).argParser(readCommand),
     ],
     adds: "data and json",
     notes: `
@@ -53,6 +58,7 @@ that name, and no other file. It contains the hashes of keys, never a key.`,
     examples: [
       "signalbox backup /backup/signalbox.db --data /var/lib/signalbox",
       "signalbox backup --every 1h --keep 24 /backup",
+      "signalbox backup --every 1h /backup --command 'rclone copy {} remote:signalbox'",
       "signalbox backup /backup/signalbox.db --json | jq .signals",
     ],
     run: (options: BackupOptions, target: string) =>
@@ -81,9 +87,17 @@ export async function backUp(
   return { file, bytes: (await stat(file)).size, signals, newest_id };
 }
 
-async function backUpOnce(file: string, { data, json, keep }: BackupOptions): Promise<void> {
+async function backUpOnce(
+  file: string,
+  { data, json, keep, command }: BackupOptions,
+): Promise<void> {
   if (keep !== undefined) {
     throw new UsageError("--keep needs --every: signalbox backup --every 1h --keep 24 DIR");
+  }
+  if (command !== undefined) {
+    throw new UsageError(
+      "--command needs --every; after one backup, type it yourself: signalbox backup FILE && …",
+    );
   }
   const replaced = refuseTarget(file, resolve(data));
   const startedAt = performance.now();
@@ -146,7 +160,8 @@ async function backUpEvery(dir: string, everyMs: number, options: BackupOptions)
   const dataDir = resolve(options.data);
   refuseDataFolder(dir, dataDir);
   const log = await createLog("info");
-  const plan = { dir, everyMs, keep: options.keep ?? defaults.backupKeep };
+  const { keep = defaults.backupKeep, command = null } = options;
+  const plan = { dir, everyMs, keep, command };
   const job = new BackupJob(plan, (file, signal) => backUp(dataDir, file, { signal }), log.logger);
   await stopSignal(log, ["SIGTERM", "SIGINT", ...hangup()]);
   await job.stop();

@@ -13,6 +13,7 @@ import {
   attentionToCertificate,
   attentionToDisk,
   attentionToServer,
+  describeSending,
   formatBytes,
 } from "./attention.ts";
 import { requireStart } from "./check.ts";
@@ -203,7 +204,11 @@ async function checkBackups({ config, server, data, now }: Facts): Promise<Findi
   if (newest === null)
     return found("ok", "The server has just started, and will make the first one.");
   const damage = databaseFiles.problemOf(await databaseFiles.verify(newest.file));
-  if (damage === null) return found("ok", `The newest, of ${formatTime(newest.at)}, is sound.`);
+  if (damage === null) {
+    const sending = describeSending(backups);
+    const and = sending === null ? "" : `, and was ${sending}`;
+    return found("ok", `The newest, of ${formatTime(newest.at)}, is sound${and}.`);
+  }
   return found(
     "problem",
     `${newest.file} is damaged (${damage}).`,
@@ -213,7 +218,8 @@ async function checkBackups({ config, server, data, now }: Facts): Promise<Findi
 
 /** What the folder tells without a server. */
 async function statusOf({ dir, everyMs, keep }: BackupPlan): Promise<BackupStatus> {
-  return { dir, every_ms: everyMs, keep, newest: await findNewest(dir), failure: null };
+  const newest = await findNewest(dir);
+  return { dir, every_ms: everyMs, keep, newest, failure: null, sending: null };
 }
 
 async function checkConfiguration({ config, server }: Facts): Promise<Finding> {

@@ -59,6 +59,12 @@ export function readInterval(text: string): number {
   return atLeastOneSecond(text, "such as 1h");
 }
 
+/** Reads a shell command for backups. An empty one would succeed and send nothing. */
+export function readCommand(text: string): string {
+  if (text.trim() !== "") return text;
+  throw new InvalidArgumentError("Write a command, such as 'rclone copy {} remote:signalbox'.");
+}
+
 /** Milliseconds. (Not null: commander replaces null by an empty text.) */
 export type Lifetime = number | "never";
 

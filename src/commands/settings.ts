@@ -13,6 +13,7 @@ import {
   dataOption,
   orInvalid,
   readAddress,
+  readCommand,
   readCount,
   readDuration,
   readInterval,
@@ -38,6 +39,7 @@ export interface ServeOptions {
   readonly backupDir?: string;
   readonly backupEvery: number;
   readonly backupKeep: number;
+  readonly backupCommand?: string;
   readonly logLevel: LogLevel;
   readonly check?: true;
 }
@@ -88,6 +90,11 @@ export function serveSettings(): Option[] {
       defaults.backupEvery,
     ),
     setting("--backup-keep <n>", "number of backups to keep", readPositive, defaults.backupKeep),
+    setting(
+      "--backup-command <command>",
+      "shell command that sends each backup away; {} is its path",
+      readCommand,
+    ),
     setting(
       "--external-checkpoints",
       "leave checkpoints to a program that replicates the database, such as Litestream",
@@ -175,14 +182,19 @@ export function readConfig(options: ServeOptions, serve: Command): ServeConfig {
     backups:
       backupDir === undefined
         ? null
-        : { dir: resolve(backupDir), everyMs: options.backupEvery, keep: options.backupKeep },
+        : {
+            dir: resolve(backupDir),
+            everyMs: options.backupEvery,
+            keep: options.backupKeep,
+            command: options.backupCommand ?? null,
+          },
     externalCheckpoints: isOn("externalCheckpoints", serve),
   };
 }
 
 function refuseIdleBackupFlags(serve: Command): void {
-  for (const name of ["backupEvery", "backupKeep"]) {
-    if (serve.getOptionValueSource(name) === "default") continue;
+  for (const name of ["backupEvery", "backupKeep", "backupCommand"]) {
+    if ((serve.getOptionValueSource(name) ?? "default") === "default") continue;
     const option = findOption(name, serve);
     throw new UsageError(
       `${option?.long} (${option?.envVar}) has no effect without a folder for the backups: add --backup-dir DIR.`,

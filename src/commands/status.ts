@@ -18,6 +18,7 @@ import {
   attentionToEnded,
   attentionToExpiring,
   attentionToServer,
+  describeSending,
   type DeskStatus,
   type EndedKey,
   formatBytes,
@@ -160,9 +161,9 @@ function printStatus(status: Status): void {
 function describeBackup({ backups }: ServerStatus): string {
   if (backups === null) return "none by this server: serve --backup-dir DIR makes them";
   const { dir, every_ms, newest } = backups;
-  return newest === null
-    ? `none yet, every ${ms(every_ms)} to ${dir}`
-    : `${formatTime(newest.at)}, ${newest.file}`;
+  if (newest === null) return `none yet, every ${ms(every_ms)} to ${dir}`;
+  const sending = describeSending(backups);
+  return `${formatTime(newest.at)}, ${newest.file}${sending === null ? "" : `, ${sending}`}`;
 }
 
 function describeCertificate({

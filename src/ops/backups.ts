@@ -1,5 +1,5 @@
 /**
- * Makes backups at an interval, and keeps the latest ones. Nothing here blocks the thread, which takes
+ * Makes backups at an interval, sends each away, and keeps the latest ones. Nothing here blocks the thread, which takes
  * signals: the backups may be on a network disk that hangs.
  */
 import { mkdir, readdir, rm } from "node:fs/promises";
@@ -7,12 +7,15 @@ import { basename, join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import type { Logger } from "pino";
 import { messageOf } from "../domain/errors.ts";
+import { runBackupCommand } from "./backup-command.ts";
 
 export interface BackupPlan {
   readonly dir: string;
   readonly everyMs: number;
   /** How many backups are kept. */
   readonly keep: number;
+  /** A shell command that sends a backup away, with `{}` for its path; null: they stay. */
+  readonly command: string | null;
 }
 
 /** Makes one backup; its result goes to the log. */
@@ -24,9 +27,26 @@ export interface BackupStatus {
   readonly every_ms: number;
   readonly keep: number;
   /** The last one made, or else the newest in the folder at the start; null: there is none. */
-  readonly newest: { readonly file: string; readonly at: number } | null;
+  readonly newest: MadeBackup | null;
   /** Why the last attempt failed; null if it succeeded, or none has ended yet. */
-  readonly failure: { readonly at: number; readonly reason: string } | null;
+  readonly failure: BackupFailure | null;
+  /** What the command did since the start of the server; null without a command. */
+  readonly sending: {
+    /** The last one that it sent; `at` is when that backup was made. */
+    readonly sent: MadeBackup | null;
+    /** As above. `reason` may repeat what the command wrote to stderr. */
+    readonly failure: BackupFailure | null;
+  } | null;
+}
+
+interface MadeBackup {
+  readonly file: string;
+  readonly at: number;
+}
+
+interface BackupFailure {
+  readonly at: number;
+  readonly reason: string;
 }
 
 /** A failed backup is retried after this, or sooner if backups are more frequent. */
@@ -43,8 +63,10 @@ export class BackupJob {
   readonly #log: Logger;
   readonly #stopping = new AbortController();
   readonly #ended: Promise<void>;
-  #newest: BackupStatus["newest"] = null;
-  #failure: BackupStatus["failure"] = null;
+  #newest: MadeBackup | null = null;
+  #failure: BackupFailure | null = null;
+  #sent: MadeBackup | null = null;
+  #sendFailure: BackupFailure | null = null;
 
   /** Starts at once if the newest backup is older than the interval. */
   constructor(plan: BackupPlan, make: MakeBackup, log: Logger) {
@@ -55,11 +77,12 @@ export class BackupJob {
   }
 
   get status(): BackupStatus {
-    const { dir, everyMs, keep } = this.#plan;
-    return { dir, every_ms: everyMs, keep, newest: this.#newest, failure: this.#failure };
+    const { dir, everyMs, keep, command } = this.#plan;
+    const sending = command === null ? null : { sent: this.#sent, failure: this.#sendFailure };
+    return { dir, every_ms: everyMs, keep, newest: this.#newest, failure: this.#failure, sending };
   }
 
-  /** Aborts a running backup. */
+  /** Aborts a running backup or command. */
   async stop(): Promise<void> {
     this.#stopping.abort();
     const isEnded = await Promise.race([
@@ -74,8 +97,43 @@ export class BackupJob {
     const { everyMs } = this.#plan;
     await this.#sleep(await this.#untilDue());
     while (!this.#stopping.signal.aborted) {
-      const isMade = await this.#backUp();
-      await this.#sleep(isMade ? everyMs : Math.min(everyMs, RETRY_MS));
+      const made = await this.#backUp();
+      const dueAt = performance.now() + (made === null ? Math.min(everyMs, RETRY_MS) : everyMs);
+      if (made !== null) await this.#send(made, dueAt);
+      await this.#sleep(dueAt - performance.now());
+    }
+  }
+
+  /** Retries until the next backup is due; that one is sent instead. */
+  async #send(made: MadeBackup, dueAt: number): Promise<void> {
+    const { everyMs } = this.#plan;
+    for (let pauseMs = Math.min(RETRY_MS, everyMs / 4); ; pauseMs *= 2) {
+      if (await this.#sendOnce(made)) return;
+      if (this.#stopping.signal.aborted || performance.now() + pauseMs >= dueAt) return;
+      await this.#sleep(pauseMs);
+    }
+  }
+
+  async #sendOnce(made: MadeBackup): Promise<boolean> {
+    const { command, everyMs } = this.#plan;
+    const { signal } = this.#stopping;
+    if (command === null || signal.aborted) return true;
+    const { file } = made;
+    const startedAt = performance.now();
+    const timeoutMs = Math.min(Math.ceil(everyMs / 2), TIMER_MS_MAX);
+    try {
+      await runBackupCommand(command, file, { timeoutMs, signal });
+      this.#sent = made;
+      this.#sendFailure = null;
+      const duration_ms = Math.round(performance.now() - startedAt);
+      this.#log.info({ file, duration_ms }, "backup sent");
+      return true;
+    } catch (error) {
+      if (signal.aborted) return false;
+      const reason = messageOf(error);
+      this.#sendFailure = { at: Date.now(), reason };
+      this.#log.error({ file, reason }, "the backup command failed, it will be retried");
+      return false;
     }
   }
 
@@ -87,16 +145,19 @@ export class BackupJob {
     return Math.min(everyMs, Math.max(0, everyMs - (Date.now() - this.#newest.at)));
   }
 
-  async #backUp(): Promise<boolean> {
+  /** Returns null if it failed. */
+  async #backUp(): Promise<MadeBackup | null> {
     const { dir } = this.#plan;
     // Names sort by time.
     const file = join(dir, `signalbox-${timeStamp(Date.now())}.db`);
     const startedAt = performance.now();
+    let made: MadeBackup;
     try {
       await mkdir(dir, { recursive: true, mode: 0o700 });
       const backup = await this.#make(file, this.#stopping.signal);
       const duration_ms = Math.round(performance.now() - startedAt);
-      this.#newest = { file, at: timeOf(basename(file)) };
+      made = { file, at: timeOf(basename(file)) };
+      this.#newest = made;
       this.#failure = null;
       this.#log.info({ ...backup, duration_ms }, "backup made");
     } catch (error) {
@@ -104,10 +165,10 @@ export class BackupJob {
         this.#failure = { at: Date.now(), reason: messageOf(error) };
         this.#log.error({ file, reason: messageOf(error) }, "backup failed, it will be retried");
       }
-      return false;
+      return null;
     }
     await this.#prune(file);
-    return true;
+    return made;
   }
 
   /** Never removes the one just made, even if the clock was set back. */
@@ -140,7 +201,7 @@ export function timeStamp(now: number): string {
 }
 
 /** Returns the newest backup in a folder, or null. */
-export async function findNewest(dir: string): Promise<BackupStatus["newest"]> {
+export async function findNewest(dir: string): Promise<MadeBackup | null> {
   const newest = (await listBackups(dir)).at(-1);
   return newest === undefined ? null : { file: join(dir, newest), at: timeOf(newest) };
 }

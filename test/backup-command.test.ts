@@ -1,0 +1,219 @@
+/** `serve --backup-command` and `backup --every --command`: each backup is sent away. */
+import { describe, expect, setDefaultTimeout, test } from "bun:test";
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { basename, join } from "node:path";
+import { pino } from "pino";
+import { shellQuoted } from "../src/domain/shell.ts";
+import { BackupJob, type BackupPlan, type MakeBackup } from "../src/ops/backups.ts";
+import { verifyDatabase } from "../src/store/sqlite/verify.ts";
+import { cli, mintKey, spawn, startServe } from "./_cli.ts";
+import { seed } from "./_databases.ts";
+import { type LogLine, onCleanup, temporaryFolder } from "./_setup.ts";
+
+setDefaultTimeout(60_000);
+
+const HOUR_MS = 3_600_000;
+const FAILED = "the backup command failed, it will be retried";
+
+async function until(isSo: () => boolean): Promise<void> {
+  while (!isSo()) await Bun.sleep(5);
+}
+
+/** Runs a job in this process, whose backups are files with one word. */
+function startJob(plan: Partial<BackupPlan> & { command: string }, make: MakeBackup = makeWord) {
+  const log: LogLine[] = [];
+  const logger = pino({}, { write: (line: string) => void log.push(JSON.parse(line) as LogLine) });
+  const dir = temporaryFolder();
+  const job = new BackupJob({ dir, everyMs: HOUR_MS, keep: 3, ...plan }, make, logger);
+  onCleanup(() => job.stop());
+  return { job, dir, log, lines: (msg: string) => log.filter((line) => line.msg === msg) };
+}
+
+function makeWord(file: string): Promise<object> {
+  writeFileSync(file, "backup");
+  return Promise.resolve({});
+}
+
+/** The process ids that a command wrote to a file, one per line. */
+async function pidsIn(file: string, count: number): Promise<number[]> {
+  const read = () => (existsSync(file) ? readFileSync(file, "utf8").split("\n").slice(0, -1) : []);
+  await until(() => read().length === count);
+  return read().map(Number);
+}
+
+function isRunning(pid: number): boolean {
+  try {
+    // A zombie has ended.
+    return !/^State:\s+Z/m.test(readFileSync(`/proc/${pid}/status`, "utf8"));
+  } catch {
+    return false;
+  }
+}
+
+describe("the command", () => {
+  test.each(["{}", '"{}"', "'{}'"])(
+    "gets the path of each backup as one word, as %s",
+    async (word) => {
+      const dir = join(temporaryFolder(), `a 'b" $(touch pwned) \`touch pwned\`; *`);
+      const away = temporaryFolder();
+      const { job, lines } = startJob({ dir, command: `cp ${word} ${shellQuoted(away)} && pwd` });
+      await until(() => lines("backup sent").length > 0);
+      expect(readdirSync(away)).toEqual(readdirSync(dir));
+      expect(existsSync("pwned")).toBe(false);
+      const file = join(dir, readdirSync(dir)[0] ?? "");
+      expect(lines("backup sent")[0]).toMatchObject({ file, duration_ms: expect.any(Number) });
+      expect(job.status.sending).toEqual({ sent: job.status.newest, failure: null });
+      expect(job.status.newest?.file).toBe(file);
+    },
+  );
+
+  test("runs after each backup, and never for one that failed", async () => {
+    const away = temporaryFolder();
+    let count = 0;
+    const { job, lines } = startJob({ everyMs: 1_000, command: `cp {} ${away}` }, (file) => {
+      count += 1;
+      return count % 2 === 1 ? Promise.reject(new Error("no")) : makeWord(file);
+    });
+    await until(() => lines("backup sent").length >= 1);
+    await job.stop();
+    const [sent, made] = ["backup sent", "backup made"].map((msg) => lines(msg).length);
+    expect([made, (made ?? 0) - 1]).toContain(sent);
+    expect(lines(FAILED)).toEqual([]);
+  });
+
+  test("that fails is retried, is in the log and the status, and keeps no backup from being made", async () => {
+    const flag = join(temporaryFolder(), "works");
+    const command = `echo 'no route to host' >&2; test -e ${flag} || exit 3`;
+    const { job, lines, dir } = startJob({ everyMs: 1_000, keep: 1, command });
+    await until(() => lines(FAILED).length >= 2 && lines("backup made").length >= 2);
+    expect(lines(FAILED)[0]).toMatchObject({
+      level: 50,
+      file: expect.stringContaining(dir),
+      reason: "exit code 3: no route to host",
+    });
+    const { sending, failure } = job.status;
+    expect(failure).toBeNull();
+    expect(sending?.failure?.reason).toBe("exit code 3: no route to host");
+    expect(sending?.sent).toBeNull();
+    // Made and verified is good enough to remove older ones; the newest always stays.
+    await until(() => readdirSync(dir).length === 1);
+    expect(readdirSync(dir)).toEqual([basename(job.status.newest?.file ?? "")]);
+    writeFileSync(flag, "");
+    await until(() => lines("backup sent").length > 0);
+    expect(job.status.sending?.failure).toBeNull();
+  });
+
+  test("is retried before the next backup is due", async () => {
+    const flag = join(temporaryFolder(), "works");
+    const command = `test -e ${flag} || { touch ${flag}; exit 1; }`;
+    const { lines } = startJob({ everyMs: 2_000, command });
+    await until(() => lines("backup sent").length > 0);
+    expect([FAILED, "backup made"].map((msg) => lines(msg).length)).toEqual([1, 1]);
+  });
+
+  test("that writes without end is reported with its last lines only", async () => {
+    const command =
+      "head -c 3000000 /dev/zero | tr '\\0' x >&2; seq 100 >&2; printf '\\033[31mlast\\n' >&2; exit 9";
+    const { lines } = startJob({ command });
+    await until(() => lines(FAILED).length > 0);
+    expect(lines(FAILED)[0]?.["reason"]).toBe("exit code 9: 97 / 98 / 99 / 100 / last");
+    const { lines: long } = startJob({
+      command: "head -c 3000000 /dev/zero | tr '\\0' x >&2; exit 9",
+    });
+    await until(() => long(FAILED).length > 0);
+    expect(String(long(FAILED)[0]?.["reason"])).toHaveLength("exit code 9: ".length + 1_000);
+  });
+
+  test("is ended after half of the interval, with every process that it started", async () => {
+    const pids = join(temporaryFolder(), "pids");
+    const command = `sh -c 'echo $$ >> ${pids}; exec sleep 1000' | sh -c 'echo $$ >> ${pids}; exec sleep 1000'`;
+    const { job, lines } = startJob({ everyMs: 2_000, command });
+    const started = await pidsIn(pids, 2);
+    await until(() => lines(FAILED).length > 0);
+    expect(lines(FAILED)[0]?.["reason"]).toBe("it was ended after 1s");
+    await until(() => !started.some(isRunning));
+    await job.stop();
+  });
+
+  test("that ignores SIGTERM is killed when the job stops, without a failure", async () => {
+    const pids = join(temporaryFolder(), "pids");
+    const { job, log } = startJob({
+      command: `trap '' TERM; echo $$ >> ${pids}; while :; do sleep 0.1; done`,
+    });
+    const started = await pidsIn(pids, 1);
+    await job.stop();
+    expect(started.some(isRunning)).toBe(false);
+    expect(log.map(({ msg }) => msg)).toEqual(["backup made"]);
+  });
+
+  test("leaves nothing behind in the background", async () => {
+    const pids = join(temporaryFolder(), "pids");
+    const { lines } = startJob({ command: `sleep 1000 & echo $! >> ${pids}` });
+    const started = await pidsIn(pids, 1);
+    await until(() => lines("backup sent").length > 0);
+    await until(() => !started.some(isRunning));
+  });
+
+  test("has a lower priority than the server", async () => {
+    const file = join(temporaryFolder(), "nice");
+    const { lines } = startJob({ command: `sleep 0.2; nice > ${file}` });
+    await until(() => lines("backup sent").length > 0);
+    const own = Number(new TextDecoder().decode(Bun.spawnSync(["nice"]).stdout));
+    expect(Number(readFileSync(file, "utf8"))).toBe(Math.max(own, 10));
+  });
+});
+
+describe("serve --backup-command", () => {
+  test("can be set in the environment, and status and doctor say what it did", async () => {
+    const [dir, away] = [join(temporaryFolder(), "backups"), join(temporaryFolder(), "away")];
+    const env = {
+      SIGNALBOX_BACKUP_DIR: dir,
+      SIGNALBOX_BACKUP_EVERY: "2s",
+      SIGNALBOX_BACKUP_COMMAND: `cp {} ${away}/`,
+    };
+    const server = await startServe([], { env });
+    await mintKey(server.dataDir);
+    await server.logged(FAILED);
+    const data = ["--data", server.dataDir];
+    const failed = await cli(["status", ...data]);
+    expect(failed.stdout).toMatch(
+      /^! The backup command failed at .*Z: exit code 1: cp: .*\n {2}run it yourself as the server's user/m,
+    );
+    const found = await cli(["doctor", ...data]);
+    expect(found.stdout).toMatch(
+      /^fail {2}backups +The backup command failed at .*Z: exit code 1/m,
+    );
+    expect(found.code).toBe(1);
+    expect((await cli(["healthcheck", ...data])).code).toBe(0);
+    mkdirSync(away);
+    await server.logged('"backup sent"');
+    const [sent = ""] = readdirSync(away);
+    expect(verifyDatabase(join(away, sent)).ok).toBe(true);
+    expect((await cli(["status", ...data])).stdout).toMatch(/^backup .*\.db, (not )?sent away/m);
+    server.kill("SIGTERM");
+    expect(await server.exited).toBe(0);
+  });
+
+  test.each([
+    [["serve", "--backup-command", "true"], "has no effect without a folder"],
+    [["serve", "--backup-dir", "b", "--backup-command", " "], "Write a command"],
+    [["backup", "--command", "true", "file.db"], "--command needs --every"],
+  ])("%p is refused", async (args, says) => {
+    const { code, stderr } = await cli(args);
+    expect({ code, stderr }).toEqual({ code: 2, stderr: expect.stringContaining(says) });
+  });
+});
+
+test("backup --every --command sends each backup", async () => {
+  const { dataDir } = seed({ signals: 30 });
+  const [dir, away] = [temporaryFolder(), temporaryFolder()];
+  const args = ["--every", "1s", "--keep", "1", dir, "--command", `cp {} ${away}`];
+  const child = spawn(["backup", ...args, "--data", dataDir], {});
+  await until(() => readdirSync(away).length >= 2);
+  child.kill("SIGTERM");
+  expect(await child.exited).toBe(0);
+  for (const name of readdirSync(away).toSorted().slice(0, -1)) {
+    expect(verifyDatabase(join(away, name))).toMatchObject({ ok: true, signals: 30 });
+  }
+  expect(await new Response(child.stderr).text()).toContain('"backup sent"');
+});
