@@ -150,7 +150,7 @@ function refuseLeftovers(path: string): void {
 function inspect(path: string, newestVersion: number, onTightened: OnTightened): void {
   const files = [path, `${path}-wal`, `${path}-shm`];
   const wereThere = files.filter((file) => existsSync(file));
-  if (!isEmpty(path)) openForReading(path, newestVersion).close();
+  if (!isEmpty(path)) openForReading(path, { newestVersion }).close();
   for (const file of files) {
     // Files that reading has just created are tightened, too, without a message.
     tightenIfThere(file, wereThere.includes(file) ? onTightened : () => {});

@@ -15,9 +15,15 @@ import {
 
 const BUSY_TIMEOUT_MS = 10_000;
 
+interface ReadOptions {
+  readonly newestVersion?: number;
+  /** How long it waits for another's lock. */
+  readonly busyMs?: number;
+}
+
 /** Throws {@link UserError} if the file is missing, foreign, of a newer version, or visibly damaged. */
-export function openForReading(path: string, newestVersion?: number): Database {
-  return openFile(path, newestVersion, (db) => {
+export function openForReading(path: string, options: ReadOptions = {}): Database {
+  return openFile(path, options, (db) => {
     if (readVersion(db) > 0) refuseDamaged(db, path);
   });
 }
@@ -38,14 +44,14 @@ export function openSuspect(path: string): Database {
 /** Passes on that the file is locked: the caller may wait. */
 function openFile(
   path: string,
-  newestVersion: number = schemaVersion(currentSchema),
+  { newestVersion = schemaVersion(currentSchema), busyMs = BUSY_TIMEOUT_MS }: ReadOptions = {},
   check: (db: Database) => void = () => {},
 ): Database {
   let db: Database | null = null;
   try {
     requireFile(path);
     db = new Database(path, { readonly: true, strict: true });
-    db.run(`PRAGMA busy_timeout = ${BUSY_TIMEOUT_MS}`);
+    db.run(`PRAGMA busy_timeout = ${busyMs}`);
     db.run("PRAGMA trusted_schema = OFF");
     db.run("PRAGMA cell_size_check = ON");
     const version = readVersion(db);

@@ -43,13 +43,13 @@ export async function restore(
 /**
  * Call it with the folder's lock held and the copy at `restoringPath(path)`. A backup does not know which
  * keys were created, rotated or revoked after it, so those are carried over from the previous database if
- * it can be read: a revoked key must stay revoked. If this is interrupted, the folder has its previous
+ * it can be read: a revoked key must stay revoked. It waits `busyMs` for another's lock. If this is interrupted, the folder has its previous
  * database, or `openDatabase` refuses it until a restore is run again, which finds the previous database
  * under its new name.
  */
-export function putInPlace(path: string, stamp: string): Restored {
+export function putInPlace(path: string, stamp: string, busyMs = COMMAND_BUSY_MS): Restored {
   // Held to the end: other processes commit before the carry-over, or are refused (`Records.change`).
-  const writeLock = hasContent(path) ? takeWriteLock(path) : null;
+  const writeLock = hasContent(path) ? takeWriteLock(path, busyMs) : null;
   try {
     return replace(path, stamp);
   } finally {
@@ -86,9 +86,9 @@ function replace(path: string, stamp: string): Restored {
  * could drop a part of its log. Do not open the file by other means than SQLite meanwhile: closing it
  * would release the lock.
  */
-function takeWriteLock(path: string): Database | null {
+function takeWriteLock(path: string, busyMs: number): Database | null {
   try {
-    return retryWhileBusy(COMMAND_BUSY_MS, () => tryWriteLock(path));
+    return retryWhileBusy(busyMs, () => tryWriteLock(path, busyMs));
   } catch (error) {
     if (!isBusy(error)) return null;
     rmSync(restoringPath(path), { force: true });
@@ -100,9 +100,9 @@ function takeWriteLock(path: string): Database | null {
  * SQLite ends WAL mode only for the last connection. So this finds a server that still runs although
  * somebody has deleted the lock of the folder.
  */
-function tryWriteLock(path: string): Database {
+function tryWriteLock(path: string, busyMs: number): Database {
   refuseDamagedLog(path);
-  openForReading(path).close();
+  openForReading(path, { busyMs }).close();
   const db = new Database(path, { create: false, readwrite: true });
   try {
     db.run("PRAGMA journal_mode = DELETE");
