@@ -34,19 +34,26 @@ async function bundledPackages(): Promise<Package[]> {
 const idOf = ({ name, version }: Package): string => `${name} ${version}`;
 
 export function readPackage(folder: string): Package {
-  const { name, version, license } = JSON.parse(
-    readFileSync(join(folder, "package.json"), "utf8"),
-  ) as Record<string, string | undefined>;
+  const {
+    name,
+    version,
+    license: declared,
+  } = JSON.parse(readFileSync(join(folder, "package.json"), "utf8")) as Record<
+    string,
+    string | undefined
+  >;
   if (name === undefined || version === undefined) throw new Error(`${folder} has no name`);
-  if (license === undefined || !allowed.has(license)) {
+  const licence = chooseLicence(declared ?? "");
+  if (licence === undefined) {
     throw new Error(
-      `${name} ${version} has the licence ${license ?? "unknown"}, which .ci/licences.ts does not allow: use another package.`,
+      `${name} ${version} has the licence ${declared ?? "unknown"}, which .ci/licences.ts does not allow: use another package.`,
     );
   }
   const files = readdirSync(folder).filter((file) =>
     /^(licen[cs]e|copying|copyright|notice)/i.test(file),
   );
   const texts = files.toSorted().map((file) => readFileSync(join(folder, file), "utf8"));
+  if (texts.length === 0) texts.push(...licenceInReadme(folder));
   if (texts.length === 0 && !withoutText.has(name)) {
     throw new Error(
       `${name} ${version} has no licence text: if its repository has none either, add it to withoutText in .ci/licences.ts.`,
@@ -56,7 +63,22 @@ export function readPackage(folder: string): Package {
     .join("\n\n")
     .replaceAll(/[ \t\r]+$/gm, "")
     .trim();
-  return { name, version, licence: license, text: text || "The package has no licence text." };
+  return { name, version, licence, text: text || "The package has no licence text." };
+}
+
+/** Some packages have their licence's text only in the last section of their README. */
+function licenceInReadme(folder: string): string[] {
+  const readme = readdirSync(folder).find((file) => /^readme\.md$/i.test(file));
+  if (readme === undefined) return [];
+  const text = readFileSync(join(folder, readme), "utf8");
+  const [, section] = /^(?:#+ )?Licen[cs]e\n[-=]*\n*([\s\S]*Copyright[\s\S]*)$/m.exec(text) ?? [];
+  return section === undefined ? [] : [section];
+}
+
+/** Returns the first allowed licence of a choice such as `(BSD-3-Clause OR GPL-2.0)`. */
+function chooseLicence(expression: string): string | undefined {
+  const choices = expression.replace(/^\((.*)\)$/, "$1").split(" OR ");
+  return choices.find((licence) => allowed.has(licence));
 }
 
 /** The table of what Bun links, from the documentation of the version that is used here. */

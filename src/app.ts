@@ -2,6 +2,7 @@
 import type { Logger } from "pino";
 import { Description } from "./api/openapi.ts";
 import { createPublicInterface } from "./api/server.ts";
+import { Certificates } from "./certificates.ts";
 import {
   defaultPublicUrl,
   requireFreePorts,
@@ -13,7 +14,7 @@ import { ActivityRecorder } from "./console/activity/recorder.ts";
 import { ConsoleThread } from "./console/thread.ts";
 import type { ServerStorage } from "./domain/storage.ts";
 import { type Address, formatAddress } from "./net/address.ts";
-import { CertificateWatch } from "./net/certificate-watch.ts";
+import { readCa } from "./net/acme/plan.ts";
 import { type ConnectionPlan, limitConnections, planConnections } from "./net/connections.ts";
 import { Listener } from "./net/listener.ts";
 import { RateLimiter } from "./net/rate.ts";
@@ -36,6 +37,10 @@ interface AppOptions {
   readonly onFatal: (reason: string) => void;
   /** For `config.backups`. */
   readonly makeBackup: MakeBackup;
+  /** Ends the wait for a first certificate: `startApp` then throws its reason. */
+  readonly stopping?: AbortSignal;
+  /** Gets {@link App.reloadCertificate}, before that wait. */
+  readonly onReload?: (reload: () => void) => void;
 }
 
 /** A running server. */
@@ -48,7 +53,10 @@ export interface App {
   /** The console's public URL, or null if it is off. */
   readonly consoleUrl: string | null;
   hasDesks(): Promise<boolean>;
-  /** Reads the certificate files again; keeps the current certificate if they cannot be used. */
+  /**
+   * Reads the certificate files again; keeps the current certificate if they cannot be used. With ACME,
+   * orders one at once if the last order failed.
+   */
   reloadCertificate(): void;
   /** Stops accepting, answers what was accepted, checkpoints, closes. */
   stop(): Promise<void>;
@@ -56,11 +64,11 @@ export interface App {
 
 /** Throws `UserError` for a problem that the user can fix, after closing what it had opened. */
 export async function startApp(options: AppOptions): Promise<App> {
-  const { config, log } = options;
+  const { config, log, now = Date.now, stopping = AbortSignal.any([]) } = options;
   requireSafeTransport(config);
   requirePortsOfTheirOwn(config);
   const trustedProxies = new TrustedProxies(config.trustedProxies);
-  const certificates = config.tls === null ? null : new CertificateWatch(config.tls, log);
+  const certificates = new Certificates(config, log);
   // A first start that cannot listen leaves no database behind.
   if (!hasDatabase(config.dataDir)) requireFreePorts(config);
 
@@ -70,7 +78,8 @@ export async function startApp(options: AppOptions): Promise<App> {
   opened.defer(() => storage.close());
   const parts: Parts = { ...options, storage, certificates, plan: planConnections(config, log) };
 
-  // Health answers from here on, before the console runs.
+  // Health answers from here on, before there is a certificate, and before the console runs.
+  certificates.startAcme(parts.plan, now, opened);
   let console: ConsoleThread | null = null;
   const running: Running = {
     listener: null,
@@ -78,6 +87,9 @@ export async function startApp(options: AppOptions): Promise<App> {
     consoleUrl: () => console?.url ?? null,
   };
   const opsAddress = serveHealth(parts, running, opened);
+  const reloadCertificate = (): void => certificates.reload();
+  options.onReload?.(reloadCertificate);
+  await certificates.waitForFirst(stopping);
 
   // Closed after the last request, because it records the outcome.
   opened.defer(() => console?.close());
@@ -94,11 +106,11 @@ export async function startApp(options: AppOptions): Promise<App> {
   }
   opened.defer(() => console?.drain());
 
-  certificates?.start((next) => {
+  certificates.start((next) => {
     listener.replaceCertificate(next);
     console?.replaceCertificate(next);
   });
-  opened.defer(() => certificates?.stop());
+  opened.defer(() => certificates.stop());
 
   const { makeBackup } = options;
   running.backups = config.backups && new BackupJob(config.backups, makeBackup, log);
@@ -111,7 +123,7 @@ export async function startApp(options: AppOptions): Promise<App> {
     opsAddress,
     consoleUrl: console?.url ?? null,
     hasDesks: async () => storage.hasDesks(),
-    reloadCertificate: () => certificates?.reload(),
+    reloadCertificate,
     stop: () => toClose.disposeAsync(),
   };
 }
@@ -120,7 +132,8 @@ export async function startApp(options: AppOptions): Promise<App> {
 export async function checkApp(config: ServeConfig, ours: ReadonlySet<number>): Promise<void> {
   requireSafeTransport(config);
   requirePortsOfTheirOwn(config);
-  if (config.tls !== null) loadCertificate(config.tls);
+  if (config.acme !== null) readCa(config.acme);
+  else if (config.tls !== null) loadCertificate(config.tls);
   // In the order of a start, for the same message.
   if (!hasDatabase(config.dataDir)) requireFreePorts(config, ours);
   await checkServerStorage(config.dataDir);
@@ -138,7 +151,7 @@ interface Running {
 /** What the interfaces need. */
 interface Parts extends AppOptions {
   readonly storage: ServerStorage;
-  readonly certificates: CertificateWatch | null;
+  readonly certificates: Certificates;
   readonly plan: ConnectionPlan;
 }
 
@@ -161,7 +174,8 @@ function serveHealth(
   const health: HealthSources = {
     dataDir: config.dataDir,
     writerProblem: () => storage.writerProblem,
-    certificateExpiresAt: () => certificates?.current.expiresAt ?? null,
+    certificateExpiresAt: () => certificates.current?.expiresAt ?? null,
+    acme: () => certificates.acme,
     now,
   };
   const startedAt = now();
@@ -178,6 +192,7 @@ function serveHealth(
       public_url: bound && publicUrlOf(config, bound),
       console_url: running.consoleUrl(),
       certificate_expires_at: health.certificateExpiresAt(),
+      acme: health.acme(),
       backups: running.backups?.status ?? null,
     };
   });
@@ -210,7 +225,7 @@ function serveSignals(
   const listener = new Listener(
     (state) => createPublicInterface({ ...shared, listener: state }),
     config.listen,
-    certificates?.current ?? null,
+    certificates.current,
   );
   return listener;
 }
@@ -228,7 +243,7 @@ function startConsole(
       dataDir,
       consoleUrl,
       publicUrl,
-      certificate: certificates?.current ?? null,
+      certificate: certificates.current,
       trustedProxies,
       connectionsMax,
       connectionsTotal,

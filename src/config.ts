@@ -1,5 +1,6 @@
 /** The configuration of `serve`. `commands/settings.ts` reads it: flags, then the environment, then {@link defaults}. */
 import { UserError } from "./domain/errors.ts";
+import type { AcmePlan } from "./net/acme/plan.ts";
 import { CONNECTIONS_MAX_DEFAULT } from "./net/connections.ts";
 import { RATE_LIMIT_DEFAULT_PER_S } from "./net/rate.ts";
 import type { CertificateFiles } from "./net/tls.ts";
@@ -19,6 +20,8 @@ export interface ServeConfig {
   /** URL that clients use, without a trailing slash; null: made from `listen`. */
   readonly publicUrl: string | null;
   readonly tls: CertificateFiles | null;
+  /** Obtains the files of `tls`; null: the user provides them. */
+  readonly acme: AcmePlan | null;
   /** Addresses and CIDR ranges. */
   readonly trustedProxies: readonly string[];
   /** Requests per second per desk; 0 for no limit. */
@@ -39,6 +42,8 @@ export interface ServeConfig {
 
 export const defaults = {
   listen: "127.0.0.1:8080",
+  /** With a certificate from a directory, whose names lead to this machine. */
+  acmeListen: "0.0.0.0:443",
   consoleListen: "127.0.0.1:8081",
   data: "./data",
   /** Requests per second per desk. */
@@ -99,17 +104,22 @@ export function explainPortInUse(error: unknown, config: ServeConfig): unknown {
   if (!(error instanceof PortInUseError)) return error;
   const { address, message } = error;
   const [flag] = listening(config).find(([, own]) => own.port === address.port) ?? ["--listen"];
-  const off = flag === "--console-listen" ? ", or none with --console-listen off" : "";
   return new UserError(
-    `${message}, such as ${flag} ${formatAddress(freeAddress(address, config))}${off}.`,
+    `${message}, such as ${flag} ${formatAddress(freeAddress(address, config))}${alternatives[flag] ?? ""}.`,
   );
 }
+
+const alternatives: Readonly<Record<string, string>> = {
+  "--console-listen": ", or none with --console-listen off",
+  "--acme-http-listen": ", to which something forwards port 80",
+};
 
 function listening(config: ServeConfig): [flag: string, address: Address][] {
   const all: [string, Address | null][] = [
     ["--listen", config.listen],
     ["--console-listen", config.consoleListen],
     ["--ops-listen", config.opsListen],
+    ["--acme-http-listen", config.acme?.httpListen ?? null],
   ];
   return all.flatMap(([flag, address]) => (address === null ? [] : [[flag, address]]));
 }

@@ -94,11 +94,11 @@ export async function expectRefusal(
 
 /**
  * Starts `serve` on a free loopback port, waits until it takes signals, and stops it after the test.
- * `bare`: without any flags but those given.
+ * `bare`: without any flags but those given. `until`: waits for another text in the log.
  */
 export async function startServe(
   args: readonly string[] = [],
-  options: CliOptions & { dataDir?: string; listen?: string; bare?: boolean } = {},
+  options: CliOptions & { dataDir?: string; listen?: string; bare?: boolean; until?: string } = {},
 ): Promise<ServeProcess> {
   const dataDir = options.dataDir ?? join(temporaryFolder(), "data");
   const where = ["--data", dataDir, "--listen", options.listen ?? "127.0.0.1:0"];
@@ -130,7 +130,7 @@ export async function startServe(
       waiting.add(look);
       look();
     });
-  await logged("takes signals at");
+  await logged(options.until ?? "takes signals at");
   const log = (): LogLine[] =>
     output.stderr
       .split("\n")

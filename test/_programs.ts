@@ -14,6 +14,8 @@ const packages = {
     node: "nodejs",
     npx: "npm",
     openssl: "openssl",
+    pebble: "pebble",
+    "pebble-challtestsrv": "pebble",
     python3: "python3",
     rclone: "rclone",
     setpriv: "util-linux",

@@ -101,6 +101,7 @@ export async function startTestApp(options: TestAppOptions = {}): Promise<TestAp
       dataDir,
       publicUrl: null,
       tls: null,
+      acme: null,
       trustedProxies: [],
       rateLimitPerS: 0,
       connectionsMax: 0,

@@ -12,14 +12,14 @@ const address = { host: "127.0.0.1", port: 0 };
 const silent = pino({ level: "silent" });
 
 test.each([128, 256, 1_024, 65_536])("of %i descriptors, most are for ingestion", (descriptors) => {
-  const all = { connectionsMax: 0, consoleListen: address, opsListen: address };
+  const all = { connectionsMax: 0, consoleListen: address, opsListen: address, acme: {} };
   const plan = planConnections(all, silent, descriptors);
-  const sum = plan.public + plan.console + plan.ops;
+  const sum = plan.public + plan.console + plan.ops + plan.acme;
   expect(sum).toBeLessThanOrEqual(descriptors - 64);
   expect(plan.public).toBeGreaterThan(sum / 2);
-  expect(Math.min(plan.console, plan.ops)).toBeGreaterThan(1);
+  expect(Math.min(plan.console, plan.ops, plan.acme)).toBeGreaterThan(1);
   const alone = planConnections(
-    { ...all, consoleListen: null, opsListen: null },
+    { ...all, consoleListen: null, opsListen: null, acme: null },
     silent,
     descriptors,
   );

@@ -185,6 +185,7 @@ describe("a check", () => {
     dataDir: import.meta.dir,
     writerProblem: () => null,
     certificateExpiresAt: () => null,
+    acme: () => null,
     now: () => 0,
   };
 

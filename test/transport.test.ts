@@ -11,6 +11,7 @@ function config(listen: string, more: Partial<ServeConfig> = {}): ServeConfig {
     dataDir: "/nowhere",
     publicUrl: null,
     tls: null,
+    acme: null,
     trustedProxies: [],
     rateLimitPerS: 0,
     connectionsMax: 0,

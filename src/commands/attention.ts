@@ -3,6 +3,7 @@ import ms from "ms";
 import type { DeskOverview } from "../domain/desk.ts";
 import type { ApiKey, KeyState } from "../domain/key.ts";
 import { shellQuoted } from "../domain/shell.ts";
+import type { AcmeStatus } from "../net/acme/job.ts";
 import type { BackupStatus } from "../ops/backups.ts";
 import { type Checks, DISK_FREE_BYTES_MIN } from "../ops/health.ts";
 import type { ServerStatus } from "../ops/server.ts";
@@ -30,6 +31,8 @@ export type DeskStatus = Pick<DeskOverview, "name" | "active_keys" | "latest_sig
 export interface EndedKey extends ApiKey {
   readonly state: Exclude<KeyState, "active">;
 }
+
+type Renewing = Pick<AcmeStatus, "failure" | "next_attempt_at">;
 
 export interface Attention {
   readonly problem: string;
@@ -70,7 +73,12 @@ export function attentionToDisk(freeBytes: number): Attention[] {
   ];
 }
 
-export function attentionToCertificate(expiresAt: number | null, now: number): Attention[] {
+export function attentionToCertificate(
+  expiresAt: number | null,
+  acme: Renewing | null,
+  now: number,
+): Attention[] {
+  if (acme !== null) return attentionToAcme(expiresAt, acme, now);
   if (expiresAt === null || expiresAt >= now + CERTIFICATE_SOON_MS) return [];
   return [
     {
@@ -78,6 +86,26 @@ export function attentionToCertificate(expiresAt: number | null, now: number): A
       next: "renew it and replace its files; the server takes them without a restart",
     },
   ];
+}
+
+/** While orders succeed, the certificate is renewed in time, however short its lifetime is. */
+function attentionToAcme(
+  expiresAt: number | null,
+  { failure, next_attempt_at: nextAt }: Renewing,
+  now: number,
+): Attention[] {
+  if (failure !== null) {
+    const state = expiresAt === null ? "There is no certificate" : "The certificate is not renewed";
+    return [
+      {
+        problem: `${state}: the order of ${formatTime(failure.at)} failed: ${failure.reason}`,
+        next: `fix the cause; the server tries again at ${formatTime(nextAt)}, or at once on SIGHUP (systemctl reload signalbox)`,
+      },
+    ];
+  }
+  if (expiresAt === null || expiresAt >= now) return [];
+  const problem = `The certificate expired at ${formatTime(expiresAt)}.`;
+  return [{ problem, next: "keep the server running: it renews the certificate" }];
 }
 
 export function attentionToBackups(

@@ -36,7 +36,12 @@ export async function requireStart(
 }
 
 function portsOf(server: ServerStatus | null): ReadonlySet<number> {
-  const addresses = [server?.listen, server?.console_listen, server?.ops_listen];
+  const addresses = [
+    server?.listen,
+    server?.console_listen,
+    server?.ops_listen,
+    server?.acme?.http_listen,
+  ];
   return new Set(addresses.flatMap((text) => (text ? [parseAddress(text).port] : [])));
 }
 

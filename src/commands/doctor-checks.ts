@@ -1,5 +1,5 @@
 /** The checks of `signalbox doctor`. */
-import { statfsSync } from "node:fs";
+import { existsSync, statfsSync } from "node:fs";
 import type { ServeConfig } from "../config.ts";
 import { shellQuoted } from "../domain/shell.ts";
 import { planConnections } from "../net/connections.ts";
@@ -129,23 +129,32 @@ async function checkClock({ config: { dataDir }, now }: Facts): Promise<Finding>
 
 /** The files, and what a running server still uses. */
 function checkCertificate({ config, server, now }: Facts): Finding {
-  const { tls, trustedProxies } = config;
-  const loaded = tls === null ? null : loadCertificate(tls);
+  const { tls, acme, trustedProxies } = config;
+  const isMissing = tls !== null && acme !== null && !existsSync(tls.certFile);
+  const loaded = tls === null || isMissing ? null : loadCertificate(tls);
   const expiries = [loaded?.expiresAt, server?.certificate_expires_at].filter((at) => at != null);
-  if (expiries.length === 0)
-    return found("ok", "None: a proxy terminates HTTPS, or clients are local.");
-  const expiresAt = Math.min(...expiries);
+  const expiresAt = expiries.length === 0 ? null : Math.min(...expiries);
+  // Without a server, nothing has failed.
+  const renewing = server?.acme ?? (acme && { failure: null, next_attempt_at: null });
+  const attention = attentionToCertificate(expiresAt, renewing, now);
+  if (expiresAt === null) {
+    if (isMissing && attention.length === 0)
+      return found("ok", `None yet: the server orders it from ${acme.directory}.`);
+    return judge(attention, "problem", "None: a proxy terminates HTTPS, or clients are local.");
+  }
   // Behind a proxy, clients see the proxy's certificate.
   const missing = loaded === null || trustedProxies.length > 0 ? [] : missingHosts(loaded, config);
   if (tls !== null && missing.length > 0) {
     return found(
       "problem",
       `${tls.certFile} is not valid for ${missing.join(" and ")}.`,
-      "get a certificate for every name, or correct --public-url and --console-url",
+      acme === null
+        ? "get a certificate for every name, or correct --public-url and --console-url"
+        : "give every name with --acme-domain, and restart the server",
     );
   }
   return judge(
-    attentionToCertificate(expiresAt, now),
+    attention,
     expiresAt < now ? "problem" : "warning",
     `It expires in ${plural(Math.floor((expiresAt - now) / DAY_MS), "day")}, at ${formatTime(expiresAt)}.`,
   );

@@ -124,6 +124,18 @@ export function readOwnUrl(text: string): string {
   );
 }
 
+/** Reads the URL of an ACME directory. */
+export function readDirectoryUrl(text: string): string {
+  const url = URL.canParse(text) ? new URL(text) : null;
+  if (url?.protocol === "https:" && url.username === "" && url.hash === "") return url.href;
+  throw new InvalidArgumentError("Write it like https://ca.example.com/acme/directory.");
+}
+
+export function readEmail(text: string): string {
+  if (/^[^\s@,?&]+@[^\s@,?&]+$/.test(text)) return text;
+  throw new InvalidArgumentError("Write one address, such as ops@example.com.");
+}
+
 /** Reports a `UserError` about an option's value as a usage error: exit code 2. */
 export function orInvalid<T>(read: () => T): T {
   try {

@@ -36,9 +36,13 @@ export function serveCommand(): Command {
 Every flag can also be set in the environment, as shown; the flag wins.
 
 SIGTERM and SIGINT stop the server gracefully; a second one, half a second later or more, stops it at
-once. SIGHUP reloads the certificate.`,
+once. SIGHUP reloads the certificate, or tries again at once if it could not be obtained.
+
+--acme-domain obtains and renews a certificate by itself; giving it accepts the terms of service of the
+directory, which is Let's Encrypt if you name no other.`,
     examples: [
       "signalbox serve --quickstart",
+      "signalbox serve --acme-domain signals.example.com",
       "signalbox serve --listen 0.0.0.0:443 --tls-cert cert.pem --tls-key key.pem --public-url https://signals.example.com",
       "signalbox serve --listen 10.0.0.5:8080 --trust-proxy 10.0.0.2",
       "signalbox serve --check --tls-cert cert.pem --tls-key key.pem",
@@ -60,6 +64,8 @@ async function serve(options: ServeOptions, command: Command): Promise<void> {
   endAtDefect(log);
   // Before the first request, so that every one is also stopped gracefully.
   const stopped = stopSignal(log);
+  const stopping = new AbortController();
+  void stopped.then(() => stopping.abort());
   const fatal = Promise.withResolvers<never>();
   // Loaded here, because other commands do not need it and start sooner without it.
   const { startApp } = await import("../app.ts");
@@ -69,12 +75,18 @@ async function serve(options: ServeOptions, command: Command): Promise<void> {
       log: log.logger,
       onFatal: (reason) => fatal.reject(new Error(reason)),
       makeBackup: (file, signal) => backUp(config.dataDir, file, { signal }),
+      stopping: stopping.signal,
+      onReload: (reload) => process.on("SIGHUP", reload),
     }).catch((error: unknown) => {
+      if (error === stopping.signal.reason) return null;
       throw explainPortInUse(error, config);
     });
+    if (app === null) {
+      log.logger.info("stopped");
+      return;
+    }
     if (isOn("quickstart", command)) await quickstart(app, options.data, log);
     await announce(app, config, toType("desk create NAME", options.data), log);
-    process.on("SIGHUP", () => app.reloadCertificate());
     await runUntil(stopped, fatal.promise, app, log);
   } finally {
     await log.end();

@@ -5,9 +5,9 @@
 import { resolve } from "node:path";
 import { type Command, Option } from "commander";
 import { defaults, type ServeConfig } from "../config.ts";
-import { UsageError } from "../domain/errors.ts";
 import { type LogLevel, logLevels } from "../log.ts";
-import type { Address } from "../net/address.ts";
+import { acmeFiles } from "../net/acme/plan.ts";
+import { type Address, isLoopbackHost, parseAddress } from "../net/address.ts";
 import { TrustedProxies } from "../net/transport.ts";
 import {
   dataOption,
@@ -20,15 +20,15 @@ import {
   readOwnUrl,
   readPositive,
 } from "./options.ts";
+import { findOption, refuseIdle, setting, splitList } from "./setting.ts";
+import { readAcme, readTlsFiles, type TlsOptions, tlsSettings } from "./tls-settings.ts";
 
 export const QUICKSTART_DESK = "demo";
 
-export interface ServeOptions {
+export interface ServeOptions extends TlsOptions {
   readonly listen: Address;
   readonly data: string;
   readonly publicUrl?: string;
-  readonly tlsCert?: string;
-  readonly tlsKey?: string;
   readonly trustProxy: readonly string[];
   readonly rateLimit: number;
   readonly maxConnections: number;
@@ -49,8 +49,7 @@ export function serveSettings(): Option[] {
     setting("--listen <host:port>", "address to listen on", readAddress, defaults.listen),
     dataOption(),
     setting("--public-url <url>", "URL that clients use (default: the address)", readOwnUrl),
-    setting("--tls-cert <file>", "PEM certificate chain; requires --tls-key"),
-    setting("--tls-key <file>", "PEM private key; requires --tls-cert"),
+    ...tlsSettings(),
     setting(
       "--trust-proxy <cidr>",
       "trust X-Forwarded-Proto and X-Forwarded-For from these addresses (repeatable, or separated by commas)",
@@ -109,19 +108,6 @@ export function serveSettings(): Option[] {
   ];
 }
 
-function setting(
-  flags: string,
-  description: string,
-  read?: (text: string, before: never) => unknown,
-  fallback?: string | number,
-): Option {
-  const option = new Option(flags, description);
-  option.env(`SIGNALBOX_${option.name().toUpperCase().replaceAll("-", "_")}`);
-  if (read !== undefined) option.argParser(read as (text: string) => unknown);
-  if (read === undefined || fallback === undefined) return option;
-  return option.default((read as (text: string) => unknown)(String(fallback)), String(fallback));
-}
-
 interface DescribedSetting {
   readonly flag: string;
   readonly variable: string;
@@ -141,7 +127,10 @@ export function describeSettings(
     const name = option.attributeName();
     const from = command.getOptionValueSource(name);
     const source = from === "cli" ? "flag" : from === "env" ? "environment" : "default";
-    const fallback = option.defaultValueDescription ?? (option.defaultValue as string | undefined);
+    const fallback =
+      long === "--listen" && isAcme(command)
+        ? defaults.acmeListen
+        : (option.defaultValueDescription ?? (option.defaultValue as string | undefined));
     const written = {
       default: fallback === "none" ? null : (fallback ?? null),
       environment: process.env[envVar] ?? "",
@@ -161,23 +150,34 @@ export function isOn(name: string, serve: Command): boolean {
 
 /** Throws `UsageError` for settings that make no sense together. */
 export function readConfig(options: ServeOptions, serve: Command): ServeConfig {
-  const { tlsCert, tlsKey, backupDir } = options;
-  if ((tlsCert === undefined) !== (tlsKey === undefined)) {
-    throw new UsageError("TLS needs two files: give both --tls-cert FILE and --tls-key FILE.");
+  const { backupDir, acmeDomain } = options;
+  if (backupDir === undefined) {
+    refuseIdle(
+      ["backupEvery", "backupKeep", "backupCommand"],
+      serve,
+      "a folder for the backups: add --backup-dir DIR",
+    );
   }
-  if (backupDir === undefined) refuseIdleBackupFlags(serve);
+  const dataDir = resolve(options.data);
+  const files = readTlsFiles(options);
+  const acme = readAcme(options, serve);
+  const isListenDefault = serve.getOptionValueSource("listen") === "default";
+  const listen =
+    acme !== null && isListenDefault ? parseAddress(defaults.acmeListen) : options.listen;
+  const consoleListen = options.consoleListen === "off" ? null : options.consoleListen;
+  const [publicName, consoleName = publicName] = acmeDomain;
   return {
-    listen: options.listen,
-    dataDir: resolve(options.data),
-    publicUrl: options.publicUrl ?? null,
-    tls:
-      tlsCert === undefined || tlsKey === undefined ? null : { certFile: tlsCert, keyFile: tlsKey },
+    listen,
+    dataDir,
+    publicUrl: options.publicUrl ?? urlAt(publicName, listen),
+    tls: acme === null ? files : acmeFiles(dataDir),
+    acme,
     trustedProxies: options.trustProxy,
     rateLimitPerS: options.rateLimit,
     connectionsMax: options.maxConnections,
     opsListen: options.opsListen ?? null,
-    consoleListen: options.consoleListen === "off" ? null : options.consoleListen,
-    consoleUrl: options.consoleUrl ?? null,
+    consoleListen,
+    consoleUrl: options.consoleUrl ?? urlAt(consoleName, consoleListen),
     stopTimeoutMs: options.stopTimeout,
     backups:
       backupDir === undefined
@@ -192,25 +192,19 @@ export function readConfig(options: ServeOptions, serve: Command): ServeConfig {
   };
 }
 
-function refuseIdleBackupFlags(serve: Command): void {
-  for (const name of ["backupEvery", "backupKeep", "backupCommand"]) {
-    if ((serve.getOptionValueSource(name) ?? "default") === "default") continue;
-    const option = findOption(name, serve);
-    throw new UsageError(
-      `${option?.long} (${option?.envVar}) has no effect without a folder for the backups: add --backup-dir DIR.`,
-    );
-  }
+function isAcme(serve: Command): boolean {
+  return (serve.getOptionValue("acmeDomain") as ServeOptions["acmeDomain"]).length > 0;
 }
 
-function findOption(name: string, command: Command): Option | undefined {
-  return command.options.find((option) => option.attributeName() === name);
+/** Null for what only this machine reaches, perhaps through something that has another port. */
+function urlAt(name: string | undefined, address: Address | null): string | null {
+  if (name === undefined || address === null || address.port === 0) return null;
+  if (isLoopbackHost(address.host)) return null;
+  return address.port === 443 ? `https://${name}` : `https://${name}:${address.port}`;
 }
 
 function collectRanges(text: string, before: readonly string[]): string[] {
-  const ranges = text
-    .split(",")
-    .map((range) => range.trim())
-    .filter((range) => range !== "");
+  const ranges = splitList(text);
   orInvalid(() => new TrustedProxies(ranges));
   return [...before, ...ranges];
 }

@@ -80,7 +80,7 @@ async function readStatus(data: string): Promise<Status> {
   const attention = [
     ...attentionToServer(server, checks, data),
     ...attentionToDisk(status.disk_free_bytes),
-    ...attentionToCertificate(server?.certificate_expires_at ?? null, now),
+    ...attentionToCertificate(server?.certificate_expires_at ?? null, server?.acme ?? null, now),
     ...attentionToBackups(server, now),
     ...attentionToDesks(status.desks, archived, data),
     ...attentionToExpiring(expiring, data),
@@ -169,8 +169,11 @@ function describeBackup({ backups }: ServerStatus): string {
 function describeCertificate({
   certificate_expires_at: expiresAt,
   public_url: publicUrl,
+  acme,
 }: ServerStatus): string {
-  if (expiresAt !== null) return `expires at ${formatTime(expiresAt)}`;
+  const renewal = acme === null ? "" : `, next order at ${formatTime(acme.next_attempt_at)}`;
+  if (expiresAt !== null) return `expires at ${formatTime(expiresAt)}${renewal}`;
+  if (acme !== null) return `none yet from ${acme.directory}${renewal}`;
   return publicUrl?.startsWith("https:") === true
     ? "not here: the proxy has it"
     : "none needed: this machine only";

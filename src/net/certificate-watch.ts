@@ -49,7 +49,9 @@ export class CertificateWatch {
     }
   }
 
+  /** Later reloads change no listener. */
   stop(): void {
     clearInterval(this.#timer);
+    this.#replace = () => {};
   }
 }

@@ -21,6 +21,9 @@ const CONSOLE_SHARE = 1 / 4;
 /** For one or two supervisors. */
 const OPS_MAX = 64;
 const OPS_SHARE = 1 / 8;
+/** For a directory, which asks from a few places at once. */
+const ACME_MAX = 64;
+const ACME_SHARE = 1 / 16;
 /** Descriptors kept for files, and for connections that arrive between two checks. */
 const RESERVE_SHARE = 1 / 4;
 const RESERVE_MIN = 64;
@@ -33,14 +36,15 @@ const CHECK_SHARE = 1 / 10;
 const LINE_INTERVAL_MS = 5_000;
 
 /**
- * How many connections each interface may have open at once. The console and health may have more while
- * the process has fewer than the total.
+ * How many connections each interface may have open at once. The others than the public one may have
+ * more while the process has fewer than the total.
  */
 export interface ConnectionPlan {
   readonly public: number;
   readonly console: number;
   readonly ops: number;
-  /** The limit for all three together. */
+  readonly acme: number;
+  /** The limit for all of them together. */
   readonly total: number;
 }
 
@@ -49,11 +53,12 @@ interface ConnectionNeeds {
   readonly connectionsMax: number;
   readonly consoleListen: Address | null;
   readonly opsListen: Address | null;
+  readonly acme: object | null;
 }
 
-/** Divides what `ulimit -n` allows: at least five eighths for the public interface. */
+/** Divides what `ulimit -n` allows: at least nine sixteenths for the public interface. */
 export function planConnections(
-  { connectionsMax, consoleListen, opsListen }: ConnectionNeeds,
+  { connectionsMax, consoleListen, opsListen, acme: plan }: ConnectionNeeds,
   log: Pick<Logger, "warn">,
   descriptorsMax = readDescriptorsMax() ?? Infinity,
 ): ConnectionPlan {
@@ -63,7 +68,8 @@ export function planConnections(
     Math.max(1, Math.min(max, Math.floor(possible * part)));
   const console = consoleListen === null ? 0 : shareOf(CONSOLE_SHARE, CONSOLE_MAX);
   const ops = opsListen === null ? 0 : shareOf(OPS_SHARE, OPS_MAX);
-  const left = Math.max(1, possible - console - ops);
+  const acme = plan === null ? 0 : shareOf(ACME_SHARE, ACME_MAX);
+  const left = Math.max(1, possible - console - ops - acme);
   if (connectionsMax > left) {
     log.warn(
       { connections_max: left, asked: connectionsMax, descriptors_max: descriptorsMax },
@@ -71,7 +77,7 @@ export function planConnections(
     );
   }
   const forSignals = connectionsMax === 0 ? left : Math.min(connectionsMax, left);
-  return { public: forSignals, console, ops, total: forSignals + console + ops };
+  return { public: forSignals, console, ops, acme, total: forSignals + console + ops + acme };
 }
 
 /** Enforces the limit until the returned function is called. Call it on the thread that listens. */

@@ -2,6 +2,7 @@
 import { statfs } from "node:fs/promises";
 import { messageOf } from "../domain/errors.ts";
 import { DAY_MS } from "../domain/time.ts";
+import type { AcmeStatus } from "../net/acme/job.ts";
 
 export interface Check {
   readonly ok: boolean;
@@ -16,6 +17,8 @@ export interface HealthSources {
   readonly writerProblem: () => string | null;
   /** When the certificate in use expires (epoch milliseconds), or null without TLS. */
   readonly certificateExpiresAt: () => number | null;
+  /** Null without `--acme-domain`. */
+  readonly acme: () => AcmeStatus | null;
   readonly now: () => number;
 }
 
@@ -46,12 +49,24 @@ async function checkDisk({ dataDir }: HealthSources): Promise<Check> {
   }
 }
 
-function checkCertificate({ certificateExpiresAt, now }: HealthSources): Check {
+/** A certificate that could not be renewed is good until it expires. */
+function checkCertificate({ certificateExpiresAt, acme, now }: HealthSources): Check {
   const expiresAt = certificateExpiresAt();
-  if (expiresAt === null)
-    return { ok: true, detail: "none: a proxy terminates HTTPS, or clients are local" };
+  const renewal = acme();
+  const failure = renewal === null ? "" : describeFailure(renewal);
+  if (expiresAt === null) {
+    return renewal === null
+      ? { ok: true, detail: "none: a proxy terminates HTTPS, or clients are local" }
+      : { ok: false, detail: `none yet from ${renewal.directory}${failure}` };
+  }
   const days = Math.floor((expiresAt - now()) / DAY_MS);
   const date = new Date(expiresAt).toISOString();
-  if (days < 0) return { ok: false, detail: `expired at ${date}` };
-  return { ok: true, detail: `expires in ${days} days, at ${date}` };
+  if (days < 0) return { ok: false, detail: `expired at ${date}${failure}` };
+  return { ok: true, detail: `expires in ${days} days, at ${date}${failure}` };
+}
+
+function describeFailure({ failure, next_attempt_at: nextAt }: AcmeStatus): string {
+  if (failure === null) return "";
+  const next = nextAt === null ? "" : `; next attempt at ${new Date(nextAt).toISOString()}`;
+  return `; the last order failed at ${new Date(failure.at).toISOString()}: ${failure.reason}${next}`;
 }

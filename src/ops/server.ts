@@ -3,6 +3,7 @@ import { chmodSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { UserError } from "../domain/errors.ts";
 import { type Address, explainBindError } from "../net/address.ts";
+import type { AcmeStatus } from "../net/acme/job.ts";
 import type { BackupStatus } from "./backups.ts";
 import { type HealthSources, readiness } from "./health.ts";
 
@@ -27,6 +28,8 @@ export interface ServerStatus {
   readonly console_url: string | null;
   /** Epoch milliseconds; null without TLS of our own. */
   readonly certificate_expires_at: number | null;
+  /** Null without `--acme-domain`. */
+  readonly acme: AcmeStatus | null;
   /** Null without `--backup-dir`. */
   readonly backups: BackupStatus | null;
 }

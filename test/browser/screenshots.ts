@@ -65,6 +65,7 @@ async function serve(): Promise<Server> {
       dataDir,
       publicUrl: "https://signals.example.com",
       tls: null,
+      acme: null,
       trustedProxies: [],
       rateLimitPerS: 0,
       connectionsMax: 0,

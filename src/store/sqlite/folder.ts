@@ -30,7 +30,7 @@ export const sayOnStderr: OnTightened = (sentence) => writeToStderr(`${sentence}
 
 /** The files of Signalbox in a data folder. */
 const OUR_FILES =
-  /^(signalbox\.db|signalbox-(activity|sessions)\.db|serve\.lock|ops\.sock|device-secret)/;
+  /^(signalbox\.db|signalbox-(activity|sessions)\.db|serve\.lock|ops\.sock|device-secret|acme$)/;
 
 /**
  * Creates the folder, or checks that it is empty or has our files, and removes the permissions of other

@@ -1,0 +1,116 @@
+/** HTTPS to an ACME directory: bounded in time and size, never redirected, and trusted by `--acme-ca` alone if given. */
+import { messageOf } from "../../domain/errors.ts";
+import { SECOND_MS } from "../../domain/time.ts";
+import { VERSION } from "../../version.ts";
+
+const REQUEST_MS_MAX = 30 * SECOND_MS;
+const ANSWER_BYTES_MAX = 1_048_576;
+const DETAIL_LENGTH_MAX = 500;
+
+/** An answer other than 2xx: a problem document (RFC 8555, 6.7), or the status of anything else. */
+export class Refusal extends Error {
+  readonly status: number;
+  /** Such as `rateLimited`; null without a problem document. */
+  readonly type: string | null;
+  /** From `Retry-After`, epoch milliseconds, or null. */
+  readonly retryAt: number | null;
+
+  constructor(message: string, status: number, type: string | null, retryAt: number | null) {
+    super(message);
+    this.status = status;
+    this.type = type;
+    this.retryAt = retryAt;
+  }
+}
+
+interface DirectoryRequest {
+  readonly method?: string;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly body?: string | null;
+}
+
+export interface DirectoryAnswer {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly text: string;
+  readonly retryAt: number | null;
+}
+
+export interface DirectoryOptions {
+  readonly url: string;
+  /** PEM. */
+  readonly ca: string | null;
+  /** Epoch milliseconds. */
+  readonly now: () => number;
+}
+
+export class Directory {
+  readonly url: string;
+  readonly #ca: string | null;
+  readonly #now: () => number;
+
+  constructor({ url, ca, now }: DirectoryOptions) {
+    this.url = url;
+    this.#ca = ca;
+    this.#now = now;
+  }
+
+  /** Throws {@link Refusal} unless the answer is 2xx, or a nonce that was not taken, which clients retry. */
+  async ask(url: string, request: DirectoryRequest, signal: AbortSignal): Promise<DirectoryAnswer> {
+    if (!url.startsWith("https://")) throw new Error(`${url} is not an https URL`);
+    const { response, text } = await this.#send(url, request, signal);
+    const retryAt = retryTime(response.headers.get("retry-after"), this.#now());
+    const { status, headers } = response;
+    const problem = response.ok ? null : readProblem(text);
+    if (!response.ok && problem?.type !== "badNonce") {
+      const said = problem?.detail ?? `${url} answered ${status}`;
+      throw new Refusal(said.slice(0, DETAIL_LENGTH_MAX), status, problem?.type ?? null, retryAt);
+    }
+    return { status, headers: Object.fromEntries(headers), text, retryAt };
+  }
+
+  async #send(url: string, { method, headers, body }: DirectoryRequest, signal: AbortSignal) {
+    try {
+      const response = await fetch(url, {
+        method: method ?? "GET",
+        headers: { ...headers, "User-Agent": `signalbox/${VERSION}` },
+        ...(body == null ? {} : { body }),
+        ...(this.#ca === null ? {} : { tls: { ca: this.#ca } }),
+        redirect: "manual",
+        signal: AbortSignal.any([signal, AbortSignal.timeout(REQUEST_MS_MAX)]),
+      });
+      return { response, text: await readText(response) };
+    } catch (error) {
+      const reason = messageOf(error);
+      throw new Error(`no answer from ${new URL(url).host}: ${reason}`, { cause: error });
+    }
+  }
+}
+
+async function readText({ body }: Response): Promise<string> {
+  const chunks: Uint8Array[] = [];
+  let length = 0;
+  for await (const chunk of body ?? []) {
+    length += chunk.length;
+    if (length > ANSWER_BYTES_MAX) throw new Error("it is larger than 1 MiB");
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks).toString("utf8");
+}
+
+function readProblem(text: string): { readonly type: string; readonly detail: string } | null {
+  try {
+    const { type, detail } = JSON.parse(text) as Record<string, unknown>;
+    if (typeof type !== "string" || typeof detail !== "string") return null;
+    return { type: type.replace("urn:ietf:params:acme:error:", ""), detail };
+  } catch {
+    return null;
+  }
+}
+
+/** Reads `Retry-After` (RFC 9110, 10.2.3): seconds, or a date. */
+export function retryTime(header: string | null, now: number): number | null {
+  if (header === null) return null;
+  const at = /^\d+$/.test(header) ? now + Number(header) * SECOND_MS : Date.parse(header);
+  return Number.isFinite(at) ? at : null;
+}

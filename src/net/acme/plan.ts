@@ -1,0 +1,83 @@
+/** What `--acme-…` asks for. */
+import { readFileSync } from "node:fs";
+import { X509Certificate } from "node:crypto";
+import { isIP } from "node:net";
+import { join } from "node:path";
+import { systemCode, UserError } from "../../domain/errors.ts";
+import type { Address } from "../address.ts";
+import type { CertificateFiles } from "../tls.ts";
+
+export interface AcmePlan {
+  /** The names that one certificate is for. */
+  readonly domains: readonly string[];
+  /** Whom the directory may tell of problems, or null. */
+  readonly email: string | null;
+  /** Its URL (RFC 8555, 7.1.1). */
+  readonly directory: string;
+  /** A PEM file with the certificate that the directory's own HTTPS is trusted by; null: the public ones. */
+  readonly caFile: string | null;
+  /** Where http-01 challenges are answered. The directory asks port 80 of each name. */
+  readonly httpListen: Address;
+}
+
+export const DIRECTORY_DEFAULT = "https://acme-v02.api.letsencrypt.org/directory";
+export const HTTP_LISTEN_DEFAULT = "0.0.0.0:80";
+
+/** As many names as public directories take. */
+export const DOMAINS_MAX = 100;
+const LABEL = /^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/;
+const NAME_LENGTH_MAX = 253;
+
+/** Reads a DNS name, in lower case. Throws {@link UserError} for what http-01 cannot prove. */
+export function parseDomain(text: string): string {
+  const name = text.toLowerCase().replace(/\.$/, "");
+  const example = "such as --acme-domain signals.example.com";
+  if (name.startsWith("*.")) {
+    throw new UserError(
+      `"${text}" is a wildcard, which http-01 cannot prove: give each name, ${example}.`,
+    );
+  }
+  const isNumeric = /^[\d.]+$/.test(name) || isIP(name.replace(/^\[|\]$/g, "")) !== 0;
+  if (isNumeric) {
+    throw new UserError(`"${text}" is an IP address: give the name that clients use, ${example}.`);
+  }
+  if (name.length <= NAME_LENGTH_MAX && name.split(".").every((label) => LABEL.test(label))) {
+    return name;
+  }
+  throw new UserError(
+    `"${text}" is not a DNS name: give it without a scheme, port or path, and in ASCII (xn--…), ${example}.`,
+  );
+}
+
+/** Both in one file, so that they can only be replaced together. */
+export function acmeFiles(dataDir: string): CertificateFiles {
+  const file = join(acmeFolder(dataDir), "certificate.pem");
+  return { certFile: file, keyFile: file };
+}
+
+export function acmeFolder(dataDir: string): string {
+  return join(dataDir, "acme");
+}
+
+/** Throws {@link UserError} if the file cannot be read or has no certificate. */
+export function readCa({ caFile }: Pick<AcmePlan, "caFile">): string | null {
+  if (caFile === null) return null;
+  let pem: string;
+  try {
+    pem = readFileSync(caFile, "utf8");
+  } catch (error) {
+    throw new UserError(
+      `${caFile} cannot be read (${systemCode(error)}): name a readable PEM file with --acme-ca.`,
+    );
+  }
+  if (isCertificate(pem)) return pem;
+  throw new UserError(`${caFile} is not a PEM certificate: name the right file with --acme-ca.`);
+}
+
+function isCertificate(pem: string): boolean {
+  try {
+    return new X509Certificate(pem).raw.length > 0;
+  } catch {
+    return false;
+  }
+}

@@ -1,0 +1,158 @@
+/** The parts of ACME that need no directory: names, times, ids, and flags. */
+import "reflect-metadata";
+import { describe, expect, test } from "bun:test";
+import * as x509 from "@peculiar/x509";
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { retryTime } from "../src/net/acme/directory.ts";
+import { parseDomain } from "../src/net/acme/plan.ts";
+import { certificateId, readRenewalInfo } from "../src/net/acme/renewal-info.ts";
+import { retryDelay, timeInWindow, timeToAsk, timeToRenew } from "../src/net/acme/schedule.ts";
+import { AcmeStore, initialState } from "../src/net/acme/state.ts";
+import { cli } from "./_cli.ts";
+import { temporaryFolder } from "./_setup.ts";
+
+const MINUTE_MS = 60_000;
+const HOUR_MS = 60 * MINUTE_MS;
+const DAY_MS = 24 * HOUR_MS;
+
+test.each([
+  ["signals.example.com", "signals.example.com"],
+  ["Signals.Example.COM.", "signals.example.com"],
+  ["xn--bcher-kva.example", "xn--bcher-kva.example"],
+  ["signalbox", "signalbox"],
+])("the name %s is read as %s", (text, name) => expect(parseDomain(text)).toBe(name));
+
+test.each([
+  ["*.example.com", "is a wildcard"],
+  ["192.0.2.1", "is an IP address"],
+  ["[2001:db8::1]", "is an IP address"],
+  ["2001:db8::1", "is an IP address"],
+  ["https://signals.example.com", "is not a DNS name"],
+  ["signals.example.com:443", "is not a DNS name"],
+  ["bücher.example", "is not a DNS name"],
+  ["-a.example.com", "is not a DNS name"],
+  ["a..example.com", "is not a DNS name"],
+  [`${"a.".repeat(130)}com`, "is not a DNS name"],
+])("the name %s is refused", (text, says) => {
+  expect(() => parseDomain(text)).toThrow(says);
+  expect(() => parseDomain(text)).toThrow("such as --acme-domain signals.example.com");
+});
+
+/** RFC 9773, 4.1. */
+test("a certificate's id is made of its issuer's key identifier and its serial number", async () => {
+  const curve = { name: "ECDSA", namedCurve: "P-256" };
+  const keys = await crypto.subtle.generateKey(curve, true, ["sign", "verify"]);
+  const certificate = await x509.X509CertificateGenerator.createSelfSigned({
+    name: "CN=signals.test",
+    serialNumber: "87654321",
+    keys,
+    extensions: [
+      new x509.AuthorityKeyIdentifierExtension("69885b6b87464041e1b37b847ba0ae2cde01c8d4"),
+    ],
+  });
+  expect(certificateId(certificate.toString("pem"))).toBe("aYhba4dGQEHhs3uEe6CuLN4ByNQ.AIdlQyE");
+  const plain = await x509.X509CertificateGenerator.createSelfSigned({ name: "CN=a", keys });
+  expect(certificateId(plain.toString("pem"))).toBeNull();
+});
+
+describe("the schedule", () => {
+  const month = { from: 0, to: 30 * DAY_MS };
+
+  test("renews at two thirds of any lifetime, or a little earlier", () => {
+    for (const days of [90, 6, 0.001]) {
+      const validity = { from: 0, to: days * DAY_MS };
+      expect(timeToRenew(validity, () => 0)).toBeCloseTo((days * DAY_MS * 2) / 3, 0);
+      const earliest = timeToRenew(validity, () => 1) / (days * DAY_MS);
+      expect(earliest).toBeGreaterThan(0.6);
+      expect(earliest).toBeLessThan(0.66);
+    }
+  });
+
+  test("takes a time in the directory's window, but leaves a tenth of the lifetime", () => {
+    const window = { from: 10 * DAY_MS, to: 12 * DAY_MS };
+    expect(timeInWindow(window, month, () => 0.5)).toBe(11 * DAY_MS);
+    const late = { from: 29 * DAY_MS, to: 40 * DAY_MS };
+    expect(timeInWindow(late, month, () => 0.5)).toBe(27 * DAY_MS);
+  });
+
+  test.each([
+    [null, 6 * HOUR_MS],
+    [1_000, MINUTE_MS],
+    [2 * HOUR_MS, 2 * HOUR_MS],
+    [30 * DAY_MS, DAY_MS],
+  ])("asks again after Retry-After %p: %d ms", (retryAt, waitMs) => {
+    expect(timeToAsk(0, retryAt)).toBe(waitMs);
+  });
+
+  test("tries at most five times in the first hour, then every six hours", () => {
+    const delays = [1, 2, 3, 4, 5, 6, 7, 50].map((count) => retryDelay(count, null, () => 0));
+    expect(delays.map((ms) => ms / MINUTE_MS)).toEqual([1, 3, 9, 27, 81, 243, 360, 360]);
+    expect(retryDelay(1, null, () => 1)).toBe(1.2 * MINUTE_MS);
+  });
+
+  test("tries often enough for a certificate of six days, or of seconds", () => {
+    expect(retryDelay(1, 6 * DAY_MS, () => 0)).toBe(MINUTE_MS);
+    expect(retryDelay(50, 6 * DAY_MS, () => 0)).toBe(6 * HOUR_MS);
+    expect(retryDelay(50, 20_000, () => 0)).toBe(2_000);
+  });
+});
+
+test("renewal information without a valid window is an error", () => {
+  const [start, end] = ["2026-01-02T04:00:00Z", "2026-01-03T04:00:00Z"];
+  const { window, explanation } = readRenewalInfo({ suggestedWindow: { start, end } });
+  expect(window).toEqual({ from: Date.parse(start), to: Date.parse(end) });
+  expect(explanation).toBeNull();
+  for (const wrong of [
+    {},
+    { suggestedWindow: { start: end, end: start } },
+    { suggestedWindow: {} },
+  ]) {
+    expect(() => readRenewalInfo(wrong)).toThrow("no valid window");
+  }
+});
+
+test("Retry-After is seconds or a date", () => {
+  expect(retryTime("120", 1_000)).toBe(121_000);
+  expect(retryTime("Thu, 01 Jan 1970 00:01:00 GMT", 0)).toBe(MINUTE_MS);
+  expect([retryTime("soon", 0), retryTime(null, 0)]).toEqual([null, null]);
+});
+
+test("a state of far in the future, or one that is damaged, does not stop renewals", () => {
+  const dataDir = temporaryFolder();
+  const store = new AcmeStore(dataDir);
+  expect(store.readState(0)).toBeNull();
+  store.saveState({ ...initialState("https://ca.test/"), retry_at: 9e15, held_until: 9e15 });
+  const kept = store.readState(0);
+  expect([kept?.retry_at, kept?.held_until]).toEqual([8 * DAY_MS, 8 * DAY_MS]);
+  for (const text of ["", "{}", "null", '{"directory":7}']) {
+    writeFileSync(join(dataDir, "acme", "state.json"), text);
+    expect(store.readState(0)).toBeNull();
+  }
+});
+
+describe("serve refuses", () => {
+  const domain = ["--acme-domain", "signals.example.com"];
+  test.each<[string[], string, number]>([
+    [[...domain, "--tls-cert", "a", "--tls-key", "b"], "leave out --tls-cert and --tls-key", 2],
+    [["--acme-email", "ops@example.com"], "has no effect without a name for the certificate", 2],
+    [["--acme-domain", "*.example.com"], "is a wildcard", 2],
+    [[...domain, "--acme-directory", "http://ca.example.com"], "Write it like https://", 2],
+    [[...domain, "--acme-email", "a@b,c@d"], "Write one address", 2],
+    [[...domain, "--acme-ca", "/no/such/file"], "name a readable PEM file with --acme-ca", 1],
+    [[...domain, "--acme-http-listen", "0.0.0.0:443"], "uses the port of --listen", 1],
+  ])("%p", async (args, says, code) => {
+    const result = await cli(["serve", "--check", ...args, "--data", "./d"]);
+    expect(result.stderr).toContain(says);
+    expect(result.code).toBe(code);
+  });
+});
+
+test("the flags can come from the environment, and set the default address and URLs", async () => {
+  const env = { SIGNALBOX_ACME_DOMAIN: "signals.example.com, console.example.com" };
+  const { stdout } = await cli(["config", "--json"], { env });
+  const settings = JSON.parse(stdout) as { flag: string; value: string; source: string }[];
+  const find = (flag: string) => settings.find((setting) => setting.flag === flag);
+  expect(find("--acme-domain")).toMatchObject({ value: env.SIGNALBOX_ACME_DOMAIN });
+  expect(find("--listen")).toMatchObject({ value: "0.0.0.0:443", source: "default" });
+});

@@ -1,0 +1,219 @@
+/** Certificates from an ACME directory of our own. `test/faults/acme.test.ts` asks Pebble. */
+import { describe, expect, setDefaultTimeout, test } from "bun:test";
+import { X509Certificate } from "node:crypto";
+import { readdirSync, readFileSync, statSync } from "node:fs";
+import { join } from "node:path";
+import { connect } from "node:tls";
+import type { Checks } from "../src/ops/health.ts";
+import { askServer, askStatus } from "../src/ops/client.ts";
+import { cli, freePort, type ServeProcess, startServe } from "./_cli.ts";
+import { problem, startDirectory, type TestDirectory } from "./_directory.ts";
+import { temporaryFolder } from "./_setup.ts";
+
+setDefaultTimeout(60_000);
+
+const HOUR_MS = 3_600_000;
+const DAY_MS = 24 * HOUR_MS;
+const names = ["signals.test", "console.test"];
+
+interface Setting {
+  readonly directory: TestDirectory;
+  readonly challengePort: number;
+  readonly dataDir: string;
+  readonly start: (until?: string, more?: readonly string[]) => Promise<ServeProcess>;
+}
+
+async function setUp(): Promise<Setting> {
+  const challengePort = await freePort();
+  const directory = await startDirectory(challengePort);
+  const dataDir = join(temporaryFolder(), "data");
+  const args = [
+    ...names.flatMap((name) => ["--acme-domain", name]),
+    `--acme-directory=${directory.url}`,
+    `--acme-ca=${directory.caFile}`,
+    `--acme-http-listen=127.0.0.1:${challengePort}`,
+  ];
+  const start = (until?: string, more: readonly string[] = []) =>
+    startServe([...args, ...more], { dataDir, ...(until === undefined ? {} : { until }) });
+  return { directory, challengePort, dataDir, start };
+}
+
+/** The certificate that a new connection gets. */
+function presented(url: string): Promise<X509Certificate> {
+  return new Promise((resolve, reject) => {
+    const options = { host: "127.0.0.1", port: Number(new URL(url).port) };
+    const socket = connect({ ...options, rejectUnauthorized: false }, () => {
+      resolve(new X509Certificate(socket.getPeerCertificate().raw));
+      socket.destroy();
+    });
+    socket.on("error", reject);
+  });
+}
+
+async function certificateCheck(dataDir: string): Promise<Checks["certificate"]> {
+  const answer = await askServer(dataDir, "/readyz");
+  return ((await answer.json()) as { checks: Checks }).checks.certificate;
+}
+
+async function stop(server: ServeProcess): Promise<void> {
+  server.kill("SIGTERM");
+  expect(await server.exited).toBe(0);
+}
+
+function readState(dataDir: string): Record<string, unknown> {
+  const text = readFileSync(join(dataDir, "acme", "state.json"), "utf8");
+  return JSON.parse(text) as Record<string, unknown>;
+}
+
+test("a first start obtains one certificate for all names; a restart asks nobody", async () => {
+  const { directory, challengePort, dataDir, start } = await setUp();
+  const server = await start();
+  const { subjectAltName, fingerprint } = await presented(server.url);
+  expect(subjectAltName).toBe(names.map((name) => `DNS:${name}`).join(", "));
+  expect(directory.orders.length).toBe(1);
+
+  const folder = join(dataDir, "acme");
+  expect(statSync(folder).mode & 0o777).toBe(0o700);
+  expect(readdirSync(folder).toSorted()).toEqual([
+    "account-key.pem",
+    "certificate.pem",
+    "state.json",
+  ]);
+  for (const file of readdirSync(folder)) {
+    expect([file, statSync(join(folder, file)).mode & 0o777]).toEqual([file, 0o600]);
+  }
+  expect(server.output.stderr).not.toContain("PRIVATE KEY");
+
+  const { token } = { token: directory.orders[0]?.tokens[0] };
+  for (const path of ["/", `/.well-known/acme-challenge/${token}`, "/v1/signals", "/readyz"]) {
+    const answer = await fetch(`http://127.0.0.1:${challengePort}${path}`, { redirect: "manual" });
+    expect([path, answer.status, await answer.text()]).toEqual([path, 404, ""]);
+  }
+  const status = await askStatus(dataDir);
+  expect(status?.acme).toMatchObject({ domains: names, failure: null });
+  const dueIn = (status?.acme?.next_attempt_at ?? 0) - Date.now();
+  expect(dueIn).toBeGreaterThan(54 * DAY_MS);
+  expect(dueIn).toBeLessThanOrEqual(60 * DAY_MS);
+  await stop(server);
+
+  await directory.stop();
+  const again = await start();
+  expect((await presented(again.url)).fingerprint).toBe(fingerprint);
+  expect(again.log().filter(({ level }) => level !== "info")).toEqual([]);
+  await stop(again);
+});
+
+describe("without a first certificate", () => {
+  test("the server waits, says why, and stops on SIGTERM; Retry-After holds across restarts and SIGHUP", async () => {
+    const { directory, dataDir, start } = await setUp();
+    directory.refusal = () => problem("rateLimited", "too many orders", { "Retry-After": "7200" });
+    const refusedAt = Date.now();
+    const server = await start("no certificate could be obtained");
+    expect(server.log().at(-1)).toMatchObject({ level: "error", reason: "too many orders" });
+    expect((await askServer(dataDir, "/healthz")).status).toBe(200);
+    expect(await certificateCheck(dataDir)).toEqual({
+      ok: false,
+      detail: expect.stringMatching(/^none yet from .*: too many orders; next attempt at /),
+    });
+    const status = await cli(["status", "--data", dataDir]);
+    expect(status.stdout).toContain("! There is no certificate: the order of ");
+    await stop(server);
+
+    const requests = directory.requests.length;
+    const again = await start("no certificate yet");
+    again.kill("SIGHUP");
+    const waiting = await askStatus(dataDir);
+    expect(waiting?.acme?.next_attempt_at).toBeGreaterThanOrEqual(refusedAt + 2 * HOUR_MS);
+    expect(waiting?.listen).toBeNull();
+    await stop(again);
+    expect(directory.requests.length).toBe(requests);
+  });
+
+  test("a name that cannot be proven is retried later, and at once on SIGHUP", async () => {
+    const { directory, challengePort, dataDir, start } = await setUp();
+    const wrong = await freePort();
+    const away = ["--acme-http-listen", `127.0.0.1:${wrong}`];
+    const server = await start("no certificate could be obtained", away);
+    const line = server.log().at(-1);
+    expect(String(line?.["reason"])).toMatch(/^signals\.test: the answer is .*/);
+    expect(Date.parse(String(line?.["next_attempt"]))).toBeGreaterThan(Date.now() + 30_000);
+    await stop(server);
+
+    const requests = directory.requests.length;
+    const again = await start("no certificate yet");
+    expect((await askStatus(dataDir))?.acme?.http_listen).toBe(`127.0.0.1:${challengePort}`);
+    expect(directory.requests.length).toBe(requests);
+    again.kill("SIGHUP");
+    await again.logged("takes signals at");
+    expect(readState(dataDir)).toMatchObject({ failures: 0, failure: null });
+    await stop(again);
+  });
+});
+
+describe("a renewal", () => {
+  test("happens when the directory says so, without a restart, and names what it replaces", async () => {
+    const { directory, dataDir, start } = await setUp();
+    directory.lifetimeMs = 2 * 60_000;
+    const asked: string[] = [];
+    directory.renewalInfo = (id) => {
+      asked.push(id);
+      // The first certificate is overdue, the second one is not.
+      const from = Date.now() + (asked.length === 1 ? -2 : 1) * HOUR_MS;
+      const suggestedWindow = { start: new Date(from), end: new Date(from + 1_000) };
+      return Response.json({ suggestedWindow }, { headers: { "Retry-After": "21600" } });
+    };
+    const server = await start();
+    const first = await presented(server.url);
+    await server.logged("new certificate in use");
+    expect((await presented(server.url)).fingerprint).not.toBe(first.fingerprint);
+    while (asked.length < 2) await Bun.sleep(20);
+    expect(directory.orders.map(({ replaces }) => replaces)).toEqual([undefined, asked[0]]);
+    const { renewal } = readState(dataDir) as { renewal: { ask_at: number } };
+    expect(renewal.ask_at).toBeGreaterThan(Date.now() + 5 * HOUR_MS);
+    await stop(server);
+  });
+
+  test("that fails leaves the old certificate in use, and is said everywhere", async () => {
+    const { directory, dataDir, start } = await setUp();
+    directory.lifetimeMs = 2 * 60_000;
+    const overdue = { start: new Date(0), end: new Date(1) };
+    directory.renewalInfo = () => Response.json({ suggestedWindow: overdue });
+    const { orders } = directory;
+    directory.refusal = () => (orders.length === 0 ? null : problem("malformed", "not today"));
+    const server = await start();
+    const { fingerprint } = await presented(server.url);
+    await server.logged("the certificate could not be renewed; the current one stays in use");
+    expect((await presented(server.url)).fingerprint).toBe(fingerprint);
+    expect(await certificateCheck(dataDir)).toEqual({
+      ok: true,
+      detail: expect.stringMatching(/^expires in 0 days, .*: not today; next attempt at /),
+    });
+    const { stdout } = await cli(["status", "--data", dataDir]);
+    expect(stdout).toContain("! The certificate is not renewed: the order of ");
+    directory.refusal = () => null;
+    await server.logged("new certificate in use");
+    expect((await presented(server.url)).fingerprint).not.toBe(fingerprint);
+    await stop(server);
+  });
+
+  test("follows at once when a name was added; the old certificate serves meanwhile", async () => {
+    const { start } = await setUp();
+    await stop(await start());
+    const server = await start(undefined, ["--acme-domain", "third.test"]);
+    await server.logged("new certificate in use");
+    expect((await presented(server.url)).subjectAltName).toContain("DNS:third.test");
+    await stop(server);
+  });
+});
+
+test("the directory is not trusted without --acme-ca", async () => {
+  const { directory, dataDir } = await setUp();
+  const args = ["--acme-domain", "signals.test", "--acme-directory", directory.url];
+  const where = ["--acme-http-listen", "127.0.0.1:0"];
+  const server = await startServe([...args, ...where], {
+    dataDir,
+    until: "no certificate could be obtained",
+  });
+  expect(directory.requests).toEqual([]);
+  await stop(server);
+});

@@ -1,0 +1,100 @@
+/** Runs Pebble, a small ACME directory of Let's Encrypt, with a DNS server that leads every name to this machine. */
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { makeCertificate } from "../_certificates.ts";
+import { freePort } from "../_cli.ts";
+import { onCleanup, temporaryFolder } from "../_setup.ts";
+
+export interface Pebble {
+  readonly url: string;
+  /** For `--acme-ca`. */
+  readonly caFile: string;
+  /** Where it looks for the answers to challenges, instead of port 80. */
+  readonly challengePort: number;
+  /** Leads names without an address of their own to another address. */
+  readonly resolveTo: (ipv4: string) => Promise<void>;
+  /** The certificate at the root of what it issues, as PEM; another one after each start. */
+  readonly root: () => Promise<string>;
+  /** Pebble alone, not the DNS server. It forgets everything. */
+  readonly stop: () => Promise<void>;
+  readonly start: () => Promise<void>;
+}
+
+export async function startPebble(lifetimeS: number): Promise<Pebble> {
+  const folder = temporaryFolder();
+  const { cert, key } = await makeCertificate("pebble");
+  const [caFile, keyFile] = [join(folder, "ca.pem"), join(folder, "ca-key.pem")];
+  writeFileSync(caFile, cert);
+  writeFileSync(keyFile, key);
+  const [port, management, challengePort, dns, names] = [
+    await freePort(),
+    await freePort(),
+    await freePort(),
+    await freePort(),
+    await freePort(),
+  ];
+  const config = join(folder, "pebble.json");
+  const pebble = {
+    listenAddress: `127.0.0.1:${port}`,
+    managementListenAddress: `127.0.0.1:${management}`,
+    certificate: caFile,
+    privateKey: keyFile,
+    httpPort: challengePort,
+    tlsPort: 0,
+    ocspResponderURL: "",
+    externalAccountBindingRequired: false,
+    certificateValidityPeriod: lifetimeS,
+  };
+  writeFileSync(config, JSON.stringify({ pebble }));
+  const url = `https://127.0.0.1:${port}/dir`;
+  const manage = `http://127.0.0.1:${names}`;
+  const only = ["-http01", "", "-https01", "", "-tlsalpn01", "", "-defaultIPv6", ""];
+  const listen = ["-dns01", `127.0.0.1:${dns}`, "-management", `127.0.0.1:${names}`];
+  run(["pebble-challtestsrv", ...only, ...listen]);
+  await answered(manage);
+
+  let stop: () => Promise<void>;
+  const start = async (): Promise<void> => {
+    stop = run(["pebble", "-config", config, "-dnsserver", `127.0.0.1:${dns}`, "-strict"]);
+    await answered(url);
+  };
+  await start();
+  return {
+    url,
+    caFile,
+    challengePort,
+    resolveTo: async (ip) => {
+      await fetch(`${manage}/set-default-ipv4`, { method: "POST", body: JSON.stringify({ ip }) });
+    },
+    root: async () => {
+      const answer = await fetch(`https://127.0.0.1:${management}/roots/0`, { tls: { ca: cert } });
+      return answer.text();
+    },
+    start,
+    stop: () => stop(),
+  };
+}
+
+function run(command: string[]): () => Promise<void> {
+  const child = Bun.spawn(command, {
+    env: { ...process.env, PEBBLE_VA_NOSLEEP: "1", PEBBLE_WFE_NONCEREJECT: "20" },
+    stdio: ["ignore", "ignore", "ignore"],
+  });
+  const end = async (): Promise<void> => {
+    child.kill("SIGKILL");
+    await child.exited;
+  };
+  onCleanup(end);
+  return end;
+}
+
+async function answered(url: string): Promise<void> {
+  while (true) {
+    try {
+      await fetch(url, { tls: { rejectUnauthorized: false } });
+      return;
+    } catch {
+      await Bun.sleep(50);
+    }
+  }
+}
