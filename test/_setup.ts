@@ -165,6 +165,15 @@ export async function callUrl(url: string, path: string, init: RequestInit = {})
   return { status: response.status, headers: response.headers, text, body };
 }
 
+/** Posts one signal; the answer is checked against `openapi.yaml`. */
+export function post(url: string, key: string, fields: object = {}): Promise<Answer> {
+  return callUrl(url, "/v1/signals", {
+    method: "POST",
+    headers: { Authorization: `Bearer ${key}`, "Content-Type": "application/json" },
+    body: JSON.stringify({ ...signal, ...fields }),
+  });
+}
+
 /** Mints a key for a desk, which is created if it does not exist. */
 export function mintKey(registry: SqliteRegistry, desk: string): { key: string; keyId: string } {
   registry.createDesk(desk, { ifMissing: true });

@@ -40,7 +40,7 @@ import {
 } from "./_databases.ts";
 import { startLoad } from "./_load.ts";
 import { onTerminal } from "./_terminal.ts";
-import { callUrl, onCleanup, rejection, signal, temporaryFolder } from "./_setup.ts";
+import { onCleanup, post, rejection, temporaryFolder } from "./_setup.ts";
 
 setDefaultTimeout(120_000);
 
@@ -85,15 +85,6 @@ function oldBackup(): { file: string; folder: string; old: Buffer } {
   const file = join(folder, "signalbox.db");
   copyDatabase(seed({ signals: 7 }).path, file);
   return { file, folder, old: readFileSync(file) };
-}
-
-async function post(url: string, key: string, clientId: string): Promise<number> {
-  const { status } = await callUrl(url, "/v1/signals", {
-    method: "POST",
-    headers: { Authorization: `Bearer ${key}`, "Content-Type": "application/json" },
-    body: JSON.stringify({ ...signal, client_signal_id: clientId }),
-  });
-  return status;
 }
 
 function idsOf(path: string): unknown[] {
@@ -192,7 +183,7 @@ describe("a backup of a running server is a snapshot", () => {
   test("it has no key, desk or signal that came after it began", async () => {
     const { dataDir, keyId, key, path } = seed({ signals: MANY });
     const { url } = await startServe([], { dataDir });
-    expect(await post(url, key, "before")).toBe(201);
+    expect((await post(url, key, { client_signal_id: "before" })).status).toBe(201);
     const file = join(temporaryFolder(), "signalbox.db");
     const backup = startBackup(file, dataDir);
     const copying = await holdCopy(join(file, ".."), 1024 * 1024);
@@ -201,9 +192,9 @@ describe("a backup of a running server is a snapshot", () => {
       registry.createDesk("beta", { ifMissing: false });
       return registry.mintKey({ desk: "beta", label: null, expiresInMs: null });
     });
-    expect(await post(url, key, "revoked")).toBe(401);
+    expect((await post(url, key, { client_signal_id: "revoked" })).status).toBe(401);
     for (let count = 0; count < 50; count += 1) {
-      expect(await post(url, other.key, `after-${count}`)).toBe(201);
+      expect((await post(url, other.key, { client_signal_id: `after-${count}` })).status).toBe(201);
     }
     process.kill(copying.pid, "SIGCONT");
     expect(await backup.ended).toMatchObject({ code: 0, stdout: "" });

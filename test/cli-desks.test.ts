@@ -2,7 +2,7 @@
 import { expect, setDefaultTimeout, test } from "bun:test";
 import { cli, expectRefusal, mintKey, startServe } from "./_cli.ts";
 import { seed } from "./_databases.ts";
-import { callUrl, signal, temporaryFolder } from "./_setup.ts";
+import { post, temporaryFolder } from "./_setup.ts";
 
 setDefaultTimeout(60_000);
 
@@ -14,15 +14,6 @@ function commandsOn(dataDir: string) {
   };
 }
 
-async function post(url: string, key: string): Promise<number> {
-  const { status } = await callUrl(url, "/v1/signals", {
-    method: "POST",
-    headers: { Authorization: `Bearer ${key}`, "Content-Type": "application/json" },
-    body: JSON.stringify(signal),
-  });
-  return status;
-}
-
 const cells = (line = "") => line.split(/ {2,}/);
 
 test("desk list shows keys, members, signals and the latest signal", async () => {
@@ -31,7 +22,7 @@ test("desk list shows keys, members, signals and the latest signal", async () =>
   const { key } = await mintKey(dataDir);
   await mintKey(dataDir, "beta");
   await run("member", "invite", "alpha", "ada@example.com");
-  for (let count = 0; count < 2; count += 1) expect(await post(url, key)).toBe(201);
+  for (let count = 0; count < 2; count += 1) expect((await post(url, key)).status).toBe(201);
   const [heading, ...rows] = (await run("desk", "list")).stdout.trimEnd().split("\n");
   const columns = "NAME STATE KEYS MEMBERS SIGNALS LATEST_SIGNAL DIFFERING PASSKEYS CREATED";
   expect(cells(heading).map((cell) => cell.replace(" ", "_"))).toEqual(columns.split(" "));
@@ -64,10 +55,10 @@ test("desk rename keeps everything, and its keys go on working", async () => {
   const { dataDir, url } = await startServe();
   const run = commandsOn(dataDir);
   const { key } = await mintKey(dataDir);
-  expect(await post(url, key)).toBe(201);
+  expect((await post(url, key)).status).toBe(201);
   const { stderr } = await run("desk", "rename", "alpha", "omega");
   expect(stderr).toBe('Desk "alpha" is now called "omega".\n');
-  expect(await post(url, key)).toBe(201);
+  expect((await post(url, key)).status).toBe(201);
   const listed = await run("signals", "list", "--desk", "omega", "--json");
   expect(listed.stdout.trimEnd().split("\n")).toHaveLength(2);
   await run("desk", "create", "alpha");
@@ -80,11 +71,11 @@ test("desk archive refuses its keys at once, and --undo brings it back", async (
   const run = commandsOn(dataDir);
   const { key } = await mintKey(dataDir);
   const other = await mintKey(dataDir, "beta");
-  expect(await post(url, key)).toBe(201);
+  expect((await post(url, key)).status).toBe(201);
   const { stderr } = await run("desk", "archive", "alpha");
   const undo = `signalbox desk archive alpha --undo --data ${dataDir}`;
   expect(stderr).toEndWith(`Nothing was deleted. Bring it back with: ${undo}\n`);
-  expect([await post(url, key), await post(url, other.key)]).toEqual([401, 201]);
+  expect([(await post(url, key)).status, (await post(url, other.key)).status]).toEqual([401, 201]);
   expect((await run("desk", "list")).stdout).toMatch(/^alpha +archived +0\/100 .* 1 /m);
   expect((await run("key", "list", "--desk", "alpha")).stdout).toMatch(/ archived$/m);
   for (const refused of ["key mint --desk alpha", "member invite alpha ada@example.com"]) {
@@ -98,7 +89,7 @@ test("desk archive refuses its keys at once, and --undo brings it back", async (
   expect(attention.map(({ problem }) => problem).join()).not.toContain("no active key");
   await run("desk", "archive", "alpha", "--undo");
   expect((await run("desk", "archive", "alpha", "--undo")).stderr).toContain("is not archived");
-  expect(await post(url, key)).toBe(201);
+  expect((await post(url, key)).status).toBe(201);
 });
 
 test("key update changes a key's label", async () => {

@@ -12,7 +12,7 @@ import { Description } from "../src/api/openapi.ts";
 import { DATABASE_NAME } from "../src/store/sqlite/folder.ts";
 import { cli, startServe } from "./_cli.ts";
 import { buildExecutable } from "./_executable.ts";
-import { callUrl, onCleanup, signal, temporaryFolder } from "./_setup.ts";
+import { callUrl, onCleanup, post, temporaryFolder } from "./_setup.ts";
 import { onTerminal, startOnTerminal } from "./_terminal.ts";
 import { SoftwareKey } from "./console/_authenticator.ts";
 import { ALICE, isIn, PASSWORD, shownIn, signIn, Visitor } from "./console/_console.ts";
@@ -85,7 +85,7 @@ describe("the console", () => {
     const { url, command: run, joinPath, visitor } = await startConsole();
     const key = await run("key", "mint", "--desk", "alpha");
     await visitor.post(joinPath, { password: PASSWORD });
-    const { body } = await post(url, key, signal);
+    const { body } = await post(url, key);
     await until(
       "the activity is written",
       async () => !(await visitor.get("/activity")).text.includes("No request yet"),
@@ -116,14 +116,6 @@ describe("the console", () => {
   });
 });
 
-function post(url: string, key: string, body: unknown) {
-  return callUrl(url, "/v1/signals", {
-    method: "POST",
-    headers: { Authorization: `Bearer ${key}`, "Content-Type": "application/json" },
-    body: JSON.stringify(body),
-  });
-}
-
 describe("the database", () => {
   test("is checkpointed while the server runs", async () => {
     const { url, key, dataDir } = await start("--rate-limit", "0");
@@ -131,7 +123,7 @@ describe("the database", () => {
     const metadata = { text: "x".repeat(60_000) };
     const size = () => statSync(database).size;
     await until("the log was copied", async () => {
-      await Promise.all(Array.from({ length: 32 }, () => post(url, key, { ...signal, metadata })));
+      await Promise.all(Array.from({ length: 32 }, () => post(url, key, { metadata })));
       return size() > 8 * 1024 * 1024;
     });
   });
@@ -141,7 +133,7 @@ describe("the database", () => {
     mkdirSync(backups);
     const flags = ["--backup-dir", backups, "--backup-every", "1s", "--rate-limit", "0"];
     const { url, key, dataDir, kill, exited } = await start(...flags);
-    expect((await post(url, key, signal)).status).toBe(201);
+    expect((await post(url, key)).status).toBe(201);
     await until("there is a backup", () =>
       readdirSync(backups).some((name) => name.endsWith("db")),
     );

@@ -7,20 +7,11 @@ import { withStorage } from "../src/store/open.ts";
 import packageJson from "../package.json" with { type: "json" };
 import { makeCertificate, writeCertificate } from "./_certificates.ts";
 import { cli, freePort, mintKey, startServe } from "./_cli.ts";
-import { callUrl, signal, temporaryFolder } from "./_setup.ts";
+import { post, temporaryFolder } from "./_setup.ts";
 
 setDefaultTimeout(60_000);
 
 const DAY_MS = 86_400_000;
-
-async function postSignal(url: string, key: string, symbol: string): Promise<void> {
-  const { status } = await callUrl(url, "/v1/signals", {
-    method: "POST",
-    headers: { Authorization: `Bearer ${key}`, "Content-Type": "application/json" },
-    body: JSON.stringify({ ...signal, symbol }),
-  });
-  expect(status).toBe(201);
-}
 
 interface StatusJson {
   readonly server: { readonly backups: { readonly newest: object | null } | null } | null;
@@ -55,8 +46,6 @@ describe("status", () => {
   test("names keys that have ended and are still in use, those of archived desks included", async () => {
     const server = await startServe(["--console-listen", "127.0.0.1:0"]);
     const { dataDir, url } = server;
-    const post = async (key: string) =>
-      (await callUrl(url, "/v1/signals", { method: "POST", headers: { "X-API-Key": key } })).status;
     const revoked = await mintKey(dataDir);
     const archived = await mintKey(dataDir, "beta");
     const both = await mintKey(dataDir, "beta");
@@ -69,7 +58,8 @@ describe("status", () => {
     ]) {
       expect(await cli([...args, "--data", dataDir])).toMatchObject({ code: 0 });
     }
-    for (const { key } of [revoked, archived, both]) expect(await post(key)).toBe(401);
+    for (const { key } of [revoked, archived, both])
+      expect((await post(url, key)).status).toBe(401);
     const attention = async () =>
       (await statusOf(dataDir)).attention.filter(({ problem }) => problem.includes("still uses"));
     while ((await attention()).length < 3) await Bun.sleep(200);
@@ -99,8 +89,6 @@ describe("status", () => {
 
   test("names a revoked key in use beside a hundred that are active again", async () => {
     const { dataDir, url } = await startServe(["--console-listen", "127.0.0.1:0"]);
-    const post = (key: string) =>
-      callUrl(url, "/v1/signals", { method: "POST", headers: { "X-API-Key": key } });
     const revoked = await mintKey(dataDir);
     const others = await withStorage(dataDir, async ({ registry }) => {
       await registry.limitKeys("alpha", 200);
@@ -110,9 +98,9 @@ describe("status", () => {
       return minted;
     });
     expect(await cli(["key", "revoke", revoked.id, "--data", dataDir])).toMatchObject({ code: 0 });
-    expect((await post(revoked.key)).status).toBe(401);
+    expect((await post(url, revoked.key)).status).toBe(401);
     await cli(["desk", "archive", "alpha", "--data", dataDir]);
-    for (const { key } of others) expect((await post(key)).status).toBe(401);
+    for (const { key } of others) expect((await post(url, key)).status).toBe(401);
     await cli(["desk", "archive", "alpha", "--undo", "--data", dataDir]);
     const named = async () => {
       const { attention } = await statusOf(dataDir);
@@ -128,7 +116,9 @@ describe("status", () => {
     const { dataDir, url } = server;
     const { key } = await mintKey(dataDir);
     await mintKey(dataDir, "beta");
-    for (const symbol of ["ETH", "BTC"]) await postSignal(url, key, symbol);
+    for (const symbol of ["ETH", "BTC"]) {
+      expect((await post(url, key, { symbol })).status).toBe(201);
+    }
     await server.logged("backup made");
     const status = await statusOf(dataDir);
     expect(status).toMatchObject({

@@ -2,24 +2,15 @@ import { expect, setDefaultTimeout, test } from "bun:test";
 import { join } from "node:path";
 import { freePort, mintKey, sendHalf, sourceFolder, spawn, startServe } from "./_cli.ts";
 import { newDataDir } from "./_databases.ts";
-import { callUrl, query, signal, temporaryFolder } from "./_setup.ts";
+import { post, query, temporaryFolder } from "./_setup.ts";
 
 setDefaultTimeout(120_000);
-
-async function post(url: string, key: string): Promise<number> {
-  const { status } = await callUrl(url, "/v1/signals", {
-    method: "POST",
-    headers: { Authorization: `Bearer ${key}`, "Content-Type": "application/json" },
-    body: JSON.stringify(signal),
-  });
-  return status;
-}
 
 test("SIGTERM: the request in flight is answered, and new connections are refused", async () => {
   const server = await startServe(["--stop-timeout", "1m"]);
   const { key } = await mintKey(server.dataDir);
   const half = await sendHalf(server.url, key);
-  expect(await post(server.url, key)).toBe(201);
+  expect((await post(server.url, key)).status).toBe(201);
   server.kill("SIGTERM");
   await server.logged("stopping");
   const { url } = server;
@@ -37,7 +28,7 @@ test("SIGTERM: the request in flight is answered, and new connections are refuse
 test("idle connections do not delay a stop", async () => {
   const server = await startServe(["--stop-timeout", "1m"]);
   const { key } = await mintKey(server.dataDir);
-  for (let count = 0; count < 5; count++) expect(await post(server.url, key)).toBe(201);
+  for (let count = 0; count < 5; count++) expect((await post(server.url, key)).status).toBe(201);
   server.kill("SIGTERM");
   expect(await server.exited).toBe(0);
 });
@@ -63,7 +54,7 @@ test("a request that does not end is cut at the deadline, with exit code 0", asy
   const server = await startServe(["--stop-timeout", "100ms"]);
   const { key } = await mintKey(server.dataDir);
   const half = await sendHalf(server.url, key);
-  expect(await post(server.url, key)).toBe(201);
+  expect((await post(server.url, key)).status).toBe(201);
   server.kill("SIGTERM");
   expect(await server.exited).toBe(0);
   expect(await half.closed).not.toContain("201");
@@ -80,7 +71,11 @@ test("SIGTERM during the start stops gracefully, once requests are served", asyn
   const child = spawn(["serve", "--data", dataDir, ...options], {});
   const url = `http://127.0.0.1:${port}`;
   let status = 0;
-  while (status !== 201) status = await post(url, key).catch(() => 0);
+  while (status !== 201)
+    status = await post(url, key).then(
+      (answer) => answer.status,
+      () => 0,
+    );
   child.kill("SIGTERM");
   expect(await child.exited).toBe(0);
   expect(query(dataDir, "SELECT id FROM signals")).toHaveLength(1);

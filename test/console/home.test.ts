@@ -1,22 +1,13 @@
 /** The home page: does the desk work? */
 import { describe, expect, setDefaultTimeout, test } from "bun:test";
 import { deskState } from "../../src/console/home/state.ts";
-import { callUrl, mintKey, openForDamage, signal } from "../_setup.ts";
-import { getUntil, seen, signIn, startSignedIn, type TestConsole } from "./_console.ts";
+import { mintKey, openForDamage, post, signal } from "../_setup.ts";
+import { getUntil, seen, signIn, startSignedIn } from "./_console.ts";
 
 setDefaultTimeout(60_000);
 
 const HOUR_MS = 60 * 60 * 1_000;
 const DAY_MS = 24 * HOUR_MS;
-
-async function send({ apiUrl }: TestConsole, key: string, fields: object = {}): Promise<number> {
-  const { status } = await callUrl(apiUrl, "/v1/signals", {
-    method: "POST",
-    headers: { Authorization: `Bearer ${key}`, "Content-Type": "application/json" },
-    body: JSON.stringify({ ...signal, ...fields }),
-  });
-  return status;
-}
 
 describe("the headline", () => {
   const NOW = Date.UTC(2026, 4, 1, 12);
@@ -59,8 +50,9 @@ describe("the headline", () => {
 test("a desk whose requests are all rejected sees why, and that signals arrive once they do", async () => {
   const { app, visitor } = await startSignedIn("ada@example.com");
   expect(seen((await visitor.get("/")).text)).toContain("No signal yet");
-  for (const side of ["up", "down", "up"]) expect(await send(app, app.key, { side })).toBe(422);
-  expect(await send(app, app.key, { symbol: 7 })).toBe(422);
+  for (const side of ["up", "down", "up"])
+    expect((await post(app.apiUrl, app.key, { side })).status).toBe(422);
+  expect((await post(app.apiUrl, app.key, { symbol: 7 })).status).toBe(422);
   const html = await getUntil(visitor, "/", (text) => seen(text).includes("last 24 hours4100%"));
   expect(seen(html)).toContain("Every request is rejected");
   expect(html).not.toContain("Open the set-up guide");
@@ -78,7 +70,7 @@ test("a desk whose requests are all rejected sees why, and that signals arrive o
     const text = seen((await visitor.get(path)).text);
     expect(text).toContain("4 requests were rejected in the last 24 hours. See why");
   }
-  expect(await send(app, app.key, { symbol: "<b>" })).toBe(201);
+  expect((await post(app.apiUrl, app.key, { symbol: "<b>" })).status).toBe(201);
   const live = await getUntil(visitor, "/home/live", (text) => text.includes("are arriving"));
   expect(live).toContain("<bdi>&lt;b></bdi>");
   expect(live).not.toContain("<html");
@@ -96,8 +88,8 @@ test("keys that expire soon and ended keys that are still in use are named, and 
     theirs.keyId,
   ]);
   app.registry.revokeKey(ended.keyId);
-  expect(await send(app, ended.key)).toBe(401);
-  expect(await send(app, theirs.key, { symbol: "THEIRS" })).toBe(201);
+  expect((await post(app.apiUrl, ended.key)).status).toBe(401);
+  expect((await post(app.apiUrl, theirs.key, { symbol: "THEIRS" })).status).toBe(201);
   const html = await getUntil(visitor, "/", (text) => text.includes("Still in use"));
   const text = seen(html);
   expect(text).toContain("Still in use1 request in the last 24 hours, the latest ");
@@ -113,10 +105,10 @@ test("an ended key in use is named although active keys got 401 later, while the
   const ended = mintKey(app.registry, "alpha");
   const others = Array.from({ length: 6 }, () => mintKey(app.registry, "alpha"));
   app.registry.revokeKey(ended.keyId);
-  expect(await send(app, ended.key)).toBe(401);
+  expect((await post(app.apiUrl, ended.key)).status).toBe(401);
   await Bun.sleep(10);
   app.registry.archiveDesk("alpha", true);
-  for (const { key } of others) expect(await send(app, key)).toBe(401);
+  for (const { key } of others) expect((await post(app.apiUrl, key)).status).toBe(401);
   app.registry.archiveDesk("alpha", false);
   // Archiving signed everybody out.
   await signIn(visitor, { email });
@@ -142,14 +134,14 @@ test("what there is no room for is counted: keys that need attention, and reason
   expect(await page()).toContain("Keys that need attentionAll keys");
   expire(1);
   expect(await page()).toContain("Keys that need attention1 more");
-  expect(await send(app, ended.key)).toBe(401);
+  expect((await post(app.apiUrl, ended.key)).status).toBe(401);
   for (let index = 1; index <= 4; index += 1) {
-    expect(await send(app, app.key, { [`field_${index}`]: 1 })).toBe(422);
+    expect((await post(app.apiUrl, app.key, { [`field_${index}`]: 1 })).status).toBe(422);
   }
   await getUntil(visitor, "/", (html) => seen(html).includes("Still in use"));
   expect(await page()).not.toContain("more reason");
   for (const wrong of ["side", "symbol"]) {
-    expect(await send(app, app.key, { [wrong]: 7 })).toBe(422);
+    expect((await post(app.apiUrl, app.key, { [wrong]: 7 })).status).toBe(422);
   }
   await getUntil(visitor, "/", (html) => seen(html).includes("2 more reasons"));
 });

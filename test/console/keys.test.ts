@@ -6,7 +6,7 @@ import { ulid } from "ulid";
 import { hashKey } from "../../src/domain/key.ts";
 import { DATABASE_NAME } from "../../src/store/sqlite/folder.ts";
 import { makeCertificate, presentedName, writeCertificate } from "../_certificates.ts";
-import { callUrl, openForDamage, query, signal, temporaryFolder } from "../_setup.ts";
+import { openForDamage, post, query, temporaryFolder } from "../_setup.ts";
 import {
   type PageAnswer,
   seen,
@@ -28,15 +28,6 @@ const pagesOf = (id: string) =>
 
 const routesOf = (id: string) =>
   ["GET", "POST"].flatMap((method) => pagesOf(id).map((path) => ({ method, path })));
-
-async function postSignal({ apiUrl }: TestConsole, key: string): Promise<number> {
-  const { status } = await callUrl(apiUrl, "/v1/signals", {
-    method: "POST",
-    headers: { Authorization: `Bearer ${key}`, "Content-Type": "application/json" },
-    body: JSON.stringify(signal),
-  });
-  return status;
-}
 
 /** Opens the form and sends it, and returns where it leads to. */
 async function submit(
@@ -99,7 +90,7 @@ describe("a new key", () => {
   test("is on one page, once, and nowhere else: no page, log, database or file", async () => {
     const { app, visitor } = await startSignedIn("ada@example.com", { logLevel: "debug" });
     const first = await create(visitor, { label: "bot-7" });
-    expect(await postSignal(app, first.key)).toBe(201);
+    expect((await post(app.apiUrl, first.key)).status).toBe(201);
     expect(first.page.headers.get("cache-control")).toBe("no-store");
     expect(seen(first.page.text)).toContain(`curl -sS ${app.apiUrl}/v1/signals`);
     const second = await rotate(visitor, first.id, "24h");
@@ -230,7 +221,7 @@ test("what the registry or a form does not take comes back as it was typed, and 
   const back = await submit(visitor, "/keys/new", { label: "\u0000" }, "/keys");
   const copy = /name="copy" value="([^"]+)"/.exec(back.text)?.[1] ?? "";
   const { key } = await follow(visitor, await visitor.post("/keys", { copy, label: "fine" }));
-  expect(await postSignal(app, key)).toBe(201);
+  expect((await post(app.apiUrl, key)).status).toBe(201);
 });
 
 test("revoking asks for the name, and takes no other", async () => {
@@ -246,18 +237,18 @@ test("revoking asks for the name, and takes no other", async () => {
       const { status, text } = await revoke(visitor, id, wrong);
       expect(status).toBe(422);
       expect(text).toContain("Nothing was revoked");
-      expect(await postSignal(app, key)).toBe(201);
+      expect((await post(app.apiUrl, key)).status).toBe(201);
     }
     const form = seen((await visitor.get(`/keys/${id}/revoke`)).text);
     expect(form).toContain("this key was last used less than a minute ago");
     expect(form).toContain(right);
     expect(form.includes("Another active key has the same label")).toBe(id === labelled.id);
     expect((await revoke(visitor, id, right)).location).toBe(`/keys/${id}`);
-    expect(await postSignal(app, key)).toBe(401);
+    expect((await post(app.apiUrl, key)).status).toBe(401);
     const detail = seen((await visitor.get(`/keys/${id}`)).text);
     expect(detail).toContain("Revoked: signals sent with it are not stored.");
   }
-  expect(await postSignal(app, other.key)).toBe(201);
+  expect((await post(app.apiUrl, other.key)).status).toBe(201);
   // Once more changes nothing, and is in the audit once.
   expect((await visitor.post(`/keys/${labelled.id}/revoke`, {})).status).toBe(303);
   expect((await visitor.get(`/keys/${labelled.id}/revoke`)).location).toBe(`/keys/${labelled.id}`);
@@ -385,7 +376,7 @@ describe("renaming", () => {
     expect((await visitor.post(path, { label: "bot-8" })).location).toBe(path);
     expect((await visitor.get(path)).text).toContain("\u2068bot-8\u2069 …");
     expect((await visitor.get("/keys")).text).toContain("<bdi>bot-8</bdi>");
-    expect(await postSignal(app, key)).toBe(201);
+    expect((await post(app.apiUrl, key)).status).toBe(201);
     await revoke(visitor, id, "bot-8");
     expect((await visitor.post(path, { label: "bot-9" })).location).toBe(path);
     const history = seen((await visitor.get(path)).text);

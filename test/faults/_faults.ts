@@ -3,7 +3,7 @@ import { expect } from "bun:test";
 import type { LoadResult } from "../_client.ts";
 import type { ServeProcess } from "../_cli.ts";
 import { requirePrograms } from "../_programs.ts";
-import { type Answer, callUrl, query, signal } from "../_setup.ts";
+import { post, query } from "../_setup.ts";
 
 requirePrograms("faults");
 
@@ -17,15 +17,6 @@ export function scale(full: number, small: number): number {
 /** Prints what was done to the server, how often, and what was found. */
 export function report(fault: string, times: number, found: string): void {
   process.stderr.write(`FAULT ${fault} | ${times} times | ${found}\n`);
-}
-
-/** Posts one signal; the answer is checked against `openapi.yaml`. */
-export function post(url: string, key: string, fields: object = {}): Promise<Answer> {
-  return callUrl(url, "/v1/signals", {
-    method: "POST",
-    headers: { Authorization: `Bearer ${key}`, "Content-Type": "application/json" },
-    body: JSON.stringify({ ...signal, ...fields }),
-  });
 }
 
 /** Posts acknowledged signals again: each must get its id. */

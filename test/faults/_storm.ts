@@ -2,8 +2,7 @@
 import { expect } from "bun:test";
 import { join } from "node:path";
 import { cli } from "../_cli.ts";
-import { temporaryFolder } from "../_setup.ts";
-import { post } from "./_faults.ts";
+import { post, temporaryFolder } from "../_setup.ts";
 
 /** No user may ever read this: a command that meets a lock waits. */
 export const LOCKED = /locked|\bbusy\b|SQLITE_BUSY/i;

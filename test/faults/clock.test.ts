@@ -4,9 +4,9 @@ import { join } from "node:path";
 import { makeCertificate, writeCertificate } from "../_certificates.ts";
 import { cli, freePort, mintKey, sendHalf, type ServeProcess, startServe } from "../_cli.ts";
 import { startLoad } from "../_load.ts";
-import { openForDamage, query, temporaryFolder } from "../_setup.ts";
+import { openForDamage, post, query, temporaryFolder } from "../_setup.ts";
 import { startClock, type TestClock } from "./_clock.ts";
-import { expectKept, isFull, post, report, scale, stop } from "./_faults.ts";
+import { expectKept, isFull, report, scale, stop } from "./_faults.ts";
 
 setDefaultTimeout(300_000);
 

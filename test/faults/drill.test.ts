@@ -7,8 +7,8 @@ import { DATABASE_NAME } from "../../src/store/sqlite/folder.ts";
 import { cli, type CliResult, mintKey, startServe } from "../_cli.ts";
 import type { LoadResult } from "../_client.ts";
 import { startLoad } from "../_load.ts";
-import { query, temporaryFolder } from "../_setup.ts";
-import { acknowledgedIn, expectKept, post, report, scale, stop } from "./_faults.ts";
+import { post, query, temporaryFolder } from "../_setup.ts";
+import { acknowledgedIn, expectKept, report, scale, stop } from "./_faults.ts";
 
 setDefaultTimeout(300_000);
 

@@ -10,9 +10,9 @@ import { UserError } from "../../src/domain/errors.ts";
 import { verifyDatabase } from "../../src/store/sqlite/verify.ts";
 import { cli, mintKey, startServe } from "../_cli.ts";
 import { seed, seededId, seededUlid } from "../_databases.ts";
-import { temporaryFolder } from "../_setup.ts";
+import { post, temporaryFolder } from "../_setup.ts";
 import * as damages from "./_damage.ts";
-import { post, report, scale } from "./_faults.ts";
+import { report, scale } from "./_faults.ts";
 
 setDefaultTimeout(400_000);
 

@@ -5,8 +5,8 @@ import { join } from "node:path";
 import { mintKey, sendHalf, type ServeProcess, signalbox, spawn, startServe } from "../_cli.ts";
 import type { LoadResult } from "../_client.ts";
 import { startLoad } from "../_load.ts";
-import { temporaryFolder } from "../_setup.ts";
-import { expectKept, expectSameIds, isFull, post, report } from "./_faults.ts";
+import { post, temporaryFolder } from "../_setup.ts";
+import { expectKept, expectSameIds, isFull, report } from "./_faults.ts";
 import { attachStrace, underStrace } from "./_strace.ts";
 import { checkpointingAfter, variantOf } from "./_variant.ts";
 

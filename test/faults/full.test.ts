@@ -4,9 +4,9 @@ import { existsSync, rmSync, statfsSync } from "node:fs";
 import { join } from "node:path";
 import { cli, type CliResult, mintKey, type ServeProcess, signalbox, startServe } from "../_cli.ts";
 import { type Load, startLoad } from "../_load.ts";
-import { type Answer, temporaryFolder } from "../_setup.ts";
+import { type Answer, post, temporaryFolder } from "../_setup.ts";
 import { mountDisk, mountMemory } from "./_disk.ts";
-import { expectKept, isFull, post, report, scale, stop } from "./_faults.ts";
+import { expectKept, isFull, report, scale, stop } from "./_faults.ts";
 import { attachStrace } from "./_strace.ts";
 import { checkpointingAfter, variantOf } from "./_variant.ts";
 

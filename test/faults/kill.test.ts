@@ -6,8 +6,8 @@ import type { LoadResult } from "../_client.ts";
 import { freePort, mintKey, spawn, startServe } from "../_cli.ts";
 import { seed } from "../_databases.ts";
 import { startLoad } from "../_load.ts";
-import { onCleanup, query, temporaryFolder } from "../_setup.ts";
-import { expectKept, expectSameIds, post, report, scale, stop } from "./_faults.ts";
+import { onCleanup, post, query, temporaryFolder } from "../_setup.ts";
+import { expectKept, expectSameIds, report, scale, stop } from "./_faults.ts";
 
 setDefaultTimeout(400_000);
 

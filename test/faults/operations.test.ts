@@ -4,8 +4,8 @@ import { copyFileSync, existsSync, readdirSync, rmSync } from "node:fs";
 import { makeCertificate, writeCertificate } from "../_certificates.ts";
 import { freePort, mintKey } from "../_cli.ts";
 import { startLoad } from "../_load.ts";
-import { query } from "../_setup.ts";
-import { expectKept, post, report } from "./_faults.ts";
+import { post, query } from "../_setup.ts";
+import { expectKept, report } from "./_faults.ts";
 import { commandsOf, connect, createMachine, type Machine } from "./_machine.ts";
 
 setDefaultTimeout(120_000);

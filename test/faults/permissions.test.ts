@@ -5,9 +5,9 @@ import { join } from "node:path";
 import { makeCertificate, presentedName, writeCertificate } from "../_certificates.ts";
 import { cli, expectRefusal, mintKey, startServe } from "../_cli.ts";
 import { buildExecutable } from "../_executable.ts";
-import { query, signal, temporaryFolder } from "../_setup.ts";
+import { post, query, signal, temporaryFolder } from "../_setup.ts";
 import { mountMemory } from "./_disk.ts";
-import { post, stop } from "./_faults.ts";
+import { stop } from "./_faults.ts";
 
 setDefaultTimeout(120_000);
 

@@ -4,8 +4,8 @@ import { Database } from "bun:sqlite";
 import { join } from "node:path";
 import { cli, mintKey, startServe } from "../_cli.ts";
 import { startLoad } from "../_load.ts";
-import { query } from "../_setup.ts";
-import { post, report, scale } from "./_faults.ts";
+import { post, query } from "../_setup.ts";
+import { report, scale } from "./_faults.ts";
 
 setDefaultTimeout(120_000);
 

@@ -3,8 +3,9 @@ import { expect, setDefaultTimeout, test } from "bun:test";
 import { readFileSync, writeFileSync } from "node:fs";
 import { cli, mintKey, startServe } from "../_cli.ts";
 import { startLoad } from "../_load.ts";
-import { expectKept, post, report, scale, stop } from "./_faults.ts";
+import { expectKept, report, scale, stop } from "./_faults.ts";
 import { attachStrace } from "./_strace.ts";
+import { post } from "../_setup.ts";
 
 setDefaultTimeout(300_000);
 
