@@ -23,7 +23,8 @@ import { loadCertificate } from "./net/tls.ts";
 import { TrustedProxies, transportPolicy } from "./net/transport.ts";
 import { BackupJob, type MakeBackup } from "./ops/backups.ts";
 import type { HealthSources } from "./ops/health.ts";
-import { serveOnSocket, serveOnTcp, socketPathIn } from "./ops/server.ts";
+import { Metrics } from "./ops/metrics/metrics.ts";
+import { type ServerStatus, serveOnSocket, serveOnTcp, socketPathIn } from "./ops/server.ts";
 import { StorageLog } from "./ops/storage-log.ts";
 import { checkServerStorage, hasDatabase, openServerStorage } from "./store/open.ts";
 import { VERSION } from "./version.ts";
@@ -74,9 +75,11 @@ export async function startApp(options: AppOptions): Promise<App> {
 
   // Closed in the opposite order: connections, then the console, then health, then storage.
   await using opened = new AsyncDisposableStack();
-  const storage = await openStorage(options);
+  const metrics = new Metrics();
+  const storage = await openStorage(options, metrics);
   opened.defer(() => storage.close());
-  const parts: Parts = { ...options, storage, certificates, plan: planConnections(config, log) };
+  const plan = planConnections(config, log);
+  const parts: Parts = { ...options, storage, certificates, plan, metrics };
 
   // Health answers from here on, before there is a certificate, and before the console runs.
   certificates.startAcme(parts.plan, now, opened);
@@ -113,7 +116,12 @@ export async function startApp(options: AppOptions): Promise<App> {
   opened.defer(() => certificates.stop());
 
   const { makeBackup } = options;
-  running.backups = config.backups && new BackupJob(config.backups, makeBackup, log);
+  const makeOne: MakeBackup = async (file, signal) => {
+    const backup = await makeBackup(file, signal);
+    metrics.backupVerified(now());
+    return backup;
+  };
+  running.backups = config.backups && new BackupJob(config.backups, makeOne, log);
   opened.defer(() => running.backups?.stop());
 
   const toClose = opened.move();
@@ -153,21 +161,26 @@ interface Parts extends AppOptions {
   readonly storage: ServerStorage;
   readonly certificates: Certificates;
   readonly plan: ConnectionPlan;
+  readonly metrics: Metrics;
 }
 
-function openStorage({ config, log, onFatal }: AppOptions): Promise<ServerStorage> {
+function openStorage(
+  { config, log, onFatal }: AppOptions,
+  metrics: Metrics,
+): Promise<ServerStorage> {
   const storageLog = new StorageLog(config.dataDir, log);
   return openServerStorage(config, {
     onFatal,
     onProblem: (problem) => storageLog.problem(problem),
     onRecovered: () => storageLog.recovered(),
+    onTransaction: (transaction) => metrics.committed(transaction),
     onWarning: (sentence) => log.warn(sentence),
   });
 }
 
 /** Returns where `--ops-listen` is bound, or null. */
 function serveHealth(
-  { config, log, storage, certificates, plan, now = Date.now }: Parts,
+  { config, log, storage, certificates, plan, metrics, now = Date.now }: Parts,
   running: Running,
   opened: AsyncDisposableStack,
 ): Address | null {
@@ -180,7 +193,7 @@ function serveHealth(
   };
   const startedAt = now();
   let ops: Address | null = null;
-  const socket = serveOnSocket(health, () => {
+  const status = (): ServerStatus => {
     const bound = running.listener?.address ?? null;
     return {
       version: VERSION,
@@ -195,10 +208,15 @@ function serveHealth(
       acme: health.acme(),
       backups: running.backups?.status ?? null,
     };
-  });
+  };
+  const certificate = () => certificates.current;
+  const { contentType } = metrics;
+  const text = () => metrics.text({ health, status, certificate, storage });
+  const sources = { health, metrics: { contentType, text } };
+  const socket = serveOnSocket(sources, status);
   opened.defer(() => socket.stop());
   if (config.opsListen === null) return null;
-  const tcp = serveOnTcp(health, config.opsListen);
+  const tcp = serveOnTcp(sources, config.opsListen);
   ops = tcp.address;
   opened.defer(() => tcp.stop());
   opened.defer(limitConnections("ops", tcp.address, plan, log));
@@ -206,7 +224,7 @@ function serveHealth(
 }
 
 function serveSignals(
-  { config, log, storage, certificates, now = Date.now }: Parts,
+  { config, log, storage, certificates, metrics, now = Date.now }: Parts,
   trustedProxies: TrustedProxies,
   activity: ActivityRecorder | null,
 ): Listener {
@@ -217,7 +235,7 @@ function serveSignals(
     rateLimiter: new RateLimiter(config.rateLimitPerS),
     transport: transportPolicy(config.listen, config.tls !== null, trustedProxies),
     description: () => (description ??= new Description(publicUrlOf(config, listener.address))),
-    activity,
+    observers: activity === null ? [metrics.requests] : [metrics.requests, activity],
     log,
     refusals: new RefusalLog(log),
     now,

@@ -82,3 +82,15 @@ declare module "lucide/dist/esm/icons/*.mjs" {
   const node: import("lucide").IconNode;
   export default node;
 }
+
+declare module "prom-client/lib/counter.js" {
+  export { Counter as default } from "prom-client";
+}
+
+declare module "prom-client/lib/gauge.js" {
+  export { Gauge as default } from "prom-client";
+}
+
+declare module "prom-client/lib/registry.js" {
+  export { Registry as default } from "prom-client";
+}

@@ -16,6 +16,8 @@ const packages = {
     openssl: "openssl",
     pebble: "pebble",
     "pebble-challtestsrv": "pebble",
+    prometheus: "prometheus",
+    promtool: "prometheus",
     python3: "python3",
     rclone: "rclone",
     setpriv: "util-linux",

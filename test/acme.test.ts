@@ -8,6 +8,7 @@ import type { Checks } from "../src/ops/health.ts";
 import { askServer, askStatus } from "../src/ops/client.ts";
 import { cli, freePort, type ServeProcess, startServe } from "./_cli.ts";
 import { problem, startDirectory, type TestDirectory } from "./_directory.ts";
+import { scrape } from "./_metrics.ts";
 import { temporaryFolder } from "./_setup.ts";
 
 setDefaultTimeout(60_000);
@@ -91,6 +92,7 @@ test("a first start obtains one certificate for all names; a restart asks nobody
   }
   const status = await askStatus(dataDir);
   expect(status?.acme).toMatchObject({ domains: names, failure: null });
+  expect((await scrape(dataDir)).samples.get("signalbox_acme_failing")).toBe(0);
   const dueIn = (status?.acme?.next_attempt_at ?? 0) - Date.now();
   expect(dueIn).toBeGreaterThan(54 * DAY_MS);
   expect(dueIn).toBeLessThanOrEqual(60 * DAY_MS);
@@ -115,6 +117,9 @@ describe("without a first certificate", () => {
       ok: false,
       detail: expect.stringMatching(/^none yet from .*: too many orders; next attempt at /),
     });
+    const { samples } = await scrape(dataDir);
+    expect(samples.get("signalbox_acme_failing")).toBe(1);
+    expect(samples.get('signalbox_ready{check="certificate"}')).toBe(0);
     const status = await cli(["status", "--data", dataDir]);
     expect(status.stdout).toContain("! There is no certificate: the order of ");
     await stop(server);

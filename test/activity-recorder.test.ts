@@ -3,12 +3,14 @@ import { expect, setDefaultTimeout, test } from "bun:test";
 import { ActivityRecorder, KEY_MINUTES_MAX } from "../src/console/activity/recorder.ts";
 import { REASONS_MAX } from "../src/console/activity/reject-recorder.ts";
 import {
+  type Acceptance,
   type ActivityBatch,
   REJECT_REASONS_KEPT,
   REJECT_REASONS_PER_KEY_KEPT,
   REQUESTS_PER_REASON_KEPT,
 } from "../src/domain/activity.ts";
 import { AppError } from "../src/domain/errors.ts";
+import type { Appended } from "../src/domain/storage.ts";
 import { requestIdOf } from "./_activity.ts";
 import { onCleanup } from "./_setup.ts";
 
@@ -18,7 +20,11 @@ const NOW = Date.UTC(2026, 10, 21, 12, 30, 15);
 const MINUTE = 60_000;
 
 const owner = { keyId: "key-1", deskId: 1, deskName: "alpha" };
-const stored = { deduped: false, id: "signal" } as const;
+const stored = accepted(NOW, { deduped: false, id: "signal" });
+
+function accepted(receivedAt: number, appended: Appended): Acceptance {
+  return { receivedAt, signalTime: null, appended, durationMs: 1 };
+}
 
 /** Observes, and gives what it would have sent. */
 function observed(observe: (recorder: ActivityRecorder) => void): ActivityBatch {
@@ -32,12 +38,12 @@ function observed(observe: (recorder: ActivityRecorder) => void): ActivityBatch 
 
 test("requests are counted by key and minute, by what became of them", () => {
   const { minutes } = observed((recorder) => {
-    recorder.accepted(owner, NOW, stored);
-    recorder.accepted(owner, NOW + 1, { deduped: true, id: "signal", differs: [] });
+    recorder.accepted(owner, stored);
+    recorder.accepted(owner, accepted(NOW + 1, { deduped: true, id: "signal", differs: [] }));
     recorder.rejected(owner, NOW + 2, requestIdOf(1), new AppError("bad_request"));
     recorder.rejected(owner, NOW + 3, requestIdOf(2), new AppError("unauthorized"));
     recorder.rejected(owner, NOW + MINUTE, requestIdOf(3), null);
-    recorder.accepted({ ...owner, keyId: "key-2" }, NOW, stored);
+    recorder.accepted({ ...owner, keyId: "key-2" }, stored);
   });
   const start = NOW - 15_000;
   const none = { deskId: 1, keyId: "key-1", stored: 0, duplicate: 0, rejected: 0, unauthorized: 0 };
@@ -112,11 +118,10 @@ test("a flood of one reason is counted whole, and pushes out no other reason", (
 test("what a batch holds is bounded; a desk's least recent reasons make room", () => {
   const { minutes, rejects, repeats } = observed((recorder) => {
     for (let index = 0; index < 20_000; index++) {
-      recorder.accepted({ ...owner, keyId: `key-${index}` }, NOW, {
-        deduped: true,
-        id: `signal-${index}`,
-        differs: [],
-      });
+      recorder.accepted(
+        { ...owner, keyId: `key-${index}` },
+        accepted(NOW, { deduped: true, id: `signal-${index}`, differs: [] }),
+      );
       const other = { ...owner, keyId: `key-${index % 10}` };
       recorder.rejected(other, NOW, requestIdOf(2 * index), unknownField(`made-up-${index}`));
       recorder.rejected(owner, NOW, requestIdOf(2 * index + 1), new AppError("rate_limited"));
@@ -162,12 +167,12 @@ test("nothing is sent while the batch before is not written, and nothing is lost
   const recorder = new ActivityRecorder();
   onCleanup(() => recorder.stop());
   recorder.start((batch) => batches.push(batch));
-  recorder.accepted(owner, NOW, stored);
+  recorder.accepted(owner, stored);
   while (batches.length === 0) await Bun.sleep(20);
-  recorder.accepted(owner, NOW, stored);
+  recorder.accepted(owner, stored);
   await Bun.sleep(2_500);
   expect(batches).toHaveLength(1);
-  recorder.accepted(owner, NOW, stored);
+  recorder.accepted(owner, stored);
   recorder.written();
   while (batches.length === 1) await Bun.sleep(20);
   expect(batches[1]?.minutes[0]?.stored).toBe(2);

@@ -24,6 +24,7 @@ async function open(externalCheckpoints: boolean) {
       onFatal: (reason) => fatal.push(reason),
       onProblem: ({ reason }) => fatal.push(reason),
       onRecovered: () => {},
+      onTransaction: () => {},
       onWarning: () => {},
     },
   );

@@ -77,6 +77,7 @@ export function testStorage(name: string, subject: Subject): void {
     describe("storing signals", storingTests);
     describe("keys at work", keysAtWorkTests);
     describe("reading signals", readingTests);
+    describe("figures", figuresTests);
     describe("desks", desksTests);
     describe("keys", keysTests);
     describe("invitations and members", membersTests);
@@ -96,6 +97,7 @@ async function start() {
     onFatal: (reason: string) => void fatal.push(reason),
     onProblem: () => {},
     onRecovered: () => {},
+    onTransaction: () => {},
     onWarning: () => {},
   };
   const open = async () => {
@@ -546,6 +548,60 @@ function readingTests(): void {
     expect((await signals.get(alpha.deskId, id))?.client_signal_id).toBe("Bot 7");
     expect(await signals.get(beta.deskId, id)).toBeNull();
     expect(await signals.get(alpha.deskId, "x")).toBeNull();
+  });
+}
+
+function figuresTests(): void {
+  test("name desks and active keys, the newest first, with their latest signal and use", async () => {
+    const { server, registry, append, alpha, beta, time } = await start();
+    await append();
+    time.at += MINUTE;
+    await append();
+    const query = { now: time.at, desksMax: 10, keysMax: 10 };
+    expect(await server.figures(query)).toEqual({
+      databaseBytes: expect.any(Number),
+      logBytes: expect.any(Number),
+      desks: [
+        { id: beta.deskId, name: "beta", latestSignalAt: null },
+        { id: alpha.deskId, name: "alpha", latestSignalAt: time.at },
+      ],
+      desksTotal: 2,
+      keys: expect.arrayContaining([
+        { id: beta.keyId, desk: "beta", lastUsedAt: null },
+        { id: alpha.keyId, desk: "alpha", lastUsedAt: time.at },
+      ]),
+      keysTotal: 2,
+      keysExpiring: 0,
+    });
+    await registry.revokeKey(alpha.keyId, {}, ADMIN);
+    await registry.archiveDesk("beta", true);
+    expect(await server.figures(query)).toMatchObject({
+      desks: [{ name: "alpha" }],
+      desksTotal: 1,
+      keys: [],
+      keysTotal: 0,
+    });
+  });
+
+  test("are limited, and say how many there are in all", async () => {
+    const { server, time } = await start();
+    const figures = await server.figures({ now: time.at, desksMax: 1, keysMax: 1 });
+    expect(figures).toMatchObject({ desks: [{ name: "beta" }], desksTotal: 2, keysTotal: 2 });
+    expect(figures.keys.length).toBe(1);
+  });
+
+  test("count the active keys that expire soon and have no successor", async () => {
+    const { server, registry, time } = await start();
+    const expiring = async (now = time.at) =>
+      (await server.figures({ now, desksMax: 0, keysMax: 0 })).keysExpiring;
+    const key = { desk: "alpha", label: null };
+    const { record } = await registry.mintKey({ ...key, expiresInMs: 6 * DAY }, ADMIN);
+    await registry.mintKey({ ...key, expiresInMs: 8 * DAY }, ADMIN);
+    expect(await expiring()).toBe(1);
+    expect(await expiring(time.at + 2 * DAY)).toBe(2);
+    expect(await expiring(time.at + 7 * DAY)).toBe(1);
+    await registry.rotateKey(record.id, { overlapMs: DAY, expiresInMs: null }, ADMIN);
+    expect(await expiring()).toBe(0);
   });
 }
 

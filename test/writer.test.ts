@@ -5,7 +5,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { AppError } from "../src/domain/errors.ts";
 import type { Signal } from "../src/domain/signal.ts";
-import type { StorageProblem, Submission } from "../src/domain/storage.ts";
+import type { StorageProblem, Submission, Transaction } from "../src/domain/storage.ts";
 import { BatchCommitter } from "../src/store/sqlite/batch.ts";
 import { QUEUE_METADATA_UNITS_MAX, Writer } from "../src/store/sqlite/writer.ts";
 import { onCleanup, query, rejection } from "./_setup.ts";
@@ -19,6 +19,7 @@ const RLIMIT_NOFILE = 7;
 async function startWriter(dataDir: string) {
   const fatal: string[] = [];
   const problems: StorageProblem[] = [];
+  const transactions: Transaction[] = [];
   const writer = await Writer.start(
     { dataDir, externalCheckpoints: false },
     {
@@ -26,6 +27,7 @@ async function startWriter(dataDir: string) {
       onFatal: (reason) => fatal.push(reason),
       onProblem: (problem) => problems.push(problem),
       onRecovered: () => {},
+      onTransaction: (transaction) => transactions.push(transaction),
     },
   );
   let isClosed = false;
@@ -34,7 +36,7 @@ async function startWriter(dataDir: string) {
     isClosed = true;
   };
   onCleanup(close);
-  return { writer, fatal, problems, close };
+  return { writer, fatal, problems, transactions, close };
 }
 
 const count = (dataDir: string) =>
@@ -85,10 +87,16 @@ describe("group commit", () => {
 
   test("a single signal is committed without waiting for others", async () => {
     const { dataDir, submit } = prepare();
-    const { writer } = await startWriter(dataDir);
+    const { writer, transactions } = await startWriter(dataDir);
     const before = commits(dataDir);
     for (let round = 0; round < 5; round++) await writer.append(submit());
     expect(commits(dataDir) - before).toBe(5);
+    expect(transactions.length).toBe(5);
+    for (const { signals, durationMs, commitMs } of transactions) {
+      expect(signals).toBe(1);
+      expect(commitMs).toBeGreaterThan(0);
+      expect(durationMs).toBeGreaterThan(commitMs);
+    }
   });
 
   test("batches of any size store every signal in order, and find its duplicates", () => {

@@ -1,7 +1,7 @@
 /** One request: its id, its key's owner, its answer and its log line. */
 import type { Context } from "elysia";
 import { AppError, UNKNOWN_FIELD } from "../domain/errors.ts";
-import type { Identity } from "../domain/storage.ts";
+import type { Appended, Identity } from "../domain/storage.ts";
 import { answerWhileSending, closesWhileSending } from "../net/linger.ts";
 import { errorResponse } from "./responses.ts";
 import type { PublicInterface } from "./server.ts";
@@ -29,6 +29,17 @@ export class Exchange {
   /** Null when the connection is gone. */
   peer(): string | null {
     return this.server?.requestIP(this.request)?.address ?? null;
+  }
+
+  recordAcceptance(
+    owner: Identity,
+    receivedAt: number,
+    signalTime: number | null,
+    appended: Appended,
+  ): void {
+    const durationMs = performance.now() - this.startedAt;
+    const acceptance = { receivedAt, signalTime, appended, durationMs };
+    for (const observer of this.service.observers) observer.accepted(owner, acceptance);
   }
 
   /** Finishes every answer that is not an error. */
@@ -66,13 +77,14 @@ export class Exchange {
     }
   }
 
-  /** Skips requests without a known key and aborted requests. */
+  /** Skips aborted requests. */
   private recordRefusal(error: unknown): void {
-    const { activity, now } = this.service;
-    if (activity === null || this.identity === null) return;
     const appError = error instanceof AppError ? error : null;
     if (appError === null && this.request.signal.aborted) return;
-    activity.rejected(this.identity, now(), this.requestId, appError);
+    const { observers, now } = this.service;
+    for (const observer of observers) {
+      observer.rejected(this.identity, now(), this.requestId, appError);
+    }
   }
 
   /** Undefined when the connection is gone. */

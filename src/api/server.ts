@@ -1,7 +1,7 @@
 /** The public interface: one endpoint and its description. */
 import type { Elysia } from "elysia";
 import type { Logger } from "pino";
-import type { ActivityObserver } from "../domain/activity.ts";
+import type { RequestObserver } from "../domain/activity.ts";
 import { AppError } from "../domain/errors.ts";
 import { parseSignal } from "../domain/signal.ts";
 import type { SignalStore } from "../domain/storage.ts";
@@ -22,8 +22,7 @@ export interface PublicInterface {
   readonly transport: TransportPolicy;
   /** Made on first use, because it needs the address as bound. */
   readonly description: () => Description;
-  /** Null when the console is off. */
-  readonly activity: ActivityObserver | null;
+  readonly observers: readonly RequestObserver[];
   readonly log: Logger;
   readonly refusals: RefusalLog;
   /** Epoch milliseconds. */
@@ -79,7 +78,7 @@ async function postSignal(service: PublicInterface, exchange: Exchange): Promise
     const signal = parseSignal(body);
     const receivedAt = service.now();
     const appended = await service.store.append({ keyId, deskId, receivedAt, signal });
-    service.activity?.accepted(owner, receivedAt, appended);
+    exchange.recordAcceptance(owner, receivedAt, signal.signal_time, appended);
     if (appended.deduped && appended.differs.length > 0) {
       const { id: signal_id, differs } = appended;
       service.log.warn(

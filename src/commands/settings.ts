@@ -74,7 +74,11 @@ export function serveSettings(): Option[] {
       defaults.consoleListen,
     ),
     setting("--console-url <url>", "the console's public URL (default: its address)", readOwnUrl),
-    setting("--ops-listen <host:port>", "serve /healthz and /readyz on TCP too", readAddress),
+    setting(
+      "--ops-listen <host:port>",
+      "serve /healthz, /readyz and /metrics on TCP too",
+      readAddress,
+    ),
     setting(
       "--stop-timeout <span>",
       "how long a stop waits for requests in flight",

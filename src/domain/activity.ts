@@ -35,12 +35,24 @@ export function startOfBucket(at: number, widthMs: number): number {
   return at - (at % widthMs);
 }
 
-/** Is told of each request with a known key, also a revoked or expired one. */
-export interface ActivityObserver {
-  /** `at`: epoch milliseconds. */
-  accepted(owner: Identity, at: number, appended: Appended): void;
-  /** `error`: null for a defect of ours, which is not described. */
-  rejected(owner: Identity, at: number, requestId: string, error: AppError | null): void;
+/** A signal that was answered with 201 or 200. Times are epoch milliseconds. */
+export interface Acceptance {
+  readonly receivedAt: number;
+  /** As the client sent it. */
+  readonly signalTime: number | null;
+  readonly appended: Appended;
+  /** From the request's headers to the commit. */
+  readonly durationMs: number;
+}
+
+/** Is told of each request to store a signal, and of every other refusal, except for clients that went away. */
+export interface RequestObserver {
+  accepted(owner: Identity, acceptance: Acceptance): void;
+  /**
+   * `owner`: null without a known key; a key may be revoked or expired. `at`: epoch milliseconds. `error`:
+   * null for a defect of ours, which is not described.
+   */
+  rejected(owner: Identity | null, at: number, requestId: string, error: AppError | null): void;
 }
 
 /** Numbers of requests. */

@@ -79,9 +79,52 @@ export interface SignalStore {
   append(submission: Submission): Promise<Appended>;
 }
 
+/** A transaction that stored signals. */
+export interface Transaction {
+  readonly signals: number;
+  readonly durationMs: number;
+  /** The commit at its end: writing the log, and its fsync. */
+  readonly commitMs: number;
+}
+
+export interface FiguresQuery {
+  /** Epoch milliseconds. */
+  readonly now: number;
+  readonly desksMax: number;
+  readonly keysMax: number;
+}
+
+/** The state of the storage, for metrics. Times are epoch milliseconds. */
+export interface StorageFigures {
+  readonly databaseBytes: number;
+  /** The log is part of the database until a checkpoint has copied it. */
+  readonly logBytes: number;
+  /** Desks that are not archived, up to the limit, the newest first. */
+  readonly desks: readonly {
+    readonly id: number;
+    readonly name: string;
+    readonly latestSignalAt: number | null;
+  }[];
+  readonly desksTotal: number;
+  /** Active keys, up to the limit, the newest first. */
+  readonly keys: readonly {
+    readonly id: string;
+    readonly desk: string;
+    /** Up to a minute old. */
+    readonly lastUsedAt: number | null;
+  }[];
+  readonly keysTotal: number;
+  /** Active keys without a successor that expire within `EXPIRING_SOON_MS`. */
+  readonly keysExpiring: number;
+}
+
 /** The storage of a running server. */
 export interface ServerStorage extends SignalStore {
   hasDesks(): Awaitable<boolean>;
+  /** Signals without an outcome. */
+  readonly queueDepth: number;
+  /** Takes milliseconds, however many signals there are. */
+  figures(query: FiguresQuery): Awaitable<StorageFigures>;
   /** Why signals are not stored at present; null while they are. */
   readonly writerProblem: string | null;
   /** Waits for the outcome of every submission first. */
@@ -96,6 +139,7 @@ export interface ServerStorageEvents {
   readonly onProblem: (problem: StorageProblem) => void;
   /** Signals are stored again after a problem. */
   readonly onRecovered: () => void;
+  readonly onTransaction: (transaction: Transaction) => void;
   /** Something that the operator should know, in a sentence. */
   readonly onWarning: (sentence: string) => void;
 }

@@ -15,6 +15,7 @@ export interface Certificate {
   readonly cert: string;
   readonly key: string;
   /** Epoch milliseconds. */
+  readonly startsAt: number;
   readonly expiresAt: number;
 }
 
@@ -33,7 +34,8 @@ export function loadCertificate({ certFile, keyFile }: CertificateFiles): Certif
       `${keyFile} is not the key of ${certFile}: give the two files of one certificate with --tls-cert and --tls-key.`,
     );
   }
-  return { cert, key, expiresAt: Date.parse(leaf.validTo) };
+  const [startsAt, expiresAt] = [Date.parse(leaf.validFrom), Date.parse(leaf.validTo)];
+  return { cert, key, startsAt, expiresAt };
 }
 
 /** Whether the certificate is valid for this name or IP address. */

@@ -1,4 +1,4 @@
-/** Serves health checks on a Unix socket in the data folder and, with `--ops-listen`, on TCP. */
+/** Serves health checks and metrics on a Unix socket in the data folder and, with `--ops-listen`, on TCP. */
 import { chmodSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { UserError } from "../domain/errors.ts";
@@ -34,6 +34,15 @@ export interface ServerStatus {
   readonly backups: BackupStatus | null;
 }
 
+/** What both interfaces serve. */
+export interface OpsSources {
+  readonly health: HealthSources;
+  readonly metrics: {
+    readonly contentType: string;
+    readonly text: () => Promise<string>;
+  };
+}
+
 interface OpsServer {
   stop(): Promise<void>;
 }
@@ -48,8 +57,8 @@ export function socketPathIn(dataDir: string): string {
 }
 
 /** Call it with the folder's lock held: it replaces the socket of a server that was killed. */
-export function serveOnSocket(sources: HealthSources, status: () => ServerStatus): OpsServer {
-  const path = socketPathIn(sources.dataDir);
+export function serveOnSocket(sources: OpsSources, status: () => ServerStatus): OpsServer {
+  const path = socketPathIn(sources.health.dataDir);
   rmSync(path, { force: true });
   const { routes, ...others } = handlers(sources);
   const server = Bun.serve({
@@ -68,7 +77,7 @@ export function serveOnSocket(sources: HealthSources, status: () => ServerStatus
 
 /** Throws {@link UserError} if the address cannot be bound. */
 export function serveOnTcp(
-  sources: HealthSources,
+  sources: OpsSources,
   { host, port }: Address,
 ): OpsServer & { address: Address } {
   try {
@@ -79,7 +88,7 @@ export function serveOnTcp(
   }
 }
 
-function handlers(sources: HealthSources) {
+function handlers({ health, metrics }: OpsSources) {
   return {
     development: false as const,
     maxRequestBodySize: 1024,
@@ -87,13 +96,17 @@ function handlers(sources: HealthSources) {
       "/healthz": { GET: () => Response.json({ status: "ok" }) },
       "/readyz": {
         GET: async () => {
-          const checks = await readiness(sources);
+          const checks = await readiness(health);
           const isReady = Object.values(checks).every((check) => check.ok);
           return Response.json(
             { status: isReady ? "ok" : "failing", checks },
             { status: isReady ? 200 : 503 },
           );
         },
+      },
+      "/metrics": {
+        GET: async () =>
+          new Response(await metrics.text(), { headers: { "Content-Type": metrics.contentType } }),
       },
     },
     fetch: () => Response.json({ error: "not_found" }, { status: 404 }),

@@ -5,14 +5,15 @@
  * after the previous batch was written: no signal waits for a slow disk or console.
  */
 import {
+  type Acceptance,
   type ActivityBatch,
-  type ActivityObserver,
   activityWidths,
   type KeyMinute,
+  type RequestObserver,
   startOfBucket,
 } from "../../domain/activity.ts";
 import type { AppError } from "../../domain/errors.ts";
-import type { Appended, Identity } from "../../domain/storage.ts";
+import type { Identity } from "../../domain/storage.ts";
 import { RejectRecorder } from "./reject-recorder.ts";
 
 /** Per batch; the rest is not recorded. */
@@ -26,7 +27,7 @@ type Repeats = Mutable<Omit<ActivityBatch["repeats"][number], "differs">> & {
   readonly differs: Set<string>;
 };
 
-export class ActivityRecorder implements ActivityObserver {
+export class ActivityRecorder implements RequestObserver {
   #minutes: Mutable<KeyMinute>[] = [];
   /** The newest minute of each key, from the list above. */
   #minuteOfKey = new Map<string, Mutable<KeyMinute>>();
@@ -36,7 +37,7 @@ export class ActivityRecorder implements ActivityObserver {
   #timer: Timer | undefined;
   #isUnderWay = false;
 
-  accepted(owner: Identity, at: number, appended: Appended): void {
+  accepted(owner: Identity, { receivedAt: at, appended }: Acceptance): void {
     const minute = this.#minute(owner, at);
     if (!appended.deduped) {
       if (minute !== null) minute.stored += 1;
@@ -46,7 +47,9 @@ export class ActivityRecorder implements ActivityObserver {
     this.#repeat(owner.deskId, at, appended.id, appended.differs);
   }
 
-  rejected(owner: Identity, at: number, requestId: string, error: AppError | null): void {
+  /** Skips requests without a known key: they concern no desk. */
+  rejected(owner: Identity | null, at: number, requestId: string, error: AppError | null): void {
+    if (owner === null) return;
     const minute = this.#minute(owner, at);
     if (minute !== null) {
       minute.rejected += 1;

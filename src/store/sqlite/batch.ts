@@ -51,6 +51,8 @@ interface KeyRow extends KeyLife {
 }
 
 export class BatchCommitter {
+  /** How long the last COMMIT took; 0 if the last transaction did not get that far. */
+  commitMs = 0;
   readonly #db: Database;
   readonly #ids: IdSequence;
   readonly #insertOne;
@@ -102,6 +104,7 @@ export class BatchCommitter {
   }
 
   #transaction(batch: readonly Submission[]): Outcome[] {
+    this.commitMs = 0;
     this.#db.run("BEGIN IMMEDIATE");
     try {
       const outcomes = this.#append(batch);
@@ -120,8 +123,10 @@ export class BatchCommitter {
    * (https://wiki.postgresql.org/wiki/Fsync_Errors).
    */
   #commit(): void {
+    const startedAt = performance.now();
     try {
       this.#db.run("COMMIT");
+      this.commitMs = performance.now() - startedAt;
     } catch (error) {
       if (isTransient(error)) throw error;
       throw new FatalStorageError(describeFailure(error));

@@ -76,9 +76,12 @@ function commitQueue(): void {
   const batch = queue.slice(0, BATCH_SIGNALS_MAX);
   queue = queue.slice(BATCH_SIGNALS_MAX);
   if (queue.length > 0) setImmediate(() => run(commitQueue));
+  const startedAt = performance.now();
   const outcomes = committer.commit(batch);
+  const durationMs = performance.now() - startedAt;
+  const { commitMs } = committer;
   const { inLog, toCopy } = logPages();
-  post({ type: "committed", outcomes, logPagesToCopy: toCopy });
+  post({ type: "committed", outcomes, durationMs, commitMs, logPagesToCopy: toCopy });
   if (inLog > (externalCheckpoints ? EXTERNAL_LOG_PAGES_MAX : LOG_PAGES_MAX)) {
     checkpoint("PASSIVE");
   }

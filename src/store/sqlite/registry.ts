@@ -23,7 +23,8 @@ const KEY_COLUMNS = `api_keys.id, desks.name AS desk, api_keys.label, api_keys.l
 const HAS_ENDED = `api_keys.desk_id = $desk
   AND (api_keys.revoked_at IS NOT NULL OR api_keys.expires_at <= $now)`;
 
-const WAS_ROTATED =
+/** Of a row of `api_keys`. */
+export const WAS_ROTATED =
   "EXISTS (SELECT 1 FROM audit WHERE key_id = api_keys.id AND action = 'key.rotated')";
 
 /** Sorts after every id. */

@@ -5,13 +5,16 @@ import { AppError } from "../../domain/errors.ts";
 import { hashKey } from "../../domain/key.ts";
 import type {
   Appended,
+  FiguresQuery,
   KeyOwner,
   ServerStorage,
   ServerStorageEvents,
+  StorageFigures,
   Submission,
 } from "../../domain/storage.ts";
 import { isUlid } from "../../domain/id.ts";
 import { DamageError, describeFailure, explainFailure, isDamage, isTransient } from "./failures.ts";
+import { readFigures } from "./figures.ts";
 import { DATABASE_NAME } from "./folder.ts";
 import { type FolderLock, lockFolder } from "./lock.ts";
 import { openDatabase } from "./open.ts";
@@ -108,6 +111,14 @@ export class SqliteStore implements ServerStorage {
 
   hasDesks(): boolean {
     return this.#parts.db.query("SELECT 1 FROM desks LIMIT 1").get() !== null;
+  }
+
+  get queueDepth(): number {
+    return this.#parts.writer.depth;
+  }
+
+  figures(query: FiguresQuery): StorageFigures {
+    return this.#read(() => readFigures(this.#parts.db, query));
   }
 
   get writerProblem(): string | null {

@@ -3,7 +3,7 @@
  * Messages are JSON text: copying a string costs a third of cloning an array of objects.
  */
 import { join } from "node:path";
-import type { Submission } from "../../domain/storage.ts";
+import type { Submission, Transaction } from "../../domain/storage.ts";
 import { workerUrl } from "../../workers.ts";
 import type { Outcome } from "./batch.ts";
 import { DamageError } from "./failures.ts";
@@ -24,8 +24,8 @@ export type ToThread =
   | { readonly type: "checkpoint" }
   | { readonly type: "close" };
 
-/** The outcomes of a batch, and how many log pages are not in the database after it. */
-interface Committed {
+/** The outcomes of a batch and its times, and how many log pages are not in the database after it. */
+interface Committed extends Omit<Transaction, "signals"> {
   readonly type: "committed";
   readonly outcomes: readonly Outcome[];
   readonly logPagesToCopy: number;

@@ -54,8 +54,11 @@ export class Writer {
     this.#thread = thread;
     this.#events = events;
     thread.listen({
-      onCommitted: ({ outcomes, logPagesToCopy }) => {
+      onCommitted: ({ outcomes, durationMs, commitMs, logPagesToCopy }) => {
         this.#settle(outcomes);
+        if (outcomes.some(isKept)) {
+          events.onTransaction({ signals: outcomes.length, durationMs, commitMs });
+        }
         events.onCommitted(logPagesToCopy);
       },
       onFatal: (reason) => this.fail(reason),
@@ -139,7 +142,7 @@ export class Writer {
 
   /** Reports once per batch, not once per signal. */
   #report(outcomes: readonly Outcome[]): void {
-    const isStoring = outcomes.some(({ kind }) => kind === "stored" || kind === "duplicate");
+    const isStoring = outcomes.some(isKept);
     const bad = outcomes.filter(
       (outcome) => outcome.kind === "unavailable" || outcome.kind === "failed",
     );
@@ -172,6 +175,10 @@ export class Writer {
     this.#onDrained?.();
     this.#events.onFatal(reason);
   }
+}
+
+function isKept({ kind }: Outcome): boolean {
+  return kind === "stored" || kind === "duplicate";
 }
 
 function answer(waiting: Waiting, outcome: Outcome | undefined): void {

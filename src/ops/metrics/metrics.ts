@@ -1,0 +1,67 @@
+/** `/metrics`, in the text format of Prometheus. docs/metrics.md describes each metric. */
+import { Registry } from "./prom-client.ts";
+import type { Transaction } from "../../domain/storage.ts";
+import { Distribution } from "./counts.ts";
+import { RequestMetrics } from "./requests.ts";
+import { StateMetrics, type StateSources } from "./state.ts";
+
+const BATCH_BOUNDS = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1_024];
+const WRITE_BOUNDS_S = [
+  0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10,
+];
+
+export class Metrics {
+  readonly requests: RequestMetrics;
+  readonly #registry = new Registry();
+  readonly #state: StateMetrics;
+  readonly #batch = new Distribution(
+    this.#registry,
+    "signalbox_batch_signals",
+    "Signals per transaction.",
+    BATCH_BOUNDS,
+  );
+  readonly #transaction = new Distribution(
+    this.#registry,
+    "signalbox_transaction_duration_seconds",
+    "Duration of a transaction, its commit included.",
+    WRITE_BOUNDS_S,
+  );
+  readonly #commit = new Distribution(
+    this.#registry,
+    "signalbox_commit_duration_seconds",
+    "Duration of a commit: the write to the log and its fsync.",
+    WRITE_BOUNDS_S,
+  );
+  #answer: Promise<string> | null = null;
+
+  constructor() {
+    this.requests = new RequestMetrics(this.#registry);
+    this.#state = new StateMetrics(this.#registry, this.requests);
+  }
+
+  get contentType(): string {
+    return this.#registry.contentType;
+  }
+
+  committed({ signals, durationMs, commitMs }: Transaction): void {
+    this.#batch.add(signals);
+    this.#transaction.add(durationMs / 1_000);
+    this.#commit.add(commitMs / 1_000);
+  }
+
+  /** Epoch milliseconds. */
+  backupVerified(at: number): void {
+    this.#state.backupVerifiedAt = at;
+  }
+
+  /** Callers that come while an answer is being made get that one: however many ask, there is one at a time. */
+  text(sources: StateSources): Promise<string> {
+    this.#answer ??= this.#make(sources).finally(() => (this.#answer = null));
+    return this.#answer;
+  }
+
+  async #make(sources: StateSources): Promise<string> {
+    await this.#state.read(sources);
+    return this.#registry.metrics();
+  }
+}

@@ -1,0 +1,54 @@
+/** What metrics say about the database. Runs on the thread that takes signals: a few look-ups in indexes. */
+import type { Database } from "bun:sqlite";
+import { statSync } from "node:fs";
+import { EXPIRING_SOON_MS } from "../../domain/key.ts";
+import type { FiguresQuery, StorageFigures } from "../../domain/storage.ts";
+import { WAS_ROTATED } from "./registry.ts";
+
+type Desks = StorageFigures["desks"];
+type Keys = StorageFigures["keys"];
+type Totals = Pick<StorageFigures, "desksTotal" | "keysTotal" | "keysExpiring">;
+type Parameters = Record<string, number>;
+
+const ACTIVE_KEYS = `api_keys CROSS JOIN desks ON desks.id = api_keys.desk_id
+  WHERE api_keys.revoked_at IS NULL AND desks.archived_at IS NULL
+    AND ifnull(api_keys.expires_at, 9223372036854775807) > $now`;
+
+export function readFigures(
+  db: Database,
+  { now, desksMax, keysMax }: FiguresQuery,
+): StorageFigures {
+  const desks = db
+    .query<Desks[number], Parameters>(
+      `SELECT id, name, (SELECT received_at FROM signals INDEXED BY signals_desk
+         WHERE desk_id = desks.id ORDER BY seq DESC LIMIT 1) AS latestSignalAt
+       FROM desks WHERE archived_at IS NULL ORDER BY id DESC LIMIT $desksMax`,
+    )
+    .all({ desksMax });
+  const keys = db
+    .query<Keys[number], Parameters>(
+      `SELECT api_keys.id, desks.name AS desk, api_keys.last_used_at AS lastUsedAt
+       FROM ${ACTIVE_KEYS} ORDER BY api_keys.id DESC LIMIT $keysMax`,
+    )
+    .all({ now, keysMax });
+  const totals = db
+    .query<Totals, Parameters>(
+      `SELECT (SELECT count(*) FROM desks WHERE archived_at IS NULL) AS desksTotal,
+         count(*) AS keysTotal,
+         count(*) FILTER (WHERE api_keys.expires_at < $soon AND NOT ${WAS_ROTATED}) AS keysExpiring
+       FROM ${ACTIVE_KEYS}`,
+    )
+    .get({ now, soon: now + EXPIRING_SOON_MS }) as Totals;
+  const { filename } = db;
+  return {
+    databaseBytes: bytesOf(filename),
+    logBytes: bytesOf(`${filename}-wal`),
+    desks,
+    keys,
+    ...totals,
+  };
+}
+
+function bytesOf(path: string): number {
+  return statSync(path, { throwIfNoEntry: false })?.size ?? 0;
+}

@@ -1,0 +1,130 @@
+/** Debian's Prometheus with the project's alert rules, for one file of tests. */
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { stringify } from "yaml";
+import { freePort } from "../_cli.ts";
+import { readRules, type RuleFile } from "../_metrics.ts";
+
+/** Prometheus needs a few samples per window. */
+const SCRAPE_INTERVAL = "500ms";
+const POLL_MS = 200;
+/** An alert fires a window and a `for` after its cause: at most 15 s with the shortened rules. */
+const PATIENCE_MS = 45_000;
+
+interface Alert {
+  readonly labels: Readonly<Record<string, string>>;
+  readonly state: "pending" | "firing";
+}
+
+export interface Prometheus {
+  /** Scrapes this port of loopback, and returns when it has an answer. */
+  readonly watch: (port: number) => Promise<void>;
+  /** Names of the alerts of this port that fire. */
+  readonly firing: (port: number) => Promise<string[]>;
+  /** Returns when the alert of this port fires, or no longer does. Calls `meanwhile` again and again. */
+  readonly until: (
+    alert: string,
+    port: number,
+    isFiring: boolean,
+    meanwhile?: () => Promise<unknown>,
+  ) => Promise<void>;
+  /** The number of series that a query finds now. */
+  readonly count: (query: string) => Promise<number>;
+  readonly stop: () => Promise<void>;
+}
+
+function short(span: string): string {
+  if (!/^\d+m$/.test(span)) throw new Error(`${span} is not in minutes`);
+  return span.replace("m", "s");
+}
+
+/** Minutes become seconds in each window and each `for`; nothing else is changed. */
+function shortened(rules: RuleFile): RuleFile {
+  const groups = rules.groups.map((group) => ({
+    ...group,
+    rules: group.rules.map((rule) => ({
+      ...rule,
+      expr: rule.expr.replaceAll(/(?<=\[)[^\]]+(?=\])/g, short),
+      for: short(rule.for),
+    })),
+  }));
+  return { groups };
+}
+
+export async function startPrometheus(): Promise<Prometheus> {
+  const folder = mkdtempSync(join(tmpdir(), "signalbox-prometheus-"));
+  const targetsFile = join(folder, "targets.json");
+  const configFile = join(folder, "prometheus.yml");
+  const listen = `127.0.0.1:${await freePort()}`;
+  mkdirSync(join(folder, "data"));
+  writeFileSync(targetsFile, "[]");
+  writeFileSync(join(folder, "rules.yml"), stringify(shortened(await readRules())));
+  const config = {
+    global: { scrape_interval: SCRAPE_INTERVAL, evaluation_interval: SCRAPE_INTERVAL },
+    rule_files: ["rules.yml"],
+    scrape_configs: [{ job_name: "signalbox", file_sd_configs: [{ files: ["targets.json"] }] }],
+  };
+  writeFileSync(configFile, stringify(config));
+  const child = Bun.spawn(
+    [
+      "prometheus",
+      `--config.file=${configFile}`,
+      `--storage.tsdb.path=${join(folder, "data")}`,
+      `--web.listen-address=${listen}`,
+      "--log.level=error",
+    ],
+    { stdin: "ignore", stdout: "ignore", stderr: "inherit" },
+  );
+
+  async function ask<T>(path: string): Promise<T> {
+    const answer = await fetch(`http://${listen}/api/v1/${path}`);
+    return ((await answer.json()) as { data: T }).data;
+  }
+  const count = async (query: string): Promise<number> =>
+    (await ask<{ result: unknown[] }>(`query?query=${encodeURIComponent(query)}`)).result.length;
+  const firing = async (port: number): Promise<string[]> => {
+    const { alerts } = await ask<{ alerts: Alert[] }>("alerts");
+    return alerts
+      .filter(({ labels, state }) => state === "firing" && labels["instance"] === at(port))
+      .map(({ labels }) => labels["alertname"] ?? "");
+  };
+  const ports: number[] = [];
+  await poll("Prometheus", () =>
+    fetch(`http://${listen}/-/ready`).then(
+      ({ ok }) => ok,
+      () => false,
+    ),
+  );
+  return {
+    firing,
+    count,
+    watch: async (port) => {
+      ports.push(port);
+      writeFileSync(targetsFile, JSON.stringify([{ targets: ports.map(at) }]));
+      await poll("a scrape", async () => (await count(`up{instance="${at(port)}"} == 1`)) === 1);
+    },
+    until: (alert, port, isFiring, meanwhile = async () => {}) =>
+      poll(`${alert} ${isFiring ? "to fire" : "to clear"}`, async () => {
+        await meanwhile();
+        return (await firing(port)).includes(alert) === isFiring;
+      }),
+    stop: async () => {
+      child.kill();
+      await child.exited;
+      rmSync(folder, { recursive: true });
+    },
+  };
+}
+
+function at(port: number): string {
+  return `127.0.0.1:${port}`;
+}
+
+async function poll(what: string, isDone: () => Promise<boolean>): Promise<void> {
+  const startedAt = performance.now();
+  while (!(await isDone())) {
+    if (performance.now() - startedAt > PATIENCE_MS) throw new Error(`waited in vain for ${what}`);
+    await Bun.sleep(POLL_MS);
+  }
+}

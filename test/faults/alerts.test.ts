@@ -1,0 +1,221 @@
+/**
+ * Each alert of `deploy/prometheus/signalbox.rules.yml` fires when its condition is caused on a real server, and
+ * clears when the condition ends. Minutes of the rules are seconds here: see `_prometheus.ts`.
+ */
+import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
+import { mkdirSync, rmSync, statfsSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { makeCertificate, writeCertificate } from "../_certificates.ts";
+import { cli, freePort, mintKey, type ServeProcess, startServe } from "../_cli.ts";
+import { readRules, scrape } from "../_metrics.ts";
+import { signal, startTestApp, temporaryFolder } from "../_setup.ts";
+import { mountDisk } from "./_disk.ts";
+import { post, report, stop } from "./_faults.ts";
+import { type Prometheus, startPrometheus } from "./_prometheus.ts";
+
+setDefaultTimeout(180_000);
+
+const HOUR_MS = 3_600_000;
+const DAY_MS = 24 * HOUR_MS;
+/** Larger than the 1 GiB below which an alert fires. Almost nothing of it is ever written. */
+const DISK_MIB = 1_400;
+
+let prometheus: Prometheus;
+beforeAll(async () => void (prometheus = await startPrometheus()));
+afterAll(() => prometheus.stop());
+
+/** A server that Prometheus watches. */
+async function watched(args: readonly string[] = [], dataDir = join(temporaryFolder(), "data")) {
+  const port = await freePort();
+  const start = () => startServe(["--ops-listen", `127.0.0.1:${port}`, ...args], { dataDir });
+  const server = await start();
+  await prometheus.watch(port);
+  return { server, port, start, dataDir };
+}
+
+/** Causes and ends a condition: the alert must not fire before, must fire, and must clear. */
+async function expectAlert(
+  alert: string,
+  port: number,
+  cause: () => Promise<unknown>,
+  end: () => Promise<unknown>,
+  meanwhile: { firing?: () => Promise<unknown>; clearing?: () => Promise<unknown> } = {},
+): Promise<void> {
+  expect(await prometheus.firing(port)).not.toContain(alert);
+  await cause();
+  await prometheus.until(alert, port, true, meanwhile.firing);
+  await end();
+  await prometheus.until(alert, port, false, meanwhile.clearing);
+  report(alert, 1, "fired when it was caused, and cleared");
+}
+
+async function promtool(args: readonly string[], stdin?: string): Promise<void> {
+  const child = Bun.spawn(["promtool", ...args], {
+    stdin: stdin === undefined ? "ignore" : new TextEncoder().encode(stdin),
+    stdout: "pipe",
+    stderr: "pipe",
+  });
+  const [out, err] = await Promise.all([
+    new Response(child.stdout).text(),
+    new Response(child.stderr).text(),
+  ]);
+  expect({ code: await child.exited, said: out + err }).toEqual({
+    code: 0,
+    said: stdin === undefined ? expect.stringContaining("SUCCESS") : "",
+  });
+}
+
+describe("promtool accepts", () => {
+  test("the rules and the example configuration", async () => {
+    await promtool(["check", "rules", "deploy/prometheus/signalbox.rules.yml"]);
+    await promtool(["check", "config", "deploy/prometheus/prometheus.yml"]);
+  });
+
+  test("the metrics of a server, with their names and help", async () => {
+    const { certFile, keyFile } = writeCertificate(temporaryFolder(), await makeCertificate("a"));
+    const tls = ["--tls-cert", certFile, "--tls-key", keyFile];
+    const server = await startServe([...tls, "--backup-dir", temporaryFolder()]);
+    await mintKey(server.dataDir);
+    await server.logged("backup made");
+    await promtool(["check", "metrics"], (await scrape(server.dataDir)).text);
+  });
+});
+
+test("each rule has a test", async () => {
+  const text = await Bun.file(import.meta.path).text();
+  const tested = [...text.matchAll(/^test\("(Signalbox\w+)/gm)].map(([, name = ""]) => name);
+  const { groups } = await readRules();
+  const alerts = groups.flatMap(({ rules }) => rules.map(({ alert }) => alert));
+  expect(tested.toSorted()).toEqual(alerts.toSorted());
+});
+
+test("SignalboxDown: the server is killed, and started again", async () => {
+  const { server, port, start } = await watched();
+  const kill = async () => {
+    server.kill("SIGKILL");
+    await server.exited;
+  };
+  await expectAlert("SignalboxDown", port, kill, start);
+});
+
+/** Signals that fit no more. */
+async function postUntilRefused({ url }: ServeProcess, key: string): Promise<void> {
+  const metadata = { note: "x".repeat(60_000) };
+  while ((await post(url, key, { metadata })).status !== 503);
+}
+
+test("SignalboxRefusesSignals: the disk is full, and has room again", async () => {
+  const root = mountDisk(DISK_MIB);
+  const { server, port, dataDir } = await watched([], join(root, "data"));
+  const { key } = await mintKey(dataDir);
+  expect((await post(server.url, key)).status).toBe(201);
+  const filler = join(root, "filler");
+  const fill = async (): Promise<void> => {
+    const { bavail, bsize } = statfsSync(root);
+    const size = String(bavail * bsize - 1024 * 1024);
+    expect(Bun.spawnSync(["fallocate", "-l", size, filler]).exitCode).toBe(0);
+  };
+  const makeRoom = async (): Promise<void> => {
+    rmSync(filler);
+    expect((await post(server.url, key)).status).toBe(201);
+  };
+  await expectAlert("SignalboxRefusesSignals", port, fill, makeRoom, {
+    firing: () => postUntilRefused(server, key),
+  });
+  await stop(server);
+});
+
+test("SignalboxDiskLow: another program fills the disk, and deletes its file", async () => {
+  const root = mountDisk(DISK_MIB);
+  const { port } = await watched([], join(root, "data"));
+  const filler = join(root, "filler");
+  const fill = async (): Promise<void> => {
+    expect(Bun.spawnSync(["fallocate", "-l", "500M", filler]).exitCode).toBe(0);
+  };
+  await expectAlert("SignalboxDiskLow", port, fill, async () => rmSync(filler));
+});
+
+test("SignalboxDeskSilent: the latest signal is two hours old, and the desk sends again", async () => {
+  const dataDir = join(temporaryFolder(), "data");
+  const past = await startTestApp({ dataDir, now: () => Date.now() - 2 * HOUR_MS });
+  expect((await past.post(signal)).status).toBe(201);
+  await past.stop();
+  const { server, port } = await watched([], dataDir);
+  await prometheus.until("SignalboxDeskSilent", port, true);
+  expect((await post(server.url, past.key)).status).toBe(201);
+  await prometheus.until("SignalboxDeskSilent", port, false);
+});
+
+test("SignalboxRejectsRising: a bot sends a wrong field, and is corrected", async () => {
+  const { server, port, dataDir } = await watched();
+  const { key } = await mintKey(dataDir);
+  const send = async (fields: object, status: number): Promise<void> => {
+    expect((await post(server.url, key, fields)).status).toBe(status);
+  };
+  const good = () => send({}, 201);
+  const bad = () => send({ side: "sideways" }, 422);
+  await good();
+  await expectAlert("SignalboxRejectsRising", port, bad, good, { firing: bad, clearing: good });
+});
+
+test("SignalboxBackupLate: backups fail, and succeed again", async () => {
+  const dir = join(temporaryFolder(), "backups");
+  const { server, port } = await watched(["--backup-dir", dir, "--backup-every", "3s"]);
+  await server.logged("backup made");
+  const obstruct = async (): Promise<void> => {
+    rmSync(dir, { recursive: true });
+    writeFileSync(dir, "");
+  };
+  await expectAlert("SignalboxBackupLate", port, obstruct, async () => rmSync(dir));
+});
+
+test("SignalboxBackupNotSent: the command finds no place, and finds it again", async () => {
+  const away = join(temporaryFolder(), "away");
+  const every = ["--backup-dir", temporaryFolder(), "--backup-every", "3s"];
+  mkdirSync(away);
+  const { server, port } = await watched([...every, "--backup-command", `cp {} ${away}/`]);
+  await server.logged("backup sent");
+  const unmount = async () => rmSync(away, { recursive: true });
+  await expectAlert("SignalboxBackupNotSent", port, unmount, async () => mkdirSync(away));
+});
+
+test("SignalboxCertificateExpiring: the certificate is old, and is renewed", async () => {
+  const folder = temporaryFolder();
+  const write = async (fromDays: number, toDays: number) => {
+    const [from, to] = [fromDays, toDays].map((days) => new Date(Date.now() + days * DAY_MS));
+    if (from === undefined || to === undefined) throw new Error("no dates");
+    return writeCertificate(folder, await makeCertificate("a", { from, to }));
+  };
+  // Few days are left of a short life, too few of a long one.
+  const { certFile, keyFile } = await write(-1, 5);
+  const { server, port } = await watched(["--tls-cert", certFile, "--tls-key", keyFile]);
+  const { groups } = await readRules();
+  const rules = groups.flatMap((group) => group.rules);
+  const rule = rules.find(({ alert }) => alert === "SignalboxCertificateExpiring");
+  const ends = `signalbox_certificate_expiry_timestamp_seconds{instance="127.0.0.1:${port}"}`;
+  expect(await prometheus.count(`${ends} - time() < 14 * 24 * 3600`)).toBe(1);
+  expect(await prometheus.count(rule?.expr ?? "1")).toBe(0);
+  const replace = (fromDays: number, toDays: number) => async () => {
+    await write(fromDays, toDays);
+    server.kill("SIGHUP");
+  };
+  await expectAlert("SignalboxCertificateExpiring", port, replace(-80, 10), replace(0, 90));
+});
+
+test("SignalboxKeysExpiring: a key expires in three days, and is rotated", async () => {
+  const { port, dataDir } = await watched();
+  await mintKey(dataDir);
+  const run = async (...args: string[]): Promise<string> => {
+    const { code, stdout, stderr } = await cli([...args, "--data", dataDir]);
+    expect({ code, stderr: code === 0 ? "" : stderr }).toEqual({ code: 0, stderr: "" });
+    return stdout;
+  };
+  let id = "";
+  const mint = async (): Promise<void> => {
+    const minted = await run("key", "mint", "--desk", "alpha", "--expires", "3d", "--json");
+    ({ id } = JSON.parse(minted) as { id: string });
+  };
+  await expectAlert("SignalboxKeysExpiring", port, mint, () =>
+    run("key", "rotate", id, "--expires", "90d"),
+  );
+});
