@@ -1,5 +1,5 @@
 /** Starts a server on a real temporary database, and checks every answer against `openapi.yaml`. */
-import { onTestFinished } from "bun:test";
+import { afterAll, beforeAll, onTestFinished } from "bun:test";
 import { Database } from "bun:sqlite";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -22,18 +22,46 @@ export const signal = {
 
 type Cleanup = () => unknown;
 const cleanups: Cleanup[] = [];
+/** Where the cleanups go of what a whole file shares. */
+let cleanupsOfFile: Cleanup[] | null = null;
 
 /**
  * Runs after the current test, the last cleanup first. (An `afterEach` in this module would belong to the
  * first file that imports it.)
  */
 export function onCleanup(cleanup: Cleanup): void {
-  if (cleanups.length === 0) onTestFinished(cleanUp);
+  if (cleanupsOfFile !== null) {
+    cleanupsOfFile.push(cleanup);
+    return;
+  }
+  if (cleanups.length === 0) onTestFinished(() => cleanUp());
   cleanups.push(cleanup);
 }
 
-async function cleanUp(): Promise<void> {
-  for (const cleanup of cleanups.splice(0).toReversed()) await cleanup();
+async function cleanUp(all = cleanups): Promise<void> {
+  for (const cleanup of all.splice(0).toReversed()) await cleanup();
+}
+
+/**
+ * Makes something that all tests of a file share, such as a server, before the first and until after the
+ * last. Call it at the top of the file.
+ */
+export function sharedByFile<T>(make: () => Promise<T>): () => T {
+  const own: Cleanup[] = [];
+  let made: { readonly value: T } | null = null;
+  beforeAll(async () => {
+    cleanupsOfFile = own;
+    try {
+      made = { value: await make() };
+    } finally {
+      cleanupsOfFile = null;
+    }
+  });
+  afterAll(() => cleanUp(own));
+  return () => {
+    if (made === null) throw new Error("it is made before the first test");
+    return made.value;
+  };
 }
 
 /** Makes an empty folder, removed after the test. Its path is short, so that a socket fits in it. */
