@@ -8,9 +8,9 @@ import { join } from "node:path";
 import { makeCertificate, writeCertificate } from "../_certificates.ts";
 import { cli, freePort, mintKey, type ServeProcess, startServe } from "../_cli.ts";
 import { readRules, scrape } from "../_metrics.ts";
-import { signal, startTestApp, temporaryFolder } from "../_setup.ts";
+import { post, signal, startTestApp, temporaryFolder } from "../_setup.ts";
 import { mountDisk } from "./_disk.ts";
-import { post, report, stop } from "./_faults.ts";
+import { report, stop } from "./_faults.ts";
 import { type Prometheus, startPrometheus } from "./_prometheus.ts";
 
 setDefaultTimeout(180_000);
