@@ -21,6 +21,7 @@ interface Setting {
   readonly directory: TestDirectory;
   readonly challengePort: number;
   readonly dataDir: string;
+  readonly args: readonly string[];
   readonly start: (until?: string, more?: readonly string[]) => Promise<ServeProcess>;
 }
 
@@ -36,7 +37,7 @@ async function setUp(): Promise<Setting> {
   ];
   const start = (until?: string, more: readonly string[] = []) =>
     startServe([...args, ...more], { dataDir, ...(until === undefined ? {} : { until }) });
-  return { directory, challengePort, dataDir, start };
+  return { directory, challengePort, dataDir, args, start };
 }
 
 /** The certificate that a new connection gets. */
@@ -54,6 +55,14 @@ function presented(url: string): Promise<X509Certificate> {
 async function certificateCheck(dataDir: string): Promise<Checks["certificate"]> {
   const answer = await askServer(dataDir, "/readyz");
   return ((await answer.json()) as { checks: Checks }).checks.certificate;
+}
+
+/** What `doctor` finds about the certificate. */
+async function examine(args: readonly string[], dataDir: string): Promise<object | undefined> {
+  const listen = ["--listen", "127.0.0.1:0", "--data", dataDir];
+  const { stdout } = await cli(["doctor", "--json", ...args, ...listen]);
+  const findings = JSON.parse(stdout) as { name: string }[];
+  return findings.find(({ name }) => name === "certificate");
 }
 
 async function stop(server: ServeProcess): Promise<void> {
@@ -107,7 +116,7 @@ test("a first start obtains one certificate for all names; a restart asks nobody
 
 describe("without a first certificate", () => {
   test("the server waits, says why, and stops on SIGTERM; Retry-After holds across restarts and SIGHUP", async () => {
-    const { directory, dataDir, start } = await setUp();
+    const { directory, dataDir, args, start } = await setUp();
     directory.refusal = () => problem("rateLimited", "too many orders", { "Retry-After": "7200" });
     const refusedAt = Date.now();
     const server = await start("no certificate could be obtained");
@@ -122,7 +131,16 @@ describe("without a first certificate", () => {
     expect(samples.get('signalbox_ready{check="certificate"}')).toBe(0);
     const status = await cli(["status", "--data", dataDir]);
     expect(status.stdout).toContain("! There is no certificate: the order of ");
+    expect(await examine(args, dataDir)).toMatchObject({
+      severity: "problem",
+      sentence: expect.stringContaining("too many orders"),
+      next: expect.stringContaining("the server tries again at"),
+    });
     await stop(server);
+    expect(await examine(args, dataDir)).toMatchObject({
+      severity: "ok",
+      sentence: `None yet: the server orders it from ${directory.url}.`,
+    });
 
     const requests = directory.requests.length;
     const again = await start("no certificate yet");
@@ -179,7 +197,7 @@ describe("a renewal", () => {
   });
 
   test("that fails leaves the old certificate in use, and is said everywhere", async () => {
-    const { directory, dataDir, start } = await setUp();
+    const { directory, dataDir, args, start } = await setUp();
     directory.lifetimeMs = 2 * 60_000;
     const overdue = { start: new Date(0), end: new Date(1) };
     directory.renewalInfo = () => Response.json({ suggestedWindow: overdue });
@@ -195,6 +213,7 @@ describe("a renewal", () => {
     });
     const { stdout } = await cli(["status", "--data", dataDir]);
     expect(stdout).toContain("! The certificate is not renewed: the order of ");
+    expect(await examine(args, dataDir)).toMatchObject({ severity: "warning" });
     directory.refusal = () => null;
     await server.logged("new certificate in use");
     expect((await presented(server.url)).fingerprint).not.toBe(fingerprint);
@@ -209,6 +228,25 @@ describe("a renewal", () => {
     expect((await presented(server.url)).subjectAltName).toContain("DNS:third.test");
     await stop(server);
   });
+});
+
+test("a certificate that expired while the server was down is used until there is another one", async () => {
+  const { directory, dataDir, args, start } = await setUp();
+  directory.lifetimeMs = 1_000;
+  const { orders } = directory;
+  directory.refusal = () => (orders.length === 0 ? null : problem("malformed", "not today"));
+  const { url, ...server } = await start();
+  const { fingerprint } = await presented(url);
+  server.kill("SIGKILL");
+  await server.exited;
+  await Bun.sleep(2_000);
+  expect(await examine(args, dataDir)).toMatchObject({ severity: "problem" });
+  const again = await start();
+  await again.logged("the certificate could not be renewed; the current one stays in use");
+  expect((await presented(again.url)).fingerprint).toBe(fingerprint);
+  const { ok, detail } = await certificateCheck(dataDir);
+  expect([ok, detail]).toEqual([false, expect.stringMatching(/^expired at .*: not today/)]);
+  await stop(again);
 });
 
 test("the directory is not trusted without --acme-ca", async () => {

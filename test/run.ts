@@ -14,7 +14,7 @@ const parallel = `--parallel=${2 * navigator.hardwareConcurrency}`;
 
 /** These start many processes or consoles. */
 const slow =
-  "test/{console/*,backup*,cli*,console-links,doctor,executable*,members,raw,registry,restore,send,signals-cli,stop-signals,tour,verify}.test.ts";
+  "test/{acme,console/*,backup*,cli*,console-links,doctor,executable*,members,raw,registry,restore,send,signals-cli,stop-signals,tour,verify}.test.ts";
 
 const suites = {
   quick: {
