@@ -175,7 +175,7 @@ exec sh -c "$(echo "$*" | sed 's#${here}#${there}#g')"`,
 export async function commandsOf(page: string, heading?: string): Promise<string[]> {
   const text = await Bun.file(`docs/${page}`).text();
   const [, from = ""] = heading === undefined ? ["", text] : text.split(`\n${heading}\n`);
-  const section = heading === undefined ? from : (from.split(/^#{1,3} /m)[0] ?? "");
+  const section = heading === undefined ? from : (from.split(/^##+ /m)[0] ?? "");
   const blocks = [...section.matchAll(/^ *```sh\n([^]*?)^ *```$/gm)];
   return blocks.flatMap(([, block = ""]) => {
     const lines: string[] = [];

@@ -26,6 +26,8 @@ interface Site {
   readonly ports: Readonly<Record<80 | 443 | 8080 | 8081 | 9090, number>>;
   readonly inPorts: (text: string) => string;
   readonly log: () => string;
+  readonly stopServer: () => Promise<void>;
+  readonly startServer: () => Promise<void>;
 }
 
 async function startSite(): Promise<Site> {
@@ -57,30 +59,44 @@ async function startSite(): Promise<Site> {
   );
   const [serve = ""] = await commandsOf("proxies.md");
   expect(serve).toStartWith("signalbox serve");
-  const { output } = await machine.start(inPorts(serve), "desks manage their keys at");
-  return { machine, key, ports, inPorts, log: output };
+  const start = () => machine.start(inPorts(serve), "desks manage their keys at");
+  let server = await start();
+  return {
+    machine,
+    key,
+    ports,
+    inPorts,
+    log: () => server.output(),
+    stopServer: () => server.stop(),
+    startServer: async () => {
+      server = await start();
+    },
+  };
+}
+
+/** Posts a body with a key, and returns the answer's body and status. */
+function post({ machine, key }: Site, url: string, body: string): Promise<string> {
+  writeFileSync(machine.path("body.json"), body);
+  const headers = `-H 'Authorization: Bearer ${key}' -H 'Content-Type: application/json' -H 'X-Forwarded-For: 203.0.113.9'`;
+  return machine.run(
+    `curl -sS -w ' %{http_code}' ${headers} --data-binary @body.json ${url}/v1/signals`,
+  );
 }
 
 /** What the page and the clients expect of the proxy. */
-async function expectProxied({ machine, key, log }: Site): Promise<void> {
+async function expectProxied(site: Site): Promise<void> {
+  const { machine, log } = site;
   const [unauthorized, plain, signIn] = await commandsOf("proxies.md", "## Check it");
   expect(await machine.run(String(unauthorized))).toBe("401\n");
   expect(await machine.run(String(plain))).toBe("403\n");
   expect(await machine.run(String(signIn))).toBe("200\n");
-  const post = (url: string, body: string) => {
-    writeFileSync(machine.path("body.json"), body);
-    const headers = `-H 'Authorization: Bearer ${key}' -H 'Content-Type: application/json' -H 'X-Forwarded-For: 203.0.113.9'`;
-    return machine.run(
-      `curl -sS -w ' %{http_code}' ${headers} --data-binary @body.json ${url}/v1/signals`,
-    );
-  };
   const body = JSON.stringify({ ...signal, client_signal_id: "one" });
-  expect(await post("https://signals.example.com", body)).toMatch(/"deduped":false\} 201$/);
-  expect(await post("https://signals.example.com", body)).toMatch(/"deduped":true\} 200$/);
-  const inTheClear = await post("http://signals.example.com", body);
+  expect(await post(site, "https://signals.example.com", body)).toMatch(/"deduped":false\} 201$/);
+  expect(await post(site, "https://signals.example.com", body)).toMatch(/"deduped":true\} 200$/);
+  const inTheClear = await post(site, "http://signals.example.com", body);
   expect(inTheClear).toMatch(/^\{"error":"https_required".* 403$/);
   const large = JSON.stringify({ ...signal, metadata: { note: "x".repeat(100_000) } });
-  expect(await post("https://signals.example.com", large)).toMatch(
+  expect(await post(site, "https://signals.example.com", large)).toMatch(
     /^\{"error":"payload_too_large".* 413$/,
   );
   const signInPage = await machine.run("curl -sS https://console.example.com/sign-in");
@@ -92,6 +108,14 @@ async function expectProxied({ machine, key, log }: Site): Promise<void> {
   while (!log().includes('"payload_too_large"')) await Bun.sleep(10);
   expect(log()).toContain('"client":"127.0.0.1"');
   expect(log()).not.toContain("203.0.113.9");
+}
+
+async function expectRestart(site: Site): Promise<void> {
+  const send = () => post(site, "https://signals.example.com", JSON.stringify(signal));
+  await site.stopServer();
+  expect(await send()).toEndWith(" 502");
+  await site.startServer();
+  expect(await send()).toEndWith(" 201");
 }
 
 test("nginx", async () => {
@@ -115,6 +139,7 @@ test("nginx", async () => {
   const nginx = await machine.start("nginx -g 'daemon off;'", "start worker process");
   for (const line of await commandsOf("proxies.md", "## nginx")) await machine.run(line);
   await expectProxied(site);
+  await expectRestart(site);
   await nginx.stop();
 });
 
@@ -135,6 +160,7 @@ test("Caddy", async () => {
   const caddy = await machine.start(run, "serving initial configuration");
   for (const line of await commandsOf("proxies.md", "## Caddy")) await machine.run(line);
   await expectProxied(site);
+  await expectRestart(site);
   await caddy.stop();
 });
 
@@ -149,4 +175,10 @@ test("Caddy with the health check", async () => {
   const url = `http://127.0.0.1:${ports[80]}/v1/signals`;
   expect(await machine.run(`curl -sS -o /dev/null -w '%{http_code}' -X POST ${url}`)).toBe("401");
   await caddy.stop();
+});
+
+test("the tests above run every command of the page", async () => {
+  const headings = ["## nginx", "## Caddy", "## Check it"];
+  const ran = await Promise.all(headings.map((heading) => commandsOf("proxies.md", heading)));
+  expect((await commandsOf("proxies.md")).slice(1)).toEqual(ran.flat());
 });
