@@ -115,6 +115,9 @@ test("renewal information without a valid window is an error", () => {
 test("Retry-After is seconds or a date", () => {
   expect(retryTime("120", 1_000)).toBe(121_000);
   expect(retryTime("Thu, 01 Jan 1970 00:01:00 GMT", 0)).toBe(MINUTE_MS);
+  for (const far of ["99999999999999999999999", "Fri, 31 Dec 9999 23:59:59 GMT"]) {
+    expect(retryTime(far, 0)).toBe(8 * DAY_MS);
+  }
   expect([retryTime("soon", 0), retryTime(null, 0)]).toEqual([null, null]);
 });
 

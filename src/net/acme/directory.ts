@@ -2,10 +2,10 @@
 import { messageOf } from "../../domain/errors.ts";
 import { SECOND_MS } from "../../domain/time.ts";
 import { VERSION } from "../../version.ts";
+import { WAIT_MS_MAX } from "./schedule.ts";
 
 const REQUEST_MS_MAX = 30 * SECOND_MS;
 const ANSWER_BYTES_MAX = 1_048_576;
-const DETAIL_LENGTH_MAX = 500;
 
 /** An answer other than 2xx: a problem document (RFC 8555, 6.7), or the status of anything else. */
 export class Refusal extends Error {
@@ -64,7 +64,7 @@ export class Directory {
     const problem = response.ok ? null : readProblem(text);
     if (!response.ok && problem?.type !== "badNonce") {
       const said = problem?.detail ?? `${url} answered ${status}`;
-      throw new Refusal(said.slice(0, DETAIL_LENGTH_MAX), status, problem?.type ?? null, retryAt);
+      throw new Refusal(said, status, problem?.type ?? null, retryAt);
     }
     return { status, headers: Object.fromEntries(headers), text, retryAt };
   }
@@ -108,9 +108,9 @@ function readProblem(text: string): { readonly type: string; readonly detail: st
   }
 }
 
-/** Reads `Retry-After` (RFC 9110, 10.2.3): seconds, or a date. */
+/** Reads `Retry-After` (RFC 9110, 10.2.3): seconds, or a date. At most {@link WAIT_MS_MAX} from now. */
 export function retryTime(header: string | null, now: number): number | null {
   if (header === null) return null;
   const at = /^\d+$/.test(header) ? now + Number(header) * SECOND_MS : Date.parse(header);
-  return Number.isFinite(at) ? at : null;
+  return Number.isNaN(at) ? null : Math.min(at, now + WAIT_MS_MAX);
 }

@@ -34,6 +34,7 @@ export interface AcmeStatus {
 
 /** An order takes seconds; the directory may let a client wait for its decision. */
 const ORDER_MS_MAX = 5 * MINUTE_MS;
+const REASON_LENGTH_MAX = 500;
 /** The clock is read again so often: it may have been set, or the machine may have slept. */
 const SLEEP_MS_MAX = MINUTE_MS;
 
@@ -194,7 +195,7 @@ export class AcmeJob {
     const at = now();
     const reason = signal.aborted
       ? `the directory did not decide within ${ORDER_MS_MAX / MINUTE_MS} minutes`
-      : messageOf(error);
+      : messageOf(error).slice(0, REASON_LENGTH_MAX);
     const failures = this.#state.failures + 1;
     const heldUntil = (error instanceof Refusal ? error.retryAt : null) ?? 0;
     const backoff = at + retryDelay(failures, this.#lifetimeMs(), this.#random);

@@ -7,6 +7,9 @@ const JITTER = 1 / 20;
 /** However late a directory wants it, this part of the lifetime is left for retries. */
 const LATEST = 9 / 10;
 
+/** Longer waits are not believed: a directory's longest limit is a week, and a clock may have been set back. */
+export const WAIT_MS_MAX = 8 * DAY_MS;
+
 /** How often a directory is asked, whatever its `Retry-After` says (RFC 9773, 4.3.2). */
 const ASK_AGAIN_MS_MIN = MINUTE_MS;
 const ASK_AGAIN_MS_MAX = DAY_MS;

@@ -4,15 +4,11 @@ import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync 
 import { dirname, join } from "node:path";
 import { type Static, Type } from "@sinclair/typebox";
 import { Value } from "@sinclair/typebox/value";
-import { DAY_MS } from "../../domain/time.ts";
 import { syncPath } from "../../files.ts";
 import { loadCertificate } from "../tls.ts";
 import { type IssuedCertificate, makeKey } from "./order.ts";
 import { acmeFiles, acmeFolder } from "./plan.ts";
-import type { Span } from "./schedule.ts";
-
-/** Longer waits are not believed: a directory's longest limit is a week, and a clock may have been set back. */
-const WAIT_MS_MAX = 8 * DAY_MS;
+import { type Span, WAIT_MS_MAX } from "./schedule.ts";
 
 const time = Type.Number();
 
