@@ -13,10 +13,11 @@ CREATE TABLE desks (
   keys_max             INTEGER NOT NULL DEFAULT 100 -- limit on active keys; those in the overlap of a rotation do not count
 ) STRICT;
 
--- The keys that authenticate desks. Rows are never deleted: signals refer to them.
+-- The keys that authenticate desks and readers. Rows are never deleted: signals refer to them.
 CREATE TABLE api_keys (
   id           TEXT    NOT NULL PRIMARY KEY, -- ULID; the key's public id
-  desk_id      INTEGER NOT NULL REFERENCES desks (id),
+  scope        TEXT    NOT NULL CHECK (scope IN ('send', 'read')), -- what it allows: to store signals, or to read the feed
+  desk_id      INTEGER REFERENCES desks (id) CHECK (desk_id IS NOT NULL OR scope = 'read'), -- NULL: a read key for all desks
   label        TEXT,                         -- a note for people
   key_hash     BLOB    NOT NULL UNIQUE CHECK (length(key_hash) = 32), -- SHA-256 of the whole key
   last4        TEXT    NOT NULL CHECK (length(last4) = 4), -- the key's last four characters
@@ -103,7 +104,7 @@ CREATE INDEX passkeys_member ON passkeys (member_id);
 CREATE TABLE audit (
   id         INTEGER PRIMARY KEY, -- rises in the order of the actions
   at         INTEGER NOT NULL,    -- ms
-  desk_id    INTEGER NOT NULL REFERENCES desks (id),
+  desk_id    INTEGER REFERENCES desks (id), -- NULL: done to a read key for all desks
   member_id  TEXT    REFERENCES members (id), -- who did it; NULL: an administrator on the command line
   action     TEXT    NOT NULL,    -- such as "key.revoked"
   key_id     TEXT    REFERENCES api_keys (id), -- the key it was done to

@@ -51,8 +51,10 @@ async function bench(options: Options, folder: string): Promise<void> {
   const { rounds, seconds, profileFolder, jsonFile } = options;
   const keepFolder = resolve(options.keepFolder ?? join(folder, "stored"));
   mkdirSync(keepFolder, { recursive: true, mode: FOLDER_MODE });
-  // Filling 100 million random ids takes hours, and the row v7 does not need them.
-  const kinds = options.rows.every((row) => row === "v7") ? (["v7"] as const) : idKinds;
+  // Filling 100 million random ids takes hours, and the rows v7 and feed do not need them.
+  const kinds = options.rows.every((row) => row === "v7" || row === "feed")
+    ? (["v7"] as const)
+    : idKinds;
   const stored = options.stored === 0 ? null : await readyStored(options.stored, kinds, keepFolder);
   const place = { tools, options, folder, keepFolder, stored };
   const { outcomes, cells } = await measureGoals(place, options.rows);

@@ -31,7 +31,7 @@ Usage: bun run bench [options]
   --seconds N       measured time of each server under a load (default 4)
   --rows LIST       of ${rowNames.slice(0, 8).join(",")},
                     ${rowNames.slice(8).join(",")} (default: all)
-  --stored N        also measure on databases with N stored signals (rows v7, v4, postgresql, start, disk)
+  --stored N        also measure on databases with N stored signals (rows v7, v4, postgresql, feed, start, disk)
   --keep DIR        keep those databases in DIR for later runs
   --fsync-ms N      how much slower row slow-disk makes every fsync (default 5; needs strace)
   --quick           one round of 1 s without warm-up: does it work at all?

@@ -1,6 +1,6 @@
 /** The composition root: opens every layer, joins them, and closes them again in order. */
 import type { Logger } from "pino";
-import { Description } from "./api/openapi.ts";
+import { openApiDocument } from "./api/openapi.ts";
 import { createPublicInterface } from "./api/server.ts";
 import { Certificates } from "./certificates.ts";
 import {
@@ -13,10 +13,15 @@ import {
 import { ActivityRecorder } from "./console/activity/recorder.ts";
 import { ConsoleThread } from "./console/thread.ts";
 import type { ServerStorage } from "./domain/storage.ts";
+import { Feed } from "./feed/feed.ts";
+import { feedDocument } from "./feed/openapi.ts";
+import { answerOwner, createFeedInterface } from "./feed/server.ts";
+import { WakeUps } from "./feed/wake-ups.ts";
 import { type Address, formatAddress } from "./net/address.ts";
 import { readCa } from "./net/acme/plan.ts";
 import { type ConnectionPlan, limitConnections, planConnections } from "./net/connections.ts";
 import { Listener } from "./net/listener.ts";
+import { Description } from "./net/openapi.ts";
 import { RateLimiter } from "./net/rate.ts";
 import { RefusalLog } from "./net/refusal-log.ts";
 import { loadCertificate } from "./net/tls.ts";
@@ -24,7 +29,13 @@ import { TrustedProxies, transportPolicy } from "./net/transport.ts";
 import { BackupJob, type MakeBackup } from "./ops/backups.ts";
 import type { HealthSources } from "./ops/health.ts";
 import { Metrics } from "./ops/metrics/metrics.ts";
-import { type ServerStatus, serveOnSocket, serveOnTcp, socketPathIn } from "./ops/server.ts";
+import {
+  type AnswerFeed,
+  type ServerStatus,
+  serveOnSocket,
+  serveOnTcp,
+  socketPathIn,
+} from "./ops/server.ts";
 import { StorageLog } from "./ops/storage-log.ts";
 import { checkServerStorage, hasDatabase, openServerStorage } from "./store/open.ts";
 import { VERSION } from "./version.ts";
@@ -49,6 +60,8 @@ export interface App {
   /** As bound. */
   readonly address: Address;
   readonly publicUrl: string;
+  /** The URL of the feed on `--read-listen`, or null. */
+  readonly feedUrl: string | null;
   /** Where `--ops-listen` is bound, or null. */
   readonly opsAddress: Address | null;
   /** The console's public URL, or null if it is off. */
@@ -76,16 +89,20 @@ export async function startApp(options: AppOptions): Promise<App> {
   // Closed in the opposite order: connections, then the console, then health, then storage.
   await using opened = new AsyncDisposableStack();
   const metrics = new Metrics();
-  const storage = await openStorage(options, metrics);
+  const wakeUps = new WakeUps();
+  const storage = await openStorage(options, metrics, wakeUps);
   opened.defer(() => storage.close());
   const plan = planConnections(config, log);
-  const parts: Parts = { ...options, storage, certificates, plan, metrics };
+  const shared = { refusals: new RefusalLog(log), trustedProxies, metrics };
+  const feed = new Feed(storage, wakeUps);
+  const parts: Parts = { ...options, ...shared, storage, feed, certificates, plan };
 
   // Health answers from here on, before there is a certificate, and before the console runs.
   certificates.startAcme(parts.plan, now, opened);
   let console: ConsoleThread | null = null;
   const running: Running = {
     listener: null,
+    readers: null,
     backups: null,
     consoleUrl: () => console?.url ?? null,
   };
@@ -97,12 +114,19 @@ export async function startApp(options: AppOptions): Promise<App> {
   // Closed after the last request, because it records the outcome.
   opened.defer(() => console?.close());
   const recorder = config.consoleListen === null ? null : new ActivityRecorder();
-  const listener = serveSignals(parts, trustedProxies, recorder);
+  const listener = serveSignals(parts, recorder);
   running.listener = listener;
-  opened.defer(() => drain(listener, config.stopTimeoutMs, log));
+  opened.defer(() => drain([listener, running.readers], config.stopTimeoutMs, log));
   // Ended before the drain, so that no connection is cut for being quiet meanwhile.
-  opened.defer(limitConnections("public", listener.address, parts.plan, log));
+  opened.defer(limitConnections("public", listener.address, plan, log));
   const publicUrl = publicUrlOf(config, listener.address);
+
+  running.readers = config.readListen && serveFeed(config.readListen, parts);
+  if (running.readers !== null) {
+    opened.defer(limitConnections("read", running.readers.address, plan, log));
+  }
+  // Before the drain, which would wait for the readers that wait for signals.
+  opened.defer(() => feed.stop());
 
   if (config.consoleListen !== null && recorder !== null) {
     console = await startConsole(config.consoleListen, parts, publicUrl, recorder);
@@ -111,6 +135,7 @@ export async function startApp(options: AppOptions): Promise<App> {
 
   certificates.start((next) => {
     listener.replaceCertificate(next);
+    running.readers?.replaceCertificate(next);
     console?.replaceCertificate(next);
   });
   opened.defer(() => certificates.stop());
@@ -128,6 +153,8 @@ export async function startApp(options: AppOptions): Promise<App> {
   return {
     address: listener.address,
     publicUrl,
+    feedUrl:
+      running.readers && `${defaultPublicUrl(running.readers.address, config.tls !== null)}/feed`,
     opsAddress,
     consoleUrl: console?.url ?? null,
     hasDesks: async () => storage.hasDesks(),
@@ -152,6 +179,8 @@ export async function checkApp(config: ServeConfig, ours: ReadonlySet<number>): 
 /** What runs already, while the rest starts. */
 interface Running {
   listener: Listener | null;
+  /** The listener of the feed. */
+  readers: Listener | null;
   backups: BackupJob | null;
   readonly consoleUrl: () => string | null;
 }
@@ -159,14 +188,18 @@ interface Running {
 /** What the interfaces need. */
 interface Parts extends AppOptions {
   readonly storage: ServerStorage;
+  readonly feed: Feed;
   readonly certificates: Certificates;
   readonly plan: ConnectionPlan;
   readonly metrics: Metrics;
+  readonly refusals: RefusalLog;
+  readonly trustedProxies: TrustedProxies;
 }
 
 function openStorage(
   { config, log, onFatal }: AppOptions,
   metrics: Metrics,
+  wakeUps: WakeUps,
 ): Promise<ServerStorage> {
   const storageLog = new StorageLog(config.dataDir, log);
   return openServerStorage(config, {
@@ -174,16 +207,14 @@ function openStorage(
     onProblem: (problem) => storageLog.problem(problem),
     onRecovered: () => storageLog.recovered(),
     onTransaction: (transaction) => metrics.committed(transaction),
+    onStored: (deskIds) => wakeUps.stored(deskIds),
     onWarning: (sentence) => log.warn(sentence),
   });
 }
 
 /** Returns where `--ops-listen` is bound, or null. */
-function serveHealth(
-  { config, log, storage, certificates, plan, metrics, now = Date.now }: Parts,
-  running: Running,
-  opened: AsyncDisposableStack,
-): Address | null {
+function serveHealth(parts: Parts, running: Running, opened: AsyncDisposableStack): Address | null {
+  const { config, log, storage, certificates, plan, metrics, now = Date.now } = parts;
   const health: HealthSources = {
     dataDir: config.dataDir,
     writerProblem: () => storage.writerProblem,
@@ -201,6 +232,7 @@ function serveHealth(
       started_at: startedAt,
       listen: bound && formatAddress(bound),
       console_listen: config.consoleListen && formatAddress(config.consoleListen),
+      read_listen: running.readers && formatAddress(running.readers.address),
       ops_listen: ops && formatAddress(ops),
       public_url: bound && publicUrlOf(config, bound),
       console_url: running.consoleUrl(),
@@ -213,7 +245,7 @@ function serveHealth(
   const { contentType } = metrics;
   const text = () => metrics.text({ health, status, certificate, storage });
   const sources = { health, metrics: { contentType, text } };
-  const socket = serveOnSocket(sources, status);
+  const socket = serveOnSocket(sources, status, feedForOwner(parts));
   opened.defer(() => socket.stop());
   if (config.opsListen === null) return null;
   const tcp = serveOnTcp(sources, config.opsListen);
@@ -224,8 +256,7 @@ function serveHealth(
 }
 
 function serveSignals(
-  { config, log, storage, certificates, metrics, now = Date.now }: Parts,
-  trustedProxies: TrustedProxies,
+  { config, log, storage, certificates, metrics, refusals, trustedProxies, now = Date.now }: Parts,
   activity: ActivityRecorder | null,
 ): Listener {
   let description: Description | null = null;
@@ -234,10 +265,11 @@ function serveSignals(
     store: storage,
     rateLimiter: new RateLimiter(config.rateLimitPerS),
     transport: transportPolicy(config.listen, config.tls !== null, trustedProxies),
-    description: () => (description ??= new Description(publicUrlOf(config, listener.address))),
+    description: () =>
+      (description ??= new Description(openApiDocument(publicUrlOf(config, listener.address)))),
     observers: activity === null ? [metrics.requests] : [metrics.requests, activity],
     log,
-    refusals: new RefusalLog(log),
+    refusals,
     now,
   };
   const listener = new Listener(
@@ -246,6 +278,37 @@ function serveSignals(
     certificates.current,
   );
   return listener;
+}
+
+function serveFeed(
+  listen: Address,
+  { config, log, storage, feed, certificates, refusals, trustedProxies, now = Date.now }: Parts,
+): Listener {
+  const transport = transportPolicy(listen, config.tls !== null, trustedProxies);
+  let description: Description | null = null;
+  const shared = {
+    feed,
+    store: storage,
+    transport,
+    description: () => (description ??= new Description(feedDocument())),
+    log,
+    refusals,
+    observers: [],
+    now,
+  };
+  return new Listener(
+    (state) => createFeedInterface({ ...shared, listener: state }),
+    listen,
+    certificates?.current ?? null,
+  );
+}
+
+/** Only the owner can open the socket. */
+function feedForOwner({ config, now = Date.now, ...parts }: Parts): AnswerFeed {
+  const transport = transportPolicy(config.listen, false, parts.trustedProxies);
+  const listener = { isRetired: false };
+  const service = { ...parts, transport, listener, observers: [], now };
+  return (request, server) => answerOwner(service, request, server);
 }
 
 function startConsole(
@@ -278,7 +341,12 @@ function publicUrlOf({ publicUrl, tls }: ServeConfig, bound: Address): string {
 }
 
 /** Cuts connections at the timeout; closing the storage still waits for every signal in the queue. */
-async function drain(listener: Listener, timeoutMs: number, log: Logger): Promise<void> {
-  if (await listener.drain(timeoutMs)) return;
+async function drain(
+  listeners: readonly (Listener | null)[],
+  timeoutMs: number,
+  log: Logger,
+): Promise<void> {
+  const inTime = await Promise.all(listeners.map(async (listener) => listener?.drain(timeoutMs)));
+  if (!inTime.includes(false)) return;
   log.warn({ stop_timeout_ms: timeoutMs }, "cut the connections that were still open");
 }

@@ -29,6 +29,8 @@ export interface ServeConfig {
   /** Open connections on the public address; 0 for as many as the process has descriptors for. */
   readonly connectionsMax: number;
   readonly opsListen: Address | null;
+  /** Null: the feed is on the ops socket only. */
+  readonly readListen: Address | null;
   /** Null turns the console off. */
   readonly consoleListen: Address | null;
   /** The console's public URL, without a trailing slash; null: made from `consoleListen`. */
@@ -58,6 +60,7 @@ export const defaults = {
 /** Keys are never sent unencrypted over a network: without TLS, or a proxy that terminates it, we listen on loopback only. */
 export function requireSafeTransport(config: ServeConfig): void {
   requireSafe(config.listen, "Keys", config);
+  if (config.readListen !== null) requireSafe(config.readListen, "Keys", config);
   if (config.consoleListen !== null) requireSafe(config.consoleListen, "Passwords", config);
 }
 
@@ -118,6 +121,7 @@ function listening(config: ServeConfig): [flag: string, address: Address][] {
   const all: [string, Address | null][] = [
     ["--listen", config.listen],
     ["--console-listen", config.consoleListen],
+    ["--read-listen", config.readListen],
     ["--ops-listen", config.opsListen],
     ["--acme-http-listen", config.acme?.httpListen ?? null],
   ];

@@ -133,6 +133,7 @@ export async function startTestApp(options: TestAppOptions = {}): Promise<TestAp
       trustedProxies: [],
       rateLimitPerS: 0,
       connectionsMax: 0,
+      readListen: null,
       opsListen: null,
       consoleListen: null,
       consoleUrl: null,

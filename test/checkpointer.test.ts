@@ -25,6 +25,7 @@ async function open(externalCheckpoints: boolean) {
       onProblem: ({ reason }) => fatal.push(reason),
       onRecovered: () => {},
       onTransaction: () => {},
+      onStored: () => {},
       onWarning: () => {},
     },
   );

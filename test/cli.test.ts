@@ -18,6 +18,8 @@ const UNKNOWN_ID = "01K5QZ8F3V9X2M7T4B6N1C0D8E";
 
 interface KeyJson {
   readonly id: string;
+  readonly scope: string;
+  readonly desk: string | null;
   readonly last4: string;
   readonly created_at: number;
   readonly expires_at: number | null;
@@ -343,6 +345,7 @@ describe("keys", () => {
     expect(`${key}\n`).toMatch(KEY);
     expect(record).toEqual({
       id: expect.stringMatching(/^[0-9A-HJKMNP-TV-Z]{26}$/),
+      scope: "send",
       desk: "alpha",
       label: "bot 7",
       last4: key.slice(-4),
@@ -366,7 +369,7 @@ describe("keys", () => {
     await run("key", "revoke", revoked.id);
     await Bun.sleep(1_000);
     const [heading, ...rows] = (await run("key", "list")).stdout.trimEnd().split("\n");
-    expect(heading).toMatch(/^ID +DESK +LABEL +LAST 4 +CREATED +EXPIRES +LAST USED +STATE$/);
+    expect(heading).toMatch(/^ID +SCOPE +DESK +LABEL +LAST 4 +CREATED +EXPIRES +LAST USED +STATE$/);
     const states = rows.map((row) => [row.slice(0, 26), row.split(/ +/).at(-1)]);
     expect(states).toEqual([
       [revoked.id, "revoked"],
@@ -375,6 +378,31 @@ describe("keys", () => {
     ]);
     const ofBeta = await json<object[]>("key", "list", "--desk", "beta");
     expect(ofBeta).toMatchObject([{ id: active.id, desk: "beta" }]);
+  });
+
+  test("a read key is minted for one desk or all, and then like any other", async () => {
+    const dataDir = temporaryFolder();
+    const { run, json, listKeys } = commandsOn(dataDir);
+    await mintKey(dataDir);
+    const mint = ["key", "mint", "--read", "--label"];
+    const ofAlpha = await run(...mint, "executor", "--desk", "alpha");
+    expect(ofAlpha.stdout).toMatch(/^sbr_[0-9a-f]{64}\n$/);
+    expect(ofAlpha.stderr).toContain("(a read key for desk alpha, executor, ending in");
+    const { key, id } = await json<KeyJson & { key: string }>(...mint, "archiver");
+    expect((await listKeys()).map(({ scope, desk }) => [scope, desk])).toEqual([
+      ["send", "alpha"],
+      ["read", "alpha"],
+      ["read", null],
+    ]);
+    expect((await run("key", "list")).stdout).toMatch(/ read +all +archiver /);
+    const pasted = await cli(["key", "revoke", key, "--data", dataDir]);
+    expect([pasted.code, pasted.stderr.includes(key)]).toEqual([1, false]);
+    const revoke = ["key", "revoke", "-", "--json", "--data", dataDir];
+    const revoked = await cli(revoke, { stdin: `leaked: ${key}!` });
+    expect(JSON.parse(revoked.stdout)).toMatchObject({ id, state: "revoked" });
+    expect(await json("key", "rotate", "executor")).toMatchObject({ scope: "read", desk: "alpha" });
+    const audit = (await run("audit")).stdout;
+    expect(audit).toContain("it reads the signals of all desks");
   });
 
   test("revoke changes nothing the second time, and tells when the key was revoked", async () => {

@@ -286,7 +286,14 @@ test("docs/architecture.md names functions that are in the files beside them", a
 describe("the clients", () => {
   const examples = ["curl/send.sh", "python/send.py", "typescript/send.ts"];
 
-  test.each([...examples, "python/signalbox.py", "typescript/signalbox.ts"])(
+  const clients = [
+    "python/signalbox.py",
+    "typescript/signalbox.ts",
+    "python/feed.py",
+    "typescript/feed.ts",
+  ];
+
+  test.each([...examples, ...clients])(
     "%s is short and linked from the README and from clients/README.md",
     async (name) => {
       expect(page("README.md")).toContain(`](clients/${name})`);

@@ -8,7 +8,8 @@ import { connect } from "node:net";
 import { join } from "node:path";
 import { assets } from "../src/console/web/assets.ts";
 import { snippets } from "../src/console/start/snippets.ts";
-import { Description } from "../src/api/openapi.ts";
+import { openApiDocument } from "../src/api/openapi.ts";
+import { Description } from "../src/net/openapi.ts";
 import { DATABASE_NAME } from "../src/store/sqlite/folder.ts";
 import { cli, startServe } from "./_cli.ts";
 import { buildExecutable } from "./_executable.ts";
@@ -171,7 +172,7 @@ describe("a terminal", () => {
 test("the OpenAPI document, the health check, the audit and the hints work", async () => {
   const { url, key, dataDir } = await start();
   const description = await callUrl(url, "/openapi.yaml");
-  expect(description.text).toBe(new Description(url).text);
+  expect(description.text).toBe(new Description(openApiDocument(url)).text);
   expect(await command("healthcheck", "--data", dataDir)).toContain("writer: ok");
   expect(await command("audit", "--data", dataDir)).toContain(key.slice(-4));
   const misspelt = ["key", "mint", "--desk", "alpa", "--data", dataDir];

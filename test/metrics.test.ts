@@ -271,6 +271,7 @@ const withoutServer = {
     started_at: START,
     listen: null,
     console_listen: null,
+    read_listen: null,
     ops_listen: null,
     public_url: null,
     console_url: null,

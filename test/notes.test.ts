@@ -48,14 +48,17 @@ test.each([" ", "   ", "\u00a0", "\u3000 \u2003"])("spaces alone (%j) are no lab
   expect(() => checkPasskeyName(text)).toThrow("1 to 100 characters");
 });
 
-test("no text keeps an API key, which lists and the audit would show", () => {
-  const key = generateKey();
-  for (const text of [key, `bot 7: ${key}`, key.toUpperCase()]) {
-    for (const check of [checkLabel, checkPasskeyName]) {
-      expect(() => check(text)).toThrow("must not contain an API key");
-      expect(() => check(text)).not.toThrow(key);
+test.each(["send", "read"] as const)(
+  "no text keeps a %s key, which lists and the audit would show",
+  (scope) => {
+    const key = generateKey(scope);
+    for (const text of [key, `bot 7: ${key}`, key.toUpperCase()]) {
+      for (const check of [checkLabel, checkPasskeyName]) {
+        expect(() => check(text)).toThrow("must not contain an API key");
+        expect(() => check(text)).not.toThrow(key);
+      }
     }
-  }
-  expect(() => checkEmail(`${key}@example.com`)).toThrow("must not contain an API key");
-  expect(checkLabel("the sbk_ key of bot 7")).toBe("the sbk_ key of bot 7");
-});
+    expect(() => checkEmail(`${key}@example.com`)).toThrow("must not contain an API key");
+    expect(checkLabel("the sbk_ key of bot 7")).toBe("the sbk_ key of bot 7");
+  },
+);

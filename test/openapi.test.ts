@@ -9,7 +9,9 @@ import { generateSource } from "oazapfts";
 import { parse } from "yaml";
 import { openApiDocument } from "../src/api/openapi.ts";
 import { errorCatalogue } from "../src/domain/errors.ts";
-import { generateKey, KEY_PATTERN } from "../src/domain/key.ts";
+import { generateKey, keyPatterns } from "../src/domain/key.ts";
+import { feedDocument } from "../src/feed/openapi.ts";
+import { Description } from "../src/net/openapi.ts";
 import { parseSignal } from "../src/domain/signal.ts";
 import { onCleanup, query, signal, startTestApp } from "./_setup.ts";
 
@@ -96,14 +98,20 @@ test("a client that has it already gets 304 without a body", async () => {
   }
 });
 
+async function problemsOf(source: string): Promise<unknown[]> {
+  const config = await createConfig({ extends: ["recommended"] });
+  const problems = await lintFromString({ source, absoluteRef: "openapi.yaml", config });
+  return problems.map(({ ruleId, location }) => [ruleId, location[0]?.pointer]);
+}
+
 test("a linter finds no error", async () => {
   const { text } = await (await startTestApp()).call("/openapi.yaml");
-  const config = await createConfig({ extends: ["recommended"] });
-  const problems = await lintFromString({ source: text, absoluteRef: "openapi.yaml", config });
-  expect(problems.map(({ ruleId, location }) => [ruleId, location[0]?.pointer])).toEqual([
-    // OpenAPI has no place for the answer to an unknown path, so nothing refers to it.
-    ["no-unused-components", "#/components/responses/not_found"],
-  ]);
+  // OpenAPI has no place for the answer to an unknown path, so nothing refers to it.
+  const unused = ["no-unused-components", "#/components/responses/not_found"];
+  expect(await problemsOf(text)).toEqual([unused]);
+  // The lines of a page are not one JSON text.
+  const lines = ["Signal", "End"].map((name) => [unused[0], `#/components/schemas/${name}`]);
+  expect(await problemsOf(new Description(feedDocument()).text)).toEqual([...lines, unused]);
 });
 
 test("the fields, their lists and limits are the specification's", () => {
@@ -151,11 +159,15 @@ test("both ways to send a key are documented, and the description needs none", (
   expect(paths["/v1/signals"]?.["post"]?.security).toEqual([{ bearer: [] }, { apiKey: [] }]);
   expect(paths["/openapi.yaml"]?.["get"]?.security).toEqual([]);
   expect(components.securitySchemes).toMatchObject({
-    bearer: { type: "http", scheme: "bearer", description: expect.stringContaining(KEY_PATTERN) },
+    bearer: {
+      type: "http",
+      scheme: "bearer",
+      description: expect.stringContaining(keyPatterns.send),
+    },
     apiKey: { type: "apiKey", in: "header", name: "X-API-Key" },
   });
-  expect(generateKey()).toMatch(/^sbk_[0-9a-f]{64}$/);
-  expect(generateKey()).toMatch(new RegExp(KEY_PATTERN));
+  expect(generateKey("send")).toMatch(/^sbk_[0-9a-f]{64}$/);
+  expect(generateKey("send")).toMatch(new RegExp(keyPatterns.send));
 });
 
 test("the server accepts exactly the bodies that fit the documented schema", () => {

@@ -365,6 +365,34 @@ describe("keys", () => {
     expect(await post(url, ids.rotated.key)).toMatchObject({ status: 201 });
   });
 
+  test("that read, of one desk or all, are carried over, and a revoked one stays revoked", () => {
+    const seeded = seed({ signals: 2 });
+    const forReading = { label: null, expiresInMs: null, scope: "read" } as const;
+    const mint = (desk: string | null) =>
+      withRegistryOf(
+        seeded.dataDir,
+        (registry) => registry.mintKey({ ...forReading, desk }).record,
+      );
+    const [ofDesk, ofAll] = [mint("alpha"), mint(null)];
+    const file = join(temporaryFolder(), "backup.db");
+    copyDatabase(seeded.path, file);
+    const later = mint(null);
+    withRegistryOf(seeded.dataDir, (registry) => {
+      registry.revokeKey(ofAll.id);
+      registry.revokeKey(ofDesk.id);
+    });
+    expect(restoreHere(file, seeded).keys).toMatchObject({ minted: 1, revoked: 2, failure: null });
+    const columns = "id, scope, desk_id AS desk, revoked_at IS NOT NULL AS revoked";
+    const sql = `SELECT ${columns} FROM api_keys WHERE scope = 'read' ORDER BY rowid`;
+    expect(query<object>(seeded.dataDir, sql)).toEqual([
+      { id: ofDesk.id, scope: "read", desk: 1, revoked: 1 },
+      { id: ofAll.id, scope: "read", desk: null, revoked: 1 },
+      { id: later.id, scope: "read", desk: null, revoked: 0 },
+    ]);
+    const ofKeys = "SELECT action, key_id AS id FROM audit WHERE desk_id IS NULL ORDER BY id";
+    expect(query<object>(seeded.dataDir, ofKeys)).toHaveLength(3);
+  });
+
   test("revoked, expiring or used in a newer backup stay so, and so do those revoked before", () => {
     const older = seed({ signals: 5 });
     const [revoked, expiring, used] = [1, 2, 3].map(() => mintIn(older.dataDir));

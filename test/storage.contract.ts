@@ -76,6 +76,7 @@ export function testStorage(name: string, subject: Subject): void {
     });
     describe("storing signals", storingTests);
     describe("keys at work", keysAtWorkTests);
+    describe("the feed", feedTests);
     describe("reading signals", readingTests);
     describe("figures", figuresTests);
     describe("desks", desksTests);
@@ -93,11 +94,13 @@ async function start() {
   const reopen = current.make();
   const time = { at: START };
   const fatal: string[] = [];
+  const stored: ReadonlySet<number>[] = [];
   const events = {
     onFatal: (reason: string) => void fatal.push(reason),
     onProblem: () => {},
     onRecovered: () => {},
     onTransaction: () => {},
+    onStored: (desks: ReadonlySet<number>) => void stored.push(desks),
     onWarning: () => {},
   };
   const open = async () => {
@@ -143,7 +146,20 @@ async function start() {
     const account = await storage.members.spendWithPassword(token, "hash of the first", null);
     return { memberId: account?.id ?? "", client: null };
   };
-  return { ...storage, storage, open, time, fatal, alpha, beta, append, submit, list, join };
+  return {
+    ...storage,
+    storage,
+    open,
+    time,
+    fatal,
+    stored,
+    alpha,
+    beta,
+    append,
+    submit,
+    list,
+    join,
+  };
 }
 
 type Started = Awaited<ReturnType<typeof start>>;
@@ -379,6 +395,85 @@ function keysAtWorkTests(): void {
       await append({ client_signal_id: "a" });
       expect(await lastUse()).toBe(time.at);
     }
+  });
+}
+
+function feedTests(): void {
+  const forReading = { label: "reader", expiresInMs: null, scope: "read" } as const;
+
+  test("a read key is found as a reader's alone, of one desk or of all, and stores nothing", async () => {
+    const { server, registry, alpha, append, time } = await start();
+    const of = await registry.mintKey({ ...forReading, desk: "alpha" }, ADMIN);
+    const all = await registry.mintKey({ ...forReading, desk: null }, ADMIN);
+    const reader = { keyId: of.record.id, deskId: alpha.deskId, deskName: "alpha", ...inUse };
+    expect(await server.findReader(of.key)).toEqual(reader);
+    const ofAll = { keyId: all.record.id, deskId: null, deskName: null, ...inUse };
+    expect(await server.findReader(all.key)).toEqual(ofAll);
+    expect(await server.findOwner(of.key)).toBeNull();
+    expect(await server.findReader(alpha.key)).toBeNull();
+    expect(await failure(() => append({}, { keyId: of.record.id }))).toEqual(unauthorized);
+    await registry.revokeKey(all.record.id, {}, ADMIN);
+    expect(await server.findReader(all.key)).toEqual({ ...ofAll, revoked_at: time.at });
+  });
+
+  test("a running server reads what is stored, and tells of which desks", async () => {
+    const { server, append, alpha, beta, stored } = await start();
+    const first = await append();
+    const second = await append({}, { deskId: beta.deskId, keyId: beta.keyId });
+    expect(stored.flatMap((desks) => [...desks])).toEqual([alpha.deskId, beta.deskId]);
+    await append({ client_signal_id: "a" });
+    stored.length = 0;
+    await append({ client_signal_id: "a" });
+    expect(stored).toEqual([]);
+    const query = { deskId: null, filter: everySignal, order: "oldest", limit: 2 } as const;
+    const { signals } = await server.list(query);
+    expect(signals.map(({ id }) => id)).toEqual([first.id, second.id]);
+    expect(await server.hasSignal(null, second.id)).toBe(true);
+    expect(await server.hasSignal(alpha.deskId, second.id)).toBe(false);
+    expect(await server.findDeskId("beta")).toBe(beta.deskId);
+    expect(await server.findDeskId("gamma")).toBeNull();
+  });
+
+  test("a read key is listed, relabelled, rotated and revoked like others, with its audit", async () => {
+    const { registry, audit } = await start();
+    for (const desk of ["alpha", null]) {
+      const lasting = { ...forReading, expiresInMs: DAY };
+      const { key, record } = await registry.mintKey({ ...lasting, desk }, ADMIN);
+      expect(key).toMatch(/^sbr_[0-9a-f]{64}$/);
+      expect(record).toMatchObject({ scope: "read", desk, label: "reader" });
+      expect(await registry.findKeyItself(key)).toEqual(record);
+      expect(await registry.listKeys(null)).toContainEqual(record);
+      await registry.relabelKey(record.id, "executor", {}, ADMIN);
+      const { minted } = await registry.rotateKey(record.id, { overlapMs: HOUR }, ADMIN);
+      expect(minted.key).toMatch(/^sbr_/);
+      expect(minted.record).toMatchObject({ scope: "read", desk, label: "executor" });
+      const expiring = await registry.expiringKeys(desk, Number.MAX_SAFE_INTEGER);
+      expect(expiring.map(({ id }) => id)).toContain(minted.record.id);
+      expect((await registry.revokeKey(minted.record.id, {}, ADMIN)).changed).toBe(true);
+      const entries = await audit.list({ desk: null, key: record.id, limit: 9 });
+      expect(entries.map((entry) => [entry.action, entry.desk])).toEqual([
+        ["key.rotated", desk],
+        ["key.relabelled", desk],
+        ["key.created", desk],
+      ]);
+    }
+    const sending = { desk: "alpha", state: "active", scope: "send", limit: 9 } as const;
+    expect((await registry.pageKeys(sending)).map(({ scope }) => scope)).toEqual(["send"]);
+    const [overview] = await registry.listOverviews();
+    expect(overview).toMatchObject({ name: "alpha", active_keys: 1 });
+  });
+
+  test("read keys of a desk count towards its limit; of all desks there are 100 at most", async () => {
+    const { registry } = await start();
+    await registry.limitKeys("alpha", 2);
+    await registry.mintKey({ ...forReading, desk: "alpha" }, ADMIN);
+    const full = await failure(() => registry.mintKey({ ...forReading, desk: "alpha" }, ADMIN));
+    expect(String(full)).toContain("has 2 of at most 2 active keys");
+    for (let count = 0; count < 100; count += 1) {
+      await registry.mintKey({ ...forReading, desk: null }, ADMIN);
+    }
+    const tooMany = await failure(() => registry.mintKey({ ...forReading, desk: null }, ADMIN));
+    expect(String(tooMany)).toContain("Readers of all desks have 100 of at most 100 active keys");
   });
 }
 

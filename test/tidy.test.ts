@@ -27,6 +27,7 @@ const mayImport: Record<string, readonly string[]> = {
     "config.ts",
     "console",
     "domain",
+    "feed",
     "net",
     "ops",
     "store",
@@ -37,6 +38,7 @@ const mayImport: Record<string, readonly string[]> = {
   "certificates.ts": ["config.ts", "net"],
   "config.ts": ["domain", "net", "ops"],
   api: ["domain", "net"],
+  feed: ["domain", "net"],
   ops: ["domain", "net"],
   store: ["domain", "files.ts", "output.ts", "workers.ts"],
   net: ["domain", "files.ts", "libc.ts", "version.ts"],
@@ -53,7 +55,7 @@ const mayImport: Record<string, readonly string[]> = {
 /** Packages that only one layer may know. */
 const ownedPackages: Record<string, string> = {
   "bun:sqlite": "store",
-  elysia: "api console net",
+  elysia: "api console feed net",
   commander: "commands cli.ts",
   "@bomb.sh/tab/commander": "commands",
 };

@@ -15,6 +15,7 @@ function config(listen: string, more: Partial<ServeConfig> = {}): ServeConfig {
     trustedProxies: [],
     rateLimitPerS: 0,
     connectionsMax: 0,
+    readListen: null,
     opsListen: null,
     consoleListen: null,
     consoleUrl: null,

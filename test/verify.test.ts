@@ -94,6 +94,18 @@ const failures: Record<string, Failure> = {
   "a signal of no key": failure(["foreign_keys"], no("api_keys"), set("key_id = 'x'")),
   "a signal of no desk": failure(["foreign_keys", "values"], no("desks"), set("desk_id = 5")),
   "a signal of another desk's key": failure(["values"], IMPOSSIBLE, OTHER_DESK, set("desk_id = 2")),
+  "a signal of a read key": failure(
+    ["values"],
+    IMPOSSIBLE,
+    "INSERT INTO api_keys (id, scope, desk_id, key_hash, last4, created_at) VALUES ('r', 'read', 1, zeroblob(32), 'abcd', 1)",
+    set("key_id = 'r'"),
+  ),
+  "a send key for all desks": failure(
+    ["values"],
+    "row 2 of api_keys has a scope that it cannot have",
+    "PRAGMA ignore_check_constraints = ON",
+    "INSERT INTO api_keys (id, scope, key_hash, last4, created_at) VALUES ('s', 'send', zeroblob(32), 'abcd', 1)",
+  ),
   "ids in another order than the signals": failure(
     ["ids_rising"],
     "the id of seq 10 is not greater than the one before",

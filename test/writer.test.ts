@@ -28,6 +28,7 @@ async function startWriter(dataDir: string) {
       onProblem: (problem) => problems.push(problem),
       onRecovered: () => {},
       onTransaction: (transaction) => transactions.push(transaction),
+      onStored: () => {},
     },
   );
   let isClosed = false;

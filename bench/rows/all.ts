@@ -1,4 +1,5 @@
 /** All rows, by name. */
+import { feedRow } from "./feed-row.ts";
 import { diskRow, memoryRow, startRow } from "./footprint-rows.ts";
 import { duplicatesRow, invalidRow, newRow, unauthorisedRow } from "./load-rows.ts";
 import type { RowName } from "./names.ts";
@@ -18,6 +19,7 @@ export const rowsByName: Readonly<Record<RowName, Row>> = {
   "401": unauthorisedRow,
   "422": invalidRow,
   "slow-disk": slowDiskRow,
+  feed: feedRow,
   memory: memoryRow,
   start: startRow,
   disk: diskRow,

@@ -10,6 +10,7 @@ export const rowNames = [
   "401",
   "422",
   "slow-disk",
+  "feed",
   "memory",
   "start",
   "disk",

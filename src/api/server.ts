@@ -1,33 +1,22 @@
 /** The public interface: one endpoint and its description. */
 import type { Elysia } from "elysia";
-import type { Logger } from "pino";
-import type { RequestObserver } from "../domain/activity.ts";
 import { AppError } from "../domain/errors.ts";
 import { parseSignal } from "../domain/signal.ts";
 import type { SignalStore } from "../domain/storage.ts";
 import { readBody, requireJson } from "../net/body.ts";
-import type { ListenerState } from "../net/listener.ts";
+import { Exchange, type ExchangeService } from "../net/exchange.ts";
+import type { Description } from "../net/openapi.ts";
 import type { RateLimiter } from "../net/rate.ts";
-import type { RefusalLog } from "../net/refusal-log.ts";
-import { createApp, targetOf } from "../net/routes.ts";
-import { requireHttps, type TransportPolicy } from "../net/transport.ts";
+import { createApp, noSuchRoute } from "../net/routes.ts";
+import { requireHttps } from "../net/transport.ts";
 import { findOwner, requireActive } from "./auth.ts";
-import { Exchange } from "./exchange.ts";
-import type { Description } from "./openapi.ts";
 import { acceptedResponse } from "./responses.ts";
 
-export interface PublicInterface {
+export interface PublicInterface extends ExchangeService {
   readonly store: SignalStore;
   readonly rateLimiter: RateLimiter;
-  readonly transport: TransportPolicy;
   /** Made on first use, because it needs the address as bound. */
   readonly description: () => Description;
-  readonly observers: readonly RequestObserver[];
-  readonly log: Logger;
-  readonly refusals: RefusalLog;
-  /** Epoch milliseconds. */
-  readonly now: () => number;
-  readonly listener: ListenerState;
 }
 
 /** Path → the methods that it takes, for 405 and its `Allow`. */
@@ -42,7 +31,7 @@ const allowedMethods: Record<string, string[]> = {
  */
 export function createPublicInterface(service: PublicInterface): Elysia {
   return createApp((request, server) =>
-    new Exchange(service, request, server).refuse(noSuchRoute(request)),
+    new Exchange(service, request, server).refuse(noSuchRoute(request, allowedMethods)),
   )
     .onError(({ error, request, server }) => new Exchange(service, request, server).refuse(error))
     .post(
@@ -100,15 +89,4 @@ function getDescription(service: PublicInterface, exchange: Exchange): Response 
   } catch (error) {
     return exchange.refuse(error);
   }
-}
-
-/** Bun normalises a URL before it routes, so a path that only looks like ours may come with any method. */
-function noSuchRoute(request: Request): AppError {
-  const [path = ""] = targetOf(request).split("?", 1);
-  const methods = Object.hasOwn(allowedMethods, path) ? allowedMethods[path] : undefined;
-  if (methods === undefined || methods.includes(request.method)) return new AppError("not_found");
-  return new AppError("method_not_allowed", {
-    message: `This path does not take this method: use ${methods.join(" or ")}.`,
-    allow: methods.join(", "),
-  });
 }

@@ -29,6 +29,7 @@ const BACKUP_LATE = 2;
 export type DeskStatus = Pick<DeskOverview, "name" | "active_keys" | "latest_signal">;
 
 export interface EndedKey extends ApiKey {
+  readonly desk: string;
   readonly state: Exclude<KeyState, "active">;
 }
 
@@ -167,7 +168,7 @@ export function attentionToDesks(
 
 export function attentionToExpiring(expiring: readonly ApiKey[], data: string): Attention[] {
   const found = expiring.slice(0, KEYS_NAMED_MAX).map(({ id, desk, label, expires_at }) => ({
-    problem: `Key ${label ?? id} of desk ${desk} expires at ${formatTime(expires_at)}.`,
+    problem: `Key ${label ?? id} of ${desk === null ? "all desks" : `desk ${desk}`} expires at ${formatTime(expires_at)}.`,
     next: toType(`key rotate ${id}`, data),
   }));
   const what = ["key expires within 7 days", "keys expire within 7 days"] as const;

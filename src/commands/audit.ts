@@ -38,7 +38,7 @@ export function auditCommand(): Command {
         none: "Nothing has been done yet.",
         columns: {
           TIME: timeColumn(({ at }) => at),
-          DESK: (record) => record.desk,
+          DESK: (record) => record.desk ?? "all",
           WHO: auditActor,
           FROM: { cell: ({ client }) => client ?? "-", leaveOut: 1 },
           WHAT: describeAudit,

@@ -41,6 +41,7 @@ function portsOf(server: ServerStatus | null): ReadonlySet<number> {
     server?.console_listen,
     server?.ops_listen,
     server?.acme?.http_listen,
+    server?.read_listen,
   ];
   return new Set(addresses.flatMap((text) => (text ? [parseAddress(text).port] : [])));
 }

@@ -1,7 +1,7 @@
 /** Which key a person means: commands take its id, its label, its last four characters, or the key itself. */
 import { Argument } from "commander";
 import { UserError } from "../domain/errors.ts";
-import { type ApiKey, KEY_PREFIX, keyState } from "../domain/key.ts";
+import { type ApiKey, keyState, looksLikeKey } from "../domain/key.ts";
 import { escapeControls } from "../domain/shell.ts";
 import type { Awaitable, Registry } from "../domain/storage.ts";
 
@@ -42,7 +42,7 @@ export async function keyNamed(
   const byId = await registry.findKey(name, { desk });
   if (byId !== null) return byId;
   // Do not repeat what was typed: it may be a key, pasted by mistake.
-  if (name.startsWith(KEY_PREFIX)) {
+  if (looksLikeKey(name)) {
     throw new UserError(
       "This is a key, not a key's id: take the id from the list of keys, or revoke the key itself, from stdin,",
       "key revoke -",
@@ -74,11 +74,12 @@ function ambiguous(candidates: readonly ApiKey[]): UserError {
   );
 }
 
-export function describeKey({ id, desk, label, last4 }: ApiKey): string {
-  return `${id} (desk ${desk}${label === null ? "" : `, ${label}`}, ending in ${last4})`;
+export function describeKey({ id, scope, desk, label, last4 }: ApiKey): string {
+  const what = scope === "read" ? "a read key for " : "";
+  return `${id} (${what}${desk === null ? "all desks" : `desk ${desk}`}${label === null ? "" : `, ${label}`}, ending in ${last4})`;
 }
 
-const KEYS = /sbk_[0-9a-f]{64}/g;
+const KEYS = /sb[kr]_[0-9a-f]{64}/g;
 /** Longer than any text that somebody pastes around a key. */
 const TEXT_MAX = 1024 * 1024;
 
@@ -88,7 +89,7 @@ export async function keyFromStdin(): Promise<string> {
   const [key, ...others] = new Set(text.match(KEYS));
   if (key === undefined) {
     throw new UserError(
-      "There is no key on stdin: paste the whole key, sbk_ and 64 digits, or name it by its id: list the keys",
+      "There is no key on stdin: paste the whole key, sbk_ or sbr_ and 64 digits, or name it by its id: list the keys",
       "key list",
     );
   }

@@ -38,7 +38,8 @@ export function keyCommand(): Command {
 }
 
 interface MintOptions extends DataOptions {
-  readonly desk?: string;
+  readonly desk?: string | null;
+  readonly read?: true;
   readonly label?: string | null;
   readonly expires: Lifetime;
 }
@@ -48,7 +49,11 @@ function mintCommand(): Command {
     name: "mint",
     description: "create a key and print it to stdout, alone; it is shown only once",
     options: [
-      new Option("--desk <name>", "the key's desk (required)"),
+      new Option("--desk <name>", "the key's desk (required, except with --read)"),
+      new Option(
+        "--read",
+        "a key that reads the feed, and sends nothing; without --desk, of all desks",
+      ),
       new Option("--label <text>", "a note, such as the bot or environment that uses the key"),
       expiresOption("lifetime, such as 90d, or never").default("never"),
     ],
@@ -56,16 +61,20 @@ function mintCommand(): Command {
     examples: [
       "KEY=$(signalbox key mint --desk alpha)",
       "signalbox key mint --desk alpha --label bot-7 --expires 90d --json",
+      "READ_KEY=$(signalbox key mint --read --desk alpha --label executor)",
     ],
-    run: async ({ desk, label = null, expires, json, data }: MintOptions) => {
+    run: async ({ desk = null, read, label = null, expires, json, data }: MintOptions) => {
       requireReader("key");
-      if (desk === undefined) {
+      if (desk === null && read !== true) {
         throw new UsageError(
           `Name the key's desk with --desk <name>, as in: ${toType("key mint --desk alpha", data)}`,
         );
       }
+      const key = { label, expiresInMs: expires === "never" ? null : expires };
       const minted = await withStorage(data, ({ registry }) =>
-        registry.mintKey({ desk, label, expiresInMs: expires === "never" ? null : expires }, ADMIN),
+        desk === null || read === true
+          ? registry.mintKey({ ...key, desk, scope: "read" }, ADMIN)
+          : registry.mintKey({ ...key, desk }, ADMIN),
       );
       printMinted(minted, json);
       printNote(`The server of ${resolve(data)} accepts it.`);
@@ -95,7 +104,8 @@ function listCommand(): Command {
         none: noneYet("keys", { desk: record, add, dataDir: data }),
         columns: {
           ID: { cell: ({ id }) => id, whole: true },
-          DESK: (key) => key.desk,
+          SCOPE: ({ scope }) => scope,
+          DESK: (key) => key.desk ?? "all",
           LABEL: ({ label }) => label ?? "-",
           "LAST 4": ({ last4 }) => last4,
           CREATED: timeColumn(({ created_at }) => created_at, 1),

@@ -141,7 +141,7 @@ function targetOf(options: SendOptions): Target {
 
 function readKey(file: string | undefined): string {
   const key = (file === undefined ? (process.env["SIGNALBOX_KEY"] ?? "") : readText(file)).trim();
-  if (isWellFormedKey(key)) return key;
+  if (isWellFormedKey(key, "send")) return key;
   if (file === undefined && key === "") {
     throw new UserError(
       "The API key is missing: name the file that contains it with --key-file FILE, or type: stty -echo; read -r SIGNALBOX_KEY; stty echo; export SIGNALBOX_KEY",

@@ -131,6 +131,7 @@ async function announce(
   log.logger.info(
     `signalbox ${VERSION} takes signals at ${app.publicUrl}/v1/signals, data in ${dataDir}${next}`,
   );
+  if (app.feedUrl !== null) log.logger.info(`readers get signals at ${app.feedUrl}`);
   if (app.consoleUrl !== null) log.logger.info(`desks manage their keys at ${app.consoleUrl}`);
 }
 

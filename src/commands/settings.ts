@@ -34,6 +34,7 @@ export interface ServeOptions extends TlsOptions {
   readonly maxConnections: number;
   readonly consoleListen: Address | "off";
   readonly consoleUrl?: string;
+  readonly readListen?: Address;
   readonly opsListen?: Address;
   readonly stopTimeout: number;
   readonly backupDir?: string;
@@ -74,6 +75,7 @@ export function serveSettings(): Option[] {
       defaults.consoleListen,
     ),
     setting("--console-url <url>", "the console's public URL (default: its address)", readOwnUrl),
+    setting("--read-listen <host:port>", "serve the feed to read keys", readAddress),
     setting(
       "--ops-listen <host:port>",
       "serve /healthz, /readyz and /metrics on TCP too",
@@ -179,6 +181,7 @@ export function readConfig(options: ServeOptions, serve: Command): ServeConfig {
     trustedProxies: options.trustProxy,
     rateLimitPerS: options.rateLimit,
     connectionsMax: options.maxConnections,
+    readListen: options.readListen ?? null,
     opsListen: options.opsListen ?? null,
     consoleListen,
     consoleUrl: options.consoleUrl ?? urlAt(consoleName, consoleListen),

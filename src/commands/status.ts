@@ -104,7 +104,7 @@ async function readStored({ registry, signals, activity }: Storage, now: number)
     )) {
       const key = await registry.findKey(id);
       const state = key === null ? "active" : keyState(key, now);
-      if (key !== null && state !== "active") stillInUse.push({ ...key, state });
+      if (key !== null && state !== "active") stillInUse.push({ ...key, desk: name, state });
     }
     if (archived_at !== null) {
       archived += 1;
@@ -113,6 +113,7 @@ async function readStored({ registry, signals, activity }: Storage, now: number)
     desks.push({ name, active_keys, latest_signal });
     expiring.push(...(await registry.expiringKeys(name, now + EXPIRING_SOON_MS)));
   }
+  expiring.push(...(await registry.expiringKeys(null, now + EXPIRING_SOON_MS)));
   const rate = {
     last_minute: await signals.countSince(now - MINUTE_MS),
     last_hour: await signals.countSince(now - HOUR_MS),
@@ -132,6 +133,7 @@ function printStatus(status: Status): void {
       ["signals", server.public_url ?? "starting"],
       ["console", server.console_url ?? "off"],
     );
+    if (server.read_listen !== null) facts.push(["feed", server.read_listen]);
     if (server.ops_listen !== null) facts.push(["health", `http://${server.ops_listen}`]);
     facts.push(["backup", describeBackup(server)]);
     facts.push(["certificate", describeCertificate(server)]);

@@ -67,7 +67,8 @@ export const BY_ADMIN = "admin";
 
 /** The storage adds the time and the administrator's name. */
 export interface AuditEntry {
-  readonly deskId: number;
+  /** Null: of no desk, as a read key for all desks. */
+  readonly deskId: number | null;
   /** The member who did it; null: an administrator on the command line, or someone unknown. */
   readonly actor: string | null;
   /** The IP address that it was asked from; null: the command line. */
@@ -86,7 +87,8 @@ export interface AuditRecord {
   readonly id: number;
   /** Epoch milliseconds, UTC. */
   readonly at: number;
-  readonly desk: string;
+  /** Null: see {@link AuditEntry.deskId}. */
+  readonly desk: string | null;
   readonly action: AuditAction;
   /** The email address of the member who did it; null as in {@link AuditEntry}. */
   readonly actor: string | null;

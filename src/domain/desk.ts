@@ -18,6 +18,7 @@ export interface Desk {
 
 /** A desk with what people ask first. */
 export interface DeskOverview extends Desk {
+  /** Those that send signals. */
   readonly active_keys: number;
   /** Invited ones included. */
   readonly members: number;

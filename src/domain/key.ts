@@ -1,22 +1,33 @@
 /**
  * API keys (`SPEC.md` 2.4, 5): a fixed prefix and 64 hexadecimal digits, 256 random bits. Only the
  * SHA-256 of the whole key is ever stored; with that much entropy a slow password hash adds nothing.
+ * A key of the scope `send` stores signals, one of the scope `read` reads the feed, and neither does both.
  */
 import { DAY_MS } from "./time.ts";
 
-export const KEY_PREFIX = "sbk_";
-export const KEY_PATTERN = "^sbk_[0-9a-f]{64}$";
+export type KeyScope = "send" | "read";
+
+export const keyPrefixes: Readonly<Record<KeyScope, string>> = { send: "sbk_", read: "sbr_" };
+export const keyPatterns: Readonly<Record<KeyScope, string>> = {
+  send: "^sbk_[0-9a-f]{64}$",
+  read: "^sbr_[0-9a-f]{64}$",
+};
 
 /** Time to rotate a key before it expires. */
 export const EXPIRING_SOON_DAYS = 7;
 export const EXPIRING_SOON_MS = EXPIRING_SOON_DAYS * DAY_MS;
 
-const keyPattern = new RegExp(KEY_PATTERN);
+const formsOfKeys: Readonly<Record<KeyScope, RegExp>> = {
+  send: new RegExp(keyPatterns.send),
+  read: new RegExp(keyPatterns.read),
+};
 
 /** A key without its secret. Times are epoch milliseconds, UTC. */
 export interface ApiKey {
   readonly id: string;
-  readonly desk: string;
+  readonly scope: KeyScope;
+  /** Null: a read key for all desks. */
+  readonly desk: string | null;
   readonly label: string | null;
   readonly last4: string;
   readonly created_at: number;
@@ -39,17 +50,27 @@ export function keyState(key: KeyLife, now: number): KeyState {
   return key.desk_archived_at === null ? "active" : "archived";
 }
 
-export function generateKey(): string {
-  return KEY_PREFIX + Buffer.from(crypto.getRandomValues(new Uint8Array(32))).toString("hex");
+export function generateKey(scope: KeyScope): string {
+  return (
+    keyPrefixes[scope] + Buffer.from(crypto.getRandomValues(new Uint8Array(32))).toString("hex")
+  );
 }
 
-export function isWellFormedKey(text: string): boolean {
-  return keyPattern.test(text);
+export function isWellFormedKey(text: string, scope: KeyScope): boolean {
+  return formsOfKeys[scope].test(text);
 }
 
-/** Replaces each key in a text by `sbk_…`. */
+/** Whether a text begins like a key. */
+export function looksLikeKey(text: string): boolean {
+  return /^sb[kr]_/.test(text);
+}
+
+/** Replaces each key in a text by `sbk_…` or `sbr_…`. */
 export function redactKeys(text: string): string {
-  return text.replaceAll(/sbk_[0-9a-f]{8,}/gi, `${KEY_PREFIX}…`);
+  return text.replaceAll(
+    /(sb[kr]_)[0-9a-f]{8,}/gi,
+    (_, prefix: string) => `${prefix.toLowerCase()}…`,
+  );
 }
 
 /** SHA-256 of the whole key, prefix included: 32 bytes. */

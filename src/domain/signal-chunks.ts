@@ -22,7 +22,7 @@ interface ChunkSize {
  * that arrive meanwhile are left out. A chunk may be empty: others can have their turn then.
  */
 export async function* readChunks(
-  reader: SignalReader,
+  reader: Pick<SignalReader, "list">,
   { limit: signalsMax, ...query }: SignalQuery,
   size: ChunkSize,
 ): AsyncGenerator<readonly StoredSignal[], void> {
@@ -45,7 +45,7 @@ export async function* readChunks(
 
 /** The newest signal of a desk, or of all (null), before an id if one is given; null if there is none. */
 export async function newestSignal(
-  reader: SignalReader,
+  reader: Pick<SignalReader, "list">,
   deskId: number | null,
   before: string | null = null,
 ): Promise<StoredSignal | null> {
@@ -55,7 +55,7 @@ export async function newestSignal(
 
 /** The newest signal's id, or one that is lower than every id. */
 export async function newestSignalId(
-  reader: SignalReader,
+  reader: Pick<SignalReader, "list">,
   deskId: number | null,
   before: string | null = null,
 ): Promise<string> {

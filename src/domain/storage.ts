@@ -15,7 +15,7 @@ import type {
 } from "./activity.ts";
 import type { AuditEntry, AuditPage, AuditRecord } from "./audit.ts";
 import type { Desk, DeskOverview } from "./desk.ts";
-import type { ApiKey, KeyLife } from "./key.ts";
+import type { ApiKey, KeyLife, KeyScope } from "./key.ts";
 import type {
   Account,
   Invitation,
@@ -66,9 +66,17 @@ export interface Identity {
 /** In whatever state the key is: `keyState` of `domain/key.ts` tells. */
 export interface KeyOwner extends Identity, KeyLife {}
 
+/** Who reads the feed with a key, in whatever state the key is. */
+export interface Reader extends KeyLife {
+  readonly keyId: string;
+  /** Null: all desks. */
+  readonly deskId: number | null;
+  readonly deskName: string | null;
+}
+
 /** What a request to store a signal uses. */
 export interface SignalStore {
-  /** Returns null for an unknown key. Called for each request: answer at once if you can. */
+  /** Returns null for an unknown key and for a read key. Called for each request: answer at once if you can. */
   findOwner(key: string): Awaitable<KeyOwner | null>;
   /**
    * Resolves when the signal, or the original that it repeats, is on disk. Ids strictly increase in
@@ -106,7 +114,7 @@ export interface StorageFigures {
     readonly latestSignalAt: number | null;
   }[];
   readonly desksTotal: number;
-  /** Active keys, up to the limit, the newest first. */
+  /** Active keys that send signals, up to the limit, the newest first. */
   readonly keys: readonly {
     readonly id: string;
     readonly desk: string;
@@ -114,12 +122,24 @@ export interface StorageFigures {
     readonly lastUsedAt: number | null;
   }[];
   readonly keysTotal: number;
-  /** Active keys without a successor that expire within `EXPIRING_SOON_MS`. */
+  /** Active keys, of readers too, without a successor that expire within `EXPIRING_SOON_MS`. */
   readonly keysExpiring: number;
 }
 
+/** What a request for stored signals uses. Each method throws `unavailable` if the storage cannot be read. */
+export interface FeedStore extends Pick<SignalReader, "list"> {
+  /** Returns null for an unknown key and for one that is not a read key. */
+  findReader(key: string): Awaitable<Reader | null>;
+  /** Records when a read key was used, at most once a minute. */
+  recordRead(keyId: string, at: number): void;
+  /** By the desk's name; null if it is unknown. */
+  findDeskId(name: string): Awaitable<number | null>;
+  /** `deskId` null: of any desk. */
+  hasSignal(deskId: number | null, id: string): Awaitable<boolean>;
+}
+
 /** The storage of a running server. */
-export interface ServerStorage extends SignalStore {
+export interface ServerStorage extends SignalStore, FeedStore {
   hasDesks(): Awaitable<boolean>;
   /** Signals without an outcome. */
   readonly queueDepth: number;
@@ -140,6 +160,8 @@ export interface ServerStorageEvents {
   /** Signals are stored again after a problem. */
   readonly onRecovered: () => void;
   readonly onTransaction: (transaction: Transaction) => void;
+  /** Signals of these desks were stored, and {@link FeedStore} finds them. Called at most once per commit. */
+  readonly onStored: (deskIds: ReadonlySet<number>) => void;
   /** Something that the operator should know, in a sentence. */
   readonly onWarning: (sentence: string) => void;
 }
@@ -148,8 +170,8 @@ export interface ServerStorageEvents {
 export interface SignalReader {
   /** In commit order or against it, from a cursor on: pages, exports and feeds are made of this. */
   list(query: SignalQuery): Awaitable<SignalList>;
-  /** Returns null for an unknown id and for another desk's. */
-  get(deskId: number, id: string): Awaitable<StoredSignal | null>;
+  /** Returns null for an unknown id and for another desk's; `deskId` null: of any desk. */
+  get(deskId: number | null, id: string): Awaitable<StoredSignal | null>;
   /**
    * By `id` or `client_signal_id`; `deskId` null: of all desks. Several, if one signal's
    * `client_signal_id` is another's `id`, or desks use the same one.
@@ -186,6 +208,13 @@ export interface NewKey {
   readonly desk: string;
   readonly label: string | null;
   readonly expiresInMs: number | null;
+  readonly scope?: KeyScope;
+}
+
+/** `desk` null: for all desks. */
+export interface NewReadKey extends Omit<NewKey, "desk" | "scope"> {
+  readonly desk: string | null;
+  readonly scope: "read";
 }
 
 export interface Rotation {
@@ -210,6 +239,8 @@ export interface KeyPage {
   readonly state: "active" | "ended";
   /** Only keys older than the one with this id. */
   readonly before?: string | null;
+  /** Null: of both scopes. */
+  readonly scope?: KeyScope | null;
   readonly limit: number;
 }
 
@@ -239,14 +270,17 @@ export interface Registry {
   limitKeys(desk: string, keysMax: number): Awaitable<void>;
   /** Why {@link mintKey} would refuse, in a sentence; null if it would not. */
   mintObstacle(desk: string): Awaitable<string | null>;
-  /** Refused when the desk has as many active keys as it may have. */
-  mintKey(key: NewKey, by: Author): Awaitable<MintedKey>;
+  /** Refused when the desk has as many active keys as it may have; of read keys for all desks, there may be 100. */
+  mintKey(key: NewKey | NewReadKey, by: Author): Awaitable<MintedKey>;
   /** All keys, or those of one desk, oldest first. */
   listKeys(desk: string | null): Awaitable<ApiKey[]>;
   /** A desk's keys, newest first. */
   pageKeys(page: KeyPage): Awaitable<ApiKey[]>;
-  /** Active keys of a desk that expire before this time and have no successor, the first to expire first. */
-  expiringKeys(desk: string, before: number): Awaitable<ApiKey[]>;
+  /**
+   * Active keys of a desk that expire before this time and have no successor, the first to expire first;
+   * null: the read keys for all desks.
+   */
+  expiringKeys(desk: string | null, before: number): Awaitable<ApiKey[]>;
   /** Returns null for an unknown id. */
   findKey(id: string, of?: OfDesk): Awaitable<ApiKey | null>;
   /** By the key itself. Returns null for an unknown one. */
@@ -255,7 +289,7 @@ export interface Registry {
   findSuccessor(key: ApiKey): Awaitable<ApiKey | null>;
   /** Whether another active key of the desk has the same label. */
   hasNamesake(key: ApiKey): Awaitable<boolean>;
-  /** Idempotent. When it has returned, no signal of this key commits any more. */
+  /** Idempotent. When it has returned, no signal of this key commits any more, and a read key reads nothing more. */
   revokeKey(id: string, of: OfDesk, by: Author): Awaitable<{ record: ApiKey; changed: boolean }>;
   /** In any state. Idempotent. */
   relabelKey(

@@ -18,6 +18,9 @@ export const CONNECTIONS_MAX_DEFAULT = 4_096;
 /** For people, not bots: a browser opens up to six. */
 const CONSOLE_MAX = 256;
 const CONSOLE_SHARE = 1 / 4;
+/** For readers: more than wait for the feed at once. */
+const READ_MAX = 256;
+const READ_SHARE = 1 / 16;
 /** For one or two supervisors. */
 const OPS_MAX = 64;
 const OPS_SHARE = 1 / 8;
@@ -36,12 +39,13 @@ const CHECK_SHARE = 1 / 10;
 const LINE_INTERVAL_MS = 5_000;
 
 /**
- * How many connections each interface may have open at once. The others than the public one may have
- * more while the process has fewer than the total.
+ * How many connections each interface may have open at once. All but the public one may have more while
+ * the process has fewer than the total.
  */
 export interface ConnectionPlan {
   readonly public: number;
   readonly console: number;
+  readonly read: number;
   readonly ops: number;
   readonly acme: number;
   /** The limit for all of them together. */
@@ -52,13 +56,14 @@ interface ConnectionNeeds {
   /** For the public interface; 0 for as many as `ulimit -n` allows. */
   readonly connectionsMax: number;
   readonly consoleListen: Address | null;
+  readonly readListen: Address | null;
   readonly opsListen: Address | null;
   readonly acme: object | null;
 }
 
-/** Divides what `ulimit -n` allows: at least nine sixteenths for the public interface. */
+/** Divides what `ulimit -n` allows: at least half for the public interface. */
 export function planConnections(
-  { connectionsMax, consoleListen, opsListen, acme: plan }: ConnectionNeeds,
+  { connectionsMax, consoleListen, readListen, opsListen, acme: plan }: ConnectionNeeds,
   log: Pick<Logger, "warn">,
   descriptorsMax = readDescriptorsMax() ?? Infinity,
 ): ConnectionPlan {
@@ -67,9 +72,10 @@ export function planConnections(
   const shareOf = (part: number, max: number) =>
     Math.max(1, Math.min(max, Math.floor(possible * part)));
   const console = consoleListen === null ? 0 : shareOf(CONSOLE_SHARE, CONSOLE_MAX);
+  const read = readListen === null ? 0 : shareOf(READ_SHARE, READ_MAX);
   const ops = opsListen === null ? 0 : shareOf(OPS_SHARE, OPS_MAX);
   const acme = plan === null ? 0 : shareOf(ACME_SHARE, ACME_MAX);
-  const left = Math.max(1, possible - console - ops - acme);
+  const left = Math.max(1, possible - console - read - ops - acme);
   if (connectionsMax > left) {
     log.warn(
       { connections_max: left, asked: connectionsMax, descriptors_max: descriptorsMax },
@@ -77,7 +83,9 @@ export function planConnections(
     );
   }
   const forSignals = connectionsMax === 0 ? left : Math.min(connectionsMax, left);
-  return { public: forSignals, console, ops, acme, total: forSignals + console + ops + acme };
+  const others = { console, read, ops, acme };
+  const total = forSignals + console + read + ops + acme;
+  return { public: forSignals, ...others, total };
 }
 
 /** Enforces the limit until the returned function is called. Call it on the thread that listens. */

@@ -1,5 +1,6 @@
-/** Both HTTP interfaces start from this: Elysia, with routes chosen by the path alone. */
+/** Every HTTP interface starts from this: Elysia, with routes chosen by the path alone. */
 import { Elysia } from "elysia";
+import { AppError } from "../domain/errors.ts";
 
 type Otherwise = (
   request: Request,
@@ -20,4 +21,19 @@ export function targetOf({ url }: Request): string {
   if (url.startsWith("/")) return url;
   const path = url.indexOf("/", url.indexOf("//") + 2);
   return url.slice(path);
+}
+
+/** Bun normalises a URL before it routes, so a path that only looks like ours may come with any method. */
+export function noSuchRoute(
+  request: Request,
+  /** Path → the methods that it takes, for 405 and its `Allow`. */
+  allowedMethods: Readonly<Record<string, readonly string[]>>,
+): AppError {
+  const [path = ""] = targetOf(request).split("?", 1);
+  const methods = Object.hasOwn(allowedMethods, path) ? allowedMethods[path] : undefined;
+  if (methods === undefined || methods.includes(request.method)) return new AppError("not_found");
+  return new AppError("method_not_allowed", {
+    message: `This path does not take this method: use ${methods.join(" or ")}.`,
+    allow: methods.join(", "),
+  });
 }

@@ -10,6 +10,9 @@ import { type HealthSources, readiness } from "./health.ts";
 export const SOCKET_NAME = "ops.sock";
 /** For commands. On the socket only. */
 export const STATUS_PATH = "/status";
+const FEED_PATH = "/feed";
+/** More than a reader may wait for: a request cannot change it on such a socket. */
+const SOCKET_IDLE_TIMEOUT_S = 120;
 /** The size of sockaddr_un.sun_path, less its closing NUL (unix(7)). */
 const SOCKET_PATH_BYTES_MAX = 107;
 
@@ -22,6 +25,7 @@ export interface ServerStatus {
   /** Addresses as bound, such as `127.0.0.1:8080`. */
   readonly listen: string | null;
   readonly console_listen: string | null;
+  readonly read_listen: string | null;
   readonly ops_listen: string | null;
   readonly public_url: string | null;
   /** The console's public URL; null: it is off. */
@@ -43,6 +47,9 @@ export interface OpsSources {
   };
 }
 
+/** Answers `GET /feed`. On the socket only. */
+export type AnswerFeed = (request: Request, server: Bun.Server<undefined>) => Promise<Response>;
+
 interface OpsServer {
   stop(): Promise<void>;
 }
@@ -57,14 +64,24 @@ export function socketPathIn(dataDir: string): string {
 }
 
 /** Call it with the folder's lock held: it replaces the socket of a server that was killed. */
-export function serveOnSocket(sources: OpsSources, status: () => ServerStatus): OpsServer {
+export function serveOnSocket(
+  sources: OpsSources,
+  status: () => ServerStatus,
+  feed: AnswerFeed,
+): OpsServer {
   const path = socketPathIn(sources.health.dataDir);
   rmSync(path, { force: true });
   const { routes, ...others } = handlers(sources);
   const server = Bun.serve({
     unix: path,
     ...others,
-    routes: { ...routes, [STATUS_PATH]: { GET: () => Response.json(status()) } },
+    // Bun's types do not know that such a server has it.
+    ...({ idleTimeout: SOCKET_IDLE_TIMEOUT_S } as object),
+    routes: {
+      ...routes,
+      [STATUS_PATH]: { GET: () => Response.json(status()) },
+      [FEED_PATH]: { GET: feed },
+    },
   });
   chmodSync(path, 0o600);
   return {

@@ -69,6 +69,7 @@ async function serve(): Promise<Server> {
       trustedProxies: [],
       rateLimitPerS: 0,
       connectionsMax: 0,
+      readListen: null,
       opsListen: null,
       consoleListen: { host: "127.0.0.1", port },
       // With a name, so that there are passkeys.

@@ -13,8 +13,8 @@ function seed({ dataDir }: TestConsole, count: number, state: "active" | "revoke
     (_, index) => `01H${state === "active" ? "A" : "R"}${String(index).padStart(22, "0")}`,
   );
   const insert = db.query(
-    `INSERT INTO api_keys (id, desk_id, label, key_hash, last4, created_at, revoked_at)
-     VALUES (?, 1, ?, randomblob(32), 'abcd', 1, ?)`,
+    `INSERT INTO api_keys (id, scope, desk_id, label, key_hash, last4, created_at, revoked_at)
+     VALUES (?, 'send', 1, ?, randomblob(32), 'abcd', 1, ?)`,
   );
   for (const id of ids) insert.run(id, `label of ${id}`, state === "active" ? null : 2);
   db.close();

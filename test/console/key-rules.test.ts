@@ -124,6 +124,7 @@ describe("a minted key in memory", () => {
       id: `KEY${count}`,
       desk: "alpha",
       label: null,
+      scope: "send" as const,
       last4: "aaaa",
       created_at: NOW,
       expires_at: null,

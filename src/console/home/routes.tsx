@@ -30,7 +30,8 @@ export function homeRoutes(services: ConsoleServices): Route[] {
 }
 
 async function isWithoutKeys({ registry }: ConsoleServices, { member }: MemberVisit) {
-  return (await registry.pageKeys({ desk: member.desk, state: "active", limit: 1 })).length === 0;
+  const one = { desk: member.desk, state: "active", scope: "send", limit: 1 } as const;
+  return (await registry.pageKeys(one)).length === 0;
 }
 
 async function readAnswer(services: ConsoleServices, visit: MemberVisit): Promise<HomeAnswer> {

@@ -162,8 +162,18 @@ export async function offeredKeys(
 ): Promise<ApiKey[]> {
   const { registry } = services;
   const { desk } = visit.member;
-  const active = await registry.pageKeys({ desk, state: "active", limit: OFFERED_MAX });
-  const ended = await registry.pageKeys({ desk, state: "ended", limit: OFFERED_MAX });
+  const active = await registry.pageKeys({
+    desk,
+    state: "active",
+    scope: "send",
+    limit: OFFERED_MAX,
+  });
+  const ended = await registry.pageKeys({
+    desk,
+    state: "ended",
+    scope: "send",
+    limit: OFFERED_MAX,
+  });
   const offered = [...active, ...ended].slice(0, OFFERED_MAX);
   if (chosenId === undefined || offered.some(({ id }) => id === chosenId)) return offered;
   const chosen = await findKey(services, visit, chosenId);

@@ -14,7 +14,7 @@ import type { MemberVisit } from "../web/visit.ts";
 import { describeLateUse, lastUse, lateUseOf, overlapAdvice, requests } from "./key-activity.ts";
 import { CHART } from "./key-list.ts";
 import type { KeyUse } from "./page.tsx";
-import { StateTag, StillInUseTag } from "./state-tag.tsx";
+import { ReadTag, StateTag, StillInUseTag } from "./state-tag.tsx";
 
 export interface KeyDetails extends KeyUse {
   /** The member who created it; null: an administrator. See `Audit.creatorsOf`. */
@@ -114,7 +114,11 @@ function Notices(details: KeyDetails): VNode {
       )}
       {apiKey.revoked_at !== null && (
         <p class="notice">
-          Revoked: signals sent with it are not stored. {lastUse("It", apiKey, now)}.
+          Revoked:{" "}
+          {apiKey.scope === "read"
+            ? "it reads no signals."
+            : "signals sent with it are not stored."}{" "}
+          {lastUse("It", apiKey, now)}.
         </p>
       )}
     </>
@@ -146,6 +150,7 @@ function factsOf(details: KeyDetails): Fact[] {
       "State",
       <>
         <StateTag apiKey={apiKey} isExpiring={isExpiring} now={now} />{" "}
+        {apiKey.scope === "read" && <ReadTag />}{" "}
         {lateUseOf(apiKey, activity, now) !== null && <StillInUseTag />}
       </>,
     ],

@@ -29,8 +29,8 @@ export function KeyShownPage({
           <KeyName {...apiKey} />
         </h2>
         <p>
-          <strong>This key is shown only once.</strong> Copy it now, to where your bot keeps its
-          secrets.
+          <strong>This key is shown only once.</strong> Copy it now, to where your{" "}
+          {apiKey.scope === "read" ? "reader" : "bot"} keeps its secrets.
         </p>
         <p class="secret">
           <code id="key">{plaintext}</code>
@@ -43,15 +43,17 @@ export function KeyShownPage({
         </p>
       </section>
       {replaced !== null && <Replaced old={replaced} now={visit.now} />}
-      <section class="card">
-        <h2>Send a signal with it</h2>
-        <pre id="command" tabindex={0}>
-          {command}
-        </pre>
-        <p class="actions">
-          <CopyButton of="command">Copy the command</CopyButton>
-        </p>
-      </section>
+      {apiKey.scope === "send" && (
+        <section class="card">
+          <h2>Send a signal with it</h2>
+          <pre id="command" tabindex={0}>
+            {command}
+          </pre>
+          <p class="actions">
+            <CopyButton of="command">Copy the command</CopyButton>
+          </p>
+        </section>
+      )}
     </Layout>
   );
 }

@@ -12,7 +12,7 @@ import { shorten, titleOf } from "../ui/words.ts";
 import type { MemberVisit } from "../web/visit.ts";
 import { describeLateUse, lateUseOf } from "./key-activity.ts";
 import { CHART, type KeyListing } from "./key-list.ts";
-import { StateTag, StillInUseTag } from "./state-tag.tsx";
+import { ReadTag, StateTag, StillInUseTag } from "./state-tag.tsx";
 
 const columns: readonly Column[] = [
   { name: "Key", phone: "main" },
@@ -100,7 +100,7 @@ export interface KeyUse {
 }
 
 function KeyRow({ apiKey, isExpiring, activity, days, now }: KeyUse): VNode {
-  const { id, label, last4, last_used_at, expires_at } = apiKey;
+  const { id, scope, label, last4, last_used_at, expires_at } = apiKey;
   const late = lateUseOf(apiKey, activity, now);
   const cells = [
     <>
@@ -109,6 +109,12 @@ function KeyRow({ apiKey, isExpiring, activity, days, now }: KeyUse): VNode {
     </>,
     <>
       <StateTag apiKey={apiKey} isExpiring={isExpiring} now={now} />
+      {scope === "read" && (
+        <>
+          {" "}
+          <ReadTag />
+        </>
+      )}
       {late !== null && (
         <>
           {" "}

@@ -25,6 +25,15 @@ export function StateTag({
   return <Tag tone={tone}>{name}</Tag>;
 }
 
+/** The key reads signals, and sends none. */
+export function ReadTag(): VNode {
+  return (
+    <Tag tone="calm" title="It reads the desk's signals, and sends none">
+      Read key
+    </Tag>
+  );
+}
+
 /** The key has ended, and something still sends with it. */
 export function StillInUseTag({ title }: { title?: string | undefined }): VNode {
   return (

@@ -25,7 +25,7 @@ export function startRoutes(services: ConsoleServices): Route[] {
 async function readProgress(services: ConsoleServices, visit: MemberVisit): Promise<Progress> {
   const { registry, signals } = services;
   const { desk, deskId } = visit.member;
-  const [key = null] = await registry.pageKeys({ desk, state: "active", limit: 1 });
+  const [key = null] = await registry.pageKeys({ desk, state: "active", scope: "send", limit: 1 });
   return {
     key,
     signal: await newestSignal(signals, deskId),

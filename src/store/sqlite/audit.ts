@@ -69,7 +69,7 @@ export class SqliteAudit extends Records implements Audit {
            audit.key_id, api_keys.label AS key_label, api_keys.last4 AS key_last4,
            subjects.email AS subject, audit.detail, audit.client, audit.os_user
          FROM audit
-         JOIN desks ON desks.id = audit.desk_id
+         LEFT JOIN desks ON desks.id = audit.desk_id
          LEFT JOIN members AS actors ON actors.id = audit.member_id
          LEFT JOIN members AS subjects ON subjects.id = audit.subject_id
          LEFT JOIN api_keys ON api_keys.id = audit.key_id

@@ -74,7 +74,7 @@ export class BatchCommitter {
     );
     this.#findKey = db.query<KeyRow, [string]>(
       `SELECT expires_at, revoked_at, archived_at AS desk_archived_at, last_used_at
-       FROM api_keys JOIN desks ON desks.id = desk_id WHERE api_keys.id = ?`,
+       FROM api_keys JOIN desks ON desks.id = desk_id WHERE api_keys.id = ? AND scope = 'send'`,
     );
     this.#touchKey = db.query("UPDATE api_keys SET last_used_at = ? WHERE id = ?");
     this.#countDiffering = db.query(
@@ -100,6 +100,15 @@ export class BatchCommitter {
       // Validation should have refused one of the submissions: do not fail the others with it.
       if (batch.length > 1) return batch.flatMap((submission) => this.commit([submission]));
       return [{ kind: "failed", reason }];
+    }
+  }
+
+  /** In a transaction of its own. Skipped if the disk or a lock is in the way; any other failure is thrown. */
+  recordUse(keyId: string, at: number): void {
+    try {
+      this.#touchKey.run(at, keyId);
+    } catch (error) {
+      if (!isTransient(error)) throw error;
     }
   }
 

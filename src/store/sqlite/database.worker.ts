@@ -58,6 +58,9 @@ function receive(message: ToThread): void {
       if (queue.length === 0) setImmediate(() => run(commitQueue));
       queue.push(...message.submissions);
       break;
+    case "used":
+      committer.recordUse(message.keyId, message.at);
+      break;
     case "checkpoint":
       checkpoint("PASSIVE");
       // The second time for what the writer has added meanwhile.

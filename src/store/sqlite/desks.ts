@@ -12,7 +12,7 @@ import { endSessions } from "./member-rows.ts";
 import { Records } from "./records.ts";
 
 /** Written like the index `api_keys_active`, so that SQLite uses it. */
-export const IS_ACTIVE = `api_keys.desk_id = $desk AND api_keys.revoked_at IS NULL
+export const IS_ACTIVE = `api_keys.desk_id IS $desk AND api_keys.revoked_at IS NULL
   AND ifnull(api_keys.expires_at, 9223372036854775807) > $now`;
 
 type LatestSignal = NonNullable<DeskOverview["latest_signal"]>;
@@ -108,7 +108,8 @@ export abstract class SqliteDesks extends Records {
   #counts({ id, archived_at }: Desk, max: number): Counts {
     const counts = this.db
       .query<Counts, Record<string, number>>(
-        `SELECT (SELECT count(*) FROM api_keys INDEXED BY api_keys_active WHERE ${IS_ACTIVE}) AS active_keys,
+        `SELECT (SELECT count(*) FROM api_keys INDEXED BY api_keys_active WHERE ${IS_ACTIVE}
+             AND scope = 'send') AS active_keys,
            (SELECT count(*) FROM members WHERE desk_id = $desk AND removed_at IS NULL) AS members,
            (SELECT count(*) FROM (SELECT 1 FROM signals INDEXED BY signals_desk
              WHERE desk_id = $desk LIMIT $max)) AS signals`,

@@ -10,7 +10,8 @@ type Keys = StorageFigures["keys"];
 type Totals = Pick<StorageFigures, "desksTotal" | "keysTotal" | "keysExpiring">;
 type Parameters = Record<string, number>;
 
-const ACTIVE_KEYS = `api_keys CROSS JOIN desks ON desks.id = api_keys.desk_id
+/** With the read keys, which may have no desk. */
+const ACTIVE_KEYS = `api_keys LEFT JOIN desks ON desks.id = api_keys.desk_id
   WHERE api_keys.revoked_at IS NULL AND desks.archived_at IS NULL
     AND ifnull(api_keys.expires_at, 9223372036854775807) > $now`;
 
@@ -28,13 +29,13 @@ export function readFigures(
   const keys = db
     .query<Keys[number], Parameters>(
       `SELECT api_keys.id, desks.name AS desk, api_keys.last_used_at AS lastUsedAt
-       FROM ${ACTIVE_KEYS} ORDER BY api_keys.id DESC LIMIT $keysMax`,
+       FROM ${ACTIVE_KEYS} AND api_keys.scope = 'send' ORDER BY api_keys.id DESC LIMIT $keysMax`,
     )
     .all({ now, keysMax });
   const totals = db
     .query<Totals, Parameters>(
       `SELECT (SELECT count(*) FROM desks WHERE archived_at IS NULL) AS desksTotal,
-         count(*) AS keysTotal,
+         count(*) FILTER (WHERE api_keys.scope = 'send') AS keysTotal,
          count(*) FILTER (WHERE api_keys.expires_at < $soon AND NOT ${WAS_ROTATED}) AS keysExpiring
        FROM ${ACTIVE_KEYS}`,
     )

@@ -49,11 +49,11 @@ export abstract class Records {
         `INSERT INTO audit (at, desk_id, member_id, action, key_id, subject_id, detail, client, os_user)
          SELECT $at, $desk, $actor, $action, $key, $subject, $detail, $client, $osUser
          WHERE ($actor IS NULL OR EXISTS
-             (SELECT 1 FROM members WHERE id = $actor AND desk_id = $desk AND removed_at IS NULL))
+             (SELECT 1 FROM members WHERE id = $actor AND desk_id IS $desk AND removed_at IS NULL))
            AND ($subject IS NULL OR EXISTS
-             (SELECT 1 FROM members WHERE id = $subject AND desk_id = $desk))
+             (SELECT 1 FROM members WHERE id = $subject AND desk_id IS $desk))
            AND ($key IS NULL OR EXISTS
-             (SELECT 1 FROM api_keys WHERE id = $key AND desk_id = $desk))`,
+             (SELECT 1 FROM api_keys WHERE id = $key AND desk_id IS $desk))`,
       )
       .run({
         at: this.now(),

@@ -11,13 +11,14 @@ import {
   type KeyPage,
   type MintedKey,
   type NewKey,
+  type NewReadKey,
   type OfDesk,
   type Registry,
   type Rotation,
 } from "../../domain/storage.ts";
 import { IS_ACTIVE, SqliteDesks } from "./desks.ts";
 
-const KEY_COLUMNS = `api_keys.id, desks.name AS desk, api_keys.label, api_keys.last4, api_keys.created_at,
+const KEY_COLUMNS = `api_keys.id, api_keys.scope, desks.name AS desk, api_keys.label, api_keys.last4, api_keys.created_at,
   api_keys.expires_at, api_keys.last_used_at, api_keys.revoked_at, desks.archived_at AS desk_archived_at`;
 
 const HAS_ENDED = `api_keys.desk_id = $desk
@@ -27,15 +28,19 @@ const HAS_ENDED = `api_keys.desk_id = $desk
 export const WAS_ROTATED =
   "EXISTS (SELECT 1 FROM audit WHERE key_id = api_keys.id AND action = 'key.rotated')";
 
+/** The limit on active read keys for all desks. */
+const ALL_DESKS_KEYS_MAX = 100;
+
 /** Sorts after every id. */
 const NO_CURSOR = "~";
 
 export class SqliteRegistry extends SqliteDesks implements Registry {
-  mintKey(key: NewKey, by: Author = ADMIN): MintedKey {
+  mintKey(key: NewKey | NewReadKey, by: Author = ADMIN): MintedKey {
     if (key.label !== null) checkLabel(key.label);
     return this.change(() => {
-      this.#requireRoom(this.activeDesk(key.desk), { isReplacement: false });
-      return this.#insertKey(key, by, null);
+      const desk = key.desk === null ? null : this.activeDesk(key.desk);
+      this.#requireRoom(desk, { isReplacement: false });
+      return this.#insertKey({ scope: "send", ...key }, by, null);
     });
   }
 
@@ -50,39 +55,41 @@ export class SqliteRegistry extends SqliteDesks implements Registry {
   }
 
   pageKeys(page: KeyPage): ApiKey[] {
-    const { state, before, limit } = page;
+    const { state, before, scope = null, limit } = page;
     const [index, condition] =
       state === "active" ? ["api_keys_active", IS_ACTIVE] : ["api_keys_desk", HAS_ENDED];
     return this.db
-      .query<ApiKey, Record<string, string | number>>(
+      .query<ApiKey, Record<string, string | number | null>>(
         `SELECT ${KEY_COLUMNS} FROM api_keys INDEXED BY ${index}
          CROSS JOIN desks ON desks.id = api_keys.desk_id
-         WHERE ${condition} AND api_keys.id < $before ORDER BY api_keys.id DESC LIMIT $limit`,
+         WHERE ${condition} AND api_keys.id < $before AND api_keys.scope = ifnull($scope, api_keys.scope)
+         ORDER BY api_keys.id DESC LIMIT $limit`,
       )
       .all({
         desk: this.getDesk(page.desk).id,
         now: this.now(),
         before: before ?? NO_CURSOR,
+        scope,
         limit,
       });
   }
 
-  expiringKeys(name: string, before: number): ApiKey[] {
+  expiringKeys(name: string | null, before: number): ApiKey[] {
     return this.db
-      .query<ApiKey, Record<string, number>>(
+      .query<ApiKey, Record<string, number | null>>(
         `SELECT ${KEY_COLUMNS} FROM api_keys INDEXED BY api_keys_active
-         CROSS JOIN desks ON desks.id = api_keys.desk_id
+         LEFT JOIN desks ON desks.id = api_keys.desk_id
          WHERE ${IS_ACTIVE} AND ifnull(api_keys.expires_at, 9223372036854775807) < $before
            AND desks.archived_at IS NULL AND NOT ${WAS_ROTATED}
          ORDER BY api_keys.expires_at`,
       )
-      .all({ desk: this.getDesk(name).id, now: this.now(), before });
+      .all({ desk: this.#deskId(name), now: this.now(), before });
   }
 
   findKey(id: string, { desk = null }: OfDesk = {}): ApiKey | null {
     const key = this.db
       .query<ApiKey, [string]>(
-        `SELECT ${KEY_COLUMNS} FROM api_keys JOIN desks ON desks.id = api_keys.desk_id WHERE api_keys.id = ?`,
+        `SELECT ${KEY_COLUMNS} FROM api_keys LEFT JOIN desks ON desks.id = api_keys.desk_id WHERE api_keys.id = ?`,
       )
       .get(id.toUpperCase());
     return desk === null || key?.desk === desk ? key : null;
@@ -91,7 +98,7 @@ export class SqliteRegistry extends SqliteDesks implements Registry {
   findKeyItself(key: string): ApiKey | null {
     return this.db
       .query<ApiKey, [Uint8Array]>(
-        `SELECT ${KEY_COLUMNS} FROM api_keys JOIN desks ON desks.id = api_keys.desk_id WHERE key_hash = ?`,
+        `SELECT ${KEY_COLUMNS} FROM api_keys LEFT JOIN desks ON desks.id = api_keys.desk_id WHERE key_hash = ?`,
       )
       .get(hashKey(key));
   }
@@ -107,7 +114,7 @@ export class SqliteRegistry extends SqliteDesks implements Registry {
   hasNamesake({ id, desk, label }: ApiKey): boolean {
     const sql = `SELECT 1 FROM api_keys INDEXED BY api_keys_active
       WHERE ${IS_ACTIVE} AND api_keys.label = $label AND api_keys.id <> $id LIMIT 1`;
-    const owner = this.getDesk(desk).id;
+    const owner = this.#deskId(desk);
     return this.db.query(sql).get({ desk: owner, now: this.now(), label, id }) !== null;
   }
 
@@ -116,7 +123,7 @@ export class SqliteRegistry extends SqliteDesks implements Registry {
     const parameters = desk === null ? [] : [this.getDesk(desk).id];
     return this.db
       .query<ApiKey, number[]>(
-        `SELECT ${KEY_COLUMNS} FROM api_keys JOIN desks ON desks.id = api_keys.desk_id ${where} ORDER BY api_keys.id`,
+        `SELECT ${KEY_COLUMNS} FROM api_keys LEFT JOIN desks ON desks.id = api_keys.desk_id ${where} ORDER BY api_keys.id`,
       )
       .all(...parameters);
   }
@@ -155,12 +162,12 @@ export class SqliteRegistry extends SqliteDesks implements Registry {
   ): { minted: MintedKey; old: ApiKey } {
     return this.change(() => {
       const old = this.#key(id, options);
-      const desk = this.activeDesk(old.desk);
+      const desk = old.desk === null ? null : this.activeDesk(old.desk);
       const state = keyState(old, this.now());
       if (state !== "active") {
         throw new UserError(
           `Key ${old.id} is ${state}, so it cannot be rotated: mint a new one`,
-          `key mint --desk ${old.desk}`,
+          mintLike(old),
         );
       }
       this.#refuseRotated(old);
@@ -170,7 +177,8 @@ export class SqliteRegistry extends SqliteDesks implements Registry {
         old.expires_at ?? Number.MAX_SAFE_INTEGER,
       );
       const { expiresInMs = lifetimeOf(old) } = options;
-      const successor = { desk: desk.name, label: old.label, expiresInMs };
+      const { scope, label } = old;
+      const successor = { scope, desk: old.desk, label, expiresInMs };
       this.db.query("UPDATE api_keys SET expires_at = ? WHERE id = ?").run(expiresAt, old.id);
       const minted = this.#insertKey(successor, by, `successor of ${old.id}`);
       this.#auditKey(old, "key.rotated", by, `its successor is ${minted.record.id}`);
@@ -189,53 +197,56 @@ export class SqliteRegistry extends SqliteDesks implements Registry {
           `${rotated} is ${successor.id}: rotate that one`,
           `key rotate ${successor.id}`,
         )
-      : new UserError(
-          `${rotated} ${successor.id} is ${state}: mint a new one`,
-          `key mint --desk ${key.desk}`,
-        );
+      : new UserError(`${rotated} ${successor.id} is ${state}: mint a new one`, mintLike(key));
   }
 
   /**
    * Keys that were rotated do not count towards the limit, so that a desk at its limit can still rotate
    * each key. The second limit bounds the keys in an overlap.
    */
-  #requireRoom(
-    { id, name, keys_max: max }: Desk,
-    { isReplacement }: { isReplacement: boolean },
-  ): void {
+  #requireRoom(desk: Desk | null, { isReplacement }: { isReplacement: boolean }): void {
+    const max = desk?.keys_max ?? ALL_DESKS_KEYS_MAX;
+    const whose = desk === null ? "Readers of all desks have" : `Desk "${desk.name}" has`;
     const { active, rotated } = this.db
       .query(
         `SELECT count(*) AS active, count(*) FILTER (WHERE ${WAS_ROTATED}) AS rotated
          FROM api_keys INDEXED BY api_keys_active WHERE ${IS_ACTIVE}`,
       )
-      .get({ desk: id, now: this.now() }) as { active: number; rotated: number };
+      .get({ desk: desk?.id ?? null, now: this.now() }) as { active: number; rotated: number };
     const count = active - rotated;
     if (!isReplacement && count >= max) {
-      throw new UserError(
-        `Desk "${name}" has ${count} of at most ${max} active ${max === 1 ? "key" : "keys"}: revoke keys that are not used, or have an administrator raise the limit`,
-        `desk limit ${name} --keys ${2 * count}`,
-      );
+      const problem = `${whose} ${count} of at most ${max} active ${max === 1 ? "key" : "keys"}: revoke keys that are not used`;
+      throw desk === null
+        ? new UserError(problem, "key list")
+        : new UserError(
+            `${problem}, or have an administrator raise the limit`,
+            `desk limit ${desk.name} --keys ${2 * count}`,
+          );
     }
     if (active >= 2 * max) {
       throw new UserError(
-        `Desk "${name}" has ${active} active keys, ${rotated} of which were rotated and still work: revoke old keys that are no longer used, or wait until they expire.`,
+        `${whose} ${active} active keys, ${rotated} of which were rotated and still work: revoke old keys that are no longer used, or wait until they expire.`,
       );
     }
   }
 
-  #insertKey({ desk, label, expiresInMs }: NewKey, by: Author, detail: string | null): MintedKey {
+  #insertKey(
+    { scope, desk, label, expiresInMs }: Omit<NewReadKey, "scope"> & Pick<ApiKey, "scope">,
+    by: Author,
+    detail: string | null,
+  ): MintedKey {
     const now = this.now();
     const expiresAt = expiresInMs === null ? null : now + expiresInMs;
-    const key = generateKey();
+    const key = generateKey(scope);
     const id = ulid(now);
     this.db
       .query(
-        `INSERT INTO api_keys (id, desk_id, label, key_hash, last4, created_at, expires_at)
-         VALUES (?, ?, ?, ?, ?, ?, ?)`,
+        `INSERT INTO api_keys (id, scope, desk_id, label, key_hash, last4, created_at, expires_at)
+         VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
       )
-      .run(id, this.getDesk(desk).id, label, hashKey(key), key.slice(-4), now, expiresAt);
+      .run(id, scope, this.#deskId(desk), label, hashKey(key), key.slice(-4), now, expiresAt);
     const record = this.#key(id);
-    this.#auditKey(record, "key.created", by, detail);
+    this.#auditKey(record, "key.created", by, detail ?? describeScope(record));
     return { key, record };
   }
 
@@ -252,12 +263,26 @@ export class SqliteRegistry extends SqliteDesks implements Registry {
     by: Author,
     detail: string | null = null,
   ): void {
-    const deskId = this.getDesk(key.desk).id;
+    const deskId = this.#deskId(key.desk);
     this.audit(by, { deskId, action, keyId: key.id, detail });
+  }
+
+  #deskId(name: string | null): number | null {
+    return name === null ? null : this.getDesk(name).id;
   }
 }
 
 /** In milliseconds; null: never expires. Only for a key that was not rotated: a rotation shortens its expiry. */
 function lifetimeOf({ created_at, expires_at }: ApiKey): number | null {
   return expires_at === null ? null : expires_at - created_at;
+}
+
+function describeScope({ scope, desk }: ApiKey): string | null {
+  if (scope === "send") return null;
+  return desk === null ? "it reads the signals of all desks" : "it reads the desk's signals";
+}
+
+/** The command that mints another key of this kind. */
+function mintLike({ scope, desk }: ApiKey): string {
+  return `key mint${scope === "read" ? " --read" : ""}${desk === null ? "" : ` --desk ${desk}`}`;
 }

@@ -59,7 +59,7 @@ export class SqliteSignals implements SignalReader {
     return { signals, more: id, searchedTo: { id, received_at } };
   }
 
-  get(deskId: number, id: string): StoredSignal | null {
+  get(deskId: number | null, id: string): StoredSignal | null {
     return this.#byId(deskId, id);
   }
 

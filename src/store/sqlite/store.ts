@@ -1,4 +1,4 @@
-/** The storage of a running server: looks up keys on this thread, and sends signals to the writer's. */
+/** The storage of a running server: looks up keys and reads on this thread, and sends signals to the writer's. */
 import type { Database } from "bun:sqlite";
 import { join } from "node:path";
 import { AppError } from "../../domain/errors.ts";
@@ -7,12 +7,15 @@ import type {
   Appended,
   FiguresQuery,
   KeyOwner,
+  Reader,
   ServerStorage,
   ServerStorageEvents,
   StorageFigures,
   Submission,
 } from "../../domain/storage.ts";
 import { isUlid } from "../../domain/id.ts";
+import type { SignalList, SignalQuery } from "../../domain/stored-signal.ts";
+import { MINUTE_MS } from "../../domain/time.ts";
 import { DamageError, describeFailure, explainFailure, isDamage, isTransient } from "./failures.ts";
 import { readFigures } from "./figures.ts";
 import { DATABASE_NAME } from "./folder.ts";
@@ -20,6 +23,7 @@ import { type FolderLock, lockFolder } from "./lock.ts";
 import { openDatabase } from "./open.ts";
 import { Checkpointer } from "./checkpointer.ts";
 import type { DatabaseLocation } from "./thread.ts";
+import { SqliteSignals } from "./signals.ts";
 import { hasMoved } from "./transaction.ts";
 import { Writer } from "./writer.ts";
 
@@ -38,14 +42,24 @@ export class SqliteStore implements ServerStorage {
   readonly #parts: Parts;
   readonly #ownersOfThisTurn = new Map<string, KeyOwner | null>();
   readonly #findKey;
+  readonly #findReadKey;
+  readonly #signals: SqliteSignals;
+  /** Read key → when its last use was recorded. */
+  readonly #reads = new Map<string, number>();
 
   private constructor(parts: Parts) {
     this.#parts = parts;
     this.#findKey = parts.db.query<KeyOwner, [Uint8Array]>(
       `SELECT api_keys.id AS keyId, desk_id AS deskId, name AS deskName, expires_at, revoked_at,
          archived_at AS desk_archived_at
-       FROM api_keys JOIN desks ON desks.id = desk_id WHERE key_hash = ?`,
+       FROM api_keys JOIN desks ON desks.id = desk_id WHERE key_hash = ? AND scope = 'send'`,
     );
+    this.#findReadKey = parts.db.query<Reader, [Uint8Array]>(
+      `SELECT api_keys.id AS keyId, desk_id AS deskId, name AS deskName, expires_at, revoked_at,
+         archived_at AS desk_archived_at
+       FROM api_keys LEFT JOIN desks ON desks.id = desk_id WHERE key_hash = ? AND scope = 'read'`,
+    );
+    this.#signals = new SqliteSignals(parts.db);
   }
 
   /** Throws `UserError` if another server has the folder, or the database cannot be opened. */
@@ -90,6 +104,32 @@ export class SqliteStore implements ServerStorage {
       this.#ownersOfThisTurn.set(key, owner);
     }
     return owner;
+  }
+
+  findReader(key: string): Reader | null {
+    return this.#read(() => this.#findReadKey.get(hashKey(key)));
+  }
+
+  /** The absolute value: a clock that was set back must not stop these writes. */
+  recordRead(keyId: string, at: number): void {
+    if (Math.abs(at - (this.#reads.get(keyId) ?? -Infinity)) < MINUTE_MS) return;
+    this.#reads.set(keyId, at);
+    this.#parts.writer.recordUse(keyId, at);
+  }
+
+  findDeskId(name: string): number | null {
+    return this.#read(() => {
+      const sql = "SELECT id FROM desks WHERE name = ?";
+      return this.#parts.db.query<{ id: number }, [string]>(sql).get(name)?.id ?? null;
+    });
+  }
+
+  list(query: SignalQuery): SignalList {
+    return this.#read(() => this.#signals.list(query));
+  }
+
+  hasSignal(deskId: number | null, id: string): boolean {
+    return this.#read(() => this.#signals.get(deskId, id) !== null);
   }
 
   /** Answers `unavailable` if the database cannot be read, and ends the server if it is damaged. */

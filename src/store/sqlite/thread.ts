@@ -17,10 +17,11 @@ export interface DatabaseLocation {
 
 export type ThreadRole = "writer" | "checkpointer";
 
-/** Only the writer gets `append`. */
+/** Only the writer gets `append` and `used`. */
 export type ToThread =
   | { readonly type: "open"; readonly role: ThreadRole; readonly where: DatabaseLocation }
   | { readonly type: "append"; readonly submissions: readonly Submission[] }
+  | { readonly type: "used"; readonly keyId: string; readonly at: number }
   | { readonly type: "checkpoint" }
   | { readonly type: "close" };
 

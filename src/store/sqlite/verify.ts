@@ -17,7 +17,7 @@ export type CheckName = "schema" | keyof typeof checks;
 const PROBLEMS_TOLD_MAX = 5;
 
 /**
- * What `domain/signal.ts` accepts, as far as SQL can express it, and that a signal's key is its desk's. This
+ * What `domain/signal.ts` accepts, as far as SQL can express it, and that a signal's key is a send key of its desk. This
  * includes the `CHECK`s of `schema.sql`: SQLite does not evaluate them in a database opened read-only.
  */
 const POSSIBLE = [
@@ -26,7 +26,7 @@ const POSSIBLE = [
   ),
   `octet_length(id) = 26 AND id GLOB '[0-7]${"[0-9A-HJKMNP-TV-Z]".repeat(25)}'`,
   "received_at BETWEEN 0 AND 281474976710655", // what a ULID has room for
-  "desk_id = (SELECT desk_id FROM api_keys WHERE id = key_id)",
+  "desk_id = (SELECT iif(scope = 'send', desk_id, 0) FROM api_keys WHERE id = key_id)",
 ].join(" AND ");
 
 function accepts(column: string, schema: TSchema): string {
@@ -84,6 +84,10 @@ const checks = {
       db,
       `SELECT seq FROM signals NOT INDEXED WHERE NOT (${POSSIBLE})`,
     ).map(({ seq }) => `seq ${seq} has a value that no signal can have`),
+    ...first<{ rowid: number }>(
+      db,
+      "SELECT rowid FROM api_keys WHERE scope NOT IN ('send', 'read') OR (desk_id IS NULL AND scope <> 'read')",
+    ).map(({ rowid }) => `row ${rowid} of api_keys has a scope that it cannot have`),
     ...SHOWN.flatMap(([table, column]) =>
       first<{ rowid: number }>(
         db,

@@ -109,6 +109,11 @@ export class Writer {
     });
   }
 
+  /** Records when a key was used, between two batches. */
+  recordUse(keyId: string, at: number): void {
+    if (this.#failure === null) this.#thread.post({ type: "used", keyId, at });
+  }
+
   /** Asks for a checkpoint between two batches. */
   checkpoint(): void {
     if (this.#failure === null) this.#thread.post({ type: "checkpoint" });
@@ -132,10 +137,13 @@ export class Writer {
   #settle(outcomes: readonly Outcome[]): void {
     const settled = this.#waiting.splice(0, outcomes.length);
     this.#busySince = performance.now();
+    const desks = new Set<number>();
     for (const [index, waiting] of settled.entries()) {
       this.#metadataUnits -= metadataUnits(waiting.submission);
       answer(waiting, outcomes[index]);
+      if (outcomes[index]?.kind === "stored") desks.add(waiting.submission.deskId);
     }
+    if (desks.size > 0) this.#events.onStored(desks);
     this.#report(outcomes);
     if (this.depth === 0) this.#onDrained?.();
   }

@@ -1,12 +1,28 @@
 /** One request: its id, its key's owner, its answer and its log line. */
 import type { Context } from "elysia";
+import type { Logger } from "pino";
 import { AppError, UNKNOWN_FIELD } from "../domain/errors.ts";
-import type { Appended, Identity } from "../domain/storage.ts";
-import { answerWhileSending, closesWhileSending } from "../net/linger.ts";
-import { errorResponse } from "./responses.ts";
-import type { PublicInterface } from "./server.ts";
+import type { RequestObserver } from "../domain/activity.ts";
+import type { Appended, Identity, Reader } from "../domain/storage.ts";
+import { errorResponse } from "./error-response.ts";
+import { answerWhileSending, closesWhileSending } from "./linger.ts";
+import type { ListenerState } from "./listener.ts";
+import type { RefusalLog } from "./refusal-log.ts";
+import type { TransportPolicy } from "./transport.ts";
 
 export type Server = Context["server"];
+
+/** What an interface tells each of its requests. */
+export interface ExchangeService {
+  readonly transport: TransportPolicy;
+  readonly log: Logger;
+  readonly refusals: RefusalLog;
+  readonly listener: ListenerState;
+  /** Empty for an interface whose requests nobody counts. */
+  readonly observers: readonly RequestObserver[];
+  /** Epoch milliseconds. */
+  readonly now: () => number;
+}
 
 /** Uses `private`: `#` is measurably slower on the path of a signal. */
 export class Exchange {
@@ -16,11 +32,13 @@ export class Exchange {
   isBodyRead = false;
   /** The owner of the key, which may be revoked or expired. */
   identity: Identity | null = null;
-  private readonly service: PublicInterface;
-  private readonly server: Server;
+  /** The same of a read key, for the log. */
+  reader: Pick<Reader, "keyId" | "deskName"> | null = null;
+  private readonly service: ExchangeService;
+  readonly server: Server;
   private readonly startedAt = performance.now();
 
-  constructor(service: PublicInterface, request: Request, server: Server) {
+  constructor(service: ExchangeService, request: Request, server: Server) {
     this.service = service;
     this.request = request;
     this.server = server;
@@ -95,13 +113,14 @@ export class Exchange {
   }
 
   private describe(status: number) {
-    const { identity, request, requestId, startedAt } = this;
+    const { request, requestId, startedAt } = this;
+    const caller = this.identity ?? this.reader;
     return {
       request_id: requestId,
       method: request.method,
       status,
       duration_ms: Math.round((performance.now() - startedAt) * 1_000) / 1_000,
-      ...(identity === null ? {} : { desk: identity.deskName, key_id: identity.keyId }),
+      ...(caller === null ? {} : { desk: caller.deskName ?? "all", key_id: caller.keyId }),
     };
   }
 }

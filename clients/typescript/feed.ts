@@ -1,0 +1,188 @@
+/**
+ * Reads signals from Signalbox in the order of storage. For Bun, Node and Deno, without dependencies.
+ * It is not published: copy this file into your program.
+ * It is not published: copy this file into your program.
+ *
+ *     const feed = new Feed({ url: "https://signals.example.com:8443", key, after: await loadCursor() });
+ *     for await (const signal of feed.signals()) await actAndSaveCursor(signal, signal.id);
+ *
+ * A signal's id is the cursor: whoever goes on after it misses nothing, and gets nothing twice. To trust a
+ * private certificate, set NODE_EXTRA_CA_CERTS=cert.pem (Deno: DENO_CERT) before the program starts.
+ */
+export interface StoredSignal {
+  /** A ULID; strictly increases in the order of storage. */
+  id: string;
+  desk: string;
+  /** By the server's clock, epoch milliseconds. */
+  received_at: number;
+  key_id: string;
+  key_label: string | null;
+  source: "venue_1" | "venue_2" | "venue_3";
+  type: "prediction_market" | "crypto" | "stock";
+  symbol: string;
+  side: "open" | "close";
+  direction: "long" | "short" | "buy" | "sell" | null;
+  price: number | null;
+  quantity: number | null;
+  signal_time: number | null;
+  client_signal_id: string | null;
+  metadata: Record<string, unknown> | null;
+}
+
+export interface FeedOptions {
+  /** The address of `--read-listen`. It must be https, except for loopback. */
+  url: string;
+  /** A read key: `sbr_…`. */
+  key: string;
+  /** Where to begin: the id of the last signal that was handled, `now`, or null for the beginning. */
+  after: string | null;
+  /** Only signals of this desk; a key for one desk implies it. */
+  desk?: string;
+  /** Signals per request, at most 1,000. */
+  limit?: number;
+  /** Ends {@link Feed.signals}. */
+  signal?: AbortSignal;
+  /** Gets the problem of each attempt that is followed by another; `console.warn` if not given. */
+  onRetry?: (problem: string) => void;
+}
+
+/** The request was refused: no retry can help. */
+export class FeedError extends Error {
+  readonly status: number;
+  /** As in the feed's errors, such as `validation_failed`. */
+  readonly code: string;
+  /** With `validation_failed`: the reason per parameter. `after`: the database was restored, see docs/feed.md. */
+  readonly fields: Record<string, string>;
+
+  constructor(problem: string, status: number, code: string, fields: Record<string, string>) {
+    super(problem);
+    this.name = "FeedError";
+    this.status = status;
+    this.code = code;
+    this.fields = fields;
+  }
+}
+
+const WAIT_S = 30;
+const TIMEOUT_MS = 60_000;
+
+type Page = { signals: StoredSignal[]; next: string | null };
+
+/** Another attempt may help. */
+class Retry extends Error {
+  readonly afterMs: number;
+
+  constructor(problem: string, afterMs = 0) {
+    super(problem);
+    this.afterMs = afterMs;
+  }
+}
+
+export class Feed {
+  readonly #options: FeedOptions;
+  readonly #url: string;
+
+  constructor(options: FeedOptions) {
+    const wrong = problemOf(options.url);
+    if (wrong !== null) throw new TypeError(`${options.url}: ${wrong}`);
+    if (!/^sbr_[0-9a-f]{64}$/.test(options.key))
+      throw new TypeError("The key is not a read key, which is sbr_ and 64 hexadecimal digits.");
+    this.#options = options;
+    this.#url = `${options.url.replace(/\/*(\/feed)?\/*$/, "")}/feed`;
+  }
+
+  /**
+   * Yields each signal once, and waits for more. It retries for ever what a retry can help, and throws
+   * {@link FeedError} for the rest.
+   */
+  async *signals(): AsyncGenerator<StoredSignal, void> {
+    const { signal, onRetry = console.warn } = this.#options;
+    const isOver = () => signal?.aborted ?? false;
+    let { after } = this.#options;
+    let attempt = 0;
+    while (!isOver()) {
+      try {
+        const page = await this.#read(after);
+        attempt = 0;
+        for (const one of page.signals) {
+          yield one;
+          if (isOver()) return;
+        }
+        after = page.next;
+      } catch (error) {
+        if (isOver()) return;
+        if (!(error instanceof Retry)) throw error;
+        attempt += 1;
+        onRetry(`attempt ${attempt}: ${error.message}`);
+        const backoffMs = Math.random() * Math.min(30_000, 200 * 2 ** attempt);
+        await pause(Math.max(backoffMs, error.afterMs), signal);
+      }
+    }
+  }
+
+  async #read(after: string | null): Promise<Page> {
+    const { key, desk, limit, signal } = this.#options;
+    const given = Object.entries({ desk, after, limit, wait: WAIT_S }).filter(
+      ([, value]) => value !== undefined && value !== null,
+    );
+    const search = new URLSearchParams(given.map(([name, value]) => [name, String(value)]));
+    const timeout = AbortSignal.timeout(TIMEOUT_MS);
+    const answer = await fetch(`${this.#url}?${search.toString()}`, {
+      headers: { Authorization: `Bearer ${key}` },
+      signal: signal === undefined ? timeout : AbortSignal.any([signal, timeout]),
+      redirect: "manual",
+    }).catch(retry(this.#url));
+    const text = await answer.text().catch(retry(this.#url));
+    if (answer.status === 200) return readPage(text);
+    const problem = `${this.#url}: ${answer.status} ${text.slice(0, 1_000)}`;
+    if (answer.status === 429 || answer.status >= 500) {
+      const seconds = Number(answer.headers.get("Retry-After")) || 0;
+      throw new Retry(problem, Math.min(3_600, seconds) * 1_000);
+    }
+    const { error, fields } = parse(text) as { error?: string; fields?: Record<string, string> };
+    throw new FeedError(problem, answer.status, error ?? String(answer.status), fields ?? {});
+  }
+}
+
+function retry(url: string): (error: Error) => never {
+  return (error) => {
+    const cause = (error.cause ?? error) as Error & { code?: unknown };
+    throw new Retry(
+      `${url}: ${typeof cause.code === "string" ? `${cause.code} ` : ""}${cause.message}`,
+    );
+  };
+}
+
+/** The last line has the next cursor: without it the answer was cut. */
+function readPage(text: string): Page {
+  const lines = text.trimEnd().split("\n");
+  const end = parse(lines.pop() ?? "") as { next?: string | null };
+  if (end.next === undefined) throw new Retry("the answer was cut");
+  return { signals: lines.map((line) => JSON.parse(line) as StoredSignal), next: end.next };
+}
+
+function pause(ms: number, signal?: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const timer = setTimeout(resolve, ms);
+    signal?.addEventListener("abort", () => (clearTimeout(timer), resolve()), { once: true });
+  });
+}
+
+const LOOPBACK = /^(localhost|127(\.\d+){3}|\[::1\])$/;
+
+function problemOf(url: string): string | null {
+  if (!url.includes("://"))
+    return "write http://127.0.0.1:8082, or https:// and your server's name.";
+  const { protocol, hostname } = new URL(url);
+  if (protocol !== "https:" && !(protocol === "http:" && LOOPBACK.test(hostname)))
+    return "use https, so that nobody on the way can read the key.";
+  return hostname.endsWith(".example.com") ? "change the URL to your server's address." : null;
+}
+
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text) ?? {};
+  } catch {
+    return {};
+  }
+}

@@ -1,0 +1,16 @@
+/** The messages of the error catalogue that speak of sending, in the words of a reader. */
+import { AppError, type ErrorCode } from "../domain/errors.ts";
+
+export const messages: Partial<Record<ErrorCode, string>> = {
+  not_found: "This path does not exist; signals are read with GET /feed.",
+  rate_limited:
+    "The key has too many requests in progress; retry after the seconds in Retry-After.",
+  unavailable: "The signals cannot be read now; retry after the seconds in Retry-After.",
+};
+
+/** Gives an error without a message of its own that of {@link messages}. */
+export function forReaders(error: unknown): unknown {
+  if (!(error instanceof AppError) || error.detail.message !== undefined) return error;
+  const message = messages[error.code];
+  return message === undefined ? error : new AppError(error.code, { ...error.detail, message });
+}

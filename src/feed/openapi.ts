@@ -1,0 +1,47 @@
+/**
+ * The feed's OpenAPI document: `openapi.yaml`, completed from the definitions that validate signals
+ * (`domain/signal.ts`), parameters (`query.ts`) and that answer (`domain/errors.ts`).
+ */
+import { parse } from "yaml";
+import { keyPatterns } from "../domain/key.ts";
+import { SignalBody } from "../domain/signal.ts";
+import { type Components, describeErrors } from "../net/openapi.ts";
+import { messages } from "./errors.ts";
+import template from "./openapi.yaml" with { type: "text" };
+import { KEY_REQUESTS_MAX, REQUESTS_MAX } from "./places.ts";
+import { LIMIT_DEFAULT, LIMIT_MAX, WAIT_S_MAX } from "./query.ts";
+
+const values = { LIMIT_DEFAULT, LIMIT_MAX, WAIT_S_MAX, KEY_REQUESTS_MAX, REQUESTS_MAX };
+
+export function feedDocument(): Record<string, unknown> {
+  let text = template as string;
+  for (const [name, value] of Object.entries(values)) text = text.replaceAll(name, String(value));
+  text = text.replaceAll("KEY_PATTERN", () => keyPatterns.read);
+  const { components, ...document } = parse(text) as { components: Components };
+  addFields(components.schemas["Signal"] as SignalSchema);
+  describeErrors(components, {
+    messages,
+    fields: {
+      limit: "must be a whole number from 1 to 1000",
+      desc: "unknown parameter; did you mean desk?",
+    },
+    reasons: "Parameter → reason.",
+  });
+  return { ...document, components };
+}
+
+interface SignalSchema {
+  readonly properties: Record<string, object>;
+  readonly required: string[];
+}
+
+/** Every field is there; those that were not sent are null. */
+function addFields({ properties, required }: SignalSchema): void {
+  for (const [name, schema] of Object.entries(SignalBody.properties)) {
+    // A copy in JSON, without the symbols that TypeBox keeps in its objects.
+    const field = JSON.parse(JSON.stringify(schema)) as object;
+    const isRequired = (SignalBody.required ?? ([] as string[])).some((one) => one === name);
+    properties[name] = isRequired ? field : { anyOf: [field, { type: "null" }] };
+    required.push(name);
+  }
+}

@@ -1,0 +1,108 @@
+/** Answers `GET /feed`: with read keys on a listener of its own, and without on a socket that only the owner opens. */
+import type { Elysia } from "elysia";
+import { AppError } from "../domain/errors.ts";
+import { isWellFormedKey, keyState } from "../domain/key.ts";
+import type { FeedStore, Reader } from "../domain/storage.ts";
+import { presentedKey } from "../net/credentials.ts";
+import { Exchange, type ExchangeService, type Server } from "../net/exchange.ts";
+import type { Description } from "../net/openapi.ts";
+import { createApp, noSuchRoute, targetOf } from "../net/routes.ts";
+import { requireHttps } from "../net/transport.ts";
+import { forReaders } from "./errors.ts";
+import type { Access, Feed } from "./feed.ts";
+import { readFeedQuery } from "./query.ts";
+
+/** The connection may be silent for this long after the wait. */
+const ANSWER_S = 30;
+
+export interface FeedInterface extends ExchangeService {
+  readonly feed: Feed;
+  readonly store: FeedStore;
+  readonly description: () => Description;
+}
+
+const allowedMethods = { "/feed": ["GET", "HEAD"], "/openapi.yaml": ["GET", "HEAD"] };
+
+export function createFeedInterface(service: FeedInterface): Elysia {
+  return createApp((request, server) =>
+    refuse(new Exchange(service, request, server), noSuchRoute(request, allowedMethods)),
+  )
+    .onError(({ error, request, server }) => refuse(new Exchange(service, request, server), error))
+    .get("/feed", ({ request, server }) => getFeed(service, new Exchange(service, request, server)))
+    .get("/openapi.yaml", ({ request, server }) =>
+      getDescription(service, new Exchange(service, request, server)),
+    ) as unknown as Elysia;
+}
+
+/** For the ops socket: no key, all desks. */
+export async function answerOwner(
+  service: ExchangeService & Pick<FeedInterface, "feed">,
+  request: Request,
+  server: Server,
+): Promise<Response> {
+  const exchange = new Exchange(service, request, server);
+  const access = { deskId: null, place: "owner", recheck: () => {} };
+  try {
+    return await readFeed(service.feed, exchange, access);
+  } catch (error) {
+    return refuse(exchange, error);
+  }
+}
+
+async function getFeed(service: FeedInterface, exchange: Exchange): Promise<Response> {
+  const { request } = exchange;
+  try {
+    requireHttps(service.transport, request.headers, () => exchange.peer());
+    const key = presentedKey(request.headers);
+    const reader = await findReader(service, key);
+    exchange.reader = reader;
+    requireActive(reader, service.now());
+    service.store.recordRead(reader.keyId, service.now());
+    const access = {
+      deskId: reader.deskId,
+      place: reader.keyId,
+      recheck: async () => requireActive(await findReader(service, key), service.now()),
+    };
+    return await readFeed(service.feed, exchange, access);
+  } catch (error) {
+    return refuse(exchange, error);
+  }
+}
+
+async function readFeed(feed: Feed, exchange: Exchange, access: Access): Promise<Response> {
+  const { request, requestId, server } = exchange;
+  const [, ...search] = targetOf(request).split("?");
+  const query = readFeedQuery(search.join("?"));
+  server?.timeout(request, query.waitMs / 1_000 + ANSWER_S);
+  const text = await feed.read(query, access, request.signal);
+  const headers = {
+    "Content-Type": "application/x-ndjson",
+    "Cache-Control": "no-store",
+    "X-Request-Id": requestId,
+  };
+  return exchange.succeed(new Response(text, { headers }));
+}
+
+async function findReader({ store }: FeedInterface, key: string): Promise<Reader> {
+  const reader = isWellFormedKey(key, "read") ? await store.findReader(key) : null;
+  if (reader === null) throw new AppError("unauthorized");
+  return reader;
+}
+
+function requireActive(reader: Reader, now: number): void {
+  if (keyState(reader, now) !== "active") throw new AppError("unauthorized");
+}
+
+function getDescription(service: FeedInterface, exchange: Exchange): Response {
+  const { request, requestId } = exchange;
+  try {
+    requireHttps(service.transport, request.headers, () => exchange.peer());
+    return exchange.succeed(service.description().respond(request, requestId));
+  } catch (error) {
+    return refuse(exchange, error);
+  }
+}
+
+function refuse(exchange: Exchange, error: unknown): Response {
+  return exchange.refuse(forReaders(error));
+}

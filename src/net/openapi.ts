@@ -1,0 +1,87 @@
+/** What the OpenAPI documents of the interfaces share: how they are served, and the error answers. */
+import { stringify } from "yaml";
+import { type ErrorCode, errorCatalogue } from "../domain/errors.ts";
+
+/** The document as served, with the answers to conditional requests (RFC 9110, 13). */
+export class Description {
+  readonly text: string;
+  readonly #etag: string;
+
+  constructor(document: Record<string, unknown>) {
+    this.text = stringify(document, { aliasDuplicateObjects: false, lineWidth: 0 });
+    this.#etag = `"${new Bun.CryptoHasher("sha256").update(this.text).digest("hex").slice(0, 32)}"`;
+  }
+
+  respond(request: Request, requestId: string): Response {
+    const headers = {
+      "Content-Type": "application/yaml",
+      ETag: this.#etag,
+      "Cache-Control": "no-cache",
+      "X-Request-Id": requestId,
+    };
+    if (this.#matches(request.headers.get("if-none-match"))) {
+      return new Response(null, { status: 304, headers });
+    }
+    return new Response(this.text, { headers });
+  }
+
+  #matches(ifNoneMatch: string | null): boolean {
+    if (ifNoneMatch === null) return false;
+    const tags = ifNoneMatch.split(",").map((tag) => tag.trim().replace(/^W\//, ""));
+    return tags.includes(this.#etag) || tags.includes("*");
+  }
+}
+
+/** The part of a document that {@link describeErrors} completes. */
+export interface Components {
+  readonly schemas: Record<string, unknown>;
+  /** By error code. */
+  readonly responses: Record<string, Record<string, unknown>>;
+}
+
+interface Examples {
+  /** Where the interface says something else than the catalogue. */
+  readonly messages?: Partial<Record<ErrorCode, string>>;
+  readonly fields: Readonly<Record<string, string>>;
+  /** Describes `fields`. */
+  readonly reasons: string;
+}
+
+/** Adds schema and example to each error answer, from the definitions that answer (`domain/errors.ts`). */
+export function describeErrors({ schemas, responses }: Components, examples: Examples): void {
+  for (const [name, response] of Object.entries(responses)) {
+    const code = name as ErrorCode;
+    schemas[code] = errorSchema(code, examples);
+    response["content"] = {
+      "application/json": {
+        schema: { $ref: `#/components/schemas/${code}` },
+        example: errorExample(code, examples),
+      },
+    };
+  }
+}
+
+function errorSchema(code: ErrorCode, { reasons }: Examples): Record<string, unknown> {
+  const properties: Record<string, unknown> = { error: { type: "string", const: code } };
+  if (errorCatalogue[code].message !== null) properties["message"] = { type: "string" };
+  if (code === "validation_failed") {
+    properties["fields"] = {
+      type: "object",
+      minProperties: 1,
+      additionalProperties: { type: "string" },
+      description: reasons,
+    };
+  }
+  return {
+    type: "object",
+    required: Object.keys(properties),
+    additionalProperties: false,
+    properties,
+  };
+}
+
+function errorExample(code: ErrorCode, { messages, fields }: Examples): Record<string, unknown> {
+  const message = messages?.[code] ?? errorCatalogue[code].message;
+  if (code === "validation_failed") return { error: code, fields };
+  return message === null ? { error: code } : { error: code, message };
+}

@@ -1,0 +1,115 @@
+/** A server with a feed, and readers of it. */
+import { type AnySchema, Ajv2020 } from "ajv/dist/2020.js";
+import { expect } from "bun:test";
+import { feedDocument } from "../src/feed/openapi.ts";
+import { startTestApp, type TestApp, type TestAppOptions } from "./_setup.ts";
+
+export interface FeedLine {
+  readonly id: string;
+  readonly [field: string]: unknown;
+}
+
+export interface FeedAnswer {
+  readonly status: number;
+  readonly headers: Headers;
+  readonly text: string;
+  readonly signals: readonly FeedLine[];
+  readonly ids: readonly string[];
+  /** The last line; undefined for an error. */
+  readonly end: { readonly next: string | null; readonly done: boolean };
+  /** The body of an error; undefined otherwise. */
+  readonly error: Record<string, unknown>;
+}
+
+interface Document {
+  readonly paths: Record<string, Record<string, { readonly responses: Record<string, unknown> }>>;
+  readonly components: { readonly schemas: Record<string, AnySchema> };
+}
+
+const document = feedDocument() as unknown as Document;
+const ajv = new Ajv2020({ strict: false, formats: { int64: true, double: true } });
+const isSignal = ajv.compile(document.components.schemas["Signal"] ?? false);
+const isEnd = ajv.compile(document.components.schemas["End"] ?? false);
+
+/** Sends `GET /feed`; the answer is checked against the feed's document. */
+export async function readFeed(
+  url: string,
+  key: string | null,
+  /** Or as they stand in the URL. */
+  parameters: Record<string, string | number> | string = {},
+  init: RequestInit = {},
+): Promise<FeedAnswer> {
+  const search =
+    typeof parameters === "string"
+      ? parameters
+      : new URLSearchParams(
+          Object.entries(parameters).map(([name, value]) => [name, String(value)]),
+        ).toString();
+  const headers = key === null ? {} : { Authorization: `Bearer ${key}` };
+  const answer = await fetch(`${url}?${search}`, { headers, ...init });
+  const text = await answer.text();
+  const { status } = answer;
+  expect(Object.keys(document.paths["/feed"]?.["get"]?.responses ?? {})).toContain(String(status));
+  expect(answer.headers.get("X-Request-Id")).toMatch(/^[0-9a-f-]{36}$/);
+  const isPage = status === 200;
+  expect(answer.headers.get("Content-Type")).toBe(
+    isPage ? "application/x-ndjson" : "application/json",
+  );
+  const lines = text
+    .trimEnd()
+    .split("\n")
+    .map((line) => JSON.parse(line) as FeedLine);
+  if (!isPage) {
+    const [error] = lines as unknown as [FeedAnswer["error"]];
+    const schema = document.components.schemas[String(error["error"])] ?? false;
+    expect([ajv.validate(schema, error), error]).toEqual([true, error]);
+    const end = undefined as unknown as FeedAnswer["end"];
+    return { status, headers: answer.headers, text, signals: [], ids: [], end, error };
+  }
+  const end = lines.pop() as unknown as FeedAnswer["end"];
+  expect(isEnd(end)).toBe(true);
+  for (const line of lines) expect([isSignal(line), isSignal.errors]).toEqual([true, null]);
+  const error = undefined as unknown as FeedAnswer["error"];
+  const ids = lines.map(({ id }) => id);
+  return { status, headers: answer.headers, text, signals: lines, ids, end, error };
+}
+
+export interface FeedApp extends TestApp {
+  readonly feedUrl: string;
+  /** A read key of desk `alpha`, and one of all desks. */
+  readonly readKey: string;
+  readonly allKey: string;
+  readonly mintRead: (desk: string | null) => { key: string; id: string };
+  /** Reads with the key of desk `alpha`. */
+  readonly read: (parameters?: Record<string, string | number>) => Promise<FeedAnswer>;
+  /** Stores a signal, and returns its id. */
+  readonly store: (fields?: object, key?: string) => Promise<string>;
+}
+
+export async function startFeedApp(options: TestAppOptions = {}): Promise<FeedApp> {
+  const readListen = { host: "127.0.0.1", port: 0 };
+  const app = await startTestApp({ ...options, config: { readListen, ...options.config } });
+  const { registry } = app;
+  const mintRead = (desk: string | null) => {
+    const label = "reader";
+    const { key, record } = registry.mintKey({ desk, label, expiresInMs: null, scope: "read" });
+    return { key, id: record.id };
+  };
+  const feedUrl = app.app.feedUrl ?? "";
+  const readKey = mintRead("alpha").key;
+  const store = async (fields: object = {}, key = app.key): Promise<string> => {
+    const body = { source: "venue_1", type: "stock", symbol: "A", side: "open", ...fields };
+    const { status, body: answer } = await app.post(body, { Authorization: `Bearer ${key}` });
+    expect(status).toBe(201);
+    return String(answer["id"]);
+  };
+  return {
+    ...app,
+    feedUrl,
+    readKey,
+    allKey: mintRead(null).key,
+    mintRead,
+    read: (parameters) => readFeed(feedUrl, readKey, parameters),
+    store,
+  };
+}

@@ -1,0 +1,111 @@
+/** The readers of `clients/` in Python and Node, while the server is killed. */
+import { expect, setDefaultTimeout, test } from "bun:test";
+import { cpSync, readFileSync, writeFileSync } from "node:fs";
+import { join, resolve } from "node:path";
+import { cli, freePort, mintKey, startServe } from "../_cli.ts";
+import { post, query, temporaryFolder } from "../_setup.ts";
+import "./_faults.ts";
+
+setDefaultTimeout(120_000);
+
+const SIGNALS = 60;
+
+const python = `import os
+from feed import Feed, FeedError
+try:
+    for signal in Feed(os.environ["URL"], os.environ["KEY"], after=os.environ.get("AFTER"), limit=7):
+        print(signal["id"], signal["metadata"]["n"], flush=True)
+except FeedError as error:
+    print(error.status, error.code, sorted(error.fields))
+`;
+
+const node = `import { Feed, FeedError } from "./feed.mjs";
+const { URL: url, KEY: key, AFTER: after = null } = process.env;
+try {
+  for await (const { id, metadata } of new Feed({ url, key, after, limit: 7 }).signals())
+    console.log(id, metadata.n);
+} catch (error) {
+  if (!(error instanceof FeedError)) throw error;
+  console.log(error.status, error.code, JSON.stringify(Object.keys(error.fields)).replaceAll('"', "'"));
+}
+`;
+
+/** Starts the reader in a folder of its own. */
+function startReader(name: "python" | "node", env: Record<string, string>) {
+  const folder = temporaryFolder();
+  const clients = resolve(import.meta.dir, "../../clients");
+  if (name === "python") {
+    cpSync(join(clients, "python/feed.py"), join(folder, "feed.py"));
+    writeFileSync(join(folder, "read.py"), python);
+  } else {
+    // Without types, as current versions of Node remove them.
+    const client = readFileSync(join(clients, "typescript/feed.ts"), "utf8");
+    const plain = new Bun.Transpiler({ loader: "ts" }).transformSync(client);
+    writeFileSync(join(folder, "feed.mjs"), plain);
+    writeFileSync(join(folder, "read.mjs"), node);
+  }
+  const command = name === "python" ? ["python3", "read.py"] : ["node", "read.mjs"];
+  const child = Bun.spawn(command, {
+    cwd: folder,
+    env: { PATH: process.env["PATH"], HOME: folder, ...env },
+    stdin: "ignore",
+    stdout: "pipe",
+    stderr: "ignore",
+    timeout: 90_000,
+  });
+  /** What it has printed, once that is so many lines or all; then it is ended. */
+  const linesUntil = async (count: number): Promise<string[]> => {
+    let text = "";
+    for await (const chunk of child.stdout) {
+      text += Buffer.from(chunk).toString();
+      if (text.split("\n").length > count) break;
+    }
+    child.kill();
+    await child.exited;
+    return text.trimEnd().split("\n");
+  };
+  return { linesUntil };
+}
+
+test.each(["python", "node"] as const)(
+  "%s: a reader gets each signal once and in order, and the reason of a refusal",
+  async (name) => {
+    const [port, readPort] = [await freePort(), await freePort()];
+    const dataDir = temporaryFolder();
+    const start = () =>
+      startServe(["--read-listen", `127.0.0.1:${readPort}`], {
+        dataDir,
+        listen: `127.0.0.1:${port}`,
+      });
+    let server = await start();
+    const { key } = await mintKey(dataDir);
+    const minted = await cli(["key", "mint", "--read", "--data", dataDir]);
+    const env = { URL: `http://127.0.0.1:${readPort}`, KEY: minted.stdout.trim() };
+    const reader = startReader(name, env);
+    for (let n = 0; n < SIGNALS; n += 1) {
+      expect((await post(server.url, key, { metadata: { n } })).status).toBe(201);
+      if (n !== SIGNALS / 2) continue;
+      server.kill("SIGKILL");
+      await server.exited;
+      server = await start();
+    }
+    const ids = query<{ id: string }>(dataDir, "SELECT id FROM signals ORDER BY seq");
+    expect(await reader.linesUntil(SIGNALS)).toEqual(ids.map(({ id }, n) => `${id} ${n}`));
+    const refused = startReader(name, { ...env, AFTER: "7ZZZZZZZZZZZZZZZZZZZZZZZZZ" });
+    expect(await refused.linesUntil(1)).toEqual(["422 validation_failed ['after']"]);
+  },
+);
+
+test("a reader may wait for longer than a connection may be idle", async () => {
+  const readPort = await freePort();
+  const { dataDir } = await startServe(["--read-listen", `127.0.0.1:${readPort}`]);
+  await mintKey(dataDir);
+  const minted = await cli(["key", "mint", "--read", "--desk", "alpha", "--data", dataDir]);
+  const headers = { Authorization: `Bearer ${minted.stdout.trim()}` };
+  const search = "?wait=45";
+  const answers = await Promise.all([
+    fetch(`http://127.0.0.1:${readPort}/feed${search}`, { headers }),
+    fetch(`http://localhost/feed${search}`, { unix: join(dataDir, "ops.sock") }),
+  ]);
+  for (const answer of answers) expect(await answer.text()).toBe('{"next":null,"done":true}\n');
+});

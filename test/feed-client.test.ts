@@ -1,0 +1,168 @@
+/** Readers with `clients/typescript/feed.ts`, while signals are stored and the server is killed. */
+import { expect, setDefaultTimeout, test } from "bun:test";
+import { Feed, FeedError, type FeedOptions } from "../clients/typescript/feed.ts";
+import { Signalbox } from "../clients/typescript/signalbox.ts";
+import { cli, freePort, mintKey, startServe } from "./_cli.ts";
+import { startFeedApp } from "./_feed.ts";
+import { onCleanup, query, rejection, signal, temporaryFolder } from "./_setup.ts";
+
+setDefaultTimeout(120_000);
+
+const quiet = { onRetry: () => {} };
+const SIGNALS_PER_WRITER = 150;
+const WRITERS_PER_DESK = 4;
+/** A reader starts again from its cursor after so many signals. */
+const RESTART_EVERY = 37;
+
+/** Reads until it has what `isComplete` wants; starts anew from its last cursor now and then. */
+async function readAll(
+  options: FeedOptions,
+  isComplete: (ids: string[]) => boolean,
+): Promise<string[]> {
+  const ids: string[] = [];
+  while (!isComplete(ids)) {
+    const feed = new Feed({ ...options, after: ids.at(-1) ?? null });
+    let count = 0;
+    for await (const { id } of feed.signals()) {
+      ids.push(id);
+      count += 1;
+      if (count === RESTART_EVERY || isComplete(ids)) break;
+    }
+  }
+  return ids;
+}
+
+async function until(isSo: () => boolean): Promise<void> {
+  while (!isSo()) await Bun.sleep(5);
+}
+
+test("readers get each signal once and in order, while writers compete and the server is killed and stopped", async () => {
+  const [port, readPort] = [await freePort(), await freePort()];
+  const dataDir = temporaryFolder();
+  const start = () =>
+    startServe(["--read-listen", `127.0.0.1:${readPort}`], {
+      dataDir,
+      listen: `127.0.0.1:${port}`,
+    });
+  let server = await start();
+  const keys = await Promise.all(["alpha", "beta"].map((desk) => mintKey(dataDir, desk)));
+  const readKey = async (...args: string[]) =>
+    (await cli(["key", "mint", "--read", "--data", dataDir, ...args])).stdout.trim();
+  const perDesk = WRITERS_PER_DESK * SIGNALS_PER_WRITER;
+  const read = (key: string, count: number, limit: number) =>
+    readAll(
+      { url: `http://127.0.0.1:${readPort}`, key, after: null, limit, ...quiet },
+      (ids) => ids.length >= count,
+    );
+  const [ofAlpha, ofAll] = [await readKey("--desk", "alpha"), await readKey()];
+  const readers = [
+    read(ofAlpha, perDesk, 10),
+    read(ofAll, 2 * perDesk, 1),
+    read(ofAll, 2 * perDesk, 500),
+  ];
+  let sent = 0;
+  const writers = keys.flatMap(({ key }) =>
+    Array.from({ length: WRITERS_PER_DESK }, async () => {
+      const signalbox = new Signalbox({
+        url: server.url,
+        key,
+        attempts: 30,
+        timeoutMs: 2_000,
+        ...quiet,
+      });
+      for (let index = 0; index < SIGNALS_PER_WRITER; index += 1) {
+        await signalbox.send(signal);
+        sent += 1;
+      }
+    }),
+  );
+  for (const [end, at] of [
+    ["SIGKILL", perDesk / 2],
+    ["SIGTERM", perDesk],
+  ] as const) {
+    await until(() => sent >= at);
+    server.kill(end);
+    await server.exited;
+    server = await start();
+  }
+  await Promise.all(writers);
+  const stored = query<{ id: string; desk: number }>(
+    dataDir,
+    "SELECT id, desk_id AS desk FROM signals ORDER BY seq",
+  );
+  const all = stored.map(({ id }) => id);
+  const alpha = stored.filter(({ desk }) => desk === 1).map(({ id }) => id);
+  expect(await Promise.all(readers)).toEqual([alpha, all, all]);
+});
+
+test("signals arrive with their fields, until the reader is told to end", async () => {
+  const { feedUrl, readKey, store } = await startFeedApp();
+  const end = new AbortController();
+  const feed = new Feed({ url: feedUrl, key: readKey, after: null, signal: end.signal, ...quiet });
+  const first = await store({ metadata: { take_profit: 2 } });
+  const seen: string[] = [];
+  const reading = (async () => {
+    for await (const { id, metadata } of feed.signals()) {
+      seen.push(id);
+      if (id === first) expect(metadata).toEqual({ take_profit: 2 });
+    }
+  })();
+  await until(() => seen.length === 1);
+  const second = await store();
+  await until(() => seen.length === 2);
+  end.abort();
+  await reading;
+  expect(seen).toEqual([first, second]);
+});
+
+test("what no retry can help is thrown, with the reason", async () => {
+  const { feedUrl: url, readKey: key } = await startFeedApp();
+  const failure = (options: Partial<FeedOptions>) =>
+    rejection(new Feed({ url, key, after: null, ...quiet, ...options }).signals().next());
+  const unknown = await failure({ key: `sbr_${"0".repeat(64)}` });
+  expect(unknown).toBeInstanceOf(FeedError);
+  expect(unknown).toMatchObject({ status: 401, code: "unauthorized", fields: {} });
+  expect(await failure({ after: "7ZZZZZZZZZZZZZZZZZZZZZZZZZ" })).toMatchObject({
+    status: 422,
+    code: "validation_failed",
+    fields: { after: expect.stringContaining("restored from a backup") },
+  });
+  expect(() => new Feed({ url: "http://192.0.2.1:8082", key, after: null })).toThrow("use https");
+  expect(() => new Feed({ url, key: key.replace("sbr_", "sbk_"), after: null })).toThrow(
+    "not a read key",
+  );
+});
+
+test("an answer that was cut, a 503 and a 429 are asked for again", async () => {
+  const id = "01K5QZ8F3V9X2M7T4B6N1C0D8E";
+  const line = `${JSON.stringify({ id })}\n`;
+  const answers = [
+    () => new Response(line),
+    () => new Response("{}", { status: 503 }),
+    () => new Response("{}", { status: 429, headers: { "Retry-After": "0" } }),
+    () => new Response(`${line}{"next":"${id}","done":true}\n`),
+  ];
+  const asked: string[] = [];
+  const server = Bun.serve({
+    hostname: "127.0.0.1",
+    port: 0,
+    fetch: (request) => {
+      asked.push(new URL(request.url).searchParams.get("after") ?? "none");
+      return answers[asked.length - 1]?.() ?? new Response("", { status: 404 });
+    },
+  });
+  onCleanup(() => server.stop(true));
+  const problems: string[] = [];
+  const onRetry = (problem: string) => void problems.push(problem);
+  const feed = new Feed({
+    url: server.url.href,
+    key: `sbr_${"0".repeat(64)}`,
+    after: null,
+    onRetry,
+  });
+  const signals = feed.signals();
+  expect((await signals.next()).value?.id).toBe(id);
+  expect(await rejection(signals.next())).toMatchObject({ status: 404 });
+  expect(asked).toEqual(["none", "none", "none", "none", id]);
+  expect(problems).toHaveLength(3);
+});

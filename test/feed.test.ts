@@ -1,0 +1,379 @@
+/** `GET /feed`: pages, cursors, long polling, and who may read what. */
+import { describe, expect, setDefaultTimeout, test } from "bun:test";
+import { join } from "node:path";
+import { KEY_REQUESTS_MAX, REQUESTS_MAX } from "../src/feed/places.ts";
+import { type FeedAnswer, readFeed, startFeedApp } from "./_feed.ts";
+import { mintKey, openForDamage, query } from "./_setup.ts";
+
+setDefaultTimeout(60_000);
+
+const UNKNOWN_ID = "7ZZZZZZZZZZZZZZZZZZZZZZZZZ";
+
+const answerOf = ({ status, error }: FeedAnswer) => [status, error];
+
+/** Gives the requests time to wait in the server; a test that is too early still passes. */
+async function waiting(): Promise<void> {
+  await Bun.sleep(50);
+}
+
+describe("a page", () => {
+  test("has the signals of the desk in the order of storage, with all fields, then the cursor", async () => {
+    const { read, store, registry, dataDir } = await startFeedApp();
+    const beta = mintKey(registry, "beta").key;
+    const metadata = '{"big":12345678901234567890,"a":1.50}';
+    const first = await store({ price: 1.5, client_signal_id: "c-1" });
+    await store({}, beta);
+    const second = await store({ metadata: { placeholder: true } });
+    const answer = await read();
+    expect(answer.ids).toEqual([first, second]);
+    expect(answer.end).toEqual({ next: second, done: true });
+    expect(answer.signals[0]).toMatchObject({
+      desk: "alpha",
+      price: 1.5,
+      client_signal_id: "c-1",
+      quantity: null,
+      key_label: null,
+    });
+    expect(answer.headers.get("Cache-Control")).toBe("no-store");
+    openForDamage(dataDir).run("UPDATE signals SET metadata = ? WHERE id = ?", [metadata, second]);
+    expect((await read({ after: first })).text).toContain(`"metadata":${metadata}}\n`);
+  });
+
+  test("continues after the cursor, and has at most so many signals", async () => {
+    const { read, store } = await startFeedApp();
+    const ids: string[] = [];
+    for (let index = 0; index < 5; index += 1) ids.push(await store());
+    const page = await read({ limit: 2 });
+    expect([page.ids, page.end]).toEqual([ids.slice(0, 2), { next: String(ids[1]), done: false }]);
+    const rest = await read({ after: String(ids[1]).toLowerCase(), limit: 3 });
+    expect([rest.ids, rest.end]).toEqual([ids.slice(2), { next: String(ids[4]), done: true }]);
+    const nothing = await read({ after: String(ids[4]) });
+    expect(nothing.text).toBe(`{"next":"${ids[4]}","done":true}\n`);
+  });
+
+  test("of a large database is made of several reads, and ends at about 1 MiB", async () => {
+    const { read, store } = await startFeedApp();
+    const note = "x".repeat(60_000);
+    const ids: string[] = [];
+    for (let index = 0; index < 25; index += 1) ids.push(await store({ metadata: { note } }));
+    const page = await read();
+    expect(page.text.length).toBeLessThan(1_048_576 + 3 * 61_000);
+    expect(page.end.done).toBe(false);
+    const rest = await read({ after: String(page.end.next) });
+    expect([...page.ids, ...rest.ids]).toEqual(ids);
+  });
+
+  test("without signals has no cursor", async () => {
+    const { read } = await startFeedApp();
+    expect((await read()).end).toEqual({ next: null, done: true });
+    expect((await read({ after: "now" })).end).toEqual({ next: null, done: true });
+  });
+
+  test("after=now begins with the next signal", async () => {
+    const { read, store } = await startFeedApp();
+    const old = await store();
+    expect((await read({ after: "now" })).text).toBe(`{"next":"${old}","done":true}\n`);
+    const waits = read({ after: "now", wait: 60 });
+    await waiting();
+    const next = await store();
+    expect((await waits).ids).toEqual([next]);
+  });
+});
+
+describe("bad parameters", () => {
+  test("get 422 with all reasons", async () => {
+    const { feedUrl, readKey } = await startFeedApp();
+    const limit = "must be a whole number from 1 to 1000";
+    const wait = "must be a whole number from 0 to 60";
+    const after = "must be the id of a signal, or now";
+    const unknown = "unknown parameter; the feed takes desk, after, limit, wait";
+    const wrong: Record<string, Record<string, string>> = {
+      "limit=0": { limit },
+      "limit=1001&wait=61": { limit, wait },
+      "limit=&wait=-1": { limit, wait },
+      "wait=1.5": { wait },
+      "after=": { after },
+      "after=yesterday": { after },
+      "desk=": { desk: "must be the name of a desk" },
+      "desc=alpha": { desc: "unknown parameter; did you mean desk?" },
+      "limit=1&limit=2": { limit: "must be given once" },
+      "__proto__=1": { ["__proto__"]: unknown },
+    };
+    for (const [search, fields] of Object.entries(wrong)) {
+      const { status, error } = await readFeed(feedUrl, readKey, search);
+      const expected = { error: "validation_failed", fields };
+      expect([search, status, JSON.stringify(error)]).toEqual([
+        search,
+        422,
+        JSON.stringify(expected),
+      ]);
+    }
+  });
+
+  test("a cursor that is not stored, as after a restore, is refused", async () => {
+    const { read, store, registry } = await startFeedApp();
+    await store();
+    const answer = await read({ after: UNKNOWN_ID });
+    expect(answer.status).toBe(422);
+    expect(JSON.stringify(answer.error)).toContain("was the database restored from a backup?");
+    const ofOther = await store({}, mintKey(registry, "beta").key);
+    expect((await read({ after: ofOther })).status).toBe(422);
+  });
+});
+
+describe("who may read", () => {
+  test("a key for one desk reads that desk, and another desk is as unknown as one that does not exist", async () => {
+    const { feedUrl, readKey, read, store, registry } = await startFeedApp();
+    const id = await store();
+    await store({}, mintKey(registry, "beta").key);
+    expect((await read({ desk: "alpha" })).ids).toEqual([id]);
+    const other = await readFeed(feedUrl, readKey, { desk: "beta" });
+    const unknown = await readFeed(feedUrl, readKey, { desk: "gamma" });
+    expect([other.status, other.error]).toEqual([422, unknown.error]);
+  });
+
+  test("a key for all desks reads all, or the one it asks for", async () => {
+    const { feedUrl, allKey, store, registry } = await startFeedApp();
+    const beta = mintKey(registry, "beta").key;
+    const ids = [await store(), await store({}, beta), await store()];
+    expect((await readFeed(feedUrl, allKey)).ids).toEqual(ids);
+    expect((await readFeed(feedUrl, allKey, { desk: "beta" })).ids).toEqual([String(ids[1])]);
+    const after = { desk: "beta", after: String(ids[0]) };
+    expect((await readFeed(feedUrl, allKey, after)).ids).toEqual([String(ids[1])]);
+  });
+
+  test("a send key reads nothing, and a read key stores nothing, with the answer of an unknown key", async () => {
+    const { feedUrl, key, readKey, allKey, post, dataDir } = await startFeedApp();
+    const unknown = answerOf(await readFeed(feedUrl, `sbr_${"0".repeat(64)}`));
+    expect(unknown[0]).toBe(401);
+    const asRead = key.replace("sbk_", "sbr_");
+    for (const wrong of [key, asRead]) {
+      expect(answerOf(await readFeed(feedUrl, wrong))).toEqual(unknown);
+    }
+    const valid = { source: "venue_1", type: "stock", symbol: "A", side: "open" };
+    for (const wrong of [readKey, allKey, readKey.replace("sbr_", "sbk_")]) {
+      const { status, body } = await post(valid, { Authorization: `Bearer ${wrong}` });
+      expect([status, body]).toEqual(unknown as [number, Record<string, unknown>]);
+    }
+    expect(query(dataDir, "SELECT id FROM signals")).toEqual([]);
+  });
+
+  test("X-API-Key is taken, and no key or a malformed header gets a hint", async () => {
+    const { feedUrl, readKey } = await startFeedApp();
+    const headers = { "X-API-Key": readKey };
+    expect((await readFeed(feedUrl, null, {}, { headers })).status).toBe(200);
+    const none = await readFeed(feedUrl, null);
+    expect([none.status, none.headers.get("WWW-Authenticate")]).toEqual([401, "Bearer"]);
+    expect(none.error["message"]).toContain("send the header Authorization");
+    const bare = await readFeed(feedUrl, null, {}, { headers: { Authorization: readKey } });
+    expect(bare.error["message"]).toContain("The word Bearer is missing");
+  });
+
+  test("revoked, expired and archived keys get 401", async () => {
+    let now = Date.now();
+    const { feedUrl, registry, mintRead } = await startFeedApp({ now: () => now });
+    const revoked = mintRead("alpha");
+    registry.revokeKey(revoked.id);
+    expect((await readFeed(feedUrl, revoked.key)).status).toBe(401);
+    const key = { desk: null, label: null, expiresInMs: 1_000, scope: "read" } as const;
+    const expiring = registry.mintKey(key).key;
+    expect((await readFeed(feedUrl, expiring)).status).toBe(200);
+    now += 1_000;
+    expect((await readFeed(feedUrl, expiring)).status).toBe(401);
+    registry.createDesk("beta", { ifMissing: false });
+    const archived = mintRead("beta").key;
+    registry.archiveDesk("beta", true);
+    expect((await readFeed(feedUrl, archived)).status).toBe(401);
+    registry.archiveDesk("beta", false);
+    expect((await readFeed(feedUrl, archived)).status).toBe(200);
+  });
+
+  test("the socket in the data folder needs no key, and the public interface has no feed", async () => {
+    const { dataDir, store, call, app } = await startFeedApp({ config: { readListen: null } });
+    expect(app.feedUrl).toBeNull();
+    const id = await store();
+    const unix = join(dataDir, "ops.sock");
+    const page = await readFeed("http://localhost/feed", null, {}, { unix } as RequestInit);
+    expect(page.ids).toEqual([id]);
+    const waits = readFeed("http://localhost/feed", null, { after: id, wait: 60 }, {
+      unix,
+    } as RequestInit);
+    await waiting();
+    const next = await store();
+    expect((await waits).ids).toEqual([next]);
+    const bad = await readFeed("http://localhost/feed", null, { limit: 0 }, {
+      unix,
+    } as RequestInit);
+    expect(bad.status).toBe(422);
+    expect((await call("/feed")).status).toBe(404);
+  });
+
+  test("the use of a read key is recorded, once a minute", async () => {
+    let now = Date.now();
+    const { read, registry } = await startFeedApp({ now: () => now });
+    const lastUse = () =>
+      registry.listKeys("alpha").find(({ scope }) => scope === "read")?.last_used_at;
+    expect(lastUse()).toBeNull();
+    const first = now;
+    await read();
+    while (lastUse() === null) await Bun.sleep(5);
+    now += 59_000;
+    await read();
+    await Bun.sleep(50);
+    expect(lastUse()).toBe(first);
+    now += 1_000;
+    await read();
+    while (lastUse() === first) await Bun.sleep(5);
+    expect(lastUse()).toBe(now);
+  });
+});
+
+describe("a reader that waits", () => {
+  test("is answered when a signal of its desk is stored, and not for another desk's", async () => {
+    const { feedUrl, readKey, store, registry } = await startFeedApp();
+    const beta = mintKey(registry, "beta").key;
+    let isAnswered = false;
+    const waits = readFeed(feedUrl, readKey, { wait: 60 }).finally(() => (isAnswered = true));
+    await waiting();
+    await store({}, beta);
+    await waiting();
+    expect(isAnswered).toBe(false);
+    const id = await store();
+    expect((await waits).ids).toEqual([id]);
+  });
+
+  test("gets an empty page when the time is over", async () => {
+    const { read, store } = await startFeedApp();
+    const id = await store();
+    const { text } = await read({ after: id, wait: 1 });
+    expect(text).toBe(`{"next":"${id}","done":true}\n`);
+  });
+
+  test("is not woken by a duplicate", async () => {
+    const { read, store, post } = await startFeedApp();
+    const fields = { source: "venue_1", type: "stock", symbol: "A", side: "open" };
+    const id = await store({ client_signal_id: "c-1" });
+    const waits = read({ after: id, wait: 1 });
+    await waiting();
+    expect((await post({ ...fields, client_signal_id: "c-1" })).status).toBe(200);
+    expect((await waits).ids).toEqual([]);
+  });
+
+  test("gets 401 after its key was revoked", async () => {
+    const { feedUrl, mintRead, registry } = await startFeedApp();
+    const { key, id } = mintRead("alpha");
+    const waits = readFeed(feedUrl, key, { wait: 60 });
+    await waiting();
+    registry.revokeKey(id);
+    expect((await waits).status).toBe(401);
+  });
+
+  test("is answered at once when the server stops", async () => {
+    const { read, stop } = await startFeedApp({ config: { stopTimeoutMs: 60_000 } });
+    const waits = read({ wait: 60 });
+    await waiting();
+    const stopped = stop();
+    const answer = await waits;
+    expect([answer.status, answer.text]).toEqual([200, '{"next":null,"done":true}\n']);
+    await stopped;
+  });
+
+  test("gives its place back when it goes away", async () => {
+    const { feedUrl, readKey, read } = await startFeedApp();
+    for (let round = 0; round < 2; round += 1) {
+      const gone = new AbortController();
+      const all = Array.from({ length: KEY_REQUESTS_MAX }, () =>
+        readFeed(
+          feedUrl,
+          readKey,
+          { wait: 60 },
+          {
+            headers: { Authorization: `Bearer ${readKey}` },
+            signal: gone.signal,
+          },
+        ).catch(() => null),
+      );
+      await waiting();
+      const refused = await read();
+      expect([refused.status, refused.headers.get("Retry-After")]).toEqual([429, "1"]);
+      gone.abort();
+      await Promise.all(all);
+      while ((await read()).status === 429) await Bun.sleep(5);
+    }
+  });
+
+  test("is one of so many, and further ones get 503", async () => {
+    const { feedUrl, mintRead } = await startFeedApp();
+    const gone = new AbortController();
+    const keys = Array.from({ length: REQUESTS_MAX / KEY_REQUESTS_MAX }, () => mintRead(null).key);
+    const all = keys.flatMap((key) =>
+      Array.from({ length: KEY_REQUESTS_MAX }, () =>
+        readFeed(
+          feedUrl,
+          key,
+          { wait: 60 },
+          {
+            headers: { Authorization: `Bearer ${key}` },
+            signal: gone.signal,
+          },
+        ).catch(() => null),
+      ),
+    );
+    const more = mintRead(null).key;
+    let answer = await readFeed(feedUrl, more);
+    while (answer.status === 200) {
+      await Bun.sleep(5);
+      answer = await readFeed(feedUrl, more);
+    }
+    expect([answer.status, answer.headers.get("Retry-After")]).toEqual([503, "1"]);
+    expect(answer.error["message"]).toContain("requests for the feed are in progress");
+    gone.abort();
+    await Promise.all(all);
+  });
+});
+
+describe("the read listener", () => {
+  test("serves its own description, and nothing else", async () => {
+    const { feedUrl, readKey } = await startFeedApp();
+    const base = feedUrl.replace(/\/feed$/, "");
+    const description = await fetch(`${base}/openapi.yaml`);
+    expect(description.headers.get("Content-Type")).toBe("application/yaml");
+    expect(await description.text()).toContain("operationId: getFeed");
+    const headers = { Authorization: `Bearer ${readKey}` };
+    for (const path of ["/", "/v1/signals", "/feed/", "/healthz"]) {
+      const answer = await fetch(base + path, { headers });
+      expect([answer.status, await answer.json()]).toMatchObject([
+        404,
+        { message: "This path does not exist; signals are read with GET /feed." },
+      ]);
+    }
+    const posted = await fetch(feedUrl, { method: "POST", headers, body: "{}" });
+    expect([posted.status, posted.headers.get("Allow")]).toEqual([405, "GET, HEAD"]);
+  });
+
+  test("asks for HTTPS behind a proxy that did not get it", async () => {
+    const { feedUrl, readKey } = await startFeedApp({ config: { trustedProxies: ["127.0.0.1"] } });
+    const headers = { Authorization: `Bearer ${readKey}` };
+    const said = (proto: string) => ({ headers: { ...headers, "X-Forwarded-Proto": proto } });
+    expect((await readFeed(feedUrl, null, {}, said("http"))).status).toBe(403);
+    expect((await readFeed(feedUrl, null, {}, said("https"))).status).toBe(200);
+  });
+
+  test("answers 503 while the database cannot be read, in a reader's words", async () => {
+    const { read, dataDir, store } = await startFeedApp();
+    await store();
+    openForDamage(dataDir).run("ALTER TABLE signals RENAME TO gone");
+    const { status, error } = await read();
+    expect([500, 503]).toContain(status);
+    expect(JSON.stringify(error)).not.toContain("client_signal_id");
+  });
+});
+
+test("no key is in the log", async () => {
+  const { read, readKey, log, feedUrl } = await startFeedApp();
+  await read({ limit: 0 });
+  await readFeed(feedUrl, `${readKey.slice(0, -1)}x`);
+  await read();
+  expect(log.length).toBeGreaterThan(2);
+  expect(JSON.stringify(log)).not.toContain(readKey.slice(0, 20));
+});
