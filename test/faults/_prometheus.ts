@@ -9,6 +9,8 @@ import { readRules, type RuleFile } from "../_metrics.ts";
 /** Prometheus needs a few samples per window. */
 const SCRAPE_INTERVAL = "500ms";
 const POLL_MS = 200;
+/** Servers of one file. Prometheus knows their ports from the start: it takes up new ones only every 5 s. */
+const SERVERS_MAX = 12;
 /** An alert fires a window and a `for` after its cause: at most 15 s with the shortened rules. */
 const PATIENCE_MS = 45_000;
 
@@ -18,8 +20,10 @@ interface Alert {
 }
 
 export interface Prometheus {
-  /** Scrapes this port of loopback, and returns when it has an answer. */
-  readonly watch: (port: number) => Promise<void>;
+  /** A port of loopback that Prometheus scrapes; each but once. */
+  readonly takePort: () => number;
+  /** Returns when the server on this port has answered. */
+  readonly untilUp: (port: number) => Promise<void>;
   /** Names of the alerts of this port that fire. */
   readonly firing: (port: number) => Promise<string[]>;
   /** Returns when the alert of this port fires, or no longer does. Calls `meanwhile` again and again. */
@@ -54,16 +58,16 @@ function shortened(rules: RuleFile): RuleFile {
 
 export async function startPrometheus(): Promise<Prometheus> {
   const folder = mkdtempSync(join(tmpdir(), "signalbox-prometheus-"));
-  const targetsFile = join(folder, "targets.json");
   const configFile = join(folder, "prometheus.yml");
   const listen = `127.0.0.1:${await freePort()}`;
   mkdirSync(join(folder, "data"));
-  writeFileSync(targetsFile, "[]");
+  const ports: number[] = [];
+  while (ports.length < SERVERS_MAX) ports.push(await freePort());
   writeFileSync(join(folder, "rules.yml"), stringify(shortened(await readRules())));
   const config = {
     global: { scrape_interval: SCRAPE_INTERVAL, evaluation_interval: SCRAPE_INTERVAL },
     rule_files: ["rules.yml"],
-    scrape_configs: [{ job_name: "signalbox", file_sd_configs: [{ files: ["targets.json"] }] }],
+    scrape_configs: [{ job_name: "signalbox", static_configs: [{ targets: ports.map(at) }] }],
   };
   writeFileSync(configFile, stringify(config));
   const child = Bun.spawn(
@@ -89,7 +93,6 @@ export async function startPrometheus(): Promise<Prometheus> {
       .filter(({ labels, state }) => state === "firing" && labels["instance"] === at(port))
       .map(({ labels }) => labels["alertname"] ?? "");
   };
-  const ports: number[] = [];
   await poll("Prometheus", () =>
     fetch(`http://${listen}/-/ready`).then(
       ({ ok }) => ok,
@@ -99,11 +102,16 @@ export async function startPrometheus(): Promise<Prometheus> {
   return {
     firing,
     count,
-    watch: async (port) => {
-      ports.push(port);
-      writeFileSync(targetsFile, JSON.stringify([{ targets: ports.map(at) }]));
-      await poll("a scrape", async () => (await count(`up{instance="${at(port)}"} == 1`)) === 1);
+    takePort: () => {
+      const port = ports.pop();
+      if (port === undefined) throw new Error("raise SERVERS_MAX");
+      return port;
     },
+    untilUp: (port) =>
+      poll("a scrape", async () => {
+        const isUp = (await count(`up{instance="${at(port)}"} == 1`)) === 1;
+        return isUp && !(await firing(port)).includes("SignalboxDown");
+      }),
     until: (alert, port, isFiring, meanwhile = async () => {}) =>
       poll(`${alert} ${isFiring ? "to fire" : "to clear"}`, async () => {
         await meanwhile();

@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "
 import { mkdirSync, rmSync, statfsSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { makeCertificate, writeCertificate } from "../_certificates.ts";
-import { cli, freePort, mintKey, type ServeProcess, startServe } from "../_cli.ts";
+import { cli, mintKey, type ServeProcess, startServe } from "../_cli.ts";
 import { readRules, scrape } from "../_metrics.ts";
 import { post, signal, startTestApp, temporaryFolder } from "../_setup.ts";
 import { mountDisk } from "./_disk.ts";
@@ -26,10 +26,10 @@ afterAll(() => prometheus.stop());
 
 /** A server that Prometheus watches. */
 async function watched(args: readonly string[] = [], dataDir = join(temporaryFolder(), "data")) {
-  const port = await freePort();
+  const port = prometheus.takePort();
   const start = () => startServe(["--ops-listen", `127.0.0.1:${port}`, ...args], { dataDir });
   const server = await start();
-  await prometheus.watch(port);
+  await prometheus.untilUp(port);
   return { server, port, start, dataDir };
 }
 
