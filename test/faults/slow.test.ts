@@ -3,6 +3,7 @@ import { expect, setDefaultTimeout, test } from "bun:test";
 import { readFileSync, writeFileSync } from "node:fs";
 import { cli, mintKey, startServe } from "../_cli.ts";
 import { startLoad } from "../_load.ts";
+import { scrape } from "../_metrics.ts";
 import { expectKept, report, scale, stop } from "./_faults.ts";
 import { attachStrace } from "./_strace.ts";
 import { post } from "../_setup.ts";
@@ -79,6 +80,9 @@ test("an fsync takes seconds: the queue is bounded, refusals are prompt, and the
       expectOneOriginal(url, key, `one-${round}`),
       honest.more(4, 201),
     ]);
+    // /metrics does not wait for the disk either.
+    const { samples } = await scrape(dataDir);
+    expect(samples.get("signalbox_queue_signals")).toBeGreaterThan(0);
   }
   const times = await detach();
   expect(times).toBeGreaterThan(0);
