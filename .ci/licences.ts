@@ -22,7 +22,7 @@ export interface Package {
 }
 
 /** The packages with at least one file in the executable, by name and version. */
-async function bundledPackages(): Promise<Package[]> {
+export async function bundledPackages(): Promise<Package[]> {
   const { metafile } = await Bun.build({ ...bundle, target: "bun", metafile: true });
   const folders = Object.keys(metafile?.inputs ?? {}).flatMap(
     // The last node_modules of the path is the innermost: two versions of a package are two folders.

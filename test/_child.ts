@@ -1,8 +1,8 @@
-/** Runs one of our own programs for tests. It ends when its stdin does. */
+/** Runs one of our own programs for tests. It ends when its stdin does. `prefix`: a command that runs it. */
 import { onCleanup } from "./_setup.ts";
 
-export function startChild(program: string, options: object) {
-  const child = Bun.spawn([process.execPath, program, JSON.stringify(options)], {
+export function startChild(program: string, options: object, prefix: readonly string[] = []) {
+  const child = Bun.spawn([...prefix, process.execPath, program, JSON.stringify(options)], {
     stdin: "pipe",
     stdout: "pipe",
     stderr: "inherit",

@@ -65,7 +65,8 @@ class Connection {
     if (this.#socket !== null) return true;
     const { hostname, port, protocol } = new URL(this.#options.url);
     const isTls = protocol === "https:";
-    const address = { host: hostname, port: Number(port) };
+    // A URL leaves out the port that its protocol implies.
+    const address = { host: hostname, port: Number(port) || (isTls ? 443 : 80) };
     this.#openedAt = performance.now();
     return new Promise((resolve) => {
       const socket = isTls

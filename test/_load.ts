@@ -11,7 +11,11 @@ export interface Load {
   readonly end: () => Promise<LoadResult[]>;
 }
 
-export function startLoad(options: Partial<LoadOptions> & { url: string; key: string }): Load {
+/** `prefix`: a command that runs the other process. */
+export function startLoad(
+  options: Partial<LoadOptions> & { url: string; key: string },
+  prefix: readonly string[] = [],
+): Load {
   const full: LoadOptions = {
     connections: 8,
     reuse: "keep",
@@ -23,7 +27,7 @@ export function startLoad(options: Partial<LoadOptions> & { url: string; key: st
     pauseMs: 0,
     ...options,
   };
-  const child = startChild(join(import.meta.dir, "_client.ts"), full);
+  const child = startChild(join(import.meta.dir, "_client.ts"), full, prefix);
   const results: LoadResult[] = [];
   const waiting = new Set<() => void>();
   let hasEnded = false;

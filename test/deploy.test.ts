@@ -1,4 +1,4 @@
-/** The systemd unit against the program that it starts. */
+/** The systemd unit, its settings and the container file against the program that they start. */
 import { expect, test } from "bun:test";
 import ms from "ms";
 import { createProgram } from "../src/cli.ts";
@@ -11,14 +11,32 @@ function valueOf(name: string): string {
   return settings.find(([, key]) => key === name)?.[2] ?? "";
 }
 
-test("serve knows every environment variable that it sets", () => {
-  const serve = createProgram().commands.find((command) => command.name() === "serve");
-  const known = serve?.options.map(({ envVar }) => envVar) ?? [];
-  const set = settings
-    .filter(([, key]) => key === "Environment")
-    .map(([, , value = ""]) => value.split("=")[0]);
-  expect(set.length).toBeGreaterThan(2);
-  expect(set.filter((name) => !known.includes(name))).toEqual([]);
+const serve = createProgram().commands.find((command) => command.name() === "serve");
+const known = serve?.options.map(({ envVar }) => envVar) ?? [];
+
+test.each(["deploy/signalbox.service", "deploy/signalbox.env", "deploy/Containerfile"])(
+  "serve knows every environment variable of %s",
+  async (file) => {
+    const named = (await Bun.file(file).text()).match(/\bSIGNALBOX_\w+/g) ?? [];
+    expect(named.length).toBeGreaterThan(0);
+    expect(named.filter((name) => !known.includes(name))).toEqual([]);
+  },
+);
+
+test("as installed, the settings are the defaults: loopback, which needs no certificate", async () => {
+  const lines = (await Bun.file("deploy/signalbox.env").text()).split("\n");
+  expect(lines.filter((line) => !/^(#.*)?$/.test(line))).toEqual([]);
+  expect(valueOf("EnvironmentFile")).toBe("-/etc/signalbox/signalbox.env");
+  expect(await Bun.file("deploy/debian/conffiles").text()).toBe("/etc/signalbox/signalbox.env\n");
+});
+
+test("the service may write to the folders that the settings name", async () => {
+  const env = await Bun.file("deploy/signalbox.env").text();
+  const folders = valueOf("StateDirectory")
+    .split(" ")
+    .map((name) => `/var/lib/${name}`);
+  expect(valueOf("Environment")).toBe(`SIGNALBOX_DATA=${folders[0]}`);
+  expect(env).toContain(`SIGNALBOX_BACKUP_DIR=${folders[1]}\n`);
 });
 
 test("systemd waits longer than a stop takes", () => {

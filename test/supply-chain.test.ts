@@ -1,4 +1,4 @@
-/** What goes into the build: pinned packages, no install scripts, known licences, a workflow that only calls the gate. */
+/** What goes into the build: pinned packages, no install scripts, known licences, workflows that call only the gate and the release. */
 import { describe, expect, test } from "bun:test";
 import { existsSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -41,7 +41,13 @@ test("every package of the benchmark's peer has a hash", async () => {
 });
 
 test("Bun is the same version in package.json, the gate and the pages", async () => {
-  for (const file of [".ci/run", "README.md", "CONTRIBUTING.md"]) {
+  for (const file of [
+    ".ci/run",
+    ".github/workflows/release.yml",
+    "README.md",
+    "CONTRIBUTING.md",
+    "SECURITY.md",
+  ]) {
     const versions = (await Bun.file(file).text()).matchAll(/\bbun@([\w.]+)/g);
     expect([file, ...new Set([...versions].map(([, version]) => version))]).toEqual([
       file,
@@ -143,16 +149,42 @@ describe("licences", () => {
   });
 });
 
-test("the workflow may only read, pins its actions by commit, and calls only the gate", async () => {
-  const workflow = parse(await Bun.file(".github/workflows/ci.yml").text()) as {
-    permissions: unknown;
-    jobs: Record<string, { steps: { uses?: string; run?: string }[] }>;
-  };
+interface Workflow {
+  readonly permissions: unknown;
+  readonly jobs: Record<
+    string,
+    { readonly permissions?: unknown; readonly steps: { uses?: string; run?: string }[] }
+  >;
+}
+
+/** Its steps, after a check that it may only read and pins its actions by commit. */
+async function stepsOf(file: string) {
+  const workflow = parse(await Bun.file(`.github/workflows/${file}`).text()) as Workflow;
   expect(workflow.permissions).toEqual({ contents: "read" });
-  const steps = Object.values(workflow.jobs).flatMap((job) => job.steps);
+  const jobs = Object.values(workflow.jobs);
+  const steps = jobs.flatMap((job) => job.steps);
   const actions = steps.flatMap(({ uses }) => uses ?? []);
   expect(actions.length).toBeGreaterThan(0);
   for (const action of actions) expect(action).toMatch(/^actions\/[\w-]+@[0-9a-f]{40}$/);
-  const commands = steps.flatMap(({ run }) => run ?? []);
-  expect(commands).toEqual(['sudo env "PATH=$PATH" AUDIT_REQUIRED=1 .ci/run']);
+  return {
+    granted: jobs.map(({ permissions }) => permissions),
+    commands: steps.flatMap(({ run }) => run ?? []),
+  };
+}
+
+test("the gate's workflow may only read, pins its actions by commit, and calls only the gate", async () => {
+  expect(await stepsOf("ci.yml")).toEqual({
+    granted: [undefined],
+    commands: ['sudo env "PATH=$PATH" AUDIT_REQUIRED=1 .ci/run'],
+  });
+});
+
+test("the release's workflow only builds the release, signs it, and drafts it", async () => {
+  expect(await stepsOf("release.yml")).toEqual({
+    granted: [{ contents: "write", "id-token": "write", attestations: "write" }],
+    commands: [
+      `npx --yes bun@${packageJson.devDependencies["bun-types"]} run release`,
+      expect.stringMatching(/^gh release create \S+ --draft --verify-tag --notes-file \S+ \S+$/),
+    ],
+  });
 });

@@ -69,6 +69,8 @@ async function serve(options: ServeOptions, command: Command): Promise<void> {
   const fatal = Promise.withResolvers<never>();
   // Loaded here, because other commands do not need it and start sooner without it.
   const { startApp } = await import("../app.ts");
+  // A reload that comes before there is anything to reload must not end the process.
+  process.on("SIGHUP", () => {});
   try {
     const app = await startApp({
       config,
