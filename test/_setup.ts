@@ -78,6 +78,23 @@ export interface TestAppOptions {
   readonly logLevel?: string;
 }
 
+/** An app that all tests of a file share. Returns it without signals. Call it at the top of the file. */
+export function appSharedByFile(): () => TestApp {
+  const shared = sharedByFile(() => startTestApp());
+  return () => {
+    const app = shared();
+    clearSignals(app.dataDir);
+    return app;
+  };
+}
+
+/** A server may use the folder. */
+export function clearSignals(dataDir: string): void {
+  const db = openDatabase(dataDir, "command");
+  db.run("DELETE FROM signals");
+  db.close();
+}
+
 export interface LogLine {
   readonly level: string;
   readonly msg: string;

@@ -1,7 +1,9 @@
 /** Media types (415) and sizes (413). */
 import { expect, test } from "bun:test";
 import { send } from "./_raw.ts";
-import { query, signal, startTestApp, type TestApp } from "./_setup.ts";
+import { appSharedByFile, query, signal, type TestApp } from "./_setup.ts";
+
+const emptyApp = appSharedByFile();
 
 const body = JSON.stringify(signal);
 
@@ -38,14 +40,14 @@ test.each<[status: number, types: string[]]>([
     ],
   ],
 ])("%d for these media types", async (status, types) => {
-  const { post } = await startTestApp();
+  const { post } = emptyApp();
   for (const type of types) {
     expect([type, (await post(signal, { "Content-Type": type })).status]).toEqual([type, status]);
   }
 });
 
 test("a body with no media type, or with two, is refused", async () => {
-  const app = await startTestApp();
+  const app = emptyApp();
   const start = `POST /v1/signals HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${app.key}\r\n`;
   const length = `Content-Length: ${body.length}\r\n`;
   for (const types of ["", "Content-Type: application/json\r\nContent-Type: text/plain\r\n"]) {
@@ -57,7 +59,7 @@ test("a body with no media type, or with two, is refused", async () => {
 });
 
 test("every content coding but identity is refused, whether the body has it or not", async () => {
-  const { post } = await startTestApp();
+  const { post } = emptyApp();
   for (const coding of ["gzip", "deflate", "br", "zstd", "gzip, identity", "utf-8"]) {
     const plain = await post(body, { "Content-Encoding": coding });
     const packed = await post(Bun.gzipSync(body), { "Content-Encoding": coding });
@@ -77,14 +79,14 @@ test.each([
   [65_536, 201],
   [65_537, 413],
 ])("%d bytes, declared or in chunks, get %d", async (bytes, want) => {
-  const app = await startTestApp();
+  const app = emptyApp();
   expect((await app.post(signalOf(bytes))).status).toBe(want);
   const { responses } = await sendChunked(app, Buffer.from(signalOf(bytes)), 7_001);
   expect(responses.map(({ status }) => status)).toEqual([want]);
 });
 
 test("chunks are joined in order, also if they cut a character", async () => {
-  const app = await startTestApp();
+  const app = emptyApp();
   const metadata = JSON.stringify({ note: "a😀é".repeat(100) });
   const text = `{"metadata":${metadata},${body.slice(1)}`;
   for (const size of [1, 3, 1_000]) {
@@ -95,7 +97,7 @@ test("chunks are joined in order, also if they cut a character", async () => {
 });
 
 test("an empty body, declared or in chunks, is not JSON", async () => {
-  const app = await startTestApp();
+  const app = emptyApp();
   const declared = await send(app.app.address.port, [`${head(app)}Content-Length: 0\r\n\r\n`]);
   const neither = await send(app.app.address.port, [`${head(app)}\r\n`]);
   const chunked = await sendChunked(app, Buffer.alloc(0), 1);
@@ -142,7 +144,7 @@ test.each<{ name: string; pieces: (app: TestApp) => (string | Uint8Array)[]; isR
 ])(
   "a body that is too large is answered in JSON, and nothing of it is stored: $name",
   async (row) => {
-    const app = await startTestApp();
+    const app = emptyApp();
     const { responses } = await send(app.app.address.port, row.pieces(app));
     if (row.isRead !== false) expect(responses).toHaveLength(1);
     for (const { status, headers, body: text } of responses) {

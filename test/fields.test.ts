@@ -2,7 +2,9 @@
 import { expect, test } from "bun:test";
 import { AppError } from "../src/domain/errors.ts";
 import { parseSignal, type Signal } from "../src/domain/signal.ts";
-import { query, signal, startTestApp, type TestApp } from "./_setup.ts";
+import { appSharedByFile, query, signal, type TestApp } from "./_setup.ts";
+
+const emptyApp = appSharedByFile();
 
 interface Case {
   /** The JSON text of the value. */
@@ -106,7 +108,7 @@ const tables: Record<keyof Signal, Case[]> = {
 test.each(Object.keys(tables) as (keyof Signal)[])(
   "%s is stored as sent, or refused with its reason",
   async (field) => {
-    const app = await startTestApp();
+    const app = emptyApp();
     for (const { input, want } of tables[field]) {
       expect([shorten(input), await reasonFor(app, field, input)]).toEqual([shorten(input), want]);
     }
@@ -134,7 +136,7 @@ async function reasonFor(app: TestApp, field: string, input: string): Promise<un
 }
 
 test("a missing required field is required, alone and with the others", async () => {
-  const { post } = await startTestApp();
+  const { post } = emptyApp();
   const required = { source: "required", type: "required", symbol: "required", side: "required" };
   for (const name of Object.keys(required)) {
     const { status, body } = await post({ ...signal, [name]: undefined });
@@ -168,7 +170,7 @@ const unknownNames: Record<string, string | null> = {
 };
 
 test("an unknown field is refused, and its reason suggests the field that was meant", async () => {
-  const { post, dataDir } = await startTestApp();
+  const { post, dataDir } = emptyApp();
   const unknown = Object.keys(unknownNames).map((name) => `${text(name)}:1`);
   const answer = await post(`{${unknown.join()},${JSON.stringify(signal).slice(1)}`);
   expect(answer.status).toBe(422);
@@ -183,7 +185,7 @@ test("an unknown field is refused, and its reason suggests the field that was me
 });
 
 test("one answer has every invalid field and no valid one", async () => {
-  const { post } = await startTestApp();
+  const { post } = emptyApp();
   const { status, body } = await post({
     source: "venue_9",
     symbol: "",
@@ -216,7 +218,7 @@ test("one answer has every invalid field and no valid one", async () => {
 });
 
 test("thousands of unknown fields are all named", async () => {
-  const { post } = await startTestApp();
+  const { post } = emptyApp();
   const names = Array.from({ length: 5_000 }, (_, index) => `f${index}`);
   const { status, body } = await post(Object.fromEntries(names.map((name) => [name, 1])));
   expect([status, Object.keys(body["fields"] as object).length]).toEqual([422, 5_004]);

@@ -13,7 +13,9 @@ import { generateKey, keyPatterns } from "../src/domain/key.ts";
 import { feedDocument } from "../src/feed/openapi.ts";
 import { Description } from "../src/net/openapi.ts";
 import { parseSignal } from "../src/domain/signal.ts";
-import { onCleanup, query, signal, startTestApp } from "./_setup.ts";
+import { appSharedByFile, onCleanup, query, signal, startTestApp } from "./_setup.ts";
+
+const emptyApp = appSharedByFile();
 
 setDefaultTimeout(60_000);
 
@@ -43,7 +45,7 @@ interface Document {
 const document = openApiDocument("http://a") as unknown as Document;
 
 test("the document is served to anyone as YAML, with the address as bound", async () => {
-  const { call, key, url } = await startTestApp();
+  const { call, key, url } = emptyApp();
   for (const headers of [{}, { Authorization: "Bearer no" }, { "X-API-Key": key }]) {
     const answer = await call("/openapi.yaml", { headers });
     expect([answer.status, answer.headers.get("Content-Type")]).toEqual([200, "application/yaml"]);
@@ -66,7 +68,7 @@ test("its server is the public URL, and its ETag changes only with the document"
 });
 
 test("HEAD has the headers of GET and no body", async () => {
-  const { call } = await startTestApp();
+  const { call } = emptyApp();
   const get = await call("/openapi.yaml");
   const head = await call("/openapi.yaml", { method: "HEAD" });
   expect([head.status, head.text]).toEqual([200, ""]);
@@ -77,7 +79,7 @@ test("HEAD has the headers of GET and no body", async () => {
 });
 
 test("a client that has it already gets 304 without a body", async () => {
-  const { call } = await startTestApp();
+  const { call } = emptyApp();
   const tag = (await call("/openapi.yaml")).headers.get("ETag") ?? "";
   expect(tag).toMatch(/^"[^"]+"$/);
   const wants = {
@@ -105,7 +107,7 @@ async function problemsOf(source: string): Promise<unknown[]> {
 }
 
 test("a linter finds no error", async () => {
-  const { text } = await (await startTestApp()).call("/openapi.yaml");
+  const { text } = await emptyApp().call("/openapi.yaml");
   // OpenAPI has no place for the answer to an unknown path, so nothing refers to it.
   const unused = ["no-unused-components", "#/components/responses/not_found"];
   expect(await problemsOf(text)).toEqual([unused]);
@@ -224,7 +226,7 @@ interface Client {
 }
 
 test("a generated client submits signals and knows the answers", async () => {
-  const { url, key, call, dataDir } = await startTestApp();
+  const { url, key, call, dataDir } = emptyApp();
   const folder = await generateClient((await call("/openapi.yaml")).text);
   const client = (await import(join(folder, "client.ts"))) as Client;
   expect(client.defaults.baseUrl).toBe(url);

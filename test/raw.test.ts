@@ -4,7 +4,9 @@
  */
 import { expect, test } from "bun:test";
 import { type Exchange, send } from "./_raw.ts";
-import { query, signal, startTestApp, type TestApp } from "./_setup.ts";
+import { appSharedByFile, query, signal, type TestApp } from "./_setup.ts";
+
+const emptyApp = appSharedByFile();
 
 const body = JSON.stringify(signal);
 const path = "/v1/signals";
@@ -63,7 +65,7 @@ const malformed: Case[] = [
 ];
 
 test.each(malformed)("malformed, and not stored: $name", async ({ pieces }) => {
-  const app = await startTestApp();
+  const app = emptyApp();
   const exchange = await exchangeWith(app, pieces);
   for (const { status, headers, body: text } of exchange.responses) {
     if (headers["x-request-id"] === undefined) {
@@ -140,7 +142,7 @@ const unusual: [statuses: number[], Case][] = [
 test.each(unusual.map(([statuses, { name, pieces }]) => [name, statuses, pieces] as const))(
   "unusual: %s is answered with %j",
   async (_, statuses, pieces) => {
-    const app = await startTestApp();
+    const app = emptyApp();
     const exchange = await exchangeWith(app, pieces);
     expect(exchange.responses.map(({ status }) => status)).toEqual(statuses);
     const n = statuses.includes(201) ? 1 : 0;
@@ -164,7 +166,7 @@ const cut: Case[] = [
 ];
 
 test.each(cut)("cut off, and not stored: $name", async ({ pieces }) => {
-  const app = await startTestApp();
+  const app = emptyApp();
   const exchange = await exchangeWith(app, pieces, true);
   expect(exchange.responses.filter(({ status }) => status < 400)).toEqual([]);
   expect(query(app.dataDir, "SELECT count(*) AS n FROM signals")).toEqual([{ n: 0 }]);
@@ -173,7 +175,7 @@ test.each(cut)("cut off, and not stored: $name", async ({ pieces }) => {
 
 /** Bun may treat a half-closed connection as closed: the outcome is then unknown to the client. */
 test("after a half-closed connection, a retry settles the outcome", async () => {
-  const app = await startTestApp();
+  const app = emptyApp();
   const text = JSON.stringify({ ...signal, client_signal_id: "a" });
   const request = `${line}${host}${authOf(app)}Content-Length: ${text.length}\r\n\r\n${text}`;
   const { responses } = await send(app.app.address.port, [request], { halfClose: true });
@@ -190,7 +192,7 @@ test("after a half-closed connection, a retry settles the outcome", async () => 
 test.each(["Host: a\r\nHost: b\r\n", "Host: a/b\r\n", "Host: a b\r\n", "Host: [\r\n"])(
   "an invalid Host does not change what is stored and answered: %j",
   async (hosts) => {
-    const app = await startTestApp();
+    const app = emptyApp();
     const exchange = await exchangeWith(app, (auth) => [
       `${line}${hosts}${auth}${length}\r\n${body}`,
     ]);
@@ -204,7 +206,7 @@ test.each(["Host: a\r\nHost: b\r\n", "Host: a/b\r\n", "Host: a b\r\n", "Host: [\
 );
 
 test("a wrong key is refused before the body has arrived", async () => {
-  const { app, post } = await startTestApp();
+  const { app, post } = emptyApp();
   const { responses } = await send(app.address.port, [
     `${line}${host}Authorization: Bearer no\r\nContent-Length: 60000\r\n\r\n{`,
   ]);
@@ -213,7 +215,7 @@ test("a wrong key is refused before the body has arrived", async () => {
 });
 
 test("the body of a refused request is not taken for the next request", async () => {
-  const app = await startTestApp();
+  const app = emptyApp();
   const smuggled = `${line}${host}${authOf(app)}${length}\r\n${body}`;
   const text = `${line}${host}Content-Length: ${smuggled.length}\r\n\r\n${smuggled}`;
   const { responses } = await send(app.app.address.port, [text]);
@@ -223,7 +225,7 @@ test("the body of a refused request is not taken for the next request", async ()
 
 /** Bun closes the connection when a request arrives before the previous one is answered. */
 test("pipelined signals are answered in order or not at all, and never twice", async () => {
-  const app = await startTestApp();
+  const app = emptyApp();
   const signals = ["a", "b"].map((id) => JSON.stringify({ ...signal, client_signal_id: id }));
   const requests = signals.map(
     (text) => `${line}${host}${authOf(app)}Content-Length: ${text.length}\r\n\r\n${text}`,

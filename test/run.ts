@@ -2,7 +2,8 @@
  * Runs a suite: `bun test/run.ts [quick | browser | faults]`. Without a name, all tests that need only
  * npm packages; `quick` leaves out the slow ones.
  */
-import { dirname } from "node:path";
+import { dirname, join } from "node:path";
+import { bundleWorkers, PRELOAD } from "./_bundled-workers.ts";
 import { requirePrograms } from "./_programs.ts";
 import { buildExecutable } from "./_executable.ts";
 
@@ -52,10 +53,13 @@ async function run(name: string): Promise<number> {
   if (name === "browser" || name === "faults") requirePrograms(name);
   const { files, others } = suites[name];
   const executable = await buildExecutable();
-  const tests = Bun.spawn([process.execPath, "test", `--timeout=${TEST_TIMEOUT_MS}`, ...files], {
+  const workers = await bundleWorkers(join(dirname(executable), "workers"));
+  const args = ["test", "--preload", PRELOAD, `--timeout=${TEST_TIMEOUT_MS}`, ...files];
+  const tests = Bun.spawn([process.execPath, ...args], {
     env: {
       FAULTS: "full",
       ...process.env,
+      ...workers,
       SIGNALBOX_TEST_EXECUTABLE: executable,
       // Hints name an executable that is on the PATH, and give the path of any other.
       PATH: `${dirname(executable)}:${process.env["PATH"]}`,

@@ -17,14 +17,7 @@ import { Input } from "../src/send/input.ts";
 import { idOfLine, newFirstId } from "../src/send/journal.ts";
 import { makeCertificate, writeCertificate } from "./_certificates.ts";
 import { cli, expectRefusal, freePort, mintKey, signalbox, spawn, startServe } from "./_cli.ts";
-import {
-  onCleanup,
-  openForDamage,
-  query,
-  sharedByFile,
-  signal,
-  temporaryFolder,
-} from "./_setup.ts";
+import { clearSignals, onCleanup, query, sharedByFile, signal, temporaryFolder } from "./_setup.ts";
 import { CTRL_C, startOnTerminal } from "./_terminal.ts";
 
 setDefaultTimeout(60_000);
@@ -47,8 +40,7 @@ const shared = sharedByFile(() => startServe(["--rate-limit", "0"]));
 /** A server without signals, and a folder from which signals are sent to it. With flags, one of its own. */
 async function prepare(...flags: string[]) {
   const server = flags.length === 0 ? shared() : await startServe(flags);
-  const db = openForDamage(server.dataDir);
-  db.run("DELETE FROM signals");
+  clearSignals(server.dataDir);
   const { key } = await mintKey(server.dataDir);
   return { server, ...sendingTo(server.url, key) };
 }
