@@ -1,5 +1,6 @@
 /** Readers with `clients/typescript/feed.ts`, while signals are stored and the server is killed. */
 import { expect, setDefaultTimeout, test } from "bun:test";
+import { join } from "node:path";
 import { Feed, FeedError, type FeedOptions } from "../clients/typescript/feed.ts";
 import { Signalbox } from "../clients/typescript/signalbox.ts";
 import { cli, freePort, mintKey, startServe } from "./_cli.ts";
@@ -93,6 +94,39 @@ test("readers get each signal once and in order, while writers compete and the s
   const all = stored.map(({ id }) => id);
   const alpha = stored.filter(({ desk }) => desk === 1).map(({ id }) => id);
   expect(await Promise.all(readers)).toEqual([alpha, all, all]);
+});
+
+test("after a restore a reader is told, and continues after the newest signal of the backup", async () => {
+  const [port, dataDir] = [await freePort(), temporaryFolder()];
+  const start = () => startServe(["--read-listen", `127.0.0.1:${port}`], { dataDir });
+  const command = async (...args: string[]) =>
+    (await cli([...args, "--data", dataDir])).stdout.trim();
+  let server = await start();
+  const { key } = await mintKey(dataDir);
+  const readKey = await command("key", "mint", "--read");
+  const send = async () =>
+    (await new Signalbox({ url: server.url, key, ...quiet }).send(signal)).id;
+  const read = (after: string) =>
+    new Feed({ url: `http://127.0.0.1:${port}`, key: readKey, after, ...quiet }).signals().next();
+  const kept = await send();
+  const backup = join(temporaryFolder(), "backup.db");
+  await command("backup", backup);
+  const lost = await send();
+  expect((await read(kept)).value).toMatchObject({ id: lost });
+  server.kill("SIGTERM");
+  await server.exited;
+  await command("restore", backup, "--force");
+  server = await start();
+  const later = await send();
+  expect(await rejection(read(lost))).toMatchObject({
+    status: 422,
+    fields: { after: expect.any(String) },
+  });
+  const { newest_id } = JSON.parse((await cli(["verify", backup, "--json"])).stdout) as {
+    newest_id: string;
+  };
+  expect(newest_id).toBe(kept);
+  expect((await read(newest_id)).value).toMatchObject({ id: later });
 });
 
 test("signals arrive with their fields, until the reader is told to end", async () => {

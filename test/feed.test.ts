@@ -2,8 +2,9 @@
 import { describe, expect, setDefaultTimeout, test } from "bun:test";
 import { join } from "node:path";
 import { KEY_REQUESTS_MAX, REQUESTS_MAX } from "../src/feed/places.ts";
+import { makeCertificate, presentedName, writeCertificate } from "./_certificates.ts";
 import { type FeedAnswer, readFeed, startFeedApp } from "./_feed.ts";
-import { mintKey, openForDamage, query } from "./_setup.ts";
+import { mintKey, openForDamage, query, signal, temporaryFolder } from "./_setup.ts";
 
 setDefaultTimeout(60_000);
 
@@ -349,6 +350,30 @@ describe("the read listener", () => {
     }
     const posted = await fetch(feedUrl, { method: "POST", headers, body: "{}" });
     expect([posted.status, posted.headers.get("Allow")]).toEqual([405, "GET, HEAD"]);
+  });
+
+  test("uses the certificate, and a new one for new connections, while a reader waits", async () => {
+    const [first, second] = [await makeCertificate("first"), await makeCertificate("second")];
+    const folder = temporaryFolder();
+    const tls = writeCertificate(folder, first);
+    const { app, feedUrl, readKey, key, call } = await startFeedApp({ config: { tls } });
+    expect(feedUrl).toStartWith("https://127.0.0.1:");
+    const headers = { Authorization: `Bearer ${readKey}` };
+    const trusting = { headers, tls: { rejectUnauthorized: false } } as RequestInit;
+    const waits = readFeed(feedUrl, null, { wait: 60 }, trusting);
+    await waiting();
+    writeCertificate(folder, second);
+    app.reloadCertificate();
+    expect(await presentedName(feedUrl)).toBe("second");
+    const posted = await call("/v1/signals", {
+      method: "POST",
+      headers: { Authorization: `Bearer ${key}`, "Content-Type": "application/json" },
+      body: JSON.stringify(signal),
+      tls: { rejectUnauthorized: false },
+    } as RequestInit);
+    const answer = await waits;
+    expect(answer.ids).toEqual([String(posted.body["id"])]);
+    expect(answer.headers.get("Connection")).toBe("close");
   });
 
   test("asks for HTTPS behind a proxy that did not get it", async () => {

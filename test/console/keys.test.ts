@@ -86,6 +86,23 @@ const keysOf = (app: TestConsole) =>
     revoked_at: number | null;
   }>(app.dataDir, "SELECT id, label, created_at, expires_at, revoked_at FROM api_keys ORDER BY id");
 
+test("a read key is shown as one, and is rotated and revoked like the others", async () => {
+  const { app, visitor } = await startSignedIn();
+  const key = { desk: "alpha", label: "executor", expiresInMs: null, scope: "read" } as const;
+  const { id } = app.registry.mintKey(key).record;
+  app.registry.mintKey({ ...key, desk: null, label: "of all desks" });
+  const list = (await visitor.get("/keys")).text;
+  expect(list.match(/Read key/g)).toHaveLength(1);
+  expect(list).not.toContain("of all desks");
+  expect((await visitor.get(`/keys/${id}`)).text).toContain("Read key");
+  const { page } = await rotate(visitor, id, "24h");
+  expect(page.text).toMatch(/sbr_[0-9a-f]{64}/);
+  expect(page.text).not.toContain("Send a signal with it");
+  expect((await visitor.get("/start")).text).not.toContain("executor");
+  await revoke(visitor, id, "executor");
+  expect(app.registry.findKey(id)?.revoked_at).not.toBeNull();
+});
+
 describe("a new key", () => {
   test("is on one page, once, and nowhere else: no page, log, database or file", async () => {
     const { app, visitor } = await startSignedIn("ada@example.com", { logLevel: "debug" });
