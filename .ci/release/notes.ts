@@ -9,8 +9,8 @@ export function releaseNotes(
   { commit, isClean }: Source,
   targets: readonly Target[],
 ): string {
-  const rows = targets.flatMap(({ name, debian, needs, isTested }) => {
-    const row = `| ${needs} | ${isTested ? "tested" : "**untested**: built, never run"} |`;
+  const rows = targets.flatMap(({ name, debian, needs, state }) => {
+    const row = `| ${needs} | ${state} |`;
     const archive = `| \`signalbox-${version}-${name}.tar.gz\` ${row}`;
     if (debian === null) return [archive];
     return [`| \`signalbox_${debianVersion(version)}_${debian}.deb\` ${row}`, archive];

@@ -36,9 +36,11 @@ process.on("exit", () => rmSync(work, { recursive: true, force: true }));
 const built = { here: "", elsewhere: "", previous: "" };
 
 beforeAll(async () => {
-  built.here = await release(copyProject("here"));
-  built.elsewhere = await release(copyProject("else/where/far"), "077");
-  built.previous = await release(copyProject("previous", PREVIOUS));
+  [built.here, built.elsewhere, built.previous] = await Promise.all([
+    release(copyProject("here")),
+    release(copyProject("else/where/far"), "077"),
+    release(copyProject("previous", PREVIOUS)),
+  ]);
 });
 
 /** Commits what is in this folder now to a repository of its own. The same files give the same commit. */
@@ -214,6 +216,10 @@ test("the package: installed, used, upgraded, rolled back, removed and purged", 
   await machine.run(`until ${log} | grep -q "new certificate in use"; do sleep 0.1; done`);
   const talk = ["--verbose", "--stderr", "-", "--output", "/dev/null"];
   expect(await curl(machine, `${URL}/openapi.yaml`, ...talk)).toContain("subject: CN=second");
+
+  // A reload that comes too early, as from a hook at boot.
+  await machine.run("systemctl restart signalbox; systemctl reload signalbox");
+  expect(await post(machine, URL, key)).toContain(id);
 
   const results: LoadResult[] = [];
   const env = readFileSync(join(folder, "signalbox.env"), "utf8");
