@@ -99,9 +99,14 @@ export class Exchange {
   private recordRefusal(error: unknown): void {
     const appError = error instanceof AppError ? error : null;
     if (appError === null && this.request.signal.aborted) return;
-    const { observers, now } = this.service;
-    for (const observer of observers) {
-      observer.rejected(this.identity, now(), this.requestId, appError);
+    const { log, observers, now } = this.service;
+    try {
+      for (const observer of observers) {
+        observer.rejected(this.identity, now(), this.requestId, appError);
+      }
+    } catch (err) {
+      // The client gets its answer all the same.
+      log.debug({ err }, "the refusal was not counted");
     }
   }
 
