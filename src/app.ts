@@ -299,7 +299,7 @@ function serveFeed(
   return new Listener(
     (state) => createFeedInterface({ ...shared, listener: state }),
     listen,
-    certificates?.current ?? null,
+    certificates.current,
   );
 }
 
