@@ -5,11 +5,14 @@ import {
   copyFileSync,
   existsSync,
   mkdirSync,
+  mkdtempSync,
   readdirSync,
   readFileSync,
+  rmSync,
   statSync,
   writeFileSync,
 } from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DATABASE_NAME } from "../src/store/sqlite/folder.ts";
 import { openDatabase } from "../src/store/sqlite/open.ts";
@@ -33,8 +36,28 @@ export interface SeedOptions {
   readonly dataDir?: string;
 }
 
+/** A database that takes longer to make is made once per process, and copied: all copies have one key. */
+const SIGNALS_MADE = 1_000;
+const templates = new Map<number, Seeded>();
+
 /** Signal number `seq` has the `client_signal_id` {@link seededId}, in another order. */
-export function seed({ signals, logged = 0, dataDir }: SeedOptions): Seeded {
+export function seed(options: SeedOptions): Seeded {
+  const { signals, logged = 0, dataDir = newDataDir() } = options;
+  if (signals < SIGNALS_MADE || logged > 0) return make(options);
+  let template = templates.get(signals);
+  if (template === undefined) {
+    const folder = mkdtempSync(join(tmpdir(), "signalbox-seed-"));
+    process.on("exit", () => rmSync(folder, { recursive: true, force: true }));
+    template = make({ signals, dataDir: folder });
+    templates.set(signals, template);
+  }
+  mkdirSync(dataDir, { recursive: true, mode: 0o700 });
+  const path = join(dataDir, DATABASE_NAME);
+  copyFileSync(template.path, path);
+  return { ...template, dataDir, path };
+}
+
+function make({ signals, logged = 0, dataDir }: SeedOptions): Seeded {
   const made = logged === 0 ? (dataDir ?? newDataDir()) : newDataDir();
   const db = openDatabase(made, "writer");
   try {
