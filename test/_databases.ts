@@ -5,14 +5,11 @@ import {
   copyFileSync,
   existsSync,
   mkdirSync,
-  mkdtempSync,
   readdirSync,
   readFileSync,
-  rmSync,
   statSync,
   writeFileSync,
 } from "node:fs";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DATABASE_NAME } from "../src/store/sqlite/folder.ts";
 import { openDatabase } from "../src/store/sqlite/open.ts";
@@ -36,9 +33,9 @@ export interface SeedOptions {
   readonly dataDir?: string;
 }
 
-/** A database that takes longer to make is made once per process, and copied: all copies have one key. */
+/** A larger database is made once per process, and kept in memory: all copies have one key. */
 const SIGNALS_MADE = 1_000;
-const templates = new Map<number, Seeded>();
+const templates = new Map<number, Seeded & { readonly bytes: Buffer }>();
 
 /** Signal number `seq` has the `client_signal_id` {@link seededId}, in another order. */
 export function seed(options: SeedOptions): Seeded {
@@ -46,15 +43,15 @@ export function seed(options: SeedOptions): Seeded {
   if (signals < SIGNALS_MADE || logged > 0) return make(options);
   let template = templates.get(signals);
   if (template === undefined) {
-    const folder = mkdtempSync(join(tmpdir(), "signalbox-seed-"));
-    process.on("exit", () => rmSync(folder, { recursive: true, force: true }));
-    template = make({ signals, dataDir: folder });
+    const made = make({ signals, dataDir: temporaryFolder() });
+    template = { ...made, bytes: readFileSync(made.path) };
     templates.set(signals, template);
   }
+  const { bytes, key, keyId } = template;
   mkdirSync(dataDir, { recursive: true, mode: 0o700 });
   const path = join(dataDir, DATABASE_NAME);
-  copyFileSync(template.path, path);
-  return { ...template, dataDir, path };
+  writeFileSync(path, bytes, { mode: 0o600 });
+  return { dataDir, path, key, keyId };
 }
 
 function make({ signals, logged = 0, dataDir }: SeedOptions): Seeded {
