@@ -1,10 +1,16 @@
 /** `GET /feed`: pages, cursors, long polling, and who may read what. */
 import { describe, expect, setDefaultTimeout, test } from "bun:test";
 import { join } from "node:path";
+import { AppError } from "../src/domain/errors.ts";
+import type { FeedStore } from "../src/domain/storage.ts";
+import type { StoredSignal } from "../src/domain/stored-signal.ts";
+import { Feed, REQUEST_MS } from "../src/feed/feed.ts";
 import { KEY_REQUESTS_MAX, REQUESTS_MAX } from "../src/feed/places.ts";
+import { REST_TURNS } from "../src/feed/turns.ts";
+import { WakeUps } from "../src/feed/wake-ups.ts";
 import { makeCertificate, presentedName, writeCertificate } from "./_certificates.ts";
 import { type FeedAnswer, readFeed, startFeedApp } from "./_feed.ts";
-import { mintKey, openForDamage, query, signal, temporaryFolder } from "./_setup.ts";
+import { mintKey, openForDamage, query, rejection, signal, temporaryFolder } from "./_setup.ts";
 
 setDefaultTimeout(60_000);
 
@@ -15,6 +21,23 @@ const answerOf = ({ status, error }: FeedAnswer) => [status, error];
 /** Gives the requests time to wait in the server; a test that is too early still passes. */
 async function waiting(): Promise<void> {
   await Bun.sleep(50);
+}
+
+/** Asks for a page and takes nothing of it. */
+async function stall(unix: string, after: string) {
+  const answered = Promise.withResolvers<void>();
+  const socket = await Bun.connect({
+    unix,
+    socket: {
+      data: (client) => {
+        client.pause();
+        answered.resolve();
+      },
+    },
+  });
+  socket.write(`GET /feed?after=${after} HTTP/1.1\r\nHost: localhost\r\n\r\n`);
+  await answered.promise;
+  return socket;
 }
 
 describe("a page", () => {
@@ -331,6 +354,80 @@ describe("a reader that waits", () => {
     gone.abort();
     await Promise.all(all);
   });
+});
+
+describe("a reader that does not read its answer", () => {
+  test("keeps its place, and gives it back when it goes away", async () => {
+    const { dataDir, store } = await startFeedApp();
+    const unix = join(dataDir, "ops.sock");
+    const first = await store();
+    // More than the socket takes by itself.
+    const note = "x".repeat(60_000);
+    const ids: string[] = [];
+    for (let index = 0; index < 16; index += 1) ids.push(await store({ metadata: { note } }));
+    const read = () =>
+      readFeed("http://localhost/feed", null, { after: first }, { unix } as RequestInit);
+    const stalled = Array.from({ length: KEY_REQUESTS_MAX }, () => stall(unix, first));
+    await Promise.all(stalled);
+    const refused = await read();
+    expect(refused.status).toBe(429);
+    expect(refused.error["message"]).toContain("This reader has 16 requests in progress");
+    for (const socket of await Promise.all(stalled)) socket.terminate();
+    let answer = await read();
+    while (answer.status === 429) {
+      await Bun.sleep(5);
+      answer = await read();
+    }
+    expect(answer.ids).toEqual(ids);
+  });
+
+  test("is cut when its key is revoked, and gives its place back", async () => {
+    const line = { id: UNKNOWN_ID, metadata: null } as unknown as StoredSignal;
+    const list = () => ({ signals: [line], more: UNKNOWN_ID });
+    const feed = new Feed({ list } as unknown as FeedStore, new WakeUps());
+    const cuts: unknown[] = [];
+    for (let index = 0; index < 2 * KEY_REQUESTS_MAX; index += 1) {
+      let checks = 0;
+      const recheck = () => {
+        checks += 1;
+        if (checks === 3) throw new AppError("unauthorized");
+      };
+      const access = { deskId: null, place: "reader", recheck };
+      const gone = new AbortController().signal;
+      const onCut = (error: unknown) => void cuts.push(error);
+      const reader = (
+        (await feed.read({ search: "", access, gone, onCut })) as ReadableStream
+      ).getReader();
+      expect((await reader.read()).done).toBe(false);
+      expect((await reader.read()).done).toBe(false);
+      expect(await rejection(reader.read())).toMatchObject({ code: "unauthorized" });
+    }
+    expect(cuts).toHaveLength(2 * KEY_REQUESTS_MAX);
+  });
+});
+
+test("readers that ask without a pause take at most their share of the thread", async () => {
+  const { feedUrl, readKey, store } = await startFeedApp();
+  await store();
+  const headers = { Authorization: `Bearer ${readKey}` };
+  const startedAt = performance.now();
+  const isOver = () => performance.now() - startedAt > 1_000;
+  let count = 0;
+  const loop = async (search: string, status: number): Promise<void> => {
+    while (!isOver()) {
+      const answer = await fetch(`${feedUrl}?${search}`, { headers });
+      await answer.text();
+      expect(answer.status).toBe(status);
+      count += 1;
+    }
+  };
+  const half = KEY_REQUESTS_MAX / 2;
+  const reads = Array.from({ length: half }, () => loop("limit=1", 200));
+  const mistakes = Array.from({ length: half }, () => loop("limit=0", 422));
+  await Promise.all([...reads, ...mistakes]);
+  // However fast the machine is, a request is followed by a rest. A slow machine answers fewer.
+  const restMs = REQUEST_MS * REST_TURNS;
+  expect(count).toBeLessThanOrEqual((performance.now() - startedAt) / restMs + KEY_REQUESTS_MAX);
 });
 
 describe("the read listener", () => {

@@ -1,25 +1,24 @@
 /**
  * The feed: signals in the order of storage, from a reader's cursor on. It keeps nothing about readers.
- * Ids strictly increase in the order of commits, and one connection sees every commit before the next: so
- * whoever reads after the last id that they have misses nothing, and gets nothing twice.
+ * Ids strictly increase in the order of commits, and one connection sees every commit before the next: a
+ * reader that continues after the last id that it has misses nothing, and gets nothing twice.
  */
 import type { FeedStore } from "../domain/storage.ts";
 import { newestSignal } from "../domain/signal-chunks.ts";
-import { fileLines } from "../domain/signal-file.ts";
-import { everySignal } from "../domain/stored-signal.ts";
-import { type FeedQuery, invalid, NOW } from "./query.ts";
+import { Page } from "./page.ts";
+import { type FeedQuery, invalid, NOW, readFeedQuery } from "./query.ts";
 import { Places } from "./places.ts";
 import { Turns } from "./turns.ts";
 import type { WakeUps } from "./wake-ups.ts";
 
-/** What one turn reads: well under a millisecond of the thread that answers signals. */
-const CHUNK = { rows: 64, metadataUnits: 128 * 1_024 } as const;
-/** A page ends with the chunk that exceeds this: UTF-16 units. */
-const PAGE_UNITS_MAX = 1_048_576;
 /** How soon a revoked key ends a reader that waits. */
 const RECHECK_MS = 1_000;
+/** What a request costs the thread outside its turns, mostly in Bun: measured, and rounded up. */
+export const REQUEST_MS = 0.15;
+/** A page of this size goes to the socket at once. A stream would double what the request costs. */
+const SMALL_UNITS_MAX = 16_384;
 
-/** What the one who asks may read. */
+/** What a reader may read. */
 export interface Access {
   /** Null: all desks. */
   readonly deskId: number | null;
@@ -29,11 +28,14 @@ export interface Access {
   readonly recheck: () => void | Promise<void>;
 }
 
-interface Page {
-  /** A line per signal. */
-  readonly lines: string;
-  readonly next: string | null;
-  readonly isDone: boolean;
+interface FeedRequest {
+  /** The parameters, as in the URL after the `?`. */
+  readonly search: string;
+  readonly access: Access;
+  /** Aborts when the client is gone. */
+  readonly gone: AbortSignal;
+  /** Gets an error after the answer has begun, which ends without its last line. */
+  readonly onCut: (error: unknown) => void;
 }
 
 export class Feed {
@@ -49,31 +51,55 @@ export class Feed {
     this.#wakeUps = wakeUps;
   }
 
-  /** Returns NDJSON: the signals, then `{"next":…,"done":…}`. Throws `AppError`. */
-  async read(query: FeedQuery, access: Access, gone: AbortSignal): Promise<string> {
-    using _ = this.#places.take(access.place);
-    const deskId = await this.#findDesk(query, access);
-    const after = await this.#findStart(query, access, deskId);
-    const until = performance.now() + query.waitMs;
+  /**
+   * Returns NDJSON: the signals, then `{"next":…,"done":…}`. Read a stream to its end or cancel it, because
+   * it keeps the request's place until then. Throws `AppError`.
+   */
+  async read(request: FeedRequest): Promise<string | ReadableStream<Uint8Array>> {
+    const { search, access, gone, onCut } = request;
+    using place = new DisposableStack();
+    place.use(this.#places.take(access.place));
+    const { deskId, after, limit, waitMs } = await this.#turns.take(
+      () => this.#begin(search, access),
+      REQUEST_MS,
+    );
+    const page = new Page(this.#store, { deskId, after, limit });
+    const readChunk = () => this.#readChunk(page, access);
+    // Before reading, so that no signal is stored unnoticed between the two.
+    using sleeper = this.#wakeUps.register(deskId);
+    const until = performance.now() + waitMs;
     while (true) {
-      const page = await this.#readPage(deskId, after, query.limit);
-      // After reading, so that nothing is answered that was stored after a revoke.
-      await access.recheck();
+      const first = await readChunk();
       const leftMs = until - performance.now();
-      if (page.lines !== "" || leftMs <= 0 || this.#isStopping || gone.aborted) {
-        return `${page.lines}${JSON.stringify({ next: page.next, done: page.isDone })}\n`;
+      if (!page.isEmpty || leftMs <= 0 || this.#isStopping || gone.aborted) {
+        if (page.isOver && first.length <= SMALL_UNITS_MAX) return first;
+        return streamOf(page, first, { readChunk, onCut, place: place.move() });
       }
-      await this.#wakeUps.sleep(deskId, Math.min(leftMs, RECHECK_MS), gone);
+      await sleeper.sleep(Math.min(leftMs, RECHECK_MS), gone);
     }
   }
 
-  /** From now on nobody waits. */
+  /** Answers the readers that wait, and lets no other wait. */
   stop(): void {
     this.#isStopping = true;
     this.#wakeUps.wakeAll();
   }
 
-  /** A desk that the key may not read is answered like an unknown one. */
+  async #begin(search: string, access: Access) {
+    const query = readFeedQuery(search);
+    const deskId = await this.#findDesk(query, access);
+    return { ...query, deskId, after: await this.#findStart(query, access, deskId) };
+  }
+
+  #readChunk(page: Page, access: Access): Promise<string> {
+    return this.#turns.take(async () => {
+      const text = await page.readChunk();
+      // After reading, so that nothing is answered that was stored after a revoke.
+      await access.recheck();
+      return text;
+    });
+  }
+
   async #findDesk({ desk }: FeedQuery, access: Access): Promise<number | null> {
     if (desk === null) return access.deskId;
     const found = await this.#store.findDeskId(desk);
@@ -98,32 +124,41 @@ export class Feed {
         "no stored signal has this id: was the database restored from a backup? Continue after an id that it has, see docs/feed.md",
     });
   }
+}
 
-  async #readPage(deskId: number | null, after: string | null, limit: number): Promise<Page> {
-    let lines = "";
-    let next = after;
-    for (let left = limit; ;) {
-      const { text, count, last, more } = await this.#turns.take(() =>
-        this.#readChunk(deskId, next, Math.min(CHUNK.rows, left)),
-      );
-      lines += text;
-      next = last ?? next;
-      left -= count;
-      if (more === null) return { lines, next, isDone: true };
-      if (left === 0 || lines.length >= PAGE_UNITS_MAX) return { lines, next, isDone: false };
-    }
-  }
+interface Rest {
+  readonly readChunk: () => Promise<string>;
+  readonly onCut: (error: unknown) => void;
+  /** Given back when the client has taken everything, or is gone. */
+  readonly place: DisposableStack;
+}
 
-  async #readChunk(deskId: number | null, after: string | null, limit: number) {
-    const { signals, more } = await this.#store.list({
-      deskId,
-      filter: everySignal,
-      order: "oldest",
-      after,
-      limit,
-      metadataUnitsMax: CHUNK.metadataUnits,
-    });
-    const text = signals.map(fileLines.ndjson).join("");
-    return { text, count: signals.length, last: signals.at(-1)?.id ?? null, more };
-  }
+/** Reads each chunk when the client has taken the one before: a client that does not read costs one chunk. */
+function streamOf(page: Page, first: string, rest: Rest): ReadableStream<Uint8Array> {
+  const { readChunk, onCut, place } = rest;
+  const encoder = new TextEncoder();
+  let chunk: string | null = first;
+  return new ReadableStream<Uint8Array>(
+    {
+      async pull(controller) {
+        try {
+          if (chunk === null && !page.isOver) chunk = await readChunk();
+          if (chunk !== null) {
+            controller.enqueue(encoder.encode(chunk));
+            chunk = null;
+            return;
+          }
+        } catch (error) {
+          place.dispose();
+          onCut(error);
+          throw error;
+        }
+        place.dispose();
+        controller.close();
+      },
+      cancel: () => place.dispose(),
+    },
+    // No chunk is read ahead.
+    { highWaterMark: 0 },
+  );
 }

@@ -13,7 +13,7 @@ export class Places {
   take(key: string): Disposable {
     const ofKey = this.#ofKeys.get(key) ?? 0;
     if (ofKey >= KEY_REQUESTS_MAX) {
-      const message = `This key has ${KEY_REQUESTS_MAX} requests in progress; end some, and retry after the seconds in Retry-After.`;
+      const message = `This reader has ${KEY_REQUESTS_MAX} requests in progress; end some, and retry after the seconds in Retry-After.`;
       throw new AppError("rate_limited", { message, retryAfterS: 1 });
     }
     if (this.#taken >= REQUESTS_MAX) {

@@ -10,10 +10,10 @@ import { createApp, noSuchRoute, targetOf } from "../net/routes.ts";
 import { requireHttps } from "../net/transport.ts";
 import { forReaders } from "./errors.ts";
 import type { Access, Feed } from "./feed.ts";
-import { readFeedQuery } from "./query.ts";
+import { WAIT_S_MAX } from "./query.ts";
 
-/** The connection may be silent for this long after the wait. */
-const ANSWER_S = 30;
+/** How long a client may take nothing of its answer; and a request may wait for its turn, beside its own wait. */
+const SILENCE_S = 30;
 
 export interface FeedInterface extends ExchangeService {
   readonly feed: Feed;
@@ -72,15 +72,20 @@ async function getFeed(service: FeedInterface, exchange: Exchange): Promise<Resp
 async function readFeed(feed: Feed, exchange: Exchange, access: Access): Promise<Response> {
   const { request, requestId, server } = exchange;
   const [, ...search] = targetOf(request).split("?");
-  const query = readFeedQuery(search.join("?"));
-  server?.timeout(request, query.waitMs / 1_000 + ANSWER_S);
-  const text = await feed.read(query, access, request.signal);
+  server?.timeout(request, WAIT_S_MAX + SILENCE_S);
+  const body = await feed.read({
+    search: search.join("?"),
+    access,
+    gone: request.signal,
+    onCut: (error) => exchange.cut(error),
+  });
+  server?.timeout(request, SILENCE_S);
   const headers = {
     "Content-Type": "application/x-ndjson",
     "Cache-Control": "no-store",
     "X-Request-Id": requestId,
   };
-  return exchange.succeed(new Response(text, { headers }));
+  return exchange.succeed(new Response(body, { headers }));
 }
 
 async function findReader({ store }: FeedInterface, key: string): Promise<Reader> {

@@ -1,7 +1,7 @@
 /** Takes turns at reading, and leaves most of the thread's time to the signals that arrive. */
 
-/** How long a turn is followed by a rest, in turns: reading takes at most a fifth of the time. */
-const REST_TURNS = 4;
+/** How long a turn is followed by a rest, in turns: readers take at most a fifth of the time. */
+export const REST_TURNS = 4;
 /** Timers are no finer. Shorter rests are added up. */
 const REST_MS_MIN = 1;
 
@@ -9,8 +9,11 @@ export class Turns {
   #last: Promise<void> = Promise.resolve();
   #restMs = 0;
 
-  /** Runs the work after the turns that were asked for before, each followed by its rest. */
-  async take<T>(work: () => T | Promise<T>): Promise<T> {
+  /**
+   * Runs the work after the turns that were asked for before, each followed by its rest. `extraMs`: what
+   * the work costs the thread outside of this function.
+   */
+  async take<T>(work: () => T | Promise<T>, extraMs = 0): Promise<T> {
     const before = this.#last;
     const { promise, resolve } = Promise.withResolvers<void>();
     this.#last = promise;
@@ -19,7 +22,7 @@ export class Turns {
     try {
       return await work();
     } finally {
-      this.#restMs += (performance.now() - startedAt) * REST_TURNS;
+      this.#restMs += (performance.now() - startedAt + extraMs) * REST_TURNS;
       this.#rest(resolve);
     }
   }
@@ -29,7 +32,11 @@ export class Turns {
       setImmediate(then);
       return;
     }
-    setTimeout(then, this.#restMs);
-    this.#restMs = 0;
+    const startedAt = performance.now();
+    setTimeout(() => {
+      // What a timer that was early or late leaves over is for the next rest.
+      this.#restMs = Math.max(0, this.#restMs - (performance.now() - startedAt));
+      then();
+    }, this.#restMs);
   }
 }

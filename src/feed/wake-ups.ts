@@ -1,13 +1,7 @@
 /** Wakes the readers that wait, when signals of their desks are stored. */
 
-/** Signals of this time wake a reader once: a wake-up costs more than a signal. */
+/** Signals that are stored within this time wake a reader together: a wake-up costs more than a signal. */
 const INTERVAL_MS = 2;
-
-interface Sleeper {
-  /** Null: every desk. */
-  readonly deskId: number | null;
-  readonly wake: () => void;
-}
 
 export class WakeUps {
   readonly #sleepers = new Set<Sleeper>();
@@ -16,21 +10,11 @@ export class WakeUps {
   #wokenAt = -Infinity;
   #isWaking = false;
 
-  /** Resolves when signals of the desk are stored, after `ms`, or when the client is gone: look then. */
-  sleep(deskId: number | null, ms: number, gone: AbortSignal): Promise<void> {
-    if (gone.aborted) return Promise.resolve();
-    const { promise, resolve } = Promise.withResolvers<void>();
-    const wake = (): void => {
-      clearTimeout(timer);
-      gone.removeEventListener("abort", wake);
-      this.#sleepers.delete(sleeper);
-      resolve();
-    };
-    const sleeper = { deskId, wake };
-    const timer = setTimeout(wake, ms);
-    gone.addEventListener("abort", wake);
+  /** Returns a sleeper that notices what is stored from now on. `deskId` null: for every desk. */
+  register(deskId: number | null): Sleeper {
+    const sleeper = new Sleeper(deskId, () => this.#sleepers.delete(sleeper));
     this.#sleepers.add(sleeper);
-    return promise;
+    return sleeper;
   }
 
   /** Signals of these desks were stored. */
@@ -45,15 +29,52 @@ export class WakeUps {
   }
 
   wakeAll(): void {
-    for (const { wake } of this.#sleepers) wake();
+    for (const sleeper of this.#sleepers) sleeper.wake();
   }
 
   #wake(): void {
     this.#isWaking = false;
     this.#wokenAt = performance.now();
-    for (const { deskId, wake } of this.#sleepers) {
-      if (deskId === null || this.#desks.has(deskId)) wake();
+    for (const sleeper of this.#sleepers) {
+      if (sleeper.deskId === null || this.#desks.has(sleeper.deskId)) sleeper.wake();
     }
     this.#desks.clear();
+  }
+}
+
+export class Sleeper implements Disposable {
+  readonly deskId: number | null;
+  readonly #end: () => void;
+  /** Since the last sleep. */
+  #isWoken = false;
+  #wake: (() => void) | null = null;
+
+  constructor(deskId: number | null, end: () => void) {
+    this.deskId = deskId;
+    this.#end = end;
+  }
+
+  /** Resolves when signals were stored since the last sleep, after `ms`, or when the client is gone: look then. */
+  async sleep(ms: number, gone: AbortSignal): Promise<void> {
+    if (!this.#isWoken && !gone.aborted) {
+      const { promise, resolve } = Promise.withResolvers<void>();
+      const timer = setTimeout(resolve, ms);
+      const wake = (): void => resolve();
+      gone.addEventListener("abort", wake);
+      this.#wake = wake;
+      await promise;
+      clearTimeout(timer);
+      gone.removeEventListener("abort", wake);
+    }
+    this.#isWoken = false;
+  }
+
+  wake(): void {
+    this.#isWoken = true;
+    this.#wake?.();
+  }
+
+  [Symbol.dispose](): void {
+    this.#end();
   }
 }

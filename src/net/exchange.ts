@@ -76,6 +76,11 @@ export class Exchange {
     return this.retire(isSending ? answerWhileSending(this.request, response) : response);
   }
 
+  /** Reports why an answer that has begun was cut. */
+  cut(error: unknown): void {
+    this.logRefusal(200, error);
+  }
+
   /** Makes this answer the connection's last if the server takes no more requests. */
   private retire(response: Response): Response {
     if (this.service.listener.isRetired) response.headers.set("Connection", "close");

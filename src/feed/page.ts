@@ -1,0 +1,61 @@
+/** One page of the feed, read chunk by chunk. */
+import { fileLines } from "../domain/signal-file.ts";
+import type { FeedStore } from "../domain/storage.ts";
+import { everySignal } from "../domain/stored-signal.ts";
+
+/** Well under a millisecond of the thread that answers signals. */
+const CHUNK = { rows: 64, metadataUnits: 128 * 1_024 } as const;
+/** A page ends with the chunk that exceeds this: UTF-16 units. */
+const PAGE_UNITS_MAX = 1_048_576;
+
+export class Page {
+  readonly #store: Pick<FeedStore, "list">;
+  readonly #deskId: number | null;
+  #after: string | null;
+  #rowsLeft: number;
+  #unitsLeft = PAGE_UNITS_MAX;
+  /** The last chunk was read. */
+  isOver = false;
+
+  /** `deskId` null: all desks. `after` null: from the beginning. */
+  constructor(
+    store: Pick<FeedStore, "list">,
+    {
+      deskId,
+      after,
+      limit,
+    }: {
+      readonly deskId: number | null;
+      readonly after: string | null;
+      readonly limit: number;
+    },
+  ) {
+    this.#store = store;
+    this.#deskId = deskId;
+    this.#after = after;
+    this.#rowsLeft = limit;
+  }
+
+  get isEmpty(): boolean {
+    return this.#unitsLeft === PAGE_UNITS_MAX;
+  }
+
+  /** Returns a line per signal, and the page's last line if it is over. While it is empty, it can be read again. */
+  async readChunk(): Promise<string> {
+    const { signals, more } = await this.#store.list({
+      deskId: this.#deskId,
+      filter: everySignal,
+      order: "oldest",
+      after: this.#after,
+      limit: Math.min(CHUNK.rows, this.#rowsLeft),
+      metadataUnitsMax: CHUNK.metadataUnits,
+    });
+    const lines = signals.map(fileLines.ndjson).join("");
+    this.#after = signals.at(-1)?.id ?? this.#after;
+    this.#rowsLeft -= signals.length;
+    this.#unitsLeft -= lines.length;
+    this.isOver = more === null || this.#rowsLeft === 0 || this.#unitsLeft <= 0;
+    if (!this.isOver) return lines;
+    return `${lines}${JSON.stringify({ next: this.#after, done: more === null })}\n`;
+  }
+}
