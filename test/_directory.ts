@@ -30,6 +30,8 @@ export interface TestDirectory {
   lifetimeMs: number;
   /** Answers a new order, unless it returns null. */
   refusal: () => Response | null;
+  /** What it first says of a finalized order, one status per answer. */
+  delays: ("processing" | "ready")[];
   /** Answers requests for renewal information, which it does not offer without this. */
   renewalInfo: ((id: string) => Response) | null;
   readonly stop: () => Promise<void>;
@@ -68,6 +70,7 @@ export async function startDirectory(challengePort: number): Promise<TestDirecto
     requests: [],
     lifetimeMs: 90 * DAY_MS,
     refusal: () => null,
+    delays: [],
     renewalInfo: null,
     stop: () => server.stop(true),
   };
@@ -138,12 +141,14 @@ export async function startDirectory(challengePort: number): Promise<TestDirecto
   function describe(number: number): object {
     const { names, proven, error, chain, tokens } = directory.orders[number] as TestOrder;
     const isReady = proven.size === names.length;
+    const issued = chain === null ? null : (directory.delays.shift() ?? "valid");
+    const status = error === null ? (issued ?? (isReady ? "ready" : "pending")) : "invalid";
     return {
-      status: error === null ? (chain ? "valid" : isReady ? "ready" : "pending") : "invalid",
+      status,
       identifiers: names.map((value) => ({ type: "dns", value })),
       authorizations: tokens.map((_, name) => `${base}/authorization/${number}/${name}`),
       finalize: `${base}/finalize/${number}`,
-      certificate: `${base}/certificate/${number}`,
+      ...(status === "valid" ? { certificate: `${base}/certificate/${number}` } : {}),
     };
   }
 

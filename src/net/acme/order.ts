@@ -37,7 +37,12 @@ export async function orderCertificate(request: CertificateOrder): Promise<Issue
   await proveNames(client, order, request);
   const key = makeKey();
   const [, csr] = await acme.crypto.createCsr({ altNames: [...plan.domains] }, key);
-  const finished = await settled(client, await client.finalizeOrder(order, csr), request.signal);
+  const finished = await settled(
+    client,
+    await client.finalizeOrder(order, csr),
+    "valid",
+    request.signal,
+  );
   const chain = await client.getCertificate(finished);
   requireUsable(key, chain, plan.domains);
   return { key, chain };
@@ -111,20 +116,28 @@ async function proveNames(client: Client, order: Order, request: CertificateOrde
     challenges.push(challenge);
   }
   for (const challenge of challenges) await client.completeChallenge(challenge);
-  await settled(client, order, request.signal);
+  await settled(client, order, "ready", request.signal);
 }
 
-/** Returns the order when the directory has decided. Throws the reason if it is invalid. */
-async function settled(client: Client, order: Order, signal: AbortSignal): Promise<Order> {
+/**
+ * Returns the order when it has this status. Throws the reason if it is invalid. A directory of several
+ * servers may say "ready" for a moment after the finalization, too.
+ */
+async function settled(
+  client: Client,
+  order: Order,
+  wanted: "ready" | "valid",
+  signal: AbortSignal,
+): Promise<Order> {
   for (let pauseMs = POLL_MS_MIN; ; pauseMs = Math.min(2 * pauseMs, POLL_MS_MAX)) {
     const current = await client.getOrder(order);
-    if (current.status === "invalid") throw new Error(await reasonOf(client, current));
-    if (current.status !== "pending" && current.status !== "processing") return current;
+    if (current.status === "invalid") throw new Error(await describeFailure(client, current));
+    if (current.status === wanted || current.status === "valid") return current;
     await delay(pauseMs, null, { signal });
   }
 }
 
-async function reasonOf(client: Client, order: Order): Promise<string> {
+async function describeFailure(client: Client, order: Order): Promise<string> {
   const problems = [{ name: null, error: order.error }];
   const all = (await client.getAuthorizations(order)).flatMap(({ identifier, challenges }) =>
     challenges.map(({ error }) => ({ name: identifier.value, error })),
