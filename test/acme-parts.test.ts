@@ -1,14 +1,18 @@
 /** The parts of ACME that need no directory: names, times, ids, and flags. */
 import "reflect-metadata";
 import { describe, expect, test } from "bun:test";
+import { X509Certificate } from "node:crypto";
 import * as x509 from "@peculiar/x509";
-import { writeFileSync } from "node:fs";
+import { existsSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { retryTime } from "../src/net/acme/directory.ts";
-import { parseDomain } from "../src/net/acme/plan.ts";
+import { pino } from "pino";
+import { Directory, reasonOf, Refusal, retryTime } from "../src/net/acme/directory.ts";
+import { type AcmePlan, digestPlan, parseDomain } from "../src/net/acme/plan.ts";
+import { decideRenewal } from "../src/net/acme/renewal.ts";
 import { certificateId, readRenewalInfo } from "../src/net/acme/renewal-info.ts";
 import { retryDelay, timeInWindow, timeToAsk, timeToRenew } from "../src/net/acme/schedule.ts";
-import { AcmeStore, initialState } from "../src/net/acme/state.ts";
+import { AcmeStore, initialState, resumeState } from "../src/net/acme/state.ts";
+import { makeCertificate } from "./_certificates.ts";
 import { cli } from "./_cli.ts";
 import { temporaryFolder } from "./_setup.ts";
 
@@ -51,9 +55,10 @@ test("a certificate's id is made of its issuer's key identifier and its serial n
       new x509.AuthorityKeyIdentifierExtension("69885b6b87464041e1b37b847ba0ae2cde01c8d4"),
     ],
   });
-  expect(certificateId(certificate.toString("pem"))).toBe("aYhba4dGQEHhs3uEe6CuLN4ByNQ.AIdlQyE");
+  const id = await certificateId({ raw: Buffer.from(certificate.rawData) });
+  expect(id).toBe("aYhba4dGQEHhs3uEe6CuLN4ByNQ.AIdlQyE");
   const plain = await x509.X509CertificateGenerator.createSelfSigned({ name: "CN=a", keys });
-  expect(certificateId(plain.toString("pem"))).toBeNull();
+  expect(await certificateId({ raw: Buffer.from(plain.rawData) })).toBeNull();
 });
 
 describe("the schedule", () => {
@@ -121,11 +126,91 @@ test("Retry-After is seconds or a date", () => {
   expect([retryTime("soon", 0), retryTime(null, 0)]).toEqual([null, null]);
 });
 
-test("a state of far in the future, or one that is damaged, does not stop renewals", () => {
+const asked = { directory: "https://ca.test/", plan: "a" };
+
+test("the thread that takes signals does not wait for the disk", async () => {
+  const dataDir = temporaryFolder();
+  const store = new AcmeStore(dataDir);
+  for (const [name, save] of [
+    ["state.json", () => store.saveState(initialState(asked))],
+    ["certificate.pem", () => store.saveCertificate({ key: "key", chain: "chain" })],
+    ["account-key.pem", () => store.accountKey()],
+  ] as const) {
+    const path = join(dataDir, "acme", name);
+    const saving = save();
+    expect([name, existsSync(path)]).toEqual([name, false]);
+    await saving;
+    expect([name, existsSync(path)]).toEqual([name, true]);
+  }
+});
+
+test("other settings end the wait after a failure, but not the wait that the directory asked for", () => {
+  const failed = { failures: 5, failure: { at: 1, reason: "no" }, retry_at: 9, held_until: 4 };
+  const kept = { ...initialState(asked), ...failed };
+  expect(resumeState(kept, asked)).toEqual(kept);
+  const changed = { ...asked, plan: "b" };
+  expect(resumeState(kept, changed)).toEqual({ ...kept, plan: "b", failures: 0, retry_at: 4 });
+  const other = { directory: "https://other.test/", plan: "c" };
+  expect(resumeState(kept, other)).toEqual(initialState(other));
+
+  const plan: AcmePlan = {
+    domains: ["a.test"],
+    email: null,
+    directory: asked.directory,
+    caFile: "/ca.pem",
+    httpListen: { host: "0.0.0.0", port: 80 },
+  };
+  const digests = [
+    digestPlan(plan, "old"),
+    digestPlan(plan, "new"),
+    digestPlan({ ...plan, domains: ["b.test"] }, "old"),
+    digestPlan({ ...plan, httpListen: { host: "0.0.0.0", port: 8880 } }, "old"),
+  ];
+  expect(new Set(digests).size).toBe(4);
+  expect(digestPlan({ ...plan }, "old")).toBe(digests[0] as string);
+});
+
+describe("the words of a directory", () => {
+  const many = "\u001b".repeat(100_000);
+
+  test("are cut, and have no control characters, in errors and explanations", () => {
+    expect(reasonOf(new Error(many))).toBe(" ".repeat(500));
+    const [start, end] = ["2026-01-02T04:00:00Z", "2026-01-03T04:00:00Z"];
+    const info = { suggestedWindow: { start, end }, explanationURL: many };
+    expect(readRenewalInfo(info).explanation).toBe(" ".repeat(500));
+  });
+
+  test("are cut when it does not say when to renew", async () => {
+    class Refusing extends Directory {
+      override ask(): Promise<never> {
+        return Promise.reject(new Refusal(many, 500, null, null));
+      }
+    }
+    const { cert } = await makeCertificate("a");
+    const lines: string[] = [];
+    await decideRenewal({
+      certificate: {
+        fingerprint: "a",
+        validity: { from: 0, to: 1 },
+        lifetimeMs: 1,
+        leaf: new X509Certificate(cert),
+      },
+      before: { certificate: "a", id: "a.b", at: 1, window: null, ask_at: null },
+      directory: new Refusing({ url: asked.directory, ca: null, now: () => 0 }),
+      signal: AbortSignal.any([]),
+      log: pino({}, { write: (line) => void lines.push(line) }),
+      now: () => 0,
+    });
+    expect(lines.length).toBe(1);
+    expect(lines.join().length).toBeLessThan(1_000);
+  });
+});
+
+test("a state of far in the future, or one that is damaged, does not stop renewals", async () => {
   const dataDir = temporaryFolder();
   const store = new AcmeStore(dataDir);
   expect(store.readState(0)).toBeNull();
-  store.saveState({ ...initialState("https://ca.test/"), retry_at: 9e15, held_until: 9e15 });
+  await store.saveState({ ...initialState(asked), retry_at: 9e15, held_until: 9e15 });
   const kept = store.readState(0);
   expect([kept?.retry_at, kept?.held_until]).toEqual([8 * DAY_MS, 8 * DAY_MS]);
   for (const text of ["", "{}", "null", '{"directory":7}']) {

@@ -96,7 +96,8 @@ test("a first start obtains one certificate for all names; a restart asks nobody
   }
   expect(server.output.stderr).not.toContain("PRIVATE KEY");
 
-  const { token } = { token: directory.orders[0]?.tokens[0] };
+  const [token = ""] = directory.orders[0]?.tokens ?? [];
+  expect(token).not.toBe("");
   for (const path of ["/", `/.well-known/acme-challenge/${token}`, "/v1/signals", "/readyz"]) {
     const answer = await fetch(`http://127.0.0.1:${challengePort}${path}`, { redirect: "manual" });
     expect([path, answer.status, await answer.text()]).toEqual([path, 404, ""]);
@@ -145,8 +146,9 @@ describe("without a first certificate", () => {
     });
 
     const requests = directory.requests.length;
-    const again = await start("no certificate yet");
+    const again = await start("waiting for the first certificate");
     again.kill("SIGHUP");
+    await again.logged("the directory asked to wait");
     const waiting = await askStatus(dataDir);
     expect(waiting?.acme?.next_attempt_at).toBeGreaterThanOrEqual(refusedAt + 2 * HOUR_MS);
     expect(waiting?.listen).toBeNull();
@@ -154,24 +156,44 @@ describe("without a first certificate", () => {
     expect(directory.requests.length).toBe(requests);
   });
 
-  test("a name that cannot be proven is retried later, and at once on SIGHUP", async () => {
-    const { directory, challengePort, dataDir, start } = await setUp();
-    const wrong = await freePort();
-    const away = ["--acme-http-listen", `127.0.0.1:${wrong}`];
-    const server = await start("no certificate could be obtained", away);
-    const line = server.log().at(-1);
-    expect(String(line?.["reason"])).toMatch(/^signals\.test: the answer is .*/);
-    expect(Date.parse(String(line?.["next_attempt"]))).toBeGreaterThan(Date.now() + 30_000);
+  test("a refused order is repeated later, also after a restart, and at once on SIGHUP", async () => {
+    const { directory, dataDir, start } = await setUp();
+    directory.refusal = () => problem("malformed", "not today");
+    const server = await start("no certificate could be obtained");
+    const nextAttempt = server.log().at(-1)?.["next_attempt"];
+    expect(Date.parse(String(nextAttempt))).toBeGreaterThan(Date.now() + 30_000);
     await stop(server);
 
     const requests = directory.requests.length;
-    const again = await start("no certificate yet");
-    expect((await askStatus(dataDir))?.acme?.http_listen).toBe(`127.0.0.1:${challengePort}`);
+    const again = await start("waiting for the first certificate");
+    const said = again.log().find(({ level }) => level === "warn");
+    expect(said).toMatchObject({ reason: "not today", next_attempt: nextAttempt });
+    expect(said?.msg).toContain("run: systemctl reload signalbox");
     expect(directory.requests.length).toBe(requests);
+    directory.refusal = () => null;
     again.kill("SIGHUP");
     await again.logged("takes signals at");
     expect(readState(dataDir)).toMatchObject({ failures: 0, failure: null });
     await stop(again);
+  });
+
+  test("other settings are tried at once, because they may remove the cause", async () => {
+    const { challengePort, dataDir, start } = await setUp();
+    const away = ["--acme-http-listen", `127.0.0.1:${await freePort()}`];
+    const server = await start("no certificate could be obtained", away);
+    expect(String(server.log().at(-1)?.["reason"])).toMatch(/^signals\.test: the answer is .*/);
+    await stop(server);
+    const again = await start();
+    expect((await askStatus(dataDir))?.acme?.http_listen).toBe(`127.0.0.1:${challengePort}`);
+    await stop(again);
+  });
+
+  test("a directory that says again that the order is ready is asked until it is valid", async () => {
+    const { directory, start } = await setUp();
+    directory.delays = ["processing", "ready", "processing"];
+    const server = await start();
+    expect(directory.orders.length).toBe(1);
+    await stop(server);
   });
 });
 

@@ -23,6 +23,17 @@ export class Refusal extends Error {
   }
 }
 
+const WORDS_LENGTH_MAX = 500;
+
+/** Returns a directory's words as the log, a terminal and `/readyz` can show them. */
+export function cutWords(text: string): string {
+  return text.slice(0, WORDS_LENGTH_MAX).replaceAll(/\p{Cc}/gu, " ");
+}
+
+export function reasonOf(error: unknown): string {
+  return cutWords(messageOf(error));
+}
+
 interface DirectoryRequest {
   readonly method?: string;
   readonly headers?: Readonly<Record<string, string>>;

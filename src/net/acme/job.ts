@@ -6,17 +6,17 @@ import { messageOf } from "../../domain/errors.ts";
 import { MINUTE_MS } from "../../domain/time.ts";
 import { formatAddress } from "../address.ts";
 import { ChallengeServer } from "./challenges.ts";
-import { Directory, Refusal } from "./directory.ts";
+import { Directory, reasonOf, Refusal } from "./directory.ts";
+import { orderTime, questionTime, renewalOf, type Situation } from "./due.ts";
 import { orderCertificate } from "./order.ts";
-import { type AcmePlan, readCa } from "./plan.ts";
+import { type AcmePlan, digestPlan, readCa } from "./plan.ts";
 import { decideRenewal } from "./renewal.ts";
-import { certificateId } from "./renewal-info.ts";
-import { orderInterval, type Random, retryDelay } from "./schedule.ts";
+import { orderInterval, retryDelay } from "./schedule.ts";
 import {
   type AcmeState,
   AcmeStore,
   initialState,
-  type Renewal,
+  resumeState,
   type StoredCertificate,
 } from "./state.ts";
 
@@ -34,7 +34,6 @@ export interface AcmeStatus {
 
 /** An order takes seconds; the directory may let a client wait for its decision. */
 const ORDER_MS_MAX = 5 * MINUTE_MS;
-const REASON_LENGTH_MAX = 500;
 /** The clock is read again so often: it may have been set, or the machine may have slept. */
 const SLEEP_MS_MAX = MINUTE_MS;
 
@@ -44,13 +43,11 @@ interface AcmeOptions {
   readonly log: Logger;
   /** Epoch milliseconds. */
   readonly now: () => number;
-  readonly random?: Random;
 }
 
 export class AcmeJob {
   readonly challenges: ChallengeServer;
   readonly #options: AcmeOptions;
-  readonly #random: Random;
   readonly #store: AcmeStore;
   readonly #directory: Directory;
   readonly #stopping = new AbortController();
@@ -65,27 +62,28 @@ export class AcmeJob {
   constructor(options: AcmeOptions) {
     const { plan, dataDir, now } = options;
     this.#options = options;
-    this.#random = options.random ?? Math.random;
-    this.#directory = new Directory({ url: plan.directory, ca: readCa(plan), now });
+    const ca = readCa(plan);
+    this.#directory = new Directory({ url: plan.directory, ca, now });
     this.#store = new AcmeStore(dataDir);
     this.#certificate = this.#readCertificate();
-    const kept = this.#store.readState(now());
-    this.#state =
-      kept?.directory === plan.directory
-        ? kept
-        : initialState(plan.directory, kept?.issuer ?? null);
+    this.#state = resumeState(this.#store.readState(now()), {
+      directory: plan.directory,
+      plan: digestPlan(plan, ca),
+    });
     this.challenges = new ChallengeServer(plan.httpListen);
     if (this.#certificate !== null) this.#first.resolve();
+    this.#reportFailure();
     this.#ended = this.#run();
   }
 
   get status(): AcmeStatus {
     const { domains, directory } = this.#options.plan;
+    const next = orderTime(this.#situation);
     return {
       domains,
       directory,
       http_listen: formatAddress(this.challenges.address),
-      next_attempt_at: Number.isFinite(this.#orderAt()) ? this.#orderAt() : null,
+      next_attempt_at: Number.isFinite(next) ? next : null,
       failure: this.#state.failure,
     };
   }
@@ -96,7 +94,7 @@ export class AcmeJob {
     const { domains, directory, http_listen } = this.status;
     this.#options.log.info(
       { domains, directory, http_listen },
-      "no certificate yet: no signals are taken until the directory issues one, which asks each name on port 80",
+      "waiting for the first certificate: until then, no signals are accepted; the directory must reach port 80 of each name",
     );
     signal.throwIfAborted();
     await Promise.race([this.#first.promise, once(signal, "abort")]);
@@ -110,8 +108,15 @@ export class AcmeJob {
 
   /** Ends the wait after a failure, unless the directory asked for it. */
   retry(): void {
-    if (this.#state.failure === null) return;
-    this.#state = { ...this.#state, retry_at: this.#state.held_until };
+    const { failure, held_until } = this.#state;
+    if (failure === null) return;
+    this.#state = { ...this.#state, retry_at: held_until };
+    if (held_until > this.#options.now()) {
+      this.#options.log.info(
+        { next_attempt: new Date(held_until).toISOString() },
+        "the directory asked to wait: no order before next_attempt",
+      );
+    }
     this.#wake();
   }
 
@@ -128,40 +133,25 @@ export class AcmeJob {
     while (!signal.aborted) {
       const now = this.#options.now();
       const certificate = this.#certificate;
-      if (now >= this.#orderAt()) await this.#order();
-      else if (certificate !== null && now >= this.#askAt()) await this.#decide(certificate);
-      else await this.#sleep(Math.min(this.#orderAt(), this.#askAt()) - now);
+      const [orderAt, askAt] = [orderTime(this.#situation), questionTime(this.#situation)];
+      if (now >= orderAt) await this.#order();
+      else if (certificate !== null && now >= askAt) await this.#decide(certificate);
+      else await this.#sleep(Math.min(orderAt, askAt) - now);
     }
   }
 
-  #orderAt(): number {
-    const { retry_at, failure } = this.#state;
-    if (this.#certificate === null || !this.#isWanted(this.#certificate)) {
-      // Another order that succeeded does not delay this one.
-      return failure === null ? 0 : retry_at;
-    }
-    // Its time is decided next, without the directory if that does not answer.
-    return Math.max(retry_at, this.#renewal()?.at ?? Infinity);
+  get #situation(): Situation {
+    return { plan: this.#options.plan, state: this.#state, certificate: this.#certificate };
   }
 
-  #askAt(): number {
-    if (this.#certificate === null) return Infinity;
-    const renewal = this.#renewal();
-    return renewal === null ? 0 : (renewal.ask_at ?? Infinity);
-  }
-
-  /** What was decided about the certificate in use. */
-  #renewal(): Renewal | null {
-    const { renewal } = this.#state;
-    return renewal?.certificate === this.#certificate?.fingerprint ? renewal : null;
-  }
-
-  /** Whether it is of this directory and for all names. */
-  #isWanted({ leaf }: StoredCertificate): boolean {
-    const { domains, directory } = this.#options.plan;
-    const { issuer } = this.#state;
-    if (issuer !== null && issuer !== directory) return false;
-    return domains.every((name) => leaf.checkHost(name) !== undefined);
+  /** After a start that orders nothing at once. */
+  #reportFailure(): void {
+    const { failure, next_attempt_at: next } = this.status;
+    if (failure === null || next === null || next <= this.#options.now()) return;
+    this.#options.log.warn(
+      { reason: failure.reason, next_attempt: new Date(next).toISOString() },
+      "the last order failed; to try again at once, run: systemctl reload signalbox",
+    );
   }
 
   async #order(): Promise<void> {
@@ -169,38 +159,41 @@ export class AcmeJob {
     const signal = AbortSignal.any([this.#stopping.signal, AbortSignal.timeout(ORDER_MS_MAX)]);
     try {
       // On a full disk, nothing is ordered that could not be kept.
-      this.#store.saveState(this.#state);
+      await this.#store.saveState(this.#state);
       const issued = await orderCertificate({
         plan,
         directory: this.#directory,
-        accountKey: this.#store.accountKey(),
+        accountKey: await this.#store.accountKey(),
         replaces: this.#replaces(),
         offer: (token, answer) => this.challenges.offer(token, answer),
         signal,
       });
-      this.#store.saveCertificate(issued);
+      await this.#store.saveCertificate(issued);
       this.#certificate = this.#store.readCertificate();
-      const fresh = initialState(plan.directory, plan.directory);
-      this.#save({ ...fresh, retry_at: now() + orderInterval(this.#lifetimeMs() ?? 0) });
+      const fresh = initialState(this.#state, plan.directory);
+      await this.#save({
+        ...fresh,
+        retry_at: now() + orderInterval(this.#certificate?.lifetimeMs ?? 0),
+      });
       log.info({ domains: plan.domains, directory: plan.directory }, "certificate issued");
       this.#first.resolve();
       this.#onRenewed();
     } catch (error) {
-      if (!this.#stopping.signal.aborted) this.#fail(error, signal);
+      if (!this.#stopping.signal.aborted) await this.#fail(error, signal);
     }
   }
 
-  #fail(error: unknown, signal: AbortSignal): void {
+  async #fail(error: unknown, signal: AbortSignal): Promise<void> {
     const { log, now } = this.#options;
     const at = now();
     const reason = signal.aborted
       ? `the directory did not decide within ${ORDER_MS_MAX / MINUTE_MS} minutes`
-      : messageOf(error).slice(0, REASON_LENGTH_MAX);
+      : reasonOf(error);
     const failures = this.#state.failures + 1;
     const heldUntil = (error instanceof Refusal ? error.retryAt : null) ?? 0;
-    const backoff = at + retryDelay(failures, this.#lifetimeMs(), this.#random);
+    const backoff = at + retryDelay(failures, this.#certificate?.lifetimeMs ?? null, Math.random);
     const retryAt = Math.round(Math.max(backoff, heldUntil));
-    this.#save({
+    await this.#save({
       ...this.#state,
       failures,
       failure: { at, reason },
@@ -215,17 +208,17 @@ export class AcmeJob {
   async #decide(certificate: StoredCertificate): Promise<void> {
     const { log, now } = this.#options;
     const { signal } = this.#stopping;
-    const [before, directory, random] = [this.#renewal(), this.#directory, this.#random];
-    const sources = { certificate, before, directory, signal, log, now, random };
+    const before = renewalOf(this.#state, certificate);
+    const sources = { certificate, before, directory: this.#directory, signal, log, now };
     const renewal = await decideRenewal(sources);
-    if (!signal.aborted) this.#save({ ...this.#state, renewal });
+    if (!signal.aborted) await this.#save({ ...this.#state, renewal });
   }
 
   /** In memory, too, if it cannot be written: the server goes on. */
-  #save(state: AcmeState): void {
+  async #save(state: AcmeState): Promise<void> {
     this.#state = state;
     try {
-      this.#store.saveState(state);
+      await this.#store.saveState(state);
     } catch (error) {
       this.#options.log.warn({ reason: messageOf(error) }, "the state of ACME cannot be saved");
     }
@@ -234,14 +227,8 @@ export class AcmeJob {
   #replaces(): string | null {
     const { issuer, directory } = this.#state;
     // Directories without renewal information do not know the field.
-    const isKnown = issuer === directory && this.#renewal()?.window != null;
-    return isKnown && this.#certificate !== null ? certificateId(this.#certificate.pem) : null;
-  }
-
-  #lifetimeMs(): number | null {
-    if (this.#certificate === null) return null;
-    const { from, to } = this.#certificate.validity;
-    return to - from;
+    const renewal = issuer === directory ? renewalOf(this.#state, this.#certificate) : null;
+    return renewal?.window == null ? null : renewal.id;
   }
 
   #readCertificate(): StoredCertificate | null {
@@ -257,12 +244,9 @@ export class AcmeJob {
   }
 
   async #sleep(milliseconds: number): Promise<void> {
-    const { promise: woken, resolve } = Promise.withResolvers<void>();
-    this.#wake = resolve;
-    const over = new AbortController();
-    const { signal } = over;
-    const timer = delay(Math.min(milliseconds, SLEEP_MS_MAX), null, { signal, ref: false });
-    await Promise.race([woken, timer.catch(() => {})]);
-    over.abort();
+    const woken = new AbortController();
+    this.#wake = () => woken.abort();
+    const options = { signal: woken.signal, ref: false };
+    await delay(Math.min(milliseconds, SLEEP_MS_MAX), null, options).catch(() => {});
   }
 }

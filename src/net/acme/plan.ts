@@ -1,6 +1,6 @@
 /** What `--acme-…` asks for. */
 import { readFileSync } from "node:fs";
-import { X509Certificate } from "node:crypto";
+import { createHash, X509Certificate } from "node:crypto";
 import { isIP } from "node:net";
 import { join } from "node:path";
 import { systemCode, UserError } from "../../domain/errors.ts";
@@ -57,6 +57,13 @@ export function acmeFiles(dataDir: string): CertificateFiles {
 
 export function acmeFolder(dataDir: string): string {
   return join(dataDir, "acme");
+}
+
+/** Changes with everything that an order depends on. `ca`: the text of `caFile`. */
+export function digestPlan(plan: AcmePlan, ca: string | null): string {
+  return createHash("sha256")
+    .update(JSON.stringify({ ...plan, ca }))
+    .digest("hex");
 }
 
 /** Throws {@link UserError} if the file cannot be read or has no certificate. */

@@ -1,6 +1,6 @@
 /** ACME Renewal Information (RFC 9773): the directory says when it wants a certificate renewed. */
-import { X509Certificate } from "node:crypto";
-import type { Directory } from "./directory.ts";
+import type { X509Certificate } from "node:crypto";
+import { cutWords, type Directory } from "./directory.ts";
 import type { Span } from "./schedule.ts";
 
 export interface RenewalInfo {
@@ -29,32 +29,26 @@ export function readRenewalInfo(json: unknown): RenewalInfo {
   const { start, end } = (suggestedWindow ?? {}) as Record<string, unknown>;
   const window = { from: Date.parse(String(start)), to: Date.parse(String(end)) };
   if (!(window.from < window.to)) throw new Error("the renewal information has no valid window");
-  return { window, explanation: typeof explanationURL === "string" ? explanationURL : null };
+  return {
+    window,
+    explanation: typeof explanationURL === "string" ? cutWords(explanationURL) : null,
+  };
 }
-
-/** The extension's OID, 2.5.29.35, and the tag of the text that holds its value. */
-const AUTHORITY_KEY_ID = Buffer.from("0603551d2304", "hex");
-const SEQUENCE = 0x30;
-const KEY_IDENTIFIER = 0x80;
 
 /**
- * The id of a certificate (RFC 9773, 4.1): its issuer's key identifier and its serial number. Null if it has
- * no key identifier, or one that public certificates never have.
+ * Returns the id of a certificate (RFC 9773, 4.1), made of its issuer's key identifier and its serial number, or
+ * null without the first. Loads a library, as an order does.
  */
-export function certificateId(pem: string): string | null {
-  const { raw, serialNumber } = new X509Certificate(pem);
-  const at = raw.indexOf(AUTHORITY_KEY_ID);
-  // After the OID: length, then SEQUENCE { [0] key identifier }. All lengths have one byte.
-  const [, sequence, , tag, length = 0] = raw.subarray(at + AUTHORITY_KEY_ID.length);
-  if (at === -1 || sequence !== SEQUENCE || tag !== KEY_IDENTIFIER || length > 64) return null;
-  const start = at + AUTHORITY_KEY_ID.length + 5;
-  const keyId = raw.subarray(start, start + length);
-  return `${keyId.toString("base64url")}.${integerBytes(serialNumber).toString("base64url")}`;
-}
-
-/** The bytes of a positive integer in DER: a zero comes first if the highest bit is set. */
-function integerBytes(hex: string): Buffer {
-  const digits = hex.replace(/^0+(?=.)/, "");
-  const bytes = Buffer.from(digits.padStart(2 * Math.ceil(digits.length / 2), "0"), "hex");
-  return (bytes[0] ?? 0) > 0x7f ? Buffer.concat([Buffer.of(0), bytes]) : bytes;
+export async function certificateId({ raw }: Pick<X509Certificate, "raw">): Promise<string | null> {
+  // The bundler would run it too late otherwise.
+  await import("reflect-metadata");
+  const x509 = await import("@peculiar/x509");
+  const certificate = new x509.X509Certificate(raw);
+  const { keyId } = certificate.getExtension(x509.AuthorityKeyIdentifierExtension) ?? {};
+  if (keyId === undefined) return null;
+  const serial = Buffer.from(certificate.serialNumber, "hex");
+  // The library leaves out the zero that DER puts before a number whose highest bit is set.
+  const zero = (serial[0] ?? 0) > 0x7f ? [0] : [];
+  const parts = [Buffer.from(keyId, "hex"), Buffer.from([...zero, ...serial])];
+  return parts.map((part) => part.toString("base64url")).join(".");
 }

@@ -1,10 +1,10 @@
 /** What is kept in `<data>/acme/`: the account's key, the certificate with its key, and what the next order depends on. */
 import { X509Certificate } from "node:crypto";
-import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync } from "node:fs";
+import { open, rename, rm } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { type Static, Type } from "@sinclair/typebox";
 import { Value } from "@sinclair/typebox/value";
-import { syncPath } from "../../files.ts";
 import { loadCertificate } from "../tls.ts";
 import { type IssuedCertificate, makeKey } from "./order.ts";
 import { acmeFiles, acmeFolder } from "./plan.ts";
@@ -16,6 +16,8 @@ const time = Type.Number();
 const State = Type.Object({
   /** The URL of the directory that the rest is about. */
   directory: Type.String(),
+  /** The digest of the settings that the last order was made with. */
+  plan: Type.String(),
   /** Where the certificate in use came from; null: nowhere yet, or unknown. */
   issuer: Type.Union([Type.String(), Type.Null()]),
   /** Failed orders since the last success. */
@@ -30,6 +32,8 @@ const State = Type.Object({
     Type.Object({
       /** The fingerprint of the certificate that this is about. */
       certificate: Type.String(),
+      /** Its id for the directory; null: it has none. */
+      id: Type.Union([Type.String(), Type.Null()]),
       at: time,
       /** As the directory suggested it. */
       window: Type.Union([Type.Object({ from: time, to: time }), Type.Null()]),
@@ -42,9 +46,13 @@ const State = Type.Object({
 export type AcmeState = Readonly<Static<typeof State>>;
 export type Renewal = Readonly<NonNullable<AcmeState["renewal"]>>;
 
-export function initialState(directory: string, issuer: string | null = null): AcmeState {
+/** Who is asked, and with which settings. */
+export type Asked = Pick<AcmeState, "directory" | "plan">;
+
+export function initialState({ directory, plan }: Asked, issuer: string | null = null): AcmeState {
   return {
     directory,
+    plan,
     issuer,
     failures: 0,
     failure: null,
@@ -54,11 +62,19 @@ export function initialState(directory: string, issuer: string | null = null): A
   };
 }
 
+/** Returns what still counts of the state that an earlier start kept. */
+export function resumeState(kept: AcmeState | null, asked: Asked): AcmeState {
+  if (kept?.directory !== asked.directory) return initialState(asked, kept?.issuer);
+  if (kept.plan === asked.plan) return kept;
+  // The new settings may have removed the cause of a failure; the directory's own wait stays.
+  return { ...kept, ...asked, failures: 0, retry_at: kept.held_until };
+}
+
 /** The certificate in use, as far as its renewal is concerned. */
 export interface StoredCertificate {
-  readonly pem: string;
   readonly fingerprint: string;
   readonly validity: Span;
+  readonly lifetimeMs: number;
   readonly leaf: X509Certificate;
 }
 
@@ -87,16 +103,16 @@ export class AcmeStore {
     }
   }
 
-  saveState(state: AcmeState): void {
-    writePrivately(this.#path("state.json"), `${JSON.stringify(state, null, 2)}\n`);
+  saveState(state: AcmeState): Promise<void> {
+    return writePrivately(this.#path("state.json"), `${JSON.stringify(state, null, 2)}\n`);
   }
 
   /** PEM. Makes the key with the first order. */
-  accountKey(): string {
+  async accountKey(): Promise<string> {
     const path = this.#path("account-key.pem");
     if (existsSync(path)) return readFileSync(path, "utf8");
     const key = makeKey();
-    writePrivately(path, key);
+    await writePrivately(path, key);
     return key;
   }
 
@@ -104,15 +120,16 @@ export class AcmeStore {
   readCertificate(): StoredCertificate | null {
     const files = acmeFiles(this.#dataDir);
     if (!existsSync(files.certFile)) return null;
-    const { cert: pem, expiresAt } = loadCertificate(files);
-    const leaf = new X509Certificate(pem);
-    const validity = { from: Date.parse(leaf.validFrom), to: expiresAt };
-    return { pem, fingerprint: leaf.fingerprint256, validity, leaf };
+    const { cert, expiresAt } = loadCertificate(files);
+    const leaf = new X509Certificate(cert);
+    const from = Date.parse(leaf.validFrom);
+    const validity = { from, to: expiresAt };
+    return { fingerprint: leaf.fingerprint256, validity, lifetimeMs: expiresAt - from, leaf };
   }
 
-  saveCertificate({ key, chain }: IssuedCertificate): void {
+  saveCertificate({ key, chain }: IssuedCertificate): Promise<void> {
     const { certFile } = acmeFiles(this.#dataDir);
-    writePrivately(certFile, `${key.trim()}\n${chain.trim()}\n`);
+    return writePrivately(certFile, `${key.trim()}\n${chain.trim()}\n`);
   }
 
   #path(name: string): string {
@@ -120,11 +137,18 @@ export class AcmeStore {
   }
 }
 
-/** Replaces the file at once, or leaves the old one. */
-function writePrivately(path: string, text: string): void {
+/** Replaces the file at once, or leaves the old one. The thread that takes signals does not wait for the disk. */
+async function writePrivately(path: string, text: string): Promise<void> {
   const fresh = `${path}.new`;
-  rmSync(fresh, { force: true });
-  writeFileSync(fresh, text, { mode: 0o600, flag: "wx", flush: true });
-  renameSync(fresh, path);
-  syncPath(dirname(path));
+  await rm(fresh, { force: true });
+  await writeSynced(fresh, text);
+  await rename(fresh, path);
+  await using folder = await open(dirname(path), "r");
+  await folder.sync();
+}
+
+async function writeSynced(path: string, text: string): Promise<void> {
+  await using file = await open(path, "wx", 0o600);
+  await file.writeFile(text);
+  await file.sync();
 }
