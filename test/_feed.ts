@@ -2,7 +2,7 @@
 import { type AnySchema, Ajv2020 } from "ajv/dist/2020.js";
 import { expect } from "bun:test";
 import { feedDocument } from "../src/feed/openapi.ts";
-import { startTestApp, type TestApp, type TestAppOptions } from "./_setup.ts";
+import { onCleanup, startTestApp, type TestApp, type TestAppOptions } from "./_setup.ts";
 
 export interface FeedLine {
   readonly id: string;
@@ -72,6 +72,35 @@ export async function readFeed(
   const error = undefined as unknown as FeedAnswer["error"];
   const ids = lines.map(({ id }) => id);
   return { status, headers: answer.headers, text, signals: lines, ids, end, error };
+}
+
+/** A server that gives these answers in turn, then 404. `asked`: `after` and `wait` of each request. */
+export function startFakeFeed(answers: readonly (() => Response)[]) {
+  const asked: string[] = [];
+  const server = Bun.serve({
+    hostname: "127.0.0.1",
+    port: 0,
+    fetch: (request) => {
+      const { searchParams } = new URL(request.url);
+      asked.push(`${searchParams.get("after") ?? "none"} ${searchParams.get("wait")}`);
+      return answers[asked.length - 1]?.() ?? new Response("", { status: 404 });
+    },
+  });
+  onCleanup(() => server.stop(true));
+  return { url: server.url.href, asked };
+}
+
+/** Answers of {@link startFakeFeed} to a reader that begins now, two of which are cut, and what it asks. */
+export function answersFromNow() {
+  const [before, id] = ["01K5QZ8F3V9X2M7T4B6N1C0D8E", "01K5QZ8F3V9X2M7T4B6N1C0D8F"];
+  const line = `${JSON.stringify({ id, metadata: { n: 0 } })}\n`;
+  const answers = [
+    () => new Response(line),
+    () => new Response(`{"next":"${before}","done":true}\n`),
+    () => new Response(line),
+    () => new Response(`${line}{"next":"${id}","done":true}\n`),
+  ];
+  return { id, answers, asks: ["now 0", "now 0", `${before} 30`, `${before} 30`, `${id} 30`] };
 }
 
 export interface FeedApp extends TestApp {

@@ -4,8 +4,8 @@ import { join } from "node:path";
 import { Feed, FeedError, type FeedOptions } from "../clients/typescript/feed.ts";
 import { Signalbox } from "../clients/typescript/signalbox.ts";
 import { cli, freePort, mintKey, startServe } from "./_cli.ts";
-import { startFeedApp } from "./_feed.ts";
-import { onCleanup, query, rejection, signal, temporaryFolder } from "./_setup.ts";
+import { answersFromNow, startFakeFeed, startFeedApp } from "./_feed.ts";
+import { query, rejection, signal, temporaryFolder } from "./_setup.ts";
 
 setDefaultTimeout(120_000);
 
@@ -176,20 +176,11 @@ test("an answer that was cut, a 503 and a 429 are asked for again", async () => 
     () => new Response("{}", { status: 429, headers: { "Retry-After": "0" } }),
     () => new Response(`${line}{"next":"${id}","done":true}\n`),
   ];
-  const asked: string[] = [];
-  const server = Bun.serve({
-    hostname: "127.0.0.1",
-    port: 0,
-    fetch: (request) => {
-      asked.push(new URL(request.url).searchParams.get("after") ?? "none");
-      return answers[asked.length - 1]?.() ?? new Response("", { status: 404 });
-    },
-  });
-  onCleanup(() => server.stop(true));
+  const { url, asked } = startFakeFeed(answers);
   const problems: string[] = [];
   const onRetry = (problem: string) => void problems.push(problem);
   const feed = new Feed({
-    url: server.url.href,
+    url,
     key: `sbr_${"0".repeat(64)}`,
     after: null,
     onRetry,
@@ -197,6 +188,15 @@ test("an answer that was cut, a 503 and a 429 are asked for again", async () => 
   const signals = feed.signals();
   expect((await signals.next()).value?.id).toBe(id);
   expect(await rejection(signals.next())).toMatchObject({ status: 404 });
-  expect(asked).toEqual(["none", "none", "none", "none", id]);
+  expect(asked).toEqual([...Array<string>(4).fill("none 30"), `${id} 30`]);
   expect(problems).toHaveLength(3);
+});
+
+test("a reader that begins now asks for its place first, and keeps it when an answer is cut", async () => {
+  const { id, answers, asks } = answersFromNow();
+  const { url, asked } = startFakeFeed(answers);
+  const signals = new Feed({ url, key: `sbr_${"0".repeat(64)}`, after: "now", ...quiet }).signals();
+  expect((await signals.next()).value?.id).toBe(id);
+  expect(await rejection(signals.next())).toMatchObject({ status: 404 });
+  expect(asked).toEqual(asks);
 });

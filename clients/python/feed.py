@@ -2,11 +2,11 @@
 
 It is not published: copy this file into your program.
 
-    feed = Feed("https://signals.example.com:8443", key, after=load_cursor())
+    feed = Feed("https://signals.example.com:8082", key, after=load_cursor())
     for signal in feed:
         act_and_save_cursor(signal, signal["id"])
 
-A signal's id is the cursor: whoever goes on after it misses nothing, and gets nothing twice.
+A signal's id is the cursor: a program that continues after it misses nothing, and gets nothing twice.
 To trust a private certificate, set SSL_CERT_FILE=cert.pem before the program starts.
 """
 
@@ -92,7 +92,7 @@ class Feed:
         self._url = re.sub("/*(/feed)?/*$", "", url) + "/feed"
         self._headers = {"Authorization": f"Bearer {key}"}
         self._after = after
-        self._asked = {"desk": desk, "limit": limit, "wait": WAIT_S}
+        self._asked = {"desk": desk, "limit": limit}
         self._opener = urllib.request.build_opener(_EveryAnswer)
 
     def __iter__(self) -> Iterator[StoredSignal]:
@@ -112,7 +112,9 @@ class Feed:
             yield from signals
 
     def _read(self, after: str | None):
-        asked = {name: value for name, value in {**self._asked, "after": after}.items() if value is not None}
+        wait = 0 if after == "now" else WAIT_S  # If that wait were cut, "now" would be later.
+        asked = {**self._asked, "after": after, "wait": wait}
+        asked = {name: value for name, value in asked.items() if value is not None}
         request = urllib.request.Request(f"{self._url}?{urllib.parse.urlencode(asked)}", headers=self._headers)
         try:
             with self._opener.open(request, timeout=TIMEOUT_S) as answer:

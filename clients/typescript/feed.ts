@@ -1,13 +1,12 @@
 /**
  * Reads signals from Signalbox in the order of storage. For Bun, Node and Deno, without dependencies.
  * It is not published: copy this file into your program.
- * It is not published: copy this file into your program.
  *
- *     const feed = new Feed({ url: "https://signals.example.com:8443", key, after: await loadCursor() });
+ *     const feed = new Feed({ url: "https://signals.example.com:8082", key, after: await loadCursor() });
  *     for await (const signal of feed.signals()) await actAndSaveCursor(signal, signal.id);
  *
- * A signal's id is the cursor: whoever goes on after it misses nothing, and gets nothing twice. To trust a
- * private certificate, set NODE_EXTRA_CA_CERTS=cert.pem (Deno: DENO_CERT) before the program starts.
+ * A signal's id is the cursor: a program that continues after it misses nothing, and gets nothing twice.
+ * To trust a private certificate, set NODE_EXTRA_CA_CERTS=cert.pem (Deno: DENO_CERT) before the program starts.
  */
 export interface StoredSignal {
   /** A ULID; strictly increases in the order of storage. */
@@ -122,7 +121,8 @@ export class Feed {
 
   async #read(after: string | null): Promise<Page> {
     const { key, desk, limit, signal } = this.#options;
-    const given = Object.entries({ desk, after, limit, wait: WAIT_S }).filter(
+    const wait = after === "now" ? 0 : WAIT_S; // If that wait were cut, "now" would be later.
+    const given = Object.entries({ desk, after, limit, wait }).filter(
       ([, value]) => value !== undefined && value !== null,
     );
     const search = new URLSearchParams(given.map(([name, value]) => [name, String(value)]));

@@ -27,7 +27,7 @@ export function healthcheckCommand(): Command {
     adds: "data",
     examples: [
       "signalbox healthcheck --data /var/lib/signalbox",
-      "signalbox healthcheck http://127.0.0.1:9090 --live",
+      "signalbox healthcheck http://127.0.0.1:8083 --live",
     ],
     run: async ({ live, data }: DataOptions & { live?: true }, url: string | undefined) => {
       const path = live ? "/healthz" : "/readyz";

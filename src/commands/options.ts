@@ -108,7 +108,7 @@ export function readUrl(text: string): string {
   const isPlain = url !== null && url.search === "" && url.hash === "" && url.username === "";
   if (!isPlain || !/^https?:$/.test(url.protocol)) {
     throw new InvalidArgumentError(
-      "Write it like https://signals.example.com or http://127.0.0.1:9090.",
+      "Write it like https://signals.example.com or http://127.0.0.1:8083.",
     );
   }
   return url.href.replace(/\/+$/, "");

@@ -3,6 +3,7 @@ import { expect, setDefaultTimeout, test } from "bun:test";
 import { cpSync, readFileSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { cli, freePort, mintKey, startServe } from "../_cli.ts";
+import { answersFromNow, startFakeFeed } from "../_feed.ts";
 import { post, query, temporaryFolder } from "../_setup.ts";
 import "./_faults.ts";
 
@@ -93,6 +94,17 @@ test.each(["python", "node"] as const)(
     expect(await reader.linesUntil(SIGNALS)).toEqual(ids.map(({ id }, n) => `${id} ${n}`));
     const refused = startReader(name, { ...env, AFTER: "7ZZZZZZZZZZZZZZZZZZZZZZZZZ" });
     expect(await refused.linesUntil(1)).toEqual(["422 validation_failed ['after']"]);
+  },
+);
+
+test.each(["python", "node"] as const)(
+  "%s: a reader that begins now asks for its place first, and keeps it when an answer is cut",
+  async (name) => {
+    const { id, answers, asks } = answersFromNow();
+    const { url, asked } = startFakeFeed(answers);
+    const reader = startReader(name, { URL: url, KEY: `sbr_${"0".repeat(64)}`, AFTER: "now" });
+    expect(await reader.linesUntil(2)).toEqual([`${id} 0`, "404 404 []"]);
+    expect(asked).toEqual(asks);
   },
 );
 

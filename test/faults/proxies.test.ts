@@ -23,7 +23,7 @@ interface Site {
   readonly machine: Machine;
   readonly key: string;
   /** Port of the documentation → the one that the test uses. */
-  readonly ports: Readonly<Record<80 | 443 | 8080 | 8081 | 9090, number>>;
+  readonly ports: Readonly<Record<80 | 443 | 8080 | 8081 | 8083, number>>;
   readonly inPorts: (text: string) => string;
   readonly log: () => string;
   readonly stopServer: () => Promise<void>;
@@ -36,10 +36,10 @@ async function startSite(): Promise<Site> {
     443: await freePort(),
     8080: await freePort(),
     8081: await freePort(),
-    9090: await freePort(),
+    8083: await freePort(),
   };
   const inPorts = (text: string) =>
-    text.replaceAll(/(?<=127\.0\.0\.1:)(8080|8081|9090)\b/g, (port) =>
+    text.replaceAll(/(?<=127\.0\.0\.1:)(8080|8081|8083)\b/g, (port) =>
       String(ports[Number(port) as 8080]),
     );
   const machine = await createMachine({});
@@ -167,7 +167,7 @@ test("Caddy", async () => {
 test("Caddy with the health check", async () => {
   const site = await startSite();
   const { machine, ports, inPorts } = site;
-  const check = blockOf("Health checks", "caddyfile").replace("9090", String(ports[9090]));
+  const check = blockOf("Health checks", "caddyfile").replace("8083", String(ports[8083]));
   const config = `{\n\tadmin off\n}\nhttp://127.0.0.1:${ports[80]} {\n\treverse_proxy 127.0.0.1:8080 {\n${check}\n\theader_up X-Forwarded-Proto https\n\t}\n}\n`;
   writeFileSync(machine.path("etc/caddy/Caddyfile"), inPorts(config));
   const run = "caddy run --config /etc/caddy/Caddyfile --adapter caddyfile";
