@@ -4,7 +4,16 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 
 import { basename, join } from "node:path";
 import { pino } from "pino";
 import { shellQuoted } from "../src/domain/shell.ts";
-import { BackupJob, type BackupPlan, type MakeBackup } from "../src/ops/backups.ts";
+import { describeSending } from "../src/commands/attention.ts";
+import { readCommand } from "../src/commands/options.ts";
+import {
+  BackupJob,
+  type BackupPlan,
+  type BackupStatus,
+  type MakeBackup,
+  timeStamp,
+} from "../src/ops/backups.ts";
+import { Tail } from "../src/ops/tail.ts";
 import { verifyDatabase } from "../src/store/sqlite/verify.ts";
 import { cli, mintKey, spawn, startServe } from "./_cli.ts";
 import { seed } from "./_databases.ts";
@@ -13,7 +22,11 @@ import { type LogLine, onCleanup, temporaryFolder } from "./_setup.ts";
 setDefaultTimeout(60_000);
 
 const HOUR_MS = 3_600_000;
+const MINUTE_MS = 60_000;
+const INSIDE_QUOTES = "Inside quotes, write $SIGNALBOX_BACKUP_FILE instead of {}";
 const FAILED = "the backup command failed, it will be retried";
+
+type Made = NonNullable<BackupStatus["newest"]>;
 
 async function until(isSo: () => boolean): Promise<void> {
   while (!isSo()) await Bun.sleep(5);
@@ -51,26 +64,32 @@ function isRunning(pid: number): boolean {
 }
 
 describe("the command", () => {
-  test.each(["{}", '"{}"', "'{}'"])(
-    "gets the path of each backup as one word, as %s",
-    async (word) => {
-      const dir = join(temporaryFolder(), `a 'b" $(touch pwned) \`touch pwned\`; *`);
-      const away = temporaryFolder();
-      const { job, lines } = startJob({ dir, command: `cp ${word} ${shellQuoted(away)} && pwd` });
-      await until(() => lines("backup sent").length > 0);
-      expect(readdirSync(away)).toEqual(readdirSync(dir));
-      expect(existsSync("pwned")).toBe(false);
-      const file = join(dir, readdirSync(dir)[0] ?? "");
-      expect(lines("backup sent")[0]).toMatchObject({ file, duration_ms: expect.any(Number) });
-      expect(job.status.sending).toEqual({ sent: job.status.newest, failure: null });
-      expect(job.status.newest?.file).toBe(file);
-    },
-  );
+  test.each([
+    "cp {}",
+    'cp "{}"',
+    "cp '{}'",
+    'cp "$SIGNALBOX_BACKUP_FILE"',
+    `echo "isn't '\\"'" \\' && cp {}`,
+    `sh -c 'cp "$SIGNALBOX_BACKUP_FILE" "$1"' sh`,
+  ])("gets the path of each backup as one word: %s", async (start) => {
+    const dir = join(temporaryFolder(), `a 'b" $(touch pwned) \`touch pwned\`; *`);
+    const away = temporaryFolder();
+    const command = readCommand(`${start} ${shellQuoted(away)} && pwd`);
+    const { job, lines } = startJob({ dir, command });
+    await until(() => lines("backup sent").length > 0);
+    expect(readdirSync(away)).toEqual(readdirSync(dir));
+    expect(existsSync("pwned")).toBe(false);
+    const file = join(dir, readdirSync(dir)[0] ?? "");
+    expect(lines("backup sent")[0]).toMatchObject({ file, duration_ms: expect.any(Number) });
+    expect(job.status.sending).toEqual({ sent: job.status.newest, failure: null });
+    expect(job.status.newest?.file).toBe(file);
+  });
 
   test("runs after each backup, and never for one that failed", async () => {
     const away = temporaryFolder();
     let count = 0;
-    const { job, lines } = startJob({ everyMs: 1_000, command: `cp {} ${away}` }, (file) => {
+    const command = readCommand(`cp {} ${away}`);
+    const { job, lines } = startJob({ everyMs: 1_000, command }, (file) => {
       count += 1;
       return count % 2 === 1 ? Promise.reject(new Error("no")) : makeWord(file);
     });
@@ -109,6 +128,21 @@ describe("the command", () => {
     const { lines } = startJob({ everyMs: 2_000, command });
     await until(() => lines("backup sent").length > 0);
     expect([FAILED, "backup made"].map((msg) => lines(msg).length)).toEqual([1, 1]);
+  });
+
+  test("sends the newest backup after a start, because the last server may not have", async () => {
+    const [dir, away] = [temporaryFolder(), temporaryFolder()];
+    const [newest = "", old = ""] = [1, 2].map(
+      (minutes) => `signalbox-${timeStamp(Date.now() - minutes * MINUTE_MS)}.db`,
+    );
+    for (const name of [old, newest]) writeFileSync(join(dir, name), "backup");
+    const { job, lines } = startJob({ dir, command: readCommand(`cp {} ${away}`) });
+    await until(() => lines("backup sent").length > 0);
+    expect(readdirSync(away)).toEqual([newest]);
+    expect(job.status.sending?.sent).toEqual(job.status.newest);
+    const { job: next } = startJob({ dir, command: "exit 1" });
+    await until(() => next.status.sending?.failure != null);
+    expect(lines("backup made")).toEqual([]);
   });
 
   test("that writes without end is reported with its last lines only", async () => {
@@ -198,10 +232,36 @@ describe("serve --backup-command", () => {
     [["serve", "--backup-command", "true"], "has no effect without a folder"],
     [["serve", "--backup-dir", "b", "--backup-command", " "], "Write a command"],
     [["backup", "--command", "true", "file.db"], "--command needs --every"],
+    [["serve", "--backup-dir", "b", "--backup-command", `rclone copy "{}/" away:`], INSIDE_QUOTES],
+    [["serve", "--backup-command", `sh -c 'age -r age1… < {} | rclone rcat a:b'`], INSIDE_QUOTES],
+    [["backup", "--every", "1h", "b", "--command", `curl -F 'file=@{}' a:b`], INSIDE_QUOTES],
   ])("%p is refused", async (args, says) => {
     const { code, stderr } = await cli(args);
     expect({ code, stderr }).toEqual({ code: 2, stderr: expect.stringContaining(says) });
   });
+});
+
+test("status says of a backup that it was sent, or not yet, once this server has tried", () => {
+  const [newest, older] = [2, 1].map((at) => ({ file: `${at}.db`, at })) as [Made, Made];
+  const said = (sending: BackupStatus["sending"]) =>
+    describeSending({ dir: "b", every_ms: 1, keep: 1, newest, failure: null, sending });
+  const failure = { at: 3, reason: "no" };
+  expect(said(null)).toBeNull();
+  expect(said({ sent: null, failure: null })).toBeNull();
+  expect(said({ sent: null, failure })).toBe("not sent away yet");
+  expect(said({ sent: older, failure: null })).toBe("not sent away yet");
+  expect(said({ sent: newest, failure: null })).toBe("sent away");
+});
+
+test("a stderr that cannot be read ends with what was read", async () => {
+  const tail = new Tail(
+    new ReadableStream({
+      start: (controller) => controller.enqueue(new TextEncoder().encode("one\ntwo")),
+      pull: (controller) => controller.error(new Error("EIO")),
+    }),
+  );
+  await tail.ended;
+  expect(tail.text).toBe("one / two");
 });
 
 test("backup --every --command sends each backup", async () => {

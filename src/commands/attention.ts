@@ -139,9 +139,10 @@ export function attentionToBackups(
   ];
 }
 
-/** Whether the command has sent the newest backup away; null without a command or a backup. */
+/** Whether the command has sent the newest backup away; null without a command, or before its first end. */
 export function describeSending({ newest, sending }: BackupStatus): string | null {
   if (newest === null || sending == null) return null;
+  if (sending.sent === null && sending.failure === null) return null;
   return sending.sent?.file === newest.file ? "sent away" : "not sent away yet";
 }
 

@@ -1,6 +1,6 @@
 /** `signalbox copy` (hidden): the process in which `backup`, `restore` and `serve` copy a database. */
 import { Command } from "commander";
-import { lowerPriority } from "../ops/backup-command.ts";
+import { lowerPriority } from "../priority.ts";
 import { databaseFiles } from "../store/open.ts";
 import { printData } from "./print.ts";
 

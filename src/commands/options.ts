@@ -4,6 +4,7 @@ import { InvalidArgumentError, Option } from "commander";
 import ms from "ms";
 import { defaults } from "../config.ts";
 import { UserError } from "../domain/errors.ts";
+import { backupScript } from "../ops/backup-script.ts";
 import { type Address, isLoopbackHost, parseAddress } from "../net/address.ts";
 
 export function dataOption(): Option {
@@ -59,9 +60,9 @@ export function readInterval(text: string): number {
   return atLeastOneSecond(text, "such as 1h");
 }
 
-/** Reads a shell command for backups. An empty one would succeed and send nothing. */
+/** Reads a shell command for backups, as `backupScript` returns it. An empty one would succeed and send nothing. */
 export function readCommand(text: string): string {
-  if (text.trim() !== "") return text;
+  if (text.trim() !== "") return orInvalid(() => backupScript(text));
   throw new InvalidArgumentError("Write a command, such as 'rclone copy {} remote:signalbox'.");
 }
 

@@ -14,7 +14,7 @@ export interface BackupPlan {
   readonly everyMs: number;
   /** How many backups are kept. */
   readonly keep: number;
-  /** A shell command that sends a backup away, with `{}` for its path; null: they stay. */
+  /** A shell script that sends a backup away, as `backupScript` returns it; null: they stay. */
   readonly command: string | null;
 }
 
@@ -95,10 +95,14 @@ export class BackupJob {
 
   async #run(): Promise<void> {
     const { everyMs } = this.#plan;
-    await this.#sleep(await this.#untilDue());
+    const waitMs = await this.#untilDue();
+    let dueAt = performance.now() + waitMs;
+    // Whether the last server has sent it is not known.
+    if (waitMs > 0 && this.#newest !== null) await this.#send(this.#newest, dueAt);
+    await this.#sleep(dueAt - performance.now());
     while (!this.#stopping.signal.aborted) {
       const made = await this.#backUp();
-      const dueAt = performance.now() + (made === null ? Math.min(everyMs, RETRY_MS) : everyMs);
+      dueAt = performance.now() + (made === null ? Math.min(everyMs, RETRY_MS) : everyMs);
       if (made !== null) await this.#send(made, dueAt);
       await this.#sleep(dueAt - performance.now());
     }
