@@ -22,7 +22,7 @@ import { currentSchema, schemaVersion } from "../src/store/sqlite/migrate.ts";
 import { openDatabase } from "../src/store/sqlite/open.ts";
 import { putInPlace } from "../src/store/sqlite/restore.ts";
 import { verifyDatabase } from "../src/store/sqlite/verify.ts";
-import { cli, type CliResult, signalbox, startServe } from "./_cli.ts";
+import { cli, type CliResult, freePort, signalbox, startServe } from "./_cli.ts";
 import {
   contentOf,
   newDataDir,
@@ -221,6 +221,23 @@ describe("restore over a database", () => {
     expect(await server.exited).toBe(1);
     expect(server.log().at(-1)).toMatchObject({
       level: "fatal",
+      reason: `the database file was replaced or removed while the server ran: ${path}`,
+    });
+  });
+
+  test("a server that waits for its first certificate ends if its database file is removed", async () => {
+    const { path, dataDir } = seedWithBackup(5);
+    const acme = [
+      "--acme-domain=signals.test",
+      "--acme-directory=https://127.0.0.1:1/directory",
+      `--acme-http-listen=127.0.0.1:${await freePort()}`,
+    ];
+    const server = await startServe(acme, { dataDir, until: "no certificate could be obtained" });
+    renameSync(path, `${path}.moved`);
+    expect(await server.exited).toBe(1);
+    expect(server.log().at(-1)).toMatchObject({
+      level: "fatal",
+      msg: expect.stringMatching(/^storage failed: /),
       reason: `the database file was replaced or removed while the server ran: ${path}`,
     });
   });

@@ -72,16 +72,20 @@ async function serve(options: ServeOptions, command: Command): Promise<void> {
   // A reload that comes before there is anything to reload must not end the process.
   process.on("SIGHUP", () => {});
   try {
-    const app = await startApp({
+    const starting = startApp({
       config,
       log: log.logger,
-      onFatal: (reason) => fatal.reject(new Error(reason)),
+      onFatal: (reason) => fatal.reject(new StorageFailure(reason)),
       makeBackup: (file, signal) => backUp(config.dataDir, file, { signal }),
       stopping: stopping.signal,
       onReload: (reload) => process.on("SIGHUP", reload),
-    }).catch((error: unknown) => {
+    });
+    // A start may wait for its first certificate for days.
+    const app = await Promise.race([starting, fatal.promise]).catch((error: unknown) => {
       if (error === stopping.signal.reason) return null;
-      throw explainPortInUse(error, config);
+      if (!(error instanceof StorageFailure)) throw explainPortInUse(error, config);
+      stopping.abort();
+      return dieOfStorage(error, () => starting, log);
     });
     if (app === null) {
       log.logger.info("stopped");
@@ -109,9 +113,11 @@ async function runUntil(
     await Promise.race([fatal, Promise.resolve()]);
     log.logger.info("stopped");
   } catch (error) {
-    await dieOfStorage(error, app, log);
+    await dieOfStorage(error, () => app.stop(), log);
   }
 }
+
+class StorageFailure extends Error {}
 
 /** Ends the process at a defect of ours, with the reason in the log. */
 function endAtDefect(log: Log): void {
@@ -141,8 +147,12 @@ async function announce(
  * Nothing may be stored after a failed fsync. Once the clients have their 503 the process ends, so that
  * its supervisor starts one that reads the disk again.
  */
-async function dieOfStorage(error: unknown, app: App, log: Log): Promise<never> {
-  await Promise.race([Promise.allSettled([app.stop()]), Bun.sleep(LAST_ANSWERS_MS)]);
+async function dieOfStorage(
+  error: unknown,
+  stop: () => Promise<unknown>,
+  log: Log,
+): Promise<never> {
+  await Promise.race([Promise.allSettled([stop()]), Bun.sleep(LAST_ANSWERS_MS)]);
   log.logger.fatal(
     { reason: messageOf(error) },
     "storage failed: signals in flight were answered 503, their outcome is unknown; restart signalbox, and check the disk if this happens again",
