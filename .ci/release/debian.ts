@@ -4,6 +4,11 @@ import { join } from "node:path";
 import { type Entry, run, stage } from "./staging.ts";
 
 const SCRIPTS = ["postinst", "prerm", "postrm"];
+const MONITORING = [
+  "grafana/signalbox.json",
+  "prometheus/prometheus.yml",
+  "prometheus/signalbox.rules.yml",
+];
 
 export interface PackageOptions {
   readonly version: string;
@@ -30,6 +35,9 @@ export async function debianPackage(options: PackageOptions): Promise<void> {
       mode: 0o644,
     },
     { path: "etc/signalbox/signalbox.env", from: "deploy/signalbox.env", mode: 0o644 },
+    ...MONITORING.map((name): Entry => {
+      return { path: `usr/share/signalbox/${name}`, from: join("deploy", name), mode: 0o644 };
+    }),
     ...documents.map((entry) => ({ ...entry, path: `usr/share/doc/signalbox/${entry.path}` })),
   ];
   const control = readFileSync("deploy/debian/control", "utf8")

@@ -120,6 +120,7 @@ test("the package names what it needs, and its configuration file", async () => 
   expect(modeOf("./usr/lib/systemd/system/signalbox.service")).toBe("-rw-r--r--");
   expect(modeOf("./etc/signalbox/signalbox.env")).toBe("-rw-r--r--");
   expect(modeOf("./usr/share/doc/signalbox/THIRD-PARTY.md")).toBe("-rw-r--r--");
+  expect(modeOf("./usr/share/signalbox/prometheus/signalbox.rules.yml")).toBe("-rw-r--r--");
 });
 
 const URL = "https://127.0.0.1:443";
