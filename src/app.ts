@@ -88,7 +88,7 @@ export async function startApp(options: AppOptions): Promise<App> {
 
   // Closed in the opposite order: connections, then the console, then health, then storage.
   await using opened = new AsyncDisposableStack();
-  const metrics = new Metrics();
+  const metrics = new Metrics(log);
   const wakeUps = new WakeUps();
   const storage = await openStorage(options, metrics, wakeUps);
   opened.defer(() => storage.close());

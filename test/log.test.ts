@@ -124,6 +124,7 @@ test("an internal error is one line, with the request id that the client has", a
   });
   isBroken = true;
   const early = await post(signal);
+  await post(signal);
   isBroken = false;
   openForDamage(dataDir).run(
     "CREATE TRIGGER boom BEFORE INSERT ON signals BEGIN SELECT RAISE(ABORT, 'an inner detail'); END",
@@ -151,6 +152,9 @@ test("an internal error is one line, with the request id that the client has", a
       { level: "error", msg: "internal error", status: 500, err, ...owner },
     ]);
   }
+  expect(log.filter(({ msg }) => msg === "a rejected request was not counted")).toMatchObject([
+    { level: "error", err: { message: "the clock is gone" } },
+  ]);
 });
 
 const fields422 = [...owned, ...rejected, "fields"];

@@ -1,5 +1,7 @@
 /** `/metrics`, and what is made of it: the alert rules, the dashboard and docs/metrics.md. */
 import { describe, expect, setDefaultTimeout, test } from "bun:test";
+import { pino } from "pino";
+import { AppError } from "../src/domain/errors.ts";
 import type { StorageFigures } from "../src/domain/storage.ts";
 import { Metrics } from "../src/ops/metrics/metrics.ts";
 import { DESKS_MAX, KEYS_MAX } from "../src/ops/metrics/state.ts";
@@ -220,7 +222,7 @@ describe("/metrics", () => {
         },
       },
     };
-    const metrics = new Metrics();
+    const metrics = new Metrics(silent);
     const asked = Array.from({ length: 20 }, () => metrics.text(sources));
     answer.resolve(figures);
     expect(new Set(await Promise.all(asked)).size).toBe(1);
@@ -229,21 +231,34 @@ describe("/metrics", () => {
     expect(reads).toBe(2);
   });
 
-  test("leaves out what cannot be read", async () => {
-    const storage = {
-      queueDepth: 7,
-      figures: () => {
-        throw new Error("no");
-      },
-    };
-    const metrics = new Metrics();
-    await metrics.text({ ...withoutServer, storage: { queueDepth: 0, figures: () => figures } });
-    const text = await metrics.text({ ...withoutServer, storage });
+  test("leaves out what has ended or cannot be read", async () => {
+    const metrics = new Metrics(silent);
+    const before = namesIn(await metrics.text(withServer));
+    const text = await metrics.text({
+      ...withoutServer,
+      storage: failing(new AppError("unavailable")),
+    });
     expect(text).toContain("signalbox_queue_signals 7\n");
-    expect(text).not.toMatch(
-      /^signalbox_(database_bytes|desks_left_out|certificate\w+|backup\w+) /m,
+    const ended = /^signalbox_(database|log|desks?|keys?|certificate|acme|backup)_/;
+    expect(before.filter((name) => ended.test(name))).toHaveLength(16);
+    expect(namesIn(text).filter((name) => ended.test(name))).toEqual([]);
+  });
+
+  test("logs a defect once, until it changes, and not a database that is busy", async () => {
+    const { log, lines } = remember();
+    const metrics = new Metrics(log);
+    const readWith = (error: Error) => metrics.text({ ...withoutServer, storage: failing(error) });
+    await readWith(new AppError("unavailable"));
+    for (const reason of ["one", "one", "other"]) await readWith(new Error(reason));
+    await metrics.text(withServer);
+    await readWith(new Error("other"));
+    expect(lines.map(({ level, msg, err }) => [level, msg, err.message])).toEqual(
+      ["one", "other", "other"].map((reason) => [
+        50,
+        "the database's metrics cannot be read",
+        reason,
+      ]),
     );
-    expect(text).not.toContain('desk="alpha"');
   });
 });
 
@@ -256,6 +271,29 @@ const figures: StorageFigures = {
   keysTotal: 1,
   keysExpiring: 0,
 };
+
+/** Storage whose figures cannot be read. */
+function failing(error: Error) {
+  const figuresOf = (): StorageFigures => {
+    throw error;
+  };
+  return { queueDepth: 7, figures: figuresOf };
+}
+
+/** The names of a text's series. */
+function namesIn(text: string): string[] {
+  const names = text.match(/^[a-z_]+(?=[{ ])/gm) ?? [];
+  return [...new Set(names)];
+}
+
+const silent = pino({ level: "silent" });
+
+/** A log, and its lines. */
+function remember() {
+  const lines: { level: number; msg: string; err: Error }[] = [];
+  const write = (line: string) => void lines.push(JSON.parse(line) as (typeof lines)[number]);
+  return { log: pino({}, { write }), lines };
+}
 
 const withoutServer = {
   health: {
@@ -282,17 +320,53 @@ const withoutServer = {
   certificate: () => null,
 };
 
-/** Of a server that has everything but signals and `--acme-domain`. */
+const made = { file: "signalbox.db", at: START };
+
+/** Sources that have a value for every gauge. */
+const withServer = {
+  ...withoutServer,
+  status: () => ({
+    ...withoutServer.status(),
+    acme: {
+      domains: ["signals.test"],
+      directory: "https://directory.test",
+      http_listen: "127.0.0.1:80",
+      failure: null,
+      next_attempt_at: START,
+    },
+    backups: {
+      dir: "backups",
+      every_ms: DAY_MS,
+      keep: 1,
+      newest: made,
+      failure: null,
+      sending: { sent: made, failure: null },
+    },
+  }),
+  certificate: () => ({ startsAt: START, expiresAt: START + DAY_MS }),
+  storage: { queueDepth: 0, figures: () => figures },
+};
+
+/** Of a server that has everything but `--acme-domain`, and `signalbox_acme_failing`. */
 async function everyMetric(): Promise<ReadonlyMap<string, string>> {
   const { certFile, keyFile } = writeCertificate(temporaryFolder(), await makeCertificate("a"));
   const tls = ["--tls-cert", certFile, "--tls-key", keyFile];
   const backups = ["--backup-dir", temporaryFolder(), "--backup-command", "true {}"];
   const server = await startServe([...tls, ...backups]);
-  await mintByCommand(server.dataDir);
+  const { key } = await mintByCommand(server.dataDir);
+  const answer = await fetch(`${server.url}/v1/signals`, {
+    method: "POST",
+    headers: { Authorization: `Bearer ${key}`, "Content-Type": "application/json" },
+    body: JSON.stringify(signal),
+    tls: { rejectUnauthorized: false },
+  });
+  expect(answer.status).toBe(201);
   await server.logged("backup sent");
   const { samples, types } = await scrape(server.dataDir);
   const names = new Set([...samples.keys()].flatMap(metricsIn));
-  return new Map([...types].filter(([name]) => names.has(name) || /latest_signal|acme/.test(name)));
+  expect(namesIn(await new Metrics(silent).text(withServer))).toContain("signalbox_acme_failing");
+  names.add("signalbox_acme_failing");
+  return new Map([...types].filter(([name]) => names.has(name)));
 }
 
 describe("every metric", () => {

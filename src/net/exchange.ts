@@ -104,14 +104,14 @@ export class Exchange {
   private recordRefusal(error: unknown): void {
     const appError = error instanceof AppError ? error : null;
     if (appError === null && this.request.signal.aborted) return;
-    const { log, observers, now } = this.service;
+    const { refusals, observers, now } = this.service;
     try {
       for (const observer of observers) {
         observer.rejected(this.identity, now(), this.requestId, appError);
       }
     } catch (err) {
       // The client gets its answer all the same.
-      log.debug({ err }, "the refusal was not counted");
+      refusals.uncounted(err);
     }
   }
 

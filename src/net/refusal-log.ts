@@ -1,5 +1,6 @@
 /** Logs rejected and failed requests, up to a number of lines per second: a broken bot sends thousands. */
 import type { Logger } from "pino";
+import { messageOf } from "../domain/errors.ts";
 
 export const REFUSAL_LINES_PER_S = 200;
 const SECOND_MS = 1_000;
@@ -9,6 +10,7 @@ export class RefusalLog {
   #lines = 0;
   #more = 0;
   #isCounting = false;
+  #uncounted: string | null = null;
 
   constructor(log: Logger) {
     this.#log = log;
@@ -24,6 +26,13 @@ export class RefusalLog {
     this.#lines += 1;
     if (kind === "failed") this.#log.error(describe(), "internal error");
     else this.#log.info(describe(), "rejected");
+  }
+
+  /** Logs a defect in counting them once, until its message changes: each request may have it. */
+  uncounted(err: unknown): void {
+    if (messageOf(err) === this.#uncounted) return;
+    this.#uncounted = messageOf(err);
+    this.#log.error({ err }, "a rejected request was not counted");
   }
 
   #begin(): void {

@@ -1,4 +1,5 @@
 /** `/metrics`, in the text format of Prometheus. docs/metrics.md describes each metric. */
+import type { Logger } from "pino";
 import { Registry } from "./prom-client.ts";
 import type { Transaction } from "../../domain/storage.ts";
 import { Distribution } from "./counts.ts";
@@ -34,9 +35,9 @@ export class Metrics {
   );
   #answer: Promise<string> | null = null;
 
-  constructor() {
+  constructor(log: Logger) {
     this.requests = new RequestMetrics(this.#registry);
-    this.#state = new StateMetrics(this.#registry, this.requests);
+    this.#state = new StateMetrics(this.#registry, this.requests, log);
   }
 
   get contentType(): string {

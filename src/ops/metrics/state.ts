@@ -1,7 +1,9 @@
 /** Metrics of what the server can look up. They are read when somebody asks, and cost a signal nothing. */
 import { Gauge, type Registry } from "./prom-client.ts";
 import { statfs } from "node:fs/promises";
-import type { ServerStorage, StorageFigures } from "../../domain/storage.ts";
+import type { Logger } from "pino";
+import { AppError, messageOf } from "../../domain/errors.ts";
+import type { FiguresQuery, ServerStorage, StorageFigures } from "../../domain/storage.ts";
 import { countDescriptors, readDescriptorsMax } from "../../net/sockets.ts";
 import type { Certificate } from "../../net/tls.ts";
 import { type HealthSources, readiness } from "../health.ts";
@@ -9,7 +11,7 @@ import type { ServerStatus } from "../server.ts";
 import { publishCount } from "./counts.ts";
 import type { RequestMetrics } from "./requests.ts";
 
-/** Series of their own; the newest ones get them. */
+/** The newest ones have series of their own. */
 export const DESKS_MAX = 100;
 export const KEYS_MAX = 200;
 
@@ -55,15 +57,19 @@ export class StateMetrics {
   backupVerifiedAt: number | null = null;
   readonly #registry: Registry;
   readonly #requests: RequestMetrics;
+  readonly #log: Logger;
   readonly #plain: ReadonlyMap<string, Gauge>;
   readonly #ready;
   readonly #latestOfDesk;
   readonly #latestOfKey;
   readonly #build;
+  /** What was logged last; null: the last read succeeded. */
+  #defect: string | null = null;
 
-  constructor(registry: Registry, requests: RequestMetrics) {
+  constructor(registry: Registry, requests: RequestMetrics, log: Logger) {
     this.#registry = registry;
     this.#requests = requests;
+    this.#log = log;
     this.#plain = new Map(
       Object.entries(described).map(([name, help]) => [name, this.#gauge(name, help, [])]),
     );
@@ -96,8 +102,7 @@ export class StateMetrics {
     const [checks, disk, figures] = await Promise.all([
       readiness(health),
       statfs(health.dataDir).catch(() => null),
-      // In an async function, so that what is thrown becomes a rejection.
-      (async () => storage.figures(query))().catch(() => null),
+      this.#readFigures(storage, query),
     ]);
     const values: Values = {
       ...valuesOfStorage(figures),
@@ -116,6 +121,25 @@ export class StateMetrics {
     for (const [check, { ok }] of Object.entries(checks)) this.#ready.set({ check }, Number(ok));
     this.#build.set({ version: status().version, bun: Bun.version }, 1);
     this.#readLatest(figures);
+  }
+
+  /** Null if they cannot be read now. A defect is logged once, until its message changes. */
+  async #readFigures(
+    storage: StateSources["storage"],
+    query: FiguresQuery,
+  ): Promise<StorageFigures | null> {
+    try {
+      const figures = await storage.figures(query);
+      this.#defect = null;
+      return figures;
+    } catch (err) {
+      const isExpected = err instanceof AppError && err.code === "unavailable";
+      if (!isExpected && messageOf(err) !== this.#defect) {
+        this.#defect = messageOf(err);
+        this.#log.error({ err }, "the database's metrics cannot be read");
+      }
+      return null;
+    }
   }
 
   #readLatest(figures: StorageFigures | null): void {

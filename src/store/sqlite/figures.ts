@@ -1,6 +1,7 @@
-/** What metrics say about the database. Runs on the thread that takes signals: a few look-ups in indexes. */
+/** What metrics say about the database. */
 import type { Database } from "bun:sqlite";
-import { statSync } from "node:fs";
+import { stat } from "node:fs/promises";
+import { systemCode } from "../../domain/errors.ts";
 import { EXPIRING_SOON_MS } from "../../domain/key.ts";
 import type { FiguresQuery, StorageFigures } from "../../domain/storage.ts";
 import { WAS_ROTATED } from "./registry.ts";
@@ -8,6 +9,7 @@ import { WAS_ROTATED } from "./registry.ts";
 type Desks = StorageFigures["desks"];
 type Keys = StorageFigures["keys"];
 type Totals = Pick<StorageFigures, "desksTotal" | "keysTotal" | "keysExpiring">;
+type Sizes = Pick<StorageFigures, "databaseBytes" | "logBytes">;
 type Parameters = Record<string, number>;
 
 /** With the read keys, which may have no desk. */
@@ -15,10 +17,11 @@ const ACTIVE_KEYS = `api_keys LEFT JOIN desks ON desks.id = api_keys.desk_id
   WHERE api_keys.revoked_at IS NULL AND desks.archived_at IS NULL
     AND ifnull(api_keys.expires_at, 9223372036854775807) > $now`;
 
+/** Runs on the thread that takes signals, and reads every active key: `docs/metrics.md` says how long that takes. */
 export function readFigures(
   db: Database,
   { now, desksMax, keysMax }: FiguresQuery,
-): StorageFigures {
+): Omit<StorageFigures, keyof Sizes> {
   const desks = db
     .query<Desks[number], Parameters>(
       `SELECT id, name, (SELECT received_at FROM signals INDEXED BY signals_desk
@@ -40,16 +43,21 @@ export function readFigures(
        FROM ${ACTIVE_KEYS}`,
     )
     .get({ now, soon: now + EXPIRING_SOON_MS }) as Totals;
-  const { filename } = db;
-  return {
-    databaseBytes: bytesOf(filename),
-    logBytes: bytesOf(`${filename}-wal`),
-    desks,
-    keys,
-    ...totals,
-  };
+  return { desks, keys, ...totals };
 }
 
-function bytesOf(path: string): number {
-  return statSync(path, { throwIfNoEntry: false })?.size ?? 0;
+/** The disk may be slow, but does not keep the thread waiting. */
+export async function readSizes(path: string): Promise<Sizes> {
+  const [databaseBytes, logBytes] = await Promise.all([bytesOf(path), bytesOf(`${path}-wal`)]);
+  return { databaseBytes, logBytes };
+}
+
+/** 0 without such a file. */
+async function bytesOf(path: string): Promise<number> {
+  try {
+    return (await stat(path)).size;
+  } catch (error) {
+    if (systemCode(error) === "ENOENT") return 0;
+    throw error;
+  }
 }

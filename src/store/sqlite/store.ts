@@ -17,7 +17,7 @@ import { isUlid } from "../../domain/id.ts";
 import type { SignalList, SignalQuery } from "../../domain/stored-signal.ts";
 import { MINUTE_MS } from "../../domain/time.ts";
 import { DamageError, describeFailure, explainFailure, isDamage, isTransient } from "./failures.ts";
-import { readFigures } from "./figures.ts";
+import { readFigures, readSizes } from "./figures.ts";
 import { DATABASE_NAME } from "./folder.ts";
 import { type FolderLock, lockFolder } from "./lock.ts";
 import { openDatabase } from "./open.ts";
@@ -157,8 +157,10 @@ export class SqliteStore implements ServerStorage {
     return this.#parts.writer.depth;
   }
 
-  figures(query: FiguresQuery): StorageFigures {
-    return this.#read(() => readFigures(this.#parts.db, query));
+  async figures(query: FiguresQuery): Promise<StorageFigures> {
+    const { db } = this.#parts;
+    const figures = this.#read(() => readFigures(db, query));
+    return { ...figures, ...(await readSizes(db.filename)) };
   }
 
   get writerProblem(): string | null {
