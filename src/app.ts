@@ -1,7 +1,5 @@
 /** The composition root: opens every layer, joins them, and closes them again in order. */
 import type { Logger } from "pino";
-import { openApiDocument } from "./api/openapi.ts";
-import { createPublicInterface } from "./api/server.ts";
 import { Certificates } from "./certificates.ts";
 import {
   defaultPublicUrl,
@@ -11,34 +9,30 @@ import {
   type ServeConfig,
 } from "./config.ts";
 import { ActivityRecorder } from "./console/activity/recorder.ts";
-import { ConsoleThread } from "./console/thread.ts";
 import type { ServerStorage } from "./domain/storage.ts";
 import { Feed } from "./feed/feed.ts";
-import { feedDocument } from "./feed/openapi.ts";
-import { answerOwner, createFeedInterface } from "./feed/server.ts";
 import { WakeUps } from "./feed/wake-ups.ts";
-import { type Address, formatAddress } from "./net/address.ts";
+import {
+  type Parts,
+  publicUrlOf,
+  type Running,
+  serveFeed,
+  serveHealth,
+  serveSignals,
+  startConsole,
+} from "./interfaces.ts";
+import type { Address } from "./net/address.ts";
 import { readCa } from "./net/acme/plan.ts";
-import { type ConnectionPlan, limitConnections, planConnections } from "./net/connections.ts";
-import { Listener } from "./net/listener.ts";
-import { Description } from "./net/openapi.ts";
-import { RateLimiter } from "./net/rate.ts";
+import { limitConnections, planConnections } from "./net/connections.ts";
+import type { Listener } from "./net/listener.ts";
 import { RefusalLog } from "./net/refusal-log.ts";
 import { loadCertificate } from "./net/tls.ts";
-import { TrustedProxies, transportPolicy } from "./net/transport.ts";
+import { TrustedProxies } from "./net/transport.ts";
 import { BackupJob, type MakeBackup } from "./ops/backups.ts";
-import type { HealthSources } from "./ops/health.ts";
 import { Metrics } from "./ops/metrics/metrics.ts";
-import {
-  type AnswerFeed,
-  type ServerStatus,
-  serveOnSocket,
-  serveOnTcp,
-  socketPathIn,
-} from "./ops/server.ts";
+import { socketPathIn } from "./ops/server.ts";
 import { StorageLog } from "./ops/storage-log.ts";
 import { checkServerStorage, hasDatabase, openServerStorage } from "./store/open.ts";
-import { VERSION } from "./version.ts";
 
 interface AppOptions {
   readonly config: ServeConfig;
@@ -78,86 +72,36 @@ export interface App {
 
 /** Throws `UserError` for a problem that the user can fix, after closing what it had opened. */
 export async function startApp(options: AppOptions): Promise<App> {
-  const { config, log, now = Date.now, stopping = AbortSignal.any([]) } = options;
+  const { config, log, makeBackup, stopping = AbortSignal.any([]) } = options;
   requireSafeTransport(config);
   requirePortsOfTheirOwn(config);
-  const trustedProxies = new TrustedProxies(config.trustedProxies);
   const certificates = new Certificates(config, log);
-  // A first start that cannot listen leaves no database behind.
-  if (!hasDatabase(config.dataDir)) requireFreePorts(config);
 
   // Closed in the opposite order: connections, then the console, then health, then storage.
   await using opened = new AsyncDisposableStack();
-  const metrics = new Metrics(log);
-  const wakeUps = new WakeUps();
-  const storage = await openStorage(options, metrics, wakeUps);
-  opened.defer(() => storage.close());
-  const plan = planConnections(config, log);
-  const shared = { refusals: new RefusalLog(log), trustedProxies, metrics };
-  const feed = new Feed(storage, wakeUps);
-  const parts: Parts = { ...options, ...shared, storage, feed, certificates, plan };
+  const parts = await openParts(options, certificates, opened);
 
   // Health answers from here on, before there is a certificate, and before the console runs.
-  certificates.startAcme(parts.plan, now, opened);
-  let console: ConsoleThread | null = null;
-  const running: Running = {
-    listener: null,
-    readers: null,
-    backups: null,
-    consoleUrl: () => console?.url ?? null,
-  };
+  certificates.startAcme(parts.plan, parts.now, opened);
+  const running: Running = { listener: null, readers: null, console: null, backups: null };
   const opsAddress = serveHealth(parts, running, opened);
   const reloadCertificate = (): void => certificates.reload();
   options.onReload?.(reloadCertificate);
   await certificates.waitForFirst(stopping);
 
-  // Closed after the last request, because it records the outcome.
-  opened.defer(() => console?.close());
-  const recorder = config.consoleListen === null ? null : new ActivityRecorder();
-  const listener = serveSignals(parts, recorder);
-  running.listener = listener;
-  opened.defer(() => drain([listener, running.readers], config.stopTimeoutMs, log));
-  // Ended before the drain, so that no connection is cut for being quiet meanwhile.
-  opened.defer(limitConnections("public", listener.address, plan, log));
-  const publicUrl = publicUrlOf(config, listener.address);
-
-  running.readers = config.readListen && serveFeed(config.readListen, parts);
-  if (running.readers !== null) {
-    opened.defer(limitConnections("read", running.readers.address, plan, log));
-  }
-  // Before the drain, which would wait for the readers that wait for signals.
-  opened.defer(() => feed.stop());
-
-  if (config.consoleListen !== null && recorder !== null) {
-    console = await startConsole(config.consoleListen, parts, publicUrl, recorder);
-  }
-  opened.defer(() => console?.drain());
-
-  certificates.start((next) => {
-    listener.replaceCertificate(next);
-    running.readers?.replaceCertificate(next);
-    console?.replaceCertificate(next);
-  });
-  opened.defer(() => certificates.stop());
-
-  const { makeBackup } = options;
-  const makeOne: MakeBackup = async (file, signal) => {
-    const backup = await makeBackup(file, signal);
-    metrics.backupVerified(now());
-    return backup;
-  };
-  running.backups = config.backups && new BackupJob(config.backups, makeOne, log);
+  const { address } = await serveClients(parts, running, opened);
+  running.backups = startBackups(parts, makeBackup);
   opened.defer(() => running.backups?.stop());
 
+  const { readers, console } = running;
   const toClose = opened.move();
   return {
-    address: listener.address,
-    publicUrl,
-    feedUrl:
-      running.readers && `${defaultPublicUrl(running.readers.address, config.tls !== null)}/feed`,
+    address,
+    publicUrl: publicUrlOf(config, address),
+    feedUrl: readers && `${defaultPublicUrl(readers.address, config.tls !== null)}/feed`,
     opsAddress,
     consoleUrl: console?.url ?? null,
-    hasDesks: async () => storage.hasDesks(),
+    hasDesks: async () => parts.storage.hasDesks(),
     reloadCertificate,
     stop: () => toClose.disposeAsync(),
   };
@@ -176,24 +120,32 @@ export async function checkApp(config: ServeConfig, ours: ReadonlySet<number>): 
   requireFreePorts(config, ours);
 }
 
-/** What runs already, while the rest starts. */
-interface Running {
-  listener: Listener | null;
-  /** The listener of the feed. */
-  readers: Listener | null;
-  backups: BackupJob | null;
-  readonly consoleUrl: () => string | null;
-}
-
-/** What the interfaces need. */
-interface Parts extends AppOptions {
-  readonly storage: ServerStorage;
-  readonly feed: Feed;
-  readonly certificates: Certificates;
-  readonly plan: ConnectionPlan;
-  readonly metrics: Metrics;
-  readonly refusals: RefusalLog;
-  readonly trustedProxies: TrustedProxies;
+/** Opens the storage, and makes what all interfaces share. */
+async function openParts(
+  options: AppOptions,
+  certificates: Certificates,
+  opened: AsyncDisposableStack,
+): Promise<Parts> {
+  const { config, log, now = Date.now } = options;
+  const trustedProxies = new TrustedProxies(config.trustedProxies);
+  // A first start that cannot listen leaves no database behind.
+  if (!hasDatabase(config.dataDir)) requireFreePorts(config);
+  const metrics = new Metrics(log);
+  const wakeUps = new WakeUps();
+  const storage = await openStorage(options, metrics, wakeUps);
+  opened.defer(() => storage.close());
+  return {
+    config,
+    log,
+    now,
+    storage,
+    feed: new Feed(storage, wakeUps),
+    certificates,
+    metrics,
+    plan: planConnections(config, log),
+    refusals: new RefusalLog(log),
+    trustedProxies,
+  };
 }
 
 function openStorage(
@@ -212,132 +164,52 @@ function openStorage(
   });
 }
 
-/** Returns where `--ops-listen` is bound, or null. */
-function serveHealth(parts: Parts, running: Running, opened: AsyncDisposableStack): Address | null {
-  const { config, log, storage, certificates, plan, metrics, now = Date.now } = parts;
-  const health: HealthSources = {
-    dataDir: config.dataDir,
-    writerProblem: () => storage.writerProblem,
-    certificateExpiresAt: () => certificates.current?.expiresAt ?? null,
-    acme: () => certificates.acme,
-    now,
-  };
-  const startedAt = now();
-  let ops: Address | null = null;
-  const status = (): ServerStatus => {
-    const bound = running.listener?.address ?? null;
-    return {
-      version: VERSION,
-      pid: process.pid,
-      started_at: startedAt,
-      listen: bound && formatAddress(bound),
-      console_listen: config.consoleListen && formatAddress(config.consoleListen),
-      read_listen: running.readers && formatAddress(running.readers.address),
-      ops_listen: ops && formatAddress(ops),
-      public_url: bound && publicUrlOf(config, bound),
-      console_url: running.consoleUrl(),
-      certificate_expires_at: health.certificateExpiresAt(),
-      acme: health.acme(),
-      backups: running.backups?.status ?? null,
-    };
-  };
-  const certificate = () => certificates.current;
-  const { contentType } = metrics;
-  const text = () => metrics.text({ health, status, certificate, storage });
-  const sources = { health, metrics: { contentType, text } };
-  const socket = serveOnSocket(sources, status, feedForOwner(parts));
-  opened.defer(() => socket.stop());
-  if (config.opsListen === null) return null;
-  const tcp = serveOnTcp(sources, config.opsListen);
-  ops = tcp.address;
-  opened.defer(() => tcp.stop());
-  opened.defer(limitConnections("ops", tcp.address, plan, log));
-  return tcp.address;
-}
+/** Listens for signals, readers and members of the console. Returns the listener for signals. */
+async function serveClients(
+  parts: Parts,
+  running: Running,
+  opened: AsyncDisposableStack,
+): Promise<Listener> {
+  const { config, log, plan, feed, certificates } = parts;
+  const { consoleListen, readListen, stopTimeoutMs } = config;
+  // Closed after the last request, because it records the outcome.
+  opened.defer(() => running.console?.close());
+  const recorder = consoleListen === null ? null : new ActivityRecorder();
+  const listener = serveSignals(parts, recorder);
+  running.listener = listener;
+  opened.defer(() => drain([listener, running.readers], stopTimeoutMs, log));
+  // Ended before the drain, so that no connection is cut for being quiet meanwhile.
+  opened.defer(limitConnections("public", listener.address, plan, log));
 
-function serveSignals(
-  { config, log, storage, certificates, metrics, refusals, trustedProxies, now = Date.now }: Parts,
-  activity: ActivityRecorder | null,
-): Listener {
-  let description: Description | null = null;
-  // Kept when a new certificate starts another server.
-  const shared = {
-    store: storage,
-    rateLimiter: new RateLimiter(config.rateLimitPerS),
-    transport: transportPolicy(config.listen, config.tls !== null, trustedProxies),
-    description: () =>
-      (description ??= new Description(openApiDocument(publicUrlOf(config, listener.address)))),
-    observers: activity === null ? [metrics.requests] : [metrics.requests, activity],
-    log,
-    refusals,
-    now,
-  };
-  const listener = new Listener(
-    (state) => createPublicInterface({ ...shared, listener: state }),
-    config.listen,
-    certificates.current,
-  );
+  running.readers = readListen && serveFeed(readListen, parts);
+  if (running.readers !== null) {
+    opened.defer(limitConnections("read", running.readers.address, plan, log));
+  }
+  // Before the drain, which would wait for the readers that wait for signals.
+  opened.defer(() => feed.stop());
+
+  if (consoleListen !== null && recorder !== null) {
+    running.console = await startConsole(consoleListen, parts, listener.address, recorder);
+  }
+  opened.defer(() => running.console?.drain());
+
+  certificates.start((next) => {
+    listener.replaceCertificate(next);
+    running.readers?.replaceCertificate(next);
+    running.console?.replaceCertificate(next);
+  });
+  opened.defer(() => certificates.stop());
   return listener;
 }
 
-function serveFeed(
-  listen: Address,
-  { config, log, storage, feed, certificates, refusals, trustedProxies, now = Date.now }: Parts,
-): Listener {
-  const transport = transportPolicy(listen, config.tls !== null, trustedProxies);
-  let description: Description | null = null;
-  const shared = {
-    feed,
-    store: storage,
-    transport,
-    description: () => (description ??= new Description(feedDocument())),
-    log,
-    refusals,
-    observers: [],
-    now,
+function startBackups({ config, log, metrics, now }: Parts, make: MakeBackup): BackupJob | null {
+  if (config.backups === null) return null;
+  const makeOne: MakeBackup = async (file, signal) => {
+    const backup = await make(file, signal);
+    metrics.backupVerified(now());
+    return backup;
   };
-  return new Listener(
-    (state) => createFeedInterface({ ...shared, listener: state }),
-    listen,
-    certificates.current,
-  );
-}
-
-/** Only the owner can open the socket. */
-function feedForOwner({ config, now = Date.now, ...parts }: Parts): AnswerFeed {
-  const transport = transportPolicy(config.listen, false, parts.trustedProxies);
-  const listener = { isRetired: false };
-  const service = { ...parts, transport, listener, observers: [], now };
-  return (request, server) => answerOwner(service, request, server);
-}
-
-function startConsole(
-  listen: Address,
-  { config, log, certificates, plan: { console: connectionsMax, total: connectionsTotal } }: Parts,
-  publicUrl: string,
-  recorder: ActivityRecorder,
-): Promise<ConsoleThread> {
-  const { dataDir, consoleUrl, trustedProxies, stopTimeoutMs } = config;
-  return ConsoleThread.start(
-    {
-      listen,
-      dataDir,
-      consoleUrl,
-      publicUrl,
-      certificate: certificates.current,
-      trustedProxies,
-      connectionsMax,
-      connectionsTotal,
-      stopTimeoutMs,
-      logLevel: log.level,
-    },
-    log,
-    recorder,
-  );
-}
-
-function publicUrlOf({ publicUrl, tls }: ServeConfig, bound: Address): string {
-  return publicUrl ?? defaultPublicUrl(bound, tls !== null);
+  return new BackupJob(config.backups, makeOne, log);
 }
 
 /** Cuts connections at the timeout; closing the storage still waits for every signal in the queue. */

@@ -172,7 +172,7 @@ describe("a terminal", () => {
 test("the OpenAPI document, the health check, the audit and the hints work", async () => {
   const { url, key, dataDir } = await start();
   const description = await callUrl(url, "/openapi.yaml");
-  expect(description.text).toBe(new Description(openApiDocument(url)).text);
+  expect(description.text).toBe(new Description(() => openApiDocument(url)).text);
   expect(await command("healthcheck", "--data", dataDir)).toContain("writer: ok");
   expect(await command("audit", "--data", dataDir)).toContain(key.slice(-4));
   const misspelt = ["key", "mint", "--desk", "alpa", "--data", dataDir];

@@ -113,7 +113,7 @@ test("a linter finds no error", async () => {
   expect(await problemsOf(text)).toEqual([unused]);
   // The lines of a page are not one JSON text.
   const lines = ["Signal", "End"].map((name) => [unused[0], `#/components/schemas/${name}`]);
-  expect(await problemsOf(new Description(feedDocument()).text)).toEqual([...lines, unused]);
+  expect(await problemsOf(new Description(feedDocument).text)).toEqual([...lines, unused]);
 });
 
 test("the fields, their lists and limits are the specification's", () => {

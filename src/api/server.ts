@@ -15,8 +15,7 @@ import { acceptedResponse } from "./responses.ts";
 export interface PublicInterface extends ExchangeService {
   readonly store: SignalStore;
   readonly rateLimiter: RateLimiter;
-  /** Made on first use, because it needs the address as bound. */
-  readonly description: () => Description;
+  readonly description: Description;
 }
 
 /** Path → the methods that it takes, for 405 and its `Allow`. */
@@ -85,7 +84,7 @@ function getDescription(service: PublicInterface, exchange: Exchange): Response 
   const { request, requestId } = exchange;
   try {
     requireHttps(service.transport, request.headers, () => exchange.peer());
-    return exchange.succeed(service.description().respond(request, requestId));
+    return exchange.succeed(service.description.respond(request, requestId));
   } catch (error) {
     return exchange.refuse(error);
   }

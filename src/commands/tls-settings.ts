@@ -33,7 +33,7 @@ export function tlsSettings(): Option[] {
       `obtain a certificate for this name; --listen is then ${defaults.acmeListen} by default (repeatable, or separated by commas)`,
       collectDomains,
     ).default([], "none"),
-    setting("--acme-email <address>", "whom the directory may tell of problems", readEmail),
+    setting("--acme-email <address>", "contact address for the directory's account", readEmail),
     setting(
       "--acme-directory <url>",
       "ACME directory that issues the certificate",

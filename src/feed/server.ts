@@ -18,7 +18,7 @@ const SILENCE_S = 30;
 export interface FeedInterface extends ExchangeService {
   readonly feed: Feed;
   readonly store: FeedStore;
-  readonly description: () => Description;
+  readonly description: Description;
 }
 
 const allowedMethods = { "/feed": ["GET", "HEAD"], "/openapi.yaml": ["GET", "HEAD"] };
@@ -102,7 +102,7 @@ function getDescription(service: FeedInterface, exchange: Exchange): Response {
   const { request, requestId } = exchange;
   try {
     requireHttps(service.transport, request.headers, () => exchange.peer());
-    return exchange.succeed(service.description().respond(request, requestId));
+    return exchange.succeed(service.description.respond(request, requestId));
   } catch (error) {
     return refuse(exchange, error);
   }

@@ -2,34 +2,47 @@
 import { stringify } from "yaml";
 import { type ErrorCode, errorCatalogue } from "../domain/errors.ts";
 
-/** The document as served, with the answers to conditional requests (RFC 9110, 13). */
+/** The document as served, with the answers to conditional requests (RFC 9110, 13). Made with the first one. */
 export class Description {
-  readonly text: string;
-  readonly #etag: string;
+  readonly #document: () => Record<string, unknown>;
+  #made: { readonly text: string; readonly etag: string } | null = null;
 
-  constructor(document: Record<string, unknown>) {
-    this.text = stringify(document, { aliasDuplicateObjects: false, lineWidth: 0 });
-    this.#etag = `"${new Bun.CryptoHasher("sha256").update(this.text).digest("hex").slice(0, 32)}"`;
+  constructor(document: () => Record<string, unknown>) {
+    this.#document = document;
+  }
+
+  get text(): string {
+    return this.#make().text;
   }
 
   respond(request: Request, requestId: string): Response {
+    const { text, etag } = this.#make();
     const headers = {
       "Content-Type": "application/yaml",
-      ETag: this.#etag,
+      ETag: etag,
       "Cache-Control": "no-cache",
       "X-Request-Id": requestId,
     };
-    if (this.#matches(request.headers.get("if-none-match"))) {
+    if (matches(etag, request.headers.get("if-none-match"))) {
       return new Response(null, { status: 304, headers });
     }
-    return new Response(this.text, { headers });
+    return new Response(text, { headers });
   }
 
-  #matches(ifNoneMatch: string | null): boolean {
-    if (ifNoneMatch === null) return false;
-    const tags = ifNoneMatch.split(",").map((tag) => tag.trim().replace(/^W\//, ""));
-    return tags.includes(this.#etag) || tags.includes("*");
+  #make() {
+    if (this.#made === null) {
+      const text = stringify(this.#document(), { aliasDuplicateObjects: false, lineWidth: 0 });
+      const digest = new Bun.CryptoHasher("sha256").update(text).digest("hex");
+      this.#made = { text, etag: `"${digest.slice(0, 32)}"` };
+    }
+    return this.#made;
   }
+}
+
+function matches(etag: string, ifNoneMatch: string | null): boolean {
+  if (ifNoneMatch === null) return false;
+  const tags = ifNoneMatch.split(",").map((tag) => tag.trim().replace(/^W\//, ""));
+  return tags.includes(etag) || tags.includes("*");
 }
 
 /** The part of a document that {@link describeErrors} completes. */

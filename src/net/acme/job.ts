@@ -9,12 +9,13 @@ import { ChallengeServer } from "./challenges.ts";
 import { Directory, reasonOf, Refusal } from "./directory.ts";
 import { orderTime, questionTime, renewalOf, type Situation } from "./due.ts";
 import { orderCertificate } from "./order.ts";
-import { type AcmePlan, digestPlan, readCa } from "./plan.ts";
+import { type AcmePlan, readCa } from "./plan.ts";
 import { decideRenewal } from "./renewal.ts";
 import { orderInterval, retryDelay } from "./schedule.ts";
 import {
   type AcmeState,
   AcmeStore,
+  askedOf,
   initialState,
   resumeState,
   type StoredCertificate,
@@ -66,10 +67,7 @@ export class AcmeJob {
     this.#directory = new Directory({ url: plan.directory, ca, now });
     this.#store = new AcmeStore(dataDir);
     this.#certificate = this.#readCertificate();
-    this.#state = resumeState(this.#store.readState(now()), {
-      directory: plan.directory,
-      plan: digestPlan(plan, ca),
-    });
+    this.#state = resumeState(this.#store.readState(now()), askedOf(plan, ca));
     this.challenges = new ChallengeServer(plan.httpListen);
     if (this.#certificate !== null) this.#first.resolve();
     this.#reportFailure();
@@ -170,11 +168,8 @@ export class AcmeJob {
       });
       await this.#store.saveCertificate(issued);
       this.#certificate = this.#store.readCertificate();
-      const fresh = initialState(this.#state, plan.directory);
-      await this.#save({
-        ...fresh,
-        retry_at: now() + orderInterval(this.#certificate?.lifetimeMs ?? 0),
-      });
+      const retry_at = now() + orderInterval(this.#certificate?.lifetimeMs ?? 0);
+      await this.#save({ ...initialState(this.#state, plan.directory), retry_at });
       log.info({ domains: plan.domains, directory: plan.directory }, "certificate issued");
       this.#first.resolve();
       this.#onRenewed();

@@ -1,6 +1,6 @@
 /** What `--acme-…` asks for. */
 import { readFileSync } from "node:fs";
-import { createHash, X509Certificate } from "node:crypto";
+import { X509Certificate } from "node:crypto";
 import { isIP } from "node:net";
 import { join } from "node:path";
 import { systemCode, UserError } from "../../domain/errors.ts";
@@ -10,7 +10,7 @@ import type { CertificateFiles } from "../tls.ts";
 export interface AcmePlan {
   /** The names that one certificate is for. */
   readonly domains: readonly string[];
-  /** Whom the directory may tell of problems, or null. */
+  /** The contact address of the account, or null. */
   readonly email: string | null;
   /** Its URL (RFC 8555, 7.1.1). */
   readonly directory: string;
@@ -57,13 +57,6 @@ export function acmeFiles(dataDir: string): CertificateFiles {
 
 export function acmeFolder(dataDir: string): string {
   return join(dataDir, "acme");
-}
-
-/** Changes with everything that an order depends on. `ca`: the text of `caFile`. */
-export function digestPlan(plan: AcmePlan, ca: string | null): string {
-  return createHash("sha256")
-    .update(JSON.stringify({ ...plan, ca }))
-    .digest("hex");
 }
 
 /** Throws {@link UserError} if the file cannot be read or has no certificate. */

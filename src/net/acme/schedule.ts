@@ -7,7 +7,7 @@ const JITTER = 1 / 20;
 /** However late a directory wants it, this part of the lifetime is left for retries. */
 const LATEST = 9 / 10;
 
-/** Longer waits are not believed: a directory's longest limit is a week, and a clock may have been set back. */
+/** Longer waits are shortened: a directory's longest limit is a week, and a clock may have been set back. */
 export const WAIT_MS_MAX = 8 * DAY_MS;
 
 /** How often a directory is asked, whatever its `Retry-After` says (RFC 9773, 4.3.2). */

@@ -1,5 +1,5 @@
 /** What is kept in `<data>/acme/`: the account's key, the certificate with its key, and what the next order depends on. */
-import { X509Certificate } from "node:crypto";
+import { createHash, X509Certificate } from "node:crypto";
 import { existsSync, mkdirSync, readFileSync } from "node:fs";
 import { open, rename, rm } from "node:fs/promises";
 import { dirname, join } from "node:path";
@@ -7,7 +7,7 @@ import { type Static, Type } from "@sinclair/typebox";
 import { Value } from "@sinclair/typebox/value";
 import { loadCertificate } from "../tls.ts";
 import { type IssuedCertificate, makeKey } from "./order.ts";
-import { acmeFiles, acmeFolder } from "./plan.ts";
+import { acmeFiles, acmeFolder, type AcmePlan } from "./plan.ts";
 import { type Span, WAIT_MS_MAX } from "./schedule.ts";
 
 const time = Type.Number();
@@ -48,6 +48,12 @@ export type Renewal = Readonly<NonNullable<AcmeState["renewal"]>>;
 
 /** Who is asked, and with which settings. */
 export type Asked = Pick<AcmeState, "directory" | "plan">;
+
+/** `ca`: the text of `caFile`. */
+export function askedOf(plan: AcmePlan, ca: string | null): Asked {
+  const text = JSON.stringify({ ...plan, ca });
+  return { directory: plan.directory, plan: createHash("sha256").update(text).digest("hex") };
+}
 
 export function initialState({ directory, plan }: Asked, issuer: string | null = null): AcmeState {
   return {

@@ -1,0 +1,178 @@
+/** What `serve` listens with: the interfaces for signals, readers, the console, and the operator. */
+import type { Logger } from "pino";
+import { openApiDocument } from "./api/openapi.ts";
+import { createPublicInterface } from "./api/server.ts";
+import type { Certificates } from "./certificates.ts";
+import { defaultPublicUrl, type ServeConfig } from "./config.ts";
+import type { ActivityRecorder } from "./console/activity/recorder.ts";
+import { ConsoleThread } from "./console/thread.ts";
+import type { ServerStorage } from "./domain/storage.ts";
+import type { Feed } from "./feed/feed.ts";
+import { feedDocument } from "./feed/openapi.ts";
+import { answerOwner, createFeedInterface } from "./feed/server.ts";
+import { type Address, formatAddress } from "./net/address.ts";
+import { type ConnectionPlan, limitConnections } from "./net/connections.ts";
+import { Listener } from "./net/listener.ts";
+import { Description } from "./net/openapi.ts";
+import { RateLimiter } from "./net/rate.ts";
+import type { RefusalLog } from "./net/refusal-log.ts";
+import { type TrustedProxies, transportPolicy } from "./net/transport.ts";
+import type { BackupJob } from "./ops/backups.ts";
+import type { HealthSources } from "./ops/health.ts";
+import type { Metrics } from "./ops/metrics/metrics.ts";
+import { type AnswerFeed, type ServerStatus, serveOnSocket, serveOnTcp } from "./ops/server.ts";
+import { VERSION } from "./version.ts";
+
+/** What runs already, while the rest starts. */
+export interface Running {
+  listener: Listener | null;
+  /** The listener of the feed. */
+  readers: Listener | null;
+  console: ConsoleThread | null;
+  backups: BackupJob | null;
+}
+
+/** What the interfaces share. */
+export interface Parts {
+  readonly config: ServeConfig;
+  readonly log: Logger;
+  /** Epoch milliseconds. */
+  readonly now: () => number;
+  readonly storage: ServerStorage;
+  readonly feed: Feed;
+  readonly certificates: Certificates;
+  readonly plan: ConnectionPlan;
+  readonly metrics: Metrics;
+  readonly refusals: RefusalLog;
+  readonly trustedProxies: TrustedProxies;
+}
+
+/** Returns where `--ops-listen` is bound, or null. */
+export function serveHealth(
+  parts: Parts,
+  running: Running,
+  opened: AsyncDisposableStack,
+): Address | null {
+  const { config, log, storage, certificates, plan, metrics, now } = parts;
+  const health: HealthSources = {
+    dataDir: config.dataDir,
+    writerProblem: () => storage.writerProblem,
+    certificateExpiresAt: () => certificates.current?.expiresAt ?? null,
+    acme: () => certificates.acme,
+    now,
+  };
+  const startedAt = now();
+  let ops: Address | null = null;
+  const status = (): ServerStatus => {
+    const bound = running.listener?.address ?? null;
+    return {
+      version: VERSION,
+      pid: process.pid,
+      started_at: startedAt,
+      listen: bound && formatAddress(bound),
+      console_listen: config.consoleListen && formatAddress(config.consoleListen),
+      read_listen: running.readers && formatAddress(running.readers.address),
+      ops_listen: ops && formatAddress(ops),
+      public_url: bound && publicUrlOf(config, bound),
+      console_url: running.console?.url ?? null,
+      certificate_expires_at: health.certificateExpiresAt(),
+      acme: health.acme(),
+      backups: running.backups?.status ?? null,
+    };
+  };
+  const certificate = () => certificates.current;
+  const { contentType } = metrics;
+  const text = () => metrics.text({ health, status, certificate, storage });
+  const sources = { health, metrics: { contentType, text } };
+  const socket = serveOnSocket(sources, status, feedForOwner(parts));
+  opened.defer(() => socket.stop());
+  if (config.opsListen === null) return null;
+  const tcp = serveOnTcp(sources, config.opsListen);
+  ops = tcp.address;
+  opened.defer(() => tcp.stop());
+  opened.defer(limitConnections("ops", tcp.address, plan, log));
+  return tcp.address;
+}
+
+export function serveSignals(
+  { config, log, storage, certificates, metrics, refusals, trustedProxies, now }: Parts,
+  activity: ActivityRecorder | null,
+): Listener {
+  // Kept when a new certificate starts another server.
+  const shared = {
+    store: storage,
+    rateLimiter: new RateLimiter(config.rateLimitPerS),
+    transport: transportPolicy(config.listen, config.tls !== null, trustedProxies),
+    description: new Description(() => openApiDocument(publicUrlOf(config, listener.address))),
+    observers: activity === null ? [metrics.requests] : [metrics.requests, activity],
+    log,
+    refusals,
+    now,
+  };
+  const listener = new Listener(
+    (state) => createPublicInterface({ ...shared, listener: state }),
+    config.listen,
+    certificates.current,
+  );
+  return listener;
+}
+
+export function serveFeed(
+  listen: Address,
+  { config, log, storage, feed, certificates, refusals, trustedProxies, now }: Parts,
+): Listener {
+  const transport = transportPolicy(listen, config.tls !== null, trustedProxies);
+  const shared = {
+    feed,
+    store: storage,
+    transport,
+    description: new Description(feedDocument),
+    log,
+    refusals,
+    observers: [],
+    now,
+  };
+  return new Listener(
+    (state) => createFeedInterface({ ...shared, listener: state }),
+    listen,
+    certificates.current,
+  );
+}
+
+/** Only the owner can open the socket. */
+function feedForOwner(parts: Parts): AnswerFeed {
+  const transport = transportPolicy(parts.config.listen, false, parts.trustedProxies);
+  const listener = { isRetired: false };
+  const service = { ...parts, transport, listener, observers: [] };
+  return (request, server) => answerOwner(service, request, server);
+}
+
+export function startConsole(
+  listen: Address,
+  { config, log, certificates, plan: { console: connectionsMax, total: connectionsTotal } }: Parts,
+  /** Where signals are taken. */
+  bound: Address,
+  recorder: ActivityRecorder,
+): Promise<ConsoleThread> {
+  const { dataDir, consoleUrl, trustedProxies, stopTimeoutMs } = config;
+  return ConsoleThread.start(
+    {
+      listen,
+      dataDir,
+      consoleUrl,
+      publicUrl: publicUrlOf(config, bound),
+      certificate: certificates.current,
+      trustedProxies,
+      connectionsMax,
+      connectionsTotal,
+      stopTimeoutMs,
+      logLevel: log.level,
+    },
+    log,
+    recorder,
+  );
+}
+
+export function publicUrlOf({ publicUrl, tls }: ServeConfig, bound: Address): string {
+  return publicUrl ?? defaultPublicUrl(bound, tls !== null);
+}
