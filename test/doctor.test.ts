@@ -256,6 +256,17 @@ test("backups: none, too old, damaged, failing", async () => {
     next: expect.stringContaining(`signalbox backup ${recent} --data ${dataDir}`),
   });
   expect(existsSync(path)).toBe(true);
+  const backups = temporaryFolder();
+  const good = await startServe(["--backup-dir", backups], { dataDir });
+  await good.logged("backup made");
+  const newest = join(backups, String(readdirSync(backups)[0]));
+  rmSync(newest);
+  expect((await doctor(dataDir))["backups"]).toMatchObject({
+    severity: "problem",
+    sentence: `The newest backup, ${newest}, is gone.`,
+  });
+  good.kill("SIGTERM");
+  await good.exited;
   const server = await startServe(["--backup-dir", join(recent, "b")], { dataDir });
   await server.logged("backup failed");
   expect((await doctor(dataDir))["backups"]).toMatchObject({

@@ -212,6 +212,13 @@ async function checkBackups({ config, server, data, now }: Facts): Promise<Findi
   }
   if (newest === null)
     return found("ok", "The server has just started, and will make the first one.");
+  if (!existsSync(newest.file)) {
+    return found(
+      "problem",
+      `The newest backup, ${newest.file}, is gone.`,
+      `if a backup command moves it, let it copy it instead; make another one: ${toType(`backup ${shellQuoted(newest.file)}`, data)}`,
+    );
+  }
   const damage = databaseFiles.problemOf(await databaseFiles.verify(newest.file));
   if (damage === null) {
     const sending = describeSending(backups);

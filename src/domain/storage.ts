@@ -107,14 +107,14 @@ export interface StorageFigures {
   readonly databaseBytes: number;
   /** The log is part of the database until a checkpoint has copied it. */
   readonly logBytes: number;
-  /** Desks that are not archived, up to the limit, the newest first. */
+  /** Desks that are not archived, up to the limit, the latest signal first. */
   readonly desks: readonly {
     readonly id: number;
     readonly name: string;
     readonly latestSignalAt: number | null;
   }[];
   readonly desksTotal: number;
-  /** Active keys that send signals, up to the limit, the newest first. */
+  /** Active keys that send signals, up to the limit, the last used first. */
   readonly keys: readonly {
     readonly id: string;
     readonly desk: string;

@@ -11,7 +11,7 @@ import type { ServerStatus } from "../server.ts";
 import { publishCount } from "./counts.ts";
 import type { RequestMetrics } from "./requests.ts";
 
-/** The newest ones have series of their own. */
+/** Those with the latest signal have series of their own. */
 export const DESKS_MAX = 100;
 export const KEYS_MAX = 200;
 
@@ -29,8 +29,8 @@ const described = {
   signalbox_log_bytes: "Size of the database's write-ahead log.",
   signalbox_disk_free_bytes: "Space that the server can use on the disk of the data folder.",
   signalbox_disk_size_bytes: "Size of the disk of the data folder.",
-  signalbox_desks_left_out: `Desks without series of their own: the newest ${DESKS_MAX} have them.`,
-  signalbox_keys_left_out: `Active keys without a series of their own: the newest ${KEYS_MAX} have one.`,
+  signalbox_desks_left_out: `Desks without series of their own: the ${DESKS_MAX} with the latest signal have them.`,
+  signalbox_keys_left_out: `Active keys without a series of their own: the ${KEYS_MAX} used last have one.`,
   signalbox_keys_expiring_soon: "Active keys without a successor that expire within 7 days.",
   signalbox_certificate_start_timestamp_seconds: "When the certificate in use became valid.",
   signalbox_certificate_expiry_timestamp_seconds: "When the certificate in use expires.",

@@ -26,13 +26,14 @@ export function readFigures(
     .query<Desks[number], Parameters>(
       `SELECT id, name, (SELECT received_at FROM signals INDEXED BY signals_desk
          WHERE desk_id = desks.id ORDER BY seq DESC LIMIT 1) AS latestSignalAt
-       FROM desks WHERE archived_at IS NULL ORDER BY id DESC LIMIT $desksMax`,
+       FROM desks WHERE archived_at IS NULL ORDER BY latestSignalAt DESC, id DESC LIMIT $desksMax`,
     )
     .all({ desksMax });
   const keys = db
     .query<Keys[number], Parameters>(
       `SELECT api_keys.id, desks.name AS desk, api_keys.last_used_at AS lastUsedAt
-       FROM ${ACTIVE_KEYS} AND api_keys.scope = 'send' ORDER BY api_keys.id DESC LIMIT $keysMax`,
+       FROM ${ACTIVE_KEYS} AND api_keys.scope = 'send'
+       ORDER BY lastUsedAt DESC, api_keys.id DESC LIMIT $keysMax`,
     )
     .all({ now, keysMax });
   const totals = db
