@@ -6,6 +6,8 @@ import * as x509 from "@peculiar/x509";
 import { existsSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { pino } from "pino";
+import { serveCommand } from "../src/commands/serve.ts";
+import { readConfig, type ServeOptions } from "../src/commands/settings.ts";
 import { Directory, reasonOf, Refusal, retryTime } from "../src/net/acme/directory.ts";
 import { type AcmePlan, parseDomain } from "../src/net/acme/plan.ts";
 import { decideRenewal } from "../src/net/acme/renewal.ts";
@@ -236,7 +238,31 @@ describe("serve refuses", () => {
   });
 });
 
-test("the flags can come from the environment, and set the default address and URLs", async () => {
+const two = ["--acme-domain=a.test,b.test"];
+test.each<[readonly string[], string | null, string | null]>([
+  [["--acme-domain=a.test"], "https://a.test", null],
+  [
+    ["--acme-domain=a.test", "--console-listen=0.0.0.0:8443"],
+    "https://a.test",
+    "https://a.test:8443",
+  ],
+  [[...two, "--console-listen=0.0.0.0:8443"], "https://a.test", "https://b.test:8443"],
+  [[...two, "--console-listen=off"], "https://a.test", null],
+  [[...two, "--listen=[::]:8443"], "https://a.test:8443", null],
+  // Only this machine reaches it, or its port is not known yet.
+  [[...two, "--listen=127.0.0.1:8443"], null, null],
+  [[...two, "--listen=0.0.0.0:0"], null, null],
+  [[...two, "--public-url=https://c.test"], "https://c.test", null],
+  [[...two, "--console-url=https://d.test"], "https://a.test", "https://d.test"],
+  [["--listen=127.0.0.1:443", "--console-listen=127.0.0.1:8443"], null, null],
+])("the URLs of %p are %p and %p", (args, publicUrl, consoleUrl) => {
+  const command = serveCommand().action(() => {});
+  command.parse(args, { from: "user" });
+  const config = readConfig(command.opts<ServeOptions>(), command);
+  expect([config.publicUrl, config.consoleUrl]).toEqual([publicUrl, consoleUrl]);
+});
+
+test("the flags can come from the environment, and set the default address", async () => {
   const env = { SIGNALBOX_ACME_DOMAIN: "signals.example.com, console.example.com" };
   const { stdout } = await cli(["config", "--json"], { env });
   const settings = JSON.parse(stdout) as { flag: string; value: string; source: string }[];

@@ -1,7 +1,7 @@
 /** Certificates from an ACME directory of our own. `test/faults/acme.test.ts` asks Pebble. */
 import { describe, expect, setDefaultTimeout, test } from "bun:test";
 import { X509Certificate } from "node:crypto";
-import { readdirSync, readFileSync, statSync } from "node:fs";
+import { readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { connect } from "node:tls";
 import type { Checks } from "../src/ops/health.ts";
@@ -291,6 +291,20 @@ test("a certificate that expired while the server was down is used until there i
   const { ok, detail } = await certificateCheck(dataDir);
   expect([ok, detail]).toEqual([false, expect.stringMatching(/^expired at .*: not today/)]);
   await stop(again);
+});
+
+test("a stored certificate that is damaged is replaced; doctor does not ask for --tls-cert", async () => {
+  const { dataDir, args, start } = await setUp();
+  await stop(await start());
+  const path = join(dataDir, "acme", "certificate.pem");
+  writeFileSync(path, "damaged", { mode: 0o600 });
+  const reason = `${path} is not a PEM certificate: restart the server, which orders another one.`;
+  expect(JSON.stringify(await examine(args, dataDir))).toContain(reason.slice(0, -1));
+  const server = await start();
+  await server.logged("certificate issued");
+  const said = server.log().find(({ level }) => level === "warn");
+  expect(said).toMatchObject({ reason, msg: expect.stringContaining("another one is ordered") });
+  await stop(server);
 });
 
 test("the directory is not trusted without --acme-ca", async () => {

@@ -8,6 +8,8 @@ import { shellQuoted } from "../domain/shell.ts";
 export interface CertificateFiles {
   readonly certFile: string;
   readonly keyFile: string;
+  /** What to do if a file cannot be used; not given: name another one with `--tls-cert` or `--tls-key`. */
+  readonly advice?: string;
 }
 
 /** PEM texts, the leaf's certificate first. */
@@ -23,16 +25,21 @@ export interface Certificate {
  * Throws {@link UserError} if a file cannot be read or is not PEM, if the two do not belong together, or if
  * other users can access the key.
  */
-export function loadCertificate({ certFile, keyFile }: CertificateFiles): Certificate {
-  const { text: cert } = readFile(certFile, "--tls-cert");
-  const { text: key, stats } = readFile(keyFile, "--tls-key");
+export function loadCertificate({ certFile, keyFile, advice }: CertificateFiles): Certificate {
+  const { text: cert } = readFile(certFile, advice ?? readable("--tls-cert"));
+  const { text: key, stats } = readFile(keyFile, advice ?? readable("--tls-key"));
   refuseOpenKey(keyFile, stats);
-  const leaf = parse(() => new X509Certificate(cert), certFile, "a PEM certificate", "--tls-cert");
-  const privateKey = parse(() => createPrivateKey(key), keyFile, "a PEM private key", "--tls-key");
+  const leaf = parse(
+    () => new X509Certificate(cert),
+    `${certFile} is not a PEM certificate: ${advice ?? right("--tls-cert")}.`,
+  );
+  const privateKey = parse(
+    () => createPrivateKey(key),
+    `${keyFile} is not a PEM private key: ${advice ?? right("--tls-key")}.`,
+  );
   if (!leaf.checkPrivateKey(privateKey)) {
-    throw new UserError(
-      `${keyFile} is not the key of ${certFile}: give the two files of one certificate with --tls-cert and --tls-key.`,
-    );
+    const both = "give the two files of one certificate with --tls-cert and --tls-key";
+    throw new UserError(`${keyFile} is not the key of ${certFile}: ${advice ?? both}.`);
   }
   const [startsAt, expiresAt] = [Date.parse(leaf.validFrom), Date.parse(leaf.validTo)];
   return { cert, key, startsAt, expiresAt };
@@ -66,24 +73,25 @@ function refuseOpenKey(file: string, permissions: Permissions): void {
 }
 
 /** Both from one descriptor: the name may stand for another file a moment later. */
-function readFile(file: string, flag: string): { text: string; stats: Stats } {
+function readFile(file: string, advice: string): { text: string; stats: Stats } {
   let fd: number | null = null;
   try {
     fd = openSync(file, "r");
     return { stats: fstatSync(fd), text: readFileSync(fd, "utf8") };
   } catch (error) {
-    throw new UserError(
-      `${file} cannot be read (${systemCode(error)}): name a readable PEM file with ${flag}.`,
-    );
+    throw new UserError(`${file} cannot be read (${systemCode(error)}): ${advice}.`);
   } finally {
     if (fd !== null) closeSync(fd);
   }
 }
 
-function parse<T>(read: () => T, file: string, what: string, flag: string): T {
+const readable = (flag: string) => `name a readable PEM file with ${flag}`;
+const right = (flag: string) => `name the right file with ${flag}`;
+
+function parse<T>(read: () => T, problem: string): T {
   try {
     return read();
   } catch {
-    throw new UserError(`${file} is not ${what}: name the right file with ${flag}.`);
+    throw new UserError(problem);
   }
 }
