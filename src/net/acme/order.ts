@@ -55,7 +55,7 @@ export function makeKey(): string {
 }
 
 /**
- * Loaded with the first order, because it takes 13 MB of memory. Its requests go through {@link Directory}; by
+ * Loaded with the first order, because it takes 13 MB of memory, and 0.1 s of this thread. Its requests go through {@link Directory}; by
  * itself it would wait as long as a `Retry-After` says.
  */
 async function loadLibrary({ directory, signal }: CertificateOrder) {
