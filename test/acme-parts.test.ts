@@ -13,7 +13,13 @@ import { type AcmePlan, parseDomain } from "../src/net/acme/plan.ts";
 import { decideRenewal } from "../src/net/acme/renewal.ts";
 import { certificateId, readRenewalInfo } from "../src/net/acme/renewal-info.ts";
 import { retryDelay, timeInWindow, timeToAsk, timeToRenew } from "../src/net/acme/schedule.ts";
-import { AcmeStore, askedOf, initialState, resumeState } from "../src/net/acme/state.ts";
+import {
+  AcmeStore,
+  askedOf,
+  boundWaits,
+  initialState,
+  resumeState,
+} from "../src/net/acme/state.ts";
 import { makeCertificate } from "./_certificates.ts";
 import { cli } from "./_cli.ts";
 import { temporaryFolder } from "./_setup.ts";
@@ -208,16 +214,27 @@ describe("the words of a directory", () => {
   });
 });
 
-test("a state of far in the future, or one that is damaged, does not stop renewals", async () => {
+test("waits that a clock made which was set back since are shortened", () => {
+  const renewal = { certificate: "a", id: "a.b", at: 9e15, window: null, ask_at: 9e15 };
+  const state = { ...initialState(asked), retry_at: 9e15, renewal };
+  const sixDays = boundWaits(state, 0, 6 * DAY_MS);
+  expect(sixDays).toMatchObject({ held_until: 0, retry_at: 7.2 * HOUR_MS });
+  expect(sixDays.renewal).toEqual({ ...renewal, ask_at: DAY_MS });
+  expect(boundWaits(sixDays, MINUTE_MS, 6 * DAY_MS)).toEqual(sixDays);
+  expect(boundWaits(state, 0, null).retry_at).toBe(7.2 * HOUR_MS);
+  const held = boundWaits({ ...state, held_until: 9e15 }, 0, 6 * DAY_MS);
+  expect(held).toMatchObject({ held_until: 8 * DAY_MS, retry_at: 8 * DAY_MS });
+});
+
+test("a damaged state does not stop renewals", async () => {
   const dataDir = temporaryFolder();
   const store = new AcmeStore(dataDir);
-  expect(store.readState(0)).toBeNull();
-  await store.saveState({ ...initialState(asked), retry_at: 9e15, held_until: 9e15 });
-  const kept = store.readState(0);
-  expect([kept?.retry_at, kept?.held_until]).toEqual([8 * DAY_MS, 8 * DAY_MS]);
+  expect(store.readState()).toBeNull();
+  await store.saveState(initialState(asked));
+  expect(store.readState()).toEqual(initialState(asked));
   for (const text of ["", "{}", "null", '{"directory":7}']) {
     writeFileSync(join(dataDir, "acme", "state.json"), text);
-    expect(store.readState(0)).toBeNull();
+    expect(store.readState()).toBeNull();
   }
 });
 

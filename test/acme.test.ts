@@ -1,7 +1,7 @@
 /** Certificates from an ACME directory of our own. `test/faults/acme.test.ts` asks Pebble. */
 import { describe, expect, setDefaultTimeout, test } from "bun:test";
 import { X509Certificate } from "node:crypto";
-import { readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { chmodSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { connect } from "node:tls";
 import type { Checks } from "../src/ops/health.ts";
@@ -252,6 +252,40 @@ describe("a renewal", () => {
     expect((await presented(server.url)).subjectAltName).toContain("DNS:third.test");
     await stop(server);
   });
+});
+
+test("a stored certificate that other users can read is used, and its permissions are tightened", async () => {
+  const { directory, dataDir, args, start } = await setUp();
+  const first = await start();
+  const { fingerprint } = await presented(first.url);
+  await stop(first);
+  const folder = join(dataDir, "acme");
+  const files = readdirSync(folder).map((name) => join(folder, name));
+  for (const file of files) chmodSync(file, 0o644);
+  chmodSync(folder, 0o755);
+  const { stdout } = await cli(["doctor", "--json", ...args, "--data", dataDir]);
+  expect(stdout).toContain(join(folder, "account-key.pem"));
+
+  directory.refusal = () => problem("malformed", "not today");
+  const server = await start();
+  expect((await presented(server.url)).fingerprint).toBe(fingerprint);
+  for (const path of [folder, ...files]) {
+    expect([path, statSync(path).mode & 0o077]).toEqual([path, 0]);
+    expect(server.output.stderr).toContain(`${path} was open to other users`);
+  }
+  await stop(server);
+});
+
+test("a first order with a clock that was ahead does not delay the renewal", async () => {
+  const { directory, dataDir, start } = await setUp();
+  directory.lifetimeMs = 6 * DAY_MS;
+  await stop(await start());
+  const ahead = { ...readState(dataDir), retry_at: Date.now() + 10 * DAY_MS };
+  writeFileSync(join(dataDir, "acme", "state.json"), JSON.stringify(ahead));
+  const server = await start();
+  const next = (await askStatus(dataDir))?.acme?.next_attempt_at ?? Infinity;
+  expect(next).toBeLessThanOrEqual(Date.now() + 4 * DAY_MS);
+  await stop(server);
 });
 
 test("another directory is asked at once, and what the first one said no longer counts", async () => {

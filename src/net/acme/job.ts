@@ -16,6 +16,7 @@ import {
   type AcmeState,
   AcmeStore,
   askedOf,
+  boundWaits,
   initialState,
   resumeState,
   type StoredCertificate,
@@ -67,7 +68,8 @@ export class AcmeJob {
     this.#directory = new Directory({ url: plan.directory, ca, now });
     this.#store = new AcmeStore(dataDir);
     this.#certificate = this.#readCertificate();
-    this.#state = resumeState(this.#store.readState(now()), askedOf(plan, ca));
+    this.#state = resumeState(this.#store.readState(), askedOf(plan, ca));
+    this.#boundWaits();
     this.challenges = new ChallengeServer(plan.httpListen);
     if (this.#certificate !== null) this.#first.resolve();
     this.#reportFailure();
@@ -129,6 +131,7 @@ export class AcmeJob {
   async #run(): Promise<void> {
     const { signal } = this.#stopping;
     while (!signal.aborted) {
+      this.#boundWaits();
       const now = this.#options.now();
       const certificate = this.#certificate;
       const [orderAt, askAt] = [orderTime(this.#situation), questionTime(this.#situation)];
@@ -136,6 +139,11 @@ export class AcmeJob {
       else if (certificate !== null && now >= askAt) await this.#decide(certificate);
       else await this.#sleep(Math.min(orderAt, askAt) - now);
     }
+  }
+
+  #boundWaits(): void {
+    const lifetimeMs = this.#certificate?.lifetimeMs ?? null;
+    this.#state = boundWaits(this.#state, this.#options.now(), lifetimeMs);
   }
 
   get #situation(): Situation {

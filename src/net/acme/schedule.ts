@@ -12,7 +12,7 @@ export const WAIT_MS_MAX = 8 * DAY_MS;
 
 /** How often a directory is asked, whatever its `Retry-After` says (RFC 9773, 4.3.2). */
 const ASK_AGAIN_MS_MIN = MINUTE_MS;
-const ASK_AGAIN_MS_MAX = DAY_MS;
+export const ASK_AGAIN_MS_MAX = DAY_MS;
 /** After an answer without `Retry-After`, and after a failure. */
 const ASK_AGAIN_MS = 6 * HOUR_MS;
 
@@ -54,9 +54,17 @@ export function timeToAsk(now: number, retryAt: number | null): number {
 /** How long after a number of failures in a row. `lifetimeMs`: of the certificate in use, or null. */
 export function retryDelay(failures: number, lifetimeMs: number | null, random: Random): number {
   const first = Math.min(RETRY_MS, (lifetimeMs ?? Infinity) * RETRY_SHARE);
-  const longest = Math.min(RETRY_MS_MAX, (lifetimeMs ?? Infinity) * RETRY_SHARE_MAX);
-  const grown = Math.min(longest, first * RETRY_FACTOR ** (failures - 1));
+  const grown = Math.min(longestDelay(lifetimeMs), first * RETRY_FACTOR ** (failures - 1));
   return grown * (1 + RETRY_JITTER * random());
+}
+
+/** The longest {@link retryDelay}. */
+export function retryDelayMax(lifetimeMs: number | null): number {
+  return longestDelay(lifetimeMs) * (1 + RETRY_JITTER);
+}
+
+function longestDelay(lifetimeMs: number | null): number {
+  return Math.min(RETRY_MS_MAX, (lifetimeMs ?? Infinity) * RETRY_SHARE_MAX);
 }
 
 /** However often a directory asks for a renewal, orders are this far apart. */

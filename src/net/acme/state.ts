@@ -8,7 +8,7 @@ import { Value } from "@sinclair/typebox/value";
 import { loadCertificate } from "../tls.ts";
 import { type IssuedCertificate, makeKey } from "./order.ts";
 import { acmeFiles, acmeFolder, type AcmePlan } from "./plan.ts";
-import { type Span, WAIT_MS_MAX } from "./schedule.ts";
+import { ASK_AGAIN_MS_MAX, retryDelayMax, type Span, WAIT_MS_MAX } from "./schedule.ts";
 
 const time = Type.Number();
 
@@ -76,6 +76,23 @@ export function resumeState(kept: AcmeState | null, asked: Asked): AcmeState {
   return { ...kept, ...asked, failures: 0, retry_at: kept.held_until };
 }
 
+/**
+ * Shortens waits that no settings and no directory can have made: the clock was set back since. Otherwise the
+ * certificate could expire meanwhile. `lifetimeMs`: of the certificate in use, or null.
+ */
+export function boundWaits(state: AcmeState, now: number, lifetimeMs: number | null): AcmeState {
+  const { renewal } = state;
+  const held_until = Math.min(state.held_until, now + WAIT_MS_MAX);
+  const latest = Math.max(held_until, Math.round(now + retryDelayMax(lifetimeMs)));
+  const ask_at = renewal?.ask_at == null ? null : Math.min(renewal.ask_at, now + ASK_AGAIN_MS_MAX);
+  return {
+    ...state,
+    held_until,
+    retry_at: Math.min(state.retry_at, latest),
+    renewal: renewal && { ...renewal, ask_at },
+  };
+}
+
 /** The certificate in use, as far as its renewal is concerned. */
 export interface StoredCertificate {
   readonly fingerprint: string;
@@ -94,16 +111,10 @@ export class AcmeStore {
   }
 
   /** Null if there is none, or it is damaged. */
-  readState(now: number): AcmeState | null {
+  readState(): AcmeState | null {
     try {
       const state: unknown = JSON.parse(readFileSync(this.#path("state.json"), "utf8"));
-      if (!Value.Check(State, state)) return null;
-      const latest = now + WAIT_MS_MAX;
-      return {
-        ...state,
-        retry_at: Math.min(state.retry_at, latest),
-        held_until: Math.min(state.held_until, latest),
-      };
+      return Value.Check(State, state) ? state : null;
     } catch {
       return null;
     }

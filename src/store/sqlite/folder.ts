@@ -4,6 +4,7 @@ import {
   chmodSync,
   constants,
   existsSync,
+  lstatSync,
   mkdirSync,
   readdirSync,
   statSync,
@@ -31,6 +32,8 @@ export const sayOnStderr: OnTightened = (sentence) => writeToStderr(`${sentence}
 /** The files of Signalbox in a data folder. */
 const OUR_FILES =
   /^(signalbox\.db|signalbox-(activity|sessions)\.db|serve\.lock|ops\.sock|device-secret|acme$)/;
+/** Has the keys of `serve --acme-domain`. */
+const ACME_FOLDER = "acme";
 
 /**
  * Creates the folder, or checks that it is empty or has our files, and removes the permissions of other
@@ -41,6 +44,7 @@ export function prepareFolder(dataDir: string, onTightened: OnTightened): void {
     mkdirSync(dataDir, { recursive: true, mode: 0o700 });
     refuseUnusable(dataDir);
     tighten(dataDir, onTightened);
+    tightenAcme(dataDir, onTightened);
   } catch (error) {
     throw unusable(dataDir, error);
   }
@@ -166,10 +170,11 @@ export function refuseForeignFolder(dataDir: string): void {
   );
 }
 
-/** Returns the folder and our files in it that have another owner, or another mode than 0700 and 0600. */
+/** Returns the folder and our files in it, and in its `acme/`, that have another owner, or another mode than 0700 and 0600. */
 export function findMisfits(dataDir: string): FolderMisfits {
   const ours = readdirSync(dataDir).filter((name) => OUR_FILES.test(name));
-  const found = [dataDir, ...ours.map((name) => join(dataDir, name))].flatMap((path) => {
+  const paths = [...ours.map((name) => join(dataDir, name)), ...acmePaths(dataDir).slice(1)];
+  const found = [dataDir, ...paths].flatMap((path) => {
     // SQLite may have removed its log meanwhile.
     const stats = statSync(path, { throwIfNoEntry: false });
     return stats === undefined ? [] : [{ path, stats }];
@@ -199,6 +204,22 @@ export function tighten(path: string, onTightened: OnTightened): void {
   const after = before & 0o700;
   chmodSync(path, after);
   onTightened(`${path} was open to other users (mode ${octal(before)}); it is ${octal(after)} now`);
+}
+
+/** Leaves files of other users, and links, as they are. */
+function tightenAcme(dataDir: string, onTightened: OnTightened): void {
+  for (const path of acmePaths(dataDir)) {
+    const stats = lstatSync(path, { throwIfNoEntry: false });
+    if (stats === undefined || stats.isSymbolicLink()) continue;
+    if (stats.uid === process.geteuid?.()) tightenIfThere(path, onTightened);
+  }
+}
+
+/** The folder and the files in it. */
+function acmePaths(dataDir: string): string[] {
+  const folder = join(dataDir, ACME_FOLDER);
+  const isFolder = lstatSync(folder, { throwIfNoEntry: false })?.isDirectory() ?? false;
+  return isFolder ? [folder, ...readdirSync(folder).map((name) => join(folder, name))] : [];
 }
 
 /** Another process may remove the log at any moment, when it closes the database last. */
