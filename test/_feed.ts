@@ -2,6 +2,7 @@
 import { type AnySchema, Ajv2020 } from "ajv/dist/2020.js";
 import { expect } from "bun:test";
 import { feedDocument } from "../src/feed/openapi.ts";
+import { makeCertificate } from "./_certificates.ts";
 import { onCleanup, startTestApp, type TestApp, type TestAppOptions } from "./_setup.ts";
 
 export interface FeedLine {
@@ -101,6 +102,42 @@ export function answersFromNow() {
     () => new Response(`${line}{"next":"${id}","done":true}\n`),
   ];
   return { id, answers, asks: ["now 0", "now 0", `${before} 30`, `${before} 30`, `${id} 30`] };
+}
+
+/** URLs that no retry can help, and what a client says about each. */
+export async function hopelessUrls(): Promise<[url: string, advice: string][]> {
+  return [
+    ["https://signals..example", "Change the URL to your server's address."],
+    [startFailing(), "Is it http or https?"],
+    [startFailing(await makeCertificate("private")), "For a private certificate, set"],
+  ];
+}
+
+/** Answers 503. Returns its https URL, with or without TLS. */
+function startFailing(tls?: { cert: string; key: string }): string {
+  const server = Bun.serve({
+    hostname: "127.0.0.1",
+    port: 0,
+    fetch: () => new Response("{}", { status: 503 }),
+    ...(tls === undefined ? {} : { tls }),
+  });
+  onCleanup(() => server.stop(true));
+  return `https://127.0.0.1:${server.port}`;
+}
+
+/** A proxy that answers by itself. `asked`: the URLs that it got, which no client should send. */
+export function startProxy() {
+  const asked: string[] = [];
+  const server = Bun.serve({
+    hostname: "127.0.0.1",
+    port: 0,
+    fetch: ({ url }) => {
+      asked.push(url);
+      return new Response("{}", { status: 407 });
+    },
+  });
+  onCleanup(() => server.stop(true));
+  return { env: { http_proxy: server.url.href, HTTP_PROXY: server.url.href }, asked };
 }
 
 export interface FeedApp extends TestApp {

@@ -4,8 +4,8 @@ import { join } from "node:path";
 import { Feed, FeedError, type FeedOptions } from "../clients/typescript/feed.ts";
 import { Signalbox } from "../clients/typescript/signalbox.ts";
 import { cli, freePort, mintKey, startServe } from "./_cli.ts";
-import { answersFromNow, startFakeFeed, startFeedApp } from "./_feed.ts";
-import { query, rejection, signal, temporaryFolder } from "./_setup.ts";
+import { answersFromNow, hopelessUrls, startFakeFeed, startFeedApp, startProxy } from "./_feed.ts";
+import { onCleanup, query, rejection, signal, temporaryFolder } from "./_setup.ts";
 
 setDefaultTimeout(120_000);
 
@@ -165,6 +165,39 @@ test("what no retry can help is thrown, with the reason", async () => {
   expect(() => new Feed({ url, key: key.replace("sbr_", "sbk_"), after: null })).toThrow(
     "not a read key",
   );
+});
+
+test("an untrusted certificate, http instead of https and a host that cannot exist end the reader", async () => {
+  for (const [url, advice] of await hopelessUrls()) {
+    const problems: string[] = [];
+    const onRetry = (problem: string) => void problems.push(problem);
+    const feed = new Feed({ url, key: `sbr_${"0".repeat(64)}`, after: null, onRetry });
+    const error = await rejection(feed.signals().next());
+    expect(error).toBeInstanceOf(FeedError);
+    expect(error).toMatchObject({ status: null, message: expect.stringContaining(advice) });
+    expect(problems).toEqual([]);
+  }
+});
+
+test("no proxy gets a key that is sent over http", async () => {
+  const { feedUrl, readKey, key, url, store } = await startFeedApp();
+  const { env, asked } = startProxy();
+  const before = Object.keys(env).map((name) => [name, process.env[name]] as const);
+  onCleanup(() => {
+    for (const [name, value] of before) {
+      if (value === undefined) delete process.env[name];
+      else process.env[name] = value;
+    }
+  });
+  const first = await store();
+  Object.assign(process.env, env);
+  // Otherwise the test shows nothing.
+  expect((await fetch(feedUrl)).status).toBe(407);
+  asked.pop();
+  const signals = new Feed({ url: feedUrl, key: readKey, after: null, ...quiet }).signals();
+  expect((await signals.next()).value?.id).toBe(first);
+  await new Signalbox({ url, key, ...quiet }).send(signal);
+  expect(asked).toEqual([]);
 });
 
 test("an answer that was cut, a 503 and a 429 are asked for again", async () => {

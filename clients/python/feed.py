@@ -12,7 +12,7 @@ To trust a private certificate, set SSL_CERT_FILE=cert.pem before the program st
 
 from __future__ import annotations
 
-import http.client, json, logging, random, re, time
+import decimal, http.client, json, logging, random, re, socket, ssl, time
 import urllib.parse, urllib.request
 from typing import Any, Dict, Iterator, Literal, Optional, TypedDict
 
@@ -42,10 +42,10 @@ class StoredSignal(TypedDict):
 
 
 class FeedError(Exception):
-    """The request was refused: no retry can help.
+    """The request was refused, or the URL is wrong: no retry can help.
 
-    status: the status of the answer.
-    code: as in the feed's errors, such as "validation_failed".
+    status: the status of the answer, or None if there was none.
+    code: as in the feed's errors, such as "validation_failed", or the name of the exception.
     fields: with "validation_failed", the reason per parameter. after: the database was restored, see docs/feed.md.
     """
 
@@ -93,7 +93,9 @@ class Feed:
         self._headers = {"Authorization": f"Bearer {key}"}
         self._after = after
         self._asked = {"desk": desk, "limit": limit}
-        self._opener = urllib.request.build_opener(_EveryAnswer)
+        # A proxy would get the key in the clear.
+        no_proxy = [urllib.request.ProxyHandler({})] if scheme == "http" else []
+        self._opener = urllib.request.build_opener(_EveryAnswer, *no_proxy)
 
     def __iter__(self) -> Iterator[StoredSignal]:
         """Yields each signal once, and waits for more. It retries for ever what a retry can help, with a warning in
@@ -120,8 +122,11 @@ class Feed:
             with self._opener.open(request, timeout=TIMEOUT_S) as answer:
                 status, text = answer.status, answer.read().decode(errors="replace")
                 retry_after = answer.headers.get("Retry-After", "")
-        except (OSError, http.client.HTTPException) as error:
-            raise _Retry(f"{self._url}: {type(error).__name__} {error}") from error
+        except (OSError, http.client.HTTPException, UnicodeError) as error:
+            error = error.reason if isinstance(getattr(error, "reason", None), OSError) else error
+            code, advice = type(error).__name__, _advice(error)
+            problem = f"{self._url}: {code} {error}{advice or ''}"
+            raise FeedError(problem, None, code, {}) if advice else _Retry(problem) from error
         if status == 200:
             return _page(text)
         problem = f"{self._url}: {status} {text[:1000]}"
@@ -137,7 +142,26 @@ def _page(text: str):
     after = _parse(end)
     if "next" not in after:
         raise _Retry("the answer was cut")
-    return [json.loads(line) for line in lines], after["next"]
+    return (json.loads(line, parse_int=_integer) for line in lines), after["next"]
+
+
+def _integer(digits: str) -> int | decimal.Decimal:
+    """Metadata may have integers with more digits than Python converts (sys.set_int_max_str_digits)."""
+    try:
+        return int(digits)
+    except ValueError:
+        return decimal.Decimal(digits)
+
+
+def _advice(error: Exception) -> str | None:
+    """Returns None if another attempt can help."""
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return "\nFor a private certificate, set SSL_CERT_FILE=cert.pem."
+    if type(error) is ssl.SSLError:  # a subclass is a broken connection
+        return "\nIs it http or https?"
+    is_unknown = isinstance(error, socket.gaierror) and error.errno != socket.EAI_AGAIN
+    is_unknown = is_unknown or isinstance(error, (UnicodeError, http.client.InvalidURL))
+    return "\nChange the URL to your server's address." if is_unknown else None
 
 
 def _parse(text: str) -> dict:

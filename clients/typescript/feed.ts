@@ -45,15 +45,21 @@ export interface FeedOptions {
   onRetry?: (problem: string) => void;
 }
 
-/** The request was refused: no retry can help. */
+/** The request was refused, or the URL is wrong: no retry can help. */
 export class FeedError extends Error {
-  readonly status: number;
-  /** As in the feed's errors, such as `validation_failed`. */
+  /** The status of the answer, or null if there was none. */
+  readonly status: number | null;
+  /** As in the feed's errors, such as `validation_failed`, or the system's code, such as `ENOTFOUND`. */
   readonly code: string;
   /** With `validation_failed`: the reason per parameter. `after`: the database was restored, see docs/feed.md. */
   readonly fields: Record<string, string>;
 
-  constructor(problem: string, status: number, code: string, fields: Record<string, string>) {
+  constructor(
+    problem: string,
+    status: number | null,
+    code: string,
+    fields: Record<string, string>,
+  ) {
     super(problem);
     this.name = "FeedError";
     this.status = status;
@@ -127,12 +133,15 @@ export class Feed {
     );
     const search = new URLSearchParams(given.map(([name, value]) => [name, String(value)]));
     const timeout = AbortSignal.timeout(TIMEOUT_MS);
-    const answer = await fetch(`${this.#url}?${search.toString()}`, {
+    const request = {
       headers: { Authorization: `Bearer ${key}` },
       signal: signal === undefined ? timeout : AbortSignal.any([signal, timeout]),
       redirect: "manual",
-    }).catch(retry(this.#url));
-    const text = await answer.text().catch(retry(this.#url));
+      proxy: this.#url.startsWith("http:") ? false : undefined, // Bun: it would get the key in the clear.
+    } as const;
+    const explain = explainFor(this.#url);
+    const answer = await fetch(`${this.#url}?${search.toString()}`, request).catch(explain);
+    const text = await answer.text().catch(explain);
     if (answer.status === 200) return readPage(text);
     const problem = `${this.#url}: ${answer.status} ${text.slice(0, 1_000)}`;
     if (answer.status === 429 || answer.status >= 500) {
@@ -144,12 +153,14 @@ export class Feed {
   }
 }
 
-function retry(url: string): (error: Error) => never {
+function explainFor(url: string): (error: Error) => never {
   return (error) => {
     const cause = (error.cause ?? error) as Error & { code?: unknown };
-    throw new Retry(
-      `${url}: ${typeof cause.code === "string" ? `${cause.code} ` : ""}${cause.message}`,
-    );
+    const code = typeof cause.code === "string" ? cause.code : cause.name;
+    const text = code.endsWith("Error") ? cause.message : `${code} ${cause.message}`;
+    const advice = adviceFor(text);
+    if (advice === null) throw new Retry(`${url}: ${text}`);
+    throw new FeedError(`${url}: ${text}${advice}`, null, code, {});
   };
 }
 
@@ -177,6 +188,16 @@ function problemOf(url: string): string | null {
   if (protocol !== "https:" && !(protocol === "http:" && LOOPBACK.test(hostname)))
     return "use https, so that nobody on the way can read the key.";
   return hostname.endsWith(".example.com") ? "change the URL to your server's address." : null;
+}
+
+/** Returns null if another attempt can help. */
+function adviceFor(problem: string): string | null {
+  if (/CERT|SIGNATURE|ISSUER|invalid peer certificate/.test(problem))
+    return "\nFor a private certificate, set NODE_EXTRA_CA_CERTS=cert.pem (Deno: DENO_CERT).";
+  if (/EPROTO|WRONG_VERSION|PACKET_LENGTH|RECORD_LAYER|InvalidContentType/.test(problem))
+    return "\nIs it http or https?";
+  if (!/ENOTFOUND|Name or service not known/.test(problem)) return null;
+  return "\nChange the URL to your server's address.";
 }
 
 function parse(text: string): unknown {

@@ -7,6 +7,7 @@ import { snippets } from "../../src/console/start/snippets.ts";
 import { makeCertificate, writeCertificate } from "../_certificates.ts";
 import { freePort, mintKey, startServe } from "../_cli.ts";
 import { STORM_ATTEMPTS, STORM_SIGNALS, STORM_TIMEOUT_MS, storm } from "../_flaky.ts";
+import { startProxy } from "../_feed.ts";
 import { onCleanup, query, temporaryFolder } from "../_setup.ts";
 import { shownIn, startConsole } from "../console/_console.ts";
 import "./_faults.ts";
@@ -443,6 +444,15 @@ print(json.dumps({"Signal": described(Signal), "Stored": described(Stored)}))`);
       stored: true,
       text: expect.stringContaining("send it again with client_signal_id mine."),
     });
+  });
+
+  test("lets no proxy get a key that is sent over http", async () => {
+    const { url, env } = await startServer();
+    const proxy = startProxy();
+    const sent = `import os\nprint(json.dumps(Signalbox(os.environ["URL"], os.environ["KEY"]).send(${right})))`;
+    const settings = { URL: url, KEY: env.SIGNALBOX_KEY, ...proxy.env };
+    expect(await python(sent, settings)).toMatchObject({ deduped: false });
+    expect(proxy.asked).toEqual([]);
   });
 
   test("follows no redirect, so that no other server gets the key", async () => {

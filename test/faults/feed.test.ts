@@ -3,7 +3,7 @@ import { expect, setDefaultTimeout, test } from "bun:test";
 import { cpSync, readFileSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { cli, freePort, mintKey, startServe } from "../_cli.ts";
-import { answersFromNow, startFakeFeed } from "../_feed.ts";
+import { answersFromNow, hopelessUrls, startFakeFeed, startProxy } from "../_feed.ts";
 import { post, query, temporaryFolder } from "../_setup.ts";
 import "./_faults.ts";
 
@@ -17,7 +17,7 @@ try:
     for signal in Feed(os.environ["URL"], os.environ["KEY"], after=os.environ.get("AFTER"), limit=7):
         print(signal["id"], signal["metadata"]["n"], flush=True)
 except FeedError as error:
-    print(error.status, error.code, sorted(error.fields))
+    print(*([error] if error.status is None else [error.status, error.code, sorted(error.fields)]))
 `;
 
 const node = `import { Feed, FeedError } from "./feed.mjs";
@@ -27,7 +27,8 @@ try {
     console.log(id, metadata.n);
 } catch (error) {
   if (!(error instanceof FeedError)) throw error;
-  console.log(error.status, error.code, JSON.stringify(Object.keys(error.fields)).replaceAll('"', "'"));
+  if (error.status === null) console.log(error.message);
+  else console.log(error.status, error.code, JSON.stringify(Object.keys(error.fields)).replaceAll('"', "'"));
 }
 `;
 
@@ -107,6 +108,35 @@ test.each(["python", "node"] as const)(
     expect(asked).toEqual(asks);
   },
 );
+
+test.each(["python", "node"] as const)(
+  "%s: an untrusted certificate, http instead of https and a host that cannot exist end the reader",
+  async (name) => {
+    for (const [url, advice] of await hopelessUrls()) {
+      const reader = startReader(name, { URL: url, KEY: `sbr_${"0".repeat(64)}` });
+      expect((await reader.linesUntil(9)).at(-1)).toStartWith(advice);
+    }
+  },
+);
+
+const id = "01K5QZ8F3V9X2M7T4B6N1C0D8E";
+const end = `{"next":"${id}","done":true}\n`;
+
+test("python: an integer with more digits than Python converts does not stop the reader", async () => {
+  const digits = "1".repeat(5_000);
+  const lines = ["7", digits].map((n) => `{"id":"${id}","metadata":{"n":${n}}}\n`).join("");
+  const { url } = startFakeFeed([() => new Response(lines + end)]);
+  const reader = startReader("python", { URL: url, KEY: `sbr_${"0".repeat(64)}` });
+  expect(await reader.linesUntil(3)).toEqual([`${id} 7`, `${id} ${digits}`, "404 404 []"]);
+});
+
+test("python: no proxy gets a key that is sent over http", async () => {
+  const { url } = startFakeFeed([() => new Response(end)]);
+  const { env, asked } = startProxy();
+  const reader = startReader("python", { URL: url, KEY: `sbr_${"0".repeat(64)}`, ...env });
+  expect(await reader.linesUntil(1)).toEqual(["404 404 []"]);
+  expect(asked).toEqual([]);
+});
 
 test("a reader may wait for longer than a connection may be idle", async () => {
   const readPort = await freePort();
