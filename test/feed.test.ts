@@ -1,15 +1,18 @@
 /** `GET /feed`: pages, cursors, long polling, and who may read what. */
 import { describe, expect, setDefaultTimeout, test } from "bun:test";
+import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { AppError } from "../src/domain/errors.ts";
 import type { FeedStore } from "../src/domain/storage.ts";
 import type { StoredSignal } from "../src/domain/stored-signal.ts";
+import { messages } from "../src/feed/errors.ts";
 import { Feed, REQUEST_MS } from "../src/feed/feed.ts";
 import { KEY_REQUESTS_MAX, REQUESTS_MAX } from "../src/feed/places.ts";
 import { REST_TURNS } from "../src/feed/turns.ts";
 import { WakeUps } from "../src/feed/wake-ups.ts";
 import { makeCertificate, presentedName, writeCertificate } from "./_certificates.ts";
 import { type FeedAnswer, readFeed, startFeedApp } from "./_feed.ts";
+import { DATABASE_NAME } from "../src/store/sqlite/folder.ts";
 import { mintKey, openForDamage, query, rejection, signal, temporaryFolder } from "./_setup.ts";
 
 setDefaultTimeout(60_000);
@@ -481,13 +484,23 @@ describe("the read listener", () => {
     expect((await readFeed(feedUrl, null, {}, said("https"))).status).toBe(200);
   });
 
-  test("answers 503 while the database cannot be read, in a reader's words", async () => {
-    const { read, dataDir, store } = await startFeedApp();
+  test("answers 503 when the database cannot be read, in a reader's words", async () => {
+    const { read, dataDir, store, fatal } = await startFeedApp();
     await store();
-    openForDamage(dataDir).run("ALTER TABLE signals RENAME TO gone");
-    const { status, error } = await read();
-    expect([500, 503]).toContain(status);
-    expect(JSON.stringify(error)).not.toContain("client_signal_id");
+    const db = openForDamage(dataDir);
+    // The server reads pages again that changed.
+    db.run("UPDATE api_keys SET label = 'other'");
+    db.run("PRAGMA wal_checkpoint(TRUNCATE)");
+    const file = join(dataDir, DATABASE_NAME);
+    const pages = readFileSync(file);
+    writeFileSync(file, pages.fill(0x55, 4096));
+    const { status, headers, error } = await read();
+    expect([status, headers.get("Retry-After"), error]).toEqual([
+      503,
+      "1",
+      { error: "unavailable", message: messages.unavailable },
+    ]);
+    expect(fatal).toHaveLength(1);
   });
 });
 

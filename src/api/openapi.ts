@@ -5,14 +5,12 @@
 import { parse } from "yaml";
 import { keyPatterns } from "../domain/key.ts";
 import { BODY_BYTES_MAX, SignalBody } from "../domain/signal.ts";
-import { type Components, describeErrors } from "../net/openapi.ts";
+import { type Components, describeErrors, fillIn } from "../net/openapi.ts";
 import template from "./openapi.yaml" with { type: "text" };
 
 /** `publicUrl` has no trailing slash. */
 export function openApiDocument(publicUrl: string): Record<string, unknown> {
-  const text = (template as string)
-    .replaceAll("BODY_BYTES_MAX", String(BODY_BYTES_MAX))
-    .replaceAll("KEY_PATTERN", () => keyPatterns.send);
+  const text = fillIn(template as string, { BODY_BYTES_MAX, KEY_PATTERN: keyPatterns.send });
   const { components, ...document } = parse(text) as { components: Components };
   // A copy in JSON, without the symbols that TypeBox keeps in its objects.
   components.schemas["Signal"] = JSON.parse(JSON.stringify(SignalBody));

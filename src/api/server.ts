@@ -5,7 +5,7 @@ import { parseSignal } from "../domain/signal.ts";
 import type { SignalStore } from "../domain/storage.ts";
 import { readBody, requireJson } from "../net/body.ts";
 import { Exchange, type ExchangeService } from "../net/exchange.ts";
-import type { Description } from "../net/openapi.ts";
+import { type Description, describeOn } from "../net/openapi.ts";
 import type { RateLimiter } from "../net/rate.ts";
 import { createApp, noSuchRoute } from "../net/routes.ts";
 import { requireHttps } from "../net/transport.ts";
@@ -39,7 +39,7 @@ export function createPublicInterface(service: PublicInterface): Elysia {
       { parse: "none" },
     )
     .get("/openapi.yaml", ({ request, server }) =>
-      getDescription(service, new Exchange(service, request, server)),
+      describeOn(service, new Exchange(service, request, server)),
     ) as unknown as Elysia;
 }
 
@@ -75,16 +75,6 @@ async function postSignal(service: PublicInterface, exchange: Exchange): Promise
       );
     }
     return exchange.succeed(acceptedResponse(appended, receivedAt, requestId));
-  } catch (error) {
-    return exchange.refuse(error);
-  }
-}
-
-function getDescription(service: PublicInterface, exchange: Exchange): Response {
-  const { request, requestId } = exchange;
-  try {
-    requireHttps(service.transport, request.headers, () => exchange.peer());
-    return exchange.succeed(service.description.respond(request, requestId));
   } catch (error) {
     return exchange.refuse(error);
   }

@@ -5,24 +5,29 @@
 import { parse } from "yaml";
 import { keyPatterns } from "../domain/key.ts";
 import { SignalBody } from "../domain/signal.ts";
-import { type Components, describeErrors } from "../net/openapi.ts";
+import { type Components, describeErrors, fillIn } from "../net/openapi.ts";
 import { messages } from "./errors.ts";
 import template from "./openapi.yaml" with { type: "text" };
 import { KEY_REQUESTS_MAX, REQUESTS_MAX } from "./places.ts";
 import { LIMIT_DEFAULT, LIMIT_MAX, WAIT_S_MAX } from "./query.ts";
 
-const values = { LIMIT_DEFAULT, LIMIT_MAX, WAIT_S_MAX, KEY_REQUESTS_MAX, REQUESTS_MAX };
+const values = {
+  LIMIT_DEFAULT,
+  LIMIT_MAX,
+  WAIT_S_MAX,
+  KEY_REQUESTS_MAX,
+  REQUESTS_MAX,
+  KEY_PATTERN: keyPatterns.read,
+};
 
 export function feedDocument(): Record<string, unknown> {
-  let text = template as string;
-  for (const [name, value] of Object.entries(values)) text = text.replaceAll(name, String(value));
-  text = text.replaceAll("KEY_PATTERN", () => keyPatterns.read);
+  const text = fillIn(template as string, values);
   const { components, ...document } = parse(text) as { components: Components };
   addFields(components.schemas["Signal"] as SignalSchema);
   describeErrors(components, {
     messages,
     fields: {
-      limit: "must be a whole number from 1 to 1000",
+      limit: `must be a whole number from 1 to ${LIMIT_MAX}`,
       desc: "unknown parameter; did you mean desk?",
     },
     reasons: "Parameter → reason.",

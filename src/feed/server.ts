@@ -5,7 +5,7 @@ import { isWellFormedKey, keyState } from "../domain/key.ts";
 import type { FeedStore, Reader } from "../domain/storage.ts";
 import { presentedKey } from "../net/credentials.ts";
 import { Exchange, type ExchangeService, type Server } from "../net/exchange.ts";
-import type { Description } from "../net/openapi.ts";
+import { type Description, describeOn } from "../net/openapi.ts";
 import { createApp, noSuchRoute, targetOf } from "../net/routes.ts";
 import { requireHttps } from "../net/transport.ts";
 import { forReaders } from "./errors.ts";
@@ -30,7 +30,7 @@ export function createFeedInterface(service: FeedInterface): Elysia {
     .onError(({ error, request, server }) => refuse(new Exchange(service, request, server), error))
     .get("/feed", ({ request, server }) => getFeed(service, new Exchange(service, request, server)))
     .get("/openapi.yaml", ({ request, server }) =>
-      getDescription(service, new Exchange(service, request, server)),
+      describeOn(service, new Exchange(service, request, server)),
     ) as unknown as Elysia;
 }
 
@@ -96,16 +96,6 @@ async function findReader({ store }: FeedInterface, key: string): Promise<Reader
 
 function requireActive(reader: Reader, now: number): void {
   if (keyState(reader, now) !== "active") throw new AppError("unauthorized");
-}
-
-function getDescription(service: FeedInterface, exchange: Exchange): Response {
-  const { request, requestId } = exchange;
-  try {
-    requireHttps(service.transport, request.headers, () => exchange.peer());
-    return exchange.succeed(service.description.respond(request, requestId));
-  } catch (error) {
-    return refuse(exchange, error);
-  }
 }
 
 function refuse(exchange: Exchange, error: unknown): Response {

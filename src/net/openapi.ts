@@ -1,6 +1,34 @@
 /** What the OpenAPI documents of the interfaces share: how they are served, and the error answers. */
 import { stringify } from "yaml";
 import { type ErrorCode, errorCatalogue } from "../domain/errors.ts";
+import type { Exchange, ExchangeService } from "./exchange.ts";
+import { requireHttps } from "./transport.ts";
+
+/** Replaces each `$NAME` in a template. */
+export function fillIn(
+  template: string,
+  values: Readonly<Record<string, string | number>>,
+): string {
+  return template.replaceAll(/\$([A-Z][A-Z_]+)/g, (_, name: string) => {
+    const value = values[name];
+    if (value === undefined) throw new Error(`the template has an unknown $${name}`);
+    return String(value);
+  });
+}
+
+/** Answers `GET /openapi.yaml`. */
+export function describeOn(
+  service: ExchangeService & { readonly description: Description },
+  exchange: Exchange,
+): Response {
+  const { request, requestId } = exchange;
+  try {
+    requireHttps(service.transport, request.headers, () => exchange.peer());
+    return exchange.succeed(service.description.respond(request, requestId));
+  } catch (error) {
+    return exchange.refuse(error);
+  }
+}
 
 /** The document as served, with the answers to conditional requests (RFC 9110, 13). Made with the first one. */
 export class Description {
