@@ -44,7 +44,7 @@ function createKey(): ReturnType<SqliteRegistry["mintKey"]> {
   const database = openDatabase(folder, "command");
   const registry = new SqliteRegistry(database);
   registry.createDesk("bench", { ifMissing: false });
-  const minted = registry.mintKey({ desk: "bench", label: null, expiresInMs: null });
+  const minted = registry.mintKey({ scope: "send", desk: "bench", label: null, expiresInMs: null });
   database.close();
   return minted;
 }

@@ -60,7 +60,12 @@ function make({ signals, logged = 0, dataDir }: SeedOptions): Seeded {
   try {
     const registry = new SqliteRegistry(db);
     registry.createDesk("alpha", { ifMissing: false });
-    const { key, record } = registry.mintKey({ desk: "alpha", label: "seed", expiresInMs: null });
+    const { key, record } = registry.mintKey({
+      scope: "send",
+      desk: "alpha",
+      label: "seed",
+      expiresInMs: null,
+    });
     insertSignals(db, record.id, 1, signals);
     db.run("PRAGMA wal_checkpoint(TRUNCATE)");
     db.run("PRAGMA wal_autocheckpoint = 0");

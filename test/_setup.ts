@@ -134,7 +134,7 @@ export async function startTestApp(options: TestAppOptions = {}): Promise<TestAp
   onCleanup(() => db.close());
   const registry = new SqliteRegistry(db, options.now);
   registry.createDesk("alpha", { ifMissing: true });
-  const minted = registry.mintKey({ desk: "alpha", label: null, expiresInMs: null });
+  const minted = registry.mintKey({ scope: "send", desk: "alpha", label: null, expiresInMs: null });
   const log: LogLine[] = [];
   const fatal: string[] = [];
   const logger = pino(logOptions(options.logLevel ?? "debug"), {
@@ -223,7 +223,7 @@ export function post(url: string, key: string, fields: object = {}): Promise<Ans
 /** Mints a key for a desk, which is created if it does not exist. */
 export function mintKey(registry: SqliteRegistry, desk: string): { key: string; keyId: string } {
   registry.createDesk(desk, { ifMissing: true });
-  const { key, record } = registry.mintKey({ desk, label: null, expiresInMs: null });
+  const { key, record } = registry.mintKey({ scope: "send", desk, label: null, expiresInMs: null });
   return { key, keyId: record.id };
 }
 

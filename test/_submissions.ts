@@ -23,7 +23,12 @@ export function prepare(): {
   onCleanup(() => db.close());
   const registry = new SqliteRegistry(db);
   const { desk } = registry.createDesk("alpha", { ifMissing: false });
-  const { record } = registry.mintKey({ desk: "alpha", label: null, expiresInMs: null });
+  const { record } = registry.mintKey({
+    scope: "send",
+    desk: "alpha",
+    label: null,
+    expiresInMs: null,
+  });
   const submit: Submit = ({ signal = {}, ...rest } = {}) => ({
     keyId: record.id,
     deskId: desk.id,

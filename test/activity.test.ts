@@ -47,7 +47,7 @@ test("what was sent with keys of another database is dropped", () => {
   const registry = new SqliteRegistry(db);
   const keys = ["alpha", "beta"].map((desk) => {
     registry.createDesk(desk, { ifMissing: false });
-    return registry.mintKey({ desk, label: null, expiresInMs: null }).record.id;
+    return registry.mintKey({ scope: "send", desk, label: null, expiresInMs: null }).record.id;
   });
   const [ours = "", theirs = ""] = keys;
   for (const keyId of [ours, theirs, "gone"]) {

@@ -190,7 +190,7 @@ describe("a backup of a running server is a snapshot", () => {
     const other = withRegistryOf(dataDir, (registry) => {
       registry.revokeKey(keyId);
       registry.createDesk("beta", { ifMissing: false });
-      return registry.mintKey({ desk: "beta", label: null, expiresInMs: null });
+      return registry.mintKey({ scope: "send", desk: "beta", label: null, expiresInMs: null });
     });
     expect((await post(url, key, { client_signal_id: "revoked" })).status).toBe(401);
     for (let count = 0; count < 50; count += 1) {

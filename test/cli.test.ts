@@ -333,6 +333,18 @@ describe("desks", () => {
       `The server of ${dataDir} accepts it.\n`,
     );
   });
+
+  test("key mint --read and key rotate say where a read key works, and for whom", async () => {
+    const dataDir = temporaryFolder();
+    const { run } = commandsOn(dataDir);
+    await run("desk", "create", "alpha");
+    const minted = await run("key", "mint", "--read", "--label", "executor");
+    expect(minted.stderr).toContain(
+      `The feed of ${dataDir} accepts it, where serve has --read-listen HOST:PORT.\n`,
+    );
+    const rotated = await run("key", "rotate", "executor");
+    expect(rotated.stderr).toContain("When the reader uses the new key, revoke the old one");
+  });
 });
 
 describe("keys", () => {

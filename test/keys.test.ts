@@ -22,7 +22,7 @@ async function start() {
     time,
     row,
     mint: (expiresInMs: number | null) =>
-      registry.mintKey({ desk: "alpha", label: null, expiresInMs }),
+      registry.mintKey({ scope: "send", desk: "alpha", label: null, expiresInMs }),
     postWith: async (key: string, body: object = signal) =>
       (await app.post(body, { Authorization: `Bearer ${key}` })).status,
     lastUsed: (keyId: string) => row(keyId)?.last_used_at,

@@ -160,7 +160,7 @@ describe("desks and keys", () => {
 
   test("keys that expire soon are counted until they have a successor", async () => {
     const { dataDir, registry } = await startTestApp();
-    const soon = { desk: "alpha", label: null, expiresInMs: 3 * DAY_MS };
+    const soon = { scope: "send", desk: "alpha", label: null, expiresInMs: 3 * DAY_MS } as const;
     const { record } = registry.mintKey(soon);
     registry.mintKey({ ...soon, expiresInMs: 30 * DAY_MS });
     expect(await valuesOf(dataDir, "signalbox_keys_expiring_soon")).toEqual({ "": 1 });

@@ -357,7 +357,8 @@ describe("keys", () => {
   test("created, revoked and rotated since the backup stay so", async () => {
     const seeded = seed({ signals: 10 });
     const ids = withRegistryOf(seeded.dataDir, (registry) => {
-      const mint = () => registry.mintKey({ desk: "alpha", label: null, expiresInMs: null });
+      const mint = () =>
+        registry.mintKey({ scope: "send", desk: "alpha", label: null, expiresInMs: null });
       return { revoked: mint(), rotated: mint() };
     });
     const file = join(temporaryFolder(), "backup.db");
@@ -365,7 +366,7 @@ describe("keys", () => {
     const { minted } = withRegistryOf(seeded.dataDir, (registry) => {
       registry.revokeKey(ids.revoked.record.id);
       registry.createDesk("beta", { ifMissing: false });
-      registry.mintKey({ desk: "beta", label: null, expiresInMs: null });
+      registry.mintKey({ scope: "send", desk: "beta", label: null, expiresInMs: null });
       return registry.rotateKey(ids.rotated.record.id, { overlapMs: 60_000, expiresInMs: null });
     });
     const before = keysOf(seeded.dataDir);
@@ -484,7 +485,7 @@ function part(common: (dataDir: string) => void = () => {}) {
 function mintIn(dataDir: string, desk = "alpha"): string {
   return withRegistryOf(dataDir, (registry) => {
     registry.createDesk(desk, { ifMissing: true });
-    return registry.mintKey({ desk, label: null, expiresInMs: null }).record.id;
+    return registry.mintKey({ scope: "send", desk, label: null, expiresInMs: null }).record.id;
   });
 }
 

@@ -305,7 +305,12 @@ test("a key is taken from either header; anything else gets a 401 that says what
 test("unknown, malformed, revoked and expired keys get the same answer", async () => {
   let now = Date.now();
   const { call, registry } = await startTestApp({ now: () => now });
-  const expired = registry.mintKey({ desk: "alpha", label: null, expiresInMs: 1_000 });
+  const expired = registry.mintKey({
+    scope: "send",
+    desk: "alpha",
+    label: null,
+    expiresInMs: 1_000,
+  });
   const revoked = mintKey(registry, "alpha");
   registry.revokeKey(revoked.keyId);
   now += 2_000;

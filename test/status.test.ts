@@ -92,7 +92,7 @@ describe("status", () => {
     const revoked = await mintKey(dataDir);
     const others = await withStorage(dataDir, async ({ registry }) => {
       await registry.limitKeys("alpha", 200);
-      const key = { desk: "alpha", label: null, expiresInMs: null };
+      const key = { scope: "send", desk: "alpha", label: null, expiresInMs: null } as const;
       const minted = [];
       for (let count = 0; count < 100; count += 1) minted.push(await registry.mintKey(key, ADMIN));
       return minted;

@@ -119,7 +119,10 @@ async function start() {
   const desks: Record<string, { deskId: number; keyId: string; key: string }> = {};
   for (const desk of ["alpha", "beta"]) {
     const { desk: made } = await storage.registry.createDesk(desk, { ifMissing: false });
-    const { key, record } = await storage.registry.mintKey({ desk, ...noLabel }, ADMIN);
+    const { key, record } = await storage.registry.mintKey(
+      { scope: "send", desk, ...noLabel },
+      ADMIN,
+    );
     desks[desk] = { deskId: made.id, keyId: record.id, key };
   }
   const { alpha, beta } = desks as Record<"alpha" | "beta", NonNullable<(typeof desks)[string]>>;
@@ -265,7 +268,8 @@ function storingTests(): void {
     const signal = { client_signal_id: "a" };
     const { id } = await append(signal);
     expect(await append(signal, beta)).toMatchObject({ deduped: false });
-    const other = (await registry.mintKey({ desk: "alpha", ...noLabel }, ADMIN)).record.id;
+    const other = (await registry.mintKey({ scope: "send", desk: "alpha", ...noLabel }, ADMIN))
+      .record.id;
     await registry.revokeKey(alpha.keyId, {}, ADMIN);
     expect(await append(signal, { keyId: other })).toMatchObject({ deduped: true, id });
     await storage.close();
@@ -379,7 +383,7 @@ function keysAtWorkTests(): void {
 
   test("a key works until its expiry and not at it, by the time of receipt", async () => {
     const { append, registry } = await start();
-    const key = { desk: "alpha", label: null, expiresInMs: 50 };
+    const key = { scope: "send", desk: "alpha", label: null, expiresInMs: 50 } as const;
     const { record } = await registry.mintKey(key, ADMIN);
     const at = record.expires_at ?? 0;
     await append({}, { keyId: record.id, receivedAt: at - 1 });
@@ -473,7 +477,9 @@ function feedTests(): void {
       await registry.mintKey({ ...forReading, desk: null }, ADMIN);
     }
     const tooMany = await failure(() => registry.mintKey({ ...forReading, desk: null }, ADMIN));
-    expect(String(tooMany)).toContain("Readers of all desks have 100 of at most 100 active keys");
+    expect(String(tooMany)).toContain(
+      "There are already 100 active read keys for all desks: revoke one",
+    );
   });
 }
 
@@ -689,7 +695,7 @@ function figuresTests(): void {
     const { server, registry, time } = await start();
     const expiring = async (now = time.at) =>
       (await server.figures({ now, desksMax: 0, keysMax: 0 })).keysExpiring;
-    const key = { desk: "alpha", label: null };
+    const key = { scope: "send", desk: "alpha", label: null } as const;
     const { record } = await registry.mintKey({ ...key, expiresInMs: 6 * DAY }, ADMIN);
     await registry.mintKey({ ...key, expiresInMs: 8 * DAY }, ADMIN);
     expect(await expiring()).toBe(1);
@@ -793,7 +799,7 @@ function desksTests(): void {
     for (const refused of [
       () => registry.createDesk("alpha", { ifMissing: false }),
       () => registry.createDesk("alpha", { ifMissing: true }),
-      () => registry.mintKey({ desk: "alpha", ...noLabel }, ADMIN),
+      () => registry.mintKey({ scope: "send", desk: "alpha", ...noLabel }, ADMIN),
       () => registry.rotateKey(alpha.keyId, { overlapMs: 0 }, ADMIN),
       () => members.invite("alpha", "eve@example.com", ADMIN),
       () => members.reset("alpha", ALICE),
@@ -831,11 +837,11 @@ function desksTests(): void {
     await members.remove("alpha", BOB, ADMIN);
     await members.invite("alpha", "carol@example.com", ADMIN);
     const { record } = await registry.mintKey(
-      { desk: "alpha", label: null, expiresInMs: 5 },
+      { scope: "send", desk: "alpha", label: null, expiresInMs: 5 },
       ADMIN,
     );
     await registry.revokeKey(
-      (await registry.mintKey({ desk: "alpha", ...noLabel }, ADMIN)).record.id,
+      (await registry.mintKey({ scope: "send", desk: "alpha", ...noLabel }, ADMIN)).record.id,
       {},
       ADMIN,
     );
@@ -863,7 +869,7 @@ function desksTests(): void {
   test("an unknown desk is refused everywhere, with the nearest name", async () => {
     const { registry, members, audit } = await start();
     for (const work of [
-      () => registry.mintKey({ desk: "alpa", ...noLabel }, ADMIN),
+      () => registry.mintKey({ scope: "send", desk: "alpa", ...noLabel }, ADMIN),
       () => registry.listKeys("alpa"),
       () => registry.getDesk("alpa"),
       () => registry.limitKeys("alpa", 1),
@@ -900,7 +906,9 @@ function keysTests(): void {
     const minted = [];
     for (let index = 0; index < 50; index += 1) {
       const label = `bot-${index}`;
-      minted.push(await registry.mintKey({ desk: "alpha", label, expiresInMs: 500 }, ADMIN));
+      minted.push(
+        await registry.mintKey({ scope: "send", desk: "alpha", label, expiresInMs: 500 }, ADMIN),
+      );
     }
     expect(new Set(minted.map(({ key }) => key)).size).toBe(50);
     for (const { key, record } of minted) {
@@ -920,7 +928,8 @@ function keysTests(): void {
     const ids = [alpha.keyId];
     for (let index = 0; index < 6; index += 1) {
       time.at += 1;
-      const key = { desk: "alpha", label: "twin", expiresInMs: index % 2 === 0 ? HOUR : null };
+      const expiresInMs = index % 2 === 0 ? HOUR : null;
+      const key = { scope: "send", desk: "alpha", label: "twin", expiresInMs } as const;
       ids.push((await registry.mintKey(key, ADMIN)).record.id);
     }
     await registry.revokeKey(ids[2] ?? "", {}, ADMIN);
@@ -952,7 +961,10 @@ function keysTests(): void {
       ["alpha", null],
       ["beta", 2 * HOUR],
     ] as const) {
-      ids.push((await registry.mintKey({ desk, label: null, expiresInMs }, ADMIN)).record.id);
+      ids.push(
+        (await registry.mintKey({ scope: "send", desk, label: null, expiresInMs }, ADMIN)).record
+          .id,
+      );
     }
     await registry.rotateKey(ids[3] ?? "", { overlapMs: HOUR, expiresInMs: DAY }, ADMIN);
     await registry.revokeKey(ids[4] ?? "", {}, ADMIN);
@@ -997,7 +1009,10 @@ function keysTests(): void {
   test("rotation keeps desk, label and lifetime, and the old key ends after the overlap or sooner", async () => {
     const { registry, time } = await start();
     for (const expiresInMs of [90_000, null]) {
-      const minted = await registry.mintKey({ desk: "alpha", label: "bot", expiresInMs }, ADMIN);
+      const minted = await registry.mintKey(
+        { scope: "send", desk: "alpha", label: "bot", expiresInMs },
+        ADMIN,
+      );
       let { record } = minted;
       for (const elapsedMs of [10_000, 3_000, 88_000]) {
         time.at += elapsedMs;
@@ -1035,7 +1050,8 @@ function keysTests(): void {
     await registry.createDesk("gamma", { ifMissing: false });
     await registry.limitKeys("gamma", 3);
     const mint = async (expiresInMs: number | null = null) =>
-      (await registry.mintKey({ desk: "gamma", label: null, expiresInMs }, ADMIN)).record.id;
+      (await registry.mintKey({ scope: "send", desk: "gamma", label: null, expiresInMs }, ADMIN))
+        .record.id;
     const rotate = async (id: string) =>
       (await registry.rotateKey(id, { overlapMs: HOUR, expiresInMs: null }, ADMIN)).minted.record
         .id;
@@ -1063,7 +1079,10 @@ function keysTests(): void {
     expect(await active()).toBe(6);
     await isFull();
     const tooMany = await failure(() => rotate(successors[0] ?? ""));
-    expect(String(tooMany)).toContain("has 6 active keys, 3 of which were rotated");
+    expect(tooMany).toMatchObject({
+      message: expect.stringContaining("has 6 active keys, 3 of which were rotated"),
+      next: "key revoke ID",
+    });
     time.at += HOUR;
     expect(await active()).toBe(3);
     await registry.limitKeys("gamma", 2);
@@ -1513,7 +1532,7 @@ function auditTests(): void {
       [ADMIN, null],
       [{ memberId, client: "192.0.2.1" }, ALICE],
     ] as const) {
-      const key = { desk: "alpha", label: "bot-7", expiresInMs: null };
+      const key = { scope: "send", desk: "alpha", label: "bot-7", expiresInMs: null } as const;
       const { record } = await registry.mintKey(key, by);
       expect(await audit.list({ desk: "alpha", limit: 1 })).toMatchObject([
         {
@@ -1713,7 +1732,7 @@ function auditTests(): void {
       [late, alpha.keyId, "alpha", SignedOutError],
     ] as const) {
       for (const change of [
-        () => registry.mintKey({ desk, ...noLabel }, by),
+        () => registry.mintKey({ scope: "send", desk, ...noLabel }, by),
         () => registry.rotateKey(keyId, { overlapMs: 0 }, by),
         () => registry.revokeKey(keyId, {}, by),
         () => registry.relabelKey(keyId, "label", {}, by),
@@ -1739,9 +1758,12 @@ function auditTests(): void {
   test("has nothing secret in it", async () => {
     const { registry, members, passkeys, audit, join } = await start();
     const alice = await join();
-    const { key, record } = await registry.mintKey({ desk: "alpha", ...noLabel }, alice);
+    const { key, record } = await registry.mintKey(
+      { scope: "send", desk: "alpha", ...noLabel },
+      alice,
+    );
     for (const refused of [
-      () => registry.mintKey({ desk: "alpha", ...noLabel, label: key }, alice),
+      () => registry.mintKey({ scope: "send", desk: "alpha", ...noLabel, label: key }, alice),
       () => registry.relabelKey(record.id, `bot ${key}`, {}, alice),
       () => passkeys.add(alice, { ...passkey("credential"), name: key }),
       () => members.invite("alpha", `${key}@example.com`, alice),
@@ -2020,7 +2042,8 @@ function rejectsTests(): void {
 async function many() {
   const started = await start();
   const { append, alpha, beta, time, registry } = started;
-  const second = (await registry.mintKey({ desk: "alpha", ...noLabel }, ADMIN)).record.id;
+  const second = (await registry.mintKey({ scope: "send", desk: "alpha", ...noLabel }, ADMIN))
+    .record.id;
   const all: StoredSignal[] = [];
   for (let index = 0; index < 60; index += 1) {
     time.at += 1_000;

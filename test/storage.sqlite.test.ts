@@ -50,7 +50,7 @@ function start() {
 
 test("a change whose audit entry cannot be written is not made", () => {
   const { db, registry, members, passkeys } = start();
-  const key = { desk: "alpha", label: null, expiresInMs: null };
+  const key = { scope: "send", desk: "alpha", label: null, expiresInMs: null } as const;
   const { record } = registry.mintKey(key);
   const joined = members.spendWithPassword(members.invite("alpha", ALICE).token, "hash");
   const alice = { memberId: joined?.id ?? "", client: null };
@@ -190,7 +190,7 @@ test("a filtered page of the audit finds each action's latest entries with an in
 
 test("a look at keys uses an index, however many keys have ended", () => {
   const { db, registry } = start();
-  registry.mintKey({ desk: "alpha", label: null, expiresInMs: null });
+  registry.mintKey({ scope: "send", desk: "alpha", label: null, expiresInMs: null });
   const { asked, recording } = remembering(db);
   const beside = new SqliteRegistry(recording);
   beside.pageKeys({ desk: "alpha", state: "ended", limit: 10 });
@@ -199,7 +199,7 @@ test("a look at keys uses an index, however many keys have ended", () => {
   const [key] = registry.listKeys("alpha");
   if (key === undefined) throw new Error("no key");
   beside.hasNamesake({ ...key, label: "x" });
-  beside.mintKey({ desk: "alpha", label: null, expiresInMs: null });
+  beside.mintKey({ scope: "send", desk: "alpha", label: null, expiresInMs: null });
   const lists = new SqliteAudit(recording);
   lists.list({ desk: "alpha", key: key.id, limit: 10 });
   lists.creatorsOf("alpha", [key.id]);

@@ -1,7 +1,7 @@
 /** Which key a person means: commands take its id, its label, its last four characters, or the key itself. */
 import { Argument } from "commander";
 import { UserError } from "../domain/errors.ts";
-import { type ApiKey, keyState, looksLikeKey } from "../domain/key.ts";
+import { type ApiKey, keyPrefixes, keysIn, keyState, looksLikeKey } from "../domain/key.ts";
 import { escapeControls } from "../domain/shell.ts";
 import type { Awaitable, Registry } from "../domain/storage.ts";
 
@@ -79,17 +79,15 @@ export function describeKey({ id, scope, desk, label, last4 }: ApiKey): string {
   return `${id} (${what}${desk === null ? "all desks" : `desk ${desk}`}${label === null ? "" : `, ${label}`}, ending in ${last4})`;
 }
 
-const KEYS = /sb[kr]_[0-9a-f]{64}/g;
 /** Longer than any text that somebody pastes around a key. */
 const TEXT_MAX = 1024 * 1024;
 
 /** Reads a leaked key, alone or in other text. On a terminal, Enter ends the input. Throws {@link UserError}. */
 export async function keyFromStdin(): Promise<string> {
-  const text = await readStdin();
-  const [key, ...others] = new Set(text.match(KEYS));
+  const [key, ...others] = keysIn(await readStdin());
   if (key === undefined) {
     throw new UserError(
-      "There is no key on stdin: paste the whole key, sbk_ or sbr_ and 64 digits, or name it by its id: list the keys",
+      `There is no key on stdin: paste the whole key, ${Object.values(keyPrefixes).join(" or ")} and 64 digits, or name it by its id: list the keys`,
       "key list",
     );
   }

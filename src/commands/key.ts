@@ -74,10 +74,15 @@ function mintCommand(): Command {
       const minted = await withStorage(data, ({ registry }) =>
         desk === null || read === true
           ? registry.mintKey({ ...key, desk, scope: "read" }, ADMIN)
-          : registry.mintKey({ ...key, desk }, ADMIN),
+          : registry.mintKey({ ...key, desk, scope: "send" }, ADMIN),
       );
       printMinted(minted, json);
-      printNote(`The server of ${resolve(data)} accepts it.`);
+      const where = resolve(data);
+      printNote(
+        read === true
+          ? `The feed of ${where} accepts it, where serve has --read-listen HOST:PORT.`
+          : `The server of ${where} accepts it.`,
+      );
     },
   });
 }
@@ -143,7 +148,7 @@ function updateCommand(): Command {
 function revokeCommand(): Command {
   return defineCommand({
     name: "revoke",
-    description: "revoke a key, for good: no more signals are stored with it",
+    description: "revoke a key, for good: nothing is stored or read with it any more",
     arguments: [keyArgument("the key's")],
     adds: "data and json",
     notes: `
@@ -234,7 +239,7 @@ function rotateCommand(): Command {
         `The old key ${describeKey(old)} ${lastUse}, and expires at ${formatTime(old.expires_at)}.`,
       );
       printNote(
-        `When the bot uses the new key, revoke the old one with: ${toType(`key revoke ${old.id}`, data)}`,
+        `When the ${old.scope === "read" ? "reader" : "bot"} uses the new key, revoke the old one with: ${toType(`key revoke ${old.id}`, data)}`,
       );
     },
   });

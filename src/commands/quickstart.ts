@@ -48,7 +48,7 @@ async function createDesk(
   return withStorage(dataDir, async ({ registry, members }) => {
     await registry.createDesk(QUICKSTART_DESK, { ifMissing: true });
     const newKey = { desk: QUICKSTART_DESK, label: "quickstart", expiresInMs: null };
-    const { key } = await registry.mintKey(newKey, ADMIN);
+    const { key } = await registry.mintKey({ scope: "send", ...newKey }, ADMIN);
     if (consoleUrl === null) return { key, link: null };
     const { token } = await members.invite(QUICKSTART_DESK, QUICKSTART_EMAIL, ADMIN);
     return { key, link: `${consoleUrl}/join/${token}` };

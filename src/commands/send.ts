@@ -4,7 +4,7 @@ import { readFileSync } from "node:fs";
 import { Argument, type Command, InvalidArgumentError, Option } from "commander";
 import ms from "ms";
 import { systemCode, UsageError, UserError } from "../domain/errors.ts";
-import { isWellFormedKey } from "../domain/key.ts";
+import { isWellFormedKey, keyPrefixes } from "../domain/key.ts";
 import { shellQuoted } from "../domain/shell.ts";
 import { STDIN } from "../send/input.ts";
 import type { Target } from "../send/sender.ts";
@@ -148,7 +148,7 @@ function readKey(file: string | undefined): string {
     );
   }
   throw new UserError(
-    `${file ?? "SIGNALBOX_KEY"} does not contain an API key, which is sbk_ and 64 hexadecimal digits: mint one with: signalbox key mint --desk NAME`,
+    `${file ?? "SIGNALBOX_KEY"} does not contain an API key, which is ${keyPrefixes.send} and 64 hexadecimal digits: mint one with: signalbox key mint --desk NAME`,
   );
 }
 

@@ -8,10 +8,13 @@ import { DAY_MS } from "./time.ts";
 export type KeyScope = "send" | "read";
 
 export const keyPrefixes: Readonly<Record<KeyScope, string>> = { send: "sbk_", read: "sbr_" };
+const SECRET = "[0-9a-f]{64}";
 export const keyPatterns: Readonly<Record<KeyScope, string>> = {
-  send: "^sbk_[0-9a-f]{64}$",
-  read: "^sbr_[0-9a-f]{64}$",
+  send: `^${keyPrefixes.send}${SECRET}$`,
+  read: `^${keyPrefixes.read}${SECRET}$`,
 };
+const prefixes = Object.values(keyPrefixes);
+const ANY_PREFIX = `(${prefixes.join("|")})`;
 
 /** Time to rotate a key before it expires. */
 export const EXPIRING_SOON_DAYS = 7;
@@ -62,15 +65,22 @@ export function isWellFormedKey(text: string, scope: KeyScope): boolean {
 
 /** Whether a text begins like a key. */
 export function looksLikeKey(text: string): boolean {
-  return /^sb[kr]_/.test(text);
+  return prefixes.some((prefix) => text.startsWith(prefix));
 }
 
-/** Replaces each key in a text by `sbk_…` or `sbr_…`. */
+const KEYS = new RegExp(`${ANY_PREFIX}${SECRET}`, "g");
+
+/** Returns the different keys in a text. */
+export function keysIn(text: string): string[] {
+  return [...new Set(text.match(KEYS))];
+}
+
+/** Parts of a key, too. */
+const LIKE_KEYS = new RegExp(`${ANY_PREFIX}[0-9a-f]{8,}`, "gi");
+
+/** Replaces each key in a text by its prefix and `…`. */
 export function redactKeys(text: string): string {
-  return text.replaceAll(
-    /(sb[kr]_)[0-9a-f]{8,}/gi,
-    (_, prefix: string) => `${prefix.toLowerCase()}…`,
-  );
+  return text.replaceAll(LIKE_KEYS, (_, prefix: string) => `${prefix.toLowerCase()}…`);
 }
 
 /** SHA-256 of the whole key, prefix included: 32 bytes. */

@@ -204,18 +204,14 @@ export interface MemberAuthor extends Author {
 
 export const ADMIN: Author = { memberId: null, client: null };
 
-export interface NewKey {
-  readonly desk: string;
+/** `desk` null: for all desks. */
+export type NewKey = (
+  | { readonly scope: "send"; readonly desk: string }
+  | { readonly scope: "read"; readonly desk: string | null }
+) & {
   readonly label: string | null;
   readonly expiresInMs: number | null;
-  readonly scope?: KeyScope;
-}
-
-/** `desk` null: for all desks. */
-export interface NewReadKey extends Omit<NewKey, "desk" | "scope"> {
-  readonly desk: string | null;
-  readonly scope: "read";
-}
+};
 
 export interface Rotation {
   readonly overlapMs: number;
@@ -271,7 +267,7 @@ export interface Registry {
   /** Why {@link mintKey} would refuse, in a sentence; null if it would not. */
   mintObstacle(desk: string): Awaitable<string | null>;
   /** Refused when the desk has as many active keys as it may have; of read keys for all desks, there may be 100. */
-  mintKey(key: NewKey | NewReadKey, by: Author): Awaitable<MintedKey>;
+  mintKey(key: NewKey, by: Author): Awaitable<MintedKey>;
   /** All keys, or those of one desk, oldest first. */
   listKeys(desk: string | null): Awaitable<ApiKey[]>;
   /** A desk's keys, newest first. */

@@ -110,7 +110,7 @@ export function fillDesk(db: Database, dataDir: string): void {
   const sent = bots.flatMap((bot) => {
     const expiresInMs = bot.lifetimeDays === null ? null : bot.lifetimeDays * DAY_MS;
     const key = { desk: desk.name, label: bot.label, expiresInMs };
-    const { id } = daysAgo(bot.ageDays).mintKey(key).record;
+    const { id } = daysAgo(bot.ageDays).mintKey({ scope: "send", ...key }).record;
     if (bot.label === "bot-7") revokePredecessor(daysAgo(bot.ageDays - 1), desk.name);
     const usedAt = now - (bot.revokedDaysAgo ?? 0) * DAY_MS - 20_000;
     db.query("UPDATE api_keys SET last_used_at = ? WHERE id = ?").run(usedAt, id);

@@ -160,7 +160,12 @@ test("an ended key that is still in use, and a signal with duplicates of other c
   const { desk, page, complaints } = await openDesk(openWindow, "alpha");
   // As long as one may be, and without a place to break it.
   const label = "w".repeat(100);
-  const { key, record } = desk.registry.mintKey({ desk: "alpha", label, expiresInMs: null });
+  const { key, record } = desk.registry.mintKey({
+    scope: "send",
+    desk: "alpha",
+    label,
+    expiresInMs: null,
+  });
   const named = { ...signal, client_signal_id: "order 1" };
   const { body } = await desk.post(named);
   const other = { ...named, price: 2, quantity: 3, direction: "long", metadata: { a: 1 } };

@@ -261,7 +261,12 @@ test("the page is one for everybody, with and without anything on it", async () 
   await page.goto("/activity");
   await expectAccessible(page);
   const label = "w".repeat(100);
-  const { record } = desk.registry.mintKey({ desk: "alpha", label, expiresInMs: null });
+  const { record } = desk.registry.mintKey({
+    scope: "send",
+    desk: "alpha",
+    label,
+    expiresInMs: null,
+  });
   await sendEach(desk);
   await desk.post({ ["w".repeat(300)]: 1 });
   desk.registry.revokeKey(desk.keyId);

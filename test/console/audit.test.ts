@@ -25,7 +25,12 @@ const sentences = async (visitor: Visitor) => (await read(visitor, "/audit")).se
 
 test("names the member who did it, or an administrator", async () => {
   const app = await startConsole();
-  const { record } = app.registry.mintKey({ desk: "alpha", label: "bot-7", expiresInMs: null });
+  const { record } = app.registry.mintKey({
+    scope: "send",
+    desk: "alpha",
+    label: "bot-7",
+    expiresInMs: null,
+  });
   const { visitor } = await app.signUp("alpha", "ada@example.com");
   const key = `bot-7 (…${record.last4})`;
   await visitor.get(`/keys/${record.id}/rotate`);
@@ -48,7 +53,7 @@ test("leads from page to page and back to the newest, whatever is written meanwh
   for (const desk of ["alpha", "beta"]) app.registry.limitKeys(desk, 200);
   for (let count = 0; count < 120; count++) {
     for (const desk of ["alpha", "beta"]) {
-      app.registry.mintKey({ desk, label: `key ${count}`, expiresInMs: null });
+      app.registry.mintKey({ scope: "send", desk, label: `key ${count}`, expiresInMs: null });
     }
   }
   const pages: string[][] = [];
@@ -56,7 +61,7 @@ test("leads from page to page and back to the newest, whatever is written meanwh
     const page = await read(visitor, path);
     expect(page.newest).toBe(path !== "/audit");
     pages.push(page.sentences);
-    app.registry.mintKey({ desk: "alpha", label: "meanwhile", expiresInMs: null });
+    app.registry.mintKey({ scope: "send", desk: "alpha", label: "meanwhile", expiresInMs: null });
     path = page.older;
   }
   expect(pages.map((page) => page.length).slice(0, -1)).toEqual(pages.slice(1).map(() => 50));
@@ -86,7 +91,12 @@ test("is filtered by what it is about and by who did it, on every page; each fil
   expect((await visitor.get("/audit?by=<b>nobody")).text).not.toContain("<b>");
   expect((await read(visitor, "/audit?about=x&by=")).sentences).toHaveLength(9);
   for (let count = 0; count < 51; count += 1) {
-    app.registry.mintKey({ desk: "alpha", label: `key ${count}`, expiresInMs: null });
+    app.registry.mintKey({
+      scope: "send",
+      desk: "alpha",
+      label: `key ${count}`,
+      expiresInMs: null,
+    });
   }
   const { older } = await read(visitor, "/audit?about=keys&by=admin");
   expect(older).toMatch(/^\/audit\?about=keys&by=admin&before=\d+$/);

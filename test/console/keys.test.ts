@@ -303,7 +303,12 @@ describe("another desk's key", () => {
   test("is on every route and method what an unknown one is, and stays as it was", async () => {
     const app = await startConsole();
     const theirs = app.registry.createDesk("beta", { ifMissing: false }).desk.name;
-    const { record } = app.registry.mintKey({ desk: theirs, label: "theirs", expiresInMs: null });
+    const { record } = app.registry.mintKey({
+      scope: "send",
+      desk: theirs,
+      label: "theirs",
+      expiresInMs: null,
+    });
     const { visitor } = await app.signUp("alpha", "ada@example.com");
     await visitor.get("/keys");
     const before = keysOf(app);

@@ -39,7 +39,12 @@ describe("a page of the longest texts", () => {
     async (_, text) => {
       const { app, visitor } = await startSignedIn("ada@example.com");
       const label = Array.from(text).slice(0, 100).join("");
-      const { key } = app.registry.mintKey({ desk: "alpha", label, expiresInMs: null });
+      const { key } = app.registry.mintKey({
+        scope: "send",
+        desk: "alpha",
+        label,
+        expiresInMs: null,
+      });
       let id = "";
       for (let count = 0; count <= PAGE; count += 1) {
         const fields = { ...signal, symbol: text, price: -1.234_567_890_123_456e-100 };
@@ -93,7 +98,12 @@ test("hundreds of keys that have ended leave the pages that offer keys small", a
   const { app: desk, visitor } = await startSignedIn("ada@alpha.example");
   const ids = Array.from({ length: 400 }, (_, index) => {
     const label = `${index} ${"w".repeat(90)}`;
-    const { record } = desk.registry.mintKey({ desk: "alpha", label, expiresInMs: null });
+    const { record } = desk.registry.mintKey({
+      scope: "send",
+      desk: "alpha",
+      label,
+      expiresInMs: null,
+    });
     desk.registry.revokeKey(record.id);
     return record.id;
   });
@@ -131,6 +141,7 @@ describe("the largest", () => {
     app.registry.limitKeys("alpha", 300);
     for (let index = 0; index < 250; index += 1) {
       app.registry.mintKey({
+        scope: "send",
         desk: "alpha",
         label: `${LABEL}${index}`,
         expiresInMs: index < 90 ? dayMs : null,
@@ -156,7 +167,12 @@ describe("the largest", () => {
     app.registry.limitKeys("alpha", 300);
     app.registry.relabelKey(app.keyId, LABEL, { desk: "alpha" });
     for (let index = 0; index < 120; index += 1) {
-      app.registry.mintKey({ desk: "alpha", label: `${LABEL}${index}`, expiresInMs: null });
+      app.registry.mintKey({
+        scope: "send",
+        desk: "alpha",
+        label: `${LABEL}${index}`,
+        expiresInMs: null,
+      });
     }
     const numbers = Array.from({ length: 60 }, (_, index) => index);
     const rejects = numbers.map((number) =>

@@ -26,9 +26,19 @@ function deskOf({ registry }: TestConsole): ActivityOwner {
 
 test("every outcome of a request with a known key is there after a stop", async () => {
   const desk = await startConsole({ config: { rateLimitPerS: 20 } });
-  const revoked = desk.registry.mintKey({ desk: "alpha", label: null, expiresInMs: null });
+  const revoked = desk.registry.mintKey({
+    scope: "send",
+    desk: "alpha",
+    label: null,
+    expiresInMs: null,
+  });
   desk.registry.revokeKey(revoked.record.id);
-  const expired = desk.registry.mintKey({ desk: "alpha", label: null, expiresInMs: 1 });
+  const expired = desk.registry.mintKey({
+    scope: "send",
+    desk: "alpha",
+    label: null,
+    expiresInMs: 1,
+  });
   const first = await desk.post({ ...signal, client_signal_id: "one", price: 1 });
   expect(first.status).toBe(201);
   const requests: readonly [

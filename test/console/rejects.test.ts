@@ -46,6 +46,7 @@ describe("the list of reasons", () => {
   test("has a row per reason, with status, fields in plain words, key, count and time", async () => {
     const { app, visitor } = await startSignedIn("ada@example.com");
     const { key, record } = app.registry.mintKey({
+      scope: "send",
       desk: "alpha",
       label: "bot-7",
       expiresInMs: null,
@@ -122,7 +123,12 @@ describe("the list of reasons", () => {
   test("limits the size of a page, with 180 busy minutes", async () => {
     const { app, visitor } = await startSignedIn("ada@example.com");
     const label = "b".repeat(100);
-    const { record } = app.registry.mintKey({ desk: "alpha", label, expiresInMs: null });
+    const { record } = app.registry.mintKey({
+      scope: "send",
+      desk: "alpha",
+      label,
+      expiresInMs: null,
+    });
     const deskId = deskIdOf(app, "alpha");
     const write = recordOf(app);
     const minute = Math.floor(Date.now() / 60_000) * 60_000;
@@ -266,7 +272,12 @@ describe("the page of a reason", () => {
 
   test("says in words that its key was revoked, or had expired", async () => {
     const { app, visitor } = await startSignedIn("ada@example.com");
-    const short = app.registry.mintKey({ desk: "alpha", label: "short", expiresInMs: 60_000 });
+    const short = app.registry.mintKey({
+      scope: "send",
+      desk: "alpha",
+      label: "short",
+      expiresInMs: 60_000,
+    });
     app.registry.revokeKey(app.keyId);
     openForDamage(app.dataDir).run("UPDATE api_keys SET expires_at = ? WHERE id = ?", [
       Date.now() - 1,

@@ -47,7 +47,12 @@ describe("in the console", () => {
   test("a member over the limit can still revoke keys, end sessions and sign out, here and everywhere", async () => {
     const { app, visitor } = await startSignedIn("ada@alpha.example");
     const { visitor: other } = await app.signUp("alpha", "ben@alpha.example");
-    const key = app.registry.mintKey({ desk: "alpha", label: "bot", expiresInMs: null }).record.id;
+    const key = app.registry.mintKey({
+      scope: "send",
+      desk: "alpha",
+      label: "bot",
+      expiresInMs: null,
+    }).record.id;
     await visitor.get("/keys/new");
     const flood = Array.from({ length: 2 * MEMBER_WRITES_PER_MINUTE }, () =>
       visitor.post("/keys", { expires: "never" }),

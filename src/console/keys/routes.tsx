@@ -143,7 +143,10 @@ function create(keys: Keys, visit: MemberVisit): Promise<Response> {
       return seeOnce(keys, visit, async () => {
         const { desk } = visit.member;
         const key = { desk, label: label === "" ? null : label, expiresInMs: ms };
-        const minted = await keys.services.registry.mintKey(key, authorOf(visit));
+        const minted = await keys.services.registry.mintKey(
+          { scope: "send", ...key },
+          authorOf(visit),
+        );
         return { minted, replaces: null };
       });
     },

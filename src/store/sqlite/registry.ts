@@ -11,7 +11,6 @@ import {
   type KeyPage,
   type MintedKey,
   type NewKey,
-  type NewReadKey,
   type OfDesk,
   type Registry,
   type Rotation,
@@ -35,12 +34,12 @@ const ALL_DESKS_KEYS_MAX = 100;
 const NO_CURSOR = "~";
 
 export class SqliteRegistry extends SqliteDesks implements Registry {
-  mintKey(key: NewKey | NewReadKey, by: Author = ADMIN): MintedKey {
+  mintKey(key: NewKey, by: Author = ADMIN): MintedKey {
     if (key.label !== null) checkLabel(key.label);
     return this.change(() => {
       const desk = key.desk === null ? null : this.activeDesk(key.desk);
       this.#requireRoom(desk, { isReplacement: false });
-      return this.#insertKey({ scope: "send", ...key }, by, null);
+      return this.#insertKey(key, by, null);
     });
   }
 
@@ -206,7 +205,6 @@ export class SqliteRegistry extends SqliteDesks implements Registry {
    */
   #requireRoom(desk: Desk | null, { isReplacement }: { isReplacement: boolean }): void {
     const max = desk?.keys_max ?? ALL_DESKS_KEYS_MAX;
-    const whose = desk === null ? "Readers of all desks have" : `Desk "${desk.name}" has`;
     const { active, rotated } = this.db
       .query(
         `SELECT count(*) AS active, count(*) FILTER (WHERE ${WAS_ROTATED}) AS rotated
@@ -215,23 +213,35 @@ export class SqliteRegistry extends SqliteDesks implements Registry {
       .get({ desk: desk?.id ?? null, now: this.now() }) as { active: number; rotated: number };
     const count = active - rotated;
     if (!isReplacement && count >= max) {
-      const problem = `${whose} ${count} of at most ${max} active ${max === 1 ? "key" : "keys"}: revoke keys that are not used`;
       throw desk === null
-        ? new UserError(problem, "key list")
+        ? new UserError(
+            `There are already ${count} active read keys for all desks: revoke one`,
+            "key revoke ID",
+          )
         : new UserError(
-            `${problem}, or have an administrator raise the limit`,
+            `Desk "${desk.name}" has ${count} of at most ${max} active ${max === 1 ? "key" : "keys"}: revoke keys that are not used, or have an administrator raise the limit`,
             `desk limit ${desk.name} --keys ${2 * count}`,
           );
     }
     if (active >= 2 * max) {
+      const keys =
+        desk === null
+          ? `There are ${active} active read keys for all desks`
+          : `Desk "${desk.name}" has ${active} active keys`;
       throw new UserError(
-        `${whose} ${active} active keys, ${rotated} of which were rotated and still work: revoke old keys that are no longer used, or wait until they expire.`,
+        `${keys}, ${rotated} of which were rotated and still work: wait until these expire, or revoke one that is no longer used`,
+        "key revoke ID",
       );
     }
   }
 
   #insertKey(
-    { scope, desk, label, expiresInMs }: Omit<NewReadKey, "scope"> & Pick<ApiKey, "scope">,
+    {
+      scope,
+      desk,
+      label,
+      expiresInMs,
+    }: Pick<ApiKey, "scope" | "desk" | "label"> & Pick<NewKey, "expiresInMs">,
     by: Author,
     detail: string | null,
   ): MintedKey {
