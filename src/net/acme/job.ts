@@ -11,12 +11,13 @@ import { orderTime, questionTime, renewalOf, type Situation } from "./due.ts";
 import { orderCertificate } from "./order.ts";
 import { type AcmePlan, readCa } from "./plan.ts";
 import { decideRenewal } from "./renewal.ts";
-import { orderInterval, retryDelay } from "./schedule.ts";
+import { orderInterval } from "./schedule.ts";
 import {
   type AcmeState,
   AcmeStore,
   askedOf,
   boundWaits,
+  failedState,
   initialState,
   resumeState,
   type StoredCertificate,
@@ -188,22 +189,15 @@ export class AcmeJob {
 
   async #fail(error: unknown, signal: AbortSignal): Promise<void> {
     const { log, now } = this.#options;
-    const at = now();
     const reason = signal.aborted
       ? `the directory did not decide within ${ORDER_MS_MAX / MINUTE_MS} minutes`
       : reasonOf(error);
-    const failures = this.#state.failures + 1;
     const heldUntil = (error instanceof Refusal ? error.retryAt : null) ?? 0;
-    const backoff = at + retryDelay(failures, this.#certificate?.lifetimeMs ?? null, Math.random);
-    const retryAt = Math.round(Math.max(backoff, heldUntil));
-    await this.#save({
-      ...this.#state,
-      failures,
-      failure: { at, reason },
-      retry_at: retryAt,
-      held_until: heldUntil,
-    });
-    const said = { reason, failures, next_attempt: new Date(retryAt).toISOString() };
+    const lifetimeMs = this.#certificate?.lifetimeMs ?? null;
+    const failed = failedState(this.#state, { at: now(), reason }, heldUntil, lifetimeMs);
+    await this.#save(failed);
+    const { failures, retry_at } = failed;
+    const said = { reason, failures, next_attempt: new Date(retry_at).toISOString() };
     if (this.#certificate === null) log.error(said, "no certificate could be obtained");
     else log.error(said, "the certificate could not be renewed; the current one stays in use");
   }

@@ -8,7 +8,7 @@ import { Value } from "@sinclair/typebox/value";
 import { loadCertificate } from "../tls.ts";
 import { type IssuedCertificate, makeKey } from "./order.ts";
 import { acmeFiles, acmeFolder, type AcmePlan } from "./plan.ts";
-import { ASK_AGAIN_MS_MAX, retryDelayMax, type Span, WAIT_MS_MAX } from "./schedule.ts";
+import { ASK_AGAIN_MS_MAX, retryDelay, retryDelayMax, type Span, WAIT_MS_MAX } from "./schedule.ts";
 
 const time = Type.Number();
 
@@ -74,6 +74,19 @@ export function resumeState(kept: AcmeState | null, asked: Asked): AcmeState {
   if (kept.plan === asked.plan) return kept;
   // The new settings may have removed the cause of a failure; the directory's own wait stays.
   return { ...kept, ...asked, failures: 0, retry_at: kept.held_until };
+}
+
+/** Returns the state after a failed order. `heldUntil`: no request before then, as the directory asked. */
+export function failedState(
+  state: AcmeState,
+  failure: NonNullable<AcmeState["failure"]>,
+  heldUntil: number,
+  lifetimeMs: number | null,
+): AcmeState {
+  const failures = state.failures + 1;
+  const backoff = failure.at + retryDelay(failures, lifetimeMs, Math.random);
+  const retry_at = Math.round(Math.max(backoff, heldUntil));
+  return { ...state, failures, failure, retry_at, held_until: heldUntil };
 }
 
 /**
