@@ -7,7 +7,7 @@ import type { FeedStore } from "../src/domain/storage.ts";
 import type { StoredSignal } from "../src/domain/stored-signal.ts";
 import { messages } from "../src/feed/errors.ts";
 import { Feed, REQUEST_MS } from "../src/feed/feed.ts";
-import { KEY_REQUESTS_MAX, REQUESTS_MAX } from "../src/feed/places.ts";
+import { DESK_REQUESTS_MAX, KEY_REQUESTS_MAX, REQUESTS_MAX } from "../src/feed/places.ts";
 import { REST_TURNS } from "../src/feed/turns.ts";
 import { WakeUps } from "../src/feed/wake-ups.ts";
 import { makeCertificate, presentedName, writeCertificate } from "./_certificates.ts";
@@ -88,6 +88,15 @@ describe("a page", () => {
     expect(page.end.done).toBe(false);
     const rest = await read({ after: String(page.end.next) });
     expect([...page.ids, ...rest.ids]).toEqual(ids);
+  });
+
+  test("ends at about 1 MiB of UTF-8, whatever the letters are", async () => {
+    const { read, store } = await startFeedApp();
+    for (let index = 0; index < 40; index += 1)
+      await store({ metadata: { a: "漢".repeat(21_700) } });
+    const { text, end } = await read();
+    expect(Buffer.byteLength(text)).toBeLessThan(1_048_576 + 7 * 66_000);
+    expect(end.done).toBe(false);
   });
 
   test("without signals has no cursor", async () => {
@@ -232,6 +241,14 @@ describe("who may read", () => {
       unix,
     } as RequestInit);
     expect(bad.status).toBe(422);
+    const posted = await readFeed("http://localhost/feed", null, {}, {
+      unix,
+      method: "POST",
+      body: "{}",
+    } as RequestInit);
+    expect([posted.status, posted.headers.get("Allow")]).toEqual([405, "GET, HEAD"]);
+    const head = await fetch("http://localhost/feed", { unix, method: "HEAD" } as RequestInit);
+    expect(head.status).toBe(200);
     expect((await call("/feed")).status).toBe(404);
   });
 
@@ -295,6 +312,16 @@ describe("a reader that waits", () => {
     expect((await waits).status).toBe(401);
   });
 
+  test("is not one that asks with HEAD", async () => {
+    const { feedUrl, readKey, stop } = await startFeedApp();
+    const headers = { Authorization: `Bearer ${readKey}` };
+    const head = await fetch(`${feedUrl}?wait=60`, { method: "HEAD", headers });
+    expect([head.status, head.headers.get("Content-Type")]).toEqual([200, "application/x-ndjson"]);
+    const wrong = await fetch(`${feedUrl}?wait=61`, { method: "HEAD", headers });
+    expect(wrong.status).toBe(422);
+    await stop();
+  });
+
   test("is answered at once when the server stops", async () => {
     const { read, stop } = await startFeedApp({ config: { stopTimeoutMs: 60_000 } });
     const waits = read({ wait: 60 });
@@ -329,33 +356,53 @@ describe("a reader that waits", () => {
     }
   });
 
-  test("is one of so many, and further ones get 503", async () => {
-    const { feedUrl, mintRead } = await startFeedApp();
+  test("is one of so many of its desk, and of all: other desks and the socket have places left", async () => {
+    const { feedUrl, mintRead, registry, dataDir } = await startFeedApp();
     const gone = new AbortController();
-    const keys = Array.from({ length: REQUESTS_MAX / KEY_REQUESTS_MAX }, () => mintRead(null).key);
-    const all = keys.flatMap((key) =>
-      Array.from({ length: KEY_REQUESTS_MAX }, () =>
-        readFeed(
-          feedUrl,
-          key,
-          { wait: 60 },
-          {
-            headers: { Authorization: `Bearer ${key}` },
-            signal: gone.signal,
-          },
-        ).catch(() => null),
-      ),
-    );
-    const more = mintRead(null).key;
-    let answer = await readFeed(feedUrl, more);
-    while (answer.status === 200) {
-      await Bun.sleep(5);
-      answer = await readFeed(feedUrl, more);
+    const waits: Promise<unknown>[] = [];
+    /** Asks again if the request whose refusal is awaited was first. */
+    const hold = async (init: RequestInit) => {
+      while (!gone.signal.aborted) {
+        await readFeed(feedUrl, null, { wait: 60 }, init).catch(() => null);
+      }
+    };
+    const fill = (desk: string | null) => {
+      for (let count = 0; count < DESK_REQUESTS_MAX; count += KEY_REQUESTS_MAX) {
+        const headers = { Authorization: `Bearer ${mintRead(desk).key}` };
+        const init = { headers, signal: gone.signal };
+        for (let place = 0; place < KEY_REQUESTS_MAX; place += 1) {
+          waits.push(hold(init));
+        }
+      }
+    };
+    const refused = async (desk: string | null) => {
+      const { key } = mintRead(desk);
+      let answer = await readFeed(feedUrl, key);
+      while (answer.status === 200) {
+        await Bun.sleep(5);
+        answer = await readFeed(feedUrl, key);
+      }
+      return [answer.status, answer.headers.get("Retry-After"), answer.error["message"]];
+    };
+    fill("alpha");
+    const ofDesk = expect.stringContaining("The readers of this desk have 32 requests in progress");
+    expect(await refused("alpha")).toEqual([429, "1", ofDesk]);
+    expect((await readFeed(feedUrl, mintRead(null).key)).status).toBe(200);
+    fill(null);
+    const ofAllDesks = expect.stringContaining("The readers of all desks have 32 requests");
+    expect(await refused(null)).toEqual([429, "1", ofAllDesks]);
+    for (let count = 2 * DESK_REQUESTS_MAX; count < REQUESTS_MAX; count += DESK_REQUESTS_MAX) {
+      registry.createDesk(`desk-${count}`, { ifMissing: false });
+      fill(`desk-${count}`);
     }
-    expect([answer.status, answer.headers.get("Retry-After")]).toEqual([503, "1"]);
-    expect(answer.error["message"]).toContain("requests for the feed are in progress");
+    registry.createDesk("last", { ifMissing: false });
+    const ofAll = expect.stringContaining("All readers together have 128 requests in progress");
+    expect(await refused("last")).toEqual([503, "1", ofAll]);
+    const unix = join(dataDir, "ops.sock");
+    const owner = await readFeed("http://localhost/feed", null, {}, { unix } as RequestInit);
+    expect(owner.status).toBe(200);
     gone.abort();
-    await Promise.all(all);
+    await Promise.all(waits);
   });
 });
 
@@ -395,11 +442,11 @@ describe("a reader that does not read its answer", () => {
         checks += 1;
         if (checks === 3) throw new AppError("unauthorized");
       };
-      const access = { deskId: null, place: "reader", recheck };
+      const access = { keyId: "reader", deskId: null, recheck };
       const gone = new AbortController().signal;
       const onCut = (error: unknown) => void cuts.push(error);
       const reader = (
-        (await feed.read({ search: "", access, gone, onCut })) as ReadableStream
+        (await feed.read({ search: "", mayWait: true, access, gone, onCut })) as ReadableStream
       ).getReader();
       expect((await reader.read()).done).toBe(false);
       expect((await reader.read()).done).toBe(false);
@@ -450,6 +497,8 @@ describe("the read listener", () => {
     }
     const posted = await fetch(feedUrl, { method: "POST", headers, body: "{}" });
     expect([posted.status, posted.headers.get("Allow")]).toEqual([405, "GET, HEAD"]);
+    const head = await fetch(feedUrl, { method: "HEAD", headers });
+    expect([head.status, await head.text()]).toEqual([200, ""]);
   });
 
   test("uses the certificate, and a new one for new connections, while a reader waits", async () => {

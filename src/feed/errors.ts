@@ -4,7 +4,7 @@ import { AppError, type ErrorCode } from "../domain/errors.ts";
 export const messages: Partial<Record<ErrorCode, string>> = {
   not_found: "This path does not exist; signals are read with GET /feed.",
   rate_limited:
-    "The key has too many requests in progress; retry after the seconds in Retry-After.",
+    "The key or its desk has too many requests in progress; retry after the seconds in Retry-After.",
   unavailable: "The signals cannot be read now; retry after the seconds in Retry-After.",
 };
 

@@ -7,7 +7,7 @@ import type { FeedStore } from "../domain/storage.ts";
 import { newestSignal } from "../domain/signal-chunks.ts";
 import { Page } from "./page.ts";
 import { type FeedQuery, invalid, NOW, readFeedQuery } from "./query.ts";
-import { Places } from "./places.ts";
+import { Places, type PlaceOwner } from "./places.ts";
 import { Turns } from "./turns.ts";
 import type { WakeUps } from "./wake-ups.ts";
 
@@ -19,11 +19,7 @@ export const REQUEST_MS = 0.15;
 const SMALL_UNITS_MAX = 16_384;
 
 /** What a reader may read. */
-export interface Access {
-  /** Null: all desks. */
-  readonly deskId: number | null;
-  /** What {@link Places} counts by. */
-  readonly place: string;
+export interface Access extends PlaceOwner {
   /** Throws `unauthorized` if the key has ended. */
   readonly recheck: () => void | Promise<void>;
 }
@@ -31,6 +27,8 @@ export interface Access {
 interface FeedRequest {
   /** The parameters, as in the URL after the `?`. */
   readonly search: string;
+  /** False: `wait` has no effect. */
+  readonly mayWait: boolean;
   readonly access: Access;
   /** Aborts when the client is gone. */
   readonly gone: AbortSignal;
@@ -56,9 +54,9 @@ export class Feed {
    * it keeps the request's place until then. Throws `AppError`.
    */
   async read(request: FeedRequest): Promise<string | ReadableStream<Uint8Array>> {
-    const { search, access, gone, onCut } = request;
+    const { search, mayWait, access, gone, onCut } = request;
     using place = new DisposableStack();
-    place.use(this.#places.take(access.place));
+    place.use(this.#places.take(access));
     const { deskId, after, limit, waitMs } = await this.#turns.take(
       () => this.#begin(search, access),
       REQUEST_MS,
@@ -67,7 +65,7 @@ export class Feed {
     const readChunk = () => this.#readChunk(page, access);
     // Before reading, so that no signal is stored unnoticed between the two.
     using sleeper = this.#wakeUps.register(deskId);
-    const until = performance.now() + waitMs;
+    const until = performance.now() + (mayWait ? waitMs : 0);
     while (true) {
       const first = await readChunk();
       const leftMs = until - performance.now();

@@ -8,7 +8,7 @@ import { SignalBody } from "../domain/signal.ts";
 import { type Components, describeErrors, fillIn } from "../net/openapi.ts";
 import { messages } from "./errors.ts";
 import template from "./openapi.yaml" with { type: "text" };
-import { KEY_REQUESTS_MAX, REQUESTS_MAX } from "./places.ts";
+import { DESK_REQUESTS_MAX, KEY_REQUESTS_MAX, REQUESTS_MAX } from "./places.ts";
 import { LIMIT_DEFAULT, LIMIT_MAX, WAIT_S_MAX } from "./query.ts";
 
 const values = {
@@ -16,6 +16,7 @@ const values = {
   LIMIT_MAX,
   WAIT_S_MAX,
   KEY_REQUESTS_MAX,
+  DESK_REQUESTS_MAX,
   REQUESTS_MAX,
   KEY_PATTERN: keyPatterns.read,
 };

@@ -5,15 +5,15 @@ import { everySignal } from "../domain/stored-signal.ts";
 
 /** Well under a millisecond of the thread that answers signals. */
 const CHUNK = { rows: 64, metadataUnits: 128 * 1_024 } as const;
-/** A page ends with the chunk that exceeds this: UTF-16 units. */
-const PAGE_UNITS_MAX = 1_048_576;
+/** A page ends with the chunk that exceeds this. */
+const PAGE_BYTES_MAX = 1_048_576;
 
 export class Page {
   readonly #store: Pick<FeedStore, "list">;
   readonly #deskId: number | null;
   #after: string | null;
   #rowsLeft: number;
-  #unitsLeft = PAGE_UNITS_MAX;
+  #bytesLeft = PAGE_BYTES_MAX;
   /** The last chunk was read. */
   isOver = false;
 
@@ -37,7 +37,7 @@ export class Page {
   }
 
   get isEmpty(): boolean {
-    return this.#unitsLeft === PAGE_UNITS_MAX;
+    return this.#bytesLeft === PAGE_BYTES_MAX;
   }
 
   /** Returns a line per signal, and the page's last line if it is over. While it is empty, it can be read again. */
@@ -53,8 +53,8 @@ export class Page {
     const lines = signals.map(fileLines.ndjson).join("");
     this.#after = signals.at(-1)?.id ?? this.#after;
     this.#rowsLeft -= signals.length;
-    this.#unitsLeft -= lines.length;
-    this.isOver = more === null || this.#rowsLeft === 0 || this.#unitsLeft <= 0;
+    this.#bytesLeft -= Buffer.byteLength(lines);
+    this.isOver = more === null || this.#rowsLeft === 0 || this.#bytesLeft <= 0;
     if (!this.isOver) return lines;
     return `${lines}${JSON.stringify({ next: this.#after, done: more === null })}\n`;
   }

@@ -41,8 +41,10 @@ export async function answerOwner(
   server: Server,
 ): Promise<Response> {
   const exchange = new Exchange(service, request, server);
-  const access = { deskId: null, place: "owner", recheck: () => {} };
+  const access = { keyId: null, deskId: null, recheck: () => {} };
   try {
+    if (!allowedMethods["/feed"].includes(request.method))
+      throw noSuchRoute(request, allowedMethods);
     return await readFeed(service.feed, exchange, access);
   } catch (error) {
     return refuse(exchange, error);
@@ -59,8 +61,8 @@ async function getFeed(service: FeedInterface, exchange: Exchange): Promise<Resp
     requireActive(reader, service.now());
     service.store.recordRead(reader.keyId, service.now());
     const access = {
+      keyId: reader.keyId,
       deskId: reader.deskId,
-      place: reader.keyId,
       recheck: async () => requireActive(await findReader(service, key), service.now()),
     };
     return await readFeed(service.feed, exchange, access);
@@ -75,6 +77,8 @@ async function readFeed(feed: Feed, exchange: Exchange, access: Access): Promise
   server?.timeout(request, WAIT_S_MAX + SILENCE_S);
   const body = await feed.read({
     search: search.join("?"),
+    // HEAD asks for the headers, which are known now.
+    mayWait: request.method !== "HEAD",
     access,
     gone: request.signal,
     onCut: (error) => exchange.cut(error),

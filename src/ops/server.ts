@@ -47,7 +47,7 @@ export interface OpsSources {
   };
 }
 
-/** Answers `GET /feed`. On the socket only. */
+/** Answers all methods of `/feed`. On the socket only. */
 export type AnswerFeed = (request: Request, server: Bun.Server<undefined>) => Promise<Response>;
 
 interface OpsServer {
@@ -80,7 +80,7 @@ export function serveOnSocket(
     routes: {
       ...routes,
       [STATUS_PATH]: { GET: () => Response.json(status()) },
-      [FEED_PATH]: { GET: feed },
+      [FEED_PATH]: feed,
     },
   });
   chmodSync(path, 0o600);
