@@ -1,8 +1,9 @@
 /** Where the listeners' certificate comes from: files that the user provides, an ACME directory, or nowhere. */
 import type { Logger } from "pino";
 import { requireFreePorts, type ServeConfig } from "./config.ts";
-import { AcmeJob, type AcmeStatus } from "./net/acme/job.ts";
+import { AcmeJob } from "./net/acme/job.ts";
 import { readCa } from "./net/acme/plan.ts";
+import type { AcmeStatus } from "./net/acme/status.ts";
 import { CertificateWatch } from "./net/certificate-watch.ts";
 import { type ConnectionPlan, limitConnections } from "./net/connections.ts";
 import type { Certificate } from "./net/tls.ts";

@@ -59,12 +59,16 @@ async function certificateCheck(dataDir: string): Promise<Checks["certificate"]>
   return ((await answer.json()) as { checks: Checks }).checks.certificate;
 }
 
-/** What `doctor` finds about the certificate. */
-async function examine(args: readonly string[], dataDir: string): Promise<object | undefined> {
+/** What `doctor` finds about the certificate, or by another check. */
+async function examine(
+  args: readonly string[],
+  dataDir: string,
+  check = "certificate",
+): Promise<object | undefined> {
   const listen = ["--listen", "127.0.0.1:0", "--data", dataDir];
   const { stdout } = await cli(["doctor", "--json", ...args, ...listen]);
   const findings = JSON.parse(stdout) as { name: string }[];
-  return findings.find(({ name }) => name === "certificate");
+  return findings.find(({ name }) => name === check);
 }
 
 async function stop(server: ServeProcess): Promise<void> {
@@ -134,6 +138,12 @@ describe("without a first certificate", () => {
     expect(samples.get('signalbox_ready{check="certificate"}')).toBe(0);
     const status = await cli(["status", "--data", dataDir]);
     expect(status.stdout).toContain("! There is no certificate: the order of ");
+    expect(status.stdout).toContain("the directory asked to wait, so the server tries again at ");
+    expect(status.stdout).not.toContain("SIGHUP");
+    expect(await examine(args, dataDir, "server")).toMatchObject({
+      severity: "problem",
+      sentence: expect.stringContaining("takes no signals: see certificate"),
+    });
     expect(await examine(args, dataDir)).toMatchObject({
       severity: "problem",
       sentence: expect.stringContaining("too many orders"),
@@ -147,8 +157,10 @@ describe("without a first certificate", () => {
 
     const requests = directory.requests.length;
     const again = await start("waiting for the first certificate");
+    const said = again.log().find(({ level }) => level === "warn");
+    expect(said?.msg).toBe("the last order failed; the directory asked to wait until next_attempt");
     again.kill("SIGHUP");
-    await again.logged("the directory asked to wait");
+    await again.logged("no order before next_attempt");
     const waiting = await askStatus(dataDir);
     expect(waiting?.acme?.next_attempt_at).toBeGreaterThanOrEqual(refusedAt + 2 * HOUR_MS);
     expect(waiting?.listen).toBeNull();
@@ -237,6 +249,7 @@ describe("a renewal", () => {
     });
     const { stdout } = await cli(["status", "--data", dataDir]);
     expect(stdout).toContain("! The certificate is not renewed: the order of ");
+    expect(stdout).toContain("at once on SIGHUP");
     expect(await examine(args, dataDir)).toMatchObject({ severity: "warning" });
     directory.refusal = () => null;
     await server.logged("new certificate in use");
@@ -250,6 +263,34 @@ describe("a renewal", () => {
     const server = await start(undefined, ["--acme-domain", "third.test"]);
     await server.logged("new certificate in use");
     expect((await presented(server.url)).subjectAltName).toContain("DNS:third.test");
+    await stop(server);
+  });
+
+  test("that would add a name and fails: the missing name is said everywhere", async () => {
+    const { directory, dataDir, args, start } = await setUp();
+    await stop(await start());
+    directory.refusal = () => problem("malformed", "not today");
+    const more = ["--acme-domain", "third.test"];
+    const lacks = "The certificate lacks third.test";
+    expect(await examine([...args, ...more], dataDir)).toMatchObject({
+      severity: "problem",
+      sentence: `${lacks}.`,
+    });
+    const server = await start(undefined, more);
+    await server.logged("the certificate could not be renewed");
+    const said = server.log().find(({ msg }) => msg === "the certificate in use lacks names");
+    expect(said).toMatchObject({ level: "warn", missing: ["third.test"] });
+    expect((await certificateCheck(dataDir)).detail).toContain("; lacks third.test; the last");
+    const { stdout } = await cli(["status", "--data", dataDir]);
+    expect(stdout).toContain(`! ${lacks}: the order of `);
+    expect(await examine([...args, ...more], dataDir)).toMatchObject({
+      severity: "problem",
+      sentence: expect.stringContaining(`${lacks}: the order of `),
+    });
+    directory.refusal = () => null;
+    server.kill("SIGHUP");
+    await server.logged("new certificate in use");
+    expect((await askStatus(dataDir))?.acme?.missing).toEqual([]);
     await stop(server);
   });
 });
@@ -320,8 +361,13 @@ test("a certificate that expired while the server was down is used until there i
   await Bun.sleep(1_100);
   expect(await examine(args, dataDir)).toMatchObject({ severity: "problem" });
   const again = await start();
-  await again.logged("the certificate could not be renewed; the current one stays in use");
+  await again.logged("the certificate has expired and could not be renewed");
   expect((await presented(again.url)).fingerprint).toBe(fingerprint);
+  const { stdout } = await cli(["status", "--data", dataDir]);
+  expect(stdout).toMatch(
+    /! The certificate expired at .*, and clients cannot connect: the order of /,
+  );
+  expect(await examine(args, dataDir, "server")).toMatchObject({ severity: "problem" });
   const { ok, detail } = await certificateCheck(dataDir);
   expect([ok, detail]).toEqual([false, expect.stringMatching(/^expired at .*: not today/)]);
   await stop(again);

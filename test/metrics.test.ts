@@ -330,10 +330,12 @@ const withServer = {
     ...withoutServer.status(),
     acme: {
       domains: ["signals.test"],
+      missing: [],
       directory: "https://directory.test",
       http_listen: "127.0.0.1:80",
       failure: null,
       next_attempt_at: START,
+      held_until: null,
     },
     backups: {
       dir: "backups",

@@ -3,7 +3,7 @@ import ms from "ms";
 import type { DeskOverview } from "../domain/desk.ts";
 import type { ApiKey, KeyState } from "../domain/key.ts";
 import { shellQuoted } from "../domain/shell.ts";
-import type { AcmeStatus } from "../net/acme/job.ts";
+import type { AcmeStatus } from "../net/acme/status.ts";
 import type { BackupStatus } from "../ops/backups.ts";
 import { type Checks, DISK_FREE_BYTES_MIN } from "../ops/health.ts";
 import type { ServerStatus } from "../ops/server.ts";
@@ -33,7 +33,7 @@ export interface EndedKey extends ApiKey {
   readonly state: Exclude<KeyState, "active">;
 }
 
-type Renewing = Pick<AcmeStatus, "failure" | "next_attempt_at">;
+export type Renewing = Pick<AcmeStatus, "missing" | "failure" | "next_attempt_at" | "held_until">;
 
 export interface Attention {
   readonly problem: string;
@@ -90,23 +90,28 @@ export function attentionToCertificate(
 }
 
 /** While orders succeed, the certificate is renewed in time, however short its lifetime is. */
-function attentionToAcme(
-  expiresAt: number | null,
-  { failure, next_attempt_at: nextAt }: Renewing,
-  now: number,
-): Attention[] {
-  if (failure !== null) {
-    const state = expiresAt === null ? "There is no certificate" : "The certificate is not renewed";
-    return [
-      {
-        problem: `${state}: the order of ${formatTime(failure.at)} failed: ${failure.reason}`,
-        next: `fix the cause; the server tries again at ${formatTime(nextAt)}, or at once on SIGHUP (systemctl reload signalbox)`,
-      },
-    ];
+function attentionToAcme(expiresAt: number | null, acme: Renewing, now: number): Attention[] {
+  const { missing, failure, next_attempt_at: nextAt, held_until: heldUntil } = acme;
+  const isExpired = expiresAt !== null && expiresAt < now;
+  const problem = isExpired
+    ? `The certificate expired at ${formatTime(expiresAt)}, and clients cannot connect`
+    : `The certificate lacks ${missing.join(", ")}`;
+  const isWrong = isExpired || missing.length > 0;
+  if (failure === null) {
+    const next = "keep the server running: it orders another one";
+    return isWrong ? [{ problem: `${problem}.`, next }] : [];
   }
-  if (expiresAt === null || expiresAt >= now) return [];
-  const problem = `The certificate expired at ${formatTime(expiresAt)}.`;
-  return [{ problem, next: "keep the server running: it renews the certificate" }];
+  const other = expiresAt === null ? "There is no certificate" : "The certificate is not renewed";
+  const retry =
+    heldUntil === null
+      ? `the server tries again at ${formatTime(nextAt)}, or at once on SIGHUP (systemctl reload signalbox)`
+      : `the directory asked to wait, so the server tries again at ${formatTime(nextAt)}`;
+  return [
+    {
+      problem: `${isWrong ? problem : other}: the order of ${formatTime(failure.at)} failed: ${failure.reason}`,
+      next: `fix the cause; ${retry}`,
+    },
+  ];
 }
 
 export function attentionToBackups(

@@ -2,6 +2,7 @@
 import { existsSync, statfsSync } from "node:fs";
 import type { ServeConfig } from "../config.ts";
 import { shellQuoted } from "../domain/shell.ts";
+import type { AcmePlan } from "../net/acme/plan.ts";
 import { planConnections } from "../net/connections.ts";
 import { readDescriptorsMax } from "../net/sockets.ts";
 import { type Certificate, isCertificateOf, loadCertificate } from "../net/tls.ts";
@@ -15,6 +16,7 @@ import {
   attentionToServer,
   describeSending,
   formatBytes,
+  type Renewing,
 } from "./attention.ts";
 import { requireStart } from "./check.ts";
 import { type FileSystem, fileSystemOf, freeBytes, measureFsync, median } from "./disk.ts";
@@ -50,13 +52,13 @@ export const checks: readonly Check[] = [
 function checkServer({ server, health, data }: Facts): Finding {
   const stores = health === null || health.writer.ok;
   const since = server === null ? "" : formatTime(server.started_at);
+  const runs = `It runs since ${since}`;
   // The last, if the server both is of another version and does not store.
   const attention = attentionToServer(server, health, data).slice(-1);
-  return judge(
-    attention,
-    stores ? "warning" : "problem",
-    `It runs since ${since}, and stores signals.`,
-  );
+  if (attention.length === 0 && health?.certificate.ok === false) {
+    return found("problem", `${runs}, but takes no signals: see certificate.`);
+  }
+  return judge(attention, stores ? "warning" : "problem", `${runs}, and stores signals.`);
 }
 
 function checkSpace({ config: { dataDir } }: Facts): Finding {
@@ -134,8 +136,7 @@ function checkCertificate({ config, server, now }: Facts): Finding {
   const loaded = tls === null || isMissing ? null : loadCertificate(tls);
   const expiries = [loaded?.expiresAt, server?.certificate_expires_at].filter((at) => at != null);
   const expiresAt = expiries.length === 0 ? null : Math.min(...expiries);
-  // Without a server, nothing has failed.
-  const renewing = server?.acme ?? (acme && { failure: null, next_attempt_at: null });
+  const renewing = server?.acme ?? (acme && untried(acme, loaded));
   const attention = attentionToCertificate(expiresAt, renewing, now);
   if (expiresAt === null) {
     if (isMissing && attention.length === 0)
@@ -144,7 +145,8 @@ function checkCertificate({ config, server, now }: Facts): Finding {
   }
   // Behind a proxy, clients see the proxy's certificate.
   const missing = loaded === null || trustedProxies.length > 0 ? [] : missingHosts(loaded, config);
-  if (tls !== null && missing.length > 0) {
+  const isLacking = renewing !== null && renewing.missing.length > 0;
+  if (tls !== null && missing.length > 0 && !isLacking) {
     return found(
       "problem",
       `${tls.certFile} is not valid for ${missing.join(" and ")}.`,
@@ -155,15 +157,26 @@ function checkCertificate({ config, server, now }: Facts): Finding {
   }
   return judge(
     attention,
-    expiresAt < now ? "problem" : "warning",
+    expiresAt < now || isLacking ? "problem" : "warning",
     `It expires in ${plural(Math.floor((expiresAt - now) / DAY_MS), "day")}, at ${formatTime(expiresAt)}.`,
   );
 }
 
-function missingHosts(certificate: Certificate, { publicUrl, consoleUrl }: ServeConfig): string[] {
-  return [publicUrl, consoleUrl]
-    .flatMap((url) => (url === null ? [] : [new URL(url).hostname.replace(/^\[|\]$/g, "")]))
-    .filter((host) => !isCertificateOf(host, certificate));
+/** Without a server, nothing has failed. */
+function untried({ domains }: AcmePlan, loaded: Certificate | null): Renewing {
+  const missing = domains.filter((name) => loaded !== null && !isCertificateOf(name, loaded));
+  return { missing, failure: null, next_attempt_at: null, held_until: null };
+}
+
+function missingHosts(
+  certificate: Certificate,
+  { publicUrl, consoleUrl, acme }: ServeConfig,
+): string[] {
+  const hosts = [publicUrl, consoleUrl].flatMap((url) =>
+    url === null ? [] : [new URL(url).hostname.replace(/^\[|\]$/g, "")],
+  );
+  const all = new Set([...hosts, ...(acme?.domains ?? [])]);
+  return [...all].filter((host) => !isCertificateOf(host, certificate));
 }
 
 /** The running server's limit, which its supervisor sets, or else this command's. */

@@ -2,7 +2,7 @@
 import { statfs } from "node:fs/promises";
 import { messageOf } from "../domain/errors.ts";
 import { DAY_MS } from "../domain/time.ts";
-import type { AcmeStatus } from "../net/acme/job.ts";
+import type { AcmeStatus } from "../net/acme/status.ts";
 
 export interface Check {
   readonly ok: boolean;
@@ -53,20 +53,21 @@ async function checkDisk({ dataDir }: HealthSources): Promise<Check> {
 function checkCertificate({ certificateExpiresAt, acme, now }: HealthSources): Check {
   const expiresAt = certificateExpiresAt();
   const renewal = acme();
-  const failure = renewal === null ? "" : describeFailure(renewal);
+  const state = renewal === null ? "" : describeRenewal(renewal);
   if (expiresAt === null) {
     return renewal === null
       ? { ok: true, detail: "none: a proxy terminates HTTPS, or clients are local" }
-      : { ok: false, detail: `none yet from ${renewal.directory}${failure}` };
+      : { ok: false, detail: `none yet from ${renewal.directory}${state}` };
   }
   const days = Math.floor((expiresAt - now()) / DAY_MS);
   const date = new Date(expiresAt).toISOString();
-  if (days < 0) return { ok: false, detail: `expired at ${date}${failure}` };
-  return { ok: true, detail: `expires in ${days} days, at ${date}${failure}` };
+  if (days < 0) return { ok: false, detail: `expired at ${date}${state}` };
+  return { ok: true, detail: `expires in ${days} days, at ${date}${state}` };
 }
 
-function describeFailure({ failure, next_attempt_at: nextAt }: AcmeStatus): string {
-  if (failure === null) return "";
+function describeRenewal({ missing, failure, next_attempt_at: nextAt }: AcmeStatus): string {
+  const lacks = missing.length === 0 ? "" : `; lacks ${missing.join(", ")}`;
+  if (failure === null) return lacks;
   const next = nextAt === null ? "" : `; next attempt at ${new Date(nextAt).toISOString()}`;
-  return `; the last order failed at ${new Date(failure.at).toISOString()}: ${failure.reason}${next}`;
+  return `${lacks}; the last order failed at ${new Date(failure.at).toISOString()}: ${failure.reason}${next}`;
 }

@@ -3,7 +3,7 @@ import { chmodSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { UserError } from "../domain/errors.ts";
 import { type Address, explainBindError } from "../net/address.ts";
-import type { AcmeStatus } from "../net/acme/job.ts";
+import type { AcmeStatus } from "../net/acme/status.ts";
 import type { BackupStatus } from "./backups.ts";
 import { type HealthSources, readiness } from "./health.ts";
 

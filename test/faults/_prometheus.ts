@@ -39,11 +39,11 @@ export interface Prometheus {
 }
 
 function short(span: string): string {
-  if (!/^\d+m$/.test(span)) throw new Error(`${span} is not in minutes`);
-  return span.replace("m", "s");
+  if (!/^\d+[md]$/.test(span)) throw new Error(`${span} is not in minutes or days`);
+  return span.replace(/[md]/, "s");
 }
 
-/** Minutes become seconds in each window and each `for`; nothing else is changed. */
+/** Minutes and days become seconds in each window and each `for`; nothing else is changed. */
 function shortened(rules: RuleFile): RuleFile {
   const groups = rules.groups.map((group) => ({
     ...group,

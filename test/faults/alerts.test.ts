@@ -1,12 +1,13 @@
 /**
  * Each alert of `deploy/prometheus/signalbox.rules.yml` fires when its condition is caused on a real server, and
- * clears when the condition ends. Minutes of the rules are seconds here: see `_prometheus.ts`.
+ * clears when the condition ends. Minutes and days of the rules are seconds here: see `_prometheus.ts`.
  */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { mkdirSync, rmSync, statfsSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { makeCertificate, writeCertificate } from "../_certificates.ts";
-import { cli, mintKey, type ServeProcess, startServe } from "../_cli.ts";
+import { cli, freePort, mintKey, type ServeProcess, startServe } from "../_cli.ts";
+import { problem, startDirectory } from "../_directory.ts";
 import { readRules, scrape } from "../_metrics.ts";
 import { post, signal, startTestApp, temporaryFolder } from "../_setup.ts";
 import { mountDisk } from "./_disk.ts";
@@ -200,6 +201,29 @@ test("SignalboxCertificateExpiring: the certificate is old, and is renewed", asy
     server.kill("SIGHUP");
   };
   await expectAlert("SignalboxCertificateExpiring", port, replace(-80, 10), replace(0, 90));
+});
+
+test("SignalboxCertificateNotRenewed: the directory refuses orders, and takes them again", async () => {
+  const challengePort = await freePort();
+  const directory = await startDirectory(challengePort);
+  // Renewed about every second, so that each cause is noticed soon.
+  directory.lifetimeMs = 2 * 60_000;
+  const overdue = { start: new Date(0), end: new Date(1) };
+  directory.renewalInfo = () => Response.json({ suggestedWindow: overdue });
+  const { server, port } = await watched([
+    "--acme-domain=signals.test",
+    `--acme-directory=${directory.url}`,
+    `--acme-ca=${directory.caFile}`,
+    `--acme-http-listen=127.0.0.1:${challengePort}`,
+  ]);
+  const refuse = async () => {
+    directory.refusal = () => problem("malformed", "not today");
+  };
+  const accept = async () => {
+    directory.refusal = () => null;
+    server.kill("SIGHUP");
+  };
+  await expectAlert("SignalboxCertificateNotRenewed", port, refuse, accept);
 });
 
 test("SignalboxKeysExpiring: a key expires in three days, and is rotated", async () => {

@@ -37,10 +37,19 @@ export function renewalOf(
 
 /** Whether it is of this directory and for all names. */
 function isWanted(
-  { leaf }: StoredCertificate,
+  certificate: StoredCertificate,
   issuer: string | null,
   { domains, directory }: Situation["plan"],
 ): boolean {
   if (issuer !== null && issuer !== directory) return false;
-  return domains.every((name) => leaf.checkHost(name) !== undefined);
+  return missingNames(certificate, domains).length === 0;
+}
+
+/** Those that the certificate is not for; none without one. */
+export function missingNames(
+  certificate: StoredCertificate | null,
+  domains: readonly string[],
+): string[] {
+  if (certificate === null) return [];
+  return domains.filter((name) => certificate.leaf.checkHost(name) === undefined);
 }

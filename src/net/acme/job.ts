@@ -7,7 +7,7 @@ import { MINUTE_MS } from "../../domain/time.ts";
 import { formatAddress } from "../address.ts";
 import { ChallengeServer } from "./challenges.ts";
 import { Directory, reasonOf, Refusal } from "./directory.ts";
-import { orderTime, questionTime, renewalOf, type Situation } from "./due.ts";
+import { missingNames, orderTime, questionTime, renewalOf, type Situation } from "./due.ts";
 import { orderCertificate } from "./order.ts";
 import { type AcmePlan, readCa } from "./plan.ts";
 import { decideRenewal } from "./renewal.ts";
@@ -22,18 +22,7 @@ import {
   resumeState,
   type StoredCertificate,
 } from "./state.ts";
-
-/** For the log, `/status` and metrics. Times are epoch milliseconds. */
-export interface AcmeStatus {
-  readonly domains: readonly string[];
-  readonly directory: string;
-  /** Where challenges are answered, as bound. */
-  readonly http_listen: string;
-  /** When the next order is due; null: not decided yet. */
-  readonly next_attempt_at: number | null;
-  /** Why the last order failed; null if it succeeded, or there was none. */
-  readonly failure: { readonly at: number; readonly reason: string } | null;
-}
+import { type AcmeStatus, reportFailure, reportStart } from "./status.ts";
 
 /** An order takes seconds; the directory may let a client wait for its decision. */
 const ORDER_MS_MAX = 5 * MINUTE_MS;
@@ -73,19 +62,23 @@ export class AcmeJob {
     this.#boundWaits();
     this.challenges = new ChallengeServer(plan.httpListen);
     if (this.#certificate !== null) this.#first.resolve();
-    this.#reportFailure();
+    reportStart(options.log, this.status, now());
     this.#ended = this.#run();
   }
 
   get status(): AcmeStatus {
-    const { domains, directory } = this.#options.plan;
+    const { plan, now } = this.#options;
+    const { domains, directory } = plan;
+    const { failure, held_until: heldUntil } = this.#state;
     const next = orderTime(this.#situation);
     return {
       domains,
+      missing: missingNames(this.#certificate, domains),
       directory,
       http_listen: formatAddress(this.challenges.address),
       next_attempt_at: Number.isFinite(next) ? next : null,
-      failure: this.#state.failure,
+      held_until: heldUntil > now() ? heldUntil : null,
+      failure,
     };
   }
 
@@ -151,16 +144,6 @@ export class AcmeJob {
     return { plan: this.#options.plan, state: this.#state, certificate: this.#certificate };
   }
 
-  /** After a start that orders nothing at once. */
-  #reportFailure(): void {
-    const { failure, next_attempt_at: next } = this.status;
-    if (failure === null || next === null || next <= this.#options.now()) return;
-    this.#options.log.warn(
-      { reason: failure.reason, next_attempt: new Date(next).toISOString() },
-      "the last order failed; to try again at once, run: systemctl reload signalbox",
-    );
-  }
-
   async #order(): Promise<void> {
     const { plan, log, now } = this.#options;
     const signal = AbortSignal.any([this.#stopping.signal, AbortSignal.timeout(ORDER_MS_MAX)]);
@@ -196,10 +179,7 @@ export class AcmeJob {
     const lifetimeMs = this.#certificate?.lifetimeMs ?? null;
     const failed = failedState(this.#state, { at: now(), reason }, heldUntil, lifetimeMs);
     await this.#save(failed);
-    const { failures, retry_at } = failed;
-    const said = { reason, failures, next_attempt: new Date(retry_at).toISOString() };
-    if (this.#certificate === null) log.error(said, "no certificate could be obtained");
-    else log.error(said, "the certificate could not be renewed; the current one stays in use");
+    reportFailure(log, failed, this.#certificate?.validity.to ?? null);
   }
 
   async #decide(certificate: StoredCertificate): Promise<void> {
