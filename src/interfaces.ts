@@ -9,7 +9,7 @@ import { ConsoleThread } from "./console/thread.ts";
 import type { ServerStorage } from "./domain/storage.ts";
 import type { Feed } from "./feed/feed.ts";
 import { feedDocument } from "./feed/openapi.ts";
-import { answerOwner, createFeedInterface } from "./feed/server.ts";
+import { answerOwner, createFeedInterface, SEND_BUFFER_BYTES } from "./feed/server.ts";
 import { type Address, formatAddress } from "./net/address.ts";
 import { type ConnectionPlan, limitConnections } from "./net/connections.ts";
 import { Listener } from "./net/listener.ts";
@@ -136,6 +136,7 @@ export function serveFeed(
     (state) => createFeedInterface({ ...shared, listener: state }),
     listen,
     certificates.current,
+    SEND_BUFFER_BYTES,
   );
 }
 

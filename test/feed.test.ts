@@ -1,5 +1,6 @@
 /** `GET /feed`: pages, cursors, long polling, and who may read what. */
 import { describe, expect, setDefaultTimeout, test } from "bun:test";
+import { ptr } from "bun:ffi";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { AppError } from "../src/domain/errors.ts";
@@ -8,10 +9,13 @@ import type { StoredSignal } from "../src/domain/stored-signal.ts";
 import { messages } from "../src/feed/errors.ts";
 import { Feed, REQUEST_MS } from "../src/feed/feed.ts";
 import { DESK_REQUESTS_MAX, KEY_REQUESTS_MAX, REQUESTS_MAX } from "../src/feed/places.ts";
+import { SEND_BUFFER_BYTES } from "../src/feed/server.ts";
 import { REST_TURNS } from "../src/feed/turns.ts";
 import { WakeUps } from "../src/feed/wake-ups.ts";
 import { makeCertificate, presentedName, writeCertificate } from "./_certificates.ts";
 import { type FeedAnswer, readFeed, startFeedApp } from "./_feed.ts";
+import { loadLibc } from "../src/libc.ts";
+import { PortSockets } from "../src/net/sockets.ts";
 import { DATABASE_NAME } from "../src/store/sqlite/folder.ts";
 import { mintKey, openForDamage, query, rejection, signal, temporaryFolder } from "./_setup.ts";
 
@@ -429,6 +433,19 @@ describe("a reader that does not read its answer", () => {
       answer = await read();
     }
     expect(answer.ids).toEqual(ids);
+  });
+
+  test("finds a small send buffer, so that the kernel does not take the page for it", async () => {
+    const { feedUrl, readKey } = await startFeedApp();
+    const answer = await readFeed(feedUrl, readKey);
+    expect(answer.status).toBe(200);
+    const [connection] = PortSockets.of(Number(new URL(feedUrl).port))?.connections() ?? [];
+    const [value, length] = [new Int32Array(1), new Int32Array([4])];
+    const [SOL_SOCKET, SO_SNDBUF] = [1, 7];
+    const fd = connection?.fd ?? -1;
+    expect(loadLibc()?.getsockopt(fd, SOL_SOCKET, SO_SNDBUF, ptr(value), ptr(length))).toBe(0);
+    // Linux doubles it.
+    expect(value[0]).toBe(2 * SEND_BUFFER_BYTES);
   });
 
   test("is cut when its key is revoked, and gives its place back", async () => {

@@ -15,6 +15,12 @@ import { WAIT_S_MAX } from "./query.ts";
 /** How long a client may take nothing of its answer; and a request may wait for its turn, beside its own wait. */
 const SILENCE_S = 30;
 
+/**
+ * The kernel would otherwise keep up to 4 MiB per connection of an answer that its client does not take. It doubles
+ * this; a reader that is 100 ms away still gets about 500 KB/s.
+ */
+export const SEND_BUFFER_BYTES = 32 * 1_024;
+
 export interface FeedInterface extends ExchangeService {
   readonly feed: Feed;
   readonly store: FeedStore;

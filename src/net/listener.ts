@@ -33,6 +33,7 @@ interface Bound {
 
 export class Listener {
   readonly #createApp: (state: ListenerState) => Elysia;
+  readonly #sendBufferBytes: number | null;
   /** As bound: the port is the real one if 0 was asked for. */
   readonly address: Address;
   #current: Bound;
@@ -40,13 +41,15 @@ export class Listener {
   #retired: Bound[] = [];
   #retirement: Timer | undefined;
 
-  /** Throws `UserError` if the address cannot be bound. */
+  /** Throws `UserError` if the address cannot be bound. `sendBufferBytes` null: as much as the kernel allows. */
   constructor(
     createApp: (state: ListenerState) => Elysia,
     address: Address,
     certificate: Certificate | null,
+    sendBufferBytes: number | null = null,
   ) {
     this.#createApp = createApp;
+    this.#sendBufferBytes = sendBufferBytes;
     // SO_REUSEPORT, which a new certificate needs, would let two servers share the port unseen.
     if (certificate !== null && address.port !== 0) requireFree(address);
     this.#current = this.#bind(address, certificate);
@@ -118,6 +121,9 @@ export class Listener {
           : { tls: { cert: certificate.cert, key: certificate.key, ciphers: TLS_1_2_CIPHERS } }),
       });
       if (server === null) throw new Error("the server did not start");
+      if (this.#sendBufferBytes !== null) {
+        PortSockets.of(server.port ?? port)?.limitSendBuffers(this.#sendBufferBytes);
+      }
       return { server, state };
     } catch (error) {
       throw explainBindError(error, { host, port });

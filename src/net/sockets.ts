@@ -9,6 +9,8 @@ const AF_INET = 2;
 const AF_INET6 = 10;
 const IPPROTO_TCP = 6;
 const TCP_INFO = 11;
+const SOL_SOCKET = 1;
+const SO_SNDBUF = 7;
 const SHUT_RDWR = 2;
 const TCP_ESTABLISHED = 1;
 const TCP_LISTEN = 10;
@@ -45,6 +47,14 @@ export class PortSockets {
   /** The descriptors of the sockets that listen. */
   listeners(): number[] {
     return listDescriptors().filter((fd) => this.#state(fd) === TCP_LISTEN);
+  }
+
+  /** Limits what the kernel keeps of an answer that a client does not take. Later connections inherit it. */
+  limitSendBuffers(bytes: number): void {
+    const value = new Int32Array([bytes]);
+    for (const fd of this.listeners()) {
+      this.#libc.setsockopt(fd, SOL_SOCKET, SO_SNDBUF, ptr(value), value.byteLength);
+    }
   }
 
   /**
