@@ -22,14 +22,21 @@ export interface FeedAnswer {
   readonly error: Record<string, unknown>;
 }
 
+interface Operation {
+  readonly parameters: readonly { readonly name: string; readonly schema: AnySchema }[];
+  readonly responses: Record<string, unknown>;
+}
+
 interface Document {
-  readonly paths: Record<string, Record<string, { readonly responses: Record<string, unknown> }>>;
+  readonly paths: Record<string, Record<string, Operation>>;
   readonly components: { readonly schemas: Record<string, AnySchema> };
 }
 
 const document = feedDocument() as unknown as Document;
 const ajv = new Ajv2020({ strict: false, formats: { int64: true, double: true } });
 const isSignal = ajv.compile(document.components.schemas["Signal"] ?? false);
+const documented = document.paths["/feed"]?.["get"]?.parameters ?? [];
+const isAfter = ajv.compile(documented.find(({ name }) => name === "after")?.schema ?? false);
 const isEnd = ajv.compile(document.components.schemas["End"] ?? false);
 
 /** Sends `GET /feed`; the answer is checked against the feed's document. */
@@ -50,6 +57,8 @@ export async function readFeed(
   const answer = await fetch(`${url}?${search}`, { headers, ...init });
   const text = await answer.text();
   const { status } = answer;
+  const after = new URLSearchParams(search).get("after");
+  if (status === 200 && after !== null) expect([after, isAfter(after)]).toEqual([after, true]);
   expect(Object.keys(document.paths["/feed"]?.["get"]?.responses ?? {})).toContain(String(status));
   expect(answer.headers.get("X-Request-Id")).toMatch(/^[0-9a-f-]{36}$/);
   const isPage = status === 200;

@@ -102,13 +102,16 @@ test("after a restore a reader is told, and continues after the newest signal of
   const command = async (...args: string[]) =>
     (await cli([...args, "--data", dataDir])).stdout.trim();
   let server = await start();
-  const { key } = await mintKey(dataDir);
+  const { key } = await mintKey(dataDir, "alpha");
+  const { key: beta } = await mintKey(dataDir, "beta");
   const readKey = await command("key", "mint", "--read");
-  const send = async () =>
-    (await new Signalbox({ url: server.url, key, ...quiet }).send(signal)).id;
-  const read = (after: string) =>
-    new Feed({ url: `http://127.0.0.1:${port}`, key: readKey, after, ...quiet }).signals().next();
-  const kept = await send();
+  const ofAlpha = await command("key", "mint", "--read", "--desk", "alpha");
+  const send = async (sender = key) =>
+    (await new Signalbox({ url: server.url, key: sender, ...quiet }).send(signal)).id;
+  const read = (after: string, reader = readKey) =>
+    new Feed({ url: `http://127.0.0.1:${port}`, key: reader, after, ...quiet }).signals().next();
+  const keptOfAlpha = await send();
+  const kept = await send(beta);
   const backup = join(temporaryFolder(), "backup.db");
   await command("backup", backup);
   const lost = await send();
@@ -116,17 +119,22 @@ test("after a restore a reader is told, and continues after the newest signal of
   server.kill("SIGTERM");
   await server.exited;
   await command("restore", backup, "--force");
+  const restoredAt = new Date().toISOString();
   server = await start();
   const later = await send();
   expect(await rejection(read(lost))).toMatchObject({
     status: 422,
     fields: { after: expect.any(String) },
   });
-  const { newest_id } = JSON.parse((await cli(["verify", backup, "--json"])).stdout) as {
-    newest_id: string;
+  // As in docs/feed.md.
+  const newest = async (...args: string[]) => {
+    const line = await command("signals", "tail", "--limit", "1", "--until", restoredAt, ...args);
+    return (JSON.parse(line) as { id: string }).id;
   };
-  expect(newest_id).toBe(kept);
-  expect((await read(newest_id)).value).toMatchObject({ id: later });
+  const [ofAll, ofDesk] = [await newest(), await newest("--desk", "alpha")];
+  expect([ofAll, ofDesk]).toEqual([kept, keptOfAlpha]);
+  expect((await read(ofAll)).value).toMatchObject({ id: later });
+  expect((await read(ofDesk, ofAlpha)).value).toMatchObject({ id: later });
 });
 
 test("signals arrive with their fields, until the reader is told to end", async () => {

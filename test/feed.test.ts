@@ -70,6 +70,17 @@ describe("a page", () => {
     expect((await read({ after: first })).text).toContain(`"metadata":${metadata}}\n`);
   });
 
+  test("has metadata as it was sent, with spaces for line breaks and tabs, as the document says", async () => {
+    const { feedUrl, read, url, key } = await startFeedApp();
+    const body = `{"source":"venue_1","type":"stock","symbol":"A","side":"open","metadata":{"a":\r\n\t1.0, "b":"\\n"}}`;
+    const headers = { Authorization: `Bearer ${key}`, "Content-Type": "application/json" };
+    await fetch(`${url}/v1/signals`, { method: "POST", headers, body });
+    expect((await read()).text).toContain('"metadata":{"a":   1.0, "b":"\\n"}}\n');
+    const description = await (await fetch(feedUrl.replace("/feed", "/openapi.yaml"))).text();
+    expect(description).toContain("line breaks and tabs between its tokens are spaces");
+    expect(description).not.toContain("to the byte");
+  });
+
   test("continues after the cursor, and has at most so many signals", async () => {
     const { read, store } = await startFeedApp();
     const ids: string[] = [];

@@ -41,11 +41,18 @@ interface SignalSchema {
   readonly required: string[];
 }
 
+/** Where the feed gives something else than bots send. */
+const descriptions: Readonly<Record<string, string>> = {
+  metadata:
+    "The JSON object as it was sent, except that line breaks and tabs between its tokens are spaces.",
+};
+
 /** Every field is there; those that were not sent are null. */
 function addFields({ properties, required }: SignalSchema): void {
   for (const [name, schema] of Object.entries(SignalBody.properties)) {
     // A copy in JSON, without the symbols that TypeBox keeps in its objects.
-    const field = JSON.parse(JSON.stringify(schema)) as object;
+    const field = JSON.parse(JSON.stringify(schema)) as { description?: string | undefined };
+    field.description = descriptions[name] ?? field.description;
     const isRequired = (SignalBody.required ?? ([] as string[])).some((one) => one === name);
     properties[name] = isRequired ? field : { anyOf: [field, { type: "null" }] };
     required.push(name);
