@@ -3,7 +3,7 @@ import "reflect-metadata";
 import { describe, expect, test } from "bun:test";
 import { X509Certificate } from "node:crypto";
 import * as x509 from "@peculiar/x509";
-import { existsSync, writeFileSync } from "node:fs";
+import { existsSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { pino } from "pino";
 import { serveCommand } from "../src/commands/serve.ts";
@@ -33,11 +33,15 @@ test.each([
   ["Signals.Example.COM.", "signals.example.com"],
   ["xn--bcher-kva.example", "xn--bcher-kva.example"],
   ["signalbox", "signalbox"],
+  ["0x7f.example.com", "0x7f.example.com"],
 ])("the name %s is read as %s", (text, name) => expect(parseDomain(text)).toBe(name));
 
 test.each([
   ["*.example.com", "is a wildcard"],
   ["192.0.2.1", "is an IP address"],
+  ["127.1", "is an IP address"],
+  ["0x7f.1", "is an IP address"],
+  ["0x7f000001", "is an IP address"],
   ["[2001:db8::1]", "is an IP address"],
   ["2001:db8::1", "is an IP address"],
   ["https://signals.example.com", "is not a DNS name"],
@@ -226,6 +230,25 @@ test("waits that a clock made which was set back since are shortened", () => {
   expect(held).toMatchObject({ held_until: 8 * DAY_MS, retry_at: 8 * DAY_MS });
 });
 
+test("a damaged account key is named, with what to do", async () => {
+  const dataDir = temporaryFolder();
+  const store = new AcmeStore(dataDir);
+  const key = await store.accountKey();
+  expect(await store.accountKey()).toBe(key);
+  const path = join(dataDir, "acme", "account-key.pem");
+  writeFileSync(path, "damaged");
+  const says = `${path} is not a PEM private key: delete it`;
+  expect(await store.accountKey().catch(String)).toContain(says);
+  rmSync(path);
+  expect(await store.accountKey()).toContain("PRIVATE KEY");
+});
+
+test("a file in the place of the folder is named, with what to do", () => {
+  const dataDir = temporaryFolder();
+  writeFileSync(join(dataDir, "acme"), "");
+  expect(() => new AcmeStore(dataDir)).toThrow("move away what has this name");
+});
+
 test("a damaged state does not stop renewals", async () => {
   const dataDir = temporaryFolder();
   const store = new AcmeStore(dataDir);
@@ -244,9 +267,20 @@ describe("serve refuses", () => {
     [[...domain, "--tls-cert", "a", "--tls-key", "b"], "leave out --tls-cert and --tls-key", 2],
     [["--acme-email", "ops@example.com"], "has no effect without a name for the certificate", 2],
     [["--acme-domain", "*.example.com"], "is a wildcard", 2],
-    [[...domain, "--acme-directory", "http://ca.example.com"], "Write it like https://", 2],
+    [[...domain, "--acme-directory", "http://ca.example.com"], "over https only. Write it like", 2],
+    [[...domain, "--acme-ca", "/root.pem"], "add --acme-directory URL", 2],
+    [[...domain, "--public-url", "https://a.test"], "add --acme-domain a.test, or correct", 2],
+    [
+      [...domain, "--console-listen=127.0.0.1:0", "--console-url=https://b.test"],
+      "add --acme-domain b.test, or",
+      2,
+    ],
     [[...domain, "--acme-email", "a@b,c@d"], "Write one address", 2],
-    [[...domain, "--acme-ca", "/no/such/file"], "name a readable PEM file with --acme-ca", 1],
+    [
+      [...domain, "--acme-directory=https://ca.test", "--acme-ca=/no/such/file"],
+      "name a readable PEM file with --acme-ca",
+      1,
+    ],
     [[...domain, "--acme-http-listen", "0.0.0.0:443"], "uses the port of --listen", 1],
   ])("%p", async (args, says, code) => {
     const result = await cli(["serve", "--check", ...args, "--data", "./d"]);
@@ -269,8 +303,11 @@ test.each<[readonly string[], string | null, string | null]>([
   // Only this machine reaches it, or its port is not known yet.
   [[...two, "--listen=127.0.0.1:8443"], null, null],
   [[...two, "--listen=0.0.0.0:0"], null, null],
-  [[...two, "--public-url=https://c.test"], "https://c.test", null],
-  [[...two, "--console-url=https://d.test"], "https://a.test", "https://d.test"],
+  [[...two, "--public-url=https://b.test"], "https://b.test", null],
+  [[...two, "--console-url=https://b.test"], "https://a.test", "https://b.test"],
+  [[...two, "--console-url=https://localhost:8081"], "https://a.test", "https://localhost:8081"],
+  // The proxy has a certificate of its own.
+  [[...two, "--public-url=https://c.test", "--trust-proxy=10.0.0.1"], "https://c.test", null],
   [["--listen=127.0.0.1:443", "--console-listen=127.0.0.1:8443"], null, null],
 ])("the URLs of %p are %p and %p", (args, publicUrl, consoleUrl) => {
   const command = serveCommand().action(() => {});

@@ -317,6 +317,16 @@ test("a stored certificate that other users can read is used, and its permission
   await stop(server);
 });
 
+test("doctor without the flags of serve does not call a proxy what obtained the certificate", async () => {
+  const { dataDir, start } = await setUp();
+  await stop(await start());
+  expect(await examine([], dataDir)).toMatchObject({
+    severity: "warning",
+    sentence: expect.stringContaining(join(dataDir, "acme", "certificate.pem")),
+    next: expect.stringContaining("give doctor the flags of serve"),
+  });
+});
+
 test("a first order with a clock that was ahead does not delay the renewal", async () => {
   const { directory, dataDir, start } = await setUp();
   directory.lifetimeMs = 6 * DAY_MS;
@@ -396,5 +406,6 @@ test("the directory is not trusted without --acme-ca", async () => {
     until: "no certificate could be obtained",
   });
   expect(directory.requests).toEqual([]);
+  expect(server.log().at(-1)?.["reason"]).toMatch(/self signed.*; if .* with --acme-ca FILE$/);
   await stop(server);
 });

@@ -2,7 +2,7 @@
 import { existsSync, statfsSync } from "node:fs";
 import type { ServeConfig } from "../config.ts";
 import { shellQuoted } from "../domain/shell.ts";
-import type { AcmePlan } from "../net/acme/plan.ts";
+import { acmeFiles, type AcmePlan } from "../net/acme/plan.ts";
 import { planConnections } from "../net/connections.ts";
 import { readDescriptorsMax } from "../net/sockets.ts";
 import { type Certificate, isCertificateOf, loadCertificate } from "../net/tls.ts";
@@ -141,6 +141,14 @@ function checkCertificate({ config, server, now }: Facts): Finding {
   if (expiresAt === null) {
     if (isMissing && attention.length === 0)
       return found("ok", `None yet: the server orders it from ${acme.directory}.`);
+    const { certFile } = acmeFiles(config.dataDir);
+    if (server === null && existsSync(certFile)) {
+      return found(
+        "warning",
+        `None in this configuration, but there is ${certFile}.`,
+        "give doctor the flags of serve, such as --acme-domain; if serve no longer has that one, delete the file",
+      );
+    }
     return judge(attention, "problem", "None: a proxy terminates HTTPS, or clients are local.");
   }
   // Behind a proxy, clients see the proxy's certificate.

@@ -129,7 +129,9 @@ export function readOwnUrl(text: string): string {
 export function readDirectoryUrl(text: string): string {
   const url = URL.canParse(text) ? new URL(text) : null;
   if (url?.protocol === "https:" && url.username === "" && url.hash === "") return url.href;
-  throw new InvalidArgumentError("Write it like https://ca.example.com/acme/directory.");
+  throw new InvalidArgumentError(
+    "A directory is asked over https only. Write it like https://ca.example.com/acme/directory.",
+  );
 }
 
 export function readEmail(text: string): string {

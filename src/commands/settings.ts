@@ -21,7 +21,13 @@ import {
   readPositive,
 } from "./options.ts";
 import { findOption, refuseIdle, setting, splitList } from "./setting.ts";
-import { readAcme, readTlsFiles, type TlsOptions, tlsSettings } from "./tls-settings.ts";
+import {
+  readAcme,
+  readTlsFiles,
+  requireNamed,
+  type TlsOptions,
+  tlsSettings,
+} from "./tls-settings.ts";
 
 export const QUICKSTART_DESK = "demo";
 
@@ -171,6 +177,11 @@ export function readConfig(options: ServeOptions, serve: Command): ServeConfig {
   const listen =
     acme !== null && isListenDefault ? parseAddress(defaults.acmeListen) : options.listen;
   const consoleListen = options.consoleListen === "off" ? null : options.consoleListen;
+  // Clients of a proxy see the proxy's certificate.
+  if (acme !== null && options.trustProxy.length === 0) {
+    const consoleUrl = consoleListen === null ? undefined : options.consoleUrl;
+    requireNamed(acme, { "--public-url": options.publicUrl, "--console-url": consoleUrl });
+  }
   const [publicName, consoleName = publicName] = acmeDomain;
   return {
     listen,

@@ -9,7 +9,7 @@ import {
   HTTP_LISTEN_DEFAULT,
   parseDomain,
 } from "../net/acme/plan.ts";
-import type { Address } from "../net/address.ts";
+import { type Address, isLoopbackHost } from "../net/address.ts";
 import type { CertificateFiles } from "../net/tls.ts";
 import { orInvalid, readAddress, readDirectoryUrl, readEmail } from "./options.ts";
 import { refuseIdle, setting, splitList } from "./setting.ts";
@@ -75,6 +75,11 @@ export function readAcme(options: TlsOptions, serve: Command): AcmePlan | null {
       `A certificate has at most ${DOMAINS_MAX} names: leave out some --acme-domain.`,
     );
   }
+  if (acmeCa !== undefined && serve.getOptionValueSource("acmeDirectory") === "default") {
+    throw new UsageError(
+      "--acme-ca (SIGNALBOX_ACME_CA) is for a private directory: add --acme-directory URL, or leave it out.",
+    );
+  }
   return {
     domains: [...new Set(domains)],
     email: acmeEmail ?? null,
@@ -82,6 +87,22 @@ export function readAcme(options: TlsOptions, serve: Command): AcmePlan | null {
     caFile: acmeCa ?? null,
     httpListen: acmeHttpListen,
   };
+}
+
+/** Throws `UsageError` for a public URL whose host the certificate would lack. `urls`: by their flags. */
+export function requireNamed(
+  { domains }: AcmePlan,
+  urls: Readonly<Record<string, string | undefined>>,
+): void {
+  for (const [flag, url] of Object.entries(urls)) {
+    const host = url === undefined ? null : new URL(url).hostname.replace(/\.$/, "");
+    // No directory issues a certificate for loopback, which people may use through SSH.
+    const isLocal = host === null || isLoopbackHost(host.replace(/^\[|\]$/g, ""));
+    if (isLocal || domains.includes(host)) continue;
+    throw new UsageError(
+      `The certificate would not be valid for ${host}, the host of ${flag}: add --acme-domain ${host}, or correct ${flag}.`,
+    );
+  }
 }
 
 function collectDomains(text: string, before: readonly string[]): string[] {

@@ -23,6 +23,9 @@ export class Refusal extends Error {
   }
 }
 
+const TRUST_ADVICE =
+  "if this directory is private, name the certificate that its HTTPS is trusted by with --acme-ca FILE";
+
 const WORDS_LENGTH_MAX = 500;
 
 /** Returns a directory's words as the log, a terminal and `/readyz` can show them. */
@@ -92,10 +95,17 @@ export class Directory {
       });
       return { response, text: await readText(response) };
     } catch (error) {
-      const reason = messageOf(error);
+      const { code } = error as { readonly code?: unknown };
+      const advice = isDistrust(code) ? `; ${TRUST_ADVICE}` : "";
+      const reason = messageOf(error) + advice;
       throw new Error(`no answer from ${new URL(url).host}: ${reason}`, { cause: error });
     }
   }
+}
+
+/** OpenSSL's codes for a certificate whose issuer is unknown. */
+function isDistrust(code: unknown): boolean {
+  return /^(UNABLE_TO_|(DEPTH_ZERO_)?SELF_SIGNED_CERT)/.test(String(code));
 }
 
 async function readText({ body }: Response): Promise<string> {

@@ -37,7 +37,9 @@ export function parseDomain(text: string): string {
       `"${text}" is a wildcard, which http-01 cannot prove: give each name, ${example}.`,
     );
   }
-  const isNumeric = /^[\d.]+$/.test(name) || isIP(name.replace(/^\[|\]$/g, "")) !== 0;
+  // Such as 192.0.2.1, 0x7f.1 and 127.1: URLs with them have an IP address (WHATWG URL, 3.5).
+  const isNumeric =
+    /(^|\.)(\d+|0x[\da-f]*)$/.test(name) || isIP(name.replace(/^\[|\]$/g, "")) !== 0;
   if (isNumeric) {
     throw new UserError(`"${text}" is an IP address: give the name that clients use, ${example}.`);
   }

@@ -1,10 +1,11 @@
 /** What is kept in `<data>/acme/`: the account's key, the certificate with its key, and what the next order depends on. */
-import { createHash, X509Certificate } from "node:crypto";
+import { createHash, createPrivateKey, X509Certificate } from "node:crypto";
 import { existsSync, mkdirSync, readFileSync } from "node:fs";
 import { open, rename, rm } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { type Static, Type } from "@sinclair/typebox";
 import { Value } from "@sinclair/typebox/value";
+import { systemCode, UserError } from "../../domain/errors.ts";
 import { loadCertificate } from "../tls.ts";
 import { type IssuedCertificate, makeKey } from "./order.ts";
 import { acmeFiles, acmeFolder, type AcmePlan } from "./plan.ts";
@@ -117,10 +118,17 @@ export interface StoredCertificate {
 export class AcmeStore {
   readonly #dataDir: string;
 
-  /** Creates the folder. */
+  /** Creates the folder. Throws `UserError`. */
   constructor(dataDir: string) {
     this.#dataDir = dataDir;
-    mkdirSync(acmeFolder(dataDir), { recursive: true, mode: 0o700 });
+    const folder = acmeFolder(dataDir);
+    try {
+      mkdirSync(folder, { recursive: true, mode: 0o700 });
+    } catch (error) {
+      throw new UserError(
+        `${folder} cannot be used as a folder (${systemCode(error)}): move away what has this name, and start again.`,
+      );
+    }
   }
 
   /** Null if there is none, or it is damaged. */
@@ -140,7 +148,7 @@ export class AcmeStore {
   /** PEM. Makes the key with the first order. */
   async accountKey(): Promise<string> {
     const path = this.#path("account-key.pem");
-    if (existsSync(path)) return readFileSync(path, "utf8");
+    if (existsSync(path)) return readAccountKey(path);
     const key = makeKey();
     await writePrivately(path, key);
     return key;
@@ -164,6 +172,18 @@ export class AcmeStore {
 
   #path(name: string): string {
     return join(acmeFolder(this.#dataDir), name);
+  }
+}
+
+function readAccountKey(path: string): string {
+  const key = readFileSync(path, "utf8");
+  try {
+    createPrivateKey(key);
+    return key;
+  } catch {
+    throw new UserError(
+      `${path} is not a PEM private key: delete it, and the next order makes another account.`,
+    );
   }
 }
 
