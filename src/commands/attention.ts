@@ -22,7 +22,7 @@ const DISK_LOW_BYTES = 8 * DISK_FREE_BYTES_MIN;
 const BACKUP_ADVICE =
   "fix the cause (see the server's log); the server tries again within a minute";
 const COMMAND_ADVICE =
-  "run it yourself as the server's user, to see all that it says; the server tries it again, and after each backup";
+  "run it yourself as the server's user, to see all that it says; if it works there, the service's sandbox forbids it: add ReadWritePaths= with systemctl edit signalbox";
 /** A backup may take so long, as a multiple of the interval. */
 const BACKUP_LATE = 2;
 

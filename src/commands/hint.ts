@@ -1,5 +1,6 @@
 /** The command to type next, for errors and notes. */
 import { existsSync } from "node:fs";
+import { userInfo } from "node:os";
 import { relative } from "node:path";
 import { defaults } from "../config.ts";
 import type { Desk } from "../domain/desk.ts";
@@ -10,7 +11,13 @@ import { selfProgram } from "./self.ts";
 /** Adds the program and, unless it is the default, the `--data` of the present command. */
 export function toType(command: string, dataDir: string): string {
   const data = dataDir === defaults.data ? "" : ` --data ${shellQuoted(dataDir)}`;
-  return `${programName()} ${command}${data}`;
+  return `${sudo()}${programName()} ${command}${data}`;
+}
+
+/** A command that was run as another user with sudo is followed by one as that user. */
+function sudo(): string {
+  if (process.env["SUDO_USER"] === undefined || process.getuid?.() === 0) return "";
+  return `sudo -u ${shellQuoted(userInfo().username)} `;
 }
 
 /** For an empty list: what to type, which for an archived desk is how to bring it back. */

@@ -29,6 +29,9 @@ export type OnTightened = (sentence: string) => void;
 /** For callers without a log. */
 export const sayOnStderr: OnTightened = (sentence) => writeToStderr(`${sentence}\n`);
 
+/** The data folder of the package, and of the unit in `deploy/`. */
+const SERVICE_DATA = "/var/lib/signalbox";
+
 /** The files of Signalbox in a data folder. */
 const OUR_FILES =
   /^(signalbox\.db|signalbox-(activity|sessions)\.db|serve\.lock|ops\.sock|device-secret|acme$)/;
@@ -94,8 +97,9 @@ function suggestBelow(dataDir: string): void {
 export function requireDatabase(dataDir: string): void {
   if (hasDatabase(dataDir)) return;
   suggestBelow(dataDir);
+  const services = existsSync(SERVICE_DATA) ? ` (the service's is ${SERVICE_DATA})` : "";
   throw new UserError(
-    `There is no database in ${dataDir}: name its folder with --data DIR, or create one`,
+    `There is no database in ${dataDir}: name its folder with --data DIR${services}, or create one`,
     "desk create NAME",
   );
 }
