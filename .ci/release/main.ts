@@ -84,16 +84,28 @@ async function releaseFor(target: Target, { timeS }: Source, folder: string): Pr
   say(file);
 }
 
+/** The pages, and the clients that they tell the reader to copy. In the same folders, for the links between them. */
 function documents(): Entry[] {
-  const licences = readdirSync("LICENSES").map((name) => `LICENSES/${name}`);
-  return ["README.md", "CHANGELOG.md", "LICENSE", "THIRD-PARTY.md", ...licences].map(plain);
+  const texts = [
+    "README.md",
+    "CHANGELOG.md",
+    "LICENSE",
+    "SECURITY.md",
+    "THIRD-PARTY.md",
+    "schema.sql",
+  ];
+  return [...texts, ...filesOf("{LICENSES,docs,clients}/**/*.{txt,md,ts,py,sh}")].map(plain);
 }
 
 /** What runs it as a service, and watches it. */
 function service({ os }: Target): Entry[] {
   if (os !== "linux") return [];
-  const files = [...new Bun.Glob("deploy/**").scanSync()].toSorted();
+  const files = filesOf("deploy/**");
   return files.filter((file) => !file.startsWith("deploy/debian/")).map(plain);
+}
+
+function filesOf(pattern: string): string[] {
+  return [...new Bun.Glob(pattern).scanSync()].toSorted();
 }
 
 function plain(path: string): Entry {
