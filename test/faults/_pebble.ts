@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { makeCertificate } from "../_certificates.ts";
 import { freePort } from "../_cli.ts";
 import { onCleanup, temporaryFolder } from "../_setup.ts";
+import { must } from "./_debian.ts";
 
 export interface Pebble {
   readonly url: string;
@@ -20,7 +21,11 @@ export interface Pebble {
   readonly start: () => Promise<void>;
 }
 
-export async function startPebble(lifetimeS: number): Promise<Pebble> {
+/** `network`: a command to run it with, in another system's network, where it asks on port 80. */
+export async function startPebble(
+  lifetimeS: number,
+  network: readonly string[] = [],
+): Promise<Pebble> {
   const folder = temporaryFolder();
   const { cert, key } = await makeCertificate("pebble");
   const [caFile, keyFile] = [join(folder, "ca.pem"), join(folder, "ca-key.pem")];
@@ -29,7 +34,7 @@ export async function startPebble(lifetimeS: number): Promise<Pebble> {
   const [port, management, challengePort, dns, names] = [
     await freePort(),
     await freePort(),
-    await freePort(),
+    network.length === 0 ? await freePort() : 80,
     await freePort(),
     await freePort(),
   ];
@@ -50,13 +55,16 @@ export async function startPebble(lifetimeS: number): Promise<Pebble> {
   const manage = `http://127.0.0.1:${names}`;
   const only = ["-http01", "", "-https01", "", "-tlsalpn01", "", "-defaultIPv6", ""];
   const listen = ["-dns01", `127.0.0.1:${dns}`, "-management", `127.0.0.1:${names}`];
-  run(["pebble-challtestsrv", ...only, ...listen]);
-  await answered(manage);
+  const get = (at: string, ...args: string[]) =>
+    must([...network, "curl", "--insecure", "--silent", "--show-error", ...args, at]);
+  run([...network, "pebble-challtestsrv", ...only, ...listen]);
+  await answered(() => get(manage));
 
   let stop: () => Promise<void>;
   const start = async (): Promise<void> => {
-    stop = run(["pebble", "-config", config, "-dnsserver", `127.0.0.1:${dns}`, "-strict"]);
-    await answered(url);
+    const options = ["-config", config, "-dnsserver", `127.0.0.1:${dns}`, "-strict"];
+    stop = run([...network, "pebble", ...options]);
+    await answered(() => get(url));
   };
   await start();
   return {
@@ -64,12 +72,9 @@ export async function startPebble(lifetimeS: number): Promise<Pebble> {
     caFile,
     challengePort,
     resolveTo: async (ip) => {
-      await fetch(`${manage}/set-default-ipv4`, { method: "POST", body: JSON.stringify({ ip }) });
+      await get(`${manage}/set-default-ipv4`, "--data", JSON.stringify({ ip }));
     },
-    root: async () => {
-      const answer = await fetch(`https://127.0.0.1:${management}/roots/0`, { tls: { ca: cert } });
-      return answer.text();
-    },
+    root: async () => `${await get(`https://127.0.0.1:${management}/roots/0`)}\n`,
     start,
     stop: () => stop(),
   };
@@ -88,10 +93,10 @@ function run(command: string[]): () => Promise<void> {
   return end;
 }
 
-async function answered(url: string): Promise<void> {
+async function answered(ask: () => Promise<unknown>): Promise<void> {
   while (true) {
     try {
-      await fetch(url, { tls: { rejectUnauthorized: false } });
+      await ask();
       return;
     } catch {
       await Bun.sleep(50);

@@ -1,84 +1,44 @@
-/** A release as it is built, and the life of its Debian package on a machine with systemd. */
-import { beforeAll, expect, setDefaultTimeout, test } from "bun:test";
+/** A release as it is built, the life of its Debian package on a machine with systemd, and docs/install.md. */
+import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import {
-  appendFileSync,
-  cpSync,
   existsSync,
   mkdirSync,
-  mkdtempSync,
   readdirSync,
   readFileSync,
   rmSync,
   statSync,
   writeFileSync,
 } from "node:fs";
-import { tmpdir } from "node:os";
-import { basename, dirname, join, resolve } from "node:path";
+import { basename, join } from "node:path";
 import packageJson from "../../package.json" with { type: "json" };
 import { makeCertificate, writeCertificate } from "../_certificates.ts";
 import type { LoadResult } from "../_client.ts";
 import { startLoad } from "../_load.ts";
+import { DebianSystem, installOriginal, must, removeOriginal } from "./_debian.ts";
 import { expectKept, report } from "./_faults.ts";
-import { DebianSystem, must } from "./_debian.ts";
+import { asVersion, copyProject, packageIn, release, work } from "./_release.ts";
+import { tellStory } from "./_story.ts";
 
 setDefaultTimeout(300_000);
 
-const repository = resolve(import.meta.dir, "../..");
 const { version } = packageJson;
 const PREVIOUS = "0.0.9";
-const LEFT_OUT = new Set([".git", "node_modules", "dist", "data"]);
-
-/** A folder for all tests of this file. */
-const work = mkdtempSync(join(tmpdir(), "signalbox-release-test-"));
-process.on("exit", () => rmSync(work, { recursive: true, force: true }));
 
 /** The folders with what `bun run release` wrote. */
-const built = { here: "", elsewhere: "", previous: "" };
+const built = { here: "", elsewhere: "" };
 
 beforeAll(async () => {
-  [built.here, built.elsewhere, built.previous] = await Promise.all([
+  [built.here, built.elsewhere] = await Promise.all([
     release(copyProject("here")),
     release(copyProject("else/where/far"), "077"),
-    release(copyProject("previous", PREVIOUS)),
+    installOriginal(),
   ]);
 });
 
-/** Commits what is in this folder now to a repository of its own. The same files give the same commit. */
-function copyProject(name: string, as = version): string {
-  const folder = join(work, name);
-  mkdirSync(dirname(folder), { recursive: true });
-  cpSync(repository, folder, {
-    recursive: true,
-    filter: (path) => !LEFT_OUT.has(basename(path)),
-  });
-  const manifest = join(folder, "package.json");
-  writeFileSync(
-    manifest,
-    readFileSync(manifest, "utf8").replace(`"version": "${version}"`, `"version": "${as}"`),
-  );
-  if (as !== version) appendFileSync(join(folder, "CHANGELOG.md"), `\n## ${as} \n`);
-  return folder;
-}
-
-/** Returns the folder with the files. */
-async function release(folder: string, umask = "022"): Promise<string> {
-  const who = ["-c", "user.name=Test", "-c", "user.email=test@localhost"];
-  const date = "2026-01-01T00:00:00Z";
-  const env = { GIT_AUTHOR_DATE: date, GIT_COMMITTER_DATE: date };
-  await must(["git", "init", "--quiet"], { cwd: folder });
-  await must(["git", "add", "."], { cwd: folder });
-  await must(["git", ...who, "commit", "--quiet", "--message=all"], { cwd: folder, env });
-  const build = [process.execPath, "run", "release", "--only", "linux-x64"];
-  await must(["sh", "-c", `umask ${umask}; exec "$@"`, "sh", ...build], {
-    cwd: folder,
-    env: { TZ: umask === "022" ? "UTC" : "Asia/Tokyo" },
-  });
-  return join(folder, "dist/release");
-}
-
-function packageIn(folder: string): string {
-  return join(folder, readdirSync(folder).find((name) => name.endsWith(".deb")) ?? "");
-}
+afterAll(() => {
+  removeOriginal();
+  rmSync(work, { recursive: true });
+});
 
 test("the same commit gives the same bytes in another folder, with another umask and time zone", () => {
   const sums = readFileSync(join(built.here, "SHA256SUMS"), "utf8");
@@ -98,8 +58,12 @@ test("the archive has the executable of `bun run build`, and nothing of this mac
     "LICENSE",
     "LICENSES",
     "README.md",
+    "SECURITY.md",
     "THIRD-PARTY.md",
+    "clients",
     "deploy",
+    "docs",
+    "schema.sql",
     "signalbox",
   ]);
   const executable = readFileSync(join(unpacked, "signalbox"));
@@ -119,8 +83,10 @@ test("the package names what it needs, and its configuration file", async () => 
   expect(modeOf("./usr/bin/signalbox")).toBe("-rwxr-xr-x");
   expect(modeOf("./usr/lib/systemd/system/signalbox.service")).toBe("-rw-r--r--");
   expect(modeOf("./etc/signalbox/signalbox.env")).toBe("-rw-r--r--");
-  expect(modeOf("./usr/share/doc/signalbox/THIRD-PARTY.md")).toBe("-rw-r--r--");
   expect(modeOf("./usr/share/signalbox/prometheus/signalbox.rules.yml")).toBe("-rw-r--r--");
+  for (const document of ["THIRD-PARTY.md", "docs/install.md", "clients/python/feed.py"]) {
+    expect(modeOf(`./usr/share/doc/signalbox/${document}`)).toBe("-rw-r--r--");
+  }
 });
 
 const URL = "https://127.0.0.1:443";
@@ -171,9 +137,16 @@ async function replace(machine: DebianSystem, file: string, key: string, results
   expect(own.filter(({ outcome, maybeUnsent }) => outcome === "broken" && !maybeUnsent)).toEqual(
     [],
   );
-  expect(await mainPid(machine)).not.toBe(process_);
+  const pid = await mainPid(machine);
+  expect(pid).not.toBe(process_);
+  // Otherwise "(deleted)" follows.
+  expect(await machine.run(`readlink /proc/${pid}/exe`)).toBe("/usr/bin/signalbox");
   results.push(...own);
   return expectKept(join(machine.root, DATA), results);
+}
+
+function installedVersion(machine: DebianSystem): Promise<string> {
+  return machine.run("dpkg-query --show --showformat='${Version}' signalbox");
 }
 
 function mainPid(machine: DebianSystem): Promise<string> {
@@ -181,7 +154,8 @@ function mainPid(machine: DebianSystem): Promise<string> {
 }
 
 test("the package: installed, used, upgraded, rolled back, removed and purged", async () => {
-  const [old, current] = [packageIn(built.previous), packageIn(built.here)];
+  const current = packageIn(built.here);
+  const old = await asVersion(PREVIOUS, current);
   const machine = await DebianSystem.install();
 
   // Where systemd does not run, as in the build of an image: installed, enabled, not started.
@@ -225,9 +199,9 @@ test("the package: installed, used, upgraded, rolled back, removed and purged", 
   const results: LoadResult[] = [];
   const env = readFileSync(join(folder, "signalbox.env"), "utf8");
   await replace(machine, current, key, results);
-  expect(await machine.run("signalbox version")).toBe(`signalbox ${version}`);
+  expect(await installedVersion(machine)).toBe(version);
   const kept = await replace(machine, old, key, results);
-  expect(await machine.run("signalbox version")).toBe(`signalbox ${PREVIOUS}`);
+  expect(await installedVersion(machine)).toBe(PREVIOUS);
   expect(readFileSync(join(folder, "signalbox.env"), "utf8")).toBe(env);
 
   // A service that was stopped for good stays stopped.
@@ -254,4 +228,9 @@ test("the package: installed, used, upgraded, rolled back, removed and purged", 
   ]);
   expect(statSync(join(machine.root, `${DATA}-backups`)).mode & 0o777).toBe(0o700);
   report("the package is upgraded and rolled back under load", 2, `${kept} signals, none lost`);
+});
+
+test("docs/install.md: a new server, and another one after it is lost", async () => {
+  await tellStory(packageIn(built.here));
+  report("docs/install.md on two machines", 1, "each command run; each signal ordered once");
 });
