@@ -2,7 +2,6 @@
 import type { Logger } from "pino";
 import { Certificates } from "./certificates.ts";
 import {
-  defaultPublicUrl,
   requireFreePorts,
   requirePortsOfTheirOwn,
   requireSafeTransport,
@@ -13,6 +12,7 @@ import type { ServerStorage } from "./domain/storage.ts";
 import { Feed } from "./feed/feed.ts";
 import { WakeUps } from "./feed/wake-ups.ts";
 import {
+  feedUrlOf,
   type Parts,
   publicUrlOf,
   type Running,
@@ -98,7 +98,7 @@ export async function startApp(options: AppOptions): Promise<App> {
   return {
     address,
     publicUrl: publicUrlOf(config, address),
-    feedUrl: readers && `${defaultPublicUrl(readers.address, config.tls !== null)}/feed`,
+    feedUrl: readers && feedUrlOf(config, readers.address),
     opsAddress,
     consoleUrl: console?.url ?? null,
     hasDesks: async () => parts.storage.hasDesks(),

@@ -74,6 +74,7 @@ export function serveHealth(
       read_listen: running.readers && formatAddress(running.readers.address),
       ops_listen: ops && formatAddress(ops),
       public_url: bound && publicUrlOf(config, bound),
+      feed_url: running.readers && feedUrlOf(config, running.readers.address),
       console_url: running.console?.url ?? null,
       certificate_expires_at: health.certificateExpiresAt(),
       acme: health.acme(),
@@ -176,4 +177,8 @@ export function startConsole(
 
 export function publicUrlOf({ publicUrl, tls }: ServeConfig, bound: Address): string {
   return publicUrl ?? defaultPublicUrl(bound, tls !== null);
+}
+
+export function feedUrlOf({ tls }: ServeConfig, bound: Address): string {
+  return `${defaultPublicUrl(bound, tls !== null)}/feed`;
 }

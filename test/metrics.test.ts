@@ -313,6 +313,7 @@ const withoutServer = {
     read_listen: null,
     ops_listen: null,
     public_url: null,
+    feed_url: null,
     console_url: null,
     certificate_expires_at: null,
     acme: null,

@@ -40,7 +40,7 @@ export interface ServeOptions extends TlsOptions {
   readonly maxConnections: number;
   readonly consoleListen: Address | "off";
   readonly consoleUrl?: string;
-  readonly readListen?: Address;
+  readonly readListen: Address | "off";
   readonly opsListen?: Address;
   readonly stopTimeout: number;
   readonly backupDir?: string;
@@ -77,11 +77,16 @@ export function serveSettings(): Option[] {
     setting(
       "--console-listen <host:port>",
       "address of the desk console, or off",
-      (text) => (text === "off" ? text : readAddress(text)),
+      readAddressOrOff,
       defaults.consoleListen,
     ),
     setting("--console-url <url>", "the console's public URL (default: its address)", readOwnUrl),
-    setting("--read-listen <host:port>", "serve the feed to read keys", readAddress),
+    setting(
+      "--read-listen <host:port>",
+      "address of the feed for read keys, or off",
+      readAddressOrOff,
+      "off",
+    ),
     setting(
       "--ops-listen <host:port>",
       "serve /healthz, /readyz and /metrics on TCP too",
@@ -118,6 +123,10 @@ export function serveSettings(): Option[] {
       `create desk "${QUICKSTART_DESK}" with a key and a console link if there is no desk`,
     ),
   ];
+}
+
+function readAddressOrOff(text: string): Address | "off" {
+  return text === "off" ? text : readAddress(text);
 }
 
 interface DescribedSetting {
@@ -192,7 +201,7 @@ export function readConfig(options: ServeOptions, serve: Command): ServeConfig {
     trustedProxies: options.trustProxy,
     rateLimitPerS: options.rateLimit,
     connectionsMax: options.maxConnections,
-    readListen: options.readListen ?? null,
+    readListen: options.readListen === "off" ? null : options.readListen,
     opsListen: options.opsListen ?? null,
     consoleListen,
     consoleUrl: options.consoleUrl ?? urlAt(consoleName, consoleListen),

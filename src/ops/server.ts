@@ -28,6 +28,8 @@ export interface ServerStatus {
   readonly read_listen: string | null;
   readonly ops_listen: string | null;
   readonly public_url: string | null;
+  /** Null without `--read-listen`. */
+  readonly feed_url: string | null;
   /** The console's public URL; null: it is off. */
   readonly console_url: string | null;
   /** Epoch milliseconds; null without TLS of our own. */
