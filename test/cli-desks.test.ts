@@ -43,6 +43,25 @@ test("desk list shows keys, members, signals and the latest signal", async () =>
   ]);
 });
 
+test("desk list counts read keys, too, as the limit does", async () => {
+  const dataDir = temporaryFolder();
+  const run = commandsOn(dataDir);
+  await mintKey(dataDir);
+  await run("key", "mint", "--read", "--desk", "alpha");
+  expect((await run("desk", "list")).stdout).toMatch(/^alpha +active +2\/100 /m);
+});
+
+test("no desk may be called all, which stands for all desks in lists of keys", async () => {
+  const dataDir = temporaryFolder();
+  await commandsOn(dataDir)("desk", "create", "alpha");
+  for (const args of ["desk create all", "desk rename alpha all"]) {
+    await expectRefusal(
+      [...args.split(" "), "--data", dataDir],
+      '"all" cannot be a desk\'s name: it stands for all desks in lists of keys. Use another name, for example desk-1.',
+    );
+  }
+});
+
 test("desk list counts up to 100,000 signals, and shows more as 100,000+", async () => {
   const { dataDir } = seed({ signals: 100_001 });
   const run = commandsOn(dataDir);
@@ -86,7 +105,7 @@ test("desk archive refuses its keys at once, and --undo brings it back", async (
   const { attention } = JSON.parse((await run("status", "--json")).stdout) as {
     readonly attention: readonly { readonly problem: string }[];
   };
-  expect(attention.map(({ problem }) => problem).join()).not.toContain("no active key");
+  expect(attention.map(({ problem }) => problem).join()).not.toContain("no active send key");
   await run("desk", "archive", "alpha", "--undo");
   expect((await run("desk", "archive", "alpha", "--undo")).stderr).toContain("is not archived");
   expect((await post(url, key)).status).toBe(201);

@@ -112,7 +112,9 @@ describe("status", () => {
   test("shows the server's addresses, the latest signals, the rate and the backup", async () => {
     const backups = temporaryFolder();
     const ops = `127.0.0.1:${await freePort()}`;
-    const server = await startServe(["--ops-listen", ops, "--backup-dir", backups]);
+    const read = `127.0.0.1:${await freePort()}`;
+    const listen = ["--ops-listen", ops, "--read-listen", read];
+    const server = await startServe([...listen, "--backup-dir", backups]);
     const { dataDir, url } = server;
     const { key } = await mintKey(dataDir);
     await mintKey(dataDir, "beta");
@@ -129,6 +131,8 @@ describe("status", () => {
         listen: url.slice("http://".length),
         console_url: null,
         ops_listen: ops,
+        read_listen: read,
+        feed_url: `http://${read}/feed`,
         certificate_expires_at: null,
         backups: { dir: backups, every_ms: 3_600_000, keep: 24, failure: null },
       },
@@ -144,6 +148,7 @@ describe("status", () => {
     expect(status.server?.backups?.newest).toMatchObject({ file: join(backups, made) });
     const { stdout } = await cli(["status", "--data", dataDir]);
     expect(stdout).toMatch(/^certificate +none needed: this machine only$/m);
+    expect(stdout).toMatch(new RegExp(`^feed +http://${read}/feed$`, "m"));
     expect(stdout).toMatch(/^rate +2 signals in the last minute, 2 in the last hour$/m);
     expect(stdout).toMatch(/^alpha +1 +\d{4}-.*Z +BTC$/m);
     expect(stdout).toContain(`${join(backups, made)}\n`);
@@ -175,8 +180,9 @@ describe("status", () => {
       `Every desk is archived. signalbox desk archive NAME --undo --data ${dataDir}`,
     );
     await cli(["desk", "archive", "alpha", "--undo", ...where]);
+    await cli(["key", "mint", "--read", "--desk", "alpha", ...where]);
     expect((await said())[2]).toBe(
-      `Desk alpha has no active key. signalbox key mint --desk alpha --data ${dataDir}`,
+      `Desk alpha has no active send key. signalbox key mint --desk alpha --data ${dataDir}`,
     );
     const mint = ["key", "mint", "--desk", "alpha", "--label", "bot", "--json", ...where];
     const { stdout } = await cli([...mint, "--expires", "2d"]);
@@ -202,6 +208,7 @@ describe("config", () => {
     const env = {
       SIGNALBOX_LISTEN: "127.0.0.1:9000",
       SIGNALBOX_RATE_LIMIT: "7",
+      SIGNALBOX_READ_LISTEN: "off",
       SIGNALBOX_QUICKSTART: "no",
     };
     const flags = "--rate-limit 8 --backup-every 90s --external-checkpoints";
@@ -209,6 +216,7 @@ describe("config", () => {
     expect(await settingsOf(`${flags} ${proxies}`.split(" "), env)).toMatchObject({
       "--listen": ["127.0.0.1:9000", "environment"],
       "--console-listen": ["off", "environment"],
+      "--read-listen": ["off", "environment"],
       "--quickstart": ["off", "environment"],
       "--rate-limit": ["8", "flag"],
       "--backup-every": ["90s", "flag"],

@@ -464,7 +464,7 @@ function feedTests(): void {
     const sending = { desk: "alpha", state: "active", scope: "send", limit: 9 } as const;
     expect((await registry.pageKeys(sending)).map(({ scope }) => scope)).toEqual(["send"]);
     const [overview] = await registry.listOverviews();
-    expect(overview).toMatchObject({ name: "alpha", active_keys: 1 });
+    expect(overview).toMatchObject({ name: "alpha", active_keys: 2, read_keys: 1 });
   });
 
   test("read keys of a desk count towards its limit; of all desks there are 100 at most", async () => {

@@ -26,7 +26,7 @@ const COMMAND_ADVICE =
 /** A backup may take so long, as a multiple of the interval. */
 const BACKUP_LATE = 2;
 
-export type DeskStatus = Pick<DeskOverview, "name" | "active_keys" | "latest_signal">;
+export type DeskStatus = Pick<DeskOverview, "name" | "active_keys" | "read_keys" | "latest_signal">;
 
 export interface EndedKey extends ApiKey {
   readonly desk: string;
@@ -165,9 +165,9 @@ export function attentionToDesks(
     return [{ problem: "There is no desk.", next: toType("desk create NAME", data) }];
   }
   return desks
-    .filter(({ active_keys }) => active_keys === 0)
+    .filter(({ active_keys, read_keys }) => active_keys === read_keys)
     .map(({ name }) => ({
-      problem: `Desk ${name} has no active key.`,
+      problem: `Desk ${name} has no active send key.`,
       next: toType(`key mint --desk ${shellQuoted(name)}`, data),
     }));
 }

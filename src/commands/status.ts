@@ -96,7 +96,7 @@ async function readStored({ registry, signals, activity }: Storage, now: number)
   const expiring: ApiKey[] = [];
   const stillInUse: EndedKey[] = [];
   for (const desk of await registry.listOverviews(0)) {
-    const { id: deskId, name, archived_at, active_keys, latest_signal } = desk;
+    const { id: deskId, name, archived_at, active_keys, read_keys, latest_signal } = desk;
     for (const id of await activity.keysStillInUse(
       deskId,
       now - STILL_IN_USE_MS,
@@ -110,7 +110,7 @@ async function readStored({ registry, signals, activity }: Storage, now: number)
       archived += 1;
       continue;
     }
-    desks.push({ name, active_keys, latest_signal });
+    desks.push({ name, active_keys, read_keys, latest_signal });
     expiring.push(...(await registry.expiringKeys(name, now + EXPIRING_SOON_MS)));
   }
   expiring.push(...(await registry.expiringKeys(null, now + EXPIRING_SOON_MS)));
@@ -133,7 +133,7 @@ function printStatus(status: Status): void {
       ["signals", server.public_url ?? "starting"],
       ["console", server.console_url ?? "off"],
     );
-    if (server.read_listen !== null) facts.push(["feed", server.read_listen]);
+    if (server.feed_url !== null) facts.push(["feed", server.feed_url]);
     if (server.ops_listen !== null) facts.push(["health", `http://${server.ops_listen}`]);
     facts.push(["backup", describeBackup(server)]);
     facts.push(["certificate", describeCertificate(server)]);

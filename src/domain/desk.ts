@@ -18,8 +18,10 @@ export interface Desk {
 
 /** A desk with what people ask first. */
 export interface DeskOverview extends Desk {
-  /** Those that send signals. */
+  /** Those that send signals, and those that read. */
   readonly active_keys: number;
+  /** How many of these read. */
+  readonly read_keys: number;
   /** Invited ones included. */
   readonly members: number;
   /** Exact up to the number that was asked for, which stands for that many or more. */
@@ -38,7 +40,15 @@ export const SIGNALS_COUNTED_MAX = 100_000;
 /** Plain, because people type it on command lines and read it in logs. */
 const DESK_NAME = /^[a-z0-9][a-z0-9._-]{0,62}$/;
 
+/** Lists show it as the desk of keys for all desks. */
+const ALL_DESKS = "all";
+
 export function checkDeskName(name: string): string {
+  if (name === ALL_DESKS) {
+    throw new UserError(
+      `"${name}" cannot be a desk's name: it stands for all desks in lists of keys. Use another name, for example ${suggestName(name)}.`,
+    );
+  }
   if (DESK_NAME.test(name)) return name;
   throw new UserError(
     `"${name}" cannot be a desk's name: use 1 to 63 lower-case letters, digits, dots, dashes and underscores, and begin with a letter or digit, for example ${suggestName(name)}.`,
@@ -53,5 +63,5 @@ function suggestName(name: string): string {
     .replaceAll(/[^a-z0-9._-]+/g, "-")
     .slice(0, 63)
     .replaceAll(/^[^a-z0-9]+|[^a-z0-9]+$/g, "");
-  return plain === "" ? "desk-1" : plain;
+  return plain === "" || plain === ALL_DESKS ? "desk-1" : plain;
 }

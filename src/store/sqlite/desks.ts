@@ -16,7 +16,7 @@ export const IS_ACTIVE = `api_keys.desk_id IS $desk AND api_keys.revoked_at IS N
   AND ifnull(api_keys.expires_at, 9223372036854775807) > $now`;
 
 type LatestSignal = NonNullable<DeskOverview["latest_signal"]>;
-type Counts = Pick<DeskOverview, "active_keys" | "members" | "signals">;
+type Counts = Pick<DeskOverview, "active_keys" | "read_keys" | "members" | "signals">;
 
 export abstract class SqliteDesks extends Records {
   createDesk(name: string, options: { ifMissing: boolean }): { desk: Desk; created: boolean } {
@@ -108,14 +108,16 @@ export abstract class SqliteDesks extends Records {
   #counts({ id, archived_at }: Desk, max: number): Counts {
     const counts = this.db
       .query<Counts, Record<string, number>>(
-        `SELECT (SELECT count(*) FROM api_keys INDEXED BY api_keys_active WHERE ${IS_ACTIVE}
-             AND scope = 'send') AS active_keys,
+        `SELECT (SELECT count(*) FROM api_keys INDEXED BY api_keys_active WHERE ${IS_ACTIVE})
+             AS active_keys,
+           (SELECT count(*) FROM api_keys INDEXED BY api_keys_active WHERE ${IS_ACTIVE}
+             AND scope = 'read') AS read_keys,
            (SELECT count(*) FROM members WHERE desk_id = $desk AND removed_at IS NULL) AS members,
            (SELECT count(*) FROM (SELECT 1 FROM signals INDEXED BY signals_desk
              WHERE desk_id = $desk LIMIT $max)) AS signals`,
       )
       .get({ desk: id, now: this.now(), max }) as Counts;
-    return archived_at === null ? counts : { ...counts, active_keys: 0 };
+    return archived_at === null ? counts : { ...counts, active_keys: 0, read_keys: 0 };
   }
 
   #latestSignal(deskId: number): LatestSignal | null {
