@@ -162,6 +162,8 @@ test("other settings end the wait after a failure, but not the wait that the dir
   expect(resumeState(kept, asked)).toEqual(kept);
   const changed = { ...asked, plan: "b" };
   expect(resumeState(kept, changed)).toEqual({ ...kept, plan: "b", failures: 0, retry_at: 4 });
+  // What failed may have been another name's order.
+  expect(resumeState({ ...kept, held_until: 0 }, changed).failure).toBeNull();
   const other = { directory: "https://other.test/", plan: "c" };
   expect(resumeState(kept, other)).toEqual(initialState(other));
 

@@ -73,8 +73,10 @@ export function initialState({ directory, plan }: Asked, issuer: string | null =
 export function resumeState(kept: AcmeState | null, asked: Asked): AcmeState {
   if (kept?.directory !== asked.directory) return initialState(asked, kept?.issuer);
   if (kept.plan === asked.plan) return kept;
-  // The new settings may have removed the cause of a failure; the directory's own wait stays.
-  return { ...kept, ...asked, failures: 0, retry_at: kept.held_until };
+  // The new settings may have removed the cause of a failure, which may be about another name; the directory's
+  // own wait stays, with its reason.
+  const failure = kept.held_until === 0 ? null : kept.failure;
+  return { ...kept, ...asked, failures: 0, failure, retry_at: kept.held_until };
 }
 
 /** Returns the state after a failed order. `heldUntil`: no request before then, as the directory asked. */
