@@ -23,7 +23,7 @@ interface Site {
   readonly machine: Machine;
   readonly key: string;
   /** Port of the documentation → the one that the test uses. */
-  readonly ports: Readonly<Record<80 | 443 | 8080 | 8081 | 8083, number>>;
+  readonly ports: Readonly<Record<80 | 443 | 8080 | 8081 | 8082 | 8083, number>>;
   readonly inPorts: (text: string) => string;
   readonly log: () => string;
   readonly stopServer: () => Promise<void>;
@@ -36,10 +36,11 @@ async function startSite(): Promise<Site> {
     443: await freePort(),
     8080: await freePort(),
     8081: await freePort(),
+    8082: await freePort(),
     8083: await freePort(),
   };
   const inPorts = (text: string) =>
-    text.replaceAll(/(?<=127\.0\.0\.1:)(8080|8081|8083)\b/g, (port) =>
+    text.replaceAll(/(?<=127\.0\.0\.1:)(8080|8081|8082|8083)\b/g, (port) =>
       String(ports[Number(port) as 8080]),
     );
   const machine = await createMachine({});
@@ -49,7 +50,7 @@ async function startSite(): Promise<Site> {
   // The names lead to the proxy here, whose certificate nobody has signed.
   writeFileSync(
     machine.path(".curlrc"),
-    ["signals", "console"]
+    ["signals", "console", "feed"]
       .flatMap((name) =>
         ([80, 443] as const).map(
           (port) => `connect-to = "${name}.example.com:${port}:127.0.0.1:${ports[port]}"\n`,
@@ -86,10 +87,17 @@ function post({ machine, key }: Site, url: string, body: string): Promise<string
 /** What the page and the clients expect of the proxy. */
 async function expectProxied(site: Site): Promise<void> {
   const { machine, log } = site;
-  const [unauthorized, plain, signIn] = await commandsOf("proxies.md", "## Check it");
+  const [unauthorized, plain, signIn, feed] = await commandsOf("proxies.md", "## Check it");
   expect(await machine.run(String(unauthorized))).toBe("401\n");
   expect(await machine.run(String(plain))).toBe("403\n");
   expect(await machine.run(String(signIn))).toBe("200\n");
+  expect(await machine.run(String(feed))).toBe("401\n");
+  const minted = await machine.run(
+    `signalbox key mint --read --desk alpha --data ${machine.dataDir} 2>/dev/null`,
+  );
+  const reading = machine.run(
+    `curl -sS -H 'Authorization: Bearer ${minted.trim()}' 'https://feed.example.com/feed?wait=30'`,
+  );
   const body = JSON.stringify({ ...signal, client_signal_id: "one" });
   expect(await post(site, "https://signals.example.com", body)).toMatch(/"deduped":false\} 201$/);
   expect(await post(site, "https://signals.example.com", body)).toMatch(/"deduped":true\} 200$/);
@@ -108,6 +116,7 @@ async function expectProxied(site: Site): Promise<void> {
   while (!log().includes('"payload_too_large"')) await Bun.sleep(10);
   expect(log()).toContain('"client":"127.0.0.1"');
   expect(log()).not.toContain("203.0.113.9");
+  expect(await reading).toContain('"done":true}');
 }
 
 async function expectRestart(site: Site): Promise<void> {
