@@ -122,7 +122,9 @@ async function expectProxied(site: Site): Promise<void> {
 async function expectRestart(site: Site): Promise<void> {
   const send = () => post(site, "https://signals.example.com", JSON.stringify(signal));
   await site.stopServer();
-  expect(await send()).toEndWith(" 502");
+  // Caddy now and then ends the HTTP/2 stream instead of answering 502.
+  const answer = await send().catch((error: unknown) => String(error));
+  expect(answer).toMatch(/ 502$|curl: \(92\)/);
   await site.startServer();
   expect(await send()).toEndWith(" 201");
 }
