@@ -1,7 +1,9 @@
 /**
- * Runs a suite: `bun test/run.ts [quick | browser | faults]`. Without a name, all tests that need only
- * npm packages; `quick` leaves out the slow ones.
+ * Runs a suite: `bun test/run.ts [quick | browser | faults]`. Without a name, the tests that need only
+ * npm packages; `quick` leaves out the slow ones, too.
  */
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { bundleWorkers, PRELOAD } from "./_bundled-workers.ts";
 import { requirePrograms } from "./_programs.ts";
@@ -13,24 +15,26 @@ const TEST_TIMEOUT_MS = 120_000;
 /** Two test files per core, because they wait half of the time. */
 const parallel = `--parallel=${2 * navigator.hardwareConcurrency}`;
 
+/** These take longest, and run with the faults, so that `bun run test` takes less than three minutes. */
+const long = ["acme", "feed-client", "send", "tour"];
+
 /** These start many processes or consoles. */
 const slow =
-  "test/{acme,console/*,backup*,cli*,console-links,doctor,executable*,members,raw,registry,restore,send,signals-cli,stop-signals,tour,verify}.test.ts";
+  "test/{console/*,backup*,cli*,console-links,doctor,executable*,members,raw,restore,signals-cli,stop-signals,verify}.test.ts";
+
+function ignore(...patterns: readonly string[]): string[] {
+  const all = ["test/{browser,faults}/**", `test/{${long.join(",")}}.test.ts`, ...patterns];
+  return all.flatMap((pattern) => ["--path-ignore-patterns", pattern]);
+}
 
 const suites = {
   quick: {
-    files: [
-      parallel,
-      "--path-ignore-patterns",
-      "test/{browser,faults}/**",
-      "--path-ignore-patterns",
-      slow,
-    ],
+    files: [parallel, ...ignore(slow)],
     others:
       "bun run test, bun run test:browser (Chromium), bun run test:faults (root, Debian packages)",
   },
   packages: {
-    files: [parallel, "--path-ignore-patterns", "test/{browser,faults}/**"],
+    files: [parallel, ...ignore()],
     others: "bun run test:browser (Chromium), bun run test:faults (root, Debian packages)",
   },
   browser: {
@@ -38,7 +42,7 @@ const suites = {
     others: "bun run test, bun run test:faults (root, Debian packages)",
   },
   faults: {
-    files: ["--parallel=2", "test/faults/", "test/tour.test.ts"],
+    files: ["--parallel=2", "test/faults/", ...long.map((name) => `test/${name}.test.ts`)],
     others: "bun run test, bun run test:browser (Chromium)",
   },
 };
@@ -53,7 +57,8 @@ async function run(name: string): Promise<number> {
   if (name === "browser" || name === "faults") requirePrograms(name);
   const { files, others } = suites[name];
   const executable = await buildExecutable();
-  const workers = await bundleWorkers(join(dirname(executable), "workers"));
+  const folder = mkdtempSync(join(tmpdir(), "signalbox-workers-"));
+  const workers = await bundleWorkers(folder);
   const args = ["test", "--preload", PRELOAD, `--timeout=${TEST_TIMEOUT_MS}`, ...files];
   const tests = Bun.spawn([process.execPath, ...args], {
     env: {
@@ -67,6 +72,7 @@ async function run(name: string): Promise<number> {
     stdio: ["ignore", "inherit", "inherit"],
   });
   const code = await tests.exited;
+  rmSync(folder, { recursive: true });
   console.log(`Other suites: ${others}`);
   return code;
 }

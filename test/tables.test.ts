@@ -58,6 +58,6 @@ test("key list fits a terminal of 80 columns and says what it left out", async (
   expect(lines[0]).toMatch(/^ID .* LAST 4 .* STATE$/);
   expect(widest(lines.slice(0, -1))).toBeLessThanOrEqual(80);
   const wide = await onTerminal(["key", "list", "--data", dataDir], { cols: 200 });
-  expect(wide).toMatch(/^ID +DESK +LABEL +LAST 4 +CREATED +EXPIRES +LAST USED +STATE\n/);
+  expect(wide).toMatch(/^ID +SCOPE +DESK +LABEL +LAST 4 +CREATED +EXPIRES +LAST USED +STATE\n/);
   expect(wide).not.toContain("Left out");
 });
