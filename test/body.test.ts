@@ -128,9 +128,11 @@ test.each<{ name: string; pieces: (app: TestApp) => (string | Uint8Array)[]; isR
     pieces: (app) => [head(app) + declare(70_000) + "a".repeat(30_000), "a".repeat(40_000)],
   },
   {
-    name: "with a signal behind it, which is not stored",
-    pieces: (app) => [head(app) + declare(70_000) + "a".repeat(70_000) + next(app)],
-    // Bun closes the connection when the next request comes too early, and may lose the answer.
+    name: "with a signal behind it after Connection: close, which is not stored",
+    pieces: (app) => [
+      `${head(app)}Connection: close\r\n${declare(70_000)}${"a".repeat(70_000)}${next(app)}`,
+    ],
+    // Closing with bytes unread may lose the answer.
     isRead: false,
   },
   {
