@@ -1,6 +1,6 @@
 /** The composition root: opens every layer, joins them, and closes them again in order. */
 import type { Logger } from "pino";
-import { Certificates } from "./certificates.ts";
+import { Certificates, checkCertificates, sparePorts } from "./certificates.ts";
 import {
   requireFreePorts,
   requirePortsOfTheirOwn,
@@ -22,11 +22,9 @@ import {
   startConsole,
 } from "./interfaces.ts";
 import type { Address } from "./net/address.ts";
-import { readCa } from "./net/acme/plan.ts";
 import { limitConnections, planConnections } from "./net/connections.ts";
 import type { Listener } from "./net/listener.ts";
 import { RefusalLog } from "./net/refusal-log.ts";
-import { loadCertificate } from "./net/tls.ts";
 import { TrustedProxies } from "./net/transport.ts";
 import { BackupJob, type MakeBackup } from "./ops/backups.ts";
 import { Metrics } from "./ops/metrics/metrics.ts";
@@ -111,13 +109,13 @@ export async function startApp(options: AppOptions): Promise<App> {
 export async function checkApp(config: ServeConfig, ours: ReadonlySet<number>): Promise<void> {
   requireSafeTransport(config);
   requirePortsOfTheirOwn(config);
-  if (config.acme !== null) readCa(config.acme);
-  else if (config.tls !== null) loadCertificate(config.tls);
+  checkCertificates(config);
+  const mayBeInUse = new Set([...ours, ...sparePorts(config, Date.now())]);
   // In the order of a start, for the same message.
-  if (!hasDatabase(config.dataDir)) requireFreePorts(config, ours);
+  if (!hasDatabase(config.dataDir)) requireFreePorts(config, mayBeInUse);
   await checkServerStorage(config.dataDir);
   socketPathIn(config.dataDir);
-  requireFreePorts(config, ours);
+  requireFreePorts(config, mayBeInUse);
 }
 
 /** Opens the storage, and makes what all interfaces share. */
@@ -129,7 +127,7 @@ async function openParts(
   const { config, log, now = Date.now } = options;
   const trustedProxies = new TrustedProxies(config.trustedProxies);
   // A first start that cannot listen leaves no database behind.
-  if (!hasDatabase(config.dataDir)) requireFreePorts(config);
+  if (!hasDatabase(config.dataDir)) requireFreePorts(config, new Set(sparePorts(config, now())));
   const metrics = new Metrics(log);
   const wakeUps = new WakeUps();
   const storage = await openStorage(options, metrics, wakeUps);

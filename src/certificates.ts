@@ -1,12 +1,14 @@
 /** Where the listeners' certificate comes from: files that the user provides, an ACME directory, or nowhere. */
 import type { Logger } from "pino";
-import { requireFreePorts, type ServeConfig } from "./config.ts";
+import { explainPortInUse, requireFreePorts, type ServeConfig } from "./config.ts";
+import { ChallengeServer } from "./net/acme/challenges.ts";
 import { AcmeJob } from "./net/acme/job.ts";
-import { readCa } from "./net/acme/plan.ts";
+import { type AcmePlan, readCa } from "./net/acme/plan.ts";
+import { isValid, readCertificate, requireFolder } from "./net/acme/state.ts";
 import type { AcmeStatus } from "./net/acme/status.ts";
 import { CertificateWatch } from "./net/certificate-watch.ts";
-import { type ConnectionPlan, limitConnections } from "./net/connections.ts";
-import type { Certificate } from "./net/tls.ts";
+import type { ConnectionPlan } from "./net/connections.ts";
+import { type Certificate, loadCertificate } from "./net/tls.ts";
 
 export class Certificates {
   readonly #config: ServeConfig;
@@ -36,10 +38,24 @@ export class Certificates {
   startAcme(plan: ConnectionPlan, now: () => number, opened: AsyncDisposableStack): void {
     const { acme, dataDir } = this.#config;
     if (acme === null) return;
-    const job = new AcmeJob({ plan: acme, dataDir, log: this.#log, now });
+    const job = new AcmeJob({
+      plan: acme,
+      dataDir,
+      log: this.#log,
+      now,
+      openChallenges: () => this.#openChallenges(acme, plan),
+      onIssued: () => this.#watch?.reload(),
+    });
     this.#acme = job;
     opened.defer(() => job.stop());
-    opened.defer(limitConnections("acme", job.challenges.address, plan, this.#log));
+  }
+
+  #openChallenges({ httpListen }: AcmePlan, plan: ConnectionPlan): ChallengeServer {
+    try {
+      return new ChallengeServer(httpListen, plan, this.#log);
+    } catch (error) {
+      throw explainPortInUse(error, this.#config);
+    }
   }
 
   /**
@@ -47,11 +63,11 @@ export class Certificates {
    * Throws the reason of `stopping` when it is aborted.
    */
   async waitForFirst(stopping: AbortSignal): Promise<void> {
-    const { tls, opsListen } = this.#config;
-    if (this.#acme === null || tls === null) return;
+    const { acme, tls, opsListen } = this.#config;
+    if (this.#acme === null || acme === null || tls === null) return;
     // Nothing holds the other ports while it waits: say at once if another program has one.
-    const bound = [this.#acme.challenges.address, opsListen];
-    requireFreePorts(this.#config, new Set(bound.flatMap((address) => address?.port ?? [])));
+    const ours = [acme.httpListen.port, opsListen?.port ?? 0];
+    requireFreePorts(this.#config, new Set(ours));
     await this.#acme.waitForCertificate(stopping);
     this.#watch = new CertificateWatch(tls, this.#log);
   }
@@ -59,7 +75,6 @@ export class Certificates {
   /** Calls `replace` with each new certificate until `stop`. */
   start(replace: (next: Certificate) => void): void {
     this.#watch?.start(replace);
-    this.#acme?.start(() => this.#watch?.reload());
   }
 
   /** Reads the files again, and orders a certificate at once if the last order failed. */
@@ -70,5 +85,27 @@ export class Certificates {
 
   stop(): void {
     this.#watch?.stop();
+  }
+}
+
+/** Throws what a start would because of the settings of the certificate. */
+export function checkCertificates({ acme, tls, dataDir }: ServeConfig): void {
+  if (acme !== null) {
+    readCa(acme);
+    requireFolder(dataDir);
+  } else if (tls !== null) loadCertificate(tls);
+}
+
+/** A port that a start can do without: that of the challenges, while there is a valid certificate. */
+export function sparePorts({ acme, dataDir }: ServeConfig, now: number): number[] {
+  return acme !== null && hasValidCertificate(dataDir, now) ? [acme.httpListen.port] : [];
+}
+
+function hasValidCertificate(dataDir: string, now: number): boolean {
+  try {
+    return isValid(readCertificate(dataDir), now);
+  } catch {
+    // Another one is ordered.
+    return false;
   }
 }

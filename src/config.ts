@@ -90,15 +90,12 @@ export function requirePortsOfTheirOwn(config: ServeConfig): void {
 }
 
 /**
- * Throws {@link UserError} for an address that cannot be bound. `ours`: ports that our running server has,
- * perhaps with rights that this process lacks.
+ * Throws {@link UserError} for an address that cannot be bound. `mayBeInUse`: ports that our running server
+ * has, perhaps with rights that this process lacks, and those that a start can do without.
  */
-export function requireFreePorts(
-  config: ServeConfig,
-  ours: ReadonlySet<number> = new Set<number>(),
-): void {
+export function requireFreePorts(config: ServeConfig, mayBeInUse: ReadonlySet<number>): void {
   for (const [, address] of listening(config)) {
-    if (!(ours.has(address.port) && isTaken(address))) requireFree(address);
+    if (!(mayBeInUse.has(address.port) && isTaken(address))) requireFree(address);
   }
 }
 

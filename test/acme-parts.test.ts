@@ -21,7 +21,7 @@ import {
   resumeState,
 } from "../src/net/acme/state.ts";
 import { makeCertificate } from "./_certificates.ts";
-import { cli } from "./_cli.ts";
+import { cli, expectRefusal } from "./_cli.ts";
 import { temporaryFolder } from "./_setup.ts";
 
 const MINUTE_MS = 60_000;
@@ -245,10 +245,17 @@ test("a damaged account key is named, with what to do", async () => {
   expect(await store.accountKey()).toContain("PRIVATE KEY");
 });
 
-test("a file in the place of the folder is named, with what to do", () => {
+test("a file in the place of the folder is named, with what to do", async () => {
   const dataDir = temporaryFolder();
   writeFileSync(join(dataDir, "acme"), "");
   expect(() => new AcmeStore(dataDir)).toThrow("move away what has this name");
+  const args = ["--acme-domain=a.test", "--listen=127.0.0.1:0", "--acme-http-listen=127.0.0.1:0"];
+  for (const check of [["--check"], []]) {
+    await expectRefusal(
+      ["serve", ...check, ...args, "--console-listen=off", "--log-level=silent", "--data", dataDir],
+      `${join(dataDir, "acme")} is not a folder: move away what has this name`,
+    );
+  }
 });
 
 test("a damaged state does not stop renewals", async () => {

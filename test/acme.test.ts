@@ -295,6 +295,73 @@ describe("a renewal", () => {
   });
 });
 
+describe("the port of --acme-http-listen in use by another program", () => {
+  function occupy(port: number) {
+    return Bun.listen({ hostname: "127.0.0.1", port, socket: { data() {} } });
+  }
+
+  test("does not stop a server with a valid certificate, which says so and tries again on SIGHUP", async () => {
+    const { challengePort, dataDir, args, start } = await setUp();
+    await stop(await start());
+    const other = occupy(challengePort);
+    const check = await cli([
+      "serve",
+      "--check",
+      ...args,
+      "--listen=127.0.0.1:0",
+      "--data",
+      dataDir,
+    ]);
+    expect(check.stderr).toContain("The configuration is valid");
+    const server = await start();
+    const said = server.log().find(({ level }) => level === "error");
+    expect(said?.msg).toContain("when it can, run: systemctl reload signalbox");
+    expect(said?.["reason"]).toMatch(
+      /is in use by another program: stop it, .* such as --acme-http-listen 127\.0\.0\.1:\d+, to which/,
+    );
+    expect((await askServer(dataDir, "/readyz")).status).toBe(200);
+    expect((await certificateCheck(dataDir)).detail).toContain("is in use by another program");
+    expect((await scrape(dataDir)).samples.get("signalbox_acme_failing")).toBe(1);
+    expect(await examine(args, dataDir)).toMatchObject({ severity: "warning" });
+    other.stop(true);
+    server.kill("SIGHUP");
+    while ((await askStatus(dataDir))?.acme?.failure !== null) await Bun.sleep(20);
+    const answer = await fetch(`http://127.0.0.1:${challengePort}/`);
+    expect(answer.status).toBe(404);
+    await stop(server);
+    expect(readState(dataDir)).toMatchObject({ failures: 0, failure: null });
+  });
+
+  test("is tried again with the next order", async () => {
+    const { challengePort, start } = await setUp();
+    await stop(await start());
+    const other = occupy(challengePort);
+    const server = await start(undefined, ["--acme-domain", "third.test"]);
+    await server.logged("the certificate could not be renewed; the current one stays in use");
+    other.stop(true);
+    server.kill("SIGHUP");
+    await server.logged("new certificate in use");
+    await stop(server);
+  });
+
+  test("stops a start without a valid certificate", async () => {
+    const { directory, challengePort, dataDir, args, start } = await setUp();
+    directory.lifetimeMs = 1_000;
+    const refused = ["serve", ...args, "--listen=127.0.0.1:0", "--data", dataDir];
+    const says = /^signalbox: .*is in use by another program.* such as --acme-http-listen /m;
+    let other = occupy(challengePort);
+    expect((await cli(refused)).stderr).toMatch(says);
+    other.stop(true);
+    await stop(await start());
+    await Bun.sleep(1_100);
+    other = occupy(challengePort);
+    const { code, stderr } = await cli(refused);
+    expect([code, stderr]).toEqual([1, expect.stringMatching(says)]);
+    expect((await cli([...refused, "--check"])).stderr).toMatch(says);
+    other.stop(true);
+  });
+});
+
 test("a stored certificate that other users can read is used, and its permissions are tightened", async () => {
   const { directory, dataDir, args, start } = await setUp();
   const first = await start();

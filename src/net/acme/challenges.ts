@@ -1,5 +1,7 @@
 /** Answers http-01 challenges (RFC 8555, 8.3): a plain HTTP server that has nothing else. */
+import type { Logger } from "pino";
 import { type Address, explainBindError } from "../address.ts";
+import { type ConnectionPlan, limitConnections } from "../connections.ts";
 import { targetOf } from "../routes.ts";
 
 const PATH = "/.well-known/acme-challenge/";
@@ -9,11 +11,12 @@ const BODY_BYTES_MAX = 1_024;
 export class ChallengeServer {
   readonly #answers = new Map<string, string>();
   readonly #server: Bun.Server<undefined>;
+  readonly #endLimit: () => void;
   /** As bound. */
   readonly address: Address;
 
   /** Throws `UserError` if the address cannot be bound. */
-  constructor({ host, port }: Address) {
+  constructor({ host, port }: Address, plan: ConnectionPlan, log: Logger) {
     try {
       this.#server = Bun.serve({
         hostname: host,
@@ -28,6 +31,7 @@ export class ChallengeServer {
       throw explainBindError(error, { host, port });
     }
     this.address = { host, port: this.#server.port ?? port };
+    this.#endLimit = limitConnections("acme", this.address, plan, log);
   }
 
   /** Answers the challenge until the returned function is called. */
@@ -38,6 +42,7 @@ export class ChallengeServer {
   }
 
   stop(): Promise<void> {
+    this.#endLimit();
     return this.#server.stop(true);
   }
 

@@ -5,7 +5,7 @@ import type { Logger } from "pino";
 import { messageOf } from "../../domain/errors.ts";
 import { MINUTE_MS } from "../../domain/time.ts";
 import { formatAddress } from "../address.ts";
-import { ChallengeServer } from "./challenges.ts";
+import type { ChallengeServer } from "./challenges.ts";
 import { Directory, reasonOf, Refusal } from "./directory.ts";
 import { missingNames, orderTime, questionTime, renewalOf, type Situation } from "./due.ts";
 import { orderCertificate } from "./order.ts";
@@ -19,6 +19,8 @@ import {
   boundWaits,
   failedState,
   initialState,
+  isValid,
+  readCertificate,
   resumeState,
   type StoredCertificate,
 } from "./state.ts";
@@ -35,10 +37,13 @@ interface AcmeOptions {
   readonly log: Logger;
   /** Epoch milliseconds. */
   readonly now: () => number;
+  /** Throws `UserError` if the address cannot be bound. */
+  readonly openChallenges: () => ChallengeServer;
+  /** The folder has another certificate. */
+  readonly onIssued: () => void;
 }
 
 export class AcmeJob {
-  readonly challenges: ChallengeServer;
   readonly #options: AcmeOptions;
   readonly #store: AcmeStore;
   readonly #directory: Directory;
@@ -47,12 +52,17 @@ export class AcmeJob {
   readonly #first = Promise.withResolvers<void>();
   #state: AcmeState;
   #certificate: StoredCertificate | null;
-  #onRenewed: () => void = () => {};
+  #challenges: ChallengeServer | null = null;
+  /** Why there are no challenges; null: there are. */
+  #portFailure: AcmeState["failure"] = null;
   #wake: () => void = () => {};
 
-  /** Call it with the folder's lock held. Throws `UserError`: for `--acme-ca`, and for the address. */
+  /**
+   * Call it with the folder's lock held. Throws `UserError`: for `--acme-ca`, and, without a valid certificate,
+   * for the address of the challenges.
+   */
   constructor(options: AcmeOptions) {
-    const { plan, dataDir, now } = options;
+    const { plan, dataDir, now, log } = options;
     this.#options = options;
     const ca = readCa(plan);
     this.#directory = new Directory({ url: plan.directory, ca, now });
@@ -60,25 +70,26 @@ export class AcmeJob {
     this.#certificate = this.#readCertificate();
     this.#state = resumeState(this.#store.readState(), askedOf(plan, ca));
     this.#boundWaits();
-    this.challenges = new ChallengeServer(plan.httpListen);
+    reportStart(log, this.status, now());
+    if (!isValid(this.#certificate, now())) this.#openChallenges();
+    else this.#tryChallenges();
     if (this.#certificate !== null) this.#first.resolve();
-    reportStart(options.log, this.status, now());
     this.#ended = this.#run();
   }
 
   get status(): AcmeStatus {
     const { plan, now } = this.#options;
-    const { domains, directory } = plan;
+    const { domains, directory, httpListen } = plan;
     const { failure, held_until: heldUntil } = this.#state;
     const next = orderTime(this.#situation);
     return {
       domains,
       missing: missingNames(this.#certificate, domains),
       directory,
-      http_listen: formatAddress(this.challenges.address),
+      http_listen: formatAddress(this.#challenges?.address ?? httpListen),
       next_attempt_at: Number.isFinite(next) ? next : null,
       held_until: heldUntil > now() ? heldUntil : null,
-      failure,
+      failure: this.#portFailure ?? failure,
     };
   }
 
@@ -95,13 +106,9 @@ export class AcmeJob {
     signal.throwIfAborted();
   }
 
-  /** Calls `onRenewed` after each new certificate from now on. */
-  start(onRenewed: () => void): void {
-    this.#onRenewed = onRenewed;
-  }
-
   /** Ends the wait after a failure, unless the directory asked for it. */
   retry(): void {
+    if (this.#challenges === null) this.#tryChallenges();
     const { failure, held_until } = this.#state;
     if (failure === null) return;
     this.#state = { ...this.#state, retry_at: held_until };
@@ -119,7 +126,32 @@ export class AcmeJob {
     this.#stopping.abort();
     this.#wake();
     await this.#ended;
-    await this.challenges.stop();
+    await this.#challenges?.stop();
+  }
+
+  /** Returns those of before, unless there are none. */
+  #openChallenges(): ChallengeServer {
+    const { openChallenges, now } = this.#options;
+    try {
+      this.#challenges ??= openChallenges();
+      this.#portFailure = null;
+      return this.#challenges;
+    } catch (error) {
+      this.#portFailure = { at: now(), reason: reasonOf(error) };
+      throw error;
+    }
+  }
+
+  /** Without them, signals are taken until the certificate expires. */
+  #tryChallenges(): void {
+    try {
+      this.#openChallenges();
+    } catch (error) {
+      this.#options.log.error(
+        { reason: reasonOf(error) },
+        "the certificate cannot be renewed, because this server cannot listen for challenges; when it can, run: systemctl reload signalbox",
+      );
+    }
   }
 
   async #run(): Promise<void> {
@@ -145,26 +177,27 @@ export class AcmeJob {
   }
 
   async #order(): Promise<void> {
-    const { plan, log, now } = this.#options;
+    const { plan, log, now, onIssued } = this.#options;
     const signal = AbortSignal.any([this.#stopping.signal, AbortSignal.timeout(ORDER_MS_MAX)]);
     try {
       // On a full disk, nothing is ordered that could not be kept.
       await this.#store.saveState(this.#state);
+      const challenges = this.#openChallenges();
       const issued = await orderCertificate({
         plan,
         directory: this.#directory,
         accountKey: await this.#store.accountKey(),
         replaces: this.#replaces(),
-        offer: (token, answer) => this.challenges.offer(token, answer),
+        offer: (token, answer) => challenges.offer(token, answer),
         signal,
       });
       await this.#store.saveCertificate(issued);
-      this.#certificate = this.#store.readCertificate();
+      this.#certificate = readCertificate(this.#options.dataDir);
       const retry_at = now() + orderInterval(this.#certificate?.lifetimeMs ?? 0);
       await this.#save({ ...initialState(this.#state, plan.directory), retry_at });
       log.info({ domains: plan.domains, directory: plan.directory }, "certificate issued");
       this.#first.resolve();
-      this.#onRenewed();
+      onIssued();
     } catch (error) {
       if (!this.#stopping.signal.aborted) await this.#fail(error, signal);
     }
@@ -210,7 +243,7 @@ export class AcmeJob {
 
   #readCertificate(): StoredCertificate | null {
     try {
-      return this.#store.readCertificate();
+      return readCertificate(this.#options.dataDir);
     } catch (error) {
       this.#options.log.warn(
         { reason: messageOf(error) },

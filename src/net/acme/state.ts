@@ -1,11 +1,11 @@
 /** What is kept in `<data>/acme/`: the account's key, the certificate with its key, and what the next order depends on. */
 import { createHash, createPrivateKey, X509Certificate } from "node:crypto";
-import { existsSync, mkdirSync, readFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, statSync } from "node:fs";
 import { open, rename, rm } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { type Static, Type } from "@sinclair/typebox";
 import { Value } from "@sinclair/typebox/value";
-import { systemCode, UserError } from "../../domain/errors.ts";
+import { UserError } from "../../domain/errors.ts";
 import { loadCertificate } from "../tls.ts";
 import { type IssuedCertificate, makeKey } from "./order.ts";
 import { acmeFiles, acmeFolder, type AcmePlan } from "./plan.ts";
@@ -117,20 +117,39 @@ export interface StoredCertificate {
   readonly leaf: X509Certificate;
 }
 
+export function isValid(certificate: StoredCertificate | null, now: number): boolean {
+  return certificate !== null && now < certificate.validity.to;
+}
+
+/** Returns null if there is none. Throws `UserError` if it cannot be used. */
+export function readCertificate(dataDir: string): StoredCertificate | null {
+  const files = acmeFiles(dataDir);
+  if (!existsSync(files.certFile)) return null;
+  const { cert, expiresAt } = loadCertificate(files);
+  const leaf = new X509Certificate(cert);
+  const from = Date.parse(leaf.validFrom);
+  const validity = { from, to: expiresAt };
+  return { fingerprint: leaf.fingerprint256, validity, lifetimeMs: expiresAt - from, leaf };
+}
+
+/** Throws `UserError` if something else has the folder's name. */
+export function requireFolder(dataDir: string): void {
+  const folder = acmeFolder(dataDir);
+  if (statSync(folder, { throwIfNoEntry: false })?.isDirectory() === false) {
+    throw new UserError(
+      `${folder} is not a folder: move away what has this name, and start again.`,
+    );
+  }
+}
+
 export class AcmeStore {
   readonly #dataDir: string;
 
   /** Creates the folder. Throws `UserError`. */
   constructor(dataDir: string) {
     this.#dataDir = dataDir;
-    const folder = acmeFolder(dataDir);
-    try {
-      mkdirSync(folder, { recursive: true, mode: 0o700 });
-    } catch (error) {
-      throw new UserError(
-        `${folder} cannot be used as a folder (${systemCode(error)}): move away what has this name, and start again.`,
-      );
-    }
+    requireFolder(dataDir);
+    mkdirSync(acmeFolder(dataDir), { recursive: true, mode: 0o700 });
   }
 
   /** Null if there is none, or it is damaged. */
@@ -154,17 +173,6 @@ export class AcmeStore {
     const key = makeKey();
     await writePrivately(path, key);
     return key;
-  }
-
-  /** Returns null if there is none. Throws `UserError` if it cannot be used. */
-  readCertificate(): StoredCertificate | null {
-    const files = acmeFiles(this.#dataDir);
-    if (!existsSync(files.certFile)) return null;
-    const { cert, expiresAt } = loadCertificate(files);
-    const leaf = new X509Certificate(cert);
-    const from = Date.parse(leaf.validFrom);
-    const validity = { from, to: expiresAt };
-    return { fingerprint: leaf.fingerprint256, validity, lifetimeMs: expiresAt - from, leaf };
   }
 
   saveCertificate({ key, chain }: IssuedCertificate): Promise<void> {
