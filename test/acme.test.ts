@@ -295,11 +295,11 @@ describe("a renewal", () => {
   });
 });
 
-describe("the port of --acme-http-listen in use by another program", () => {
-  function occupy(port: number) {
-    return Bun.listen({ hostname: "127.0.0.1", port, socket: { data() {} } });
-  }
+function occupy(port: number) {
+  return Bun.listen({ hostname: "127.0.0.1", port, socket: { data() {} } });
+}
 
+describe("the port of --acme-http-listen in use by another program", () => {
   test("does not stop a server with a valid certificate, which says so and tries again on SIGHUP", async () => {
     const { challengePort, dataDir, args, start } = await setUp();
     await stop(await start());
