@@ -1,10 +1,15 @@
-/** Replaces `src/workers.ts` in the tests' processes; see `_bundled-workers.ts`. */
-import { mock } from "bun:test";
-import { bundledWorker, WORKERS_FOLDER } from "./_bundled-workers.ts";
+/** `bunfig.toml` has every test file begin with this. */
+import { mock, setDefaultTimeout } from "bun:test";
+import { join } from "node:path";
 
-const folder = process.env[WORKERS_FOLDER];
-if (folder !== undefined) {
+/** Longer than any test takes, on a busy machine too. */
+setDefaultTimeout(120_000);
+
+/** The servers in this process load threads that `test/run.ts` has bundled: half of the work. */
+const workers = process.env["SIGNALBOX_TEST_WORKERS"];
+if (workers !== undefined) {
   void mock.module("../src/workers.ts", () => ({
-    workerUrl: (path: string) => bundledWorker(folder, path),
+    workerUrl: (path: string) =>
+      Bun.pathToFileURL(join(workers, path.replace(/\.ts$/, ".js"))).href,
   }));
 }

@@ -1,5 +1,5 @@
 /** Certificates from an ACME directory of our own. `test/faults/acme.test.ts` asks Pebble. */
-import { describe, expect, setDefaultTimeout, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import { X509Certificate } from "node:crypto";
 import { chmodSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -10,8 +10,6 @@ import { cli, freePort, type ServeProcess, startServe } from "./_cli.ts";
 import { problem, startDirectory, type TestDirectory } from "./_directory.ts";
 import { scrape } from "./_metrics.ts";
 import { temporaryFolder } from "./_setup.ts";
-
-setDefaultTimeout(60_000);
 
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;

@@ -1,5 +1,5 @@
 /** What becomes of requests, until it is written. */
-import { expect, setDefaultTimeout, test } from "bun:test";
+import { expect, test } from "bun:test";
 import { ActivityRecorder, KEY_MINUTES_MAX } from "../src/console/activity/recorder.ts";
 import { REASONS_MAX } from "../src/console/activity/reject-recorder.ts";
 import {
@@ -13,8 +13,6 @@ import { AppError } from "../src/domain/errors.ts";
 import type { Appended } from "../src/domain/storage.ts";
 import { requestIdOf } from "./_activity.ts";
 import { onCleanup } from "./_setup.ts";
-
-setDefaultTimeout(30_000);
 
 const NOW = Date.UTC(2026, 10, 21, 12, 30, 15);
 const MINUTE = 60_000;

@@ -1,6 +1,6 @@
 /** The file of activity, and the rate of the last hour. */
 import { Database } from "bun:sqlite";
-import { expect, setDefaultTimeout, test } from "bun:test";
+import { expect, test } from "bun:test";
 import { chmodSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { readLastHour, usualHour } from "../src/console/home/last-hour.ts";
@@ -10,8 +10,6 @@ import { openDatabase } from "../src/store/sqlite/open.ts";
 import { SqliteRegistry } from "../src/store/sqlite/registry.ts";
 import { rejectsOf } from "./_activity.ts";
 import { temporaryFolder, onCleanup } from "./_setup.ts";
-
-setDefaultTimeout(30_000);
 
 const NOW = Date.UTC(2026, 10, 21, 12, 30, 15);
 const MINUTE = 60_000;

@@ -1,11 +1,9 @@
-import { describe, expect, setDefaultTimeout, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import { auditPhrases, type AuditRecord, describeAudit } from "../src/domain/audit.ts";
 import { describeUser, osUser } from "../src/store/sqlite/os-user.ts";
 import { openDatabase } from "../src/store/sqlite/open.ts";
 import { cli } from "./_cli.ts";
 import { temporaryFolder } from "./_setup.ts";
-
-setDefaultTimeout(60_000);
 
 const ALICE = "alice@example.com";
 

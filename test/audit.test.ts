@@ -1,10 +1,8 @@
 /** The gate's audit, against a registry of our own. */
-import { expect, setDefaultTimeout, test } from "bun:test";
+import { expect, test } from "bun:test";
 import { cpSync, mkdirSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { onCleanup, temporaryFolder } from "./_setup.ts";
-
-setDefaultTimeout(60_000);
 
 const repository = resolve(import.meta.dir, "..");
 const ID = "GHSA-aaaa-bbbb-cccc";

@@ -1,5 +1,5 @@
 /** `serve --backup-command` and `backup --every --command`: each backup is sent away. */
-import { describe, expect, setDefaultTimeout, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { basename, join } from "node:path";
 import { pino } from "pino";
@@ -18,8 +18,6 @@ import { verifyDatabase } from "../src/store/sqlite/verify.ts";
 import { cli, mintKey, spawn, startServe } from "./_cli.ts";
 import { seed } from "./_databases.ts";
 import { type LogLine, onCleanup, temporaryFolder } from "./_setup.ts";
-
-setDefaultTimeout(60_000);
 
 const HOUR_MS = 3_600_000;
 const MINUTE_MS = 60_000;

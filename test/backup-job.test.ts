@@ -1,5 +1,5 @@
 /** Backups at an interval: `backup --every`, and `serve --backup-dir`. */
-import { describe, expect, setDefaultTimeout, setSystemTime, test } from "bun:test";
+import { describe, expect, setSystemTime, test } from "bun:test";
 import { existsSync, mkdirSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { pino } from "pino";
@@ -8,8 +8,6 @@ import { verifyDatabase } from "../src/store/sqlite/verify.ts";
 import { cli, expectRefusal, freePort, mintKey, spawn, startServe } from "./_cli.ts";
 import { holdCopy, newDataDir, seed, withRegistryOf } from "./_databases.ts";
 import { callUrl, type LogLine, onCleanup, signal, temporaryFolder } from "./_setup.ts";
-
-setDefaultTimeout(120_000);
 
 const HOUR_MS = 3_600_000;
 /** Enough to stop a copy half-way. */

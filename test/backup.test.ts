@@ -1,5 +1,5 @@
 import { Database } from "bun:sqlite";
-import { describe, expect, setDefaultTimeout, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import {
   chmodSync,
   cpSync,
@@ -41,8 +41,6 @@ import {
 import { startLoad } from "./_load.ts";
 import { onTerminal } from "./_terminal.ts";
 import { onCleanup, post, rejection, temporaryFolder } from "./_setup.ts";
-
-setDefaultTimeout(120_000);
 
 /** Enough to stop a copy half-way. */
 const MANY = 50_000;

@@ -1,4 +1,4 @@
-import { expect, setDefaultTimeout, test } from "bun:test";
+import { expect, test } from "bun:test";
 import { readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { DATABASE_NAME } from "../src/store/sqlite/folder.ts";
@@ -9,8 +9,6 @@ import { mintKey, startServe } from "./_cli.ts";
 import { startLoad } from "./_load.ts";
 import { onCleanup, query } from "./_setup.ts";
 import { prepare } from "./_submissions.ts";
-
-setDefaultTimeout(60_000);
 
 const SIGNALS = 20_000;
 

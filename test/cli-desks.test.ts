@@ -1,10 +1,8 @@
 /** `desk list`, `rename` and `archive`, and `key update`, beside a running server. */
-import { expect, setDefaultTimeout, test } from "bun:test";
+import { expect, test } from "bun:test";
 import { cli, expectRefusal, mintKey, startServe } from "./_cli.ts";
 import { seed } from "./_databases.ts";
 import { post, temporaryFolder } from "./_setup.ts";
-
-setDefaultTimeout(60_000);
 
 function commandsOn(dataDir: string) {
   return async (...args: string[]) => {

@@ -1,5 +1,5 @@
 /** Data folders and files that are missing, are something else, or belong to another user. */
-import { describe, expect, setDefaultTimeout, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import {
   chmodSync,
   chownSync,
@@ -14,8 +14,6 @@ import { copyDatabase } from "../src/store/sqlite/copy.ts";
 import { cli, expectRefusal } from "./_cli.ts";
 import { seed } from "./_databases.ts";
 import { temporaryFolder } from "./_setup.ts";
-
-setDefaultTimeout(60_000);
 
 /** On a free port: another program may have the default one. */
 const SERVE = ["serve", "--listen", "127.0.0.1:0"];

@@ -1,11 +1,9 @@
 /** Output that cannot be written, and readers that end before a command does. */
-import { expect, setDefaultTimeout, test } from "bun:test";
+import { expect, test } from "bun:test";
 import { closeSync, constants, openSync, readSync, writeSync } from "node:fs";
 import { join } from "node:path";
 import { cli, mintKey, signalbox } from "./_cli.ts";
 import { onCleanup, temporaryFolder } from "./_setup.ts";
-
-setDefaultTimeout(60_000);
 
 /** Runs a shell command in which `signalbox` is the program; returns the shell's code and stderr. */
 async function runInShell(command: string): Promise<{ code: number; stderr: string }> {

@@ -1,5 +1,5 @@
 /** What the command line prints, and its exit codes. */
-import { describe, expect, test, setDefaultTimeout } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import type { Command } from "commander";
@@ -9,8 +9,6 @@ import { readDuration, readInterval, readLifetime } from "../src/commands/option
 import { makeCertificate, presentedName, writeCertificate } from "./_certificates.ts";
 import { cli, expectRefusal, freePort, mintKey, sendHalf, startServe } from "./_cli.ts";
 import { query, signal, temporaryFolder } from "./_setup.ts";
-
-setDefaultTimeout(60_000);
 
 const KEY = /^sbk_[0-9a-f]{64}\n$/;
 const DAY_MS = 86_400_000;

@@ -1,11 +1,9 @@
 /** The TypeScript client in Bun. `test/faults/clients.test.ts` has the other runtimes, and Python's client. */
-import { expect, setDefaultTimeout, test } from "bun:test";
+import { expect, test } from "bun:test";
 import { Signalbox, SignalboxError, type Signal } from "../clients/typescript/signalbox.ts";
 import { mintKey, startServe } from "./_cli.ts";
 import { STORM_ATTEMPTS, STORM_SIGNALS, STORM_TIMEOUT_MS, storm } from "./_flaky.ts";
 import { onCleanup, query, rejection, signal } from "./_setup.ts";
-
-setDefaultTimeout(120_000);
 
 const quiet = { onRetry: () => {} };
 

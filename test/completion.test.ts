@@ -1,11 +1,9 @@
 /** `signalbox completion`: what the shells ask, and what bash does with it. */
-import { describe, expect, setDefaultTimeout, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { cli, signalbox } from "./_cli.ts";
 import { temporaryFolder } from "./_setup.ts";
-
-setDefaultTimeout(60_000);
 
 /** What is offered for a line of words, the last one unfinished. */
 async function offersFor(...words: string[]): Promise<string[]> {

@@ -1,12 +1,10 @@
 /** The listeners share the process's descriptors, and the public interface has a share of its own. */
-import { expect, setDefaultTimeout, test } from "bun:test";
+import { expect, test } from "bun:test";
 import { connect, type Socket } from "node:net";
 import { pino } from "pino";
 import { planConnections } from "../src/net/connections.ts";
 import { freePort, mintKey, signalbox, startServe } from "./_cli.ts";
 import { onCleanup, signal } from "./_setup.ts";
-
-setDefaultTimeout(60_000);
 
 const address = { host: "127.0.0.1", port: 0 };
 const silent = pino({ level: "silent" });

@@ -1,9 +1,7 @@
 /** The console's URL in the links of `member invite` and `member reset`. */
-import { expect, setDefaultTimeout, test } from "bun:test";
+import { expect, test } from "bun:test";
 import { cli, mintKey, startServe } from "./_cli.ts";
 import { temporaryFolder } from "./_setup.ts";
-
-setDefaultTimeout(60_000);
 
 /** The URL and the notes of an invitation and of a reset. */
 async function links(dataDir: string, ...args: string[]) {

@@ -1,5 +1,5 @@
 import { Database } from "bun:sqlite";
-import { describe, expect, test, setDefaultTimeout } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import {
   chmodSync,
   existsSync,
@@ -23,8 +23,6 @@ import { openDatabase } from "../src/store/sqlite/open.ts";
 import { SqliteRegistry } from "../src/store/sqlite/registry.ts";
 import { cli, startServe } from "./_cli.ts";
 import { onCleanup, query, signal, startTestApp, temporaryFolder } from "./_setup.ts";
-
-setDefaultTimeout(60_000);
 
 const database = (dataDir: string) => join(dataDir, "signalbox.db");
 const mode = (path: string) => (statSync(path).mode & 0o777).toString(8);

@@ -1,5 +1,5 @@
 /** `signalbox doctor`: each check fails when its cause is there, and says what to do. */
-import { expect, setDefaultTimeout, test } from "bun:test";
+import { expect, test } from "bun:test";
 import {
   chmodSync,
   existsSync,
@@ -25,8 +25,6 @@ import {
   temporaryFolder,
 } from "./_setup.ts";
 import { startOnTerminal } from "./_terminal.ts";
-
-setDefaultTimeout(60_000);
 
 const DAY_MS = 86_400_000;
 

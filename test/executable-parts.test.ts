@@ -2,7 +2,7 @@
  * Uses each part of the executable that the bundler could leave out, reorder, or look for on the disk:
  * threads, child processes, lazily loaded modules, embedded files, and calls into the C library.
  */
-import { beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
+import { beforeAll, describe, expect, test } from "bun:test";
 import { mkdirSync, readdirSync, statSync } from "node:fs";
 import { connect } from "node:net";
 import { join } from "node:path";
@@ -19,8 +19,6 @@ import { SoftwareKey } from "./console/_authenticator.ts";
 import { ALICE, isIn, PASSWORD, shownIn, signIn, Visitor } from "./console/_console.ts";
 import { startExecutableConsole } from "./console/_executable.ts";
 import { addPasskey, passkeySignIn, removePasskey } from "./console/_passkeys.ts";
-
-setDefaultTimeout(60_000);
 
 let executable = "";
 

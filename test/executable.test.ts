@@ -1,5 +1,5 @@
 /** The executable runs from any folder, and needs no other file. */
-import { beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
+import { beforeAll, describe, expect, test } from "bun:test";
 import { existsSync, mkdirSync, readdirSync, writeFileSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import packageJson from "../package.json" with { type: "json" };
@@ -7,8 +7,6 @@ import { makeCertificate, presentedName, writeCertificate } from "./_certificate
 import { cli, mintKey, startServe } from "./_cli.ts";
 import { buildExecutable } from "./_executable.ts";
 import { callUrl, openForDamage, query, signal, temporaryFolder } from "./_setup.ts";
-
-setDefaultTimeout(120_000);
 
 let executable = "";
 

@@ -1,13 +1,11 @@
 /** Readers with `clients/typescript/feed.ts`, while signals are stored and the server is killed. */
-import { expect, setDefaultTimeout, test } from "bun:test";
+import { expect, test } from "bun:test";
 import { join } from "node:path";
 import { Feed, FeedError, type FeedOptions } from "../clients/typescript/feed.ts";
 import { Signalbox } from "../clients/typescript/signalbox.ts";
 import { cli, freePort, mintKey, startServe } from "./_cli.ts";
 import { answersFromNow, hopelessUrls, startFakeFeed, startFeedApp, startProxy } from "./_feed.ts";
 import { onCleanup, query, rejection, signal, temporaryFolder } from "./_setup.ts";
-
-setDefaultTimeout(120_000);
 
 const quiet = { onRetry: () => {} };
 const SIGNALS_PER_WRITER = 150;

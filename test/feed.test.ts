@@ -1,5 +1,5 @@
 /** `GET /feed`: pages, cursors, long polling, and who may read what. */
-import { describe, expect, setDefaultTimeout, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import { ptr } from "bun:ffi";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -18,8 +18,6 @@ import { loadLibc } from "../src/libc.ts";
 import { PortSockets } from "../src/net/sockets.ts";
 import { DATABASE_NAME } from "../src/store/sqlite/folder.ts";
 import { mintKey, openForDamage, query, rejection, signal, temporaryFolder } from "./_setup.ts";
-
-setDefaultTimeout(60_000);
 
 const UNKNOWN_ID = "7ZZZZZZZZZZZZZZZZZZZZZZZZZ";
 

@@ -1,10 +1,8 @@
 /** `.ci/run` adds up the suites; `npx` is replaced by a script that prints fixed output. */
-import { expect, setDefaultTimeout, test } from "bun:test";
+import { expect, test } from "bun:test";
 import { chmodSync, cpSync, mkdirSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { temporaryFolder } from "./_setup.ts";
-
-setDefaultTimeout(60_000);
 
 interface Printed {
   readonly output: string;

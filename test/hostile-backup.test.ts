@@ -1,6 +1,6 @@
 /** Hostile backups: nothing in their schema is ever executed. */
 import { Database } from "bun:sqlite";
-import { describe, expect, setDefaultTimeout, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { copyDatabase } from "../src/store/sqlite/copy.ts";
@@ -8,8 +8,6 @@ import { verifyDatabase } from "../src/store/sqlite/verify.ts";
 import { cli } from "./_cli.ts";
 import { newDataDir, seed } from "./_databases.ts";
 import { query, temporaryFolder } from "./_setup.ts";
-
-setDefaultTimeout(120_000);
 
 function run(path: string, ...statements: string[]): void {
   const db = new Database(path);

@@ -1,9 +1,7 @@
 /** How many active keys a desk may have. */
-import { expect, setDefaultTimeout, test } from "bun:test";
+import { expect, test } from "bun:test";
 import { cli, expectRefusal, mintKey } from "./_cli.ts";
 import { temporaryFolder } from "./_setup.ts";
-
-setDefaultTimeout(60_000);
 
 test("desk limit sets it, and key mint says how to raise it", async () => {
   const dataDir = temporaryFolder();

@@ -1,7 +1,7 @@
 import { Database } from "bun:sqlite";
 import { copyFileSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { describe, expect, setDefaultTimeout, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import * as fc from "fast-check";
 import { copyDatabase } from "../src/store/sqlite/copy.ts";
 import { findDamagedFrame } from "../src/store/sqlite/log-damage.ts";
@@ -9,9 +9,6 @@ import { openDatabase } from "../src/store/sqlite/open.ts";
 import { verifyDatabase } from "../src/store/sqlite/verify.ts";
 import { seed } from "./_databases.ts";
 import { temporaryFolder } from "./_setup.ts";
-
-// Hundreds of runs on a machine that may be busy.
-setDefaultTimeout(60_000);
 
 const FRAME_BYTES = 24 + 4_096;
 const TRANSACTIONS = 8;

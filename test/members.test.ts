@@ -1,12 +1,10 @@
-import { describe, expect, setDefaultTimeout, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import { UserError } from "../src/domain/errors.ts";
 import { checkEmail } from "../src/domain/member.ts";
 import { SqliteMembers } from "../src/store/sqlite/members.ts";
 import { openDatabase } from "../src/store/sqlite/open.ts";
 import { cli } from "./_cli.ts";
 import { onCleanup, temporaryFolder } from "./_setup.ts";
-
-setDefaultTimeout(60_000);
 
 const ALICE = "alice@example.com";
 

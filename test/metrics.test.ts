@@ -1,5 +1,5 @@
 /** `/metrics`, and what is made of it: the alert rules, the dashboard and docs/metrics.md. */
-import { describe, expect, setDefaultTimeout, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import { pino } from "pino";
 import { AppError } from "../src/domain/errors.ts";
 import type { StorageFigures } from "../src/domain/storage.ts";
@@ -11,8 +11,6 @@ import { makeCertificate, writeCertificate } from "./_certificates.ts";
 import { mintKey as mintByCommand, startServe } from "./_cli.ts";
 import { metricsIn, readRules, scrape } from "./_metrics.ts";
 import { mintKey, openForDamage, signal, startTestApp, temporaryFolder } from "./_setup.ts";
-
-setDefaultTimeout(60_000);
 
 const START = Date.UTC(2026, 10, 22, 12);
 const DAY_MS = 86_400_000;

@@ -1,5 +1,5 @@
 /** `GET /openapi.yaml` (SPEC.md 4.2): a document that linters, generators and this server agree on. */
-import { expect, setDefaultTimeout, test } from "bun:test";
+import { expect, test } from "bun:test";
 import { createConfig, lintFromString } from "@redocly/openapi-core";
 import { type AnySchema, Ajv2020 } from "ajv/dist/2020.js";
 import * as fc from "fast-check";
@@ -16,8 +16,6 @@ import { parseSignal } from "../src/domain/signal.ts";
 import { appSharedByFile, onCleanup, query, signal, startTestApp } from "./_setup.ts";
 
 const emptyApp = appSharedByFile();
-
-setDefaultTimeout(60_000);
 
 const ROOT = resolve(import.meta.dir, "..");
 

@@ -1,12 +1,10 @@
-import { describe, expect, test, setDefaultTimeout } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import { existsSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { readiness } from "../src/ops/health.ts";
 import { makeCertificate, writeCertificate } from "./_certificates.ts";
 import { startServe } from "./_cli.ts";
 import { openForDamage, signal, startTestApp, temporaryFolder, rejection } from "./_setup.ts";
-
-setDefaultTimeout(60_000);
 
 const DAY_MS = 86_400_000;
 

@@ -1,8 +1,6 @@
 /** The order of checks: a request that violates several steps gets the earliest one's answer. */
-import { expect, setDefaultTimeout, test } from "bun:test";
+import { expect, test } from "bun:test";
 import { openForDamage, signal, startTestApp, type TestApp } from "./_setup.ts";
-
-setDefaultTimeout(60_000);
 
 /** In the order of `openapi.yaml`'s description. */
 const steps = [

@@ -1,4 +1,4 @@
-import { describe, expect, onTestFinished, setDefaultTimeout, spyOn, test } from "bun:test";
+import { describe, expect, onTestFinished, spyOn, test } from "bun:test";
 import { passwordProblem } from "../src/console/sign-in/password.ts";
 import {
   hashPassword,
@@ -8,8 +8,6 @@ import {
   verifyAgainstNobody,
   verifyPassword,
 } from "../src/domain/password.ts";
-
-setDefaultTimeout(60_000);
 
 const owner = { desk: "momentum-fx", email: "alice.archer@example.com" };
 const GOOD = "tree river lamp quartz";

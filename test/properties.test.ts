@@ -1,10 +1,8 @@
 /** Generated signals read back as they were sent, and generated rubbish gets a documented answer. */
-import { expect, setDefaultTimeout, test } from "bun:test";
+import { expect, test } from "bun:test";
 import * as fc from "fast-check";
 import { BODY_BYTES_MAX, fieldNames, type Signal } from "../src/domain/signal.ts";
 import { query, signal, startTestApp } from "./_setup.ts";
-
-setDefaultTimeout(60_000);
 
 /** Each run is a request and a look into the database. */
 const RUNS = 100;

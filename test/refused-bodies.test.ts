@@ -1,12 +1,10 @@
 /** A request is refused while its body is still on its way: the client must see the answer. */
-import { expect, setDefaultTimeout, test } from "bun:test";
+import { expect, test } from "bun:test";
 import { connect as connectTcp, type Socket } from "node:net";
 import { connect as connectTls } from "node:tls";
 import { makeCertificate, writeCertificate } from "./_certificates.ts";
 import { send } from "./_raw.ts";
 import { startTestApp, temporaryFolder, type TestApp } from "./_setup.ts";
-
-setDefaultTimeout(60_000);
 
 const CHUNK_BYTES = 16_384;
 

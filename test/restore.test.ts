@@ -1,5 +1,5 @@
 import { Database } from "bun:sqlite";
-import { describe, expect, setDefaultTimeout, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import {
   copyFileSync,
   existsSync,
@@ -34,8 +34,6 @@ import {
 } from "./_databases.ts";
 import { variantOf } from "./faults/_variant.ts";
 import { post, query, temporaryFolder } from "./_setup.ts";
-
-setDefaultTimeout(120_000);
 
 const mode = (path: string): string => (statSync(path).mode & 0o777).toString(8);
 

@@ -5,12 +5,9 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
-import { bundleWorkers, PRELOAD } from "./_bundled-workers.ts";
+import { bundle } from "../build.ts";
 import { requirePrograms } from "./_programs.ts";
 import { buildExecutable } from "./_executable.ts";
-
-/** Longer than any test takes, on a busy machine too. */
-const TEST_TIMEOUT_MS = 120_000;
 
 /** Two test files per core, because they wait half of the time. */
 const parallel = `--parallel=${2 * navigator.hardwareConcurrency}`;
@@ -51,6 +48,12 @@ function isSuite(name: string): name is keyof typeof suites {
   return Object.hasOwn(suites, name);
 }
 
+/** For `test/_preload.ts`. */
+async function bundleWorkers(outdir: string): Promise<void> {
+  const entrypoints = bundle.entrypoints.filter((file) => file.endsWith(".worker.ts"));
+  await Bun.build({ entrypoints, root: bundle.root, outdir, target: "bun", sourcemap: "inline" });
+}
+
 async function run(name: string): Promise<number> {
   if (!isSuite(name))
     throw new Error(`There is no suite "${name}": use quick, browser, faults or none.`);
@@ -58,13 +61,12 @@ async function run(name: string): Promise<number> {
   const { files, others } = suites[name];
   const executable = await buildExecutable();
   const folder = mkdtempSync(join(tmpdir(), "signalbox-workers-"));
-  const workers = await bundleWorkers(folder);
-  const args = ["test", "--preload", PRELOAD, `--timeout=${TEST_TIMEOUT_MS}`, ...files];
-  const tests = Bun.spawn([process.execPath, ...args], {
+  await bundleWorkers(folder);
+  const tests = Bun.spawn([process.execPath, "test", ...files], {
     env: {
       FAULTS: "full",
       ...process.env,
-      ...workers,
+      SIGNALBOX_TEST_WORKERS: folder,
       SIGNALBOX_TEST_EXECUTABLE: executable,
       // Hints name an executable that is on the PATH, and give the path of any other.
       PATH: `${dirname(executable)}:${process.env["PATH"]}`,

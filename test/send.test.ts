@@ -1,5 +1,5 @@
 /** `signalbox send` against a real server, with everything in between that can fail. */
-import { describe, expect, setDefaultTimeout, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import {
   appendFileSync,
   closeSync,
@@ -19,8 +19,6 @@ import { makeCertificate, writeCertificate } from "./_certificates.ts";
 import { cli, expectRefusal, freePort, mintKey, signalbox, spawn, startServe } from "./_cli.ts";
 import { clearSignals, onCleanup, query, sharedByFile, signal, temporaryFolder } from "./_setup.ts";
 import { CTRL_C, startOnTerminal } from "./_terminal.ts";
-
-setDefaultTimeout(60_000);
 
 const UUID_V7 = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
 const WRONG_KEY = `sbk_${"0a".repeat(32)}`;

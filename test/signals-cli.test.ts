@@ -1,5 +1,5 @@
 /** `signalbox signals …`: what it finds, prints and writes, beside a server and without one. */
-import { describe, expect, setDefaultTimeout, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import { Database } from "bun:sqlite";
 import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -9,8 +9,6 @@ import { seed, seededId, seededUlid } from "./_databases.ts";
 import { onCleanup, signal, temporaryFolder } from "./_setup.ts";
 import { CTRL_C, onTerminal, startOnTerminal } from "./_terminal.ts";
 import { prettyJson } from "../src/domain/pretty-json.ts";
-
-setDefaultTimeout(60_000);
 
 const UNKNOWN_ID = "01K5QZ8F3V9X2M7T4B6N1C0D8E";
 const SEEDED_AT = 1_700_000_000_000;

@@ -1,5 +1,5 @@
 /** `signalbox status`, `signalbox config` and `serve --check`. */
-import { describe, expect, setDefaultTimeout, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import { chmodSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { ADMIN } from "../src/domain/storage.ts";
@@ -8,8 +8,6 @@ import packageJson from "../package.json" with { type: "json" };
 import { makeCertificate, writeCertificate } from "./_certificates.ts";
 import { cli, freePort, mintKey, startServe } from "./_cli.ts";
 import { post, temporaryFolder } from "./_setup.ts";
-
-setDefaultTimeout(60_000);
 
 const DAY_MS = 86_400_000;
 

@@ -1,13 +1,11 @@
 /** SIGTERM and SIGINT to the executable, while the reader of its log is gone or stuck. */
-import { beforeAll, expect, setDefaultTimeout, test } from "bun:test";
+import { beforeAll, expect, test } from "bun:test";
 import { closeSync, constants, openSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { freePort, mintKey, sendHalf } from "./_cli.ts";
 import { buildExecutable } from "./_executable.ts";
 import { onCleanup, temporaryFolder } from "./_setup.ts";
 import { CTRL_C, startOnTerminal } from "./_terminal.ts";
-
-setDefaultTimeout(60_000);
 
 let executable = "";
 

@@ -1,10 +1,8 @@
-import { expect, setDefaultTimeout, test } from "bun:test";
+import { expect, test } from "bun:test";
 import { join } from "node:path";
 import { freePort, mintKey, sendHalf, sourceFolder, spawn, startServe } from "./_cli.ts";
 import { newDataDir } from "./_databases.ts";
 import { post, query, temporaryFolder } from "./_setup.ts";
-
-setDefaultTimeout(120_000);
 
 test("SIGTERM: the request in flight is answered, and new connections are refused", async () => {
   const server = await startServe(["--stop-timeout", "1m"]);

@@ -1,5 +1,5 @@
 /** What `domain/storage.ts` promises, for any storage: see `storage.sqlite.test.ts` for how to run it. */
-import { beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
+import { beforeAll, describe, expect, test } from "bun:test";
 import {
   type ActivityBatch,
   activityWidths,
@@ -53,8 +53,6 @@ export interface Subject {
   /** Signals that may wait at once. */
   readonly queueMax: number;
 }
-
-setDefaultTimeout(60_000);
 
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;

@@ -1,6 +1,6 @@
 /** SQLite keeps the contract, and what only its files and queries can show. */
 import type { Database } from "bun:sqlite";
-import { expect, setDefaultTimeout, test } from "bun:test";
+import { expect, test } from "bun:test";
 import { createHash } from "node:crypto";
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -16,8 +16,6 @@ import { SqliteSignals } from "../src/store/sqlite/signals.ts";
 import { QUEUE_SIGNALS_MAX } from "../src/store/sqlite/writer.ts";
 import { openForDamage, query, temporaryFolder } from "./_setup.ts";
 import { testStorage } from "./storage.contract.ts";
-
-setDefaultTimeout(60_000);
 
 const ALICE = "alice@example.com";
 

@@ -1,11 +1,9 @@
 /** Tables of commands on terminals of any width, and in pipes. */
-import { expect, setDefaultTimeout, test } from "bun:test";
+import { expect, test } from "bun:test";
 import { layOut, timeColumn } from "../src/commands/print.ts";
 import { mintKey } from "./_cli.ts";
 import { temporaryFolder } from "./_setup.ts";
 import { onTerminal } from "./_terminal.ts";
-
-setDefaultTimeout(60_000);
 
 const records = [
   { id: "01K5QZ8F3V9X2M7T4B6N1C0D8E", name: "momentum on the second venue", at: 1_763_808_765_000 },

@@ -1,4 +1,4 @@
-import { beforeAll, describe, expect, test, setDefaultTimeout } from "bun:test";
+import { beforeAll, describe, expect, test } from "bun:test";
 import { chmodSync, mkdirSync, renameSync, symlinkSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { join } from "node:path";
@@ -22,8 +22,6 @@ import {
   type TestAppOptions,
   rejection,
 } from "./_setup.ts";
-
-setDefaultTimeout(60_000);
 
 let first: TestCertificate;
 let second: TestCertificate;

@@ -1,5 +1,5 @@
 import { Database } from "bun:sqlite";
-import { describe, expect, setDefaultTimeout, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { copyDatabase } from "../src/store/sqlite/copy.ts";
@@ -14,8 +14,6 @@ import {
   storeTwice,
 } from "./_databases.ts";
 import { temporaryFolder } from "./_setup.ts";
-
-setDefaultTimeout(120_000);
 
 function change(path: string, ...statements: string[]): void {
   const db = new Database(path);

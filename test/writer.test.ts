@@ -1,6 +1,6 @@
 import type { Database } from "bun:sqlite";
 import { dlopen, FFIType } from "bun:ffi";
-import { describe, expect, test, setDefaultTimeout } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { AppError } from "../src/domain/errors.ts";
@@ -10,8 +10,6 @@ import { BatchCommitter } from "../src/store/sqlite/batch.ts";
 import { QUEUE_METADATA_UNITS_MAX, Writer } from "../src/store/sqlite/writer.ts";
 import { onCleanup, query, rejection } from "./_setup.ts";
 import { prepare } from "./_submissions.ts";
-
-setDefaultTimeout(60_000);
 
 /** Its number in Linux. */
 const RLIMIT_NOFILE = 7;
