@@ -17,14 +17,3 @@ export function databaseBytes(file: string): number {
   const files = [file, `${file}-wal`].filter((path) => existsSync(path));
   return files.reduce((bytes, path) => bytes + statSync(path).size, 0);
 }
-
-/** A load ends with up to one request a connection on its way: stored perhaps, but not acknowledged. */
-export function requireAllStored(
-  server: string,
-  { acknowledged, stored, underWay }: { acknowledged: number; stored: number; underWay: number },
-): void {
-  if (stored >= acknowledged && stored <= acknowledged + underWay) return;
-  throw new Error(
-    `${server} acknowledged ${acknowledged} signals and stored ${stored}; at most ${underWay} were on their way`,
-  );
-}

@@ -5,8 +5,7 @@
  * time from a signal's 201 to its arrival at the reader. `catch-up`: reads from the beginning, again and again.
  */
 import { createHistogram } from "node:perf_hooks";
-import { newId } from "./load.ts";
-import { bodyOf, ID_PLACEHOLDER } from "./signal.ts";
+import { send } from "./signal.ts";
 
 export interface FeedLoad {
   readonly mode: "live" | "catch-up";
@@ -76,7 +75,7 @@ async function live(): Promise<FeedResult> {
   for (let due = startedAt; due < end; due += (-Math.log(1 - Math.random()) / rate_per_s) * 1_000) {
     const pauseMs = due - performance.now();
     if (pauseMs > 1) await Bun.sleep(pauseMs);
-    const sending = send(stored).finally(() => underWay.delete(sending));
+    const sending = remember(stored).finally(() => underWay.delete(sending));
     underWay.add(sending);
   }
   await Promise.all(underWay);
@@ -96,17 +95,10 @@ async function live(): Promise<FeedResult> {
   };
 }
 
-/** Remembers when the 201 was there. */
-async function send(stored: Map<string, number>): Promise<void> {
-  const answer = await fetch(`http://127.0.0.1:${port}/v1/signals`, {
-    method: "POST",
-    headers: { Authorization: `Bearer ${key}`, "Content-Type": "application/json" },
-    body: bodyOf("v7").replace(ID_PLACEHOLDER, newId("v7")),
-  });
-  const at = performance.now();
-  const text = await answer.text();
-  if (answer.status !== 201) throw new Error(`answered ${answer.status}: ${text}`);
-  stored.set((JSON.parse(text) as { id: string }).id, at);
+/** Sends a signal, and remembers when its 201 was there. */
+async function remember(stored: Map<string, number>): Promise<void> {
+  const text = await send({ port, key }, "v7");
+  stored.set((JSON.parse(text) as { id: string }).id, performance.now());
 }
 
 /** Parses only the last line, so as to take little of the processor. */

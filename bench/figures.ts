@@ -6,13 +6,11 @@ import type { Usage } from "./usage.ts";
 export interface Figures extends Usage {
   readonly server: ServerName;
   readonly load: Load;
-  readonly fsync_ms: number;
   /** Signals in the database before the cell. */
   readonly stored_before: number;
   readonly throughput_per_s: number;
   readonly latency_ms_p50: number;
   readonly latency_ms_p99: number;
-  readonly latency_ms_p999: number;
   readonly latency_ms_max: number;
   /** From starting the process to having read the first signal's 201. */
   readonly start_ms: number;

@@ -2,9 +2,7 @@
 import { closeSync, fdatasyncSync, openSync, statfsSync, writeSync } from "node:fs";
 import { cpus, release } from "node:os";
 import { join } from "node:path";
-import { run } from "./process.ts";
 import { median } from "./statistics.ts";
-import { findNode } from "./tools.ts";
 
 const FSYNC_SAMPLES = 100;
 const PAGE_BYTES = 4_096;
@@ -19,11 +17,7 @@ const fileSystems: Readonly<Record<number, string>> = {
   0x01021994: "tmpfs, where an fsync costs nothing",
 };
 
-export async function describeMachine(folder: string): Promise<string> {
-  const node = await run([findNode(), "--version"]).then(
-    ({ stdout }) => stdout.trim().replace(/^v/, ""),
-    () => "not installed",
-  );
+export function describeMachine(folder: string): string {
   const processors = cpus();
   const model = processors[0]?.model ?? "unknown CPU";
   const fileSystem = fileSystems[statfsSync(folder).type] ?? "another file system";
@@ -32,12 +26,11 @@ export async function describeMachine(folder: string): Promise<string> {
     `Linux ${release()}`,
     `${fileSystem}, fsync of a page ${measureFsyncMs(folder).toFixed(2)} ms`,
     `Bun ${Bun.version}`,
-    `Node ${node}`,
   ].join("; ");
 }
 
 /** The median time to append a page and have it on disk: a commit's lower bound here. */
-export function measureFsyncMs(folder: string): number {
+function measureFsyncMs(folder: string): number {
   const file = openSync(join(folder, "fsync"), "w");
   const page = new Uint8Array(PAGE_BYTES);
   const samples = Array.from({ length: FSYNC_SAMPLES }, () => {

@@ -47,7 +47,7 @@ async function main(): Promise<void> {
 
 async function bench(options: Options, folder: string): Promise<void> {
   const tools = await readyTools(folder);
-  const machine = await describeMachine(folder);
+  const machine = describeMachine(folder);
   const { rounds, seconds, profileFolder, jsonFile } = options;
   const keepFolder = resolve(options.keepFolder ?? join(folder, "stored"));
   mkdirSync(keepFolder, { recursive: true, mode: FOLDER_MODE });

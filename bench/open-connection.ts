@@ -1,7 +1,7 @@
 /** One connection of the open loop's client, with at most one request on its way. */
 import type { Socket } from "bun";
 
-type OnAnswer = (status: number) => void;
+type OnAnswer = () => void;
 
 export class OpenConnection {
   #socket: Socket | null = null;
@@ -40,7 +40,8 @@ export class OpenConnection {
     this.#answer = "";
     const onAnswer = this.#onAnswer;
     this.#onAnswer = null;
-    onAnswer?.(Number(head.split(" ", 2)[1]));
+    if (!head.startsWith("HTTP/1.1 201 ")) fail(`a signal was refused: ${head}`);
+    onAnswer?.();
   }
 }
 

@@ -14,8 +14,6 @@ export interface Options {
   readonly stored: number;
   /** Where the filled databases are kept; null: they are deleted at the end. */
   readonly keepFolder: string | null;
-  /** Extra time of every fsync in the row "slow-disk". */
-  readonly fsyncMs: number;
   /** Where profiles are written; null: none are made. */
   readonly profileFolder: string | null;
   /** Where the raw figures are written; null: nowhere. */
@@ -29,11 +27,9 @@ Usage: bun run bench [options]
 
   --rounds N        rounds over all rows; medians are printed (default 3)
   --seconds N       measured time of each server under a load (default 4)
-  --rows LIST       of ${rowNames.slice(0, 8).join(",")},
-                    ${rowNames.slice(8).join(",")} (default: all)
+  --rows LIST       of ${rowNames.join(",")} (default: all)
   --stored N        also measure on databases with N stored signals (rows v7, v4, postgresql, feed, start, disk)
   --keep DIR        keep those databases in DIR for later runs
-  --fsync-ms N      how much slower row slow-disk makes every fsync (default 5; needs strace)
   --quick           one round of 1 s without warm-up: does it work at all?
   --profile DIR     also write CPU profiles of Signalbox under load to DIR
   --json FILE       write the raw figures to FILE
@@ -57,7 +53,6 @@ export function readOptions(args: string[]): Options | null {
     rows: readRows(values.rows ?? rowNames.join(",")),
     stored: readCount("--stored", values.stored, 0, 1_000_000_000),
     keepFolder: values.keep ?? null,
-    fsyncMs: readCount("--fsync-ms", values["fsync-ms"], 1, 1_000),
     profileFolder: values.profile ?? null,
     jsonFile: values.json ?? null,
   };
@@ -74,7 +69,6 @@ function parse(args: string[]) {
         rows: { type: "string" },
         stored: { type: "string", default: "0" },
         keep: { type: "string" },
-        "fsync-ms": { type: "string", default: "5" },
         profile: { type: "string" },
         json: { type: "string" },
         help: { type: "boolean", short: "h", default: false },

@@ -12,14 +12,11 @@ type Child = Bun.Subprocess<"ignore", Bun.BunFile, Bun.BunFile>;
 
 /** Those that run now, whatever they are: what an interrupted benchmark has to end, and by which signal. */
 const running = new Map<Bun.Subprocess, NodeJS.Signals>();
-/** Of these, those that run the server as their child. */
-const wrapped = new WeakSet<Bun.Subprocess>();
 
 export interface RunningServer {
-  /** The server's own, also where it runs under strace. */
   readonly pid: number;
   /** SIGTERM, then waits until it is gone. Throws where it fails to end well or in time. */
-  stop(): Promise<void>;
+  readonly stop: () => Promise<void>;
 }
 
 export interface Finished {
@@ -53,50 +50,33 @@ export async function run(
   return { stdout, cpu_us: Number(child.resourceUsage()?.cpuTime.total ?? 0) };
 }
 
-/**
- * Starts a server and waits until it is ready: until `isReady` does not throw any more. `wrapper` is a
- * command that runs it as its child, or empty.
- */
+/** Starts a server and waits until it is ready: until `isReady` does not throw any more. */
 export async function startServer(
   command: string[],
   options: {
     isReady: () => Promise<unknown>;
-    env?: Record<string, string>;
     logFile: string;
-    wrapper?: string[];
     killSignal?: NodeJS.Signals;
   },
 ): Promise<RunningServer> {
-  const { isReady, env = {}, logFile, wrapper = [], killSignal = "SIGKILL" } = options;
-  const child = Bun.spawn([...wrapper, ...command], {
+  const { isReady, logFile, killSignal = "SIGKILL" } = options;
+  const child = Bun.spawn(command, {
     stdin: "ignore",
     stdout: Bun.file(logFile),
     stderr: Bun.file(logFile),
-    env: { ...process.env, ...env },
   });
   running.set(child, killSignal);
-  if (wrapper.length > 0) wrapped.add(child);
   const fail = (what: string): Error =>
     new Error(
       `${command.join(" ")} ${what}; its output:\n${lastOf(readFileSync(logFile, "utf8"))}`,
     );
   await becomesReady(child, isReady, fail);
-  const pid = serverPid(child);
-  return { pid, stop: () => stop(child, pid, fail) };
+  return { pid: child.pid, stop: () => stop(child, fail) };
 }
 
 /** For an interrupted or failed run: nothing that was started here stays. */
 export function killAll(): void {
-  for (const [child, signal] of running) {
-    if (child.exitCode !== null) continue;
-    try {
-      // strace does not take its child with it. While strace is there the child's id is its own.
-      process.kill(serverPid(child), signal);
-    } catch {
-      // It has ended by itself, or strace had not started it yet.
-    }
-    child.kill(signal);
-  }
+  for (const [child, signal] of running) child.kill(signal);
   running.clear();
 }
 
@@ -141,22 +121,13 @@ export function freePort(): number {
   return listener.port;
 }
 
-async function stop(child: Child, pid: number, fail: (what: string) => Error): Promise<void> {
+async function stop(child: Child, fail: (what: string) => Error): Promise<void> {
   if (child.exitCode !== null) throw fail(`ended by itself (${child.exitCode})`);
-  process.kill(pid, "SIGTERM");
+  child.kill("SIGTERM");
   const outcome = await Promise.race([child.exited, Bun.sleep(STOP_MS_MAX).then(() => "late")]);
   if (outcome === "late") throw fail(`was still there ${STOP_MS_MAX} ms after SIGTERM`);
   running.delete(child);
   if (outcome !== 0) throw fail(`ended with ${outcome}`);
-}
-
-/** Under strace the server is strace's only child. */
-function serverPid(child: Bun.Subprocess): number {
-  const { pid } = child;
-  if (!wrapped.has(child)) return pid;
-  const children = readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8").trim();
-  if (/^\d+$/.test(children)) return Number(children);
-  throw new Error(`process ${pid} should have one child and has: ${children || "none"}`);
 }
 
 function lastOf(text: string): string {

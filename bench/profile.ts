@@ -19,15 +19,8 @@ export async function profile(
 ): Promise<Figures[]> {
   const out = resolve(profileFolder);
   mkdirSync(out, { recursive: true });
-  const load = { connections: 256, kind: "v7" } as const;
-  const cell: Cell = {
-    server: "signalbox",
-    load,
-    seconds,
-    hasWarmUp: true,
-    fsyncMs: 0,
-    stored: null,
-  };
+  const load = { connections: 256, ids: "v7" } as const;
+  const cell: Cell = { server: "signalbox", load, seconds, hasWarmUp: true, stored: null };
   note(`profiling into ${out}`);
   const cells = [await profileMainThread(tools, cell, out, folder)];
   if (tools.perf === null) note("  perf is missing, with which all threads are seen: linux-perf");

@@ -1,6 +1,6 @@
 /** The figures of each cell as Markdown: medians of the rounds. */
 import type { Figures } from "./figures.ts";
-import { cellKey, describeConditions } from "./describe.ts";
+import { cellKey, describeStored } from "./describe.ts";
 import { describeLoad } from "./load.ts";
 import { formatCount, percent, table } from "./markdown.ts";
 import type { ServerName } from "./servers.ts";
@@ -17,7 +17,6 @@ const OTHER_CPU_CORES_MAX = 0.25;
 const titles: Record<ServerName, string> = {
   signalbox: "Signalbox",
   bare: "bare Bun.serve (stores nothing)",
-  fastify: "Fastify + better-sqlite3",
 };
 
 export function figureTable(rounds: readonly CellRound[]): string {
@@ -44,7 +43,7 @@ function figureLine(cells: readonly Figures[]): string[] {
   const middle = (read: (one: Figures) => number): number => median(cells.map(read));
   return [
     String(cell.load.connections),
-    describeLoad(cell.load) + describeConditions(cell),
+    describeLoad(cell.load) + describeStored(cell),
     titles[cell.server],
     formatCount(middle((one) => one.throughput_per_s)),
     middle((one) => one.latency_ms_p50).toFixed(2),

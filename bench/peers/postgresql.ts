@@ -101,7 +101,7 @@ interface Cluster {
   readonly pgbench: string[];
   /** Returns the result of a statement. */
   ask(sql: string): Promise<string>;
-  stop(): Promise<void>;
+  readonly stop: () => Promise<void>;
 }
 
 async function startCluster(bin: string, home: string): Promise<Cluster> {

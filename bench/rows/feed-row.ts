@@ -5,8 +5,8 @@ import type { FeedLoad, FeedResult } from "../feed-client.ts";
 import { formatCount } from "../markdown.ts";
 import { answersHttp, freePort, run, startServer } from "../process.ts";
 import { runOpenLoop } from "../open-loop.ts";
-import { send } from "../requests.ts";
 import { prepare } from "../servers.ts";
+import { send } from "../signal.ts";
 import type { Stored } from "../stored.ts";
 import { loadOf, type Place, type Round } from "./round.ts";
 import type { Result, Row } from "./row.ts";
@@ -36,11 +36,10 @@ async function catchUp(round: Round, stored: Stored): Promise<Result[]> {
   const { seconds } = round.place.options;
   const load = loadOf("v7");
   return withServer(round.place, stored, async (target) => {
-    const signals = { ...target, seed: 0 };
-    await runOpenLoop(signals, load, RATE_PER_S, seconds);
-    const alone = await runOpenLoop(signals, load, RATE_PER_S, seconds);
+    await runOpenLoop(target, load, RATE_PER_S, seconds);
+    const alone = await runOpenLoop(target, load, RATE_PER_S, seconds);
     const [beside, reader] = await Promise.all([
-      runOpenLoop(signals, load, RATE_PER_S, seconds),
+      runOpenLoop(target, load, RATE_PER_S, seconds),
       runClient(round, target, "catch-up"),
     ]);
     return [
@@ -84,7 +83,7 @@ async function withServer<T>(
     const command = [...prepared.command, "--read-listen", `127.0.0.1:${readPort}`];
     const logFile = join(folder, "feed.log");
     const running = await startServer(command, { isReady: answersHttp(readPort), logFile });
-    await send({ port, key, seed: 0 }, "v7", 201);
+    await send({ port, key }, "v7");
     const result = await work({ port, key, readPort, readKey });
     await running.stop();
     return result;

@@ -60,7 +60,7 @@ export const diskRow: Row = {
 async function cellsOf(round: Round, kind: IdKind, stored: Stored | null): Promise<Figures[]> {
   const cells = round.cells.filter(
     ({ server, load, stored_before }) =>
-      server === "signalbox" && load.kind === kind && stored_before > 0 === (stored !== null),
+      server === "signalbox" && load.ids === kind && stored_before > 0 === (stored !== null),
   );
-  return cells.length > 0 ? cells : [await round.measure("signalbox", loadOf(kind), { stored })];
+  return cells.length > 0 ? cells : [await round.measure("signalbox", loadOf(kind), stored)];
 }

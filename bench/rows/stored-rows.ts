@@ -1,10 +1,13 @@
 /** The rows about a database with many stored signals, one per kind of ids. */
+import type { IdKind, Load } from "../load.ts";
 import { formatCount } from "../markdown.ts";
 import { loadOf } from "./round.ts";
 import { type Row, storedLack } from "./row.ts";
 
 /** Of the open loop. */
 const RATE_PER_S = 1_000;
+
+const openLoad = (ids: IdKind): Load => ({ ...loadOf(ids), rate_per_s: RATE_PER_S });
 
 const V7_NEW_RATIO_MIN = 0.95;
 const V7_BARE_RATIO_MIN = 0.5;
@@ -17,13 +20,9 @@ export const v7Row: Row = {
   async measure(round) {
     const stored = round.stored("v7");
     const young = await round.measure("signalbox", loadOf("v7"));
-    const old = await round.measure("signalbox", loadOf("v7"), { stored });
+    const old = await round.measure("signalbox", loadOf("v7"), stored);
     const bare = await round.measure("bare", loadOf("v7"));
-    const open = await round.measure(
-      "signalbox",
-      { ...loadOf("v7"), rate_per_s: RATE_PER_S },
-      { stored },
-    );
+    const open = await round.measure("signalbox", openLoad("v7"), stored);
     return [
       [
         { name: "signals/s ÷ a new database's", unit: "×", atLeast: V7_NEW_RATIO_MIN },
@@ -48,12 +47,8 @@ export const v4Row: Row = {
   lacks: storedLack,
   async measure(round) {
     const stored = round.stored("v4");
-    const old = await round.measure("signalbox", loadOf("v4"), { stored });
-    const open = await round.measure(
-      "signalbox",
-      { ...loadOf("v4"), rate_per_s: RATE_PER_S },
-      { stored },
-    );
+    const old = await round.measure("signalbox", loadOf("v4"), stored);
+    const open = await round.measure("signalbox", openLoad("v4"), stored);
     return [
       [{ name: "p99", unit: "ms", atMost: V4_P99_MS_MAX }, old.latency_ms_p99],
       [openP99(V4_OPEN_P99_MS_MAX), open.latency_ms_p99],
