@@ -10,7 +10,7 @@ import type { ServerStorage } from "./domain/storage.ts";
 import type { Feed } from "./feed/feed.ts";
 import { feedDocument } from "./feed/openapi.ts";
 import { answerOwner, createFeedInterface, SEND_BUFFER_BYTES } from "./feed/server.ts";
-import { type Address, formatAddress } from "./net/address.ts";
+import { type Address, formatAddress, isLoopbackHost } from "./net/address.ts";
 import { type ConnectionPlan, limitConnections } from "./net/connections.ts";
 import { Listener } from "./net/listener.ts";
 import { Description } from "./net/openapi.ts";
@@ -179,6 +179,14 @@ export function publicUrlOf({ publicUrl, tls }: ServeConfig, bound: Address): st
   return publicUrl ?? defaultPublicUrl(bound, tls !== null);
 }
 
-export function feedUrlOf({ tls }: ServeConfig, bound: Address): string {
-  return `${defaultPublicUrl(bound, tls !== null)}/feed`;
+/** Under the name of the certificate, as far as it is known, if others reach the address. */
+export function feedUrlOf(
+  { publicUrl, acme, tls, trustedProxies }: ServeConfig,
+  bound: Address,
+): string {
+  const url = new URL(`${defaultPublicUrl(bound, tls !== null)}/feed`);
+  const isDirect = tls !== null && trustedProxies.length === 0 && !isLoopbackHost(bound.host);
+  const name = publicUrl === null ? acme?.domains[0] : new URL(publicUrl).hostname;
+  if (isDirect && name !== undefined) url.hostname = name;
+  return url.href;
 }

@@ -7,7 +7,10 @@ import { existsSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { pino } from "pino";
 import { serveCommand } from "../src/commands/serve.ts";
+import type { ServeConfig } from "../src/config.ts";
 import { readConfig, type ServeOptions } from "../src/commands/settings.ts";
+import { feedUrlOf } from "../src/interfaces.ts";
+import type { Address } from "../src/net/address.ts";
 import { Directory, reasonOf, Refusal, retryTime } from "../src/net/acme/directory.ts";
 import { type AcmePlan, parseDomain } from "../src/net/acme/plan.ts";
 import { decideRenewal } from "../src/net/acme/renewal.ts";
@@ -319,10 +322,31 @@ test.each<[readonly string[], string | null, string | null]>([
   [[...two, "--public-url=https://c.test", "--trust-proxy=10.0.0.1"], "https://c.test", null],
   [["--listen=127.0.0.1:443", "--console-listen=127.0.0.1:8443"], null, null],
 ])("the URLs of %p are %p and %p", (args, publicUrl, consoleUrl) => {
+  const config = configOf(args);
+  expect([config.publicUrl, config.consoleUrl]).toEqual([publicUrl, consoleUrl]);
+});
+
+function configOf(args: readonly string[]): ServeConfig {
   const command = serveCommand().action(() => {});
   command.parse(args, { from: "user" });
-  const config = readConfig(command.opts<ServeOptions>(), command);
-  expect([config.publicUrl, config.consoleUrl]).toEqual([publicUrl, consoleUrl]);
+  return readConfig(command.opts<ServeOptions>(), command);
+}
+
+const files = ["--tls-cert=a", "--tls-key=b"];
+const read = "--read-listen=0.0.0.0:8444";
+test.each<[readonly string[], string]>([
+  [[...two, read], "https://a.test:8444/feed"],
+  [[...two, "--read-listen=[::]:8444"], "https://a.test:8444/feed"],
+  [[...two, read, "--public-url=https://b.test"], "https://b.test:8444/feed"],
+  [[...two, read, "--listen=127.0.0.1:8443"], "https://a.test:8444/feed"],
+  [[...files, read, "--public-url=https://c.test:8443"], "https://c.test:8444/feed"],
+  [[...files, read], "https://0.0.0.0:8444/feed"],
+  [[...two, "--read-listen=127.0.0.1:8444"], "https://127.0.0.1:8444/feed"],
+  // The proxy's name and port for the feed are not known.
+  [["--trust-proxy=10.0.0.1", read, "--public-url=https://c.test"], "http://0.0.0.0:8444/feed"],
+])("the URL of the feed with %p is %s", (args, url) => {
+  const config = configOf(args);
+  expect(feedUrlOf(config, config.readListen as Address)).toBe(url);
 });
 
 test("the flags can come from the environment, and set the default address", async () => {
