@@ -53,7 +53,7 @@ export function serveHealth(
   running: Running,
   opened: AsyncDisposableStack,
 ): Address | null {
-  const { config, log, storage, certificates, plan, metrics, now } = parts;
+  const { config, log, storage, feed, certificates, plan, metrics, now } = parts;
   const health: HealthSources = {
     dataDir: config.dataDir,
     writerProblem: () => storage.writerProblem,
@@ -83,7 +83,7 @@ export function serveHealth(
   };
   const certificate = () => certificates.current;
   const { contentType } = metrics;
-  const text = () => metrics.text({ health, status, certificate, storage });
+  const text = () => metrics.text({ health, status, certificate, storage, feed });
   const sources = { health, metrics: { contentType, text } };
   const socket = serveOnSocket(sources, status, feedForOwner(parts));
   opened.defer(() => socket.stop());
@@ -118,20 +118,13 @@ export function serveSignals(
   return listener;
 }
 
-export function serveFeed(
-  listen: Address,
-  { config, log, storage, feed, certificates, refusals, trustedProxies, now }: Parts,
-): Listener {
-  const transport = transportPolicy(listen, config.tls !== null, trustedProxies);
+export function serveFeed(listen: Address, parts: Parts): Listener {
+  const { config, storage, certificates, trustedProxies } = parts;
   const shared = {
-    feed,
+    ...feedService(parts),
     store: storage,
-    transport,
+    transport: transportPolicy(listen, config.tls !== null, trustedProxies),
     description: new Description(feedDocument),
-    log,
-    refusals,
-    observers: [],
-    now,
   };
   return new Listener(
     (state) => createFeedInterface({ ...shared, listener: state }),
@@ -144,9 +137,13 @@ export function serveFeed(
 /** Only the owner can open the socket. */
 function feedForOwner(parts: Parts): AnswerFeed {
   const transport = transportPolicy(parts.config.listen, false, parts.trustedProxies);
-  const listener = { isRetired: false };
-  const service = { ...parts, transport, listener, observers: [] };
+  const service = { ...feedService(parts), transport, listener: { isRetired: false } };
   return (request, server) => answerOwner(service, request, server);
+}
+
+function feedService({ feed, log, refusals, metrics, now }: Parts) {
+  const onAnswer = (status: number) => metrics.answeredReader(status);
+  return { feed, log, refusals, observers: [], onAnswer, now };
 }
 
 export function startConsole(

@@ -1,5 +1,6 @@
 /** `/metrics`, and what is made of it: the alert rules, the dashboard and docs/metrics.md. */
 import { describe, expect, test } from "bun:test";
+import { join } from "node:path";
 import { pino } from "pino";
 import { AppError } from "../src/domain/errors.ts";
 import type { StorageFigures } from "../src/domain/storage.ts";
@@ -9,6 +10,7 @@ import { SqliteRegistry } from "../src/store/sqlite/registry.ts";
 import { VERSION } from "../src/version.ts";
 import { makeCertificate, writeCertificate } from "./_certificates.ts";
 import { mintKey as mintByCommand, startServe } from "./_cli.ts";
+import { readFeed, startFeedApp } from "./_feed.ts";
 import { metricsIn, readRules, scrape } from "./_metrics.ts";
 import { mintKey, openForDamage, signal, startTestApp, temporaryFolder } from "./_setup.ts";
 
@@ -102,6 +104,29 @@ describe("requests", () => {
     expect(transaction).toBeGreaterThan(commit);
     expect(samples.get("signalbox_queue_signals")).toBe(0);
   });
+});
+
+test("requests for the feed are counted by status, on the socket too, and while they wait", async () => {
+  const { dataDir, feedUrl, read, readKey, store } = await startFeedApp();
+  const count = async (labels: string) =>
+    (await scrape(dataDir)).samples.get(`signalbox_feed_requests_total${labels}`);
+  expect(await count('{status="401"}')).toBe(0);
+  await read();
+  await readFeed(feedUrl, readKey, { limit: 0 });
+  await readFeed(feedUrl, null);
+  await fetch("http://localhost/feed", { unix: join(dataDir, "ops.sock") });
+  expect(await count('{status="200"}')).toBe(2);
+  expect(await count('{status="422"}')).toBe(1);
+  expect(await count('{status="401"}')).toBe(1);
+  const waiting = async () =>
+    (await scrape(dataDir)).samples.get("signalbox_feed_requests_waiting");
+  expect(await waiting()).toBe(0);
+  const answer = read({ wait: 60 });
+  while ((await waiting()) !== 1) await Bun.sleep(5);
+  await store();
+  await answer;
+  expect(await waiting()).toBe(0);
+  expect(await count('{status="200"}')).toBe(3);
 });
 
 describe("desks and keys", () => {
@@ -318,6 +343,7 @@ const withoutServer = {
     backups: null,
   }),
   certificate: () => null,
+  feed: { waiting: 0 },
 };
 
 const made = { file: "signalbox.db", at: START };

@@ -42,6 +42,8 @@ export class Feed {
   readonly #turns = new Turns();
   readonly #wakeUps: WakeUps;
   #isStopping = false;
+  /** How many requests wait for signals. */
+  waiting = 0;
 
   /** `wakeUps`: told of what is stored. */
   constructor(store: FeedStore, wakeUps: WakeUps) {
@@ -73,7 +75,9 @@ export class Feed {
         if (page.isOver && first.length <= SMALL_UNITS_MAX) return first;
         return streamOf(page, first, { readChunk, onCut, place: place.move() });
       }
+      this.waiting += 1;
       await sleeper.sleep(Math.min(leftMs, RECHECK_MS), gone);
+      this.waiting -= 1;
     }
   }
 

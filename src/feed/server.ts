@@ -21,8 +21,14 @@ const SILENCE_S = 30;
  */
 export const SEND_BUFFER_BYTES = 32 * 1_024;
 
-export interface FeedInterface extends ExchangeService {
+/** What the listener and the socket share. */
+interface FeedService extends ExchangeService {
   readonly feed: Feed;
+  /** Counts the answers by their status. */
+  readonly onAnswer: (status: number) => void;
+}
+
+export interface FeedInterface extends FeedService {
   readonly store: FeedStore;
   readonly description: Description;
 }
@@ -31,9 +37,11 @@ const allowedMethods = { "/feed": ["GET", "HEAD"], "/openapi.yaml": ["GET", "HEA
 
 export function createFeedInterface(service: FeedInterface): Elysia {
   return createApp((request, server) =>
-    refuse(new Exchange(service, request, server), noSuchRoute(request, allowedMethods)),
+    refuse(service, new Exchange(service, request, server), noSuchRoute(request, allowedMethods)),
   )
-    .onError(({ error, request, server }) => refuse(new Exchange(service, request, server), error))
+    .onError(({ error, request, server }) =>
+      refuse(service, new Exchange(service, request, server), error),
+    )
     .get("/feed", ({ request, server }) => getFeed(service, new Exchange(service, request, server)))
     .get("/openapi.yaml", ({ request, server }) =>
       describeOn(service, new Exchange(service, request, server)),
@@ -42,7 +50,7 @@ export function createFeedInterface(service: FeedInterface): Elysia {
 
 /** For the ops socket: no key, all desks. */
 export async function answerOwner(
-  service: ExchangeService & Pick<FeedInterface, "feed">,
+  service: FeedService,
   request: Request,
   server: Server,
 ): Promise<Response> {
@@ -51,9 +59,9 @@ export async function answerOwner(
   try {
     if (!allowedMethods["/feed"].includes(request.method))
       throw noSuchRoute(request, allowedMethods);
-    return await readFeed(service.feed, exchange, access);
+    return await readFeed(service, exchange, access);
   } catch (error) {
-    return refuse(exchange, error);
+    return refuse(service, exchange, error);
   }
 }
 
@@ -71,13 +79,17 @@ async function getFeed(service: FeedInterface, exchange: Exchange): Promise<Resp
       deskId: reader.deskId,
       recheck: async () => requireActive(await findReader(service, key), service.now()),
     };
-    return await readFeed(service.feed, exchange, access);
+    return await readFeed(service, exchange, access);
   } catch (error) {
-    return refuse(exchange, error);
+    return refuse(service, exchange, error);
   }
 }
 
-async function readFeed(feed: Feed, exchange: Exchange, access: Access): Promise<Response> {
+async function readFeed(
+  { feed, onAnswer }: FeedService,
+  exchange: Exchange,
+  access: Access,
+): Promise<Response> {
   const { request, requestId, server } = exchange;
   const [, ...search] = targetOf(request).split("?");
   server?.timeout(request, WAIT_S_MAX + SILENCE_S);
@@ -95,6 +107,7 @@ async function readFeed(feed: Feed, exchange: Exchange, access: Access): Promise
     "Cache-Control": "no-store",
     "X-Request-Id": requestId,
   };
+  onAnswer(200);
   return exchange.succeed(new Response(body, { headers }));
 }
 
@@ -108,6 +121,8 @@ function requireActive(reader: Reader, now: number): void {
   if (keyState(reader, now) !== "active") throw new AppError("unauthorized");
 }
 
-function refuse(exchange: Exchange, error: unknown): Response {
-  return exchange.refuse(forReaders(error));
+function refuse({ onAnswer }: FeedService, exchange: Exchange, error: unknown): Response {
+  const response = exchange.refuse(forReaders(error));
+  onAnswer(response.status);
+  return response;
 }

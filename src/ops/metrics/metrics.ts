@@ -2,7 +2,8 @@
 import type { Logger } from "pino";
 import { Registry } from "./prom-client.ts";
 import type { Transaction } from "../../domain/storage.ts";
-import { Distribution } from "./counts.ts";
+import { errorCatalogue } from "../../domain/errors.ts";
+import { type Counts, Distribution, increment, publishCounts } from "./counts.ts";
 import { RequestMetrics } from "./requests.ts";
 import { StateMetrics, type StateSources } from "./state.ts";
 
@@ -33,9 +34,14 @@ export class Metrics {
     "Duration of a commit: the write to the log and its fsync.",
     WRITE_BOUNDS_S,
   );
+  readonly #feedStatuses: Counts = { "200": 0 };
   #answer: Promise<string> | null = null;
 
   constructor(log: Logger) {
+    for (const { status } of Object.values(errorCatalogue)) this.#feedStatuses[status] = 0;
+    const name = "signalbox_feed_requests_total";
+    const help = "Answers of the feed, by HTTP status.";
+    publishCounts(this.#registry, { name, help, label: "status" }, this.#feedStatuses);
     this.requests = new RequestMetrics(this.#registry);
     this.#state = new StateMetrics(this.#registry, this.requests, log);
   }
@@ -48,6 +54,10 @@ export class Metrics {
     this.#batch.add(signals);
     this.#transaction.add(durationMs / 1_000);
     this.#commit.add(commitMs / 1_000);
+  }
+
+  answeredReader(status: number): void {
+    increment(this.#feedStatuses, status);
   }
 
   /** Epoch milliseconds. */

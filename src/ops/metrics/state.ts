@@ -20,11 +20,13 @@ export interface StateSources {
   readonly status: () => ServerStatus;
   readonly certificate: () => Pick<Certificate, "startsAt" | "expiresAt"> | null;
   readonly storage: Pick<ServerStorage, "queueDepth" | "figures">;
+  readonly feed: { readonly waiting: number };
 }
 
 /** Gauges without labels, and what they say. */
 const described = {
   signalbox_queue_signals: "Signals that wait for the disk.",
+  signalbox_feed_requests_waiting: "Requests for the feed that wait for signals.",
   signalbox_database_bytes: "Size of the database.",
   signalbox_log_bytes: "Size of the database's write-ahead log.",
   signalbox_disk_free_bytes: "Space that the server can use on the disk of the data folder.",
@@ -110,6 +112,7 @@ export class StateMetrics {
       ...valuesOfBackups(status(), this.backupVerifiedAt),
       ...valuesOfProcess(status()),
       signalbox_queue_signals: storage.queueDepth,
+      signalbox_feed_requests_waiting: sources.feed.waiting,
       signalbox_disk_free_bytes: disk && disk.bavail * disk.bsize,
       signalbox_disk_size_bytes: disk && disk.blocks * disk.bsize,
     };
