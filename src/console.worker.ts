@@ -4,19 +4,23 @@ import { accountRoutes } from "./console/account/routes.tsx";
 import { activityRoutes } from "./console/activity/routes.tsx";
 import { auditRoutes } from "./console/audit/routes.tsx";
 import { keyRoutes } from "./console/keys/routes.tsx";
+import { MintedKeys } from "./console/keys/minted.ts";
 import { memberRoutes } from "./console/members/routes.tsx";
+import { joinRoutes } from "./console/sign-in/join-routes.tsx";
 import { FailedSignIns } from "./console/sign-in/failed-sign-ins.ts";
 import { PasskeyCeremonies } from "./console/sign-in/passkeys.ts";
 import { signInRoutes } from "./console/sign-in/routes.tsx";
+import { ExportSlots } from "./console/signals/export.ts";
 import { signalRoutes } from "./console/signals/routes.tsx";
 import { homeRoutes } from "./console/home/routes.tsx";
 import { startRoutes } from "./console/start/routes.tsx";
 import type { ConsoleOptions, FromConsole, ToConsole } from "./console/thread.ts";
+import type { Route } from "./console/web/routes.ts";
 import { createConsole } from "./console/web/server.ts";
 import type { ConsoleServices } from "./console/web/services.ts";
+import { SentForms } from "./console/web/sent-forms.ts";
 import { Sessions } from "./console/web/sessions.ts";
 import { SignInThrottle } from "./console/web/throttle.ts";
-import type { Route } from "./console/web/visit.ts";
 import { WriteLimit } from "./console/web/write-limit.ts";
 import type { ActivityBatch } from "./domain/activity.ts";
 import { messageOf, UserError } from "./domain/errors.ts";
@@ -31,6 +35,22 @@ import { clientAddresses, TrustedProxies, transportPolicy } from "./net/transpor
 import { openConsoleStorage } from "./store/open.ts";
 
 declare const self: Worker;
+
+const allRoutes: readonly Route[] = [
+  ...signInRoutes,
+  ...joinRoutes,
+  ...homeRoutes,
+  ...startRoutes,
+  ...signalRoutes,
+  ...activityRoutes,
+  ...keyRoutes,
+  ...memberRoutes,
+  ...auditRoutes,
+  ...accountRoutes,
+];
+
+/** A reload of the form within this time shows the same one-time link, a later one makes another. */
+const LINK_KNOWN_MS = 60_000;
 
 interface Running {
   readonly url: string;
@@ -101,7 +121,7 @@ async function serve(options: ConsoleOptions): Promise<Running> {
   const shared = {
     ...services,
     writes: new WriteLimit(),
-    routes: allRoutes(services),
+    routes: allRoutes,
     transport: transportPolicy(listen, isTls, trustedProxies),
     clientAddress: clientAddresses(trustedProxies, log),
     hosts: { consoleUrl, listenHost: listen.host, isInCertificate },
@@ -148,25 +168,14 @@ function createServices(
     throttle: new SignInThrottle(storage.deviceSecret),
     failedSignIns: new FailedSignIns(log),
     ceremonies: new PasskeyCeremonies({ ...storage, ownOrigin }),
+    minted: new MintedKeys(),
+    links: new SentForms(LINK_KNOWN_MS),
+    exports: new ExportSlots(),
     ownOrigin,
     publicUrl,
     now: Date.now,
     log,
   };
-}
-
-function allRoutes(services: ConsoleServices): Route[] {
-  return [
-    ...signInRoutes(services),
-    ...homeRoutes(services),
-    ...startRoutes(services),
-    ...signalRoutes(services),
-    ...activityRoutes(services),
-    ...keyRoutes(services),
-    ...memberRoutes(services),
-    ...auditRoutes(services),
-    ...accountRoutes(services),
-  ];
 }
 
 /** A batch that cannot be written is lost, with one warning until it works again: signals need the disk more. */

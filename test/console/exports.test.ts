@@ -200,19 +200,20 @@ async function startExport({
   const services = {
     now,
     sessions,
+    exports: new ExportSlots(),
     signals: {
       list: () => ({ signals: [{ id: "x", metadata: null }], more: "x", searchedTo: null }),
     },
     log: { info: () => {} },
   } as unknown as ConsoleServices;
-  const route = signalRoutes(services).find(({ path }) => path === "/signals/export");
+  const route = signalRoutes.find(({ path }) => path === "/signals/export");
   const visit = {
     url: new URL(`http://localhost${PATH}`),
     member: { memberId: "m", deskId: 1, desk: "alpha", email: ALICE },
     cookies: { get: () => token },
     now: now(),
   };
-  const response = (await route?.handle(visit as unknown as MemberVisit)) as Response;
+  const response = (await route?.handle(services, visit as unknown as MemberVisit)) as Response;
   const reader = (response.body as ReadableStream<Uint8Array>).getReader();
   return { pull: () => reader.read() };
 }

@@ -3,6 +3,7 @@ import { type ActivityOwner, type ActivityWidth, activityWidths } from "../../do
 import { errorCatalogue } from "../../domain/errors.ts";
 import type { ApiKey } from "../../domain/key.ts";
 import { findKey } from "../keys/key-list.ts";
+import { found } from "../web/routes.ts";
 import type { ConsoleServices } from "../web/services.ts";
 import type { MemberVisit } from "../web/visit.ts";
 import { recordedName } from "./reject-recorder.ts";
@@ -25,15 +26,14 @@ export const statuses: readonly number[] = [
 
 const REQUEST_ID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 
-/** Ignores what is not valid. Null for a key that is not the desk's. */
+/** Ignores what is not valid. Throws a `NotFoundError` for a key that is not the desk's. */
 export async function readQuestion(
   services: ConsoleServices,
   visit: MemberVisit,
-): Promise<ActivityQuestion | null> {
+): Promise<ActivityQuestion> {
   const read = (name: string) => visit.url.searchParams.get(name) ?? "";
   const keyId = read("key");
-  const key = keyId === "" ? null : await findKey(services, visit, keyId);
-  if (keyId !== "" && key === null) return null;
+  const key = keyId === "" ? null : found(await findKey(services, visit, keyId));
   const width = read("per");
   const field = read("field").trim();
   return {

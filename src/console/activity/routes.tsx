@@ -1,12 +1,12 @@
 /** `/activity`: the outcomes of the desk's requests, and why some were rejected. */
+import type { VNode } from "preact";
 import { activityWidths, REQUESTS_PER_REASON_KEPT, startOfBucket } from "../../domain/activity.ts";
 import type { ApiKey } from "../../domain/key.ts";
 import { newestSignal } from "../../domain/signal-chunks.ts";
 import { findKey, offeredKeys } from "../keys/key-list.ts";
-import { notFoundPage } from "../web/problems.tsx";
-import { page } from "../web/responses.ts";
+import { forMembers, found, type Route } from "../web/routes.ts";
 import type { ConsoleServices } from "../web/services.ts";
-import { memberPage, type MemberVisit, type Route } from "../web/visit.ts";
+import type { MemberVisit } from "../web/visit.ts";
 import type { ActivitySpan } from "./chart.tsx";
 import { type ActivityAnswer, ActivityPage, LiveParts } from "./page.tsx";
 import { type ActivityQuestion, ownerOf, readQuestion } from "./question.ts";
@@ -18,34 +18,24 @@ const PAGE = 25;
 /** Keys per reason. */
 const KEYS_SHOWN = 10;
 
-export function activityRoutes(services: ConsoleServices): Route[] {
-  return [
-    memberPage("/activity", (visit) => showPage(services, visit)),
-    memberPage("/activity/live", (visit) => showLive(services, visit)),
-    memberPage("/activity/rejects/:reason", (visit) => showReason(services, visit)),
-  ];
+export const activityRoutes: readonly Route[] = [
+  forMembers.page("/activity", showPage),
+  // For the script: what may have changed.
+  forMembers.page("/activity/live", async (services, visit) => (
+    <LiveParts {...await readAnswer(services, visit)} />
+  )),
+  forMembers.page("/activity/rejects/:reason", showReason),
+];
+
+async function showPage(services: ConsoleServices, visit: MemberVisit): Promise<VNode> {
+  const answer = await readAnswer(services, visit);
+  const { key } = answer.question;
+  const keys = key === null ? await offeredKeys(services, visit, undefined) : [];
+  return <ActivityPage {...answer} visit={visit} keys={keys} />;
 }
 
-async function showPage(services: ConsoleServices, visit: MemberVisit): Promise<Response> {
+async function readAnswer(services: ConsoleServices, visit: MemberVisit): Promise<ActivityAnswer> {
   const question = await readQuestion(services, visit);
-  if (question === null) return notFoundPage();
-  const answer = await readAnswer(services, visit, question);
-  const keys = question.key === null ? await offeredKeys(services, visit, undefined) : [];
-  return page(<ActivityPage {...answer} visit={visit} keys={keys} />);
-}
-
-/** For the script: what may have changed. */
-async function showLive(services: ConsoleServices, visit: MemberVisit): Promise<Response> {
-  const question = await readQuestion(services, visit);
-  if (question === null) return notFoundPage();
-  return page(<LiveParts {...await readAnswer(services, visit, question)} />);
-}
-
-async function readAnswer(
-  services: ConsoleServices,
-  visit: MemberVisit,
-  question: ActivityQuestion,
-): Promise<ActivityAnswer> {
   const span = await readSpan(services, visit, question);
   const listing = await readRejects(services, visit, question);
   return { question, span, listing, now: visit.now };
@@ -72,34 +62,31 @@ async function readRejects(
   visit: MemberVisit,
   question: ActivityQuestion,
 ): Promise<RejectListing> {
-  const found = await services.activity.rejects({
+  const rejects = await services.activity.rejects({
     ...question,
     ...ownerOf(visit, question),
     limit: PAGE + 1,
     requestsMax: 1,
   });
-  const reasons = found.slice(0, PAGE);
-  const older = found.length > PAGE ? (reasons.at(-1)?.latest[0]?.request_id ?? null) : null;
+  const reasons = rejects.slice(0, PAGE);
+  const older = rejects.length > PAGE ? (reasons.at(-1)?.latest[0]?.request_id ?? null) : null;
   const latest = reasons.flatMap(({ keyIds }) => keyIds.slice(0, 1));
   return { reasons, older, keys: await findKeys(services, visit, latest) };
 }
 
-async function showReason(services: ConsoleServices, visit: MemberVisit): Promise<Response> {
+async function showReason(services: ConsoleServices, visit: MemberVisit): Promise<VNode> {
   const question = await readQuestion(services, visit);
-  const reason = visit.params["reason"] ?? "";
-  if (question === null) return notFoundPage();
-  const { key } = question;
-  const [rejects] = await services.activity.rejects({
+  const reasons = await services.activity.rejects({
     ...ownerOf(visit, question),
-    reason,
+    reason: visit.params["reason"] ?? "",
     limit: 1,
     requestsMax: REQUESTS_PER_REASON_KEPT,
   });
-  if (rejects === undefined) return notFoundPage();
+  const rejects = found(reasons[0]);
   const latest = rejects.latest.map(({ key_id }) => key_id);
   const ids = [...rejects.keyIds.slice(0, KEYS_SHOWN), ...latest];
   const keys = await findKeys(services, visit, ids);
-  return page(<RejectPage visit={visit} rejects={rejects} keys={keys} narrowedTo={key} />);
+  return <RejectPage visit={visit} rejects={rejects} keys={keys} narrowedTo={question.key} />;
 }
 
 async function findKeys(

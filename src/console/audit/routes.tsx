@@ -1,20 +1,18 @@
 /** `/audit`: who did what to the desk. */
 import { shorten } from "../ui/words.ts";
-import { page } from "../web/responses.ts";
+import { forMembers, type Route } from "../web/routes.ts";
 import type { ConsoleServices } from "../web/services.ts";
-import { memberPage, type MemberVisit, type Route } from "../web/visit.ts";
+import type { MemberVisit } from "../web/visit.ts";
 import { type AuditListing, AuditPage } from "./page.tsx";
 import { pathOf, readFilter } from "./question.ts";
 
 const PAGE = 50;
 
-export function auditRoutes(services: ConsoleServices): Route[] {
-  return [
-    memberPage("/audit", async (visit) =>
-      page(<AuditPage visit={visit} {...await readListing(services, visit)} />),
-    ),
-  ];
-}
+export const auditRoutes: readonly Route[] = [
+  forMembers.page("/audit", async (services, visit) => (
+    <AuditPage visit={visit} {...await readListing(services, visit)} />
+  )),
+];
 
 /** Cursors, not page numbers: new records move nothing from one page to another. */
 async function readListing(

@@ -4,9 +4,10 @@ import type { ApiKey } from "../../domain/key.ts";
 import { newestSignal } from "../../domain/signal-chunks.ts";
 import { lastDayFrom, lateUseOf } from "../keys/key-activity.ts";
 import { expiringKeys, keysStillInUse, readUse } from "../keys/key-list.ts";
-import { page, seeOther } from "../web/responses.ts";
+import { seeOther } from "../web/responses.ts";
+import { forMembers, type Route } from "../web/routes.ts";
 import type { ConsoleServices } from "../web/services.ts";
-import { memberPage, type MemberVisit, type Route } from "../web/visit.ts";
+import type { MemberVisit } from "../web/visit.ts";
 import { readLastHour } from "./last-hour.ts";
 import type { KeyStillInUse } from "./attention.tsx";
 import { type HomeAnswer, HomePage, HomeParts } from "./page.tsx";
@@ -15,19 +16,16 @@ const REASONS_SHOWN = 5;
 /** Of each kind: expiring soon, and still in use. */
 const KEYS_SHOWN = 5;
 
-export function homeRoutes(services: ConsoleServices): Route[] {
-  return [
-    memberPage("/", async (visit) => {
-      const answer = await readAnswer(services, visit);
-      if (answer.newest === null && (await isWithoutKeys(services, visit)))
-        return seeOther("/start");
-      return page(<HomePage visit={visit} answer={answer} />);
-    }),
-    memberPage("/home/live", async (visit) =>
-      page(<HomeParts {...await readAnswer(services, visit)} />),
-    ),
-  ];
-}
+export const homeRoutes: readonly Route[] = [
+  forMembers.page("/", async (services, visit) => {
+    const answer = await readAnswer(services, visit);
+    if (answer.newest === null && (await isWithoutKeys(services, visit))) return seeOther("/start");
+    return <HomePage visit={visit} answer={answer} />;
+  }),
+  forMembers.page("/home/live", async (services, visit) => (
+    <HomeParts {...await readAnswer(services, visit)} />
+  )),
+];
 
 async function isWithoutKeys({ registry }: ConsoleServices, { member }: MemberVisit) {
   const one = { desk: member.desk, state: "active", scope: "send", limit: 1 } as const;

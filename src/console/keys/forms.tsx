@@ -9,9 +9,12 @@ import { PastOrFuture } from "../ui/times.tsx";
 import type { MemberVisit } from "../web/visit.ts";
 import {
   confirmationOf,
+  LIFETIME_DEFAULT,
   lifetimes,
   mayEndInOverlap,
+  OVERLAP_DEFAULT,
   overlaps,
+  SUCCESSOR_LIFETIME_DEFAULT,
   successorLifetimesOf,
 } from "./key-choices.ts";
 import { lastUse } from "./key-activity.ts";
@@ -23,34 +26,24 @@ function upTo(apiKey: ApiKey): { path: string; name: VNode } {
   return { path: `/keys/${apiKey.id}`, name: <KeyTitle {...apiKey} /> };
 }
 
-interface FormPage<Typed> {
+interface FormPage {
   readonly visit: MemberVisit;
-  /** As typed before, or the defaults. */
-  readonly typed: Typed;
-  /** What was wrong with it; null: nothing, or nothing was sent yet. */
+  /** What was wrong with the form; null: nothing, or it was not sent yet. */
   readonly problem: string | null;
 }
 
-interface MintingForm<Typed> extends FormPage<Typed> {
+interface MintingForm extends FormPage {
   /** Tells each copy of the form from every other: see `SentForms`. */
   readonly copy: string;
 }
 
 interface OfKey {
+  readonly visit: MemberVisit;
   readonly apiKey: ApiKey;
 }
 
-export interface NewKeyTyped {
-  readonly label: string;
-  readonly expires: string;
-}
-
-export interface RotateTyped {
-  readonly overlap: string;
-  readonly expires: string;
-}
-
-export function NewKeyPage({ visit, copy, typed, problem }: MintingForm<NewKeyTyped>): VNode {
+export function NewKeyPage({ visit, copy, problem }: MintingForm): VNode {
+  const { form } = visit;
   return (
     <Layout title="Create a key" visit={visit} place="/keys" up={KEYS}>
       <Problem>{problem}</Problem>
@@ -60,13 +53,17 @@ export function NewKeyPage({ visit, copy, typed, problem }: MintingForm<NewKeyTy
           id="label"
           label="Label (optional)"
           hint={keyLabelHint}
-          value={typed.label}
+          value={form.get("label") ?? ""}
           autocomplete="off"
           dir="auto"
           aria-invalid={problem !== null || undefined}
         />
         <Field id="expires" label="Expires">
-          <Select id="expires" options={lifetimes} value={typed.expires} />
+          <Select
+            id="expires"
+            options={lifetimes}
+            value={form.get("expires") ?? LIFETIME_DEFAULT}
+          />
         </Field>
         <Buttons verb="Create the key" back="/keys" />
       </PostForm>
@@ -83,8 +80,9 @@ export function DeskFullPage({ visit, obstacle }: { visit: MemberVisit; obstacle
   );
 }
 
-export function RotatePage(props: MintingForm<RotateTyped> & OfKey): VNode {
-  const { visit, apiKey, copy, typed, problem } = props;
+export function RotatePage({ visit, apiKey, copy, problem }: MintingForm & OfKey): VNode {
+  const overlap = visit.form.get("overlap") ?? OVERLAP_DEFAULT;
+  const expires = visit.form.get("expires") ?? SUCCESSOR_LIFETIME_DEFAULT;
   const path = `/keys/${apiKey.id}`;
   return (
     <RotationPage visit={visit} apiKey={apiKey}>
@@ -102,10 +100,10 @@ export function RotatePage(props: MintingForm<RotateTyped> & OfKey): VNode {
       <PostForm visit={visit} class="card" action={`${path}/rotate`}>
         <Copy token={copy} />
         <Field id="overlap" label="The old key works for">
-          <Select id="overlap" options={overlaps} value={typed.overlap} />
+          <Select id="overlap" options={overlaps} value={overlap} />
         </Field>
         <Field id="expires" label="The new key expires">
-          <Select id="expires" options={successorLifetimesOf(apiKey)} value={typed.expires} />
+          <Select id="expires" options={successorLifetimesOf(apiKey)} value={expires} />
         </Field>
         <Buttons verb="Rotate the key" back={path} />
       </PostForm>
@@ -114,7 +112,7 @@ export function RotatePage(props: MintingForm<RotateTyped> & OfKey): VNode {
 }
 
 /** A key that has ended cannot have a successor. */
-export function NothingToRotatePage(props: OfKey & { visit: MemberVisit }): VNode {
+export function NothingToRotatePage(props: OfKey): VNode {
   const { apiKey, visit } = props;
   return (
     <RotationPage {...props}>
@@ -129,9 +127,7 @@ export function NothingToRotatePage(props: OfKey & { visit: MemberVisit }): VNod
 }
 
 /** A key has one successor. */
-export function RotatedAlreadyPage(
-  props: OfKey & { visit: MemberVisit; successor: ApiKey },
-): VNode {
+export function RotatedAlreadyPage(props: OfKey & { successor: ApiKey }): VNode {
   const { apiKey, successor } = props;
   return (
     <RotationPage {...props}>
@@ -150,9 +146,8 @@ export function RevokePage({
   visit,
   apiKey,
   hasNamesake,
-  typed,
   problem,
-}: FormPage<string> &
+}: FormPage &
   OfKey & {
     /** Another active key has the same label. */
     hasNamesake: boolean;
@@ -183,7 +178,7 @@ export function RevokePage({
               </bdi>
             </>
           }
-          value={typed}
+          value={visit.form.get("confirmation") ?? ""}
           required
           autocomplete="off"
           autocapitalize="off"
@@ -197,11 +192,7 @@ export function RevokePage({
   );
 }
 
-function RotationPage({
-  visit,
-  apiKey,
-  children,
-}: OfKey & { visit: MemberVisit; children: ComponentChildren }): VNode {
+function RotationPage({ visit, apiKey, children }: OfKey & { children: ComponentChildren }): VNode {
   return (
     <Layout title={`Rotate key …${apiKey.last4}`} visit={visit} place="/keys" up={upTo(apiKey)}>
       {children}

@@ -1,8 +1,9 @@
 /** The choices in the forms for keys, and the confirmation that a key is revoked. */
+import { UserError } from "../../domain/errors.ts";
 import type { ApiKey } from "../../domain/key.ts";
 import { DAY_MS, HOUR_MS } from "../../domain/time.ts";
 
-export interface Choice<T> {
+interface Choice<T> {
   readonly value: string;
   readonly name: string;
   readonly ms: T;
@@ -16,13 +17,7 @@ export const lifetimes: readonly Choice<number | null>[] = [
   { value: "1y", name: "In a year", ms: 365 * DAY_MS },
 ];
 
-/** How long a successor works; undefined: as long as the old key was made to. */
-export const successorLifetimes: readonly Choice<number | null | undefined>[] = [
-  { value: "same", name: "Like the old key", ms: undefined },
-  ...lifetimes,
-];
-
-/** Says in the first choice how long the old key was made to work. */
+/** How long a successor works; undefined: as long as the old key was made to, which the first choice says. */
 export function successorLifetimesOf({
   created_at,
   expires_at,
@@ -49,9 +44,11 @@ export const LIFETIME_DEFAULT = "never";
 export const SUCCESSOR_LIFETIME_DEFAULT = "same";
 export const OVERLAP_DEFAULT = "24h";
 
-/** Null for a value that the form did not offer. */
-export function chosen<T>(choices: readonly Choice<T>[], value: string | null): Choice<T> | null {
-  return choices.find((choice) => choice.value === value) ?? null;
+/** Throws a `UserError` with the sentence for a value that the form did not offer. */
+export function choose<T>(choices: readonly Choice<T>[], value: string, sentence: string): T {
+  const choice = choices.find((one) => one.value === value);
+  if (choice === undefined) throw new UserError(sentence);
+  return choice.ms;
 }
 
 /**

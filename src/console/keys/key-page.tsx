@@ -16,7 +16,7 @@ import { CHART } from "./key-list.ts";
 import type { KeyUse } from "./page.tsx";
 import { ReadTag, StateTag, StillInUseTag } from "./state-tag.tsx";
 
-export interface KeyDetails extends KeyUse {
+interface KeyDetails extends KeyUse {
   /** The member who created it; null: an administrator. See `Audit.creatorsOf`. */
   readonly creator: string | null | undefined;
   /** The newest entries of the audit about it. */
@@ -24,17 +24,15 @@ export interface KeyDetails extends KeyUse {
   readonly isRotated: boolean;
 }
 
-/** What was typed as its new label, and why it is refused; null: nothing was. */
-export type Renaming = { readonly typed: string; readonly problem: string } | null;
-
 export function KeyPage({
   visit,
   details,
-  renaming,
+  problem,
 }: {
   visit: MemberVisit;
   details: KeyDetails;
-  renaming: Renaming;
+  /** Why its new label is refused; null: none was typed. */
+  problem: string | null;
 }): VNode {
   const { apiKey, records, now } = details;
   return (
@@ -63,7 +61,7 @@ export function KeyPage({
             <h2>Details</h2>
             <Facts facts={factsOf(details)} />
           </section>
-          <Rename visit={visit} apiKey={apiKey} renaming={renaming} />
+          <Rename visit={visit} apiKey={apiKey} problem={problem} />
         </div>
         {records.length > 0 && <History records={records} now={now} />}
       </div>
@@ -189,26 +187,26 @@ function Created({ apiKey, creator, now }: KeyDetails): VNode {
 function Rename({
   visit,
   apiKey: { id, label },
-  renaming,
+  problem,
 }: {
   visit: MemberVisit;
   apiKey: ApiKey;
-  renaming: Renaming;
+  problem: string | null;
 }): VNode {
   return (
-    <details open={renaming !== null} id="rename">
+    <details open={problem !== null} id="rename">
       <summary>Rename this key</summary>
-      <Problem>{renaming?.problem ?? null}</Problem>
+      <Problem>{problem}</Problem>
       <PostForm visit={visit} class="plain" action={`/keys/${id}`}>
         <Field
           id="label"
           label="Label"
           hint={keyLabelHint}
-          value={renaming?.typed ?? label ?? ""}
+          value={visit.form.get("label") ?? label ?? ""}
           required
           autocomplete="off"
           dir="auto"
-          aria-invalid={renaming !== null || undefined}
+          aria-invalid={problem !== null || undefined}
         />
         <p class="actions">
           <button class="quiet">Rename</button>

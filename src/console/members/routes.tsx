@@ -1,122 +1,84 @@
 /** `/members`: who can use the desk's console. Another desk's member is answered like an unknown one. */
-import { checkEmail, generateToken, type MadeLink, type Member } from "../../domain/member.ts";
+import type { VNode } from "preact";
+import { checkEmail, generateToken, type Member } from "../../domain/member.ts";
 import type { ApiKey } from "../../domain/key.ts";
 import { requireConfirmation, waysOf } from "../account/confirmation.ts";
-import { notFoundPage } from "../web/problems.tsx";
-import { orRefusal } from "../web/refusals.ts";
-import { page, seeOther } from "../web/responses.ts";
-import { senderOf, SentForms } from "../web/sent-forms.ts";
+import { seeOther } from "../web/responses.ts";
+import { forMembers, found, type Route } from "../web/routes.ts";
+import { senderOf } from "../web/sent-forms.ts";
 import type { ConsoleServices } from "../web/services.ts";
-import {
-  authorOf,
-  memberForm,
-  memberPage,
-  type MemberVisit,
-  requireSession,
-  type Route,
-} from "../web/visit.ts";
+import { authorOf, type MemberVisit, requireSession } from "../web/visit.ts";
 import { InvitePage, LinkShownPage, RemovePage } from "./forms.tsx";
 import { MembersPage } from "./page.tsx";
 
-/** A reload within this time shows the same link, a later one makes another. */
-const LINK_KNOWN_MS = 60_000;
 /** Twice the keys that a desk may have by default: others may be in their overlap. */
 const KEYS_SHOWN = 200;
 
-export function memberRoutes(services: ConsoleServices): Route[] {
-  const links = new SentForms<MadeLink>(LINK_KNOWN_MS);
-  /** Answers 404 unless the member is of the visitor's desk. */
-  const ofOne = (handle: HandleOne) => async (visit: MemberVisit) => {
-    const members = await services.members.list(visit.member.desk);
-    const found = members.find(({ id }) => id === visit.params["id"]);
-    return found === undefined ? notFoundPage() : handle(services, visit, found);
-  };
-  return [
-    memberPage("/members", async (visit) => {
-      const members = await services.members.list(visit.member.desk);
-      return page(<MembersPage visit={visit} members={members} />);
-    }),
-    memberPage("/members/invite", async (visit) => {
-      const members = await services.members.list(visit.member.desk);
-      const invited = members.find(({ id }) => id === visit.url.searchParams.get("member"));
-      return showInvite(services, visit, invited?.email ?? "");
-    }),
-    memberForm("/members/invite", (visit) => invite(services, links, visit)),
-    memberPage("/members/:id/remove", ofOne(showRemoval)),
-    memberForm("/members/:id/remove", ofOne(remove)),
-  ];
-}
-
-type HandleOne = (
-  services: ConsoleServices,
-  visit: MemberVisit,
-  member: Member,
-) => Response | Promise<Response>;
+export const memberRoutes: readonly Route[] = [
+  forMembers.page("/members", async (services, visit) => (
+    <MembersPage visit={visit} members={await services.members.list(visit.member.desk)} />
+  )),
+  forMembers.page("/members/invite", showInvite),
+  forMembers.form("/members/invite", invite, { again: showInvite }),
+  forMembers.page("/members/:id/remove", showRemoval),
+  forMembers.form("/members/:id/remove", remove, { again: showRemoval }),
+];
 
 async function showInvite(
   services: ConsoleServices,
   visit: MemberVisit,
-  email: string,
-  problem: string | null = null,
-): Promise<Response> {
+  problem: string | null,
+): Promise<VNode> {
+  const invited = await findMember(services, visit, visit.url.searchParams.get("member"));
+  const email = visit.form.get("email") ?? invited?.email ?? "";
   const ways = await waysOf(services, visit);
-  const form = { visit, ways, problem, email, copy: generateToken() };
-  return page(<InvitePage {...form} />, problem === null ? 200 : 422);
+  return <InvitePage {...{ visit, ways, problem, email }} copy={generateToken()} />;
 }
 
 /**
  * The answer to the form has the link, and no page of its own does: a thief of the session's cookie could
  * open that page first.
  */
-function invite(
-  services: ConsoleServices,
-  links: SentForms<MadeLink>,
-  visit: MemberVisit,
-): Promise<Response> {
+async function invite(services: ConsoleServices, visit: MemberVisit): Promise<VNode> {
   const email = visit.form.get("email") ?? "";
   const { session, form } = senderOf(visit);
   // The same copy with another address is another form.
   const sender = { session, form: form === null ? null : `${form} ${email}` };
-  return orRefusal(
-    async () => {
-      const link = await links.once(sender, visit.now, async () => {
-        checkEmail(email);
-        await requireConfirmation(services, visit);
-        await requireSession(services, visit);
-        return services.members.invite(visit.member.desk, email, authorOf(visit));
-      });
-      const url = `${services.ownOrigin()}/join/${link.token}`;
-      return page(<LinkShownPage visit={visit} link={link} url={url} />);
-    },
-    (problem) => showInvite(services, visit, email, problem),
-  );
+  const link = await services.links.once(sender, visit.now, async () => {
+    checkEmail(email);
+    await requireConfirmation(services, visit);
+    await requireSession(services, visit);
+    return services.members.invite(visit.member.desk, email, authorOf(visit));
+  });
+  const url = `${services.ownOrigin()}/join/${link.token}`;
+  return <LinkShownPage visit={visit} link={link} url={url} />;
 }
 
 async function showRemoval(
   services: ConsoleServices,
   visit: MemberVisit,
-  member: Member,
-  problem: string | null = null,
-): Promise<Response> {
-  const state = {
-    member,
-    keys: await keysOf(services, visit, member),
-    ways: await waysOf(services, visit),
-    problem,
-  };
-  return page(<RemovePage visit={visit} {...state} />, problem === null ? 200 : 422);
+  problem: string | null,
+): Promise<VNode> {
+  const member = found(await findMember(services, visit, visit.params["id"]));
+  const keys = await keysOf(services, visit, member);
+  const ways = await waysOf(services, visit);
+  return <RemovePage {...{ visit, ways, problem, member, keys }} />;
 }
 
-function remove(services: ConsoleServices, visit: MemberVisit, member: Member): Promise<Response> {
-  return orRefusal(
-    async () => {
-      await requireConfirmation(services, visit);
-      await requireSession(services, visit);
-      await services.members.remove(visit.member.desk, member.email, authorOf(visit));
-      return seeOther("/members");
-    },
-    (problem) => showRemoval(services, visit, member, problem),
-  );
+async function remove(services: ConsoleServices, visit: MemberVisit): Promise<Response> {
+  const member = found(await findMember(services, visit, visit.params["id"]));
+  await requireConfirmation(services, visit);
+  await requireSession(services, visit);
+  await services.members.remove(visit.member.desk, member.email, authorOf(visit));
+  return seeOther("/members");
+}
+
+async function findMember(
+  services: ConsoleServices,
+  visit: MemberVisit,
+  id: string | null | undefined,
+): Promise<Member | undefined> {
+  return (await services.members.list(visit.member.desk)).find((member) => member.id === id);
 }
 
 /** The active keys that the member created, newest first. */

@@ -10,22 +10,19 @@ import { RESPONSE_FIELD } from "./passkeys.ts";
 /** For pages on which a passkey may be used. */
 export const passkeyScripts = [assets.webauthn.path, assets.passkeys.path] as const;
 
-export interface SignInState {
-  /** As typed before. */
-  readonly email: string;
-  readonly next: string;
-  readonly problem: string | null;
-}
-
 export function SignInPage({
   visit,
-  state: { email, next, problem },
+  next,
+  problem,
   hasPasskeys,
 }: {
   visit: Visit;
-  state: SignInState;
+  /** The path to go to afterwards. */
+  next: string;
+  problem: string | null;
   hasPasskeys: boolean;
 }): VNode {
+  const email = visit.form.get("email") ?? "";
   return (
     <Layout title="Sign in" scripts={hasPasskeys ? passkeyScripts : []}>
       <Problem>{problem}</Problem>

@@ -14,7 +14,7 @@ import type { SignalPage } from "./listing.ts";
 import { SignalTable } from "./signal-table.tsx";
 import { SignalToolbar } from "./toolbar.tsx";
 
-interface SignalListing {
+export interface SignalListing {
   readonly input: FilterInput;
   /** The id that was searched for; null: none was. */
   readonly find: string | null;

@@ -1,13 +1,15 @@
 /** `/signals`: the list, one signal, and exports. */
-import { ExportRefusedPage, SignalListPage } from "./page.tsx";
+import type { VNode } from "preact";
+import { ExportRefusedPage, type SignalListing, SignalListPage } from "./page.tsx";
 import { SignalRows } from "./signal-table.tsx";
 import { SignalDetailPage } from "./signal-page.tsx";
 import { countRejected } from "../activity/rejected.tsx";
 import { offeredKeys } from "../keys/key-list.ts";
 import { newestSignalId, readChunks } from "../../domain/signal-chunks.ts";
 import { type FileFormat, fileFormats } from "../../domain/signal-file.ts";
-import { notFoundPage } from "../web/problems.tsx";
+import type { StoredSignal } from "../../domain/stored-signal.ts";
 import { page, seeOther } from "../web/responses.ts";
+import { type Answer, forMembers, found, type Route } from "../web/routes.ts";
 import { shorten } from "../ui/words.ts";
 import type { ConsoleServices } from "../web/services.ts";
 import {
@@ -16,35 +18,32 @@ import {
   EXPORT_MINUTES_MAX,
   EXPORT_ROWS_MAX,
   ExportCut,
-  ExportSlots,
   exportStream,
 } from "./export.ts";
 import { type FilterInput, pathWith, readFilter } from "./filter.ts";
 import { readSignalPage, type SignalPageQuery } from "./listing.ts";
-import {
-  isStillSignedIn,
-  memberPage,
-  type MemberVisit,
-  readCursor,
-  type Route,
-} from "../web/visit.ts";
+import { isStillSignedIn, type MemberVisit, readCursor } from "../web/visit.ts";
 
 const PAGE = 50;
 const SYMBOLS_OFFERED = 50;
 const EXPORT_MS_MAX = EXPORT_MINUTES_MAX * 60_000;
 
-const nothing = { signals: [], older: null, newer: null, searchedTo: null };
+/** What a list shows that looked for nothing. */
+const nothing: Omit<SignalListing, "input" | "keys" | "symbols"> = {
+  find: null,
+  found: { signals: [], older: null, newer: null, searchedTo: null },
+  newestId: "",
+  isLive: false,
+  rejected: 0,
+};
 
-export function signalRoutes(services: ConsoleServices): Route[] {
-  const slots = new ExportSlots();
-  return [
-    memberPage("/signals", (visit) => showList(services, visit)),
-    memberPage("/signals/newer", (visit) => showNewer(services, visit)),
-    memberPage("/signals/export", (visit) => exportAll(services, slots, visit)),
-    memberPage("/signals/:id", (visit) => showOne(services, visit)),
-    memberPage("/signals/:id/metadata", (visit) => sendMetadata(services, visit)),
-  ];
-}
+export const signalRoutes: readonly Route[] = [
+  forMembers.page("/signals", showList),
+  forMembers.page("/signals/newer", showNewer),
+  forMembers.page("/signals/export", exportAll),
+  forMembers.page("/signals/:id", showOne),
+  forMembers.page("/signals/:id/metadata", sendMetadata),
+];
 
 async function showList(services: ConsoleServices, visit: MemberVisit): Promise<Response> {
   const { searchParams } = visit.url;
@@ -55,14 +54,12 @@ async function showList(services: ConsoleServices, visit: MemberVisit): Promise<
   const request = readRequest(visit, input);
   // Read first: what arrives in between is on the page, and not missed by the script.
   const newestId = await newestSignalId(services.signals, visit.member.deskId);
-  const found = await readSignalPage(services.signals, request);
+  const listed = await readSignalPage(services.signals, request);
   // There is nothing newer: the first page is the one that is kept up to date.
-  if (request.after !== null && found.newer === null) return seeOther(pathWith("/signals", input));
+  if (request.after !== null && listed.newer === null) return seeOther(pathWith("/signals", input));
   const isLive = request.before === null && request.after === null;
-  const offers = await readOffers(services, visit, input);
-  const rejected = found.signals.length === 0 ? await countRejected(services, visit) : 0;
-  const listing = { input, find: null, found, newestId, isLive, rejected, ...offers };
-  return page(<SignalListPage visit={visit} listing={listing} />);
+  const rejected = listed.signals.length === 0 ? await countRejected(services, visit) : 0;
+  return listPage(services, visit, input, { found: listed, newestId, isLive, rejected });
 }
 
 async function showFound(
@@ -76,49 +73,47 @@ async function showFound(
   const signals = exact.length > 0 ? exact : await services.signals.find(deskId, find.trim());
   const [first] = signals;
   if (first !== undefined && signals.length === 1) return seeOther(`/signals/${first.id}`);
-  const input = readFilter(new URLSearchParams());
-  const offers = await readOffers(services, visit, input);
-  const found = { ...nothing, signals };
-  const listing = { input, find, found, newestId: "", isLive: false, rejected: 0, ...offers };
-  return page(<SignalListPage visit={visit} listing={listing} />, signals.length === 0 ? 404 : 200);
+  const listed = { find, found: { ...nothing.found, signals } };
+  const status = signals.length === 0 ? 404 : 200;
+  return listPage(services, visit, readFilter(new URLSearchParams()), listed, status);
 }
 
-async function refuseFilter(
+function refuseFilter(
   services: ConsoleServices,
   visit: MemberVisit,
   input: FilterInput,
 ): Promise<Response> {
-  const offers = await readOffers(services, visit, input);
-  const listing = {
-    input,
-    find: null,
-    found: nothing,
-    newestId: "",
-    isLive: false,
-    rejected: 0,
-    ...offers,
-  };
-  return page(<SignalListPage visit={visit} listing={listing} />, 400);
+  return listPage(services, visit, input, {}, 400);
 }
 
-/** What the filter's form offers. */
-async function readOffers(services: ConsoleServices, visit: MemberVisit, { typed }: FilterInput) {
+/** With what the filter's form offers. */
+async function listPage(
+  services: ConsoleServices,
+  visit: MemberVisit,
+  input: FilterInput,
+  listed: Partial<typeof nothing>,
+  status = 200,
+): Promise<Response> {
   const symbols = await services.signals.symbols(visit.member.deskId, SYMBOLS_OFFERED);
-  return {
-    keys: await offeredKeys(services, visit, typed.key),
+  const listing = {
+    ...nothing,
+    ...listed,
+    input,
+    keys: await offeredKeys(services, visit, input.typed.key),
     // Long ones would make the page long.
     symbols: symbols.filter((symbol) => shorten(symbol) === symbol),
   };
+  return page(<SignalListPage visit={visit} listing={listing} />, status);
 }
 
 /** Rows for the script: those that are newer than its newest, or the newest of them. */
-async function showNewer(services: ConsoleServices, visit: MemberVisit): Promise<Response> {
+async function showNewer(services: ConsoleServices, visit: MemberVisit): Promise<Answer> {
   const input = readFilter(visit.url.searchParams);
   if (input.problems.length > 0) return refuseFilter(services, visit, input);
   const newestId = await newestSignalId(services.signals, visit.member.deskId);
   const query = { ...readRequest(visit, input), order: "newest" } as const;
   const { signals, searchedTo } = await services.signals.list(query);
-  return page(
+  return (
     <table>
       <SignalRows
         signals={signals}
@@ -126,42 +121,36 @@ async function showNewer(services: ConsoleServices, visit: MemberVisit): Promise
         isCut={searchedTo !== null}
         now={visit.now}
       />
-    </table>,
+    </table>
   );
 }
 
-async function showOne(services: ConsoleServices, visit: MemberVisit): Promise<Response> {
-  const signal = await services.signals.get(visit.member.deskId, visit.params["id"] ?? "");
-  if (signal === null) return notFoundPage();
+async function showOne(services: ConsoleServices, visit: MemberVisit): Promise<VNode> {
+  const signal = await findSignal(services, visit);
   const repeats = await services.activity.repeatsOf(visit.member.deskId, signal.id);
-  return page(
-    <SignalDetailPage
-      visit={visit}
-      signal={signal}
-      repeats={repeats}
-      publicUrl={services.publicUrl}
-    />,
-  );
+  const { publicUrl } = services;
+  return <SignalDetailPage {...{ visit, signal, repeats, publicUrl }} />;
 }
 
 async function sendMetadata(services: ConsoleServices, visit: MemberVisit): Promise<Response> {
-  const signal = await services.signals.get(visit.member.deskId, visit.params["id"] ?? "");
-  if (signal === null || signal.metadata === null) return notFoundPage();
-  return file(signal.metadata, "application/json", `${signal.id}.json`);
+  const { id, metadata } = await findSignal(services, visit);
+  return file(found(metadata), "application/json", `${id}.json`);
 }
 
-async function exportAll(
-  services: ConsoleServices,
-  slots: ExportSlots,
-  visit: MemberVisit,
-): Promise<Response> {
+async function findSignal(
+  { signals }: ConsoleServices,
+  { member, params }: MemberVisit,
+): Promise<StoredSignal> {
+  return found(await signals.get(member.deskId, params["id"] ?? ""));
+}
+
+async function exportAll(services: ConsoleServices, visit: MemberVisit): Promise<Response> {
   const { searchParams } = visit.url;
-  const format = fileFormats.find((name) => name === searchParams.get("format"));
-  if (format === undefined) return notFoundPage();
+  const format = found(fileFormats.find((name) => name === searchParams.get("format")));
   const input = readFilter(searchParams);
   if (input.problems.length > 0) return refuseFilter(services, visit, input);
   const { deskId, desk } = visit.member;
-  const slot = slots.take(visit.member);
+  const slot = services.exports.take(visit.member);
   if (slot.problem !== null) {
     const back = pathWith("/signals", input);
     return page(<ExportRefusedPage visit={visit} problem={slot.problem} back={back} />, 429);

@@ -3,24 +3,20 @@ import { generateToken } from "../../domain/member.ts";
 import { newestSignal } from "../../domain/signal-chunks.ts";
 import { countRejected } from "../activity/rejected.tsx";
 import { type Progress, ProgressSteps, StartPage } from "./page.tsx";
-import { page } from "../web/responses.ts";
+import { forMembers, type Route } from "../web/routes.ts";
 import type { ConsoleServices } from "../web/services.ts";
-import { memberPage, type MemberVisit, type Route } from "../web/visit.ts";
+import type { MemberVisit } from "../web/visit.ts";
 
-export function startRoutes(services: ConsoleServices): Route[] {
-  const { publicUrl } = services;
-  return [
-    memberPage("/start", async (visit) => {
-      const progress = await readProgress(services, visit);
-      const secret = generateToken();
-      return page(<StartPage visit={visit} {...{ progress, publicUrl, secret }} />);
-    }),
-    memberPage("/start/state", async (visit) => {
-      const progress = await readProgress(services, visit);
-      return page(<ProgressSteps progress={progress} now={visit.now} />);
-    }),
-  ];
-}
+export const startRoutes: readonly Route[] = [
+  forMembers.page("/start", async (services, visit) => {
+    const progress = await readProgress(services, visit);
+    const { publicUrl } = services;
+    return <StartPage {...{ visit, progress, publicUrl }} secret={generateToken()} />;
+  }),
+  forMembers.page("/start/state", async (services, visit) => (
+    <ProgressSteps progress={await readProgress(services, visit)} now={visit.now} />
+  )),
+];
 
 async function readProgress(services: ConsoleServices, visit: MemberVisit): Promise<Progress> {
   const { registry, signals } = services;

@@ -1,6 +1,5 @@
 /** The console's interface: pages for members, nothing that programs use. */
 import type { Context, Elysia } from "elysia";
-import type { Logger } from "pino";
 import { AppError, type ErrorCode, errorCatalogue, SignedOutError } from "../../domain/errors.ts";
 import { generateToken } from "../../domain/member.ts";
 import { readBody } from "../../net/body.ts";
@@ -30,29 +29,23 @@ import {
   sentence,
   strictTransport,
 } from "./responses.ts";
+import type { Route } from "./routes.ts";
 import { signInPath } from "./safe-redirect.ts";
-import type { Sessions } from "./sessions.ts";
-import { cookieNames, type MemberVisit, type Route, type Visit } from "./visit.ts";
+import type { ConsoleServices } from "./services.ts";
+import { cookieNames, type MemberVisit, type Visit } from "./visit.ts";
 import type { WriteLimit } from "./write-limit.ts";
 
-interface ConsoleInterface {
-  readonly sessions: Sessions;
+interface ConsoleInterface extends ConsoleServices {
   /** Limits the forms that members send. */
   readonly writes: WriteLimit;
   readonly routes: readonly Route[];
-  /** The console's public URL, such as `https://console.example.com`. */
-  readonly ownOrigin: () => string;
-  /** The public URL of the interface for bots. */
-  readonly publicUrl: string;
   readonly transport: TransportPolicy;
   /** Returns the client's address, from a trusted proxy if there is one. */
   readonly clientAddress: (headers: Headers, peer: string | null) => string;
   readonly hosts: OwnHosts;
   /** Browsers reach us over HTTPS alone. */
   readonly isHttps: boolean;
-  readonly log: Logger;
   readonly refusals: RefusalLog;
-  readonly now: () => number;
   readonly listener: ListenerState;
 }
 
@@ -144,7 +137,7 @@ async function serve(
   const response =
     request.method === "POST"
       ? await handleForm(console, route, visit)
-      : await handle(route, visit);
+      : await handle(console, route, visit);
   cookies.apply(response.headers);
   return response;
 }
@@ -163,7 +156,7 @@ async function handleForm(
   try {
     // Only here: forms of other sites do not count.
     if (member !== null) console.writes.take(member, route.path, performance.now());
-    return await handle(route, visit);
+    return await handle(console, route, visit);
   } catch (error) {
     if (error instanceof SignedOutError) return seeOther(signInPath(returnPath(route, visit)));
     if (isRateLimited(error)) return limitedPage(visit, error);
@@ -171,11 +164,13 @@ async function handleForm(
   }
 }
 
-async function handle(route: Route, visit: Visit): Promise<Response> {
-  if (route.access === "public") return route.handle(visit);
-  if (visit.member === null) return toSignIn(visit, returnPath(route, visit));
-  if (route.access === "member" && visit.member.mustAddPasskey) return seeOther("/passkey");
-  return route.handle(visit as MemberVisit);
+async function handle(console: ConsoleInterface, route: Route, visit: Visit): Promise<Response> {
+  const { access } = route;
+  const { member } = visit;
+  if (access !== "public" && member === null) return toSignIn(visit, returnPath(route, visit));
+  if (access === "member" && member?.mustAddPasskey === true) return seeOther("/passkey");
+  // Handlers of public routes take a visit without a member, too.
+  return route.handle(console, visit as MemberVisit);
 }
 
 /** The page to return to after signing in: for a form, the page that has it. */

@@ -61,30 +61,6 @@ export type CookieName = (typeof cookieNames)[keyof typeof cookieNames];
 
 export const CSRF_FIELD = "csrf";
 
-interface RouteBase {
-  readonly method: "GET" | "POST";
-  /** Elysia's syntax: `/keys/:id`. */
-  readonly path: string;
-  /** The path of the page with the form, if it is another. */
-  readonly formPage?: string | undefined;
-}
-
-/**
- * `member`: redirects to the sign-in page without a session, and to `/passkey` while the member must add
- * one. `signed-in`: allows that member, too.
- */
-export type Route =
-  | (RouteBase & {
-      readonly access: "public";
-      readonly handle: Handle<Visit>;
-    })
-  | (RouteBase & {
-      readonly access: "member" | "signed-in";
-      readonly handle: Handle<MemberVisit>;
-    });
-
-type Handle<V extends Visit> = (visit: V) => Response | Promise<Response>;
-
 /** Whether the session still holds: it may have ended since the request began. */
 export async function isStillSignedIn(
   { sessions, now }: { sessions: Sessions; now: () => number },
@@ -104,31 +80,6 @@ export async function requireSession(
 /** Who makes the changes of this request, for the audit. They are refused once the member is signed out everywhere. */
 export function authorOf({ member, address }: MemberVisit): MemberAuthor {
   return { memberId: member.memberId, signedOutAt: member.signedOutAt, client: address };
-}
-
-export function memberPage(path: string, handle: Handle<MemberVisit>): Route {
-  return { method: "GET", path, access: "member", handle };
-}
-
-export function memberForm(path: string, handle: Handle<MemberVisit>, formPage?: string): Route {
-  return { method: "POST", path, access: "member", handle, formPage };
-}
-
-/** Also open to a member who must add a passkey first. */
-export function signedInPage(path: string, handle: Handle<MemberVisit>): Route {
-  return { method: "GET", path, access: "signed-in", handle };
-}
-
-export function signedInForm(path: string, handle: Handle<MemberVisit>, formPage?: string): Route {
-  return { method: "POST", path, access: "signed-in", handle, formPage };
-}
-
-export function publicPage(path: string, handle: Handle<Visit>): Route {
-  return { method: "GET", path, access: "public", handle };
-}
-
-export function publicForm(path: string, handle: Handle<Visit>): Route {
-  return { method: "POST", path, access: "public", handle };
 }
 
 /** Returns null for an invalid cursor: the newest page. */

@@ -1,0 +1,110 @@
+/** The routes of pages, of their forms, and of what scripts ask for; and the answers to what is refused. */
+import type { VNode } from "preact";
+import { NotFoundError, UserError } from "../../domain/errors.ts";
+import type { Awaitable } from "../../domain/storage.ts";
+import { describeLimit, isRateLimited, notFoundPage } from "./problems.tsx";
+import { json, page } from "./responses.ts";
+import type { ConsoleServices } from "./services.ts";
+import type { MemberVisit, Visit } from "./visit.ts";
+
+/**
+ * `member`: redirects to the sign-in page without a session, and to `/passkey` while the member must add
+ * one. `signed-in`: allows that member, too.
+ */
+type Access = "public" | "signed-in" | "member";
+
+export interface Route<V extends Visit = MemberVisit> {
+  readonly method: "GET" | "POST";
+  /** Elysia's syntax: `/keys/:id`. */
+  readonly path: string;
+  readonly access: Access;
+  /** The path of the page with the form, if it is another. */
+  readonly formPage?: string | undefined;
+  readonly handle: (services: ConsoleServices, visit: V) => Promise<Response>;
+}
+
+/** A page, or what is answered instead. */
+export type Answer = VNode | Response;
+
+/** `problem`: why the page's form was refused; null: it was not sent. */
+type Show<V> = (services: ConsoleServices, visit: V, problem: string | null) => Awaitable<Answer>;
+
+interface Form<V> {
+  /** Shows the form again, with what a person can correct. */
+  readonly again?: Show<V>;
+  /** The path of the page with the form, if it is another. */
+  readonly page?: string;
+}
+
+function routesFor<V extends Visit>(access: Access) {
+  return {
+    page: (path: string, show: Show<V>): Route<V> => ({
+      method: "GET",
+      path,
+      access,
+      handle: (services, visit) => respond(() => show(services, visit, null)),
+    }),
+
+    /** `send` throws a `UserError` for what a person can correct. */
+    form: (
+      path: string,
+      send: (services: ConsoleServices, visit: V) => Awaitable<Answer>,
+      { again, page: formPage }: Form<V>,
+    ): Route<V> => ({
+      method: "POST",
+      path,
+      access,
+      formPage,
+      handle: async (services, visit) => {
+        try {
+          return await respond(() => send(services, visit));
+        } catch (error) {
+          if (again === undefined || !(error instanceof UserError)) throw error;
+          return respond(() => again(services, visit, error.sentence), 422);
+        }
+      },
+    }),
+
+    /** Answers a script of our pages with the options for a passkey, or with the problem. */
+    passkey: (
+      path: string,
+      read: (services: ConsoleServices, visit: V) => Promise<object>,
+      formPage?: string,
+    ): Route<V> => ({
+      method: "POST",
+      path,
+      access,
+      formPage,
+      handle: async (services, visit) => {
+        try {
+          return json({ options: await read(services, visit) });
+        } catch (error) {
+          if (error instanceof UserError) return json({ problem: error.sentence }, 422);
+          if (isRateLimited(error)) return json({ problem: describeLimit(error) }, 429);
+          throw error;
+        }
+      },
+    }),
+  };
+}
+
+export const forEverybody = routesFor<Visit>("public");
+/** Also a member who must add a passkey first. */
+export const forSignedIn = routesFor<MemberVisit>("signed-in");
+export const forMembers = routesFor<MemberVisit>("member");
+
+/** Throws for what does not exist, or belongs to another desk: nobody learns that it exists. */
+export function found<T>(what: T | null | undefined): T {
+  if (what === null || what === undefined) throw new NotFoundError("It does not exist.");
+  return what;
+}
+
+async function respond(work: () => Awaitable<Answer>, status = 200): Promise<Response> {
+  try {
+    const answer = await work();
+    return answer instanceof Response ? answer : page(answer, status);
+  } catch (error) {
+    if (error instanceof NotFoundError) return notFoundPage();
+    throw error;
+  }
+}
