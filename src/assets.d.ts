@@ -1,3 +1,4 @@
+/** Files that are imported as text; `*.js` is what browsers get. */
 declare module "*.sql" {
   const text: string;
   export default text;
@@ -23,57 +24,7 @@ declare module "*.svg" {
   export default text;
 }
 
-declare module "*/assets/console.js" {
-  const text: string;
-  export default text;
-}
-
-declare module "*/assets/local-times.js" {
-  const text: string;
-  export default text;
-}
-
-declare module "*/assets/passkeys.js" {
-  const text: string;
-  export default text;
-}
-
-declare module "*/index.umd.min.js" {
-  const text: string;
-  export default text;
-}
-
-declare module "*/assets/shortcuts.js" {
-  const text: string;
-  export default text;
-}
-
-declare module "*/assets/signals.js" {
-  const text: string;
-  export default text;
-}
-
-declare module "*/assets/start.js" {
-  const text: string;
-  export default text;
-}
-
-declare module "*/assets/activity.js" {
-  const text: string;
-  export default text;
-}
-
-declare module "*/assets/home.js" {
-  const text: string;
-  export default text;
-}
-
-declare module "*/assets/live.js" {
-  const text: string;
-  export default text;
-}
-
-declare module "*/uPlot.iife.min.js" {
+declare module "*.js" {
   const text: string;
   export default text;
 }
