@@ -59,20 +59,15 @@ export const defaults = {
 
 /** Keys are never sent unencrypted over a network: without TLS, or a proxy that terminates it, we listen on loopback only. */
 export function requireSafeTransport(config: ServeConfig): void {
-  requireSafe(config.listen, "Keys", config);
-  if (config.readListen !== null) requireSafe(config.readListen, "Keys", config);
-  if (config.consoleListen !== null) requireSafe(config.consoleListen, "Passwords", config);
-}
-
-function requireSafe(
-  address: Address,
-  secrets: "Keys" | "Passwords",
-  { tls, trustedProxies }: ServeConfig,
-): void {
-  if (tls !== null || trustedProxies.length > 0 || isLoopbackHost(address.host)) return;
-  throw new UserError(
-    `${secrets} would be sent unencrypted to ${formatAddress(address)}: give --tls-cert FILE --tls-key FILE, or --trust-proxy CIDR for the proxy that terminates HTTPS, or listen on 127.0.0.1:${address.port}.`,
-  );
+  const { tls, trustedProxies, listen, readListen, consoleListen } = config;
+  if (tls !== null || trustedProxies.length > 0) return;
+  for (const address of [listen, readListen, consoleListen]) {
+    if (address === null || isLoopbackHost(address.host)) continue;
+    const secrets = address === consoleListen ? "Passwords" : "Keys";
+    throw new UserError(
+      `${secrets} would be sent unencrypted to ${formatAddress(address)}: give --tls-cert FILE --tls-key FILE, or --trust-proxy CIDR for the proxy that terminates HTTPS, or listen on 127.0.0.1:${address.port}.`,
+    );
+  }
 }
 
 /** The connections of an interface are recognized by their port (`net/sockets.ts`). */

@@ -15,18 +15,17 @@ import { countDescriptors, PortSockets, readDescriptorsMax } from "./sockets.ts"
  */
 export const CONNECTIONS_MAX_DEFAULT = 4_096;
 
-/** For people, not bots: a browser opens up to six. */
-const CONSOLE_MAX = 256;
-const CONSOLE_SHARE = 1 / 4;
-/** For readers: more than wait for the feed at once. */
-const READ_MAX = 256;
-const READ_SHARE = 1 / 16;
-/** For one or two supervisors. */
-const OPS_MAX = 64;
-const OPS_SHARE = 1 / 8;
-/** For a directory, which asks from a few places at once. */
-const ACME_MAX = 64;
-const ACME_SHARE = 1 / 16;
+/** The others' limits, and their largest shares of all descriptors. */
+const others = {
+  /** For people, not bots: a browser opens up to six. */
+  console: { max: 256, share: 1 / 4 },
+  /** For readers: more than wait for the feed at once. */
+  read: { max: 256, share: 1 / 16 },
+  /** For one or two supervisors. */
+  ops: { max: 64, share: 1 / 8 },
+  /** For a directory, which asks from a few places at once. */
+  acme: { max: 64, share: 1 / 16 },
+} as const;
 /** Descriptors kept for files, and for connections that arrive between two checks. */
 const RESERVE_SHARE = 1 / 4;
 const RESERVE_MIN = 64;
@@ -63,19 +62,20 @@ interface ConnectionNeeds {
 
 /** Divides what `ulimit -n` allows: at least half for the public interface. */
 export function planConnections(
-  { connectionsMax, consoleListen, readListen, opsListen, acme: plan }: ConnectionNeeds,
+  { connectionsMax, consoleListen, readListen, opsListen, acme: acmePlan }: ConnectionNeeds,
   log: Pick<Logger, "warn">,
   descriptorsMax = readDescriptorsMax() ?? Infinity,
 ): ConnectionPlan {
   const share = Math.floor(descriptorsMax * (1 - RESERVE_SHARE));
   const possible = Math.max(1, Math.min(share, descriptorsMax - RESERVE_MIN));
-  const shareOf = (part: number, max: number) =>
-    Math.max(1, Math.min(max, Math.floor(possible * part)));
-  const console = consoleListen === null ? 0 : shareOf(CONSOLE_SHARE, CONSOLE_MAX);
-  const read = readListen === null ? 0 : shareOf(READ_SHARE, READ_MAX);
-  const ops = opsListen === null ? 0 : shareOf(OPS_SHARE, OPS_MAX);
-  const acme = plan === null ? 0 : shareOf(ACME_SHARE, ACME_MAX);
-  const left = Math.max(1, possible - console - read - ops - acme);
+  const limitOf = (setting: object | null, { max, share: part }: { max: number; share: number }) =>
+    setting === null ? 0 : Math.max(1, Math.min(max, Math.floor(possible * part)));
+  const console = limitOf(consoleListen, others.console);
+  const read = limitOf(readListen, others.read);
+  const ops = limitOf(opsListen, others.ops);
+  const acme = limitOf(acmePlan, others.acme);
+  const forOthers = console + read + ops + acme;
+  const left = Math.max(1, possible - forOthers);
   if (connectionsMax > left) {
     log.warn(
       { connections_max: left, asked: connectionsMax, descriptors_max: descriptorsMax },
@@ -83,9 +83,7 @@ export function planConnections(
     );
   }
   const forSignals = connectionsMax === 0 ? left : Math.min(connectionsMax, left);
-  const others = { console, read, ops, acme };
-  const total = forSignals + console + read + ops + acme;
-  return { public: forSignals, ...others, total };
+  return { public: forSignals, console, read, ops, acme, total: forSignals + forOthers };
 }
 
 /** Enforces the limit until the returned function is called. Call it on the thread that listens. */

@@ -17,18 +17,14 @@ export function publishCounts(
   { name, help, label }: { readonly name: string; readonly help: string; readonly label: string },
   counts: Readonly<Counts>,
 ): void {
-  const publish = (counter: Counter): void => {
-    counter.reset();
-    for (const [value, count] of Object.entries(counts)) counter.inc({ [label]: value }, count);
-  };
-  const registers = [registry];
   void new Counter({
     name,
     help,
     labelNames: [label],
-    registers,
+    registers: [registry],
     collect() {
-      publish(this);
+      this.reset();
+      for (const [value, count] of Object.entries(counts)) this.inc({ [label]: value }, count);
     },
   });
 }
@@ -38,16 +34,13 @@ export function publishCount(
   { name, help }: { readonly name: string; readonly help: string },
   read: () => number,
 ): void {
-  const publish = (counter: Counter): void => {
-    counter.reset();
-    counter.inc(read());
-  };
   void new Counter({
     name,
     help,
     registers: [registry],
     collect() {
-      publish(this);
+      this.reset();
+      this.inc(read());
     },
   });
 }
