@@ -3,7 +3,7 @@ import type { Logger } from "pino";
 import { explainPortInUse, requireFreePorts, type ServeConfig } from "./config.ts";
 import { ChallengeServer } from "./net/acme/challenges.ts";
 import { AcmeJob } from "./net/acme/job.ts";
-import { type AcmePlan, readCa } from "./net/acme/plan.ts";
+import { readCa } from "./net/acme/plan.ts";
 import { isValid, readCertificate, requireFolder } from "./net/acme/state.ts";
 import type { AcmeStatus } from "./net/acme/status.ts";
 import { CertificateWatch } from "./net/certificate-watch.ts";
@@ -43,19 +43,16 @@ export class Certificates {
       dataDir,
       log: this.#log,
       now,
-      openChallenges: () => this.#openChallenges(acme, plan),
+      challenges: new ChallengeServer({
+        listen: acme.httpListen,
+        connections: plan,
+        log: this.#log,
+        explain: (error) => explainPortInUse(error, this.#config),
+      }),
       onIssued: () => this.#watch?.reload(),
     });
     this.#acme = job;
     opened.defer(() => job.stop());
-  }
-
-  #openChallenges({ httpListen }: AcmePlan, plan: ConnectionPlan): ChallengeServer {
-    try {
-      return new ChallengeServer(httpListen, plan, this.#log);
-    } catch (error) {
-      throw explainPortInUse(error, this.#config);
-    }
   }
 
   /**

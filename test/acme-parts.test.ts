@@ -213,7 +213,7 @@ describe("the words of a directory", () => {
         leaf: new X509Certificate(cert),
       },
       before: { certificate: "a", id: "a.b", at: 1, window: null, ask_at: null },
-      directory: new Refusing({ url: asked.directory, ca: null, now: () => 0 }),
+      directory: new Refusing(asked.directory, null, () => 0),
       signal: AbortSignal.any([]),
       log: pino({}, { write: (line) => void lines.push(line) }),
       now: () => 0,

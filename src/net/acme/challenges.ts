@@ -1,37 +1,54 @@
 /** Answers http-01 challenges (RFC 8555, 8.3): a plain HTTP server that has nothing else. */
 import type { Logger } from "pino";
+import { messageOf } from "../../domain/errors.ts";
 import { type Address, explainBindError } from "../address.ts";
 import { type ConnectionPlan, limitConnections } from "../connections.ts";
 import { targetOf } from "../routes.ts";
+import type { AcmeState } from "./state.ts";
 
 const PATH = "/.well-known/acme-challenge/";
 const IDLE_TIMEOUT_S = 10;
 const BODY_BYTES_MAX = 1_024;
 
-export class ChallengeServer {
-  readonly #answers = new Map<string, string>();
-  readonly #server: Bun.Server<undefined>;
-  readonly #endLimit: () => void;
-  /** As bound. */
-  readonly address: Address;
+interface ChallengeOptions {
+  readonly listen: Address;
+  readonly connections: ConnectionPlan;
+  readonly log: Logger;
+  /** Adds what to type to an error of binding the address. */
+  readonly explain: (error: unknown) => unknown;
+}
 
-  /** Throws `UserError` if the address cannot be bound. */
-  constructor({ host, port }: Address, plan: ConnectionPlan, log: Logger) {
+export class ChallengeServer {
+  readonly #options: ChallengeOptions;
+  readonly #answers = new Map<string, string>();
+  #server: Bun.Server<undefined> | null = null;
+  #endLimit: () => void = () => {};
+  /** Why it could not listen; null: it does, or has not tried. */
+  failure: AcmeState["failure"] = null;
+
+  constructor(options: ChallengeOptions) {
+    this.#options = options;
+  }
+
+  /** As bound. */
+  get address(): Address {
+    const { host, port } = this.#options.listen;
+    return { host, port: this.#server?.port ?? port };
+  }
+
+  /** Binds the address, unless that was done. Throws `UserError`. `now`: epoch milliseconds. */
+  listen(now: number): void {
+    if (this.#server !== null) return;
+    const { listen, connections, log, explain } = this.#options;
     try {
-      this.#server = Bun.serve({
-        hostname: host,
-        port,
-        development: false,
-        idleTimeout: IDLE_TIMEOUT_S,
-        maxRequestBodySize: BODY_BYTES_MAX,
-        fetch: (request) => this.#answer(request),
-        error: () => new Response(null, { status: 500 }),
-      });
+      this.#server = this.#bind();
     } catch (error) {
-      throw explainBindError(error, { host, port });
+      const explained = explain(explainBindError(error, listen));
+      this.failure = { at: now, reason: messageOf(explained) };
+      throw explained;
     }
-    this.address = { host, port: this.#server.port ?? port };
-    this.#endLimit = limitConnections("acme", this.address, plan, log);
+    this.failure = null;
+    this.#endLimit = limitConnections("acme", this.address, connections, log);
   }
 
   /** Answers the challenge until the returned function is called. */
@@ -41,9 +58,22 @@ export class ChallengeServer {
     return () => void this.#answers.delete(path);
   }
 
-  stop(): Promise<void> {
+  async stop(): Promise<void> {
     this.#endLimit();
-    return this.#server.stop(true);
+    await this.#server?.stop(true);
+  }
+
+  #bind(): Bun.Server<undefined> {
+    const { host, port } = this.#options.listen;
+    return Bun.serve({
+      hostname: host,
+      port,
+      development: false,
+      idleTimeout: IDLE_TIMEOUT_S,
+      maxRequestBodySize: BODY_BYTES_MAX,
+      fetch: (request) => this.#answer(request),
+      error: () => new Response(null, { status: 500 }),
+    });
   }
 
   #answer(request: Request): Response {

@@ -43,19 +43,11 @@ interface DirectoryRequest {
   readonly body?: string | null;
 }
 
-export interface DirectoryAnswer {
+interface DirectoryAnswer {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
   readonly text: string;
   readonly retryAt: number | null;
-}
-
-export interface DirectoryOptions {
-  readonly url: string;
-  /** PEM. */
-  readonly ca: string | null;
-  /** Epoch milliseconds. */
-  readonly now: () => number;
 }
 
 export class Directory {
@@ -63,7 +55,8 @@ export class Directory {
   readonly #ca: string | null;
   readonly #now: () => number;
 
-  constructor({ url, ca, now }: DirectoryOptions) {
+  /** `ca`: PEM. `now`: epoch milliseconds. */
+  constructor(url: string, ca: string | null, now: () => number) {
     this.url = url;
     this.#ca = ca;
     this.#now = now;

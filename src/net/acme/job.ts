@@ -37,8 +37,7 @@ interface AcmeOptions {
   readonly log: Logger;
   /** Epoch milliseconds. */
   readonly now: () => number;
-  /** Throws `UserError` if the address cannot be bound. */
-  readonly openChallenges: () => ChallengeServer;
+  readonly challenges: ChallengeServer;
   /** The folder has another certificate. */
   readonly onIssued: () => void;
 }
@@ -52,9 +51,6 @@ export class AcmeJob {
   readonly #first = Promise.withResolvers<void>();
   #state: AcmeState;
   #certificate: StoredCertificate | null;
-  #challenges: ChallengeServer | null = null;
-  /** Why there are no challenges; null: there are. */
-  #portFailure: AcmeState["failure"] = null;
   #wake: () => void = () => {};
 
   /**
@@ -62,34 +58,34 @@ export class AcmeJob {
    * for the address of the challenges.
    */
   constructor(options: AcmeOptions) {
-    const { plan, dataDir, now, log } = options;
+    const { plan, dataDir, now, log, challenges } = options;
     this.#options = options;
     const ca = readCa(plan);
-    this.#directory = new Directory({ url: plan.directory, ca, now });
+    this.#directory = new Directory(plan.directory, ca, now);
     this.#store = new AcmeStore(dataDir);
     this.#certificate = this.#readCertificate();
     this.#state = resumeState(this.#store.readState(), askedOf(plan, ca));
     this.#boundWaits();
     reportStart(log, this.status, now());
-    if (!isValid(this.#certificate, now())) this.#openChallenges();
-    else this.#tryChallenges();
+    if (isValid(this.#certificate, now())) this.#tryToListen();
+    else challenges.listen(now());
     if (this.#certificate !== null) this.#first.resolve();
     this.#ended = this.#run();
   }
 
   get status(): AcmeStatus {
-    const { plan, now } = this.#options;
-    const { domains, directory, httpListen } = plan;
+    const { plan, now, challenges } = this.#options;
+    const { domains, directory } = plan;
     const { failure, held_until: heldUntil } = this.#state;
     const next = orderTime(this.#situation);
     return {
       domains,
       missing: missingNames(this.#certificate, domains),
       directory,
-      http_listen: formatAddress(this.#challenges?.address ?? httpListen),
+      http_listen: formatAddress(challenges.address),
       next_attempt_at: Number.isFinite(next) ? next : null,
       held_until: heldUntil > now() ? heldUntil : null,
-      failure: this.#portFailure ?? failure,
+      failure: challenges.failure ?? failure,
     };
   }
 
@@ -108,7 +104,7 @@ export class AcmeJob {
 
   /** Ends the wait after a failure, unless the directory asked for it. */
   retry(): void {
-    if (this.#challenges === null) this.#tryChallenges();
+    this.#tryToListen();
     const { failure, held_until } = this.#state;
     if (failure === null) return;
     this.#state = { ...this.#state, retry_at: held_until };
@@ -126,29 +122,17 @@ export class AcmeJob {
     this.#stopping.abort();
     this.#wake();
     await this.#ended;
-    await this.#challenges?.stop();
+    await this.#options.challenges.stop();
   }
 
-  /** Returns those of before, unless there are none. */
-  #openChallenges(): ChallengeServer {
-    const { openChallenges, now } = this.#options;
+  /** Otherwise signals are taken until the certificate expires. */
+  #tryToListen(): void {
+    const { challenges, log, now } = this.#options;
     try {
-      this.#challenges ??= openChallenges();
-      this.#portFailure = null;
-      return this.#challenges;
+      challenges.listen(now());
     } catch (error) {
-      this.#portFailure = { at: now(), reason: reasonOf(error) };
-      throw error;
-    }
-  }
-
-  /** Without them, signals are taken until the certificate expires. */
-  #tryChallenges(): void {
-    try {
-      this.#openChallenges();
-    } catch (error) {
-      this.#options.log.error(
-        { reason: reasonOf(error) },
+      log.error(
+        { reason: messageOf(error) },
         "the certificate cannot be renewed, because this server cannot listen for challenges; when it can, run: systemctl reload signalbox",
       );
     }
@@ -177,12 +161,12 @@ export class AcmeJob {
   }
 
   async #order(): Promise<void> {
-    const { plan, log, now, onIssued } = this.#options;
+    const { plan, log, now, challenges, onIssued } = this.#options;
     const signal = AbortSignal.any([this.#stopping.signal, AbortSignal.timeout(ORDER_MS_MAX)]);
     try {
       // On a full disk, nothing is ordered that could not be kept.
       await this.#store.saveState(this.#state);
-      const challenges = this.#openChallenges();
+      challenges.listen(now());
       const issued = await orderCertificate({
         plan,
         directory: this.#directory,

@@ -9,7 +9,7 @@ import type { AcmePlan } from "./plan.ts";
 const POLL_MS_MIN = SECOND_MS / 4;
 const POLL_MS_MAX = 10 * SECOND_MS;
 
-export interface CertificateOrder {
+interface CertificateOrder {
   readonly plan: AcmePlan;
   readonly directory: Directory;
   /** PEM. */

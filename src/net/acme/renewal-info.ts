@@ -3,7 +3,7 @@ import type { X509Certificate } from "node:crypto";
 import { cutWords, type Directory } from "./directory.ts";
 import type { Span } from "./schedule.ts";
 
-export interface RenewalInfo {
+interface RenewalInfo {
   readonly window: Span;
   /** A page that says why, or null. */
   readonly explanation: string | null;
