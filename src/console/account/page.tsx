@@ -35,12 +35,7 @@ export function AccountPage({ visit, state }: Shown): VNode {
   const { email, desk, joined_at } = account;
   const notice = problem === null ? noticeIn(visit.url) : null;
   return (
-    <Layout
-      title="Account"
-      visit={visit}
-      place="/account"
-      scripts={canHavePasskeys ? passkeyScripts : []}
-    >
+    <Layout title="Account" visit={visit} scripts={canHavePasskeys ? passkeyScripts : []}>
       <Problem>{problem}</Problem>
       {notice !== null && (
         <p class="notice good" role="status">

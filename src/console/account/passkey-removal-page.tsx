@@ -20,7 +20,7 @@ interface State {
 export function RemovePasskeyPage({ visit, state }: { visit: MemberVisit; state: State }): VNode {
   const { passkey, ways, obstacle, problem } = state;
   return (
-    <Layout title="Remove a passkey" visit={visit} place="/account" scripts={passkeyScripts}>
+    <Layout title="Remove a passkey" visit={visit} scripts={passkeyScripts}>
       <Problem>{obstacle ?? problem}</Problem>
       {obstacle === null ? (
         <>

@@ -5,7 +5,6 @@ import { KeyName } from "../ui/components.tsx";
 import { KeySelect } from "../ui/forms.tsx";
 import { Layout } from "../ui/layout.tsx";
 import { LiveStatus } from "../ui/live-status.tsx";
-import { shorten } from "../ui/words.ts";
 import { Chip, FilterPopover, Toolbar } from "../ui/toolbar.tsx";
 import { assets } from "../web/assets.ts";
 import type { MemberVisit } from "../web/visit.ts";
@@ -36,7 +35,6 @@ export function ActivityPage({
     <Layout
       title="Activity"
       visit={visit}
-      place="/activity"
       actions={<LiveStatus />}
       scripts={[assets.uplot.path, assets.live.path, assets.activity.path]}
       styles={[assets.uplotStyle.path]}
@@ -87,7 +85,7 @@ function KeyFilter({
   if (key !== null) {
     return (
       <Chip name="Key" without={pathOf({ ...question, key: null, before: null })}>
-        <KeyName {...key} label={key.label === null ? null : shorten(key.label)} />
+        <KeyName {...key} isShort />
       </Chip>
     );
   }

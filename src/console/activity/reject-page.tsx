@@ -8,6 +8,7 @@ import { StateTag } from "../keys/state-tag.tsx";
 import { Layout } from "../ui/layout.tsx";
 import { type Column, Row, Table } from "../ui/table.tsx";
 import { Clock, Past, Time } from "../ui/times.tsx";
+import { counted } from "../ui/words.ts";
 import type { MemberVisit } from "../web/visit.ts";
 import { describeField, errors } from "./labels.ts";
 import { StatusTag } from "./rejects-list.tsx";
@@ -26,7 +27,6 @@ export function RejectPage({ visit, ...details }: RejectDetails & { visit: Membe
     <Layout
       title={errors[rejects.error].name}
       visit={visit}
-      place="/activity"
       up={{
         path: narrowedTo === null ? "/activity" : `/activity?key=${narrowedTo.id}`,
         name: "Activity",
@@ -91,11 +91,7 @@ function FieldList({ fields, moreFields }: Rejects): VNode {
           <code>{name}</code> {describeField(name, reason)}
         </li>
       ))}
-      {moreFields > 0 && (
-        <li>
-          and {moreFields.toLocaleString("en")} more {moreFields === 1 ? "field" : "fields"}
-        </li>
-      )}
+      {moreFields > 0 && <li>and {counted(moreFields, "more field")}</li>}
     </ul>
   );
 }

@@ -1,7 +1,8 @@
 /** Points from where signals are missed to the reasons. */
 import type { VNode } from "preact";
-import { lastDayFrom, requests } from "../keys/key-activity.ts";
+import { lastDayFrom } from "../keys/key-activity.ts";
 import { sumOf } from "../ui/sparkline.tsx";
+import { counted } from "../ui/words.ts";
 import type { ConsoleServices } from "../web/services.ts";
 import type { MemberVisit } from "../web/visit.ts";
 
@@ -18,7 +19,7 @@ export function RejectedNotice({ count }: { count: number }): VNode | null {
   if (count === 0) return null;
   return (
     <p>
-      {requests(count)} {count === 1 ? "was" : "were"} rejected in the last 24 hours.{" "}
+      {counted(count, "request")} {count === 1 ? "was" : "were"} rejected in the last 24 hours.{" "}
       <a href="/activity#rejects">See why</a>
     </p>
   );

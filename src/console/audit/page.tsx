@@ -95,7 +95,7 @@ export function AuditPage({
   older,
 }: AuditListing & { visit: MemberVisit }): VNode {
   return (
-    <Layout title="Audit" visit={visit} place="/audit">
+    <Layout title="Audit" visit={visit}>
       <AuditToolbar filter={filter} emails={emails} />
       {records.length === 0 ? (
         <div class="empty">

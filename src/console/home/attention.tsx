@@ -3,12 +3,12 @@ import type { ComponentChildren, VNode } from "preact";
 import type { Rejects } from "../../domain/activity.ts";
 import { type ApiKey, EXPIRING_SOON_DAYS } from "../../domain/key.ts";
 import { ReasonInBrief, StatusTag } from "../activity/rejects-list.tsx";
-import { type LateUse, requests } from "../keys/key-activity.ts";
+import type { LateUse } from "../keys/key-activity.ts";
 import { StateTag, StillInUseTag } from "../keys/state-tag.tsx";
 import { KeyName } from "../ui/components.tsx";
 import { type Column, Row, Table } from "../ui/table.tsx";
 import { Past, PastOrFuture } from "../ui/times.tsx";
-import { shorten } from "../ui/words.ts";
+import { counted } from "../ui/words.ts";
 
 /** An ended key that is still sent. */
 export interface KeyStillInUse {
@@ -38,11 +38,7 @@ export function RejectReasons({ reasons, moreReasons, now }: Attention): VNode {
     <>
       <div class="section-head">
         <h2>Rejected in the last 24 hours</h2>
-        {moreReasons > 0 && (
-          <a href="/activity#rejects">
-            {moreReasons.toLocaleString("en")} more {moreReasons === 1 ? "reason" : "reasons"}
-          </a>
-        )}
+        {moreReasons > 0 && <a href="/activity#rejects">{counted(moreReasons, "more reason")}</a>}
       </div>
       {reasons.length === 0 ? (
         <p class="soft">Nothing was rejected.</p>
@@ -118,7 +114,7 @@ export function KeysToSee({ expiring, stillInUse, moreKeys, now }: Attention): V
 function UseInBrief({ late: { count, lastAt }, now }: { late: LateUse; now: number }): VNode {
   return (
     <>
-      {requests(count)} in the last 24 hours, the latest <Past at={lastAt} now={now} />
+      {counted(count, "request")} in the last 24 hours, the latest <Past at={lastAt} now={now} />
     </>
   );
 }
@@ -132,7 +128,6 @@ function KeyRow({
   tag: VNode;
   why: ComponentChildren;
 }): VNode {
-  const label = apiKey.label === null ? null : shorten(apiKey.label);
-  const cells = [<KeyName {...apiKey} label={label} />, tag, why];
+  const cells = [<KeyName {...apiKey} isShort />, tag, why];
   return <Row columns={keyColumns} cells={cells} to={`/keys/${apiKey.id}`} isNamed />;
 }

@@ -7,7 +7,7 @@ import { Layout } from "../ui/layout.tsx";
 import { LiveStatus } from "../ui/live-status.tsx";
 import { Chart, sumOf } from "../ui/sparkline.tsx";
 import { Past } from "../ui/times.tsx";
-import { shorten } from "../ui/words.ts";
+import { counted, shorten } from "../ui/words.ts";
 import { assets } from "../web/assets.ts";
 import type { MemberVisit } from "../web/visit.ts";
 import { type Attention, KeysToSee, RejectReasons } from "./attention.tsx";
@@ -26,7 +26,6 @@ export function HomePage({ visit, answer }: { visit: MemberVisit; answer: HomeAn
     <Layout
       title="Home"
       visit={visit}
-      place="/"
       actions={<LiveStatus />}
       scripts={[assets.live.path, assets.home.path]}
     >
@@ -90,10 +89,7 @@ function Figures({ newest, lastHour, lastDay, now }: HomeAnswer): VNode {
       </Tile>
       <Tile
         name="Stored, last 24 hours"
-        hint={
-          duplicates > 0 &&
-          `and ${duplicates.toLocaleString("en")} ${duplicates === 1 ? "duplicate" : "duplicates"}`
-        }
+        hint={duplicates > 0 && `and ${counted(duplicates, "duplicate")}`}
       >
         {sumOf(lastDay, "stored").toLocaleString("en")}
       </Tile>

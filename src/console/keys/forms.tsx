@@ -17,7 +17,7 @@ import {
   SUCCESSOR_LIFETIME_DEFAULT,
   successorLifetimesOf,
 } from "./key-choices.ts";
-import { lastUse } from "./key-activity.ts";
+import { LastUse } from "./last-use.tsx";
 import { KeyTitle } from "./key-page.tsx";
 
 const KEYS = { path: "/keys", name: "Keys" };
@@ -45,7 +45,7 @@ interface OfKey {
 export function NewKeyPage({ visit, copy, problem }: MintingForm): VNode {
   const { form } = visit;
   return (
-    <Layout title="Create a key" visit={visit} place="/keys" up={KEYS}>
+    <Layout title="Create a key" visit={visit} up={KEYS}>
       <Problem>{problem}</Problem>
       <PostForm visit={visit} class="card" action="/keys">
         <Copy token={copy} />
@@ -74,7 +74,7 @@ export function NewKeyPage({ visit, copy, problem }: MintingForm): VNode {
 /** A desk may have only so many active keys. */
 export function DeskFullPage({ visit, obstacle }: { visit: MemberVisit; obstacle: string }): VNode {
   return (
-    <Layout title="Create a key" visit={visit} place="/keys" up={KEYS}>
+    <Layout title="Create a key" visit={visit} up={KEYS}>
       <Problem>{obstacle}</Problem>
     </Layout>
   );
@@ -89,8 +89,8 @@ export function RotatePage({ visit, apiKey, copy, problem }: MintingForm & OfKey
       <Problem>{problem}</Problem>
       <p>
         <KeyName {...apiKey} /> gets a successor with the same label. Both work for a while, so that
-        the bot can change over without losing a signal. {lastUse("The old key", apiKey, visit.now)}
-        .
+        the bot can change over without losing a signal.{" "}
+        <LastUse name="The old key" apiKey={apiKey} now={visit.now} />.
       </p>
       {mayEndInOverlap(apiKey, visit.now) && (
         <p>
@@ -155,11 +155,11 @@ export function RevokePage({
   const path = `/keys/${apiKey.id}`;
   const { text, isLabel } = confirmationOf(apiKey);
   return (
-    <Layout title={`Revoke key …${apiKey.last4}`} visit={visit} place="/keys" up={upTo(apiKey)}>
+    <Layout title={`Revoke key …${apiKey.last4}`} visit={visit} up={upTo(apiKey)}>
       <Problem>{problem}</Problem>
       <p>
-        <KeyName {...apiKey} />: {lastUse("this key", apiKey, visit.now)}. Once it is revoked,
-        signals sent with it are not stored. This cannot be undone.
+        <KeyName {...apiKey} />: <LastUse name="this key" apiKey={apiKey} now={visit.now} />. Once
+        it is revoked, signals sent with it are not stored. This cannot be undone.
       </p>
       {hasNamesake && (
         <p class="notice">
@@ -194,7 +194,7 @@ export function RevokePage({
 
 function RotationPage({ visit, apiKey, children }: OfKey & { children: ComponentChildren }): VNode {
   return (
-    <Layout title={`Rotate key …${apiKey.last4}`} visit={visit} place="/keys" up={upTo(apiKey)}>
+    <Layout title={`Rotate key …${apiKey.last4}`} visit={visit} up={upTo(apiKey)}>
       {children}
     </Layout>
   );

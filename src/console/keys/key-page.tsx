@@ -9,9 +9,10 @@ import { keyLabelHint } from "../ui/hints.ts";
 import { Layout } from "../ui/layout.tsx";
 import { Chart } from "../ui/sparkline.tsx";
 import { Past, PastOrFuture } from "../ui/times.tsx";
-import { shorten } from "../ui/words.ts";
+import { counted, shorten } from "../ui/words.ts";
 import type { MemberVisit } from "../web/visit.ts";
-import { describeLateUse, lastUse, lateUseOf, overlapAdvice, requests } from "./key-activity.ts";
+import { describeLateUse, lateUseOf } from "./key-activity.ts";
+import { LastUse, OverlapAdvice } from "./last-use.tsx";
 import { CHART } from "./key-list.ts";
 import type { KeyUse } from "./page.tsx";
 import { ReadTag, StateTag, StillInUseTag } from "./state-tag.tsx";
@@ -40,7 +41,6 @@ export function KeyPage({
       title={titleOf(apiKey)}
       heading={<KeyTitle {...apiKey} />}
       visit={visit}
-      place="/keys"
       up={{ path: "/keys", name: "Keys" }}
       actions={<Actions {...details} />}
     >
@@ -108,7 +108,9 @@ function Notices(details: KeyDetails): VNode {
         </p>
       )}
       {isRotated && keyState(apiKey, now) === "active" && (
-        <p class="notice">This key has a successor. {overlapAdvice("The old key", apiKey, now)}</p>
+        <p class="notice">
+          This key has a successor. <OverlapAdvice name="The old key" apiKey={apiKey} now={now} />
+        </p>
       )}
       {apiKey.revoked_at !== null && (
         <p class="notice">
@@ -116,7 +118,7 @@ function Notices(details: KeyDetails): VNode {
           {apiKey.scope === "read"
             ? "it reads no signals."
             : "signals sent with it are not stored."}{" "}
-          {lastUse("It", apiKey, now)}.
+          <LastUse name="It" apiKey={apiKey} now={now} />.
         </p>
       )}
     </>
@@ -165,7 +167,7 @@ function LastDay({ apiKey: { id }, activity }: KeyDetails): VNode {
   if (activity === undefined || activity.requests === 0) return <None />;
   return (
     <>
-      {requests(activity.requests)}
+      {counted(activity.requests, "request")}
       {activity.rejected > 0 && (
         <>
           , <a href={`/activity?key=${id}`}>{activity.rejected.toLocaleString("en")} rejected</a>

@@ -5,7 +5,7 @@ import { ButtonLink, CopyButton, KeyName, QuietLink } from "../ui/components.tsx
 import { Layout } from "../ui/layout.tsx";
 import { Time } from "../ui/times.tsx";
 import type { MemberVisit } from "../web/visit.ts";
-import { overlapAdvice } from "./key-activity.ts";
+import { OverlapAdvice } from "./last-use.tsx";
 
 export function KeyShownPage({
   visit,
@@ -23,7 +23,7 @@ export function KeyShownPage({
   command: string;
 }): VNode {
   return (
-    <Layout title="Your new key" visit={visit} place="/keys">
+    <Layout title="Your new key" visit={visit}>
       <section class="card">
         <h2>
           <KeyName {...apiKey} />
@@ -61,7 +61,7 @@ export function KeyShownPage({
 /** After a reload, too late, or in another session. */
 export function ShownAlreadyPage({ visit, apiKey }: { visit: MemberVisit; apiKey: ApiKey }): VNode {
   return (
-    <Layout title="Key already shown" visit={visit} place="/keys">
+    <Layout title="Key already shown" visit={visit}>
       <p>
         <KeyName {...apiKey} />: This key was shown once and cannot be shown again.
       </p>
@@ -80,7 +80,9 @@ function Replaced({ old, now }: { old: ApiKey; now: number }): VNode {
       <h2>
         The old key <span class="mono">…{old.last4}</span>
       </h2>
-      <p>{overlapAdvice("The old key", old, now)}</p>
+      <p>
+        <OverlapAdvice name="The old key" apiKey={old} now={now} />
+      </p>
       <p>
         It works until <Time at={old.expires_at} />. To end it sooner, revoke it when the bot has
         changed over: <a href={`/keys/${old.id}`}>see the old key</a>.

@@ -34,7 +34,7 @@ export function KeyListPage({
   const { keys, expiring, activities, days, older, newest, ended } = listing;
   if (keys.length === 0 && newest === null && ended === null) return <NoKeyPage visit={visit} />;
   return (
-    <Layout title="Keys" visit={visit} place="/keys" actions={<CreateLink />}>
+    <Layout title="Keys" visit={visit} actions={<CreateLink />}>
       <Table
         className="keys"
         caption="The keys of your desk; requests and rejected ones are those of the last 24 hours"
@@ -73,7 +73,7 @@ function CreateLink(): VNode {
 
 function NoKeyPage({ visit }: { visit: MemberVisit }): VNode {
   return (
-    <Layout title="Keys" visit={visit} place="/keys">
+    <Layout title="Keys" visit={visit}>
       <div class="empty">
         <h2>No key yet</h2>
         <p>

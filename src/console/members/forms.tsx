@@ -18,7 +18,6 @@ interface FormPage {
 }
 
 const up = { path: "/members", name: "Members" };
-const frame = { place: "/members", up };
 const scriptsFor = ({ hasPasskey }: Ways) => (hasPasskey ? passkeyScripts : []);
 
 export function InvitePage({
@@ -29,7 +28,7 @@ export function InvitePage({
   copy,
 }: FormPage & { email: string; copy: string }): VNode {
   return (
-    <Layout title="Invite a member" visit={visit} {...frame} scripts={scriptsFor(ways)}>
+    <Layout title="Invite a member" visit={visit} up={up} scripts={scriptsFor(ways)}>
       <Problem>{problem}</Problem>
       <p>
         You get a link to hand over; nothing is e-mailed. The new member can do everything that you
@@ -66,7 +65,7 @@ export function LinkShownPage({
   url: string;
 }): VNode {
   return (
-    <Layout title="One-time link" visit={visit} {...frame}>
+    <Layout title="One-time link" visit={visit} up={up}>
       <p class="notice">
         This link is shown only once. Send it in private: the first person to open it becomes{" "}
         <bdi>
@@ -108,7 +107,7 @@ export function RemovePage({
     <Layout
       title={isSelf ? "You cannot remove yourself" : `Remove ${email}`}
       visit={visit}
-      {...frame}
+      up={up}
       scripts={scriptsFor(ways)}
     >
       {isSelf ? (

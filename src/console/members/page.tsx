@@ -28,7 +28,6 @@ export function MembersPage({
     <Layout
       title="Members"
       visit={visit}
-      place="/members"
       actions={<ButtonLink to="/members/invite">Invite a member</ButtonLink>}
     >
       <p class="soft">All members can see this desk's signals, and manage its keys and members.</p>

@@ -6,7 +6,7 @@ import type { StoredSignal } from "../../domain/stored-signal.ts";
 import { KeyLink } from "../ui/components.tsx";
 import { duplicatesHint } from "../ui/hints.ts";
 import { Past, Time } from "../ui/times.tsx";
-import { describeSkew } from "../ui/words.ts";
+import { counted, describeSkew } from "../ui/words.ts";
 
 interface Shown {
   readonly signal: StoredSignal;
@@ -84,7 +84,6 @@ function Duplicates({ repeats, now }: Shown): VNode {
     );
   }
   const { duplicates, lastAt } = repeats;
-  const name = duplicates === 1 ? "1 duplicate" : `${duplicates.toLocaleString("en")} duplicates`;
   const at = (
     <>
       {duplicates === 1 ? "" : "The latest "}
@@ -92,7 +91,7 @@ function Duplicates({ repeats, now }: Shown): VNode {
     </>
   );
   return (
-    <Event name={name} at={at}>
+    <Event name={counted(duplicates, "duplicate")} at={at}>
       <p>{describeDifference(repeats)}</p>
       <p class="hint">{duplicatesHint}</p>
     </Event>

@@ -42,7 +42,6 @@ export function SignalListPage({ visit, listing }: Listed): VNode {
     <Layout
       title="Signals"
       visit={visit}
-      place="/signals"
       actions={isLive && <LiveStatus />}
       scripts={[assets.localTimes.path, assets.live.path, assets.signals.path]}
     >
@@ -141,12 +140,7 @@ export function ExportRefusedPage({
   back: string;
 }): VNode {
   return (
-    <Layout
-      title="Too many exports"
-      visit={visit}
-      place="/signals"
-      up={{ path: back, name: "Signals" }}
-    >
+    <Layout title="Too many exports" visit={visit} up={{ path: back, name: "Signals" }}>
       <Problem>{problem}</Problem>
     </Layout>
   );

@@ -39,7 +39,6 @@ export function SignalDetailPage({
         </>
       }
       visit={visit}
-      place="/signals"
       up={{ path: "/signals", name: "Signals" }}
       actions={
         copies !== null && (

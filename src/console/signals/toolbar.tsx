@@ -64,9 +64,7 @@ function chipValue(
   name: FilterName,
 ): ComponentChildren {
   const key = keys.find(({ id }) => name === "key" && id === typed.key);
-  if (key !== undefined) {
-    return <KeyName label={key.label === null ? null : shorten(key.label)} last4={key.last4} />;
-  }
+  if (key !== undefined) return <KeyName {...key} isShort />;
   const at = name === "from" || name === "to" ? filter[name] : null;
   return at === null ? shorten(typed[name] ?? "") : <Time at={at} />;
 }

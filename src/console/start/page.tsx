@@ -37,7 +37,6 @@ export function StartPage({
     <Layout
       title="Set-up guide"
       visit={visit}
-      place="/start"
       actions={progress.signal === null ? <LiveStatus /> : undefined}
       scripts={[assets.live.path, assets.start.path]}
     >

@@ -127,12 +127,16 @@ export function None({ children = "–" }: Partial<Children>): VNode {
 }
 
 /** A label is text of any script and direction: `bdi` keeps it apart from the text beside it. */
-export function KeyName({ label, last4 }: Pick<ApiKey, "label" | "last4">): VNode {
+export function KeyName({
+  label,
+  last4,
+  isShort = false,
+}: Pick<ApiKey, "label" | "last4"> & { isShort?: boolean }): VNode {
   return (
     <>
       {label !== null && (
         <>
-          <bdi>{label}</bdi>{" "}
+          <bdi>{isShort ? shorten(label) : label}</bdi>{" "}
         </>
       )}
       <span class="mono">…{last4}</span>
@@ -144,7 +148,7 @@ export function KeyName({ label, last4 }: Pick<ApiKey, "label" | "last4">): VNod
 export function KeyLink({ id, label, last4 }: Pick<ApiKey, "id" | "label" | "last4">): VNode {
   return (
     <a href={`/keys/${id}`}>
-      <KeyName label={label === null ? null : shorten(label)} last4={last4} />
+      <KeyName label={label} last4={last4} isShort />
     </a>
   );
 }

@@ -11,8 +11,6 @@ interface Frame {
   readonly visit?: Visit;
   /** Instead of the title, at the top of the page. */
   readonly heading?: ComponentChildren;
-  /** The path of the page in the navigation, such as `/keys`. */
-  readonly place?: string;
   /** The list that the page is one of. */
   readonly up?: { readonly path: string; readonly name: ComponentChildren };
   /** Beside the title: the main action, or whether the page is live. */
@@ -66,7 +64,7 @@ export function Layout({ title, visit, scripts = [], styles = [], ...page }: Fra
             <img src={assets.icon.path} alt="" width="20" height="20" />
             Signalbox
           </a>
-          {isSignedIn && <Menu visit={visit as MemberVisit} place={page.place} />}
+          {isSignedIn && <Menu visit={visit as MemberVisit} />}
         </header>
         <main id="main" tabindex={-1}>
           <Head heading={page.heading ?? title} up={page.up} actions={page.actions} />
@@ -106,8 +104,10 @@ function Head({
 }
 
 /** Beside the page, or on a phone behind a button. */
-function Menu({ visit, place }: { visit: MemberVisit; place: string | undefined }): VNode {
+function Menu({ visit }: { visit: MemberVisit }): VNode {
   const { email, desk } = visit.member;
+  // The place of /keys/new is /keys.
+  const place = `/${visit.url.pathname.split("/")[1]}`;
   return (
     <>
       <button type="button" class="quiet small" popoverTarget="menu">
@@ -142,7 +142,7 @@ function Menu({ visit, place }: { visit: MemberVisit; place: string | undefined 
   );
 }
 
-function Places({ places: list, place }: { places: readonly Place[]; place: string | undefined }) {
+function Places({ places: list, place }: { places: readonly Place[]; place: string }) {
   return list.map(([path, name, icon]) => (
     <a href={path} aria-current={path === place ? "page" : undefined}>
       <Icon name={icon} />

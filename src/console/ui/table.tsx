@@ -1,7 +1,7 @@
 /** Tables, whose rows become two lines on a phone. */
 import type { ComponentChildren, ComponentProps, VNode } from "preact";
 
-interface ColumnLook {
+export interface Column {
   readonly name: string;
   /** Aligned to the right, with digits of one width. */
   readonly isNumber?: boolean;
@@ -11,18 +11,8 @@ interface ColumnLook {
   readonly isLabelled?: boolean;
 }
 
-/** A name alone: the first is the first line on a phone, the others follow with their names. */
-export type Column = string | ColumnLook;
-
-function lookOf(column: Column, index: number): ColumnLook {
-  if (typeof column !== "string") return column;
-  return index === 0
-    ? { name: column, phone: "main" }
-    : { name: column, phone: "more", isLabelled: true };
-}
-
 /** The second line on a phone needs no class: pages with many rows stay small. */
-function classOf({ isNumber = false, phone = "wide" }: ColumnLook): string | undefined {
+function classOf({ isNumber = false, phone = "wide" }: Column): string | undefined {
   const words = phone.split(" ").filter((word) => word !== "more");
   return [...(isNumber ? ["number"] : []), ...words].join(" ") || undefined;
 }
@@ -45,7 +35,7 @@ export function Table({
         <caption>{caption}</caption>
         <thead>
           <tr>
-            {columns.map(lookOf).map(({ name, isNumber }) => (
+            {columns.map(({ name, isNumber }) => (
               <th scope="col" class={isNumber === true ? "number" : undefined}>
                 {name}
               </th>
@@ -78,7 +68,7 @@ export function Row({
 }): VNode {
   return (
     <tr data-id={id}>
-      {columns.map(lookOf).map((look, index) => {
+      {columns.map((look, index) => {
         const isName = index === nameAt;
         const cell =
           isName && to !== undefined ? <RowLink to={to}>{cells[index]}</RowLink> : cells[index];

@@ -1,34 +1,5 @@
-/** Times, spans and long texts in words for people. */
+/** Numbers, spans and long texts in words for people. */
 import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from "../../domain/time.ts";
-
-/** Each unit counts up to `countMax`, so that "in 24 hours" stays one, and 36 hours are not "1 day". */
-const units = [
-  { unit: "minute", ms: MINUTE_MS, countMax: 59 },
-  { unit: "hour", ms: HOUR_MS, countMax: 47 },
-  { unit: "day", ms: DAY_MS, countMax: 99 },
-  { unit: "month", ms: (365.25 * DAY_MS) / 12, countMax: 23 },
-  { unit: "year", ms: 365.25 * DAY_MS, countMax: Number.POSITIVE_INFINITY },
-] as const;
-
-const format = new Intl.RelativeTimeFormat("en", { numeric: "always" });
-
-/** Such as "3 minutes ago" or "in 24 hours", to the nearest unit. */
-export function relativeTime(at: number, now: number): string {
-  const distance = Math.abs(at - now);
-  if (distance < MINUTE_MS) {
-    return at <= now ? "less than a minute ago" : "in less than a minute";
-  }
-  for (const { unit, ms, countMax } of units) {
-    const count = Math.round(distance / ms);
-    if (count <= countMax) return format.format(at < now ? -count : count, unit);
-  }
-  throw new Error("unreachable: years have no end");
-}
-
-/** For something that has happened: another thread's clock may be read a moment after ours. */
-export function timeAgo(at: number, now: number): string {
-  return relativeTime(Math.min(at, now), now);
-}
 
 /** Describes `received_at` minus `signal_time` in a sentence without its full stop. */
 export function describeSkew(skewMs: number): string {
@@ -57,6 +28,11 @@ function two(ms: number, large: number, largeName: string, small: number, smallN
   return rest === 0 ? first : `${first} ${rest} ${smallName}`;
 }
 
+/** Such as "1 request" or "1,024 requests". */
+export function counted(count: number, noun: string): string {
+  return `${count.toLocaleString("en")} ${noun}${count === 1 ? "" : "s"}`;
+}
+
 const CHARACTERS_MAX = 60;
 const TITLE_MAX = 75;
 
@@ -79,9 +55,4 @@ const DIGITS_MAX = 12;
 /** Whether a number may be broken in a table, where each column has to leave room for the others. */
 export function isLongNumber(text: string): boolean {
   return text.length > DIGITS_MAX;
-}
-
-/** Keeps a text on one line. */
-export function unbroken(text: string): string {
-  return text.replaceAll(" ", "\u00a0");
 }

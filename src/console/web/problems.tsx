@@ -6,6 +6,7 @@ import { localPath, signInPath } from "./safe-redirect.ts";
 import type { Visit } from "./visit.ts";
 import { ButtonLink, Problem } from "../ui/components.tsx";
 import { Layout } from "../ui/layout.tsx";
+import { counted } from "../ui/words.ts";
 
 /** Also for what belongs to another desk: nobody learns that it exists. */
 export function notFoundPage(): Response {
@@ -92,9 +93,11 @@ export function describeLimit({ detail }: AppError): string {
     message = "Nothing was changed: you or your desk sent too many changes in the last minute.",
     retryAfterS = 1,
   } = detail;
-  const [count, unit] =
-    retryAfterS < 60 ? [retryAfterS, "second"] : [Math.ceil(retryAfterS / 60), "minute"];
-  return `${message} Try again in ${count} ${unit}${count === 1 ? "" : "s"}.`;
+  const wait =
+    retryAfterS < 60
+      ? counted(retryAfterS, "second")
+      : counted(Math.ceil(retryAfterS / 60), "minute");
+  return `${message} Try again in ${wait}.`;
 }
 
 /** RFC 6585, 4. */
