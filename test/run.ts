@@ -62,7 +62,9 @@ async function run(name: string): Promise<number> {
   const executable = await buildExecutable();
   const folder = mkdtempSync(join(tmpdir(), "signalbox-workers-"));
   await bundleWorkers(folder);
-  const tests = Bun.spawn([process.execPath, "test", ...files], {
+  // Bun forgets the timeout of test/_preload.ts after the first file.
+  const command = [process.execPath, "test", "--timeout=120000", ...files];
+  const tests = Bun.spawn(command, {
     env: {
       FAULTS: "full",
       ...process.env,
