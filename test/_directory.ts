@@ -4,11 +4,11 @@ import { createHash, randomBytes } from "node:crypto";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import * as x509 from "@peculiar/x509";
+import { DAY_MS } from "../src/domain/time.ts";
 import { makeCertificate } from "./_certificates.ts";
 import { onCleanup, temporaryFolder } from "./_setup.ts";
 
 const ecdsa = { name: "ECDSA", namedCurve: "P-256", hash: "SHA-256" };
-const DAY_MS = 86_400_000;
 
 interface TestOrder {
   readonly names: readonly string[];

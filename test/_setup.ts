@@ -114,7 +114,7 @@ export interface TestApp {
   /** Reasons of fatal storage failures. */
   readonly fatal: string[];
   /** Sends any request; the answer is checked against `openapi.yaml`. */
-  readonly call: (path: string, init?: RequestInit) => Promise<Answer>;
+  readonly call: (path: string, init?: BunFetchRequestInit) => Promise<Answer>;
   /** Sends `POST /v1/signals` with the key of desk `alpha`: strings and bytes as they are, anything else as JSON. */
   readonly post: (body: unknown, headers?: Record<string, string>) => Promise<Answer>;
   readonly stop: () => Promise<void>;
@@ -128,13 +128,32 @@ export interface Answer {
   readonly body: Record<string, unknown>;
 }
 
+/** What a test does not set. */
+export const defaultConfig: ServeConfig = {
+  listen: { host: "127.0.0.1", port: 0 },
+  dataDir: "/nowhere",
+  publicUrl: null,
+  tls: null,
+  acme: null,
+  trustedProxies: [],
+  rateLimitPerS: 0,
+  connectionsMax: 0,
+  readListen: null,
+  opsListen: null,
+  consoleListen: null,
+  consoleUrl: null,
+  // Short: there are many stops, and each waits half of it before it closes idle connections.
+  stopTimeoutMs: 100,
+  backups: null,
+  externalCheckpoints: false,
+};
+
 export async function startTestApp(options: TestAppOptions = {}): Promise<TestApp> {
   const dataDir = options.dataDir ?? temporaryFolder();
   const db = openDatabase(dataDir, "command");
   onCleanup(() => db.close());
   const registry = new SqliteRegistry(db, options.now);
-  registry.createDesk("alpha", { ifMissing: true });
-  const minted = registry.mintKey({ scope: "send", desk: "alpha", label: null, expiresInMs: null });
+  const { key, keyId } = mintKey(registry, "alpha");
   const log: LogLine[] = [];
   const fatal: string[] = [];
   const logger = pino(logOptions(options.logLevel ?? "debug"), {
@@ -142,22 +161,8 @@ export async function startTestApp(options: TestAppOptions = {}): Promise<TestAp
   });
   const app = await startApp({
     config: {
-      listen: { host: "127.0.0.1", port: 0 },
+      ...defaultConfig,
       dataDir,
-      publicUrl: null,
-      tls: null,
-      acme: null,
-      trustedProxies: [],
-      rateLimitPerS: 0,
-      connectionsMax: 0,
-      readListen: null,
-      opsListen: null,
-      consoleListen: null,
-      consoleUrl: null,
-      // Short: there are many stops, and each waits half of it before it closes idle connections.
-      stopTimeoutMs: 100,
-      backups: null,
-      externalCheckpoints: false,
       ...options.config,
     },
     log: logger,
@@ -173,36 +178,28 @@ export async function startTestApp(options: TestAppOptions = {}): Promise<TestAp
   };
   onCleanup(stop);
   const url = app.publicUrl;
-  const call = (path: string, init: RequestInit = {}) => callUrl(url, path, init);
+  const call = (path: string, init: BunFetchRequestInit = {}) => callUrl(url, path, init);
   return {
     app,
     url,
     dataDir,
     registry,
-    key: minted.key,
-    keyId: minted.record.id,
+    key,
+    keyId,
     log,
     fatal,
     call,
-    post: (body, headers = {}) =>
-      call("/v1/signals", {
-        method: "POST",
-        headers: {
-          Authorization: `Bearer ${minted.key}`,
-          "Content-Type": "application/json",
-          ...headers,
-        },
-        body:
-          typeof body === "string" || body instanceof Uint8Array
-            ? (body as BodyInit)
-            : JSON.stringify(body),
-      }),
+    post: (body, headers = {}) => call("/v1/signals", posting(key, body, { headers })),
     stop,
   };
 }
 
 /** Sends one request; the answer is checked against `openapi.yaml`. */
-export async function callUrl(url: string, path: string, init: RequestInit = {}): Promise<Answer> {
+export async function callUrl(
+  url: string,
+  path: string,
+  init: BunFetchRequestInit = {},
+): Promise<Answer> {
   const response = await fetch(url + path, { redirect: "manual", ...init });
   const text = await response.text();
   const isJson = response.headers.get("content-type") === "application/json" && text !== "";
@@ -212,12 +209,40 @@ export async function callUrl(url: string, path: string, init: RequestInit = {})
 }
 
 /** Posts one signal; the answer is checked against `openapi.yaml`. */
-export function post(url: string, key: string, fields: object = {}): Promise<Answer> {
-  return callUrl(url, "/v1/signals", {
+export function post(
+  url: string,
+  key: string,
+  fields: object = {},
+  init: BunFetchRequestInit = {},
+): Promise<Answer> {
+  return callUrl(url, "/v1/signals", posting(key, { ...signal, ...fields }, init));
+}
+
+/** A request with this body: strings and bytes as they are, anything else as JSON. */
+export function posting(
+  key: string,
+  body: unknown,
+  { headers, ...init }: BunFetchRequestInit = {},
+): BunFetchRequestInit {
+  const isRaw = typeof body === "string" || body instanceof Uint8Array;
+  return {
     method: "POST",
-    headers: { Authorization: `Bearer ${key}`, "Content-Type": "application/json" },
-    body: JSON.stringify({ ...signal, ...fields }),
-  });
+    headers: {
+      Authorization: `Bearer ${key}`,
+      "Content-Type": "application/json",
+      ...(headers as Record<string, string>),
+    },
+    body: isRaw ? (body as BodyInit) : JSON.stringify(body),
+    ...init,
+  };
+}
+
+/** Clients of a server with a self-signed certificate. */
+export const trusting: BunFetchRequestInit = { tls: { rejectUnauthorized: false } };
+
+/** Waits until something is so. */
+export async function until(isSo: () => boolean | Promise<boolean>): Promise<void> {
+  while (!(await isSo())) await Bun.sleep(5);
 }
 
 /** Mints a key for a desk, which is created if it does not exist. */

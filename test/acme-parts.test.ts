@@ -9,6 +9,7 @@ import { pino } from "pino";
 import { serveCommand } from "../src/commands/serve.ts";
 import type { ServeConfig } from "../src/config.ts";
 import { readConfig, type ServeOptions } from "../src/commands/settings.ts";
+import { DAY_MS, HOUR_MS, MINUTE_MS } from "../src/domain/time.ts";
 import { feedUrlOf } from "../src/interfaces.ts";
 import type { Address } from "../src/net/address.ts";
 import { Directory, reasonOf, Refusal, retryTime } from "../src/net/acme/directory.ts";
@@ -26,10 +27,6 @@ import {
 import { makeCertificate } from "./_certificates.ts";
 import { cli, expectRefusal } from "./_cli.ts";
 import { temporaryFolder } from "./_setup.ts";
-
-const MINUTE_MS = 60_000;
-const HOUR_MS = 60 * MINUTE_MS;
-const DAY_MS = 24 * HOUR_MS;
 
 test.each([
   ["signals.example.com", "signals.example.com"],

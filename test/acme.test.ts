@@ -4,6 +4,7 @@ import { X509Certificate } from "node:crypto";
 import { chmodSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { connect } from "node:tls";
+import { DAY_MS, HOUR_MS } from "../src/domain/time.ts";
 import type { Checks } from "../src/ops/health.ts";
 import { askServer, askStatus } from "../src/ops/client.ts";
 import { cli, freePort, type ServeProcess, startServe } from "./_cli.ts";
@@ -11,8 +12,6 @@ import { problem, startDirectory, type TestDirectory } from "./_directory.ts";
 import { scrape } from "./_metrics.ts";
 import { temporaryFolder } from "./_setup.ts";
 
-const HOUR_MS = 3_600_000;
-const DAY_MS = 24 * HOUR_MS;
 const names = ["signals.test", "console.test"];
 
 interface Setting {

@@ -11,11 +11,11 @@ import {
 } from "../src/domain/activity.ts";
 import { AppError } from "../src/domain/errors.ts";
 import type { Appended } from "../src/domain/storage.ts";
+import { MINUTE_MS } from "../src/domain/time.ts";
 import { requestIdOf } from "./_activity.ts";
 import { onCleanup } from "./_setup.ts";
 
 const NOW = Date.UTC(2026, 10, 21, 12, 30, 15);
-const MINUTE = 60_000;
 
 const owner = { keyId: "key-1", deskId: 1, deskName: "alpha" };
 const stored = accepted(NOW, { deduped: false, id: "signal" });
@@ -40,14 +40,14 @@ test("requests are counted by key and minute, by what became of them", () => {
     recorder.accepted(owner, accepted(NOW + 1, { deduped: true, id: "signal", differs: [] }));
     recorder.rejected(owner, NOW + 2, requestIdOf(1), new AppError("bad_request"));
     recorder.rejected(owner, NOW + 3, requestIdOf(2), new AppError("unauthorized"));
-    recorder.rejected(owner, NOW + MINUTE, requestIdOf(3), null);
+    recorder.rejected(owner, NOW + MINUTE_MS, requestIdOf(3), null);
     recorder.accepted({ ...owner, keyId: "key-2" }, stored);
   });
   const start = NOW - 15_000;
   const none = { deskId: 1, keyId: "key-1", stored: 0, duplicate: 0, rejected: 0, unauthorized: 0 };
   expect(minutes).toEqual([
     { ...none, start, stored: 1, duplicate: 1, rejected: 2, unauthorized: 1, lastAt: NOW + 3 },
-    { ...none, start: start + MINUTE, rejected: 1, lastAt: NOW + MINUTE },
+    { ...none, start: start + MINUTE_MS, rejected: 1, lastAt: NOW + MINUTE_MS },
     { ...none, keyId: "key-2", start, stored: 1, lastAt: NOW },
   ]);
 });

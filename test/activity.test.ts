@@ -8,11 +8,11 @@ import type { ActivityBatch } from "../src/domain/activity.ts";
 import { ACTIVITY_NAME, SqliteActivity } from "../src/store/sqlite/activity.ts";
 import { openDatabase } from "../src/store/sqlite/open.ts";
 import { SqliteRegistry } from "../src/store/sqlite/registry.ts";
+import { DAY_MS, HOUR_MS, MINUTE_MS } from "../src/domain/time.ts";
 import { rejectsOf } from "./_activity.ts";
 import { temporaryFolder, onCleanup } from "./_setup.ts";
 
 const NOW = Date.UTC(2026, 10, 21, 12, 30, 15);
-const MINUTE = 60_000;
 
 const mine = { deskId: 1, keyId: "key-1" };
 const ofDesk = { deskId: 1, keyId: null };
@@ -176,8 +176,6 @@ const bucket = (start: number, signals: number) => ({
 });
 
 test("the usual rate is the average of the same hour on earlier days since the desk began", () => {
-  const hour = 60 * MINUTE;
-  const day = 24 * hour;
   const noon = Date.UTC(2026, 10, 21, 12);
   const usual = (hours: ReturnType<typeof bucket>[], now = noon) =>
     usualHour(
@@ -185,21 +183,23 @@ test("the usual rate is the average of the same hour on earlier days since the d
       now,
     );
   expect(usual([])).toBeNull();
-  expect(usual([bucket(noon - hour, 9), bucket(noon, 9)])).toBeNull();
-  expect(usual([bucket(noon - day, 900), bucket(noon - day - hour, 60)])).toBe(60);
+  expect(usual([bucket(noon - HOUR_MS, 9), bucket(noon, 9)])).toBeNull();
+  expect(usual([bucket(noon - DAY_MS, 900), bucket(noon - DAY_MS - HOUR_MS, 60)])).toBe(60);
   // A quarter past: three quarters of the hour before, and a quarter of this one.
-  const yesterday = [bucket(noon - day - hour, 60), bucket(noon - day, 100)];
-  expect(usual(yesterday, noon + 15 * MINUTE)).toBe(70);
+  const yesterday = [bucket(noon - DAY_MS - HOUR_MS, 60), bucket(noon - DAY_MS, 100)];
+  expect(usual(yesterday, noon + 15 * MINUTE_MS)).toBe(70);
   // An hour without requests counts as a day with none.
-  const before = bucket(noon - 2 * day - 5 * hour, 1);
+  const before = bucket(noon - 2 * DAY_MS - 5 * HOUR_MS, 1);
   expect(usual([before, ...yesterday])).toBe(30);
-  expect(usual([{ ...before, start: noon - 3 * day - hour }, ...yesterday])).toBeCloseTo(61 / 3);
+  expect(usual([{ ...before, start: noon - 3 * DAY_MS - HOUR_MS }, ...yesterday])).toBeCloseTo(
+    61 / 3,
+  );
 });
 
 test("the last hour is this minute and the 59 before it", async () => {
   const { activity } = openActivity();
-  for (const age of [0, 59, 60]) activity.write(minute(NOW - age * MINUTE, { stored: 1 }));
-  activity.write(minute(NOW - 24 * 60 * MINUTE, { stored: 40 }));
+  for (const age of [0, 59, 60]) activity.write(minute(NOW - age * MINUTE_MS, { stored: 1 }));
+  activity.write(minute(NOW - DAY_MS, { stored: 40 }));
   const { stored: last, usual } = await readLastHour(activity, ofDesk, NOW);
   expect(last).toBe(2);
   // Half past: the second half of this hour of yesterday is not over.

@@ -2,6 +2,7 @@
 import { expect, test } from "bun:test";
 import { cpSync, mkdirSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
+import { DAY_MS } from "../src/domain/time.ts";
 import { onCleanup, temporaryFolder } from "./_setup.ts";
 
 const repository = resolve(import.meta.dir, "..");
@@ -71,8 +72,7 @@ async function audit(
   return { code: await child.exited, output };
 }
 
-const day = (offset: number) =>
-  new Date(Date.now() + offset * 86_400_000).toISOString().slice(0, 10);
+const day = (offset: number) => new Date(Date.now() + offset * DAY_MS).toISOString().slice(0, 10);
 
 const allowance = { id: ID, reason: "we never call it", until: day(1) };
 

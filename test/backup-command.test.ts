@@ -6,6 +6,7 @@ import { pino } from "pino";
 import { shellQuoted } from "../src/domain/shell.ts";
 import { describeSending } from "../src/commands/attention.ts";
 import { readCommand } from "../src/commands/options.ts";
+import { HOUR_MS, MINUTE_MS } from "../src/domain/time.ts";
 import {
   BackupJob,
   type BackupPlan,
@@ -17,18 +18,12 @@ import { Tail } from "../src/ops/tail.ts";
 import { verifyDatabase } from "../src/store/sqlite/verify.ts";
 import { cli, mintKey, spawn, startServe } from "./_cli.ts";
 import { seed } from "./_databases.ts";
-import { type LogLine, onCleanup, temporaryFolder } from "./_setup.ts";
+import { type LogLine, onCleanup, temporaryFolder, until } from "./_setup.ts";
 
-const HOUR_MS = 3_600_000;
-const MINUTE_MS = 60_000;
 const INSIDE_QUOTES = "Inside quotes, write $SIGNALBOX_BACKUP_FILE instead of {}";
 const FAILED = "the backup command failed, it will be retried";
 
 type Made = NonNullable<BackupStatus["newest"]>;
-
-async function until(isSo: () => boolean): Promise<void> {
-  while (!isSo()) await Bun.sleep(5);
-}
 
 /** Runs a job in this process, whose backups are files with one word. */
 function startJob(plan: Partial<BackupPlan> & { command: string }, make: MakeBackup = makeWord) {

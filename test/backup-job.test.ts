@@ -3,19 +3,15 @@ import { describe, expect, setSystemTime, test } from "bun:test";
 import { existsSync, mkdirSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { pino } from "pino";
+import { HOUR_MS } from "../src/domain/time.ts";
 import { BackupJob, type BackupPlan, type MakeBackup, timeStamp } from "../src/ops/backups.ts";
 import { verifyDatabase } from "../src/store/sqlite/verify.ts";
 import { cli, expectRefusal, freePort, mintKey, spawn, startServe } from "./_cli.ts";
 import { holdCopy, newDataDir, seed, withRegistryOf } from "./_databases.ts";
-import { callUrl, type LogLine, onCleanup, signal, temporaryFolder } from "./_setup.ts";
+import { type LogLine, onCleanup, post, temporaryFolder, until } from "./_setup.ts";
 
-const HOUR_MS = 3_600_000;
 /** Enough to stop a copy half-way. */
 const MANY = 50_000;
-
-async function until(isSo: () => boolean): Promise<void> {
-  while (!isSo()) await Bun.sleep(1);
-}
 
 const nameOf = (time: number): string => `signalbox-${timeStamp(time)}.db`;
 
@@ -281,12 +277,7 @@ describe("serve --backup-dir", () => {
     const server = await startServe(["--backup-dir", join(file, "dir")]);
     await server.logged("backup failed, it will be retried");
     const { key } = await mintKey(server.dataDir);
-    const { status } = await callUrl(server.url, "/v1/signals", {
-      method: "POST",
-      headers: { Authorization: `Bearer ${key}`, "Content-Type": "application/json" },
-      body: JSON.stringify(signal),
-    });
-    expect(status).toBe(201);
+    expect((await post(server.url, key)).status).toBe(201);
   });
 
   test("the data folder is refused, and so is an interval under a second", async () => {

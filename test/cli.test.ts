@@ -6,12 +6,12 @@ import type { Command } from "commander";
 import packageJson from "../package.json" with { type: "json" };
 import { createProgram } from "../src/cli.ts";
 import { readDuration, readInterval, readLifetime } from "../src/commands/options.ts";
+import { DAY_MS } from "../src/domain/time.ts";
 import { makeCertificate, presentedName, writeCertificate } from "./_certificates.ts";
 import { cli, expectRefusal, freePort, mintKey, sendHalf, startServe } from "./_cli.ts";
-import { query, signal, temporaryFolder } from "./_setup.ts";
+import { post, query, temporaryFolder } from "./_setup.ts";
 
 const KEY = /^sbk_[0-9a-f]{64}\n$/;
-const DAY_MS = 86_400_000;
 const UNKNOWN_ID = "01K5QZ8F3V9X2M7T4B6N1C0D8E";
 
 interface KeyJson {
@@ -24,18 +24,8 @@ interface KeyJson {
   readonly last_used_at: number | null;
 }
 
-async function post(url: string, key: string, headers: Record<string, string> = {}) {
-  const response = await fetch(`${url}/v1/signals`, {
-    method: "POST",
-    headers: {
-      Authorization: `Bearer ${key.trim()}`,
-      "Content-Type": "application/json",
-      ...headers,
-    },
-    body: JSON.stringify(signal),
-  });
-  await response.text();
-  return response.status;
+async function statusOf(url: string, key: string, headers: Record<string, string> = {}) {
+  return (await post(url, key.trim(), {}, { headers })).status;
 }
 
 /** Commands on this folder that must succeed. */
@@ -435,14 +425,14 @@ describe("keys", () => {
     expect(rotated.stderr).toContain("has not been used");
     const [old, successor] = await listKeys();
     expect(old?.expires_at).toBeWithin(before + DAY_MS, Date.now() + DAY_MS + 1);
-    expect(await post(url, key)).toBe(201);
-    expect(await post(url, rotated.stdout)).toBe(201);
+    expect(await statusOf(url, key)).toBe(201);
+    expect(await statusOf(url, rotated.stdout)).toBe(201);
     const again = await run("key", "rotate", successor?.id ?? "", "--overlap", "0s");
     const { last_used_at } = (await listKeys())[1] ?? {};
     const shown = new Date(last_used_at ?? 0).toISOString().slice(0, 19).replace("T", " ");
     expect(again.stderr).toContain(`was last used at ${shown}Z`);
-    expect(await post(url, rotated.stdout)).toBe(401);
-    expect(await post(url, again.stdout)).toBe(201);
+    expect(await statusOf(url, rotated.stdout)).toBe(401);
+    expect(await statusOf(url, again.stdout)).toBe(201);
   });
 
   test("are named by id, label or last four characters, if only one active key has them", async () => {
@@ -582,14 +572,14 @@ describe("serve's settings", () => {
     expect(query(dataDir, "SELECT name FROM desks")).toEqual([{ name: "demo" }]);
     expect(server.url).toBe("https://environment.example.com");
     expect((await fetch(`${opsUrl}/healthz`)).status).toBe(200);
-    expect(await post(url, key)).toBe(403);
+    expect(await statusOf(url, key)).toBe(403);
     const statuses = [];
-    for (let count = 0; count < 8; count++) statuses.push(await post(url, key, overHttps));
+    for (let count = 0; count < 8; count++) statuses.push(await statusOf(url, key, overHttps));
     expect(statuses).toContain(429);
     await server.logged('"level":"debug"');
     const other = await mintKey(dataDir, "other");
     const half = await sendHalf(url, other.key, overHttps);
-    expect(await post(url, other.key, overHttps)).toBe(201);
+    expect(await statusOf(url, other.key, overHttps)).toBe(201);
     server.kill("SIGTERM");
     expect(await server.exited).toBe(0);
     await half.closed;
@@ -605,9 +595,9 @@ describe("serve's settings", () => {
     const key = /sbk_[0-9a-f]{64}/.exec(server.output.stdout)?.[0] ?? "";
     expect(query(dataDir, "SELECT name FROM desks")).toEqual([{ name: "demo" }]);
     expect((await fetch(`${opsUrl}/healthz`)).status).toBe(200);
-    for (let count = 0; count < 8; count++) expect(await post(url, key)).toBe(201);
+    for (let count = 0; count < 8; count++) expect(await statusOf(url, key)).toBe(201);
     const half = await sendHalf(url, key);
-    await post(url, key);
+    await statusOf(url, key);
     server.kill("SIGTERM");
     await server.logged("stopping");
     await half.finish();

@@ -3,10 +3,9 @@ import { describe, expect, test } from "bun:test";
 import * as fc from "fast-check";
 import { decodeTime } from "ulid";
 import { IdSequence } from "../src/domain/id.ts";
+import { DAY_MS, HOUR_MS } from "../src/domain/time.ts";
 import { signal, startTestApp } from "./_setup.ts";
 
-const HOUR_MS = 3_600_000;
-const DAY_MS = 24 * HOUR_MS;
 const START = Date.UTC(2026, 0, 1);
 /** The last time that a ULID can hold, in milliseconds. */
 const TIME_MAX = 2 ** 48 - 1;

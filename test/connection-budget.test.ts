@@ -4,7 +4,7 @@ import { connect, type Socket } from "node:net";
 import { pino } from "pino";
 import { planConnections } from "../src/net/connections.ts";
 import { freePort, mintKey, signalbox, startServe } from "./_cli.ts";
-import { onCleanup, signal } from "./_setup.ts";
+import { onCleanup, post } from "./_setup.ts";
 
 const address = { host: "127.0.0.1", port: 0 };
 const silent = pino({ level: "silent" });
@@ -59,14 +59,8 @@ test("idle connections to the console and to health do not keep signals out", as
   await server.logged('"listener":"console"');
   await server.logged('"listener":"ops"');
   for (let count = 0; count < 30; count += 1) {
-    const answer = await fetch(`${server.url}/v1/signals`, {
-      method: "POST",
-      keepalive: false,
-      headers: { Authorization: `Bearer ${key}`, "Content-Type": "application/json" },
-      body: JSON.stringify(signal),
-      signal: AbortSignal.timeout(10_000),
-    });
-    expect(answer.status).toBe(201);
+    const init = { keepalive: false, signal: AbortSignal.timeout(10_000) };
+    expect((await post(server.url, key, {}, init)).status).toBe(201);
   }
   expect((await fetch(`http://127.0.0.1:${consolePort}/sign-in`)).status).toBe(200);
 });

@@ -13,6 +13,7 @@ import {
 } from "node:fs";
 import { join } from "node:path";
 import { fileSystemOf } from "../src/commands/disk.ts";
+import { DAY_MS, HOUR_MS } from "../src/domain/time.ts";
 import { makeCertificate, writeCertificate } from "./_certificates.ts";
 import { cli, type CliOptions, freePort, mintKey, signalbox, startServe } from "./_cli.ts";
 import { changePage, dropLastCell, seed } from "./_databases.ts";
@@ -20,13 +21,13 @@ import {
   callUrl,
   onCleanup,
   openForDamage,
+  posting,
   signal,
   startTestApp,
   temporaryFolder,
+  trusting,
 } from "./_setup.ts";
 import { startOnTerminal } from "./_terminal.ts";
-
-const DAY_MS = 86_400_000;
 
 interface Finding {
   readonly name: string;
@@ -75,13 +76,12 @@ test("beside a sound server every check is ok, and nothing changes", async () =>
   const args = [...tls, "--public-url", `https://${listen}`, "--backup-dir", backups];
   const server = await startServe(args, { listen });
   const { key } = await mintKey(server.dataDir);
-  const { status } = await callUrl(server.url, "/v1/signals", {
-    method: "POST",
-    headers: { Authorization: `Bearer ${key}`, "Content-Type": "application/json" },
-    body: JSON.stringify({ ...signal, signal_time: Date.now() }),
-    tls: { rejectUnauthorized: false },
-  } as RequestInit);
-  expect(status).toBe(201);
+  const sent = await callUrl(
+    server.url,
+    "/v1/signals",
+    posting(key, { ...signal, signal_time: Date.now() }, trusting),
+  );
+  expect(sent.status).toBe(201);
   await server.logged("backup made");
   const before = [server.dataDir, backups].map(stateOf);
   const findings = await doctor(server.dataDir, [...args, "--listen", listen]);
@@ -241,7 +241,7 @@ test("backups: none, too old, damaged, failing", async () => {
   });
   const nameAt = (at: number) =>
     join(dir, `signalbox-${new Date(at).toISOString().replace(/[-:]|\.\d+/g, "")}.db`);
-  const old = nameAt(Date.now() - 3 * 3_600_000);
+  const old = nameAt(Date.now() - 3 * HOUR_MS);
   await cli(["backup", old, "--data", dataDir]);
   expect(await found()).toMatchObject({ severity: "warning", next: serve });
   const recent = nameAt(Date.now());

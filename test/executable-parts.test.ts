@@ -13,7 +13,7 @@ import { Description } from "../src/net/openapi.ts";
 import { DATABASE_NAME } from "../src/store/sqlite/folder.ts";
 import { cli, startServe } from "./_cli.ts";
 import { buildExecutable } from "./_executable.ts";
-import { callUrl, onCleanup, post, temporaryFolder } from "./_setup.ts";
+import { callUrl, onCleanup, post, temporaryFolder, until } from "./_setup.ts";
 import { onTerminal, startOnTerminal } from "./_terminal.ts";
 import { SoftwareKey } from "./console/_authenticator.ts";
 import { ALICE, isIn, PASSWORD, shownIn, signIn, Visitor } from "./console/_console.ts";
@@ -50,14 +50,6 @@ async function startConsole() {
   return { ...server, joinPath, visitor };
 }
 
-async function until(what: string, isTrue: () => boolean | Promise<boolean>): Promise<void> {
-  const deadline = Date.now() + 30_000;
-  while (!(await isTrue())) {
-    if (Date.now() > deadline) throw new Error(`Timed out waiting until ${what}.`);
-    await Bun.sleep(20);
-  }
-}
-
 describe("the console", () => {
   test("adds a passkey, signs in with it, and removes it", async () => {
     const { consoleUrl, joinPath, visitor } = await startConsole();
@@ -85,10 +77,7 @@ describe("the console", () => {
     const key = await run("key", "mint", "--desk", "alpha");
     await visitor.post(joinPath, { password: PASSWORD });
     const { body } = await post(url, key);
-    await until(
-      "the activity is written",
-      async () => !(await visitor.get("/activity")).text.includes("No request yet"),
-    );
+    await until(async () => !(await visitor.get("/activity")).text.includes("No request yet"));
     const named = new Set<string>();
     const lists = ["/", "/signals", "/activity", "/keys", "/members", "/audit"];
     const others = [`/signals/${String(body["id"])}`, "/keys/new", "/start", "/account"];
@@ -121,7 +110,7 @@ describe("the database", () => {
     const database = join(dataDir, DATABASE_NAME);
     const metadata = { text: "x".repeat(60_000) };
     const size = () => statSync(database).size;
-    await until("the log was copied", async () => {
+    await until(async () => {
       await Promise.all(Array.from({ length: 32 }, () => post(url, key, { metadata })));
       return size() > 8 * 1024 * 1024;
     });
@@ -133,9 +122,7 @@ describe("the database", () => {
     const flags = ["--backup-dir", backups, "--backup-every", "1s", "--rate-limit", "0"];
     const { url, key, dataDir, kill, exited } = await start(...flags);
     expect((await post(url, key)).status).toBe(201);
-    await until("there is a backup", () =>
-      readdirSync(backups).some((name) => name.endsWith("db")),
-    );
+    await until(() => readdirSync(backups).some((name) => name.endsWith("db")));
     const file = join(temporaryFolder(), "copy.db");
     await command("backup", file, "--data", dataDir);
     await command("verify", file);

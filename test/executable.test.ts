@@ -6,12 +6,9 @@ import packageJson from "../package.json" with { type: "json" };
 import { makeCertificate, presentedName, writeCertificate } from "./_certificates.ts";
 import { cli, mintKey, startServe } from "./_cli.ts";
 import { buildExecutable } from "./_executable.ts";
-import { callUrl, openForDamage, query, signal, temporaryFolder } from "./_setup.ts";
+import { callUrl, openForDamage, post, query, temporaryFolder, trusting } from "./_setup.ts";
 
 let executable = "";
-
-/** Accepts a self-signed certificate. */
-const getInsecurely = (url: string) => fetch(url, { tls: { rejectUnauthorized: false } });
 
 beforeAll(async () => {
   executable = await buildExecutable();
@@ -44,18 +41,6 @@ function inHostileFolder() {
   return { marker, cwd, program: [executable], env: { NODE_ENV: "development" } };
 }
 
-function postOf(key: string, body: unknown): RequestInit {
-  return {
-    method: "POST",
-    headers: { Authorization: `Bearer ${key}`, "Content-Type": "application/json" },
-    body: typeof body === "string" ? body : JSON.stringify(body),
-  };
-}
-
-async function post(url: string, key: string, body: unknown): Promise<number> {
-  return (await callUrl(url, "/v1/signals", postOf(key, body))).status;
-}
-
 test("the build leaves the executable alone in its folder", () => {
   expect(readdirSync(dirname(executable))).toEqual([basename(executable)]);
 });
@@ -82,16 +67,17 @@ describe("the executable, in a folder full of other programs' files", () => {
     expect(version.stdout).toBe(`signalbox ${packageJson.version}\n`);
     const server = await startServe([], options);
     const { key, id } = await mintKey(server.dataDir, "alpha", options);
-    const repeated = { ...signal, client_signal_id: "once" };
-    expect(await post(server.url, key, repeated)).toBe(201);
-    expect(await post(server.url, key, repeated)).toBe(200);
-    expect(await post(server.url, key, { ...signal, sied: "open" })).toBe(422);
-    expect(await post(server.url, key, "{")).toBe(400);
+    const repeated = { client_signal_id: "once" };
+    const statuses = [];
+    for (const fields of [repeated, repeated, { sied: "open" }]) {
+      statuses.push((await post(server.url, key, fields)).status);
+    }
+    expect(statuses).toEqual([201, 200, 422]);
     expect((await callUrl(server.url, "/openapi.yaml")).status).toBe(200);
     expect((await callUrl(server.url, "/nothing")).status).toBe(404);
     expect((await cli(["healthcheck", "--data", server.dataDir], options)).code).toBe(0);
     expect((await cli(["key", "revoke", id, "--data", server.dataDir], options)).code).toBe(0);
-    expect(await post(server.url, key, signal)).toBe(401);
+    expect((await post(server.url, key)).status).toBe(401);
     expect(query(server.dataDir, "SELECT client_signal_id FROM signals")).toEqual([
       { client_signal_id: "once" },
     ]);
@@ -106,7 +92,7 @@ describe("the executable, in a folder full of other programs' files", () => {
     const server = await startServe([], options);
     const { key } = await mintKey(server.dataDir, "alpha", options);
     openForDamage(server.dataDir).run("ALTER TABLE api_keys RENAME TO gone");
-    const { status, text } = await callUrl(server.url, "/v1/signals", postOf(key, signal));
+    const { status, text } = await post(server.url, key);
     expect({ status, text }).toEqual({ status: 500, text: '{"error":"internal_error"}' });
   });
 
@@ -123,13 +109,13 @@ describe("the executable, in a folder full of other programs' files", () => {
     const where = ["--data", server.dataDir, "--console-url", url];
     const { code, stdout } = await cli([...invite, ...where], options);
     expect(code).toBe(0);
-    const page = await getInsecurely(stdout.trim());
+    const page = await fetch(stdout.trim(), trusting);
     const text = await page.text();
     expect(page.status).toBe(200);
     expect(text).toContain("ada@example.com");
     const assets = [...text.matchAll(/"(\/assets\/[^"]+)"/g)].map(([, path]) => path);
     expect(assets.length).toBeGreaterThan(2);
-    for (const path of assets) expect((await getInsecurely(url + path)).status).toBe(200);
+    for (const path of assets) expect((await fetch(url + path, trusting)).status).toBe(200);
     for (const each of [server.url, url]) expect(await presentedName(each)).toBe("first");
     writeCertificate(folder, await makeCertificate("second"));
     server.kill("SIGHUP");

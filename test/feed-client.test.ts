@@ -5,7 +5,7 @@ import { Feed, FeedError, type FeedOptions } from "../clients/typescript/feed.ts
 import { Signalbox } from "../clients/typescript/signalbox.ts";
 import { cli, freePort, mintKey, startServe } from "./_cli.ts";
 import { answersFromNow, hopelessUrls, startFakeFeed, startFeedApp, startProxy } from "./_feed.ts";
-import { onCleanup, query, rejection, signal, temporaryFolder } from "./_setup.ts";
+import { onCleanup, query, rejection, signal, temporaryFolder, until } from "./_setup.ts";
 
 const quiet = { onRetry: () => {} };
 const SIGNALS_PER_WRITER = 150;
@@ -13,7 +13,7 @@ const WRITERS_PER_DESK = 4;
 /** A reader starts again from its cursor after so many signals. */
 const RESTART_EVERY = 37;
 
-/** Reads until it has what `isComplete` wants; starts anew from its last cursor now and then. */
+/** Reads until it has what `isComplete` wants; starts again from its last cursor from time to time. */
 async function readAll(
   options: FeedOptions,
   isComplete: (ids: string[]) => boolean,
@@ -29,10 +29,6 @@ async function readAll(
     }
   }
   return ids;
-}
-
-async function until(isSo: () => boolean): Promise<void> {
-  while (!isSo()) await Bun.sleep(5);
 }
 
 test("readers get each signal once and in order, while writers compete and the server is killed and stopped", async () => {

@@ -17,7 +17,17 @@ import { type FeedAnswer, readFeed, startFeedApp } from "./_feed.ts";
 import { loadLibc } from "../src/libc.ts";
 import { PortSockets } from "../src/net/sockets.ts";
 import { DATABASE_NAME } from "../src/store/sqlite/folder.ts";
-import { mintKey, openForDamage, query, rejection, signal, temporaryFolder } from "./_setup.ts";
+import {
+  callUrl,
+  mintKey,
+  openForDamage,
+  posting,
+  query,
+  rejection,
+  signal,
+  temporaryFolder,
+  trusting,
+} from "./_setup.ts";
 
 const UNKNOWN_ID = "7ZZZZZZZZZZZZZZZZZZZZZZZZZ";
 
@@ -71,8 +81,7 @@ describe("a page", () => {
   test("has metadata as it was sent, with spaces for line breaks and tabs, as the document says", async () => {
     const { feedUrl, read, url, key } = await startFeedApp();
     const body = `{"source":"venue_1","type":"stock","symbol":"A","side":"open","metadata":{"a":\r\n\t1.0, "b":"\\n"}}`;
-    const headers = { Authorization: `Bearer ${key}`, "Content-Type": "application/json" };
-    await fetch(`${url}/v1/signals`, { method: "POST", headers, body });
+    await callUrl(url, "/v1/signals", posting(key, body));
     expect((await read()).text).toContain('"metadata":{"a":   1.0, "b":"\\n"}}\n');
     const description = await (await fetch(feedUrl.replace("/feed", "/openapi.yaml"))).text();
     expect(description).toContain("line breaks and tabs between its tokens are spaces");
@@ -531,21 +540,15 @@ describe("the read listener", () => {
     const [first, second] = [await makeCertificate("first"), await makeCertificate("second")];
     const folder = temporaryFolder();
     const tls = writeCertificate(folder, first);
-    const { app, feedUrl, readKey, key, call } = await startFeedApp({ config: { tls } });
+    const { app, url, feedUrl, readKey, key } = await startFeedApp({ config: { tls } });
     expect(feedUrl).toStartWith("https://127.0.0.1:");
     const headers = { Authorization: `Bearer ${readKey}` };
-    const trusting = { headers, tls: { rejectUnauthorized: false } } as RequestInit;
-    const waits = readFeed(feedUrl, null, { wait: 60 }, trusting);
+    const waits = readFeed(feedUrl, null, { wait: 60 }, { headers, ...trusting });
     await waiting();
     writeCertificate(folder, second);
     app.reloadCertificate();
     expect(await presentedName(feedUrl)).toBe("second");
-    const posted = await call("/v1/signals", {
-      method: "POST",
-      headers: { Authorization: `Bearer ${key}`, "Content-Type": "application/json" },
-      body: JSON.stringify(signal),
-      tls: { rejectUnauthorized: false },
-    } as RequestInit);
+    const posted = await callUrl(url, "/v1/signals", posting(key, signal, trusting));
     const answer = await waits;
     expect(answer.ids).toEqual([String(posted.body["id"])]);
     expect(answer.headers.get("Connection")).toBe("close");

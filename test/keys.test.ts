@@ -1,10 +1,8 @@
 /** Keys on the request path: revoked, expired, rotated, and when they were last used. */
 import { createHash } from "node:crypto";
 import { describe, expect, test } from "bun:test";
+import { DAY_MS, MINUTE_MS } from "../src/domain/time.ts";
 import { query, signal, startTestApp } from "./_setup.ts";
-
-const MINUTE_MS = 60_000;
-const DAY_MS = 86_400_000;
 
 /** A server whose clock stands still until it is set. */
 async function start() {

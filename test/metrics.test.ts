@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { pino } from "pino";
 import { AppError } from "../src/domain/errors.ts";
 import type { StorageFigures } from "../src/domain/storage.ts";
+import { DAY_MS } from "../src/domain/time.ts";
 import { Metrics } from "../src/ops/metrics/metrics.ts";
 import { DESKS_MAX, KEYS_MAX } from "../src/ops/metrics/state.ts";
 import { SqliteRegistry } from "../src/store/sqlite/registry.ts";
@@ -12,10 +13,18 @@ import { makeCertificate, writeCertificate } from "./_certificates.ts";
 import { mintKey as mintByCommand, startServe } from "./_cli.ts";
 import { readFeed, startFeedApp } from "./_feed.ts";
 import { metricsIn, readRules, scrape } from "./_metrics.ts";
-import { mintKey, openForDamage, signal, startTestApp, temporaryFolder } from "./_setup.ts";
+import {
+  callUrl,
+  mintKey,
+  openForDamage,
+  posting,
+  signal,
+  startTestApp,
+  temporaryFolder,
+  trusting,
+} from "./_setup.ts";
 
 const START = Date.UTC(2026, 10, 22, 12);
-const DAY_MS = 86_400_000;
 
 /** The values of one metric by their labels, without zeros. */
 async function valuesOf(dataDir: string, metric: string): Promise<Record<string, number>> {
@@ -382,13 +391,8 @@ async function everyMetric(): Promise<ReadonlyMap<string, string>> {
   const backups = ["--backup-dir", temporaryFolder(), "--backup-command", "true {}"];
   const server = await startServe([...tls, ...backups]);
   const { key } = await mintByCommand(server.dataDir);
-  const answer = await fetch(`${server.url}/v1/signals`, {
-    method: "POST",
-    headers: { Authorization: `Bearer ${key}`, "Content-Type": "application/json" },
-    body: JSON.stringify(signal),
-    tls: { rejectUnauthorized: false },
-  });
-  expect(answer.status).toBe(201);
+  const sent = await callUrl(server.url, "/v1/signals", posting(key, signal, trusting));
+  expect(sent.status).toBe(201);
   await server.logged("backup sent");
   const { samples, types } = await scrape(server.dataDir);
   const names = new Set([...samples.keys()].flatMap(metricsIn));

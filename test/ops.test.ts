@@ -1,12 +1,11 @@
 import { describe, expect, test } from "bun:test";
 import { existsSync, statSync } from "node:fs";
 import { join } from "node:path";
+import { DAY_MS } from "../src/domain/time.ts";
 import { readiness } from "../src/ops/health.ts";
 import { makeCertificate, writeCertificate } from "./_certificates.ts";
 import { startServe } from "./_cli.ts";
 import { openForDamage, signal, startTestApp, temporaryFolder, rejection } from "./_setup.ts";
-
-const DAY_MS = 86_400_000;
 
 interface Health {
   readonly status: string;

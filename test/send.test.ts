@@ -17,7 +17,16 @@ import { Input } from "../src/send/input.ts";
 import { idOfLine, newFirstId } from "../src/send/journal.ts";
 import { makeCertificate, writeCertificate } from "./_certificates.ts";
 import { cli, expectRefusal, freePort, mintKey, signalbox, spawn, startServe } from "./_cli.ts";
-import { clearSignals, onCleanup, query, sharedByFile, signal, temporaryFolder } from "./_setup.ts";
+import {
+  callUrl,
+  clearSignals,
+  onCleanup,
+  posting,
+  query,
+  sharedByFile,
+  signal,
+  temporaryFolder,
+} from "./_setup.ts";
 import { CTRL_C, startOnTerminal } from "./_terminal.ts";
 
 const UUID_V7 = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
@@ -182,15 +191,11 @@ describe("a file", () => {
     const refused = readFileSync(join(cwd, "refused.ndjson"), "utf8").trimEnd().split("\n");
     expect(refused).toHaveLength(lines.length);
     for (const [at, line] of lines.entries()) {
-      const answer = await fetch(`${server.url}/v1/signals`, {
-        method: "POST",
-        headers: { Authorization: `Bearer ${key}`, "Content-Type": "application/json" },
-        body: typeof line === "string" ? line : JSON.stringify(line),
-      });
+      const answer = await callUrl(server.url, "/v1/signals", posting(key, line));
       expect(JSON.parse(refused[at] ?? "")).toEqual({
         line: at + 2,
         status: answer.status,
-        ...((await answer.json()) as object),
+        ...answer.body,
       });
     }
     const dry = await send([name, "--dry-run", "--json"], { env: { SIGNALBOX_KEY: "" } });

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { encodeTime } from "ulid";
 import { cli, expectRefusal, mintKey, signalbox, spawn, startServe } from "./_cli.ts";
 import { seed, seededId, seededUlid } from "./_databases.ts";
-import { onCleanup, signal, temporaryFolder } from "./_setup.ts";
+import { onCleanup, post, temporaryFolder } from "./_setup.ts";
 import { CTRL_C, onTerminal, startOnTerminal } from "./_terminal.ts";
 import { prettyJson } from "../src/domain/pretty-json.ts";
 
@@ -333,14 +333,9 @@ function startTail(args: readonly string[], dataDir: string) {
 }
 
 async function send(url: string, key: string, fields: object = {}): Promise<string> {
-  const response = await fetch(`${url}/v1/signals`, {
-    method: "POST",
-    headers: { Authorization: `Bearer ${key}`, "Content-Type": "application/json" },
-    body: JSON.stringify({ ...signal, ...fields }),
-  });
-  const text = await response.text();
-  expect({ status: response.status, text }).toMatchObject({ status: 201 });
-  return (JSON.parse(text) as { id: string }).id;
+  const { status, text, body } = await post(url, key, fields);
+  expect({ status, text }).toMatchObject({ status: 201 });
+  return String(body["id"]);
 }
 
 describe("tail", () => {

@@ -3,13 +3,12 @@ import { describe, expect, test } from "bun:test";
 import { chmodSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { ADMIN } from "../src/domain/storage.ts";
+import { DAY_MS } from "../src/domain/time.ts";
 import { withStorage } from "../src/store/open.ts";
 import packageJson from "../package.json" with { type: "json" };
 import { makeCertificate, writeCertificate } from "./_certificates.ts";
 import { cli, freePort, mintKey, startServe } from "./_cli.ts";
 import { post, temporaryFolder } from "./_setup.ts";
-
-const DAY_MS = 86_400_000;
 
 interface StatusJson {
   readonly server: { readonly backups: { readonly newest: object | null } | null } | null;

@@ -3,6 +3,7 @@ import { chmodSync, mkdirSync, renameSync, symlinkSync, writeFileSync } from "no
 import { createServer } from "node:net";
 import { join } from "node:path";
 import { connect } from "node:tls";
+import { DAY_MS } from "../src/domain/time.ts";
 import { isOpenToOthers, loadCertificate } from "../src/net/tls.ts";
 import {
   makeCertificate,
@@ -13,8 +14,8 @@ import {
 import { mintKey, startServe } from "./_cli.ts";
 import { startLoad } from "./_load.ts";
 import {
-  callUrl,
   onCleanup,
+  post,
   query,
   signal,
   startTestApp,
@@ -25,7 +26,6 @@ import {
 
 let first: TestCertificate;
 let second: TestCertificate;
-const DAY_MS = 86_400_000;
 
 beforeAll(async () => {
   [first, second] = await Promise.all([makeCertificate("first"), makeCertificate("second")]);
@@ -64,13 +64,7 @@ function connectTo(url: string): Promise<(key: string) => Promise<string>> {
 test("clients that check the certificate can send signals over HTTPS", async () => {
   const { url, key, dataDir } = await startWithTls();
   expect(url).toStartWith("https://127.0.0.1:");
-  const { status } = await callUrl(url, "/v1/signals", {
-    method: "POST",
-    headers: { Authorization: `Bearer ${key}`, "Content-Type": "application/json" },
-    body: JSON.stringify(signal),
-    tls: { ca: first.cert },
-  } as RequestInit);
-  expect(status).toBe(201);
+  expect((await post(url, key, {}, { tls: { ca: first.cert } })).status).toBe(201);
   expect(query(dataDir, "SELECT symbol FROM signals")).toEqual([{ symbol: signal.symbol }]);
 });
 
@@ -102,11 +96,7 @@ test.each([
 
 test("plain HTTP on the TLS port gets no answer and stores nothing", async () => {
   const { url, key, dataDir } = await startWithTls();
-  const plain = fetch(url.replace("https:", "http:") + "/v1/signals", {
-    method: "POST",
-    headers: { Authorization: `Bearer ${key}`, "Content-Type": "application/json" },
-    body: JSON.stringify(signal),
-  });
+  const plain = post(url.replace("https:", "http:"), key);
   expect(await rejection(plain)).toBeInstanceOf(Error);
   expect(query(dataDir, "SELECT id FROM signals")).toEqual([]);
 });

@@ -3,27 +3,10 @@ import { requirePortsOfTheirOwn, requireSafeTransport, type ServeConfig } from "
 import { UserError } from "../src/domain/errors.ts";
 import { requireHttps, TrustedProxies } from "../src/net/transport.ts";
 import { formatAddress, isLoopbackHost, parseAddress } from "../src/net/address.ts";
-import { signal, startTestApp, rejection } from "./_setup.ts";
+import { defaultConfig, signal, startTestApp, rejection } from "./_setup.ts";
 
 function config(listen: string, more: Partial<ServeConfig> = {}): ServeConfig {
-  return {
-    listen: parseAddress(listen),
-    dataDir: "/nowhere",
-    publicUrl: null,
-    tls: null,
-    acme: null,
-    trustedProxies: [],
-    rateLimitPerS: 0,
-    connectionsMax: 0,
-    readListen: null,
-    opsListen: null,
-    consoleListen: null,
-    consoleUrl: null,
-    backups: null,
-    externalCheckpoints: false,
-    stopTimeoutMs: 1_000,
-    ...more,
-  };
+  return { ...defaultConfig, listen: parseAddress(listen), ...more };
 }
 
 describe("without TLS or a trusted proxy, serve listens on loopback only", () => {
