@@ -1,0 +1,188 @@
+/** Keys. */
+import { expect, test } from "bun:test";
+import { UserError } from "../../src/domain/errors.ts";
+import { ADMIN } from "../../src/domain/storage.ts";
+import { DAY_MS, HOUR_MS } from "../../src/domain/time.ts";
+import { failure, start, what } from "./start.ts";
+
+export function keysTests(): void {
+  test("a key is minted once, with 256 random bits, and is found by its id or by itself", async () => {
+    const { mint, registry, time } = await start();
+    const minted = [];
+    for (let index = 0; index < 50; index += 1) {
+      const label = `bot-${index}`;
+      minted.push(await mint({ label, expiresInMs: 500 }));
+    }
+    expect(new Set(minted.map(({ key }) => key)).size).toBe(50);
+    for (const { key, record } of minted) {
+      expect(key).toMatch(/^sbk_[0-9a-f]{64}$/);
+      expect(record).toMatchObject({ last4: key.slice(-4), desk: "alpha", last_used_at: null });
+      expect(record).toMatchObject({ created_at: time.at, expires_at: time.at + 500 });
+      expect(await registry.findKey(record.id.toLowerCase())).toEqual(record);
+      expect(await registry.findKey(key)).toBeNull();
+      expect(await registry.findKeyItself(key)).toEqual(record);
+    }
+    expect(await registry.findKeyItself(`sbk_${"0".repeat(64)}`)).toBeNull();
+    expect(JSON.stringify(await registry.listKeys(null))).not.toContain(minted[0]?.key ?? "");
+  });
+
+  test("lists are oldest first, pages newest first, by desk and state", async () => {
+    const { mint, registry, time, alpha } = await start();
+    const ids = [alpha.keyId];
+    for (let index = 0; index < 6; index += 1) {
+      time.at += 1;
+      const expiresInMs = index % 2 === 0 ? HOUR_MS : null;
+      ids.push((await mint({ label: "twin", expiresInMs })).record.id);
+    }
+    await registry.revokeKey(ids[2] ?? "", {}, ADMIN);
+    const all = await registry.listKeys("alpha");
+    expect(all.map(({ id }) => id)).toEqual(ids);
+    expect(await registry.listKeys(null)).toHaveLength(8);
+    time.at += HOUR_MS;
+    const page = async (state: "active" | "ended", limit: number, before: string | null = null) =>
+      (await registry.pageKeys({ desk: "alpha", state, limit, before })).map(({ id }) => id);
+    expect(await page("active", 9)).toEqual([ids[6], ids[4], ids[0]].map(String));
+    expect(await page("ended", 9)).toEqual([ids[5], ids[3], ids[2], ids[1]].map(String));
+    expect(await page("ended", 2, ids[3])).toEqual([ids[2], ids[1]].map(String));
+    const [, , , , fourth] = all;
+    if (fourth === undefined) throw new Error("no key");
+    expect(await registry.hasNamesake(fourth)).toBe(true);
+    await registry.revokeKey(ids[6] ?? "", {}, ADMIN);
+    expect(await registry.hasNamesake(fourth)).toBe(false);
+  });
+
+  test("keys that expire before a time are found, but no rotated, ended or other desk's ones", async () => {
+    const { mint, registry, time } = await start();
+    const ids: string[] = [];
+    for (const [desk, expiresInMs] of [
+      ["alpha", 3 * HOUR_MS],
+      ["alpha", 2 * HOUR_MS],
+      ["alpha", HOUR_MS],
+      ["alpha", 2 * HOUR_MS],
+      ["alpha", 2 * HOUR_MS],
+      ["alpha", null],
+      ["beta", 2 * HOUR_MS],
+    ] as const) {
+      ids.push((await mint({ desk, expiresInMs })).record.id);
+    }
+    await registry.rotateKey(ids[3] ?? "", { overlapMs: HOUR_MS, expiresInMs: DAY_MS }, ADMIN);
+    await registry.revokeKey(ids[4] ?? "", {}, ADMIN);
+    time.at += HOUR_MS;
+    const before = async (at: number) =>
+      (await registry.expiringKeys("alpha", time.at + at)).map(({ id }) => id);
+    expect(await before(HOUR_MS)).toEqual([]);
+    expect(await before(2 * HOUR_MS)).toEqual([ids[1]].map(String));
+    expect(await before(2 * HOUR_MS + 1)).toEqual([ids[1], ids[0]].map(String));
+    await registry.archiveDesk("alpha", true);
+    expect(await before(DAY_MS)).toEqual([]);
+  });
+
+  test("revoking again keeps the first time", async () => {
+    const { registry, time, alpha } = await start();
+    const { record, changed } = await registry.revokeKey(alpha.keyId, {}, ADMIN);
+    expect([changed, record.revoked_at]).toEqual([true, time.at]);
+    time.at += DAY_MS;
+    const again = await registry.revokeKey(alpha.keyId, {}, ADMIN);
+    expect(again).toEqual({ record, changed: false });
+  });
+
+  test("a key is relabelled in any state, with its earlier label in the audit", async () => {
+    const started = await start();
+    const { registry, alpha } = started;
+    const relabel = (label: string) => registry.relabelKey(alpha.keyId, label, {}, ADMIN);
+    expect(await relabel("bot-7")).toMatchObject({ changed: true, record: { label: "bot-7" } });
+    expect(await relabel("bot-7")).toMatchObject({ changed: false, record: { label: "bot-7" } });
+    expect((await registry.findKey(alpha.keyId))?.label).toBe("bot-7");
+    for (const bad of ["", "x".repeat(101), "a\u0000b", "a\u202eb"]) {
+      expect(await failure(() => relabel(bad))).toBeInstanceOf(UserError);
+    }
+    await registry.revokeKey(alpha.keyId, {}, ADMIN);
+    await relabel("old bot");
+    expect(await what(started, 3)).toEqual([
+      [null, "key.relabelled", alpha.keyId, 'it was "bot-7"'],
+      [null, "key.revoked", alpha.keyId, null],
+      [null, "key.relabelled", alpha.keyId, "it had none"],
+    ]);
+  });
+
+  test("rotation keeps desk, label and lifetime, and the old key ends after the overlap or sooner", async () => {
+    const { mint, registry, time } = await start();
+    for (const expiresInMs of [90_000, null]) {
+      let { record } = await mint({ label: "bot", expiresInMs });
+      for (const elapsedMs of [10_000, 3_000, 88_000]) {
+        time.at += elapsedMs;
+        const rotated = await registry.rotateKey(record.id, { overlapMs: 5_000 }, ADMIN);
+        const overlap = expiresInMs === null ? 5_000 : Math.min(5_000, expiresInMs - elapsedMs);
+        expect(rotated.old.expires_at).toBe(time.at + overlap);
+        const expires_at = expiresInMs === null ? null : time.at + expiresInMs;
+        expect(rotated.minted.record).toMatchObject({ desk: "alpha", label: "bot", expires_at });
+        expect(await registry.findSuccessor(record)).toEqual(rotated.minted.record);
+        ({ record } = rotated.minted);
+      }
+      expect(await registry.findSuccessor(record)).toBeNull();
+      const told = { overlapMs: 0, expiresInMs: 7 };
+      const last = await registry.rotateKey(record.id, told, ADMIN);
+      expect(last.minted.record.expires_at).toBe(time.at + 7);
+    }
+  });
+
+  test("a key that was rotated or has ended is not rotated", async () => {
+    const { registry, alpha } = await start();
+    const rotate = (id: string) => registry.rotateKey(id, { overlapMs: HOUR_MS }, ADMIN);
+    const { record } = (await rotate(alpha.keyId)).minted;
+    const again = `Key ${alpha.keyId} has been rotated already, and its successor`;
+    const isActive = `${again} is ${record.id}: rotate that one`;
+    expect(await failure(() => rotate(alpha.keyId))).toMatchObject({ message: isActive });
+    await registry.revokeKey(record.id, {}, ADMIN);
+    const isRevoked = `${again} ${record.id} is revoked: mint a new one`;
+    expect(await failure(() => rotate(alpha.keyId))).toMatchObject({ message: isRevoked });
+    expect(String(await failure(() => rotate(record.id)))).toContain("is revoked, so it cannot");
+    expect(await registry.listKeys("alpha")).toHaveLength(2);
+  });
+
+  test("a desk has so many active keys at most; each can be rotated once, without more that last", async () => {
+    const { mint, registry, time } = await start();
+    await registry.createDesk("gamma", { ifMissing: false });
+    await registry.limitKeys("gamma", 3);
+    const mintOne = async (expiresInMs: number | null = null) =>
+      (await mint({ desk: "gamma", expiresInMs })).record.id;
+    const rotate = async (id: string) =>
+      (await registry.rotateKey(id, { overlapMs: HOUR_MS, expiresInMs: null }, ADMIN)).minted.record
+        .id;
+    const active = async () =>
+      (await registry.pageKeys({ desk: "gamma", state: "active", limit: 99 })).length;
+    const isFull = async () => {
+      const refusal = await failure(mintOne);
+      expect(String(refusal)).toContain("has 3 of at most 3 active keys");
+      const sentence = `${(refusal as UserError).message}.`;
+      expect(await registry.mintObstacle("gamma")).toBe(sentence);
+    };
+    const first = await mintOne();
+    expect(await registry.mintObstacle("gamma")).toBeNull();
+    await mintOne(HOUR_MS);
+    const third = await mintOne();
+    await isFull();
+    await registry.revokeKey(first, {}, ADMIN);
+    const old = [await mintOne(), third];
+    await isFull();
+    time.at += HOUR_MS;
+    old.push(await mintOne());
+    await isFull();
+    const successors: string[] = [];
+    for (const id of old) successors.push(await rotate(id));
+    expect(await active()).toBe(6);
+    await isFull();
+    const tooMany = await failure(() => rotate(successors[0] ?? ""));
+    expect(tooMany).toMatchObject({
+      message: expect.stringContaining("has 6 active keys, 3 of which were rotated"),
+      next: "key revoke ID",
+    });
+    time.at += HOUR_MS;
+    expect(await active()).toBe(3);
+    await registry.limitKeys("gamma", 2);
+    const lower = await failure(mintOne);
+    expect(lower).toMatchObject({ next: "desk limit gamma --keys 6" });
+    await rotate(successors[0] ?? "");
+    expect(await active()).toBe(4);
+  });
+}
