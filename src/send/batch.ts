@@ -1,10 +1,10 @@
 /** A whole input: checked from the first line to the last, then sent over many connections. */
 import { createHash } from "node:crypto";
 import { errorCatalogue, UserError } from "../domain/errors.ts";
-import { checkLine, type Refusal, refusalOf, withId } from "./body.ts";
+import { checkLine, type Refusal, withId } from "./body.ts";
 import type { Bytes, Input } from "./input.ts";
 import { type Fingerprint, idOfLine } from "./journal.ts";
-import type { Sender } from "./sender.ts";
+import type { Outcome, Sender } from "./sender.ts";
 
 const NOT_AN_OBJECT = errorCatalogue.bad_request.status;
 
@@ -61,29 +61,13 @@ interface Plan {
   readonly connections: number;
   /** Aborted to take no more signals; the requests in flight are finished. */
   readonly stop: AbortController;
-  readonly onOutcome: () => void;
-  readonly onRefused: (refusal: Refusal) => void;
-  readonly onDiffering: (line: number, fields: string) => void;
+  readonly onOutcome: (line: number, outcome: Outcome) => void;
 }
 
-/** The signals that are left were not sent. */
-export interface Sent {
-  readonly stored: number;
-  readonly duplicates: number;
-  readonly refused: number;
-  /** May be stored. */
-  readonly unknown: number;
-  /** Why sending stopped before the end, or null. */
-  readonly stoppedBy: UserError | null;
-  /** Why the latest signal without an answer had none, or null. */
-  readonly lastFailure: string | null;
-}
-
-export async function sendAll(input: Input, plan: Plan): Promise<Sent> {
-  const { firstId, sender, connections, stop, onOutcome, onRefused, onDiffering } = plan;
-  const counts = { stored: 0, duplicates: 0, refused: 0, unknown: 0 };
+/** Returns why sending stopped before the end, or null. Signals without an outcome were not sent. */
+export async function sendAll(input: Input, plan: Plan): Promise<UserError | null> {
+  const { firstId, sender, connections, stop, onOutcome } = plan;
   let stoppedBy: UserError | null = null;
-  let lastFailure: string | null = null;
   const lines = input.lines();
 
   const sendNext = async (): Promise<boolean> => {
@@ -91,30 +75,11 @@ export async function sendAll(input: Input, plan: Plan): Promise<Sent> {
     if (done === true || stop.signal.aborted) return false;
     const checked = checkLine(line);
     if (!("hasId" in checked) || line.bytes === null) throw new Error("a checked line has changed");
-    const outcome = await sender.send(
-      checked.hasId ? line.bytes : withId(line.bytes, idOfLine(firstId, line.number)),
-      stop.signal,
-    );
-    switch (outcome.kind) {
-      case "stored":
-        counts.stored += 1;
-        break;
-      case "duplicate":
-        counts.duplicates += 1;
-        if (outcome.differs !== null) onDiffering(line.number, outcome.differs);
-        break;
-      case "refused":
-        counts.refused += 1;
-        onRefused(refusalOf(line.number, outcome.status, outcome.answer));
-        break;
-      case "unknown":
-      case "not sent":
-        if (outcome.kind === "unknown") counts.unknown += 1;
-        lastFailure = outcome.reason;
-        stoppedBy ??= outcome.stops;
-        if (outcome.stops !== null) stop.abort();
-    }
-    onOutcome();
+    const { number, bytes } = line;
+    const body = checked.hasId ? bytes : withId(bytes, idOfLine(firstId, number));
+    const outcome = await sender.send(body, stop.signal);
+    onOutcome(number, outcome);
+    if ("stops" in outcome && outcome.stops !== null) throw outcome.stops;
     return true;
   };
 
@@ -122,12 +87,12 @@ export async function sendAll(input: Input, plan: Plan): Promise<Sent> {
     try {
       while (!stop.signal.aborted && (await sendNext()));
     } catch (error) {
-      // The input cannot be read or has changed; the other connections still get their answers.
+      // The input may have changed, or no answer may come any more; other connections still get theirs.
       stop.abort();
       if (!(error instanceof UserError)) throw error;
       stoppedBy ??= error;
     }
   };
   await Promise.all(Array.from({ length: connections }, sendUntilEnd));
-  return { ...counts, stoppedBy, lastFailure };
+  return stoppedBy;
 }

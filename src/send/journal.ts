@@ -21,53 +21,35 @@ export interface Journal extends Fingerprint {
   readonly first_id: string;
 }
 
-/** Returns the first id. Throws {@link UserError} if the journal cannot be written. */
-export function createJournal(file: string, input: Fingerprint): string {
-  const created_at = new Date().toISOString();
-  const first_id = newFirstId();
-  writeJournal(file, () => {
-    // Not through a temporary file: of two runs at once only one can create it.
-    writeFileSync(file, toText({ created_at, first_id }, input), { mode: 0o600, flag: "wx" });
-    syncPath(file);
-    syncPath(dirname(file));
-  });
-  return first_id;
-}
-
 /**
- * Uses a journal again. Records the input, to which lines may have been appended. Throws
- * {@link UserError} if the journal cannot be written.
+ * Writes a new journal, or replaces `recorded` after lines were appended to the input. Returns the first id.
+ * Throws {@link UserError} if it cannot be written.
  */
-export function renewJournal(file: string, journal: Journal, input: Fingerprint): void {
-  writeJournal(file, () => {
-    if (journal.bytes !== input.bytes) {
-      const temporary = `${file}.${process.pid}`;
-      writeFileSync(temporary, toText(journal, input), { mode: 0o600 });
-      syncPath(temporary);
-      renameSync(temporary, file);
+export function writeJournal(file: string, recorded: Journal | null, input: Fingerprint): string {
+  const { created_at, first_id } = recorded ?? {
+    created_at: new Date().toISOString(),
+    first_id: newFirstId(),
+  };
+  const { sha256, bytes } = input;
+  const journal: Journal = { signalbox_journal: 1, created_at, sha256, bytes, first_id };
+  // A new one under its own name: of two runs at once only one can create it.
+  const written = recorded === null ? file : `${file}.${process.pid}`;
+  const flag = recorded === null ? "wx" : "w";
+  try {
+    if (recorded?.bytes !== bytes) {
+      writeFileSync(written, `${JSON.stringify(journal)}\n`, { mode: 0o600, flag });
+      syncPath(written);
+      renameSync(written, file);
     }
-    // The run that wrote it may have been killed before it was on disk.
+    // The run that wrote a recorded one may have been killed before it was on disk.
     syncPath(file);
     syncPath(dirname(file));
-  });
-}
-
-function toText(
-  { created_at, first_id }: Pick<Journal, "created_at" | "first_id">,
-  { sha256, bytes }: Fingerprint,
-): string {
-  const journal: Journal = { signalbox_journal: 1, created_at, sha256, bytes, first_id };
-  return `${JSON.stringify(journal)}\n`;
-}
-
-function writeJournal(file: string, write: () => void): void {
-  try {
-    write();
   } catch (error) {
     throw new UserError(
       `The journal ${file} cannot be written (${systemCode(error)}), and nothing was sent: name another place with --journal FILE.`,
     );
   }
+  return first_id;
 }
 
 /** Returns null if there is no such file. Throws {@link UserError} if it is not a journal. */
