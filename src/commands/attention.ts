@@ -41,37 +41,35 @@ export interface Attention {
   readonly next: string;
 }
 
+/** One thing that needs attention. */
+function needs(problem: string, next: string): Attention[] {
+  return [{ problem, next }];
+}
+
 export function attentionToServer(
   server: ServerStatus | null,
   checks: Checks | null,
   data: string,
 ): Attention[] {
+  if (server === null) return needs("The server is not running.", toType("serve", data));
   const found: Attention[] = [];
-  if (server === null) {
-    found.push({ problem: "The server is not running.", next: toType("serve", data) });
-  } else if (server.version !== VERSION) {
-    found.push({
-      problem: `The server runs version ${server.version}, and this is ${VERSION}.`,
-      next: "restart the server",
-    });
+  if (server.version !== VERSION) {
+    const problem = `The server runs version ${server.version}, and this is ${VERSION}.`;
+    found.push({ problem, next: "restart the server" });
   }
   if (checks !== null && !checks.writer.ok) {
-    found.push({
-      problem: `Signals are not stored: ${checks.writer.detail}.`,
-      next: "read the server's log, which says what to do",
-    });
+    const problem = `Signals are not stored: ${checks.writer.detail}.`;
+    found.push({ problem, next: "read the server's log, which says what to do" });
   }
   return found;
 }
 
 export function attentionToDisk(freeBytes: number): Attention[] {
   if (freeBytes >= DISK_LOW_BYTES) return [];
-  return [
-    {
-      problem: `The disk has ${formatBytes(freeBytes)} left; below ${formatBytes(DISK_FREE_BYTES_MIN)} signals may be refused.`,
-      next: "free some space",
-    },
-  ];
+  return needs(
+    `The disk has ${formatBytes(freeBytes)} left; below ${formatBytes(DISK_FREE_BYTES_MIN)} signals may be refused.`,
+    "free some space",
+  );
 }
 
 export function attentionToCertificate(
@@ -81,37 +79,32 @@ export function attentionToCertificate(
 ): Attention[] {
   if (acme !== null) return attentionToAcme(expiresAt, acme, now);
   if (expiresAt === null || expiresAt >= now + CERTIFICATE_SOON_MS) return [];
-  return [
-    {
-      problem: `The certificate ${expiresAt < now ? "expired" : "expires"} at ${formatTime(expiresAt)}.`,
-      next: "renew it and replace its files; the server takes them without a restart",
-    },
-  ];
+  return needs(
+    `The certificate ${expiresAt < now ? "expired" : "expires"} at ${formatTime(expiresAt)}.`,
+    "renew it and replace its files; the server takes them without a restart",
+  );
 }
 
 /** While orders succeed, the certificate is renewed in time, however short its lifetime is. */
 function attentionToAcme(expiresAt: number | null, acme: Renewing, now: number): Attention[] {
   const { missing, failure, next_attempt_at: nextAt, held_until: heldUntil } = acme;
   const isExpired = expiresAt !== null && expiresAt < now;
+  const isWrong = isExpired || missing.length > 0;
   const problem = isExpired
     ? `The certificate expired at ${formatTime(expiresAt)}, and clients cannot connect`
     : `The certificate lacks ${missing.join(", ")}`;
-  const isWrong = isExpired || missing.length > 0;
   if (failure === null) {
-    const next = "keep the server running: it orders another one";
-    return isWrong ? [{ problem: `${problem}.`, next }] : [];
+    return isWrong ? needs(`${problem}.`, "keep the server running: it orders another one") : [];
   }
   const other = expiresAt === null ? "There is no certificate" : "The certificate is not renewed";
   const retry =
     heldUntil === null
       ? `the server tries again at ${formatTime(nextAt)}, or at once on SIGHUP (systemctl reload signalbox)`
       : `the directory asked to wait, so the server tries again at ${formatTime(nextAt)}`;
-  return [
-    {
-      problem: `${isWrong ? problem : other}: the order of ${formatTime(failure.at)} failed: ${failure.reason}`,
-      next: `fix the cause; ${retry}`,
-    },
-  ];
+  return needs(
+    `${isWrong ? problem : other}: the order of ${formatTime(failure.at)} failed: ${failure.reason}`,
+    `fix the cause; ${retry}`,
+  );
 }
 
 export function attentionToBackups(
@@ -121,27 +114,16 @@ export function attentionToBackups(
   if (server === null || server.backups === null) return [];
   const { dir, every_ms, failure, newest, sending } = server.backups;
   if (failure !== null) {
-    return [
-      {
-        problem: `The last backup failed at ${formatTime(failure.at)}: ${failure.reason}`,
-        next: BACKUP_ADVICE,
-      },
-    ];
+    const problem = `The last backup failed at ${formatTime(failure.at)}: ${failure.reason}`;
+    return needs(problem, BACKUP_ADVICE);
   }
-  const due = (newest?.at ?? server.started_at) + BACKUP_LATE * every_ms;
-  if (due <= now) {
-    return [
-      {
-        problem: `There is no backup of the last ${ms(BACKUP_LATE * every_ms)} in ${dir}.`,
-        next: BACKUP_ADVICE,
-      },
-    ];
+  if ((newest?.at ?? server.started_at) + BACKUP_LATE * every_ms <= now) {
+    const problem = `There is no backup of the last ${ms(BACKUP_LATE * every_ms)} in ${dir}.`;
+    return needs(problem, BACKUP_ADVICE);
   }
   if (sending == null || sending.failure === null) return [];
   const { at, reason } = sending.failure;
-  return [
-    { problem: `The backup command failed at ${formatTime(at)}: ${reason}`, next: COMMAND_ADVICE },
-  ];
+  return needs(`The backup command failed at ${formatTime(at)}: ${reason}`, COMMAND_ADVICE);
 }
 
 /** Whether the command has sent the newest backup away; null without a command, or before its first end. */
@@ -158,12 +140,9 @@ export function attentionToDesks(
   data: string,
 ): Attention[] {
   if (desks.length === 0 && archived > 0) {
-    const next = toType("desk archive NAME --undo", data);
-    return [{ problem: "Every desk is archived.", next }];
+    return needs("Every desk is archived.", toType("desk archive NAME --undo", data));
   }
-  if (desks.length === 0) {
-    return [{ problem: "There is no desk.", next: toType("desk create NAME", data) }];
-  }
+  if (desks.length === 0) return needs("There is no desk.", toType("desk create NAME", data));
   return desks
     .filter(({ active_keys, read_keys }) => active_keys === read_keys)
     .map(({ name }) => ({

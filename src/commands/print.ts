@@ -152,46 +152,30 @@ export function layOut<Item>(
       number = false,
     }: Column<Item> = typeof column === "function" ? { cell: column } : column;
     const cellsOf = (read: Cell<Item>) => [heading, ...records.map(read).map(escapeControls)];
-    return { heading, leaveOut, whole, number, long: cellsOf(cell), short: cellsOf(short) };
+    const shortCells = cellsOf(short);
+    const width = widthOf(shortCells);
+    return { heading, leaveOut, whole, number, long: cellsOf(cell), short: shortCells, width };
   });
   if (totalWidth(all.map(({ long }) => widthOf(long))) <= width) {
     return { lines: join(all.map(({ long, number }) => ({ cells: long, number }))), leftOut: [] };
   }
   const kept = [...all];
   const leftOut: string[] = [];
-  const widths = () =>
-    kept.map(({ short, whole }) => (whole ? widthOf(short) : Math.min(widthOf(short), TEXT_KEPT)));
+  const widthsAt = (limit: number) =>
+    kept.map((column) => (column.whole ? column.width : Math.min(column.width, limit)));
   const candidates = all.filter(({ leaveOut }) => leaveOut < Infinity);
   for (const next of candidates.toSorted((one, other) => one.leaveOut - other.leaveOut)) {
-    if (totalWidth(widths()) <= width) break;
+    if (totalWidth(widthsAt(TEXT_KEPT)) <= width) break;
     kept.splice(kept.indexOf(next), 1);
     leftOut.push(next.heading);
   }
-  const limits = cutWidest(
-    kept.map(({ short, whole }) => ({ width: widthOf(short), whole })),
-    width,
-  );
-  const cut = kept.map(({ short, number }, at) => ({
-    cells: short.map((cell) => cutTo(cell, limits[at] ?? 0)),
+  let limit = width;
+  while (limit > CUT_MIN && totalWidth(widthsAt(limit)) > width) limit -= 1;
+  const cut = kept.map(({ short, whole, number }) => ({
+    cells: whole ? short : short.map((cell) => cutTo(cell, limit)),
     number,
   }));
   return { lines: join(cut), leftOut };
-}
-
-/** Takes the excess from the widest column that may be cut, again and again. */
-function cutWidest(
-  columns: readonly { readonly width: number; readonly whole: boolean }[],
-  total: number,
-): number[] {
-  const limits = columns.map(({ width }) => width);
-  const cuttable = columns.flatMap(({ whole }, at) => (whole ? [] : [at]));
-  for (let excess = totalWidth(limits) - total; excess > 0; excess--) {
-    const widest = Math.max(...cuttable.map((at) => limits[at] ?? 0));
-    if (widest <= CUT_MIN) break;
-    const at = cuttable.find((index) => limits[index] === widest) ?? 0;
-    limits[at] = widest - 1;
-  }
-  return limits;
 }
 
 function totalWidth(widths: readonly number[]): number {
