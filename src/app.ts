@@ -138,6 +138,7 @@ async function openParts(
     now,
     storage,
     feed: new Feed(storage, wakeUps),
+    refusedReaders: new Map(),
     certificates,
     metrics,
     plan: planConnections(config, log),

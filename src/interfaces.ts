@@ -9,7 +9,12 @@ import { ConsoleThread } from "./console/thread.ts";
 import type { ServerStorage } from "./domain/storage.ts";
 import type { Feed } from "./feed/feed.ts";
 import { feedDocument } from "./feed/openapi.ts";
-import { answerOwner, createFeedInterface, SEND_BUFFER_BYTES } from "./feed/server.ts";
+import {
+  answerOwner,
+  createFeedInterface,
+  type RefusedReaders,
+  SEND_BUFFER_BYTES,
+} from "./feed/server.ts";
 import { type Address, formatAddress, isLoopbackHost } from "./net/address.ts";
 import { type ConnectionPlan, limitConnections } from "./net/connections.ts";
 import { Listener } from "./net/listener.ts";
@@ -40,6 +45,7 @@ export interface Parts {
   readonly now: () => number;
   readonly storage: ServerStorage;
   readonly feed: Feed;
+  readonly refusedReaders: RefusedReaders;
   readonly certificates: Certificates;
   readonly plan: ConnectionPlan;
   readonly metrics: Metrics;
@@ -53,7 +59,7 @@ export function serveHealth(
   running: Running,
   opened: AsyncDisposableStack,
 ): Address | null {
-  const { config, log, storage, feed, certificates, plan, metrics, now } = parts;
+  const { config, log, storage, feed, refusedReaders, certificates, plan, metrics, now } = parts;
   const health: HealthSources = {
     dataDir: config.dataDir,
     writerProblem: () => storage.writerProblem,
@@ -79,6 +85,7 @@ export function serveHealth(
       certificate_expires_at: health.certificateExpiresAt(),
       acme: health.acme(),
       backups: running.backups?.status ?? null,
+      refused_readers: [...refusedReaders].map(([key_id, at]) => ({ key_id, at })),
     };
   };
   const certificate = () => certificates.current;
@@ -119,10 +126,11 @@ export function serveSignals(
 }
 
 export function serveFeed(listen: Address, parts: Parts): Listener {
-  const { config, storage, certificates, trustedProxies } = parts;
+  const { config, storage, refusedReaders, certificates, trustedProxies } = parts;
   const shared = {
     ...feedService(parts),
     store: storage,
+    refusedReaders,
     transport: transportPolicy(listen, config.tls !== null, trustedProxies),
     description: new Description(feedDocument),
   };

@@ -84,6 +84,39 @@ describe("status", () => {
     expect(readFileSync(file, "utf8")).toBe("damaged");
   });
 
+  test("names read keys that have ended and still ask for the feed, without a console too", async () => {
+    const address = `127.0.0.1:${await freePort()}`;
+    const { dataDir } = await startServe(["--read-listen", address]);
+    const where = ["--data", dataDir];
+    await mintKey(dataDir);
+    const mint = async (...args: string[]) => {
+      const { stdout } = await cli(["key", "mint", "--read", "--json", ...args, ...where]);
+      return JSON.parse(stdout) as { id: string; key: string };
+    };
+    const [one, all, active, unused] = [
+      await mint("--desk", "alpha"),
+      await mint("--label", "executor"),
+      await mint(),
+      await mint(),
+    ];
+    for (const { id } of [one, all, unused]) {
+      expect(await cli(["key", "revoke", id, ...where])).toMatchObject({ code: 0 });
+    }
+    for (const { key } of [one, all, active]) {
+      await fetch(`http://${address}/feed`, { headers: { Authorization: `Bearer ${key}` } });
+    }
+    const attention = (await statusOf(dataDir)).attention;
+    const still = "is revoked, and got 401 in the last 24 hours: something still uses it.";
+    const instead = "stop what uses it, or give it a new key: signalbox key mint --read";
+    expect(attention).toEqual([
+      {
+        problem: `Key ${one.id} of desk alpha ${still}`,
+        next: `${instead} --desk alpha --data ${dataDir}`,
+      },
+      { problem: `Key executor of all desks ${still}`, next: `${instead} --data ${dataDir}` },
+    ]);
+  });
+
   test("names a revoked key in use beside a hundred that are active again", async () => {
     const { dataDir, url } = await startServe(["--console-listen", "127.0.0.1:0"]);
     const revoked = await mintKey(dataDir);

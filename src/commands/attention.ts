@@ -29,7 +29,6 @@ const BACKUP_LATE = 2;
 export type DeskStatus = Pick<DeskOverview, "name" | "active_keys" | "read_keys" | "latest_signal">;
 
 export interface EndedKey extends ApiKey {
-  readonly desk: string;
   readonly state: Exclude<KeyState, "active">;
 }
 
@@ -152,53 +151,50 @@ export function attentionToDesks(
 }
 
 export function attentionToExpiring(expiring: readonly ApiKey[], data: string): Attention[] {
-  const found = expiring.slice(0, KEYS_NAMED_MAX).map(({ id, desk, label, expires_at }) => ({
-    problem: `Key ${label ?? id} of ${desk === null ? "all desks" : `desk ${desk}`} expires at ${formatTime(expires_at)}.`,
-    next: toType(`key rotate ${id}`, data),
+  const found = expiring.map((key) => ({
+    problem: `${nameOf(key)} expires at ${formatTime(key.expires_at)}.`,
+    next: toType(`key rotate ${key.id}`, data),
   }));
-  const what = ["key expires within 7 days", "keys expire within 7 days"] as const;
-  return withRest(found, expiring.length, what, data);
+  return firstOf(found, "key expires within 7 days", "keys expire within 7 days", data);
 }
 
 export function attentionToEnded(stillInUse: readonly EndedKey[], data: string): Attention[] {
-  const found = stillInUse.slice(0, KEYS_NAMED_MAX).map(({ id, desk, label, ...key }) => {
+  const found = stillInUse.map((key) => {
     const ended = key.state === "archived" ? ", which is archived," : ` is ${key.state}, and`;
     return {
-      problem: `Key ${label ?? id} of desk ${desk}${ended} got 401 in the last 24 hours: something still uses it.`,
-      next: `stop what uses it${alternativeTo(key, desk, data)}`,
+      problem: `${nameOf(key)}${ended} got 401 in the last 24 hours: something still uses it.`,
+      next: `stop what uses it${alternativeTo(key, data)}`,
     };
   });
-  const what = [
-    "key has ended and is still in use",
-    "keys have ended and are still in use",
-  ] as const;
-  return withRest(found, stillInUse.length, what, data);
+  const many = "keys have ended and are still in use";
+  return firstOf(found, "key has ended and is still in use", many, data);
+}
+
+function nameOf({ id, label, desk }: ApiKey): string {
+  return `Key ${label ?? id} of ${desk === null ? "all desks" : `desk ${desk}`}`;
 }
 
 /** An archived desk gets no new key, and bringing it back revives no key that has ended. */
-function alternativeTo(
-  { state, desk_archived_at }: Pick<EndedKey, "state" | "desk_archived_at">,
-  desk: string,
-  data: string,
-): string {
-  const name = shellQuoted(desk);
+function alternativeTo({ state, scope, desk, desk_archived_at }: EndedKey, data: string): string {
+  const name = desk === null ? "" : ` ${shellQuoted(desk)}`;
   if (state === "archived") {
-    return `, or bring the desk back: ${toType(`desk archive ${name} --undo`, data)}`;
+    return `, or bring the desk back: ${toType(`desk archive${name} --undo`, data)}`;
   }
   if (desk_archived_at !== null) return "";
-  return `, or give it a new key: ${toType(`key mint --desk ${name}`, data)}`;
+  const mint = `key mint${scope === "read" ? " --read" : ""}${name && ` --desk${name}`}`;
+  return `, or give it a new key: ${toType(mint, data)}`;
 }
 
-function withRest(
-  found: Attention[],
-  total: number,
-  [one, many]: readonly [one: string, many: string],
+function firstOf(
+  found: readonly Attention[],
+  one: string,
+  many: string,
   data: string,
 ): Attention[] {
-  const more = total - found.length;
-  if (more === 0) return found;
-  const problem = `${more} more ${more === 1 ? one : many}.`;
-  return [...found, { problem, next: toType("key list", data) }];
+  const named = found.slice(0, KEYS_NAMED_MAX);
+  const more = found.length - named.length;
+  if (more === 0) return named;
+  return [...named, ...needs(`${more} more ${more === 1 ? one : many}.`, toType("key list", data))];
 }
 
 export function formatBytes(bytes: number): string {

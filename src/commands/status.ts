@@ -66,8 +66,8 @@ Works without a running server, too, and exits with code 0 in any case: use heal
 async function readStatus(data: string): Promise<Status> {
   const dataDir = resolve(data);
   const now = Date.now();
-  const stored = await withStorage(data, (storage) => readStored(storage, now));
   const server = await askStatus(dataDir);
+  const stored = await withStorage(data, (storage) => readStored(storage, server, now));
   const checks = server === null ? null : await askChecks(dataDir);
   const { archived, expiring, stillInUse, ...shown } = stored;
   const status = {
@@ -90,22 +90,19 @@ async function readStatus(data: string): Promise<Status> {
 }
 
 /** A few look-ups in indexes, however many signals there are. */
-async function readStored({ registry, signals, activity }: Storage, now: number) {
+async function readStored(
+  { registry, signals, activity }: Storage,
+  server: ServerStatus | null,
+  now: number,
+) {
+  const since = now - STILL_IN_USE_MS;
   const desks: DeskStatus[] = [];
   let archived = 0;
   const expiring: ApiKey[] = [];
-  const stillInUse: EndedKey[] = [];
+  const refused: string[] = [];
   for (const desk of await registry.listOverviews(0)) {
     const { id: deskId, name, archived_at, active_keys, read_keys, latest_signal } = desk;
-    for (const id of await activity.keysStillInUse(
-      deskId,
-      now - STILL_IN_USE_MS,
-      REFUSED_KEYS_MAX,
-    )) {
-      const key = await registry.findKey(id);
-      const state = key === null ? "active" : keyState(key, now);
-      if (key !== null && state !== "active") stillInUse.push({ ...key, desk: name, state });
-    }
+    refused.push(...(await activity.keysStillInUse(deskId, since, REFUSED_KEYS_MAX)));
     if (archived_at !== null) {
       archived += 1;
       continue;
@@ -114,6 +111,14 @@ async function readStored({ registry, signals, activity }: Storage, now: number)
     expiring.push(...(await registry.expiringKeys(name, now + EXPIRING_SOON_MS)));
   }
   expiring.push(...(await registry.expiringKeys(null, now + EXPIRING_SOON_MS)));
+  const readers = (server?.refused_readers ?? []).filter(({ at }) => at >= since);
+  refused.push(...readers.map(({ key_id }) => key_id));
+  const stillInUse: EndedKey[] = [];
+  for (const id of refused) {
+    const key = await registry.findKey(id);
+    const state = key === null ? "active" : keyState(key, now);
+    if (key !== null && state !== "active") stillInUse.push({ ...key, state });
+  }
   const rate = {
     last_minute: await signals.countSince(now - MINUTE_MS),
     last_hour: await signals.countSince(now - HOUR_MS),

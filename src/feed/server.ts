@@ -21,6 +21,9 @@ const SILENCE_S = 30;
  */
 export const SEND_BUFFER_BYTES = 32 * 1_024;
 
+/** Key id → epoch milliseconds: when a read key that has ended was last refused. There are no other keys in it. */
+export type RefusedReaders = Map<string, number>;
+
 /** What the listener and the socket share. */
 interface FeedService extends ExchangeService {
   readonly feed: Feed;
@@ -30,6 +33,7 @@ interface FeedService extends ExchangeService {
 
 export interface FeedInterface extends FeedService {
   readonly store: FeedStore;
+  readonly refusedReaders: RefusedReaders;
   readonly description: Description;
 }
 
@@ -72,12 +76,12 @@ async function getFeed(service: FeedInterface, exchange: Exchange): Promise<Resp
     const key = presentedKey(request.headers);
     const reader = await findReader(service, key);
     exchange.reader = reader;
-    requireActive(reader, service.now());
+    requireActive(service, reader);
     service.store.recordRead(reader.keyId, service.now());
     const access = {
       keyId: reader.keyId,
       deskId: reader.deskId,
-      recheck: async () => requireActive(await findReader(service, key), service.now()),
+      recheck: async () => requireActive(service, await findReader(service, key)),
     };
     return await readFeed(service, exchange, access);
   } catch (error) {
@@ -117,8 +121,10 @@ async function findReader({ store }: FeedInterface, key: string): Promise<Reader
   return reader;
 }
 
-function requireActive(reader: Reader, now: number): void {
-  if (keyState(reader, now) !== "active") throw new AppError("unauthorized");
+function requireActive({ refusedReaders, now }: FeedInterface, reader: Reader): void {
+  if (keyState(reader, now()) === "active") return;
+  refusedReaders.set(reader.keyId, now());
+  throw new AppError("unauthorized");
 }
 
 function refuse({ onAnswer }: FeedService, exchange: Exchange, error: unknown): Response {

@@ -38,6 +38,11 @@ export interface ServerStatus {
   readonly acme: AcmeStatus | null;
   /** Null without `--backup-dir`. */
   readonly backups: BackupStatus | null;
+  /**
+   * Read keys that have ended and were refused since the start, with the latest time; epoch milliseconds.
+   * An earlier version has none.
+   */
+  readonly refused_readers?: readonly { readonly key_id: string; readonly at: number }[];
 }
 
 /** What both interfaces serve. */
