@@ -152,9 +152,8 @@ export function layOut<Item>(
       number = false,
     }: Column<Item> = typeof column === "function" ? { cell: column } : column;
     const cellsOf = (read: Cell<Item>) => [heading, ...records.map(read).map(escapeControls)];
-    const shortCells = cellsOf(short);
-    const width = widthOf(shortCells);
-    return { heading, leaveOut, whole, number, long: cellsOf(cell), short: shortCells, width };
+    const [long, shorter] = [cellsOf(cell), cellsOf(short)];
+    return { heading, leaveOut, whole, number, long, shorter, needed: widthOf(shorter) };
   });
   if (totalWidth(all.map(({ long }) => widthOf(long))) <= width) {
     return { lines: join(all.map(({ long, number }) => ({ cells: long, number }))), leftOut: [] };
@@ -162,7 +161,7 @@ export function layOut<Item>(
   const kept = [...all];
   const leftOut: string[] = [];
   const widthsAt = (limit: number) =>
-    kept.map((column) => (column.whole ? column.width : Math.min(column.width, limit)));
+    kept.map(({ whole, needed }) => (whole ? needed : Math.min(needed, limit)));
   const candidates = all.filter(({ leaveOut }) => leaveOut < Infinity);
   for (const next of candidates.toSorted((one, other) => one.leaveOut - other.leaveOut)) {
     if (totalWidth(widthsAt(TEXT_KEPT)) <= width) break;
@@ -171,8 +170,8 @@ export function layOut<Item>(
   }
   let limit = width;
   while (limit > CUT_MIN && totalWidth(widthsAt(limit)) > width) limit -= 1;
-  const cut = kept.map(({ short, whole, number }) => ({
-    cells: whole ? short : short.map((cell) => cutTo(cell, limit)),
+  const cut = kept.map(({ shorter, whole, number }) => ({
+    cells: whole ? shorter : shorter.map((cell) => cutTo(cell, limit)),
     number,
   }));
   return { lines: join(cut), leftOut };
