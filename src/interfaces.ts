@@ -89,9 +89,8 @@ export function serveHealth(
     };
   };
   const certificate = () => certificates.current;
-  const { contentType } = metrics;
-  const text = () => metrics.text({ health, status, certificate, storage, feed });
-  const sources = { health, metrics: { contentType, text } };
+  const states = { health, status, certificate, storage, feed };
+  const sources = { health, metrics: () => metrics.respond(states) };
   const socket = serveOnSocket(sources, status, feedForOwner(parts));
   opened.defer(() => socket.stop());
   if (config.opsListen === null) return null;

@@ -8,6 +8,14 @@ const CHUNK = { rows: 64, metadataUnits: 128 * 1_024 } as const;
 /** A page ends with the chunk that exceeds this. */
 const PAGE_BYTES_MAX = 1_048_576;
 
+interface Part {
+  /** Null: all desks. */
+  readonly deskId: number | null;
+  /** Null: from the beginning. */
+  readonly after: string | null;
+  readonly limit: number;
+}
+
 export class Page {
   readonly #store: Pick<FeedStore, "list">;
   readonly #deskId: number | null;
@@ -17,19 +25,7 @@ export class Page {
   /** The last chunk was read. */
   isOver = false;
 
-  /** `deskId` null: all desks. `after` null: from the beginning. */
-  constructor(
-    store: Pick<FeedStore, "list">,
-    {
-      deskId,
-      after,
-      limit,
-    }: {
-      readonly deskId: number | null;
-      readonly after: string | null;
-      readonly limit: number;
-    },
-  ) {
+  constructor(store: Pick<FeedStore, "list">, { deskId, after, limit }: Part) {
     this.#store = store;
     this.#deskId = deskId;
     this.#after = after;

@@ -46,12 +46,9 @@ export interface ServerStatus {
 }
 
 /** What both interfaces serve. */
-export interface OpsSources {
+interface OpsSources {
   readonly health: HealthSources;
-  readonly metrics: {
-    readonly contentType: string;
-    readonly text: () => Promise<string>;
-  };
+  readonly metrics: () => Promise<Response>;
 }
 
 /** Answers all methods of `/feed`. On the socket only. */
@@ -128,10 +125,7 @@ function handlers({ health, metrics }: OpsSources) {
           );
         },
       },
-      "/metrics": {
-        GET: async () =>
-          new Response(await metrics.text(), { headers: { "Content-Type": metrics.contentType } }),
-      },
+      "/metrics": { GET: metrics },
     },
     fetch: () => Response.json({ error: "not_found" }, { status: 404 }),
     error: () => Response.json({ error: "internal_error" }, { status: 500 }),

@@ -64,8 +64,8 @@ export class AcmeJob {
     this.#directory = new Directory(plan.directory, ca, now);
     this.#store = new AcmeStore(dataDir);
     this.#certificate = this.#readCertificate();
-    this.#state = resumeState(this.#store.readState(), askedOf(plan, ca));
-    this.#boundWaits();
+    const state = resumeState(this.#store.readState(), askedOf(plan, ca));
+    this.#state = boundWaits(state, now());
     reportStart(log, this.status, now());
     if (isValid(this.#certificate, now())) this.#tryToListen();
     else challenges.listen(now());
@@ -141,19 +141,14 @@ export class AcmeJob {
   async #run(): Promise<void> {
     const { signal } = this.#stopping;
     while (!signal.aborted) {
-      this.#boundWaits();
       const now = this.#options.now();
+      this.#state = boundWaits(this.#state, now);
       const certificate = this.#certificate;
       const [orderAt, askAt] = [orderTime(this.#situation), questionTime(this.#situation)];
       if (now >= orderAt) await this.#order();
       else if (certificate !== null && now >= askAt) await this.#decide(certificate);
       else await this.#sleep(Math.min(orderAt, askAt) - now);
     }
-  }
-
-  #boundWaits(): void {
-    const lifetimeMs = this.#certificate?.lifetimeMs ?? null;
-    this.#state = boundWaits(this.#state, this.#options.now(), lifetimeMs);
   }
 
   get #situation(): Situation {

@@ -21,6 +21,8 @@ const RETRY_MS = MINUTE_MS;
 const RETRY_FACTOR = 3;
 const RETRY_MS_MAX = 6 * HOUR_MS;
 const RETRY_JITTER = 1 / 5;
+/** The longest {@link retryDelay}. */
+export const RETRY_DELAY_MS_MAX = RETRY_MS_MAX * (1 + RETRY_JITTER);
 /** Shorter lifetimes than about four days are retried faster. */
 const RETRY_SHARE = 1 / 100;
 const RETRY_SHARE_MAX = 1 / 10;
@@ -53,18 +55,11 @@ export function timeToAsk(now: number, retryAt: number | null): number {
 
 /** How long after a number of failures in a row. `lifetimeMs`: of the certificate in use, or null. */
 export function retryDelay(failures: number, lifetimeMs: number | null, random: Random): number {
-  const first = Math.min(RETRY_MS, (lifetimeMs ?? Infinity) * RETRY_SHARE);
-  const grown = Math.min(longestDelay(lifetimeMs), first * RETRY_FACTOR ** (failures - 1));
+  const lifetime = lifetimeMs ?? Infinity;
+  const first = Math.min(RETRY_MS, lifetime * RETRY_SHARE);
+  const longest = Math.min(RETRY_MS_MAX, lifetime * RETRY_SHARE_MAX);
+  const grown = Math.min(longest, first * RETRY_FACTOR ** (failures - 1));
   return grown * (1 + RETRY_JITTER * random());
-}
-
-/** The longest {@link retryDelay}. */
-export function retryDelayMax(lifetimeMs: number | null): number {
-  return longestDelay(lifetimeMs) * (1 + RETRY_JITTER);
-}
-
-function longestDelay(lifetimeMs: number | null): number {
-  return Math.min(RETRY_MS_MAX, (lifetimeMs ?? Infinity) * RETRY_SHARE_MAX);
 }
 
 /** However often a directory asks for a renewal, orders are this far apart. */

@@ -9,7 +9,13 @@ import { UserError } from "../../domain/errors.ts";
 import { loadCertificate } from "../tls.ts";
 import { type IssuedCertificate, makeKey } from "./order.ts";
 import { acmeFiles, acmeFolder, type AcmePlan } from "./plan.ts";
-import { ASK_AGAIN_MS_MAX, retryDelay, retryDelayMax, type Span, WAIT_MS_MAX } from "./schedule.ts";
+import {
+  ASK_AGAIN_MS_MAX,
+  RETRY_DELAY_MS_MAX,
+  retryDelay,
+  type Span,
+  WAIT_MS_MAX,
+} from "./schedule.ts";
 
 const time = Type.Number();
 
@@ -94,12 +100,12 @@ export function failedState(
 
 /**
  * Shortens waits that no settings and no directory can have made: the clock was set back since. Otherwise the
- * certificate could expire meanwhile. `lifetimeMs`: of the certificate in use, or null.
+ * certificate could expire meanwhile.
  */
-export function boundWaits(state: AcmeState, now: number, lifetimeMs: number | null): AcmeState {
+export function boundWaits(state: AcmeState, now: number): AcmeState {
   const { renewal } = state;
   const held_until = Math.min(state.held_until, now + WAIT_MS_MAX);
-  const latest = Math.max(held_until, Math.round(now + retryDelayMax(lifetimeMs)));
+  const latest = Math.max(held_until, now + RETRY_DELAY_MS_MAX);
   const ask_at = renewal?.ask_at == null ? null : Math.min(renewal.ask_at, now + ASK_AGAIN_MS_MAX);
   return {
     ...state,

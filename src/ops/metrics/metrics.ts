@@ -46,10 +46,6 @@ export class Metrics {
     this.#state = new StateMetrics(this.#registry, this.requests, log);
   }
 
-  get contentType(): string {
-    return this.#registry.contentType;
-  }
-
   committed({ signals, durationMs, commitMs }: Transaction): void {
     this.#batch.add(signals);
     this.#transaction.add(durationMs / 1_000);
@@ -63,6 +59,11 @@ export class Metrics {
   /** Epoch milliseconds. */
   backupVerified(at: number): void {
     this.#state.backupVerifiedAt = at;
+  }
+
+  async respond(sources: StateSources): Promise<Response> {
+    const text = await this.text(sources);
+    return new Response(text, { headers: { "Content-Type": this.#registry.contentType } });
   }
 
   /** Callers that come while an answer is being made get that one: however many ask, there is one at a time. */

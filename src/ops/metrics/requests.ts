@@ -23,12 +23,6 @@ interface DeskCounts {
   failed: number;
 }
 
-interface KeyUse {
-  /** When its latest signal was received; epoch milliseconds. */
-  latestAt: number;
-  readonly desk: DeskCounts;
-}
-
 export class RequestMetrics implements RequestObserver {
   readonly #statuses: Counts = { "201": 0, "200": 0 };
   readonly #errors: Counts = {};
@@ -39,8 +33,8 @@ export class RequestMetrics implements RequestObserver {
   readonly #deskRequests: Counter;
   /** By id: names change. */
   readonly #desks = new Map<number, DeskCounts>();
-  /** The keys that have sent a signal to this process. */
-  readonly #keys = new Map<string, KeyUse>();
+  /** When each key last sent a signal to this process; epoch milliseconds. */
+  readonly #keys = new Map<string, number>();
 
   constructor(registry: Registry) {
     // Counters start at 0, so that the first increase is seen, too.
@@ -98,7 +92,8 @@ export class RequestMetrics implements RequestObserver {
     const { receivedAt, signalTime, appended, durationMs } = acceptance;
     this.#duration.add(durationMs / 1_000);
     if (signalTime !== null) this.#skew.add((receivedAt - signalTime) / 1_000);
-    const { desk } = this.#use(owner, receivedAt);
+    this.#keys.set(owner.keyId, receivedAt);
+    const desk = this.#countsOf(owner.deskId);
     if (!appended.deduped) {
       increment(this.#statuses, 201);
       desk.stored += 1;
@@ -124,7 +119,7 @@ export class RequestMetrics implements RequestObserver {
 
   /** When the key last sent a signal to this process; epoch milliseconds. */
   lastUseOf(keyId: string): number | null {
-    return this.#keys.get(keyId)?.latestAt ?? null;
+    return this.#keys.get(keyId) ?? null;
   }
 
   /** Shows the counts of these desks, under their present names. */
@@ -135,16 +130,6 @@ export class RequestMetrics implements RequestObserver {
         this.#deskRequests.inc({ desk: name, outcome }, count);
       }
     }
-  }
-
-  #use({ deskId, keyId }: Identity, at: number): KeyUse {
-    let use = this.#keys.get(keyId);
-    if (use === undefined) {
-      use = { latestAt: at, desk: this.#countsOf(deskId) };
-      this.#keys.set(keyId, use);
-    }
-    use.latestAt = at;
-    return use;
   }
 
   #countsOf(deskId: number): DeskCounts {
