@@ -30,6 +30,8 @@ export const WAS_ROTATED =
 /** The limit on active read keys for all desks. */
 const ALL_DESKS_KEYS_MAX = 100;
 
+type Values = Record<string, string | number | Uint8Array | null>;
+
 /** Sorts after every id. */
 const NO_CURSOR = "~";
 
@@ -55,51 +57,34 @@ export class SqliteRegistry extends SqliteDesks implements Registry {
 
   pageKeys(page: KeyPage): ApiKey[] {
     const { state, before, scope = null, limit } = page;
+    const desk = this.getDesk(page.desk).id;
     const [index, condition] =
       state === "active" ? ["api_keys_active", IS_ACTIVE] : ["api_keys_desk", HAS_ENDED];
-    return this.db
-      .query<ApiKey, Record<string, string | number | null>>(
-        `SELECT ${KEY_COLUMNS} FROM api_keys INDEXED BY ${index}
-         CROSS JOIN desks ON desks.id = api_keys.desk_id
-         WHERE ${condition} AND api_keys.id < $before AND api_keys.scope = ifnull($scope, api_keys.scope)
-         ORDER BY api_keys.id DESC LIMIT $limit`,
-      )
-      .all({
-        desk: this.getDesk(page.desk).id,
-        now: this.now(),
-        before: before ?? NO_CURSOR,
-        scope,
-        limit,
-      });
+    return this.#select(
+      `INDEXED BY ${index}`,
+      `WHERE ${condition} AND api_keys.id < $before AND api_keys.scope = ifnull($scope, api_keys.scope)
+       ORDER BY api_keys.id DESC LIMIT $limit`,
+      { desk, now: this.now(), before: before ?? NO_CURSOR, scope, limit },
+    );
   }
 
   expiringKeys(name: string | null, before: number): ApiKey[] {
-    return this.db
-      .query<ApiKey, Record<string, number | null>>(
-        `SELECT ${KEY_COLUMNS} FROM api_keys INDEXED BY api_keys_active
-         LEFT JOIN desks ON desks.id = api_keys.desk_id
-         WHERE ${IS_ACTIVE} AND ifnull(api_keys.expires_at, 9223372036854775807) < $before
-           AND desks.archived_at IS NULL AND NOT ${WAS_ROTATED}
-         ORDER BY api_keys.expires_at`,
-      )
-      .all({ desk: this.#deskId(name), now: this.now(), before });
+    return this.#select(
+      "INDEXED BY api_keys_active",
+      `WHERE ${IS_ACTIVE} AND ifnull(api_keys.expires_at, 9223372036854775807) < $before
+         AND desks.archived_at IS NULL AND NOT ${WAS_ROTATED}
+       ORDER BY api_keys.expires_at`,
+      { desk: this.#deskId(name), now: this.now(), before },
+    );
   }
 
   findKey(id: string, { desk = null }: OfDesk = {}): ApiKey | null {
-    const key = this.db
-      .query<ApiKey, [string]>(
-        `SELECT ${KEY_COLUMNS} FROM api_keys LEFT JOIN desks ON desks.id = api_keys.desk_id WHERE api_keys.id = ?`,
-      )
-      .get(id.toUpperCase());
-    return desk === null || key?.desk === desk ? key : null;
+    const [key] = this.#select("", "WHERE api_keys.id = $id", { id: id.toUpperCase() });
+    return key !== undefined && (desk === null || key.desk === desk) ? key : null;
   }
 
   findKeyItself(key: string): ApiKey | null {
-    return this.db
-      .query<ApiKey, [Uint8Array]>(
-        `SELECT ${KEY_COLUMNS} FROM api_keys LEFT JOIN desks ON desks.id = api_keys.desk_id WHERE key_hash = ?`,
-      )
-      .get(hashKey(key));
+    return this.#select("", "WHERE key_hash = $hash", { hash: hashKey(key) })[0] ?? null;
   }
 
   findSuccessor({ id }: ApiKey): ApiKey | null {
@@ -118,13 +103,8 @@ export class SqliteRegistry extends SqliteDesks implements Registry {
   }
 
   listKeys(desk: string | null): ApiKey[] {
-    const where = desk === null ? "" : "WHERE desks.id = ?";
-    const parameters = desk === null ? [] : [this.getDesk(desk).id];
-    return this.db
-      .query<ApiKey, number[]>(
-        `SELECT ${KEY_COLUMNS} FROM api_keys LEFT JOIN desks ON desks.id = api_keys.desk_id ${where} ORDER BY api_keys.id`,
-      )
-      .all(...parameters);
+    const where = "WHERE $desk IS NULL OR desks.id = $desk ORDER BY api_keys.id";
+    return this.#select("", where, { desk: this.#deskId(desk) });
   }
 
   revokeKey(id: string, of: OfDesk = {}, by: Author = ADMIN): { record: ApiKey; changed: boolean } {
@@ -258,6 +238,15 @@ export class SqliteRegistry extends SqliteDesks implements Registry {
     const record = this.#key(id);
     this.#auditKey(record, "key.created", by, detail ?? describeScope(record));
     return { key, record };
+  }
+
+  #select(index: string, condition: string, values: Values): ApiKey[] {
+    return this.db
+      .query<ApiKey, Values>(
+        `SELECT ${KEY_COLUMNS} FROM api_keys ${index}
+         LEFT JOIN desks ON desks.id = api_keys.desk_id ${condition}`,
+      )
+      .all(values);
   }
 
   #key(id: string, of: OfDesk = {}): ApiKey {
