@@ -69,7 +69,7 @@ describe("on the command line", () => {
     const db = openDatabase(dataDir, "command");
     onCleanup(() => db.close());
     const members = new SqliteMembers(db);
-    expect(members.spendWithPassword(tokenOf(invited.stdout), "hash")).not.toBeNull();
+    expect(members.spendLink(tokenOf(invited.stdout), { passwordHash: "hash" })).not.toBeNull();
     const reset = await cli(["member", "reset", "alpha", ALICE, "--data", dataDir], {
       env: { SIGNALBOX_CONSOLE_URL: "https://console.example.com/" },
     });

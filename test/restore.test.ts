@@ -589,7 +589,7 @@ describe("two databases with a shared history", () => {
   test("keep a password locked that either side knows as locked", () => {
     const { first, second, restoreFirst } = part((dataDir) =>
       withMembersOf(dataDir, (members) => {
-        members.spendWithPassword(members.invite("alpha", EMAIL).token, "a password");
+        members.spendLink(members.invite("alpha", EMAIL).token, { passwordHash: "a password" });
       }),
     );
     withMembersOf(first.dataDir, (members) => members.reset("alpha", EMAIL, { lock: true }));
@@ -688,7 +688,7 @@ describe("two databases with a shared history", () => {
     const { first, second, restoreFirst } = part((dataDir) => {
       memberId = withMembersOf(dataDir, (members) => {
         const { token } = members.invite("alpha", EMAIL);
-        return members.spendWithPassword(token, "old")?.id ?? "";
+        return members.spendLink(token, { passwordHash: "old" })?.id ?? "";
       });
     });
     for (const [dataDir, hash] of [

@@ -50,7 +50,7 @@ test("a change whose audit entry cannot be written is not made", () => {
   const { db, registry, members, passkeys } = start();
   const key = { scope: "send", desk: "alpha", label: null, expiresInMs: null } as const;
   const { record } = registry.mintKey(key);
-  const joined = members.spendWithPassword(members.invite("alpha", ALICE).token, "hash");
+  const joined = members.spendLink(members.invite("alpha", ALICE).token, { passwordHash: "hash" });
   const alice = { memberId: joined?.id ?? "", client: null };
   const { token } = members.reset("alpha", ALICE);
   const bytes = new Uint8Array([1]);
@@ -69,8 +69,8 @@ test("a change whose audit entry cannot be written is not made", () => {
     () => members.invite("alpha", "carol@example.com"),
     () => members.reset("alpha", ALICE),
     () => members.remove("alpha", ALICE),
-    () => members.spendWithPassword(token, "hash"),
-    () => members.spendWithPasskey(token, passkey),
+    () => members.spendLink(token, { passwordHash: "hash" }),
+    () => members.spendLink(token, { passkey }),
     () => members.setPassword(alice, "hash"),
     () => members.signOutEverywhere(alice),
     () => passkeys.add(alice, passkey),
@@ -102,7 +102,7 @@ test("a removed member's link stays shut even if its row says that it is open", 
   const { token } = members.invite("alpha", ALICE);
   db.run("UPDATE members SET removed_at = 1");
   expect(members.findInvitation(token)).toBeNull();
-  expect(members.spendWithPassword(token, "hash")).toBeNull();
+  expect(members.spendLink(token, { passwordHash: "hash" })).toBeNull();
 });
 
 /** Remembers each query. */

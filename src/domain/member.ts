@@ -60,6 +60,11 @@ export type NewPasskey = Pick<
   "id" | "name" | "public_key" | "counter" | "transports"
 >;
 
+/** A new password or passkey. */
+export type SignInMeans =
+  | { readonly passwordHash: string; readonly passkey?: null }
+  | { readonly passwordHash?: null; readonly passkey: NewPasskey };
+
 /** A new link: the only time that its token is known. */
 export interface MadeLink {
   readonly token: string;

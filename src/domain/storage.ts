@@ -25,6 +25,7 @@ import type {
   Passkey,
   PasskeyCredential,
   SignInAccount,
+  SignInMeans,
 } from "./member.ts";
 import type { Session } from "./session.ts";
 import type { Signal } from "./signal.ts";
@@ -326,20 +327,10 @@ export interface Members {
   /** Returns null for a link that is unknown, expired or used, or whose member {@link find} does not find. */
   findInvitation(token: string): Awaitable<Invitation | null>;
   /**
-   * Uses the link: sets the password, removes every passkey, and ends all sessions. Returns null if the
-   * link does not work: of two at the same moment, one succeeds.
+   * Uses the link: these means replace the password and every passkey, and all sessions end. Returns null if
+   * the link does not work: of two at the same moment, one succeeds.
    */
-  spendWithPassword(
-    token: string,
-    passwordHash: string,
-    client: string | null,
-  ): Awaitable<Account | null>;
-  /** Like {@link spendWithPassword}, with a passkey; the password is removed. */
-  spendWithPasskey(
-    token: string,
-    passkey: NewPasskey,
-    client: string | null,
-  ): Awaitable<Account | null>;
+  spendLink(token: string, means: SignInMeans, client: string | null): Awaitable<Account | null>;
   /** Ends all sessions: start a new one with the account that it returns. */
   setPassword(by: MemberAuthor, passwordHash: string): Awaitable<Account>;
   /** Like {@link setPassword}. */

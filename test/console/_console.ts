@@ -63,7 +63,7 @@ export async function startConsole(options: TestAppOptions = {}): Promise<TestCo
     visitor,
     signUp: async (desk, email, password = PASSWORD) => {
       const { token, member } = members.invite(desk, email);
-      members.spendWithPassword(token, await cheapHash(password));
+      members.spendLink(token, { passwordHash: await cheapHash(password) });
       const somebody = visitor();
       const answer = await signIn(somebody, { email, password });
       if (answer.status !== 303) {

@@ -73,9 +73,13 @@ export function auditTests(): void {
     await passkeys.remove(alice, "one");
     await members.setPassword(alice, "another");
     await members.signOutEverywhere(alice);
-    await members.spendWithPassword((await members.reset("alpha", ALICE)).token, "third", null);
+    await members.spendLink(
+      (await members.reset("alpha", ALICE)).token,
+      { passwordHash: "third" },
+      null,
+    );
     const { token } = await members.reset("alpha", ALICE);
-    await members.spendWithPasskey(token, passkey("two"), "192.0.2.1");
+    await members.spendLink(token, { passkey: passkey("two") }, "192.0.2.1");
     const signedIn = { action: "member.signed_in", subjectId: alice.memberId } as const;
     const { memberId: actor } = alice;
     await audit.append({ deskId: alpha.deskId, actor, client: "192.0.2.2", ...signedIn });
@@ -260,7 +264,7 @@ export function auditTests(): void {
     await registry.renameDesk(partOfKey, "alpha");
     await passkeys.add(alice, { ...passkey("credential"), name: "Laptop" });
     const { token } = await members.reset("alpha", ALICE);
-    await members.spendWithPassword(token, "$argon2id$secret", null);
+    await members.spendLink(token, { passwordHash: "$argon2id$secret" }, null);
     const text = JSON.stringify(await audit.list({ desk: null, limit: 100 }));
     for (const secret of [partOfKey, token, "argon2id", "credential"]) {
       expect(text).not.toContain(secret);

@@ -91,7 +91,7 @@ export function desksTests(): void {
     expect(await members.find(alice.memberId)).toBeNull();
     expect(await members.findForSignIn(ALICE)).toBeNull();
     expect(await members.findInvitation(token)).toBeNull();
-    expect(await members.spendWithPassword(token, "hash", null)).toBeNull();
+    expect(await members.spendLink(token, { passwordHash: "hash" }, null)).toBeNull();
     expect(await members.list("alpha")).toHaveLength(2);
     const archived = { next: "desk archive alpha --undo" };
     for (const refused of [

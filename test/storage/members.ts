@@ -29,7 +29,7 @@ export function membersTests(): void {
     time.at += 5;
     const spends = await Promise.all(
       Array.from({ length: 8 }, async (_, index) =>
-        members.spendWithPassword(token, `hash ${index}`, null),
+        members.spendLink(token, { passwordHash: `hash ${index}` }, null),
       ),
     );
     expect(spends.filter((account) => account !== null)).toHaveLength(1);
@@ -86,8 +86,8 @@ export function membersTests(): void {
     const token = await open(started);
     const before = await audit.list({ desk: null, limit: 100 });
     expect(await members.findInvitation(token)).toBeNull();
-    expect(await members.spendWithPassword(token, "hash", null)).toBeNull();
-    expect(await members.spendWithPasskey(token, passkey("one"), null)).toBeNull();
+    expect(await members.spendLink(token, { passwordHash: "hash" }, null)).toBeNull();
+    expect(await members.spendLink(token, { passkey: passkey("one") }, null)).toBeNull();
     expect(await audit.list({ desk: null, limit: 100 })).toEqual(before);
   });
 
@@ -109,7 +109,7 @@ export function membersTests(): void {
     const alice = { ...(await join()), client: "192.0.2.1" };
     await join(BOB, "beta");
     const { token } = await members.invite("alpha", "carol@example.com", alice);
-    const carol = await members.spendWithPassword(token, "hash", null);
+    const carol = await members.spendLink(token, { passwordHash: "hash" }, null);
     const again = () => members.invite("alpha", "carol@example.com", alice);
     expect(await reason(again)).toEndWith("carol@example.com is already a member.");
     const elsewhere = () => members.invite("alpha", BOB, alice);
@@ -182,14 +182,14 @@ export function membersTests(): void {
       signed_out_at: time.at,
     });
     time.at += 1_000;
-    const account = await members.spendWithPassword(token, "hash of the second", null);
+    const account = await members.spendLink(token, { passwordHash: "hash of the second" }, null);
     expect(account).toMatchObject({ id: alice.memberId, passkeys: 0, signed_out_at: time.at });
     expect(account?.joined_at).toBe(START);
     expect(await members.passwordHash(alice.memberId)).toBe("hash of the second");
     expect(await passkeys.find("old")).toBeNull();
 
     const second = await members.reset("alpha", ALICE);
-    const taken = await members.spendWithPasskey(second.token, passkey("new"), null);
+    const taken = await members.spendLink(second.token, { passkey: passkey("new") }, null);
     expect(taken).toMatchObject({ has_password: false, passkeys: 1 });
     expect(await members.passwordHash(alice.memberId)).toBeNull();
   });
@@ -214,7 +214,7 @@ export function membersTests(): void {
     await passkeys.add(bob, passkey("taken"));
     await join();
     const { token } = await members.reset("alpha", ALICE);
-    const spend = () => members.spendWithPasskey(token, passkey("taken"), null);
+    const spend = () => members.spendLink(token, { passkey: passkey("taken") }, null);
     expect(await failure(spend)).toBeInstanceOf(UserError);
     expect(await members.findInvitation(token)).not.toBeNull();
     const account = await members.findForSignIn(ALICE);

@@ -60,7 +60,7 @@ export function passkeysTests(): void {
   test("can be removed, but not the last way to sign in", async () => {
     const { members, passkeys, registry } = await start();
     const { token } = await members.invite("alpha", ALICE, ADMIN);
-    const account = await members.spendWithPasskey(token, passkey("one"), null);
+    const account = await members.spendLink(token, { passkey: passkey("one") }, null);
     const alice = { memberId: account?.id ?? "", client: null };
     const obstacle = (id: string) => passkeys.removalObstacle(alice.memberId, id);
     expect(await obstacle("one")).toContain("only way to sign in");

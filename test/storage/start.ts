@@ -108,7 +108,11 @@ export async function start() {
   /** Joins a desk with a password. */
   const join = async (email = ALICE, desk = "alpha"): Promise<MemberAuthor> => {
     const { token } = await storage.members.invite(desk, email, ADMIN);
-    const account = await storage.members.spendWithPassword(token, "hash of the first", null);
+    const account = await storage.members.spendLink(
+      token,
+      { passwordHash: "hash of the first" },
+      null,
+    );
     return { memberId: account?.id ?? "", client: null };
   };
   return {

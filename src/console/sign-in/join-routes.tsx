@@ -55,7 +55,7 @@ async function joinWithPassword(services: ConsoleServices, visit: Visit): Promis
   }
   const password = visit.form.get("password") ?? "";
   const hash = await hashNewPassword(services, invitation.member, password);
-  const account = await members.spendWithPassword(token, hash, visit.address);
+  const account = await members.spendLink(token, { passwordHash: hash }, visit.address);
   if (account === null) return gone();
   await admit(services, visit, account, { how: BY_LINK, passkeyId: null });
   return seeOther("/");
@@ -75,7 +75,7 @@ async function joinOptions(
 async function joinWithPasskey(services: ConsoleServices, visit: Visit): Promise<Response> {
   const { ceremonies, members } = services;
   const passkey = await ceremonies.finishAdding(visit, FIRST_PASSKEY_NAME, "join");
-  const account = await members.spendWithPasskey(tokenOf(visit), passkey, visit.address);
+  const account = await members.spendLink(tokenOf(visit), { passkey }, visit.address);
   if (account === null) return gone();
   await admit(services, visit, account, { how: BY_LINK, passkeyId: passkey.id });
   return seeOther("/");

@@ -29,17 +29,13 @@ export function insertLink(
   return { token, expires_at };
 }
 
-/** Returns null for a link that is unknown, expired or used, or whose member was removed. */
+/** Returns null for a link that is unknown, expired or used. */
 export function findLink(db: Database, token: string, now: number): OpenLink | null {
   if (!isWellFormedToken(token)) return null;
   return db
     .query<OpenLink, [Uint8Array, number]>(
-      `SELECT invitations.member_id, invitations.expires_at
-       FROM invitations JOIN members ON members.id = invitations.member_id
-         JOIN desks ON desks.id = members.desk_id
-       WHERE invitations.token_hash = ? AND invitations.expires_at > ?
-         AND invitations.spent_at IS NULL AND members.removed_at IS NULL
-         AND desks.archived_at IS NULL`,
+      `SELECT member_id, expires_at FROM invitations
+       WHERE token_hash = ? AND expires_at > ? AND spent_at IS NULL`,
     )
     .get(hashToken(token), now);
 }

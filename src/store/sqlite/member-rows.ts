@@ -1,5 +1,6 @@
 /** How members are read from SQLite. */
 import type { Database } from "bun:sqlite";
+import { NotFoundError } from "../../domain/errors.ts";
 import type { Account, Member, SignInAccount } from "../../domain/member.ts";
 
 export type MemberRow = Omit<SignInAccount, "has_password" | "passkeys_required"> & {
@@ -33,6 +34,13 @@ export function selectMembers(
     .all(values);
 }
 
+/** Throws `NotFoundError` for a removed member. */
+export function getAccount(db: Database, id: string, now: number): Account {
+  const [row] = selectMembers(db, "members.id = $value", { value: id, now });
+  if (row === undefined) throw new NotFoundError("There is no such member.");
+  return toAccount(row);
+}
+
 /** If the desk requires passkeys, a member's password stops working once they have one. */
 export function workingPassword({
   password_hash,
@@ -52,13 +60,8 @@ export function toAccount(row: MemberRow): Account {
   };
 }
 
-export function toMember(row: MemberRow | Account): Member {
-  const {
-    desk_id: _desk,
-    passkeys_required: _required,
-    signed_out_at: _at,
-    ...member
-  } = "password_hash" in row ? toAccount(row) : row;
+export function toMember(account: Account): Member {
+  const { desk_id: _desk, passkeys_required: _required, signed_out_at: _at, ...member } = account;
   return member;
 }
 

@@ -10,6 +10,7 @@ import {
   type Member,
   MEMBERS_MAX,
   type NewPasskey,
+  type SignInMeans,
   type SignInAccount,
 } from "../../domain/member.ts";
 import { shellQuoted } from "../../domain/shell.ts";
@@ -17,6 +18,7 @@ import { ADMIN, type Author, type MemberAuthor, type Members } from "../../domai
 import { findLink, insertLink, spendLinks } from "./invitations.ts";
 import {
   endSessions,
+  getAccount,
   LOCKED,
   type MemberRow,
   selectMembers,
@@ -78,7 +80,8 @@ export class SqliteMembers extends Records implements Members {
 
   list(desk: string): Member[] {
     const { id } = this.getDesk(desk);
-    return this.#select("members.desk_id = $value ORDER BY members.email", id).map(toMember);
+    const rows = this.#select("members.desk_id = $value ORDER BY members.email", id);
+    return rows.map((row) => toMember(toAccount(row)));
   }
 
   findInvitation(token: string): Invitation | null {
@@ -90,20 +93,27 @@ export class SqliteMembers extends Records implements Members {
     return { member: toMember(account), passkeys_required, kind, expires_at: link.expires_at };
   }
 
-  spendWithPassword(
+  spendLink(
     token: string,
-    passwordHash: string,
+    { passwordHash = null, passkey = null }: SignInMeans,
     client: string | null = null,
   ): Account | null {
-    return this.#spend(token, { passwordHash, passkey: null }, client);
-  }
-
-  spendWithPasskey(
-    token: string,
-    passkey: NewPasskey,
-    client: string | null = null,
-  ): Account | null {
-    return this.#spend(token, { passwordHash: null, passkey }, client);
+    return this.change(() => {
+      const now = this.now();
+      const link = findLink(this.db, token, now);
+      const account = link === null ? null : this.find(link.member_id);
+      if (account === null) return null;
+      const { id } = account;
+      spendLinks(this.db, id, now);
+      removePasskeys(this.db, id, now);
+      if (passkey !== null) insertPasskey(this.db, id, passkey, now);
+      const sql =
+        "UPDATE members SET password_hash = ?, joined_at = coalesce(joined_at, ?) WHERE id = ?";
+      this.db.query(sql).run(passwordHash, now, id);
+      this.#endSessions(id);
+      this.#auditSpent(account, passkey, { memberId: id, client });
+      return this.#get(id);
+    });
   }
 
   setPassword(by: MemberAuthor, passwordHash: string): Account {
@@ -143,31 +153,6 @@ export class SqliteMembers extends Records implements Members {
   find(memberId: string): Account | null {
     const [row] = this.#select("members.id = $value AND desks.archived_at IS NULL", memberId);
     return row === undefined ? null : toAccount(row);
-  }
-
-  #spend(
-    token: string,
-    { passwordHash, passkey }: { passwordHash: string | null; passkey: NewPasskey | null },
-    client: string | null,
-  ): Account | null {
-    return this.change(() => {
-      const now = this.now();
-      const link = findLink(this.db, token, now);
-      if (link === null) return null;
-      const account = this.#get(link.member_id);
-      const { id } = account;
-      spendLinks(this.db, id, now);
-      removePasskeys(this.db, id, now);
-      if (passkey !== null) insertPasskey(this.db, id, passkey, now);
-      this.db
-        .query(
-          "UPDATE members SET password_hash = ?, joined_at = coalesce(joined_at, ?) WHERE id = ?",
-        )
-        .run(passwordHash, now, id);
-      this.#endSessions(id);
-      this.#auditSpent(account, passkey, { memberId: id, client });
-      return this.#get(id);
-    });
   }
 
   #auditSpent(account: Account, passkey: NewPasskey | null, by: Author): void {
@@ -232,9 +217,7 @@ export class SqliteMembers extends Records implements Members {
   }
 
   #get(memberId: string): Account {
-    const account = this.find(memberId);
-    if (account === null) throw new NotFoundError("There is no such member.");
-    return account;
+    return getAccount(this.db, memberId, this.now());
   }
 
   #findByEmail(email: string): MemberRow | null {

@@ -5,6 +5,7 @@ import { NotFoundError, UserError } from "../../domain/errors.ts";
 import type { NewPasskey, Passkey, PasskeyCredential } from "../../domain/member.ts";
 import { checkPasskeyName } from "../../domain/note.ts";
 import type { MemberAuthor, Passkeys } from "../../domain/storage.ts";
+import { getAccount } from "./member-rows.ts";
 import { Records } from "./records.ts";
 
 interface Row extends Omit<PasskeyCredential, "transports"> {
@@ -61,11 +62,11 @@ export class SqlitePasskeys extends Records implements Passkeys {
     // Treat another member's passkey as unknown.
     if (passkey === undefined) throw new NotFoundError("There is no such passkey.");
     if (passkeys.length > 1) return null;
-    const { has_password, passkeys_required } = this.#member(memberId);
-    if (passkeys_required === 1) {
+    const { has_password, passkeys_required } = getAccount(this.db, memberId, this.now());
+    if (passkeys_required) {
       return `"${passkey.name}" is your only passkey, and your desk requires one: add another passkey first.`;
     }
-    if (has_password === 0) {
+    if (!has_password) {
       return `"${passkey.name}" is your only way to sign in: set a password or add another passkey first.`;
     }
     return null;
@@ -81,19 +82,8 @@ export class SqlitePasskeys extends Records implements Passkeys {
     });
   }
 
-  #member(memberId: string): { desk_id: number; has_password: 0 | 1; passkeys_required: 0 | 1 } {
-    const member = this.db
-      .query<{ desk_id: number; has_password: 0 | 1; passkeys_required: 0 | 1 }, [string]>(
-        `SELECT desk_id, password_hash IS NOT NULL AS has_password, passkeys_required
-         FROM members JOIN desks ON desks.id = members.desk_id WHERE members.id = ?`,
-      )
-      .get(memberId);
-    if (member === null) throw new NotFoundError("There is no such member.");
-    return member;
-  }
-
   #audit(by: MemberAuthor, action: AuditAction, name: string): void {
-    const { desk_id: deskId } = this.#member(by.memberId);
+    const { desk_id: deskId } = getAccount(this.db, by.memberId, this.now());
     this.audit(by, { deskId, action, subjectId: by.memberId, detail: `"${name}"` });
   }
 }
@@ -114,17 +104,10 @@ export function insertPasskey(
   const { changes } = db
     .query(
       `INSERT INTO passkeys (id, member_id, name, public_key, counter, transports, created_at)
-       VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING`,
+       VALUES ($id, $memberId, $name, $public_key, $counter, $transports, $now)
+       ON CONFLICT (id) DO NOTHING`,
     )
-    .run(
-      passkey.id,
-      memberId,
-      passkey.name,
-      passkey.public_key,
-      passkey.counter,
-      JSON.stringify(passkey.transports),
-      now,
-    );
+    .run({ ...passkey, transports: JSON.stringify(passkey.transports), memberId, now });
   if (changes === 0) {
     throw new UserError("This passkey is registered already: use another device or browser.");
   }
