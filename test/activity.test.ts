@@ -136,17 +136,6 @@ test("a file that has the right version and other tables is replaced by an empty
   expect(activity.buckets(mine, "day", 0)).toHaveLength(1);
 });
 
-test("permissions that are too open are tightened, with a warning for each file", () => {
-  const { dataDir } = openActivity();
-  const files = ["", "-wal", "-shm"].map((end) => join(dataDir, ACTIVITY_NAME + end));
-  for (const file of files) chmodSync(file, 0o644);
-  const { said } = openActivity(dataDir);
-  expect(files.map((file) => statSync(file).mode & 0o777)).toEqual([0o600, 0o600, 0o600]);
-  expect(said).toEqual(
-    files.map((file) => `${file} was open to other users (mode 0644); it is 0600 now`),
-  );
-});
-
 test("a file that is damaged while it is open is replaced by an empty one", () => {
   const { activity, said, dataDir } = openActivity();
   for (let index = 0; index < 5; index++) {

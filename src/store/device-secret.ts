@@ -2,11 +2,10 @@
  * The secret that signs device cookies (`console/web/throttle.ts`). It is a file of its own, so that no
  * backup has it: with it, anybody could forge device cookies.
  */
-import { readFileSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Logger } from "pino";
-import { messageOf, systemCode } from "../domain/errors.ts";
-import { tighten } from "./sqlite/folder.ts";
+import { messageOf } from "../domain/errors.ts";
 
 export const DEVICE_SECRET_NAME = "device-secret";
 const SECRET_BYTES = 32;
@@ -18,7 +17,7 @@ const SECRET_BYTES = 32;
 export function loadDeviceSecret(dataDir: string, log: Logger): Uint8Array {
   const file = join(dataDir, DEVICE_SECRET_NAME);
   try {
-    const kept = read(file, log);
+    const kept = existsSync(file) ? readFileSync(file) : null;
     if (kept?.length === SECRET_BYTES) return kept;
     if (kept !== null) {
       log.warn(`${file} was damaged and is replaced: known browsers are forgotten`);
@@ -33,16 +32,6 @@ export function loadDeviceSecret(dataDir: string, log: Logger): Uint8Array {
       `${file} cannot be used: after a restart, wrong passwords from a stranger can lock members out for 15 minutes`,
     );
     return makeSecret();
-  }
-}
-
-function read(file: string, log: Logger): Uint8Array | null {
-  try {
-    tighten(file, (said) => log.warn(said));
-    return readFileSync(file);
-  } catch (error) {
-    if (systemCode(error) === "ENOENT") return null;
-    throw error;
   }
 }
 

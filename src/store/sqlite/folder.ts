@@ -40,14 +40,16 @@ const ACME_FOLDER = "acme";
 
 /**
  * Creates the folder, or checks that it is empty or has our files, and removes the permissions of other
- * users. Refuses any other folder, and leaves it as it is.
+ * users. Refuses any other folder, and leaves it as it is. `openDatabase`
+ * does it for the database, once it knows that it is ours.
  */
 export function prepareFolder(dataDir: string, onTightened: OnTightened): void {
   try {
     mkdirSync(dataDir, { recursive: true, mode: 0o700 });
     refuseUnusable(dataDir);
-    tighten(dataDir, onTightened);
-    tightenAcme(dataDir, onTightened);
+    for (const path of ourPaths(dataDir)) {
+      if (!path.startsWith(join(dataDir, DATABASE_NAME))) tighten(path, onTightened);
+    }
   } catch (error) {
     throw unusable(dataDir, error);
   }
@@ -176,9 +178,7 @@ export function refuseForeignFolder(dataDir: string): void {
 
 /** Returns the folder and our files in it, and in its `acme/`, that have another owner, or another mode than 0700 and 0600. */
 export function findMisfits(dataDir: string): FolderMisfits {
-  const ours = readdirSync(dataDir).filter((name) => OUR_FILES.test(name));
-  const paths = [...ours.map((name) => join(dataDir, name)), ...acmePaths(dataDir).slice(1)];
-  const found = [dataDir, ...paths].flatMap((path) => {
+  const found = ourPaths(dataDir).flatMap((path) => {
     // SQLite may have removed its log meanwhile.
     const stats = statSync(path, { throwIfNoEntry: false });
     return stats === undefined ? [] : [{ path, stats }];
@@ -201,38 +201,38 @@ export interface FolderMisfits {
   readonly wrongMode: readonly { readonly path: string; readonly mode: string }[];
 }
 
-/** Removes the permissions of group and others. */
+/** The folder, our files in it, and those in its `acme/`. */
+function ourPaths(dataDir: string): string[] {
+  const ours = readdirSync(dataDir).filter((name) => OUR_FILES.test(name) && name !== ACME_FOLDER);
+  return [
+    dataDir,
+    ...ours.map((name) => join(dataDir, name)),
+    ...acmePaths(join(dataDir, ACME_FOLDER)),
+  ];
+}
+
+/** Nothing that is reached through a link. */
+function acmePaths(folder: string): string[] {
+  if (lstatSync(folder, { throwIfNoEntry: false })?.isDirectory() !== true) return [];
+  const files = readdirSync(folder, { withFileTypes: true }).filter((file) => file.isFile());
+  return [folder, ...files.map(({ name }) => join(folder, name))];
+}
+
+/** Removes the permissions of group and others. Leaves files of other users as they are. */
 export function tighten(path: string, onTightened: OnTightened): void {
-  const before = statSync(path).mode & 0o7777;
+  const stats = statSync(path, { throwIfNoEntry: false });
+  if (stats === undefined || stats.uid !== process.geteuid?.()) return;
+  const before = stats.mode & 0o7777;
   if ((before & 0o077) === 0) return;
   const after = before & 0o700;
-  chmodSync(path, after);
-  onTightened(`${path} was open to other users (mode ${octal(before)}); it is ${octal(after)} now`);
-}
-
-/** Leaves files of other users, and links, as they are. */
-function tightenAcme(dataDir: string, onTightened: OnTightened): void {
-  for (const path of acmePaths(dataDir)) {
-    const stats = lstatSync(path, { throwIfNoEntry: false });
-    if (stats === undefined || stats.isSymbolicLink()) continue;
-    if (stats.uid === process.geteuid?.()) tightenIfThere(path, onTightened);
-  }
-}
-
-/** The folder and the files in it. */
-function acmePaths(dataDir: string): string[] {
-  const folder = join(dataDir, ACME_FOLDER);
-  const isFolder = lstatSync(folder, { throwIfNoEntry: false })?.isDirectory() ?? false;
-  return isFolder ? [folder, ...readdirSync(folder).map((name) => join(folder, name))] : [];
-}
-
-/** Another process may remove the log at any moment, when it closes the database last. */
-export function tightenIfThere(file: string, onTightened: OnTightened): void {
   try {
-    tighten(file, onTightened);
+    chmodSync(path, after);
   } catch (error) {
-    if (systemCode(error) !== "ENOENT") throw error;
+    // Another process may remove the log at any moment, when it closes the database last.
+    if (systemCode(error) === "ENOENT") return;
+    throw error;
   }
+  onTightened(`${path} was open to other users (mode ${octal(before)}); it is ${octal(after)} now`);
 }
 
 function octal(mode: number): string {

@@ -3,7 +3,6 @@
  * the process ends.
  */
 import { Database, SQLiteError } from "bun:sqlite";
-import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { UserError } from "../../domain/errors.ts";
 import { isBusy } from "./failures.ts";
@@ -19,7 +18,7 @@ const WAIT_MS = 200;
 /** Throws {@link UserError} when another server has the folder. */
 export function lockFolder(dataDir: string, onTightened: OnTightened = sayOnStderr): FolderLock {
   prepareFolder(dataDir, onTightened);
-  const db = openLock(dataDir, onTightened);
+  const db = openLock(dataDir);
   return {
     release: () => {
       db.run("ROLLBACK");
@@ -29,17 +28,17 @@ export function lockFolder(dataDir: string, onTightened: OnTightened = sayOnStde
 }
 
 /** The connection that holds the lock. */
-function openLock(dataDir: string, onTightened: OnTightened): Database {
+function openLock(dataDir: string): Database {
   let db: Database | null = null;
   try {
     const path = join(dataDir, "serve.lock");
-    const onLoose = existsSync(path) ? onTightened : () => {};
     db = new Database(path, { create: true, readwrite: true, strict: true });
     db.run(`PRAGMA busy_timeout = ${WAIT_MS}`);
     // Otherwise the transaction creates a journal on the disk, although it writes nothing.
     db.run("PRAGMA journal_mode = MEMORY");
     db.run("BEGIN IMMEDIATE");
-    tighten(path, onLoose);
+    // SQLite may have created it.
+    tighten(path, () => {});
     return db;
   } catch (error) {
     db?.close();

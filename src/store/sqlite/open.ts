@@ -12,7 +12,7 @@ import {
   requireDatabase,
   restoringPath,
   sayOnStderr,
-  tightenIfThere,
+  tighten,
 } from "./folder.ts";
 import { explainFailure } from "./failures.ts";
 import { lockFolder } from "./lock.ts";
@@ -153,7 +153,7 @@ function inspect(path: string, newestVersion: number, onTightened: OnTightened):
   if (!isEmpty(path)) openForReading(path, { newestVersion }).close();
   for (const file of files) {
     // Files that reading has just created are tightened, too, without a message.
-    tightenIfThere(file, wereThere.includes(file) ? onTightened : () => {});
+    tighten(file, wereThere.includes(file) ? onTightened : () => {});
   }
 }
 

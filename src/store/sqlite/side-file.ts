@@ -5,7 +5,6 @@
 import { Database, SQLiteError } from "bun:sqlite";
 import { closeSync, openSync, rmSync } from "node:fs";
 import { describeFailure, isUnreadable } from "./failures.ts";
-import { tightenIfThere } from "./folder.ts";
 import { readVersion } from "./migrate.ts";
 import { inTransaction } from "./transaction.ts";
 
@@ -22,7 +21,7 @@ interface SideFileOptions {
   readonly version: number;
   /** NORMAL: commits do not wait for the disk, and a power loss may lose the newest. */
   readonly synchronous?: "NORMAL" | "FULL";
-  /** Gets a sentence about what cannot be read or kept, or was open to other users. */
+  /** Gets a sentence about what cannot be read or kept. */
   readonly onWarning: (sentence: string) => void;
 }
 
@@ -83,9 +82,8 @@ export class SideFile {
   }
 
   #openFile(): Database {
-    const { path, onWarning } = this.#options;
+    const { path } = this.#options;
     closeSync(openSync(path, "a", 0o600));
-    for (const end of ["", "-wal", "-shm"]) tightenIfThere(path + end, onWarning);
     return this.#prepare(new Database(path, { create: false, readwrite: true, strict: true }));
   }
 
