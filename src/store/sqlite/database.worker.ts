@@ -2,7 +2,7 @@
 import type { Database } from "bun:sqlite";
 import type { Submission } from "../../domain/storage.ts";
 import { BatchCommitter } from "./batch.ts";
-import { describeFailure, isTransient, isUnreadable } from "./failures.ts";
+import { describeFailure, isTransient } from "./failures.ts";
 import { openDatabase } from "./open.ts";
 import type { FromThread, ThreadRole, ToThread } from "./thread.ts";
 
@@ -31,7 +31,7 @@ function run(work: () => void): void {
     work();
   } catch (error) {
     isDead = true;
-    post({ type: "fatal", reason: describeFailure(error), isUnreadable: isUnreadable(error) });
+    post({ type: "fatal", reason: describeFailure(error) });
   }
 }
 

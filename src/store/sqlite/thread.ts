@@ -2,12 +2,9 @@
  * A thread with a database connection of its own (`database.worker.ts`): the writer or the checkpointer.
  * Messages are JSON text: copying a string costs a third of cloning an array of objects.
  */
-import { join } from "node:path";
 import type { Submission, Transaction } from "../../domain/storage.ts";
 import { workerUrl } from "../../workers.ts";
 import type { Outcome } from "./batch.ts";
-import { DamageError } from "./failures.ts";
-import { DATABASE_NAME } from "./folder.ts";
 
 /** The database that a thread opens, and how. */
 export interface DatabaseLocation {
@@ -36,7 +33,7 @@ interface Committed extends Omit<Transaction, "signals"> {
 export type FromThread =
   | Committed
   | { readonly type: "opened" | "checkpointed" | "closed" }
-  | { readonly type: "fatal"; readonly reason: string; readonly isUnreadable: boolean };
+  | { readonly type: "fatal"; readonly reason: string };
 
 interface ThreadEvents {
   readonly onCommitted?: (committed: Committed) => void;
@@ -50,7 +47,7 @@ export class Thread {
   #isFailed = false;
   #onClosed: (() => void) | null = null;
 
-  /** Starts a thread and waits until it has opened the database. Throws {@link DamageError}. */
+  /** Starts a thread and waits until it has opened the database, which `SqliteStore` has checked. */
   static async start(role: ThreadRole, where: DatabaseLocation): Promise<Thread> {
     const thread = new Thread();
     const answer = await new Promise<FromThread>((resolve) => {
@@ -59,10 +56,7 @@ export class Thread {
     });
     if (answer.type !== "fatal") return thread;
     thread.#worker.terminate();
-    const { reason, isUnreadable } = answer;
-    throw isUnreadable
-      ? new DamageError(join(where.dataDir, DATABASE_NAME), reason)
-      : new Error(reason);
+    throw new Error(answer.reason);
   }
 
   post(message: ToThread): void {
@@ -105,7 +99,6 @@ export class Thread {
   #receive(receive: (message: FromThread) => void): void {
     this.#worker.onmessage = ({ data }) => receive(JSON.parse(data) as FromThread);
     // An error that the thread did not catch.
-    this.#worker.onerror = ({ message: reason }) =>
-      receive({ type: "fatal", reason, isUnreadable: false });
+    this.#worker.onerror = ({ message: reason }) => receive({ type: "fatal", reason });
   }
 }
