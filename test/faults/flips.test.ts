@@ -110,7 +110,7 @@ function judge(folder: string): Verdict {
   try {
     const { ok, checks } = verifyDatabase(join(folder, DATABASE));
     // A file whose tables were not read is one that no server starts on.
-    const isRefused = checks.integrity.ok === false && checks.values.ok === null;
+    const isRefused = checks["integrity"]?.ok === false && checks["values"]?.ok === null;
     return { kind: ok ? "passed" : isRefused ? "refused" : "reported", checks: failing(checks) };
   } catch (error) {
     if (!(error instanceof UserError)) throw error;

@@ -2,7 +2,7 @@
 import { expect, setDefaultTimeout, test } from "bun:test";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import type { Verification } from "../../src/store/sqlite/verify.ts";
+import type { Verification } from "../../src/domain/storage.ts";
 import { cli, mintKey, startServe } from "../_cli.ts";
 import { startLoad } from "../_load.ts";
 import { scale } from "./_faults.ts";

@@ -4,12 +4,13 @@ import { closeSync, openSync, readdirSync, readSync, renameSync, rmSync } from "
 import { dirname, join } from "node:path";
 import { systemCode, UserError } from "../../domain/errors.ts";
 import { shellQuoted } from "../../domain/shell.ts";
+import type { Verification } from "../../domain/storage.ts";
 import { partialPath, syncPath } from "../../files.ts";
 import { explainFailure, isRefusedWrite } from "./failures.ts";
 import { APPLICATION_ID } from "./migrate.ts";
 import { openSuspect, refuseDamaged } from "./read.ts";
 import { compareSchema, describeDifferences } from "./schema.ts";
-import { describeProblem, type Verification, verifyDatabase } from "./verify.ts";
+import { describeProblem, verifyDatabase } from "./verify.ts";
 
 const CACHE_KIB = 65_536;
 

@@ -2,17 +2,11 @@
 import { Database } from "bun:sqlite";
 import type { TSchema } from "@sinclair/typebox";
 import { BODY_BYTES_MAX, SignalBody } from "../../domain/signal.ts";
-import type { Check, Verification as VerificationOfAny } from "../../domain/storage.ts";
+import type { Check, Verification } from "../../domain/storage.ts";
 import { DamageError, describeFailure, explainFailure } from "./failures.ts";
 import { readVersion } from "./migrate.ts";
 import { integrityProblems, openSuspect, refuseDamaged } from "./read.ts";
 import { compareSchema, describeDifferences } from "./schema.ts";
-
-export interface Verification extends VerificationOfAny {
-  readonly checks: Readonly<Record<CheckName, Check>>;
-}
-
-export type CheckName = "schema" | keyof typeof checks;
 
 const PROBLEMS_TOLD_MAX = 5;
 
@@ -59,18 +53,18 @@ const SHOWN = [
 ] as const;
 
 /** Each returns its first problems, none if all is well. */
-const checks = {
+const checks: Readonly<Record<string, (db: Database) => string[]>> = {
   /** Pages, indexes against their tables, types: everything that SQLite can check, except `CHECK` (see `values`). */
-  integrity: (db: Database) => integrityProblems(db, PROBLEMS_TOLD_MAX),
+  integrity: (db) => integrityProblems(db, PROBLEMS_TOLD_MAX),
 
-  foreign_keys: (db: Database) =>
+  foreign_keys: (db) =>
     first<{ table: string; rowid: number; parent: string }>(
       db,
       "SELECT * FROM pragma_foreign_key_check",
     ).map(({ table, rowid, parent }) => `row ${rowid} of ${table} has no row in ${parent}`),
 
   /** In the order of storage, each id is greater than the one before. (A window function would need a file for its rows.) */
-  ids_rising: (db: Database) =>
+  ids_rising: (db) =>
     first<{ seq: number }>(
       db,
       `SELECT seq FROM signals AS s NOT INDEXED
@@ -79,7 +73,7 @@ const checks = {
     ).map(({ seq }) => `the id of seq ${seq} is not greater than the one before`),
 
   /** A damaged value is still a value to SQLite; this finds those that were never accepted. */
-  values: (db: Database) => [
+  values: (db) => [
     ...first<{ seq: number }>(
       db,
       `SELECT seq FROM signals NOT INDEXED WHERE NOT (${POSSIBLE})`,
@@ -95,17 +89,13 @@ const checks = {
       ).map(({ rowid }) => `row ${rowid} of ${table} has a control character in its ${column}`),
     ),
   ],
-} as const satisfies Record<string, (db: Database) => string[]>;
-
-function eachCheck(
-  toResult: (check: (db: Database) => string[]) => Check,
-): Record<keyof typeof checks, Check> {
-  const results = Object.entries(checks).map(([name, check]) => [name, toResult(check)]);
-  return Object.fromEntries(results) as Record<keyof typeof checks, Check>;
-}
+};
 
 const NOT_CHECKED: Check = { ok: null, detail: "not checked" };
-const NONE_RAN = { schema: NOT_CHECKED, ...eachCheck(() => NOT_CHECKED) };
+const NONE_RAN: Verification["checks"] = {
+  schema: NOT_CHECKED,
+  ...Object.fromEntries(Object.keys(checks).map((name) => [name, NOT_CHECKED])),
+};
 
 function first<Row>(db: Database, sql: string): Row[] {
   return db.query<Row, []>(`${sql} LIMIT ${PROBLEMS_TOLD_MAX}`).all();
@@ -144,7 +134,7 @@ export function verifyDatabase(path: string): Verification {
 }
 
 /** The first check that fails, for a message; null if all are ok. */
-export function describeProblem({ checks: results }: VerificationOfAny): string | null {
+export function describeProblem({ checks: results }: Verification): string | null {
   const [name, check] = Object.entries(results).find(([, { ok }]) => ok === false) ?? [];
   return check === undefined ? null : `${name}: ${check.detail}`;
 }
@@ -156,11 +146,8 @@ function checkSchema(db: Database): Check {
 }
 
 function runChecks(db: Database, schema: Check): Pick<Verification, "ok" | "checks"> {
-  const results = eachCheck((check) => run(db, check));
-  return {
-    ok: Object.values(results).every(({ ok }) => ok),
-    checks: { schema, ...results },
-  };
+  const ran = Object.entries(checks).map(([name, check]) => [name, run(db, check)] as const);
+  return { ok: ran.every(([, { ok }]) => ok), checks: { schema, ...Object.fromEntries(ran) } };
 }
 
 /** Each in a transaction of its own: one state of the database, held no longer than needed. */
