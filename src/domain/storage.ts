@@ -128,15 +128,13 @@ export interface StorageFigures {
 }
 
 /** What a request for stored signals uses. Each method throws `unavailable` if the storage cannot be read. */
-export interface FeedStore extends Pick<SignalReader, "list"> {
+export interface FeedStore extends Pick<SignalReader, "list" | "get"> {
   /** Returns null for an unknown key and for one that is not a read key. */
   findReader(key: string): Awaitable<Reader | null>;
   /** Records when a read key was used, at most once a minute. */
   recordRead(keyId: string, at: number): void;
   /** By the desk's name; null if it is unknown. */
   findDeskId(name: string): Awaitable<number | null>;
-  /** `deskId` null: of any desk. */
-  hasSignal(deskId: number | null, id: string): Awaitable<boolean>;
 }
 
 /** The storage of a running server. */

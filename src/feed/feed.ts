@@ -120,7 +120,7 @@ export class Feed {
   ): Promise<string | null> {
     if (after === null) return null;
     if (after === NOW) return (await newestSignal(this.#store, deskId))?.id ?? null;
-    if (await this.#store.hasSignal(access.deskId, after)) return after;
+    if ((await this.#store.get(access.deskId, after)) !== null) return after;
     throw invalid({
       after:
         "no stored signal has this id: was the database restored from a backup? Continue after an id that it has, see docs/feed.md",

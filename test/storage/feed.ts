@@ -38,8 +38,8 @@ export function feedTests(): void {
     const query = { deskId: null, filter: everySignal, order: "oldest", limit: 2 } as const;
     const { signals } = await server.list(query);
     expect(signals.map(({ id }) => id)).toEqual([first.id, second.id]);
-    expect(await server.hasSignal(null, second.id)).toBe(true);
-    expect(await server.hasSignal(alpha.deskId, second.id)).toBe(false);
+    expect((await server.get(null, second.id))?.id).toBe(second.id);
+    expect(await server.get(alpha.deskId, second.id)).toBeNull();
     expect(await server.findDeskId("beta")).toBe(beta.deskId);
     expect(await server.findDeskId("gamma")).toBeNull();
   });

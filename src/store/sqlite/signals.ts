@@ -60,13 +60,18 @@ export class SqliteSignals implements SignalReader {
   }
 
   get(deskId: number | null, id: string): StoredSignal | null {
-    return this.#byId(deskId, id);
+    return this.#db
+      .query<StoredSignal, [string, number | null]>(
+        `SELECT ${COLUMNS} FROM signals ${JOINS}
+         WHERE signals.id = ?1 AND (?2 IS NULL OR signals.desk_id = ?2)`,
+      )
+      .get(id.toUpperCase(), deskId);
   }
 
   find(deskId: number | null, text: string): StoredSignal[] {
     const desks = deskId === null ? this.#deskIds() : [deskId];
     const found = [
-      this.#byId(deskId, text),
+      this.get(deskId, text),
       ...desks.map((desk) => this.#byClientId(desk, text)),
     ].filter((signal) => signal !== null);
     return found.filter(({ id }, at) => found.findIndex((other) => other.id === id) === at);
@@ -90,15 +95,6 @@ export class SqliteSignals implements SignalReader {
   #deskIds(): number[] {
     const desks = this.#db.query<{ id: number }, []>("SELECT id FROM desks ORDER BY name").all();
     return desks.map(({ id }) => id);
-  }
-
-  #byId(deskId: number | null, id: string): StoredSignal | null {
-    return this.#db
-      .query<StoredSignal, [string, number | null]>(
-        `SELECT ${COLUMNS} FROM signals ${JOINS}
-         WHERE signals.id = ?1 AND (?2 IS NULL OR signals.desk_id = ?2)`,
-      )
-      .get(id.toUpperCase(), deskId);
   }
 
   #byClientId(deskId: number, clientSignalId: string): StoredSignal | null {

@@ -14,7 +14,7 @@ import type {
   Submission,
 } from "../../domain/storage.ts";
 import { isUlid } from "../../domain/id.ts";
-import type { SignalList, SignalQuery } from "../../domain/stored-signal.ts";
+import type { SignalList, SignalQuery, StoredSignal } from "../../domain/stored-signal.ts";
 import { MINUTE_MS } from "../../domain/time.ts";
 import { DamageError, describeFailure, explainFailure, isDamage, isTransient } from "./failures.ts";
 import { readFigures, readSizes } from "./figures.ts";
@@ -128,8 +128,8 @@ export class SqliteStore implements ServerStorage {
     return this.#read(() => this.#signals.list(query));
   }
 
-  hasSignal(deskId: number | null, id: string): boolean {
-    return this.#read(() => this.#signals.get(deskId, id) !== null);
+  get(deskId: number | null, id: string): StoredSignal | null {
+    return this.#read(() => this.#signals.get(deskId, id));
   }
 
   /** Answers `unavailable` if the database cannot be read, and ends the server if it is damaged. */
