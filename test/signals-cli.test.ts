@@ -528,7 +528,7 @@ describe("export", () => {
     const file = join(temporaryFolder(), "signals.csv");
     const text = await onTerminal(["signals", "export", "--output", file, "--data", dataDir]);
     expect(text).toMatch(/export .*\d+%, \d+ signals/);
-    expect(text.trimEnd()).toEndWith(`${file}: 50000 signals.`);
+    expect(text.trimEnd()).toEndWith(`${file}: 50,000 signals.`);
   });
 });
 

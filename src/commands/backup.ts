@@ -17,7 +17,7 @@ import { readCommand, readInterval, readPositive } from "./options.ts";
 import { formatTime, plural, printJson, printNote } from "./print.ts";
 import { showProgress } from "./progress.ts";
 import { selfProgram } from "./self.ts";
-import { hangup, stopSignal } from "./stop-signal.ts";
+import { stopSignal } from "./stop-signal.ts";
 
 interface BackupOptions extends DataOptions {
   readonly every?: number;
@@ -163,7 +163,7 @@ async function backUpEvery(dir: string, everyMs: number, options: BackupOptions)
   const { keep = defaults.backupKeep, command = null } = options;
   const plan = { dir, everyMs, keep, command };
   const job = new BackupJob(plan, (file, signal) => backUp(dataDir, file, { signal }), log.logger);
-  await stopSignal(log, ["SIGTERM", "SIGINT", ...hangup()]);
+  await stopSignal(log);
   await job.stop();
   log.logger.info("stopped");
   await log.end();

@@ -1,7 +1,7 @@
 /** What `status` and `doctor` find out about the disk of the data folder. */
 import { closeSync, fsyncSync, openSync, rmSync, statfsSync, writeSync } from "node:fs";
 import { join } from "node:path";
-import { hangup } from "./stop-signal.ts";
+import { onStopSignals } from "./stop-signal.ts";
 
 /** A fixed name, so that the next probe removes what a SIGKILL has left. */
 const PROBE_NAME = ".doctor.signalbox-partial";
@@ -46,18 +46,10 @@ export function freeBytes(dir: string): number {
 /** Returns the median time of an fsync in a folder, in milliseconds. Always removes its file. */
 export async function measureFsync(dir: string): Promise<number> {
   // A handler runs after the probe, which is synchronous and removes its file.
-  const signals: NodeJS.Signals[] = ["SIGINT", "SIGTERM", ...hangup()];
-  for (const signal of signals) process.on(signal, end);
-  try {
-    return median(probe(join(dir, PROBE_NAME)));
-  } finally {
-    await Bun.sleep(1);
-    for (const signal of signals) process.off(signal, end);
-  }
-}
-
-function end(): void {
-  process.exit(1);
+  onStopSignals(() => process.exit(1));
+  const times = probe(join(dir, PROBE_NAME));
+  await Bun.sleep(1);
+  return median(times);
 }
 
 function probe(path: string): number[] {

@@ -1,7 +1,7 @@
 /** Shows a progress bar, on a terminal only. */
 import type { SingleBar } from "cli-progress";
 import type { CopyProgress } from "../domain/storage.ts";
-import { hangup } from "./stop-signal.ts";
+import { stopAtSignals } from "./stop-signal.ts";
 
 const MIB = 1024 * 1024;
 
@@ -16,11 +16,7 @@ export async function showProgress<T>(
   name: string,
   work: (sink: ProgressSink) => Promise<T>,
 ): Promise<T> {
-  const stopping = new AbortController();
-  const stop = (): void => stopping.abort();
-  // Not `once`: a repeated signal (`stop-signal.ts`) would end the process before it has cleaned up.
-  const signals: NodeJS.Signals[] = ["SIGINT", "SIGTERM", ...hangup()];
-  for (const signal of signals) process.on(signal, stop);
+  const signal = stopAtSignals();
   const bar = await startBar(`${name} {bar} {percentage}% of {total} MiB {phase}`, 1, {
     phase: "copied",
   });
@@ -30,10 +26,9 @@ export async function showProgress<T>(
     bar?.update(Math.floor(copiedBytes / MIB), { phase });
   };
   try {
-    return await work({ signal: stopping.signal, onProgress });
+    return await work({ signal, onProgress });
   } finally {
     bar?.stop();
-    for (const signal of signals) process.off(signal, stop);
   }
 }
 

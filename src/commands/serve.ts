@@ -63,7 +63,7 @@ async function serve(options: ServeOptions, command: Command): Promise<void> {
   const log = await createLog(options.logLevel);
   endAtDefect(log);
   // Before the first request, so that every one is also stopped gracefully.
-  const stopped = stopSignal(log);
+  const stopped = stopSignal(log, ["SIGTERM", "SIGINT"]);
   const stopping = new AbortController();
   void stopped.then(() => stopping.abort());
   const fatal = Promise.withResolvers<never>();

@@ -7,7 +7,7 @@ import {
   openSync,
   renameSync,
   rmSync,
-  writeSync,
+  writeFileSync,
 } from "node:fs";
 import { dirname, resolve } from "node:path";
 import { setImmediate } from "node:timers/promises";
@@ -21,7 +21,7 @@ import { partialPath } from "../files.ts";
 import { withStorage } from "../store/open.ts";
 import { defineCommand } from "./define.ts";
 import { requireFolder } from "./hint.ts";
-import { printNote } from "./print.ts";
+import { plural, printNote } from "./print.ts";
 import { startBar } from "./progress.ts";
 import { filterOptions, type FilterOptions, TIMES_NOTE, toChoice } from "./signal-options.ts";
 import { CHUNK, writeLines } from "./signal-output.ts";
@@ -62,43 +62,44 @@ before it; NDJSON has every text as it was sent.`,
     ],
     run: async (options: ExportOptions) => {
       const stop = stopAtSignals();
-      const target =
-        options.output === undefined ? stdoutTarget() : fileTarget(resolve(options.output));
+      const output = options.output === undefined ? null : new NewFile(resolve(options.output));
       try {
-        const count = await withStorage(options.data, async ({ registry, signals }) => {
+        const written = await withStorage(options.data, async ({ registry, signals }) => {
           const choice = await toChoice(registry, options);
           const before = through(await newestSignalId(signals, choice.deskId));
           const query = { ...choice, before, order: "oldest", limit: Infinity } as const;
-          return exportTo(target, options.format, signals, query, stop);
+          return exportTo(output, options.format, signals, query, stop);
         });
-        target.finish();
-        if (target.file !== null)
-          printNote(`${target.file}: ${count} ${count === 1 ? "signal" : "signals"}.`);
+        output?.finish();
+        if (output !== null) printNote(`${output.path}: ${plural(written, "signal")}.`);
       } catch (error) {
-        target.discard();
+        output?.discard();
         throw error;
       }
     },
   });
 }
 
-/** Returns the number of signals. */
+/** `output`: null for stdout. Returns the number of signals. */
 async function exportTo(
-  target: Target,
+  output: NewFile | null,
   format: FileFormat,
   reader: SignalReader,
   query: SignalQuery,
   stop: AbortSignal,
 ): Promise<number> {
-  const bar = target.isFile
-    ? await startBar("export {bar} {percentage}%, {count} signals", STEPS, { count: 0 })
-    : null;
+  const write = (text: string): void => (output === null ? writeLines(text) : output.write(text));
+  // The reader of a pipe may use the terminal.
+  const bar =
+    output !== null || fstatSync(STDOUT).isFile()
+      ? await startBar("export {bar} {percentage}%, {count} signals", STEPS, { count: 0 })
+      : null;
   const line = fileLines[format];
   let count = 0;
   try {
-    target.write(fileHeads[format]);
+    write(fileHeads[format]);
     for await (const chunk of readChunks(reader, query, CHUNK)) {
-      target.write(chunk.map(line).join(""));
+      write(chunk.map(line).join(""));
       count += chunk.length;
       const last = chunk.at(-1)?.id;
       if (bar !== null && last !== undefined) {
@@ -106,7 +107,9 @@ async function exportTo(
       }
       // Lets the signal handlers and the bar's timer run.
       await setImmediate();
-      if (stop.aborted) throw new UserError(`The export was stopped: ${target.leftBehind}.`);
+      if (!stop.aborted) continue;
+      const left = output === null ? "the output is incomplete" : `${output.path} was not written`;
+      throw new UserError(`The export was stopped: ${left}.`);
     }
     return count;
   } finally {
@@ -114,53 +117,34 @@ async function exportTo(
   }
 }
 
-interface Target {
-  /** Null for stdout. */
-  readonly file: string | null;
-  /** Not a terminal or a pipe, whose reader may use the terminal. */
-  readonly isFile: boolean;
-  /** The state of the output after an export that was stopped, for the error. */
-  readonly leftBehind: string;
-  readonly write: (text: string) => void;
-  readonly finish: () => void;
-  readonly discard: () => void;
-}
+/** Has another name until it is complete and on disk. */
+class NewFile {
+  readonly path: string;
+  readonly #partial: string;
+  readonly #descriptor: number;
 
-function stdoutTarget(): Target {
-  return {
-    file: null,
-    isFile: fstatSync(STDOUT).isFile(),
-    leftBehind: "the output is incomplete",
-    write: writeLines,
-    finish: () => {},
-    discard: () => {},
-  };
-}
+  constructor(path: string) {
+    requireFolder(dirname(path));
+    refuseExisting(path);
+    this.path = path;
+    this.#partial = partialPath(path, process.pid);
+    this.#descriptor = openSync(this.#partial, "w", 0o600);
+  }
 
-/** Writes under another name until the file is complete and on disk. */
-function fileTarget(file: string): Target {
-  const folder = dirname(file);
-  requireFolder(folder);
-  refuseExisting(file);
-  const partial = partialPath(file, process.pid);
-  const descriptor = openSync(partial, "w", 0o600);
-  return {
-    file,
-    isFile: true,
-    leftBehind: `${file} was not written`,
-    write: (text) => {
-      for (let bytes = Buffer.from(text); bytes.length > 0;) {
-        bytes = bytes.subarray(writeSync(descriptor, bytes));
-      }
-    },
-    finish: () => {
-      fsyncSync(descriptor);
-      closeSync(descriptor);
-      refuseExisting(file);
-      renameSync(partial, file);
-    },
-    discard: () => rmSync(partial, { force: true }),
-  };
+  write(text: string): void {
+    writeFileSync(this.#descriptor, text);
+  }
+
+  finish(): void {
+    fsyncSync(this.#descriptor);
+    closeSync(this.#descriptor);
+    refuseExisting(this.path);
+    renameSync(this.#partial, this.path);
+  }
+
+  discard(): void {
+    rmSync(this.#partial, { force: true });
+  }
 }
 
 /** It may be anything, the database too. */

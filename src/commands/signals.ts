@@ -106,21 +106,12 @@ Desks may use the same client_signal_id: each signal with it is shown, unless yo
 
 /** One field per line, then the metadata. */
 function describe(signal: StoredSignal): string {
-  const { key_id, key_label, key_last4, metadata } = signal;
+  const { key_id, key_label, key_last4, metadata, ...others } = signal;
   const label = key_label === null ? "" : `${key_label} `;
   const fields = {
-    id: signal.id,
-    desk: signal.desk,
+    ...others,
     received_at: momentOf(signal.received_at),
-    source: signal.source,
-    type: signal.type,
-    symbol: signal.symbol,
-    side: signal.side,
-    direction: signal.direction,
-    price: signal.price,
-    quantity: signal.quantity,
     signal_time: signal.signal_time === null ? null : momentOf(signal.signal_time),
-    client_signal_id: signal.client_signal_id,
     key: `${label}(…${key_last4}), ${key_id}`,
     metadata: metadata === null ? null : "",
   };

@@ -5,13 +5,8 @@ import type { Log } from "../log.ts";
 /** Under `npx` and `bun run`, Ctrl-C arrives twice: from the terminal and from them. */
 const SAME_SIGNAL_MS = 500;
 
-const STOP_SIGNALS: readonly NodeJS.Signals[] = ["SIGTERM", "SIGINT"];
-
-/** Resolves at the first signal. A later one ends the process, unless it repeats the first. */
-export function stopSignal(
-  log: Log,
-  signals: readonly NodeJS.Signals[] = STOP_SIGNALS,
-): Promise<void> {
+/** Resolves at the first of `signals`. A later one ends the process, unless it repeats the first. */
+export function stopSignal(log: Log, signals = stopSignals()): Promise<void> {
   return new Promise((resolve) => {
     onStopSignals(
       (signal) => {
@@ -27,8 +22,8 @@ export function stopSignal(
 /** Calls `first` at the first signal, and `later` at a later one, unless it repeats the first. */
 export function onStopSignals(
   first: (signal: NodeJS.Signals) => void,
-  later: () => void,
-  signals: readonly NodeJS.Signals[] = STOP_SIGNALS,
+  later: () => void = () => process.exit(1),
+  signals = stopSignals(),
 ): void {
   let firstAt: number | null = null;
   const onSignal = (signal: NodeJS.Signals): void => {
@@ -44,16 +39,13 @@ export function onStopSignals(
 /** For a command that soon notices that it was aborted; a later signal ends it at once. */
 export function stopAtSignals(): AbortSignal {
   const stopping = new AbortController();
-  onStopSignals(
-    () => stopping.abort(),
-    () => process.exit(1),
-  );
+  onStopSignals(() => stopping.abort());
   return stopping.signal;
 }
 
-/** SIGHUP, except under `nohup`: a handler would replace its protection. */
-export function hangup(): NodeJS.Signals[] {
-  return isHangupIgnored() ? [] : ["SIGHUP"];
+/** With SIGHUP, except under `nohup`: a handler would replace its protection. */
+function stopSignals(): NodeJS.Signals[] {
+  return isHangupIgnored() ? ["SIGTERM", "SIGINT"] : ["SIGTERM", "SIGINT", "SIGHUP"];
 }
 
 function isHangupIgnored(): boolean {
