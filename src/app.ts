@@ -88,7 +88,7 @@ export async function startApp(options: AppOptions): Promise<App> {
   await certificates.waitForFirst(stopping);
 
   const { address } = await serveClients(parts, running, opened);
-  running.backups = startBackups(parts, makeBackup);
+  running.backups = config.backups && new BackupJob(config.backups, makeBackup, log);
   opened.defer(() => running.backups?.stop());
 
   const { readers, console } = running;
@@ -199,16 +199,6 @@ async function serveClients(
   });
   opened.defer(() => certificates.stop());
   return listener;
-}
-
-function startBackups({ config, log, metrics, now }: Parts, make: MakeBackup): BackupJob | null {
-  if (config.backups === null) return null;
-  const makeOne: MakeBackup = async (file, signal) => {
-    const backup = await make(file, signal);
-    metrics.backupVerified(now());
-    return backup;
-  };
-  return new BackupJob(config.backups, makeOne, log);
 }
 
 /** Cuts connections at the timeout; closing the storage still waits for every signal in the queue. */

@@ -237,7 +237,15 @@ describe("serve --backup-command", () => {
 test("status says of a backup that it was sent, or not yet, once this server has tried", () => {
   const [newest, older] = [2, 1].map((at) => ({ file: `${at}.db`, at })) as [Made, Made];
   const said = (sending: BackupStatus["sending"]) =>
-    describeSending({ dir: "b", every_ms: 1, keep: 1, newest, failure: null, sending });
+    describeSending({
+      dir: "b",
+      every_ms: 1,
+      keep: 1,
+      newest,
+      verified_at: 1,
+      failure: null,
+      sending,
+    });
   const failure = { at: 3, reason: "no" };
   expect(said(null)).toBeNull();
   expect(said({ sent: null, failure: null })).toBeNull();

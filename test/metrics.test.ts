@@ -273,7 +273,7 @@ describe("/metrics", () => {
     });
     expect(text).toContain("signalbox_queue_signals 7\n");
     const ended = /^signalbox_(database|log|desks?|keys?|certificate|acme|backup)_/;
-    expect(before.filter((name) => ended.test(name))).toHaveLength(16);
+    expect(before.filter((name) => ended.test(name))).toHaveLength(17);
     expect(namesIn(text).filter((name) => ended.test(name))).toEqual([]);
   });
 
@@ -376,6 +376,7 @@ const withServer = {
       every_ms: DAY_MS,
       keep: 1,
       newest: made,
+      verified_at: START,
       failure: null,
       sending: { sent: made, failure: null },
     },

@@ -18,7 +18,7 @@ export interface BackupPlan {
   readonly command: string | null;
 }
 
-/** Makes one backup; its result goes to the log. */
+/** Makes one backup, and verifies it; its result goes to the log. */
 export type MakeBackup = (file: string, signal: AbortSignal) => Promise<object>;
 
 /** What was last done. Times are epoch milliseconds. */
@@ -28,6 +28,8 @@ export interface BackupStatus {
   readonly keep: number;
   /** The last one made, or else the newest in the folder at the start; null: there is none. */
   readonly newest: MadeBackup | null;
+  /** When the last one of this server was complete and verified; null: none yet. */
+  readonly verified_at: number | null;
   /** Why the last attempt failed; null if it succeeded, or none has ended yet. */
   readonly failure: BackupFailure | null;
   /** What the command did since the start of the server; null without a command. */
@@ -64,6 +66,7 @@ export class BackupJob {
   readonly #stopping = new AbortController();
   readonly #ended: Promise<void>;
   #newest: MadeBackup | null = null;
+  #verifiedAt: number | null = null;
   #failure: BackupFailure | null = null;
   #sent: MadeBackup | null = null;
   #sendFailure: BackupFailure | null = null;
@@ -79,7 +82,15 @@ export class BackupJob {
   get status(): BackupStatus {
     const { dir, everyMs, keep, command } = this.#plan;
     const sending = command === null ? null : { sent: this.#sent, failure: this.#sendFailure };
-    return { dir, every_ms: everyMs, keep, newest: this.#newest, failure: this.#failure, sending };
+    return {
+      dir,
+      every_ms: everyMs,
+      keep,
+      newest: this.#newest,
+      verified_at: this.#verifiedAt,
+      failure: this.#failure,
+      sending,
+    };
   }
 
   /** Aborts a running backup or command. */
@@ -162,6 +173,7 @@ export class BackupJob {
       const duration_ms = Math.round(performance.now() - startedAt);
       made = { file, at: timeOf(basename(file)) };
       this.#newest = made;
+      this.#verifiedAt = Date.now();
       this.#failure = null;
       this.#log.info({ ...backup, duration_ms }, "backup made");
     } catch (error) {

@@ -56,11 +56,6 @@ export class Metrics {
     increment(this.#feedStatuses, status);
   }
 
-  /** Epoch milliseconds. */
-  backupVerified(at: number): void {
-    this.#state.backupVerifiedAt = at;
-  }
-
   async respond(sources: StateSources): Promise<Response> {
     const text = await this.text(sources);
     return new Response(text, { headers: { "Content-Type": this.#registry.contentType } });

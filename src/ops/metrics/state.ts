@@ -55,8 +55,6 @@ const described = {
 type Values = Record<keyof typeof described, number | null>;
 
 export class StateMetrics {
-  /** When this server last verified a backup that it had made; epoch milliseconds. */
-  backupVerifiedAt: number | null = null;
   readonly #registry: Registry;
   readonly #requests: RequestMetrics;
   readonly #log: Logger;
@@ -109,7 +107,7 @@ export class StateMetrics {
     const values: Values = {
       ...valuesOfStorage(figures),
       ...valuesOfCertificate(sources.certificate(), status()),
-      ...valuesOfBackups(status(), this.backupVerifiedAt),
+      ...valuesOfBackups(status()),
       ...valuesOfProcess(status()),
       signalbox_queue_signals: storage.queueDepth,
       signalbox_feed_requests_waiting: sources.feed.waiting,
@@ -185,8 +183,8 @@ function valuesOfCertificate(
   };
 }
 
-function valuesOfBackups({ backups }: ServerStatus, verifiedAt: number | null) {
-  const { newest = null, sending = null } = backups ?? {};
+function valuesOfBackups({ backups }: ServerStatus) {
+  const { newest = null, verified_at: verifiedAt = null, sending = null } = backups ?? {};
   return {
     signalbox_backup_interval_seconds: backups && backups.every_ms / 1_000,
     signalbox_backup_latest_timestamp_seconds: newest && newest.at / 1_000,
