@@ -14,8 +14,7 @@ import { feedUrlOf } from "../src/interfaces.ts";
 import type { Address } from "../src/net/address.ts";
 import { Directory, reasonOf, Refusal, retryTime } from "../src/net/acme/directory.ts";
 import { type AcmePlan, parseDomain } from "../src/net/acme/plan.ts";
-import { decideRenewal } from "../src/net/acme/renewal.ts";
-import { certificateId, readRenewalInfo } from "../src/net/acme/renewal-info.ts";
+import { certificateId, decideRenewal, readRenewalInfo } from "../src/net/acme/renewal.ts";
 import { retryDelay, timeInWindow, timeToAsk, timeToRenew } from "../src/net/acme/schedule.ts";
 import {
   AcmeStore,
