@@ -9,13 +9,11 @@ import type {
   RejectReason,
 } from "../../src/domain/activity.ts";
 import { errorCatalogue } from "../../src/domain/errors.ts";
+import { DAY_MS, HOUR_MS, MINUTE_MS } from "../../src/domain/time.ts";
 import { SqliteActivity } from "../../src/store/sqlite/activity.ts";
 import { SqliteRegistry } from "../../src/store/sqlite/registry.ts";
 import { inTransaction } from "../../src/store/sqlite/transaction.ts";
 
-const MINUTE_MS = 60_000;
-const HOUR_MS = 60 * MINUTE_MS;
-const DAY_MS = 24 * HOUR_MS;
 /** What the page of activity shows at first. */
 const ACTIVE_MS = 180 * MINUTE_MS;
 /** Before it, there are numbers of requests alone. */

@@ -1,13 +1,11 @@
 /** Every page by axe, in light and dark, on a desktop and at 320 px, without scrolling sideways. */
-import { expect, setDefaultTimeout, test } from "bun:test";
+import { expect, test } from "bun:test";
 import type { Page } from "playwright-core";
 import { FAILURES_MAX } from "../../src/console/web/throttle.ts";
 import { openForDamage, signal } from "../_setup.ts";
 import { expectAccessible, useBrowser } from "./_browser.ts";
 import { ALICE, OTHER_PASSWORD, PASSWORD, signIn, startConsole } from "../console/_console.ts";
 import { createKey, join, openDesk, submit } from "./_flow.ts";
-
-setDefaultTimeout(120_000);
 
 const openWindow = useBrowser();
 

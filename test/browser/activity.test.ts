@@ -1,12 +1,11 @@
 /** The chart of activity as it is seen, in Chromium: drawn, kept up to date, and there without a script. */
-import { expect, setDefaultTimeout, test } from "bun:test";
+import { expect, test } from "bun:test";
 import type { Page } from "playwright-core";
 import { mintKey, signal } from "../_setup.ts";
 import { expectAccessible, phone, useBrowser } from "./_browser.ts";
 import type { TestConsole } from "../console/_console.ts";
 import { openDesk } from "./_flow.ts";
 
-setDefaultTimeout(120_000);
 const SEEN_MS_MAX = 20_000;
 /** 9½ hours behind UTC: its days are others. */
 const ZONE = "Pacific/Marquesas";

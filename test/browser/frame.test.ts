@@ -1,11 +1,9 @@
 /** What every page of a member shares: the menu, times, shortcuts, and whether it is live. */
-import { expect, setDefaultTimeout, test } from "bun:test";
+import { expect, test } from "bun:test";
 import type { Page } from "playwright-core";
 import { signal } from "../_setup.ts";
 import { desktop, expectAccessible, phone, useBrowser } from "./_browser.ts";
 import { openDesk, openMenu } from "./_flow.ts";
-
-setDefaultTimeout(120_000);
 
 const openWindow = useBrowser();
 

@@ -1,10 +1,8 @@
 /** The home page and the charts of keys in Chromium. */
-import { expect, setDefaultTimeout, test } from "bun:test";
+import { expect, test } from "bun:test";
 import { signal } from "../_setup.ts";
 import { useBrowser } from "./_browser.ts";
 import { openDesk } from "./_flow.ts";
-
-setDefaultTimeout(60_000);
 
 const openWindow = useBrowser();
 

@@ -1,12 +1,10 @@
 /** The console in Chromium: with a script, without, by keyboard alone, and beside another site. */
-import { expect, setDefaultTimeout, test } from "bun:test";
+import { expect, test } from "bun:test";
 import type { Page } from "playwright-core";
 import { onCleanup } from "../_setup.ts";
 import { useBrowser } from "./_browser.ts";
 import { PASSWORD, startConsole } from "../console/_console.ts";
 import { createKey, goToKeys, join, openDesk, shownKey, submit } from "./_flow.ts";
-
-setDefaultTimeout(60_000);
 
 const openWindow = useBrowser();
 

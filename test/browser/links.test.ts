@@ -1,10 +1,8 @@
 /** Links to the console, such as to filtered signals, that people share elsewhere. */
-import { expect, setDefaultTimeout, test } from "bun:test";
+import { expect, test } from "bun:test";
 import { onCleanup } from "../_setup.ts";
 import { ALICE, PASSWORD, startSignedIn } from "../console/_console.ts";
 import { useBrowser } from "./_browser.ts";
-
-setDefaultTimeout(60_000);
 
 const openWindow = useBrowser();
 const PATH = "/signals?symbol=btc";

@@ -1,11 +1,9 @@
 /** The filter's times: the reader's own where a script runs, UTC in what is sent, and where none does. */
-import { expect, setDefaultTimeout, test } from "bun:test";
+import { expect, test } from "bun:test";
 import type { BrowserContextOptions, Page } from "playwright-core";
 import { signal } from "../_setup.ts";
 import { expectAccessible, useBrowser } from "./_browser.ts";
 import { openDesk } from "./_flow.ts";
-
-setDefaultTimeout(120_000);
 
 const openWindow = useBrowser();
 

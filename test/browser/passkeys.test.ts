@@ -1,11 +1,9 @@
 /** Passkeys of the executable, in Chromium with an authenticator that is part of it. */
-import { expect, setDefaultTimeout, test } from "bun:test";
+import { expect, test } from "bun:test";
 import type { BrowserContext, Page } from "playwright-core";
 import { ALICE, PASSWORD } from "../console/_console.ts";
 import { startExecutableConsole } from "../console/_executable.ts";
 import { expectAccessible, useBrowser } from "./_browser.ts";
-
-setDefaultTimeout(60_000);
 
 const openWindow = useBrowser();
 

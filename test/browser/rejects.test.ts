@@ -1,10 +1,8 @@
 /** Rejected requests in Chromium: found with filters and the keyboard, and kept up to date. */
-import { expect, setDefaultTimeout, test } from "bun:test";
+import { expect, test } from "bun:test";
 import { signal } from "../_setup.ts";
 import { useBrowser } from "./_browser.ts";
 import { openDesk } from "./_flow.ts";
-
-setDefaultTimeout(120_000);
 
 const openWindow = useBrowser();
 

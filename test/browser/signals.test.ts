@@ -1,5 +1,5 @@
 /** Signals as they are seen to arrive: in Chromium, without a reload. */
-import { expect, setDefaultTimeout, test } from "bun:test";
+import { expect, test } from "bun:test";
 import type { Page } from "playwright-core";
 import { shorten } from "../../src/console/ui/words.ts";
 import { mintKey, signal } from "../_setup.ts";
@@ -7,7 +7,6 @@ import { expectAccessible, useBrowser } from "./_browser.ts";
 import type { TestConsole } from "../console/_console.ts";
 import { openDesk } from "./_flow.ts";
 
-setDefaultTimeout(120_000);
 const PAGE = 50;
 const HOSTILE = `"><img src=x onerror="document.title='taken'"><script>document.title='taken'</script>`;
 

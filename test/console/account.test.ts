@@ -1,5 +1,5 @@
 /** What members do with their own account, by HTTP alone; their passkeys are made in software. */
-import { describe, expect, setDefaultTimeout, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import type {
   PublicKeyCredentialCreationOptionsJSON,
   PublicKeyCredentialRequestOptionsJSON,
@@ -31,8 +31,6 @@ import {
   startNamedConsole,
   type TestConsole,
 } from "./_console.ts";
-
-setDefaultTimeout(30_000);
 
 /** Newest first, as `actor action: detail`. */
 const audited = (desk: TestConsole) =>

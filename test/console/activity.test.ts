@@ -1,6 +1,7 @@
 /** What a desk sees of its requests: what became of its own, and nothing of another's. */
-import { describe, expect, setDefaultTimeout, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import { activityWidths } from "../../src/domain/activity.ts";
+import { DAY_MS, HOUR_MS, MINUTE_MS } from "../../src/domain/time.ts";
 import { mintKey, signal } from "../_setup.ts";
 import {
   deskIdOf,
@@ -13,8 +14,6 @@ import {
   totals,
 } from "./_activity-page.ts";
 import { startSignedIn } from "./_console.ts";
-
-setDefaultTimeout(60_000);
 
 const HOSTILE = `"><script>document.title='taken'</script>`;
 
@@ -53,8 +52,8 @@ describe("the numbers", () => {
     const now = Date.now();
     const deskId = deskIdOf(app, "alpha");
     const write = recordOf(app);
-    const minute = now - (now % 60_000);
-    const ages = [5 * 60_000, 179 * 60_000 - 60_000, 20 * 3_600_000, 30 * 86_400_000];
+    const minute = now - (now % MINUTE_MS);
+    const ages = [5 * MINUTE_MS, 178 * MINUTE_MS, 20 * HOUR_MS, 30 * DAY_MS];
     for (const age of ages.toReversed()) {
       const count = { stored: 1, duplicate: 0, rejected: 0, unauthorized: 0, lastAt: now };
       write({ minutes: [{ deskId, keyId: app.keyId, start: minute - age, ...count }] });
@@ -172,7 +171,7 @@ describe("where there is nothing", () => {
     expect(fresh).toContain("Nothing was rejected");
     const now = Date.now();
     const count = { stored: 3, duplicate: 0, rejected: 0, unauthorized: 0, lastAt: now };
-    const start = Math.floor(now / 60_000) * 60_000 - 30 * 86_400_000;
+    const start = Math.floor(now / MINUTE_MS) * MINUTE_MS - 30 * DAY_MS;
     const deskId = deskIdOf(app, "alpha");
     recordOf(app)({ minutes: [{ deskId, keyId: app.keyId, start, ...count }] });
     const quiet = await look(visitor);

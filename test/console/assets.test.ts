@@ -1,10 +1,8 @@
 /** The files of the pages: compressed for who takes it, and the same for everybody. */
-import { expect, setDefaultTimeout, test } from "bun:test";
+import { expect, test } from "bun:test";
 import { securityHeaders } from "../../src/console/web/responses.ts";
 import { assets } from "../../src/console/web/assets.ts";
 import { startConsole } from "./_console.ts";
-
-setDefaultTimeout(30_000);
 
 /** What a phone loads before it sees the heaviest page: all there is. */
 const BYTES_MAX = 64 * 1024;

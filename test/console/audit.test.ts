@@ -1,10 +1,8 @@
 /** The audit of a desk, in the console. */
-import { describe, expect, setDefaultTimeout, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import { cli } from "../_cli.ts";
 import { query } from "../_setup.ts";
 import { linkIn, PASSWORD, signIn, startConsole, startSignedIn, type Visitor } from "./_console.ts";
-
-setDefaultTimeout(30_000);
 
 /** What a page says, newest first, and where its links lead. */
 async function read(visitor: Visitor, path: string) {

@@ -1,13 +1,11 @@
 /** A member's own browser is known again after a restart, so that no stranger keeps its member out. */
-import { expect, setDefaultTimeout, test } from "bun:test";
+import { expect, test } from "bun:test";
 import { readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { DEVICE_SECRET_NAME } from "../../src/store/device-secret.ts";
 import { FAILURES_MAX } from "../../src/console/web/throttle.ts";
 import { cookieNames } from "../../src/console/web/visit.ts";
 import { ALICE, carry, signIn, startConsole, type TestConsole, type Visitor } from "./_console.ts";
-
-setDefaultTimeout(30_000);
 
 /** The same browser after the restart and the end of its session. */
 function signedOut(from: Visitor, to: TestConsole): Visitor {

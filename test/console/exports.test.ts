@@ -1,5 +1,5 @@
 /** How many exports there are at once, and that each that ends makes room, however it ends. */
-import { describe, expect, setDefaultTimeout, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import { connect, type Socket } from "node:net";
 import { ExportCut, ExportSlots, exportStream } from "../../src/console/signals/export.ts";
 import type { StoredSignal } from "../../src/domain/stored-signal.ts";
@@ -10,8 +10,6 @@ import type { ConsoleServices } from "../../src/console/web/services.ts";
 import { signalRoutes } from "../../src/console/signals/routes.tsx";
 import type { MemberVisit } from "../../src/console/web/visit.ts";
 import { ALICE, openSessions, startConsole, type TestConsole, type Visitor } from "./_console.ts";
-
-setDefaultTimeout(60_000);
 
 const PATH = "/signals/export?format=ndjson";
 

@@ -1,5 +1,5 @@
 /** What the log says of sign-ins that failed, and what becomes of a script that signs in all the time. */
-import { expect, setDefaultTimeout, test } from "bun:test";
+import { expect, test } from "bun:test";
 import { pino } from "pino";
 import { FailedSignIns } from "../../src/console/sign-in/failed-sign-ins.ts";
 import { FAILURES_MAX, SIGN_INS_MAX } from "../../src/console/web/throttle.ts";
@@ -7,8 +7,6 @@ import { logOptions } from "../../src/log.ts";
 import type { LogLine } from "../_setup.ts";
 import { ALICE, signIn, startNamedConsole } from "./_console.ts";
 import { passkeySignIn, startWithPasskey } from "./_passkeys.ts";
-
-setDefaultTimeout(60_000);
 
 const MESSAGE = "failed sign-ins at the console in the last minute";
 

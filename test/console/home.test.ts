@@ -1,13 +1,9 @@
 /** The home page: does the desk work? */
-import { describe, expect, setDefaultTimeout, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import { deskState } from "../../src/console/home/state.ts";
+import { DAY_MS, HOUR_MS } from "../../src/domain/time.ts";
 import { mintKey, openForDamage, post, signal } from "../_setup.ts";
 import { getUntil, seen, signIn, startSignedIn } from "./_console.ts";
-
-setDefaultTimeout(60_000);
-
-const HOUR_MS = 60 * 60 * 1_000;
-const DAY_MS = 24 * HOUR_MS;
 
 describe("the headline", () => {
   const NOW = Date.UTC(2026, 4, 1, 12);

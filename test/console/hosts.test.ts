@@ -1,5 +1,5 @@
 /** The console answers under its own names alone, and a request without one is refused quietly. */
-import { describe, expect, setDefaultTimeout, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import { isCertificateOf } from "../../src/net/tls.ts";
 import { judgeHost } from "../../src/console/web/hosts.ts";
 import { REFUSAL_LINES_PER_S } from "../../src/net/refusal-log.ts";
@@ -8,8 +8,6 @@ import { freePort } from "../_cli.ts";
 import { send } from "../_raw.ts";
 import { temporaryFolder } from "../_setup.ts";
 import { startConsole, type TestConsole } from "./_console.ts";
-
-setDefaultTimeout(30_000);
 
 const none = { consoleUrl: null, isInCertificate: () => false };
 

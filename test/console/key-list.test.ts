@@ -1,9 +1,7 @@
 /** The list of keys in the console, where there are many. */
-import { describe, expect, setDefaultTimeout, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import { openForDamage } from "../_setup.ts";
 import { linkIn, startSignedIn, type TestConsole, type Visitor } from "./_console.ts";
-
-setDefaultTimeout(30_000);
 
 /** Of desk 1, with ids that rise. */
 function seed({ dataDir }: TestConsole, count: number, state: "active" | "revoked"): string[] {

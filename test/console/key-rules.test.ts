@@ -7,15 +7,12 @@ import { OverlapAdvice } from "../../src/console/keys/last-use.tsx";
 import { MintedKeys, SHOWN_WITHIN_MS } from "../../src/console/keys/minted.ts";
 import { rejection } from "../_setup.ts";
 import { briefly, Past } from "../../src/console/ui/times.tsx";
+import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from "../../src/domain/time.ts";
 
 const consoleScript = await Bun.file(
   new URL("../../src/console/ui/assets/console.js", import.meta.url),
 ).text();
 
-const SECOND_MS = 1_000;
-const MINUTE_MS = 60 * SECOND_MS;
-const HOUR_MS = 60 * MINUTE_MS;
-const DAY_MS = 24 * HOUR_MS;
 const NOW = Date.UTC(2026, 4, 1);
 
 const labelled = (label: string | null) => ({ label, last4: "7f21" });

@@ -1,9 +1,10 @@
 /** Managing keys without a browser: what is sent is what a browser would send. */
-import { describe, expect, setDefaultTimeout, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { ulid } from "ulid";
 import { hashKey } from "../../src/domain/key.ts";
+import { DAY_MS, MINUTE_MS } from "../../src/domain/time.ts";
 import { DATABASE_NAME } from "../../src/store/sqlite/folder.ts";
 import { makeCertificate, presentedName, writeCertificate } from "../_certificates.ts";
 import { openForDamage, post, query, temporaryFolder } from "../_setup.ts";
@@ -15,10 +16,6 @@ import {
   type TestConsole,
   type Visitor,
 } from "./_console.ts";
-
-setDefaultTimeout(30_000);
-
-const MINUTE_MS = 60_000;
 
 const KEY = /sbk_[0-9a-f]{64}/g;
 
@@ -188,7 +185,7 @@ describe("a new key", () => {
       const successor = await follow(visitor, await submit(visitor, `/keys/${id}/rotate`, fields));
       const record = keysOf(app).find((key) => key.id === successor.id);
       const createdAt = record?.created_at ?? Number.NaN;
-      const wanted = days === null ? null : createdAt + days * 86_400_000;
+      const wanted = days === null ? null : createdAt + days * DAY_MS;
       expect({ expires, at: record?.expires_at }).toEqual({ expires, at: wanted });
       ({ id } = successor);
     }
@@ -288,7 +285,7 @@ test("an old key's last use is told while it overlaps, and not after", async () 
   const { page } = await rotate(visitor, old.id, "7d");
   expect(seen(page.text)).toContain(advice);
   const [, end = ""] = /It works until <time datetime="([^"]+)"/.exec(page.text) ?? [];
-  expect((Date.parse(end) - Date.now()) / (24 * 60 * MINUTE_MS)).toBeCloseTo(7, 2);
+  expect((Date.parse(end) - Date.now()) / DAY_MS).toBeCloseTo(7, 2);
   expect(await detail()).toContain(advice);
   db.run("UPDATE api_keys SET expires_at = ? WHERE id = ?", [Date.now() - 1, old.id]);
   expect(await detail()).not.toContain("safe to revoke");
@@ -426,10 +423,7 @@ describe("the list", () => {
     const [soon, later] = [await create(visitor, { label: "soon" }), await create(visitor)];
     const db = openForDamage(app.dataDir);
     const expire = (id: string, days: number) =>
-      db.run("UPDATE api_keys SET expires_at = ? WHERE id = ?", [
-        Date.now() + days * 24 * 60 * MINUTE_MS,
-        id,
-      ]);
+      db.run("UPDATE api_keys SET expires_at = ? WHERE id = ?", [Date.now() + days * DAY_MS, id]);
     expire(soon.id, 6.5);
     expire(later.id, 7.5);
     const list = async () =>

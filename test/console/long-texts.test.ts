@@ -1,14 +1,13 @@
 /** Long texts in the list of signals: each has so much room and no more, and the page stays small. */
-import { describe, expect, setDefaultTimeout, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import { activityWidths, REJECT_FIELDS_MAX, startOfBucket } from "../../src/domain/activity.ts";
 import { UNKNOWN_FIELD } from "../../src/domain/errors.ts";
 import { MEMBERS_MAX } from "../../src/domain/member.ts";
+import { DAY_MS } from "../../src/domain/time.ts";
 import { shorten } from "../../src/console/ui/words.ts";
 import { signal } from "../_setup.ts";
 import { deskIdOf, reasonsIn, recordOf, rejectsIn } from "./_activity-page.ts";
 import { seen, startSignedIn, type Visitor } from "./_console.ts";
-
-setDefaultTimeout(60_000);
 
 const PAGE = 50;
 const PAGE_BYTES_MAX = 100_000;
@@ -137,14 +136,13 @@ const fieldsOf = (number: number) =>
 describe("the largest", () => {
   test("number of keys, all about to expire, leaves the pages with keys small", async () => {
     const { app, visitor } = await startSignedIn();
-    const dayMs = 86_400_000;
     app.registry.limitKeys("alpha", 300);
     for (let index = 0; index < 250; index += 1) {
       app.registry.mintKey({
         scope: "send",
         desk: "alpha",
         label: `${LABEL}${index}`,
-        expiresInMs: index < 90 ? dayMs : null,
+        expiresInMs: index < 90 ? DAY_MS : null,
       });
     }
     const keys = await expectSmall(visitor, "/keys");

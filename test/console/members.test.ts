@@ -1,5 +1,5 @@
 /** Members invite and remove others, by HTTP alone: what the pages say, and whom they obey. */
-import { describe, expect, setDefaultTimeout, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import { cookieNames } from "../../src/console/web/visit.ts";
 import { FAILURES_MAX } from "../../src/console/web/throttle.ts";
 import { MEMBERS_MAX } from "../../src/domain/member.ts";
@@ -21,8 +21,6 @@ import {
   type Visitor,
 } from "./_console.ts";
 import { confirmation, startWithPasskey } from "./_passkeys.ts";
-
-setDefaultTimeout(30_000);
 
 const BOB = "bob@alpha.example";
 

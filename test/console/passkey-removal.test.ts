@@ -1,10 +1,8 @@
 /** Who sits at a browser that was left open removes no passkey; and a removed passkey leaves nobody signed in. */
-import { expect, setDefaultTimeout, test } from "bun:test";
+import { expect, test } from "bun:test";
 import { SoftwareKey } from "./_authenticator.ts";
 import { auditOf, isIn, type TestConsole } from "./_console.ts";
 import { addPasskey, passkeySignIn, removePasskey, startWithPasskey } from "./_passkeys.ts";
-
-setDefaultTimeout(30_000);
 
 function lastAudited(desk: TestConsole): string {
   const [entry] = auditOf(desk);

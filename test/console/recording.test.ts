@@ -1,13 +1,11 @@
 /** From a request to the activity of its desk, through both threads. */
 import { Database } from "bun:sqlite";
-import { expect, setDefaultTimeout, test } from "bun:test";
+import { expect, test } from "bun:test";
 import { join } from "node:path";
 import type { ActivityOwner } from "../../src/domain/activity.ts";
 import { ACTIVITY_NAME, SqliteActivity } from "../../src/store/sqlite/activity.ts";
 import { onCleanup, signal } from "../_setup.ts";
 import { startConsole, type TestConsole } from "./_console.ts";
-
-setDefaultTimeout(60_000);
 
 /** What is in the file once the server has stopped. */
 function readActivity({ dataDir }: TestConsole): SqliteActivity {

@@ -1,5 +1,5 @@
 /** Rejected requests by reason: the list of reasons, and the page of one. */
-import { describe, expect, setDefaultTimeout, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import { describeField, errors } from "../../src/console/activity/labels.ts";
 import { errorCatalogue } from "../../src/domain/errors.ts";
 import { rateLimited, rejectsOf, requestIdOf, sideIsRequired } from "../_activity.ts";
@@ -16,8 +16,6 @@ import {
   totals,
 } from "./_activity-page.ts";
 import { linkIn, seen, startSignedIn, type Visitor } from "./_console.ts";
-
-setDefaultTimeout(60_000);
 
 const PAGE = 25;
 const PAGE_BYTES_MAX = 100 * 1024;

@@ -1,5 +1,5 @@
 /** A desk that requires passkeys: what a password still opens there, and what it does not. */
-import { expect, setDefaultTimeout, test } from "bun:test";
+import { expect, test } from "bun:test";
 import type { PublicKeyCredentialCreationOptionsJSON } from "@simplewebauthn/server";
 import { cli } from "../_cli.ts";
 import { query } from "../_setup.ts";
@@ -17,8 +17,6 @@ import {
   type Visitor,
 } from "./_console.ts";
 import { optionsOf, passkeySignIn, removePasskey, startWithPasskey } from "./_passkeys.ts";
-
-setDefaultTimeout(30_000);
 
 function require(desk: TestConsole, isRequired = true): void {
   desk.registry.requirePasskeys("alpha", isRequired);

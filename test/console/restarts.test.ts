@@ -1,6 +1,6 @@
 /** Sessions outlive the server's process, except those that were ended. */
 import { Database } from "bun:sqlite";
-import { expect, setDefaultTimeout, test } from "bun:test";
+import { expect, test } from "bun:test";
 import { readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { cookieNames } from "../../src/console/web/visit.ts";
@@ -11,8 +11,6 @@ import { SESSIONS_NAME } from "../../src/store/sqlite/sessions.ts";
 import { freePort, startServe } from "../_cli.ts";
 import { onCleanup } from "../_setup.ts";
 import { carry, isIn, signIn, startConsole, startSignedIn, Visitor } from "./_console.ts";
-
-setDefaultTimeout(60_000);
 
 test("the same cookie and an open form work after a restart, and what was ended stays ended", async () => {
   const { app: before, visitor: stays } = await startSignedIn();

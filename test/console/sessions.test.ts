@@ -1,5 +1,5 @@
 /** Members see where they are signed in, and can end each session. */
-import { describe, expect, setDefaultTimeout, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import { browserName } from "../../src/console/sign-in/admission.ts";
 import { query } from "../_setup.ts";
 import {
@@ -11,8 +11,6 @@ import {
   type TestConsole,
   type Visitor,
 } from "./_console.ts";
-
-setDefaultTimeout(30_000);
 
 const FIREFOX = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0";
 const SAFARI =

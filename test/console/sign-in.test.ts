@@ -1,5 +1,5 @@
 /** Getting in, by HTTP alone: what holds without any browser's help, and where a browser's word is asked for. */
-import { describe, expect, setDefaultTimeout, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import { ExpiringMap } from "../../src/console/web/expiring-map.ts";
 import { localPath } from "../../src/console/web/safe-redirect.ts";
 import {
@@ -24,6 +24,7 @@ import { checkPassword, ConcurrencyLimit } from "../../src/console/sign-in/crede
 import type { ConsoleServices } from "../../src/console/web/services.ts";
 import { cookieNames, type Visit } from "../../src/console/web/visit.ts";
 import type { Account } from "../../src/domain/member.ts";
+import { HOUR_MS } from "../../src/domain/time.ts";
 import { openForDamage, signal } from "../_setup.ts";
 import {
   ALICE,
@@ -41,8 +42,6 @@ import {
   type TestConsole,
   type Visitor,
 } from "./_console.ts";
-
-setDefaultTimeout(30_000);
 
 function isSignedIn(answer: PageAnswer): boolean {
   return answer.status === 303 && answer.location === "/";
@@ -535,7 +534,7 @@ describe("guessing", () => {
     now.value = START + THROTTLE_WINDOW_MS;
     expect(begin(throttle, {}).isAllowed).toBe(true);
     fail(throttle, FAILURES_MAX, {});
-    now.value -= 60 * 60 * 1_000;
+    now.value -= HOUR_MS;
     expect(begin(throttle, {}).isAllowed, "after the clock was set back").toBe(true);
   });
 

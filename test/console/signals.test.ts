@@ -1,6 +1,6 @@
 /** What a desk sees of its signals: all of its own, as they are, and nothing of another's. */
 import type { Database } from "bun:sqlite";
-import { describe, expect, setDefaultTimeout, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import { prettyJson } from "../../src/domain/pretty-json.ts";
 import type { StoredSignal } from "../../src/domain/stored-signal.ts";
 import { ROWS_LOOKED_AT_MAX } from "../../src/store/sqlite/signals.ts";
@@ -13,8 +13,6 @@ import {
   type TestConsole,
   type Visitor,
 } from "./_console.ts";
-
-setDefaultTimeout(60_000);
 
 const PAGE = 50;
 

@@ -2,8 +2,8 @@
 import { expect, test } from "bun:test";
 import { renderToString } from "preact-render-to-string";
 import { Sparkline } from "../../src/console/ui/sparkline.tsx";
+import { HOUR_MS } from "../../src/domain/time.ts";
 
-const HOUR_MS = 60 * 60 * 1_000;
 const NOW = Date.UTC(2026, 4, 1, 12, 34);
 const START = Date.UTC(2026, 4, 1, 12);
 

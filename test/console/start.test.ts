@@ -1,11 +1,9 @@
 /** The way of a new desk to its first signal, as the page shows it. */
-import { expect, setDefaultTimeout, test } from "bun:test";
+import { expect, test } from "bun:test";
 import { type Snippet, snippets } from "../../src/console/start/snippets.ts";
 import { caddyRecipe, nginxRecipe } from "../../src/console/start/tradingview.ts";
 import { mintKey, signal } from "../_setup.ts";
 import { shownIn, startConsole, startSignedIn } from "./_console.ts";
-
-setDefaultTimeout(120_000);
 
 test("a new desk is led to its first signal", async () => {
   const app = await startConsole();

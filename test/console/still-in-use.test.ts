@@ -1,13 +1,9 @@
 /** What the pages of keys and signals say of requests: how many, which were rejected, and which ended keys are still in use. */
-import { describe, expect, setDefaultTimeout, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import { describeLateUse, lateUseOf, lastDayFrom } from "../../src/console/keys/key-activity.ts";
+import { HOUR_MS, MINUTE_MS } from "../../src/domain/time.ts";
 import { mintKey, openForDamage, signal } from "../_setup.ts";
 import { getUntil, seen, startSignedIn, type TestConsole, type Visitor } from "./_console.ts";
-
-setDefaultTimeout(60_000);
-
-const MINUTE_MS = 60_000;
-const HOUR_MS = 60 * MINUTE_MS;
 
 async function send(app: TestConsole, key: string, fields: object = {}): Promise<number> {
   const body = { ...signal, ...fields };

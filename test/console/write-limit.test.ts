@@ -1,5 +1,5 @@
 /** How often members may change something. */
-import { describe, expect, setDefaultTimeout, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import {
   DESK_WRITES_PER_MINUTE,
   MEMBER_WRITES_PER_MINUTE,
@@ -8,8 +8,6 @@ import {
 } from "../../src/console/web/write-limit.ts";
 import { query, signal } from "../_setup.ts";
 import { startSignedIn, type TestConsole } from "./_console.ts";
-
-setDefaultTimeout(30_000);
 
 const keysOf = ({ dataDir }: TestConsole) =>
   query<{ count: number }>(dataDir, "SELECT count(*) AS count FROM api_keys")[0]?.count ?? 0;

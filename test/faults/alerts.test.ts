@@ -5,6 +5,7 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { mkdirSync, rmSync, statfsSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { DAY_MS, HOUR_MS } from "../../src/domain/time.ts";
 import { makeCertificate, writeCertificate } from "../_certificates.ts";
 import { cli, freePort, mintKey, type ServeProcess, startServe } from "../_cli.ts";
 import { problem, startDirectory } from "../_directory.ts";
@@ -16,8 +17,6 @@ import { type Prometheus, startPrometheus } from "./_prometheus.ts";
 
 setDefaultTimeout(180_000);
 
-const HOUR_MS = 3_600_000;
-const DAY_MS = 24 * HOUR_MS;
 /** Larger than the 1 GiB below which an alert fires. Almost nothing of it is ever written. */
 const DISK_MIB = 1_400;
 

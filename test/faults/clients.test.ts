@@ -1,5 +1,5 @@
 /** The clients of `clients/` and their examples, as the console shows them, in the runtimes of each language. */
-import { describe, expect, setDefaultTimeout, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import { mkdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { openApiDocument } from "../../src/api/openapi.ts";
@@ -11,8 +11,6 @@ import { startProxy } from "../_feed.ts";
 import { onCleanup, query, temporaryFolder } from "../_setup.ts";
 import { shownIn, startConsole } from "../console/_console.ts";
 import "./_faults.ts";
-
-setDefaultTimeout(120_000);
 
 interface Runner {
   readonly snippet: "curl" | "python" | "typescript";

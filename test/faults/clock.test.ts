@@ -1,6 +1,7 @@
 /** The machine's clock steps under a running server, and between two runs. */
 import { expect, setDefaultTimeout, test } from "bun:test";
 import { join } from "node:path";
+import { DAY_MS, HOUR_MS } from "../../src/domain/time.ts";
 import { makeCertificate, writeCertificate } from "../_certificates.ts";
 import { cli, freePort, mintKey, sendHalf, type ServeProcess, startServe } from "../_cli.ts";
 import { startLoad } from "../_load.ts";
@@ -10,8 +11,6 @@ import { expectKept, isFull, report, scale, stop } from "./_faults.ts";
 
 setDefaultTimeout(300_000);
 
-const HOUR_MS = 3_600_000;
-const DAY_MS = 24 * HOUR_MS;
 /** Distances from the machine's clock, one after the other: small and large steps in both directions. */
 const OFFSETS = [-HOUR_MS, DAY_MS, 0, 2_000, DAY_MS, -HOUR_MS, -DAY_MS, 0].slice(0, scale(8, 3));
 const LOOPS = scale(4, 1);

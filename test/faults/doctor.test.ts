@@ -1,5 +1,5 @@
 /** `signalbox doctor` where its findings need a slow disk, a full disk or another user. */
-import { expect, setDefaultTimeout, test } from "bun:test";
+import { expect, test } from "bun:test";
 import { chmodSync, chownSync, existsSync, mkdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { cli, type CliOptions, mintKey, spawn, startServe } from "../_cli.ts";
@@ -8,8 +8,6 @@ import { temporaryFolder } from "../_setup.ts";
 import { mountMemory } from "./_disk.ts";
 import { stop } from "./_faults.ts";
 import { underStrace } from "./_strace.ts";
-
-setDefaultTimeout(120_000);
 
 const NOBODY = 65_534;
 

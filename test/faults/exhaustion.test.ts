@@ -2,6 +2,7 @@
 import { expect, setDefaultTimeout, test } from "bun:test";
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
+import { SECOND_MS } from "../../src/domain/time.ts";
 import { makeCertificate, writeCertificate } from "../_certificates.ts";
 import { mintKey, type ServeProcess, signalbox, startServe } from "../_cli.ts";
 import { startLoad } from "../_load.ts";
@@ -11,7 +12,6 @@ import { startGuests } from "./_guests.ts";
 
 setDefaultTimeout(scale(15 * 60_000, 60_000));
 
-const SECOND_MS = 1_000;
 /** The log counts cut connections once per this interval. */
 const LINE_INTERVAL_MS = 6 * SECOND_MS;
 /** Descriptors that are not connections of clients. */

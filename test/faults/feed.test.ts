@@ -1,13 +1,11 @@
 /** The readers of `clients/` in Python and Node, while the server is killed. */
-import { expect, setDefaultTimeout, test } from "bun:test";
+import { expect, test } from "bun:test";
 import { cpSync, readFileSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { cli, freePort, mintKey, startServe } from "../_cli.ts";
 import { answersFromNow, hopelessUrls, startFakeFeed, startProxy } from "../_feed.ts";
 import { post, query, temporaryFolder } from "../_setup.ts";
 import "./_faults.ts";
-
-setDefaultTimeout(120_000);
 
 const SIGNALS = 60;
 

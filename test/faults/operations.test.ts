@@ -1,5 +1,5 @@
 /** Runs the commands of the operators' pages, in their order, against servers from the executable. */
-import { afterAll, expect, setDefaultTimeout, test } from "bun:test";
+import { afterAll, expect, test } from "bun:test";
 import { copyFileSync, existsSync, readdirSync, rmSync } from "node:fs";
 import { makeCertificate, writeCertificate } from "../_certificates.ts";
 import { freePort, mintKey } from "../_cli.ts";
@@ -7,8 +7,6 @@ import { startLoad } from "../_load.ts";
 import { post, query } from "../_setup.ts";
 import { expectKept, report } from "./_faults.ts";
 import { commandsOf, connect, createMachine, type Machine } from "./_machine.ts";
-
-setDefaultTimeout(120_000);
 
 const pages = ["operations.md", "runbook.md", "upgrade.md"];
 const SIGNALS = 200;

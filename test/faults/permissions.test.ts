@@ -1,5 +1,5 @@
 /** The executable as a service runs it: an unprivileged user, with files and ports it may not use. */
-import { beforeAll, expect, setDefaultTimeout, test } from "bun:test";
+import { beforeAll, expect, test } from "bun:test";
 import { chmodSync, chownSync, mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { makeCertificate, presentedName, writeCertificate } from "../_certificates.ts";
@@ -8,8 +8,6 @@ import { buildExecutable } from "../_executable.ts";
 import { post, query, signal, temporaryFolder } from "../_setup.ts";
 import { mountMemory } from "./_disk.ts";
 import { stop } from "./_faults.ts";
-
-setDefaultTimeout(120_000);
 
 const NOBODY = 65_534;
 const SERVE = ["serve", "--listen", "127.0.0.1:0"];

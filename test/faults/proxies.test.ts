@@ -1,5 +1,5 @@
 /** docs/proxies.md: nginx and Caddy with the documented configurations, in front of a real server. */
-import { expect, setDefaultTimeout, test } from "bun:test";
+import { expect, test } from "bun:test";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { makeCertificate, writeCertificate } from "../_certificates.ts";
@@ -8,7 +8,6 @@ import { signal } from "../_setup.ts";
 import { requirePrograms } from "../_programs.ts";
 import { commandsOf, createMachine, type Machine } from "./_machine.ts";
 
-setDefaultTimeout(120_000);
 requirePrograms("faults");
 
 const page = await Bun.file("docs/proxies.md").text();

@@ -1,10 +1,8 @@
 /** A client that goes on sending after its request was refused does not hold its connection for long. */
-import { expect, setDefaultTimeout, test } from "bun:test";
+import { expect, test } from "bun:test";
 import { connect } from "node:net";
 import { startTestApp } from "../_setup.ts";
 import { report } from "./_faults.ts";
-
-setDefaultTimeout(60_000);
 
 const CHUNK = "x".repeat(16_384);
 const CHUNK_INTERVAL_MS = 50;

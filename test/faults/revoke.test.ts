@@ -1,13 +1,11 @@
 /** Keys revoked under load: from then on, no signal of the key is stored. */
-import { expect, setDefaultTimeout, test } from "bun:test";
+import { expect, test } from "bun:test";
 import { Database } from "bun:sqlite";
 import { join } from "node:path";
 import { cli, mintKey, startServe } from "../_cli.ts";
 import { startLoad } from "../_load.ts";
 import { post, query } from "../_setup.ts";
 import { report, scale } from "./_faults.ts";
-
-setDefaultTimeout(120_000);
 
 /** Revokes keys that are under load, beside the load of another desk. */
 async function revokeUnderLoad(

@@ -1,13 +1,11 @@
 /** `signalbox send` keeps its ids on disk before it sends the first of them. */
-import { expect, setDefaultTimeout, test } from "bun:test";
+import { expect, test } from "bun:test";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { cli, mintKey, startServe } from "../_cli.ts";
 import { query, signal, temporaryFolder } from "../_setup.ts";
 import "./_faults.ts";
 import { underStrace } from "./_strace.ts";
-
-setDefaultTimeout(60_000);
 
 async function prepare() {
   const { url, dataDir } = await startServe();

@@ -1,12 +1,11 @@
 /** Which versions of TLS are spoken, asked with OpenSSL's client. */
-import { expect, setDefaultTimeout, test } from "bun:test";
+import { expect, test } from "bun:test";
 import type { CertificateFiles } from "../../src/net/tls.ts";
 import { makeCertificate, writeCertificate } from "../_certificates.ts";
 import { freePort } from "../_cli.ts";
 import { requirePrograms } from "../_programs.ts";
 import { onCleanup, startTestApp, temporaryFolder } from "../_setup.ts";
 
-setDefaultTimeout(60_000);
 requirePrograms("faults");
 
 async function startWithTls(): Promise<{ url: string; tls: CertificateFiles }> {

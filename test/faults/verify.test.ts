@@ -1,5 +1,5 @@
 /** `verify` beside a server that stores signals and moves its log into the database. */
-import { expect, setDefaultTimeout, test } from "bun:test";
+import { expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Verification } from "../../src/domain/storage.ts";
@@ -7,8 +7,6 @@ import { cli, mintKey, startServe } from "../_cli.ts";
 import { startLoad } from "../_load.ts";
 import { scale } from "./_faults.ts";
 import { checkpointingAfter, variantOf } from "./_variant.ts";
-
-setDefaultTimeout(120_000);
 
 test("verify finds nothing wrong beside a server under load, while the log starts over", async () => {
   const program = variantOf(checkpointingAfter(200));
