@@ -246,9 +246,13 @@ export async function until(isSo: () => boolean | Promise<boolean>): Promise<voi
 }
 
 /** Mints a key for a desk, which is created if it does not exist. */
-export function mintKey(registry: SqliteRegistry, desk: string): { key: string; keyId: string } {
+export function mintKey(
+  registry: SqliteRegistry,
+  desk: string,
+  { label = null, expiresInMs = null }: { label?: string | null; expiresInMs?: number | null } = {},
+): { key: string; keyId: string } {
   registry.createDesk(desk, { ifMissing: true });
-  const { key, record } = registry.mintKey({ scope: "send", desk, label: null, expiresInMs: null });
+  const { key, record } = registry.mintKey({ scope: "send", desk, label, expiresInMs });
   return { key, keyId: record.id };
 }
 

@@ -2,7 +2,7 @@
 import { expect, test } from "bun:test";
 import type { Page } from "playwright-core";
 import { FAILURES_MAX } from "../../src/console/web/throttle.ts";
-import { openForDamage, signal } from "../_setup.ts";
+import { mintKey, openForDamage, signal } from "../_setup.ts";
 import { expectAccessible, useBrowser } from "./_browser.ts";
 import { ALICE, OTHER_PASSWORD, PASSWORD, signIn, startConsole } from "../console/_console.ts";
 import { createKey, join, openDesk, submit } from "./_flow.ts";
@@ -158,22 +158,17 @@ test("an ended key that is still in use, and a signal with duplicates of other c
   const { desk, page, complaints } = await openDesk(openWindow, "alpha");
   // As long as one may be, and without a place to break it.
   const label = "w".repeat(100);
-  const { key, record } = desk.registry.mintKey({
-    scope: "send",
-    desk: "alpha",
-    label,
-    expiresInMs: null,
-  });
+  const { key, keyId } = mintKey(desk.registry, "alpha", { label });
   const named = { ...signal, client_signal_id: "order 1" };
   const { body } = await desk.post(named);
   const other = { ...named, price: 2, quantity: 3, direction: "long", metadata: { a: 1 } };
   expect((await desk.post(other)).status).toBe(200);
-  desk.registry.revokeKey(record.id);
+  desk.registry.revokeKey(keyId);
   expect((await submit(desk, key)).status).toBe(401);
   for (const [path, text] of [
     ["/", "Still in use"],
     ["/keys", "Still in use"],
-    [`/keys/${record.id}`, "Something still sends with this key"],
+    [`/keys/${keyId}`, "Something still sends with this key"],
     [`/signals/${String(body["id"])}`, "It had other content"],
   ] as const) {
     // What was recorded is on the pages a second or two later.

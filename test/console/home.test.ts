@@ -121,7 +121,7 @@ test("what there is no room for is counted: keys that need attention, and reason
   const page = async () => seen((await visitor.get("/")).text);
   const expire = (count: number) => {
     for (let index = 0; index < count; index += 1) {
-      app.registry.mintKey({ scope: "send", desk: "alpha", label: null, expiresInMs: DAY_MS });
+      mintKey(app.registry, "alpha", { expiresInMs: DAY_MS });
     }
   };
   const ended = mintKey(app.registry, "alpha");

@@ -5,7 +5,7 @@ import { UNKNOWN_FIELD } from "../../src/domain/errors.ts";
 import { MEMBERS_MAX } from "../../src/domain/member.ts";
 import { DAY_MS } from "../../src/domain/time.ts";
 import { shorten } from "../../src/console/ui/words.ts";
-import { signal } from "../_setup.ts";
+import { mintKey, signal } from "../_setup.ts";
 import { deskIdOf, reasonsIn, recordOf, rejectsIn } from "./_activity-page.ts";
 import { seen, startSignedIn, type Visitor } from "./_console.ts";
 
@@ -38,12 +38,7 @@ describe("a page of the longest texts", () => {
     async (_, text) => {
       const { app, visitor } = await startSignedIn("ada@example.com");
       const label = Array.from(text).slice(0, 100).join("");
-      const { key } = app.registry.mintKey({
-        scope: "send",
-        desk: "alpha",
-        label,
-        expiresInMs: null,
-      });
+      const { key } = mintKey(app.registry, "alpha", { label });
       let id = "";
       for (let count = 0; count <= PAGE; count += 1) {
         const fields = { ...signal, symbol: text, price: -1.234_567_890_123_456e-100 };
@@ -97,14 +92,9 @@ test("hundreds of keys that have ended leave the pages that offer keys small", a
   const { app: desk, visitor } = await startSignedIn("ada@alpha.example");
   const ids = Array.from({ length: 400 }, (_, index) => {
     const label = `${index} ${"w".repeat(90)}`;
-    const { record } = desk.registry.mintKey({
-      scope: "send",
-      desk: "alpha",
-      label,
-      expiresInMs: null,
-    });
-    desk.registry.revokeKey(record.id);
-    return record.id;
+    const { keyId } = mintKey(desk.registry, "alpha", { label });
+    desk.registry.revokeKey(keyId);
+    return keyId;
   });
   for (const path of [`/signals?key=${ids[0]}`, "/activity", "/keys"]) {
     const { text } = await visitor.get(path);
@@ -138,9 +128,7 @@ describe("the largest", () => {
     const { app, visitor } = await startSignedIn();
     app.registry.limitKeys("alpha", 300);
     for (let index = 0; index < 250; index += 1) {
-      app.registry.mintKey({
-        scope: "send",
-        desk: "alpha",
+      mintKey(app.registry, "alpha", {
         label: `${LABEL}${index}`,
         expiresInMs: index < 90 ? DAY_MS : null,
       });
@@ -165,12 +153,7 @@ describe("the largest", () => {
     app.registry.limitKeys("alpha", 300);
     app.registry.relabelKey(app.keyId, LABEL, { desk: "alpha" });
     for (let index = 0; index < 120; index += 1) {
-      app.registry.mintKey({
-        scope: "send",
-        desk: "alpha",
-        label: `${LABEL}${index}`,
-        expiresInMs: null,
-      });
+      mintKey(app.registry, "alpha", { label: `${LABEL}${index}` });
     }
     const numbers = Array.from({ length: 60 }, (_, index) => index);
     const rejects = numbers.map((number) =>

@@ -4,7 +4,7 @@ import { expect, test } from "bun:test";
 import { join } from "node:path";
 import type { ActivityOwner } from "../../src/domain/activity.ts";
 import { ACTIVITY_NAME, SqliteActivity } from "../../src/store/sqlite/activity.ts";
-import { onCleanup, signal } from "../_setup.ts";
+import { mintKey, onCleanup, signal } from "../_setup.ts";
 import { startConsole, type TestConsole } from "./_console.ts";
 
 /** What is in the file once the server has stopped. */
@@ -24,19 +24,9 @@ function deskOf({ registry }: TestConsole): ActivityOwner {
 
 test("every outcome of a request with a known key is there after a stop", async () => {
   const desk = await startConsole({ config: { rateLimitPerS: 20 } });
-  const revoked = desk.registry.mintKey({
-    scope: "send",
-    desk: "alpha",
-    label: null,
-    expiresInMs: null,
-  });
-  desk.registry.revokeKey(revoked.record.id);
-  const expired = desk.registry.mintKey({
-    scope: "send",
-    desk: "alpha",
-    label: null,
-    expiresInMs: 1,
-  });
+  const revoked = mintKey(desk.registry, "alpha");
+  desk.registry.revokeKey(revoked.keyId);
+  const expired = mintKey(desk.registry, "alpha", { expiresInMs: 1 });
   const first = await desk.post({ ...signal, client_signal_id: "one", price: 1 });
   expect(first.status).toBe(201);
   const requests: readonly [
@@ -79,16 +69,14 @@ test("every outcome of a request with a known key is there after a stop", async 
     `400 bad_request ${61 - limited}`,
     `429 rate_limited ${limited}`,
   ]);
-  expect(oldest[0]?.keyIds).toEqual([expired.record.id, revoked.record.id]);
+  expect(oldest[0]?.keyIds).toEqual([expired.keyId, revoked.keyId]);
   expect(oldest[3]?.fields).toEqual({ side: "required" });
   const rejected = rejects.reduce((sum, { count }) => sum + count, 0);
   const days = activity.buckets(owner, "day", 0);
   const sum = (name: "stored" | "duplicate" | "rejected") =>
     days.reduce((total, bucket) => total + bucket[name], 0);
   expect([sum("stored"), sum("duplicate"), sum("rejected")]).toEqual([1, 2, rejected]);
-  expect(
-    activity.ofKeys(owner.deskId, [revoked.record.id], 0).get(revoked.record.id),
-  ).toMatchObject({
+  expect(activity.ofKeys(owner.deskId, [revoked.keyId], 0).get(revoked.keyId)).toMatchObject({
     requests: 1,
     rejected: 1,
     unauthorized: 1,

@@ -93,31 +93,25 @@ test("the file is for its owner alone and has hashes of the tokens, not the toke
   expect([bytes.includes(token), bytes.includes(id)]).toEqual([false, true]);
 });
 
-test("a file that cannot be read is replaced, with a warning: everyone signs in again", async () => {
+test.each([
+  ["that cannot be read", (path: string) => writeFileSync(path, "x".repeat(5_000))],
+  ["with other tables", withOtherTables],
+])("a file %s is replaced, with a warning: everyone signs in again", async (_, damage) => {
   const { app, visitor } = await startSignedIn();
   await app.stop();
-  writeFileSync(join(app.dataDir, SESSIONS_NAME), "x".repeat(5_000));
+  damage(join(app.dataDir, SESSIONS_NAME));
   const after = await startConsole({ dataDir: app.dataDir });
+  expect(await isIn(carry(visitor, after))).toBe(false);
+  expect((await signIn(carry(visitor, after))).location).toBe("/");
   expect(after.log.filter(({ level }) => level === "warn")).toMatchObject([
     { msg: expect.stringContaining(`${SESSIONS_NAME} was replaced by an empty file`) },
   ]);
-  expect(await isIn(carry(visitor, after))).toBe(false);
-  expect((await signIn(carry(visitor, after))).location).toBe("/");
 });
 
-test("a file with other tables is replaced: pages show the sign-in form, not an error", async () => {
-  const { app, visitor } = await startSignedIn();
-  await app.stop();
-  const file = new Database(join(app.dataDir, SESSIONS_NAME));
+function withOtherTables(path: string): void {
+  using file = new Database(path);
   file.run("DROP TABLE sessions; CREATE TABLE others (id)");
-  file.close();
-  const after = await startConsole({ dataDir: app.dataDir });
-  expect(await isIn(carry(visitor, after))).toBe(false);
-  expect((await signIn(carry(visitor, after))).location).toBe("/");
-  expect(after.log.filter(({ level }) => level === "warn")).toMatchObject([
-    { msg: expect.stringContaining(`${SESSIONS_NAME} was replaced by an empty file`) },
-  ]);
-});
+}
 
 test("pages can be read while the time of the last use cannot be written", async () => {
   const { app, visitor } = await startSignedIn();

@@ -198,12 +198,7 @@ describe("finding one", () => {
   test("shows all of it", async () => {
     const time = { now: 1_790_000_000_000 };
     const { app, visitor } = await startSignedIn("ada@example.com", { now: () => time.now });
-    const { key } = app.registry.mintKey({
-      scope: "send",
-      desk: "alpha",
-      label: "bot 7",
-      expiresInMs: null,
-    });
+    const { key } = mintKey(app.registry, "alpha", { label: "bot 7" });
     const id = await send(
       app,
       {

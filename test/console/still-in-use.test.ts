@@ -1,7 +1,7 @@
 /** What the pages of keys and signals say of requests: how many, which were rejected, and which ended keys are still in use. */
 import { describe, expect, test } from "bun:test";
-import { describeLateUse, lateUseOf, lastDayFrom } from "../../src/console/keys/key-activity.ts";
-import { HOUR_MS, MINUTE_MS } from "../../src/domain/time.ts";
+import { lastDayFrom } from "../../src/console/keys/key-activity.ts";
+import { HOUR_MS } from "../../src/domain/time.ts";
 import { mintKey, openForDamage, signal } from "../_setup.ts";
 import { getUntil, seen, startSignedIn, type TestConsole, type Visitor } from "./_console.ts";
 
@@ -161,34 +161,7 @@ describe("a signal's duplicates", () => {
   });
 });
 
-describe("the last 24 hours", () => {
-  const NOW = Date.UTC(2026, 4, 1, 12, 34, 56);
-  const revoked = { expires_at: null, revoked_at: NOW - HOUR_MS, desk_archived_at: null };
-  const expiring = (expires_at: number) => ({ ...revoked, revoked_at: null, expires_at });
-  const activity = { requests: 1_300, rejected: 1_250, unauthorized: 1_234, lastAt: NOW };
-
-  test("are the hour under way and the 23 before it", () => {
-    expect(lastDayFrom(NOW)).toBe(Date.UTC(2026, 3, 30, 13));
-    expect(lastDayFrom(Date.UTC(2026, 4, 1))).toBe(Date.UTC(2026, 3, 30, 1));
-  });
-
-  test("count late use only for keys that have ended, and only of requests that got 401", () => {
-    const at = { lastAt: NOW };
-    expect(lateUseOf(revoked, activity, NOW)).toEqual({ count: 1_234, ...at });
-    expect(lateUseOf({ ...revoked, revoked_at: null }, activity, NOW)).toBeNull();
-    expect(lateUseOf(expiring(NOW + 1), activity, NOW)).toBeNull();
-    expect(lateUseOf(expiring(NOW), activity, NOW)).not.toBeNull();
-    expect(lateUseOf(revoked, { ...activity, unauthorized: 0 }, NOW)).toBeNull();
-    expect(lateUseOf(revoked, undefined, NOW)).toBeNull();
-  });
-
-  test("are told in words that fit one and many", () => {
-    const use = { count: 1_234, lastAt: NOW - 3 * MINUTE_MS };
-    expect(describeLateUse(use)).toBe(
-      "1,234 requests in the last 24 hours, each answered 401 and not stored",
-    );
-    expect(describeLateUse({ ...use, count: 1 })).toBe(
-      "1 request in the last 24 hours, answered 401 and not stored",
-    );
-  });
+test("the last 24 hours are the hour under way and the 23 before it", () => {
+  expect(lastDayFrom(Date.UTC(2026, 4, 1, 12, 34, 56))).toBe(Date.UTC(2026, 3, 30, 13));
+  expect(lastDayFrom(Date.UTC(2026, 4, 1))).toBe(Date.UTC(2026, 3, 30, 1));
 });

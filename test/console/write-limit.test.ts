@@ -6,7 +6,7 @@ import {
   SIGN_OUTS_PER_MINUTE,
   WriteLimit,
 } from "../../src/console/web/write-limit.ts";
-import { query, signal } from "../_setup.ts";
+import { mintKey, query, signal } from "../_setup.ts";
 import { startSignedIn, type TestConsole } from "./_console.ts";
 
 const keysOf = ({ dataDir }: TestConsole) =>
@@ -45,12 +45,7 @@ describe("in the console", () => {
   test("a member over the limit can still revoke keys, end sessions and sign out, here and everywhere", async () => {
     const { app, visitor } = await startSignedIn("ada@alpha.example");
     const { visitor: other } = await app.signUp("alpha", "ben@alpha.example");
-    const key = app.registry.mintKey({
-      scope: "send",
-      desk: "alpha",
-      label: "bot",
-      expiresInMs: null,
-    }).record.id;
+    const { keyId } = mintKey(app.registry, "alpha", { label: "bot" });
     await visitor.get("/keys/new");
     const flood = Array.from({ length: 2 * MEMBER_WRITES_PER_MINUTE }, () =>
       visitor.post("/keys", { expires: "never" }),
@@ -58,7 +53,7 @@ describe("in the console", () => {
     expect((await Promise.all(flood)).map(({ status }) => status)).toContain(429);
     const statuses: number[] = [];
     for (let count = 0; count < 3; count += 1) {
-      const { status } = await visitor.post(`/keys/${key}/revoke`, { confirmation: "bot" });
+      const { status } = await visitor.post(`/keys/${keyId}/revoke`, { confirmation: "bot" });
       statuses.push(status);
     }
     statuses.push((await visitor.post("/account/sessions/unknown/end")).status);
@@ -67,7 +62,9 @@ describe("in the console", () => {
     await visitor.get("/account");
     statuses.push((await visitor.post("/sign-out")).status);
     expect(statuses).toEqual([303, 303, 303, 303, 303]);
-    expect(app.registry.listKeys("alpha").find(({ id }) => id === key)?.revoked_at).not.toBeNull();
+    expect(
+      app.registry.listKeys("alpha").find(({ id }) => id === keyId)?.revoked_at,
+    ).not.toBeNull();
     const revocations = "SELECT count(*) AS count FROM audit WHERE action = 'key.revoked'";
     expect(query<{ count: number }>(app.dataDir, revocations)).toEqual([{ count: 1 }]);
     expect((await visitor.get("/keys")).location).toStartWith("/sign-in");
