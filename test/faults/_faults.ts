@@ -1,7 +1,8 @@
 /** Shared by the fault tests. `bun run test:faults` runs them at full scale, `.ci/run` with small numbers. */
 import { expect } from "bun:test";
+import { readFileSync } from "node:fs";
 import type { LoadResult } from "../_client.ts";
-import type { ServeProcess } from "../_cli.ts";
+import { type ServeProcess, signalbox, spawn } from "../_cli.ts";
 import { requirePrograms } from "../_programs.ts";
 import { post, query } from "../_setup.ts";
 
@@ -29,6 +30,37 @@ export async function expectSameIds(
     const { status, body } = await post(url, key, { client_signal_id: clientId });
     expect({ status, body }).toEqual({ status: 200, body: { id, deduped: true } });
   }
+}
+
+/** The memory of a process that is in RAM now (`VmRSS`), or was at most (`VmHWM`). */
+export function memoryMib(pid: number, field: "VmRSS" | "VmHWM" = "VmRSS"): number {
+  const status = readFileSync(`/proc/${pid}/status`, "utf8");
+  // A process that has ended has none.
+  return Math.round(
+    Number(new RegExp(`^${field}:\\s+(\\d+) kB$`, "m").exec(status)?.[1] ?? 0) / 1_024,
+  );
+}
+
+export interface Started {
+  readonly takesSignals: boolean;
+  /** If it does not. */
+  readonly result: { readonly code: number; readonly stderr: string } | null;
+  readonly kill: () => Promise<unknown>;
+}
+
+/** Starts a server. Resolves when it takes signals or has ended. */
+export async function tryStart(dataDir: string, program = signalbox): Promise<Started> {
+  const child = spawn(["serve", "--data", dataDir, "--listen", "127.0.0.1:0"], { program });
+  const kill = (): Promise<unknown> => {
+    child.kill("SIGKILL");
+    return child.exited;
+  };
+  let stderr = "";
+  for await (const text of child.stderr.pipeThrough(new TextDecoderStream())) {
+    stderr += text;
+    if (stderr.includes("takes signals at")) return { takesSignals: true, result: null, kill };
+  }
+  return { takesSignals: false, result: { code: await child.exited, stderr }, kill };
 }
 
 export async function stop(server: ServeProcess): Promise<void> {

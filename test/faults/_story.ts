@@ -4,6 +4,7 @@ import { expect } from "bun:test";
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import { temporaryFolder } from "../_setup.ts";
+import { until } from "../_until.ts";
 import { startPebble } from "./_pebble.ts";
 import { HOST, Server } from "./_server.ts";
 
@@ -119,8 +120,4 @@ function newestIn(folder: string): string | null {
   } catch {
     return null;
   }
-}
-
-async function until(isDone: () => boolean): Promise<void> {
-  while (!isDone()) await Bun.sleep(100);
 }

@@ -1,15 +1,14 @@
 /** `signalbox doctor` where its findings need a slow disk, a full disk or another user. */
 import { expect, test } from "bun:test";
-import { chmodSync, chownSync, existsSync, mkdirSync, readFileSync } from "node:fs";
+import { chownSync, existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { cli, type CliOptions, mintKey, spawn, startServe } from "../_cli.ts";
 import { buildExecutable } from "../_executable.ts";
 import { temporaryFolder } from "../_setup.ts";
 import { mountMemory } from "./_disk.ts";
 import { stop } from "./_faults.ts";
+import { asNobody, NOBODY, nobodysFolder } from "./_nobody.ts";
 import { underStrace } from "./_strace.ts";
-
-const NOBODY = 65_534;
 
 async function newFolder(folder = temporaryFolder()): Promise<string> {
   await mintKey(folder);
@@ -59,22 +58,17 @@ test("a disk with little space fails", async () => {
 
 test("beside a service with a low port, a user without that right gets no false alarm", async () => {
   const executable = await buildExecutable();
-  const outside = temporaryFolder();
-  chmodSync(outside, 0o755);
-  const cwd = join(outside, "own");
-  mkdirSync(cwd, { mode: 0o700 });
-  chownSync(cwd, NOBODY, NOBODY);
-  const asNobody = ["setpriv", `--reuid=${NOBODY}`, `--regid=${NOBODY}`, "--clear-groups"];
-  const rights = ["--inh-caps=-all,+net_bind_service", "--ambient-caps=-all,+net_bind_service"];
-  const none = ["--inh-caps=-all", "--ambient-caps=-all"];
+  const cwd = nobodysFolder();
+  const service = "--inh-caps=-all,+net_bind_service --ambient-caps=-all,+net_bind_service";
+  const user = "--inh-caps=-all --ambient-caps=-all";
   const dataDir = join(cwd, "data");
   const listen = "127.0.0.1:943";
-  const program = [...asNobody, ...rights, "--", executable];
+  const program = asNobody(service, executable);
   const server = await startServe([], { program, cwd, dataDir, listen });
   for (const command of [["doctor"], ["serve", "--check"]]) {
     const args = [...command, "--data", dataDir, "--listen", listen];
     const { code, stderr } = await cli(args, {
-      program: [...asNobody, ...none, "--", executable],
+      program: asNobody(user, executable),
       cwd,
     });
     expect({ code, stderr }).toEqual({

@@ -1,13 +1,14 @@
 /** Crowds of clients that waste connections, beside honest clients whose signals must all be stored. */
 import { expect, setDefaultTimeout, test } from "bun:test";
-import { readdirSync, readFileSync } from "node:fs";
+import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import { SECOND_MS } from "../../src/domain/time.ts";
 import { makeCertificate, writeCertificate } from "../_certificates.ts";
 import { mintKey, type ServeProcess, signalbox, startServe } from "../_cli.ts";
 import { startLoad } from "../_load.ts";
 import { onCleanup, temporaryFolder } from "../_setup.ts";
-import { expectKept, isFull, report, scale, stop } from "./_faults.ts";
+import { until } from "../_until.ts";
+import { expectKept, isFull, memoryMib, report, scale, stop } from "./_faults.ts";
 import { startGuests } from "./_guests.ts";
 
 setDefaultTimeout(scale(15 * 60_000, 60_000));
@@ -51,11 +52,6 @@ function countDescriptors({ pid }: Target): number {
   return readdirSync(`/proc/${pid}/fd`).length;
 }
 
-function memoryMib({ pid }: Target): number {
-  const [, kib] = /^VmRSS:\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/status`, "utf8")) ?? [];
-  return Math.round(Number(kib) / 1024);
-}
-
 /** Counts descriptors and failed health checks until it is ended. */
 function watch(server: Target) {
   const descriptors: number[] = [];
@@ -78,14 +74,6 @@ function watch(server: Target) {
     await watching;
     return { descriptors, unwell };
   };
-}
-
-async function until(isSo: () => boolean, timeoutMs = 60 * SECOND_MS): Promise<void> {
-  const deadline = performance.now() + timeoutMs;
-  while (!isSo()) {
-    if (performance.now() > deadline) throw new Error("the server does not get there in time");
-    await Bun.sleep(50);
-  }
 }
 
 function expectNoErrors(server: Target): void {
@@ -122,15 +110,15 @@ test("as many idle connections as are allowed stay open", async () => {
   const clients = scale(10_000, 300);
   const server = await startTarget(["--max-connections", String(clients * 1.2)]);
   const { url, key } = server;
-  const before = memoryMib(server);
+  const before = memoryMib(server.pid);
   // More guests than connections: some are always between two connections.
   const guests = [1, 2].map(() =>
     startGuests({ url, key, kind: "held", guests: clients * 0.55, pauseMs: 100 }),
   );
-  await until(() => countDescriptors(server) >= clients, 180 * SECOND_MS);
+  await until(() => countDescriptors(server) >= clients);
   const endHonest = startHonest(server);
   await Bun.sleep(scale(20, 1) * SECOND_MS);
-  const [open, after] = [countDescriptors(server), memoryMib(server)];
+  const [open, after] = [countDescriptors(server), memoryMib(server.pid)];
   const honest = await endHonest();
   const ended = await Promise.all(guests.map((crowd) => crowd.end()));
   expectNoErrors(server);
@@ -174,7 +162,7 @@ test("idle, slow and rude clients: honest clients are served, and memory stays f
   const endHonest = startHonest(server);
   const rude = startGuests({ url, key, kind: "rude", guests: scale(60, 12), pauseMs: 200 });
   await minute(1, 1);
-  memory.push(memoryMib(server));
+  memory.push(memoryMib(server.pid));
 
   const endWatch = watch(server);
   const clients = scale(10_000, 300);
@@ -188,7 +176,7 @@ test("idle, slow and rude clients: honest clients are served, and memory stays f
   expect(unwell).toBe(0);
   const crowded = descriptors.slice(-Math.ceil(descriptors.length / 2));
   expect(Math.min(...crowded)).toBeLessThan(limit + OTHER_DESCRIPTORS_MAX);
-  memory.push(memoryMib(server));
+  memory.push(memoryMib(server.pid));
 
   const slow = startGuests({ url, key, kind: "slow", guests: scale(400, 12), pauseMs: 200 });
   const modes = ["-H", "-B", "-X"] as const;
@@ -197,13 +185,13 @@ test("idle, slow and rude clients: honest clients are served, and memory stays f
   const slowTests = await Promise.all(modes.map((mode) => slowHttpTest(server, mode)));
   await long;
   await minute(5, 16);
-  memory.push(memoryMib(server));
+  memory.push(memoryMib(server.pid));
   const slowed = await slow.end();
   const [heads = 0, lengths = 0, chunked = 0, handshakes = 0] = slowed.closed;
   expect(Math.min(heads, handshakes)).toBeGreaterThan(0);
   if (isFull) expect(Math.min(lengths, chunked)).toBeGreaterThan(0);
   await minute(10, 16);
-  memory.push(memoryMib(server));
+  memory.push(memoryMib(server.pid));
 
   const rudely = await rude.end();
   const honest = await endHonest();

@@ -2,11 +2,11 @@
 import { expect, setDefaultTimeout, test } from "bun:test";
 import { cpSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { mintKey, sendHalf, type ServeProcess, signalbox, spawn, startServe } from "../_cli.ts";
+import { mintKey, sendHalf, type ServeProcess, signalbox, startServe } from "../_cli.ts";
 import type { LoadResult } from "../_client.ts";
 import { startLoad } from "../_load.ts";
 import { post, temporaryFolder } from "../_setup.ts";
-import { expectKept, expectSameIds, isFull, report } from "./_faults.ts";
+import { expectKept, expectSameIds, isFull, report, tryStart } from "./_faults.ts";
 import { attachStrace, underStrace } from "./_strace.ts";
 import { checkpointingAfter, variantOf } from "./_variant.ts";
 
@@ -109,23 +109,6 @@ async function failUnderLoad({ sweep: all, files, program, what }: Failure): Pro
   report(`EIO at the N-th fsync of ${what}`, all.length, `${kept} signals kept`);
 }
 
-/** Starts a server on a new folder and kills it once it takes signals. */
-async function tryStart(
-  dataDir: string,
-  program: readonly string[],
-): Promise<{ started: boolean; code: number; stderr: string }> {
-  const child = spawn(["serve", "--data", dataDir, "--listen", "127.0.0.1:0"], { program });
-  let stderr = "";
-  let started = false;
-  for await (const chunk of child.stderr.pipeThrough(new TextDecoderStream())) {
-    stderr += chunk;
-    if (!stderr.includes("takes signals at") || started) continue;
-    started = true;
-    child.kill("SIGKILL");
-  }
-  return { started, code: await child.exited, stderr };
-}
-
 test("the N-th fsync of the log fails: nothing is acknowledged any more, and the process ends", () =>
   failUnderLoad({ sweep, files: [LOG, DATABASE], program: signalbox, what: "a commit" }));
 
@@ -171,7 +154,8 @@ test("the N-th fsync of a first start fails: the error is one sentence, and the 
     const dataDir = join(temporaryFolder(), "data");
     const record = join(temporaryFolder(), "recording");
     const options = ["-y", "-e", "trace=fsync,fdatasync", ...failing(nth)];
-    const { started, code, stderr } = await tryStart(dataDir, underStrace(options, { record }));
+    const { result, kill } = await tryStart(dataDir, underStrace(options, { record }));
+    await kill();
     const file = /<(.*)>\).*\(INJECTED\)$/m.exec(readFileSync(record, "latin1"))?.[1];
     // There is no N-th fsync.
     if (file === undefined) break;
@@ -180,8 +164,8 @@ test("the N-th fsync of a first start fails: the error is one sentence, and the 
       times.folder += 1;
       continue;
     }
-    expect({ started, code }).toEqual({ started: false, code: 1 });
-    expect(stderr).toMatch(/^signalbox: [^\n]*SQLITE_IOERR_FSYNC[^\n]*: [^\n]+\.\n$/);
+    expect(result?.code).toBe(1);
+    expect(result?.stderr).toMatch(/^signalbox: [^\n]*SQLITE_IOERR_FSYNC[^\n]*: [^\n]+\.\n$/);
     times.refused += 1;
     const next = await startServe([], { dataDir });
     next.kill("SIGKILL");

@@ -1,9 +1,8 @@
 /** The signals commands need no more memory for millions of signals than for thousands. */
 import { expect, setDefaultTimeout, test } from "bun:test";
-import { readFileSync } from "node:fs";
 import { signalbox } from "../_cli.ts";
 import { seed } from "../_databases.ts";
-import { report, scale } from "./_faults.ts";
+import { memoryMib, report, scale } from "./_faults.ts";
 
 setDefaultTimeout(600_000);
 
@@ -15,14 +14,13 @@ const MIB_MAX = 200;
 async function peakMib(args: string, dataDir: string): Promise<number> {
   const command = [...signalbox, "signals", ...args.split(" "), "--data", dataDir];
   const child = Bun.spawn(command, { stdio: ["ignore", "ignore", "inherit"] });
-  let peakKib = 0;
+  let peak = 0;
   while (child.exitCode === null && child.signalCode === null) {
-    const status = readFileSync(`/proc/${child.pid}/status`, "utf8");
-    peakKib = Math.max(peakKib, Number(/^VmHWM:\s+(\d+)/m.exec(status)?.[1] ?? 0));
+    peak = Math.max(peak, memoryMib(child.pid, "VmHWM"));
     await Bun.sleep(10);
   }
   expect(child.exitCode).toBe(0);
-  return peakKib / 1024;
+  return peak;
 }
 
 test("memory stays constant", async () => {
@@ -38,11 +36,7 @@ test("memory stays constant", async () => {
   ]) {
     const few = await peakMib(args, small.dataDir);
     const many = await peakMib(args, large.dataDir);
-    report(
-      `signals ${args}`,
-      1,
-      `${many.toFixed(0)} MiB for 100 times what took ${few.toFixed(0)}`,
-    );
+    report(`signals ${args}`, 1, `${many} MiB for 100 times what took ${few}`);
     expect({ args, few, isConstant: many < few + MIB_MAX }).toMatchObject({ isConstant: true });
   }
 });

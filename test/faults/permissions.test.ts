@@ -1,6 +1,6 @@
 /** The executable as a service runs it: an unprivileged user, with files and ports it may not use. */
 import { beforeAll, expect, test } from "bun:test";
-import { chmodSync, chownSync, mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { chmodSync, chownSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { makeCertificate, presentedName, writeCertificate } from "../_certificates.ts";
 import { cli, expectRefusal, mintKey, startServe } from "../_cli.ts";
@@ -8,28 +8,17 @@ import { buildExecutable } from "../_executable.ts";
 import { post, query, signal, temporaryFolder } from "../_setup.ts";
 import { mountMemory } from "./_disk.ts";
 import { stop } from "./_faults.ts";
+import { asNobody, NOBODY, nobodysFolder } from "./_nobody.ts";
 
-const NOBODY = 65_534;
 const SERVE = ["serve", "--listen", "127.0.0.1:0"];
 let executable = "";
-/** Runs the executable as a user without any privileges. */
-let asNobody: readonly string[] = [];
+/** Runs the executable without any privileges. */
+let unprivileged: readonly string[] = [];
 
 beforeAll(async () => {
   executable = await buildExecutable();
-  const rights = `--reuid=${NOBODY} --regid=${NOBODY} --clear-groups --bounding-set=-all --no-new-privs`;
-  asNobody = ["setpriv", ...rights.split(" "), "--", executable];
+  unprivileged = asNobody("--bounding-set=-all --no-new-privs", executable);
 });
-
-/** A folder of that user, in one of root. */
-function nobodysFolder(): string {
-  const outside = temporaryFolder();
-  chmodSync(outside, 0o755);
-  const own = join(outside, "own");
-  mkdirSync(own, { mode: 0o700 });
-  chownSync(own, NOBODY, NOBODY);
-  return own;
-}
 
 /** The working folder belongs to root. */
 function expectFrom(program: readonly string[], args: readonly string[], says: RegExp) {
@@ -39,7 +28,7 @@ function expectFrom(program: readonly string[], args: readonly string[], says: R
 test("without privileges it serves, takes commands and stops, and all its files are its own", async () => {
   const cwd = nobodysFolder();
   const dataDir = join(cwd, "data");
-  const options = { program: asNobody, cwd, dataDir };
+  const options = { program: unprivileged, cwd, dataDir };
   const server = await startServe([], options);
   const status = readFileSync(`/proc/${server.pid}/status`, "utf8");
   expect(status).toContain(`\nUid:${`\t${NOBODY}`.repeat(4)}\n`);
@@ -61,7 +50,7 @@ test("without privileges it takes over a new certificate", async () => {
   const files = writeCertificate(cwd, await makeCertificate("first"));
   for (const file of Object.values(files)) chownSync(file, NOBODY, NOBODY);
   const args = ["--tls-cert", files.certFile, "--tls-key", files.keyFile];
-  const server = await startServe(args, { program: asNobody, cwd, dataDir: join(cwd, "data") });
+  const server = await startServe(args, { program: unprivileged, cwd, dataDir: join(cwd, "data") });
   expect(await presentedName(server.url)).toBe("first");
   writeCertificate(cwd, await makeCertificate("second"));
   server.kill("SIGHUP");
@@ -78,11 +67,11 @@ test("a private key that root shares with the service's group is accepted, one t
   chownSync(keyFile, 0, NOBODY);
   chmodSync(keyFile, 0o640);
   const args = ["--tls-cert", certFile, "--tls-key", keyFile];
-  const server = await startServe(args, { program: asNobody, cwd, dataDir: join(cwd, "data") });
+  const server = await startServe(args, { program: unprivileged, cwd, dataDir: join(cwd, "data") });
   expect(await presentedName(server.url)).toBe("handed");
   chmodSync(keyFile, 0o644);
   await expectFrom(
-    asNobody,
+    unprivileged,
     ["serve", ...args],
     /is a private key that other users can access \(mode 0644\)\. Run: chmod 640 /,
   );
@@ -98,16 +87,16 @@ test("another user's folder: every command names the owner or the missing permis
   const copy = join(nobodysFolder(), "copy.db");
   const commands = [["key", "list"], ["desk", "create", "beta"], ["audit"], ["verify"]];
   for (const args of [...commands, ["backup", copy], SERVE]) {
-    await expectFrom(asNobody, [...args, ...where], /belongs to root.*sudo -u root/);
+    await expectFrom(unprivileged, [...args, ...where], /belongs to root.*sudo -u root/);
   }
   await expectFrom(
-    asNobody,
+    unprivileged,
     ["healthcheck", ...where],
     /may not ask the server of \S+ \(EACCES\): run signalbox as the user who runs the server/,
   );
   const database = join(dataDir, "signalbox.db");
   for (const command of ["verify", "restore"]) {
-    await expectFrom(asNobody, [command, database], /EACCES.*as the user who owns this file/);
+    await expectFrom(unprivileged, [command, database], /EACCES.*as the user who owns this file/);
   }
 });
 
@@ -116,7 +105,7 @@ test("a folder without write permission is refused, with the command that allows
   chmodSync(dataDir, 0o500);
   for (const args of [["desk", "create", "alpha"], SERVE]) {
     await expectFrom(
-      asNobody,
+      unprivileged,
       [...args, "--data", dataDir],
       /cannot be used: its mode is 0500\. Run: chmod 700 \S+, or name another/,
     );
@@ -129,15 +118,15 @@ test("a folder without write permission is refused, with the command that allows
     ["healthcheck"],
     SERVE,
   ]) {
-    await expectFrom(asNobody, [...args, "--data", dataDir], /mode is 0000. Run: chmod 700 /);
+    await expectFrom(unprivileged, [...args, "--data", dataDir], /mode is 0000. Run: chmod 700 /);
   }
   // The default, ./data, in a folder that belongs to another user.
-  await expectFrom(asNobody, SERVE, /\/data cannot be used \(EACCES\).*--data DIR/);
+  await expectFrom(unprivileged, SERVE, /\/data cannot be used \(EACCES\).*--data DIR/);
 });
 
 test("a port below 1024: the message says how a service gets it", async () => {
   await expectFrom(
-    asNobody,
+    unprivileged,
     ["serve", "--listen", "127.0.0.1:80", "--data", join(nobodysFolder(), "data")],
     /is not allowed to listen on 127\.0\.0\.1:80: name a port above 1023.*deploy\/signalbox\.service/,
   );
@@ -145,21 +134,25 @@ test("a port below 1024: the message says how a service gets it", async () => {
 
 test("a file that may not be read or written is named with the missing permission", async () => {
   const dataDir = nobodysFolder();
-  await mintKey(dataDir, "alpha", { program: asNobody });
+  await mintKey(dataDir, "alpha", { program: unprivileged });
   const database = join(dataDir, "signalbox.db");
   chmodSync(database, 0o000);
   for (const args of [["key", "list"], ["verify"], ["backup", join(dataDir, "../x.db")], SERVE]) {
-    await expectFrom(asNobody, [...args, "--data", dataDir], /cannot be used|cannot be written/);
+    await expectFrom(
+      unprivileged,
+      [...args, "--data", dataDir],
+      /cannot be used|cannot be written/,
+    );
   }
   chmodSync(database, 0o400);
   await expectFrom(
-    asNobody,
+    unprivileged,
     ["key", "mint", "--desk", "alpha", "--data", dataDir],
     /SQLITE_READONLY.*as the user who owns it/,
   );
   chmodSync(database, 0o600);
   await expectFrom(
-    asNobody,
+    unprivileged,
     ["backup", "/etc/copy.db", "--data", dataDir],
     /\/etc\/copy\.db cannot/,
   );

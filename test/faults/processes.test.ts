@@ -2,18 +2,10 @@
 import { expect, setDefaultTimeout, test } from "bun:test";
 import { existsSync, mkdirSync, readFileSync, symlinkSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
-import {
-  cli,
-  freePort,
-  mintKey,
-  type ServeProcess,
-  signalbox,
-  spawn,
-  startServe,
-} from "../_cli.ts";
+import { cli, freePort, mintKey, type ServeProcess, signalbox, startServe } from "../_cli.ts";
 import { startLoad } from "../_load.ts";
 import { query, temporaryFolder } from "../_setup.ts";
-import { expectKept, report, scale, stop } from "./_faults.ts";
+import { expectKept, report, scale, stop, tryStart } from "./_faults.ts";
 import { LOCKED, startStorm, statusFor } from "./_storm.ts";
 import { underStrace } from "./_strace.ts";
 import { checkpointingAfter, variantOf } from "./_variant.ts";
@@ -73,28 +65,6 @@ test("a second server on the folder is refused under any path, and the first is 
   report("a second server", names.length, `refused; ${kept} signals of the first kept`);
 });
 
-interface Starter {
-  readonly serves: boolean;
-  /** If it does not serve. */
-  readonly result: { readonly code: number; readonly stderr: string } | null;
-  readonly kill: () => Promise<unknown>;
-}
-
-/** Resolves when the server takes signals or has ended. */
-async function start(dataDir: string, program = signalbox): Promise<Starter> {
-  const child = spawn(["serve", "--data", dataDir, "--listen", "127.0.0.1:0"], { program });
-  const kill = (): Promise<unknown> => {
-    child.kill("SIGKILL");
-    return child.exited;
-  };
-  let stderr = "";
-  for await (const text of child.stderr.pipeThrough(new TextDecoderStream())) {
-    stderr += text;
-    if (stderr.includes("takes signals at")) return { serves: true, result: null, kill };
-  }
-  return { serves: false, result: { code: await child.exited, stderr }, kill };
-}
-
 test("of several servers that start at once over a killed one's lock, one serves", async () => {
   const dataDir = join(temporaryFolder(), "data");
   const calls = "openat,fcntl,pread64,pwrite64,fsync,fdatasync";
@@ -110,13 +80,13 @@ test("of several servers that start at once over a killed one's lock, one serves
   for (let round = 0; round < RACES; round += 1) {
     const program = round % 2 === 0 ? late : signalbox;
     const starters = await Promise.all(
-      Array.from({ length: SERVERS }, () => start(dataDir, program)),
+      Array.from({ length: SERVERS }, () => tryStart(dataDir, program)),
     );
     // The next round meets the lock of a killed server.
     await Promise.all(starters.map(({ kill }) => kill()));
-    expect(starters.filter(({ serves }) => serves)).toHaveLength(1);
-    for (const { serves, result } of starters) {
-      if (!serves) expect(result).toEqual({ code: 1, stderr: refusal(dataDir) });
+    expect(starters.filter(({ takesSignals }) => takesSignals)).toHaveLength(1);
+    for (const { takesSignals, result } of starters) {
+      if (!takesSignals) expect(result).toEqual({ code: 1, stderr: refusal(dataDir) });
     }
   }
   report("servers that start at once", RACES, "one serves");
@@ -197,14 +167,14 @@ test("commands and servers that create the same folder at once all succeed, exce
     ];
     const [results, ...starters] = await Promise.all([
       Promise.all(commands.map((command) => cli([...command, "--data", dataDir]))),
-      start(dataDir),
-      start(dataDir),
+      tryStart(dataDir),
+      tryStart(dataDir),
     ]);
     for (const { code, stderr } of results) {
       expect(stderr).not.toMatch(LOCKED);
       expect({ code, stderr }).toMatchObject({ code: 0 });
     }
-    const loser = starters.find((starter) => !starter.serves);
+    const loser = starters.find((starter) => !starter.takesSignals);
     expect(loser?.result).toEqual({ code: 1, stderr: refusal(dataDir) });
     const names = query<{ name: string }>(dataDir, "SELECT name FROM desks ORDER BY name");
     expect(names.map(({ name }) => name)).toEqual([...desks, "shared"]);

@@ -1,10 +1,10 @@
 /** A disk that is slow to sync: a bounded queue, prompt refusals, and recovery. */
 import { expect, setDefaultTimeout, test } from "bun:test";
-import { readFileSync, writeFileSync } from "node:fs";
+import { writeFileSync } from "node:fs";
 import { cli, mintKey, startServe } from "../_cli.ts";
 import { startLoad } from "../_load.ts";
 import { scrape } from "../_metrics.ts";
-import { expectKept, report, scale, stop } from "./_faults.ts";
+import { expectKept, memoryMib, report, scale, stop } from "./_faults.ts";
 import { attachStrace } from "./_strace.ts";
 import { post } from "../_setup.ts";
 
@@ -22,11 +22,6 @@ const DELAY_MS = scale(2_000, 500);
 /** https://docs.kernel.org/filesystems/proc.html, clear_refs. */
 function resetMemoryPeak(pid: number): void {
   writeFileSync(`/proc/${pid}/clear_refs`, "5");
-}
-
-function memoryPeakMib(pid: number): number {
-  const status = readFileSync(`/proc/${pid}/status`, "utf8");
-  return Number(/^VmHWM:\s+(\d+) kB$/m.exec(status)?.[1]) / 1_024;
 }
 
 /** Refusals do not wait for the disk: they overtake a signal that is being stored. */
@@ -90,7 +85,7 @@ test("an fsync takes seconds: the queue is bounded, refusals are prompt, and the
   expect(refusedMeanwhile.length).toBeGreaterThan(FLOOD_CONNECTIONS / 2);
 
   await flood.more(FLOOD_CONNECTIONS, 201);
-  const peakMib = Math.round(memoryPeakMib(pid));
+  const peakMib = memoryMib(pid, "VmHWM");
   expect(peakMib).toBeLessThan(MEMORY_MIB_MAX);
   const results = [...(await honest.end()), ...(await flood.end())];
   expect(await cli(["healthcheck", "--data", dataDir])).toMatchObject({ code: 0 });
