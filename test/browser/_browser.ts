@@ -149,3 +149,28 @@ async function expectNoSidewaysScroll(page: Page): Promise<void> {
   });
   expect(needed, `width of ${page.url()}`).toBeLessThanOrEqual(shown);
 }
+
+/** How much of the page has moved without its reader's doing, as in "cumulative layout shift". */
+export function layoutShift(page: Page): Promise<number> {
+  return page.evaluate(
+    () =>
+      new Promise<number>((resolve) => {
+        let score = 0;
+        new PerformanceObserver((list) => {
+          for (const entry of list.getEntries()) score += Object(entry).value as number;
+        }).observe({ type: "layout-shift", buffered: true });
+        setTimeout(() => resolve(score), 1_000);
+      }),
+  );
+}
+
+/** Another site, whose only page is this. */
+export function startSite(html: string, hostname = "127.0.0.1"): string {
+  const site = Bun.serve({
+    hostname,
+    port: 0,
+    fetch: () => new Response(html, { headers: { "Content-Type": "text/html" } }),
+  });
+  onCleanup(() => site.stop(true));
+  return `http://${hostname}:${site.port}`;
+}

@@ -1,19 +1,24 @@
 /** What a member does in a browser window, as far as several tests do it. */
 import { expect } from "bun:test";
-import type { BrowserContextOptions, Page } from "playwright-core";
+import type { BrowserContextOptions, Locator, Page } from "playwright-core";
 import { type Answer, callUrl, signal } from "../_setup.ts";
 import { PASSWORD, startConsole, type TestConsole } from "../console/_console.ts";
 import type { OpenWindow, Window } from "./_browser.ts";
 
-/** A console, and a window of a member who has just joined the desk. */
+/** A console, and a window of a member of the desk, on the page of keys. */
 export async function openDesk(
   openWindow: OpenWindow,
   name: string,
   options: BrowserContextOptions = {},
 ): Promise<Window & { desk: TestConsole }> {
   const desk = await startConsole();
+  desk.registry.createDesk(name, { ifMissing: true });
+  const { visitor } = await desk.signUp(name, `alice@${name}.example`);
   const window = await openWindow(desk.url, options);
-  await join(desk, window.page, name);
+  const url = desk.url.replace("http:", "https:");
+  const cookies = [...visitor.cookies].map(([cookie, value]) => ({ name: cookie, value, url }));
+  await window.context.addCookies(cookies.map((cookie) => ({ ...cookie, secure: true })));
+  await window.page.goto("/keys");
   return { desk, ...window };
 }
 
@@ -53,6 +58,13 @@ export async function shownKey(page: Page): Promise<string> {
   const key = (await page.locator("#key").innerText()).trim();
   expect(key).toMatch(/^sbk_/);
   return key;
+}
+
+/** Opens a page until it has the text: what was recorded is on the pages a second or two later. */
+export async function openUntil(page: Page, path: string, text: Locator): Promise<void> {
+  for (await page.goto(path); (await text.count()) === 0; await page.reload()) {
+    await page.waitForTimeout(250);
+  }
 }
 
 /** A bot's request with the key. */

@@ -5,7 +5,7 @@ import { FAILURES_MAX } from "../../src/console/web/throttle.ts";
 import { mintKey, openForDamage, signal } from "../_setup.ts";
 import { expectAccessible, useBrowser } from "./_browser.ts";
 import { ALICE, OTHER_PASSWORD, PASSWORD, signIn, startConsole } from "../console/_console.ts";
-import { createKey, join, openDesk, submit } from "./_flow.ts";
+import { createKey, join, openDesk, openUntil, submit } from "./_flow.ts";
 
 const openWindow = useBrowser();
 
@@ -171,10 +171,7 @@ test("an ended key that is still in use, and a signal with duplicates of other c
     [`/keys/${keyId}`, "Something still sends with this key"],
     [`/signals/${String(body["id"])}`, "It had other content"],
   ] as const) {
-    // What was recorded is on the pages a second or two later.
-    for (await page.goto(path); (await page.getByText(text).count()) === 0; await page.reload()) {
-      await page.waitForTimeout(250);
-    }
+    await openUntil(page, path, page.getByText(text));
     await expectAccessible(page);
   }
   expect(complaints).toEqual([]);

@@ -2,11 +2,11 @@
 import { expect, test } from "bun:test";
 import type { Page } from "playwright-core";
 import { mintKey, signal } from "../_setup.ts";
-import { expectAccessible, phone, useBrowser } from "./_browser.ts";
+import { until } from "../_until.ts";
+import { expectAccessible, layoutShift, phone, useBrowser } from "./_browser.ts";
 import type { TestConsole } from "../console/_console.ts";
 import { openDesk } from "./_flow.ts";
 
-const SEEN_MS_MAX = 20_000;
 /** 9½ hours behind UTC: its days are others. */
 const ZONE = "Pacific/Marquesas";
 /** And a minute. */
@@ -61,14 +61,6 @@ function pixelsByKind(page: Page): Promise<Record<string, number>> {
 /** Until each kind is seen in its own colour. */
 function drawn(page: Page): Promise<void> {
   return until(async () => Object.values(await pixelsByKind(page)).every((count) => count > 0));
-}
-
-async function until(isSo: () => Promise<boolean>): Promise<void> {
-  const end = Date.now() + SEEN_MS_MAX;
-  while (!(await isSo())) {
-    if (Date.now() > end) throw new Error(`not so in ${SEEN_MS_MAX} ms`);
-    await Bun.sleep(100);
-  }
 }
 
 /** At the present minute, hour or day. */
@@ -198,18 +190,7 @@ test("nothing moves when the chart is drawn, or when it replaces an empty page",
   await seen(page, "1 stored, 1 duplicate, 1 rejected");
   expect(await top()).toBe(empty);
   await page.reload();
-  const shifts = await page.evaluate(
-    () =>
-      new Promise<number>((resolve) => {
-        let score = 0;
-        new PerformanceObserver((list) => {
-          for (const entry of list.getEntries())
-            score += (entry as PerformanceEntry & { value: number }).value;
-        }).observe({ type: "layout-shift", buffered: true });
-        setTimeout(() => resolve(score), 1_000);
-      }),
-  );
-  expect(shifts).toBeLessThan(0.01);
+  expect(await layoutShift(page)).toBeLessThan(0.01);
 });
 
 test("the page pauses when nobody is there, resumes when somebody is, and says who is signed out", async () => {
@@ -260,12 +241,7 @@ test("the page is one for everybody, with and without anything on it", async () 
   await page.goto("/activity");
   await expectAccessible(page);
   const label = "w".repeat(100);
-  const { record } = desk.registry.mintKey({
-    scope: "send",
-    desk: "alpha",
-    label,
-    expiresInMs: null,
-  });
+  const { keyId } = mintKey(desk.registry, "alpha", { label });
   await sendEach(desk);
   await desk.post({ ["w".repeat(300)]: 1 });
   desk.registry.revokeKey(desk.keyId);
@@ -282,7 +258,7 @@ test("the page is one for everybody, with and without anything on it", async () 
     await page.getByRole("heading", { name: "Latest requests" }).waitFor();
     await expectAccessible(page);
   }
-  await page.goto(`/activity?per=day&key=${record.id}`);
+  await page.goto(`/activity?per=day&key=${keyId}`);
   await page.getByText("No request with this key").waitFor();
   await expectAccessible(page);
 });

@@ -1,8 +1,7 @@
 /** What every page of a member shares: the menu, times, shortcuts, and whether it is live. */
 import { expect, test } from "bun:test";
-import type { Page } from "playwright-core";
 import { signal } from "../_setup.ts";
-import { desktop, expectAccessible, phone, useBrowser } from "./_browser.ts";
+import { desktop, expectAccessible, layoutShift, phone, useBrowser } from "./_browser.ts";
 import { openDesk, openMenu } from "./_flow.ts";
 
 const openWindow = useBrowser();
@@ -54,20 +53,6 @@ test("a clock that is set back does not make the page look newer than it is", as
   await page.evaluate(`{ let at = Date.now(); Date.now = () => (at -= 1_000) }`);
   await page.locator(".live", { hasText: /updated [34] s ago/ }).waitFor();
 });
-
-/** How much of the page has moved without its reader's doing, as in "cumulative layout shift". */
-function layoutShift(page: Page): Promise<number> {
-  return page.evaluate(
-    () =>
-      new Promise<number>((resolve) => {
-        new PerformanceObserver((list) => {
-          const values = list.getEntries().map((entry) => Object(entry).value as number);
-          resolve(values.reduce((sum, value) => sum + value, 0));
-        }).observe({ type: "layout-shift", buffered: true });
-        setTimeout(() => resolve(0), 500);
-      }),
-  );
-}
 
 test("nothing moves while a page says how old it is", async () => {
   const { desk, page } = await openDesk(openWindow, "alpha");

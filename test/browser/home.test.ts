@@ -2,7 +2,7 @@
 import { expect, test } from "bun:test";
 import { signal } from "../_setup.ts";
 import { useBrowser } from "./_browser.ts";
-import { openDesk } from "./_flow.ts";
+import { openDesk, openUntil } from "./_flow.ts";
 
 const openWindow = useBrowser();
 
@@ -30,10 +30,7 @@ test("without a script there are the same headline and charts", async () => {
   await page.getByRole("heading", { name: "Signals are arriving" }).waitFor();
   for (const path of ["/", "/keys"]) {
     const found = page.getByRole("img", { name: /: 1 stored, 0 duplicate, 0 rejected/ });
-    // What was recorded is on the pages a second or two later.
-    for (await page.goto(path); (await found.count()) === 0; await page.reload()) {
-      await page.waitForTimeout(250);
-    }
+    await openUntil(page, path, found);
     expect(await found.isVisible()).toBe(true);
   }
   expect(complaints).toEqual([]);

@@ -1,8 +1,7 @@
 /** The console in Chromium: with a script, without, by keyboard alone, and beside another site. */
 import { expect, test } from "bun:test";
 import type { Page } from "playwright-core";
-import { onCleanup } from "../_setup.ts";
-import { useBrowser } from "./_browser.ts";
+import { startSite, useBrowser } from "./_browser.ts";
 import { PASSWORD, startConsole } from "../console/_console.ts";
 import { createKey, goToKeys, join, openDesk, shownKey, submit } from "./_flow.ts";
 
@@ -134,16 +133,8 @@ test("a password can be looked at, and is sent from a field that browsers keep t
 
 test("another site cannot put a page into a frame", async () => {
   const desk = await startConsole();
-  const other = Bun.serve({
-    hostname: "127.0.0.1",
-    port: 0,
-    fetch: () =>
-      new Response(`<iframe src="${desk.url}/sign-in"></iframe>`, {
-        headers: { "Content-Type": "text/html" },
-      }),
-  });
-  onCleanup(() => other.stop(true));
-  const { page, complaints } = await openWindow(other.url.origin);
+  const site = startSite(`<iframe src="${desk.url}/sign-in"></iframe>`);
+  const { page, complaints } = await openWindow(site);
   await page.goto("/");
   const frame = page.frames().find((one) => one !== page.mainFrame());
   expect(frame).toBeDefined();

@@ -1,26 +1,17 @@
 /** Links to the console, such as to filtered signals, that people share elsewhere. */
 import { expect, test } from "bun:test";
-import { onCleanup } from "../_setup.ts";
 import { ALICE, PASSWORD, startSignedIn } from "../console/_console.ts";
-import { useBrowser } from "./_browser.ts";
+import { startSite, useBrowser } from "./_browser.ts";
 
 const openWindow = useBrowser();
 const PATH = "/signals?symbol=btc";
 
 test("a link on another site leads to its page, after signing in if that is needed", async () => {
   const { app } = await startSignedIn();
-  const elsewhere = Bun.serve({
-    hostname: "localhost",
-    port: 0,
-    fetch: () =>
-      new Response(`<a href="${app.url}${PATH}">signals</a>`, {
-        headers: { "Content-Type": "text/html" },
-      }),
-  });
-  onCleanup(() => elsewhere.stop(true));
+  const elsewhere = startSite(`<a href="${app.url}${PATH}">signals</a>`, "localhost");
   const { page } = await openWindow(app.url);
   const follow = async () => {
-    await page.goto(`http://localhost:${elsewhere.port}/`);
+    await page.goto(elsewhere);
     await page.click("a");
   };
   await follow();
