@@ -119,6 +119,18 @@ export function auditOf(desk: TestConsole): AuditRecord[] {
   return inDatabase(desk, (db) => new SqliteAudit(db).list({ desk: "alpha", limit: 100 }));
 }
 
+/** The same, oldest first, as `action: detail`. */
+export function auditLines(desk: TestConsole): string[] {
+  return auditOf(desk)
+    .map(({ action, detail }) => `${action}: ${detail}`)
+    .toReversed();
+}
+
+/** Whether an answer to a sign-in leads into the console. */
+export function isSignedIn({ status, location }: PageAnswer): boolean {
+  return status === 303 && location === "/";
+}
+
 /** Sends the sign-in form as it is, but for these fields. */
 export async function signIn(
   visitor: Visitor,

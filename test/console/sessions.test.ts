@@ -1,10 +1,20 @@
-/** Members see where they are signed in, and can end each session. */
+/** Members see where they are signed in, and can end each session; each ends by itself in time. */
 import { describe, expect, test } from "bun:test";
 import { browserName } from "../../src/console/sign-in/admission.ts";
+import {
+  ADD_PASSKEY_MS_MAX,
+  type FindMember,
+  SESSION_AGE_MS_MAX,
+  SESSION_IDLE_MS_MAX,
+  Sessions,
+  SESSIONS_PER_MEMBER_MAX,
+} from "../../src/console/web/sessions.ts";
+import type { Account } from "../../src/domain/member.ts";
 import { query } from "../_setup.ts";
 import {
   ALICE,
   isIn,
+  openSessions,
   PASSWORD,
   startConsole,
   startSignedIn,
@@ -120,5 +130,82 @@ describe("a browser is called", () => {
     ["x".repeat(500), `${"x".repeat(59)}…`],
   ])("%j: %s", (userAgent, name) => {
     expect(browserName(userAgent)).toBe(name);
+  });
+});
+
+describe("a session", () => {
+  const account: Account = {
+    id: "01M",
+    desk: "alpha",
+    desk_id: 1,
+    email: ALICE,
+    created_at: 0,
+    joined_at: 0,
+    removed_at: null,
+    signed_out_at: 0,
+    has_password: true,
+    passkeys_required: false,
+    passkeys: 0,
+    link_expires_at: null,
+    signed_in_at: null,
+  };
+  const beginning = { passkeyId: null, browser: "Firefox on Linux", address: "192.0.2.1" };
+  const sessionsOf = (find: FindMember = () => account) => new Sessions(openSessions(), find);
+
+  test("an unused session ends for good, also while an export asks whether it holds", async () => {
+    const sessions = sessionsOf();
+    const used = await sessions.start(account, beginning, 1_000);
+    const last = 1_000 + SESSION_IDLE_MS_MAX;
+    expect(await sessions.find(used, last)).toMatchObject({ email: ALICE });
+    expect(await sessions.find(used, last + SESSION_IDLE_MS_MAX + 1)).toBe(null);
+    expect(await sessions.find(used, last), "it is gone for good").toBe(null);
+    const asked = await sessions.start(account, beginning, 1_000);
+    expect(await sessions.holds(asked, last)).toBe(true);
+    expect(await sessions.holds(asked, last + 1)).toBe(false);
+    expect(await sessions.find(asked, last)).toBe(null);
+    expect(await sessions.holds("unknown", 1_000)).toBe(false);
+  });
+
+  test("one that is used all the time ends, too", async () => {
+    const sessions = sessionsOf();
+    const token = await sessions.start(account, beginning, 0);
+    const step = SESSION_IDLE_MS_MAX / 2;
+    for (let at = step; at <= SESSION_AGE_MS_MAX; at += step) {
+      expect(await sessions.find(token, at)).not.toBe(null);
+    }
+    expect(await sessions.find(token, SESSION_AGE_MS_MAX + 1)).toBe(null);
+  });
+
+  test("ten minutes after the sign-in a password no longer suffices to add a required passkey", async () => {
+    const sessions = sessionsOf(() => ({ ...account, passkeys_required: true }));
+    const token = await sessions.start(account, beginning, 0);
+    const found = await sessions.find(token, ADD_PASSKEY_MS_MAX);
+    expect(found).toMatchObject({ mustAddPasskey: true });
+    expect(await sessions.find(token, ADD_PASSKEY_MS_MAX + 1)).toBeNull();
+  });
+
+  test("each member has 20 at most: one more ends the member's own that was used least recently", async () => {
+    const sessions = sessionsOf((id) => ({ ...account, id }));
+    const colleague = await sessions.start({ id: "02M", signed_out_at: 0 }, beginning, 0);
+    const tokens: string[] = [];
+    for (let index = 0; index < SESSIONS_PER_MEMBER_MAX; index += 1) {
+      tokens.push(await sessions.start(account, beginning, index));
+    }
+    const isLive = async (token: string) => (await sessions.find(token, 60_000)) !== null;
+    expect(await isLive(tokens[0] ?? "")).toBe(true);
+    tokens.push(await sessions.start(account, beginning, 120_000));
+    const areLive = await Promise.all(tokens.map(isLive));
+    expect(tokens.filter((_, index) => areLive[index] !== true)).toEqual([tokens[1] ?? ""]);
+    expect(await isLive(colleague)).toBe(true);
+    expect(await sessions.list("01M", 120_000)).toHaveLength(SESSIONS_PER_MEMBER_MAX);
+  });
+
+  test("a token is 256 random bits, and is not kept as it is", async () => {
+    const sessions = sessionsOf();
+    const starts = Array.from({ length: 100 }, () => sessions.start(account, beginning, 0));
+    const tokens = new Set(await Promise.all(starts));
+    expect(tokens.size).toBe(100);
+    for (const token of tokens) expect(Buffer.from(token, "base64url").length).toBe(32);
+    expect(await sessions.find("", 0)).toBe(null);
   });
 });
