@@ -44,7 +44,6 @@ function Legend(span: ActivitySpan): VNode {
       {kinds.map(({ kind, name, what }) => (
         <button
           type="button"
-          class="plain"
           data-kind={kind}
           title={`${name}: ${what}`}
           aria-pressed="true"

@@ -4,7 +4,7 @@ import type { ApiKey } from "../../domain/key.ts";
 import { KeyName } from "../ui/components.tsx";
 import { KeySelect } from "../ui/forms.tsx";
 import { Layout } from "../ui/layout.tsx";
-import { LiveStatus } from "../ui/live-status.tsx";
+import { LiveParts, LiveStatus } from "../ui/live.tsx";
 import { Chip, FilterPopover, Toolbar } from "../ui/toolbar.tsx";
 import { assets } from "../web/assets.ts";
 import type { MemberVisit } from "../web/visit.ts";
@@ -43,19 +43,23 @@ export function ActivityPage({
         <Spans question={question} />
         <KeyFilter question={question} keys={keys} />
       </Toolbar>
-      <LiveParts {...answer} />
+      <LiveParts
+        path={pathOf(question, "/activity/live")}
+        everyMs={spans[question.width].refreshMs}
+      >
+        <ActivityParts {...answer} />
+      </LiveParts>
     </Layout>
   );
 }
 
-/** The script asks for these, too, and replaces each `data-part`. */
-export function LiveParts({ question, span, listing, now }: ActivityAnswer): VNode {
-  const { refreshMs } = spans[question.width];
+/** The script asks for these, too. */
+export function ActivityParts({ question, span, listing, now }: ActivityAnswer): VNode {
   return (
-    <div id="live" data-path={pathOf(question, "/activity/live")} data-every={refreshMs}>
+    <>
       <ChartSection question={question} span={span} />
       <RejectsSection question={question} listing={listing} now={now} />
-    </div>
+    </>
   );
 }
 

@@ -8,7 +8,7 @@ import { forMembers, found, type Route } from "../web/routes.ts";
 import type { ConsoleServices } from "../web/services.ts";
 import type { MemberVisit } from "../web/visit.ts";
 import type { ActivitySpan } from "./chart.tsx";
-import { type ActivityAnswer, ActivityPage, LiveParts } from "./page.tsx";
+import { type ActivityAnswer, ActivityPage, ActivityParts } from "./page.tsx";
 import { type ActivityQuestion, ownerOf, readQuestion } from "./question.ts";
 import { RejectPage } from "./reject-page.tsx";
 import type { RejectListing } from "./rejects-list.tsx";
@@ -22,7 +22,7 @@ export const activityRoutes: readonly Route[] = [
   forMembers.page("/activity", showPage),
   // For the script: what may have changed.
   forMembers.page("/activity/live", async (services, visit) => (
-    <LiveParts {...await readAnswer(services, visit)} />
+    <ActivityParts {...await readAnswer(services, visit)} />
   )),
   forMembers.page("/activity/rejects/:reason", showReason),
 ];

@@ -4,7 +4,7 @@ import type { Bucket, Rejects } from "../../domain/activity.ts";
 import type { StoredSignal } from "../../domain/stored-signal.ts";
 import { ButtonLink, None } from "../ui/components.tsx";
 import { Layout } from "../ui/layout.tsx";
-import { LiveStatus } from "../ui/live-status.tsx";
+import { LiveParts, LiveStatus } from "../ui/live.tsx";
 import { Chart, sumOf } from "../ui/sparkline.tsx";
 import { Past } from "../ui/times.tsx";
 import { counted, shorten } from "../ui/words.ts";
@@ -23,18 +23,15 @@ export interface HomeAnswer extends Attention {
 
 export function HomePage({ visit, answer }: { visit: MemberVisit; answer: HomeAnswer }): VNode {
   return (
-    <Layout
-      title="Home"
-      visit={visit}
-      actions={<LiveStatus />}
-      scripts={[assets.live.path, assets.home.path]}
-    >
-      <HomeParts {...answer} />
+    <Layout title="Home" visit={visit} actions={<LiveStatus />} scripts={[assets.live.path]}>
+      <LiveParts path="/home/live" everyMs={5_000}>
+        <HomeParts {...answer} />
+      </LiveParts>
     </Layout>
   );
 }
 
-/** The script asks for these, too, and replaces each `data-part`. */
+/** The script asks for these, too. */
 export function HomeParts(answer: HomeAnswer): VNode {
   const { newest, lastHour, now } = answer;
   const { tone, headline } = deskState(newest?.received_at ?? null, lastHour, now);

@@ -199,7 +199,7 @@ function Rename({
     <details open={problem !== null} id="rename">
       <summary>Rename this key</summary>
       <Problem>{problem}</Problem>
-      <PostForm visit={visit} class="plain" action={`/keys/${id}`}>
+      <PostForm visit={visit} action={`/keys/${id}`}>
         <Field
           id="label"
           label="Label"

@@ -36,7 +36,6 @@ export function KeyListPage({
   return (
     <Layout title="Keys" visit={visit} actions={<CreateLink />}>
       <Table
-        className="keys"
         caption="The keys of your desk; requests and rejected ones are those of the last 24 hours"
         columns={columns}
       >

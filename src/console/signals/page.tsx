@@ -4,7 +4,7 @@ import { type ApiKey, redactKeys } from "../../domain/key.ts";
 import { RejectedNotice } from "../activity/rejected.tsx";
 import { Pager, Problem } from "../ui/components.tsx";
 import { Layout } from "../ui/layout.tsx";
-import { LiveStatus } from "../ui/live-status.tsx";
+import { LiveStatus } from "../ui/live.tsx";
 import { Time } from "../ui/times.tsx";
 import { shorten } from "../ui/words.ts";
 import { assets } from "../web/assets.ts";

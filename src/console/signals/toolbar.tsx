@@ -78,7 +78,7 @@ function FilterForm({ input, keys, symbols }: Omit<Shown, "find">): VNode {
   const { typed, isReversed } = input;
   const problem = isReversed ? "This must be later than “From”." : null;
   return (
-    <form class="filters" method="get" action="/signals">
+    <form class="filter pairs" method="get" action="/signals">
       <Field id="symbol" label="Symbol contains">
         <input
           id="symbol"

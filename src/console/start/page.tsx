@@ -5,7 +5,7 @@ import type { StoredSignal } from "../../domain/stored-signal.ts";
 import { RejectedNotice } from "../activity/rejected.tsx";
 import { ButtonLink, CopyButton, KeyName, Tag } from "../ui/components.tsx";
 import { Layout } from "../ui/layout.tsx";
-import { LiveStatus } from "../ui/live-status.tsx";
+import { LiveParts, LiveStatus } from "../ui/live.tsx";
 import { Past } from "../ui/times.tsx";
 import { assets } from "../web/assets.ts";
 import type { MemberVisit } from "../web/visit.ts";
@@ -38,10 +38,12 @@ export function StartPage({
       title="Set-up guide"
       visit={visit}
       actions={progress.signal === null ? <LiveStatus /> : undefined}
-      scripts={[assets.live.path, assets.start.path]}
+      scripts={progress.signal === null ? [assets.live.path] : []}
     >
       <p>Three steps from here to a signal that is stored.</p>
-      <ProgressSteps progress={progress} now={visit.now} />
+      <LiveParts path="/start/state" everyMs={2_000}>
+        <ProgressSteps progress={progress} now={visit.now} />
+      </LiveParts>
       <section class="wide">
         <h2>Snippets</h2>
         <p>
@@ -80,12 +82,12 @@ export function StartPage({
   );
 }
 
-/** The script asks for these, too. `data-done`: the first signal has arrived. */
+/** The script asks for these, too, until the first signal has arrived. */
 export function ProgressSteps({ progress, now }: { progress: Progress; now: number }): VNode {
   const { key, signal, rejected } = progress;
   const isDone = signal !== null;
   return (
-    <ol class="steps" id="progress" data-done={isDone ? "" : undefined} aria-live="polite">
+    <ol class="steps" data-part="progress" data-done={isDone ? "" : undefined} aria-live="polite">
       <Step name="Create a key" isDone={key !== null}>
         {key === null ? (
           <>

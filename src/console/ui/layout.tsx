@@ -123,12 +123,12 @@ function Menu({ visit }: { visit: MemberVisit }): VNode {
         </nav>
         <nav aria-label="You">
           <Places places={ownPlaces} place={place} />
-          <button type="button" class="plain" id="shortcuts" hidden>
+          <button type="button" id="shortcuts" hidden>
             <Icon name="keyboard" />
             Keyboard shortcuts
           </button>
           <PostForm visit={visit} action="/sign-out">
-            <button class="plain" title={email}>
+            <button title={email}>
               <Icon name="logOut" />
               Sign out
             </button>

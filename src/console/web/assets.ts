@@ -10,7 +10,6 @@ import script from "../ui/assets/console.js" with { type: "text" };
 import controls from "../ui/assets/controls.css" with { type: "text" };
 import frame from "../ui/assets/frame.css" with { type: "text" };
 import homeStyle from "../ui/assets/home.css" with { type: "text" };
-import home from "../ui/assets/home.js" with { type: "text" };
 import icon from "../ui/assets/icon.svg" with { type: "text" };
 import localTimes from "../ui/assets/local-times.js" with { type: "text" };
 import live from "../ui/assets/live.js" with { type: "text" };
@@ -21,7 +20,6 @@ import shortcuts from "../ui/assets/shortcuts.js" with { type: "text" };
 import signalsStyle from "../ui/assets/signals.css" with { type: "text" };
 import signals from "../ui/assets/signals.js" with { type: "text" };
 import startStyle from "../ui/assets/start.css" with { type: "text" };
-import start from "../ui/assets/start.js" with { type: "text" };
 import tables from "../ui/assets/tables.css" with { type: "text" };
 
 /** The later overrides the earlier. */
@@ -67,12 +65,8 @@ export const assets = {
   // As a module it has no globals.
   uplot: asset("uplot", "js", JAVASCRIPT, `${uplot}globalThis.uPlot = uPlot;`),
   uplotStyle: asset("uplot", "css", CSS, uplotStyle),
-  /** For the home page. */
-  home: asset("home", "js", JAVASCRIPT, home),
   /** For the first page of signals. */
   signals: asset("signals", "js", JAVASCRIPT, signals),
-  /** For the page of a desk that begins. */
-  start: asset("start", "js", JAVASCRIPT, start),
   style: asset("console", "css", CSS, style),
   icon: asset("icon", "svg", "image/svg+xml", icon),
 } as const;

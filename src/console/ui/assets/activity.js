@@ -1,5 +1,4 @@
-/** Draws the table of activity as a chart, and keeps the page up to date. */
-const live = document.querySelector("#live");
+/** Draws the table of activity as a chart. */
 const activity = document.querySelector("#activity");
 const place = document.querySelector("#chart");
 const details = activity.querySelector("details");
@@ -190,13 +189,12 @@ for (const button of activity.querySelectorAll("[data-kind]")) {
   });
 }
 
-function take(page) {
-  replaceParts(page);
+addEventListener("fresh", () => {
   place.hidden = !activity.querySelector('[data-part="empty"]').hidden;
   details.hidden = place.hidden;
   shown = read();
   draw();
-}
+});
 
 draw();
 new ResizeObserver(() => {
@@ -205,5 +203,3 @@ new ResizeObserver(() => {
   chart.setSize({ width: place.clientWidth, height: place.clientHeight });
 }).observe(place);
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => chart?.redraw());
-
-keepFresh({ path: () => live.dataset.path, everyMs: Number(live.dataset.every), take });

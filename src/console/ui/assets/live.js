@@ -130,11 +130,28 @@ function replace(part, fresh) {
   link?.focus({ preventScroll: true });
 }
 
-/** Takes over each `data-part` of an answer. */
-globalThis.replaceParts = (page) => {
+/** Takes over each `data-part` of an answer, and tells the page's own script. */
+function replaceParts(page) {
   const parts = page.querySelectorAll("[data-part]");
   if (parts.length === 0) throw new Error("The answer has no parts of the page.");
   for (const fresh of parts) {
     replace(document.querySelector(`main [data-part="${fresh.dataset.part}"]`), fresh);
   }
-};
+  dispatchEvent(new Event("fresh"));
+}
+
+/** A page says by `data-path` where its parts are, and ends with a part that has `data-done`. */
+const parts = document.querySelector("#live");
+if (parts !== null) {
+  const { path, every } = parts.dataset;
+  const { end } = keepFresh({
+    path: () => path,
+    everyMs: Number(every),
+    take(page) {
+      replaceParts(page);
+      if (page.querySelector("[data-done]") === null) return;
+      end();
+      status?.remove();
+    },
+  });
+}

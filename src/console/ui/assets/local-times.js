@@ -24,13 +24,13 @@ function fromLocal(text, isLast) {
 }
 
 /** Links to a page with a filter are short: what is empty is not sent. */
-for (const form of document.querySelectorAll(".filters")) {
+for (const form of document.querySelectorAll(".filter")) {
   form.addEventListener("formdata", ({ formData }) => {
     for (const { name, value } of form.elements) if (value === "") formData.delete(name);
   });
 }
 
-for (const input of document.querySelectorAll(".filters input[type='datetime-local']")) {
+for (const input of document.querySelectorAll(".filter input[type='datetime-local']")) {
   // Not what the browser may have filled in: that may be of either zone.
   const sent = input.defaultValue;
   const at = Date.parse(`${sent}Z`);

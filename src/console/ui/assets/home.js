@@ -1,2 +1,0 @@
-/** Keeps the home page up to date. */
-keepFresh({ path: () => "/home/live", everyMs: 5_000, take: replaceParts });

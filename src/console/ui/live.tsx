@@ -1,0 +1,40 @@
+/** Pages that keep themselves up to date. */
+import type { ComponentChildren, VNode } from "preact";
+import { QuietLink } from "./components.tsx";
+
+/** Whether the page does so. live.js shows and fills it. */
+export function LiveStatus(): VNode {
+  return (
+    <>
+      <noscript>
+        <QuietLink to="">Refresh</QuietLink>
+      </noscript>
+      <div class="live">
+        <span class="live-text" />
+        <a class="live-sign-in" href="/sign-in" hidden>
+          Sign in
+        </a>
+        <button type="button" class="quiet small" id="pause">
+          Pause
+        </button>
+      </div>
+    </>
+  );
+}
+
+/** live.js asks for them again at `path`, and replaces each `data-part`. */
+export function LiveParts({
+  path,
+  everyMs,
+  children,
+}: {
+  path: string;
+  everyMs: number;
+  children: ComponentChildren;
+}): VNode {
+  return (
+    <div id="live" data-path={path} data-every={everyMs}>
+      {children}
+    </div>
+  );
+}
