@@ -494,11 +494,11 @@ describe("with many signals", () => {
     const { visitor } = await (await startConsole()).signUp("alpha", "ada@example.com");
     for (const to of ["2026-02-01T00:00", "2026-02-02T00:00"]) {
       const { text } = await visitor.get(`/signals?from=2026-02-02T00:00&to=${to}`);
-      expect(text).toMatch(/id="to"[^>]* aria-invalid="true"[^>]* aria-describedby="to-problem"/);
+      expect(text).toMatch(/id="to"[^>]* aria-invalid="true"[^>]* aria-describedby="to-hint"/);
       expect(text).toContain("This must be later than “From”.");
     }
     const other = await visitor.get("/signals?from=2026-02-01T00:00&to=2026-02-02T00:00");
-    expect(other.text).not.toContain("to-problem");
+    expect(other.text).not.toContain("to-hint");
   });
 
   test("a search is bounded, says how far it came, and goes on to the end", async () => {

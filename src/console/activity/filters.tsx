@@ -58,14 +58,13 @@ export function QuestionForm({
   fields: readonly (keyof ActivityQuestion)[];
   children: ComponentChildren;
 }): VNode {
-  const rest = parametersOf({ ...question, before: null }).filter(
+  const { before: _, ...parameters } = parametersOf(question);
+  const rest = Object.entries(parameters).filter(
     ([name]) => !fields.some((field) => field === name),
   );
   return (
     <form class="filter" method="get" action="/activity">
-      {rest.map(([name, value]) => (
-        <input type="hidden" name={name} value={value} />
-      ))}
+      {rest.map(([name, value]) => value && <input type="hidden" name={name} value={value} />)}
       {children}
       <button>Apply</button>
     </form>

@@ -3,6 +3,7 @@ import { type ActivityOwner, type ActivityWidth, activityWidths } from "../../do
 import { errorCatalogue } from "../../domain/errors.ts";
 import type { ApiKey } from "../../domain/key.ts";
 import { findKey } from "../keys/key-list.ts";
+import { linkTo } from "../web/links.ts";
 import { found } from "../web/routes.ts";
 import type { ConsoleServices } from "../web/services.ts";
 import type { MemberVisit } from "../web/visit.ts";
@@ -54,16 +55,11 @@ export function ownerOf({ member }: MemberVisit, { key }: ActivityQuestion): Act
 }
 
 /** Returns the parameters of the address that asks the question. */
-export function parametersOf({ width, key, ...others }: ActivityQuestion): [string, string][] {
-  const parameters = Object.entries({ key: key?.id ?? null, ...others });
-  return [["per", width], ...parameters.flatMap(([name, value]) => given(name, value))];
-}
-
-function given(name: string, value: string | number | null): [string, string][] {
-  return value === null ? [] : [[name, String(value)]];
+export function parametersOf({ width, key, status, field, before }: ActivityQuestion) {
+  return { per: width, key: key?.id, status, field, before };
 }
 
 /** Returns the address that asks the question. */
 export function pathOf(question: ActivityQuestion, path = "/activity"): string {
-  return `${path}?${new URLSearchParams(parametersOf(question)).toString()}`;
+  return linkTo(path, parametersOf(question));
 }

@@ -3,6 +3,7 @@ import { type AuditTopic, auditTopics } from "../../domain/audit.ts";
 import { redactKeys } from "../../domain/key.ts";
 import { EMAIL_CHARACTERS_MAX } from "../../domain/member.ts";
 import { shorten } from "../ui/words.ts";
+import { linkTo } from "../web/links.ts";
 
 export interface AuditFilter {
   readonly about: AuditTopic | null;
@@ -22,10 +23,5 @@ export function readFilter(parameters: URLSearchParams): AuditFilter {
 }
 
 export function pathOf({ about, by }: AuditFilter, before: number | null = null): string {
-  const query = new URLSearchParams({
-    ...(about === null ? {} : { about }),
-    ...(by === null ? {} : { by }),
-    ...(before === null ? {} : { before: String(before) }),
-  }).toString();
-  return query === "" ? "/audit" : `/audit?${query}`;
+  return linkTo("/audit", { about, by, before });
 }

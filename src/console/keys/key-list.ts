@@ -3,6 +3,7 @@ import type { Bucket, KeyActivity } from "../../domain/activity.ts";
 import { type ApiKey, EXPIRING_SOON_MS, keyState } from "../../domain/key.ts";
 import type { KeyPage } from "../../domain/storage.ts";
 import { startOfSpan } from "../ui/sparkline.tsx";
+import { linkTo } from "../web/links.ts";
 import { lastDayFrom } from "./key-activity.ts";
 import type { ConsoleServices } from "../web/services.ts";
 import { type MemberVisit, readCursor } from "../web/visit.ts";
@@ -67,7 +68,10 @@ export async function readKeyList(
     ...(await readUse(services, visit, keys)),
     keys,
     expiring: new Set(expiring.map(({ id }) => id)),
-    older: page.hasMore && last !== undefined ? withCursor(path, last.id) : null,
+    older:
+      page.hasMore && last !== undefined
+        ? linkTo("/keys", { ended: isOfEnded ? "all" : null, before: last.id })
+        : null,
     newest: isFirst ? null : path,
     ended: ended.hasMore ? ENDED_PATH : null,
   };
@@ -137,9 +141,6 @@ export async function readUse(
   };
 }
 
-function withCursor(path: string, before: string): string {
-  return `${path}${path.includes("?") ? "&" : "?"}before=${before}`;
-}
 /** In a list to choose from, so that the page stays small. */
 const OFFERED_MAX = 100;
 
@@ -162,18 +163,9 @@ export async function offeredKeys(
 ): Promise<ApiKey[]> {
   const { registry } = services;
   const { desk } = visit.member;
-  const active = await registry.pageKeys({
-    desk,
-    state: "active",
-    scope: "send",
-    limit: OFFERED_MAX,
-  });
-  const ended = await registry.pageKeys({
-    desk,
-    state: "ended",
-    scope: "send",
-    limit: OFFERED_MAX,
-  });
+  const some = { desk, scope: "send", limit: OFFERED_MAX } as const;
+  const active = await registry.pageKeys({ ...some, state: "active" });
+  const ended = await registry.pageKeys({ ...some, state: "ended" });
   const offered = [...active, ...ended].slice(0, OFFERED_MAX);
   if (chosenId === undefined || offered.some(({ id }) => id === chosenId)) return offered;
   const chosen = await findKey(services, visit, chosenId);

@@ -1,4 +1,5 @@
 /** The filter of the signals page, in the address. */
+import { linkTo } from "../web/links.ts";
 import { isUlid } from "../../domain/id.ts";
 import { redactKeys } from "../../domain/key.ts";
 import { SYMBOL_CHARACTERS_MAX } from "../../domain/signal.ts";
@@ -86,6 +87,5 @@ export function pathWith(
   { typed }: Pick<FilterInput, "typed">,
   more: Readonly<Record<string, string>> = {},
 ): string {
-  const query = new URLSearchParams({ ...typed, ...more }).toString();
-  return query === "" ? path : `${path}?${query}`;
+  return linkTo(path, { ...typed, ...more });
 }

@@ -76,7 +76,7 @@ function pathWithout({ typed }: FilterInput, name: FilterName): string {
 
 function FilterForm({ input, keys, symbols }: Omit<Shown, "find">): VNode {
   const { typed, isReversed } = input;
-  const problem = isReversed ? "This must be later than “From”." : null;
+  const problem = isReversed ? "This must be later than “From”." : undefined;
   return (
     <form class="filter pairs" method="get" action="/signals">
       <Field id="symbol" label="Symbol contains">
@@ -101,8 +101,8 @@ function FilterForm({ input, keys, symbols }: Omit<Shown, "find">): VNode {
       <Field id="key" label="Key">
         <KeySelect keys={keys} chosen={typed.key} none="any" />
       </Field>
-      <Moment name="from" label="From (UTC)" value={typed.from} />
-      <Moment name="to" label="Before (UTC)" value={typed.to} problem={problem} />
+      <Moment id="from" label="From (UTC)" value={typed.from} />
+      <Moment id="to" label="Before (UTC)" value={typed.to} problem={problem} />
       <div class="actions">
         <button>Apply</button>
       </div>
@@ -128,35 +128,23 @@ function Choice({
 }
 
 function Moment({
-  name,
-  label,
-  value = "",
-  problem = null,
+  problem,
+  ...field
 }: {
-  name: string;
+  id: string;
   label: string;
   value: string | undefined;
-  problem?: string | null;
+  problem?: string | undefined;
 }): VNode {
   return (
-    <div class="field">
-      <label for={name}>{label}</label>
-      <input
-        id={name}
-        name={name}
-        type="datetime-local"
-        step="1"
-        value={value}
-        autocomplete="off"
-        aria-invalid={problem !== null || undefined}
-        aria-describedby={problem === null ? undefined : `${name}-problem`}
-      />
-      {problem !== null && (
-        <p class="hint" id={`${name}-problem`} role="alert">
-          {problem}
-        </p>
-      )}
-    </div>
+    <Field
+      type="datetime-local"
+      step="1"
+      autocomplete="off"
+      hint={problem}
+      aria-invalid={problem !== undefined || undefined}
+      {...field}
+    />
   );
 }
 

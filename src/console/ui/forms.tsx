@@ -50,8 +50,8 @@ export function Field({
         <input
           id={id}
           name={id}
-          aria-describedby={hint === undefined ? undefined : `${id}-hint`}
           {...(input as ComponentProps<"input">)}
+          aria-describedby={hint === undefined ? undefined : `${id}-hint`}
         />
       )}
       {hint !== undefined && (

@@ -1,5 +1,5 @@
 /** Pages for what does not exist, is not allowed, or went wrong. */
-import type { VNode } from "preact";
+import type { ComponentChildren, VNode } from "preact";
 import { AppError, type ErrorCode } from "../../domain/errors.ts";
 import { page } from "./responses.ts";
 import { localPath, signInPath } from "./safe-redirect.ts";
@@ -8,76 +8,72 @@ import { ButtonLink, Problem } from "../ui/components.tsx";
 import { Layout } from "../ui/layout.tsx";
 import { counted } from "../ui/words.ts";
 
-/** Also for what belongs to another desk: nobody learns that it exists. */
-export function notFoundPage(): Response {
+const HOME = { path: "/", name: "Go to the home page" };
+
+/** A page with a link to go on with. */
+function note(
+  status: number,
+  title: string,
+  { path, name }: { path: string; name: string },
+  children?: ComponentChildren,
+): Response {
   return page(
-    <Layout title="Page not found, or you don't have access">
-      <Start />
+    <Layout title={title}>
+      {children}
+      <p>
+        <ButtonLink to={path}>{name}</ButtonLink>
+      </p>
     </Layout>,
-    404,
+    status,
   );
 }
 
+/** Also for what belongs to another desk: nobody learns that it exists. */
+export function notFoundPage(): Response {
+  return note(404, "Page not found, or you don't have access", HOME);
+}
+
 export function forbiddenPage(): Response {
-  return page(
-    <Layout title="Send it again">
+  return note(
+    403,
+    "Send it again",
+    HOME,
+    <>
       <p>
         Nothing was changed: this form came from another site, or from a page that was open while
         you signed in or out.
       </p>
       <p>Open the page again, then send the form from there.</p>
-      <Start />
-    </Layout>,
-    403,
-  );
-}
-
-function Start(): VNode {
-  return (
-    <p>
-      <ButtonLink to="/">Go to the home page</ButtonLink>
-    </p>
+    </>,
   );
 }
 
 /** `path`: of the page with the form. */
 export function signedOutPage(path: string): Response {
-  return page(
-    <Layout title="Sign in again">
-      <p>You were signed out. Sign in, then fill in the form again. Nothing was changed.</p>
-      <p>
-        <ButtonLink to={signInPath(path)}>Sign in</ButtonLink>
-      </p>
-    </Layout>,
+  return note(
     403,
+    "Sign in again",
+    { path: signInPath(path), name: "Sign in" },
+    <p>You were signed out. Sign in, then fill in the form again. Nothing was changed.</p>,
   );
 }
 
 /** The browser has no cookie any more, but the server could not end the session. */
 export function signOutFailedPage(): Response {
-  return page(
-    <Layout title="Signed out in this browser only">
-      <p>
-        The server could not end your session: a copy of its cookie would still work. Sign in again
-        later, and choose Sign out everywhere else on the account page.
-      </p>
-      <p>
-        <ButtonLink to={signInPath("/account")}>Sign in</ButtonLink>
-      </p>
-    </Layout>,
+  return note(
     500,
+    "Signed out in this browser only",
+    { path: signInPath("/account"), name: "Sign in" },
+    <p>
+      The server could not end your session: a copy of its cookie would still work. Sign in again
+      later, and choose Sign out everywhere else on the account page.
+    </p>,
   );
 }
 
 /** Leads to another page of the console as if its reader had followed a link. */
 export function onwardPage(path: string): Response {
-  const response = page(
-    <Layout title="One moment">
-      <p>
-        <ButtonLink to={path}>Continue</ButtonLink>
-      </p>
-    </Layout>,
-  );
+  const response = note(200, "One moment", { path, name: "Continue" });
   response.headers.set("Refresh", `0; url=${path}`);
   return response;
 }
@@ -145,8 +141,7 @@ export function failurePage(error: unknown, requestId: string): VNode {
   ];
   return (
     <Layout title={title}>
-      {text !== null && <p>{text}</p>}
-      {text === null && (
+      {text === null ? (
         <>
           <p>
             Your change may not have been saved. Reload to check, then try again. If it fails again,
@@ -154,6 +149,8 @@ export function failurePage(error: unknown, requestId: string): VNode {
           </p>
           <p class="mono">{requestId}</p>
         </>
+      ) : (
+        <p>{text}</p>
       )}
     </Layout>
   );
