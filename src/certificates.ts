@@ -6,27 +6,30 @@ import { AcmeJob } from "./net/acme/job.ts";
 import { readCa } from "./net/acme/plan.ts";
 import { isValid, readCertificate, requireFolder } from "./net/acme/state.ts";
 import type { AcmeStatus } from "./net/acme/status.ts";
-import { CertificateWatch } from "./net/certificate-watch.ts";
 import type { ConnectionPlan } from "./net/connections.ts";
+import { messageOf } from "./domain/errors.ts";
 import { type Certificate, loadCertificate } from "./net/tls.ts";
+
+/** Polling also sees renames, symbolic links and network disks. */
+const POLL_MS = 5_000;
 
 export class Certificates {
   readonly #config: ServeConfig;
   readonly #log: Logger;
-  #watch: CertificateWatch | null = null;
   #acme: AcmeJob | null = null;
+  /** Null without TLS, and before the first one was issued. */
+  current: Certificate | null = null;
+  #replace: (next: Certificate) => void = () => {};
+  #timer: Timer | undefined;
+  /** The reason that was logged last. */
+  #refusal = "";
 
   /** Throws `UserError` if files of the user cannot be used. */
   constructor(config: ServeConfig, log: Logger) {
     this.#config = config;
     this.#log = log;
     if (config.acme !== null) readCa(config.acme);
-    else if (config.tls !== null) this.#watch = new CertificateWatch(config.tls, log);
-  }
-
-  /** Null without TLS, and before the first one was issued. */
-  get current(): Certificate | null {
-    return this.#watch?.current ?? null;
+    else if (config.tls !== null) this.current = loadCertificate(config.tls);
   }
 
   /** Null without `--acme-domain`. */
@@ -49,7 +52,7 @@ export class Certificates {
         log: this.#log,
         explain: (error) => explainPortInUse(error, this.#config),
       }),
-      onIssued: () => this.#watch?.reload(),
+      onIssued: () => this.#read(),
     });
     this.#acme = job;
     opened.defer(() => job.stop());
@@ -66,22 +69,45 @@ export class Certificates {
     const ours = [acme.httpListen.port, opsListen?.port ?? 0];
     requireFreePorts(this.#config, new Set(ours));
     await this.#acme.waitForCertificate(stopping);
-    this.#watch = new CertificateWatch(tls, this.#log);
+    this.current = loadCertificate(tls);
   }
 
   /** Calls `replace` with each new certificate until `stop`. */
   start(replace: (next: Certificate) => void): void {
-    this.#watch?.start(replace);
+    this.#replace = replace;
+    this.#timer = setInterval(() => this.#read(), POLL_MS).unref();
   }
 
   /** Reads the files again, and orders a certificate at once if the last order failed. */
   reload(): void {
-    this.#watch?.reload();
+    this.#read();
     this.#acme?.retry();
   }
 
+  /** Later reloads change no listener. */
   stop(): void {
-    this.#watch?.stop();
+    clearInterval(this.#timer);
+    this.#replace = () => {};
+  }
+
+  /** Keeps the current certificate while the files are unusable: they may be halfway through a change. */
+  #read(): void {
+    const { tls } = this.#config;
+    const { current } = this;
+    if (tls === null || current === null) return;
+    try {
+      const next = loadCertificate(tls);
+      this.#refusal = "";
+      if (next.cert === current.cert && next.key === current.key) return;
+      this.#replace(next);
+      this.current = next;
+      this.#log.info({ expires: new Date(next.expiresAt).toISOString() }, "new certificate in use");
+    } catch (error) {
+      const reason = messageOf(error);
+      if (reason === this.#refusal) return;
+      this.#refusal = reason;
+      this.#log.warn({ reason }, "new certificate rejected; the previous one stays in use");
+    }
   }
 }
 

@@ -63,7 +63,7 @@ export function serveHealth(
   const health: HealthSources = {
     dataDir: config.dataDir,
     writerProblem: () => storage.writerProblem,
-    certificateExpiresAt: () => certificates.current?.expiresAt ?? null,
+    certificate: () => certificates.current,
     acme: () => certificates.acme,
     now,
   };
@@ -82,14 +82,13 @@ export function serveHealth(
       public_url: bound && publicUrlOf(config, bound),
       feed_url: running.readers && feedUrlOf(config, running.readers.address),
       console_url: running.console?.url ?? null,
-      certificate_expires_at: health.certificateExpiresAt(),
+      certificate_expires_at: certificates.current?.expiresAt ?? null,
       acme: health.acme(),
       backups: running.backups?.status ?? null,
       refused_readers: [...refusedReaders].map(([key_id, at]) => ({ key_id, at })),
     };
   };
-  const certificate = () => certificates.current;
-  const states = { health, status, certificate, storage, feed };
+  const states = { health, status, storage, feed };
   const sources = { health, metrics: () => metrics.respond(states) };
   const socket = serveOnSocket(sources, status, feedForOwner(parts));
   opened.defer(() => socket.stop());

@@ -332,7 +332,7 @@ const withoutServer = {
   health: {
     dataDir: import.meta.dir,
     writerProblem: () => null,
-    certificateExpiresAt: () => null,
+    certificate: () => null,
     acme: () => null,
     now: () => START,
   },
@@ -351,7 +351,6 @@ const withoutServer = {
     acme: null,
     backups: null,
   }),
-  certificate: () => null,
   feed: { waiting: 0 },
 };
 
@@ -360,6 +359,10 @@ const made = { file: "signalbox.db", at: START };
 /** Sources that have a value for every gauge. */
 const withServer = {
   ...withoutServer,
+  health: {
+    ...withoutServer.health,
+    certificate: () => ({ startsAt: START, expiresAt: START + DAY_MS }),
+  },
   status: () => ({
     ...withoutServer.status(),
     acme: {
@@ -381,7 +384,6 @@ const withServer = {
       sending: { sent: made, failure: null },
     },
   }),
-  certificate: () => ({ startsAt: START, expiresAt: START + DAY_MS }),
   storage: { queueDepth: 0, figures: () => figures },
 };
 

@@ -181,7 +181,7 @@ describe("a check", () => {
   const healthy = {
     dataDir: import.meta.dir,
     writerProblem: () => null,
-    certificateExpiresAt: () => null,
+    certificate: () => null,
     acme: () => null,
     now: () => 0,
   };
@@ -196,7 +196,10 @@ describe("a check", () => {
     [1, true, "expires in 0 days"],
     [-1, false, "expired at 1969-12-31T23:59:59.999Z"],
   ])("the certificate: %d ms before its end", async (expiresAt, ok, says) => {
-    const { certificate } = await readiness({ ...healthy, certificateExpiresAt: () => expiresAt });
+    const { certificate } = await readiness({
+      ...healthy,
+      certificate: () => ({ startsAt: 0, expiresAt }),
+    });
     expect(certificate.ok).toBe(ok);
     expect(certificate.detail).toContain(says);
   });

@@ -3,6 +3,7 @@ import { statfs } from "node:fs/promises";
 import { messageOf } from "../domain/errors.ts";
 import { DAY_MS } from "../domain/time.ts";
 import type { AcmeStatus } from "../net/acme/status.ts";
+import type { Certificate } from "../net/tls.ts";
 
 export interface Check {
   readonly ok: boolean;
@@ -15,8 +16,8 @@ export interface HealthSources {
   readonly dataDir: string;
   /** Why signals are not stored, or null. */
   readonly writerProblem: () => string | null;
-  /** When the certificate in use expires (epoch milliseconds), or null without TLS. */
-  readonly certificateExpiresAt: () => number | null;
+  /** The one in use; null: there is none. */
+  readonly certificate: () => Pick<Certificate, "startsAt" | "expiresAt"> | null;
   /** Null without `--acme-domain`. */
   readonly acme: () => AcmeStatus | null;
   readonly now: () => number;
@@ -50,8 +51,8 @@ async function checkDisk({ dataDir }: HealthSources): Promise<Check> {
 }
 
 /** A certificate that could not be renewed is good until it expires. */
-function checkCertificate({ certificateExpiresAt, acme, now }: HealthSources): Check {
-  const expiresAt = certificateExpiresAt();
+function checkCertificate({ certificate, acme, now }: HealthSources): Check {
+  const expiresAt = certificate()?.expiresAt ?? null;
   const renewal = acme();
   const state = renewal === null ? "" : describeRenewal(renewal);
   if (expiresAt === null) {

@@ -5,7 +5,6 @@ import type { Logger } from "pino";
 import { AppError, messageOf } from "../../domain/errors.ts";
 import type { FiguresQuery, ServerStorage, StorageFigures } from "../../domain/storage.ts";
 import { countDescriptors, readDescriptorsMax } from "../../net/sockets.ts";
-import type { Certificate } from "../../net/tls.ts";
 import { type HealthSources, readiness } from "../health.ts";
 import type { ServerStatus } from "../server.ts";
 import { publishCount } from "./counts.ts";
@@ -18,7 +17,6 @@ export const KEYS_MAX = 200;
 export interface StateSources {
   readonly health: HealthSources;
   readonly status: () => ServerStatus;
-  readonly certificate: () => Pick<Certificate, "startsAt" | "expiresAt"> | null;
   readonly storage: Pick<ServerStorage, "queueDepth" | "figures">;
   readonly feed: { readonly waiting: number };
 }
@@ -106,7 +104,7 @@ export class StateMetrics {
     ]);
     const values: Values = {
       ...valuesOfStorage(figures),
-      ...valuesOfCertificate(sources.certificate(), status()),
+      ...valuesOfCertificate(health.certificate(), status()),
       ...valuesOfBackups(status()),
       ...valuesOfProcess(status()),
       signalbox_queue_signals: storage.queueDepth,
@@ -173,7 +171,7 @@ function valuesOfStorage(figures: StorageFigures | null) {
 }
 
 function valuesOfCertificate(
-  certificate: ReturnType<StateSources["certificate"]>,
+  certificate: ReturnType<HealthSources["certificate"]>,
   { acme }: ServerStatus,
 ) {
   return {
