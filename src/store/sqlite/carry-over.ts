@@ -24,7 +24,7 @@ export function carryOver(db: Database): KeysTaken {
   for (const table of MERGED_TABLES) merge(db, table, isBackupNewer);
   mergeAudit(db);
   switchAsLastDone(db);
-  return { ...keys, failure: null };
+  return keys;
 }
 
 /** Counts the signals that only the previous database has; null if they are damaged. */
@@ -45,17 +45,18 @@ function isOtherServer(db: Database): boolean {
   return db.query(sql).get() !== null;
 }
 
-function countKeys(db: Database): Omit<Extract<KeysTaken, { failure: null }>, "failure"> {
+function countKeys(db: Database): KeysTaken {
   return db
     .query(
       `SELECT count(*) FILTER (WHERE restored.id IS NULL) AS minted,
          count(*) FILTER (WHERE restored.revoked_at IS NULL AND restored.id IS NOT NULL
            AND previous.revoked_at IS NOT NULL) AS revoked,
          (SELECT count(*) FROM main.api_keys
-          WHERE id NOT IN (SELECT id FROM previous.api_keys)) AS only_in_backup
+          WHERE id NOT IN (SELECT id FROM previous.api_keys)) AS only_in_backup,
+         NULL AS failure
        FROM previous.api_keys AS previous LEFT JOIN main.api_keys AS restored USING (id)`,
     )
-    .get() as ReturnType<typeof countKeys>;
+    .get() as KeysTaken;
 }
 
 /** Whether the backup has the latest change to a name, a limit or a label. */
@@ -122,10 +123,8 @@ function merge(db: Database, table: MergedTable, isBackupNewer: boolean): void {
 
 function columnsOf(db: Database, table: string): string[] {
   const sql = "SELECT name FROM pragma_table_info(?, 'main')";
-  return db
-    .query<{ name: string }, [string]>(sql)
-    .all(table)
-    .map(({ name }) => name);
+  const columns = db.query<{ name: string }, [string]>(sql).all(table);
+  return columns.map(({ name }) => name);
 }
 
 function addedValue(table: MergedTable, column: string): string {

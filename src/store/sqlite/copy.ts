@@ -23,7 +23,7 @@ export function copyDatabase(from: string, to: string): Verification {
   const partial = partialPath(to, process.pid);
   try {
     removeAbandoned(dirname(to));
-    vacuumInto(from, partial, to);
+    vacuumInto(from, partial);
     syncPath(partial);
     const verification = verifyDatabase(partial);
     const problem = describeProblem(verification);
@@ -38,7 +38,7 @@ export function copyDatabase(from: string, to: string): Verification {
     return { ...verification, file: to };
   } catch (error) {
     for (const file of partialFiles(partial)) rmSync(file, { force: true });
-    throw explainSystemFailure(error, to);
+    throw explain(error, from, to);
   }
 }
 
@@ -67,21 +67,14 @@ export function isCopy(path: string): boolean {
  * Copies each table and each index page by page as it is. So a row that damage has hidden in one of them
  * is still in the other, and `integrity_check` of the copy finds it.
  */
-function vacuumInto(from: string, partial: string, to: string): void {
-  const db = openSuspect(from);
-  try {
-    refuseOtherSchema(db, from);
-    refuseDamaged(db, from);
-    // SQLite writes into an empty file, which keeps its mode. Exclusive: this never replaces a file.
-    closeSync(openSync(partial, "wx", 0o600));
-    db.run(`PRAGMA cache_size = -${CACHE_KIB}`);
-    db.query("VACUUM INTO ?").run(partial);
-  } catch (error) {
-    if (isSystemError(error)) throw error;
-    throw explainFailure(error, isRefusedWrite(error) ? to : from);
-  } finally {
-    db.close();
-  }
+function vacuumInto(from: string, partial: string): void {
+  using db = openSuspect(from);
+  refuseOtherSchema(db, from);
+  refuseDamaged(db, from);
+  // SQLite writes into an empty file, which keeps its mode. Exclusive: this never replaces a file.
+  closeSync(openSync(partial, "wx", 0o600));
+  db.run(`PRAGMA cache_size = -${CACHE_KIB}`);
+  db.query("VACUUM INTO ?").run(partial);
 }
 
 /** SQLite would execute every definition in the schema, and nobody could restore the copy. */
@@ -111,13 +104,10 @@ function isRunning(pid: number): boolean {
   }
 }
 
-function isSystemError(error: unknown): boolean {
-  return error instanceof Error && "syscall" in error;
-}
-
-/** Explains why the target or its folder cannot be used. Other errors pass through. */
-function explainSystemFailure(error: unknown, to: string): unknown {
-  if (!isSystemError(error)) return error;
+/** Only the target and its folder are used without SQLite. */
+function explain(error: unknown, from: string, to: string): unknown {
+  const isOfSystem = error instanceof Error && "syscall" in error;
+  if (!isOfSystem) return explainFailure(error, isRefusedWrite(error) ? to : from);
   return new UserError(
     `${to} cannot be written (${systemCode(error)}): name a file in a folder that this user may write to, on a disk with free space.`,
   );
