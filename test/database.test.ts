@@ -15,6 +15,7 @@ import { lockFolder } from "../src/store/sqlite/lock.ts";
 import {
   APPLICATION_ID,
   currentSchema,
+  migrate,
   type Schema,
   schemaVersion,
   UNRELEASED_APPLICATION_ID,
@@ -27,8 +28,8 @@ import { onCleanup, query, signal, startTestApp, temporaryFolder } from "./_setu
 const database = (dataDir: string) => join(dataDir, "signalbox.db");
 const mode = (path: string) => (statSync(path).mode & 0o777).toString(8);
 
-function open(dataDir: string, schema?: Schema): Database {
-  const db = openDatabase(dataDir, "command", schema === undefined ? {} : { schema });
+function open(dataDir: string): Database {
+  const db = openDatabase(dataDir, "command");
   onCleanup(() => db.close());
   return db;
 }
@@ -233,7 +234,9 @@ describe("versions", () => {
 
   test("a newer database is refused and left as it is", () => {
     const dataDir = temporaryFolder();
-    open(dataDir, upgraded).run("PRAGMA wal_checkpoint(TRUNCATE)");
+    const db = open(dataDir);
+    migrate(db, upgraded);
+    db.run("PRAGMA wal_checkpoint(TRUNCATE)");
     const before = readFileSync(database(dataDir));
     expect(refusal(dataDir)).toContain(
       `written by a newer signalbox (database version ${version + 2}; this one knows ${version}): run that version`,
@@ -243,38 +246,38 @@ describe("versions", () => {
 
   test("an older one is upgraded, step by step, and keeps its rows", () => {
     const dataDir = temporaryFolder();
-    new SqliteRegistry(open(dataDir)).createDesk("alpha", { ifMissing: false });
-    const upgrades = upgraded.upgrades.slice(0, version);
-    const between = open(dataDir, { ...currentSchema, upgrades });
-    expect(pragma(between, "user_version")).toBe(version + 1);
-    const db = open(dataDir, upgraded);
+    const db = open(dataDir);
+    new SqliteRegistry(db).createDesk("alpha", { ifMissing: false });
+    migrate(db, { ...currentSchema, upgrades: upgraded.upgrades.slice(0, version) });
+    expect(pragma(db, "user_version")).toBe(version + 1);
+    migrate(db, upgraded);
     expect(pragma(db, "user_version")).toBe(version + 2);
     expect(db.query("SELECT id FROM extras ORDER BY id").values()).toEqual([[1], [2]]);
     expect(new SqliteRegistry(db).listDesks()).toMatchObject([{ name: "alpha" }]);
   });
 
   test("a new one is made at the newest version, without the steps", () => {
-    const db = open(temporaryFolder(), upgraded);
+    const db = new Database(":memory:");
+    onCleanup(() => db.close());
+    migrate(db, upgraded);
     expect(pragma(db, "user_version")).toBe(version + 2);
     expect(db.query("SELECT id FROM extras").values()).toEqual([]);
   });
 
   test("where a later step fails, nothing has changed", () => {
     const dataDir = temporaryFolder();
-    const registry = new SqliteRegistry(open(dataDir));
+    const db = open(dataDir);
+    const registry = new SqliteRegistry(db);
     registry.createDesk("alpha", { ifMissing: false });
     const broken: Schema = {
       ...currentSchema,
       upgrades: [
         ...currentSchema.upgrades,
-        "CREATE TABLE extras (id INTEGER); DELETE FROM desks",
-        "INSERT INTO nowhere",
+        "CREATE TABLE extras (id INTEGER); UPDATE desks SET name = 'other'",
+        "INSERT INTO nowhere VALUES (1)",
       ],
     };
-    expect(() => openDatabase(dataDir, "command", { schema: broken })).toThrow(
-      "signalbox.db cannot be used",
-    );
-    const db = open(dataDir);
+    expect(() => migrate(db, broken)).toThrow("no such table: nowhere");
     expect(pragma(db, "user_version")).toBe(version);
     expect(db.query("SELECT name FROM sqlite_schema WHERE name = 'extras'").values()).toEqual([]);
     expect(registry.listDesks()).toMatchObject([{ name: "alpha" }]);

@@ -23,7 +23,6 @@ import {
   migrate,
   readApplicationId,
   readVersion,
-  type Schema,
   schemaVersion,
 } from "./migrate.ts";
 import { openForReading } from "./read.ts";
@@ -48,7 +47,6 @@ const roles: Record<Role, { readonly busyMs: number; readonly cacheKib: number }
 const LOG_BYTES_KEPT = 64 * 1024 * 1024;
 
 interface OpenOptions {
-  readonly schema?: Schema;
   /** Refuses a folder without a database instead of creating one. */
   readonly mustExist?: boolean;
   /** {@link sayOnStderr} if not given. */
@@ -74,13 +72,12 @@ export function openDatabase(dataDir: string, role: Role, options: OpenOptions =
 }
 
 function openFile(path: string, role: Role, options: OpenOptions): Database {
-  const { schema = currentSchema, onTightened = sayOnStderr } = options;
   if (isEmpty(path)) create(path);
   const isLogKept =
     options.externalCheckpoints === true || (role === "command" && !isEmpty(`${path}-wal`));
   // A server's reader opens first: its other threads need not check again.
   if (role === "reader") refuseDamagedLog(path);
-  if (role === "reader" || role === "command") inspect(path, schemaVersion(schema), onTightened);
+  if (role === "reader" || role === "command") inspect(path, options.onTightened ?? sayOnStderr);
   const db = new Database(path, { create: false, readwrite: true, strict: true });
   try {
     configure(db, role);
@@ -88,7 +85,7 @@ function openFile(path: string, role: Role, options: OpenOptions): Database {
     if (role === "writer" && !isLogKept) db.run(`PRAGMA journal_size_limit = ${LOG_BYTES_KEPT}`);
     // Otherwise SQLite removes the log when the last connection closes.
     if (isLogKept) db.fileControl(constants.SQLITE_FCNTL_PERSIST_WAL, 1);
-    upgrade(db, dirname(path), role, schema);
+    upgrade(db, dirname(path), role);
     return db;
   } catch (error) {
     db.close();
@@ -147,10 +144,10 @@ function refuseLeftovers(path: string): void {
   }
 }
 
-function inspect(path: string, newestVersion: number, onTightened: OnTightened): void {
+function inspect(path: string, onTightened: OnTightened): void {
   const files = [path, `${path}-wal`, `${path}-shm`];
   const wereThere = files.filter((file) => existsSync(file));
-  if (!isEmpty(path)) openForReading(path, { newestVersion }).close();
+  if (!isEmpty(path)) openForReading(path).close();
   for (const file of files) {
     // Files that reading has just created are tightened, too, without a message.
     tighten(file, wereThere.includes(file) ? onTightened : () => {});
@@ -178,12 +175,12 @@ function configure(db: Database, role: Role): void {
 }
 
 /** Takes the folder's lock for a command: it must not change the tables of a running older server. */
-function upgrade(db: Database, dataDir: string, role: Role, schema: Schema): void {
+function upgrade(db: Database, dataDir: string, role: Role): void {
   const version = readVersion(db);
-  if (version === schemaVersion(schema)) return;
+  if (version === schemaVersion(currentSchema)) return;
   const lock = role === "command" && version > 0 ? lockFolder(dataDir) : null;
   try {
-    migrate(db, schema);
+    migrate(db);
   } finally {
     lock?.release();
   }

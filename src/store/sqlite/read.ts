@@ -15,15 +15,12 @@ import {
 
 const BUSY_TIMEOUT_MS = 10_000;
 
-interface ReadOptions {
-  readonly newestVersion?: number;
-  /** How long it waits for another's lock. */
-  readonly busyMs?: number;
-}
-
-/** Throws {@link UserError} if the file is missing, foreign, of a newer version, or visibly damaged. */
-export function openForReading(path: string, options: ReadOptions = {}): Database {
-  return openFile(path, options, (db) => {
+/**
+ * Waits `busyMs` for another's lock. Throws {@link UserError} if the file is missing, foreign, of a newer
+ * version, or visibly damaged.
+ */
+export function openForReading(path: string, busyMs = BUSY_TIMEOUT_MS): Database {
+  return openFile(path, busyMs, (db) => {
     if (readVersion(db) > 0) refuseDamaged(db, path);
   });
 }
@@ -44,7 +41,7 @@ export function openSuspect(path: string): Database {
 /** Passes on that the file is locked: the caller may wait. */
 function openFile(
   path: string,
-  { newestVersion = schemaVersion(currentSchema), busyMs = BUSY_TIMEOUT_MS }: ReadOptions = {},
+  busyMs = BUSY_TIMEOUT_MS,
   check: (db: Database) => void = () => {},
 ): Database {
   let db: Database | null = null;
@@ -57,7 +54,7 @@ function openFile(
     const version = readVersion(db);
     refuseForeign(path, readApplicationId(db));
     if (version < 0) throw notOurs(path);
-    refuseNewer(path, version, newestVersion);
+    refuseNewer(path, version);
     check(db);
     return db;
   } catch (error) {
@@ -80,7 +77,8 @@ function refuseForeign(path: string, applicationId: number): void {
   if (applicationId !== APPLICATION_ID) throw notOurs(path);
 }
 
-function refuseNewer(path: string, version: number, newestVersion: number): void {
+function refuseNewer(path: string, version: number): void {
+  const newestVersion = schemaVersion(currentSchema);
   if (version <= newestVersion) return;
   throw new UserError(
     `${path} was written by a newer signalbox (database version ${version}; this one knows ${newestVersion}): run that version, or name another file, or another folder with --data DIR.`,

@@ -102,7 +102,7 @@ function takeWriteLock(path: string, busyMs: number): Database | null {
  */
 function tryWriteLock(path: string, busyMs: number): Database {
   refuseDamagedLog(path);
-  openForReading(path, { busyMs }).close();
+  openForReading(path, busyMs).close();
   const db = new Database(path, { create: false, readwrite: true });
   try {
     db.run("PRAGMA journal_mode = DELETE");
@@ -173,43 +173,29 @@ function takeOver(previous: string, restoring: string): Taken {
 
 function refuseUnusable(previous: string): void {
   refuseDamagedLog(previous);
-  const db = openForReading(previous);
-  try {
-    const isCurrent = readVersion(db) === schemaVersion(currentSchema);
-    if (!isCurrent) throw new UserError("it is of another version");
-    const tables = compareSchema(db).missing.filter(({ type }) => type === "table");
-    if (tables.length > 0) throw new UserError(`missing or changed: ${describeObjects(tables)}`);
-  } finally {
-    db.close();
-  }
+  using db = openForReading(previous);
+  const isCurrent = readVersion(db) === schemaVersion(currentSchema);
+  if (!isCurrent) throw new UserError("it is of another version");
+  const tables = compareSchema(db).missing.filter(({ type }) => type === "table");
+  if (tables.length > 0) throw new UserError(`missing or changed: ${describeObjects(tables)}`);
 }
 
 function carryOverInto(restoring: string, previous: string): Taken {
   const { SQLITE_OPEN_READWRITE, SQLITE_OPEN_URI } = constants;
-  const db = new Database(restoring, SQLITE_OPEN_READWRITE | SQLITE_OPEN_URI);
-  try {
-    db.run(`PRAGMA busy_timeout = ${COMMAND_BUSY_MS}`);
-    // A restore that is killed here begins with a new copy; a journal on disk would be played back into it.
-    db.run("PRAGMA journal_mode = MEMORY");
-    db.run("PRAGMA trusted_schema = OFF");
-    db.run("PRAGMA foreign_keys = ON");
-    migrate(db);
-    db.query("ATTACH ? AS previous").run(`${pathToFileURL(previous).href}?mode=ro`);
-    return { keys: inTransaction(db, () => carryOver(db)), missing_signals: countMissing(db) };
-  } finally {
-    db.close();
-  }
+  using db = new Database(restoring, SQLITE_OPEN_READWRITE | SQLITE_OPEN_URI);
+  db.run(`PRAGMA busy_timeout = ${COMMAND_BUSY_MS}`);
+  // A restore that is killed here begins with a new copy; a journal on disk would be played back into it.
+  db.run("PRAGMA journal_mode = MEMORY");
+  db.run("PRAGMA trusted_schema = OFF");
+  db.run("PRAGMA foreign_keys = ON");
+  migrate(db);
+  db.query("ATTACH ? AS previous").run(`${pathToFileURL(previous).href}?mode=ro`);
+  return { keys: inTransaction(db, () => carryOver(db)), missing_signals: countMissing(db) };
 }
 
 function archivedDesks(restoring: string): string[] {
-  const db = openForReading(restoring);
-  try {
-    const sql = "SELECT name FROM desks WHERE archived_at IS NOT NULL ORDER BY name";
-    return db
-      .query<{ name: string }, []>(sql)
-      .all()
-      .map(({ name }) => name);
-  } finally {
-    db.close();
-  }
+  using db = openForReading(restoring);
+  const sql = "SELECT name FROM desks WHERE archived_at IS NOT NULL ORDER BY name";
+  const desks = db.query<{ name: string }, []>(sql).all();
+  return desks.map(({ name }) => name);
 }
