@@ -25,7 +25,7 @@ const labels = {
   problem: { text: "fail", colour: "red" },
 } as const satisfies Record<Severity, object>;
 
-const NAME_WIDTH = Math.max(...checks.map(({ name }) => name.length));
+const NAME_WIDTH = Math.max(...Object.keys(checks).map((name) => name.length));
 
 export function doctorCommand(): Command {
   const command: Command = defineCommand({
@@ -43,8 +43,8 @@ Reads the newest backup whole.`,
     run: async (options: DoctorOptions) => {
       const facts = await gatherFacts(options, command);
       const findings: (Finding & { readonly name: string })[] = [];
-      for (const check of checks) {
-        const found = { name: check.name, ...(await examine(check, facts)) };
+      for (const [name, check] of Object.entries(checks)) {
+        const found = { name, ...(await examine(check, facts)) };
         findings.push(found);
         if (!options.json) printFinding(found);
       }
@@ -81,9 +81,9 @@ function withoutDefaultPorts(config: ServeConfig, command: Command): ServeConfig
 }
 
 /** One check that cannot be made does not keep the others from being made. */
-async function examine({ run }: Check, facts: Facts): Promise<Finding> {
+async function examine(check: Check, facts: Facts): Promise<Finding> {
   try {
-    return await run(facts);
+    return await check(facts);
   } catch (error) {
     const sentence =
       explain(error, facts.data) ?? `unexpected failure, please report it: ${messageOf(error)}`;

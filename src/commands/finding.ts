@@ -25,11 +25,8 @@ export interface Facts {
   readonly now: number;
 }
 
-export interface Check {
-  readonly name: string;
-  /** Throws `UserError` for a problem whose message says what to do. */
-  readonly run: (facts: Facts) => Awaitable<Finding>;
-}
+/** Throws `UserError` for a problem whose message says what to do. */
+export type Check = (facts: Facts) => Awaitable<Finding>;
 
 export function found(severity: Severity, sentence: string, next: string | null = null): Finding {
   return { severity, sentence, next };

@@ -57,7 +57,7 @@ interface Column<Item> {
   /** Replaces `cell` first. */
   readonly short?: Cell<Item>;
   /** Then columns with this are left out, 1 first. The others stay. */
-  readonly leaveOut?: number;
+  readonly leaveOut?: number | undefined;
   /** Its texts are never cut, because people copy them. */
   readonly whole?: boolean;
   /** Aligned to the right. */
@@ -75,7 +75,7 @@ export function timeColumn<Item>(
   return {
     cell: (record) => formatTime(read(record)),
     short: (record) => formatTime(read(record)).slice(0, "2026-11-22".length),
-    ...(leaveOut === undefined ? {} : { leaveOut }),
+    leaveOut,
   };
 }
 
@@ -186,7 +186,7 @@ function widthOf(cells: readonly string[]): number {
 }
 
 /** The last character of a text that is cut is an ellipsis. */
-export function cutTo(cell: string, width: number): string {
+function cutTo(cell: string, width: number): string {
   if (Bun.stringWidth(cell) <= width) return cell;
   let cut = "";
   for (const { segment } of new Intl.Segmenter().segment(cell)) {

@@ -3,7 +3,7 @@ import { escapeControls } from "../domain/shell.ts";
 import { fileLines } from "../domain/signal-file.ts";
 import type { StoredSignal } from "../domain/stored-signal.ts";
 import { writeToStdout } from "../output.ts";
-import { type Columns, cutTo, formatTime, streamTable } from "./print.ts";
+import { type Columns, formatTime, streamTable } from "./print.ts";
 
 /** A chunk that is read, and printed, at once. */
 export const CHUNK = { rows: 1_000, metadataUnits: 1024 * 1024 };
@@ -26,17 +26,6 @@ export function writeLines(lines: string): void {
   writeToStdout(process.stdout.isTTY ? lines.split("\n").map(escapeControls).join("\n") : lines);
 }
 
-/** On a terminal that is too narrow, texts that desks choose must not push out the other columns. */
-const CUT = 14;
-
-function textColumn(read: (signal: StoredSignal) => string) {
-  return { cell: read, short: (signal: StoredSignal) => cutTo(read(signal), CUT) };
-}
-
-function numberColumn(read: (signal: StoredSignal) => number | null) {
-  return { ...textColumn((signal) => String(read(signal) ?? "-")), number: true };
-}
-
 const columns = {
   "RECEIVED (UTC)": {
     cell: ({ received_at }) => formatTime(received_at).slice(0, -1),
@@ -45,12 +34,12 @@ const columns = {
     whole: true,
   },
   ID: { cell: ({ id }) => id, whole: true },
-  DESK: textColumn(({ desk }) => desk),
-  SYMBOL: textColumn(({ symbol }) => symbol),
+  DESK: ({ desk }) => desk,
+  SYMBOL: ({ symbol }) => symbol,
   SIDE: ({ side, direction }) => (direction === null ? side : `${side} ${direction}`),
-  PRICE: { ...numberColumn(({ price }) => price), leaveOut: 5 },
-  QUANTITY: { ...numberColumn(({ quantity }) => quantity), leaveOut: 4 },
+  PRICE: { cell: ({ price }) => String(price ?? "-"), number: true, leaveOut: 5 },
+  QUANTITY: { cell: ({ quantity }) => String(quantity ?? "-"), number: true, leaveOut: 4 },
   SOURCE: { cell: ({ source }) => source, leaveOut: 3 },
   TYPE: { cell: ({ type }) => type, leaveOut: 2 },
-  KEY: { ...textColumn(({ key_label, key_last4 }) => key_label ?? `…${key_last4}`), leaveOut: 1 },
+  KEY: { cell: ({ key_label, key_last4 }) => key_label ?? `…${key_last4}`, leaveOut: 1 },
 } satisfies Columns<StoredSignal>;

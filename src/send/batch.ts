@@ -29,15 +29,12 @@ export async function checkAll(
   input: Input,
   { prefixBytes, onProgress, onInvalid }: CheckHooks,
 ): Promise<Checked> {
-  const hash = createHash("sha256");
+  const [whole, prefix] = [createHash("sha256"), createHash("sha256")];
   let [signals, withoutId, invalid, bytes] = [0, 0, 0, 0];
-  let prefixSha256: string | null = null;
   let isNdjson = true;
   const onChunk = (chunk: Bytes): void => {
-    const prefixLeft = prefixBytes - bytes;
-    hash.update(chunk.subarray(0, Math.max(0, prefixLeft)));
-    if (prefixLeft > 0 && prefixLeft <= chunk.length) prefixSha256 = hash.copy().digest("hex");
-    hash.update(chunk.subarray(Math.max(0, prefixLeft)));
+    whole.update(chunk);
+    prefix.update(chunk.subarray(0, Math.max(0, prefixBytes - bytes)));
     bytes += chunk.length;
     onProgress(bytes);
   };
@@ -50,7 +47,8 @@ export async function checkAll(
       onInvalid(checked);
     } else if (!checked.hasId) withoutId += 1;
   }
-  const sha256 = hash.digest("hex");
+  const sha256 = whole.digest("hex");
+  const prefixSha256 = bytes < prefixBytes ? null : prefix.digest("hex");
   return { signals, withoutId, invalid, isNdjson, bytes, sha256, prefixSha256 };
 }
 

@@ -7,7 +7,7 @@ import {
   readSync,
   statSync,
   unlinkSync,
-  writeSync,
+  writeFileSync,
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -68,30 +68,19 @@ export class Input {
   /** Yields the lines that are not blank. Throws {@link UserError} if they are not those of the first time. */
   async *lines(onChunk: (chunk: Bytes) => void = () => {}): AsyncGenerator<Line> {
     let number = 0;
-    let begun: Bytes[] = [];
-    let begunBytes = 0;
-    const end = (last: Bytes): Line | null => {
-      const isTooLong = begunBytes + last.length > BODY_BYTES_MAX;
-      const bytes = isTooLong ? null : begun.length === 0 ? last : Buffer.concat([...begun, last]);
-      begun = [];
-      begunBytes = 0;
-      number += 1;
-      return bytes !== null && isBlank(bytes) ? null : { number, bytes };
-    };
+    let begun: Bytes = new Uint8Array(0);
     for await (const chunk of this.#chunks()) {
       onChunk(chunk);
-      let start = 0;
-      for (let at = chunk.indexOf(LINE_FEED); at !== -1; at = chunk.indexOf(LINE_FEED, start)) {
-        const line = end(chunk.subarray(start, at));
-        if (line !== null) yield line;
-        start = at + 1;
+      let rest = Buffer.concat([begun, chunk]);
+      for (let end = rest.indexOf(LINE_FEED); end !== -1; end = rest.indexOf(LINE_FEED)) {
+        number += 1;
+        yield* lineOf(number, rest.subarray(0, end));
+        rest = rest.subarray(end + 1);
       }
-      begunBytes += chunk.length - start;
-      if (begunBytes <= BODY_BYTES_MAX) begun.push(chunk.subarray(start));
-      else begun = [];
+      // A byte more than a body may have is enough to tell that the line is too long.
+      begun = rest.subarray(0, BODY_BYTES_MAX + 1);
     }
-    const line = end(new Uint8Array(0));
-    if (line !== null) yield line;
+    yield* lineOf(number + 1, begun);
   }
 
   async *#chunks(): AsyncGenerator<Bytes> {
@@ -112,6 +101,11 @@ export class Input {
       await new Promise((resolve) => setImmediate(resolve));
     }
   }
+}
+
+function* lineOf(number: number, bytes: Bytes): Generator<Line> {
+  if (bytes.length > BODY_BYTES_MAX) yield { number, bytes: null };
+  else if (!isBlank(bytes)) yield { number, bytes };
 }
 
 /** JSON's white space. */
@@ -144,7 +138,7 @@ async function spool(source: number, name: string): Promise<number> {
     if (bytes > SPOOL_BYTES_MAX) {
       throw new UserError(`${name} is larger than 4 GiB: write it to a file, and send that.`);
     }
-    for (let at = 0; at < chunk.length;) at += writeSync(descriptor, chunk, at);
+    writeFileSync(descriptor, chunk);
   }
   return descriptor;
 }
