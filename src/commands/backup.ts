@@ -87,16 +87,11 @@ export async function backUp(
   return { file, bytes: (await stat(file)).size, signals, newest_id };
 }
 
-async function backUpOnce(
-  file: string,
-  { data, json, keep, command }: BackupOptions,
-): Promise<void> {
-  if (keep !== undefined) {
-    throw new UsageError("--keep needs --every: signalbox backup --every 1h --keep 24 DIR");
-  }
-  if (command !== undefined) {
+async function backUpOnce(file: string, options: BackupOptions): Promise<void> {
+  const { data, json, keep, command } = options;
+  if ((keep ?? command) !== undefined) {
     throw new UsageError(
-      "--command needs --every; after one backup, type it yourself: signalbox backup FILE && …",
+      `${keep === undefined ? "--command" : "--keep"} needs --every: signalbox backup --every 1h DIR`,
     );
   }
   const replaced = refuseTarget(file, resolve(data));

@@ -20,7 +20,7 @@ import {
 } from "./attention.ts";
 import { requireStart } from "./check.ts";
 import { type FileSystem, fileSystemOf, freeBytes, measureFsync, median } from "./disk.ts";
-import { type Check, type Facts, type Finding, found, judge } from "./finding.ts";
+import { type Check, type Facts, type Finding, judge, ok, problem, warning } from "./finding.ts";
 import { toType } from "./hint.ts";
 import { count, formatTime, plural } from "./print.ts";
 import { DAY_MS } from "../domain/time.ts";
@@ -57,7 +57,7 @@ function checkServer({ server, health, data }: Facts): Finding {
   // The last, if the server both is of another version and does not store.
   const attention = attentionToServer(server, health, data).slice(-1);
   if (attention.length === 0 && health?.certificate.ok === false) {
-    return found("problem", `${runs}, but takes no signals: see certificate.`);
+    return problem(`${runs}, but takes no signals: see certificate.`);
   }
   return judge(attention, stores ? "warning" : "problem", `${runs}, and stores signals.`);
 }
@@ -78,9 +78,9 @@ const risks: Readonly<Record<FileSystem["kind"], Omit<Finding, "severity">>> = {
 };
 
 function checkFileSystem({ config: { dataDir } }: Facts): Finding {
-  if (process.platform !== "linux") return found("ok", "Only checked on Linux.");
+  if (process.platform !== "linux") return ok("Only checked on Linux.");
   const fileSystem = fileSystemOf(statfsSync(dataDir).type);
-  if (fileSystem === null) return found("ok", "The data folder is on a local disk.");
+  if (fileSystem === null) return ok("The data folder is on a local disk.");
   const { name, kind } = fileSystem;
   const { sentence, next } = risks[kind];
   const severity = kind === "network" || kind === "memory" ? "problem" : "warning";
@@ -90,25 +90,24 @@ function checkFileSystem({ config: { dataDir } }: Facts): Finding {
 async function checkFsync({ config: { dataDir } }: Facts): Promise<Finding> {
   const time = await measureFsync(dataDir);
   const sentence = `An fsync takes ${time.toFixed(time < 10 ? 2 : 0)} ms.`;
-  if (time <= FSYNC_MS_MAX) return found("ok", sentence);
+  if (time <= FSYNC_MS_MAX) return ok(sentence);
   const next = "look for what else uses the disk, or use a faster one";
-  return found("warning", `${sentence} Every signal waits for at least one.`, next);
+  return warning(`${sentence} Every signal waits for at least one.`, next);
 }
 
 function checkPermissions({ config: { dataDir } }: Facts): Finding {
   const { foreign, wrongMode } = findMisfits(dataDir);
   if (foreign[0] !== undefined) {
     const files = foreign.map(shellQuoted).join(" ");
-    return found(
-      "problem",
+    return problem(
       `${foreign[0]} belongs to another user.`,
       `sudo chown ${process.geteuid?.()} ${files}`,
     );
   }
   const [first] = wrongMode;
-  if (first === undefined) return found("ok", "Only the server's user can access the data folder.");
+  if (first === undefined) return ok("Only the server's user can access the data folder.");
   const files = wrongMode.map(({ path }) => shellQuoted(path)).join(" ");
-  return found("problem", `${first.path} has mode ${first.mode}.`, `chmod u+rwX,go= ${files}`);
+  return problem(`${first.path} has mode ${first.mode}.`, `chmod u+rwX,go= ${files}`);
 }
 
 /** The median, because some bots have a wrong clock or send late. */
@@ -118,13 +117,12 @@ async function checkClock({ config: { dataDir }, now }: Facts): Promise<Finding>
     sentAt == null || received_at < now - DAY_MS ? [] : [sentAt - received_at],
   );
   if (skews.length === 0)
-    return found("ok", "No signal of the last 24 hours has a signal_time to compare with.");
+    return ok("No signal of the last 24 hours has a signal_time to compare with.");
   const skew = median(skews);
   const seconds = (Math.abs(skew) / 1_000).toFixed(1);
   const sentence = `The signal_time of the latest ${plural(skews.length, "signal")} is ${seconds} s ${skew > 0 ? "ahead of" : "behind"} this machine's clock (median).`;
-  if (skew <= AHEAD_MS_MAX && skew >= -BEHIND_MS_MAX) return found("ok", sentence);
-  return found(
-    "warning",
+  if (skew <= AHEAD_MS_MAX && skew >= -BEHIND_MS_MAX) return ok(sentence);
+  return warning(
     sentence,
     `check this clock with timedatectl; if it is right, the bots' clocks are wrong${skew < 0 ? ", or they send late" : ""}`,
   );
@@ -141,11 +139,10 @@ function checkCertificate({ config, server, now }: Facts): Finding {
   const attention = attentionToCertificate(expiresAt, renewing, now);
   if (expiresAt === null) {
     if (isMissing && attention.length === 0)
-      return found("ok", `None yet: the server orders it from ${acme.directory}.`);
+      return ok(`None yet: the server orders it from ${acme.directory}.`);
     const { certFile } = acmeFiles(config.dataDir);
     if (server === null && existsSync(certFile)) {
-      return found(
-        "warning",
+      return warning(
         `None in this configuration, but there is ${certFile}.`,
         "give doctor the flags of serve, such as --acme-domain; if serve no longer has that one, delete the file",
       );
@@ -156,8 +153,7 @@ function checkCertificate({ config, server, now }: Facts): Finding {
   const missing = loaded === null || trustedProxies.length > 0 ? [] : missingHosts(loaded, config);
   const isLacking = renewing !== null && renewing.missing.length > 0;
   if (tls !== null && missing.length > 0 && !isLacking) {
-    return found(
-      "problem",
+    return problem(
       `${tls.certFile} is not valid for ${missing.join(" and ")}.`,
       acme === null
         ? "get a certificate for every name, or correct --public-url and --console-url"
@@ -191,12 +187,11 @@ function missingHosts(
 /** The running server's limit, which its supervisor sets, or else this command's. */
 function checkDescriptors({ config, server }: Facts): Finding {
   const max = readDescriptorsMax(server?.pid);
-  if (max === null) return found("ok", "Only checked on Linux.");
+  if (max === null) return ok("Only checked on Linux.");
   const { public: possible } = planConnections(config, { warn: () => {} }, max);
   const sentence = `${count(max)} are allowed, enough for ${plural(possible, "connection")}`;
-  if (possible >= config.connectionsMax) return found("ok", `${sentence}.`);
-  return found(
-    "warning",
+  if (possible >= config.connectionsMax) return ok(`${sentence}.`);
+  return warning(
     `${sentence} of ${count(config.connectionsMax)} (--max-connections).`,
     "raise LimitNOFILE of the service, or ulimit -n, and restart the server",
   );
@@ -205,9 +200,8 @@ function checkDescriptors({ config, server }: Facts): Finding {
 function checkLog({ config: { dataDir, externalCheckpoints } }: Facts): Finding {
   const bytes = databaseFiles.logBytes(dataDir);
   const sentence = `The write-ahead log has ${formatBytes(bytes)}.`;
-  if (bytes <= LOG_BYTES_MAX) return found("ok", sentence);
-  return found(
-    "warning",
+  if (bytes <= LOG_BYTES_MAX) return ok(sentence);
+  return warning(
     sentence,
     externalCheckpoints
       ? "see that the program that does the checkpoints runs"
@@ -218,8 +212,7 @@ function checkLog({ config: { dataDir, externalCheckpoints } }: Facts): Finding 
 async function checkBackups({ config, server, data, now }: Facts): Promise<Finding> {
   const backups = server?.backups ?? (config.backups && (await statusOf(config.backups)));
   if (backups === null) {
-    return found(
-      "warning",
+    return warning(
       "This configuration makes no backups.",
       "add --backup-dir DIR, unless another program makes them",
     );
@@ -229,14 +222,12 @@ async function checkBackups({ config, server, data, now }: Facts): Promise<Findi
   if (late !== undefined) {
     // A server that starts makes one at once.
     return server === null
-      ? found("warning", late.problem, toType("serve", data) + ` --backup-dir ${shellQuoted(dir)}`)
-      : found("problem", late.problem, late.next);
+      ? warning(late.problem, toType("serve", data) + ` --backup-dir ${shellQuoted(dir)}`)
+      : problem(late.problem, late.next);
   }
-  if (newest === null)
-    return found("ok", "The server has just started, and will make the first one.");
+  if (newest === null) return ok("The server has just started, and will make the first one.");
   if (!existsSync(newest.file)) {
-    return found(
-      "problem",
+    return problem(
       `The newest backup, ${newest.file}, is gone.`,
       `if a backup command moves it, let it copy it instead; make another one: ${toType(`backup ${shellQuoted(newest.file)}`, data)}`,
     );
@@ -245,10 +236,9 @@ async function checkBackups({ config, server, data, now }: Facts): Promise<Findi
   if (damage === null) {
     const sending = describeSending(backups);
     const and = sending === null ? "" : `, and was ${sending}`;
-    return found("ok", `The newest, of ${formatTime(newest.at)}, is sound${and}.`);
+    return ok(`The newest, of ${formatTime(newest.at)}, is sound${and}.`);
   }
-  return found(
-    "problem",
+  return problem(
     `${newest.file} is damaged (${damage}).`,
     `check that disk, and make another backup: ${toType(`backup ${shellQuoted(newest.file)}`, data)}`,
   );
@@ -262,5 +252,5 @@ async function statusOf({ dir, everyMs, keep }: BackupPlan): Promise<BackupStatu
 
 async function checkConfiguration({ config, server }: Facts): Promise<Finding> {
   await requireStart(config, server);
-  return found("ok", "Valid: serve would start with it.");
+  return ok("Valid: serve would start with it.");
 }

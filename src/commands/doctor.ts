@@ -9,7 +9,7 @@ import { askChecks, askStatus } from "../ops/client.ts";
 import { requireDatabase } from "../store/open.ts";
 import { defineCommand } from "./define.ts";
 import { checks } from "./doctor-checks.ts";
-import type { Check, Facts, Finding, Severity } from "./finding.ts";
+import { type Check, type Facts, type Finding, problem, type Severity } from "./finding.ts";
 import { explain } from "./hint.ts";
 import { jsonOption } from "./options.ts";
 import { plural, printData, printJson } from "./print.ts";
@@ -87,7 +87,7 @@ async function examine(check: Check, facts: Facts): Promise<Finding> {
   } catch (error) {
     const sentence =
       explain(error, facts.data) ?? `unexpected failure, please report it: ${messageOf(error)}`;
-    return { severity: "problem", sentence, next: null };
+    return problem(sentence);
   }
 }
 

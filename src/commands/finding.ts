@@ -28,13 +28,19 @@ export interface Facts {
 /** Throws `UserError` for a problem whose message says what to do. */
 export type Check = (facts: Facts) => Awaitable<Finding>;
 
-export function found(severity: Severity, sentence: string, next: string | null = null): Finding {
-  return { severity, sentence, next };
+export function ok(sentence: string): Finding {
+  return { severity: "ok", sentence, next: null };
+}
+
+export function warning(sentence: string, next: string): Finding {
+  return { severity: "warning", sentence, next };
+}
+
+export function problem(sentence: string, next: string | null = null): Finding {
+  return { severity: "problem", sentence, next };
 }
 
 /** The first thing that needs attention, or else `sound`. */
 export function judge([first]: readonly Attention[], severity: Severity, sound: string): Finding {
-  return first === undefined
-    ? found("ok", sound)
-    : { severity, sentence: first.problem, next: first.next };
+  return first === undefined ? ok(sound) : { severity, sentence: first.problem, next: first.next };
 }

@@ -4,6 +4,8 @@ import { UserError } from "../domain/errors.ts";
 import { type ApiKey, keyPrefixes, keysIn, keyState, looksLikeKey } from "../domain/key.ts";
 import { escapeControls } from "../domain/shell.ts";
 import type { Awaitable, Registry } from "../domain/storage.ts";
+import { withStorage } from "../store/open.ts";
+import { printNote } from "./print.ts";
 
 /** Candidates that the error names. */
 const CANDIDATES_MAX = 5;
@@ -79,11 +81,32 @@ export function describeKey({ id, scope, desk, label, last4 }: ApiKey): string {
   return `${id} (${what}${desk === null ? "all desks" : `desk ${desk}`}${label === null ? "" : `, ${label}`}, ending in ${last4})`;
 }
 
+/** With - as the name, reads the key itself from stdin. */
+export async function withKey<T>(
+  { name, data, find = keyNamed }: { name: string; data: string; find?: typeof keyToRotate },
+  work: (registry: Registry, key: ApiKey) => Awaitable<T>,
+): Promise<T> {
+  const itself = name === "-" ? await keyFromStdin() : null;
+  return withStorage(data, async ({ registry }) => {
+    const key = itself === null ? find(registry, name) : keyItself(registry, itself, data);
+    return work(registry, await key);
+  });
+}
+
+async function keyItself(registry: Registry, key: string, data: string): Promise<ApiKey> {
+  const found = await registry.findKeyItself(key);
+  if (found !== null) return found;
+  throw new UserError(
+    `This key is not one of ${data}, and nothing was changed: name the folder of its server with --data DIR.`,
+  );
+}
+
 /** Longer than any text that somebody pastes around a key. */
 const TEXT_MAX = 1024 * 1024;
 
 /** Reads a leaked key, alone or in other text. On a terminal, Enter ends the input. Throws {@link UserError}. */
-export async function keyFromStdin(): Promise<string> {
+async function keyFromStdin(): Promise<string> {
+  if (process.stdin.isTTY) printNote("Paste the key, and press Enter:");
   const [key, ...others] = keysIn(await readStdin());
   if (key === undefined) {
     throw new UserError(

@@ -2,14 +2,14 @@
 import { type Command, Option } from "commander";
 import { resolve } from "node:path";
 import ms from "ms";
-import { UsageError, UserError } from "../domain/errors.ts";
+import { UsageError } from "../domain/errors.ts";
 import { type ApiKey, keyState } from "../domain/key.ts";
 import { shellQuoted } from "../domain/shell.ts";
-import { ADMIN, type Awaitable, type MintedKey, type Registry } from "../domain/storage.ts";
+import { ADMIN, type MintedKey } from "../domain/storage.ts";
 import { withStorage } from "../store/open.ts";
 import { type DataOptions, defineCommand, defineGroup } from "./define.ts";
 import { noneYet, toType } from "./hint.ts";
-import { describeKey, keyArgument, keyFromStdin, keyNamed, keyToRotate } from "./key-name.ts";
+import { describeKey, keyArgument, keyToRotate, withKey } from "./key-name.ts";
 import { type Lifetime, readDuration, readLifetime } from "./options.ts";
 import {
   formatTime,
@@ -170,31 +170,6 @@ key as an argument, because other users of the machine can see it.`,
       printNote(`Key ${describeKey(record)} ${outcome}`);
     },
   });
-}
-
-/** With - as the name, reads the key itself from stdin. */
-async function withKey<T>(
-  { name, data, find = keyNamed }: { name: string; data: string; find?: typeof keyToRotate },
-  work: (registry: Registry, key: ApiKey) => Awaitable<T>,
-): Promise<T> {
-  const itself = name === "-" ? await askForKey() : null;
-  return withStorage(data, async ({ registry }) => {
-    const key = itself === null ? find(registry, name) : keyItself(registry, itself, data);
-    return work(registry, await key);
-  });
-}
-
-function askForKey(): Promise<string> {
-  if (process.stdin.isTTY) printNote("Paste the key, and press Enter:");
-  return keyFromStdin();
-}
-
-async function keyItself(registry: Registry, key: string, data: string): Promise<ApiKey> {
-  const found = await registry.findKeyItself(key);
-  if (found !== null) return found;
-  throw new UserError(
-    `This key is not one of ${data}, and nothing was changed: name the folder of its server with --data DIR.`,
-  );
 }
 
 interface RotateOptions extends DataOptions {

@@ -9,7 +9,7 @@ import { askConsoleUrl } from "../ops/client.ts";
 import { withStorage } from "../store/open.ts";
 import { type DataOptions, defineCommand, defineGroup } from "./define.ts";
 import { noneYet, toType } from "./hint.ts";
-import { consoleUrlOption } from "./options.ts";
+import { readOwnUrl } from "./options.ts";
 import {
   formatTime,
   printJson,
@@ -19,12 +19,18 @@ import {
   requireReader,
   timeColumn,
 } from "./print.ts";
+import { setting } from "./setting.ts";
 
 interface LinkOptions extends DataOptions {
   readonly consoleUrl?: string;
 }
 
 const DESK = new Argument("<desk>", "the desk's name");
+const CONSOLE_URL = setting(
+  "--console-url <url>",
+  "the console's public URL (default: as the running server knows it)",
+  readOwnUrl,
+);
 const EMAIL = new Argument("<email>", "the member's email address");
 
 export function memberCommand(): Command {
@@ -48,7 +54,7 @@ function inviteCommand(): Command {
       DESK,
       new Argument("<email>", "the address to sign in with; nothing is sent to it"),
     ],
-    options: [consoleUrlOption()],
+    options: [CONSOLE_URL],
     adds: "data and json",
     notes: "The link works once, for 24 hours. Inviting again replaces the earlier link.",
     examples: [
@@ -122,10 +128,7 @@ function resetCommand(): Command {
     name: "reset",
     description: "sign a member out, and print a one-time link to set a new password or passkey",
     arguments: [DESK, EMAIL],
-    options: [
-      new Option("--lock", "disable the old password and passkeys at once"),
-      consoleUrlOption(),
-    ],
+    options: [new Option("--lock", "disable the old password and passkeys at once"), CONSOLE_URL],
     adds: "data and json",
     notes: `
 The link works once, for 24 hours. The old password and passkeys stop working when it is used, or at

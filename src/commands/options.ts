@@ -15,15 +15,6 @@ export function jsonOption(): Option {
   return new Option("--json", "print JSON");
 }
 
-export function consoleUrlOption(): Option {
-  return new Option(
-    "--console-url <url>",
-    "the console's public URL (default: as the running server knows it)",
-  )
-    .env("SIGNALBOX_CONSOLE_URL")
-    .argParser(readOwnUrl);
-}
-
 /** Throws `UserError` unless the backup is a file. `ifFolder`: what to do if it is a folder. */
 export function requireFile(file: string, ifFolder: string): void {
   const stats = statSync(file, { throwIfNoEntry: false });

@@ -102,7 +102,8 @@ async function tail(options: TailOptions): Promise<void> {
 async function follow(look: () => Promise<void>, stop: AbortSignal): Promise<void> {
   let failingSince: number | null = null;
   while (!stop.aborted && !isStdoutClosed()) {
-    await sleepUnless(stop);
+    // Unlike a race of promises, leaves no listener behind.
+    await setTimeout(POLL_MS, undefined, { signal: stop }).catch(() => {});
     try {
       if (!stop.aborted) await look();
       failingSince = null;
@@ -134,9 +135,4 @@ async function findStart(
   for await (const chunk of readChunks(reader, query, CHUNK)) first = chunk.at(-1)?.id ?? first;
   if (first === null) return newest;
   return newestSignalId(reader, null, first);
-}
-
-/** Unlike a race of promises, leaves no listener behind. */
-async function sleepUnless(stop: AbortSignal): Promise<void> {
-  await setTimeout(POLL_MS, undefined, { signal: stop }).catch(() => {});
 }
