@@ -14,7 +14,7 @@ export interface AcmeStatus {
   readonly next_attempt_at: number | null;
   /** The directory asked for no order before this time, which SIGHUP respects; null: it did not. */
   readonly held_until: number | null;
-  /** Why the last order failed; null if it succeeded, or there was none. */
+  /** Why challenges cannot be answered, or the last order failed; null if it succeeded, or there was none. */
   readonly failure: { readonly at: number; readonly reason: string } | null;
 }
 
