@@ -65,32 +65,23 @@ export class BackupJob {
   readonly #log: Logger;
   readonly #stopping = new AbortController();
   readonly #ended: Promise<void>;
-  #newest: MadeBackup | null = null;
-  #verifiedAt: number | null = null;
-  #failure: BackupFailure | null = null;
-  #sent: MadeBackup | null = null;
-  #sendFailure: BackupFailure | null = null;
+  status: BackupStatus;
 
   /** Starts at once if the newest backup is older than the interval. */
   constructor(plan: BackupPlan, make: MakeBackup, log: Logger) {
     this.#plan = plan;
     this.#make = make;
     this.#log = log;
-    this.#ended = this.#run();
-  }
-
-  get status(): BackupStatus {
-    const { dir, everyMs, keep, command } = this.#plan;
-    const sending = command === null ? null : { sent: this.#sent, failure: this.#sendFailure };
-    return {
-      dir,
-      every_ms: everyMs,
-      keep,
-      newest: this.#newest,
-      verified_at: this.#verifiedAt,
-      failure: this.#failure,
-      sending,
+    this.status = {
+      dir: plan.dir,
+      every_ms: plan.everyMs,
+      keep: plan.keep,
+      newest: null,
+      verified_at: null,
+      failure: null,
+      sending: plan.command === null ? null : { sent: null, failure: null },
     };
+    this.#ended = this.#run();
   }
 
   /** Aborts a running backup or command. */
@@ -109,7 +100,8 @@ export class BackupJob {
     const waitMs = await this.#untilDue();
     let dueAt = performance.now() + waitMs;
     // Whether the last server has sent it is not known.
-    if (waitMs > 0 && this.#newest !== null) await this.#send(this.#newest, dueAt);
+    const { newest } = this.status;
+    if (waitMs > 0 && newest !== null) await this.#send(newest, dueAt);
     await this.#sleep(dueAt - performance.now());
     while (!this.#stopping.signal.aborted) {
       const made = await this.#backUp();
@@ -138,15 +130,15 @@ export class BackupJob {
     const timeoutMs = Math.min(Math.ceil(everyMs / 2), TIMER_MS_MAX);
     try {
       await runBackupCommand(command, file, { timeoutMs, signal });
-      this.#sent = made;
-      this.#sendFailure = null;
+      this.#note({ sending: { sent: made, failure: null } });
       const duration_ms = Math.round(performance.now() - startedAt);
       this.#log.info({ file, duration_ms }, "backup sent");
       return true;
     } catch (error) {
       if (signal.aborted) return false;
       const reason = messageOf(error);
-      this.#sendFailure = { at: Date.now(), reason };
+      const sent = this.status.sending?.sent ?? null;
+      this.#note({ sending: { sent, failure: { at: Date.now(), reason } } });
       this.#log.error({ file, reason }, "the backup command failed, it will be retried");
       return false;
     }
@@ -155,9 +147,10 @@ export class BackupJob {
   /** At most the interval, even if the clock was set back since the newest backup. */
   async #untilDue(): Promise<number> {
     const { dir, everyMs } = this.#plan;
-    this.#newest = await findNewest(dir);
-    if (this.#newest === null) return 0;
-    return Math.min(everyMs, Math.max(0, everyMs - (Date.now() - this.#newest.at)));
+    const newest = await findNewest(dir);
+    this.#note({ newest });
+    if (newest === null) return 0;
+    return Math.min(everyMs, Math.max(0, everyMs - (Date.now() - newest.at)));
   }
 
   /** Returns null if it failed. */
@@ -172,19 +165,21 @@ export class BackupJob {
       const backup = await this.#make(file, this.#stopping.signal);
       const duration_ms = Math.round(performance.now() - startedAt);
       made = { file, at: timeOf(basename(file)) };
-      this.#newest = made;
-      this.#verifiedAt = Date.now();
-      this.#failure = null;
+      this.#note({ newest: made, verified_at: Date.now(), failure: null });
       this.#log.info({ ...backup, duration_ms }, "backup made");
     } catch (error) {
       if (!this.#stopping.signal.aborted) {
-        this.#failure = { at: Date.now(), reason: messageOf(error) };
+        this.#note({ failure: { at: Date.now(), reason: messageOf(error) } });
         this.#log.error({ file, reason: messageOf(error) }, "backup failed, it will be retried");
       }
       return null;
     }
     await this.#prune(file);
     return made;
+  }
+
+  #note(change: Partial<BackupStatus>): void {
+    this.status = { ...this.status, ...change };
   }
 
   /** Never removes the one just made, even if the clock was set back. */

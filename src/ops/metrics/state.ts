@@ -34,7 +34,8 @@ const described = {
   signalbox_keys_expiring_soon: "Active keys without a successor that expire within 7 days.",
   signalbox_certificate_start_timestamp_seconds: "When the certificate in use became valid.",
   signalbox_certificate_expiry_timestamp_seconds: "When the certificate in use expires.",
-  signalbox_acme_failing: "1 if the last order of a certificate failed, or the next one cannot be answered.",
+  signalbox_acme_failing:
+    "1 if the last order of a certificate failed, or the next one cannot be answered.",
   signalbox_backup_interval_seconds: "--backup-every; absent without --backup-dir.",
   signalbox_backup_latest_timestamp_seconds:
     "When the latest backup was made; it was verified before it got its name.",
