@@ -29,12 +29,6 @@ export const desktop = { width: 1280, height: 800 } as const;
 /** The narrowest that WCAG 1.4.10 asks for. */
 export const phone = { width: 320, height: 640 } as const;
 
-/** With an empty profile of its own. The caller closes it. */
-export async function launchBrowser(): Promise<Browser> {
-  const executablePath = Bun.which("chromium") ?? "chromium";
-  return await chromium.launch({ executablePath, args: FLAGS });
-}
-
 /** A browser window with its own cookies, and what it complained about. */
 export interface Window {
   readonly context: BrowserContext;
@@ -50,7 +44,8 @@ export type OpenWindow = (baseURL: string, options?: BrowserContextOptions) => P
 export function useBrowser(): OpenWindow {
   let browser: Browser;
   beforeAll(async () => {
-    browser = await launchBrowser();
+    const executablePath = Bun.which("chromium") ?? "chromium";
+    browser = await chromium.launch({ executablePath, args: FLAGS });
   });
   afterAll(() => browser.close());
   return (baseURL, options = {}) => openWindow(browser, baseURL, options);

@@ -1,6 +1,6 @@
 /** Pictures of the first minute on a terminal, from what docs/tour.md shows. */
 import { join } from "node:path";
-import type { Browser } from "playwright-core";
+import type { OpenWindow } from "./_browser.ts";
 import { writePicture } from "./_picture.ts";
 
 const STYLE = `
@@ -15,7 +15,7 @@ const STYLE = `
   b { color: light-dark(#0550ae, #79c0ff); font-weight: normal; }
   i { color: light-dark(#116329, #7ee787); font-style: normal; }`;
 
-export async function takeTerminal(browser: Browser, folder: string): Promise<void> {
+export async function takeTerminal(openWindow: OpenWindow, folder: string): Promise<void> {
   const [, section = ""] = (await Bun.file("docs/tour.md").text()).split("## The first signal\n");
   const blocks = [...(section.split("\n## ")[0] ?? "").matchAll(/```(sh|text)\n([^]*?)\n```/g)];
   // The README has another command that starts the server.
@@ -26,11 +26,10 @@ export async function takeTerminal(browser: Browser, folder: string): Promise<vo
     );
   const panes = `<pre>${server}</pre><pre>${client.join("\n")}</pre>`;
   for (const colorScheme of ["light", "dark"] as const) {
-    const page = await browser.newPage({ colorScheme, deviceScaleFactor: 2 });
+    const { page } = await openWindow("http://localhost", { colorScheme, deviceScaleFactor: 2 });
     await page.setContent(`<style>${STYLE}</style><main>${panes}</main>`);
     const path = join(folder, `terminal-${colorScheme}.png`);
     await writePicture(path, await page.locator("main").screenshot());
-    await page.close();
   }
 }
 

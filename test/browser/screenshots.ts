@@ -1,18 +1,17 @@
 /**
  * Pictures of the pages, light and dark, on a desktop and a phone, and of a terminal, under names that stay
- * the same: `bun run screenshots [FOLDER]`.
+ * the same: `bun run screenshots`. `PICTURES` names another folder than `docs/images`.
  */
-import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { test } from "bun:test";
+import { mkdirSync } from "node:fs";
 import { join } from "node:path";
-import { pino } from "pino";
-import type { Browser, BrowserContextOptions, Page } from "playwright-core";
-import { startApp } from "../../src/app.ts";
+import type { Page } from "playwright-core";
 import { SqliteMembers } from "../../src/store/sqlite/members.ts";
 import { openDatabase } from "../../src/store/sqlite/open.ts";
 import { SqliteRegistry } from "../../src/store/sqlite/registry.ts";
-import { freePort } from "../_cli.ts";
-import { launchBrowser } from "./_browser.ts";
+import { freePort, startServe } from "../_cli.ts";
+import { onCleanup, temporaryFolder } from "../_setup.ts";
+import { useBrowser } from "./_browser.ts";
 import { PASSWORD } from "../console/_console.ts";
 import { goToKeys, openMenu } from "./_flow.ts";
 import { writePicture } from "./_picture.ts";
@@ -20,92 +19,53 @@ import { fillDesk } from "./_sample.ts";
 import { takeTerminal } from "./_terminal-picture.ts";
 
 const EMAIL = "alice@example.com";
-
-const devices: Readonly<Record<string, BrowserContextOptions>> = {
-  desktop: { viewport: { width: 1280, height: 800 } },
-  phone: { viewport: { width: 390, height: 780 } },
-};
+const folder = process.env["PICTURES"] ?? "docs/images";
+const schemes = ["light", "dark"] as const;
+const viewports = { desktop: { width: 1280, height: 800 }, phone: { width: 390, height: 780 } };
 
 /** `isWhole`: however far down it goes. */
 type Take = (name: string, isWhole?: boolean) => Promise<void>;
+/** Returns the path of a one-time link. */
+type Invite = (desk: string, email: string) => string;
 
-const folder = process.argv.slice(2).at(-1) ?? "docs/images";
+const openWindow = useBrowser();
 mkdirSync(folder, { recursive: true });
-const chromium = await launchBrowser();
-await takeTerminal(chromium, folder);
-for (const [device, options] of Object.entries(devices)) {
-  for (const colorScheme of ["light", "dark"] as const) {
-    await using server = await serve();
-    await takeAll(chromium, server, `${device}-${colorScheme}`, { ...options, colorScheme });
-  }
-}
-for (const colorScheme of ["light", "dark"]) {
-  const home = join(folder, `home-desktop-${colorScheme}.png`);
-  await writePicture(join(folder, `console-${colorScheme}.png`), home);
-}
-await chromium.close();
 
-interface Server extends AsyncDisposable {
-  readonly url: string;
-  /** The path of a one-time link. */
-  readonly invite: (desk: string, email: string) => string;
+test("the terminal", () => takeTerminal(openWindow, folder));
+
+for (const colorScheme of schemes) {
+  for (const [device, viewport] of Object.entries(viewports)) {
+    test(`the pages on a ${device}, ${colorScheme}`, async () => {
+      const { url, invite } = await serve();
+      const options = { viewport, colorScheme, timezoneId: "Europe/Berlin" };
+      const { page } = await openWindow(url, options);
+      await takeAll(page, invite, `${device}-${colorScheme}`);
+    });
+  }
+
+  test(`the picture of the README, ${colorScheme}`, async () => {
+    const home = join(folder, `home-desktop-${colorScheme}.png`);
+    await writePicture(join(folder, `console-${colorScheme}.png`), home);
+  });
 }
 
 /** With a desk `alpha` that has been at work for weeks, and `beta`, which is new. */
-async function serve(): Promise<Server> {
-  const dataDir = mkdtempSync(join(tmpdir(), "signalbox-"));
+async function serve(): Promise<{ url: string; invite: Invite }> {
+  const dataDir = temporaryFolder();
   const db = openDatabase(dataDir, "command");
+  onCleanup(() => db.close());
   const members = new SqliteMembers(db);
   fillDesk(db, dataDir);
   new SqliteRegistry(db).createDesk("beta", { ifMissing: true });
   const port = await freePort();
-  const app = await startApp({
-    config: {
-      listen: { host: "127.0.0.1", port: 0 },
-      dataDir,
-      publicUrl: "https://signals.example.com",
-      tls: null,
-      acme: null,
-      trustedProxies: [],
-      rateLimitPerS: 0,
-      connectionsMax: 0,
-      readListen: null,
-      opsListen: null,
-      consoleListen: { host: "127.0.0.1", port },
-      // With a name, so that there are passkeys.
-      consoleUrl: `http://localhost:${port}`,
-      stopTimeoutMs: 100,
-      backups: null,
-      externalCheckpoints: false,
-    },
-    log: pino({ level: "silent" }),
-    onFatal: (reason) => process.stderr.write(`${reason}\n`),
-    makeBackup: () => Promise.reject(new Error("no backups here")),
-  });
-  return {
-    url: app.consoleUrl ?? "",
-    invite: (desk, email) => `/join/${members.invite(desk, email).token}`,
-    [Symbol.asyncDispose]: async () => {
-      db.close();
-      await app.stop();
-      rmSync(dataDir, { recursive: true, force: true });
-    },
-  };
+  // With a name, so that there are passkeys.
+  const url = `http://localhost:${port}`;
+  const listen = [`--console-listen=127.0.0.1:${port}`, `--console-url=${url}`];
+  await startServe([...listen, "--public-url=https://signals.example.com"], { dataDir });
+  return { url, invite: (desk, email) => `/join/${members.invite(desk, email).token}` };
 }
 
-async function takeAll(
-  browser: Browser,
-  { url, invite }: Server,
-  suffix: string,
-  options: BrowserContextOptions,
-): Promise<void> {
-  const context = await browser.newContext({
-    baseURL: url,
-    timezoneId: "Europe/Berlin",
-    reducedMotion: "reduce",
-    ...options,
-  });
-  const page = await context.newPage();
+async function takeAll(page: Page, invite: Invite, suffix: string): Promise<void> {
   const take: Take = async (name, fullPage = true) => {
     await page.screenshot({ path: join(folder, `${name}-${suffix}.png`), fullPage });
   };
@@ -131,10 +91,9 @@ async function takeAll(
     await page.goto(`/${name}`);
     await take(name);
   }
-  await context.close();
 }
 
-async function takeGettingIn(page: Page, take: Take, invite: Server["invite"]): Promise<void> {
+async function takeGettingIn(page: Page, take: Take, invite: Invite): Promise<void> {
   await page.goto("/nowhere");
   await take("not-here");
   await page.goto("/join/nothing");
@@ -190,7 +149,7 @@ async function takeKeys(page: Page, take: Take): Promise<void> {
   await take("key-shown");
 }
 
-async function takeMembers(page: Page, take: Take, invite: Server["invite"]): Promise<void> {
+async function takeMembers(page: Page, take: Take, invite: Invite): Promise<void> {
   await page.goto("/members/invite");
   await page.getByLabel("Email address").fill("carol@example.com");
   await take("member-invite");
