@@ -8,7 +8,7 @@ import { makeCertificate, writeCertificate } from "../_certificates.ts";
 import { freePort, mintKey, startServe } from "../_cli.ts";
 import { STORM_ATTEMPTS, STORM_SIGNALS, STORM_TIMEOUT_MS, storm } from "../_flaky.ts";
 import { startProxy } from "../_feed.ts";
-import { onCleanup, query, temporaryFolder } from "../_setup.ts";
+import { clearSignals, onCleanup, query, sharedByFile, temporaryFolder } from "../_setup.ts";
 import { shownIn, startConsole } from "../console/_console.ts";
 import "./_faults.ts";
 
@@ -128,7 +128,11 @@ async function startServer(...args: string[]) {
   return { ...server, env: { SIGNALBOX_KEY: key } };
 }
 
+/** For all tests that do not stop it. */
+const runningServer = sharedByFile(() => startServer());
+const anyKey = { SIGNALBOX_KEY: "sbk_x" };
 const names = Object.keys(runners);
+const TRIED_AGAIN = /attempt \d|No answer yet/;
 
 test("the page for a new desk shows them, with the address of the server", async () => {
   const app = await startConsole();
@@ -154,35 +158,27 @@ test("--quickstart prints a command that stores a signal, and once only", async 
   expect(query(server.dataDir, "SELECT id FROM signals")).toEqual([{ id }]);
 });
 
-describe.each(names)("%s", (name) => {
-  test("stores one signal, with an id that begins with the time", async () => {
-    const { url, env, dataDir } = await startServer();
-    const output = await runWell(name, programFor(name, url), env);
-    expect(output).toMatch(/deduped\W+false/i);
-    expect(output).not.toContain(env.SIGNALBOX_KEY);
-    const [row] = query<{ id: string }>(dataDir, "SELECT client_signal_id AS id FROM signals");
-    expect(row?.id).toMatch(
-      /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/i,
-    );
-    const time = parseInt(String(row?.id).replaceAll("-", "").slice(0, 12), 16);
-    expect(Math.abs(Date.now() - time)).toBeLessThan(100_000);
-  });
+test.each(names)("%s: stores one signal, with an id that begins with the time", async (name) => {
+  const { url, env, dataDir } = runningServer();
+  clearSignals(dataDir);
+  const output = await runWell(name, programFor(name, url), env);
+  expect(output).toMatch(/deduped\W+false/i);
+  expect(output).not.toContain(env.SIGNALBOX_KEY);
+  const [row] = query<{ id: string }>(dataDir, "SELECT client_signal_id AS id FROM signals");
+  expect(row?.id).toMatch(/^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/i);
+  const time = parseInt(String(row?.id).replaceAll("-", "").slice(0, 12), 16);
+  expect(Math.abs(Date.now() - time)).toBeLessThan(100_000);
+});
 
+// tsx runs what Node runs.
+describe.each(names.filter((name) => name !== "tsx"))("%s", (name) => {
   test("sends the same signal again after a 503, and gets the stored one", async () => {
-    const { url, env, dataDir } = await startServer();
-    let requests = 0;
-    const proxy = listen(async (request) => {
-      requests += 1;
-      const answer = await fetch(`${url}/v1/signals`, {
-        method: "POST",
-        headers: request.headers,
-        body: await request.text(),
-      });
-      return requests === 1
-        ? new Response("{}", { status: 503 })
-        : new Response(await answer.text());
-    });
-    const output = await runWell(name, programFor(name, proxy), env);
+    const { env, dataDir } = runningServer();
+    clearSignals(dataDir);
+    const { url } = inFrontOf(runningServer().url, (answer, number) =>
+      number === 1 ? unavailable() : answer,
+    );
+    const output = await runWell(name, programFor(name, url), env);
     expect(output).toContain("503");
     expect(output).toMatch(/deduped\W+true/i);
     expect(query(dataDir, "SELECT count(*) AS n FROM signals")).toEqual([{ n: 1 }]);
@@ -196,10 +192,10 @@ describe.each(names)("%s", (name) => {
     const url = listen(() => {
       times.push(Date.now());
       return times.length === 1
-        ? new Response("{}", { status: 503, headers: { "Retry-After": retryAfter() } })
+        ? unavailable({ "Retry-After": retryAfter() })
         : Response.json({ id: "01M0", received_at: 1, deduped: false }, { status: 201 });
     });
-    await runWell(name, programFor(name, url), { SIGNALBOX_KEY: "sbk_x" });
+    await runWell(name, programFor(name, url), anyKey);
     expect(times).toHaveLength(2);
     // HTTP dates are whole seconds; curl's program has waits of its own.
     const waitedMs = (times[1] ?? 0) - (times[0] ?? 0);
@@ -208,31 +204,32 @@ describe.each(names)("%s", (name) => {
 
   test("tries again after a broken connection", async () => {
     const { url, attempts } = breaking(2);
-    await runWell(name, programFor(name, url), { SIGNALBOX_KEY: "sbk_x" });
+    await runWell(name, programFor(name, url), anyKey);
     expect(attempts()).toBe(3);
   });
 
   test.each([
-    ["a signal that is not valid", '""', "a key", "validation_failed"],
-    ["a key that is unknown", "", `sbk_${"0a".repeat(32)}`, "unauthorized"],
-  ])("stops at %s, and shows the answer", async (_what, symbol, key, says) => {
-    const { url, env, log, kill, exited } = await startServer();
+    ["a signal that is not valid", '""', "validation_failed"],
+    ["a key that is unknown", '"BTC/USDT"', "unauthorized"],
+  ])("stops at %s, and shows the answer", async (_what, symbol, says) => {
+    const { url, requests } = inFrontOf(runningServer().url, (answer) => answer);
     const { text, client } = programFor(name, url);
-    const program = { text: text.replace('"BTC/USDT"', symbol || '"BTC/USDT"'), client };
-    const { code, output } = await run(name, program, symbol === "" ? { SIGNALBOX_KEY: key } : env);
+    const program = { text: text.replace('"BTC/USDT"', symbol), client };
+    const unknown = { SIGNALBOX_KEY: `sbk_${"0a".repeat(32)}` };
+    const { code, output } = await run(
+      name,
+      program,
+      says === "unauthorized" ? unknown : runningServer().env,
+    );
     expect(output).toContain(says);
     expect(output).not.toContain("sbk_");
     expect(code).not.toBe(0);
-    kill("SIGTERM");
-    await exited;
-    expect(log().filter(({ msg }) => msg === "rejected")).toHaveLength(1);
+    expect(requests()).toBe(1);
   });
 
   test("shows where and why it cannot connect", async () => {
     const url = `http://127.0.0.1:${await freePort()}`;
-    const { code, output } = await run(name, impatient(programFor(name, url)), {
-      SIGNALBOX_KEY: "sbk_x",
-    });
+    const { code, output } = await run(name, impatient(programFor(name, url)), anyKey);
     expect(output).toMatch(/refused|ECONNREFUSED|Failed to connect/i);
     expect(output).not.toContain("It may be stored");
     expect(output).toContain(`${url}/v1/signals`);
@@ -252,28 +249,30 @@ describe.each(names)("%s", (name) => {
     expect(attempts()).toBe(0);
   });
 
-  test("stops at an https URL of a port that speaks http", async () => {
-    const { url, env } = await startServer();
-    const { code, output } = await run(name, programFor(name, url.replace("http:", "https:")), env);
-    expect(output).toContain("Is it http or https?");
-    expect(output).not.toMatch(/attempt \d|No answer yet/);
-    expect(code).toBe(1);
+  test.each([
+    [
+      "an https URL of a port that speaks http",
+      () => inHttps(runningServer().url),
+      /Is it http or https\?/,
+    ],
+    [
+      "a host name that cannot exist",
+      () => "https://signals..example",
+      /resolve host|ENOTFOUND|idna/,
+    ],
+  ])("stops at %s", async (_what, urlOf, says) => {
+    const { code, output } = await run(name, programFor(name, urlOf()), anyKey);
+    expect(output).toMatch(says);
+    expect(output).not.toMatch(TRIED_AGAIN);
+    expect(code).not.toBe(0);
   });
 
   test("tries again after a connection that broke in the TLS handshake", async () => {
     const { url, attempts } = breaking(2);
-    const program = impatient(programFor(name, url.replace("http:", "https:")));
-    const { code, output } = await run(name, program, { SIGNALBOX_KEY: "sbk_x" });
+    const program = impatient(programFor(name, inHttps(url)));
+    const { code, output } = await run(name, program, anyKey);
     expect(output).toMatch(/Outcome unknown|It may be stored/);
     expect({ code, attempts: attempts() }).toEqual({ code: 1, attempts: name === "curl" ? 2 : 1 });
-  });
-
-  test("stops at a host name that cannot exist", async () => {
-    const program = programFor(name, "https://signals..example");
-    const { code, output } = await run(name, program, { SIGNALBOX_KEY: "sbk_x" });
-    expect(output).toMatch(/resolve host|ENOTFOUND|idna/);
-    expect(output).not.toMatch(/attempt \d|No answer yet/);
-    expect(code).not.toBe(0);
   });
 
   test("stops at a certificate that it does not trust, and can be told to trust it", async () => {
@@ -283,7 +282,7 @@ describe.each(names)("%s", (name) => {
     const program = programFor(name, url);
     const refused = await run(name, program, env);
     expect(refused.output).toMatch(/self.signed/i);
-    expect(refused.output).not.toMatch(/attempt \d|No answer yet/);
+    expect(refused.output).not.toMatch(TRIED_AGAIN);
     expect(refused.code).not.toBe(0);
     const { trust } = runners[name] as Runner;
     expect(refused.output).toContain(`set ${trust}=`);
@@ -411,7 +410,7 @@ print(json.dumps({"Signal": described(Signal), "Stored": described(Stored)}))`);
   }
 
   test("has the refused fields in its error, and sends the caller's client_signal_id", async () => {
-    const { url, env, dataDir } = await startServer();
+    const { url, env, dataDir } = runningServer();
     const settings = { URL: url, KEY: env.SIGNALBOX_KEY };
     const wrong = '{"source": "venue_2", "type": "crypto", "symbol": "", "side": "up"}';
     expect(await python(failing(wrong), settings)).toMatchObject({
@@ -445,7 +444,8 @@ print(json.dumps({"Signal": described(Signal), "Stored": described(Stored)}))`);
   });
 
   test("lets no proxy get a key that is sent over http", async () => {
-    const { url, env } = await startServer();
+    const { url, env, dataDir } = runningServer();
+    clearSignals(dataDir);
     const proxy = startProxy();
     const sent = `import os\nprint(json.dumps(Signalbox(os.environ["URL"], os.environ["KEY"]).send(${right})))`;
     const settings = { URL: url, KEY: env.SIGNALBOX_KEY, ...proxy.env };
@@ -485,6 +485,24 @@ function listen(fetch: (request: Request) => Response | Promise<Response>): stri
   const listening = Bun.serve({ hostname: "127.0.0.1", port: 0, fetch });
   onCleanup(() => listening.stop(true));
   return listening.url.origin;
+}
+
+const unavailable = (headers = {}) => new Response("{}", { status: 503, headers });
+
+const inHttps = (url: string) => url.replace("http:", "https:");
+
+/** Hands requests on to a server, and counts them. `change`: may replace its answer to the n-th. */
+function inFrontOf(target: string, change: (answer: Response, number: number) => Response) {
+  let requests = 0;
+  const url = listen(async (request) => {
+    requests += 1;
+    const number = requests;
+    const { method, headers } = request;
+    const body = await request.text();
+    const answer = await fetch(`${target}/v1/signals`, { method, headers, body });
+    return change(new Response(await answer.text(), { status: answer.status }), number);
+  });
+  return { url, requests: () => requests };
 }
 
 /** Cuts the first connections after their request, then answers 201. */
