@@ -13,6 +13,7 @@ import { DAY_MS, HOUR_MS, MINUTE_MS } from "../../src/domain/time.ts";
 import { SqliteActivity } from "../../src/store/sqlite/activity.ts";
 import { SqliteRegistry } from "../../src/store/sqlite/registry.ts";
 import { inTransaction } from "../../src/store/sqlite/transaction.ts";
+import { type Random, seededRandom } from "../_random.ts";
 
 /** What the page of activity shows at first. */
 const ACTIVE_MS = 180 * MINUTE_MS;
@@ -25,43 +26,23 @@ interface Trade {
   readonly type: string;
   readonly symbol: string;
   readonly price: number;
-  readonly decimals: number;
   readonly quantities: readonly number[];
   readonly directions: readonly string[];
 }
 
-const coin = (symbol: string, price: number, quantities: number[]): Trade => ({
-  source: "venue_2",
-  type: "crypto",
-  symbol,
-  price,
-  decimals: price > 10_000 ? 1 : 2,
-  quantities,
-  directions: ["long", "short"],
-});
-const stock = (symbol: string, price: number): Trade => ({
-  source: "venue_3",
-  type: "stock",
-  symbol,
-  price,
-  decimals: 2,
-  quantities: [10, 25, 40, 100],
-  directions: ["buy", "sell"],
-});
-const event = (symbol: string, price: number): Trade => ({
-  source: "venue_1",
-  type: "prediction_market",
-  symbol,
-  price,
-  decimals: 2,
-  quantities: [250, 400, 1_000],
-  directions: ["buy", "sell"],
-});
+const coin = { source: "venue_2", type: "crypto", directions: ["long", "short"] };
+const stock = { source: "venue_3", type: "stock", directions: ["buy", "sell"] };
+const event = { source: "venue_1", type: "prediction_market", directions: ["buy", "sell"] };
 
-const coins = [
-  coin("BTC/USDT", 91_240, [0.05, 0.125, 0.2]),
-  coin("ETH/USDT", 3_182, [0.8, 1.5, 2]),
-  coin("SOL/USDT", 146, [12, 30]),
+const coins: readonly Trade[] = [
+  { ...coin, symbol: "BTC/USDT", price: 91_240, quantities: [0.05, 0.125, 0.2] },
+  { ...coin, symbol: "ETH/USDT", price: 3_182, quantities: [0.8, 1.5, 2] },
+  { ...coin, symbol: "SOL/USDT", price: 146, quantities: [12, 30] },
+];
+const others: readonly Trade[] = [
+  { ...event, symbol: "FED-26DEC-CUT-25BP", price: 0.62, quantities: [250, 400, 1_000] },
+  { ...stock, symbol: "NVDA", price: 181.35, quantities: [10, 25, 40, 100] },
+  { ...stock, symbol: "AAPL", price: 268.9, quantities: [10, 25, 40, 100] },
 ];
 
 interface Bot {
@@ -79,17 +60,8 @@ const bots: readonly Bot[] = [
   { ...unlimited, label: "bot-6", ageDays: 103, revokedDaysAgo: 40, rate: 0.1, trades: coins },
   { ...unlimited, label: "bot-7 staging", ageDays: 85, lifetimeDays: 90, rate: 1, trades: coins },
   { ...unlimited, label: "bot-7", ageDays: 41, lifetimeDays: 90, rate: 14, trades: coins },
-  {
-    ...unlimited,
-    label: "arbitrage, Frankfurt",
-    ageDays: 6,
-    rate: 5,
-    trades: [event("FED-26DEC-CUT-25BP", 0.62), stock("NVDA", 181.35), stock("AAPL", 268.9)],
-  },
+  { ...unlimited, label: "arbitrage, Frankfurt", ageDays: 6, rate: 5, trades: others },
 ];
-
-/** The same each time, but for the moment that it ends at. */
-type Random = () => number;
 
 interface Sent {
   readonly bot: Bot;
@@ -101,7 +73,8 @@ interface Sent {
 /** `db`: of the folder, for writing, with no server on it. The desk is `alpha`. */
 export function fillDesk(db: Database, dataDir: string): void {
   const now = Date.now();
-  const random = randomOf(7);
+  // The same each time, but for the moment that it ends at.
+  const random = seededRandom(7);
   const daysAgo = (days: number) => new SqliteRegistry(db, () => now - days * DAY_MS);
   const { desk } = daysAgo(120).createDesk("alpha", { ifMissing: true });
   const counted: KeyMinute[] = [];
@@ -268,7 +241,7 @@ function insertSignal(
     trade.symbol,
     isOpen ? "open" : "close",
     random() < 0.7 ? long : short,
-    Number(price.toFixed(trade.decimals)),
+    Number(price.toFixed(2)),
     oneOf(trade.quantities, random),
     at - 40 - Math.floor(random() * 400),
     JSON.stringify(metadata),
@@ -277,15 +250,4 @@ function insertSignal(
 
 function oneOf<T>(items: readonly T[], random: Random): T {
   return items[Math.floor(random() * items.length)] as T;
-}
-
-/** Mulberry32. */
-function randomOf(seed: number): Random {
-  let state = seed;
-  return () => {
-    state = Math.trunc(state + 0x6d2b79f5);
-    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
-    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
-  };
 }

@@ -2,13 +2,16 @@
 import { expect, test } from "bun:test";
 import { securityHeaders } from "../../src/console/web/responses.ts";
 import { assets } from "../../src/console/web/assets.ts";
+import { sharedByFile } from "../_setup.ts";
 import { startConsole } from "./_console.ts";
 
 /** What a phone loads before it sees the heaviest page: all there is. */
 const BYTES_MAX = 64 * 1024;
 
-async function get(url: string, path: string, encodings: string) {
-  const { status, headers, body } = await fetch(url + path, {
+const desk = sharedByFile(() => startConsole());
+
+async function get(path: string, encodings: string) {
+  const { status, headers, body } = await fetch(desk().url + path, {
     headers: { "Accept-Encoding": encodings },
     decompress: false,
   });
@@ -16,11 +19,10 @@ async function get(url: string, path: string, encodings: string) {
 }
 
 test("each is sent as small as the browser takes it, and says how long it is, and that it may be kept", async () => {
-  const { url } = await startConsole();
   let sum = 0;
   for (const { path, type, content } of Object.values(assets)) {
-    const plain = await get(url, path, "identity");
-    const small = await get(url, path, "br, gzip;q=0.8, *;q=0.1");
+    const plain = await get(path, "identity");
+    const small = await get(path, "br, gzip;q=0.8, *;q=0.1");
     expect(new TextDecoder().decode(plain.bytes)).toBe(content);
     expect(plain.headers.has("content-encoding")).toBe(false);
     const isSmaller = small.headers.get("content-encoding") === "gzip";
@@ -47,7 +49,6 @@ test("each is sent as small as the browser takes it, and says how long it is, an
 });
 
 test("who does not take gzip does not get it", async () => {
-  const { url } = await startConsole();
   const { path } = assets.style;
   for (const [accepted, isGzip] of [
     ["gzip", true],
@@ -58,13 +59,12 @@ test("who does not take gzip does not get it", async () => {
     ["x-gzip, gzipped", false],
     ["", false],
   ] as const) {
-    const { headers } = await get(url, path, accepted);
+    const { headers } = await get(path, accepted);
     expect({ accepted, isGzip: headers.has("content-encoding") }).toEqual({ accepted, isGzip });
   }
 });
 
 test("no page is compressed: it has a secret in it, and what was typed", async () => {
-  const { url } = await startConsole();
-  const { headers } = await get(url, "/sign-in", "gzip");
+  const { headers } = await get("/sign-in", "gzip");
   expect(headers.has("content-encoding")).toBe(false);
 });

@@ -1,4 +1,5 @@
 /** Damage as disks do it: a flipped bit, a sector of zeros, a page of noise. The same again for the same seed. */
+import type { Random } from "../_random.ts";
 
 const SECTOR_BYTES = 512;
 const PAGE_BYTES = 4_096;
@@ -6,20 +7,6 @@ const PAGE_BYTES = 4_096;
 const LOG_HEADER_BYTES = 32;
 const FRAME_HEADER_BYTES = 24;
 const FRAME_BYTES = FRAME_HEADER_BYTES + PAGE_BYTES;
-
-/** From 0 to below 1. */
-export type Random = () => number;
-
-/** mulberry32 (https://gist.github.com/tommyettinger/46a874533244883189143505d203312c). */
-export function seededRandom(seed: number): Random {
-  let state = seed >>> 0;
-  return () => {
-    state = (state + 0x6d2b79f5) >>> 0;
-    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
-    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4_294_967_296;
-  };
-}
 
 const below = (random: Random, count: number): number => Math.floor(random() * count);
 

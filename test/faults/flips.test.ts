@@ -10,6 +10,7 @@ import { UserError } from "../../src/domain/errors.ts";
 import { verifyDatabase } from "../../src/store/sqlite/verify.ts";
 import { cli, mintKey, startServe } from "../_cli.ts";
 import { seed, seededId, seededUlid } from "../_databases.ts";
+import { seededRandom } from "../_random.ts";
 import { post, temporaryFolder } from "../_setup.ts";
 import * as damages from "./_damage.ts";
 import { report, scale } from "./_faults.ts";
@@ -202,7 +203,7 @@ async function damageAll(
 ): Promise<Tally> {
   const whole = readFileSync(join(subject.folder, name));
   const put = copier(subject, name);
-  const random = damages.seededRandom(SEED);
+  const random = seededRandom(SEED);
   const tally = new Tally();
   for (let round = 0, made = 0; made < DAMAGES; round += 1) {
     const bytes = Buffer.from(whole);

@@ -6,7 +6,7 @@ import { makeCertificate, writeCertificate } from "../_certificates.ts";
 import { freePort, mintKey } from "../_cli.ts";
 import { signal } from "../_setup.ts";
 import { requirePrograms } from "../_programs.ts";
-import { commandsOf, createMachine, type Machine } from "./_machine.ts";
+import { commandsOf, createMachine } from "./_machine.ts";
 
 requirePrograms("faults");
 
@@ -18,26 +18,15 @@ function blockOf(heading: string, kind: string): string {
   return new RegExp(`\`\`\`${kind}\n([^]*?)\`\`\``).exec(section)?.[1] ?? "";
 }
 
-interface Site {
-  readonly machine: Machine;
-  readonly key: string;
-  /** Port of the documentation → the one that the test uses. */
-  readonly ports: Readonly<Record<80 | 443 | 8080 | 8081 | 8082 | 8083, number>>;
-  readonly inPorts: (text: string) => string;
-  readonly log: () => string;
-  readonly stopServer: () => Promise<void>;
-  readonly startServer: () => Promise<void>;
-}
+const PORTS = [80, 443, 8080, 8081, 8082, 8083] as const;
 
-async function startSite(): Promise<Site> {
-  const ports = {
-    80: await freePort(),
-    443: await freePort(),
-    8080: await freePort(),
-    8081: await freePort(),
-    8082: await freePort(),
-    8083: await freePort(),
-  };
+type Site = Awaited<ReturnType<typeof startSite>>;
+
+async function startSite() {
+  /** Port of the documentation → the one that the test uses. */
+  const ports = Object.fromEntries(
+    await Promise.all(PORTS.map(async (port) => [port, await freePort()])),
+  ) as Record<(typeof PORTS)[number], number>;
   const inPorts = (text: string) =>
     text.replaceAll(/(?<=127\.0\.0\.1:)(8080|8081|8082|8083)\b/g, (port) =>
       String(ports[Number(port) as 8080]),

@@ -1,0 +1,13 @@
+/** From 0 to below 1. */
+export type Random = () => number;
+
+/** The same numbers for the same seed: mulberry32 (https://gist.github.com/tommyettinger/46a874533244883189143505d203312c). */
+export function seededRandom(seed: number): Random {
+  let state = seed >>> 0;
+  return () => {
+    state = (state + 0x6d2b79f5) >>> 0;
+    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
+    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4_294_967_296;
+  };
+}
