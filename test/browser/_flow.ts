@@ -12,7 +12,6 @@ export async function openDesk(
   options: BrowserContextOptions = {},
 ): Promise<Window & { desk: TestConsole }> {
   const desk = await startConsole();
-  desk.registry.createDesk(name, { ifMissing: true });
   const { visitor } = await desk.signUp(name, `alice@${name}.example`);
   const window = await openWindow(desk.url, options);
   const url = desk.url.replace("http:", "https:");

@@ -32,7 +32,7 @@ export interface TestConsole extends Omit<TestApp, "url" | "call"> {
   readonly members: SqliteMembers;
   /** Somebody with an empty cookie jar. */
   readonly visitor: () => Visitor;
-  /** A member who has joined with this password, and is signed in. */
+  /** A member who has joined with this password, and is signed in. The desk is created if it does not exist. */
   readonly signUp: (desk: string, email: string, password?: string) => Promise<SignedUp>;
 }
 
@@ -62,6 +62,7 @@ export async function startConsole(options: TestAppOptions = {}): Promise<TestCo
     members,
     visitor,
     signUp: async (desk, email, password = PASSWORD) => {
+      app.registry.createDesk(desk, { ifMissing: true });
       const { token, member } = members.invite(desk, email);
       members.spendLink(token, { passwordHash: await cheapHash(password) });
       const somebody = visitor();
@@ -186,6 +187,16 @@ export async function getUntil(
     if (Date.now() > until) throw new Error(`${path} stays:\n${seen(text)}`);
     await Bun.sleep(100);
   }
+}
+
+/** The rows of all tables that have a heading in each row; `text` as a reader sees it. */
+export function rowsIn(html: string): { html: string; text: string }[] {
+  return [...html.matchAll(/<tr><th scope="row"[^>]*>.*?<\/tr>/g)].map(([row]) => ({
+    html: row,
+    text: decoded(row.replaceAll(/<[^>]*>/g, " "))
+      .replaceAll(/\s+/g, " ")
+      .trim(),
+  }));
 }
 
 /** The path of the link to the next or previous page; null: there is none, or it is hidden. */

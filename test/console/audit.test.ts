@@ -41,7 +41,6 @@ test("names the member who did it, or an administrator", async () => {
 
 test("leads from page to page and back to the newest, whatever is written meanwhile", async () => {
   const { app, visitor } = await startSignedIn("ada@example.com");
-  app.registry.createDesk("beta", { ifMissing: false });
   await app.signUp("beta", "ben@example.com");
   for (const desk of ["alpha", "beta"]) app.registry.limitKeys(desk, 200);
   for (let count = 0; count < 120; count++) {

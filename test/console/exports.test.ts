@@ -219,7 +219,6 @@ async function startExport({
 /** With more in an export than sockets hold for a reader that does not read. */
 async function startLargeDesk(): Promise<TestConsole> {
   const desk = await startConsole();
-  desk.registry.createDesk("beta", { ifMissing: true });
   expect((await desk.post(signal)).status).toBe(201);
   openForDamage(desk.dataDir)
     .query(

@@ -126,21 +126,6 @@ describe("a minted key in memory", () => {
     expect(keys.take("session-1", late, NOW)).toBeNull();
   });
 
-  test("is one for each copy of a form and session", async () => {
-    const keys = new MintedKeys();
-    const both = [keys.once(sender, NOW, mint), keys.once(sender, NOW, mint)];
-    const [id = "", other] = await Promise.all(both);
-    expect(other, "sent twice at once").toBe(id);
-    expect(await keys.once(sender, NOW + MINUTE_MS, mint)).toBe(id);
-    const others = [
-      await keys.once({ ...sender, form: "form-2" }, NOW, mint),
-      await keys.once({ ...sender, session: "session-2" }, NOW, mint),
-      await keys.once({ ...sender, form: null }, NOW, mint),
-      await keys.once({ ...sender, form: null }, NOW, mint),
-    ];
-    expect(new Set([id, ...others]).size).toBe(5);
-  });
-
   test("a form that failed may be sent again", async () => {
     const keys = new MintedKeys();
     expect(await rejection(keys.once(sender, NOW, failing))).toMatchObject({ message: "no" });

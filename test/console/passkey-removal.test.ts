@@ -1,13 +1,10 @@
 /** Who sits at a browser that was left open removes no passkey; and a removed passkey leaves nobody signed in. */
 import { expect, test } from "bun:test";
 import { SoftwareKey } from "./_authenticator.ts";
-import { auditOf, isIn, type TestConsole } from "./_console.ts";
+import { auditLines, isIn, type TestConsole } from "./_console.ts";
 import { addPasskey, passkeySignIn, removePasskey, startWithPasskey } from "./_passkeys.ts";
 
-function lastAudited(desk: TestConsole): string {
-  const [entry] = auditOf(desk);
-  return `${entry?.action}: ${entry?.detail}`;
-}
+const lastAudited = (desk: TestConsole) => auditLines(desk).at(-1) ?? "";
 
 test("without the password or a passkey nothing is removed", async () => {
   const { desk, visitor, key } = await startWithPasskey();

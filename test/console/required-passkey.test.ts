@@ -93,7 +93,6 @@ test("a member with a passkey is signed out of sessions that a password began, a
 
 test("another desk is not affected", async () => {
   const desk = await startNamedConsole();
-  desk.registry.createDesk("beta", { ifMissing: true });
   await desk.signUp("beta", "bob@beta.example");
   require(desk);
   expect((await signIn(desk.visitor(), { email: "bob@beta.example" })).location).toBe("/");

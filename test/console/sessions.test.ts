@@ -16,6 +16,7 @@ import {
   isIn,
   openSessions,
   PASSWORD,
+  rowsIn,
   startConsole,
   startSignedIn,
   type TestConsole,
@@ -45,18 +46,14 @@ async function signInFrom(desk: TestConsole, userAgent: string, address: string)
 
 /** The rows of the list, as a reader sees them. */
 function rowsOf(html: string): string[] {
-  const table = html.slice(html.indexOf("Browsers in which you are signed in"));
-  return [...table.matchAll(/<tr><th scope="row"[^>]*>.*?<\/tr>/g)].map(([row]) =>
-    row.replaceAll(/<[^>]*>/g, " ").replaceAll(/\s+/g, " "),
-  );
+  const list = html.slice(html.indexOf("Browsers in which you are signed in"));
+  return rowsIn(list).map(({ text }) => text);
 }
 
 /** The form's address in the row with this text. */
 function endOf(html: string, text: string): string {
-  const row = [...html.matchAll(/<tr><th scope="row"[^>]*>.*?<\/tr>/g)].find(([one]) =>
-    one.includes(text),
-  );
-  return /action="([^"]+)"/.exec(row?.[0] ?? "")?.[1] ?? "";
+  const row = rowsIn(html).find((one) => one.text.includes(text));
+  return /action="([^"]+)"/.exec(row?.html ?? "")?.[1] ?? "";
 }
 
 test("the list names browser, address and times, and marks the one that asks", async () => {

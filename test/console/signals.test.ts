@@ -190,11 +190,6 @@ describe("finding one", () => {
     }
   });
 
-  test("repeats no key that was pasted by mistake", async () => {
-    const { app, visitor } = await startSignedIn("ada@example.com");
-    expect((await visitor.get(`/signals?find=${app.key}`)).text).not.toContain(app.key);
-  });
-
   test("shows all of it", async () => {
     const time = { now: 1_790_000_000_000 };
     const { app, visitor } = await startSignedIn("ada@example.com", { now: () => time.now });

@@ -7,7 +7,6 @@ import { shownIn, startConsole, startSignedIn } from "./_console.ts";
 
 test("a new desk is led to its first signal", async () => {
   const app = await startConsole();
-  app.registry.createDesk("beta", { ifMissing: false });
   const { visitor } = await app.signUp("beta", "ada@example.com");
   // Another desk's signals are none of its own.
   await app.post(signal);

@@ -3,7 +3,14 @@ import { describe, expect, test } from "bun:test";
 import { lastDayFrom } from "../../src/console/keys/key-activity.ts";
 import { HOUR_MS } from "../../src/domain/time.ts";
 import { mintKey, openForDamage, signal } from "../_setup.ts";
-import { getUntil, seen, startSignedIn, type TestConsole, type Visitor } from "./_console.ts";
+import {
+  getUntil,
+  rowsIn,
+  seen,
+  startSignedIn,
+  type TestConsole,
+  type Visitor,
+} from "./_console.ts";
 
 async function send(app: TestConsole, key: string, fields: object = {}): Promise<number> {
   const body = { ...signal, ...fields };
@@ -16,9 +23,11 @@ const see = (visitor: Visitor, path: string, text: string) =>
 
 /** The rows of the list: what each says, by the key's id. */
 function rowsOf(html: string): Map<string, string> {
-  const rows = [...html.matchAll(/<tr><th scope="row"[^>]*>.*?<\/tr>/g)].map(([row]) => row);
   return new Map(
-    rows.map((row) => [/\/keys\/([0-9A-Z]{26})/.exec(row)?.[1] ?? "", seen(`<main>${row}</main>`)]),
+    rowsIn(html).map((row) => [
+      /\/keys\/([0-9A-Z]{26})/.exec(row.html)?.[1] ?? "",
+      seen(`<main>${row.html}</main>`),
+    ]),
   );
 }
 
