@@ -1,7 +1,6 @@
 /** Reads the audit, and appends entries that belong to no change; `records.ts` appends the others. */
 import {
   actionsAbout,
-  type AuditAction,
   type AuditEntry,
   type AuditPage,
   type AuditRecord,
@@ -40,31 +39,22 @@ export class SqliteAudit extends Records implements Audit {
     this.change(() => this.audit({ memberId, client }, entry));
   }
 
-  list({
-    desk,
-    key = null,
-    about = null,
-    by = null,
-    before = null,
-    limit,
-  }: AuditPage): AuditRecord[] {
-    const deskId = desk === null ? null : this.getDesk(desk).id;
+  list(page: AuditPage): AuditRecord[] {
+    const { key = null, about = null, by = null, before, limit } = page;
+    const desk = page.desk === null ? null : this.getDesk(page.desk).id;
+    const actions = about === null ? Object.keys(auditPhrases) : actionsAbout(about);
     const isFiltered = about !== null || by !== null;
-    const actions =
-      about === null ? (Object.keys(auditPhrases) as AuditAction[]) : actionsAbout(about);
-    const conditions = [
+    const conditions = ["audit.id < $before"];
+    if (desk !== null) {
       // The plus makes SQLite use another index than the desk's: one key has few entries.
-      ...(deskId === null
-        ? []
-        : [`${key === null && !isFiltered ? "" : "+"}audit.desk_id = $desk`]),
-      ...(isFiltered && deskId !== null && key === null ? [latestOfEach(by)] : []),
-      ...(key === null ? [] : ["audit.key_id = $key"]),
-      ...(about === null ? [] : ["audit.action IN (SELECT value FROM json_each($actions))"]),
-      ...(by === null ? [] : [by === BY_ADMIN ? IS_ADMINS : "actors.email = $by"]),
-      "audit.id < $before",
-    ];
+      conditions.push(`${key === null && !isFiltered ? "" : "+"}audit.desk_id = $desk`);
+      if (key === null && isFiltered) conditions.push(latestOfEach(by));
+    }
+    if (key !== null) conditions.push("audit.key_id = $key");
+    if (about !== null) conditions.push("audit.action IN (SELECT value FROM json_each($actions))");
+    if (by !== null) conditions.push(by === BY_ADMIN ? IS_ADMINS : "actors.email = $by");
     return this.db
-      .query<AuditRecord, Record<string, number | string>>(
+      .query<AuditRecord, Record<string, number | string | null>>(
         `SELECT audit.id, audit.at, desks.name AS desk, audit.action, actors.email AS actor,
            audit.key_id, api_keys.label AS key_label, api_keys.last4 AS key_last4,
            subjects.email AS subject, audit.detail, audit.client, audit.os_user
@@ -77,12 +67,12 @@ export class SqliteAudit extends Records implements Audit {
          ORDER BY audit.id DESC LIMIT $limit`,
       )
       .all({
-        limit,
-        ...(deskId === null ? {} : { desk: deskId }),
-        ...(key === null ? {} : { key }),
-        ...(isFiltered ? { actions: JSON.stringify(actions) } : {}),
-        ...(by === null || by === BY_ADMIN ? {} : { by }),
+        desk,
+        key,
+        actions: JSON.stringify(actions),
+        by,
         before: before ?? Number.MAX_SAFE_INTEGER,
+        limit,
       });
   }
 
