@@ -21,7 +21,7 @@ import { SqliteAudit } from "./sqlite/audit.ts";
 import { copyDatabase, isCopy } from "./sqlite/copy.ts";
 import { copyInProcess } from "./sqlite/copying.ts";
 import { explainCommandFailure } from "./sqlite/failures.ts";
-import { DATABASE_NAME } from "./sqlite/folder.ts";
+import { DATABASE_NAME, requireDatabase } from "./sqlite/folder.ts";
 import { SqliteMembers } from "./sqlite/members.ts";
 import { openDatabase, readDatabase } from "./sqlite/open.ts";
 import { SqlitePasskeys } from "./sqlite/passkeys.ts";
@@ -101,7 +101,8 @@ export async function withStorage<T>(
   { create = false }: { create?: boolean } = {},
 ): Promise<T> {
   const folder = resolve(dataDir);
-  const db = openDatabase(folder, "command", { mustExist: !create });
+  if (!create) requireDatabase(folder);
+  const db = openDatabase(folder, "command");
   const storage: Storage = { ...open(db, Date.now), activity: readStillInUse(folder) };
   try {
     return await work(storage);

@@ -9,7 +9,6 @@ import {
   DATABASE_NAME,
   type OnTightened,
   prepareFolder,
-  requireDatabase,
   restoringPath,
   sayOnStderr,
   tighten,
@@ -47,8 +46,6 @@ const roles: Record<Role, { readonly busyMs: number; readonly cacheKib: number }
 const LOG_BYTES_KEPT = 64 * 1024 * 1024;
 
 interface OpenOptions {
-  /** Refuses a folder without a database instead of creating one. */
-  readonly mustExist?: boolean;
   /** {@link sayOnStderr} if not given. */
   readonly onTightened?: OnTightened | undefined;
   /** Another program, such as Litestream, does the checkpoints, so the log must stay. */
@@ -60,7 +57,6 @@ interface OpenOptions {
  * {@link UserError} if the folder or file cannot be used, with what to do about it.
  */
 export function openDatabase(dataDir: string, role: Role, options: OpenOptions = {}): Database {
-  if (options.mustExist === true) requireDatabase(dataDir);
   prepareFolder(dataDir, options.onTightened ?? sayOnStderr);
   const path = join(dataDir, DATABASE_NAME);
   try {
