@@ -2,6 +2,9 @@
  * Everything that Signalbox asks of its storage. `store/open.ts` chooses the storage, and
  * `test/storage.contract.ts` checks that it keeps what is promised here. A method may answer at once or
  * with a promise. Times are epoch milliseconds, UTC.
+ *
+ * First what the server, the commands and the console open. Then its parts: signals, the feed, reading, figures;
+ * desks and keys, members, passkeys, the audit; sessions and activity. Last the database as a file.
  */
 import type {
   ActivityBatch,
@@ -33,6 +36,66 @@ import type { SignalList, SignalQuery, StoredSignal } from "./stored-signal.ts";
 
 export type Awaitable<T> = T | Promise<T>;
 
+/** The storage of a running server. */
+export interface ServerStorage extends SignalStore, FeedStore {
+  hasDesks(): Awaitable<boolean>;
+  /** Signals without an outcome. */
+  readonly queueDepth: number;
+  /** Takes milliseconds, however many signals there are. */
+  figures(query: FiguresQuery): Awaitable<StorageFigures>;
+  /** Why signals are not stored at present; null while they are. */
+  readonly writerProblem: string | null;
+  /** Waits for the outcome of every submission first. */
+  close(): Promise<void>;
+}
+
+/** What {@link ServerStorage} reports while it is open. */
+export interface ServerStorageEvents {
+  /** Nothing more will be stored: end the process. Called at most once. */
+  readonly onFatal: (reason: string) => void;
+  /** Some signals were not stored; their clients have been told. */
+  readonly onProblem: (problem: StorageProblem) => void;
+  /** Signals are stored again after a problem. */
+  readonly onRecovered: () => void;
+  readonly onTransaction: (transaction: Transaction) => void;
+  /** Signals of these desks were stored, and {@link FeedStore} finds them. Called at most once per commit. */
+  readonly onStored: (deskIds: ReadonlySet<number>) => void;
+  /** Something that the operator should know, in a sentence. */
+  readonly onWarning: (sentence: string) => void;
+}
+
+/** What commands use, and the console with more. */
+export interface Storage {
+  readonly registry: Registry;
+  readonly members: Members;
+  readonly passkeys: Passkeys;
+  readonly audit: Audit;
+  readonly signals: SignalReader;
+  /** Empty in a command if it cannot be read: a server will replace it. */
+  readonly activity: Pick<Activity, "keysStillInUse">;
+  close(): Awaitable<void>;
+}
+
+export interface ConsoleStorage extends Storage {
+  readonly activity: Activity;
+  readonly sessions: SessionStore;
+  /** Signs device cookies. In no backup: a reader of backups could forge such cookies. */
+  readonly deviceSecret: Uint8Array;
+}
+
+/** What a request to store a signal uses. */
+export interface SignalStore {
+  /** Returns null for an unknown key and for a read key. Called for each request: answer at once if you can. */
+  findOwner(key: string): Awaitable<KeyOwner | null>;
+  /**
+   * Resolves when the signal, or the original that it repeats, is on disk. Ids strictly increase in
+   * commit order. Rejects with `unauthorized` if the key or its desk has ended meanwhile, with `unavailable` if
+   * the queue is full, the disk refuses, or the outcome is unknown, and with any other error for a
+   * defect with this signal alone.
+   */
+  append(submission: Submission): Promise<Appended>;
+}
+
 /** A validated signal with its attribution. */
 export interface Submission {
   readonly keyId: string;
@@ -57,6 +120,14 @@ export interface StorageProblem {
   readonly signals: number;
 }
 
+/** A transaction that stored signals. */
+export interface Transaction {
+  readonly signals: number;
+  readonly durationMs: number;
+  /** The commit at its end: writing the log, and its fsync. */
+  readonly commitMs: number;
+}
+
 /** Who a key belongs to. */
 export interface Identity {
   readonly keyId: string;
@@ -67,6 +138,16 @@ export interface Identity {
 /** In whatever state the key is: `keyState` of `domain/key.ts` tells. */
 export interface KeyOwner extends Identity, KeyLife {}
 
+/** What a request for stored signals uses. Each method throws `unavailable` if the storage cannot be read. */
+export interface FeedStore extends Pick<SignalReader, "list" | "get"> {
+  /** Returns null for an unknown key and for one that is not a read key. */
+  findReader(key: string): Awaitable<Reader | null>;
+  /** Records when a read key was used, at most once a minute. */
+  recordRead(keyId: string, at: number): void;
+  /** By the desk's name; null if it is unknown. */
+  findDeskId(name: string): Awaitable<number | null>;
+}
+
 /** Who reads the feed with a key, in whatever state the key is. */
 export interface Reader extends KeyLife {
   readonly keyId: string;
@@ -75,25 +156,23 @@ export interface Reader extends KeyLife {
   readonly deskName: string | null;
 }
 
-/** What a request to store a signal uses. */
-export interface SignalStore {
-  /** Returns null for an unknown key and for a read key. Called for each request: answer at once if you can. */
-  findOwner(key: string): Awaitable<KeyOwner | null>;
+/** Signals as people and programs read them. Each call takes milliseconds, however many signals there are. */
+export interface SignalReader {
+  /** In commit order or against it, from a cursor on: pages, exports and feeds are made of this. */
+  list(query: SignalQuery): Awaitable<SignalList>;
+  /** Returns null for an unknown id and for another desk's; `deskId` null: of any desk. */
+  get(deskId: number | null, id: string): Awaitable<StoredSignal | null>;
   /**
-   * Resolves when the signal, or the original that it repeats, is on disk. Ids strictly increase in
-   * commit order. Rejects with `unauthorized` if the key or its desk has ended meanwhile, with `unavailable` if
-   * the queue is full, the disk refuses, or the outcome is unknown, and with any other error for a
-   * defect with this signal alone.
+   * By `id` or `client_signal_id`; `deskId` null: of all desks. Several, if one signal's
+   * `client_signal_id` is another's `id`, or desks use the same one.
    */
-  append(submission: Submission): Promise<Appended>;
-}
-
-/** A transaction that stored signals. */
-export interface Transaction {
-  readonly signals: number;
-  readonly durationMs: number;
-  /** The commit at its end: writing the log, and its fsync. */
-  readonly commitMs: number;
+  find(deskId: number | null, text: string): Awaitable<StoredSignal[]>;
+  /** The different symbols of a desk's latest signals (two thousand or so), the latest first. */
+  symbols(deskId: number, limit: number): Awaitable<string[]>;
+  /** How far the signal with this id is into the query's range in the order of storage: 0 to 1. */
+  progress(query: SignalQuery, id: string): Awaitable<number>;
+  /** How many signals, of all desks, have an id of this time or later; epoch milliseconds. */
+  countSince(time: number): Awaitable<number>;
 }
 
 export interface FiguresQuery {
@@ -127,63 +206,6 @@ export interface StorageFigures {
   readonly keysExpiring: number;
 }
 
-/** What a request for stored signals uses. Each method throws `unavailable` if the storage cannot be read. */
-export interface FeedStore extends Pick<SignalReader, "list" | "get"> {
-  /** Returns null for an unknown key and for one that is not a read key. */
-  findReader(key: string): Awaitable<Reader | null>;
-  /** Records when a read key was used, at most once a minute. */
-  recordRead(keyId: string, at: number): void;
-  /** By the desk's name; null if it is unknown. */
-  findDeskId(name: string): Awaitable<number | null>;
-}
-
-/** The storage of a running server. */
-export interface ServerStorage extends SignalStore, FeedStore {
-  hasDesks(): Awaitable<boolean>;
-  /** Signals without an outcome. */
-  readonly queueDepth: number;
-  /** Takes milliseconds, however many signals there are. */
-  figures(query: FiguresQuery): Awaitable<StorageFigures>;
-  /** Why signals are not stored at present; null while they are. */
-  readonly writerProblem: string | null;
-  /** Waits for the outcome of every submission first. */
-  close(): Promise<void>;
-}
-
-/** What {@link ServerStorage} reports while it is open. */
-export interface ServerStorageEvents {
-  /** Nothing more will be stored: end the process. Called at most once. */
-  readonly onFatal: (reason: string) => void;
-  /** Some signals were not stored; their clients have been told. */
-  readonly onProblem: (problem: StorageProblem) => void;
-  /** Signals are stored again after a problem. */
-  readonly onRecovered: () => void;
-  readonly onTransaction: (transaction: Transaction) => void;
-  /** Signals of these desks were stored, and {@link FeedStore} finds them. Called at most once per commit. */
-  readonly onStored: (deskIds: ReadonlySet<number>) => void;
-  /** Something that the operator should know, in a sentence. */
-  readonly onWarning: (sentence: string) => void;
-}
-
-/** Signals as people and programs read them. Each call takes milliseconds, however many signals there are. */
-export interface SignalReader {
-  /** In commit order or against it, from a cursor on: pages, exports and feeds are made of this. */
-  list(query: SignalQuery): Awaitable<SignalList>;
-  /** Returns null for an unknown id and for another desk's; `deskId` null: of any desk. */
-  get(deskId: number | null, id: string): Awaitable<StoredSignal | null>;
-  /**
-   * By `id` or `client_signal_id`; `deskId` null: of all desks. Several, if one signal's
-   * `client_signal_id` is another's `id`, or desks use the same one.
-   */
-  find(deskId: number | null, text: string): Awaitable<StoredSignal[]>;
-  /** The different symbols of a desk's latest signals (two thousand or so), the latest first. */
-  symbols(deskId: number, limit: number): Awaitable<string[]>;
-  /** How far the signal with this id is into the query's range in the order of storage: 0 to 1. */
-  progress(query: SignalQuery, id: string): Awaitable<number>;
-  /** How many signals, of all desks, have an id of this time or later; epoch milliseconds. */
-  countSince(time: number): Awaitable<number>;
-}
-
 /** Who makes a change and from where, for the audit. */
 export interface Author {
   /** Null: an administrator on the command line. */
@@ -202,42 +224,6 @@ export interface MemberAuthor extends Author {
 }
 
 export const ADMIN: Author = { memberId: null, client: null };
-
-/** `desk` null: for all desks. */
-export type NewKey = (
-  | { readonly scope: "send"; readonly desk: string }
-  | { readonly scope: "read"; readonly desk: string | null }
-) & {
-  readonly label: string | null;
-  readonly expiresInMs: number | null;
-};
-
-export interface Rotation {
-  readonly overlapMs: number;
-  /** The lifetime of the successor; null: it never expires. If absent, that of the old key, from now. */
-  readonly expiresInMs?: number | null | undefined;
-}
-
-/** A new key: the only time that its plaintext is known. */
-export interface MintedKey {
-  readonly key: string;
-  readonly record: ApiKey;
-}
-
-/** If a desk is named, another desk's key is treated as unknown. */
-export interface OfDesk {
-  readonly desk?: string | null;
-}
-
-export interface KeyPage {
-  readonly desk: string;
-  readonly state: "active" | "ended";
-  /** Only keys older than the one with this id. */
-  readonly before?: string | null;
-  /** Null: of both scopes. */
-  readonly scope?: KeyScope | null;
-  readonly limit: number;
-}
 
 /** Desks and their keys. Every error is a `UserError`; every change is in the audit. */
 export interface Registry {
@@ -304,6 +290,42 @@ export interface Registry {
     options: Rotation & OfDesk,
     by: Author,
   ): Awaitable<{ minted: MintedKey; old: ApiKey }>;
+}
+
+/** `desk` null: for all desks. */
+export type NewKey = (
+  | { readonly scope: "send"; readonly desk: string }
+  | { readonly scope: "read"; readonly desk: string | null }
+) & {
+  readonly label: string | null;
+  readonly expiresInMs: number | null;
+};
+
+/** A new key: the only time that its plaintext is known. */
+export interface MintedKey {
+  readonly key: string;
+  readonly record: ApiKey;
+}
+
+export interface Rotation {
+  readonly overlapMs: number;
+  /** The lifetime of the successor; null: it never expires. If absent, that of the old key, from now. */
+  readonly expiresInMs?: number | null | undefined;
+}
+
+/** If a desk is named, another desk's key is treated as unknown. */
+export interface OfDesk {
+  readonly desk?: string | null;
+}
+
+export interface KeyPage {
+  readonly desk: string;
+  readonly state: "active" | "ended";
+  /** Only keys older than the one with this id. */
+  readonly before?: string | null;
+  /** Null: of both scopes. */
+  readonly scope?: KeyScope | null;
+  readonly limit: number;
 }
 
 /** The people who use the console. Every change is in the audit. */
@@ -379,25 +401,6 @@ export interface Audit {
   ): Awaitable<ReadonlyMap<string, string | null>>;
 }
 
-/** What commands use, and the console with more. */
-export interface Storage {
-  readonly registry: Registry;
-  readonly members: Members;
-  readonly passkeys: Passkeys;
-  readonly audit: Audit;
-  readonly signals: SignalReader;
-  /** Empty in a command if it cannot be read: a server will replace it. */
-  readonly activity: Pick<Activity, "keysStillInUse">;
-  close(): Awaitable<void>;
-}
-
-export interface ConsoleStorage extends Storage {
-  readonly activity: Activity;
-  readonly sessions: SessionStore;
-  /** Signs device cookies. In no backup: a reader of backups could forge such cookies. */
-  readonly deviceSecret: Uint8Array;
-}
-
 /** The console's sessions. In no backup, and a restore ends them all. A removed one never comes back. */
 export interface SessionStore {
   /** Removes the member's least recently used sessions, so that they have at most `perMemberMax` with this one. */
@@ -442,62 +445,6 @@ export interface Activity {
   repeatsOf(deskId: number, signalId: string): Awaitable<Repeats | null>;
 }
 
-export interface Check {
-  /** Null: not checked, because of what another check found. */
-  readonly ok: boolean | null;
-  readonly detail: string;
-}
-
-/** What was found in a database file. */
-export interface Verification {
-  readonly ok: boolean;
-  readonly file: string;
-  /** Schema version of the database. */
-  readonly version: number;
-  readonly signals: number;
-  /** The newest signal's id, or null without signals. */
-  readonly newest_id: string | null;
-  /** By name. If `schema` fails, nothing else was read. */
-  readonly checks: Readonly<Record<string, Check>> & { readonly schema: Check };
-}
-
-/** Bytes written so far, and about how many it will be; the verification follows. */
-export interface CopyProgress {
-  readonly copiedBytes: number;
-  readonly totalBytes: number;
-}
-
-export interface CopyOptions {
-  /** The command line that starts this program, without the command. */
-  readonly program: readonly string[];
-  /** Free space that signals need: a copy on the disk of the original stops before it takes that. */
-  readonly freeBytesMin: number;
-  /** Stops the copy. */
-  readonly signal?: AbortSignal | undefined;
-  readonly onProgress?: ((progress: CopyProgress) => void) | undefined;
-}
-
-/** `failure`: why nothing was carried over. */
-export type KeysTaken =
-  | {
-      readonly minted: number;
-      readonly revoked: number;
-      readonly only_in_backup: number;
-      readonly failure: null;
-    }
-  | { readonly failure: string };
-
-export interface Restored {
-  /** The path of the previous database, or null. */
-  readonly kept: string | null;
-  /** What was carried over from the previous database, or null without one. */
-  readonly keys: KeysTaken | null;
-  /** Signals that only the previous database has; null without one, or if they cannot be counted. */
-  readonly missing_signals: number | null;
-  /** Names of the desks that are archived now. */
-  readonly archived_desks: readonly string[];
-}
-
 /**
  * What `backup`, `restore` and `verify` need: a capability of storages whose database is a file in the
  * data folder. Each method throws `UserError`; `verify` reports damage in its result.
@@ -525,3 +472,59 @@ export interface DatabaseFiles {
     options: CopyOptions & { readonly isForced: boolean; readonly stamp: string },
   ): Promise<Restored>;
 }
+
+/** What was found in a database file. */
+export interface Verification {
+  readonly ok: boolean;
+  readonly file: string;
+  /** Schema version of the database. */
+  readonly version: number;
+  readonly signals: number;
+  /** The newest signal's id, or null without signals. */
+  readonly newest_id: string | null;
+  /** By name. If `schema` fails, nothing else was read. */
+  readonly checks: Readonly<Record<string, Check>> & { readonly schema: Check };
+}
+
+export interface Check {
+  /** Null: not checked, because of what another check found. */
+  readonly ok: boolean | null;
+  readonly detail: string;
+}
+
+export interface CopyOptions {
+  /** The command line that starts this program, without the command. */
+  readonly program: readonly string[];
+  /** Free space that signals need: a copy on the disk of the original stops before it takes that. */
+  readonly freeBytesMin: number;
+  /** Stops the copy. */
+  readonly signal?: AbortSignal | undefined;
+  readonly onProgress?: ((progress: CopyProgress) => void) | undefined;
+}
+
+/** Bytes written so far, and about how many it will be; the verification follows. */
+export interface CopyProgress {
+  readonly copiedBytes: number;
+  readonly totalBytes: number;
+}
+
+export interface Restored {
+  /** The path of the previous database, or null. */
+  readonly kept: string | null;
+  /** What was carried over from the previous database, or null without one. */
+  readonly keys: KeysTaken | null;
+  /** Signals that only the previous database has; null without one, or if they cannot be counted. */
+  readonly missing_signals: number | null;
+  /** Names of the desks that are archived now. */
+  readonly archived_desks: readonly string[];
+}
+
+/** `failure`: why nothing was carried over. */
+export type KeysTaken =
+  | {
+      readonly minted: number;
+      readonly revoked: number;
+      readonly only_in_backup: number;
+      readonly failure: null;
+    }
+  | { readonly failure: string };
