@@ -4,6 +4,11 @@ declare module "*.sql" {
   export default text;
 }
 
+declare module "*.bash" {
+  const text: string;
+  export default text;
+}
+
 declare module "*.sh" {
   const text: string;
   export default text;

@@ -1,6 +1,6 @@
 /** `signalbox completion`: what the shells ask, and what bash does with it. */
 import { describe, expect, test } from "bun:test";
-import { writeFileSync } from "node:fs";
+import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { cli, signalbox } from "./_cli.ts";
 import { temporaryFolder } from "./_setup.ts";
@@ -43,7 +43,7 @@ test("every command is offered, and no hidden one", async () => {
 
 describe("completion", () => {
   test.each([
-    ["bash", "complete -F __signalbox_complete signalbox"],
+    ["bash", "complete -o default -F _signalbox signalbox"],
     ["zsh", "compdef _signalbox signalbox"],
     ["fish", "complete -c signalbox"],
   ])("prints the script of %s", async (shell, says) => {
@@ -58,24 +58,51 @@ describe("completion", () => {
     expect(code).toBe(2);
   });
 
-  test("works in bash", async () => {
+  /** What bash would offer for the end of a line, whose last word is `word` to bash. */
+  async function bashOffers(line: string, word: string, folder: string): Promise<string[]> {
     const { stdout: script } = await cli(["completion", "bash"]);
-    const file = join(temporaryFolder(), "try.sh");
-    const line = ["signalbox", "key", "rev"];
     writeFileSync(
-      file,
-      `signalbox() { ${signalbox.join(" ")} "$@"; }
-# Of the package bash-completion, and of an interactive shell.
-_get_comp_words_by_ref() { words=(${line.join(" ")}); cword=2; cur=rev; prev=key; }
-compopt() { :; }
-${script}
-__signalbox_complete
-echo "\${COMPREPLY[@]}"`,
+      join(folder, "signalbox"),
+      `#!/bin/sh\nexec ${signalbox.map((part) => `'${part}'`).join(" ")} "$@"\n`,
+      { mode: 0o755 },
     );
-    const child = Bun.spawn(["bash", "--norc", file], {
-      env: { PATH: process.env["PATH"] ?? "" },
-      stdio: ["ignore", "pipe", "inherit"],
+    // Twice, as a shell does that reads its start file again.
+    const source = `${script}\n${script}\n_signalbox signalbox "$WORD"; printf '%s\\n' "\${COMPREPLY[@]}"`;
+    const child = Bun.spawn(["bash", "--norc", "-c", source], {
+      cwd: folder,
+      env: {
+        PATH: `${folder}:${process.env["PATH"] ?? ""}`,
+        COMP_LINE: line,
+        COMP_POINT: String(line.length),
+        WORD: word,
+      },
+      stdio: ["ignore", "pipe", "pipe"],
     });
-    expect(await new Response(child.stdout).text()).toBe("revoke\n");
+    expect(await new Response(child.stderr).text()).toBe("");
+    const offers = await new Response(child.stdout).text();
+    return offers.split("\n").filter((offer) => offer !== "");
+  }
+
+  test.each([
+    ["signalbox key rev", "rev", ["revoke"]],
+    ["signalbox key mint --lab", "--lab", ["--label"]],
+    ["signalbox completion ", "", ["bash", "zsh", "fish"]],
+    ["signalbox serve --data /srv/a:b --log-l", "--log-l", ["--log-level"]],
+    ["signalbox desk list nothing", "nothing", []],
+  ])("in bash, %j", async (line, word, offers) => {
+    expect(await bashOffers(line, word, temporaryFolder())).toEqual(offers);
+  });
+
+  test.each([
+    ["signalbox key mint --desk alpha > key.txt --lab", "--lab"],
+    ["signalbox key mint --desk $(echo > key.txt) --lab", "--lab"],
+    ["signalbox key mint --desk `echo > key.txt`; echo > key.txt --lab", "--lab"],
+  ])("in bash, runs nothing of the line %j", async (line, word) => {
+    const folder = temporaryFolder();
+    const key = join(folder, "key.txt");
+    writeFileSync(key, "the only copy");
+    await bashOffers(line, word, folder);
+    expect(readFileSync(key, "utf8")).toBe("the only copy");
+    expect(readdirSync(folder).toSorted()).toEqual(["key.txt", "signalbox"]);
   });
 });

@@ -1,6 +1,8 @@
 /** `signalbox completion`: the script that completes commands and flags in a shell. */
 import tab from "@bomb.sh/tab/commander";
 import type { Command } from "commander";
+import bashScript from "./completion.bash" with { type: "text" };
+import { printData } from "./print.ts";
 
 const SHELLS = ["bash", "zsh", "fish"];
 
@@ -16,6 +18,11 @@ export function addCompletion(program: Command): void {
   const completion = program.commands.find((command) => command.name() === "completion");
   completion?.description("print the script that completes commands and flags in a shell");
   completion?.registeredArguments[0]?.choices(SHELLS);
+  // The library's script for bash hands the line to `eval`, so that TAB would run what is in it.
+  completion?.action((name: string) => {
+    if (name === "bash") printData(bashScript);
+    else words.setup("signalbox", "signalbox", name);
+  });
   completion?.addHelpText(
     "after",
     `
