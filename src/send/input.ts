@@ -71,16 +71,19 @@ export class Input {
     let begun: Bytes = new Uint8Array(0);
     for await (const chunk of this.#chunks()) {
       onChunk(chunk);
-      let rest = Buffer.concat([begun, chunk]);
-      for (let end = rest.indexOf(LINE_FEED); end !== -1; end = rest.indexOf(LINE_FEED)) {
+      const bytes = Buffer.concat([begun, chunk]);
+      let start = 0;
+      for (let end = bytes.indexOf(LINE_FEED); end !== -1; end = bytes.indexOf(LINE_FEED, start)) {
         number += 1;
-        yield* lineOf(number, rest.subarray(0, end));
-        rest = rest.subarray(end + 1);
+        const line = lineOf(number, bytes.subarray(start, end));
+        if (line !== null) yield line;
+        start = end + 1;
       }
       // A byte more than a body may have is enough to tell that the line is too long.
-      begun = rest.subarray(0, BODY_BYTES_MAX + 1);
+      begun = bytes.subarray(start, start + BODY_BYTES_MAX + 1);
     }
-    yield* lineOf(number + 1, begun);
+    const last = lineOf(number + 1, begun);
+    if (last !== null) yield last;
   }
 
   async *#chunks(): AsyncGenerator<Bytes> {
@@ -103,9 +106,10 @@ export class Input {
   }
 }
 
-function* lineOf(number: number, bytes: Bytes): Generator<Line> {
-  if (bytes.length > BODY_BYTES_MAX) yield { number, bytes: null };
-  else if (!isBlank(bytes)) yield { number, bytes };
+/** Null for a blank line. */
+function lineOf(number: number, bytes: Bytes): Line | null {
+  if (bytes.length > BODY_BYTES_MAX) return { number, bytes: null };
+  return isBlank(bytes) ? null : { number, bytes };
 }
 
 /** JSON's white space. */
