@@ -46,7 +46,7 @@ const mayImport: Record<string, readonly string[]> = {
   ],
   "console.worker.ts": ["console", "domain", "log.ts", "net", "store"],
   console: ["domain", "net", "workers.ts"],
-  "certificates.ts": ["config.ts", "net"],
+  "certificates.ts": ["domain", "config.ts", "net"],
   "config.ts": ["domain", "net", "ops"],
   api: ["domain", "net"],
   feed: ["domain", "net"],
