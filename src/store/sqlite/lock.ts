@@ -2,11 +2,12 @@
  * One server per data folder: a SQLite write lock on a file of its own, which the kernel releases however
  * the process ends.
  */
-import { Database, SQLiteError } from "bun:sqlite";
+import { Database } from "bun:sqlite";
+import { closeSync, existsSync, openSync } from "node:fs";
 import { join } from "node:path";
 import { UserError } from "../../domain/errors.ts";
-import { isBusy } from "./failures.ts";
-import { type OnTightened, prepareFolder, sayOnStderr, tighten } from "./folder.ts";
+import { describeFailure, isBusy } from "./failures.ts";
+import { type OnTightened, prepareFolder, sayOnStderr } from "./folder.ts";
 
 export interface FolderLock {
   release(): void;
@@ -32,13 +33,13 @@ function openLock(dataDir: string): Database {
   let db: Database | null = null;
   try {
     const path = join(dataDir, "serve.lock");
-    db = new Database(path, { create: true, readwrite: true, strict: true });
+    // SQLite would create it with the permissions of the umask.
+    if (!existsSync(path)) closeSync(openSync(path, "a", 0o600));
+    db = new Database(path, { create: false, readwrite: true, strict: true });
     db.run(`PRAGMA busy_timeout = ${WAIT_MS}`);
     // Otherwise the transaction creates a journal on the disk, although it writes nothing.
     db.run("PRAGMA journal_mode = MEMORY");
     db.run("BEGIN IMMEDIATE");
-    // SQLite may have created it.
-    tighten(path, () => {});
     return db;
   } catch (error) {
     db?.close();
@@ -46,14 +47,13 @@ function openLock(dataDir: string): Database {
   }
 }
 
-function explain(error: unknown, dataDir: string): unknown {
+function explain(error: unknown, dataDir: string): UserError {
   if (isBusy(error)) {
     return new UserError(
       `Another signalbox server is already using ${dataDir}: stop it first, or name another folder with --data DIR.`,
     );
   }
-  if (!(error instanceof SQLiteError)) return error;
   return new UserError(
-    `The data folder ${dataDir} cannot be locked (${error.code}: ${error.message}): name a folder that this user may write to, with --data DIR, or check its disk.`,
+    `The data folder ${dataDir} cannot be locked (${describeFailure(error)}): name a folder that this user may write to, with --data DIR, or check its disk.`,
   );
 }
