@@ -92,6 +92,30 @@ export async function expectRefusal(
   else expect(result.stderr).toMatch(says);
 }
 
+/** Runs a command with words that it does not take: code 2, nothing on stdout, and what to type on stderr. */
+export async function expectUsageError(
+  args: readonly string[],
+  says: string,
+  options: CliOptions = {},
+): Promise<void> {
+  const { code, stdout, stderr } = await cli(args, options);
+  expect(stderr).toContain(says);
+  expect(stderr).not.toContain("    at ");
+  expect({ args, code, stdout }).toEqual({ args, code: 2, stdout: "" });
+}
+
+/** Commands on this folder that must succeed. */
+export function commandsOn(dataDir: string) {
+  const run = async (...args: string[]) => {
+    const result = await cli([...args, "--data", dataDir]);
+    expect({ args, ...result }).toMatchObject({ args, code: 0 });
+    return result;
+  };
+  const json = async <T = unknown>(...args: string[]) =>
+    JSON.parse((await run(...args, "--json")).stdout) as T;
+  return { run, json };
+}
+
 /**
  * Starts `serve` on a free loopback port, waits until it takes signals, and stops it after the test.
  * `bare`: without any flags but those given. `until`: waits for another text in the log.

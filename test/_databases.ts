@@ -111,12 +111,26 @@ export function newDataDir(): string {
   return join(temporaryFolder(), "data");
 }
 
+/** Runs statements, each with its values, as another program does. */
+export function edit(
+  path: string,
+  ...statements: (string | [string, ...(string | number)[]])[]
+): void {
+  const db = new Database(path);
+  for (const statement of statements) {
+    const [sql, ...values] = typeof statement === "string" ? [statement] : statement;
+    db.run(sql, values);
+  }
+  db.close();
+}
+
 /** Gives two signals the same `client_signal_id`, behind the back of the unique index. */
 export function storeTwice(path: string, [one, other]: readonly [number, number]): void {
-  const db = new Database(path);
-  db.run("UPDATE signals SET client_signal_id = 'twice-a' WHERE seq = ?", [one]);
-  db.run("UPDATE signals SET client_signal_id = 'twice-b' WHERE seq = ?", [other]);
-  db.close();
+  edit(
+    path,
+    ["UPDATE signals SET client_signal_id = 'twice-a' WHERE seq = ?", one],
+    ["UPDATE signals SET client_signal_id = 'twice-b' WHERE seq = ?", other],
+  );
   const bytes = readFileSync(path, "latin1").replaceAll("twice-b", "twice-a");
   writeFileSync(path, bytes, "latin1");
 }

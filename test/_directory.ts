@@ -37,6 +37,20 @@ export interface TestDirectory {
   readonly stop: () => Promise<void>;
 }
 
+/** The flags of a server that asks a directory for a certificate. */
+export function acmeFlags(
+  names: readonly string[],
+  { url, caFile }: { readonly url: string; readonly caFile: string },
+  challengePort: number,
+): string[] {
+  return [
+    ...names.flatMap((name) => ["--acme-domain", name]),
+    `--acme-directory=${url}`,
+    `--acme-ca=${caFile}`,
+    `--acme-http-listen=127.0.0.1:${challengePort}`,
+  ];
+}
+
 export function problem(type: string, detail: string, headers: Record<string, string> = {}) {
   const status = type === "rateLimited" ? 429 : 403;
   return Response.json({ type: `urn:ietf:params:acme:error:${type}`, detail }, { status, headers });

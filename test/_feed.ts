@@ -3,7 +3,14 @@ import { type AnySchema, Ajv2020 } from "ajv/dist/2020.js";
 import { expect } from "bun:test";
 import { feedDocument } from "../src/feed/openapi.ts";
 import { makeCertificate } from "./_certificates.ts";
-import { onCleanup, startTestApp, type TestApp, type TestAppOptions } from "./_setup.ts";
+import { freePort, startServe } from "./_cli.ts";
+import {
+  listen,
+  startTestApp,
+  temporaryFolder,
+  type TestApp,
+  type TestAppOptions,
+} from "./_setup.ts";
 
 export interface FeedLine {
   readonly id: string;
@@ -87,17 +94,12 @@ export async function readFeed(
 /** A server that gives these answers in turn, then 404. `asked`: `after` and `wait` of each request. */
 export function startFakeFeed(answers: readonly (() => Response)[]) {
   const asked: string[] = [];
-  const server = Bun.serve({
-    hostname: "127.0.0.1",
-    port: 0,
-    fetch: (request) => {
-      const { searchParams } = new URL(request.url);
-      asked.push(`${searchParams.get("after") ?? "none"} ${searchParams.get("wait")}`);
-      return answers[asked.length - 1]?.() ?? new Response("", { status: 404 });
-    },
+  const url = listen((request) => {
+    const { searchParams } = new URL(request.url);
+    asked.push(`${searchParams.get("after") ?? "none"} ${searchParams.get("wait")}`);
+    return answers[asked.length - 1]?.() ?? new Response("", { status: 404 });
   });
-  onCleanup(() => server.stop(true));
-  return { url: server.url.href, asked };
+  return { url, asked };
 }
 
 /** Answers of {@link startFakeFeed} to a reader that begins now, two of which are cut, and what it asks. */
@@ -124,29 +126,27 @@ export async function hopelessUrls(): Promise<[url: string, advice: string][]> {
 
 /** Answers 503. Returns its https URL, with or without TLS. */
 function startFailing(tls?: { cert: string; key: string }): string {
-  const server = Bun.serve({
-    hostname: "127.0.0.1",
-    port: 0,
-    fetch: () => new Response("{}", { status: 503 }),
-    ...(tls === undefined ? {} : { tls }),
-  });
-  onCleanup(() => server.stop(true));
-  return `https://127.0.0.1:${server.port}`;
+  const url = listen(() => new Response("{}", { status: 503 }), tls);
+  return url.replace("http:", "https:");
 }
 
 /** A proxy that answers by itself. `asked`: the URLs that it got, which no client should send. */
 export function startProxy() {
   const asked: string[] = [];
-  const server = Bun.serve({
-    hostname: "127.0.0.1",
-    port: 0,
-    fetch: ({ url }) => {
-      asked.push(url);
-      return new Response("{}", { status: 407 });
-    },
+  const url = listen((request) => {
+    asked.push(request.url);
+    return new Response("{}", { status: 407 });
   });
-  onCleanup(() => server.stop(true));
-  return { env: { http_proxy: server.url.href, HTTP_PROXY: server.url.href }, asked };
+  return { env: { http_proxy: url, HTTP_PROXY: url }, asked };
+}
+
+/** A server with a feed that can be started again at the same addresses. */
+export async function startWithFeed() {
+  const [port, readPort] = [await freePort(), await freePort()];
+  const dataDir = temporaryFolder();
+  const where = { dataDir, listen: `127.0.0.1:${port}` };
+  const start = () => startServe(["--read-listen", `127.0.0.1:${readPort}`], where);
+  return { dataDir, readUrl: `http://127.0.0.1:${readPort}`, start, first: await start() };
 }
 
 export interface FeedApp extends TestApp {

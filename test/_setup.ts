@@ -240,6 +240,21 @@ export function posting(
 /** Clients of a server with a self-signed certificate. */
 export const trusting: BunFetchRequestInit = { tls: { rejectUnauthorized: false } };
 
+/** Starts another server on loopback, until the test ends; returns its address. */
+export function listen(
+  fetch: (request: Request) => Response | Promise<Response>,
+  tls?: { readonly cert: string; readonly key: string },
+): string {
+  const server = Bun.serve({
+    hostname: "127.0.0.1",
+    port: 0,
+    fetch,
+    ...(tls === undefined ? {} : { tls }),
+  });
+  onCleanup(() => server.stop(true));
+  return server.url.origin;
+}
+
 /** Waits until something is so. */
 export async function until(isSo: () => boolean | Promise<boolean>): Promise<void> {
   while (!(await isSo())) await Bun.sleep(5);

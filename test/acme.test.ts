@@ -8,7 +8,7 @@ import { DAY_MS, HOUR_MS } from "../src/domain/time.ts";
 import type { Checks } from "../src/ops/health.ts";
 import { askServer, askStatus } from "../src/ops/client.ts";
 import { cli, freePort, type ServeProcess, startServe } from "./_cli.ts";
-import { problem, startDirectory, type TestDirectory } from "./_directory.ts";
+import { acmeFlags, problem, startDirectory, type TestDirectory } from "./_directory.ts";
 import { scrape } from "./_metrics.ts";
 import { temporaryFolder } from "./_setup.ts";
 
@@ -27,10 +27,7 @@ async function setUp(): Promise<Setting> {
   const directory = await startDirectory(challengePort);
   const dataDir = join(temporaryFolder(), "data");
   const args = [
-    ...names.flatMap((name) => ["--acme-domain", name]),
-    `--acme-directory=${directory.url}`,
-    `--acme-ca=${directory.caFile}`,
-    `--acme-http-listen=127.0.0.1:${challengePort}`,
+    ...acmeFlags(names, directory, challengePort),
     // Half of it passes with each stop.
     "--stop-timeout=100ms",
   ];
@@ -389,18 +386,6 @@ test("doctor without the flags of serve does not call a proxy what obtained the 
     sentence: expect.stringContaining(join(dataDir, "acme", "certificate.pem")),
     next: expect.stringContaining("give doctor the flags of serve"),
   });
-});
-
-test("a first order with a clock that was ahead does not delay the renewal", async () => {
-  const { directory, dataDir, start } = await setUp();
-  directory.lifetimeMs = 6 * DAY_MS;
-  await stop(await start());
-  const ahead = { ...readState(dataDir), retry_at: Date.now() + 10 * DAY_MS };
-  writeFileSync(join(dataDir, "acme", "state.json"), JSON.stringify(ahead));
-  const server = await start();
-  const next = (await askStatus(dataDir))?.acme?.next_attempt_at ?? Infinity;
-  expect(next).toBeLessThanOrEqual(Date.now() + 4 * DAY_MS);
-  await stop(server);
 });
 
 test("another directory is asked at once, and what the first one said no longer counts", async () => {

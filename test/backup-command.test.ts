@@ -16,7 +16,7 @@ import {
 } from "../src/ops/backups.ts";
 import { Tail } from "../src/ops/tail.ts";
 import { verifyDatabase } from "../src/store/sqlite/verify.ts";
-import { cli, mintKey, spawn, startServe } from "./_cli.ts";
+import { cli, expectUsageError, mintKey, spawn, startServe } from "./_cli.ts";
 import { seed } from "./_databases.ts";
 import { type LogLine, onCleanup, temporaryFolder, until } from "./_setup.ts";
 
@@ -195,7 +195,7 @@ describe("serve --backup-command", () => {
     const [dir, away] = [join(temporaryFolder(), "backups"), join(temporaryFolder(), "away")];
     const env = {
       SIGNALBOX_BACKUP_DIR: dir,
-      SIGNALBOX_BACKUP_EVERY: "2s",
+      SIGNALBOX_BACKUP_EVERY: "20s",
       SIGNALBOX_BACKUP_COMMAND: `cp {} ${away}/`,
     };
     const server = await startServe([], { env });
@@ -229,8 +229,7 @@ describe("serve --backup-command", () => {
     [["serve", "--backup-command", `sh -c 'age -r age1… < {} | rclone rcat a:b'`], INSIDE_QUOTES],
     [["backup", "--every", "1h", "b", "--command", `curl -F 'file=@{}' a:b`], INSIDE_QUOTES],
   ])("%p is refused", async (args, says) => {
-    const { code, stderr } = await cli(args);
-    expect({ code, stderr }).toEqual({ code: 2, stderr: expect.stringContaining(says) });
+    await expectUsageError(args, says);
   });
 });
 

@@ -8,7 +8,16 @@ import { createProgram } from "../src/cli.ts";
 import { readDuration, readInterval, readLifetime } from "../src/commands/options.ts";
 import { DAY_MS } from "../src/domain/time.ts";
 import { makeCertificate, presentedName, writeCertificate } from "./_certificates.ts";
-import { cli, expectRefusal, freePort, mintKey, sendHalf, startServe } from "./_cli.ts";
+import {
+  cli,
+  commandsOn,
+  expectRefusal,
+  expectUsageError,
+  freePort,
+  mintKey,
+  sendHalf,
+  startServe,
+} from "./_cli.ts";
 import { post, query, temporaryFolder } from "./_setup.ts";
 
 const KEY = /^sbk_[0-9a-f]{64}\n$/;
@@ -28,16 +37,13 @@ async function statusOf(url: string, key: string, headers: Record<string, string
   return (await post(url, key.trim(), {}, { headers })).status;
 }
 
-/** Commands on this folder that must succeed. */
-function commandsOn(dataDir: string) {
-  const run = async (...args: string[]) => {
-    const result = await cli([...args, "--data", dataDir]);
-    expect({ args, ...result }).toMatchObject({ args, code: 0 });
-    return result;
+function keysOn(dataDir: string) {
+  const { run, json } = commandsOn(dataDir);
+  return {
+    run,
+    json: <T = KeyJson>(...args: string[]) => json<T>(...args),
+    listKeys: () => json<KeyJson[]>("key", "list"),
   };
-  const json = async <T = KeyJson>(...args: string[]) =>
-    JSON.parse((await run(...args, "--json")).stdout) as T;
-  return { run, json, listKeys: () => json<KeyJson[]>("key", "list") };
 }
 
 function leavesOf(command: Command): Command[] {
@@ -114,10 +120,7 @@ describe("usage errors end with code 2 and say what to type", () => {
     ["invalid address range", "serve --trust-proxy 10.0.0.0/33", "10.0.0.0/8"],
     ["invalid URL of a server", "healthcheck not-a-url", "http://"],
   ])("%s", async (_name, args, says) => {
-    const { code, stdout, stderr } = await cli(args.split(" ").filter((word) => word !== ""));
-    expect(stderr).toContain(says);
-    expect(stderr).not.toContain("    at ");
-    expect({ code, stdout }).toEqual({ code: 2, stdout: "" });
+    await expectUsageError(args === "" ? [] : args.split(" "), says);
   });
 
   test("fractions of a millisecond are rounded", () => {
@@ -127,9 +130,8 @@ describe("usage errors end with code 2 and say what to type", () => {
   });
 
   test("an invalid value in the environment names the variable", async () => {
-    const { code, stderr } = await cli(["serve"], { env: { SIGNALBOX_LISTEN: "nowhere" } });
-    expect(stderr).toContain("SIGNALBOX_LISTEN");
-    expect(code).toBe(2);
+    const env = { SIGNALBOX_LISTEN: "nowhere" };
+    await expectUsageError(["serve"], "SIGNALBOX_LISTEN", { env });
   });
 });
 
@@ -139,7 +141,7 @@ async function prepare() {
   const { id: rotated, key } = await mintKey(dataDir);
   const { id: revoked } = await mintKey(dataDir);
   await mintKey(dataDir, "gamma");
-  const { run, json } = commandsOn(dataDir);
+  const { run, json } = keysOn(dataDir);
   await run("key", "revoke", revoked);
   const successor = await json("key", "rotate", rotated);
   return { dataDir, key, ids: { rotated, revoked, successor: successor.id } };
@@ -284,24 +286,9 @@ function occupy(port: number) {
 }
 
 describe("desks", () => {
-  test("are listed for people and for programs, by name", async () => {
-    const { dataDir } = await startServe();
-    const { run, json } = commandsOn(dataDir);
-    const empty = await run("desk", "list");
-    expect(empty.stdout).toBe("");
-    expect(empty.stderr).toContain("signalbox desk create NAME");
-    expect(await json<object[]>("desk", "list")).toEqual([]);
-    for (const name of ["beta", "alpha"]) await run("desk", "create", name);
-    expect(await json<object[]>("desk", "list")).toMatchObject([
-      { name: "alpha", created_at: expect.any(Number) },
-      { name: "beta", created_at: expect.any(Number) },
-    ]);
-    expect((await run("desk", "list")).stdout).toMatch(/^NAME .*\nalpha .*\nbeta .*\n$/);
-  });
-
   test("--if-missing succeeds for an existing desk, and changes nothing", async () => {
     const dataDir = temporaryFolder();
-    const { run } = commandsOn(dataDir);
+    const { run } = keysOn(dataDir);
     const created = `Created the database ${join(dataDir, "signalbox.db")}.\n`;
     const create = () => run("desk", "create", "alpha", "--if-missing");
     expect((await create()).stderr).toStartWith(created);
@@ -310,21 +297,9 @@ describe("desks", () => {
     expect(query(dataDir, "SELECT * FROM desks")).toEqual(before);
   });
 
-  test("desk create and key mint name the folder that they use", async () => {
-    const dataDir = temporaryFolder();
-    const { run } = commandsOn(dataDir);
-    await run("desk", "create", "alpha");
-    expect((await run("desk", "create", "beta")).stderr).toStartWith(
-      `Created desk "beta" in ${dataDir}.\n`,
-    );
-    expect((await run("key", "mint", "--desk", "beta")).stderr).toContain(
-      `The server of ${dataDir} accepts it.\n`,
-    );
-  });
-
   test("key mint --read and key rotate say where a read key works, and for whom", async () => {
     const dataDir = temporaryFolder();
-    const { run } = commandsOn(dataDir);
+    const { run } = keysOn(dataDir);
     await run("desk", "create", "alpha");
     const minted = await run("key", "mint", "--read", "--label", "executor");
     expect(minted.stderr).toContain(
@@ -337,7 +312,7 @@ describe("desks", () => {
 
 describe("keys", () => {
   test("mint prints only the key; with --json also its record, which list --json prints, too", async () => {
-    const { run, json, listKeys } = commandsOn(temporaryFolder());
+    const { run, json, listKeys } = keysOn(temporaryFolder());
     await run("desk", "create", "alpha");
     expect((await run("key", "mint", "--desk", "alpha")).stdout).toMatch(KEY);
     const mint = ["key", "mint", "--desk", "alpha", "--label", "bot 7", "--expires", "90d"];
@@ -361,7 +336,7 @@ describe("keys", () => {
 
   test("list shows the state of each key, of all desks or of one", async () => {
     const { dataDir } = await startServe();
-    const { run, json } = commandsOn(dataDir);
+    const { run, json } = keysOn(dataDir);
     expect((await run("key", "list")).stderr).toContain("signalbox key mint --desk NAME");
     const revoked = await mintKey(dataDir);
     const active = await mintKey(dataDir, "beta");
@@ -382,7 +357,7 @@ describe("keys", () => {
 
   test("a read key is minted for one desk or all, and then like any other", async () => {
     const dataDir = temporaryFolder();
-    const { run, json, listKeys } = commandsOn(dataDir);
+    const { run, json, listKeys } = keysOn(dataDir);
     await mintKey(dataDir);
     const mint = ["key", "mint", "--read", "--label"];
     const ofAlpha = await run(...mint, "executor", "--desk", "alpha");
@@ -405,19 +380,9 @@ describe("keys", () => {
     expect(audit).toContain("it reads the signals of all desks");
   });
 
-  test("revoke changes nothing the second time, and tells when the key was revoked", async () => {
-    const dataDir = temporaryFolder();
-    const { json, run, listKeys } = commandsOn(dataDir);
-    const { id } = await mintKey(dataDir);
-    expect(await json("key", "revoke", id)).toMatchObject({ id, state: "revoked" });
-    const before = await listKeys();
-    expect((await run("key", "revoke", id.toLowerCase())).stderr).toContain("was already revoked");
-    expect(await listKeys()).toEqual(before);
-  });
-
   test("rotate mints a successor, lets the old key expire, and tells when it was last used", async () => {
     const { url, dataDir } = await startServe();
-    const { run, listKeys } = commandsOn(dataDir);
+    const { run, listKeys } = keysOn(dataDir);
     const { id, key } = await mintKey(dataDir);
     const before = Date.now();
     const rotated = await run("key", "rotate", id);
@@ -437,7 +402,7 @@ describe("keys", () => {
 
   test("are named by id, label or last four characters, if only one active key has them", async () => {
     const dataDir = temporaryFolder();
-    const { run, json } = commandsOn(dataDir);
+    const { run, json } = keysOn(dataDir);
     await run("desk", "create", "alpha");
     const mint = (label: string) => json("key", "mint", "--desk", "alpha", "--label", label);
     const [first, second] = [await mint("bot"), await mint("bot")];
@@ -477,42 +442,6 @@ describe("keys", () => {
     expect(JSON.parse(revoked.stdout)).toMatchObject({ id, state: "revoked" });
     expect(revoked.stdout + revoked.stderr).not.toContain(key);
   });
-
-  test("rotate gives the successor the old key's lifetime, or that of --expires", async () => {
-    const { run, json } = commandsOn(temporaryFolder());
-    await run("desk", "create", "alpha");
-    let { id } = await json("key", "mint", "--desk", "alpha", "--expires", "90d");
-    for (const [args, days] of [
-      [[], 90],
-      [["--expires", "30d"], 30],
-      [["--expires", "never"], null],
-    ] as const) {
-      const successor = await json("key", "rotate", id, ...args);
-      const expected = days === null ? null : successor.created_at + days * DAY_MS;
-      expect(successor.expires_at).toBe(expected);
-      ({ id } = successor);
-    }
-  });
-});
-
-test.each([
-  ["before the first start of a server", () => join(temporaryFolder(), "not", "there", "yet")],
-  ["while a server runs", async () => (await startServe()).dataDir],
-])("every command works %s", async (_when, dataDir) => {
-  const { run, json } = commandsOn(await dataDir());
-  await run("desk", "create", "alpha");
-  await run("desk", "list");
-  await run("desk", "limit", "alpha", "--keys", "9");
-  const { id } = await json("key", "mint", "--desk", "alpha");
-  await run("key", "list", "--desk", "alpha");
-  await run("key", "rotate", id, "--overlap", "1h", "--expires", "90d");
-  await run("key", "revoke", id);
-  await run("member", "invite", "alpha", "alice@example.com");
-  await run("member", "reset", "alpha", "alice@example.com");
-  await run("member", "list", "alpha");
-  await run("member", "remove", "alpha", "alice@example.com");
-  await run("desk", "require-passkeys", "alpha");
-  await run("audit");
 });
 
 describe("healthcheck", () => {
@@ -586,26 +515,6 @@ describe("serve's settings", () => {
     expect(server.output.stderr).toContain("cut the connections");
   });
 
-  test("come from a flag if the environment has them, too", async () => {
-    const { env } = await environment();
-    const { url, opsUrl, dataDir, listen, ops } = await settings();
-    const flags = `--data ${dataDir} --listen ${listen} --ops-listen ${ops} --public-url https://flag.example.com/ --trust-proxy 192.0.2.1 --rate-limit 0 --stop-timeout 1m --log-level info`;
-    const server = await startServe(flags.split(" "), { env, bare: true });
-    expect(server.url).toBe("https://flag.example.com");
-    const key = /sbk_[0-9a-f]{64}/.exec(server.output.stdout)?.[0] ?? "";
-    expect(query(dataDir, "SELECT name FROM desks")).toEqual([{ name: "demo" }]);
-    expect((await fetch(`${opsUrl}/healthz`)).status).toBe(200);
-    for (let count = 0; count < 8; count++) expect(await statusOf(url, key)).toBe(201);
-    const half = await sendHalf(url, key);
-    await statusOf(url, key);
-    server.kill("SIGTERM");
-    await server.logged("stopping");
-    await half.finish();
-    expect(await half.closed).toContain("HTTP/1.1 201");
-    expect(await server.exited).toBe(0);
-    expect(server.output.stderr).not.toContain('"level":"debug"');
-  });
-
   test("name the certificate, in the environment and by flags", async () => {
     const inEnvironment = writeCertificate(temporaryFolder(), await makeCertificate("environment"));
     const byFlag = writeCertificate(temporaryFolder(), await makeCertificate("flag"));
@@ -616,11 +525,6 @@ describe("serve's settings", () => {
     const flags = ["--tls-cert", byFlag.certFile, "--tls-key", byFlag.keyFile];
     expect(await presentedName((await startServe([], { env })).url)).toBe("environment");
     expect(await presentedName((await startServe(flags, { env })).url)).toBe("flag");
-  });
-
-  test.each(["0", "false", ""])("SIGNALBOX_QUICKSTART=%j means no quickstart", async (value) => {
-    const server = await startServe([], { env: { SIGNALBOX_QUICKSTART: value } });
-    expect(query(server.dataDir, "SELECT name FROM desks")).toEqual([]);
   });
 
   test("--quickstart prints a key, a one-time link to the console, and where the data is", async () => {

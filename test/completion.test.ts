@@ -2,7 +2,7 @@
 import { describe, expect, test } from "bun:test";
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { cli, signalbox } from "./_cli.ts";
+import { cli, expectUsageError, signalbox } from "./_cli.ts";
 import { temporaryFolder } from "./_setup.ts";
 
 /** What is offered for a line of words, the last one unfinished. */
@@ -78,9 +78,7 @@ describe("completion", () => {
   });
 
   test("names the shells that it knows", async () => {
-    const { code, stderr } = await cli(["completion", "powershell"]);
-    expect(stderr).toContain("Allowed choices are bash, zsh, fish");
-    expect(code).toBe(2);
+    await expectUsageError(["completion", "powershell"], "Allowed choices are bash, zsh, fish");
   });
 
   test.each([

@@ -3,8 +3,15 @@ import { expect, test } from "bun:test";
 import { join } from "node:path";
 import { Feed, FeedError, type FeedOptions } from "../clients/typescript/feed.ts";
 import { Signalbox } from "../clients/typescript/signalbox.ts";
-import { cli, freePort, mintKey, startServe } from "./_cli.ts";
-import { answersFromNow, hopelessUrls, startFakeFeed, startFeedApp, startProxy } from "./_feed.ts";
+import { cli, mintKey } from "./_cli.ts";
+import {
+  answersFromNow,
+  hopelessUrls,
+  startFakeFeed,
+  startFeedApp,
+  startProxy,
+  startWithFeed,
+} from "./_feed.ts";
 import { onCleanup, query, rejection, signal, temporaryFolder, until } from "./_setup.ts";
 
 const quiet = { onRetry: () => {} };
@@ -32,23 +39,14 @@ async function readAll(
 }
 
 test("readers get each signal once and in order, while writers compete and the server is killed and stopped", async () => {
-  const [port, readPort] = [await freePort(), await freePort()];
-  const dataDir = temporaryFolder();
-  const start = () =>
-    startServe(["--read-listen", `127.0.0.1:${readPort}`], {
-      dataDir,
-      listen: `127.0.0.1:${port}`,
-    });
-  let server = await start();
+  const { dataDir, readUrl, start, first } = await startWithFeed();
+  let server = first;
   const keys = await Promise.all(["alpha", "beta"].map((desk) => mintKey(dataDir, desk)));
   const readKey = async (...args: string[]) =>
     (await cli(["key", "mint", "--read", "--data", dataDir, ...args])).stdout.trim();
   const perDesk = WRITERS_PER_DESK * SIGNALS_PER_WRITER;
   const read = (key: string, count: number, limit: number) =>
-    readAll(
-      { url: `http://127.0.0.1:${readPort}`, key, after: null, limit, ...quiet },
-      (ids) => ids.length >= count,
-    );
+    readAll({ url: readUrl, key, after: null, limit, ...quiet }, (ids) => ids.length >= count);
   const [ofAlpha, ofAll] = [await readKey("--desk", "alpha"), await readKey()];
   const readers = [
     read(ofAlpha, perDesk, 10),
@@ -91,11 +89,10 @@ test("readers get each signal once and in order, while writers compete and the s
 });
 
 test("after a restore a reader is told, and continues after the newest signal of the backup", async () => {
-  const [port, dataDir] = [await freePort(), temporaryFolder()];
-  const start = () => startServe(["--read-listen", `127.0.0.1:${port}`], { dataDir });
+  const { dataDir, readUrl, start, first } = await startWithFeed();
   const command = async (...args: string[]) =>
     (await cli([...args, "--data", dataDir])).stdout.trim();
-  let server = await start();
+  let server = first;
   const { key } = await mintKey(dataDir, "alpha");
   const { key: beta } = await mintKey(dataDir, "beta");
   const readKey = await command("key", "mint", "--read");
@@ -103,7 +100,7 @@ test("after a restore a reader is told, and continues after the newest signal of
   const send = async (sender = key) =>
     (await new Signalbox({ url: server.url, key: sender, ...quiet }).send(signal)).id;
   const read = (after: string, reader = readKey) =>
-    new Feed({ url: `http://127.0.0.1:${port}`, key: reader, after, ...quiet }).signals().next();
+    new Feed({ url: readUrl, key: reader, after, ...quiet }).signals().next();
   const keptOfAlpha = await send();
   const kept = await send(beta);
   const backup = join(temporaryFolder(), "backup.db");

@@ -6,14 +6,8 @@ import { join } from "node:path";
 import { copyDatabase } from "../src/store/sqlite/copy.ts";
 import { verifyDatabase } from "../src/store/sqlite/verify.ts";
 import { cli } from "./_cli.ts";
-import { newDataDir, seed } from "./_databases.ts";
+import { edit, newDataDir, seed } from "./_databases.ts";
 import { query, temporaryFolder } from "./_setup.ts";
-
-function run(path: string, ...statements: string[]): void {
-  const db = new Database(path);
-  for (const sql of statements) db.run(sql);
-  db.close();
-}
 
 /**
  * Changes a definition in the bytes of the file, as an attacker can and SQL cannot. The length stays the
@@ -107,7 +101,7 @@ const rewritten: [name: string, table: string, from: string, to: string][] = [
 function applyHostile(path: string, name: string): { names: string; target: string } {
   const [names = "", ...statements] = hostile[name] ?? [];
   const target = join(temporaryFolder(), "written");
-  run(path, ...statements.map((sql) => sql.replaceAll("TARGET", target)));
+  edit(path, ...statements.map((sql) => sql.replaceAll("TARGET", target)));
   return { names, target };
 }
 
@@ -181,7 +175,7 @@ test.each(["a table whose name is an injected statement", "a view", "a column"])
 test("verify, backup and restore accept Litestream's tables", async () => {
   const { path } = seed({ signals: 50 });
   // As Litestream 0.3 and 0.5 create them.
-  run(
+  edit(
     path,
     "CREATE TABLE IF NOT EXISTS _litestream_seq (id INTEGER PRIMARY KEY, seq INTEGER);",
     "CREATE TABLE IF NOT EXISTS _litestream_lock (id INTEGER);",

@@ -1,7 +1,7 @@
 /** Commands that we print for pasting are quoted, and keep the key out of arguments. */
 import { expect, test } from "bun:test";
 import { firstSignalCommand, shellQuoted } from "../src/domain/shell.ts";
-import { cli } from "./_cli.ts";
+import { cli, expectUsageError } from "./_cli.ts";
 import { temporaryFolder } from "./_setup.ts";
 
 const KEY = `sbk_${"0".repeat(64)}`;
@@ -63,9 +63,7 @@ test.each([
   ["--public-url", "http://localhost.example.com"],
   ["--console-url", "http://[::2]:8081"],
 ])("serve refuses %s %s, with the address to type", async (flag, url) => {
-  const { code, stderr } = await cli(["serve", flag, url]);
-  expect(code).toBe(2);
-  expect(stderr).toContain(`Write ${url.replace("http:", "https:")}`);
+  await expectUsageError(["serve", flag, url], `Write ${url.replace("http:", "https:")}`);
 });
 
 test.each([

@@ -20,6 +20,7 @@ import { cli, expectRefusal, freePort, mintKey, signalbox, spawn, startServe } f
 import {
   callUrl,
   clearSignals,
+  listen,
   onCleanup,
   posting,
   query,
@@ -95,12 +96,6 @@ function stored(dataDir: string): Record<string, number> {
 
 function once(count: number): Record<string, number> {
   return Object.fromEntries(numbered(count).map((_, at) => [String(at + 1), 1]));
-}
-
-function listen(answer: (request: Request) => Response | Promise<Response>): string {
-  const server = Bun.serve({ hostname: "127.0.0.1", port: 0, fetch: answer });
-  onCleanup(() => server.stop(true));
-  return server.url.origin;
 }
 
 /** Forwards a request to a server. */

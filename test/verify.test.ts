@@ -1,25 +1,19 @@
-import { Database } from "bun:sqlite";
 import { describe, expect, test } from "bun:test";
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { copyDatabase } from "../src/store/sqlite/copy.ts";
 import { verifyDatabase } from "../src/store/sqlite/verify.ts";
-import { cli, expectRefusal } from "./_cli.ts";
+import { cli, expectRefusal, expectUsageError } from "./_cli.ts";
 import {
   changePage,
   dropLastCell,
+  edit,
   newDataDir,
   seed,
   seededUlid,
   storeTwice,
 } from "./_databases.ts";
 import { temporaryFolder } from "./_setup.ts";
-
-function change(path: string, ...statements: string[]): void {
-  const db = new Database(path);
-  for (const sql of statements) db.run(sql);
-  db.close();
-}
 
 describe("verify succeeds for the database", () => {
   test("of a stopped server, as text and as JSON, and changes nothing", async () => {
@@ -157,16 +151,6 @@ const otherSchemas: Record<string, Failure> = {
     'missing: index "signals_client_signal_id"',
     "DROP INDEX signals_client_signal_id",
   ),
-  "an index that was changed": otherSchema(
-    'changed: index "signals_desk"',
-    "DROP INDEX signals_desk",
-    "CREATE INDEX signals_desk ON signals (key_id)",
-  ),
-  "a column too few": otherSchema(
-    'changed: table "signals"',
-    "ALTER TABLE signals DROP COLUMN quantity",
-  ),
-  "no version": otherSchema("it has no version", "PRAGMA user_version = 0"),
   "several differences": otherSchema(
     'not created by Signalbox: table "notes"; missing: index "signals_desk"',
     "DROP INDEX signals_desk",
@@ -177,7 +161,7 @@ const otherSchemas: Record<string, Failure> = {
 describe("verify fails if there is", () => {
   test.each(Object.entries({ ...failures, ...otherSchemas }))("%s", (_name, expected) => {
     const { path } = seed({ signals: 100 });
-    change(path, "PRAGMA foreign_keys = OFF", ...expected.statements);
+    edit(path, "PRAGMA foreign_keys = OFF", ...expected.statements);
     const { ok, checks } = verifyDatabase(path);
     const failing = Object.entries(checks).filter(([, check]) => !check.ok);
     expect({ ok, failing: failing.map(([name]) => name) }).toEqual({
@@ -233,7 +217,7 @@ describe("verify fails if there is", () => {
 
   test("the command says that it read nothing else of another schema", async () => {
     const { path } = seed({ signals: 10 });
-    change(path, "DROP INDEX signals_desk");
+    edit(path, "DROP INDEX signals_desk");
     const { code, stdout, stderr } = await cli(["verify", path]);
     expect(stdout).toStartWith(
       'schema: failing (missing: index "signals_desk")\nintegrity: not checked\n',
@@ -262,7 +246,7 @@ describe("verify fails if there is", () => {
 
   test("an id that is not a ULID, with which serve does not start either", async () => {
     const { path, dataDir } = seed({ signals: 3 });
-    change(path, "UPDATE signals SET id = '8' || substr(id, 2) WHERE seq = 3");
+    edit(path, "UPDATE signals SET id = '8' || substr(id, 2) WHERE seq = 3");
     await expectRefusal(
       ["serve", "--data", dataDir, "--listen", "127.0.0.1:0"],
       /signalbox\.db is damaged \(the id of the newest signal is not a ULID\): .* restore a backup/,
@@ -271,19 +255,9 @@ describe("verify fails if there is", () => {
 
   test("a data folder beside the file is a usage error, but not if the environment names it", async () => {
     const { path, dataDir } = seed({ signals: 1 });
-    const { code, stderr } = await cli(["verify", path, "--data", dataDir]);
-    expect(stderr).toContain("leave out --data");
-    expect(code).toBe(2);
+    await expectUsageError(["verify", path, "--data", dataDir], "leave out --data");
     const env = { SIGNALBOX_DATA: newDataDir() };
     expect(await cli(["verify", path], { env })).toMatchObject({ code: 0, stderr: "" });
-  });
-
-  test("a file that is not ours", async () => {
-    const file = join(temporaryFolder(), "file.db");
-    writeFileSync(file, "dear diary");
-    expect((await cli(["verify", file])).stderr).toBe(
-      `signalbox: ${file} is not a Signalbox database, and was left as it is: name another file, or another folder with --data DIR.\n`,
-    );
   });
 
   test("damage that SQLite reports in several lines, in one line", async () => {
@@ -311,7 +285,7 @@ describe("verify fails if there is", () => {
 
 test("control characters in names, labels and e-mails fail verify and are printed escaped", async () => {
   const { dataDir, path } = seed({ signals: 1 });
-  change(
+  edit(
     path,
     "UPDATE api_keys SET label = 'a' || char(27) || '[2J' || char(10) || char(155) || 'b'",
     "UPDATE desks SET name = name || char(27)",

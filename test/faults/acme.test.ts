@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { askServer, askStatus } from "../../src/ops/client.ts";
 import type { Checks } from "../../src/ops/health.ts";
 import { mintKey, type ServeProcess, startServe } from "../_cli.ts";
+import { acmeFlags } from "../_directory.ts";
 import { startLoad } from "../_load.ts";
 import { temporaryFolder } from "../_setup.ts";
 import { expectKept, report, scale, stop } from "./_faults.ts";
@@ -16,13 +17,7 @@ const names = ["signals.example.com", "console.example.com"];
 async function setUp(lifetimeS: number) {
   const pebble = await startPebble(lifetimeS);
   const dataDir = join(temporaryFolder(), "data");
-  const args = [
-    ...names.flatMap((name) => ["--acme-domain", name]),
-    `--acme-directory=${pebble.url}`,
-    `--acme-ca=${pebble.caFile}`,
-    `--acme-http-listen=127.0.0.1:${pebble.challengePort}`,
-    "--console-listen=127.0.0.1:0",
-  ];
+  const args = [...acmeFlags(names, pebble, pebble.challengePort), "--console-listen=127.0.0.1:0"];
   const start = (until?: string) =>
     startServe(args, { dataDir, ...(until === undefined ? {} : { until }) });
   return { pebble, dataDir, start };

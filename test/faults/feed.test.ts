@@ -3,7 +3,13 @@ import { expect, test } from "bun:test";
 import { cpSync, readFileSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { cli, freePort, mintKey, startServe } from "../_cli.ts";
-import { answersFromNow, hopelessUrls, startFakeFeed, startProxy } from "../_feed.ts";
+import {
+  answersFromNow,
+  hopelessUrls,
+  startFakeFeed,
+  startProxy,
+  startWithFeed,
+} from "../_feed.ts";
 import { post, query, temporaryFolder } from "../_setup.ts";
 import "./_faults.ts";
 
@@ -70,17 +76,11 @@ function startReader(name: "python" | "node", env: Record<string, string>) {
 test.each(["python", "node"] as const)(
   "%s: a reader gets each signal once and in order, and the reason of a refusal",
   async (name) => {
-    const [port, readPort] = [await freePort(), await freePort()];
-    const dataDir = temporaryFolder();
-    const start = () =>
-      startServe(["--read-listen", `127.0.0.1:${readPort}`], {
-        dataDir,
-        listen: `127.0.0.1:${port}`,
-      });
-    let server = await start();
+    const { dataDir, readUrl, start, first } = await startWithFeed();
+    let server = first;
     const { key } = await mintKey(dataDir);
     const minted = await cli(["key", "mint", "--read", "--data", dataDir]);
-    const env = { URL: `http://127.0.0.1:${readPort}`, KEY: minted.stdout.trim() };
+    const env = { URL: readUrl, KEY: minted.stdout.trim() };
     const reader = startReader(name, env);
     for (let n = 0; n < SIGNALS; n += 1) {
       expect((await post(server.url, key, { metadata: { n } })).status).toBe(201);
