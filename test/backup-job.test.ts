@@ -6,9 +6,9 @@ import { pino } from "pino";
 import { HOUR_MS } from "../src/domain/time.ts";
 import { BackupJob, type BackupPlan, type MakeBackup, timeStamp } from "../src/ops/backups.ts";
 import { verifyDatabase } from "../src/store/sqlite/verify.ts";
-import { cli, expectRefusal, freePort, mintKey, spawn, startServe } from "./_cli.ts";
+import { cli, expectRefusal, freePort, spawn, startServe } from "./_cli.ts";
 import { holdCopy, newDataDir, seed, withRegistryOf } from "./_databases.ts";
-import { type LogLine, onCleanup, post, temporaryFolder, until } from "./_setup.ts";
+import { type LogLine, onCleanup, temporaryFolder, until } from "./_setup.ts";
 
 /** Enough to stop a copy half-way. */
 const MANY = 50_000;
@@ -229,22 +229,6 @@ describe("signalbox backup --every", () => {
 });
 
 describe("serve --backup-dir", () => {
-  test("can be configured in the environment", async () => {
-    const dir = join(temporaryFolder(), "backups");
-    const env = {
-      SIGNALBOX_BACKUP_DIR: dir,
-      SIGNALBOX_BACKUP_EVERY: "1s",
-      SIGNALBOX_BACKUP_KEEP: "1",
-    };
-    const server = await startServe([], { env });
-    const made = () => server.log().filter(({ msg }) => msg === "backup made");
-    await until(() => made().length >= 3);
-    server.kill("SIGTERM");
-    expect(await server.exited).toBe(0);
-    expect(readdirSync(dir)).toHaveLength(1);
-    expect(made()[0]).toMatchObject({ level: "info", signals: 0, newest_id: null });
-  });
-
   test("the copy under way is stopped with the server", async () => {
     const { dataDir } = seed({ signals: MANY });
     const dir = temporaryFolder();
@@ -269,15 +253,6 @@ describe("serve --backup-dir", () => {
     process.kill(copying.pid, "SIGKILL");
     await next.logged("backup made");
     expect(readdirSync(dir).filter((name) => name.endsWith(".db"))).toHaveLength(1);
-  });
-
-  test("a backup that fails does not stop the server", async () => {
-    const file = join(temporaryFolder(), "file");
-    writeFileSync(file, "");
-    const server = await startServe(["--backup-dir", join(file, "dir")]);
-    await server.logged("backup failed, it will be retried");
-    const { key } = await mintKey(server.dataDir);
-    expect((await post(server.url, key)).status).toBe(201);
   });
 
   test("the data folder is refused, and so is an interval under a second", async () => {

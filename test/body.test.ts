@@ -117,17 +117,6 @@ test.each<{ name: string; pieces: (app: TestApp) => (string | Uint8Array)[]; isR
     pieces: (app) => [head(app) + declare("9007199254740991")],
   },
   {
-    name: "in chunks",
-    pieces: (app) => [
-      `${head(app)}Transfer-Encoding: chunked\r\n\r\n`,
-      ...Array.from({ length: 5 }, () => `4000\r\n${"a".repeat(0x4000)}\r\n`),
-    ],
-  },
-  {
-    name: "while it is being sent",
-    pieces: (app) => [head(app) + declare(70_000) + "a".repeat(30_000), "a".repeat(40_000)],
-  },
-  {
     name: "with a signal behind it after Connection: close, which is not stored",
     pieces: (app) => [
       `${head(app)}Connection: close\r\n${declare(70_000)}${"a".repeat(70_000)}${next(app)}`,
@@ -138,10 +127,6 @@ test.each<{ name: string; pieces: (app: TestApp) => (string | Uint8Array)[]; isR
   {
     name: "with a signal as its body, which is not stored",
     pieces: (app) => [head(app) + declare(70_000), next(app)],
-  },
-  {
-    name: "with megabytes to come",
-    pieces: (app) => [head(app) + declare(3_000_000), new Uint8Array(3_000_000)],
   },
 ])(
   "a body that is too large is answered in JSON, and nothing of it is stored: $name",

@@ -3,23 +3,10 @@ import { describe, expect, test } from "bun:test";
 import * as fc from "fast-check";
 import { decodeTime } from "ulid";
 import { IdSequence } from "../src/domain/id.ts";
-import { DAY_MS, HOUR_MS } from "../src/domain/time.ts";
-import { signal, startTestApp } from "./_setup.ts";
+import { HOUR_MS } from "../src/domain/time.ts";
 
-const START = Date.UTC(2026, 0, 1);
 /** The last time that a ULID can hold, in milliseconds. */
 const TIME_MAX = 2 ** 48 - 1;
-
-test("a repeat gets the original's id, whatever the clock says by then", async () => {
-  let time = START;
-  const { post } = await startTestApp({ now: () => time });
-  const repeated = { ...signal, client_signal_id: "once" };
-  const { id } = (await post(repeated)).body;
-  for (const change of [-HOUR_MS, DAY_MS, 365 * DAY_MS]) {
-    time += change;
-    expect((await post(repeated)).body).toEqual({ id, deduped: true });
-  }
-});
 
 describe("IdSequence", () => {
   const clock = fc.array(fc.integer({ min: 0, max: TIME_MAX - 10 }), { minLength: 1 });

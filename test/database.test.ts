@@ -72,36 +72,6 @@ describe("permissions", () => {
     }
   });
 
-  test("a server on the command line leaves nothing that others may read", async () => {
-    const { dataDir } = await startServe();
-    expect(mode(dataDir)).toBe("700");
-    for (const file of readdirSync(dataDir)) {
-      expect([file, mode(join(dataDir, file))]).toEqual([file, "600"]);
-    }
-  });
-
-  test("loose modes are tightened", () => {
-    const dataDir = join(temporaryFolder(), "data");
-    const first = open(dataDir);
-    first.run("INSERT INTO desks (uid, name, created_at) VALUES ('u', 'alpha', 0)");
-    chmodSync(dataDir, 0o755);
-    const others = ["signalbox-activity.db", "signalbox-sessions.db-wal", "device-secret"];
-    for (const file of others) writeFileSync(join(dataDir, file), "");
-    const files = [...others, "signalbox.db", "signalbox.db-wal", "signalbox.db-shm"];
-    for (const file of files) chmodSync(join(dataDir, file), 0o644);
-    const said: string[] = [];
-    openDatabase(dataDir, "command", { onTightened: (sentence) => said.push(sentence) }).close();
-    expect(mode(dataDir)).toBe("700");
-    for (const file of files) expect([file, mode(join(dataDir, file))]).toEqual([file, "600"]);
-    const expected = [
-      `${dataDir} was open to other users (mode 0755); it is 0700 now`,
-      ...files.map(
-        (file) => `${join(dataDir, file)} was open to other users (mode 0644); it is 0600 now`,
-      ),
-    ];
-    expect(said.toSorted()).toEqual(expected.toSorted());
-  });
-
   test("a command that tightens them says so, beside its output", async () => {
     const dataDir = looseFolder();
     const first = await cli(["desk", "list", "--json", "--data", dataDir]);

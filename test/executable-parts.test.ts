@@ -1,20 +1,16 @@
 /**
- * Uses each part of the executable that the bundler could leave out, reorder, or look for on the disk:
- * threads, child processes, lazily loaded modules, embedded files, and calls into the C library.
+ * Parts of the executable that the bundler could leave out, reorder, or look for on the disk, and that no
+ * other test of the executable uses.
  */
 import { beforeAll, describe, expect, test } from "bun:test";
-import { mkdirSync, readdirSync, statSync } from "node:fs";
-import { connect } from "node:net";
+import { statSync } from "node:fs";
 import { join } from "node:path";
 import { assets } from "../src/console/web/assets.ts";
 import { snippets } from "../src/console/start/snippets.ts";
-import { openApiDocument } from "../src/api/openapi.ts";
-import { Description } from "../src/net/openapi.ts";
 import { DATABASE_NAME } from "../src/store/sqlite/folder.ts";
-import { cli, startServe } from "./_cli.ts";
+import { mintKey, startServe } from "./_cli.ts";
 import { buildExecutable } from "./_executable.ts";
-import { callUrl, onCleanup, post, temporaryFolder, until } from "./_setup.ts";
-import { onTerminal, startOnTerminal } from "./_terminal.ts";
+import { post, until } from "./_setup.ts";
 import { SoftwareKey } from "./console/_authenticator.ts";
 import { ALICE, isIn, PASSWORD, shownIn, signIn, Visitor } from "./console/_console.ts";
 import { startExecutableConsole } from "./console/_executable.ts";
@@ -25,21 +21,6 @@ let executable = "";
 beforeAll(async () => {
   executable = await buildExecutable();
 });
-
-/** Runs a command that must succeed; returns its stdout. */
-async function command(...args: string[]): Promise<string> {
-  const { code, stdout, stderr } = await cli(args, { program: [executable] });
-  expect([code, stderr]).toEqual([0, expect.any(String)]);
-  return stdout.trim();
-}
-
-/** A server with a key of desk `alpha`. */
-async function start(...flags: string[]) {
-  const server = await startServe(flags, { program: [executable] });
-  await command("desk", "create", "alpha", "--data", server.dataDir);
-  const key = await command("key", "mint", "--desk", "alpha", "--data", server.dataDir);
-  return { ...server, key };
-}
 
 /** A server with its console, and a visitor who has opened a one-time link. */
 async function startConsole() {
@@ -104,74 +85,12 @@ describe("the console", () => {
   });
 });
 
-describe("the database", () => {
-  test("is checkpointed while the server runs", async () => {
-    const { url, key, dataDir } = await start("--rate-limit", "0");
-    const database = join(dataDir, DATABASE_NAME);
-    const metadata = { text: "x".repeat(60_000) };
-    const size = () => statSync(database).size;
-    await until(async () => {
-      await Promise.all(Array.from({ length: 32 }, () => post(url, key, { metadata })));
-      return size() > 8 * 1024 * 1024;
-    });
+test("the database is checkpointed while the server runs", async () => {
+  const server = await startServe(["--rate-limit", "0"], { program: [executable] });
+  const { key } = await mintKey(server.dataDir);
+  const metadata = { text: "x".repeat(60_000) };
+  await until(async () => {
+    await Promise.all(Array.from({ length: 32 }, () => post(server.url, key, { metadata })));
+    return statSync(join(server.dataDir, DATABASE_NAME)).size > 8 * 1024 * 1024;
   });
-
-  test("is backed up by command and on schedule, verified and restored", async () => {
-    const backups = join(temporaryFolder(), "backups");
-    mkdirSync(backups);
-    const flags = ["--backup-dir", backups, "--backup-every", "1s", "--rate-limit", "0"];
-    const { url, key, dataDir, kill, exited } = await start(...flags);
-    expect((await post(url, key)).status).toBe(201);
-    await until(() => readdirSync(backups).some((name) => name.endsWith("db")));
-    const file = join(temporaryFolder(), "copy.db");
-    await command("backup", file, "--data", dataDir);
-    await command("verify", file);
-    kill("SIGTERM");
-    expect(await exited).toBe(0);
-    const restored = join(temporaryFolder(), "restored");
-    await command("restore", file, "--data", restored);
-    expect(await command("key", "list", "--data", restored)).toContain(key.slice(-4));
-  });
-});
-
-describe("a terminal", () => {
-  test("gets the log as readable lines", async () => {
-    const data = join(temporaryFolder(), "data");
-    const serve = ["serve", "--listen", "127.0.0.1:0", "--data", data];
-    const server = startOnTerminal(serve, { program: [executable] });
-    await server.showed(/takes signals at/);
-    server.kill("SIGTERM");
-    const { shown } = await server.ended();
-    expect(shown).toContain("INFO");
-    expect(shown).not.toContain('"level"');
-  });
-
-  test("shows a progress bar during a backup", async () => {
-    const { dataDir } = await start();
-    const file = join(temporaryFolder(), "copy.db");
-    const backup = ["backup", file, "--data", dataDir];
-    expect(await onTerminal(backup, { program: [executable] })).toContain("% of ");
-  });
-});
-
-test("the OpenAPI document, the health check, the audit and the hints work", async () => {
-  const { url, key, dataDir } = await start();
-  const description = await callUrl(url, "/openapi.yaml");
-  expect(description.text).toBe(new Description(() => openApiDocument(url)).text);
-  expect(await command("healthcheck", "--data", dataDir)).toContain("writer: ok");
-  expect(await command("audit", "--data", dataDir)).toContain(key.slice(-4));
-  const misspelt = ["key", "mint", "--desk", "alpa", "--data", dataDir];
-  const { code, stderr } = await cli(misspelt, { program: [executable] });
-  expect([code, stderr.includes('"alpha"')]).toEqual([1, true]);
-});
-
-test("connections over the limit are closed", async () => {
-  const { url, logged } = await start("--max-connections", "2");
-  const { hostname, port } = new URL(url);
-  for (let count = 0; count < 4; count += 1) {
-    const socket = connect(Number(port), hostname);
-    socket.on("error", () => undefined);
-    onCleanup(() => socket.destroy());
-  }
-  await logged("too many connections");
 });

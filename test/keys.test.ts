@@ -1,7 +1,7 @@
 /** Keys on the request path: revoked, expired, rotated, and when they were last used. */
 import { createHash } from "node:crypto";
-import { describe, expect, test } from "bun:test";
-import { DAY_MS, MINUTE_MS } from "../src/domain/time.ts";
+import { expect, test } from "bun:test";
+import { DAY_MS } from "../src/domain/time.ts";
 import { query, signal, startTestApp } from "./_setup.ts";
 
 /** A server whose clock stands still until it is set. */
@@ -23,7 +23,6 @@ async function start() {
       registry.mintKey({ scope: "send", desk: "alpha", label: null, expiresInMs }),
     postWith: async (key: string, body: object = signal) =>
       (await app.post(body, { Authorization: `Bearer ${key}` })).status,
-    lastUsed: (keyId: string) => row(keyId)?.last_used_at,
   };
 }
 
@@ -54,53 +53,6 @@ test("a key works until the moment it expires, and is then answered like an unkn
   const unknown = await answer(`sbk_${"0".repeat(64)}`);
   expect(unknown.status).toBe(401);
   expect(await answer(key)).toEqual(unknown);
-});
-
-test("both keys of a rotation work during the overlap, and only the new one after it", async () => {
-  const { registry, postWith, key, keyId, time } = await start();
-  const { minted } = registry.rotateKey(keyId, { overlapMs: DAY_MS, expiresInMs: null });
-  const both = async () => [await postWith(key), await postWith(minted.key)];
-  expect(await both()).toEqual([201, 201]);
-  time.at += DAY_MS - 1;
-  expect(await both()).toEqual([201, 201]);
-  time.at += 1;
-  expect(await both()).toEqual([401, 201]);
-});
-
-describe("last_used_at", () => {
-  test("is the time of the first use, and is then written at most once a minute", async () => {
-    const { post, lastUsed, keyId, time } = await start();
-    const from = time.at;
-    expect(lastUsed(keyId)).toBeNull();
-    for (const [afterMs, writtenMs] of [
-      [0, 0],
-      [1, 0],
-      [MINUTE_MS - 1, 0],
-      [MINUTE_MS, MINUTE_MS],
-      [MINUTE_MS * 2 - 1, MINUTE_MS],
-      [MINUTE_MS * 10, MINUTE_MS * 10],
-      // The clock has stepped back.
-      [MINUTE_MS, MINUTE_MS],
-    ] as const) {
-      time.at = from + afterMs;
-      expect((await post(signal)).status).toBe(201);
-      expect([afterMs, lastUsed(keyId)]).toEqual([afterMs, from + writtenMs]);
-    }
-  });
-
-  test("is written for each key, for repeats too, but not for requests that store nothing", async () => {
-    const { mint, post, postWith, lastUsed, keyId, time } = await start();
-    expect((await post({ ...signal, side: "up" })).status).toBe(422);
-    expect((await post("{")).status).toBe(400);
-    expect(lastUsed(keyId)).toBeNull();
-    const other = mint(null);
-    const repeated = { ...signal, client_signal_id: "once" };
-    await post(repeated);
-    time.at += 5;
-    expect(await postWith(other.key, repeated)).toBe(200);
-    expect(lastUsed(keyId)).toBe(time.at - 5);
-    expect(lastUsed(other.record.id)).toBe(time.at);
-  });
 });
 
 test("only the SHA-256 of a key and its last four characters are stored", async () => {

@@ -117,23 +117,4 @@ describe("on the command line", () => {
     expect(removed.stderr).toContain("signalbox key list --desk alpha");
     expect((await run("list", "alpha", "--json")).stdout).toBe("[]\n");
   });
-
-  test("what is missing or wrong is said with what to type", async () => {
-    const dataDir = await newDesk();
-    const run = (...args: string[]) => cli(["member", ...args, "--data", dataDir]);
-    const cases: [args: string[], code: number, says: string][] = [
-      [["invite", "alpha"], 2, "missing required argument 'email'"],
-      [["invite", "alpha", "alice"], 1, "type it like alice@example.com"],
-      [["invite", "alpa", ALICE], 1, 'the nearest name is "alpha"'],
-      [["reset", "alpha", ALICE], 1, "signalbox member list alpha"],
-      [["remove", "alpha", ALICE], 1, "signalbox member list alpha"],
-      [["invite", "alpha", ALICE, "--console-url", "x"], 2, "http://127.0.0.1"],
-    ];
-    for (const [args, code, says] of cases) {
-      const result = await run(...args);
-      expect(result).toMatchObject({ code, stdout: "" });
-      expect(result.stderr).toContain(says);
-      expect(result.stderr).not.toContain("    at ");
-    }
-  });
 });

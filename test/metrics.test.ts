@@ -189,16 +189,6 @@ describe("desks and keys", () => {
     expect(labelled.length).toBe(DESKS_MAX * 4 + 2);
     expect(labelled.filter((name) => name.includes('"alpha"')).length).toBe(6);
   });
-
-  test("keys that expire soon are counted until they have a successor", async () => {
-    const { dataDir, registry } = await startTestApp();
-    const soon = { scope: "send", desk: "alpha", label: null, expiresInMs: 3 * DAY_MS } as const;
-    const { record } = registry.mintKey(soon);
-    registry.mintKey({ ...soon, expiresInMs: 30 * DAY_MS });
-    expect(await valuesOf(dataDir, "signalbox_keys_expiring_soon")).toEqual({ "": 1 });
-    registry.rotateKey(record.id, { overlapMs: DAY_MS, expiresInMs: 90 * DAY_MS });
-    expect(await valuesOf(dataDir, "signalbox_keys_expiring_soon")).toEqual({});
-  });
 });
 
 describe("/metrics", () => {

@@ -188,23 +188,6 @@ test("after a half-closed connection, a retry settles the outcome", async () => 
   }
 });
 
-/** RFC 9112, 3.2 wants them refused. Bun does not report them, and we never use the Host. */
-test.each(["Host: a\r\nHost: b\r\n", "Host: a/b\r\n", "Host: a b\r\n", "Host: [\r\n"])(
-  "an invalid Host does not change what is stored and answered: %j",
-  async (hosts) => {
-    const app = emptyApp();
-    const exchange = await exchangeWith(app, (auth) => [
-      `${line}${hosts}${auth}${length}\r\n${body}`,
-    ]);
-    const statuses = exchange.responses.map(({ status }) => status);
-    expect(["201", "400"]).toContain(statuses.join());
-    const stored = statuses[0] === 201 ? 1 : 0;
-    expect(query(app.dataDir, "SELECT count(*) AS n FROM signals")).toEqual([{ n: stored }]);
-    expect(exchange.text).not.toContain("Location");
-    await expectHealthy(app, exchange);
-  },
-);
-
 test("a wrong key is refused before the body has arrived", async () => {
   const { app, post } = emptyApp();
   const { responses } = await send(app.address.port, [

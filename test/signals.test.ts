@@ -45,24 +45,6 @@ test("a signal is stored, attributed and answered with 201", async () => {
   ]);
 });
 
-test("absent optional fields are stored as NULL", async () => {
-  const { post, dataDir } = await startTestApp();
-  expect((await post(signal)).status).toBe(201);
-  const names = Object.keys(optional);
-  expect(query(dataDir, `SELECT ${names.join(", ")} FROM signals`)).toEqual([
-    Object.fromEntries(names.map((name) => [name, null])),
-  ]);
-});
-
-test("a repeat is answered with 200, the original's id and no received_at", async () => {
-  const { post, dataDir } = await startTestApp();
-  const first = await post(wholeSignal);
-  const second = await post(wholeSignal);
-  expect([second.status, second.body]).toEqual([200, { id: first.body["id"], deduped: true }]);
-  expect(second.headers.has("X-Duplicate-Differs")).toBe(false);
-  expect(query(dataDir, "SELECT count(*) AS n FROM signals")).toEqual([{ n: 1 }]);
-});
-
 test("a signal belongs to the desk that owns the key, whichever of its keys was used", async () => {
   const { call, dataDir, registry, key, keyId } = await startTestApp();
   const other = mintKey(registry, "alpha");

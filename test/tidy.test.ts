@@ -4,64 +4,31 @@ import { Glob } from "bun";
 import { dirname, join, normalize } from "node:path";
 
 /** Layer → the layers that it may import, besides itself. A layer is a folder of src/, or a file in it. */
-const mayImport: Record<string, readonly string[]> = {
-  "main.ts": ["cli.ts"],
-  "cli.ts": ["commands", "config.ts", "domain", "output.ts", "version.ts"],
-  commands: [
-    "app.ts",
-    "config.ts",
-    "api",
-    "domain",
-    "files.ts",
-    "log.ts",
-    "net",
-    "ops",
-    "output.ts",
-    "priority.ts",
-    "send",
-    "store",
-    "version.ts",
-  ],
-  "app.ts": [
-    "certificates.ts",
-    "config.ts",
-    "console",
-    "domain",
-    "feed",
-    "interfaces.ts",
-    "net",
-    "ops",
-    "store",
-  ],
-  "interfaces.ts": [
-    "api",
-    "certificates.ts",
-    "config.ts",
-    "console",
-    "domain",
-    "feed",
-    "net",
-    "ops",
-    "version.ts",
-  ],
-  "console.worker.ts": ["console", "domain", "log.ts", "net", "store"],
-  console: ["domain", "net", "workers.ts"],
-  "certificates.ts": ["domain", "config.ts", "net"],
-  "config.ts": ["domain", "net", "ops"],
-  api: ["domain", "net"],
-  feed: ["domain", "net"],
-  ops: ["domain", "net", "priority.ts"],
-  store: ["domain", "files.ts", "output.ts", "workers.ts"],
-  net: ["domain", "files.ts", "libc.ts", "version.ts"],
-  send: ["domain", "files.ts"],
-  domain: [],
-  "files.ts": [],
-  "libc.ts": [],
-  "log.ts": ["domain"],
-  "output.ts": ["domain", "libc.ts"],
-  "priority.ts": [],
-  "version.ts": [],
-  "workers.ts": [],
+const mayImport: Record<string, string> = {
+  "main.ts": "cli.ts",
+  "cli.ts": "commands config.ts domain output.ts version.ts",
+  commands:
+    "app.ts config.ts api domain files.ts log.ts net ops output.ts priority.ts send store version.ts",
+  "app.ts": "certificates.ts config.ts console domain feed interfaces.ts net ops store",
+  "interfaces.ts": "api certificates.ts config.ts console domain feed net ops version.ts",
+  "console.worker.ts": "console domain log.ts net store",
+  console: "domain net workers.ts",
+  "certificates.ts": "config.ts domain net",
+  "config.ts": "domain net ops",
+  api: "domain net",
+  feed: "domain net",
+  ops: "domain net priority.ts",
+  store: "domain files.ts output.ts workers.ts",
+  net: "domain files.ts libc.ts version.ts",
+  send: "domain files.ts",
+  domain: "",
+  "files.ts": "",
+  "libc.ts": "",
+  "log.ts": "domain",
+  "output.ts": "domain libc.ts",
+  "priority.ts": "",
+  "version.ts": "",
+  "workers.ts": "",
 };
 
 /** Packages that only one layer may know. */
@@ -109,7 +76,8 @@ test("layers import only in the direction of the map", async () => {
     if (!specifier.startsWith(".")) continue;
     const target = layerOf(normalize(join(dirname(file), specifier)));
     if (target === ".." || target === layer) continue;
-    if (mayImport[layer]?.includes(target) !== true) wrong.push(`${file} imports ${specifier}`);
+    if (mayImport[layer]?.split(" ").includes(target) !== true)
+      wrong.push(`${file} imports ${specifier}`);
   }
   expect(wrong).toEqual([]);
 });

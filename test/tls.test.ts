@@ -123,19 +123,6 @@ describe("a new certificate", () => {
     expect(await presentedName(url)).toBe("second");
   });
 
-  test("is loaded on SIGHUP", async () => {
-    const folder = temporaryFolder();
-    const { certFile, keyFile } = writeCertificate(folder, first);
-    const server = await startServe(["--tls-cert", certFile, "--tls-key", keyFile]);
-    expect(await presentedName(server.url)).toBe("first");
-    writeCertificate(folder, second);
-    server.kill("SIGHUP");
-    await server.logged("new certificate in use");
-    expect(await presentedName(server.url)).toBe("second");
-    server.kill("SIGTERM");
-    expect(await server.exited).toBe(0);
-  });
-
   test("leaves idle connections open: their next request is answered with Connection: close", async () => {
     const { app, url, folder, key } = await startWithTls();
     const connections = await Promise.all(Array.from({ length: 8 }, () => connectTo(url)));
@@ -221,12 +208,6 @@ describe("a new certificate", () => {
     });
     server.close();
   });
-});
-
-test("a second server cannot share the port", async () => {
-  const { tls, url } = await startWithTls();
-  const listen = { host: "127.0.0.1", port: Number(new URL(url).port) };
-  expect(String(await rejection(startTestApp({ config: { tls, listen } })))).toContain("is in use");
 });
 
 function reason(write: (folder: string) => void): { reason: string; folder: string } {

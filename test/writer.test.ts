@@ -1,5 +1,4 @@
 import type { Database } from "bun:sqlite";
-import { dlopen, FFIType } from "bun:ffi";
 import { describe, expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -10,9 +9,6 @@ import { BatchCommitter } from "../src/store/sqlite/batch.ts";
 import { QUEUE_METADATA_UNITS_MAX, Writer } from "../src/store/sqlite/writer.ts";
 import { onCleanup, query, rejection } from "./_setup.ts";
 import { prepare } from "./_submissions.ts";
-
-/** Its number in Linux. */
-const RLIMIT_NOFILE = 7;
 
 async function startWriter(dataDir: string) {
   const fatal: string[] = [];
@@ -70,18 +66,6 @@ describe("group commit", () => {
     await Promise.all(waiting);
     expect(count(dataDir)).toBe(1_000);
     expect(commits(dataDir) - before).toBeLessThanOrEqual(100);
-  });
-
-  test("signals that arrive together share transactions of limited size", async () => {
-    const { dataDir, submit } = prepare();
-    const { writer } = await startWriter(dataDir);
-    const before = commits(dataDir);
-    const appended = await Promise.all(
-      Array.from({ length: 5_000 }, () => writer.append(submit())),
-    );
-    expect(new Set(appended.map(({ id }) => id)).size).toBe(5_000);
-    expect(commits(dataDir) - before).toBeGreaterThanOrEqual(3);
-    expect(commits(dataDir) - before).toBeLessThanOrEqual(250);
   });
 
   test("a single signal is committed without waiting for others", async () => {
@@ -227,33 +211,6 @@ test("on a full disk nothing of a batch is stored, and storing continues when th
   expect(registry.listKeys("alpha")[0]?.last_used_at).toBe(1_000);
   expect(db.query("PRAGMA integrity_check").values()).toEqual([["ok"]]);
 });
-
-test("a batch needs no further descriptor: clients may have them all", () => {
-  const { db, submit } = prepare();
-  const committer = new BatchCommitter(db);
-  const random = () => submit({ signal: { client_signal_id: crypto.randomUUID() } });
-  const kinds = () => committer.commit(Array.from({ length: 256 }, random)).map(({ kind }) => kind);
-  for (let round = 0; round < 40; round += 1) kinds();
-  const outcomes = withoutDescriptors(() => Array.from({ length: 40 }, kinds).flat());
-  expect(new Set(outcomes)).toEqual(new Set(["stored"]));
-});
-
-/** Runs work that opens no file: no descriptor above the standard ones can be had. */
-function withoutDescriptors<Result>(work: () => Result): Result {
-  const libc = dlopen("libc.so.6", {
-    getrlimit: { args: [FFIType.i32, FFIType.ptr], returns: FFIType.i32 },
-    setrlimit: { args: [FFIType.i32, FFIType.ptr], returns: FFIType.i32 },
-  });
-  const limits = new BigUint64Array(2);
-  libc.symbols.getrlimit(RLIMIT_NOFILE, limits);
-  libc.symbols.setrlimit(RLIMIT_NOFILE, new BigUint64Array([3n, limits[1] ?? 0n]));
-  try {
-    return work();
-  } finally {
-    libc.symbols.setrlimit(RLIMIT_NOFILE, limits);
-    libc.close();
-  }
-}
 
 test("after a failure that leaves the disk's state unknown, nothing more is stored", async () => {
   const { db, dataDir, submit } = prepare();
