@@ -104,28 +104,3 @@ describe("completion", () => {
     expect(readdirSync(folder).toSorted()).toEqual(["key.txt", "signalbox"]);
   });
 });
-
-/** What bash would offer for the end of a line, whose last word is `word` to bash. */
-async function bashOffers(line: string, word: string, folder: string): Promise<string[]> {
-  const { stdout: script } = await cli(["completion", "bash"]);
-  writeFileSync(
-    join(folder, "signalbox"),
-    `#!/bin/sh\nexec ${signalbox.map((part) => `'${part}'`).join(" ")} "$@"\n`,
-    { mode: 0o755 },
-  );
-  // Twice, as a shell does that reads its start file again.
-  const source = `${script}\n${script}\n_signalbox signalbox "$WORD"; printf '%s\\n' "\${COMPREPLY[@]}"`;
-  const child = Bun.spawn(["bash", "--norc", "-c", source], {
-    cwd: folder,
-    env: {
-      PATH: `${folder}:${process.env["PATH"] ?? ""}`,
-      COMP_LINE: line,
-      COMP_POINT: String(line.length),
-      WORD: word,
-    },
-    stdio: ["ignore", "pipe", "pipe"],
-  });
-  expect(await new Response(child.stderr).text()).toBe("");
-  const offers = await new Response(child.stdout).text();
-  return offers.split("\n").filter((offer) => offer !== "");
-}
