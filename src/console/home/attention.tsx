@@ -3,25 +3,20 @@ import type { ComponentChildren, VNode } from "preact";
 import type { Rejects } from "../../domain/activity.ts";
 import { type ApiKey, EXPIRING_SOON_DAYS } from "../../domain/key.ts";
 import { ReasonInBrief, StatusTag } from "../activity/rejects-list.tsx";
-import type { LateUse } from "../keys/key-activity.ts";
+import type { KeyUse } from "../keys/key-list.ts";
 import { StateTag, StillInUseTag } from "../keys/state-tag.tsx";
 import { KeyName } from "../ui/components.tsx";
 import { type Column, Row, Table } from "../ui/table.tsx";
 import { Past, PastOrFuture } from "../ui/times.tsx";
 import { counted } from "../ui/words.ts";
 
-/** An ended key that is still sent. */
-export interface KeyStillInUse {
-  readonly apiKey: ApiKey;
-  readonly late: LateUse;
-}
-
 export interface Attention {
   /** The most frequent reasons for rejects of the last day, and how many more there are. */
   readonly reasons: readonly Rejects[];
   readonly moreReasons: number;
   readonly expiring: readonly ApiKey[];
-  readonly stillInUse: readonly KeyStillInUse[];
+  /** Ended keys that something still sends with. */
+  readonly stillInUse: readonly KeyUse[];
   /** How many more keys expire soon or are still in use. */
   readonly moreKeys: number;
   readonly now: number;
@@ -86,12 +81,8 @@ export function KeysToSee({ expiring, stillInUse, moreKeys, now }: Attention): V
       ) : (
         <Table caption="Keys that need attention" columns={keyColumns}>
           <tbody>
-            {stillInUse.map(({ apiKey, late }) => (
-              <KeyRow
-                apiKey={apiKey}
-                tag={<StillInUseTag />}
-                why={<UseInBrief late={late} now={now} />}
-              />
+            {stillInUse.map((use) => (
+              <KeyRow apiKey={use.apiKey} tag={<StillInUseTag />} why={<UseInBrief {...use} />} />
             ))}
             {expiring.map((apiKey) => (
               <KeyRow
@@ -111,10 +102,11 @@ export function KeysToSee({ expiring, stillInUse, moreKeys, now }: Attention): V
   );
 }
 
-function UseInBrief({ late: { count, lastAt }, now }: { late: LateUse; now: number }): VNode {
+function UseInBrief({ activity, now }: KeyUse): VNode {
   return (
     <>
-      {counted(count, "request")} in the last 24 hours, the latest <Past at={lastAt} now={now} />
+      {counted(activity?.unauthorized ?? 0, "request")} in the last 24 hours, the latest{" "}
+      <Past at={activity?.lastAt ?? null} now={now} />
     </>
   );
 }

@@ -1,15 +1,13 @@
 /** `/`: whether the desk's signals arrive, and what needs attention. */
 import { REJECT_REASONS_KEPT } from "../../domain/activity.ts";
-import type { ApiKey } from "../../domain/key.ts";
 import { newestSignal } from "../../domain/signal-chunks.ts";
-import { lastDayFrom, lateUseOf } from "../keys/key-activity.ts";
+import { lastDayFrom } from "../keys/key-activity.ts";
 import { expiringKeys, keysStillInUse, readUse } from "../keys/key-list.ts";
 import { seeOther } from "../web/responses.ts";
 import { forMembers, type Route } from "../web/routes.ts";
 import type { ConsoleServices } from "../web/services.ts";
 import type { MemberVisit } from "../web/visit.ts";
 import { readLastHour } from "./last-hour.ts";
-import type { KeyStillInUse } from "./attention.tsx";
 import { type HomeAnswer, HomePage, HomeParts } from "./page.tsx";
 
 const REASONS_SHOWN = 5;
@@ -48,20 +46,8 @@ async function readAnswer(services: ConsoleServices, visit: MemberVisit): Promis
     reasons: reasons.toSorted((one, other) => other.count - one.count).slice(0, REASONS_SHOWN),
     moreReasons: Math.max(0, reasons.length - REASONS_SHOWN),
     expiring: expiring.slice(0, KEYS_SHOWN),
-    stillInUse: await withUse(services, visit, ended.slice(0, KEYS_SHOWN)),
+    stillInUse: await readUse(services, visit, ended.slice(0, KEYS_SHOWN), expiring),
     moreKeys: Math.max(0, expiring.length - KEYS_SHOWN) + Math.max(0, ended.length - KEYS_SHOWN),
     now,
   };
-}
-
-async function withUse(
-  services: ConsoleServices,
-  visit: MemberVisit,
-  keys: readonly ApiKey[],
-): Promise<KeyStillInUse[]> {
-  const { activities } = await readUse(services, visit, keys);
-  return keys.flatMap((apiKey) => {
-    const late = lateUseOf(apiKey, activities.get(apiKey.id), visit.now);
-    return late === null ? [] : [{ apiKey, late }];
-  });
 }

@@ -21,17 +21,21 @@ const STILL_IN_USE_READ = 1_000;
 /** The small chart of each key: days in UTC, with today. */
 export const CHART = { width: "day", count: 14 } as const;
 
-const ENDED_PATH = "/keys?ended=all";
+/** A key and what was done with it. */
+export interface KeyUse {
+  readonly apiKey: ApiKey;
+  /** It expires soon and has no successor. */
+  readonly isExpiring: boolean;
+  /** In the last 24 hours. */
+  readonly activity: KeyActivity | undefined;
+  /** The days with anything in them: see {@link CHART}. */
+  readonly days: readonly Bucket[];
+  readonly now: number;
+}
 
 export interface KeyListing {
   /** In this order. */
-  readonly keys: readonly ApiKey[];
-  /** Ids of those that expire soon and have no successor. */
-  readonly expiring: ReadonlySet<string>;
-  /** Activity of the shown keys in the last 24 hours, by id. */
-  readonly activities: ReadonlyMap<string, KeyActivity>;
-  /** Their days with anything in them, by id: see {@link CHART}. */
-  readonly days: ReadonlyMap<string, readonly Bucket[]>;
+  readonly keys: readonly KeyUse[];
   /** The path of the next page; null: this is the last. */
   readonly older: string | null;
   /** The path of the first page; null: this is it. */
@@ -47,7 +51,8 @@ export async function readKeyList(
   const { url } = visit;
   const isOfEnded = url.searchParams.get("ended") === "all";
   const before = readCursor(url, "before");
-  const path = isOfEnded ? ENDED_PATH : "/keys";
+  const pathTo = (key?: ApiKey) =>
+    linkTo("/keys", { ended: isOfEnded ? "all" : null, before: key?.id });
   const page = await pageOf(services, visit, { state: isOfEnded ? "ended" : "active", before });
   const isFirst = before === null;
   const expiring = isOfEnded ? [] : await expiringKeys(services, visit);
@@ -63,17 +68,11 @@ export async function readKeyList(
     ...page.keys.filter(({ id }) => !first.some((key) => key.id === id)),
     ...ended.keys,
   ];
-  const last = page.keys.at(-1);
   return {
-    ...(await readUse(services, visit, keys)),
-    keys,
-    expiring: new Set(expiring.map(({ id }) => id)),
-    older:
-      page.hasMore && last !== undefined
-        ? linkTo("/keys", { ended: isOfEnded ? "all" : null, before: last.id })
-        : null,
-    newest: isFirst ? null : path,
-    ended: ended.hasMore ? ENDED_PATH : null,
+    keys: await readUse(services, visit, keys, expiring),
+    older: page.hasMore ? pathTo(page.keys.at(-1)) : null,
+    newest: isFirst ? null : pathTo(),
+    ended: ended.hasMore ? "/keys?ended=all" : null,
   };
 }
 
@@ -128,17 +127,24 @@ async function someEnded(
   return { keys, hasMore: newest.hasMore || keys.length < others.length };
 }
 
-/** What was done with the keys. */
+/** `expiring`: see {@link expiringKeys}. */
 export async function readUse(
   { activity }: ConsoleServices,
   { member: { deskId }, now }: MemberVisit,
   keys: readonly ApiKey[],
-): Promise<Pick<KeyListing, "activities" | "days">> {
+  expiring: readonly ApiKey[],
+): Promise<KeyUse[]> {
   const ids = keys.map(({ id }) => id);
-  return {
-    activities: await activity.ofKeys(deskId, ids, lastDayFrom(now)),
-    days: await activity.bucketsOfKeys(deskId, ids, CHART.width, startOfSpan({ ...CHART, now })),
-  };
+  const activities = await activity.ofKeys(deskId, ids, lastDayFrom(now));
+  const from = startOfSpan({ ...CHART, now });
+  const days = await activity.bucketsOfKeys(deskId, ids, CHART.width, from);
+  return keys.map((apiKey) => ({
+    apiKey,
+    isExpiring: expiring.some(({ id }) => id === apiKey.id),
+    activity: activities.get(apiKey.id),
+    days: days.get(apiKey.id) ?? [],
+    now,
+  }));
 }
 
 /** In a list to choose from, so that the page stays small. */

@@ -13,8 +13,7 @@ import { counted, shorten } from "../ui/words.ts";
 import type { MemberVisit } from "../web/visit.ts";
 import { describeLateUse, lateUseOf } from "./key-activity.ts";
 import { LastUse, OverlapAdvice } from "./last-use.tsx";
-import { CHART } from "./key-list.ts";
-import type { KeyUse } from "./page.tsx";
+import { CHART, type KeyUse } from "./key-list.ts";
 import { ReadTag, StateTag, StillInUseTag } from "./state-tag.tsx";
 
 interface KeyDetails extends KeyUse {

@@ -1,7 +1,6 @@
 /** The list of a desk's keys. */
 import type { VNode } from "preact";
-import type { Bucket, KeyActivity } from "../../domain/activity.ts";
-import { type ApiKey, keyState } from "../../domain/key.ts";
+import { keyState } from "../../domain/key.ts";
 import { ButtonLink, None, Pager } from "../ui/components.tsx";
 import { Icon } from "../ui/icon.tsx";
 import { Layout } from "../ui/layout.tsx";
@@ -11,7 +10,7 @@ import { Past, PastOrFuture } from "../ui/times.tsx";
 import { shorten, titleOf } from "../ui/words.ts";
 import type { MemberVisit } from "../web/visit.ts";
 import { describeLateUse, lateUseOf } from "./key-activity.ts";
-import { CHART, type KeyListing } from "./key-list.ts";
+import { CHART, type KeyListing, type KeyUse } from "./key-list.ts";
 import { ReadTag, StateTag, StillInUseTag } from "./state-tag.tsx";
 
 const columns: readonly Column[] = [
@@ -31,7 +30,7 @@ export function KeyListPage({
   visit: MemberVisit;
   listing: KeyListing;
 }): VNode {
-  const { keys, expiring, activities, days, older, newest, ended } = listing;
+  const { keys, older, newest, ended } = listing;
   if (keys.length === 0 && newest === null && ended === null) return <NoKeyPage visit={visit} />;
   return (
     <Layout title="Keys" visit={visit} actions={<CreateLink />}>
@@ -40,14 +39,8 @@ export function KeyListPage({
         columns={columns}
       >
         <tbody>
-          {keys.map((apiKey) => (
-            <KeyRow
-              apiKey={apiKey}
-              isExpiring={expiring.has(apiKey.id)}
-              activity={activities.get(apiKey.id)}
-              days={days.get(apiKey.id) ?? []}
-              now={visit.now}
-            />
+          {keys.map((use) => (
+            <KeyRow {...use} />
           ))}
         </tbody>
       </Table>
@@ -85,17 +78,6 @@ function NoKeyPage({ visit }: { visit: MemberVisit }): VNode {
       </div>
     </Layout>
   );
-}
-
-export interface KeyUse {
-  readonly apiKey: ApiKey;
-  /** It expires soon and has no successor. */
-  readonly isExpiring: boolean;
-  /** In the last 24 hours. */
-  readonly activity: KeyActivity | undefined;
-  /** See {@link CHART}. */
-  readonly days: readonly Bucket[];
-  readonly now: number;
 }
 
 function KeyRow({ apiKey, isExpiring, activity, days, now }: KeyUse): VNode {

@@ -82,17 +82,13 @@ async function showKey(
   const { desk } = visit.member;
   const { id } = apiKey;
   const records = await audit.list({ desk, key: id, limit: HISTORY_SHOWN });
-  const { activities, days } = await readUse(services, visit, [apiKey]);
   const expiring = await expiringKeys(services, visit);
+  const [use] = await readUse(services, visit, [apiKey], expiring);
   const details = {
-    apiKey,
+    ...found(use),
     creator: (await audit.creatorsOf(desk, [id])).get(id),
     records,
     isRotated: records.some(({ action }) => action === "key.rotated"),
-    isExpiring: expiring.some((key) => key.id === id),
-    activity: activities.get(id),
-    days: days.get(id) ?? [],
-    now: visit.now,
   };
   return <KeyPage visit={visit} details={details} problem={problem} />;
 }
