@@ -4,7 +4,7 @@ import type {
   PublicKeyCredentialCreationOptionsJSON,
   PublicKeyCredentialRequestOptionsJSON,
 } from "@simplewebauthn/server";
-import { CHALLENGE_LIFETIME_MS, Challenges } from "../../src/console/sign-in/passkeys.ts";
+import { CHALLENGE_LIFETIME_MS, Challenges } from "../../src/console/sign-in/challenges.ts";
 import { cli } from "../_cli.ts";
 import { query } from "../_setup.ts";
 import { FAILURES_MAX } from "../../src/console/web/throttle.ts";

@@ -59,6 +59,11 @@ export const errors: Readonly<Record<ErrorCode, { name: string; remedy: string }
   },
 };
 
+/** In a row: fields, and the characters of a field and a key, so that the page stays small. */
+export const FIELDS_SHOWN = 3;
+export const FIELD_CHARACTERS_MAX = 42;
+export const LABEL_CHARACTERS_MAX = 30;
+
 /** Continues a sentence that begins with the field's name. */
 export function describeField(name: string, reason: string): string {
   if (reason === REQUIRED_FIELD) return "is required";

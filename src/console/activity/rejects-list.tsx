@@ -8,7 +8,13 @@ import { type Column, Row, Table } from "../ui/table.tsx";
 import { Past } from "../ui/times.tsx";
 import { shorten } from "../ui/words.ts";
 import { RejectFilters } from "./filters.tsx";
-import { describeField, errors } from "./labels.ts";
+import {
+  describeField,
+  errors,
+  FIELD_CHARACTERS_MAX,
+  FIELDS_SHOWN,
+  LABEL_CHARACTERS_MAX,
+} from "./labels.ts";
 import { type ActivityQuestion, pathOf } from "./question.ts";
 
 export interface RejectListing {
@@ -26,11 +32,6 @@ const columns: readonly Column[] = [
   { name: "Latest", phone: "more" },
   { name: "Key", phone: "more" },
 ];
-
-/** In a row: fields, and the characters of a field and a key, so that the page stays small. */
-const FIELDS_SHOWN = 3;
-const FIELD_CHARACTERS_MAX = 42;
-const LABEL_CHARACTERS_MAX = 30;
 
 export function RejectsSection({
   question,

@@ -10,7 +10,7 @@ const INTERVALS_MAX = 3;
 const FEW = 1 / 4;
 const USUAL_MIN = 20;
 
-export interface DeskState {
+interface DeskState {
   readonly tone: Tone;
   readonly headline: string;
 }

@@ -11,16 +11,14 @@ import type {
 import { UserError } from "../../domain/errors.ts";
 import {
   type Account,
-  generateToken,
   type Member,
   type NewPasskey,
   type PasskeyCredential,
 } from "../../domain/member.ts";
 import { hasNamedHost } from "../../net/address.ts";
-import { ExpiringMap } from "../web/expiring-map.ts";
 import type { ConsoleServices } from "../web/services.ts";
 import type { Visit } from "../web/visit.ts";
-import { MINUTE_MS } from "../../domain/time.ts";
+import { CHALLENGE_LIFETIME_MS, Challenges, type Purpose } from "./challenges.ts";
 
 /** The field of a form with the authenticator's answer, as JSON. */
 export const RESPONSE_FIELD = "response";
@@ -47,29 +45,6 @@ async function loadWebAuthn() {
     import("@simplewebauthn/server/helpers"),
   ]);
   return { ...server, ...helpers };
-}
-
-export const CHALLENGE_LIFETIME_MS = 5 * MINUTE_MS;
-/** Beyond it the oldest are forgotten. */
-const CHALLENGES_MAX = 50_000;
-
-type Purpose = "sign-in" | "add" | "join" | "confirm";
-
-/** The open challenges: each for one browser and one purpose, once, and not for long. */
-export class Challenges {
-  readonly #open = new ExpiringMap<string>(CHALLENGE_LIFETIME_MS, CHALLENGES_MAX);
-
-  /** `browser`: a text that only this browser's cookie gives. Replaces its earlier challenge. */
-  issue(purpose: Purpose, browser: string, now: number): string {
-    const challenge = generateToken();
-    this.#open.set(`${purpose} ${browser}`, challenge, now);
-    return challenge;
-  }
-
-  /** Returns null for a challenge that is unknown, was taken, or is too old. */
-  take(purpose: Purpose, browser: string, now: number): string | null {
-    return this.#open.take(`${purpose} ${browser}`, now);
-  }
 }
 
 /** Throws a `UserError` if the console has no host name. */

@@ -38,7 +38,7 @@ export function sumOf(buckets: readonly Outcomes[], kind: keyof Outcomes): numbe
 }
 
 /** Such as "214 stored, 3 duplicate, 1 rejected". */
-export function describeOutcomes(buckets: readonly Outcomes[]): string {
+function describeOutcomes(buckets: readonly Outcomes[]): string {
   return kinds.map((kind) => `${sumOf(buckets, kind).toLocaleString("en")} ${kind}`).join(", ");
 }
 
