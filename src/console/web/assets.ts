@@ -58,7 +58,7 @@ export const assets = {
   webauthn: asset("webauthn", "js", JAVASCRIPT, webauthn),
   /** For the filter of signals. */
   localTimes: asset("local-times", "js", JAVASCRIPT, localTimes),
-  /** For pages that keep themselves up to date, before the script that says how. */
+  /** For pages that keep themselves up to date, before their own script. */
   live: asset("live", "js", JAVASCRIPT, live),
   /** For the page of activity, with {@link assets.uplot} and its style before it. */
   activity: asset("activity", "js", JAVASCRIPT, activity),
