@@ -376,6 +376,24 @@ describe("the journal", () => {
     expect(readFileSync(join(cwd, name), "utf8")).toBe(`${JSON.stringify(signal)}\n`);
   });
 
+  test("the refused signals replace only a list of refused signals, or an empty file", async () => {
+    const { file, send, cwd } = sendingTo("http://127.0.0.1:1", WRONG_KEY);
+    const read = (name: string) => readFileSync(join(cwd, name), "utf8");
+    const invalid = file(["{", "{}"]);
+    file([WRONG_KEY], "key");
+    const kept = await send([invalid, "--key-file", "key", "--refused", "key"]);
+    expect(kept).toMatchObject({ code: 1, stderr: expect.stringContaining("left as it is") });
+    expect(read("key")).toBe(`${WRONG_KEY}\n`);
+    file([], "list");
+    await send([invalid, "--refused", "list"]);
+    const both = read("list");
+    await send([invalid, "--refused", "list"]);
+    expect(read("list")).toBe(both);
+    await send([file([signal, "{}"]), "--refused", "list"]);
+    expect(read("list")).toStartWith('{"line":2,');
+    expect((await send([invalid, "--refused", "/dev/null"])).stderr).toContain("All are in");
+  });
+
   test("that cannot be written stops the run before anything is sent", async () => {
     const { file, send } = sendingTo("http://127.0.0.1:1", WRONG_KEY);
     const { code, stderr } = await send([file([signal]), "--journal", "no/such/folder"]);

@@ -1,5 +1,5 @@
 /** What `signalbox send FILE` says: which signals are refused, and what became of the others. */
-import { openSync, writeSync } from "node:fs";
+import { fstatSync, ftruncateSync, openSync, readSync, writeSync } from "node:fs";
 import ms from "ms";
 import { systemCode, UsageError, UserError } from "../domain/errors.ts";
 import { describeRefusal, type Refusal, refusalOf } from "../send/body.ts";
@@ -41,9 +41,14 @@ export class Refusals {
       throw new UsageError(`${file} is the input: name another file with --refused FILE.`);
     }
     try {
-      return openSync(file, "w", 0o600);
+      const descriptor = openSync(file, "a+", 0o600);
+      if (fstatSync(descriptor).isFile()) {
+        refuseOther(file, descriptor);
+        ftruncateSync(descriptor);
+      }
+      return descriptor;
     } catch (error) {
-      throw this.#unwritable(error);
+      throw error instanceof UserError ? error : this.#unwritable(error);
     }
   }
 
@@ -70,6 +75,16 @@ export class Refusals {
     if (total > 0 && this.#file !== undefined) printNote(`All are in ${this.#file}.`);
     else if (more > 0) printNote(`and ${count(more)} more: list all with --refused FILE`);
   }
+}
+
+/** Any other file may be precious, such as that of the key. */
+function refuseOther(file: string, descriptor: number): void {
+  const start = Buffer.alloc(64);
+  const length = readSync(descriptor, start, 0, start.length, 0);
+  if (length === 0 || /^\{"line":\d+,"status":/.test(start.toString())) return;
+  throw new UserError(
+    `${file} is not a list of refused signals, and was left as it is: name another file with --refused FILE.`,
+  );
 }
 
 /** What became of the signals. */
