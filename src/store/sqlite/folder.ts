@@ -176,29 +176,27 @@ export function refuseForeignFolder(dataDir: string): void {
   );
 }
 
-/** Returns the folder and our files in it, and in its `acme/`, that have another owner, or another mode than 0700 and 0600. */
-export function findMisfits(dataDir: string): FolderMisfits {
-  const found = ourPaths(dataDir).flatMap((path) => {
-    // SQLite may have removed its log meanwhile.
-    const stats = statSync(path, { throwIfNoEntry: false });
-    return stats === undefined ? [] : [{ path, stats }];
-  });
-  const owner = process.geteuid?.();
-  return {
-    foreign: found.flatMap(({ path, stats }) =>
-      owner === undefined || stats.uid === owner ? [] : [path],
-    ),
-    wrongMode: found.flatMap(({ path, stats }) => {
-      const wanted = stats.isDirectory() ? 0o700 : 0o600;
-      return (stats.mode & 0o777) === wanted ? [] : [{ path, mode: octal(stats.mode & 0o7777) }];
-    }),
-  };
+interface FolderMisfits {
+  /** Files of other users. */
+  readonly foreign: string[];
+  /** Modes other than 0700 for folders and 0600 for files, in octal digits. */
+  readonly wrongMode: { readonly path: string; readonly mode: string }[];
 }
 
-export interface FolderMisfits {
-  readonly foreign: readonly string[];
-  /** `mode` in octal digits. */
-  readonly wrongMode: readonly { readonly path: string; readonly mode: string }[];
+/** Looks at the folder, our files in it, and those in its `acme/`. */
+export function findMisfits(dataDir: string): FolderMisfits {
+  const misfits: FolderMisfits = { foreign: [], wrongMode: [] };
+  for (const path of ourPaths(dataDir)) {
+    const stats = statSync(path, { throwIfNoEntry: false });
+    // SQLite may have removed its log meanwhile.
+    if (stats === undefined) continue;
+    if (stats.uid !== process.geteuid?.()) misfits.foreign.push(path);
+    const { mode } = stats;
+    if ((mode & 0o777) !== (stats.isDirectory() ? 0o700 : 0o600)) {
+      misfits.wrongMode.push({ path, mode: octal(mode & 0o7777) });
+    }
+  }
+  return misfits;
 }
 
 /** The folder, our files in it, and those in its `acme/`. */
