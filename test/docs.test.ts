@@ -68,6 +68,11 @@ describe("every page", () => {
     expect(broken).toEqual([]);
   });
 
+  test("gives no command a key as an argument, which every user of the machine can read", () => {
+    const withKey = /(?:-H|--header)[ =]?["']?(?:Authorization|X-API-Key)/i;
+    expect([...pages].filter(([, text]) => withKey.test(text)).map(([file]) => file)).toEqual([]);
+  });
+
   test("names files of this repository that exist", () => {
     const named = [...pages].flatMap(([file, text]) =>
       codesIn(text)
