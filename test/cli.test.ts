@@ -297,16 +297,24 @@ describe("desks", () => {
     expect(query(dataDir, "SELECT * FROM desks")).toEqual(before);
   });
 
-  test("key mint --read and key rotate say where a read key works, and for whom", async () => {
+  test("key mint and key rotate say where the key works, and for whom", async () => {
     const dataDir = temporaryFolder();
     const { run } = keysOn(dataDir);
     await run("desk", "create", "alpha");
-    const minted = await run("key", "mint", "--read", "--label", "executor");
-    expect(minted.stderr).toContain(
-      `The feed of ${dataDir} accepts it, where serve has --read-listen HOST:PORT.\n`,
+    const mint = () => run("key", "mint", "--desk", "alpha");
+    const mintReader = () => run("key", "mint", "--read", "--label", "executor");
+    const noServer = `No server of ${dataDir} answers. The key works when it runs: signalbox serve`;
+    expect((await mint()).stderr).toEndWith(`${noServer} --data ${dataDir}\n`);
+    expect((await mintReader()).stderr).toEndWith(
+      `${noServer} --read-listen HOST:PORT --data ${dataDir}\n`,
     );
     const rotated = await run("key", "rotate", "executor");
     expect(rotated.stderr).toContain("When the reader uses the new key, revoke the old one");
+    await startServe([], { dataDir });
+    expect((await mint()).stderr).toEndWith(`The server of ${dataDir} accepts it.\n`);
+    expect((await mintReader()).stderr).toEndWith(
+      `The feed of ${dataDir} accepts it, where serve has --read-listen HOST:PORT.\n`,
+    );
   });
 });
 

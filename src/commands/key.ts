@@ -6,6 +6,7 @@ import { UsageError } from "../domain/errors.ts";
 import { type ApiKey, keyState } from "../domain/key.ts";
 import { shellQuoted } from "../domain/shell.ts";
 import { ADMIN, type MintedKey } from "../domain/storage.ts";
+import { askStatus } from "../ops/client.ts";
 import { withStorage } from "../store/open.ts";
 import { type DataOptions, defineCommand, defineGroup } from "./define.ts";
 import { noneYet, toType } from "./hint.ts";
@@ -77,12 +78,7 @@ function mintCommand(): Command {
           : registry.mintKey({ ...key, desk, scope: "send" }, ADMIN),
       );
       printMinted(minted, json);
-      const where = resolve(data);
-      printNote(
-        read === true
-          ? `The feed of ${where} accepts it, where serve has --read-listen HOST:PORT.`
-          : `The server of ${where} accepts it.`,
-      );
+      printNote(await whereItWorks(data, read === true));
     },
   });
 }
@@ -234,6 +230,17 @@ function printMinted({ key, record }: MintedKey, json: true | undefined): void {
   printNote(
     `Minted key ${describeKey(record)}, which ${expiry}. It is shown only once: keep it safe.`,
   );
+}
+
+async function whereItWorks(data: string, isReadKey: boolean): Promise<string> {
+  const where = resolve(data);
+  if ((await askStatus(where)) === null) {
+    const serve = isReadKey ? "serve --read-listen HOST:PORT" : "serve";
+    return `No server of ${where} answers. The key works when it runs: ${toType(serve, data)}`;
+  }
+  return isReadKey
+    ? `The feed of ${where} accepts it, where serve has --read-listen HOST:PORT.`
+    : `The server of ${where} accepts it.`;
 }
 
 function withState(key: ApiKey) {
