@@ -1,12 +1,13 @@
 /** Tables of commands on terminals of any width, and in pipes. */
 import { expect, test } from "bun:test";
 import { layOut, timeColumn } from "../src/commands/print.ts";
+import { DAY_MS } from "../src/domain/time.ts";
 import { mintKey } from "./_cli.ts";
 import { temporaryFolder } from "./_setup.ts";
 import { onTerminal } from "./_terminal.ts";
 
 const records = [
-  { id: "01K5QZ8F3V9X2M7T4B6N1C0D8E", name: "momentum on the second venue", at: 1_763_808_765_000 },
+  { id: "01K5QZ8F3V9X2M7T4B6N1C0D8E", name: "momentum on the second venue", at: 1_448_189_565_000 },
   { id: "01K5QZ8F3V9X2M7T4B6N1C0D8F", name: "交易", at: null },
 ];
 
@@ -23,16 +24,16 @@ test("a table in a pipe has every column, whole", () => {
   const { lines, leftOut } = layOut(records, columns, Infinity);
   expect(leftOut).toEqual([]);
   expect(lines[1]).toBe(
-    "01K5QZ8F3V9X2M7T4B6N1C0D8E  momentum on the second venue  2025-11-22 10:52:45Z",
+    "01K5QZ8F3V9X2M7T4B6N1C0D8E  momentum on the second venue  2015-11-22 10:52:45Z",
   );
 });
 
-test("a narrower terminal gets dates without times, then shorter texts, then fewer columns", () => {
+test("a narrower terminal gets shorter times, then shorter texts, then fewer columns", () => {
   const whole = widest(layOut(records, columns, Infinity).lines);
   for (const [width, says, without] of [
     [whole, "10:52:45Z", []],
-    [whole - 1, "second venue  2025-11-22", []],
-    [whole - 11, "second ven…  2025-11-22", []],
+    [whole - 1, "second venue  2015-11-22", []],
+    [whole - 11, "second ven…  2015-11-22", []],
     [whole - 23, "momentum on the second ven…", ["LAST"]],
     [40, "momentum on…", ["LAST"]],
   ] as const) {
@@ -40,6 +41,24 @@ test("a narrower terminal gets dates without times, then shorter texts, then few
     expect(lines[1]).toEndWith(says);
     expect(leftOut).toEqual([...without]);
     expect(widest(lines)).toBeLessThanOrEqual(width);
+  }
+});
+
+test("a narrower terminal gets times of this half-year with hours and minutes, and other times as dates", () => {
+  const now = Date.now();
+  const short = (daysAgo: number) => {
+    const at = now - daysAgo * DAY_MS;
+    const [heading, cell] = layOut([{ at }], { AT: timeColumn(() => at) }, 19).lines;
+    expect(heading).toBe("AT");
+    return { cell, iso: new Date(at).toISOString() };
+  };
+  for (const days of [0, 150, -150]) {
+    const { cell, iso } = short(days);
+    expect(cell).toBe(`${iso.slice(5, 16).replace("T", " ")}Z`);
+  }
+  for (const days of [200, -200]) {
+    const { cell, iso } = short(days);
+    expect(cell).toBe(iso.slice(0, 10));
   }
 });
 

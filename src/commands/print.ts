@@ -2,6 +2,7 @@
 import { fstatSync, statSync } from "node:fs";
 import { UserError } from "../domain/errors.ts";
 import { escapeControls } from "../domain/shell.ts";
+import { DAY_MS } from "../domain/time.ts";
 import { OutputError, writeToStderr, writeToStdout } from "../output.ts";
 
 export function printData(text: string): void {
@@ -67,16 +68,27 @@ interface Column<Item> {
 /** Heading → column. */
 export type Columns<Item> = Readonly<Record<string, Cell<Item> | Column<Item>>>;
 
-/** A time, or a dash; only the date on a narrow terminal. */
+/** Times farther from now are ambiguous without a year. */
+const WITHOUT_YEAR_MS = 183 * DAY_MS;
+
+/** A time, or a dash. On a narrow terminal without the year and seconds, or only the date. */
 export function timeColumn<Item>(
   read: (record: Item) => number | null,
   leaveOut?: number,
 ): Column<Item> {
   return {
     cell: (record) => formatTime(read(record)),
-    short: (record) => formatTime(read(record)).slice(0, "2026-11-22".length),
+    short: (record) => shortTime(read(record)),
     leaveOut,
   };
+}
+
+function shortTime(time: number | null): string {
+  const whole = formatTime(time);
+  const isNear = time !== null && Math.abs(time - Date.now()) < WITHOUT_YEAR_MS;
+  return isNear
+    ? `${whole.slice("2026-".length, -":00Z".length)}Z`
+    : whole.slice(0, "2026-11-22".length);
 }
 
 /** Prints records as JSON or as a table; `none` is the note for people if there are none. */
