@@ -403,7 +403,7 @@ describe("keys", () => {
     const again = await run("key", "rotate", successor?.id ?? "", "--overlap", "0s");
     const { last_used_at } = (await listKeys())[1] ?? {};
     const shown = new Date(last_used_at ?? 0).toISOString().slice(0, 19).replace("T", " ");
-    expect(again.stderr).toContain(`was last used at ${shown}Z`);
+    expect(again.stderr).toEndWith(`was last used at ${shown}Z, and has expired.\n`);
     expect(await statusOf(url, rotated.stdout)).toBe(401);
     expect(await statusOf(url, again.stdout)).toBe(201);
   });

@@ -206,6 +206,9 @@ function rotateCommand(): Command {
         old.last_used_at === null
           ? "has not been used"
           : `was last used at ${formatTime(old.last_used_at)}`;
+      if (keyState(old, Date.now()) === "expired") {
+        return printNote(`The old key ${describeKey(old)} ${lastUse}, and has expired.`);
+      }
       printNote(
         `The old key ${describeKey(old)} ${lastUse}, and expires at ${formatTime(old.expires_at)}.`,
       );
