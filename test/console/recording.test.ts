@@ -23,7 +23,7 @@ function deskOf({ registry }: TestConsole): ActivityOwner {
 }
 
 test("every outcome of a request with a known key is there after a stop", async () => {
-  const desk = await startConsole({ config: { rateLimitPerS: 20 } });
+  const desk = await startConsole({ config: { rateLimitPerS: 6 } });
   const revoked = mintKey(desk.registry, "alpha");
   desk.registry.revokeKey(revoked.keyId);
   const expired = mintKey(desk.registry, "alpha", { expiresInMs: 1 });
@@ -49,11 +49,8 @@ test("every outcome of a request with a known key is there after a stop", async 
     const answer = await desk.post(body, headers);
     expect(`${name}: ${answer.status}`).toBe(`${name}: ${status}`);
   }
-  let limited = 0;
-  for (let index = 0; index < 60; index++) {
-    if ((await desk.post("{")).status === 429) limited += 1;
-  }
-  expect(limited).toBeGreaterThan(0);
+  let malformed = 1;
+  while ((await desk.post("{")).status === 400) malformed += 1;
   await desk.stop();
 
   const activity = readActivity(desk);
@@ -66,8 +63,8 @@ test("every outcome of a request with a known key is there after a stop", async 
     "415 unsupported_media_type 1",
     "413 payload_too_large 1",
     "422 validation_failed 1",
-    `400 bad_request ${61 - limited}`,
-    `429 rate_limited ${limited}`,
+    `400 bad_request ${malformed}`,
+    "429 rate_limited 1",
   ]);
   expect(oldest[0]?.keyIds).toEqual([expired.keyId, revoked.keyId]);
   expect(oldest[3]?.fields).toEqual({ side: "required" });
