@@ -70,11 +70,16 @@ test("a caller's client_signal_id is used, and a missing one is made", async () 
   expect(again).toEqual({ id: first.id, deduped: true, differs: [] });
   const other = { ...signal, symbol: "X", price: 1, client_signal_id: "mine" };
   expect((await signalbox.send(other)).differs).toEqual(["symbol", "price"]);
-  const missing = { ...signal, client_signal_id: undefined } as unknown as Signal;
-  expect((await signalbox.send(missing)).deduped).toBe(false);
-  const [mine, made] = ids();
+  for (const missing of [undefined, null]) {
+    const without = { ...signal, client_signal_id: missing } as unknown as Signal;
+    expect((await signalbox.send(without)).deduped).toBe(false);
+  }
+  const [mine, ...made] = ids();
   expect(mine?.id).toBe("mine");
-  expect(made?.id).toMatch(/^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/);
+  expect(made).toHaveLength(2);
+  for (const { id } of made) {
+    expect(id).toMatch(/^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/);
+  }
 });
 
 test("refused fields are in the error, and nothing is sent again", async () => {
@@ -95,6 +100,20 @@ test("refused fields are in the error, and nothing is sent again", async () => {
     code: "unauthorized",
     fields: {},
   });
+});
+
+test("a value that JSON cannot contain is refused by its field, and nothing is sent", async () => {
+  const { url, seen } = answering(() => Response.json({ id: "x" }));
+  const metadata = { levels: [1, { stop: -Infinity }] };
+  const error = await failure({ url }, { ...signal, price: NaN, quantity: 1n, metadata });
+  expect(error).toMatchObject({ status: null, code: "validation_failed", mayBeStored: false });
+  expect(error.fields).toEqual({
+    price: "NaN is not a finite number",
+    quantity: expect.stringContaining("BigInt"),
+    metadata: "-Infinity is not a finite number",
+  });
+  expect(error.message).toStartWith("Not sent. price: NaN is not a finite number; quantity: ");
+  expect(seen).toEqual([]);
 });
 
 const status = (code: number) => () => new Response("{}", { status: code });

@@ -125,7 +125,7 @@ class Feed:
         except (OSError, http.client.HTTPException, UnicodeError) as error:
             error = error.reason if isinstance(getattr(error, "reason", None), OSError) else error
             code, advice = type(error).__name__, _advice(error)
-            problem = f"{self._url}: {code} {error}{advice or ''}"
+            problem = f"{self._url}: {code}: {error}{advice or ''}"
             raise FeedError(problem, None, code, {}) if advice else _Retry(problem) from error
         if status == 200:
             return _page(text)

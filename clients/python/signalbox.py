@@ -96,10 +96,13 @@ class Signalbox:
     def send(self, signal: Signal) -> Stored:
         """Returns when the signal is on disk. Raises SignalboxError. Warns of each retry in the log."""
         # Made before the first attempt: every attempt sends the same body, which is what makes it safe.
-        signal = {**signal, "client_signal_id": signal.get("client_signal_id", _uuid7())}
-        request = urllib.request.Request(
-            self._url, json.dumps(signal, allow_nan=False).encode(), self._headers
-        )
+        client_signal_id = signal.get("client_signal_id")
+        signal = {**signal, "client_signal_id": _uuid7() if client_signal_id is None else client_signal_id}
+        fields = _not_json(signal)
+        if fields:
+            problem = "; ".join(f"{name}: {reason}" for name, reason in fields.items())
+            raise SignalboxError(f"Not sent. {problem}", None, "validation_failed", fields, signal, False)
+        request = urllib.request.Request(self._url, json.dumps(signal).encode(), self._headers)
         attempt, may_be_stored = 1, False
         while True:
             status, fields, retry_after = None, {}, 0.0
@@ -117,7 +120,7 @@ class Signalbox:
             except (OSError, http.client.HTTPException, UnicodeError) as error:
                 error = error.reason if isinstance(getattr(error, "reason", None), OSError) else error
                 status, code, advice = None, type(error).__name__, _advice(error)
-                problem, can_retry = f"{code} {error}{advice or ''}", advice is None
+                problem, can_retry = f"{code}: {error}{advice or ''}", advice is None
                 is_unclear = can_retry and not isinstance(error, (ConnectionRefusedError, socket.gaierror))
             problem = f"{self._url}: {problem}"
             may_be_stored = may_be_stored or is_unclear
@@ -127,6 +130,17 @@ class Signalbox:
             backoff = random.uniform(0, min(30, 0.2 * 2 ** min(attempt, 10)))
             time.sleep(min(3600, max(backoff, retry_after)))
             attempt += 1
+
+
+def _not_json(signal: Signal) -> Dict[str, str]:
+    """Returns the reason per field that JSON cannot contain, such as a Decimal or NaN."""
+    fields = {}
+    for name, value in signal.items():
+        try:
+            json.dumps(value, allow_nan=False)
+        except (TypeError, ValueError, RecursionError) as error:
+            fields[name] = str(error)
+    return fields
 
 
 def _advice(error: Exception) -> str | None:

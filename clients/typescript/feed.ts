@@ -157,7 +157,8 @@ function explainFor(url: string): (error: Error) => never {
   return (error) => {
     const cause = (error.cause ?? error) as Error & { code?: unknown };
     const code = typeof cause.code === "string" ? cause.code : cause.name;
-    const text = code.endsWith("Error") ? cause.message : `${code} ${cause.message}`;
+    const isNamed = code.endsWith("Error") || cause.message.includes(code);
+    const text = isNamed ? cause.message : `${code}: ${cause.message}`;
     const advice = adviceFor(text);
     if (advice === null) throw new Retry(`${url}: ${text}`);
     throw new FeedError(`${url}: ${text}${advice}`, null, code, {});

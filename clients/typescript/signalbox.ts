@@ -91,6 +91,8 @@ export class Signalbox {
     const { attempts, onRetry } = this.#options;
     // Made before the first attempt: every attempt sends the same body, which is what makes it safe.
     const sent = { ...signal, client_signal_id: signal.client_signal_id ?? uuidV7() };
+    const fields = notJson(sent);
+    if (Object.keys(fields).length > 0) throw new SignalboxError(refusal(fields), sent, false);
     const body = JSON.stringify(sent);
     let mayBeStored = false;
     for (let attempt = 1; ; attempt += 1) {
@@ -132,7 +134,8 @@ export class Signalbox {
     } catch (error) {
       const cause = ((error as Error).cause ?? error) as Error & { code?: unknown };
       const code = typeof cause.code === "string" ? cause.code : cause.name;
-      const text = code.endsWith("Error") ? cause.message : `${code} ${cause.message}`;
+      const isNamed = code.endsWith("Error") || cause.message.includes(code);
+      const text = isNamed ? cause.message : `${code}: ${cause.message}`;
       const advice = adviceFor(text);
       return {
         problem: `${url}: ${text}${advice ?? ""}`,
@@ -145,6 +148,30 @@ export class Signalbox {
       };
     }
   }
+}
+
+/** Returns the reason per field that JSON cannot contain, such as a BigInt, or NaN, which would become null. */
+function notJson(signal: Signal): Record<string, string> {
+  const fields: Record<string, string> = {};
+  for (const [name, value] of Object.entries(signal)) {
+    try {
+      JSON.stringify(value, (_, part: unknown) => {
+        if (typeof part !== "number" || Number.isFinite(part)) return part;
+        throw new TypeError(`${part} is not a finite number`);
+      });
+    } catch (error) {
+      fields[name] = (error as Error).message;
+    }
+  }
+  return fields;
+}
+
+function refusal(fields: Record<string, string>): Failure {
+  const reasons = Object.entries(fields).map(([name, reason]) => `${name}: ${reason}`);
+  const problem = `Not sent. ${reasons.join("; ")}`;
+  const code = "validation_failed";
+  const outcome = { status: null, canRetry: false, mayBeStored: false, retryAfterMs: 0 };
+  return { problem, code, fields, ...outcome };
 }
 
 const LOOPBACK = /^(localhost|127(\.\d+){3}|\[::1\])$/;

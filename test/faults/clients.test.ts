@@ -234,6 +234,7 @@ describe.each(names.filter((name) => name !== "tsx"))("%s", (name) => {
     expect(output).not.toContain("It may be stored");
     expect(output).toContain(`${url}/v1/signals`);
     expect(output).not.toMatch(/\b000\b/);
+    expect(output, "the code once, and a colon after it").not.toMatch(/(E[A-Z]{4,}).*\1|Error \[/);
     expect(code).not.toBe(0);
   });
 
@@ -460,20 +461,39 @@ print(json.dumps({"Signal": described(Signal), "Stored": described(Stored)}))`);
     expect(requests).toBe(0);
   });
 
-  test("refuses an address in the clear, a key with a line break, and numbers that are not in JSON", async () => {
+  test("refuses what JSON cannot contain by its field, and makes an id in place of None", async () => {
+    const url = listen(async (request) => Response.json({ id: await request.text() }));
+    const wrong = `{**${right}, "price": __import__("decimal").Decimal(1), "metadata": {"stop": [float("nan")]}}`;
+    expect(await python(failing(wrong), { URL: url, KEY: "sbk_x" })).toEqual({
+      status: null,
+      code: "validation_failed",
+      fields: {
+        price: "Object of type Decimal is not JSON serializable",
+        metadata: expect.stringContaining("not JSON compliant"),
+      },
+      stored: false,
+      id: "mine",
+      text: expect.stringContaining("Not sent. price: Object of type Decimal"),
+    });
+    const sent = `import os\nprint(Signalbox(os.environ["URL"], "sbk_x").send({**${right}, "client_signal_id": None})["id"])`;
+    expect(await python(sent, { URL: url })).toMatchObject({
+      client_signal_id: expect.stringMatching(/^[0-9a-f]{8}-[0-9a-f]{4}-7/),
+    });
+  });
+
+  test("refuses an address in the clear, and a key with a line break", async () => {
     const refused = await python(`
-def refusal(*values, **signal):
+def refusal(*values):
     try:
-        Signalbox(*values).send(signal)
+        Signalbox(*values)
     except ValueError as error:
         return str(error)
-print(json.dumps([refusal("http://signals.example.com", "sbk_x"), refusal("https://signals.example.com", "sbk_x"), refusal("localhost:8080", "sbk_x"), refusal("https://x", "sbk_x\\n"), refusal("https://x", "sbk_x", price=float("nan"))]))`);
+print(json.dumps([refusal("http://signals.example.com", "sbk_x"), refusal("https://signals.example.com", "sbk_x"), refusal("localhost:8080", "sbk_x"), refusal("https://x", "sbk_x\\n")]))`);
     expect(refused).toEqual([
       "http://signals.example.com: use https, so that nobody on the way can read the key.",
       "https://signals.example.com: change the URL to your server's address.",
       "localhost:8080: write http://127.0.0.1:8080, or https:// and your server's name.",
       "The key is empty, or has a space or a line break in it.",
-      expect.stringContaining("not JSON compliant"),
     ]);
   });
 });
