@@ -24,6 +24,8 @@ describe("an address", () => {
     ["Alice@Example.COM", ALICE],
     [`${"x".repeat(252)}@y`, `${"x".repeat(252)}@y`],
     ["e\u0301@example.com", "é@example.com"],
+    [" alice@example.com", ALICE],
+    ["\u00a0alice@example.com \n", ALICE],
   ])("%s is kept as %s", (typed, kept) => {
     expect(checkEmail(typed)).toBe(kept);
   });
@@ -35,11 +37,8 @@ describe("an address", () => {
     "alice@",
     "@example.com",
     "a@b@c",
-    " alice@example.com",
-    "alice@example.com ",
     "al ice@example.com",
     "alice@exam\u0000ple.com",
-    "alice@example.com\n",
     "al\u202eice@example.com",
     `${"x".repeat(253)}@y`,
   ])("%j is refused, with what to type", (typed) => {

@@ -90,12 +90,17 @@ export const LINK_LIFETIME_MS = DAY_MS;
 
 export const EMAIL_CHARACTERS_MAX = 254;
 
+/** Returns an address as stored, looked up and counted. Phones append a space to what they suggest. */
+export function normalizeEmail(text: string): string {
+  return text.trim().normalize("NFC").toLowerCase();
+}
+
 /**
- * Returns the address as stored and looked up: lower case, NFC, not trimmed. We send no mail, so the rules
- * only keep it readable. Throws {@link UserError}.
+ * Returns the address as {@link normalizeEmail} does. We send no mail, so the rules only keep it readable.
+ * Throws {@link UserError}.
  */
 export function checkEmail(text: string): string {
-  const email = text.normalize("NFC").toLowerCase();
+  const email = normalizeEmail(text);
   const length = Array.from(email).length;
   const isPlain = /^[^@\p{C}\p{Z}]+@[^@\p{C}\p{Z}]+$/u.test(email) && !HIDDEN_CHARACTER.test(email);
   if (length > EMAIL_CHARACTERS_MAX || !isPlain) {

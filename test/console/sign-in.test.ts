@@ -22,7 +22,7 @@ test("the right password opens the console, with a cookie that no script and no 
   const desk = await startConsole();
   await desk.signUp("alpha", ALICE);
   const visitor = desk.visitor();
-  const answer = await signIn(visitor, { email: "Alice@Alpha.Example" });
+  const answer = await signIn(visitor, { email: " Alice@Alpha.Example " });
   expect(isSignedIn(answer)).toBe(true);
   expect(await isIn(visitor)).toBe(true);
 

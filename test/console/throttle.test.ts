@@ -72,6 +72,7 @@ describe("guessing", () => {
       retryAt: START + THROTTLE_WINDOW_MS,
     });
     expect(begin(throttle, { email: ALICE.toUpperCase() }).isAllowed, "in capitals").toBe(false);
+    expect(begin(throttle, { email: ` ${ALICE} ` }).isAllowed, "with spaces").toBe(false);
     expect(begin(throttle, { email: "bob@alpha.example" }).isAllowed, "another member").toBe(true);
     now.value = START + THROTTLE_WINDOW_MS;
     expect(begin(throttle, {}).isAllowed).toBe(true);

@@ -12,7 +12,7 @@
  * (`store/device-secret.ts`).
  */
 import { isIP } from "node:net";
-import { generateToken } from "../../domain/member.ts";
+import { generateToken, normalizeEmail } from "../../domain/member.ts";
 import { equals } from "./csrf.ts";
 import { ExpiringMap } from "./expiring-map.ts";
 import { MINUTE_MS } from "../../domain/time.ts";
@@ -75,7 +75,8 @@ export class SignInThrottle {
    */
   begin({ email, device, address }: Guess): Attempt {
     const now = this.#clock();
-    const member = memberOf(email);
+    // Capitals and spaces are no way around the count.
+    const member = normalizeEmail(email);
     const nonce = this.#nonceOf(member, device);
     const name = digest(member);
     const counted: [Counts, string][] =
@@ -116,7 +117,7 @@ export class SignInThrottle {
   /** The value of the cookie for a browser that has just signed in. */
   rememberDevice(email: string): string {
     const nonce = generateToken();
-    return nonce + this.#sign(memberOf(email), nonce);
+    return nonce + this.#sign(normalizeEmail(email), nonce);
   }
 
   /** Null for a browser that is unknown, or known for somebody else. */
@@ -158,11 +159,6 @@ class Counts {
     count.times -= 1;
     if (count.times === 0) this.#counts.delete(name);
   }
-}
-
-/** Normalizes an address as sign-in does: capitals are no way around the count. */
-function memberOf(email: string): string {
-  return email.normalize("NFC").toLowerCase();
 }
 
 /** The typed text may be long, and may be a password typed into the wrong field. */

@@ -10,6 +10,7 @@ import {
   type Member,
   MEMBERS_MAX,
   type NewPasskey,
+  normalizeEmail,
   type SignInMeans,
   type SignInAccount,
 } from "../../domain/member.ts";
@@ -139,7 +140,7 @@ export class SqliteMembers extends Records implements Members {
   }
 
   findForSignIn(email: string): SignInAccount | null {
-    const row = this.#findByEmail(email.normalize("NFC").toLowerCase());
+    const row = this.#findByEmail(normalizeEmail(email));
     return row === null || row.desk_archived_at !== null
       ? null
       : { ...toAccount(row), password_hash: workingPassword(row) };
