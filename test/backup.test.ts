@@ -429,6 +429,7 @@ test.each([
   ["an interval too short", ["dir", "--every", "999ms"], "one second or more"],
   ["none to keep", ["dir", "--every", "1h", "--keep", "0"], "1 or more"],
   ["no target", [], "signalbox backup --help"],
+  ["an empty target", ["", "--every", "1h"], "Write a path, such as /backup."],
 ])("usage error: %s", async (_name, args, says) => {
   await expectUsageError(["backup", ...args], says);
 });

@@ -6,6 +6,8 @@ import type { Command } from "commander";
 import packageJson from "../package.json" with { type: "json" };
 import { createProgram } from "../src/cli.ts";
 import { readDuration, readInterval, readLifetime } from "../src/commands/options.ts";
+import { serveCommand } from "../src/commands/serve.ts";
+import { serveSettings } from "../src/commands/settings.ts";
 import { DAY_MS } from "../src/domain/time.ts";
 import { makeCertificate, presentedName, writeCertificate } from "./_certificates.ts";
 import {
@@ -132,6 +134,29 @@ describe("usage errors end with code 2 and say what to type", () => {
   test("an invalid value in the environment names the variable", async () => {
     const env = { SIGNALBOX_LISTEN: "nowhere" };
     await expectUsageError(["serve"], "SIGNALBOX_LISTEN", { env });
+  });
+
+  test("no setting takes an empty value", async () => {
+    const silent = { writeErr: () => {} };
+    for (const { long } of serveSettings().filter(({ required }) => required)) {
+      for (const empty of ["", " ", ","]) {
+        const command = serveCommand().exitOverride().configureOutput(silent);
+        const parsing = () =>
+          command.action(() => {}).parse([`${long}=${empty}`], { from: "user" });
+        expect(parsing, `${long}=${empty}`).toThrow(`'${long} `);
+      }
+    }
+    const serve = "serve --check --backup-dir b --backup-command true".split(" ");
+    await expectUsageError(
+      [...serve, "--backup-dir", ""],
+      "'--backup-dir <dir>' argument '' is invalid. It is empty: write a value, or leave this setting out.",
+    );
+    for (const name of ["SIGNALBOX_ACME_DOMAIN", "SIGNALBOX_DATA"]) {
+      await expectUsageError(serve, `from env '${name}' is invalid. It is empty`, {
+        env: { [name]: "" },
+      });
+    }
+    await expectUsageError(["desk", "list", "--data", ""], "It is empty");
   });
 });
 

@@ -13,7 +13,7 @@ import { DISK_FREE_BYTES_MIN } from "../ops/health.ts";
 import { databaseFiles, refuseForeignFolder } from "../store/open.ts";
 import { type DataOptions, defineCommand } from "./define.ts";
 import { requireFolder, toType } from "./hint.ts";
-import { readCommand, readInterval, readPositive } from "./options.ts";
+import { readCommand, readInterval, readPath, readPositive } from "./options.ts";
 import { formatTime, plural, printJson, printNote } from "./print.ts";
 import { showProgress } from "./progress.ts";
 import { selfProgram } from "./self.ts";
@@ -37,7 +37,11 @@ export function backupCommand(): Command {
   return defineCommand({
     name: "backup",
     description: "copy the database to a file, verified, while the server runs",
-    arguments: [new Argument("<target>", "the file; with --every, the folder of the backups")],
+    arguments: [
+      new Argument("<target>", "the file; with --every, the folder of the backups").argParser(
+        readPath,
+      ),
+    ],
     options: [
       new Option("--every <span>", "make a backup at this interval, such as 1h").argParser(
         readInterval,

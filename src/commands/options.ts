@@ -6,9 +6,10 @@ import { defaults } from "../config.ts";
 import { UserError } from "../domain/errors.ts";
 import { backupScript } from "../ops/backup-script.ts";
 import { type Address, isLoopbackHost, parseAddress } from "../net/address.ts";
+import { setting } from "./setting.ts";
 
 export function dataOption(): Option {
-  return new Option("--data <dir>", "data folder").env("SIGNALBOX_DATA").default(defaults.data);
+  return setting("--data <dir>", "data folder").default(defaults.data);
 }
 
 export function jsonOption(): Option {
@@ -44,6 +45,12 @@ export function readDuration(text: string): number {
   const milliseconds = Math.round(ms(text as ms.StringValue));
   if (milliseconds <= ms(SPAN_MAX)) return milliseconds;
   throw new InvalidArgumentError(`This is too long: write at most ${SPAN_MAX}, such as 90d.`);
+}
+
+/** Reads the path of a file or folder. An empty one would be the working directory. */
+export function readPath(text: string): string {
+  if (text.trim() !== "") return text;
+  throw new InvalidArgumentError("Write a path, such as /backup.");
 }
 
 /** Reads an interval of at least a second, as milliseconds. */

@@ -1,19 +1,28 @@
 /** What the settings of `serve` are made of. */
-import { type Command, Option } from "commander";
+import { type Command, InvalidArgumentError, Option } from "commander";
 import { UsageError } from "../domain/errors.ts";
 
-/** A flag with its environment variable: `--tls-cert` is `SIGNALBOX_TLS_CERT`. */
+type Read = (text: string, before: unknown) => unknown;
+
+/** A flag with its environment variable: `--tls-cert` is `SIGNALBOX_TLS_CERT`. An empty value is refused. */
 export function setting(
   flags: string,
   description: string,
-  read?: (text: string, before: never) => unknown,
+  read: (text: string, before: never) => unknown = (text) => text,
   fallback?: string | number,
 ): Option {
   const option = new Option(flags, description);
   option.env(`SIGNALBOX_${option.name().toUpperCase().replaceAll("-", "_")}`);
-  if (read !== undefined) option.argParser(read as (text: string) => unknown);
-  if (read === undefined || fallback === undefined) return option;
-  return option.default((read as (text: string) => unknown)(String(fallback)), String(fallback));
+  if (option.required)
+    option.argParser((text, before) => notEmpty(text, (read as Read)(text, before)));
+  if (fallback === undefined) return option;
+  return option.default((read as Read)(String(fallback), undefined), String(fallback));
+}
+
+/** After the reader, whose own refusal has an example. */
+function notEmpty(text: string, value: unknown): unknown {
+  if (!/^[\s,]*$/.test(text)) return value;
+  throw new InvalidArgumentError("It is empty: write a value, or leave this setting out.");
 }
 
 /** Throws `UsageError` for settings that have no effect without another one. */
