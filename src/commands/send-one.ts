@@ -5,7 +5,7 @@ import { shellQuoted } from "../domain/shell.ts";
 import { fieldNames, SignalBody } from "../domain/signal.ts";
 import { checkLine, describeRefusal, refusalOf, withId } from "../send/body.ts";
 import { newFirstId } from "../send/journal.ts";
-import { Sender, type Target } from "../send/sender.ts";
+import { Sender, sentence, type Target } from "../send/sender.ts";
 import { printData, printNote } from "./print.ts";
 
 type Field = (typeof fieldNames)[number];
@@ -67,10 +67,10 @@ export async function sendOne(typed: TypedFields, readTarget: () => Target | nul
     }
     case "unknown":
       throw new UserError(
-        `${outcome.stops?.message ?? outcome.reason} The signal may be stored: to send it again, add --client-signal-id ${shellQuoted(id)}`,
+        `${sentence(outcome.stops?.message ?? outcome.reason)} The signal may be stored: to send it again, add --client-signal-id ${shellQuoted(id)}`,
       );
     case "not sent":
-      throw outcome.stops ?? new UserError(`The signal is not stored: ${outcome.reason}`);
+      throw outcome.stops ?? new UserError(`The signal is not stored: ${sentence(outcome.reason)}`);
   }
 }
 

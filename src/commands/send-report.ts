@@ -4,7 +4,7 @@ import ms from "ms";
 import { systemCode, UsageError, UserError } from "../domain/errors.ts";
 import { describeRefusal, type Refusal, refusalOf } from "../send/body.ts";
 import type { Input } from "../send/input.ts";
-import type { Outcome } from "../send/sender.ts";
+import { type Outcome, sentence, TargetError } from "../send/sender.ts";
 import { count, plural, printNote } from "./print.ts";
 
 /** Refusals, and duplicates that differ, shown on stderr. */
@@ -106,7 +106,7 @@ export class Results {
     if (outcome.kind === "refused") {
       this.#refusals.add(refusalOf(line, outcome.status, outcome.answer));
     } else if ("reason" in outcome) {
-      this.#lastFailure = outcome.reason;
+      this.#lastFailure = sentence(outcome.reason);
     } else if (outcome.differs !== null) {
       this.#differing.add(`line ${line}: ${outcome.differs}`);
     }
@@ -155,7 +155,10 @@ export class Results {
       );
     }
     if (unknown + not_sent > 0) {
-      problems.push(`Resume with the same ids, so that nothing is stored twice: ${resume}`);
+      const isWrong = stoppedBy instanceof TargetError;
+      problems.push(
+        `${isWrong ? "With that changed, resume" : "Resume"} with the same ids, so that nothing is stored twice: ${resume}`,
+      );
     }
     return problems.filter((problem) => problem !== "").join(" ");
   }

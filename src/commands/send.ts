@@ -117,16 +117,13 @@ function readConnections(text: string): number {
   throw new InvalidArgumentError(`This is too large: write at most ${CONNECTIONS_MAX}.`);
 }
 
-function resumeCommand(file: string, options: SendOptions): string {
-  const flags = [
-    ["--url", options.url === URL_DEFAULT ? undefined : options.url],
-    ["--key-file", options.keyFile],
-    ["--ca", options.ca],
-    ["--journal", options.journal],
-    ["--refused", options.refused],
-  ].flatMap(([flag, value]) => (value === undefined ? [] : [`${flag} ${shellQuoted(value)}`]));
-  const source = file === STDIN ? "- (with the same input)" : shellQuoted(file);
-  return ["signalbox send", ...flags, source].join(" ");
+/** The command that was typed, and the address if that is in the environment. */
+function resumeCommand(file: string, { url }: SendOptions): string {
+  const typed = process.argv.slice(2);
+  const isAddressed = url === URL_DEFAULT || typed.some((word) => /^--url(=|$)/.test(word));
+  if (!isAddressed) typed.splice(1, 0, "--url", url);
+  const input = file === STDIN ? " (with the same input)" : "";
+  return `signalbox ${typed.map(shellQuoted).join(" ")}${input}`;
 }
 
 function targetOf(options: SendOptions): Target {

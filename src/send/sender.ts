@@ -32,6 +32,9 @@ export type Outcome =
       readonly stops: UserError | null;
     };
 
+/** The key, the address or the certificate is wrong, so that the same command would fail again. */
+export class TargetError extends UserError {}
+
 /** An attempt that did not tell what became of the signal. */
 interface Failure {
   readonly reason: string;
@@ -95,7 +98,7 @@ export class Sender {
   }
 
   #down(reason: string): UserError {
-    return new UserError(`Gave up on ${this.#endpoint}: ${reason}`);
+    return new UserError(`Gave up on ${this.#endpoint}: ${sentence(reason)}`);
   }
 
   async #attempt(body: Bytes): Promise<Outcome | Failure> {
@@ -131,11 +134,11 @@ export class Sender {
     }
     if (status === 401) {
       return hopeless(
-        `${this.#endpoint} refused the key (401): ${shown(text)} Name the file of a valid key with --key-file FILE, or set SIGNALBOX_KEY.`,
+        `${this.#endpoint} refused the key (401): ${sentence(shown(text))} Name the file of a valid key with --key-file FILE, or set SIGNALBOX_KEY.`,
       );
     }
     return hopeless(
-      `${this.#endpoint} answered ${status}: ${shown(text)} Give the server's address with --url URL.`,
+      `${this.#endpoint} answered ${status}: ${sentence(shown(text))} Give the server's address with --url URL.`,
     );
   }
 
@@ -181,11 +184,16 @@ const reasons: Record<string, string> = {
 };
 
 function hopeless(message: string, mayBeStored = false): Failure {
-  return { reason: message, mayBeStored, retryAfterMs: 0, stops: new UserError(message) };
+  return { reason: message, mayBeStored, retryAfterMs: 0, stops: new TargetError(message) };
 }
 
 function unsent(mayBeStored: boolean, reason: string, stops: UserError | null): Outcome {
   return { kind: mayBeStored ? "unknown" : "not sent", reason, stops };
+}
+
+/** An answer's message may end with a full stop already. */
+export function sentence(text: string): string {
+  return /[.!?]$/.test(text) ? text : `${text}.`;
 }
 
 /** The message of an error answer, or the beginning of any other. */
