@@ -12,7 +12,9 @@ import {
   writeSync,
 } from "node:fs";
 import { join } from "node:path";
+import { fileLines } from "../src/domain/signal-file.ts";
 import { parseSignal } from "../src/domain/signal.ts";
+import type { StoredSignal } from "../src/domain/stored-signal.ts";
 import { Input } from "../src/send/input.ts";
 import { idOfLine, newFirstId } from "../src/send/journal.ts";
 import { makeCertificate, writeCertificate } from "./_certificates.ts";
@@ -206,7 +208,6 @@ describe("a file", () => {
   test.each([
     ["an array", `[${JSON.stringify(signal)},\n${JSON.stringify(signal)}]`],
     ["an object of several lines", JSON.stringify(signal, null, 2)],
-    ["CSV", "source,type,symbol\nvenue_2,crypto,BTC/USDT"],
   ])("that is %s is refused, with what to type", async (_, text) => {
     const { file, send } = sendingTo("http://127.0.0.1:1", WRONG_KEY);
     const { code, stderr } = await send([file([text])]);
@@ -217,6 +218,54 @@ describe("a file", () => {
     expect(code).toBe(1);
     const broken = await send([file([signal, "{"])]);
     expect(broken.stderr).not.toContain("One JSON object per line");
+  });
+
+  const CSV = [
+    "\uFEFFsource,type,symbol,side,direction,price,signal_time,metadata",
+    'venue_2,crypto,"a ""b"", cö",open,,1.50,1790000000000,"{""n"":[1,null]}"',
+  ];
+
+  test("that is CSV is refused in one sentence, with what to type", async () => {
+    const { file, send } = sendingTo("http://127.0.0.1:1", WRONG_KEY);
+    const { code, stderr } = await send([file(CSV)]);
+    expect(stderr).toMatch(
+      /^signalbox: Nothing was sent, because signals.ndjson is not NDJSON, .* CSV .*: python3 -c .* < FILE > signals.ndjson\n$/,
+    );
+    expect(code).toBe(1);
+  });
+
+  test.skipIf(Bun.which("python3") === null)(
+    "that is CSV is sent after what is to type",
+    async () => {
+      const { cwd, file, send } = sendingTo("http://127.0.0.1:1", WRONG_KEY);
+      const { stderr } = await send([file(CSV, "f.csv")]);
+      const convert = stderr.slice(stderr.indexOf("python3")).replace("FILE", "f.csv");
+      expect(Bun.spawnSync(["sh", "-c", convert], { cwd }).exitCode).toBe(0);
+      expect(JSON.parse(readFileSync(join(cwd, "signals.ndjson"), "utf8"))).toEqual({
+        source: "venue_2",
+        type: "crypto",
+        symbol: 'a "b", cö',
+        side: "open",
+        price: 1.5,
+        signal_time: 1_790_000_000_000,
+        metadata: { n: [1, null] },
+      });
+      expect((await send(["signals.ndjson", "--dry-run"])).code).toBe(0);
+    },
+  );
+
+  test("that is an export is sent without the fields that docs/cli.md names", () => {
+    const page = readFileSync(join(import.meta.dir, "../docs/cli.md"), "utf8");
+    const [, removed = ""] = /jq -c 'del\(([^)]+)\)/.exec(page) ?? [];
+    const added = { id: "", desk: "", received_at: 1, key_id: "", key_label: null, key_last4: "" };
+    const { metadata: _, ...line } = JSON.parse(
+      fileLines.ndjson({ ...added, metadata: null } as StoredSignal),
+    ) as object & { metadata: null };
+    expect(removed).toBe(
+      Object.keys(line)
+        .map((name) => `.${name}`)
+        .join(", "),
+    );
   });
 
   test("with duplicates that differ from the stored signals says which and how", async () => {

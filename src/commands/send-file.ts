@@ -1,5 +1,6 @@
 /** `signalbox send FILE`: checks all signals of a file, sends them and reports what became of them. */
 import { UsageError, UserError } from "../domain/errors.ts";
+import { fieldNames, SignalBody } from "../domain/signal.ts";
 import { type Checked, checkAll, sendAll } from "../send/batch.ts";
 import { Input } from "../send/input.ts";
 import { type Journal, readJournal, writeJournal } from "../send/journal.ts";
@@ -11,6 +12,9 @@ import { onStopSignals } from "./stop-signal.ts";
 
 /** Between two notes about retries, if there is no progress bar. */
 const RETRY_NOTE_MS = 5_000;
+
+const notTexts = fieldNames.filter((name) => SignalBody.properties[name].type !== "string");
+const FROM_CSV = `python3 -c 'import csv, json; [print(json.dumps({k: json.loads(v) if k in ${JSON.stringify(notTexts)} else v for k, v in row.items() if v})) for row in csv.DictReader(open(0, encoding="utf-8-sig", newline=""))]' < FILE > signals.ndjson`;
 
 export interface FileOptions {
   readonly connections: number;
@@ -97,13 +101,18 @@ async function check(
 
 function reportCheck(
   { name }: Input,
-  { signals, invalid, withoutId, isNdjson }: Checked,
+  { signals, invalid, withoutId, format }: Checked,
   refusals: Refusals,
   { json }: FileOptions,
 ): void {
   if (json) printJson({ signals, invalid, without_client_signal_id: withoutId });
+  if (format === "other") {
+    throw new UserError(
+      `Nothing was sent, because ${name} is not NDJSON, which has one JSON object per line. For CSV with the names of the fields in its first line: ${FROM_CSV}`,
+    );
+  }
   refusals.print();
-  if (!isNdjson) {
+  if (format === "JSON") {
     printNote(
       "One JSON object per line is expected. For an array: jq -c '.[]' FILE > signals.ndjson; for objects of several lines: jq -c . FILE > signals.ndjson",
     );

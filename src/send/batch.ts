@@ -2,7 +2,7 @@
 import { createHash } from "node:crypto";
 import { errorCatalogue, UserError } from "../domain/errors.ts";
 import { checkLine, type Refusal, withId } from "./body.ts";
-import type { Bytes, Input } from "./input.ts";
+import type { Bytes, Input, Line } from "./input.ts";
 import { type Fingerprint, idOfLine } from "./journal.ts";
 import type { Outcome, Sender } from "./sender.ts";
 
@@ -15,8 +15,8 @@ export interface Checked extends Fingerprint {
   /** How many of the signals have no `client_signal_id`. */
   readonly withoutId: number;
   readonly invalid: number;
-  /** False if the first line is not a JSON object. */
-  readonly isNdjson: boolean;
+  /** JSON that does not fit one line, or no JSON at all. */
+  readonly format: "NDJSON" | "JSON" | "other";
 }
 
 interface CheckHooks {
@@ -31,7 +31,7 @@ export async function checkAll(
 ): Promise<Checked> {
   const [whole, prefix] = [createHash("sha256"), createHash("sha256")];
   let [signals, withoutId, invalid, bytes] = [0, 0, 0, 0];
-  let isNdjson = true;
+  let format: Checked["format"] = "NDJSON";
   const onChunk = (chunk: Bytes): void => {
     whole.update(chunk);
     prefix.update(chunk.subarray(0, Math.max(0, prefixBytes - bytes)));
@@ -43,13 +43,17 @@ export async function checkAll(
     signals += 1;
     if (!("hasId" in checked)) {
       invalid += 1;
-      if (signals === 1) isNdjson = checked.status !== NOT_AN_OBJECT;
+      if (signals === 1 && checked.status === NOT_AN_OBJECT) format = formatOf(line);
       onInvalid(checked);
     } else if (!checked.hasId) withoutId += 1;
   }
   const sha256 = whole.digest("hex");
   const prefixSha256 = bytes < prefixBytes ? null : prefix.digest("hex");
-  return { signals, withoutId, invalid, isNdjson, bytes, sha256, prefixSha256 };
+  return { signals, withoutId, invalid, format, bytes, sha256, prefixSha256 };
+}
+
+function formatOf({ bytes }: Line): Checked["format"] {
+  return /^\s*[{[]/.test(new TextDecoder().decode(bytes ?? undefined)) ? "JSON" : "other";
 }
 
 interface Plan {
