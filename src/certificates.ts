@@ -104,6 +104,8 @@ export class Certificates {
       this.#log.info({ expires: new Date(next.expiresAt).toISOString() }, "new certificate in use");
     } catch (error) {
       const reason = messageOf(error);
+      // One file has both.
+      if (this.#acme !== null) return this.#acme.rewrite(current.cert, reason);
       if (reason === this.#refusal) return;
       this.#refusal = reason;
       this.#log.warn({ reason }, "new certificate rejected; the previous one stays in use");

@@ -3,7 +3,7 @@ import "reflect-metadata";
 import { describe, expect, test } from "bun:test";
 import { X509Certificate } from "node:crypto";
 import * as x509 from "@peculiar/x509";
-import { existsSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { pino } from "pino";
 import { serveCommand } from "../src/commands/serve.ts";
@@ -255,6 +255,21 @@ test("a file in the place of the folder is named, with what to do", async () => 
     );
   }
 });
+
+test.each(["state.json", "account-key.pem", "certificate.pem"])(
+  "a folder in the place of %s is named, with what to do",
+  async (name) => {
+    const dataDir = temporaryFolder();
+    const path = join(dataDir, "acme", name);
+    mkdirSync(path, { recursive: true });
+    expect(() => new AcmeStore(dataDir)).toThrow(`${path} is not a file: move away`);
+    const args = ["--acme-domain=a.test", "--listen=127.0.0.1:0", "--acme-http-listen=127.0.0.1:0"];
+    await expectRefusal(
+      ["serve", "--check", ...args, "--console-listen=off", "--data", dataDir],
+      `${path} is not a file: move away what has this name`,
+    );
+  },
+);
 
 test("a damaged state does not stop renewals", async () => {
   const dataDir = temporaryFolder();

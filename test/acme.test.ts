@@ -1,7 +1,16 @@
 /** Certificates from an ACME directory of our own. `test/faults/acme.test.ts` asks Pebble. */
 import { describe, expect, test } from "bun:test";
 import { X509Certificate } from "node:crypto";
-import { chmodSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
 import { join } from "node:path";
 import { connect } from "node:tls";
 import { DAY_MS, HOUR_MS } from "../src/domain/time.ts";
@@ -437,12 +446,72 @@ test("a stored certificate that is damaged is replaced; doctor does not ask for 
   await stop(await start());
   const path = join(dataDir, "acme", "certificate.pem");
   writeFileSync(path, "damaged", { mode: 0o600 });
-  const reason = `${path} is not a PEM certificate: restart the server, which orders another one.`;
-  expect(JSON.stringify(await examine(args, dataDir))).toContain(reason.slice(0, -1));
+  const reason = `${path} is not a PEM certificate.`;
+  expect(await examine(args, dataDir)).toEqual({
+    name: "certificate",
+    severity: "problem",
+    sentence: reason,
+    next: "start the server, which orders another one",
+  });
   const server = await start();
   await server.logged("certificate issued");
   const said = server.log().find(({ level }) => level === "warn");
   expect(said).toMatchObject({ reason, msg: expect.stringContaining("another one is ordered") });
+  await stop(server);
+});
+
+describe("while the server runs", () => {
+  test("a certificate's file that was deleted or damaged is written again from memory", async () => {
+    const { directory, dataDir, start } = await setUp();
+    const server = await start();
+    const path = join(dataDir, "acme", "certificate.pem");
+    const text = readFileSync(path, "utf8");
+    for (const damage of [() => rmSync(path), () => writeFileSync(path, "damaged")]) {
+      damage();
+      server.kill("SIGHUP");
+      while (!existsSync(path) || readFileSync(path, "utf8") !== text) await Bun.sleep(20);
+      expect(statSync(path).mode & 0o777).toBe(0o600);
+    }
+    await server.logged("could not be used: it was written again");
+    expect(server.output.stderr).not.toContain("restart the server");
+    expect(directory.orders.length).toBe(1);
+    await stop(server);
+    await stop(await start());
+    expect(directory.orders.length).toBe(1);
+  });
+
+  test("a certificate's file that cannot be written again is said everywhere, and leaves no copy", async () => {
+    const { dataDir, args, start } = await setUp();
+    const server = await start();
+    const { fingerprint } = await presented(server.url);
+    const folder = join(dataDir, "acme");
+    const path = join(folder, "certificate.pem");
+    rmSync(path);
+    mkdirSync(path);
+    server.kill("SIGHUP");
+    await server.logged("nor written again: do not restart the server before it can");
+    expect(readdirSync(folder)).not.toContain("certificate.pem.new");
+    for (const flags of [args, []]) {
+      expect(await examine(flags, dataDir)).toMatchObject({
+        severity: "warning",
+        sentence: expect.stringContaining(`${path} cannot be read (EISDIR). The server uses`),
+        next: expect.stringContaining("do not restart the server"),
+      });
+    }
+    expect((await presented(server.url)).fingerprint).toBe(fingerprint);
+    await stop(server);
+  });
+});
+
+test("a damaged account key is said at a start and by doctor, before a renewal fails", async () => {
+  const { dataDir, args, start } = await setUp();
+  await stop(await start());
+  const path = join(dataDir, "acme", "account-key.pem");
+  writeFileSync(path, "damaged");
+  const reason = `${path} is not a PEM private key: delete it, and the next order makes another account.`;
+  expect(await examine(args, dataDir)).toMatchObject({ severity: "warning", sentence: reason });
+  const server = await start();
+  expect(server.log().find(({ level }) => level === "error")).toMatchObject({ reason });
   await stop(server);
 });
 

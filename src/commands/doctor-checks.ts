@@ -1,8 +1,10 @@
 /** The checks of `signalbox doctor`. */
 import { existsSync, statfsSync } from "node:fs";
 import type { ServeConfig } from "../config.ts";
+import { messageOf } from "../domain/errors.ts";
 import { shellQuoted } from "../domain/shell.ts";
 import { acmeFiles, type AcmePlan } from "../net/acme/plan.ts";
+import { checkAccountKey } from "../net/acme/state.ts";
 import { planConnections } from "../net/connections.ts";
 import { readDescriptorsMax } from "../net/sockets.ts";
 import { type Certificate, isCertificateOf, loadCertificate } from "../net/tls.ts";
@@ -23,6 +25,7 @@ import { type FileSystem, fileSystemOf, freeBytes, measureFsync, median } from "
 import { type Check, type Facts, type Finding, judge, ok, problem, warning } from "./finding.ts";
 import { toType } from "./hint.ts";
 import { count, formatTime, plural } from "./print.ts";
+import type { ServerStatus } from "../ops/server.ts";
 import { DAY_MS } from "../domain/time.ts";
 
 /** A batch of signals waits for one fsync: 1 to 5 ms on a cloud volume. */
@@ -131,7 +134,11 @@ async function checkClock({ config: { dataDir }, now }: Facts): Promise<Finding>
 /** The files, and what a running server still uses. */
 function checkCertificate({ config, server, now }: Facts): Finding {
   const { tls, acme, trustedProxies } = config;
-  const isMissing = tls !== null && acme !== null && !existsSync(tls.certFile);
+  const isObtained = acme !== null || server?.acme != null;
+  const unusable = isObtained ? problemOfObtained(config.dataDir, server) : null;
+  if (unusable !== null) return unusable;
+  const isMissing =
+    tls !== null && acme !== null && (!existsSync(tls.certFile) || isWaiting(server));
   const loaded = tls === null || isMissing ? null : loadCertificate(tls);
   const expiries = [loaded?.expiresAt, server?.certificate_expires_at].filter((at) => at != null);
   const expiresAt = expiries.length === 0 ? null : Math.min(...expiries);
@@ -165,6 +172,33 @@ function checkCertificate({ config, server, now }: Facts): Finding {
     expiresAt < now || isLacking ? "problem" : "warning",
     `It expires in ${plural(Math.floor((expiresAt - now) / DAY_MS), "day")}, at ${formatTime(expiresAt)}.`,
   );
+}
+
+/** Whether the server waits for its first certificate. */
+function isWaiting(server: ServerStatus | null): boolean {
+  return server?.acme != null && server.certificate_expires_at === null;
+}
+
+/** What is wrong with the files that `--acme-domain` keeps; null: nothing, or they are still to be made. */
+function problemOfObtained(dataDir: string, server: ServerStatus | null): Finding | null {
+  try {
+    checkAccountKey(dataDir);
+  } catch (error) {
+    return warning(messageOf(error), "then run: systemctl reload signalbox");
+  }
+  const files = acmeFiles(dataDir);
+  if (server === null ? !existsSync(files.certFile) : isWaiting(server)) return null;
+  try {
+    loadCertificate(files);
+    return null;
+  } catch (error) {
+    const reason = messageOf(error);
+    if (server === null) return problem(reason, "start the server, which orders another one");
+    return warning(
+      `${reason} The server uses the one in memory, and writes it again every few seconds.`,
+      "look in the server's log why it cannot; do not restart the server before it can",
+    );
+  }
 }
 
 /** Without a server, nothing has failed. */

@@ -8,8 +8,8 @@ import { shellQuoted } from "../domain/shell.ts";
 export interface CertificateFiles {
   readonly certFile: string;
   readonly keyFile: string;
-  /** What to do if a file cannot be used; not given: name another one with `--tls-cert` or `--tls-key`. */
-  readonly advice?: string;
+  /** What to do if a file cannot be used; null: the caller says it; not given: name another one with `--tls-cert` or `--tls-key`. */
+  readonly advice?: null;
 }
 
 /** PEM texts, the leaf's certificate first. */
@@ -26,20 +26,26 @@ export interface Certificate {
  * other users can access the key.
  */
 export function loadCertificate({ certFile, keyFile, advice }: CertificateFiles): Certificate {
-  const { text: cert } = readFile(certFile, advice ?? readable("--tls-cert"));
-  const { text: key, stats } = readFile(keyFile, advice ?? readable("--tls-key"));
+  const explained = (problem: string, ownAdvice: string): string =>
+    advice === null ? `${problem}.` : `${problem}: ${ownAdvice}.`;
+  const { text: cert } = readFile(certFile, (problem) =>
+    explained(problem, readable("--tls-cert")),
+  );
+  const { text: key, stats } = readFile(keyFile, (problem) =>
+    explained(problem, readable("--tls-key")),
+  );
   refuseOpenKey(keyFile, stats);
   const leaf = parse(
     () => new X509Certificate(cert),
-    `${certFile} is not a PEM certificate: ${advice ?? right("--tls-cert")}.`,
+    explained(`${certFile} is not a PEM certificate`, right("--tls-cert")),
   );
   const privateKey = parse(
     () => createPrivateKey(key),
-    `${keyFile} is not a PEM private key: ${advice ?? right("--tls-key")}.`,
+    explained(`${keyFile} is not a PEM private key`, right("--tls-key")),
   );
   if (!leaf.checkPrivateKey(privateKey)) {
     const both = "give the two files of one certificate with --tls-cert and --tls-key";
-    throw new UserError(`${keyFile} is not the key of ${certFile}: ${advice ?? both}.`);
+    throw new UserError(explained(`${keyFile} is not the key of ${certFile}`, both));
   }
   const [startsAt, expiresAt] = [Date.parse(leaf.validFrom), Date.parse(leaf.validTo)];
   return { cert, key, startsAt, expiresAt };
@@ -73,13 +79,16 @@ function refuseOpenKey(file: string, permissions: Permissions): void {
 }
 
 /** Both from one descriptor: the name may stand for another file a moment later. */
-function readFile(file: string, advice: string): { text: string; stats: Stats } {
+function readFile(
+  file: string,
+  explained: (problem: string) => string,
+): { text: string; stats: Stats } {
   let fd: number | null = null;
   try {
     fd = openSync(file, "r");
     return { stats: fstatSync(fd), text: readFileSync(fd, "utf8") };
   } catch (error) {
-    throw new UserError(`${file} cannot be read (${systemCode(error)}): ${advice}.`);
+    throw new UserError(explained(`${file} cannot be read (${systemCode(error)})`));
   } finally {
     if (fd !== null) closeSync(fd);
   }

@@ -17,6 +17,7 @@ import {
   AcmeStore,
   askedOf,
   boundWaits,
+  checkAccountKey,
   failedState,
   initialState,
   isValid,
@@ -51,6 +52,10 @@ export class AcmeJob {
   readonly #first = Promise.withResolvers<void>();
   #state: AcmeState;
   #certificate: StoredCertificate | null;
+  /** The text of the certificate's file, which is to be written again; null: the file is there. */
+  #lost: { readonly text: string; readonly reason: string } | null = null;
+  /** Why it could not be written, as it was logged last. */
+  #unwritten = "";
   #wake: () => void = () => {};
 
   /**
@@ -67,6 +72,7 @@ export class AcmeJob {
     const state = resumeState(this.#store.readState(), askedOf(plan, ca));
     this.#state = boundWaits(state, now());
     reportStart(log, this.status, now());
+    this.#checkAccountKey();
     if (isValid(this.#certificate, now())) this.#tryToListen();
     else challenges.listen(now());
     if (this.#certificate !== null) this.#first.resolve();
@@ -117,6 +123,12 @@ export class AcmeJob {
     this.#wake();
   }
 
+  /** Writes the file of the certificate in use again. `reason`: why it cannot be used. */
+  rewrite(text: string, reason: string): void {
+    this.#lost = { text, reason };
+    this.#wake();
+  }
+
   /** Aborts an order. */
   async stop(): Promise<void> {
     this.#stopping.abort();
@@ -141,6 +153,7 @@ export class AcmeJob {
   async #run(): Promise<void> {
     const { signal } = this.#stopping;
     while (!signal.aborted) {
+      if (this.#lost !== null) await this.#rewrite(this.#lost.text, this.#lost.reason);
       const now = this.#options.now();
       this.#state = boundWaits(this.#state, now);
       const certificate = this.#certificate;
@@ -171,6 +184,7 @@ export class AcmeJob {
         signal,
       });
       await this.#store.saveCertificate(issued);
+      this.#lost = null;
       this.#certificate = readCertificate(this.#options.dataDir);
       const retry_at = now() + orderInterval(this.#certificate?.lifetimeMs ?? 0);
       await this.#save({ ...initialState(this.#state, plan.directory), retry_at });
@@ -194,6 +208,25 @@ export class AcmeJob {
     reportFailure(log, failed, this.#certificate?.validity.to ?? null);
   }
 
+  /** Between orders, so that it never replaces a new certificate. */
+  async #rewrite(text: string, reason: string): Promise<void> {
+    const { log } = this.#options;
+    this.#lost = null;
+    try {
+      await this.#store.rewriteCertificate(text);
+      this.#unwritten = "";
+      log.warn({ reason }, "the stored certificate could not be used: it was written again");
+    } catch (error) {
+      const failure = messageOf(error);
+      if (failure === this.#unwritten) return;
+      this.#unwritten = failure;
+      log.error(
+        { reason, failure },
+        "the stored certificate cannot be used, nor written again: do not restart the server before it can; the one in memory stays in use",
+      );
+    }
+  }
+
   async #decide(certificate: StoredCertificate): Promise<void> {
     const { log, now } = this.#options;
     const { signal } = this.#stopping;
@@ -210,6 +243,19 @@ export class AcmeJob {
       await this.#store.saveState(state);
     } catch (error) {
       this.#options.log.warn({ reason: messageOf(error) }, "the state of ACME cannot be saved");
+    }
+  }
+
+  /** Otherwise it would be found with the next renewal. */
+  #checkAccountKey(): void {
+    const { dataDir, log } = this.#options;
+    try {
+      checkAccountKey(dataDir);
+    } catch (error) {
+      log.error(
+        { reason: messageOf(error) },
+        "no certificate can be ordered with the account's key",
+      );
     }
   }
 

@@ -54,7 +54,7 @@ export function parseDomain(text: string): string {
 /** Both in one file, so that they can only be replaced together. */
 export function acmeFiles(dataDir: string): CertificateFiles {
   const file = join(acmeFolder(dataDir), "certificate.pem");
-  return { certFile: file, keyFile: file, advice: "restart the server, which orders another one" };
+  return { certFile: file, keyFile: file, advice: null };
 }
 
 export function acmeFolder(dataDir: string): string {

@@ -5,7 +5,7 @@ import { open, rename, rm } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { type Static, Type } from "@sinclair/typebox";
 import { Value } from "@sinclair/typebox/value";
-import { UserError } from "../../domain/errors.ts";
+import { systemCode, UserError } from "../../domain/errors.ts";
 import { loadCertificate } from "../tls.ts";
 import { type IssuedCertificate, makeKey } from "./order.ts";
 import { acmeFiles, acmeFolder, type AcmePlan } from "./plan.ts";
@@ -16,6 +16,9 @@ import {
   type Span,
   WAIT_MS_MAX,
 } from "./schedule.ts";
+
+const ACCOUNT_KEY = "account-key.pem";
+const STATE = "state.json";
 
 const time = Type.Number();
 
@@ -138,7 +141,7 @@ export function readCertificate(dataDir: string): StoredCertificate | null {
   return { fingerprint: leaf.fingerprint256, validity, lifetimeMs: expiresAt - from, leaf };
 }
 
-/** Throws `UserError` if something else has the folder's name. */
+/** Throws `UserError` if something else has the name of the folder or of a file in it. */
 export function requireFolder(dataDir: string): void {
   const folder = acmeFolder(dataDir);
   if (statSync(folder, { throwIfNoEntry: false })?.isDirectory() === false) {
@@ -146,6 +149,18 @@ export function requireFolder(dataDir: string): void {
       `${folder} is not a folder: move away what has this name, and start again.`,
     );
   }
+  const { certFile } = acmeFiles(dataDir);
+  for (const file of [certFile, join(folder, STATE), join(folder, ACCOUNT_KEY)]) {
+    if (statSync(file, { throwIfNoEntry: false })?.isFile() === false) {
+      throw new UserError(`${file} is not a file: move away what has this name, and start again.`);
+    }
+  }
+}
+
+/** Throws `UserError` if there is an account's key, and it cannot be used. */
+export function checkAccountKey(dataDir: string): void {
+  const path = join(acmeFolder(dataDir), ACCOUNT_KEY);
+  if (existsSync(path)) readAccountKey(path);
 }
 
 export class AcmeStore {
@@ -161,7 +176,7 @@ export class AcmeStore {
   /** Null if there is none, or it is damaged. */
   readState(): AcmeState | null {
     try {
-      const state: unknown = JSON.parse(readFileSync(this.#path("state.json"), "utf8"));
+      const state: unknown = JSON.parse(readFileSync(this.#path(STATE), "utf8"));
       return Value.Check(State, state) ? state : null;
     } catch {
       return null;
@@ -169,12 +184,12 @@ export class AcmeStore {
   }
 
   saveState(state: AcmeState): Promise<void> {
-    return writePrivately(this.#path("state.json"), `${JSON.stringify(state, null, 2)}\n`);
+    return writePrivately(this.#path(STATE), `${JSON.stringify(state, null, 2)}\n`);
   }
 
   /** PEM. Makes the key with the first order. */
   async accountKey(): Promise<string> {
-    const path = this.#path("account-key.pem");
+    const path = this.#path(ACCOUNT_KEY);
     if (existsSync(path)) return readAccountKey(path);
     const key = makeKey();
     await writePrivately(path, key);
@@ -182,8 +197,12 @@ export class AcmeStore {
   }
 
   saveCertificate({ key, chain }: IssuedCertificate): Promise<void> {
-    const { certFile } = acmeFiles(this.#dataDir);
-    return writePrivately(certFile, `${key.trim()}\n${chain.trim()}\n`);
+    return this.rewriteCertificate(`${key.trim()}\n${chain.trim()}\n`);
+  }
+
+  /** `text`: of the certificate's file. */
+  rewriteCertificate(text: string): Promise<void> {
+    return writePrivately(acmeFiles(this.#dataDir).certFile, text);
   }
 
   #path(name: string): string {
@@ -192,7 +211,14 @@ export class AcmeStore {
 }
 
 function readAccountKey(path: string): string {
-  const key = readFileSync(path, "utf8");
+  let key: string;
+  try {
+    key = readFileSync(path, "utf8");
+  } catch (error) {
+    throw new UserError(
+      `${path} cannot be read (${systemCode(error)}): make the server's user its owner.`,
+    );
+  }
   try {
     createPrivateKey(key);
     return key;
@@ -207,8 +233,13 @@ function readAccountKey(path: string): string {
 async function writePrivately(path: string, text: string): Promise<void> {
   const fresh = `${path}.new`;
   await rm(fresh, { force: true });
-  await writeSynced(fresh, text);
-  await rename(fresh, path);
+  try {
+    await writeSynced(fresh, text);
+    await rename(fresh, path);
+  } catch (error) {
+    await rm(fresh, { force: true });
+    throw error;
+  }
   await using folder = await open(dirname(path), "r");
   await folder.sync();
 }
