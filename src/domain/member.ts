@@ -32,6 +32,8 @@ export interface Account extends Member {
 export interface SignInAccount extends Account {
   /** PHC string; null for members with passkeys only. Never leaves the server. */
   readonly password_hash: string | null;
+  /** Nobody may sign in while it is set. Epoch milliseconds. */
+  readonly desk_archived_at: number | null;
 }
 
 /** What a one-time link is for: the first password or passkey (`join`), or a new one (`reset`). */

@@ -355,7 +355,7 @@ export interface Members {
   setPassword(by: MemberAuthor, passwordHash: string): Awaitable<Account>;
   /** Like {@link setPassword}. */
   signOutEverywhere(by: MemberAuthor): Awaitable<Account>;
-  /** Takes any text. Returns null for an unknown address, and as {@link find} does. */
+  /** Takes any text. Returns null for an unknown address. Also finds members of an archived desk. */
   findForSignIn(email: string): Awaitable<SignInAccount | null>;
   /** The hash of the member's password, even if it is locked; null without one. */
   passwordHash(memberId: string): Awaitable<string | null>;

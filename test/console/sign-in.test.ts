@@ -4,6 +4,7 @@ import { localPath } from "../../src/console/web/safe-redirect.ts";
 import { FAILURES_MAX } from "../../src/console/web/throttle.ts";
 import { cookieNames } from "../../src/console/web/visit.ts";
 import { signal } from "../_setup.ts";
+import { SoftwareKey } from "./_authenticator.ts";
 import {
   ALICE,
   holds,
@@ -13,10 +14,12 @@ import {
   PASSWORD,
   signIn,
   startConsole,
+  startNamedConsole,
   startSignedIn,
   isSignedIn,
   auditLines,
 } from "./_console.ts";
+import { addPasskey, passkeySignIn } from "./_passkeys.ts";
 
 test("the right password opens the console, with a cookie that no script and no other site gets", async () => {
   const desk = await startConsole();
@@ -64,6 +67,28 @@ test("a wrong password and an unknown address get the same answer; the wrong one
     "member.invited: null",
     "member.sign_in_failed: with a password",
   ]);
+});
+
+test("a member of an archived desk is told so after the right password or passkey, and nobody else is", async () => {
+  const desk = await startNamedConsole();
+  const { visitor } = await desk.signUp("alpha", ALICE);
+  const key = new SoftwareKey(desk.url);
+  await addPasskey(visitor, key);
+  desk.registry.archiveDesk("alpha", true);
+  const before = auditLines(desk).length;
+  const archived = "Your desk is archived: ask your administrator.";
+  const [right, byPasskey] = [await signIn(visitor), await passkeySignIn(visitor, key)];
+  for (const { status, text } of [right, byPasskey]) {
+    expect([status, text.includes(archived)]).toEqual([422, true]);
+  }
+  expect(await isIn(visitor)).toBe(false);
+  expect(auditLines(desk)).toHaveLength(before);
+  const wrong = await signIn(desk.visitor(), { password: OTHER_PASSWORD });
+  const unknown = await signIn(desk.visitor(), { email: "nobody@alpha.example" });
+  expect(sameForAll(wrong, ALICE)).toBe(sameForAll(unknown, "nobody@alpha.example"));
+  expect(wrong.text).not.toContain("archived");
+  desk.registry.archiveDesk("alpha", false);
+  expect(isSignedIn(await signIn(visitor))).toBe(true);
 });
 
 test("what was typed comes back as text, and never the password", async () => {

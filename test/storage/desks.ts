@@ -89,7 +89,7 @@ export function desksTests(): void {
     expect(await registry.getDesk("alpha")).toMatchObject({ archived_at: time.at - 5 });
     expect(await registry.findKey(alpha.keyId)).toMatchObject({ desk_archived_at: time.at - 5 });
     expect(await members.find(alice.memberId)).toBeNull();
-    expect(await members.findForSignIn(ALICE)).toBeNull();
+    expect(await members.findForSignIn(ALICE)).toMatchObject({ desk_archived_at: time.at - 5 });
     expect(await members.findInvitation(token)).toBeNull();
     expect(await members.spendLink(token, { passwordHash: "hash" }, null)).toBeNull();
     expect(await members.list("alpha")).toHaveLength(2);
@@ -120,7 +120,10 @@ export function desksTests(): void {
     expect(await registry.archiveDesk("alpha", false)).toEqual({ changed: false });
     const after = await members.find(alice.memberId);
     expect(after?.signed_out_at).toBeGreaterThan(before?.signed_out_at ?? 0);
-    expect(await members.findForSignIn(ALICE)).toMatchObject({ has_password: true });
+    expect(await members.findForSignIn(ALICE)).toMatchObject({
+      has_password: true,
+      desk_archived_at: null,
+    });
     expect((await members.findInvitation(token))?.member.email).toBe(BOB);
     expect(await what(started, 2)).toEqual([
       [null, "desk.unarchived", null, null],

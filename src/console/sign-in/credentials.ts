@@ -50,7 +50,7 @@ export type Failure = Pick<AuditEntry, "actor" | "action" | "detail">;
 
 /**
  * Returns null for a wrong password and, after the same time, for an unknown address. Throws
- * {@link tooMany}. `failure`: for the audit.
+ * {@link tooMany}, and {@link deskArchived} after the right password. `failure`: for the audit.
  */
 export async function checkPassword(
   services: ConsoleServices,
@@ -73,6 +73,7 @@ export async function checkPassword(
   const isRight = await limit.take(() => verifyPassword(password, account?.password_hash ?? null));
   if (account !== null && isRight && (await isStill(services, account))) {
     attempt.succeeded();
+    if (account.desk_archived_at !== null) throw deskArchived();
     return account;
   }
   services.failedSignIns.count(
@@ -94,6 +95,11 @@ export function tooMany(
   failedSignIns.count("throttled", address);
   const retryAfterS = Math.max(1, Math.ceil((retryAt - now) / 1_000));
   return new AppError("rate_limited", { retryAfterS, message: `Too many ${what}.` });
+}
+
+/** Only for somebody who proved to be a member: strangers must not learn it. */
+export function deskArchived(): UserError {
+  return new UserError("Your desk is archived: ask your administrator.");
 }
 
 /** Throws a `UserError` for a password that the member may not choose. */
@@ -124,10 +130,11 @@ export async function auditFailure(
   }
 }
 
-/** While the password was checked, a link may have set another one. */
+/** While the password was checked, a link may have set another one, or the desk may have been archived. */
 async function isStill(
   { members }: ConsoleServices,
-  { email, password_hash }: SignInAccount,
+  { email, password_hash, desk_archived_at }: SignInAccount,
 ): Promise<boolean> {
-  return (await members.findForSignIn(email))?.password_hash === password_hash;
+  const now = await members.findForSignIn(email);
+  return now?.password_hash === password_hash && now.desk_archived_at === desk_archived_at;
 }

@@ -32,6 +32,8 @@ type PasskeyProof =
     }
   /** The passkey is known, but the answer is not valid. `reason`: for the audit. */
   | { readonly outcome: "refused"; readonly memberId: string; readonly reason: string }
+  /** The answer is valid, but the member's desk is archived. */
+  | { readonly outcome: "archived" }
   | { readonly outcome: "unknown" };
 
 /**
@@ -150,7 +152,7 @@ export class PasskeyCeremonies {
     const { id, name, member_id } = passkey;
     // Read before the use is recorded: a session does not hold if its member is signed out in between.
     const account = await this.#services.members.find(member_id);
-    if (account === null) return { outcome: "unknown" };
+    if (account === null) return { outcome: "archived" };
     switch (await this.#services.passkeys.recordUse(id, counter)) {
       case "recorded":
         return { outcome: "right", account, id, name };

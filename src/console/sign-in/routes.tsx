@@ -8,7 +8,7 @@ import { localPath } from "../web/safe-redirect.ts";
 import type { ConsoleServices } from "../web/services.ts";
 import type { Visit } from "../web/visit.ts";
 import { admit, endSession } from "./admission.ts";
-import { auditFailure, checkPassword, tooMany } from "./credentials.ts";
+import { auditFailure, checkPassword, deskArchived, tooMany } from "./credentials.ts";
 import { SignInPage } from "./page.tsx";
 import { requirePasskeys } from "./passkeys.ts";
 
@@ -75,6 +75,7 @@ async function sendPasskey(services: ConsoleServices, visit: Visit): Promise<Res
     await admit(services, visit, account, { how, passkeyId: id });
     return seeOther(nextOf(visit));
   }
+  if (result.outcome === "archived") throw deskArchived();
   failedSignIns.count("refused_passkey", visit.address);
   const owner = result.outcome === "refused" ? await members.find(result.memberId) : null;
   if (result.outcome === "refused" && owner !== null) {

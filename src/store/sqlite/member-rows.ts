@@ -5,7 +5,6 @@ import type { Account, Member, SignInAccount } from "../../domain/member.ts";
 
 export type MemberRow = Omit<SignInAccount, "has_password" | "passkeys_required"> & {
   readonly passkeys_required: number;
-  readonly desk_archived_at: number | null;
 };
 
 /** Marks the hash of a locked password, as in `/etc/shadow`. */

@@ -141,9 +141,9 @@ export class SqliteMembers extends Records implements Members {
 
   findForSignIn(email: string): SignInAccount | null {
     const row = this.#findByEmail(normalizeEmail(email));
-    return row === null || row.desk_archived_at !== null
-      ? null
-      : { ...toAccount(row), password_hash: workingPassword(row) };
+    if (row === null) return null;
+    const { desk_archived_at } = row;
+    return { ...toAccount(row), password_hash: workingPassword(row), desk_archived_at };
   }
 
   passwordHash(memberId: string): string | null {
