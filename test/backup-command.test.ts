@@ -4,7 +4,7 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 
 import { basename, join } from "node:path";
 import { pino } from "pino";
 import { shellQuoted } from "../src/domain/shell.ts";
-import { describeSending } from "../src/commands/attention.ts";
+import { attentionToBackups, describeSending } from "../src/commands/attention.ts";
 import { readCommand } from "../src/commands/options.ts";
 import { HOUR_MS, MINUTE_MS } from "../src/domain/time.ts";
 import {
@@ -157,7 +157,15 @@ describe("the command", () => {
     const { job, lines } = startJob({ everyMs: 2_000, command });
     const started = await pidsIn(pids, 2);
     await until(() => lines(FAILED).length > 0);
-    expect(lines(FAILED)[0]?.["reason"]).toBe("it was ended after 1s");
+    expect(lines(FAILED)[0]?.["reason"]).toBe(
+      "it took longer than 1s, half of the interval between backups, and was stopped",
+    );
+    expect(attentionToBackups({ backups: job.status, started_at: 0 }, 0)).toEqual([
+      {
+        problem: expect.stringContaining("it took longer than 1s"),
+        next: "make it faster, or raise --backup-every",
+      },
+    ]);
     await until(() => !started.some(isRunning));
     await job.stop();
   });
@@ -245,7 +253,7 @@ test("status says of a backup that it was sent, or not yet, once this server has
       failure: null,
       sending,
     });
-  const failure = { at: 3, reason: "no" };
+  const failure = { at: 3, reason: "no", timed_out: false };
   expect(said(null)).toBeNull();
   expect(said({ sent: null, failure: null })).toBeNull();
   expect(said({ sent: null, failure })).toBe("not sent away yet");

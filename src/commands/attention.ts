@@ -23,6 +23,7 @@ const BACKUP_ADVICE =
   "fix the cause (see the server's log); the server tries again within a minute";
 const COMMAND_ADVICE =
   "run it yourself as the server's user, to see all that it says; if it works there, the service's sandbox forbids it: add ReadWritePaths= with systemctl edit signalbox";
+const TIMEOUT_ADVICE = "make it faster, or raise --backup-every";
 /** A backup may take so long, as a multiple of the interval. */
 const BACKUP_LATE = 2;
 
@@ -121,8 +122,9 @@ export function attentionToBackups(
     return needs(problem, BACKUP_ADVICE);
   }
   if (sending == null || sending.failure === null) return [];
-  const { at, reason } = sending.failure;
-  return needs(`The backup command failed at ${formatTime(at)}: ${reason}`, COMMAND_ADVICE);
+  const { at, reason, timed_out } = sending.failure;
+  const problem = `The backup command failed at ${formatTime(at)}: ${reason}`;
+  return needs(problem, timed_out ? TIMEOUT_ADVICE : COMMAND_ADVICE);
 }
 
 /** Whether the command has sent the newest backup away; null without a command, or before its first end. */

@@ -14,6 +14,8 @@ interface Limits {
   readonly signal: AbortSignal;
 }
 
+export class CommandTimeout extends Error {}
+
 /** Runs what `backupScript` returns. Throws an `Error` that says how it failed, with the end of its stderr. */
 export async function runBackupCommand(
   script: string,
@@ -46,12 +48,15 @@ export async function runBackupCommand(
     delay(GRACE_MS, null, { ref: false }),
   ]);
   if (!isCut && child.exitCode === 0) return;
-  const end = isCut
-    ? `it was ended after ${ms(timeoutMs)}`
-    : child.signalCode === null
-      ? `exit code ${child.exitCode}`
-      : `it was killed (${child.signalCode})`;
-  throw new Error(said.text === "" ? end : `${end}: ${said.text}`);
+  const withStderr = (end: string): string => (said.text === "" ? end : `${end}: ${said.text}`);
+  if (isCut) {
+    const end = `it took longer than ${ms(timeoutMs)}, half of the interval between backups, and was stopped`;
+    throw new CommandTimeout(withStderr(end));
+  }
+  const { exitCode, signalCode } = child;
+  throw new Error(
+    withStderr(signalCode === null ? `exit code ${exitCode}` : `it was killed (${signalCode})`),
+  );
 }
 
 function untilAborted(signal: AbortSignal): Promise<true> {

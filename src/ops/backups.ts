@@ -7,7 +7,7 @@ import { basename, join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import type { Logger } from "pino";
 import { messageOf } from "../domain/errors.ts";
-import { runBackupCommand } from "./backup-command.ts";
+import { CommandTimeout, runBackupCommand } from "./backup-command.ts";
 
 export interface BackupPlan {
   readonly dir: string;
@@ -37,7 +37,7 @@ export interface BackupStatus {
     /** The last one that it sent; `at` is when that backup was made. */
     readonly sent: MadeBackup | null;
     /** As above. `reason` may repeat what the command wrote to stderr. */
-    readonly failure: BackupFailure | null;
+    readonly failure: (BackupFailure & { readonly timed_out: boolean }) | null;
   } | null;
 }
 
@@ -138,7 +138,8 @@ export class BackupJob {
       if (signal.aborted) return false;
       const reason = messageOf(error);
       const sent = this.status.sending?.sent ?? null;
-      this.#note({ sending: { sent, failure: { at: Date.now(), reason } } });
+      const timed_out = error instanceof CommandTimeout;
+      this.#note({ sending: { sent, failure: { at: Date.now(), reason, timed_out } } });
       this.#log.error({ file, reason }, "the backup command failed, it will be retried");
       return false;
     }
