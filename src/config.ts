@@ -1,5 +1,5 @@
 /** The configuration of `serve`. `commands/settings.ts` reads it: flags, then the environment, then {@link defaults}. */
-import { UserError } from "./domain/errors.ts";
+import { UsageError, UserError } from "./domain/errors.ts";
 import type { AcmePlan } from "./net/acme/plan.ts";
 import { CONNECTIONS_MAX_DEFAULT } from "./net/connections.ts";
 import { RATE_LIMIT_DEFAULT_PER_S } from "./net/rate.ts";
@@ -57,26 +57,26 @@ export const defaults = {
   backupKeep: 24,
 } as const;
 
-/** Keys are never sent unencrypted over a network: without TLS, or a proxy that terminates it, we listen on loopback only. */
+/** Keys are never sent unencrypted over a network: without TLS, or a proxy that terminates it, we listen on loopback only. Throws `UsageError`. */
 export function requireSafeTransport(config: ServeConfig): void {
   const { tls, trustedProxies, listen, readListen, consoleListen } = config;
   if (tls !== null || trustedProxies.length > 0) return;
   for (const address of [listen, readListen, consoleListen]) {
     if (address === null || isLoopbackHost(address.host)) continue;
     const secrets = address === consoleListen ? "Passwords" : "Keys";
-    throw new UserError(
+    throw new UsageError(
       `${secrets} would be sent unencrypted to ${formatAddress(address)}: give --tls-cert FILE --tls-key FILE, or --trust-proxy CIDR for the proxy that terminates HTTPS, or listen on 127.0.0.1:${address.port}.`,
     );
   }
 }
 
-/** The connections of an interface are recognized by their port (`net/sockets.ts`). */
+/** The connections of an interface are recognized by their port (`net/sockets.ts`). Throws `UsageError`. */
 export function requirePortsOfTheirOwn(config: ServeConfig): void {
   const taken = new Map<number, string>();
   for (const [flag, address] of listening(config)) {
     const other = address.port === 0 ? undefined : taken.get(address.port);
     if (other !== undefined) {
-      throw new UserError(
+      throw new UsageError(
         `${flag} ${formatAddress(address)} uses the port of ${other}: choose another port, such as ${formatAddress(freeAddress(address, config))}.`,
       );
     }

@@ -95,11 +95,11 @@ export async function expectRefusal(
 /** Runs a command with words that it does not take: code 2, nothing on stdout, and what to type on stderr. */
 export async function expectUsageError(
   args: readonly string[],
-  says: string,
+  says: string | RegExp,
   options: CliOptions = {},
 ): Promise<void> {
   const { code, stdout, stderr } = await cli(args, options);
-  expect(stderr).toContain(says);
+  expect(stderr).toMatch(says);
   expect(stderr).not.toContain("    at ");
   expect({ args, code, stdout }).toEqual({ args, code: 2, stdout: "" });
 }

@@ -303,7 +303,7 @@ describe("serve refuses", () => {
       "name a readable PEM file with --acme-ca",
       1,
     ],
-    [[...domain, "--acme-http-listen", "0.0.0.0:443"], "uses the port of --listen", 1],
+    [[...domain, "--acme-http-listen", "0.0.0.0:443"], "uses the port of --listen", 2],
   ])("%p", async (args, says, code) => {
     const result = await cli(["serve", "--check", ...args, "--data", "./d"]);
     expect(result.stderr).toContain(says);

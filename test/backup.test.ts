@@ -55,10 +55,15 @@ function backUp(file: string, dataDir: string, ...more: string[]): Promise<CliRe
 }
 
 /** It fails, and the target's folder is unchanged. */
-async function expectRefused(file: string, dataDir: string, says: string | RegExp): Promise<void> {
+async function expectRefused(
+  file: string,
+  dataDir: string,
+  says: string | RegExp,
+  expectError = expectRefusal,
+): Promise<void> {
   const folder = join(file, "..");
   const before = existsSync(folder) ? readdirSync(folder) : null;
-  await expectRefusal(["backup", file, "--data", dataDir], says);
+  await expectError(["backup", file, "--data", dataDir], says);
   expect(existsSync(folder) ? readdirSync(folder) : null).toEqual(before);
 }
 
@@ -241,15 +246,17 @@ describe("the target", () => {
 
   test("cannot be in the data folder, under any name", async () => {
     const { dataDir } = seed({ signals: 3 });
-    await expectRefused(join(dataDir, "signalbox.db"), dataDir, `${dataDir} is the data folder`);
+    const expectWrong = (file: string, says: string) =>
+      expectRefused(file, dataDir, says, expectUsageError);
+    await expectWrong(join(dataDir, "signalbox.db"), `${dataDir} is the data folder`);
     const link = join(temporaryFolder(), "link");
     symlinkSync(dataDir, link);
-    await expectRefused(join(link, "b.db"), dataDir, "is the data folder");
+    await expectWrong(join(link, "b.db"), "is the data folder");
     const below = join(dataDir, "below");
     mkdirSync(below);
-    await expectRefused(join(below, "b.db"), dataDir, "put backups outside of it");
+    await expectWrong(join(below, "b.db"), "put backups outside of it");
     expect(await cli(["backup", "--every", "1h", link, "--data", dataDir])).toEqual({
-      code: 1,
+      code: 2,
       stdout: "",
       stderr: `signalbox: ${dataDir} is the data folder: put backups into another one.\n`,
     });

@@ -1,9 +1,12 @@
 import { describe, expect, test } from "bun:test";
+import { existsSync } from "node:fs";
+import { join } from "node:path";
 import { requirePortsOfTheirOwn, requireSafeTransport, type ServeConfig } from "../src/config.ts";
 import { UserError } from "../src/domain/errors.ts";
 import { requireHttps, TrustedProxies } from "../src/net/transport.ts";
 import { formatAddress, isLoopbackHost, parseAddress } from "../src/net/address.ts";
-import { defaultConfig, signal, startTestApp, rejection } from "./_setup.ts";
+import { expectUsageError } from "./_cli.ts";
+import { defaultConfig, signal, startTestApp, rejection, temporaryFolder } from "./_setup.ts";
 
 function config(listen: string, more: Partial<ServeConfig> = {}): ServeConfig {
   return { ...defaultConfig, listen: parseAddress(listen), ...more };
@@ -30,6 +33,19 @@ describe("without TLS or a trusted proxy, serve listens on loopback only", () =>
     );
     expect(() => requireSafeTransport(config(at, { tls }))).not.toThrow();
     expect(() => requireSafeTransport(config(at, { trustedProxies: ["10.0.0.1"] }))).not.toThrow();
+  });
+
+  // A supervisor does not restart after exit code 2.
+  test.each([
+    ["--listen=0.0.0.0:8080", "would be sent unencrypted"],
+    ["--read-listen=127.0.0.1:8080", "uses the port of --listen"],
+    ["--ops-listen=127.0.0.1:8080", "uses the port of --listen"],
+  ])("%s is wrong usage", async (flag, says) => {
+    const dataDir = join(temporaryFolder(), "data");
+    for (const check of [[], ["--check"]]) {
+      await expectUsageError(["serve", ...check, flag, "--data", dataDir], says);
+    }
+    expect(existsSync(dataDir)).toBe(false);
   });
 
   test("serve refuses to start", async () => {

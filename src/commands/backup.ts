@@ -130,14 +130,14 @@ function refuseTarget(file: string, dataDir: string): Stats | null {
   return stats.size === 0 ? null : stats;
 }
 
-/** Throws `UserError` for a folder in the data folder: losing that must not lose its backups. */
+/** Throws `UsageError` for a folder in the data folder: losing that must not lose its backups. */
 export function refuseDataFolder(dir: string, dataDir: string): void {
   const [inner, outer] = [realPath(dir), realPath(dataDir)];
   if (inner === outer) {
-    throw new UserError(`${dataDir} is the data folder: put backups into another one.`);
+    throw new UsageError(`${dataDir} is the data folder: put backups into another one.`);
   }
   if (!inner.startsWith(join(outer, "/"))) return;
-  throw new UserError(`${dir} is in the data folder ${dataDir}: put backups outside of it.`);
+  throw new UsageError(`${dir} is in the data folder ${dataDir}: put backups outside of it.`);
 }
 
 /** Follows links, also if the end of the path does not exist yet. */
