@@ -82,11 +82,14 @@ function startBackup(file: string, dataDir: string, options: CliOptions = {}): S
   return { pid: child.pid, ended };
 }
 
-/** A backup that is already at its place, and its bytes. */
+/** A backup that is already at its place, of the database with MANY signals, and its bytes. */
 function oldBackup(): { file: string; folder: string; old: Buffer } {
   const folder = temporaryFolder();
   const file = join(folder, "signalbox.db");
-  copyDatabase(seed({ signals: 7 }).path, file);
+  const { path } = seed({ signals: 7 });
+  const [desk = []] = valuesOf(seed({ signals: MANY }).path, "SELECT uid FROM desks");
+  edit(path, ["UPDATE desks SET uid = ?", String(desk[0])]);
+  copyDatabase(path, file);
   return { file, folder, old: readFileSync(file) };
 }
 
@@ -130,6 +133,13 @@ describe("a backup", () => {
     const at = mtime.toISOString().slice(0, 19).replace("T", " ");
     const { stderr } = await backUp(file, dataDir);
     expect(stderr).toStartWith(`${file} replaced the backup of ${at}Z.\n${file}: 1 signal, `);
+  });
+
+  test("does not replace a backup of another database", async () => {
+    const { file, old } = oldBackup();
+    const { dataDir } = seed({ signals: 0 });
+    await expectRefused(file, dataDir, /is a backup of another database than/);
+    expect(readFileSync(file).equals(old)).toBe(true);
   });
 
   test("can be of an empty database, and reports its content with --json", async () => {

@@ -2,6 +2,7 @@
 import { expect, test } from "bun:test";
 import {
   chmodSync,
+  copyFileSync,
   existsSync,
   mkdtempSync,
   readdirSync,
@@ -11,7 +12,7 @@ import {
   truncateSync,
   writeFileSync,
 } from "node:fs";
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import { fileSystemOf } from "../src/commands/disk.ts";
 import { DAY_MS, HOUR_MS } from "../src/domain/time.ts";
 import { makeCertificate, writeCertificate } from "./_certificates.ts";
@@ -244,8 +245,16 @@ test("backups: none, too old, damaged, failing", async () => {
   const old = nameAt(Date.now() - 3 * HOUR_MS);
   await cli(["backup", old, "--data", dataDir]);
   expect(await found()).toMatchObject({ severity: "warning", next: serve });
+  const future = nameAt(Date.now() + DAY_MS);
+  renameSync(old, future);
+  expect(await found()).toMatchObject({ severity: "warning", next: serve });
   const recent = nameAt(Date.now());
-  renameSync(old, recent);
+  copyFileSync(future, recent);
+  expect(await found()).toMatchObject({
+    severity: "warning",
+    sentence: `${dir} has 1 backup dated in the future, such as ${basename(future)}: they are neither counted nor deleted.`,
+  });
+  rmSync(future);
   expect(await found()).toMatchObject({ severity: "ok" });
   changePage(recent, 13, "BTC/USDT", dropLastCell);
   expect(await found()).toMatchObject({

@@ -76,7 +76,7 @@ that name, and no other file. It contains the hashes of keys, never a key.`,
 export async function backUp(
   dataDir: string,
   file: string,
-  sink: Pick<CopyOptions, "signal" | "onProgress">,
+  options: Pick<CopyOptions, "previous" | "signal" | "onProgress">,
 ): Promise<Backup> {
   refuseForeignFolder(dataDir);
   const { signals, newest_id } = await databaseFiles.copyInProcess(
@@ -85,7 +85,7 @@ export async function backUp(
     {
       program: selfProgram(),
       freeBytesMin: DISK_FREE_BYTES_MIN,
-      ...sink,
+      ...options,
     },
   );
   return { file, bytes: (await stat(file)).size, signals, newest_id };
@@ -100,7 +100,9 @@ async function backUpOnce(file: string, options: BackupOptions): Promise<void> {
   }
   const replaced = refuseTarget(file, resolve(data));
   const startedAt = performance.now();
-  const backup = await showProgress("backup", (sink) => backUp(resolve(data), file, sink));
+  const backup = await showProgress("backup", (sink) =>
+    backUp(resolve(data), file, { ...sink, previous: replaced && file }),
+  );
   const duration_ms = Math.round(performance.now() - startedAt);
   if (json) printJson({ ...backup, duration_ms });
   if (replaced !== null) {
@@ -161,7 +163,7 @@ async function backUpEvery(dir: string, everyMs: number, options: BackupOptions)
   const log = await createLog("info");
   const { keep = defaults.backupKeep, command = null } = options;
   const plan = { dir, everyMs, keep, command };
-  const job = new BackupJob(plan, (file, signal) => backUp(dataDir, file, { signal }), log.logger);
+  const job = new BackupJob(plan, (file, making) => backUp(dataDir, file, making), log.logger);
   await stopSignal(log);
   await job.stop();
   log.logger.info("stopped");

@@ -9,8 +9,9 @@ export function copyCommand(): Command {
     .description("copy a database file, verified, and print its verification as JSON")
     .argument("<from>")
     .argument("<to>")
-    .action(async (from: string, to: string) => {
+    .argument("[previous]", "a backup, which must be of the same database")
+    .action(async (from: string, to: string, previous?: string) => {
       lowerPriority();
-      printData(JSON.stringify(await databaseFiles.copy(from, to)));
+      printData(JSON.stringify(await databaseFiles.copy(from, to, previous)));
     });
 }

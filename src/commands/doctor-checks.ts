@@ -8,7 +8,7 @@ import { checkAccountKey } from "../net/acme/state.ts";
 import { planConnections } from "../net/connections.ts";
 import { readDescriptorsMax } from "../net/sockets.ts";
 import { type Certificate, isCertificateOf, loadCertificate } from "../net/tls.ts";
-import { type BackupPlan, type BackupStatus, findNewest } from "../ops/backups.ts";
+import { type BackupPlan, type BackupStatus, findNewest, listBackups } from "../ops/backups.ts";
 import { DISK_FREE_BYTES_MIN } from "../ops/health.ts";
 import { databaseFiles, findMisfits, newestSignals } from "../store/open.ts";
 import {
@@ -258,6 +258,13 @@ async function checkBackups({ config, server, data, now }: Facts): Promise<Findi
     return server === null
       ? warning(late.problem, toType("serve", data) + ` --backup-dir ${shellQuoted(dir)}`)
       : problem(late.problem, late.next);
+  }
+  const { future } = await listBackups(dir);
+  if (future.length > 0) {
+    return warning(
+      `${dir} has ${plural(future.length, "backup")} dated in the future, such as ${future.at(-1)}: they are neither counted nor deleted.`,
+      "see that the clock is right (timedatectl), and move them away",
+    );
   }
   if (newest === null) return ok("The server has just started, and will make the first one.");
   if (!existsSync(newest.file)) {

@@ -76,7 +76,7 @@ async function serve(options: ServeOptions, command: Command): Promise<void> {
       config,
       log: log.logger,
       onFatal: (reason) => fatal.reject(new StorageFailure(reason)),
-      makeBackup: (file, signal) => backUp(config.dataDir, file, { signal }),
+      makeBackup: (file, making) => backUp(config.dataDir, file, making),
       stopping: stopping.signal,
       onReload: (reload) => process.on("SIGHUP", reload),
     });

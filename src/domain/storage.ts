@@ -456,8 +456,11 @@ export interface DatabaseFiles {
   verify(file: string): Awaitable<Verification>;
   /** In a sentence; null if all checks are ok. */
   problemOf(verification: Verification): string | null;
-  /** Copies a database, which may be in use, and verifies the copy before it gets its name. */
-  copy(from: string, to: string): Awaitable<Verification>;
+  /**
+   * Copies a database, which may be in use, and verifies the copy before it gets its name. Throws
+   * `UserError` if `previous`, a backup that this one replaces or follows, is of another database.
+   */
+  copy(from: string, to: string, previous?: string): Awaitable<Verification>;
   /** {@link copy} in a process of its own, which can be watched and stopped. */
   copyInProcess(from: string, to: string, options: CopyOptions): Promise<Verification>;
   /** Whether the file is a copy that may be replaced by another. */
@@ -497,6 +500,8 @@ export interface CopyOptions {
   readonly program: readonly string[];
   /** Free space that signals need: a copy on the disk of the original stops before it takes that. */
   readonly freeBytesMin: number;
+  /** As for {@link DatabaseFiles.copy}. */
+  readonly previous?: string | null | undefined;
   /** Stops the copy. */
   readonly signal?: AbortSignal | undefined;
   readonly onProgress?: ((progress: CopyProgress) => void) | undefined;

@@ -18,8 +18,14 @@ export interface BackupPlan {
   readonly command: string | null;
 }
 
-/** Makes one backup, and verifies it; its result goes to the log. */
-export type MakeBackup = (file: string, signal: AbortSignal) => Promise<object>;
+/**
+ * Makes one backup, and verifies it; its result goes to the log. Fails if `previous`, the newest in the folder, is of
+ * another database: otherwise that database's backups would be deleted in their turn.
+ */
+export type MakeBackup = (
+  file: string,
+  making: { readonly signal: AbortSignal; readonly previous: string | null },
+) => Promise<object>;
 
 /** What was last done. Times are epoch milliseconds. */
 export interface BackupStatus {
@@ -57,6 +63,8 @@ const RETRY_MS = 60_000;
 const STOP_MS_MAX = 5_000;
 /** The longest wait of a timer (2^31 - 1 ms). */
 const TIMER_MS_MAX = 2_147_483_647;
+/** A clock that is set back by less than this is not worth a warning. */
+const CLOCK_STEP_MS = 60_000;
 const NAME = /^signalbox-(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)(\d\d)Z\.db$/;
 
 export class BackupJob {
@@ -148,6 +156,11 @@ export class BackupJob {
   /** At most the interval, even if the clock was set back since the newest backup. */
   async #untilDue(): Promise<number> {
     const { dir, everyMs } = this.#plan;
+    const { future } = await listBackups(dir);
+    if (future.length > 0) {
+      const files = future.map((name) => join(dir, name));
+      this.#log.warn({ files }, "backups dated in the future are neither counted nor deleted");
+    }
     const newest = await findNewest(dir);
     this.#note({ newest });
     if (newest === null) return 0;
@@ -163,7 +176,8 @@ export class BackupJob {
     let made: MadeBackup;
     try {
       await mkdir(dir, { recursive: true, mode: 0o700 });
-      const backup = await this.#make(file, this.#stopping.signal);
+      const previous = (await findNewest(dir))?.file ?? null;
+      const backup = await this.#make(file, { signal: this.#stopping.signal, previous });
       const duration_ms = Math.round(performance.now() - startedAt);
       made = { file, at: timeOf(basename(file)) };
       this.#note({ newest: made, verified_at: Date.now(), failure: null });
@@ -186,9 +200,8 @@ export class BackupJob {
   /** Never removes the one just made, even if the clock was set back. */
   async #prune(made: string): Promise<void> {
     const { dir, keep } = this.#plan;
-    const others = (await listBackups(dir))
-      .map((name) => join(dir, name))
-      .filter((file) => file !== made);
+    const { past } = await listBackups(dir);
+    const others = past.map((name) => join(dir, name)).filter((file) => file !== made);
     for (const file of others.slice(0, Math.max(0, others.length - (keep - 1)))) {
       try {
         await rm(file, { force: true });
@@ -214,7 +227,7 @@ export function timeStamp(now: number): string {
 
 /** Returns the newest backup in a folder, or null. */
 export async function findNewest(dir: string): Promise<MadeBackup | null> {
-  const newest = (await listBackups(dir)).at(-1);
+  const newest = (await listBackups(dir)).past.at(-1);
   return newest === undefined ? null : { file: join(dir, newest), at: timeOf(newest) };
 }
 
@@ -223,11 +236,16 @@ function timeOf(name: string): number {
   return Date.parse(name.replace(NAME, "$1-$2-$3T$4:$5:$6Z"));
 }
 
-/** Names of backups, oldest first; none if the folder does not exist yet. */
-async function listBackups(dir: string): Promise<string[]> {
-  try {
-    return (await readdir(dir)).filter((name) => NAME.test(name)).toSorted();
-  } catch {
-    return [];
-  }
+/**
+ * Names of backups, oldest first; none if the folder does not exist yet. Those of the `future` were made while the
+ * clock was wrong: they are neither counted nor deleted.
+ */
+export async function listBackups(
+  dir: string,
+): Promise<Readonly<Record<"past" | "future", string[]>>> {
+  const names = await readdir(dir).catch(() => []);
+  const backups = names.filter((name) => NAME.test(name)).toSorted();
+  const latest = Date.now() + CLOCK_STEP_MS;
+  const isPast = (name: string): boolean => timeOf(name) <= latest;
+  return { past: backups.filter(isPast), future: backups.filter((name) => !isPast(name)) };
 }

@@ -17,13 +17,18 @@ const CACHE_KIB = 65_536;
 /**
  * Copies everything that was committed when it began. The copy is written beside `to` with mode 0600,
  * synced, verified and only then renamed, so `to` is always the old file or the whole new one. Blocks this
- * thread until the end: see `copying.ts`. Throws `UserError` if a file cannot be used or is damaged.
+ * thread until the end: see `copying.ts`. Throws `UserError` if a file cannot be used or is damaged, or if
+ * `previous`, the backup that this one replaces or follows, is of another database.
  */
-export function copyDatabase(from: string, to: string): Verification {
+export function copyDatabase(
+  from: string,
+  to: string,
+  previous: string | null = null,
+): Verification {
   const partial = partialPath(to, process.pid);
   try {
     removeAbandoned(dirname(to));
-    vacuumInto(from, partial);
+    vacuumInto(from, partial, previous);
     syncPath(partial);
     const verification = verifyDatabase(partial);
     const problem = describeProblem(verification);
@@ -67,10 +72,11 @@ export function isCopy(path: string): boolean {
  * Copies each table and each index page by page as it is. So a row that damage has hidden in one of them
  * is still in the other, and `integrity_check` of the copy finds it.
  */
-function vacuumInto(from: string, partial: string): void {
+function vacuumInto(from: string, partial: string, previous: string | null): void {
   using db = openSuspect(from);
   refuseOtherSchema(db, from);
   refuseDamaged(db, from);
+  if (previous !== null) refuseOtherDatabase(db, from, previous);
   // SQLite writes into an empty file, which keeps its mode. Exclusive: this never replaces a file.
   closeSync(openSync(partial, "wx", 0o600));
   db.run(`PRAGMA cache_size = -${CACHE_KIB}`);
@@ -84,6 +90,35 @@ function refuseOtherSchema(db: Database, from: string): void {
   throw new UserError(
     `${from} does not have Signalbox's schema (${problems.join("; ")}) and cannot be copied: undo the change, for example with: sqlite3 ${shellQuoted(from)}`,
   );
+}
+
+/** Without this, backups of an empty folder whose disk is not mounted would displace the good ones. */
+function refuseOtherDatabase(db: Database, from: string, previous: string): void {
+  const desks = JSON.stringify(readDesks(previous));
+  const { count, shared } = db
+    .query<{ count: number; shared: number }, [string]>(
+      `SELECT count(*) AS count, count(desks.uid) AS shared
+       FROM json_each(?) AS other LEFT JOIN desks ON desks.uid = other.value`,
+    )
+    .get(desks) ?? { count: 0, shared: 0 };
+  if (count === 0 || shared > 0) return;
+  throw new UserError(
+    `${previous} is a backup of another database than ${from}: mount the disk with the right data, or make backups in another folder.`,
+  );
+}
+
+/** The ids of a backup's desks; none if it cannot be read: then it is not worth keeping. */
+function readDesks(backup: string): string[] {
+  try {
+    using db = openSuspect(backup);
+    refuseOtherSchema(db, backup);
+    return db
+      .query<{ uid: string }, []>("SELECT uid FROM desks")
+      .all()
+      .map(({ uid }) => uid);
+  } catch {
+    return [];
+  }
 }
 
 /** Removes what killed copies have left in the folder. */

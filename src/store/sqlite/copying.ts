@@ -21,7 +21,9 @@ export async function copyInProcess(
   to: string,
   options: CopyOptions,
 ): Promise<Verification> {
-  const child = Bun.spawn([...options.program, "copy", from, to], {
+  const { program, previous = null } = options;
+  const files = previous === null ? [from, to] : [from, to, previous];
+  const child = Bun.spawn([...program, "copy", ...files], {
     stdin: "ignore",
     stdout: "pipe",
     stderr: "pipe",
