@@ -149,7 +149,7 @@ test("permissions: names what other users can access, and the command that ends 
 test.each([
   ["ahead", 60_000, "warning", /is (59|60)\.\d s ahead of this machine's clock .*median/],
   ["a little behind", -20_000, "ok", /is 20\.\d s behind/],
-  ["far behind", -120_000, "warning", /is 120\.\d s behind/],
+  ["far behind", -120_000, "warning", /is 2 minutes behind/],
 ] as const)("clock: signals whose time is %s (%d ms): %s", async (_, skewMs, severity, says) => {
   const { dataDir, post } = await startTestApp();
   for (const ms of [skewMs, skewMs, DAY_MS]) {
@@ -159,6 +159,20 @@ test.each([
   const { clock } = await doctor(dataDir);
   expect(clock).toMatchObject({ severity, sentence: expect.stringMatching(says) });
   if (severity !== "ok") expect(clock?.next).toContain("timedatectl");
+});
+
+test("clock: signals whose time is in seconds", async () => {
+  const { dataDir, post } = await startTestApp();
+  for (const time of [Date.now(), Date.now(), Math.floor(Date.now() / 1_000)]) {
+    expect((await post({ ...signal, signal_time: time })).status).toBe(201);
+  }
+  expect((await doctor(dataDir))["clock"]).toMatchObject({
+    severity: "warning",
+    sentence: expect.stringMatching(
+      /^The signal_time of 1 of the latest 3 signals seems to be in seconds: \d{10}, sent with key \w{26}\.$/,
+    ),
+    next: "let the bot send milliseconds",
+  });
 });
 
 test("certificate: too old, of another name, and without its key", async () => {

@@ -1,5 +1,6 @@
 /** The checks of `signalbox doctor`. */
 import { existsSync, statfsSync } from "node:fs";
+import ms from "ms";
 import type { ServeConfig } from "../config.ts";
 import { messageOf } from "../domain/errors.ts";
 import { shellQuoted } from "../domain/shell.ts";
@@ -26,7 +27,7 @@ import { type Check, type Facts, type Finding, judge, ok, problem, warning } fro
 import { toType } from "./hint.ts";
 import { count, formatTime, plural } from "./print.ts";
 import type { ServerStatus } from "../ops/server.ts";
-import { DAY_MS } from "../domain/time.ts";
+import { DAY_MS, MINUTE_MS, SECOND_MS } from "../domain/time.ts";
 
 /** A batch of signals waits for one fsync: 1 to 5 ms on a cloud volume. */
 const FSYNC_MS_MAX = 20;
@@ -116,19 +117,33 @@ function checkPermissions({ config: { dataDir } }: Facts): Finding {
 /** The median, because some bots have a wrong clock or send late. */
 async function checkClock({ config: { dataDir }, now }: Facts): Promise<Finding> {
   const signals = (await newestSignals(dataDir, CLOCKS_MAX)) ?? [];
-  const skews = signals.flatMap(({ signal_time: sentAt, received_at }) =>
-    sentAt == null || received_at < now - DAY_MS ? [] : [sentAt - received_at],
+  const timed = signals.flatMap(({ signal_time: sentAt, received_at, key_id }) =>
+    sentAt == null || received_at < now - DAY_MS ? [] : [{ sentAt, received_at, key_id }],
   );
-  if (skews.length === 0)
+  if (timed.length === 0)
     return ok("No signal of the last 24 hours has a signal_time to compare with.");
-  const skew = median(skews);
-  const seconds = (Math.abs(skew) / 1_000).toFixed(1);
-  const sentence = `The signal_time of the latest ${plural(skews.length, "signal")} is ${seconds} s ${skew > 0 ? "ahead of" : "behind"} this machine's clock (median).`;
+  const latest = `the latest ${plural(timed.length, "signal")}`;
+  const inSeconds = timed.filter(
+    ({ sentAt, received_at }) => Math.abs(sentAt * SECOND_MS - received_at) < DAY_MS,
+  );
+  if (inSeconds[0] !== undefined) {
+    const { sentAt, key_id } = inSeconds[0];
+    return warning(
+      `The signal_time of ${inSeconds.length} of ${latest} seems to be in seconds: ${sentAt}, sent with key ${key_id}.`,
+      "let the bot send milliseconds",
+    );
+  }
+  const skew = median(timed.map(({ sentAt, received_at }) => sentAt - received_at));
+  const sentence = `The signal_time of ${latest} is ${describeSpan(Math.abs(skew))} ${skew > 0 ? "ahead of" : "behind"} this machine's clock (median).`;
   if (skew <= AHEAD_MS_MAX && skew >= -BEHIND_MS_MAX) return ok(sentence);
   return warning(
     sentence,
     `check this clock with timedatectl; if it is right, the bots' clocks are wrong${skew < 0 ? ", or they send late" : ""}`,
   );
+}
+
+function describeSpan(span: number): string {
+  return span < 2 * MINUTE_MS ? `${(span / SECOND_MS).toFixed(1)} s` : ms(span, { long: true });
 }
 
 /** The files, and what a running server still uses. */
