@@ -115,7 +115,7 @@ describe("a backup", () => {
     const { code, stdout, stderr } = await backUp(file, dataDir);
     expect({ code, stdout }).toEqual({ code: 0, stdout: "" });
     expect(stderr).toBe(
-      `${file}: 5,020 signals, the newest ${seededUlid(5_020)}, verified. Stop the server and restore it with: signalbox restore ${file} --force --data ${dataDir}\n`,
+      `${file}: 5,020 signals, the newest ${seededUlid(5_020)}, verified. To restore it, stop the server, then type: signalbox restore ${file} --force --data ${dataDir}\n`,
     );
     expect(readdirSync(folder)).toEqual(["signalbox.db"]);
     expect(mode(file)).toBe("600");

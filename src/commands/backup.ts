@@ -110,7 +110,7 @@ async function backUpOnce(file: string, options: BackupOptions): Promise<void> {
   }
   const signals = plural(backup.signals, "signal");
   printNote(
-    `${file}: ${signals}, the newest ${backup.newest_id ?? "-"}, verified. Stop the server and restore it with: ${toType(`restore ${shellQuoted(file)} --force`, data)}`,
+    `${file}: ${signals}, the newest ${backup.newest_id ?? "-"}, verified. To restore it, stop the server, then type: ${toType(`restore ${shellQuoted(file)} --force`, data)}`,
   );
 }
 
