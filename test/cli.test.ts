@@ -71,6 +71,12 @@ describe("help", () => {
     }
   });
 
+  test("is shown by help, too, also of a command in a group", async () => {
+    for (const words of [[], ["serve"], ["key"], ["key", "mint"]]) {
+      expect(await cli(["help", ...words])).toEqual(await cli([...words, "--help"]));
+    }
+  });
+
   test("is printed to stdout, with code 0", async () => {
     expect(await cli(["key", "mint", "--help"])).toEqual({
       code: 0,
@@ -94,6 +100,7 @@ describe("usage errors end with code 2 and say what to type", () => {
     ["no command", "", "Usage: signalbox"],
     ["unknown command", "sevre", "(Did you mean serve?)"],
     ["unknown subcommand", "key mnt", "(Did you mean mint?)"],
+    ["help on an unknown command", "help key mnt", "unknown command 'key mnt'"],
     ["missing subcommand", "desk", "Usage: signalbox desk"],
     ["unknown option", "desk list --jsn", "(Did you mean --json?)"],
     ["port without a host", "serve --port 9000", "Write --listen 127.0.0.1:9000."],
@@ -103,7 +110,7 @@ describe("usage errors end with code 2 and say what to type", () => {
     ["missing required option", "key mint", "signalbox key mint --desk alpha"],
     ["missing value", "key mint --desk", "--desk <name>"],
     ["span without a unit", `${mint} --expires 90`, "write 90s"],
-    ["span with an unknown unit", `${mint} --expires 3x`, "such as 90d"],
+    ["span with an unknown unit", `${mint} --expires 3x`, "(ms, s, m, h, d, w, y), such as 90d"],
     ["negative span", "key rotate X --overlap -1h", "such as 90d"],
     ["span that is too long", `${mint} --expires 99999999d`, "at most 100y"],
     ["lifetime of zero", `${mint} --expires 0d`, "or never"],
@@ -120,7 +127,12 @@ describe("usage errors end with code 2 and say what to type", () => {
     ["key without certificate", "serve --tls-key k.pem", "--tls-cert FILE"],
     ["certificate without key", "serve --tls-cert c.pem", "--tls-key FILE"],
     ["invalid address range", "serve --trust-proxy 10.0.0.0/33", "10.0.0.0/8"],
-    ["invalid URL of a server", "healthcheck not-a-url", "http://"],
+    [
+      "invalid URL of a server",
+      "healthcheck 127.0.0.1:1",
+      "'127.0.0.1:1' is not a valid url. Write it like https://signals.example.com or http://127.0.0.1:8083.",
+    ],
+    ["invalid URL to send to", "send --url 127.0.0.1:1 f", "or http://127.0.0.1:8080."],
   ])("%s", async (_name, args, says) => {
     await expectUsageError(args === "" ? [] : args.split(" "), says);
   });

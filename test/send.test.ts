@@ -522,6 +522,8 @@ describe("the key", () => {
     const malformed = await send([name], { env: { SIGNALBOX_KEY: "secret" } });
     expect(malformed.stderr).toContain("SIGNALBOX_KEY does not contain an API key");
     expect(malformed.stderr).not.toContain("secret");
+    const reader = await send([name], { env: { SIGNALBOX_KEY: WRONG_KEY.replace("sbk", "sbr") } });
+    expect(reader.stderr).toContain("SIGNALBOX_KEY contains a read key, which sends nothing:");
   });
 
   test("that the server refuses stops everything, with one message", async () => {

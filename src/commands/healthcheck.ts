@@ -21,7 +21,7 @@ export function healthcheckCommand(): Command {
       new Argument(
         "[url]",
         "the address of --ops-listen (default: the socket in the data folder)",
-      ).argParser(readUrl),
+      ).argParser((text) => readUrl(text, "http://127.0.0.1:8083")),
     ],
     options: [new Option("--live", "check only that the process is alive")],
     adds: "data",

@@ -35,7 +35,9 @@ const SPAN_MAX = "100y";
 export function readDuration(text: string): number {
   const [, unit] = /^\d+(?:\.\d+)?(ms|s|m|h|d|w|y)?$/.exec(text) ?? [text, null];
   if (unit === null) {
-    throw new InvalidArgumentError("Write a number and a unit (s, m, h, d, w, y), such as 90d.");
+    throw new InvalidArgumentError(
+      "Write a number and a unit (ms, s, m, h, d, w, y), such as 90d.",
+    );
   }
   if (unit === undefined) {
     throw new InvalidArgumentError(
@@ -101,21 +103,19 @@ function readWhole(text: string, min: number): number {
   throw new InvalidArgumentError(`This is too large: write at most ${WHOLE_MAX}.`);
 }
 
-/** Reads an http or https URL, without a trailing slash. */
-export function readUrl(text: string): string {
+/** Reads an http or https URL, without a trailing slash. `local`: an example on this machine. */
+export function readUrl(text: string, local: string): string {
   const url = URL.canParse(text) ? new URL(text) : null;
   const isPlain = url !== null && url.search === "" && url.hash === "" && url.username === "";
   if (!isPlain || !/^https?:$/.test(url.protocol)) {
-    throw new InvalidArgumentError(
-      "Write it like https://signals.example.com or http://127.0.0.1:8083.",
-    );
+    throw new InvalidArgumentError(`Write it like https://signals.example.com or ${local}.`);
   }
   return url.href.replace(/\/+$/, "");
 }
 
 /** Reads a public URL of ours: https, because it carries keys and passwords, or http on loopback. */
 export function readOwnUrl(text: string): string {
-  const url = readUrl(text);
+  const url = readUrl(text, `http://${defaults.listen}`);
   const { protocol, hostname } = new URL(url);
   if (protocol === "https:" || isLoopbackHost(hostname.replace(/^\[|\]$/g, ""))) return url;
   throw new InvalidArgumentError(

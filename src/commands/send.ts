@@ -144,6 +144,11 @@ function readKey(file: string | undefined): string {
       "The API key is missing: name the file that contains it with --key-file FILE, or type: stty -echo; read -r SIGNALBOX_KEY; stty echo; export SIGNALBOX_KEY",
     );
   }
+  if (isWellFormedKey(key, "read")) {
+    throw new UserError(
+      `${file ?? "SIGNALBOX_KEY"} contains a read key, which sends nothing: mint one that sends with: signalbox key mint --desk NAME`,
+    );
+  }
   throw new UserError(
     `${file ?? "SIGNALBOX_KEY"} does not contain an API key, which is ${keyPrefixes.send} and 64 hexadecimal digits: mint one with: signalbox key mint --desk NAME`,
   );
