@@ -146,6 +146,20 @@ test("times are those that the server wrote, in the reader's time zone", async (
   }
 });
 
+test("a long sentence of the audit leaves who and from where on one line", async () => {
+  const { desk, page } = await openDesk(openWindow, "alpha");
+  for (const venue of ["one", "two"]) {
+    desk.registry.relabelKey(
+      desk.keyId,
+      `the bot that closes whatever is open too long at ${venue}`,
+    );
+  }
+  await desk.signUp("alpha", "b.montgomery@trading-desk.example");
+  await page.goto("/audit");
+  const row = page.locator("tbody tr", { hasText: /montgomery.*joined.*command line/ });
+  expect((await row.boundingBox())?.height).toBeLessThan(40);
+});
+
 test("while the menu of a phone is open, no key moves the focus behind it", async () => {
   const { page } = await openDesk(openWindow, "alpha", { viewport: phone });
   await page.goto("/signals");

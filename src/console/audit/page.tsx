@@ -102,7 +102,11 @@ export function AuditPage({
           <h2>{pathOf(filter) === "/audit" ? "No older entries" : "No matches yet"}</h2>
         </div>
       ) : (
-        <Table caption="Who did what to your desk, newest first" columns={columns}>
+        <Table
+          caption="Who did what to your desk, newest first"
+          columns={columns}
+          className="audit"
+        >
           <tbody>
             {records.map((record) => (
               <Row columns={columns} cells={cellsOf(record, visit.now)} />
