@@ -27,6 +27,7 @@ for WAIT in 0 1 2 4 8 16 32; do
     35:*SYSCALL* | 35:*reset* | 35:*eof*) ;; # the connection broke in the handshake
     35:*) echo "$ANSWER Is it http or https?" >&2; exit 1 ;;
     6:*) echo "$ANSWER Change URL in this file to your server's address." >&2; exit 1 ;;
+    60:*'target host'*) echo "$ANSWER Use a name that the certificate has." >&2; exit 1 ;;
     60:*) echo "$ANSWER For a private certificate, set CURL_CA_BUNDLE=cert.pem." >&2; exit 1 ;;
     *) echo "No retry can help: $ANSWER" >&2; exit 1 ;;
   esac

@@ -156,6 +156,8 @@ def _integer(digits: str) -> int | decimal.Decimal:
 def _advice(error: Exception) -> str | None:
     """Returns None if another attempt can help."""
     if isinstance(error, ssl.SSLCertVerificationError):
+        if "not valid for" in str(error):
+            return "\nUse a name that the certificate has."
         return "\nFor a private certificate, set SSL_CERT_FILE=cert.pem."
     if type(error) is ssl.SSLError:  # a subclass is a broken connection
         return "\nIs it http or https?"

@@ -146,6 +146,8 @@ def _not_json(signal: Signal) -> Dict[str, str]:
 def _advice(error: Exception) -> str | None:
     """Returns None if another attempt can help."""
     if isinstance(error, ssl.SSLCertVerificationError):
+        if "not valid for" in str(error):
+            return "\nUse a name that the certificate has."
         return "\nFor a private certificate, set SSL_CERT_FILE=cert.pem."
     if type(error) is ssl.SSLError:  # a subclass is a broken connection
         return "\nIs it http or https?"

@@ -193,6 +193,8 @@ function problemOf(url: string): string | null {
 
 /** Returns null if another attempt can help. */
 function adviceFor(problem: string): string | null {
+  if (/ALTNAME|NotValidForName|not valid for/.test(problem))
+    return "\nUse a name that the certificate has.";
   if (/CERT|SIGNATURE|ISSUER|invalid peer certificate/.test(problem))
     return "\nFor a private certificate, set NODE_EXTRA_CA_CERTS=cert.pem (Deno: DENO_CERT).";
   if (/EPROTO|WRONG_VERSION|PACKET_LENGTH|RECORD_LAYER|InvalidContentType/.test(problem))

@@ -290,6 +290,21 @@ describe.each(names.filter((name) => name !== "tsx"))("%s", (name) => {
     await runWell(name, program, { ...env, [trust]: files.certFile });
   });
 
+  test("stops at a certificate of another name, and says which name to use", async () => {
+    const files = writeCertificate(temporaryFolder(), await makeCertificate("private"));
+    const flags = ["--tls-cert", files.certFile, "--tls-key", files.keyFile];
+    const { url } = await startServe(flags, { listen: "127.0.0.2:0" });
+    const { trust } = runners[name] as Runner;
+    const { code, output } = await run(name, programFor(name, url), {
+      ...anyKey,
+      [trust]: files.certFile,
+    });
+    expect(output).toContain("Use a name that the certificate has.");
+    expect(output).not.toContain("private certificate");
+    expect(output).not.toMatch(TRIED_AGAIN);
+    expect(code).not.toBe(0);
+  });
+
   test("waits for a server that starts again", async () => {
     const { url, env, dataDir, kill, exited } = await startServer();
     kill("SIGTERM");

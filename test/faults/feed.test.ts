@@ -2,6 +2,7 @@
 import { expect, test } from "bun:test";
 import { cpSync, readFileSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
+import { makeCertificate, writeCertificate } from "../_certificates.ts";
 import { cli, freePort, mintKey, startServe } from "../_cli.ts";
 import {
   answersFromNow,
@@ -116,6 +117,21 @@ test.each(["python", "node"] as const)(
       expect(lines.at(-1)).toStartWith(advice);
       expect(lines.join("\n")).not.toMatch(/(E[A-Z]{4,}).*\1|[Ee]rror \[/);
     }
+  },
+);
+
+test.each([
+  ["python", "SSL_CERT_FILE"],
+  ["node", "NODE_EXTRA_CA_CERTS"],
+] as const)(
+  "%s: a certificate of another name ends the reader, with advice",
+  async (name, trust) => {
+    const files = writeCertificate(temporaryFolder(), await makeCertificate("private"));
+    const flags = ["--tls-cert", files.certFile, "--tls-key", files.keyFile];
+    const { url } = await startServe(flags, { listen: "127.0.0.2:0" });
+    const env = { URL: url, KEY: `sbr_${"0".repeat(64)}`, [trust]: files.certFile };
+    const lines = await startReader(name, env).linesUntil(9);
+    expect(lines.at(-1)).toBe("Use a name that the certificate has.");
   },
 );
 
