@@ -169,7 +169,7 @@ test("clock: signals whose time is in seconds", async () => {
   expect((await doctor(dataDir))["clock"]).toMatchObject({
     severity: "warning",
     sentence: expect.stringMatching(
-      /^The signal_time of 1 of the latest 3 signals seems to be in seconds: \d{10}, sent with key \w{26}\.$/,
+      /^A signal_time of the latest 3 signals seems to be in seconds: \d{10}, sent with key \w{26}\.$/,
     ),
     next: "let the bot send milliseconds",
   });

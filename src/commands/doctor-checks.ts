@@ -1,6 +1,5 @@
 /** The checks of `signalbox doctor`. */
 import { existsSync, statfsSync } from "node:fs";
-import ms from "ms";
 import type { ServeConfig } from "../config.ts";
 import { messageOf } from "../domain/errors.ts";
 import { shellQuoted } from "../domain/shell.ts";
@@ -11,7 +10,7 @@ import { readDescriptorsMax } from "../net/sockets.ts";
 import { type Certificate, isCertificateOf, loadCertificate } from "../net/tls.ts";
 import { type BackupPlan, type BackupStatus, findNewest, listBackups } from "../ops/backups.ts";
 import { DISK_FREE_BYTES_MIN } from "../ops/health.ts";
-import { databaseFiles, findMisfits, newestSignals } from "../store/open.ts";
+import { databaseFiles, findMisfits } from "../store/open.ts";
 import {
   attentionToBackups,
   attentionToCertificate,
@@ -22,20 +21,16 @@ import {
   type Renewing,
 } from "./attention.ts";
 import { requireStart } from "./check.ts";
-import { type FileSystem, fileSystemOf, freeBytes, measureFsync, median } from "./disk.ts";
+import { checkClock } from "./clock.ts";
+import { type FileSystem, fileSystemOf, freeBytes, measureFsync } from "./disk.ts";
 import { type Check, type Facts, type Finding, judge, ok, problem, warning } from "./finding.ts";
 import { toType } from "./hint.ts";
 import { count, formatTime, plural } from "./print.ts";
 import type { ServerStatus } from "../ops/server.ts";
-import { DAY_MS, MINUTE_MS, SECOND_MS } from "../domain/time.ts";
+import { DAY_MS } from "../domain/time.ts";
 
 /** A batch of signals waits for one fsync: 1 to 5 ms on a cloud volume. */
 const FSYNC_MS_MAX = 20;
-/** Signals whose clocks are compared with ours. */
-const CLOCKS_MAX = 100;
-/** A signal is never received before its time, and a little after it. */
-const AHEAD_MS_MAX = 2_000;
-const BEHIND_MS_MAX = 60_000;
 /** More than a backup of 10 million signals makes it grow to (docs/operations.md). */
 const LOG_BYTES_MAX = 512 * 1024 * 1024;
 
@@ -112,38 +107,6 @@ function checkPermissions({ config: { dataDir } }: Facts): Finding {
   if (first === undefined) return ok("Only the server's user can access the data folder.");
   const files = wrongMode.map(({ path }) => shellQuoted(path)).join(" ");
   return problem(`${first.path} has mode ${first.mode}.`, `chmod u+rwX,go= ${files}`);
-}
-
-/** The median, because some bots have a wrong clock or send late. */
-async function checkClock({ config: { dataDir }, now }: Facts): Promise<Finding> {
-  const signals = (await newestSignals(dataDir, CLOCKS_MAX)) ?? [];
-  const timed = signals.flatMap(({ signal_time: sentAt, received_at, key_id }) =>
-    sentAt == null || received_at < now - DAY_MS ? [] : [{ sentAt, received_at, key_id }],
-  );
-  if (timed.length === 0)
-    return ok("No signal of the last 24 hours has a signal_time to compare with.");
-  const latest = `the latest ${plural(timed.length, "signal")}`;
-  const inSeconds = timed.filter(
-    ({ sentAt, received_at }) => Math.abs(sentAt * SECOND_MS - received_at) < DAY_MS,
-  );
-  if (inSeconds[0] !== undefined) {
-    const { sentAt, key_id } = inSeconds[0];
-    return warning(
-      `The signal_time of ${inSeconds.length} of ${latest} seems to be in seconds: ${sentAt}, sent with key ${key_id}.`,
-      "let the bot send milliseconds",
-    );
-  }
-  const skew = median(timed.map(({ sentAt, received_at }) => sentAt - received_at));
-  const sentence = `The signal_time of ${latest} is ${describeSpan(Math.abs(skew))} ${skew > 0 ? "ahead of" : "behind"} this machine's clock (median).`;
-  if (skew <= AHEAD_MS_MAX && skew >= -BEHIND_MS_MAX) return ok(sentence);
-  return warning(
-    sentence,
-    `check this clock with timedatectl; if it is right, the bots' clocks are wrong${skew < 0 ? ", or they send late" : ""}`,
-  );
-}
-
-function describeSpan(span: number): string {
-  return span < 2 * MINUTE_MS ? `${(span / SECOND_MS).toFixed(1)} s` : ms(span, { long: true });
 }
 
 /** The files, and what a running server still uses. */
