@@ -200,7 +200,7 @@ describe("status", () => {
     expect(await said()).toEqual([
       expect.stringMatching(/^The certificate expires at .* renew it/),
       expect.stringMatching(
-        /^The last backup failed at .*ENOTDIR.* fix the cause \(see the server's log\); the server tries again within a minute$/,
+        /^The last backup failed at .*The folder .* cannot be used for backups \(ENOTDIR\): name one that this user may write to\. fix the cause; the server tries again within a minute$/,
       ),
       `There is no desk. signalbox desk create NAME --data ${dataDir}`,
     ]);

@@ -19,8 +19,8 @@ const KEYS_NAMED_MAX = 5;
 /** Eight times what signals need. */
 const DISK_LOW_BYTES = 8 * DISK_FREE_BYTES_MIN;
 /** A backup by hand would not be one that the server knows. */
-const BACKUP_ADVICE =
-  "fix the cause (see the server's log); the server tries again within a minute";
+const BACKUP_ADVICE = "fix the cause; the server tries again within a minute";
+const LATE_ADVICE = "read the server's log, which says why";
 const COMMAND_ADVICE =
   "run it yourself as the server's user, to see all that it says; if it works there, the service's sandbox forbids it: add ReadWritePaths= with systemctl edit signalbox";
 const TIMEOUT_ADVICE = "make it faster, or raise --backup-every";
@@ -119,7 +119,7 @@ export function attentionToBackups(
   }
   if ((newest?.at ?? server.started_at) + BACKUP_LATE * every_ms <= now) {
     const problem = `There is no backup of the last ${ms(BACKUP_LATE * every_ms)} in ${dir}.`;
-    return needs(problem, BACKUP_ADVICE);
+    return needs(problem, LATE_ADVICE);
   }
   if (sending == null || sending.failure === null) return [];
   const { at, reason, timed_out } = sending.failure;

@@ -1,9 +1,9 @@
 /** `serve --check`: whether `serve` would start with this configuration. Creates and changes nothing. */
-import { accessSync, constants, existsSync } from "node:fs";
+import { accessSync, existsSync } from "node:fs";
 import { dirname } from "node:path";
 import { explainPortInUse, type ServeConfig } from "../config.ts";
-import { systemCode, UserError } from "../domain/errors.ts";
 import { parseAddress } from "../net/address.ts";
+import { FOLDER_ACCESS, unusableFolder } from "../ops/backups.ts";
 import { askStatus } from "../ops/client.ts";
 import type { ServerStatus } from "../ops/server.ts";
 import { refuseDataFolder } from "./backup.ts";
@@ -51,10 +51,8 @@ function requireWritable(dir: string): void {
   let folder = dir;
   while (!existsSync(folder) && dirname(folder) !== folder) folder = dirname(folder);
   try {
-    accessSync(`${folder}/`, constants.R_OK | constants.W_OK | constants.X_OK);
+    accessSync(`${folder}/`, FOLDER_ACCESS);
   } catch (error) {
-    throw new UserError(
-      `The folder ${dir} cannot be used for backups (${systemCode(error)}): name one that this user may write to, with --backup-dir DIR.`,
-    );
+    throw unusableFolder(dir, error);
   }
 }

@@ -2,11 +2,11 @@
  * Makes backups at an interval, sends each away, and keeps the latest ones. Nothing here blocks the thread, which takes
  * signals: the backups may be on a network disk that hangs.
  */
-import { mkdir, readdir, rm } from "node:fs/promises";
+import { access, constants, mkdir, readdir, rm } from "node:fs/promises";
 import { basename, join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import type { Logger } from "pino";
-import { messageOf } from "../domain/errors.ts";
+import { messageOf, systemCode, UserError } from "../domain/errors.ts";
 import { CommandTimeout, runBackupCommand } from "./backup-command.ts";
 
 export interface BackupPlan {
@@ -66,6 +66,9 @@ const TIMER_MS_MAX = 2_147_483_647;
 /** A clock that is set back by less than this is not worth a warning. */
 const CLOCK_STEP_MS = 60_000;
 const NAME = /^signalbox-(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)(\d\d)Z\.db$/;
+
+/** What a folder for backups must allow. */
+export const FOLDER_ACCESS = constants.R_OK | constants.W_OK | constants.X_OK;
 
 export class BackupJob {
   readonly #plan: BackupPlan;
@@ -175,7 +178,7 @@ export class BackupJob {
     const startedAt = performance.now();
     let made: MadeBackup;
     try {
-      await mkdir(dir, { recursive: true, mode: 0o700 });
+      await createFolder(dir);
       const previous = (await findNewest(dir))?.file ?? null;
       const backup = await this.#make(file, { signal: this.#stopping.signal, previous });
       const duration_ms = Math.round(performance.now() - startedAt);
@@ -218,6 +221,22 @@ export class BackupJob {
       await delay(Math.min(left, TIMER_MS_MAX), null, { signal }).catch(() => {});
     }
   }
+}
+
+async function createFolder(dir: string): Promise<void> {
+  try {
+    await mkdir(dir, { recursive: true, mode: 0o700 });
+    await access(dir, FOLDER_ACCESS);
+  } catch (error) {
+    throw unusableFolder(dir, error);
+  }
+}
+
+/** `error`: of {@link FOLDER_ACCESS}. */
+export function unusableFolder(dir: string, error: unknown): UserError {
+  return new UserError(
+    `The folder ${dir} cannot be used for backups (${systemCode(error)}): name one that this user may write to.`,
+  );
 }
 
 /** UTC to the second, for the name of a file. */

@@ -34,6 +34,11 @@ export function mountMemory(sizeMib: number): string {
   return where;
 }
 
+/** Like a disk on which the kernel has found an error. */
+export function makeReadOnly(where: string): void {
+  must(["mount", "-o", "remount,ro", where]);
+}
+
 /**
  * A disk with a volatile write cache, in three layers:
  *

@@ -6,7 +6,7 @@ import { makeCertificate, presentedName, writeCertificate } from "../_certificat
 import { cli, expectRefusal, mintKey, startServe } from "../_cli.ts";
 import { buildExecutable } from "../_executable.ts";
 import { post, query, signal, temporaryFolder } from "../_setup.ts";
-import { mountMemory } from "./_disk.ts";
+import { makeReadOnly, mountMemory } from "./_disk.ts";
 import { stop } from "./_faults.ts";
 import { asNobody, NOBODY, nobodysFolder } from "./_nobody.ts";
 
@@ -172,4 +172,26 @@ test("every command that needs room says that the disk is full", async () => {
     ["backup", join(disk, "copy.db"), "--data", dataDir],
     /has 0 MiB left.*Free some space/,
   );
+});
+
+test("backups on a disk that has become read-only fail with a sentence that names the folder", async () => {
+  const disk = mountMemory(8);
+  const program = [executable];
+  const folder = join(disk, "backups");
+  const args = ["--backup-dir", folder, "--backup-every", "1s"];
+  const server = await startServe(args, { program });
+  await server.logged("backup made");
+  makeReadOnly(disk);
+  const sentence = `The folder ${folder} cannot be used for backups (EROFS): name one that this user may write to.`;
+  await server.logged(sentence);
+  const data = ["--data", server.dataDir];
+  const { stdout } = await cli(["status", ...data], { program });
+  expect(stdout).toMatch(/The last backup failed at \S+ \S+: The folder/);
+  await expectFrom(
+    program,
+    ["serve", "--check", ...args, "--listen=127.0.0.1:0"],
+    /EROFS\): name one/,
+  );
+  const file = join(folder, "now.db");
+  await expectFrom(program, ["backup", file, ...data], /now\.db cannot be written \(EROFS\)/);
 });

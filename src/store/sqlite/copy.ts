@@ -42,7 +42,7 @@ export function copyDatabase(
     syncPath(dirname(to));
     return { ...verification, file: to };
   } catch (error) {
-    for (const file of partialFiles(partial)) rmSync(file, { force: true });
+    removePartial(partial);
     throw explain(error, from, to);
   }
 }
@@ -50,6 +50,15 @@ export function copyDatabase(
 /** The copy and SQLite's journal of it. */
 export function partialFiles(partial: string): string[] {
   return [partial, `${partial}-journal`];
+}
+
+/** A disk that refuses this has refused the copy before, and that error is the one to report. */
+function removePartial(partial: string): void {
+  try {
+    for (const file of partialFiles(partial)) rmSync(file, { force: true });
+  } catch {
+    // The next copy to this folder removes them.
+  }
 }
 
 /**

@@ -38,7 +38,7 @@ export async function copyInProcess(
   const [stdout, stderr, code] = await output;
   if (code === 0) return JSON.parse(stdout) as Verification;
   // A child that was killed, for example by the same Ctrl-C, has left it.
-  await Promise.all(partialFiles(partial).map((file) => rm(file, { force: true })));
+  await Promise.all(partialFiles(partial).map((file) => rm(file, { force: true }).catch(() => {})));
   throw new UserError(reason ?? explainEnd(child, stderr, options));
 }
 
