@@ -85,11 +85,14 @@ export async function startApp(options: AppOptions): Promise<App> {
   const opsAddress = serveHealth(parts, running, opened);
   const reloadCertificate = (): void => certificates.reload();
   options.onReload?.(reloadCertificate);
-  await certificates.waitForFirst(stopping);
+  const startBackups = (): void => {
+    running.backups ??= config.backups && new BackupJob(config.backups, makeBackup, log);
+  };
+  opened.defer(() => running.backups?.stop());
+  await certificates.waitForFirst(stopping, startBackups);
 
   const { address } = await serveClients(parts, running, opened);
-  running.backups = config.backups && new BackupJob(config.backups, makeBackup, log);
-  opened.defer(() => running.backups?.stop());
+  startBackups();
 
   const { readers, console } = running;
   const toClose = opened.move();

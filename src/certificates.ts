@@ -60,14 +60,15 @@ export class Certificates {
 
   /**
    * Waits for the first certificate; one from an earlier start is used at once, even if it has expired.
-   * Throws the reason of `stopping` when it is aborted.
+   * Calls `onWait` if it has to wait, which may take days. Throws the reason of `stopping` when it is aborted.
    */
-  async waitForFirst(stopping: AbortSignal): Promise<void> {
+  async waitForFirst(stopping: AbortSignal, onWait: () => void): Promise<void> {
     const { acme, tls, opsListen } = this.#config;
     if (this.#acme === null || acme === null || tls === null) return;
     // Nothing holds the other ports while it waits: say at once if another program has one.
     const ours = [acme.httpListen.port, opsListen?.port ?? 0];
     requireFreePorts(this.#config, new Set(ours));
+    if (!this.#acme.hasCertificate) onWait();
     await this.#acme.waitForCertificate(stopping);
     this.current = loadCertificate(tls);
   }

@@ -81,7 +81,7 @@ export function serveHealth(
       ops_listen: ops && formatAddress(ops),
       public_url: bound && publicUrlOf(config, bound),
       feed_url: running.readers && feedUrlOf(config, running.readers.address),
-      console_url: running.console?.url ?? null,
+      console_url: running.console?.url ?? futureConsoleUrl(config),
       certificate_expires_at: certificates.current?.expiresAt ?? null,
       acme: health.acme(),
       backups: running.backups?.status ?? null,
@@ -176,6 +176,11 @@ export function startConsole(
     log,
     recorder,
   );
+}
+
+/** While the server waits for its first certificate. */
+function futureConsoleUrl({ consoleListen, consoleUrl, tls }: ServeConfig): string | null {
+  return consoleListen && (consoleUrl ?? defaultPublicUrl(consoleListen, tls !== null));
 }
 
 export function publicUrlOf({ publicUrl, tls }: ServeConfig, bound: Address): string {

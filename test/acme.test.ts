@@ -171,6 +171,26 @@ describe("without a first certificate", () => {
     expect(directory.requests.length).toBe(requests);
   });
 
+  test("backups are made, and status and metrics say so", async () => {
+    const { directory, dataDir, args, start } = await setUp();
+    directory.refusal = () => problem("malformed", "not today");
+    const dir = join(temporaryFolder(), "backups");
+    const flags = ["--backup-dir", dir, "--console-listen", `127.0.0.1:${await freePort()}`];
+    const server = await start("waiting for the first certificate", flags);
+    await server.logged("backup made");
+    const { stdout } = await cli(["status", "--data", dataDir]);
+    expect(stdout).toMatch(/^signals +starting$/m);
+    expect(stdout).toMatch(/^console +starting$/m);
+    expect(stdout).toContain(join(dir, "signalbox-"));
+    expect((await scrape(dataDir)).samples.get("signalbox_backup_interval_seconds")).toBe(3_600);
+    expect(await examine(args, dataDir, "backups")).toMatchObject({ severity: "ok" });
+    directory.refusal = () => null;
+    server.kill("SIGHUP");
+    await server.logged("takes signals at");
+    expect(readdirSync(dir)).toHaveLength(1);
+    await stop(server);
+  });
+
   test("a refused order is repeated later, also after a restart, and at once on SIGHUP", async () => {
     const { directory, dataDir, start } = await setUp();
     directory.refusal = () => problem("malformed", "not today");

@@ -134,10 +134,7 @@ function printStatus(status: Status): void {
     ["data", status.data],
   ];
   if (server !== null) {
-    facts.push(
-      ["signals", server.public_url ?? "starting"],
-      ["console", server.console_url ?? "off"],
-    );
+    facts.push(["signals", server.public_url ?? "starting"], ["console", describeConsole(server)]);
     if (server.feed_url !== null) facts.push(["feed", server.feed_url]);
     if (server.ops_listen !== null) facts.push(["health", `http://${server.ops_listen}`]);
     facts.push(["backup", describeBackup(server)]);
@@ -163,6 +160,11 @@ function printStatus(status: Status): void {
   for (const { problem, next } of attention) {
     printData(`! ${escapeControls(problem)}\n  ${escapeControls(next)}`);
   }
+}
+
+function describeConsole({ console_url: url, listen }: ServerStatus): string {
+  if (url === null) return "off";
+  return listen === null ? "starting" : url;
 }
 
 function describeBackup({ backups }: ServerStatus): string {

@@ -95,6 +95,11 @@ export class AcmeJob {
     };
   }
 
+  /** It may have expired. */
+  get hasCertificate(): boolean {
+    return this.#certificate !== null;
+  }
+
   /** Resolves when there is a certificate, which may have expired. Throws when `signal` is aborted. */
   async waitForCertificate(signal: AbortSignal): Promise<void> {
     if (this.#certificate !== null) return;
