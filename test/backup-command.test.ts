@@ -251,6 +251,7 @@ test("status says of a backup that it was sent, or not yet, once this server has
       newest,
       verified_at: 1,
       failure: null,
+      stuck_since: null,
       sending,
     });
   const failure = { at: 3, reason: "no", timed_out: false };

@@ -3,6 +3,7 @@ import { describe, expect, test } from "bun:test";
 import { existsSync, mkdirSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { basename, join } from "node:path";
 import { pino } from "pino";
+import { attentionToBackups } from "../src/commands/attention.ts";
 import { HOUR_MS } from "../src/domain/time.ts";
 import { BackupJob, type BackupPlan, type MakeBackup, timeStamp } from "../src/ops/backups.ts";
 import { verifyDatabase } from "../src/store/sqlite/verify.ts";
@@ -12,6 +13,9 @@ import { type LogLine, onCleanup, temporaryFolder, until } from "./_setup.ts";
 
 /** Enough to stop a copy half-way. */
 const MANY = 50_000;
+
+const STUCK =
+  "a backup is not done after a whole interval: the disk of the backups does not answer, or is too slow";
 
 const nameOf = (time: number): string => `signalbox-${timeStamp(time)}.db`;
 
@@ -144,6 +148,30 @@ describe("the job", () => {
     const { job: other, made } = startJob({ dir, everyMs: HOUR_MS });
     await until(() => other.status.newest !== null);
     expect(other.status.newest?.file).toBe(made[0] ?? "");
+  });
+
+  test("a backup that hangs is one error in the log, and a problem in the status until it goes on", async () => {
+    const hanging = Promise.withResolvers<object>();
+    const dir = temporaryFolder();
+    const { job, lines } = startJob({ dir, everyMs: 1_000 }, () => hanging.promise);
+    const attention = () =>
+      attentionToBackups({ backups: job.status, started_at: Date.now() }, Date.now());
+    expect(attention()).toEqual([]);
+    await until(() => lines(STUCK).length > 0);
+    expect(lines(STUCK)[0]).toMatchObject({ level: 50, dir, since: expect.any(String) });
+    expect(attention()).toEqual([
+      {
+        problem: expect.stringMatching(
+          /^A backup has been running since .*: the disk of .* does not answer/,
+        ),
+        next: expect.stringContaining("mount"),
+      },
+    ]);
+    hanging.resolve({});
+    await until(() => lines("backup made").length > 0);
+    await job.stop();
+    expect(lines(STUCK)).toHaveLength(1);
+    expect(job.status.stuck_since).toBeNull();
   });
 
   test("aborts the backup under way when it is stopped, and logs no failure", async () => {

@@ -371,6 +371,7 @@ const withServer = {
       newest: made,
       verified_at: START,
       failure: null,
+      stuck_since: null,
       sending: { sent: made, failure: null },
     },
   }),

@@ -112,7 +112,13 @@ export function attentionToBackups(
   now: number,
 ): Attention[] {
   if (server === null || server.backups === null) return [];
-  const { dir, every_ms, failure, newest, sending } = server.backups;
+  const { dir, every_ms, failure, newest, sending, stuck_since: stuckSince } = server.backups;
+  if (stuckSince != null) {
+    return needs(
+      `A backup has been running since ${formatTime(stuckSince)}: the disk of ${dir} does not answer, or is too slow.`,
+      "look at that disk; if it hangs, unmount it, or mount it again",
+    );
+  }
   if (failure !== null) {
     const problem = `The last backup failed at ${formatTime(failure.at)}: ${failure.reason}`;
     return needs(problem, BACKUP_ADVICE);

@@ -266,7 +266,16 @@ async function checkBackups({ config, server, data, now }: Facts): Promise<Findi
 /** What the folder tells without a server. */
 async function statusOf({ dir, everyMs, keep }: BackupPlan): Promise<BackupStatus> {
   const newest = await findNewest(dir);
-  return { dir, every_ms: everyMs, keep, newest, verified_at: null, failure: null, sending: null };
+  return {
+    dir,
+    every_ms: everyMs,
+    keep,
+    newest,
+    verified_at: null,
+    failure: null,
+    stuck_since: null,
+    sending: null,
+  };
 }
 
 async function checkConfiguration({ config, server }: Facts): Promise<Finding> {

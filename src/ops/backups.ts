@@ -38,6 +38,8 @@ export interface BackupStatus {
   readonly verified_at: number | null;
   /** Why the last attempt failed; null if it succeeded, or none has ended yet. */
   readonly failure: BackupFailure | null;
+  /** When the work on the disk began that is still not done after a whole interval; null: there is none. */
+  readonly stuck_since: number | null;
   /** What the command did since the start of the server; null without a command. */
   readonly sending: {
     /** The last one that it sent; `at` is when that backup was made. */
@@ -59,6 +61,8 @@ interface BackupFailure {
 
 /** A failed backup is retried after this, or sooner if backups are more frequent. */
 const RETRY_MS = 60_000;
+/** The shortest interval that the settings allow. */
+const STUCK_MS_MIN = 1_000;
 /** A disk that hangs does not keep the server from stopping. */
 const STOP_MS_MAX = 5_000;
 /** The longest wait of a timer (2^31 - 1 ms). */
@@ -90,6 +94,7 @@ export class BackupJob {
       newest: null,
       verified_at: null,
       failure: null,
+      stuck_since: null,
       sending: plan.command === null ? null : { sent: null, failure: null },
     };
     this.#ended = this.#run();
@@ -108,17 +113,38 @@ export class BackupJob {
 
   async #run(): Promise<void> {
     const { everyMs } = this.#plan;
-    const waitMs = await this.#untilDue();
+    const waitMs = await this.#watched(() => this.#untilDue());
     let dueAt = performance.now() + waitMs;
     // Whether the last server has sent it is not known.
     const { newest } = this.status;
     if (waitMs > 0 && newest !== null) await this.#send(newest, dueAt);
     await this.#sleep(dueAt - performance.now());
     while (!this.#stopping.signal.aborted) {
-      const made = await this.#backUp();
+      const made = await this.#watched(() => this.#backUp());
       dueAt = performance.now() + (made === null ? Math.min(everyMs, RETRY_MS) : everyMs);
       if (made !== null) await this.#send(made, dueAt);
       await this.#sleep(dueAt - performance.now());
+    }
+  }
+
+  /** Reports work that may never be done: a network disk can hang for ever, without an error. */
+  async #watched<T>(work: () => Promise<T>): Promise<T> {
+    const { dir, everyMs } = this.#plan;
+    const since = Date.now();
+    const report = (): void => {
+      this.#note({ stuck_since: since });
+      this.#log.error(
+        { dir, since: new Date(since).toISOString() },
+        "a backup is not done after a whole interval: the disk of the backups does not answer, or is too slow",
+      );
+    };
+    const timer = setTimeout(report, Math.min(Math.max(everyMs, STUCK_MS_MIN), TIMER_MS_MAX));
+    timer.unref();
+    try {
+      return await work();
+    } finally {
+      clearTimeout(timer);
+      this.#note({ stuck_since: null });
     }
   }
 
