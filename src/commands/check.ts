@@ -20,7 +20,7 @@ export async function checkConfig(config: ServeConfig): Promise<void> {
   }
 }
 
-/** Throws `UserError` with the sentence that `serve` would end with. `server`: the one of this folder. */
+/** Throws `UserError` with the sentence that `serve` would end with, or log. `server`: the one of this folder. */
 export async function requireStart(
   config: ServeConfig,
   server: ServerStatus | null,
