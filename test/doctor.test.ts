@@ -109,7 +109,9 @@ test("without a server it says so, changes nothing, and prints one line per chec
   expect(lines[0]).toMatch(
     `warn  server         The server is not running. Next: signalbox serve --data ${dataDir}`,
   );
-  expect(stdout).toMatch(/^warn {2}backups .* Next: add --backup-dir DIR/m);
+  expect(stdout).toMatch(
+    /^warn {2}backups .* Next: give doctor the flags of serve, .* --backup-dir DIR/m,
+  );
   expect(stdout).not.toContain("\x1b");
   chmodSync(join(dataDir, "signalbox.db"), 0o644);
   const failed = await cli(args);

@@ -34,6 +34,10 @@ const FSYNC_MS_MAX = 20;
 /** More than a backup of 10 million signals makes it grow to (docs/operations.md). */
 const LOG_BYTES_MAX = 512 * 1024 * 1024;
 
+/** A stopped server cannot be asked. */
+const SETTINGS_ADVICE =
+  "give doctor the flags of serve, or the service's environment as in docs/runbook.md";
+
 /** By their names, in the order of their lines. */
 export const checks: Readonly<Record<string, Check>> = {
   server: checkServer,
@@ -128,8 +132,8 @@ function checkCertificate({ config, server, now }: Facts): Finding {
     const { certFile } = acmeFiles(config.dataDir);
     if (server === null && existsSync(certFile)) {
       return warning(
-        `None in this configuration, but there is ${certFile}.`,
-        "give doctor the flags of serve, such as --acme-domain; if serve no longer has that one, delete the file",
+        `Not checked: there is ${certFile}, but no --acme-domain.`,
+        `${SETTINGS_ADVICE}, such as --acme-domain`,
       );
     }
     return judge(attention, "problem", "None: a proxy terminates HTTPS, or clients are local.");
@@ -226,7 +230,9 @@ async function checkBackups({ config, server, data, now }: Facts): Promise<Findi
   if (backups === null) {
     return warning(
       "This configuration makes no backups.",
-      "add --backup-dir DIR, unless another program makes them",
+      server === null
+        ? `${SETTINGS_ADVICE}, with --backup-dir DIR unless another program makes backups`
+        : "add --backup-dir DIR, unless another program makes them",
     );
   }
   const { dir, newest } = backups;

@@ -71,6 +71,7 @@ export async function createMachine(settings: Readonly<Record<string, string>>):
     writeFileSync(inRoot(`bin/${name}`), `#!/bin/sh\n${text}\n`, { mode: 0o755 });
   script("systemctl", systemctl(root));
   script("journalctl", `cat ${root}/signalbox.log`);
+  script("systemd-run", systemdRun);
 
   /** As the pages mean it, on this machine. */
   function moved(line: string): string {
@@ -160,6 +161,15 @@ case $verb in
 esac`;
 }
 
+/** Runs a command with the settings of `-p EnvironmentFile=…`. */
+const systemdRun = `while :; do
+  case $1 in
+    -p) case $2 in EnvironmentFile=*) set -a; . "\${2#*=}"; set +a;; esac; shift 2;;
+    -*) shift;;
+    *) exec "$@";;
+  esac
+done`;
+
 /** Makes `ssh HOST command…` on one machine run the command on the other. */
 export function connect(from: Machine, to: Machine, host: string): void {
   const [here, there] = [from.path(""), to.path("")].map((path) => path.replace(/\/$/, ""));
@@ -179,7 +189,7 @@ export async function commandsOf(page: string, heading?: string): Promise<string
   const blocks = [...section.matchAll(/^ *```sh\n([^]*?)^ *```$/gm)];
   return blocks.flatMap(([, block = ""]) => {
     const lines: string[] = [];
-    for (const line of block.split("\n")) {
+    for (const line of block.replaceAll(/ \\\n */g, " ").split("\n")) {
       const command = line.replace(/ +# .*$/, "").trim();
       const last = lines.at(-1) ?? "";
       // A quoted text may have several lines.

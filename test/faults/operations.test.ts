@@ -1,6 +1,6 @@
 /** Runs the commands of the operators' pages, in their order, against servers from the executable. */
 import { afterAll, expect, test } from "bun:test";
-import { copyFileSync, existsSync, readdirSync, rmSync } from "node:fs";
+import { copyFileSync, existsSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { makeCertificate, writeCertificate } from "../_certificates.ts";
 import { freePort, mintKey } from "../_cli.ts";
 import { startLoad } from "../_load.ts";
@@ -79,8 +79,19 @@ test("the commands of the runbook", async () => {
   );
   expect(existsSync(certFile) && existsSync(keyFile)).toBe(true);
   await machine.run("signalbox backup /backup/signalbox-20260101T000000Z.db");
+  const folder = machine.path("backup");
+  const settings = machine.path("etc/signalbox/signalbox.env");
+  writeFileSync(settings, `SIGNALBOX_BACKUP_DIR=${folder}\n`);
   while (!machine.log().includes('"level":"warn"')) await Bun.sleep(10);
-  await runAll(machine, await commandsOf("runbook.md"));
+  const lines = await commandsOf("runbook.md");
+  // A server that is stopped cannot say its settings.
+  await machine.run("systemctl stop signalbox");
+  const doctor = lines.find((line) => line.includes(" doctor "));
+  expect(await machine.run(`${doctor} || [ $? = 1 ]`)).toContain(
+    `There is no backup of the last 2h in ${folder}`,
+  );
+  await machine.run("systemctl start signalbox");
+  await runAll(machine, lines);
   expect((await post(url, key, id)).status).toBe(200);
 });
 
