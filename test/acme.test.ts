@@ -142,7 +142,7 @@ describe("without a first certificate", () => {
     const status = await cli(["status", "--data", dataDir]);
     expect(status.stdout).toContain("! There is no certificate: the order of ");
     expect(status.stdout).toContain("the directory asked to wait, so the server tries again at ");
-    expect(status.stdout).not.toContain("SIGHUP");
+    expect(status.stdout).not.toContain("reload");
     expect(await examine(args, dataDir, "server")).toMatchObject({
       severity: "problem",
       sentence: expect.stringContaining("takes no signals: see certificate"),
@@ -159,7 +159,7 @@ describe("without a first certificate", () => {
     });
 
     const requests = directory.requests.length;
-    const again = await start("waiting for the first certificate");
+    const again = await start("waiting for a certificate");
     const said = again.log().find(({ level }) => level === "warn");
     expect(said?.msg).toBe("the last order failed; the directory asked to wait until next_attempt");
     again.kill("SIGHUP");
@@ -176,7 +176,7 @@ describe("without a first certificate", () => {
     directory.refusal = () => problem("malformed", "not today");
     const dir = join(temporaryFolder(), "backups");
     const flags = ["--backup-dir", dir, "--console-listen", `127.0.0.1:${await freePort()}`];
-    const server = await start("waiting for the first certificate", flags);
+    const server = await start("waiting for a certificate", flags);
     await server.logged("backup made");
     const { stdout } = await cli(["status", "--data", dataDir]);
     expect(stdout).toMatch(/^signals +starting$/m);
@@ -200,7 +200,7 @@ describe("without a first certificate", () => {
     await stop(server);
 
     const requests = directory.requests.length;
-    const again = await start("waiting for the first certificate");
+    const again = await start("waiting for a certificate");
     const said = again.log().find(({ level }) => level === "warn");
     expect(said).toMatchObject({ reason: "not today", next_attempt: nextAttempt });
     expect(said?.msg).toContain("run: systemctl reload signalbox");
@@ -272,7 +272,7 @@ describe("a renewal", () => {
     });
     const { stdout } = await cli(["status", "--data", dataDir]);
     expect(stdout).toContain("! The certificate is not renewed: the order of ");
-    expect(stdout).toContain("at once on SIGHUP");
+    expect(stdout).toContain("fix the cause, then run: systemctl reload signalbox; otherwise");
     expect(await examine(args, dataDir)).toMatchObject({ severity: "warning" });
     directory.refusal = () => null;
     await server.logged("new certificate in use");
@@ -346,8 +346,14 @@ describe("the port of --acme-http-listen in use by another program", () => {
     expect((await certificateCheck(dataDir)).detail).toContain("is in use by another program");
     expect((await scrape(dataDir)).samples.get("signalbox_acme_failing")).toBe(1);
     expect(await examine(args, dataDir)).toMatchObject({ severity: "warning" });
+    const status = await cli(["status", "--data", dataDir]);
+    expect(status.stdout).toMatch(
+      /! The certificate is not renewed: since .* this server cannot listen for challenges: .* is in use/,
+    );
+    expect(status.stdout).not.toContain("the order of");
     other.stop(true);
     server.kill("SIGHUP");
+    await server.logged("listening for challenges again");
     while ((await askStatus(dataDir))?.acme?.failure !== null) await Bun.sleep(20);
     const answer = await fetch(`http://127.0.0.1:${challengePort}/`);
     expect(answer.status).toBe(404);
@@ -532,6 +538,16 @@ test("a damaged account key is said at a start and by doctor, before a renewal f
   expect(await examine(args, dataDir)).toMatchObject({ severity: "warning", sentence: reason });
   const server = await start();
   expect(server.log().find(({ level }) => level === "error")).toMatchObject({ reason });
+  await stop(server);
+});
+
+test("a directory that refuses connections is named, with what to check", async () => {
+  const { directory, start } = await setUp();
+  await directory.stop();
+  const server = await start("no certificate could be obtained");
+  expect(String(server.log().at(-1)?.["reason"])).toMatch(
+    /^no answer from 127\.0\.0\.1:\d+: it refused the connection \(ECONNREFUSED\); check the URL of --acme-directory/,
+  );
   await stop(server);
 });
 

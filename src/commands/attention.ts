@@ -33,7 +33,10 @@ export interface EndedKey extends ApiKey {
   readonly state: Exclude<KeyState, "active">;
 }
 
-export type Renewing = Pick<AcmeStatus, "missing" | "failure" | "next_attempt_at" | "held_until">;
+export type Renewing = Pick<
+  AcmeStatus,
+  "missing" | "failure" | "is_listening" | "next_attempt_at" | "held_until"
+>;
 
 export interface Attention {
   readonly problem: string;
@@ -87,7 +90,13 @@ export function attentionToCertificate(
 
 /** While orders succeed, the certificate is renewed in time, however short its lifetime is. */
 function attentionToAcme(expiresAt: number | null, acme: Renewing, now: number): Attention[] {
-  const { missing, failure, next_attempt_at: nextAt, held_until: heldUntil } = acme;
+  const {
+    missing,
+    failure,
+    is_listening: isListening,
+    next_attempt_at: nextAt,
+    held_until: heldUntil,
+  } = acme;
   const isExpired = expiresAt !== null && expiresAt < now;
   const isWrong = isExpired || missing.length > 0;
   const problem = isExpired
@@ -99,12 +108,13 @@ function attentionToAcme(expiresAt: number | null, acme: Renewing, now: number):
   const other = expiresAt === null ? "There is no certificate" : "The certificate is not renewed";
   const retry =
     heldUntil === null
-      ? `the server tries again at ${formatTime(nextAt)}, or at once on SIGHUP (systemctl reload signalbox)`
-      : `the directory asked to wait, so the server tries again at ${formatTime(nextAt)}`;
-  return needs(
-    `${isWrong ? problem : other}: the order of ${formatTime(failure.at)} failed: ${failure.reason}`,
-    `fix the cause; ${retry}`,
-  );
+      ? `, then run: systemctl reload signalbox; otherwise the server tries again at ${formatTime(nextAt)}`
+      : `; the directory asked to wait, so the server tries again at ${formatTime(nextAt)}`;
+  const what =
+    isListening === false
+      ? `since ${formatTime(failure.at)} this server cannot listen for challenges`
+      : `the order of ${formatTime(failure.at)} failed`;
+  return needs(`${isWrong ? problem : other}: ${what}: ${failure.reason}`, `fix the cause${retry}`);
 }
 
 export function attentionToBackups(

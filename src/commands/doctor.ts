@@ -94,6 +94,8 @@ async function examine(check: Check, facts: Facts): Promise<Finding> {
 function printFinding({ name, severity, sentence, next }: Finding & { name: string }): void {
   const { text, colour } = labels[severity];
   const label = styleText(colour, text, { stream: process.stdout });
-  const advice = next === null ? "" : ` Next: ${next}`;
+  // A sentence may end with what a program said.
+  const end = /[.!?]$/.test(sentence) ? "" : ".";
+  const advice = next === null ? "" : `${end} Next: ${next}`;
   printData(`${label}  ${name.padEnd(NAME_WIDTH)}  ${escapeControls(sentence + advice)}`);
 }

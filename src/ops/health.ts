@@ -66,9 +66,19 @@ function checkCertificate({ certificate, acme, now }: HealthSources): Check {
   return { ok: true, detail: `expires in ${days} days, at ${date}${state}` };
 }
 
-function describeRenewal({ missing, failure, next_attempt_at: nextAt }: AcmeStatus): string {
+function describeRenewal({
+  missing,
+  failure,
+  is_listening: isListening,
+  next_attempt_at: nextAt,
+}: AcmeStatus): string {
   const lacks = missing.length === 0 ? "" : `; lacks ${missing.join(", ")}`;
   if (failure === null) return lacks;
   const next = nextAt === null ? "" : `; next attempt at ${new Date(nextAt).toISOString()}`;
-  return `${lacks}; the last order failed at ${new Date(failure.at).toISOString()}: ${failure.reason}${next}`;
+  const at = new Date(failure.at).toISOString();
+  const what =
+    isListening === false
+      ? `cannot listen for challenges since ${at}`
+      : `the last order failed at ${at}`;
+  return `${lacks}; ${what}: ${failure.reason}${next}`;
 }

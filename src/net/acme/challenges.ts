@@ -1,7 +1,7 @@
 /** Answers http-01 challenges (RFC 8555, 8.3): a plain HTTP server that has nothing else. */
 import type { Logger } from "pino";
 import { messageOf } from "../../domain/errors.ts";
-import { type Address, explainBindError } from "../address.ts";
+import { type Address, explainBindError, formatAddress } from "../address.ts";
 import { type ConnectionPlan, limitConnections } from "../connections.ts";
 import { targetOf } from "../routes.ts";
 import type { AcmeState } from "./state.ts";
@@ -46,6 +46,9 @@ export class ChallengeServer {
       const explained = explain(explainBindError(error, listen));
       this.failure = { at: now, reason: messageOf(explained) };
       throw explained;
+    }
+    if (this.failure !== null) {
+      log.info({ http_listen: formatAddress(this.address) }, "listening for challenges again");
     }
     this.failure = null;
     this.#endLimit = limitConnections("acme", this.address, connections, log);

@@ -26,6 +26,9 @@ export class Refusal extends Error {
 const TRUST_ADVICE =
   "if this directory is private, name the certificate that its HTTPS is trusted by with --acme-ca FILE";
 
+const REFUSED =
+  "it refused the connection (ECONNREFUSED); check the URL of --acme-directory, and the firewall";
+
 const WORDS_LENGTH_MAX = 500;
 
 /** Returns a directory's words as the log, a terminal and `/readyz` can show them. */
@@ -90,7 +93,7 @@ export class Directory {
     } catch (error) {
       const { code } = error as { readonly code?: unknown };
       const advice = isDistrust(code) ? `; ${TRUST_ADVICE}` : "";
-      const reason = messageOf(error) + advice;
+      const reason = code === "ECONNREFUSED" ? REFUSED : messageOf(error) + advice;
       throw new Error(`no answer from ${new URL(url).host}: ${reason}`, { cause: error });
     }
   }

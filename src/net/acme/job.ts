@@ -92,6 +92,7 @@ export class AcmeJob {
       next_attempt_at: Number.isFinite(next) ? next : null,
       held_until: heldUntil > now() ? heldUntil : null,
       failure: challenges.failure ?? failure,
+      is_listening: challenges.failure === null,
     };
   }
 
@@ -106,7 +107,7 @@ export class AcmeJob {
     const { domains, directory, http_listen } = this.status;
     this.#options.log.info(
       { domains, directory, http_listen },
-      "waiting for the first certificate: until then, no signals are accepted; the directory must reach port 80 of each name",
+      "waiting for a certificate: until then, no signals are accepted; the directory must reach port 80 of each name",
     );
     signal.throwIfAborted();
     await Promise.race([this.#first.promise, once(signal, "abort")]);

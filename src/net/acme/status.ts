@@ -16,6 +16,8 @@ export interface AcmeStatus {
   readonly held_until: number | null;
   /** Why challenges cannot be answered, or the last order failed; null if it succeeded, or there was none. */
   readonly failure: { readonly at: number; readonly reason: string } | null;
+  /** False: `failure` is that challenges cannot be answered. An earlier version has none. */
+  readonly is_listening?: boolean;
 }
 
 /** Logs at a start what an earlier one left undone. */
