@@ -23,6 +23,19 @@ test("SIGTERM: the request in flight is answered, and new connections are refuse
   expect(query(server.dataDir, "SELECT id FROM signals WHERE symbol = 'HALF'")).toHaveLength(1);
 });
 
+test("a second SIGTERM stops the server at once: exit code 1, and the log says why", async () => {
+  const server = await startServe(["--stop-timeout", "1h"]);
+  const { key } = await mintKey(server.dataDir);
+  const half = await sendHalf(server.url, key);
+  server.kill("SIGTERM");
+  await server.logged("stopping");
+  await Bun.sleep(600);
+  server.kill("SIGTERM");
+  expect(await server.exited).toBe(1);
+  await half.closed;
+  expect(server.log().at(-1)?.msg).toBe("stopped at once, as asked twice");
+});
+
 test("idle connections do not delay a stop", async () => {
   const server = await startServe(["--stop-timeout", "1m"]);
   const { key } = await mintKey(server.dataDir);

@@ -13,7 +13,10 @@ export function stopSignal(log: Log, signals = stopSignals()): Promise<void> {
         log.logger.info({ signal }, "stopping: send it again to stop at once");
         resolve();
       },
-      () => void log.end().then(() => process.exit(1)),
+      () => {
+        log.logger.info("stopped at once, as asked twice");
+        void log.end().then(() => process.exit(1));
+      },
       signals,
     );
   });
