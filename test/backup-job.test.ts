@@ -228,6 +228,9 @@ describe("signalbox backup --every", () => {
     const good = join(dir, nameOf(Date.now() - 2 * HOUR_MS));
     const { dataDir } = seed({ signals: 3 });
     expect(await cli(["backup", good, "--data", dataDir])).toMatchObject({ code: 0 });
+    // Tells nothing of the one before it.
+    const damaged = join(dir, nameOf(Date.now() - HOUR_MS));
+    writeFileSync(damaged, "damaged");
     // What a server creates if the disk with the data is not mounted.
     const empty = newDataDir();
     withRegistryOf(empty, () => {});
@@ -235,7 +238,7 @@ describe("signalbox backup --every", () => {
     await until(() => job.count("backup failed, it will be retried") >= 2);
     expect(await job.end("SIGTERM")).toBe(0);
     expect(job.output()).toContain(`${good} is a backup of another database than`);
-    expect(readdirSync(dir)).toEqual([basename(good)]);
+    expect(readdirSync(dir).toSorted()).toEqual([basename(good), basename(damaged)]);
   });
 
   test.each(["SIGTERM", "SIGINT", "SIGHUP"] as const)("stops at %s during a copy", async (name) => {

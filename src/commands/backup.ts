@@ -76,7 +76,7 @@ that name, and no other file. It contains the hashes of keys, never a key.`,
 export async function backUp(
   dataDir: string,
   file: string,
-  options: Pick<CopyOptions, "previous" | "signal" | "onProgress">,
+  options: Pick<CopyOptions, "earlier" | "signal" | "onProgress">,
 ): Promise<Backup> {
   refuseForeignFolder(dataDir);
   const { signals, newest_id } = await databaseFiles.copyInProcess(
@@ -101,7 +101,7 @@ async function backUpOnce(file: string, options: BackupOptions): Promise<void> {
   const replaced = refuseTarget(file, resolve(data));
   const startedAt = performance.now();
   const backup = await showProgress("backup", (sink) =>
-    backUp(resolve(data), file, { ...sink, previous: replaced && file }),
+    backUp(resolve(data), file, { ...sink, earlier: replaced === null ? [] : [file] }),
   );
   const duration_ms = Math.round(performance.now() - startedAt);
   if (json) printJson({ ...backup, duration_ms });

@@ -9,9 +9,9 @@ export function copyCommand(): Command {
     .description("copy a database file, verified, and print its verification as JSON")
     .argument("<from>")
     .argument("<to>")
-    .argument("[previous]", "a backup, which must be of the same database")
-    .action(async (from: string, to: string, previous?: string) => {
+    .argument("[earlier...]", "backups, which must be of the same database, newest first")
+    .action(async (from: string, to: string, earlier: string[]) => {
       lowerPriority();
-      printData(JSON.stringify(await databaseFiles.copy(from, to, previous)));
+      printData(JSON.stringify(await databaseFiles.copy(from, to, earlier)));
     });
 }

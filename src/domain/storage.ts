@@ -458,9 +458,9 @@ export interface DatabaseFiles {
   problemOf(verification: Verification): string | null;
   /**
    * Copies a database, which may be in use, and verifies the copy before it gets its name. Throws
-   * `UserError` if `previous`, a backup that this one replaces or follows, is of another database.
+   * `UserError` if the `earlier` backups, newest first, are of another database.
    */
-  copy(from: string, to: string, previous?: string): Awaitable<Verification>;
+  copy(from: string, to: string, earlier?: readonly string[]): Awaitable<Verification>;
   /** {@link copy} in a process of its own, which can be watched and stopped. */
   copyInProcess(from: string, to: string, options: CopyOptions): Promise<Verification>;
   /** Whether the file is a copy that may be replaced by another. */
@@ -501,7 +501,7 @@ export interface CopyOptions {
   /** Free space that signals need: a copy on the disk of the original stops before it takes that. */
   readonly freeBytesMin: number;
   /** As for {@link DatabaseFiles.copy}. */
-  readonly previous?: string | null | undefined;
+  readonly earlier?: readonly string[] | undefined;
   /** Stops the copy. */
   readonly signal?: AbortSignal | undefined;
   readonly onProgress?: ((progress: CopyProgress) => void) | undefined;

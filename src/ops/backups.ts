@@ -19,12 +19,12 @@ export interface BackupPlan {
 }
 
 /**
- * Makes one backup, and verifies it; its result goes to the log. Fails if `previous`, the newest in the folder, is of
- * another database: otherwise that database's backups would be deleted in their turn.
+ * Makes one backup, and verifies it; its result goes to the log. Fails if the
+ * `earlier` ones in the folder, newest first, are of another database: this one's would replace them one by one.
  */
 export type MakeBackup = (
   file: string,
-  making: { readonly signal: AbortSignal; readonly previous: string | null },
+  making: { readonly signal: AbortSignal; readonly earlier: readonly string[] },
 ) => Promise<object>;
 
 /** What was last done. Times are epoch milliseconds. */
@@ -205,8 +205,9 @@ export class BackupJob {
     let made: MadeBackup;
     try {
       await createFolder(dir);
-      const previous = (await findNewest(dir))?.file ?? null;
-      const backup = await this.#make(file, { signal: this.#stopping.signal, previous });
+      const { past } = await listBackups(dir);
+      const earlier = past.toReversed().map((name) => join(dir, name));
+      const backup = await this.#make(file, { signal: this.#stopping.signal, earlier });
       const duration_ms = Math.round(performance.now() - startedAt);
       made = { file, at: timeOf(basename(file)) };
       this.#note({ newest: made, verified_at: Date.now(), failure: null });

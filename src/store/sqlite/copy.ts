@@ -18,17 +18,17 @@ const CACHE_KIB = 65_536;
  * Copies everything that was committed when it began. The copy is written beside `to` with mode 0600,
  * synced, verified and only then renamed, so `to` is always the old file or the whole new one. Blocks this
  * thread until the end: see `copying.ts`. Throws `UserError` if a file cannot be used or is damaged, or if
- * `previous`, the backup that this one replaces or follows, is of another database.
+ * the `earlier` backups, newest first, are of another database.
  */
 export function copyDatabase(
   from: string,
   to: string,
-  previous: string | null = null,
+  earlier: readonly string[] = [],
 ): Verification {
   const partial = partialPath(to, process.pid);
   try {
     removeAbandoned(dirname(to));
-    vacuumInto(from, partial, previous);
+    vacuumInto(from, partial, earlier);
     syncPath(partial);
     const verification = verifyDatabase(partial);
     const problem = describeProblem(verification);
@@ -81,11 +81,11 @@ export function isCopy(path: string): boolean {
  * Copies each table and each index page by page as it is. So a row that damage has hidden in one of them
  * is still in the other, and `integrity_check` of the copy finds it.
  */
-function vacuumInto(from: string, partial: string, previous: string | null): void {
+function vacuumInto(from: string, partial: string, earlier: readonly string[]): void {
   using db = openSuspect(from);
   refuseOtherSchema(db, from);
   refuseDamaged(db, from);
-  if (previous !== null) refuseOtherDatabase(db, from, previous);
+  refuseOtherDatabase(db, from, earlier);
   // SQLite writes into an empty file, which keeps its mode. Exclusive: this never replaces a file.
   closeSync(openSync(partial, "wx", 0o600));
   db.run(`PRAGMA cache_size = -${CACHE_KIB}`);
@@ -101,22 +101,23 @@ function refuseOtherSchema(db: Database, from: string): void {
   );
 }
 
-/** Without this, backups of an empty folder whose disk is not mounted would displace the good ones. */
-function refuseOtherDatabase(db: Database, from: string, previous: string): void {
-  const desks = JSON.stringify(readDesks(previous));
-  const { count, shared } = db
-    .query<{ count: number; shared: number }, [string]>(
-      `SELECT count(*) AS count, count(desks.uid) AS shared
-       FROM json_each(?) AS other LEFT JOIN desks ON desks.uid = other.value`,
-    )
-    .get(desks) ?? { count: 0, shared: 0 };
-  if (count === 0 || shared > 0) return;
-  throw new UserError(
-    `${previous} is a backup of another database than ${from}: mount the disk with the right data, or make backups in another folder.`,
-  );
+/**
+ * Backups of an empty database, begun where a disk was not mounted, must not displace the good ones. Those that
+ * cannot be read, or have no desk, do not tell whose they are.
+ */
+function refuseOtherDatabase(db: Database, from: string, earlier: readonly string[]): void {
+  const isDesk = db.query<{ uid: string }, [string]>("SELECT uid FROM desks WHERE uid = ?");
+  for (const backup of earlier) {
+    const desks = readDesks(backup);
+    if (desks.length === 0) continue;
+    if (desks.some((uid) => isDesk.get(uid) !== null)) return;
+    throw new UserError(
+      `${backup} is a backup of another database than ${from}: mount the disk with the right data, or make backups in another folder.`,
+    );
+  }
 }
 
-/** The ids of a backup's desks; none if it cannot be read: then it is not worth keeping. */
+/** The ids of a backup's desks; none if it cannot be read. */
 function readDesks(backup: string): string[] {
   try {
     using db = openSuspect(backup);

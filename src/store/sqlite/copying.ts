@@ -21,9 +21,8 @@ export async function copyInProcess(
   to: string,
   options: CopyOptions,
 ): Promise<Verification> {
-  const { program, previous = null } = options;
-  const files = previous === null ? [from, to] : [from, to, previous];
-  const child = Bun.spawn([...program, "copy", ...files], {
+  const { program, earlier = [] } = options;
+  const child = Bun.spawn([...program, "copy", from, to, ...earlier], {
     stdin: "ignore",
     stdout: "pipe",
     stderr: "pipe",
