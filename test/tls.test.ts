@@ -210,6 +210,12 @@ describe("a new certificate", () => {
   });
 });
 
+test("a second server cannot share the port", async () => {
+  const { tls, url } = await startWithTls();
+  const listen = { host: "127.0.0.1", port: Number(new URL(url).port) };
+  expect(String(await rejection(startTestApp({ config: { tls, listen } })))).toContain("is in use");
+});
+
 function reason(write: (folder: string) => void): { reason: string; folder: string } {
   const folder = temporaryFolder();
   writeCertificate(folder, first);
