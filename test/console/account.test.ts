@@ -79,7 +79,7 @@ describe("the password", () => {
   });
 
   test("who found an open browser cannot guess it there", async () => {
-    const { visitor } = await startSignedIn();
+    const { visitor } = await (await startNamedConsole()).signUp("alpha", ALICE);
     await visitor.get("/account");
     const guesses = await Promise.all(
       Array.from({ length: FAILURES_MAX + 2 }, (_, index) =>
@@ -97,7 +97,8 @@ describe("the password", () => {
       current: PASSWORD,
       name: "x",
     });
-    expect(options.status, "by the other form").not.toBe(200);
+    expect(options.status, "by the other form").toBe(429);
+    expect(JSON.parse(options.text)).toEqual({ problem: expect.stringContaining("Try again in") });
   });
 });
 
