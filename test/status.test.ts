@@ -239,7 +239,6 @@ describe("config", () => {
       SIGNALBOX_LISTEN: "127.0.0.1:9000",
       SIGNALBOX_RATE_LIMIT: "7",
       SIGNALBOX_READ_LISTEN: "off",
-      SIGNALBOX_QUICKSTART: "no",
     };
     const flags = "--rate-limit 8 --backup-every 90s --external-checkpoints";
     const proxies = "--trust-proxy 10.0.0.1 --trust-proxy 10.0.0.2";
@@ -247,7 +246,6 @@ describe("config", () => {
       "--listen": ["127.0.0.1:9000", "environment"],
       "--console-listen": ["off", "environment"],
       "--read-listen": ["off", "environment"],
-      "--quickstart": ["off", "environment"],
       "--rate-limit": ["8", "flag"],
       "--backup-every": ["90s", "flag"],
       "--external-checkpoints": ["on", "flag"],
@@ -257,6 +255,14 @@ describe("config", () => {
       "--tls-key": [null, "default"],
     });
   });
+
+  test.each(["0", "no", "off", "false", ""])(
+    "%j in the environment turns a switch off",
+    async (value) => {
+      const env = { SIGNALBOX_QUICKSTART: value };
+      expect(await settingsOf([], env)).toMatchObject({ "--quickstart": ["off", "environment"] });
+    },
+  );
 
   test("has a row for each flag of serve", async () => {
     const { stdout: help } = await cli(["serve", "--help"]);

@@ -73,6 +73,7 @@ test("key list fits a terminal of 80 columns and says what it left out", async (
   await mintKey(dataDir);
   const lines = (await onTerminal(["key", "list", "--data", dataDir])).trimEnd().split("\n");
   expect(lines[0]).toMatch(/^ID .* LAST 4 .* STATE$/);
+  expect(lines.at(-1)).toStartWith("Left out: ");
   expect(widest(lines.slice(0, -1))).toBeLessThanOrEqual(80);
   const wide = await onTerminal(["key", "list", "--data", dataDir], { cols: 200 });
   expect(wide).toMatch(/^ID +SCOPE +DESK +LABEL +LAST 4 +CREATED +EXPIRES +LAST USED +STATE\n/);
