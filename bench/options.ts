@@ -20,7 +20,7 @@ export interface Options {
   readonly jsonFile: string | null;
 }
 
-export const usage = `Measures Signalbox beside a bare Bun.serve and other peers, on this machine, in one run, and says
+export const usage = `Measures Signalbox beside a bare Bun.serve and PostgreSQL, on this machine, in one run, and says
 which of its goals it meets.
 
 Usage: bun run bench [options]
