@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { AppError } from "../src/domain/errors.ts";
 import type { FeedStore } from "../src/domain/storage.ts";
 import type { StoredSignal } from "../src/domain/stored-signal.ts";
+import { DAY_MS } from "../src/domain/time.ts";
 import { messages } from "../src/feed/errors.ts";
 import { Feed, REQUEST_MS } from "../src/feed/feed.ts";
 import { DESK_REQUESTS_MAX, KEY_REQUESTS_MAX, REQUESTS_MAX } from "../src/feed/places.ts";
@@ -17,6 +18,7 @@ import { scrape } from "./_metrics.ts";
 import { type FeedAnswer, readFeed, startFeedApp } from "./_feed.ts";
 import { loadLibc } from "../src/libc.ts";
 import { PortSockets } from "../src/net/sockets.ts";
+import { askStatus } from "../src/ops/client.ts";
 import { DATABASE_NAME } from "../src/store/sqlite/folder.ts";
 import {
   callUrl,
@@ -239,6 +241,25 @@ describe("who may read", () => {
     expect((await readFeed(feedUrl, archived)).status).toBe(401);
     registry.archiveDesk("beta", false);
     expect((await readFeed(feedUrl, archived)).status).toBe(200);
+  });
+
+  test("keys that have ended are remembered for a day after they were last refused", async () => {
+    let now = Date.now();
+    const { dataDir, feedUrl, registry, mintRead } = await startFeedApp({ now: () => now });
+    const [twice, once, late] = [mintRead("alpha"), mintRead("alpha"), mintRead("alpha")];
+    for (const { id } of [twice, once, late]) registry.revokeKey(id);
+    const refuse = async ({ key }: { key: string }) =>
+      expect((await readFeed(feedUrl, key)).status).toBe(401);
+    const remembered = async () =>
+      (await askStatus(dataDir))?.refused_readers?.map(({ key_id }) => key_id);
+    await refuse(twice);
+    await refuse(once);
+    now += DAY_MS / 2;
+    await refuse(twice);
+    expect(await remembered()).toEqual([once.id, twice.id]);
+    now += DAY_MS / 2 + 1;
+    await refuse(late);
+    expect(await remembered()).toEqual([twice.id, late.id]);
   });
 
   test("the socket in the data folder needs no key, and the public interface has no feed", async () => {

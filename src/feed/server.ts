@@ -3,6 +3,7 @@ import type { Elysia } from "elysia";
 import { AppError } from "../domain/errors.ts";
 import { isWellFormedKey, keyState } from "../domain/key.ts";
 import type { FeedStore, Reader } from "../domain/storage.ts";
+import { DAY_MS } from "../domain/time.ts";
 import { presentedKey } from "../net/credentials.ts";
 import { Exchange, type ExchangeService, type Server } from "../net/exchange.ts";
 import { type Description, describeOn } from "../net/openapi.ts";
@@ -21,7 +22,10 @@ const SILENCE_S = 30;
  */
 export const SEND_BUFFER_BYTES = 32 * 1_024;
 
-/** Key id → epoch milliseconds: when a read key that has ended was last refused. There are no other keys in it. */
+/**
+ * Key id → epoch milliseconds: when a read key that has ended was last refused, the oldest first. There are no
+ * other keys in it. Kept for a day.
+ */
 export type RefusedReaders = Map<string, number>;
 
 /** What the listener and the socket share. */
@@ -123,8 +127,18 @@ async function findReader({ store }: FeedInterface, key: string): Promise<Reader
 
 function requireActive({ refusedReaders, now }: FeedInterface, reader: Reader): void {
   if (keyState(reader, now()) === "active") return;
-  refusedReaders.set(reader.keyId, now());
+  recordRefusal(refusedReaders, reader.keyId, now());
   throw new AppError("unauthorized");
+}
+
+function recordRefusal(refused: RefusedReaders, keyId: string, now: number): void {
+  // A key that is set again would keep its place.
+  refused.delete(keyId);
+  refused.set(keyId, now);
+  for (const [id, at] of refused) {
+    if (at >= now - DAY_MS) break;
+    refused.delete(id);
+  }
 }
 
 function refuse({ onAnswer }: FeedService, exchange: Exchange, error: unknown): Response {
