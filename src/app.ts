@@ -1,6 +1,6 @@
 /** The composition root: opens every layer, joins them, and closes them again in order. */
 import type { Logger } from "pino";
-import { Certificates, checkCertificates, sparePorts } from "./certificates.ts";
+import { Certificates, checkAcmeFolder, checkCertificates, sparePorts } from "./certificates.ts";
 import {
   requireFreePorts,
   requirePortsOfTheirOwn,
@@ -117,6 +117,7 @@ export async function checkApp(config: ServeConfig, ours: ReadonlySet<number>): 
   // In the order of a start, for the same message.
   if (!hasDatabase(config.dataDir)) requireFreePorts(config, mayBeInUse);
   await checkServerStorage(config.dataDir);
+  checkAcmeFolder(config);
   socketPathIn(config.dataDir);
   requireFreePorts(config, mayBeInUse);
 }

@@ -115,11 +115,14 @@ export class Certificates {
 }
 
 /** Throws what a start would because of the settings of the certificate. */
-export function checkCertificates({ acme, tls, dataDir }: ServeConfig): void {
-  if (acme !== null) {
-    readCa(acme);
-    requireFolder(dataDir);
-  } else if (tls !== null) loadCertificate(tls);
+export function checkCertificates({ acme, tls }: ServeConfig): void {
+  if (acme !== null) readCa(acme);
+  else if (tls !== null) loadCertificate(tls);
+}
+
+/** Throws what a start would because of the folder of the certificate. Call it after checking the data folder. */
+export function checkAcmeFolder({ acme, dataDir }: ServeConfig): void {
+  if (acme !== null) requireFolder(dataDir);
 }
 
 /** A port that a start can do without: that of the challenges, while there is a valid certificate. */

@@ -136,10 +136,13 @@ test("a data folder of another user is refused, and nothing is created in it", a
   if (isRoot) chownSync(folder, NOBODY, NOBODY);
   // Only to read, as root could.
   if (isRoot) cpSync(seed({ signals: 1 }).path, join(folder, "signalbox.db"));
+  // Would be refused in a folder of one's own.
+  if (isRoot) writeFileSync(join(folder, "acme"), "");
   const before = readdirSync(folder);
   const [owner, typed] = isRoot ? [`user ${NOBODY}`, `'#${NOBODY}'`] : ["root", "root"];
   const commands = ["key list", "desk create alpha", "verify", "backup /tmp/none.db"];
-  for (const command of [SERVE, ...commands.map((line) => line.split(" "))]) {
+  const check = [...SERVE, "--check", "--acme-domain=a.test", "--acme-http-listen=127.0.0.1:0"];
+  for (const command of [SERVE, check, ...commands.map((line) => line.split(" "))]) {
     const { code, stderr } = await cli([...command, "--data", folder]);
     expect(code).toBe(1);
     expect(stderr).toContain(`The data folder ${folder} belongs to ${owner}, and you are `);

@@ -86,7 +86,8 @@ test("another user's folder: every command names the owner or the missing permis
   const where = ["--data", dataDir];
   const copy = join(nobodysFolder(), "copy.db");
   const commands = [["key", "list"], ["desk", "create", "beta"], ["audit"], ["verify"]];
-  for (const args of [...commands, ["backup", copy], SERVE]) {
+  const check = [...SERVE, "--check", "--acme-domain=a.test", "--acme-http-listen=127.0.0.1:0"];
+  for (const args of [...commands, ["backup", copy], SERVE, check]) {
     await expectFrom(unprivileged, [...args, ...where], /belongs to root.*sudo -u root/);
   }
   await expectFrom(
