@@ -1,6 +1,11 @@
 /** The composition root: opens every layer, joins them, and closes them again in order. */
 import type { Logger } from "pino";
-import { Certificates, checkAcmeFolder, checkCertificates, sparePorts } from "./certificates.ts";
+import {
+  Certificates,
+  checkAcmeFolder,
+  checkCertificates,
+  withoutSpareAddress,
+} from "./certificates.ts";
 import {
   requireFreePorts,
   requirePortsOfTheirOwn,
@@ -113,13 +118,13 @@ export async function checkApp(config: ServeConfig, ours: ReadonlySet<number>): 
   requireSafeTransport(config);
   requirePortsOfTheirOwn(config);
   checkCertificates(config);
-  const mayBeInUse = new Set([...ours, ...sparePorts(config, Date.now())]);
+  const needed = withoutSpareAddress(config, Date.now());
   // In the order of a start, for the same message.
-  if (!hasDatabase(config.dataDir)) requireFreePorts(config, mayBeInUse);
+  if (!hasDatabase(config.dataDir)) requireFreePorts(needed, ours);
   await checkServerStorage(config.dataDir);
   checkAcmeFolder(config);
   socketPathIn(config.dataDir);
-  requireFreePorts(config, mayBeInUse);
+  requireFreePorts(needed, ours);
 }
 
 /** Opens the storage, and makes what all interfaces share. */
@@ -131,7 +136,7 @@ async function openParts(
   const { config, log, now = Date.now } = options;
   const trustedProxies = new TrustedProxies(config.trustedProxies);
   // A first start that cannot listen leaves no database behind.
-  if (!hasDatabase(config.dataDir)) requireFreePorts(config, new Set(sparePorts(config, now())));
+  if (!hasDatabase(config.dataDir)) requireFreePorts(withoutSpareAddress(config, now()), new Set());
   const metrics = new Metrics(log);
   const wakeUps = new WakeUps();
   const storage = await openStorage(options, metrics, wakeUps);

@@ -66,8 +66,7 @@ export class Certificates {
     const { acme, tls, opsListen } = this.#config;
     if (this.#acme === null || acme === null || tls === null) return;
     // Nothing holds the other ports while it waits: say at once if another program has one.
-    const ours = [acme.httpListen.port, opsListen?.port ?? 0];
-    requireFreePorts(this.#config, new Set(ours));
+    requireFreePorts({ ...this.#config, acme: null }, new Set([opsListen?.port ?? 0]));
     if (!this.#acme.hasCertificate) onWait();
     await this.#acme.waitForCertificate(stopping);
     this.current = loadCertificate(tls);
@@ -125,9 +124,9 @@ export function checkAcmeFolder({ acme, dataDir }: ServeConfig): void {
   if (acme !== null) requireFolder(dataDir);
 }
 
-/** A port that a start can do without: that of the challenges, while there is a valid certificate. */
-export function sparePorts({ acme, dataDir }: ServeConfig, now: number): number[] {
-  return acme !== null && hasValidCertificate(dataDir, now) ? [acme.httpListen.port] : [];
+/** While there is a valid certificate, a start can do without the address of the challenges. */
+export function withoutSpareAddress(config: ServeConfig, now: number): ServeConfig {
+  return hasValidCertificate(config.dataDir, now) ? { ...config, acme: null } : config;
 }
 
 function hasValidCertificate(dataDir: string, now: number): boolean {

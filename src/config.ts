@@ -85,8 +85,8 @@ export function requirePortsOfTheirOwn(config: ServeConfig): void {
 }
 
 /**
- * Throws {@link UserError} for an address that cannot be bound. `mayBeInUse`: ports that our running server
- * has, perhaps with rights that this process lacks, and those that a start can do without.
+ * Throws {@link UserError} for an address that cannot be bound. `mayBeInUse`: ports that our server
+ * has, perhaps with rights that this process lacks.
  */
 export function requireFreePorts(config: ServeConfig, mayBeInUse: ReadonlySet<number>): void {
   for (const [, address] of listening(config)) {

@@ -391,6 +391,19 @@ describe("the port of --acme-http-listen in use by another program", () => {
   });
 });
 
+test("--acme-http-listen on an address that is not up yet does not stop a server with a valid certificate", async () => {
+  const { dataDir, args, start } = await setUp();
+  await stop(await start());
+  const away = ["--acme-http-listen=192.0.2.1:8880"];
+  const where = ["--listen=127.0.0.1:0", "--data", dataDir];
+  const check = await cli(["serve", "--check", ...args, ...away, ...where]);
+  expect(check.stderr).toContain("The configuration is valid");
+  const server = await start(undefined, away);
+  const said = server.log().find(({ level }) => level === "error");
+  expect(said?.["reason"]).toContain("192.0.2.1:8880 is not an address of this machine");
+  await stop(server);
+});
+
 test("a stored certificate that other users can read is used, and its permissions are tightened", async () => {
   const { directory, dataDir, args, start } = await setUp();
   const first = await start();
