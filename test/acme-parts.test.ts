@@ -3,7 +3,7 @@ import "reflect-metadata";
 import { describe, expect, test } from "bun:test";
 import { X509Certificate } from "node:crypto";
 import * as x509 from "@peculiar/x509";
-import { existsSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { pino } from "pino";
 import { serveCommand } from "../src/commands/serve.ts";
@@ -258,9 +258,12 @@ test("a damaged account key is named, with what to do", async () => {
   expect(await store.accountKey()).toContain("PRIVATE KEY");
 });
 
-test("a file in the place of the folder is named, with what to do", async () => {
+test.each([
+  ["a file", (path: string) => writeFileSync(path, "")],
+  ["a link to nothing", (path: string) => symlinkSync(`${path}-moved`, path)],
+])("%s in the place of the folder is named, with what to do", async (_, make) => {
   const dataDir = temporaryFolder();
-  writeFileSync(join(dataDir, "acme"), "");
+  make(join(dataDir, "acme"));
   expect(() => new AcmeStore(dataDir)).toThrow("move away what has this name");
   const args = ["--acme-domain=a.test", "--listen=127.0.0.1:0", "--acme-http-listen=127.0.0.1:0"];
   for (const check of [["--check"], []]) {
@@ -285,6 +288,12 @@ test.each(["state.json", "account-key.pem", "certificate.pem"])(
     );
   },
 );
+
+test("the folder may be a link to another one", () => {
+  const dataDir = temporaryFolder();
+  symlinkSync(temporaryFolder(), join(dataDir, "acme"));
+  expect(() => new AcmeStore(dataDir)).not.toThrow();
+});
 
 test("a damaged state does not stop renewals", async () => {
   const dataDir = temporaryFolder();

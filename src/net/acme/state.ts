@@ -1,6 +1,6 @@
 /** What is kept in `<data>/acme/`: the account's key, the certificate with its key, and what the next order depends on. */
 import { createHash, createPrivateKey, X509Certificate } from "node:crypto";
-import { existsSync, mkdirSync, readFileSync, statSync } from "node:fs";
+import { existsSync, lstatSync, mkdirSync, readFileSync, statSync } from "node:fs";
 import { open, rename, rm } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { type Static, Type } from "@sinclair/typebox";
@@ -158,7 +158,8 @@ export function readCertificate(dataDir: string): StoredCertificate | null {
 /** Throws `UserError` if something else has the name of the folder or of a file in it. */
 export function requireFolder(dataDir: string): void {
   const folder = acmeFolder(dataDir);
-  if (statSync(folder, { throwIfNoEntry: false })?.isDirectory() === false) {
+  // A link to nothing, too.
+  if (lstatSync(folder, { throwIfNoEntry: false }) !== undefined && !existsSync(`${folder}/`)) {
     throw new UserError(
       `${folder} is not a folder: move away what has this name, and start again.`,
     );
