@@ -51,6 +51,8 @@ export interface Passkey {
 /** A passkey with what checks its signatures. */
 export interface PasskeyCredential extends Passkey {
   readonly member_id: string;
+  /** The member's; it may be archived. */
+  readonly desk_id: number;
   /** COSE. */
   readonly public_key: Uint8Array<ArrayBuffer>;
   readonly counter: number;

@@ -85,4 +85,6 @@ test("a script that signs in all the time gets 429 with Retry-After, with a pass
   const last = await passkeySignIn(desk.visitor(), key);
   expect([last.status, Number(last.headers.get("retry-after")) > 0]).toEqual([429, true]);
   expect(last.text, "none of the attempts failed").toContain("Too many sign-ins.");
+  desk.registry.archiveDesk("alpha", true);
+  expect((await passkeySignIn(desk.visitor(), key)).status, "at an archived desk").toBe(429);
 });

@@ -69,7 +69,7 @@ test("a wrong password and an unknown address get the same answer; the wrong one
   ]);
 });
 
-test("a member of an archived desk is told so after the right password or passkey, and nobody else is", async () => {
+test("a member of an archived desk is told so after the right password or passkey, which the audit and the log have, and nobody else is", async () => {
   const desk = await startNamedConsole();
   const { visitor } = await desk.signUp("alpha", ALICE);
   const key = new SoftwareKey(desk.url);
@@ -82,13 +82,24 @@ test("a member of an archived desk is told so after the right password or passke
     expect([status, text.includes(archived)]).toEqual([422, true]);
   }
   expect(await isIn(visitor)).toBe(false);
-  expect(auditLines(desk)).toHaveLength(before);
+  expect(auditLines(desk).slice(before)).toEqual([
+    "member.sign_in_failed: with the right password, but the desk is archived",
+    'member.sign_in_failed: with the passkey "Laptop", but the desk is archived',
+  ]);
   const wrong = await signIn(desk.visitor(), { password: OTHER_PASSWORD });
   const unknown = await signIn(desk.visitor(), { email: "nobody@alpha.example" });
   expect(sameForAll(wrong, ALICE)).toBe(sameForAll(unknown, "nobody@alpha.example"));
   expect(wrong.text).not.toContain("archived");
+  await passkeySignIn(visitor, key, { isForged: true });
+  expect(auditLines(desk).at(-1)).toBe(
+    'member.sign_in_failed: with a bad signature of the passkey "Laptop"',
+  );
   desk.registry.archiveDesk("alpha", false);
   expect(isSignedIn(await signIn(visitor))).toBe(true);
+  await desk.stop();
+  expect(desk.log.filter(({ archived_desk }) => archived_desk !== undefined)).toMatchObject([
+    { archived_desk: 2, wrong_password: 1, unknown_address: 1, refused_passkey: 1 },
+  ]);
 });
 
 test("what was typed comes back as text, and never the password", async () => {

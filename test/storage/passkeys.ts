@@ -6,13 +6,14 @@ import { ALICE, BOB, failure, passkey, start } from "./start.ts";
 
 export function passkeysTests(): void {
   test("keep what a signature needs, and are the member's own", async () => {
-    const { passkeys, time, join } = await start();
+    const { members, passkeys, time, join } = await start();
     const [alice, bob] = [await join(), await join(BOB)];
     await passkeys.add(alice, passkey("one"));
     const made = { id: "one", name: "Key one", created_at: time.at };
     expect(await passkeys.find("one")).toEqual({
       ...made,
       member_id: alice.memberId,
+      desk_id: (await members.findForSignIn(ALICE))?.desk_id ?? 0,
       public_key: new Uint8Array([1, 2, 3]),
       counter: 7,
       transports: ["internal", "hybrid"],

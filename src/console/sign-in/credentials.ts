@@ -73,7 +73,12 @@ export async function checkPassword(
   const isRight = await limit.take(() => verifyPassword(password, account?.password_hash ?? null));
   if (account !== null && isRight && (await isStill(services, account))) {
     attempt.succeeded();
-    if (account.desk_archived_at !== null) throw deskArchived();
+    if (account.desk_archived_at !== null) {
+      throw await deskArchived(services, visit, account, {
+        ...failure,
+        detail: "with the right password",
+      });
+    }
     return account;
   }
   services.failedSignIns.count(
@@ -97,8 +102,19 @@ export function tooMany(
   return new AppError("rate_limited", { retryAfterS, message: `Too many ${what}.` });
 }
 
-/** Only for somebody who proved to be a member: strangers must not learn it. */
-export function deskArchived(): UserError {
+/**
+ * Records the attempt, and returns the answer to it. Only for somebody who proved to be a member: strangers
+ * must not learn that the desk is archived.
+ */
+export async function deskArchived(
+  services: ConsoleServices,
+  visit: Visit,
+  member: { id: string; desk_id: number },
+  { actor, action, detail }: Failure,
+): Promise<UserError> {
+  services.failedSignIns.count("archived_desk", visit.address);
+  const failure = { actor, action, detail: `${detail}, but the desk is archived` };
+  await auditFailure(services, visit, member, failure);
   return new UserError("Your desk is archived: ask your administrator.");
 }
 

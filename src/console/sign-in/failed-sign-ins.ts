@@ -14,6 +14,8 @@ type FailureKind =
   | "unknown_address"
   | "wrong_password"
   | "refused_passkey"
+  /** The right password or passkey of a member whose desk is archived. */
+  | "archived_desk"
   /** Refused unseen, because there were too many attempts. */
   | "throttled";
 

@@ -27,13 +27,12 @@ type PasskeyProof =
   | {
       readonly outcome: "right";
       readonly account: Account;
-      readonly id: string;
-      readonly name: string;
+      readonly passkey: PasskeyCredential;
     }
   /** The passkey is known, but the answer is not valid. `reason`: for the audit. */
-  | { readonly outcome: "refused"; readonly memberId: string; readonly reason: string }
+  | { readonly outcome: "refused"; readonly passkey: PasskeyCredential; readonly reason: string }
   /** The answer is valid, but the member's desk is archived. */
-  | { readonly outcome: "archived" }
+  | { readonly outcome: "archived"; readonly passkey: PasskeyCredential }
   | { readonly outcome: "unknown" };
 
 /**
@@ -145,17 +144,17 @@ export class PasskeyCeremonies {
       return { outcome: "unknown" };
     }
     const refuse = (reason: string): PasskeyProof => {
-      return { outcome: "refused", memberId: passkey.member_id, reason };
+      return { outcome: "refused", passkey, reason };
     };
     const counter = await this.#verify(response, challenge, passkey);
     if (counter === null) return refuse(`with a bad signature of the passkey "${passkey.name}"`);
     const { id, name, member_id } = passkey;
     // Read before the use is recorded: a session does not hold if its member is signed out in between.
     const account = await this.#services.members.find(member_id);
-    if (account === null) return { outcome: "archived" };
+    if (account === null) return { outcome: "archived", passkey };
     switch (await this.#services.passkeys.recordUse(id, counter)) {
       case "recorded":
-        return { outcome: "right", account, id, name };
+        return { outcome: "right", account, passkey };
       case "regressed":
         return refuse(
           `with the passkey "${name}", whose counter decreased: it may have been copied`,

@@ -1,6 +1,7 @@
 /** Signing in with a password or a passkey, and signing out. */
 import type { VNode } from "preact";
 import { UserError } from "../../domain/errors.ts";
+import type { PasskeyCredential } from "../../domain/member.ts";
 import { signOutFailedPage } from "../web/problems.tsx";
 import { seeOther } from "../web/responses.ts";
 import { type Answer, forEverybody, type Route, forSignedIn } from "../web/routes.ts";
@@ -65,25 +66,30 @@ async function sendPassword(services: ConsoleServices, visit: Visit): Promise<Re
 
 /** Failures are not limited: nobody guesses a signature. */
 async function sendPasskey(services: ConsoleServices, visit: Visit): Promise<Response> {
-  const { ceremonies, failedSignIns, members, throttle } = services;
+  const { ceremonies, failedSignIns, throttle } = services;
   const result = await ceremonies.finishProving(visit, "sign-in");
-  if (result.outcome === "right") {
-    const { account, id, name } = result;
+  if (result.outcome === "right" || result.outcome === "archived") {
+    const { id, name } = result.passkey;
     const retryAt = throttle.beginPasskeySession(id);
     if (retryAt > visit.now) throw tooMany("sign-ins", services, visit, retryAt);
     const how = `with the passkey "${name}"`;
-    await admit(services, visit, account, { how, passkeyId: id });
+    if (result.outcome === "archived") {
+      throw await deskArchived(services, visit, ownerOf(result.passkey), failedSignIn(how));
+    }
+    await admit(services, visit, result.account, { how, passkeyId: id });
     return seeOther(nextOf(visit));
   }
-  if (result.outcome === "archived") throw deskArchived();
   failedSignIns.count("refused_passkey", visit.address);
-  const owner = result.outcome === "refused" ? await members.find(result.memberId) : null;
-  if (result.outcome === "refused" && owner !== null) {
-    await auditFailure(services, visit, owner, failedSignIn(result.reason));
+  if (result.outcome === "refused") {
+    await auditFailure(services, visit, ownerOf(result.passkey), failedSignIn(result.reason));
   }
   throw new UserError(
     "The passkey is unknown, or it took too long. Try again, or use your password.",
   );
+}
+
+function ownerOf({ member_id: id, desk_id }: PasskeyCredential) {
+  return { id, desk_id };
 }
 
 function failedSignIn(detail: string) {

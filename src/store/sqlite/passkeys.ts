@@ -35,8 +35,8 @@ export class SqlitePasskeys extends Records implements Passkeys {
   find(id: string): PasskeyCredential | null {
     const row = this.db
       .query<Row, [string]>(
-        `SELECT passkeys.id, passkeys.member_id, passkeys.name, passkeys.public_key, passkeys.counter,
-           passkeys.transports, passkeys.created_at, passkeys.last_used_at
+        `SELECT passkeys.id, passkeys.member_id, members.desk_id, passkeys.name, passkeys.public_key,
+           passkeys.counter, passkeys.transports, passkeys.created_at, passkeys.last_used_at
          FROM passkeys JOIN members ON members.id = passkeys.member_id
          WHERE passkeys.id = ? AND passkeys.removed_at IS NULL AND members.removed_at IS NULL`,
       )
