@@ -59,7 +59,7 @@ export const errors: Readonly<Record<ErrorCode, { name: string; remedy: string }
   },
 };
 
-/** In a row: fields, and the characters of a field and a key, so that the page stays small. */
+/** Limits per row, which keep the page small. */
 export const FIELDS_SHOWN = 3;
 export const FIELD_CHARACTERS_MAX = 42;
 export const LABEL_CHARACTERS_MAX = 30;

@@ -21,7 +21,7 @@ const STILL_IN_USE_READ = 1_000;
 /** The small chart of each key: days in UTC, with today. */
 export const CHART = { width: "day", count: 14 } as const;
 
-/** A key and what was done with it. */
+/** A key and its recent requests. */
 export interface KeyUse {
   readonly apiKey: ApiKey;
   /** It expires soon and has no successor. */

@@ -31,7 +31,7 @@ export function OverlapAdvice(used: Used): VNode {
   );
 }
 
-/** A key that was used within so long has somebody who uses it. */
+/** A key used within this time counts as in use. */
 const IN_USE_MS = HOUR_MS;
 
 function adviceOn({ apiKey, now }: Used): string {

@@ -28,7 +28,7 @@ const PAGE = 50;
 const SYMBOLS_OFFERED = 50;
 const EXPORT_MS_MAX = EXPORT_MINUTES_MAX * 60_000;
 
-/** What a list shows that looked for nothing. */
+/** The defaults of a list for which nothing was read. */
 const nothing: Omit<SignalListing, "input" | "keys" | "symbols"> = {
   find: null,
   found: { signals: [], older: null, newer: null, searchedTo: null },

@@ -2,7 +2,7 @@
 import type { ComponentChildren, VNode } from "preact";
 import { QuietLink } from "./components.tsx";
 
-/** Whether the page does so. live.js shows and fills it. */
+/** Shows whether live updates work. live.js fills it in. */
 export function LiveStatus(): VNode {
   return (
     <>

@@ -1,4 +1,4 @@
-/** The routes of pages, of their forms, and of what scripts ask for; and the answers to what is refused. */
+/** Defines routes for pages, forms and scripts, and answers refused requests. */
 import type { VNode } from "preact";
 import { NotFoundError, UserError } from "../../domain/errors.ts";
 import type { Awaitable } from "../../domain/storage.ts";
@@ -23,7 +23,7 @@ export interface Route<V extends Visit = MemberVisit> {
   readonly handle: (services: ConsoleServices, visit: V) => Promise<Response>;
 }
 
-/** A page, or what is answered instead. */
+/** A page to render, or a finished response. */
 export type Answer = VNode | Response;
 
 /** `problem`: why the page's form was refused; null: it was not sent. */

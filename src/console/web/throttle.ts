@@ -75,7 +75,7 @@ export class SignInThrottle {
    */
   begin({ email, device, address }: Guess): Attempt {
     const now = this.#clock();
-    // Capitals and spaces are no way around the count.
+    // Capitals and spaces do not evade the limit.
     const member = normalizeEmail(email);
     const nonce = this.#nonceOf(member, device);
     const name = digest(member);

@@ -140,7 +140,7 @@ function replaceParts(page) {
   dispatchEvent(new Event("fresh"));
 }
 
-/** A page says by `data-path` where its parts are, and ends with a part that has `data-done`. */
+/** A page says by `data-path` where its parts are, and stops asking when a part has `data-done`. */
 const parts = document.querySelector("#live");
 if (parts !== null) {
   const { path, every } = parts.dataset;
