@@ -136,7 +136,9 @@ describe("the filter", () => {
     for (const to of ["2026-02-01T00:00", "2026-02-02T00:00"]) {
       const { text } = await visitor.get(`/signals?from=2026-02-02T00:00&to=${to}`);
       expect(text).toMatch(/id="to"[^>]* aria-invalid="true"[^>]* aria-describedby="to-hint"/);
-      expect(text).toContain("This must be later than “From”.");
+      expect(text).toContain(
+        '<p class="hint" id="to-hint" role="alert">This must be later than “From”.</p>',
+      );
     }
     const other = await visitor.get("/signals?from=2026-02-01T00:00&to=2026-02-02T00:00");
     expect(other.text).not.toContain("to-hint");

@@ -127,25 +127,13 @@ function Choice({
   );
 }
 
-function Moment({
-  problem,
-  ...field
-}: {
+function Moment(field: {
   id: string;
   label: string;
   value: string | undefined;
   problem?: string | undefined;
 }): VNode {
-  return (
-    <Field
-      type="datetime-local"
-      step="1"
-      autocomplete="off"
-      hint={problem}
-      aria-invalid={problem !== undefined || undefined}
-      {...field}
-    />
-  );
+  return <Field type="datetime-local" step="1" autocomplete="off" {...field} />;
 }
 
 function Export({ input }: { input: FilterInput }): VNode {
