@@ -151,3 +151,40 @@ test("a data folder of another user is refused, and nothing is created in it", a
   }
   expect(readdirSync(folder)).toEqual(before);
 });
+
+// Only root can give a file away.
+test
+  .skipIf(!isRoot)
+  .each([
+    "signalbox.db",
+    "signalbox.db-wal",
+    "signalbox-sessions.db",
+    "serve.lock",
+    "device-secret",
+  ])("a file %s of another user is refused, with the command that changes it", async (name) => {
+  const dataDir = temporaryFolder();
+  const file = join(dataDir, name);
+  writeFileSync(file, "");
+  chmodSync(file, 0o666);
+  chownSync(file, NOBODY, NOBODY);
+  for (const command of [[...SERVE, "--check"], SERVE, ["desk", "create", "alpha"]]) {
+    const { code, stderr } = await cli([...command, "--data", dataDir]);
+    expect({ code, stderr }).toEqual({
+      code: 1,
+      stderr: expect.stringContaining(
+        `${file} belongs to user ${NOBODY}, and you are root. Run: sudo chown 0 ${file}, or name another folder`,
+      ),
+    });
+  }
+  expect(readdirSync(dataDir)).toEqual([name]);
+  expect(statSync(file)).toMatchObject({ uid: NOBODY, mode: 0o100666 });
+});
+
+test.skipIf(!isRoot)("another user's copy of a file is left as it is", async () => {
+  const { dataDir, path } = seed({ signals: 1 });
+  cpSync(path, `${path}.bak`);
+  chownSync(`${path}.bak`, NOBODY, NOBODY);
+  const { code, stderr } = await cli(["desk", "list", "--data", dataDir]);
+  expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
+  expect(statSync(`${path}.bak`).uid).toBe(NOBODY);
+});

@@ -35,13 +35,16 @@ const SERVICE_DATA = "/var/lib/signalbox";
 /** The files of Signalbox in a data folder. */
 const OUR_FILES =
   /^(signalbox\.db|signalbox-(activity|sessions)\.db|serve\.lock|ops\.sock|device-secret|acme$)/;
+/** Those that a server opens, without copies that somebody made beside them. */
+const OPENED_FILES =
+  /^(signalbox(-activity|-sessions)?\.db(-wal|-shm)?|serve\.lock|ops\.sock|device-secret)$/;
 /** Has the keys of `serve --acme-domain`. */
 const ACME_FOLDER = "acme";
 
 /**
  * Creates the folder, or checks that it is empty or has our files, and removes the permissions of other
- * users. Refuses any other folder, and leaves it as it is. `openDatabase`
- * does it for the database, once it knows that it is ours.
+ * users. Refuses any other folder, and leaves it as it is. The database's own files are left to
+ * `openDatabase`, which first checks that they are ours.
  */
 export function prepareFolder(dataDir: string, onTightened: OnTightened): void {
   try {
@@ -74,6 +77,7 @@ function refuseUnusable(dataDir: string): void {
   refuseForeignFolder(dataDir);
   refuseOtherFiles(dataDir);
   accessSync(dataDir, constants.R_OK | constants.W_OK | constants.X_OK);
+  refuseForeignFiles(dataDir);
 }
 
 function refuseOtherFiles(dataDir: string): void {
@@ -169,11 +173,31 @@ export function refuseForeignFolder(dataDir: string): void {
   const ours = process.geteuid?.();
   const owner = statSync(dataDir).uid;
   if (ours === undefined || owner === ours) return;
-  const ownerName = userName(owner);
-  const sudoName = shellQuoted(ownerName ?? `#${owner}`);
+  const sudoName = shellQuoted(userName(owner) ?? `#${owner}`);
   throw new UserError(
-    `The data folder ${dataDir} belongs to ${ownerName ?? `user ${owner}`}, and you are ${userName(ours) ?? `user ${ours}`}: put sudo -u ${sudoName} before the command, or name another folder with --data DIR.`,
+    `The data folder ${dataDir} belongs to ${nameOf(owner)}, and you are ${nameOf(ours)}: put sudo -u ${sudoName} before the command, or name another folder with --data DIR.`,
   );
+}
+
+/** Their owner could read and change what is stored. */
+function refuseForeignFiles(dataDir: string): void {
+  const ours = process.geteuid?.();
+  if (ours === undefined) return;
+  const foreign = readdirSync(dataDir)
+    .filter((name) => OPENED_FILES.test(name))
+    .map((name) => join(dataDir, name))
+    .map((path) => ({ path, owner: statSync(path, { throwIfNoEntry: false })?.uid ?? ours }))
+    .filter(({ owner }) => owner !== ours);
+  const [first] = foreign;
+  if (first === undefined) return;
+  const files = foreign.map(({ path }) => shellQuoted(path)).join(" ");
+  throw new UserError(
+    `${first.path} belongs to ${nameOf(first.owner)}, and you are ${nameOf(ours)}. Run: sudo chown ${ours} ${files}, or name another folder with --data DIR.`,
+  );
+}
+
+function nameOf(uid: number): string {
+  return userName(uid) ?? `user ${uid}`;
 }
 
 interface FolderMisfits {
