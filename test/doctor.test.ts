@@ -360,3 +360,17 @@ test("fsync: a probe that a SIGKILL left is removed by the next", async () => {
   expect((await doctor(dataDir))["fsync"]?.sentence).toMatch(/^An fsync takes [\d.]+ ms\./);
   expect(existsSync(left)).toBe(false);
 });
+
+test("fsync: what follows can be stopped at once, even if it is synchronous", async () => {
+  const script = `
+    import { measureFsync } from "${join(import.meta.dir, "../src/commands/disk.ts")}";
+    await measureFsync("${temporaryFolder()}");
+    console.log("measured");
+    Bun.sleepSync(30_000);`;
+  const child = Bun.spawn([process.execPath, "-e", script], { stdout: "pipe" });
+  onCleanup(() => child.kill("SIGKILL"));
+  await child.stdout.getReader().read();
+  child.kill("SIGTERM");
+  await child.exited;
+  expect(child.signalCode).toBe("SIGTERM");
+});

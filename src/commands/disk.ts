@@ -46,10 +46,14 @@ export function freeBytes(dir: string): number {
 /** Returns the median time of an fsync in a folder, in milliseconds. Always removes its file. */
 export async function measureFsync(dir: string): Promise<number> {
   // A handler runs after the probe, which is synchronous and removes its file.
-  onStopSignals(() => process.exit(1));
-  const times = probe(join(dir, PROBE_NAME));
-  await Bun.sleep(1);
-  return median(times);
+  const endHandling = onStopSignals(() => process.exit(1));
+  try {
+    const times = probe(join(dir, PROBE_NAME));
+    await Bun.sleep(1);
+    return median(times);
+  } finally {
+    endHandling();
+  }
 }
 
 function probe(path: string): number[] {

@@ -22,12 +22,15 @@ export function stopSignal(log: Log, signals = stopSignals()): Promise<void> {
   });
 }
 
-/** Calls `first` at the first signal, and `later` at a later one, unless it repeats the first. */
+/**
+ * Calls `first` at the first signal, and `later` at a later one, unless it repeats the first. Returns what
+ * ends that, so that a signal ends the process again.
+ */
 export function onStopSignals(
   first: (signal: NodeJS.Signals) => void,
   later: () => void = () => process.exit(1),
   signals = stopSignals(),
-): void {
+): () => void {
   let firstAt: number | null = null;
   const onSignal = (signal: NodeJS.Signals): void => {
     const now = performance.now();
@@ -37,6 +40,9 @@ export function onStopSignals(
     } else if (now - firstAt >= SAME_SIGNAL_MS) later();
   };
   for (const signal of signals) process.on(signal, onSignal);
+  return () => {
+    for (const signal of signals) process.off(signal, onSignal);
+  };
 }
 
 /** For a command that soon notices that it was aborted; a later signal ends it at once. */
