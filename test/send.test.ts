@@ -234,6 +234,15 @@ describe("a file", () => {
     expect(code).toBe(1);
   });
 
+  test("whose first line is no JSON, with signals below it, is refused by its lines", async () => {
+    const { file, send } = sendingTo("http://127.0.0.1:1", WRONG_KEY);
+    const invalid = { ...signal, side: undefined };
+    const { code, stderr } = await send([file(["# exported today", signal, invalid])]);
+    expect(stderr).toMatch(/^line 1: The line .*\nline 3: side: .*\n.* has 2 invalid signals: /);
+    expect(stderr).not.toContain("CSV");
+    expect(code).toBe(1);
+  });
+
   test.skipIf(Bun.which("python3") === null)(
     "that is CSV is sent after what is to type",
     async () => {

@@ -15,7 +15,7 @@ export interface Checked extends Fingerprint {
   /** How many of the signals have no `client_signal_id`. */
   readonly withoutId: number;
   readonly invalid: number;
-  /** JSON that does not fit one line, or no JSON at all. */
+  /** JSON that does not fit one line, or no object in any line. */
   readonly format: "NDJSON" | "JSON" | "other";
 }
 
@@ -40,10 +40,12 @@ export async function checkAll(
   };
   for await (const line of input.lines(onChunk)) {
     const checked = checkLine(line);
+    const isObject = "hasId" in checked || checked.status !== NOT_AN_OBJECT;
+    if (signals === 0 && !isObject) format = formatOf(line);
+    else if (isObject && format === "other") format = "NDJSON";
     signals += 1;
     if (!("hasId" in checked)) {
       invalid += 1;
-      if (signals === 1 && checked.status === NOT_AN_OBJECT) format = formatOf(line);
       onInvalid(checked);
     } else if (!checked.hasId) withoutId += 1;
   }
