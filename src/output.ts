@@ -26,7 +26,10 @@ export function writeToStdout(text: string): void {
   if (code !== null) throw new OutputError(code);
 }
 
-/** Waits for a slow reader. Ignores failures: there is nowhere left to report them. */
+/**
+ * Waits for a slow reader, and stands still while a reader reads nothing, as any program does. Ignores
+ * failures: there is nowhere left to report them.
+ */
 export function writeToStderr(text: string): void {
   writeAll(STDERR, text);
 }
