@@ -110,7 +110,7 @@ test("hints repeat --data, quoted for the shell, unless it is the default", asyn
   const cwd = temporaryFolder();
   const hintOf = async (command: string, ...more: string[]) => {
     const { stderr } = await cli([...command.split(" "), ...more], { cwd });
-    return /with: (.*)\n/.exec(stderr)?.[1];
+    return /(?:with|then type): (.*)\n/.exec(stderr)?.[1];
   };
   expect(await hintOf("desk create alpha")).toBe("signalbox key mint --desk alpha");
   for (const [command, hint] of [

@@ -1,7 +1,7 @@
 /** `/`: whether the desk's signals arrive, and what needs attention. */
 import { REJECT_REASONS_KEPT } from "../../domain/activity.ts";
 import { newestSignal } from "../../domain/signal-chunks.ts";
-import { lastDayFrom } from "../keys/key-activity.ts";
+import { lastDayFrom, lateUseOf } from "../keys/key-activity.ts";
 import { expiringKeys, keysStillInUse, readUse } from "../keys/key-list.ts";
 import { seeOther } from "../web/responses.ts";
 import { forMembers, type Route } from "../web/routes.ts";
@@ -39,6 +39,7 @@ async function readAnswer(services: ConsoleServices, visit: MemberVisit): Promis
   const reasons = [...(await activity.rejects(query))];
   const expiring = await expiringKeys(services, visit);
   const ended = await keysStillInUse(services, visit);
+  const uses = await readUse(services, visit, ended.slice(0, KEYS_SHOWN), expiring);
   return {
     newest: await newestSignal(signals, member.deskId),
     lastHour: await readLastHour(activity, owner, now),
@@ -46,7 +47,8 @@ async function readAnswer(services: ConsoleServices, visit: MemberVisit): Promis
     reasons: reasons.toSorted((one, other) => other.count - one.count).slice(0, REASONS_SHOWN),
     moreReasons: Math.max(0, reasons.length - REASONS_SHOWN),
     expiring: expiring.slice(0, KEYS_SHOWN),
-    stillInUse: await readUse(services, visit, ended.slice(0, KEYS_SHOWN), expiring),
+    // The counts may have changed since the keys were found.
+    stillInUse: uses.filter((use) => lateUseOf(use.apiKey, use.activity, now) !== null),
     moreKeys: Math.max(0, expiring.length - KEYS_SHOWN) + Math.max(0, ended.length - KEYS_SHOWN),
     now,
   };
