@@ -38,8 +38,10 @@ export function writeJournal(file: string, recorded: Journal | null, input: Fing
   try {
     if (recorded?.bytes !== bytes) {
       writeFileSync(written, `${JSON.stringify(journal)}\n`, { mode: 0o600, flag });
-      syncPath(written);
-      renameSync(written, file);
+      if (written !== file) {
+        syncPath(written);
+        renameSync(written, file);
+      }
     }
     // The run that wrote a recorded one may have been killed before it was on disk.
     syncPath(file);
