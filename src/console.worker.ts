@@ -1,21 +1,11 @@
 /** The composition root of the console's thread: see `console/thread.ts`. */
 import { type Logger, pino } from "pino";
-import { accountRoutes } from "./console/account/routes.tsx";
-import { activityRoutes } from "./console/activity/routes.tsx";
-import { auditRoutes } from "./console/audit/routes.tsx";
-import { keyRoutes } from "./console/keys/routes.tsx";
+import { allRoutes } from "./console/all-routes.ts";
 import { MintedKeys } from "./console/keys/minted.ts";
-import { memberRoutes } from "./console/members/routes.tsx";
-import { joinRoutes } from "./console/sign-in/join-routes.tsx";
 import { FailedSignIns } from "./console/sign-in/failed-sign-ins.ts";
 import { PasskeyCeremonies } from "./console/sign-in/passkeys.ts";
-import { signInRoutes } from "./console/sign-in/routes.tsx";
 import { ExportSlots } from "./console/signals/export.ts";
-import { signalRoutes } from "./console/signals/routes.tsx";
-import { homeRoutes } from "./console/home/routes.tsx";
-import { startRoutes } from "./console/start/routes.tsx";
 import type { ConsoleOptions, FromConsole, ToConsole } from "./console/thread.ts";
-import type { Route } from "./console/web/routes.ts";
 import { createConsole } from "./console/web/server.ts";
 import type { ConsoleServices } from "./console/web/services.ts";
 import { SentForms } from "./console/web/sent-forms.ts";
@@ -35,19 +25,6 @@ import { clientAddresses, TrustedProxies, transportPolicy } from "./net/transpor
 import { openConsoleStorage } from "./store/open.ts";
 
 declare const self: Worker;
-
-const allRoutes: readonly Route[] = [
-  ...signInRoutes,
-  ...joinRoutes,
-  ...homeRoutes,
-  ...startRoutes,
-  ...signalRoutes,
-  ...activityRoutes,
-  ...keyRoutes,
-  ...memberRoutes,
-  ...auditRoutes,
-  ...accountRoutes,
-];
 
 /** A reload of the form within this time shows the same one-time link, a later one makes another. */
 const LINK_KNOWN_MS = 60_000;

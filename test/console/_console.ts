@@ -15,6 +15,7 @@ import {
   type TestApp,
   type TestAppOptions,
 } from "../_setup.ts";
+import type { Route } from "../../src/console/web/routes.ts";
 import { cookieNames } from "../../src/console/web/visit.ts";
 import { openDatabase } from "../../src/store/sqlite/open.ts";
 
@@ -125,6 +126,12 @@ export function auditLines(desk: TestConsole): string[] {
   return auditOf(desk)
     .map(({ action, detail }) => `${action}: ${detail}`)
     .toReversed();
+}
+
+/** A route's path with the ids in it: `ids` has beginnings of routes, such as `/keys/:id`; others get `x`. */
+export function concretePath({ path }: Pick<Route, "path">, ids: Record<string, string>): string {
+  const [start = "", concrete = ""] = Object.entries(ids).find(([at]) => path.startsWith(at)) ?? [];
+  return path.replace(start, concrete).replaceAll(/:\w+/g, "x");
 }
 
 /** Whether an answer to a sign-in leads into the console. */

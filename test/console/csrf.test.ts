@@ -1,8 +1,10 @@
 /** Requests that another site makes a browser send, and forms whose session has ended. */
 import { expect, test } from "bun:test";
+import { allRoutes } from "../../src/console/all-routes.ts";
 import { openForDamage } from "../_setup.ts";
 import {
   ALICE,
+  concretePath,
   isIn,
   OTHER_PASSWORD,
   PASSWORD,
@@ -33,29 +35,39 @@ const forged: [string, Record<string, string | null>, Record<string, string | nu
 test("requests of another site are refused on every form, and nothing is done", async () => {
   const { app: desk, visitor } = await startSignedIn();
   const { token, member: bob } = desk.members.invite("alpha", "bob@alpha.example");
-  const forms: [string, Record<string, string>][] = [
-    ["/account/password", { current: PASSWORD, new: OTHER_PASSWORD }],
-    ["/account/passkeys/options", { current: PASSWORD, name: "x" }],
-    ["/account/passkeys", { name: "x", response: "{}" }],
-    ["/account/passkeys/x/remove", { current: PASSWORD }],
-    ["/account/confirm/options", {}],
-    ["/account/sessions/x/end", {}],
-    ["/account/sign-out-everywhere", {}],
-    ["/sign-out", {}],
-    ["/members/invite", { email: "eve@alpha.example", current: PASSWORD }],
-    [`/members/${bob.id}/remove`, { current: PASSWORD }],
-    ["/keys", { label: "bot", expires: "never" }],
-    [`/keys/${desk.keyId}/rotate`, { overlap: "1h" }],
-    [`/keys/${desk.keyId}/revoke`, { confirmation: desk.key.slice(-4) }],
-    ["/sign-in", { email: ALICE, password: PASSWORD }],
-    ["/sign-in/passkey", { response: "{}" }],
-    [`/join/${token}`, { password: PASSWORD }],
-  ];
+  const ids = {
+    "/members/:id": `/members/${bob.id}`,
+    "/keys/:id": `/keys/${desk.keyId}`,
+    "/join/:token": `/join/${token}`,
+  };
+  // What a form needs to do something; the others need nothing, or a passkey.
+  const filled: Record<string, Record<string, string>> = {
+    "/account/password": { current: PASSWORD, new: OTHER_PASSWORD },
+    "/account/passkeys/options": { current: PASSWORD, name: "x" },
+    "/account/passkeys": { name: "x", response: "{}" },
+    "/account/passkeys/:id/remove": { current: PASSWORD },
+    "/members/invite": { email: "eve@alpha.example", current: PASSWORD },
+    "/members/:id/remove": { current: PASSWORD },
+    "/keys": { label: "bot", expires: "never" },
+    "/keys/:id": { label: "renamed" },
+    "/keys/:id/rotate": { overlap: "1h" },
+    "/keys/:id/revoke": { confirmation: desk.key.slice(-4) },
+    "/sign-in": { email: ALICE, password: PASSWORD },
+    "/sign-in/passkey": { response: "{}" },
+    "/join/:token": { password: PASSWORD },
+    "/join/:token/passkey": { response: "{}" },
+  };
+  const forms = allRoutes.filter(({ method }) => method === "POST");
+  expect(Object.keys(filled).filter((path) => !forms.some((form) => form.path === path))).toEqual(
+    [],
+  );
   const before = auditLines(desk);
   await visitor.get("/account");
   for (const [name, fields, headers] of forged) {
-    for (const [path, form] of forms) {
-      const { status } = await visitor.post(path, { ...form, ...fields }, headers);
+    for (const form of forms) {
+      const path = concretePath(form, ids);
+      const sent = { ...filled[form.path], ...fields };
+      const { status } = await visitor.post(path, sent, headers);
       expect([name, path, status]).toEqual([name, path, 403]);
     }
   }

@@ -1,5 +1,6 @@
 /** Getting in with a password, by HTTP alone. */
 import { expect, test } from "bun:test";
+import { allRoutes } from "../../src/console/all-routes.ts";
 import { localPath } from "../../src/console/web/safe-redirect.ts";
 import { FAILURES_MAX } from "../../src/console/web/throttle.ts";
 import { cookieNames } from "../../src/console/web/visit.ts";
@@ -7,6 +8,7 @@ import { signal } from "../_setup.ts";
 import { SoftwareKey } from "./_authenticator.ts";
 import {
   ALICE,
+  concretePath,
   holds,
   isIn,
   OTHER_PASSWORD,
@@ -164,34 +166,33 @@ test("signing out ends the session, not only the cookie", async () => {
 test("a stranger gets no page of members and sends none of their forms", async () => {
   const desk = await startConsole();
   const { body } = await desk.post(signal);
-  const key = `/keys/${desk.keyId}`;
-  const sent = `/signals/${String(body["id"])}`;
+  const ids = {
+    "/keys/:id": `/keys/${desk.keyId}`,
+    "/signals/:id": `/signals/${String(body["id"])}`,
+  };
   const stranger = desk.visitor();
   await stranger.get("/sign-in");
-  const pages = [
-    [
-      "/",
-      "/home/live",
-      "/start",
-      "/start/state",
-      "/audit",
-      "/account",
-      "/activity",
-      "/activity/live",
-    ],
-    ["/signals", "/signals/newer", "/signals/export?format=csv", sent, `${sent}/metadata`],
-    ["/members", "/members/invite", "/members/x/remove"],
-    ["/keys", "/keys/new", key, `${key}/key`, `${key}/rotate`, `${key}/revoke`],
-  ].flat();
-  for (const path of pages) {
-    const { status, location } = await stranger.get(path);
-    const next = path === "/" ? "" : `?next=${encodeURIComponent(path)}`;
-    expect([path, status, location]).toEqual([path, 303, `/sign-in${next}`]);
-  }
   const fields = { overlap: "1h", confirmation: desk.key.slice(-4) };
-  for (const path of ["/keys", `${key}/rotate`, `${key}/revoke`]) {
-    expect([path, (await stranger.post(path, fields)).status]).toEqual([path, 403]);
+  for (const route of allRoutes.filter(({ access }) => access !== "public")) {
+    const path = concretePath(route, ids);
+    if (route.method === "GET") {
+      const { status, location } = await stranger.get(path);
+      const next = path === "/" ? "" : `?next=${encodeURIComponent(path)}`;
+      expect([path, status, location]).toEqual([path, 303, `/sign-in${next}`]);
+    } else {
+      expect([path, (await stranger.post(path, fields)).status]).toEqual([path, 403]);
+    }
   }
+  // A page that everybody may see is a decision: this list is where it is made.
+  const open = allRoutes.filter(({ access }) => access === "public").map(({ path }) => path);
+  expect([...new Set(open)].toSorted()).toEqual([
+    "/join/:token",
+    "/join/:token/passkey",
+    "/join/:token/passkey/options",
+    "/sign-in",
+    "/sign-in/passkey",
+    "/sign-in/passkey/options",
+  ]);
   expect(desk.registry.listKeys("alpha")).toMatchObject([{ revoked_at: null }]);
 });
 
