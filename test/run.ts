@@ -13,11 +13,20 @@ import { buildExecutable } from "./_executable.ts";
 const parallel = `--parallel=${2 * navigator.hardwareConcurrency}`;
 
 /** These take longest, and run with the faults, so that `bun run test` takes less than three minutes. */
-const long = ["acme", "feed-client", "send", "tour"];
+const long = [
+  "acme",
+  "backup-job",
+  "clients",
+  "feed-client",
+  "send",
+  "signals-cli",
+  "stop-signals",
+  "tour",
+];
 
 /** These start many processes or consoles. */
 const slow =
-  "test/{console/*,backup*,cli*,console-links,doctor,executable*,members,raw,restore,signals-cli,stop-signals,verify}.test.ts";
+  "test/{console/*,backup*,cli*,console-links,doctor,executable*,members,raw,restore,verify}.test.ts";
 
 function ignore(...patterns: readonly string[]): string[] {
   const all = ["test/{browser,faults}/**", `test/{${long.join(",")}}.test.ts`, ...patterns];
@@ -51,7 +60,14 @@ function isSuite(name: string): name is keyof typeof suites {
 /** For `test/_preload.ts`. */
 async function bundleWorkers(outdir: string): Promise<void> {
   const entrypoints = bundle.entrypoints.filter((file) => file.endsWith(".worker.ts"));
-  await Bun.build({ entrypoints, root: bundle.root, outdir, target: "bun", sourcemap: "inline" });
+  await Bun.build({
+    entrypoints,
+    root: bundle.root,
+    outdir,
+    target: "bun",
+    splitting: true,
+    sourcemap: "inline",
+  });
 }
 
 async function run(name: string): Promise<number> {
