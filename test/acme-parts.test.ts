@@ -24,7 +24,7 @@ import {
   resumeState,
 } from "../src/net/acme/state.ts";
 import { makeCertificate } from "./_certificates.ts";
-import { cli, expectRefusal } from "./_cli.ts";
+import { cliHere, expectRefusal } from "./_cli.ts";
 import { temporaryFolder } from "./_setup.ts";
 
 test.each([
@@ -329,7 +329,7 @@ describe("serve refuses", () => {
     ],
     [[...domain, "--acme-http-listen", "0.0.0.0:443"], "uses the port of --listen", 2],
   ])("%p", async (args, says, code) => {
-    const result = await cli(["serve", "--check", ...args, "--data", "./d"]);
+    const result = await cliHere(["serve", "--check", ...args, "--data", "./d"]);
     expect(result.stderr).toContain(says);
     expect(result.code).toBe(code);
   });
@@ -385,7 +385,7 @@ test.each<[readonly string[], string]>([
 
 test("the flags can come from the environment, and set the default address", async () => {
   const env = { SIGNALBOX_ACME_DOMAIN: "signals.example.com, console.example.com" };
-  const { stdout } = await cli(["config", "--json"], { env });
+  const { stdout } = await cliHere(["config", "--json"], { env });
   const settings = JSON.parse(stdout) as { flag: string; value: string; source: string }[];
   const find = (flag: string) => settings.find((setting) => setting.flag === flag);
   expect(find("--acme-domain")).toMatchObject({ value: env.SIGNALBOX_ACME_DOMAIN });

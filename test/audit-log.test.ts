@@ -2,7 +2,7 @@ import { describe, expect, test } from "bun:test";
 import { auditPhrases, type AuditRecord, describeAudit } from "../src/domain/audit.ts";
 import { describeUser, osUser } from "../src/store/sqlite/os-user.ts";
 import { openDatabase } from "../src/store/sqlite/open.ts";
-import { cli } from "./_cli.ts";
+import { cliHere } from "./_cli.ts";
 import { temporaryFolder } from "./_setup.ts";
 
 const ALICE = "alice@example.com";
@@ -41,7 +41,7 @@ describe("in words", () => {
 test("the command lists entries newest first, of all desks or of one", async () => {
   const dataDir = temporaryFolder();
   openDatabase(dataDir, "command").close();
-  const run = (...args: string[]) => cli([...args, "--data", dataDir]);
+  const run = (...args: string[]) => cliHere([...args, "--data", dataDir]);
   const empty = await run("audit");
   expect(empty).toMatchObject({ code: 0, stdout: "" });
   expect(empty.stderr).toContain("Nothing");
@@ -76,8 +76,8 @@ test("an administrator is named after the system's user, not after the environme
   openDatabase(dataDir, "command").close();
   const args = ["--data", dataDir];
   const env = { SUDO_USER: "x".repeat(3_000), USER: "eve" };
-  await cli(["desk", "create", "alpha", ...args], { env });
-  const { stdout } = await cli(["audit", "--json", ...args]);
+  await cliHere(["desk", "create", "alpha", ...args], { env });
+  const { stdout } = await cliHere(["audit", "--json", ...args]);
   expect((JSON.parse(stdout) as AuditRecord[])[0]?.os_user).toBe(osUser());
 });
 

@@ -11,7 +11,7 @@ import {
 } from "node:fs";
 import { join } from "node:path";
 import { copyDatabase } from "../src/store/sqlite/copy.ts";
-import { cli, expectRefusal } from "./_cli.ts";
+import { cliHere, expectRefusal } from "./_cli.ts";
 import { seed } from "./_databases.ts";
 import { temporaryFolder } from "./_setup.ts";
 
@@ -109,7 +109,7 @@ test("restore into a data folder that is a file is refused", async () => {
 test("hints repeat --data, quoted for the shell, unless it is the default", async () => {
   const cwd = temporaryFolder();
   const hintOf = async (command: string, ...more: string[]) => {
-    const { stderr } = await cli([...command.split(" "), ...more], { cwd });
+    const { stderr } = await cliHere([...command.split(" "), ...more], { cwd });
     return /(?:with|then type): (.*)\n/.exec(stderr)?.[1];
   };
   expect(await hintOf("desk create alpha")).toBe("signalbox key mint --desk alpha");
@@ -143,7 +143,7 @@ test("a data folder of another user is refused, and nothing is created in it", a
   const commands = ["key list", "desk create alpha", "verify", "backup /tmp/none.db"];
   const check = [...SERVE, "--check", "--acme-domain=a.test", "--acme-http-listen=127.0.0.1:0"];
   for (const command of [SERVE, check, ...commands.map((line) => line.split(" "))]) {
-    const { code, stderr } = await cli([...command, "--data", folder]);
+    const { code, stderr } = await cliHere([...command, "--data", folder]);
     expect(code).toBe(1);
     expect(stderr).toContain(`The data folder ${folder} belongs to ${owner}, and you are `);
     expect(stderr).toContain(`sudo -u ${typed} `);
@@ -168,7 +168,7 @@ test
   chmodSync(file, 0o666);
   chownSync(file, NOBODY, NOBODY);
   for (const command of [[...SERVE, "--check"], SERVE, ["desk", "create", "alpha"]]) {
-    const { code, stderr } = await cli([...command, "--data", dataDir]);
+    const { code, stderr } = await cliHere([...command, "--data", dataDir]);
     expect({ code, stderr }).toEqual({
       code: 1,
       stderr: expect.stringContaining(
@@ -184,7 +184,7 @@ test.skipIf(!isRoot)("another user's copy of a file is left as it is", async () 
   const { dataDir, path } = seed({ signals: 1 });
   cpSync(path, `${path}.bak`);
   chownSync(`${path}.bak`, NOBODY, NOBODY);
-  const { code, stderr } = await cli(["desk", "list", "--data", dataDir]);
+  const { code, stderr } = await cliHere(["desk", "list", "--data", dataDir]);
   expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
   expect(statSync(`${path}.bak`).uid).toBe(NOBODY);
 });

@@ -11,7 +11,7 @@ import { serveSettings } from "../src/commands/settings.ts";
 import { DAY_MS } from "../src/domain/time.ts";
 import { makeCertificate, presentedName, writeCertificate } from "./_certificates.ts";
 import {
-  cli,
+  cliHere,
   commandsOn,
   expectRefusal,
   expectUsageError,
@@ -73,12 +73,12 @@ describe("help", () => {
 
   test("is shown by help, too, also of a command in a group", async () => {
     for (const words of [[], ["serve"], ["key"], ["key", "mint"]]) {
-      expect(await cli(["help", ...words])).toEqual(await cli([...words, "--help"]));
+      expect(await cliHere(["help", ...words])).toEqual(await cliHere([...words, "--help"]));
     }
   });
 
   test("is printed to stdout, with code 0", async () => {
-    expect(await cli(["key", "mint", "--help"])).toEqual({
+    expect(await cliHere(["key", "mint", "--help"])).toEqual({
       code: 0,
       stdout: expect.stringMatching(/^Usage: signalbox key mint/),
       stderr: "",
@@ -88,9 +88,9 @@ describe("help", () => {
 
 test("the version is printed to stdout, as a command and as a flag", async () => {
   const stdout = `signalbox ${packageJson.version}\n`;
-  expect(await cli(["version"])).toEqual({ code: 0, stdout, stderr: "" });
+  expect(await cliHere(["version"])).toEqual({ code: 0, stdout, stderr: "" });
   for (const flag of ["--version", "-v"]) {
-    expect((await cli([flag])).stdout).toBe(`${packageJson.version}\n`);
+    expect((await cliHere([flag])).stdout).toBe(`${packageJson.version}\n`);
   }
 });
 
@@ -236,7 +236,7 @@ describe("failures end with code 1 and one sentence that says what to type", () 
       ["key", "mint", "--desk", key],
       ["key", "revoke", ids.rotated, key],
     ]) {
-      const { code, stdout, stderr } = await cli([...args, "--data", dataDir]);
+      const { code, stdout, stderr } = await cliHere([...args, "--data", dataDir]);
       expect(code).not.toBe(0);
       expect(stdout + stderr).not.toContain(key.slice(4));
     }
@@ -288,7 +288,7 @@ describe("failures end with code 1 and one sentence that says what to type", () 
     try {
       const dataDir = join(temporaryFolder(), "d");
       const others = ["--console-listen", `127.0.0.1:${next}`, "--data", dataDir];
-      const { stderr } = await cli(["serve", "--listen", host, ...others]);
+      const { stderr } = await cliHere(["serve", "--listen", host, ...others]);
       const [, busy, free] =
         /^signalbox: (\S+) is in use .* --listen 127\.0\.0\.1:(\d+)\.\n$/.exec(stderr) ?? [];
       expect(busy).toBe(host);
@@ -414,10 +414,10 @@ describe("keys", () => {
       ["read", null],
     ]);
     expect((await run("key", "list")).stdout).toMatch(/ read +all +archiver /);
-    const pasted = await cli(["key", "revoke", key, "--data", dataDir]);
+    const pasted = await cliHere(["key", "revoke", key, "--data", dataDir]);
     expect([pasted.code, pasted.stderr.includes(key)]).toEqual([1, false]);
     const revoke = ["key", "revoke", "-", "--json", "--data", dataDir];
-    const revoked = await cli(revoke, { stdin: `leaked: ${key}!` });
+    const revoked = await cliHere(revoke, { stdin: `leaked: ${key}!` });
     expect(JSON.parse(revoked.stdout)).toMatchObject({ id, state: "revoked" });
     expect(await json("key", "rotate", "executor")).toMatchObject({ scope: "read", desk: "alpha" });
     const audit = (await run("audit")).stdout;
@@ -450,7 +450,7 @@ describe("keys", () => {
     await run("desk", "create", "alpha");
     const mint = (label: string) => json("key", "mint", "--desk", "alpha", "--label", label);
     const [first, second] = [await mint("bot"), await mint("bot")];
-    const { stderr, code } = await cli(["key", "revoke", "bot", "--data", dataDir]);
+    const { stderr, code } = await cliHere(["key", "revoke", "bot", "--data", dataDir]);
     expect(stderr).toStartWith("signalbox: 2 keys have this name, give the id of one: ");
     for (const { id } of [first, second]) {
       expect(stderr).toContain(`${id} (desk alpha, bot, ending in `);
@@ -477,12 +477,12 @@ describe("keys", () => {
       await expectRefusal(revoke, says, { stdin });
     }
     const update = ["key", "update", "-", "--label", "bot", "--json", "--data", dataDir];
-    const updated = await cli(update, { stdin: key });
+    const updated = await cliHere(update, { stdin: key });
     expect(JSON.parse(updated.stdout)).toMatchObject({ id, label: "bot" });
-    const rotated = await cli(["key", "rotate", "-", "--data", dataDir], { stdin: key });
+    const rotated = await cliHere(["key", "rotate", "-", "--data", dataDir], { stdin: key });
     expect(rotated.stderr).toContain(`The old key ${id} `);
     const header = `Authorization: Bearer ${key}\n${key}`;
-    const revoked = await cli([...revoke, "--json"], { stdin: header });
+    const revoked = await cliHere([...revoke, "--json"], { stdin: header });
     expect(JSON.parse(revoked.stdout)).toMatchObject({ id, state: "revoked" });
     expect(revoked.stdout + revoked.stderr).not.toContain(key);
   });
@@ -493,10 +493,10 @@ describe("healthcheck", () => {
     const address = `127.0.0.1:${await freePort()}`;
     const { dataDir } = await startServe(["--ops-listen", address]);
     for (const where of [["--data", dataDir], [`http://${address}`]]) {
-      const { code, stdout } = await cli(["healthcheck", ...where]);
+      const { code, stdout } = await cliHere(["healthcheck", ...where]);
       expect(code).toBe(0);
       expect(stdout).toMatch(/^ok\nwriter: ok .*\ndisk: ok .*\ncertificate: ok .*\n$/);
-      const live = await cli(["healthcheck", "--live", ...where]);
+      const live = await cliHere(["healthcheck", "--live", ...where]);
       expect(live).toEqual({ code: 0, stdout: "ok\n", stderr: "" });
     }
   });
@@ -506,7 +506,7 @@ describe("healthcheck", () => {
     const expired = await makeCertificate("old", { from: new Date(0), to: past });
     const { certFile, keyFile } = writeCertificate(temporaryFolder(), expired);
     const { dataDir } = await startServe(["--tls-cert", certFile, "--tls-key", keyFile]);
-    const { code, stdout, stderr } = await cli(["healthcheck", "--data", dataDir]);
+    const { code, stdout, stderr } = await cliHere(["healthcheck", "--data", dataDir]);
     expect(code).toBe(1);
     expect(stdout).toMatch(/^failing\n.*certificate: failing \(expired at /s);
     expect(stderr).toContain("not ready");

@@ -22,7 +22,7 @@ import {
 } from "../src/store/sqlite/migrate.ts";
 import { openDatabase } from "../src/store/sqlite/open.ts";
 import { SqliteRegistry } from "../src/store/sqlite/registry.ts";
-import { cli, startServe } from "./_cli.ts";
+import { cliHere, startServe } from "./_cli.ts";
 import { onCleanup, query, signal, startTestApp, temporaryFolder } from "./_setup.ts";
 
 const database = (dataDir: string) => join(dataDir, "signalbox.db");
@@ -74,13 +74,13 @@ describe("permissions", () => {
 
   test("a command that tightens them says so, beside its output", async () => {
     const dataDir = looseFolder();
-    const first = await cli(["desk", "list", "--json", "--data", dataDir]);
+    const first = await cliHere(["desk", "list", "--json", "--data", dataDir]);
     expect(first).toEqual({
       code: 0,
       stdout: "[]\n",
       stderr: `${dataDir} was open to other users (mode 0755); it is 0700 now\n${database(dataDir)} was open to other users (mode 0640); it is 0600 now\n`,
     });
-    const second = await cli(["desk", "list", "--json", "--data", dataDir]);
+    const second = await cliHere(["desk", "list", "--json", "--data", dataDir]);
     expect(second).toEqual({ ...first, stderr: "" });
   });
 
@@ -265,7 +265,7 @@ describe("versions", () => {
       const dataDir = join(temporaryFolder(), "data");
       const names = ["alpha", "beta", "gamma", "delta", "epsilon", "zeta"];
       const results = await Promise.all(
-        names.map((name) => cli(["desk", "create", name, "--data", dataDir])),
+        names.map((name) => cliHere(["desk", "create", name, "--data", dataDir])),
       );
       expect(results.map(({ code, stderr }) => (code === 0 ? "" : stderr))).toEqual(
         names.map(() => ""),
@@ -343,7 +343,7 @@ describe("one server a folder", () => {
     const first = await startServe();
     const { dataDir } = first;
     const args = ["serve", "--data", dataDir, "--listen", "127.0.0.1:0"];
-    const second = await cli(args);
+    const second = await cliHere(args);
     expect(second.code).toBe(1);
     expect(second.stderr).toBe(
       `signalbox: Another signalbox server is already using ${dataDir}: stop it first, or name another folder with --data DIR.\n`,

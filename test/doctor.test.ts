@@ -16,7 +16,7 @@ import { basename, join } from "node:path";
 import { fileSystemOf } from "../src/commands/disk.ts";
 import { DAY_MS, HOUR_MS } from "../src/domain/time.ts";
 import { makeCertificate, writeCertificate } from "./_certificates.ts";
-import { cli, type CliOptions, freePort, mintKey, signalbox, startServe } from "./_cli.ts";
+import { cliHere, type CliOptions, freePort, mintKey, signalbox, startServe } from "./_cli.ts";
 import { changePage, dropLastCell, seed } from "./_databases.ts";
 import {
   callUrl,
@@ -44,7 +44,10 @@ async function doctor(
   options: CliOptions = {},
 ): Promise<Record<string, Finding>> {
   const settings = args.includes("--listen") ? args : [...args, "--listen", "127.0.0.1:0"];
-  const { code, stdout } = await cli(["doctor", "--json", "--data", dataDir, ...settings], options);
+  const { code, stdout } = await cliHere(
+    ["doctor", "--json", "--data", dataDir, ...settings],
+    options,
+  );
   const findings = JSON.parse(stdout) as Finding[];
   expect(code).toBe(findings.some(({ severity }) => severity === "problem") ? 1 : 0);
   return Object.fromEntries(findings.map((finding) => [finding.name, finding]));
@@ -99,7 +102,7 @@ test("without a server it says so, changes nothing, and prints one line per chec
   const dataDir = await newFolder();
   const before = stateOf(dataDir);
   const args = ["doctor", "--data", dataDir, "--listen", "127.0.0.1:0"];
-  const { stdout } = await cli(args);
+  const { stdout } = await cliHere(args);
   const names = Object.keys(await doctor(dataDir));
   expect(stateOf(dataDir)).toEqual(before);
   const lines = stdout.trimEnd().split("\n");
@@ -114,7 +117,7 @@ test("without a server it says so, changes nothing, and prints one line per chec
   );
   expect(stdout).not.toContain("\x1b");
   chmodSync(join(dataDir, "signalbox.db"), 0o644);
-  const failed = await cli(args);
+  const failed = await cliHere(args);
   expect(failed.code).toBe(1);
   expect(failed.stderr).toMatch(/checks? failed: do what the lines above say/);
 });
@@ -128,7 +131,7 @@ test("has colours on a terminal, unless NO_COLOR is set", async () => {
 });
 
 test("a folder without a database is refused with what to type", async () => {
-  const { code, stdout, stderr } = await cli(["doctor", "--data", "nothing"]);
+  const { code, stdout, stderr } = await cliHere(["doctor", "--data", "nothing"]);
   expect({ code, stdout }).toEqual({ code: 1, stdout: "" });
   expect(stderr).toMatch(/There is no database in \S+nothing: .* signalbox desk create NAME/);
 });
@@ -259,7 +262,7 @@ test("backups: none, too old, damaged, failing", async () => {
   const nameAt = (at: number) =>
     join(dir, `signalbox-${new Date(at).toISOString().replace(/[-:]|\.\d+/g, "")}.db`);
   const old = nameAt(Date.now() - 3 * HOUR_MS);
-  await cli(["backup", old, "--data", dataDir]);
+  await cliHere(["backup", old, "--data", dataDir]);
   expect(await found()).toMatchObject({ severity: "warning", next: serve });
   const future = nameAt(Date.now() + DAY_MS);
   renameSync(old, future);
@@ -312,7 +315,7 @@ test("configuration: says what serve would say", async () => {
 test("configuration: default addresses are not checked beside a server that has others", async () => {
   const { dataDir } = await startServe();
   const args = ["doctor", "--json", "--data", dataDir, "--ops-listen", "127.0.0.1:8080"];
-  const findings = JSON.parse((await cli(args)).stdout) as Finding[];
+  const findings = JSON.parse((await cliHere(args)).stdout) as Finding[];
   expect(findings.at(-1)?.name).toBe("configuration");
   // Another program may use that port.
   expect(findings.at(-1)?.sentence).not.toContain("uses the port of --listen");

@@ -5,7 +5,7 @@ import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { copyDatabase } from "../src/store/sqlite/copy.ts";
 import { verifyDatabase } from "../src/store/sqlite/verify.ts";
-import { cli } from "./_cli.ts";
+import { cliHere } from "./_cli.ts";
 import { edit, newDataDir, seed } from "./_databases.ts";
 import { query, temporaryFolder } from "./_setup.ts";
 
@@ -128,7 +128,7 @@ async function expectRefused(file: string, names: string, target: string): Promi
   const { dataDir } = seed({ signals: 5 });
   const folders = [dataDir, join(file, "..")];
   const before = folders.map(contentOfFolder);
-  const { code, stderr } = await cli(["restore", file, "--data", dataDir, "--force"]);
+  const { code, stderr } = await cliHere(["restore", file, "--data", dataDir, "--force"]);
   expect(stderr).toContain(names);
   expect(stderr).toMatch(/^signalbox: [^\n]{1,1000}\n$/);
   expect(code).toBe(1);
@@ -153,7 +153,7 @@ describe("verify and restore refuse a backup with", () => {
     const { file } = seedBackup();
     applyHostile(file, "a table whose name is an injected statement");
     const dataDir = newDataDir();
-    expect(await cli(["restore", file, "--data", dataDir])).toMatchObject({ code: 1 });
+    expect(await cliHere(["restore", file, "--data", dataDir])).toMatchObject({ code: 1 });
     expect(existsSync(dataDir)).toBe(false);
   });
 });
@@ -164,7 +164,7 @@ test.each(["a table whose name is an injected statement", "a view", "a column"])
     const { dataDir, path } = seed({ signals: 50 });
     const { names, target } = applyHostile(path, name);
     const folder = temporaryFolder();
-    const { code, stderr } = await cli(["backup", join(folder, "b.db"), "--data", dataDir]);
+    const { code, stderr } = await cliHere(["backup", join(folder, "b.db"), "--data", dataDir]);
     expect(stderr).toContain(names);
     expect(stderr).toContain("cannot be copied: undo the change");
     expect({ code, files: readdirSync(folder) }).toEqual({ code: 1, files: [] });
@@ -181,10 +181,10 @@ test("verify, backup and restore accept Litestream's tables", async () => {
     "CREATE TABLE IF NOT EXISTS _litestream_lock (id INTEGER);",
     "INSERT INTO _litestream_seq VALUES (1, 700)",
   );
-  expect(await cli(["verify", path])).toMatchObject({ code: 0, stderr: "" });
+  expect(await cliHere(["verify", path])).toMatchObject({ code: 0, stderr: "" });
   const dataDir = newDataDir();
   const file = join(temporaryFolder(), "copy.db");
   expect(copyDatabase(path, file)).toMatchObject({ ok: true });
-  expect(await cli(["restore", file, "--data", dataDir])).toMatchObject({ code: 0 });
+  expect(await cliHere(["restore", file, "--data", dataDir])).toMatchObject({ code: 0 });
   expect(query(dataDir, "SELECT count(*) AS n FROM signals")).toEqual([{ n: 50 }]);
 });

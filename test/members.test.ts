@@ -3,7 +3,7 @@ import { UserError } from "../src/domain/errors.ts";
 import { checkEmail } from "../src/domain/member.ts";
 import { SqliteMembers } from "../src/store/sqlite/members.ts";
 import { openDatabase } from "../src/store/sqlite/open.ts";
-import { cli } from "./_cli.ts";
+import { cliHere } from "./_cli.ts";
 import { onCleanup, temporaryFolder } from "./_setup.ts";
 
 const ALICE = "alice@example.com";
@@ -50,7 +50,7 @@ describe("an address", () => {
 
 async function newDesk(): Promise<string> {
   const dataDir = temporaryFolder();
-  await cli(["desk", "create", "alpha", "--data", dataDir]);
+  await cliHere(["desk", "create", "alpha", "--data", dataDir]);
   return dataDir;
 }
 
@@ -61,7 +61,7 @@ function tokenOf(link: string): string {
 describe("on the command line", () => {
   test("stdout of invite and reset is a link that works, and nothing else", async () => {
     const dataDir = await newDesk();
-    const invited = await cli(["member", "invite", "alpha", ALICE, "--data", dataDir]);
+    const invited = await cliHere(["member", "invite", "alpha", ALICE, "--data", dataDir]);
     expect(invited.code).toBe(0);
     expect(invited.stdout).toMatch(/^http:\/\/127\.0\.0\.1:8081\/join\/[A-Za-z0-9_-]{43}\n$/);
     expect(invited.stderr).toContain("works once, until");
@@ -69,7 +69,7 @@ describe("on the command line", () => {
     onCleanup(() => db.close());
     const members = new SqliteMembers(db);
     expect(members.spendLink(tokenOf(invited.stdout), { passwordHash: "hash" })).not.toBeNull();
-    const reset = await cli(["member", "reset", "alpha", ALICE, "--data", dataDir], {
+    const reset = await cliHere(["member", "reset", "alpha", ALICE, "--data", dataDir], {
       env: { SIGNALBOX_CONSOLE_URL: "https://console.example.com/" },
     });
     expect(reset.stdout).toStartWith("https://console.example.com/join/");
@@ -80,9 +80,9 @@ describe("on the command line", () => {
     const dataDir = await newDesk();
     const invite = ["member", "invite", "alpha", ALICE, "--data", dataDir];
     const isVoid = "The member's earlier link no longer works.";
-    expect((await cli(invite)).stderr).not.toContain(isVoid);
-    expect((await cli(invite)).stderr).toContain(isVoid);
-    const reset = await cli(["member", "reset", "alpha", ALICE, "--lock", "--data", dataDir]);
+    expect((await cliHere(invite)).stderr).not.toContain(isVoid);
+    expect((await cliHere(invite)).stderr).toContain(isVoid);
+    const reset = await cliHere(["member", "reset", "alpha", ALICE, "--lock", "--data", dataDir]);
     expect(reset.stderr).toContain(isVoid);
     expect(reset.stderr).toContain("The member has not joined yet");
     expect(reset.stderr).not.toContain("stopped working");
@@ -91,7 +91,7 @@ describe("on the command line", () => {
   test("--console-url wins over the environment, and --json says the rest", async () => {
     const dataDir = await newDesk();
     const where = ["--console-url", "https://flag.example.com", "--data", dataDir];
-    const { stdout } = await cli(["member", "invite", "alpha", ALICE, "--json", ...where], {
+    const { stdout } = await cliHere(["member", "invite", "alpha", ALICE, "--json", ...where], {
       env: { SIGNALBOX_CONSOLE_URL: "https://environment.example.com" },
     });
     expect(JSON.parse(stdout)).toEqual({
@@ -103,7 +103,7 @@ describe("on the command line", () => {
 
   test("members are listed and removed, for people and for programs", async () => {
     const dataDir = await newDesk();
-    const run = (...args: string[]) => cli(["member", ...args, "--data", dataDir]);
+    const run = (...args: string[]) => cliHere(["member", ...args, "--data", dataDir]);
     const nobody = await run("list", "alpha");
     expect(nobody).toMatchObject({ code: 0, stdout: "" });
     expect(nobody.stderr).toContain("signalbox member invite alpha alice@example.com");

@@ -4,7 +4,7 @@ import { Database } from "bun:sqlite";
 import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { encodeTime } from "ulid";
-import { cli, expectRefusal, mintKey, signalbox, spawn, startServe } from "./_cli.ts";
+import { cliHere, expectRefusal, mintKey, signalbox, spawn, startServe } from "./_cli.ts";
 import { edit, seed, seededId, seededUlid } from "./_databases.ts";
 import { onCleanup, post, temporaryFolder } from "./_setup.ts";
 import { CTRL_C, onTerminal, startOnTerminal } from "./_terminal.ts";
@@ -28,7 +28,7 @@ function linesOf<T = Line>(text: string): T[] {
 
 /** Runs a command that must succeed, and returns its stdout. */
 async function run(args: readonly string[], dataDir: string): Promise<string> {
-  const { code, stdout, stderr } = await cli(["signals", ...args, "--data", dataDir]);
+  const { code, stdout, stderr } = await cliHere(["signals", ...args, "--data", dataDir]);
   expect({ args, code, stderr }).toMatchObject({ args, code: 0 });
   return stdout;
 }
@@ -147,7 +147,7 @@ describe("filters", () => {
   ])("%s is refused", async (args, code, says) => {
     const { dataDir } = seed({ signals: 1 });
     await mintKey(dataDir, "beta");
-    const result = await cli(["signals", ...args.split(" "), "--data", dataDir]);
+    const result = await cliHere(["signals", ...args.split(" "), "--data", dataDir]);
     expect(result).toMatchObject({ code, stdout: "" });
     expect(result.stderr).toContain(says);
   });
@@ -158,7 +158,7 @@ describe("filters", () => {
       ["show", key],
       ["list", "--key", key],
     ]) {
-      const { code, stdout, stderr } = await cli(["signals", ...args, "--data", dataDir]);
+      const { code, stdout, stderr } = await cliHere(["signals", ...args, "--data", dataDir]);
       expect(code).toBe(1);
       expect(stdout + stderr).not.toContain(key.slice(8));
     }
@@ -209,12 +209,12 @@ describe("list", () => {
   test("says on stderr that it found nothing", async () => {
     const { dataDir } = seed({ signals: 1 });
     const where = ["--data", dataDir, "--symbol", "NONE"];
-    expect(await cli(["signals", "list", ...where])).toEqual({
+    expect(await cliHere(["signals", "list", ...where])).toEqual({
       code: 0,
       stdout: "",
       stderr: "No signals found.\n",
     });
-    expect(await cli(["signals", "list", "--json", ...where])).toEqual({
+    expect(await cliHere(["signals", "list", "--json", ...where])).toEqual({
       code: 0,
       stdout: "",
       stderr: "",
@@ -267,7 +267,7 @@ metadata
       linesOf(await run(["show", seededId(1), "--json", ...args], dataDir)).map(({ id }) => id);
     expect(await of()).toEqual([1, 7].map(idAt));
     expect(await of("--desk", "beta")).toEqual([idAt(7)]);
-    const { stderr } = await cli(["signals", "show", seededId(1), "--data", dataDir]);
+    const { stderr } = await cliHere(["signals", "show", seededId(1), "--data", dataDir]);
     expect(stderr).toBe("2 signals have this id: name one's desk with --desk.\n");
   });
 
@@ -330,7 +330,7 @@ describe("tail", () => {
     expect(await idsOf(["tail", "--after", seededUlid(2_498)], dataDir)).toEqual(from(2_499));
     expect(await idsOf(["tail", "--after", seededUlid(100)], dataDir)).toEqual(from(101));
     expect(await idsOf(["tail", "--after", seededUlid(2_500)], dataDir)).toEqual([]);
-    const unknown = await cli(["signals", "tail", "--after", UNKNOWN_ID, "--data", dataDir]);
+    const unknown = await cliHere(["signals", "tail", "--after", UNKNOWN_ID, "--data", dataDir]);
     expect(unknown).toMatchObject({ code: 0, stdout: "" });
     expect(unknown.stderr).toContain(`No stored signal has the id ${UNKNOWN_ID}`);
   });
@@ -389,13 +389,13 @@ describe("tail", () => {
     const { key } = await mintKey(dataDir);
     const kept = await send(first.url, key);
     const backup = join(temporaryFolder(), "backup.db");
-    expect((await cli(["backup", backup, "--data", dataDir])).code).toBe(0);
+    expect((await cliHere(["backup", backup, "--data", dataDir])).code).toBe(0);
     const tail = startTail(["--follow"], dataDir);
     const lost = await send(first.url, key, { client_signal_id: "again" });
     await tail.until(2);
     first.kill("SIGTERM");
     await first.exited;
-    expect((await cli(["restore", backup, "--force", "--data", dataDir])).code).toBe(0);
+    expect((await cliHere(["restore", backup, "--force", "--data", dataDir])).code).toBe(0);
     const second = await startServe([], { dataDir });
     const again = await send(second.url, key, { client_signal_id: "again" });
     await tail.until(3);
@@ -449,7 +449,7 @@ describe("export", () => {
     const folder = temporaryFolder();
     const file = join(folder, "signals.ndjson");
     const args = ["signals", "export", "--output", file, "--data", dataDir];
-    const { code, stdout, stderr } = await cli(args);
+    const { code, stdout, stderr } = await cliHere(args);
     expect({ code, stdout, stderr }).toEqual({
       code: 0,
       stdout: "",
@@ -492,11 +492,11 @@ describe("export", () => {
     killed.kill("SIGKILL");
     await killed.exited;
     expect(existsSync(file)).toBe(false);
-    const failed = await cli([...args, "--desk", "nobody"]);
+    const failed = await cliHere([...args, "--desk", "nobody"]);
     expect(failed.code).toBe(1);
     expect(existsSync(file)).toBe(false);
     writeFileSync(path, readFileSync(path).subarray(0, 20_000_000));
-    expect((await cli(args)).code).toBe(1);
+    expect((await cliHere(args)).code).toBe(1);
     expect(readdirSync(folder).filter((entry) => !entry.startsWith("."))).toEqual([]);
   });
 

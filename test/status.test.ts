@@ -7,7 +7,7 @@ import { DAY_MS } from "../src/domain/time.ts";
 import { withStorage } from "../src/store/open.ts";
 import packageJson from "../package.json" with { type: "json" };
 import { makeCertificate, writeCertificate } from "./_certificates.ts";
-import { cli, freePort, mintKey, startServe } from "./_cli.ts";
+import { cliHere, freePort, mintKey, startServe } from "./_cli.ts";
 import { post, temporaryFolder } from "./_setup.ts";
 
 interface StatusJson {
@@ -17,7 +17,7 @@ interface StatusJson {
 }
 
 async function statusOf(dataDir: string): Promise<StatusJson> {
-  const { code, stdout } = await cli(["status", "--data", dataDir, "--json"]);
+  const { code, stdout } = await cliHere(["status", "--data", dataDir, "--json"]);
   expect(code).toBe(0);
   return JSON.parse(stdout) as StatusJson;
 }
@@ -35,7 +35,7 @@ describe("status", () => {
         { problem: "The server is not running.", next: `signalbox serve --data ${dataDir}` },
       ],
     });
-    const { stdout, stderr } = await cli(["status", "--data", dataDir]);
+    const { stdout, stderr } = await cliHere(["status", "--data", dataDir]);
     expect(stdout).toMatch(/^server +not running$/m);
     expect(stderr).toBe("");
   });
@@ -53,7 +53,7 @@ describe("status", () => {
       ["key", "revoke", unused.id],
       ["desk", "archive", "beta"],
     ]) {
-      expect(await cli([...args, "--data", dataDir])).toMatchObject({ code: 0 });
+      expect(await cliHere([...args, "--data", dataDir])).toMatchObject({ code: 0 });
     }
     for (const { key } of [revoked, archived, both])
       expect((await post(url, key)).status).toBe(401);
@@ -90,7 +90,7 @@ describe("status", () => {
     const where = ["--data", dataDir];
     await mintKey(dataDir);
     const mint = async (...args: string[]) => {
-      const { stdout } = await cli(["key", "mint", "--read", "--json", ...args, ...where]);
+      const { stdout } = await cliHere(["key", "mint", "--read", "--json", ...args, ...where]);
       return JSON.parse(stdout) as { id: string; key: string };
     };
     const [one, all, active, unused] = [
@@ -100,7 +100,7 @@ describe("status", () => {
       await mint(),
     ];
     for (const { id } of [one, all, unused]) {
-      expect(await cli(["key", "revoke", id, ...where])).toMatchObject({ code: 0 });
+      expect(await cliHere(["key", "revoke", id, ...where])).toMatchObject({ code: 0 });
     }
     for (const { key } of [one, all, active]) {
       await fetch(`http://${address}/feed`, { headers: { Authorization: `Bearer ${key}` } });
@@ -127,11 +127,13 @@ describe("status", () => {
       for (let count = 0; count < 100; count += 1) minted.push(await registry.mintKey(key, ADMIN));
       return minted;
     });
-    expect(await cli(["key", "revoke", revoked.id, "--data", dataDir])).toMatchObject({ code: 0 });
+    expect(await cliHere(["key", "revoke", revoked.id, "--data", dataDir])).toMatchObject({
+      code: 0,
+    });
     expect((await post(url, revoked.key)).status).toBe(401);
-    await cli(["desk", "archive", "alpha", "--data", dataDir]);
+    await cliHere(["desk", "archive", "alpha", "--data", dataDir]);
     for (const { key } of others) expect((await post(url, key)).status).toBe(401);
-    await cli(["desk", "archive", "alpha", "--undo", "--data", dataDir]);
+    await cliHere(["desk", "archive", "alpha", "--undo", "--data", dataDir]);
     const named = async () => {
       const { attention } = await statusOf(dataDir);
       return attention.some(({ problem }) => problem.startsWith(`Key ${revoked.id}`));
@@ -176,7 +178,7 @@ describe("status", () => {
     });
     const [made = ""] = readdirSync(backups);
     expect(status.server?.backups?.newest).toMatchObject({ file: join(backups, made) });
-    const { stdout } = await cli(["status", "--data", dataDir]);
+    const { stdout } = await cliHere(["status", "--data", dataDir]);
     expect(stdout).toMatch(/^certificate +none needed: this machine only$/m);
     expect(stdout).toMatch(new RegExp(`^feed +http://${read}/feed$`, "m"));
     expect(stdout).toMatch(/^rate +2 signals in the last minute, 2 in the last hour$/m);
@@ -204,28 +206,28 @@ describe("status", () => {
       ),
       `There is no desk. signalbox desk create NAME --data ${dataDir}`,
     ]);
-    await cli(["desk", "create", "alpha", ...where]);
-    await cli(["desk", "archive", "alpha", ...where]);
+    await cliHere(["desk", "create", "alpha", ...where]);
+    await cliHere(["desk", "archive", "alpha", ...where]);
     expect((await said())[2]).toBe(
       `Every desk is archived. signalbox desk archive NAME --undo --data ${dataDir}`,
     );
-    await cli(["desk", "archive", "alpha", "--undo", ...where]);
-    await cli(["key", "mint", "--read", "--desk", "alpha", ...where]);
+    await cliHere(["desk", "archive", "alpha", "--undo", ...where]);
+    await cliHere(["key", "mint", "--read", "--desk", "alpha", ...where]);
     expect((await said())[2]).toBe(
       `Desk alpha has no active send key. signalbox key mint --desk alpha --data ${dataDir}`,
     );
     const mint = ["key", "mint", "--desk", "alpha", "--label", "bot", "--json", ...where];
-    const { stdout } = await cli([...mint, "--expires", "2d"]);
+    const { stdout } = await cliHere([...mint, "--expires", "2d"]);
     const { id } = JSON.parse(stdout) as { id: string };
     expect((await said())[2]).toMatch(`signalbox key rotate ${id} --data ${dataDir}`);
     // A rotated key is meant to expire.
-    await cli(["key", "rotate", id, "--expires", "90d", ...where]);
+    await cliHere(["key", "rotate", id, "--expires", "90d", ...where]);
     expect(await said()).toHaveLength(2);
   });
 });
 
 async function settingsOf(args: readonly string[], env: Record<string, string> = {}) {
-  const { code, stdout } = await cli(["config", "--json", ...args], {
+  const { code, stdout } = await cliHere(["config", "--json", ...args], {
     env: { SIGNALBOX_CONSOLE_LISTEN: "off", ...env },
   });
   expect(code).toBe(0);
@@ -265,7 +267,7 @@ describe("config", () => {
   );
 
   test("has a row for each flag of serve", async () => {
-    const { stdout: help } = await cli(["serve", "--help"]);
+    const { stdout: help } = await cliHere(["serve", "--help"]);
     const flags = [...help.matchAll(/^ +(--[a-z-]+).*$/gm)].map(([, flag]) => flag ?? "");
     const shown = Object.keys(await settingsOf([]));
     expect(shown.toSorted()).toEqual(flags.filter((flag) => flag !== "--check").toSorted());
@@ -285,7 +287,7 @@ function stateOf(folder: string): unknown {
 }
 
 function check(dataDir: string, args: readonly string[]) {
-  return cli(["serve", "--check", "--data", dataDir, ...args]);
+  return cliHere(["serve", "--check", "--data", dataDir, ...args]);
 }
 
 describe("serve --check", () => {
@@ -318,9 +320,9 @@ describe("serve --check", () => {
       "--log-level loud",
     ]) {
       const before = stateOf(cwd);
-      const found = await cli(["serve", "--check", ...args.split(" ")], options);
+      const found = await cliHere(["serve", "--check", ...args.split(" ")], options);
       expect(stateOf(cwd)).toEqual(before);
-      const expected = await cli(["serve", ...args.split(" ")], options);
+      const expected = await cliHere(["serve", ...args.split(" ")], options);
       expect({ args, ...found }).toEqual({ args, ...expected });
       expect(found.code).toBeGreaterThan(0);
     }

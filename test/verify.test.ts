@@ -3,7 +3,7 @@ import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { copyDatabase } from "../src/store/sqlite/copy.ts";
 import { verifyDatabase } from "../src/store/sqlite/verify.ts";
-import { cli, expectRefusal, expectUsageError } from "./_cli.ts";
+import { cliHere, expectRefusal, expectUsageError } from "./_cli.ts";
 import {
   changePage,
   dropLastCell,
@@ -19,12 +19,12 @@ describe("verify succeeds for the database", () => {
   test("of a stopped server, as text and as JSON, and changes nothing", async () => {
     const { dataDir, path } = seed({ signals: 1_000 });
     const before = readFileSync(path);
-    expect(await cli(["verify", "--data", dataDir])).toEqual({
+    expect(await cliHere(["verify", "--data", dataDir])).toEqual({
       code: 0,
       stdout: `schema: ok\nintegrity: ok\nforeign_keys: ok\nids_rising: ok\nvalues: ok\n1,000 signals, the newest ${seededUlid(1_000)}, database version 1\n`,
       stderr: "",
     });
-    const { code, stdout, stderr } = await cli(["verify", "--json", "--data", dataDir]);
+    const { code, stdout, stderr } = await cliHere(["verify", "--json", "--data", dataDir]);
     expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
     const sound = { ok: true, detail: "ok" };
     expect(JSON.parse(stdout)).toEqual({
@@ -47,7 +47,7 @@ describe("verify succeeds for the database", () => {
   test("of a server that was killed, with what is in its log", async () => {
     const { path, dataDir } = seed({ signals: 500, logged: 40 });
     const log = readFileSync(`${path}-wal`);
-    const { code, stdout } = await cli(["verify", "--data", dataDir]);
+    const { code, stdout } = await cliHere(["verify", "--data", dataDir]);
     expect(stdout).toContain("540 signals");
     expect(code).toBe(0);
     expect(readFileSync(`${path}-wal`).equals(log)).toBe(true);
@@ -56,7 +56,7 @@ describe("verify succeeds for the database", () => {
   test("of a backup, and leaves no file beside it", async () => {
     const file = join(temporaryFolder(), "backup.db");
     copyDatabase(seed({ signals: 20 }).path, file);
-    expect(await cli(["verify", file])).toMatchObject({ code: 0, stderr: "" });
+    expect(await cliHere(["verify", file])).toMatchObject({ code: 0, stderr: "" });
     expect(readdirSync(join(file, ".."))).toEqual(["backup.db"]);
   });
 
@@ -195,19 +195,19 @@ describe("verify fails if there is", () => {
   test("the command prints the failing check and what to do, and exits with 1", async () => {
     const { dataDir, path } = seed({ signals: 10 });
     storeTwice(path, [3, 9]);
-    const { code, stdout, stderr } = await cli(["verify", "--data", dataDir]);
+    const { code, stdout, stderr } = await cliHere(["verify", "--data", dataDir]);
     expect(stdout).toContain("integrity: failing (non-unique entry in index");
     expect(stderr).toBe(
       `signalbox: ${path} is damaged: stop the server, then restore a backup (the current database is kept) with: signalbox restore FILE --force --data ${dataDir}\n`,
     );
     expect(code).toBe(1);
-    const backup = await cli(["verify", path]);
+    const backup = await cliHere(["verify", path]);
     expect(backup).toEqual({
       code: 1,
       stdout,
       stderr: `signalbox: ${path} is damaged: do not restore this backup, use another one.\n`,
     });
-    const json = await cli(["verify", "--json", "--data", dataDir]);
+    const json = await cliHere(["verify", "--json", "--data", dataDir]);
     expect(json.code).toBe(1);
     expect(JSON.parse(json.stdout)).toMatchObject({
       ok: false,
@@ -218,7 +218,7 @@ describe("verify fails if there is", () => {
   test("the command says that it read nothing else of another schema", async () => {
     const { path } = seed({ signals: 10 });
     edit(path, "DROP INDEX signals_desk");
-    const { code, stdout, stderr } = await cli(["verify", path]);
+    const { code, stdout, stderr } = await cliHere(["verify", path]);
     expect(stdout).toStartWith(
       'schema: failing (missing: index "signals_desk")\nintegrity: not checked\n',
     );
@@ -230,7 +230,7 @@ describe("verify fails if there is", () => {
 
   test("no database", async () => {
     const dataDir = newDataDir();
-    const { code, stdout, stderr } = await cli(["verify", "--data", dataDir]);
+    const { code, stdout, stderr } = await cliHere(["verify", "--data", dataDir]);
     expect({ code, stdout }).toEqual({ code: 1, stdout: "" });
     expect(stderr).toBe(
       `signalbox: There is no database at ${join(dataDir, "signalbox.db")}: name its folder with --data DIR.\n`,
@@ -257,7 +257,7 @@ describe("verify fails if there is", () => {
     const { path, dataDir } = seed({ signals: 1 });
     await expectUsageError(["verify", path, "--data", dataDir], "leave out --data");
     const env = { SIGNALBOX_DATA: newDataDir() };
-    expect(await cli(["verify", path], { env })).toMatchObject({ code: 0, stderr: "" });
+    expect(await cliHere(["verify", path], { env })).toMatchObject({ code: 0, stderr: "" });
   });
 
   test("damage that SQLite reports in several lines, in one line", async () => {
@@ -269,7 +269,7 @@ describe("verify fails if there is", () => {
       bytes.write('"\u001b', at);
     }
     writeFileSync(path, bytes);
-    const { code, stdout, stderr } = await cli(["verify", path]);
+    const { code, stdout, stderr } = await cliHere(["verify", path]);
     expect(stdout).not.toContain("\u001b");
     expect(stdout).toMatch(
       /^schema: not checked\nintegrity: failing \(malformed database schema[^\n]+\)\nforeign_keys: not checked\n/,
@@ -278,7 +278,7 @@ describe("verify fails if there is", () => {
       code: 1,
       stderr: `signalbox: ${path} is damaged: do not restore this backup, use another one.\n`,
     });
-    const json = await cli(["verify", "--json", path]);
+    const json = await cliHere(["verify", "--json", path]);
     expect(JSON.parse(json.stdout)).toMatchObject({ ok: false, checks: { schema: { ok: null } } });
   });
 });
@@ -295,10 +295,10 @@ test("control characters in names, labels and e-mails fail verify and are printe
   for (const column of ["name", "label", "email"]) {
     expect(verification.checks["values"]?.detail).toContain(`a control character in its ${column}`);
   }
-  const listed = await cli(["key", "list", "--data", dataDir]);
+  const listed = await cliHere(["key", "list", "--data", dataDir]);
   expect(listed.stdout).toContain("a\\u001b[2J\\u000a\\u009bb");
   expect(listed.stdout.replaceAll("\n", "")).not.toMatch(/\p{Cc}/u);
-  const { stdout } = await cli(["key", "list", "--json", "--data", dataDir]);
+  const { stdout } = await cliHere(["key", "list", "--json", "--data", dataDir]);
   expect(stdout.replaceAll("\n", "")).not.toMatch(/\p{Cc}/u);
   expect(JSON.parse(stdout)[0].label).toBe("a\u001b[2J\n\u009bb");
 });
