@@ -105,9 +105,6 @@ export async function startDirectory(challengePort: number): Promise<TestDirecto
       return directory.renewalInfo?.(order) ?? new Response("", { status: 404 });
     const { header, payload } = await readJws(request);
     if (place === "account") {
-      if (payload.onlyReturnExisting === true && thumbprint === "") {
-        return problem("accountDoesNotExist", "no account has this key");
-      }
       if (header.jwk !== undefined) thumbprint = thumbprintOf(header.jwk);
       return Response.json({ status: "valid" }, { headers: { Location: `${base}/account/1` } });
     }
@@ -181,7 +178,6 @@ export async function startDirectory(challengePort: number): Promise<TestDirecto
 }
 
 interface Payload {
-  readonly onlyReturnExisting?: boolean;
   readonly identifiers?: readonly { readonly value: string }[];
   readonly replaces?: string;
   readonly csr?: string;

@@ -224,14 +224,6 @@ test("a failure that a wrong clock dated in the future does not delay the next o
   const failed = { ...initialState(asked), failures: 7, failure, retry_at: 9e12 + 6 * HOUR_MS };
   expect(boundWaits(failed, 1_000)).toEqual(initialState(asked));
   expect(boundWaits(failed, 9e12)).toEqual(failed);
-  // What the directory asked for counts from now on.
-  const until = 9e12 + 2 * HOUR_MS;
-  expect(boundWaits({ ...failed, retry_at: until, held_until: until }, 1_000)).toEqual({
-    ...initialState(asked),
-    failure: { at: 1_000, reason: "expired" },
-    retry_at: 1_000 + 2 * HOUR_MS,
-    held_until: 1_000 + 2 * HOUR_MS,
-  });
 });
 
 test("waits that a clock made which was set back since are shortened", () => {

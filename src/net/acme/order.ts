@@ -32,17 +32,15 @@ export async function orderCertificate(request: CertificateOrder): Promise<Issue
   const { plan, directory, accountKey } = request;
   const acme = await loadLibrary(request);
   const client = new acme.Client({ directoryUrl: directory.url, accountKey });
-  await openAccount(client, plan);
+  // Finds the account of the key, or creates it: a directory may have forgotten it.
+  const contact = plan.email === null ? {} : { contact: [`mailto:${plan.email}`] };
+  await client.createAccount({ termsOfServiceAgreed: true, ...contact });
   const order = await createOrder(client, request);
   await proveNames(client, order, request);
   const key = makeKey();
   const [, csr] = await acme.crypto.createCsr({ altNames: [...plan.domains] }, key);
-  const finished = await settled(
-    client,
-    await client.finalizeOrder(order, csr),
-    "valid",
-    request.signal,
-  );
+  const finalized = await client.finalizeOrder(order, csr);
+  const finished = await settled(client, finalized, "valid", request.signal);
   const chain = await client.getCertificate(finished);
   requireUsable(key, chain, plan.domains);
   return { key, chain };
@@ -75,18 +73,6 @@ async function loadLibrary({ directory, signal }: CertificateOrder) {
     return { status, statusText: "", headers, data: text, config };
   };
   return acme;
-}
-
-/** Finds the account of the key, or creates it: a directory may have forgotten it. */
-async function openAccount(client: Client, { email }: AcmePlan): Promise<void> {
-  const contact = email === null ? {} : { contact: [`mailto:${email}`] };
-  try {
-    await client.createAccount({ onlyReturnExisting: true });
-    if (email !== null) await client.updateAccount(contact);
-  } catch (error) {
-    if (!(error instanceof Refusal) || error.type !== "accountDoesNotExist") throw error;
-    await client.createAccount({ termsOfServiceAgreed: true, ...contact });
-  }
 }
 
 /** A directory that does not want to know what is replaced is asked without it. */

@@ -102,24 +102,13 @@ export function failedState(
 }
 
 /**
- * A failure of the future was dated with a wrong clock, and our wait after it is over. The directory's own wait
- * begins now.
- */
-function redate(state: AcmeState, now: number): AcmeState {
-  const { failure, held_until } = state;
-  if (failure === null || failure.at <= now) return state;
-  const forgotten = { ...state, failures: 0, failure: null, retry_at: 0, held_until: 0 };
-  if (held_until <= failure.at) return forgotten;
-  const until = now + held_until - failure.at;
-  return { ...forgotten, failure: { ...failure, at: now }, retry_at: until, held_until: until };
-}
-
-/**
- * Shortens waits that no settings and no directory can have made: the clock was set back since. Otherwise the
- * certificate could expire meanwhile.
+ * Shortens waits that no settings and no directory can have made, and forgets a failure of the future: the clock
+ * was set back since. Otherwise the certificate could expire meanwhile.
  */
 export function boundWaits(kept: AcmeState, now: number): AcmeState {
-  const state = redate(kept, now);
+  const isOfFuture = kept.failure !== null && kept.failure.at > now;
+  const forgotten = { failures: 0, failure: null, retry_at: 0, held_until: 0 };
+  const state = isOfFuture ? { ...kept, ...forgotten } : kept;
   const { renewal } = state;
   const held_until = Math.min(state.held_until, now + WAIT_MS_MAX);
   const latest = Math.max(held_until, now + RETRY_DELAY_MS_MAX);
