@@ -117,7 +117,7 @@ test("a label names the key to rotate that was not rotated yet, and no key to re
   await expectRefusal(["key", "rotate", "bot", "--data", dataDir], "2 keys have this name");
 });
 
-test("what desk commands and empty lists say about an archived desk can be typed", async () => {
+test("what an empty list and desk create say about a desk can be typed", async () => {
   const dataDir = temporaryFolder();
   const { run } = commandsOn(dataDir);
   await run("desk", "create", "alpha");
@@ -125,9 +125,6 @@ test("what desk commands and empty lists say about an archived desk can be typed
   expect((await run("key", "list", "--desk", "alpha")).stderr).toBe(mint);
   await run("desk", "archive", "alpha");
   const undo = `is archived: bring it back with: signalbox desk archive alpha --undo --data ${dataDir}\n`;
-  for (const empty of ["key list --desk alpha", "member list alpha"]) {
-    expect((await run(...empty.split(" "))).stderr).toEndWith(undo);
-  }
   const create = ["desk", "create", "alpha", "--if-missing", "--data", dataDir];
   await expectRefusal(create, undo);
 });

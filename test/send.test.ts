@@ -978,7 +978,7 @@ test.each([
   ["send f --connections 257", "write at most 256"],
   ["send f --connections 0", "Write a whole number, 1 or more."],
   ["send f --timeout 0s", "Write one second or more"],
-  ["send f --give-up-after 2d", "write at most 1d"],
+  ["send f --give-up-after 25d", "write at most 24d"],
   ["send f --url ftp://x", "Write it like https://signals.example.com"],
 ])("%s is refused, with what to type", async (line, says) => {
   const { send } = sendingTo("http://127.0.0.1:1", WRONG_KEY);

@@ -3,7 +3,6 @@ import { existsSync } from "node:fs";
 import { userInfo } from "node:os";
 import { relative } from "node:path";
 import { defaults } from "../config.ts";
-import type { Desk } from "../domain/desk.ts";
 import { messageOf, systemCode, UserError } from "../domain/errors.ts";
 import { shellQuoted } from "../domain/shell.ts";
 import { selfProgram } from "./self.ts";
@@ -18,16 +17,6 @@ export function toType(command: string, dataDir: string): string {
 function sudo(): string {
   if (process.env["SUDO_USER"] === undefined || process.getuid?.() === 0) return "";
   return `sudo -u ${shellQuoted(userInfo().username)} `;
-}
-
-/** For an empty list: what to type, which for an archived desk is how to bring it back. */
-export function noneYet(
-  what: "keys" | "members",
-  { desk, add, dataDir }: { desk: Desk | null; add: string; dataDir: string },
-): string {
-  if (desk === null || desk.archived_at === null) return `No ${what} yet: ${add}`;
-  const undo = toType(`desk archive ${shellQuoted(desk.name)} --undo`, dataDir);
-  return `No ${what}, and desk "${desk.name}" is archived: bring it back with: ${undo}`;
 }
 
 /** Explains what the user or the system caused, with what to do. Null for a defect of ours. */

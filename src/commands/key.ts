@@ -9,7 +9,7 @@ import { ADMIN, type MintedKey } from "../domain/storage.ts";
 import { askStatus } from "../ops/client.ts";
 import { withStorage } from "../store/open.ts";
 import { type DataOptions, defineCommand, defineGroup } from "./define.ts";
-import { noneYet, toType } from "./hint.ts";
+import { toType } from "./hint.ts";
 import { describeKey, keyArgument, keyToRotate, withKey } from "./key-name.ts";
 import { type Lifetime, readDuration, readLifetime } from "./options.ts";
 import {
@@ -95,14 +95,11 @@ function listCommand(): Command {
       `signalbox key list --desk alpha --json | jq -r '.[] | select(.state == "active").id'`,
     ],
     run: async ({ desk = null, json, data }: DataOptions & { desk?: string | null }) => {
-      const { keys, record } = await withStorage(data, async ({ registry }) => ({
-        keys: await registry.listKeys(desk),
-        record: desk === null ? null : await registry.getDesk(desk),
-      }));
-      const add = `mint one with: ${toType(`key mint --desk ${shellQuoted(desk ?? "NAME")}`, data)}`;
+      const keys = await withStorage(data, ({ registry }) => registry.listKeys(desk));
+      const mint = toType(`key mint --desk ${shellQuoted(desk ?? "NAME")}`, data);
       printList(keys.map(withState), {
         json,
-        none: noneYet("keys", { desk: record, add, dataDir: data }),
+        none: `No keys yet: mint one with: ${mint}`,
         columns: {
           ID: { cell: ({ id }) => id, whole: true },
           SCOPE: ({ scope }) => scope,

@@ -8,7 +8,7 @@ import { ADMIN } from "../domain/storage.ts";
 import { askConsoleUrl } from "../ops/client.ts";
 import { withStorage } from "../store/open.ts";
 import { type DataOptions, defineCommand, defineGroup } from "./define.ts";
-import { noneYet, toType } from "./hint.ts";
+import { toType } from "./hint.ts";
 import { readOwnUrl } from "./options.ts";
 import {
   formatTime,
@@ -83,15 +83,11 @@ function listCommand(): Command {
       "signalbox member list alpha --json | jq -r '.[].email'",
     ],
     run: async ({ json, data }: DataOptions, desk: string) => {
-      const { members, record } = await withStorage(data, async (storage) => ({
-        members: await storage.members.list(desk),
-        record: await storage.registry.getDesk(desk),
-      }));
+      const members = await withStorage(data, (storage) => storage.members.list(desk));
       const invite = `member invite ${shellQuoted(desk)} alice@example.com`;
-      const add = `invite someone with: ${toType(invite, data)}`;
       printList(members, {
         json,
-        none: noneYet("members", { desk: record, add, dataDir: data }),
+        none: `No members yet: invite someone with: ${toType(invite, data)}`,
         columns: {
           EMAIL: { cell: ({ email }) => email, whole: true },
           INVITED: timeColumn(({ created_at }) => created_at, 1),

@@ -30,9 +30,20 @@ export function requireFile(file: string, ifFolder: string): void {
 }
 
 const SPAN_MAX = "100y";
+/** No timer runs for longer than 2^31 milliseconds. */
+const WAIT_MAX = "24d";
 
 /** Reads a span such as `90d` or `10s`, as milliseconds. */
 export function readDuration(text: string): number {
+  return readSpan(text, SPAN_MAX);
+}
+
+/** Reads how long to wait, as milliseconds. */
+export function readWait(text: string): number {
+  return readSpan(text, WAIT_MAX);
+}
+
+function readSpan(text: string, max: ms.StringValue): number {
   const [, unit] = /^\d+(?:\.\d+)?(ms|s|m|h|d|w|y)?$/.exec(text) ?? [text, null];
   if (unit === null) {
     throw new InvalidArgumentError(
@@ -45,8 +56,8 @@ export function readDuration(text: string): number {
     );
   }
   const milliseconds = Math.round(ms(text as ms.StringValue));
-  if (milliseconds <= ms(SPAN_MAX)) return milliseconds;
-  throw new InvalidArgumentError(`This is too long: write at most ${SPAN_MAX}, such as 90d.`);
+  if (milliseconds <= ms(max)) return milliseconds;
+  throw new InvalidArgumentError(`This is too long: write at most ${max}.`);
 }
 
 /** Reads the path of a file or folder. An empty one would be the working directory. */
@@ -55,9 +66,9 @@ export function readPath(text: string): string {
   throw new InvalidArgumentError("Write a path, such as /backup.");
 }
 
-/** Reads an interval of at least a second, as milliseconds. */
+/** Reads how long to wait, at least a second, as milliseconds. */
 export function readInterval(text: string): number {
-  return atLeastOneSecond(text, "such as 1h");
+  return atLeastOneSecond(readWait(text), "such as 1h");
 }
 
 /** Reads a shell command for backups, as `backupScript` returns it. An empty one would succeed and send nothing. */
@@ -70,11 +81,11 @@ export function readCommand(text: string): string {
 export type Lifetime = number | "never";
 
 export function readLifetime(text: string): Lifetime {
-  return text === "never" ? text : atLeastOneSecond(text, "such as 90d, or never");
+  if (text === "never") return text;
+  return atLeastOneSecond(readDuration(text), "such as 90d, or never");
 }
 
-function atLeastOneSecond(text: string, example: string): number {
-  const milliseconds = readDuration(text);
+function atLeastOneSecond(milliseconds: number, example: string): number {
   if (milliseconds >= 1_000) return milliseconds;
   throw new InvalidArgumentError(`Write one second or more, ${example}.`);
 }

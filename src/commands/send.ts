@@ -1,11 +1,11 @@
 /** `signalbox send`: sends the signals of a file, or one signal, to a server. */
-import { X509Certificate } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { Argument, type Command, InvalidArgumentError, Option } from "commander";
 import ms from "ms";
 import { systemCode, UsageError, UserError } from "../domain/errors.ts";
 import { isWellFormedKey, keyPrefixes } from "../domain/key.ts";
 import { shellQuoted } from "../domain/shell.ts";
+import { readTrusted } from "../net/tls.ts";
 import { STDIN } from "../send/input.ts";
 import type { Target } from "../send/sender.ts";
 import { defineCommand } from "./define.ts";
@@ -101,14 +101,7 @@ The exit code is 0 only if every signal is stored, now or before.`,
 }
 
 function spanOption(flags: string, description: string, fallback: ms.StringValue): Option {
-  return new Option(flags, description).argParser(readSpan).default(ms(fallback), fallback);
-}
-
-/** No timer runs for longer than about 24 days. */
-function readSpan(text: string): number {
-  const span = readInterval(text);
-  if (span <= ms("1d")) return span;
-  throw new InvalidArgumentError("This is too long: write at most 1d, such as 30s.");
+  return new Option(flags, description).argParser(readInterval).default(ms(fallback), fallback);
 }
 
 function readConnections(text: string): number {
@@ -130,7 +123,7 @@ function targetOf(options: SendOptions): Target {
   return {
     url: options.url,
     key: readKey(options.keyFile),
-    ca: options.ca === undefined ? null : readCertificate(options.ca),
+    ca: options.ca === undefined ? null : readTrusted(options.ca, "--ca"),
     timeoutMs: options.timeout,
     giveUpAfterMs: options.giveUpAfter,
   };
@@ -152,16 +145,6 @@ function readKey(file: string | undefined): string {
   throw new UserError(
     `${file ?? "SIGNALBOX_KEY"} does not contain an API key, which is ${keyPrefixes.send} and 64 hexadecimal digits: mint one with: signalbox key mint --desk NAME`,
   );
-}
-
-function readCertificate(file: string): string {
-  const pem = readText(file);
-  try {
-    void new X509Certificate(pem);
-    return pem;
-  } catch {
-    throw new UserError(`${file} is not a PEM certificate: name the server's with --ca FILE.`);
-  }
 }
 
 function readText(file: string): string {

@@ -1,5 +1,5 @@
 /** `signalbox serve`: runs the server until a signal or a failure stops it. */
-import { type Command, InvalidArgumentError, Option } from "commander";
+import { type Command, Option } from "commander";
 import type { App } from "../app.ts";
 import { explainPortInUse, type ServeConfig } from "../config.ts";
 import { messageOf } from "../domain/errors.ts";
@@ -26,11 +26,6 @@ export function serveCommand(): Command {
         "--check",
         "check the configuration, without starting: exit code 0 if it is valid",
       ),
-      new Option("--port <n>")
-        .argParser((port) => {
-          throw new InvalidArgumentError(`Write --listen 127.0.0.1:${port}.`);
-        })
-        .hideHelp(),
     ],
     notes: `
 Every flag can also be set in the environment, as shown; the flag wins.

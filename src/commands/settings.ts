@@ -15,10 +15,10 @@ import {
   readAddress,
   readCommand,
   readCount,
-  readDuration,
   readInterval,
   readOwnUrl,
   readPositive,
+  readWait,
 } from "./options.ts";
 import { findOption, refuseIdle, setting, splitList } from "./setting.ts";
 import {
@@ -95,7 +95,7 @@ export function serveSettings(): Option[] {
     setting(
       "--stop-timeout <span>",
       "how long a stop waits for requests in flight",
-      readDuration,
+      readWait,
       defaults.stopTimeout,
     ),
     setting("--backup-dir <dir>", "make backups in this folder"),

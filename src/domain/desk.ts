@@ -46,22 +46,11 @@ const ALL_DESKS = "all";
 export function checkDeskName(name: string): string {
   if (name === ALL_DESKS) {
     throw new UserError(
-      `"${name}" cannot be a desk's name: it stands for all desks in lists of keys. Use another name, for example ${suggestName(name)}.`,
+      `"${name}" cannot be a desk's name: it stands for all desks in lists of keys. Use another name, for example desk-1.`,
     );
   }
   if (DESK_NAME.test(name)) return name;
   throw new UserError(
-    `"${name}" cannot be a desk's name: use 1 to 63 lower-case letters, digits, dots, dashes and underscores, and begin with a letter or digit, for example ${suggestName(name)}.`,
+    `"${name}" cannot be a desk's name: use 1 to 63 lower-case letters, digits, dots, dashes and underscores, and begin with a letter or digit, for example desk-1.`,
   );
-}
-
-function suggestName(name: string): string {
-  const plain = name
-    .normalize("NFKD")
-    .replaceAll(/\p{M}/gu, "")
-    .toLowerCase()
-    .replaceAll(/[^a-z0-9._-]+/g, "-")
-    .slice(0, 63)
-    .replaceAll(/^[^a-z0-9]+|[^a-z0-9]+$/g, "");
-  return plain === "" || plain === ALL_DESKS ? "desk-1" : plain;
 }

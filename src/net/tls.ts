@@ -51,6 +51,13 @@ export function loadCertificate({ certFile, keyFile, advice }: CertificateFiles)
   return { cert, key, startsAt, expiresAt };
 }
 
+/** Reads the PEM file of a certificate to trust. `flag`: the option that names it. Throws {@link UserError}. */
+export function readTrusted(file: string, flag: string): string {
+  const { text } = readFile(file, (problem) => `${problem}: ${readable(flag)}.`);
+  parse(() => new X509Certificate(text), `${file} is not a PEM certificate: ${right(flag)}.`);
+  return text;
+}
+
 /** Whether the certificate is valid for this name or IP address. */
 export function isCertificateOf(name: string, { cert }: Pick<Certificate, "cert">): boolean {
   const leaf = new X509Certificate(cert);

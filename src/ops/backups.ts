@@ -61,12 +61,8 @@ interface BackupFailure {
 
 /** A failed backup is retried after this, or sooner if backups are more frequent. */
 const RETRY_MS = 60_000;
-/** The shortest interval that the settings allow. */
-const STUCK_MS_MIN = 1_000;
 /** A disk that hangs does not keep the server from stopping. */
 const STOP_MS_MAX = 5_000;
-/** The longest wait of a timer (2^31 - 1 ms). */
-const TIMER_MS_MAX = 2_147_483_647;
 /** A clock that is set back by less than this is not worth a warning. */
 const CLOCK_STEP_MS = 60_000;
 const NAME = /^signalbox-(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)(\d\d)Z\.db$/;
@@ -138,8 +134,7 @@ export class BackupJob {
         "a backup is not done after a whole interval: the disk of the backups does not answer, or is too slow",
       );
     };
-    const timer = setTimeout(report, Math.min(Math.max(everyMs, STUCK_MS_MIN), TIMER_MS_MAX));
-    timer.unref();
+    const timer = setTimeout(report, everyMs).unref();
     try {
       return await work();
     } finally {
@@ -164,7 +159,7 @@ export class BackupJob {
     if (command === null || signal.aborted) return true;
     const { file } = made;
     const startedAt = performance.now();
-    const timeoutMs = Math.min(Math.ceil(everyMs / 2), TIMER_MS_MAX);
+    const timeoutMs = Math.ceil(everyMs / 2);
     try {
       await runBackupCommand(command, file, { timeoutMs, signal });
       this.#note({ sending: { sent: made, failure: null } });
@@ -241,12 +236,9 @@ export class BackupJob {
     }
   }
 
+  /** Ends when the job is stopped. */
   async #sleep(milliseconds: number): Promise<void> {
-    const { signal } = this.#stopping;
-    for (let left = milliseconds; left > 0 && !signal.aborted; left -= TIMER_MS_MAX) {
-      // Rejects if the signal is aborted.
-      await delay(Math.min(left, TIMER_MS_MAX), null, { signal }).catch(() => {});
-    }
+    await delay(milliseconds, null, { signal: this.#stopping.signal }).catch(() => {});
   }
 }
 

@@ -1,11 +1,9 @@
 /** What `--acme-…` asks for. */
-import { readFileSync } from "node:fs";
-import { X509Certificate } from "node:crypto";
 import { isIP } from "node:net";
 import { join } from "node:path";
-import { systemCode, UserError } from "../../domain/errors.ts";
+import { UserError } from "../../domain/errors.ts";
 import type { Address } from "../address.ts";
-import type { CertificateFiles } from "../tls.ts";
+import { type CertificateFiles, readTrusted } from "../tls.ts";
 
 export interface AcmePlan {
   /** The names that one certificate is for. */
@@ -63,23 +61,5 @@ export function acmeFolder(dataDir: string): string {
 
 /** Throws {@link UserError} if the file cannot be read or has no certificate. */
 export function readCa({ caFile }: Pick<AcmePlan, "caFile">): string | null {
-  if (caFile === null) return null;
-  let pem: string;
-  try {
-    pem = readFileSync(caFile, "utf8");
-  } catch (error) {
-    throw new UserError(
-      `${caFile} cannot be read (${systemCode(error)}): name a readable PEM file with --acme-ca.`,
-    );
-  }
-  if (isCertificate(pem)) return pem;
-  throw new UserError(`${caFile} is not a PEM certificate: name the right file with --acme-ca.`);
-}
-
-function isCertificate(pem: string): boolean {
-  try {
-    return new X509Certificate(pem).raw.length > 0;
-  } catch {
-    return false;
-  }
+  return caFile === null ? null : readTrusted(caFile, "--acme-ca");
 }

@@ -2,7 +2,7 @@
 import type { Database } from "bun:sqlite";
 import { join } from "node:path";
 import { AppError } from "../../domain/errors.ts";
-import { hashKey } from "../../domain/key.ts";
+import { hashKey, type KeyScope } from "../../domain/key.ts";
 import type {
   Appended,
   FiguresQuery,
@@ -42,22 +42,16 @@ export class SqliteStore implements ServerStorage {
   readonly #parts: Parts;
   readonly #ownersOfThisTurn = new Map<string, KeyOwner | null>();
   readonly #findKey;
-  readonly #findReadKey;
   readonly #signals: SqliteSignals;
   /** Read key → when its last use was recorded. */
   readonly #reads = new Map<string, number>();
 
   private constructor(parts: Parts) {
     this.#parts = parts;
-    this.#findKey = parts.db.query<KeyOwner, [Uint8Array]>(
+    this.#findKey = parts.db.query<KeyOwner | Reader, [Uint8Array, KeyScope]>(
       `SELECT api_keys.id AS keyId, desk_id AS deskId, name AS deskName, expires_at, revoked_at,
          archived_at AS desk_archived_at
-       FROM api_keys JOIN desks ON desks.id = desk_id WHERE key_hash = ? AND scope = 'send'`,
-    );
-    this.#findReadKey = parts.db.query<Reader, [Uint8Array]>(
-      `SELECT api_keys.id AS keyId, desk_id AS deskId, name AS deskName, expires_at, revoked_at,
-         archived_at AS desk_archived_at
-       FROM api_keys LEFT JOIN desks ON desks.id = desk_id WHERE key_hash = ? AND scope = 'read'`,
+       FROM api_keys LEFT JOIN desks ON desks.id = desk_id WHERE key_hash = ? AND scope = ?`,
     );
     this.#signals = new SqliteSignals(parts.db);
   }
@@ -99,7 +93,8 @@ export class SqliteStore implements ServerStorage {
   findOwner(key: string): KeyOwner | null {
     let owner = this.#ownersOfThisTurn.get(key);
     if (owner === undefined) {
-      owner = this.#read(() => this.#findKey.get(hashKey(key)));
+      // A send key has a desk.
+      owner = this.#read(() => this.#findKey.get(hashKey(key), "send")) as KeyOwner | null;
       if (this.#ownersOfThisTurn.size === 0) setImmediate(() => this.#ownersOfThisTurn.clear());
       this.#ownersOfThisTurn.set(key, owner);
     }
@@ -107,7 +102,7 @@ export class SqliteStore implements ServerStorage {
   }
 
   findReader(key: string): Reader | null {
-    return this.#read(() => this.#findReadKey.get(hashKey(key)));
+    return this.#read(() => this.#findKey.get(hashKey(key), "read"));
   }
 
   /** The absolute value: a clock that was set back must not stop these writes. */
