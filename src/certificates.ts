@@ -4,7 +4,7 @@ import { explainPortInUse, requireFreePorts, type ServeConfig } from "./config.t
 import { ChallengeServer } from "./net/acme/challenges.ts";
 import { AcmeJob } from "./net/acme/job.ts";
 import { readCa } from "./net/acme/plan.ts";
-import { isValid, readCertificate, requireFolder } from "./net/acme/state.ts";
+import { isValid, readCertificate, requireFolder } from "./net/acme/store.ts";
 import type { AcmeStatus } from "./net/acme/status.ts";
 import type { ConnectionPlan } from "./net/connections.ts";
 import { messageOf } from "./domain/errors.ts";

@@ -16,13 +16,8 @@ import { Directory, reasonOf, Refusal, retryTime } from "../src/net/acme/directo
 import { type AcmePlan, parseDomain } from "../src/net/acme/plan.ts";
 import { certificateId, decideRenewal, readRenewalInfo } from "../src/net/acme/renewal.ts";
 import { retryDelay, timeInWindow, timeToAsk, timeToRenew } from "../src/net/acme/schedule.ts";
-import {
-  AcmeStore,
-  askedOf,
-  boundWaits,
-  initialState,
-  resumeState,
-} from "../src/net/acme/state.ts";
+import { askedOf, boundWaits, initialState, resumeState } from "../src/net/acme/state.ts";
+import { AcmeStore } from "../src/net/acme/store.ts";
 import { makeCertificate } from "./_certificates.ts";
 import { cliHere, expectRefusal } from "./_cli.ts";
 import { temporaryFolder } from "./_setup.ts";

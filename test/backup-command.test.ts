@@ -12,8 +12,8 @@ import {
   type BackupPlan,
   type BackupStatus,
   type MakeBackup,
-  timeStamp,
 } from "../src/ops/backups.ts";
+import { timeStamp } from "../src/ops/backup-folder.ts";
 import { Tail } from "../src/ops/tail.ts";
 import { verifyDatabase } from "../src/store/sqlite/verify.ts";
 import { cli, expectUsageError, mintKey, spawn, startServe } from "./_cli.ts";

@@ -3,7 +3,7 @@ import { accessSync, existsSync } from "node:fs";
 import { dirname } from "node:path";
 import { explainPortInUse, type ServeConfig } from "../config.ts";
 import { parseAddress } from "../net/address.ts";
-import { FOLDER_ACCESS, unusableFolder } from "../ops/backups.ts";
+import { FOLDER_ACCESS, unusableFolder } from "../ops/backup-folder.ts";
 import { askStatus } from "../ops/client.ts";
 import type { ServerStatus } from "../ops/server.ts";
 import { refuseDataFolder } from "./backup.ts";

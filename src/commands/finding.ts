@@ -25,6 +25,10 @@ export interface Facts {
   readonly now: number;
 }
 
+/** A stopped server cannot be asked. */
+export const SETTINGS_ADVICE =
+  "give doctor the flags of serve, or the service's environment as in docs/runbook.md";
+
 /** Throws `UserError` for a problem whose message says what to do. */
 export type Check = (facts: Facts) => Awaitable<Finding>;
 

@@ -3,7 +3,7 @@ import { resolve } from "node:path";
 import { Argument, type Command, Option } from "commander";
 import { UserError } from "../domain/errors.ts";
 import type { Restored, Verification } from "../domain/storage.ts";
-import { timeStamp } from "../ops/backups.ts";
+import { timeStamp } from "../ops/backup-folder.ts";
 import { databaseFiles } from "../store/open.ts";
 import { type DataOptions, defineCommand } from "./define.ts";
 import { toType } from "./hint.ts";

@@ -53,9 +53,16 @@ export function loadCertificate({ certFile, keyFile, advice }: CertificateFiles)
 
 /** Reads the PEM file of a certificate to trust. `flag`: the option that names it. Throws {@link UserError}. */
 export function readTrusted(file: string, flag: string): string {
-  const { text } = readFile(file, (problem) => `${problem}: ${readable(flag)}.`);
-  parse(() => new X509Certificate(text), `${file} is not a PEM certificate: ${right(flag)}.`);
-  return text;
+  let pem: string;
+  try {
+    pem = readFileSync(file, "utf8");
+  } catch (error) {
+    throw new UserError(
+      `${file} cannot be read (${systemCode(error)}): name a readable PEM file with ${flag}.`,
+    );
+  }
+  parse(() => new X509Certificate(pem), `${file} is not a PEM certificate: ${right(flag)}.`);
+  return pem;
 }
 
 /** Whether the certificate is valid for this name or IP address. */

@@ -2,11 +2,19 @@
  * Makes backups at an interval, sends each away, and keeps the latest ones. Nothing here blocks the thread, which takes
  * signals: the backups may be on a network disk that hangs.
  */
-import { access, constants, mkdir, readdir, rm } from "node:fs/promises";
+import {
+  createFolder,
+  findNewest,
+  listBackups,
+  type MadeBackup,
+  timeOf,
+  timeStamp,
+} from "./backup-folder.ts";
+import { rm } from "node:fs/promises";
 import { basename, join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import type { Logger } from "pino";
-import { messageOf, systemCode, UserError } from "../domain/errors.ts";
+import { messageOf } from "../domain/errors.ts";
 import { CommandTimeout, runBackupCommand } from "./backup-command.ts";
 
 export interface BackupPlan {
@@ -49,11 +57,6 @@ export interface BackupStatus {
   } | null;
 }
 
-interface MadeBackup {
-  readonly file: string;
-  readonly at: number;
-}
-
 interface BackupFailure {
   readonly at: number;
   readonly reason: string;
@@ -63,13 +66,6 @@ interface BackupFailure {
 const RETRY_MS = 60_000;
 /** A disk that hangs does not keep the server from stopping. */
 const STOP_MS_MAX = 5_000;
-/** A clock that is set back by less than this is not worth a warning. */
-const CLOCK_STEP_MS = 60_000;
-const NAME = /^signalbox-(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)(\d\d)Z\.db$/;
-
-/** What a folder for backups must allow. */
-export const FOLDER_ACCESS = constants.R_OK | constants.W_OK | constants.X_OK;
-
 export class BackupJob {
   readonly #plan: BackupPlan;
   readonly #make: MakeBackup;
@@ -240,50 +236,4 @@ export class BackupJob {
   async #sleep(milliseconds: number): Promise<void> {
     await delay(milliseconds, null, { signal: this.#stopping.signal }).catch(() => {});
   }
-}
-
-async function createFolder(dir: string): Promise<void> {
-  try {
-    await mkdir(dir, { recursive: true, mode: 0o700 });
-    await access(dir, FOLDER_ACCESS);
-  } catch (error) {
-    throw unusableFolder(dir, error);
-  }
-}
-
-/** `error`: of {@link FOLDER_ACCESS}. */
-export function unusableFolder(dir: string, error: unknown): UserError {
-  return new UserError(
-    `The folder ${dir} cannot be used for backups (${systemCode(error)}): name one that this user may write to.`,
-  );
-}
-
-/** UTC to the second, for the name of a file. */
-export function timeStamp(now: number): string {
-  return new Date(now).toISOString().replace(/[-:]|\.\d+/g, "");
-}
-
-/** Returns the newest backup in a folder, or null. */
-export async function findNewest(dir: string): Promise<MadeBackup | null> {
-  const newest = (await listBackups(dir)).past.at(-1);
-  return newest === undefined ? null : { file: join(dir, newest), at: timeOf(newest) };
-}
-
-/** When a backup was made, from its name. */
-function timeOf(name: string): number {
-  return Date.parse(name.replace(NAME, "$1-$2-$3T$4:$5:$6Z"));
-}
-
-/**
- * Names of backups, oldest first; none if the folder does not exist yet. Those of the `future` were made while the
- * clock was wrong: they are neither counted nor deleted.
- */
-export async function listBackups(
-  dir: string,
-): Promise<Readonly<Record<"past" | "future", string[]>>> {
-  const names = await readdir(dir).catch(() => []);
-  const backups = names.filter((name) => NAME.test(name)).toSorted();
-  const latest = Date.now() + CLOCK_STEP_MS;
-  const isPast = (name: string): boolean => timeOf(name) <= latest;
-  return { past: backups.filter(isPast), future: backups.filter((name) => !isPast(name)) };
 }

@@ -32,12 +32,8 @@ import { SqliteSignals } from "./sqlite/signals.ts";
 import { SqliteStore } from "./sqlite/store.ts";
 import { describeProblem, verifyDatabase } from "./sqlite/verify.ts";
 
-export {
-  findMisfits,
-  problemOfFolder,
-  refuseForeignFolder,
-  requireDatabase,
-} from "./sqlite/folder.ts";
+export { problemOfFolder, refuseForeignFolder, requireDatabase } from "./sqlite/folder.ts";
+export { findMisfits } from "./sqlite/permissions.ts";
 
 export const databaseFiles: DatabaseFiles = {
   pathIn: (dataDir) => join(dataDir, DATABASE_NAME),

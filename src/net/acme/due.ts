@@ -1,6 +1,7 @@
 /** When the next order, and the next question about a renewal, are due. Times are epoch milliseconds. */
 import type { AcmePlan } from "./plan.ts";
-import type { AcmeState, Renewal, StoredCertificate } from "./state.ts";
+import type { AcmeState, Renewal } from "./state.ts";
+import type { StoredCertificate } from "./store.ts";
 
 export interface Situation {
   readonly plan: Pick<AcmePlan, "domains" | "directory">;

@@ -14,17 +14,19 @@ import { decideRenewal } from "./renewal.ts";
 import { orderInterval } from "./schedule.ts";
 import {
   type AcmeState,
-  AcmeStore,
   askedOf,
   boundWaits,
-  checkAccountKey,
   failedState,
   initialState,
+  resumeState,
+} from "./state.ts";
+import {
+  AcmeStore,
+  checkAccountKey,
   isValid,
   readCertificate,
-  resumeState,
   type StoredCertificate,
-} from "./state.ts";
+} from "./store.ts";
 import { type AcmeStatus, reportFailure, reportStart } from "./status.ts";
 
 /** An order takes seconds; the directory may let a client wait for its decision. */

@@ -3,7 +3,8 @@ import type { X509Certificate } from "node:crypto";
 import type { Logger } from "pino";
 import { cutWords, type Directory, reasonOf, Refusal } from "./directory.ts";
 import { type Span, timeInWindow, timeToAsk, timeToRenew } from "./schedule.ts";
-import type { Renewal, StoredCertificate } from "./state.ts";
+import type { Renewal } from "./state.ts";
+import type { StoredCertificate } from "./store.ts";
 
 interface RenewalSources {
   readonly certificate: StoredCertificate;

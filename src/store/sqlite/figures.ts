@@ -4,7 +4,7 @@ import { stat } from "node:fs/promises";
 import { systemCode } from "../../domain/errors.ts";
 import { EXPIRING_SOON_MS } from "../../domain/key.ts";
 import type { FiguresQuery, StorageFigures } from "../../domain/storage.ts";
-import { WAS_ROTATED } from "./registry.ts";
+import { WAS_ROTATED } from "./key-limits.ts";
 
 type Desks = StorageFigures["desks"];
 type Keys = StorageFigures["keys"];

@@ -7,7 +7,8 @@ import { closeSync, existsSync, openSync } from "node:fs";
 import { join } from "node:path";
 import { UserError } from "../../domain/errors.ts";
 import { describeFailure, isBusy } from "./failures.ts";
-import { type OnTightened, prepareFolder, sayOnStderr } from "./folder.ts";
+import { prepareFolder } from "./folder.ts";
+import { type OnTightened, sayOnStderr } from "./permissions.ts";
 
 export interface FolderLock {
   release(): void;

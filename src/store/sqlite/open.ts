@@ -4,15 +4,8 @@ import { closeSync, existsSync, openSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { UserError } from "../../domain/errors.ts";
 import { shellQuoted } from "../../domain/shell.ts";
-import {
-  checkFolder,
-  DATABASE_NAME,
-  type OnTightened,
-  prepareFolder,
-  restoringPath,
-  sayOnStderr,
-  tighten,
-} from "./folder.ts";
+import { checkFolder, DATABASE_NAME, prepareFolder, restoringPath } from "./folder.ts";
+import { type OnTightened, sayOnStderr, tighten } from "./permissions.ts";
 import { explainFailure } from "./failures.ts";
 import { lockFolder } from "./lock.ts";
 import { refuseDamagedLog } from "./log-damage.ts";

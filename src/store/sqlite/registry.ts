@@ -1,6 +1,6 @@
 /** Keys in SQLite; `desks.ts` has the desks. Each change is one short transaction that a running server sees at once. */
+import { requireRoom, WAS_ROTATED } from "./key-limits.ts";
 import { ulid } from "ulid";
-import type { Desk } from "../../domain/desk.ts";
 import type { AuditEntry } from "../../domain/audit.ts";
 import { NotFoundError, UserError } from "../../domain/errors.ts";
 import { type ApiKey, generateKey, hashKey, keyState } from "../../domain/key.ts";
@@ -23,13 +23,6 @@ const KEY_COLUMNS = `api_keys.id, api_keys.scope, desks.name AS desk, api_keys.l
 const HAS_ENDED = `api_keys.desk_id = $desk
   AND (api_keys.revoked_at IS NOT NULL OR api_keys.expires_at <= $now)`;
 
-/** Of a row of `api_keys`. */
-export const WAS_ROTATED =
-  "EXISTS (SELECT 1 FROM audit WHERE key_id = api_keys.id AND action = 'key.rotated')";
-
-/** The limit on active read keys for all desks. */
-const ALL_DESKS_KEYS_MAX = 100;
-
 type Values = Record<string, string | number | Uint8Array | null>;
 
 /** Sorts after every id. */
@@ -40,14 +33,14 @@ export class SqliteRegistry extends SqliteDesks implements Registry {
     if (key.label !== null) checkLabel(key.label);
     return this.change(() => {
       const desk = key.desk === null ? null : this.activeDesk(key.desk);
-      this.#requireRoom(desk, { isReplacement: false });
+      requireRoom(this.db, desk, { now: this.now(), isReplacement: false });
       return this.#insertKey(key, by, null);
     });
   }
 
   mintObstacle(desk: string): string | null {
     try {
-      this.#requireRoom(this.activeDesk(desk), { isReplacement: false });
+      requireRoom(this.db, this.activeDesk(desk), { now: this.now(), isReplacement: false });
       return null;
     } catch (error) {
       if (error instanceof UserError) return error.sentence;
@@ -150,7 +143,7 @@ export class SqliteRegistry extends SqliteDesks implements Registry {
         );
       }
       this.#refuseRotated(old);
-      this.#requireRoom(desk, { isReplacement: true });
+      requireRoom(this.db, desk, { now: this.now(), isReplacement: true });
       const expiresAt = Math.min(
         this.now() + options.overlapMs,
         old.expires_at ?? Number.MAX_SAFE_INTEGER,
@@ -177,42 +170,6 @@ export class SqliteRegistry extends SqliteDesks implements Registry {
           `key rotate ${successor.id}`,
         )
       : new UserError(`${rotated} ${successor.id} is ${state}: mint a new one`, mintLike(key));
-  }
-
-  /**
-   * Keys that were rotated do not count towards the limit, so that a desk at its limit can still rotate
-   * each key. The second limit bounds the keys in an overlap.
-   */
-  #requireRoom(desk: Desk | null, { isReplacement }: { isReplacement: boolean }): void {
-    const max = desk?.keys_max ?? ALL_DESKS_KEYS_MAX;
-    const { active, rotated } = this.db
-      .query(
-        `SELECT count(*) AS active, count(*) FILTER (WHERE ${WAS_ROTATED}) AS rotated
-         FROM api_keys INDEXED BY api_keys_active WHERE ${IS_ACTIVE}`,
-      )
-      .get({ desk: desk?.id ?? null, now: this.now() }) as { active: number; rotated: number };
-    const count = active - rotated;
-    if (!isReplacement && count >= max) {
-      throw desk === null
-        ? new UserError(
-            `There are already ${count} active read keys for all desks: revoke one`,
-            "key revoke ID",
-          )
-        : new UserError(
-            `Desk "${desk.name}" has ${count} of at most ${max} active ${max === 1 ? "key" : "keys"}: revoke keys that are not used, or have an administrator raise the limit`,
-            `desk limit ${desk.name} --keys ${2 * count}`,
-          );
-    }
-    if (active >= 2 * max) {
-      const keys =
-        desk === null
-          ? `There are ${active} active read keys for all desks`
-          : `Desk "${desk.name}" has ${active} active keys`;
-      throw new UserError(
-        `${keys}, ${rotated} of which were rotated and still work: wait until these expire, or revoke one that is no longer used`,
-        "key revoke ID",
-      );
-    }
   }
 
   #insertKey(
