@@ -64,6 +64,8 @@ interface BackupFailure {
 
 /** A failed backup is retried after this, or sooner if backups are more frequent. */
 const RETRY_MS = 60_000;
+/** The shortest interval that the settings allow. */
+const STUCK_MS_MIN = 1_000;
 /** A disk that hangs does not keep the server from stopping. */
 const STOP_MS_MAX = 5_000;
 export class BackupJob {
@@ -130,7 +132,7 @@ export class BackupJob {
         "a backup is not done after a whole interval: the disk of the backups does not answer, or is too slow",
       );
     };
-    const timer = setTimeout(report, everyMs).unref();
+    const timer = setTimeout(report, Math.max(everyMs, STUCK_MS_MIN)).unref();
     try {
       return await work();
     } finally {
