@@ -904,7 +904,7 @@ describe("a signal without success", () => {
     expect(JSON.parse(stdout)).toMatchObject({ unknown: 0, not_sent: 50 });
     expect(stderr).toMatch(/^Trying again: no server listens there/);
     expect(stderr).toMatch(
-      /Gave up on http:\S+: no server listens there \(ECONNREFUSED\)\. Resume/,
+      /Gave up on http:\S+: no server listens there \(ECONNREFUSED\)\. Check .* --url URL\. Resume/,
     );
     expect(code).toBe(1);
     expect(existsSync(join(cwd, "signals.ndjson.journal"))).toBe(true);
@@ -913,6 +913,14 @@ describe("a signal without success", () => {
 
 describe("one signal from flags", () => {
   const flags = ["--source", "venue_2", "--type", "crypto", "--symbol", "BTC/USDT"];
+
+  test("is tried until the time to give up is over", async () => {
+    const { send } = sendingTo(`http://127.0.0.1:${await freePort()}`, WRONG_KEY);
+    const startedAt = performance.now();
+    const { stderr } = await send([...flags, "--side", "open", "--give-up-after", "4s"]);
+    expect(stderr).toContain("Gave up");
+    expect(performance.now() - startedAt).toBeGreaterThanOrEqual(4_000);
+  });
 
   test("prints the server's answer", async () => {
     const { server, send } = await prepare();

@@ -173,6 +173,7 @@ test("the message gives the reason and the place, and never repeats the body", (
   expect(reasonFor('{"a":1,"a":2}')).toBe("duplicate member name, at character 8");
   expect(reasonFor('{"a":"\\ud800"}')).toBe("an unpaired surrogate, at character 6");
   expect(reasonFor(`{"a":${nested(32)}}`)).toBe("nesting deeper than 32, at character 37");
+  expect(reasonFor("")).toBe("it is empty");
   expect(reasonFor("[1]")).toBe("the top level must be an object");
   expect(reasonFor('{"a":sbk_123}')).toStartWith("it has a syntax error");
 });

@@ -88,7 +88,7 @@ class Feed:
         if host.endswith(".example.com"):
             raise ValueError(f"{url}: change the URL to your server's address.")
         if not re.fullmatch("sbr_[0-9a-f]{64}", key):
-            raise ValueError("The key is not a read key, which is sbr_ and 64 hexadecimal digits.")
+            raise ValueError("A read key is sbr_ and 64 hexadecimal digits, without a line break.")
         self._url = re.sub("/*(/feed)?/*$", "", url) + "/feed"
         self._headers = {"Authorization": f"Bearer {key}"}
         self._after = after

@@ -91,7 +91,7 @@ export class Feed {
     const wrong = problemOf(options.url);
     if (wrong !== null) throw new TypeError(`${options.url}: ${wrong}`);
     if (!/^sbr_[0-9a-f]{64}$/.test(options.key))
-      throw new TypeError("The key is not a read key, which is sbr_ and 64 hexadecimal digits.");
+      throw new TypeError("A read key is sbr_ and 64 hexadecimal digits, without a line break.");
     this.#options = options;
     this.#url = `${options.url.replace(/\/*(\/feed)?\/*$/, "")}/feed`;
   }

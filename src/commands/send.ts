@@ -72,7 +72,7 @@ name the journal.
 Time-outs, broken connections, 429 and 5xx are tried again, with growing pauses. A wrong key, host name or
 certificate stops everything. Ctrl-C finishes the requests in flight; a second one ends at once.
 
-The exit code is 0 only if every signal is stored, now or before.`,
+The exit code is 0 only if every signal is stored or a duplicate.`,
     examples: [
       "signalbox send --key-file key.txt signals.ndjson",
       "signalbox send --url https://signals.example.com --key-file key.txt --refused refused.ndjson signals.ndjson",

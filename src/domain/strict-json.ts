@@ -22,6 +22,7 @@ const decoder = new TextDecoder("utf-8", { fatal: true });
 /** Accepts a leading byte order mark. Throws {@link JsonError}. */
 export function readJsonObject(bytes: Uint8Array): JsonObject {
   const text = orJsonError("it is not valid UTF-8", () => decoder.decode(bytes));
+  if (text === "") throw new JsonError("it is empty");
   const value: unknown = orJsonError(
     "it has a syntax error, such as an unquoted name, a single quote, NaN or an extra comma",
     () => JSON.parse(text),

@@ -83,14 +83,16 @@ export class Sender {
       const { reason } = result;
       mayBeStored ||= result.mayBeStored;
       if (result.stops !== null) return unsent(mayBeStored, reason, result.stops);
-      const jitterMs = Math.random() * Math.min(BACKOFF_MAX_MS, BACKOFF_FIRST_MS * 2 ** attempt);
-      const waitMs = Math.max(jitterMs, result.retryAfterMs);
-      if (performance.now() + waitMs - startedAt > this.#target.giveUpAfterMs) {
+      const leftMs = startedAt + this.#target.giveUpAfterMs - performance.now();
+      if (leftMs <= 0) {
         const isDown = this.#lastAnswerAt < startedAt;
         return unsent(mayBeStored, reason, isDown ? this.#down(reason) : null);
       }
       if (stop.aborted) return unsent(mayBeStored, reason, null);
       this.#onRetry(reason);
+      const jitterMs = Math.random() * Math.min(BACKOFF_MAX_MS, BACKOFF_FIRST_MS * 2 ** attempt);
+      // The last attempt is at the end of the time.
+      const waitMs = Math.min(Math.max(jitterMs, result.retryAfterMs), leftMs);
       // Rejects if the signal is aborted.
       await setTimeout(waitMs, undefined, { signal: stop }).catch(() => {});
       if (stop.aborted) return unsent(mayBeStored, reason, null);
@@ -98,7 +100,9 @@ export class Sender {
   }
 
   #down(reason: string): UserError {
-    return new UserError(`Gave up on ${this.#endpoint}: ${sentence(reason)}`);
+    return new UserError(
+      `Gave up on ${this.#endpoint}: ${sentence(reason)} Check that the server runs, or give its address with --url URL.`,
+    );
   }
 
   async #attempt(body: Bytes): Promise<Outcome | Failure> {
@@ -134,7 +138,7 @@ export class Sender {
     }
     if (status === 401) {
       return hopeless(
-        `${this.#endpoint} refused the key (401): ${sentence(shown(text))} Name the file of a valid key with --key-file FILE, or set SIGNALBOX_KEY.`,
+        `${this.#endpoint} refused the key (401): ${sentence(shown(text))} Name the file of a valid key of the same desk with --key-file FILE, or set SIGNALBOX_KEY.`,
       );
     }
     return hopeless(
