@@ -1,7 +1,7 @@
 /** The list of keys in the console, where there are many. */
 import { describe, expect, test } from "bun:test";
 import { openForDamage } from "../_setup.ts";
-import { linkIn, startSignedIn, type TestConsole, type Visitor } from "./_console.ts";
+import { nextIn, startSignedIn, type TestConsole, type Visitor } from "./_console.ts";
 
 /** Of desk 1, with ids that rise. */
 function seed({ dataDir }: TestConsole, count: number, state: "active" | "revoked"): string[] {
@@ -27,7 +27,7 @@ async function read(visitor: Visitor, path: string) {
     ids: [
       ...text.matchAll(/<th scope="row"[^>]*><a class="cover" href="\/keys\/([0-9A-Z]{26})"/g),
     ].map(([, id = ""]) => id),
-    older: linkIn(text, "next"),
+    older: nextIn(text),
     text,
   };
 }
@@ -47,7 +47,7 @@ describe("many keys", () => {
     const { app, visitor } = await startSignedIn("ada@example.com");
     const revoked = seed(app, 120, "revoked");
     const first = await read(visitor, "/keys");
-    expect(first.ids).toEqual([app.keyId, ...revoked.slice(0, 25)]);
+    expect(first.ids).toEqual([app.keyId]);
     expect(first.older).toBeNull();
     expect(first.text).toContain('href="/keys?ended=all"');
     const pages = await readAll(visitor, "/keys?ended=all");
@@ -56,16 +56,14 @@ describe("many keys", () => {
     expect(pages[1]?.text).toContain('href="/keys?ended=all">Newest');
   });
 
-  test("that are active come fifty a page, and those that have ended on the first", async () => {
+  test("that are active come fifty a page", async () => {
     const { app, visitor } = await startSignedIn("ada@example.com");
     const active = [app.keyId, ...seed(app, 60, "active")];
-    const revoked = seed(app, 3, "revoked");
     const pages = await readAll(visitor, "/keys");
-    expect(pages.map(({ ids }) => ids)).toEqual([
-      [...active.slice(0, 50), ...revoked],
-      active.slice(50),
-    ]);
-    expect(pages[0]?.text).not.toContain("Show all keys that have ended");
+    expect(pages.map(({ ids }) => ids)).toEqual([active.slice(0, 50), active.slice(50)]);
+    expect(pages[0]?.text).not.toContain("Keys that have ended");
+    app.registry.revokeKey(app.keyId);
+    expect((await read(visitor, "/keys")).text).toContain("Keys that have ended");
   });
 
   test("take a cursor for what it can be", async () => {
@@ -86,11 +84,10 @@ test("a desk that is full is told what to do before and after the form is sent, 
   app.registry.limitKeys("alpha", 1);
   const form = await visitor.get("/keys/new");
   expect(form.text).toContain("revoke keys that are not used");
-  expect(form.text).not.toContain("Create the key");
   const refused = await visitor.post("/keys", { expires: "never" });
   expect(refused.status).toBe(422);
   expect(refused.text).toContain("revoke keys that are not used");
   const rotate = () => visitor.post(`/keys/${app.keyId}/rotate`, { overlap: "1h" });
-  expect((await rotate()).status).toBe(303);
-  expect((await rotate()).status).toBe(422);
+  expect((await rotate()).location).toEndWith("/key");
+  expect((await rotate()).location).toBe(`/keys/${app.keyId}`);
 });

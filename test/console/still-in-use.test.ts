@@ -81,24 +81,14 @@ describe("a key that has ended", () => {
     expect(rows.get(minted.record.id)).not.toContain("Still in use");
   });
 
-  test("is not hidden among the many that nothing sends with", async () => {
+  test("comes first, and those that nothing sends with are on another page", async () => {
     const { app, visitor } = await startSignedIn("ada@example.com");
-    const oldest = Array.from({ length: 27 }, () => mintKey(app.registry, "alpha"));
-    for (const { keyId } of oldest) app.registry.revokeKey(keyId);
-    const quiet = mintKey(app.registry, "alpha");
-    app.registry.revokeKey(quiet.keyId);
-    const [first, ...others] = oldest;
-    expect(await send(app, first?.key ?? "")).toBe(401);
-    const few = rowsOf(await see(visitor, "/keys", "Still in use"));
+    const [first, quiet] = [mintKey(app.registry, "alpha"), mintKey(app.registry, "alpha")];
+    for (const { keyId } of [first, quiet]) app.registry.revokeKey(keyId);
+    expect(await send(app, first.key)).toBe(401);
+    const rows = rowsOf(await see(visitor, "/keys", "Still in use"));
     // Before the one that works.
-    expect([...few.keys()].slice(0, 3)).toEqual([first?.keyId ?? "", app.keyId, quiet.keyId]);
-    expect(few.size).toBe(1 + 25);
-    for (const { key } of others) expect(await send(app, key)).toBe(401);
-    // More than are shown of those that have ended: each of them is.
-    const stillInUse = (html: string) =>
-      [...rowsOf(html).values()].filter((row) => row.includes("Still in use")).length;
-    await getUntil(visitor, "/keys", (html) => stillInUse(html) === oldest.length);
-    expect((await visitor.get("/keys")).text).toContain("Show all keys that have ended");
+    expect([...rows.keys()]).toEqual([first.keyId, app.keyId]);
   });
 });
 

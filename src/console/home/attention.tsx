@@ -11,14 +11,11 @@ import { Past, PastOrFuture } from "../ui/times.tsx";
 import { counted } from "../ui/words.ts";
 
 export interface Attention {
-  /** The most frequent reasons for rejects of the last day, and how many more there are. */
+  /** The most frequent reasons for rejects of the last day. */
   readonly reasons: readonly Rejects[];
-  readonly moreReasons: number;
   readonly expiring: readonly ApiKey[];
   /** Ended keys that something still sends with. */
   readonly stillInUse: readonly KeyUse[];
-  /** How many more keys expire soon or are still in use. */
-  readonly moreKeys: number;
   readonly now: number;
 }
 
@@ -28,12 +25,12 @@ const reasonColumns: readonly Column[] = [
   { name: "Requests", phone: "more end", isNumber: true, isLabelled: true },
 ];
 
-export function RejectReasons({ reasons, moreReasons, now }: Attention): VNode {
+export function RejectReasons({ reasons, now }: Attention): VNode {
   return (
     <>
       <div class="section-head">
         <h2>Rejected in the last 24 hours</h2>
-        {moreReasons > 0 && <a href="/activity#rejects">{counted(moreReasons, "more reason")}</a>}
+        {reasons.length > 0 && <a href="/activity#rejects">All reasons</a>}
       </div>
       {reasons.length === 0 ? (
         <p class="soft">Nothing was rejected.</p>
@@ -69,12 +66,12 @@ const keyColumns: readonly Column[] = [
   { name: "Why", phone: "more" },
 ];
 
-export function KeysToSee({ expiring, stillInUse, moreKeys, now }: Attention): VNode {
+export function KeysToSee({ expiring, stillInUse, now }: Attention): VNode {
   return (
     <>
       <div class="section-head">
         <h2>Keys that need attention</h2>
-        <a href="/keys">{moreKeys > 0 ? `${moreKeys.toLocaleString("en")} more` : "All keys"}</a>
+        <a href="/keys">All keys</a>
       </div>
       {expiring.length + stillInUse.length === 0 ? (
         <p class="soft">{`None: no key expires within ${EXPIRING_SOON_DAYS} days, and no ended key is still in use.`}</p>

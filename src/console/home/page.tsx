@@ -24,15 +24,14 @@ export interface HomeAnswer extends Attention {
 export function HomePage({ visit, answer }: { visit: MemberVisit; answer: HomeAnswer }): VNode {
   return (
     <Layout title="Home" visit={visit} actions={<LiveStatus />} scripts={[assets.live.path]}>
-      <LiveParts path="/home/live" everyMs={5_000}>
+      <LiveParts everyMs={5_000}>
         <HomeParts {...answer} />
       </LiveParts>
     </Layout>
   );
 }
 
-/** The script asks for these, too. */
-export function HomeParts(answer: HomeAnswer): VNode {
+function HomeParts(answer: HomeAnswer): VNode {
   const { newest, lastHour, now } = answer;
   const { tone, headline } = deskState(newest?.received_at ?? null, lastHour, now);
   return (

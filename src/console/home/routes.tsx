@@ -1,14 +1,14 @@
 /** `/`: whether the desk's signals arrive, and what needs attention. */
 import { REJECT_REASONS_KEPT } from "../../domain/activity.ts";
 import { newestSignal } from "../../domain/signal-chunks.ts";
-import { lastDayFrom, lateUseOf } from "../keys/key-activity.ts";
+import { lastDayFrom } from "../keys/key-activity.ts";
 import { expiringKeys, keysStillInUse, readUse } from "../keys/key-list.ts";
 import { seeOther } from "../web/responses.ts";
 import { forMembers, type Route } from "../web/routes.ts";
 import type { ConsoleServices } from "../web/services.ts";
 import type { MemberVisit } from "../web/visit.ts";
 import { readLastHour } from "./last-hour.ts";
-import { type HomeAnswer, HomePage, HomeParts } from "./page.tsx";
+import { type HomeAnswer, HomePage } from "./page.tsx";
 
 const REASONS_SHOWN = 5;
 /** Of each kind: expiring soon, and still in use. */
@@ -20,9 +20,6 @@ export const homeRoutes: readonly Route[] = [
     if (answer.newest === null && (await isWithoutKeys(services, visit))) return seeOther("/start");
     return <HomePage visit={visit} answer={answer} />;
   }),
-  forMembers.page("/home/live", async (services, visit) => (
-    <HomeParts {...await readAnswer(services, visit)} />
-  )),
 ];
 
 async function isWithoutKeys({ registry }: ConsoleServices, { member }: MemberVisit) {
@@ -39,17 +36,13 @@ async function readAnswer(services: ConsoleServices, visit: MemberVisit): Promis
   const reasons = [...(await activity.rejects(query))];
   const expiring = await expiringKeys(services, visit);
   const ended = await keysStillInUse(services, visit);
-  const uses = await readUse(services, visit, ended.slice(0, KEYS_SHOWN), expiring);
   return {
     newest: await newestSignal(signals, member.deskId),
     lastHour: await readLastHour(activity, owner, now),
     lastDay: await activity.buckets(owner, "hour", from),
     reasons: reasons.toSorted((one, other) => other.count - one.count).slice(0, REASONS_SHOWN),
-    moreReasons: Math.max(0, reasons.length - REASONS_SHOWN),
     expiring: expiring.slice(0, KEYS_SHOWN),
-    // The counts may have changed since the keys were found.
-    stillInUse: uses.filter((use) => lateUseOf(use.apiKey, use.activity, now) !== null),
-    moreKeys: Math.max(0, expiring.length - KEYS_SHOWN) + Math.max(0, ended.length - KEYS_SHOWN),
+    stillInUse: await readUse(services, visit, ended.slice(0, KEYS_SHOWN), expiring),
     now,
   };
 }

@@ -1,17 +1,15 @@
 /** The forms that create, rotate and revoke keys. */
-import type { ComponentChildren, VNode } from "preact";
-import { type ApiKey, keyState } from "../../domain/key.ts";
-import { ButtonLink, KeyName, Problem } from "../ui/components.tsx";
+import type { VNode } from "preact";
+import type { ApiKey } from "../../domain/key.ts";
+import { KeyName, Problem } from "../ui/components.tsx";
 import { Buttons, Copy, Field, PostForm, Select } from "../ui/forms.tsx";
 import { keyLabelHint } from "../ui/hints.ts";
 import { Layout } from "../ui/layout.tsx";
-import { PastOrFuture } from "../ui/times.tsx";
 import type { MemberVisit } from "../web/visit.ts";
 import {
   confirmationOf,
   LIFETIME_DEFAULT,
   lifetimes,
-  mayEndInOverlap,
   OVERLAP_DEFAULT,
   overlaps,
   SUCCESSOR_LIFETIME_DEFAULT,
@@ -71,32 +69,18 @@ export function NewKeyPage({ visit, copy, problem }: MintingForm): VNode {
   );
 }
 
-/** A desk may have only so many active keys. */
-export function DeskFullPage({ visit, obstacle }: { visit: MemberVisit; obstacle: string }): VNode {
-  return (
-    <Layout title="Create a key" visit={visit} up={KEYS}>
-      <Problem>{obstacle}</Problem>
-    </Layout>
-  );
-}
-
 export function RotatePage({ visit, apiKey, copy, problem }: MintingForm & OfKey): VNode {
   const overlap = visit.form.get("overlap") ?? OVERLAP_DEFAULT;
   const expires = visit.form.get("expires") ?? SUCCESSOR_LIFETIME_DEFAULT;
   const path = `/keys/${apiKey.id}`;
   return (
-    <RotationPage visit={visit} apiKey={apiKey}>
+    <Layout title={`Rotate key …${apiKey.last4}`} visit={visit} up={upTo(apiKey)}>
       <Problem>{problem}</Problem>
       <p>
         <KeyName {...apiKey} /> gets a successor with the same label. Both work for a while, so that
         the bot can change over without losing a signal.{" "}
         <LastUse name="The old key" apiKey={apiKey} now={visit.now} />.
       </p>
-      {mayEndInOverlap(apiKey, visit.now) && (
-        <p>
-          The old key expires <PastOrFuture at={apiKey.expires_at} now={visit.now} /> in any case.
-        </p>
-      )}
       <PostForm visit={visit} class="card" action={`${path}/rotate`}>
         <Copy token={copy} />
         <Field id="overlap" label="The old key works for">
@@ -107,38 +91,7 @@ export function RotatePage({ visit, apiKey, copy, problem }: MintingForm & OfKey
         </Field>
         <Buttons verb="Rotate the key" back={path} />
       </PostForm>
-    </RotationPage>
-  );
-}
-
-/** A key that has ended cannot have a successor. */
-export function NothingToRotatePage(props: OfKey): VNode {
-  const { apiKey, visit } = props;
-  return (
-    <RotationPage {...props}>
-      <p>
-        <KeyName {...apiKey} /> is {keyState(apiKey, visit.now)}, so it cannot be rotated.
-      </p>
-      <p class="actions">
-        <ButtonLink to="/keys/new">Create a key</ButtonLink>
-      </p>
-    </RotationPage>
-  );
-}
-
-/** A key has one successor. */
-export function RotatedAlreadyPage(props: OfKey & { successor: ApiKey }): VNode {
-  const { apiKey, successor } = props;
-  return (
-    <RotationPage {...props}>
-      <p>
-        <KeyName {...apiKey} /> has been rotated already. Its successor is{" "}
-        <a href={`/keys/${successor.id}`}>
-          <KeyName {...successor} />
-        </a>
-        : rotate that one.
-      </p>
-    </RotationPage>
+    </Layout>
   );
 }
 
@@ -188,14 +141,6 @@ export function RevokePage({
         />
         <Buttons verb="Revoke the key" back={path} isDanger />
       </PostForm>
-    </Layout>
-  );
-}
-
-function RotationPage({ visit, apiKey, children }: OfKey & { children: ComponentChildren }): VNode {
-  return (
-    <Layout title={`Rotate key …${apiKey.last4}`} visit={visit} up={upTo(apiKey)}>
-      {children}
     </Layout>
   );
 }

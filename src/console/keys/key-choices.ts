@@ -35,11 +35,6 @@ export const overlaps: readonly Choice<number>[] = [
   { value: "7d", name: "7 days", ms: 7 * DAY_MS },
 ];
 
-/** Whether the key expires before the longest overlap would end. */
-export function mayEndInOverlap({ expires_at }: Pick<ApiKey, "expires_at">, now: number): boolean {
-  return expires_at !== null && overlaps.some(({ ms }) => expires_at - now < ms);
-}
-
 export const LIFETIME_DEFAULT = "never";
 export const SUCCESSOR_LIFETIME_DEFAULT = "same";
 export const OVERLAP_DEFAULT = "24h";
@@ -51,27 +46,19 @@ export function choose<T>(choices: readonly Choice<T>[], value: string, sentence
   return choice.ms;
 }
 
-/**
- * Returns what must be typed to revoke a key: its label as a page shows it, or its last 4 characters if
- * no label is visible.
- */
+/** Returns what must be typed to revoke a key: its label as a page shows it, or else its last 4 characters. */
 export function confirmationOf({ label, last4 }: Pick<ApiKey, "label" | "last4">): {
   readonly text: string;
   readonly isLabel: boolean;
 } {
-  const seen = asSeen(label ?? "");
-  return seen === "" ? { text: last4, isLabel: false } : { text: seen, isLabel: true };
+  return label === null ? { text: last4, isLabel: false } : { text: asSeen(label), isLabel: true };
 }
 
 export function isConfirmed(key: Pick<ApiKey, "label" | "last4">, typed: string): boolean {
   return asSeen(typed) === confirmationOf(key).text;
 }
 
-/** Pages show runs of white space as one space, and characters of format (Cf) not at all. */
+/** Pages show runs of white space as one space. */
 function asSeen(text: string): string {
-  return text
-    .normalize("NFC")
-    .replaceAll(/\p{Cf}/gu, "")
-    .replaceAll(/\s+/g, " ")
-    .trim();
+  return text.normalize("NFC").replaceAll(/\s+/g, " ").trim();
 }

@@ -11,8 +11,6 @@ import { type MemberVisit, readCursor } from "../web/visit.ts";
 const PAGE = 50;
 /** Keys that expire soon, above the first page: the first to expire. The others keep their place. */
 const EXPIRING_FIRST = 25;
-/** Keys that have ended, under the first page of the active ones. */
-const ENDED_SHOWN = 25;
 /** Ended keys that are still in use: they come first of all. */
 const STILL_IN_USE_SHOWN = 50;
 /** Keys that got 401, active ones included. */
@@ -40,7 +38,7 @@ export interface KeyListing {
   readonly older: string | null;
   /** The path of the first page; null: this is it. */
   readonly newest: string | null;
-  /** The path of all keys that have ended; null: all are shown. */
+  /** The path of the keys that have ended; null: none has, or this is not the first page. */
   readonly ended: string | null;
 }
 
@@ -59,20 +57,17 @@ export async function readKeyList(
   const first = expiring.slice(0, EXPIRING_FIRST);
   const isWhole = isFirst && !isOfEnded;
   const inUse = isWhole ? (await keysStillInUse(services, visit)).slice(0, STILL_IN_USE_SHOWN) : [];
-  const ended = isWhole
-    ? await someEnded(services, visit, inUse)
-    : { keys: [], hasMore: !isOfEnded };
+  const ended = isWhole ? await pageOf(services, visit, { state: "ended", limit: 1 }) : null;
   const keys = [
     ...inUse,
     ...(isFirst ? first : []),
     ...page.keys.filter(({ id }) => !first.some((key) => key.id === id)),
-    ...ended.keys,
   ];
   return {
     keys: await readUse(services, visit, keys, expiring),
     older: page.hasMore ? pathTo(page.keys.at(-1)) : null,
     newest: isFirst ? null : pathTo(),
-    ended: ended.hasMore ? "/keys?ended=all" : null,
+    ended: ended !== null && ended.keys.length > 0 ? "/keys?ended=all" : null,
   };
 }
 
@@ -113,18 +108,6 @@ export async function keysStillInUse(
   const ids = await activity.keysStillInUse(member.deskId, from, STILL_IN_USE_READ);
   const found = await Promise.all(ids.map((id) => findKey(services, visit, id)));
   return found.filter((key) => key !== null).filter((key) => keyState(key, now) !== "active");
-}
-
-/** The newest but for those that are still in use. */
-async function someEnded(
-  services: ConsoleServices,
-  visit: MemberVisit,
-  inUse: readonly ApiKey[],
-): Promise<Some> {
-  const newest = await pageOf(services, visit, { state: "ended", limit: ENDED_SHOWN });
-  const others = newest.keys.filter(({ id }) => !inUse.some((key) => key.id === id));
-  const keys = others.slice(0, Math.max(0, ENDED_SHOWN - inUse.length));
-  return { keys, hasMore: newest.hasMore || keys.length < others.length };
 }
 
 /** `expiring`: see {@link expiringKeys}. */

@@ -7,7 +7,7 @@ import { Layout } from "../ui/layout.tsx";
 import { Sparkline } from "../ui/sparkline.tsx";
 import { type Column, Row, Table } from "../ui/table.tsx";
 import { Past, PastOrFuture } from "../ui/times.tsx";
-import { shorten, titleOf } from "../ui/words.ts";
+import { shorten } from "../ui/words.ts";
 import type { MemberVisit } from "../web/visit.ts";
 import { describeLateUse, lateUseOf } from "./key-activity.ts";
 import { CHART, type KeyListing, type KeyUse } from "./key-list.ts";
@@ -31,7 +31,7 @@ export function KeyListPage({
   listing: KeyListing;
 }): VNode {
   const { keys, older, newest, ended } = listing;
-  if (keys.length === 0 && newest === null && ended === null) return <NoKeyPage visit={visit} />;
+  if (keys.length === 0 && newest === null) return <NoKeyPage visit={visit} ended={ended} />;
   return (
     <Layout title="Keys" visit={visit} actions={<CreateLink />}>
       <Table
@@ -45,12 +45,17 @@ export function KeyListPage({
         </tbody>
       </Table>
       <Pager label="Pages of keys" newest={newest} older={older} />
-      {ended !== null && (
-        <p>
-          <a href={ended}>Show all keys that have ended</a>
-        </p>
-      )}
+      <EndedLink to={ended} />
     </Layout>
+  );
+}
+
+function EndedLink({ to }: { to: string | null }): VNode | null {
+  if (to === null) return null;
+  return (
+    <p>
+      <a href={to}>Keys that have ended</a>
+    </p>
   );
 }
 
@@ -63,11 +68,11 @@ function CreateLink(): VNode {
   );
 }
 
-function NoKeyPage({ visit }: { visit: MemberVisit }): VNode {
+function NoKeyPage({ visit, ended }: { visit: MemberVisit; ended: string | null }): VNode {
   return (
     <Layout title="Keys" visit={visit}>
       <div class="empty">
-        <h2>No key yet</h2>
+        <h2>{ended === null ? "No key yet" : "No active key"}</h2>
         <p>
           A bot sends its signals with a key. Create the first one: you see it once, with a command
           that sends a signal with it.
@@ -75,6 +80,7 @@ function NoKeyPage({ visit }: { visit: MemberVisit }): VNode {
         <p class="actions">
           <CreateLink />
         </p>
+        <EndedLink to={ended} />
       </div>
     </Layout>
   );
@@ -85,7 +91,7 @@ function KeyRow({ apiKey, isExpiring, activity, days, now }: KeyUse): VNode {
   const late = lateUseOf(apiKey, activity, now);
   const cells = [
     <>
-      {label === null ? <None>no label</None> : <bdi title={titleOf(label)}>{shorten(label)}</bdi>}{" "}
+      {label === null ? <None>no label</None> : <bdi>{shorten(label)}</bdi>}{" "}
       <span class="mono soft">…{last4}</span>
     </>,
     <>

@@ -17,14 +17,7 @@ import {
 import { expiringKeys, findKey, readKeyList, readUse } from "./key-list.ts";
 import { KeyPage } from "./key-page.tsx";
 import type { MintedKeys } from "./minted.ts";
-import {
-  DeskFullPage,
-  NewKeyPage,
-  NothingToRotatePage,
-  RevokePage,
-  RotatedAlreadyPage,
-  RotatePage,
-} from "./forms.tsx";
+import { NewKeyPage, RevokePage, RotatePage } from "./forms.tsx";
 import { KeyShownPage, ShownAlreadyPage } from "./key-shown.tsx";
 import { KeyListPage } from "./page.tsx";
 import { seeOther } from "../web/responses.ts";
@@ -103,15 +96,14 @@ async function rename(
   return seeOther(`/keys/${id}`);
 }
 
-/** Shows why the desk cannot have another key, or the form. */
+/** A desk may have only so many active keys: the form says so before it is sent, too. */
 async function showNew(
   { registry }: ConsoleServices,
   visit: MemberVisit,
   problem: string | null,
 ): Promise<VNode> {
   const obstacle = await registry.mintObstacle(visit.member.desk);
-  if (obstacle !== null) return <DeskFullPage visit={visit} obstacle={obstacle} />;
-  return <NewKeyPage visit={visit} copy={generateToken()} problem={problem} />;
+  return <NewKeyPage visit={visit} copy={generateToken()} problem={obstacle ?? problem} />;
 }
 
 async function create(services: ConsoleServices, visit: MemberVisit): Promise<Response> {
@@ -152,12 +144,13 @@ async function showRotate(
   visit: MemberVisit,
   apiKey: ApiKey,
   problem: string | null,
-): Promise<VNode> {
-  const about = { visit, apiKey };
-  if (keyState(apiKey, visit.now) !== "active") return <NothingToRotatePage {...about} />;
-  const successor = await registry.findSuccessor(apiKey);
-  if (successor !== null) return <RotatedAlreadyPage {...about} successor={successor} />;
-  return <RotatePage {...about} copy={generateToken()} problem={problem} />;
+): Promise<Answer> {
+  const isActive = keyState(apiKey, visit.now) === "active";
+  // The key's page says that it has ended, or has a successor.
+  if (!isActive || (await registry.findSuccessor(apiKey)) !== null) {
+    return seeOther(`/keys/${apiKey.id}`);
+  }
+  return <RotatePage visit={visit} apiKey={apiKey} copy={generateToken()} problem={problem} />;
 }
 
 async function rotate(

@@ -1,11 +1,10 @@
 /** The forms that invite and remove a member, and the page that shows a one-time link. */
 import type { VNode } from "preact";
-import type { ApiKey } from "../../domain/key.ts";
 import type { MadeLink, Member } from "../../domain/member.ts";
 import type { Ways } from "../account/confirmation.ts";
 import { Confirm } from "../account/confirmation-form.tsx";
 import { passkeyScripts } from "../sign-in/page.tsx";
-import { CopyButton, KeyLink, Problem, QuietLink } from "../ui/components.tsx";
+import { CopyButton, Problem, QuietLink } from "../ui/components.tsx";
 import { Copy, Field, PostForm, Username } from "../ui/forms.tsx";
 import { Layout } from "../ui/layout.tsx";
 import { PastOrFuture } from "../ui/times.tsx";
@@ -94,67 +93,22 @@ export function LinkShownPage({
   );
 }
 
-export function RemovePage({
-  visit,
-  ways,
-  problem,
-  member,
-  keys,
-}: FormPage & { member: Member; keys: readonly ApiKey[] }): VNode {
+export function RemovePage({ visit, ways, problem, member }: FormPage & { member: Member }): VNode {
   const { id, email, joined_at } = member;
-  const isSelf = id === visit.member.memberId;
   return (
-    <Layout
-      title={isSelf ? "You cannot remove yourself" : `Remove ${email}`}
-      visit={visit}
-      up={up}
-      scripts={scriptsFor(ways)}
-    >
-      {isSelf ? (
-        <p>Ask another member or an administrator to remove you, so that somebody stays.</p>
-      ) : (
-        <>
-          <Problem>{problem}</Problem>
-          <p>
-            {joined_at === null
-              ? "The invitation's link stops working at once."
-              : "Their sessions end at once, and they can no longer sign in."}{" "}
-            The address can be invited again. {joined_at !== null && <Keys keys={keys} />}
-          </p>
-          <PostForm visit={visit} class="card" action={`/members/${id}/remove`}>
-            <Username email={visit.member.email} />
-            <Confirm
-              ways={ways}
-              label="Your password"
-              verb="Remove member"
-              isDanger
-              back="/members"
-            />
-          </PostForm>
-        </>
-      )}
+    <Layout title={`Remove ${email}`} visit={visit} up={up} scripts={scriptsFor(ways)}>
+      <Problem>{problem}</Problem>
+      <p>
+        {joined_at === null
+          ? "The invitation's link stops working at once."
+          : "Their sessions end at once, and they can no longer sign in."}{" "}
+        The address can be invited again. The <a href="/keys">keys</a> that they created keep
+        working until somebody revokes them.
+      </p>
+      <PostForm visit={visit} class="card" action={`/members/${id}/remove`}>
+        <Username email={visit.member.email} />
+        <Confirm ways={ways} label="Your password" verb="Remove member" isDanger back="/members" />
+      </PostForm>
     </Layout>
-  );
-}
-
-function Keys({ keys }: { keys: readonly ApiKey[] }): VNode {
-  if (keys.length === 0) {
-    return (
-      <>
-        They created none of the active <a href="/keys">keys</a>.
-      </>
-    );
-  }
-  return (
-    <>
-      The keys that they created keep working until somebody revokes them:{" "}
-      {keys.map((key, index) => (
-        <>
-          {index > 0 && ", "}
-          <KeyLink {...key} />
-        </>
-      ))}
-      .
-    </>
   );
 }

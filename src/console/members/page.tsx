@@ -5,7 +5,7 @@ import { ButtonLink, None, Tag } from "../ui/components.tsx";
 import { Layout } from "../ui/layout.tsx";
 import { type Column, Row, Table } from "../ui/table.tsx";
 import { Past, PastOrFuture } from "../ui/times.tsx";
-import { shorten, titleOf } from "../ui/words.ts";
+import { shorten } from "../ui/words.ts";
 import type { MemberVisit } from "../web/visit.ts";
 
 const columns: readonly Column[] = [
@@ -47,10 +47,7 @@ function cellsOf(member: Member, { now, member: self }: MemberVisit, index: numb
   const isSelf = id === self.memberId;
   return [
     <>
-      <bdi id={`m${index}`} title={titleOf(email)}>
-        {shorten(email)}
-      </bdi>{" "}
-      {isSelf && <Tag>You</Tag>}
+      <bdi id={`m${index}`}>{shorten(email)}</bdi> {isSelf && <Tag>You</Tag>}
     </>,
     <Access member={member} now={now} />,
     <Means member={member} />,

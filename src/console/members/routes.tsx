@@ -1,7 +1,6 @@
 /** `/members`: who can use the desk's console. Another desk's member is answered like an unknown one. */
 import type { VNode } from "preact";
 import { checkEmail, generateToken, type Member } from "../../domain/member.ts";
-import type { ApiKey } from "../../domain/key.ts";
 import { requireConfirmation, waysOf } from "../account/confirmation.ts";
 import { seeOther } from "../web/responses.ts";
 import { forMembers, found, type Route } from "../web/routes.ts";
@@ -10,9 +9,6 @@ import type { ConsoleServices } from "../web/services.ts";
 import { authorOf, type MemberVisit, requireSession } from "../web/visit.ts";
 import { InvitePage, LinkShownPage, RemovePage } from "./forms.tsx";
 import { MembersPage } from "./page.tsx";
-
-/** Twice the keys that a desk may have by default: others may be in their overlap. */
-const KEYS_SHOWN = 200;
 
 export const memberRoutes: readonly Route[] = [
   forMembers.page("/members", async (services, visit) => (
@@ -60,9 +56,8 @@ async function showRemoval(
   problem: string | null,
 ): Promise<VNode> {
   const member = found(await findMember(services, visit, visit.params["id"]));
-  const keys = await keysOf(services, visit, member);
   const ways = await waysOf(services, visit);
-  return <RemovePage {...{ visit, ways, problem, member, keys }} />;
+  return <RemovePage {...{ visit, ways, problem, member }} />;
 }
 
 async function remove(services: ConsoleServices, visit: MemberVisit): Promise<Response> {
@@ -79,16 +74,4 @@ async function findMember(
   id: string | null | undefined,
 ): Promise<Member | undefined> {
   return (await services.members.list(visit.member.desk)).find((member) => member.id === id);
-}
-
-/** The active keys that the member created, newest first. */
-async function keysOf(
-  { registry, audit }: ConsoleServices,
-  { member: { desk } }: MemberVisit,
-  { email }: Member,
-): Promise<ApiKey[]> {
-  const keys = await registry.pageKeys({ desk, state: "active", limit: KEYS_SHOWN });
-  const ids = keys.map(({ id }) => id);
-  const creators = await audit.creatorsOf(desk, ids);
-  return keys.filter(({ id }) => creators.get(id) === email);
 }
