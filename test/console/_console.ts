@@ -206,9 +206,9 @@ export function rowsIn(html: string): { html: string; text: string }[] {
   }));
 }
 
-/** The path of the link to the next or previous page; null: there is none, or it is hidden. */
-export function linkIn(html: string, rel: "next" | "prev"): string | null {
-  const [tag] = html.match(new RegExp(`<a [^>]*rel="${rel}"[^>]*>`)) ?? [];
+/** The path of the link to the next page; null: there is none, or it is hidden. */
+export function nextIn(html: string): string | null {
+  const [tag] = html.match(/<a [^>]*rel="next"[^>]*>/) ?? [];
   if (tag === undefined || / hidden/.test(tag)) return null;
   return decoded(/href="([^"]+)"/.exec(tag)?.[1] ?? "");
 }

@@ -2,7 +2,7 @@
 import { expect } from "bun:test";
 import type { StoredSignal } from "../../src/domain/stored-signal.ts";
 import { query, signal } from "../_setup.ts";
-import { linkIn, type TestConsole, type Visitor } from "./_console.ts";
+import { nextIn, type TestConsole, type Visitor } from "./_console.ts";
 
 export const PAGE = 50;
 
@@ -26,15 +26,7 @@ export async function sendMany(
 export const idsIn = (text: string) =>
   [...text.matchAll(/<tr data-id="([^"]+)"/g)].map(([, id = ""]) => id);
 
-export const older = (text: string) => linkIn(text, "next");
-export const newer = (text: string) => linkIn(text, "prev");
-
-/** The way up ends on the first page. */
-export async function follow(visitor: Visitor, path: string | null): Promise<string> {
-  const { status, text, location } = await visitor.get(path ?? "");
-  return status === 303 ? list(visitor, location ?? "") : text;
-}
-
+export const older = (text: string) => nextIn(text);
 export async function list(visitor: Visitor, path = "/signals"): Promise<string> {
   const { status, text } = await visitor.get(path);
   expect({ path, status }).toEqual({ path, status: 200 });

@@ -2,7 +2,7 @@
 import { describe, expect, test } from "bun:test";
 import { cli } from "../_cli.ts";
 import { mintKey, query } from "../_setup.ts";
-import { linkIn, PASSWORD, signIn, startConsole, startSignedIn, type Visitor } from "./_console.ts";
+import { nextIn, PASSWORD, signIn, startConsole, startSignedIn, type Visitor } from "./_console.ts";
 
 /** What a page says, newest first, and where its links lead. */
 async function read(visitor: Visitor, path: string) {
@@ -16,7 +16,7 @@ async function read(visitor: Visitor, path: string) {
       .join(" "),
   );
   const newest = text.includes(' href="/audit">Newest</a>');
-  return { sentences, newest, older: linkIn(text, "next") };
+  return { sentences, newest, older: nextIn(text) };
 }
 
 const sentences = async (visitor: Visitor) => (await read(visitor, "/audit")).sentences;

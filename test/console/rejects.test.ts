@@ -3,7 +3,7 @@ import { describe, expect, test } from "bun:test";
 import { describeField, errors } from "../../src/console/activity/labels.ts";
 import { errorCatalogue } from "../../src/domain/errors.ts";
 import { rateLimited, rejectsOf, requestIdOf } from "../_activity.ts";
-import { mintKey, openForDamage, signal } from "../_setup.ts";
+import { mintKey, signal } from "../_setup.ts";
 import {
   deskIdOf,
   look,
@@ -15,12 +15,12 @@ import {
   send,
   totals,
 } from "./_activity-page.ts";
-import { linkIn, seen, startSignedIn, type Visitor } from "./_console.ts";
+import { nextIn, seen, startSignedIn, type Visitor } from "./_console.ts";
 
 const PAGE = 25;
 const HOSTILE = `"><script>document.title='taken'</script>`;
 
-const older = (text: string) => linkIn(text, "next") ?? "";
+const older = (text: string) => nextIn(text) ?? "";
 
 function numbered(count: number, name = "field"): [string, number][] {
   return Array.from({ length: count }, (_, index) => [`${name}${index}`, index]);
@@ -217,24 +217,15 @@ describe("the page of a reason", () => {
     }
   });
 
-  test("says in words that its key was revoked, or had expired", async () => {
+  test("says that its key was revoked, or has expired", async () => {
     const { app, visitor } = await startSignedIn("ada@example.com");
-    const short = mintKey(app.registry, "alpha", { expiresInMs: 60_000 });
+    const short = mintKey(app.registry, "alpha", { expiresInMs: 1 });
     app.registry.revokeKey(app.keyId);
-    openForDamage(app.dataDir).run("UPDATE api_keys SET expires_at = ? WHERE id = ?", [
-      Date.now() - 1,
-      short.keyId,
-    ]);
     expect([await send(app, signal), await send(app, signal, short.key)]).toEqual([401, 401]);
     await lookUntil(visitor, (text) => totals(text)[2] === "2");
     const text = await open(visitor);
-    expect(text).toContain("The key was revoked on <time");
-    expect(text).toContain("The key expired on <time");
     expect(text).toContain(`<span class="tag bad">Revoked</span>`);
     expect(text).toContain(`<span class="tag calm">Expired</span>`);
-    // What it was refused for stays what it was.
-    app.registry.revokeKey(short.keyId);
-    expect(await open(visitor)).toContain("The key expired on <time");
   });
 
   test("has words for each error", () => {

@@ -2,20 +2,10 @@
 import { describe, expect, test } from "bun:test";
 import { mintKey } from "../_setup.ts";
 import { startConsole, startSignedIn } from "./_console.ts";
-import {
-  follow,
-  idsIn,
-  list,
-  newer,
-  older,
-  PAGE,
-  send,
-  sendMany,
-  stored,
-} from "./_signals-page.ts";
+import { idsIn, list, older, PAGE, send, sendMany } from "./_signals-page.ts";
 
 describe("paging", () => {
-  test("shows each once, newest first, both ways, while more arrive", async () => {
+  test("shows each once, newest first, while more arrive", async () => {
     const { app, visitor } = await startSignedIn("ada@example.com");
     const before = await sendMany(app, 2 * PAGE + 7);
     const pages = [await list(visitor)];
@@ -25,18 +15,6 @@ describe("paging", () => {
     }
     expect(pages.flatMap(idsIn)).toEqual(before.toReversed());
     expect(pages.map((text) => idsIn(text).length)).toEqual([PAGE, PAGE, 7]);
-
-    const after = await sendMany(app, PAGE);
-    const way = [pages.at(-1) ?? ""];
-    for (;;) {
-      const back = newer(way[0] ?? "");
-      if (back === null) break;
-      way.unshift(await follow(visitor, back));
-    }
-    // The first page overlaps with the one behind it: it is always full, and always the newest.
-    const seen = [...new Set(way.flatMap(idsIn))];
-    expect(seen).toEqual(stored(app).map(({ id }) => id));
-    expect(idsIn(way[0] ?? "")).toEqual(after.toReversed());
   });
 
   test("takes no cursor that is not one", async () => {
@@ -46,8 +24,6 @@ describe("paging", () => {
       expect(idsIn(await list(visitor, `/signals?before=${cursor}`))).toEqual([id]);
     }
     expect(idsIn(await list(visitor, `/signals?before=${"0".repeat(26)}`))).toEqual([]);
-    const { location } = await visitor.get(`/signals?after=7${"Z".repeat(25)}`);
-    expect(location).toBe("/signals");
   });
 });
 
@@ -105,7 +81,6 @@ describe("the filter", () => {
     expect(await at(`${day}:01.001`, `${day}:02.001`)).toEqual(ids.slice(4, 6).toReversed());
     expect(await at(day, "")).toEqual(ids.toReversed());
     expect(await at("", day)).toEqual([]);
-    expect(await at(`${day}:03`, `${day}:01`)).toEqual([]);
     expect(await at("0000-01-01T00:00", "9999-12-31T23:59")).toEqual(ids.toReversed());
   });
 
@@ -121,27 +96,18 @@ describe("the filter", () => {
       "from=yesterday",
       "to=2026-13-01T00:00",
       "to=2026-02-30",
+      "to=2026-02-01T00:00&from=2026-02-01T00:00",
     ]) {
       for (const path of ["/signals", "/signals/newer", "/signals/export"]) {
         const { status, text } = await visitor.get(`${path}?${wrong}&format=csv`);
         expect({ path, wrong, status }).toEqual({ path, wrong, status: 400 });
-        expect(text).toContain(`${wrong.split("=")[0]} cannot be understood`);
+        const reason = wrong.startsWith("to=")
+          ? "“Before” must be a time that is later than “From”"
+          : `${wrong.split("=")[0]} cannot be understood`;
+        expect(text).toContain(`Nothing was searched: ${reason}.`);
         expect(idsIn(text)).toEqual([]);
       }
     }
-  });
-
-  test("a filter that does not end after it begins says so at the field", async () => {
-    const { visitor } = await startSignedIn("ada@example.com");
-    for (const to of ["2026-02-01T00:00", "2026-02-02T00:00"]) {
-      const { text } = await visitor.get(`/signals?from=2026-02-02T00:00&to=${to}`);
-      expect(text).toMatch(/id="to"[^>]* aria-invalid="true"[^>]* aria-describedby="to-hint"/);
-      expect(text).toContain(
-        '<p class="hint" id="to-hint" role="alert">This must be later than “From”.</p>',
-      );
-    }
-    const other = await visitor.get("/signals?from=2026-02-01T00:00&to=2026-02-02T00:00");
-    expect(other.text).not.toContain("to-hint");
   });
 });
 

@@ -7,7 +7,7 @@ import { CopyButton, type Fact, Facts, KeyLink, KeyName, None } from "../ui/comp
 import { StateTag } from "../keys/state-tag.tsx";
 import { Layout } from "../ui/layout.tsx";
 import { type Column, Row, Table } from "../ui/table.tsx";
-import { Clock, Past, Time } from "../ui/times.tsx";
+import { Clock, Past } from "../ui/times.tsx";
 import { counted } from "../ui/words.ts";
 import type { MemberVisit } from "../web/visit.ts";
 import { describeField, errors } from "./labels.ts";
@@ -114,7 +114,7 @@ function Requests({
 }): VNode {
   const details = latest.map((request) => {
     const apiKey = keys.find(({ id }) => id === request.key_id);
-    return { request, apiKey, detail: detailOf(request, error, apiKey) };
+    return { request, apiKey, detail: detailOf(request, error) };
   });
   const isDetailed = details.some(({ detail }) => detail !== null);
   const shown = columns.filter((column) => isDetailed || column !== columns[2]);
@@ -146,12 +146,7 @@ function Requests({
 }
 
 /** Null for what the answer always says. */
-function detailOf(
-  { at, message }: RejectedRequest,
-  error: Rejects["error"],
-  apiKey: ApiKey | undefined,
-): VNode | string | null {
-  if (error === "unauthorized" && apiKey !== undefined) return endOf(apiKey, at);
+function detailOf({ message }: RejectedRequest, error: Rejects["error"]): string | null {
   if (message === null || message === errorCatalogue[error].message) return null;
   // The title has said it.
   return capitalize(message.replace(`${errors[error].name}: `, ""));
@@ -159,21 +154,4 @@ function detailOf(
 
 function capitalize(word: string): string {
   return word.slice(0, 1).toUpperCase() + word.slice(1);
-}
-
-/** Why the desk's own key was refused at that time; null if its end is not known to have come. */
-function endOf({ expires_at, revoked_at, desk_archived_at }: ApiKey, at: number): VNode | null {
-  const [end] = [
-    { what: "The key expired on", since: expires_at },
-    { what: "The key was revoked on", since: revoked_at },
-    { what: "The desk was archived on", since: desk_archived_at },
-  ]
-    .flatMap(({ what, since }) => (since === null || since > at ? [] : { what, since }))
-    .toSorted((one, other) => one.since - other.since);
-  if (end === undefined) return null;
-  return (
-    <>
-      {end.what} <Time at={end.since} />
-    </>
-  );
 }

@@ -28,8 +28,6 @@ export interface FilterInput {
   readonly filter: SignalFilter;
   /** Fields with an invalid value. */
   readonly problems: readonly FilterName[];
-  /** It does not end after its beginning: nothing can match. */
-  readonly isReversed: boolean;
 }
 
 export function readFilter(parameters: URLSearchParams): FilterInput {
@@ -48,7 +46,7 @@ export function readFilter(parameters: URLSearchParams): FilterInput {
     if (text === undefined || name === "symbol") return false;
     if (name === "key") return !isUlid(text);
     if (name === "from") return from === null;
-    if (name === "to") return to === null;
+    if (name === "to") return to === null || (from !== null && from >= to);
     return !choices[name].includes(text);
   });
   const filter: SignalFilter = {
@@ -62,23 +60,21 @@ export function readFilter(parameters: URLSearchParams): FilterInput {
     from,
     to,
   };
-  const isReversed = from !== null && to !== null && from >= to;
-  return { typed, filter, problems, isReversed };
+  return { typed, filter, problems };
 }
 
 function maxOf(name: FilterName): number {
   return name === "symbol" ? SYMBOL_CHARACTERS_MAX : OTHER_CHARACTERS_MAX;
 }
 
+const reasons: Readonly<Partial<Record<FilterName, string>>> = {
+  symbol: `symbol has at most ${SYMBOL_CHARACTERS_MAX} characters`,
+  to: "“Before” must be a time that is later than “From”",
+};
+
 /** Returns a sentence without its full stop. */
 export function describeProblems(problems: readonly FilterName[]): string {
-  return problems
-    .map((name) =>
-      name === "symbol"
-        ? `symbol has at most ${SYMBOL_CHARACTERS_MAX} characters`
-        : `${name} cannot be understood`,
-    )
-    .join("; ");
+  return problems.map((name) => reasons[name] ?? `${name} cannot be understood`).join("; ");
 }
 
 /** Returns a path of the console with the filter and more parameters. */

@@ -1,6 +1,7 @@
 /** The desk's signals, newest first. */
 import type { VNode } from "preact";
 import { type ApiKey, redactKeys } from "../../domain/key.ts";
+import type { SignalList, StoredSignal } from "../../domain/stored-signal.ts";
 import { RejectedNotice } from "../activity/rejected.tsx";
 import { Pager, Problem } from "../ui/components.tsx";
 import { Layout } from "../ui/layout.tsx";
@@ -10,9 +11,16 @@ import { shorten } from "../ui/words.ts";
 import { assets } from "../web/assets.ts";
 import type { MemberVisit } from "../web/visit.ts";
 import { describeProblems, type FilterInput, pathWith } from "./filter.ts";
-import type { SignalPage } from "./listing.ts";
 import { SignalTable } from "./signal-table.tsx";
 import { SignalToolbar } from "./toolbar.tsx";
+
+interface SignalPage {
+  /** Newest first. */
+  readonly signals: readonly StoredSignal[];
+  /** The `before` of the next page; null: this is the last. */
+  readonly older: string | null;
+  readonly searchedTo: SignalList["searchedTo"];
+}
 
 export interface SignalListing {
   readonly input: FilterInput;
@@ -73,7 +81,7 @@ function SymbolLink({ text }: { text: string }): VNode | null {
 
 function Found({ visit, listing }: Listed): VNode {
   const { input, find, found, newestId, isLive } = listing;
-  const { signals, newer, older, searchedTo } = found;
+  const { signals, older, searchedTo } = found;
   const newerPath = isLive ? pathWith("/signals/newer", input) : undefined;
   return (
     <>
@@ -87,7 +95,6 @@ function Found({ visit, listing }: Listed): VNode {
       <Pager
         label="Pages of signals"
         newest={isLive || find !== null ? null : pathWith("/signals", input)}
-        newer={newer === null ? null : pathWith("/signals", input, { after: newer })}
         older={olderPath(listing)}
         olderName={searchedTo === null ? "Older" : "Search older ones"}
         isOlderHidden={older === null}

@@ -21,7 +21,6 @@ import {
   exportStream,
 } from "./export.ts";
 import { type FilterInput, pathWith, readFilter } from "./filter.ts";
-import { readSignalPage, type SignalPageQuery } from "./listing.ts";
 import { isStillSignedIn, type MemberVisit, readCursor } from "../web/visit.ts";
 
 const PAGE = 50;
@@ -31,7 +30,7 @@ const EXPORT_MS_MAX = EXPORT_MINUTES_MAX * 60_000;
 /** The defaults of a list for which nothing was read. */
 const nothing: Omit<SignalListing, "input" | "keys" | "symbols"> = {
   find: null,
-  found: { signals: [], older: null, newer: null, searchedTo: null },
+  found: { signals: [], older: null, searchedTo: null },
   newestId: "",
   isLive: false,
   rejected: 0,
@@ -54,10 +53,9 @@ async function showList(services: ConsoleServices, visit: MemberVisit): Promise<
   const request = readRequest(visit, input);
   // Read first: what arrives in between is on the page, and not missed by the script.
   const newestId = await newestSignalId(services.signals, visit.member.deskId);
-  const listed = await readSignalPage(services.signals, request);
-  // There is nothing newer: the first page is the one that is kept up to date.
-  if (request.after !== null && listed.newer === null) return seeOther(pathWith("/signals", input));
-  const isLive = request.before === null && request.after === null;
+  const { signals, more, searchedTo } = await services.signals.list(request);
+  const listed = { signals, older: more, searchedTo };
+  const isLive = request.before === null;
   const rejected = listed.signals.length === 0 ? await countRejected(services, visit) : 0;
   return listPage(services, visit, input, { found: listed, newestId, isLive, rejected });
 }
@@ -111,7 +109,8 @@ async function showNewer(services: ConsoleServices, visit: MemberVisit): Promise
   const input = readFilter(visit.url.searchParams);
   if (input.problems.length > 0) return refuseFilter(services, visit, input);
   const newestId = await newestSignalId(services.signals, visit.member.deskId);
-  const query = { ...readRequest(visit, input), order: "newest" } as const;
+  const after = readCursor(visit.url, "after");
+  const query = { ...readRequest(visit, input), after };
   const { signals, searchedTo } = await services.signals.list(query);
   return (
     <table>
@@ -197,8 +196,7 @@ function file(body: BodyInit, type: string, name: string): Response {
   });
 }
 
-function readRequest({ member, url }: MemberVisit, { filter }: FilterInput): SignalPageQuery {
+function readRequest({ member: { deskId }, url }: MemberVisit, { filter }: FilterInput) {
   const before = readCursor(url, "before");
-  const after = readCursor(url, "after");
-  return { deskId: member.deskId, filter, before, after, limit: PAGE };
+  return { deskId, filter, before, order: "newest", limit: PAGE } as const;
 }

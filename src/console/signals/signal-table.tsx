@@ -4,7 +4,7 @@ import type { StoredSignal } from "../../domain/stored-signal.ts";
 import { KeyLink, None, Tag, type Tone } from "../ui/components.tsx";
 import { type Column, Row, Table } from "../ui/table.tsx";
 import { Clock } from "../ui/times.tsx";
-import { isLongNumber, shorten, titleOf } from "../ui/words.ts";
+import { isLongNumber, shorten } from "../ui/words.ts";
 
 const columns: readonly Column[] = [
   { name: "Received", phone: "more" },
@@ -57,7 +57,7 @@ function SignalRow({ signal, now }: { signal: StoredSignal; now: number }): VNod
   const { id, symbol, price, quantity, key_id, key_label, key_last4 } = signal;
   const cells = [
     <Clock at={signal.received_at} now={now} />,
-    <bdi title={titleOf(symbol)}>{shorten(symbol)}</bdi>,
+    <bdi>{shorten(symbol)}</bdi>,
     <SideTags {...signal} />,
     <Quantity value={price} />,
     <Quantity value={quantity} />,

@@ -4,11 +4,14 @@ import { type ApiKey, redactKeys } from "../../domain/key.ts";
 import { choices } from "../../domain/signal-filter.ts";
 import { KeyName, QuietLink } from "../ui/components.tsx";
 import { Field, KeySelect, Select } from "../ui/forms.tsx";
+import { Icon } from "../ui/icon.tsx";
 import { Time } from "../ui/times.tsx";
-import { Chip, FilterPopover, Popover, Search, Toolbar } from "../ui/toolbar.tsx";
+import { Chip, FilterPopover, Popover, Toolbar } from "../ui/toolbar.tsx";
 import { shorten } from "../ui/words.ts";
 import { EXPORT_MINUTES_MAX, EXPORT_ROWS_MAX } from "./export.ts";
 import { type FilterInput, type FilterName, filterNames, pathWith } from "./filter.ts";
+
+const SEARCH = "Find by id or client_signal_id";
 
 interface Shown {
   readonly input: FilterInput;
@@ -24,13 +27,8 @@ export function SignalToolbar({ input, keys, symbols, find }: Shown): VNode {
   const names = filterNames.filter((name) => input.typed[name] !== undefined);
   return (
     <Toolbar end={<Export input={input} />}>
-      <Search
-        action="/signals"
-        name="find"
-        label="Find by id or client_signal_id"
-        value={redactKeys(find ?? "")}
-      />
-      <FilterPopover isOpen={input.isReversed}>
+      <Search find={find} />
+      <FilterPopover>
         <FilterForm input={input} keys={keys} symbols={symbols} />
       </FilterPopover>
       {names.map((name) => (
@@ -44,6 +42,24 @@ export function SignalToolbar({ input, keys, symbols, find }: Shown): VNode {
         </a>
       )}
     </Toolbar>
+  );
+}
+
+/** Sent with Enter; "/" moves the focus here. */
+function Search({ find }: Pick<Shown, "find">): VNode {
+  return (
+    <form class="search" method="get" action="/signals" role="search">
+      <Icon name="search" />
+      <input
+        type="search"
+        name="find"
+        aria-label={SEARCH}
+        placeholder={SEARCH}
+        value={redactKeys(find ?? "")}
+        autocomplete="off"
+        required
+      />
+    </form>
   );
 }
 
@@ -75,8 +91,7 @@ function pathWithout({ typed }: FilterInput, name: FilterName): string {
 }
 
 function FilterForm({ input, keys, symbols }: Omit<Shown, "find">): VNode {
-  const { typed, isReversed } = input;
-  const problem = isReversed ? "This must be later than “From”." : undefined;
+  const { typed } = input;
   return (
     <form class="filter pairs" method="get" action="/signals">
       <Field id="symbol" label="Symbol contains">
@@ -102,7 +117,7 @@ function FilterForm({ input, keys, symbols }: Omit<Shown, "find">): VNode {
         <KeySelect keys={keys} chosen={typed.key} none="any" />
       </Field>
       <Moment id="from" label="From (UTC)" value={typed.from} />
-      <Moment id="to" label="Before (UTC)" value={typed.to} problem={problem} />
+      <Moment id="to" label="Before (UTC)" value={typed.to} />
       <div class="actions">
         <button>Apply</button>
       </div>
@@ -127,12 +142,7 @@ function Choice({
   );
 }
 
-function Moment(field: {
-  id: string;
-  label: string;
-  value: string | undefined;
-  problem?: string | undefined;
-}): VNode {
+function Moment(field: { id: string; label: string; value: string | undefined }): VNode {
   return <Field type="datetime-local" step="1" autocomplete="off" {...field} />;
 }
 

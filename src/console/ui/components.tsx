@@ -31,7 +31,7 @@ export function ButtonLink({ to, children }: LinkProps): VNode {
 export function QuietLink({
   to,
   ...link
-}: LinkProps & { rel?: "prev" | "next"; id?: string; hidden?: boolean }): VNode {
+}: LinkProps & { rel?: "next"; id?: string; hidden?: boolean }): VNode {
   return <a class="button quiet" href={to} {...link} />;
 }
 
@@ -75,28 +75,21 @@ export function Tag({
 export function Pager({
   label,
   newest = null,
-  newer = null,
   older = null,
   olderName = "Older",
   isOlderHidden = false,
 }: {
   label: string;
   newest?: string | null;
-  newer?: string | null;
   older?: string | null;
   olderName?: string;
   /** Until a script shows it. */
   isOlderHidden?: boolean;
 }): VNode | null {
-  if (newest === null && newer === null && older === null) return null;
+  if (newest === null && older === null) return null;
   return (
     <nav class="actions" aria-label={label}>
       {newest !== null && <QuietLink to={newest}>Newest</QuietLink>}
-      {newer !== null && (
-        <QuietLink to={newer} rel="prev">
-          Newer
-        </QuietLink>
-      )}
       {older !== null && (
         <QuietLink to={older} rel="next" id="older" hidden={isOlderHidden}>
           {olderName}

@@ -31,24 +31,18 @@ export function Username({ email }: { email: string }): VNode {
   return <input type="text" name="username" autocomplete="username" value={email} hidden />;
 }
 
-/**
- * An input with its label, and what to know about it. `problem`: instead of the hint, read out by screen
- * readers. `children`: instead of the input.
- */
+/** An input with its label, and what to know about it. `children`: instead of the input. */
 export function Field({
   id,
   label,
   hint,
-  problem,
   children,
   ...input
 }: Omit<ComponentProps<"input">, "label"> & {
   id: string;
   label: ComponentChildren;
   hint?: ComponentChildren;
-  problem?: string | undefined;
 }): VNode {
-  const told = problem ?? hint;
   return (
     <div class="field">
       <label for={id}>{label}</label>
@@ -56,14 +50,13 @@ export function Field({
         <input
           id={id}
           name={id}
-          aria-invalid={problem !== undefined || undefined}
           {...(input as ComponentProps<"input">)}
-          aria-describedby={told === undefined ? undefined : `${id}-hint`}
+          aria-describedby={hint === undefined ? undefined : `${id}-hint`}
         />
       )}
-      {told !== undefined && (
-        <p class="hint" id={`${id}-hint`} role={problem === undefined ? undefined : "alert"}>
-          {told}
+      {hint !== undefined && (
+        <p class="hint" id={`${id}-hint`}>
+          {hint}
         </p>
       )}
     </div>

@@ -14,34 +14,6 @@ export function Toolbar({ children, end }: Children & { end?: ComponentChildren 
   );
 }
 
-/** A form with one field, sent with Enter; "/" moves the focus here. `label` stands in the empty field. */
-export function Search({
-  action,
-  name,
-  label,
-  value,
-}: {
-  action: string;
-  name: string;
-  label: string;
-  value: string;
-}): VNode {
-  return (
-    <form class="search" method="get" action={action} role="search">
-      <Icon name="search" />
-      <input
-        type="search"
-        name={name}
-        aria-label={label}
-        placeholder={label}
-        value={value}
-        autocomplete="off"
-        required
-      />
-    </form>
-  );
-}
-
 /** A filter that is applied. `without`: the path of the page without it. */
 export function Chip({
   name,
@@ -62,7 +34,7 @@ export function Chip({
 export function FilterPopover({
   name = "Filter",
   ...popover
-}: Children & { name?: string; isOpen?: boolean }): VNode {
+}: Children & { name?: string }): VNode {
   return <Popover icon="listFilter" name={name} {...popover} />;
 }
 
@@ -70,11 +42,10 @@ export function FilterPopover({
 export function Popover({
   icon,
   name,
-  isOpen = false,
   children,
-}: Children & { icon: IconName; name: string; isOpen?: boolean }): VNode {
+}: Children & { icon: IconName; name: string }): VNode {
   return (
-    <details class="popover" open={isOpen}>
+    <details class="popover">
       <summary class="button quiet small">
         <Icon name={icon} />
         {name}
