@@ -73,13 +73,13 @@ async function pointAtEnd(page: Page): Promise<void> {
 test("the chart is drawn when the first request arrives, and follows those after it", async () => {
   const { desk, page, complaints } = await openDesk(openWindow, "alpha");
   await page.getByRole("link", { name: "Activity" }).click();
-  await page.getByText("No request yet").waitFor();
+  await page.getByText("No request in the last").waitFor();
   expect(await page.locator("canvas").count()).toBe(0);
   await page.evaluate("window.isSame = true");
 
   await sendEach(desk);
   await seen(page, "1 stored, 1 duplicate, 1 rejected");
-  expect(await page.getByText("No request yet").count()).toBe(0);
+  expect(await page.getByText("No request in the last").count()).toBe(0);
   expect(await totals(page)).toEqual(["1", "1", "1"]);
   await drawn(page);
   await page.getByText("Show as table").click();

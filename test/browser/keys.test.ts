@@ -90,18 +90,6 @@ test("with a keyboard alone a member joins, and gets a key on the clipboard", as
   expect((await submit(desk, key)).status).toBe(201);
 });
 
-test("where the clipboard is not allowed, the key is selected for the reader to copy", async () => {
-  const { page, context } = await openDesk(openWindow, "beta");
-  const key = await createKey(page, "bot-7");
-  await context.clearPermissions();
-  await page.evaluate(() => {
-    navigator.clipboard.writeText = () => Promise.reject(new Error("refused"));
-  });
-  await page.getByRole("button", { name: "Copy the key" }).click();
-  await page.getByRole("button", { name: "Selected" }).waitFor();
-  expect(await page.evaluate(() => String(getSelection()).trim())).toBe(key);
-});
-
 test("the skip link leads past the navigation", async () => {
   const { page } = await openDesk(openWindow, "beta");
   await page.reload();

@@ -101,11 +101,10 @@ test("the keyboard scrolls a table that is wider than the page, though it was em
 
 test("a title in a row appears on hover, and a click on it opens the row", async () => {
   const { desk, page } = await openDesk(openWindow, "alpha");
-  const symbol = "l".repeat(70);
-  const id = await send(desk, { symbol });
+  const id = await send(desk);
   await page.goto("/signals");
   const row = page.getByRole("row").filter({ has: page.getByRole("rowheader") });
-  await row.getByRole("link", { name: shorten(symbol) }).waitFor();
+  await row.getByRole("link", { name: signal.symbol }).waitFor();
   /** The title that the browser shows for what is under the pointer. */
   const titleUnder = async (selector: string) => {
     const target = row.locator(selector).first();
@@ -120,7 +119,6 @@ test("a title in a row appears on hover, and a click on it opens the row", async
     );
     return { title, click: () => page.mouse.click(x, y) };
   };
-  expect((await titleUnder("bdi")).title).toBe(symbol);
   const time = await titleUnder("time");
   expect(time.title).toMatch(/\d{4}, \d\d:\d\d:\d\d/);
   await time.click();

@@ -4,7 +4,7 @@ import type {
   PublicKeyCredentialCreationOptionsJSON,
   PublicKeyCredentialRequestOptionsJSON,
 } from "@simplewebauthn/server";
-import { CHALLENGE_LIFETIME_MS, Challenges } from "../../src/console/sign-in/challenges.ts";
+import { MINUTE_MS } from "../../src/domain/time.ts";
 import { cli } from "../_cli.ts";
 import { query } from "../_setup.ts";
 import { FAILURES_MAX } from "../../src/console/web/throttle.ts";
@@ -189,7 +189,12 @@ describe("passkeys", () => {
     await victim.get("/sign-in");
     const path = "/sign-in/passkey/options";
     const options = await optionsOf<PublicKeyCredentialRequestOptionsJSON>(victim, path);
-    expect(options).toMatchObject({ rpId: "localhost", userVerification: "required" });
+    const inFiveMinutes = { timeout: 5 * MINUTE_MS };
+    expect(options).toMatchObject({
+      rpId: "localhost",
+      userVerification: "required",
+      ...inFiveMinutes,
+    });
     expect(options.allowCredentials ?? []).toEqual([]);
     const response = JSON.stringify(await key.get(options));
     const thief = desk.visitor();
@@ -321,19 +326,6 @@ test("without a password, a passkey must confirm a password and another passkey"
   expect(audited(desk)[0]).toBe(`${ALICE} member.password_set: null`);
   const old = await password(await confirmation(visitor, phone));
   expect([old.status, old.text.includes("That is your old password.")]).toEqual([422, true]);
-});
-
-test("a challenge is taken once, by its browser, for its purpose, in time, and replaced by the next", () => {
-  const challenges = new Challenges();
-  challenges.issue("sign-in", "a", 0);
-  const text = challenges.issue("sign-in", "a", 1_000);
-  expect(Buffer.from(text, "base64url").length).toBe(32);
-  expect(challenges.take("sign-in", "b", 1_000)).toBe(null);
-  expect(challenges.take("add", "a", 1_000)).toBe(null);
-  expect(challenges.take("sign-in", "a", 999 + CHALLENGE_LIFETIME_MS)).toBe(text);
-  expect(challenges.take("sign-in", "a", 1_000)).toBe(null);
-  challenges.issue("sign-in", "a", 1_000);
-  expect(challenges.take("sign-in", "a", 1_000 + CHALLENGE_LIFETIME_MS)).toBe(null);
 });
 
 test("a reset with --lock leaves neither password nor passkey, until its link is used", async () => {

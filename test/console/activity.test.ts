@@ -97,17 +97,6 @@ describe("the numbers", () => {
     expect(await look(visitor, "/activity?per=hour")).toContain(`name="per" value="hour"`);
     expect(totals(await look(visitor, "/activity?key="))).toEqual(["1", "0", "2"]);
   });
-
-  test("come with the rejected requests and without the rest of the page for the script", async () => {
-    const { app, visitor } = await startSignedIn("ada@example.com");
-    const path = "/activity/live?per=minute";
-    expect(totals(await look(visitor, path))).toEqual(["0", "0", "0"]);
-    await send(app, "{");
-    const text = await lookUntil(visitor, (now) => totals(now)[2] === "1", path);
-    expect(text).not.toContain("<html");
-    expect(reasonsIn(text)).toHaveLength(1);
-    expect(reasonsIn(await look(visitor, `${path}&status=422`))).toEqual([]);
-  });
 });
 
 describe("invalid parameters", () => {
@@ -116,19 +105,15 @@ describe("invalid parameters", () => {
     recordOf(app)({ rejects: [rejectsIn(app, 1)] });
     for (const value of ["year", "", "__proto__", "constructor", HOSTILE, "x".repeat(2_000)]) {
       const encoded = encodeURIComponent(value);
-      for (const path of ["/activity", "/activity/live"]) {
-        const asked = ["per", "before", "status"].map((name) => `${name}=${encoded}`);
-        const text = await look(visitor, `${path}?${asked.join("&")}`);
-        expect(text).toContain(`data-width="60000"`);
-        expect(text).not.toContain("<script>document");
-        expect(reasonsIn(text)).toHaveLength(1);
-      }
+      const asked = ["per", "before", "status"].map((name) => `${name}=${encoded}`);
+      const text = await look(visitor, `/activity?${asked.join("&")}`);
+      expect(text).toContain(`data-width="60000"`);
+      expect(text).not.toContain("<script>document");
+      expect(reasonsIn(text)).toHaveLength(1);
     }
     for (const key of ["0", HOSTILE, "0".repeat(26), app.keyId.toLowerCase()]) {
-      for (const path of ["/activity", "/activity/live"]) {
-        const { status } = await visitor.get(`${path}?key=${encodeURIComponent(key)}`);
-        expect({ path, key, status }).toEqual({ path, key, status: 404 });
-      }
+      const { status } = await visitor.get(`/activity?key=${encodeURIComponent(key)}`);
+      expect({ key, status }).toEqual({ key, status: 404 });
     }
   });
 });
@@ -154,21 +139,16 @@ describe("another desk's", () => {
       const foreign = await visitor.get(path);
       expect([foreign.status, foreign.text]).toEqual([404, unknown.text]);
     }
-    for (const path of ["/activity", "/activity/live"]) {
-      const unknown = await visitor.get(`${path}?key=${"0".repeat(26)}`);
-      const foreign = await visitor.get(`${path}?key=${theirs.keyId}`);
-      expect([foreign.status, foreign.text]).toEqual([404, unknown.text]);
-    }
+    const unknown = await visitor.get(`/activity?key=${"0".repeat(26)}`);
+    const foreign = await visitor.get(`/activity?key=${theirs.keyId}`);
+    expect([foreign.status, foreign.text]).toEqual([404, unknown.text]);
   });
 });
 
 describe("where there is nothing", () => {
-  test("a new desk is led to its first signal, and a quiet one to longer spans", async () => {
+  test("a quiet desk is led to longer spans", async () => {
     const { app, visitor } = await startSignedIn("ada@example.com");
-    const fresh = await look(visitor);
-    expect(fresh).toContain("No request yet");
-    expect(fresh).toContain(`<a href="/start">Send the first one</a>`);
-    expect(fresh).toContain("Nothing was rejected");
+    expect(await look(visitor)).toContain("Nothing was rejected");
     const now = Date.now();
     const count = { stored: 3, duplicate: 0, rejected: 0, unauthorized: 0, lastAt: now };
     const start = Math.floor(now / MINUTE_MS) * MINUTE_MS - 30 * DAY_MS;
@@ -177,7 +157,6 @@ describe("where there is nothing", () => {
     const quiet = await look(visitor);
     expect(quiet).toContain("No request in the last 3 hours.");
     expect(quiet).toContain("Look at 90 days");
-    expect(quiet).not.toContain("No request yet");
     expect(totals(await look(visitor, "/activity?per=day"))).toEqual(["3", "0", "0"]);
     const second = mintKey(app.registry, "alpha");
     expect(await look(visitor, `/activity?per=hour&key=${second.keyId}`)).toContain(

@@ -12,8 +12,6 @@ export interface ActivitySpan {
   readonly start: number;
   /** Those with anything in them, oldest first. */
   readonly buckets: readonly Bucket[];
-  /** Whether the desk is known to have sent anything. */
-  readonly isUsed: boolean;
 }
 
 interface Shown {
@@ -28,7 +26,7 @@ export function ChartSection({ question, span }: Shown): VNode {
       <Legend {...span} />
       <div class="plot">
         <div class="empty" data-part="empty" hidden={!isEmpty}>
-          {isEmpty && <Nothing question={question} isUsed={span.isUsed} />}
+          {isEmpty && <Nothing question={question} />}
         </div>
         <div class="chart" id="chart" hidden={isEmpty} />
       </div>
@@ -58,18 +56,7 @@ function Legend(span: ActivitySpan): VNode {
   );
 }
 
-function Nothing({ question, isUsed }: { question: ActivityQuestion; isUsed: boolean }): VNode {
-  if (!isUsed) {
-    return (
-      <>
-        <h2>No request yet</h2>
-        <p>
-          <a href="/start">Send the first one</a>: it is counted here within seconds, whatever its
-          outcome.
-        </p>
-      </>
-    );
-  }
+function Nothing({ question }: Pick<Shown, "question">): VNode {
   const longer = widths.slice(widths.indexOf(question.width) + 1);
   return (
     <>

@@ -14,52 +14,36 @@ import { spans, widths } from "./labels.ts";
 import { type ActivityQuestion, pathOf } from "./question.ts";
 import { type RejectListing, RejectsSection } from "./rejects-list.tsx";
 
-export interface ActivityAnswer {
-  readonly question: ActivityQuestion;
-  readonly span: ActivitySpan;
-  readonly listing: RejectListing;
-  readonly now: number;
-}
-
 export function ActivityPage({
   visit,
+  question,
+  span,
+  listing,
   keys,
-  ...answer
-}: ActivityAnswer & {
+}: {
   visit: MemberVisit;
+  question: ActivityQuestion;
+  span: ActivitySpan;
+  listing: RejectListing;
   /** To choose from. */
   keys: readonly ApiKey[];
 }): VNode {
-  const { question } = answer;
   return (
     <Layout
       title="Activity"
       visit={visit}
       actions={<LiveStatus />}
       scripts={[assets.uplot.path, assets.live.path, assets.activity.path]}
-      styles={[assets.uplotStyle.path]}
     >
       <Toolbar>
         <Spans question={question} />
         <KeyFilter question={question} keys={keys} />
       </Toolbar>
-      <LiveParts
-        path={pathOf(question, "/activity/live")}
-        everyMs={spans[question.width].refreshMs}
-      >
-        <ActivityParts {...answer} />
+      <LiveParts everyMs={spans[question.width].refreshMs}>
+        <ChartSection question={question} span={span} />
+        <RejectsSection question={question} listing={listing} now={visit.now} />
       </LiveParts>
     </Layout>
-  );
-}
-
-/** The script asks for these, too. */
-export function ActivityParts({ question, span, listing, now }: ActivityAnswer): VNode {
-  return (
-    <>
-      <ChartSection question={question} span={span} />
-      <RejectsSection question={question} listing={listing} now={now} />
-    </>
   );
 }
 

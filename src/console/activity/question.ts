@@ -60,6 +60,6 @@ export function parametersOf({ width, key, status, field, before }: ActivityQues
 }
 
 /** Returns the address that asks the question. */
-export function pathOf(question: ActivityQuestion, path = "/activity"): string {
-  return linkTo(path, parametersOf(question));
+export function pathOf(question: ActivityQuestion): string {
+  return linkTo("/activity", parametersOf(question));
 }

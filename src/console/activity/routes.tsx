@@ -2,13 +2,12 @@
 import type { VNode } from "preact";
 import { activityWidths, REQUESTS_PER_REASON_KEPT, startOfBucket } from "../../domain/activity.ts";
 import type { ApiKey } from "../../domain/key.ts";
-import { newestSignal } from "../../domain/signal-chunks.ts";
 import { findKey, offeredKeys } from "../keys/key-list.ts";
 import { forMembers, found, type Route } from "../web/routes.ts";
 import type { ConsoleServices } from "../web/services.ts";
 import type { MemberVisit } from "../web/visit.ts";
 import type { ActivitySpan } from "./chart.tsx";
-import { type ActivityAnswer, ActivityPage, ActivityParts } from "./page.tsx";
+import { ActivityPage } from "./page.tsx";
 import { type ActivityQuestion, ownerOf, readQuestion } from "./question.ts";
 import { RejectPage } from "./reject-page.tsx";
 import type { RejectListing } from "./rejects-list.tsx";
@@ -20,41 +19,26 @@ const KEYS_SHOWN = 10;
 
 export const activityRoutes: readonly Route[] = [
   forMembers.page("/activity", showPage),
-  // For the script: what may have changed.
-  forMembers.page("/activity/live", async (services, visit) => (
-    <ActivityParts {...await readAnswer(services, visit)} />
-  )),
   forMembers.page("/activity/rejects/:reason", showReason),
 ];
 
 async function showPage(services: ConsoleServices, visit: MemberVisit): Promise<VNode> {
-  const answer = await readAnswer(services, visit);
-  const { key } = answer.question;
-  const keys = key === null ? await offeredKeys(services, visit, undefined) : [];
-  return <ActivityPage {...answer} visit={visit} keys={keys} />;
-}
-
-async function readAnswer(services: ConsoleServices, visit: MemberVisit): Promise<ActivityAnswer> {
   const question = await readQuestion(services, visit);
   const span = await readSpan(services, visit, question);
   const listing = await readRejects(services, visit, question);
-  return { question, span, listing, now: visit.now };
+  const keys = question.key === null ? await offeredKeys(services, visit, undefined) : [];
+  return <ActivityPage {...{ visit, question, span, listing, keys }} />;
 }
 
 async function readSpan(
-  { activity, signals }: ConsoleServices,
+  { activity }: ConsoleServices,
   visit: MemberVisit,
   question: ActivityQuestion,
 ): Promise<ActivitySpan> {
   const { ms, kept } = activityWidths[question.width];
   const start = startOfBucket(visit.now, ms) - (kept - 1) * ms;
   const buckets = await activity.buckets(ownerOf(visit, question), question.width, start);
-  const { deskId } = visit.member;
-  const isUsed =
-    buckets.length > 0 ||
-    (await activity.buckets({ deskId, keyId: null }, "day", 0)).length > 0 ||
-    (await newestSignal(signals, deskId)) !== null;
-  return { start, buckets, isUsed };
+  return { start, buckets };
 }
 
 async function readRejects(

@@ -5,7 +5,7 @@ import { Pager } from "../ui/components.tsx";
 import { Layout } from "../ui/layout.tsx";
 import { type Column, Row, Table } from "../ui/table.tsx";
 import { Past } from "../ui/times.tsx";
-import { shorten, titleOf } from "../ui/words.ts";
+import { shorten } from "../ui/words.ts";
 import type { MemberVisit } from "../web/visit.ts";
 import { AuditToolbar } from "./filters.tsx";
 import { type AuditFilter, pathOf } from "./question.ts";
@@ -39,7 +39,7 @@ function Actor({ record: { actor, action, os_user } }: { record: AuditRecord }):
 
 /** The text may be of any script and direction. */
 function Name({ text }: { text: string }): VNode {
-  return <bdi title={titleOf(text)}>{shorten(text)}</bdi>;
+  return <bdi>{shorten(text)}</bdi>;
 }
 
 function Deed({

@@ -11,14 +11,22 @@ import type {
 import { UserError } from "../../domain/errors.ts";
 import {
   type Account,
+  generateToken,
   type Member,
   type NewPasskey,
   type PasskeyCredential,
 } from "../../domain/member.ts";
+import { MINUTE_MS } from "../../domain/time.ts";
 import { hasNamedHost } from "../../net/address.ts";
+import { ExpiringMap } from "../web/expiring-map.ts";
 import type { ConsoleServices } from "../web/services.ts";
 import type { Visit } from "../web/visit.ts";
-import { CHALLENGE_LIFETIME_MS, Challenges, type Purpose } from "./challenges.ts";
+
+const CHALLENGE_LIFETIME_MS = 5 * MINUTE_MS;
+/** Beyond it the oldest are forgotten. */
+const CHALLENGES_MAX = 50_000;
+
+type Purpose = "sign-in" | "add" | "join" | "confirm";
 
 /** The field of a form with the authenticator's answer, as JSON. */
 export const RESPONSE_FIELD = "response";
@@ -53,10 +61,11 @@ export function requirePasskeys({ ceremonies }: ConsoleServices): void {
   if (!ceremonies.isPossible) throw new UserError("Passkeys do not work here.");
 }
 
-/** One for the console: a challenge is for one browser and one purpose. */
+/** One for the console. */
 export class PasskeyCeremonies {
   readonly #services: Pick<ConsoleServices, "members" | "passkeys" | "ownOrigin">;
-  readonly #challenges = new Challenges();
+  /** Each is for one purpose and one browser, whose token only its cookie gives; once, and not for long. */
+  readonly #challenges = new ExpiringMap<string>(CHALLENGE_LIFETIME_MS, CHALLENGES_MAX);
 
   constructor(services: Pick<ConsoleServices, "members" | "passkeys" | "ownOrigin">) {
     this.#services = services;
@@ -99,7 +108,7 @@ export class PasskeyCeremonies {
   }
 
   async #newPasskey(visit: Visit, name: string, purpose: Purpose): Promise<NewPasskey | null> {
-    const challenge = this.#challenges.take(purpose, visit.csrfToken, visit.now);
+    const challenge = this.#takeChallenge(visit, purpose);
     const response = readJson(visit) as RegistrationResponseJSON | null;
     if (challenge === null || response === null) return null;
     try {
@@ -136,7 +145,7 @@ export class PasskeyCeremonies {
   }
 
   async finishProving(visit: Visit, purpose: Purpose): Promise<PasskeyProof> {
-    const challenge = this.#challenges.take(purpose, visit.csrfToken, visit.now);
+    const challenge = this.#takeChallenge(visit, purpose);
     const response = readJson(visit) as AuthenticationResponseJSON | null;
     const passkey =
       typeof response?.id === "string" ? await this.#services.passkeys.find(response.id) : null;
@@ -190,7 +199,13 @@ export class PasskeyCeremonies {
 
   async #issue(visit: Visit, purpose: Purpose): Promise<Uint8Array<ArrayBuffer>> {
     const { isoBase64URL } = await loadWebAuthn();
-    return isoBase64URL.toBuffer(this.#challenges.issue(purpose, visit.csrfToken, visit.now));
+    const challenge = generateToken();
+    this.#challenges.set(`${purpose} ${visit.csrfToken}`, challenge, visit.now);
+    return isoBase64URL.toBuffer(challenge);
+  }
+
+  #takeChallenge({ csrfToken, now }: Visit, purpose: Purpose): string | null {
+    return this.#challenges.take(`${purpose} ${csrfToken}`, now);
   }
 }
 

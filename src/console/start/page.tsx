@@ -10,7 +10,7 @@ import { Past } from "../ui/times.tsx";
 import { assets } from "../web/assets.ts";
 import type { MemberVisit } from "../web/visit.ts";
 import { KEY_VARIABLE, snippets } from "./snippets.ts";
-import { alertMessage, caddyRecipe, nginxRecipe } from "./tradingview.ts";
+import { alertMessage, nginxRecipe } from "./tradingview.ts";
 
 export interface Progress {
   /** A key that a bot can send with. */
@@ -41,7 +41,7 @@ export function StartPage({
       scripts={progress.signal === null ? [assets.live.path] : []}
     >
       <p>Three steps from here to a signal that is stored.</p>
-      <LiveParts path="/start/state" everyMs={2_000}>
+      <LiveParts everyMs={2_000}>
         <ProgressSteps progress={progress} now={visit.now} />
       </LiveParts>
       <section class="wide">
@@ -82,8 +82,8 @@ export function StartPage({
   );
 }
 
-/** The script asks for these, too, until the first signal has arrived. */
-export function ProgressSteps({ progress, now }: { progress: Progress; now: number }): VNode {
+/** The script looks for changes until the first signal has arrived. */
+function ProgressSteps({ progress, now }: { progress: Progress; now: number }): VNode {
   const { key, signal, rejected } = progress;
   const isDone = signal !== null;
   return (
@@ -160,10 +160,6 @@ function TradingView({ publicUrl, secret }: { publicUrl: string; secret: string 
         <summary>nginx</summary>
         <p>In the server block of a name that has a certificate:</p>
         <Code id="nginx" text={nginxRecipe(publicUrl, secret)} />
-      </details>
-      <details name="recipe">
-        <summary>Caddy</summary>
-        <Code id="caddy" text={caddyRecipe(publicUrl, secret)} />
       </details>
       <details name="recipe">
         <summary>The message of the alert</summary>

@@ -2,7 +2,7 @@
 import { generateToken } from "../../domain/member.ts";
 import { newestSignal } from "../../domain/signal-chunks.ts";
 import { countRejected } from "../activity/rejected.tsx";
-import { type Progress, ProgressSteps, StartPage } from "./page.tsx";
+import { type Progress, StartPage } from "./page.tsx";
 import { forMembers, type Route } from "../web/routes.ts";
 import type { ConsoleServices } from "../web/services.ts";
 import type { MemberVisit } from "../web/visit.ts";
@@ -13,9 +13,6 @@ export const startRoutes: readonly Route[] = [
     const { publicUrl } = services;
     return <StartPage {...{ visit, progress, publicUrl }} secret={generateToken()} />;
   }),
-  forMembers.page("/start/state", async (services, visit) => (
-    <ProgressSteps progress={await readProgress(services, visit)} now={visit.now} />
-  )),
 ];
 
 async function readProgress(services: ConsoleServices, visit: MemberVisit): Promise<Progress> {

@@ -33,29 +33,3 @@ const tlsToServer = `    proxy_ssl_server_name on;
     proxy_ssl_verify on;
     proxy_ssl_trusted_certificate /etc/ssl/certs/ca-certificates.crt;
 `;
-
-export function caddyRecipe(publicUrl: string, secret: string): string {
-  const url = new URL(signalsUrl(publicUrl));
-  return `# SIGNALBOX_KEY is in the environment of Caddy.
-hooks.example.com {
-	@alert {
-		method POST
-		path /tradingview/${secret}
-		remote_ip ${addresses.join(" ")}
-	}
-	handle @alert {
-		request_body {
-			max_size 64KiB
-		}
-		rewrite * ${url.pathname}
-		reverse_proxy ${url.origin} {
-			header_up Host {upstream_hostport}
-			header_up Authorization "Bearer {$SIGNALBOX_KEY}"
-		}
-	}
-	handle {
-		respond 404
-	}
-}
-`;
-}

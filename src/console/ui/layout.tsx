@@ -17,7 +17,6 @@ interface Frame {
   readonly actions?: ComponentChildren;
   /** Paths of scripts that this page needs in addition. */
   readonly scripts?: readonly string[];
-  readonly styles?: readonly string[];
   readonly children: ComponentChildren;
 }
 
@@ -37,7 +36,7 @@ const ownPlaces: readonly Place[] = [
   ["/account", "Account", "circleUser"],
 ];
 
-export function Layout({ title, visit, scripts = [], styles = [], ...page }: Frame): VNode {
+export function Layout({ title, visit, scripts = [], ...page }: Frame): VNode {
   const isSignedIn = visit !== undefined && visit.member !== null;
   const ownScripts = [assets.script, ...(isSignedIn ? [assets.shortcuts] : [])];
   return (
@@ -48,9 +47,7 @@ export function Layout({ title, visit, scripts = [], styles = [], ...page }: Fra
         <meta name="color-scheme" content="light dark" />
         <title>{`${title} · Signalbox`}</title>
         <link rel="icon" href={assets.icon.path} />
-        {[...styles, assets.style.path].map((path) => (
-          <link rel="stylesheet" href={path} />
-        ))}
+        <link rel="stylesheet" href={assets.style.path} />
         {[...ownScripts.map(({ path }) => path), ...scripts].map((path) => (
           <script type="module" src={path} />
         ))}

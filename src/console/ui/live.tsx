@@ -22,18 +22,16 @@ export function LiveStatus(): VNode {
   );
 }
 
-/** live.js asks for them again at `path`, and replaces each `data-part`. */
+/** live.js asks for the page again, and replaces each `data-part`. */
 export function LiveParts({
-  path,
   everyMs,
   children,
 }: {
-  path: string;
   everyMs: number;
   children: ComponentChildren;
 }): VNode {
   return (
-    <div id="live" data-path={path} data-every={everyMs}>
+    <div id="live" data-every={everyMs}>
       {children}
     </div>
   );

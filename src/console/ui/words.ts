@@ -34,7 +34,6 @@ export function counted(count: number, noun: string): string {
 }
 
 const CHARACTERS_MAX = 60;
-const TITLE_MAX = 75;
 
 /** Shortens a text to so many code points, the last an ellipsis. */
 export function shorten(text: string, max = CHARACTERS_MAX): string {
@@ -43,11 +42,6 @@ export function shorten(text: string, max = CHARACTERS_MAX): string {
   const characters = Array.from(text);
   if (characters.length <= max) return text;
   return `${characters.slice(0, max - 1).join("")}…`;
-}
-
-/** The whole text of one that is shortened, unless it is too long for a page with many. */
-export function titleOf(text: string): string | undefined {
-  return shorten(text) !== text && text.length <= TITLE_MAX ? text : undefined;
 }
 
 const DIGITS_MAX = 12;

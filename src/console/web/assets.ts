@@ -24,7 +24,9 @@ import tables from "../ui/assets/tables.css" with { type: "text" };
 
 /** The later overrides the earlier. */
 const pageStyles = [homeStyle, startStyle, activityStyle, signalsStyle];
-const style = [base, frame, controls, popovers, parts, tables, ...pageStyles].join("\n");
+const style = [uplotStyle, base, frame, controls, popovers, parts, tables, ...pageStyles].join(
+  "\n",
+);
 
 const YEAR_S = 365 * 24 * 60 * 60;
 const JAVASCRIPT = "text/javascript; charset=utf-8";
@@ -60,11 +62,10 @@ export const assets = {
   localTimes: asset("local-times", "js", JAVASCRIPT, localTimes),
   /** For pages that keep themselves up to date, before their own script. */
   live: asset("live", "js", JAVASCRIPT, live),
-  /** For the page of activity, with {@link assets.uplot} and its style before it. */
+  /** For the page of activity, with {@link assets.uplot} before it. */
   activity: asset("activity", "js", JAVASCRIPT, activity),
   // As a module it has no globals.
   uplot: asset("uplot", "js", JAVASCRIPT, `${uplot}globalThis.uPlot = uPlot;`),
-  uplotStyle: asset("uplot", "css", CSS, uplotStyle),
   /** For the first page of signals. */
   signals: asset("signals", "js", JAVASCRIPT, signals),
   style: asset("console", "css", CSS, style),
@@ -90,8 +91,7 @@ export function findAsset(path: string, request: Headers): Response | null {
   return new Response(found.gzipped, { headers: { ...headers, "Content-Encoding": "gzip" } });
 }
 
-/** Named, and not with a weight of 0 (RFC 9110, 12.5.3). */
+/** Also with a weight of 0, which no browser sends. */
 function takesGzip(request: Headers): boolean {
-  const accepted = request.get("accept-encoding") ?? "";
-  return /(?:^|,)\s*gzip\s*(?:;\s*q=(?:0?\.0*[1-9]\d*|1(?:\.0*)?)\s*)?(?:,|$)/i.test(accepted);
+  return /(^|[,\s])gzip($|[,;\s])/i.test(request.get("accept-encoding") ?? "");
 }

@@ -99,9 +99,7 @@ async function copy(button, source) {
     await navigator.clipboard.writeText(source.textContent.trim());
     say(button, "Copied", "Copied to the clipboard");
   } catch {
-    source.closest("details")?.setAttribute("open", "");
-    getSelection().selectAllChildren(source);
-    say(button, "Selected", "The text is selected: copy it with your keyboard");
+    say(button, "Not copied", "The text was not copied: select it, and copy it with your keyboard");
   }
 }
 

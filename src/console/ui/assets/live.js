@@ -59,11 +59,11 @@ globalThis.keepFresh = ({ path, everyMs, take }) => {
   }
 
   async function ask() {
-    const answer = await fetch(path(), {
-      redirect: "manual",
-      signal: AbortSignal.timeout(ANSWER_MS_MAX),
-    });
-    if (answer.type === "opaqueredirect") return "out";
+    const answer = await fetch(path(), { signal: AbortSignal.timeout(ANSWER_MS_MAX) });
+    if (answer.redirected) {
+      if (new URL(answer.url).pathname === "/sign-in") return "out";
+      location.reload();
+    }
     if (!answer.ok) return "lost";
     const fresh = new DOMParser().parseFromString(await answer.text(), "text/html");
     // It was paused while it asked.
@@ -140,13 +140,12 @@ function replaceParts(page) {
   dispatchEvent(new Event("fresh"));
 }
 
-/** A page says by `data-path` where its parts are, and stops asking when a part has `data-done`. */
+/** Stops asking when a part has `data-done`. */
 const parts = document.querySelector("#live");
 if (parts !== null) {
-  const { path, every } = parts.dataset;
   const { end } = keepFresh({
-    path: () => path,
-    everyMs: Number(every),
+    path: () => location.href,
+    everyMs: Number(parts.dataset.every),
     take(page) {
       replaceParts(page);
       if (page.querySelector("[data-done]") === null) return;

@@ -63,15 +63,11 @@ const opener = document.querySelector("#shortcuts");
 opener.hidden = false;
 opener.addEventListener("click", showShortcuts);
 
-const isOnRow = () => document.activeElement.matches("tr .cover");
-
 const actions = {
   "/": () => document.querySelector('input[type="search"]')?.focus(),
   "?": showShortcuts,
   j: () => move(1),
   k: () => move(-1),
-  ArrowDown: () => move(1),
-  ArrowUp: () => move(-1),
 };
 
 document.addEventListener("keydown", (event) => {
@@ -80,9 +76,7 @@ document.addEventListener("keydown", (event) => {
   if (ctrlKey || metaKey || altKey || actions[key] === undefined) return;
   if (target.matches("input, select, textarea, [contenteditable]")) return;
   if (document.querySelector("dialog[open], :popover-open") !== null) return;
-  if (key.length === 1 && isOff()) return;
-  // Elsewhere than on a row, the arrows scroll the page.
-  if (key.length > 1 && !isOnRow()) return;
+  if (isOff()) return;
   event.preventDefault();
   actions[key]();
 });
