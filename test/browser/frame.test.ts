@@ -157,6 +157,28 @@ test("while the menu of a phone is open, no key moves the focus behind it", asyn
   expect(await search.evaluate((input) => input === document.activeElement)).toBe(true);
 });
 
+test("a form is sent once, and again after the browser's Back button", async () => {
+  const { page } = await openDesk(openWindow, "alpha");
+  const isSent = () =>
+    page.evaluate(() => {
+      const form = document.querySelector<HTMLFormElement>('form[action="/sign-out"]');
+      let wasSent = true;
+      const look = (event: Event) => {
+        wasSent = !event.defaultPrevented;
+        event.preventDefault();
+      };
+      addEventListener("submit", look, { once: true });
+      form?.requestSubmit();
+      return wasSent;
+    });
+  expect([await isSent(), await isSent()]).toEqual([true, false]);
+  // Playwright starts browsers without a back-forward cache.
+  await page.evaluate(() =>
+    dispatchEvent(new PageTransitionEvent("pageshow", { persisted: true })),
+  );
+  expect(await isSent()).toBe(true);
+});
+
 test("on a phone the menu opens from its button, with and without a script", async () => {
   for (const javaScriptEnabled of [true, false]) {
     const { page } = await openDesk(openWindow, "alpha", { viewport: phone, javaScriptEnabled });

@@ -147,11 +147,15 @@ for (const box of document.querySelectorAll(".scroll, .scroll > table")) sizes.o
 
 /** A second click while the first is being answered would spend a one-time link again. */
 const UNDER_WAY_MS = 5_000;
-const underWay = new WeakSet();
+const underWay = new Set();
 document.addEventListener("submit", (event) => {
   const form = event.target;
   if (underWay.has(form)) event.preventDefault();
   if (event.defaultPrevented || form.method === "dialog") return;
   underWay.add(form);
   setTimeout(() => underWay.delete(form), UNDER_WAY_MS);
+});
+// The browser's Back button may bring the page back as it was left.
+addEventListener("pageshow", ({ persisted }) => {
+  if (persisted) underWay.clear();
 });
