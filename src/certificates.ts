@@ -21,8 +21,8 @@ export class Certificates {
   current: Certificate | null = null;
   #replace: (next: Certificate) => void = () => {};
   #timer: Timer | undefined;
-  /** The reason that was logged last. */
-  #refusal = "";
+  /** Why the files cannot replace the current certificate; null if they can. */
+  refusal: string | null = null;
 
   /** Throws `UserError` if files of the user cannot be used. */
   constructor(config: ServeConfig, log: Logger) {
@@ -97,7 +97,7 @@ export class Certificates {
     if (tls === null || current === null) return;
     try {
       const next = loadCertificate(tls);
-      this.#refusal = "";
+      this.refusal = null;
       if (next.cert === current.cert && next.key === current.key) return;
       this.#replace(next);
       this.current = next;
@@ -106,8 +106,8 @@ export class Certificates {
       const reason = messageOf(error);
       // One file has both.
       if (this.#acme !== null) return this.#acme.rewrite(current.cert, reason);
-      if (reason === this.#refusal) return;
-      this.#refusal = reason;
+      if (reason === this.refusal) return;
+      this.refusal = reason;
       this.#log.warn({ reason }, "new certificate rejected; the previous one stays in use");
     }
   }

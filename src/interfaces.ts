@@ -83,6 +83,7 @@ export function serveHealth(
       feed_url: running.readers && feedUrlOf(config, running.readers.address),
       console_url: running.console?.url ?? futureConsoleUrl(config),
       certificate_expires_at: certificates.current?.expiresAt ?? null,
+      certificate_refusal: certificates.refusal,
       acme: health.acme(),
       backups: running.backups?.status ?? null,
       refused_readers: [...refusedReaders].map(([key_id, at]) => ({ key_id, at })),

@@ -4,6 +4,7 @@ import { createServer } from "node:net";
 import { join } from "node:path";
 import { connect } from "node:tls";
 import { DAY_MS } from "../src/domain/time.ts";
+import { askStatus } from "../src/ops/client.ts";
 import { isOpenToOthers, loadCertificate } from "../src/net/tls.ts";
 import {
   makeCertificate,
@@ -11,7 +12,7 @@ import {
   type TestCertificate,
   writeCertificate,
 } from "./_certificates.ts";
-import { mintKey, startServe } from "./_cli.ts";
+import { cli, mintKey, startServe } from "./_cli.ts";
 import { startLoad } from "./_load.ts";
 import {
   onCleanup,
@@ -176,7 +177,9 @@ describe("a new certificate", () => {
   test.each(bad)(
     "that %s is rejected with one warning: the old one stays",
     async (_, write, why) => {
-      const { app, url, folder, log, key } = await startWithTls();
+      const { app, url, dataDir, folder, log, key } = await startWithTls();
+      const refusal = async () => (await askStatus(dataDir))?.certificate_refusal;
+      expect(await refusal()).toBeNull();
       write(folder);
       app.reloadCertificate();
       app.reloadCertificate();
@@ -186,14 +189,27 @@ describe("a new certificate", () => {
           reason: expect.stringContaining(why),
         },
       ]);
+      expect(await refusal()).toContain(why);
       expect(JSON.stringify(log)).not.toContain("PRIVATE KEY");
       expect(JSON.stringify(log)).not.toContain(key);
       expect(await presentedName(url)).toBe("first");
       chmodSync(writeCertificate(folder, second).keyFile, 0o600);
       app.reloadCertificate();
       expect(await presentedName(url)).toBe("second");
+      expect(await refusal()).toBeNull();
     },
   );
+
+  test("that is rejected is in status and doctor, because a restart would fail", async () => {
+    const { app, dataDir, folder } = await startWithTls();
+    writeCertificate(folder, { ...second, key: first.key });
+    app.reloadCertificate();
+    const said = /The new certificate was rejected, .* is not the key of/;
+    expect((await cli(["status", "--data", dataDir])).stdout).toMatch(said);
+    const { stdout, code } = await cli(["doctor", "--data", dataDir]);
+    expect(stdout).toMatch(said);
+    expect(code).toBe(1);
+  });
 
   test("does not keep the server from stopping", async () => {
     const { app, folder, stop, url } = await startWithTls();

@@ -88,6 +88,15 @@ export function attentionToCertificate(
   );
 }
 
+export function attentionToRefusal(server: ServerStatus | null): Attention[] {
+  const reason = server?.certificate_refusal ?? null;
+  if (reason === null) return [];
+  return needs(
+    `The new certificate was rejected, and a restart would fail: ${reason}`,
+    "correct the files; the server takes them without a restart",
+  );
+}
+
 /** While orders succeed, the certificate is renewed in time, however short its lifetime is. */
 function attentionToAcme(expiresAt: number | null, acme: Renewing, now: number): Attention[] {
   const {

@@ -7,7 +7,7 @@ import { acmeFiles, type AcmePlan } from "../net/acme/plan.ts";
 import { checkAccountKey } from "../net/acme/store.ts";
 import { type Certificate, isCertificateOf, loadCertificate } from "../net/tls.ts";
 import type { ServerStatus } from "../ops/server.ts";
-import { attentionToCertificate, type Renewing } from "./attention.ts";
+import { attentionToCertificate, attentionToRefusal, type Renewing } from "./attention.ts";
 import {
   type Facts,
   type Finding,
@@ -22,6 +22,8 @@ import { formatTime, plural } from "./print.ts";
 /** The files, and what a running server still uses. */
 export function checkCertificate({ config, server, now }: Facts): Finding {
   const { tls, acme, trustedProxies } = config;
+  const refusal = attentionToRefusal(server);
+  if (refusal.length > 0) return judge(refusal, "problem", "");
   const isObtained = acme !== null || server?.acme != null;
   const unusable = isObtained ? problemOfObtained(config.dataDir, server) : null;
   if (unusable !== null) return unusable;

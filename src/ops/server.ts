@@ -34,6 +34,8 @@ export interface ServerStatus {
   readonly console_url: string | null;
   /** Epoch milliseconds; null without TLS of our own. */
   readonly certificate_expires_at: number | null;
+  /** Why the files of `--tls-cert` cannot replace the certificate in use; null if they can. An earlier version has none. */
+  readonly certificate_refusal?: string | null;
   /** Null without `--acme-domain`. */
   readonly acme: AcmeStatus | null;
   /** Null without `--backup-dir`. */
