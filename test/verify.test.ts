@@ -1,7 +1,8 @@
 import { describe, expect, test } from "bun:test";
-import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { mkdirSync, readdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { copyDatabase } from "../src/store/sqlite/copy.ts";
+import { openDatabase } from "../src/store/sqlite/open.ts";
 import { verifyDatabase } from "../src/store/sqlite/verify.ts";
 import { cliHere, expectRefusal, expectUsageError } from "./_cli.ts";
 import {
@@ -243,6 +244,21 @@ describe("verify fails if there is", () => {
     );
     await expectRefusal(["verify", "/dev/null"], "/dev/null is not a regular file: name a backup");
   });
+
+  test.each(["empty", "missing"])(
+    "an %s database whose log is there, which is kept",
+    async (how) => {
+      const { dataDir, path } = seed({ signals: 5, logged: 3 });
+      renameSync(path, `${path}.moved`);
+      if (how === "empty") writeFileSync(path, "");
+      const problem = `${path} is missing or empty, but its log ${path}-wal is there: put the database back beside it`;
+      await expectRefusal(["verify", "--data", dataDir], problem);
+      expect(() => copyDatabase(path, join(temporaryFolder(), "backup.db"))).toThrow(problem);
+      expect(() => openDatabase(dataDir, "command")).toThrow(problem);
+      renameSync(`${path}.moved`, path);
+      expect(verifyDatabase(path)).toMatchObject({ ok: true, signals: 8 });
+    },
+  );
 
   test("an id that is not a ULID, with which serve does not start either", async () => {
     const { path, dataDir } = seed({ signals: 3 });

@@ -4,7 +4,7 @@
  * A power cut cannot leave later transactions behind such a frame, because `synchronous=FULL` puts each
  * commit on disk before anything else is written. https://sqlite.org/fileformat2.html#walformat
  */
-import { closeSync, openSync, readSync } from "node:fs";
+import { closeSync, openSync, readSync, statSync } from "node:fs";
 import { dirname } from "node:path";
 import { systemCode, UserError } from "../../domain/errors.ts";
 import { shellQuoted } from "../../domain/shell.ts";
@@ -17,12 +17,27 @@ const READINGS_MAX = 5;
 
 /** Call it before SQLite opens the database: what SQLite recovers first is what everybody gets. */
 export function refuseDamagedLog(path: string): void {
+  refuseLoneLog(path);
   const frame = findDamagedFrame(`${path}-wal`);
   if (frame === null) return;
   const place = frame === 0 ? "its header" : `frame ${frame}`;
   throw new UserError(
     `${path}-wal is damaged (${place}), and acknowledged signals come after that place: keep a copy of the folder, then restore a backup with: signalbox restore FILE --data ${shellQuoted(dirname(path))} --force. (To continue with what can be read, and lose the rest: sqlite3 ${shellQuoted(path)} 'PRAGMA wal_checkpoint(TRUNCATE)'.)`,
   );
+}
+
+/** SQLite deletes the log of an empty database when it opens it, even read-only. */
+export function refuseLoneLog(path: string): void {
+  // The database again after the log: another process may have created both meanwhile.
+  if (!isEmpty(path) || isEmpty(`${path}-wal`) || !isEmpty(path)) return;
+  throw new UserError(
+    `${path} is missing or empty, but its log ${path}-wal is there: put the database back beside it, or move the log away to start with an empty database.`,
+  );
+}
+
+/** Whether the file is missing or empty. */
+export function isEmpty(path: string): boolean {
+  return (statSync(path, { throwIfNoEntry: false })?.size ?? 0) === 0;
 }
 
 /**

@@ -1,6 +1,6 @@
 /** Opens `signalbox.db` in a data folder: checks permissions, owner and version, and sets the pragmas. */
 import { constants, Database } from "bun:sqlite";
-import { closeSync, existsSync, openSync, statSync } from "node:fs";
+import { closeSync, existsSync, openSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { UserError } from "../../domain/errors.ts";
 import { shellQuoted } from "../../domain/shell.ts";
@@ -8,7 +8,7 @@ import { checkFolder, DATABASE_NAME, prepareFolder, restoringPath } from "./fold
 import { type OnTightened, sayOnStderr, tighten } from "./permissions.ts";
 import { explainFailure } from "./failures.ts";
 import { lockFolder } from "./lock.ts";
-import { refuseDamagedLog } from "./log-damage.ts";
+import { isEmpty, refuseDamagedLog, refuseLoneLog } from "./log-damage.ts";
 import {
   APPLICATION_ID,
   currentSchema,
@@ -125,12 +125,7 @@ function refuseLeftovers(path: string): void {
       `A restore into ${dirname(path)} was interrupted: run it again, with: signalbox restore FILE --data ${shellQuoted(dirname(path))} --force`,
     );
   }
-  // Checked again after the log: another process may have created both meanwhile.
-  if (!isEmpty(`${path}-wal`) && isEmpty(path)) {
-    throw new UserError(
-      `${path} is missing or empty, but its log ${path}-wal is there: put the database back beside it, or move the log away to start with an empty database.`,
-    );
-  }
+  refuseLoneLog(path);
 }
 
 function inspect(path: string, onTightened: OnTightened): void {
@@ -141,10 +136,6 @@ function inspect(path: string, onTightened: OnTightened): void {
     // Files that reading has just created are tightened, too, without a message.
     tighten(file, wereThere.includes(file) ? onTightened : () => {});
   }
-}
-
-function isEmpty(path: string): boolean {
-  return (statSync(path, { throwIfNoEntry: false })?.size ?? 0) === 0;
 }
 
 function configure(db: Database, role: Role): void {
