@@ -1,4 +1,5 @@
 /** The composition root of the console's thread: see `console/thread.ts`. */
+import { setTimeout } from "node:timers/promises";
 import { type Logger, pino } from "pino";
 import { allRoutes } from "./console/all-routes.ts";
 import { MintedKeys } from "./console/keys/minted.ts";
@@ -29,6 +30,9 @@ declare const self: Worker;
 /** A reload of the form within this time shows the same one-time link, a later one makes another. */
 const LINK_KNOWN_MS = 60_000;
 
+/** Between two attempts to write activity. */
+const RETRY_MS = 1_000;
+
 interface Running {
   readonly url: string;
   readonly replaceCertificate: (certificate: Certificate) => void;
@@ -41,6 +45,7 @@ interface Running {
 let running: Running | null = null;
 let drained: Promise<void> | null = null;
 let recorded = Promise.resolve();
+const closing = new AbortController();
 
 self.onmessage = ({ data }) => void receive(data as ToConsole);
 
@@ -61,6 +66,7 @@ async function receive(message: ToConsole): Promise<void> {
       drained ??= running?.drain() ?? null;
       break;
     case "close":
+      closing.abort();
       await (drained ?? running?.drain());
       await recorded;
       await running?.close();
@@ -155,18 +161,20 @@ function createServices(
   };
 }
 
-/** A batch that cannot be written is lost, with one warning until it works again: signals need the disk more. */
+/** Tries a batch until it is written or the thread closes. Meanwhile the next batch grows. */
 function recordInto(activity: Activity, log: Logger): Running["record"] {
-  let isRefused = false;
   return async (batch) => {
-    try {
-      await activity.write(batch);
-      isRefused = false;
-    } catch (error) {
-      if (isRefused) return;
-      isRefused = true;
-      const reason = messageOf(error);
-      log.warn({ reason }, "the activity of the desks cannot be written; signals are not affected");
+    for (let attempt = 1; ; attempt += 1) {
+      try {
+        return await activity.write(batch);
+      } catch (error) {
+        if (attempt === 1) {
+          const reason = messageOf(error);
+          log.warn({ reason }, "the activity of the desks is not written at present");
+        }
+        if (closing.signal.aborted) return;
+        await setTimeout(RETRY_MS, undefined, { signal: closing.signal }).catch(() => {});
+      }
     }
   };
 }

@@ -42,7 +42,6 @@ export type FromConsole =
       readonly cause: "port in use" | "user error" | "defect";
     }
   | { readonly type: "log"; readonly line: string }
-  /** Also after a failure: the batch is lost then. */
   | { readonly type: "activity written" }
   | { readonly type: "closed" };
 

@@ -66,7 +66,7 @@ export class ActivityRecorder implements RequestObserver {
     }, BATCH_EVERY_MS).unref();
   }
 
-  /** The last batch was written, or lost: the next one may be sent. */
+  /** The last batch was written: the next one may be sent. */
   written(): void {
     this.#isUnderWay = false;
   }
