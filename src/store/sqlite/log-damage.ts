@@ -22,7 +22,7 @@ export function refuseDamagedLog(path: string): void {
   if (frame === null) return;
   const place = frame === 0 ? "its header" : `frame ${frame}`;
   throw new UserError(
-    `${path}-wal is damaged (${place}), and acknowledged signals come after that place: keep a copy of the folder, then restore a backup with: signalbox restore FILE --data ${shellQuoted(dirname(path))} --force. (To continue with what can be read, and lose the rest: sqlite3 ${shellQuoted(path)} 'PRAGMA wal_checkpoint(TRUNCATE)'.)`,
+    `${path}-wal is damaged (${place}), and acknowledged signals come after that place: keep a copy of the folder, then restore a backup with: signalbox restore FILE --data ${shellQuoted(dirname(path))} --force. (Without a backup, this keeps what can be read, if anything can: sqlite3 ${shellQuoted(path)} 'PRAGMA wal_checkpoint(TRUNCATE)'.)`,
   );
 }
 
