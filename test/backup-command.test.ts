@@ -14,7 +14,7 @@ import {
   type MakeBackup,
 } from "../src/ops/backups.ts";
 import { timeStamp } from "../src/ops/backup-folder.ts";
-import { Tail } from "../src/ops/tail.ts";
+import { Tail } from "../src/ops/backup-command.ts";
 import { verifyDatabase } from "../src/store/sqlite/verify.ts";
 import { cli, expectUsageError, mintKey, spawn, startServe } from "./_cli.ts";
 import { seed } from "./_databases.ts";

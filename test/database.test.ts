@@ -358,6 +358,6 @@ describe("one server a folder", () => {
     const { dataDir, stop } = await startTestApp();
     expect(() => lockFolder(dataDir)).toThrow("Another signalbox server is already using");
     await stop();
-    lockFolder(dataDir).release();
+    lockFolder(dataDir).close();
   });
 });

@@ -1,6 +1,7 @@
 /**
  * The recent requests with a desk's keys, counted by outcome, and the rejected ones in detail: for the
- * people who write its bots. Not an audit: a crash may lose a second, and old data is dropped.
+ * people who write its bots. Not an audit: a crash may lose a second, and old data is dropped. Times are epoch
+ * milliseconds.
  */
 import type { AppError, ErrorCode, FieldReasons } from "./errors.ts";
 import type { Appended, Identity } from "./storage.ts";
@@ -30,12 +31,12 @@ export const activityWidths = {
 
 export type ActivityWidth = keyof typeof activityWidths;
 
-/** Returns the start of the bucket that contains `at`; epoch milliseconds. */
+/** Returns the start of the bucket that contains `at`. */
 export function startOfBucket(at: number, widthMs: number): number {
   return at - (at % widthMs);
 }
 
-/** A signal that was answered with 201 or 200. Times are epoch milliseconds. */
+/** A signal that was answered with 201 or 200. */
 export interface Acceptance {
   readonly receivedAt: number;
   /** As the client sent it. */
@@ -49,8 +50,7 @@ export interface Acceptance {
 export interface RequestObserver {
   accepted(owner: Identity, acceptance: Acceptance): void;
   /**
-   * `owner`: null without a known key; a key may be revoked or expired. `at`: epoch milliseconds. `error`:
-   * null for a defect of ours, which is not described.
+   * `owner`: null without a known key; a key may be revoked or expired. `error`: null for a defect of ours, which is not described.
    */
   rejected(owner: Identity | null, at: number, requestId: string, error: AppError | null): void;
 }
@@ -66,11 +66,10 @@ export interface Outcomes {
 export interface KeyMinute extends Outcomes {
   readonly deskId: number;
   readonly keyId: string;
-  /** Epoch milliseconds. */
   readonly start: number;
   /** How many were rejected because the key was revoked, had expired, or was of an archived desk. */
   readonly unauthorized: number;
-  /** The newest request; epoch milliseconds. */
+  /** The newest request. */
   readonly lastAt: number;
 }
 
@@ -94,7 +93,6 @@ export interface RejectedRequest {
   /** A UUIDv7: rises with time. */
   readonly request_id: string;
   readonly key_id: string;
-  /** Epoch milliseconds. */
   readonly at: number;
   /** As in the answer; null if it had none. */
   readonly message: string | null;
@@ -106,7 +104,6 @@ export interface KeyRejects {
   readonly keyId: string;
   readonly reason: RejectReason;
   readonly count: number;
-  /** Epoch milliseconds. */
   readonly firstAt: number;
   readonly lastAt: number;
   /** The latest of them, up to {@link REQUESTS_PER_REASON_KEPT}, in any order. */
@@ -124,7 +121,7 @@ export interface RejectQuery {
   readonly reason?: string | null;
   /**
    * Counts only the requests in the hours starting with the one that contains it, up to
-   * {@link REJECT_HOURS_KEPT}; epoch milliseconds. Reasons without any are left out.
+   * {@link REJECT_HOURS_KEPT}. Reasons without any are left out.
    */
   readonly from?: number | null;
   /** Only reasons whose latest request has a lower id. */
@@ -140,7 +137,6 @@ export interface Rejects extends RejectReason {
   /** Names the reason: the same for every key. */
   readonly id: string;
   readonly count: number;
-  /** Epoch milliseconds. */
   readonly firstAt: number;
   readonly lastAt: number;
   /** The keys that they were sent with, the latest first. */
@@ -156,7 +152,7 @@ export interface Repeats {
   readonly differing: number;
   /** The fields in which they differed. */
   readonly differs: readonly string[];
-  /** The newest duplicate; epoch milliseconds. */
+  /** The newest duplicate. */
   readonly lastAt: number;
 }
 
@@ -174,7 +170,6 @@ export interface ActivityOwner {
 }
 
 export interface Bucket extends Outcomes {
-  /** Epoch milliseconds. */
   readonly start: number;
 }
 
@@ -184,6 +179,5 @@ export interface KeyActivity {
   readonly rejected: number;
   /** As in {@link KeyMinute}. */
   readonly unauthorized: number;
-  /** Epoch milliseconds. */
   readonly lastAt: number;
 }

@@ -100,7 +100,6 @@ export interface SignalStore {
 export interface Submission {
   readonly keyId: string;
   readonly deskId: number;
-  /** Epoch milliseconds, UTC. */
   readonly receivedAt: number;
   readonly signal: Signal;
 }
@@ -171,18 +170,17 @@ export interface SignalReader {
   symbols(deskId: number, limit: number): Awaitable<string[]>;
   /** How far the signal with this id is into the query's range in the order of storage: 0 to 1. */
   progress(query: SignalQuery, id: string): Awaitable<number>;
-  /** How many signals, of all desks, have an id of this time or later; epoch milliseconds. */
+  /** How many signals, of all desks, have an id of this time or later. */
   countSince(time: number): Awaitable<number>;
 }
 
 export interface FiguresQuery {
-  /** Epoch milliseconds. */
   readonly now: number;
   readonly desksMax: number;
   readonly keysMax: number;
 }
 
-/** The state of the storage, for metrics. Times are epoch milliseconds. */
+/** The state of the storage, for metrics. */
 export interface StorageFigures {
   readonly databaseBytes: number;
   /** The log is part of the database until a checkpoint has copied it. */

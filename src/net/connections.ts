@@ -39,17 +39,9 @@ const LINE_INTERVAL_MS = 5_000;
 
 /**
  * How many connections each interface may have open at once. All but the public one may have more while
- * the process has fewer than the total.
+ * the process has fewer than the total, which is the limit for all of them together.
  */
-export interface ConnectionPlan {
-  readonly public: number;
-  readonly console: number;
-  readonly read: number;
-  readonly ops: number;
-  readonly acme: number;
-  /** The limit for all of them together. */
-  readonly total: number;
-}
+export type ConnectionPlan = Readonly<Record<"public" | keyof typeof others | "total", number>>;
 
 interface ConnectionNeeds {
   /** For the public interface; 0 for as many as `ulimit -n` allows. */
@@ -62,7 +54,7 @@ interface ConnectionNeeds {
 
 /** Divides what `ulimit -n` allows: at least half for the public interface. */
 export function planConnections(
-  { connectionsMax, consoleListen, readListen, opsListen, acme: acmePlan }: ConnectionNeeds,
+  { connectionsMax, consoleListen, readListen, opsListen, acme }: ConnectionNeeds,
   log: Pick<Logger, "warn">,
   descriptorsMax = readDescriptorsMax() ?? Infinity,
 ): ConnectionPlan {
@@ -70,12 +62,14 @@ export function planConnections(
   const possible = Math.max(1, Math.min(share, descriptorsMax - RESERVE_MIN));
   const limitOf = (setting: object | null, { max, share: part }: { max: number; share: number }) =>
     setting === null ? 0 : Math.max(1, Math.min(max, Math.floor(possible * part)));
-  const console = limitOf(consoleListen, others.console);
-  const read = limitOf(readListen, others.read);
-  const ops = limitOf(opsListen, others.ops);
-  const acme = limitOf(acmePlan, others.acme);
-  const forOthers = console + read + ops + acme;
-  const left = Math.max(1, possible - forOthers);
+  const forOthers = {
+    console: limitOf(consoleListen, others.console),
+    read: limitOf(readListen, others.read),
+    ops: limitOf(opsListen, others.ops),
+    acme: limitOf(acme, others.acme),
+  };
+  const sumOfOthers = Object.values(forOthers).reduce((sum, max) => sum + max, 0);
+  const left = Math.max(1, possible - sumOfOthers);
   if (connectionsMax > left) {
     log.warn(
       { connections_max: left, asked: connectionsMax, descriptors_max: descriptorsMax },
@@ -83,7 +77,7 @@ export function planConnections(
     );
   }
   const forSignals = connectionsMax === 0 ? left : Math.min(connectionsMax, left);
-  return { public: forSignals, console, read, ops, acme, total: forSignals + forOthers };
+  return { public: forSignals, ...forOthers, total: forSignals + sumOfOthers };
 }
 
 /** Enforces the limit until the returned function is called. Call it on the thread that listens. */

@@ -1,12 +1,16 @@
 /** Runs the command of `--backup-command`, which sends a backup to another machine. */
+import { stripVTControlCharacters } from "node:util";
 import { setTimeout as delay } from "node:timers/promises";
 import ms from "ms";
 import { lowerPriority } from "../priority.ts";
 import { BACKUP_FILE_VARIABLE } from "./backup-script.ts";
-import { Tail } from "./tail.ts";
 
 /** Between SIGTERM and SIGKILL; a process that the kernel cannot end is not waited for. */
 const GRACE_MS = 2_000;
+
+/** Of what the command writes to stderr. */
+const LINES_MAX = 5;
+const CHARACTERS_MAX = 1_000;
 
 interface Limits {
   readonly timeoutMs: number;
@@ -71,5 +75,31 @@ function killGroup(pid: number, signal: NodeJS.Signals): void {
     process.kill(-pid, signal);
   } catch {
     // It has ended.
+  }
+}
+
+/** The last lines of a stream of any length. */
+export class Tail {
+  /** Never rejects: if the stream fails, the text ends there. */
+  readonly ended: Promise<void>;
+  #text = "";
+
+  constructor(stream: ReadableStream<Uint8Array>) {
+    this.ended = this.#read(stream).catch(() => {});
+  }
+
+  get text(): string {
+    const lines = stripVTControlCharacters(this.#text).split(/[\r\n]+/);
+    return lines
+      .filter((line) => line.trim() !== "")
+      .slice(-LINES_MAX)
+      .join(" / ");
+  }
+
+  async #read(stream: ReadableStream<Uint8Array>): Promise<void> {
+    const decoder = new TextDecoder();
+    for await (const chunk of stream) {
+      this.#text = (this.#text + decoder.decode(chunk, { stream: true })).slice(-CHARACTERS_MAX);
+    }
   }
 }

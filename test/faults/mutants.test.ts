@@ -201,7 +201,7 @@ const mutants: readonly Mutant[] = [
       {
         file: "store/sqlite/store.ts",
         find: "const lock = lockFolder(dataDir, onTightened);",
-        replace: "const lock = { release: () => void lockFolder };",
+        replace: "const lock = { close: () => void lockFolder, [Symbol.dispose]: () => {} };",
       },
     ],
     test: {

@@ -1,4 +1,5 @@
 /** Obtains the certificate of `--acme-domain` and renews it, for as long as the server runs. */
+import { findUsable, Repair, reportAccountKey } from "./repair.ts";
 import { once } from "node:events";
 import { setTimeout as delay } from "node:timers/promises";
 import type { Logger } from "pino";
@@ -20,13 +21,7 @@ import {
   initialState,
   resumeState,
 } from "./state.ts";
-import {
-  AcmeStore,
-  checkAccountKey,
-  isValid,
-  readCertificate,
-  type StoredCertificate,
-} from "./store.ts";
+import { AcmeStore, isValid, readCertificate, type StoredCertificate } from "./store.ts";
 import { type AcmeStatus, reportFailure, reportStart } from "./status.ts";
 
 /** An order takes seconds; the directory may let a client wait for its decision. */
@@ -49,15 +44,12 @@ export class AcmeJob {
   readonly #options: AcmeOptions;
   readonly #store: AcmeStore;
   readonly #directory: Directory;
+  readonly #repair: Repair;
   readonly #stopping = new AbortController();
   readonly #ended: Promise<void>;
   readonly #first = Promise.withResolvers<void>();
   #state: AcmeState;
   #certificate: StoredCertificate | null;
-  /** The text of the certificate's file, which is to be written again; null: the file is there. */
-  #lost: { readonly text: string; readonly reason: string } | null = null;
-  /** Why it could not be written, as it was logged last. */
-  #unwritten = "";
   #wake: () => void = () => {};
 
   /**
@@ -70,11 +62,12 @@ export class AcmeJob {
     const ca = readCa(plan);
     this.#directory = new Directory(plan.directory, ca, now);
     this.#store = new AcmeStore(dataDir);
-    this.#certificate = this.#readCertificate();
+    this.#repair = new Repair(this.#store, log);
+    this.#certificate = findUsable(dataDir, log);
     const state = resumeState(this.#store.readState(), askedOf(plan, ca));
     this.#state = boundWaits(state, now());
     reportStart(log, this.status, now());
-    this.#checkAccountKey();
+    reportAccountKey(dataDir, log);
     if (isValid(this.#certificate, now())) this.#tryToListen();
     else challenges.listen(now());
     if (this.#certificate !== null) this.#first.resolve();
@@ -133,7 +126,7 @@ export class AcmeJob {
 
   /** Writes the file of the certificate in use again. `reason`: why it cannot be used. */
   rewrite(text: string, reason: string): void {
-    this.#lost = { text, reason };
+    this.#repair.ask(text, reason);
     this.#wake();
   }
 
@@ -161,7 +154,7 @@ export class AcmeJob {
   async #run(): Promise<void> {
     const { signal } = this.#stopping;
     while (!signal.aborted) {
-      if (this.#lost !== null) await this.#rewrite(this.#lost.text, this.#lost.reason);
+      await this.#repair.run();
       const now = this.#options.now();
       this.#state = boundWaits(this.#state, now);
       const certificate = this.#certificate;
@@ -192,7 +185,7 @@ export class AcmeJob {
         signal,
       });
       await this.#store.saveCertificate(issued);
-      this.#lost = null;
+      this.#repair.forget();
       this.#certificate = readCertificate(this.#options.dataDir);
       const retry_at = now() + orderInterval(this.#certificate?.lifetimeMs ?? 0);
       await this.#save({ ...initialState(this.#state, plan.directory), retry_at });
@@ -216,25 +209,6 @@ export class AcmeJob {
     reportFailure(log, failed, this.#certificate?.validity.to ?? null);
   }
 
-  /** Between orders, so that it never replaces a new certificate. */
-  async #rewrite(text: string, reason: string): Promise<void> {
-    const { log } = this.#options;
-    this.#lost = null;
-    try {
-      await this.#store.rewriteCertificate(text);
-      this.#unwritten = "";
-      log.warn({ reason }, "the stored certificate could not be used: it was written again");
-    } catch (error) {
-      const failure = messageOf(error);
-      if (failure === this.#unwritten) return;
-      this.#unwritten = failure;
-      log.error(
-        { reason, failure },
-        "the stored certificate cannot be used, nor written again: do not restart the server before it can; the one in memory stays in use",
-      );
-    }
-  }
-
   async #decide(certificate: StoredCertificate): Promise<void> {
     const { log, now } = this.#options;
     const { signal } = this.#stopping;
@@ -254,36 +228,11 @@ export class AcmeJob {
     }
   }
 
-  /** Otherwise it would be found with the next renewal. */
-  #checkAccountKey(): void {
-    const { dataDir, log } = this.#options;
-    try {
-      checkAccountKey(dataDir);
-    } catch (error) {
-      log.error(
-        { reason: messageOf(error) },
-        "no certificate can be ordered with the account's key",
-      );
-    }
-  }
-
   #replaces(): string | null {
     const { issuer, directory } = this.#state;
     // Directories without renewal information do not know the field.
     const renewal = issuer === directory ? renewalOf(this.#state, this.#certificate) : null;
     return renewal?.window == null ? null : renewal.id;
-  }
-
-  #readCertificate(): StoredCertificate | null {
-    try {
-      return readCertificate(this.#options.dataDir);
-    } catch (error) {
-      this.#options.log.warn(
-        { reason: messageOf(error) },
-        "the stored certificate cannot be used: another one is ordered",
-      );
-      return null;
-    }
   }
 
   async #sleep(milliseconds: number): Promise<void> {

@@ -10,27 +10,12 @@ import { describeFailure, isBusy } from "./failures.ts";
 import { prepareFolder } from "./folder.ts";
 import { type OnTightened, sayOnStderr } from "./permissions.ts";
 
-export interface FolderLock {
-  release(): void;
-}
-
 /** How long to wait for a server that is just stopping. */
 const WAIT_MS = 200;
 
-/** Throws {@link UserError} when another server has the folder. */
-export function lockFolder(dataDir: string, onTightened: OnTightened = sayOnStderr): FolderLock {
+/** Returns the connection that holds the lock until it is closed. Throws {@link UserError} when another server has the folder. */
+export function lockFolder(dataDir: string, onTightened: OnTightened = sayOnStderr): Database {
   prepareFolder(dataDir, onTightened);
-  const db = openLock(dataDir);
-  return {
-    release: () => {
-      db.run("ROLLBACK");
-      db.close();
-    },
-  };
-}
-
-/** The connection that holds the lock. */
-function openLock(dataDir: string): Database {
   let db: Database | null = null;
   try {
     const path = join(dataDir, "serve.lock");

@@ -105,12 +105,9 @@ export function readDatabase<T>(dataDir: string, read: (db: Database) => T): T |
   }
 }
 
-function readAndClose<T>(db: Database, read: (db: Database) => T): T {
-  try {
-    return read(db);
-  } finally {
-    db.close();
-  }
+function readAndClose<T>(opened: Database, read: (db: Database) => T): T {
+  using db = opened;
+  return read(db);
 }
 
 /** Creates the file with mode 0600, which SQLite gives the log as well. Never replaces a database. */
@@ -158,10 +155,6 @@ function configure(db: Database, role: Role): void {
 function upgrade(db: Database, dataDir: string, role: Role): void {
   const version = readVersion(db);
   if (version === schemaVersion(currentSchema)) return;
-  const lock = role === "command" && version > 0 ? lockFolder(dataDir) : null;
-  try {
-    migrate(db);
-  } finally {
-    lock?.release();
-  }
+  using _lock = role === "command" && version > 0 ? lockFolder(dataDir) : null;
+  migrate(db);
 }

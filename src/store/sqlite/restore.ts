@@ -26,18 +26,14 @@ export async function restore(
   { isForced, stamp, ...copying }: Parameters<DatabaseFiles["restore"]>[2],
 ): Promise<Restored> {
   const path = join(dataDir, DATABASE_NAME);
-  const lock = lockFolder(dataDir);
-  try {
-    if (hasContent(path) && !isForced) {
-      throw new UserError(
-        `${dataDir} has a database, and nothing was changed: to replace it by the backup (and keep it under another name), add --force.`,
-      );
-    }
-    await copyInProcess(file, restoringPath(path), copying);
-    return putInPlace(path, stamp);
-  } finally {
-    lock.release();
+  using _lock = lockFolder(dataDir);
+  if (hasContent(path) && !isForced) {
+    throw new UserError(
+      `${dataDir} has a database, and nothing was changed: to replace it by the backup (and keep it under another name), add --force.`,
+    );
   }
+  await copyInProcess(file, restoringPath(path), copying);
+  return putInPlace(path, stamp);
 }
 
 /**
@@ -49,13 +45,8 @@ export async function restore(
  */
 export function putInPlace(path: string, stamp: string, busyMs = COMMAND_BUSY_MS): Restored {
   // Held to the end: other processes commit before the carry-over, or are refused (`Records.change`).
-  const writeLock = hasContent(path) ? takeWriteLock(path, busyMs) : null;
-  try {
-    return replace(path, stamp);
-  } finally {
-    writeLock?.run("ROLLBACK");
-    writeLock?.close();
-  }
+  using _writeLock = hasContent(path) ? takeWriteLock(path, busyMs) : null;
+  return replace(path, stamp);
 }
 
 function replace(path: string, stamp: string): Restored {

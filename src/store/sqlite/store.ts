@@ -19,7 +19,7 @@ import { MINUTE_MS } from "../../domain/time.ts";
 import { DamageError, describeFailure, explainFailure, isDamage, isTransient } from "./failures.ts";
 import { readFigures, readSizes } from "./figures.ts";
 import { DATABASE_NAME } from "./folder.ts";
-import { type FolderLock, lockFolder } from "./lock.ts";
+import { lockFolder } from "./lock.ts";
 import { openDatabase } from "./open.ts";
 import { Checkpointer } from "./checkpointer.ts";
 import type { DatabaseLocation } from "./thread.ts";
@@ -31,7 +31,7 @@ import { Writer } from "./writer.ts";
 const MOVED_INTERVAL_MS = 1_000;
 
 interface Parts {
-  readonly lock: FolderLock;
+  readonly lock: Database;
   readonly db: Database;
   readonly writer: Writer;
   readonly checkpointer: Checkpointer | null;
@@ -63,9 +63,9 @@ export class SqliteStore implements ServerStorage {
     const { dataDir, externalCheckpoints } = where;
     const { onWarning: onTightened } = events;
     const lock = lockFolder(dataDir, onTightened);
-    opened.defer(() => lock.release());
+    opened.use(lock);
     const db = openDatabase(dataDir, "reader", { externalCheckpoints, onTightened });
-    opened.defer(() => db.close());
+    opened.use(db);
     const path = join(dataDir, DATABASE_NAME);
     refuseOtherId(db, path);
     const checkpointer = externalCheckpoints
@@ -169,7 +169,7 @@ export class SqliteStore implements ServerStorage {
     db.close();
     await checkpointer?.close();
     await writer.close();
-    lock.release();
+    lock.close();
   }
 }
 

@@ -9,16 +9,7 @@ const RETRY_MS = 20;
 
 /** Takes the lock for writing at once, so that what is read in it holds until it is written. */
 export function inTransaction<T>(db: Database, work: () => T): T {
-  db.run("BEGIN IMMEDIATE");
-  try {
-    const result = work();
-    db.run("COMMIT");
-    return result;
-  } catch (error) {
-    // Some failures have rolled back already.
-    if (db.inTransaction) db.run("ROLLBACK");
-    throw error;
-  }
+  return db.transaction(work).immediate();
 }
 
 /** Tries again while SQLite is busy, for locks that its own `busy_timeout` does not wait for. */

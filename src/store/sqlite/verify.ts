@@ -114,9 +114,8 @@ export function verifyDatabase(path: string): Verification {
     newest_id: null,
     checks: NONE_RAN,
   };
-  let db: Database | null = null;
   try {
-    db = openSuspect(path);
+    using db = openSuspect(path);
     const known = { ...found, version: readVersion(db) };
     const schema = checkSchema(db);
     // Alone if it fails: anybody may have made the file, with anything in its schema.
@@ -128,8 +127,6 @@ export function verifyDatabase(path: string): Verification {
     if (!(damage instanceof DamageError)) throw damage;
     const integrity = { ok: false, detail: damage.problem };
     return { ...found, checks: { ...NONE_RAN, integrity } };
-  } finally {
-    db?.close();
   }
 }
 
