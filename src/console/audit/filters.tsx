@@ -25,10 +25,7 @@ export function AuditToolbar({
   emails: readonly string[];
 }): VNode {
   const { about, by } = filter;
-  // A removed member is not in the list, but can be the filter.
-  const chosen = by === null || by === BY_ADMIN ? [] : [by];
-  const addresses = [...new Set([...emails, ...chosen])];
-  const people = [ANY, ...addresses.map((email) => ({ value: email, name: email })), admins];
+  const people = [ANY, ...emails.map((email) => ({ value: email, name: email })), admins];
   return (
     <Toolbar>
       {about !== null && (

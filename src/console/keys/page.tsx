@@ -9,7 +9,7 @@ import { type Column, Row, Table } from "../ui/table.tsx";
 import { Past, PastOrFuture } from "../ui/times.tsx";
 import { shorten } from "../ui/words.ts";
 import type { MemberVisit } from "../web/visit.ts";
-import { describeLateUse, lateUseOf } from "./key-activity.ts";
+import { lateUseOf } from "./key-activity.ts";
 import { CHART, type KeyListing, type KeyUse } from "./key-list.ts";
 import { ReadTag, StateTag, StillInUseTag } from "./state-tag.tsx";
 
@@ -105,7 +105,7 @@ function KeyRow({ apiKey, isExpiring, activity, days, now }: KeyUse): VNode {
       {late !== null && (
         <>
           {" "}
-          <StillInUseTag title={describeLateUse(late)} />
+          <StillInUseTag />
         </>
       )}
     </>,

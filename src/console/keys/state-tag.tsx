@@ -35,9 +35,9 @@ export function ReadTag(): VNode {
 }
 
 /** The key has ended, and something still sends with it. */
-export function StillInUseTag({ title }: { title?: string | undefined }): VNode {
+export function StillInUseTag(): VNode {
   return (
-    <Tag tone="bad" isLoud title={title}>
+    <Tag tone="bad" isLoud>
       Still in use
     </Tag>
   );
