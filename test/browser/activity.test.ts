@@ -3,7 +3,7 @@ import { expect, test } from "bun:test";
 import type { Page } from "playwright-core";
 import { mintKey, signal } from "../_setup.ts";
 import { until } from "../_until.ts";
-import { expectAccessible, layoutShift, phone, useBrowser } from "./_browser.ts";
+import { expectAccessible, phone, useBrowser } from "./_browser.ts";
 import type { TestConsole } from "../console/_console.ts";
 import { openDesk } from "./_flow.ts";
 
@@ -178,19 +178,6 @@ test("the legend shows and hides a part of the chart, with the keyboard, too", a
   await button.click();
   await drawn(page);
   expect(complaints).toEqual([]);
-});
-
-test("nothing moves when the chart is drawn, or when it replaces an empty page", async () => {
-  const { desk, page } = await openDesk(openWindow, "alpha");
-  await page.goto("/activity");
-  const heading = page.getByRole("heading", { name: "Rejected requests" });
-  const top = async () => (await heading.boundingBox())?.y ?? 0;
-  const empty = await top();
-  await sendEach(desk);
-  await seen(page, "1 stored, 1 duplicate, 1 rejected");
-  expect(await top()).toBe(empty);
-  await page.reload();
-  expect(await layoutShift(page)).toBeLessThan(0.01);
 });
 
 test("the page pauses when nobody is there, resumes when somebody is, and says who is signed out", async () => {

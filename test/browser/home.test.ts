@@ -1,8 +1,8 @@
-/** The home page and the charts of keys in Chromium. */
+/** The home page in Chromium. */
 import { expect, test } from "bun:test";
 import { signal } from "../_setup.ts";
 import { useBrowser } from "./_browser.ts";
-import { openDesk, openUntil } from "./_flow.ts";
+import { openDesk } from "./_flow.ts";
 
 const openWindow = useBrowser();
 
@@ -19,19 +19,5 @@ test("the home page says by itself when signals arrive, and nothing moves", asyn
   expect(await chart.boundingBox()).toEqual(before);
   await page.getByRole("link", { name: "BTC/USDT" }).click();
   await page.waitForURL("**/signals/*");
-  expect(complaints).toEqual([]);
-});
-
-test("without a script there are the same headline and charts", async () => {
-  const options = { javaScriptEnabled: false };
-  const { desk, page, complaints } = await openDesk(openWindow, "alpha", options);
-  expect((await desk.post(signal)).status).toBe(201);
-  await page.goto("/");
-  await page.getByRole("heading", { name: "Signals are arriving" }).waitFor();
-  for (const path of ["/", "/keys"]) {
-    const found = page.getByRole("img", { name: /: 1 stored, 0 duplicate, 0 rejected/ });
-    await openUntil(page, path, found);
-    expect(await found.isVisible()).toBe(true);
-  }
   expect(complaints).toEqual([]);
 });

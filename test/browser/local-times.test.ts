@@ -52,30 +52,10 @@ test("a time is typed and shown in the reader's zone, and sent in UTC", async ()
   const sent = ["2026-02-28T20:45:07", "2026-03-01T03:30"];
   const shown = ["2026-03-01T02:15:07", "2026-03-01T09:00"];
   expect(sentIn(page)).toEqual(sent);
-  for (const again of [
-    () => submit(page),
-    () => page.reload(),
-    () => page.goBack(),
-    () => page.goForward(),
-  ]) {
+  for (const again of [() => submit(page), () => page.reload()]) {
     await again();
-    const [from, to] = sentIn(page);
-    expect(from).toBe("2026-02-28T20:45:07");
-    expect(await timesOf(page)).toEqual([shown[0] ?? "", to === "" ? "" : (shown[1] ?? "")]);
+    expect([sentIn(page), await timesOf(page)]).toEqual([sent, shown]);
   }
-  // A page that one comes back to may be as it was left, or as it came: it sends what it shows.
-  await openFilter(page);
-  await page.locator("#to").fill("2026-03-02T00:00");
-  await page.goto("/keys");
-  await page.goBack();
-  const [, before = ""] = await timesOf(page);
-  await submit(page);
-  const inUtc = { "2026-03-01T09:00": "2026-03-01T03:30", "2026-03-02T00:00": "2026-03-01T18:30" };
-  expect(sentIn(page)).toEqual([sent[0] ?? "", inUtc[before as keyof typeof inUtc]]);
-  await openFilter(page);
-  await page.locator("#from").fill("");
-  await submit(page);
-  expect(sentIn(page)[0]).toBe("");
   expect(complaints).toEqual([]);
 });
 

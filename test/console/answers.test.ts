@@ -1,6 +1,7 @@
 /** What every answer of the console has, and its log has not. */
 import { expect, test } from "bun:test";
 import { securityHeaders } from "../../src/console/web/responses.ts";
+import { signal } from "../_setup.ts";
 import {
   ALICE,
   OTHER_PASSWORD,
@@ -10,6 +11,8 @@ import {
   startConsole,
   startSignedIn,
 } from "./_console.ts";
+
+const HOSTILE = `"><script>document.title='taken'</script>`;
 
 /** As `Headers` has them. */
 const security = Object.fromEntries(
@@ -73,6 +76,31 @@ test("HEAD is refused wherever there is a page, and does nothing", async () => {
   expect((await visitor.head("/nothing/here")).status).toBe(404);
   const script = /src="(\/assets\/[^"]+)"/.exec((await visitor.get("/keys")).text)?.[1] ?? "";
   expect((await visitor.head(script)).status).toBe(200);
+});
+
+test("every list takes a cursor for what it can be, and has an end", async () => {
+  const { app, visitor } = await startSignedIn();
+  await app.post(signal);
+  const rows = async (path: string) => {
+    const { status, text } = await visitor.get(path);
+    expect([path, status]).toEqual([path, 200]);
+    return [...text.matchAll(/<tr/g)].length;
+  };
+  for (const [path, end] of [
+    ["/signals", "0".repeat(26)],
+    ["/keys", "0".repeat(26)],
+    ["/audit", "1"],
+  ] as const) {
+    const all = await rows(path);
+    for (const cursor of ["", "x", "-1", "1e9", "' OR 1", "%00", "x".repeat(5_000)]) {
+      expect(await rows(`${path}?before=${cursor}`)).toBe(all);
+    }
+    expect(await rows(`${path}?before=${end}`)).toBeLessThan(all);
+  }
+  for (const cursor of ["x", "0".repeat(8), HOSTILE]) {
+    const { status, text } = await visitor.get(`/activity?before=${encodeURIComponent(cursor)}`);
+    expect([status, text.includes("<script>document")]).toEqual([200, false]);
+  }
 });
 
 test("no password, link, cookie or token is in the log", async () => {

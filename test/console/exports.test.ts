@@ -1,7 +1,7 @@
 /** How many exports there are at once, and that each that ends makes room, however it ends. */
 import { describe, expect, test } from "bun:test";
 import { connect, type Socket } from "node:net";
-import { ExportCut, ExportSlots, exportStream } from "../../src/console/signals/export.ts";
+import { ExportSlots, exportStream } from "../../src/console/signals/export.ts";
 import type { StoredSignal } from "../../src/domain/stored-signal.ts";
 import { onCleanup, openForDamage, rejection, signal } from "../_setup.ts";
 import { Sessions } from "../../src/console/web/sessions.ts";
@@ -32,71 +32,24 @@ describe("room for exports", () => {
   });
 });
 
-/** And what is told at the end of it. `reasons`: to cut it, asked for one after the other. */
-function readerOf(
-  chunks: Iterator<readonly StoredSignal[]>,
-  reasons: readonly (string | null)[] = [],
-) {
-  const told: unknown[] = [];
-  const next = reasons.values();
-  const stream = exportStream(chunks, "ndjson", {
-    reasonToCut: () => next.next().value ?? null,
-    onEnd: (error) => told.push(error ?? "no error"),
-  });
-  return { told, reader: stream.getReader() };
-}
-
 describe("the end of an export is told", () => {
   const row = { id: "x", metadata: null } as StoredSignal;
-
-  test("when it was read", async () => {
-    const { told, reader } = readerOf([[row], []].values());
-    expect((await reader.read()).done).toBe(false);
-    expect((await reader.read()).done).toBe(true);
-    expect(told).toEqual(["no error"]);
-  });
 
   test("when its reader has gone; until then no chunk is read that it has not asked for", async () => {
     for (const reads of [0, 3]) {
       let chunks = 0;
       const endless = { next: () => ({ value: [row], done: (chunks += 1) > 1_000 }) };
-      const { told, reader } = readerOf(endless as Iterator<readonly StoredSignal[]>);
+      const told: unknown[] = [];
+      const reader = exportStream(endless as Iterator<readonly StoredSignal[]>, "ndjson", {
+        reasonToCut: () => null,
+        onEnd: (error) => told.push(error ?? "no error"),
+      }).getReader();
       for (let count = 0; count < reads; count += 1) await reader.read();
       await Bun.sleep(20);
       expect([chunks, told]).toEqual([reads, []]);
       await reader.cancel();
       expect(told).toEqual(["no error"]);
     }
-  });
-
-  test("when it was cut, of what nobody reads any more too", async () => {
-    let isEnded = false;
-    function* chunks() {
-      try {
-        for (;;) yield [row];
-      } finally {
-        isEnded = true;
-      }
-    }
-    const { told, reader } = readerOf(chunks(), [null, "too long"]);
-    expect((await reader.read()).done).toBe(false);
-    const error = await rejection(reader.read());
-    expect(error).toBeInstanceOf(ExportCut);
-    expect((error as Error).message).toBe("too long");
-    expect(told).toEqual([error]);
-    expect(isEnded).toBe(true);
-  });
-
-  test("when it has failed", async () => {
-    const failure = new Error("the disk");
-    const chunks = {
-      next: () => {
-        throw failure;
-      },
-    };
-    const { told, reader } = readerOf(chunks);
-    expect(await rejection(reader.read())).toBe(failure);
-    expect(told).toEqual([failure]);
   });
 });
 

@@ -5,7 +5,6 @@ import { renderToString } from "preact-render-to-string";
 import { confirmationOf, isConfirmed } from "../../src/console/keys/key-choices.ts";
 import { OverlapAdvice } from "../../src/console/keys/last-use.tsx";
 import { MintedKeys, SHOWN_WITHIN_MS } from "../../src/console/keys/minted.ts";
-import { rejection } from "../_setup.ts";
 import { briefly, Past } from "../../src/console/ui/times.tsx";
 import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from "../../src/domain/time.ts";
 
@@ -27,8 +26,6 @@ const brieflyInBrowser = new Function(
 ) as (at: number) => string;
 
 const textOf = (shown: VNode) => renderToString(shown).replaceAll(/<[^>]*>/g, "");
-
-const failing = () => Promise.reject(new Error("no"));
 
 describe("relative times", () => {
   test.each([
@@ -120,12 +117,5 @@ describe("a minted key in memory", () => {
     const late = await keys.once({ ...sender, form: "form-2" }, NOW, mint);
     expect(keys.take("session-1", late, NOW + SHOWN_WITHIN_MS)).toBeNull();
     expect(keys.take("session-1", late, NOW)).toBeNull();
-  });
-
-  test("a form that failed may be sent again", async () => {
-    const keys = new MintedKeys();
-    expect(await rejection(keys.once(sender, NOW, failing))).toMatchObject({ message: "no" });
-    const id = await keys.once(sender, NOW, mint);
-    expect(keys.take("session-1", id, NOW)?.key).toBe(plaintext);
   });
 });

@@ -80,22 +80,6 @@ function symbolsIn(html: string): string[] {
   ].map(([, text = ""]) => text.replaceAll("&quot;", '"'));
 }
 
-test("hundreds of keys that have ended leave the pages that offer keys small", async () => {
-  const { app: desk, visitor } = await startSignedIn("ada@alpha.example");
-  const ids = Array.from({ length: 400 }, (_, index) => {
-    const label = `${index} ${"w".repeat(90)}`;
-    const { keyId } = mintKey(desk.registry, "alpha", { label });
-    desk.registry.revokeKey(keyId);
-    return keyId;
-  });
-  for (const path of [`/signals?key=${ids[0]}`, "/activity", "/keys"]) {
-    const { text } = await visitor.get(path);
-    expect(Buffer.byteLength(text), path).toBeLessThan(PAGE_BYTES_MAX);
-    if (path.startsWith("/signals")) expect(text).toContain(`value="${ids[0]}" selected`);
-    if (path === "/activity") expect(text).toContain(`<option value="${ids.at(-1)}">`);
-  }
-});
-
 /** Pages write each character as six. */
 const LABEL = '"'.repeat(96);
 

@@ -127,12 +127,6 @@ test("the page is for nobody else: adding a passkey there takes no password", as
   expect((await desk.visitor().get("/passkey")).location).toBe("/sign-in?next=%2Fpasskey");
 });
 
-test("the command does not ask for a name that the console has", async () => {
-  const desk = await startNamedConsole();
-  const { stderr } = await cli(["desk", "require-passkeys", "alpha", "--data", desk.dataDir]);
-  expect(stderr).toBe('Members of desk "alpha" sign in with passkeys only.\n');
-});
-
 test("where the console has no name, the pages say what is missing", async () => {
   const { app: desk, visitor } = await startSignedIn();
   require(desk);

@@ -4,7 +4,7 @@ import { allRoutes } from "../../src/console/all-routes.ts";
 import { localPath } from "../../src/console/web/safe-redirect.ts";
 import { FAILURES_MAX } from "../../src/console/web/throttle.ts";
 import { cookieNames } from "../../src/console/web/visit.ts";
-import { signal } from "../_setup.ts";
+import { sharedByFile, signal } from "../_setup.ts";
 import { SoftwareKey } from "./_authenticator.ts";
 import {
   ALICE,
@@ -23,9 +23,14 @@ import {
 } from "./_console.ts";
 import { addPasskey, passkeySignIn } from "./_passkeys.ts";
 
-test("the right password opens the console, with a cookie that no script and no other site gets", async () => {
+const withAlice = sharedByFile(async () => {
   const desk = await startConsole();
   await desk.signUp("alpha", ALICE);
+  return desk;
+});
+
+test("the right password opens the console, with a cookie that no script and no other site gets", async () => {
+  const desk = withAlice();
   const visitor = desk.visitor();
   const answer = await signIn(visitor, { email: " Alice@Alpha.Example " });
   expect(isSignedIn(answer)).toBe(true);
@@ -45,8 +50,7 @@ test("the right password opens the console, with a cookie that no script and no 
 });
 
 test("a wrong password and an unknown address get the same answer; the wrong one is in the audit", async () => {
-  const desk = await startConsole();
-  await desk.signUp("alpha", ALICE);
+  const desk = withAlice();
   const before = auditLines(desk).length;
   const wrong = await signIn(desk.visitor(), { password: OTHER_PASSWORD });
   const unknown = await signIn(desk.visitor(), { email: "nobody@alpha.example" });
@@ -105,7 +109,7 @@ test("a member of an archived desk is told so after the right password or passke
 });
 
 test("what was typed comes back as text, and never the password", async () => {
-  const desk = await startConsole();
+  const desk = withAlice();
   const email = '"><script>alert(1)</script>@x';
   const answer = await signIn(desk.visitor(), { email, password: "<b>hunter2</b>" });
   expect(answer.text).not.toContain("<script>alert");
@@ -114,8 +118,7 @@ test("what was typed comes back as text, and never the password", async () => {
 });
 
 test("with a field left out nothing is looked at, nor counted", async () => {
-  const desk = await startConsole();
-  await desk.signUp("alpha", ALICE);
+  const desk = withAlice();
   const visitor = desk.visitor();
   for (let sent = 0; sent <= FAILURES_MAX; sent += 1) {
     expect((await signIn(visitor, { password: "" })).status).toBe(422);
@@ -124,8 +127,7 @@ test("with a field left out nothing is looked at, nor counted", async () => {
 });
 
 test("a session that was planted is not taken over", async () => {
-  const desk = await startConsole();
-  await desk.signUp("alpha", ALICE);
+  const desk = withAlice();
   const visitor = desk.visitor();
   const planted = "p".repeat(43);
   visitor.cookies.set(cookieNames.session, planted);
@@ -139,9 +141,10 @@ test("a session that was planted is not taken over", async () => {
 });
 
 test("signing in again, or as somebody else, ends the session that there was", async () => {
-  const desk = await startConsole();
+  const desk = withAlice();
+  const visitor = desk.visitor();
+  await signIn(visitor);
   await desk.signUp("alpha", "mallory@alpha.example");
-  const { visitor } = await desk.signUp("alpha", ALICE);
   const first = visitor.cookies.get(cookieNames.session) ?? "";
   await visitor.get("/account");
   const { location } = await visitor.post("/sign-in", {
@@ -238,8 +241,7 @@ test.each([
 });
 
 test("the form takes no next of another host", async () => {
-  const desk = await startConsole();
-  await desk.signUp("alpha", ALICE);
+  const desk = withAlice();
   const visitor = desk.visitor();
   const shown = await visitor.get("/sign-in?next=https%3A%2F%2Fevil.example");
   expect(shown.text).toContain('name="next" value="/"');

@@ -3,8 +3,8 @@ import type { Database } from "bun:sqlite";
 import { describe, expect, test } from "bun:test";
 import type { StoredSignal } from "../../src/domain/stored-signal.ts";
 import { ROWS_LOOKED_AT_MAX } from "../../src/store/sqlite/signals.ts";
-import { mintKey, openForDamage, query, signal } from "../_setup.ts";
-import { startConsole, startSignedIn, type TestConsole } from "./_console.ts";
+import { mintKey, openForDamage, query, sharedByFile, signal } from "../_setup.ts";
+import { startSignedIn } from "./_console.ts";
 import { idsIn, list, older, send, sendMany, stored } from "./_signals-page.ts";
 
 describe("an export", () => {
@@ -99,16 +99,15 @@ describe("with many signals", () => {
   const SIGNALS = 3 * ROWS_LOOKED_AT_MAX + 500;
 
   /** Every second one of another desk; one of each ten thousand has the symbol `RARE`. */
-  async function many(): Promise<TestConsole> {
-    const app = await startConsole();
+  const many = sharedByFile(async () => {
+    const { app, visitor } = await startSignedIn("ada@example.com");
     const beta = mintKey(app.registry, "beta");
     seed(openForDamage(app.dataDir), SIGNALS, [app.keyId, beta.keyId]);
-    return app;
-  }
+    return { app, visitor };
+  });
 
   test("a search is bounded, says how far it came, and goes on to the end", async () => {
-    const app = await many();
-    const { visitor } = await app.signUp("alpha", "ada@example.com");
+    const { app, visitor } = many();
     const rare = query<{ id: string }>(
       app.dataDir,
       "SELECT id FROM signals WHERE symbol = 'RARE' AND desk_id = 1 ORDER BY seq DESC",
@@ -141,8 +140,7 @@ describe("with many signals", () => {
   });
 
   test("an export lets everybody else's requests go first", async () => {
-    const app = await many();
-    const { visitor } = await app.signUp("alpha", "ada@example.com");
+    const { app, visitor } = many();
     const cookie = [...visitor.cookies].map((pair) => pair.join("=")).join("; ");
     const answer = await fetch(`${app.url}/signals/export?format=csv`, {
       headers: { Cookie: cookie },
