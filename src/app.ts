@@ -4,7 +4,7 @@ import {
   Certificates,
   checkAcmeFolder,
   checkCertificates,
-  withoutSpareAddress,
+  withAddressesToStart,
 } from "./certificates.ts";
 import {
   requireFreePorts,
@@ -85,7 +85,7 @@ export async function startApp(options: AppOptions): Promise<App> {
   const parts = await openParts(options, certificates, opened);
 
   // Health answers from here on, before there is a certificate, and before the console runs.
-  certificates.startAcme(parts.plan, parts.now, opened);
+  certificates.startAcme(parts.connections, parts.now, opened);
   const running: Running = { listener: null, readers: null, console: null, backups: null };
   const opsAddress = serveHealth(parts, running, opened);
   const reloadCertificate = (): void => certificates.reload();
@@ -118,7 +118,7 @@ export async function checkApp(config: ServeConfig, ours: ReadonlySet<number>): 
   requireSafeTransport(config);
   requirePortsOfTheirOwn(config);
   checkCertificates(config);
-  const needed = withoutSpareAddress(config, Date.now());
+  const needed = withAddressesToStart(config, Date.now());
   // In the order of a start, for the same message.
   if (!hasDatabase(config.dataDir)) requireFreePorts(needed, ours);
   await checkServerStorage(config.dataDir);
@@ -136,7 +136,8 @@ async function openParts(
   const { config, log, now = Date.now } = options;
   const trustedProxies = new TrustedProxies(config.trustedProxies);
   // A first start that cannot listen leaves no database behind.
-  if (!hasDatabase(config.dataDir)) requireFreePorts(withoutSpareAddress(config, now()), new Set());
+  if (!hasDatabase(config.dataDir))
+    requireFreePorts(withAddressesToStart(config, now()), new Set());
   const metrics = new Metrics(log);
   const wakeUps = new WakeUps();
   const storage = await openStorage(options, metrics, wakeUps);
@@ -150,7 +151,7 @@ async function openParts(
     refusedReaders: new Map(),
     certificates,
     metrics,
-    plan: planConnections(config, log),
+    connections: planConnections(config, log),
     refusals: new RefusalLog(log),
     trustedProxies,
   };
@@ -178,7 +179,7 @@ async function serveClients(
   running: Running,
   opened: AsyncDisposableStack,
 ): Promise<Listener> {
-  const { config, log, plan, feed, certificates } = parts;
+  const { config, log, connections, feed, certificates } = parts;
   const { consoleListen, readListen, stopTimeoutMs } = config;
   // Closed after the last request, because it records the outcome.
   opened.defer(() => running.console?.close());
@@ -187,11 +188,11 @@ async function serveClients(
   running.listener = listener;
   opened.defer(() => drain([listener, running.readers], stopTimeoutMs, log));
   // Ended before the drain, so that no connection is cut for being quiet meanwhile.
-  opened.defer(limitConnections("public", listener.address, plan, log));
+  opened.defer(limitConnections("public", listener.address, connections, log));
 
   running.readers = readListen && serveFeed(readListen, parts);
   if (running.readers !== null) {
-    opened.defer(limitConnections("read", running.readers.address, plan, log));
+    opened.defer(limitConnections("read", running.readers.address, connections, log));
   }
   // Before the drain, which would wait for the readers that wait for signals.
   opened.defer(() => feed.stop());

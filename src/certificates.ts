@@ -38,7 +38,7 @@ export class Certificates {
   }
 
   /** With `--acme-domain`: answers challenges, and orders a certificate when one is due. Call it with the folder's lock held. */
-  startAcme(plan: ConnectionPlan, now: () => number, opened: AsyncDisposableStack): void {
+  startAcme(connections: ConnectionPlan, now: () => number, opened: AsyncDisposableStack): void {
     const { acme, dataDir } = this.#config;
     if (acme === null) return;
     const job = new AcmeJob({
@@ -48,7 +48,7 @@ export class Certificates {
       now,
       challenges: new ChallengeServer({
         listen: acme.httpListen,
-        connections: plan,
+        connections,
         log: this.#log,
         explain: (error) => explainPortInUse(error, this.#config),
       }),
@@ -125,7 +125,7 @@ export function checkAcmeFolder({ acme, dataDir }: ServeConfig): void {
 }
 
 /** While there is a valid certificate, a start can do without the address of the challenges. */
-export function withoutSpareAddress(config: ServeConfig, now: number): ServeConfig {
+export function withAddressesToStart(config: ServeConfig, now: number): ServeConfig {
   return hasValidCertificate(config.dataDir, now) ? { ...config, acme: null } : config;
 }
 

@@ -47,7 +47,7 @@ export interface Parts {
   readonly feed: Feed;
   readonly refusedReaders: RefusedReaders;
   readonly certificates: Certificates;
-  readonly plan: ConnectionPlan;
+  readonly connections: ConnectionPlan;
   readonly metrics: Metrics;
   readonly refusals: RefusalLog;
   readonly trustedProxies: TrustedProxies;
@@ -59,7 +59,8 @@ export function serveHealth(
   running: Running,
   opened: AsyncDisposableStack,
 ): Address | null {
-  const { config, log, storage, feed, refusedReaders, certificates, plan, metrics, now } = parts;
+  const { config, log, storage, feed, refusedReaders, certificates, connections, metrics, now } =
+    parts;
   const health: HealthSources = {
     dataDir: config.dataDir,
     writerProblem: () => storage.writerProblem,
@@ -97,7 +98,7 @@ export function serveHealth(
   const tcp = serveOnTcp(sources, config.opsListen);
   ops = tcp.address;
   opened.defer(() => tcp.stop());
-  opened.defer(limitConnections("ops", tcp.address, plan, log));
+  opened.defer(limitConnections("ops", tcp.address, connections, log));
   return tcp.address;
 }
 
@@ -155,7 +156,12 @@ function feedService({ feed, log, refusals, metrics, now }: Parts) {
 
 export function startConsole(
   listen: Address,
-  { config, log, certificates, plan: { console: connectionsMax, total: connectionsTotal } }: Parts,
+  {
+    config,
+    log,
+    certificates,
+    connections: { console: connectionsMax, total: connectionsTotal },
+  }: Parts,
   /** Where signals are taken. */
   bound: Address,
   recorder: ActivityRecorder,

@@ -44,7 +44,6 @@ export interface Attention {
   readonly next: string;
 }
 
-/** One thing that needs attention. */
 function needs(problem: string, next: string): Attention[] {
   return [{ problem, next }];
 }

@@ -1,4 +1,5 @@
 /** What `signalbox doctor` finds out about the certificate. */
+import { hostOf } from "../net/address.ts";
 import { existsSync } from "node:fs";
 import type { ServeConfig } from "../config.ts";
 import { messageOf } from "../domain/errors.ts";
@@ -101,9 +102,7 @@ function missingHosts(
   certificate: Certificate,
   { publicUrl, consoleUrl, acme }: ServeConfig,
 ): string[] {
-  const hosts = [publicUrl, consoleUrl].flatMap((url) =>
-    url === null ? [] : [new URL(url).hostname.replace(/^\[|\]$/g, "")],
-  );
+  const hosts = [publicUrl, consoleUrl].flatMap((url) => (url === null ? [] : [hostOf(url)]));
   const all = new Set([...hosts, ...(acme?.domains ?? [])]);
   return [...all].filter((host) => !isCertificateOf(host, certificate));
 }

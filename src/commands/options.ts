@@ -5,7 +5,7 @@ import ms from "ms";
 import { defaults } from "../config.ts";
 import { UserError } from "../domain/errors.ts";
 import { backupScript } from "../ops/backup-script.ts";
-import { type Address, isLoopbackHost, parseAddress } from "../net/address.ts";
+import { type Address, hostOf, isLoopbackHost, parseAddress } from "../net/address.ts";
 import { setting } from "./setting.ts";
 
 export function dataOption(): Option {
@@ -99,7 +99,6 @@ export function readCount(text: string): number {
   return readWhole(text, 0);
 }
 
-/** Reads a whole number from 1. */
 export function readPositive(text: string): number {
   return readWhole(text, 1);
 }
@@ -127,14 +126,12 @@ export function readUrl(text: string, local: string): string {
 /** Reads a public URL of ours: https, because it carries keys and passwords, or http on loopback. */
 export function readOwnUrl(text: string): string {
   const url = readUrl(text, `http://${defaults.listen}`);
-  const { protocol, hostname } = new URL(url);
-  if (protocol === "https:" || isLoopbackHost(hostname.replace(/^\[|\]$/g, ""))) return url;
+  if (url.startsWith("https:") || isLoopbackHost(hostOf(url))) return url;
   throw new InvalidArgumentError(
     `Keys and passwords must not cross the network unencrypted. Write ${url.replace(/^http:/, "https:")}; plain http is only for localhost, 127.0.0.1 and [::1].`,
   );
 }
 
-/** Reads the URL of an ACME directory. */
 export function readDirectoryUrl(text: string): string {
   const url = URL.canParse(text) ? new URL(text) : null;
   if (url?.protocol === "https:" && url.username === "" && url.hash === "") return url.href;

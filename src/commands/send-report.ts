@@ -87,7 +87,6 @@ function refuseOther(file: string, descriptor: number): void {
   );
 }
 
-/** What became of the signals. */
 export class Results {
   readonly #signals: number;
   readonly #refusals: Refusals;

@@ -9,7 +9,7 @@ import {
   HTTP_LISTEN_DEFAULT,
   parseDomain,
 } from "../net/acme/plan.ts";
-import { type Address, isLoopbackHost } from "../net/address.ts";
+import { type Address, hostOf, isLoopbackHost } from "../net/address.ts";
 import type { CertificateFiles } from "../net/tls.ts";
 import { orInvalid, readAddress, readDirectoryUrl, readEmail } from "./options.ts";
 import { refuseIdle, setting, splitList } from "./setting.ts";
@@ -95,10 +95,9 @@ export function requireNamed(
   urls: Readonly<Record<string, string | undefined>>,
 ): void {
   for (const [flag, url] of Object.entries(urls)) {
-    const host = url === undefined ? null : new URL(url).hostname.replace(/\.$/, "");
+    const host = url === undefined ? "localhost" : hostOf(url).replace(/\.$/, "");
     // No directory issues a certificate for loopback, which people may use through SSH.
-    const isLocal = host === null || isLoopbackHost(host.replace(/^\[|\]$/g, ""));
-    if (isLocal || domains.includes(host)) continue;
+    if (isLoopbackHost(host) || domains.includes(host)) continue;
     throw new UsageError(
       `The certificate would not be valid for ${host}, the host of ${flag}: add --acme-domain ${host}, or correct ${flag}.`,
     );

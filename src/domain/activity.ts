@@ -55,7 +55,6 @@ export interface RequestObserver {
   rejected(owner: Identity | null, at: number, requestId: string, error: AppError | null): void;
 }
 
-/** Numbers of requests. */
 export interface Outcomes {
   readonly stored: number;
   readonly duplicate: number;
@@ -145,7 +144,6 @@ export interface Rejects extends RejectReason {
   readonly latest: readonly RejectedRequest[];
 }
 
-/** The duplicates of one signal. */
 export interface Repeats {
   readonly duplicates: number;
   /** How many differed from the original. */
@@ -173,7 +171,6 @@ export interface Bucket extends Outcomes {
   readonly start: number;
 }
 
-/** How one key was used. */
 export interface KeyActivity {
   readonly requests: number;
   readonly rejected: number;

@@ -40,14 +40,9 @@ export function hashPassword(password: string): Promise<string> {
   return Bun.password.hash(normalizePassword(password), ARGON2ID);
 }
 
-/** `hash` is null for a member without a password: the answer is false, after the same time. */
+/** `hash` is null for a member without a password: the answer is false, after the same time, which reveals nothing. */
 export async function verifyPassword(password: string, hash: string | null): Promise<boolean> {
-  if (hash === null) return verifyAgainstNobody(password);
-  return Bun.password.verify(normalizePassword(password), hash, "argon2id");
-}
-
-/** Returns false after the time that a wrong password takes, so that the time does not reveal who is a member. */
-export async function verifyAgainstNobody(password: string): Promise<false> {
-  await Bun.password.verify(normalizePassword(password), NOBODYS_HASH, "argon2id");
-  return false;
+  const known = hash ?? NOBODYS_HASH;
+  const isRight = await Bun.password.verify(normalizePassword(password), known, "argon2id");
+  return isRight && hash !== null;
 }

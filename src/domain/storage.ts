@@ -127,7 +127,6 @@ export interface Transaction {
   readonly commitMs: number;
 }
 
-/** Who a key belongs to. */
 export interface Identity {
   readonly keyId: string;
   readonly deskId: number;

@@ -27,9 +27,14 @@ export function formatAddress({ host, port }: Address): string {
   return host.includes(":") ? `[${host}]:${port}` : `${host}:${port}`;
 }
 
+/** Returns the host of a URL, without the brackets of an IPv6 address. */
+export function hostOf(url: string): string {
+  return new URL(url).hostname.replace(/^\[|\]$/g, "");
+}
+
 /** Whether a URL's host is a name: WebAuthn makes no passkeys for an IP address. */
 export function hasNamedHost(url: string): boolean {
-  return isIP(new URL(url).hostname.replace(/^\[|\]$/g, "")) === 0;
+  return isIP(hostOf(url)) === 0;
 }
 
 const loopback = new BlockList();

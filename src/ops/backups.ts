@@ -20,7 +20,6 @@ import { CommandTimeout, runBackupCommand } from "./backup-command.ts";
 export interface BackupPlan {
   readonly dir: string;
   readonly everyMs: number;
-  /** How many backups are kept. */
   readonly keep: number;
   /** A shell script that sends a backup away, as `backupScript` returns it; null: they stay. */
   readonly command: string | null;
