@@ -212,17 +212,6 @@ describe("without a first certificate", () => {
     await stop(again);
   });
 
-  test("other settings are tried at once, because they may remove the cause", async () => {
-    const { challengePort, dataDir, start } = await setUp();
-    const away = ["--acme-http-listen", `127.0.0.1:${await freePort()}`];
-    const server = await start("no certificate could be obtained", away);
-    expect(String(server.log().at(-1)?.["reason"])).toMatch(/^signals\.test: the answer is .*/);
-    await stop(server);
-    const again = await start();
-    expect((await askStatus(dataDir))?.acme?.http_listen).toBe(`127.0.0.1:${challengePort}`);
-    await stop(again);
-  });
-
   test("a directory that says again that the order is ready is asked until it is valid", async () => {
     const { directory, start } = await setUp();
     directory.delays = ["processing", "ready", "processing"];
@@ -359,18 +348,6 @@ describe("the port of --acme-http-listen in use by another program", () => {
     expect(answer.status).toBe(404);
     await stop(server);
     expect(readState(dataDir)).toMatchObject({ failures: 0, failure: null });
-  });
-
-  test("is tried again with the next order", async () => {
-    const { challengePort, start } = await setUp();
-    await stop(await start());
-    const other = occupy(challengePort);
-    const server = await start(undefined, ["--acme-domain", "third.test"]);
-    await server.logged("the certificate could not be renewed; the current one stays in use");
-    other.stop(true);
-    server.kill("SIGHUP");
-    await server.logged("new certificate in use");
-    await stop(server);
   });
 
   test("stops a start without a valid certificate", async () => {

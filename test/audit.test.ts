@@ -85,17 +85,17 @@ interface Case {
 }
 
 const cases: Case[] = [
-  ...["high", "critical", "apocalyptic"].map((severity) => ({
+  ...["high", "apocalyptic"].map((severity) => ({
     name: `a known advisory, ${severity}`,
     answer: () => advisory(severity),
     says: `elysia: ${severity}: Lets anyone in (${ID})\nAUDIT FAILED: 1 known, of severity high or worse\n`,
   })),
-  ...["moderate", "low", "info"].map((severity) => ({
-    name: `a known advisory, ${severity}`,
-    answer: () => advisory(severity),
-    code: 0 as const,
+  {
+    name: "a known advisory, moderate",
+    answer: () => advisory("moderate"),
+    code: 0,
     says: "Audit passed",
-  })),
+  },
   { name: "nothing known", answer: nothing, code: 0, says: "Audit passed" },
   {
     name: "an advisory that is allowed, which is named",
@@ -117,25 +117,23 @@ const cases: Case[] = [
     allowed: [other],
     says: `${other.id} may go: it is not known`,
   },
-  ...[high, nothing].flatMap((answer) => [
-    {
-      name: "an allowance has expired",
-      answer,
-      allowed: [{ ...allowance, until: day(-1) }],
-      says: "look at it again",
-    },
-    ...[{ reason: "" }, { until: "never" }].map((change) => ({
-      name: `an allowance has no ${Object.keys(change).join()}`,
-      answer,
-      allowed: [{ ...allowance, ...change }],
-      says: 'needs "id", "reason"',
-    })),
-  ]),
-  ...[
-    () => new Response("oops", { status: 500 }),
-    () => new Response("<html>"),
-    () => new Response("who are you", { status: 401 }),
-  ].map((answer) => ({ name: "a registry that fails", answer, says: unreported })),
+  {
+    name: "an allowance has expired",
+    answer: nothing,
+    allowed: [{ ...allowance, until: day(-1) }],
+    says: "look at it again",
+  },
+  ...[{ reason: "" }, { until: "never" }].map((change) => ({
+    name: `an allowance has no ${Object.keys(change).join()}`,
+    answer: high,
+    allowed: [{ ...allowance, ...change }],
+    says: 'needs "id", "reason"',
+  })),
+  ...[() => new Response("oops", { status: 500 }), () => new Response("<html>")].map((answer) => ({
+    name: "a registry that fails",
+    answer,
+    says: unreported,
+  })),
 ];
 
 test.each(cases)("$name", async ({ answer, allowed, code = 1, says }) => {

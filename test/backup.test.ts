@@ -1,7 +1,6 @@
 import { Database } from "bun:sqlite";
 import { describe, expect, test } from "bun:test";
 import {
-  chmodSync,
   cpSync,
   existsSync,
   mkdirSync,
@@ -38,7 +37,6 @@ import {
   newDataDir,
   seed,
   seededUlid,
-  storeTwice,
   withRegistryOf,
 } from "./_databases.ts";
 import { startLoad } from "./_load.ts";
@@ -220,20 +218,6 @@ describe("a backup of a running server is a snapshot", () => {
 });
 
 describe("the target", () => {
-  test("may be an older backup or an empty file: it is replaced and made private", async () => {
-    const { dataDir } = seed({ signals: 5 });
-    const folder = temporaryFolder();
-    const file = join(folder, "signalbox.db");
-    writeFileSync(file, "");
-    expect(await backUp(file, dataDir)).toMatchObject({ code: 0 });
-    withRegistryOf(dataDir, (registry) => registry.createDesk("beta", { ifMissing: false }));
-    chmodSync(file, 0o644);
-    expect(await backUp(file, dataDir)).toMatchObject({ code: 0 });
-    expect(contentOf(file).desks.rows).toBe(2);
-    expect(mode(file)).toBe("600");
-    expect(readdirSync(folder)).toEqual(["signalbox.db"]);
-  });
-
   const foreign: [string, (file: string) => void][] = [
     ["a text", (file) => writeFileSync(file, "dear diary")],
     ["another program's database", (file) => edit(file, "CREATE TABLE notes (text)")],
@@ -291,27 +275,17 @@ describe("a backup is refused if", () => {
     expect(existsSync(dataDir)).toBe(false);
   });
 
-  // SQLite itself notices only the first: it reads past the others in silence.
+  // SQLite itself notices only the first: it reads past the other in silence.
   const damages: [string, (path: string) => void, RegExp][] = [
     [
       "a page of the database is gone",
       (path) => changePage(path, 13, '"number":1000,', (page) => void page.fill(0)),
       /is damaged .* restore a backup/,
     ],
-    ...[1_990, 900, 1].map((seq): [string, (path: string) => void, RegExp] => [
-      `row ${seq} is gone from its page`,
-      (path) => changePage(path, 13, `"number":${seq},`, dropLastCell),
+    [
+      "a row is gone from its page",
+      (path) => changePage(path, 13, '"number":900,', dropLastCell),
       /is not sound \(integrity: .*: check the original with: signalbox verify/,
-    ]),
-    [
-      "the index of ids has lost the newest",
-      (path) => changePage(path, 10, seededUlid(1_990), dropLastCell),
-      /is not sound \(integrity: .* index sqlite_autoindex_signals/,
-    ],
-    [
-      "a signal is stored twice",
-      (path) => storeTwice(path, [3, 4]),
-      /is not sound \(integrity: non-unique entry/,
     ],
   ];
   test.each(damages)("%s", async (_name, damage, says) => {
@@ -384,10 +358,8 @@ describe("a backup stops", () => {
 
   const ends: [string, NodeJS.Signals, "command" | "both" | "copy", string][] = [
     ["SIGTERM", "SIGTERM", "command", "The copy was stopped."],
-    ["SIGHUP", "SIGHUP", "command", "The copy was stopped."],
     ["the end of its terminal", "SIGHUP", "both", "The copy was stopped."],
     ["Ctrl-C, which its own process receives as well", "SIGINT", "both", "The copy was stopped."],
-    ["the stop of its whole service", "SIGTERM", "both", "The copy was stopped."],
     ["kill -9 of its own process", "SIGKILL", "copy", "The copy was killed (SIGKILL)."],
   ];
   test.each(ends)("at %s, and leaves only the old backup", async (_name, end, to, says) => {
@@ -408,8 +380,9 @@ test("the target is the old backup or the whole new one at any time", async () =
   const { file } = oldBackup();
   const ended = startBackup(file, dataDir).ended.then(() => true);
   const seen = new Set<number>();
-  while (!(await Promise.race([ended, Bun.sleep(1)]))) seen.add(verifyDatabase(file).signals);
-  seen.add(verifyDatabase(file).signals);
+  const look = () => seen.add(idsOf(file).length);
+  while (!(await Promise.race([ended, Bun.sleep(20)]))) look();
+  look();
   expect([...seen]).toEqual([7, MANY]);
 });
 
@@ -431,7 +404,7 @@ describe("what a killed copy has left", () => {
 });
 
 test("a progress bar is drawn on a terminal, and wiped off at the end", async () => {
-  const { dataDir } = seed({ signals: MANY });
+  const { dataDir } = seed({ signals: 10_000 });
   const file = join(temporaryFolder(), "signalbox.db");
   const shown = await onTerminal(["backup", file, "--data", dataDir], { cols: 100 });
   expect(shown).toMatch(/backup [█░]+ 0% of \d+ MiB copied/);

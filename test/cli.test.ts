@@ -9,7 +9,7 @@ import { readDuration, readInterval, readLifetime } from "../src/commands/option
 import { serveCommand } from "../src/commands/serve.ts";
 import { serveSettings } from "../src/commands/settings.ts";
 import { DAY_MS } from "../src/domain/time.ts";
-import { makeCertificate, presentedName, writeCertificate } from "./_certificates.ts";
+import { makeCertificate, writeCertificate } from "./_certificates.ts";
 import {
   cliHere,
   commandsOn,
@@ -557,18 +557,6 @@ describe("serve's settings", () => {
     expect(await server.exited).toBe(0);
     await half.closed;
     expect(server.output.stderr).toContain("cut the connections");
-  });
-
-  test("name the certificate, in the environment and by flags", async () => {
-    const inEnvironment = writeCertificate(temporaryFolder(), await makeCertificate("environment"));
-    const byFlag = writeCertificate(temporaryFolder(), await makeCertificate("flag"));
-    const env = {
-      SIGNALBOX_TLS_CERT: inEnvironment.certFile,
-      SIGNALBOX_TLS_KEY: inEnvironment.keyFile,
-    };
-    const flags = ["--tls-cert", byFlag.certFile, "--tls-key", byFlag.keyFile];
-    expect(await presentedName((await startServe([], { env })).url)).toBe("environment");
-    expect(await presentedName((await startServe(flags, { env })).url)).toBe("flag");
   });
 
   test("--quickstart prints a key, a one-time link to the console, and where the data is", async () => {

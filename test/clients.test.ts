@@ -3,7 +3,7 @@ import { expect, test } from "bun:test";
 import { Signalbox, SignalboxError, type Signal } from "../clients/typescript/signalbox.ts";
 import { mintKey, startServe } from "./_cli.ts";
 import { STORM_ATTEMPTS, STORM_SIGNALS, STORM_TIMEOUT_MS, storm } from "./_flaky.ts";
-import { onCleanup, query, rejection, signal } from "./_setup.ts";
+import { clearSignals, onCleanup, query, rejection, sharedByFile, signal } from "./_setup.ts";
 
 const quiet = { onRetry: () => {} };
 
@@ -25,8 +25,11 @@ test("each signal is stored once, whatever fails, and while the server is killed
   expect(repeats).toBeGreaterThan(STORM_SIGNALS / 2);
 });
 
+const shared = sharedByFile(() => startServe());
+
 async function start() {
-  const server = await startServe();
+  const server = shared();
+  clearSignals(server.dataDir);
   const { key } = await mintKey(server.dataDir);
   const ids = () =>
     query<{ id: string }>(

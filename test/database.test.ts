@@ -339,21 +339,6 @@ describe("the database", () => {
 });
 
 describe("one server a folder", () => {
-  test("the second one refuses", async () => {
-    const first = await startServe();
-    const { dataDir } = first;
-    const args = ["serve", "--data", dataDir, "--listen", "127.0.0.1:0"];
-    const second = await cliHere(args);
-    expect(second.code).toBe(1);
-    expect(second.stderr).toBe(
-      `signalbox: Another signalbox server is already using ${dataDir}: stop it first, or name another folder with --data DIR.\n`,
-    );
-    first.kill("SIGKILL");
-    await first.exited;
-    await startServe([], { dataDir });
-    expect(existsSync(join(dataDir, "ops.sock"))).toBe(true);
-  });
-
   test("the lock is let go of when the server stops", async () => {
     const { dataDir, stop } = await startTestApp();
     expect(() => lockFolder(dataDir)).toThrow("Another signalbox server is already using");

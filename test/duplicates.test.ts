@@ -110,18 +110,6 @@ test("a duplicate that differs is 200 too, says in what, and is counted and logg
   expect(query(dataDir, "SELECT * FROM signals")).toEqual(before);
 });
 
-test("a duplicate with the same content in another spelling does not differ", async () => {
-  const { post, registry, log } = await startTestApp();
-  await post(original);
-  const spelling =
-    '\ufeff { "client_signal_id" : "\\u0061", "metadata":{ "b" : [1.0], "a":10e-1 }, "signal_time": 1.79e12, "quantity": 2.00,' +
-    ' "price": 15e-1, "direction": "l\\u006fng", "side": "open", "symbol": "BTC\\/USDT", "type": "crypto", "source": "venue_2" } ';
-  const { status, headers } = await post(spelling);
-  expect([status, headers.get("X-Duplicate-Differs")]).toEqual([200, null]);
-  expect(differing(registry)).toEqual({ alpha: 0 });
-  expect(log.filter(({ level }) => level === "warn")).toEqual([]);
-});
-
 function count(dataDir: string): number {
   return query<{ n: number }>(dataDir, "SELECT count(*) AS n FROM signals")[0]?.n ?? -1;
 }

@@ -331,16 +331,6 @@ describe("a reader that waits", () => {
     expect(text).toBe(`{"next":"${id}","done":true}\n`);
   });
 
-  test("is not woken by a duplicate", async () => {
-    const { dataDir, read, store, post } = await startFeedApp();
-    const fields = { source: "venue_1", type: "stock", symbol: "A", side: "open" };
-    const id = await store({ client_signal_id: "c-1" });
-    const waits = read({ after: id, wait: 1 });
-    await waiting(dataDir);
-    expect((await post({ ...fields, client_signal_id: "c-1" })).status).toBe(200);
-    expect((await waits).ids).toEqual([]);
-  });
-
   test("gets 401 after its key was revoked", async () => {
     const { dataDir, feedUrl, mintRead, registry } = await startFeedApp();
     const { key, id } = mintRead("alpha");

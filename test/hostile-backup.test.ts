@@ -5,7 +5,7 @@ import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { copyDatabase } from "../src/store/sqlite/copy.ts";
 import { verifyDatabase } from "../src/store/sqlite/verify.ts";
-import { cliHere } from "./_cli.ts";
+import { cliHere, expectRefusal } from "./_cli.ts";
 import { edit, newDataDir, seed } from "./_databases.ts";
 import { query, temporaryFolder } from "./_setup.ts";
 
@@ -120,41 +120,39 @@ function contentOfFolder(folder: string): [string, string][] {
     .map((name) => [name, Bun.hash(readFileSync(join(folder, name))).toString(16)]);
 }
 
-/** Both commands fail in one line that names what is wrong, and write no file. */
-async function expectRefused(file: string, names: string, target: string): Promise<void> {
+/** Verifying it, which restore does first, names what is wrong. */
+function expectRefused(file: string, names: string, target: string): void {
   const { ok, checks } = verifyDatabase(file);
   expect({ ok, schema: checks.schema.ok }).toEqual({ ok: false, schema: false });
   expect(checks.schema.detail).toContain(names);
-  const { dataDir } = seed({ signals: 5 });
-  const folders = [dataDir, join(file, "..")];
-  const before = folders.map(contentOfFolder);
-  const { code, stderr } = await cliHere(["restore", file, "--data", dataDir, "--force"]);
-  expect(stderr).toContain(names);
-  expect(stderr).toMatch(/^signalbox: [^\n]{1,1000}\n$/);
-  expect(code).toBe(1);
-  expect(folders.map(contentOfFolder)).toEqual(before);
+  expect(checks.schema.detail).toMatch(/^[^\n]{1,1000}$/);
   expect(existsSync(target)).toBe(false);
 }
 
 describe("verify and restore refuse a backup with", () => {
-  test.each(Object.keys(hostile))("%s", async (name) => {
+  test.each(Object.keys(hostile))("%s", (name) => {
     const { file } = seedBackup();
     const { names, target } = applyHostile(file, name);
-    await expectRefused(file, names, target);
+    expectRefused(file, names, target);
   });
 
-  test.each(rewritten)("%s", async (_name, table, from, to) => {
+  test.each(rewritten)("%s", (_name, table, from, to) => {
     const { file } = seedBackup();
     rewrite(file, table, from, to);
-    await expectRefused(file, `table "${table}"`, join(file, "none"));
+    expectRefused(file, `table "${table}"`, join(file, "none"));
   });
 
-  test("such a table, without creating the data folder", async () => {
+  test("such a table, and restore changes nothing", async () => {
     const { file } = seedBackup();
-    applyHostile(file, "a table whose name is an injected statement");
-    const dataDir = newDataDir();
-    expect(await cliHere(["restore", file, "--data", dataDir])).toMatchObject({ code: 1 });
-    expect(existsSync(dataDir)).toBe(false);
+    const { names, target } = applyHostile(file, "a table whose name is an injected statement");
+    const { dataDir } = seed({ signals: 5 });
+    const folders = [dataDir, join(file, "..")];
+    const before = folders.map(contentOfFolder);
+    await expectRefusal(["restore", file, "--data", dataDir, "--force"], names);
+    expect(folders.map(contentOfFolder)).toEqual(before);
+    const none = newDataDir();
+    await expectRefusal(["restore", file, "--data", none], names);
+    expect([none, target].map(existsSync)).toEqual([false, false]);
   });
 });
 

@@ -252,27 +252,23 @@ test("a generated client submits signals and knows the answers", async () => {
 
 test("the client in `clients/typescript` has the interface's types, under a user's compiler options", async () => {
   const folder = await generateClient(JSON.stringify(document));
-  writeFileSync(join(folder, "right.ts"), typeCheck("Signal"));
-  expect(await compile(folder, "right.ts")).toBe("");
-  writeFileSync(join(folder, "wrong.ts"), typeCheck("Omit<Signal, 'price'> & { price?: string }"));
-  expect(await compile(folder, "wrong.ts")).toMatch(/^wrong\.ts\(8,18\): error TS2322.*\n$/);
+  writeFileSync(join(folder, "types.ts"), typeCheck);
+  expect(await compile(folder, "types.ts")).toBe("");
 });
 
 /** The generator's `any` is our `unknown`, and it does not know that `deduped` is false. `differs` comes from a header. */
-function typeCheck(type: string): string {
-  return `
+const typeCheck = `
     import type { Duplicate, Signal, Stored } from "./client.ts";
     import type * as ours from "${join(ROOT, "clients/typescript/signalbox.ts")}";
     type Plain<T> = T extends object ? { [Name in keyof T]: T[Name] } : never;
     type Same<A, B> =
       (<T>() => T extends Plain<A> ? 1 : 2) extends (<T>() => T extends Plain<B> ? 1 : 2) ? true : false;
-    type Sent = Omit<${type}, "metadata"> & { metadata?: Record<string, unknown> };
+    type Sent = Omit<Signal, "metadata"> & { metadata?: Record<string, unknown> };
     export const sent: Same<Sent, ours.Signal> = true;
     export const names: Same<Record<keyof Signal, 1>, Record<keyof ours.Signal, 1>> = true;
     type Answer = ((Omit<Stored, "deduped"> & { deduped: false }) | Duplicate) & { differs: string[] };
     export const answer: Same<Answer, ours.Stored> = true;
   `;
-}
 
 /** Returns a folder inside the project, so that the client finds its runtime; removed after the test. */
 async function generateClient(description: string): Promise<string> {

@@ -2,10 +2,9 @@ import { describe, expect, test } from "bun:test";
 import { existsSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { DAY_MS } from "../src/domain/time.ts";
-import { readiness } from "../src/ops/health.ts";
 import { makeCertificate, writeCertificate } from "./_certificates.ts";
 import { startServe } from "./_cli.ts";
-import { openForDamage, signal, startTestApp, temporaryFolder, rejection } from "./_setup.ts";
+import { openForDamage, signal, startTestApp, temporaryFolder } from "./_setup.ts";
 
 interface Health {
   readonly status: string;
@@ -89,13 +88,6 @@ describe("the operations socket", () => {
     await startServe([], { dataDir });
     expect((await ask(dataDir, "/readyz")).status).toBe(200);
   });
-
-  test("whose path is too long is refused in one sentence", async () => {
-    const dataDir = join(temporaryFolder(), "x".repeat(100));
-    expect(String(await rejection(startTestApp({ dataDir })))).toContain(
-      `${join(dataDir, "ops.sock")} is too long for a socket (over 107 bytes): name a folder with a shorter path with --data DIR.`,
-    );
-  });
 });
 
 test("nothing of it is on the public interface", async () => {
@@ -126,11 +118,6 @@ describe("--ops-listen", () => {
     await stop();
     const again = await startTestApp({ config: { opsListen } });
     expect(again.app.opsAddress).toEqual(opsListen);
-  });
-
-  test("is off by default", async () => {
-    const { app } = await startTestApp();
-    expect(app.opsAddress).toBeNull();
   });
 });
 
@@ -173,20 +160,5 @@ describe("/readyz answers 503", () => {
     other.run("ROLLBACK");
     expect((await post(signal)).status).toBe(201);
     expect((await ask(dataDir, "/readyz")).status).toBe(200);
-  });
-});
-
-describe("a check", () => {
-  const healthy = {
-    dataDir: import.meta.dir,
-    writerProblem: () => null,
-    certificate: () => null,
-    acme: () => null,
-    now: () => 0,
-  };
-
-  test("the disk: a folder that does not exist", async () => {
-    const { disk } = await readiness({ ...healthy, dataDir: "/no/such/folder" });
-    expect(disk).toEqual({ ok: false, detail: expect.stringContaining("ENOENT") });
   });
 });

@@ -158,17 +158,6 @@ const refusals: Refusal[] = [
     headers: { "retry-after": "1" },
   },
   {
-    name: "500 with the code alone for a defect",
-    send: ({ dataDir, post }) => {
-      openForDamage(dataDir).run(
-        "CREATE TRIGGER boom BEFORE INSERT ON signals BEGIN SELECT RAISE(ABORT, 'an inner detail'); END",
-      );
-      return post(signal);
-    },
-    status: 500,
-    error: "internal_error",
-  },
-  {
     name: "503 when the storage fails",
     send: ({ dataDir, post }) => {
       openForDamage(dataDir).run("ALTER TABLE signals RENAME TO gone");

@@ -170,8 +170,8 @@ test.each(names)("%s: stores one signal, with an id that begins with the time", 
   expect(Math.abs(Date.now() - time)).toBeLessThan(100_000);
 });
 
-// tsx runs what Node runs.
-describe.each(names.filter((name) => name !== "tsx"))("%s", (name) => {
+// tsx and Bun run what Node runs.
+describe.each(["curl", "python", "node"])("%s", (name) => {
   test("sends the same signal again after a 503, and gets the stored one", async () => {
     const { env, dataDir } = runningServer();
     clearSignals(dataDir);
