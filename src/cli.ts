@@ -32,7 +32,7 @@ export function createProgram(): Command {
     .description("Takes trading signals from desks over HTTPS, durably and exactly once.")
     .version(VERSION, "-v, --version", "print the version")
     .helpOption("-h, --help", "show help")
-    .helpCommand("help [command...]", "show help for a command")
+    .helpCommand("help [command]", "show help for a command")
     .addHelpText(
       "after",
       `
@@ -94,7 +94,6 @@ export async function run(argv: readonly string[]): Promise<ExitCode> {
     dataDir = command.opts<{ data?: string }>().data ?? dataDir;
   });
   try {
-    if (argv[0] === "help") showHelp(program, argv.slice(1));
     await program.parseAsync([...argv], { from: "user" });
     return 0;
   } catch (error) {
@@ -105,17 +104,6 @@ export async function run(argv: readonly string[]): Promise<ExitCode> {
     writeError(`signalbox: ${describe(error, dataDir)}\n`);
     return error instanceof UsageError ? 2 : 1;
   }
-}
-
-/** Commander's own `help` takes one word, and ignores an unknown one. */
-function showHelp(program: Command, words: readonly string[]): never {
-  let named = program;
-  for (const word of words.filter((text) => !text.startsWith("-"))) {
-    const child = named.commands.find((command) => command.name() === word);
-    if (child === undefined) return program.error(`error: unknown command '${words.join(" ")}'`);
-    named = child;
-  }
-  return named.help();
 }
 
 /** Messages repeat what was typed, which may be a key pasted in the wrong place. */

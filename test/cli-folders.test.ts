@@ -50,18 +50,6 @@ describe("a command that needs a database", () => {
     expect(readdirSync(cwd)).toEqual([]);
   });
 
-  test("suggests the folder data in it that has one", async () => {
-    const cwd = temporaryFolder();
-    cpSync(seed({ signals: 1 }).dataDir, join(cwd, "data"), { recursive: true });
-    for (const command of ["status", "desk create beta"]) {
-      await expectRefusal(
-        [...command.split(" "), "--data", "."],
-        `did you mean --data ${join(cwd, "data")}?`,
-        { cwd },
-      );
-    }
-  });
-
   test("leaves a folder without one as it is", async () => {
     const cwd = temporaryFolder();
     const folder = join(cwd, "mine");

@@ -75,25 +75,14 @@ function refuseOtherFiles(dataDir: string): void {
   // A new ext4 volume has this folder.
   const entries = readdirSync(dataDir).filter((name) => name !== "lost+found");
   if (entries.length === 0 || entries.some((name) => OUR_FILES.test(name))) return;
-  suggestBelow(dataDir);
   throw new UserError(
     `The folder ${dataDir} has other files in it and no database: name an empty or new folder with --data DIR.`,
-  );
-}
-
-/** Throws {@link UserError} if `dataDir` has a folder `data` with a database, which was probably meant. */
-function suggestBelow(dataDir: string): void {
-  const below = join(dataDir, "data");
-  if (!existsSync(join(below, DATABASE_NAME))) return;
-  throw new UserError(
-    `There is no database in ${dataDir}: did you mean --data ${shellQuoted(below)}?`,
   );
 }
 
 /** Throws {@link UserError} if the folder has no database. Creates and changes nothing. */
 export function requireDatabase(dataDir: string): void {
   if (hasDatabase(dataDir)) return;
-  suggestBelow(dataDir);
   const services = existsSync(SERVICE_DATA) ? ` (the service's is ${SERVICE_DATA})` : "";
   throw new UserError(
     `There is no database in ${dataDir}: name its folder with --data DIR${services}, or create one`,
