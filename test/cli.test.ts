@@ -201,7 +201,7 @@ describe("failures end with code 1 and one sentence that says what to type", () 
       ],
       [["audit", "--desk", "alpa"], 'the nearest name is "alpha"'],
       [["desk", "create", "alpha"], "mint a key for it with: signalbox key mint --desk alpha"],
-      [["desk", "create", "Desk One"], "desk-one"],
+      [["desk", "create", "Desk One"], "for example desk-1"],
       ...["", "a\nb", "x".repeat(101)].map((label): [string[], string] => [
         ["key", "mint", "--desk", "alpha", `--label=${label}`],
         'such as "bot 7"',
