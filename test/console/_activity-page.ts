@@ -62,9 +62,11 @@ export function recordOf(app: TestConsole): (batch: Partial<ActivityBatch>) => v
   return (batch) => activity.write({ minutes: [], rejects: [], repeats: [], ...batch });
 }
 
-export function deskIdOf(app: TestConsole, name: string): number {
-  const [row] = query<{ id: number }>(app.dataDir, "SELECT id FROM desks WHERE name = ?", name);
-  if (row === undefined) throw new Error(`no desk ${name}`);
+/** The desk of the app's key. */
+export function deskIdOf({ dataDir, keyId }: TestConsole): number {
+  const sql = "SELECT desk_id AS id FROM api_keys WHERE id = ?";
+  const [row] = query<{ id: number }>(dataDir, sql, keyId);
+  if (row === undefined) throw new Error(`no key ${keyId}`);
   return row.id;
 }
 
@@ -75,7 +77,7 @@ export function rejectsIn(
   reason: Partial<RejectReason> = { moreFields: number },
 ): ActivityBatch["rejects"][number] {
   return rejectsOf([number], Date.now() - 60_000, {
-    deskId: deskIdOf(app, "alpha"),
+    deskId: deskIdOf(app),
     keyId: app.keyId,
     reason: { ...sideIsRequired, ...reason },
   });

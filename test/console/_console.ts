@@ -9,7 +9,9 @@ import { SqliteMembers } from "../../src/store/sqlite/members.ts";
 import { SqliteSessions } from "../../src/store/sqlite/sessions.ts";
 import { freePort } from "../_cli.ts";
 import {
+  mintKey,
   onCleanup,
+  sharedByFile,
   startTestApp,
   temporaryFolder,
   type TestApp,
@@ -83,6 +85,25 @@ export async function startSignedIn(
 ): Promise<SignedUp & { app: TestConsole }> {
   const app = await startConsole(options);
   return { app, ...(await app.signUp("alpha", email)) };
+}
+
+/**
+ * A console that the tests of a file share. Call the result in each test for a desk of its own, with a key
+ * and a member who is signed in.
+ */
+export function useDesks(): () => Promise<SignedUp & { app: TestConsole & { desk: string } }> {
+  const shared = sharedByFile(() => startConsole());
+  let count = 0;
+  return async () => {
+    const app = shared();
+    count += 1;
+    const desk = `desk-${count}`;
+    const member = await app.signUp(desk, `ada@${desk}.example`);
+    const { key, keyId } = mintKey(app.registry, desk);
+    const post: TestConsole["post"] = (body, headers = {}) =>
+      app.post(body, { Authorization: `Bearer ${key}`, ...headers });
+    return { ...member, app: { ...app, desk, key, keyId, post } };
+  };
 }
 
 /** Checking a password against it takes hardly any time. */

@@ -13,7 +13,9 @@ import {
   send,
   totals,
 } from "./_activity-page.ts";
-import { startSignedIn } from "./_console.ts";
+import { startSignedIn, useDesks } from "./_console.ts";
+
+const newDesk = useDesks();
 
 const HOSTILE = `"><script>document.title='taken'</script>`;
 
@@ -31,7 +33,7 @@ const isoMinute = (at: number) => `${new Date(at).toISOString().slice(0, 16)}Z`;
 
 describe("the numbers", () => {
   test("count what was stored, known already and rejected, by minute, hour and day", async () => {
-    const { app, visitor } = await startSignedIn("ada@example.com");
+    const { app, visitor } = await newDesk();
     const once = { ...signal, client_signal_id: "once" };
     const sent = [signal, once, once, { ...signal, side: "up" }, "{", once];
     const statuses: number[] = [];
@@ -48,9 +50,9 @@ describe("the numbers", () => {
   });
 
   test("leave out rows with nothing in them, and say how to fill the gaps", async () => {
-    const { app, visitor } = await startSignedIn("ada@example.com");
+    const { app, visitor } = await newDesk();
     const now = Date.now();
-    const deskId = deskIdOf(app, "alpha");
+    const deskId = deskIdOf(app);
     const write = recordOf(app);
     const minute = now - (now % MINUTE_MS);
     const ages = [5 * MINUTE_MS, 178 * MINUTE_MS, 20 * HOUR_MS, 30 * DAY_MS];
@@ -80,8 +82,8 @@ describe("the numbers", () => {
   });
 
   test("are those of one key where that is chosen, as are the rejected requests", async () => {
-    const { app, visitor } = await startSignedIn("ada@example.com");
-    const second = mintKey(app.registry, "alpha");
+    const { app, visitor } = await newDesk();
+    const second = mintKey(app.registry, app.desk);
     await send(app, signal);
     await send(app, { ...signal, side: "left" });
     await send(app, { ...signal, symbol: "" }, second.key);
@@ -101,7 +103,7 @@ describe("the numbers", () => {
 
 describe("invalid parameters", () => {
   test("are ignored, but an unknown key is answered 404", async () => {
-    const { app, visitor } = await startSignedIn("ada@example.com");
+    const { app, visitor } = await newDesk();
     recordOf(app)({ rejects: [rejectsIn(app, 1)] });
     for (const value of ["year", "", "__proto__", "constructor", HOSTILE, "x".repeat(2_000)]) {
       const encoded = encodeURIComponent(value);
@@ -147,18 +149,18 @@ describe("another desk's", () => {
 
 describe("where there is nothing", () => {
   test("a quiet desk is led to longer spans", async () => {
-    const { app, visitor } = await startSignedIn("ada@example.com");
+    const { app, visitor } = await newDesk();
     expect(await look(visitor)).toContain("Nothing was rejected");
     const now = Date.now();
     const count = { stored: 3, duplicate: 0, rejected: 0, unauthorized: 0, lastAt: now };
     const start = Math.floor(now / MINUTE_MS) * MINUTE_MS - 30 * DAY_MS;
-    const deskId = deskIdOf(app, "alpha");
+    const deskId = deskIdOf(app);
     recordOf(app)({ minutes: [{ deskId, keyId: app.keyId, start, ...count }] });
     const quiet = await look(visitor);
     expect(quiet).toContain("No request in the last 3 hours.");
     expect(quiet).toContain("Look at 90 days");
     expect(totals(await look(visitor, "/activity?per=day"))).toEqual(["3", "0", "0"]);
-    const second = mintKey(app.registry, "alpha");
+    const second = mintKey(app.registry, app.desk);
     expect(await look(visitor, `/activity?per=hour&key=${second.keyId}`)).toContain(
       "No request with this key in the last 7 days.",
     );

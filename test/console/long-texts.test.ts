@@ -7,7 +7,9 @@ import { DAY_MS } from "../../src/domain/time.ts";
 import { shorten } from "../../src/console/ui/words.ts";
 import { mintKey, signal } from "../_setup.ts";
 import { deskIdOf, reasonsIn, recordOf, rejectsIn } from "./_activity-page.ts";
-import { seen, startSignedIn, type Visitor } from "./_console.ts";
+import { seen, useDesks, type Visitor } from "./_console.ts";
+
+const newDesk = useDesks();
 
 const PAGE = 50;
 const PAGE_BYTES_MAX = 100_000;
@@ -34,9 +36,9 @@ describe("a page of the longest texts", () => {
   test.each(Object.entries(texts))(
     "%s stays small, and each signal's own has all",
     async (_, text) => {
-      const { app, visitor } = await startSignedIn("ada@example.com");
+      const { app, visitor } = await newDesk();
       const label = Array.from(text).slice(0, 100).join("");
-      const { key } = mintKey(app.registry, "alpha", { label });
+      const { key } = mintKey(app.registry, app.desk, { label });
       let id = "";
       for (let count = 0; count <= PAGE; count += 1) {
         const fields = { ...signal, symbol: text, price: -1.234_567_890_123_456e-100 };
@@ -62,7 +64,7 @@ describe("a page of the longest texts", () => {
   );
 
   test("is not suggested to the filter", async () => {
-    const { app, visitor } = await startSignedIn("ada@example.com");
+    const { app, visitor } = await newDesk();
     for (const symbol of ["l".repeat(61), "short"]) await app.post({ ...signal, symbol });
     const { text } = await visitor.get("/signals");
     const suggested = [...text.matchAll(/<option value="([^"]+)"/g)].map(([, symbol]) => symbol);
@@ -101,10 +103,10 @@ const fieldsOf = (number: number) =>
 
 describe("the largest", () => {
   test("number of keys, all about to expire, leaves the pages with keys small", async () => {
-    const { app, visitor } = await startSignedIn();
-    app.registry.limitKeys("alpha", 300);
+    const { app, visitor } = await newDesk();
+    app.registry.limitKeys(app.desk, 300);
     for (let index = 0; index < 250; index += 1) {
-      mintKey(app.registry, "alpha", {
+      mintKey(app.registry, app.desk, {
         label: `${LABEL}${index}`,
         expiresInMs: index < 90 ? DAY_MS : null,
       });
@@ -115,9 +117,12 @@ describe("the largest", () => {
   });
 
   test("number of members with long addresses leaves their pages small", async () => {
-    const { app, visitor } = await startSignedIn();
+    const { app, visitor } = await newDesk();
     for (let index = 1; index < MEMBERS_MAX; index += 1) {
-      app.members.invite("alpha", `${String(index).padStart(3, "0")}${FOUR_BYTES.repeat(247)}@b.c`);
+      app.members.invite(
+        app.desk,
+        `${String(index).padStart(3, "0")}${FOUR_BYTES.repeat(247)}@b.c`,
+      );
     }
     const members = await expectSmall(visitor, "/members");
     expect(members.match(/New link/g)).toHaveLength(MEMBERS_MAX - 1);
@@ -125,11 +130,11 @@ describe("the largest", () => {
   });
 
   test("number of reasons, each with many unknown fields, leaves the pages of activity small", async () => {
-    const { app, visitor } = await startSignedIn();
-    app.registry.limitKeys("alpha", 300);
-    app.registry.relabelKey(app.keyId, LABEL, { desk: "alpha" });
+    const { app, visitor } = await newDesk();
+    app.registry.limitKeys(app.desk, 300);
+    app.registry.relabelKey(app.keyId, LABEL, { desk: app.desk });
     for (let index = 0; index < 120; index += 1) {
-      mintKey(app.registry, "alpha", { label: `${LABEL}${index}` });
+      mintKey(app.registry, app.desk, { label: `${LABEL}${index}` });
     }
     const numbers = Array.from({ length: 60 }, (_, index) => index);
     const rejects = numbers.map((number) =>
@@ -137,7 +142,7 @@ describe("the largest", () => {
     );
     const minute = startOfBucket(Date.now(), activityWidths.minute.ms);
     const minutes = Array.from({ length: activityWidths.minute.kept }, (_, index) => ({
-      deskId: deskIdOf(app, "alpha"),
+      deskId: deskIdOf(app),
       keyId: app.keyId,
       start: minute - index * activityWidths.minute.ms,
       stored: 1_000_000,
@@ -153,7 +158,7 @@ describe("the largest", () => {
   });
 
   test("values of filters are refused, and not repeated", async () => {
-    const { visitor } = await startSignedIn();
+    const { visitor } = await newDesk();
     for (const [path, problem] of [
       [`/signals?symbol=${"x".repeat(5_000)}`, "symbol has at most 512 characters"],
       [`/signals?side=${"x".repeat(5_000)}`, "side"],
@@ -168,7 +173,7 @@ describe("the largest", () => {
 });
 
 test("an API key that was pasted into a filter is not repeated", async () => {
-  const { app, visitor } = await startSignedIn();
+  const { app, visitor } = await newDesk();
   for (const path of [
     "/signals?symbol=",
     "/signals?from=",

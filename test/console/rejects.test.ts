@@ -14,7 +14,9 @@ import {
   send,
   totals,
 } from "./_activity-page.ts";
-import { nextIn, seen, startSignedIn, type Visitor } from "./_console.ts";
+import { nextIn, seen, useDesks, type Visitor } from "./_console.ts";
+
+const newDesk = useDesks();
 
 const PAGE = 25;
 const HOSTILE = `"><script>document.title='taken'</script>`;
@@ -40,8 +42,8 @@ test("an unknown field is told with the hint that the API gives", () => {
 
 describe("the list of reasons", () => {
   test("has a row per reason, with status, fields in plain words, key, count and time", async () => {
-    const { app, visitor } = await startSignedIn("ada@example.com");
-    const { key } = mintKey(app.registry, "alpha", { label: "bot-7" });
+    const { app, visitor } = await newDesk();
+    const { key } = mintKey(app.registry, app.desk, { label: "bot-7" });
     await send(app, { ...signal, side: undefined, sied: "open" });
     await send(app, { ...signal, side: undefined, sied: "close" }, key);
     await send(app, "{");
@@ -58,7 +60,7 @@ describe("the list of reasons", () => {
   });
 
   test("names a few fields, and says how many more there are", async () => {
-    const { app, visitor } = await startSignedIn("ada@example.com");
+    const { app, visitor } = await newDesk();
     await send(app, { ...signal, ...Object.fromEntries(numbered(12)) });
     const text = await open(visitor);
     expect(reasonsIn(await look(visitor))[0]?.text).toContain(
@@ -69,7 +71,7 @@ describe("the list of reasons", () => {
   });
 
   test("escapes field names that clients chose", async () => {
-    const { app, visitor } = await startSignedIn("ada@example.com");
+    const { app, visitor } = await newDesk();
     await send(app, { ...signal, [HOSTILE]: 1, ["w".repeat(400)]: 2 });
     await send(app, `{"__proto__":1,"constructor":2}`);
     const text = await open(visitor, 2);
@@ -84,7 +86,7 @@ describe("the list of reasons", () => {
   });
 
   test("shows each reason once, the latest first", async () => {
-    const { app, visitor } = await startSignedIn("ada@example.com");
+    const { app, visitor } = await newDesk();
     const write = recordOf(app);
     const count = PAGE + 7;
     write({ rejects: Array.from({ length: count }, (_, index) => rejectsIn(app, index)) });
@@ -104,8 +106,8 @@ describe("the list of reasons", () => {
 });
 
 async function startFiltered() {
-  const { app, visitor } = await startSignedIn("ada@example.com");
-  const second = mintKey(app.registry, "alpha");
+  const { app, visitor } = await newDesk();
+  const second = mintKey(app.registry, app.desk);
   const unknown = { fields: { side: "required", "t p&s": "unknown field" } };
   recordOf(app)({
     rejects: [
@@ -152,7 +154,7 @@ describe("filters", () => {
 
 describe("the page of a reason", () => {
   test("says what to do, what was answered, and each of the latest requests", async () => {
-    const { app, visitor } = await startSignedIn("ada@example.com");
+    const { app, visitor } = await newDesk();
     const answer = await app.post({ ...signal, side: "up", sied: "open" });
     const text = await open(visitor);
     expect(requestIds(text)).toEqual([answer.headers.get("x-request-id") ?? ""]);
@@ -169,7 +171,7 @@ describe("the page of a reason", () => {
   });
 
   test("has the message of each request where it differs", async () => {
-    const { app, visitor } = await startSignedIn("ada@example.com");
+    const { app, visitor } = await newDesk();
     await send(app, "{");
     await send(app, `{"a":1,"a":2}`);
     const text = seen(await lookUntil(visitor, (page) => totals(page)[2] === "2"));
@@ -182,10 +184,10 @@ describe("the page of a reason", () => {
   });
 
   test("has the latest 20 requests, or those of one key", async () => {
-    const { app, visitor } = await startSignedIn("ada@example.com");
-    const second = mintKey(app.registry, "alpha");
+    const { app, visitor } = await newDesk();
+    const second = mintKey(app.registry, app.desk);
     const now = Date.now() - 60_000;
-    const deskId = deskIdOf(app, "alpha");
+    const deskId = deskIdOf(app);
     const numbers = Array.from({ length: 30 }, (_, index) => index);
     recordOf(app)({
       rejects: [
@@ -208,8 +210,8 @@ describe("the page of a reason", () => {
   });
 
   test("says that its key was revoked, or has expired", async () => {
-    const { app, visitor } = await startSignedIn("ada@example.com");
-    const short = mintKey(app.registry, "alpha", { expiresInMs: 1 });
+    const { app, visitor } = await newDesk();
+    const short = mintKey(app.registry, app.desk, { expiresInMs: 1 });
     app.registry.revokeKey(app.keyId);
     expect([await send(app, signal), await send(app, signal, short.key)]).toEqual([401, 401]);
     await lookUntil(visitor, (text) => totals(text)[2] === "2");

@@ -2,12 +2,14 @@
 import { describe, expect, test } from "bun:test";
 import { prettyJson } from "../../src/domain/pretty-json.ts";
 import { mintKey, query, signal } from "../_setup.ts";
-import { decoded, startSignedIn } from "./_console.ts";
+import { decoded, startSignedIn, useDesks } from "./_console.ts";
 import { idsIn, list, send } from "./_signals-page.ts";
+
+const newDesk = useDesks();
 
 describe("finding one", () => {
   test("by id and by client_signal_id, exactly", async () => {
-    const { app, visitor } = await startSignedIn("ada@example.com");
+    const { app, visitor } = await newDesk();
     const named = await send(app, { client_signal_id: " Bot 7 / ü" });
     const plain = await send(app);
     // Somebody names a signal by the id of another.
@@ -70,7 +72,7 @@ describe("finding one", () => {
   });
 
   test("takes a signal_time in seconds for the mistake that it is", async () => {
-    const { app, visitor } = await startSignedIn("ada@example.com");
+    const { app, visitor } = await newDesk();
     const id = await send(app, { signal_time: 1_790_000_000 });
     const text = await list(visitor, `/signals/${id}`);
     expect(text).toContain("looks like seconds; send milliseconds");
@@ -101,7 +103,7 @@ describe("finding one", () => {
 });
 
 test("hostile text stays text", async () => {
-  const { app, visitor } = await startSignedIn("ada@example.com");
+  const { app, visitor } = await newDesk();
   const hostile = `"><script>alert(1)</script><img src=x onerror='alert(2)'></bdi></td></pre>&lt;`;
   const metadata = `{"a" :\r\n\t"${hostile.replaceAll('"', String.raw`\"`)}", "n": 1.000e+02, "big": 12345678901234567890}`;
   const body = JSON.stringify({ ...signal, symbol: hostile, client_signal_id: hostile });

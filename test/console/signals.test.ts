@@ -1,12 +1,14 @@
 /** What a desk sees of its signals: all of its own, and nothing of another's. */
 import { describe, expect, test } from "bun:test";
 import { mintKey } from "../_setup.ts";
-import { startConsole, startSignedIn } from "./_console.ts";
+import { startConsole, startSignedIn, useDesks } from "./_console.ts";
 import { idsIn, list, older, PAGE, send, sendMany } from "./_signals-page.ts";
+
+const newDesk = useDesks();
 
 describe("paging", () => {
   test("shows each once, newest first, while more arrive", async () => {
-    const { app, visitor } = await startSignedIn("ada@example.com");
+    const { app, visitor } = await newDesk();
     const before = await sendMany(app, 2 * PAGE + 7);
     const pages = [await list(visitor)];
     for (let next = older(pages[0] ?? ""); next !== null; next = older(pages.at(-1) ?? "")) {
@@ -20,8 +22,8 @@ describe("paging", () => {
 
 describe("the filter", () => {
   test("lets through what fits, and nothing else, by each of its fields", async () => {
-    const { app, visitor } = await startSignedIn("ada@example.com");
-    const second = mintKey(app.registry, "alpha");
+    const { app, visitor } = await newDesk();
+    const second = mintKey(app.registry, app.desk);
     const plain = await send(app);
     const odd = {
       symbol: await send(app, { symbol: "ETH & <co>" }),
@@ -76,7 +78,7 @@ describe("the filter", () => {
   });
 
   test("says so where it cannot be understood, and shows nothing", async () => {
-    const { app, visitor } = await startSignedIn("ada@example.com");
+    const { app, visitor } = await newDesk();
     await send(app);
     for (const wrong of [
       "side=buy",
@@ -153,7 +155,7 @@ function forgetText(html: string): string {
 
 describe("what is asked for by the script", () => {
   test("is what arrived since, once, by the filter", async () => {
-    const { app, visitor } = await startSignedIn("ada@example.com");
+    const { app, visitor } = await newDesk();
     const empty = await list(visitor, "/signals?symbol=ETH");
     const path = linkOf(/data-newer="([^"]+)"/, empty);
     let newest = linkOf(/data-newest="([^"]+)"/, empty);
@@ -172,7 +174,7 @@ describe("what is asked for by the script", () => {
   });
 
   test("is the newest where more arrived than a page shows", async () => {
-    const { app, visitor } = await startSignedIn("ada@example.com");
+    const { app, visitor } = await newDesk();
     const [first = "", ...rest] = await sendMany(app, PAGE + 20);
     const rows = await list(visitor, `/signals/newer?after=${first}`);
     expect(idsIn(rows)).toEqual(rest.slice(-PAGE).toReversed());

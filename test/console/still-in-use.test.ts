@@ -7,9 +7,12 @@ import {
   rowsIn,
   seen,
   startSignedIn,
+  useDesks,
   type TestConsole,
   type Visitor,
 } from "./_console.ts";
+
+const newDesk = useDesks();
 
 async function send(app: TestConsole, key: string, fields: object = {}): Promise<number> {
   const body = { ...signal, ...fields };
@@ -32,8 +35,8 @@ function rowsOf(html: string): Map<string, string> {
 
 describe("a key that has ended", () => {
   test("is seen to be still in use, how often, and what to do about it", async () => {
-    const { app, visitor } = await startSignedIn("ada@example.com");
-    const { key, keyId } = mintKey(app.registry, "alpha");
+    const { app, visitor } = await newDesk();
+    const { key, keyId } = mintKey(app.registry, app.desk);
     expect(await send(app, key)).toBe(201);
     app.registry.revokeKey(keyId);
     expect(seen((await visitor.get("/keys")).text)).not.toContain("Still in use");
@@ -56,8 +59,8 @@ describe("a key that has ended", () => {
   });
 
   test("comes first, and those that nothing sends with are on another page", async () => {
-    const { app, visitor } = await startSignedIn("ada@example.com");
-    const [first, quiet] = [mintKey(app.registry, "alpha"), mintKey(app.registry, "alpha")];
+    const { app, visitor } = await newDesk();
+    const [first, quiet] = [mintKey(app.registry, app.desk), mintKey(app.registry, app.desk)];
     for (const { keyId } of [first, quiet]) app.registry.revokeKey(keyId);
     expect(await send(app, first.key)).toBe(401);
     const rows = rowsOf(await see(visitor, "/keys", "Still in use"));
@@ -67,8 +70,8 @@ describe("a key that has ended", () => {
 });
 
 test("a key whose requests are wrong in another way is not called still in use, active or not", async () => {
-  const { app, visitor } = await startSignedIn("ada@example.com");
-  const { key, keyId } = mintKey(app.registry, "alpha");
+  const { app, visitor } = await newDesk();
+  const { key, keyId } = mintKey(app.registry, app.desk);
   expect(await send(app, key, { side: "sideways" })).toBe(422);
   const alive = await see(visitor, `/keys/${keyId}`, "1 request, 1 rejected");
   expect(seen(alive)).not.toContain("still");
@@ -101,7 +104,7 @@ describe("a signal's duplicates", () => {
   const first = { client_signal_id: "order 1", price: 1, quantity: 2 };
 
   test("are counted, with what was different in them", async () => {
-    const { app, visitor } = await startSignedIn("ada@example.com");
+    const { app, visitor } = await newDesk();
     const post = (fields: object) => app.post({ ...signal, ...first, ...fields });
     const { body } = await post({});
     const path = `/signals/${String(body["id"])}`;
