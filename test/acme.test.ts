@@ -16,7 +16,7 @@ import { connect } from "node:tls";
 import { DAY_MS, HOUR_MS } from "../src/domain/time.ts";
 import type { Checks } from "../src/ops/health.ts";
 import { askServer, askStatus } from "../src/ops/client.ts";
-import { cli, freePort, type ServeProcess, startServe } from "./_cli.ts";
+import { cliHere, freePort, type ServeProcess, startServe } from "./_cli.ts";
 import { acmeFlags, problem, startDirectory, type TestDirectory } from "./_directory.ts";
 import { scrape } from "./_metrics.ts";
 import { temporaryFolder } from "./_setup.ts";
@@ -69,7 +69,7 @@ async function examine(
   check = "certificate",
 ): Promise<object | undefined> {
   const listen = ["--listen", "127.0.0.1:0", "--data", dataDir];
-  const { stdout } = await cli(["doctor", "--json", ...args, ...listen]);
+  const { stdout } = await cliHere(["doctor", "--json", ...args, ...listen]);
   const findings = JSON.parse(stdout) as { name: string }[];
   return findings.find(({ name }) => name === check);
 }
@@ -139,7 +139,7 @@ describe("without a first certificate", () => {
     const { samples } = await scrape(dataDir);
     expect(samples.get("signalbox_acme_failing")).toBe(1);
     expect(samples.get('signalbox_ready{check="certificate"}')).toBe(0);
-    const status = await cli(["status", "--data", dataDir]);
+    const status = await cliHere(["status", "--data", dataDir]);
     expect(status.stdout).toContain("! There is no certificate: the order of ");
     expect(status.stdout).toContain("the directory asked to wait, so the server tries again at ");
     expect(status.stdout).not.toContain("reload");
@@ -178,7 +178,7 @@ describe("without a first certificate", () => {
     const flags = ["--backup-dir", dir, "--console-listen", `127.0.0.1:${await freePort()}`];
     const server = await start("waiting for a certificate", flags);
     await server.logged("backup made");
-    const { stdout } = await cli(["status", "--data", dataDir]);
+    const { stdout } = await cliHere(["status", "--data", dataDir]);
     expect(stdout).toMatch(/^signals +starting$/m);
     expect(stdout).toMatch(/^console +starting$/m);
     expect(stdout).toContain(join(dir, "signalbox-"));
@@ -259,7 +259,7 @@ describe("a renewal", () => {
       ok: true,
       detail: expect.stringMatching(/^expires in 0 days, .*: not today; next attempt at /),
     });
-    const { stdout } = await cli(["status", "--data", dataDir]);
+    const { stdout } = await cliHere(["status", "--data", dataDir]);
     expect(stdout).toContain("! The certificate is not renewed: the order of ");
     expect(stdout).toContain("fix the cause, then run: systemctl reload signalbox; otherwise");
     expect(await examine(args, dataDir)).toMatchObject({ severity: "warning" });
@@ -293,7 +293,7 @@ describe("a renewal", () => {
     const said = server.log().find(({ msg }) => msg === "the certificate in use lacks names");
     expect(said).toMatchObject({ level: "warn", missing: ["third.test"] });
     expect((await certificateCheck(dataDir)).detail).toContain("; lacks third.test; the last");
-    const { stdout } = await cli(["status", "--data", dataDir]);
+    const { stdout } = await cliHere(["status", "--data", dataDir]);
     expect(stdout).toContain(`! ${lacks}: the order of `);
     expect(await examine([...args, ...more], dataDir)).toMatchObject({
       severity: "problem",
@@ -316,7 +316,7 @@ describe("the port of --acme-http-listen in use by another program", () => {
     const { challengePort, dataDir, args, start } = await setUp();
     await stop(await start());
     const other = occupy(challengePort);
-    const check = await cli([
+    const check = await cliHere([
       "serve",
       "--check",
       ...args,
@@ -335,7 +335,7 @@ describe("the port of --acme-http-listen in use by another program", () => {
     expect((await certificateCheck(dataDir)).detail).toContain("is in use by another program");
     expect((await scrape(dataDir)).samples.get("signalbox_acme_failing")).toBe(1);
     expect(await examine(args, dataDir)).toMatchObject({ severity: "warning" });
-    const status = await cli(["status", "--data", dataDir]);
+    const status = await cliHere(["status", "--data", dataDir]);
     expect(status.stdout).toMatch(
       /! The certificate is not renewed: since .* this server cannot listen for challenges: .* is in use/,
     );
@@ -356,14 +356,14 @@ describe("the port of --acme-http-listen in use by another program", () => {
     const refused = ["serve", ...args, "--listen=127.0.0.1:0", "--data", dataDir];
     const says = /^signalbox: .*is in use by another program.* such as --acme-http-listen /m;
     let other = occupy(challengePort);
-    expect((await cli(refused)).stderr).toMatch(says);
+    expect((await cliHere(refused)).stderr).toMatch(says);
     other.stop(true);
     await stop(await start());
     await Bun.sleep(1_100);
     other = occupy(challengePort);
-    const { code, stderr } = await cli(refused);
+    const { code, stderr } = await cliHere(refused);
     expect([code, stderr]).toEqual([1, expect.stringMatching(says)]);
-    expect((await cli([...refused, "--check"])).stderr).toMatch(says);
+    expect((await cliHere([...refused, "--check"])).stderr).toMatch(says);
     other.stop(true);
   });
 });
@@ -373,7 +373,7 @@ test("--acme-http-listen on an address that is not up yet does not stop a server
   await stop(await start());
   const away = ["--acme-http-listen=192.0.2.1:8880"];
   const where = ["--listen=127.0.0.1:0", "--data", dataDir];
-  const check = await cli(["serve", "--check", ...args, ...away, ...where]);
+  const check = await cliHere(["serve", "--check", ...args, ...away, ...where]);
   expect(check.stderr).toContain("The configuration is valid");
   const server = await start(undefined, away);
   const said = server.log().find(({ level }) => level === "error");
@@ -390,7 +390,7 @@ test("a stored certificate that other users can read is used, and its permission
   const files = readdirSync(folder).map((name) => join(folder, name));
   for (const file of files) chmodSync(file, 0o644);
   chmodSync(folder, 0o755);
-  const { stdout } = await cli(["doctor", "--json", ...args, "--data", dataDir]);
+  const { stdout } = await cliHere(["doctor", "--json", ...args, "--data", dataDir]);
   expect(stdout).toContain(join(folder, "account-key.pem"));
 
   directory.refusal = () => problem("malformed", "not today");
@@ -447,7 +447,7 @@ test("a certificate that expired while the server was down is used until there i
   const again = await start();
   await again.logged("the certificate has expired and could not be renewed");
   expect((await presented(again.url)).fingerprint).toBe(fingerprint);
-  const { stdout } = await cli(["status", "--data", dataDir]);
+  const { stdout } = await cliHere(["status", "--data", dataDir]);
   expect(stdout).toMatch(
     /! The certificate expired at .*, and clients cannot connect: the order of /,
   );

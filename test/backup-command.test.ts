@@ -16,7 +16,7 @@ import {
 import { timeStamp } from "../src/ops/backup-folder.ts";
 import { Tail } from "../src/ops/backup-command.ts";
 import { verifyDatabase } from "../src/store/sqlite/verify.ts";
-import { cli, expectUsageError, mintKey, spawn, startServe } from "./_cli.ts";
+import { cliHere, expectUsageError, mintKey, spawn, startServe } from "./_cli.ts";
 import { seed } from "./_databases.ts";
 import { type LogLine, onCleanup, temporaryFolder, until } from "./_setup.ts";
 
@@ -210,21 +210,23 @@ describe("serve --backup-command", () => {
     await mintKey(server.dataDir);
     await server.logged(FAILED);
     const data = ["--data", server.dataDir];
-    const failed = await cli(["status", ...data]);
+    const failed = await cliHere(["status", ...data]);
     expect(failed.stdout).toMatch(
       /^! The backup command failed at .*Z: exit code 1: cp: .*\n {2}run it yourself as the server's user/m,
     );
-    const found = await cli(["doctor", ...data]);
+    const found = await cliHere(["doctor", ...data]);
     expect(found.stdout).toMatch(
       /^fail {2}backups +The backup command failed at .*Z: exit code 1/m,
     );
     expect(found.code).toBe(1);
-    expect((await cli(["healthcheck", ...data])).code).toBe(0);
+    expect((await cliHere(["healthcheck", ...data])).code).toBe(0);
     mkdirSync(away);
     await server.logged('"backup sent"');
     const [sent = ""] = readdirSync(away);
     expect(verifyDatabase(join(away, sent)).ok).toBe(true);
-    expect((await cli(["status", ...data])).stdout).toMatch(/^backup .*\.db, (not )?sent away/m);
+    expect((await cliHere(["status", ...data])).stdout).toMatch(
+      /^backup .*\.db, (not )?sent away/m,
+    );
     server.kill("SIGTERM");
     expect(await server.exited).toBe(0);
   });

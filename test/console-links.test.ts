@@ -1,13 +1,13 @@
 /** The console's URL in the links of `member invite` and `member reset`. */
 import { expect, test } from "bun:test";
-import { cli, mintKey, startServe } from "./_cli.ts";
+import { cliHere, mintKey, startServe } from "./_cli.ts";
 import { temporaryFolder } from "./_setup.ts";
 
 /** The URL and the notes of an invitation and of a reset. */
 async function links(dataDir: string, ...args: string[]) {
   const where = ["--data", dataDir, ...args];
-  const invited = await cli(["member", "invite", "alpha", "ada@example.com", ...where]);
-  const reset = await cli(["member", "reset", "alpha", "ada@example.com", ...where]);
+  const invited = await cliHere(["member", "invite", "alpha", "ada@example.com", ...where]);
+  const reset = await cliHere(["member", "reset", "alpha", "ada@example.com", ...where]);
   return [invited, reset].map(({ code, stdout, stderr }) => ({
     code,
     url: stdout.replace(/\/join\/[\w-]{43}\n$/, ""),

@@ -82,16 +82,15 @@ function negotiate(port: number, ciphers: string): Promise<string | null> {
   });
 }
 
-test.each([
-  ["ECDHE-ECDSA-AES128-GCM-SHA256", true],
-  ["ECDHE-ECDSA-CHACHA20-POLY1305", true],
-  ["ECDHE-ECDSA-AES128-SHA", false],
-])("over TLS 1.2, %s: %j", async (cipher, isOffered) => {
+test("over TLS 1.2, only suites with forward secrecy and authenticated encryption are offered", async () => {
   const consoleListen = { host: "127.0.0.1", port: 0 };
   const { app } = await startWithTls(first, { consoleListen });
   const console = Number(new URL(app.consoleUrl ?? "").port);
   for (const port of [app.address.port, console]) {
-    expect([port, await negotiate(port, cipher)]).toEqual([port, isOffered ? cipher : null]);
+    for (const cipher of ["ECDHE-ECDSA-AES128-GCM-SHA256", "ECDHE-ECDSA-CHACHA20-POLY1305"]) {
+      expect(await negotiate(port, cipher)).toBe(cipher);
+    }
+    expect(await negotiate(port, "ECDHE-ECDSA-AES128-SHA")).toBeNull();
   }
 });
 
