@@ -167,7 +167,20 @@ test("every page of signals is one for everybody", async () => {
   const metadata = { note: "w".repeat(2_000) };
   const id = await send(desk, { symbol: `${long}${long}`, client_signal_id: long, metadata });
   for (let index = 0; index < PAGE + 1; index += 1) await send(desk);
+  await send(desk, {
+    symbol: long,
+    price: -1.7976931348623157e-300,
+    quantity: 0.0000012345678901234567,
+  });
   await page.goto("/signals?side=open");
+  const linesOfNumbers = await page.locator("td.number").evaluateAll((cells) =>
+    cells.slice(0, 2).map((cell) => {
+      const range = document.createRange();
+      range.selectNodeContents(cell);
+      return range.getClientRects().length;
+    }),
+  );
+  expect(linesOfNumbers, "a broken number reads like another one").toEqual([1, 1]);
   await page.getByText("Export", { exact: true }).click();
   await expectAccessible(page);
   for (const path of [`?symbol=${long}${long}`, `/${id}`, "?find=nothing", "?side=nothing"]) {

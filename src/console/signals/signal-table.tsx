@@ -4,7 +4,7 @@ import type { StoredSignal } from "../../domain/stored-signal.ts";
 import { KeyLink, None, Tag, type Tone } from "../ui/components.tsx";
 import { type Column, Row, Table } from "../ui/table.tsx";
 import { Clock } from "../ui/times.tsx";
-import { isLongNumber, shorten } from "../ui/words.ts";
+import { shorten } from "../ui/words.ts";
 
 const columns: readonly Column[] = [
   { name: "Received", phone: "more" },
@@ -59,19 +59,13 @@ function SignalRow({ signal, now }: { signal: StoredSignal; now: number }): VNod
     <Clock at={signal.received_at} now={now} />,
     <bdi>{shorten(symbol)}</bdi>,
     <SideTags {...signal} />,
-    <Quantity value={price} />,
-    <Quantity value={quantity} />,
+    price ?? <None />,
+    quantity ?? <None />,
     signal.source,
     signal.type,
     <KeyLink id={key_id} label={key_label} last4={key_last4} />,
   ];
   return <Row columns={columns} cells={cells} id={id} to={`/signals/${id}`} isNamed nameAt={1} />;
-}
-
-function Quantity({ value }: { value: number | null }): VNode {
-  const text = String(value);
-  if (value === null) return <None />;
-  return isLongNumber(text) ? <bdi class="wrap">{text}</bdi> : <>{text}</>;
 }
 
 const tones: Readonly<Record<string, Tone>> = {

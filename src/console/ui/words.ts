@@ -43,10 +43,3 @@ export function shorten(text: string, max = CHARACTERS_MAX): string {
   if (characters.length <= max) return text;
   return `${characters.slice(0, max - 1).join("")}…`;
 }
-
-const DIGITS_MAX = 12;
-
-/** Whether a number may be broken in a table, where each column has to leave room for the others. */
-export function isLongNumber(text: string): boolean {
-  return text.length > DIGITS_MAX;
-}
