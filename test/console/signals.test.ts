@@ -104,6 +104,12 @@ describe("the filter", () => {
   });
 });
 
+test("a search that finds nothing leads to the rejected requests", async () => {
+  const { visitor } = await startSignedIn("ada@example.com");
+  const { text } = await visitor.get("/signals?find=order+7");
+  expect(text).toContain('see the <a href="/activity#rejects">rejected requests</a>');
+});
+
 describe("another desk", () => {
   test("has nothing that could be seen, by whatever way", async () => {
     const app = await startConsole();

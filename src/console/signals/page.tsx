@@ -56,7 +56,8 @@ export function SignalListPage({ visit, listing }: Listed): VNode {
       <SignalToolbar {...listing} />
       {find !== null && found.signals.length === 0 && (
         <Problem>
-          No signal of your desk has this <code>id</code> or <code>client_signal_id</code>.{" "}
+          No signal of your desk has this <code>id</code> or <code>client_signal_id</code>. If your
+          bot got an error, see the <a href="/activity#rejects">rejected requests</a>.{" "}
           <SymbolLink text={find.trim()} />
         </Problem>
       )}
