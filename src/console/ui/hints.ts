@@ -11,6 +11,6 @@ export const sessionsHint = `A session ends after ${SESSION_IDLE_MS_MAX / HOUR_M
 
 export const keyLabelHint = `What it is for, such as the bot or its environment: up to ${NOTE_CHARACTERS_MAX} characters.`;
 
-export const rejectsHint = `The latest ${REQUESTS_PER_REASON_KEPT} requests per reason and key are kept. Requests without a key, or with an unknown one, belong to no desk and are not shown: if a bot gets 401 and is not in this list, its key was never yours.`;
+export const rejectsHint = `The latest ${REQUESTS_PER_REASON_KEPT} requests per reason and key are kept. Not shown: requests without a key or with an unknown one, and requests to a wrong path or with a wrong method. If a bot gets 401 and is not in this list, its key is not one of your desk's keys for sending.`;
 
 export const duplicatesHint = `Counted for your desk's latest ${REPEATED_SIGNALS_KEPT.toLocaleString("en")} signals with duplicates; the last few seconds are not included yet.`;
