@@ -1,6 +1,7 @@
 import { Database } from "bun:sqlite";
 import { describe, expect, test } from "bun:test";
 import {
+  chmodSync,
   cpSync,
   existsSync,
   mkdirSync,
@@ -218,6 +219,20 @@ describe("a backup of a running server is a snapshot", () => {
 });
 
 describe("the target", () => {
+  test("may be an older backup or an empty file: it is replaced and made private", async () => {
+    const { dataDir } = seed({ signals: 5 });
+    const folder = temporaryFolder();
+    const file = join(folder, "signalbox.db");
+    writeFileSync(file, "");
+    expect(await backUp(file, dataDir)).toMatchObject({ code: 0 });
+    withRegistryOf(dataDir, (registry) => registry.createDesk("beta", { ifMissing: false }));
+    chmodSync(file, 0o644);
+    expect(await backUp(file, dataDir)).toMatchObject({ code: 0 });
+    expect(contentOf(file).desks.rows).toBe(2);
+    expect(mode(file)).toBe("600");
+    expect(readdirSync(folder)).toEqual(["signalbox.db"]);
+  });
+
   const foreign: [string, (file: string) => void][] = [
     ["a text", (file) => writeFileSync(file, "dear diary")],
     ["another program's database", (file) => edit(file, "CREATE TABLE notes (text)")],

@@ -320,6 +320,14 @@ describe("a file is refused, and nothing is changed, if", () => {
       /is damaged \(.+\), and nothing was changed: restore another backup/,
     ],
     [
+      "its end is missing",
+      (file) => {
+        const bytes = readFileSync(file);
+        writeFileSync(file, bytes.subarray(0, bytes.length - 4_096));
+      },
+      /is damaged \(.+\), and nothing was changed: restore another backup/,
+    ],
+    [
       "it is a text",
       (file) => writeFileSync(file, "dear diary"),
       "is not a Signalbox database, and was left as it is: name another file",
