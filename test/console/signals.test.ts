@@ -77,6 +77,18 @@ describe("the filter", () => {
     expect(await at("0000-01-01T00:00", "9999-12-31T23:59")).toEqual(ids.toReversed());
   });
 
+  test("waits for no signals if it ends in the past", async () => {
+    const { visitor } = await startSignedIn("ada@example.com");
+    const past = await list(visitor, "/signals?to=2020-01-01");
+    expect(past).toContain("No matches");
+    const open = await list(visitor, "/signals?to=9999-01-01");
+    for (const promise of ["data-newer=", "Pause", "No matches yet", "appear here"]) {
+      expect(past).not.toContain(promise);
+      expect(open).toContain(promise);
+    }
+    expect(past, "a link to the same page").not.toContain(">Newest<");
+  });
+
   test("says so where it cannot be understood, and shows nothing", async () => {
     const { app, visitor } = await newDesk();
     await send(app);

@@ -29,7 +29,9 @@ export interface SignalListing {
   readonly found: SignalPage;
   /** The newest that the page can know of. */
   readonly newestId: string;
-  /** The first page: new signals appear on top of it. */
+  /** The page with the newest matches. */
+  readonly isFirst: boolean;
+  /** New signals appear on top of it: it is the first page, and its filter ends in the future. */
   readonly isLive: boolean;
   /** To choose from. */
   readonly keys: readonly ApiKey[];
@@ -81,7 +83,7 @@ function SymbolLink({ text }: { text: string }): VNode | null {
 }
 
 function Found({ visit, listing }: Listed): VNode {
-  const { input, find, found, newestId, isLive } = listing;
+  const { input, find, found, newestId, isFirst, isLive } = listing;
   const { signals, older, searchedTo } = found;
   const newerPath = isLive ? pathWith("/signals/newer", input) : undefined;
   return (
@@ -95,7 +97,7 @@ function Found({ visit, listing }: Listed): VNode {
       )}
       <Pager
         label="Pages of signals"
-        newest={isLive || find !== null ? null : pathWith("/signals", input)}
+        newest={isFirst || find !== null ? null : pathWith("/signals", input)}
         older={olderPath(listing)}
         olderName={searchedTo === null ? "Older" : "Search older ones"}
         isOlderHidden={older === null}
@@ -110,13 +112,14 @@ function olderPath({ input, found: { older }, isLive }: SignalListing): string |
   return isLive ? pathWith("/signals", input) : null;
 }
 
-function Empty({ listing: { input, found, isLive, rejected } }: Pick<Listed, "listing">): VNode {
+function Empty({ listing }: Pick<Listed, "listing">): VNode {
+  const { input, isLive, rejected } = listing;
   const isFiltered = Object.keys(input.typed).length > 0;
   return (
     <div class="empty" id="no-signals">
       {isFiltered || !isLive ? (
         <>
-          <h2>{headingOf(found, isLive)}</h2>
+          <h2>{headingOf(listing)}</h2>
           {isLive && <p>Signals that match the filter appear here as soon as they are stored.</p>}
         </>
       ) : (
@@ -132,9 +135,10 @@ function Empty({ listing: { input, found, isLive, rejected } }: Pick<Listed, "li
   );
 }
 
-function headingOf({ searchedTo }: SignalPage, isLive: boolean): string {
-  if (searchedTo !== null) return "No matches so far";
-  return isLive ? "No matches yet" : "No older matches";
+function headingOf({ found, isFirst, isLive }: SignalListing): string {
+  if (found.searchedTo !== null) return "No matches so far";
+  if (isLive) return "No matches yet";
+  return isFirst ? "No matches" : "No older matches";
 }
 
 /** `back`: the path that the member came from. */

@@ -32,6 +32,7 @@ const nothing: Omit<SignalListing, "input" | "keys" | "symbols"> = {
   find: null,
   found: { signals: [], older: null, searchedTo: null },
   newestId: "",
+  isFirst: false,
   isLive: false,
   rejected: 0,
 };
@@ -55,9 +56,11 @@ async function showList(services: ConsoleServices, visit: MemberVisit): Promise<
   const newestId = await newestSignalId(services.signals, visit.member.deskId);
   const { signals, more, searchedTo } = await services.signals.list(request);
   const listed = { signals, older: more, searchedTo };
-  const isLive = request.before === null;
+  const { to } = input.filter;
+  const isFirst = request.before === null;
+  const isLive = isFirst && (to === null || to > visit.now);
   const rejected = listed.signals.length === 0 ? await countRejected(services, visit) : 0;
-  return listPage(services, visit, input, { found: listed, newestId, isLive, rejected });
+  return listPage(services, visit, input, { found: listed, newestId, isFirst, isLive, rejected });
 }
 
 async function showFound(
