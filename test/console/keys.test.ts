@@ -97,6 +97,7 @@ test("a read key is shown as one, and is rotated and revoked like the others", a
   expect((await visitor.get("/start")).text).not.toContain("executor");
   await revoke(visitor, id, "executor");
   expect(app.registry.findKey(id)?.revoked_at).not.toBeNull();
+  expect((await visitor.get(`/keys/${id}`)).text).not.toContain("Expires");
 });
 
 describe("a new key", () => {

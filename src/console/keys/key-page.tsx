@@ -141,7 +141,10 @@ function LateUseNotice({ apiKey, activity, now, isRotated }: KeyDetails): VNode 
 function factsOf(details: KeyDetails): Fact[] {
   const { apiKey, isExpiring, activity, now } = details;
   const { id, label, last4, last_used_at, expires_at, revoked_at } = apiKey;
-  const revoked: Fact = ["Revoked", <Past at={revoked_at} now={now} />];
+  const end: Fact =
+    revoked_at === null
+      ? ["Expires", <PastOrFuture at={expires_at} now={now} />]
+      : ["Revoked", <Past at={revoked_at} now={now} />];
   return [
     ["Label", label === null ? <None /> : <bdi>{label}</bdi>],
     ["Ends in", <span class="mono">…{last4}</span>],
@@ -156,8 +159,7 @@ function factsOf(details: KeyDetails): Fact[] {
     ["Last used", <Past at={last_used_at} now={now} />],
     ["Last 24 hours", <LastDay {...details} />],
     ["Created", <Created {...details} />],
-    ["Expires", <PastOrFuture at={expires_at} now={now} />],
-    ...(revoked_at === null ? [] : [revoked]),
+    end,
     ["Id", <span class="mono">{id}</span>],
   ];
 }
