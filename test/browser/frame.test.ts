@@ -104,6 +104,9 @@ test("the keyboard moves through rows, opens one, and finds the search and its o
 
 test("single-key shortcuts can be turned off, and on again", async () => {
   const { page } = await openDesk(openWindow, "alpha");
+  await page.keyboard.press("?");
+  expect(await page.getByText("Next row").count()).toBe(1);
+  expect(await page.getByText("Search").count(), "a key for what is not there").toBe(0);
   await page.goto("/signals");
   const search = page.getByRole("searchbox");
   const isInSearch = () => search.evaluate((input) => input === document.activeElement);

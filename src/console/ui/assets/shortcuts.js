@@ -29,8 +29,10 @@ function move(step) {
   next?.closest("tr").scrollIntoView({ block: "nearest" });
 }
 
+const search = document.querySelector('input[type="search"]');
+
 const shortcuts = [
-  ["/", "Search"],
+  ...(search === null ? [] : [["/", "Search"]]),
   ["j", "Next row"],
   ["k", "Previous row"],
   ["Enter", "Open the row"],
@@ -64,7 +66,7 @@ opener.hidden = false;
 opener.addEventListener("click", showShortcuts);
 
 const actions = {
-  "/": () => document.querySelector('input[type="search"]')?.focus(),
+  "/": () => search?.focus(),
   "?": showShortcuts,
   j: () => move(1),
   k: () => move(-1),
