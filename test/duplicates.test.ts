@@ -1,8 +1,8 @@
 /** Deduplication (SPEC.md 4.1, rules 1 to 4): exactly one 201 for a desk's `client_signal_id`, for ever. */
 import { expect, test } from "bun:test";
-import { rmSync } from "node:fs";
-import { join } from "node:path";
-import { mintKey, query, signal, startTestApp, type TestApp, temporaryFolder } from "./_setup.ts";
+import { Writer } from "../src/store/sqlite/writer.ts";
+import { mintKey, onCleanup, query, signal, startTestApp, type TestApp } from "./_setup.ts";
+import { prepare } from "./_submissions.ts";
 
 test("of many concurrent posts of one id exactly one is 201, and all have one id", async () => {
   const { post, registry, dataDir } = await startTestApp();
@@ -22,23 +22,34 @@ test("of many concurrent posts of one id exactly one is 201, and all have one id
   expect(count(dataDir)).toBe(rounds);
 });
 
-test("two servers on one folder, its lock file deleted, store each signal once", async () => {
-  const dataDir = temporaryFolder();
-  const first = await startTestApp({ dataDir });
-  rmSync(join(dataDir, "serve.lock"));
-  const second = await startTestApp({ dataDir });
-  const bodies = Array.from({ length: 200 }, (_, index) => ({
-    ...signal,
-    client_signal_id: String(index),
-  }));
+const nothing = (): void => {};
+
+test("two writers on one folder, as if its lock file was deleted, store each signal once", async () => {
+  const { dataDir, submit } = prepare();
+  const events = {
+    onCommitted: nothing,
+    onFatal: nothing,
+    onProblem: nothing,
+    onRecovered: nothing,
+    onTransaction: nothing,
+    onStored: nothing,
+  };
+  const where = { dataDir, externalCheckpoints: false };
+  const first = await Writer.start(where, events);
+  onCleanup(() => first.close());
+  const second = await Writer.start(where, events);
+  onCleanup(() => second.close());
+  const submissions = Array.from({ length: 200 }, (_, index) =>
+    submit({ signal: { client_signal_id: String(index) } }),
+  );
   const answers = await Promise.all(
-    bodies.map((body) => Promise.all([first.post(body), second.post(body)])),
+    submissions.map((one) => Promise.all([first.append(one), second.append(one)])),
   );
   for (const [one, other] of answers) {
-    expect(new Set([one.status, other.status])).toEqual(new Set([200, 201]));
-    expect(one.body["id"]).toBe(other.body["id"]);
+    expect(one.deduped).toBe(!other.deduped);
+    expect(one.id).toBe(other.id);
   }
-  expect(count(dataDir)).toBe(bodies.length);
+  expect(count(dataDir)).toBe(submissions.length);
 });
 
 test("a refused request stores nothing and leaves the id unused", async () => {

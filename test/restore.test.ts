@@ -200,10 +200,9 @@ describe("restore over a database", () => {
     expect(query(dataDir, "SELECT count(*) AS n FROM signals")).toEqual([{ n: 6 }]);
   });
 
-  test("is refused while a server has it open, also if the lock was deleted", async () => {
+  test("is refused while a server has it open, also without the folder's lock", async () => {
     const { file, dataDir, path, key } = seedWithBackup(5);
     const { url } = await startServe([], { dataDir });
-    rmSync(join(dataDir, "serve.lock"));
     expect(() => restoreHere(file, { path }, SHORT_WAIT_MS)).toThrow(
       /signalbox\.db is locked by another process, and nothing was changed: wait for it/,
     );
@@ -221,6 +220,17 @@ describe("restore over a database", () => {
     expect(server.log().at(-1)).toMatchObject({
       level: "fatal",
       reason: `the database file was replaced or removed while the server ran: ${path}`,
+    });
+  });
+
+  test("a server ends if its lock file is removed: a second one could start", async () => {
+    const { dataDir } = seedWithBackup(5);
+    const server = await startServe([], { dataDir });
+    rmSync(join(dataDir, "serve.lock"));
+    expect(await server.exited).toBe(1);
+    expect(server.log().at(-1)).toMatchObject({
+      level: "fatal",
+      reason: expect.stringContaining("the lock file was replaced or removed while the server ran"),
     });
   });
 

@@ -27,7 +27,7 @@ import { SqliteSignals } from "./signals.ts";
 import { hasMoved } from "./transaction.ts";
 import { Writer } from "./writer.ts";
 
-/** How often the server looks whether the database file is still its own. */
+/** How often the server looks whether the database file and the lock file are still its own. */
 const MOVED_INTERVAL_MS = 1_000;
 
 interface Parts {
@@ -78,8 +78,13 @@ export class SqliteStore implements ServerStorage {
     const onCommitted = (pages: number): void => checkpointer?.committed(pages);
     const writer = await Writer.start(where, { ...events, onCommitted });
     const watch = setInterval(() => {
-      if (hasMoved(db))
+      if (hasMoved(db)) {
         writer.fail(`the database file was replaced or removed while the server ran: ${path}`);
+      } else if (hasMoved(lock)) {
+        writer.fail(
+          `the lock file was replaced or removed while the server ran, so another server could use the folder: ${lock.filename}`,
+        );
+      }
     }, MOVED_INTERVAL_MS);
     opened.move();
     return new SqliteStore({ lock, db, writer, checkpointer, watch });
