@@ -160,7 +160,7 @@ test
     expect({ code, stderr }).toEqual({
       code: 1,
       stderr: expect.stringContaining(
-        `${file} belongs to user ${NOBODY}, and you are root. Run: sudo chown 0 ${file}, or name another folder`,
+        `${file} belongs to user ${NOBODY}, and you are root. Run: sudo chown -h 0 ${file}, or name another folder`,
       ),
     });
   }

@@ -11,6 +11,8 @@ import {
 } from "node:fs";
 import { join } from "node:path";
 import { fieldNames } from "../src/domain/signal.ts";
+import { checkServerStorage } from "../src/store/open.ts";
+import { explainFailure } from "../src/store/sqlite/failures.ts";
 import { lockFolder } from "../src/store/sqlite/lock.ts";
 import {
   APPLICATION_ID,
@@ -129,6 +131,24 @@ describe("permissions", () => {
     chmodSync(dataDir, 0o700);
   });
 });
+
+test.each([0o400, 0o000])(
+  "a database with mode %o is refused, with the chmod to type",
+  (closed) => {
+    const dataDir = temporaryFolder();
+    open(dataDir).close();
+    const path = database(dataDir);
+    chmodSync(path, closed);
+    const digits = closed.toString(8).padStart(4, "0");
+    const problem = `${path} cannot be used: its mode is ${digits}. Run: chmod 600 ${path}, or name another folder with --data DIR.`;
+    expect(refusal(dataDir)).toBe(problem);
+    expect(() => checkServerStorage(dataDir)).toThrow(problem);
+    const explained = explainFailure(new Error("unable to open database file"), path);
+    if (closed === 0) expect(explained).toMatchObject({ message: problem });
+    chmodSync(path, 0o600);
+    expect(refusal(dataDir)).toBe("");
+  },
+);
 
 function foreign(dataDir: string, prepare: (db: Database) => void): void {
   const db = new Database(database(dataDir), { create: true });

@@ -94,7 +94,7 @@ function checkPermissions({ config: { dataDir } }: Facts): Finding {
     const files = foreign.map(shellQuoted).join(" ");
     return problem(
       `${foreign[0]} belongs to another user.`,
-      `sudo chown ${process.geteuid?.()} ${files}`,
+      `sudo chown -h ${process.geteuid?.()} ${files}`,
     );
   }
   const [first] = wrongMode;

@@ -142,14 +142,14 @@ test("a file that may not be read or written is named with the missing permissio
     await expectFrom(
       unprivileged,
       [...args, "--data", dataDir],
-      /cannot be used|cannot be written/,
+      /its mode is 0000\. Run: chmod 600 /,
     );
   }
   chmodSync(database, 0o400);
   await expectFrom(
     unprivileged,
     ["key", "mint", "--desk", "alpha", "--data", dataDir],
-    /SQLITE_READONLY.*as the user who owns it/,
+    /its mode is 0400\. Run: chmod 600 /,
   );
   chmodSync(database, 0o600);
   await expectFrom(

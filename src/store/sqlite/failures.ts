@@ -4,6 +4,7 @@ import { dirname } from "node:path";
 import { messageOf, systemCode, UserError } from "../../domain/errors.ts";
 import { shellQuoted } from "../../domain/shell.ts";
 import { problemOfFolder } from "./folder.ts";
+import { problemOfModes } from "./permissions.ts";
 
 /** Another connection holds the lock that this one asked for. */
 export function isBusy(error: unknown): boolean {
@@ -72,6 +73,8 @@ export function explainFailure(error: unknown, path: string): unknown {
       `The disk of ${path} is full, or a quota is used up (${systemCode(error)}): free some space, then try again.`,
     );
   }
+  const closed = problemOfModes([path], 0o400);
+  if (closed !== null) return closed;
   return new UserError(
     `${path} cannot be used (${isOfSqlite ? describeFailure(error) : systemCode(error)}): run signalbox as the user who owns it, or name another folder with --data DIR.`,
   );

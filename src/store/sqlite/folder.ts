@@ -5,6 +5,7 @@ import {
   octal,
   type OnTightened,
   ourPaths,
+  problemOfModes,
   refuseForeignFiles,
   tighten,
 } from "./permissions.ts";
@@ -69,6 +70,9 @@ function refuseUnusable(dataDir: string): void {
   refuseOtherFiles(dataDir);
   accessSync(dataDir, constants.R_OK | constants.W_OK | constants.X_OK);
   refuseForeignFiles(dataDir);
+  const path = join(dataDir, DATABASE_NAME);
+  const problem = problemOfModes([path, `${path}-wal`, `${path}-shm`, join(dataDir, "serve.lock")]);
+  if (problem !== null) throw problem;
 }
 
 function refuseOtherFiles(dataDir: string): void {

@@ -33,8 +33,24 @@ export function refuseForeignFiles(dataDir: string): void {
   const [first] = foreign;
   if (first === undefined) return;
   const files = foreign.map(({ path }) => shellQuoted(path)).join(" ");
+  // `-h`: the file may be a link to one that belongs to root.
   throw new UserError(
-    `${first.path} belongs to ${nameOf(first.owner)}, and you are ${nameOf(ours)}. Run: sudo chown ${ours} ${files}, or name another folder with --data DIR.`,
+    `${first.path} belongs to ${nameOf(first.owner)}, and you are ${nameOf(ours)}. Run: sudo chown -h ${ours} ${files}, or name another folder with --data DIR.`,
+  );
+}
+
+/** Explains files of this user that lack permissions for their owner. SQLite opens such a file read-only. */
+export function problemOfModes(paths: readonly string[], needed = 0o600): UserError | null {
+  const closed = paths.flatMap((path) => {
+    const stats = statSync(path, { throwIfNoEntry: false });
+    if (stats === undefined || stats.uid !== process.geteuid?.()) return [];
+    return (stats.mode & needed) === needed ? [] : [{ path, mode: stats.mode }];
+  });
+  const [first] = closed;
+  if (first === undefined) return null;
+  const files = closed.map(({ path }) => shellQuoted(path)).join(" ");
+  return new UserError(
+    `${first.path} cannot be used: its mode is ${octal(first.mode & 0o7777)}. Run: chmod 600 ${files}, or name another folder with --data DIR.`,
   );
 }
 
