@@ -191,6 +191,17 @@ describe("a file that is not ours is refused and left as it is", () => {
     expect(mode(database(dataDir))).toBe("640");
   });
 
+  test("and may be a damaged database if a server has used the folder", () => {
+    const dataDir = temporaryFolder();
+    open(dataDir).close();
+    lockFolder(dataDir).close();
+    const bytes = readFileSync(database(dataDir));
+    writeFileSync(database(dataDir), bytes.fill(0, 0, 16));
+    expect(refusal(dataDir)).toEndWith(
+      `If this is the right folder, the file is damaged: restore a backup (the current file is kept): signalbox restore FILE --data ${dataDir} --force`,
+    );
+  });
+
   test("a folder in the database's place", () => {
     const dataDir = temporaryFolder();
     mkdirSync(database(dataDir));

@@ -1,9 +1,10 @@
 /** Classifies SQLite's failures, and explains them. */
 import { SQLiteError } from "bun:sqlite";
-import { dirname } from "node:path";
+import { existsSync } from "node:fs";
+import { basename, dirname, join } from "node:path";
 import { messageOf, systemCode, UserError } from "../../domain/errors.ts";
 import { shellQuoted } from "../../domain/shell.ts";
-import { problemOfFolder } from "./folder.ts";
+import { DATABASE_NAME, problemOfFolder } from "./folder.ts";
 import { problemOfModes } from "./permissions.ts";
 
 /** Another connection holds the lock that this one asked for. */
@@ -50,8 +51,14 @@ export function describeFailure(error: unknown): string {
 }
 
 export function notOurs(path: string): UserError {
+  const folder = dirname(path);
+  // A server has used the folder: its database may have lost its first page.
+  const isInUse = basename(path) === DATABASE_NAME && existsSync(join(folder, "serve.lock"));
+  const more = isInUse
+    ? ` If this is the right folder, the file is damaged: restore a backup (the current file is kept): signalbox restore FILE --data ${shellQuoted(folder)} --force`
+    : "";
   return new UserError(
-    `${path} is not a Signalbox database, and was left as it is: name another file, or another folder with --data DIR.`,
+    `${path} is not a Signalbox database, and was left as it is: name another file, or another folder with --data DIR.${more}`,
   );
 }
 
