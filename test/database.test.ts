@@ -372,7 +372,9 @@ describe("the database", () => {
 describe("one server a folder", () => {
   test("the lock is let go of when the server stops", async () => {
     const { dataDir, stop } = await startTestApp();
-    expect(() => lockFolder(dataDir)).toThrow("Another signalbox server is already using");
+    expect(() => lockFolder(dataDir)).toThrow(
+      "Another signalbox server or restore is already using",
+    );
     await stop();
     lockFolder(dataDir).close();
   });

@@ -194,7 +194,7 @@ describe("restore over a database", () => {
     const { code, stderr } = await restore(file, dataDir, "--force");
     expect({ code, stderr }).toEqual({
       code: 1,
-      stderr: `signalbox: Another signalbox server is already using ${dataDir}: stop it first, or name another folder with --data DIR.\n`,
+      stderr: `signalbox: Another signalbox server or restore is already using ${dataDir}: stop it first, or name another folder with --data DIR.\n`,
     });
     expect(await post(url, key)).toMatchObject({ status: 201 });
     expect(query(dataDir, "SELECT count(*) AS n FROM signals")).toEqual([{ n: 6 }]);

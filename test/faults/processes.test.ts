@@ -26,7 +26,7 @@ const NEW_FOLDERS = scale(10, 2);
 
 /** What the second server says. */
 function refusal(dataDir: string): string {
-  return `signalbox: Another signalbox server is already using ${dataDir}: stop it first, or name another folder with --data DIR.\n`;
+  return `signalbox: Another signalbox server or restore is already using ${dataDir}: stop it first, or name another folder with --data DIR.\n`;
 }
 
 function expectNothingSaid(server: ServeProcess): void {

@@ -36,7 +36,7 @@ export function lockFolder(dataDir: string, onTightened: OnTightened = sayOnStde
 function explain(error: unknown, dataDir: string): UserError {
   if (isBusy(error)) {
     return new UserError(
-      `Another signalbox server is already using ${dataDir}: stop it first, or name another folder with --data DIR.`,
+      `Another signalbox server or restore is already using ${dataDir}: stop it first, or name another folder with --data DIR.`,
     );
   }
   return new UserError(
