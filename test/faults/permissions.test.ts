@@ -1,15 +1,26 @@
 /** The executable as a service runs it: an unprivileged user, with files and ports it may not use. */
 import { beforeAll, expect, test } from "bun:test";
-import { chmodSync, chownSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import {
+  chmodSync,
+  chownSync,
+  cpSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
 import { join } from "node:path";
 import { makeCertificate, presentedName, writeCertificate } from "../_certificates.ts";
 import { cli, expectRefusal, mintKey, startServe } from "../_cli.ts";
+import { seed } from "../_databases.ts";
 import { buildExecutable } from "../_executable.ts";
 import { post, query, signal, temporaryFolder } from "../_setup.ts";
 import { makeReadOnly, mountMemory } from "./_disk.ts";
 import { stop } from "./_faults.ts";
 import { asNobody, NOBODY, nobodysFolder } from "./_nobody.ts";
 
+/** An id that no account has, so that root gets a number to type. */
+const STRANGER = 54_321;
 const SERVE = ["serve", "--listen", "127.0.0.1:0"];
 let executable = "";
 /** Runs the executable without any privileges. */
@@ -195,4 +206,38 @@ test("backups on a disk that has become read-only fail with a sentence that name
   );
   const file = join(folder, "now.db");
   await expectFrom(program, ["backup", file, ...data], /now\.db cannot be written \(EROFS\)/);
+});
+
+test.each([
+  "signalbox.db",
+  "signalbox.db-wal",
+  "signalbox-sessions.db",
+  "serve.lock",
+  "device-secret",
+])("a file %s of another user is refused, with the command that changes it", async (name) => {
+  const dataDir = temporaryFolder();
+  const file = join(dataDir, name);
+  writeFileSync(file, "");
+  chmodSync(file, 0o666);
+  chownSync(file, STRANGER, STRANGER);
+  for (const command of [[...SERVE, "--check"], SERVE, ["desk", "create", "alpha"]]) {
+    const { code, stderr } = await cli([...command, "--data", dataDir]);
+    expect({ code, stderr }).toEqual({
+      code: 1,
+      stderr: expect.stringContaining(
+        `${file} belongs to user ${STRANGER}, and you are root. Run: sudo chown -h 0 ${file}, or name another folder`,
+      ),
+    });
+  }
+  expect(readdirSync(dataDir)).toEqual([name]);
+  expect(statSync(file)).toMatchObject({ uid: STRANGER, mode: 0o100666 });
+});
+
+test("another user's copy of a file is left as it is", async () => {
+  const { dataDir, path } = seed({ signals: 1 });
+  cpSync(path, `${path}.bak`);
+  chownSync(`${path}.bak`, STRANGER, STRANGER);
+  const { code, stderr } = await cli(["desk", "list", "--data", dataDir]);
+  expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
+  expect(statSync(`${path}.bak`).uid).toBe(STRANGER);
 });
