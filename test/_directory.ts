@@ -105,8 +105,17 @@ export async function startDirectory(challengePort: number): Promise<TestDirecto
       return directory.renewalInfo?.(order) ?? new Response("", { status: 404 });
     const { header, payload } = await readJws(request);
     if (place === "account") {
+      if (payload.onlyReturnExisting === true && thumbprint === "") {
+        return problem("accountDoesNotExist", "no account has this key");
+      }
+      // Like Pebble.
+      if (header.jwk === undefined && payload.termsOfServiceAgreed !== undefined) {
+        return problem("malformed", "an update without a change");
+      }
+      const status = thumbprint === "" ? 201 : 200;
       if (header.jwk !== undefined) thumbprint = thumbprintOf(header.jwk);
-      return Response.json({ status: "valid" }, { headers: { Location: `${base}/account/1` } });
+      const headers = { Location: `${base}/account/1` };
+      return Response.json({ status: "valid" }, { status, headers });
     }
     if (place === "order" && order === "") return createOrder(payload);
     return respondTo(place, Number(order), Number(name), payload);
@@ -178,6 +187,8 @@ export async function startDirectory(challengePort: number): Promise<TestDirecto
 }
 
 interface Payload {
+  readonly onlyReturnExisting?: boolean;
+  readonly termsOfServiceAgreed?: boolean;
   readonly identifiers?: readonly { readonly value: string }[];
   readonly replaces?: string;
   readonly csr?: string;

@@ -162,7 +162,7 @@ test("what no retry can help is thrown, with the reason", async () => {
   });
   expect(() => new Feed({ url: "http://192.0.2.1:8082", key, after: null })).toThrow("use https");
   expect(() => new Feed({ url, key: key.replace("sbr_", "sbk_"), after: null })).toThrow(
-    "not a read key",
+    "A read key is sbr_",
   );
 });
 

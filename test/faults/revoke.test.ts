@@ -51,7 +51,7 @@ test("once `key revoke` has returned, no signal of that key commits", () =>
 
 // A command ends some time after its commit, so the commit is made here.
 test("once a revoke has committed, no signal of that key commits", () =>
-  revokeUnderLoad("the commit of a revoke", scale(25, 6), (dataDir, id) => {
+  revokeUnderLoad("the commit of a revoke", scale(25, 12), (dataDir, id) => {
     const db = new Database(join(dataDir, "signalbox.db"), { readwrite: true, create: false });
     db.run("PRAGMA busy_timeout = 10000");
     db.run("UPDATE api_keys SET revoked_at = ? WHERE id = ?", [Date.now(), id]);

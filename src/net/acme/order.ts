@@ -32,9 +32,7 @@ export async function orderCertificate(request: CertificateOrder): Promise<Issue
   const { plan, directory, accountKey } = request;
   const acme = await loadLibrary(request);
   const client = new acme.Client({ directoryUrl: directory.url, accountKey });
-  // Finds the account of the key, or creates it: a directory may have forgotten it.
-  const contact = plan.email === null ? {} : { contact: [`mailto:${plan.email}`] };
-  await client.createAccount({ termsOfServiceAgreed: true, ...contact });
+  await openAccount(client, plan);
   const order = await createOrder(client, request);
   await proveNames(client, order, request);
   const key = makeKey();
@@ -73,6 +71,21 @@ async function loadLibrary({ directory, signal }: CertificateOrder) {
     return { status, statusText: "", headers, data: text, config };
   };
   return acme;
+}
+
+/**
+ * Finds the account of the key, or creates it: a directory may have forgotten it. Without
+ * `onlyReturnExisting` the library would update an account that exists with the consent alone, which directories may refuse.
+ */
+async function openAccount(client: Client, { email }: AcmePlan): Promise<void> {
+  const contact = email === null ? {} : { contact: [`mailto:${email}`] };
+  try {
+    await client.createAccount({ onlyReturnExisting: true });
+    if (email !== null) await client.updateAccount(contact);
+  } catch (error) {
+    if (!(error instanceof Refusal) || error.type !== "accountDoesNotExist") throw error;
+    await client.createAccount({ termsOfServiceAgreed: true, ...contact });
+  }
 }
 
 /** A directory that does not want to know what is replaced is asked without it. */
