@@ -191,10 +191,9 @@ describe("a file that is not ours is refused and left as it is", () => {
     expect(mode(database(dataDir))).toBe("640");
   });
 
-  test("and may be a damaged database if a server has used the folder", () => {
+  test("and may be a damaged one of ours if it has our name", () => {
     const dataDir = temporaryFolder();
     open(dataDir).close();
-    lockFolder(dataDir).close();
     const bytes = readFileSync(database(dataDir));
     writeFileSync(database(dataDir), bytes.fill(0, 0, 16));
     expect(refusal(dataDir)).toEndWith(
@@ -369,8 +368,8 @@ describe("the database", () => {
   });
 });
 
-describe("one server a folder", () => {
-  test("the lock is let go of when the server stops", async () => {
+describe("one server per folder", () => {
+  test("the lock is released when the server stops", async () => {
     const { dataDir, stop } = await startTestApp();
     expect(() => lockFolder(dataDir)).toThrow(
       "Another signalbox server or restore is already using",

@@ -1,7 +1,6 @@
 /** Classifies SQLite's failures, and explains them. */
 import { SQLiteError } from "bun:sqlite";
-import { existsSync } from "node:fs";
-import { basename, dirname, join } from "node:path";
+import { basename, dirname } from "node:path";
 import { messageOf, systemCode, UserError } from "../../domain/errors.ts";
 import { shellQuoted } from "../../domain/shell.ts";
 import { DATABASE_NAME, problemOfFolder } from "./folder.ts";
@@ -52,11 +51,11 @@ export function describeFailure(error: unknown): string {
 
 export function notOurs(path: string): UserError {
   const folder = dirname(path);
-  // A server has used the folder: its database may have lost its first page.
-  const isInUse = basename(path) === DATABASE_NAME && existsSync(join(folder, "serve.lock"));
-  const more = isInUse
-    ? ` If this is the right folder, the file is damaged: restore a backup (the current file is kept): signalbox restore FILE --data ${shellQuoted(folder)} --force`
-    : "";
+  // A database of ours may have lost its first page.
+  const more =
+    basename(path) === DATABASE_NAME
+      ? ` If this is the right folder, the file is damaged: restore a backup (the current file is kept): signalbox restore FILE --data ${shellQuoted(folder)} --force`
+      : "";
   return new UserError(
     `${path} is not a Signalbox database, and was left as it is: name another file, or another folder with --data DIR.${more}`,
   );
