@@ -84,7 +84,7 @@ function readState(dataDir: string): Record<string, unknown> {
   return JSON.parse(text) as Record<string, unknown>;
 }
 
-test("a first start obtains one certificate for all names; a restart asks nobody", async () => {
+test("a first start obtains one certificate for all names; a restart makes no request", async () => {
   const { directory, challengePort, dataDir, start } = await setUp();
   const server = await start();
   const { subjectAltName, fingerprint } = await presented(server.url);
@@ -242,7 +242,7 @@ describe("a renewal", () => {
     await stop(server);
   });
 
-  test("that fails leaves the old certificate in use, and is said everywhere", async () => {
+  test("that fails leaves the old certificate in use, and is reported everywhere", async () => {
     const { directory, dataDir, args, start } = await setUp();
     directory.lifetimeMs = 2 * 60_000;
     const overdue = { start: new Date(0), end: new Date(1) };
@@ -276,7 +276,7 @@ describe("a renewal", () => {
     await stop(server);
   });
 
-  test("that would add a name and fails: the missing name is said everywhere", async () => {
+  test("that would add a name and fails: the missing name is reported everywhere", async () => {
     const { directory, dataDir, args, start } = await setUp();
     await stop(await start());
     directory.refusal = () => problem("malformed", "not today");
@@ -494,7 +494,7 @@ describe("while the server runs", () => {
     expect(directory.orders.length).toBe(1);
   });
 
-  test("a certificate's file that cannot be written again is said everywhere, and leaves no copy", async () => {
+  test("a certificate's file that cannot be written again is reported everywhere, and leaves no copy", async () => {
     const { dataDir, args, start } = await setUp();
     const server = await start();
     const { fingerprint } = await presented(server.url);
@@ -517,7 +517,7 @@ describe("while the server runs", () => {
   });
 });
 
-test("a damaged account key is said at a start and by doctor, before a renewal fails", async () => {
+test("a damaged account key is reported at start and by doctor, before a renewal fails", async () => {
   const { dataDir, args, start } = await setUp();
   await stop(await start());
   const path = join(dataDir, "acme", "account-key.pem");

@@ -34,7 +34,7 @@ function observed(observe: (recorder: ActivityRecorder) => void): ActivityBatch 
   return batches[0] ?? { minutes: [], rejects: [], repeats: [] };
 }
 
-test("requests are counted by key and minute, by what became of them", () => {
+test("requests are counted per key and minute by outcome", () => {
   const { minutes } = observed((recorder) => {
     recorder.accepted(owner, stored);
     recorder.accepted(owner, accepted(NOW + 1, { deduped: true, id: "signal", differs: [] }));
@@ -52,7 +52,7 @@ test("requests are counted by key and minute, by what became of them", () => {
   ]);
 });
 
-test("a rejected request is told as it was answered, without what a client could hide in it", () => {
+test("a rejected request is recorded as it was answered, without text that a client made up", () => {
   const fields: Record<string, string> = Object.create(null) as Record<string, string>;
   fields["x".repeat(1_000)] = "unknown field";
   fields[`my sbk_${"0".repeat(64)}`] = "unknown field";
@@ -95,7 +95,7 @@ test("a rejected request is told as it was answered, without what a client could
 const unknownField = (name: string) =>
   new AppError("validation_failed", { fields: { [name]: "unknown field" } });
 
-test("a flood of one reason is counted whole, and pushes out no other reason", () => {
+test("a flood of one reason is counted in full and displaces no other reason", () => {
   const { rejects } = observed((recorder) => {
     recorder.rejected(owner, NOW, requestIdOf(0), unknownField("sied"));
     for (let number = 1; number <= 13_000; number++) {
@@ -113,7 +113,7 @@ test("a flood of one reason is counted whole, and pushes out no other reason", (
   );
 });
 
-test("what a batch holds is bounded; a desk's least recent reasons make room", () => {
+test("a batch is bounded; a desk's least recent reasons are dropped first", () => {
   const { minutes, rejects, repeats } = observed((recorder) => {
     for (let index = 0; index < 20_000; index++) {
       recorder.accepted(
@@ -145,7 +145,7 @@ test("what a batch holds is bounded; a desk's least recent reasons make room", (
   expect(rejected).toBe(2 * 20_000 + 18 * 1_000);
 });
 
-test("a key that makes up names pushes out no other key's reasons", () => {
+test("a key that invents field names displaces no other key's reasons", () => {
   const { rejects } = observed((recorder) => {
     recorder.rejected({ ...owner, keyId: "quiet" }, NOW, requestIdOf(0), unknownField("sied"));
     for (let number = 1; number <= REJECT_REASONS_KEPT; number++) {
@@ -160,7 +160,7 @@ test("a key that makes up names pushes out no other key's reasons", () => {
   });
 });
 
-test("nothing is sent while the batch before is not written, and nothing is lost by it", async () => {
+test("the next batch waits until the previous one is written, and loses nothing", async () => {
   const batches: ActivityBatch[] = [];
   const recorder = new ActivityRecorder();
   onCleanup(() => recorder.stop());

@@ -79,7 +79,7 @@ test("activity is kept, with a warning, when the keys cannot be read or its file
   expect(activity.buckets(ofDesk, "day", 0)).toHaveLength(1);
 });
 
-test("it lasts, and nobody else can read it", () => {
+test("it survives a restart, and other users cannot read it", () => {
   const dataDir = temporaryFolder();
   const before = new SqliteActivity(dataDir, () => {});
   before.write(minute(NOW, { stored: 1 }));
@@ -109,7 +109,7 @@ const unusable: readonly { name: string; spoil: (path: string) => void; isKept: 
 ];
 
 test.each(unusable)(
-  "a file that cannot be used ($name) holds nothing up, and is told of",
+  "a file that cannot be used ($name) delays nothing and is logged",
   ({ spoil, isKept }) => {
     const dataDir = temporaryFolder();
     spoil(join(dataDir, ACTIVITY_NAME));

@@ -145,7 +145,7 @@ test.each(cases)("$name", async ({ answer, allowed, code = 1, says }) => {
 });
 
 test.each([404, 405])(
-  "a registry without the endpoint (%i): said, and an error on demand",
+  "a registry without the endpoint (%i) is reported, and is an error if required",
   async (status) => {
     const registry = startRegistry(() => new Response("no such thing", { status }));
     const unasked = await audit(registry);

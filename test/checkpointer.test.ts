@@ -49,7 +49,7 @@ function logNumber(dataDir: string): number {
   return readFileSync(`${join(dataDir, DATABASE_NAME)}-wal`).readUInt32BE(12);
 }
 
-test("the log is copied into the database while signals come in, and starts again", async () => {
+test("the log is copied into the database while signals arrive, and is then reused", async () => {
   const { dataDir, append, appendMany, size, close, fatal } = await open(false);
   const [before, logBefore] = [size(""), logNumber(dataDir)];
   await appendMany();

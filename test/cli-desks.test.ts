@@ -117,7 +117,7 @@ test("a label names the key to rotate that was not rotated yet, and no key to re
   await expectRefusal(["key", "rotate", "bot", "--data", dataDir], "2 keys have this name");
 });
 
-test("what an empty list and desk create say about a desk can be typed", async () => {
+test("the hints of an empty list and of desk create can be typed", async () => {
   const dataDir = temporaryFolder();
   const { run } = commandsOn(dataDir);
   await run("desk", "create", "alpha");

@@ -24,7 +24,7 @@ async function runUnread(args: string): Promise<{ code: number; stderr: string }
   return { code: Number(code), stderr: text };
 }
 
-test("a command ends in silence if the reader of its output has gone", async () => {
+test("a command ends silently if the reader of its output is gone", async () => {
   const dataDir = temporaryFolder();
   await mintKey(dataDir);
   for (const args of ["--help", "--version", "key list", "key list --json", "audit", "verify"]) {

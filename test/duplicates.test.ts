@@ -4,7 +4,7 @@ import { Writer } from "../src/store/sqlite/writer.ts";
 import { mintKey, onCleanup, query, signal, startTestApp, type TestApp } from "./_setup.ts";
 import { prepare } from "./_submissions.ts";
 
-test("of many concurrent posts of one id exactly one is 201, and all have one id", async () => {
+test("of many concurrent posts with one client_signal_id exactly one gets 201, and all get the same id", async () => {
   const { post, registry, dataDir } = await startTestApp();
   const { key } = mintKey(registry, "alpha");
   const rounds = 20;
@@ -100,7 +100,7 @@ const changes: { name: string; change: Record<string, unknown>; want: string }[]
   },
 ];
 
-test("a duplicate that differs is 200 too, says in what, and is counted and logged", async () => {
+test("a duplicate that differs gets 200 with the fields that differ, and is counted and logged", async () => {
   const { post, registry, log, dataDir, keyId } = await startTestApp();
   mintKey(registry, "beta");
   const { id } = (await post(original)).body;

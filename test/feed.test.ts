@@ -93,7 +93,7 @@ describe("a page", () => {
     expect(description).not.toContain("to the byte");
   });
 
-  test("continues after the cursor, and has at most so many signals", async () => {
+  test("continues after the cursor, and has at most `limit` signals", async () => {
     const { read, store } = await startFeedApp();
     const ids: string[] = [];
     for (let index = 0; index < 5; index += 1) ids.push(await store());
@@ -340,7 +340,7 @@ describe("a reader that waits", () => {
     expect((await waits).status).toBe(401);
   });
 
-  test("is not one that asks with HEAD", async () => {
+  test("does not ask with HEAD", async () => {
     const { feedUrl, readKey, stop } = await startFeedApp();
     const headers = { Authorization: `Bearer ${readKey}` };
     const head = await fetch(`${feedUrl}?wait=60`, { method: "HEAD", headers });
@@ -360,7 +360,7 @@ describe("a reader that waits", () => {
     await stopped;
   });
 
-  test("gives its place back when it goes away", async () => {
+  test("frees its place when it disconnects", async () => {
     const { dataDir, feedUrl, readKey, read } = await startFeedApp();
     for (let round = 0; round < 2; round += 1) {
       const gone = new AbortController();
@@ -384,7 +384,7 @@ describe("a reader that waits", () => {
     }
   });
 
-  test("is one of so many of its desk, and of all: other desks and the socket have places left", async () => {
+  test("is limited per desk and in total: other desks and the socket have places left", async () => {
     const { feedUrl, mintRead, registry, dataDir } = await startFeedApp();
     const gone = new AbortController();
     const waits: Promise<unknown>[] = [];
@@ -435,7 +435,7 @@ describe("a reader that waits", () => {
 });
 
 describe("a reader that does not read its answer", () => {
-  test("keeps its place, and gives it back when it goes away", async () => {
+  test("keeps its place until it disconnects", async () => {
     const { dataDir, store } = await startFeedApp();
     const unix = join(dataDir, "ops.sock");
     const first = await store();
@@ -459,7 +459,7 @@ describe("a reader that does not read its answer", () => {
     expect(answer.ids).toEqual(ids);
   });
 
-  test("finds a small send buffer, so that the kernel does not take the page for it", async () => {
+  test("has a small send buffer, so that the kernel does not buffer the whole page", async () => {
     const { feedUrl, readKey } = await startFeedApp();
     const answer = await readFeed(feedUrl, readKey);
     expect(answer.status).toBe(200);
@@ -472,7 +472,7 @@ describe("a reader that does not read its answer", () => {
     expect(value[0]).toBe(2 * SEND_BUFFER_BYTES);
   });
 
-  test("is cut when its key is revoked, and gives its place back", async () => {
+  test("is cut off when its key is revoked, and frees its place", async () => {
     const line = { id: UNKNOWN_ID, metadata: null } as unknown as StoredSignal;
     const list = () => ({ signals: [line], more: UNKNOWN_ID });
     const feed = new Feed({ list } as unknown as FeedStore, new WakeUps());
@@ -560,7 +560,7 @@ describe("the read listener", () => {
     expect(answer.headers.get("Connection")).toBe("close");
   });
 
-  test("asks for HTTPS behind a proxy that did not get it", async () => {
+  test("requires HTTPS behind a proxy that got plain HTTP", async () => {
     const { feedUrl, readKey } = await startFeedApp({ config: { trustedProxies: ["127.0.0.1"] } });
     const headers = { Authorization: `Bearer ${readKey}` };
     const said = (proto: string) => ({ headers: { ...headers, "X-Forwarded-Proto": proto } });
@@ -568,7 +568,7 @@ describe("the read listener", () => {
     expect((await readFeed(feedUrl, null, {}, said("https"))).status).toBe(200);
   });
 
-  test("answers 503 when the database cannot be read, in a reader's words", async () => {
+  test("answers 503 when the database cannot be read, with a message for readers", async () => {
     const { read, dataDir, store, fatal } = await startFeedApp();
     await store();
     const db = openForDamage(dataDir);

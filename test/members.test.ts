@@ -76,7 +76,7 @@ describe("on the command line", () => {
     expect(members.findInvitation(tokenOf(reset.stdout))?.kind).toBe("reset");
   });
 
-  test("a second link says that the first is void, and claims nothing about a password that never was", async () => {
+  test("a second link says that the first is void, and mentions no password if none was set", async () => {
     const dataDir = await newDesk();
     const invite = ["member", "invite", "alpha", ALICE, "--data", dataDir];
     const isVoid = "The member's earlier link no longer works.";
@@ -88,7 +88,7 @@ describe("on the command line", () => {
     expect(reset.stderr).not.toContain("stopped working");
   });
 
-  test("--console-url wins over the environment, and --json says the rest", async () => {
+  test("--console-url overrides the environment, and --json has the rest", async () => {
     const dataDir = await newDesk();
     const where = ["--console-url", "https://flag.example.com", "--data", dataDir];
     const { stdout } = await cliHere(["member", "invite", "alpha", ALICE, "--json", ...where], {

@@ -93,7 +93,7 @@ describe("requests", () => {
     expect(after.samples.get("signalbox_transaction_duration_seconds_count")).toBe(1);
   });
 
-  test("leave their duration, their clock's skew, and the size and times of their transaction", async () => {
+  test("record their duration, their clock's skew, and the size and times of their transaction", async () => {
     const { dataDir, post } = await startTestApp({ now: () => START });
     await post({ ...signal, signal_time: START - 2_500 });
     await post({ ...signal, signal_time: START + 500 });
@@ -172,7 +172,7 @@ describe("desks and keys", () => {
     expect(await series()).toEqual([]);
   });
 
-  test("beyond a number are left out, and counted", async () => {
+  test("beyond a limit are left out, and counted", async () => {
     const { dataDir, post } = await startTestApp();
     await post(signal);
     const db = openForDamage(dataDir);

@@ -97,7 +97,7 @@ test("a link's token is in no file, only its SHA-256", () => {
   }
 });
 
-test("a removed member's link stays shut even if its row says that it is open", () => {
+test("a removed member's link does not work even if its row says that it is open", () => {
   const { members, db } = start();
   const { token } = members.invite("alpha", ALICE);
   db.run("UPDATE members SET removed_at = 1");
@@ -117,7 +117,7 @@ function remembering(db: Database) {
   return { asked, recording };
 }
 
-test("a look at signals uses an index, and is bounded", () => {
+test("every query of signals uses an index and is bounded", () => {
   const { db } = start();
   const { asked, recording } = remembering(db);
   const signals = new SqliteSignals(recording);
@@ -186,7 +186,7 @@ test("a filtered page of the audit finds each action's latest entries with an in
   }
 });
 
-test("a look at keys uses an index, however many keys have ended", () => {
+test("every query of keys uses an index, however many keys have ended", () => {
   const { db, registry } = start();
   registry.mintKey({ scope: "send", desk: "alpha", label: null, expiresInMs: null });
   const { asked, recording } = remembering(db);

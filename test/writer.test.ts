@@ -122,7 +122,7 @@ describe("group commit", () => {
   });
 });
 
-test("large metadata fill the queue sooner, and leave it again", async () => {
+test("large metadata counts towards the queue's limit until it is stored", async () => {
   const { dataDir, submit } = prepare();
   const { writer } = await startWriter(dataDir);
   const metadata = `{"a":"${"x".repeat(64_000)}"}`;

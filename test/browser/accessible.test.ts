@@ -113,7 +113,7 @@ test("the audit and the account", async () => {
   await page.getByText("2001:db8:1111:2222:3333:4444:5555:6666").waitFor();
 });
 
-test("the pages of what is refused, or went wrong", async () => {
+test("the pages of refusals and failures", async () => {
   const { desk, page } = await openDesk(openWindow, "beta");
 
   await page.goto("/keys/new");
@@ -134,7 +134,7 @@ test("the pages of what is refused, or went wrong", async () => {
   db.run("ALTER TABLE elsewhere RENAME TO signals");
 });
 
-test("the pages of what there is too much of", async () => {
+test("the pages of reached limits", async () => {
   const desk = await startConsole();
   const { page } = await openWindow(desk.url);
   const guess = { email: ALICE, password: OTHER_PASSWORD };
@@ -146,7 +146,7 @@ test("the pages of what there is too much of", async () => {
   await expectAnswer(page, () => click(page, "Sign in"), 429, "Try again later");
 });
 
-test("the page of a request in the clear", async () => {
+test("the page for a request over plain HTTP", async () => {
   const desk = await startConsole({ config: { trustedProxies: ["127.0.0.1"] } });
   // As its proxy would say.
   const inTheClear = { extraHTTPHeaders: { "X-Forwarded-Proto": "http" } };

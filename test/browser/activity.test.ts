@@ -180,7 +180,7 @@ test("the legend shows and hides a part of the chart, with the keyboard, too", a
   expect(complaints).toEqual([]);
 });
 
-test("the page pauses when nobody is there, resumes when somebody is, and says who is signed out", async () => {
+test("the page pauses while hidden, resumes when shown, and says when the session has ended", async () => {
   const { desk, page } = await openDesk(openWindow, "alpha");
   await page.clock.install();
   await page.goto("/activity");
@@ -223,7 +223,7 @@ test("without a script there are the same numbers in a table, and forms for the 
   expect(await totals(page)).toEqual(["0", "0", "1"]);
 });
 
-test("the page is one for everybody, with and without anything on it", async () => {
+test("the page is accessible, with and without data", async () => {
   const { desk, page } = await openDesk(openWindow, "alpha");
   await page.goto("/activity");
   await expectAccessible(page);

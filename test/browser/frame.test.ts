@@ -49,7 +49,7 @@ test("a page whose script for updates did not load does not say that it is live"
   expect(await page.getByRole("button", { name: "Pause" }).count()).toBe(0);
 });
 
-test("nothing moves while a page says how old it is", async () => {
+test("the layout does not shift while a page says how old it is", async () => {
   const { desk, page } = await openDesk(openWindow, "alpha");
   expect((await desk.post(signal)).status).toBe(201);
   for (const viewport of [phone, desktop]) {

@@ -6,7 +6,7 @@ import { openDesk } from "./_flow.ts";
 
 const openWindow = useBrowser();
 
-test("the home page says by itself when signals arrive, and nothing moves", async () => {
+test("the home page shows arriving signals by itself, and its layout does not shift", async () => {
   const { desk, page, complaints } = await openDesk(openWindow, "alpha");
   await page.goto("/");
   await page.getByRole("heading", { name: "No signal yet" }).waitFor();

@@ -34,7 +34,7 @@ test("a member joins, and creates, copies, rotates and revokes a key; nothing is
   expect(complaints).toEqual([]);
 });
 
-test("without JavaScript a member can do all of it", async () => {
+test("without JavaScript a member can do the same", async () => {
   const { desk, page, complaints } = await openDesk(openWindow, "beta", {
     javaScriptEnabled: false,
   });
@@ -100,7 +100,7 @@ test("the skip link leads past the navigation", async () => {
   expect(await focused(page)).toBe("Create a key");
 });
 
-test("a password can be looked at, and is sent from a field that browsers keep to themselves", async () => {
+test("a password can be shown, and is sent from a password field", async () => {
   const desk = await startConsole();
   const { page } = await openWindow(desk.url);
   await page.goto("/sign-in");

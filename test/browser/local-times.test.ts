@@ -59,7 +59,7 @@ test("a time is typed and shown in the reader's zone, and sent in UTC", async ()
   expect(complaints).toEqual([]);
 });
 
-test("a time that was not touched is sent as it came", async () => {
+test("an unchanged time is sent as received", async () => {
   const { page } = await openSignals({ timezoneId: "America/New_York" });
   // On 1 November 2026 clocks go from 2:00 back to 1:00, which is 6:00 in UTC.
   await page.goto("/signals?from=2026-11-01T05:30&to=2026-11-01T06:30:01.250");
@@ -78,7 +78,7 @@ test("a time that was not touched is sent as it came", async () => {
   expect(await page.getByRole("alert").count()).toBe(0);
 });
 
-test("without a script times are of UTC, as they say", async () => {
+test("without a script times are in UTC, and say so", async () => {
   const { page } = await openSignals({ timezoneId: "Asia/Kolkata", javaScriptEnabled: false });
   await openFilter(page);
   await page.getByLabel("From (UTC)").fill("2026-03-01T02:15:07");

@@ -52,7 +52,7 @@ test("signals appear on top of the page as they arrive, and move down to the nex
   expect(complaints).toEqual([]);
 });
 
-test("what the filter does not let through does not appear, nor anything while it is paused", async () => {
+test("signals that do not match the filter do not appear, and none do while it is paused", async () => {
   const { desk, page, complaints } = await openDesk(openWindow, "alpha");
   await page.goto("/signals");
   await page.getByText("Filter", { exact: true }).first().click();
@@ -159,7 +159,7 @@ test("the page for a new desk turns green when its first signal arrives", async 
   expect(complaints).toEqual([]);
 });
 
-test("every page of signals is one for everybody", async () => {
+test("every page of signals is accessible", async () => {
   const { desk, page } = await openDesk(openWindow, "alpha");
   await page.goto("/signals");
   await expectAccessible(page);

@@ -37,7 +37,7 @@ const audited = (desk: TestConsole) =>
   auditOf(desk).map(({ actor, action, detail }) => `${actor} ${action}: ${detail}`);
 
 describe("the password", () => {
-  test("changing it takes the current one, ends every other session, and gives this one a new token", async () => {
+  test("changing it requires the current one, ends every other session, and renews this session's token", async () => {
     const { app: desk, visitor } = await startSignedIn();
     const other = desk.visitor();
     await signIn(other);
@@ -71,7 +71,7 @@ describe("the password", () => {
     expect(audited(desk)).toContain(`${ALICE} member.password_changed: null`);
   });
 
-  test("who found an open browser cannot guess it there", async () => {
+  test("guessing it in an open session is limited", async () => {
     const { visitor } = await (await startNamedConsole()).signUp("alpha", ALICE);
     await visitor.get("/account");
     const guesses = await Promise.all(
@@ -95,7 +95,7 @@ describe("the password", () => {
   });
 });
 
-test("signing out everywhere else ends the other sessions, those of before, and is in the audit", async () => {
+test("signing out everywhere else ends all other sessions and is audited", async () => {
   const { app: desk, visitor } = await startSignedIn();
   const { visitor: colleague } = await desk.signUp("alpha", "bob@alpha.example");
   const others = [desk.visitor(), desk.visitor()];
@@ -115,7 +115,7 @@ test("signing out everywhere else ends the other sessions, those of before, and 
 });
 
 describe("passkeys", () => {
-  test("where the console is called by an address there are none, and the page says why", async () => {
+  test("are not offered if the console's URL has an IP address, and the page says why", async () => {
     const { app: desk, visitor } = await startSignedIn();
     const account = await visitor.get("/account");
     expect(account.text).toContain("--console-url");
@@ -130,7 +130,7 @@ describe("passkeys", () => {
     expect(options.status).toBe(422);
   });
 
-  test("one is added with the password, signs in without, and is removed", async () => {
+  test("can be added with the password, used to sign in, and removed", async () => {
     const desk = await startNamedConsole();
     const { visitor } = await desk.signUp("alpha", ALICE);
     const key = new SoftwareKey(desk.url);
@@ -160,7 +160,7 @@ describe("passkeys", () => {
     expect((await removePasskey(visitor, key.id)).status).toBe(404);
   });
 
-  test("another member's, of the same desk or not, is as unknown as none", async () => {
+  test("another member's passkey gets the answer of an unknown one, in the same desk or not", async () => {
     const { desk, key } = await startWithPasskey();
     for (const [name, email] of [
       ["alpha", "bob@alpha.example"],
@@ -175,7 +175,7 @@ describe("passkeys", () => {
     expect((await passkeySignIn(desk.visitor(), key)).location).toBe("/audit");
   });
 
-  test("an answer is good once, for the browser that was asked, from our own origin, and verified", async () => {
+  test("a challenge can be answered once, by the browser that got it, from our origin, with user verification", async () => {
     const { desk, key } = await startWithPasskey();
 
     const victim = desk.visitor();
@@ -226,7 +226,7 @@ describe("passkeys", () => {
     expect((await passkeySignIn(desk.visitor(), key)).location).toBe("/audit");
   });
 
-  test("a counter that does not go on is refused, and said in the audit", async () => {
+  test("a counter that does not increase is refused and audited", async () => {
     const { desk, key } = await startWithPasskey();
     expect((await passkeySignIn(desk.visitor(), key, { counter: 7 })).location).toBe("/audit");
     for (const counter of [7, 6, 0]) {
@@ -236,7 +236,7 @@ describe("passkeys", () => {
     expect((await passkeySignIn(desk.visitor(), key, { counter: 8 })).location).toBe("/audit");
   });
 
-  test("a new one is believed only as asked for, and once", async () => {
+  test("a registration is accepted once, and only for its own challenge", async () => {
     const desk = await startNamedConsole();
     const { visitor } = await desk.signUp("alpha", ALICE);
     const key = new SoftwareKey(desk.url);
@@ -257,7 +257,7 @@ describe("passkeys", () => {
     expect(signed.location).toBe("/account?done=passkey");
   });
 
-  test("a link may be used with one; it stays while it is the only way in", async () => {
+  test("can be set up with an invitation, and cannot be removed while it is the only way to sign in", async () => {
     const desk = await startNamedConsole();
     const { token } = desk.members.invite("alpha", ALICE);
     const visitor = desk.visitor();

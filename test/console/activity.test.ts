@@ -32,7 +32,7 @@ function rows(text: string): string[][] {
 const isoMinute = (at: number) => `${new Date(at).toISOString().slice(0, 16)}Z`;
 
 describe("the numbers", () => {
-  test("count what was stored, known already and rejected, by minute, hour and day", async () => {
+  test("count stored, duplicate and rejected requests per minute, hour and day", async () => {
     const { app, visitor } = await newDesk();
     const once = { ...signal, client_signal_id: "once" };
     const sent = [signal, once, once, { ...signal, side: "up" }, "{", once];
@@ -49,7 +49,7 @@ describe("the numbers", () => {
     }
   });
 
-  test("leave out rows with nothing in them, and say how to fill the gaps", async () => {
+  test("leave out empty rows, and say how to fill the gaps", async () => {
     const { app, visitor } = await newDesk();
     const now = Date.now();
     const deskId = deskIdOf(app);
@@ -81,7 +81,7 @@ describe("the numbers", () => {
     expect(day.at(-1)).toBe(new Date(minute - (ages[3] ?? 0)).toISOString().slice(0, 10));
   });
 
-  test("are those of one key where that is chosen, as are the rejected requests", async () => {
+  test("are limited to one key if it is selected, like the rejected requests", async () => {
     const { app, visitor } = await newDesk();
     const second = mintKey(app.registry, app.desk);
     await send(app, signal);
@@ -102,7 +102,7 @@ describe("the numbers", () => {
 });
 
 describe("invalid parameters", () => {
-  test("are ignored, but an unknown key is answered 404", async () => {
+  test("are ignored, but an unknown key gets 404", async () => {
     const { app, visitor } = await newDesk();
     recordOf(app)({ rejects: [rejectsIn(app, 1)] });
     for (const value of ["year", "", "__proto__", "constructor", HOSTILE, "x".repeat(2_000)]) {
@@ -121,7 +121,7 @@ describe("invalid parameters", () => {
 });
 
 describe("another desk's", () => {
-  test("numbers, rejected requests and keys are nowhere", async () => {
+  test("numbers, rejected requests and keys are never shown", async () => {
     const { app, visitor } = await startSignedIn("ada@example.com");
     const theirs = mintKey(app.registry, "beta");
     const { visitor: other } = await app.signUp("beta", "bob@example.com");
@@ -147,7 +147,7 @@ describe("another desk's", () => {
   });
 });
 
-describe("where there is nothing", () => {
+describe("without data", () => {
   test("a quiet desk is led to longer spans", async () => {
     const { app, visitor } = await newDesk();
     expect(await look(visitor)).toContain("Nothing was rejected");

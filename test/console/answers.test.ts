@@ -51,7 +51,7 @@ test("the security headers are on pages, redirects, refusals, scripts and failur
   }
 });
 
-test("HEAD is refused wherever there is a page, and does nothing", async () => {
+test("HEAD is refused on every page and changes nothing", async () => {
   const { app: desk, visitor } = await startSignedIn();
   const { token } = desk.members.invite("alpha", "bob@alpha.example");
   const cookies = new Map(visitor.cookies);
@@ -78,7 +78,7 @@ test("HEAD is refused wherever there is a page, and does nothing", async () => {
   expect((await visitor.head(script)).status).toBe(200);
 });
 
-test("every list takes a cursor for what it can be, and has an end", async () => {
+test("every list accepts any cursor and ends", async () => {
   const { app, visitor } = await startSignedIn();
   await app.post(signal);
   const rows = async (path: string) => {

@@ -18,7 +18,7 @@ async function get(path: string, encodings: string) {
   return { status, headers, bytes: await new Response(body).bytes() };
 }
 
-test("each is sent as small as the browser takes it, and says how long it is, and that it may be kept", async () => {
+test("each is compressed if the browser accepts it, with its length and a cache header", async () => {
   let sum = 0;
   for (const { path, type, content } of Object.values(assets)) {
     const plain = await get(path, "identity");
@@ -48,7 +48,7 @@ test("each is sent as small as the browser takes it, and says how long it is, an
   expect(sum).toBeLessThan(BYTES_MAX);
 });
 
-test("who does not take gzip does not get it", async () => {
+test("a browser that does not accept gzip gets none", async () => {
   const { path } = assets.style;
   for (const [accepted, isGzip] of [
     ["gzip", true],
@@ -60,7 +60,7 @@ test("who does not take gzip does not get it", async () => {
   }
 });
 
-test("no page is compressed: it has a secret in it, and what was typed", async () => {
+test("pages are not compressed, because they contain a secret beside typed text", async () => {
   const { headers } = await get("/sign-in", "gzip");
   expect(headers.has("content-encoding")).toBe(false);
 });

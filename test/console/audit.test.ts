@@ -39,7 +39,7 @@ test("names the member who did it, or an administrator", async () => {
   }
 });
 
-test("leads from page to page and back to the newest, whatever is written meanwhile", async () => {
+test("can be paged, and back to the newest, while entries are added", async () => {
   const { app, visitor } = await startSignedIn("ada@example.com");
   await app.signUp("beta", "ben@example.com");
   for (const desk of ["alpha", "beta"]) app.registry.limitKeys(desk, 200);
@@ -62,7 +62,7 @@ test("leads from page to page and back to the newest, whatever is written meanwh
   expect(numbers).toEqual(Array.from({ length: 120 }, (_, index) => String(119 - index)));
 });
 
-test("is filtered by what it is about and by who did it, on every page; each filter can be removed", async () => {
+test("can be filtered by subject and by author on every page; each filter can be removed", async () => {
   const { app, visitor } = await startSignedIn("ada@example.com");
   await app.signUp("alpha", "ben@example.com");
   await signIn(app.visitor(), { email: "ada@example.com", password: "wrong" });
@@ -98,7 +98,7 @@ function clients(app: { dataDir: string }) {
 }
 
 describe("the client's address", () => {
-  test("is in the audit of everything that was done in the console", async () => {
+  test("is in the audit of every change made in the console", async () => {
     const app = await startConsole();
     const email = "ada@example.com";
     const visitor = app.visitor();

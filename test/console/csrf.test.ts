@@ -32,7 +32,7 @@ const forged: [string, Record<string, string | null>, Record<string, string | nu
   ["by no browser", {}, { "Sec-Fetch-Site": null }],
 ];
 
-test("requests of another site are refused on every form, and nothing is done", async () => {
+test("requests from another site are refused on every form and change nothing", async () => {
   const { app: desk, visitor } = await startSignedIn();
   const { token, member: bob } = desk.members.invite("alpha", "bob@alpha.example");
   const ids = {
@@ -75,7 +75,7 @@ test("requests of another site are refused on every form, and nothing is done", 
   expect(auditLines(desk)).toEqual(before);
 });
 
-test("the token of somebody else, and the one from before signing in, are refused", async () => {
+test("another member's token and the one from before signing in are refused", async () => {
   const { app: desk, visitor } = await startSignedIn();
   const { visitor: other } = await desk.signUp("alpha", "mallory@alpha.example");
   await visitor.get("/account");
@@ -108,7 +108,7 @@ test("a form that is sent after its session ended leads to the sign-in page and 
   }
 });
 
-test("a member who is signed out before the change is made goes to the sign-in page, and nothing is changed", async () => {
+test("a member who is signed out before the change is redirected to the sign-in page, and nothing changes", async () => {
   const { app: desk, visitor } = await startSignedIn();
   const { member: bob } = desk.members.invite("alpha", "bob@alpha.example");
   const key = `/keys/${desk.keyId}`;
@@ -134,7 +134,7 @@ test("a member who is signed out before the change is made goes to the sign-in p
   }
 });
 
-test("an old browser of our own page gets through", async () => {
+test("an old browser on our own page is accepted", async () => {
   const { app: desk, visitor } = await startSignedIn();
   await visitor.get("/account");
   const headers = { "Sec-Fetch-Site": null, Origin: desk.url };

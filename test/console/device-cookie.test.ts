@@ -25,7 +25,7 @@ async function failTenTimes(desk: TestConsole): Promise<void> {
   expect((await signIn(stranger)).status).toBe(429);
 }
 
-test("after a restart and ten wrong passwords of a stranger, the member's browser gets in", async () => {
+test("the member's browser can sign in after a restart and ten wrong passwords from a stranger", async () => {
   const before = await startConsole();
   const { visitor } = await before.signUp("alpha", ALICE);
   await before.stop();
@@ -34,7 +34,7 @@ test("after a restart and ten wrong passwords of a stranger, the member's browse
   expect((await signIn(signedOut(visitor, after))).location).toBe("/");
 });
 
-test("the secret is in a file of its own, for its owner alone; a truncated one is replaced", async () => {
+test("the secret has its own file, readable by its owner only; a truncated one is replaced", async () => {
   const before = await startConsole();
   const { visitor } = await before.signUp("alpha", ALICE);
   await before.stop();
@@ -51,7 +51,7 @@ test("the secret is in a file of its own, for its owner alone; a truncated one i
   ]);
 });
 
-test("where the secret cannot be kept, the console starts all the same, with a warning", async () => {
+test("the console starts with a warning if the secret cannot be saved", async () => {
   const before = await startConsole();
   await before.stop();
   const file = join(before.dataDir, DEVICE_SECRET_NAME);
@@ -63,7 +63,7 @@ test("where the secret cannot be kept, the console starts all the same, with a w
   );
 });
 
-test("a local proxy that is not trusted is warned of, once; one that is trusted is not", async () => {
+test("an untrusted local proxy is logged once as a warning; a trusted one is not", async () => {
   const desk = await startConsole();
   const warnings = () => desk.log.filter(({ msg }) => msg.includes("--trust-proxy 127.0.0.1"));
   await desk.visitor().get("/sign-in");

@@ -13,8 +13,8 @@ import { ALICE, openSessions, startConsole, type TestConsole, type Visitor } fro
 
 const PATH = "/signals/export?format=ndjson";
 
-describe("room for exports", () => {
-  test("is for two per member and four per desk, and each gives back its own, once", () => {
+describe("export slots", () => {
+  test("are two per member and four per desk, and each is released once", () => {
     const slots = new ExportSlots();
     const take = (memberId: string, deskId = 1) => slots.take({ memberId, deskId });
     const memberIsFull = expect.stringContaining("You have two exports");
@@ -32,10 +32,10 @@ describe("room for exports", () => {
   });
 });
 
-describe("the end of an export is told", () => {
+describe("an export is ended", () => {
   const row = { id: "x", metadata: null } as StoredSignal;
 
-  test("when its reader has gone; until then no chunk is read that it has not asked for", async () => {
+  test("when its reader disconnects; until then only requested chunks are read", async () => {
     for (const reads of [0, 3]) {
       let chunks = 0;
       const endless = { next: () => ({ value: [row], done: (chunks += 1) > 1_000 }) };
@@ -54,7 +54,7 @@ describe("the end of an export is told", () => {
 });
 
 describe("in the console", () => {
-  test("a third of a member waits for one of the others to be read or left", async () => {
+  test("a member's third export waits until another one ends", async () => {
     const desk = await startLargeDesk();
     const { visitor: ada } = await desk.signUp("alpha", "ada@alpha.example");
     const { visitor: ben } = await desk.signUp("alpha", "ben@alpha.example");
@@ -74,7 +74,7 @@ describe("in the console", () => {
     expect((await ada.get(PATH)).status).toBe(429);
   });
 
-  test("one that fails is cut, not ended, is in the log, and makes room", async () => {
+  test("a failed export is cut off, is logged, and frees its slot", async () => {
     const desk = await startLargeDesk();
     const { visitor } = await desk.signUp("alpha", "ada@alpha.example");
     const db = openForDamage(desk.dataDir);
@@ -89,7 +89,7 @@ describe("in the console", () => {
     expect(JSON.stringify(failed[0])).toContain("no such table");
   });
 
-  test("four stalled ones of a desk keep no other desk waiting", async () => {
+  test("four stalled exports of one desk do not delay other desks", async () => {
     const desk = await startLargeDesk();
     const [ada, ben, cem] = await Promise.all(
       ["ada", "ben", "cem"].map(async (name) => desk.signUp("alpha", `${name}@alpha.example`)),
@@ -107,7 +107,7 @@ describe("in the console", () => {
     ["is removed", ({ members }: TestConsole, email: string) => members.remove("alpha", email)],
     ["is reset", ({ members }: TestConsole, email: string) => members.reset("alpha", email)],
     ["signs out", (_: TestConsole, __: string, visitor: Visitor) => visitor.post("/sign-out")],
-  ])("one of a member who %s is cut", async (_, end) => {
+  ])("the export of a member who %s is cut off", async (_, end) => {
     const desk = await startLargeDesk();
     const { visitor, email } = await desk.signUp("alpha", "ada@alpha.example");
     await visitor.get("/account");
@@ -119,7 +119,7 @@ describe("in the console", () => {
     expect(line()).toMatchObject({ level: "info", reason: "its session has ended" });
   });
 
-  test("one is cut after 15 minutes", async () => {
+  test("an export is cut off after 15 minutes", async () => {
     let time = 0;
     const { pull } = await startExport({ now: () => time });
     time = 15 * 60_000;

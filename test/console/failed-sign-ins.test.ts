@@ -48,7 +48,7 @@ test("unknown names, wrong passwords, wrong passkeys and throttled attempts are 
   expect(JSON.stringify(desk.log)).not.toMatch(/nobody@|hunter/);
 });
 
-test("each minute has a line of its own, and a quiet one has none", async () => {
+test("each minute has its own line, and a quiet one has none", async () => {
   const { failures, lines } = collect(10);
   failures.count("throttled", "192.0.2.1");
   while (lines.length < 1) await Bun.sleep(5);

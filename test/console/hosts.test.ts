@@ -47,7 +47,7 @@ describe("a host", () => {
     expect(judgeHost(host, { ...none, listenHost, consoleUrl })).toBe("foreign");
   });
 
-  test("in the certificate is the console's own where no console URL is given", () => {
+  test("in the certificate is the console's own if no console URL is given", () => {
     const own = {
       listenHost: "0.0.0.0",
       isInCertificate: (hostname: string) => hostname === "console.example.com",
@@ -110,7 +110,7 @@ describe("the console answers", () => {
   });
 });
 
-test("rejected requests have a line each with the client's address, up to a limit", async () => {
+test("each rejected request is logged with the client's address, up to a limit", async () => {
   const desk = await startConsole({
     logLevel: "info",
     config: { trustedProxies: ["127.0.0.1"] },

@@ -43,7 +43,7 @@ async function readAll(visitor: Visitor, first: string) {
 }
 
 describe("many keys", () => {
-  test("that have ended come fifty a page, each once, newest first", async () => {
+  test("that have ended are listed fifty per page, each once, newest first", async () => {
     const { app, visitor } = await startSignedIn("ada@example.com");
     const revoked = seed(app, 120, "revoked");
     const first = await read(visitor, "/keys");
@@ -56,7 +56,7 @@ describe("many keys", () => {
     expect(pages[1]?.text).toContain('href="/keys?ended=all">Newest');
   });
 
-  test("that are active come fifty a page", async () => {
+  test("that are active are listed fifty per page", async () => {
     const { app, visitor } = await startSignedIn("ada@example.com");
     const active = [app.keyId, ...seed(app, 60, "active")];
     const pages = await readAll(visitor, "/keys");
@@ -67,7 +67,7 @@ describe("many keys", () => {
   });
 });
 
-test("a desk that is full is told what to do before and after the form is sent, and can rotate its keys", async () => {
+test("a full desk sees what to do before and after submitting the form, and can rotate its keys", async () => {
   const { app, visitor } = await startSignedIn("ada@example.com");
   expect((await visitor.get("/keys/new")).text).not.toContain("active key");
   app.registry.limitKeys("alpha", 1);

@@ -39,7 +39,7 @@ describe("relative times", () => {
     expect(brieflyInBrowser(NOW + offset)).toBe(said);
   });
 
-  test("what has happened is not in the future, whichever clock was read first", () => {
+  test("a past event is never shown in the future, whichever clock was read first", () => {
     expect(textOf(Past({ at: NOW + 5 * SECOND_MS, now: NOW }))).toBe("0 s ago");
     expect(textOf(Past({ at: NOW + DAY_MS, now: NOW }))).toBe("0 s ago");
   });
@@ -66,7 +66,7 @@ test.each([
 });
 
 describe("confirming by name", () => {
-  test("takes the label as it is seen, and nothing else", () => {
+  test("accepts the label as it is displayed, and nothing else", () => {
     expect(isConfirmed(labelled("bot-7"), "bot-7")).toBe(true);
     expect(isConfirmed(labelled("bot-7"), " bot-7 ")).toBe(true);
     for (const other of ["", " ", "bot", "Bot-7", "bot-77", "7f21", "bot -7"]) {
@@ -106,7 +106,7 @@ describe("a minted key in memory", () => {
   };
   const sender = { session: "session-1", form: "form-1" };
 
-  test("is shown once, to its session, in time", async () => {
+  test("is shown once, to its own session, before it expires", async () => {
     const keys = new MintedKeys();
     const id = await keys.once(sender, NOW, mint);
     expect(keys.take("session-2", id, NOW)).toBeNull();

@@ -101,7 +101,7 @@ test("a read key is shown as one, and is rotated and revoked like the others", a
 });
 
 describe("a new key", () => {
-  test("is on one page, once, and nowhere else: no page, log, database or file", async () => {
+  test("appears once, on one page, and in no other page, log, database or file", async () => {
     const { app, visitor } = await startSignedIn("ada@example.com", { logLevel: "debug" });
     const first = await create(visitor, { label: "bot-7" });
     expect((await post(app.apiUrl, first.key)).status).toBe(201);
@@ -137,7 +137,7 @@ describe("a new key", () => {
     }
   });
 
-  test("is shown to the session that made it alone, which nobody can spoil", async () => {
+  test("is shown only to the session that created it, and nobody else can use that up", async () => {
     const { app, visitor: ada } = await startSignedIn("ada@example.com");
     const { visitor: ben } = await app.signUp("alpha", "ben@example.com");
     const { location } = await submit(ada, "/keys/new", {}, "/keys");
@@ -150,7 +150,7 @@ describe("a new key", () => {
     expect((await ada.get(path)).text).not.toMatch(KEY);
   });
 
-  test("is one for a form that is sent twice, and two for two forms", async () => {
+  test("is created once per form, even if the form is sent twice", async () => {
     const { app, visitor } = await startSignedIn("ada@example.com");
     const before = keysOf(app).length;
     const form = await visitor.get("/keys/new");
@@ -207,7 +207,7 @@ describe("a new key", () => {
   });
 });
 
-test("what the registry or a form does not take comes back as it was typed, and makes nothing", async () => {
+test("an invalid form is shown again as typed and creates nothing", async () => {
   const { app, visitor } = await startSignedIn("ada@example.com");
   const before = keysOf(app);
   const refused = [
@@ -240,7 +240,7 @@ test("what the registry or a form does not take comes back as it was typed, and 
   expect((await post(app.apiUrl, key)).status).toBe(201);
 });
 
-test("revoking asks for the name, and takes no other", async () => {
+test("revoking requires the exact name", async () => {
   const { app, visitor } = await startSignedIn("ada@example.com");
   const labelled = await create(visitor, { label: "bot-7" });
   const other = await create(visitor, { label: "bot-7" });
@@ -276,7 +276,7 @@ test("revoking asks for the name, and takes no other", async () => {
   expect(rows).toHaveLength(1);
 });
 
-test("an old key's last use is told while it overlaps, and not after", async () => {
+test("an old key's last use is shown during the overlap, and not after", async () => {
   const { app, visitor } = await startSignedIn("ada@example.com");
   const old = await create(visitor, { label: "bot-7" });
   const db = openForDamage(app.dataDir);
@@ -298,7 +298,7 @@ test("an old key's last use is told while it overlaps, and not after", async () 
 });
 
 describe("another desk's key", () => {
-  test("is on every route and method what an unknown one is, and stays as it was", async () => {
+  test("gets the answer of an unknown key on every route and method, and is not changed", async () => {
     const app = await startConsole();
     const { keyId } = mintKey(app.registry, "beta", { label: "theirs" });
     const { visitor } = await app.signUp("alpha", "ada@example.com");
@@ -342,7 +342,7 @@ const hostile = [
   "</title></textarea></select><!--",
 ];
 
-test("a label stays text, whatever is in it", async () => {
+test("a label is always rendered as text", async () => {
   const { visitor } = await startSignedIn("ada@example.com");
   for (const label of hostile) {
     const { id, page } = await create(visitor, { label });
@@ -440,7 +440,7 @@ describe("the list", () => {
     expect(await detail()).not.toContain("Expiring soon");
   });
 
-  test("has the keys that work, newest first, and another those that have ended; each page says who made it", async () => {
+  test("shows active keys newest first, ended ones on a page of their own, and who created each", async () => {
     const { app, visitor } = await startSignedIn("ada@example.com");
     const labels = ["first", "second", "third", "fourth"];
     const created = new Map<string, Created>();

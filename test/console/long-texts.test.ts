@@ -34,7 +34,7 @@ describe("a page of the longest texts", () => {
     "that pages write as six": '"'.repeat(510),
   };
   test.each(Object.entries(texts))(
-    "%s stays small, and each signal's own has all",
+    "%s stays small, and each signal's own page has the whole text",
     async (_, text) => {
       const { app, visitor } = await newDesk();
       const label = Array.from(text).slice(0, 100).join("");
@@ -63,7 +63,7 @@ describe("a page of the longest texts", () => {
     },
   );
 
-  test("is not suggested to the filter", async () => {
+  test("is not offered by the filter", async () => {
     const { app, visitor } = await newDesk();
     for (const symbol of ["l".repeat(61), "short"]) await app.post({ ...signal, symbol });
     const { text } = await visitor.get("/signals");

@@ -78,7 +78,7 @@ describe("the list", () => {
 });
 
 describe("inviting", () => {
-  test("takes the password, and shows once a link that lets the new member in", async () => {
+  test("requires the password, and shows a link for the new member once", async () => {
     const { app: desk, visitor } = await startSignedIn();
     const made = await invite(visitor, { email: "Bob@Alpha.example" });
     expect([made.status, made.headers.get("cache-control")]).toEqual([200, "no-store"]);
@@ -97,7 +97,7 @@ describe("inviting", () => {
     expect((await rowsOf(bob))[1]).toStartWith(`${BOB} You`);
   });
 
-  test("without the right password or a passkey, or with an unusable address, invites nobody", async () => {
+  test("with a wrong password, no passkey or an invalid address invites nobody", async () => {
     const { app: desk, visitor } = await startSignedIn();
     await desk.signUp("beta", "carol@beta.example");
     const before = desk.members.list("alpha");
@@ -187,7 +187,7 @@ describe("inviting", () => {
     expect((await invite(visitor)).status, "the password of before").toBe(422);
   });
 
-  test("a full desk is told so, and guessing the password is limited", async () => {
+  test("a full desk gets a message, and password guesses are limited", async () => {
     const { app: desk, visitor } = await startSignedIn();
     for (let count = 1; count < MEMBERS_MAX; count += 1) {
       desk.members.invite("alpha", `m${count}@alpha.example`);
@@ -235,7 +235,7 @@ describe("removing", () => {
     expect((await desk.visitor().get(path)).status).toBe(410);
   });
 
-  test("nobody removes themselves", async () => {
+  test("members cannot remove themselves", async () => {
     const { app: desk, visitor } = await startSignedIn();
     expect((await visitor.get("/members")).text).not.toContain("/remove");
     const { status, text } = await remove(desk, visitor, ALICE);
@@ -277,7 +277,7 @@ test.each(["/members/invite", "/members/:id/remove"])(
   },
 );
 
-test("two members who remove each other at once leave one", async () => {
+test("if two members remove each other at once, one stays", async () => {
   const desk = await startConsole();
   const { visitor: alice } = await desk.signUp("alpha", ALICE);
   const { visitor: bob } = await desk.signUp("alpha", BOB);

@@ -14,7 +14,7 @@ import {
   auditLines,
 } from "./_console.ts";
 
-test("looking at a link spends nothing, nor does a bad password; setting a password spends it", async () => {
+test("only setting a password uses up the link, not opening it or a refused password", async () => {
   const desk = await startConsole();
   const { token } = desk.members.invite("alpha", ALICE);
   const visitor = desk.visitor();
@@ -44,7 +44,7 @@ test("looking at a link spends nothing, nor does a bad password; setting a passw
   expect(isSignedIn(await signIn(late))).toBe(true);
 });
 
-test("an expired, an unknown, a spent and a voided link get one answer", async () => {
+test("expired, unknown, used and replaced links get the same answer", async () => {
   const desk = await startConsole();
   const { token: voided } = desk.members.invite("alpha", ALICE);
   const { token: expired } = desk.members.invite("alpha", ALICE);

@@ -20,7 +20,7 @@ test("without the password or a passkey nothing is removed", async () => {
   expect((await passkeySignIn(desk.visitor(), key)).location).toBe("/audit");
 });
 
-test("another member's passkey is no proof, and a challenge of the sign-in page is none either", async () => {
+test("another member's passkey and a challenge of the sign-in page are not accepted", async () => {
   const { desk, visitor, key } = await startWithPasskey();
   const { visitor: bob } = await desk.signUp("alpha", "bob@alpha.example");
   const bobs = new SoftwareKey(desk.url);
@@ -35,7 +35,7 @@ test("another member's passkey is no proof, and a challenge of the sign-in page 
   expect((await passkeySignIn(desk.visitor(), key)).location).toBe("/audit");
 });
 
-test("sessions that began with it end; those of the password and of other passkeys go on", async () => {
+test("sessions that began with it end; those of the password and other passkeys continue", async () => {
   const { desk, visitor, key } = await startWithPasskey();
   const other = new SoftwareKey(desk.url);
   await addPasskey(visitor, other, { name: "Phone" });
@@ -51,7 +51,7 @@ test("sessions that began with it end; those of the password and of other passke
   expect(await isIn(visitor)).toBe(true);
 });
 
-test("a session that began with a passkey keeps to it after signing out everywhere else", async () => {
+test("a session that began with a passkey still does after signing out everywhere else", async () => {
   const { desk, visitor, key } = await startWithPasskey();
   const other = desk.visitor();
   await passkeySignIn(other, key);

@@ -22,7 +22,7 @@ function deskOf({ registry }: TestConsole): ActivityOwner {
   return { deskId: desk.id, keyId: null };
 }
 
-test("every outcome of a request with a known key is there after a stop", async () => {
+test("every outcome of a request with a known key is recorded before the server stops", async () => {
   const desk = await startConsole({ config: { rateLimitPerS: 6 } });
   const revoked = mintKey(desk.registry, "alpha");
   desk.registry.revokeKey(revoked.keyId);
@@ -85,7 +85,7 @@ test("every outcome of a request with a known key is there after a stop", async 
   });
 });
 
-test("a file that cannot be written fails no signal, is told of once, and is written later", async () => {
+test("while the file cannot be written, signals are stored, one warning is logged, and nothing is lost", async () => {
   const desk = await startConsole();
   const blocker = new Database(join(desk.dataDir, ACTIVITY_NAME));
   onCleanup(() => blocker.close());

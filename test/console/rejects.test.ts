@@ -33,7 +33,7 @@ async function open(visitor: Visitor, count = 1): Promise<string> {
   return look(visitor, reasonsIn(list)[0]?.path);
 }
 
-test("an unknown field is told with the hint that the API gives", () => {
+test("an unknown field is shown with the API's hint", () => {
   expect(describeField("symbl", "unknown field")).toBe(
     "is an unknown field (did you mean symbol?)",
   );

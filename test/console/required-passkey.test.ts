@@ -32,7 +32,7 @@ async function addRequired(visitor: Visitor, key: SoftwareKey) {
   return visitor.post("/passkey", { response: JSON.stringify(await key.create(options)) });
 }
 
-test("a password leads only to the page that adds a passkey; with it everything is open", async () => {
+test("a password leads only to the page that adds a passkey, until one is added", async () => {
   const desk = await startNamedConsole();
   await desk.signUp("alpha", ALICE);
   require(desk);
@@ -117,7 +117,7 @@ test("links offer only a passkey", async () => {
   expect(await isIn(visitor)).toBe(true);
 });
 
-test("the page is for nobody else: adding a passkey there takes no password", async () => {
+test("only members who must add a passkey can use that page, because it asks for no password", async () => {
   const desk = await startNamedConsole();
   const { visitor } = await desk.signUp("alpha", ALICE);
   expect((await visitor.get("/passkey")).location).toBe("/");
@@ -127,7 +127,7 @@ test("the page is for nobody else: adding a passkey there takes no password", as
   expect((await desk.visitor().get("/passkey")).location).toBe("/sign-in?next=%2Fpasskey");
 });
 
-test("where the console has no name, the pages say what is missing", async () => {
+test("the pages say what is missing if the console has no host name", async () => {
   const { app: desk, visitor } = await startSignedIn();
   require(desk);
   expect((await visitor.get("/passkey")).text).toContain("--console-url");
@@ -135,7 +135,7 @@ test("where the console has no name, the pages say what is missing", async () =>
   expect((await desk.visitor().get(`/join/${token}`)).text).toContain("--console-url");
 });
 
-test("the command tells who has no passkey yet, and each change is in the audit, once", async () => {
+test("the command lists members without a passkey, and each change is audited once", async () => {
   const desk = await startConsole();
   await desk.signUp("alpha", ALICE);
   const run = (...args: string[]) =>

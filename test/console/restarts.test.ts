@@ -12,7 +12,7 @@ import { freePort, startServe } from "../_cli.ts";
 import { onCleanup } from "../_setup.ts";
 import { carry, isIn, signIn, startConsole, startSignedIn, Visitor } from "./_console.ts";
 
-test("the same cookie and an open form work after a restart, and what was ended stays ended", async () => {
+test("cookies and open forms work after a restart, and ended sessions stay ended", async () => {
   const { app: before, visitor: stays } = await startSignedIn();
   const [leaves, ended] = [before.visitor(), before.visitor()];
   for (const visitor of [leaves, ended]) await signIn(visitor);
@@ -82,7 +82,7 @@ test("a restored backup revives no session", async () => {
   expect((await signIn(after.visitor())).location).toBe("/");
 });
 
-test("the file is for its owner alone and has hashes of the tokens, not the tokens", async () => {
+test("the file is readable by its owner only and has hashes of the tokens", async () => {
   const { app, visitor } = await startSignedIn();
   const token = visitor.cookies.get(cookieNames.session) ?? "";
   const id = new Bun.CryptoHasher("sha256").update(token).digest("hex");

@@ -73,7 +73,7 @@ test("the list names browser, address and times, and marks the one that asks", a
   expect(firefox).not.toContain("This browser");
 });
 
-test("each can be ended, by a form alone; the others go on", async () => {
+test("each can be ended, only by a form; the others continue", async () => {
   const desk = await startConsole({ config: { trustedProxies: ["127.0.0.1"] } });
   const { visitor } = await desk.signUp("alpha", ALICE, PASSWORD);
   const firefox = await signInFrom(desk, FIREFOX, "203.0.113.7");
@@ -94,7 +94,7 @@ test("each can be ended, by a form alone; the others go on", async () => {
   expect(await isIn(visitor)).toBe(false);
 });
 
-test("nobody ends a session of another member", async () => {
+test("another member's session cannot be ended", async () => {
   const { app: desk, visitor } = await startSignedIn();
   const other = desk.visitor();
   await other.get("/sign-in");
@@ -149,7 +149,7 @@ describe("a session", () => {
   const beginning = { passkeyId: null, browser: "Firefox on Linux", address: "192.0.2.1" };
   const sessionsOf = (find: FindMember = () => account) => new Sessions(openSessions(), find);
 
-  test("an unused session ends for good, also while an export asks whether it holds", async () => {
+  test("an idle session ends, even while an export checks it", async () => {
     const sessions = sessionsOf();
     const used = await sessions.start(account, beginning, 1_000);
     const last = 1_000 + SESSION_IDLE_MS_MAX;
@@ -163,7 +163,7 @@ describe("a session", () => {
     expect(await sessions.holds("unknown", 1_000)).toBe(false);
   });
 
-  test("one that is used all the time ends, too", async () => {
+  test("a session in constant use ends, too", async () => {
     const sessions = sessionsOf();
     const token = await sessions.start(account, beginning, 0);
     const step = SESSION_IDLE_MS_MAX / 2;
@@ -181,7 +181,7 @@ describe("a session", () => {
     expect(await sessions.find(token, ADD_PASSKEY_MS_MAX + 1)).toBeNull();
   });
 
-  test("each member has 20 at most: one more ends the member's own that was used least recently", async () => {
+  test("a member has at most 20: one more ends the least recently used", async () => {
     const sessions = sessionsOf((id) => ({ ...account, id }));
     const colleague = await sessions.start({ id: "02M", signed_out_at: 0 }, beginning, 0);
     const tokens: string[] = [];
@@ -197,7 +197,7 @@ describe("a session", () => {
     expect(await sessions.list("01M", 120_000)).toHaveLength(SESSIONS_PER_MEMBER_MAX);
   });
 
-  test("a token is 256 random bits, and is not kept as it is", async () => {
+  test("a token has 256 random bits and is stored only as a hash", async () => {
     const sessions = sessionsOf();
     const starts = Array.from({ length: 100 }, () => sessions.start(account, beginning, 0));
     const tokens = new Set(await Promise.all(starts));

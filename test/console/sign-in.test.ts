@@ -29,7 +29,7 @@ const withAlice = sharedByFile(async () => {
   return desk;
 });
 
-test("the right password opens the console, with a cookie that no script and no other site gets", async () => {
+test("the right password opens the console and sets a cookie that scripts and other sites cannot read", async () => {
   const desk = withAlice();
   const visitor = desk.visitor();
   const answer = await signIn(visitor, { email: " Alice@Alpha.Example " });
@@ -75,7 +75,7 @@ test("a wrong password and an unknown address get the same answer; the wrong one
   ]);
 });
 
-test("a member of an archived desk is told so after the right password or passkey, which the audit and the log have, and nobody else is", async () => {
+test("only the right password or passkey reveals that the desk is archived; the attempt is audited and logged", async () => {
   const desk = await startNamedConsole();
   const { visitor } = await desk.signUp("alpha", ALICE);
   const key = new SoftwareKey(desk.url);
@@ -108,7 +108,7 @@ test("a member of an archived desk is told so after the right password or passke
   ]);
 });
 
-test("what was typed comes back as text, and never the password", async () => {
+test("typed values are shown again as text, and never the password", async () => {
   const desk = withAlice();
   const email = '"><script>alert(1)</script>@x';
   const answer = await signIn(desk.visitor(), { email, password: "<b>hunter2</b>" });
@@ -117,7 +117,7 @@ test("what was typed comes back as text, and never the password", async () => {
   expect(answer.text).not.toContain("hunter2");
 });
 
-test("with a field left out nothing is looked at, nor counted", async () => {
+test("a form with a missing field is neither checked nor counted", async () => {
   const desk = withAlice();
   const visitor = desk.visitor();
   for (let sent = 0; sent <= FAILURES_MAX; sent += 1) {
@@ -126,7 +126,7 @@ test("with a field left out nothing is looked at, nor counted", async () => {
   expect(isSignedIn(await signIn(visitor))).toBe(true);
 });
 
-test("a session that was planted is not taken over", async () => {
+test("a planted session cookie is not adopted", async () => {
   const desk = withAlice();
   const visitor = desk.visitor();
   const planted = "p".repeat(43);
@@ -140,7 +140,7 @@ test("a session that was planted is not taken over", async () => {
   expect(await holds(desk, planted)).toBe(false);
 });
 
-test("signing in again, or as somebody else, ends the session that there was", async () => {
+test("signing in again or as another member ends the previous session", async () => {
   const desk = withAlice();
   const visitor = desk.visitor();
   await signIn(visitor);
@@ -166,7 +166,7 @@ test("signing out ends the session, not only the cookie", async () => {
   expect(await holds(desk, token)).toBe(false);
 });
 
-test("a stranger gets no page of members and sends none of their forms", async () => {
+test("a visitor who is not signed in can open no member page and send no member form", async () => {
   const desk = await startConsole();
   const { body } = await desk.post(signal);
   const ids = {
@@ -199,7 +199,7 @@ test("a stranger gets no page of members and sends none of their forms", async (
   expect(desk.registry.listKeys("alpha")).toMatchObject([{ revoked_at: null }]);
 });
 
-test("who asked for a page comes back to it, and who is in already goes on", async () => {
+test("signing in returns to the requested page, at once if already signed in", async () => {
   const { app: desk, visitor } = await startSignedIn();
   expect((await visitor.get("/sign-in?next=%2Faudit")).location).toBe("/audit");
   const other = desk.visitor();
@@ -227,7 +227,7 @@ test.each([
   "",
   "/\u0000",
   "/x\r\nSet-Cookie: a=b",
-])("next %j leads nowhere else", async (next) => {
+])("next %j does not lead to another site", async (next) => {
   expect(localPath(next)).toBe("/");
 });
 
@@ -240,7 +240,7 @@ test.each([
   expect(localPath(next)).toBe(path);
 });
 
-test("the form takes no next of another host", async () => {
+test("the form accepts no next on another host", async () => {
   const desk = withAlice();
   const visitor = desk.visitor();
   const shown = await visitor.get("/sign-in?next=https%3A%2F%2Fevil.example");

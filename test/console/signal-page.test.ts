@@ -52,7 +52,7 @@ describe("finding one", () => {
     expect((await visitor.get(`/signals/${id}/metadata`)).status).toBe(404);
   });
 
-  test("says by how much clocks differ, whatever the bot's may be", async () => {
+  test("says by how much the clocks differ", async () => {
     const time = { now: 1_790_000_000_000 };
     const { app, visitor } = await startSignedIn("ada@example.com", { now: () => time.now });
     for (const [signal_time, words] of [
@@ -71,7 +71,7 @@ describe("finding one", () => {
     }
   });
 
-  test("takes a signal_time in seconds for the mistake that it is", async () => {
+  test("recognizes a signal_time in seconds as a mistake", async () => {
     const { app, visitor } = await newDesk();
     const id = await send(app, { signal_time: 1_790_000_000 });
     const text = await list(visitor, `/signals/${id}`);
@@ -79,7 +79,7 @@ describe("finding one", () => {
     expect(text).not.toContain("days after");
   });
 
-  test("offers it as JSON, and as a command that sends it again and has no key in it", async () => {
+  test("offers it as JSON, and as a command without a key that sends it again", async () => {
     const { app, visitor } = await startSignedIn("ada@example.com");
     const metadata = `{"big":12345678901234567890,"text":"it's \u202e\u009b2J"}`;
     const sent = { ...signal, price: 1.5, client_signal_id: "order '1'" };
@@ -102,7 +102,7 @@ describe("finding one", () => {
   });
 });
 
-test("hostile text stays text", async () => {
+test("hostile text is rendered as text", async () => {
   const { app, visitor } = await newDesk();
   const hostile = `"><script>alert(1)</script><img src=x onerror='alert(2)'></bdi></td></pre>&lt;`;
   const metadata = `{"a" :\r\n\t"${hostile.replaceAll('"', String.raw`\"`)}", "n": 1.000e+02, "big": 12345678901234567890}`;

@@ -8,7 +8,7 @@ import { startSignedIn } from "./_console.ts";
 import { idsIn, list, older, send, sendMany, stored } from "./_signals-page.ts";
 
 describe("an export", () => {
-  test("is the table, in both formats", async () => {
+  test("has the rows of the table, in both formats", async () => {
     const { app, visitor } = await startSignedIn("ada@example.com");
     const texts = ['a "quoted", one', "=1+1", "-2+3", "@SUM(A1)", "+x", "'", "ü\u2028", "＝1"];
     for (const text of texts) {
@@ -106,7 +106,7 @@ describe("with many signals", () => {
     return { app, visitor };
   });
 
-  test("a search is bounded, says how far it came, and goes on to the end", async () => {
+  test("a search is bounded, says how far it got, and continues to the end", async () => {
     const { app, visitor } = many();
     const rare = query<{ id: string }>(
       app.dataDir,
@@ -139,7 +139,7 @@ describe("with many signals", () => {
     ).toEqual(rare);
   });
 
-  test("an export lets everybody else's requests go first", async () => {
+  test("an export yields to other requests", async () => {
     const { app, visitor } = many();
     const cookie = [...visitor.cookies].map((pair) => pair.join("=")).join("; ");
     const answer = await fetch(`${app.url}/signals/export?format=csv`, {

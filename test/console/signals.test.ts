@@ -21,7 +21,7 @@ describe("paging", () => {
 });
 
 describe("the filter", () => {
-  test("lets through what fits, and nothing else, by each of its fields", async () => {
+  test("shows only matching signals, for each of its fields", async () => {
     const { app, visitor } = await newDesk();
     const second = mintKey(app.registry, app.desk);
     const plain = await send(app);
@@ -59,7 +59,7 @@ describe("the filter", () => {
     expect(idsIn(await list(visitor, "/signals?symbol=th+%26+%3CCO"))).toEqual([odd.symbol]);
   });
 
-  test("takes times to the millisecond, from and before", async () => {
+  test("accepts times to the millisecond, from and before", async () => {
     const time = { now: Date.UTC(2026, 0, 1) };
     const { app, visitor } = await startSignedIn("ada@example.com", { now: () => time.now });
     const ids: string[] = [];
@@ -77,7 +77,7 @@ describe("the filter", () => {
     expect(await at("0000-01-01T00:00", "9999-12-31T23:59")).toEqual(ids.toReversed());
   });
 
-  test("waits for no signals if it ends in the past", async () => {
+  test("does not wait for signals if it ends in the past", async () => {
     const { visitor } = await startSignedIn("ada@example.com");
     const past = await list(visitor, "/signals?to=2020-01-01");
     expect(past).toContain("No matches");
@@ -89,7 +89,7 @@ describe("the filter", () => {
     expect(past, "a link to the same page").not.toContain(">Newest<");
   });
 
-  test("says so where it cannot be understood, and shows nothing", async () => {
+  test("explains invalid values and shows nothing", async () => {
     const { app, visitor } = await newDesk();
     await send(app);
     for (const wrong of [
@@ -123,7 +123,7 @@ test("a search that finds nothing leads to the rejected requests", async () => {
 });
 
 describe("another desk", () => {
-  test("has nothing that could be seen, by whatever way", async () => {
+  test("is never visible, by any route", async () => {
     const app = await startConsole();
     const beta = mintKey(app.registry, "beta");
     const theirs = await send(app, { client_signal_id: "theirs", metadata: { a: 1 } }, beta.key);
@@ -171,8 +171,8 @@ function forgetText(html: string): string {
   return html.replaceAll(/(theirs|01[0-9a-z]{24}|unknown)/gi, "");
 }
 
-describe("what is asked for by the script", () => {
-  test("is what arrived since, once, by the filter", async () => {
+describe("the rows that the script asks for", () => {
+  test("are the matching signals that arrived since, each once", async () => {
     const { app, visitor } = await newDesk();
     const empty = await list(visitor, "/signals?symbol=ETH");
     const path = linkOf(/data-newer="([^"]+)"/, empty);
@@ -191,7 +191,7 @@ describe("what is asked for by the script", () => {
     expect(idsIn(await list(visitor, `${path}&after=${newest}`))).toEqual([]);
   });
 
-  test("is the newest where more arrived than a page shows", async () => {
+  test("are the newest if more arrived than fit on a page", async () => {
     const { app, visitor } = await newDesk();
     const [first = "", ...rest] = await sendMany(app, PAGE + 20);
     const rows = await list(visitor, `/signals/newer?after=${first}`);

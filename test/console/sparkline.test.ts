@@ -20,7 +20,7 @@ const draw = (buckets: ReturnType<typeof bucket>[], isLarge = false) =>
     Sparkline({ width: "hour", count: 3, now: NOW, buckets, label: "Requests", isLarge }),
   );
 
-test("each bucket has its place, and kinds stand on one another", () => {
+test("each bucket has its place, and kinds are stacked", () => {
   const html = draw([bucket(2, { stored: 10 }), bucket(0, { stored: 5, rejected: 5 })]);
   expect(html).toContain('viewBox="0 0 17 100"');
   expect(html).toContain('class="stored" d="M0 100v-90h5v90zM12 100v-45h5v45z"');
@@ -36,7 +36,7 @@ test("a small count stays visible beside a large one, and counts before the span
   expect(draw([])).not.toContain("<path");
 });
 
-test("a large one tells the numbers of each bar", () => {
+test("a large one has the numbers of each bar", () => {
   const html = draw([bucket(1, { stored: 3 })], true);
   const titles = [...html.matchAll(/<title>(.*?)<\/title>/g)].map(([, title]) => title);
   expect(titles).toEqual([

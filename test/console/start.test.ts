@@ -35,14 +35,14 @@ test("a new desk is led to its first signal", async () => {
   expect(done).toContain("It is here");
 });
 
-test("each snippet has the address that bots use, whatever is in it", () => {
+test("each snippet has the address that bots use, whatever its characters", () => {
   const all = snippets("https://signals.example.com/it's/");
   expect(all.map(({ text }) => text.includes("/it's//"))).toEqual([false, false, false]);
   expect(byId(all, "curl")).toContain(String.raw`'https://signals.example.com/it'\''s/v1/signals'`);
   expect(byId(all, "python")).toContain(`Signalbox("https://signals.example.com/it's", key)`);
 });
 
-test("the recipe hands on to that address, by a path that nobody guesses, and has no key in it", async () => {
+test("the recipe forwards to that address from a secret path and contains no key", async () => {
   const url = "https://signals.example.com";
   const nginx = nginxRecipe(url, "s3cret");
   expect(nginx).toContain("location = /tradingview/s3cret {");
@@ -61,7 +61,7 @@ test("the recipe hands on to that address, by a path that nobody guesses, and ha
   expect(secrets[0]).not.toBe(secrets[1]);
 });
 
-test("the message of the alert is taken once its placeholders are filled in", async () => {
+test("the alert's message is accepted once its placeholders are filled in", async () => {
   const { app, visitor } = await startSignedIn("ada@example.com");
   const message = shownIn((await visitor.get("/start")).text, "alert")
     .replaceAll("{{close}}", "64250.5")

@@ -34,7 +34,7 @@ function rowsOf(html: string): Map<string, string> {
 }
 
 describe("a key that has ended", () => {
-  test("is seen to be still in use, how often, and what to do about it", async () => {
+  test("is shown as still in use, with how often and what to do", async () => {
     const { app, visitor } = await newDesk();
     const { key, keyId } = mintKey(app.registry, app.desk);
     expect(await send(app, key)).toBe(201);
@@ -58,7 +58,7 @@ describe("a key that has ended", () => {
     expect(rowsOf(list).get(app.keyId)).toContain("–");
   });
 
-  test("comes first, and those that nothing sends with are on another page", async () => {
+  test("comes first; ended keys without requests are on another page", async () => {
     const { app, visitor } = await newDesk();
     const [first, quiet] = [mintKey(app.registry, app.desk), mintKey(app.registry, app.desk)];
     for (const { keyId } of [first, quiet]) app.registry.revokeKey(keyId);
@@ -69,7 +69,7 @@ describe("a key that has ended", () => {
   });
 });
 
-test("a key whose requests are wrong in another way is not called still in use, active or not", async () => {
+test("a key whose requests fail for another reason is not shown as still in use, active or not", async () => {
   const { app, visitor } = await newDesk();
   const { key, keyId } = mintKey(app.registry, app.desk);
   expect(await send(app, key, { side: "sideways" })).toBe(422);
@@ -82,7 +82,7 @@ test("a key whose requests are wrong in another way is not called still in use, 
   expect(seen((await visitor.get("/keys")).text)).not.toContain("Still in use");
 });
 
-test("what is done with another desk's keys is nowhere to be seen", async () => {
+test("requests with another desk's keys are never shown", async () => {
   const { app, visitor } = await startSignedIn("ada@example.com");
   const theirs = mintKey(app.registry, "beta");
   const { visitor: ben } = await app.signUp("beta", "ben@example.com");
@@ -103,7 +103,7 @@ test("what is done with another desk's keys is nowhere to be seen", async () => 
 describe("a signal's duplicates", () => {
   const first = { client_signal_id: "order 1", price: 1, quantity: 2 };
 
-  test("are counted, with what was different in them", async () => {
+  test("are counted, with the fields that differed", async () => {
     const { app, visitor } = await newDesk();
     const post = (fields: object) => app.post({ ...signal, ...first, ...fields });
     const { body } = await post({});
@@ -120,7 +120,7 @@ describe("a signal's duplicates", () => {
     expect(text).toContain("desk's latest 10,000 signals");
   });
 
-  test("cannot be known of one without a name, and are none of another desk's", async () => {
+  test("are not shown for a signal without client_signal_id, nor for another desk's", async () => {
     const { app, visitor } = await startSignedIn("ada@example.com");
     const theirs = mintKey(app.registry, "beta");
     const nameless = await app.post(signal);
@@ -137,7 +137,7 @@ describe("a signal's duplicates", () => {
   });
 });
 
-test("the last 24 hours are the hour under way and the 23 before it", () => {
+test("the last 24 hours are the current hour and the 23 before it", () => {
   expect(lastDayFrom(Date.UTC(2026, 4, 1, 12, 34, 56))).toBe(Date.UTC(2026, 3, 30, 13));
   expect(lastDayFrom(Date.UTC(2026, 4, 1))).toBe(Date.UTC(2026, 3, 30, 1));
 });

@@ -29,7 +29,7 @@ function fail(throttle: SignInThrottle, times: number, guess: Partial<Guess>): v
 }
 
 describe("guessing", () => {
-  test("strangers are stopped, whether the address is known or not, and a browser of the member is not", async () => {
+  test("strangers are stopped for known and unknown addresses, but not the member's own browser", async () => {
     const { app: desk, visitor: honest } = await startSignedIn();
     await honest.get("/account");
     await honest.post("/sign-out");
@@ -61,7 +61,7 @@ describe("guessing", () => {
   const START = Date.UTC(2026, 4, 1);
   const now = { value: START };
 
-  test("a window begins with the first failure, and the next is allowed when it is over", () => {
+  test("a window begins with the first failure; after it, attempts are allowed again", () => {
     now.value = START;
     const throttle = makeThrottle(() => now.value);
     fail(throttle, FAILURES_MAX, {});
@@ -81,7 +81,7 @@ describe("guessing", () => {
     expect(begin(throttle, {}).isAllowed, "after the clock was set back").toBe(true);
   });
 
-  test("an attempt that succeeded is no failure, and forgives none before it", () => {
+  test("a success does not count as a failure and does not clear earlier ones", () => {
     const throttle = makeThrottle(() => now.value);
     for (let time = 0; time < 2 * FAILURES_MAX; time += 1) {
       const attempt = begin(throttle, {});
@@ -95,7 +95,7 @@ describe("guessing", () => {
     expect(begin(throttle, {}).isAllowed).toBe(false);
   });
 
-  test("a member signs in 30 times at most in a window, from wherever; each passkey likewise", () => {
+  test("a member can sign in 30 times per window from anywhere, and so can each passkey", () => {
     now.value = START;
     const throttle = makeThrottle(() => now.value);
     const device = throttle.rememberDevice(ALICE);
@@ -118,7 +118,7 @@ describe("guessing", () => {
     expect(throttle.beginPasskeySession("one")).toBe(0);
   });
 
-  test("one who tries many members is stopped by their network", () => {
+  test("trying many members is limited per network", () => {
     const throttle = makeThrottle(() => now.value);
     for (let index = 0; index < NETWORK_FAILURES_MAX; index += 1) {
       const address = `2001:db8::${index.toString(16)}`;
@@ -133,7 +133,7 @@ describe("guessing", () => {
     }
   });
 
-  test("a known browser is counted for itself: others cannot stop it, nor it them", () => {
+  test("a known browser has its own count: it neither affects others nor is affected by them", () => {
     const throttle = makeThrottle(() => now.value);
     const device = throttle.rememberDevice(ALICE);
     const second = throttle.rememberDevice(ALICE);
@@ -144,7 +144,7 @@ describe("guessing", () => {
     expect(begin(throttle, { device: second }).isAllowed).toBe(true);
   });
 
-  test("a device cookie of somebody else, or one that was made up, is none", () => {
+  test("another member's device cookie and a forged one are ignored", () => {
     const throttle = makeThrottle(() => now.value);
     const device = throttle.rememberDevice(ALICE);
     fail(throttle, FAILURES_MAX, {});
@@ -162,7 +162,7 @@ describe("guessing", () => {
     expect(begin(throttle, { device }).isAllowed).toBe(true);
   });
 
-  test("what is remembered is bounded: the oldest is forgotten first, and everything in time", () => {
+  test("memory is bounded: the oldest entries go first, and all of them after a time", () => {
     const map = new ExpiringMap<string>(1_000, 2);
     for (const name of ["a", "b", "c"]) map.set(name, name, 0);
     expect(["a", "b", "c"].map((name) => map.get(name, 999))).toEqual([null, "b", "c"]);
@@ -174,7 +174,7 @@ describe("guessing", () => {
     expect(map.get("d", 1_500)).toBeNull();
   });
 
-  test("what is remembered leaves memory in time, also if nobody asks for it", async () => {
+  test("entries expire even if nobody asks for them", async () => {
     const map = new ExpiringMap<string>(20, 10);
     for (const secret of ["first", "second"]) map.set("name", secret, 0);
     expect([map.size, map.get("name", 0)]).toEqual([1, "second"]);
@@ -183,7 +183,7 @@ describe("guessing", () => {
     expect(map.size).toBe(0);
   });
 
-  test("passwords are hashed a few at a time, in turn, and one that fails makes room", async () => {
+  test("few passwords are hashed at a time, in order, and a failed one frees its place", async () => {
     const turns = new ConcurrencyLimit({ atOnce: 2, waitingMax: 3 });
     const order: number[] = [];
     let running = 0;
@@ -208,7 +208,7 @@ describe("guessing", () => {
     expect(turns.isFull).toBe(false);
   });
 
-  test("strangers who come at once do not pass the limit of those who wait", async () => {
+  test("simultaneous attempts cannot exceed the limit of the queue", async () => {
     const attempt = { isAllowed: true, isKnownDevice: false, takeBack: () => {} };
     const services = {
       throttle: { begin: () => attempt },

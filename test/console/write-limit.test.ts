@@ -13,7 +13,7 @@ const keysOf = ({ dataDir }: TestConsole) =>
   query<{ count: number }>(dataDir, "SELECT count(*) AS count FROM api_keys")[0]?.count ?? 0;
 
 describe("in the console", () => {
-  test("a member who floods POST /keys makes a few keys, and gets 429 for the rest", async () => {
+  test("a member who floods POST /keys creates a few keys and gets 429 for the rest", async () => {
     const { app, visitor } = await startSignedIn("ada@alpha.example");
     const { visitor: other } = await app.signUp("alpha", "ben@alpha.example");
     await visitor.get("/keys/new");
@@ -71,7 +71,7 @@ describe("in the console", () => {
     expect((await other.get("/keys")).status).toBe(200);
   });
 
-  test("a form of another site uses up nothing", async () => {
+  test("a form from another site does not count", async () => {
     const { visitor } = await startSignedIn("ada@alpha.example");
     await visitor.get("/keys/new");
     for (let count = 0; count <= MEMBER_WRITES_PER_MINUTE; count += 1) {

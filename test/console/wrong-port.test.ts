@@ -2,7 +2,7 @@
 import { expect, test } from "bun:test";
 import { startConsole } from "./_console.ts";
 
-test("the console names the public address to bots, and shows people its page", async () => {
+test("a bot that reaches the console is told the public address; a browser gets the page", async () => {
   const { url, apiUrl } = await startConsole();
   for (const [method, path] of [
     ["POST", "/v1/signals"],

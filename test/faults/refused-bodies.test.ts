@@ -7,7 +7,7 @@ import { report } from "./_faults.ts";
 const CHUNK = "x".repeat(16_384);
 const CHUNK_INTERVAL_MS = 50;
 
-test("a client that goes on sending after its refusal is cut", async () => {
+test("a client that keeps sending after a refusal is disconnected", async () => {
   const { app, key } = await startTestApp();
   const auth = `Authorization: Bearer ${key}\r\nContent-Type: application/json\r\n`;
   const declared = "Content-Length: 1000000000\r\n";

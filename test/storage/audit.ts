@@ -138,7 +138,7 @@ export function auditTests(): void {
     expect((await audit.list({ desk: null, limit: 100 })).slice(1)).toEqual(before);
   });
 
-  test("is paged, newest first, with each desk's entries alone", async () => {
+  test("is paged per desk, newest first", async () => {
     const { audit, members } = await start();
     for (let count = 0; count < 5; count += 1) {
       await members.invite("alpha", `m${count}@example.com`, ADMIN);
@@ -158,7 +158,7 @@ export function auditTests(): void {
     }
   });
 
-  test("is filtered by what it is about and by who did it", async () => {
+  test("can be filtered by subject and by author", async () => {
     const { audit, members, alpha, join } = await start();
     const { memberId: actor } = await join();
     await members.invite("alpha", BOB, { memberId: actor, client: "192.0.2.1" });
@@ -208,7 +208,7 @@ export function auditTests(): void {
     expect(await registry.listKeys("beta")).toEqual(before);
   });
 
-  test("nobody changes anything for another desk, after removal, or after signing out everywhere", async () => {
+  test("a member cannot change another desk, nor anything after removal or signing out everywhere", async () => {
     const { registry, members, passkeys, audit, mint, alpha, beta, join } = await start();
     const alice = await join();
     const bob = await join(BOB);

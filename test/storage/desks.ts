@@ -75,7 +75,7 @@ export function desksTests(): void {
     ]);
   });
 
-  test("an archived desk lets nobody in, gets nothing new, and loses nothing but its sessions", async () => {
+  test("an archived desk refuses sign-ins and changes, and loses only its sessions", async () => {
     const started = await start();
     const { registry, members, passkeys, mint, alpha, time, join, append } = started;
     const alice = await join();

@@ -140,7 +140,7 @@ export function keysTests(): void {
     expect(await registry.listKeys("alpha")).toHaveLength(2);
   });
 
-  test("a desk has so many active keys at most; each can be rotated once, without more that last", async () => {
+  test("a desk's active keys are limited, and each can still be rotated once", async () => {
     const { mint, registry, time } = await start();
     await registry.createDesk("gamma", { ifMissing: false });
     await registry.limitKeys("gamma", 3);

@@ -154,7 +154,7 @@ export function membersTests(): void {
     expect(await members.list("alpha")).toHaveLength(MEMBERS_MAX);
   });
 
-  test("a member knows when they last signed in", async () => {
+  test("the time of a member's last sign-in is recorded", async () => {
     const { members, audit, alpha, time, join } = await start();
     const { memberId: actor } = await join();
     await join("carol@example.com");
@@ -287,7 +287,7 @@ export function membersTests(): void {
     expect(await members.passwordHash(alice.memberId)).toBe("hash of the second");
   });
 
-  test("an address that no member has finds nobody", async () => {
+  test("an unknown address finds nobody", async () => {
     const { members, join } = await start();
     await join();
     for (const typed of ["eve@example.com", "", "' OR 1 = 1 --", "%", "\u0000"]) {

@@ -92,7 +92,7 @@ export function readingTests(): void {
     expect(await of({ after: other })).toEqual(ids.filter((id) => id > other));
   });
 
-  test("a page ends early once it has so much metadata, and goes on behind it", async () => {
+  test("a page with much metadata ends early, and the next one continues after it", async () => {
     const { append, signals, alpha } = await start();
     const metadata = JSON.stringify({ note: "x".repeat(1_000) });
     const ids: string[] = [];

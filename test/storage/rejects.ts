@@ -64,7 +64,7 @@ export function rejectsTests(): void {
     expect(Object.entries(own?.fields ?? {})).toEqual([["__proto__", "unknown field"]]);
   });
 
-  test("keep the latest requests per key and reason: a flood pushes out no other reason or key", async () => {
+  test("keep the latest requests per key and reason: a flood displaces no other reason or key", async () => {
     const { activity, write } = await startRejects();
     await write(
       rejectsOf([1], START),
@@ -82,7 +82,7 @@ export function rejectsTests(): void {
     expect(lonely?.latest).toHaveLength(1);
   });
 
-  test("are of so many reasons per desk; the least recent are dropped whole", async () => {
+  test("are limited to a number of reasons per desk; the least recent are dropped", async () => {
     const { activity, write } = await startRejects();
     await write(
       rejectsOf([0], START, { deskId: 2 }),
@@ -105,7 +105,7 @@ export function rejectsTests(): void {
     expect(await activity.rejects({ ...all, field: "made-up-2" })).toMatchObject([{ count: 1 }]);
   });
 
-  test("of a key that makes up names push out no other key's", async () => {
+  test("of a key that invents field names displace no other key's", async () => {
     const { activity, write } = await startRejects();
     await write(rejectsOf([1], START, { keyId: "key-2" }));
     for (let from = 10; from < 10 + REJECT_REASONS_KEPT; from += 100) {

@@ -102,7 +102,7 @@ export function storingTests(): void {
     }
   });
 
-  test("duplicates are per desk, for every key of it, for ever", async () => {
+  test("duplicates are found per desk, across its keys, with no time limit", async () => {
     const { storage, open, submit, append, mint, alpha, beta, registry } = await start();
     const signal = { client_signal_id: "a" };
     const { id } = await append(signal);
@@ -153,7 +153,7 @@ export function storingTests(): void {
     expect(server.writerProblem).toBeNull();
   });
 
-  test("closing waits for everything that was taken", async () => {
+  test("closing waits for everything that was accepted", async () => {
     const { storage, open, append, fatal } = await start();
     const waiting = Array.from({ length: 3_000 }, () => append());
     await storage.close();
