@@ -1,7 +1,7 @@
 #!/bin/sh
 # Stores one signal: sh send.sh. The key is in the variable SIGNALBOX_KEY.
 URL='https://signals.example.com/v1/signals'
-
+OUTCOME=''
 if [ -z "$SIGNALBOX_KEY" ]; then
   echo "Set SIGNALBOX_KEY: stty -echo; read -r SIGNALBOX_KEY; stty echo; export SIGNALBOX_KEY" >&2
   exit 1
@@ -11,6 +11,8 @@ TIME=$(printf '%012x' "$(date +%s)000")
 RANDOM_ID=$(cat /proc/sys/kernel/random/uuid 2>/dev/null || uuidgen)
 ID="${TIME%????}-${TIME#????????}-7${RANDOM_ID#???????????????}"
 
+# A proxy would get the key in the clear.
+case "$URL" in http:*) export NO_PROXY='*' no_proxy='*' ;; esac
 for WAIT in 0 1 2 4 8 16 32; do
   sleep $WAIT
   # The key goes through stdin: every user of the machine can see a process's arguments.
@@ -22,16 +24,16 @@ for WAIT in 0 1 2 4 8 16 32; do
   RESULT="$?:$ANSWER" # curl's exit code, what it printed, and the status
   ANSWER="$URL: ${ANSWER% 000}"
   case "$RESULT" in
-    0:*' '2??) RESULT="${RESULT#0:}"; echo "${RESULT% *}"; exit 0 ;;
-    0:*' '429 | 0:*' '5?? | 7:* | 16:* | 18:* | 28:* | 52:* | 55:* | 56:* | 92:*) ;; # a retry can help
-    35:*SYSCALL* | 35:*reset* | 35:*eof*) ;; # the connection broke in the handshake
-    35:*) echo "$ANSWER Is it http or https?" >&2; exit 1 ;;
-    6:*) echo "$ANSWER Change URL in this file to your server's address." >&2; exit 1 ;;
-    60:*'target host'*) echo "$ANSWER Use a name that the certificate has." >&2; exit 1 ;;
-    60:*) echo "$ANSWER For a private certificate, set CURL_CA_BUNDLE=cert.pem." >&2; exit 1 ;;
-    *) echo "No retry can help: $ANSWER" >&2; exit 1 ;;
+    0:*'"id":"'*'"deduped":'*' '2??) RESULT="${RESULT#0:}"; echo "${RESULT% *}"; exit 0 ;;
+    35:*'wrong version number'* | 35:*'unexpected TLS'*) ANSWER="$ANSWER Is it http or https?"; break ;;
+    60:*'target host'*) ANSWER="$ANSWER Use a name that the certificate has."; break ;;
+    60:*) ANSWER="$ANSWER For a private certificate, set CURL_CA_BUNDLE=cert.pem."; break ;;
+    0:*'"error":"'*' '429 | 6:* | 7:*) ;; # not stored: a retry can help
+    0:*'"error":"'*' '4??) ANSWER="No retry can help: $ANSWER"; break ;;
+    0:* | 1:*HTTP* | 8:* | 16:* | 18:* | 28:* | 35:* | 52:* | 55:* | 56:* | 92:*) OUTCOME=" It may be stored: send $ID again." ;;
+    *) ANSWER="No retry can help: $ANSWER"; break ;;
   esac
   echo "No answer yet: $ANSWER" >&2
 done
-echo "Outcome unknown: send $ID again." >&2
+echo "$ANSWER$OUTCOME" >&2
 exit 1

@@ -12,8 +12,8 @@ To trust a private certificate, set SSL_CERT_FILE=cert.pem before the program st
 
 from __future__ import annotations
 
-import decimal, http.client, json, logging, random, re, socket, ssl, time
-import urllib.parse, urllib.request
+import decimal, http.client, json, logging, random, re, ssl, time
+import urllib.error, urllib.parse, urllib.request
 from typing import Any, Dict, Iterator, Literal, Optional, TypedDict
 
 _log = logging.getLogger("signalbox")
@@ -123,17 +123,21 @@ class Feed:
                 status, text = answer.status, answer.read().decode(errors="replace")
                 retry_after = answer.headers.get("Retry-After", "")
         except (OSError, http.client.HTTPException, UnicodeError) as error:
+            # urllib wraps what happens before the request is sent.
+            is_connecting = isinstance(error, urllib.error.URLError)
             error = error.reason if isinstance(getattr(error, "reason", None), OSError) else error
-            code, advice = type(error).__name__, _advice(error)
+            code, advice = type(error).__name__, _advice(error, is_connecting)
             problem = f"{self._url}: {code}: {error}{advice or ''}"
             raise FeedError(problem, None, code, {}) if advice else _Retry(problem) from error
         if status == 200:
             return _page(text)
         problem = f"{self._url}: {status} {text[:1000]}"
-        if status == 429 or status >= 500:
-            raise _Retry(problem, min(3600, int(retry_after)) if retry_after.isdigit() else 0)
         body = _parse(text)
-        raise FeedError(problem, status, body.get("error", str(status)), body.get("fields", {}))
+        # Any other answer may be a middle box's.
+        is_refusal = 400 <= status < 500 and isinstance(body.get("error"), str)
+        if is_refusal and status != 429:
+            raise FeedError(problem, status, body["error"], body.get("fields", {}))
+        raise _Retry(problem, min(3600, int(retry_after)) if retry_after.isdigit() else 0)
 
 
 def _page(text: str):
@@ -153,22 +157,21 @@ def _integer(digits: str) -> int | decimal.Decimal:
         return decimal.Decimal(digits)
 
 
-def _advice(error: Exception) -> str | None:
+def _advice(error: Exception, is_connecting: bool) -> str | None:
     """Returns None if another attempt can help."""
     if isinstance(error, ssl.SSLCertVerificationError):
         if "not valid for" in str(error):
             return "\nUse a name that the certificate has."
         return "\nFor a private certificate, set SSL_CERT_FILE=cert.pem."
-    if type(error) is ssl.SSLError:  # a subclass is a broken connection
+    if is_connecting and getattr(error, "reason", None) in ("WRONG_VERSION_NUMBER", "UNKNOWN_PROTOCOL"):
         return "\nIs it http or https?"
-    is_unknown = isinstance(error, socket.gaierror) and error.errno != socket.EAI_AGAIN
-    is_unknown = is_unknown or isinstance(error, (UnicodeError, http.client.InvalidURL))
-    return "\nChange the URL to your server's address." if is_unknown else None
+    is_impossible = isinstance(error, (UnicodeError, http.client.InvalidURL))
+    return "\nChange the URL to your server's address." if is_impossible else None
 
 
 def _parse(text: str) -> dict:
     try:
         body = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}
     return body if isinstance(body, dict) else {}

@@ -11,7 +11,7 @@ To trust a private certificate, set SSL_CERT_FILE=cert.pem before the program st
 from __future__ import annotations
 
 import email.utils, http.client, json, logging, random, re, socket, ssl, time, uuid
-import urllib.parse, urllib.request
+import urllib.error, urllib.parse, urllib.request
 from typing import Any, Dict, List, Literal, TypedDict
 
 _log = logging.getLogger("signalbox")
@@ -56,9 +56,12 @@ class SignalboxError(Exception):
     may_be_stored: an attempt had no clear answer. Send `signal` again, with its client_signal_id, to find out.
     """
 
-    def __init__(self, problem, status, code, fields, signal, may_be_stored):
-        again = f"\nIt may be stored: send it again with client_signal_id {signal['client_signal_id']}."
-        super().__init__(problem + (again if may_be_stored else ""))
+    def __init__(self, problem, status, code, fields, signal, may_be_stored, gave_up=False):
+        if may_be_stored or gave_up:
+            problem += "\nGave up: for a longer downtime, set attempts. " if gave_up else "\n"
+            problem += "It may be stored" if may_be_stored else "It is not stored"
+            problem += f": send it again with client_signal_id {signal['client_signal_id']}."
+        super().__init__(problem)
         self.status, self.code, self.fields = status, code, fields
         self.signal, self.may_be_stored = signal, may_be_stored
 
@@ -112,22 +115,25 @@ class Signalbox:
                     retry_after = _seconds(answer.headers.get("Retry-After", "0"))
                     differs = re.findall(r"\w+", answer.headers.get("X-Duplicate-Differs", ""))
                 body, is_ok = _parse(text), 200 <= status < 300
-                if is_ok and isinstance(body.get("id"), str):
+                if is_ok and isinstance(body.get("id"), str) and isinstance(body.get("deduped"), bool):
                     return {**body, "differs": differs}
-                is_unclear = is_ok or status >= 500
+                # Any other answer may be a middle box's, which may have passed on the request.
+                is_unclear = not (400 <= status < 500 and isinstance(body.get("error"), str))
                 problem, can_retry = f"{status} {text[:1000]}", is_unclear or status == 429
                 code, fields = body.get("error", str(status)), body.get("fields", {})
             except (OSError, http.client.HTTPException, UnicodeError) as error:
+                # urllib wraps what happens before the request is sent.
+                is_connecting = isinstance(error, urllib.error.URLError)
                 error = error.reason if isinstance(getattr(error, "reason", None), OSError) else error
-                status, code, advice = None, type(error).__name__, _advice(error)
+                status, code, advice = None, type(error).__name__, _advice(error, is_connecting)
                 problem, can_retry = f"{code}: {error}{advice or ''}", advice is None
                 is_unclear = can_retry and not isinstance(error, (ConnectionRefusedError, socket.gaierror))
             problem = f"{self._url}: {problem}"
             may_be_stored = may_be_stored or is_unclear
             if not can_retry or attempt >= self._attempts:
-                raise SignalboxError(problem, status, code, fields, signal, may_be_stored)
+                raise SignalboxError(problem, status, code, fields, signal, may_be_stored, can_retry)
             _log.warning("attempt %d of %s: %s", attempt, self._attempts, problem)
-            backoff = random.uniform(0, min(30, 0.2 * 2 ** min(attempt, 10)))
+            backoff = random.uniform(0.5, 1) * min(30, 0.2 * 2 ** min(attempt, 10))
             time.sleep(min(3600, max(backoff, retry_after)))
             attempt += 1
 
@@ -143,23 +149,22 @@ def _not_json(signal: Signal) -> Dict[str, str]:
     return fields
 
 
-def _advice(error: Exception) -> str | None:
+def _advice(error: Exception, is_connecting: bool) -> str | None:
     """Returns None if another attempt can help."""
     if isinstance(error, ssl.SSLCertVerificationError):
         if "not valid for" in str(error):
             return "\nUse a name that the certificate has."
         return "\nFor a private certificate, set SSL_CERT_FILE=cert.pem."
-    if type(error) is ssl.SSLError:  # a subclass is a broken connection
+    if is_connecting and getattr(error, "reason", None) in ("WRONG_VERSION_NUMBER", "UNKNOWN_PROTOCOL"):
         return "\nIs it http or https?"
-    is_unknown = isinstance(error, socket.gaierror) and error.errno != socket.EAI_AGAIN
-    is_unknown = is_unknown or isinstance(error, (UnicodeError, http.client.InvalidURL))
-    return "\nChange the URL to your server's address." if is_unknown else None
+    is_impossible = isinstance(error, (UnicodeError, http.client.InvalidURL))
+    return "\nChange the URL to your server's address." if is_impossible else None
 
 
 def _parse(text: str) -> dict:
     try:
         body = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}
     return body if isinstance(body, dict) else {}
 
@@ -170,7 +175,10 @@ def _seconds(retry_after: str) -> float:
         return float(retry_after)
     except ValueError:
         date = email.utils.parsedate_tz(retry_after)
+    try:
         return email.utils.mktime_tz(date) - time.time() if date else 0
+    except (ValueError, OverflowError):  # a year that Python does not know
+        return 0
 
 
 def _uuid7() -> str:

@@ -49,7 +49,7 @@ export interface FeedOptions {
 export class FeedError extends Error {
   /** The status of the answer, or null if there was none. */
   readonly status: number | null;
-  /** As in the feed's errors, such as `validation_failed`, or the system's code, such as `ENOTFOUND`. */
+  /** As in the feed's errors, such as `validation_failed`, or the system's, such as `CERT_HAS_EXPIRED`. */
   readonly code: string;
   /** With `validation_failed`: the reason per parameter. `after`: the database was restored, see docs/feed.md. */
   readonly fields: Record<string, string>;
@@ -126,43 +126,48 @@ export class Feed {
   }
 
   async #read(after: string | null): Promise<Page> {
-    const { key, desk, limit, signal } = this.#options;
+    const { desk, limit } = this.#options;
     const wait = after === "now" ? 0 : WAIT_S; // If that wait were cut, "now" would be later.
     const given = Object.entries({ desk, after, limit, wait }).filter(
       ([, value]) => value !== undefined && value !== null,
     );
     const search = new URLSearchParams(given.map(([name, value]) => [name, String(value)]));
-    const timeout = AbortSignal.timeout(TIMEOUT_MS);
+    const [answer, text] = await this.#get(search.toString());
+    const { status, headers } = answer;
+    if (status === 200) return readPage(text);
+    const problem = `${this.#url}: ${status} ${text.slice(0, 1_000)}`;
+    const { error, fields } = parse(text) as { error?: string; fields?: Record<string, string> };
+    // Any other answer may be a middle box's.
+    const isRefusal = status >= 400 && status < 500 && typeof error === "string";
+    if (isRefusal && status !== 429) throw new FeedError(problem, status, error, fields ?? {});
+    const seconds = Number(headers.get("Retry-After")) || 0;
+    throw new Retry(problem, Math.min(3_600, seconds) * 1_000);
+  }
+
+  async #get(search: string): Promise<[Response, string]> {
+    const { key, signal } = this.#options;
+    // Not AbortSignal.any: Node keeps what that makes as long as the reader's own signal.
+    const ending = new AbortController();
+    const end = () => ending.abort(new DOMException("no answer in time", "TimeoutError"));
+    const timer = setTimeout(end, TIMEOUT_MS);
+    signal?.addEventListener("abort", end);
     const request = {
       headers: { Authorization: `Bearer ${key}` },
-      signal: signal === undefined ? timeout : AbortSignal.any([signal, timeout]),
+      signal: ending.signal,
       redirect: "manual",
       proxy: this.#url.startsWith("http:") ? false : undefined, // Bun: it would get the key in the clear.
     } as const;
-    const explain = explainFor(this.#url);
-    const answer = await fetch(`${this.#url}?${search.toString()}`, request).catch(explain);
-    const text = await answer.text().catch(explain);
-    if (answer.status === 200) return readPage(text);
-    const problem = `${this.#url}: ${answer.status} ${text.slice(0, 1_000)}`;
-    if (answer.status === 429 || answer.status >= 500) {
-      const seconds = Number(answer.headers.get("Retry-After")) || 0;
-      throw new Retry(problem, Math.min(3_600, seconds) * 1_000);
+    try {
+      const answer = await fetch(`${this.#url}?${search}`, request);
+      return [answer, await answer.text()];
+    } catch (error) {
+      const { code, problem, advice } = await explain(this.#url, error as Error);
+      throw advice === null ? new Retry(problem) : new FeedError(problem, null, code, {});
+    } finally {
+      clearTimeout(timer);
+      signal?.removeEventListener("abort", end);
     }
-    const { error, fields } = parse(text) as { error?: string; fields?: Record<string, string> };
-    throw new FeedError(problem, answer.status, error ?? String(answer.status), fields ?? {});
   }
-}
-
-function explainFor(url: string): (error: Error) => never {
-  return (error) => {
-    const cause = (error.cause ?? error) as Error & { code?: unknown };
-    const code = typeof cause.code === "string" ? cause.code : cause.name;
-    const isNamed = code.endsWith("Error") || cause.message.includes(code);
-    const text = isNamed ? cause.message : `${code}: ${cause.message}`;
-    const advice = adviceFor(text);
-    if (advice === null) throw new Retry(`${url}: ${text}`);
-    throw new FeedError(`${url}: ${text}${advice}`, null, code, {});
-  };
 }
 
 /** The last line has the next cursor: without it the answer was cut. */
@@ -171,13 +176,6 @@ function readPage(text: string): Page {
   const end = parse(lines.pop() ?? "") as { next?: string | null };
   if (end.next === undefined) throw new Retry("the answer was cut");
   return { signals: lines.map((line) => JSON.parse(line) as StoredSignal), next: end.next };
-}
-
-function pause(ms: number, signal?: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    const timer = setTimeout(resolve, ms);
-    signal?.addEventListener("abort", () => (clearTimeout(timer), resolve()), { once: true });
-  });
 }
 
 const LOOPBACK = /^(localhost|127(\.\d+){3}|\[::1\])$/;
@@ -191,16 +189,55 @@ function problemOf(url: string): string | null {
   return hostname.endsWith(".example.com") ? "change the URL to your server's address." : null;
 }
 
-/** Returns null if another attempt can help. */
-function adviceFor(problem: string): string | null {
-  if (/ALTNAME|NotValidForName|not valid for/.test(problem))
-    return "\nUse a name that the certificate has.";
-  if (/CERT|SIGNATURE|ISSUER|invalid peer certificate/.test(problem))
-    return "\nFor a private certificate, set NODE_EXTRA_CA_CERTS=cert.pem (Deno: DENO_CERT).";
-  if (/EPROTO|WRONG_VERSION|PACKET_LENGTH|RECORD_LAYER|InvalidContentType/.test(problem))
-    return "\nIs it http or https?";
-  if (!/ENOTFOUND|Name or service not known/.test(problem)) return null;
-  return "\nChange the URL to your server's address.";
+/** Why there was no answer. `advice`: null if another attempt can help. `isSent`: the request may have arrived. */
+async function explain(url: string, error: Error) {
+  const cause = (error.cause ?? error) as Error & { code?: unknown };
+  const code = typeof cause.code === "string" ? cause.code : cause.name;
+  const isNamed = code.endsWith("Error") || cause.message.includes(code);
+  const text = isNamed ? cause.message : `${code}: ${cause.message}`;
+  const isCertificate = !code.startsWith("ERR_SSL") && CERTIFICATE.test(text); // not an alert about one
+  const isSent = !isCertificate && !UNREACHED.test(text);
+  let advice: string | null = null;
+  if (isCertificate && OTHER_NAME.test(text)) advice = "\nUse a name that the certificate has.";
+  else if (isCertificate)
+    advice = "\nFor a private certificate, set NODE_EXTRA_CA_CERTS=cert.pem (Deno: DENO_CERT).";
+  else if (NOT_TLS.test(text) && (await isPlain(url))) advice = "\nIs it http or https?";
+  return { code, problem: `${url}: ${text}${advice ?? ""}`, advice, isSent };
+}
+
+const UNREACHED =
+  /refused|ENOTFOUND|EAI_AGAIN|failure in name|Name or service|client error \(Connect\)/i;
+const OTHER_NAME = /ALTNAME|NotValidForName|not valid for/;
+const CERTIFICATE = /CERT|SIGNATURE|ISSUER|invalid peer certificate|not valid for/;
+const NOT_TLS = /EPROTO|WRONG_VERSION|PACKET_LENGTH|RECORD_LAYER|InvalidContentType/;
+
+/**
+ * Whether a server answers a handshake with something else. Nothing else is sent. (The error does not tell:
+ * Bun's is the same for all that breaks inside TLS, also after the request arrived.)
+ */
+async function isPlain(url: string): Promise<boolean> {
+  const { connect } = await import("node:tls");
+  const { hostname, port } = new URL(url);
+  const address = { host: hostname.replace(/^\[|\]$/g, ""), port: Number(port) || 443 };
+  return new Promise((resolve) => {
+    const end = (is: boolean) => (clearTimeout(timer), socket.destroy(), resolve(is));
+    const socket = connect({ ...address, rejectUnauthorized: false }, () => end(false));
+    const timer = setTimeout(() => end(false), 5_000);
+    socket.on("error", (error: Error & { code?: string }) => end(NOT_TLS.test(error.code ?? "")));
+    socket.on("close", () => end(false));
+  });
+}
+
+function pause(ms: number, signal?: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const end = () => {
+      clearTimeout(timer);
+      signal?.removeEventListener("abort", end);
+      resolve();
+    };
+    const timer = setTimeout(end, ms);
+    signal?.addEventListener("abort", end);
+  });
 }
 
 function parse(text: string): unknown {
