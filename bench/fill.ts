@@ -5,9 +5,10 @@
 import { Database } from "bun:sqlite";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { DATABASE_NAME } from "../src/store/sqlite/folder.ts";
-import { openDatabase } from "../src/store/sqlite/open.ts";
-import { SqliteRegistry } from "../src/store/sqlite/registry.ts";
+import { BlockWriter } from "../src/store/sqlite/append/blocks.ts";
+import { DATABASE_NAME } from "../src/store/sqlite/files/folder.ts";
+import { openDatabase } from "../src/store/sqlite/files/open.ts";
+import { type Records, recordsIn } from "../test/_records.ts";
 
 /** Signals inserted without the unique index, which is then created by sorting: much faster for random ids. */
 const SHARE_BEFORE_INDEX = 0.6;
@@ -23,7 +24,7 @@ const UUID_V4 = `lower(hex(randomblob(4))) || '-' || lower(hex(randomblob(2))) |
 
 const [folder = "", count = "", kind = ""] = process.argv.slice(2);
 const signals = Number(count);
-const { key, record } = createKey();
+const { key, record } = await createKey();
 const db = new Database(join(folder, DATABASE_NAME), { readwrite: true });
 // A folder that is not filled to its end is thrown away: nothing has to be durable before the end.
 db.run("PRAGMA journal_mode = MEMORY");
@@ -35,16 +36,22 @@ insertSignals(1, before);
 db.run(indexSql);
 // A new index has full pages, one that grew has not: the rest makes it like one that grew.
 insertSignals(before + 1, signals);
+new BlockWriter(db).add([], signals);
 db.run("PRAGMA synchronous = FULL");
 db.run("PRAGMA journal_mode = WAL");
 db.close();
 writeFileSync(`${folder}.key`, key, { mode: 0o600 });
 
-function createKey(): ReturnType<SqliteRegistry["mintKey"]> {
+async function createKey(): Promise<ReturnType<Records["registry"]["mintKey"]>> {
   const database = openDatabase(folder, "command");
-  const registry = new SqliteRegistry(database);
-  registry.createDesk("bench", { ifMissing: false });
-  const minted = registry.mintKey({ scope: "send", desk: "bench", label: null, expiresInMs: null });
+  const registry = recordsIn(database).registry;
+  await registry.createDesk("bench", { ifMissing: false });
+  const minted = await registry.mintKey({
+    scope: "send",
+    desk: "bench",
+    label: null,
+    expiresInMs: null,
+  });
   database.close();
   return minted;
 }

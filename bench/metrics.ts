@@ -1,12 +1,11 @@
 /** `bun bench/metrics.ts`: what the metrics cost on the path of a signal. */
-import { Registry } from "../src/ops/metrics/prom-client.ts";
 import { RequestMetrics } from "../src/ops/metrics/requests.ts";
 
 const ROUNDS = 7;
 const SIGNALS = 1_000_000;
 const DESKS = 100;
 
-const requests = new RequestMetrics(new Registry());
+const requests = new RequestMetrics();
 const owners = Array.from({ length: DESKS * 2 }, (_, index) => ({
   keyId: `01KEY${index}`,
   deskId: index % DESKS,
