@@ -1,14 +1,25 @@
 /** The Debian package, from `deploy/debian/`. */
 import { readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
+import { createProgram } from "../../src/commands/program.ts";
+import { copyrightFile } from "./copyright.ts";
+import { manualPage } from "./man.ts";
 import { type Entry, run, stage } from "./staging.ts";
 
 const SCRIPTS = ["postinst", "prerm", "postrm"];
 const MONITORING = [
   "grafana/signalbox.json",
+  "prometheus/alertmanager.yml",
   "prometheus/prometheus.yml",
   "prometheus/signalbox.rules.yml",
 ];
+
+/** Where each shell looks for the completions of a command. */
+const COMPLETIONS = {
+  bash: "bash-completion/completions/signalbox",
+  fish: "fish/vendor_completions.d/signalbox.fish",
+  zsh: "zsh/vendor-completions/_signalbox",
+};
 
 export interface PackageOptions {
   readonly version: string;
@@ -39,6 +50,7 @@ export async function debianPackage(options: PackageOptions): Promise<void> {
       return { path: `usr/share/signalbox/${name}`, from: join("deploy", name), mode: 0o644 };
     }),
     ...documents.map((entry) => ({ ...entry, path: `usr/share/doc/signalbox/${entry.path}` })),
+    ...(await shared(version, timeS)),
   ];
   const control = readFileSync("deploy/debian/control", "utf8")
     .replace("@VERSION@", debianVersion(version))
@@ -57,6 +69,38 @@ export async function debianPackage(options: PackageOptions): Promise<void> {
   await run(["dpkg-deb", "--root-owner-group", "-Zgzip", "--build", folder, file], {
     env: { SOURCE_DATE_EPOCH: String(timeS) },
   });
+}
+
+/** What Debian expects of every package, in `/usr/share`. */
+async function shared(version: string, timeS: number): Promise<Entry[]> {
+  const files: Record<string, string | Uint8Array> = {
+    "man/man1/signalbox.1.gz": packed(manualPage(createProgram(), version, timeS)),
+    "doc/signalbox/changelog.gz": packed(changelog(version, timeS)),
+    "doc/signalbox/copyright": await copyrightFile(),
+    "lintian/overrides/signalbox": readFileSync("deploy/debian/lintian-overrides"),
+  };
+  for (const [shell, path] of Object.entries(COMPLETIONS)) {
+    files[path] = await run([process.execPath, "src/main.ts", "completion", shell]);
+  }
+  return Object.entries(files).map(([path, text]) => {
+    return { path: `usr/share/${path}`, from: { text }, mode: 0o644 };
+  });
+}
+
+/** Without gzip's name and time. */
+function packed(text: string): Uint8Array {
+  return Bun.gzipSync(text, { level: 9 });
+}
+
+function changelog(version: string, timeS: number): string {
+  const maintainer = /^Maintainer: (.*)$/m.exec(readFileSync("deploy/debian/control", "utf8"))?.[1];
+  const date = new Date(timeS * 1_000).toUTCString().replace("GMT", "+0000");
+  return `signalbox (${debianVersion(version)}) stable; urgency=medium
+
+  * CHANGELOG.md in this folder says what has changed.
+
+ -- ${maintainer}  ${date}
+`;
 }
 
 /** "1.2.0-rc.1" comes before "1.2.0"; Debian writes that with a tilde. */

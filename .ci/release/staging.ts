@@ -15,8 +15,8 @@ import { dirname, join } from "node:path";
 export interface Entry {
   /** In the archive. */
   readonly path: string;
-  /** The file to copy, or the text. */
-  readonly from: string | { readonly text: string };
+  /** The file to copy, or what it contains. */
+  readonly from: string | { readonly text: string | Uint8Array };
   readonly mode: 0o755 | 0o644;
 }
 
