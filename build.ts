@@ -5,8 +5,12 @@ import { parseArgs } from "node:util";
 /** What the executable contains. */
 export const bundle = {
   // A worker is a program of its own; the executable finds it by being an entry, too.
-  entrypoints: ["src/main.ts", "src/store/sqlite/database.worker.ts", "src/console.worker.ts"],
-  // So that they lie where `src/workers.ts` looks.
+  entrypoints: [
+    "src/main.ts",
+    "src/store/sqlite/append/database.worker.ts",
+    "src/console/server/console.worker.ts",
+  ],
+  // So that they lie where `src/lib/workers.ts` looks.
   root: "src",
   // A command does not load the server.
   splitting: true,

@@ -23,15 +23,17 @@ CREATE TABLE api_keys (
   last4        TEXT    NOT NULL CHECK (length(last4) = 4), -- the key's last four characters
   created_at   INTEGER NOT NULL, -- ms
   expires_at   INTEGER,          -- ms; the key stops working then
+  lifetime_ms  INTEGER,          -- from creation to expiry, as it was minted: a rotation shortens only expires_at
   last_used_at INTEGER,          -- ms; written at most once a minute
-  revoked_at   INTEGER           -- ms; the key stopped working then
+  revoked_at   INTEGER,          -- ms; the key stopped working then
+  successor_id TEXT REFERENCES api_keys (id) -- the last key that rotations made to replace it; NULL: it was not rotated
 ) STRICT;
 
 -- The console's lists: one desk, newest first.
 CREATE INDEX api_keys_desk ON api_keys (desk_id, id);
 
 -- The active keys of a desk, which are few among many that have ended.
-CREATE INDEX api_keys_active ON api_keys (desk_id, ifnull(expires_at, 9223372036854775807))
+CREATE INDEX api_keys_active ON api_keys (desk_id, coalesce(expires_at, 9223372036854775807))
   WHERE revoked_at IS NULL;
 
 -- The accepted signals. Rows are never changed or deleted, so seq has no gaps: lists and counts rely on
@@ -59,6 +61,16 @@ CREATE UNIQUE INDEX signals_client_signal_id ON signals (desk_id, client_signal_
 
 -- The console's lists: one desk, newest first. (Every index entry ends with the row's seq.)
 CREATE INDEX signals_desk ON signals (desk_id);
+
+-- What each block of 4,096 signals, in the order of storage, may contain: limits of time and searches skip the others.
+-- The last, incomplete block has no row.
+CREATE TABLE signal_blocks (
+  block        INTEGER PRIMARY KEY, -- (seq - 1) / 4096; from 0, without gaps
+  received_min INTEGER NOT NULL,    -- ms; the earliest received_at
+  received_max INTEGER NOT NULL,    -- ms; the latest
+  symbols      TEXT,                -- a JSON array: each symbol once, and maybe more; NULL: too many
+  others       TEXT                 -- the same of key_id, source, type, side and direction
+) STRICT;
 
 -- The people who may use the console for a desk. Rows are never deleted: the audit refers to them.
 CREATE TABLE members (

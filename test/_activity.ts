@@ -1,5 +1,5 @@
 /** Rejected requests as the recorder describes them. */
-import type { KeyRejects, RejectReason } from "../src/domain/activity.ts";
+import type { KeyRejects, RejectReason } from "../src/domain/activity/activity.ts";
 
 export const sideIsRequired: RejectReason = {
   status: 422,

@@ -3,7 +3,7 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { connect } from "node:tls";
 import { generate } from "selfsigned";
-import type { CertificateFiles } from "../src/net/tls.ts";
+import type { CertificateFiles } from "../src/http/tls.ts";
 
 export interface TestCertificate {
   readonly cert: string;

@@ -3,10 +3,10 @@ import { expect, mock } from "bun:test";
 import { existsSync } from "node:fs";
 import { connect, createServer } from "node:net";
 import { join, resolve } from "node:path";
-import * as printing from "../src/output.ts";
-import { SqliteRegistry } from "../src/store/sqlite/registry.ts";
-import { openDatabase } from "../src/store/sqlite/open.ts";
+import * as printing from "../src/lib/output.ts";
+import { openDatabase } from "../src/store/sqlite/files/open.ts";
 import { mintKey as mintKeyIn, onCleanup, temporaryFolder } from "./_setup.ts";
+import { recordsIn } from "./_records.ts";
 
 const variant = process.env["SIGNALBOX_TEST_SOURCE"];
 const executable = process.env["SIGNALBOX_TEST_EXECUTABLE"];
@@ -75,7 +75,14 @@ export async function cli(args: readonly string[], options: CliOptions = {}): Pr
     new Response(child.stdout).text(),
     new Response(child.stderr).text(),
   ]);
-  return { code, stdout, stderr };
+  return { code, stdout, stderr: asShown(stderr) };
+}
+
+/** A server that cannot start says why in a line of its log: returns it as a terminal shows it. */
+export function asShown(stderr: string): string {
+  if (!/^\{"level":"fatal","time":"[^"]+","msg":"[^\n]*"\}\n$/.test(stderr)) return stderr;
+  const { msg } = JSON.parse(stderr) as LogLine;
+  return `${msg.startsWith("error: ") ? "" : "signalbox: "}${msg}\n`;
 }
 
 /** These start processes of their own, or stay after they failed. */
@@ -97,19 +104,21 @@ export function cliHere(args: readonly string[], options: CliOptions = {}): Prom
 }
 
 async function runHere(args: readonly string[], options: CliOptions): Promise<CliResult> {
-  await mock.module("../src/output.ts", () => ({
+  await mock.module("../src/lib/output.ts", () => ({
     ...printing,
     writeToStdout: (text: string) => void (printed.stdout += text),
     writeToStderr: (text: string) => void (printed.stderr += text),
   }));
-  const { run } = await import("../src/cli.ts");
+  const { run } = await import("../src/cli/run.ts");
+  const { createProgram } = await import("../src/commands/program.ts");
   const before = { cwd: process.cwd(), umask: process.umask(), env: { ...process.env } };
   for (const stream of streams) Object.defineProperty(stream, "isTTY", { value: false });
   setEnvironment(environment(options));
   process.chdir(options.cwd ?? temporaryFolder());
   Object.assign(printed, { stdout: "", stderr: "" });
   try {
-    return { code: await run(args), ...printed };
+    const code = await run(createProgram, args);
+    return { code, stdout: printed.stdout, stderr: asShown(printed.stderr) };
   } finally {
     process.chdir(before.cwd);
     process.umask(before.umask);
@@ -271,10 +280,10 @@ export async function mintKey(
   return JSON.parse(minted.stdout) as { key: string; id: string };
 }
 
-function mintHere(dataDir: string, desk: string): { key: string; id: string } {
+async function mintHere(dataDir: string, desk: string): Promise<{ key: string; id: string }> {
   const db = openDatabase(dataDir, "command");
   try {
-    const { key, keyId } = mintKeyIn(new SqliteRegistry(db), desk);
+    const { key, keyId } = await mintKeyIn(recordsIn(db).registry, desk);
     return { key, id: keyId };
   } finally {
     db.close();

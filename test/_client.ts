@@ -42,7 +42,7 @@ export interface LoadResult {
 }
 
 const PAUSE_WHEN_REFUSED_MS = 5;
-/** Less than a stopping server waits for a new connection's first request (src/net/listener.ts). */
+/** Less than a stopping server waits for a new connection's first request (src/http/listener.ts). */
 const FIRST_REQUEST_MS_MAX = 400;
 
 /** One client's connection, which may not be open. */

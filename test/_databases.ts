@@ -11,10 +11,11 @@ import {
   writeFileSync,
 } from "node:fs";
 import { join } from "node:path";
-import { DATABASE_NAME } from "../src/store/sqlite/folder.ts";
-import { openDatabase } from "../src/store/sqlite/open.ts";
-import { SqliteRegistry } from "../src/store/sqlite/registry.ts";
+import type { Awaitable } from "../src/domain/storage/awaitable.ts";
+import { DATABASE_NAME } from "../src/store/sqlite/files/folder.ts";
+import { openDatabase } from "../src/store/sqlite/files/open.ts";
 import { onCleanup, temporaryFolder } from "./_setup.ts";
+import { type Records, recordsIn } from "./_records.ts";
 
 const PAGE_BYTES = 4_096;
 
@@ -38,12 +39,12 @@ const SIGNALS_MADE = 1_000;
 const templates = new Map<number, Seeded & { readonly bytes: Buffer }>();
 
 /** Signal number `seq` has the `client_signal_id` {@link seededId}, in another order. */
-export function seed(options: SeedOptions): Seeded {
+export async function seed(options: SeedOptions): Promise<Seeded> {
   const { signals, logged = 0, dataDir = newDataDir() } = options;
   if (signals < SIGNALS_MADE || logged > 0) return make(options);
   let template = templates.get(signals);
   if (template === undefined) {
-    const made = make({ signals, dataDir: temporaryFolder() });
+    const made = await make({ signals, dataDir: temporaryFolder() });
     template = { ...made, bytes: readFileSync(made.path) };
     templates.set(signals, template);
   }
@@ -54,13 +55,13 @@ export function seed(options: SeedOptions): Seeded {
   return { dataDir, path, key, keyId };
 }
 
-function make({ signals, logged = 0, dataDir }: SeedOptions): Seeded {
+async function make({ signals, logged = 0, dataDir }: SeedOptions): Promise<Seeded> {
   const made = logged === 0 ? (dataDir ?? newDataDir()) : newDataDir();
   const db = openDatabase(made, "writer");
   try {
-    const registry = new SqliteRegistry(db);
-    registry.createDesk("alpha", { ifMissing: false });
-    const { key, record } = registry.mintKey({
+    const registry = recordsIn(db).registry;
+    await registry.createDesk("alpha", { ifMissing: false });
+    const { key, record } = await registry.mintKey({
       scope: "send",
       desk: "alpha",
       label: "seed",
@@ -136,13 +137,12 @@ export function storeTwice(path: string, [one, other]: readonly [number, number]
 }
 
 /** A key's id → a key minted, or a key revoked, with the database closed again after. */
-export function withRegistryOf<T>(dataDir: string, work: (registry: SqliteRegistry) => T): T {
-  const db = openDatabase(dataDir, "command");
-  try {
-    return work(new SqliteRegistry(db));
-  } finally {
-    db.close();
-  }
+export async function withRegistryOf<T>(
+  dataDir: string,
+  work: (registry: Records["registry"]) => Awaitable<T>,
+): Promise<T> {
+  using db = openDatabase(dataDir, "command");
+  return await work(recordsIn(db).registry);
 }
 
 export interface TableContent {
@@ -222,9 +222,19 @@ export async function holdCopy(folder: string, bytes = 1): Promise<Partial> {
 
 function findPartial(folder: string): Partial | null {
   if (!existsSync(folder)) return null;
-  for (const name of readdirSync(folder)) {
-    const pid = /^\..+\.(\d+)\.signalbox-partial$/.exec(name)?.[1];
-    if (pid !== undefined) return { path: join(folder, name), pid: Number(pid) };
+  const name = readdirSync(folder).find((one) => one.endsWith(".signalbox-partial"));
+  const pid = name === undefined ? null : processNamed(name);
+  return name === undefined || pid === null ? null : { path: join(folder, name, "copy.db"), pid };
+}
+
+/** The process whose command line has this word. */
+function processNamed(word: string): number | null {
+  for (const pid of readdirSync("/proc").filter((name) => /^\d+$/.test(name))) {
+    try {
+      if (readFileSync(`/proc/${pid}/cmdline`, "utf8").includes(word)) return Number(pid);
+    } catch {
+      // It has ended.
+    }
   }
   return null;
 }

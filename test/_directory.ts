@@ -4,7 +4,7 @@ import { createHash, randomBytes } from "node:crypto";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import * as x509 from "@peculiar/x509";
-import { DAY_MS } from "../src/domain/time.ts";
+import { DAY_MS } from "../src/lib/text/time.ts";
 import { makeCertificate } from "./_certificates.ts";
 import { onCleanup, temporaryFolder } from "./_setup.ts";
 

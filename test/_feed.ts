@@ -118,7 +118,6 @@ export function answersFromNow() {
 /** URLs that no retry can help, and what a client says about each. */
 export async function hopelessUrls(): Promise<[url: string, advice: string][]> {
   return [
-    ["https://signals..example", "Change the URL to your server's address."],
     [startFailing(), "Is it http or https?"],
     [startFailing(await makeCertificate("private")), "For a private certificate, set"],
   ];
@@ -154,7 +153,7 @@ export interface FeedApp extends TestApp {
   /** A read key of desk `alpha`, and one of all desks. */
   readonly readKey: string;
   readonly allKey: string;
-  readonly mintRead: (desk: string | null) => { key: string; id: string };
+  readonly mintRead: (desk: string | null) => Promise<{ key: string; id: string }>;
   /** Reads with the key of desk `alpha`. */
   readonly read: (parameters?: Record<string, string | number>) => Promise<FeedAnswer>;
   /** Stores a signal, and returns its id. */
@@ -165,13 +164,18 @@ export async function startFeedApp(options: TestAppOptions = {}): Promise<FeedAp
   const readListen = { host: "127.0.0.1", port: 0 };
   const app = await startTestApp({ ...options, config: { readListen, ...options.config } });
   const { registry } = app;
-  const mintRead = (desk: string | null) => {
+  const mintRead = async (desk: string | null) => {
     const label = "reader";
-    const { key, record } = registry.mintKey({ desk, label, expiresInMs: null, scope: "read" });
+    const { key, record } = await registry.mintKey({
+      desk,
+      label,
+      expiresInMs: null,
+      scope: "read",
+    });
     return { key, id: record.id };
   };
   const feedUrl = app.app.feedUrl ?? "";
-  const readKey = mintRead("alpha").key;
+  const readKey = (await mintRead("alpha")).key;
   const store = async (fields: object = {}, key = app.key): Promise<string> => {
     const body = { source: "venue_1", type: "stock", symbol: "A", side: "open", ...fields };
     const { status, body: answer } = await app.post(body, { Authorization: `Bearer ${key}` });
@@ -182,7 +186,7 @@ export async function startFeedApp(options: TestAppOptions = {}): Promise<FeedAp
     ...app,
     feedUrl,
     readKey,
-    allKey: mintRead(null).key,
+    allKey: (await mintRead(null)).key,
     mintRead,
     read: (parameters) => readFeed(feedUrl, readKey, parameters),
     store,

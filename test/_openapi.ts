@@ -3,7 +3,7 @@
  * the schema, no required header is missing, and no header of ours is undocumented.
  */
 import { type AnySchema, Ajv2020 } from "ajv/dist/2020.js";
-import { openApiDocument } from "../src/api/openapi.ts";
+import { openApiDocument } from "../src/intake/openapi.ts";
 
 interface ResponseObject {
   readonly headers?: Record<string, { readonly required?: boolean; readonly schema: AnySchema }>;

@@ -8,7 +8,7 @@ setDefaultTimeout(120_000);
 /** The servers in this process load threads that `test/run.ts` has bundled: half of the work. */
 const workers = process.env["SIGNALBOX_TEST_WORKERS"];
 if (workers !== undefined) {
-  void mock.module("../src/workers.ts", () => ({
+  void mock.module("../src/lib/workers.ts", () => ({
     workerUrl: (path: string) =>
       Bun.pathToFileURL(join(workers, path.replace(/\.ts$/, ".js"))).href,
   }));

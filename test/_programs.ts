@@ -2,6 +2,7 @@
 const packages = {
   browser: { chromium: "chromium" },
   faults: {
+    amtool: "prometheus-alertmanager",
     caddy: "caddy",
     curl: "curl",
     "dpkg-deb": "dpkg",
@@ -10,6 +11,9 @@ const packages = {
     fallocate: "util-linux",
     fuser: "psmisc",
     git: "git",
+    ip: "iproute2",
+    lintian: "lintian",
+    man: "man-db",
     "mkfs.ext4": "e2fsprogs",
     mmdebstrap: "mmdebstrap",
     mount: "mount",

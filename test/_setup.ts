@@ -5,13 +5,13 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { pino } from "pino";
-import { type App, startApp } from "../src/app.ts";
-import type { ServeConfig } from "../src/config.ts";
-import { logOptions } from "../src/log.ts";
-import { DATABASE_NAME } from "../src/store/sqlite/folder.ts";
-import { openDatabase } from "../src/store/sqlite/open.ts";
-import { SqliteRegistry } from "../src/store/sqlite/registry.ts";
+import { type App, startApp } from "../src/serve/app.ts";
+import type { ServeConfig } from "../src/serve/config.ts";
+import { logOptions } from "../src/lib/log.ts";
+import { DATABASE_NAME } from "../src/store/sqlite/files/folder.ts";
+import { openDatabase } from "../src/store/sqlite/files/open.ts";
 import { checkAgainstDescription } from "./_openapi.ts";
+import { type Records, recordsIn } from "./_records.ts";
 
 export const signal = {
   source: "venue_2",
@@ -105,7 +105,7 @@ export interface TestApp {
   readonly app: App;
   readonly url: string;
   readonly dataDir: string;
-  readonly registry: SqliteRegistry;
+  readonly registry: Records["registry"];
   /** A key of desk `alpha`. */
   readonly key: string;
   readonly keyId: string;
@@ -146,14 +146,15 @@ export const defaultConfig: ServeConfig = {
   stopTimeoutMs: 100,
   backups: null,
   externalCheckpoints: false,
+  quickstart: false,
 };
 
 export async function startTestApp(options: TestAppOptions = {}): Promise<TestApp> {
   const dataDir = options.dataDir ?? temporaryFolder();
   const db = openDatabase(dataDir, "command");
   onCleanup(() => db.close());
-  const registry = new SqliteRegistry(db, options.now);
-  const { key, keyId } = mintKey(registry, "alpha");
+  const registry = recordsIn(db, options.now).registry;
+  const { key, keyId } = await mintKey(registry, "alpha");
   const log: LogLine[] = [];
   const fatal: string[] = [];
   const logger = pino(logOptions(options.logLevel ?? "debug"), {
@@ -168,7 +169,10 @@ export async function startTestApp(options: TestAppOptions = {}): Promise<TestAp
     log: logger,
     ...(options.now === undefined ? {} : { now: options.now }),
     onFatal: (reason) => fatal.push(reason),
-    makeBackup: () => Promise.reject(new Error("no backups here")),
+    backupWork: {
+      make: () => Promise.reject(new Error("no backups here")),
+      findOwn: () => Promise.resolve(null),
+    },
   });
   let isStopped = false;
   const stop = async (): Promise<void> => {
@@ -261,13 +265,13 @@ export async function until(isSo: () => boolean | Promise<boolean>): Promise<voi
 }
 
 /** Mints a key for a desk, which is created if it does not exist. */
-export function mintKey(
-  registry: SqliteRegistry,
+export async function mintKey(
+  registry: Records["registry"],
   desk: string,
   { label = null, expiresInMs = null }: { label?: string | null; expiresInMs?: number | null } = {},
-): { key: string; keyId: string } {
-  registry.createDesk(desk, { ifMissing: true });
-  const { key, record } = registry.mintKey({ scope: "send", desk, label, expiresInMs });
+): Promise<{ key: string; keyId: string }> {
+  await registry.createDesk(desk, { ifMissing: true });
+  const { key, record } = await registry.mintKey({ scope: "send", desk, label, expiresInMs });
   return { key, keyId: record.id };
 }
 

@@ -1,5 +1,5 @@
 /** A valid signal in which everything optional is null. */
-import { fieldNames, type Signal } from "../src/domain/signal.ts";
+import { fieldNames, type Signal } from "../src/domain/signal/signal.ts";
 
 export const emptySignal = {
   ...Object.fromEntries(fieldNames.map((name) => [name, null])),

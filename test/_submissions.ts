@@ -1,29 +1,29 @@
 /** Submissions as the HTTP layer hands them to the store. */
 import type { Database } from "bun:sqlite";
-import type { Signal } from "../src/domain/signal.ts";
-import type { Submission } from "../src/domain/storage.ts";
-import { openDatabase } from "../src/store/sqlite/open.ts";
-import { SqliteRegistry } from "../src/store/sqlite/registry.ts";
+import type { Signal } from "../src/domain/signal/signal.ts";
+import type { Submission } from "../src/domain/storage/append.ts";
+import { openDatabase } from "../src/store/sqlite/files/open.ts";
 import { onCleanup, temporaryFolder } from "./_setup.ts";
 import { emptySignal } from "./_signal.ts";
+import { type Records, recordsIn } from "./_records.ts";
 
 type Overrides = Partial<Omit<Submission, "signal">> & { signal?: Partial<Signal> };
 export type Submit = (overrides?: Overrides) => Submission;
 
 /** A database with a desk and a key, and a maker of submissions for it. */
-export function prepare(): {
+export async function prepare(): Promise<{
   dataDir: string;
   db: Database;
-  registry: SqliteRegistry;
+  registry: Records["registry"];
   keyId: string;
   submit: Submit;
-} {
+}> {
   const dataDir = temporaryFolder();
   const db = openDatabase(dataDir, "writer");
   onCleanup(() => db.close());
-  const registry = new SqliteRegistry(db);
-  const { desk } = registry.createDesk("alpha", { ifMissing: false });
-  const { record } = registry.mintKey({
+  const registry = recordsIn(db).registry;
+  const { desk } = await registry.createDesk("alpha", { ifMissing: false });
+  const { record } = await registry.mintKey({
     scope: "send",
     desk: "alpha",
     label: null,

@@ -25,7 +25,7 @@ export const start = (on: string, command: Run["command"]): Run => ({ command, o
 export const look = (at: string, until: Look["until"]): Look => ({ at, until });
 
 /** No table is cut. */
-const COLUMNS = 130;
+const COLUMNS = 145;
 /** Of the server and of the console, by default. */
 const PORTS = ["8080", "8081"];
 
@@ -130,7 +130,10 @@ function withExamples(page: string, startedAt: number): string {
     )
     .replaceAll(/\bsbk_[0-9a-f]{64}\b/g, "sbk_5d0c…")
     .replaceAll(/(?<=\/join\/)[\w-]{43}/g, "BeC8…")
-    .replaceAll(/(?<=ending in |bot-\d +)[0-9a-f]{4}\b/g, (found) => `${endings.indexOf(found)}e1f`)
+    .replaceAll(
+      /(?<=ending in |bot-\d +|revoked +)[0-9a-f]{4}\b/g,
+      (found) => `${endings.indexOf(found)}e1f`,
+    )
     .replaceAll(/\b\d{4}-\d\d-\d\d \d\d:\d\d:\d\d/g, (found) =>
       time(found).toISOString().slice(0, 19).replace("T", " "),
     )

@@ -1,17 +1,17 @@
 /** What becomes of requests, until it is written. */
 import { expect, test } from "bun:test";
-import { ActivityRecorder, KEY_MINUTES_MAX } from "../src/console/activity/recorder.ts";
-import { REASONS_MAX } from "../src/console/activity/reject-recorder.ts";
+import { ActivityRecorder, KEY_MINUTES_MAX } from "../src/console/pages/activity/recorder.ts";
+import { REASONS_MAX } from "../src/console/pages/activity/reject-recorder.ts";
 import {
   type Acceptance,
   type ActivityBatch,
   REJECT_REASONS_KEPT,
   REJECT_REASONS_PER_KEY_KEPT,
   REQUESTS_PER_REASON_KEPT,
-} from "../src/domain/activity.ts";
+} from "../src/domain/activity/activity.ts";
 import { AppError } from "../src/domain/errors.ts";
-import type { Appended } from "../src/domain/storage.ts";
-import { MINUTE_MS } from "../src/domain/time.ts";
+import type { Appended } from "../src/domain/storage/append.ts";
+import { MINUTE_MS } from "../src/lib/text/time.ts";
 import { requestIdOf } from "./_activity.ts";
 import { onCleanup } from "./_setup.ts";
 
@@ -31,7 +31,7 @@ function observed(observe: (recorder: ActivityRecorder) => void): ActivityBatch 
   observe(recorder);
   recorder.start((batch) => batches.push(batch));
   recorder.stop();
-  return batches[0] ?? { minutes: [], rejects: [], repeats: [] };
+  return batches[0] ?? { minutes: [], rejects: [], repeats: [], differing: [] };
 }
 
 test("requests are counted per key and minute by outcome", () => {
@@ -60,7 +60,8 @@ test("a rejected request is recorded as it was answered, without text that a cli
   for (let index = 0; index < 100; index++) fields[`made-up-${index}`] = "unknown field";
   fields["side"] = "required";
   const { rejects } = observed((recorder) => {
-    recorder.rejected(owner, NOW, requestIdOf(1), new AppError("validation_failed", { fields }));
+    const detail = { fields, unlistedFields: 1_000 };
+    recorder.rejected(owner, NOW, requestIdOf(1), new AppError("validation_failed", detail));
     recorder.rejected(owner, NOW, requestIdOf(2), new AppError("bad_request", { message: "No." }));
     recorder.rejected(owner, NOW, requestIdOf(3), null);
   });
@@ -73,7 +74,7 @@ test("a rejected request is recorded as it was answered, without text that a cli
     ["__proto__", "unknown field"],
     ...Array.from({ length: 6 }, (_, index) => [`made-up-${index}`, "unknown field"]),
   ]);
-  expect(reason).toEqual({ status: 422, error: "validation_failed", moreFields: 94 });
+  expect(reason).toEqual({ status: 422, error: "validation_failed", moreFields: 1_094 });
   const latest = (number: number, message: string | null) => [
     { request_id: requestIdOf(number), at: NOW, message },
   ];

@@ -3,14 +3,14 @@ import { Database } from "bun:sqlite";
 import { expect, test } from "bun:test";
 import { chmodSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { readLastHour, usualHour } from "../src/console/home/last-hour.ts";
-import type { ActivityBatch } from "../src/domain/activity.ts";
-import { ACTIVITY_NAME, SqliteActivity } from "../src/store/sqlite/activity.ts";
-import { openDatabase } from "../src/store/sqlite/open.ts";
-import { SqliteRegistry } from "../src/store/sqlite/registry.ts";
-import { DAY_MS, HOUR_MS, MINUTE_MS } from "../src/domain/time.ts";
+import { readLastHour, usualHour } from "../src/console/pages/home/last-hour.ts";
+import type { ActivityBatch } from "../src/domain/activity/activity.ts";
+import { ACTIVITY_NAME, SqliteActivity } from "../src/store/sqlite/side/activity.ts";
+import { openDatabase } from "../src/store/sqlite/files/open.ts";
+import { DAY_MS, HOUR_MS, MINUTE_MS } from "../src/lib/text/time.ts";
 import { rejectsOf } from "./_activity.ts";
-import { temporaryFolder, onCleanup } from "./_setup.ts";
+import { mintKey, onCleanup, temporaryFolder } from "./_setup.ts";
+import { recordsIn } from "./_records.ts";
 
 const NOW = Date.UTC(2026, 10, 21, 12, 30, 15);
 
@@ -35,18 +35,16 @@ function minute(
 ): ActivityBatch {
   const none = { stored: 0, duplicate: 0, rejected: 0, unauthorized: 0 };
   const base = { deskId: 1, keyId: "key-1", start, ...none, lastAt: start };
-  return { minutes: [{ ...base, ...counts }], rejects: [], repeats: [] };
+  return { minutes: [{ ...base, ...counts }], rejects: [], repeats: [], differing: [] };
 }
 
-test("what was sent with keys of another database is dropped", () => {
+test("what was sent with keys of another database is dropped", async () => {
   const { activity, said, dataDir } = openActivity();
   const db = openDatabase(dataDir, "command");
   onCleanup(() => db.close());
-  const registry = new SqliteRegistry(db);
-  const keys = ["alpha", "beta"].map((desk) => {
-    registry.createDesk(desk, { ifMissing: false });
-    return registry.mintKey({ scope: "send", desk, label: null, expiresInMs: null }).record.id;
-  });
+  const registry = recordsIn(db).registry;
+  const keys: string[] = [];
+  for (const desk of ["alpha", "beta"]) keys.push((await mintKey(registry, desk)).keyId);
   const [ours = "", theirs = ""] = keys;
   for (const keyId of [ours, theirs, "gone"]) {
     activity.write(minute(NOW, { keyId, stored: 1 }));
@@ -54,6 +52,7 @@ test("what was sent with keys of another database is dropped", () => {
       minutes: [],
       rejects: [rejectsOf([keys.indexOf(keyId) + 5], NOW, { keyId })],
       repeats: [],
+      differing: [],
     });
   }
   activity.keepKeysOf(db);
@@ -142,7 +141,7 @@ test("a file that is damaged while it is open is replaced by an empty one", () =
     const rejects = Array.from({ length: 50 }, (_, at) =>
       rejectsOf([index * 50 + at], NOW, { keyId: `key-${index * 50 + at}` }),
     );
-    activity.write({ minutes: [], rejects, repeats: [] });
+    activity.write({ minutes: [], rejects, repeats: [], differing: [] });
   }
   activity.close();
   const path = join(dataDir, ACTIVITY_NAME);
@@ -152,7 +151,7 @@ test("a file that is damaged while it is open is replaced by an empty one", () =
   const again = openActivity(dataDir);
   expect(again.activity.rejects(allRejects)).toEqual([]);
   expect(again.said).toHaveLength(1);
-  again.activity.write({ minutes: [], rejects: [rejectsOf([1], NOW)], repeats: [] });
+  again.activity.write({ minutes: [], rejects: [rejectsOf([1], NOW)], repeats: [], differing: [] });
   expect(again.activity.rejects(allRejects)).toHaveLength(1);
   expect(said).toEqual([]);
 });

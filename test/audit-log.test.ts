@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
-import { auditPhrases, type AuditRecord, describeAudit } from "../src/domain/audit.ts";
-import { describeUser, osUser } from "../src/store/sqlite/os-user.ts";
-import { openDatabase } from "../src/store/sqlite/open.ts";
+import { auditPhrases, type AuditRecord, describeAudit } from "../src/domain/audit/audit.ts";
+import { describeUser, osUser } from "../src/store/os-user.ts";
+import { openDatabase } from "../src/store/sqlite/files/open.ts";
 import { cliHere } from "./_cli.ts";
 import { temporaryFolder } from "./_setup.ts";
 

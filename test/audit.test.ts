@@ -2,7 +2,7 @@
 import { expect, test } from "bun:test";
 import { cpSync, mkdirSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
-import { DAY_MS } from "../src/domain/time.ts";
+import { DAY_MS } from "../src/lib/text/time.ts";
 import { listen, temporaryFolder } from "./_setup.ts";
 
 const repository = resolve(import.meta.dir, "..");

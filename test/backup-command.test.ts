@@ -3,19 +3,19 @@ import { describe, expect, test } from "bun:test";
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { basename, join } from "node:path";
 import { pino } from "pino";
-import { shellQuoted } from "../src/domain/shell.ts";
-import { attentionToBackups, describeSending } from "../src/commands/attention.ts";
-import { readCommand } from "../src/commands/options.ts";
-import { HOUR_MS, MINUTE_MS } from "../src/domain/time.ts";
+import { shellQuoted } from "../src/lib/text/shell.ts";
+import { checkJob, describeSending } from "../src/checks/backups.ts";
+import { readCommand } from "../src/cli/options.ts";
+import { HOUR_MS, MINUTE_MS } from "../src/lib/text/time.ts";
 import {
   BackupJob,
   type BackupPlan,
   type BackupStatus,
   type MakeBackup,
-} from "../src/ops/backups.ts";
-import { timeStamp } from "../src/ops/backup-folder.ts";
-import { Tail } from "../src/ops/backup-command.ts";
-import { verifyDatabase } from "../src/store/sqlite/verify.ts";
+} from "../src/backups/backups.ts";
+import { timeStamp } from "../src/backups/folder.ts";
+import { Tail } from "../src/backups/command.ts";
+import { verifyDatabase } from "../src/store/sqlite/copies/verify.ts";
 import { cliHere, expectUsageError, mintKey, spawn, startServe } from "./_cli.ts";
 import { seed } from "./_databases.ts";
 import { type LogLine, onCleanup, temporaryFolder, until } from "./_setup.ts";
@@ -30,7 +30,8 @@ function startJob(plan: Partial<BackupPlan> & { command: string }, make: MakeBac
   const log: LogLine[] = [];
   const logger = pino({}, { write: (line: string) => void log.push(JSON.parse(line) as LogLine) });
   const dir = temporaryFolder();
-  const job = new BackupJob({ dir, everyMs: HOUR_MS, keep: 3, ...plan }, make, logger);
+  const work = { make, findOwn: ([newest]: readonly string[]) => Promise.resolve(newest ?? null) };
+  const job = new BackupJob({ dir, everyMs: HOUR_MS, keep: 3, ...plan }, work, logger);
   onCleanup(() => job.stop());
   return { job, dir, log, lines: (msg: string) => log.filter((line) => line.msg === msg) };
 }
@@ -160,12 +161,10 @@ describe("the command", () => {
     expect(lines(FAILED)[0]?.["reason"]).toBe(
       "it took longer than 1s, half of the interval between backups, and was stopped",
     );
-    expect(attentionToBackups({ backups: job.status, started_at: 0 }, 0)).toEqual([
-      {
-        problem: expect.stringContaining("it took longer than 1s"),
-        next: "make it faster, or raise --backup-every",
-      },
-    ]);
+    expect(checkJob(job.status, 0, 0)).toMatchObject({
+      sentence: expect.stringContaining("it took longer than 1s"),
+      next: "make it faster, or raise --backup-every",
+    });
     await until(() => !started.some(isRunning));
     await job.stop();
   });
@@ -233,7 +232,7 @@ describe("serve --backup-command", () => {
 
   test.each([
     [["serve", "--backup-command", "true"], "has no effect without a folder"],
-    [["serve", "--backup-dir", "b", "--backup-command", " "], "Write a command"],
+    [["serve", "--backup-dir", "b", "--backup-command", " "], "It is empty: write a value"],
     [["backup", "--command", "true", "file.db"], "--command needs --every"],
     [["serve", "--backup-dir", "b", "--backup-command", `rclone copy "{}/" away:`], INSIDE_QUOTES],
     [["serve", "--backup-command", `sh -c 'age -r age1… < {} | rclone rcat a:b'`], INSIDE_QUOTES],
@@ -276,7 +275,7 @@ test("a stderr that cannot be read ends with what was read", async () => {
 });
 
 test("backup --every --command sends each backup", async () => {
-  const { dataDir } = seed({ signals: 30 });
+  const { dataDir } = await seed({ signals: 30 });
   const [dir, away] = [temporaryFolder(), temporaryFolder()];
   const args = ["--every", "1s", "--keep", "1", dir, "--command", `cp {} ${away}`];
   const child = spawn(["backup", ...args, "--data", dataDir], {});

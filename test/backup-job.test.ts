@@ -3,11 +3,11 @@ import { describe, expect, test } from "bun:test";
 import { existsSync, mkdirSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { basename, join } from "node:path";
 import { pino } from "pino";
-import { attentionToBackups } from "../src/commands/attention.ts";
-import { HOUR_MS } from "../src/domain/time.ts";
-import { BackupJob, type BackupPlan, type MakeBackup } from "../src/ops/backups.ts";
-import { timeStamp } from "../src/ops/backup-folder.ts";
-import { verifyDatabase } from "../src/store/sqlite/verify.ts";
+import { checkJob } from "../src/checks/backups.ts";
+import { HOUR_MS } from "../src/lib/text/time.ts";
+import { BackupJob, type BackupPlan, type MakeBackup } from "../src/backups/backups.ts";
+import { timeStamp } from "../src/backups/folder.ts";
+import { verifyDatabase } from "../src/store/sqlite/copies/verify.ts";
 import { cli, expectUsageError, freePort, spawn, startServe } from "./_cli.ts";
 import { holdCopy, newDataDir, seed, withRegistryOf } from "./_databases.ts";
 import { type LogLine, onCleanup, temporaryFolder, until } from "./_setup.ts";
@@ -29,7 +29,11 @@ function startJob(plan: Partial<BackupPlan> & { dir: string }, make: MakeBackup 
     made.push(file);
     return make(file, making);
   };
-  const job = new BackupJob({ everyMs: 5, keep: 3, command: null, ...plan }, remembering, logger);
+  const work = {
+    make: remembering,
+    findOwn: ([newest]: readonly string[]) => Promise.resolve(newest ?? null),
+  };
+  const job = new BackupJob({ everyMs: 5, keep: 3, command: null, ...plan }, work, logger);
   onCleanup(() => job.stop());
   return { job, log, made, lines: (msg: string) => log.filter((line) => line.msg === msg) };
 }
@@ -155,19 +159,16 @@ describe("the job", () => {
     const hanging = Promise.withResolvers<object>();
     const dir = temporaryFolder();
     const { job, lines } = startJob({ dir, everyMs: 1_000 }, () => hanging.promise);
-    const attention = () =>
-      attentionToBackups({ backups: job.status, started_at: Date.now() }, Date.now());
-    expect(attention()).toEqual([]);
+    const attention = () => checkJob(job.status, Date.now(), Date.now());
+    expect(attention()).toBeNull();
     await until(() => lines(STUCK).length > 0);
     expect(lines(STUCK)[0]).toMatchObject({ level: 50, dir, since: expect.any(String) });
-    expect(attention()).toEqual([
-      {
-        problem: expect.stringMatching(
-          /^A backup has been running since .*: the disk of .* does not answer/,
-        ),
-        next: expect.stringContaining("mount"),
-      },
-    ]);
+    expect(attention()).toMatchObject({
+      sentence: expect.stringMatching(
+        /^A backup has been running since .*: the disk of .* does not answer/,
+      ),
+      next: expect.stringContaining("mount"),
+    });
     hanging.resolve({});
     await until(() => lines("backup made").length > 0);
     await job.stop();
@@ -211,7 +212,7 @@ function startEvery(dir: string, dataDir: string, more: readonly string[] = []) 
 
 describe("signalbox backup --every", () => {
   test("makes sound backups, keeps as many as told, and stops cleanly", async () => {
-    const { dataDir } = seed({ signals: 300 });
+    const { dataDir } = await seed({ signals: 300 });
     const dir = temporaryFolder();
     const job = startEvery(dir, dataDir, ["--keep", "2"]);
     await until(() => job.count('"backup made"') >= 3);
@@ -227,14 +228,14 @@ describe("signalbox backup --every", () => {
   test("deletes no backup of another database, and says that the folder has one", async () => {
     const dir = temporaryFolder();
     const good = join(dir, nameOf(Date.now() - 2 * HOUR_MS));
-    const { dataDir } = seed({ signals: 3 });
+    const { dataDir } = await seed({ signals: 3 });
     expect(await cli(["backup", good, "--data", dataDir])).toMatchObject({ code: 0 });
     // Tells nothing of the one before it.
     const damaged = join(dir, nameOf(Date.now() - HOUR_MS));
     writeFileSync(damaged, "damaged");
     // What a server creates if the disk with the data is not mounted.
     const empty = newDataDir();
-    withRegistryOf(empty, () => {});
+    await withRegistryOf(empty, () => {});
     const job = startEvery(dir, empty, ["--keep", "1"]);
     await until(() => job.count("backup failed, it will be retried") >= 2);
     expect(await job.end("SIGTERM")).toBe(0);
@@ -243,7 +244,7 @@ describe("signalbox backup --every", () => {
   });
 
   test("stops at a signal during a copy", async () => {
-    const { dataDir } = seed({ signals: MANY });
+    const { dataDir } = await seed({ signals: MANY });
     const dir = temporaryFolder();
     const job = startEvery(dir, dataDir);
     await holdCopy(dir);
@@ -257,7 +258,7 @@ describe("signalbox backup --every", () => {
     const dir = temporaryFolder();
     const job = startEvery(dir, dataDir);
     await until(() => job.count("There is no database at") >= 2);
-    withRegistryOf(dataDir, (registry) => registry.createDesk("alpha", { ifMissing: false }));
+    await withRegistryOf(dataDir, (registry) => registry.createDesk("alpha", { ifMissing: false }));
     await until(() => job.count('"backup made"') >= 1);
     expect(await job.end("SIGTERM")).toBe(0);
     expect(verifyDatabase(join(dir, readdirSync(dir)[0] ?? "")).ok).toBe(true);
@@ -266,7 +267,7 @@ describe("signalbox backup --every", () => {
 
 describe("serve --backup-dir", () => {
   test("the port and the folder are free after the server is killed during a copy", async () => {
-    const { dataDir } = seed({ signals: MANY });
+    const { dataDir } = await seed({ signals: MANY });
     const dir = temporaryFolder();
     const listen = `127.0.0.1:${await freePort()}`;
     const server = await startServe(["--backup-dir", dir], { dataDir, listen });

@@ -13,11 +13,12 @@ import {
   writeFileSync,
 } from "node:fs";
 import { join } from "node:path";
-import { partialPath } from "../src/files.ts";
-import { copyDatabase } from "../src/store/sqlite/copy.ts";
-import type { CopyProgress } from "../src/domain/storage.ts";
-import { copyInProcess } from "../src/store/sqlite/copying.ts";
-import { verifyDatabase } from "../src/store/sqlite/verify.ts";
+import { partialPath } from "../src/lib/files.ts";
+import { lockFile } from "../src/store/sqlite/files/lock.ts";
+import { copyDatabase } from "../src/store/sqlite/copies/copy.ts";
+import type { CopyProgress } from "../src/domain/storage/files.ts";
+import { copyInProcess } from "../src/store/sqlite/copies/copying.ts";
+import { verifyDatabase } from "../src/store/sqlite/copies/verify.ts";
 import {
   cli,
   expectRefusal,
@@ -82,11 +83,11 @@ function startBackup(file: string, dataDir: string, options: CliOptions = {}): S
 }
 
 /** A backup that is already at its place, of the database with MANY signals, and its bytes. */
-function oldBackup(): { file: string; folder: string; old: Buffer } {
+async function oldBackup(): Promise<{ file: string; folder: string; old: Buffer }> {
   const folder = temporaryFolder();
   const file = join(folder, "signalbox.db");
-  const { path } = seed({ signals: 7 });
-  const [desk = []] = valuesOf(seed({ signals: MANY }).path, "SELECT uid FROM desks");
+  const { path } = await seed({ signals: 7 });
+  const [desk = []] = valuesOf((await seed({ signals: MANY })).path, "SELECT uid FROM desks");
   edit(path, ["UPDATE desks SET uid = ?", String(desk[0])]);
   copyDatabase(path, file);
   return { file, folder, old: readFileSync(file) };
@@ -107,7 +108,7 @@ function valuesOf(path: string, sql: string): unknown[][] {
 
 describe("a backup", () => {
   test("has everything, is private, needs no log, and leaves the original unchanged", async () => {
-    const { dataDir, path } = seed({ signals: 5_000, logged: 20 });
+    const { dataDir, path } = await seed({ signals: 5_000, logged: 20 });
     const folder = temporaryFolder();
     const file = join(folder, "signalbox.db");
     const before = readFileSync(path);
@@ -125,7 +126,7 @@ describe("a backup", () => {
   });
 
   test("says which backup it replaces", async () => {
-    const { dataDir } = seed({ signals: 1 });
+    const { dataDir } = await seed({ signals: 1 });
     const file = join(temporaryFolder(), "signalbox.db");
     expect((await backUp(file, dataDir)).stderr).not.toContain("replaced");
     const { mtime } = statSync(file);
@@ -135,14 +136,14 @@ describe("a backup", () => {
   });
 
   test("does not replace a backup of another database", async () => {
-    const { file, old } = oldBackup();
-    const { dataDir } = seed({ signals: 0 });
+    const { file, old } = await oldBackup();
+    const { dataDir } = await seed({ signals: 0 });
     await expectRefused(file, dataDir, /is a backup of another database than/);
     expect(readFileSync(file).equals(old)).toBe(true);
   });
 
   test("can be of an empty database, and reports its content with --json", async () => {
-    const { dataDir } = seed({ signals: 0 });
+    const { dataDir } = await seed({ signals: 0 });
     const file = join(temporaryFolder(), "signalbox.db");
     const { code, stdout } = await backUp(file, dataDir, "--json");
     expect(code).toBe(0);
@@ -157,7 +158,7 @@ describe("a backup", () => {
 
   test("works with any characters in the names of folders", async () => {
     const odd = join(temporaryFolder(), "a b?mode=memory#c%20d&é ü😀");
-    const { dataDir, path } = seed({ signals: 30, logged: 2, dataDir: join(odd, "data") });
+    const { dataDir, path } = await seed({ signals: 30, logged: 2, dataDir: join(odd, "data") });
     const folder = join(odd, "back up?vfs=none#%41");
     mkdirSync(folder);
     const file = join(folder, "a ?#%é.db");
@@ -193,15 +194,15 @@ describe("a backup of a running server is a snapshot", () => {
   });
 
   test("it has no key, desk or signal that came after it began", async () => {
-    const { dataDir, keyId, key, path } = seed({ signals: MANY });
+    const { dataDir, keyId, key, path } = await seed({ signals: MANY });
     const { url } = await startServe([], { dataDir });
     expect((await post(url, key, { client_signal_id: "before" })).status).toBe(201);
     const file = join(temporaryFolder(), "signalbox.db");
     const backup = startBackup(file, dataDir);
     const copying = await holdCopy(join(file, ".."), 1024 * 1024);
-    const other = withRegistryOf(dataDir, (registry) => {
-      registry.revokeKey(keyId);
-      registry.createDesk("beta", { ifMissing: false });
+    const other = await withRegistryOf(dataDir, async (registry) => {
+      await registry.revokeKey(keyId);
+      await registry.createDesk("beta", { ifMissing: false });
       return registry.mintKey({ scope: "send", desk: "beta", label: null, expiresInMs: null });
     });
     expect((await post(url, key, { client_signal_id: "revoked" })).status).toBe(401);
@@ -220,12 +221,12 @@ describe("a backup of a running server is a snapshot", () => {
 
 describe("the target", () => {
   test("may be an older backup or an empty file: it is replaced and made private", async () => {
-    const { dataDir } = seed({ signals: 5 });
+    const { dataDir } = await seed({ signals: 5 });
     const folder = temporaryFolder();
     const file = join(folder, "signalbox.db");
     writeFileSync(file, "");
     expect(await backUp(file, dataDir)).toMatchObject({ code: 0 });
-    withRegistryOf(dataDir, (registry) => registry.createDesk("beta", { ifMissing: false }));
+    await withRegistryOf(dataDir, (registry) => registry.createDesk("beta", { ifMissing: false }));
     chmodSync(file, 0o644);
     expect(await backUp(file, dataDir)).toMatchObject({ code: 0 });
     expect(contentOf(file).desks.rows).toBe(2);
@@ -233,16 +234,19 @@ describe("the target", () => {
     expect(readdirSync(folder)).toEqual(["signalbox.db"]);
   });
 
-  const foreign: [string, (file: string) => void][] = [
+  const foreign: [string, (file: string) => unknown][] = [
     ["a text", (file) => writeFileSync(file, "dear diary")],
     ["another program's database", (file) => edit(file, "CREATE TABLE notes (text)")],
-    ["the database of another server", (file) => cpSync(seed({ signals: 3 }).path, file)],
+    [
+      "the database of another server",
+      async (file) => cpSync((await seed({ signals: 3 })).path, file),
+    ],
     ["a named pipe", (file) => void Bun.spawnSync(["mkfifo", file])],
   ];
   test.each(foreign)("is refused and left unchanged if it is %s", async (_name, make) => {
-    const { dataDir } = seed({ signals: 3 });
+    const { dataDir } = await seed({ signals: 3 });
     const file = join(temporaryFolder(), "mine");
-    make(file);
+    await make(file);
     const before = statSync(file);
     await expectRefused(file, dataDir, "is not a backup, and was left as it is: name another file");
     const { ino, size, mtimeMs } = statSync(file);
@@ -254,7 +258,7 @@ describe("the target", () => {
   });
 
   test("cannot be in the data folder, under any name", async () => {
-    const { dataDir } = seed({ signals: 3 });
+    const { dataDir } = await seed({ signals: 3 });
     const expectWrong = (file: string, says: string) =>
       expectRefused(file, dataDir, says, expectUsageError);
     await expectWrong(join(dataDir, "signalbox.db"), `${dataDir} is the data folder`);
@@ -272,7 +276,7 @@ describe("the target", () => {
   });
 
   test("cannot be a folder, or in one that is missing or not writable", async () => {
-    const { dataDir } = seed({ signals: 3 });
+    const { dataDir } = await seed({ signals: 3 });
     const folder = join(temporaryFolder(), "folder");
     mkdirSync(folder);
     await expectRefused(folder, dataDir, `such as ${join(folder, "signalbox.db")}`);
@@ -304,13 +308,13 @@ describe("a backup is refused if", () => {
     ],
   ];
   test.each(damages)("%s", async (_name, damage, says) => {
-    const { dataDir, path } = seed({ signals: 1_990 });
+    const { dataDir, path } = await seed({ signals: 1_990 });
     damage(path);
     await expectRefused(join(temporaryFolder(), "b.db"), dataDir, says);
   });
 
   test("the target's disk has no room, which the message names", async () => {
-    const { dataDir } = seed({ signals: 20_000 });
+    const { dataDir } = await seed({ signals: 20_000 });
     const folder = temporaryFolder();
     const file = join(folder, "signalbox.db");
     // A write beyond so many blocks of 1,024 bytes fails as on a full disk.
@@ -330,7 +334,7 @@ describe("a backup stops", () => {
   const freeBytesMin = Number.MAX_SAFE_INTEGER;
 
   test("if it is on the data folder's disk and too little space is left there", async () => {
-    const { path } = seed({ signals: MANY });
+    const { path } = await seed({ signals: MANY });
     const folder = temporaryFolder();
     const error = await rejection(
       copyInProcess(path, join(folder, "b.db"), { program, freeBytesMin }),
@@ -340,7 +344,7 @@ describe("a backup stops", () => {
   });
 
   test("but not if it is on another disk", async () => {
-    const { path } = seed({ signals: 10 });
+    const { path } = await seed({ signals: 10 });
     const folder = "/dev/shm";
     expect(statSync(folder).dev).not.toBe(statSync(path).dev);
     const file = join(folder, `signalbox-${process.pid}.db`);
@@ -350,7 +354,7 @@ describe("a backup stops", () => {
   });
 
   test("when its caller aborts it, who is told of its progress", async () => {
-    const { path } = seed({ signals: MANY });
+    const { path } = await seed({ signals: MANY });
     const folder = temporaryFolder();
     const stopping = new AbortController();
     const seen: CopyProgress[] = [];
@@ -378,8 +382,8 @@ describe("a backup stops", () => {
     ["kill -9 of its own process", "SIGKILL", "copy", "The copy was killed (SIGKILL)."],
   ];
   test.each(ends)("at %s, and leaves only the old backup", async (_name, end, to, says) => {
-    const { dataDir } = seed({ signals: MANY });
-    const { file, folder, old } = oldBackup();
+    const { dataDir } = await seed({ signals: MANY });
+    const { file, folder, old } = await oldBackup();
     const backup = startBackup(file, dataDir, { detached: true });
     const copying = await holdCopy(folder);
     process.kill({ command: backup.pid, both: -backup.pid, copy: copying.pid }[to], end);
@@ -391,8 +395,8 @@ describe("a backup stops", () => {
 });
 
 test("the target is the old backup or the whole new one at any time", async () => {
-  const { dataDir } = seed({ signals: MANY });
-  const { file } = oldBackup();
+  const { dataDir } = await seed({ signals: MANY });
+  const { file } = await oldBackup();
   const ended = startBackup(file, dataDir).ended.then(() => true);
   const seen = new Set<number>();
   const look = () => seen.add(idsOf(file).length);
@@ -401,25 +405,54 @@ test("the target is the old backup or the whole new one at any time", async () =
   expect([...seen]).toEqual([7, MANY]);
 });
 
+test("a copy in progress is in a folder that only its user can enter", async () => {
+  const { dataDir } = await seed({ signals: MANY });
+  const folder = temporaryFolder();
+  chmodSync(folder, 0o777);
+  const backup = startBackup(join(folder, "b.db"), dataDir);
+  const { path, pid } = await holdCopy(folder);
+  const [name = "", ...others] = readdirSync(folder);
+  expect(others).toEqual([]);
+  expect(name).toMatch(/^\.b\.db\.[0-9a-f]{16}\.signalbox-partial$/);
+  expect(mode(join(folder, name))).toBe("700");
+  expect([path.startsWith(join(folder, name, "/")), mode(path)]).toEqual([true, "600"]);
+  process.kill(pid, "SIGCONT");
+  expect(await backup.ended).toMatchObject({ code: 0 });
+  expect(readdirSync(folder)).toEqual(["b.db"]);
+});
+
 describe("what a killed copy has left", () => {
-  test("is removed by the next one, and nothing else is", () => {
-    const { path } = seed({ signals: 10 });
+  test("is removed by the next one, and nothing else is: no copy in progress of another container", async () => {
+    const { path } = await seed({ signals: 10 });
     const folder = temporaryFolder();
-    const gone = Bun.spawnSync(["true"]).pid;
-    const left = partialPath(join(folder, "a.db"), gone);
-    const running = partialPath(join(folder, "c.db"), process.ppid);
-    const foreign = [`.film.${gone}.partial`, "signalbox-partial", `x.${gone}.signalbox-partial`];
-    const others = foreign.map((name) => join(folder, name));
-    for (const name of [left, `${left}-journal`, running, ...others]) writeFileSync(name, "left");
+    const leave = (file: string): string => {
+      const left = partialPath(join(folder, file));
+      mkdirSync(left);
+      for (const name of ["lock", "copy.db", "copy.db-journal"]) {
+        writeFileSync(join(left, name), "");
+      }
+      return left;
+    };
+    leave("a.db");
+    const running = leave("c.db");
+    // Its process may have a number that is nobody's here.
+    using _lock = lockFile(join(running, "lock"));
+    const strange = leave("strange.db");
+    writeFileSync(join(strange, "film"), "");
+    const foreign = [".film.partial", "signalbox-partial", partialPath("x").slice(2)];
+    for (const name of foreign) writeFileSync(join(folder, name), "left");
     copyDatabase(path, join(folder, "signalbox.db"));
+    const kept = [running, strange].map((name) => name.slice(folder.length + 1));
     expect(readdirSync(folder).toSorted()).toEqual(
-      [...foreign, running.slice(folder.length + 1), "signalbox.db"].toSorted(),
+      [...foreign, ...kept, "signalbox.db"].toSorted(),
     );
+    expect(readdirSync(running)).toContain("copy.db");
+    expect(readdirSync(strange)).toEqual(["film"]);
   });
 });
 
 test("a progress bar is drawn on a terminal, and wiped off at the end", async () => {
-  const { dataDir } = seed({ signals: 10_000 });
+  const { dataDir } = await seed({ signals: 10_000 });
   const file = join(temporaryFolder(), "signalbox.db");
   const shown = await onTerminal(["backup", file, "--data", dataDir], { cols: 100 });
   expect(shown).toMatch(/backup [█░]+ 0% of \d+ MiB copied/);
@@ -434,7 +467,7 @@ test.each([
   ["an interval too short", ["dir", "--every", "999ms"], "one second or more"],
   ["none to keep", ["dir", "--every", "1h", "--keep", "0"], "1 or more"],
   ["no target", [], "signalbox backup --help"],
-  ["an empty target", ["", "--every", "1h"], "Write a path, such as /backup."],
+  ["an empty target", ["", "--every", "1h"], "It is empty: write a value."],
 ])("usage error: %s", async (_name, args, says) => {
   await expectUsageError(["backup", ...args], says);
 });

@@ -1,20 +1,21 @@
-import { expect, test } from "bun:test";
+import { expect, spyOn, test } from "bun:test";
 import { readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
-import { DATABASE_NAME } from "../src/store/sqlite/folder.ts";
-import { openDatabase } from "../src/store/sqlite/open.ts";
-import { SqliteRegistry } from "../src/store/sqlite/registry.ts";
+import { Checkpointer } from "../src/store/sqlite/append/checkpointer.ts";
+import { DATABASE_NAME } from "../src/store/sqlite/files/folder.ts";
+import { openDatabase } from "../src/store/sqlite/files/open.ts";
 import { SqliteStore } from "../src/store/sqlite/store.ts";
 import { mintKey, startServe } from "./_cli.ts";
 import { startLoad } from "./_load.ts";
 import { onCleanup, query } from "./_setup.ts";
 import { prepare } from "./_submissions.ts";
+import { recordsIn } from "./_records.ts";
 
 const SIGNALS = 20_000;
 
 /** A store beside a connection that stays open, so that the log is not removed with the last one. */
 async function open(externalCheckpoints: boolean) {
-  const { dataDir, submit } = prepare();
+  const { dataDir, submit } = await prepare();
   const fatal: string[] = [];
   const store = await SqliteStore.open(
     { dataDir, externalCheckpoints },
@@ -44,6 +45,16 @@ async function open(externalCheckpoints: boolean) {
   return { dataDir, append, appendMany, size, close, fatal };
 }
 
+test("a checkpointer that fails before the store is open ends the server with its reason", async () => {
+  const start = Checkpointer.start.bind(Checkpointer);
+  const starting = spyOn(Checkpointer, "start").mockImplementation((where, events) => {
+    events.onFatal("it failed early");
+    return start(where, events);
+  });
+  onCleanup(() => starting.mockRestore());
+  expect((await open(false)).fatal).toEqual(["it failed early"]);
+});
+
 /** Counts how often the log started again (https://sqlite.org/fileformat2.html#walformat). */
 function logNumber(dataDir: string): number {
   return readFileSync(`${join(dataDir, DATABASE_NAME)}-wal`).readUInt32BE(12);
@@ -69,7 +80,7 @@ test("with external checkpoints nothing of ours touches the log: no commit, no c
   await appendMany();
   await append();
   const command = openDatabase(dataDir, "command");
-  new SqliteRegistry(command).createDesk("beta", { ifMissing: false });
+  await recordsIn(command).registry.createDesk("beta", { ifMissing: false });
   command.close();
   const logSize = size("-wal");
   await close();

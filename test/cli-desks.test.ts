@@ -1,6 +1,6 @@
 /** `desk list`, `rename` and `archive`, and `key update`, beside a running server. */
 import { expect, test } from "bun:test";
-import { commandsOn, expectRefusal, mintKey, startServe } from "./_cli.ts";
+import { commandsOn, expectRefusal, expectUsageError, mintKey, startServe } from "./_cli.ts";
 import { seed } from "./_databases.ts";
 import { post, temporaryFolder } from "./_setup.ts";
 
@@ -45,7 +45,7 @@ test("no desk may be called all, which stands for all desks in lists of keys", a
   const dataDir = temporaryFolder();
   await commandsOn(dataDir).run("desk", "create", "alpha");
   for (const args of ["desk create all", "desk rename alpha all"]) {
-    await expectRefusal(
+    await expectUsageError(
       [...args.split(" "), "--data", dataDir],
       '"all" cannot be a desk\'s name: it stands for all desks in lists of keys. Use another name, for example desk-1.',
     );
@@ -53,7 +53,7 @@ test("no desk may be called all, which stands for all desks in lists of keys", a
 });
 
 test("desk list counts up to 100,000 signals, and shows more as 100,000+", async () => {
-  const { dataDir } = seed({ signals: 100_001 });
+  const { dataDir } = await seed({ signals: 100_001 });
   const { run } = commandsOn(dataDir);
   expect((await run("desk", "list")).stdout).toMatch(/^alpha .* 100,000\+ /m);
   const json = (await run("desk", "list", "--json")).stdout;
@@ -96,7 +96,8 @@ test("key update changes a key's label", async () => {
   const updated = await run("key", "update", "bot-7", "--label", "bot 8", "--json");
   expect(JSON.parse(updated.stdout)).toMatchObject({ id, label: "bot 8", state: "active" });
   expect((await run("key", "list")).stdout).toContain("  bot 8  ");
-  await expectRefusal(["key", "update", id, "--label", "", "--data", dataDir], "A label has 1 to");
+  const empty = ["key", "update", id, "--label", "", "--data", dataDir];
+  await expectUsageError(empty, "A label has 1 to");
 });
 
 test("a label names the key to rotate that was not rotated yet, and no key to revoke", async () => {

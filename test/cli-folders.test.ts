@@ -10,7 +10,7 @@ import {
   writeFileSync,
 } from "node:fs";
 import { join } from "node:path";
-import { copyDatabase } from "../src/store/sqlite/copy.ts";
+import { copyDatabase } from "../src/store/sqlite/copies/copy.ts";
 import { cliHere, expectRefusal } from "./_cli.ts";
 import { seed } from "./_databases.ts";
 import { temporaryFolder } from "./_setup.ts";
@@ -63,8 +63,9 @@ describe("a command that needs a database", () => {
 
 test("a refused desk's name leaves no data folder behind", async () => {
   const cwd = temporaryFolder();
-  const says = "cannot be a desk's name";
-  await expectRefusal(["desk", "create", "No Name", "--data", "new"], says, { cwd });
+  const result = await cliHere(["desk", "create", "No Name", "--data", "new"], { cwd });
+  expect(result).toMatchObject({ code: 2, stdout: "" });
+  expect(result.stderr).toContain("cannot be a desk's name");
   expect(readdirSync(cwd)).toEqual([]);
 });
 
@@ -89,7 +90,7 @@ test("verify and restore name a file that does not exist", async () => {
 test("restore into a data folder that is a file is refused", async () => {
   const cwd = temporaryFolder();
   writeFileSync(join(cwd, "file"), "");
-  copyDatabase(seed({ signals: 1 }).path, join(cwd, "backup.db"));
+  copyDatabase((await seed({ signals: 1 })).path, join(cwd, "backup.db"));
   const says = `${join(cwd, "file")} is a file, not a folder: name the folder`;
   await expectRefusal(["restore", "backup.db", "--data", "file"], says, { cwd });
 });
@@ -123,7 +124,7 @@ test("a data folder of another user is refused, and nothing is created in it", a
   if (isRoot) chmodSync(folder, 0o777);
   if (isRoot) chownSync(folder, NOBODY, NOBODY);
   // Only to read, as root could.
-  if (isRoot) cpSync(seed({ signals: 1 }).path, join(folder, "signalbox.db"));
+  if (isRoot) cpSync((await seed({ signals: 1 })).path, join(folder, "signalbox.db"));
   // Would be refused in a folder of one's own.
   if (isRoot) writeFileSync(join(folder, "acme"), "");
   const before = readdirSync(folder);

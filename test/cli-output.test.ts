@@ -79,9 +79,33 @@ test("a command works if the reader of its stderr has gone", async () => {
   expect(await runInShell(command)).toEqual({ code: 0, stderr: "code 0\n" });
 });
 
-test("output that cannot be written is a failure, in one sentence", async () => {
-  const { code, stderr } = await runInShell("signalbox version >/dev/full");
-  expect(stderr).toMatch(/^signalbox: The output could not be written \(ENOSPC\)[^\n]*\n$/);
+test("output that cannot be written is a failure that says what became of changes", async () => {
+  const dataDir = temporaryFolder();
+  await mintKey(dataDir);
+  const cannot = "The output could not be written (ENOSPC).";
+  for (const [args, says] of [
+    ["version", `${cannot} Free space on the disk, or print to another place.`],
+    ["desk create beta --json", `${cannot} Changes made by the command are kept.`],
+    [
+      "signals export --format csv",
+      "The export is incomplete, because its output could not be written (ENOSPC)",
+    ],
+  ] as const) {
+    const where = args === "version" ? "" : `--data ${dataDir}`;
+    const { code, stderr } = await runInShell(`signalbox ${args} ${where} >/dev/full`);
+    expect(stderr).toMatch(/^signalbox: [^\n]*\n$/);
+    expect(stderr).toContain(says);
+    expect({ args, code }).toEqual({ args, code: 1 });
+  }
+});
+
+test("an export says that it is incomplete if its reader has gone", async () => {
+  const dataDir = temporaryFolder();
+  await mintKey(dataDir);
+  const { code, stderr } = await runUnread(`signals export --format csv --data ${dataDir}`);
+  expect(stderr).toContain(
+    "The export is incomplete, because its output could not be written (the program that reads it has ended)",
+  );
   expect(code).toBe(1);
 });
 

@@ -4,11 +4,9 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import type { Command } from "commander";
 import packageJson from "../package.json" with { type: "json" };
-import { createProgram } from "../src/cli.ts";
-import { readDuration, readInterval, readLifetime } from "../src/commands/options.ts";
-import { serveCommand } from "../src/commands/serve.ts";
-import { serveSettings } from "../src/commands/settings.ts";
-import { DAY_MS } from "../src/domain/time.ts";
+import { createProgram } from "../src/commands/program.ts";
+import { readDuration, readInterval, readLifetime } from "../src/cli/options.ts";
+import { DAY_MS } from "../src/lib/text/time.ts";
 import { makeCertificate, writeCertificate } from "./_certificates.ts";
 import {
   cliHere,
@@ -21,6 +19,7 @@ import {
   startServe,
 } from "./_cli.ts";
 import { post, query, temporaryFolder } from "./_setup.ts";
+import { startOnTerminal } from "./_terminal.ts";
 
 const KEY = /^sbk_[0-9a-f]{64}\n$/;
 const UNKNOWN_ID = "01K5QZ8F3V9X2M7T4B6N1C0D8E";
@@ -72,7 +71,7 @@ describe("help", () => {
   });
 
   test("is shown by help, too", async () => {
-    for (const words of [[], ["serve"], ["key"]]) {
+    for (const words of [[], ["serve"], ["key"], ["key", "mint"], ["completion"]]) {
       expect(await cliHere(["help", ...words])).toEqual(await cliHere([...words, "--help"]));
     }
   });
@@ -94,13 +93,28 @@ test("the version is printed to stdout, as a command and as a flag", async () =>
   }
 });
 
+/** Command lines that give one argument or option this value. */
+function eachGiven(command: Command, value: string): string[][] {
+  const needed = command.options
+    .filter(({ mandatory }) => mandatory)
+    .map(({ long }) => `${long}=1`);
+  return [
+    ...command.registeredArguments.map((_, at, all) => [
+      ...needed,
+      ...all.map((_other, index) => (index === at ? value : "x")),
+    ]),
+    ...command.options.filter(({ required }) => required).map(({ long }) => [`${long}=${value}`]),
+  ];
+}
+
 describe("usage errors end with code 2 and say what to type", () => {
   const mint = "key mint --desk a";
   test.each([
     ["no command", "", "Usage: signalbox"],
     ["unknown command", "sevre", "(Did you mean serve?)"],
     ["unknown subcommand", "key mnt", "(Did you mean mint?)"],
-    ["help on an unknown command", "help mnt", "Usage: signalbox"],
+    ["help on an unknown command", "help kye", "(Did you mean key?)"],
+    ["help on an unknown subcommand", "help key mnt", "(Did you mean mint?)"],
     ["missing subcommand", "desk", "Usage: signalbox desk"],
     ["unknown option", "desk list --jsn", "(Did you mean --json?)"],
     ["file for backups at an interval", "backup --every 1h x.db", "name a folder for the backups"],
@@ -133,6 +147,15 @@ describe("usage errors end with code 2 and say what to type", () => {
       "'127.0.0.1:1' is not a valid url. Write it like https://signals.example.com or http://127.0.0.1:8083.",
     ],
     ["invalid URL to send to", "send --url 127.0.0.1:1 f", "or http://127.0.0.1:8080."],
+    ["desk that cannot have this name", "desk create Desk_One", "for example desk-1"],
+    ["name that a desk cannot get", "desk rename alpha all", "for example desk-1"],
+    ["option that names no desk", "signals list --desk Alpha", "use 1 to 63 lower-case letters"],
+    ["label with a line break", "key mint --desk a --label a\nb", 'such as "bot 7"'],
+    ["label that is too long", `key update X --label ${"x".repeat(101)}`, 'such as "bot 7"'],
+    ["address that is none", "member invite alpha alice", "type it like alice@example.com"],
+    ["invalid field of a signal", "send --side up", "--side: must be one of: open, close"],
+    ["file and a field of a signal", "send --side open f", "but not both"],
+    ["sending without a key", "send f", "The API key is missing"],
   ])("%s", async (_name, args, says) => {
     await expectUsageError(args === "" ? [] : args.split(" "), says);
   });
@@ -148,27 +171,31 @@ describe("usage errors end with code 2 and say what to type", () => {
     await expectUsageError(["serve"], "SIGNALBOX_LISTEN", { env });
   });
 
-  test("no setting takes an empty value", async () => {
-    const silent = { writeErr: () => {} };
-    for (const { long } of serveSettings().filter(({ required }) => required)) {
-      for (const empty of ["", " ", ","]) {
-        const command = serveCommand().exitOverride().configureOutput(silent);
-        const parsing = () =>
-          command.action(() => {}).parse([`${long}=${empty}`], { from: "user" });
-        expect(parsing, `${long}=${empty}`).toThrow(`'${long} `);
+  test("no option and no argument takes an empty value", () => {
+    const commands = leavesOf(createProgram()).filter((command) => command.name() !== "help");
+    for (const command of commands) {
+      command.configureOutput({ writeErr: () => {} }).action(() => {});
+      for (const words of ["", " "].flatMap((empty) => eachGiven(command, empty))) {
+        const parsing = () => command.parse(words, { from: "user" });
+        expect(parsing, `${nameOf(command)} ${words.join(" ")}`).toThrow(" is invalid");
       }
     }
+  });
+
+  test("a setting with an empty value is named, in the environment too", async () => {
     const serve = "serve --check --backup-dir b --backup-command true".split(" ");
     await expectUsageError(
       [...serve, "--backup-dir", ""],
-      "'--backup-dir <dir>' argument '' is invalid. It is empty: write a value, or leave this setting out.",
+      "'--backup-dir <dir>' argument '' is invalid. It is empty: write a value, or leave it out.",
     );
     for (const name of ["SIGNALBOX_ACME_DOMAIN", "SIGNALBOX_DATA"]) {
       await expectUsageError(serve, `from env '${name}' is invalid. It is empty`, {
         env: { [name]: "" },
       });
     }
-    await expectUsageError(["desk", "list", "--data", ""], "It is empty");
+    for (const list of ["--acme-domain", "--trust-proxy"]) {
+      await expectUsageError(["serve", "--check", list, " ,"], "It is empty");
+    }
   });
 });
 
@@ -186,10 +213,9 @@ async function prepare() {
 
 describe("failures end with code 1 and one sentence that says what to type", () => {
   test("of commands on desks and keys", async () => {
-    const { dataDir, key, ids } = await prepare();
+    const { dataDir, ids } = await prepare();
     const unknown =
       "There is no key with this id, label or last four characters: list the keys with: signalbox key list";
-    const pasted = "revoke the key itself, from stdin, with: signalbox key revoke -";
     const cases: [args: string[], says: string][] = [
       [
         ["key", "mint", "--desk", "gama"],
@@ -201,15 +227,8 @@ describe("failures end with code 1 and one sentence that says what to type", () 
       ],
       [["audit", "--desk", "alpa"], 'the nearest name is "alpha"'],
       [["desk", "create", "alpha"], "mint a key for it with: signalbox key mint --desk alpha"],
-      [["desk", "create", "Desk One"], "for example desk-1"],
-      ...["", "a\nb", "x".repeat(101)].map((label): [string[], string] => [
-        ["key", "mint", "--desk", "alpha", `--label=${label}`],
-        'such as "bot 7"',
-      ]),
-      ...["revoke", "rotate"].flatMap((verb): [string[], string][] => [
-        [["key", verb, UNKNOWN_ID], unknown],
-        [["key", verb, key], pasted],
-      ]),
+      [["key", "revoke", UNKNOWN_ID], unknown],
+      [["key", "rotate", UNKNOWN_ID], unknown],
       [["key", "rotate", ids.revoked], "mint a new one with: signalbox key mint --desk alpha"],
       [
         ["key", "rotate", ids.rotated],
@@ -240,6 +259,8 @@ describe("failures end with code 1 and one sentence that says what to type", () 
       expect(code).not.toBe(0);
       expect(stdout + stderr).not.toContain(key.slice(4));
     }
+    const says = "revoke the key itself, from stdin, with: signalbox key revoke - --data";
+    await expectUsageError(["key", "revoke", key, "--data", dataDir], says);
   });
 
   test("of a console that cannot start", async () => {
@@ -371,9 +392,11 @@ describe("keys", () => {
       created_at: expect.any(Number),
       expires_at: record.created_at + 90 * DAY_MS,
       last_used_at: null,
+      lifetime_ms: 90 * DAY_MS,
       revoked_at: null,
       desk_archived_at: null,
       state: "active",
+      successor_id: null,
     } as unknown as KeyJson);
     expect((await listKeys())[1]).toEqual(record);
   });
@@ -415,7 +438,7 @@ describe("keys", () => {
     ]);
     expect((await run("key", "list")).stdout).toMatch(/ read +all +archiver /);
     const pasted = await cliHere(["key", "revoke", key, "--data", dataDir]);
-    expect([pasted.code, pasted.stderr.includes(key)]).toEqual([1, false]);
+    expect([pasted.code, pasted.stderr.includes(key)]).toEqual([2, false]);
     const revoke = ["key", "revoke", "-", "--json", "--data", dataDir];
     const revoked = await cliHere(revoke, { stdin: `leaked: ${key}!` });
     expect(JSON.parse(revoked.stdout)).toMatchObject({ id, state: "revoked" });
@@ -433,6 +456,11 @@ describe("keys", () => {
     expect(rotated.stdout).toMatch(KEY);
     expect(rotated.stderr).toContain("has not been used");
     const [old, successor] = await listKeys();
+    expect(old).toMatchObject({ state: "rotated", successor_id: successor?.id });
+    expect(successor).toMatchObject({ state: "active", successor_id: null });
+    expect((await run("key", "list")).stdout).toMatch(
+      /STATE +SUCCESSOR\n.* rotated +[0-9a-f]{4}\n.* active +-\n$/,
+    );
     expect(old?.expires_at).toBeWithin(before + DAY_MS, Date.now() + DAY_MS + 1);
     expect(await statusOf(url, key)).toBe(201);
     expect(await statusOf(url, rotated.stdout)).toBe(201);
@@ -508,7 +536,7 @@ describe("healthcheck", () => {
     const { dataDir } = await startServe(["--tls-cert", certFile, "--tls-key", keyFile]);
     const { code, stdout, stderr } = await cliHere(["healthcheck", "--data", dataDir]);
     expect(code).toBe(1);
-    expect(stdout).toMatch(/^failing\n.*certificate: failing \(expired at /s);
+    expect(stdout).toMatch(/^failing\n.*certificate: failing \(The certificate expired at /s);
     expect(stderr).toContain("not ready");
   });
 });
@@ -541,9 +569,9 @@ describe("serve's settings", () => {
   test("come from the environment", async () => {
     const { env, url, opsUrl, dataDir } = await environment();
     const server = await startServe([], { env, bare: true });
-    const key = /sbk_[0-9a-f]{64}/.exec(server.output.stdout)?.[0] ?? "";
     // The console is off.
-    expect(server.output.stdout).not.toMatch(/console|join/);
+    expect(server.output.stderr).not.toMatch(/console|join|invite/);
+    const { key } = await mintKey(dataDir, "demo");
     expect(query(dataDir, "SELECT name FROM desks")).toEqual([{ name: "demo" }]);
     expect(server.url).toBe("https://environment.example.com");
     expect((await fetch(`${opsUrl}/healthz`)).status).toBe(200);
@@ -562,21 +590,26 @@ describe("serve's settings", () => {
   });
 
   test("--quickstart prints a key, a one-time link to the console, and where the data is", async () => {
-    const flags = ["--quickstart", "--console-listen", "127.0.0.1:0"];
-    const first = await startServe(flags);
-    const { dataDir, output } = first;
-    expect(output.stdout).toMatch(/sbk_[0-9a-f]{64}/);
-    const link = /^ {2}(http:\/\/127\.0\.0\.1:\d+\/join\/\S+)$/m.exec(output.stdout)?.[1] ?? "";
+    const port = await freePort();
+    const flags = ["--quickstart", "--console-listen", `127.0.0.1:${port}`];
+    const dataDir = join(temporaryFolder(), "data");
+    const where = ["--listen", "127.0.0.1:0", "--data", dataDir];
+    const first = startOnTerminal(["serve", ...flags, ...where], { cols: 400 });
+    const shown = await first.showed(/manage their keys at/);
+    expect(shown).toMatch(/sbk_[0-9a-f]{64}/);
+    // Browsers create no passkeys for an IP address.
+    const link = /^ {2}(http:\/\/localhost:\d+\/join\/\S+)\r?$/m.exec(shown)?.[1] ?? "";
+    expect(new URL(link).port).toBe(String(port));
     const page = await (await fetch(link)).text();
     expect(page).toContain("demo@example.com");
-    expect(output.stderr).not.toMatch(/sbk_|join/);
+    expect(page).toContain("passkey");
     first.kill("SIGTERM");
-    expect(await first.exited).toBe(0);
+    expect((await first.ended()).code).toBe(0);
 
     const second = await startServe(flags, { dataDir });
     expect(second.output.stdout).toBe("");
     await second.logged(
-      `nobody has opened the console link: get a new one with: signalbox member invite demo demo@example.com --data ${dataDir}`,
+      `nobody has opened the console link: get a link with: signalbox member invite demo demo@example.com --data ${dataDir}`,
     );
   });
 

@@ -85,6 +85,14 @@ test("a caller's client_signal_id is used, and a missing one is made", async () 
   }
 });
 
+test("an option that is undefined has its default", async () => {
+  const { url, key } = await start();
+  const optional = ["attempts", "timeoutMs", "giveUpAfterMs", "signal", "onRetry", "fetch"];
+  const missing = Object.fromEntries(optional.map((name) => [name, undefined]));
+  const signalbox = new Signalbox({ url, key, ...missing });
+  expect(await signalbox.send(signal)).toMatchObject({ deduped: false });
+});
+
 test("refused fields are in the error, and nothing is sent again", async () => {
   const { url, key } = await start();
   const error = await failure({ url, key }, { ...signal, side: "up", symbol: "" });
@@ -120,10 +128,14 @@ test("a value that JSON cannot contain is refused by its field, and nothing is s
 });
 
 const status = (code: number) => () => new Response("{}", { status: code });
+const refusal = (code: number) => () => Response.json({ error: "of Signalbox" }, { status: code });
 
 test("an error says whether the signal may be stored, and under which id to send it again", async () => {
-  const busy = await failure({ url: answering(status(429)).url, attempts: 2 });
+  const busy = await failure({ url: answering(refusal(429)).url, attempts: 2 });
   expect(busy).toMatchObject({ status: 429, mayBeStored: false });
+  expect(busy.message).toEndWith(
+    `\nGave up: for a longer downtime, set attempts. It is not stored: send it again with client_signal_id ${busy.signal.client_signal_id}.`,
+  );
   const unknown = await failure({ url: answering(status(503)).url, attempts: 2 });
   expect(unknown).toMatchObject({ status: 503, mayBeStored: true });
   expect(unknown.message).toContain(
@@ -133,15 +145,17 @@ test("an error says whether the signal may be stored, and under which id to send
   closed.stop();
   expect(await failure({ url: closed.url, attempts: 2 })).toMatchObject({ mayBeStored: false });
   // The key was revoked after the first attempt, which may have been stored.
-  const both = await failure({ url: answering(status(500), status(401)).url });
+  const both = await failure({ url: answering(status(500), refusal(401)).url });
   expect(both).toMatchObject({ status: 401, mayBeStored: true });
+  expect(both.message).not.toContain("Gave up");
 });
 
 test("a redirect is not followed, so that no other server gets the key", async () => {
   const other = answering(() => Response.json({ id: "x" }));
   const { url, seen } = answering(() => Response.redirect(other.url, 307));
-  expect(await failure({ url })).toMatchObject({ status: 307, code: "307", mayBeStored: false });
-  expect([seen.length, other.seen.length]).toEqual([1, 0]);
+  const error = await failure({ url, attempts: 2 });
+  expect(error).toMatchObject({ status: 307, code: "307", mayBeStored: true });
+  expect([seen.length, other.seen.length]).toEqual([2, 0]);
 });
 
 test.each([

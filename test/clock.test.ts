@@ -2,8 +2,8 @@
 import { describe, expect, test } from "bun:test";
 import * as fc from "fast-check";
 import { decodeTime } from "ulid";
-import { IdSequence } from "../src/domain/id.ts";
-import { HOUR_MS } from "../src/domain/time.ts";
+import { IdSequence } from "../src/domain/signal/id.ts";
+import { HOUR_MS } from "../src/lib/text/time.ts";
 
 /** The last time that a ULID can hold, in milliseconds. */
 const TIME_MAX = 2 ** 48 - 1;

@@ -2,7 +2,7 @@
 import { describe, expect, test } from "bun:test";
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { cli, expectUsageError, signalbox } from "./_cli.ts";
+import { cli, commandsOn, expectUsageError, mintKey, signalbox } from "./_cli.ts";
 import { temporaryFolder } from "./_setup.ts";
 
 /** What is offered for a line of words, the last one unfinished. */
@@ -64,6 +64,72 @@ test("every command is offered, and no hidden one", async () => {
   expect(offers).toEqual(listed.map(([, name = ""]) => name));
   expect(offers).not.toContain("copy");
   expect(offers.length).toBeGreaterThan(10);
+});
+
+describe("names", () => {
+  test("of desks and active keys are offered, in every shell's list", async () => {
+    const dataDir = temporaryFolder();
+    const { run, json } = commandsOn(dataDir);
+    for (const desk of ["alpha", "beta"]) await run("desk", "create", desk);
+    const mint = (label: string) =>
+      json<{ id: string }>("key", "mint", "--desk", "alpha", "--label", label);
+    const [one, two, spaced] = [await mint("bot"), await mint("bot"), await mint("bot 7")];
+    await mint("only");
+    await run("key", "revoke", (await mint("ended")).id);
+    const keys = [one.id, two.id, spaced.id, "only"];
+    const where = ["--data", dataDir];
+    for (const [words, offers] of [
+      [
+        ["desk", "archive", ...where, ""],
+        ["alpha", "beta"],
+      ],
+      [["desk", "archive", ...where, "al"], ["alpha"]],
+      [["desk", "create", ...where, ""], []],
+      [
+        ["desk", "rename", ...where, ""],
+        ["alpha", "beta"],
+      ],
+      [
+        ["member", "invite", ...where, ""],
+        ["alpha", "beta"],
+      ],
+      [
+        ["key", "mint", ...where, "--desk", ""],
+        ["alpha", "beta"],
+      ],
+      [["signals", "list", `--data=${dataDir}`, "--key", ""], keys],
+      [["key", "revoke", ...where, ""], keys],
+      [["key", "rotate", ...where, "on"], ["only"]],
+    ] as const) {
+      expect([words, await offersFor(...words)]).toEqual([words, [...offers]]);
+    }
+    const before = readdirSync(dataDir);
+    const env = { SIGNALBOX_DATA: dataDir };
+    expect(
+      (await cli(["complete", "--", "key", "list", "--desk", ""], { env })).stdout,
+    ).toStartWith("alpha");
+    expect(readdirSync(dataDir)).toEqual(before);
+  });
+
+  test("are silently missing without a folder, or with one that is not ours", async () => {
+    const folder = temporaryFolder();
+    const missing = join(folder, "missing");
+    const other = join(folder, "signalbox.db");
+    writeFileSync(other, "something else");
+    for (const dataDir of [missing, folder]) {
+      const words = ["complete", "--", "key", "revoke", "--data", dataDir, ""];
+      expect(await cli(words)).toEqual({ code: 0, stdout: ":4\n", stderr: "" });
+    }
+    expect(readdirSync(folder)).toEqual(["signalbox.db"]);
+    expect(readFileSync(other, "utf8")).toBe("something else");
+  });
+
+  test("in bash, follow the flag", async () => {
+    const dataDir = temporaryFolder();
+    await mintKey(dataDir);
+    const line = `signalbox signals list --data ${dataDir} --desk `;
+    expect(await bashOffers(line, "", temporaryFolder())).toEqual(["alpha"]);
+  });
 });
 
 describe("completion", () => {

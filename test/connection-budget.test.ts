@@ -2,9 +2,16 @@
 import { expect, test } from "bun:test";
 import { connect, type Socket } from "node:net";
 import { pino } from "pino";
-import { planConnections } from "../src/net/connections.ts";
-import { freePort, mintKey, signalbox, startServe } from "./_cli.ts";
-import { onCleanup, post } from "./_setup.ts";
+import { planConnections } from "../src/http/limits/connections.ts";
+import { scrape } from "./_metrics.ts";
+import { until } from "./_until.ts";
+import { cli, freePort, mintKey, signalbox, startServe } from "./_cli.ts";
+import { onCleanup, post, signal } from "./_setup.ts";
+
+/** How many readers wait for signals. */
+async function waiting(dataDir: string): Promise<number | undefined> {
+  return (await scrape(dataDir)).samples.get("signalbox_feed_requests_waiting");
+}
 
 const address = { host: "127.0.0.1", port: 0 };
 const silent = pino({ level: "silent" });
@@ -78,3 +85,62 @@ test("more connections than its share stay open while the process has enough", a
   expect(sockets.filter(({ pending }) => !pending)).toHaveLength(100);
   expect(closed).toBe(0);
 });
+
+/** A connection that sends this once. `answers`: how many answers it has got. */
+function hold(port: number, request: string, host = "127.0.0.1") {
+  const state = { answers: 0, isOpen: true };
+  const socket = connect(port, host, () => socket.write(request));
+  socket.on("data", (chunk: Buffer) => {
+    state.answers += chunk.toString("latin1").split("HTTP/1.1 20").length - 1;
+  });
+  socket.on("error", () => {});
+  socket.on("close", () => (state.isOpen = false));
+  onCleanup(() => socket.destroy());
+  return state;
+}
+
+const isOpen = ({ isOpen: open }: { readonly isOpen: boolean }) => open;
+
+test("empty connections cut no reader that waits with a valid key", async () => {
+  const limited = ["sh", "-c", 'ulimit -n 256; exec "$@"', "sh", ...signalbox];
+  const readPort = await freePort();
+  const args = ["--read-listen", `127.0.0.1:${readPort}`];
+  const server = await startServe(args, { program: limited });
+  const { key } = await mintKey(server.dataDir);
+  const minted = await cli(["key", "mint", "--read", "--data", server.dataDir]);
+  const ask = (wait: number) =>
+    `GET /feed?wait=${wait} HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${minted.stdout.trim()}\r\n\r\n`;
+  const readers = Array.from({ length: 5 }, () => hold(readPort, ask(60)));
+  await until(async () => (await waiting(server.dataDir)) === readers.length);
+  holdOpen(readPort, 300);
+  await server.logged('"listener":"read"');
+  expect(await waiting(server.dataDir)).toBe(readers.length);
+  expect((await post(server.url, key, {})).status).toBe(201);
+  await until(() => readers.every(({ answers }) => answers === 1));
+});
+
+test.each(["127.0.0.1", "[::1]"])(
+  "the connections with a valid key that are idle longest are closed after all others: %s",
+  async (host) => {
+    const limit = 10;
+    const args = ["--max-connections", String(limit)];
+    const server = await startServe(args, { listen: `${host}:0` });
+    const { key } = await mintKey(server.dataDir);
+    const port = Number(new URL(server.url).port);
+    const body = JSON.stringify(signal);
+    const request = `POST /v1/signals HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${key}\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`;
+    const bare = host.replaceAll(/[[\]]/g, "");
+    const bots = Array.from({ length: limit / 2 }, () => hold(port, request, bare));
+    await until(() => bots.every(({ answers }) => answers === 1));
+    const strangers = Array.from({ length: 20 }, () =>
+      hold(port, request.replace(key, "sbk_x"), bare),
+    );
+    await until(() => strangers.filter(isOpen).length === limit - bots.length);
+    expect(bots.filter(isOpen)).toHaveLength(bots.length);
+    // A valid key does not lift the limit.
+    const more = Array.from({ length: limit }, () => hold(port, request, bare));
+    await until(() => [...bots, ...more, ...strangers].filter(isOpen).length === limit);
+    expect(strangers.filter(isOpen)).toEqual([]);
+    expect(bots.filter(isOpen)).toEqual([]);
+  },
+);

@@ -1,8 +1,9 @@
 /** A text in a CSV export is no formula, whichever separator the spreadsheet splits at. */
 import { describe, expect, test } from "bun:test";
-import { fieldNames } from "../src/domain/signal.ts";
-import { fileHeads, fileLines } from "../src/domain/signal-file.ts";
-import type { StoredSignal } from "../src/domain/stored-signal.ts";
+import { showHidden } from "../src/lib/text/hidden.ts";
+import { fieldNames } from "../src/domain/signal/signal.ts";
+import { fileHeads, fileLines } from "../src/domain/signal/file.ts";
+import type { StoredSignal } from "../src/domain/signal/stored-signal.ts";
 
 function csvOf(row: Partial<StoredSignal>): string {
   const empty = Object.fromEntries(fieldNames.map((name) => [name, null]));
@@ -27,7 +28,8 @@ describe("a CSV export has no formula", () => {
         formula,
         found: [],
       });
-      expect(text.replaceAll('""', '"')).toContain(`a${separator}'${formula}`);
+      const kept = separator === ";" ? ";'" : showHidden(separator);
+      expect(text.replaceAll('""', '"')).toContain(`a${kept}${formula}`);
     }
   });
 
@@ -44,4 +46,22 @@ describe("a CSV export has no formula", () => {
       expect(csvOf({ symbol })).toContain(`,${symbol},`);
     }
   });
+});
+
+test("a CSV export shows times as dates with milliseconds", () => {
+  const [head = "", row = ""] = csvOf({
+    received_at: 1_790_000_000_007,
+    signal_time: 1_789_999_999_001,
+  }).split("\r\n");
+  const cells = row.split(",");
+  const cellOf = (name: string) => cells[head.split(",").indexOf(name)];
+  expect(cellOf("received_at_utc")).toBe("2026-09-21T14:13:20.007Z");
+  expect(cellOf("signal_time_utc")).toBe("2026-09-21T14:13:19.001Z");
+  expect(csvOf({ signal_time: Number.MAX_SAFE_INTEGER })).toContain(`,${Number.MAX_SAFE_INTEGER},`);
+});
+
+test("a CSV export marks hidden characters, and escapes those in metadata", () => {
+  const text = csvOf({ symbol: "B\u202eTC\u200b", metadata: '{"a":"x\u202ey\u{e0041}"}' });
+  expect(text).toContain(",B⟨U+202E⟩TC⟨U+200B⟩,");
+  expect(text).toContain(String.raw`x\u202ey\udb40\udc41`);
 });

@@ -10,10 +10,10 @@ import {
   writeFileSync,
 } from "node:fs";
 import { join } from "node:path";
-import { fieldNames } from "../src/domain/signal.ts";
+import { fieldNames } from "../src/domain/signal/signal.ts";
 import { checkServerStorage } from "../src/store/open.ts";
-import { explainFailure } from "../src/store/sqlite/failures.ts";
-import { lockFolder } from "../src/store/sqlite/lock.ts";
+import { explainFailure } from "../src/store/sqlite/files/failures.ts";
+import { lockFolder } from "../src/store/sqlite/files/lock.ts";
 import {
   APPLICATION_ID,
   currentSchema,
@@ -21,11 +21,11 @@ import {
   type Schema,
   schemaVersion,
   UNRELEASED_APPLICATION_ID,
-} from "../src/store/sqlite/migrate.ts";
-import { openDatabase } from "../src/store/sqlite/open.ts";
-import { SqliteRegistry } from "../src/store/sqlite/registry.ts";
+} from "../src/store/sqlite/files/migrate.ts";
+import { openDatabase } from "../src/store/sqlite/files/open.ts";
 import { cliHere, startServe } from "./_cli.ts";
-import { onCleanup, query, signal, startTestApp, temporaryFolder } from "./_setup.ts";
+import { onCleanup, query, rejection, signal, startTestApp, temporaryFolder } from "./_setup.ts";
+import { recordsIn } from "./_records.ts";
 
 const database = (dataDir: string) => join(dataDir, "signalbox.db");
 const mode = (path: string) => (statSync(path).mode & 0o777).toString(8);
@@ -244,16 +244,16 @@ describe("versions", () => {
     expect(readFileSync(database(dataDir)).equals(before)).toBe(true);
   });
 
-  test("an older one is upgraded, step by step, and keeps its rows", () => {
+  test("an older one is upgraded, step by step, and keeps its rows", async () => {
     const dataDir = temporaryFolder();
     const db = open(dataDir);
-    new SqliteRegistry(db).createDesk("alpha", { ifMissing: false });
+    await recordsIn(db).registry.createDesk("alpha", { ifMissing: false });
     migrate(db, { ...currentSchema, upgrades: upgraded.upgrades.slice(0, version) });
     expect(pragma(db, "user_version")).toBe(version + 1);
     migrate(db, upgraded);
     expect(pragma(db, "user_version")).toBe(version + 2);
     expect(db.query("SELECT id FROM extras ORDER BY id").values()).toEqual([[1], [2]]);
-    expect(new SqliteRegistry(db).listDesks()).toMatchObject([{ name: "alpha" }]);
+    expect(await recordsIn(db).registry.listDesks()).toMatchObject([{ name: "alpha" }]);
   });
 
   test("a new one is made at the newest version, without the steps", () => {
@@ -264,11 +264,11 @@ describe("versions", () => {
     expect(db.query("SELECT id FROM extras").values()).toEqual([]);
   });
 
-  test("where a later step fails, nothing has changed", () => {
+  test("where a later step fails, nothing has changed", async () => {
     const dataDir = temporaryFolder();
     const db = open(dataDir);
-    const registry = new SqliteRegistry(db);
-    registry.createDesk("alpha", { ifMissing: false });
+    const registry = recordsIn(db).registry;
+    await registry.createDesk("alpha", { ifMissing: false });
     const broken: Schema = {
       ...currentSchema,
       upgrades: [
@@ -280,7 +280,7 @@ describe("versions", () => {
     expect(() => migrate(db, broken)).toThrow("no such table: nowhere");
     expect(pragma(db, "user_version")).toBe(version);
     expect(db.query("SELECT name FROM sqlite_schema WHERE name = 'extras'").values()).toEqual([]);
-    expect(registry.listDesks()).toMatchObject([{ name: "alpha" }]);
+    expect(await registry.listDesks()).toMatchObject([{ name: "alpha" }]);
   });
 
   test("an empty file is a new database", () => {
@@ -348,10 +348,10 @@ describe("the database", () => {
     ).toEqual([{ id: body["id"], name: "alpha", keyed: 1, price: 1.5, a: 1 }]);
   });
 
-  test("a damaged file is named as such, with what to do", () => {
+  test("a damaged file is named as such, with what to do", async () => {
     const dataDir = temporaryFolder();
     const db = openDatabase(dataDir, "command");
-    new SqliteRegistry(db).createDesk("alpha", { ifMissing: false });
+    await recordsIn(db).registry.createDesk("alpha", { ifMissing: false });
     db.run("PRAGMA wal_checkpoint(TRUNCATE)");
     db.close();
     const bytes = readFileSync(database(dataDir));
@@ -361,12 +361,26 @@ describe("the database", () => {
       Buffer.from(bytes).fill(0xff, formatAt, formatAt + 1),
     ]) {
       writeFileSync(database(dataDir), damaged);
-      expect(() => new SqliteRegistry(openDatabase(dataDir, "command")).listDesks()).toThrow(
-        /is damaged .* restore a backup/,
-      );
+      const listing = async () => recordsIn(openDatabase(dataDir, "command")).registry.listDesks();
+      expect(String(await rejection(listing()))).toMatch(/is damaged .* restore a backup/);
     }
   });
 });
+
+test.each(["desks", "api_keys", "members", "signal_blocks"])(
+  "a server does not start if the table %s is damaged",
+  (table) => {
+    const dataDir = temporaryFolder();
+    const db = openDatabase(dataDir, "command");
+    const sql = "SELECT rootpage AS page FROM sqlite_schema WHERE name = ?";
+    const { page } = db.query(sql).get(table) as { page: number };
+    db.run("PRAGMA wal_checkpoint(TRUNCATE)");
+    db.close();
+    const bytes = readFileSync(database(dataDir));
+    writeFileSync(database(dataDir), bytes.fill(0, (page - 1) * 4_096, page * 4_096));
+    expect(() => openDatabase(dataDir, "reader")).toThrow(/is damaged .* restore a backup/);
+  },
+);
 
 describe("one server per folder", () => {
   test("the lock is released when the server stops", async () => {

@@ -1,8 +1,8 @@
 /** The systemd unit, its settings and the container file against the program that they start. */
 import { expect, test } from "bun:test";
 import ms from "ms";
-import { createProgram } from "../src/cli.ts";
-import { defaults } from "../src/config.ts";
+import { createProgram } from "../src/commands/program.ts";
+import { settings as serveSettings } from "../src/commands/serve/settings.ts";
 
 const unit = await Bun.file("deploy/signalbox.service").text();
 const settings = [...unit.matchAll(/^(\w+)=(.*)$/gm)];
@@ -30,6 +30,15 @@ test("as installed, the settings are the defaults: loopback, which needs no cert
   expect(await Bun.file("deploy/debian/conffiles").text()).toBe("/etc/signalbox/signalbox.env\n");
 });
 
+test("no two listeners of the settings and of docs/install.md have one port", async () => {
+  const pages = ["deploy/signalbox.env", "docs/install.md"].map((file) => Bun.file(file).text());
+  const texts = (await Promise.all(pages)).join("\n");
+  const ports = (name: string) =>
+    [...texts.matchAll(new RegExp(`SIGNALBOX_${name}=\\S*:(\\d+)`, "g"))].map(([, port]) => port);
+  expect(ports("CONSOLE_LISTEN")).toEqual(["8443"]);
+  expect(ports("READ_LISTEN")).toEqual(["8444"]);
+});
+
 test("the service may write to the folders that the settings name", async () => {
   const env = await Bun.file("deploy/signalbox.env").text();
   const folders = valueOf("StateDirectory")
@@ -41,7 +50,7 @@ test("the service may write to the folders that the settings name", async () => 
 
 test("systemd waits longer than a stop takes", () => {
   const checkpointMs = 5_000;
-  const stopMs = ms(defaults.stopTimeout as ms.StringValue) + checkpointMs;
+  const stopMs = ms(serveSettings.stopTimeout.fallback) + checkpointMs;
   expect(Number(valueOf("TimeoutStopSec")) * 1_000).toBeGreaterThan(stopMs);
 });
 

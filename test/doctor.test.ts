@@ -2,19 +2,26 @@
 import { expect, test } from "bun:test";
 import {
   chmodSync,
+  closeSync,
   copyFileSync,
   existsSync,
   mkdtempSync,
+  openSync,
   readdirSync,
   renameSync,
   rmSync,
   statSync,
   truncateSync,
   writeFileSync,
+  writeSync,
 } from "node:fs";
 import { basename, join } from "node:path";
-import { fileSystemOf } from "../src/commands/disk.ts";
-import { DAY_MS, HOUR_MS } from "../src/domain/time.ts";
+import { ulid } from "ulid";
+import { fileSystemOf } from "../src/checks/disk.ts";
+import type { Readiness } from "../src/checks/table.ts";
+import { DAY_MS, HOUR_MS } from "../src/lib/text/time.ts";
+import { timeStamp } from "../src/backups/folder.ts";
+import { askServer } from "../src/ops/client.ts";
 import { makeCertificate, writeCertificate } from "./_certificates.ts";
 import { cliHere, type CliOptions, freePort, mintKey, signalbox, startServe } from "./_cli.ts";
 import { changePage, dropLastCell, seed } from "./_databases.ts";
@@ -22,6 +29,7 @@ import {
   callUrl,
   onCleanup,
   openForDamage,
+  post as postTo,
   posting,
   signal,
   startTestApp,
@@ -92,7 +100,9 @@ test("beside a sound server every check is ok, and nothing changes", async () =>
   expect(notOk(findings)).toEqual([]);
   expect(findings["clock"]?.sentence).toMatch(/latest 1 signal is \d\.\d s/);
   expect(findings["certificate"]?.sentence).toMatch(/^It expires in (89|90) days/);
-  expect(findings["backups"]?.sentence).toMatch(/^The newest, of .*Z, is sound\.$/);
+  expect(findings["backups"]?.sentence).toMatch(
+    /^The newest, of .*Z, was verified when it was made\.$/,
+  );
   expect([server.dataDir, backups].map(stateOf)).toEqual(before);
   // The server's certificate and backups, without a flag.
   expect(notOk(await doctor(server.dataDir))).toEqual([]);
@@ -166,6 +176,23 @@ test.each([
   if (severity !== "ok") expect(clock?.next).toContain("timedatectl");
 });
 
+test("ids: ahead of the clock since it stepped forward and back, as status says, too", async () => {
+  const { dataDir, post } = await startTestApp();
+  expect((await post(signal)).status).toBe(201);
+  expect((await doctor(dataDir))["ids"]?.severity).toBe("ok");
+  const ahead = ulid(Date.now() + 3_650 * DAY_MS);
+  openForDamage(dataDir).run("UPDATE signals SET id = ?", [ahead]);
+  const says = "newest signal's id is 3650 days ahead of this machine's clock";
+  expect((await doctor(dataDir))["ids"]).toMatchObject({
+    severity: "warning",
+    sentence: expect.stringContaining(says),
+    next: expect.stringContaining("timedatectl"),
+  });
+  const { stdout } = await cliHere(["status", "--data", dataDir]);
+  expect(stdout).toContain(`! The ${says}`);
+  expect(stdout).toContain("1 signal in the last minute, 1 in the last hour");
+});
+
 test("clock: signals whose time is in seconds", async () => {
   const { dataDir, post } = await startTestApp();
   for (const time of [Date.now(), Date.now(), Math.floor(Date.now() / 1_000)]) {
@@ -219,6 +246,22 @@ test("certificate: too old, of another name, and without its key", async () => {
   });
 });
 
+test("certificate: one that has expired is a warning of serve and serve --check, in the words of status", async () => {
+  const dataDir = await newFolder();
+  const [from, to] = [60, 3].map((days) => new Date(Date.now() - days * DAY_MS));
+  const certificate = await makeCertificate("one", { from: from as Date, to: to as Date });
+  const { certFile, keyFile } = writeCertificate(temporaryFolder(), certificate);
+  const tls = ["--tls-cert", certFile, "--tls-key", keyFile];
+  const serve = ["serve", "--check", "--listen", "127.0.0.1:0", "--data", dataDir, ...tls];
+  const check = await cliHere(serve);
+  const server = await startServe(tls, { dataDir });
+  await server.logged("and clients cannot connect.");
+  const { stdout } = await cliHere(["status", "--data", dataDir]);
+  const said = stdout.match(/! The certificate expired at .*, and clients cannot connect\.\n.*/);
+  expect(check.code).toBe(0);
+  expect(check.stderr).toContain(said?.[0] ?? "nothing of it in status");
+});
+
 test("descriptors: the limit of the running server, or else of this command", async () => {
   const limited = {
     program: ["sh", "-c", 'ulimit -n 512; exec "$0" "$@"', ...signalbox],
@@ -250,7 +293,7 @@ test("log: one that nothing shrinks", async () => {
 });
 
 test("backups: none, too old, damaged, failing", async () => {
-  const { dataDir, path } = seed({ signals: 2_000 });
+  const { dataDir, path } = await seed({ signals: 2_000 });
   const dir = temporaryFolder();
   const found = async () => (await doctor(dataDir, ["--backup-dir", dir]))["backups"];
   const serve = `signalbox serve --data ${dataDir} --backup-dir ${dir}`;
@@ -278,7 +321,7 @@ test("backups: none, too old, damaged, failing", async () => {
   changePage(recent, 13, "BTC/USDT", dropLastCell);
   expect(await found()).toMatchObject({
     severity: "problem",
-    sentence: expect.stringContaining(`${recent} is damaged (integrity: `),
+    sentence: expect.stringContaining(`${recent} is damaged (`),
     next: expect.stringContaining(`signalbox backup ${recent} --data ${dataDir}`),
   });
   expect(existsSync(path)).toBe(true);
@@ -321,17 +364,185 @@ test("configuration: default addresses are not checked beside a server that has 
   expect(findings.at(-1)?.sentence).not.toContain("uses the port of --listen");
 });
 
-test("server: one that cannot store signals", async () => {
+test("writer: one that cannot store signals is named alike by doctor, status and /readyz", async () => {
   const { dataDir, post } = await startTestApp();
   openForDamage(dataDir).run("BEGIN IMMEDIATE");
   const answer = post(signal);
-  const found = async () => (await doctor(dataDir))["server"];
+  // Until then the reason may change, from a disk that does not answer.
+  expect((await answer).status).toBe(503);
+  const found = async () => (await doctor(dataDir))["writer"];
   while ((await found())?.severity !== "problem") await Bun.sleep(200);
   expect(await found()).toMatchObject({
-    sentence: expect.stringMatching(/^Signals are not stored: /),
+    sentence: expect.stringMatching(/^Signals are not being stored since .*: /),
     next: expect.stringContaining("the server's log"),
   });
-  expect((await answer).status).toBe(503);
+  const sentence = (await found())?.sentence;
+  const status = await cliHere(["status", "--json", "--data", dataDir]);
+  const { attention } = JSON.parse(status.stdout) as { attention: { problem: string }[] };
+  expect(attention.map(({ problem }) => problem)).toContain(String(sentence));
+  const ready = (await (await askServer(dataDir, "/readyz")).json()) as Readiness;
+  expect(ready.checks["writer"]).toEqual({ ok: false, detail: String(sentence) });
+});
+
+test("what status says needs attention is in doctor, in the same words", async () => {
+  // The clock was two days ahead while the backup was made, and the console is off.
+  const dir = temporaryFolder();
+  const { dataDir } = await seed({ signals: 10 });
+  const { key, id } = await mintKey(dataDir);
+  const ahead = join(dir, `signalbox-${timeStamp(Date.now() + 2 * DAY_MS)}.db`);
+  await cliHere(["backup", ahead, "--data", dataDir]);
+  const server = await startServe(["--backup-dir", dir], { dataDir });
+  await server.logged("backup made");
+  await cliHere(["key", "revoke", id, "--data", dataDir]);
+  await cliHere(["desk", "create", "beta", "--data", dataDir]);
+  expect((await postTo(server.url, key)).status).toBe(401);
+  const { stdout } = await cliHere(["status", "--json", "--data", dataDir]);
+  const { attention } = JSON.parse(stdout) as { attention: { problem: string; next: string }[] };
+  const said = attention.map(({ problem, next }) => [problem, next]);
+  expect(said.map(([problem]) => problem)).toEqual([
+    "Desk beta has no active send key.",
+    expect.stringMatching(new RegExp(`^Key ${id} .* got 401 in the last 24 hours`)),
+    expect.stringContaining("1 backup dated in the future"),
+  ]);
+  const rows = await doctor(dataDir);
+  const named = ["desks", "keys", "backups"].map((name) => rows[name]);
+  expect(named.map((row) => [row?.sentence, row?.next])).toEqual(said);
+});
+
+test("database: pages that were overwritten are found, by serve --check, too; --deep reads everything", async () => {
+  const { dataDir, path } = await seed({ signals: 3_000 });
+  expect((await doctor(dataDir))["database"]).toMatchObject({
+    severity: "ok",
+    sentence: "It opens, and all signals were read and are sound; to verify all of it, add --deep.",
+  });
+  expect((await doctor(dataDir, ["--deep"]))["database"]).toMatchObject({
+    severity: "ok",
+    sentence: "All of it was read, and is sound.",
+  });
+  const file = openSync(path, "r+");
+  const pages = statSync(path).size / 4_096;
+  for (let number = 1; number <= 20; number += 1) {
+    const at = Math.floor((number * pages) / 21) * 4_096;
+    writeSync(file, crypto.getRandomValues(new Uint8Array(4_096)), 0, 4_096, at);
+  }
+  closeSync(file);
+  for (const args of [[], ["--deep"]]) {
+    expect((await doctor(dataDir, args))["database"]).toMatchObject({
+      severity: "problem",
+      sentence: expect.stringContaining(`${path} is damaged (`),
+      next: expect.stringContaining(`restore FILE --force --data ${dataDir}`),
+    });
+  }
+  const check = ["serve", "--check", "--listen", "127.0.0.1:0", "--data", dataDir];
+  expect(await cliHere(check)).toMatchObject({
+    code: 1,
+    stderr: expect.stringContaining(`${path} is damaged (`),
+  });
+});
+
+test.each(["signal_blocks", "audit"])(
+  "database: a damaged page of %s is found, by serve --check, too",
+  async (table) => {
+    const { dataDir, path } = await seed({ signals: 1 });
+    const db = openForDamage(dataDir);
+    const { page } = db
+      .query("SELECT rootpage AS page FROM sqlite_schema WHERE name = ?")
+      .get(table) as { page: number };
+    db.close();
+    const file = openSync(path, "r+");
+    writeSync(file, new Uint8Array(4_096).fill(0xff), 0, 4_096, (page - 1) * 4_096);
+    closeSync(file);
+    expect((await doctor(dataDir))["database"]).toMatchObject({
+      severity: "problem",
+      sentence: expect.stringContaining(`${path} is damaged (`),
+    });
+    const check = ["serve", "--check", "--listen", "127.0.0.1:0", "--data", dataDir];
+    expect(await cliHere(check)).toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining(`${path} is damaged (`),
+    });
+  },
+);
+
+test("backup folder: one with another database's backups", async () => {
+  const dir = temporaryFolder();
+  const other = await seed({ signals: 1 });
+  const file = join(dir, `signalbox-${timeStamp(Date.now())}.db`);
+  await cliHere(["backup", file, "--data", other.dataDir]);
+  const { dataDir } = await seed({ signals: 1 });
+  expect((await doctor(dataDir, ["--backup-dir", dir]))["backup folder"]).toMatchObject({
+    severity: "problem",
+    sentence: expect.stringContaining(`${file} is a backup of another database than`),
+  });
+  expect((await doctor(other.dataDir, ["--backup-dir", dir]))["backup folder"]).toMatchObject({
+    severity: "ok",
+    sentence: `1 backup in ${dir}, none of another database.`,
+  });
+  const foreign = `${file} is a backup of another database than`;
+  const stopped = await doctor(dataDir, ["--backup-dir", dir]);
+  expect(stopped["backups"]?.sentence).toStartWith("There is no backup of the last 2h");
+  expect(stopped["database"]?.sentence).toEndWith("to verify all of it, add --deep.");
+  const check = ["serve", "--check", "--listen", "127.0.0.1:0", "--data", dataDir];
+  expect(await cliHere([...check, "--backup-dir", dir])).toMatchObject({
+    code: 1,
+    stderr: expect.stringContaining(foreign),
+  });
+  const server = await startServe(["--backup-dir", dir], { dataDir });
+  await server.logged("backup failed, it will be retried");
+  const beside = await doctor(dataDir);
+  expect(beside["backups"]?.sentence).toContain(foreign);
+  expect(beside["database"]?.sentence).toEndWith("to verify all of it, add --deep.");
+  const { stdout } = await cliHere(["status", "--data", dataDir]);
+  expect(stdout.split(foreign), "one line about it").toHaveLength(2);
+  expect(stdout).toContain(`none yet, every 1h to ${dir}`);
+  const metrics = await (await askServer(dataDir, "/metrics")).text();
+  expect(metrics).toContain("signalbox_backup_failing 1");
+});
+
+function failedUnit(folder: string): string {
+  return `LoadState=loaded\nExecMainCode=1\nExecMainStatus=2\nEnvironment=SIGNALBOX_DATA=${folder} A=b\nEnvironmentFiles=/nothing (ignore_errors=yes)`;
+}
+
+/** A machine whose systemd says this of the unit `signalbox`. */
+function withUnit(shown: string, lastLine: string): CliOptions {
+  const bin = temporaryFolder();
+  const script = (name: string, text: string) =>
+    writeFileSync(join(bin, name), `#!/bin/sh\ncat <<'END'\n${text}\nEND\n`, { mode: 0o755 });
+  script("systemctl", shown);
+  script("journalctl", lastLine);
+  return { env: { PATH: `${bin}:${process.env["PATH"]}` } };
+}
+
+test("server: one of a systemd unit is started with systemctl, and what its last start said is told", async () => {
+  const dataDir = await newFolder();
+  const line =
+    '{"level":"fatal","msg":"SIGNALBOX_BACKUP_COMAND is not a setting: did you mean SIGNALBOX_BACKUP_COMMAND?"}';
+  const sentence =
+    "The server is not running: the service signalbox ended with exit code 2: SIGNALBOX_BACKUP_COMAND is not a setting: did you mean SIGNALBOX_BACKUP_COMMAND?";
+  const next = "correct the cause, then: systemctl start signalbox";
+  const options = withUnit(failedUnit(dataDir), line);
+  const { server } = await doctor(dataDir, [], options);
+  expect(server).toEqual({ name: "server", severity: "warning", sentence, next });
+  const status = await cliHere(["status", "--data", dataDir], options);
+  expect(status.stdout).toContain(`! ${sentence}\n  ${next}\n`);
+  const health = await cliHere(["healthcheck", "--data", dataDir], options);
+  expect(health.stderr).toContain("the service signalbox ended with exit code 2");
+  expect(health.stderr).not.toContain("signalbox serve");
+  // The last line may be of another program of the unit.
+  const foreign = await doctor(dataDir, [], withUnit(failedUnit(dataDir), '{"copied":3}'));
+  expect(foreign["server"]?.sentence).toEndWith('ended with exit code 2: {"copied":3}.');
+
+  const stopped = failedUnit(dataDir).replace("ExecMainStatus=2", "ExecMainStatus=0");
+  expect((await doctor(dataDir, [], withUnit(stopped, "")))["server"]).toMatchObject({
+    sentence: "The server is not running.",
+    next: "systemctl start signalbox",
+  });
+  for (const other of [failedUnit("/var/lib/signalbox"), "LoadState=not-found"]) {
+    expect((await doctor(dataDir, [], withUnit(other, line)))["server"]).toMatchObject({
+      sentence: "The server is not running.",
+      next: `signalbox serve --data ${dataDir}`,
+    });
+  }
 });
 
 const MEMORY = "/dev/shm";
@@ -366,7 +577,7 @@ test("fsync: a probe that a SIGKILL left is removed by the next", async () => {
 
 test("fsync: what follows can be stopped at once, even if it is synchronous", async () => {
   const script = `
-    import { measureFsync } from "${join(import.meta.dir, "../src/commands/disk.ts")}";
+    import { measureFsync } from "${join(import.meta.dir, "../src/checks/disk.ts")}";
     await measureFsync("${temporaryFolder()}");
     console.log("measured");
     Bun.sleepSync(30_000);`;

@@ -1,12 +1,12 @@
 /** Deduplication (SPEC.md 4.1, rules 1 to 4): exactly one 201 for a desk's `client_signal_id`, for ever. */
 import { expect, test } from "bun:test";
-import { Writer } from "../src/store/sqlite/writer.ts";
+import { Writer } from "../src/store/sqlite/append/writer.ts";
 import { mintKey, onCleanup, query, signal, startTestApp, type TestApp } from "./_setup.ts";
 import { prepare } from "./_submissions.ts";
 
 test("of many concurrent posts with one client_signal_id exactly one gets 201, and all get the same id", async () => {
   const { post, registry, dataDir } = await startTestApp();
-  const { key } = mintKey(registry, "alpha");
+  const { key } = await mintKey(registry, "alpha");
   const rounds = 20;
   for (let round = 0; round < rounds; round += 1) {
     const body = { ...signal, client_signal_id: `round-${round}` };
@@ -22,10 +22,17 @@ test("of many concurrent posts with one client_signal_id exactly one gets 201, a
   expect(count(dataDir)).toBe(rounds);
 });
 
+test("a header Idempotency-Key is not read, as docs/api.md says", async () => {
+  const { post } = await startTestApp();
+  const again = () => post(signal, { "Idempotency-Key": "one" });
+  expect([(await again()).status, (await again()).status]).toEqual([201, 201]);
+  expect(await Bun.file("docs/api.md").text()).toContain("`Idempotency-Key` header is not read");
+});
+
 const nothing = (): void => {};
 
 test("two writers on one folder, as if its lock file was deleted, store each signal once", async () => {
-  const { dataDir, submit } = prepare();
+  const { dataDir, submit } = await prepare();
   const events = {
     onCommitted: nothing,
     onFatal: nothing,
@@ -102,7 +109,7 @@ const changes: { name: string; change: Record<string, unknown>; want: string }[]
 
 test("a duplicate that differs gets 200 with the fields that differ, and is counted and logged", async () => {
   const { post, registry, log, dataDir, keyId } = await startTestApp();
-  mintKey(registry, "beta");
+  await mintKey(registry, "beta");
   const { id } = (await post(original)).body;
   const before = query(dataDir, "SELECT * FROM signals");
   for (const { name, change, want } of changes) {
@@ -117,7 +124,7 @@ test("a duplicate that differs gets 200 with the fields that differ, and is coun
       { desk: "alpha", key_id: keyId, signal_id: id, differs: want.split(", ") },
     ]);
   }
-  expect(differing(registry)).toEqual({ alpha: changes.length, beta: 0 });
+  expect(await differing(registry)).toEqual({ alpha: changes.length, beta: 0 });
   expect(query(dataDir, "SELECT * FROM signals")).toEqual(before);
 });
 
@@ -125,8 +132,8 @@ function count(dataDir: string): number {
   return query<{ n: number }>(dataDir, "SELECT count(*) AS n FROM signals")[0]?.n ?? -1;
 }
 
-function differing(registry: TestApp["registry"]): Record<string, number> {
+async function differing(registry: TestApp["registry"]): Promise<Record<string, number>> {
   return Object.fromEntries(
-    registry.listDesks().map((desk) => [desk.name, desk.differing_duplicates]),
+    (await registry.listDesks()).map((desk) => [desk.name, desk.differing_duplicates]),
   );
 }

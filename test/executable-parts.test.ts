@@ -5,9 +5,9 @@
 import { beforeAll, describe, expect, test } from "bun:test";
 import { statSync } from "node:fs";
 import { join } from "node:path";
-import { assets } from "../src/console/web/assets.ts";
-import { snippets } from "../src/console/start/snippets.ts";
-import { DATABASE_NAME } from "../src/store/sqlite/folder.ts";
+import { assets } from "../src/console/server/assets.ts";
+import { snippets } from "../src/console/pages/start/snippets.ts";
+import { DATABASE_NAME } from "../src/store/sqlite/files/folder.ts";
 import { mintKey, startServe } from "./_cli.ts";
 import { buildExecutable } from "./_executable.ts";
 import { post, until } from "./_setup.ts";

@@ -1,5 +1,6 @@
 /** Readers with `clients/typescript/feed.ts`, while signals are stored and the server is killed. */
 import { expect, test } from "bun:test";
+import { getEventListeners } from "node:events";
 import { join } from "node:path";
 import { Feed, FeedError, type FeedOptions } from "../clients/typescript/feed.ts";
 import { Signalbox } from "../clients/typescript/signalbox.ts";
@@ -166,7 +167,7 @@ test("what no retry can help is thrown, with the reason", async () => {
   );
 });
 
-test("an untrusted certificate, http instead of https and a host that cannot exist end the reader", async () => {
+test("an untrusted certificate and http instead of https end the reader", async () => {
   for (const [url, advice] of await hopelessUrls()) {
     const problems: string[] = [];
     const onRetry = (problem: string) => void problems.push(problem);
@@ -222,6 +223,29 @@ test("an answer that was cut, a 503 and a 429 are asked for again", async () => 
   expect(await rejection(signals.next())).toMatchObject({ status: 404 });
   expect(asked).toEqual([...Array<string>(4).fill("none 30"), `${id} 30`]);
   expect(problems).toHaveLength(3);
+});
+
+test("a retry leaves no listener at the caller's signal", async () => {
+  const { url } = startFakeFeed(Array(3).fill(() => new Response("{}", { status: 503 })));
+  const { signal: end } = new AbortController();
+  const listeners: number[] = [];
+  const onRetry = () => void listeners.push(getEventListeners(end, "abort").length);
+  const key = `sbr_${"0".repeat(64)}`;
+  const signals = new Feed({ url, key, after: null, signal: end, onRetry }).signals();
+  expect(await rejection(signals.next())).toMatchObject({ status: 404 });
+  expect(listeners).toEqual([0, 0, 0]);
+});
+
+test("what both clients in TypeScript do is the same text", async () => {
+  const [sends, reads] = await Promise.all(
+    ["signalbox", "feed"].map(async (name) => {
+      const text = await Bun.file(`clients/typescript/${name}.ts`).text();
+      const start = text.indexOf("/** Why there was no answer.");
+      return text.slice(start, text.indexOf("\n}\n", text.indexOf("function isPlain(")));
+    }),
+  );
+  expect(sends).toContain("Bun's is the same for all");
+  expect(reads).toBe(String(sends));
 });
 
 test("a reader that begins now asks for its place first, and keeps it when an answer is cut", async () => {

@@ -4,9 +4,9 @@ import { ptr } from "bun:ffi";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { AppError } from "../src/domain/errors.ts";
-import type { FeedStore } from "../src/domain/storage.ts";
-import type { StoredSignal } from "../src/domain/stored-signal.ts";
-import { DAY_MS } from "../src/domain/time.ts";
+import type { FeedStore } from "../src/domain/storage/feed.ts";
+import type { StoredSignal } from "../src/domain/signal/stored-signal.ts";
+import { DAY_MS } from "../src/lib/text/time.ts";
 import { messages } from "../src/feed/errors.ts";
 import { Feed, REQUEST_MS } from "../src/feed/feed.ts";
 import { DESK_REQUESTS_MAX, KEY_REQUESTS_MAX, REQUESTS_MAX } from "../src/feed/places.ts";
@@ -16,10 +16,10 @@ import { WakeUps } from "../src/feed/wake-ups.ts";
 import { makeCertificate, presentedName, writeCertificate } from "./_certificates.ts";
 import { scrape } from "./_metrics.ts";
 import { type FeedAnswer, readFeed, startFeedApp } from "./_feed.ts";
-import { loadLibc } from "../src/libc.ts";
-import { PortSockets } from "../src/net/sockets.ts";
+import { loadLibc } from "../src/lib/libc.ts";
+import { PortSockets } from "../src/http/sockets.ts";
 import { askStatus } from "../src/ops/client.ts";
-import { DATABASE_NAME } from "../src/store/sqlite/folder.ts";
+import { DATABASE_NAME } from "../src/store/sqlite/files/folder.ts";
 import {
   callUrl,
   mintKey,
@@ -43,27 +43,39 @@ async function waiting(dataDir: string, count = 1): Promise<void> {
   await until(async () => (await scrape(dataDir)).samples.get(metric) === count);
 }
 
-/** Asks for a page and takes nothing of it. */
-async function stall(unix: string, after: string) {
+/** Sends a request and stops reading when the answer begins. */
+async function stall(
+  where: { unix: string } | { hostname: string; port: number },
+  request: string,
+) {
   const answered = Promise.withResolvers<void>();
-  const socket = await Bun.connect({
-    unix,
-    socket: {
-      data: (client) => {
-        client.pause();
-        answered.resolve();
-      },
+  const ended = Promise.withResolvers<void>();
+  let text = "";
+  const handlers = {
+    data: (client: Bun.Socket, chunk: Buffer) => {
+      if (text === "") client.pause();
+      text += chunk.toString("latin1");
+      answered.resolve();
     },
-  });
-  socket.write(`GET /feed?after=${after} HTTP/1.1\r\nHost: localhost\r\n\r\n`);
+    close: () => ended.resolve(),
+  };
+  const socket = await ("unix" in where
+    ? Bun.connect({ ...where, socket: handlers })
+    : Bun.connect({ ...where, socket: handlers }));
+  socket.write(request);
   await answered.promise;
-  return socket;
+  const rest = async (): Promise<string> => {
+    socket.resume();
+    await ended.promise;
+    return text;
+  };
+  return { terminate: () => socket.terminate(), rest };
 }
 
 describe("a page", () => {
   test("has the signals of the desk in the order of storage, with all fields, then the cursor", async () => {
     const { read, store, registry, dataDir } = await startFeedApp();
-    const beta = mintKey(registry, "beta").key;
+    const beta = (await mintKey(registry, "beta")).key;
     const metadata = '{"big":12345678901234567890,"a":1.50}';
     const first = await store({ price: 1.5, client_signal_id: "c-1" });
     await store({}, beta);
@@ -165,13 +177,20 @@ describe("bad parameters", () => {
     }
   });
 
+  test("get 400 if there are too many", async () => {
+    const { feedUrl, readKey } = await startFeedApp();
+    const { status, error } = await readFeed(feedUrl, readKey, "a&".repeat(7_000));
+    const message = "The query has more than 100 parameters.";
+    expect([status, error]).toEqual([400, { error: "bad_request", message }]);
+  });
+
   test("a cursor that is not stored, as after a restore, is refused", async () => {
     const { read, store, registry } = await startFeedApp();
     await store();
     const answer = await read({ after: UNKNOWN_ID });
     expect(answer.status).toBe(422);
     expect(JSON.stringify(answer.error)).toContain("was the database restored from a backup?");
-    const ofOther = await store({}, mintKey(registry, "beta").key);
+    const ofOther = await store({}, (await mintKey(registry, "beta")).key);
     expect((await read({ after: ofOther })).status).toBe(422);
   });
 });
@@ -180,7 +199,7 @@ describe("who may read", () => {
   test("a key for one desk reads that desk, and another desk is as unknown as one that does not exist", async () => {
     const { feedUrl, readKey, read, store, registry } = await startFeedApp();
     const id = await store();
-    await store({}, mintKey(registry, "beta").key);
+    await store({}, (await mintKey(registry, "beta")).key);
     expect((await read({ desk: "alpha" })).ids).toEqual([id]);
     const other = await readFeed(feedUrl, readKey, { desk: "beta" });
     const unknown = await readFeed(feedUrl, readKey, { desk: "gamma" });
@@ -189,7 +208,7 @@ describe("who may read", () => {
 
   test("a key for all desks reads all, or the one it asks for", async () => {
     const { feedUrl, allKey, store, registry } = await startFeedApp();
-    const beta = mintKey(registry, "beta").key;
+    const beta = (await mintKey(registry, "beta")).key;
     const ids = [await store(), await store({}, beta), await store()];
     expect((await readFeed(feedUrl, allKey)).ids).toEqual(ids);
     expect((await readFeed(feedUrl, allKey, { desk: "beta" })).ids).toEqual([String(ids[1])]);
@@ -227,31 +246,35 @@ describe("who may read", () => {
   test("revoked, expired and archived keys get 401", async () => {
     let now = Date.now();
     const { feedUrl, registry, mintRead } = await startFeedApp({ now: () => now });
-    const revoked = mintRead("alpha");
-    registry.revokeKey(revoked.id);
+    const revoked = await mintRead("alpha");
+    await registry.revokeKey(revoked.id);
     expect((await readFeed(feedUrl, revoked.key)).status).toBe(401);
     const key = { desk: null, label: null, expiresInMs: 1_000, scope: "read" } as const;
-    const expiring = registry.mintKey(key).key;
+    const expiring = (await registry.mintKey(key)).key;
     expect((await readFeed(feedUrl, expiring)).status).toBe(200);
     now += 1_000;
     expect((await readFeed(feedUrl, expiring)).status).toBe(401);
-    registry.createDesk("beta", { ifMissing: false });
-    const archived = mintRead("beta").key;
-    registry.archiveDesk("beta", true);
+    await registry.createDesk("beta", { ifMissing: false });
+    const archived = (await mintRead("beta")).key;
+    await registry.archiveDesk("beta", true);
     expect((await readFeed(feedUrl, archived)).status).toBe(401);
-    registry.archiveDesk("beta", false);
+    await registry.archiveDesk("beta", false);
     expect((await readFeed(feedUrl, archived)).status).toBe(200);
   });
 
   test("keys that have ended are remembered for a day after they were last refused", async () => {
     let now = Date.now();
     const { dataDir, feedUrl, registry, mintRead } = await startFeedApp({ now: () => now });
-    const [twice, once, late] = [mintRead("alpha"), mintRead("alpha"), mintRead("alpha")];
-    for (const { id } of [twice, once, late]) registry.revokeKey(id);
+    const [twice, once, late] = [
+      await mintRead("alpha"),
+      await mintRead("alpha"),
+      await mintRead("alpha"),
+    ];
+    for (const { id } of [twice, once, late]) await registry.revokeKey(id);
     const refuse = async ({ key }: { key: string }) =>
       expect((await readFeed(feedUrl, key)).status).toBe(401);
     const remembered = async () =>
-      (await askStatus(dataDir))?.refused_readers?.map(({ key_id }) => key_id);
+      (await askStatus(dataDir))?.refused_keys?.map(({ key_id }) => key_id);
     await refuse(twice);
     await refuse(once);
     now += DAY_MS / 2;
@@ -293,27 +316,27 @@ describe("who may read", () => {
   test("the use of a read key is recorded, once a minute", async () => {
     let now = Date.now();
     const { read, registry } = await startFeedApp({ now: () => now });
-    const lastUse = () =>
-      registry.listKeys("alpha").find(({ scope }) => scope === "read")?.last_used_at;
-    expect(lastUse()).toBeNull();
+    const lastUse = async () =>
+      (await registry.listKeys("alpha")).find(({ scope }) => scope === "read")?.last_used_at;
+    expect(await lastUse()).toBeNull();
     const first = now;
     await read();
-    while (lastUse() === null) await Bun.sleep(5);
+    while ((await lastUse()) === null) await Bun.sleep(5);
     now += 59_000;
     await read();
     await Bun.sleep(50);
-    expect(lastUse()).toBe(first);
+    expect(await lastUse()).toBe(first);
     now += 1_000;
     await read();
-    while (lastUse() === first) await Bun.sleep(5);
-    expect(lastUse()).toBe(now);
+    while ((await lastUse()) === first) await Bun.sleep(5);
+    expect(await lastUse()).toBe(now);
   });
 });
 
 describe("a reader that waits", () => {
   test("is answered when a signal of its desk is stored, and not for another desk's", async () => {
     const { dataDir, feedUrl, readKey, store, registry } = await startFeedApp();
-    const beta = mintKey(registry, "beta").key;
+    const beta = (await mintKey(registry, "beta")).key;
     let isAnswered = false;
     const waits = readFeed(feedUrl, readKey, { wait: 60 }).finally(() => (isAnswered = true));
     await waiting(dataDir);
@@ -333,10 +356,10 @@ describe("a reader that waits", () => {
 
   test("gets 401 after its key was revoked", async () => {
     const { dataDir, feedUrl, mintRead, registry } = await startFeedApp();
-    const { key, id } = mintRead("alpha");
+    const { key, id } = await mintRead("alpha");
     const waits = readFeed(feedUrl, key, { wait: 60 });
     await waiting(dataDir);
-    registry.revokeKey(id);
+    await registry.revokeKey(id);
     expect((await waits).status).toBe(401);
   });
 
@@ -394,9 +417,9 @@ describe("a reader that waits", () => {
         await readFeed(feedUrl, null, { wait: 60 }, init).catch(() => null);
       }
     };
-    const fill = (desk: string | null) => {
+    const fill = async (desk: string | null) => {
       for (let count = 0; count < DESK_REQUESTS_MAX; count += KEY_REQUESTS_MAX) {
-        const headers = { Authorization: `Bearer ${mintRead(desk).key}` };
+        const headers = { Authorization: `Bearer ${(await mintRead(desk)).key}` };
         const init = { headers, signal: gone.signal };
         for (let place = 0; place < KEY_REQUESTS_MAX; place += 1) {
           waits.push(hold(init));
@@ -404,7 +427,7 @@ describe("a reader that waits", () => {
       }
     };
     const refused = async (desk: string | null) => {
-      const { key } = mintRead(desk);
+      const { key } = await mintRead(desk);
       let answer = await readFeed(feedUrl, key);
       while (answer.status === 200) {
         await Bun.sleep(5);
@@ -412,18 +435,18 @@ describe("a reader that waits", () => {
       }
       return [answer.status, answer.headers.get("Retry-After"), answer.error["message"]];
     };
-    fill("alpha");
+    await fill("alpha");
     const ofDesk = expect.stringContaining("The readers of this desk have 32 requests in progress");
     expect(await refused("alpha")).toEqual([429, "1", ofDesk]);
-    expect((await readFeed(feedUrl, mintRead(null).key)).status).toBe(200);
-    fill(null);
+    expect((await readFeed(feedUrl, (await mintRead(null)).key)).status).toBe(200);
+    await fill(null);
     const ofAllDesks = expect.stringContaining("The readers of all desks have 32 requests");
     expect(await refused(null)).toEqual([429, "1", ofAllDesks]);
     for (let count = 2 * DESK_REQUESTS_MAX; count < REQUESTS_MAX; count += DESK_REQUESTS_MAX) {
-      registry.createDesk(`desk-${count}`, { ifMissing: false });
-      fill(`desk-${count}`);
+      await registry.createDesk(`desk-${count}`, { ifMissing: false });
+      await fill(`desk-${count}`);
     }
-    registry.createDesk("last", { ifMissing: false });
+    await registry.createDesk("last", { ifMissing: false });
     const ofAll = expect.stringContaining("All readers together have 128 requests in progress");
     expect(await refused("last")).toEqual([503, "1", ofAll]);
     const unix = join(dataDir, "ops.sock");
@@ -434,18 +457,39 @@ describe("a reader that waits", () => {
   });
 });
 
+/** More than the kernel keeps of an answer. */
+async function storeMuch(store: (fields: object) => Promise<string>): Promise<string[]> {
+  const note = "x".repeat(60_000);
+  const ids: string[] = [];
+  for (let index = 0; index < 16; index += 1) ids.push(await store({ metadata: { note } }));
+  return ids;
+}
+
 describe("a reader that does not read its answer", () => {
+  test("does not delay a stop: its answer is cut", async () => {
+    const config = { stopTimeoutMs: 60_000 };
+    const { feedUrl, readKey, store, stop, log } = await startFeedApp({ config });
+    await storeMuch(store);
+    const { hostname, port } = new URL(feedUrl);
+    const request = `GET /feed HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${readKey}\r\n\r\n`;
+    const reader = await stall({ hostname, port: Number(port) }, request);
+    await stop();
+    const text = await reader.rest();
+    expect(text).toStartWith("HTTP/1.1 200");
+    expect(text).not.toContain('{"next":');
+    expect(log.filter(({ level }) => level === "warn" || level === "error")).toEqual([]);
+    // Less than the silence after which the server gives up a reader.
+  }, 25_000);
+
   test("keeps its place until it disconnects", async () => {
     const { dataDir, store } = await startFeedApp();
     const unix = join(dataDir, "ops.sock");
     const first = await store();
-    // More than the socket takes by itself.
-    const note = "x".repeat(60_000);
-    const ids: string[] = [];
-    for (let index = 0; index < 16; index += 1) ids.push(await store({ metadata: { note } }));
+    const ids = await storeMuch(store);
     const read = () =>
       readFeed("http://localhost/feed", null, { after: first }, { unix } as RequestInit);
-    const stalled = Array.from({ length: KEY_REQUESTS_MAX }, () => stall(unix, first));
+    const request = `GET /feed?after=${first} HTTP/1.1\r\nHost: localhost\r\n\r\n`;
+    const stalled = Array.from({ length: KEY_REQUESTS_MAX }, () => stall({ unix }, request));
     await Promise.all(stalled);
     const refused = await read();
     expect(refused.status).toBe(429);

@@ -1,7 +1,7 @@
 /** The rules of the fields: which values are stored, and the reason in the 422 for the others. */
 import { expect, test } from "bun:test";
 import { AppError } from "../src/domain/errors.ts";
-import { parseSignal, type Signal } from "../src/domain/signal.ts";
+import { parseSignal, type Signal } from "../src/domain/signal/signal.ts";
 import { appSharedByFile, query, signal, type TestApp } from "./_setup.ts";
 
 const emptyApp = appSharedByFile();
@@ -217,11 +217,37 @@ test("one answer has every invalid field and no valid one", async () => {
   ]);
 });
 
-test("thousands of unknown fields are all named", async () => {
+/** A signal with these members beside a wrong `side`; `fields` of the answer. */
+async function reasonsFor(names: readonly string[]): Promise<unknown> {
   const { post } = emptyApp();
+  const unknown = Object.fromEntries(names.map((name) => [name, 1]));
+  const { status, body } = await post({ ...signal, side: "up", ...unknown });
+  expect(status).toBe(422);
+  return body["fields"];
+}
+
+test("20 unknown fields are named; the reason of the last says how many more there are", async () => {
   const names = Array.from({ length: 5_000 }, (_, index) => `f${index}`);
-  const { status, body } = await post(Object.fromEntries(names.map((name) => [name, 1])));
-  expect([status, Object.keys(body["fields"] as object).length]).toEqual([422, 5_004]);
+  const first = Object.fromEntries(names.slice(0, 20).map((name) => [name, "unknown field"]));
+  const others = { side: "must be one of: open, close" };
+  expect(await reasonsFor(names.slice(0, 20))).toEqual({ ...first, ...others });
+  expect(await reasonsFor(names.slice(0, 21))).toEqual({
+    ...first,
+    ...others,
+    f19: "unknown field; 1 more unknown field is not listed",
+  });
+  expect(await reasonsFor(names)).toEqual({
+    ...first,
+    ...others,
+    f19: "unknown field; 4980 more unknown fields are not listed",
+  });
+});
+
+test("the last of 20 unknown fields suggests a field, too", async () => {
+  const names = [...Array.from({ length: 19 }, (_, index) => `f${index}`), "symbl", "prise"];
+  expect(await reasonsFor(names)).toMatchObject({
+    symbl: "unknown field; did you mean symbol? 1 more unknown field is not listed",
+  });
 });
 
 test.each([

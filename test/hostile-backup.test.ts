@@ -3,8 +3,8 @@ import { Database } from "bun:sqlite";
 import { describe, expect, test } from "bun:test";
 import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { copyDatabase } from "../src/store/sqlite/copy.ts";
-import { verifyDatabase } from "../src/store/sqlite/verify.ts";
+import { copyDatabase } from "../src/store/sqlite/copies/copy.ts";
+import { verifyDatabase } from "../src/store/sqlite/copies/verify.ts";
 import { cliHere, expectRefusal } from "./_cli.ts";
 import { edit, newDataDir, seed } from "./_databases.ts";
 import { query, temporaryFolder } from "./_setup.ts";
@@ -106,10 +106,10 @@ function applyHostile(path: string, name: string): { names: string; target: stri
 }
 
 /** A sound backup in a folder of its own. */
-function seedBackup(): { file: string; folder: string } {
+async function seedBackup(): Promise<{ file: string; folder: string }> {
   const folder = temporaryFolder();
   const file = join(folder, "backup.db");
-  copyDatabase(seed({ signals: 50 }).path, file);
+  copyDatabase((await seed({ signals: 50 })).path, file);
   return { file, folder };
 }
 
@@ -130,22 +130,22 @@ function expectRefused(file: string, names: string, target: string): void {
 }
 
 describe("verify and restore refuse a backup with", () => {
-  test.each(Object.keys(hostile))("%s", (name) => {
-    const { file } = seedBackup();
+  test.each(Object.keys(hostile))("%s", async (name) => {
+    const { file } = await seedBackup();
     const { names, target } = applyHostile(file, name);
     expectRefused(file, names, target);
   });
 
-  test.each(rewritten)("%s", (_name, table, from, to) => {
-    const { file } = seedBackup();
+  test.each(rewritten)("%s", async (_name, table, from, to) => {
+    const { file } = await seedBackup();
     rewrite(file, table, from, to);
     expectRefused(file, `table "${table}"`, join(file, "none"));
   });
 
   test("such a table, and restore changes nothing", async () => {
-    const { file } = seedBackup();
+    const { file } = await seedBackup();
     const { names, target } = applyHostile(file, "a table whose name is an injected statement");
-    const { dataDir } = seed({ signals: 5 });
+    const { dataDir } = await seed({ signals: 5 });
     const folders = [dataDir, join(file, "..")];
     const before = folders.map(contentOfFolder);
     await expectRefusal(["restore", file, "--data", dataDir, "--force"], names);
@@ -159,7 +159,7 @@ describe("verify and restore refuse a backup with", () => {
 test.each(["a table whose name is an injected statement", "a view", "a column"])(
   "backup refuses a live database with %s",
   async (name) => {
-    const { dataDir, path } = seed({ signals: 50 });
+    const { dataDir, path } = await seed({ signals: 50 });
     const { names, target } = applyHostile(path, name);
     const folder = temporaryFolder();
     const { code, stderr } = await cliHere(["backup", join(folder, "b.db"), "--data", dataDir]);
@@ -171,7 +171,7 @@ test.each(["a table whose name is an injected statement", "a view", "a column"])
 );
 
 test("verify, backup and restore accept Litestream's tables", async () => {
-  const { path } = seed({ signals: 50 });
+  const { path } = await seed({ signals: 50 });
   // As Litestream 0.3 and 0.5 create them.
   edit(
     path,

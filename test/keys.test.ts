@@ -5,10 +5,10 @@ import { mintKey, query, signal, startTestApp } from "./_setup.ts";
 
 test("a revoked key gets 401 on the next request, a repeat included; its signals stay", async () => {
   const { post, registry, keyId, dataDir } = await startTestApp();
-  const other = mintKey(registry, "alpha");
+  const other = await mintKey(registry, "alpha");
   const repeated = { ...signal, client_signal_id: "once" };
   expect((await post(repeated)).status).toBe(201);
-  registry.revokeKey(keyId);
+  await registry.revokeKey(keyId);
   for (const body of [signal, repeated, { ...signal, side: "up" }]) {
     expect((await post(body)).status).toBe(401);
   }

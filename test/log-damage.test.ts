@@ -3,10 +3,10 @@ import { copyFileSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "bun:test";
 import * as fc from "fast-check";
-import { copyDatabase } from "../src/store/sqlite/copy.ts";
-import { findDamagedFrame } from "../src/store/sqlite/log-damage.ts";
-import { openDatabase } from "../src/store/sqlite/open.ts";
-import { verifyDatabase } from "../src/store/sqlite/verify.ts";
+import { copyDatabase } from "../src/store/sqlite/copies/copy.ts";
+import { findDamagedFrame } from "../src/store/sqlite/log/log-damage.ts";
+import { openDatabase } from "../src/store/sqlite/files/open.ts";
+import { verifyDatabase } from "../src/store/sqlite/copies/verify.ts";
 import { seed } from "./_databases.ts";
 import { temporaryFolder } from "./_setup.ts";
 
@@ -161,8 +161,8 @@ describe("damage is found", () => {
   });
 });
 
-test("the start of a server, verify and backup refuse a damaged log, and leave it unchanged", () => {
-  const { dataDir, path } = seed({ signals: 5, logged: 20 });
+test("the start of a server, verify and backup refuse a damaged log, and leave it unchanged", async () => {
+  const { dataDir, path } = await seed({ signals: 5, logged: 20 });
   const log = `${path}-wal`;
   flip(log, 32 + 2 * FRAME_BYTES + 100, 3);
   const before = readFileSync(log);

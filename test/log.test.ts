@@ -1,10 +1,13 @@
 /** The log of requests, which never has a secret. */
-import { describe, expect, test } from "bun:test";
+import { describe, expect, spyOn, test } from "bun:test";
 import { closeSync, constants, openSync, readSync } from "node:fs";
 import { join } from "node:path";
+import { RequestMetrics } from "../src/ops/metrics/requests.ts";
 import {
+  appSharedByFile,
   onCleanup,
   openForDamage,
+  query,
   signal,
   startTestApp,
   type LogLine,
@@ -13,7 +16,8 @@ import {
 } from "./_setup.ts";
 import { send } from "./_raw.ts";
 
-const MORE_THAN_LINES = "more requests were rejected or failed; the log has 200 per second";
+const MORE_THAN_LINES =
+  "more requests were rejected, failed or differed; the log has 200 per second";
 const own = ["request_id", "method", "status", "duration_ms"];
 const owned = [...own, "desk", "key_id"];
 const rejected = ["error", "client"];
@@ -69,7 +73,7 @@ async function startStuck(lines: number) {
   expect(Bun.spawnSync(["mkfifo", fifo]).exitCode).toBe(0);
   const reader = openSync(fifo, constants.O_RDONLY | constants.O_NONBLOCK);
   const writer = openSync(fifo, constants.O_WRONLY);
-  const log = JSON.stringify(join(import.meta.dir, "../src/log.ts"));
+  const log = JSON.stringify(join(import.meta.dir, "../src/lib/log.ts"));
   const program = `
     const { logger } = await (await import(${log})).createLog("info");
     for (let n = 0; n < ${lines}; n += 1) logger.info("x".repeat(1_024));
@@ -151,8 +155,21 @@ test("an internal error is one line, with the request id that the client has", a
       { level: "error", msg: "internal error", status: 500, err, ...owner },
     ]);
   }
-  expect(log.filter(({ msg }) => msg === "a rejected request was not counted")).toMatchObject([
+  expect(log.filter(({ msg }) => msg === "a request was not counted")).toMatchObject([
     { level: "error", err: { message: "the clock is gone" } },
+  ]);
+});
+
+test("a signal that is stored gets 201 although it cannot be counted", async () => {
+  const counting = spyOn(RequestMetrics.prototype, "accepted").mockImplementation(() => {
+    throw new Error("the count is gone");
+  });
+  onCleanup(() => counting.mockRestore());
+  const { post, log, dataDir } = await startTestApp();
+  for (const _ of [1, 2]) expect((await post(signal)).status).toBe(201);
+  expect(query(dataDir, "SELECT count(*) AS n FROM signals")).toEqual([{ n: 2 }]);
+  expect(log.filter(({ level }) => level === "error")).toMatchObject([
+    { msg: "a request was not counted", err: { message: "the count is gone" } },
   ]);
 });
 
@@ -188,12 +205,25 @@ const rejections: [string, (app: TestApp) => Promise<unknown>, string[], object]
     [...fields422, "unknown_fields"],
     { status: 422, fields: ["side"], unknown_fields: 2 },
   ],
+  [
+    "422, with the number of unknown fields that the answer does not list",
+    ({ post }) =>
+      post({
+        ...signal,
+        ...Object.fromEntries(Array.from({ length: 99 }, (_, n) => [`f${n}`, 1])),
+      }),
+    [...fields422, "unknown_fields"],
+    { status: 422, fields: [], unknown_fields: 99 },
+  ],
 ];
+
+const shared = appSharedByFile();
 
 test.each(rejections)(
   "a rejected request is one line at info: %s",
   async (_, request, fields, want) => {
-    const app = await startTestApp();
+    const app = shared();
+    app.log.length = 0;
     await request(app);
     expect(app.log).toHaveLength(1);
     expect(app.log[0]).toMatchObject({ level: "info", msg: "rejected", ...want });
@@ -261,6 +291,7 @@ test("no line contains a key, a header, a path or a body", async () => {
 test.each([
   ["rejected", 400, "rejected"],
   ["failed", 500, "internal error"],
+  ["differing", 200, "a duplicate differs from its original"],
 ] as const)(
   "beyond 200 per second, %s requests are counted in one line",
   async (_, status, msg) => {
@@ -271,7 +302,10 @@ test.each([
         return Date.now();
       },
     });
-    const postOne = () => post(status === 500 ? signal : "{");
+    const original = { ...signal, client_signal_id: "one" };
+    expect((await post(original)).status).toBe(201);
+    const bodies = { 400: "{", 500: signal, 200: { ...original, price: 7 } } as const;
+    const postOne = () => post(bodies[status]);
     isBroken = status === 500;
     const answers = await Promise.all(Array.from({ length: 500 }, postOne));
     expect(answers.every((answer) => answer.status === status)).toBe(true);

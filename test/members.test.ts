@@ -1,10 +1,10 @@
 import { describe, expect, test } from "bun:test";
-import { UserError } from "../src/domain/errors.ts";
-import { checkEmail } from "../src/domain/member.ts";
-import { SqliteMembers } from "../src/store/sqlite/members.ts";
-import { openDatabase } from "../src/store/sqlite/open.ts";
+import { UserError } from "../src/lib/errors.ts";
+import { checkEmail } from "../src/domain/member/member.ts";
+import { openDatabase } from "../src/store/sqlite/files/open.ts";
 import { cliHere } from "./_cli.ts";
 import { onCleanup, temporaryFolder } from "./_setup.ts";
+import { recordsIn } from "./_records.ts";
 
 const ALICE = "alice@example.com";
 
@@ -67,13 +67,15 @@ describe("on the command line", () => {
     expect(invited.stderr).toContain("works once, until");
     const db = openDatabase(dataDir, "command");
     onCleanup(() => db.close());
-    const members = new SqliteMembers(db);
-    expect(members.spendLink(tokenOf(invited.stdout), { passwordHash: "hash" })).not.toBeNull();
+    const members = recordsIn(db).members;
+    expect(
+      await members.spendLink(tokenOf(invited.stdout), { passwordHash: "hash" }),
+    ).not.toBeNull();
     const reset = await cliHere(["member", "reset", "alpha", ALICE, "--data", dataDir], {
       env: { SIGNALBOX_CONSOLE_URL: "https://console.example.com/" },
     });
     expect(reset.stdout).toStartWith("https://console.example.com/join/");
-    expect(members.findInvitation(tokenOf(reset.stdout))?.kind).toBe("reset");
+    expect((await members.findInvitation(tokenOf(reset.stdout)))?.kind).toBe("reset");
   });
 
   test("a second link says that the first is void, and mentions no password if none was set", async () => {

@@ -3,12 +3,12 @@ import { describe, expect, test } from "bun:test";
 import { join } from "node:path";
 import { pino } from "pino";
 import { AppError } from "../src/domain/errors.ts";
-import type { StorageFigures } from "../src/domain/storage.ts";
-import { DAY_MS } from "../src/domain/time.ts";
+import type { StorageFigures } from "../src/domain/storage/figures.ts";
+import { DAY_MS } from "../src/lib/text/time.ts";
 import { Metrics } from "../src/ops/metrics/metrics.ts";
+import { RequestMetrics } from "../src/ops/metrics/requests.ts";
 import { DESKS_MAX, KEYS_MAX } from "../src/ops/metrics/state.ts";
-import { SqliteRegistry } from "../src/store/sqlite/registry.ts";
-import { VERSION } from "../src/version.ts";
+import { VERSION } from "../src/lib/version.ts";
 import { makeCertificate, writeCertificate } from "./_certificates.ts";
 import { mintKey as mintByCommand, startServe } from "./_cli.ts";
 import { readFeed, startFeedApp } from "./_feed.ts";
@@ -23,6 +23,7 @@ import {
   temporaryFolder,
   trusting,
 } from "./_setup.ts";
+import { recordsIn } from "./_records.ts";
 
 const START = Date.UTC(2026, 10, 22, 12);
 
@@ -44,27 +45,29 @@ describe("requests", () => {
     await post({ ...signal, side: "sideways", sied: "open", seid: "open" });
     await post("{");
     await post(signal, { Authorization: "Bearer nothing" });
+    await post(signal, { Authorization: `Bearer sbk_${"0".repeat(64)}` });
     await call("/nowhere");
-    registry.revokeKey(keyId);
+    await registry.revokeKey(keyId);
     await post(signal);
     expect(await valuesOf(dataDir, "signalbox_requests_total")).toEqual({
       '{status="201"}': 1,
       '{status="200"}': 2,
       '{status="422"}': 1,
       '{status="400"}': 1,
-      '{status="401"}': 2,
+      '{status="401"}': 3,
       '{status="404"}': 1,
     });
     expect(await valuesOf(dataDir, "signalbox_rejects_total")).toEqual({
       '{error="validation_failed"}': 1,
       '{error="bad_request"}': 1,
-      '{error="unauthorized"}': 2,
+      '{error="unauthorized"}': 3,
       '{error="not_found"}': 1,
     });
     expect(await valuesOf(dataDir, "signalbox_invalid_fields_total")).toEqual({
       '{field="side"}': 1,
       '{field="unknown"}': 1,
     });
+    expect(await valuesOf(dataDir, "signalbox_unknown_key_requests_total")).toEqual({ "": 2 });
     expect(await valuesOf(dataDir, "signalbox_duplicates_total")).toEqual({ "": 2 });
     expect(await valuesOf(dataDir, "signalbox_differing_duplicates_total")).toEqual({ "": 1 });
     expect(await valuesOf(dataDir, "signalbox_desk_requests_total")).toEqual({
@@ -80,6 +83,7 @@ describe("requests", () => {
     other.run("BEGIN IMMEDIATE");
     const refused = post(signal);
     while ((await scrape(dataDir)).samples.get("signalbox_queue_signals") !== 1) await Bun.sleep(1);
+    expect(await valuesOf(dataDir, "signalbox_queue_usage_ratio")).toEqual({ "": 1 / 10_000 });
     expect((await refused).status).toBe(503);
     const { samples } = await scrape(dataDir);
     expect(samples.get('signalbox_desk_requests_total{desk="alpha",outcome="failed"}')).toBe(1);
@@ -139,11 +143,26 @@ test("requests for the feed are counted by status, on the socket too, and while 
 });
 
 describe("desks and keys", () => {
+  test("of all keys that sent a signal, the process remembers a thousand", () => {
+    const requests = new RequestMetrics();
+    const appended = { id: "", deduped: false } as const;
+    for (let n = 0; n < 3_000; n += 1) {
+      const owner = { keyId: `key-${n}`, deskId: 1, deskName: "alpha" };
+      requests.accepted(owner, { receivedAt: n, signalTime: null, appended, durationMs: 1 });
+    }
+    expect([0, 1_999, 2_000, 2_999].map((n) => requests.lastUseOf(`key-${n}`))).toEqual([
+      null,
+      null,
+      2_000,
+      2_999,
+    ]);
+  });
+
   test("have the time of their latest signal, across a restart and a rename", async () => {
     const time = { at: START };
     const dataDir = temporaryFolder();
     const first = await startTestApp({ dataDir, now: () => time.at });
-    mintKey(first.registry, "silent");
+    await mintKey(first.registry, "silent");
     await first.post({ ...signal, client_signal_id: "one" });
     time.at += 1_000;
     await first.post({ ...signal, client_signal_id: "one" });
@@ -153,7 +172,7 @@ describe("desks and keys", () => {
     // A duplicate is a sign of life of the key, and no new signal of the desk.
     expect(await valuesOf(dataDir, desk)).toEqual({ '{desk="alpha"}': START / 1_000 });
     expect(await valuesOf(dataDir, key)).toEqual({ [keyLabels("alpha")]: START / 1_000 + 1 });
-    first.registry.renameDesk("alpha", "omega");
+    await first.registry.renameDesk("alpha", "omega");
     await first.stop();
     await startTestApp({ dataDir, now: () => time.at });
     expect(await valuesOf(dataDir, desk)).toEqual({ '{desk="omega"}': START / 1_000 });
@@ -165,10 +184,10 @@ describe("desks and keys", () => {
     await post(signal);
     const series = async () =>
       [...(await scrape(dataDir)).samples.keys()].filter((name) => name.includes('desk="alpha"'));
+    expect((await series()).length).toBe(7);
+    await registry.revokeKey(keyId);
     expect((await series()).length).toBe(6);
-    registry.revokeKey(keyId);
-    expect((await series()).length).toBe(5);
-    registry.archiveDesk("alpha", true);
+    await registry.archiveDesk("alpha", true);
     expect(await series()).toEqual([]);
   });
 
@@ -177,17 +196,17 @@ describe("desks and keys", () => {
     await post(signal);
     const db = openForDamage(dataDir);
     db.run("PRAGMA synchronous = OFF");
-    const registry = new SqliteRegistry(db);
+    const registry = recordsIn(db).registry;
     for (let index = 0; index <= DESKS_MAX; index++) {
-      for (let each = 0; each < 3; each++) mintKey(registry, `desk-${index}`);
+      for (let each = 0; each < 3; each++) await mintKey(registry, `desk-${index}`);
     }
     const { samples } = await scrape(dataDir);
     expect(samples.get("signalbox_desks_left_out")).toBe(2);
     expect(samples.get("signalbox_keys_left_out")).toBe(1 + 3 * (DESKS_MAX + 1) - KEYS_MAX);
     const labelled = [...samples.keys()].filter((name) => name.includes('desk="'));
     // Each desk has four outcomes; the oldest is the only one with a signal, and so is its key.
-    expect(labelled.length).toBe(DESKS_MAX * 4 + 2);
-    expect(labelled.filter((name) => name.includes('"alpha"')).length).toBe(6);
+    expect(labelled.length).toBe(DESKS_MAX * 5 + 2);
+    expect(labelled.filter((name) => name.includes('"alpha"')).length).toBe(7);
   });
 });
 
@@ -220,7 +239,7 @@ describe("/metrics", () => {
 
   test("has no key, no label and nothing that a client made up", async () => {
     const { dataDir, post, key, keyId, registry } = await startTestApp();
-    registry.relabelKey(keyId, "label-of-the-key");
+    await registry.relabelKey(keyId, "label-of-the-key");
     const made = { symbol: "MADE-UP", client_signal_id: "made-up", metadata: { made: "up" } };
     await post({ ...signal, ...made });
     await post({ ...signal, ...made, 'made_up_{}"\n': 1, [key]: 2 });
@@ -239,6 +258,7 @@ describe("/metrics", () => {
       ...withoutServer,
       storage: {
         queueDepth: 0,
+        queueUsage: 0,
         figures: () => {
           reads += 1;
           return answer.promise;
@@ -263,7 +283,7 @@ describe("/metrics", () => {
     });
     expect(text).toContain("signalbox_queue_signals 7\n");
     const ended = /^signalbox_(database|log|desks?|keys?|certificate|acme|backup)_/;
-    expect(before.filter((name) => ended.test(name))).toHaveLength(17);
+    expect(before.filter((name) => ended.test(name))).toHaveLength(18);
     expect(namesIn(text).filter((name) => ended.test(name))).toEqual([]);
   });
 
@@ -288,7 +308,7 @@ describe("/metrics", () => {
 const figures: StorageFigures = {
   databaseBytes: 1,
   logBytes: 2,
-  desks: [{ id: 1, name: "alpha", latestSignalAt: START }],
+  desks: [{ id: 1, name: "alpha", createdAt: START, latestSignalAt: START }],
   desksTotal: 1,
   keys: [{ id: "KEY", desk: "alpha", lastUsedAt: START }],
   keysTotal: 1,
@@ -300,7 +320,7 @@ function failing(error: Error) {
   const figuresOf = (): StorageFigures => {
     throw error;
   };
-  return { queueDepth: 7, figures: figuresOf };
+  return { queueDepth: 7, queueUsage: 0.5, figures: figuresOf };
 }
 
 /** The names of a text's series. */
@@ -319,13 +339,10 @@ function remember() {
 }
 
 const withoutServer = {
-  health: {
-    dataDir: import.meta.dir,
-    writerProblem: () => null,
-    certificate: () => null,
-    acme: () => null,
-    now: () => START,
-  },
+  dataDir: import.meta.dir,
+  now: () => START,
+  ready: () => Promise.resolve({ checks: {} }),
+  certificate: () => null,
   status: () => ({
     version: VERSION,
     pid: 1,
@@ -349,10 +366,7 @@ const made = { file: "signalbox.db", at: START };
 /** Sources that have a value for every gauge. */
 const withServer = {
   ...withoutServer,
-  health: {
-    ...withoutServer.health,
-    certificate: () => ({ startsAt: START, expiresAt: START + DAY_MS }),
-  },
+  certificate: () => ({ startsAt: START, expiresAt: START + DAY_MS }),
   status: () => ({
     ...withoutServer.status(),
     acme: {
@@ -375,7 +389,7 @@ const withServer = {
       sending: { sent: made, failure: null },
     },
   }),
-  storage: { queueDepth: 0, figures: () => figures },
+  storage: { queueDepth: 0, queueUsage: 0, figures: () => figures },
 };
 
 /** Of a server that has everything but `--acme-domain`, and `signalbox_acme_failing`. */
@@ -412,7 +426,7 @@ describe("every metric", () => {
 });
 
 describe("every alert", () => {
-  test("says what it is about, and has an entry in the runbook", async () => {
+  test("says what it is about, and has an entry in the runbook that its link names", async () => {
     const page = await Bun.file("docs/operations.md").text();
     const [, section = ""] = page.split("\n## Alerts\n");
     const [alerts = ""] = section.split(/^## /m);
@@ -427,7 +441,8 @@ describe("every alert", () => {
       expect(annotations, alert).toEqual({
         summary: expect.stringMatching(/\{\{ \$labels\.\w+ \}\}/),
         description: expect.stringMatching(/\.$/),
-        runbook_url: `docs/operations.md#${alert.toLowerCase()}`,
+        // docs/operations.md has the heading, as tested above.
+        runbook_url: `{{ $externalLabels.docs_url }}/operations.md#${alert.toLowerCase()}`,
       });
     }
     for (const entry of entries) {

@@ -1,9 +1,9 @@
 /** Labels, passkey names and addresses show what they are: no character that hides or reorders text. */
 import { describe, expect, test } from "bun:test";
-import { UserError } from "../src/domain/errors.ts";
-import { generateKey } from "../src/domain/key.ts";
-import { checkEmail } from "../src/domain/member.ts";
-import { checkLabel, checkPasskeyName } from "../src/domain/note.ts";
+import { UserError } from "../src/lib/errors.ts";
+import { generateKey } from "../src/domain/key/key.ts";
+import { checkEmail } from "../src/domain/member/member.ts";
+import { checkLabel, checkPasskeyName } from "../src/domain/desk/note.ts";
 
 const hidden = {
   "right-to-left override": "\u202e",

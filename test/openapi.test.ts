@@ -7,12 +7,12 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { generateSource } from "oazapfts";
 import { parse } from "yaml";
-import { openApiDocument } from "../src/api/openapi.ts";
+import { openApiDocument } from "../src/intake/openapi.ts";
 import { errorCatalogue } from "../src/domain/errors.ts";
-import { generateKey, keyPatterns } from "../src/domain/key.ts";
+import { generateKey, keyPatterns } from "../src/domain/key/key.ts";
 import { feedDocument } from "../src/feed/openapi.ts";
-import { Description } from "../src/net/openapi.ts";
-import { parseSignal } from "../src/domain/signal.ts";
+import { Description } from "../src/http/openapi.ts";
+import { parseSignal } from "../src/domain/signal/signal.ts";
 import { appSharedByFile, onCleanup, query, signal, startTestApp } from "./_setup.ts";
 
 const emptyApp = appSharedByFile();
@@ -290,7 +290,7 @@ async function compile(folder: string, file: string): Promise<string> {
     target: "ESNext",
     module: "Preserve",
     lib: ["ESNext", "DOM"],
-    types: [],
+    types: ["node"],
     allowImportingTsExtensions: true,
   };
   writeFileSync(join(folder, "tsconfig.json"), JSON.stringify({ compilerOptions, files: [file] }));

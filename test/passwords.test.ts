@@ -1,12 +1,12 @@
 import { describe, expect, onTestFinished, spyOn, test } from "bun:test";
-import { passwordProblem } from "../src/console/sign-in/password.ts";
+import { passwordProblem } from "../src/console/pages/sign-in/password.ts";
 import {
   hashPassword,
   lengthProblem,
   PASSWORD_CHARACTERS_MAX,
   PASSWORD_CHARACTERS_MIN,
   verifyPassword,
-} from "../src/domain/password.ts";
+} from "../src/domain/member/password.ts";
 
 const owner = { desk: "momentum-fx", email: "alice.archer@example.com" };
 const GOOD = "tree river lamp quartz";

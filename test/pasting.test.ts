@@ -1,6 +1,6 @@
 /** Commands that we print for pasting are quoted, and keep the key out of arguments. */
 import { expect, test } from "bun:test";
-import { firstSignalCommand, shellQuoted } from "../src/domain/shell.ts";
+import { firstSignalCommand, shellQuoted } from "../src/lib/text/shell.ts";
 import { cli, expectUsageError } from "./_cli.ts";
 import { temporaryFolder } from "./_setup.ts";
 

@@ -1,7 +1,7 @@
 /** Generated signals read back as they were sent, and generated rubbish gets a documented answer. */
 import { expect, test } from "bun:test";
 import * as fc from "fast-check";
-import { BODY_BYTES_MAX, fieldNames, type Signal } from "../src/domain/signal.ts";
+import { BODY_BYTES_MAX, fieldNames, type Signal } from "../src/domain/signal/signal.ts";
 import { query, startTestApp } from "./_setup.ts";
 
 /** Each run is a request and a look into the database. */

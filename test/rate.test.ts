@@ -1,6 +1,7 @@
 import { expect, test } from "bun:test";
 import { AppError } from "../src/domain/errors.ts";
-import { RATE_LIMIT_DEFAULT_PER_S, RateLimiter } from "../src/net/rate.ts";
+import { settings } from "../src/commands/serve/settings.ts";
+import { RateLimiter } from "../src/http/limits/rate.ts";
 import { type Answer, mintKey, query, signal, startTestApp } from "./_setup.ts";
 
 /** `taken`, or the seconds of `Retry-After`. */
@@ -25,8 +26,7 @@ function takeAll(limiter: RateLimiter, deskId: number, now: number): number {
 }
 
 test("the default is 5,000 per second, in bursts of 10,000", () => {
-  expect(RATE_LIMIT_DEFAULT_PER_S).toBe(5_000);
-  const limiter = new RateLimiter(RATE_LIMIT_DEFAULT_PER_S);
+  const limiter = new RateLimiter(settings.rateLimit.fallback);
   expect(takeAll(limiter, 1, 0)).toBe(10_000);
   expect(takeAll(limiter, 1, 1_000)).toBe(5_000);
 });
@@ -62,8 +62,8 @@ test("0 turns the limit off", () => {
 
 test("a desk over its rate gets 429 with each of its keys; other desks do not", async () => {
   const { post, registry, dataDir } = await startTestApp({ config: { rateLimitPerS: 1 } });
-  const second = { Authorization: `Bearer ${mintKey(registry, "alpha").key}` };
-  const beta = { Authorization: `Bearer ${mintKey(registry, "beta").key}` };
+  const second = { Authorization: `Bearer ${(await mintKey(registry, "alpha")).key}` };
+  const beta = { Authorization: `Bearer ${(await mintKey(registry, "beta")).key}` };
   const refused = await Promise.all(
     [{}, second].flatMap((headers) => Array.from({ length: 40 }, () => post(signal, headers))),
   );

@@ -2,12 +2,16 @@
 import { describe, expect, test } from "bun:test";
 import { chmodSync, mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { bundledPackages } from "../.ci/licences.ts";
+import { copyrightFile } from "../.ci/release/copyright.ts";
 import { debianVersion } from "../.ci/release/debian.ts";
+import { manualPage } from "../.ci/release/man.ts";
 import { releaseNotes } from "../.ci/release/notes.ts";
 import { billOfMaterials } from "../.ci/release/sbom.ts";
 import { archive, stage } from "../.ci/release/staging.ts";
 import { targets } from "../.ci/release/targets.ts";
 import packageJson from "../package.json" with { type: "json" };
+import { createProgram } from "../src/commands/program.ts";
 import { temporaryFolder } from "./_setup.ts";
 
 const TIME_S = 1_700_000_000;
@@ -91,6 +95,35 @@ test("the bill of materials lists what THIRD-PARTY.md lists, with the hashes of 
   const tab = packages.find(({ name }) => name === "@bomb.sh/tab");
   expect(tab?.purl).toBe(`pkg:npm/%40bomb.sh/tab@${packageJson.dependencies["@bomb.sh/tab"]}`);
   expect(new Set(packages.map(({ purl }) => purl)).size).toBe(packages.length);
+});
+
+test("the manual page has every command and option, and the same bytes each time", () => {
+  const page = manualPage(createProgram(), "1.2.3", TIME_S);
+  expect(manualPage(createProgram(), "1.2.3", TIME_S)).toBe(page);
+  const plain = page.replaceAll("\\-", "-");
+  expect(plain).toStartWith('.TH SIGNALBOX 1 "2023-11-14" "signalbox 1.2.3"');
+  const commands = createProgram().commands.flatMap((one) => [one, ...one.commands]);
+  for (const command of commands.filter(({ commands: { length } }) => length === 0)) {
+    if (["help", "copy", "own-backup", "complete"].includes(command.name())) continue;
+    const name = command.parent?.parent
+      ? `${command.parent.name()} ${command.name()}`
+      : command.name();
+    const [, section = ""] = plain.split(`.SS signalbox ${name} `);
+    expect(section, name).toContain(`  $ `);
+    for (const { long } of command.options) expect(section, name).toContain(String(long));
+  }
+  // A line that begins so would be a request of roff.
+  expect(
+    page.split("\n").filter((line) => /^[.'](?!(TH|SH|SS|TP|B|I|PP|nf|fi|nh|ad)\b)/.test(line)),
+  ).toEqual([]);
+});
+
+test("the package's copyright file names the licence of each package that it contains", async () => {
+  const text = await copyrightFile();
+  for (const { name, version } of await bundledPackages()) {
+    expect(text).toContain(`the authors of ${name}\n`);
+    expect(text).toContain(`\n ${name} ${version}:\n .\n `);
+  }
 });
 
 test("a version before a release is lower for Debian, too", () => {

@@ -13,16 +13,16 @@ import {
   writeFileSync,
 } from "node:fs";
 import { join } from "node:path";
-import { checkDeskName } from "../src/domain/desk.ts";
-import { copyDatabase } from "../src/store/sqlite/copy.ts";
-import { restoringPath } from "../src/store/sqlite/folder.ts";
-import { SqliteMembers } from "../src/store/sqlite/members.ts";
-import type { KeysTaken, Restored } from "../src/domain/storage.ts";
-import { MERGED_TABLES } from "../src/store/sqlite/carry-over.ts";
-import { currentSchema, schemaVersion } from "../src/store/sqlite/migrate.ts";
-import { openDatabase } from "../src/store/sqlite/open.ts";
-import { putInPlace } from "../src/store/sqlite/restore.ts";
-import { verifyDatabase } from "../src/store/sqlite/verify.ts";
+import { checkDeskName } from "../src/domain/desk/desk.ts";
+import { copyDatabase } from "../src/store/sqlite/copies/copy.ts";
+import type { Awaitable } from "../src/domain/storage/awaitable.ts";
+import { restoringPath } from "../src/store/sqlite/files/folder.ts";
+import type { KeysTaken, Restored } from "../src/domain/storage/files.ts";
+import { MERGED_TABLES } from "../src/store/sqlite/copies/carry-over.ts";
+import { currentSchema, schemaVersion } from "../src/store/sqlite/files/migrate.ts";
+import { openDatabase } from "../src/store/sqlite/files/open.ts";
+import { putInPlace } from "../src/store/sqlite/copies/restore.ts";
+import { verifyDatabase } from "../src/store/sqlite/copies/verify.ts";
 import {
   cli,
   type CliResult,
@@ -43,7 +43,8 @@ import {
   withRegistryOf,
 } from "./_databases.ts";
 import { variantOf } from "./faults/_variant.ts";
-import { post, query, temporaryFolder, until } from "./_setup.ts";
+import { post, query, rejection, temporaryFolder, until } from "./_setup.ts";
+import { type Records, recordsIn } from "./_records.ts";
 
 const mode = (path: string): string => (statSync(path).mode & 0o777).toString(8);
 
@@ -61,8 +62,8 @@ function asInBackup(dataDir: string): string {
 }
 
 /** A database and a backup of it. */
-function seedWithBackup(signals: number): Seeded & { file: string } {
-  const seeded = seed({ signals });
+async function seedWithBackup(signals: number): Promise<Seeded & { file: string }> {
+  const seeded = await seed({ signals });
   const file = join(temporaryFolder(), "backup.db");
   copyDatabase(seeded.path, file);
   return { ...seeded, file };
@@ -129,7 +130,7 @@ function zeroRootPage(dataDir: string, name: string): void {
 
 describe("restore into an empty folder", () => {
   test("puts the backup there, and a server continues from it", async () => {
-    const { file, path, key } = seedWithBackup(3_000);
+    const { file, path, key } = await seedWithBackup(3_000);
     const dataDir = newDataDir();
     const { code, stdout, stderr } = await restore(file, dataDir);
     expect({ code, stdout }).toEqual({ code: 0, stdout: "" });
@@ -152,7 +153,7 @@ describe("restore into an empty folder", () => {
   });
 
   test("reports the result with --json", async () => {
-    const { file } = seedWithBackup(12);
+    const { file } = await seedWithBackup(12);
     const dataDir = newDataDir();
     const { code, stdout } = await restore(file, dataDir, "--json");
     expect(code).toBe(0);
@@ -167,9 +168,9 @@ describe("restore into an empty folder", () => {
     });
   });
 
-  test("replaces an empty file, and keeps a log whose database is missing", () => {
-    const { file } = seedWithBackup(5);
-    const killed = seed({ signals: 5, logged: 3 });
+  test("replaces an empty file, and keeps a log whose database is missing", async () => {
+    const { file } = await seedWithBackup(5);
+    const killed = await seed({ signals: 5, logged: 3 });
     const log = readFileSync(`${killed.path}-wal`);
     writeFileSync(killed.path, "");
     expect(restoreHere(file, killed)).toMatchObject({
@@ -184,12 +185,12 @@ describe("restore into an empty folder", () => {
 
 describe("restore over a database", () => {
   test("is refused without --force", async () => {
-    const { file, dataDir } = seedWithBackup(5);
+    const { file, dataDir } = await seedWithBackup(5);
     await expectRefused(file, dataDir, /has a database, and nothing was changed: .* add --force/);
   });
 
   test("is refused while a server runs on it", async () => {
-    const { file, dataDir, key } = seedWithBackup(5);
+    const { file, dataDir, key } = await seedWithBackup(5);
     const { url } = await startServe([], { dataDir });
     const { code, stderr } = await restore(file, dataDir, "--force");
     expect({ code, stderr }).toEqual({
@@ -201,7 +202,7 @@ describe("restore over a database", () => {
   });
 
   test("is refused while a server has it open, also without the folder's lock", async () => {
-    const { file, dataDir, path, key } = seedWithBackup(5);
+    const { file, dataDir, path, key } = await seedWithBackup(5);
     const { url } = await startServe([], { dataDir });
     expect(() => restoreHere(file, { path }, SHORT_WAIT_MS)).toThrow(
       /signalbox\.db is locked by another process, and nothing was changed: wait for it/,
@@ -212,7 +213,7 @@ describe("restore over a database", () => {
   });
 
   test.each(["replaced", "removed"])("a server ends if its database file is %s", async (how) => {
-    const { path, dataDir } = seedWithBackup(5);
+    const { path, dataDir } = await seedWithBackup(5);
     const server = await startServe([], { dataDir });
     renameSync(path, `${path}.moved`);
     if (how === "replaced") copyFileSync(`${path}.moved`, path);
@@ -224,7 +225,7 @@ describe("restore over a database", () => {
   });
 
   test("a server ends if its lock file is removed: a second one could start", async () => {
-    const { dataDir } = seedWithBackup(5);
+    const { dataDir } = await seedWithBackup(5);
     const server = await startServe([], { dataDir });
     rmSync(join(dataDir, "serve.lock"));
     expect(await server.exited).toBe(1);
@@ -235,7 +236,7 @@ describe("restore over a database", () => {
   });
 
   test("a server that waits for its first certificate ends if its database file is removed", async () => {
-    const { path, dataDir } = seedWithBackup(5);
+    const { path, dataDir } = await seedWithBackup(5);
     const acme = [
       "--acme-domain=signals.test",
       "--acme-directory=https://127.0.0.1:1/directory",
@@ -252,8 +253,8 @@ describe("restore over a database", () => {
   });
 
   test("with --force keeps the previous database and the log of a killed server", async () => {
-    const { file } = seedWithBackup(5);
-    const killed = seed({ signals: 2_000, logged: 30 });
+    const { file } = await seedWithBackup(5);
+    const killed = await seed({ signals: 2_000, logged: 30 });
     const before = contentOf(duplicate(killed.dataDir).path);
     expect(before.signals.rows).toBe(2_030);
     const { code, stderr } = await restore(file, killed.dataDir, "--force");
@@ -272,7 +273,7 @@ describe("restore over a database", () => {
   });
 
   test("says how many signals of the previous database are not in the backup", async () => {
-    const { file, dataDir, key } = seedWithBackup(5);
+    const { file, dataDir, key } = await seedWithBackup(5);
     const none = await restore(file, dataDir, "--force");
     expect(none.stderr).not.toContain("not in the backup");
     const server = await startServe([], { dataDir });
@@ -288,25 +289,25 @@ describe("restore over a database", () => {
     expect(query(dataDir, "SELECT count(*) AS n FROM signals")).toEqual([{ n: 5 }]);
   });
 
-  test("counts the signals that only another server's database has", () => {
-    const { file } = seedWithBackup(5);
-    const other = seed({ signals: 8 });
+  test("counts the signals that only another server's database has", async () => {
+    const { file } = await seedWithBackup(5);
+    const other = await seed({ signals: 8 });
     edit(other.path, "UPDATE signals SET id = replace(id, '01HF7', '01HF8')");
     expect(restoreHere(file, other)).toMatchObject({ missing_signals: 8 });
   });
 
-  test("does not wait for damaged signals to carry over the keys", () => {
-    const { file, dataDir, path, keyId } = seedWithBackup(2_000);
-    withRegistryOf(dataDir, (registry) => registry.revokeKey(keyId));
+  test("does not wait for damaged signals to carry over the keys", async () => {
+    const { file, dataDir, path, keyId } = await seedWithBackup(2_000);
+    await withRegistryOf(dataDir, (registry) => registry.revokeKey(keyId));
     zeroRootPage(dataDir, "sqlite_autoindex_signals_1");
     const restored = restoreHere(file, { path });
     expect(restored).toMatchObject({ keys: { revoked: 1 }, missing_signals: null });
     expect(keysOf(dataDir)).toMatchObject([{ revoked_at: expect.any(Number) }]);
   });
 
-  test("twice within a second keeps both", () => {
-    const { file } = seedWithBackup(5);
-    const there = seed({ signals: 8, logged: 2 });
+  test("twice within a second keeps both", async () => {
+    const { file } = await seedWithBackup(5);
+    const there = await seed({ signals: 8, logged: 2 });
     const first = restoreHere(file, there);
     const second = restoreHere(file, there);
     expect([first.kept, second.kept]).toEqual([
@@ -344,7 +345,7 @@ describe("a file is refused, and nothing is changed, if", () => {
     ],
   ];
   test.each(damages)("%s", async (_name, damage, says) => {
-    const { file, dataDir } = seedWithBackup(3_000);
+    const { file, dataDir } = await seedWithBackup(3_000);
     damage(file);
     await expectRefused(file, dataDir, says, "--force");
     const empty = newDataDir();
@@ -364,18 +365,18 @@ describe("a file is refused, and nothing is changed, if", () => {
 
 describe("keys", () => {
   test("created, revoked and rotated since the backup stay so", async () => {
-    const seeded = seed({ signals: 10 });
-    const ids = withRegistryOf(seeded.dataDir, (registry) => {
+    const seeded = await seed({ signals: 10 });
+    const ids = await withRegistryOf(seeded.dataDir, async (registry) => {
       const mint = () =>
         registry.mintKey({ scope: "send", desk: "alpha", label: null, expiresInMs: null });
-      return { revoked: mint(), rotated: mint() };
+      return { revoked: await mint(), rotated: await mint() };
     });
     const file = join(temporaryFolder(), "backup.db");
     copyDatabase(seeded.path, file);
-    const { minted } = withRegistryOf(seeded.dataDir, (registry) => {
-      registry.revokeKey(ids.revoked.record.id);
-      registry.createDesk("beta", { ifMissing: false });
-      registry.mintKey({ scope: "send", desk: "beta", label: null, expiresInMs: null });
+    const { minted } = await withRegistryOf(seeded.dataDir, async (registry) => {
+      await registry.revokeKey(ids.revoked.record.id);
+      await registry.createDesk("beta", { ifMissing: false });
+      await registry.mintKey({ scope: "send", desk: "beta", label: null, expiresInMs: null });
       return registry.rotateKey(ids.rotated.record.id, { overlapMs: 60_000, expiresInMs: null });
     });
     const before = keysOf(seeded.dataDir);
@@ -392,21 +393,21 @@ describe("keys", () => {
     expect(await post(url, ids.rotated.key)).toMatchObject({ status: 201 });
   });
 
-  test("that read, of one desk or all, are carried over, and a revoked one stays revoked", () => {
-    const seeded = seed({ signals: 2 });
+  test("that read, of one desk or all, are carried over, and a revoked one stays revoked", async () => {
+    const seeded = await seed({ signals: 2 });
     const forReading = { label: null, expiresInMs: null, scope: "read" } as const;
     const mint = (desk: string | null) =>
       withRegistryOf(
         seeded.dataDir,
-        (registry) => registry.mintKey({ ...forReading, desk }).record,
+        async (registry) => (await registry.mintKey({ ...forReading, desk })).record,
       );
-    const [ofDesk, ofAll] = [mint("alpha"), mint(null)];
+    const [ofDesk, ofAll] = [await mint("alpha"), await mint(null)];
     const file = join(temporaryFolder(), "backup.db");
     copyDatabase(seeded.path, file);
-    const later = mint(null);
-    withRegistryOf(seeded.dataDir, (registry) => {
-      registry.revokeKey(ofAll.id);
-      registry.revokeKey(ofDesk.id);
+    const later = await mint(null);
+    await withRegistryOf(seeded.dataDir, async (registry) => {
+      await registry.revokeKey(ofAll.id);
+      await registry.revokeKey(ofDesk.id);
     });
     expect(restoreHere(file, seeded).keys).toMatchObject({ minted: 1, revoked: 2, failure: null });
     const columns = "id, scope, desk_id AS desk, revoked_at IS NOT NULL AS revoked";
@@ -420,9 +421,11 @@ describe("keys", () => {
     expect(query<object>(seeded.dataDir, ofKeys)).toHaveLength(3);
   });
 
-  test("revoked, expiring or used in a newer backup stay so, and so do those revoked before", () => {
-    const older = seed({ signals: 5 });
-    const [revoked, expiring, used] = [1, 2, 3].map(() => mintIn(older.dataDir));
+  test("revoked, expiring or used in a newer backup stay so, and so do those revoked before", async () => {
+    const older = await seed({ signals: 5 });
+    const revoked = await mintIn(older.dataDir);
+    const expiring = await mintIn(older.dataDir);
+    const used = await mintIn(older.dataDir);
     const newer = duplicate(older.dataDir);
     edit(
       newer.path,
@@ -445,8 +448,8 @@ describe("keys", () => {
   });
 
   test("of another server are not carried over, with a note", async () => {
-    const { file, keyId } = seedWithBackup(5);
-    const other = seed({ signals: 5 });
+    const { file, keyId } = await seedWithBackup(5);
+    const other = await seed({ signals: 5 });
     const fresh = newDataDir();
     openDatabase(fresh, "command").close();
     for (const dataDir of [other.dataDir, fresh]) {
@@ -459,8 +462,8 @@ describe("keys", () => {
   });
 
   test("of a damaged database cannot be carried over, with a note", async () => {
-    const { file, dataDir, path, keyId } = seedWithBackup(2_000);
-    withRegistryOf(dataDir, (registry) => registry.revokeKey(keyId));
+    const { file, dataDir, path, keyId } = await seedWithBackup(2_000);
+    await withRegistryOf(dataDir, (registry) => registry.revokeKey(keyId));
     zeroRootPage(dataDir, "api_keys");
     const bytes = readFileSync(path);
     const { code, stderr } = await restore(file, dataDir, "--force");
@@ -475,9 +478,9 @@ describe("keys", () => {
 });
 
 /** Two databases with a shared history: `second` was restored from a backup of `first`. */
-function part(common: (dataDir: string) => void = () => {}) {
-  const first = seed({ signals: 5 });
-  common(first.dataDir);
+async function part(common: (dataDir: string) => Awaitable<unknown> = () => {}) {
+  const first = await seed({ signals: 5 });
+  await common(first.dataDir);
   const dataDir = newDataDir();
   mkdirSync(dataDir, { mode: 0o700 });
   const second = { dataDir, path: join(dataDir, "signalbox.db") };
@@ -491,26 +494,26 @@ function part(common: (dataDir: string) => void = () => {}) {
   return { first, second, restoreFirst, restoreWhole };
 }
 
-function mintIn(dataDir: string, desk = "alpha"): string {
-  return withRegistryOf(dataDir, (registry) => {
-    registry.createDesk(desk, { ifMissing: true });
-    return registry.mintKey({ scope: "send", desk, label: null, expiresInMs: null }).record.id;
+function mintIn(dataDir: string, desk = "alpha"): Promise<string> {
+  return withRegistryOf(dataDir, async (registry) => {
+    await registry.createDesk(desk, { ifMissing: true });
+    return (await registry.mintKey({ scope: "send", desk, label: null, expiresInMs: null })).record
+      .id;
   });
 }
 
-function withMembersOf<T>(dataDir: string, work: (members: SqliteMembers) => T): T {
-  const db = openDatabase(dataDir, "command");
-  try {
-    return work(new SqliteMembers(db));
-  } finally {
-    db.close();
-  }
+async function withMembersOf<T>(
+  dataDir: string,
+  work: (members: Records["members"]) => Awaitable<T>,
+): Promise<T> {
+  using db = openDatabase(dataDir, "command");
+  return await work(recordsIn(db).members);
 }
 
 const EMAIL = "ada@example.com";
 
-function invite(dataDir: string): string {
-  return withMembersOf(dataDir, (members) => members.invite("alpha", EMAIL)).member.id;
+async function invite(dataDir: string): Promise<string> {
+  return (await withMembersOf(dataDir, (members) => members.invite("alpha", EMAIL))).member.id;
 }
 
 /** Ids of members who may sign in. */
@@ -519,10 +522,8 @@ function activeMembers(dataDir: string): string[] {
   return query<{ id: string }>(dataDir, sql).map(({ id }) => id);
 }
 
-/** Later than everything before it. */
-function archive(dataDir: string, isArchived: boolean): void {
-  Bun.sleepSync(2);
-  withRegistryOf(dataDir, (registry) => registry.archiveDesk("alpha", isArchived));
+async function archive(dataDir: string, isArchived: boolean): Promise<void> {
+  await withRegistryOf(dataDir, (registry) => registry.archiveDesk("alpha", isArchived));
 }
 
 /** Adds as many signals as there are, with ids that begin with `prefix`. */
@@ -536,95 +537,87 @@ function addSignals(path: string, prefix: string): void {
 }
 
 describe("two databases with a shared history", () => {
-  test("count the signals that only the previous database has, older than the backup's or not", () => {
-    const { first, second, restoreWhole } = part();
+  test("count the signals that only the previous database has, older than the backup's or not", async () => {
+    const { first, second, restoreWhole } = await part();
     addSignals(first.path, "01HF9");
     addSignals(second.path, "01HF8");
     expect(restoreWhole()).toMatchObject({ missing_signals: 5 });
     expect(query(second.dataDir, "SELECT count(*) AS n FROM signals")).toEqual([{ n: 10 }]);
   });
 
-  test.each(["backup", "previous database"])(
-    "take names, labels and limits from the %s if it was changed last",
-    (newer) => {
-      const { first, second, restoreFirst } = part((dataDir) => mintIn(dataDir, "beta"));
-      const [older, changed] = newer === "backup" ? [second, first] : [first, second];
-      withRegistryOf(older.dataDir, (registry) => {
-        registry.renameDesk("beta", "old");
-        // The other database gives this name to another desk.
-        registry.createDesk("omega", { ifMissing: false });
-        registry.limitKeys("alpha", 3);
-        registry.relabelKey(first.keyId, "old");
-        registry.requirePasskeys("alpha", true);
-      });
-      Bun.sleepSync(2);
-      withRegistryOf(changed.dataDir, (registry) => {
-        registry.renameDesk("alpha", "omega");
-        registry.renameDesk("beta", "alpha");
-        registry.limitKeys("omega", 200);
-        registry.relabelKey(first.keyId, "new");
-        registry.requirePasskeys("omega", true);
-        registry.requirePasskeys("omega", false);
-      });
-      // A sign-in changes nothing of this.
-      edit(
-        older.path,
-        `INSERT INTO audit (at, desk_id, action) VALUES (${Date.now() + 60_000}, 1, 'member.signed_in')`,
-      );
-      for (let round = 0; round < 2; round += 1) {
-        expect(restoreFirst()).toMatchObject({ failure: null });
-        const desks = withRegistryOf(second.dataDir, (registry) => registry.listOverviews());
-        expect(desks).toMatchObject([
-          { name: "alpha", signals: 0, active_keys: 1, keys_max: 100 },
-          { name: "omega", signals: 5, keys_max: 200, passkeys_required: false },
-          { name: expect.stringMatching(/^omega\.restored-[a-z0-9]{26}$/), signals: 0 },
-        ]);
-        const key = withRegistryOf(second.dataDir, (registry) => registry.findKey(first.keyId));
-        expect(key).toMatchObject({ desk: "omega", label: "new" });
-      }
-    },
-  );
+  test("take names, labels and limits from the backup, and require passkeys if one of them does", async () => {
+    const { first, second, restoreFirst } = await part((dataDir) => mintIn(dataDir, "beta"));
+    await withRegistryOf(first.dataDir, async (registry) => {
+      await registry.renameDesk("alpha", "omega");
+      await registry.limitKeys("omega", 200);
+      await registry.relabelKey(first.keyId, "of the backup");
+      await registry.requirePasskeys("beta", true);
+    });
+    await withRegistryOf(second.dataDir, async (registry) => {
+      await registry.createDesk("omega", { ifMissing: false });
+      await registry.limitKeys("alpha", 3);
+      await registry.relabelKey(first.keyId, "later");
+      await registry.requirePasskeys("alpha", true);
+    });
+    // The second round must change nothing.
+    for (let round = 0; round < 2; round += 1) {
+      expect(restoreFirst()).toMatchObject({ failure: null });
+      const { desks, key } = await withRegistryOf(second.dataDir, async (registry) => ({
+        desks: await registry.listOverviews(),
+        key: await registry.findKey(first.keyId),
+      }));
+      expect(desks).toMatchObject([
+        { name: "beta", signals: 0, active_keys: 1, keys_max: 100, passkeys_required: true },
+        { name: "omega", signals: 5, keys_max: 200, passkeys_required: true },
+        { name: expect.stringMatching(/^omega\.restored-[a-z0-9]{26}$/), signals: 0 },
+      ]);
+      expect(key).toMatchObject({ desk: "omega", label: "of the backup" });
+    }
+  });
 
-  test("keep names within the limit of 63 characters", () => {
+  test("keep names within the limit of 63 characters", async () => {
     const name = "n".repeat(63);
-    const { first, second, restoreFirst } = part();
-    mintIn(first.dataDir, "beta");
-    mintIn(second.dataDir, name);
-    withRegistryOf(first.dataDir, (registry) => registry.renameDesk("alpha", name));
+    const { first, second, restoreFirst } = await part();
+    await mintIn(first.dataDir, "beta");
+    await mintIn(second.dataDir, name);
+    await withRegistryOf(first.dataDir, (registry) => registry.renameDesk("alpha", name));
     expect(restoreFirst()).toMatchObject({ failure: null });
-    const desks = withRegistryOf(second.dataDir, (registry) => registry.listDesks());
+    const desks = await withRegistryOf(second.dataDir, (registry) => registry.listDesks());
     expect(desks).toHaveLength(3);
     for (const desk of desks) checkDeskName(desk.name);
   });
 
-  test("keep a password locked that either side knows as locked", () => {
-    const { first, second, restoreFirst } = part((dataDir) =>
-      withMembersOf(dataDir, (members) => {
-        members.spendLink(members.invite("alpha", EMAIL).token, { passwordHash: "a password" });
+  test("keep a password locked that either side knows as locked", async () => {
+    const { first, second, restoreFirst } = await part((dataDir) =>
+      withMembersOf(dataDir, async (members) => {
+        await members.spendLink((await members.invite("alpha", EMAIL)).token, {
+          passwordHash: "a password",
+        });
       }),
     );
-    withMembersOf(first.dataDir, (members) => members.reset("alpha", EMAIL, { lock: true }));
+    await withMembersOf(first.dataDir, (members) => members.reset("alpha", EMAIL, { lock: true }));
     // Ends the sessions of its members later.
-    archive(second.dataDir, true);
-    archive(second.dataDir, false);
+    Bun.sleepSync(2);
+    await archive(second.dataDir, true);
+    await archive(second.dataDir, false);
     expect(restoreFirst()).toMatchObject({ failure: null });
     const sql = "SELECT password_hash FROM members";
     expect(query(second.dataDir, sql)).toEqual([{ password_hash: "!a password" }]);
   });
 
   test("report keys that only the backup has, and archived desks", async () => {
-    const { first, second } = part();
-    mintIn(first.dataDir, "beta");
-    archive(first.dataDir, true);
+    const { first, second } = await part();
+    await mintIn(first.dataDir, "beta");
+    await archive(first.dataDir, true);
     const { stderr } = await restore(first.path, second.dataDir, "--force");
     expect(stderr).toContain(
       `\nCarried over from the previous database: 0 keys that the backup does not have, and 0 revocations.\n1 key is only in the backup: check it with: signalbox key list --data ${second.dataDir}\nArchived, so their keys and members are refused: alpha. Bring a desk back with: signalbox desk archive DESK --undo --data ${second.dataDir}\n`,
     );
   });
 
-  test("keep every key and audit row, once and in order", () => {
-    const { first, second, restoreFirst } = part();
-    const keys = [first.keyId, mintIn(first.dataDir), mintIn(second.dataDir)];
+  test("keep every key and audit row, once and in order", async () => {
+    const { first, second, restoreFirst } = await part();
+    const keys = [first.keyId, await mintIn(first.dataDir), await mintIn(second.dataDir)];
     const signedIn = "INSERT INTO audit (at, desk_id, action) VALUES (5, 1, 'member.signed_in')";
     // Equal rows: as often as the side with more of them.
     edit(first.path, signedIn, signedIn);
@@ -640,12 +633,12 @@ describe("two databases with a shared history", () => {
     }
   });
 
-  test("keep the desks of both with their own keys and audit, whatever their row numbers", () => {
-    const { first, second, restoreFirst } = part();
-    const beta = mintIn(first.dataDir, "beta");
-    const gamma = mintIn(second.dataDir, "gamma");
-    const delta = mintIn(second.dataDir, "delta");
-    withRegistryOf(second.dataDir, (registry) => registry.revokeKey(first.keyId));
+  test("keep the desks of both with their own keys and audit, whatever their row numbers", async () => {
+    const { first, second, restoreFirst } = await part();
+    const beta = await mintIn(first.dataDir, "beta");
+    const gamma = await mintIn(second.dataDir, "gamma");
+    const delta = await mintIn(second.dataDir, "delta");
+    await withRegistryOf(second.dataDir, (registry) => registry.revokeKey(first.keyId));
     expect(restoreFirst()).toMatchObject({ minted: 2, revoked: 1, failure: null });
     const desks = { [first.keyId]: "alpha", [beta]: "beta", [gamma]: "gamma", [delta]: "delta" };
     for (const [table, id] of [
@@ -660,102 +653,99 @@ describe("two databases with a shared history", () => {
     expect(verifyDatabase(second.path)).toMatchObject({ ok: true });
   });
 
-  test("know a desk by its identity, whatever it was renamed to since they parted", () => {
-    const { first, second, restoreFirst } = part((dataDir) => {
-      mintIn(dataDir, "beta");
-      mintIn(dataDir, "gamma");
+  test("know a desk by its identity, whatever it was renamed to since they parted", async () => {
+    const { first, second, restoreFirst } = await part(async (dataDir) => {
+      await mintIn(dataDir, "beta");
+      await mintIn(dataDir, "gamma");
     });
     // In the backup, another desk has got the old name.
-    withRegistryOf(first.dataDir, (registry) => {
-      registry.renameDesk("gamma", "delta");
-      registry.createDesk("gamma", { ifMissing: false });
-      registry.createDesk("omega", { ifMissing: false });
+    await withRegistryOf(first.dataDir, async (registry) => {
+      await registry.renameDesk("gamma", "delta");
+      await registry.createDesk("gamma", { ifMissing: false });
+      await registry.createDesk("omega", { ifMissing: false });
     });
-    const last = mintIn(first.dataDir, "gamma");
-    // In the previous database, two desks have swapped their names.
-    withRegistryOf(second.dataDir, (registry) => {
-      registry.renameDesk("alpha", "x");
-      registry.renameDesk("beta", "alpha");
-      registry.renameDesk("x", "beta");
-      registry.createDesk("omega", { ifMissing: false });
-      registry.archiveDesk("alpha", true);
+    const last = await mintIn(first.dataDir, "gamma");
+    // In the previous database, two desks have swapped their names; the backup's stay.
+    await withRegistryOf(second.dataDir, async (registry) => {
+      await registry.renameDesk("alpha", "x");
+      await registry.renameDesk("beta", "alpha");
+      await registry.renameDesk("x", "beta");
+      await registry.createDesk("omega", { ifMissing: false });
+      await registry.archiveDesk("alpha", true);
     });
     expect(restoreFirst()).toMatchObject({ failure: null });
-    const desks = withRegistryOf(second.dataDir, (registry) => registry.listOverviews());
+    const desks = await withRegistryOf(second.dataDir, (registry) => registry.listOverviews());
     expect(desks).toMatchObject([
-      { name: "alpha", signals: 0, archived_at: expect.any(Number) },
-      { name: "beta", signals: 5, archived_at: null },
-      { name: "gamma" },
-      { name: expect.stringMatching(/^gamma\.restored-/), active_keys: 1 },
+      { name: "alpha", signals: 5, archived_at: null },
+      { name: "beta", signals: 0, archived_at: expect.any(Number) },
+      { name: "delta" },
+      { name: "gamma", active_keys: 1 },
       { name: "omega" },
     ]);
-    const owner = withRegistryOf(second.dataDir, (registry) => registry.findKey(last)?.desk);
-    expect(owner).toMatch(/^gamma\.restored-/);
+    const owner = await withRegistryOf(
+      second.dataDir,
+      async (registry) => (await registry.findKey(last))?.desk,
+    );
+    expect(owner).toBe("gamma");
     expect(verifyDatabase(second.path)).toMatchObject({ ok: true });
   });
 
-  test("keep the newer password, whichever side has it", () => {
+  test("keep the newer password, whichever side has it", async () => {
     let memberId = "";
-    const { first, second, restoreFirst } = part((dataDir) => {
-      memberId = withMembersOf(dataDir, (members) => {
-        const { token } = members.invite("alpha", EMAIL);
-        return members.spendLink(token, { passwordHash: "old" })?.id ?? "";
+    const { first, second, restoreFirst } = await part(async (dataDir) => {
+      memberId = await withMembersOf(dataDir, async (members) => {
+        const { token } = await members.invite("alpha", EMAIL);
+        return (await members.spendLink(token, { passwordHash: "old" }))?.id ?? "";
       });
     });
     for (const [dataDir, hash] of [
       [first.dataDir, "newer, in the backup"],
       [second.dataDir, "newest, in the previous database"],
     ] as const) {
-      withMembersOf(dataDir, (members) => members.setPassword({ memberId, client: null }, hash));
+      await withMembersOf(dataDir, (members) =>
+        members.setPassword({ memberId, client: null }, hash),
+      );
       expect(restoreFirst()).toMatchObject({ failure: null });
       const sql = "SELECT password_hash FROM members";
       expect(query(second.dataDir, sql)).toEqual([{ password_hash: hash }]);
     }
   });
 
-  test("keep one member if both have invited an address", () => {
-    const { first, second, restoreFirst } = part();
-    invite(first.dataDir);
-    const kept = invite(second.dataDir);
-    withRegistryOf(second.dataDir, (registry) => registry.revokeKey(first.keyId));
+  test("keep one member if both have invited an address", async () => {
+    const { first, second, restoreFirst } = await part();
+    await invite(first.dataDir);
+    const kept = await invite(second.dataDir);
+    await withRegistryOf(second.dataDir, (registry) => registry.revokeKey(first.keyId));
     expect(restoreFirst()).toMatchObject({ minted: 0, revoked: 1, failure: null });
     expect(activeMembers(second.dataDir)).toEqual([kept]);
     expect(query(second.dataDir, "SELECT id FROM members")).toHaveLength(2);
   });
 
-  test("keep a member removed whom either side knows as removed", () => {
-    const { first, second, restoreFirst } = part(invite);
-    withMembersOf(first.dataDir, (members) => members.remove("alpha", EMAIL));
-    const again = invite(first.dataDir);
+  test("keep a member removed whom either side knows as removed", async () => {
+    const { first, second, restoreFirst } = await part(invite);
+    await withMembersOf(first.dataDir, (members) => members.remove("alpha", EMAIL));
+    const again = await invite(first.dataDir);
     expect(restoreFirst()).toMatchObject({ failure: null });
     expect(activeMembers(second.dataDir)).toEqual([again]);
-    withMembersOf(second.dataDir, (members) => members.remove("alpha", EMAIL));
+    await withMembersOf(second.dataDir, (members) => members.remove("alpha", EMAIL));
     expect(restoreFirst()).toMatchObject({ failure: null });
     expect(activeMembers(second.dataDir)).toEqual([]);
   });
 
-  test.each(["backup", "previous database"])(
-    "keep a desk archived or in use as it was last, if the %s was changed last",
-    (newer) => {
-      const { first, second, restoreFirst } = part();
-      const changed = newer === "backup" ? first : second;
-      const archived = () => {
-        expect(restoreFirst()).toMatchObject({ failure: null });
-        return withRegistryOf(second.dataDir, (registry) => registry.getDesk("alpha").archived_at);
-      };
-      archive(first.dataDir, true);
-      archive(second.dataDir, true);
-      archive(changed.dataDir, false);
-      expect(archived()).toBeNull();
-      archive(changed.dataDir, true);
-      expect(archived()).toEqual(expect.any(Number));
-    },
-  );
+  test("keep a desk archived that either side has archived", async () => {
+    for (const side of ["first", "second"] as const) {
+      const { second, restoreFirst, ...others } = await part();
+      await archive({ ...others, second }[side].dataDir, true);
+      expect(restoreFirst()).toMatchObject({ failure: null });
+      const desk = await withRegistryOf(second.dataDir, (registry) => registry.getDesk("alpha"));
+      expect(desk.archived_at).toEqual(expect.any(Number));
+    }
+  });
 
-  test("carry over every table except signals", () => {
+  test("carry over every table except signals and their blocks", async () => {
     const sql = "SELECT name FROM sqlite_schema WHERE type = 'table'";
-    const tables = query<{ name: string }>(seed({ signals: 0 }).dataDir, sql);
-    const carried = new Set<string>(["signals", "audit", ...MERGED_TABLES]);
+    const tables = query<{ name: string }>((await seed({ signals: 0 })).dataDir, sql);
+    const carried = new Set<string>(["signals", "signal_blocks", "audit", ...MERGED_TABLES]);
     expect(new Set(tables.map(({ name }) => name))).toEqual(carried);
   });
 });
@@ -766,7 +756,7 @@ const version = schemaVersion(currentSchema);
 function nextVersion(): readonly string[] {
   const upgrade = JSON.stringify("ALTER TABLE desks ADD COLUMN note TEXT;");
   return variantOf({
-    file: "store/sqlite/migrate.ts",
+    file: "store/sqlite/files/migrate.ts",
     find: "{ sql: schemaSql, first: schemaSql, upgrades: [] }",
     replace: `{ sql: schemaSql + ${upgrade}, first: schemaSql, upgrades: [${upgrade}] }`,
   });
@@ -775,7 +765,7 @@ function nextVersion(): readonly string[] {
 describe("versions", () => {
   test("a backup of an older version is upgraded, and gets the keys of the newer database", async () => {
     const program = nextVersion();
-    const { file, dataDir, key, keyId } = seedWithBackup(20);
+    const { file, dataDir, key, keyId } = await seedWithBackup(20);
     const upgraded = await cli(["key", "revoke", keyId, "--data", dataDir], { program });
     expect(upgraded).toMatchObject({ code: 0 });
     const restored = await cli(["restore", file, "--data", dataDir, "--force"], { program });
@@ -789,7 +779,7 @@ describe("versions", () => {
 
   test("a backup of a newer version is refused; over a newer database, no keys are carried over", async () => {
     const program = nextVersion();
-    const { file, dataDir, keyId } = seedWithBackup(20);
+    const { file, dataDir, keyId } = await seedWithBackup(20);
     await cli(["key", "revoke", keyId, "--data", dataDir], { program });
     const after = join(temporaryFolder(), "after.db");
     const made = await cli(["backup", after, "--data", dataDir], { program });
@@ -810,8 +800,8 @@ function pausing(): readonly string[] {
     'writeFileSync(`${path}.carried-over`, ""); while (!existsSync(`${path}.go-on`)) Bun.sleepSync(5);\n';
   const names = "import { existsSync, readdirSync,";
   return variantOf(
-    { file: "store/sqlite/restore.ts", find, replace: pause + find },
-    { file: "store/sqlite/restore.ts", find: names, replace: `${names} writeFileSync,` },
+    { file: "store/sqlite/copies/restore.ts", find, replace: pause + find },
+    { file: "store/sqlite/copies/restore.ts", find: names, replace: `${names} writeFileSync,` },
   );
 }
 
@@ -827,7 +817,7 @@ function hasOpen(pid: number, path: string): boolean {
 
 describe("commands during a restore", () => {
   test("a revocation is made, or refused with what to type", async () => {
-    const { file, dataDir, path, keyId } = seedWithBackup(5);
+    const { file, dataDir, path, keyId } = await seedWithBackup(5);
     const program = pausing();
     const restoring = cli(["restore", file, "--data", dataDir, "--force"], { program });
     await until(() => existsSync(`${path}.carried-over`));
@@ -843,12 +833,12 @@ describe("commands during a restore", () => {
     expect(keysOf(dataDir)).toMatchObject([{ revoked_at: expect.any(Number) }]);
   });
 
-  test("a change is refused if the database was replaced while it waited", () => {
-    const { file, dataDir, path, keyId } = seedWithBackup(5);
-    withRegistryOf(dataDir, (registry) => {
+  test("a change is refused if the database was replaced while it waited", async () => {
+    const { file, dataDir, path, keyId } = await seedWithBackup(5);
+    await withRegistryOf(dataDir, async (registry) => {
       renameSync(path, `${path}.moved`);
       copyFileSync(file, path);
-      expect(() => registry.revokeKey(keyId)).toThrow(
+      expect(String(await rejection(registry.revokeKey(keyId)))).toContain(
         "The database was replaced by a restore while this command waited: run it again.",
       );
     });
@@ -856,7 +846,7 @@ describe("commands during a restore", () => {
   });
 
   test("the restore waits for a command, and carries its change over", async () => {
-    const { file, dataDir, path, keyId } = seedWithBackup(5);
+    const { file, dataDir, path, keyId } = await seedWithBackup(5);
     const db = openDatabase(dataDir, "command");
     db.run("BEGIN IMMEDIATE");
     const restoring = restore(file, dataDir, "--force");
@@ -869,9 +859,9 @@ describe("commands during a restore", () => {
     expect(keysOf(dataDir)).toMatchObject([{ revoked_at: 7 }]);
   });
 
-  test("a lock that stays is no damage: nothing is changed", () => {
-    const { file, dataDir, path, keyId } = seedWithBackup(5);
-    withRegistryOf(dataDir, (registry) => registry.revokeKey(keyId));
+  test("a lock that stays is no damage: nothing is changed", async () => {
+    const { file, dataDir, path, keyId } = await seedWithBackup(5);
+    await withRegistryOf(dataDir, (registry) => registry.revokeKey(keyId));
     edit(path, "PRAGMA journal_mode = DELETE");
     const db = new Database(path);
     db.run("BEGIN EXCLUSIVE");
@@ -887,7 +877,7 @@ describe("commands during a restore", () => {
 
 describe("a restore that fails", () => {
   test("changes nothing if the disk is full", async () => {
-    const { file, dataDir } = seedWithBackup(20_000);
+    const { file, dataDir } = await seedWithBackup(20_000);
     const limited = ["bash", "-c", 'ulimit -f 2000 && exec "$@"', "limited"];
     for (const where of [dataDir, newDataDir()]) {
       const before = listFiles(where);
@@ -899,8 +889,8 @@ describe("a restore that fails", () => {
     }
   });
 
-  test("replaces nothing if the restored database is not sound", () => {
-    const { file, dataDir, path } = seedWithBackup(50);
+  test("replaces nothing if the restored database is not sound", async () => {
+    const { file, dataDir, path } = await seedWithBackup(50);
     edit(path, "PRAGMA journal_mode = DELETE");
     const before = listFiles(dataDir);
     copyDatabase(file, restoringPath(path));
@@ -911,9 +901,9 @@ describe("a restore that fails", () => {
     expect(after).toEqual(before);
   });
 
-  test("and was interrupted after it moved the database is finished by the next one", () => {
-    const { file, dataDir, path, keyId } = seedWithBackup(5);
-    withRegistryOf(dataDir, (registry) => registry.revokeKey(keyId));
+  test("and was interrupted after it moved the database is finished by the next one", async () => {
+    const { file, dataDir, path, keyId } = await seedWithBackup(5);
+    await withRegistryOf(dataDir, (registry) => registry.revokeKey(keyId));
     copyDatabase(file, restoringPath(path));
     const kept = `${path}.before-20261121T115118Z`;
     renameSync(path, kept);

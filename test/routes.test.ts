@@ -43,6 +43,22 @@ test("the public interface takes its route from the path, whatever the Host", as
   expect(query(dataDir, "SELECT count(*) AS n FROM signals")).toEqual([{ n: stored }]);
 });
 
+test("a request with two Host headers gets 400", async () => {
+  const readListen = { host: "127.0.0.1", port: 0 };
+  const { app, key, dataDir } = await startTestApp({ config: { readListen } });
+  const two = "Host: b.example\r\n";
+  const readPort = Number(new URL(app.feedUrl ?? "").port);
+  const { port } = app.address;
+  const auth = `Authorization: Bearer ${key}\r\nContent-Type: application/json\r\n`;
+  for (const again of [two, "host: a.example\r\n"]) {
+    expect(await status(port, "POST /v1/signals", "a.example", again + auth)).toBe(400);
+    expect(await status(port, "GET /openapi.yaml", "a.example", again)).toBe(400);
+    expect(await status(readPort, "GET /feed", "a.example", again)).toBe(400);
+    expect(await status(readPort, "GET /openapi.yaml", "a.example", again)).toBe(400);
+  }
+  expect(query(dataDir, "SELECT count(*) AS n FROM signals")).toEqual([{ n: 0 }]);
+});
+
 test("a path that is the same only after normalisation is another path", async () => {
   const { app, key, dataDir } = await startTestApp();
   const auth = `Authorization: Bearer ${key}\r\nContent-Type: application/json\r\n`;

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { meansTheSame } from "../src/domain/same-json.ts";
+import { meansTheSame } from "../src/domain/signal/same-json.ts";
 
 const long = "x".repeat(60_000);
 

@@ -1,5 +1,5 @@
 /** `signalbox send` against a real server, with everything in between that can fail. */
-import { describe, expect, test } from "bun:test";
+import { describe, expect, jest, mock, test } from "bun:test";
 import {
   appendFileSync,
   closeSync,
@@ -7,16 +7,18 @@ import {
   openSync,
   readFileSync,
   statSync,
+  symlinkSync,
   truncateSync,
   writeFileSync,
   writeSync,
 } from "node:fs";
 import { join } from "node:path";
-import { fileLines } from "../src/domain/signal-file.ts";
-import { parseSignal } from "../src/domain/signal.ts";
-import type { StoredSignal } from "../src/domain/stored-signal.ts";
+import * as printing from "../src/cli/print.ts";
+import { fileLines } from "../src/domain/signal/file.ts";
+import { parseSignal } from "../src/domain/signal/signal.ts";
+import type { StoredSignal } from "../src/domain/signal/stored-signal.ts";
 import { Input } from "../src/send/input.ts";
-import { idOfLine, newFirstId } from "../src/send/journal.ts";
+import { idOfLine, newFirstId, readJournal, writeJournal } from "../src/send/journal.ts";
 import { makeCertificate, writeCertificate } from "./_certificates.ts";
 import { cli, expectRefusal, freePort, mintKey, signalbox, spawn, startServe } from "./_cli.ts";
 import {
@@ -377,6 +379,17 @@ test("the ids of lines are UUIDs v7 that increase", () => {
 });
 
 describe("the journal", () => {
+  test("is written again without following a link that somebody has put in its way", () => {
+    const folder = temporaryFolder();
+    const [journal, victim] = [join(folder, "journal"), join(folder, "victim")];
+    writeFileSync(victim, "mine");
+    writeJournal(journal, null, { sha256: "a", bytes: 1 });
+    symlinkSync(victim, `${journal}.${process.pid}`);
+    writeJournal(journal, readJournal(journal), { sha256: "b", bytes: 2 });
+    expect(readFileSync(victim, "utf8")).toBe("mine");
+    expect(readJournal(journal)).toMatchObject({ bytes: 2 });
+  });
+
   test("belongs to one input: another one is refused, and nothing is sent", async () => {
     const { server, cwd, file, send } = await prepare();
     const name = file(numbered(2));
@@ -667,22 +680,6 @@ describe("each signal is stored exactly once", () => {
   });
 });
 
-test.each([
-  ["seconds", () => "2"],
-  ["a date", () => new Date(Date.now() + 3_000).toUTCString()],
-])("a retry waits for Retry-After in %s", async (_, retryAfter) => {
-  const times: number[] = [];
-  const url = listen(() => {
-    times.push(performance.now());
-    if (times.length > 1) return created();
-    return new Response("{}", { status: 429, headers: { "Retry-After": retryAfter() } });
-  });
-  const { file, summary } = sendingTo(url, WRONG_KEY);
-  expect(await summary(0, file([signal]))).toMatchObject({ stored: 1 });
-  // HTTP dates are whole seconds.
-  expect((times[1] ?? 0) - (times[0] ?? 0)).toBeGreaterThan(1_900);
-});
-
 async function untilStored(dataDir: string, enough: number): Promise<void> {
   const count = () => query<{ n: number }>(dataDir, "SELECT count(*) AS n FROM signals")[0]?.n ?? 0;
   while (count() < enough) await Bun.sleep(5);
@@ -739,7 +736,7 @@ describe("Ctrl-C", () => {
     const child = spawn(["send", file(numbered(2)), "--json"], { cwd, env });
     const reader = child.stderr.getReader();
     expect(Buffer.from((await reader.read()).value ?? "").toString()).toContain(
-      "Trying again: 503",
+      `Waiting for ${url} (503): 2 signals waiting, trying again\n`,
     );
     const startedAt = performance.now();
     child.kill("SIGTERM");
@@ -781,34 +778,31 @@ describe("Ctrl-C", () => {
 
 describe("what no retry can help fails at once", () => {
   test.each([
-    ["a redirect", () => Response.redirect("https://elsewhere.example/"), "answered 302"],
-    ["another path", () => new Response("no", { status: 404 }), "answered 404: no"],
-    ["another program", () => new Response("<html>"), "did not come from signalbox"],
-    ["https_required", () => Response.json({ message: "HTTPS." }, { status: 403 }), "403: HTTPS."],
-  ])("%s", async (_, answer, says) => {
+    ["another path", { error: "not_found", message: "Other." }, 404, "answered 404: Other."],
+    ["https_required", { error: "https_required", message: "HTTPS." }, 403, "403: HTTPS."],
+  ])("%s", async (_, body, status, says) => {
     let requests = 0;
     const url = listen(() => {
       requests += 1;
-      return answer();
+      return Response.json(body, { status });
     });
     const { file, send } = sendingTo(url, WRONG_KEY);
     const { code, stderr } = await send([file(numbered(50)), "--connections", "1"]);
     expect(stderr).toContain(says);
     expect(stderr).toContain("--url URL");
-    // What answers 200 may have stored it.
-    expect(stderr).toContain(says.startsWith("did") ? " 1 unknown, 49 not" : " 0 unknown, 50 not");
+    expect(stderr).toContain(" 0 unknown, 50 not");
     expect(code).toBe(1);
     expect(requests).toBe(1);
   });
 
-  test("a host that does not exist, and a port that speaks http", async () => {
+  test("a port that speaks http, and the address of the examples", async () => {
     const { server, file, send } = await prepare();
     const name = file([signal]);
-    const nowhere = await send([name, "--url", "https://no-such-host.invalid"]);
-    expect(nowhere.stderr).toContain("There is no host no-such-host.invalid");
     const plain = await send([name, "--url", server.url.replace("http:", "https:")]);
     expect(plain.stderr).toContain("is its address http or https?");
-    expect([nowhere.code, plain.code]).toEqual([1, 1]);
+    const example = await send([name, "--url", "https://signals.example.com"]);
+    expect(example.stderr).toContain("change the URL to your server's address");
+    expect([plain.code, example.code]).toEqual([1, 1]);
   });
 
   test("a certificate that is not trusted; --ca trusts it, for its names only", async () => {
@@ -882,13 +876,84 @@ describe("a signal without success", () => {
     const args = ["--give-up-after", "1s", "--connections", "2", "--json"];
     const { code, stdout, stderr } = await send([file(numbered(50)), ...args]);
     expect(JSON.parse(stdout)).toMatchObject({ unknown: 0, not_sent: 50 });
-    expect(stderr).toMatch(/^Trying again: no server listens there/);
-    expect(stderr).toMatch(
-      /Gave up on http:\S+: no server listens there \(ECONNREFUSED\)\. Check .* --url URL\. Resume/,
-    );
+    expect(stderr).toMatch(/^Waiting for http:\S+ \(connection refused\): 50 signals waiting, /);
+    expect(stderr.match(/Waiting/g)).toHaveLength(1);
+    expect(stderr).toMatch(/Gave up on http:\S+: connection refused\. Check .* --url URL\. Resume/);
     expect(code).toBe(1);
     expect(existsSync(join(cwd, "signals.ndjson.journal"))).toBe(true);
   });
+});
+
+describe("the address", () => {
+  test("is that of the folder's running server if none is given", async () => {
+    const { server, file, cwd, key } = await prepare();
+    const args = ["send", "--data", server.dataDir, file(numbered(2))];
+    const { stderr } = await cli(args, { cwd, env: { SIGNALBOX_KEY: key } });
+    expect(stderr).toStartWith("signals.ndjson: 2 stored");
+    expect(stored(server.dataDir)).toEqual(once(2));
+  });
+
+  test("is in the command that resumes, also if the server does not run any more", async () => {
+    const { server, file, cwd } = await prepare();
+    const args = ["send", "--data", server.dataDir, file(numbered(2))];
+    const { stderr } = await cli(args, { cwd, env: { SIGNALBOX_KEY: WRONG_KEY } });
+    expect(stderr).toEndWith(
+      `: signalbox send --url ${server.url} --data ${server.dataDir} signals.ndjson\n`,
+    );
+  });
+});
+
+test("an answer of another program is no success, and is tried again", async () => {
+  const { server, key } = await prepare();
+  const portal = ["<html>Sign in</html>", '{"id":"1"}', "[]", ""];
+  const url = listen((request) => {
+    const text = portal.shift();
+    return text === undefined ? forward(server.url, request) : new Response(text);
+  });
+  const { file, send } = sendingTo(url, key);
+  const { code, stderr } = await send([file(numbered(1))]);
+  expect(stderr).toStartWith(`Waiting for ${url} (200 from another program): 1 signal waiting, `);
+  expect(stderr).toContain("signals.ndjson: 1 stored");
+  expect(code).toBe(0);
+  expect(stored(server.dataDir)).toEqual(once(1));
+});
+
+const waitNote = (reason: string, left = "30 signals") =>
+  `Waiting for http://127.0.0.1:1 (${reason}): ${left} waiting, trying again`;
+
+test("what send waits for is said once per reason, and every minute while it lasts", async () => {
+  const notes: string[] = [];
+  const print = { ...printing };
+  const replace = (printNote: typeof print.printNote) =>
+    mock.module("../src/cli/print.ts", () => ({ ...print, printNote }));
+  await replace((text) => void notes.push(text));
+  onCleanup(() => replace(print.printNote));
+  Object.defineProperty(process.stderr, "isTTY", { value: false });
+  const { SendProgress } = await import("../src/commands/send/progress.ts");
+  jest.useFakeTimers();
+  onCleanup(() => jest.useRealTimers());
+  const progress = await SendProgress.start("http://127.0.0.1:1", 30);
+  for (let time = 0; time < 3; time += 1) progress.retry("connection refused");
+  progress.retry("503");
+  progress.retry("connection refused");
+  expect(notes.splice(0)).toEqual([waitNote("connection refused"), waitNote("503")]);
+  jest.advanceTimersByTime(59_000);
+  progress.retry("connection refused");
+  expect(notes).toEqual([]);
+  jest.advanceTimersByTime(1_000);
+  progress.retry("connection refused");
+  jest.advanceTimersByTime(60_000);
+  expect(notes.splice(0)).toEqual(Array(2).fill(waitNote("connection refused")));
+  progress.add();
+  jest.advanceTimersByTime(60_000);
+  expect(notes).toEqual([]);
+  for (let reason = 0; reason < 100; reason += 1) progress.retry(String(reason));
+  expect(notes.splice(0)).toEqual(
+    ["0", "1", "2", "3", "4"].map((reason) => waitNote(reason, "29 signals")),
+  );
+  progress.stop();
+  jest.advanceTimersByTime(600_000);
+  expect(notes).toEqual([]);
 });
 
 describe("one signal from flags", () => {
@@ -934,7 +999,7 @@ describe("one signal from flags", () => {
     expect(stderr).toBe(
       "signalbox: The signal is not valid: --source: required; --type: required; --symbol: required; --side: must be one of: open, close; --price: must be a number; --metadata: must be an object\n",
     );
-    expect(code).toBe(1);
+    expect(code).toBe(2);
     const dry = await send([...flags, "--side", "open", "--dry-run"], {
       env: { SIGNALBOX_KEY: "" },
     });
@@ -991,6 +1056,25 @@ async function sendOnTerminal(
 
 describe("on a terminal", () => {
   const SHOW_CURSOR = "\x1b[?25h";
+
+  test("it shows in one line what it waits for", async () => {
+    const port = await freePort();
+    const env = { SIGNALBOX_KEY: WRONG_KEY, SIGNALBOX_URL: `http://127.0.0.1:${port}` };
+    for (const what of [["signals.ndjson"], ["--source", "venue_2"]]) {
+      const cwd = temporaryFolder();
+      writeFileSync(join(cwd, "signals.ndjson"), `${JSON.stringify(signal)}\n`);
+      const rest = what.length === 1 ? [] : ["--type", "crypto", "--symbol", "A", "--side", "open"];
+      const child = startOnTerminal(["send", ...what, ...rest], { cwd, env, cols: 100 });
+      const waiting = `Waiting for ${env.SIGNALBOX_URL} (connection refused): 1 signal waiting`;
+      await child.showed(new RegExp(RegExp.escape(waiting)));
+      child.press(CTRL_C);
+      const { code, shown } = await child.ended();
+      expect(shown).toMatch(/not sent|is not stored/);
+      expect(shown.split("\n").filter((line) => line.includes("Waiting"))).toHaveLength(1);
+      expect(shown.lastIndexOf(SHOW_CURSOR)).toBeGreaterThan(shown.lastIndexOf("\x1b[?25l"));
+      expect(code).toBe(1);
+    }
+  });
 
   test("it shows a progress bar", async () => {
     const place = await prepare();

@@ -1,14 +1,14 @@
 /** `signalbox signals …`: what it finds, prints and writes, beside a server and without one. */
 import { describe, expect, test } from "bun:test";
 import { Database } from "bun:sqlite";
-import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { encodeTime } from "ulid";
 import { cliHere, expectRefusal, mintKey, signalbox, spawn, startServe } from "./_cli.ts";
 import { edit, seed, seededId, seededUlid } from "./_databases.ts";
 import { onCleanup, post, temporaryFolder } from "./_setup.ts";
 import { CTRL_C, onTerminal, startOnTerminal } from "./_terminal.ts";
-import { prettyJson } from "../src/domain/pretty-json.ts";
+import { prettyJson } from "../src/domain/signal/pretty-json.ts";
 
 const UNKNOWN_ID = "01K5QZ8F3V9X2M7T4B6N1C0D8E";
 const SEEDED_AT = 1_700_000_000_000;
@@ -49,7 +49,7 @@ function idAt(n: number): string {
 
 /** Six signals of desk alpha, some with other values, and one more of desk beta. */
 async function varied() {
-  const alpha = seed({ signals: 6 });
+  const alpha = await seed({ signals: 6 });
   const beta = await mintKey(alpha.dataDir, "beta");
   edit(
     alpha.path,
@@ -145,7 +145,7 @@ describe("filters", () => {
     ["export --format xls", 2, "Allowed choices are csv, ndjson."],
     ["export --output /nowhere/x", 1, "create it with: mkdir -p /nowhere"],
   ])("%s is refused", async (args, code, says) => {
-    const { dataDir } = seed({ signals: 1 });
+    const { dataDir } = await seed({ signals: 1 });
     await mintKey(dataDir, "beta");
     const result = await cliHere(["signals", ...args.split(" "), "--data", dataDir]);
     expect(result).toMatchObject({ code, stdout: "" });
@@ -153,13 +153,13 @@ describe("filters", () => {
   });
 
   test("a key that is pasted by mistake is not repeated", async () => {
-    const { dataDir, key } = seed({ signals: 1 });
-    for (const args of [
-      ["show", key],
-      ["list", "--key", key],
-    ]) {
+    const { dataDir, key } = await seed({ signals: 1 });
+    for (const [expected, ...args] of [
+      [1, "show", key],
+      [2, "list", "--key", key],
+    ] as const) {
       const { code, stdout, stderr } = await cliHere(["signals", ...args, "--data", dataDir]);
-      expect(code).toBe(1);
+      expect(code).toBe(expected);
       expect(stdout + stderr).not.toContain(key.slice(8));
     }
   });
@@ -167,7 +167,7 @@ describe("filters", () => {
 
 describe("list", () => {
   test("has the newest 50 first, or as many as --limit says, also in several chunks", async () => {
-    const { dataDir } = seed({ signals: 2_500 });
+    const { dataDir } = await seed({ signals: 2_500 });
     const newest = seeded(1, 2_500).toReversed();
     expect(await idsOf(["list"], dataDir)).toEqual(newest.slice(0, 50));
     expect(await idsOf(["list", "--limit", "2300"], dataDir)).toEqual(newest.slice(0, 2_300));
@@ -177,7 +177,7 @@ describe("list", () => {
   });
 
   test("has every field as it was sent in a line of JSON", async () => {
-    const { dataDir, path, keyId, key } = seed({ signals: 1 });
+    const { dataDir, path, keyId, key } = await seed({ signals: 1 });
     edit(
       path,
       `UPDATE signals SET direction = 'buy', metadata = '{"a":\n 1.00000000000000000001}'`,
@@ -207,7 +207,7 @@ describe("list", () => {
   });
 
   test("says on stderr that it found nothing", async () => {
-    const { dataDir } = seed({ signals: 1 });
+    const { dataDir } = await seed({ signals: 1 });
     const where = ["--data", dataDir, "--symbol", "NONE"];
     expect(await cliHere(["signals", "list", ...where])).toEqual({
       code: 0,
@@ -224,7 +224,7 @@ describe("list", () => {
 
 describe("show", () => {
   test("finds a signal by either id, with its metadata formatted and its numbers whole", async () => {
-    const { dataDir, path, keyId, key } = seed({ signals: 2 });
+    const { dataDir, path, keyId, key } = await seed({ signals: 2 });
     edit(path, [
       "UPDATE signals SET signal_time = 9007199254740991, metadata = ? WHERE seq = 2",
       '{"a":{"b":[1.00000000000000000001,"x:{y"],"c":{},"d":[]}}',
@@ -271,13 +271,13 @@ metadata
     expect(stderr).toBe("2 signals have this id: name one's desk with --desk.\n");
   });
 
-  test("escapes control characters on a terminal", async () => {
-    const { dataDir, path } = seed({ signals: 1 });
-    edit(path, ["UPDATE signals SET metadata = ?", '{"a":"\u009b31m"}']);
+  test("escapes hidden characters in JSON on a terminal", async () => {
+    const { dataDir, path } = await seed({ signals: 1 });
+    edit(path, ["UPDATE signals SET metadata = ?", '{"a":"\u009b31m\u202e"}']);
     for (const args of [["show", seededUlid(1)], ["list", "--json"], ["export"]]) {
       const text = await onTerminal(["signals", ...args, "--data", dataDir]);
-      expect(text).not.toContain("\u009b");
-      expect(text).toContain("\\u009b31m");
+      expect(text).not.toMatch(/[\u009b\u202e]/);
+      expect(text).toContain("\\u009b31m\\u202e");
     }
   });
 
@@ -320,7 +320,7 @@ async function send(url: string, key: string, fields: object = {}): Promise<stri
 
 describe("tail", () => {
   test("has the latest in the order of storage, or all after an id", async () => {
-    const { dataDir } = seed({ signals: 2_500 });
+    const { dataDir } = await seed({ signals: 2_500 });
     const all = seeded(1, 2_500);
     const from = (first: number) => all.slice(first - 1);
     expect(await idsOf(["tail"], dataDir)).toEqual(from(2_491));
@@ -336,7 +336,7 @@ describe("tail", () => {
   });
 
   test("is NDJSON in a pipe and a table on a terminal, where Ctrl-C ends it with code 0", async () => {
-    const { dataDir } = seed({ signals: 3 });
+    const { dataDir } = await seed({ signals: 3 });
     expect(linesOf(await run(["tail"], dataDir))).toHaveLength(3);
     const follow = async (...flags: string[]): Promise<string> => {
       const args = ["signals", "tail", "--follow", "--data", dataDir];
@@ -405,7 +405,7 @@ describe("tail", () => {
   });
 
   test("prints what a restored database stores under lower ids than before", async () => {
-    const { dataDir, path, keyId } = seed({ signals: 5 });
+    const { dataDir, path, keyId } = await seed({ signals: 5 });
     const tail = startTail(["--follow"], dataDir);
     await tail.until(5);
     edit(path, "DELETE FROM signals WHERE seq > 2");
@@ -422,7 +422,7 @@ describe("tail", () => {
   });
 
   test("ends in silence when its reader has gone, even if no more signals come", async () => {
-    const { dataDir } = seed({ signals: 3 });
+    const { dataDir } = await seed({ signals: 3 });
     const program = signalbox.join(" ");
     const command = `{ ${program} signals tail --follow --data ${dataDir}; echo "code $?" >&2; } | head -n 1`;
     const child = Bun.spawn(["sh", "-c", command], { stdio: ["ignore", "pipe", "pipe"] });
@@ -433,7 +433,7 @@ describe("tail", () => {
 
 describe("export", () => {
   test("has all signals in the order of storage, as the console's files have them", async () => {
-    const { dataDir, path } = seed({ signals: 2_500 });
+    const { dataDir, path } = await seed({ signals: 2_500 });
     edit(path, "UPDATE signals SET symbol = '=1+1' WHERE seq = 2");
     const ndjson = await run(["export"], dataDir);
     expect(linesOf(ndjson).map(({ id }) => id)).toEqual(seeded(1, 2_500));
@@ -445,7 +445,7 @@ describe("export", () => {
   });
 
   test("makes a file that only its user can read, and replaces none", async () => {
-    const { dataDir, path } = seed({ signals: 3 });
+    const { dataDir, path } = await seed({ signals: 3 });
     const folder = temporaryFolder();
     const file = join(folder, "signals.ndjson");
     const args = ["signals", "export", "--output", file, "--data", dataDir];
@@ -466,14 +466,25 @@ describe("export", () => {
     expect(readdirSync(folder)).toEqual(["signals.ndjson"]);
   });
 
+  test("follows no link that somebody has put in its way", async () => {
+    const { dataDir } = await seed({ signals: 3 });
+    const folder = temporaryFolder();
+    const victim = join(temporaryFolder(), "victim");
+    writeFileSync(victim, "mine");
+    // The command runs in this process.
+    symlinkSync(victim, join(folder, `.all.ndjson.${process.pid}.signalbox-partial`));
+    await run(["export", "--output", join(folder, "all.ndjson")], dataDir);
+    expect(readFileSync(victim, "utf8")).toBe("mine");
+  });
+
   test.each(["SIGINT", "SIGTERM"] as const)("leaves no file after %s", async (name) => {
-    const { dataDir } = seed({ signals: 200_000 });
+    const { dataDir } = await seed({ signals: 200_000 });
     const folder = temporaryFolder();
     const file = join(folder, "signals.csv");
     const args = ["signals", "export", "--format", "csv", "--output", file, "--data", dataDir];
     const child = spawn(args, {});
     while (readdirSync(folder).length === 0) await Bun.sleep(1);
-    expect(readdirSync(folder)[0]).toMatch(/^\.signals\.csv\.\d+\.signalbox-partial$/);
+    expect(readdirSync(folder)[0]).toMatch(/^\.signals\.csv\.[0-9a-f]{16}\.signalbox-partial$/);
     child.kill(name);
     expect(await child.exited).toBe(1);
     expect(await new Response(child.stderr).text()).toBe(
@@ -483,7 +494,7 @@ describe("export", () => {
   });
 
   test("leaves no file that looks whole when it is killed, or when it fails", async () => {
-    const { dataDir, path } = seed({ signals: 200_000 });
+    const { dataDir, path } = await seed({ signals: 200_000 });
     const folder = temporaryFolder();
     const file = join(folder, "signals.csv");
     const args = ["signals", "export", "--output", file, "--data", dataDir];
@@ -501,7 +512,7 @@ describe("export", () => {
   });
 
   test("shows its progress on a terminal", async () => {
-    const { dataDir } = seed({ signals: 50_000 });
+    const { dataDir } = await seed({ signals: 50_000 });
     const file = join(temporaryFolder(), "signals.csv");
     const text = await onTerminal(["signals", "export", "--output", file, "--data", dataDir]);
     expect(text).toMatch(/export .*\d+%, \d+ signals/);
@@ -510,7 +521,7 @@ describe("export", () => {
 });
 
 test("a reader that is slow keeps no read transaction open", async () => {
-  const { dataDir, path, keyId } = seed({ signals: 50_000 });
+  const { dataDir, path, keyId } = await seed({ signals: 50_000 });
   const child = spawn(["signals", "export", "--data", dataDir], {});
   // The pipe is full by then, and the export waits for its reader.
   await Bun.sleep(2_000);
@@ -523,7 +534,7 @@ test("a reader that is slow keeps no read transaction open", async () => {
 });
 
 test("reading changes nothing in a data folder, and leaves no file in it", async () => {
-  const { dataDir, path } = seed({ signals: 100 });
+  const { dataDir, path } = await seed({ signals: 100 });
   const state = () => ({ files: readdirSync(dataDir), bytes: Bun.hash(readFileSync(path)) });
   const before = state();
   for (const args of ["list", `show ${seededUlid(1)}`, "tail", "export --format csv"]) {

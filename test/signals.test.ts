@@ -47,8 +47,8 @@ test("a signal is stored, attributed and answered with 201", async () => {
 
 test("a signal belongs to the desk that owns the key, whichever of its keys was used", async () => {
   const { call, dataDir, registry, key, keyId } = await startTestApp();
-  const other = mintKey(registry, "alpha");
-  const beta = mintKey(registry, "beta");
+  const other = await mintKey(registry, "alpha");
+  const beta = await mintKey(registry, "beta");
   for (const presented of [beta.key, key, other.key]) {
     expect((await call("/v1/signals", request({ "X-API-Key": presented }))).status).toBe(201);
   }
@@ -263,7 +263,7 @@ const keyHeaders: [
 
 test("a key is taken from either header; anything else gets a 401 that says what to send", async () => {
   const { call, registry, key } = await startTestApp();
-  const other = mintKey(registry, "alpha").key;
+  const other = (await mintKey(registry, "alpha")).key;
   for (const [name, headers, want] of keyHeaders) {
     const { status, body } = await call("/v1/signals", request(headers(key, other)));
     const message = want === 201 ? undefined : messages[want];
@@ -276,14 +276,14 @@ test("a key is taken from either header; anything else gets a 401 that says what
 test("unknown, malformed, revoked and expired keys get the same answer", async () => {
   let now = Date.now();
   const { call, registry } = await startTestApp({ now: () => now });
-  const expired = registry.mintKey({
+  const expired = await registry.mintKey({
     scope: "send",
     desk: "alpha",
     label: null,
     expiresInMs: 1_000,
   });
-  const revoked = mintKey(registry, "alpha");
-  registry.revokeKey(revoked.keyId);
+  const revoked = await mintKey(registry, "alpha");
+  await registry.revokeKey(revoked.keyId);
   now += 2_000;
   for (const key of [`sbk_${HEX}`, "nonsense", revoked.key, expired.key]) {
     const { status, body, headers } = await call("/v1/signals", request({ "X-API-Key": key }));

@@ -2,7 +2,7 @@
 import { beforeAll, expect, test } from "bun:test";
 import { closeSync, constants, openSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { freePort, mintKey, sendHalf } from "./_cli.ts";
+import { environment, freePort, mintKey, sendHalf } from "./_cli.ts";
 import { buildExecutable } from "./_executable.ts";
 import { onCleanup, temporaryFolder } from "./_setup.ts";
 import { CTRL_C, startOnTerminal } from "./_terminal.ts";
@@ -34,6 +34,7 @@ async function startUnread(args: readonly string[]): Promise<Started> {
   const url = `http://127.0.0.1:${await freePort()}`;
   const where = ["--data", dataDir, "--listen", new URL(url).host, "--console-listen", "off"];
   const child = Bun.spawn([executable, "serve", ...where, "--stop-timeout", "1s", ...args], {
+    env: environment({}),
     stdio: ["ignore", "ignore", writer],
   });
   closeSync(writer);
@@ -47,7 +48,10 @@ async function startUnread(args: readonly string[]): Promise<Started> {
     await child.exited;
     endReader();
   });
-  while (!(await get(url))) await Bun.sleep(10);
+  while (!(await get(url))) {
+    if (child.exitCode !== null) throw new Error(`serve ended with code ${child.exitCode}`);
+    await Bun.sleep(10);
+  }
   const exited = child.exited.then(() => child.signalCode ?? child.exitCode ?? -1);
   return { url, dataDir, kill: (signal) => child.kill(signal), exited, endReader };
 }

@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import { pino } from "pino";
-import { logOptions } from "../src/log.ts";
+import { logOptions } from "../src/lib/log.ts";
 import { StorageLog } from "../src/ops/storage-log.ts";
 import { type LogLine, temporaryFolder } from "./_setup.ts";
 
@@ -13,7 +13,8 @@ function start(dataDir: string): { lines: LogLine[]; storageLog: StorageLog } {
 const full = {
   kind: "unavailable",
   obstacle: "disk",
-  reason: "SQLITE_FULL: disk is full",
+  reason: "the disk is full",
+  error: "SQLITE_FULL: disk is full",
   signals: 3,
 } as const;
 

@@ -1,4 +1,4 @@
-/** What `domain/storage.ts` promises, for any storage: see `storage.sqlite.test.ts` for how to run it. */
+/** What `domain/storage/` promises, for any storage: see `storage.sqlite.test.ts` for how to run it. */
 import { beforeAll, describe } from "bun:test";
 import { activityTests } from "./storage/activity.ts";
 import { auditTests } from "./storage/audit.ts";

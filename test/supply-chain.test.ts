@@ -106,7 +106,7 @@ describe("licences", () => {
     const page = await Bun.file("THIRD-PARTY.md").text();
     const names = [...page.matchAll(/^\| (\S+) \| \d/gm)].map(([, name = ""]) => name);
     expect(names).toContain("elysia");
-    expect(names).toContain("uplot");
+    expect(names).toContain("preact");
     expect(names.filter((name) => name === "sonic-boom")).toHaveLength(2);
     expect(names).not.toContain("typescript");
     expect(page.match(/^### /gm)).toHaveLength(names.length);

@@ -1,7 +1,7 @@
 /** Tables of commands on terminals of any width, and in pipes. */
 import { expect, test } from "bun:test";
-import { layOut, timeColumn } from "../src/commands/print.ts";
-import { DAY_MS } from "../src/domain/time.ts";
+import { layOut, timeColumn } from "../src/cli/print.ts";
+import { DAY_MS } from "../src/lib/text/time.ts";
 import { mintKey } from "./_cli.ts";
 import { temporaryFolder } from "./_setup.ts";
 import { onTerminal } from "./_terminal.ts";

@@ -1,11 +1,14 @@
-import { beforeAll, describe, expect, test } from "bun:test";
+import { beforeAll, describe, expect, spyOn, test } from "bun:test";
 import { chmodSync, mkdirSync, renameSync, symlinkSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { join } from "node:path";
 import { connect } from "node:tls";
-import { DAY_MS } from "../src/domain/time.ts";
+import { UserError } from "../src/lib/errors.ts";
+import { DAY_MS } from "../src/lib/text/time.ts";
 import { askStatus } from "../src/ops/client.ts";
-import { isOpenToOthers, loadCertificate } from "../src/net/tls.ts";
+import { Listener } from "../src/http/listener.ts";
+import { PortSockets } from "../src/http/sockets.ts";
+import { type Certificate, isOpenToOthers, loadCertificate } from "../src/http/tls.ts";
 import {
   makeCertificate,
   presentedName,
@@ -105,7 +108,9 @@ describe("a new certificate", () => {
   test("is presented to new connections after a reload; the same certificate changes nothing", async () => {
     const { app, url, folder, log } = await startWithTls();
     app.reloadCertificate();
-    expect(log.filter(({ msg }) => msg.includes("certificate"))).toEqual([]);
+    expect(log.filter(({ msg }) => msg.includes("certificate"))).toMatchObject([
+      { level: "info", msg: expect.stringMatching(/^SIGHUP changed nothing: the certificate is /) },
+    ]);
     for (const certificate of [second, first]) {
       writeCertificate(folder, certificate);
       app.reloadCertificate();
@@ -114,6 +119,35 @@ describe("a new certificate", () => {
       }
     }
     expect(log.some(({ msg }) => msg === "new certificate in use")).toBe(true);
+  });
+
+  test("that one listener cannot bind with is tried again, and gives the others one listener more", async () => {
+    const readListen = { host: "127.0.0.1", port: 0 };
+    const { app, url, folder, log, dataDir } = await startWithTls(first, { readListen });
+    const readPort = Number(new URL(app.feedUrl ?? "").port);
+    const original: unknown = Reflect.get(Listener.prototype, "replaceCertificate");
+    const replace = spyOn(Listener.prototype, "replaceCertificate");
+    onCleanup(() => replace.mockRestore());
+    replace.mockImplementation(function (this: Listener, next) {
+      if (this.address.port === readPort) throw new UserError("no descriptor is left");
+      (original as (this: Listener, next: Certificate) => void).call(this, next);
+    });
+    writeCertificate(folder, second);
+    for (let count = 0; count < 3; count += 1) app.reloadCertificate();
+    expect(log.filter(({ level }) => level === "warn")).toMatchObject([
+      {
+        msg: "the new certificate is not in use yet; tries again",
+        reason: "no descriptor is left",
+      },
+    ]);
+    expect((await askStatus(dataDir))?.certificate_refusal).toBe("no descriptor is left");
+    expect(PortSockets.of(app.address.port)?.listeners()).toHaveLength(2);
+    replace.mockRestore();
+    app.reloadCertificate();
+    expect(await presentedName(url)).toBe("second");
+    expect(await presentedName(app.feedUrl ?? "")).toBe("second");
+    expect(PortSockets.of(app.address.port)?.listeners()).toHaveLength(2);
+    expect((await askStatus(dataDir))?.certificate_refusal).toBeNull();
   });
 
   test("is loaded without a signal when its files change", async () => {
@@ -203,7 +237,7 @@ describe("a new certificate", () => {
     const { app, dataDir, folder } = await startWithTls();
     writeCertificate(folder, { ...second, key: first.key });
     app.reloadCertificate();
-    const said = /The new certificate was rejected, .* is not the key of/;
+    const said = /The new certificate is not in use, .* is not the key of/;
     expect((await cli(["status", "--data", dataDir])).stdout).toMatch(said);
     const { stdout, code } = await cli(["doctor", "--data", dataDir]);
     expect(stdout).toMatch(said);

@@ -1,11 +1,15 @@
 import { describe, expect, test } from "bun:test";
 import { existsSync } from "node:fs";
 import { join } from "node:path";
-import { requirePortsOfTheirOwn, requireSafeTransport, type ServeConfig } from "../src/config.ts";
-import { UserError } from "../src/domain/errors.ts";
-import { requireHttps, TrustedProxies } from "../src/net/transport.ts";
-import { formatAddress, isLoopbackHost, parseAddress } from "../src/net/address.ts";
-import { expectUsageError } from "./_cli.ts";
+import {
+  requirePortsOfTheirOwn,
+  requireSafeTransport,
+  type ServeConfig,
+} from "../src/serve/config.ts";
+import { UserError } from "../src/lib/errors.ts";
+import { requireHttps, TrustedProxies } from "../src/http/transport.ts";
+import { formatAddress, isLoopbackHost, parseAddress } from "../src/http/address.ts";
+import { cliHere, expectUsageError } from "./_cli.ts";
 import { defaultConfig, signal, startTestApp, rejection, temporaryFolder } from "./_setup.ts";
 
 function config(listen: string, more: Partial<ServeConfig> = {}): ServeConfig {
@@ -243,4 +247,17 @@ describe("the client's address behind a trusted proxy", () => {
       expect(clientOf(forwarded)).toBe("10.0.0.1");
     },
   );
+});
+
+test.each(["0.0.0.0/0", "::/0"])("serve and serve --check warn if they trust %s", async (range) => {
+  const { log } = await startTestApp({ config: { trustedProxies: ["10.0.0.0/8", range] } });
+  const warnings = log.filter(({ level }) => level === "warn").map(({ msg }) => msg);
+  const sentence = `--trust-proxy ${range} trusts every client as a proxy: any client can claim HTTPS and another address. Name the addresses of the proxies alone.`;
+  expect(warnings).toEqual([sentence]);
+  const trust = ["--trust-proxy", "10.0.0.0/8", "--trust-proxy", range];
+  const listen = ["--listen", "127.0.0.1:0", "--console-listen", "off"];
+  const where = ["--data", join(temporaryFolder(), "data")];
+  const check = await cliHere(["serve", "--check", ...listen, ...trust, ...where]);
+  expect(check.code).toBe(0);
+  expect(check.stderr).toContain(`! ${sentence}\n`);
 });

@@ -1,9 +1,10 @@
 import { describe, expect, test } from "bun:test";
 import { mkdirSync, readdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { copyDatabase } from "../src/store/sqlite/copy.ts";
-import { openDatabase } from "../src/store/sqlite/open.ts";
-import { verifyDatabase } from "../src/store/sqlite/verify.ts";
+import { copyDatabase } from "../src/store/sqlite/copies/copy.ts";
+import { openDatabase } from "../src/store/sqlite/files/open.ts";
+import { BlockWriter } from "../src/store/sqlite/append/blocks.ts";
+import { verifyDatabase } from "../src/store/sqlite/copies/verify.ts";
 import { cliHere, expectRefusal, expectUsageError } from "./_cli.ts";
 import {
   changePage,
@@ -14,15 +15,15 @@ import {
   seededUlid,
   storeTwice,
 } from "./_databases.ts";
-import { temporaryFolder } from "./_setup.ts";
+import { openForDamage, temporaryFolder } from "./_setup.ts";
 
 describe("verify succeeds for the database", () => {
   test("of a stopped server, as text and as JSON, and changes nothing", async () => {
-    const { dataDir, path } = seed({ signals: 1_000 });
+    const { dataDir, path } = await seed({ signals: 1_000 });
     const before = readFileSync(path);
     expect(await cliHere(["verify", "--data", dataDir])).toEqual({
       code: 0,
-      stdout: `schema: ok\nintegrity: ok\nforeign_keys: ok\nids_rising: ok\nvalues: ok\n1,000 signals, the newest ${seededUlid(1_000)}, database version 1\n`,
+      stdout: `schema: ok\nintegrity: ok\nforeign_keys: ok\nids_rising: ok\nblocks: ok\nvalues: ok\n1,000 signals, the newest ${seededUlid(1_000)}, database version 1\n`,
       stderr: "",
     });
     const { code, stdout, stderr } = await cliHere(["verify", "--json", "--data", dataDir]);
@@ -39,6 +40,7 @@ describe("verify succeeds for the database", () => {
         integrity: sound,
         foreign_keys: sound,
         ids_rising: sound,
+        blocks: sound,
         values: sound,
       },
     });
@@ -46,7 +48,7 @@ describe("verify succeeds for the database", () => {
   });
 
   test("of a server that was killed, with what is in its log", async () => {
-    const { path, dataDir } = seed({ signals: 500, logged: 40 });
+    const { path, dataDir } = await seed({ signals: 500, logged: 40 });
     const log = readFileSync(`${path}-wal`);
     const { code, stdout } = await cliHere(["verify", "--data", dataDir]);
     expect(stdout).toContain("540 signals");
@@ -56,13 +58,41 @@ describe("verify succeeds for the database", () => {
 
   test("of a backup, and leaves no file beside it", async () => {
     const file = join(temporaryFolder(), "backup.db");
-    copyDatabase(seed({ signals: 20 }).path, file);
+    copyDatabase((await seed({ signals: 20 })).path, file);
     expect(await cliHere(["verify", file])).toMatchObject({ code: 0, stderr: "" });
     expect(readdirSync(join(file, ".."))).toEqual(["backup.db"]);
   });
 
-  test("without a signal in it", () => {
-    const verification = verifyDatabase(seed({ signals: 0 }).path);
+  test("with complete blocks, of which one was written after a rollback", async () => {
+    const { dataDir, path } = await seed({ signals: 10_000 });
+    const db = openForDamage(dataDir);
+    const writer = new BlockWriter(db);
+    db.run("BEGIN");
+    writer.add([], 8_192);
+    db.run("ROLLBACK");
+    writer.add([], 10_000);
+    expect(db.query("SELECT block FROM signal_blocks").values()).toEqual([[0], [1]]);
+    db.close();
+    expect(verifyDatabase(path)).toMatchObject({ ok: true });
+    const damaged = openForDamage(dataDir);
+    damaged.run(
+      "UPDATE signal_blocks SET symbols = replace(symbols, 'BTC', 'ETH') WHERE block = 1",
+    );
+    expect(verifyDatabase(path).checks["blocks"]?.detail).toBe(
+      "block 1 of signal_blocks lacks values of its signals",
+    );
+    damaged.run("DELETE FROM signal_blocks WHERE block = 0");
+    damaged.run("UPDATE signal_blocks SET symbols = NULL");
+    damaged.close();
+    const { ok, checks } = verifyDatabase(path);
+    expect([ok, checks["blocks"]?.detail]).toEqual([
+      false,
+      "a block before block 1 of signal_blocks is missing",
+    ]);
+  });
+
+  test("without a signal in it", async () => {
+    const verification = verifyDatabase((await seed({ signals: 0 })).path);
     expect(verification).toMatchObject({ ok: true, signals: 0, newest_id: null });
   });
 });
@@ -104,6 +134,11 @@ const failures: Record<string, Failure> = {
     "the id of seq 10 is not greater than the one before",
     set(`id = '${seededUlid(5_000)}'`),
   ),
+  "a block that is not complete": failure(
+    ["blocks"],
+    "block 0 of signal_blocks does not match its signals",
+    "INSERT INTO signal_blocks SELECT 0, min(received_at), max(received_at), NULL, NULL FROM signals",
+  ),
   "an id of another length": failure(
     ["ids_rising", "values"],
     "the id of seq 9",
@@ -141,7 +176,7 @@ const failures: Record<string, Failure> = {
   ),
 };
 
-const NOT_CHECKED = ["integrity", "foreign_keys", "ids_rising", "values"] as const;
+const NOT_CHECKED = ["integrity", "foreign_keys", "ids_rising", "blocks", "values"] as const;
 
 function otherSchema(says: string, ...statements: string[]): Failure {
   return failure(["schema", ...NOT_CHECKED], says, ...statements);
@@ -160,8 +195,8 @@ const otherSchemas: Record<string, Failure> = {
 };
 
 describe("verify fails if there is", () => {
-  test.each(Object.entries({ ...failures, ...otherSchemas }))("%s", (_name, expected) => {
-    const { path } = seed({ signals: 100 });
+  test.each(Object.entries({ ...failures, ...otherSchemas }))("%s", async (_name, expected) => {
+    const { path } = await seed({ signals: 100 });
     edit(path, "PRAGMA foreign_keys = OFF", ...expected.statements);
     const { ok, checks } = verifyDatabase(path);
     const failing = Object.entries(checks).filter(([, check]) => !check.ok);
@@ -185,8 +220,8 @@ describe("verify fails if there is", () => {
       (path: string) => changePage(path, PAGE.kind, PAGE.text, (page) => void page.fill(0)),
       /malformed|Tree/,
     ],
-  ])("%s", (_name, damage, says) => {
-    const { path } = seed({ signals: 1_000 });
+  ])("%s", async (_name, damage, says) => {
+    const { path } = await seed({ signals: 1_000 });
     damage(path);
     const { ok, checks } = verifyDatabase(path);
     expect({ ok, integrity: checks["integrity"]?.ok }).toEqual({ ok: false, integrity: false });
@@ -194,7 +229,7 @@ describe("verify fails if there is", () => {
   });
 
   test("the command prints the failing check and what to do, and exits with 1", async () => {
-    const { dataDir, path } = seed({ signals: 10 });
+    const { dataDir, path } = await seed({ signals: 10 });
     storeTwice(path, [3, 9]);
     const { code, stdout, stderr } = await cliHere(["verify", "--data", dataDir]);
     expect(stdout).toContain("integrity: failing (non-unique entry in index");
@@ -217,7 +252,7 @@ describe("verify fails if there is", () => {
   });
 
   test("the command says that it read nothing else of another schema", async () => {
-    const { path } = seed({ signals: 10 });
+    const { path } = await seed({ signals: 10 });
     edit(path, "DROP INDEX signals_desk");
     const { code, stdout, stderr } = await cliHere(["verify", path]);
     expect(stdout).toStartWith(
@@ -248,7 +283,7 @@ describe("verify fails if there is", () => {
   test.each(["empty", "missing"])(
     "an %s database whose log is there, which is kept",
     async (how) => {
-      const { dataDir, path } = seed({ signals: 5, logged: 3 });
+      const { dataDir, path } = await seed({ signals: 5, logged: 3 });
       renameSync(path, `${path}.moved`);
       if (how === "empty") writeFileSync(path, "");
       const problem = `${path} is missing or empty, but its log ${path}-wal is there: put the database back beside it`;
@@ -261,7 +296,7 @@ describe("verify fails if there is", () => {
   );
 
   test("an id that is not a ULID, with which serve does not start either", async () => {
-    const { path, dataDir } = seed({ signals: 3 });
+    const { path, dataDir } = await seed({ signals: 3 });
     edit(path, "UPDATE signals SET id = '8' || substr(id, 2) WHERE seq = 3");
     await expectRefusal(
       ["serve", "--data", dataDir, "--listen", "127.0.0.1:0"],
@@ -270,14 +305,14 @@ describe("verify fails if there is", () => {
   });
 
   test("a data folder beside the file is a usage error, but not if the environment names it", async () => {
-    const { path, dataDir } = seed({ signals: 1 });
+    const { path, dataDir } = await seed({ signals: 1 });
     await expectUsageError(["verify", path, "--data", dataDir], "leave out --data");
     const env = { SIGNALBOX_DATA: newDataDir() };
     expect(await cliHere(["verify", path], { env })).toMatchObject({ code: 0, stderr: "" });
   });
 
   test("damage that SQLite reports in several lines, in one line", async () => {
-    const { path } = seed({ signals: 1 });
+    const { path } = await seed({ signals: 1 });
     const bytes = readFileSync(path);
     // A quote that nothing closes, and an escape character, in the definition and in what a page has left of it.
     const name = "metadata         TEXT";
@@ -300,7 +335,7 @@ describe("verify fails if there is", () => {
 });
 
 test("control characters in names, labels and e-mails fail verify and are printed escaped", async () => {
-  const { dataDir, path } = seed({ signals: 1 });
+  const { dataDir, path } = await seed({ signals: 1 });
   edit(
     path,
     "UPDATE api_keys SET label = 'a' || char(27) || '[2J' || char(10) || char(155) || 'b'",
@@ -312,7 +347,7 @@ test("control characters in names, labels and e-mails fail verify and are printe
     expect(verification.checks["values"]?.detail).toContain(`a control character in its ${column}`);
   }
   const listed = await cliHere(["key", "list", "--data", dataDir]);
-  expect(listed.stdout).toContain("a\\u001b[2J\\u000a\\u009bb");
+  expect(listed.stdout).toContain("a⟨U+001B⟩[2J⟨U+000A⟩⟨U+009B⟩b");
   expect(listed.stdout.replaceAll("\n", "")).not.toMatch(/\p{Cc}/u);
   const { stdout } = await cliHere(["key", "list", "--json", "--data", dataDir]);
   expect(stdout.replaceAll("\n", "")).not.toMatch(/\p{Cc}/u);

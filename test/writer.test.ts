@@ -3,10 +3,10 @@ import { describe, expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { AppError } from "../src/domain/errors.ts";
-import type { Signal } from "../src/domain/signal.ts";
-import type { StorageProblem, Submission, Transaction } from "../src/domain/storage.ts";
-import { BatchCommitter } from "../src/store/sqlite/batch.ts";
-import { QUEUE_METADATA_UNITS_MAX, Writer } from "../src/store/sqlite/writer.ts";
+import type { Signal } from "../src/domain/signal/signal.ts";
+import type { StorageProblem, Submission, Transaction } from "../src/domain/storage/append.ts";
+import { BatchCommitter } from "../src/store/sqlite/append/batch.ts";
+import { QUEUE_METADATA_UNITS_MAX, Writer } from "../src/store/sqlite/append/writer.ts";
 import { onCleanup, query, rejection } from "./_setup.ts";
 import { prepare } from "./_submissions.ts";
 
@@ -55,7 +55,7 @@ const poison = { source: "x" as Signal["source"] };
 
 describe("group commit", () => {
   test("signals that arrive during a commit become the next batch", async () => {
-    const { dataDir, submit } = prepare();
+    const { dataDir, submit } = await prepare();
     const { writer } = await startWriter(dataDir);
     const before = commits(dataDir);
     const waiting: Promise<unknown>[] = [];
@@ -69,7 +69,7 @@ describe("group commit", () => {
   });
 
   test("a single signal is committed without waiting for others", async () => {
-    const { dataDir, submit } = prepare();
+    const { dataDir, submit } = await prepare();
     const { writer, transactions } = await startWriter(dataDir);
     const before = commits(dataDir);
     for (let round = 0; round < 5; round++) await writer.append(submit());
@@ -82,8 +82,8 @@ describe("group commit", () => {
     }
   });
 
-  test("batches of any size store every signal in order, and find its duplicates", () => {
-    const { dataDir, db, submit } = prepare();
+  test("batches of any size store every signal in order, and find its duplicates", async () => {
+    const { dataDir, db, submit } = await prepare();
     const committer = new BatchCommitter(db);
     const sent: Submission[] = [];
     const ids: string[] = [];
@@ -123,7 +123,7 @@ describe("group commit", () => {
 });
 
 test("large metadata counts towards the queue's limit until it is stored", async () => {
-  const { dataDir, submit } = prepare();
+  const { dataDir, submit } = await prepare();
   const { writer } = await startWriter(dataDir);
   const metadata = `{"a":"${"x".repeat(64_000)}"}`;
   const fitting = Math.floor(QUEUE_METADATA_UNITS_MAX / metadata.length);
@@ -139,7 +139,7 @@ test("large metadata counts towards the queue's limit until it is stored", async
 
 describe("a submission that the database refuses", () => {
   test("fails alone: the rest of the batch is stored in order", async () => {
-    const { dataDir, submit } = prepare();
+    const { dataDir, submit } = await prepare();
     const { writer, problems, fatal } = await startWriter(dataDir);
     const results = await Promise.allSettled([
       writer.append(submit({ signal: { symbol: "A" } })),
@@ -159,17 +159,18 @@ describe("a submission that the database refuses", () => {
         kind: "failed",
         obstacle: null,
         reason: expect.stringContaining("SQLITE_CONSTRAINT"),
+        error: expect.stringContaining("SQLITE_CONSTRAINT"),
         signals: 1,
       },
     ]);
     expect(fatal).toEqual([]);
-    expect(writer.problem).toBeNull();
+    expect(writer.outage).toBeNull();
     const repeated = await writer.append(submit({ signal: { client_signal_id: "used?" } }));
     expect(repeated.deduped).toBe(false);
   });
 
-  test("is reported without its content, and leaves the record of the key's last use", () => {
-    const { db, registry, submit } = prepare();
+  test("is reported without its content, and leaves the record of the key's last use", async () => {
+    const { db, registry, submit } = await prepare();
     const secret = { source: "secret-venue" as Signal["source"], symbol: "secret-symbol" };
     const outcomes = new BatchCommitter(db).commit([
       submit(),
@@ -178,7 +179,7 @@ describe("a submission that the database refuses", () => {
     ]);
     expect(outcomes.map(({ kind }) => kind)).toEqual(["stored", "failed", "stored"]);
     expect(JSON.stringify(outcomes)).not.toContain("secret");
-    expect(registry.listKeys("alpha")[0]?.last_used_at).toBe(1_000);
+    expect((await registry.listKeys("alpha"))[0]?.last_used_at).toBe(1_000);
   });
 });
 
@@ -187,9 +188,9 @@ function limit(db: Database, pagesMore: number | null): void {
   db.run(`PRAGMA max_page_count = ${pagesMore === null ? 2 ** 32 - 2 : pages + pagesMore}`);
 }
 
-test("on a full disk nothing of a batch is stored, and storing continues when there is space", () => {
+test("on a full disk nothing of a batch is stored, and storing continues when there is space", async () => {
   const large = { metadata: `{"a":"${"x".repeat(60_000)}"}` };
-  const { db, dataDir, registry, submit } = prepare();
+  const { db, dataDir, registry, submit } = await prepare();
   const committer = new BatchCommitter(db);
   limit(db, 2);
   const batch = [
@@ -199,7 +200,8 @@ test("on a full disk nothing of a batch is stored, and storing continues when th
   expect(committer.commit(batch)).toEqual(
     batch.map(() => ({
       kind: "unavailable" as const,
-      reason: expect.stringContaining("SQLITE_FULL"),
+      reason: "the disk is full",
+      error: expect.stringContaining("SQLITE_FULL"),
       obstacle: "disk" as const,
     })),
   );
@@ -208,12 +210,12 @@ test("on a full disk nothing of a batch is stored, and storing continues when th
   limit(db, null);
   expect(committer.commit(batch).map(({ kind }) => kind)).toEqual(["stored", "stored"]);
   expect(count(dataDir)).toBe(2);
-  expect(registry.listKeys("alpha")[0]?.last_used_at).toBe(1_000);
+  expect((await registry.listKeys("alpha"))[0]?.last_used_at).toBe(1_000);
   expect(db.query("PRAGMA integrity_check").values()).toEqual([["ok"]]);
 });
 
 test("after a failure that leaves the disk's state unknown, nothing more is stored", async () => {
-  const { db, dataDir, submit } = prepare();
+  const { db, dataDir, submit } = await prepare();
   // Neither a constraint nor a full disk: an unexpected failure.
   db.run(`CREATE TRIGGER failure BEFORE INSERT ON signals WHEN NEW.symbol = 'failure'
       BEGIN SELECT abs(-9223372036854775807 - 1); END`);
@@ -226,7 +228,7 @@ test("after a failure that leaves the disk's state unknown, nothing more is stor
   expect(await rejection(writer.append(submit()))).toEqual(unavailable);
   expect(fatal).toEqual([expect.stringContaining("integer overflow")]);
   expect(problems).toEqual([]);
-  expect(writer.problem).toContain("integer overflow");
+  expect(writer.outage?.reason).toContain("integer overflow");
   // With the lock, no transaction is open.
   await Bun.sleep(200);
   db.run("BEGIN IMMEDIATE");
@@ -234,15 +236,19 @@ test("after a failure that leaves the disk's state unknown, nothing more is stor
   expect(count(dataDir)).toBe(0);
 });
 
-test("a slow commit is a problem until it ends", async () => {
-  const { db, dataDir, submit } = prepare();
+test("a slow commit is an outage until it ends", async () => {
+  const { db, dataDir, submit } = await prepare();
   const { writer } = await startWriter(dataDir);
   db.run("BEGIN IMMEDIATE");
   const appended = writer.append(submit());
-  expect(writer.problem).toBeNull();
-  while (writer.problem === null) await Bun.sleep(50);
-  expect(writer.problem).toContain("a commit has been running for 4 s: check the disk");
+  expect(writer.outage).toBeNull();
+  while (writer.outage === null) await Bun.sleep(50);
+  expect(writer.outage).toEqual({
+    since: expect.any(Number),
+    reason: expect.stringContaining("the disk does not answer"),
+  });
+  expect(writer.outage.since).toBeLessThan(Date.now() - 3_900);
   db.run("ROLLBACK");
   expect((await appended).deduped).toBe(false);
-  expect(writer.problem).toBeNull();
+  expect(writer.outage).toBeNull();
 });

@@ -1,10 +1,11 @@
 /** `signalbox audit`: who did what to desks, keys and members. */
 import { type Command, Option } from "commander";
-import { auditActor, describeAudit } from "../domain/audit.ts";
+import { auditActor, describeAudit } from "../domain/audit/audit.ts";
+import { auditLines } from "../domain/audit/audit-lines.ts";
 import { withStorage } from "../store/open.ts";
-import { type DataOptions, defineCommand } from "./define.ts";
-import { readPositive } from "./options.ts";
-import { printList, timeColumn } from "./print.ts";
+import { type DataOptions, defineCommand } from "../cli/define.ts";
+import { deskOption, readPositive } from "../cli/options.ts";
+import { printJson, printList, timeColumn } from "../cli/print.ts";
 
 const LIMIT_DEFAULT = 50;
 
@@ -18,7 +19,7 @@ export function auditCommand(): Command {
     name: "audit",
     description: "list who did what to desks, keys and members, newest first",
     options: [
-      new Option("--desk <name>", "list only changes to this desk"),
+      deskOption("list only changes to this desk"),
       new Option("--limit <n>", "maximum number of entries")
         .argParser(readPositive)
         .default(LIMIT_DEFAULT),
@@ -26,22 +27,25 @@ export function auditCommand(): Command {
     adds: "data and json",
     notes: `
 "admin alice" is the user alice of the operating system, who used this command line; after sudo,
-"admin root (sudo: alice)".`,
+"admin root (sudo: alice)". Who used sudo is who logged in to Linux; without a login, SUDO_USER counts for
+root alone. Equal failed sign-ins in a row are one line, except with --json.`,
     examples: [
       "signalbox audit",
       `signalbox audit --desk alpha --limit 1000 --json | jq '.[] | select(.action == "key.revoked")'`,
     ],
     run: async ({ desk = null, limit, json, data }: AuditOptions) => {
       const records = await withStorage(data, ({ audit }) => audit.list({ desk, limit }));
-      printList(records, {
+      if (json) return printJson(records);
+      printList(auditLines(records), {
         json,
         none: "Nothing has been done yet.",
         columns: {
-          TIME: timeColumn(({ at }) => at),
-          DESK: (record) => record.desk ?? "all",
-          WHO: auditActor,
-          FROM: { cell: ({ client }) => client ?? "-", leaveOut: 1 },
-          WHAT: describeAudit,
+          TIME: timeColumn(({ record }) => record.at),
+          DESK: ({ record }) => record.desk ?? "all",
+          WHO: ({ record }) => auditActor(record),
+          FROM: { cell: ({ record }) => record.client ?? "-", leaveOut: 1 },
+          WHAT: ({ record, count }) =>
+            describeAudit(record) + (count === 1 ? "" : ` (${count} times)`),
         },
       });
     },

@@ -3,21 +3,21 @@ import { existsSync, realpathSync, type Stats, statSync } from "node:fs";
 import { stat } from "node:fs/promises";
 import { basename, dirname, join, resolve } from "node:path";
 import { Argument, type Command, Option } from "commander";
-import { defaults } from "../config.ts";
-import { UsageError, UserError } from "../domain/errors.ts";
-import { shellQuoted } from "../domain/shell.ts";
-import type { CopyOptions } from "../domain/storage.ts";
-import { createLog } from "../log.ts";
-import { BackupJob } from "../ops/backups.ts";
-import { DISK_FREE_BYTES_MIN } from "../ops/health.ts";
+import { DISK_FREE_BYTES_MIN } from "../checks/disk.ts";
+import { UsageError, UserError } from "../lib/errors.ts";
+import { shellQuoted } from "../lib/text/shell.ts";
+import type { CopyOptions } from "../domain/storage/files.ts";
+import { createLog } from "../lib/log.ts";
+import { BackupJob, type BackupWork } from "../backups/backups.ts";
 import { databaseFiles, refuseForeignFolder } from "../store/open.ts";
-import { type DataOptions, defineCommand } from "./define.ts";
-import { requireFolder, toType } from "./hint.ts";
-import { readCommand, readInterval, readPath, readPositive } from "./options.ts";
-import { formatTime, plural, printJson, printNote } from "./print.ts";
-import { showProgress } from "./progress.ts";
-import { selfProgram } from "./self.ts";
-import { stopSignal } from "./stop-signal.ts";
+import { type DataOptions, defineCommand } from "../cli/define.ts";
+import { requireFolder, toType } from "../cli/hint.ts";
+import { readCommand, readInterval, readPositive } from "../cli/options.ts";
+import { formatTime, plural, printChanged, printNote } from "../cli/print.ts";
+import { showProgress } from "../cli/progress.ts";
+import { selfProgram } from "../lib/self.ts";
+import { stopSignal } from "../cli/stop-signal.ts";
+import { settings } from "./serve/settings.ts";
 
 interface BackupOptions extends DataOptions {
   readonly every?: number;
@@ -37,18 +37,14 @@ export function backupCommand(): Command {
   return defineCommand({
     name: "backup",
     description: "copy the database to a file, verified, while the server runs",
-    arguments: [
-      new Argument("<target>", "the file; with --every, the folder of the backups").argParser(
-        readPath,
-      ),
-    ],
+    arguments: [new Argument("<target>", "the file; with --every, the folder of the backups")],
     options: [
       new Option("--every <span>", "make a backup at this interval, such as 1h").argParser(
         readInterval,
       ),
       new Option(
         "--keep <n>",
-        `with --every: how many backups to keep (default: ${defaults.backupKeep})`,
+        `with --every: how many backups to keep (default: ${settings.backupKeep.fallback})`,
       ).argParser(readPositive),
       new Option(
         "--command <command>",
@@ -73,7 +69,7 @@ that name, and no other file. It contains the hashes of keys, never a key.`,
 }
 
 /** Makes one backup, in a process of its own. */
-export async function backUp(
+async function backUp(
   dataDir: string,
   file: string,
   options: Pick<CopyOptions, "earlier" | "signal" | "onProgress">,
@@ -91,6 +87,16 @@ export async function backUp(
   return { file, bytes: (await stat(file)).size, signals, newest_id };
 }
 
+/** For a {@link BackupJob}. */
+export function backupWork(dataDir: string): BackupWork {
+  const path = databaseFiles.pathIn(dataDir);
+  return {
+    make: (file, making) => backUp(dataDir, file, making),
+    findOwn: (files, signal) =>
+      databaseFiles.findOwnInProcess(path, files, { program: selfProgram(), signal }),
+  };
+}
+
 async function backUpOnce(file: string, options: BackupOptions): Promise<void> {
   const { data, json, keep, command } = options;
   if ((keep ?? command) !== undefined) {
@@ -104,7 +110,7 @@ async function backUpOnce(file: string, options: BackupOptions): Promise<void> {
     backUp(resolve(data), file, { ...sink, earlier: replaced === null ? [] : [file] }),
   );
   const duration_ms = Math.round(performance.now() - startedAt);
-  if (json) printJson({ ...backup, duration_ms });
+  if (json) printChanged({ ...backup, duration_ms });
   if (replaced !== null) {
     printNote(`${file} replaced the backup of ${formatTime(replaced.mtimeMs)}.`);
   }
@@ -161,9 +167,9 @@ async function backUpEvery(dir: string, everyMs: number, options: BackupOptions)
   const dataDir = resolve(options.data);
   refuseDataFolder(dir, dataDir);
   const log = await createLog("info");
-  const { keep = defaults.backupKeep, command = null } = options;
+  const { keep = settings.backupKeep.fallback, command = null } = options;
   const plan = { dir, everyMs, keep, command };
-  const job = new BackupJob(plan, (file, making) => backUp(dataDir, file, making), log.logger);
+  const job = new BackupJob(plan, backupWork(dataDir), log.logger);
   await stopSignal(log);
   await job.stop();
   log.logger.info("stopped");

@@ -1,9 +1,10 @@
 /** `signalbox config`: each setting of `serve`, and where its value comes from. */
 import type { Command } from "commander";
-import { defineCommand } from "./define.ts";
-import { jsonOption } from "./options.ts";
-import { printList } from "./print.ts";
-import { describeSettings, serveSettings } from "./settings.ts";
+import { defineCommand } from "../cli/define.ts";
+import { jsonOption } from "../cli/options.ts";
+import { printList, printNote } from "../cli/print.ts";
+import { describeSettings, serveSettings } from "./serve/settings.ts";
+import { describeUnknownSettings } from "./serve/unknown-settings.ts";
 
 export function configCommand(): Command {
   const typed = new Map<string, string[]>();
@@ -30,6 +31,8 @@ that it was started with. No setting is a secret.`,
           VARIABLE: { cell: ({ variable }) => variable, leaveOut: 1 },
         },
       });
+      const unknown = describeUnknownSettings();
+      if (unknown !== null) printNote(unknown);
     },
   });
   for (const option of command.options) {

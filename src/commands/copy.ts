@@ -1,17 +1,28 @@
-/** `signalbox copy` (hidden): the process in which `backup`, `restore` and `serve` copy a database. */
+/** Hidden commands: the processes in which `backup`, `restore` and `serve` read files that may be on a disk that hangs. */
 import { Command } from "commander";
-import { lowerPriority } from "../priority.ts";
+import { lowerPriority } from "../lib/priority.ts";
 import { databaseFiles } from "../store/open.ts";
-import { printData } from "./print.ts";
+import { printData } from "../cli/print.ts";
 
 export function copyCommand(): Command {
   return new Command("copy")
     .description("copy a database file, verified, and print its verification as JSON")
     .argument("<from>")
     .argument("<to>")
+    .argument("<folder>", "a new folder beside <to>, for the time of the copy")
     .argument("[earlier...]", "backups, which must be of the same database, newest first")
-    .action(async (from: string, to: string, earlier: string[]) => {
+    .action(async (from: string, to: string, folder: string, earlier: string[]) => {
       lowerPriority();
-      printData(JSON.stringify(await databaseFiles.copy(from, to, earlier)));
+      printData(JSON.stringify(await databaseFiles.copy(from, to, earlier, folder)));
+    });
+}
+
+export function ownBackupCommand(): Command {
+  return new Command("own-backup")
+    .description("print the first backup that is not of another database, as JSON")
+    .argument("<database>")
+    .argument("[backups...]", "newest first")
+    .action((database: string, backups: string[]) => {
+      printData(JSON.stringify(databaseFiles.findOwn(database, backups)));
     });
 }

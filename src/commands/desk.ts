@@ -1,17 +1,15 @@
 /** `signalbox desk …`: create, list and configure desks. */
 import { resolve } from "node:path";
-import { Argument, type Command, Option } from "commander";
-import { hasNamedHost } from "../net/address.ts";
+import { type Command, Option } from "commander";
+import { hasNamedHost } from "../http/address.ts";
 import { askConsoleUrl } from "../ops/client.ts";
-import { checkDeskName, SIGNALS_COUNTED_MAX } from "../domain/desk.ts";
-import { shellQuoted } from "../domain/shell.ts";
+import { SIGNALS_COUNTED_MAX } from "../domain/desk/desk.ts";
+import { shellQuoted } from "../lib/text/shell.ts";
 import { databaseFiles, hasDatabase, withStorage } from "../store/open.ts";
-import { type DataOptions, defineCommand, defineGroup } from "./define.ts";
-import { toType } from "./hint.ts";
-import { readPositive } from "./options.ts";
-import { count, printJson, printList, printNote, timeColumn } from "./print.ts";
-
-const DESK = new Argument("<name>", "the desk's name");
+import { type DataOptions, defineCommand, defineGroup } from "../cli/define.ts";
+import { toType } from "../cli/hint.ts";
+import { deskArgument, deskNameArgument, readPositive } from "../cli/options.ts";
+import { count, printChanged, printList, printNote, timeColumn } from "../cli/print.ts";
 
 export function deskCommand(): Command {
   return defineGroup({
@@ -39,8 +37,8 @@ function createCommand(): Command {
   return defineCommand({
     name: "create",
     description: "create a desk",
-    arguments: [new Argument("<name>", "lower-case letters, digits, dots, dashes and underscores")],
-    options: [new Option("--if-missing", "succeed if the desk already exists")],
+    arguments: [deskNameArgument("<name>")],
+    options: [new Option("--if-missing", "succeed if the desk already exists and is not archived")],
     adds: "data and json",
     examples: [
       "signalbox desk create alpha",
@@ -50,7 +48,6 @@ function createCommand(): Command {
       { ifMissing = false, json, data }: DataOptions & { ifMissing?: boolean },
       name: string,
     ) => {
-      checkDeskName(name);
       const dataDir = resolve(data);
       const isNew = !hasDatabase(dataDir);
       const { desk, created } = await withStorage(
@@ -58,7 +55,7 @@ function createCommand(): Command {
         ({ registry }) => registry.createDesk(name, { ifMissing }),
         { create: true },
       );
-      if (json) printJson(desk);
+      if (json) printChanged(desk);
       if (isNew) printNote(`Created the database ${databaseFiles.pathIn(dataDir)}.`);
       printNote(
         created ? `Created desk "${name}" in ${dataDir}.` : `Desk "${name}" already exists.`,
@@ -113,10 +110,7 @@ function renameCommand(): Command {
   return defineCommand({
     name: "rename",
     description: "rename a desk; its keys, members and signals stay",
-    arguments: [
-      new Argument("<old>", "the desk's name"),
-      new Argument("<new>", "lower-case letters, digits, dots, dashes and underscores"),
-    ],
+    arguments: [deskArgument("<old>"), deskNameArgument("<new>")],
     adds: "data and json",
     notes: "Keys, links and sessions keep working. Lists, exports and the audit show the new name.",
     examples: ["signalbox desk rename alpha omega"],
@@ -125,7 +119,7 @@ function renameCommand(): Command {
         ...(await registry.renameDesk(old, name)),
         desk: await registry.getDesk(name),
       }));
-      if (json) printJson(desk);
+      if (json) printChanged(desk);
       printNote(
         changed
           ? `Desk "${old}" is now called "${name}".`
@@ -139,7 +133,7 @@ function archiveCommand(): Command {
   return defineCommand({
     name: "archive",
     description: "put a desk out of use: its keys and members are refused, and nothing is deleted",
-    arguments: [DESK],
+    arguments: [deskArgument("<name>")],
     options: [new Option("--undo", "bring the desk back: its keys and members work again")],
     adds: "data and json",
     notes: `
@@ -152,7 +146,7 @@ audit stay, and can be listed and exported.`,
         ...(await registry.archiveDesk(name, isArchived)),
         desk: await registry.getDesk(name),
       }));
-      if (json) printJson(desk);
+      if (json) printChanged(desk);
       if (!changed) {
         printNote(`Desk "${name}" ${isArchived ? "is already archived" : "is not archived"}.`);
       } else if (isArchived) {
@@ -170,7 +164,7 @@ function limitCommand(): Command {
   return defineCommand({
     name: "limit",
     description: "set how many active keys a desk may have",
-    arguments: [DESK],
+    arguments: [deskArgument("<name>")],
     options: [
       new Option(
         "--keys <n>",
@@ -181,14 +175,14 @@ function limitCommand(): Command {
     ],
     adds: "data and json",
     notes: `
-The default is 100. If the desk already has more keys, they stay active, but no new one can be minted.`,
+The default is 100. Old keys in the overlap of a rotation do not count, up to twice the limit. If the desk already has more keys, they stay active, but no new one can be minted.`,
     examples: ["signalbox desk limit alpha --keys 300"],
     run: async ({ keys, json, data }: DataOptions & { keys: number }, name: string) => {
       const desk = await withStorage(data, async ({ registry }) => {
         await registry.limitKeys(name, keys);
         return registry.getDesk(name);
       });
-      if (json) printJson(desk);
+      if (json) printChanged(desk);
       printNote(`Desk "${name}": at most ${keys} active ${keys === 1 ? "key" : "keys"}.`);
     },
   });
@@ -198,7 +192,7 @@ function requirePasskeysCommand(): Command {
   return defineCommand({
     name: "require-passkeys",
     description: "let a desk's members sign in only with passkeys",
-    arguments: [DESK],
+    arguments: [deskArgument("<name>")],
     options: [new Option("--off", "allow passwords again")],
     adds: "data",
     notes: `

@@ -1,22 +1,23 @@
 /** `signalbox doctor`: looks for what will go wrong, and says what to do about it. */
-import { resolve } from "node:path";
 import { styleText } from "node:util";
-import type { Command } from "commander";
-import type { ServeConfig } from "../config.ts";
-import { messageOf, UserError } from "../domain/errors.ts";
-import { escapeControls } from "../domain/shell.ts";
-import { askChecks, askStatus } from "../ops/client.ts";
-import { requireDatabase } from "../store/open.ts";
-import { defineCommand } from "./define.ts";
-import { checks } from "./doctor-checks.ts";
-import { type Check, type Facts, type Finding, problem, type Severity } from "./finding.ts";
-import { explain } from "./hint.ts";
-import { jsonOption } from "./options.ts";
-import { plural, printData, printJson } from "./print.ts";
-import { readConfig, type ServeOptions, serveSettings } from "./settings.ts";
+import { type Command, Option } from "commander";
+import type { ServeConfig } from "../serve/config.ts";
+import { type Context, type Finding, type Severity } from "../checks/finding.ts";
+import { NAME_WIDTH, runChecks } from "../checks/table.ts";
+import { UserError } from "../lib/errors.ts";
+import { showHidden } from "../lib/text/hidden.ts";
+import { requireStart } from "./serve/check.ts";
+import { contextOf } from "./context.ts";
+import { defineCommand } from "../cli/define.ts";
+import { jsonOption } from "../cli/options.ts";
+import { plural, printData, printJson } from "../cli/print.ts";
+import { readConfig } from "./serve/read-config.ts";
+import { type ServeOptions, serveSettings } from "./serve/settings.ts";
+import { requireKnownSettings } from "./serve/unknown-settings.ts";
 
 interface DoctorOptions extends ServeOptions {
   readonly json?: true;
+  readonly deep?: true;
 }
 
 const labels = {
@@ -25,26 +26,31 @@ const labels = {
   problem: { text: "fail", colour: "red" },
 } as const satisfies Record<Severity, object>;
 
-const NAME_WIDTH = Math.max(...Object.keys(checks).map((name) => name.length));
-
 export function doctorCommand(): Command {
   const command: Command = defineCommand({
     name: "doctor",
     description: "look for what will go wrong: exit code 0 without problems",
-    options: [...serveSettings(), jsonOption()],
+    options: [
+      ...serveSettings(),
+      new Option(
+        "--deep",
+        "read all of the database and of the newest backup, however long that takes",
+      ),
+      jsonOption(),
+    ],
     notes: `
+Prints a line per check: ok, warn or fail, with what to do. The exit code is 1 if a check fails, otherwise 0.
 Takes the flags of serve: give the ones that you start it with. Works beside a running server and without
 one. Changes nothing, except for a file of 60 KiB in the data folder that measures fsync and is removed.
-Reads the newest backup whole.`,
+Takes at most ten seconds: of a large database it reads a random part, and another one each time.`,
     examples: [
       "signalbox doctor --data /var/lib/signalbox --backup-dir /backup",
       `signalbox doctor --json | jq -r '.[] | select(.severity != "ok").name'`,
     ],
     run: async (options: DoctorOptions) => {
-      const facts = await gatherFacts(options, command);
+      const context = await gather(options, command);
       const findings: (Finding & { readonly name: string })[] = [];
-      for (const [name, check] of Object.entries(checks)) {
-        const found = { name, ...(await examine(check, facts)) };
+      for await (const found of runChecks("doctor", context)) {
         findings.push(found);
         if (!options.json) printFinding(found);
       }
@@ -59,14 +65,19 @@ Reads the newest backup whole.`,
   return command;
 }
 
-async function gatherFacts(options: DoctorOptions, command: Command): Promise<Facts> {
+async function gather(options: DoctorOptions, command: Command): Promise<Context> {
   const config = readConfig(options, command);
-  const dataDir = resolve(options.data);
-  requireDatabase(dataDir);
-  const server = await askStatus(dataDir);
-  const health = server === null ? null : await askChecks(dataDir);
-  const known = server === null ? config : withoutDefaultPorts(config, command);
-  return { data: options.data, config: known, server, health, now: Date.now() };
+  const context = await contextOf(options.data);
+  const known = context.server === null ? config : withoutDefaultPorts(config, command);
+  return {
+    ...context,
+    config: known,
+    isDeep: options.deep === true,
+    requireStart: async () => {
+      requireKnownSettings();
+      await requireStart(known, context.server);
+    },
+  };
 }
 
 /** The server may have been given others in an environment that is not ours, such as a service's. */
@@ -80,22 +91,11 @@ function withoutDefaultPorts(config: ServeConfig, command: Command): ServeConfig
   };
 }
 
-/** One check that cannot be made does not keep the others from being made. */
-async function examine(check: Check, facts: Facts): Promise<Finding> {
-  try {
-    return await check(facts);
-  } catch (error) {
-    const sentence =
-      explain(error, facts.data) ?? `unexpected failure, please report it: ${messageOf(error)}`;
-    return problem(sentence);
-  }
-}
-
 function printFinding({ name, severity, sentence, next }: Finding & { name: string }): void {
   const { text, colour } = labels[severity];
   const label = styleText(colour, text, { stream: process.stdout });
   // A sentence may end with what a program said.
   const end = /[.!?]$/.test(sentence) ? "" : ".";
   const advice = next === null ? "" : `${end} Next: ${next}`;
-  printData(`${label}  ${name.padEnd(NAME_WIDTH)}  ${escapeControls(sentence + advice)}`);
+  printData(`${label}  ${name.padEnd(NAME_WIDTH)}  ${showHidden(sentence + advice)}`);
 }

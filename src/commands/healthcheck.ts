@@ -2,14 +2,15 @@
 import { accessSync, constants } from "node:fs";
 import { join, resolve } from "node:path";
 import { Argument, type Command, Option } from "commander";
-import { systemCode, UserError } from "../domain/errors.ts";
+import { describeService } from "../checks/service.ts";
+import type { Readiness } from "../checks/table.ts";
+import { systemCode, UserError } from "../lib/errors.ts";
 import { askServer } from "../ops/client.ts";
-import type { Checks } from "../ops/health.ts";
 import { SOCKET_NAME } from "../ops/server.ts";
 import { problemOfFolder } from "../store/open.ts";
-import { type DataOptions, defineCommand } from "./define.ts";
-import { readUrl } from "./options.ts";
-import { printData } from "./print.ts";
+import { type DataOptions, defineCommand } from "../cli/define.ts";
+import { readUrl } from "../cli/options.ts";
+import { printData } from "../cli/print.ts";
 
 const TIMEOUT_MS = 5_000;
 
@@ -45,7 +46,7 @@ export function healthcheckCommand(): Command {
 
 interface Health {
   readonly status: string;
-  readonly checks?: Partial<Checks>;
+  readonly checks?: Readiness["checks"];
 }
 
 async function readHealth(answer: Response): Promise<Health> {
@@ -80,6 +81,10 @@ async function askFolder(dataDir: string, path: string): Promise<Response> {
       throw new UserError(
         `This user may not ask the server of ${dataDir} (${code}): run signalbox as the user who runs the server.`,
       );
+    }
+    const service = await describeService(dataDir);
+    if (service !== null) {
+      throw new UserError(`No server answers at ${socket}${service.why} Next: ${service.next}`);
     }
     throw new UserError(
       `No server answers at ${socket}: name the right folder with --data DIR, or start a server`,

@@ -1,37 +1,38 @@
 /** `signalbox member …`: who can use a desk's console. */
 import { resolve } from "node:path";
 import { Argument, type Command, Option } from "commander";
-import { defaults } from "../config.ts";
-import type { MadeLink } from "../domain/member.ts";
-import { shellQuoted } from "../domain/shell.ts";
-import { ADMIN } from "../domain/storage.ts";
+import { checkEmail, type MadeLink } from "../domain/member/member.ts";
+import { shellQuoted } from "../lib/text/shell.ts";
+import { ADMIN } from "../domain/storage/author.ts";
 import { askConsoleUrl } from "../ops/client.ts";
 import { withStorage } from "../store/open.ts";
-import { type DataOptions, defineCommand, defineGroup } from "./define.ts";
-import { toType } from "./hint.ts";
-import { readOwnUrl } from "./options.ts";
+import { type DataOptions, defineCommand, defineGroup } from "../cli/define.ts";
+import { toType } from "../cli/hint.ts";
+import { checkedBy, deskArgument, readOwnUrl } from "../cli/options.ts";
 import {
   formatTime,
-  printJson,
+  printChanged,
   printList,
   printNote,
   printSecret,
   requireReader,
   timeColumn,
-} from "./print.ts";
-import { setting } from "./setting.ts";
+} from "../cli/print.ts";
+import { optionOf } from "../cli/setting.ts";
+import { settings } from "./serve/settings.ts";
 
 interface LinkOptions extends DataOptions {
   readonly consoleUrl?: string;
 }
 
-const DESK = new Argument("<desk>", "the desk's name");
-const CONSOLE_URL = setting(
-  "--console-url <url>",
-  "the console's public URL (default: as the running server knows it)",
-  readOwnUrl,
-);
-const EMAIL = new Argument("<email>", "the member's email address");
+function consoleUrlOption(): Option {
+  const description = "the console's public URL (default: as the running server knows it)";
+  return optionOf({ flags: "--console-url <url>", text: description, read: readOwnUrl });
+}
+
+function emailArgument(description = "the member's email address"): Argument {
+  return new Argument("<email>", description).argParser(checkedBy(checkEmail));
+}
 
 export function memberCommand(): Command {
   return defineGroup({
@@ -51,10 +52,10 @@ function inviteCommand(): Command {
     name: "invite",
     description: "invite someone to the console: prints a one-time link to stdout, alone",
     arguments: [
-      DESK,
-      new Argument("<email>", "the address to sign in with; nothing is sent to it"),
+      deskArgument(),
+      emailArgument("the address to sign in with; nothing is sent to it"),
     ],
-    options: [CONSOLE_URL],
+    options: [consoleUrlOption()],
     adds: "data and json",
     notes: "The link works once, for 24 hours. Inviting again replaces the earlier link.",
     examples: [
@@ -76,7 +77,7 @@ function listCommand(): Command {
   return defineCommand({
     name: "list",
     description: "list who can use a desk's console",
-    arguments: [DESK],
+    arguments: [deskArgument()],
     adds: "data and json",
     examples: [
       "signalbox member list alpha",
@@ -105,12 +106,12 @@ function removeCommand(): Command {
   return defineCommand({
     name: "remove",
     description: "end a member's sessions and links; the desk's keys are not changed",
-    arguments: [DESK, EMAIL],
+    arguments: [deskArgument(), emailArgument()],
     adds: "data and json",
     examples: ["signalbox member remove alpha alice@example.com"],
     run: async ({ json, data }: DataOptions, desk: string, email: string) => {
       const member = await withStorage(data, ({ members }) => members.remove(desk, email, ADMIN));
-      if (json) printJson(member);
+      if (json) printChanged(member);
       printNote(`${member.email} can no longer use the console of desk "${desk}".`);
       printNote(
         `Keys that the member created keep working: list them with: ${toType(`key list --desk ${shellQuoted(desk)}`, data)}`,
@@ -123,8 +124,11 @@ function resetCommand(): Command {
   return defineCommand({
     name: "reset",
     description: "sign a member out, and print a one-time link to set a new password or passkey",
-    arguments: [DESK, EMAIL],
-    options: [new Option("--lock", "disable the old password and passkeys at once"), CONSOLE_URL],
+    arguments: [deskArgument(), emailArgument()],
+    options: [
+      new Option("--lock", "disable the old password and passkeys at once"),
+      consoleUrlOption(),
+    ],
     adds: "data and json",
     notes: `
 The link works once, for 24 hours. The old password and passkeys stop working when it is used, or at
@@ -183,7 +187,7 @@ async function findConsole({
     url === "off"
       ? `The server of ${data} has no console (--console-listen off)`
       : `The console's URL is not known, because no server of ${data} answers`;
-  const guess = `http://${defaults.consoleListen}`;
+  const guess = `http://${settings.consoleListen.fallback}`;
   const doubt = `${why}. Replace ${guess} in the link with the console's URL, or give --console-url URL next time.`;
   return { url: guess, doubt };
 }

@@ -1,16 +1,16 @@
 /** `signalbox restore`: replaces the database by a backup. */
 import { resolve } from "node:path";
 import { Argument, type Command, Option } from "commander";
-import { UserError } from "../domain/errors.ts";
-import type { Restored, Verification } from "../domain/storage.ts";
-import { timeStamp } from "../ops/backup-folder.ts";
+import { UserError } from "../lib/errors.ts";
+import type { Restored, Verification } from "../domain/storage/files.ts";
+import { timeStamp } from "../backups/folder.ts";
 import { databaseFiles } from "../store/open.ts";
-import { type DataOptions, defineCommand } from "./define.ts";
-import { toType } from "./hint.ts";
-import { requireFile } from "./options.ts";
-import { plural, printJson, printNote } from "./print.ts";
-import { showProgress } from "./progress.ts";
-import { selfProgram } from "./self.ts";
+import { type DataOptions, defineCommand } from "../cli/define.ts";
+import { toType } from "../cli/hint.ts";
+import { requireFile } from "../cli/options.ts";
+import { plural, printChanged, printNote } from "../cli/print.ts";
+import { showProgress } from "../cli/progress.ts";
+import { selfProgram } from "../lib/self.ts";
 
 interface RestoreOptions extends DataOptions {
   readonly force?: true;
@@ -28,7 +28,7 @@ export function restoreCommand(): Command {
     notes: `
 Verifies the backup before and after. Carries over the desks, keys, members and audit of the previous
 database if it can be read, whichever of the two is newer: keys that only one of them has are kept, and
-keys that one of them revoked stay revoked. Signals that came after the backup are not in it; when bots retry them, they are
+keys that one of them revoked stay revoked. Names, limits and labels are as in the backup. Signals that came after the backup are not in it; when bots retry them, they are
 stored as new ones. Members must sign in to the console again.`,
     examples: [
       "signalbox restore /backup/signalbox.db --data /var/lib/signalbox",
@@ -47,7 +47,7 @@ stored as new ones. Members must sign in to the console again.`,
       const restored = await showProgress("restore", (sink) =>
         databaseFiles.restore(resolve(file), dataDir, { ...options, ...sink }),
       );
-      if (json) printJson({ data: dataDir, signals, newest_id, ...restored });
+      if (json) printChanged({ data: dataDir, signals, newest_id, ...restored });
       printRestored(restored, data);
       printNote(
         `${dataDir} has ${plural(signals, "signal")}, the newest ${newest_id ?? "-"}. Start the server with: ${toType("serve", data)}`,

@@ -1,39 +1,23 @@
 /** `signalbox status`: a server and its data at a glance, and what needs attention. */
-import { resolve } from "node:path";
 import type { Command } from "commander";
 import ms from "ms";
-import { type ApiKey, EXPIRING_SOON_MS, keyState } from "../domain/key.ts";
-import { escapeControls } from "../domain/shell.ts";
-import type { Storage } from "../domain/storage.ts";
-import { askChecks, askStatus } from "../ops/client.ts";
+import { describeSending } from "../checks/backups.ts";
+import type { DeskStatus } from "../checks/stored.ts";
+import { freeBytes } from "../checks/disk.ts";
+import { runChecks } from "../checks/table.ts";
+import { showHidden } from "../lib/text/hidden.ts";
+import { formatBytes } from "../lib/text/words.ts";
 import type { ServerStatus } from "../ops/server.ts";
-import { withStorage } from "../store/open.ts";
-import { VERSION } from "../version.ts";
-import {
-  type Attention,
-  attentionToBackups,
-  attentionToCertificate,
-  attentionToRefusal,
-  attentionToDesks,
-  attentionToDisk,
-  attentionToEnded,
-  attentionToExpiring,
-  attentionToServer,
-  describeSending,
-  type DeskStatus,
-  type EndedKey,
-  formatBytes,
-} from "./attention.ts";
-import { type DataOptions, defineCommand } from "./define.ts";
-import { freeBytes } from "./disk.ts";
-import { count, formatTime, plural, printData, printJson, printTable } from "./print.ts";
-import { HOUR_MS, MINUTE_MS } from "../domain/time.ts";
+import { VERSION } from "../lib/version.ts";
+import { contextOf } from "./context.ts";
+import { type DataOptions, defineCommand } from "../cli/define.ts";
+import { count, formatTime, plural, printData, printJson, printTable } from "../cli/print.ts";
 
-/** Keys of a desk that got 401, those included that are active again since their desk was brought back. */
-const REFUSED_KEYS_MAX = 1_000;
-
-/** The hour under way, and the 23 before it. */
-const STILL_IN_USE_MS = 23 * HOUR_MS;
+interface Attention {
+  readonly problem: string;
+  /** What to do, or the command to type; null if the problem says it. */
+  readonly next: string | null;
+}
 
 interface Status {
   readonly version: string;
@@ -54,7 +38,10 @@ export function statusCommand(): Command {
     description: "show the server, its desks, and what needs attention",
     adds: "data and json",
     notes: `
-Works without a running server, too, and exits with code 0 in any case: use healthcheck for a supervisor.`,
+Shows the server's version and addresses, each desk's latest signal, the rate, the last backup, the disk and
+the certificate, then what needs attention (such as a revoked key that still sends), each with what to type.
+Works without a running server, too. Exits with code 0 whatever needs attention, and with 1 if the database
+cannot be read: use healthcheck for a supervisor.`,
     examples: ["signalbox status", "signalbox status --json | jq '.attention'"],
     run: async ({ json, data }: DataOptions) => {
       const status = await readStatus(data);
@@ -65,67 +52,15 @@ Works without a running server, too, and exits with code 0 in any case: use heal
 }
 
 async function readStatus(data: string): Promise<Status> {
-  const dataDir = resolve(data);
-  const now = Date.now();
-  const server = await askStatus(dataDir);
-  const stored = await withStorage(data, (storage) => readStored(storage, server, now));
-  const checks = server === null ? null : await askChecks(dataDir);
-  const { archived, expiring, stillInUse, ...shown } = stored;
-  const status = {
-    version: VERSION,
-    data: dataDir,
-    server,
-    ...shown,
-    disk_free_bytes: freeBytes(dataDir),
-  };
-  const attention = [
-    ...attentionToServer(server, checks, data),
-    ...attentionToDisk(status.disk_free_bytes),
-    ...attentionToCertificate(server?.certificate_expires_at ?? null, server?.acme ?? null, now),
-    ...attentionToRefusal(server),
-    ...attentionToBackups(server, now),
-    ...attentionToDesks(status.desks, archived, data),
-    ...attentionToExpiring(expiring, data),
-    ...attentionToEnded(stillInUse, data),
-  ];
-  return { ...status, attention };
-}
-
-/** A few look-ups in indexes, however many signals there are. */
-async function readStored(
-  { registry, signals, activity }: Storage,
-  server: ServerStatus | null,
-  now: number,
-) {
-  const since = now - STILL_IN_USE_MS;
-  const desks: DeskStatus[] = [];
-  let archived = 0;
-  const expiring: ApiKey[] = [];
-  const refused: string[] = [];
-  for (const desk of await registry.listOverviews(0)) {
-    const { id: deskId, name, archived_at, active_keys, read_keys, latest_signal } = desk;
-    refused.push(...(await activity.keysStillInUse(deskId, since, REFUSED_KEYS_MAX)));
-    if (archived_at !== null) {
-      archived += 1;
-      continue;
-    }
-    desks.push({ name, active_keys, read_keys, latest_signal });
-    expiring.push(...(await registry.expiringKeys(name, now + EXPIRING_SOON_MS)));
+  const context = await contextOf(data);
+  const { dataDir, server } = context;
+  const { desks, rate } = await context.stored();
+  const attention: Attention[] = [];
+  for await (const { severity, sentence, next } of runChecks("status", context)) {
+    if (severity !== "ok") attention.push({ problem: sentence, next });
   }
-  expiring.push(...(await registry.expiringKeys(null, now + EXPIRING_SOON_MS)));
-  const readers = (server?.refused_readers ?? []).filter(({ at }) => at >= since);
-  refused.push(...readers.map(({ key_id }) => key_id));
-  const stillInUse: EndedKey[] = [];
-  for (const id of refused) {
-    const key = await registry.findKey(id);
-    const state = key === null ? "active" : keyState(key, now);
-    if (key !== null && state !== "active") stillInUse.push({ ...key, state });
-  }
-  const rate = {
-    last_minute: await signals.countSince(now - MINUTE_MS),
-    last_hour: await signals.countSince(now - HOUR_MS),
-  };
-  return { desks, archived, rate, expiring, stillInUse };
+  const disk_free_bytes = await freeBytes(dataDir);
+  return { version: VERSION, data: dataDir, server, desks, rate, disk_free_bytes, attention };
 }
 
 function printStatus(status: Status): void {
@@ -147,7 +82,7 @@ function printStatus(status: Status): void {
     "rate",
     `${plural(rate.last_minute, "signal")} in the last minute, ${count(rate.last_hour)} in the last hour`,
   ]);
-  for (const [name, fact] of facts) printData(`${name.padEnd(13)}${escapeControls(fact)}`);
+  for (const [name, fact] of facts) printData(`${name.padEnd(13)}${showHidden(fact)}`);
   if (desks.length > 0) {
     printData("");
     printTable(desks, {
@@ -160,7 +95,8 @@ function printStatus(status: Status): void {
   printData("");
   if (attention.length === 0) printData("Nothing needs attention.");
   for (const { problem, next } of attention) {
-    printData(`! ${escapeControls(problem)}\n  ${escapeControls(next)}`);
+    printData(`! ${showHidden(problem)}`);
+    if (next !== null) printData(`  ${showHidden(next)}`);
   }
 }
 

@@ -1,13 +1,14 @@
 /** `signalbox verify`: checks a database or a backup. */
 import { resolve } from "node:path";
 import { Argument, type Command } from "commander";
-import { UsageError, UserError } from "../domain/errors.ts";
-import { escapeControls, shellQuoted } from "../domain/shell.ts";
-import type { Verification } from "../domain/storage.ts";
+import { UsageError, UserError } from "../lib/errors.ts";
+import { showHidden } from "../lib/text/hidden.ts";
+import { shellQuoted } from "../lib/text/shell.ts";
+import type { Verification } from "../domain/storage/files.ts";
 import { databaseFiles, refuseForeignFolder } from "../store/open.ts";
-import { type DataOptions, defineCommand } from "./define.ts";
-import { requireFile } from "./options.ts";
-import { plural, printData, printJson } from "./print.ts";
+import { type DataOptions, defineCommand } from "../cli/define.ts";
+import { requireFile } from "../cli/options.ts";
+import { plural, printData, printJson } from "../cli/print.ts";
 
 export function verifyCommand(): Command {
   const command: Command = defineCommand({
@@ -17,7 +18,7 @@ export function verifyCommand(): Command {
     adds: "data and json",
     notes: `
 Changes nothing, and may run beside a server. It reads the whole database several times, and the
-server's log grows meanwhile.`,
+server's log grows meanwhile. In JSON, a check that did not run has "ok": null.`,
     examples: [
       "signalbox verify --data /var/lib/signalbox",
       "signalbox verify /backup/signalbox-20261121T115119Z.db",
@@ -56,7 +57,7 @@ function explain(path: string, { checks }: Verification): string {
 function printVerification({ checks, signals, newest_id, version }: Verification): void {
   for (const [name, { ok, detail }] of Object.entries(checks)) {
     // A damaged file may have anything in its definitions.
-    printData(escapeControls(`${name}: ${ok === false ? `failing (${detail})` : detail}`));
+    printData(showHidden(`${name}: ${ok === false ? `failing (${detail})` : detail}`));
   }
   if (checks.schema.ok !== true) return;
   printData(

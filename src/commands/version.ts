@@ -1,8 +1,8 @@
 /** `signalbox version`. */
 import type { Command } from "commander";
-import { VERSION } from "../version.ts";
-import { defineCommand } from "./define.ts";
-import { printData } from "./print.ts";
+import { VERSION } from "../lib/version.ts";
+import { defineCommand } from "../cli/define.ts";
+import { printData } from "../cli/print.ts";
 
 export function versionCommand(): Command {
   return defineCommand({

@@ -2,6 +2,7 @@
 import { AppError, type ErrorCode } from "../domain/errors.ts";
 
 export const messages: Partial<Record<ErrorCode, string>> = {
+  bad_request: "The request has too many parameters, or more than one Host header.",
   not_found: "This path does not exist; signals are read with GET /feed.",
   rate_limited:
     "The key or its desk has too many requests in progress; retry after the seconds in Retry-After.",

@@ -3,8 +3,8 @@
  * Ids strictly increase in the order of commits, and one connection sees every commit before the next: a
  * reader that continues after the last id that it has misses nothing, and gets nothing twice.
  */
-import type { FeedStore } from "../domain/storage.ts";
-import { newestSignal } from "../domain/signal-chunks.ts";
+import type { FeedStore } from "../domain/storage/feed.ts";
+import { newestSignal } from "../domain/signal/chunks.ts";
 import { Page } from "./page.ts";
 import { type FeedQuery, invalid, NOW, readFeedQuery } from "./query.ts";
 import { Places, type PlaceOwner } from "./places.ts";

@@ -1,11 +1,11 @@
 /**
  * The feed's OpenAPI document: `openapi.yaml`, completed from the definitions that validate signals
- * (`domain/signal.ts`), parameters (`query.ts`) and that answer (`domain/errors.ts`).
+ * (`domain/signal/signal.ts`), parameters (`query.ts`) and that answer (`domain/errors.ts`).
  */
 import { parse } from "yaml";
-import { keyPatterns } from "../domain/key.ts";
-import { SignalBody } from "../domain/signal.ts";
-import { type Components, describeErrors, fillIn } from "../net/openapi.ts";
+import { keyPatterns } from "../domain/key/key.ts";
+import { SignalBody } from "../domain/signal/signal.ts";
+import { type Components, describeErrors, fillIn } from "../http/openapi.ts";
 import { messages } from "./errors.ts";
 import template from "./openapi.yaml" with { type: "text" };
 import { DESK_REQUESTS_MAX, KEY_REQUESTS_MAX, REQUESTS_MAX } from "./places.ts";

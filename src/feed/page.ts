@@ -1,7 +1,7 @@
 /** One page of the feed, read chunk by chunk. */
-import { fileLines } from "../domain/signal-file.ts";
-import type { FeedStore } from "../domain/storage.ts";
-import { everySignal } from "../domain/stored-signal.ts";
+import { fileLines } from "../domain/signal/file.ts";
+import type { FeedStore } from "../domain/storage/feed.ts";
+import { everySignal } from "../domain/signal/stored-signal.ts";
 
 /** Well under a millisecond of the thread that answers signals. */
 const CHUNK = { rows: 64, metadataUnits: 128 * 1_024 } as const;

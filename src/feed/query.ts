@@ -1,7 +1,8 @@
 /** The parameters of `GET /feed`. */
 import { AppError, type FieldReasons, noReasons } from "../domain/errors.ts";
-import { isUlid } from "../domain/id.ts";
-import { nearest } from "../domain/nearest.ts";
+import { isUlid } from "../domain/signal/id.ts";
+import { nearest } from "../lib/text/nearest.ts";
+import { requireFewParameters } from "../http/query.ts";
 
 export const LIMIT_DEFAULT = 500;
 export const LIMIT_MAX = 1_000;
@@ -29,8 +30,9 @@ const checks = {
 
 const names = Object.keys(checks);
 
-/** `search`: what follows the `?`. Throws `validation_failed` with all reasons. */
+/** `search`: what follows the `?`. Throws `bad_request`, or `validation_failed` with all reasons. */
 export function readFeedQuery(search: string): FeedQuery {
+  requireFewParameters(search);
   const parameters = new URLSearchParams(search);
   const reasons: FieldReasons = noReasons();
   for (const [name, text] of parameters) {

@@ -1,14 +1,15 @@
 /** Answers `GET /feed`: with read keys on a listener of its own, and without on a socket that only the owner opens. */
 import type { Elysia } from "elysia";
 import { AppError } from "../domain/errors.ts";
-import { isWellFormedKey, keyState } from "../domain/key.ts";
-import type { FeedStore, Reader } from "../domain/storage.ts";
-import { DAY_MS } from "../domain/time.ts";
-import { presentedKey } from "../net/credentials.ts";
-import { Exchange, type ExchangeService, type Server } from "../net/exchange.ts";
-import { type Description, describeOn } from "../net/openapi.ts";
-import { createApp, noSuchRoute, targetOf } from "../net/routes.ts";
-import { requireHttps } from "../net/transport.ts";
+import { isWellFormedKey, keyState } from "../domain/key/key.ts";
+import type { FeedStore, Reader } from "../domain/storage/feed.ts";
+import { presentedKey } from "../http/credentials.ts";
+import { Exchange, type ExchangeService, type Server } from "../http/exchange.ts";
+import type { KnownPeers } from "../http/limits/known-peers.ts";
+import { type Description, describeOn } from "../http/openapi.ts";
+import type { RefusedKeys } from "../http/limits/refused-keys.ts";
+import { createApp, noSuchRoute, targetOf } from "../http/routes.ts";
+import { requireHttps, requireOneHost } from "../http/transport.ts";
 import { forReaders } from "./errors.ts";
 import type { Access, Feed } from "./feed.ts";
 import { WAIT_S_MAX } from "./query.ts";
@@ -22,12 +23,6 @@ const SILENCE_S = 30;
  */
 export const SEND_BUFFER_BYTES = 32 * 1_024;
 
-/**
- * Key id → epoch milliseconds: when a read key that has ended was last refused, the oldest first. There are no
- * other keys in it. Kept for a day.
- */
-export type RefusedReaders = Map<string, number>;
-
 /** What the listener and the socket share. */
 interface FeedService extends ExchangeService {
   readonly feed: Feed;
@@ -37,7 +32,8 @@ interface FeedService extends ExchangeService {
 
 export interface FeedInterface extends FeedService {
   readonly store: FeedStore;
-  readonly refusedReaders: RefusedReaders;
+  readonly known: KnownPeers;
+  readonly refusedKeys: RefusedKeys;
   readonly description: Description;
 }
 
@@ -76,11 +72,13 @@ export async function answerOwner(
 async function getFeed(service: FeedInterface, exchange: Exchange): Promise<Response> {
   const { request } = exchange;
   try {
+    requireOneHost(request.headers);
     requireHttps(service.transport, request.headers, () => exchange.peer());
     const key = presentedKey(request.headers);
     const reader = await findReader(service, key);
     exchange.reader = reader;
     requireActive(service, reader);
+    service.known.add(request, exchange.server);
     service.store.recordRead(reader.keyId, service.now());
     const access = {
       keyId: reader.keyId,
@@ -125,20 +123,10 @@ async function findReader({ store }: FeedInterface, key: string): Promise<Reader
   return reader;
 }
 
-function requireActive({ refusedReaders, now }: FeedInterface, reader: Reader): void {
+function requireActive({ refusedKeys, now }: FeedInterface, reader: Reader): void {
   if (keyState(reader, now()) === "active") return;
-  recordRefusal(refusedReaders, reader.keyId, now());
+  refusedKeys.record(reader.keyId, now());
   throw new AppError("unauthorized");
-}
-
-function recordRefusal(refused: RefusedReaders, keyId: string, now: number): void {
-  // A key that is set again would keep its place.
-  refused.delete(keyId);
-  refused.set(keyId, now);
-  for (const [id, at] of refused) {
-    if (at >= now - DAY_MS) break;
-    refused.delete(id);
-  }
 }
 
 function refuse({ onAnswer }: FeedService, exchange: Exchange, error: unknown): Response {

@@ -1,6 +1,5 @@
 /** Queries the server of a data folder, on the socket in the folder. */
 import { join } from "node:path";
-import type { Checks } from "./health.ts";
 import { type ServerStatus, SOCKET_NAME, STATUS_PATH } from "./server.ts";
 
 const TIMEOUT_MS = 5_000;
@@ -18,15 +17,6 @@ export async function askStatus(dataDir: string): Promise<ServerStatus | null> {
   try {
     const answer = await askServer(dataDir, STATUS_PATH);
     return answer.ok ? ((await answer.json()) as ServerStatus) : null;
-  } catch {
-    return null;
-  }
-}
-
-/** Returns the checks of `/readyz`, or null if no server answers. */
-export async function askChecks(dataDir: string): Promise<Checks | null> {
-  try {
-    return ((await (await askServer(dataDir, "/readyz")).json()) as { checks: Checks }).checks;
   } catch {
     return null;
   }

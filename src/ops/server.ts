@@ -1,11 +1,11 @@
 /** Serves health checks and metrics on a Unix socket in the data folder and, with `--ops-listen`, on TCP. */
 import { chmodSync, rmSync } from "node:fs";
 import { join } from "node:path";
-import { UserError } from "../domain/errors.ts";
-import { type Address, explainBindError } from "../net/address.ts";
-import type { AcmeStatus } from "../net/acme/status.ts";
-import type { BackupStatus } from "./backups.ts";
-import { type HealthSources, readiness } from "./health.ts";
+import { UserError } from "../lib/errors.ts";
+import { type Address, explainBindError } from "../http/address.ts";
+import type { Outage } from "../domain/storage/append.ts";
+import type { AcmeStatus } from "../http/acme/status.ts";
+import type { BackupStatus } from "../backups/backups.ts";
 
 export const SOCKET_NAME = "ops.sock";
 /** For commands. On the socket only. */
@@ -32,6 +32,8 @@ export interface ServerStatus {
   readonly feed_url: string | null;
   /** The console's public URL; null: it is off. */
   readonly console_url: string | null;
+  /** Why the console does not work as it should; null if it does, or is off. An earlier version has none. */
+  readonly console_problem?: string | null;
   /** Epoch milliseconds; null without TLS of our own. */
   readonly certificate_expires_at: number | null;
   /** Why the files of `--tls-cert` cannot replace the certificate in use; null if they can. An earlier version has none. */
@@ -40,16 +42,19 @@ export interface ServerStatus {
   readonly acme: AcmeStatus | null;
   /** Null without `--backup-dir`. */
   readonly backups: BackupStatus | null;
+  /** Null while signals are stored. An earlier version has none. */
+  readonly outage?: Outage | null;
   /**
-   * Read keys that have ended and were refused since the start, with the latest time; epoch milliseconds.
+   * Keys that have ended and were refused since the start, with the latest time; epoch milliseconds.
    * An earlier version has none.
    */
-  readonly refused_readers?: readonly { readonly key_id: string; readonly at: number }[];
+  readonly refused_keys?: readonly { readonly key_id: string; readonly at: number }[];
 }
 
 /** What both interfaces serve. */
 interface OpsSources {
-  readonly health: HealthSources;
+  readonly dataDir: string;
+  readonly ready: () => Promise<{ readonly ready: boolean; readonly checks: object }>;
   readonly metrics: () => Promise<Response>;
 }
 
@@ -75,7 +80,7 @@ export function serveOnSocket(
   status: () => ServerStatus,
   feed: AnswerFeed,
 ): OpsServer {
-  const path = socketPathIn(sources.health.dataDir);
+  const path = socketPathIn(sources.dataDir);
   rmSync(path, { force: true });
   const { routes, ...others } = handlers(sources);
   const server = Bun.serve({
@@ -111,7 +116,7 @@ export function serveOnTcp(
   }
 }
 
-function handlers({ health, metrics }: OpsSources) {
+function handlers({ ready, metrics }: OpsSources) {
   return {
     development: false as const,
     maxRequestBodySize: 1024,
@@ -119,8 +124,7 @@ function handlers({ health, metrics }: OpsSources) {
       "/healthz": { GET: () => Response.json({ status: "ok" }) },
       "/readyz": {
         GET: async () => {
-          const checks = await readiness(health);
-          const isReady = Object.values(checks).every((check) => check.ok);
+          const { ready: isReady, checks } = await ready();
           return Response.json(
             { status: isReady ? "ok" : "failing", checks },
             { status: isReady ? 200 : 503 },

@@ -1,7 +1,7 @@
 /** Logs that signals are not stored, why, and what to do. */
 import { statfsSync } from "node:fs";
 import type { Logger } from "pino";
-import type { StorageProblem } from "../domain/storage.ts";
+import type { StorageProblem } from "../domain/storage/append.ts";
 
 /** Under load a problem comes with every batch, hundreds of times per second, and the log may be on the full disk. */
 const REPEAT_INTERVAL_MS = 5_000;
@@ -18,12 +18,12 @@ export class StorageLog {
     this.#log = log;
   }
 
-  problem({ kind, obstacle, reason, signals }: StorageProblem): void {
+  problem({ kind, obstacle, reason, error, signals }: StorageProblem): void {
     this.#signals += signals;
     const now = performance.now();
     if (now - this.#loggedAt < REPEAT_INTERVAL_MS) return;
     this.#loggedAt = now;
-    const line = { kind, reason, signals: this.#signals, free_bytes: this.#freeBytes() };
+    const line = { kind, reason, error, signals: this.#signals, free_bytes: this.#freeBytes() };
     this.#signals = 0;
     this.#log.error(line, `signals were not stored: ${advice[obstacle ?? "none"]}`);
   }

@@ -1,6 +1,7 @@
 /** A whole input: checked from the first line to the last, then sent over many connections. */
 import { createHash } from "node:crypto";
-import { errorCatalogue, UserError } from "../domain/errors.ts";
+import { errorCatalogue } from "../domain/errors.ts";
+import { UserError } from "../lib/errors.ts";
 import { checkLine, type Refusal, withId } from "./body.ts";
 import type { Bytes, Input, Line } from "./input.ts";
 import { type Fingerprint, idOfLine } from "./journal.ts";
@@ -81,7 +82,7 @@ export async function sendAll(input: Input, plan: Plan): Promise<UserError | nul
     if (!("hasId" in checked) || line.bytes === null) throw new Error("a checked line has changed");
     const { number, bytes } = line;
     const body = checked.hasId ? bytes : withId(bytes, idOfLine(firstId, number));
-    const outcome = await sender.send(body, stop.signal);
+    const outcome = await sender.send(body);
     onOutcome(number, outcome);
     if ("stops" in outcome && outcome.stops !== null) throw outcome.stops;
     return true;

@@ -1,7 +1,7 @@
 /** Bodies as they are sent: validated by the server's own rules, and with an id. */
 import { errorBody } from "../domain/error-body.ts";
 import { AppError, errorCatalogue } from "../domain/errors.ts";
-import { BODY_BYTES_MAX, parseSignal } from "../domain/signal.ts";
+import { BODY_BYTES_MAX, parseSignal } from "../domain/signal/signal.ts";
 import type { Bytes, Line } from "./input.ts";
 import { parseObject } from "./sender.ts";
 

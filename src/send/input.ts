@@ -12,8 +12,8 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import { systemCode, UserError } from "../domain/errors.ts";
-import { BODY_BYTES_MAX } from "../domain/signal.ts";
+import { systemCode, UserError } from "../lib/errors.ts";
+import { BODY_BYTES_MAX } from "../domain/signal/signal.ts";
 
 export const STDIN = "-";
 

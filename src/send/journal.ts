@@ -5,9 +5,9 @@
  */
 import { readFileSync, renameSync, writeFileSync } from "node:fs";
 import { dirname } from "node:path";
-import { systemCode, UserError } from "../domain/errors.ts";
-import { shellQuoted } from "../domain/shell.ts";
-import { syncPath } from "../files.ts";
+import { systemCode, UserError } from "../lib/errors.ts";
+import { shellQuoted } from "../lib/text/shell.ts";
+import { partialPath, syncPath } from "../lib/files.ts";
 
 /** Identifies an input by its content. */
 export interface Fingerprint {
@@ -33,11 +33,10 @@ export function writeJournal(file: string, recorded: Journal | null, input: Fing
   const { sha256, bytes } = input;
   const journal: Journal = { signalbox_journal: 1, created_at, sha256, bytes, first_id };
   // A new one under its own name: of two runs at once only one can create it.
-  const written = recorded === null ? file : `${file}.${process.pid}`;
-  const flag = recorded === null ? "wx" : "w";
+  const written = recorded === null ? file : partialPath(file);
   try {
     if (recorded?.bytes !== bytes) {
-      writeFileSync(written, `${JSON.stringify(journal)}\n`, { mode: 0o600, flag });
+      writeFileSync(written, `${JSON.stringify(journal)}\n`, { mode: 0o600, flag: "wx" });
       if (written !== file) {
         syncPath(written);
         renameSync(written, file);

@@ -1,7 +1,7 @@
-/** Sends signals over HTTP, with the retries that `docs/api.md` asks for. */
-import { setTimeout } from "node:timers/promises";
-import { UserError } from "../domain/errors.ts";
-import { escapeControls } from "../domain/shell.ts";
+/** What `send` makes of the answers. The client for bots sends, and retries as `docs/api.md` asks for. */
+import { type Failure, Signalbox } from "../../clients/typescript/signalbox.ts";
+import { UserError } from "../lib/errors.ts";
+import { showHidden } from "../lib/text/hidden.ts";
 import type { Bytes } from "./input.ts";
 
 export interface Target {
@@ -20,8 +20,8 @@ export type Outcome =
   | {
       readonly kind: "stored" | "duplicate";
       readonly answer: string;
-      /** The fields in which a duplicate differs from the stored signal, or null. */
-      readonly differs: string | null;
+      /** The fields in which a duplicate differs from the stored signal. */
+      readonly differs: readonly string[];
     }
   | { readonly kind: "refused"; readonly status: number; readonly answer: string }
   | {
@@ -35,68 +35,56 @@ export type Outcome =
 /** The key, the address or the certificate is wrong, so that the same command would fail again. */
 export class TargetError extends UserError {}
 
-/** An attempt that did not tell what became of the signal. */
-interface Failure {
-  readonly reason: string;
-  readonly mayBeStored: boolean;
-  readonly retryAfterMs: number;
-  /** Why no retry can help, or null. */
-  readonly stops: UserError | null;
-}
-
-const BACKOFF_FIRST_MS = 200;
-const BACKOFF_MAX_MS = 30_000;
 /** The signal is at fault, and only this one. */
-const REFUSED = new Set([400, 413, 422]);
+const REFUSED = new Set<number | null>([400, 413, 422]);
 const ANSWER_CHARACTERS_SHOWN = 200;
 
 export class Sender {
-  readonly #target: Target;
   readonly #endpoint: string;
-  readonly #headers: Record<string, string>;
-  readonly #onRetry: (reason: string) => void;
+  readonly #signalbox: Signalbox;
+  readonly #stop: AbortSignal;
   /** When the server last answered for any signal. */
   #lastAnswerAt = -Infinity;
 
-  constructor(target: Target, onRetry: (reason: string) => void) {
-    this.#target = target;
+  /** `stop` ends the retries, not an attempt. `onRetry` gets a few words. Throws {@link UserError}. */
+  constructor({ ca, ...target }: Target, stop: AbortSignal, onRetry: (reason: string) => void) {
     this.#endpoint = `${target.url}/v1/signals`;
-    this.#headers = {
-      Authorization: `Bearer ${target.key}`,
-      "Content-Type": "application/json",
-    };
-    this.#onRetry = onRetry;
-    // A proxy of the environment would get the key unencrypted.
-    if (target.url.startsWith("http:")) process.env["NO_PROXY"] = process.env["no_proxy"] = "*";
+    this.#stop = stop;
+    const tls = { rejectUnauthorized: true, ...(ca === null ? {} : { ca }) };
+    try {
+      this.#signalbox = new Signalbox({
+        ...target,
+        attempts: Infinity,
+        signal: stop,
+        onRetry: (_, failure) => onRetry(reasonOf(failure)),
+        fetch: (url, request) => fetch(url, { ...request, tls }),
+      });
+    } catch (error) {
+      throw error instanceof TypeError ? new UserError(error.message) : error;
+    }
   }
 
-  /** Tries until there is an outcome, for as long as the target says. `stop` ends the waiting, not an attempt. */
-  async send(body: Bytes, stop: AbortSignal): Promise<Outcome> {
+  /** Tries until there is an outcome, for as long as the target says. */
+  async send(body: Bytes): Promise<Outcome> {
     const startedAt = performance.now();
-    let mayBeStored = false;
-    for (let attempt = 1; ; attempt += 1) {
-      const result = await this.#attempt(body);
-      if ("kind" in result) {
-        this.#lastAnswerAt = performance.now();
-        return result;
-      }
-      const { reason } = result;
-      mayBeStored ||= result.mayBeStored;
-      if (result.stops !== null) return unsent(mayBeStored, reason, result.stops);
-      const leftMs = startedAt + this.#target.giveUpAfterMs - performance.now();
-      if (leftMs <= 0) {
-        const isDown = this.#lastAnswerAt < startedAt;
-        return unsent(mayBeStored, reason, isDown ? this.#down(reason) : null);
-      }
-      if (stop.aborted) return unsent(mayBeStored, reason, null);
-      this.#onRetry(reason);
-      const jitterMs = Math.random() * Math.min(BACKOFF_MAX_MS, BACKOFF_FIRST_MS * 2 ** attempt);
-      // The last attempt is at the end of the time.
-      const waitMs = Math.min(Math.max(jitterMs, result.retryAfterMs), leftMs);
-      // Rejects if the signal is aborted.
-      await setTimeout(waitMs, undefined, { signal: stop }).catch(() => {});
-      if (stop.aborted) return unsent(mayBeStored, reason, null);
+    const result = await this.#signalbox.post(body);
+    const isRefused = "status" in result && !result.canRetry && REFUSED.has(result.status);
+    if ("id" in result || isRefused) this.#lastAnswerAt = performance.now();
+    if ("id" in result) {
+      const { differs, ...stored } = result;
+      const kind = stored.deduped ? "duplicate" : "stored";
+      return { kind, answer: JSON.stringify(stored), differs };
     }
+    const { status, answer, canRetry, mayBeStored } = result;
+    if (isRefused) return { kind: "refused", status: Number(status), answer };
+    const kind = mayBeStored ? "unknown" : "not sent";
+    if (!canRetry) {
+      const stops = new TargetError(this.#whatToChange(result));
+      return { kind, reason: stops.message, stops };
+    }
+    const reason = reasonOf(result);
+    const isDown = !this.#stop.aborted && this.#lastAnswerAt < startedAt;
+    return { kind, reason, stops: isDown ? this.#down(reason) : null };
   }
 
   #down(reason: string): UserError {
@@ -105,94 +93,31 @@ export class Sender {
     );
   }
 
-  async #attempt(body: Bytes): Promise<Outcome | Failure> {
-    let response: Response;
-    let text: string;
-    try {
-      response = await fetch(this.#endpoint, {
-        method: "POST",
-        headers: this.#headers,
-        body,
-        redirect: "manual",
-        signal: AbortSignal.timeout(this.#target.timeoutMs),
-        tls: {
-          rejectUnauthorized: true,
-          ...(this.#target.ca === null ? {} : { ca: this.#target.ca }),
-        },
-      });
-      text = await response.text();
-    } catch (error) {
-      return this.#explain(error as NodeJS.ErrnoException);
-    }
-    const { status } = response;
-    if (status === 200 || status === 201)
-      return this.#accepted(text, response.headers.get("X-Duplicate-Differs"));
-    if (REFUSED.has(status)) return { kind: "refused", status, answer: text };
-    if (status === 429 || status >= 500) {
-      return {
-        reason: `${status} ${shown(text)}`,
-        mayBeStored: status !== 429,
-        retryAfterMs: retryAfterMs(response.headers.get("Retry-After") ?? ""),
-        stops: null,
-      };
-    }
-    if (status === 401) {
-      return hopeless(
-        `${this.#endpoint} refused the key (401): ${sentence(shown(text))} Name the file of a valid key of the same desk with --key-file FILE, or set SIGNALBOX_KEY.`,
-      );
-    }
-    return hopeless(
-      `${this.#endpoint} answered ${status}: ${sentence(shown(text))} Give the server's address with --url URL.`,
-    );
-  }
-
-  #accepted(text: string, differs: string | null): Outcome | Failure {
-    const { id, deduped } = parseObject(text);
-    if (typeof id === "string" && typeof deduped === "boolean") {
-      return { kind: deduped ? "duplicate" : "stored", answer: text, differs };
-    }
-    return hopeless(
-      `The answer of ${this.#endpoint} did not come from signalbox: give the server's address with --url URL.`,
-      true,
-    );
-  }
-
-  #explain({ code = "", name, message }: NodeJS.ErrnoException): Failure {
+  #whatToChange({ status, code, answer }: Failure): string {
     const where = this.#endpoint;
-    if (/CERT|SIGNATURE|ISSUER/.test(code)) {
-      return hopeless(
-        `The certificate of ${where} is not trusted (${code}): check the host name, or name the certificate to trust with --ca FILE.`,
-      );
+    if (status === 401) {
+      return `${where} refused the key (401): ${sentence(shown(answer))} Name the file of a valid key of the same desk with --key-file FILE, or set SIGNALBOX_KEY.`;
     }
-    if (/EPROTO|WRONG_VERSION|PACKET_LENGTH|RECORD_LAYER/.test(code)) {
-      return hopeless(`${where} does not speak TLS (${code}): is its address http or https?`);
+    if (status !== null) {
+      return `${where} answered ${status}: ${sentence(shown(answer))} Give the server's address with --url URL.`;
     }
-    if (code === "ENOTFOUND") {
-      return hopeless(
-        `There is no host ${new URL(where).hostname}: give the server's address with --url URL, such as https://signals.example.com.`,
-      );
-    }
-    const reason = name === "TimeoutError" ? "no answer in time" : reasons[code];
-    return {
-      reason: reason ?? `${code} ${message}`,
-      mayBeStored: code !== "ECONNREFUSED",
-      retryAfterMs: 0,
-      stops: null,
-    };
+    return code === "EPROTO"
+      ? `${where} does not speak TLS (${code}): is its address http or https?`
+      : `The certificate of ${where} is not trusted (${code}): check the host name, or name the certificate to trust with --ca FILE.`;
   }
 }
 
 const reasons: Record<string, string> = {
-  ECONNREFUSED: "no server listens there (ECONNREFUSED)",
-  ECONNRESET: "the connection broke (ECONNRESET)",
+  ECONNREFUSED: "connection refused",
+  ECONNRESET: "connection broken",
+  EPROTO: "connection broken inside TLS",
+  ENOTFOUND: "no such host",
+  TimeoutError: "no answer in time",
 };
 
-function hopeless(message: string, mayBeStored = false): Failure {
-  return { reason: message, mayBeStored, retryAfterMs: 0, stops: new TargetError(message) };
-}
-
-function unsent(mayBeStored: boolean, reason: string, stops: UserError | null): Outcome {
-  return { kind: mayBeStored ? "unknown" : "not sent", reason, stops };
+function reasonOf({ status, code, answer }: Failure): string {
+  if (status === null) return reasons[code] ?? code;
+  return status < 400 ? `${status} from another program` : `${status} ${shown(answer)}`.trim();
 }
 
 /** An answer's message may end with a full stop already. */
@@ -204,7 +129,7 @@ export function sentence(text: string): string {
 function shown(text: string): string {
   const { message } = parseObject(text);
   const all = (typeof message === "string" ? message : text).trim();
-  return escapeControls(all.slice(0, ANSWER_CHARACTERS_SHOWN));
+  return showHidden(all.slice(0, ANSWER_CHARACTERS_SHOWN));
 }
 
 /** Returns an empty object for anything but a JSON object. */
@@ -215,9 +140,4 @@ export function parseObject(text: string): Record<string, unknown> {
   } catch {
     return {};
   }
-}
-
-/** In seconds or, from some proxies, as a date. */
-function retryAfterMs(text: string): number {
-  return Number(text) * 1_000 || Date.parse(text) - Date.now() || 0;
 }

@@ -1,11 +1,11 @@
 /**
- * The secret that signs device cookies (`console/web/throttle.ts`). It is a file of its own, so that no
+ * The secret that signs device cookies (`console/server/limits/throttle.ts`). It is a file of its own, so that no
  * backup has it: with it, anybody could forge device cookies.
  */
 import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Logger } from "pino";
-import { messageOf } from "../domain/errors.ts";
+import { messageOf } from "../lib/errors.ts";
 
 export const DEVICE_SECRET_NAME = "device-secret";
 const SECRET_BYTES = 32;

@@ -6,34 +6,33 @@ import type { Database } from "bun:sqlite";
 import { existsSync, statSync } from "node:fs";
 import { join, resolve } from "node:path";
 import type { Logger } from "pino";
+import type { Awaitable } from "../domain/storage/awaitable.ts";
+import type { DatabaseFiles, Sample } from "../domain/storage/files.ts";
 import type {
-  Awaitable,
   ConsoleStorage,
-  DatabaseFiles,
   ServerStorage,
   ServerStorageEvents,
   Storage,
-} from "../domain/storage.ts";
-import { everySignal, type StoredSignal } from "../domain/stored-signal.ts";
+} from "../domain/storage/storage.ts";
 import { loadDeviceSecret } from "./device-secret.ts";
-import { readStillInUse, SqliteActivity } from "./sqlite/activity.ts";
-import { SqliteAudit } from "./sqlite/audit.ts";
-import { copyDatabase, isCopy } from "./sqlite/copy.ts";
-import { copyInProcess } from "./sqlite/copying.ts";
-import { explainCommandFailure } from "./sqlite/failures.ts";
-import { DATABASE_NAME, requireDatabase } from "./sqlite/folder.ts";
-import { SqliteMembers } from "./sqlite/members.ts";
-import { openDatabase, readDatabase } from "./sqlite/open.ts";
-import { SqlitePasskeys } from "./sqlite/passkeys.ts";
-import { SqliteSessions } from "./sqlite/sessions.ts";
-import { SqliteRegistry } from "./sqlite/registry.ts";
-import { restore } from "./sqlite/restore.ts";
-import { SqliteSignals } from "./sqlite/signals.ts";
+import { readStillInUse, SqliteActivity } from "./sqlite/side/activity.ts";
+import { copyDatabase, findOwnBackup, isCopy, refuseOtherBackups } from "./sqlite/copies/copy.ts";
+import { copyInProcess, findOwnInProcess } from "./sqlite/copies/copying.ts";
+import { explainCommandFailure, explainTransient, isTransient } from "./sqlite/files/failures.ts";
+import { DATABASE_NAME, requireDatabase } from "./sqlite/files/folder.ts";
+import { openDatabase, readDatabase } from "./sqlite/files/open.ts";
+import { records } from "./records/records.ts";
+import { SqliteSessions } from "./sqlite/side/sessions.ts";
+import { openForReading } from "./sqlite/read/read.ts";
+import { restore } from "./sqlite/copies/restore.ts";
+import { sampleDatabase } from "./sqlite/read/sample.ts";
+import { SqliteSignals } from "./sqlite/read/signals.ts";
+import { sqliteSql } from "./sqlite/sql.ts";
 import { SqliteStore } from "./sqlite/store.ts";
-import { describeProblem, verifyDatabase } from "./sqlite/verify.ts";
+import { describeProblem, verifyDatabase } from "./sqlite/copies/verify.ts";
 
-export { problemOfFolder, refuseForeignFolder, requireDatabase } from "./sqlite/folder.ts";
-export { findMisfits } from "./sqlite/permissions.ts";
+export { problemOfFolder, refuseForeignFolder, requireDatabase } from "./sqlite/files/folder.ts";
+export { findMisfits } from "./sqlite/files/permissions.ts";
 
 export const databaseFiles: DatabaseFiles = {
   pathIn: (dataDir) => join(dataDir, DATABASE_NAME),
@@ -41,6 +40,14 @@ export const databaseFiles: DatabaseFiles = {
     statSync(join(dataDir, `${DATABASE_NAME}-wal`), { throwIfNoEntry: false })?.size ?? 0,
   verify: verifyDatabase,
   problemOf: describeProblem,
+  sample: (file, milliseconds) =>
+    sampleDatabase(file, milliseconds, async (sample) => {
+      using db = openForReading(file);
+      return sample(db);
+    }),
+  refuseOthers: refuseOtherBackups,
+  findOwn: findOwnBackup,
+  findOwnInProcess,
   copy: copyDatabase,
   copyInProcess,
   isCopy,
@@ -52,17 +59,23 @@ export function hasDatabase(dataDir: string): boolean {
 }
 
 /** For `serve --check`. Throws what {@link openServerStorage} would, and creates and changes nothing. */
-export function checkServerStorage(dataDir: string): Awaitable<void> {
-  readDatabase(dataDir, () => {});
+export async function checkServerStorage(dataDir: string): Promise<void> {
+  await readDatabase(dataDir, () => {});
 }
 
-/** For `doctor`: of all desks, the newest first. Creates and changes nothing. Throws `UserError`. */
-export function newestSignals(
+/** For checks. Creates and changes nothing. Returns null without a database. Throws `UserError`. */
+export function inspectStorage<T>(
   dataDir: string,
-  limit: number,
-): Awaitable<readonly StoredSignal[] | null> {
-  const query = { deskId: null, filter: everySignal, order: "newest", limit } as const;
-  return readDatabase(dataDir, (db) => new SqliteSignals(db).list(query).signals);
+  work: (storage: Pick<Storage, "registry" | "signals" | "activity">) => Awaitable<T>,
+): Promise<T | null> {
+  const folder = resolve(dataDir);
+  return readDatabase(folder, (db) => work({ ...open(db), activity: readStillInUse(folder) }));
+}
+
+/** Like {@link DatabaseFiles.sample}, of the database in a folder, which a server may use. */
+export function sampleStorage(dataDir: string, milliseconds: number): Promise<Sample> {
+  const path = databaseFiles.pathIn(dataDir);
+  return sampleDatabase(path, milliseconds, (sample) => readDatabase(dataDir, sample));
 }
 
 /** For `serve`. Throws `UserError` if another server has the folder, or it cannot be used. */
@@ -80,13 +93,24 @@ export async function openConsoleStorage(
 ): Promise<ConsoleStorage> {
   const onTightened = (sentence: string): void => log.warn(sentence);
   using opened = new DisposableStack();
-  const db = opened.adopt(openDatabase(dataDir, "console", { onTightened }), (one) => one.close());
+  const openOne = (): Database =>
+    opened.adopt(openDatabase(dataDir, "console", { onTightened }), (one) => one.close());
+  const reader = openOne();
   const activity = opened.adopt(new SqliteActivity(dataDir, onTightened), (one) => one.close());
-  activity.keepKeysOf(db);
+  activity.keepKeysOf(reader);
   const sessions = opened.adopt(new SqliteSessions(dataDir, onTightened), (one) => one.close());
   const deviceSecret = loadDeviceSecret(dataDir, log);
+  const writer = openOne();
   const toClose = opened.move();
-  return { ...open(db, now), activity, sessions, deviceSecret, close: () => toClose.dispose() };
+  return {
+    ...records(sqliteSql({ reader, writer, now })),
+    signals: new SqliteSignals(reader),
+    activity,
+    sessions,
+    deviceSecret,
+    whyNotSaved: (error) => (isTransient(error) ? explainTransient(error) : null),
+    close: () => toClose.dispose(),
+  };
 }
 
 /** Opens the storage for one command and closes it after. Throws `UserError` if it cannot be used. */
@@ -99,7 +123,7 @@ export async function withStorage<T>(
   const folder = resolve(dataDir);
   if (!create) requireDatabase(folder);
   const db = openDatabase(folder, "command");
-  const storage: Storage = { ...open(db, Date.now), activity: readStillInUse(folder) };
+  const storage: Storage = { ...open(db), activity: readStillInUse(folder) };
   try {
     return await work(storage);
   } catch (error) {
@@ -109,12 +133,9 @@ export async function withStorage<T>(
   }
 }
 
-function open(db: Database, now: () => number): Omit<Storage, "activity"> {
+function open(db: Database): Omit<Storage, "activity"> {
   return {
-    registry: new SqliteRegistry(db, now),
-    members: new SqliteMembers(db, now),
-    passkeys: new SqlitePasskeys(db, now),
-    audit: new SqliteAudit(db, now),
+    ...records(sqliteSql({ reader: db })),
     signals: new SqliteSignals(db),
     close: () => db.close(),
   };

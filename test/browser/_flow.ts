@@ -23,8 +23,8 @@ export async function openDesk(
 
 /** Opens the invitation's link, sets a password, and goes to the page of keys. */
 export async function join(desk: TestConsole, page: Page, name: string): Promise<void> {
-  desk.registry.createDesk(name, { ifMissing: true });
-  const { token } = desk.members.invite(name, `alice@${name}.example`);
+  await desk.registry.createDesk(name, { ifMissing: true });
+  const { token } = await desk.members.invite(name, `alice@${name}.example`);
   await page.goto(`/join/${token}`);
   await page.getByLabel("New password", { exact: true }).fill(PASSWORD);
   await page.getByRole("button", { name: "Set password" }).click();

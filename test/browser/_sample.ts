@@ -7,13 +7,13 @@ import type {
   KeyRejects,
   Outcomes,
   RejectReason,
-} from "../../src/domain/activity.ts";
+} from "../../src/domain/activity/activity.ts";
 import { errorCatalogue } from "../../src/domain/errors.ts";
-import { DAY_MS, HOUR_MS, MINUTE_MS } from "../../src/domain/time.ts";
-import { SqliteActivity } from "../../src/store/sqlite/activity.ts";
-import { SqliteRegistry } from "../../src/store/sqlite/registry.ts";
-import { inTransaction } from "../../src/store/sqlite/transaction.ts";
+import { DAY_MS, HOUR_MS, MINUTE_MS } from "../../src/lib/text/time.ts";
+import { SqliteActivity } from "../../src/store/sqlite/side/activity.ts";
+import { inTransaction } from "../../src/store/sqlite/files/transaction.ts";
 import { type Random, seededRandom } from "../_random.ts";
+import { type Records, recordsIn } from "../_records.ts";
 
 /** What the page of activity shows at first. */
 const ACTIVE_MS = 180 * MINUTE_MS;
@@ -71,37 +71,38 @@ interface Sent {
 }
 
 /** `db`: of the folder, for writing, with no server on it. The desk is `alpha`. */
-export function fillDesk(db: Database, dataDir: string): void {
+export async function fillDesk(db: Database, dataDir: string): Promise<void> {
   const now = Date.now();
   // The same each time, but for the moment that it ends at.
   const random = seededRandom(7);
-  const daysAgo = (days: number) => new SqliteRegistry(db, () => now - days * DAY_MS);
-  const { desk } = daysAgo(120).createDesk("alpha", { ifMissing: true });
+  const daysAgo = (days: number) => recordsIn(db, () => now - days * DAY_MS).registry;
+  const { desk } = await daysAgo(120).createDesk("alpha", { ifMissing: true });
   const counted: KeyMinute[] = [];
-  const sent = bots.flatMap((bot) => {
+  const sent: Sent[] = [];
+  for (const bot of bots) {
     const expiresInMs = bot.lifetimeDays === null ? null : bot.lifetimeDays * DAY_MS;
     const key = { desk: desk.name, label: bot.label, expiresInMs };
-    const { id } = daysAgo(bot.ageDays).mintKey({ scope: "send", ...key }).record;
-    if (bot.label === "bot-7") revokePredecessor(daysAgo(bot.ageDays - 1), desk.name);
+    const { id } = (await daysAgo(bot.ageDays).mintKey({ scope: "send", ...key })).record;
+    if (bot.label === "bot-7") await revokePredecessor(daysAgo(bot.ageDays - 1), desk.name);
     const usedAt = now - (bot.revokedDaysAgo ?? 0) * DAY_MS - 20_000;
     db.query("UPDATE api_keys SET last_used_at = ? WHERE id = ?").run(usedAt, id);
     counted.push(...countsOf(bot, { deskId: desk.id, keyId: id }, now, random));
-    return requestsOf(bot, id, now, random);
-  });
+    sent.push(...requestsOf(bot, id, now, random));
+  }
   sent.sort((one, other) => one.at - other.at);
   const activity = new SqliteActivity(dataDir, (sentence) => {
     throw new Error(sentence);
   });
   const batch = inTransaction(db, () => record(db, desk.id, sent, random));
-  activity.write({ minutes: counted, rejects: [], repeats: [] });
+  activity.write({ minutes: counted, rejects: [], repeats: [], differing: [] });
   activity.write(batch);
   activity.close();
 }
 
 /** In its turn: the audit is in the order that things were done. */
-function revokePredecessor(registry: SqliteRegistry, desk: string): void {
-  const old = registry.listKeys(desk).find(({ label }) => label === "bot-6");
-  if (old !== undefined) registry.revokeKey(old.id, { desk });
+async function revokePredecessor(registry: Records["registry"], desk: string): Promise<void> {
+  const old = (await registry.listKeys(desk)).find(({ label }) => label === "bot-6");
+  if (old !== undefined) await registry.revokeKey(old.id, { desk });
 }
 
 /** More by day than by night. */
@@ -149,6 +150,7 @@ function record(
   const minutes: KeyMinute[] = [];
   const rejects: KeyRejects[] = [];
   const repeats: ActivityBatch["repeats"][number][] = [];
+  const differing: ActivityBatch["differing"][number][] = [];
   const nextId = monotonicFactory(random);
   sent.forEach((request, index) => {
     const { bot, keyId, at } = request;
@@ -167,11 +169,20 @@ function record(
     tell({ stored: 1 });
     if (random() > 0.05) return;
     tell({ duplicate: 1 });
-    const differs = random() < 0.3 ? ["price", "metadata"] : [];
-    const differing = differs.length === 0 ? 0 : 1;
-    repeats.push({ deskId, signalId: id, duplicates: 1, differing, differs, lastAt: at + 900 });
+    const fields = random() < 0.3 ? ["price", "metadata"] : [];
+    const lastAt = at + 900;
+    repeats.push({
+      deskId,
+      signalId: id,
+      duplicates: 1,
+      differing: fields.length > 0 ? 1 : 0,
+      differs: fields,
+      lastAt,
+    });
+    if (fields.length > 0)
+      differing.push({ deskId, signalId: id, keyId, count: 1, fields, lastAt });
   });
-  return { minutes, rejects, repeats };
+  return { minutes, rejects, repeats, differing };
 }
 
 const none: Outcomes = { stored: 0, duplicate: 0, rejected: 0 };
@@ -194,7 +205,7 @@ const reasons: readonly Reason[] = [
   {
     status: 400,
     error: "bad_request",
-    message: "The body is not valid JSON: duplicate member name, at character 42.",
+    message: "The body has a duplicate member name, at character 42.",
     fields: null,
     moreFields: 0,
   },

@@ -1,7 +1,7 @@
 /** Every page by axe, in light and dark, on a desktop and at 320 px, without scrolling sideways. */
 import { expect, test } from "bun:test";
 import type { Page } from "playwright-core";
-import { FAILURES_MAX } from "../../src/console/web/throttle.ts";
+import { FAILURES_MAX } from "../../src/console/server/limits/throttle.ts";
 import { mintKey, openForDamage, signal } from "../_setup.ts";
 import { expectAccessible, useBrowser } from "./_browser.ts";
 import { ALICE, OTHER_PASSWORD, PASSWORD, signIn, startConsole } from "../console/_console.ts";
@@ -12,7 +12,7 @@ const openWindow = useBrowser();
 test("the pages for people who are not signed in", async () => {
   const desk = await startConsole();
   const { page } = await openWindow(desk.url);
-  const { token } = desk.members.invite("alpha", "alice@alpha.example");
+  const { token } = await desk.members.invite("alpha", "alice@alpha.example");
   await expectPage(page, `/join/${token}`, "Join desk alpha");
   await page.getByLabel("New password", { exact: true }).fill("too short");
   await page.getByRole("button", { name: "Set password" }).click();
@@ -143,7 +143,7 @@ test("the pages of reached limits", async () => {
   await page.goto("/sign-in");
   await page.getByLabel("Email address").fill(guess.email);
   await page.getByLabel("Password", { exact: true }).fill(guess.password);
-  await expectAnswer(page, () => click(page, "Sign in"), 429, "Try again later");
+  await expectAnswer(page, () => click(page, "Sign in"), 429, "Sign in");
 });
 
 test("the page for a request over plain HTTP", async () => {
@@ -158,18 +158,19 @@ test("an ended key that is still in use, and a signal with duplicates of other c
   const { desk, page, complaints } = await openDesk(openWindow, "alpha");
   // As long as one may be, and without a place to break it.
   const label = "w".repeat(100);
-  const { key, keyId } = mintKey(desk.registry, "alpha", { label });
+  const { key, keyId } = await mintKey(desk.registry, "alpha", { label });
   const named = { ...signal, client_signal_id: "order 1" };
   const { body } = await desk.post(named);
   const other = { ...named, price: 2, quantity: 3, direction: "long", metadata: { a: 1 } };
   expect((await desk.post(other)).status).toBe(200);
-  desk.registry.revokeKey(keyId);
+  await desk.registry.revokeKey(keyId);
   expect((await submit(desk, key)).status).toBe(401);
   for (const [path, text] of [
     ["/", "Still in use"],
     ["/keys", "Still in use"],
     [`/keys/${keyId}`, "Something still sends with this key"],
     [`/signals/${String(body["id"])}`, "It had other content"],
+    ["/activity/differing", "price, quantity"],
   ] as const) {
     await openUntil(page, path, page.getByText(text));
     await expectAccessible(page);

@@ -3,7 +3,7 @@ import { expect, test } from "bun:test";
 import type { Page } from "playwright-core";
 import { mintKey, signal } from "../_setup.ts";
 import { until } from "../_until.ts";
-import { expectAccessible, phone, useBrowser } from "./_browser.ts";
+import { desktop, expectAccessible, phone, useBrowser } from "./_browser.ts";
 import type { TestConsole } from "../console/_console.ts";
 import { openDesk } from "./_flow.ts";
 
@@ -25,8 +25,6 @@ async function sendEach(desk: TestConsole): Promise<void> {
   expect(statuses).toEqual([201, 200, 422]);
 }
 
-const chart = (page: Page) => page.getByRole("img", { name: /^Requests of the last/ });
-
 const totals = (page: Page) => page.locator(".legend strong").allInnerTexts();
 
 /** Until the chart says so, in its own words. */
@@ -34,57 +32,38 @@ function seen(page: Page, words: string): Promise<void> {
   return page.getByRole("img", { name: words }).waitFor();
 }
 
-/** How many pixels of the chart have each kind's colour, as the page's style has it now. */
-function pixelsByKind(page: Page): Promise<Record<string, number>> {
-  return chart(page).evaluate((node) => {
-    const canvas = node as HTMLCanvasElement;
-    // From a copy, which may be read as often as one likes.
-    const copy = new OffscreenCanvas(canvas.width, canvas.height);
-    const context = copy.getContext("2d", { willReadFrequently: true });
-    if (context === null) throw new Error("no copy");
-    context.drawImage(canvas, 0, 0);
-    const { data } = context.getImageData(0, 0, copy.width, copy.height);
-    return Object.fromEntries(
-      [...document.querySelectorAll(".legend .swatch")].map((swatch) => {
-        const colour = getComputedStyle(swatch).backgroundColor;
-        let count = 0;
-        for (let at = 0; at < data.length; at += 4) {
-          const [red, green, blue, alpha] = data.subarray(at, at + 4);
-          if (alpha === 255 && `rgb(${red}, ${green}, ${blue})` === colour) count += 1;
-        }
-        return [swatch.className.replace("swatch ", ""), count];
-      }),
-    );
-  });
+/** Whether each kind has a bar that can be seen. */
+async function drawn(page: Page): Promise<Record<string, boolean>> {
+  const isDrawn = async (kind: string) => {
+    const bars = page.locator(`.chart path.${kind}`);
+    const box = (await bars.count()) === 0 ? null : await bars.boundingBox();
+    return [kind, box !== null && box.width >= 1 && box.height > 2] as const;
+  };
+  return Object.fromEntries(await Promise.all(["stored", "duplicate", "rejected"].map(isDrawn)));
 }
 
-/** Until each kind is seen in its own colour. */
-function drawn(page: Page): Promise<void> {
-  return until(async () => Object.values(await pixelsByKind(page)).every((count) => count > 0));
-}
+const all = { stored: true, duplicate: true, rejected: true };
 
 /** At the present minute, hour or day. */
-async function pointAtEnd(page: Page): Promise<void> {
-  const box = await page.locator(".u-over").boundingBox();
-  if (box === null) throw new Error("no chart");
-  await page.mouse.move(box.x + box.width - 2, box.y + 20);
+function pointAtEnd(page: Page): Promise<void> {
+  return page.locator(".chart rect").last().hover();
 }
 
 test("the chart is drawn when the first request arrives, and follows those after it", async () => {
   const { desk, page, complaints } = await openDesk(openWindow, "alpha");
   await page.getByRole("link", { name: "Activity" }).click();
   await page.getByText("No request in the last").waitFor();
-  expect(await page.locator("canvas").count()).toBe(0);
+  expect(await page.locator(".chart").count()).toBe(0);
   await page.evaluate("window.isSame = true");
 
   await sendEach(desk);
   await seen(page, "1 stored, 1 duplicate, 1 rejected");
   expect(await page.getByText("No request in the last").count()).toBe(0);
   expect(await totals(page)).toEqual(["1", "1", "1"]);
-  await drawn(page);
+  expect(await drawn(page)).toEqual(all);
   await page.getByText("Show as table").click();
   await sendEach(desk);
-  await seen(page, "2 stored, 2 duplicate, 2 rejected");
+  await seen(page, "2 stored, 2 duplicates, 2 rejected");
   // What somebody has opened stays open.
   const cells = await page.locator(".numbers tbody td:not(:first-child)").allInnerTexts();
   expect(cells.reduce((sum, text) => sum + Number(text), 0)).toBe(6);
@@ -96,20 +75,40 @@ test("the chart is drawn when the first request arrives, and follows those after
   expect(complaints).toEqual([]);
 });
 
-test("the chart changes with the colours of the screen and the width of the window", async () => {
+test("the chart's colours differ in light, dark and forced colours, and it fits a phone", async () => {
   const { desk, page, complaints } = await openDesk(openWindow, "alpha");
   await sendEach(desk);
   await page.goto("/activity");
   await seen(page, "1 stored, 1 duplicate, 1 rejected");
-  await page.goto("/activity?per=hour");
-  await drawn(page);
-  await page.emulateMedia({ colorScheme: "dark" });
-  await drawn(page);
-  await page.setViewportSize(phone);
-  await page.waitForFunction(
-    () => (document.querySelector("canvas")?.clientWidth ?? Infinity) < innerWidth,
-  );
-  await drawn(page);
+  for (const per of ["minute", "hour", "day"]) {
+    await page.goto(`/activity?per=${per}`);
+    for (const colours of [
+      { colorScheme: "light" },
+      { colorScheme: "dark" },
+      { forcedColors: "active" },
+    ] as const) {
+      await page.emulateMedia({ forcedColors: "none", ...colours });
+      const ground = await page
+        .locator("body")
+        .evaluate((body) => getComputedStyle(body).backgroundColor);
+      const of = (elements: string, property: "fill" | "backgroundColor") =>
+        page
+          .locator(elements)
+          .evaluateAll((list, name) => list.map((one) => getComputedStyle(one)[name]), property);
+      const bars = await of(".chart path:not(.lines)", "fill");
+      expect(new Set([ground, ...bars]).size).toBe(4);
+      expect(await of(".legend .swatch", "backgroundColor")).toEqual(bars);
+      const [current = "", other] = [
+        await of("#menu [aria-current], .segments [aria-current]", "backgroundColor"),
+        await of("#menu a:not([aria-current]), .segments a:not([aria-current])", "backgroundColor"),
+      ].map((list) => [...new Set(list)].join());
+      if ("forcedColors" in colours) expect(current).not.toBe(ground);
+      expect(current).not.toBe(other);
+    }
+    await page.setViewportSize(phone);
+    expect(await drawn(page)).toEqual(all);
+    await page.setViewportSize(desktop);
+  }
   expect(complaints).toEqual([]);
 });
 
@@ -157,26 +156,20 @@ test("the legend shows and hides a part of the chart, with the keyboard, too", a
   await sendEach(desk);
   await page.goto("/activity");
   await seen(page, "1 stored, 1 duplicate, 1 rejected");
-  await page.clock.install();
-  await page.goto("/activity?per=hour");
-  await drawn(page);
-  const button = page.getByRole("button", { name: "Duplicate" });
-  await button.focus();
+  await page.getByRole("link", { name: "Hide Duplicate" }).focus();
   await page.keyboard.press("Enter");
-  const of = async (kind: string) => (await pixelsByKind(page))[kind] ?? 0;
-  await until(async () => (await of("duplicate")) === 0 && (await of("stored")) > 0);
-  expect(await button.getAttribute("aria-pressed")).toBe("false");
+  await page.waitForURL("**/activity?per=minute&hide=duplicate");
+  const without = { ...all, duplicate: false };
+  expect(await drawn(page)).toEqual(without);
   await pointAtEnd(page);
   expect(await page.locator(".tip").innerText()).not.toContain("duplicate");
   // What is new does not bring it back.
   await sendEach(desk);
-  await until(async () => {
-    await page.clock.fastForward(31_000);
-    return (await totals(page)).join() === "2,2,2";
-  });
-  expect(await of("duplicate")).toBe(0);
-  await button.click();
-  await drawn(page);
+  await until(async () => (await totals(page)).join() === "2,2,2");
+  expect(await drawn(page)).toEqual(without);
+  await page.getByRole("link", { name: "Show Duplicate" }).click();
+  await page.waitForURL("**/activity?per=minute");
+  expect(await drawn(page)).toEqual(all);
   expect(complaints).toEqual([]);
 });
 
@@ -195,22 +188,22 @@ test("the page pauses while hidden, resumes when shown, and says when the sessio
   await seen(page, "1 stored, 1 duplicate, 1 rejected");
   await page.context().clearCookies();
   await page.clock.fastForward(10_000);
-  await status.filter({ hasText: "Signed out" }).waitFor();
-  expect(await status.getByRole("link", { name: "Sign in" }).getAttribute("href")).toBe(
+  await page.getByRole("heading", { name: "Signed out" }).waitFor();
+  expect(await page.getByRole("link", { name: "Sign in" }).getAttribute("href")).toBe(
     "/sign-in?next=%2Factivity",
   );
 });
 
 test("without a script there are the same numbers in a table, and forms for the filters", async () => {
   const { desk, page } = await openDesk(openWindow, "alpha", { javaScriptEnabled: false });
-  const second = mintKey(desk.registry, "alpha");
+  const second = await mintKey(desk.registry, "alpha");
   await sendEach(desk);
   await desk.post({ ...signal, side: "up" }, { Authorization: `Bearer ${second.key}` });
   await until(async () => {
     await page.goto("/activity");
     return (await totals(page)).join() === "1,1,2";
   });
-  expect(await page.locator("#chart").isVisible()).toBe(false);
+  expect(await drawn(page)).toEqual(all);
   await page.getByText("Show as table").click();
   expect(await page.locator(".numbers tbody tr").first().isVisible()).toBe(true);
   await page.locator("summary", { hasText: "Key" }).click();
@@ -228,10 +221,10 @@ test("the page is accessible, with and without data", async () => {
   await page.goto("/activity");
   await expectAccessible(page);
   const label = "w".repeat(100);
-  const { keyId } = mintKey(desk.registry, "alpha", { label });
+  const { keyId } = await mintKey(desk.registry, "alpha", { label });
   await sendEach(desk);
   await desk.post({ ["w".repeat(300)]: 1 });
-  desk.registry.revokeKey(desk.keyId);
+  await desk.registry.revokeKey(desk.keyId);
   await desk.post(signal);
   await seen(page, "1 stored, 1 duplicate, 3 rejected");
   await page.reload();

@@ -23,11 +23,11 @@ test("a page says that it is live, that its connection is lost, and where to sig
   await status.filter({ hasText: "Live · updated" }).waitFor();
 
   await page.context().clearCookies();
-  await status.filter({ hasText: "Signed out" }).waitFor();
-  const { status: stored } = await desk.post(signal);
-  expect(stored).toBe(201);
-  expect(await page.locator("#signals tbody tr").count()).toBe(0);
-  await status.getByRole("link", { name: "Sign in" }).click();
+  await page.getByRole("heading", { name: "Signed out" }).waitFor();
+  expect((await desk.post(signal)).status).toBe(201);
+  expect(await page.locator("main").innerText()).toBe("Signed out\n\nSign in");
+  await expectAccessible(page);
+  await page.getByRole("link", { name: "Sign in" }).click();
   const { pathname, searchParams } = new URL(page.url());
   expect([pathname, searchParams.get("next")]).toEqual(["/sign-in", "/signals?side=open"]);
 });
@@ -172,4 +172,25 @@ test("on a phone the menu opens from its button, with and without a script", asy
     await page.getByRole("link", { name: "Audit" }).click();
     await page.waitForURL("**/audit");
   }
+});
+
+test("the link back to a list keeps its filter", async () => {
+  const { desk, page } = await openDesk(openWindow, "alpha");
+  await desk.post(signal);
+  for (const list of ["/signals?side=open&symbol=BTC", "/signals", "/signals?key=" + desk.keyId]) {
+    await page.goto(list);
+    await page.locator("tr .cover").first().click();
+    await page.locator("a.up").click();
+    await page.getByRole("heading", { level: 1, name: "Signals" }).waitFor();
+    expect(page.url()).toBe(desk.url + list);
+  }
+});
+
+test("the page of a key links to the signals that were sent with it", async () => {
+  const { desk, page } = await openDesk(openWindow, "alpha");
+  await desk.post(signal);
+  await page.goto(`/keys/${desk.keyId}`);
+  await page.getByRole("link", { name: "Signals sent with it" }).click();
+  await page.waitForURL(`**/signals?key=${desk.keyId}`);
+  expect(await page.locator("#signals tbody tr").count()).toBe(1);
 });

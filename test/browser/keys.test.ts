@@ -64,8 +64,8 @@ test("with a keyboard alone a member joins, and gets a key on the clipboard", as
   const desk = await startConsole();
   const { page, context } = await openWindow(desk.url);
   await context.grantPermissions(["clipboard-read", "clipboard-write"], { origin: desk.url });
-  desk.registry.createDesk("beta", { ifMissing: true });
-  const { token } = desk.members.invite("beta", "alice@beta.example");
+  await desk.registry.createDesk("beta", { ifMissing: true });
+  const { token } = await desk.members.invite("beta", "alice@beta.example");
   await page.goto(`/join/${token}`);
   await tabTo(page, "New password");
   await page.keyboard.type(PASSWORD);
@@ -96,6 +96,8 @@ test("the skip link leads past the navigation", async () => {
   await page.keyboard.press("Tab");
   expect(await focused(page)).toBe("Skip to content");
   await page.keyboard.press("Enter");
+  await page.keyboard.press("Tab");
+  expect(await focused(page)).toStartWith("Times in ");
   await page.keyboard.press("Tab");
   expect(await focused(page)).toBe("Create a key");
 });

@@ -1,4 +1,4 @@
-/** The filter's times: the reader's own where a script runs, UTC in what is sent, and where none does. */
+/** Times in the reader's own zone or in UTC, as they choose; UTC in what is sent, and without a script. */
 import { expect, test } from "bun:test";
 import type { BrowserContextOptions, Page } from "playwright-core";
 import { signal } from "../_setup.ts";
@@ -85,4 +85,45 @@ test("without a script times are in UTC, and say so", async () => {
   await submit(page);
   expect(sentIn(page)).toEqual(["2026-03-01T02:15:07", ""]);
   expect(await timesOf(page)).toEqual(["2026-03-01T02:15:07", ""]);
+});
+
+test("people choose between their zone and UTC, and each page says once which it is", async () => {
+  const { desk, page, complaints } = await openSignals({ timezoneId: "Asia/Kolkata" });
+  const signal_time = Date.UTC(2026, 2, 1, 20, 45, 7, 89);
+  const { body } = await desk.post({ ...signal, signal_time });
+  const sent = page.locator(`time[datetime="${new Date(signal_time).toISOString()}"]`);
+  const path = `/signals/${String(body["id"])}`;
+  await page.goto(path);
+  expect(await sent.innerText()).toBe("2 Mar 2026, 02:15:07.089");
+  expect(await sent.getAttribute("title")).toBe("1 Mar 2026, 20:45:07.089 UTC");
+  const local = page.getByRole("button", { name: "Times in GMT+5:30" });
+  const utc = page.getByRole("button", { name: "Times in UTC" });
+  await local.click();
+  await utc.waitFor();
+  expect(await sent.innerText()).toBe("1 Mar 2026, 20:45:07.089");
+
+  await page.goto("/signals?from=2026-03-01T20:45");
+  expect(await timesOf(page)).toEqual(["2026-03-01T20:45", ""]);
+  await openFilter(page);
+  await page.getByLabel("From (UTC)").fill("2026-03-01T02:15:07");
+  await submit(page);
+  expect(sentIn(page)).toEqual(["2026-03-01T02:15:07", ""]);
+  for (const other of ["/", "/activity", "/keys", "/audit", "/account"]) {
+    await page.goto(other);
+    expect(await utc.count(), other).toBe(1);
+  }
+  await page.goto(path);
+  await utc.click();
+  await local.waitFor();
+  expect(await sent.innerText()).toBe("2 Mar 2026, 02:15:07.089");
+  await expectAccessible(page);
+  expect(complaints).toEqual([]);
+});
+
+test("without a script the page of a signal has milliseconds in UTC, and says so", async () => {
+  const { desk, page } = await openSignals({ javaScriptEnabled: false });
+  const { body } = await desk.post({ ...signal, signal_time: 1_790_000_000_007 });
+  await page.goto(`/signals/${String(body["id"])}`);
+  expect(await page.locator("main").innerText()).toContain("21 Sept 2026, 14:13:20.007");
+  expect(await page.getByText("Times in UTC").isVisible()).toBe(true);
 });

@@ -6,9 +6,7 @@ import { test } from "bun:test";
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import type { Page } from "playwright-core";
-import { SqliteMembers } from "../../src/store/sqlite/members.ts";
-import { openDatabase } from "../../src/store/sqlite/open.ts";
-import { SqliteRegistry } from "../../src/store/sqlite/registry.ts";
+import { openDatabase } from "../../src/store/sqlite/files/open.ts";
 import { freePort, startServe } from "../_cli.ts";
 import { onCleanup, temporaryFolder } from "../_setup.ts";
 import { useBrowser } from "./_browser.ts";
@@ -17,6 +15,7 @@ import { goToKeys, openMenu } from "./_flow.ts";
 import { writePicture } from "./_picture.ts";
 import { fillDesk } from "./_sample.ts";
 import { takeTerminal } from "./_terminal-picture.ts";
+import { recordsIn } from "../_records.ts";
 
 const EMAIL = "alice@example.com";
 const folder = process.env["PICTURES"] ?? "docs/images";
@@ -26,7 +25,7 @@ const viewports = { desktop: { width: 1280, height: 800 }, phone: { width: 390, 
 /** `isWhole`: however far down it goes. */
 type Take = (name: string, isWhole?: boolean) => Promise<void>;
 /** Returns the path of a one-time link. */
-type Invite = (desk: string, email: string) => string;
+type Invite = (desk: string, email: string) => Promise<string>;
 
 const openWindow = useBrowser();
 mkdirSync(folder, { recursive: true });
@@ -54,15 +53,18 @@ async function serve(): Promise<{ url: string; invite: Invite }> {
   const dataDir = temporaryFolder();
   const db = openDatabase(dataDir, "command");
   onCleanup(() => db.close());
-  const members = new SqliteMembers(db);
-  fillDesk(db, dataDir);
-  new SqliteRegistry(db).createDesk("beta", { ifMissing: true });
+  const members = recordsIn(db).members;
+  await fillDesk(db, dataDir);
+  await recordsIn(db).registry.createDesk("beta", { ifMissing: true });
   const port = await freePort();
   // With a name, so that there are passkeys.
   const url = `http://localhost:${port}`;
   const listen = [`--console-listen=127.0.0.1:${port}`, `--console-url=${url}`];
   await startServe([...listen, "--public-url=https://signals.example.com"], { dataDir });
-  return { url, invite: (desk, email) => `/join/${members.invite(desk, email).token}` };
+  return {
+    url,
+    invite: async (desk, email) => `/join/${(await members.invite(desk, email)).token}`,
+  };
 }
 
 async function takeAll(page: Page, invite: Invite, suffix: string): Promise<void> {
@@ -78,7 +80,7 @@ async function takeAll(page: Page, invite: Invite, suffix: string): Promise<void
   await take("home", false);
   await takeSignals(page, take);
   await page.goto("/activity");
-  await page.locator("canvas").waitFor();
+  await page.locator(".chart").waitFor();
   await take("activity", false);
   await page.locator("#rejects .cover").first().click();
   await page.getByRole("heading", { name: "Latest requests" }).waitFor();
@@ -105,14 +107,14 @@ async function takeGettingIn(page: Page, take: Take, invite: Invite): Promise<vo
   await page.getByRole("button", { name: "Sign in", exact: true }).click();
   await page.getByRole("alert").waitFor();
   await take("sign-in-wrong");
-  await joinDesk(page, invite("beta", "bob@example.com"));
+  await joinDesk(page, await invite("beta", "bob@example.com"));
   await take("keys-empty");
   await page.goto("/");
   await take("start-new");
   await openMenu(page);
   await page.getByRole("button", { name: "Sign out" }).click();
   await page.waitForURL("**/sign-in");
-  await joinDesk(page, invite("alpha", EMAIL), () => take("join"));
+  await joinDesk(page, await invite("alpha", EMAIL), () => take("join"));
 }
 
 async function joinDesk(
@@ -157,7 +159,7 @@ async function takeMembers(page: Page, take: Take, invite: Invite): Promise<void
   await page.getByRole("button", { name: "Create link" }).click();
   await page.locator("#link").waitFor();
   await take("member-link");
-  invite("alpha", "dave@example.com");
+  await invite("alpha", "dave@example.com");
   await page.goto("/members");
   await take("members");
   await page.getByRole("link", { name: "Remove carol@example.com" }).click();

@@ -2,7 +2,7 @@
 import { expect, test } from "bun:test";
 import type { Page } from "playwright-core";
 import { shorten } from "../../src/console/ui/words.ts";
-import { mintKey, signal } from "../_setup.ts";
+import { mintKey, openForDamage, signal } from "../_setup.ts";
 import { expectAccessible, useBrowser } from "./_browser.ts";
 import type { TestConsole } from "../console/_console.ts";
 import { openDesk } from "./_flow.ts";
@@ -48,8 +48,82 @@ test("signals appear on top of the page as they arrive, and move down to the nex
     .click();
   await page.getByRole("heading", { name: "Metadata" }).waitFor();
   expect(await page.locator("main").innerText()).toContain(HOSTILE);
-  expect(await page.title()).toBe("Signal · Signalbox");
+  expect(await page.title()).toBe(`\u2068${shorten(HOSTILE)}\u2069 open · Signalbox`);
   expect(complaints).toEqual([]);
+});
+
+/** So many that a search of all takes several steps: no block says what is in them. */
+function seedMany(desk: TestConsole, symbolOf: string): void {
+  openForDamage(desk.dataDir)
+    .query(
+      `WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < 70000)
+       INSERT INTO signals (seq, id, desk_id, key_id, received_at, source, type, symbol, side)
+       SELECT n, printf('01K%023d', n), 1, ?, 1790000000000 + n, 'venue_2', 'crypto', ${symbolOf}, 'open' FROM numbers`,
+    )
+    .run(desk.keyId);
+}
+
+test("a long search continues by itself to its end", async () => {
+  const { desk, page, complaints } = await openDesk(openWindow, "alpha");
+  seedMany(desk, "CASE WHEN n IN (7, 50000) THEN 'RARE' ELSE 'BTC' END");
+  await page.goto("/signals?symbol=rare");
+  await page.locator('[data-id="01K00000000000000000000007"]').waitFor();
+  expect((await rowIds(page)).length).toBe(2);
+  await page.getByRole("status").filter({ hasText: "Search finished: 2 found" }).waitFor();
+  expect(await page.locator("#searched").count()).toBe(0);
+  expect(await page.getByRole("link", { name: "Search older ones" }).count()).toBe(0);
+  await page.goto("/signals?symbol=none");
+  await page.getByRole("heading", { name: "No older matches" }).waitFor();
+  expect(complaints).toEqual([]);
+});
+
+test("a long search shows how far it is, and is stopped with a button", async () => {
+  const { desk, page, complaints } = await openDesk(openWindow, "alpha");
+  seedMany(desk, "'BTC'");
+  const { promise, resolve: answer } = Promise.withResolvers<void>();
+  await page.route(/before=/, async (route) => {
+    await promise;
+    await route.continue().catch(() => {});
+  });
+  await page.goto("/signals?symbol=none");
+  const searched = Number(await page.getByRole("progressbar").getAttribute("value"));
+  expect(searched).toBeGreaterThan(0.2);
+  expect(searched).toBeLessThan(0.4);
+  await expectAccessible(page);
+  await page.getByRole("button", { name: "Stop" }).click();
+  answer();
+  const older = page.getByRole("link", { name: "Search older ones" });
+  expect(await older.evaluate((link) => link === document.activeElement)).toBe(true);
+  expect(await page.getByRole("button", { name: "Stop" }).count()).toBe(0);
+  await page.unrouteAll({ behavior: "ignoreErrors" });
+  await older.click();
+  await page.getByRole("heading", { name: "No older matches" }).waitFor();
+  expect(complaints).toEqual([]);
+});
+
+test("a long search waits while its tab is hidden", async () => {
+  const { desk, page } = await openDesk(openWindow, "alpha");
+  seedMany(desk, "'BTC'");
+  const { promise, resolve: answer } = Promise.withResolvers<void>();
+  let asked = 0;
+  await page.route(/before=/, async (route) => {
+    asked += 1;
+    await promise;
+    await route.continue();
+  });
+  const turn = (state: string) =>
+    page.evaluate((value) => {
+      Object.defineProperty(document, "visibilityState", { value, configurable: true });
+      document.dispatchEvent(new Event("visibilitychange"));
+    }, state);
+  await page.goto("/signals?symbol=none");
+  await turn("hidden");
+  answer();
+  await page.waitForTimeout(1_500);
+  expect(asked).toBe(1);
+  await turn("visible");
+  await page.getByRole("heading", { name: "No older matches" }).waitFor();
+  expect(asked).toBeGreaterThan(1);
 });
 
 test("signals that do not match the filter do not appear, and none do while it is paused", async () => {
@@ -144,7 +218,7 @@ test("the page for a new desk turns green when its first signal arrives", async 
   await page.goto("/");
   await page.getByText("No signal has arrived yet").waitFor();
   await expectAccessible(page);
-  const { key } = mintKey(desk.registry, "beta");
+  const { key } = await mintKey(desk.registry, "beta");
   await page.getByText("Done").first().waitFor();
   const { status } = await desk.post(signal, { Authorization: `Bearer ${key}` });
   expect(status).toBe(201);

@@ -1,7 +1,7 @@
 /** The pages of activity, as the tests read them. */
 import { expect } from "bun:test";
-import type { ActivityBatch, RejectReason } from "../../src/domain/activity.ts";
-import { SqliteActivity } from "../../src/store/sqlite/activity.ts";
+import type { ActivityBatch, RejectReason } from "../../src/domain/activity/activity.ts";
+import { SqliteActivity } from "../../src/store/sqlite/side/activity.ts";
 import { rejectsOf, sideIsRequired } from "../_activity.ts";
 import { onCleanup, query } from "../_setup.ts";
 import { decoded, getUntil, seen, type TestConsole, type Visitor } from "./_console.ts";
@@ -59,7 +59,8 @@ export const requestIds = (text: string) =>
 export function recordOf(app: TestConsole): (batch: Partial<ActivityBatch>) => void {
   const activity = new SqliteActivity(app.dataDir, () => {});
   onCleanup(() => activity.close());
-  return (batch) => activity.write({ minutes: [], rejects: [], repeats: [], ...batch });
+  return (batch) =>
+    activity.write({ minutes: [], rejects: [], repeats: [], differing: [], ...batch });
 }
 
 /** The desk of the app's key. */

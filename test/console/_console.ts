@@ -2,11 +2,10 @@
 import { Database } from "bun:sqlite";
 import { expect } from "bun:test";
 import { join } from "node:path";
-import type { AuditRecord } from "../../src/domain/audit.ts";
-import { SqliteAudit } from "../../src/store/sqlite/audit.ts";
-import { DATABASE_NAME } from "../../src/store/sqlite/folder.ts";
-import { SqliteMembers } from "../../src/store/sqlite/members.ts";
-import { SqliteSessions } from "../../src/store/sqlite/sessions.ts";
+import type { AuditRecord } from "../../src/domain/audit/audit.ts";
+import type { Awaitable } from "../../src/domain/storage/awaitable.ts";
+import { DATABASE_NAME } from "../../src/store/sqlite/files/folder.ts";
+import { SqliteSessions } from "../../src/store/sqlite/side/sessions.ts";
 import { freePort } from "../_cli.ts";
 import {
   mintKey,
@@ -17,9 +16,10 @@ import {
   type TestApp,
   type TestAppOptions,
 } from "../_setup.ts";
-import type { Route } from "../../src/console/web/routes.ts";
-import { cookieNames } from "../../src/console/web/visit.ts";
-import { openDatabase } from "../../src/store/sqlite/open.ts";
+import type { Route } from "../../src/console/server/routes.ts";
+import { cookieNames } from "../../src/console/server/visit.ts";
+import { openDatabase } from "../../src/store/sqlite/files/open.ts";
+import { type Records, recordsIn } from "../_records.ts";
 
 /** One that the console takes from anybody: long, and in no list of known ones. */
 export const PASSWORD = "orchard velvet tunnel quartz 48";
@@ -32,7 +32,7 @@ export interface TestConsole extends Omit<TestApp, "url" | "call"> {
   readonly url: string;
   /** Of the public interface. */
   readonly apiUrl: string;
-  readonly members: SqliteMembers;
+  readonly members: Records["members"];
   /** Somebody with an empty cookie jar. */
   readonly visitor: () => Visitor;
   /** A member who has joined with this password, and is signed in. The desk is created if it does not exist. */
@@ -56,7 +56,7 @@ export async function startConsole(options: TestAppOptions = {}): Promise<TestCo
   if (url === null) throw new Error("The console is off.");
   const db = openDatabase(app.dataDir, "command");
   onCleanup(() => db.close());
-  const members = new SqliteMembers(db);
+  const members = recordsIn(db).members;
   const visitor = (): Visitor => new Visitor(url);
   return {
     ...app,
@@ -65,9 +65,9 @@ export async function startConsole(options: TestAppOptions = {}): Promise<TestCo
     members,
     visitor,
     signUp: async (desk, email, password = PASSWORD) => {
-      app.registry.createDesk(desk, { ifMissing: true });
-      const { token, member } = members.invite(desk, email);
-      members.spendLink(token, { passwordHash: await cheapHash(password) });
+      await app.registry.createDesk(desk, { ifMissing: true });
+      const { token, member } = await members.invite(desk, email);
+      await members.spendLink(token, { passwordHash: await cheapHash(password) });
       const somebody = visitor();
       const answer = await signIn(somebody, { email, password });
       if (answer.status !== 303) {
@@ -99,7 +99,7 @@ export function useDesks(): () => Promise<SignedUp & { app: TestConsole & { desk
     count += 1;
     const desk = `desk-${count}`;
     const member = await app.signUp(desk, `ada@${desk}.example`);
-    const { key, keyId } = mintKey(app.registry, desk);
+    const { key, keyId } = await mintKey(app.registry, desk);
     const post: TestConsole["post"] = (body, headers = {}) =>
       app.post(body, { Authorization: `Bearer ${key}`, ...headers });
     return { ...member, app: { ...app, desk, key, keyId, post } };
@@ -132,21 +132,22 @@ export function openSessions(): SqliteSessions {
 }
 
 /** Works on the database beside the server. */
-export function inDatabase<T>({ dataDir }: TestConsole, work: (db: Database) => T): T {
+export async function inDatabase<T>(
+  { dataDir }: TestConsole,
+  work: (db: Database) => Awaitable<T>,
+): Promise<T> {
   using db = new Database(join(dataDir, DATABASE_NAME));
-  return work(db);
+  return await work(db);
 }
 
 /** The audit of desk `alpha`, newest first. */
-export function auditOf(desk: TestConsole): AuditRecord[] {
-  return inDatabase(desk, (db) => new SqliteAudit(db).list({ desk: "alpha", limit: 100 }));
+export function auditOf(desk: TestConsole): Promise<AuditRecord[]> {
+  return inDatabase(desk, (db) => recordsIn(db).audit.list({ desk: "alpha", limit: 100 }));
 }
 
 /** The same, oldest first, as `action: detail`. */
-export function auditLines(desk: TestConsole): string[] {
-  return auditOf(desk)
-    .map(({ action, detail }) => `${action}: ${detail}`)
-    .toReversed();
+export async function auditLines(desk: TestConsole): Promise<string[]> {
+  return (await auditOf(desk)).map(({ action, detail }) => `${action}: ${detail}`).toReversed();
 }
 
 /** A route's path with the ids in it: `ids` has beginnings of routes, such as `/keys/:id`; others get `x`. */

@@ -1,6 +1,6 @@
 /** The list of signals, as the tests read it. */
 import { expect } from "bun:test";
-import type { StoredSignal } from "../../src/domain/stored-signal.ts";
+import type { StoredSignal } from "../../src/domain/signal/stored-signal.ts";
 import { query, signal } from "../_setup.ts";
 import { nextIn, type TestConsole, type Visitor } from "./_console.ts";
 

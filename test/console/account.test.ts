@@ -4,11 +4,11 @@ import type {
   PublicKeyCredentialCreationOptionsJSON,
   PublicKeyCredentialRequestOptionsJSON,
 } from "@simplewebauthn/server";
-import { MINUTE_MS } from "../../src/domain/time.ts";
+import { MINUTE_MS } from "../../src/lib/text/time.ts";
 import { cli } from "../_cli.ts";
 import { query } from "../_setup.ts";
-import { FAILURES_MAX } from "../../src/console/web/throttle.ts";
-import { cookieNames } from "../../src/console/web/visit.ts";
+import { FAILURES_MAX } from "../../src/console/server/limits/throttle.ts";
+import { cookieNames } from "../../src/console/server/visit.ts";
 import { type Deviation, SoftwareKey } from "./_authenticator.ts";
 import {
   addPasskey,
@@ -33,8 +33,8 @@ import {
 } from "./_console.ts";
 
 /** Newest first, as `actor action: detail`. */
-const audited = (desk: TestConsole) =>
-  auditOf(desk).map(({ actor, action, detail }) => `${actor} ${action}: ${detail}`);
+const audited = async (desk: TestConsole) =>
+  (await auditOf(desk)).map(({ actor, action, detail }) => `${actor} ${action}: ${detail}`);
 
 describe("the password", () => {
   test("changing it requires the current one, ends every other session, and renews this session's token", async () => {
@@ -54,7 +54,9 @@ describe("the password", () => {
       expect([refused.status, refused.text.includes('role="alert"')]).toEqual([422, true]);
     }
     expect(await isIn(other)).toBe(true);
-    expect(audited(desk)).toContain(`${ALICE} member.confirmation_failed: typed a wrong password`);
+    expect(await audited(desk)).toContain(
+      `${ALICE} member.confirmation_failed: typed a wrong password`,
+    );
 
     await visitor.get("/account");
     const done = await visitor.post("/account/password", {
@@ -68,7 +70,7 @@ describe("the password", () => {
     expect(await holds(desk, token), "the token of before").toBe(false);
     expect((await signIn(other)).status).toBe(422);
     expect((await signIn(other, { password: OTHER_PASSWORD })).status).toBe(303);
-    expect(audited(desk)).toContain(`${ALICE} member.password_changed: null`);
+    expect(await audited(desk)).toContain(`${ALICE} member.password_changed: null`);
   });
 
   test("guessing it in an open session is limited", async () => {
@@ -111,7 +113,7 @@ test("signing out everywhere else ends all other sessions and is audited", async
   for (const other of others) expect(await isIn(other)).toBe(false);
   expect(await holds(desk, token), "a copy of this browser's cookie").toBe(false);
   expect(await isIn(colleague)).toBe(true);
-  expect(audited(desk)[0]).toBe(`${ALICE} member.signed_out_everywhere: null`);
+  expect((await audited(desk))[0]).toBe(`${ALICE} member.signed_out_everywhere: null`);
 });
 
 describe("passkeys", () => {
@@ -140,7 +142,7 @@ describe("passkeys", () => {
     const nameless = { current: PASSWORD, name: "" };
     expect((await visitor.post("/account/passkeys/options", nameless)).status).toBe(422);
     expect((await addPasskey(visitor, key)).location).toBe("/account?done=passkey");
-    expect(audited(desk)[0]).toBe(`${ALICE} member.passkey_added: "Laptop"`);
+    expect((await audited(desk))[0]).toBe(`${ALICE} member.passkey_added: "Laptop"`);
 
     const other = desk.visitor();
     const planted = "p".repeat(43);
@@ -148,14 +150,14 @@ describe("passkeys", () => {
     const done = await passkeySignIn(other, key);
     expect(done.location).toBe("/audit");
     expect(other.cookies.get(cookieNames.session)).not.toBe(planted);
-    expect(audited(desk)[0]).toBe(`${ALICE} member.signed_in: with the passkey "Laptop"`);
+    expect((await audited(desk))[0]).toBe(`${ALICE} member.signed_in: with the passkey "Laptop"`);
     const account = await other.get("/account");
     expect(account.text).toContain("<bdi>Laptop</bdi>");
     expect(account.text).not.toContain('<span class="none">never');
 
     const removed = await removePasskey(visitor, key.id);
     expect(removed.location).toBe("/account?done=removed");
-    expect(audited(desk)[0]).toBe(`${ALICE} member.passkey_removed: "Laptop"`);
+    expect((await audited(desk))[0]).toBe(`${ALICE} member.passkey_removed: "Laptop"`);
     expect((await passkeySignIn(desk.visitor(), key)).status).toBe(422);
     expect((await removePasskey(visitor, key.id)).status).toBe(404);
   });
@@ -211,11 +213,13 @@ describe("passkeys", () => {
       { isForged: true },
       { challenge: "A".repeat(43) },
     ] satisfies Deviation[]) {
-      const before = audited(desk).length;
+      const before = (await audited(desk)).length;
       const refused = await passkeySignIn(desk.visitor(), key, deviation);
       expect([deviation, refused.status]).toEqual([deviation, 422]);
-      expect(audited(desk).length).toBe(before + 1);
-      expect(audited(desk)[0]).toStartWith("null member.sign_in_failed: with a bad signature");
+      expect((await audited(desk)).length).toBe(before + 1);
+      expect((await audited(desk))[0]).toStartWith(
+        "null member.sign_in_failed: with a bad signature",
+      );
     }
     for (const hostile of ["", "null", "[]", "{}", '"x"', '{"id":1}', `{"id":"${key.id}"}`, "{"]) {
       const somebody = desk.visitor();
@@ -231,7 +235,7 @@ describe("passkeys", () => {
     expect((await passkeySignIn(desk.visitor(), key, { counter: 7 })).location).toBe("/audit");
     for (const counter of [7, 6, 0]) {
       expect((await passkeySignIn(desk.visitor(), key, { counter })).status).toBe(422);
-      expect(audited(desk)[0]).toContain("it may have been copied");
+      expect((await audited(desk))[0]).toContain("it may have been copied");
     }
     expect((await passkeySignIn(desk.visitor(), key, { counter: 8 })).location).toBe("/audit");
   });
@@ -259,7 +263,7 @@ describe("passkeys", () => {
 
   test("can be set up with an invitation, and cannot be removed while it is the only way to sign in", async () => {
     const desk = await startNamedConsole();
-    const { token } = desk.members.invite("alpha", ALICE);
+    const { token } = await desk.members.invite("alpha", ALICE);
     const visitor = desk.visitor();
     const key = new SoftwareKey(desk.url);
     await visitor.get(`/join/${token}`);
@@ -294,7 +298,7 @@ describe("passkeys", () => {
 
 test("without a password, a passkey must confirm a password and another passkey", async () => {
   const { desk, visitor, key } = await startWithPasskey();
-  inDatabase(desk, (db) => db.run("UPDATE members SET password_hash = NULL"));
+  await inDatabase(desk, (db) => db.run("UPDATE members SET password_hash = NULL"));
   const named = { name: "Phone" };
   const options = (fields: Record<string, string>) =>
     visitor.post("/account/passkeys/options", { ...named, ...fields });
@@ -307,7 +311,9 @@ test("without a password, a passkey must confirm a password and another passkey"
     const unverified = await confirmation(visitor, key, { isUserVerified: false });
     expect((await send(unverified)).status).toBe(422);
   }
-  expect(audited(desk)[0]).toContain(`${ALICE} member.confirmation_failed: came with a bad`);
+  expect((await audited(desk))[0]).toContain(
+    `${ALICE} member.confirmation_failed: came with a bad`,
+  );
   const once = await confirmation(visitor, key);
   expect([(await options(once)).status, (await options(once)).status]).toEqual([200, 422]);
   const phone = new SoftwareKey(desk.url);
@@ -316,7 +322,7 @@ test("without a password, a passkey must confirm a password and another passkey"
   const set = await password(await confirmation(visitor, phone));
   expect(set.location).toBe("/account?done=password-set");
   expect((await visitor.get("/account?done=password-set")).text).toContain("Password set");
-  expect(audited(desk)[0]).toBe(`${ALICE} member.password_set: null`);
+  expect((await audited(desk))[0]).toBe(`${ALICE} member.password_set: null`);
   const old = await password(await confirmation(visitor, phone));
   expect([old.status, old.text.includes("That is your old password.")]).toEqual([422, true]);
 });

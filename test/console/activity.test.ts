@@ -1,7 +1,6 @@
 /** What a desk sees of its requests: what became of its own, and nothing of another's. */
 import { describe, expect, test } from "bun:test";
-import { activityWidths } from "../../src/domain/activity.ts";
-import { DAY_MS, HOUR_MS, MINUTE_MS } from "../../src/domain/time.ts";
+import { DAY_MS, HOUR_MS, MINUTE_MS } from "../../src/lib/text/time.ts";
 import { mintKey, signal } from "../_setup.ts";
 import {
   deskIdOf,
@@ -13,7 +12,7 @@ import {
   send,
   totals,
 } from "./_activity-page.ts";
-import { startSignedIn, useDesks } from "./_console.ts";
+import { useDesks } from "./_console.ts";
 
 const newDesk = useDesks();
 
@@ -49,7 +48,15 @@ describe("the numbers", () => {
     }
   });
 
-  test("leave out empty rows, and say how to fill the gaps", async () => {
+  test("are all read out, those of a hidden part included", async () => {
+    const { app, visitor } = await newDesk();
+    expect(await send(app, signal)).toBe(201);
+    const text = await lookUntil(visitor, (now) => totals(now)[0] === "1", "/activity?hide=stored");
+    expect(text).toMatch(/aria-label="Requests [^"]*: 1 stored, 0 duplicates, 0 rejected"/);
+    expect(text).not.toContain('<path class="stored"');
+  });
+
+  test("leave out empty rows", async () => {
     const { app, visitor } = await newDesk();
     const now = Date.now();
     const deskId = deskIdOf(app);
@@ -69,21 +76,13 @@ describe("the numbers", () => {
     expect(rows(text)).toEqual(
       ages.slice(0, 2).map((age) => [isoMinute(minute - age), "1", "0", "0"]),
     );
-    const data = /data-start="(\d+)" data-width="(\d+)" data-count="(\d+)"/.exec(text);
-    const [start, width, count] = (data ?? []).slice(1).map(Number);
-    const { ms, kept } = activityWidths.minute;
-    expect({ width, count }).toEqual({ width: ms, count: kept });
-    // The last one is the minute in which the page was made.
-    const last = (start ?? 0) + (kept - 1) * ms;
-    expect(last).toBeGreaterThanOrEqual(minute);
-    expect(last).toBeLessThanOrEqual(Date.now());
     const day = rows(await look(visitor, "/activity?per=day")).map(([name]) => name);
     expect(day.at(-1)).toBe(new Date(minute - (ages[3] ?? 0)).toISOString().slice(0, 10));
   });
 
   test("are limited to one key if it is selected, like the rejected requests", async () => {
     const { app, visitor } = await newDesk();
-    const second = mintKey(app.registry, app.desk);
+    const second = await mintKey(app.registry, app.desk);
     await send(app, signal);
     await send(app, { ...signal, side: "left" });
     await send(app, { ...signal, symbol: "" }, second.key);
@@ -109,7 +108,7 @@ describe("invalid parameters", () => {
       const encoded = encodeURIComponent(value);
       const asked = ["per", "status"].map((name) => `${name}=${encoded}`);
       const text = await look(visitor, `/activity?${asked.join("&")}`);
-      expect(text).toContain(`data-width="60000"`);
+      expect(text).toContain(`aria-current="page">3 hours<`);
       expect(text).not.toContain("<script>document");
       expect(reasonsIn(text)).toHaveLength(1);
     }
@@ -117,33 +116,6 @@ describe("invalid parameters", () => {
       const { status } = await visitor.get(`/activity?key=${encodeURIComponent(key)}`);
       expect({ key, status }).toEqual({ key, status: 404 });
     }
-  });
-});
-
-describe("another desk's", () => {
-  test("numbers, rejected requests and keys are never shown", async () => {
-    const { app, visitor } = await startSignedIn("ada@example.com");
-    const theirs = mintKey(app.registry, "beta");
-    const { visitor: other } = await app.signUp("beta", "bob@example.com");
-    await send(app, signal);
-    await send(app, signal, theirs.key);
-    await send(app, { ...signal, ours: 1 });
-    await send(app, { ...signal, theirs: 1 }, theirs.key);
-    await send(app, { ...signal, theirs: 2 }, theirs.key);
-    const beta = await lookUntil(other, (text) => totals(text).join() === "1,0,2");
-    const alpha = await lookUntil(visitor, (text) => totals(text).join() === "1,0,1");
-    expect(alpha).toContain("<code>ours</code>");
-    expect(alpha).not.toContain("theirs");
-    expect(alpha).not.toContain(theirs.keyId);
-    for (const { id, path } of reasonsIn(beta)) {
-      expect(reasonsIn(alpha).map((row) => row.id)).not.toContain(id);
-      const unknown = await visitor.get(`/activity/rejects/${"0".repeat(16)}`);
-      const foreign = await visitor.get(path);
-      expect([foreign.status, foreign.text]).toEqual([404, unknown.text]);
-    }
-    const unknown = await visitor.get(`/activity?key=${"0".repeat(26)}`);
-    const foreign = await visitor.get(`/activity?key=${theirs.keyId}`);
-    expect([foreign.status, foreign.text]).toEqual([404, unknown.text]);
   });
 });
 
@@ -160,7 +132,7 @@ describe("without data", () => {
     expect(quiet).toContain("No request in the last 3 hours.");
     expect(quiet).toContain("Look at 90 days");
     expect(totals(await look(visitor, "/activity?per=day"))).toEqual(["3", "0", "0"]);
-    const second = mintKey(app.registry, app.desk);
+    const second = await mintKey(app.registry, app.desk);
     expect(await look(visitor, `/activity?per=hour&key=${second.keyId}`)).toContain(
       "No request with this key in the last 7 days.",
     );

@@ -1,6 +1,6 @@
 /** What every answer of the console has, and its log has not. */
 import { expect, test } from "bun:test";
-import { securityHeaders } from "../../src/console/web/responses.ts";
+import { securityHeaders } from "../../src/console/server/responses.ts";
 import { signal } from "../_setup.ts";
 import {
   ALICE,
@@ -51,9 +51,18 @@ test("the security headers are on pages, redirects, refusals, scripts and failur
   }
 });
 
+test("a query or a form with thousands of parameters is refused", async () => {
+  const { visitor } = await startSignedIn();
+  const many = "a&".repeat(101);
+  const page = await visitor.get(`/signals?${many}`);
+  expect([page.status, page.text]).toEqual([400, expect.stringContaining("Too many parameters")]);
+  const form = Object.fromEntries(Array.from({ length: 101 }, (_, n) => [`f${n}`, ""]));
+  expect((await visitor.post("/keys", form)).status).toBe(400);
+});
+
 test("HEAD is refused on every page and changes nothing", async () => {
   const { app: desk, visitor } = await startSignedIn();
-  const { token } = desk.members.invite("alpha", "bob@alpha.example");
+  const { token } = await desk.members.invite("alpha", "bob@alpha.example");
   const cookies = new Map(visitor.cookies);
   for (const [path, allow] of [
     ["/", "GET"],
@@ -105,7 +114,7 @@ test("every list accepts any cursor and ends", async () => {
 
 test("no password, link, cookie or token is in the log", async () => {
   const desk = await startConsole({ logLevel: "debug" });
-  const { token } = desk.members.invite("alpha", ALICE);
+  const { token } = await desk.members.invite("alpha", ALICE);
   const visitor = desk.visitor();
   const secrets = [token, PASSWORD, OTHER_PASSWORD];
   const keep = (): void => {

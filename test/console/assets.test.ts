@@ -1,7 +1,7 @@
 /** The files of the pages: compressed for who takes it, and the same for everybody. */
 import { expect, test } from "bun:test";
-import { securityHeaders } from "../../src/console/web/responses.ts";
-import { assets } from "../../src/console/web/assets.ts";
+import { securityHeaders } from "../../src/console/server/responses.ts";
+import { assets } from "../../src/console/server/assets.ts";
 import { sharedByFile } from "../_setup.ts";
 import { startConsole } from "./_console.ts";
 

@@ -2,7 +2,16 @@
 import { describe, expect, test } from "bun:test";
 import { cli } from "../_cli.ts";
 import { mintKey, query } from "../_setup.ts";
-import { nextIn, PASSWORD, signIn, startConsole, startSignedIn, type Visitor } from "./_console.ts";
+import {
+  inDatabase,
+  nextIn,
+  PASSWORD,
+  signIn,
+  startConsole,
+  startSignedIn,
+  type Visitor,
+} from "./_console.ts";
+import { recordsIn } from "../_records.ts";
 
 /** What a page says, newest first, and where its links lead. */
 async function read(visitor: Visitor, path: string) {
@@ -23,7 +32,7 @@ const sentences = async (visitor: Visitor) => (await read(visitor, "/audit")).se
 
 test("names the member who did it, or an administrator", async () => {
   const app = await startConsole();
-  const { key: minted, keyId } = mintKey(app.registry, "alpha", { label: "bot-7" });
+  const { key: minted, keyId } = await mintKey(app.registry, "alpha", { label: "bot-7" });
   const { visitor } = await app.signUp("alpha", "ada@example.com");
   const key = `bot-7 (…${minted.slice(-4)})`;
   await visitor.get(`/keys/${keyId}/rotate`);
@@ -42,10 +51,10 @@ test("names the member who did it, or an administrator", async () => {
 test("can be paged, and back to the newest, while entries are added", async () => {
   const { app, visitor } = await startSignedIn("ada@example.com");
   await app.signUp("beta", "ben@example.com");
-  for (const desk of ["alpha", "beta"]) app.registry.limitKeys(desk, 200);
+  for (const desk of ["alpha", "beta"]) await app.registry.limitKeys(desk, 200);
   for (let count = 0; count < 120; count++) {
     for (const desk of ["alpha", "beta"]) {
-      mintKey(app.registry, desk, { label: `key ${count}` });
+      await mintKey(app.registry, desk, { label: `key ${count}` });
     }
   }
   const pages: string[][] = [];
@@ -53,7 +62,7 @@ test("can be paged, and back to the newest, while entries are added", async () =
     const page = await read(visitor, path);
     expect(page.newest).toBe(path !== "/audit");
     pages.push(page.sentences);
-    mintKey(app.registry, "alpha", { label: "meanwhile" });
+    await mintKey(app.registry, "alpha", { label: "meanwhile" });
     path = page.older;
   }
   expect(pages.map((page) => page.length).slice(0, -1)).toEqual(pages.slice(1).map(() => 50));
@@ -83,7 +92,7 @@ test("can be filtered by subject and by author on every page; each filter can be
   expect((await visitor.get("/audit?by=<b>nobody")).text).not.toContain("<b>");
   expect((await read(visitor, "/audit?about=x&by=")).sentences).toHaveLength(9);
   for (let count = 0; count < 51; count += 1) {
-    mintKey(app.registry, "alpha", { label: `key ${count}` });
+    await mintKey(app.registry, "alpha", { label: `key ${count}` });
   }
   const { older } = await read(visitor, "/audit?about=keys&by=admin");
   expect(older).toMatch(/^\/audit\?about=keys&by=admin&before=\d+$/);
@@ -102,7 +111,7 @@ describe("the client's address", () => {
     const app = await startConsole();
     const email = "ada@example.com";
     const visitor = app.visitor();
-    const { token } = app.members.invite("alpha", email);
+    const { token } = await app.members.invite("alpha", email);
     await visitor.get(`/join/${token}`);
     expect((await visitor.post(`/join/${token}`, { password: PASSWORD })).status).toBe(303);
     await visitor.get("/keys/new");
@@ -127,7 +136,7 @@ describe("the client's address", () => {
 
   test("is the one that a trusted proxy names", async () => {
     const app = await startConsole({ config: { trustedProxies: ["127.0.0.1"] } });
-    const { member, token } = app.members.invite("alpha", "ada@example.com");
+    const { member, token } = await app.members.invite("alpha", "ada@example.com");
     const visitor = app.visitor();
     const forwarded = { "X-Forwarded-Proto": "https", "X-Forwarded-For": "203.0.113.9" };
     await visitor.get(`/join/${token}`, forwarded);
@@ -142,4 +151,46 @@ describe("the client's address", () => {
     const json = await cli(["audit", "--json", "--limit", "1", "--data", app.dataDir]);
     expect(JSON.parse(json.stdout)).toMatchObject([{ client: "203.0.113.9" }]);
   });
+});
+
+test("equal failed sign-ins in a row are one line, with their number", async () => {
+  const { app, visitor } = await startSignedIn("ada@example.com");
+  const columns = "at, desk_id, member_id, action, subject_id, detail, client, os_user";
+  const fail = (detail: string, count: number) =>
+    inDatabase(app, async (db) => {
+      const subjectId = db.query<{ id: string }, []>("SELECT id FROM members").get()?.id ?? "";
+      const action = "member.sign_in_failed";
+      const client = "203.0.113.9";
+      await recordsIn(db).audit.append({
+        deskId: 1,
+        actor: null,
+        client,
+        action,
+        subjectId,
+        detail,
+      });
+      db.run(
+        `WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ${count})
+         INSERT INTO audit (${columns}) SELECT ${columns} FROM n, audit
+         WHERE i > 1 AND id = (SELECT max(id) FROM audit)`,
+      );
+    });
+  await fail("with a password", 10);
+  await fail("with a passkey", 1);
+  await fail("with a password", 120);
+  const [latest, between, first, next] = await sentences(visitor);
+  const failed = "Somebody failed to sign in as ada@example.com";
+  expect(latest).toBe(`${failed} with a password (120 times)`);
+  expect(between).toBe(`${failed} with a passkey`);
+  expect(first).toBe(`${failed} with a password (10 times)`);
+  expect(next).toContain("signed in");
+  const { stdout } = await cli(["audit", "--data", app.dataDir]);
+  expect(stdout).toContain("failed to sign in as ada@example.com with a password (50 times)");
+
+  // A longer run goes on on the next page.
+  await fail("with a password", 600);
+  const page = await read(visitor, "/audit");
+  expect(page.sentences).toEqual([`${failed} with a password (500 times)`]);
+  const { sentences: older } = await read(visitor, page.older ?? "");
+  expect(older.slice(0, 2)).toEqual([`${failed} with a password (220 times)`, between ?? ""]);
 });

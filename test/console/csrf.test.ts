@@ -1,6 +1,6 @@
 /** Requests that another site makes a browser send, and forms whose session has ended. */
 import { expect, test } from "bun:test";
-import { allRoutes } from "../../src/console/all-routes.ts";
+import { allRoutes } from "../../src/console/server/all-routes.ts";
 import { openForDamage } from "../_setup.ts";
 import {
   ALICE,
@@ -34,7 +34,7 @@ const forged: [string, Record<string, string | null>, Record<string, string | nu
 
 test("requests from another site are refused on every form and change nothing", async () => {
   const { app: desk, visitor } = await startSignedIn();
-  const { token, member: bob } = desk.members.invite("alpha", "bob@alpha.example");
+  const { token, member: bob } = await desk.members.invite("alpha", "bob@alpha.example");
   const ids = {
     "/members/:id": `/members/${bob.id}`,
     "/keys/:id": `/keys/${desk.keyId}`,
@@ -61,7 +61,7 @@ test("requests from another site are refused on every form and change nothing", 
   expect(Object.keys(filled).filter((path) => !forms.some((form) => form.path === path))).toEqual(
     [],
   );
-  const before = auditLines(desk);
+  const before = await auditLines(desk);
   await visitor.get("/account");
   for (const [name, fields, headers] of forged) {
     for (const form of forms) {
@@ -72,7 +72,7 @@ test("requests from another site are refused on every form and change nothing", 
     }
   }
   expect(await isIn(visitor)).toBe(true);
-  expect(auditLines(desk)).toEqual(before);
+  expect(await auditLines(desk)).toEqual(before);
 });
 
 test("another member's token and the one from before signing in are refused", async () => {
@@ -98,11 +98,13 @@ test("a form that is sent after its session ended leads to the sign-in page and 
   ] as const) {
     await signIn(visitor);
     await visitor.get("/account");
-    const memberId = desk.members.list("alpha")[0]?.id ?? "";
-    desk.members.signOutEverywhere({ memberId, client: null });
-    const { status, text } = await visitor.post(path);
+    const memberId = (await desk.members.list("alpha"))[0]?.id ?? "";
+    await desk.members.signOutEverywhere({ memberId, client: null });
+    const { status, text } = await visitor.post(path, { label: desk.key });
     expect([status, text.includes("You were signed out")]).toEqual([403, true]);
-    expect(text).toContain(`/sign-in?next=${encodeURIComponent(formPage)}`);
+    expect(text, "a key that was pasted as a label").not.toContain(desk.key);
+    const returnPath = `${formPage}?label=sbk_%E2%80%A6`;
+    expect(text).toContain(`/sign-in?next=${encodeURIComponent(returnPath)}`);
     const foreign = await visitor.post(path, {}, { "Sec-Fetch-Site": "cross-site" });
     expect(foreign.text).toContain("came from another site");
   }
@@ -110,19 +112,24 @@ test("a form that is sent after its session ended leads to the sign-in page and 
 
 test("a member who is signed out before the change is redirected to the sign-in page, and nothing changes", async () => {
   const { app: desk, visitor } = await startSignedIn();
-  const { member: bob } = desk.members.invite("alpha", "bob@alpha.example");
+  const { member: bob } = await desk.members.invite("alpha", "bob@alpha.example");
   const key = `/keys/${desk.keyId}`;
-  const changes = () => [
-    desk.registry.listKeys("alpha"),
-    desk.members.list("alpha").map(({ email }) => email),
-    auditLines(desk).filter((line) => !line.startsWith("member.signed_in:")),
+  const changes = async () => [
+    await desk.registry.listKeys("alpha"),
+    (await desk.members.list("alpha")).map(({ email }) => email),
+    (await auditLines(desk)).filter((line) => !line.startsWith("member.signed_in:")),
   ];
-  const before = changes();
+  const before = await changes();
   for (const [path, fields, formPage] of [
-    ["/keys", { label: "late", expires: "never" }, "/keys/new"],
-    [`${key}/rotate`, { overlap: "1h" }, `${key}/rotate`],
+    ["/keys", { label: "late", expires: "never" }, "/keys/new?label=late&expires=never"],
+    [`${key}/rotate`, { overlap: "1h" }, `${key}/rotate?overlap=1h`],
     [`${key}/revoke`, { confirmation: desk.key.slice(-4) }, `${key}/revoke`],
-    ["/members/invite", { email: "eve@alpha.example", current: PASSWORD }, "/members/invite"],
+    // Never a password.
+    [
+      "/members/invite",
+      { email: "eve@alpha.example", current: PASSWORD },
+      "/members/invite?email=eve%40alpha.example",
+    ],
     [`/members/${bob.id}/remove`, { current: PASSWORD }, `/members/${bob.id}/remove`],
     ["/account/sign-out-everywhere", {}, "/account"],
   ] as const) {
@@ -130,7 +137,7 @@ test("a member who is signed out before the change is redirected to the sign-in 
       path,
       `/sign-in?next=${encodeURIComponent(formPage)}`,
     ]);
-    expect(changes()).toEqual(before);
+    expect(await changes()).toEqual(before);
   }
 });
 

@@ -3,8 +3,8 @@ import { expect, test } from "bun:test";
 import { readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { DEVICE_SECRET_NAME } from "../../src/store/device-secret.ts";
-import { FAILURES_MAX } from "../../src/console/web/throttle.ts";
-import { cookieNames } from "../../src/console/web/visit.ts";
+import { FAILURES_MAX } from "../../src/console/server/limits/throttle.ts";
+import { cookieNames } from "../../src/console/server/visit.ts";
 import { ALICE, carry, signIn, startConsole, type TestConsole, type Visitor } from "./_console.ts";
 
 /** The same browser after the restart and the end of its session. */

@@ -1,14 +1,14 @@
 /** How many exports there are at once, and that each that ends makes room, however it ends. */
 import { describe, expect, test } from "bun:test";
 import { connect, type Socket } from "node:net";
-import { ExportSlots, exportStream } from "../../src/console/signals/export.ts";
-import type { StoredSignal } from "../../src/domain/stored-signal.ts";
+import { ExportSlots, exportStream } from "../../src/console/pages/signals/export.ts";
+import type { StoredSignal } from "../../src/domain/signal/stored-signal.ts";
 import { onCleanup, openForDamage, rejection, signal } from "../_setup.ts";
-import { Sessions } from "../../src/console/web/sessions.ts";
-import type { Account } from "../../src/domain/member.ts";
-import type { ConsoleServices } from "../../src/console/web/services.ts";
-import { signalRoutes } from "../../src/console/signals/routes.tsx";
-import type { MemberVisit } from "../../src/console/web/visit.ts";
+import { Sessions } from "../../src/console/server/sessions/sessions.ts";
+import type { Account } from "../../src/domain/member/member.ts";
+import type { ConsoleServices } from "../../src/console/server/services.ts";
+import { signalRoutes } from "../../src/console/pages/signals/routes.tsx";
+import type { MemberVisit } from "../../src/console/server/visit.ts";
 import { ALICE, openSessions, startConsole, type TestConsole, type Visitor } from "./_console.ts";
 
 const PATH = "/signals/export?format=ndjson";

@@ -1,9 +1,9 @@
 /** What the log says of sign-ins that failed, and what becomes of a script that signs in all the time. */
 import { expect, test } from "bun:test";
 import { pino } from "pino";
-import { FailedSignIns } from "../../src/console/sign-in/failed-sign-ins.ts";
-import { FAILURES_MAX, SIGN_INS_MAX } from "../../src/console/web/throttle.ts";
-import { logOptions } from "../../src/log.ts";
+import { FailedSignIns } from "../../src/console/pages/sign-in/failed-sign-ins.ts";
+import { FAILURES_MAX, SIGN_INS_MAX } from "../../src/console/server/limits/throttle.ts";
+import { logOptions } from "../../src/lib/log.ts";
 import type { LogLine } from "../_setup.ts";
 import { ALICE, signIn, startNamedConsole } from "./_console.ts";
 import { passkeySignIn, startWithPasskey } from "./_passkeys.ts";
@@ -85,6 +85,6 @@ test("a script that signs in all the time gets 429 with Retry-After, with a pass
   const last = await passkeySignIn(desk.visitor(), key);
   expect([last.status, Number(last.headers.get("retry-after")) > 0]).toEqual([429, true]);
   expect(last.text, "none of the attempts failed").toContain("Too many sign-ins.");
-  desk.registry.archiveDesk("alpha", true);
+  await desk.registry.archiveDesk("alpha", true);
   expect((await passkeySignIn(desk.visitor(), key)).status, "at an archived desk").toBe(429);
 });

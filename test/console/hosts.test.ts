@@ -1,8 +1,8 @@
 /** The console answers under its own names alone, and a request without one is refused quietly. */
 import { describe, expect, test } from "bun:test";
-import { isCertificateOf } from "../../src/net/tls.ts";
-import { judgeHost } from "../../src/console/web/hosts.ts";
-import { REFUSAL_LINES_PER_S } from "../../src/net/refusal-log.ts";
+import { isCertificateOf } from "../../src/http/tls.ts";
+import { judgeHost } from "../../src/console/server/hosts.ts";
+import { REFUSAL_LINES_PER_S } from "../../src/http/limits/refusal-log.ts";
 import { makeCertificate, writeCertificate } from "../_certificates.ts";
 import { freePort } from "../_cli.ts";
 import { send } from "../_raw.ts";

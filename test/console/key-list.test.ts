@@ -62,7 +62,7 @@ describe("many keys", () => {
     const pages = await readAll(visitor, "/keys");
     expect(pages.map(({ ids }) => ids)).toEqual([active.slice(0, 50), active.slice(50)]);
     expect(pages[0]?.text).not.toContain("Keys that have ended");
-    app.registry.revokeKey(app.keyId);
+    await app.registry.revokeKey(app.keyId);
     expect((await read(visitor, "/keys")).text).toContain("Keys that have ended");
   });
 });
@@ -70,7 +70,7 @@ describe("many keys", () => {
 test("a full desk sees what to do before and after submitting the form, and can rotate its keys", async () => {
   const { app, visitor } = await startSignedIn("ada@example.com");
   expect((await visitor.get("/keys/new")).text).not.toContain("active key");
-  app.registry.limitKeys("alpha", 1);
+  await app.registry.limitKeys("alpha", 1);
   const form = await visitor.get("/keys/new");
   expect(form.text).toContain("revoke keys that are not used");
   const refused = await visitor.post("/keys", { expires: "never" });
@@ -78,5 +78,5 @@ test("a full desk sees what to do before and after submitting the form, and can 
   expect(refused.text).toContain("revoke keys that are not used");
   const rotate = () => visitor.post(`/keys/${app.keyId}/rotate`, { overlap: "1h" });
   expect((await rotate()).location).toEndWith("/key");
-  expect((await rotate()).location).toBe(`/keys/${app.keyId}`);
+  expect((await rotate()).text).toContain("Nothing was rotated");
 });

@@ -2,11 +2,11 @@
 import { describe, expect, test } from "bun:test";
 import type { VNode } from "preact";
 import { renderToString } from "preact-render-to-string";
-import { confirmationOf, isConfirmed } from "../../src/console/keys/key-choices.ts";
-import { OverlapAdvice } from "../../src/console/keys/last-use.tsx";
-import { MintedKeys, SHOWN_WITHIN_MS } from "../../src/console/keys/minted.ts";
+import { confirmationOf, isConfirmed } from "../../src/console/pages/keys/key-choices.ts";
+import { OverlapAdvice } from "../../src/console/pages/keys/last-use.tsx";
+import { MintedKeys, SHOWN_WITHIN_MS } from "../../src/console/pages/keys/minted.ts";
 import { briefly, Past } from "../../src/console/ui/times.tsx";
-import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from "../../src/domain/time.ts";
+import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from "../../src/lib/text/time.ts";
 
 const consoleScript = await Bun.file(
   new URL("../../src/console/ui/assets/console.js", import.meta.url),
@@ -21,6 +21,7 @@ const labelled = (label: string | null) => ({ label, last4: "7f21" });
 const brieflyInBrowser = new Function(
   "at",
   `const Date = { now: () => ${NOW} };
+   const localStorage = { getItem: () => null };
    ${consoleScript.slice(0, consoleScript.indexOf("const formats ="))}
    return briefly(at);`,
 ) as (at: number) => string;
@@ -46,6 +47,7 @@ describe("relative times", () => {
 });
 
 test.each([
+  [34 * SECOND_MS, NOW + 1, "was last used less than a minute ago: not safe to revoke yet."],
   [3 * MINUTE_MS, NOW + 1, "was last used 3 min ago: not safe to revoke yet."],
   [59 * MINUTE_MS, NOW + 1, "was last used 59 min ago: not safe to revoke yet."],
   [
@@ -61,6 +63,8 @@ test.each([
     expires_at,
     revoked_at: null,
     desk_archived_at: null,
+    successor_id: null,
+    lifetime_ms: null,
   };
   expect(textOf(OverlapAdvice({ name: "It", apiKey, now: NOW }))).toBe(`It ${said}`);
 });
@@ -101,6 +105,8 @@ describe("a minted key in memory", () => {
       last_used_at: null,
       revoked_at: null,
       desk_archived_at: null,
+      successor_id: null,
+      lifetime_ms: null,
     };
     return { minted: { key: plaintext, record }, replaces: null };
   };

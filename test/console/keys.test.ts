@@ -2,15 +2,13 @@
 import { describe, expect, test } from "bun:test";
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { ulid } from "ulid";
-import { hashKey } from "../../src/domain/key.ts";
-import { DAY_MS, MINUTE_MS } from "../../src/domain/time.ts";
-import { DATABASE_NAME } from "../../src/store/sqlite/folder.ts";
-import { mintKey, openForDamage, post, query } from "../_setup.ts";
+import { hashKey } from "../../src/domain/key/key.ts";
+import { DAY_MS, MINUTE_MS } from "../../src/lib/text/time.ts";
+import { DATABASE_NAME } from "../../src/store/sqlite/files/folder.ts";
+import { openForDamage, post, query } from "../_setup.ts";
 import {
   type PageAnswer,
   seen,
-  startConsole,
   startSignedIn,
   type TestConsole,
   type Visitor,
@@ -21,9 +19,6 @@ const KEY = /sbk_[0-9a-f]{64}/g;
 /** The pages of one key. */
 const pagesOf = (id: string) =>
   ["", "/key", "/rotate", "/revoke"].map((end) => `/keys/${id}${end}`);
-
-const routesOf = (id: string) =>
-  ["GET", "POST"].flatMap((method) => pagesOf(id).map((path) => ({ method, path })));
 
 /** Opens the form and sends it, and returns where it leads to. */
 async function submit(
@@ -85,8 +80,8 @@ const keysOf = (app: TestConsole) =>
 test("a read key is shown as one, and is rotated and revoked like the others", async () => {
   const { app, visitor } = await startSignedIn();
   const key = { desk: "alpha", label: "executor", expiresInMs: null, scope: "read" } as const;
-  const { id } = app.registry.mintKey(key).record;
-  app.registry.mintKey({ ...key, desk: null, label: "of all desks" });
+  const { id } = (await app.registry.mintKey(key)).record;
+  await app.registry.mintKey({ ...key, desk: null, label: "of all desks" });
   const list = (await visitor.get("/keys")).text;
   expect(list.match(/Read key/g)).toHaveLength(1);
   expect(list).not.toContain("of all desks");
@@ -96,7 +91,7 @@ test("a read key is shown as one, and is rotated and revoked like the others", a
   expect(page.text).not.toContain("Send a signal with it");
   expect((await visitor.get("/start")).text).not.toContain("executor");
   await revoke(visitor, id, "executor");
-  expect(app.registry.findKey(id)?.revoked_at).not.toBeNull();
+  expect((await app.registry.findKey(id))?.revoked_at).not.toBeNull();
   expect((await visitor.get(`/keys/${id}`)).text).not.toContain("Expires");
 });
 
@@ -197,9 +192,11 @@ describe("a new key", () => {
     await rotate(visitor, old.id, "1h");
     const before = keysOf(app);
     const sent = await submit(visitor, `/keys/${old.id}/rotate`, { overlap: "7d" });
-    for (const { location } of [sent, await visitor.get(`/keys/${old.id}/rotate`)]) {
-      expect(location).toBe(`/keys/${old.id}`);
-    }
+    expect([sent.status, seen(sent.text)]).toEqual([
+      422,
+      expect.stringContaining("Nothing was rotated"),
+    ]);
+    expect((await visitor.get(`/keys/${old.id}/rotate`)).location).toBe(`/keys/${old.id}`);
     const { text } = await visitor.get(`/keys/${old.id}`);
     expect(text).not.toContain(`/keys/${old.id}/rotate`);
     expect(seen(text)).toContain("This key has a successor.");
@@ -256,7 +253,7 @@ test("revoking requires the exact name", async () => {
       expect((await post(app.apiUrl, key)).status).toBe(201);
     }
     const form = seen((await visitor.get(`/keys/${id}/revoke`)).text);
-    expect(form).toMatch(/this key was last used \d+ s ago/);
+    expect(form).toContain("this key was last used less than a minute ago");
     expect(form).toContain(right);
     expect(form.includes("Another active key has the same label")).toBe(id === labelled.id);
     expect((await revoke(visitor, id, right)).location).toBe(`/keys/${id}`);
@@ -293,44 +290,11 @@ test("an old key's last use is shown during the overlap, and not after", async (
   expect(await detail()).not.toContain("safe to revoke");
   // It has ended: there is nothing to rotate.
   const ended = await submit(visitor, `/keys/${old.id}/rotate`, { overlap: "1h" });
-  expect(ended.location).toBe(`/keys/${old.id}`);
+  expect([ended.status, seen(ended.text)]).toEqual([
+    422,
+    expect.stringContaining("Nothing was rotated"),
+  ]);
   expect(keysOf(app)).toHaveLength(3);
-});
-
-describe("another desk's key", () => {
-  test("gets the answer of an unknown key on every route and method, and is not changed", async () => {
-    const app = await startConsole();
-    const { keyId } = mintKey(app.registry, "beta", { label: "theirs" });
-    const { visitor } = await app.signUp("alpha", "ada@example.com");
-    await visitor.get("/keys");
-    const before = keysOf(app);
-    const answers = async (id: string) => {
-      const found = [];
-      for (const { method, path } of routesOf(id)) {
-        const fields = { confirmation: "theirs", overlap: "1h", label: "x" };
-        const { status, text, headers } =
-          method === "GET" ? await visitor.get(path) : await visitor.post(path, fields);
-        const kept = Object.fromEntries(headers);
-        delete kept["date"];
-        delete kept["x-request-id"];
-        found.push({ status, text, headers: kept });
-      }
-      return found;
-    };
-    const unknown = await answers(ulid());
-    expect(unknown.map(({ status }) => status)).toEqual(unknown.map(() => 404));
-    expect(await answers(keyId)).toEqual(unknown);
-    expect(await answers(keyId.toLowerCase())).toEqual(unknown);
-    expect(keysOf(app)).toEqual(before);
-    for (const path of ["/keys", "/keys?ended=all", "/audit"]) {
-      const { text } = await visitor.get(path);
-      expect(text).not.toContain(keyId);
-      expect(text).not.toContain("theirs");
-    }
-    // The same requests find the desk's own.
-    const own = await Promise.all(pagesOf(app.keyId).map((path) => visitor.get(path)));
-    expect(own.map(({ status }) => status)).toEqual([200, 200, 200, 200]);
-  });
 });
 
 const hostile = [

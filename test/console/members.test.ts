@@ -1,8 +1,8 @@
 /** Members invite and remove others, by HTTP alone: what the pages say, and whom they obey. */
 import { describe, expect, test } from "bun:test";
-import { cookieNames } from "../../src/console/web/visit.ts";
-import { FAILURES_MAX } from "../../src/console/web/throttle.ts";
-import { MEMBERS_MAX } from "../../src/domain/member.ts";
+import { cookieNames } from "../../src/console/server/visit.ts";
+import { FAILURES_MAX } from "../../src/console/server/limits/throttle.ts";
+import { MEMBERS_MAX } from "../../src/domain/member/member.ts";
 import { signal } from "../_setup.ts";
 import { SoftwareKey } from "./_authenticator.ts";
 import {
@@ -26,8 +26,8 @@ import { confirmation, startWithPasskey } from "./_passkeys.ts";
 const BOB = "bob@alpha.example";
 
 /** Newest first, as `actor action subject`. */
-const audited = (desk: TestConsole) =>
-  auditOf(desk).map(({ actor, action, subject }) => `${actor} ${action} ${subject}`);
+const audited = async (desk: TestConsole) =>
+  (await auditOf(desk)).map(({ actor, action, subject }) => `${actor} ${action} ${subject}`);
 
 /** What the list says of each member, from the top. */
 async function rowsOf(visitor: Visitor): Promise<string[]> {
@@ -45,11 +45,11 @@ async function invite(visitor: Visitor, fields: Record<string, string> = {}) {
 
 const linkIn = (text: string) => /<code id="link">([^<]+)<\/code>/.exec(text)?.[1] ?? null;
 
-const idOf = (desk: TestConsole, email: string) =>
-  desk.members.list("alpha").find((member) => member.email === email)?.id ?? "";
+const idOf = async (desk: TestConsole, email: string) =>
+  (await desk.members.list("alpha")).find((member) => member.email === email)?.id ?? "";
 
 async function remove(desk: TestConsole, visitor: Visitor, email: string, current = PASSWORD) {
-  const path = `/members/${idOf(desk, email)}/remove`;
+  const path = `/members/${await idOf(desk, email)}/remove`;
   await visitor.get(path);
   return visitor.post(path, { current });
 }
@@ -58,10 +58,10 @@ describe("the list", () => {
   test("has the desk's members with how and when they signed in, and open invitations", async () => {
     const { app: desk, visitor } = await startSignedIn();
     await desk.signUp("beta", "carol@beta.example");
-    desk.members.invite("alpha", BOB);
-    desk.members.invite("alpha", "zoe@alpha.example");
+    await desk.members.invite("alpha", BOB);
+    await desk.members.invite("alpha", "zoe@alpha.example");
     const sql = "UPDATE invitations SET expires_at = 1 WHERE member_id = ?";
-    inDatabase(desk, (db) => db.run(sql, [idOf(desk, "zoe@alpha.example")]));
+    await inDatabase(desk, async (db) => db.run(sql, [await idOf(desk, "zoe@alpha.example")]));
     const [alice, bob, zoe, ...others] = await rowsOf(visitor);
     expect(alice).toMatch(/^alice@alpha.example You Active password \d+ s ago \d+ s ago Account$/);
     expect(bob).toMatch(/^bob@alpha.example Invited link expires in 24 h – – – New link/);
@@ -72,7 +72,7 @@ describe("the list", () => {
   test("shows that a member who was reset has to use a link", async () => {
     const { app: desk, visitor } = await startSignedIn();
     await desk.signUp("alpha", BOB);
-    desk.members.reset("alpha", BOB, { lock: true });
+    await desk.members.reset("alpha", BOB, { lock: true });
     expect((await rowsOf(visitor))[1]).toContain("Must use a link");
   });
 });
@@ -83,7 +83,7 @@ describe("inviting", () => {
     const made = await invite(visitor, { email: "Bob@Alpha.example" });
     expect([made.status, made.headers.get("cache-control")]).toEqual([200, "no-store"]);
     expect(seen(made.text)).toContain("shown only once");
-    expect(audited(desk)[0]).toBe(`${ALICE} member.invited ${BOB}`);
+    expect((await audited(desk))[0]).toBe(`${ALICE} member.invited ${BOB}`);
     const link = linkIn(made.text) ?? "";
     expect(link).toStartWith(`${desk.url}/join/`);
     const { text: shown } = await visitor.get("/members");
@@ -100,7 +100,7 @@ describe("inviting", () => {
   test("with a wrong password, no passkey or an invalid address invites nobody", async () => {
     const { app: desk, visitor } = await startSignedIn();
     await desk.signUp("beta", "carol@beta.example");
-    const before = desk.members.list("alpha");
+    const before = await desk.members.list("alpha");
     for (const [fields, problem] of [
       [{ current: "" }, "Wrong password"],
       [{ current: "not the password" }, "Wrong password"],
@@ -115,8 +115,8 @@ describe("inviting", () => {
       expect([fields, ...answer]).toEqual([fields, 422, null, true, false]);
       expect(text, "what was typed").not.toContain("not the password");
     }
-    expect(desk.members.list("alpha")).toEqual(before);
-    const failures = audited(desk).filter((line) => line.includes("confirmation_failed"));
+    expect(await desk.members.list("alpha")).toEqual(before);
+    const failures = (await audited(desk)).filter((line) => line.includes("confirmation_failed"));
     expect(failures).toEqual(Array(2).fill(`${ALICE} member.confirmation_failed ${ALICE}`));
   });
 
@@ -129,13 +129,13 @@ describe("inviting", () => {
     expect((await thief.post("/members/invite", { email: BOB })).status).toBe(422);
     for (const path of [
       "/members",
-      `/members/invite?member=${idOf(desk, BOB)}`,
-      `/members/${idOf(desk, BOB)}`,
+      `/members/invite?member=${await idOf(desk, BOB)}`,
+      `/members/${await idOf(desk, BOB)}`,
     ]) {
       expect((await thief.get(path)).text).not.toContain("/join/");
     }
     expect((await remove(desk, thief, BOB, "")).status).toBe(422);
-    expect(audited(desk).filter((line) => line.includes("member.invited"))).toHaveLength(2);
+    expect((await audited(desk)).filter((line) => line.includes("member.invited"))).toHaveLength(2);
   });
 
   test("a form that is sent twice makes one link; inviting again replaces it", async () => {
@@ -146,9 +146,9 @@ describe("inviting", () => {
     ]);
     const [link, again] = both.map(({ text }) => linkIn(text) ?? "");
     expect(again).toBe(link ?? "");
-    expect(audited(desk).filter((line) => line === `${ALICE} member.invited ${BOB}`)).toHaveLength(
-      1,
-    );
+    expect(
+      (await audited(desk)).filter((line) => line === `${ALICE} member.invited ${BOB}`),
+    ).toHaveLength(1);
     const { text } = await visitor.get("/members");
     const path = decoded(/href="(\/members\/invite\?[^"]+)"/.exec(text)?.[1] ?? "");
     expect((await visitor.get(path)).text).toContain(`value="${BOB}"`);
@@ -179,7 +179,7 @@ describe("inviting", () => {
     const strangers = new SoftwareKey(desk.url);
     const forged = await confirmation(visitor, strangers);
     expect((await invite(visitor, { current: "", ...forged })).status).toBe(422);
-    inDatabase(desk, (db) =>
+    await inDatabase(desk, (db) =>
       db.run("UPDATE members SET password_hash = NULL WHERE email = ?", [ALICE]),
     );
     const { text } = await visitor.get("/members/invite");
@@ -190,7 +190,7 @@ describe("inviting", () => {
   test("a full desk gets a message, and password guesses are limited", async () => {
     const { app: desk, visitor } = await startSignedIn();
     for (let count = 1; count < MEMBERS_MAX; count += 1) {
-      desk.members.invite("alpha", `m${count}@alpha.example`);
+      await desk.members.invite("alpha", `m${count}@alpha.example`);
     }
     const full = await invite(visitor);
     expect([full.status, full.text.includes("100 members")]).toEqual([422, true]);
@@ -209,7 +209,7 @@ describe("removing", () => {
   test("ends the member's sessions at once, and leaves the keys, as the page says", async () => {
     const { app: desk, visitor } = await startSignedIn();
     const { visitor: bob } = await desk.signUp("alpha", BOB);
-    const { text } = await visitor.get(`/members/${idOf(desk, BOB)}/remove`);
+    const { text } = await visitor.get(`/members/${await idOf(desk, BOB)}/remove`);
     expect(seen(text)).toContain("Their sessions end at once");
     expect(seen(text)).toContain("keys that they created keep working");
     for (const wrong of ["", "not the password"]) {
@@ -220,7 +220,7 @@ describe("removing", () => {
     expect(removed.location).toBe("/members");
     expect(await isIn(bob)).toBe(false);
     expect((await signIn(bob, { email: BOB })).status).toBe(422);
-    expect(audited(desk)[0]).toBe(`${ALICE} member.removed ${BOB}`);
+    expect((await audited(desk))[0]).toBe(`${ALICE} member.removed ${BOB}`);
     expect(await rowsOf(visitor)).toHaveLength(1);
     expect((await desk.post(signal)).status).toBe(201);
     expect(linkIn((await invite(visitor)).text), "invited again").not.toBeNull();
@@ -229,7 +229,7 @@ describe("removing", () => {
   test("an invitation is withdrawn with its link", async () => {
     const { app: desk, visitor } = await startSignedIn();
     const path = new URL(linkIn((await invite(visitor)).text) ?? "").pathname;
-    const page = await visitor.get(`/members/${idOf(desk, BOB)}/remove`);
+    const page = await visitor.get(`/members/${await idOf(desk, BOB)}/remove`);
     expect(seen(page.text)).toContain("link stops working");
     expect((await remove(desk, visitor, BOB)).location).toBe("/members");
     expect((await desk.visitor().get(path)).status).toBe(410);
@@ -242,38 +242,23 @@ describe("removing", () => {
     expect([status, seen(text).includes("ask another member")]).toEqual([422, true]);
     expect(await isIn(visitor)).toBe(true);
   });
-
-  test("another desk's member gets 404, like an unknown id", async () => {
-    const { app: desk, visitor } = await startSignedIn();
-    const { memberId, visitor: carol } = await desk.signUp("beta", "carol@beta.example");
-    const answers = [];
-    for (const id of [memberId, "01K5QZ8F3V9X2M7T4B6N1C0D8E", "x"]) {
-      const path = `/members/${id}/remove`;
-      answers.push(await visitor.get(path));
-      await visitor.get("/members/invite");
-      answers.push(await visitor.post(path, { current: PASSWORD }));
-    }
-    expect(answers.map(({ status }) => status)).toEqual(answers.map(() => 404));
-    expect(new Set(answers.map(({ text }) => text)).size).toBe(1);
-    expect(await isIn(carol)).toBe(true);
-  });
 });
 
 test.each(["/members/invite", "/members/:id/remove"])(
   "a session that ends while the password is checked changes nothing: %s",
   async (form) => {
     const { app: desk, visitor } = await startSignedIn();
-    desk.members.invite("alpha", BOB);
+    await desk.members.invite("alpha", BOB);
     // Checking it takes long enough to sign out.
     const hash = await Bun.password.hash(PASSWORD, { algorithm: "argon2id", timeCost: 6 });
-    inDatabase(desk, (db) => db.run("UPDATE members SET password_hash = ?", [hash]));
-    const path = form.replace(":id", idOf(desk, BOB));
+    await inDatabase(desk, (db) => db.run("UPDATE members SET password_hash = ?", [hash]));
+    const path = form.replace(":id", await idOf(desk, BOB));
     await visitor.get(path);
     const sent = visitor.post(path, { email: "carol@alpha.example", current: PASSWORD });
     await Bun.sleep(100);
     expect((await visitor.post("/sign-out")).location).toBe("/sign-in");
     expect((await sent).location).toStartWith("/sign-in");
-    expect(desk.members.list("alpha").map(({ email }) => email)).toEqual([ALICE, BOB]);
+    expect((await desk.members.list("alpha")).map(({ email }) => email)).toEqual([ALICE, BOB]);
   },
 );
 
@@ -281,12 +266,12 @@ test("if two members remove each other at once, one stays", async () => {
   const desk = await startConsole();
   const { visitor: alice } = await desk.signUp("alpha", ALICE);
   const { visitor: bob } = await desk.signUp("alpha", BOB);
-  const [ofAlice, ofBob] = [idOf(desk, ALICE), idOf(desk, BOB)];
+  const [ofAlice, ofBob] = [await idOf(desk, ALICE), await idOf(desk, BOB)];
   await alice.get("/members/invite");
   await bob.get("/members/invite");
   await Promise.all([
     alice.post(`/members/${ofBob}/remove`, { current: PASSWORD }),
     bob.post(`/members/${ofAlice}/remove`, { current: PASSWORD }),
   ]);
-  expect(desk.members.list("alpha")).toHaveLength(1);
+  expect(await desk.members.list("alpha")).toHaveLength(1);
 });

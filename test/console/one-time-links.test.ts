@@ -16,7 +16,7 @@ import {
 
 test("only setting a password uses up the link, not opening it or a refused password", async () => {
   const desk = await startConsole();
-  const { token } = desk.members.invite("alpha", ALICE);
+  const { token } = await desk.members.invite("alpha", ALICE);
   const visitor = desk.visitor();
   for (let looked = 0; looked < 3; looked += 1) {
     const shown = await visitor.get(`/join/${token}`);
@@ -31,7 +31,7 @@ test("only setting a password uses up the link, not opening it or a refused pass
   }
   expect(isSignedIn(await visitor.post(`/join/${token}`, { password: PASSWORD }))).toBe(true);
   expect(await isIn(visitor)).toBe(true);
-  expect(auditLines(desk).slice(-2)).toEqual([
+  expect((await auditLines(desk)).slice(-2)).toEqual([
     "member.joined: with a password",
     "member.signed_in: with a one-time link",
   ]);
@@ -46,11 +46,11 @@ test("only setting a password uses up the link, not opening it or a refused pass
 
 test("expired, unknown, used and replaced links get the same answer", async () => {
   const desk = await startConsole();
-  const { token: voided } = desk.members.invite("alpha", ALICE);
-  const { token: expired } = desk.members.invite("alpha", ALICE);
+  const { token: voided } = await desk.members.invite("alpha", ALICE);
+  const { token: expired } = await desk.members.invite("alpha", ALICE);
   const visitor = desk.visitor();
   expect((await visitor.get(`/join/${expired}`)).status).toBe(200);
-  inDatabase(desk, (db) =>
+  await inDatabase(desk, (db) =>
     db.run("UPDATE invitations SET expires_at = ? WHERE spent_at IS NULL", [Date.now() - 1]),
   );
   const answers: PageAnswer[] = [];
@@ -64,13 +64,13 @@ test("expired, unknown, used and replaced links get the same answer", async () =
     expect(answer.text).toContain("signalbox member invite");
     expect(answer.text).toContain("signalbox member reset");
   }
-  expect(desk.members.list("alpha")[0]?.joined_at).toBe(null);
+  expect((await desk.members.list("alpha"))[0]?.joined_at).toBe(null);
 });
 
 test("a reset ends the sessions at once; the old password works until the link is used", async () => {
   const { app: desk, visitor } = await startSignedIn();
   expect(await isIn(visitor)).toBe(true);
-  const { token } = desk.members.reset("alpha", ALICE);
+  const { token } = await desk.members.reset("alpha", ALICE);
   expect(await isIn(visitor)).toBe(false);
   expect(isSignedIn(await signIn(visitor))).toBe(true);
   const other = desk.visitor();

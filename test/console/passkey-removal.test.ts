@@ -4,7 +4,7 @@ import { SoftwareKey } from "./_authenticator.ts";
 import { auditLines, isIn, type TestConsole } from "./_console.ts";
 import { addPasskey, passkeySignIn, removePasskey, startWithPasskey } from "./_passkeys.ts";
 
-const lastAudited = (desk: TestConsole) => auditLines(desk).at(-1) ?? "";
+const lastAudited = async (desk: TestConsole) => (await auditLines(desk)).at(-1) ?? "";
 
 test("without the password or a passkey nothing is removed", async () => {
   const { desk, visitor, key } = await startWithPasskey();
@@ -14,9 +14,9 @@ test("without the password or a passkey nothing is removed", async () => {
   expect((await visitor.post(path)).status).toBe(422);
   expect((await visitor.post(path, { response: "null" })).status).toBe(422);
   expect((await removePasskey(visitor, key.id, "not the password")).status).toBe(422);
-  expect(lastAudited(desk)).toContain("typed a wrong password");
+  expect(await lastAudited(desk)).toContain("typed a wrong password");
   expect((await removePasskey(visitor, key.id, key, { isForged: true })).status).toBe(422);
-  expect(lastAudited(desk)).toContain('with a bad signature of the passkey "Laptop"');
+  expect(await lastAudited(desk)).toContain('with a bad signature of the passkey "Laptop"');
   expect((await passkeySignIn(desk.visitor(), key)).location).toBe("/audit");
 });
 

@@ -2,10 +2,11 @@
 import { Database } from "bun:sqlite";
 import { expect, test } from "bun:test";
 import { join } from "node:path";
-import type { ActivityOwner } from "../../src/domain/activity.ts";
-import { ACTIVITY_NAME, SqliteActivity } from "../../src/store/sqlite/activity.ts";
+import type { ActivityOwner } from "../../src/domain/activity/activity.ts";
+import { ACTIVITY_NAME, SqliteActivity } from "../../src/store/sqlite/side/activity.ts";
 import { mintKey, onCleanup, signal } from "../_setup.ts";
-import { startConsole, type TestConsole } from "./_console.ts";
+import { lookUntil, reasonsIn, totals } from "./_activity-page.ts";
+import { startConsole, startSignedIn, type TestConsole } from "./_console.ts";
 
 /** What is in the file once the server has stopped. */
 function readActivity({ dataDir }: TestConsole): SqliteActivity {
@@ -16,17 +17,17 @@ function readActivity({ dataDir }: TestConsole): SqliteActivity {
   return activity;
 }
 
-function deskOf({ registry }: TestConsole): ActivityOwner {
-  const [desk] = registry.listDesks();
+async function deskOf({ registry }: TestConsole): Promise<ActivityOwner> {
+  const [desk] = await registry.listDesks();
   if (desk === undefined) throw new Error("no desk");
   return { deskId: desk.id, keyId: null };
 }
 
 test("every outcome of a request with a known key is recorded before the server stops", async () => {
   const desk = await startConsole({ config: { rateLimitPerS: 6 } });
-  const revoked = mintKey(desk.registry, "alpha");
-  desk.registry.revokeKey(revoked.keyId);
-  const expired = mintKey(desk.registry, "alpha", { expiresInMs: 1 });
+  const revoked = await mintKey(desk.registry, "alpha");
+  await desk.registry.revokeKey(revoked.keyId);
+  const expired = await mintKey(desk.registry, "alpha", { expiresInMs: 1 });
   const first = await desk.post({ ...signal, client_signal_id: "one", price: 1 });
   expect(first.status).toBe(201);
   const requests: readonly [
@@ -54,7 +55,7 @@ test("every outcome of a request with a known key is recorded before the server 
   await desk.stop();
 
   const activity = readActivity(desk);
-  const owner = deskOf(desk);
+  const owner = await deskOf(desk);
   const { deskId } = owner;
   const rejects = activity.rejects({ deskId, limit: 100, requestsMax: 100 });
   const oldest = rejects.toReversed();
@@ -83,10 +84,14 @@ test("every outcome of a request with a known key is recorded before the server 
     differing: 1,
     differs: ["price"],
   });
+  const signalId = String(first.body["id"]);
+  expect(activity.differing({ deskId, before: null, limit: 10 })).toMatchObject([
+    { signalId, keyId: desk.keyId, count: 1, fields: ["price"] },
+  ]);
 });
 
-test("while the file cannot be written, signals are stored, one warning is logged, and nothing is lost", async () => {
-  const desk = await startConsole();
+test("while the file cannot be written, its desk sees every count, one warning is logged, and nothing is lost", async () => {
+  const { app: desk, visitor } = await startSignedIn();
   const blocker = new Database(join(desk.dataDir, ACTIVITY_NAME));
   onCleanup(() => blocker.close());
   blocker.run("BEGIN IMMEDIATE");
@@ -104,9 +109,13 @@ test("while the file cannot be written, signals are stored, one warning is logge
     await post();
     await Bun.sleep(50);
   }
+  expect((await desk.post({ ...signal, side: "up" })).status).toBe(422);
+  const text = await lookUntil(visitor, (html) => totals(html).join() === `${stored},0,1`);
+  expect(reasonsIn(text)).toHaveLength(1);
   expect(warnings()).toHaveLength(1);
   blocker.run("COMMIT");
-  const counted = () => readActivity(desk).buckets(deskOf(desk), "day", 0)[0]?.stored ?? 0;
-  while (counted() < stored) await Bun.sleep(50);
-  expect(counted()).toBe(stored);
+  const counted = async () =>
+    readActivity(desk).buckets(await deskOf(desk), "day", 0)[0]?.stored ?? 0;
+  while ((await counted()) < stored) await Bun.sleep(50);
+  expect(await counted()).toBe(stored);
 });

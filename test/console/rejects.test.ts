@@ -1,6 +1,6 @@
 /** Rejected requests by reason: the list of reasons, and the page of one. */
 import { describe, expect, test } from "bun:test";
-import { describeField, errors } from "../../src/console/activity/labels.ts";
+import { describeField, errors } from "../../src/console/pages/activity/labels.ts";
 import { rateLimited, rejectsOf, requestIdOf } from "../_activity.ts";
 import { mintKey, signal } from "../_setup.ts";
 import {
@@ -43,7 +43,7 @@ test("an unknown field is shown with the API's hint", () => {
 describe("the list of reasons", () => {
   test("has a row per reason, with status, fields in plain words, key, count and time", async () => {
     const { app, visitor } = await newDesk();
-    const { key } = mintKey(app.registry, app.desk, { label: "bot-7" });
+    const { key } = await mintKey(app.registry, app.desk, { label: "bot-7" });
     await send(app, { ...signal, side: undefined, sied: "open" });
     await send(app, { ...signal, side: undefined, sied: "close" }, key);
     await send(app, "{");
@@ -51,7 +51,7 @@ describe("the list of reasons", () => {
       await lookUntil(visitor, (text) => totals(text)[2] === "3"),
     );
     expect(others).toEqual([]);
-    expect(json?.text).toMatch(/^400 The body is not valid JSON 1 \d s ago …\w{4}/);
+    expect(json?.text).toMatch(/^400 The body is not a valid JSON object 1 \d s ago …\w{4}/);
     expect(fields?.text).toMatch(
       new RegExp(
         `^422 side is required; sied is an unknown field 2 \\d s ago bot-7 …${key.slice(-4)} \\+1`,
@@ -107,7 +107,7 @@ describe("the list of reasons", () => {
 
 async function startFiltered() {
   const { app, visitor } = await newDesk();
-  const second = mintKey(app.registry, app.desk);
+  const second = await mintKey(app.registry, app.desk);
   const unknown = { fields: { side: "required", "t p&s": "unknown field" } };
   recordOf(app)({
     rejects: [
@@ -178,14 +178,14 @@ describe("the page of a reason", () => {
     expect(text).not.toContain("character");
     const page = seen(await open(visitor));
     expect(page).toContain(errors.bad_request.remedy);
-    expect(page).toContain("Duplicate member name");
-    expect(page).toContain("It has a syntax error");
-    expect(page.split("The body is not valid JSON")).toHaveLength(2);
+    expect(page).toContain("a duplicate member name, at character 8");
+    expect(page).toContain("it has a syntax error");
+    expect(page.split("The body is not a valid JSON object")).toHaveLength(2);
   });
 
   test("has the latest 20 requests, or those of one key", async () => {
     const { app, visitor } = await newDesk();
-    const second = mintKey(app.registry, app.desk);
+    const second = await mintKey(app.registry, app.desk);
     const now = Date.now() - 60_000;
     const deskId = deskIdOf(app);
     const numbers = Array.from({ length: 30 }, (_, index) => index);
@@ -211,8 +211,8 @@ describe("the page of a reason", () => {
 
   test("says that its key was revoked, or has expired", async () => {
     const { app, visitor } = await newDesk();
-    const short = mintKey(app.registry, app.desk, { expiresInMs: 1 });
-    app.registry.revokeKey(app.keyId);
+    const short = await mintKey(app.registry, app.desk, { expiresInMs: 1 });
+    await app.registry.revokeKey(app.keyId);
     expect([await send(app, signal), await send(app, signal, short.key)]).toEqual([401, 401]);
     await lookUntil(visitor, (text) => totals(text)[2] === "2");
     const text = await open(visitor);

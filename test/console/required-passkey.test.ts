@@ -18,8 +18,8 @@ import {
 } from "./_console.ts";
 import { optionsOf, passkeySignIn, removePasskey, startWithPasskey } from "./_passkeys.ts";
 
-function require(desk: TestConsole, isRequired = true): void {
-  desk.registry.requirePasskeys("alpha", isRequired);
+async function require(desk: TestConsole, isRequired = true): Promise<void> {
+  await desk.registry.requirePasskeys("alpha", isRequired);
 }
 
 /** On the page that asks for a passkey. */
@@ -35,7 +35,7 @@ async function addRequired(visitor: Visitor, key: SoftwareKey) {
 test("a password leads only to the page that adds a passkey, until one is added", async () => {
   const desk = await startNamedConsole();
   await desk.signUp("alpha", ALICE);
-  require(desk);
+  await require(desk);
   const visitor = desk.visitor();
   expect((await signIn(visitor)).location).toBe("/");
   for (const path of ["/", "/signals", "/keys", "/keys/new", "/audit", "/account", "/start"]) {
@@ -64,7 +64,7 @@ test("a password leads only to the page that adds a passkey, until one is added"
 test("signing out is possible before the passkey is added", async () => {
   const desk = await startNamedConsole();
   const { visitor } = await desk.signUp("alpha", ALICE);
-  require(desk);
+  await require(desk);
   await visitor.get("/passkey");
   expect((await visitor.post("/sign-out")).location).toBe("/sign-in");
   expect((await visitor.get("/passkey")).location).toBe("/sign-in?next=%2Fpasskey");
@@ -74,7 +74,7 @@ test("a member with a passkey is signed out of sessions that a password began, a
   const { desk, visitor, key } = await startWithPasskey();
   const withKey = desk.visitor();
   await passkeySignIn(withKey, key);
-  require(desk);
+  await require(desk);
   expect(await isIn(visitor)).toBe(false);
   expect(await isIn(withKey)).toBe(true);
   expect((await signIn(desk.visitor())).status).toBe(422);
@@ -87,21 +87,21 @@ test("a member with a passkey is signed out of sessions that a password began, a
   const last = await removePasskey(withKey, key.id, key);
   expect([last.status, last.text.includes("your desk requires one")]).toEqual([422, true]);
 
-  require(desk, false);
+  await require(desk, false);
   expect((await signIn(desk.visitor())).location).toBe("/");
 });
 
 test("another desk is not affected", async () => {
   const desk = await startNamedConsole();
   await desk.signUp("beta", "bob@beta.example");
-  require(desk);
+  await require(desk);
   expect((await signIn(desk.visitor(), { email: "bob@beta.example" })).location).toBe("/");
 });
 
 test("links offer only a passkey", async () => {
   const desk = await startNamedConsole();
-  require(desk);
-  const { token } = desk.members.invite("alpha", ALICE);
+  await require(desk);
+  const { token } = await desk.members.invite("alpha", ALICE);
   const visitor = desk.visitor();
   const shown = await visitor.get(`/join/${token}`);
   expect(shown.text).not.toContain('type="password"');
@@ -129,9 +129,9 @@ test("only members who must add a passkey can use that page, because it asks for
 
 test("the pages say what is missing if the console has no host name", async () => {
   const { app: desk, visitor } = await startSignedIn();
-  require(desk);
+  await require(desk);
   expect((await visitor.get("/passkey")).text).toContain("--console-url");
-  const { token } = desk.members.invite("alpha", "bob@alpha.example");
+  const { token } = await desk.members.invite("alpha", "bob@alpha.example");
   expect((await desk.visitor().get(`/join/${token}`)).text).toContain("--console-url");
 });
 

@@ -1,9 +1,9 @@
 /** Getting in with a password, by HTTP alone. */
 import { expect, test } from "bun:test";
-import { allRoutes } from "../../src/console/all-routes.ts";
-import { localPath } from "../../src/console/web/safe-redirect.ts";
-import { FAILURES_MAX } from "../../src/console/web/throttle.ts";
-import { cookieNames } from "../../src/console/web/visit.ts";
+import { allRoutes } from "../../src/console/server/all-routes.ts";
+import { localPath } from "../../src/console/server/safe-redirect.ts";
+import { FAILURES_MAX } from "../../src/console/server/limits/throttle.ts";
+import { cookieNames } from "../../src/console/server/visit.ts";
 import { sharedByFile, signal } from "../_setup.ts";
 import { SoftwareKey } from "./_authenticator.ts";
 import {
@@ -46,16 +46,16 @@ test("the right password opens the console and sets a cookie that scripts and ot
   expect(set.get(cookieNames.session)).toEqual(bare);
   expect(set.get(cookieNames.device)?.filter((one) => !one.startsWith("max-age"))).toEqual(bare);
   expect(visitor.cookies.has(cookieNames.visitor), "the cookie of before").toBe(false);
-  expect(auditLines(desk).at(-1)).toBe("member.signed_in: with a password");
+  expect((await auditLines(desk)).at(-1)).toBe("member.signed_in: with a password");
 });
 
 test("a wrong password and an unknown address get the same answer; the wrong one is in the audit", async () => {
   const desk = withAlice();
-  const before = auditLines(desk).length;
+  const before = (await auditLines(desk)).length;
   const wrong = await signIn(desk.visitor(), { password: OTHER_PASSWORD });
   const unknown = await signIn(desk.visitor(), { email: "nobody@alpha.example" });
   const invited = "invited@alpha.example";
-  desk.members.invite("alpha", invited);
+  await desk.members.invite("alpha", invited);
   const open = await signIn(desk.visitor(), { email: invited });
 
   expect(wrong.status).toBe(422);
@@ -68,7 +68,7 @@ test("a wrong password and an unknown address get the same answer; the wrong one
     expect(sameForAll(answer, email)).toBe(sameForAll(wrong, ALICE));
     expect([...answer.headers.keys()].toSorted()).toEqual([...wrong.headers.keys()].toSorted());
   }
-  expect(auditLines(desk).slice(before)).toEqual([
+  expect((await auditLines(desk)).slice(before)).toEqual([
     "member.sign_in_failed: with a password",
     "member.invited: null",
     "member.sign_in_failed: with a password",
@@ -80,15 +80,15 @@ test("only the right password or passkey reveals that the desk is archived; the 
   const { visitor } = await desk.signUp("alpha", ALICE);
   const key = new SoftwareKey(desk.url);
   await addPasskey(visitor, key);
-  desk.registry.archiveDesk("alpha", true);
-  const before = auditLines(desk).length;
+  await desk.registry.archiveDesk("alpha", true);
+  const before = (await auditLines(desk)).length;
   const archived = "Your desk is archived: ask your administrator.";
   const [right, byPasskey] = [await signIn(visitor), await passkeySignIn(visitor, key)];
   for (const { status, text } of [right, byPasskey]) {
     expect([status, text.includes(archived)]).toEqual([422, true]);
   }
   expect(await isIn(visitor)).toBe(false);
-  expect(auditLines(desk).slice(before)).toEqual([
+  expect((await auditLines(desk)).slice(before)).toEqual([
     "member.sign_in_failed: with the right password, but the desk is archived",
     'member.sign_in_failed: with the passkey "Laptop", but the desk is archived',
   ]);
@@ -97,10 +97,10 @@ test("only the right password or passkey reveals that the desk is archived; the 
   expect(sameForAll(wrong, ALICE)).toBe(sameForAll(unknown, "nobody@alpha.example"));
   expect(wrong.text).not.toContain("archived");
   await passkeySignIn(visitor, key, { isForged: true });
-  expect(auditLines(desk).at(-1)).toBe(
+  expect((await auditLines(desk)).at(-1)).toBe(
     'member.sign_in_failed: with a bad signature of the passkey "Laptop"',
   );
-  desk.registry.archiveDesk("alpha", false);
+  await desk.registry.archiveDesk("alpha", false);
   expect(isSignedIn(await signIn(visitor))).toBe(true);
   await desk.stop();
   expect(desk.log.filter(({ archived_desk }) => archived_desk !== undefined)).toMatchObject([
@@ -196,7 +196,7 @@ test("a visitor who is not signed in can open no member page and send no member 
     "/sign-in/passkey",
     "/sign-in/passkey/options",
   ]);
-  expect(desk.registry.listKeys("alpha")).toMatchObject([{ revoked_at: null }]);
+  expect(await desk.registry.listKeys("alpha")).toMatchObject([{ revoked_at: null }]);
 });
 
 test("signing in returns to the requested page, at once if already signed in", async () => {

@@ -1,6 +1,6 @@
 /** Finding one signal, and its page: as it is, whatever is in it. */
 import { describe, expect, test } from "bun:test";
-import { prettyJson } from "../../src/domain/pretty-json.ts";
+import { prettyJson } from "../../src/domain/signal/pretty-json.ts";
 import { mintKey, query, signal } from "../_setup.ts";
 import { decoded, startSignedIn, useDesks } from "./_console.ts";
 import { idsIn, list, send } from "./_signals-page.ts";
@@ -32,7 +32,7 @@ describe("finding one", () => {
   test("shows all of it", async () => {
     const time = { now: 1_790_000_000_000 };
     const { app, visitor } = await startSignedIn("ada@example.com", { now: () => time.now });
-    const { key } = mintKey(app.registry, "alpha", { label: "bot 7" });
+    const { key } = await mintKey(app.registry, "alpha", { label: "bot 7" });
     const id = await send(
       app,
       {

@@ -1,8 +1,9 @@
 /** Exports, and what is looked at among many signals. */
 import type { Database } from "bun:sqlite";
 import { describe, expect, test } from "bun:test";
-import type { StoredSignal } from "../../src/domain/stored-signal.ts";
-import { ROWS_LOOKED_AT_MAX } from "../../src/store/sqlite/signals.ts";
+import { showHidden } from "../../src/lib/text/hidden.ts";
+import type { StoredSignal } from "../../src/domain/signal/stored-signal.ts";
+import { ROWS_LOOKED_AT_MAX } from "../../src/store/sqlite/read/signals.ts";
 import { mintKey, openForDamage, query, sharedByFile, signal } from "../_setup.ts";
 import { startSignedIn } from "./_console.ts";
 import { idsIn, list, older, send, sendMany, stored } from "./_signals-page.ts";
@@ -45,8 +46,9 @@ describe("an export", () => {
       cells(({ metadata }) => metadata?.replaceAll(/[\r\n]/g, " ") ?? null),
     );
     for (const name of ["symbol", "client_signal_id"] as const) {
+      const shown = (row: StoredSignal) => (row[name] === null ? null : showHidden(row[name]));
       expect(column(name)).toEqual(
-        cells((row) => (/^[=+\-@＝]/.test(row[name] ?? "") ? `'${row[name]}` : row[name])),
+        cells((row) => (/^[=+\-@＝]/.test(row[name] ?? "") ? `'${shown(row)}` : shown(row))),
       );
     }
     expect(column("price")[rows.length - 1]).toBe("-1.5");
@@ -101,7 +103,7 @@ describe("with many signals", () => {
   /** Every second one of another desk; one of each ten thousand has the symbol `RARE`. */
   const many = sharedByFile(async () => {
     const { app, visitor } = await startSignedIn("ada@example.com");
-    const beta = mintKey(app.registry, "beta");
+    const beta = await mintKey(app.registry, "beta");
     seed(openForDamage(app.dataDir), SIGNALS, [app.keyId, beta.keyId]);
     return { app, visitor };
   });

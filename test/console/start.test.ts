@@ -1,7 +1,6 @@
 /** The way of a new desk to its first signal, as the page shows it. */
 import { expect, test } from "bun:test";
-import { type Snippet, snippets } from "../../src/console/start/snippets.ts";
-import { nginxRecipe } from "../../src/console/start/tradingview.ts";
+import { type Snippet, snippets } from "../../src/console/pages/start/snippets.ts";
 import { mintKey, signal } from "../_setup.ts";
 import { shownIn, startConsole, startSignedIn } from "./_console.ts";
 
@@ -18,7 +17,7 @@ test("a new desk is led to its first signal", async () => {
   expect(before).not.toContain('class="tag good"');
   expect(before).not.toContain("data-done");
 
-  const { key } = mintKey(app.registry, "beta");
+  const { key } = await mintKey(app.registry, "beta");
   const withKey = (await visitor.get("/start")).text;
   expect(withKey.match(/class="tag good"/g)).toHaveLength(1);
   expect(withKey).toContain(`…${key.slice(-4)}`);
@@ -42,30 +41,22 @@ test("each snippet has the address that bots use, whatever its characters", () =
   expect(byId(all, "python")).toContain(`Signalbox("https://signals.example.com/it's", key)`);
 });
 
-test("the recipe forwards to that address from a secret path and contains no key", async () => {
-  const url = "https://signals.example.com";
-  const nginx = nginxRecipe(url, "s3cret");
-  expect(nginx).toContain("location = /tradingview/s3cret {");
-  expect(nginx).toContain("proxy_pass https://signals.example.com/v1/signals;");
-  expect(nginx).toContain("proxy_ssl_verify on;");
-  expect(nginxRecipe("http://127.0.0.1:8080", "s3cret")).not.toContain("proxy_ssl");
-  expect(nginx).not.toMatch(/sbk_[0-9a-f]/);
-
-  const { visitor } = await startSignedIn("ada@example.com");
-  const secrets = [];
-  for (let page = 0; page < 2; page += 1) {
-    const { text } = await visitor.get("/start");
-    const [, secret = ""] = /location = \/tradingview\/([\w-]{43}) /.exec(text) ?? [];
-    secrets.push(secret);
-  }
-  expect(secrets[0]).not.toBe(secrets[1]);
+test("the page opens with four lines that send a signal", async () => {
+  const { app, visitor } = await startSignedIn("ada@example.com");
+  const { text } = await visitor.get("/start");
+  const command = shownIn(text, "first-signal");
+  expect(command.split("\n")).toHaveLength(4);
+  expect(text.indexOf('id="first-signal"')).toBeLessThan(text.indexOf('id="snippet-curl"'));
+  const env = { ...process.env, SIGNALBOX_KEY: app.key };
+  const sender = Bun.spawn(["sh", "-c", command], { env });
+  expect(JSON.parse(await new Response(sender.stdout).text())).toMatchObject({ deduped: false });
 });
 
-test("the alert's message is accepted once its placeholders are filled in", async () => {
-  const { app, visitor } = await startSignedIn("ada@example.com");
-  const message = shownIn((await visitor.get("/start")).text, "alert")
-    .replaceAll("{{close}}", "64250.5")
-    .replaceAll(/\{\{\w+\}\}/g, "X");
+test("the alert's message in docs/tradingview.md is accepted once its placeholders are filled in", async () => {
+  const app = await startConsole();
+  const page = await Bun.file("docs/tradingview.md").text();
+  const [, block = ""] = /```json\n([^]*?)```/.exec(page) ?? [];
+  const message = block.replaceAll("{{close}}", "64250.5").replaceAll(/\{\{\w+\}\}/g, "X");
   expect(message).not.toContain("{{");
   expect((await app.post(message)).status).toBe(201);
 });

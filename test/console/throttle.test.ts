@@ -1,6 +1,6 @@
 /** Guessing passwords: what is counted, for whom, and how long. */
 import { describe, expect, test } from "bun:test";
-import { ExpiringMap } from "../../src/console/web/expiring-map.ts";
+import { ExpiringMap } from "../../src/console/server/limits/expiring-map.ts";
 import {
   type Attempt,
   FAILURES_MAX,
@@ -9,11 +9,11 @@ import {
   SIGN_INS_MAX,
   SignInThrottle,
   THROTTLE_WINDOW_MS,
-} from "../../src/console/web/throttle.ts";
-import { checkPassword, ConcurrencyLimit } from "../../src/console/sign-in/credentials.ts";
-import type { ConsoleServices } from "../../src/console/web/services.ts";
-import type { Visit } from "../../src/console/web/visit.ts";
-import { HOUR_MS } from "../../src/domain/time.ts";
+} from "../../src/console/server/limits/throttle.ts";
+import { checkPassword, ConcurrencyLimit } from "../../src/console/pages/sign-in/credentials.ts";
+import type { ConsoleServices } from "../../src/console/server/services.ts";
+import type { Visit } from "../../src/console/server/visit.ts";
+import { HOUR_MS } from "../../src/lib/text/time.ts";
 import { ALICE, PASSWORD, signIn, startSignedIn, isSignedIn, auditLines } from "./_console.ts";
 
 function makeThrottle(clock?: () => number): SignInThrottle {
@@ -50,10 +50,12 @@ describe("guessing", () => {
       const retryAfterS = Number(limited.headers.get("retry-after"));
       expect(retryAfterS).toBeGreaterThan(0);
       expect(retryAfterS).toBeLessThanOrEqual(THROTTLE_WINDOW_MS / 1_000);
-      expect(limited.text).toContain('href="/sign-in?next=%2Fsignals%3Fsymbol%3Dbtc"');
-      expect(limited.text).toMatch(/Too many failed attempts\. Try again in \d+ minutes/);
+      expect(limited.text).toContain('name="next" value="/signals?symbol=btc"');
+      expect(limited.text).toMatch(/Too many failed attempts\. .* Try again in \d+ minutes/);
     }
-    const failures = auditLines(desk).filter((line) => line.startsWith("member.sign_in_failed"));
+    const failures = (await auditLines(desk)).filter((line) =>
+      line.startsWith("member.sign_in_failed"),
+    );
     expect(failures.length, "what is refused unseen fills no audit").toBe(FAILURES_MAX);
     expect(isSignedIn(await signIn(honest))).toBe(true);
   });

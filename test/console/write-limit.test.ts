@@ -5,7 +5,7 @@ import {
   MEMBER_WRITES_PER_MINUTE,
   SIGN_OUTS_PER_MINUTE,
   WriteLimit,
-} from "../../src/console/web/write-limit.ts";
+} from "../../src/console/server/limits/write-limit.ts";
 import { mintKey, query, signal } from "../_setup.ts";
 import { startSignedIn, type TestConsole } from "./_console.ts";
 
@@ -45,7 +45,7 @@ describe("in the console", () => {
   test("a member over the limit can still revoke keys, end sessions and sign out, here and everywhere", async () => {
     const { app, visitor } = await startSignedIn("ada@alpha.example");
     const { visitor: other } = await app.signUp("alpha", "ben@alpha.example");
-    const { keyId } = mintKey(app.registry, "alpha", { label: "bot" });
+    const { keyId } = await mintKey(app.registry, "alpha", { label: "bot" });
     await visitor.get("/keys/new");
     const flood = Array.from({ length: 2 * MEMBER_WRITES_PER_MINUTE }, () =>
       visitor.post("/keys", { expires: "never" }),
@@ -63,7 +63,7 @@ describe("in the console", () => {
     statuses.push((await visitor.post("/sign-out")).status);
     expect(statuses).toEqual([303, 303, 303, 303, 303]);
     expect(
-      app.registry.listKeys("alpha").find(({ id }) => id === keyId)?.revoked_at,
+      (await app.registry.listKeys("alpha")).find(({ id }) => id === keyId)?.revoked_at,
     ).not.toBeNull();
     const revocations = "SELECT count(*) AS count FROM audit WHERE action = 'key.revoked'";
     expect(query<{ count: number }>(app.dataDir, revocations)).toEqual([{ count: 1 }]);

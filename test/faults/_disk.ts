@@ -34,6 +34,13 @@ export function mountMemory(sizeMib: number): string {
   return where;
 }
 
+/** Writes until nothing fits any more. Returns how to make room again. */
+export function fillDisk(where: string): () => void {
+  const filler = join(where, "filler");
+  run(["dd", "if=/dev/zero", `of=${filler}`, "bs=4k"]);
+  return () => rmSync(filler);
+}
+
 /** Like a disk on which the kernel has found an error. */
 export function makeReadOnly(where: string): void {
   must(["mount", "-o", "remount,ro", where]);

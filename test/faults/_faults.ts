@@ -2,7 +2,7 @@
 import { expect } from "bun:test";
 import { readFileSync } from "node:fs";
 import type { LoadResult } from "../_client.ts";
-import { type ServeProcess, signalbox, spawn } from "../_cli.ts";
+import { asShown, type ServeProcess, signalbox, spawn } from "../_cli.ts";
 import { requirePrograms } from "../_programs.ts";
 import { post, query } from "../_setup.ts";
 
@@ -60,7 +60,11 @@ export async function tryStart(dataDir: string, program = signalbox): Promise<St
     stderr += text;
     if (stderr.includes("takes signals at")) return { takesSignals: true, result: null, kill };
   }
-  return { takesSignals: false, result: { code: await child.exited, stderr }, kill };
+  return {
+    takesSignals: false,
+    result: { code: await child.exited, stderr: asShown(stderr) },
+    kill,
+  };
 }
 
 export async function stop(server: ServeProcess): Promise<void> {

@@ -5,7 +5,7 @@
 import { expect } from "bun:test";
 import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { shellQuoted } from "../../src/domain/shell.ts";
+import { shellQuoted } from "../../src/lib/text/shell.ts";
 import { buildExecutable } from "../_executable.ts";
 import { onCleanup, temporaryFolder } from "../_setup.ts";
 
@@ -72,6 +72,7 @@ export async function createMachine(settings: Readonly<Record<string, string>>):
   script("systemctl", systemctl(root));
   script("journalctl", `cat ${root}/signalbox.log`);
   script("systemd-run", systemdRun);
+  script("timedatectl", "date");
 
   /** As the pages mean it, on this machine. */
   function moved(line: string): string {

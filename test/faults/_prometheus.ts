@@ -10,9 +10,9 @@ import { readRules, type RuleFile } from "../_metrics.ts";
 const SCRAPE_INTERVAL = "500ms";
 const POLL_MS = 200;
 /** Servers of one file. Prometheus knows their ports from the start: it takes up new ones only every 5 s. */
-const SERVERS_MAX = 12;
-/** An alert fires a window and a `for` after its cause: at most 15 s with the shortened rules. */
-const PATIENCE_MS = 45_000;
+const SERVERS_MAX = 20;
+/** An alert fires a window and a `for` after its cause: at most 40 s with the shortened rules. */
+const PATIENCE_MS = 90_000;
 
 interface Alert {
   readonly labels: Readonly<Record<string, string>>;
@@ -39,11 +39,11 @@ export interface Prometheus {
 }
 
 function short(span: string): string {
-  if (!/^\d+[md]$/.test(span)) throw new Error(`${span} is not in minutes or days`);
-  return span.replace(/[md]/, "s");
+  if (!/^\d+[mhd]$/.test(span)) throw new Error(`${span} is not in minutes, hours or days`);
+  return span.replace(/[mhd]/, "s");
 }
 
-/** Minutes and days become seconds in each window and each `for`; nothing else is changed. */
+/** Minutes, hours and days become seconds in each window and each `for`; nothing else is changed. */
 function shortened(rules: RuleFile): RuleFile {
   const groups = rules.groups.map((group) => ({
     ...group,

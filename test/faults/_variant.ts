@@ -34,7 +34,7 @@ export function variantOf(...edits: readonly Edit[]): readonly string[] {
 /** Starts a checkpoint after so many pages of the log, so that a short run has many. */
 export function checkpointingAfter(pages: number): Edit {
   return {
-    file: "store/sqlite/checkpointer.ts",
+    file: "store/sqlite/append/checkpointer.ts",
     find: "CHECKPOINT_PAGES = 1_024",
     replace: `CHECKPOINT_PAGES = ${pages}`,
   };

@@ -1,20 +1,33 @@
 /**
  * Each alert of `deploy/prometheus/signalbox.rules.yml` fires when its condition is caused on a real server, and
- * clears when the condition ends. Minutes and days of the rules are seconds here: see `_prometheus.ts`.
+ * clears when the condition ends. Minutes, hours and days of the rules are seconds here: see `_prometheus.ts`.
  */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { mkdirSync, rmSync, statfsSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { DAY_MS, HOUR_MS } from "../../src/domain/time.ts";
+import { DAY_MS, HOUR_MS } from "../../src/lib/text/time.ts";
 import { makeCertificate, writeCertificate } from "../_certificates.ts";
-import { cli, freePort, mintKey, type ServeProcess, startServe } from "../_cli.ts";
+import {
+  cli,
+  type CliOptions,
+  freePort,
+  mintKey,
+  type ServeProcess,
+  signalbox,
+  startServe,
+} from "../_cli.ts";
 import { problem, startDirectory } from "../_directory.ts";
+import { startLoad } from "../_load.ts";
 import { readRules, scrape } from "../_metrics.ts";
 import { post, signal, startTestApp, temporaryFolder } from "../_setup.ts";
 import { must } from "./_debian.ts";
-import { mountDisk } from "./_disk.ts";
+import { addAddress } from "./_address.ts";
+import { startClock } from "./_clock.ts";
+import { fillDisk, mountDisk } from "./_disk.ts";
 import { report, stop } from "./_faults.ts";
+import { startGuests } from "./_guests.ts";
 import { type Prometheus, startPrometheus } from "./_prometheus.ts";
+import { attachStrace } from "./_strace.ts";
 
 setDefaultTimeout(180_000);
 
@@ -26,9 +39,14 @@ beforeAll(async () => void (prometheus = await startPrometheus()));
 afterAll(() => prometheus.stop());
 
 /** A server that Prometheus watches. */
-async function watched(args: readonly string[] = [], dataDir = join(temporaryFolder(), "data")) {
+async function watched(
+  args: readonly string[] = [],
+  dataDir = join(temporaryFolder(), "data"),
+  options: CliOptions = {},
+) {
   const port = prometheus.takePort();
-  const start = () => startServe(["--ops-listen", `127.0.0.1:${port}`, ...args], { dataDir });
+  const start = (more: readonly string[] = []) =>
+    startServe(["--ops-listen", `127.0.0.1:${port}`, ...args, ...more], { dataDir, ...options });
   const server = await start();
   await prometheus.untilUp(port);
   return { server, port, start, dataDir };
@@ -51,9 +69,10 @@ async function expectAlert(
 }
 
 describe("promtool accepts", () => {
-  test("the rules and the example configuration", async () => {
+  test("the rules and the example configurations", async () => {
     await must(["promtool", "check", "rules", "deploy/prometheus/signalbox.rules.yml"]);
     await must(["promtool", "check", "config", "deploy/prometheus/prometheus.yml"]);
+    await must(["amtool", "check-config", "deploy/prometheus/alertmanager.yml"]);
   });
 
   test("the metrics of a server, with their names and help", async () => {
@@ -83,6 +102,19 @@ test("SignalboxDown: the server is killed, and started again", async () => {
     await server.exited;
   };
   await expectAlert("SignalboxDown", port, kill, start);
+});
+
+test("SignalboxRestarting: the server is killed whenever it has started, and then runs on", async () => {
+  const { server, port, start } = await watched();
+  const running = { server };
+  const restart = async (): Promise<void> => {
+    running.server.kill("SIGKILL");
+    await running.server.exited;
+    running.server = await start();
+    await prometheus.untilUp(port);
+  };
+  const meanwhile = { firing: restart };
+  await expectAlert("SignalboxRestarting", port, restart, async () => {}, meanwhile);
 });
 
 /** Signals that fit no more. */
@@ -122,6 +154,66 @@ test("SignalboxDiskLow: another program fills the disk, and deletes its file", a
   await expectAlert("SignalboxDiskLow", port, fill, async () => rmSync(filler));
 });
 
+test("SignalboxDiskFilling: another program writes all the time, and stops", async () => {
+  const root = mountDisk(DISK_MIB);
+  const { port } = await watched([], join(root, "data"));
+  let sizeMib = 0;
+  const write = async (): Promise<void> => {
+    sizeMib += 1;
+    const size = `${sizeMib}M`;
+    expect(Bun.spawnSync(["fallocate", "-l", size, join(root, "filler")]).exitCode).toBe(0);
+  };
+  await expectAlert("SignalboxDiskFilling", port, write, async () => {}, { firing: write });
+});
+
+/** Makes each sync of the server's files take so long. */
+function slowDown({ pid }: ServeProcess, delayMs: number) {
+  return attachStrace(pid, ["-e", `inject=fsync,fdatasync:delay_enter=${delayMs}ms`]);
+}
+
+test("SignalboxQueueFilling: each sync takes seconds under load, and is fast again", async () => {
+  const { server, port, dataDir } = await watched(["--rate-limit", "0"]);
+  const { key } = await mintKey(dataDir);
+  const { detach } = await slowDown(server, 2_000);
+  // Together, they do not fit into the queue.
+  const bodies = { connections: 800, metadataChars: 60_000, pauseAfter503Ms: 500 };
+  const load = { current: null as ReturnType<typeof startLoad> | null };
+  const flood = async () => {
+    load.current = startLoad({ url: server.url, key, prefix: "flood", ...bodies });
+  };
+  await expectAlert("SignalboxQueueFilling", port, flood, async () => {
+    await detach();
+    await load.current?.end();
+  });
+});
+
+test("SignalboxCommitsSlow: each sync takes half a second, and is fast again", async () => {
+  const { server, port, dataDir } = await watched();
+  const { key } = await mintKey(dataDir);
+  const send = async () => expect((await post(server.url, key)).status).toBe(201);
+  const slow = { detach: async () => 0 };
+  const cause = async () => void Object.assign(slow, await slowDown(server, 500));
+  const meanwhile = { firing: send, clearing: send };
+  await expectAlert("SignalboxCommitsSlow", port, cause, () => slow.detach(), meanwhile);
+});
+
+test("SignalboxDescriptorsLow: idle connections take them, and end", async () => {
+  const few = ["sh", "-c", 'ulimit -n 1024; exec "$@"', "sh", ...signalbox];
+  const { server, port, dataDir } = await watched([], undefined, { program: few });
+  const { key } = await mintKey(dataDir);
+  const crowd = { url: server.url, key, kind: "idle", guests: 950, pauseMs: 10 } as const;
+  const guests = { end: async (): Promise<unknown> => null };
+  const come = async () => void Object.assign(guests, startGuests(crowd));
+  await expectAlert("SignalboxDescriptorsLow", port, come, () => guests.end());
+});
+
+test("SignalboxClockOff: the clock is set forward by a minute, and back", async () => {
+  const clock = startClock();
+  const { port } = await watched([], undefined, { env: clock.env });
+  const step = async () => clock.set(60_000);
+  await expectAlert("SignalboxClockOff", port, step, async () => clock.set(0));
+});
+
 test("SignalboxDeskSilent: the latest signal is two hours old, and the desk sends again", async () => {
   const dataDir = join(temporaryFolder(), "data");
   const past = await startTestApp({ dataDir, now: () => Date.now() - 2 * HOUR_MS });
@@ -131,6 +223,16 @@ test("SignalboxDeskSilent: the latest signal is two hours old, and the desk send
   await prometheus.until("SignalboxDeskSilent", port, true);
   expect((await post(server.url, past.key)).status).toBe(201);
   await prometheus.until("SignalboxDeskSilent", port, false);
+});
+
+test("SignalboxDeskNeverSent: a desk is two days old, and sends its first signal", async () => {
+  const dataDir = join(temporaryFolder(), "data");
+  const past = await startTestApp({ dataDir, now: () => Date.now() - 2 * DAY_MS });
+  await past.stop();
+  const { server, port } = await watched([], dataDir);
+  await prometheus.until("SignalboxDeskNeverSent", port, true);
+  expect((await post(server.url, past.key)).status).toBe(201);
+  await prometheus.until("SignalboxDeskNeverSent", port, false);
 });
 
 test("SignalboxRejectsRising: a bot sends a wrong field, and is corrected", async () => {
@@ -145,15 +247,38 @@ test("SignalboxRejectsRising: a bot sends a wrong field, and is corrected", asyn
   await expectAlert("SignalboxRejectsRising", port, bad, good, { firing: bad, clearing: good });
 });
 
-test("SignalboxBackupLate: backups fail, and succeed again", async () => {
-  const dir = join(temporaryFolder(), "backups");
-  const { server, port } = await watched(["--backup-dir", dir, "--backup-every", "3s"]);
-  await server.logged("backup made");
-  const obstruct = async (): Promise<void> => {
-    rmSync(dir, { recursive: true });
-    writeFileSync(dir, "");
+test("SignalboxUnknownKeys: a bot sends a key that no desk has, and stops", async () => {
+  const { server, port } = await watched();
+  const wrong = `sbk_${"0".repeat(64)}`;
+  const send = async (): Promise<void> => {
+    for (let count = 0; count < 5; count += 1) {
+      expect((await post(server.url, wrong)).status).toBe(401);
+    }
   };
-  await expectAlert("SignalboxBackupLate", port, obstruct, async () => rmSync(dir));
+  await expectAlert("SignalboxUnknownKeys", port, send, async () => {}, { firing: send });
+});
+
+test("SignalboxNoBackup: the server is started without --backup-dir, and with it", async () => {
+  const { server, port, start } = await watched();
+  await stop(server);
+  const dir = ["--backup-dir", temporaryFolder()];
+  const running = { server: await start(dir) };
+  await prometheus.until("SignalboxNoBackup", port, false);
+  const restart = (args: readonly string[]) => async () => {
+    await stop(running.server);
+    running.server = await start(args);
+  };
+  await expectAlert("SignalboxNoBackup", port, restart([]), restart(dir));
+});
+
+test("SignalboxBackupLate: the disk of the backups is full, and has room again", async () => {
+  const root = mountDisk(16);
+  const every = ["--backup-every", "3s"];
+  const { server, port } = await watched(["--backup-dir", join(root, "backups"), ...every]);
+  await server.logged("backup made");
+  const room = { make: () => {} };
+  const fill = async (): Promise<void> => void (room.make = fillDisk(root));
+  await expectAlert("SignalboxBackupLate", port, fill, async () => room.make());
 });
 
 test("SignalboxBackupNotSent: the command finds no place, and finds it again", async () => {
@@ -210,6 +335,22 @@ test("SignalboxCertificateNotRenewed: the directory refuses orders, and takes th
     server.kill("SIGHUP");
   };
   await expectAlert("SignalboxCertificateNotRenewed", port, refuse, accept);
+});
+
+test("SignalboxConsoleDown: its address is gone when the certificate is renewed, and comes back", async () => {
+  const address = addAddress();
+  const folder = temporaryFolder();
+  const write = async (name: string) => writeCertificate(folder, await makeCertificate(name));
+  const { certFile, keyFile } = await write("first");
+  const tls = ["--tls-cert", certFile, "--tls-key", keyFile];
+  const listen = ["--console-listen", `${address.host}:${await freePort()}`];
+  const { server, port } = await watched([...tls, ...listen]);
+  const renew = async (): Promise<void> => {
+    address.remove();
+    await write("second");
+    server.kill("SIGHUP");
+  };
+  await expectAlert("SignalboxConsoleDown", port, renew, async () => address.restore());
 });
 
 test("SignalboxKeysExpiring: a key expires in three days, and is rotated", async () => {

@@ -1,7 +1,7 @@
 /** The machine's clock steps under a running server, and between two runs. */
 import { expect, setDefaultTimeout, test } from "bun:test";
 import { join } from "node:path";
-import { DAY_MS, HOUR_MS } from "../../src/domain/time.ts";
+import { DAY_MS, HOUR_MS } from "../../src/lib/text/time.ts";
 import { makeCertificate, writeCertificate } from "../_certificates.ts";
 import { cli, freePort, mintKey, sendHalf, type ServeProcess, startServe } from "../_cli.ts";
 import { startLoad } from "../_load.ts";
@@ -102,6 +102,25 @@ function expectSteps(dataDir: string): void {
   const steppedBack = times.filter((time, index) => time < (times[index - 1] ?? 0) - HOUR_MS / 2);
   expect(steppedBack.length).toBeGreaterThanOrEqual(LOOPS);
 }
+
+test("limits of time and rates find signals that came after a forward step of ten years", async () => {
+  const clock = startClock();
+  const { dataDir, url } = await startServe([], { env: clock.env });
+  const { key, id } = await mintKey(dataDir, "alpha", { env: clock.env });
+  for (const offset of [3_650 * DAY_MS, 0, -HOUR_MS]) {
+    clock.set(offset);
+    const before = clock.now();
+    expect((await post(url, key)).status).toBe(201);
+    const since = new Date(before - 1_000).toISOString();
+    const until = new Date(before + 10_000).toISOString();
+    const list = ["signals", "list", "--since", since, "--until", until, "--key", id, "--json"];
+    const { stdout } = await cli([...list, "--data", dataDir], { env: clock.env });
+    expect([offset, stdout.trim().split("\n").length]).toEqual([offset, 1]);
+    const status = await cli(["status", "--json", "--data", dataDir], { env: clock.env });
+    expect(JSON.parse(status.stdout)).toMatchObject({ rate: { last_minute: 1 } });
+    expect(status.stdout.includes("ahead of this machine's clock")).toBe(offset <= 0);
+  }
+});
 
 test("keys expire by the wall clock", async () => {
   const clock = startClock();

@@ -51,7 +51,7 @@ test("the probe is removed when Ctrl-C interrupts it", async () => {
 test("a disk with little space fails", async () => {
   const { code, stdout } = await doctor(await newFolder(mountMemory(100)));
   expect(stdout).toMatch(
-    /^fail {2}disk space +The disk has 9\d MiB left; below 128 MiB signals may be refused\. Next: free some space$/m,
+    /^fail {2}disk +The disk has 9\d MiB left; below 128 MiB signals may be refused\. Next: free some space$/m,
   );
   expect(code).toBe(1);
 });

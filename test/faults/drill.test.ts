@@ -3,7 +3,7 @@ import { expect, setDefaultTimeout, test } from "bun:test";
 import { randomBytes } from "node:crypto";
 import { readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { DATABASE_NAME } from "../../src/store/sqlite/folder.ts";
+import { DATABASE_NAME } from "../../src/store/sqlite/files/folder.ts";
 import { cli, type CliResult, mintKey, startServe } from "../_cli.ts";
 import type { LoadResult } from "../_client.ts";
 import { startLoad } from "../_load.ts";

@@ -2,7 +2,7 @@
 import { expect, setDefaultTimeout, test } from "bun:test";
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
-import { SECOND_MS } from "../../src/domain/time.ts";
+import { SECOND_MS } from "../../src/lib/text/time.ts";
 import { makeCertificate, writeCertificate } from "../_certificates.ts";
 import { mintKey, type ServeProcess, signalbox, startServe } from "../_cli.ts";
 import { startLoad } from "../_load.ts";

@@ -1,6 +1,7 @@
 /** The readers of `clients/` in Python and Node, while the server is killed. */
 import { expect, test } from "bun:test";
 import { cpSync, readFileSync, writeFileSync } from "node:fs";
+import { type AddressInfo, connect, createServer } from "node:net";
 import { join, resolve } from "node:path";
 import { makeCertificate, writeCertificate } from "../_certificates.ts";
 import { cli, freePort, mintKey, startServe } from "../_cli.ts";
@@ -11,7 +12,7 @@ import {
   startProxy,
   startWithFeed,
 } from "../_feed.ts";
-import { post, query, temporaryFolder } from "../_setup.ts";
+import { onCleanup, post, query, temporaryFolder } from "../_setup.ts";
 import "./_faults.ts";
 
 const SIGNALS = 60;
@@ -97,6 +98,54 @@ test.each(["python", "node"] as const)(
   },
 );
 
+/** Passes on what a server answers, piece by piece with pauses while it is slow. */
+function startSlowProxy(target: string) {
+  const state = { isSlow: true };
+  const passed = Promise.withResolvers<void>();
+  const { hostname, port } = new URL(target);
+  const server = createServer((client) => {
+    const upstream = connect(Number(port), hostname);
+    client.on("error", () => {}).on("close", () => upstream.destroy());
+    upstream.on("error", () => {}).on("close", () => client.destroy());
+    client.pipe(upstream);
+    upstream.on("data", (chunk: Buffer) => {
+      client.write(chunk);
+      passed.resolve();
+      if (!state.isSlow) return;
+      upstream.pause();
+      setTimeout(() => upstream.resume(), 500);
+    });
+  });
+  server.listen(0, "127.0.0.1");
+  onCleanup(() => server.close());
+  const { port: own } = server.address() as AddressInfo;
+  return { url: `http://127.0.0.1:${own}`, passed: passed.promise, state };
+}
+
+test.each(["python", "node"] as const)(
+  "%s: a stop cuts the answer of a slow reader, who gets the rest after the restart",
+  async (name) => {
+    const { dataDir, readUrl, start, first } = await startWithFeed();
+    const { key } = await mintKey(dataDir);
+    const minted = await cli(["key", "mint", "--read", "--data", dataDir]);
+    const note = "x".repeat(60_000);
+    for (let n = 0; n < 8; n += 1) {
+      expect((await post(first.url, key, { metadata: { n, note } })).status).toBe(201);
+    }
+    const proxy = startSlowProxy(readUrl);
+    const reader = startReader(name, { URL: proxy.url, KEY: minted.stdout.trim() });
+    const lines = reader.linesUntil(8);
+    await proxy.passed;
+    first.kill("SIGTERM");
+    expect(await first.exited).toBe(0);
+    expect(first.output.stderr).not.toContain("cut the connections");
+    proxy.state.isSlow = false;
+    await start();
+    const ids = query<{ id: string }>(dataDir, "SELECT id FROM signals ORDER BY seq");
+    expect(await lines).toEqual(ids.map(({ id }, n) => `${id} ${n}`));
+  },
+);
+
 // test/feed-client.test.ts has the reader in TypeScript.
 test("python: a reader that begins now asks for its place first, and keeps it when an answer is cut", async () => {
   const { id, answers, asks } = answersFromNow();
@@ -107,7 +156,7 @@ test("python: a reader that begins now asks for its place first, and keeps it wh
 });
 
 test.each(["python", "node"] as const)(
-  "%s: an untrusted certificate, http instead of https and a host that cannot exist end the reader",
+  "%s: an untrusted certificate and http instead of https end the reader",
   async (name) => {
     for (const [url, advice] of await hopelessUrls()) {
       const reader = startReader(name, { URL: url, KEY: `sbr_${"0".repeat(64)}` });

@@ -6,8 +6,8 @@ import { Database } from "bun:sqlite";
 import { expect, setDefaultTimeout, test } from "bun:test";
 import { cpSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { UserError } from "../../src/domain/errors.ts";
-import { verifyDatabase } from "../../src/store/sqlite/verify.ts";
+import { UserError } from "../../src/lib/errors.ts";
+import { verifyDatabase } from "../../src/store/sqlite/copies/verify.ts";
 import { cli, mintKey, startServe } from "../_cli.ts";
 import { seed, seededId, seededUlid } from "../_databases.ts";
 import { seededRandom } from "../_random.ts";
@@ -84,7 +84,7 @@ interface Subject {
 }
 
 async function closedSubject(): Promise<Subject> {
-  const { dataDir, key } = seed({ signals: SIGNALS });
+  const { dataDir, key } = await seed({ signals: SIGNALS });
   const { key: revokedKey, id } = await mintKey(dataDir, "beta");
   expect((await cli(["key", "revoke", id, "--data", dataDir])).code).toBe(0);
   return { folder: dataDir, signals: SIGNALS, key, revokedKey };
@@ -256,7 +256,7 @@ test("a damaged database is refused or reported, unless a value has become anoth
 });
 
 test("a damaged log is refused, unless it ends as a power cut could have left it", async () => {
-  const { dataDir, key } = seed({ signals: SIGNALS, logged: LOGGED });
+  const { dataDir, key } = await seed({ signals: SIGNALS, logged: LOGGED });
   const subject = { folder: dataDir, signals: SIGNALS + LOGGED, key, revokedKey: null };
   const name = `${DATABASE}-wal`;
   const log = readFileSync(join(dataDir, name));

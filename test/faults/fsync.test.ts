@@ -127,7 +127,7 @@ test("the N-th fsync of the database fails when the writer copies a log that is 
     files: [DATABASE],
     // The checkpointer never starts, so the log reaches the writer's own limit.
     program: variantOf(checkpointingAfter(8_192_000), {
-      file: "store/sqlite/database.worker.ts",
+      file: "store/sqlite/append/database.worker.ts",
       find: "LOG_PAGES_MAX = 65_536",
       replace: "LOG_PAGES_MAX = 64",
     }),

@@ -146,7 +146,7 @@ async function restart(dataDir: string, key: string, clientId: string): Promise<
 }
 
 test(`killed with a full log and ${ROWS} signals, it soon stores the next one`, async () => {
-  const { dataDir, key } = seed({ signals: ROWS });
+  const { dataDir, key } = await seed({ signals: ROWS });
   const results: LoadResult[] = [];
   const times: number[] = [];
   for (let round = 0; round < RESTARTS; round++) {

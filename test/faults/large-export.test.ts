@@ -1,6 +1,6 @@
 /** The signals commands need no more memory for millions of signals than for thousands. */
 import { expect, setDefaultTimeout, test } from "bun:test";
-import { signalbox } from "../_cli.ts";
+import { environment, signalbox } from "../_cli.ts";
 import { seed } from "../_databases.ts";
 import { memoryMib, report, scale } from "./_faults.ts";
 
@@ -13,7 +13,8 @@ const MIB_MAX = 200;
 /** Not the child's `maxRSS`, which begins with the memory of this process. */
 async function peakMib(args: string, dataDir: string): Promise<number> {
   const command = [...signalbox, "signals", ...args.split(" "), "--data", dataDir];
-  const child = Bun.spawn(command, { stdio: ["ignore", "ignore", "inherit"] });
+  const stdio = ["ignore", "ignore", "inherit"] as const;
+  const child = Bun.spawn(command, { env: environment({}), stdio: [...stdio] });
   let peak = 0;
   while (child.exitCode === null && child.signalCode === null) {
     peak = Math.max(peak, memoryMib(child.pid, "VmHWM"));
@@ -24,8 +25,8 @@ async function peakMib(args: string, dataDir: string): Promise<number> {
 }
 
 test("memory stays constant", async () => {
-  const small = seed({ signals: SIGNALS / 100 });
-  const large = seed({ signals: SIGNALS });
+  const small = await seed({ signals: SIGNALS / 100 });
+  const large = await seed({ signals: SIGNALS });
   for (const args of [
     "export",
     "export --format csv",

@@ -25,13 +25,24 @@ const of = (file: string, title: string): TestName => ({
 const kill = of("kill", "killed again and again under load");
 const stop = of("stop", "stopped under load, it leaves no request without an answer: HTTP");
 
-const BATCH = "store/sqlite/batch.ts";
-const FAILURES = "store/sqlite/failures.ts";
-const WRITER = "store/sqlite/writer.ts";
+const BATCH = "store/sqlite/append/batch.ts";
+const FAILURES = "store/sqlite/files/failures.ts";
+const WRITER = "store/sqlite/append/writer.ts";
 const UNIQUE_INDEX = "CREATE UNIQUE INDEX signals_client_signal_id";
 const CONFLICT = "ON CONFLICT (desk_id, client_signal_id) DO NOTHING";
 
 const mutants: readonly Mutant[] = [
+  {
+    name: "a removed log is not noticed",
+    edits: [
+      {
+        file: "store/sqlite/log/removed-log.ts",
+        find: "inodeOf(path) !== inode",
+        replace: "false",
+      },
+    ],
+    test: of("removed-log", "the log removed under load"),
+  },
   {
     name: "fsync does nothing",
     edits: [],
@@ -79,7 +90,7 @@ const mutants: readonly Mutant[] = [
     name: "a request's headers are logged",
     edits: [
       {
-        file: "api/server.ts",
+        file: "intake/server.ts",
         find: "    exchange.identity = owner;\n",
         replace: 'exchange.identity = owner; service.log.info(headers.toJSON(), "request");\n',
       },
@@ -109,7 +120,7 @@ const mutants: readonly Mutant[] = [
     name: "a failed fsync in a checkpoint is ignored",
     edits: [
       {
-        file: "store/sqlite/database.worker.ts",
+        file: "store/sqlite/append/database.worker.ts",
         find: "if (!isTransient(error)) throw error;",
         replace: "void isTransient(error);",
       },
@@ -144,7 +155,11 @@ const mutants: readonly Mutant[] = [
   {
     name: "ids follow the clock when it steps back",
     edits: [
-      { file: "domain/id.ts", find: "timeMs > this.#timeMs", replace: "timeMs !== this.#timeMs" },
+      {
+        file: "domain/signal/id.ts",
+        find: "timeMs > this.#timeMs",
+        replace: "timeMs !== this.#timeMs",
+      },
     ],
     test: of("clock", "the clock steps under load"),
     isQuick: true,
@@ -153,7 +168,7 @@ const mutants: readonly Mutant[] = [
     name: "connections over the limit stay open",
     edits: [
       {
-        file: "net/connections.ts",
+        file: "http/limits/connections.ts",
         find: "for (const connection of excess) sockets.shutDown(connection);",
         replace: "",
       },
@@ -163,9 +178,9 @@ const mutants: readonly Mutant[] = [
   {
     name: "a stop closes connections that are still in use",
     edits: [
-      { file: "net/listener.ts", find: "LAST_REQUESTS_MS = 500", replace: "LAST_REQUESTS_MS = 0" },
+      { file: "http/listener.ts", find: "LAST_REQUESTS_MS = 500", replace: "LAST_REQUESTS_MS = 0" },
       {
-        file: "net/listener.ts",
+        file: "http/listener.ts",
         find: "await this.#stop(false);",
         replace: "await this.#stop(true);",
       },
@@ -174,13 +189,17 @@ const mutants: readonly Mutant[] = [
   },
   {
     name: "a stop accepts new connections",
-    edits: [{ file: "net/listener.ts", find: "holdOffNew(this.#listening());", replace: "" }],
+    edits: [{ file: "http/listener.ts", find: "holdOffNew(this.#listening());", replace: "" }],
     test: stop,
   },
   {
     name: "two servers get the lock of a folder",
     edits: [
-      { file: "store/sqlite/lock.ts", find: '.run("BEGIN IMMEDIATE")', replace: '.run("BEGIN")' },
+      {
+        file: "store/sqlite/files/lock.ts",
+        find: '.run("BEGIN IMMEDIATE")',
+        replace: '.run("BEGIN")',
+      },
     ],
     test: of("processes", "of several servers that start at once over a killed one's lock"),
   },
@@ -188,7 +207,7 @@ const mutants: readonly Mutant[] = [
     name: "commands do not wait for locks",
     edits: [
       {
-        file: "store/sqlite/transaction.ts",
+        file: "store/sqlite/files/transaction.ts",
         find: "COMMAND_BUSY_MS = 10_000",
         replace: "COMMAND_BUSY_MS = 0",
       },
@@ -214,7 +233,7 @@ const mutants: readonly Mutant[] = [
     name: "a backup leaves out the first 500 signals",
     edits: [
       {
-        file: "store/sqlite/copy.ts",
+        file: "store/sqlite/copies/copy.ts",
         find: 'db.query("VACUUM INTO ?").run(partial);',
         replace:
           'db.query("VACUUM INTO ?").run(partial); const copy = new (db.constructor as typeof Database)(partial); copy.run("DELETE FROM signals WHERE seq <= 500"); copy.close();',
@@ -226,7 +245,7 @@ const mutants: readonly Mutant[] = [
     name: "damage in the log is ignored",
     edits: [
       {
-        file: "store/sqlite/log-damage.ts",
+        file: "store/sqlite/log/log-damage.ts",
         find: "if (reading.damaged === null) return null;",
         replace: "if (reading) return null;",
       },

@@ -149,7 +149,12 @@ test("a file that may not be read or written is named with the missing permissio
   await mintKey(dataDir, "alpha", { program: unprivileged });
   const database = join(dataDir, "signalbox.db");
   chmodSync(database, 0o000);
-  for (const args of [["key", "list"], ["verify"], ["backup", join(dataDir, "../x.db")], SERVE]) {
+  for (const args of [
+    ["key", "list"],
+    ["verify"],
+    ["backup", join(nobodysFolder(), "x.db")],
+    SERVE,
+  ]) {
     await expectFrom(
       unprivileged,
       [...args, "--data", dataDir],
@@ -234,7 +239,7 @@ test.each([
 });
 
 test("another user's copy of a file is left as it is", async () => {
-  const { dataDir, path } = seed({ signals: 1 });
+  const { dataDir, path } = await seed({ signals: 1 });
   cpSync(path, `${path}.bak`);
   chownSync(`${path}.bak`, STRANGER, STRANGER);
   const { code, stderr } = await cli(["desk", "list", "--data", dataDir]);

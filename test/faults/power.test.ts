@@ -100,7 +100,7 @@ test("acknowledged signals survive a power cut", async () => {
 });
 
 const notSynced = {
-  file: "store/sqlite/open.ts",
+  file: "store/sqlite/files/open.ts",
   find: "synchronous = FULL",
   replace: "synchronous = NORMAL",
 };

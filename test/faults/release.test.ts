@@ -19,7 +19,7 @@ import { expectKept, report } from "./_faults.ts";
 import { asVersion, copyProject, packageIn, release, work } from "./_release.ts";
 import { tellStory } from "./_story.ts";
 
-setDefaultTimeout(300_000);
+setDefaultTimeout(900_000);
 
 const { version } = packageJson;
 const PREVIOUS = "0.0.9";
@@ -75,7 +75,7 @@ test("the archive has the executable of `bun run build`, and nothing of this mac
 test("the package names what it needs, and its configuration file", async () => {
   const about = await must(["dpkg-deb", "--field", packageIn(built.here)]);
   expect(about).toContain(`Package: signalbox\nVersion: ${version}\nArchitecture: amd64\n`);
-  expect(about).toContain("Depends: init-system-helpers, libc6 (>= 2.17), passwd\n");
+  expect(about).toContain("Depends: init-system-helpers (>= 1.52), libc6 (>= 2.17), passwd\n");
   const contents = await must(["dpkg-deb", "--contents", packageIn(built.here)]);
   const files = contents.split("\n").map((line) => line.split(/ +/));
   expect(files.filter(([, owner]) => owner !== "root/root")).toEqual([]);
@@ -87,6 +87,22 @@ test("the package names what it needs, and its configuration file", async () => 
   for (const document of ["THIRD-PARTY.md", "docs/install.md", "clients/python/feed.py"]) {
     expect(modeOf(`./usr/share/doc/signalbox/${document}`)).toBe("-rw-r--r--");
   }
+});
+
+test("lintian finds no error in the package, and man shows the manual page", async () => {
+  const file = packageIn(built.here);
+  expect(await must(["lintian", "--allow-root", "--fail-on=error", file])).toBe("");
+  const folder = join(work, "package");
+  await must(["dpkg-deb", "--extract", file, folder]);
+  const shared = join(folder, "usr/share");
+  const page = await must(["man", "--local-file", join(shared, "man/man1/signalbox.1.gz")]);
+  expect(page).toContain("signalbox key mint [options]");
+  const scripts = [
+    "bash-completion/completions/signalbox",
+    "fish/vendor_completions.d/signalbox.fish",
+    "zsh/vendor-completions/_signalbox",
+  ].map((path) => readFileSync(join(shared, path), "utf8"));
+  for (const script of scripts) expect(script).toContain("signalbox");
 });
 
 const URL = "https://127.0.0.1:443";

@@ -41,7 +41,7 @@ test("the journal and its folder are synced before the first connection, also wh
   expect((await steps()).slice(0, 3)).toEqual(untilConnected);
   append();
   expect((await steps()).slice(0, 4)).toEqual([
-    expect.stringMatching(/^signals\.journal\.\d+$/),
+    expect.stringMatching(/^\.signals\.journal\.[0-9a-f]{16}\.signalbox-partial$/),
     ...untilConnected,
   ]);
 });

@@ -106,3 +106,35 @@ test.each([
     );
   },
 );
+
+/** Like a pooled connection: reads the answer and then nothing, so it does not see that the server closes. */
+const idleClient = `
+import socket, ssl, sys, time
+port, key = sys.argv[1:]
+context = ssl.create_default_context()
+context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+connection = context.wrap_socket(socket.create_connection(("127.0.0.1", int(port))))
+body = b'{"source":"venue_1","type":"crypto","symbol":"BTC","side":"open"}'
+head = f"POST /v1/signals HTTP/1.1\\r\\nHost: a\\r\\nAuthorization: Bearer {key}\\r\\nContent-Type: application/json\\r\\nContent-Length: {len(body)}\\r\\n\\r\\n"
+connection.sendall(head.encode() + body)
+print(connection.recv(4096).split(b" ")[1].decode(), flush=True)
+time.sleep(60)
+`;
+
+test("an idle TLS connection whose client reads nothing does not delay a stop until its timeout", async () => {
+  const dataDir = join(temporaryFolder(), "data");
+  const { key } = await mintKey(dataDir);
+  const port = await freePort();
+  const { certFile, keyFile } = writeCertificate(temporaryFolder(), await makeCertificate("a"));
+  const args = ["--tls-cert", certFile, "--tls-key", keyFile, "--stop-timeout", "60s"];
+  const server = await startServe(args, { dataDir, listen: `127.0.0.1:${port}` });
+  await using client = Bun.spawn(["python3", "-c", idleClient, String(port), key], {
+    stdout: "pipe",
+  });
+  const { value } = await client.stdout.getReader().read();
+  expect(new TextDecoder().decode(value)).toBe("201\n");
+  server.kill("SIGTERM");
+  expect(await server.exited).toBe(0);
+  expect(server.output.stderr).toContain('"msg":"stopped"');
+  expect(server.output.stderr).not.toContain("cut the connections");
+});

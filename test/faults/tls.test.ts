@@ -1,12 +1,47 @@
 /** Which versions of TLS are spoken, asked with OpenSSL's client. */
 import { expect, test } from "bun:test";
-import type { CertificateFiles } from "../../src/net/tls.ts";
-import { makeCertificate, writeCertificate } from "../_certificates.ts";
-import { freePort } from "../_cli.ts";
+import type { CertificateFiles } from "../../src/http/tls.ts";
+import type { Readiness } from "../../src/checks/table.ts";
+import { askServer, askStatus } from "../../src/ops/client.ts";
+import { makeCertificate, presentedName, writeCertificate } from "../_certificates.ts";
+import { cliHere, freePort, startServe } from "../_cli.ts";
+import { scrape } from "../_metrics.ts";
+import { until } from "../_until.ts";
 import { requirePrograms } from "../_programs.ts";
 import { onCleanup, startTestApp, temporaryFolder } from "../_setup.ts";
+import { addAddress } from "./_address.ts";
 
 requirePrograms("faults");
+
+test("a console that cannot bind with a new certificate keeps the old one, says so, and tries again", async () => {
+  const address = addAddress();
+  const folder = temporaryFolder();
+  const files = writeCertificate(folder, await makeCertificate("first"));
+  const flags = ["--tls-cert", files.certFile, "--tls-key", files.keyFile];
+  const console = `${address.host}:${await freePort()}`;
+  const server = await startServe([...flags, "--console-listen", console]);
+  const works = async () =>
+    (await scrape(server.dataDir)).samples.get('signalbox_ready{check="console"}');
+  expect(await works()).toBe(1);
+  address.remove();
+  writeCertificate(folder, await makeCertificate("second"));
+  server.kill("SIGHUP");
+  await server.logged("the console cannot use the new certificate");
+  expect(await presentedName(server.url)).toBe("second");
+  expect(await works()).toBe(0);
+  const problem = (await askStatus(server.dataDir))?.console_problem;
+  expect(problem).toStartWith("it does not use the new certificate: ");
+  const readyz = await askServer(server.dataDir, "/readyz");
+  expect(readyz.status).toBe(200);
+  const { ok, detail } = ((await readyz.json()) as Readiness).checks["console"] ?? {};
+  expect({ ok, detail }).toEqual({ ok: false, detail: `The console has a problem: ${problem}` });
+  const { stdout } = await cliHere(["status", "--data", server.dataDir]);
+  expect(stdout).toContain(`! ${detail}`);
+  address.restore();
+  await until(async () => (await works()) === 1);
+  expect(await presentedName(`https://${console}`)).toBe("second");
+  expect(server.log().filter(({ level }) => level === "error")).toEqual([]);
+});
 
 async function startWithTls(): Promise<{ url: string; tls: CertificateFiles }> {
   const tls = writeCertificate(temporaryFolder(), await makeCertificate("first"));

@@ -3,9 +3,12 @@ import { describe, expect, test } from "bun:test";
 import {
   type ActivityBatch,
   activityWidths,
+  DIFFERING_KEPT,
+  type DifferingQuery,
   REPEATED_SIGNALS_KEPT,
-} from "../../src/domain/activity.ts";
-import { DAY_MS, HOUR_MS } from "../../src/domain/time.ts";
+} from "../../src/domain/activity/activity.ts";
+import { DAY_MS, HOUR_MS } from "../../src/lib/text/time.ts";
+import { rejection } from "../_setup.ts";
 import { START, start } from "./start.ts";
 import { rejectsTests } from "./rejects.ts";
 
@@ -45,6 +48,15 @@ export function activityTests(): void {
     expect((await activity.ofKeys(2, ["key-2"], START)).size).toBe(0);
   });
 
+  test("a batch that cannot be recorded throws, and the next ones are recorded", async () => {
+    const { activity } = await start();
+    const bad = minuteOf(START, { keyId: null as unknown as string, stored: 7 });
+    const write = async (): Promise<unknown> => activity.write(bad);
+    expect(await rejection(write())).toBeInstanceOf(Error);
+    expect(await activity.write(minuteOf(START, { stored: 1 }))).toBeNull();
+    expect((await activity.buckets(ofDesk, "minute", 0))[0]?.stored).toBe(1);
+  });
+
   test("each width keeps as many buckets as it shows", async () => {
     const { activity } = await start();
     for (const { ms, kept } of Object.values(activityWidths)) {
@@ -75,10 +87,40 @@ export function activityTests(): void {
 
   describe("rejected requests", rejectsTests);
 
+  test("duplicates that differ are kept per signal and key, the latest first", async () => {
+    const { activity } = await start();
+    const one = { deskId: 1, signalId: "a", keyId: "key-1", count: 1, lastAt: START };
+    const write = async (...differing: ActivityBatch["differing"]) =>
+      activity.write({ minutes: [], rejects: [], repeats: [], differing });
+    const read = async (more: Partial<DifferingQuery> = {}) =>
+      activity.differing({ deskId: 1, before: null, limit: 10, ...more });
+    await write({ ...one, fields: ["price"] }, { ...one, signalId: "b", fields: ["side"] });
+    await write({ ...one, fields: ["price", "quantity"], lastAt: START + 5 });
+    await write({ ...one, keyId: "key-2", fields: ["price"], lastAt: START - 5 });
+    await write({ ...one, deskId: 2, fields: ["type"] });
+    const found = await read();
+    expect(found.map(({ signalId, keyId, count }) => [signalId, keyId, count])).toEqual([
+      ["a", "key-1", 2],
+      ["b", "key-1", 1],
+      ["a", "key-2", 1],
+    ]);
+    expect(found[0]).toMatchObject({ lastAt: START + 5 });
+    expect(found[0]?.fields.toSorted()).toEqual(["price", "quantity"]);
+    expect(await read({ before: found[0] ?? null, limit: 1 })).toEqual(found.slice(1, 2));
+    expect(await read({ deskId: 2 })).toHaveLength(1);
+
+    const many = Array.from({ length: DIFFERING_KEPT }, (_, index) => `c${index}`);
+    await write(...many.map((signalId) => ({ ...one, signalId, fields: [], lastAt: START + 9 })));
+    const kept = await read({ limit: DIFFERING_KEPT + 10 });
+    expect(kept).toHaveLength(DIFFERING_KEPT);
+    expect(kept.every(({ signalId }) => signalId.startsWith("c"))).toBe(true);
+    expect(await read({ deskId: 2 })).toHaveLength(1);
+  });
+
   test("duplicates of a signal add up; the newest signals that have any are kept", async () => {
     const { activity } = await start();
     const write = async (...repeats: ReturnType<typeof repeatsOf>[]) =>
-      activity.write({ minutes: [], rejects: [], repeats });
+      activity.write({ minutes: [], rejects: [], repeats, differing: [] });
     await write(repeatsOf("0"), repeatsOf("signal", ["price"]));
     await write(repeatsOf("signal", ["side", "price"], START + 5));
     await write(repeatsOf("signal", [], START + 1));
@@ -100,7 +142,7 @@ function minuteOf(
 ): ActivityBatch {
   const none = { stored: 0, duplicate: 0, rejected: 0, unauthorized: 0 };
   const base = { deskId: 1, keyId: "key-1", start: at, ...none, lastAt: at };
-  return { minutes: [{ ...base, ...counts }], rejects: [], repeats: [] };
+  return { minutes: [{ ...base, ...counts }], rejects: [], repeats: [], differing: [] };
 }
 
 function repeatsOf(signalId: string, differs: string[] = [], lastAt = START) {

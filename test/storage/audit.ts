@@ -7,9 +7,9 @@ import {
   auditPhrases,
   auditTopics,
   BY_ADMIN,
-} from "../../src/domain/audit.ts";
-import { NotFoundError, SignedOutError, UserError } from "../../src/domain/errors.ts";
-import { ADMIN, type Author } from "../../src/domain/storage.ts";
+} from "../../src/domain/audit/audit.ts";
+import { NotFoundError, SignedOutError, UserError } from "../../src/lib/errors.ts";
+import { ADMIN, type Author } from "../../src/domain/storage/author.ts";
 import { ALICE, BOB, failure, passkey, START, start, UNKNOWN_ID, what } from "./start.ts";
 
 export function auditTests(): void {

@@ -1,7 +1,7 @@
 /** Desks. */
 import { expect, test } from "bun:test";
-import { SignedOutError, UserError } from "../../src/domain/errors.ts";
-import { ADMIN } from "../../src/domain/storage.ts";
+import { SignedOutError, UserError } from "../../src/lib/errors.ts";
+import { ADMIN } from "../../src/domain/storage/author.ts";
 import { ALICE, BOB, failure, passkey, start, what } from "./start.ts";
 
 export function desksTests(): void {

@@ -1,9 +1,9 @@
 /** What readers of the feed need. */
 import { expect, test } from "bun:test";
 import { AppError } from "../../src/domain/errors.ts";
-import { ADMIN } from "../../src/domain/storage.ts";
-import { everySignal } from "../../src/domain/stored-signal.ts";
-import { DAY_MS, HOUR_MS } from "../../src/domain/time.ts";
+import { ADMIN } from "../../src/domain/storage/author.ts";
+import { everySignal } from "../../src/domain/signal/stored-signal.ts";
+import { DAY_MS, HOUR_MS } from "../../src/lib/text/time.ts";
 import { failure, inUse, start } from "./start.ts";
 
 export function feedTests(): void {

@@ -1,12 +1,13 @@
 /** Figures for metrics. */
 import { expect, test } from "bun:test";
-import { ADMIN } from "../../src/domain/storage.ts";
-import { DAY_MS, MINUTE_MS } from "../../src/domain/time.ts";
+import { ADMIN } from "../../src/domain/storage/author.ts";
+import { DAY_MS, MINUTE_MS } from "../../src/lib/text/time.ts";
 import { start } from "./start.ts";
 
 export function figuresTests(): void {
   test("name desks and active keys, the latest signal and use first", async () => {
     const { server, registry, append, alpha, beta, time } = await start();
+    const createdAt = time.at;
     await append();
     time.at += MINUTE_MS;
     await append();
@@ -15,8 +16,8 @@ export function figuresTests(): void {
       databaseBytes: expect.any(Number),
       logBytes: expect.any(Number),
       desks: [
-        { id: alpha.deskId, name: "alpha", latestSignalAt: time.at },
-        { id: beta.deskId, name: "beta", latestSignalAt: null },
+        { id: alpha.deskId, name: "alpha", createdAt, latestSignalAt: time.at },
+        { id: beta.deskId, name: "beta", createdAt, latestSignalAt: null },
       ],
       desksTotal: 2,
       keys: [

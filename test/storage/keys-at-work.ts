@@ -1,9 +1,9 @@
 /** Keys on the path of a signal. */
 import { expect, test } from "bun:test";
 import { AppError } from "../../src/domain/errors.ts";
-import { keyState } from "../../src/domain/key.ts";
-import { ADMIN } from "../../src/domain/storage.ts";
-import { HOUR_MS, MINUTE_MS } from "../../src/domain/time.ts";
+import { keyState } from "../../src/domain/key/key.ts";
+import { ADMIN } from "../../src/domain/storage/author.ts";
+import { HOUR_MS, MINUTE_MS } from "../../src/lib/text/time.ts";
 import { failure, inUse, start } from "./start.ts";
 
 const unauthorized = new AppError("unauthorized");

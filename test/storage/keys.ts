@@ -1,8 +1,8 @@
 /** Keys. */
 import { expect, test } from "bun:test";
-import { UserError } from "../../src/domain/errors.ts";
-import { ADMIN } from "../../src/domain/storage.ts";
-import { DAY_MS, HOUR_MS } from "../../src/domain/time.ts";
+import { UserError } from "../../src/lib/errors.ts";
+import { ADMIN } from "../../src/domain/storage/author.ts";
+import { DAY_MS, HOUR_MS } from "../../src/lib/text/time.ts";
 import { failure, start, what } from "./start.ts";
 
 export function keysTests(): void {
@@ -116,28 +116,98 @@ export function keysTests(): void {
         expect(rotated.old.expires_at).toBe(time.at + overlap);
         const expires_at = expiresInMs === null ? null : time.at + expiresInMs;
         expect(rotated.minted.record).toMatchObject({ desk: "alpha", label: "bot", expires_at });
-        expect(await registry.findSuccessor(record)).toEqual(rotated.minted.record);
+        expect(rotated.old.successor_id).toBe(rotated.minted.record.id);
         ({ record } = rotated.minted);
       }
-      expect(await registry.findSuccessor(record)).toBeNull();
+      expect(record.successor_id).toBeNull();
       const told = { overlapMs: 0, expiresInMs: 7 };
       const last = await registry.rotateKey(record.id, told, ADMIN);
       expect(last.minted.record.expires_at).toBe(time.at + 7);
     }
   });
 
-  test("a key that was rotated or has ended is not rotated", async () => {
+  test("a key that has a successor or has ended is not rotated", async () => {
     const { registry, alpha } = await start();
     const rotate = (id: string) => registry.rotateKey(id, { overlapMs: HOUR_MS }, ADMIN);
     const { record } = (await rotate(alpha.keyId)).minted;
-    const again = `Key ${alpha.keyId} has been rotated already, and its successor`;
-    const isActive = `${again} is ${record.id}: rotate that one`;
-    expect(await failure(() => rotate(alpha.keyId))).toMatchObject({ message: isActive });
+    expect(await failure(() => rotate(alpha.keyId))).toMatchObject({
+      message: `Key ${alpha.keyId} has been rotated already, and its successor is ${record.id}: rotate that one`,
+      next: `key rotate ${record.id}`,
+    });
     await registry.revokeKey(record.id, {}, ADMIN);
-    const isRevoked = `${again} ${record.id} is revoked: mint a new one`;
-    expect(await failure(() => rotate(alpha.keyId))).toMatchObject({ message: isRevoked });
     expect(String(await failure(() => rotate(record.id)))).toContain("is revoked, so it cannot");
     expect(await registry.listKeys("alpha")).toHaveLength(2);
+  });
+
+  test("a key whose successor was revoked or has expired counts as not rotated", async () => {
+    const { mint, registry, server, time } = await start();
+    const { record } = await mint({ expiresInMs: 90 * DAY_MS });
+    const { id } = record;
+    const rotate = async (expiresInMs?: number) =>
+      (await registry.rotateKey(id, { overlapMs: DAY_MS, expiresInMs }, ADMIN)).minted.record;
+    const expiring = async () => [
+      (await registry.expiringKeys("alpha", time.at + 7 * DAY_MS)).map((key) => key.id),
+      (await server.figures({ now: time.at, desksMax: 0, keysMax: 0 })).keysExpiring,
+    ];
+    const revoked = await rotate();
+    expect(await expiring()).toEqual([[], 0]);
+    await registry.revokeKey(revoked.id, {}, ADMIN);
+    expect(await expiring()).toEqual([[id], 1]);
+    expect(await registry.findKey(id)).toMatchObject({ successor_id: null });
+    const expired = await rotate(HOUR_MS);
+    // The first rotation shortened the old key's own lifetime.
+    expect((await registry.findKey(id))?.expires_at).toBe(time.at + DAY_MS);
+    time.at += HOUR_MS;
+    expect((await expiring())[0]).toEqual([id]);
+    const last = await rotate();
+    expect(last.expires_at).toBe(time.at + 90 * DAY_MS);
+    expect(await expiring()).toEqual([[], 0]);
+    expect(await registry.findKey(expired.id)).toMatchObject({ successor_id: null });
+  });
+
+  test("the successor of a key that was rotated twice is the last one", async () => {
+    const { registry, alpha } = await start();
+    const rotate = async (id: string) =>
+      (await registry.rotateKey(id, { overlapMs: HOUR_MS }, ADMIN)).minted.record.id;
+    const successorOf = async (id: string) => (await registry.findKey(id))?.successor_id;
+    const second = await rotate(alpha.keyId);
+    const third = await rotate(second);
+    expect(await successorOf(alpha.keyId)).toBe(third);
+    await registry.revokeKey(second, {}, ADMIN);
+    expect(await successorOf(alpha.keyId)).toBe(third);
+    await registry.revokeKey(third, {}, ADMIN);
+    expect(await successorOf(alpha.keyId)).toBeNull();
+    const fourth = await rotate(alpha.keyId);
+    expect(await successorOf(alpha.keyId)).toBe(fourth);
+  });
+
+  test("rotated keys are found while they are used: lately, or later than their successor", async () => {
+    const { append, registry, time, alpha } = await start();
+    const use = (keyId: string) => append({}, { keyId });
+    const found = async (desk: string | null = "alpha") =>
+      (await registry.rotatedKeysInUse(desk)).map(({ id }) => id);
+    await use(alpha.keyId);
+    time.at += 2 * HOUR_MS;
+    const rotation = { overlapMs: 3 * DAY_MS };
+    const { id } = (await registry.rotateKey(alpha.keyId, rotation, ADMIN)).minted.record;
+    expect(await found()).toEqual([]);
+    time.at += HOUR_MS;
+    await use(alpha.keyId);
+    expect(await found()).toEqual([alpha.keyId]);
+    expect([await found("beta"), await found(null)]).toEqual([[], []]);
+    time.at += DAY_MS;
+    expect(await found()).toEqual([alpha.keyId]);
+    await use(id);
+    expect(await found()).toEqual([]);
+    await use(alpha.keyId);
+    time.at += HOUR_MS - 1;
+    await use(id);
+    expect(await found()).toEqual([alpha.keyId]);
+    time.at += 1;
+    expect(await found()).toEqual([]);
+    await use(alpha.keyId);
+    await registry.revokeKey(id, {}, ADMIN);
+    expect(await found()).toEqual([]);
   });
 
   test("a desk's active keys are limited, and each can still be rotated once", async () => {

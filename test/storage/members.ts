@@ -1,9 +1,10 @@
 /** Invitations and members. */
 import { expect, test } from "bun:test";
-import { NotFoundError, UserError } from "../../src/domain/errors.ts";
-import { LINK_LIFETIME_MS, MEMBERS_MAX } from "../../src/domain/member.ts";
-import { ADMIN, type Awaitable } from "../../src/domain/storage.ts";
-import { MINUTE_MS } from "../../src/domain/time.ts";
+import { NotFoundError, UserError } from "../../src/lib/errors.ts";
+import { LINK_LIFETIME_MS, MEMBERS_MAX } from "../../src/domain/member/member.ts";
+import { ADMIN } from "../../src/domain/storage/author.ts";
+import { type Awaitable } from "../../src/domain/storage/awaitable.ts";
+import { MINUTE_MS } from "../../src/lib/text/time.ts";
 import { ALICE, BOB, failure, passkey, START, start, type Started, what } from "./start.ts";
 
 export function membersTests(): void {

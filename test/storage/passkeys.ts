@@ -1,7 +1,7 @@
 /** Passkeys. */
 import { expect, test } from "bun:test";
-import { UserError } from "../../src/domain/errors.ts";
-import { ADMIN } from "../../src/domain/storage.ts";
+import { UserError } from "../../src/lib/errors.ts";
+import { ADMIN } from "../../src/domain/storage/author.ts";
 import { ALICE, BOB, failure, passkey, start } from "./start.ts";
 
 export function passkeysTests(): void {

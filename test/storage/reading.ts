@@ -1,13 +1,13 @@
 /** Lists, searches and single signals. */
 import { expect, test } from "bun:test";
-import { type SignalReader } from "../../src/domain/storage.ts";
+import { type SignalReader } from "../../src/domain/storage/signals.ts";
 import {
   everySignal,
   type SignalList,
   type SignalQuery,
   type StoredSignal,
-} from "../../src/domain/stored-signal.ts";
-import { DAY_MS, MINUTE_MS } from "../../src/domain/time.ts";
+} from "../../src/domain/signal/stored-signal.ts";
+import { DAY_MS, HOUR_MS, MINUTE_MS } from "../../src/lib/text/time.ts";
 import { START, start } from "./start.ts";
 
 export function readingTests(): void {
@@ -104,24 +104,79 @@ export function readingTests(): void {
     expect(await everyPage(signals, bounded)).toEqual(ids.toReversed());
   });
 
-  test("signals are counted from a moment on, of all desks, without duplicates", async () => {
+  test("signals are counted between two moments, of all desks, without duplicates", async () => {
     const { append, signals, beta, time } = await start();
-    expect(await signals.countSince(START)).toBe(0);
+    expect(await signals.countBetween(START, START + DAY_MS)).toBe(0);
     await append({ client_signal_id: "one" });
     time.at += MINUTE_MS;
     await append({ client_signal_id: "one" });
     await append({}, beta);
     await append({});
-    for (const [from, count] of [
-      [START - DAY_MS, 3],
-      [START, 3],
-      [START + 1, 2],
-      [START + MINUTE_MS, 2],
-      [START + MINUTE_MS + 1, 0],
+    for (const [from, to, count] of [
+      [START - DAY_MS, START + DAY_MS, 3],
+      [START, START + MINUTE_MS, 1],
+      [START + 1, START + DAY_MS, 2],
+      [START + MINUTE_MS, START + MINUTE_MS + 1, 2],
+      [START + MINUTE_MS + 1, START + DAY_MS, 0],
     ] as const) {
-      expect([from, await signals.countSince(from)]).toEqual([from, count]);
+      expect([from, to, await signals.countBetween(from, to)]).toEqual([from, to, count]);
     }
   });
+
+  test("limits of time follow the time of receipt, however the clock stepped", async () => {
+    const { append, signals, alpha, beta, time } = await start();
+    const YEARS_MS = 3_650 * DAY_MS;
+    const steps = [
+      0,
+      0,
+      YEARS_MS,
+      -YEARS_MS,
+      0,
+      0,
+      -3 * HOUR_MS,
+      0,
+      2 * HOUR_MS,
+      -YEARS_MS,
+      YEARS_MS,
+      0,
+    ];
+    for (const step of steps) {
+      time.at += step;
+      // Alone: one forward step of the clock is enough.
+      await append();
+      if (step === YEARS_MS) continue;
+      const batch = Array.from({ length: 1_500 }, (_, index) => {
+        time.at += 500;
+        return append({ side: index === 7 ? "close" : "open" }, index % 3 === 0 ? beta : alpha);
+      });
+      await Promise.all(batch);
+    }
+    const every = { deskId: null, filter: everySignal, order: "oldest", limit: 100_000 } as const;
+    const all = (await signals.list(every)).signals;
+    for (const [from, to] of [
+      [time.at - MINUTE_MS, null],
+      [time.at - 3 * HOUR_MS, time.at - HOUR_MS],
+      [null, START + HOUR_MS],
+      [START + HOUR_MS, null],
+      [time.at + DAY_MS, null],
+      [null, START - DAY_MS],
+      [START + YEARS_MS / 2, START + YEARS_MS / 2 + 1],
+    ] as const) {
+      for (const side of [null, "close"]) {
+        for (const deskId of [alpha.deskId, null]) {
+          for (const order of ["newest", "oldest"] as const) {
+            const query = { deskId, filter: { ...everySignal, from, to, side }, order, limit: 997 };
+            const wanted = all.filter((one) => fits(one, query, alpha.deskId)).map(({ id }) => id);
+            const found = await everyPage(signals, query);
+            expect(found).toEqual(order === "newest" ? wanted.toReversed() : wanted);
+          }
+        }
+      }
+      const [low, high] = [from ?? 0, to ?? Number.MAX_SAFE_INTEGER];
+      const count = all.filter(({ received_at: at }) => at >= low && at < high).length;
+      expect(await signals.countBetween(low, high)).toBe(count);
+    }
+  }, 30_000);
 
   test("the place of a signal in a range rises from 0 to 1, whatever the filter", async () => {
     const { signals, all, alpha } = await many();

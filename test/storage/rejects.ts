@@ -6,8 +6,8 @@ import {
   REJECT_REASONS_PER_KEY_KEPT,
   type RejectReason,
   REQUESTS_PER_REASON_KEPT,
-} from "../../src/domain/activity.ts";
-import { HOUR_MS } from "../../src/domain/time.ts";
+} from "../../src/domain/activity/activity.ts";
+import { HOUR_MS } from "../../src/lib/text/time.ts";
 import { rateLimited, rejectsOf, requestIdOf, sideIsRequired } from "../_activity.ts";
 import { START, start } from "./start.ts";
 
@@ -170,7 +170,7 @@ async function startRejects() {
   return {
     activity,
     write: async (...rejects: ReturnType<typeof rejectsOf>[]) =>
-      activity.write({ minutes: [], rejects, repeats: [] }),
+      activity.write({ minutes: [], rejects, repeats: [], differing: [] }),
   };
 }
 

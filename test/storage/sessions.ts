@@ -1,7 +1,7 @@
 /** Sessions of the console. */
 import { expect, test } from "bun:test";
-import type { Session } from "../../src/domain/session.ts";
-import { DAY_MS, HOUR_MS, MINUTE_MS } from "../../src/domain/time.ts";
+import type { Session } from "../../src/domain/member/session.ts";
+import { DAY_MS, HOUR_MS, MINUTE_MS } from "../../src/lib/text/time.ts";
 import { START, start } from "./start.ts";
 
 export function sessionsTests(): void {

@@ -1,17 +1,15 @@
 /** How each test of the contract starts, and what several of them use. */
-import type { NewPasskey } from "../../src/domain/member.ts";
-import type { Signal } from "../../src/domain/signal.ts";
+import type { NewPasskey } from "../../src/domain/member/member.ts";
+import type { Signal } from "../../src/domain/signal/signal.ts";
+import { type Submission } from "../../src/domain/storage/append.ts";
+import { ADMIN, type Author, type MemberAuthor } from "../../src/domain/storage/author.ts";
+import { type Awaitable } from "../../src/domain/storage/awaitable.ts";
 import {
-  ADMIN,
-  type Author,
-  type Awaitable,
   type ConsoleStorage,
-  type MemberAuthor,
   type ServerStorage,
   type ServerStorageEvents,
-  type Submission,
-} from "../../src/domain/storage.ts";
-import { everySignal, type SignalQuery } from "../../src/domain/stored-signal.ts";
+} from "../../src/domain/storage/storage.ts";
+import { everySignal, type SignalQuery } from "../../src/domain/signal/stored-signal.ts";
 import { onCleanup } from "../_setup.ts";
 import { emptySignal } from "../_signal.ts";
 

@@ -1,9 +1,9 @@
 /** Signals are stored exactly once, in order. */
 import { expect, test } from "bun:test";
-import type { Signal } from "../../src/domain/signal.ts";
-import { ADMIN } from "../../src/domain/storage.ts";
-import { everySignal } from "../../src/domain/stored-signal.ts";
-import { DAY_MS } from "../../src/domain/time.ts";
+import type { Signal } from "../../src/domain/signal/signal.ts";
+import { ADMIN } from "../../src/domain/storage/author.ts";
+import { everySignal } from "../../src/domain/signal/stored-signal.ts";
+import { DAY_MS } from "../../src/lib/text/time.ts";
 import { START, start, tested } from "./start.ts";
 
 export function storingTests(): void {
@@ -150,7 +150,7 @@ export function storingTests(): void {
     expect(await append({ client_signal_id: String(tested().queueMax) })).toMatchObject({
       deduped: false,
     });
-    expect(server.writerProblem).toBeNull();
+    expect(server.outage).toBeNull();
   });
 
   test("closing waits for everything that was accepted", async () => {

@@ -1,6 +1,6 @@
 /** The parts that pages are made of. */
 import type { ComponentChildren, ComponentProps, VNode } from "preact";
-import type { ApiKey } from "../../domain/key.ts";
+import type { ApiKey } from "../../domain/key/key.ts";
 import { Icon } from "./icon.tsx";
 import { shorten } from "./words.ts";
 

@@ -1,8 +1,8 @@
 /** Forms, and the fields in them. */
 import type { ComponentChildren, ComponentProps, VNode } from "preact";
-import type { ApiKey } from "../../domain/key.ts";
-import { COPY_FIELD } from "../web/sent-forms.ts";
-import { CSRF_FIELD } from "../web/visit.ts";
+import type { ApiKey } from "../../domain/key/key.ts";
+import { COPY_FIELD } from "../server/sessions/sent-forms.ts";
+import { CSRF_FIELD } from "../server/visit.ts";
 import { QuietLink } from "./components.tsx";
 import { shorten } from "./words.ts";
 

@@ -1,9 +1,9 @@
 /** What forms and lists say about limits. */
-import { REPEATED_SIGNALS_KEPT, REQUESTS_PER_REASON_KEPT } from "../../domain/activity.ts";
-import { NOTE_CHARACTERS_MAX } from "../../domain/note.ts";
-import { PASSWORD_CHARACTERS_MIN } from "../../domain/password.ts";
-import { SESSION_AGE_MS_MAX, SESSION_IDLE_MS_MAX } from "../web/sessions.ts";
-import { DAY_MS, HOUR_MS } from "../../domain/time.ts";
+import { REPEATED_SIGNALS_KEPT, REQUESTS_PER_REASON_KEPT } from "../../domain/activity/activity.ts";
+import { NOTE_CHARACTERS_MAX } from "../../domain/desk/note.ts";
+import { PASSWORD_CHARACTERS_MIN } from "../../domain/member/password.ts";
+import { SESSION_AGE_MS_MAX, SESSION_IDLE_MS_MAX } from "../server/sessions/sessions.ts";
+import { DAY_MS, HOUR_MS } from "../../lib/text/time.ts";
 
 export const newPasswordHint = `At least ${PASSWORD_CHARACTERS_MIN} characters, such as four or five random words.`;
 

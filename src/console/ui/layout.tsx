@@ -1,9 +1,11 @@
 /** The frame around every page. */
 import type { ComponentChildren, VNode } from "preact";
-import { assets } from "../web/assets.ts";
-import type { MemberVisit, Visit } from "../web/visit.ts";
+import { assets } from "../server/assets.ts";
+import { KEPT_FIELDS, type MemberVisit, type Visit } from "../server/visit.ts";
 import { PostForm } from "./forms.tsx";
+import "./hidden.tsx";
 import { Icon, type IconName } from "./icon.tsx";
+import { PageState } from "./state.tsx";
 
 interface Frame {
   readonly title: string;
@@ -15,6 +17,8 @@ interface Frame {
   readonly up?: { readonly path: string; readonly name: ComponentChildren };
   /** Beside the title: the main action, or whether the page is live. */
   readonly actions?: ComponentChildren;
+  /** Says whether the desk's signals arrive, on the page for that. */
+  readonly state?: ComponentChildren;
   /** Paths of scripts that this page needs in addition. */
   readonly scripts?: readonly string[];
   readonly children: ComponentChildren;
@@ -38,7 +42,10 @@ const ownPlaces: readonly Place[] = [
 
 export function Layout({ title, visit, scripts = [], ...page }: Frame): VNode {
   const isSignedIn = visit !== undefined && visit.member !== null;
-  const ownScripts = [assets.script, ...(isSignedIn ? [assets.shortcuts] : [])];
+  const ownScripts = [
+    assets.script,
+    ...(isSignedIn ? [assets.session, assets.rows, assets.shortcuts] : []),
+  ];
   return (
     <html lang="en">
       <head>
@@ -63,14 +70,12 @@ export function Layout({ title, visit, scripts = [], ...page }: Frame): VNode {
           </a>
           {isSignedIn && <Menu visit={visit as MemberVisit} />}
         </header>
-        <main id="main" tabindex={-1}>
-          <Head heading={page.heading ?? title} up={page.up} actions={page.actions} />
+        <main id="main" tabindex={-1} data-kept={isSignedIn ? KEPT_FIELDS.join(" ") : undefined}>
+          <Head heading={page.heading ?? title} up={page.up} actions={page.actions}>
+            {isSignedIn && <Zone />}
+          </Head>
+          {isSignedIn && <PageState visit={visit as MemberVisit}>{page.state}</PageState>}
           {page.children}
-          {isSignedIn && (
-            <noscript>
-              <p class="hint">Times are in UTC.</p>
-            </noscript>
-          )}
         </main>
       </body>
     </html>
@@ -81,10 +86,12 @@ function Head({
   heading,
   up,
   actions,
+  children,
 }: {
   heading: ComponentChildren;
   up: Frame["up"];
   actions: ComponentChildren;
+  children: ComponentChildren;
 }): VNode {
   return (
     <div class="head">
@@ -95,8 +102,18 @@ function Head({
         </a>
       )}
       <h1>{heading}</h1>
+      {children}
       {actions !== undefined && actions !== false && <div class="actions">{actions}</div>}
     </div>
+  );
+}
+
+/** In which zone the times of the page are. console.js lets people choose. */
+function Zone(): VNode {
+  return (
+    <button type="button" id="zone" disabled>
+      Times in UTC
+    </button>
   );
 }
 

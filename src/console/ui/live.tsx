@@ -11,9 +11,6 @@ export function LiveStatus(): VNode {
       </noscript>
       <div class="live">
         <span class="live-text" />
-        <a class="live-sign-in" href="/sign-in" hidden>
-          Sign in
-        </a>
         <button type="button" class="quiet small" id="pause">
           Pause
         </button>
@@ -22,16 +19,18 @@ export function LiveStatus(): VNode {
   );
 }
 
-/** live.js asks for the page again, and replaces each `data-part`. */
+/** live.js asks for the page again, and replaces each `data-part`. `path`: of what it asks for instead. */
 export function LiveParts({
   everyMs,
+  path,
   children,
 }: {
   everyMs: number;
+  path?: string;
   children: ComponentChildren;
 }): VNode {
   return (
-    <div id="live" data-every={everyMs}>
+    <div id="live" data-every={everyMs} data-path={path}>
       {children}
     </div>
   );

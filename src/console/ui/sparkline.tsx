@@ -1,4 +1,4 @@
-/** Small charts of requests over time, drawn by the server. */
+/** Requests over time as bars, drawn by the server. */
 import type { VNode } from "preact";
 import {
   type ActivityWidth,
@@ -6,20 +6,19 @@ import {
   type Bucket,
   type Outcomes,
   startOfBucket,
-} from "../../domain/activity.ts";
+} from "../../domain/activity/activity.ts";
+import { counted } from "./words.ts";
 
 /** Drawn from the ground up. */
-const kinds = ["stored", "duplicate", "rejected"] as const;
+export const kinds = ["stored", "duplicate", "rejected"] as const;
 const none: Outcomes = { stored: 0, duplicate: 0, rejected: 0 };
 
 /** In units of the drawing, which is stretched to its place. */
-const HEIGHT = 100;
+export const HEIGHT = 1_000;
 const BAR = 5;
-const STEP = 6;
-/** So that what is not nothing can be seen. */
-const HEIGHT_MIN = { small: 5, large: 2 };
+export const STEP = 6;
 
-interface Span {
+export interface Span {
   readonly width: ActivityWidth;
   /** How many buckets, the one under way included. */
   readonly count: number;
@@ -37,62 +36,82 @@ export function sumOf(buckets: readonly Outcomes[], kind: keyof Outcomes): numbe
   return buckets.reduce((sum, bucket) => sum + bucket[kind], 0);
 }
 
-/** Such as "214 stored, 3 duplicate, 1 rejected". */
-function describeOutcomes(buckets: readonly Outcomes[]): string {
-  return kinds.map((kind) => `${sumOf(buckets, kind).toLocaleString("en")} ${kind}`).join(", ");
+/** Such as "214 stored" or "3 duplicates". */
+export function describeSum(buckets: readonly Outcomes[], kind: keyof Outcomes): string {
+  const sum = sumOf(buckets, kind);
+  return kind === "duplicate" ? counted(sum, kind) : `${sum.toLocaleString("en")} ${kind}`;
 }
 
-/** `label` is read out, with the sums. `isLarge`: each bar says its numbers. */
-export function Sparkline({
-  buckets,
-  label,
-  isLarge = false,
-  ...span
-}: Span & {
+/** Such as "214 stored, 3 duplicates, 1 rejected". */
+export function describeOutcomes(buckets: readonly Outcomes[]): string {
+  return kinds.map((kind) => describeSum(buckets, kind)).join(", ");
+}
+
+export interface Drawing extends Span {
   /** Those with anything in them. */
-  buckets: readonly Bucket[];
-  label: string;
-  isLarge?: boolean;
-}): VNode {
+  readonly buckets: readonly Bucket[];
+  /** Read out, with the sums. */
+  readonly label: string;
+}
+
+/** Returns a bar for each bucket of the span. */
+export function barsOf({ buckets, ...span }: Omit<Drawing, "label">): Bucket[] {
   const start = startOfSpan(span);
   const { ms } = activityWidths[span.width];
   const byStart = new Map(buckets.map((bucket) => [bucket.start, bucket]));
-  const bars = Array.from(
-    { length: span.count },
-    (_, index) => byStart.get(start + index * ms) ?? none,
-  );
-  const heights = heightsOf(bars, isLarge ? HEIGHT_MIN.large : HEIGHT_MIN.small);
+  return Array.from({ length: span.count }, (_, index) => {
+    const at = start + index * ms;
+    return byStart.get(at) ?? { start: at, ...none };
+  });
+}
+
+export function totalOf(bar: Outcomes): number {
+  return kinds.reduce((sum, kind) => sum + bar[kind], 0);
+}
+
+/** A small chart, without numbers. */
+export function Sparkline({ label, ...drawing }: Drawing): VNode {
+  const bars = barsOf(drawing);
   return (
-    <svg
-      class="spark"
-      viewBox={`0 0 ${span.count * STEP - 1} ${HEIGHT}`}
-      preserveAspectRatio="none"
-      role="img"
-      aria-label={`${label}: ${describeOutcomes(bars)}`}
-    >
-      {kinds.map((kind, index) => {
-        const path = heights.map((bar, at) => barPath(bar, index, at)).join("");
-        return path === "" ? null : <path class={kind} d={path} />;
-      })}
-      {isLarge &&
-        bars.map((bar, index) => (
-          <rect x={index * STEP} width={STEP} height={HEIGHT}>
-            <title>{`${ago(span.count - 1 - index, span.width)}: ${describeOutcomes([bar])}`}</title>
-          </rect>
-        ))}
+    <svg class="spark" {...frameOf(bars, label)}>
+      <Bars bars={bars} top={Math.max(1, ...bars.map(totalOf))} shareMin={5 / 100} />
     </svg>
   );
 }
 
-/** The height of each kind in each bar. */
-function heightsOf(bars: readonly Outcomes[], heightMin: number): number[][] {
-  const most = Math.max(1, ...bars.map((bar) => kinds.reduce((sum, kind) => sum + bar[kind], 0)));
-  const room = HEIGHT - (kinds.length - 1) * heightMin;
-  return bars.map((bar) =>
-    kinds.map((kind) => {
-      if (bar[kind] === 0) return 0;
-      return Math.max(heightMin, Math.round((bar[kind] / most) * room));
-    }),
+export function frameOf(bars: readonly Bucket[], label: string) {
+  return {
+    viewBox: `0 0 ${bars.length * STEP - 1} ${HEIGHT}`,
+    preserveAspectRatio: "none",
+    role: "img",
+    "aria-label": `${label}: ${describeOutcomes(bars)}`,
+  } as const;
+}
+
+/** `top`: the number at the top of the drawing. `shareMin`: of its height, so that what is not nothing can be seen. */
+export function Bars({
+  bars,
+  top,
+  shareMin,
+}: {
+  bars: readonly Outcomes[];
+  top: number;
+  shareMin: number;
+}): VNode {
+  const least = shareMin * HEIGHT;
+  const room = HEIGHT - (kinds.length - 1) * least;
+  const heights = bars.map((bar) =>
+    kinds.map((kind) =>
+      bar[kind] === 0 ? 0 : Math.max(least, Math.round((bar[kind] / top) * room)),
+    ),
+  );
+  return (
+    <>
+      {kinds.map((kind, index) => {
+        const path = heights.map((bar, at) => barPath(bar, index, at)).join("");
+        return path === "" ? null : <path class={kind} d={path} />;
+      })}
+    </>
   );
 }
 
@@ -101,35 +120,4 @@ function barPath(bar: readonly number[], index: number, at: number): string {
   if (height === 0) return "";
   const below = bar.slice(0, index).reduce((sum, each) => sum + each, 0);
   return `M${at * STEP} ${HEIGHT - below}v-${height}h${BAR}v${height}z`;
-}
-
-function ago(count: number, width: ActivityWidth): string {
-  if (count === 0) return width === "day" ? "Today (UTC)" : `This ${width}`;
-  return `${count} ${width}${count === 1 ? "" : "s"} ago`;
-}
-
-/** A large one, with its numbers and its ends. */
-export function Chart({
-  ends,
-  ...drawing
-}: Omit<Parameters<typeof Sparkline>[0], "isLarge"> & {
-  ends: readonly [first: string, last: string];
-}): VNode {
-  return (
-    <figure class="spark-figure">
-      <Sparkline {...drawing} isLarge />
-      <figcaption>
-        <span>{ends[0]}</span>
-        <span class="sums">
-          {kinds.map((kind) => (
-            <span>
-              <span class={`swatch ${kind}`} />
-              {sumOf(drawing.buckets, kind).toLocaleString("en")} {kind}
-            </span>
-          ))}
-        </span>
-        <span>{ends[1]}</span>
-      </figcaption>
-    </figure>
-  );
 }

@@ -17,54 +17,76 @@ function classOf({ isNumber = false, phone = "wide" }: Column): string | undefin
   return [...(isNumber ? ["number"] : []), ...words].join(" ") || undefined;
 }
 
-/** `children`: a `tbody`. More attributes are those of the box around the table. */
-export function Table({
+interface Listed<T> {
+  readonly columns: readonly Column[];
+  readonly items: readonly T[];
+  /** Returns a cell per column. */
+  readonly cells: (item: T, index: number) => readonly ComponentChildren[];
+  /** Returns the path that the whole row links to. */
+  readonly to?: (item: T) => string;
+  /** The cell at `nameAt` names the row. */
+  readonly isNamed?: boolean;
+  /** The index of the cell with the row's link. */
+  readonly nameAt?: number;
+  readonly idOf?: (item: T) => string;
+  /** Attributes of the `tbody`. */
+  readonly body?: Readonly<Record<`data-${string}`, string | undefined>>;
+}
+
+/** `empty`: instead of a table without rows. `box`: attributes of the box around the table. */
+export function List<T>({
   caption,
-  columns,
   className,
-  children,
-  ...box
-}: ComponentProps<"div"> & {
+  empty,
+  box,
+  ...listed
+}: Listed<T> & {
   caption: string;
-  columns: readonly Column[];
   className?: string;
+  empty?: VNode;
+  box?: ComponentProps<"div"> & Listed<T>["body"];
 }): VNode {
+  if (listed.items.length === 0 && empty !== undefined) return empty;
   return (
     <div class="scroll" {...box}>
       <table class={className}>
         <caption>{caption}</caption>
         <thead>
           <tr>
-            {columns.map(({ name, isNumber }) => (
+            {listed.columns.map(({ name, isNumber }) => (
               <th scope="col" class={isNumber === true ? "number" : undefined}>
                 {name}
               </th>
             ))}
           </tr>
         </thead>
-        {children}
+        <Rows {...listed} />
       </table>
     </div>
   );
 }
 
-export function Row({
+export function Rows<T>({ items, cells, to, idOf, body, ...look }: Listed<T>): VNode {
+  return (
+    <tbody {...body}>
+      {items.map((item, index) => (
+        <Row {...look} cells={cells(item, index)} to={to?.(item)} id={idOf?.(item)} />
+      ))}
+    </tbody>
+  );
+}
+
+function Row({
   columns,
   cells,
   to,
   isNamed = false,
   nameAt = 0,
   id,
-}: {
-  columns: readonly Column[];
+}: Pick<Listed<unknown>, "columns" | "isNamed" | "nameAt"> & {
   cells: readonly ComponentChildren[];
-  /** The path that the whole row links to. */
-  to?: string;
-  /** The cell at `nameAt` names the row. */
-  isNamed?: boolean;
-  /** The index of the cell with the row's link. */
-  nameAt?: number;
-  id?: string;
+  to: string | undefined;
+  id: string | undefined;
 }): VNode {
   return (
     <tr data-id={id}>
@@ -89,10 +111,10 @@ export function Row({
   );
 }
 
-/** Stretches over the row; other links in it lie above. */
+/** rows.js makes the whole row open it. Not to be dragged: dragging selects its text. */
 function RowLink({ to, children }: { to: string; children: ComponentChildren }): VNode {
   return (
-    <a class="cover" href={to}>
+    <a class="cover" href={to} draggable={false}>
       {children}
     </a>
   );

@@ -1,11 +1,21 @@
 /** Moments on pages. The server writes them in UTC; console.js writes the same in the reader's time zone. */
 import type { VNode } from "preact";
 import { None } from "./components.tsx";
-import { DAY_MS, HOUR_MS, MINUTE_MS } from "../../domain/time.ts";
+import { DAY_MS, HOUR_MS, MINUTE_MS } from "../../lib/text/time.ts";
 
 const inUtc = (options: Intl.DateTimeFormatOptions) =>
   new Intl.DateTimeFormat("en-GB", { timeZone: "UTC", ...options });
 const exact = inUtc({ dateStyle: "medium", timeStyle: "medium" });
+/** `dateStyle` and `timeStyle` go with no other option. */
+const precise = inUtc({
+  day: "numeric",
+  month: "short",
+  year: "numeric",
+  hour: "2-digit",
+  minute: "2-digit",
+  second: "2-digit",
+  fractionalSecondDigits: 3,
+});
 const clock = inUtc({ timeStyle: "medium" });
 const day = inUtc({ day: "numeric", month: "short" });
 const dayOfYear = inUtc({ dateStyle: "medium" });
@@ -36,16 +46,21 @@ export function briefly(at: number, now: number): string {
   return dayOfYear.format(at);
 }
 
-interface Moment {
+interface Distance {
   /** Epoch milliseconds; null: "never". */
   readonly at: number | null;
   readonly now: number;
 }
 
 /** With its date and seconds. */
-export function Time({ at }: Pick<Moment, "at">): VNode {
+export function Time({ at }: Pick<Distance, "at">): VNode {
   if (at === null) return <None>never</None>;
   return <Stamp at={at} as="exact" text={exact.format(at)} />;
+}
+
+/** With its date and milliseconds. */
+export function PreciseTime({ at }: { at: number }): VNode {
+  return <Stamp at={at} as="precise" text={precise.format(at)} />;
 }
 
 /** The time of day with seconds, and the date when it is not today's. */
@@ -55,20 +70,41 @@ export function Clock({ at, now }: { at: number; now: number }): VNode {
   return <Stamp at={at} as="clock" text={text} />;
 }
 
+/** The time of day, and the date when it is not today's. */
+export function Moment({ at, now }: { at: number; now: number }): VNode {
+  const isToday = daysBetween(at, now) === 0;
+  const text = isToday ? minute.format(at) : `${day.format(at)} ${minute.format(at)}`;
+  return <Stamp at={at} as="moment" text={text} />;
+}
+
+/** A day of UTC, whatever the reader's zone. */
+export function Day({ at }: { at: number }): VNode {
+  return <>{day.format(at)}</>;
+}
+
 /** How long ago something happened: another thread's clock may be read a moment after ours. */
-export function Past({ at, now }: Moment): VNode {
+export function Past({ at, now }: Distance): VNode {
   return <PastOrFuture at={at === null ? null : Math.min(at, now)} now={now} />;
 }
 
+/** Like {@link Past}, for a moment that is recorded only once per minute: there may have been a later one. */
+export function PastMinute({ at, now }: Distance): VNode {
+  if (at === null) return <None>never</None>;
+  const isRecent = now - at < MINUTE_MS;
+  return (
+    <Stamp at={at} as="minute" text={isRecent ? "less than a minute ago" : briefly(at, now)} />
+  );
+}
+
 /** How far away a moment is. */
-export function PastOrFuture({ at, now }: Moment): VNode {
+export function PastOrFuture({ at, now }: Distance): VNode {
   if (at === null) return <None>never</None>;
   return <Stamp at={at} as="brief" text={briefly(at, now)} />;
 }
 
 /** `clock`: in lists with many; console.js adds the title. */
 function Stamp({ at, as, text }: { at: number; as: string; text: string }): VNode {
-  const title = as === "clock" ? undefined : `${exact.format(at)} UTC`;
+  const title = as === "clock" ? undefined : `${precise.format(at)} UTC`;
   return (
     <time dateTime={new Date(at).toISOString()} title={title} data-as={as}>
       {text}

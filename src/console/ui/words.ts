@@ -1,5 +1,6 @@
 /** Numbers, spans and long texts in words for people. */
-import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from "../../domain/time.ts";
+import { showHidden } from "../../lib/text/hidden.ts";
+import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from "../../lib/text/time.ts";
 
 /** Describes `received_at` minus `signal_time` in a sentence without its full stop. */
 export function describeSkew(skewMs: number): string {
@@ -31,6 +32,11 @@ function two(ms: number, large: number, largeName: string, small: number, smallN
 /** Such as "1 request" or "1,024 requests". */
 export function counted(count: number, noun: string): string {
   return `${count.toLocaleString("en")} ${noun}${count === 1 ? "" : "s"}`;
+}
+
+/** For a browser's tab: what is hidden is marked, and the direction of the text changes nothing beside it. */
+export function inTitle(text: string): string {
+  return `\u2068${showHidden(shorten(text))}\u2069`;
 }
 
 const CHARACTERS_MAX = 60;

@@ -1,11 +1,11 @@
 /** `/metrics`, in the text format of Prometheus. docs/metrics.md describes each metric. */
 import type { Logger } from "pino";
-import { Registry } from "./prom-client.ts";
-import type { Transaction } from "../../domain/storage.ts";
+import type { Transaction } from "../../domain/storage/append.ts";
 import { errorCatalogue } from "../../domain/errors.ts";
-import { type Counts, Distribution, increment, publishCounts } from "./counts.ts";
+import { type Counts, countsText, Distribution, increment } from "./counts.ts";
 import { RequestMetrics } from "./requests.ts";
-import { StateMetrics, type StateSources } from "./state.ts";
+import { FigureReader, type StateSources, stateText } from "./state.ts";
+import { CONTENT_TYPE } from "./text.ts";
 
 const BATCH_BOUNDS = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1_024];
 const WRITE_BOUNDS_S = [
@@ -13,37 +13,17 @@ const WRITE_BOUNDS_S = [
 ];
 
 export class Metrics {
-  readonly requests: RequestMetrics;
-  readonly #registry = new Registry();
-  readonly #state: StateMetrics;
-  readonly #batch = new Distribution(
-    this.#registry,
-    "signalbox_batch_signals",
-    "Signals per transaction.",
-    BATCH_BOUNDS,
-  );
-  readonly #transaction = new Distribution(
-    this.#registry,
-    "signalbox_transaction_duration_seconds",
-    "Duration of a transaction, its commit included.",
-    WRITE_BOUNDS_S,
-  );
-  readonly #commit = new Distribution(
-    this.#registry,
-    "signalbox_commit_duration_seconds",
-    "Duration of a commit: the write to the log and its fsync.",
-    WRITE_BOUNDS_S,
-  );
+  readonly requests = new RequestMetrics();
+  readonly #figures: FigureReader;
+  readonly #batch = new Distribution(BATCH_BOUNDS);
+  readonly #transaction = new Distribution(WRITE_BOUNDS_S);
+  readonly #commit = new Distribution(WRITE_BOUNDS_S);
   readonly #feedStatuses: Counts = { "200": 0 };
   #answer: Promise<string> | null = null;
 
   constructor(log: Logger) {
     for (const { status } of Object.values(errorCatalogue)) this.#feedStatuses[status] = 0;
-    const name = "signalbox_feed_requests_total";
-    const help = "Answers of the feed, by HTTP status.";
-    publishCounts(this.#registry, { name, help, label: "status" }, this.#feedStatuses);
-    this.requests = new RequestMetrics(this.#registry);
-    this.#state = new StateMetrics(this.#registry, this.requests, log);
+    this.#figures = new FigureReader(log);
   }
 
   committed({ signals, durationMs, commitMs }: Transaction): void {
@@ -58,7 +38,7 @@ export class Metrics {
 
   async respond(sources: StateSources): Promise<Response> {
     const text = await this.text(sources);
-    return new Response(text, { headers: { "Content-Type": this.#registry.contentType } });
+    return new Response(text, { headers: { "Content-Type": CONTENT_TYPE } });
   }
 
   /** Callers that come while an answer is being made get that one: however many ask, there is one at a time. */
@@ -68,7 +48,25 @@ export class Metrics {
   }
 
   async #make(sources: StateSources): Promise<string> {
-    await this.#state.read(sources);
-    return this.#registry.metrics();
+    const figures = await this.#figures.read(sources);
+    return [
+      this.#batch.text("signalbox_batch_signals", "Signals per transaction."),
+      this.#transaction.text(
+        "signalbox_transaction_duration_seconds",
+        "Duration of a transaction, its commit included.",
+      ),
+      this.#commit.text(
+        "signalbox_commit_duration_seconds",
+        "Duration of a commit: the write to the log and its fsync.",
+      ),
+      countsText(
+        "signalbox_feed_requests_total",
+        "Answers of the feed, by HTTP status.",
+        "status",
+        this.#feedStatuses,
+      ),
+      this.requests.text(figures?.desks ?? []),
+      await stateText(sources, figures, (keyId) => this.requests.lastUseOf(keyId)),
+    ].join("");
   }
 }

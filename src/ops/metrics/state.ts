@@ -1,29 +1,39 @@
 /** Metrics of what the server can look up. They are read when somebody asks, and cost a signal nothing. */
-import { Gauge, type Registry } from "./prom-client.ts";
 import { statfs } from "node:fs/promises";
 import type { Logger } from "pino";
-import { AppError, messageOf } from "../../domain/errors.ts";
-import type { FiguresQuery, ServerStorage, StorageFigures } from "../../domain/storage.ts";
-import { countDescriptors, readDescriptorsMax } from "../../net/sockets.ts";
-import { type HealthSources, readiness } from "../health.ts";
+import { AppError } from "../../domain/errors.ts";
+import { messageOf } from "../../lib/errors.ts";
+import type { StorageFigures } from "../../domain/storage/figures.ts";
+import type { ServerStorage } from "../../domain/storage/storage.ts";
+import { countDescriptors, readDescriptorsMax } from "../../http/sockets.ts";
+import type { Certificate } from "../../http/tls.ts";
 import type { ServerStatus } from "../server.ts";
-import { publishCount } from "./counts.ts";
-import type { RequestMetrics } from "./requests.ts";
+import { metricText, type Sample } from "./text.ts";
 
 /** Those with the latest signal have series of their own. */
 export const DESKS_MAX = 100;
 export const KEYS_MAX = 200;
 
 export interface StateSources {
-  readonly health: HealthSources;
+  readonly dataDir: string;
+  /** Epoch milliseconds. */
+  readonly now: () => number;
+  /** The checks of `/readyz`. */
+  readonly ready: () => Promise<{
+    readonly checks: Readonly<Record<string, { readonly ok: boolean }>>;
+  }>;
+  /** The one in use; null: there is none. */
+  readonly certificate: () => Pick<Certificate, "startsAt" | "expiresAt"> | null;
   readonly status: () => ServerStatus;
-  readonly storage: Pick<ServerStorage, "queueDepth" | "figures">;
+  readonly storage: Pick<ServerStorage, "queueDepth" | "queueUsage" | "figures">;
   readonly feed: { readonly waiting: number };
 }
 
 /** Gauges without labels, and what they say. */
 const described = {
   signalbox_queue_signals: "Signals that wait for the disk.",
+  signalbox_queue_usage_ratio:
+    "Share of the queue that is taken, by number or by size; at 1, signals are refused.",
   signalbox_feed_requests_waiting: "Requests for the feed that wait for signals.",
   signalbox_database_bytes: "Size of the database.",
   signalbox_log_bytes: "Size of the database's write-ahead log.",
@@ -45,6 +55,7 @@ const described = {
   signalbox_backup_sent_timestamp_seconds:
     "When the backup was made that --backup-command sent away last.",
   signalbox_backup_command_failing: "1 if the last attempt of --backup-command failed.",
+  signalbox_time_seconds: "The server's clock.",
   process_start_time_seconds: "When the server started.",
   process_resident_memory_bytes: "Memory that the server uses.",
   process_open_fds: "Open files and connections.",
@@ -53,82 +64,20 @@ const described = {
 
 type Values = Record<keyof typeof described, number | null>;
 
-export class StateMetrics {
-  readonly #registry: Registry;
-  readonly #requests: RequestMetrics;
+/** Reads what the database says. */
+export class FigureReader {
   readonly #log: Logger;
-  readonly #plain: ReadonlyMap<string, Gauge>;
-  readonly #ready;
-  readonly #latestOfDesk;
-  readonly #latestOfKey;
-  readonly #build;
   /** What was logged last; null: the last read succeeded. */
   #defect: string | null = null;
 
-  constructor(registry: Registry, requests: RequestMetrics, log: Logger) {
-    this.#registry = registry;
-    this.#requests = requests;
+  constructor(log: Logger) {
     this.#log = log;
-    this.#plain = new Map(
-      Object.entries(described).map(([name, help]) => [name, this.#gauge(name, help, [])]),
-    );
-    this.#ready = this.#gauge("signalbox_ready", "1 if the check of /readyz passes.", ["check"]);
-    this.#latestOfDesk = this.#gauge(
-      "signalbox_desk_latest_signal_timestamp_seconds",
-      "When the desk's latest signal was stored.",
-      ["desk"],
-    );
-    this.#latestOfKey = this.#gauge(
-      "signalbox_key_latest_signal_timestamp_seconds",
-      "When the key's latest signal was accepted, stored or duplicate.",
-      ["desk", "key_id"],
-    );
-    this.#build = this.#gauge("signalbox_build_info", "Always 1.", ["version", "bun"]);
-    const cpu = {
-      name: "process_cpu_seconds_total",
-      help: "Processor time that the server has used.",
-    };
-    publishCount(registry, cpu, () => {
-      const { user, system } = process.cpuUsage();
-      return (user + system) / 1e6;
-    });
   }
 
-  /** Values that do not exist, or cannot be read now, are left out. */
-  async read(sources: StateSources): Promise<void> {
-    const { health, status, storage } = sources;
-    const query = { now: health.now(), desksMax: DESKS_MAX, keysMax: KEYS_MAX };
-    const [checks, disk, figures] = await Promise.all([
-      readiness(health),
-      statfs(health.dataDir).catch(() => null),
-      this.#readFigures(storage, query),
-    ]);
-    const values: Values = {
-      ...valuesOfStorage(figures),
-      ...valuesOfCertificate(health.certificate(), status()),
-      ...valuesOfBackups(status()),
-      ...valuesOfProcess(status()),
-      signalbox_queue_signals: storage.queueDepth,
-      signalbox_feed_requests_waiting: sources.feed.waiting,
-      signalbox_disk_free_bytes: disk && disk.bavail * disk.bsize,
-      signalbox_disk_size_bytes: disk && disk.blocks * disk.bsize,
-    };
-    for (const [name, value] of Object.entries(values)) {
-      const gauge = this.#plain.get(name);
-      if (value === null) gauge?.remove();
-      else gauge?.set(value);
-    }
-    for (const [check, { ok }] of Object.entries(checks)) this.#ready.set({ check }, Number(ok));
-    this.#build.set({ version: status().version, bun: Bun.version }, 1);
-    this.#readLatest(figures);
-  }
-
-  /** Null if they cannot be read now. A defect is logged once, until its message changes. */
-  async #readFigures(
-    storage: StateSources["storage"],
-    query: FiguresQuery,
-  ): Promise<StorageFigures | null> {
+  /** Null if it cannot be read now. A defect is logged once, until its message changes. */
+  async read({ storage, now }: StateSources): Promise<StorageFigures | null> {
     try {
+      const query = { now: now(), desksMax: DESKS_MAX, keysMax: KEYS_MAX };
       const figures = await storage.figures(query);
       this.#defect = null;
       return figures;
@@ -141,24 +90,72 @@ export class StateMetrics {
       return null;
     }
   }
+}
 
-  #readLatest(figures: StorageFigures | null): void {
-    const { desks, keys } = figures ?? { desks: [], keys: [] };
-    this.#requests.show(desks);
-    this.#latestOfDesk.reset();
-    this.#latestOfKey.reset();
-    for (const { name, latestSignalAt } of desks) {
-      if (latestSignalAt !== null) this.#latestOfDesk.set({ desk: name }, latestSignalAt / 1_000);
-    }
-    for (const { id, desk, lastUsedAt } of keys) {
-      const at = this.#requests.lastUseOf(id) ?? lastUsedAt;
-      if (at !== null) this.#latestOfKey.set({ desk, key_id: id }, at / 1_000);
-    }
-  }
-
-  #gauge<Label extends string>(name: string, help: string, labelNames: Label[]) {
-    return new Gauge({ name, help, labelNames, registers: [this.#registry] });
-  }
+/** Values that do not exist, or cannot be read now, are left out. `lastUseOf`: what this process knows of a key. */
+export async function stateText(
+  { dataDir, now, ready, certificate, status, storage, feed }: StateSources,
+  figures: StorageFigures | null,
+  lastUseOf: (keyId: string) => number | null,
+): Promise<string> {
+  const [{ checks }, disk] = await Promise.all([ready(), statfs(dataDir).catch(() => null)]);
+  const values: Values = {
+    ...valuesOfStorage(figures),
+    ...valuesOfCertificate(certificate(), status()),
+    ...valuesOfBackups(status()),
+    ...valuesOfProcess(status()),
+    signalbox_queue_signals: storage.queueDepth,
+    signalbox_queue_usage_ratio: storage.queueUsage,
+    signalbox_time_seconds: now() / 1_000,
+    signalbox_feed_requests_waiting: feed.waiting,
+    signalbox_disk_free_bytes: disk && disk.bavail * disk.bsize,
+    signalbox_disk_size_bytes: disk && disk.blocks * disk.bsize,
+  };
+  const { desks, keys } = figures ?? { desks: [], keys: [] };
+  const { user, system } = process.cpuUsage();
+  return [
+    ...Object.entries(described).map(([name, help]) =>
+      metricText("gauge", name, help, values[name as keyof Values]),
+    ),
+    metricText(
+      "gauge",
+      "signalbox_ready",
+      "1 if the check of /readyz passes.",
+      Object.entries(checks).map(([check, { ok }]): Sample => [{ check }, Number(ok)]),
+    ),
+    metricText(
+      "gauge",
+      "signalbox_desk_created_timestamp_seconds",
+      "When the desk was created.",
+      desks.map(({ name: desk, createdAt }): Sample => [{ desk }, createdAt / 1_000]),
+    ),
+    metricText(
+      "gauge",
+      "signalbox_desk_latest_signal_timestamp_seconds",
+      "When the desk's latest signal was stored.",
+      desks.flatMap(({ name: desk, latestSignalAt: at }): Sample[] =>
+        at === null ? [] : [[{ desk }, at / 1_000]],
+      ),
+    ),
+    metricText(
+      "gauge",
+      "signalbox_key_latest_signal_timestamp_seconds",
+      "When the key's latest signal was accepted, stored or duplicate.",
+      keys.flatMap(({ id, desk, lastUsedAt }): Sample[] => {
+        const at = lastUseOf(id) ?? lastUsedAt;
+        return at === null ? [] : [[{ desk, key_id: id }, at / 1_000]];
+      }),
+    ),
+    metricText("gauge", "signalbox_build_info", "Always 1.", [
+      [{ version: status().version, bun: Bun.version }, 1],
+    ]),
+    metricText(
+      "counter",
+      "process_cpu_seconds_total",
+      "Processor time that the server has used.",
+      (user + system) / 1e6,
+    ),
+  ].join("");
 }
 
 function valuesOfStorage(figures: StorageFigures | null) {
@@ -172,7 +169,7 @@ function valuesOfStorage(figures: StorageFigures | null) {
 }
 
 function valuesOfCertificate(
-  certificate: ReturnType<HealthSources["certificate"]>,
+  certificate: ReturnType<StateSources["certificate"]>,
   { acme }: ServerStatus,
 ) {
   return {

@@ -2,32 +2,35 @@
 import type { Database } from "bun:sqlite";
 import { join } from "node:path";
 import { AppError } from "../../domain/errors.ts";
-import { hashKey, type KeyScope } from "../../domain/key.ts";
-import type {
-  Appended,
-  FiguresQuery,
-  KeyOwner,
-  Reader,
-  ServerStorage,
-  ServerStorageEvents,
-  StorageFigures,
-  Submission,
-} from "../../domain/storage.ts";
-import { isUlid } from "../../domain/id.ts";
-import type { SignalList, SignalQuery, StoredSignal } from "../../domain/stored-signal.ts";
-import { MINUTE_MS } from "../../domain/time.ts";
-import { DamageError, describeFailure, explainFailure, isDamage, isTransient } from "./failures.ts";
-import { readFigures, readSizes } from "./figures.ts";
-import { DATABASE_NAME } from "./folder.ts";
-import { lockFolder } from "./lock.ts";
-import { openDatabase } from "./open.ts";
-import { Checkpointer } from "./checkpointer.ts";
-import type { DatabaseLocation } from "./thread.ts";
-import { SqliteSignals } from "./signals.ts";
-import { hasMoved } from "./transaction.ts";
-import { Writer } from "./writer.ts";
+import { hashKey, type KeyScope } from "../../domain/key/key.ts";
+import type { Appended, KeyOwner, Outage, Submission } from "../../domain/storage/append.ts";
+import type { Reader } from "../../domain/storage/feed.ts";
+import type { FiguresQuery, StorageFigures } from "../../domain/storage/figures.ts";
+import type { ServerStorage, ServerStorageEvents } from "../../domain/storage/storage.ts";
+import { isUlid } from "../../domain/signal/id.ts";
+import type { SignalList, SignalQuery, StoredSignal } from "../../domain/signal/stored-signal.ts";
+import { MINUTE_MS } from "../../lib/text/time.ts";
+import {
+  DamageError,
+  describeFailure,
+  explainFailure,
+  isDamage,
+  isTransient,
+} from "./files/failures.ts";
+import { readFigures, readSizes } from "./read/figures.ts";
+import { DATABASE_NAME } from "./files/folder.ts";
+import { lockFolder } from "./files/lock.ts";
+import { openDatabase } from "./files/open.ts";
+import { Checkpointer } from "./append/checkpointer.ts";
+import type { DatabaseLocation } from "./append/thread.ts";
+import { nextStepAfter } from "./log/next-step.ts";
+import { SqliteSignals } from "./read/signals.ts";
+import { describeCutLog, hasLogMoved, isLogCut } from "./log/removed-log.ts";
+import { Rescue } from "./log/rescue.ts";
+import { hasMoved } from "./files/transaction.ts";
+import { Writer } from "./append/writer.ts";
 
-/** How often the server looks whether the database file and the lock file are still its own. */
+/** How often the server looks whether the files of the database and the lock are still its own. */
 const MOVED_INTERVAL_MS = 1_000;
 
 interface Parts {
@@ -35,6 +38,7 @@ interface Parts {
   readonly db: Database;
   readonly writer: Writer;
   readonly checkpointer: Checkpointer | null;
+  readonly rescue: Rescue;
   readonly watch: Timer;
 }
 
@@ -68,26 +72,25 @@ export class SqliteStore implements ServerStorage {
     opened.use(db);
     const path = join(dataDir, DATABASE_NAME);
     refuseOtherId(db, path);
-    const checkpointer = externalCheckpoints
-      ? null
-      : await Checkpointer.start(where, {
-          onNearlyDone: () => writer.checkpoint(),
-          onFatal: (reason) => writer.fail(reason),
-        });
-    opened.defer(() => checkpointer?.close());
+    const rescue = new Rescue(db, {
+      onFatal: (reason) => events.onFatal(reason, nextStepAfter(reason, writer.newestId)),
+      onProblem: events.onProblem,
+    });
+    const onFatal = (reason: string): void => rescue.end(reason, () => writer.abandon());
+    // The checkpointer needs the writer from its first moment on, the writer no checkpointer.
+    let checkpointer: Checkpointer | null = null;
     const onCommitted = (pages: number): void => checkpointer?.committed(pages);
-    const writer = await Writer.start(where, { ...events, onCommitted });
-    const watch = setInterval(() => {
-      if (hasMoved(db)) {
-        writer.fail(`the database file was replaced or removed while the server ran: ${path}`);
-      } else if (hasMoved(lock)) {
-        writer.fail(
-          `the lock file was replaced or removed while the server ran, so another server could use the folder: ${lock.filename}`,
-        );
-      }
-    }, MOVED_INTERVAL_MS);
+    const writer = await Writer.start(where, { ...events, onFatal, onCommitted });
+    opened.defer(() => writer.close());
+    if (!externalCheckpoints) {
+      checkpointer = await Checkpointer.start(where, {
+        onNearlyDone: () => writer.checkpoint(),
+        onFatal: (reason) => writer.fail(reason),
+      });
+    }
+    const watch = setInterval(() => failIfMoved(lock, db, writer), MOVED_INTERVAL_MS);
     opened.move();
-    return new SqliteStore({ lock, db, writer, checkpointer, watch });
+    return new SqliteStore({ lock, db, writer, checkpointer, rescue, watch });
   }
 
   /**
@@ -157,24 +160,47 @@ export class SqliteStore implements ServerStorage {
     return this.#parts.writer.depth;
   }
 
+  get queueUsage(): number {
+    return this.#parts.writer.usage;
+  }
+
   async figures(query: FiguresQuery): Promise<StorageFigures> {
     const { db } = this.#parts;
     const figures = this.#read(() => readFigures(db, query));
     return { ...figures, ...(await readSizes(db.filename)) };
   }
 
-  get writerProblem(): string | null {
-    return this.#parts.writer.problem;
+  get outage(): Outage | null {
+    return this.#parts.writer.outage;
   }
 
   async close(): Promise<void> {
-    const { lock, db, writer, checkpointer, watch } = this.#parts;
+    const { lock, db, writer, checkpointer, rescue, watch } = this.#parts;
     clearInterval(watch);
+    failIfMoved(lock, db, writer);
+    await rescue.stop();
     // The writer last: its checkpoint then waits for no reader.
     db.close();
     await checkpointer?.close();
     await writer.close();
     lock.close();
+  }
+}
+
+function failIfMoved(lock: Database, db: Database, writer: Writer): void {
+  const path = db.filename;
+  if (hasMoved(db)) {
+    writer.fail(`the database file was replaced or removed while the server ran: ${path}`);
+  } else if (hasLogMoved(db)) {
+    writer.fail(
+      `the write-ahead log was removed or replaced while the server ran: ${path}-wal, with its index ${path}-shm`,
+    );
+  } else if (isLogCut(db)) {
+    writer.fail(describeCutLog(db));
+  } else if (hasMoved(lock)) {
+    writer.fail(
+      `the lock file was replaced or removed while the server ran, so another server could use the folder: ${lock.filename}`,
+    );
   }
 }
 

@@ -3,8 +3,21 @@ const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;
 const DAY_MS = 24 * HOUR_MS;
 
-const inBritish = (options) => new Intl.DateTimeFormat("en-GB", options);
+/** The reader's choice: "UTC", or undefined for the browser's own zone. For other scripts, too. */
+const ZONE_KEY = "time-zone";
+globalThis.timeZone = localStorage.getItem(ZONE_KEY) === "UTC" ? "UTC" : undefined;
+
+const inBritish = (options) => new Intl.DateTimeFormat("en-GB", { timeZone, ...options });
 const exact = inBritish({ dateStyle: "medium", timeStyle: "medium" });
+const precise = inBritish({
+  day: "numeric",
+  month: "short",
+  year: "numeric",
+  hour: "2-digit",
+  minute: "2-digit",
+  second: "2-digit",
+  fractionalSecondDigits: 3,
+});
 const zone = inBritish({ timeZoneName: "short" });
 const clock = inBritish({ timeStyle: "medium" });
 const minutes = inBritish({ dateStyle: "medium", timeStyle: "short" });
@@ -12,8 +25,10 @@ const minute = inBritish({ timeStyle: "short" });
 const day = inBritish({ day: "numeric", month: "short" });
 const dayOfYear = inBritish({ dateStyle: "medium" });
 
+const startOfDay = timeZone === "UTC" ? "setUTCHours" : "setHours";
+
 function daysAgo(at) {
-  const [then, today] = [new Date(at), new Date()].map((each) => each.setHours(0, 0, 0, 0));
+  const [then, today] = [new Date(at), new Date()].map((each) => each[startOfDay](0, 0, 0, 0));
   return Math.round((today - then) / DAY_MS);
 }
 
@@ -43,22 +58,25 @@ function briefly(at) {
 
 const formats = {
   brief: briefly,
+  minute: (at) => (Date.now() - at < MINUTE_MS ? "less than a minute ago" : briefly(at)),
   clock: (at) => `${daysAgo(at) === 0 ? "" : `${day.format(at)} `}${clock.format(at)}`,
+  moment: (at) => `${daysAgo(at) === 0 ? "" : `${day.format(at)} `}${minute.format(at)}`,
   exact: (at) => exact.format(at),
+  precise: (at) => precise.format(at),
   minutes: (at) => minutes.format(at),
 };
 
-/** Shows times in the reader's own zone. For other scripts, too. */
+/** Shows times in the reader's zone. For other scripts, too. */
 globalThis.localize = (root) => {
   for (const time of root.querySelectorAll("time")) {
     const at = Date.parse(time.dateTime);
     const text = formats[time.dataset.as ?? "minutes"](at);
     if (time.textContent === text && time.title !== "") continue;
-    time.dataset.utc ??= time.title || time.textContent;
+    time.dataset.utc ??= time.title || `${time.textContent} UTC`;
     time.textContent = text;
     // Where the page says the exact time already, the title says UTC.
-    const isExact = time.dataset.as === undefined || time.dataset.as === "exact";
-    time.title = isExact ? time.dataset.utc : `${exact.format(at)} ${zoneOf(at)}`;
+    const isExact = !["brief", "minute", "clock"].includes(time.dataset.as);
+    time.title = isExact ? time.dataset.utc : `${precise.format(at)} ${zoneOf(at)}`;
   }
 };
 
@@ -66,11 +84,30 @@ function zoneOf(at) {
   return zone.formatToParts(at).find(({ type }) => type === "timeZoneName").value;
 }
 
+/** A button that says the zone, and chooses the other one: once for each page. */
+const zoneButton = document.querySelector("#zone");
+if (zoneButton !== null) {
+  zoneButton.textContent = `Times in ${zoneOf(Date.now())}`;
+  zoneButton.title =
+    timeZone === "UTC" ? "Show times in your own zone" : "Your own zone. Show times in UTC";
+  zoneButton.disabled = false;
+  zoneButton.addEventListener("click", () => {
+    if (timeZone === "UTC") localStorage.removeItem(ZONE_KEY);
+    else localStorage.setItem(ZONE_KEY, "UTC");
+    location.reload();
+  });
+}
+
 localize(document);
 const BRIEF_EVERY_MS = 5_000;
 setInterval(() => {
   if (document.visibilityState === "visible") localize(document);
 }, BRIEF_EVERY_MS);
+
+// For session.js, in tabs that still show a desk.
+if (document.querySelector('form[action="/sign-in"]')) {
+  new BroadcastChannel("signed-out").postMessage("");
+}
 
 const announced = document.createElement("p");
 announced.className = "unseen";
@@ -96,7 +133,7 @@ function say(button, word, sentence) {
 
 async function copy(button, source) {
   try {
-    await navigator.clipboard.writeText(source.textContent.trim());
+    await navigator.clipboard.writeText(source.dataset.copied ?? source.textContent.trim());
     say(button, "Copied", "Copied to the clipboard");
   } catch {
     say(button, "Not copied", "The text was not copied: select it, and copy it with your keyboard");

@@ -6,16 +6,10 @@ const UNATTENDED_MS = 30 * 60_000;
 
 const status = document.querySelector(".live");
 const text = status?.querySelector(".live-text");
-const signIn = status?.querySelector(".live-sign-in");
 const pause = status?.querySelector("button");
-if (signIn) {
-  signIn.href = `/sign-in?${new URLSearchParams({ next: location.pathname + location.search })}`;
-}
-
 const words = {
   paused: () => "Paused",
   lost: () => "Connection lost, retrying",
-  out: () => "Signed out",
   on: (updatedAt) => {
     const seconds = Math.max(1, Math.floor((performance.now() - updatedAt) / 1_000));
     const span = seconds < 60 ? `${seconds} s` : `${Math.floor(seconds / 60)} min`;
@@ -30,10 +24,39 @@ function show(state, updatedAt) {
   status.dataset.live = state;
   text.textContent = words[state](updatedAt);
   if (before === state) return;
-  signIn.hidden = state !== "out";
-  pause.hidden = state === "out";
   pause.textContent = state === "paused" ? "Resume" : "Pause";
   if (before !== undefined) announce(state === "on" ? "Live again" : text.textContent);
+}
+
+const place = document.querySelector('main [data-part="state"]');
+
+/** `isHeld`: somebody points at what is below, so that stays in its place, and the top of the page moves. */
+function changeBanner(isHeld, change) {
+  const { style } = place.parentElement;
+  if (!isHeld) style.marginTop = "";
+  const below = place.nextElementSibling;
+  const before = below.getBoundingClientRect().top;
+  change();
+  if (!isHeld) return;
+  const moved = below.getBoundingClientRect().top - before;
+  style.marginTop = `${(parseFloat(style.marginTop) || 0) - moved}px`;
+}
+
+/** What the page said at its last refresh may no longer be so. `knownAt`: when that was, epoch milliseconds. */
+function forget(knownAt) {
+  if (place.firstElementChild?.classList.contains("unknown")) return;
+  const [banner, headline, time] = ["div", "h2", "time"].map((name) =>
+    document.createElement(name),
+  );
+  const sentence = document.createElement("span");
+  banner.className = "state calm unknown";
+  time.dateTime = new Date(knownAt).toISOString();
+  time.dataset.as = "moment";
+  sentence.append("Not known since ", time);
+  headline.append(sentence);
+  banner.append(headline);
+  localize(banner);
+  place.replaceChildren(banner);
 }
 
 /**
@@ -42,12 +65,15 @@ function show(state, updatedAt) {
  * @param {() => string | URL} page.path
  * @param {number} page.everyMs
  * @param {(fresh: Document) => void} page.take gets each answer
+ * @param {() => boolean} [page.isHeld] whether the page must not move
  * @returns {{ end: () => void }} `end`: there is nothing more to ask for
  */
-globalThis.keepFresh = ({ path, everyMs, take }) => {
+globalThis.keepFresh = ({ path, everyMs, take, isHeld = () => false }) => {
   // Not Date.now(): that clock may be set back.
   let attendedAt = performance.now();
   let updatedAt = performance.now();
+  // For people: the clock of performance.now() stops while a laptop sleeps.
+  let knownAt = Date.now();
   let timer = setTimeout(round, everyMs);
   let isAsking = false;
   let isUnattended = false;
@@ -56,6 +82,7 @@ globalThis.keepFresh = ({ path, everyMs, take }) => {
   function enter(next) {
     state = next;
     show(state, updatedAt);
+    changeBanner(isHeld(), () => state !== "on" && forget(knownAt));
   }
 
   async function ask() {
@@ -68,8 +95,12 @@ globalThis.keepFresh = ({ path, everyMs, take }) => {
     const fresh = new DOMParser().parseFromString(await answer.text(), "text/html");
     // It was paused while it asked.
     if (!isGoing()) return state;
+    const freshState = fresh.querySelector('[data-part="state"]');
+    changeBanner(isHeld(), () => replace(place, freshState));
+    freshState.remove();
     take(fresh);
     updatedAt = performance.now();
+    knownAt = Date.now();
     return "on";
   }
 
@@ -86,6 +117,10 @@ globalThis.keepFresh = ({ path, everyMs, take }) => {
     const next = await ask().catch(() => "lost");
     isAsking = false;
     if (!isGoing()) return;
+    if (next === "out") {
+      state = "ended";
+      return hideDesk();
+    }
     enter(next);
     clearTimeout(timer);
     timer = setTimeout(round, state === "lost" ? EVERY_AFTER_FAILURE_MS : everyMs);
@@ -106,10 +141,13 @@ globalThis.keepFresh = ({ path, everyMs, take }) => {
   for (const kind of ["pointermove", "keydown", "scroll"]) {
     addEventListener(kind, attend, { passive: true });
   }
-  document.addEventListener("visibilitychange", () => {
+  const comeToFront = () => {
     attend();
     void round();
-  });
+  };
+  document.addEventListener("visibilitychange", comeToFront);
+  // A window may have been behind another one, or beside it, and visible all the time.
+  addEventListener("focus", comeToFront);
   pause?.addEventListener("click", () => (state === "paused" ? resume() : enter("paused")));
   enter("on");
   setInterval(() => state === "on" && show(state, updatedAt), 1_000);
@@ -144,7 +182,7 @@ function replaceParts(page) {
 const parts = document.querySelector("#live");
 if (parts !== null) {
   const { end } = keepFresh({
-    path: () => location.href,
+    path: () => parts.dataset.path ?? location.href,
     everyMs: Number(parts.dataset.every),
     take(page) {
       replaceParts(page);

@@ -1,4 +1,4 @@
-/** The times of a filter in the reader's own zone. What is sent, and stands in the address, stays UTC. */
+/** The times of a filter in the reader's zone. What is sent, and stands in the address, stays UTC. */
 const MINUTE_MS = 60_000;
 /** In every zone, these have years of four digits. */
 const MIN_MS = Date.parse("0001-01-02T00:00:00Z");
@@ -19,7 +19,8 @@ for (const form of document.querySelectorAll(".filter")) {
   });
 }
 
-for (const input of document.querySelectorAll(".filter input[type='datetime-local']")) {
+const inputs = document.querySelectorAll(".filter input[type='datetime-local']");
+for (const input of timeZone === "UTC" ? [] : inputs) {
   // Not what the browser may have filled in: that may be of either zone.
   const sent = input.defaultValue;
   const at = Date.parse(`${sent}Z`);

@@ -1,16 +1,5 @@
-/** Moves through a page with the keyboard, and closes popovers. */
+/** Moves through a page with the keyboard. */
 const popovers = document.querySelectorAll("details.popover");
-
-document.addEventListener("click", ({ target }) => {
-  for (const popover of popovers) if (!popover.contains(target)) popover.open = false;
-});
-
-/** What has a title lies above the row's link: its click is one on the link, with the same keys held. */
-document.addEventListener("click", (event) => {
-  const titled = event.target.closest("tr [title]");
-  if (titled === null || event.target.closest("a, button") !== null) return;
-  titled.closest("tr").querySelector(".cover")?.dispatchEvent(new MouseEvent("click", event));
-});
 
 function close() {
   for (const popover of popovers) {

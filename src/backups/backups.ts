@@ -1,0 +1,259 @@
+/**
+ * Makes backups at an interval, sends each away, and keeps the latest ones. Nothing here blocks the thread, which takes
+ * signals: the backups may be on a network disk that hangs.
+ */
+import {
+  backupOf,
+  createFolder,
+  listBackups,
+  type MadeBackup,
+  newestFirst,
+  timeStamp,
+} from "./folder.ts";
+import { rm } from "node:fs/promises";
+import { join } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
+import type { Logger } from "pino";
+import { messageOf } from "../lib/errors.ts";
+import { CommandTimeout, runBackupCommand } from "./command.ts";
+
+export interface BackupPlan {
+  readonly dir: string;
+  readonly everyMs: number;
+  readonly keep: number;
+  /** A shell script that sends a backup away, as `backupScript` returns it; null: they stay. */
+  readonly command: string | null;
+}
+
+/**
+ * Makes one backup, and verifies it; its result goes to the log. Fails if the
+ * `earlier` ones in the folder, newest first, are of another database: this one's would replace them one by one.
+ */
+export type MakeBackup = (
+  file: string,
+  making: { readonly signal: AbortSignal; readonly earlier: readonly string[] },
+) => Promise<object>;
+
+/** Returns the first of the `files` that is not known to be of another database, or null. */
+export type FindOwnBackup = (
+  files: readonly string[],
+  signal: AbortSignal,
+) => Promise<string | null>;
+
+/** What a job does with the database. Neither blocks this thread. */
+export interface BackupWork {
+  readonly make: MakeBackup;
+  readonly findOwn: FindOwnBackup;
+}
+
+/** What was last done. Times are epoch milliseconds. */
+export interface BackupStatus {
+  readonly dir: string;
+  readonly every_ms: number;
+  readonly keep: number;
+  /** The last one made, or else the newest of this database in the folder at the start; null: there is none. */
+  readonly newest: MadeBackup | null;
+  /** When the last one of this server was complete and verified; null: none yet. */
+  readonly verified_at: number | null;
+  /** Why the last attempt failed; null if it succeeded, or none has ended yet. */
+  readonly failure: BackupFailure | null;
+  /** When the work on the disk began that is still not done after a whole interval; null: there is none. */
+  readonly stuck_since: number | null;
+  /** What the command did since the start of the server; null without a command. */
+  readonly sending: {
+    /** The last one that it sent; `at` is when that backup was made. */
+    readonly sent: MadeBackup | null;
+    /** As above. `reason` may repeat what the command wrote to stderr. */
+    readonly failure: (BackupFailure & { readonly timed_out: boolean }) | null;
+  } | null;
+}
+
+interface BackupFailure {
+  readonly at: number;
+  readonly reason: string;
+}
+
+/** A failed backup is retried after this, or sooner if backups are more frequent. */
+const RETRY_MS = 60_000;
+/** The shortest interval that the settings allow. */
+const STUCK_MS_MIN = 1_000;
+/** A disk that hangs does not keep the server from stopping. */
+const STOP_MS_MAX = 5_000;
+export class BackupJob {
+  readonly #plan: BackupPlan;
+  readonly #work: BackupWork;
+  readonly #log: Logger;
+  readonly #stopping = new AbortController();
+  readonly #ended: Promise<void>;
+  status: BackupStatus;
+
+  /** Starts at once if the newest backup is older than the interval. */
+  constructor(plan: BackupPlan, work: BackupWork, log: Logger) {
+    this.#plan = plan;
+    this.#work = work;
+    this.#log = log;
+    this.status = {
+      dir: plan.dir,
+      every_ms: plan.everyMs,
+      keep: plan.keep,
+      newest: null,
+      verified_at: null,
+      failure: null,
+      stuck_since: null,
+      sending: plan.command === null ? null : { sent: null, failure: null },
+    };
+    this.#ended = this.#run();
+  }
+
+  /** Aborts a running backup or command. */
+  async stop(): Promise<void> {
+    this.#stopping.abort();
+    const isEnded = await Promise.race([
+      this.#ended.then(() => true),
+      delay(STOP_MS_MAX, false, { ref: false }),
+    ]);
+    if (!isEnded)
+      this.#log.warn({ dir: this.#plan.dir }, "the disk of the backups does not answer");
+  }
+
+  async #run(): Promise<void> {
+    const { everyMs } = this.#plan;
+    const waitMs = await this.#watched(() => this.#untilDue());
+    let dueAt = performance.now() + waitMs;
+    // Whether the last server has sent it is not known.
+    const { newest } = this.status;
+    if (waitMs > 0 && newest !== null) await this.#send(newest, dueAt);
+    await this.#sleep(dueAt - performance.now());
+    while (!this.#stopping.signal.aborted) {
+      const made = await this.#watched(() => this.#backUp());
+      dueAt = performance.now() + (made === null ? Math.min(everyMs, RETRY_MS) : everyMs);
+      if (made !== null) await this.#send(made, dueAt);
+      await this.#sleep(dueAt - performance.now());
+    }
+  }
+
+  /** Reports work that may never be done: a network disk can hang for ever, without an error. */
+  async #watched<T>(work: () => Promise<T>): Promise<T> {
+    const { dir, everyMs } = this.#plan;
+    const since = Date.now();
+    const report = (): void => {
+      this.#note({ stuck_since: since });
+      this.#log.error(
+        { dir, since: new Date(since).toISOString() },
+        "a backup is not done after a whole interval: the disk of the backups does not answer, or is too slow",
+      );
+    };
+    const timer = setTimeout(report, Math.max(everyMs, STUCK_MS_MIN)).unref();
+    try {
+      return await work();
+    } finally {
+      clearTimeout(timer);
+      this.#note({ stuck_since: null });
+    }
+  }
+
+  /** Retries until the next backup is due; that one is sent instead. */
+  async #send(made: MadeBackup, dueAt: number): Promise<void> {
+    const { everyMs } = this.#plan;
+    for (let pauseMs = Math.min(RETRY_MS, everyMs / 4); ; pauseMs *= 2) {
+      if (await this.#sendOnce(made)) return;
+      if (this.#stopping.signal.aborted || performance.now() + pauseMs >= dueAt) return;
+      await this.#sleep(pauseMs);
+    }
+  }
+
+  async #sendOnce(made: MadeBackup): Promise<boolean> {
+    const { command, everyMs } = this.#plan;
+    const { signal } = this.#stopping;
+    if (command === null || signal.aborted) return true;
+    const { file } = made;
+    const startedAt = performance.now();
+    const timeoutMs = Math.ceil(everyMs / 2);
+    try {
+      await runBackupCommand(command, file, { timeoutMs, signal });
+      this.#note({ sending: { sent: made, failure: null } });
+      const duration_ms = Math.round(performance.now() - startedAt);
+      this.#log.info({ file, duration_ms }, "backup sent");
+      return true;
+    } catch (error) {
+      if (signal.aborted) return false;
+      const reason = messageOf(error);
+      const sent = this.status.sending?.sent ?? null;
+      const timed_out = error instanceof CommandTimeout;
+      this.#note({ sending: { sent, failure: { at: Date.now(), reason, timed_out } } });
+      this.#log.error({ file, reason }, "the backup command failed, it will be retried");
+      return false;
+    }
+  }
+
+  /** At most the interval, even if the clock was set back since the newest backup. */
+  async #untilDue(): Promise<number> {
+    const { dir, everyMs } = this.#plan;
+    const { future } = await listBackups(dir);
+    if (future.length > 0) {
+      const files = future.map((name) => join(dir, name));
+      this.#log.warn({ files }, "backups dated in the future are neither counted nor deleted");
+    }
+    const files = await newestFirst(dir);
+    const own = files.length === 0 ? null : await this.#findOwn(files);
+    const newest = own === null ? null : backupOf(own);
+    this.#note({ newest });
+    // One of another database makes the next backup fail: report that now.
+    if (newest === null || newest.file !== files[0]) return 0;
+    return Math.min(everyMs, Math.max(0, everyMs - (Date.now() - newest.at)));
+  }
+
+  /** Returns null if it failed, too: the next backup says why. */
+  async #findOwn(files: readonly string[]): Promise<string | null> {
+    return this.#work.findOwn(files, this.#stopping.signal).catch(() => null);
+  }
+
+  /** Returns null if it failed. */
+  async #backUp(): Promise<MadeBackup | null> {
+    const { dir } = this.#plan;
+    // Names sort by time.
+    const file = join(dir, `signalbox-${timeStamp(Date.now())}.db`);
+    const startedAt = performance.now();
+    let made: MadeBackup;
+    try {
+      await createFolder(dir);
+      const earlier = await newestFirst(dir);
+      const backup = await this.#work.make(file, { signal: this.#stopping.signal, earlier });
+      const duration_ms = Math.round(performance.now() - startedAt);
+      made = backupOf(file);
+      this.#note({ newest: made, verified_at: Date.now(), failure: null });
+      this.#log.info({ ...backup, duration_ms }, "backup made");
+    } catch (error) {
+      if (!this.#stopping.signal.aborted) {
+        this.#note({ failure: { at: Date.now(), reason: messageOf(error) } });
+        this.#log.error({ file, reason: messageOf(error) }, "backup failed, it will be retried");
+      }
+      return null;
+    }
+    await this.#prune(file);
+    return made;
+  }
+
+  #note(change: Partial<BackupStatus>): void {
+    this.status = { ...this.status, ...change };
+  }
+
+  /** Never removes the one just made, even if the clock was set back. */
+  async #prune(made: string): Promise<void> {
+    const { dir, keep } = this.#plan;
+    const { past } = await listBackups(dir);
+    const others = past.map((name) => join(dir, name)).filter((file) => file !== made);
+    for (const file of others.slice(0, Math.max(0, others.length - (keep - 1)))) {
+      try {
+        await rm(file, { force: true });
+      } catch (error) {
+        this.#log.warn({ file, reason: messageOf(error) }, "an old backup cannot be deleted");
+      }
+    }
+  }
+
+  /** Ends when the job is stopped. */
+  async #sleep(milliseconds: number): Promise<void> {
+    await delay(Math.max(0, milliseconds), null, { signal: this.#stopping.signal }).catch(() => {});
+  }
+}

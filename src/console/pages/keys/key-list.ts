@@ -1,0 +1,162 @@
+/** The keys of a member's desk, as pages show them: a few at a time, newest first. */
+import type { Bucket, KeyActivity } from "../../../domain/activity/activity.ts";
+import { type ApiKey, EXPIRING_SOON_MS, keyState } from "../../../domain/key/key.ts";
+import type { KeyPage } from "../../../domain/storage/registry.ts";
+import { startOfSpan } from "../../ui/sparkline.tsx";
+import { linkTo } from "../../server/links.ts";
+import { lastDayFrom } from "./key-activity.ts";
+import type { ConsoleServices } from "../../server/services.ts";
+import { type MemberVisit, readCursor } from "../../server/visit.ts";
+
+const PAGE = 50;
+/** Keys that expire soon, above the first page: the first to expire. The others keep their place. */
+const EXPIRING_FIRST = 25;
+/** Ended keys that are still in use: they come first of all. */
+const STILL_IN_USE_SHOWN = 50;
+/** Keys that got 401, active ones included. */
+const STILL_IN_USE_READ = 1_000;
+
+/** The small chart of each key: days in UTC, with today. */
+export const CHART = { width: "day", count: 14 } as const;
+
+/** A key and its recent requests. */
+export interface KeyUse {
+  readonly apiKey: ApiKey;
+  /** It expires soon and has no successor. */
+  readonly isExpiring: boolean;
+  /** In the last 24 hours. */
+  readonly activity: KeyActivity | undefined;
+  /** The days with anything in them: see {@link CHART}. */
+  readonly days: readonly Bucket[];
+  readonly now: number;
+}
+
+export interface KeyListing {
+  /** In this order. */
+  readonly keys: readonly KeyUse[];
+  /** The path of the next page; null: this is the last. */
+  readonly older: string | null;
+  /** The path of the first page; null: this is it. */
+  readonly newest: string | null;
+  /** The path of the keys that have ended; null: none has, or this is not the first page. */
+  readonly ended: string | null;
+}
+
+export async function readKeyList(
+  services: ConsoleServices,
+  visit: MemberVisit,
+): Promise<KeyListing> {
+  const { url } = visit;
+  const isOfEnded = url.searchParams.get("ended") === "all";
+  const before = readCursor(url, "before");
+  const pathTo = (key?: ApiKey) =>
+    linkTo("/keys", { ended: isOfEnded ? "all" : null, before: key?.id });
+  const page = await pageOf(services, visit, { state: isOfEnded ? "ended" : "active", before });
+  const isFirst = before === null;
+  const expiring = isOfEnded ? [] : await expiringKeys(services, visit);
+  const first = expiring.slice(0, EXPIRING_FIRST);
+  const isWhole = isFirst && !isOfEnded;
+  const inUse = isWhole ? (await keysStillInUse(services, visit)).slice(0, STILL_IN_USE_SHOWN) : [];
+  const ended = isWhole ? await pageOf(services, visit, { state: "ended", limit: 1 }) : null;
+  const keys = [
+    ...inUse,
+    ...(isFirst ? first : []),
+    ...page.keys.filter(({ id }) => !first.some((key) => key.id === id)),
+  ];
+  return {
+    keys: await readUse(services, visit, keys, expiring),
+    older: page.hasMore ? pathTo(page.keys.at(-1)) : null,
+    newest: isFirst ? null : pathTo(),
+    ended: ended !== null && ended.keys.length > 0 ? "/keys?ended=all" : null,
+  };
+}
+
+interface Some {
+  readonly keys: readonly ApiKey[];
+  readonly hasMore: boolean;
+}
+
+async function pageOf(
+  { registry }: ConsoleServices,
+  { member }: MemberVisit,
+  page: Pick<KeyPage, "state" | "before"> & { readonly limit?: number },
+): Promise<Some> {
+  const { limit = PAGE } = page;
+  const found = await registry.pageKeys({ ...page, desk: member.deskId, limit: limit + 1 });
+  return { keys: found.slice(0, limit), hasMore: found.length > limit };
+}
+
+/** Those that expire soon and have no successor, the first to expire first. */
+export async function expiringKeys(
+  { registry }: ConsoleServices,
+  { member, now }: MemberVisit,
+): Promise<ApiKey[]> {
+  return registry.expiringKeys(member.deskId, now + EXPIRING_SOON_MS);
+}
+
+/**
+ * Ended keys that something still sends with, the latest request first. Keys that are active again, since
+ * their desk was archived and brought back, have got 401 too.
+ */
+export async function keysStillInUse(
+  services: ConsoleServices,
+  visit: MemberVisit,
+): Promise<ApiKey[]> {
+  const { activity } = services;
+  const { member, now } = visit;
+  const from = lastDayFrom(now);
+  const ids = await activity.keysStillInUse(member.deskId, from, STILL_IN_USE_READ);
+  const found = await Promise.all(ids.map((id) => findKey(services, visit, id)));
+  return found.filter((key) => key !== null).filter((key) => keyState(key, now) !== "active");
+}
+
+/** `expiring`: see {@link expiringKeys}. */
+export async function readUse(
+  { activity }: ConsoleServices,
+  { member: { deskId }, now }: MemberVisit,
+  keys: readonly ApiKey[],
+  expiring: readonly ApiKey[],
+): Promise<KeyUse[]> {
+  const ids = keys.map(({ id }) => id);
+  const activities = await activity.ofKeys(deskId, ids, lastDayFrom(now));
+  const from = startOfSpan({ ...CHART, now });
+  const days = await activity.bucketsOfKeys(deskId, ids, CHART.width, from);
+  return keys.map((apiKey) => ({
+    apiKey,
+    isExpiring: expiring.some(({ id }) => id === apiKey.id),
+    activity: activities.get(apiKey.id),
+    days: days.get(apiKey.id) ?? [],
+    now,
+  }));
+}
+
+/** In a list to choose from, so that the page stays small. */
+const OFFERED_MAX = 100;
+
+/** Null for an id that is unknown or another desk's. */
+export async function findKey(
+  { registry }: ConsoleServices,
+  { member }: MemberVisit,
+  id: string,
+): Promise<ApiKey | null> {
+  const key = await registry.findKey(id, { desk: member.deskId });
+  // Only the id's own spelling: the registry also finds it in lower case.
+  return key?.id === id ? key : null;
+}
+
+/** To choose from: the newest of the active keys, then of those that have ended, and the chosen one. */
+export async function offeredKeys(
+  services: ConsoleServices,
+  visit: MemberVisit,
+  chosenId: string | undefined,
+): Promise<ApiKey[]> {
+  const { registry } = services;
+  const { deskId: desk } = visit.member;
+  const some = { desk, scope: "send", limit: OFFERED_MAX } as const;
+  const active = await registry.pageKeys({ ...some, state: "active" });
+  const ended = await registry.pageKeys({ ...some, state: "ended" });
+  const offered = [...active, ...ended].slice(0, OFFERED_MAX);
+  if (chosenId === undefined || offered.some(({ id }) => id === chosenId)) return offered;
+  const chosen = await findKey(services, visit, chosenId);
+  return chosen === null ? offered : [...offered, chosen];
+}

@@ -1,0 +1,195 @@
+/** `/keys`: the keys of the member's desk. Another desk's key is answered like an unknown one. */
+import { UserError } from "../../../lib/errors.ts";
+import { type ApiKey, shownState } from "../../../domain/key/key.ts";
+import { generateToken } from "../../../domain/member/member.ts";
+import { firstSignalCommand } from "../../../lib/text/shell.ts";
+import {
+  choose,
+  confirmationOf,
+  isConfirmed,
+  LIFETIME_DEFAULT,
+  lifetimes,
+  overlaps,
+  SUCCESSOR_LIFETIME_DEFAULT,
+  successorLifetimesOf,
+} from "./key-choices.ts";
+import { expiringKeys, findKey, readKeyList, readUse } from "./key-list.ts";
+import { KeyPage } from "./key-page.tsx";
+import type { MintedKeys } from "./minted.ts";
+import { NewKeyPage, NotRotatedPage, RevokePage, RotatePage } from "./forms.tsx";
+import { Arrival, KeyShownPage, ShownAlreadyPage } from "./key-shown.tsx";
+import { KeyListPage } from "./page.tsx";
+import { lastDayFrom } from "./key-activity.ts";
+import { PageState } from "../../ui/state.tsx";
+import { seeOther } from "../../server/responses.ts";
+import {
+  type Answer,
+  forMembers,
+  found,
+  type Route,
+  type Send,
+  type Show,
+} from "../../server/routes.ts";
+import { senderOf } from "../../server/sessions/sent-forms.ts";
+import type { ConsoleServices } from "../../server/services.ts";
+import { authorOf, type MemberVisit } from "../../server/visit.ts";
+
+/** The newest entries of the audit on the page of a key. */
+const HISTORY_SHOWN = 50;
+
+type HandleOne = (
+  services: ConsoleServices,
+  visit: MemberVisit,
+  apiKey: ApiKey,
+  problem: string | null,
+) => Promise<Answer>;
+
+/** For a key of the member's own desk. */
+function ofOne(handle: HandleOne) {
+  return async (
+    services: ConsoleServices,
+    visit: MemberVisit,
+    problem: string | null = null,
+  ): Promise<Answer> =>
+    handle(services, visit, found(await findKey(services, visit, idOf(visit))), problem);
+}
+
+function idOf({ params }: MemberVisit): string {
+  return params["id"] ?? "";
+}
+
+const showKey: HandleOne = async (services, visit, apiKey, problem) => {
+  const { audit } = services;
+  const { deskId: desk } = visit.member;
+  const { id } = apiKey;
+  const records = await audit.list({ desk, key: id, limit: HISTORY_SHOWN });
+  const expiring = await expiringKeys(services, visit);
+  const [use] = await readUse(services, visit, [apiKey], expiring);
+  const details = {
+    ...found(use),
+    creator: (await audit.creatorsOf(desk, [id])).get(id),
+    records,
+  };
+  return <KeyPage visit={visit} details={details} problem={problem} />;
+};
+
+const rename: HandleOne = async ({ registry }, visit, { id }) => {
+  const { deskId: desk } = visit.member;
+  await registry.relabelKey(id, visit.form.get("label") ?? "", { desk }, authorOf(visit));
+  return seeOther(`/keys/${id}`);
+};
+
+/** A desk may have only so many active keys: the form says so before it is sent, too. */
+const showNew: Show = async ({ registry }, visit, problem) => {
+  const obstacle = await registry.mintObstacle(visit.member.deskId);
+  return <NewKeyPage visit={visit} copy={generateToken()} problem={obstacle ?? problem} />;
+};
+
+const create: Send = async (services, visit) => {
+  const { deskId: desk } = visit.member;
+  const label = visit.form.get("label") ?? "";
+  const expires = visit.form.get("expires") ?? LIFETIME_DEFAULT;
+  const expiresInMs = choose(lifetimes, expires, "Choose when the key expires.");
+  const key = { scope: "send", desk, label: label === "" ? null : label, expiresInMs } as const;
+  return seeOnce(services, visit, async () => ({
+    minted: await services.registry.mintKey(key, authorOf(visit)),
+    replaces: null,
+  }));
+};
+
+/** The only page that contains a key: once, in time, and in the session that made it. */
+const showOnce: HandleOne = async (services, visit, apiKey) => {
+  const shown = services.minted.take(senderOf(visit).session, apiKey.id, visit.now);
+  if (shown === null) return <ShownAlreadyPage visit={visit} apiKey={apiKey} />;
+  const { key, replaces } = shown;
+  return (
+    <KeyShownPage
+      visit={visit}
+      apiKey={apiKey}
+      plaintext={key}
+      replaced={replaces === null ? null : await findKey(services, visit, replaces)}
+      command={firstSignalCommand(services.publicUrl, key, `first-of-${apiKey.last4}`)}
+    />
+  );
+};
+
+/** For the script of that page, which cannot be asked for twice. */
+const showArrival: HandleOne = async ({ activity }, visit, apiKey) => {
+  const { member, now } = visit;
+  const counts = await activity.ofKeys(member.deskId, [apiKey.id], lastDayFrom(now));
+  return (
+    <>
+      <PageState visit={visit} />
+      <Arrival apiKey={apiKey} rejected={counts.get(apiKey.id)?.rejected ?? 0} now={now} />
+    </>
+  );
+};
+
+/** Shows why the key cannot be rotated, or the form. */
+const showRotate: HandleOne = async (_, visit, apiKey, problem) => {
+  // The key's page says that it has ended, or has a successor.
+  if (shownState(apiKey, visit.now) !== "active") {
+    if (problem === null) return seeOther(`/keys/${apiKey.id}`);
+    return <NotRotatedPage visit={visit} apiKey={apiKey} problem={problem} />;
+  }
+  return <RotatePage visit={visit} apiKey={apiKey} copy={generateToken()} problem={problem} />;
+};
+
+const rotate: HandleOne = async (services, visit, apiKey) => {
+  const { id } = apiKey;
+  const { form, member } = visit;
+  const overlap = form.get("overlap") ?? "";
+  const expires = form.get("expires") ?? SUCCESSOR_LIFETIME_DEFAULT;
+  const options = {
+    overlapMs: choose(overlaps, overlap, "Choose how long the old key works."),
+    expiresInMs: choose(successorLifetimesOf(apiKey), expires, "Choose when the new key expires."),
+    desk: member.deskId,
+  };
+  return seeOnce(services, visit, async () => {
+    const { minted } = await services.registry.rotateKey(id, options, authorOf(visit));
+    return { minted, replaces: id };
+  });
+};
+
+const showRevoke: HandleOne = async ({ registry }, visit, apiKey, problem) => {
+  if (apiKey.revoked_at !== null) return seeOther(`/keys/${apiKey.id}`);
+  const hasNamesake = await registry.hasNamesake(apiKey);
+  return <RevokePage visit={visit} apiKey={apiKey} hasNamesake={hasNamesake} problem={problem} />;
+};
+
+const revoke: HandleOne = async ({ registry }, visit, apiKey) => {
+  const { id, revoked_at } = apiKey;
+  // Without the database's lock: the limit on changes does not count this form.
+  if (revoked_at !== null) return seeOther(`/keys/${id}`);
+  if (!isConfirmed(apiKey, visit.form.get("confirmation") ?? "")) {
+    const what = confirmationOf(apiKey).isLabel ? "its label" : "its last 4 characters";
+    throw new UserError(`Nothing was revoked: what you typed is not ${what}.`);
+  }
+  await registry.revokeKey(id, { desk: visit.member.deskId }, authorOf(visit));
+  return seeOther(`/keys/${id}`);
+};
+
+/** Redirects to the page that shows the new key, so that a reload mints nothing. */
+async function seeOnce(
+  { minted }: ConsoleServices,
+  visit: MemberVisit,
+  mint: Parameters<MintedKeys["once"]>[2],
+): Promise<Response> {
+  return seeOther(`/keys/${await minted.once(senderOf(visit), visit.now, mint)}/key`);
+}
+
+export const keyRoutes: readonly Route[] = [
+  forMembers.page("/keys", async (services, visit) => (
+    <KeyListPage visit={visit} listing={await readKeyList(services, visit)} />
+  )),
+  forMembers.page("/keys/new", showNew),
+  forMembers.form("/keys", create, { again: showNew, page: "/keys/new" }),
+  forMembers.page("/keys/:id", ofOne(showKey)),
+  forMembers.form("/keys/:id", ofOne(rename), { again: ofOne(showKey) }),
+  forMembers.page("/keys/:id/key", ofOne(showOnce)),
+  forMembers.page("/keys/:id/arrival", ofOne(showArrival)),
+  forMembers.page("/keys/:id/rotate", ofOne(showRotate)),
+  forMembers.form("/keys/:id/rotate", ofOne(rotate), { again: ofOne(showRotate) }),
+  forMembers.page("/keys/:id/revoke", ofOne(showRevoke)),
+  forMembers.form("/keys/:id/revoke", ofOne(revoke), { again: ofOne(showRevoke) }),
+];

@@ -1,0 +1,27 @@
+/** All routes of the console. */
+import { accountRoutes } from "../pages/account/routes.tsx";
+import { differingRoutes } from "../pages/activity/differing.tsx";
+import { activityRoutes } from "../pages/activity/page.tsx";
+import { auditRoutes } from "../pages/audit/page.tsx";
+import { keyRoutes } from "../pages/keys/routes.tsx";
+import { memberRoutes } from "../pages/members/page.tsx";
+import { joinRoutes } from "../pages/sign-in/join-routes.tsx";
+import { signInRoutes } from "../pages/sign-in/routes.tsx";
+import { signalRoutes } from "../pages/signals/routes.tsx";
+import { homeRoutes } from "../pages/home/page.tsx";
+import { startRoutes } from "../pages/start/page.tsx";
+import type { Route } from "./routes.ts";
+
+export const allRoutes: readonly Route[] = [
+  ...signInRoutes,
+  ...joinRoutes,
+  ...homeRoutes,
+  ...startRoutes,
+  ...signalRoutes,
+  ...activityRoutes,
+  ...differingRoutes,
+  ...keyRoutes,
+  ...memberRoutes,
+  ...auditRoutes,
+  ...accountRoutes,
+];

@@ -1,0 +1,34 @@
+/** Everything that the pages use. */
+import type { Logger } from "pino";
+import type { Outage } from "../../domain/storage/append.ts";
+import type { ConsoleStorage } from "../../domain/storage/storage.ts";
+import type { MadeLink } from "../../domain/member/member.ts";
+import type { MintedKeys } from "../pages/keys/minted.ts";
+import type { ExportSlots } from "../pages/signals/export.ts";
+import type { FailedSignIns } from "../pages/sign-in/failed-sign-ins.ts";
+import type { PasskeyCeremonies } from "../pages/sign-in/passkeys.ts";
+import type { SentForms } from "./sessions/sent-forms.ts";
+import type { Sessions } from "./sessions/sessions.ts";
+import type { SignInThrottle } from "./limits/throttle.ts";
+
+export interface ConsoleServices extends Omit<
+  ConsoleStorage,
+  "close" | "deviceSecret" | "sessions"
+> {
+  readonly sessions: Sessions;
+  readonly throttle: SignInThrottle;
+  readonly failedSignIns: FailedSignIns;
+  readonly ceremonies: PasskeyCeremonies;
+  readonly minted: MintedKeys;
+  /** One-time links that forms have made. */
+  readonly links: SentForms<MadeLink>;
+  readonly exports: ExportSlots;
+  /** Null while signals are stored. */
+  readonly outage: () => Outage | null;
+  /** The console's public URL: scheme, host and port. Known once it is bound. */
+  readonly ownOrigin: () => string;
+  /** The public URL of the interface for bots. */
+  readonly publicUrl: string;
+  readonly now: () => number;
+  readonly log: Logger;
+}

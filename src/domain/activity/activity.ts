@@ -1,0 +1,206 @@
+/**
+ * The recent requests with a desk's keys, counted by outcome, and the rejected ones in detail: for the
+ * people who write its bots. Not an audit: a crash may lose a second, and old data is dropped. Times are epoch
+ * milliseconds.
+ */
+import type { AppError, ErrorCode, FieldReasons } from "../errors.ts";
+import type { Appended, Identity } from "../storage/append.ts";
+
+/**
+ * Reasons kept per desk, each with each of its keys counted as one: the least recent ones are dropped,
+ * because names of unknown fields are a client's own words.
+ */
+export const REJECT_REASONS_KEPT = 300;
+/** Of them, kept per key: one key that makes up names pushes out no other key's reasons. */
+export const REJECT_REASONS_PER_KEY_KEPT = 50;
+/** The latest requests kept per key and reason: a flood of one reason pushes out no other. */
+export const REQUESTS_PER_REASON_KEPT = 20;
+/** Minutes and hours for which rejected requests are counted by reason, with the present one. */
+export const REJECT_MINUTES_KEPT = 10;
+export const REJECT_HOURS_KEPT = 24;
+/** Signals with duplicates kept per desk, newest first. */
+export const REPEATED_SIGNALS_KEPT = 10_000;
+/** Signals with {@link Differing} kept per desk, each with each key counted as one: the latest. */
+export const DIFFERING_KEPT = 1_000;
+/** Invalid fields kept per rejected request. */
+export const REJECT_FIELDS_MAX = 10;
+
+/** The width of a bucket and how many are kept. Days are in UTC. */
+export const activityWidths = {
+  minute: { ms: 60_000, kept: 180 },
+  hour: { ms: 3_600_000, kept: 168 },
+  day: { ms: 86_400_000, kept: 90 },
+} as const;
+
+export type ActivityWidth = keyof typeof activityWidths;
+
+/** Returns the start of the bucket that contains `at`. */
+export function startOfBucket(at: number, widthMs: number): number {
+  return at - (at % widthMs);
+}
+
+/** A signal that was answered with 201 or 200. */
+export interface Acceptance {
+  readonly receivedAt: number;
+  /** As the client sent it. */
+  readonly signalTime: number | null;
+  readonly appended: Appended;
+  /** From the request's headers to the commit. */
+  readonly durationMs: number;
+}
+
+/** Is told of each request to store a signal, and of every other refusal, except for clients that went away. */
+export interface RequestObserver {
+  accepted(owner: Identity, acceptance: Acceptance): void;
+  /**
+   * `owner`: null without a known key; a key may be revoked or expired. `error`: null for a defect of ours, which is not described.
+   */
+  rejected(owner: Identity | null, at: number, requestId: string, error: AppError | null): void;
+}
+
+export interface Outcomes {
+  readonly stored: number;
+  readonly duplicate: number;
+  readonly rejected: number;
+}
+
+/** The requests of one key in one minute. */
+export interface KeyMinute extends Outcomes {
+  readonly deskId: number;
+  readonly keyId: string;
+  readonly start: number;
+  /** How many were rejected because the key was revoked, had expired, or was of an archived desk. */
+  readonly unauthorized: number;
+  /** The newest request. */
+  readonly lastAt: number;
+}
+
+/** Requests are rejected for the same reason if their answers have the same status, error and fields. */
+export interface RejectReason {
+  readonly status: number;
+  readonly error: ErrorCode;
+  /** As in the answer, up to {@link REJECT_FIELDS_MAX}; null if it had none. */
+  readonly fields: FieldReasons | null;
+  /** How many more invalid fields the request had. */
+  readonly moreFields: number;
+}
+
+/** Equal for equal reasons, in whatever order their fields are. */
+export function textOfReason({ status, error, fields, moreFields }: RejectReason): string {
+  const entries = Object.entries(fields ?? {}).toSorted(([one], [other]) => (one < other ? -1 : 1));
+  return JSON.stringify([status, error, entries, moreFields]);
+}
+
+export interface RejectedRequest {
+  /** A UUIDv7: rises with time. */
+  readonly request_id: string;
+  readonly key_id: string;
+  readonly at: number;
+  /** As in the answer; null if it had none. */
+  readonly message: string | null;
+}
+
+/** The requests with one key that were rejected for one reason. */
+export interface KeyRejects {
+  readonly deskId: number;
+  readonly keyId: string;
+  readonly reason: RejectReason;
+  readonly count: number;
+  readonly firstAt: number;
+  readonly lastAt: number;
+  /** The latest of them, up to {@link REQUESTS_PER_REASON_KEPT}, in any order. */
+  readonly latest: readonly Omit<RejectedRequest, "key_id">[];
+}
+
+/** Which rejected requests to read: those of a desk, narrowed by each property that is not null. */
+export interface RejectQuery {
+  readonly deskId: number;
+  readonly keyId?: string | null;
+  readonly status?: number | null;
+  /** The answer named this field. */
+  readonly field?: string | null;
+  /** The id of one reason. */
+  readonly reason?: string | null;
+  /**
+   * Counts only the requests in the hours starting with the one that contains it, up to
+   * {@link REJECT_HOURS_KEPT}, or in the minutes, up to {@link REJECT_MINUTES_KEPT}. Reasons without any are left out.
+   */
+  readonly from?: number | null;
+  readonly fromWidth?: "minute" | "hour";
+  /** Only reasons whose latest request has a lower id. */
+  readonly before?: string | null;
+  /** Reasons. */
+  readonly limit: number;
+  /** The latest requests of each reason. */
+  readonly requestsMax: number;
+}
+
+/** The requests of a desk that were rejected for one reason. */
+export interface Rejects extends RejectReason {
+  /** Names the reason: the same for every key. */
+  readonly id: string;
+  readonly count: number;
+  readonly firstAt: number;
+  readonly lastAt: number;
+  /** The keys that they were sent with, the latest first. */
+  readonly keyIds: readonly string[];
+  /** Newest first. */
+  readonly latest: readonly RejectedRequest[];
+}
+
+export interface Repeats {
+  readonly duplicates: number;
+  /** How many differed from the original. */
+  readonly differing: number;
+  /** The fields in which they differed. */
+  readonly differs: readonly string[];
+  /** The newest duplicate. */
+  readonly lastAt: number;
+}
+
+/** The duplicates of one signal that were sent with one key and differed from it. */
+export interface Differing {
+  readonly signalId: string;
+  readonly keyId: string;
+  readonly count: number;
+  /** The fields in which they differed. */
+  readonly fields: readonly string[];
+  /** The newest of them. */
+  readonly lastAt: number;
+}
+
+/** Which of {@link Differing} to read: those before this one, the latest first. */
+export interface DifferingQuery {
+  readonly deskId: number;
+  readonly before: Pick<Differing, "lastAt" | "signalId" | "keyId"> | null;
+  readonly limit: number;
+}
+
+/** Duplicates that differed from their signal, of all signals together. */
+export type DifferingTotal = Pick<Differing, "count" | "lastAt">;
+
+/** What was observed since the previous batch. */
+export interface ActivityBatch {
+  readonly minutes: readonly KeyMinute[];
+  readonly rejects: readonly KeyRejects[];
+  readonly repeats: readonly (Repeats & { readonly deskId: number; readonly signalId: string })[];
+  readonly differing: readonly (Differing & { readonly deskId: number })[];
+}
+
+/** `keyId`: only this key's activity; null: the whole desk's. */
+export interface ActivityOwner {
+  readonly deskId: number;
+  readonly keyId: string | null;
+}
+
+export interface Bucket extends Outcomes {
+  readonly start: number;
+}
+
+export interface KeyActivity {
+  readonly requests: number;
+  readonly rejected: number;
+  /** As in {@link KeyMinute}. */
+  readonly unauthorized: number;
+  readonly lastAt: number;
+}

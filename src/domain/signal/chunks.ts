@@ -1,0 +1,68 @@
+/** Reads many signals in chunks, so that no call takes long and none keeps the database's log from its checkpoint. */
+import { incrementBase32 } from "ulid";
+import type { SignalReader } from "../storage/signals.ts";
+import {
+  everySignal,
+  type SignalList,
+  type SignalQuery,
+  type StoredSignal,
+} from "./stored-signal.ts";
+
+/** Lower than every id. */
+export const LOWEST_ID = "0".repeat(26);
+
+interface ChunkSize {
+  readonly rows: number;
+  /** UTF-16 units. */
+  readonly metadataUnits: number;
+}
+
+/**
+ * Yields what the query finds, at most `limit` signals, in its order. With the order `newest`, signals
+ * that arrive meanwhile are left out. A chunk may be empty: others can have their turn then.
+ */
+export async function* readChunks(
+  reader: Pick<SignalReader, "list">,
+  { limit: signalsMax, ...query }: SignalQuery,
+  size: ChunkSize,
+): AsyncGenerator<readonly StoredSignal[], void> {
+  const cursor = query.order === "newest" ? "before" : "after";
+  let from = query[cursor] ?? null;
+  for (let left = signalsMax; left > 0;) {
+    const limit = Math.min(size.rows, left);
+    const { signals, more }: SignalList = await reader.list({
+      ...query,
+      [cursor]: from,
+      limit,
+      metadataUnitsMax: size.metadataUnits,
+    });
+    yield signals;
+    if (more === null) return;
+    from = more;
+    left -= signals.length;
+  }
+}
+
+/** The newest signal of a desk, or of all (null), before an id if one is given; null if there is none. */
+export async function newestSignal(
+  reader: Pick<SignalReader, "list">,
+  deskId: number | null,
+  before: string | null = null,
+): Promise<StoredSignal | null> {
+  const query = { deskId, filter: everySignal, before, order: "newest", limit: 1 } as const;
+  return (await reader.list(query)).signals[0] ?? null;
+}
+
+/** The newest signal's id, or one that is lower than every id. */
+export async function newestSignalId(
+  reader: Pick<SignalReader, "list">,
+  deskId: number | null,
+  before: string | null = null,
+): Promise<string> {
+  return (await newestSignal(reader, deskId, before))?.id ?? LOWEST_ID;
+}
+
+/** A `before` that includes this id. */
+export function through(id: string): string {
+  return incrementBase32(id);
+}

@@ -1,0 +1,234 @@
+/** What `serve` listens with: the interfaces for signals, readers, the console, and the operator. */
+import type { Logger } from "pino";
+import { openApiDocument } from "../intake/openapi.ts";
+import { createPublicInterface } from "../intake/server.ts";
+import type { Certificates } from "./certificates.ts";
+import { readiness } from "../checks/table.ts";
+import { defaultPublicUrl, type ServeConfig } from "./config.ts";
+import type { ActivityRecorder } from "../console/pages/activity/recorder.ts";
+import { ConsoleThread } from "../console/server/thread.ts";
+import type { RequestObserver } from "../domain/activity/activity.ts";
+import type { ServerStorage } from "../domain/storage/storage.ts";
+import type { Feed } from "../feed/feed.ts";
+import { feedDocument } from "../feed/openapi.ts";
+import { answerOwner, createFeedInterface, SEND_BUFFER_BYTES } from "../feed/server.ts";
+import { type Address, formatAddress, isLoopbackHost } from "../http/address.ts";
+import { type ConnectionPlan, limitConnections } from "../http/limits/connections.ts";
+import type { KnownPeers } from "../http/limits/known-peers.ts";
+import { Listener } from "../http/listener.ts";
+import { Description } from "../http/openapi.ts";
+import { RateLimiter } from "../http/limits/rate.ts";
+import type { RefusalLog } from "../http/limits/refusal-log.ts";
+import type { RefusedKeys } from "../http/limits/refused-keys.ts";
+import { type TrustedProxies, transportPolicy } from "../http/transport.ts";
+import type { BackupJob } from "../backups/backups.ts";
+import type { Metrics } from "../ops/metrics/metrics.ts";
+import { type AnswerFeed, type ServerStatus, serveOnSocket, serveOnTcp } from "../ops/server.ts";
+import { VERSION } from "../lib/version.ts";
+
+/** What runs already, while the rest starts. */
+export interface Running {
+  listener: Listener | null;
+  /** The listener of the feed. */
+  readers: Listener | null;
+  console: ConsoleThread | null;
+  backups: BackupJob | null;
+}
+
+/** What the interfaces share. */
+export interface Parts {
+  readonly config: ServeConfig;
+  readonly log: Logger;
+  /** Epoch milliseconds. */
+  readonly now: () => number;
+  readonly storage: ServerStorage;
+  readonly feed: Feed;
+  readonly refusedKeys: RefusedKeys;
+  readonly certificates: Certificates;
+  readonly connections: ConnectionPlan;
+  readonly known: Readonly<Record<"public" | "read", KnownPeers>>;
+  readonly metrics: Metrics;
+  readonly refusals: RefusalLog;
+  readonly trustedProxies: TrustedProxies;
+}
+
+/** Returns where `--ops-listen` is bound, or null. */
+export function serveHealth(
+  parts: Parts,
+  running: Running,
+  opened: AsyncDisposableStack,
+): Address | null {
+  const { config, log, storage, feed, refusedKeys, certificates, connections, metrics, now } =
+    parts;
+  const { dataDir } = config;
+  const startedAt = now();
+  let ops: Address | null = null;
+  const status = (): ServerStatus => {
+    const bound = running.listener?.address ?? null;
+    return {
+      version: VERSION,
+      pid: process.pid,
+      started_at: startedAt,
+      listen: bound && formatAddress(bound),
+      console_listen: config.consoleListen && formatAddress(config.consoleListen),
+      read_listen: running.readers && formatAddress(running.readers.address),
+      ops_listen: ops && formatAddress(ops),
+      public_url: bound && publicUrlOf(config, bound),
+      feed_url: running.readers && feedUrlOf(config, running.readers.address),
+      console_url: running.console?.url ?? futureConsoleUrl(config),
+      console_problem: running.console?.problem ?? null,
+      certificate_expires_at: certificates.current?.expiresAt ?? null,
+      certificate_refusal: certificates.refusal,
+      acme: certificates.acme,
+      backups: running.backups?.status ?? null,
+      outage: storage.outage,
+      refused_keys: refusedKeys.list(),
+    };
+  };
+  const ready = () => readiness(dataDir, status(), now());
+  const certificate = () => certificates.current;
+  const states = { dataDir, now, ready, certificate, status, storage, feed };
+  const sources = { dataDir, ready, metrics: () => metrics.respond(states) };
+  const socket = serveOnSocket(sources, status, feedForOwner(parts));
+  opened.defer(() => socket.stop());
+  if (config.opsListen === null) return null;
+  const tcp = serveOnTcp(sources, config.opsListen);
+  ops = tcp.address;
+  opened.defer(() => tcp.stop());
+  opened.defer(limitConnections("ops", tcp.address, connections, log));
+  return tcp.address;
+}
+
+export function serveSignals(
+  {
+    config,
+    log,
+    storage,
+    certificates,
+    metrics,
+    refusals,
+    refusedKeys,
+    trustedProxies,
+    known,
+    now,
+  }: Parts,
+  activity: ActivityRecorder | null,
+): Listener {
+  // Kept when a new certificate starts another server.
+  const shared = {
+    store: storage,
+    known: known.public,
+    rateLimiter: new RateLimiter(config.rateLimitPerS),
+    transport: transportPolicy(config.listen, config.tls !== null, trustedProxies),
+    description: new Description(() => openApiDocument(publicUrlOf(config, listener.address))),
+    observers: [
+      metrics.requests,
+      noteRefused(refusedKeys),
+      ...(activity === null ? [] : [activity]),
+    ],
+    log,
+    refusals,
+    now,
+  };
+  const listener = new Listener(
+    (state) => createPublicInterface({ ...shared, listener: state }),
+    config.listen,
+    certificates.current,
+  );
+  return listener;
+}
+
+/** Notes keys that have ended, also without a console, which keeps counts. */
+function noteRefused(refusedKeys: RefusedKeys): RequestObserver {
+  return {
+    accepted: () => {},
+    rejected: (owner, at, _, error) => {
+      if (owner !== null && error?.code === "unauthorized") refusedKeys.record(owner.keyId, at);
+    },
+  };
+}
+
+export function serveFeed(listen: Address, parts: Parts): Listener {
+  const { config, storage, refusedKeys, certificates, trustedProxies, known } = parts;
+  const shared = {
+    ...feedService(parts),
+    store: storage,
+    known: known.read,
+    refusedKeys,
+    transport: transportPolicy(listen, config.tls !== null, trustedProxies),
+    description: new Description(feedDocument),
+  };
+  return new Listener(
+    (state) => createFeedInterface({ ...shared, listener: state }),
+    listen,
+    certificates.current,
+    SEND_BUFFER_BYTES,
+  );
+}
+
+/** Only the owner can open the socket. */
+function feedForOwner(parts: Parts): AnswerFeed {
+  const transport = transportPolicy(parts.config.listen, false, parts.trustedProxies);
+  const service = { ...feedService(parts), transport, listener: { isRetired: false } };
+  return (request, server) => answerOwner(service, request, server);
+}
+
+function feedService({ feed, log, refusals, metrics, now }: Parts) {
+  const onAnswer = (status: number) => metrics.answeredReader(status);
+  return { feed, log, refusals, observers: [], onAnswer, now };
+}
+
+export async function startConsole(
+  listen: Address,
+  {
+    config,
+    log,
+    storage,
+    certificates,
+    connections: { console: connectionsMax, total: connectionsTotal },
+  }: Parts,
+  /** Where signals are taken. */
+  bound: Address,
+  recorder: ActivityRecorder,
+): Promise<ConsoleThread> {
+  const { dataDir, consoleUrl, trustedProxies, stopTimeoutMs } = config;
+  const console = await ConsoleThread.start(
+    {
+      listen,
+      dataDir,
+      consoleUrl,
+      publicUrl: publicUrlOf(config, bound),
+      certificate: certificates.current,
+      trustedProxies,
+      connectionsMax,
+      connectionsTotal,
+      stopTimeoutMs,
+      logLevel: log.level,
+    },
+    log,
+    recorder,
+  );
+  console.watch(() => storage.outage);
+  return console;
+}
+
+/** While the server waits for its first certificate. */
+function futureConsoleUrl({ consoleListen, consoleUrl, tls }: ServeConfig): string | null {
+  return consoleListen && (consoleUrl ?? defaultPublicUrl(consoleListen, tls !== null));
+}
+
+export function publicUrlOf({ publicUrl, tls }: ServeConfig, bound: Address): string {
+  return publicUrl ?? defaultPublicUrl(bound, tls !== null);
+}
+
+/** Under the name of the certificate, as far as it is known, if others reach the address. */
+export function feedUrlOf(
+  { publicUrl, acme, tls, trustedProxies }: ServeConfig,
+  bound: Address,
+): string {
+  const url = new URL(`${defaultPublicUrl(bound, tls !== null)}/feed`);
+  const isDirect = tls !== null && trustedProxies.length === 0 && !isLoopbackHost(bound.host);
+  const name = publicUrl === null ? acme?.domains[0] : new URL(publicUrl).hostname;
+  if (isDirect && name !== undefined) url.hostname = name;
+  return url.href;
+}

@@ -1,0 +1,24 @@
+/** Words of SQL in which engines differ, as SQLite has them. */
+
+/** Which index a query of one table uses. */
+export function indexedBy(index: string): string {
+  return `INDEXED BY ${index}`;
+}
+
+/** The items of a JSON array as rows with the column `value`. */
+export function itemsOf(parameter: string): string {
+  return `json_each(${parameter})`;
+}
+
+/** Keeps the query from using an index of this column. */
+export function unindexed(column: string): string {
+  return `+${column}`;
+}
+
+export function greaterOf(one: string, other: string): string {
+  return `max(${one}, ${other})`;
+}
+
+export function lesserOf(one: string, other: string): string {
+  return `min(${one}, ${other})`;
+}

@@ -1,0 +1,57 @@
+/** How keys are read. Every query has `$1`, the present, so that the pieces fit together. */
+import type { ApiKey } from "../../domain/key/key.ts";
+import { NotFoundError } from "../../lib/errors.ts";
+import type { OfDesk } from "../../domain/storage/registry.ts";
+import { deskIdOf } from "./desk-rows.ts";
+import type { Reader, Value } from "./sql.ts";
+
+/** When a key expires, as in the index `api_keys_active`. */
+export const EXPIRY = "coalesce(api_keys.expires_at, 9223372036854775807)";
+
+/** Of the desk `$2`; null: of all desks. As in the index `api_keys_active`. */
+export const IS_ACTIVE = `api_keys.desk_id IS NOT DISTINCT FROM $2 AND api_keys.revoked_at IS NULL
+  AND ${EXPIRY} > $1`;
+
+/** The active successor of a row of `api_keys`, or null: one that has ended replaces nothing. */
+export function successorId(now: string): string {
+  return `(SELECT successor.id FROM api_keys AS successor
+    WHERE successor.id = api_keys.successor_id AND successor.revoked_at IS NULL
+      AND coalesce(successor.expires_at, 9223372036854775807) > ${now})`;
+}
+
+const KEY_COLUMNS = `api_keys.id, api_keys.scope, desks.name AS desk, api_keys.label, api_keys.last4, api_keys.created_at,
+  api_keys.expires_at, api_keys.last_used_at, api_keys.revoked_at, desks.archived_at AS desk_archived_at,
+  api_keys.lifetime_ms, ${successorId("$1")} AS successor_id`;
+
+/** `values`: from `$2` on. */
+export function selectKeys(
+  sql: Reader,
+  index: string,
+  condition: string,
+  ...values: Value[]
+): Promise<ApiKey[]> {
+  return sql.all(
+    `SELECT ${KEY_COLUMNS} FROM api_keys ${index}
+     LEFT JOIN desks ON desks.id = api_keys.desk_id ${condition}`,
+    sql.now,
+    ...values,
+  );
+}
+
+export async function findKey(
+  sql: Reader,
+  id: string,
+  { desk = null }: OfDesk = {},
+): Promise<ApiKey | null> {
+  const where = "WHERE api_keys.id = $2 AND ($3 IS NULL OR api_keys.desk_id = $3)";
+  const [key] = await selectKeys(sql, "", where, id.toUpperCase(), await deskIdOf(sql, desk));
+  return key ?? null;
+}
+
+/** Throws `NotFoundError` for an unknown id. */
+export async function getKey(sql: Reader, id: string, of: OfDesk = {}): Promise<ApiKey> {
+  const key = await findKey(sql, id, of);
+  if (key !== null) return key;
+  // Do not repeat what was typed: it may be a key, pasted by mistake.
+  throw new NotFoundError("There is no key with this id: list the ids", "key list");
+}

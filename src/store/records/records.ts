@@ -1,0 +1,18 @@
+/** Desks, keys, members, passkeys and the audit, over the port of an engine. */
+import { audit } from "./audit.ts";
+import { desks } from "./desks.ts";
+import { keys } from "./keys.ts";
+import { members } from "./members.ts";
+import { passkeys } from "./passkeys.ts";
+import type { Sql } from "./sql.ts";
+
+export type Records = ReturnType<typeof records>;
+
+export function records(sql: Sql) {
+  return {
+    registry: { ...desks(sql), ...keys(sql) },
+    members: members(sql),
+    passkeys: passkeys(sql),
+    audit: audit(sql),
+  };
+}

@@ -1,0 +1,281 @@
+/**
+ * Group commit: stores a batch of submissions in one transaction with one fsync. Runs on the writer's
+ * thread, on the only connection that writes signals.
+ */
+import type { Database, SQLQueryBindings } from "bun:sqlite";
+import { IdSequence } from "../../../domain/signal/id.ts";
+import { type KeyLife, keyState } from "../../../domain/key/key.ts";
+import { meansTheSame } from "../../../domain/signal/same-json.ts";
+import { fieldNames, type Signal } from "../../../domain/signal/signal.ts";
+import type { StorageProblem, Submission } from "../../../domain/storage/append.ts";
+import { BlockWriter } from "./blocks.ts";
+import {
+  describeFailure,
+  explainTransient,
+  isAboutOneRow,
+  isRefusedWrite,
+  isTransient,
+} from "../files/failures.ts";
+import { readVersion } from "../files/migrate.ts";
+
+/**
+ * The outcome of one submission. `unavailable`: nothing was stored, and a retry may succeed.
+ * `failed`: a defect of ours with this one submission.
+ */
+export type Outcome =
+  | { readonly kind: "stored"; readonly id: string }
+  | { readonly kind: "duplicate"; readonly id: string; readonly differs: (keyof Signal)[] }
+  | { readonly kind: "unauthorized" }
+  | Refusal
+  | { readonly kind: "failed"; readonly reason: string };
+
+export interface Refusal {
+  readonly kind: "unavailable";
+  /** For people. */
+  readonly reason: string;
+  /** SQLite's words. */
+  readonly error: string;
+  readonly obstacle: StorageProblem["obstacle"];
+}
+
+/** The state of the disk is unknown: the process must end and be started again. */
+class FatalStorageError extends Error {}
+
+/** A key's last use is written at most this often, and only inside a transaction that runs anyway. */
+const LAST_USED_INTERVAL_MS = 60_000;
+
+/** Rows per INSERT statement. Each statement has a fixed cost: eight rows cost a quarter less than eight statements. */
+const STATEMENT_ROWS = 8;
+
+/** As many pages as the largest signal takes: on a full disk, a few may fit where a signal does not. */
+const PROBE_PAGES = 20;
+
+/** A submission with a valid key, and the id that it gets if it is not a duplicate. */
+interface Candidate {
+  readonly submission: Submission;
+  /** Its place in the batch. */
+  readonly index: number;
+  readonly id: string;
+}
+
+interface Stored extends Signal {
+  readonly id: string;
+}
+
+interface KeyRow extends KeyLife {
+  last_used_at: number | null;
+}
+
+export class BatchCommitter {
+  /** How long the last COMMIT took; 0 if the last transaction did not get that far. */
+  commitMs = 0;
+  readonly #db: Database;
+  readonly #ids: IdSequence;
+  readonly #blocks: BlockWriter;
+  readonly #insertOne;
+  readonly #insertSeveral;
+  readonly #findStored;
+  readonly #findKey;
+  readonly #touchKey;
+  readonly #countDiffering;
+
+  constructor(db: Database) {
+    this.#db = db;
+    const newest = db.query<{ id: string | null }, []>("SELECT max(id) AS id FROM signals").get();
+    this.#ids = new IdSequence(newest?.id ?? null);
+    this.#blocks = new BlockWriter(db);
+    this.#insertOne = db.query(insertOf(1));
+    this.#insertSeveral = db.query(insertOf(STATEMENT_ROWS));
+    this.#findStored = db.query<Stored, [number, string]>(
+      `SELECT id, ${fieldNames.join(", ")} FROM signals
+       WHERE desk_id = ? AND client_signal_id = ?`,
+    );
+    this.#findKey = db.query<KeyRow, [string]>(
+      `SELECT expires_at, revoked_at, archived_at AS desk_archived_at, last_used_at
+       FROM api_keys JOIN desks ON desks.id = desk_id WHERE api_keys.id = ? AND scope = 'send'`,
+    );
+    this.#touchKey = db.query("UPDATE api_keys SET last_used_at = ? WHERE id = ?");
+    this.#countDiffering = db.query(
+      "UPDATE desks SET differing_duplicates = differing_duplicates + 1 WHERE id = ?",
+    );
+  }
+
+  /**
+   * Commits a batch and returns an outcome for each submission, in order. Signals that it reports as
+   * stored are on disk. Throws {@link FatalStorageError} if the outcome is unknown.
+   */
+  commit(batch: readonly Submission[]): Outcome[] {
+    try {
+      return this.#transaction(() => this.#append(batch));
+    } catch (error) {
+      if (error instanceof FatalStorageError) throw error;
+      if (isTransient(error)) {
+        const refusal = refusalOf(error);
+        return batch.map(() => refusal);
+      }
+      const reason = describeFailure(error);
+      if (!isAboutOneRow(error)) throw new FatalStorageError(reason);
+      // Validation should have refused one of the submissions: do not fail the others with it.
+      if (batch.length > 1) return batch.flatMap((submission) => this.commit([submission]));
+      return [{ kind: "failed", reason }];
+    }
+  }
+
+  /** Returns null if signals can be stored. Changes nothing, but commits as if it did. */
+  probe(): Refusal | null {
+    try {
+      const version = readVersion(this.#db);
+      for (let page = 0; page < PROBE_PAGES; page += 1) {
+        this.#transaction(() => this.#db.run(`PRAGMA user_version = ${version}`));
+      }
+      return null;
+    } catch (error) {
+      if (!isTransient(error)) throw error;
+      return refusalOf(error);
+    }
+  }
+
+  /** In a transaction of its own. Skipped if the disk or a lock is in the way; any other failure is thrown. */
+  recordUse(keyId: string, at: number): void {
+    try {
+      this.#touchKey.run(at, keyId);
+    } catch (error) {
+      if (!isTransient(error)) throw error;
+    }
+  }
+
+  #transaction<T>(work: () => T): T {
+    this.commitMs = 0;
+    this.#db.run("BEGIN IMMEDIATE");
+    try {
+      const result = work();
+      this.#commit();
+      return result;
+    } catch (error) {
+      // Some failures have rolled back already.
+      if (this.#db.inTransaction) this.#db.run("ROLLBACK");
+      throw error;
+    }
+  }
+
+  /**
+   * A commit whose writes were refused has stored nothing. After any other failure, such as a failed
+   * fsync, the rows may or may not be there after a restart, and yet later commits would succeed
+   * (https://wiki.postgresql.org/wiki/Fsync_Errors).
+   */
+  #commit(): void {
+    const startedAt = performance.now();
+    try {
+      this.#db.run("COMMIT");
+      this.commitMs = performance.now() - startedAt;
+    } catch (error) {
+      if (isTransient(error)) throw error;
+      throw new FatalStorageError(describeFailure(error));
+    }
+  }
+
+  #append(batch: readonly Submission[]): Outcome[] {
+    const keys = new Map<string, KeyRow | null>();
+    const outcomes = batch.map((): Outcome => ({ kind: "unauthorized" }));
+    const candidates = batch.flatMap((submission, index) =>
+      this.#isKeyValid(submission, keys)
+        ? [{ submission, index, id: this.#ids.next(submission.receivedAt) }]
+        : [],
+    );
+    this.#writeLastUsed(candidates, keys);
+    let lastSeq = 0;
+    for (const rows of inStatements(candidates)) {
+      const statement = rows.length === 1 ? this.#insertOne : this.#insertSeveral;
+      const { changes, lastInsertRowid } = statement.run(...rows.flatMap(valuesOf));
+      if (changes > 0) lastSeq = Number(lastInsertRowid);
+      const areAllNew = changes === rows.length;
+      for (const row of rows) outcomes[row.index] = areAllNew ? stored(row) : this.#lookUp(row);
+    }
+    this.#blocks.add(candidates, lastSeq);
+    return outcomes;
+  }
+
+  /** After an insert that skipped some rows: compares the stored row's id with the candidate's. */
+  #lookUp(candidate: Candidate): Outcome {
+    const { deskId, signal } = candidate.submission;
+    if (signal.client_signal_id === null) return stored(candidate);
+    const found = this.#findStored.get(deskId, signal.client_signal_id);
+    if (found === null) throw new Error("a skipped signal has no original");
+    if (found.id === candidate.id) return stored(candidate);
+    const differs = fieldNames.filter((column) => !isSame(column, found, signal));
+    if (differs.length > 0) this.#countDiffering.run(deskId);
+    return { kind: "duplicate", id: found.id, differs };
+  }
+
+  /**
+   * Checks inside the transaction whether the key still authenticates. A revoke either committed before
+   * the transaction, or waits for its end: so no signal commits after its key's revoke. The same holds for
+   * the archiving of its desk.
+   */
+  #isKeyValid({ keyId, receivedAt }: Submission, keys: Map<string, KeyRow | null>): boolean {
+    let key = keys.get(keyId);
+    if (key === undefined) {
+      key = this.#findKey.get(keyId);
+      keys.set(keyId, key);
+    }
+    return key !== null && keyState(key, receivedAt) === "active";
+  }
+
+  #writeLastUsed(candidates: readonly Candidate[], keys: ReadonlyMap<string, KeyRow | null>): void {
+    for (const { submission } of candidates) {
+      const { keyId, receivedAt } = submission;
+      const key = keys.get(keyId) ?? null;
+      if (key === null || isRecent(key.last_used_at, receivedAt)) continue;
+      this.#touchKey.run(receivedAt, keyId);
+      key.last_used_at = receivedAt;
+    }
+  }
+}
+
+function refusalOf(error: unknown): Refusal {
+  return {
+    kind: "unavailable",
+    reason: explainTransient(error),
+    error: describeFailure(error),
+    obstacle: isRefusedWrite(error) ? "disk" : "lock",
+  };
+}
+
+/** The absolute value: a clock that was set back must not stop these writes. */
+function isRecent(usedAt: number | null, now: number): boolean {
+  return usedAt !== null && Math.abs(now - usedAt) < LAST_USED_INTERVAL_MS;
+}
+
+/** Compares metadata, which is stored as text, by what it means as JSON. */
+function isSame(column: keyof Signal, { [column]: one }: Signal, { [column]: other }: Signal) {
+  if (one === other) return true;
+  if (column !== "metadata" || one === null || other === null) return false;
+  return meansTheSame(String(one), String(other));
+}
+
+const INSERTED_COLUMNS = ["id", "desk_id", "key_id", "received_at", ...fieldNames];
+
+function insertOf(rows: number): string {
+  const row = `(${INSERTED_COLUMNS.map(() => "?").join(", ")})`;
+  return `INSERT INTO signals (${INSERTED_COLUMNS.join(", ")}) VALUES ${Array(rows).fill(row).join(", ")}
+          ON CONFLICT (desk_id, client_signal_id) DO NOTHING`;
+}
+
+/** In the order of {@link INSERTED_COLUMNS}. */
+function valuesOf({ id, submission }: Candidate): SQLQueryBindings[] {
+  const { deskId, keyId, receivedAt, signal } = submission;
+  return [id, deskId, keyId, receivedAt, ...fieldNames.map((column) => signal[column])];
+}
+
+/** Splits candidates into groups of {@link STATEMENT_ROWS}, then the rest one by one. */
+function* inStatements(candidates: readonly Candidate[]): Generator<readonly Candidate[]> {
+  for (let at = 0; at < candidates.length;) {
+    const count = candidates.length - at >= STATEMENT_ROWS ? STATEMENT_ROWS : 1;
+    yield candidates.slice(at, at + count);
+    at += count;
+  }
+}
+
+function stored({ id }: Candidate): Outcome {
+  return { kind: "stored", id };
+}
