@@ -91,13 +91,16 @@ export async function readFeed(
   return { status, headers: answer.headers, text, signals: lines, ids, end, error };
 }
 
-/** A server that gives these answers in turn, then 404. `asked`: `after` and `wait` of each request. */
+/**
+ * A server that gives these answers in turn, then Signalbox's own 404, which ends a reader.
+ * `asked`: `after` and `wait` of each request.
+ */
 export function startFakeFeed(answers: readonly (() => Response)[]) {
   const asked: string[] = [];
   const url = listen((request) => {
     const { searchParams } = new URL(request.url);
     asked.push(`${searchParams.get("after") ?? "none"} ${searchParams.get("wait")}`);
-    return answers[asked.length - 1]?.() ?? new Response("", { status: 404 });
+    return answers[asked.length - 1]?.() ?? Response.json({ error: "not_found" }, { status: 404 });
   });
   return { url, asked };
 }

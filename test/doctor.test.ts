@@ -464,6 +464,16 @@ test.each(["signal_blocks", "audit"])(
   },
 );
 
+test("database: one without tables is a problem", async () => {
+  const dataDir = temporaryFolder();
+  await mintKey(dataDir);
+  truncateSync(join(dataDir, "signalbox.db"), 0);
+  expect((await doctor(dataDir))["database"]).toMatchObject({
+    severity: "problem",
+    sentence: `${join(dataDir, "signalbox.db")} is empty.`,
+  });
+});
+
 test("backup folder: one with another database's backups", async () => {
   const dir = temporaryFolder();
   const other = await seed({ signals: 1 });

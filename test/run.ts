@@ -15,9 +15,14 @@ const parallel = `--parallel=${2 * navigator.hardwareConcurrency}`;
 /** These take longest, and run with the faults, so that `bun run test` takes less than three minutes. */
 const long = [
   "acme",
+  "backup",
+  "backup-command",
   "backup-job",
+  "cli-output",
   "clients",
+  "completion",
   "feed-client",
+  "restore",
   "send",
   "signals-cli",
   "stop-signals",

@@ -10,7 +10,7 @@ import { withStorage } from "../src/store/open.ts";
 import packageJson from "../package.json" with { type: "json" };
 import { makeCertificate, writeCertificate } from "./_certificates.ts";
 import { cliHere, freePort, mintKey, startServe } from "./_cli.ts";
-import { openForDamage, post, temporaryFolder } from "./_setup.ts";
+import { onCleanup, openForDamage, post, temporaryFolder } from "./_setup.ts";
 
 interface StatusJson {
   readonly server: { readonly backups: { readonly newest: object | null } | null } | null;
@@ -40,6 +40,18 @@ describe("status", () => {
     const { stdout, stderr } = await cliHere(["status", "--data", dataDir]);
     expect(stdout).toMatch(/^server +not running$/m);
     expect(stderr).toBe("");
+  });
+
+  test("of a server that hangs says so, instead of that it does not run", async () => {
+    const server = await startServe();
+    server.kill("SIGSTOP");
+    onCleanup(() => server.kill("SIGCONT"));
+    await mintKey(server.dataDir);
+    const { stdout } = await cliHere(["status", "--data", server.dataDir]);
+    expect(stdout).toMatch(/^server +no answer$/m);
+    expect(stdout).toContain(
+      "! A server or a restore uses the data folder, and does not answer.\n",
+    );
   });
 
   test("names keys that have ended and are still in use, those of archived desks included", async () => {

@@ -20,8 +20,14 @@ export async function checkDatabase(context: Context): Promise<Finding> {
       `stop the server, then restore a backup (the current database is kept): ${toType("restore FILE --force")}`,
     );
   }
-  if (isDeep) return ok("All of it was read, and is sound.");
   const { share } = sample;
+  if (share === null) {
+    return problem(
+      `${path} is empty.`,
+      `if it had signals, stop the server and restore a backup: ${toType("restore FILE --force")}; a new one gets its tables from ${toType("desk create NAME")}`,
+    );
+  }
+  if (isDeep) return ok("All of it was read, and is sound.");
   const percent = Math.floor(share * 100) || "less than 1";
   const read = share === 1 ? "all signals" : `${percent} % of the signals`;
   return ok(`It opens, and ${read} were read and are sound; ${await describeVerified(context)}.`);

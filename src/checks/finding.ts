@@ -17,7 +17,7 @@ export interface Finding {
 
 export interface Context {
   readonly dataDir: string;
-  /** Null: not running. */
+  /** Null: not running, or it does not answer. */
   readonly server: ServerStatus | null;
   /** Epoch milliseconds. */
   readonly now: number;

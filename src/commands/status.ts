@@ -9,6 +9,7 @@ import { showHidden } from "../lib/text/hidden.ts";
 import { formatBytes } from "../lib/text/words.ts";
 import type { ServerStatus } from "../ops/server.ts";
 import { VERSION } from "../lib/version.ts";
+import { isFolderLocked } from "../store/open.ts";
 import { contextOf } from "./context.ts";
 import { type DataOptions, defineCommand } from "../cli/define.ts";
 import { count, formatTime, plural, printData, printJson, printTable } from "../cli/print.ts";
@@ -22,7 +23,7 @@ interface Attention {
 interface Status {
   readonly version: string;
   readonly data: string;
-  /** Null: not running. */
+  /** Null: not running, or it does not answer. */
   readonly server: ServerStatus | null;
   /** Those that are not archived. */
   readonly desks: readonly DeskStatus[];
@@ -67,7 +68,7 @@ function printStatus(status: Status): void {
   const { server, desks, rate, attention } = status;
   const facts: [name: string, fact: string][] = [
     ["version", VERSION],
-    ["server", server === null ? "not running" : `running since ${formatTime(server.started_at)}`],
+    ["server", describeServer(status)],
     ["data", status.data],
   ];
   if (server !== null) {
@@ -98,6 +99,11 @@ function printStatus(status: Status): void {
     printData(`! ${showHidden(problem)}`);
     if (next !== null) printData(`  ${showHidden(next)}`);
   }
+}
+
+function describeServer({ server, data }: Status): string {
+  if (server !== null) return `running since ${formatTime(server.started_at)}`;
+  return isFolderLocked(data) ? "no answer" : "not running";
 }
 
 function describeConsole({ console_url: url, listen }: ServerStatus): string {

@@ -32,6 +32,7 @@ import { SqliteStore } from "./sqlite/store.ts";
 import { describeProblem, verifyDatabase } from "./sqlite/copies/verify.ts";
 
 export { problemOfFolder, refuseForeignFolder, requireDatabase } from "./sqlite/files/folder.ts";
+export { isFolderLocked } from "./sqlite/files/lock.ts";
 export { findMisfits } from "./sqlite/files/permissions.ts";
 
 export const databaseFiles: DatabaseFiles = {

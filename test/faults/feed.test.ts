@@ -151,7 +151,7 @@ test("python: a reader that begins now asks for its place first, and keeps it wh
   const { id, answers, asks } = answersFromNow();
   const { url, asked } = startFakeFeed(answers);
   const reader = startReader("python", { URL: url, KEY: `sbr_${"0".repeat(64)}`, AFTER: "now" });
-  expect(await reader.linesUntil(2)).toEqual([`${id} 0`, "404 404 []"]);
+  expect(await reader.linesUntil(2)).toEqual([`${id} 0`, "404 not_found []"]);
   expect(asked).toEqual(asks);
 });
 
@@ -190,14 +190,14 @@ test("python: an integer with more digits than Python converts does not stop the
   const lines = ["7", digits].map((n) => `{"id":"${id}","metadata":{"n":${n}}}\n`).join("");
   const { url } = startFakeFeed([() => new Response(lines + end)]);
   const reader = startReader("python", { URL: url, KEY: `sbr_${"0".repeat(64)}` });
-  expect(await reader.linesUntil(3)).toEqual([`${id} 7`, `${id} ${digits}`, "404 404 []"]);
+  expect(await reader.linesUntil(3)).toEqual([`${id} 7`, `${id} ${digits}`, "404 not_found []"]);
 });
 
 test("python: no proxy gets a key that is sent over http", async () => {
   const { url } = startFakeFeed([() => new Response(end)]);
   const { env, asked } = startProxy();
   const reader = startReader("python", { URL: url, KEY: `sbr_${"0".repeat(64)}`, ...env });
-  expect(await reader.linesUntil(1)).toEqual(["404 404 []"]);
+  expect(await reader.linesUntil(1)).toEqual(["404 not_found []"]);
   expect(asked).toEqual([]);
 });
 

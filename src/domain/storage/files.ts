@@ -52,8 +52,8 @@ export interface DatabaseFiles {
 
 /** What was found in a part of a database. */
 export interface Sample {
-  /** How much of the signals was read, from 0 to 1. */
-  readonly share: number;
+  /** How much of the signals was read, from 0 to 1; null if the database has no tables yet. */
+  readonly share: number | null;
   /** In a sentence; null if all that was read is sound. */
   readonly damage: string | null;
 }

@@ -12,14 +12,27 @@ import { type OnTightened, sayOnStderr } from "./permissions.ts";
 
 /** How long to wait for a server that is just stopping. */
 const WAIT_MS = 200;
+const LOCK_NAME = "serve.lock";
 
 /** Returns the connection that holds the lock until it is closed. Throws {@link UserError} when another server has the folder. */
 export function lockFolder(dataDir: string, onTightened: OnTightened = sayOnStderr): Database {
   prepareFolder(dataDir, onTightened);
   try {
-    return lockFile(join(dataDir, "serve.lock"));
+    return lockFile(join(dataDir, LOCK_NAME));
   } catch (error) {
     throw explain(error, dataDir);
+  }
+}
+
+/** Whether a server or a restore has the folder. Creates nothing. False if this user cannot tell. */
+export function isFolderLocked(dataDir: string): boolean {
+  const path = join(dataDir, LOCK_NAME);
+  if (!existsSync(path)) return false;
+  try {
+    lockFile(path).close();
+    return false;
+  } catch (error) {
+    return isBusy(error);
   }
 }
 

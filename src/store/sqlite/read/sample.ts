@@ -22,7 +22,7 @@ export async function sampleDatabase(
 ): Promise<Sample> {
   try {
     const share = await read((db) => readSignals(db, path, milliseconds));
-    return { share: share ?? 1, damage: null };
+    return { share, damage: null };
   } catch (error) {
     const found = explainFailure(error, path);
     if (found instanceof DamageError) return { share: 0, damage: found.problem };
