@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { BlockWriter } from "../src/store/sqlite/append/blocks.ts";
 import { DATABASE_NAME } from "../src/store/sqlite/files/folder.ts";
 import { openDatabase } from "../src/store/sqlite/files/open.ts";
-import { type Records, recordsIn } from "../test/_records.ts";
+import { type Records, recordsIn } from "../test/kit/records.ts";
 
 /** Signals inserted without the unique index, which is then created by sorting: much faster for random ids. */
 const SHARE_BEFORE_INDEX = 0.6;

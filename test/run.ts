@@ -6,32 +6,31 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { bundle } from "../build.ts";
-import { requirePrograms } from "./_programs.ts";
-import { buildExecutable } from "./_executable.ts";
+import { requirePrograms } from "./kit/programs.ts";
+import { buildExecutable } from "./kit/executable.ts";
 
 /** Two test files per core, because they wait half of the time. */
 const parallel = `--parallel=${2 * navigator.hardwareConcurrency}`;
 
 /** These take longest, and run with the faults, so that `bun run test` takes less than three minutes. */
 const long = [
-  "acme",
-  "backup",
-  "backup-command",
-  "backup-job",
-  "cli-output",
-  "clients",
-  "completion",
-  "feed-client",
-  "restore",
-  "send",
-  "signals-cli",
-  "stop-signals",
-  "tour",
+  "backups/backup",
+  "backups/backup-command",
+  "backups/backup-job",
+  "cli/cli-output",
+  "cli/stop-signals",
+  "clients/clients",
+  "clients/send",
+  "commands/completion",
+  "commands/signals-cli",
+  "feed/feed-client",
+  "http/acme",
+  "project/tour",
+  "store/restore",
 ];
 
 /** These start many processes or consoles. */
-const slow =
-  "test/{console/*,backup*,cli*,console-links,doctor,executable*,members,raw,restore,verify}.test.ts";
+const slow = "test/{console/**,backups,cli,commands,checks}/*.test.ts";
 
 function ignore(...patterns: readonly string[]): string[] {
   const all = ["test/{browser,faults}/**", `test/{${long.join(",")}}.test.ts`, ...patterns];

@@ -8,8 +8,8 @@ import {
   chromium,
   type Page,
 } from "playwright-core";
-import { requirePrograms } from "../_programs.ts";
-import { onCleanup } from "../_setup.ts";
+import { requirePrograms } from "../kit/programs.ts";
+import { onCleanup } from "../kit/setup.ts";
 
 requirePrograms("browser");
 

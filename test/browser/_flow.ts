@@ -1,7 +1,7 @@
 /** What a member does in a browser window, as far as several tests do it. */
 import { expect } from "bun:test";
 import type { BrowserContextOptions, Locator, Page } from "playwright-core";
-import { type Answer, callUrl, signal } from "../_setup.ts";
+import { type Answer, callUrl, signal } from "../kit/setup.ts";
 import { PASSWORD, startConsole, type TestConsole } from "../console/_console.ts";
 import type { OpenWindow, Window } from "./_browser.ts";
 

@@ -2,7 +2,7 @@
 import { expect, test } from "bun:test";
 import type { Page } from "playwright-core";
 import { FAILURES_MAX } from "../../src/console/server/limits/throttle.ts";
-import { mintKey, openForDamage, signal } from "../_setup.ts";
+import { mintKey, openForDamage, signal } from "../kit/setup.ts";
 import { expectAccessible, useBrowser } from "./_browser.ts";
 import { ALICE, OTHER_PASSWORD, PASSWORD, signIn, startConsole } from "../console/_console.ts";
 import { createKey, join, openDesk, openUntil, submit } from "./_flow.ts";

@@ -1,6 +1,6 @@
 /** What every page of a member shares: the menu, times, shortcuts, and whether it is live. */
 import { expect, test } from "bun:test";
-import { signal } from "../_setup.ts";
+import { signal } from "../kit/setup.ts";
 import { desktop, expectAccessible, layoutShift, phone, useBrowser } from "./_browser.ts";
 import { openDesk, openMenu } from "./_flow.ts";
 

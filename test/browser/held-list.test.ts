@@ -1,7 +1,7 @@
 /** The live list of signals under the pointer and the keyboard, and its rows as text. */
 import { expect, test } from "bun:test";
 import type { Page } from "playwright-core";
-import { signal } from "../_setup.ts";
+import { signal } from "../kit/setup.ts";
 import type { TestConsole } from "../console/_console.ts";
 import { expectAccessible, useBrowser } from "./_browser.ts";
 import { openDesk } from "./_flow.ts";

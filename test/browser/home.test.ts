@@ -1,7 +1,7 @@
 /** The home page in Chromium. */
 import { expect, test } from "bun:test";
 import { HOUR_MS } from "../../src/lib/text/time.ts";
-import { signal } from "../_setup.ts";
+import { signal } from "../kit/setup.ts";
 import { expectAccessible, useBrowser } from "./_browser.ts";
 import { openDesk } from "./_flow.ts";
 

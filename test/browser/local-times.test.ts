@@ -1,7 +1,7 @@
 /** Times in the reader's own zone or in UTC, as they choose; UTC in what is sent, and without a script. */
 import { expect, test } from "bun:test";
 import type { BrowserContextOptions, Page } from "playwright-core";
-import { signal } from "../_setup.ts";
+import { signal } from "../kit/setup.ts";
 import { expectAccessible, useBrowser } from "./_browser.ts";
 import { openDesk } from "./_flow.ts";
 

@@ -1,6 +1,6 @@
 /** Rejected requests in Chromium: found with filters and the keyboard, and kept up to date. */
 import { expect, test } from "bun:test";
-import { signal } from "../_setup.ts";
+import { signal } from "../kit/setup.ts";
 import { useBrowser } from "./_browser.ts";
 import { openDesk } from "./_flow.ts";
 

@@ -2,7 +2,7 @@
 import { expect, test } from "bun:test";
 import type { Page } from "playwright-core";
 import { shorten } from "../../src/console/ui/words.ts";
-import { mintKey, openForDamage, signal } from "../_setup.ts";
+import { mintKey, openForDamage, signal } from "../kit/setup.ts";
 import { expectAccessible, useBrowser } from "./_browser.ts";
 import type { TestConsole } from "../console/_console.ts";
 import { openDesk } from "./_flow.ts";

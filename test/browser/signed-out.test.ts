@@ -2,7 +2,7 @@
 import { expect, test } from "bun:test";
 import type { Page } from "playwright-core";
 import { FAILURES_MAX } from "../../src/console/server/limits/throttle.ts";
-import { signal } from "../_setup.ts";
+import { signal } from "../kit/setup.ts";
 import { ALICE, OTHER_PASSWORD, PASSWORD, signIn, startNamedConsole } from "../console/_console.ts";
 import { useBrowser } from "./_browser.ts";
 import { createKey, openDesk, openMenu, submit } from "./_flow.ts";

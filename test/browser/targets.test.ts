@@ -1,7 +1,7 @@
 /** Every link and button can be hit: at least 24 px in both directions (WCAG 2.5.8), but for links in a sentence. */
 import { expect, test } from "bun:test";
 import type { Page } from "playwright-core";
-import { mintKey, signal } from "../_setup.ts";
+import { mintKey, signal } from "../kit/setup.ts";
 import { desktop, phone, useBrowser } from "./_browser.ts";
 import { openDesk, openUntil } from "./_flow.ts";
 

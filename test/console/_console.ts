@@ -6,7 +6,7 @@ import type { AuditRecord } from "../../src/domain/audit/audit.ts";
 import type { Awaitable } from "../../src/domain/storage/awaitable.ts";
 import { DATABASE_NAME } from "../../src/store/sqlite/files/folder.ts";
 import { SqliteSessions } from "../../src/store/sqlite/side/sessions.ts";
-import { freePort } from "../_cli.ts";
+import { freePort } from "../kit/cli.ts";
 import {
   mintKey,
   onCleanup,
@@ -15,11 +15,11 @@ import {
   temporaryFolder,
   type TestApp,
   type TestAppOptions,
-} from "../_setup.ts";
+} from "../kit/setup.ts";
 import type { Route } from "../../src/console/server/routes.ts";
 import { cookieNames } from "../../src/console/server/visit.ts";
 import { openDatabase } from "../../src/store/sqlite/files/open.ts";
-import { type Records, recordsIn } from "../_records.ts";
+import { type Records, recordsIn } from "../kit/records.ts";
 
 /** One that the console takes from anybody: long, and in no list of known ones. */
 export const PASSWORD = "orchard velvet tunnel quartz 48";

@@ -1,7 +1,7 @@
 /** The console of the executable, started in an empty folder. Passkeys need a name, so browsers call it localhost. */
 import { expect } from "bun:test";
-import { cli, freePort, type ServeProcess, startServe } from "../_cli.ts";
-import { buildExecutable } from "../_executable.ts";
+import { cli, freePort, type ServeProcess, startServe } from "../kit/cli.ts";
+import { buildExecutable } from "../kit/executable.ts";
 
 export interface ExecutableConsole extends ServeProcess {
   readonly consoleUrl: string;

@@ -3,7 +3,7 @@
  * or in a way that a proxy and a server may read differently (RFC 9112, 11.2).
  */
 import * as fc from "fast-check";
-import { send } from "../_raw.ts";
+import { send } from "../kit/raw.ts";
 import { enter, headOf, overLanes, type Owner, type Target, withLength } from "./target.ts";
 
 interface Framing {

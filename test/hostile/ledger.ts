@@ -1,7 +1,7 @@
 /** What the answers promised, compared with the rows of the database. */
 import { isUtf8 } from "node:buffer";
-import type { RawResponse } from "../_raw.ts";
-import { query } from "../_setup.ts";
+import type { RawResponse } from "../kit/raw.ts";
+import { query } from "../kit/setup.ts";
 import type { Owner } from "./target.ts";
 
 const columns = [

@@ -1,7 +1,7 @@
 /** Puts secrets in the places where people and programs put them by mistake. */
-import { cli } from "../_cli.ts";
-import { send } from "../_raw.ts";
-import { temporaryFolder } from "../_setup.ts";
+import { cli } from "../kit/cli.ts";
+import { send } from "../kit/raw.ts";
+import { temporaryFolder } from "../kit/setup.ts";
 import { enter, head, headOf, overLanes, type Target, withLength } from "./target.ts";
 
 const TYPE = "Content-Type: application/json";

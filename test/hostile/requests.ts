@@ -1,6 +1,6 @@
 /** Generated requests that are well framed and wrong in any other way, and bodies in good requests. */
 import * as fc from "fast-check";
-import { send } from "../_raw.ts";
+import { send } from "../kit/raw.ts";
 import { type HostileBody, hostileBody } from "./bodies.ts";
 import {
   enter,

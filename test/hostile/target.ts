@@ -1,10 +1,10 @@
 /** The server under attack, two desks, and what must hold of the server afterwards. */
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { cli, mintKey, type ServeProcess, startServe } from "../_cli.ts";
-import { checkAgainstDescription } from "../_openapi.ts";
-import { type RawResponse, send } from "../_raw.ts";
-import { signal, temporaryFolder } from "../_setup.ts";
+import { cli, mintKey, type ServeProcess, startServe } from "../kit/cli.ts";
+import { checkAgainstDescription } from "../kit/openapi.ts";
+import { type RawResponse, send } from "../kit/raw.ts";
+import { signal, temporaryFolder } from "../kit/setup.ts";
 import { Ledger } from "./ledger.ts";
 import { secretsIn } from "./secrets.ts";
 

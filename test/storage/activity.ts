@@ -8,7 +8,7 @@ import {
   REPEATED_SIGNALS_KEPT,
 } from "../../src/domain/activity/activity.ts";
 import { DAY_MS, HOUR_MS } from "../../src/lib/text/time.ts";
-import { rejection } from "../_setup.ts";
+import { rejection } from "../kit/setup.ts";
 import { START, start } from "./start.ts";
 import { rejectsTests } from "./rejects.ts";
 

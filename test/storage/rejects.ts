@@ -8,7 +8,7 @@ import {
   REQUESTS_PER_REASON_KEPT,
 } from "../../src/domain/activity/activity.ts";
 import { HOUR_MS } from "../../src/lib/text/time.ts";
-import { rateLimited, rejectsOf, requestIdOf, sideIsRequired } from "../_activity.ts";
+import { rateLimited, rejectsOf, requestIdOf, sideIsRequired } from "../domain/_activity.ts";
 import { START, start } from "./start.ts";
 
 export function rejectsTests(): void {

@@ -10,8 +10,8 @@ import {
   type ServerStorageEvents,
 } from "../../src/domain/storage/storage.ts";
 import { everySignal, type SignalQuery } from "../../src/domain/signal/stored-signal.ts";
-import { onCleanup } from "../_setup.ts";
-import { emptySignal } from "../_signal.ts";
+import { onCleanup } from "../kit/setup.ts";
+import { emptySignal } from "../store/_signal.ts";
 
 export interface Subject {
   /** Prepares an empty storage and returns what opens it, as often as it is called. */

@@ -1,6 +1,6 @@
 /**
  * Everything that Signalbox asks of its storage, a part per file. `store/open.ts` chooses the storage, and
- * `test/storage.contract.ts` checks that it keeps what is promised here. A method may answer at once or
+ * `test/store/storage.contract.ts` checks that it keeps what is promised here. A method may answer at once or
  * with a promise. Times are epoch milliseconds, UTC.
  *
  * Here is what the server, the commands and the console open.

@@ -1,0 +1,393 @@
+/** `signalbox status`, `signalbox config` and `serve --check`. */
+import { timeOfId } from "../../src/domain/signal/id.ts";
+import { describe, expect, test } from "bun:test";
+import { chmodSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { settings } from "../../src/commands/serve/settings.ts";
+import { ADMIN } from "../../src/domain/storage/author.ts";
+import { DAY_MS } from "../../src/lib/text/time.ts";
+import { withStorage } from "../../src/store/open.ts";
+import packageJson from "../../package.json" with { type: "json" };
+import { makeCertificate, writeCertificate } from "../kit/certificates.ts";
+import { cliHere, freePort, mintKey, startServe } from "../kit/cli.ts";
+import { onCleanup, openForDamage, post, temporaryFolder } from "../kit/setup.ts";
+
+interface StatusJson {
+  readonly server: { readonly backups: { readonly newest: object | null } | null } | null;
+  readonly desks: readonly object[];
+  readonly attention: readonly { readonly problem: string; readonly next: string }[];
+}
+
+async function statusOf(dataDir: string): Promise<StatusJson> {
+  const { code, stdout } = await cliHere(["status", "--data", dataDir, "--json"]);
+  expect(code).toBe(0);
+  return JSON.parse(stdout) as StatusJson;
+}
+
+describe("status", () => {
+  test("without a server says that it is not running, and what to type", async () => {
+    const dataDir = temporaryFolder();
+    await mintKey(dataDir);
+    expect(await statusOf(dataDir)).toMatchObject({
+      version: packageJson.version,
+      server: null,
+      desks: [{ name: "alpha", active_keys: 1, latest_signal: null }],
+      rate: { last_minute: 0, last_hour: 0 },
+      attention: [
+        { problem: "The server is not running.", next: `signalbox serve --data ${dataDir}` },
+      ],
+    });
+    const { stdout, stderr } = await cliHere(["status", "--data", dataDir]);
+    expect(stdout).toMatch(/^server +not running$/m);
+    expect(stderr).toBe("");
+  });
+
+  test("of a server that hangs says so, instead of that it does not run", async () => {
+    const server = await startServe();
+    server.kill("SIGSTOP");
+    onCleanup(() => server.kill("SIGCONT"));
+    await mintKey(server.dataDir);
+    const { stdout } = await cliHere(["status", "--data", server.dataDir]);
+    expect(stdout).toMatch(/^server +no answer$/m);
+    expect(stdout).toContain(
+      "! A server or a restore uses the data folder, and does not answer.\n",
+    );
+  });
+
+  test("names keys that have ended and are still in use, those of archived desks included", async () => {
+    const server = await startServe(["--console-listen", "127.0.0.1:0"]);
+    const { dataDir, url } = server;
+    const revoked = await mintKey(dataDir);
+    const archived = await mintKey(dataDir, "beta");
+    const both = await mintKey(dataDir, "beta");
+    const unused = await mintKey(dataDir);
+    for (const args of [
+      ["key", "revoke", revoked.id],
+      ["key", "revoke", both.id],
+      ["key", "revoke", unused.id],
+      ["desk", "archive", "beta"],
+    ]) {
+      expect(await cliHere([...args, "--data", dataDir])).toMatchObject({ code: 0 });
+    }
+    for (const { key } of [revoked, archived, both])
+      expect((await post(url, key)).status).toBe(401);
+    const attention = async () =>
+      (await statusOf(dataDir)).attention.filter(({ problem }) => problem.includes("still uses"));
+    while ((await attention()).length < 3) await Bun.sleep(200);
+    const got401 = "got 401 in the last 24 hours: something still uses it.";
+    const where = `--data ${dataDir}`;
+    const found = await attention();
+    expect(found).toHaveLength(3);
+    expect(found[0]).toEqual({
+      problem: `Key ${revoked.id} of desk alpha is revoked, and ${got401}`,
+      next: `stop what uses it, or give it a new key: signalbox key mint --desk alpha ${where}`,
+    });
+    expect(found).toContainEqual({
+      problem: `Key ${archived.id} of desk beta, which is archived, ${got401}`,
+      next: `stop what uses it, or bring the desk back: signalbox desk archive beta --undo ${where}`,
+    });
+    expect(found).toContainEqual({
+      problem: `Key ${both.id} of desk beta is revoked, and ${got401}`,
+      next: "stop what uses it",
+    });
+    server.kill("SIGTERM");
+    await server.exited;
+    const file = join(dataDir, "signalbox-activity.db");
+    writeFileSync(file, "damaged");
+    expect(await attention()).toEqual([]);
+    expect(readFileSync(file, "utf8")).toBe("damaged");
+  });
+
+  test("names read keys that have ended and still ask for the feed, without a console too", async () => {
+    const address = `127.0.0.1:${await freePort()}`;
+    const { dataDir } = await startServe(["--read-listen", address]);
+    const where = ["--data", dataDir];
+    await mintKey(dataDir);
+    const mint = async (...args: string[]) => {
+      const { stdout } = await cliHere(["key", "mint", "--read", "--json", ...args, ...where]);
+      return JSON.parse(stdout) as { id: string; key: string };
+    };
+    const [replaced, one, all, active, unused] = [
+      await mint("--desk", "alpha"),
+      await mint("--desk", "alpha"),
+      await mint("--label", "executor"),
+      await mint(),
+      await mint(),
+    ];
+    const rotated = await cliHere(["key", "rotate", replaced.id, "--json", ...where]);
+    const successor = JSON.parse(rotated.stdout) as { id: string };
+    for (const { id } of [replaced, one, all, unused]) {
+      expect(await cliHere(["key", "revoke", id, ...where])).toMatchObject({ code: 0 });
+    }
+    for (const { key } of [replaced, one, all, active]) {
+      await fetch(`http://${address}/feed`, { headers: { Authorization: `Bearer ${key}` } });
+    }
+    const attention = (await statusOf(dataDir)).attention;
+    const still = "is revoked, and got 401 in the last 24 hours: something still uses it.";
+    const instead = "stop what uses it, or give it a new key: signalbox key mint --read";
+    expect(attention).toEqual([
+      {
+        problem: `Key ${replaced.id} of desk alpha ${still}`,
+        next: `let what uses it change to its successor, ${successor.id}`,
+      },
+      {
+        problem: `Key ${one.id} of desk alpha ${still}`,
+        next: `${instead} --desk alpha --data ${dataDir}`,
+      },
+      { problem: `Key executor of all desks ${still}`, next: `${instead} --data ${dataDir}` },
+    ]);
+  });
+
+  test("names a revoked key in use beside a hundred that are active again", async () => {
+    const { dataDir, url } = await startServe(["--console-listen", "127.0.0.1:0"]);
+    const revoked = await mintKey(dataDir);
+    const others = await withStorage(dataDir, async ({ registry }) => {
+      await registry.limitKeys("alpha", 200);
+      const key = { scope: "send", desk: "alpha", label: null, expiresInMs: null } as const;
+      const minted = [];
+      for (let count = 0; count < 100; count += 1) minted.push(await registry.mintKey(key, ADMIN));
+      return minted;
+    });
+    expect(await cliHere(["key", "revoke", revoked.id, "--data", dataDir])).toMatchObject({
+      code: 0,
+    });
+    expect((await post(url, revoked.key)).status).toBe(401);
+    await cliHere(["desk", "archive", "alpha", "--data", dataDir]);
+    for (const { key } of others) expect((await post(url, key)).status).toBe(401);
+    await cliHere(["desk", "archive", "alpha", "--undo", "--data", dataDir]);
+    const named = async () => {
+      const { attention } = await statusOf(dataDir);
+      return attention.some(({ problem }) => problem.startsWith(`Key ${revoked.id}`));
+    };
+    while (!(await named())) await Bun.sleep(200);
+  });
+
+  test("shows the server's addresses, the latest signals, the rate and the backup", async () => {
+    const backups = temporaryFolder();
+    const ops = `127.0.0.1:${await freePort()}`;
+    const read = `127.0.0.1:${await freePort()}`;
+    const listen = ["--ops-listen", ops, "--read-listen", read];
+    const server = await startServe([...listen, "--backup-dir", backups]);
+    const { dataDir, url } = server;
+    const { key } = await mintKey(dataDir);
+    await mintKey(dataDir, "beta");
+    for (const symbol of ["ETH", "BTC"]) {
+      expect((await post(url, key, { symbol })).status).toBe(201);
+    }
+    await server.logged("backup made");
+    const status = await statusOf(dataDir);
+    expect(status).toMatchObject({
+      server: {
+        version: packageJson.version,
+        pid: server.pid,
+        public_url: url,
+        listen: url.slice("http://".length),
+        console_url: null,
+        ops_listen: ops,
+        read_listen: read,
+        feed_url: `http://${read}/feed`,
+        certificate_expires_at: null,
+        backups: { dir: backups, every_ms: 3_600_000, keep: 24, failure: null },
+      },
+      desks: [
+        { name: "alpha", latest_signal: { symbol: "BTC", received_at: expect.any(Number) } },
+        { name: "beta", latest_signal: null },
+      ],
+      rate: { last_minute: 2, last_hour: 2 },
+      disk_free_bytes: expect.any(Number),
+      attention: [],
+    });
+    const [made = ""] = readdirSync(backups);
+    expect(status.server?.backups?.newest).toMatchObject({ file: join(backups, made) });
+    const { stdout } = await cliHere(["status", "--data", dataDir]);
+    expect(stdout).toMatch(/^certificate +none needed: this machine only$/m);
+    expect(stdout).toMatch(new RegExp(`^feed +http://${read}/feed$`, "m"));
+    expect(stdout).toMatch(/^rate +2 signals in the last minute, 2 in the last hour$/m);
+    expect(stdout).toMatch(/^alpha +1 +\d{4}-.*Z +BTC$/m);
+    expect(stdout).toContain(`${join(backups, made)}\n`);
+    expect(stdout).toEndWith("Nothing needs attention.\n");
+  });
+
+  test("names what needs attention, each with what to do", async () => {
+    const soon = await makeCertificate("soon", { to: new Date(Date.now() + 3 * DAY_MS) });
+    const { certFile, keyFile } = writeCertificate(temporaryFolder(), soon);
+    const file = join(temporaryFolder(), "file");
+    writeFileSync(file, "");
+    const tls = ["--tls-cert", certFile, "--tls-key", keyFile];
+    const server = await startServe([...tls, "--backup-dir", join(file, "b")]);
+    const { dataDir } = server;
+    await server.logged("backup failed");
+    const where = ["--data", dataDir];
+    const said = async () =>
+      (await statusOf(dataDir)).attention.map(({ problem, next }) => `${problem} ${next}`);
+    expect(await said()).toEqual([
+      expect.stringMatching(/^The certificate expires at .* renew it/),
+      `There is no desk. signalbox desk create NAME --data ${dataDir}`,
+      expect.stringMatching(
+        /^The last backup failed at .*The folder .* cannot be used for backups \(ENOTDIR\): name one that this user may write to\. fix the cause; the server tries again within a minute$/,
+      ),
+    ]);
+    await cliHere(["desk", "create", "alpha", ...where]);
+    await cliHere(["desk", "archive", "alpha", ...where]);
+    expect((await said())[1]).toBe(
+      `Every desk is archived. signalbox desk archive NAME --undo --data ${dataDir}`,
+    );
+    await cliHere(["desk", "archive", "alpha", "--undo", ...where]);
+    await cliHere(["key", "mint", "--read", "--desk", "alpha", ...where]);
+    expect((await said())[1]).toBe(
+      `Desk alpha has no active send key. signalbox key mint --desk alpha --data ${dataDir}`,
+    );
+    const mint = ["key", "mint", "--desk", "alpha", "--label", "bot", "--json", ...where];
+    const { stdout } = await cliHere([...mint, "--expires", "2d"]);
+    const { id } = JSON.parse(stdout) as { id: string };
+    expect((await said())[1]).toMatch(`signalbox key rotate ${id} --data ${dataDir}`);
+    // A rotated key is meant to expire, and needs attention only while it is used.
+    const rotated = await cliHere(["key", "rotate", id, "--expires", "90d", "--json", ...where]);
+    const successor = JSON.parse(rotated.stdout) as { id: string };
+    const usedAt = (at: number) =>
+      openForDamage(dataDir).run("UPDATE api_keys SET last_used_at = ? WHERE id = ?", [at, id]);
+    usedAt(timeOfId(successor.id) - 1);
+    expect(await said()).toHaveLength(2);
+    usedAt(Date.now());
+    expect((await said())[1]).toMatch(
+      new RegExp(
+        `^Key bot of desk alpha was rotated, is still used, and expires at .*Z\\. .*${successor.id}`,
+      ),
+    );
+    await cliHere(["key", "revoke", successor.id, ...where]);
+    expect((await said())[1]).toMatch(`signalbox key rotate ${id} --data ${dataDir}`);
+  });
+});
+
+async function settingsOf(args: readonly string[], env: Record<string, string> = {}) {
+  const { code, stdout } = await cliHere(["config", "--json", ...args], {
+    env: { SIGNALBOX_CONSOLE_LISTEN: "off", ...env },
+  });
+  expect(code).toBe(0);
+  const rows = JSON.parse(stdout) as { flag: string; value: string | null; source: string }[];
+  return Object.fromEntries(rows.map(({ flag, value, source }) => [flag, [value, source]]));
+}
+
+describe("config", () => {
+  test("shows each setting as it was written, and where it comes from", async () => {
+    const env = {
+      SIGNALBOX_LISTEN: "127.0.0.1:9000",
+      SIGNALBOX_RATE_LIMIT: "7",
+      SIGNALBOX_READ_LISTEN: "off",
+    };
+    const flags = "--rate-limit 8 --backup-every 90s --external-checkpoints";
+    const proxies = "--trust-proxy 10.0.0.1 --trust-proxy 10.0.0.2";
+    expect(await settingsOf(`${flags} ${proxies}`.split(" "), env)).toMatchObject({
+      "--listen": ["127.0.0.1:9000", "environment"],
+      "--console-listen": ["off", "environment"],
+      "--read-listen": ["off", "environment"],
+      "--rate-limit": ["8", "flag"],
+      "--backup-every": ["90s", "flag"],
+      "--external-checkpoints": ["on", "flag"],
+      "--trust-proxy": ["10.0.0.1,10.0.0.2", "flag"],
+      "--data": ["./data", "default"],
+      "--stop-timeout": ["10s", "default"],
+      "--tls-key": [null, "default"],
+    });
+  });
+
+  test.each(["0", "no", "off", "false", ""])(
+    "%j in the environment turns a switch off",
+    async (value) => {
+      const env = { SIGNALBOX_QUICKSTART: value };
+      expect(await settingsOf([], env)).toMatchObject({ "--quickstart": ["off", "environment"] });
+    },
+  );
+
+  test("has a row for each setting", async () => {
+    const flags = Object.values(settings).map((one) => one.flags.split(" ", 1)[0]);
+    expect(Object.keys(await settingsOf([]))).toEqual(flags as string[]);
+  });
+});
+
+/** Names, permissions, sizes and times of everything in a folder. */
+function stateOf(folder: string): unknown {
+  return readdirSync(folder, { recursive: true })
+    .map(String)
+    .toSorted()
+    .map((name) => {
+      const stats = statSync(join(folder, name));
+      return [name, stats.mode, stats.size, stats.isFile() ? stats.mtimeMs : null];
+    });
+}
+
+function check(dataDir: string, args: readonly string[]) {
+  return cliHere(["serve", "--check", "--data", dataDir, ...args]);
+}
+
+describe("serve --check", () => {
+  const valid = { code: 0, stdout: "", stderr: expect.stringContaining("configuration is valid") };
+
+  test("says what serve would say, and creates nothing", async () => {
+    const cwd = temporaryFolder();
+    const { certFile } = writeCertificate(cwd, await makeCertificate("one"));
+    const other = writeCertificate(temporaryFolder(), await makeCertificate("other"));
+    const { url } = await startServe();
+    const options = { cwd, env: { SIGNALBOX_LISTEN: "127.0.0.1:0" } };
+    mkdirSync(join(cwd, "mine"));
+    writeFileSync(join(cwd, "mine", "letter.txt"), "");
+    mkdirSync(join(cwd, "foreign"), { mode: 0o700 });
+    writeFileSync(join(cwd, "foreign", "signalbox.db"), "x".repeat(4_096));
+    for (const args of [
+      "--listen 0.0.0.0:8080",
+      `--listen ${url.slice("http://".length)}`,
+      "--listen 127.0.0.1:7001 --console-listen 127.0.0.1:7001",
+      "--listen 192.0.2.1:7001 --trust-proxy 10.0.0.1",
+      "--tls-cert no.pem --tls-key no.pem",
+      `--tls-cert ${certFile} --tls-key ${other.keyFile}`,
+      "--tls-cert only.pem",
+      `--data ${"x".repeat(110)}`,
+      "--data mine",
+      "--data foreign",
+      "--data mine/letter.txt",
+      "--data d --backup-keep 3",
+      "--data mine --backup-dir mine",
+      "--log-level loud",
+    ]) {
+      const before = stateOf(cwd);
+      const found = await cliHere(["serve", "--check", ...args.split(" ")], options);
+      expect(stateOf(cwd)).toEqual(before);
+      const expected = await cliHere(["serve", ...args.split(" ")], options);
+      expect({ args, ...found }).toEqual({ args, ...expected });
+      expect(found.code).toBeGreaterThan(0);
+    }
+  });
+
+  test("accepts what serve would accept, and changes nothing", async () => {
+    const folder = temporaryFolder();
+    const dataDir = join(folder, "new", "data");
+    expect(await check(dataDir, ["--listen", "127.0.0.1:0"])).toEqual(valid);
+    expect(readdirSync(folder)).toEqual([]);
+    mkdirSync(dataDir, { recursive: true, mode: 0o700 });
+    await mintKey(dataDir);
+    chmodSync(dataDir, 0o755);
+    const before = stateOf(folder);
+    expect(await check(dataDir, ["--listen", "127.0.0.1:0"])).toEqual(valid);
+    expect(stateOf(folder)).toEqual(before);
+  });
+
+  test("takes the ports of the running server of the same folder as free, and no others", async () => {
+    const { dataDir, url } = await startServe();
+    const listen = ["--listen", url.slice("http://".length)];
+    const { stderr, code } = await check(dataDir, listen);
+    expect(stderr).toContain(`A server uses ${dataDir} now: restart it`);
+    expect(code).toBe(0);
+    const elsewhere = await check(join(temporaryFolder(), "data"), listen);
+    expect(elsewhere.stderr).toContain("is in use by another program");
+    expect(elsewhere.code).toBe(1);
+  });
+
+  test("refuses a folder for backups that cannot be written to", async () => {
+    const file = join(temporaryFolder(), "file");
+    writeFileSync(file, "");
+    const args = ["--listen", "127.0.0.1:0", "--backup-dir", join(file, "b")];
+    const { code, stderr } = await check(join(temporaryFolder(), "data"), args);
+    expect(stderr).toContain("cannot be used for backups (ENOTDIR): name one");
+    expect(code).toBe(1);
+  });
+});

@@ -1,0 +1,634 @@
+/** What the command line prints, and its exit codes. */
+import { describe, expect, test } from "bun:test";
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import type { Command } from "commander";
+import packageJson from "../../package.json" with { type: "json" };
+import { createProgram } from "../../src/commands/program.ts";
+import { readDuration, readInterval, readLifetime } from "../../src/cli/options.ts";
+import { DAY_MS } from "../../src/lib/text/time.ts";
+import { makeCertificate, writeCertificate } from "../kit/certificates.ts";
+import {
+  cliHere,
+  commandsOn,
+  expectRefusal,
+  expectUsageError,
+  freePort,
+  mintKey,
+  sendHalf,
+  startServe,
+} from "../kit/cli.ts";
+import { post, query, temporaryFolder } from "../kit/setup.ts";
+import { startOnTerminal } from "../kit/terminal.ts";
+
+const KEY = /^sbk_[0-9a-f]{64}\n$/;
+const UNKNOWN_ID = "01K5QZ8F3V9X2M7T4B6N1C0D8E";
+
+interface KeyJson {
+  readonly id: string;
+  readonly scope: string;
+  readonly desk: string | null;
+  readonly last4: string;
+  readonly created_at: number;
+  readonly expires_at: number | null;
+  readonly last_used_at: number | null;
+}
+
+async function statusOf(url: string, key: string, headers: Record<string, string> = {}) {
+  return (await post(url, key.trim(), {}, { headers })).status;
+}
+
+function keysOn(dataDir: string) {
+  const { run, json } = commandsOn(dataDir);
+  return {
+    run,
+    json: <T = KeyJson>(...args: string[]) => json<T>(...args),
+    listKeys: () => json<KeyJson[]>("key", "list"),
+  };
+}
+
+function leavesOf(command: Command): Command[] {
+  const children = command.createHelp().visibleCommands(command);
+  const own = children.filter((child) => child.name() !== "help");
+  return [command, ...own.flatMap(leavesOf)];
+}
+
+function nameOf(command: Command): string {
+  return command.parent === null ? "signalbox" : `${nameOf(command.parent)} ${command.name()}`;
+}
+
+describe("help", () => {
+  test("of every command has its usage and an example", () => {
+    const commands = leavesOf(createProgram());
+    expect(commands.length).toBeGreaterThan(18);
+    for (const command of commands) {
+      let text = "";
+      command.configureOutput({ writeOut: (part) => (text += part) }).outputHelp();
+      const [usage, examples] = text.split(/^Examples?:$/m);
+      expect(usage).toContain(`Usage: ${nameOf(command)}`);
+      expect(examples).toContain(nameOf(command));
+    }
+  });
+
+  test("is shown by help, too", async () => {
+    for (const words of [[], ["serve"], ["key"], ["key", "mint"], ["completion"]]) {
+      expect(await cliHere(["help", ...words])).toEqual(await cliHere([...words, "--help"]));
+    }
+  });
+
+  test("is printed to stdout, with code 0", async () => {
+    expect(await cliHere(["key", "mint", "--help"])).toEqual({
+      code: 0,
+      stdout: expect.stringMatching(/^Usage: signalbox key mint/),
+      stderr: "",
+    });
+  });
+});
+
+test("the version is printed to stdout, as a command and as a flag", async () => {
+  const stdout = `signalbox ${packageJson.version}\n`;
+  expect(await cliHere(["version"])).toEqual({ code: 0, stdout, stderr: "" });
+  for (const flag of ["--version", "-v"]) {
+    expect((await cliHere([flag])).stdout).toBe(`${packageJson.version}\n`);
+  }
+});
+
+/** Command lines that give one argument or option this value. */
+function eachGiven(command: Command, value: string): string[][] {
+  const needed = command.options
+    .filter(({ mandatory }) => mandatory)
+    .map(({ long }) => `${long}=1`);
+  return [
+    ...command.registeredArguments.map((_, at, all) => [
+      ...needed,
+      ...all.map((_other, index) => (index === at ? value : "x")),
+    ]),
+    ...command.options.filter(({ required }) => required).map(({ long }) => [`${long}=${value}`]),
+  ];
+}
+
+describe("usage errors end with code 2 and say what to type", () => {
+  const mint = "key mint --desk a";
+  test.each([
+    ["no command", "", "Usage: signalbox"],
+    ["unknown command", "sevre", "(Did you mean serve?)"],
+    ["unknown subcommand", "key mnt", "(Did you mean mint?)"],
+    ["help on an unknown command", "help kye", "(Did you mean key?)"],
+    ["help on an unknown subcommand", "help key mnt", "(Did you mean mint?)"],
+    ["missing subcommand", "desk", "Usage: signalbox desk"],
+    ["unknown option", "desk list --jsn", "(Did you mean --json?)"],
+    ["file for backups at an interval", "backup --every 1h x.db", "name a folder for the backups"],
+    ["missing argument", "key revoke", "signalbox key revoke --help"],
+    ["too many arguments", "desk list alpha", "signalbox desk list --help"],
+    ["missing required option", "key mint", "signalbox key mint --desk alpha"],
+    ["missing value", "key mint --desk", "--desk <name>"],
+    ["span without a unit", `${mint} --expires 90`, "write 90s"],
+    ["span with an unknown unit", `${mint} --expires 3x`, "(ms, s, m, h, d, w, y), such as 90d"],
+    ["negative span", "key rotate X --overlap -1h", "such as 90d"],
+    ["span that is too long", `${mint} --expires 99999999d`, "at most 100y"],
+    ["wait that no timer can keep", "serve --stop-timeout 30d", "at most 24d"],
+    ["lifetime of zero", `${mint} --expires 0d`, "or never"],
+    ["backups kept nowhere", "serve --backup-keep 3", "--backup-dir DIR"],
+    ["backups made nowhere", "serve --backup-every 1h", "--backup-dir DIR"],
+    ["number that is too large", "desk limit a --keys 1000000000", "at most 999999999"],
+    ["number below 1", "audit --limit 0", "1 or more"],
+    ["number that is none", "serve --rate-limit fast", "whole number"],
+    ["port out of range", "serve --listen 127.0.0.1:99999", "from 0 to 65535"],
+    ["address without a port", "serve --listen 127.0.0.1", "127.0.0.1:8080"],
+    ["IPv6 without brackets", "serve --ops-listen ::1:8080", "[::1]:8080"],
+    ["unknown log level", "serve --log-level loud", "debug, info, warn, error, silent"],
+    ["URL without a scheme", "serve --public-url signals", "https://signals.example.com"],
+    ["key without certificate", "serve --tls-key k.pem", "--tls-cert FILE"],
+    ["certificate without key", "serve --tls-cert c.pem", "--tls-key FILE"],
+    ["invalid address range", "serve --trust-proxy 10.0.0.0/33", "10.0.0.0/8"],
+    [
+      "invalid URL of a server",
+      "healthcheck 127.0.0.1:1",
+      "'127.0.0.1:1' is not a valid url. Write it like https://signals.example.com or http://127.0.0.1:8083.",
+    ],
+    ["invalid URL to send to", "send --url 127.0.0.1:1 f", "or http://127.0.0.1:8080."],
+    ["desk that cannot have this name", "desk create Desk_One", "for example desk-1"],
+    ["name that a desk cannot get", "desk rename alpha all", "for example desk-1"],
+    ["option that names no desk", "signals list --desk Alpha", "use 1 to 63 lower-case letters"],
+    ["label with a line break", "key mint --desk a --label a\nb", 'such as "bot 7"'],
+    ["label that is too long", `key update X --label ${"x".repeat(101)}`, 'such as "bot 7"'],
+    ["address that is none", "member invite alpha alice", "type it like alice@example.com"],
+    ["invalid field of a signal", "send --side up", "--side: must be one of: open, close"],
+    ["file and a field of a signal", "send --side open f", "but not both"],
+    ["sending without a key", "send f", "The API key is missing"],
+  ])("%s", async (_name, args, says) => {
+    await expectUsageError(args === "" ? [] : args.split(" "), says);
+  });
+
+  test("fractions of a millisecond are rounded", () => {
+    expect(["0.5ms", "0.0004s", "1.5d"].map(readDuration)).toEqual([1, 0, 129_600_000]);
+    expect([readLifetime("1.0005s"), readInterval("1.0004s")]).toEqual([1_001, 1_000]);
+    expect(() => readDuration(`${"9".repeat(200)}s`)).toThrow("too long");
+  });
+
+  test("an invalid value in the environment names the variable", async () => {
+    const env = { SIGNALBOX_LISTEN: "nowhere" };
+    await expectUsageError(["serve"], "SIGNALBOX_LISTEN", { env });
+  });
+
+  test("no option and no argument takes an empty value", () => {
+    const commands = leavesOf(createProgram()).filter((command) => command.name() !== "help");
+    for (const command of commands) {
+      command.configureOutput({ writeErr: () => {} }).action(() => {});
+      for (const words of ["", " "].flatMap((empty) => eachGiven(command, empty))) {
+        const parsing = () => command.parse(words, { from: "user" });
+        expect(parsing, `${nameOf(command)} ${words.join(" ")}`).toThrow(" is invalid");
+      }
+    }
+  });
+
+  test("a setting with an empty value is named, in the environment too", async () => {
+    const serve = "serve --check --backup-dir b --backup-command true".split(" ");
+    await expectUsageError(
+      [...serve, "--backup-dir", ""],
+      "'--backup-dir <dir>' argument '' is invalid. It is empty: write a value, or leave it out.",
+    );
+    for (const name of ["SIGNALBOX_ACME_DOMAIN", "SIGNALBOX_DATA"]) {
+      await expectUsageError(serve, `from env '${name}' is invalid. It is empty`, {
+        env: { [name]: "" },
+      });
+    }
+    for (const list of ["--acme-domain", "--trust-proxy"]) {
+      await expectUsageError(["serve", "--check", list, " ,"], "It is empty");
+    }
+  });
+});
+
+/** Desks alpha and gamma; alpha has a key, a revoked key and one that was rotated. */
+async function prepare() {
+  const dataDir = temporaryFolder();
+  const { id: rotated, key } = await mintKey(dataDir);
+  const { id: revoked } = await mintKey(dataDir);
+  await mintKey(dataDir, "gamma");
+  const { run, json } = keysOn(dataDir);
+  await run("key", "revoke", revoked);
+  const successor = await json("key", "rotate", rotated);
+  return { dataDir, key, ids: { rotated, revoked, successor: successor.id } };
+}
+
+describe("failures end with code 1 and one sentence that says what to type", () => {
+  test("of commands on desks and keys", async () => {
+    const { dataDir, ids } = await prepare();
+    const unknown =
+      "There is no key with this id, label or last four characters: list the keys with: signalbox key list";
+    const cases: [args: string[], says: string][] = [
+      [
+        ["key", "mint", "--desk", "gama"],
+        `no desk "gama"; the nearest name is "gamma": list the desks with: signalbox desk list --data ${dataDir}`,
+      ],
+      [
+        ["key", "list", "--desk", "fund-9"],
+        'There is no desk "fund-9": list the desks with: signalbox desk list',
+      ],
+      [["audit", "--desk", "alpa"], 'the nearest name is "alpha"'],
+      [["desk", "create", "alpha"], "mint a key for it with: signalbox key mint --desk alpha"],
+      [["key", "revoke", UNKNOWN_ID], unknown],
+      [["key", "rotate", UNKNOWN_ID], unknown],
+      [["key", "rotate", ids.revoked], "mint a new one with: signalbox key mint --desk alpha"],
+      [
+        ["key", "rotate", ids.rotated],
+        `rotate that one with: signalbox key rotate ${ids.successor} --data ${dataDir}`,
+      ],
+    ];
+    for (const [args, says] of cases) await expectRefusal([...args, "--data", dataDir], says);
+  });
+
+  test("of a server's first desk", async () => {
+    const { dataDir } = await startServe();
+    await expectRefusal(
+      ["key", "mint", "--desk", "alpha", "--data", dataDir],
+      `create "alpha" with: signalbox desk create alpha --data ${dataDir}`,
+    );
+  });
+
+  test("a key pasted by mistake is never echoed", async () => {
+    const { dataDir, key, ids } = await prepare();
+    for (const args of [
+      ["key", "revoke", key],
+      ["key", "rotate", key],
+      ["key", "list", "--desk", key],
+      ["key", "mint", "--desk", key],
+      ["key", "revoke", ids.rotated, key],
+    ]) {
+      const { code, stdout, stderr } = await cliHere([...args, "--data", dataDir]);
+      expect(code).not.toBe(0);
+      expect(stdout + stderr).not.toContain(key.slice(4));
+    }
+    const says = "revoke the key itself, from stdin, with: signalbox key revoke - --data";
+    await expectUsageError(["key", "revoke", key, "--data", dataDir], says);
+  });
+
+  test("of a console that cannot start", async () => {
+    const dataDir = temporaryFolder();
+    await mintKey(dataDir);
+    const listen = ["--listen", "127.0.0.1:0", "--trust-proxy", "192.0.2.2"];
+    await expectRefusal(
+      ["serve", "--data", dataDir, ...listen, "--console-listen", "192.0.2.1:8081"],
+      "The console cannot start: 192.0.2.1:8081 is not an address of this machine: try 127.0.0.1:8081. Change --console-listen, or turn it off.",
+    );
+  });
+
+  test("of serve, before it creates anything", async () => {
+    const { url } = await startServe();
+    const { host } = new URL(url);
+    const folder = temporaryFolder();
+    const long = join(folder, "x".repeat(100));
+    const cases: [args: string, says: RegExp][] = [
+      [`--listen ${host}`, /such as --listen 127\.0\.0\.1:\d+\.$/m],
+      [
+        `--listen 127.0.0.1:0 --ops-listen ${host}`,
+        /in use by another program.* such as --ops-listen 127\.0\.0\.1:\d+\.$/m,
+      ],
+      [
+        `--listen 127.0.0.1:0 --console-listen ${host}`,
+        /such as --console-listen 127\.0\.0\.1:\d+, or none with --console-listen off\.$/m,
+      ],
+      ...["192.0.2.1", "no-such-host.invalid"].map((other): [string, RegExp] => [
+        `--listen ${other}:18080 --trust-proxy 192.0.2.2`,
+        /:18080 is not an address of this machine: try 127\.0\.0\.1:18080/,
+      ]),
+      [`--listen 127.0.0.1:0 --data ${long}`, /too long for a socket .* --data DIR/],
+    ];
+    const dataDir = join(folder, "data");
+    for (const [args, says] of cases) {
+      await expectRefusal(["serve", "--data", dataDir, ...args.split(" ")], says);
+    }
+    expect(existsSync(dataDir)).toBe(false);
+  });
+
+  test("a port in use: the port to type belongs to no program and no other flag", async () => {
+    const { url } = await startServe();
+    const { host, port } = new URL(url);
+    const [next, afterNext] = [Number(port) + 1, Number(port) + 2];
+    const blocker = occupy(afterNext);
+    try {
+      const dataDir = join(temporaryFolder(), "d");
+      const others = ["--console-listen", `127.0.0.1:${next}`, "--data", dataDir];
+      const { stderr } = await cliHere(["serve", "--listen", host, ...others]);
+      const [, busy, free] =
+        /^signalbox: (\S+) is in use .* --listen 127\.0\.0\.1:(\d+)\.\n$/.exec(stderr) ?? [];
+      expect(busy).toBe(host);
+      expect(Number(free)).toBeGreaterThan(afterNext);
+    } finally {
+      blocker?.stop(true);
+    }
+  });
+
+  test("of healthcheck without a server, or with one that is something else", async () => {
+    const { url } = await startServe();
+    const other = Bun.serve({ port: 0, fetch: () => new Response("<html>", { status: 200 }) });
+    const unused = `http://127.0.0.1:${await freePort()}`;
+    try {
+      await expectRefusal(["healthcheck", unused], `No server answers at ${unused}`);
+      await expectRefusal(["healthcheck", url], "--ops-listen");
+      await expectRefusal(["healthcheck", `http://127.0.0.1:${other.port}`], "--ops-listen");
+    } finally {
+      await other.stop(true);
+    }
+  });
+});
+
+/** Null if another program has the port. */
+function occupy(port: number) {
+  try {
+    return Bun.listen({ hostname: "127.0.0.1", port, socket: { data() {} } });
+  } catch {
+    return null;
+  }
+}
+
+describe("desks", () => {
+  test("--if-missing succeeds for an existing desk, and changes nothing", async () => {
+    const dataDir = temporaryFolder();
+    const { run } = keysOn(dataDir);
+    const created = `Created the database ${join(dataDir, "signalbox.db")}.\n`;
+    const create = () => run("desk", "create", "alpha", "--if-missing");
+    expect((await create()).stderr).toStartWith(created);
+    const before = query(dataDir, "SELECT * FROM desks");
+    expect((await create()).stderr).toBe('Desk "alpha" already exists.\n');
+    expect(query(dataDir, "SELECT * FROM desks")).toEqual(before);
+  });
+
+  test("key mint and key rotate say where the key works, and for whom", async () => {
+    const dataDir = temporaryFolder();
+    const { run } = keysOn(dataDir);
+    await run("desk", "create", "alpha");
+    const mint = () => run("key", "mint", "--desk", "alpha");
+    const mintReader = () => run("key", "mint", "--read", "--label", "executor");
+    const noServer = `No server of ${dataDir} answers. The key works when it runs: signalbox serve`;
+    expect((await mint()).stderr).toEndWith(`${noServer} --data ${dataDir}\n`);
+    expect((await mintReader()).stderr).toEndWith(
+      `${noServer} --read-listen HOST:PORT --data ${dataDir}\n`,
+    );
+    const rotated = await run("key", "rotate", "executor");
+    expect(rotated.stderr).toContain("When the reader uses the new key, revoke the old one");
+    await startServe([], { dataDir });
+    expect((await mint()).stderr).toEndWith(`The server of ${dataDir} accepts it.\n`);
+    expect((await mintReader()).stderr).toEndWith(
+      `The feed of ${dataDir} accepts it, where serve has --read-listen HOST:PORT.\n`,
+    );
+  });
+});
+
+describe("keys", () => {
+  test("mint prints only the key; with --json also its record, which list --json prints, too", async () => {
+    const { run, json, listKeys } = keysOn(temporaryFolder());
+    await run("desk", "create", "alpha");
+    expect((await run("key", "mint", "--desk", "alpha")).stdout).toMatch(KEY);
+    const mint = ["key", "mint", "--desk", "alpha", "--label", "bot 7", "--expires", "90d"];
+    const { key, ...record } = await json<KeyJson & { key: string }>(...mint);
+    expect(`${key}\n`).toMatch(KEY);
+    expect(record).toEqual({
+      id: expect.stringMatching(/^[0-9A-HJKMNP-TV-Z]{26}$/),
+      scope: "send",
+      desk: "alpha",
+      label: "bot 7",
+      last4: key.slice(-4),
+      created_at: expect.any(Number),
+      expires_at: record.created_at + 90 * DAY_MS,
+      last_used_at: null,
+      lifetime_ms: 90 * DAY_MS,
+      revoked_at: null,
+      desk_archived_at: null,
+      state: "active",
+      successor_id: null,
+    } as unknown as KeyJson);
+    expect((await listKeys())[1]).toEqual(record);
+  });
+
+  test("list shows the state of each key, of all desks or of one", async () => {
+    const { dataDir } = await startServe();
+    const { run, json } = keysOn(dataDir);
+    expect((await run("key", "list")).stderr).toContain("signalbox key mint --desk NAME");
+    const revoked = await mintKey(dataDir);
+    const active = await mintKey(dataDir, "beta");
+    await run("key", "mint", "--desk", "alpha", "--expires", "1s");
+    await run("key", "revoke", revoked.id);
+    await Bun.sleep(1_000);
+    const [heading, ...rows] = (await run("key", "list")).stdout.trimEnd().split("\n");
+    expect(heading).toMatch(/^ID +SCOPE +DESK +LABEL +LAST 4 +CREATED +EXPIRES +LAST USED +STATE$/);
+    const states = rows.map((row) => [row.slice(0, 26), row.split(/ +/).at(-1)]);
+    expect(states).toEqual([
+      [revoked.id, "revoked"],
+      [active.id, "active"],
+      [expect.any(String), "expired"],
+    ]);
+    const ofBeta = await json<object[]>("key", "list", "--desk", "beta");
+    expect(ofBeta).toMatchObject([{ id: active.id, desk: "beta" }]);
+  });
+
+  test("a read key is minted for one desk or all, and then like any other", async () => {
+    const dataDir = temporaryFolder();
+    const { run, json, listKeys } = keysOn(dataDir);
+    await mintKey(dataDir);
+    const mint = ["key", "mint", "--read", "--label"];
+    const ofAlpha = await run(...mint, "executor", "--desk", "alpha");
+    expect(ofAlpha.stdout).toMatch(/^sbr_[0-9a-f]{64}\n$/);
+    expect(ofAlpha.stderr).toContain("(a read key for desk alpha, executor, ending in");
+    const { key, id } = await json<KeyJson & { key: string }>(...mint, "archiver");
+    expect((await listKeys()).map(({ scope, desk }) => [scope, desk])).toEqual([
+      ["send", "alpha"],
+      ["read", "alpha"],
+      ["read", null],
+    ]);
+    expect((await run("key", "list")).stdout).toMatch(/ read +all +archiver /);
+    const pasted = await cliHere(["key", "revoke", key, "--data", dataDir]);
+    expect([pasted.code, pasted.stderr.includes(key)]).toEqual([2, false]);
+    const revoke = ["key", "revoke", "-", "--json", "--data", dataDir];
+    const revoked = await cliHere(revoke, { stdin: `leaked: ${key}!` });
+    expect(JSON.parse(revoked.stdout)).toMatchObject({ id, state: "revoked" });
+    expect(await json("key", "rotate", "executor")).toMatchObject({ scope: "read", desk: "alpha" });
+    const audit = (await run("audit")).stdout;
+    expect(audit).toContain("it reads the signals of all desks");
+  });
+
+  test("rotate mints a successor, lets the old key expire, and tells when it was last used", async () => {
+    const { url, dataDir } = await startServe();
+    const { run, listKeys } = keysOn(dataDir);
+    const { id, key } = await mintKey(dataDir);
+    const before = Date.now();
+    const rotated = await run("key", "rotate", id);
+    expect(rotated.stdout).toMatch(KEY);
+    expect(rotated.stderr).toContain("has not been used");
+    const [old, successor] = await listKeys();
+    expect(old).toMatchObject({ state: "rotated", successor_id: successor?.id });
+    expect(successor).toMatchObject({ state: "active", successor_id: null });
+    expect((await run("key", "list")).stdout).toMatch(
+      /STATE +SUCCESSOR\n.* rotated +[0-9a-f]{4}\n.* active +-\n$/,
+    );
+    expect(old?.expires_at).toBeWithin(before + DAY_MS, Date.now() + DAY_MS + 1);
+    expect(await statusOf(url, key)).toBe(201);
+    expect(await statusOf(url, rotated.stdout)).toBe(201);
+    const again = await run("key", "rotate", successor?.id ?? "", "--overlap", "0s");
+    const { last_used_at } = (await listKeys())[1] ?? {};
+    const shown = new Date(last_used_at ?? 0).toISOString().slice(0, 19).replace("T", " ");
+    expect(again.stderr).toEndWith(`was last used at ${shown}Z, and has expired.\n`);
+    expect(await statusOf(url, rotated.stdout)).toBe(401);
+    expect(await statusOf(url, again.stdout)).toBe(201);
+  });
+
+  test("are named by id, label or last four characters, if only one active key has them", async () => {
+    const dataDir = temporaryFolder();
+    const { run, json } = keysOn(dataDir);
+    await run("desk", "create", "alpha");
+    const mint = (label: string) => json("key", "mint", "--desk", "alpha", "--label", label);
+    const [first, second] = [await mint("bot"), await mint("bot")];
+    const { stderr, code } = await cliHere(["key", "revoke", "bot", "--data", dataDir]);
+    expect(stderr).toStartWith("signalbox: 2 keys have this name, give the id of one: ");
+    for (const { id } of [first, second]) {
+      expect(stderr).toContain(`${id} (desk alpha, bot, ending in `);
+    }
+    expect(code).toBe(1);
+    expect(await json("key", "revoke", first.id)).toMatchObject({ id: first.id });
+    expect(await json("key", "rotate", "bot", "--overlap", "0s")).toMatchObject({ label: "bot" });
+    const { id, last4 } = await mint("other");
+    expect(await json("key", "revoke", last4.toUpperCase())).toMatchObject({ id });
+    expect((await run("key", "revoke", "other")).stderr).toContain("was already revoked");
+  });
+
+  test("- takes a leaked key from stdin, in any text, and never prints it", async () => {
+    const dataDir = temporaryFolder();
+    const { id, key } = await mintKey(dataDir);
+    const other = await mintKey(temporaryFolder());
+    const revoke = ["key", "revoke", "-", "--data", dataDir];
+    for (const [stdin, says] of [
+      ["", "no key on stdin"],
+      [key.slice(0, -1), "no key on stdin"],
+      [other.key, `This key is not one of ${dataDir}, and nothing was changed`],
+      [`${key}\n${other.key}`, "2 keys on stdin, and nothing was changed"],
+    ] as const) {
+      await expectRefusal(revoke, says, { stdin });
+    }
+    const update = ["key", "update", "-", "--label", "bot", "--json", "--data", dataDir];
+    const updated = await cliHere(update, { stdin: key });
+    expect(JSON.parse(updated.stdout)).toMatchObject({ id, label: "bot" });
+    const rotated = await cliHere(["key", "rotate", "-", "--data", dataDir], { stdin: key });
+    expect(rotated.stderr).toContain(`The old key ${id} `);
+    const header = `Authorization: Bearer ${key}\n${key}`;
+    const revoked = await cliHere([...revoke, "--json"], { stdin: header });
+    expect(JSON.parse(revoked.stdout)).toMatchObject({ id, state: "revoked" });
+    expect(revoked.stdout + revoked.stderr).not.toContain(key);
+  });
+});
+
+describe("healthcheck", () => {
+  test("prints each check of a running server, by its folder and by its address", async () => {
+    const address = `127.0.0.1:${await freePort()}`;
+    const { dataDir } = await startServe(["--ops-listen", address]);
+    for (const where of [["--data", dataDir], [`http://${address}`]]) {
+      const { code, stdout } = await cliHere(["healthcheck", ...where]);
+      expect(code).toBe(0);
+      expect(stdout).toMatch(/^ok\nwriter: ok .*\ndisk: ok .*\ncertificate: ok .*\n$/);
+      const live = await cliHere(["healthcheck", "--live", ...where]);
+      expect(live).toEqual({ code: 0, stdout: "ok\n", stderr: "" });
+    }
+  });
+
+  test("fails for a server that is not ready", async () => {
+    const past = new Date(Date.now() - DAY_MS);
+    const expired = await makeCertificate("old", { from: new Date(0), to: past });
+    const { certFile, keyFile } = writeCertificate(temporaryFolder(), expired);
+    const { dataDir } = await startServe(["--tls-cert", certFile, "--tls-key", keyFile]);
+    const { code, stdout, stderr } = await cliHere(["healthcheck", "--data", dataDir]);
+    expect(code).toBe(1);
+    expect(stdout).toMatch(/^failing\n.*certificate: failing \(The certificate expired at /s);
+    expect(stderr).toContain("not ready");
+  });
+});
+
+async function settings() {
+  const [listen, ops] = [`127.0.0.1:${await freePort()}`, `127.0.0.1:${await freePort()}`];
+  const dataDir = join(temporaryFolder(), "data");
+  return { dataDir, listen, ops, url: `http://${listen}`, opsUrl: `http://${ops}` };
+}
+
+async function environment() {
+  const set = await settings();
+  const env = {
+    SIGNALBOX_DATA: set.dataDir,
+    SIGNALBOX_LISTEN: set.listen,
+    SIGNALBOX_OPS_LISTEN: set.ops,
+    SIGNALBOX_PUBLIC_URL: "https://environment.example.com",
+    SIGNALBOX_TRUST_PROXY: "192.0.2.1, 127.0.0.1",
+    SIGNALBOX_RATE_LIMIT: "1",
+    SIGNALBOX_STOP_TIMEOUT: "1ms",
+    SIGNALBOX_LOG_LEVEL: "debug",
+    SIGNALBOX_QUICKSTART: "1",
+  };
+  return { ...set, env };
+}
+
+const overHttps = { "X-Forwarded-Proto": "https" };
+
+describe("serve's settings", () => {
+  test("come from the environment", async () => {
+    const { env, url, opsUrl, dataDir } = await environment();
+    const server = await startServe([], { env, bare: true });
+    // The console is off.
+    expect(server.output.stderr).not.toMatch(/console|join|invite/);
+    const { key } = await mintKey(dataDir, "demo");
+    expect(query(dataDir, "SELECT name FROM desks")).toEqual([{ name: "demo" }]);
+    expect(server.url).toBe("https://environment.example.com");
+    expect((await fetch(`${opsUrl}/healthz`)).status).toBe(200);
+    expect(await statusOf(url, key)).toBe(403);
+    const statuses = [];
+    for (let count = 0; count < 8; count++) statuses.push(await statusOf(url, key, overHttps));
+    expect(statuses).toContain(429);
+    await server.logged('"level":"debug"');
+    const other = await mintKey(dataDir, "other");
+    const half = await sendHalf(url, other.key, overHttps);
+    expect(await statusOf(url, other.key, overHttps)).toBe(201);
+    server.kill("SIGTERM");
+    expect(await server.exited).toBe(0);
+    await half.closed;
+    expect(server.output.stderr).toContain("cut the connections");
+  });
+
+  test("--quickstart prints a key, a one-time link to the console, and where the data is", async () => {
+    const port = await freePort();
+    const flags = ["--quickstart", "--console-listen", `127.0.0.1:${port}`];
+    const dataDir = join(temporaryFolder(), "data");
+    const where = ["--listen", "127.0.0.1:0", "--data", dataDir];
+    const first = startOnTerminal(["serve", ...flags, ...where], { cols: 400 });
+    const shown = await first.showed(/manage their keys at/);
+    expect(shown).toMatch(/sbk_[0-9a-f]{64}/);
+    // Browsers create no passkeys for an IP address.
+    const link = /^ {2}(http:\/\/localhost:\d+\/join\/\S+)\r?$/m.exec(shown)?.[1] ?? "";
+    expect(new URL(link).port).toBe(String(port));
+    const page = await (await fetch(link)).text();
+    expect(page).toContain("demo@example.com");
+    expect(page).toContain("passkey");
+    first.kill("SIGTERM");
+    expect((await first.ended()).code).toBe(0);
+
+    const second = await startServe(flags, { dataDir });
+    expect(second.output.stdout).toBe("");
+    await second.logged(
+      `nobody has opened the console link: get a link with: signalbox member invite demo demo@example.com --data ${dataDir}`,
+    );
+  });
+
+  test("--quickstart creates nothing if there is a desk", async () => {
+    const dataDir = temporaryFolder();
+    await mintKey(dataDir);
+    const server = await startServe(["--quickstart"], { dataDir });
+    expect(query(dataDir, "SELECT name FROM desks")).toEqual([{ name: "alpha" }]);
+    expect(server.output.stdout).toBe("");
+    await server.logged(
+      `desk \\"alpha\\" exists, and its keys cannot be shown again; mint another with: signalbox key mint --desk alpha --data ${dataDir}`,
+    );
+  });
+});
+
+test("the log is JSON lines; without a desk it says how to create one", async () => {
+  const server = await startServe();
+  expect(server.output.stderr).toContain("signalbox desk create NAME");
+  for (const line of server.output.stderr.trimEnd().split("\n")) {
+    expect(JSON.parse(line)).toMatchObject({ level: expect.any(String), time: expect.any(String) });
+  }
+});

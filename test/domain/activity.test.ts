@@ -1,0 +1,195 @@
+/** The file of activity, and the rate of the last hour. */
+import { Database } from "bun:sqlite";
+import { expect, test } from "bun:test";
+import { chmodSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { readLastHour, usualHour } from "../../src/console/pages/home/last-hour.ts";
+import type { ActivityBatch } from "../../src/domain/activity/activity.ts";
+import { ACTIVITY_NAME, SqliteActivity } from "../../src/store/sqlite/side/activity.ts";
+import { openDatabase } from "../../src/store/sqlite/files/open.ts";
+import { DAY_MS, HOUR_MS, MINUTE_MS } from "../../src/lib/text/time.ts";
+import { rejectsOf } from "./_activity.ts";
+import { mintKey, onCleanup, temporaryFolder } from "../kit/setup.ts";
+import { recordsIn } from "../kit/records.ts";
+
+const NOW = Date.UTC(2026, 10, 21, 12, 30, 15);
+
+const mine = { deskId: 1, keyId: "key-1" };
+const ofDesk = { deskId: 1, keyId: null };
+const allRejects = { deskId: 1, limit: 1_000, requestsMax: 1_000 };
+
+function openActivity(dataDir = temporaryFolder()): {
+  activity: SqliteActivity;
+  said: string[];
+  dataDir: string;
+} {
+  const said: string[] = [];
+  const activity = new SqliteActivity(dataDir, (sentence) => said.push(sentence));
+  onCleanup(() => activity.close());
+  return { activity, said, dataDir };
+}
+
+function minute(
+  start: number,
+  counts: Partial<ActivityBatch["minutes"][number]> = {},
+): ActivityBatch {
+  const none = { stored: 0, duplicate: 0, rejected: 0, unauthorized: 0 };
+  const base = { deskId: 1, keyId: "key-1", start, ...none, lastAt: start };
+  return { minutes: [{ ...base, ...counts }], rejects: [], repeats: [], differing: [] };
+}
+
+test("what was sent with keys of another database is dropped", async () => {
+  const { activity, said, dataDir } = openActivity();
+  const db = openDatabase(dataDir, "command");
+  onCleanup(() => db.close());
+  const registry = recordsIn(db).registry;
+  const keys: string[] = [];
+  for (const desk of ["alpha", "beta"]) keys.push((await mintKey(registry, desk)).keyId);
+  const [ours = "", theirs = ""] = keys;
+  for (const keyId of [ours, theirs, "gone"]) {
+    activity.write(minute(NOW, { keyId, stored: 1 }));
+    activity.write({
+      minutes: [],
+      rejects: [rejectsOf([keys.indexOf(keyId) + 5], NOW, { keyId })],
+      repeats: [],
+      differing: [],
+    });
+  }
+  activity.keepKeysOf(db);
+  expect(activity.buckets(ofDesk, "day", 0).map(({ stored: n }) => n)).toEqual([1]);
+  expect(activity.rejects(allRejects).map(({ keyIds }) => keyIds)).toEqual([[ours]]);
+  expect(said).toEqual([]);
+});
+
+test("activity is kept, with a warning, when the keys cannot be read or its file is locked", () => {
+  const { activity, said, dataDir } = openActivity();
+  activity.write(minute(NOW, { stored: 1 }));
+  const unreadable = new Database(":memory:");
+  onCleanup(() => unreadable.close());
+  activity.keepKeysOf(unreadable);
+  const holder = new Database(join(dataDir, ACTIVITY_NAME));
+  onCleanup(() => holder.close());
+  holder.run("BEGIN IMMEDIATE");
+  const db = openDatabase(dataDir, "command");
+  onCleanup(() => db.close());
+  activity.keepKeysOf(db);
+  holder.run("ROLLBACK");
+  expect(said).toEqual(Array(2).fill(expect.stringContaining("was not dropped")));
+  expect(activity.buckets(ofDesk, "day", 0)).toHaveLength(1);
+});
+
+test("it survives a restart, and other users cannot read it", () => {
+  const dataDir = temporaryFolder();
+  const before = new SqliteActivity(dataDir, () => {});
+  before.write(minute(NOW, { stored: 1 }));
+  for (const name of readdirSync(dataDir)) {
+    expect(`${name} ${(statSync(join(dataDir, name)).mode & 0o777).toString(8)}`).toBe(
+      `${name} 600`,
+    );
+  }
+  before.close();
+  const { activity, said } = openActivity(dataDir);
+  expect(activity.buckets(mine, "day", 0)).toHaveLength(1);
+  expect(said).toEqual([]);
+});
+
+const unusable: readonly { name: string; spoil: (path: string) => void; isKept: boolean }[] = [
+  { name: "no database", spoil: (path) => writeFileSync(path, "x".repeat(5_000)), isKept: true },
+  {
+    name: "another version",
+    spoil: (path) => {
+      const db = new Database(path);
+      db.run("PRAGMA user_version = 99");
+      db.close();
+    },
+    isKept: true,
+  },
+  { name: "a folder", spoil: (path) => mkdirSync(path), isKept: false },
+];
+
+test.each(unusable)(
+  "a file that cannot be used ($name) delays nothing and is logged",
+  ({ spoil, isKept }) => {
+    const dataDir = temporaryFolder();
+    spoil(join(dataDir, ACTIVITY_NAME));
+    chmodSync(join(dataDir, ACTIVITY_NAME), 0o700);
+    const { activity, said } = openActivity(dataDir);
+    expect(said).toHaveLength(1);
+    expect(said[0]).toContain(isKept ? "was replaced by an empty file" : "in memory only");
+    activity.write(minute(NOW, { stored: 1 }));
+    expect(activity.buckets(mine, "day", 0)).toHaveLength(1);
+    activity.close();
+    const again = openActivity(dataDir);
+    expect(again.activity.buckets(mine, "day", 0)).toHaveLength(isKept ? 1 : 0);
+  },
+);
+
+test("a file that has the right version and other tables is replaced by an empty one", () => {
+  const { activity, said, dataDir } = openActivity();
+  const db = new Database(join(dataDir, ACTIVITY_NAME));
+  db.run("DROP TABLE buckets; CREATE TABLE others (id)");
+  db.close();
+  expect(activity.buckets(mine, "day", 0)).toEqual([]);
+  expect(said).toEqual([expect.stringMatching(/was replaced by an empty file .*no such table/)]);
+  activity.write(minute(NOW, { stored: 1 }));
+  expect(activity.buckets(mine, "day", 0)).toHaveLength(1);
+});
+
+test("a file that is damaged while it is open is replaced by an empty one", () => {
+  const { activity, said, dataDir } = openActivity();
+  for (let index = 0; index < 5; index++) {
+    const rejects = Array.from({ length: 50 }, (_, at) =>
+      rejectsOf([index * 50 + at], NOW, { keyId: `key-${index * 50 + at}` }),
+    );
+    activity.write({ minutes: [], rejects, repeats: [], differing: [] });
+  }
+  activity.close();
+  const path = join(dataDir, ACTIVITY_NAME);
+  const bytes = Buffer.from(readFileSync(path));
+  bytes.fill(0xff, 4_096 * 2);
+  writeFileSync(path, bytes);
+  const again = openActivity(dataDir);
+  expect(again.activity.rejects(allRejects)).toEqual([]);
+  expect(again.said).toHaveLength(1);
+  again.activity.write({ minutes: [], rejects: [rejectsOf([1], NOW)], repeats: [], differing: [] });
+  expect(again.activity.rejects(allRejects)).toHaveLength(1);
+  expect(said).toEqual([]);
+});
+
+const bucket = (start: number, signals: number) => ({
+  start,
+  stored: signals,
+  duplicate: 50,
+  rejected: 50,
+});
+
+test("the usual rate is the average of the same hour on earlier days since the desk began", () => {
+  const noon = Date.UTC(2026, 10, 21, 12);
+  const usual = (hours: ReturnType<typeof bucket>[], now = noon) =>
+    usualHour(
+      hours.toSorted((one, other) => one.start - other.start),
+      now,
+    );
+  expect(usual([])).toBeNull();
+  expect(usual([bucket(noon - HOUR_MS, 9), bucket(noon, 9)])).toBeNull();
+  expect(usual([bucket(noon - DAY_MS, 900), bucket(noon - DAY_MS - HOUR_MS, 60)])).toBe(60);
+  // A quarter past: three quarters of the hour before, and a quarter of this one.
+  const yesterday = [bucket(noon - DAY_MS - HOUR_MS, 60), bucket(noon - DAY_MS, 100)];
+  expect(usual(yesterday, noon + 15 * MINUTE_MS)).toBe(70);
+  // An hour without requests counts as a day with none.
+  const before = bucket(noon - 2 * DAY_MS - 5 * HOUR_MS, 1);
+  expect(usual([before, ...yesterday])).toBe(30);
+  expect(usual([{ ...before, start: noon - 3 * DAY_MS - HOUR_MS }, ...yesterday])).toBeCloseTo(
+    61 / 3,
+  );
+});
+
+test("the last hour is this minute and the 59 before it", async () => {
+  const { activity } = openActivity();
+  for (const age of [0, 59, 60]) activity.write(minute(NOW - age * MINUTE_MS, { stored: 1 }));
+  activity.write(minute(NOW - DAY_MS, { stored: 40 }));
+  const { stored: last, usual } = await readLastHour(activity, ofDesk, NOW);
+  expect(last).toBe(2);
+  // Half past: the second half of this hour of yesterday is not over.
+  expect(usual).toBeCloseTo(40 * (30.25 / 60));
+});

@@ -1,0 +1,918 @@
+import { Database } from "bun:sqlite";
+import { describe, expect, test } from "bun:test";
+import {
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
+import { join } from "node:path";
+import { checkDeskName } from "../../src/domain/desk/desk.ts";
+import { copyDatabase } from "../../src/store/sqlite/copies/copy.ts";
+import type { Awaitable } from "../../src/domain/storage/awaitable.ts";
+import { restoringPath } from "../../src/store/sqlite/files/folder.ts";
+import type { KeysTaken, Restored } from "../../src/domain/storage/files.ts";
+import { MERGED_TABLES } from "../../src/store/sqlite/copies/carry-over.ts";
+import { currentSchema, schemaVersion } from "../../src/store/sqlite/files/migrate.ts";
+import { openDatabase } from "../../src/store/sqlite/files/open.ts";
+import { putInPlace } from "../../src/store/sqlite/copies/restore.ts";
+import { verifyDatabase } from "../../src/store/sqlite/copies/verify.ts";
+import {
+  cli,
+  type CliResult,
+  expectRefusal,
+  freePort,
+  signalbox,
+  spawn,
+  startServe,
+} from "../kit/cli.ts";
+import {
+  contentOf,
+  edit,
+  newDataDir,
+  type Seeded,
+  seed,
+  seededId,
+  seededUlid,
+  withRegistryOf,
+} from "./_databases.ts";
+import { variantOf } from "../faults/kit/variant.ts";
+import { post, query, rejection, temporaryFolder, until } from "../kit/setup.ts";
+import { type Records, recordsIn } from "../kit/records.ts";
+
+const mode = (path: string): string => (statSync(path).mode & 0o777).toString(8);
+
+function restore(file: string, dataDir: string, ...more: string[]): Promise<CliResult> {
+  return cli(["restore", file, "--data", dataDir, ...more]);
+}
+
+/** How long a restore waits for a lock that nobody gives back. */
+const SHORT_WAIT_MS = 100;
+
+/** The note if nothing was carried over. */
+function asInBackup(dataDir: string): string {
+  const at = `--data ${dataDir}`;
+  return `Desks, keys and members are as in the backup: repeat what was done after it, such as revoking keys, removing and resetting members, and archiving desks. List them with: signalbox key list ${at}; signalbox member list DESK ${at}; signalbox desk list ${at}`;
+}
+
+/** A database and a backup of it. */
+async function seedWithBackup(signals: number): Promise<Seeded & { file: string }> {
+  const seeded = await seed({ signals });
+  const file = join(temporaryFolder(), "backup.db");
+  copyDatabase(seeded.path, file);
+  return { ...seeded, file };
+}
+
+/** Restores in this process. */
+function restoreHere(file: string, { path }: { path: string }, busyMs?: number) {
+  copyDatabase(file, restoringPath(path));
+  return putInPlace(path, "20261121T115119Z", busyMs);
+}
+
+/** A copy of a folder. */
+function duplicate(dataDir: string): { dataDir: string; path: string } {
+  const copy = newDataDir();
+  mkdirSync(copy, { mode: 0o700 });
+  for (const name of readdirSync(dataDir)) copyFileSync(join(dataDir, name), join(copy, name));
+  return { dataDir: copy, path: join(copy, "signalbox.db") };
+}
+
+interface KeyRow {
+  readonly id: string;
+  readonly expires_at: number | null;
+  readonly last_used_at: number | null;
+  readonly revoked_at: number | null;
+}
+
+function keysOf(dataDir: string): KeyRow[] {
+  return query<KeyRow>(
+    dataDir,
+    "SELECT id, expires_at, last_used_at, revoked_at FROM api_keys ORDER BY id",
+  );
+}
+
+/** It fails, and the folder is unchanged. */
+async function expectRefused(
+  file: string,
+  dataDir: string,
+  says: string | RegExp,
+  ...more: string[]
+): Promise<void> {
+  const before = listFiles(dataDir);
+  await expectRefusal(["restore", file, "--data", dataDir, ...more], says);
+  expect(listFiles(dataDir)).toEqual(before);
+}
+
+/** Name and hash of every file, except the lock, the log's index and an empty log. */
+function listFiles(dataDir: string): Map<string, string> {
+  const names = existsSync(dataDir) ? readdirSync(dataDir).toSorted() : [];
+  const contents = names
+    .filter((name) => !/^serve\.lock|-shm$/.test(name))
+    .map((name) => [name, readFileSync(join(dataDir, name))] as const)
+    .filter(([name, bytes]) => !name.endsWith("-wal") || bytes.length > 0);
+  return new Map(contents.map(([name, bytes]) => [name, Bun.hash(bytes).toString(16)]));
+}
+
+/** Damages a table or an index. */
+function zeroRootPage(dataDir: string, name: string): void {
+  const sql = `SELECT rootpage AS page FROM sqlite_schema WHERE name = '${name}'`;
+  const [{ page } = { page: 0 }] = query<{ page: number }>(dataDir, sql);
+  const path = join(dataDir, "signalbox.db");
+  const bytes = readFileSync(path);
+  writeFileSync(path, bytes.fill(0, (page - 1) * 4_096, page * 4_096));
+}
+
+describe("restore into an empty folder", () => {
+  test("puts the backup there, and a server continues from it", async () => {
+    const { file, path, key } = await seedWithBackup(3_000);
+    const dataDir = newDataDir();
+    const { code, stdout, stderr } = await restore(file, dataDir);
+    expect({ code, stdout }).toEqual({ code: 0, stdout: "" });
+    expect(stderr).toBe(
+      `${asInBackup(dataDir)}\n` +
+        `${dataDir} has 3,000 signals, the newest ${seededUlid(3_000)}. Start the server with: signalbox serve --data ${dataDir}\n`,
+    );
+    expect(readdirSync(dataDir).toSorted()).toEqual(["serve.lock", "signalbox.db"]);
+    expect([mode(dataDir), mode(join(dataDir, "signalbox.db"))]).toEqual(["700", "600"]);
+    expect(contentOf(join(dataDir, "signalbox.db"))).toEqual(contentOf(path));
+
+    const { url } = await startServe([], { dataDir });
+    for (const seq of [1, 1_500, 3_000]) {
+      const { status, body } = await post(url, key, { client_signal_id: seededId(seq) });
+      expect([status, body["id"]]).toEqual([200, seededUlid(seq)]);
+    }
+    const next = await post(url, key, { client_signal_id: "new" });
+    expect(next.status).toBe(201);
+    expect(String(next.body["id"]) > seededUlid(3_000)).toBe(true);
+  });
+
+  test("reports the result with --json", async () => {
+    const { file } = await seedWithBackup(12);
+    const dataDir = newDataDir();
+    const { code, stdout } = await restore(file, dataDir, "--json");
+    expect(code).toBe(0);
+    expect(JSON.parse(stdout)).toEqual({
+      data: dataDir,
+      signals: 12,
+      newest_id: seededUlid(12),
+      kept: null,
+      keys: null,
+      missing_signals: null,
+      archived_desks: [],
+    });
+  });
+
+  test("replaces an empty file, and keeps a log whose database is missing", async () => {
+    const { file } = await seedWithBackup(5);
+    const killed = await seed({ signals: 5, logged: 3 });
+    const log = readFileSync(`${killed.path}-wal`);
+    writeFileSync(killed.path, "");
+    expect(restoreHere(file, killed)).toMatchObject({
+      kept: null,
+      keys: null,
+      missing_signals: null,
+    });
+    expect(readFileSync(`${killed.path}.before-20261121T115119Z-wal`).equals(log)).toBe(true);
+    expect(verifyDatabase(killed.path)).toMatchObject({ ok: true, signals: 5 });
+  });
+});
+
+describe("restore over a database", () => {
+  test("is refused without --force", async () => {
+    const { file, dataDir } = await seedWithBackup(5);
+    await expectRefused(file, dataDir, /has a database, and nothing was changed: .* add --force/);
+  });
+
+  test("is refused while a server runs on it", async () => {
+    const { file, dataDir, key } = await seedWithBackup(5);
+    const { url } = await startServe([], { dataDir });
+    const { code, stderr } = await restore(file, dataDir, "--force");
+    expect({ code, stderr }).toEqual({
+      code: 1,
+      stderr: `signalbox: Another signalbox server or restore is already using ${dataDir}: stop it first, or name another folder with --data DIR.\n`,
+    });
+    expect(await post(url, key)).toMatchObject({ status: 201 });
+    expect(query(dataDir, "SELECT count(*) AS n FROM signals")).toEqual([{ n: 6 }]);
+  });
+
+  test("is refused while a server has it open, also without the folder's lock", async () => {
+    const { file, dataDir, path, key } = await seedWithBackup(5);
+    const { url } = await startServe([], { dataDir });
+    expect(() => restoreHere(file, { path }, SHORT_WAIT_MS)).toThrow(
+      /signalbox\.db is locked by another process, and nothing was changed: wait for it/,
+    );
+    expect(readdirSync(dataDir).filter((name) => /before|restoring/.test(name))).toEqual([]);
+    expect(await post(url, key)).toMatchObject({ status: 201 });
+    expect(query(dataDir, "SELECT count(*) AS n FROM signals")).toEqual([{ n: 6 }]);
+  });
+
+  test.each(["replaced", "removed"])("a server ends if its database file is %s", async (how) => {
+    const { path, dataDir } = await seedWithBackup(5);
+    const server = await startServe([], { dataDir });
+    renameSync(path, `${path}.moved`);
+    if (how === "replaced") copyFileSync(`${path}.moved`, path);
+    expect(await server.exited).toBe(1);
+    expect(server.log().at(-1)).toMatchObject({
+      level: "fatal",
+      reason: `the database file was replaced or removed while the server ran: ${path}`,
+    });
+  });
+
+  test("a server ends if its lock file is removed: a second one could start", async () => {
+    const { dataDir } = await seedWithBackup(5);
+    const server = await startServe([], { dataDir });
+    rmSync(join(dataDir, "serve.lock"));
+    expect(await server.exited).toBe(1);
+    expect(server.log().at(-1)).toMatchObject({
+      level: "fatal",
+      reason: expect.stringContaining("the lock file was replaced or removed while the server ran"),
+    });
+  });
+
+  test("a server that waits for its first certificate ends if its database file is removed", async () => {
+    const { path, dataDir } = await seedWithBackup(5);
+    const acme = [
+      "--acme-domain=signals.test",
+      "--acme-directory=https://127.0.0.1:1/directory",
+      `--acme-http-listen=127.0.0.1:${await freePort()}`,
+    ];
+    const server = await startServe(acme, { dataDir, until: "no certificate could be obtained" });
+    renameSync(path, `${path}.moved`);
+    expect(await server.exited).toBe(1);
+    expect(server.log().at(-1)).toMatchObject({
+      level: "fatal",
+      msg: expect.stringMatching(/^storage failed: /),
+      reason: `the database file was replaced or removed while the server ran: ${path}`,
+    });
+  });
+
+  test("with --force keeps the previous database and the log of a killed server", async () => {
+    const { file } = await seedWithBackup(5);
+    const killed = await seed({ signals: 2_000, logged: 30 });
+    const before = contentOf(duplicate(killed.dataDir).path);
+    expect(before.signals.rows).toBe(2_030);
+    const { code, stderr } = await restore(file, killed.dataDir, "--force");
+    expect(code).toBe(0);
+    const kept = /^The previous database is kept as (.+)$/m.exec(stderr)?.[1] ?? "";
+    expect(kept).toMatch(/signalbox\.db\.before-\d{8}T\d{6}Z$/);
+    expect(contentOf(kept)).toEqual(before);
+    expect(contentOf(killed.path).signals.rows).toBe(5);
+    // One file, without a log.
+    expect(existsSync(`${kept}-wal`)).toBe(false);
+    const names = readdirSync(killed.dataDir).filter((name) => !name.includes(".before-"));
+    expect(names.toSorted()).toEqual(["serve.lock", "signalbox.db"]);
+    // It can be restored in turn.
+    expect(await restore(kept, killed.dataDir, "--force")).toMatchObject({ code: 0 });
+    expect(contentOf(killed.path).signals).toEqual(before.signals);
+  });
+
+  test("says how many signals of the previous database are not in the backup", async () => {
+    const { file, dataDir, key } = await seedWithBackup(5);
+    const none = await restore(file, dataDir, "--force");
+    expect(none.stderr).not.toContain("not in the backup");
+    const server = await startServe([], { dataDir });
+    for (let count = 0; count < 2; count += 1) {
+      expect(await post(server.url, key)).toMatchObject({ status: 201 });
+    }
+    server.kill("SIGTERM");
+    await server.exited;
+    const { stderr } = await restore(file, dataDir, "--force");
+    expect(stderr).toContain(
+      "\n2 signals are not in the backup: only the previous database has them.\n",
+    );
+    expect(query(dataDir, "SELECT count(*) AS n FROM signals")).toEqual([{ n: 5 }]);
+  });
+
+  test("counts the signals that only another server's database has", async () => {
+    const { file } = await seedWithBackup(5);
+    const other = await seed({ signals: 8 });
+    edit(other.path, "UPDATE signals SET id = replace(id, '01HF7', '01HF8')");
+    expect(restoreHere(file, other)).toMatchObject({ missing_signals: 8 });
+  });
+
+  test("does not wait for damaged signals to carry over the keys", async () => {
+    const { file, dataDir, path, keyId } = await seedWithBackup(2_000);
+    await withRegistryOf(dataDir, (registry) => registry.revokeKey(keyId));
+    zeroRootPage(dataDir, "sqlite_autoindex_signals_1");
+    const restored = restoreHere(file, { path });
+    expect(restored).toMatchObject({ keys: { revoked: 1 }, missing_signals: null });
+    expect(keysOf(dataDir)).toMatchObject([{ revoked_at: expect.any(Number) }]);
+  });
+
+  test("twice within a second keeps both", async () => {
+    const { file } = await seedWithBackup(5);
+    const there = await seed({ signals: 8, logged: 2 });
+    const first = restoreHere(file, there);
+    const second = restoreHere(file, there);
+    expect([first.kept, second.kept]).toEqual([
+      `${there.path}.before-20261121T115119Z`,
+      `${there.path}.before-20261121T115119Z-2`,
+    ]);
+    expect(contentOf(first.kept ?? "").signals.rows).toBe(10);
+    expect(contentOf(second.kept ?? "").signals.rows).toBe(5);
+  });
+});
+
+describe("a file is refused, and nothing is changed, if", () => {
+  const damages: [string, (file: string) => void, string | RegExp][] = [
+    [
+      "a page of it is gone",
+      (file) => {
+        const bytes = readFileSync(file);
+        const page = Math.floor(bytes.length / 4_096 / 2);
+        writeFileSync(file, bytes.fill(0, page * 4_096, (page + 1) * 4_096));
+      },
+      /is damaged \(.+\), and nothing was changed: restore another backup/,
+    ],
+    [
+      "its end is missing",
+      (file) => {
+        const bytes = readFileSync(file);
+        writeFileSync(file, bytes.subarray(0, bytes.length - 4_096));
+      },
+      /is damaged \(.+\), and nothing was changed: restore another backup/,
+    ],
+    [
+      "it is a text",
+      (file) => writeFileSync(file, "dear diary"),
+      "is not a Signalbox database, and was left as it is: name another file",
+    ],
+  ];
+  test.each(damages)("%s", async (_name, damage, says) => {
+    const { file, dataDir } = await seedWithBackup(3_000);
+    damage(file);
+    await expectRefused(file, dataDir, says, "--force");
+    const empty = newDataDir();
+    await expectRefused(file, empty, says);
+    expect(existsSync(empty)).toBe(false);
+  });
+
+  test("it is missing or a folder", async () => {
+    const dataDir = newDataDir();
+    const folder = temporaryFolder();
+    const missing = join(folder, "none.db");
+    await expectRefused(missing, dataDir, `There is no file ${missing}: name a backup`);
+    await expectRefused(folder, dataDir, `${folder} is a folder: name a backup in it, such as`);
+    expect(existsSync(dataDir)).toBe(false);
+  });
+});
+
+describe("keys", () => {
+  test("created, revoked and rotated since the backup stay so", async () => {
+    const seeded = await seed({ signals: 10 });
+    const ids = await withRegistryOf(seeded.dataDir, async (registry) => {
+      const mint = () =>
+        registry.mintKey({ scope: "send", desk: "alpha", label: null, expiresInMs: null });
+      return { revoked: await mint(), rotated: await mint() };
+    });
+    const file = join(temporaryFolder(), "backup.db");
+    copyDatabase(seeded.path, file);
+    const { minted } = await withRegistryOf(seeded.dataDir, async (registry) => {
+      await registry.revokeKey(ids.revoked.record.id);
+      await registry.createDesk("beta", { ifMissing: false });
+      await registry.mintKey({ scope: "send", desk: "beta", label: null, expiresInMs: null });
+      return registry.rotateKey(ids.rotated.record.id, { overlapMs: 60_000, expiresInMs: null });
+    });
+    const before = keysOf(seeded.dataDir);
+    const { code, stderr } = await restore(file, seeded.dataDir, "--force");
+    expect(code).toBe(0);
+    expect(stderr).toContain(
+      "Carried over from the previous database: 2 keys that the backup does not have, and 1 revocation.\n",
+    );
+    expect(keysOf(seeded.dataDir)).toEqual(before);
+    expect(before).toHaveLength(5);
+    const { url } = await startServe([], { dataDir: seeded.dataDir });
+    expect(await post(url, ids.revoked.key)).toMatchObject({ status: 401 });
+    expect(await post(url, minted.key)).toMatchObject({ status: 201 });
+    expect(await post(url, ids.rotated.key)).toMatchObject({ status: 201 });
+  });
+
+  test("that read, of one desk or all, are carried over, and a revoked one stays revoked", async () => {
+    const seeded = await seed({ signals: 2 });
+    const forReading = { label: null, expiresInMs: null, scope: "read" } as const;
+    const mint = (desk: string | null) =>
+      withRegistryOf(
+        seeded.dataDir,
+        async (registry) => (await registry.mintKey({ ...forReading, desk })).record,
+      );
+    const [ofDesk, ofAll] = [await mint("alpha"), await mint(null)];
+    const file = join(temporaryFolder(), "backup.db");
+    copyDatabase(seeded.path, file);
+    const later = await mint(null);
+    await withRegistryOf(seeded.dataDir, async (registry) => {
+      await registry.revokeKey(ofAll.id);
+      await registry.revokeKey(ofDesk.id);
+    });
+    expect(restoreHere(file, seeded).keys).toMatchObject({ minted: 1, revoked: 2, failure: null });
+    const columns = "id, scope, desk_id AS desk, revoked_at IS NOT NULL AS revoked";
+    const sql = `SELECT ${columns} FROM api_keys WHERE scope = 'read' ORDER BY rowid`;
+    expect(query<object>(seeded.dataDir, sql)).toEqual([
+      { id: ofDesk.id, scope: "read", desk: 1, revoked: 1 },
+      { id: ofAll.id, scope: "read", desk: null, revoked: 1 },
+      { id: later.id, scope: "read", desk: null, revoked: 0 },
+    ]);
+    const ofKeys = "SELECT action, key_id AS id FROM audit WHERE desk_id IS NULL ORDER BY id";
+    expect(query<object>(seeded.dataDir, ofKeys)).toHaveLength(3);
+  });
+
+  test("revoked, expiring or used in a newer backup stay so, and so do those revoked before", async () => {
+    const older = await seed({ signals: 5 });
+    const revoked = await mintIn(older.dataDir);
+    const expiring = await mintIn(older.dataDir);
+    const used = await mintIn(older.dataDir);
+    const newer = duplicate(older.dataDir);
+    edit(
+      newer.path,
+      `UPDATE api_keys SET revoked_at = 7 WHERE id = '${revoked}'`,
+      `UPDATE api_keys SET expires_at = 9 WHERE id = '${expiring}'`,
+      `UPDATE api_keys SET last_used_at = 5 WHERE id = '${used}'`,
+      "UPDATE desks SET differing_duplicates = 4",
+    );
+    edit(older.path, `UPDATE api_keys SET revoked_at = 8 WHERE id = '${used}'`);
+    const file = join(temporaryFolder(), "backup.db");
+    copyDatabase(newer.path, file);
+    expect(restoreHere(file, older).keys).toMatchObject({ minted: 0, revoked: 1, failure: null });
+    expect(keysOf(older.dataDir).slice(1)).toMatchObject([
+      { id: revoked, revoked_at: 7 },
+      { id: expiring, expires_at: 9 },
+      { id: used, revoked_at: 8, last_used_at: 5 },
+    ]);
+    const sql = "SELECT differing_duplicates AS differing FROM desks";
+    expect(query(older.dataDir, sql)).toEqual([{ differing: 4 }]);
+  });
+
+  test("of another server are not carried over, with a note", async () => {
+    const { file, keyId } = await seedWithBackup(5);
+    const other = await seed({ signals: 5 });
+    const fresh = newDataDir();
+    openDatabase(fresh, "command").close();
+    for (const dataDir of [other.dataDir, fresh]) {
+      const { stderr } = await restore(file, dataDir, "--force");
+      expect(stderr).toContain(
+        `\nNothing was carried over from the previous database: it has none of the backup's desks\n${asInBackup(dataDir)}\n`,
+      );
+      expect(keysOf(dataDir).map(({ id }) => id)).toEqual([keyId]);
+    }
+  });
+
+  test("of a damaged database cannot be carried over, with a note", async () => {
+    const { file, dataDir, path, keyId } = await seedWithBackup(2_000);
+    await withRegistryOf(dataDir, (registry) => registry.revokeKey(keyId));
+    zeroRootPage(dataDir, "api_keys");
+    const bytes = readFileSync(path);
+    const { code, stderr } = await restore(file, dataDir, "--force");
+    expect(code).toBe(0);
+    expect(stderr).toMatch(
+      /\nSignals that only .* cannot be counted\.\nNothing was carried over .*: damaged: .+\nDesks, keys and members are as in the backup/,
+    );
+    expect(keysOf(dataDir)).toMatchObject([{ id: keyId, revoked_at: null }]);
+    const kept = /kept as (.+)$/m.exec(stderr)?.[1] ?? "";
+    expect(readFileSync(kept).equals(bytes)).toBe(true);
+  });
+});
+
+/** Two databases with a shared history: `second` was restored from a backup of `first`. */
+async function part(common: (dataDir: string) => Awaitable<unknown> = () => {}) {
+  const first = await seed({ signals: 5 });
+  await common(first.dataDir);
+  const dataDir = newDataDir();
+  mkdirSync(dataDir, { mode: 0o700 });
+  const second = { dataDir, path: join(dataDir, "signalbox.db") };
+  const restoreWhole = (): Restored => {
+    const backup = join(temporaryFolder(), "backup.db");
+    copyDatabase(first.path, backup);
+    return restoreHere(backup, second);
+  };
+  const restoreFirst = (): KeysTaken | null => restoreWhole().keys;
+  restoreFirst();
+  return { first, second, restoreFirst, restoreWhole };
+}
+
+function mintIn(dataDir: string, desk = "alpha"): Promise<string> {
+  return withRegistryOf(dataDir, async (registry) => {
+    await registry.createDesk(desk, { ifMissing: true });
+    return (await registry.mintKey({ scope: "send", desk, label: null, expiresInMs: null })).record
+      .id;
+  });
+}
+
+async function withMembersOf<T>(
+  dataDir: string,
+  work: (members: Records["members"]) => Awaitable<T>,
+): Promise<T> {
+  using db = openDatabase(dataDir, "command");
+  return await work(recordsIn(db).members);
+}
+
+const EMAIL = "ada@example.com";
+
+async function invite(dataDir: string): Promise<string> {
+  return (await withMembersOf(dataDir, (members) => members.invite("alpha", EMAIL))).member.id;
+}
+
+/** Ids of members who may sign in. */
+function activeMembers(dataDir: string): string[] {
+  const sql = "SELECT id FROM members WHERE removed_at IS NULL";
+  return query<{ id: string }>(dataDir, sql).map(({ id }) => id);
+}
+
+async function archive(dataDir: string, isArchived: boolean): Promise<void> {
+  await withRegistryOf(dataDir, (registry) => registry.archiveDesk("alpha", isArchived));
+}
+
+/** Adds as many signals as there are, with ids that begin with `prefix`. */
+function addSignals(path: string, prefix: string): void {
+  const rest = "desk_id, key_id, received_at, source, type, symbol, side";
+  edit(
+    path,
+    `INSERT INTO signals (seq, id, ${rest})
+     SELECT seq + 5, replace(id, '01HF7', '${prefix}'), ${rest} FROM signals`,
+  );
+}
+
+describe("two databases with a shared history", () => {
+  test("count the signals that only the previous database has, older than the backup's or not", async () => {
+    const { first, second, restoreWhole } = await part();
+    addSignals(first.path, "01HF9");
+    addSignals(second.path, "01HF8");
+    expect(restoreWhole()).toMatchObject({ missing_signals: 5 });
+    expect(query(second.dataDir, "SELECT count(*) AS n FROM signals")).toEqual([{ n: 10 }]);
+  });
+
+  test("take names, labels and limits from the backup, and require passkeys if one of them does", async () => {
+    const { first, second, restoreFirst } = await part((dataDir) => mintIn(dataDir, "beta"));
+    await withRegistryOf(first.dataDir, async (registry) => {
+      await registry.renameDesk("alpha", "omega");
+      await registry.limitKeys("omega", 200);
+      await registry.relabelKey(first.keyId, "of the backup");
+      await registry.requirePasskeys("beta", true);
+    });
+    await withRegistryOf(second.dataDir, async (registry) => {
+      await registry.createDesk("omega", { ifMissing: false });
+      await registry.limitKeys("alpha", 3);
+      await registry.relabelKey(first.keyId, "later");
+      await registry.requirePasskeys("alpha", true);
+    });
+    // The second round must change nothing.
+    for (let round = 0; round < 2; round += 1) {
+      expect(restoreFirst()).toMatchObject({ failure: null });
+      const { desks, key } = await withRegistryOf(second.dataDir, async (registry) => ({
+        desks: await registry.listOverviews(),
+        key: await registry.findKey(first.keyId),
+      }));
+      expect(desks).toMatchObject([
+        { name: "beta", signals: 0, active_keys: 1, keys_max: 100, passkeys_required: true },
+        { name: "omega", signals: 5, keys_max: 200, passkeys_required: true },
+        { name: expect.stringMatching(/^omega\.restored-[a-z0-9]{26}$/), signals: 0 },
+      ]);
+      expect(key).toMatchObject({ desk: "omega", label: "of the backup" });
+    }
+  });
+
+  test("keep names within the limit of 63 characters", async () => {
+    const name = "n".repeat(63);
+    const { first, second, restoreFirst } = await part();
+    await mintIn(first.dataDir, "beta");
+    await mintIn(second.dataDir, name);
+    await withRegistryOf(first.dataDir, (registry) => registry.renameDesk("alpha", name));
+    expect(restoreFirst()).toMatchObject({ failure: null });
+    const desks = await withRegistryOf(second.dataDir, (registry) => registry.listDesks());
+    expect(desks).toHaveLength(3);
+    for (const desk of desks) checkDeskName(desk.name);
+  });
+
+  test("keep a password locked that either side knows as locked", async () => {
+    const { first, second, restoreFirst } = await part((dataDir) =>
+      withMembersOf(dataDir, async (members) => {
+        await members.spendLink((await members.invite("alpha", EMAIL)).token, {
+          passwordHash: "a password",
+        });
+      }),
+    );
+    await withMembersOf(first.dataDir, (members) => members.reset("alpha", EMAIL, { lock: true }));
+    // Ends the sessions of its members later.
+    Bun.sleepSync(2);
+    await archive(second.dataDir, true);
+    await archive(second.dataDir, false);
+    expect(restoreFirst()).toMatchObject({ failure: null });
+    const sql = "SELECT password_hash FROM members";
+    expect(query(second.dataDir, sql)).toEqual([{ password_hash: "!a password" }]);
+  });
+
+  test("report keys that only the backup has, and archived desks", async () => {
+    const { first, second } = await part();
+    await mintIn(first.dataDir, "beta");
+    await archive(first.dataDir, true);
+    const { stderr } = await restore(first.path, second.dataDir, "--force");
+    expect(stderr).toContain(
+      `\nCarried over from the previous database: 0 keys that the backup does not have, and 0 revocations.\n1 key is only in the backup: check it with: signalbox key list --data ${second.dataDir}\nArchived, so their keys and members are refused: alpha. Bring a desk back with: signalbox desk archive DESK --undo --data ${second.dataDir}\n`,
+    );
+  });
+
+  test("keep every key and audit row, once and in order", async () => {
+    const { first, second, restoreFirst } = await part();
+    const keys = [first.keyId, await mintIn(first.dataDir), await mintIn(second.dataDir)];
+    const signedIn = "INSERT INTO audit (at, desk_id, action) VALUES (5, 1, 'member.signed_in')";
+    // Equal rows: as often as the side with more of them.
+    edit(first.path, signedIn, signedIn);
+    edit(second.path, signedIn, signedIn, signedIn);
+    const sql = "SELECT key_id FROM audit WHERE action = 'key.created' ORDER BY id";
+    const count = "SELECT count(*) AS n FROM audit WHERE action = 'member.signed_in'";
+    // The second round must change nothing.
+    for (let round = 0; round < 2; round += 1) {
+      expect(restoreFirst()).toMatchObject({ failure: null });
+      expect(keysOf(second.dataDir).map(({ id }) => id)).toEqual(keys);
+      expect(query(second.dataDir, sql)).toEqual(keys.map((key_id) => ({ key_id })));
+      expect(query(second.dataDir, count)).toEqual([{ n: 3 }]);
+    }
+  });
+
+  test("keep the desks of both with their own keys and audit, whatever their row numbers", async () => {
+    const { first, second, restoreFirst } = await part();
+    const beta = await mintIn(first.dataDir, "beta");
+    const gamma = await mintIn(second.dataDir, "gamma");
+    const delta = await mintIn(second.dataDir, "delta");
+    await withRegistryOf(second.dataDir, (registry) => registry.revokeKey(first.keyId));
+    expect(restoreFirst()).toMatchObject({ minted: 2, revoked: 1, failure: null });
+    const desks = { [first.keyId]: "alpha", [beta]: "beta", [gamma]: "gamma", [delta]: "delta" };
+    for (const [table, id] of [
+      ["api_keys", "api_keys.id"],
+      ["audit", "key_id"],
+    ]) {
+      const sql = `SELECT ${id} AS id, name FROM ${table} JOIN desks ON desks.id = desk_id WHERE ${id} IS NOT NULL`;
+      const rows = query<{ id: string; name: string }>(second.dataDir, sql);
+      expect(Object.fromEntries(rows.map(({ id: key, name }) => [key, name]))).toEqual(desks);
+    }
+    expect(keysOf(second.dataDir)[0]).toMatchObject({ revoked_at: expect.any(Number) });
+    expect(verifyDatabase(second.path)).toMatchObject({ ok: true });
+  });
+
+  test("know a desk by its identity, whatever it was renamed to since they parted", async () => {
+    const { first, second, restoreFirst } = await part(async (dataDir) => {
+      await mintIn(dataDir, "beta");
+      await mintIn(dataDir, "gamma");
+    });
+    // In the backup, another desk has got the old name.
+    await withRegistryOf(first.dataDir, async (registry) => {
+      await registry.renameDesk("gamma", "delta");
+      await registry.createDesk("gamma", { ifMissing: false });
+      await registry.createDesk("omega", { ifMissing: false });
+    });
+    const last = await mintIn(first.dataDir, "gamma");
+    // In the previous database, two desks have swapped their names; the backup's stay.
+    await withRegistryOf(second.dataDir, async (registry) => {
+      await registry.renameDesk("alpha", "x");
+      await registry.renameDesk("beta", "alpha");
+      await registry.renameDesk("x", "beta");
+      await registry.createDesk("omega", { ifMissing: false });
+      await registry.archiveDesk("alpha", true);
+    });
+    expect(restoreFirst()).toMatchObject({ failure: null });
+    const desks = await withRegistryOf(second.dataDir, (registry) => registry.listOverviews());
+    expect(desks).toMatchObject([
+      { name: "alpha", signals: 5, archived_at: null },
+      { name: "beta", signals: 0, archived_at: expect.any(Number) },
+      { name: "delta" },
+      { name: "gamma", active_keys: 1 },
+      { name: "omega" },
+    ]);
+    const owner = await withRegistryOf(
+      second.dataDir,
+      async (registry) => (await registry.findKey(last))?.desk,
+    );
+    expect(owner).toBe("gamma");
+    expect(verifyDatabase(second.path)).toMatchObject({ ok: true });
+  });
+
+  test("keep the newer password, whichever side has it", async () => {
+    let memberId = "";
+    const { first, second, restoreFirst } = await part(async (dataDir) => {
+      memberId = await withMembersOf(dataDir, async (members) => {
+        const { token } = await members.invite("alpha", EMAIL);
+        return (await members.spendLink(token, { passwordHash: "old" }))?.id ?? "";
+      });
+    });
+    for (const [dataDir, hash] of [
+      [first.dataDir, "newer, in the backup"],
+      [second.dataDir, "newest, in the previous database"],
+    ] as const) {
+      await withMembersOf(dataDir, (members) =>
+        members.setPassword({ memberId, client: null }, hash),
+      );
+      expect(restoreFirst()).toMatchObject({ failure: null });
+      const sql = "SELECT password_hash FROM members";
+      expect(query(second.dataDir, sql)).toEqual([{ password_hash: hash }]);
+    }
+  });
+
+  test("keep one member if both have invited an address", async () => {
+    const { first, second, restoreFirst } = await part();
+    await invite(first.dataDir);
+    const kept = await invite(second.dataDir);
+    await withRegistryOf(second.dataDir, (registry) => registry.revokeKey(first.keyId));
+    expect(restoreFirst()).toMatchObject({ minted: 0, revoked: 1, failure: null });
+    expect(activeMembers(second.dataDir)).toEqual([kept]);
+    expect(query(second.dataDir, "SELECT id FROM members")).toHaveLength(2);
+  });
+
+  test("keep a member removed whom either side knows as removed", async () => {
+    const { first, second, restoreFirst } = await part(invite);
+    await withMembersOf(first.dataDir, (members) => members.remove("alpha", EMAIL));
+    const again = await invite(first.dataDir);
+    expect(restoreFirst()).toMatchObject({ failure: null });
+    expect(activeMembers(second.dataDir)).toEqual([again]);
+    await withMembersOf(second.dataDir, (members) => members.remove("alpha", EMAIL));
+    expect(restoreFirst()).toMatchObject({ failure: null });
+    expect(activeMembers(second.dataDir)).toEqual([]);
+  });
+
+  test("keep a desk archived that either side has archived", async () => {
+    for (const side of ["first", "second"] as const) {
+      const { second, restoreFirst, ...others } = await part();
+      await archive({ ...others, second }[side].dataDir, true);
+      expect(restoreFirst()).toMatchObject({ failure: null });
+      const desk = await withRegistryOf(second.dataDir, (registry) => registry.getDesk("alpha"));
+      expect(desk.archived_at).toEqual(expect.any(Number));
+    }
+  });
+
+  test("carry over every table except signals and their blocks", async () => {
+    const sql = "SELECT name FROM sqlite_schema WHERE type = 'table'";
+    const tables = query<{ name: string }>((await seed({ signals: 0 })).dataDir, sql);
+    const carried = new Set<string>(["signals", "signal_blocks", "audit", ...MERGED_TABLES]);
+    expect(new Set(tables.map(({ name }) => name))).toEqual(carried);
+  });
+});
+
+const version = schemaVersion(currentSchema);
+
+/** A program of the next version, whose desks have a note. */
+function nextVersion(): readonly string[] {
+  const upgrade = JSON.stringify("ALTER TABLE desks ADD COLUMN note TEXT;");
+  return variantOf({
+    file: "store/sqlite/files/migrate.ts",
+    find: "{ sql: schemaSql, first: schemaSql, upgrades: [] }",
+    replace: `{ sql: schemaSql + ${upgrade}, first: schemaSql, upgrades: [${upgrade}] }`,
+  });
+}
+
+describe("versions", () => {
+  test("a backup of an older version is upgraded, and gets the keys of the newer database", async () => {
+    const program = nextVersion();
+    const { file, dataDir, key, keyId } = await seedWithBackup(20);
+    const upgraded = await cli(["key", "revoke", keyId, "--data", dataDir], { program });
+    expect(upgraded).toMatchObject({ code: 0 });
+    const restored = await cli(["restore", file, "--data", dataDir, "--force"], { program });
+    expect(restored.stderr).toContain("0 keys that the backup does not have, and 1 revocation.");
+    expect(restored.code).toBe(0);
+    expect(query(dataDir, "PRAGMA user_version")).toEqual([{ user_version: version + 1 }]);
+    expect(query(dataDir, "SELECT note FROM desks")).toEqual([{ note: null }]);
+    const { url } = await startServe([], { dataDir, program });
+    expect(await post(url, key)).toMatchObject({ status: 401 });
+  });
+
+  test("a backup of a newer version is refused; over a newer database, no keys are carried over", async () => {
+    const program = nextVersion();
+    const { file, dataDir, keyId } = await seedWithBackup(20);
+    await cli(["key", "revoke", keyId, "--data", dataDir], { program });
+    const after = join(temporaryFolder(), "after.db");
+    const made = await cli(["backup", after, "--data", dataDir], { program });
+    expect(made).toMatchObject({ code: 0 });
+    await expectRefused(after, dataDir, "written by a newer signalbox", "--force");
+    const { code, stderr } = await restore(file, dataDir, "--force");
+    expect(code).toBe(0);
+    expect(stderr).toContain("Nothing was carried over");
+    expect(stderr).toContain("written by a newer signalbox");
+    expect(query(dataDir, "PRAGMA user_version")).toEqual([{ user_version: version }]);
+  });
+});
+
+/** Pauses after the carry-over, with the file `.carried-over` as the sign, until there is `.go-on`. */
+function pausing(): readonly string[] {
+  const find = "  refuseUnsound(restoring);\n";
+  const pause =
+    'writeFileSync(`${path}.carried-over`, ""); while (!existsSync(`${path}.go-on`)) Bun.sleepSync(5);\n';
+  const names = "import { existsSync, readdirSync,";
+  return variantOf(
+    { file: "store/sqlite/copies/restore.ts", find, replace: pause + find },
+    { file: "store/sqlite/copies/restore.ts", find: names, replace: `${names} writeFileSync,` },
+  );
+}
+
+function hasOpen(pid: number, path: string): boolean {
+  const folder = `/proc/${pid}/fd`;
+  try {
+    return readdirSync(folder).some((fd) => readlinkSync(join(folder, fd)) === path);
+  } catch {
+    // The process has ended, or has closed a file meanwhile.
+    return false;
+  }
+}
+
+describe("commands during a restore", () => {
+  test("a revocation is made, or refused with what to type", async () => {
+    const { file, dataDir, path, keyId } = await seedWithBackup(5);
+    const program = pausing();
+    const restoring = cli(["restore", file, "--data", dataDir, "--force"], { program });
+    await until(() => existsSync(`${path}.carried-over`));
+    const revoke = ["key", "revoke", keyId, "--data", dataDir];
+    const revoking = spawn(revoke, {});
+    await until(() => revoking.exitCode !== null || hasOpen(revoking.pid, path));
+    writeFileSync(`${path}.go-on`, "");
+    expect(await restoring).toMatchObject({ code: 0 });
+    if ((await revoking.exited) !== 0) {
+      expect(await new Response(revoking.stderr).text()).toContain("run it again");
+      expect(await cli(revoke)).toMatchObject({ code: 0 });
+    }
+    expect(keysOf(dataDir)).toMatchObject([{ revoked_at: expect.any(Number) }]);
+  });
+
+  test("a change is refused if the database was replaced while it waited", async () => {
+    const { file, dataDir, path, keyId } = await seedWithBackup(5);
+    await withRegistryOf(dataDir, async (registry) => {
+      renameSync(path, `${path}.moved`);
+      copyFileSync(file, path);
+      expect(String(await rejection(registry.revokeKey(keyId)))).toContain(
+        "The database was replaced by a restore while this command waited: run it again.",
+      );
+    });
+    expect(keysOf(dataDir)).toMatchObject([{ revoked_at: null }]);
+  });
+
+  test("the restore waits for a command, and carries its change over", async () => {
+    const { file, dataDir, path, keyId } = await seedWithBackup(5);
+    const db = openDatabase(dataDir, "command");
+    db.run("BEGIN IMMEDIATE");
+    const restoring = restore(file, dataDir, "--force");
+    await until(() => existsSync(restoringPath(path)));
+    await Bun.sleep(500);
+    db.query("UPDATE api_keys SET revoked_at = 7 WHERE id = ?").run(keyId);
+    db.run("COMMIT");
+    db.close();
+    expect(await restoring).toMatchObject({ code: 0 });
+    expect(keysOf(dataDir)).toMatchObject([{ revoked_at: 7 }]);
+  });
+
+  test("a lock that stays is no damage: nothing is changed", async () => {
+    const { file, dataDir, path, keyId } = await seedWithBackup(5);
+    await withRegistryOf(dataDir, (registry) => registry.revokeKey(keyId));
+    edit(path, "PRAGMA journal_mode = DELETE");
+    const db = new Database(path);
+    db.run("BEGIN EXCLUSIVE");
+    expect(() => restoreHere(file, { path }, SHORT_WAIT_MS)).toThrow(
+      /^\S+ is locked by another process, and nothing was changed: wait for it or end it, then run the restore again\.$/,
+    );
+    db.run("ROLLBACK");
+    expect(readdirSync(dataDir).toSorted()).toEqual(["signalbox.db"]);
+    expect(keysOf(dataDir)).toMatchObject([{ revoked_at: expect.any(Number) }]);
+    db.close();
+  });
+});
+
+describe("a restore that fails", () => {
+  test("changes nothing if the disk is full", async () => {
+    const { file, dataDir } = await seedWithBackup(20_000);
+    const limited = ["bash", "-c", 'ulimit -f 2000 && exec "$@"', "limited"];
+    for (const where of [dataDir, newDataDir()]) {
+      const before = listFiles(where);
+      const args = ["restore", file, "--data", where, "--force"];
+      const { code, stderr } = await cli(args, { program: [...limited, ...signalbox] });
+      expect(stderr).toMatch(/^signalbox: The disk of \S+ is full, .* free some space/);
+      expect(code).toBe(1);
+      expect(listFiles(where)).toEqual(before);
+    }
+  });
+
+  test("replaces nothing if the restored database is not sound", async () => {
+    const { file, dataDir, path } = await seedWithBackup(50);
+    edit(path, "PRAGMA journal_mode = DELETE");
+    const before = listFiles(dataDir);
+    copyDatabase(file, restoringPath(path));
+    edit(restoringPath(path), "DROP INDEX signals_desk");
+    expect(() => putInPlace(path, "20261121T115119Z")).toThrow(/not sound .* nothing was replaced/);
+    const after = listFiles(dataDir);
+    after.delete("signalbox.db.restoring");
+    expect(after).toEqual(before);
+  });
+
+  test("and was interrupted after it moved the database is finished by the next one", async () => {
+    const { file, dataDir, path, keyId } = await seedWithBackup(5);
+    await withRegistryOf(dataDir, (registry) => registry.revokeKey(keyId));
+    copyDatabase(file, restoringPath(path));
+    const kept = `${path}.before-20261121T115118Z`;
+    renameSync(path, kept);
+    const serve = (): void => openDatabase(dataDir, "reader").close();
+    expect(serve).toThrow(/A restore into .* was interrupted: run it again/);
+    const keys = { minted: 0, revoked: 1, failure: null };
+    const restored = { kept, keys, missing_signals: 0 };
+    expect(restoreHere(file, { path })).toMatchObject(restored);
+    serve();
+    expect(keysOf(dataDir)).toMatchObject([{ id: keyId, revoked_at: expect.any(Number) }]);
+  });
+});
