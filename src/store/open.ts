@@ -26,7 +26,7 @@ import { SqliteSessions } from "./sqlite/side/sessions.ts";
 import { openForReading } from "./sqlite/read/read.ts";
 import { restore } from "./sqlite/copies/restore.ts";
 import { sampleDatabase } from "./sqlite/read/sample.ts";
-import { SqliteSignals } from "./sqlite/read/signals.ts";
+import { signals } from "./records/signals/signals.ts";
 import { sqliteSql } from "./sqlite/sql.ts";
 import { SqliteStore } from "./sqlite/store.ts";
 import { describeProblem, verifyDatabase } from "./sqlite/copies/verify.ts";
@@ -105,7 +105,7 @@ export async function openConsoleStorage(
   const toClose = opened.move();
   return {
     ...records(sqliteSql({ reader, writer, now })),
-    signals: new SqliteSignals(reader),
+    signals: signals(sqliteSql({ reader })),
     activity,
     sessions,
     deviceSecret,
@@ -137,7 +137,7 @@ export async function withStorage<T>(
 function open(db: Database): Omit<Storage, "activity"> {
   return {
     ...records(sqliteSql({ reader: db })),
-    signals: new SqliteSignals(db),
+    signals: signals(sqliteSql({ reader: db })),
     close: () => db.close(),
   };
 }

@@ -9,7 +9,9 @@ import { everySignal } from "../../src/domain/signal/stored-signal.ts";
 import { openConsoleStorage, openServerStorage } from "../../src/store/open.ts";
 import { BY_ADMIN } from "../../src/domain/audit/audit.ts";
 import { BlockWriter } from "../../src/store/sqlite/append/blocks.ts";
-import { ROWS_LOOKED_AT_MAX, SqliteSignals } from "../../src/store/sqlite/read/signals.ts";
+import { ROWS_LOOKED_AT_MAX } from "../../src/store/records/signals/rows.ts";
+import { signals as readerOf } from "../../src/store/records/signals/signals.ts";
+import { sqliteSql } from "../../src/store/sqlite/sql.ts";
 import { QUEUE_SIGNALS_MAX } from "../../src/store/sqlite/append/writer.ts";
 import { openForDamage, query, rejection, temporaryFolder } from "../kit/setup.ts";
 import { testStorage } from "./storage.contract.ts";
@@ -120,7 +122,7 @@ function remembering(db: Database) {
 test("every query of signals uses an index and is bounded", async () => {
   const { db } = await start();
   const { asked, recording } = remembering(db);
-  const signals = new SqliteSignals(recording);
+  const signals = readerOf(sqliteSql({ reader: recording }));
   const cursor = "01K".padEnd(26, "0");
   for (const filter of [
     everySignal,
@@ -139,21 +141,23 @@ test("every query of signals uses an index and is bounded", async () => {
   ]) {
     for (const more of [{}, { before: cursor }, { after: cursor }]) {
       for (const deskId of [1, null]) {
-        signals.list({ deskId, filter, order: "newest", limit: 50, ...more });
-        signals.list({ deskId, filter, order: "oldest", limit: 50, ...more });
+        await signals.list({ deskId, filter, order: "newest", limit: 50, ...more });
+        await signals.list({ deskId, filter, order: "oldest", limit: 50, ...more });
       }
     }
   }
-  signals.find(1, cursor);
-  signals.find(1, "x");
-  signals.symbols(1, 200);
-  signals.progress({ deskId: 1, filter: everySignal, order: "oldest", limit: 1 }, cursor);
+  await signals.find(1, cursor);
+  await signals.find(1, "x");
+  await signals.symbols(1, 200);
+  await signals.progress({ deskId: 1, filter: everySignal, order: "oldest", limit: 1 }, cursor);
   expect(new Set(asked).size).toBeGreaterThan(8);
   for (const sql of new Set(asked)) {
     const plan = db.query<{ detail: string }, []>(`EXPLAIN QUERY PLAN ${sql}`).all();
     for (const { detail } of plan) {
       // What is counted off by LIMIT, and the rows that a search found.
-      const unwanted = expect.stringMatching(/SCAN (?!json_each|\(subquery)|TEMP B-TREE FOR ORDER/);
+      const unwanted = expect.stringMatching(
+        /SCAN (?!json_each|looked_at|latest|\(subquery)|TEMP B-TREE FOR ORDER/,
+      );
       expect({ sql, detail }).not.toEqual({ sql, detail: unwanted });
     }
     expect(sql).not.toMatch(/count\s*\((?![^]*LIMIT)/i);
@@ -188,7 +192,7 @@ test("a search for what few signals have answers in one step, among more than it
   const writer = new BlockWriter(db);
   writer.add([], 12_000);
   writer.add([], count);
-  const signals = new SqliteSignals(db);
+  const signals = readerOf(sqliteSql({ reader: db }));
   for (const [filter, found] of [
     [{ symbol: 'ARE"\\Ü' }, [70_000, 5]],
     [{ key_id: other.record.id }, [77_000]],
@@ -201,7 +205,7 @@ test("a search for what few signals have answers in one step, among more than it
     for (const deskId of [1, null]) {
       for (const order of ["newest", "oldest"] as const) {
         const wanted = { deskId, filter: { ...everySignal, ...filter }, order, limit: 50 };
-        const { signals: list, more, searchedTo } = signals.list(wanted);
+        const { signals: list, more, searchedTo } = await signals.list(wanted);
         expect({
           filter,
           found: list.map(({ received_at }) => received_at),

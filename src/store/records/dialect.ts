@@ -5,6 +5,9 @@ export function indexedBy(index: string): string {
   return `INDEXED BY ${index}`;
 }
 
+/** A query of one table reads it in the order of its rows. */
+export const NOT_INDEXED = "NOT INDEXED";
+
 /** The items of a JSON array as rows with the column `value`. */
 export function itemsOf(parameter: string): string {
   return `json_each(${parameter})`;

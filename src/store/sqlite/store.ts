@@ -6,6 +6,7 @@ import { hashKey, type KeyScope } from "../../domain/key/key.ts";
 import type { Appended, KeyOwner, Outage, Submission } from "../../domain/storage/append.ts";
 import type { Reader } from "../../domain/storage/feed.ts";
 import type { FiguresQuery, StorageFigures } from "../../domain/storage/figures.ts";
+import type { SignalReader } from "../../domain/storage/signals.ts";
 import type { ServerStorage, ServerStorageEvents } from "../../domain/storage/storage.ts";
 import { isUlid } from "../../domain/signal/id.ts";
 import type { SignalList, SignalQuery, StoredSignal } from "../../domain/signal/stored-signal.ts";
@@ -24,11 +25,12 @@ import { openDatabase } from "./files/open.ts";
 import { Checkpointer } from "./append/checkpointer.ts";
 import type { DatabaseLocation } from "./append/thread.ts";
 import { nextStepAfter } from "./log/next-step.ts";
-import { SqliteSignals } from "./read/signals.ts";
 import { describeCutLog, hasLogMoved, isLogCut } from "./log/removed-log.ts";
 import { Rescue } from "./log/rescue.ts";
 import { hasMoved } from "./files/transaction.ts";
 import { Writer } from "./append/writer.ts";
+import { sqliteSql } from "./sql.ts";
+import { signals } from "../records/signals/signals.ts";
 
 /** How often the server looks whether the files of the database and the lock are still its own. */
 const MOVED_INTERVAL_MS = 1_000;
@@ -46,7 +48,7 @@ export class SqliteStore implements ServerStorage {
   readonly #parts: Parts;
   readonly #ownersOfThisTurn = new Map<string, KeyOwner | null>();
   readonly #findKey;
-  readonly #signals: SqliteSignals;
+  readonly #signals: SignalReader;
   /** Read key → when its last use was recorded. */
   readonly #reads = new Map<string, number>();
 
@@ -57,7 +59,7 @@ export class SqliteStore implements ServerStorage {
          archived_at AS desk_archived_at
        FROM api_keys LEFT JOIN desks ON desks.id = desk_id WHERE key_hash = ? AND scope = ?`,
     );
-    this.#signals = new SqliteSignals(parts.db);
+    this.#signals = signals(sqliteSql({ reader: parts.db }));
   }
 
   /** Throws `UserError` if another server has the folder, or the database cannot be opened. */
@@ -127,12 +129,12 @@ export class SqliteStore implements ServerStorage {
     });
   }
 
-  list(query: SignalQuery): SignalList {
-    return this.#read(() => this.#signals.list(query));
+  list(query: SignalQuery): Promise<SignalList> {
+    return this.#readAll(async () => this.#signals.list(query));
   }
 
-  get(deskId: number | null, id: string): StoredSignal | null {
-    return this.#read(() => this.#signals.get(deskId, id));
+  get(deskId: number | null, id: string): Promise<StoredSignal | null> {
+    return this.#readAll(async () => this.#signals.get(deskId, id));
   }
 
   /** Answers `unavailable` if the database cannot be read, and ends the server if it is damaged. */
@@ -140,12 +142,22 @@ export class SqliteStore implements ServerStorage {
     try {
       return work();
     } catch (error) {
-      if (isDamage(error)) this.#parts.writer.fail(describeFailure(error));
-      if (isDamage(error) || isTransient(error)) {
-        throw new AppError("unavailable", { retryAfterS: 1 });
-      }
-      throw error;
+      throw this.#explain(error);
     }
+  }
+
+  async #readAll<T>(work: () => Promise<T>): Promise<T> {
+    try {
+      return await work();
+    } catch (error) {
+      throw this.#explain(error);
+    }
+  }
+
+  #explain(error: unknown): unknown {
+    if (isDamage(error)) this.#parts.writer.fail(describeFailure(error));
+    const isUnavailable = isDamage(error) || isTransient(error);
+    return isUnavailable ? new AppError("unavailable", { retryAfterS: 1 }) : error;
   }
 
   append(submission: Submission): Promise<Appended> {

@@ -3,7 +3,7 @@ import type { Database } from "bun:sqlite";
 import { describe, expect, test } from "bun:test";
 import { showHidden } from "../../../src/lib/text/hidden.ts";
 import type { StoredSignal } from "../../../src/domain/signal/stored-signal.ts";
-import { ROWS_LOOKED_AT_MAX } from "../../../src/store/sqlite/read/signals.ts";
+import { ROWS_LOOKED_AT_MAX } from "../../../src/store/records/signals/rows.ts";
 import { mintKey, openForDamage, query, sharedByFile, signal } from "../../kit/setup.ts";
 import { startSignedIn } from "../_console.ts";
 import { idsIn, list, older, send, sendMany, stored } from "./_signals-page.ts";

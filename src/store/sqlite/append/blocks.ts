@@ -1,9 +1,7 @@
-/** Notes what each block of signals may contain, when the block is complete: see `store/sqlite/read/block-ranges.ts`. */
+/** Notes what each block of signals may contain, when the block is complete: see `store/records/signals/block-ranges.ts`. */
 import type { Database } from "bun:sqlite";
+import { BLOCK_SIGNALS, endOf } from "../../records/signals/block-ranges.ts";
 import type { Submission } from "../../../domain/storage/append.ts";
-
-/** Signals per block. Never change it: `signal_blocks` depends on it. */
-export const BLOCK_SIGNALS = 4_096;
 
 /** Fields, beside the key, by whose values a search can skip a block. */
 const OTHERS = ["source", "type", "side", "direction"] as const;
@@ -85,8 +83,4 @@ export class BlockWriter {
 function listed(values: ReadonlySet<string | null>): string | null {
   const text = JSON.stringify([...values].filter((value) => value !== null));
   return text.length > TEXT_UNITS_MAX ? null : text;
-}
-
-export function endOf(block: number): number {
-  return (block + 1) * BLOCK_SIGNALS;
 }
