@@ -14,7 +14,6 @@ import type {
   ServerStorageEvents,
   Storage,
 } from "../domain/storage/storage.ts";
-import { loadDeviceSecret } from "./device-secret.ts";
 import { readStillInUse, SqliteActivity } from "./sqlite/side/activity.ts";
 import { copyDatabase, findOwnBackup, isCopy, refuseOtherBackups } from "./sqlite/copies/copy.ts";
 import { copyInProcess, findOwnInProcess } from "./sqlite/copies/copying.ts";
@@ -22,7 +21,7 @@ import { explainCommandFailure, explainTransient, isTransient } from "./sqlite/f
 import { DATABASE_NAME, requireDatabase } from "./sqlite/files/folder.ts";
 import { openDatabase, readDatabase } from "./sqlite/files/open.ts";
 import { records } from "./records/records.ts";
-import { SqliteSessions } from "./sqlite/side/sessions.ts";
+import { openSessions } from "./sqlite/side/sessions.ts";
 import { openForReading } from "./sqlite/read/read.ts";
 import { restore } from "./sqlite/copies/restore.ts";
 import { sampleDatabase } from "./sqlite/read/sample.ts";
@@ -99,8 +98,7 @@ export async function openConsoleStorage(
   const reader = openOne();
   const activity = opened.adopt(new SqliteActivity(dataDir, onTightened), (one) => one.close());
   activity.keepKeysOf(reader);
-  const sessions = opened.adopt(new SqliteSessions(dataDir, onTightened), (one) => one.close());
-  const deviceSecret = loadDeviceSecret(dataDir, log);
+  const { sessions, deviceSecret } = opened.use(await openSessions(dataDir, onTightened));
   const writer = openOne();
   const toClose = opened.move();
   return {

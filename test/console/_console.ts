@@ -5,7 +5,8 @@ import { join } from "node:path";
 import type { AuditRecord } from "../../src/domain/audit/audit.ts";
 import type { Awaitable } from "../../src/domain/storage/awaitable.ts";
 import { DATABASE_NAME } from "../../src/store/sqlite/files/folder.ts";
-import { SqliteSessions } from "../../src/store/sqlite/side/sessions.ts";
+import type { SessionStore } from "../../src/domain/storage/sessions.ts";
+import { openSessions as openSessionsIn } from "../../src/store/sqlite/side/sessions.ts";
 import { freePort } from "../kit/cli.ts";
 import {
   mintKey,
@@ -123,12 +124,12 @@ export async function startNamedConsole(): Promise<TestConsole> {
 }
 
 /** An empty storage of sessions. */
-export function openSessions(): SqliteSessions {
-  const sessions = new SqliteSessions(temporaryFolder(), (sentence) => {
+export async function openSessions(): Promise<SessionStore> {
+  const opened = await openSessionsIn(temporaryFolder(), (sentence) => {
     throw new Error(sentence);
   });
-  onCleanup(() => sessions.close());
-  return sessions;
+  onCleanup(() => opened[Symbol.dispose]());
+  return opened.sessions;
 }
 
 /** Works on the database beside the server. */

@@ -22,14 +22,14 @@ export function sqliteSql({ reader, writer = reader, now = Date.now }: Connectio
       return now();
     },
     transaction(work) {
-      const result = last.then(() => change(writer, now, work));
+      const result = last.then(() => change(writer, now, work, () => refuseReplaced(writer)));
       last = result.catch(() => {});
       return result;
     },
   };
 }
 
-function reading(db: Database): Omit<Reader, "now"> {
+export function reading(db: Database): Omit<Reader, "now"> {
   return {
     all: async <Row>(sql: string, ...values: Value[]) =>
       db.query<Row, Named>(sql).all(named(values)),
@@ -45,14 +45,16 @@ function named(values: readonly Value[]): Named {
   return Object.fromEntries(values.map((value, index) => [index + 1, value]));
 }
 
-async function change<T>(
+/** Throws what `check` throws when the transaction has the lock. */
+export async function change<T>(
   db: Database,
   now: () => number,
   work: (tx: Tx) => Promise<T>,
+  check: () => void = () => {},
 ): Promise<T> {
   db.run("BEGIN IMMEDIATE");
   try {
-    refuseReplaced(db);
+    check();
     const result = await work({
       ...reading(db),
       now: now(),

@@ -1,8 +1,8 @@
 /** A member's own browser is known again after a restart, so that no stranger keeps its member out. */
 import { expect, test } from "bun:test";
-import { readFileSync, statSync, writeFileSync } from "node:fs";
+import { rmSync } from "node:fs";
 import { join } from "node:path";
-import { DEVICE_SECRET_NAME } from "../../../src/store/device-secret.ts";
+import { SESSIONS_NAME } from "../../../src/store/sqlite/side/sessions.ts";
 import { FAILURES_MAX } from "../../../src/console/server/limits/throttle.ts";
 import { cookieNames } from "../../../src/console/server/visit.ts";
 import { ALICE, carry, signIn, startConsole, type TestConsole, type Visitor } from "../_console.ts";
@@ -34,27 +34,20 @@ test("the member's browser can sign in after a restart and ten wrong passwords f
   expect((await signIn(signedOut(visitor, after))).location).toBe("/");
 });
 
-test("the secret has its own file, readable by its owner only; a truncated one is replaced", async () => {
+test("without the file of the sessions, the secret is another one, and no browser is known", async () => {
   const before = await startConsole();
   const { visitor } = await before.signUp("alpha", ALICE);
   await before.stop();
-  const file = join(before.dataDir, DEVICE_SECRET_NAME);
-  expect(statSync(file).mode & 0o777).toBe(0o600);
-  expect(readFileSync(file).length).toBe(32);
-  writeFileSync(file, "");
+  rmSync(join(before.dataDir, SESSIONS_NAME));
   const after = await startConsole({ dataDir: before.dataDir });
-  expect(readFileSync(file).length).toBe(32);
   await failTenTimes(after);
-  expect((await signIn(signedOut(visitor, after))).status, "of the secret of before").toBe(429);
-  expect(after.log.filter(({ level }) => level === "warn")).toMatchObject([
-    { msg: expect.stringContaining(file) },
-  ]);
+  expect((await signIn(signedOut(visitor, after))).status).toBe(429);
 });
 
 test("the console starts with a warning if the secret cannot be saved", async () => {
   const before = await startConsole();
   await before.stop();
-  const file = join(before.dataDir, DEVICE_SECRET_NAME);
+  const file = join(before.dataDir, SESSIONS_NAME);
   await Bun.$`rm ${file} && mkdir ${file}`.quiet();
   const after = await startConsole({ dataDir: before.dataDir });
   expect((await after.visitor().get("/sign-in")).status).toBe(200);

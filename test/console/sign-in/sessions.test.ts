@@ -134,10 +134,11 @@ describe("a session", () => {
     signed_in_at: null,
   };
   const beginning = { passkeyId: null, browser: "Firefox on Linux", address: "192.0.2.1" };
-  const sessionsOf = (find: FindMember = () => account) => new Sessions(openSessions(), find);
+  const sessionsOf = async (find: FindMember = () => account) =>
+    new Sessions(await openSessions(), find);
 
   test("an idle session ends, even while an export checks it", async () => {
-    const sessions = sessionsOf();
+    const sessions = await sessionsOf();
     const used = await sessions.start(account, beginning, 1_000);
     const last = 1_000 + SESSION_IDLE_MS_MAX;
     expect(await sessions.find(used, last)).toMatchObject({ email: ALICE });
@@ -151,7 +152,7 @@ describe("a session", () => {
   });
 
   test("a session in constant use ends, too", async () => {
-    const sessions = sessionsOf();
+    const sessions = await sessionsOf();
     const token = await sessions.start(account, beginning, 0);
     const step = SESSION_IDLE_MS_MAX / 2;
     for (let at = step; at <= SESSION_AGE_MS_MAX; at += step) {
@@ -161,7 +162,7 @@ describe("a session", () => {
   });
 
   test("ten minutes after the sign-in a password no longer suffices to add a required passkey", async () => {
-    const sessions = sessionsOf(() => ({ ...account, passkeys_required: true }));
+    const sessions = await sessionsOf(() => ({ ...account, passkeys_required: true }));
     const token = await sessions.start(account, beginning, 0);
     const found = await sessions.find(token, ADD_PASSKEY_MS_MAX);
     expect(found).toMatchObject({ mustAddPasskey: true });
@@ -169,7 +170,7 @@ describe("a session", () => {
   });
 
   test("a member has at most 20: one more ends the least recently used", async () => {
-    const sessions = sessionsOf((id) => ({ ...account, id }));
+    const sessions = await sessionsOf((id) => ({ ...account, id }));
     const colleague = await sessions.start({ id: "02M", signed_out_at: 0 }, beginning, 0);
     const tokens: string[] = [];
     for (let index = 0; index < SESSIONS_PER_MEMBER_MAX; index += 1) {
@@ -185,7 +186,7 @@ describe("a session", () => {
   });
 
   test("a token has 256 random bits and is stored only as a hash", async () => {
-    const sessions = sessionsOf();
+    const sessions = await sessionsOf();
     const starts = Array.from({ length: 100 }, () => sessions.start(account, beginning, 0));
     const tokens = new Set(await Promise.all(starts));
     expect(tokens.size).toBe(100);

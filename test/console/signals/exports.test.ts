@@ -131,7 +131,7 @@ describe("in the console", () => {
 
 test("an export does not keep its session from becoming idle", async () => {
   const account = { id: "m", signed_out_at: 0, passkeys_required: false } as Account;
-  const sessions = new Sessions(openSessions(), () => account);
+  const sessions = new Sessions(await openSessions(), () => account);
   const token = await sessions.start(account, { passkeyId: null, browser: "", address: "" }, 0);
   const { pull } = await startExport({ now: () => 60_000, sessions, token });
   await pull();

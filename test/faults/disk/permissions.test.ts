@@ -213,30 +213,27 @@ test("backups on a disk that has become read-only fail with a sentence that name
   await expectFrom(program, ["backup", file, ...data], /now\.db cannot be written \(EROFS\)/);
 });
 
-test.each([
-  "signalbox.db",
-  "signalbox.db-wal",
-  "signalbox-sessions.db",
-  "serve.lock",
-  "device-secret",
-])("a file %s of another user is refused, with the command that changes it", async (name) => {
-  const dataDir = temporaryFolder();
-  const file = join(dataDir, name);
-  writeFileSync(file, "");
-  chmodSync(file, 0o666);
-  chownSync(file, STRANGER, STRANGER);
-  for (const command of [[...SERVE, "--check"], SERVE, ["desk", "create", "alpha"]]) {
-    const { code, stderr } = await cli([...command, "--data", dataDir]);
-    expect({ code, stderr }).toEqual({
-      code: 1,
-      stderr: expect.stringContaining(
-        `${file} belongs to user ${STRANGER}, and you are root. Run: sudo chown -h 0 ${file}, or name another folder`,
-      ),
-    });
-  }
-  expect(readdirSync(dataDir)).toEqual([name]);
-  expect(statSync(file)).toMatchObject({ uid: STRANGER, mode: 0o100666 });
-});
+test.each(["signalbox.db", "signalbox.db-wal", "signalbox-sessions.db", "serve.lock"])(
+  "a file %s of another user is refused, with the command that changes it",
+  async (name) => {
+    const dataDir = temporaryFolder();
+    const file = join(dataDir, name);
+    writeFileSync(file, "");
+    chmodSync(file, 0o666);
+    chownSync(file, STRANGER, STRANGER);
+    for (const command of [[...SERVE, "--check"], SERVE, ["desk", "create", "alpha"]]) {
+      const { code, stderr } = await cli([...command, "--data", dataDir]);
+      expect({ code, stderr }).toEqual({
+        code: 1,
+        stderr: expect.stringContaining(
+          `${file} belongs to user ${STRANGER}, and you are root. Run: sudo chown -h 0 ${file}, or name another folder`,
+        ),
+      });
+    }
+    expect(readdirSync(dataDir)).toEqual([name]);
+    expect(statSync(file)).toMatchObject({ uid: STRANGER, mode: 0o100666 });
+  },
+);
 
 test("another user's copy of a file is left as it is", async () => {
   const { dataDir, path } = await seed({ signals: 1 });

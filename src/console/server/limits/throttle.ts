@@ -9,7 +9,7 @@
  * Successful sign-ins are limited per member and per passkey, because each writes to the database.
  *
  * The counts are in memory. The secret that signs the cookies survives a restart
- * (`store/device-secret.ts`).
+ * (`store/records/sessions.ts`).
  */
 import { isIP } from "node:net";
 import { generateToken, normalizeEmail } from "../../../domain/member/member.ts";

@@ -14,10 +14,9 @@ export const sayOnStderr: OnTightened = (sentence) => writeToStderr(`${sentence}
 
 /** The files of Signalbox in a data folder. */
 export const OUR_FILES =
-  /^(signalbox\.db|signalbox-(activity|sessions)\.db|serve\.lock|ops\.sock|device-secret|acme$)/;
+  /^(signalbox\.db|signalbox-(activity|sessions)\.db|serve\.lock|ops\.sock|acme$)/;
 /** Those that a server opens, without copies that somebody made beside them. */
-const OPENED_FILES =
-  /^(signalbox(-activity|-sessions)?\.db(-wal|-shm)?|serve\.lock|ops\.sock|device-secret)$/;
+const OPENED_FILES = /^(signalbox(-activity|-sessions)?\.db(-wal|-shm)?|serve\.lock|ops\.sock)$/;
 /** Has the keys of `serve --acme-domain`. */
 const ACME_FOLDER = "acme";
 

@@ -4,6 +4,8 @@
  */
 import { Database, SQLiteError } from "bun:sqlite";
 import { closeSync, openSync, rmSync } from "node:fs";
+import type { Sql } from "../../records/sql.ts";
+import { change, reading } from "../sql.ts";
 import { describeFailure, isUnreadable } from "./failures.ts";
 import { readVersion } from "./migrate.ts";
 import { inTransaction } from "./transaction.ts";
@@ -30,11 +32,17 @@ interface SideFileOptions {
 export class SideFile {
   readonly #options: SideFileOptions;
   #db: Database;
+  /** What the port does now. */
+  #last: Promise<unknown> = Promise.resolve();
 
   /** Never throws: a server starts without it. The folder must exist. */
   constructor(options: SideFileOptions) {
     this.#options = options;
     this.#db = this.#open();
+  }
+
+  get path(): string {
+    return this.#options.path;
   }
 
   close(): void {
@@ -46,11 +54,41 @@ export class SideFile {
     try {
       return work(this.#db);
     } catch (error) {
-      if (!isUnreadable(error) && !hasOtherTables(error)) throw error;
-      this.#db.close();
-      this.#db = this.#replace(describeFailure(error));
+      this.#replaceAfter(error);
       return work(this.#db);
     }
+  }
+
+  /** What the records ask of it, one after the other: a reader would see what a transaction has not committed. */
+  port(): Sql {
+    return {
+      get now() {
+        return Date.now();
+      },
+      all: (sql, ...values) => this.#next((db) => reading(db).all(sql, ...values)),
+      get: (sql, ...values) => this.#next((db) => reading(db).get(sql, ...values)),
+      transaction: (work) => this.#next((db) => change(db, Date.now, work)),
+    };
+  }
+
+  #next<T>(work: (db: Database) => Promise<T>): Promise<T> {
+    const result = this.#last.then(async () => {
+      try {
+        return await work(this.#db);
+      } catch (error) {
+        this.#replaceAfter(error);
+        return work(this.#db);
+      }
+    });
+    this.#last = result.catch(() => {});
+    return result;
+  }
+
+  /** Throws the error if the file is not at fault. */
+  #replaceAfter(error: unknown): void {
+    if (!isUnreadable(error) && !hasOtherTables(error)) throw error;
+    this.#db.close();
+    this.#db = this.#replace(describeFailure(error));
   }
 
   #open(): Database {

@@ -1,5 +1,5 @@
 -- Who is signed in to the console. This file is in no backup, is replaced by an empty one if it cannot be
--- read, and may be deleted while the server is stopped: then everyone signs in again.
+-- read, and may be deleted while the server is stopped: then everyone signs in again, and no browser is known.
 
 CREATE TABLE sessions (
   id            TEXT    NOT NULL PRIMARY KEY, -- SHA-256 of the token in the cookie, hexadecimal
@@ -13,3 +13,9 @@ CREATE TABLE sessions (
 ) STRICT;
 
 CREATE INDEX sessions_member ON sessions (member_id);
+
+-- Signs the cookies of browsers in which a member has signed in: see src/console/server/limits/throttle.ts.
+CREATE TABLE device_secret (
+  one    INTEGER NOT NULL PRIMARY KEY CHECK (one = 1),
+  secret BLOB    NOT NULL CHECK (length(secret) = 32)
+) STRICT;

@@ -1,104 +1,46 @@
-/**
- * Sessions have a database file of their own, so that no backup has them, and a restore can end them all. A
- * change is on disk when its method returns: a session that was ended never comes back.
- */
+/** Sessions have a database file of their own, so that no backup has them, and a restore can end them all. */
 import { rmSync } from "node:fs";
 import { join } from "node:path";
-import type { Session } from "../../../domain/member/session.ts";
 import type { SessionStore } from "../../../domain/storage/sessions.ts";
-import { isTransient } from "../files/failures.ts";
-import sessionsSql from "./sessions.sql" with { type: "text" };
+import { loadDeviceSecret, makeDeviceSecret, sessions } from "../../records/sessions.ts";
+import { describeFailure, isTransient } from "../files/failures.ts";
 import { SideFile } from "../files/side-file.ts";
-import { inTransaction } from "../files/transaction.ts";
+import sessionsSql from "./sessions.sql" with { type: "text" };
 
 export const SESSIONS_NAME = "signalbox-sessions.db";
 
 /** Raise it with each change of `sessions.sql`. */
-const VERSION = 1;
+const VERSION = 2;
 
-const COLUMNS = `id, member_id AS memberId, signed_out_at AS signedOutAt, passkey_id AS passkeyId,
-  browser, address, started_at AS startedAt, seen_at AS seenAt`;
-const LATEST_FIRST = "ORDER BY seen_at DESC, started_at DESC";
-
-export class SqliteSessions implements SessionStore {
-  readonly #file: SideFile;
-
-  /** Never throws, and warns with `onWarning`, like {@link SideFile}. */
-  constructor(dataDir: string, onWarning: (sentence: string) => void) {
-    this.#file = new SideFile({
-      path: join(dataDir, SESSIONS_NAME),
-      content: "the sessions of the console",
-      sql: sessionsSql,
-      version: VERSION,
-      synchronous: "FULL",
-      onWarning,
-    });
-  }
-
-  close(): void {
-    this.#file.close();
-  }
-
-  add(session: Session, perMemberMax: number): void {
-    this.#file.use((db) =>
-      inTransaction(db, () => {
-        db.query(
-          `DELETE FROM sessions WHERE id IN
-             (SELECT id FROM sessions WHERE member_id = ? ${LATEST_FIRST} LIMIT -1 OFFSET ?)`,
-        ).run(session.memberId, perMemberMax - 1);
-        db.query(
-          `INSERT INTO sessions (id, member_id, signed_out_at, passkey_id, browser, address, started_at, seen_at)
-           VALUES ($id, $memberId, $signedOutAt, $passkeyId, $browser, $address, $startedAt, $seenAt)`,
-        ).run({ ...session });
-      }),
-    );
-  }
-
-  find(id: string): Session | null {
-    return this.#file.use((db) =>
-      db.query<Session, [string]>(`SELECT ${COLUMNS} FROM sessions WHERE id = ?`).get(id),
-    );
-  }
-
-  list(memberId: string): Session[] {
-    return this.#file.use((db) =>
-      db
-        .query<Session, [string]>(
-          `SELECT ${COLUMNS} FROM sessions WHERE member_id = ? ${LATEST_FIRST}`,
-        )
-        .all(memberId),
-    );
-  }
-
-  recordUse(id: string, at: number): void {
-    unlessTransient(() =>
-      this.#file.use((db) => db.query("UPDATE sessions SET seen_at = ? WHERE id = ?").run(at, id)),
-    );
-  }
-
-  discard(id: string): void {
-    unlessTransient(() => this.remove(id));
-  }
-
-  remove(id: string): boolean {
-    return (
-      this.#file.use((db) => db.query("DELETE FROM sessions WHERE id = ?").run(id)).changes > 0
-    );
-  }
-
-  removeUnused(now: number, idleMsMax: number): void {
-    this.#file.use((db) =>
-      db.query("DELETE FROM sessions WHERE abs(seen_at - ?) > ?").run(now, idleMsMax),
-    );
-  }
+interface SessionsFile extends Disposable {
+  readonly sessions: SessionStore;
+  readonly deviceSecret: Uint8Array;
 }
 
-function unlessTransient(work: () => void): void {
-  try {
-    work();
-  } catch (error) {
-    if (!isTransient(error)) throw error;
-  }
+/** Never throws, and warns with `onWarning`, like {@link SideFile}. */
+export async function openSessions(
+  dataDir: string,
+  onWarning: (sentence: string) => void,
+): Promise<SessionsFile> {
+  const file = new SideFile({
+    path: join(dataDir, SESSIONS_NAME),
+    content: "the sessions of the console, and which browsers are known",
+    sql: sessionsSql,
+    version: VERSION,
+    synchronous: "FULL",
+    onWarning,
+  });
+  const port = file.port();
+  return {
+    sessions: sessions(port, isTransient),
+    deviceSecret: await loadDeviceSecret(port).catch((error: unknown) => {
+      onWarning(
+        `${file.path} cannot be written (${describeFailure(error)}): after a restart, wrong passwords from a stranger can lock members out for 15 minutes`,
+      );
+      return makeDeviceSecret();
+    }),
+    [Symbol.dispose]: () => file.close(),
+  };
 }
 
 /** For a restore: the restored database does not know which sessions were ended. The server must be stopped. */
