@@ -14,7 +14,7 @@ import type {
   ServerStorageEvents,
   Storage,
 } from "../domain/storage/storage.ts";
-import { readStillInUse, SqliteActivity } from "./sqlite/side/activity.ts";
+import { openActivity, stillInUseIn } from "./sqlite/side/activity.ts";
 import { copyDatabase, findOwnBackup, isCopy, refuseOtherBackups } from "./sqlite/copies/copy.ts";
 import { copyInProcess, findOwnInProcess } from "./sqlite/copies/copying.ts";
 import { explainCommandFailure, explainTransient, isTransient } from "./sqlite/files/failures.ts";
@@ -69,7 +69,7 @@ export function inspectStorage<T>(
   work: (storage: Pick<Storage, "registry" | "signals" | "activity">) => Awaitable<T>,
 ): Promise<T | null> {
   const folder = resolve(dataDir);
-  return readDatabase(folder, (db) => work({ ...open(db), activity: readStillInUse(folder) }));
+  return readDatabase(folder, (db) => work({ ...open(db), activity: stillInUseIn(folder) }));
 }
 
 /** Like {@link DatabaseFiles.sample}, of the database in a folder, which a server may use. */
@@ -92,12 +92,12 @@ export async function openConsoleStorage(
   { log, now }: { readonly log: Logger; readonly now: () => number },
 ): Promise<ConsoleStorage> {
   const onTightened = (sentence: string): void => log.warn(sentence);
-  using opened = new DisposableStack();
+  await using opened = new AsyncDisposableStack();
   const openOne = (): Database =>
     opened.adopt(openDatabase(dataDir, "console", { onTightened }), (one) => one.close());
   const reader = openOne();
-  const activity = opened.adopt(new SqliteActivity(dataDir, onTightened), (one) => one.close());
-  activity.keepKeysOf(reader);
+  const activity = opened.adopt(openActivity(dataDir, onTightened), (one) => one.close());
+  await activity.keepKeysOf(reader);
   const { sessions, deviceSecret } = opened.use(await openSessions(dataDir, onTightened));
   const writer = openOne();
   const toClose = opened.move();
@@ -108,7 +108,7 @@ export async function openConsoleStorage(
     sessions,
     deviceSecret,
     whyNotSaved: (error) => (isTransient(error) ? explainTransient(error) : null),
-    close: () => toClose.dispose(),
+    close: () => toClose.disposeAsync(),
   };
 }
 
@@ -122,7 +122,7 @@ export async function withStorage<T>(
   const folder = resolve(dataDir);
   if (!create) requireDatabase(folder);
   const db = openDatabase(folder, "command");
-  const storage: Storage = { ...open(db), activity: readStillInUse(folder) };
+  const storage: Storage = { ...open(db), activity: stillInUseIn(folder) };
   try {
     return await work(storage);
   } catch (error) {

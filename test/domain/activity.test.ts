@@ -5,7 +5,11 @@ import { chmodSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSyn
 import { join } from "node:path";
 import { readLastHour, usualHour } from "../../src/console/pages/home/last-hour.ts";
 import type { ActivityBatch } from "../../src/domain/activity/activity.ts";
-import { ACTIVITY_NAME, SqliteActivity } from "../../src/store/sqlite/side/activity.ts";
+import {
+  ACTIVITY_NAME,
+  type ActivityFile,
+  openActivity as openActivityFile,
+} from "../../src/store/sqlite/side/activity.ts";
 import { openDatabase } from "../../src/store/sqlite/files/open.ts";
 import { DAY_MS, HOUR_MS, MINUTE_MS } from "../../src/lib/text/time.ts";
 import { rejectsOf } from "./_activity.ts";
@@ -19,12 +23,12 @@ const ofDesk = { deskId: 1, keyId: null };
 const allRejects = { deskId: 1, limit: 1_000, requestsMax: 1_000 };
 
 function openActivity(dataDir = temporaryFolder()): {
-  activity: SqliteActivity;
+  activity: ActivityFile;
   said: string[];
   dataDir: string;
 } {
   const said: string[] = [];
-  const activity = new SqliteActivity(dataDir, (sentence) => said.push(sentence));
+  const activity = openActivityFile(dataDir, (sentence) => said.push(sentence));
   onCleanup(() => activity.close());
   return { activity, said, dataDir };
 }
@@ -47,49 +51,49 @@ test("what was sent with keys of another database is dropped", async () => {
   for (const desk of ["alpha", "beta"]) keys.push((await mintKey(registry, desk)).keyId);
   const [ours = "", theirs = ""] = keys;
   for (const keyId of [ours, theirs, "gone"]) {
-    activity.write(minute(NOW, { keyId, stored: 1 }));
-    activity.write({
+    await activity.write(minute(NOW, { keyId, stored: 1 }));
+    await activity.write({
       minutes: [],
       rejects: [rejectsOf([keys.indexOf(keyId) + 5], NOW, { keyId })],
       repeats: [],
       differing: [],
     });
   }
-  activity.keepKeysOf(db);
-  expect(activity.buckets(ofDesk, "day", 0).map(({ stored: n }) => n)).toEqual([1]);
-  expect(activity.rejects(allRejects).map(({ keyIds }) => keyIds)).toEqual([[ours]]);
+  await activity.keepKeysOf(db);
+  expect((await activity.buckets(ofDesk, "day", 0)).map(({ stored: n }) => n)).toEqual([1]);
+  expect((await activity.rejects(allRejects)).map(({ keyIds }) => keyIds)).toEqual([[ours]]);
   expect(said).toEqual([]);
 });
 
-test("activity is kept, with a warning, when the keys cannot be read or its file is locked", () => {
+test("activity is kept, with a warning, when the keys cannot be read or its file is locked", async () => {
   const { activity, said, dataDir } = openActivity();
-  activity.write(minute(NOW, { stored: 1 }));
+  await activity.write(minute(NOW, { stored: 1 }));
   const unreadable = new Database(":memory:");
   onCleanup(() => unreadable.close());
-  activity.keepKeysOf(unreadable);
+  await activity.keepKeysOf(unreadable);
   const holder = new Database(join(dataDir, ACTIVITY_NAME));
   onCleanup(() => holder.close());
   holder.run("BEGIN IMMEDIATE");
   const db = openDatabase(dataDir, "command");
   onCleanup(() => db.close());
-  activity.keepKeysOf(db);
+  await activity.keepKeysOf(db);
   holder.run("ROLLBACK");
   expect(said).toEqual(Array(2).fill(expect.stringContaining("was not dropped")));
-  expect(activity.buckets(ofDesk, "day", 0)).toHaveLength(1);
+  expect(await activity.buckets(ofDesk, "day", 0)).toHaveLength(1);
 });
 
-test("it survives a restart, and other users cannot read it", () => {
+test("it survives a restart, and other users cannot read it", async () => {
   const dataDir = temporaryFolder();
-  const before = new SqliteActivity(dataDir, () => {});
-  before.write(minute(NOW, { stored: 1 }));
+  const before = openActivityFile(dataDir, () => {});
+  await before.write(minute(NOW, { stored: 1 }));
   for (const name of readdirSync(dataDir)) {
     expect(`${name} ${(statSync(join(dataDir, name)).mode & 0o777).toString(8)}`).toBe(
       `${name} 600`,
     );
   }
-  before.close();
+  await before.close();
   const { activity, said } = openActivity(dataDir);
-  expect(activity.buckets(mine, "day", 0)).toHaveLength(1);
+  expect(await activity.buckets(mine, "day", 0)).toHaveLength(1);
   expect(said).toEqual([]);
 });
 
@@ -109,50 +113,55 @@ const unusable: readonly { name: string; spoil: (path: string) => void; isKept: 
 
 test.each(unusable)(
   "a file that cannot be used ($name) delays nothing and is logged",
-  ({ spoil, isKept }) => {
+  async ({ spoil, isKept }) => {
     const dataDir = temporaryFolder();
     spoil(join(dataDir, ACTIVITY_NAME));
     chmodSync(join(dataDir, ACTIVITY_NAME), 0o700);
     const { activity, said } = openActivity(dataDir);
     expect(said).toHaveLength(1);
     expect(said[0]).toContain(isKept ? "was replaced by an empty file" : "in memory only");
-    activity.write(minute(NOW, { stored: 1 }));
-    expect(activity.buckets(mine, "day", 0)).toHaveLength(1);
-    activity.close();
+    await activity.write(minute(NOW, { stored: 1 }));
+    expect(await activity.buckets(mine, "day", 0)).toHaveLength(1);
+    await activity.close();
     const again = openActivity(dataDir);
-    expect(again.activity.buckets(mine, "day", 0)).toHaveLength(isKept ? 1 : 0);
+    expect(await again.activity.buckets(mine, "day", 0)).toHaveLength(isKept ? 1 : 0);
   },
 );
 
-test("a file that has the right version and other tables is replaced by an empty one", () => {
+test("a file that has the right version and other tables is replaced by an empty one", async () => {
   const { activity, said, dataDir } = openActivity();
   const db = new Database(join(dataDir, ACTIVITY_NAME));
   db.run("DROP TABLE buckets; CREATE TABLE others (id)");
   db.close();
-  expect(activity.buckets(mine, "day", 0)).toEqual([]);
+  expect(await activity.buckets(mine, "day", 0)).toEqual([]);
   expect(said).toEqual([expect.stringMatching(/was replaced by an empty file .*no such table/)]);
-  activity.write(minute(NOW, { stored: 1 }));
-  expect(activity.buckets(mine, "day", 0)).toHaveLength(1);
+  await activity.write(minute(NOW, { stored: 1 }));
+  expect(await activity.buckets(mine, "day", 0)).toHaveLength(1);
 });
 
-test("a file that is damaged while it is open is replaced by an empty one", () => {
+test("a file that is damaged while it is open is replaced by an empty one", async () => {
   const { activity, said, dataDir } = openActivity();
   for (let index = 0; index < 5; index++) {
     const rejects = Array.from({ length: 50 }, (_, at) =>
       rejectsOf([index * 50 + at], NOW, { keyId: `key-${index * 50 + at}` }),
     );
-    activity.write({ minutes: [], rejects, repeats: [], differing: [] });
+    await activity.write({ minutes: [], rejects, repeats: [], differing: [] });
   }
-  activity.close();
+  await activity.close();
   const path = join(dataDir, ACTIVITY_NAME);
   const bytes = Buffer.from(readFileSync(path));
   bytes.fill(0xff, 4_096 * 2);
   writeFileSync(path, bytes);
   const again = openActivity(dataDir);
-  expect(again.activity.rejects(allRejects)).toEqual([]);
+  expect(await again.activity.rejects(allRejects)).toEqual([]);
   expect(again.said).toHaveLength(1);
-  again.activity.write({ minutes: [], rejects: [rejectsOf([1], NOW)], repeats: [], differing: [] });
-  expect(again.activity.rejects(allRejects)).toHaveLength(1);
+  await again.activity.write({
+    minutes: [],
+    rejects: [rejectsOf([1], NOW)],
+    repeats: [],
+    differing: [],
+  });
+  expect(await again.activity.rejects(allRejects)).toHaveLength(1);
   expect(said).toEqual([]);
 });
 
@@ -186,8 +195,8 @@ test("the usual rate is the average of the same hour on earlier days since the d
 
 test("the last hour is this minute and the 59 before it", async () => {
   const { activity } = openActivity();
-  for (const age of [0, 59, 60]) activity.write(minute(NOW - age * MINUTE_MS, { stored: 1 }));
-  activity.write(minute(NOW - DAY_MS, { stored: 40 }));
+  for (const age of [0, 59, 60]) await activity.write(minute(NOW - age * MINUTE_MS, { stored: 1 }));
+  await activity.write(minute(NOW - DAY_MS, { stored: 40 }));
   const { stored: last, usual } = await readLastHour(activity, ofDesk, NOW);
   expect(last).toBe(2);
   // Half past: the second half of this hour of yesterday is not over.

@@ -118,6 +118,7 @@ export function edit(
   ...statements: (string | [string, ...(string | number)[]])[]
 ): void {
   const db = new Database(path);
+  db.run("PRAGMA busy_timeout = 5000");
   for (const statement of statements) {
     const [sql, ...values] = typeof statement === "string" ? [statement] : statement;
     db.run(sql, values);

@@ -13,6 +13,11 @@ export function itemsOf(parameter: string): string {
   return `json_each(${parameter})`;
 }
 
+/** The names of a JSON object in a column; none if that is null. */
+export function keysOf(column: string): string {
+  return `SELECT key FROM json_each(${column})`;
+}
+
 /** Keeps the query from using an index of this column. */
 export function unindexed(column: string): string {
   return `+${column}`;

@@ -22,7 +22,9 @@ export function sqliteSql({ reader, writer = reader, now = Date.now }: Connectio
       return now();
     },
     transaction(work) {
-      const result = last.then(() => change(writer, now, work, () => refuseReplaced(writer)));
+      const result = last.then(() =>
+        change(writer, now, work, { check: () => refuseReplaced(writer) }),
+      );
       last = result.catch(() => {});
       return result;
     },
@@ -45,16 +47,16 @@ function named(values: readonly Value[]): Named {
   return Object.fromEntries(values.map((value, index) => [index + 1, value]));
 }
 
-/** Throws what `check` throws when the transaction has the lock. */
+/** `check` may refuse it, by an error, as soon as it has the lock. */
 export async function change<T>(
   db: Database,
   now: () => number,
   work: (tx: Tx) => Promise<T>,
-  check: () => void = () => {},
+  { begin = "BEGIN IMMEDIATE", check }: { begin?: string; check?: () => void } = {},
 ): Promise<T> {
-  db.run("BEGIN IMMEDIATE");
+  db.run(begin);
   try {
-    check();
+    check?.();
     const result = await work({
       ...reading(db),
       now: now(),

@@ -10,7 +10,7 @@ import type {
 } from "../../../src/domain/activity/activity.ts";
 import { errorCatalogue } from "../../../src/domain/errors.ts";
 import { DAY_MS, HOUR_MS, MINUTE_MS } from "../../../src/lib/text/time.ts";
-import { SqliteActivity } from "../../../src/store/sqlite/side/activity.ts";
+import { openActivity as openActivityFile } from "../../../src/store/sqlite/side/activity.ts";
 import { inTransaction } from "../../../src/store/sqlite/files/transaction.ts";
 import { type Random, seededRandom } from "../../kit/random.ts";
 import { type Records, recordsIn } from "../../kit/records.ts";
@@ -90,13 +90,13 @@ export async function fillDesk(db: Database, dataDir: string): Promise<void> {
     sent.push(...requestsOf(bot, id, now, random));
   }
   sent.sort((one, other) => one.at - other.at);
-  const activity = new SqliteActivity(dataDir, (sentence) => {
+  const activity = openActivityFile(dataDir, (sentence) => {
     throw new Error(sentence);
   });
   const batch = inTransaction(db, () => record(db, desk.id, sent, random));
-  activity.write({ minutes: counted, rejects: [], repeats: [], differing: [] });
-  activity.write(batch);
-  activity.close();
+  await activity.write({ minutes: counted, rejects: [], repeats: [], differing: [] });
+  await activity.write(batch);
+  await activity.close();
 }
 
 /** In its turn: the audit is in the order that things were done. */

@@ -1,7 +1,7 @@
 /** The pages of activity, as the tests read them. */
 import { expect } from "bun:test";
 import type { ActivityBatch, RejectReason } from "../../../src/domain/activity/activity.ts";
-import { SqliteActivity } from "../../../src/store/sqlite/side/activity.ts";
+import { openActivity as openActivityFile } from "../../../src/store/sqlite/side/activity.ts";
 import { rejectsOf, sideIsRequired } from "../../domain/_activity.ts";
 import { onCleanup, query } from "../../kit/setup.ts";
 import { decoded, getUntil, seen, type TestConsole, type Visitor } from "../_console.ts";
@@ -56,11 +56,11 @@ export const requestIds = (text: string) =>
   [...text.matchAll(/<code id="r-([^"]*)"/g)].map(([, id = ""]) => id);
 
 /** Writes as the server does, but what and when is the test's choice. */
-export function recordOf(app: TestConsole): (batch: Partial<ActivityBatch>) => void {
-  const activity = new SqliteActivity(app.dataDir, () => {});
+export function recordOf(app: TestConsole): (batch: Partial<ActivityBatch>) => Promise<void> {
+  const activity = openActivityFile(app.dataDir, () => {});
   onCleanup(() => activity.close());
-  return (batch) =>
-    activity.write({ minutes: [], rejects: [], repeats: [], differing: [], ...batch });
+  return async (batch) =>
+    void (await activity.write({ minutes: [], rejects: [], repeats: [], differing: [], ...batch }));
 }
 
 /** The desk of the app's key. */

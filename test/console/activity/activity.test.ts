@@ -65,7 +65,7 @@ describe("the numbers", () => {
     const ages = [5 * MINUTE_MS, 178 * MINUTE_MS, 20 * HOUR_MS, 30 * DAY_MS];
     for (const age of ages.toReversed()) {
       const count = { stored: 1, duplicate: 0, rejected: 0, unauthorized: 0, lastAt: now };
-      write({ minutes: [{ deskId, keyId: app.keyId, start: minute - age, ...count }] });
+      await write({ minutes: [{ deskId, keyId: app.keyId, start: minute - age, ...count }] });
     }
     const expected = { minute: 2, day: ages.length };
     for (const [per, total] of Object.entries(expected)) {
@@ -103,7 +103,7 @@ describe("the numbers", () => {
 describe("invalid parameters", () => {
   test("are ignored, but an unknown key gets 404", async () => {
     const { app, visitor } = await newDesk();
-    recordOf(app)({ rejects: [rejectsIn(app, 1)] });
+    await recordOf(app)({ rejects: [rejectsIn(app, 1)] });
     for (const value of ["year", "", "__proto__", "constructor", HOSTILE, "x".repeat(2_000)]) {
       const encoded = encodeURIComponent(value);
       const asked = ["per", "status"].map((name) => `${name}=${encoded}`);
@@ -127,7 +127,7 @@ describe("without data", () => {
     const count = { stored: 3, duplicate: 0, rejected: 0, unauthorized: 0, lastAt: now };
     const start = Math.floor(now / MINUTE_MS) * MINUTE_MS - 30 * DAY_MS;
     const deskId = deskIdOf(app);
-    recordOf(app)({ minutes: [{ deskId, keyId: app.keyId, start, ...count }] });
+    await recordOf(app)({ minutes: [{ deskId, keyId: app.keyId, start, ...count }] });
     const quiet = await look(visitor);
     expect(quiet).toContain("No request in the last 3 hours.");
     expect(quiet).toContain("Look at 90 days");

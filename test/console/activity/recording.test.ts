@@ -3,14 +3,18 @@ import { Database } from "bun:sqlite";
 import { expect, test } from "bun:test";
 import { join } from "node:path";
 import type { ActivityOwner } from "../../../src/domain/activity/activity.ts";
-import { ACTIVITY_NAME, SqliteActivity } from "../../../src/store/sqlite/side/activity.ts";
+import {
+  ACTIVITY_NAME,
+  type ActivityFile,
+  openActivity as openActivityFile,
+} from "../../../src/store/sqlite/side/activity.ts";
 import { mintKey, onCleanup, signal } from "../../kit/setup.ts";
 import { lookUntil, reasonsIn, totals } from "./_activity-page.ts";
 import { startConsole, startSignedIn, type TestConsole } from "../_console.ts";
 
 /** What is in the file once the server has stopped. */
-function readActivity({ dataDir }: TestConsole): SqliteActivity {
-  const activity = new SqliteActivity(dataDir, (sentence) => {
+function readActivity({ dataDir }: TestConsole): ActivityFile {
+  const activity = openActivityFile(dataDir, (sentence) => {
     throw new Error(sentence);
   });
   onCleanup(() => activity.close());
@@ -57,7 +61,7 @@ test("every outcome of a request with a known key is recorded before the server 
   const activity = readActivity(desk);
   const owner = await deskOf(desk);
   const { deskId } = owner;
-  const rejects = activity.rejects({ deskId, limit: 100, requestsMax: 100 });
+  const rejects = await activity.rejects({ deskId, limit: 100, requestsMax: 100 });
   const oldest = rejects.toReversed();
   expect(oldest.map(({ status, error, count }) => `${status} ${error} ${count}`)).toEqual([
     "401 unauthorized 2",
@@ -70,22 +74,24 @@ test("every outcome of a request with a known key is recorded before the server 
   expect(oldest[0]?.keyIds).toEqual([expired.keyId, revoked.keyId]);
   expect(oldest[3]?.fields).toEqual({ side: "required" });
   const rejected = rejects.reduce((sum, { count }) => sum + count, 0);
-  const days = activity.buckets(owner, "day", 0);
+  const days = await activity.buckets(owner, "day", 0);
   const sum = (name: "stored" | "duplicate" | "rejected") =>
     days.reduce((total, bucket) => total + bucket[name], 0);
   expect([sum("stored"), sum("duplicate"), sum("rejected")]).toEqual([1, 2, rejected]);
-  expect(activity.ofKeys(owner.deskId, [revoked.keyId], 0).get(revoked.keyId)).toMatchObject({
+  expect(
+    (await activity.ofKeys(owner.deskId, [revoked.keyId], 0)).get(revoked.keyId),
+  ).toMatchObject({
     requests: 1,
     rejected: 1,
     unauthorized: 1,
   });
-  expect(activity.repeatsOf(owner.deskId, String(first.body["id"]))).toMatchObject({
+  expect(await activity.repeatsOf(owner.deskId, String(first.body["id"]))).toMatchObject({
     duplicates: 2,
     differing: 1,
     differs: ["price"],
   });
   const signalId = String(first.body["id"]);
-  expect(activity.differing({ deskId, before: null, limit: 10 })).toMatchObject([
+  expect(await activity.differing({ deskId, before: null, limit: 10 })).toMatchObject([
     { signalId, keyId: desk.keyId, count: 1, fields: ["price"] },
   ]);
 });
@@ -115,7 +121,7 @@ test("while the file cannot be written, its desk sees every count, one warning i
   expect(warnings()).toHaveLength(1);
   blocker.run("COMMIT");
   const counted = async () =>
-    readActivity(desk).buckets(await deskOf(desk), "day", 0)[0]?.stored ?? 0;
+    (await readActivity(desk).buckets(await deskOf(desk), "day", 0))[0]?.stored ?? 0;
   while ((await counted()) < stored) await Bun.sleep(50);
   expect(await counted()).toBe(stored);
 });

@@ -89,11 +89,11 @@ describe("the list of reasons", () => {
     const { app, visitor } = await newDesk();
     const write = recordOf(app);
     const count = PAGE + 7;
-    write({ rejects: Array.from({ length: count }, (_, index) => rejectsIn(app, index)) });
+    await write({ rejects: Array.from({ length: count }, (_, index) => rejectsIn(app, index)) });
     const pages = [await look(visitor, `/activity?per=hour&key=${app.keyId}&status=422`)];
     for (let next = older(pages[0] ?? ""); next !== ""; next = older(pages.at(-1) ?? "")) {
       // What arrives meanwhile moves nothing.
-      write({ rejects: [rejectsIn(app, count + pages.length)] });
+      await write({ rejects: [rejectsIn(app, count + pages.length)] });
       expect(next).toStartWith(`/activity?per=hour&key=${app.keyId}&status=422&before=`);
       pages.push(await look(visitor, next));
     }
@@ -109,7 +109,7 @@ async function startFiltered() {
   const { app, visitor } = await newDesk();
   const second = await mintKey(app.registry, app.desk);
   const unknown = { fields: { side: "required", "t p&s": "unknown field" } };
-  recordOf(app)({
+  await recordOf(app)({
     rejects: [
       rejectsIn(app, 1, {}),
       rejectsIn(app, 2, unknown),
@@ -189,7 +189,7 @@ describe("the page of a reason", () => {
     const now = Date.now() - 60_000;
     const deskId = deskIdOf(app);
     const numbers = Array.from({ length: 30 }, (_, index) => index);
-    recordOf(app)({
+    await recordOf(app)({
       rejects: [
         rejectsOf(numbers, now, { deskId, keyId: app.keyId }),
         rejectsOf([99], now, { deskId, keyId: second.keyId }),

@@ -48,7 +48,7 @@ test("Home names only those whose latest one came in the last 24 hours, and Acti
   const { body } = await app.post(signal);
   const one = { deskId: deskIdOf(app), keyId: app.keyId, count: 1, fields: ["price"] };
   const signalId = String(body["id"]);
-  recordOf(app)({ differing: [{ ...one, signalId, lastAt: Date.now() - 2 * DAY_MS }] });
+  await recordOf(app)({ differing: [{ ...one, signalId, lastAt: Date.now() - 2 * DAY_MS }] });
   expect((await visitor.get("/")).text).not.toContain(PATH);
   expect((await visitor.get("/activity")).text).toContain(">1 duplicate with other content");
 });
@@ -62,7 +62,7 @@ test("there are pages of them, and what a restore removed is left out", async ()
     ids.push(String((await app.post({ ...signal, client_signal_id: `o${count}` })).body["id"]));
   }
   const one = { deskId, keyId: app.keyId, count: 1, fields: ["price"] };
-  recordOf(app)({
+  await recordOf(app)({
     differing: [
       { ...one, signalId: ulid(), lastAt: now - 1 },
       ...ids.map((signalId, index) => ({ ...one, signalId, lastAt: now - 10 - index })),

@@ -155,7 +155,7 @@ describe("the largest", () => {
       unauthorized: 0,
       lastAt: minute,
     }));
-    recordOf(app)({ rejects, minutes });
+    await recordOf(app)({ rejects, minutes });
     const activity = await expectSmall(visitor, "/activity");
     const [first] = reasonsIn(activity);
     await expectSmall(visitor, first?.path ?? "");

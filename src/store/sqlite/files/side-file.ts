@@ -32,7 +32,7 @@ interface SideFileOptions {
 export class SideFile {
   readonly #options: SideFileOptions;
   #db: Database;
-  /** What the port does now. */
+  /** What is done now. */
   #last: Promise<unknown> = Promise.resolve();
 
   /** Never throws: a server starts without it. The folder must exist. */
@@ -49,29 +49,8 @@ export class SideFile {
     this.#db.close();
   }
 
-  /** `work` runs a second time if the file had to be replaced. */
-  use<T>(work: (db: Database) => T): T {
-    try {
-      return work(this.#db);
-    } catch (error) {
-      this.#replaceAfter(error);
-      return work(this.#db);
-    }
-  }
-
-  /** What the records ask of it, one after the other: a reader would see what a transaction has not committed. */
-  port(): Sql {
-    return {
-      get now() {
-        return Date.now();
-      },
-      all: (sql, ...values) => this.#next((db) => reading(db).all(sql, ...values)),
-      get: (sql, ...values) => this.#next((db) => reading(db).get(sql, ...values)),
-      transaction: (work) => this.#next((db) => change(db, Date.now, work)),
-    };
-  }
-
-  #next<T>(work: (db: Database) => Promise<T>): Promise<T> {
+  /** One after the other: a reader would see what a transaction has not committed. `work` runs a second time if the file had to be replaced. */
+  use<T>(work: (db: Database) => Promise<T>): Promise<T> {
     const result = this.#last.then(async () => {
       try {
         return await work(this.#db);
@@ -82,6 +61,18 @@ export class SideFile {
     });
     this.#last = result.catch(() => {});
     return result;
+  }
+
+  /** What the records ask. */
+  port(): Sql {
+    return {
+      get now() {
+        return Date.now();
+      },
+      all: (sql, ...values) => this.use((db) => reading(db).all(sql, ...values)),
+      get: (sql, ...values) => this.use((db) => reading(db).get(sql, ...values)),
+      transaction: (work) => this.use((db) => change(db, Date.now, work)),
+    };
   }
 
   /** Throws the error if the file is not at fault. */

@@ -61,7 +61,7 @@ CREATE TABLE repeats (
   signal_id  TEXT    NOT NULL,
   duplicates INTEGER NOT NULL,
   differing  INTEGER NOT NULL, -- of them: with another content
-  differs    TEXT    NOT NULL, -- JSON: in which fields
+  differs    INTEGER NOT NULL, -- in which fields: bits, in the order of fieldNames of src/domain/signal/signal.ts
   last_at    INTEGER NOT NULL, -- ms, the newest duplicate
   PRIMARY KEY (desk_id, signal_id)
 ) STRICT, WITHOUT ROWID;
@@ -72,7 +72,7 @@ CREATE TABLE differing (
   signal_id TEXT    NOT NULL,
   key_id    TEXT    NOT NULL,
   count     INTEGER NOT NULL,
-  fields    TEXT    NOT NULL, -- JSON: in which fields
+  fields    INTEGER NOT NULL, -- in which fields: bits, as in repeats
   last_at   INTEGER NOT NULL, -- ms, the newest of them
   PRIMARY KEY (desk_id, signal_id, key_id)
 ) STRICT, WITHOUT ROWID;
