@@ -52,7 +52,7 @@ const suites = {
     others: "bun run test, bun run test:faults (root, Debian packages)",
   },
   faults: {
-    files: ["--parallel=2", "test/faults/", ...long.map((name) => `test/${name}.test.ts`)],
+    files: ["--parallel=3", "test/faults/", ...long.map((name) => `test/${name}.test.ts`)],
     others: "bun run test, bun run test:browser (Chromium)",
   },
 };
