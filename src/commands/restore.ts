@@ -26,9 +26,9 @@ export function restoreCommand(): Command {
     ],
     adds: "data and json",
     notes: `
-Verifies the backup before and after. Carries over the desks, keys, members and audit of the previous
-database if it can be read, whichever of the two is newer: keys that only one of them has are kept, and
-keys that one of them revoked stay revoked. Names, limits and labels are as in the backup. Signals that came after the backup are not in it; when bots retry them, they are
+Verifies the backup before and after. What was ended in the previous database stays so, if it can be read: revoked
+and rotated keys, removed members and passkeys, used links, locked passwords and archived desks. Keys minted after the
+backup are kept. The rest is as in the backup. Signals that came after it are not in it; when bots retry them, they are
 stored as new ones. Members must sign in to the console again.`,
     examples: [
       "signalbox restore /backup/signalbox.db --data /var/lib/signalbox",
@@ -103,7 +103,7 @@ function printKeys(keys: Restored["keys"], dataDir: string): void {
   }
   const { minted, revoked, only_in_backup } = keys;
   printNote(
-    `Carried over from the previous database: ${plural(minted, "key")} that the backup does not have, and ${plural(revoked, "revocation")}.`,
+    `Carried over from the previous database: ${plural(minted, "key")} that the backup does not have, and ${plural(revoked, "revocation")}. The rest is as in the backup.`,
   );
   if (only_in_backup > 0) {
     const [are, them] = only_in_backup === 1 ? ["is", "it"] : ["are", "them"];

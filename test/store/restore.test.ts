@@ -17,8 +17,7 @@ import { checkDeskName } from "../../src/domain/desk/desk.ts";
 import { copyDatabase } from "../../src/store/sqlite/copies/copy.ts";
 import type { Awaitable } from "../../src/domain/storage/awaitable.ts";
 import { restoringPath } from "../../src/store/sqlite/files/folder.ts";
-import type { KeysTaken, Restored } from "../../src/domain/storage/files.ts";
-import { MERGED_TABLES } from "../../src/store/sqlite/copies/carry-over.ts";
+import type { Restored } from "../../src/domain/storage/files.ts";
 import { currentSchema, schemaVersion } from "../../src/store/sqlite/files/migrate.ts";
 import { openDatabase } from "../../src/store/sqlite/files/open.ts";
 import { putInPlace } from "../../src/store/sqlite/copies/restore.ts";
@@ -44,7 +43,7 @@ import {
 } from "./_databases.ts";
 import { variantOf } from "../faults/kit/variant.ts";
 import { post, query, rejection, temporaryFolder, until } from "../kit/setup.ts";
-import { type Records, recordsIn } from "../kit/records.ts";
+import { recordsIn } from "../kit/records.ts";
 
 const mode = (path: string): string => (statSync(path).mode & 0o777).toString(8);
 
@@ -383,7 +382,7 @@ describe("keys", () => {
     const { code, stderr } = await restore(file, seeded.dataDir, "--force");
     expect(code).toBe(0);
     expect(stderr).toContain(
-      "Carried over from the previous database: 2 keys that the backup does not have, and 1 revocation.\n",
+      "Carried over from the previous database: 2 keys that the backup does not have, and 1 revocation. The rest is as in the backup.\n",
     );
     expect(keysOf(seeded.dataDir)).toEqual(before);
     expect(before).toHaveLength(5);
@@ -417,34 +416,6 @@ describe("keys", () => {
       { id: ofAll.id, scope: "read", desk: null, revoked: 1 },
       { id: later.id, scope: "read", desk: null, revoked: 0 },
     ]);
-    const ofKeys = "SELECT action, key_id AS id FROM audit WHERE desk_id IS NULL ORDER BY id";
-    expect(query<object>(seeded.dataDir, ofKeys)).toHaveLength(3);
-  });
-
-  test("revoked, expiring or used in a newer backup stay so, and so do those revoked before", async () => {
-    const older = await seed({ signals: 5 });
-    const revoked = await mintIn(older.dataDir);
-    const expiring = await mintIn(older.dataDir);
-    const used = await mintIn(older.dataDir);
-    const newer = duplicate(older.dataDir);
-    edit(
-      newer.path,
-      `UPDATE api_keys SET revoked_at = 7 WHERE id = '${revoked}'`,
-      `UPDATE api_keys SET expires_at = 9 WHERE id = '${expiring}'`,
-      `UPDATE api_keys SET last_used_at = 5 WHERE id = '${used}'`,
-      "UPDATE desks SET differing_duplicates = 4",
-    );
-    edit(older.path, `UPDATE api_keys SET revoked_at = 8 WHERE id = '${used}'`);
-    const file = join(temporaryFolder(), "backup.db");
-    copyDatabase(newer.path, file);
-    expect(restoreHere(file, older).keys).toMatchObject({ minted: 0, revoked: 1, failure: null });
-    expect(keysOf(older.dataDir).slice(1)).toMatchObject([
-      { id: revoked, revoked_at: 7 },
-      { id: expiring, expires_at: 9 },
-      { id: used, revoked_at: 8, last_used_at: 5 },
-    ]);
-    const sql = "SELECT differing_duplicates AS differing FROM desks";
-    expect(query(older.dataDir, sql)).toEqual([{ differing: 4 }]);
   });
 
   test("of another server are not carried over, with a note", async () => {
@@ -484,14 +455,13 @@ async function part(common: (dataDir: string) => Awaitable<unknown> = () => {}) 
   const dataDir = newDataDir();
   mkdirSync(dataDir, { mode: 0o700 });
   const second = { dataDir, path: join(dataDir, "signalbox.db") };
-  const restoreWhole = (): Restored => {
+  const restoreFirst = (): Restored => {
     const backup = join(temporaryFolder(), "backup.db");
     copyDatabase(first.path, backup);
     return restoreHere(backup, second);
   };
-  const restoreFirst = (): KeysTaken | null => restoreWhole().keys;
   restoreFirst();
-  return { first, second, restoreFirst, restoreWhole };
+  return { first, second, restoreFirst };
 }
 
 function mintIn(dataDir: string, desk = "alpha"): Promise<string> {
@@ -502,251 +472,131 @@ function mintIn(dataDir: string, desk = "alpha"): Promise<string> {
   });
 }
 
-async function withMembersOf<T>(
-  dataDir: string,
-  work: (members: Records["members"]) => Awaitable<T>,
-): Promise<T> {
-  using db = openDatabase(dataDir, "command");
-  return await work(recordsIn(db).members);
-}
-
 const EMAIL = "ada@example.com";
 
-async function invite(dataDir: string): Promise<string> {
-  return (await withMembersOf(dataDir, (members) => members.invite("alpha", EMAIL))).member.id;
+/** A member with a password, a passkey and an open link. */
+async function addMember(dataDir: string): Promise<void> {
+  using db = openDatabase(dataDir, "command");
+  const { members, passkeys } = recordsIn(db);
+  const { token, member } = await members.invite("alpha", EMAIL);
+  await members.spendLink(token, { passwordHash: "a password" });
+  const passkey = { id: "one", name: "Laptop", public_key: new Uint8Array([1]), counter: 0 };
+  await passkeys.add({ memberId: member.id, client: null }, { ...passkey, transports: [] });
+  await members.reset("alpha", EMAIL);
 }
 
-/** Ids of members who may sign in. */
-function activeMembers(dataDir: string): string[] {
-  const sql = "SELECT id FROM members WHERE removed_at IS NULL";
-  return query<{ id: string }>(dataDir, sql).map(({ id }) => id);
-}
-
-async function archive(dataDir: string, isArchived: boolean): Promise<void> {
-  await withRegistryOf(dataDir, (registry) => registry.archiveDesk("alpha", isArchived));
-}
-
-/** Adds as many signals as there are, with ids that begin with `prefix`. */
-function addSignals(path: string, prefix: string): void {
-  const rest = "desk_id, key_id, received_at, source, type, symbol, side";
-  edit(
-    path,
-    `INSERT INTO signals (seq, id, ${rest})
-     SELECT seq + 5, replace(id, '01HF7', '${prefix}'), ${rest} FROM signals`,
-  );
+/** All rows but the signals'. */
+function rowsOf(dataDir: string): object[][] {
+  const tables = ["desks", "api_keys", "members", "invitations", "passkeys", "audit"];
+  return tables.map((table) => query<object>(dataDir, `SELECT * FROM ${table} ORDER BY id`));
 }
 
 describe("two databases with a shared history", () => {
   test("count the signals that only the previous database has, older than the backup's or not", async () => {
-    const { first, second, restoreWhole } = await part();
-    addSignals(first.path, "01HF9");
-    addSignals(second.path, "01HF8");
-    expect(restoreWhole()).toMatchObject({ missing_signals: 5 });
+    const { first, second, restoreFirst } = await part();
+    const rest = "desk_id, key_id, received_at, source, type, symbol, side";
+    for (const [path, prefix] of [
+      [first.path, "01HF9"],
+      [second.path, "01HF8"],
+    ] as const) {
+      edit(
+        path,
+        `INSERT INTO signals (seq, id, ${rest})
+         SELECT seq + 5, replace(id, '01HF7', '${prefix}'), ${rest} FROM signals`,
+      );
+    }
+    expect(restoreFirst()).toMatchObject({ missing_signals: 5 });
     expect(query(second.dataDir, "SELECT count(*) AS n FROM signals")).toEqual([{ n: 10 }]);
   });
 
-  test("take names, labels and limits from the backup, and require passkeys if one of them does", async () => {
-    const { first, second, restoreFirst } = await part((dataDir) => mintIn(dataDir, "beta"));
-    await withRegistryOf(first.dataDir, async (registry) => {
-      await registry.renameDesk("alpha", "omega");
-      await registry.limitKeys("omega", 200);
-      await registry.relabelKey(first.keyId, "of the backup");
-      await registry.requirePasskeys("beta", true);
-    });
+  test.each([
+    ["desks", "archived_at"],
+    ["api_keys", "expires_at"],
+    ["api_keys", "revoked_at"],
+    ["members", "removed_at"],
+    ["invitations", "spent_at"],
+    ["passkeys", "removed_at"],
+  ])("%s: the earlier %s of the two holds", async (table, column) => {
+    const set = (at: number) => `UPDATE ${table} SET ${column} = ${at}`;
+    const ended = `SELECT DISTINCT ${column} AS at FROM ${table}`;
+    const { first, second, restoreFirst } = await part(addMember);
+    edit(second.path, set(9));
+    restoreFirst();
+    expect(query(second.dataDir, ended)).toEqual([{ at: 9 }]);
+    edit(first.path, set(8));
+    restoreFirst();
+    expect(query(second.dataDir, ended)).toEqual([{ at: 8 }]);
+    expect(verifyDatabase(second.path)).toMatchObject({ ok: true });
+  });
+
+  test("a password that was locked stays locked, and no other one is", async () => {
+    const { first, second, restoreFirst } = await part(addMember);
+    const hash = "SELECT password_hash AS hash FROM members";
+    edit(second.path, "UPDATE members SET password_hash = '!' || password_hash");
+    restoreFirst();
+    expect(query(second.dataDir, hash)).toEqual([{ hash: "!a password" }]);
+    edit(first.path, "UPDATE members SET password_hash = 'another'");
+    restoreFirst();
+    expect(query(second.dataDir, hash)).toEqual([{ hash: "another" }]);
+  });
+
+  test("take everything else from the backup", async () => {
+    const { first, second, restoreFirst } = await part(addMember);
+    const before = rowsOf(first.dataDir);
     await withRegistryOf(second.dataDir, async (registry) => {
-      await registry.createDesk("omega", { ifMissing: false });
       await registry.limitKeys("alpha", 3);
-      await registry.relabelKey(first.keyId, "later");
       await registry.requirePasskeys("alpha", true);
+      await registry.relabelKey(first.keyId, "later");
+      await registry.renameDesk("alpha", "omega");
     });
-    // The second round must change nothing.
-    for (let round = 0; round < 2; round += 1) {
-      expect(restoreFirst()).toMatchObject({ failure: null });
-      const { desks, key } = await withRegistryOf(second.dataDir, async (registry) => ({
-        desks: await registry.listOverviews(),
-        key: await registry.findKey(first.keyId),
-      }));
-      expect(desks).toMatchObject([
-        { name: "beta", signals: 0, active_keys: 1, keys_max: 100, passkeys_required: true },
-        { name: "omega", signals: 5, keys_max: 200, passkeys_required: true },
-        { name: expect.stringMatching(/^omega\.restored-[a-z0-9]{26}$/), signals: 0 },
-      ]);
-      expect(key).toMatchObject({ desk: "omega", label: "of the backup" });
-    }
-  });
-
-  test("keep names within the limit of 63 characters", async () => {
-    const name = "n".repeat(63);
-    const { first, second, restoreFirst } = await part();
-    await mintIn(first.dataDir, "beta");
-    await mintIn(second.dataDir, name);
-    await withRegistryOf(first.dataDir, (registry) => registry.renameDesk("alpha", name));
-    expect(restoreFirst()).toMatchObject({ failure: null });
-    const desks = await withRegistryOf(second.dataDir, (registry) => registry.listDesks());
-    expect(desks).toHaveLength(3);
-    for (const desk of desks) checkDeskName(desk.name);
-  });
-
-  test("keep a password locked that either side knows as locked", async () => {
-    const { first, second, restoreFirst } = await part((dataDir) =>
-      withMembersOf(dataDir, async (members) => {
-        await members.spendLink((await members.invite("alpha", EMAIL)).token, {
-          passwordHash: "a password",
-        });
-      }),
+    using db = openDatabase(second.dataDir, "command");
+    await recordsIn(db).members.invite("omega", "bob@example.com");
+    edit(
+      second.path,
+      "UPDATE members SET password_hash = 'newer'",
+      "UPDATE passkeys SET counter = 9",
     );
-    await withMembersOf(first.dataDir, (members) => members.reset("alpha", EMAIL, { lock: true }));
-    // Ends the sessions of its members later.
-    Bun.sleepSync(2);
-    await archive(second.dataDir, true);
-    await archive(second.dataDir, false);
-    expect(restoreFirst()).toMatchObject({ failure: null });
-    const sql = "SELECT password_hash FROM members";
-    expect(query(second.dataDir, sql)).toEqual([{ password_hash: "!a password" }]);
+    db.close();
+    expect(restoreFirst().keys).toMatchObject({ minted: 0, revoked: 0, failure: null });
+    expect(rowsOf(second.dataDir)).toEqual(before);
   });
 
   test("report keys that only the backup has, and archived desks", async () => {
     const { first, second } = await part();
     await mintIn(first.dataDir, "beta");
-    await archive(first.dataDir, true);
+    await withRegistryOf(first.dataDir, (registry) => registry.archiveDesk("alpha", true));
     const { stderr } = await restore(first.path, second.dataDir, "--force");
     expect(stderr).toContain(
-      `\nCarried over from the previous database: 0 keys that the backup does not have, and 0 revocations.\n1 key is only in the backup: check it with: signalbox key list --data ${second.dataDir}\nArchived, so their keys and members are refused: alpha. Bring a desk back with: signalbox desk archive DESK --undo --data ${second.dataDir}\n`,
+      `\nCarried over from the previous database: 0 keys that the backup does not have, and 0 revocations. The rest is as in the backup.\n1 key is only in the backup: check it with: signalbox key list --data ${second.dataDir}\nArchived, so their keys and members are refused: alpha. Bring a desk back with: signalbox desk archive DESK --undo --data ${second.dataDir}\n`,
     );
   });
 
-  test("keep every key and audit row, once and in order", async () => {
-    const { first, second, restoreFirst } = await part();
-    const keys = [first.keyId, await mintIn(first.dataDir), await mintIn(second.dataDir)];
-    const signedIn = "INSERT INTO audit (at, desk_id, action) VALUES (5, 1, 'member.signed_in')";
-    // Equal rows: as often as the side with more of them.
-    edit(first.path, signedIn, signedIn);
-    edit(second.path, signedIn, signedIn, signedIn);
-    const sql = "SELECT key_id FROM audit WHERE action = 'key.created' ORDER BY id";
-    const count = "SELECT count(*) AS n FROM audit WHERE action = 'member.signed_in'";
+  test("keep each key with its desk, whatever the desks' row numbers and names are", async () => {
+    const { first, second, restoreFirst } = await part((dataDir) => mintIn(dataDir, "beta"));
+    const long = "n".repeat(63);
+    const inBackup = await mintIn(first.dataDir, long);
+    await withRegistryOf(first.dataDir, (registry) => registry.renameDesk("beta", "gamma"));
+    const minted = {
+      alpha: await mintIn(second.dataDir),
+      gamma: await mintIn(second.dataDir, "beta"),
+      delta: await mintIn(second.dataDir, "delta"),
+      renamed: await mintIn(second.dataDir, long),
+    };
     // The second round must change nothing.
-    for (let round = 0; round < 2; round += 1) {
-      expect(restoreFirst()).toMatchObject({ failure: null });
-      expect(keysOf(second.dataDir).map(({ id }) => id)).toEqual(keys);
-      expect(query(second.dataDir, sql)).toEqual(keys.map((key_id) => ({ key_id })));
-      expect(query(second.dataDir, count)).toEqual([{ n: 3 }]);
+    for (const _ of [1, 2]) {
+      expect(restoreFirst().keys).toMatchObject({ minted: 4, revoked: 0, failure: null });
+      const keys = await withRegistryOf(second.dataDir, (registry) => registry.listKeys(null));
+      const deskOf = (id: string) => keys.find((key) => key.id === id)?.desk;
+      expect(Object.values(minted).map(deskOf)).toEqual([
+        "alpha",
+        "gamma",
+        "delta",
+        expect.stringMatching(/^n{27}\.restored-[a-z0-9]{26}$/),
+      ]);
+      expect(deskOf(inBackup)).toBe(long);
+      for (const { desk } of keys) expect(checkDeskName(String(desk))).toBe(String(desk));
+      expect(verifyDatabase(second.path)).toMatchObject({ ok: true });
     }
-  });
-
-  test("keep the desks of both with their own keys and audit, whatever their row numbers", async () => {
-    const { first, second, restoreFirst } = await part();
-    const beta = await mintIn(first.dataDir, "beta");
-    const gamma = await mintIn(second.dataDir, "gamma");
-    const delta = await mintIn(second.dataDir, "delta");
-    await withRegistryOf(second.dataDir, (registry) => registry.revokeKey(first.keyId));
-    expect(restoreFirst()).toMatchObject({ minted: 2, revoked: 1, failure: null });
-    const desks = { [first.keyId]: "alpha", [beta]: "beta", [gamma]: "gamma", [delta]: "delta" };
-    for (const [table, id] of [
-      ["api_keys", "api_keys.id"],
-      ["audit", "key_id"],
-    ]) {
-      const sql = `SELECT ${id} AS id, name FROM ${table} JOIN desks ON desks.id = desk_id WHERE ${id} IS NOT NULL`;
-      const rows = query<{ id: string; name: string }>(second.dataDir, sql);
-      expect(Object.fromEntries(rows.map(({ id: key, name }) => [key, name]))).toEqual(desks);
-    }
-    expect(keysOf(second.dataDir)[0]).toMatchObject({ revoked_at: expect.any(Number) });
-    expect(verifyDatabase(second.path)).toMatchObject({ ok: true });
-  });
-
-  test("know a desk by its identity, whatever it was renamed to since they parted", async () => {
-    const { first, second, restoreFirst } = await part(async (dataDir) => {
-      await mintIn(dataDir, "beta");
-      await mintIn(dataDir, "gamma");
-    });
-    // In the backup, another desk has got the old name.
-    await withRegistryOf(first.dataDir, async (registry) => {
-      await registry.renameDesk("gamma", "delta");
-      await registry.createDesk("gamma", { ifMissing: false });
-      await registry.createDesk("omega", { ifMissing: false });
-    });
-    const last = await mintIn(first.dataDir, "gamma");
-    // In the previous database, two desks have swapped their names; the backup's stay.
-    await withRegistryOf(second.dataDir, async (registry) => {
-      await registry.renameDesk("alpha", "x");
-      await registry.renameDesk("beta", "alpha");
-      await registry.renameDesk("x", "beta");
-      await registry.createDesk("omega", { ifMissing: false });
-      await registry.archiveDesk("alpha", true);
-    });
-    expect(restoreFirst()).toMatchObject({ failure: null });
-    const desks = await withRegistryOf(second.dataDir, (registry) => registry.listOverviews());
-    expect(desks).toMatchObject([
-      { name: "alpha", signals: 5, archived_at: null },
-      { name: "beta", signals: 0, archived_at: expect.any(Number) },
-      { name: "delta" },
-      { name: "gamma", active_keys: 1 },
-      { name: "omega" },
-    ]);
-    const owner = await withRegistryOf(
-      second.dataDir,
-      async (registry) => (await registry.findKey(last))?.desk,
-    );
-    expect(owner).toBe("gamma");
-    expect(verifyDatabase(second.path)).toMatchObject({ ok: true });
-  });
-
-  test("keep the newer password, whichever side has it", async () => {
-    let memberId = "";
-    const { first, second, restoreFirst } = await part(async (dataDir) => {
-      memberId = await withMembersOf(dataDir, async (members) => {
-        const { token } = await members.invite("alpha", EMAIL);
-        return (await members.spendLink(token, { passwordHash: "old" }))?.id ?? "";
-      });
-    });
-    for (const [dataDir, hash] of [
-      [first.dataDir, "newer, in the backup"],
-      [second.dataDir, "newest, in the previous database"],
-    ] as const) {
-      await withMembersOf(dataDir, (members) =>
-        members.setPassword({ memberId, client: null }, hash),
-      );
-      expect(restoreFirst()).toMatchObject({ failure: null });
-      const sql = "SELECT password_hash FROM members";
-      expect(query(second.dataDir, sql)).toEqual([{ password_hash: hash }]);
-    }
-  });
-
-  test("keep one member if both have invited an address", async () => {
-    const { first, second, restoreFirst } = await part();
-    await invite(first.dataDir);
-    const kept = await invite(second.dataDir);
-    await withRegistryOf(second.dataDir, (registry) => registry.revokeKey(first.keyId));
-    expect(restoreFirst()).toMatchObject({ minted: 0, revoked: 1, failure: null });
-    expect(activeMembers(second.dataDir)).toEqual([kept]);
-    expect(query(second.dataDir, "SELECT id FROM members")).toHaveLength(2);
-  });
-
-  test("keep a member removed whom either side knows as removed", async () => {
-    const { first, second, restoreFirst } = await part(invite);
-    await withMembersOf(first.dataDir, (members) => members.remove("alpha", EMAIL));
-    const again = await invite(first.dataDir);
-    expect(restoreFirst()).toMatchObject({ failure: null });
-    expect(activeMembers(second.dataDir)).toEqual([again]);
-    await withMembersOf(second.dataDir, (members) => members.remove("alpha", EMAIL));
-    expect(restoreFirst()).toMatchObject({ failure: null });
-    expect(activeMembers(second.dataDir)).toEqual([]);
-  });
-
-  test("keep a desk archived that either side has archived", async () => {
-    for (const side of ["first", "second"] as const) {
-      const { second, restoreFirst, ...others } = await part();
-      await archive({ ...others, second }[side].dataDir, true);
-      expect(restoreFirst()).toMatchObject({ failure: null });
-      const desk = await withRegistryOf(second.dataDir, (registry) => registry.getDesk("alpha"));
-      expect(desk.archived_at).toEqual(expect.any(Number));
-    }
-  });
-
-  test("carry over every table except signals and their blocks", async () => {
-    const sql = "SELECT name FROM sqlite_schema WHERE type = 'table'";
-    const tables = query<{ name: string }>((await seed({ signals: 0 })).dataDir, sql);
-    const carried = new Set<string>(["signals", "signal_blocks", "audit", ...MERGED_TABLES]);
-    expect(new Set(tables.map(({ name }) => name))).toEqual(carried);
   });
 });
 
