@@ -13,6 +13,7 @@ import { statusOf } from "./backup-status.ts";
 import { databaseBytes } from "./database.ts";
 import { DISK_FREE_BYTES_MIN, freeBytes } from "./disk.ts";
 import { type Context, type Finding, ok, problem, SETTINGS_ADVICE, warning } from "./finding.ts";
+import { describeService } from "./service.ts";
 
 /** A backup may take so long, as a multiple of the interval. */
 const LATE = 2;
@@ -23,7 +24,7 @@ const COMMAND_ADVICE =
   "run it yourself as the server's user, to see all that it says; if it works there, the service's sandbox forbids it: add ReadWritePaths= with systemctl edit signalbox";
 
 export async function checkBackups(context: Context): Promise<Finding | null> {
-  const { server, config, now, toType, isDeep } = context;
+  const { server, config, dataDir, now, toType, isDeep } = context;
   const backups = await statusOf(context);
   if (backups === null) {
     if (config === null) return null;
@@ -38,9 +39,9 @@ export async function checkBackups(context: Context): Promise<Finding | null> {
   const failing = checkJob(backups, server?.started_at ?? 0, now);
   if (failing !== null) {
     // A server that starts makes one at once.
-    return server === null
-      ? warning(failing.sentence, `${toType("serve")} --backup-dir ${shellQuoted(dir)}`)
-      : failing;
+    if (server !== null) return failing;
+    const serve = `${toType("serve")} --backup-dir ${shellQuoted(dir)}`;
+    return warning(failing.sentence, (await describeService(dataDir))?.start ?? serve);
   }
   const { future } = await listBackups(dir);
   if (future.length > 0) {

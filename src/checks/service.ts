@@ -9,8 +9,10 @@ const TIMEOUT_MS = 3_000;
 interface Service {
   /** The end of a sentence: how it ended, and its last line. */
   readonly why: string;
-  /** What to type. */
+  /** What to do. */
   readonly next: string;
+  /** What to type when nothing else is to be done. */
+  readonly start: string;
 }
 
 /**
@@ -20,18 +22,18 @@ interface Service {
 export async function describeService(dataDir: string): Promise<Service | null> {
   const unit = await show();
   if (unit?.get("LoadState") !== "loaded" || folderOf(unit) !== resolve(dataDir)) return null;
-  const next = `systemctl start ${UNIT}`;
+  const start = `systemctl start ${UNIT}`;
   const code = unit.get("ExecMainStatus");
   const how = unit.get("ExecMainCode");
-  if (how === "0" || code === "0") return { why: ".", next };
+  if (how === "0" || code === "0") return { why: ".", next: start, start };
   const line = await lastLine();
   const ended = `: the service ${UNIT} ended with ${how === "1" ? "exit code" : "signal"} ${code}`;
   if (line === null) {
-    const read = `read why with: sudo journalctl -u ${UNIT} -n 5; correct it, then: ${next}`;
-    return { why: `${ended}.`, next: read };
+    const read = `read why with: sudo journalctl -u ${UNIT} -n 5; correct it, then: ${start}`;
+    return { why: `${ended}.`, next: read, start };
   }
   const end = /[.!?]$/.test(line) ? "" : ".";
-  return { why: `${ended}: ${line}${end}`, next: `correct the cause, then: ${next}` };
+  return { why: `${ended}: ${line}${end}`, next: `correct the cause, then: ${start}`, start };
 }
 
 async function show(): Promise<ReadonlyMap<string, string> | null> {

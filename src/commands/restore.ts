@@ -1,6 +1,7 @@
 /** `signalbox restore`: replaces the database by a backup. */
 import { resolve } from "node:path";
 import { Argument, type Command, Option } from "commander";
+import { describeService } from "../checks/service.ts";
 import { UserError } from "../lib/errors.ts";
 import type { Restored, Verification } from "../domain/storage/files.ts";
 import { timeStamp } from "../backups/folder.ts";
@@ -49,8 +50,9 @@ stored as new ones. Members must sign in to the console again.`,
       );
       if (json) printChanged({ data: dataDir, signals, newest_id, ...restored });
       printRestored(restored, data);
+      const service = await describeService(dataDir);
       printNote(
-        `${dataDir} has ${plural(signals, "signal")}, the newest ${newest_id ?? "-"}. Start the server with: ${toType("serve", data)}`,
+        `${dataDir} has ${plural(signals, "signal")}, the newest ${newest_id ?? "-"}. Start the server with: ${service?.start ?? toType("serve", data)}`,
       );
     },
   });

@@ -538,6 +538,14 @@ test("server: one of a systemd unit is started with systemctl, and what its last
   const health = await cliHere(["healthcheck", "--data", dataDir], options);
   expect(health.stderr).toContain("the service signalbox ended with exit code 2");
   expect(health.stderr).not.toContain("signalbox serve");
+  const mint = ["key", "mint", "--desk", "alpha", "--data", dataDir];
+  expect((await cliHere(mint, options)).stderr).toEndWith(
+    `No server of ${dataDir} answers: the service signalbox ended with exit code 2: SIGNALBOX_BACKUP_COMAND is not a setting: did you mean SIGNALBOX_BACKUP_COMMAND? The key works when it runs: ${next}\n`,
+  );
+  const copy = join(temporaryFolder(), "copy.db");
+  expect(await cliHere(["backup", copy, "--data", dataDir])).toMatchObject({ code: 0 });
+  const restored = await cliHere(["restore", copy, "--force", "--data", dataDir], options);
+  expect(restored.stderr).toEndWith("Start the server with: systemctl start signalbox\n");
   // The last line may be of another program of the unit.
   const foreign = await doctor(dataDir, [], withUnit(failedUnit(dataDir), '{"copied":3}'));
   expect(foreign["server"]?.sentence).toEndWith('ended with exit code 2: {"copied":3}.');
@@ -547,6 +555,9 @@ test("server: one of a systemd unit is started with systemctl, and what its last
     sentence: "The server is not running.",
     next: "systemctl start signalbox",
   });
+  const late = ["--backup-dir", temporaryFolder(), "--backup-every", "1s"];
+  const { backups } = await doctor(dataDir, late, withUnit(stopped, ""));
+  expect(backups).toMatchObject({ severity: "warning", next: "systemctl start signalbox" });
   for (const other of [failedUnit("/var/lib/signalbox"), "LoadState=not-found"]) {
     expect((await doctor(dataDir, [], withUnit(other, line)))["server"]).toMatchObject({
       sentence: "The server is not running.",

@@ -74,6 +74,7 @@ describe("a misspelt setting", () => {
   const misspelt = {
     SIGNALBOX_BACKUP_COMAND: "true",
     SIGNALBOX_NOTHING_LIKE_IT: "secret",
+    SIGNALBOX_ZZZ: "secret",
     // Of the clients, of backup commands, and of a Kubernetes service that is named signalbox.
     SIGNALBOX_KEY: "secret",
     SIGNALBOX_URL: "http://127.0.0.1:8080",
@@ -84,7 +85,7 @@ describe("a misspelt setting", () => {
     SIGNALBOX_SERVICE_PORT_HTTP: "8080",
   };
   const sentences =
-    "SIGNALBOX_BACKUP_COMAND is not a setting: did you mean SIGNALBOX_BACKUP_COMMAND? SIGNALBOX_NOTHING_LIKE_IT is not a setting: remove it, or type signalbox config to see all names.";
+    "SIGNALBOX_BACKUP_COMAND is not a setting: did you mean SIGNALBOX_BACKUP_COMMAND? SIGNALBOX_NOTHING_LIKE_IT is not a setting: remove it, or type signalbox config to see all names. SIGNALBOX_ZZZ is not a setting: remove it, or type signalbox config to see all names.";
 
   test("is refused by serve and serve --check, and named by config and doctor", async () => {
     const dataDir = temporaryFolder();

@@ -2,6 +2,7 @@
 import { type Command, Option } from "commander";
 import { resolve } from "node:path";
 import ms from "ms";
+import { describeService } from "../../checks/service.ts";
 import { UsageError } from "../../lib/errors.ts";
 import { type ApiKey, keyState, shownState } from "../../domain/key/key.ts";
 import { checkLabel } from "../../domain/desk/note.ts";
@@ -252,8 +253,10 @@ function printMinted({ key, record }: MintedKey, json: true | undefined): void {
 async function whereItWorks(data: string, isReadKey: boolean): Promise<string> {
   const where = resolve(data);
   if ((await askStatus(where)) === null) {
+    const service = await describeService(where);
     const serve = isReadKey ? "serve --read-listen HOST:PORT" : "serve";
-    return `No server of ${where} answers. The key works when it runs: ${toType(serve, data)}`;
+    const next = service?.next ?? toType(serve, data);
+    return `No server of ${where} answers${service?.why ?? "."} The key works when it runs: ${next}`;
   }
   return isReadKey
     ? `The feed of ${where} accepts it, where serve has --read-listen HOST:PORT.`

@@ -4,6 +4,8 @@ import { nearest } from "../../lib/text/nearest.ts";
 import { BACKUP_FILE_VARIABLE } from "../../backups/script.ts";
 import { serveSettings } from "./settings.ts";
 
+const PREFIX = "SIGNALBOX_";
+
 /** Read by clients and by backup commands. */
 const others = ["SIGNALBOX_KEY", "SIGNALBOX_URL", BACKUP_FILE_VARIABLE];
 
@@ -17,20 +19,25 @@ export function requireKnownSettings(): void {
 export function describeUnknownSettings(): string | null {
   const known = serveSettings().map(({ envVar }) => envVar ?? "");
   const unknown = Object.keys(process.env)
-    .filter((name) => name.startsWith("SIGNALBOX_") && ![...known, ...others].includes(name))
+    .filter((name) => name.startsWith(PREFIX) && ![...known, ...others].includes(name))
     .filter((name) => !isOfKubernetes(name));
   if (unknown.length === 0) return null;
   return unknown
     .toSorted()
     .map((name) => {
-      const meant = nearest(name, known);
+      // The prefix, which all have, would make short names near.
+      const meant = nearest(withoutPrefix(name), known.map(withoutPrefix));
       const next =
         meant === null
           ? "remove it, or type signalbox config to see all names."
-          : `did you mean ${meant}?`;
+          : `did you mean ${PREFIX}${meant}?`;
       return `${name} is not a setting: ${next}`;
     })
     .join(" ");
+}
+
+function withoutPrefix(name: string): string {
+  return name.slice(PREFIX.length);
 }
 
 /** Kubernetes sets these beside a service that is named `signalbox`, or `signalbox-` and more. */
