@@ -210,6 +210,18 @@ export function keysTests(): void {
     expect(await found()).toEqual([]);
   });
 
+  test("a rotated key is found after its first use since, however soon that is", async () => {
+    const { append, registry, time, alpha } = await start();
+    const found = async () => (await registry.rotatedKeysInUse("alpha")).map(({ id }) => id);
+    await append({}, { keyId: alpha.keyId });
+    time.at += 1_000;
+    await registry.rotateKey(alpha.keyId, { overlapMs: HOUR_MS }, ADMIN);
+    expect(await found()).toEqual([]);
+    time.at += 1_000;
+    await append({}, { keyId: alpha.keyId });
+    expect(await found()).toEqual([alpha.keyId]);
+  });
+
   test("a desk's active keys are limited, and each can still be rotated once", async () => {
     const { mint, registry, time } = await start();
     await registry.createDesk("gamma", { ifMissing: false });

@@ -63,6 +63,7 @@ interface Stored extends Signal {
 }
 
 interface KeyRow extends KeyLife {
+  /** Null until the first use since a rotation: that one is written at once, because it says who still has the old key. */
   last_used_at: number | null;
 }
 
@@ -91,7 +92,10 @@ export class BatchCommitter {
        WHERE desk_id = ? AND client_signal_id = ?`,
     );
     this.#findKey = db.query<KeyRow, [string]>(
-      `SELECT expires_at, revoked_at, archived_at AS desk_archived_at, last_used_at
+      `SELECT expires_at, revoked_at, archived_at AS desk_archived_at,
+         CASE WHEN successor_id IS NULL OR last_used_at >
+           (SELECT created_at FROM api_keys AS next WHERE next.id = api_keys.successor_id)
+         THEN last_used_at END AS last_used_at
        FROM api_keys JOIN desks ON desks.id = desk_id WHERE api_keys.id = ? AND scope = 'send'`,
     );
     this.#touchKey = db.query("UPDATE api_keys SET last_used_at = ? WHERE id = ?");
