@@ -1,8 +1,8 @@
 /** `signalbox status`, `signalbox config` and `serve --check`. */
-import { timeOfId } from "../../src/domain/signal/id.ts";
 import { describe, expect, test } from "bun:test";
 import { chmodSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { decodeTime } from "ulid";
 import { settings } from "../../src/commands/serve/settings.ts";
 import { ADMIN } from "../../src/domain/storage/author.ts";
 import { DAY_MS } from "../../src/lib/text/time.ts";
@@ -246,7 +246,7 @@ describe("status", () => {
     const successor = JSON.parse(rotated.stdout) as { id: string };
     const usedAt = (at: number) =>
       openForDamage(dataDir).run("UPDATE api_keys SET last_used_at = ? WHERE id = ?", [at, id]);
-    usedAt(timeOfId(successor.id) - 1);
+    usedAt(decodeTime(successor.id) - 1);
     expect(await said()).toHaveLength(2);
     usedAt(Date.now());
     expect((await said())[1]).toMatch(

@@ -12,11 +12,6 @@ export function isUlid(text: string): boolean {
   return /^[0-7][0-9A-HJKMNP-TV-Z]{25}$/.test(text);
 }
 
-/** When the signal was received, epoch milliseconds. */
-export function timeOfId(id: string): number {
-  return decodeTime(id);
-}
-
 const AHEAD_MS_MAX = MINUTE_MS;
 
 /** How far ids are ahead of the clock; null: less than a minute, or not at all. */

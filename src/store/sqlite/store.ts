@@ -75,7 +75,7 @@ export class SqliteStore implements ServerStorage {
     const path = join(dataDir, DATABASE_NAME);
     refuseOtherId(db, path);
     const rescue = new Rescue(db, {
-      onFatal: (reason) => events.onFatal(reason, nextStepAfter(reason, writer.newestId)),
+      onFatal: (reason) => events.onFatal(reason, nextStepAfter(reason, writer.newest)),
       onProblem: events.onProblem,
     });
     const onFatal = (reason: string): void => rescue.end(reason, () => writer.abandon());

@@ -96,7 +96,8 @@ const removals: Removal[] = [
 
 test.each(removals)("$name under load: the server ends, and nothing is lost", async (removal) => {
   let [kept, after, slowest] = [0, 0, 0];
-  for (let round = 0; round < ROUNDS; round += 1) {
+  // Until one was acknowledged after a removal: a busy machine may not be quick enough.
+  for (let round = 0; round < ROUNDS || after === 0; round += 1) {
     const service = await startService(removal.args);
     const { server, load } = service;
     const before = acknowledgedIn(load.results).length;
@@ -115,7 +116,6 @@ test.each(removals)("$name under load: the server ends, and nothing is lost", as
       "; restart signalbox, and find what removed the log",
     );
   }
-  expect(after).toBeGreaterThan(0);
   report(
     removal.name,
     ROUNDS,

@@ -8,6 +8,7 @@
 import { AppError } from "../../../domain/errors.ts";
 import type { Appended, Outage, Submission } from "../../../domain/storage/append.ts";
 import type { ServerStorageEvents } from "../../../domain/storage/storage.ts";
+import type { Newest } from "../log/next-step.ts";
 import type { Outcome, Refusal } from "./batch.ts";
 import { type DatabaseLocation, Thread } from "./thread.ts";
 
@@ -56,7 +57,7 @@ export class Writer {
   /** When the current commit began. */
   #busySince = 0;
   #onDrained: (() => void) | null = null;
-  #newestId: string | null = null;
+  #newest: Newest | null = null;
 
   private constructor(thread: Thread, events: WriterEvents) {
     this.#thread = thread;
@@ -94,8 +95,8 @@ export class Writer {
   }
 
   /** Of the signals that were stored since the start. */
-  get newestId(): string | null {
-    return this.#newestId;
+  get newest(): Newest | null {
+    return this.#newest;
   }
 
   /** Submissions that have no outcome yet. */
@@ -167,8 +168,9 @@ export class Writer {
       answer(waiting, outcomes[index]);
       const outcome = outcomes[index];
       if (outcome?.kind !== "stored") continue;
-      desks.add(waiting.submission.deskId);
-      this.#newestId = outcome.id;
+      const { deskId, receivedAt } = waiting.submission;
+      desks.add(deskId);
+      this.#newest = { id: outcome.id, receivedAt };
     }
     if (desks.size > 0) this.#events.onStored(desks);
     this.#report(outcomes);

@@ -1,6 +1,4 @@
 /** What the operator does after each reason that ends a server. docs/runbook.md has more. */
-import { timeOfId } from "../../../domain/signal/id.ts";
-
 const RESTORE = "verify the database, and restore a backup if it is not sound";
 
 const steps: readonly (readonly [reason: RegExp, step: string])[] = [
@@ -21,14 +19,20 @@ const steps: readonly (readonly [reason: RegExp, step: string])[] = [
 const LOSSES =
   /^(SQLITE_IOERR_SHORT_READ|the write-ahead log was (emptied |removed .* could not be copied ))/;
 
-/** `newestId`: the newest signal that was acknowledged since the start. */
-export function nextStepAfter(reason: string, newestId: string | null): string {
+/** A signal that was stored; `receivedAt` in epoch milliseconds. */
+export interface Newest {
+  readonly id: string;
+  readonly receivedAt: number;
+}
+
+/** `newest`: the newest signal that was acknowledged since the start. */
+export function nextStepAfter(reason: string, newest: Newest | null): string {
   const [, step = "restart signalbox, and report this line"] =
     steps.find(([pattern]) => pattern.test(reason)) ?? [];
   if (!LOSSES.test(reason)) return step;
-  const newest =
-    newestId === null
+  const which =
+    newest === null
       ? ""
-      : ` (the newest acknowledged one: ${newestId} of ${new Date(timeOfId(newestId)).toISOString()})`;
-  return `${step}; signals of the last minutes may be lost: ask the desks to send them again${newest}`;
+      : ` (the newest acknowledged one: ${newest.id} of ${new Date(newest.receivedAt).toISOString()})`;
+  return `${step}; signals of the last minutes may be lost: ask the desks to send them again${which}`;
 }
