@@ -4,11 +4,11 @@ import type { ServeConfig } from "../serve/config.ts";
 import { messageOf } from "../lib/errors.ts";
 import { DAY_MS } from "../lib/text/time.ts";
 import { formatTime, plural } from "../lib/text/words.ts";
-import { acmeFiles, type AcmePlan } from "../http/acme/plan.ts";
-import type { AcmeStatus } from "../http/acme/status.ts";
-import { checkAccountKey } from "../http/acme/store.ts";
+import { acmeFiles, readAccountKey } from "../http/acme/files.ts";
+import type { AcmePlan } from "../http/acme/plan.ts";
+import type { AcmeStatus } from "../http/acme/report.ts";
 import { hostOf } from "../http/address.ts";
-import { type Certificate, isCertificateOf, loadCertificate } from "../http/tls.ts";
+import { type Certificate, loadCertificate, missingNames } from "../http/tls.ts";
 import type { ServerStatus } from "../ops/server.ts";
 import {
   type Context,
@@ -110,10 +110,9 @@ function checkTime(
 
 function describeFailure({ failure, is_listening: isListening }: Renewing): string {
   const at = formatTime(failure?.at ?? null);
-  const what =
-    isListening === false
-      ? `since ${at} this server cannot listen for challenges`
-      : `the order of ${at} failed`;
+  const what = isListening
+    ? `the order of ${at} failed`
+    : `since ${at} this server cannot listen for challenges`;
   return `${what}: ${failure?.reason}`;
 }
 
@@ -132,7 +131,7 @@ function isWaiting(server: ServerStatus | null): boolean {
 /** What is wrong with the files that `--acme-domain` keeps; null: nothing, or they are still to be made. */
 function checkObtained(dataDir: string, server: ServerStatus | null): Finding | null {
   try {
-    checkAccountKey(dataDir);
+    readAccountKey(dataDir);
   } catch (error) {
     return warning(messageOf(error), "then run: systemctl reload signalbox");
   }
@@ -153,8 +152,9 @@ function checkObtained(dataDir: string, server: ServerStatus | null): Finding | 
 
 /** Without a server, nothing has failed. */
 function untried({ domains, directory }: AcmePlan, loaded: Certificate | null): Renewing {
-  const missing = domains.filter((name) => loaded !== null && !isCertificateOf(name, loaded));
-  return { directory, missing, failure: null, next_attempt_at: null, held_until: null };
+  const missing = missingNames(domains, loaded);
+  const never = { failure: null, next_attempt_at: null, held_until: null };
+  return { directory, missing, is_listening: true, ...never };
 }
 
 function checkNames(certificate: Certificate, config: ServeConfig | null): Finding | null {
@@ -163,7 +163,7 @@ function checkNames(certificate: Certificate, config: ServeConfig | null): Findi
   const { publicUrl, consoleUrl, acme, tls } = config;
   const hosts = [publicUrl, consoleUrl].flatMap((url) => (url === null ? [] : [hostOf(url)]));
   const all = new Set([...hosts, ...(acme?.domains ?? [])]);
-  const missing = [...all].filter((host) => !isCertificateOf(host, certificate));
+  const missing = missingNames([...all], certificate);
   if (missing.length === 0) return null;
   return problem(
     `${tls.certFile} is not valid for ${missing.join(" and ")}.`,

@@ -65,10 +65,16 @@ export function readTrusted(file: string, flag: string): string {
   return pem;
 }
 
-/** Whether the certificate is valid for this name or IP address. */
-export function isCertificateOf(name: string, { cert }: Pick<Certificate, "cert">): boolean {
-  const leaf = new X509Certificate(cert);
-  return (isIP(name) === 0 ? leaf.checkHost(name) : leaf.checkIP(name)) !== undefined;
+/** Returns the names and IP addresses that the certificate is not valid for; none without one. */
+export function missingNames(
+  names: readonly string[],
+  certificate: Pick<Certificate, "cert"> | null,
+): string[] {
+  if (certificate === null) return [];
+  const leaf = new X509Certificate(certificate.cert);
+  return names.filter(
+    (name) => (isIP(name) === 0 ? leaf.checkHost(name) : leaf.checkIP(name)) === undefined,
+  );
 }
 
 type Permissions = Pick<Stats, "mode" | "uid">;

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { UserError } from "../lib/errors.ts";
 import { type Address, explainBindError } from "../http/address.ts";
 import type { Outage } from "../domain/storage/append.ts";
-import type { AcmeStatus } from "../http/acme/status.ts";
+import type { AcmeStatus } from "../http/acme/report.ts";
 import type { BackupStatus } from "../backups/backups.ts";
 
 export const SOCKET_NAME = "ops.sock";

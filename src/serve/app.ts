@@ -21,7 +21,7 @@ import {
   serveSignals,
   startConsole,
 } from "./listeners.ts";
-import { requireFolder } from "../http/acme/store.ts";
+import { requireFolder } from "../http/acme/files.ts";
 import type { Address } from "../http/address.ts";
 import { limitConnections, planConnections } from "../http/limits/connections.ts";
 import { KnownPeers } from "../http/limits/known-peers.ts";

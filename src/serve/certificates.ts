@@ -4,8 +4,8 @@ import { explainPortInUse, requireFreePorts, type ServeConfig } from "./config.t
 import { ChallengeServer } from "../http/acme/challenges.ts";
 import { AcmeJob } from "../http/acme/job.ts";
 import { readCa } from "../http/acme/plan.ts";
-import { isValid, readCertificate } from "../http/acme/store.ts";
-import type { AcmeStatus } from "../http/acme/status.ts";
+import { readCertificate } from "../http/acme/files.ts";
+import type { AcmeStatus } from "../http/acme/report.ts";
 import type { ConnectionPlan } from "../http/limits/connections.ts";
 import { messageOf } from "../lib/errors.ts";
 import { type Certificate, loadCertificate } from "../http/tls.ts";
@@ -153,7 +153,7 @@ export function withAddressesToStart(config: ServeConfig, now: number): ServeCon
 
 function hasValidCertificate(dataDir: string, now: number): boolean {
   try {
-    return isValid(readCertificate(dataDir), now);
+    return now < (readCertificate(dataDir)?.expiresAt ?? 0);
   } catch {
     // Another one is ordered.
     return false;

@@ -1,7 +1,6 @@
 /** The parts of ACME that need no directory: names, times, ids, and flags. */
 import "reflect-metadata";
 import { describe, expect, test } from "bun:test";
-import { X509Certificate } from "node:crypto";
 import * as x509 from "@peculiar/x509";
 import { existsSync, mkdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -13,13 +12,30 @@ import type { ServeOptions } from "../../src/commands/serve/settings.ts";
 import { DAY_MS, HOUR_MS, MINUTE_MS } from "../../src/lib/text/time.ts";
 import { feedUrlOf } from "../../src/serve/listeners.ts";
 import type { Address } from "../../src/http/address.ts";
-import { Directory, reasonOf, Refusal, retryTime } from "../../src/http/acme/directory.ts";
+import { reasonOf, retryTime } from "../../src/http/acme/directory.ts";
+import {
+  accountKey,
+  makeFolder,
+  readState,
+  saveCertificate,
+  saveState,
+} from "../../src/http/acme/files.ts";
 import { type AcmePlan, parseDomain } from "../../src/http/acme/plan.ts";
-import { certificateId, decideRenewal, readRenewalInfo } from "../../src/http/acme/renewal.ts";
-import { retryDelay, timeInWindow, timeToAsk, timeToRenew } from "../../src/http/acme/schedule.ts";
-import { askedOf, boundWaits, initialState, resumeState } from "../../src/http/acme/state.ts";
-import { AcmeStore } from "../../src/http/acme/store.ts";
-import { makeCertificate } from "../kit/certificates.ts";
+import {
+  certificateId,
+  decideRenewal,
+  readRenewalInfo,
+  timeInWindow,
+  timeToAsk,
+  timeToRenew,
+} from "../../src/http/acme/renewal.ts";
+import {
+  askedOf,
+  boundWaits,
+  initialState,
+  resumeState,
+  retryDelay,
+} from "../../src/http/acme/state.ts";
 import { cliHere, expectRefusal } from "../kit/cli.ts";
 import { temporaryFolder } from "../kit/setup.ts";
 
@@ -50,30 +66,33 @@ test.each([
   expect(() => parseDomain(text)).toThrow("such as --acme-domain signals.example.com");
 });
 
-/** RFC 9773, 4.1. */
-test("a certificate's id is made of its issuer's key identifier and its serial number", async () => {
+/** `serialNumber`: in hexadecimal. `keyId`: of the issuer. */
+async function pemOf(serialNumber: string, keyId: string | null): Promise<string> {
   const curve = { name: "ECDSA", namedCurve: "P-256" };
   const keys = await crypto.subtle.generateKey(curve, true, ["sign", "verify"]);
-  const certificate = await x509.X509CertificateGenerator.createSelfSigned({
-    name: "CN=signals.test",
-    serialNumber: "87654321",
-    keys,
-    extensions: [
-      new x509.AuthorityKeyIdentifierExtension("69885b6b87464041e1b37b847ba0ae2cde01c8d4"),
-    ],
-  });
-  const id = await certificateId({ raw: Buffer.from(certificate.rawData) });
-  expect(id).toBe("aYhba4dGQEHhs3uEe6CuLN4ByNQ.AIdlQyE");
-  const plain = await x509.X509CertificateGenerator.createSelfSigned({ name: "CN=a", keys });
-  expect(await certificateId({ raw: Buffer.from(plain.rawData) })).toBeNull();
-});
+  const extensions = keyId === null ? [] : [new x509.AuthorityKeyIdentifierExtension(keyId)];
+  const certificate = { name: "CN=signals.test", serialNumber, keys, extensions };
+  return (await x509.X509CertificateGenerator.createSelfSigned(certificate)).toString("pem");
+}
+
+/** RFC 9773, 4.1. */
+test.each([
+  ["87654321", "69885b6b87464041e1b37b847ba0ae2cde01c8d4", "aYhba4dGQEHhs3uEe6CuLN4ByNQ.AIdlQyE"],
+  ["07654321", "69885b6b", "aYhbaw.B2VDIQ"],
+  ["01", null, null],
+])(
+  "a certificate's id is made of its serial number %s and its issuer's key %p",
+  async (serial, keyId, id) => {
+    expect(certificateId({ cert: await pemOf(serial, keyId) })).toBe(id);
+  },
+);
+
+const lasting = (ms: number) => ({ startsAt: 0, expiresAt: ms });
 
 describe("the schedule", () => {
-  const month = { from: 0, to: 30 * DAY_MS };
-
   test("renews at two thirds of any lifetime, or a little earlier", () => {
     for (const days of [90, 6, 0.001]) {
-      const validity = { from: 0, to: days * DAY_MS };
+      const validity = lasting(days * DAY_MS);
       expect(timeToRenew(validity, () => 0)).toBeCloseTo((days * DAY_MS * 2) / 3, 0);
       const earliest = timeToRenew(validity, () => 1) / (days * DAY_MS);
       expect(earliest).toBeGreaterThan(0.6);
@@ -83,9 +102,9 @@ describe("the schedule", () => {
 
   test("takes a time in the directory's window, but leaves a tenth of the lifetime", () => {
     const window = { from: 10 * DAY_MS, to: 12 * DAY_MS };
-    expect(timeInWindow(window, month, () => 0.5)).toBe(11 * DAY_MS);
+    expect(timeInWindow(window, lasting(30 * DAY_MS), () => 0.5)).toBe(11 * DAY_MS);
     const late = { from: 29 * DAY_MS, to: 40 * DAY_MS };
-    expect(timeInWindow(late, month, () => 0.5)).toBe(27 * DAY_MS);
+    expect(timeInWindow(late, lasting(30 * DAY_MS), () => 0.5)).toBe(27 * DAY_MS);
   });
 
   test.each([
@@ -104,9 +123,9 @@ describe("the schedule", () => {
   });
 
   test("tries often enough for a certificate of six days, or of seconds", () => {
-    expect(retryDelay(1, 6 * DAY_MS, () => 0)).toBe(MINUTE_MS);
-    expect(retryDelay(50, 6 * DAY_MS, () => 0)).toBe(6 * HOUR_MS);
-    expect(retryDelay(50, 20_000, () => 0)).toBe(2_000);
+    expect(retryDelay(1, lasting(6 * DAY_MS), () => 0)).toBe(MINUTE_MS);
+    expect(retryDelay(50, lasting(6 * DAY_MS), () => 0)).toBe(6 * HOUR_MS);
+    expect(retryDelay(50, lasting(20_000), () => 0)).toBe(2_000);
   });
 });
 
@@ -137,11 +156,11 @@ const asked = { directory: "https://ca.test/", plan: "a" };
 
 test("the thread that takes signals does not wait for the disk", async () => {
   const dataDir = temporaryFolder();
-  const store = new AcmeStore(dataDir);
+  makeFolder(dataDir);
   for (const [name, save] of [
-    ["state.json", () => store.saveState(initialState(asked))],
-    ["certificate.pem", () => store.saveCertificate({ key: "key", chain: "chain" })],
-    ["account-key.pem", () => store.accountKey()],
+    ["state.json", () => saveState(dataDir, initialState(asked))],
+    ["certificate.pem", () => saveCertificate(dataDir, "text")],
+    ["account-key.pem", () => accountKey(dataDir)],
   ] as const) {
     const path = join(dataDir, "acme", name);
     const saving = save();
@@ -190,25 +209,14 @@ describe("the words of a directory", () => {
   });
 
   test("are cut when it does not say when to renew", async () => {
-    class Refusing extends Directory {
-      override ask(): Promise<never> {
-        return Promise.reject(new Refusal(many, 500, null, null));
-      }
-    }
-    const { cert } = await makeCertificate("a");
     const lines: string[] = [];
     await decideRenewal({
-      certificate: {
-        fingerprint: "a",
-        validity: { from: 0, to: 1 },
-        lifetimeMs: 1,
-        leaf: new X509Certificate(cert),
-      },
-      before: { certificate: "a", id: "a.b", at: 1, window: null, ask_at: null },
-      directory: new Refusing(asked.directory, null, () => 0),
+      certificate: { cert: await pemOf("01", "01"), key: "", startsAt: 0, expiresAt: 1 },
+      before: null,
+      // It names the URL, which is not an https URL.
+      directory: { url: many, ca: null, now: () => 0 },
       signal: AbortSignal.any([]),
       log: pino({}, { write: (line) => void lines.push(line) }),
-      now: () => 0,
     });
     expect(lines.length).toBe(1);
     expect(lines.join().length).toBeLessThan(1_000);
@@ -223,7 +231,7 @@ test("a failure that a wrong clock dated in the future does not delay the next o
 });
 
 test("waits that a clock made which was set back since are shortened", () => {
-  const renewal = { certificate: "a", id: "a.b", at: 9e15, window: null, ask_at: 9e15 };
+  const renewal = { certificate: "a", at: 9e15, window: null, ask_at: 9e15 };
   const state = { ...initialState(asked), retry_at: 9e15, renewal };
   const bounded = boundWaits(state, 0);
   expect(bounded).toMatchObject({ held_until: 0, retry_at: 7.2 * HOUR_MS });
@@ -235,63 +243,52 @@ test("waits that a clock made which was set back since are shortened", () => {
 
 test("a damaged account key is named, with what to do", async () => {
   const dataDir = temporaryFolder();
-  const store = new AcmeStore(dataDir);
-  const key = await store.accountKey();
-  expect(await store.accountKey()).toBe(key);
+  makeFolder(dataDir);
+  const key = await accountKey(dataDir);
+  expect(await accountKey(dataDir)).toBe(key);
   const path = join(dataDir, "acme", "account-key.pem");
   writeFileSync(path, "damaged");
   const says = `${path} is not a PEM private key: delete it`;
-  expect(await store.accountKey().catch(String)).toContain(says);
+  expect(await accountKey(dataDir).catch(String)).toContain(says);
   rmSync(path);
-  expect(await store.accountKey()).toContain("PRIVATE KEY");
+  expect(await accountKey(dataDir)).toContain("PRIVATE KEY");
 });
 
-test.each([
-  ["a file", (path: string) => writeFileSync(path, "")],
-  ["a link to nothing", (path: string) => symlinkSync(`${path}-moved`, path)],
-])("%s in the place of the folder is named, with what to do", async (_, make) => {
+test.each<[string, string, (path: string) => void]>([
+  ["a file", "", (path) => writeFileSync(path, "")],
+  ["a link to nothing", "", (path) => symlinkSync(`${path}-moved`, path)],
+  ["a folder", "state.json", (path) => mkdirSync(path, { recursive: true })],
+  ["a folder", "account-key.pem", (path) => mkdirSync(path, { recursive: true })],
+  ["a folder", "certificate.pem", (path) => mkdirSync(path, { recursive: true })],
+])("%s in the place of acme/%s is named, with what to do", async (_, name, make) => {
   const dataDir = temporaryFolder();
-  make(join(dataDir, "acme"));
-  expect(() => new AcmeStore(dataDir)).toThrow("move away what has this name");
+  const path = join(dataDir, "acme", name);
+  make(path);
+  const says = `${path} is not a ${name === "" ? "folder" : "file"}: move away what has this name`;
   const args = ["--acme-domain=a.test", "--listen=127.0.0.1:0", "--acme-http-listen=127.0.0.1:0"];
   for (const check of [["--check"], []]) {
     await expectRefusal(
       ["serve", ...check, ...args, "--console-listen=off", "--log-level=silent", "--data", dataDir],
-      `${join(dataDir, "acme")} is not a folder: move away what has this name`,
+      says,
     );
   }
 });
 
-test.each(["state.json", "account-key.pem", "certificate.pem"])(
-  "a folder in the place of %s is named, with what to do",
-  async (name) => {
-    const dataDir = temporaryFolder();
-    const path = join(dataDir, "acme", name);
-    mkdirSync(path, { recursive: true });
-    expect(() => new AcmeStore(dataDir)).toThrow(`${path} is not a file: move away`);
-    const args = ["--acme-domain=a.test", "--listen=127.0.0.1:0", "--acme-http-listen=127.0.0.1:0"];
-    await expectRefusal(
-      ["serve", "--check", ...args, "--console-listen=off", "--data", dataDir],
-      `${path} is not a file: move away what has this name`,
-    );
-  },
-);
-
 test("the folder may be a link to another one", () => {
   const dataDir = temporaryFolder();
   symlinkSync(temporaryFolder(), join(dataDir, "acme"));
-  expect(() => new AcmeStore(dataDir)).not.toThrow();
+  expect(() => makeFolder(dataDir)).not.toThrow();
 });
 
 test("a damaged state does not stop renewals", async () => {
   const dataDir = temporaryFolder();
-  const store = new AcmeStore(dataDir);
-  expect(store.readState()).toBeNull();
-  await store.saveState(initialState(asked));
-  expect(store.readState()).toEqual(initialState(asked));
+  makeFolder(dataDir);
+  expect(readState(dataDir)).toBeNull();
+  await saveState(dataDir, initialState(asked));
+  expect(readState(dataDir)).toEqual(initialState(asked));
   for (const text of ["", "{}", "null", '{"directory":7}']) {
     writeFileSync(join(dataDir, "acme", "state.json"), text);
-    expect(store.readState()).toBeNull();
+    expect(readState(dataDir)).toBeNull();
   }
 });
 

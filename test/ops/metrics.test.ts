@@ -377,6 +377,7 @@ const withServer = {
       failure: null,
       next_attempt_at: START,
       held_until: null,
+      is_listening: true,
     },
     backups: {
       dir: "backups",

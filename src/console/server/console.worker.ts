@@ -22,7 +22,7 @@ import { formatAddress, PortInUseError } from "../../http/address.ts";
 import { limitConnections } from "../../http/limits/connections.ts";
 import { Listener, type ListenerState } from "../../http/listener.ts";
 import { RefusalLog } from "../../http/limits/refusal-log.ts";
-import { type Certificate, isCertificateOf } from "../../http/tls.ts";
+import { type Certificate, missingNames } from "../../http/tls.ts";
 import { clientAddresses, TrustedProxies, transportPolicy } from "../../http/transport.ts";
 import { openConsoleStorage } from "../../store/open.ts";
 
@@ -107,7 +107,7 @@ async function serve(options: ConsoleOptions): Promise<Running> {
   const trustedProxies = new TrustedProxies(options.trustedProxies);
   let { certificate } = options;
   const isInCertificate = (name: string): boolean =>
-    certificate !== null && isCertificateOf(name, certificate);
+    certificate !== null && missingNames([name], certificate).length === 0;
   // They outlive a change of the certificate, which starts another server.
   const shared = {
     ...services,

@@ -41,7 +41,15 @@ export class ChallengeServer {
     if (this.#server !== null) return;
     const { listen, connections, log, explain } = this.#options;
     try {
-      this.#server = this.#bind();
+      this.#server = Bun.serve({
+        hostname: listen.host,
+        port: listen.port,
+        development: false,
+        idleTimeout: IDLE_TIMEOUT_S,
+        maxRequestBodySize: BODY_BYTES_MAX,
+        fetch: (request) => this.#answer(request),
+        error: () => new Response(null, { status: 500 }),
+      });
     } catch (error) {
       const explained = explain(explainBindError(error, listen));
       this.failure = { at: now, reason: messageOf(explained) };
@@ -64,19 +72,6 @@ export class ChallengeServer {
   async stop(): Promise<void> {
     this.#endLimit();
     await this.#server?.stop(true);
-  }
-
-  #bind(): Bun.Server<undefined> {
-    const { host, port } = this.#options.listen;
-    return Bun.serve({
-      hostname: host,
-      port,
-      development: false,
-      idleTimeout: IDLE_TIMEOUT_S,
-      maxRequestBodySize: BODY_BYTES_MAX,
-      fetch: (request) => this.#answer(request),
-      error: () => new Response(null, { status: 500 }),
-    });
   }
 
   #answer(request: Request): Response {

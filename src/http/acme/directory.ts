@@ -2,10 +2,24 @@
 import { messageOf } from "../../lib/errors.ts";
 import { SECOND_MS } from "../../lib/text/time.ts";
 import { VERSION } from "../../lib/version.ts";
-import { WAIT_MS_MAX } from "./schedule.ts";
+import { WAIT_MS_MAX } from "./state.ts";
 
 const REQUEST_MS_MAX = 30 * SECOND_MS;
 const ANSWER_BYTES_MAX = 1_048_576;
+const WORDS_LENGTH_MAX = 500;
+
+const TRUST_ADVICE =
+  "if this directory is private, name the certificate that its HTTPS is trusted by with --acme-ca FILE";
+const REFUSED =
+  "it refused the connection (ECONNREFUSED); check the URL of --acme-directory, and the firewall";
+
+export interface Directory {
+  readonly url: string;
+  /** PEM; null: it is trusted by the public certificates. */
+  readonly ca: string | null;
+  /** Epoch milliseconds. */
+  readonly now: () => number;
+}
 
 /** An answer other than 2xx: a problem document (RFC 8555, 6.7), or the status of anything else. */
 export class Refusal extends Error {
@@ -23,14 +37,6 @@ export class Refusal extends Error {
   }
 }
 
-const TRUST_ADVICE =
-  "if this directory is private, name the certificate that its HTTPS is trusted by with --acme-ca FILE";
-
-const REFUSED =
-  "it refused the connection (ECONNREFUSED); check the URL of --acme-directory, and the firewall";
-
-const WORDS_LENGTH_MAX = 500;
-
 /** Returns a directory's words as the log, a terminal and `/readyz` can show them. */
 export function cutWords(text: string): string {
   return text.slice(0, WORDS_LENGTH_MAX).replaceAll(/\p{Cc}/gu, " ");
@@ -40,68 +46,46 @@ export function reasonOf(error: unknown): string {
   return cutWords(messageOf(error));
 }
 
-interface DirectoryRequest {
+/** Named as in axios, by which `acme-client` asks. */
+export interface DirectoryRequest {
+  readonly url?: string;
   readonly method?: string;
-  readonly headers?: Readonly<Record<string, string>>;
-  readonly body?: string | null;
+  readonly data?: string;
 }
 
-interface DirectoryAnswer {
-  readonly status: number;
-  readonly headers: Readonly<Record<string, string>>;
-  readonly text: string;
-  readonly retryAt: number | null;
+/** Throws {@link Refusal} unless the answer is 2xx, or a nonce that was not taken, which clients retry. */
+export async function askDirectory(
+  directory: Directory,
+  { url = directory.url, method = "get", data }: DirectoryRequest,
+  signal: AbortSignal,
+) {
+  if (!url.startsWith("https://")) throw new Error(`${url} is not an https URL`);
+  const { response, text } = await send(url, signal, {
+    method: method.toUpperCase(),
+    headers: { "Content-Type": "application/jose+json", "User-Agent": `signalbox/${VERSION}` },
+    ...(data === undefined ? {} : { body: data }),
+    ...(directory.ca === null ? {} : { tls: { ca: directory.ca } }),
+  });
+  const { status, headers, ok } = response;
+  const retryAt = retryTime(headers.get("retry-after"), directory.now());
+  const { type, detail } = readProblem(text) ?? { type: null, detail: `${url} answered ${status}` };
+  if (!ok && type !== "badNonce") throw new Refusal(detail, status, type, retryAt);
+  return { status, headers: Object.fromEntries(headers), data: text, retryAt };
 }
 
-export class Directory {
-  readonly url: string;
-  readonly #ca: string | null;
-  readonly #now: () => number;
-
-  /** `ca`: PEM. `now`: epoch milliseconds. */
-  constructor(url: string, ca: string | null, now: () => number) {
-    this.url = url;
-    this.#ca = ca;
-    this.#now = now;
+async function send(url: string, stopping: AbortSignal, request: BunFetchRequestInit) {
+  const signal = AbortSignal.any([stopping, AbortSignal.timeout(REQUEST_MS_MAX)]);
+  try {
+    const response = await fetch(url, { ...request, redirect: "manual", signal });
+    return { response, text: await readText(response) };
+  } catch (error) {
+    const { code } = error as { readonly code?: unknown };
+    // OpenSSL's codes for a certificate whose issuer is unknown.
+    const isDistrust = /^(UNABLE_TO_|(DEPTH_ZERO_)?SELF_SIGNED_CERT)/.test(String(code));
+    const advice = isDistrust ? `; ${TRUST_ADVICE}` : "";
+    const reason = code === "ECONNREFUSED" ? REFUSED : messageOf(error) + advice;
+    throw new Error(`no answer from ${new URL(url).host}: ${reason}`, { cause: error });
   }
-
-  /** Throws {@link Refusal} unless the answer is 2xx, or a nonce that was not taken, which clients retry. */
-  async ask(url: string, request: DirectoryRequest, signal: AbortSignal): Promise<DirectoryAnswer> {
-    if (!url.startsWith("https://")) throw new Error(`${url} is not an https URL`);
-    const { response, text } = await this.#send(url, request, signal);
-    const retryAt = retryTime(response.headers.get("retry-after"), this.#now());
-    const { status, headers } = response;
-    const problem = response.ok ? null : readProblem(text);
-    if (!response.ok && problem?.type !== "badNonce") {
-      const said = problem?.detail ?? `${url} answered ${status}`;
-      throw new Refusal(said, status, problem?.type ?? null, retryAt);
-    }
-    return { status, headers: Object.fromEntries(headers), text, retryAt };
-  }
-
-  async #send(url: string, { method, headers, body }: DirectoryRequest, signal: AbortSignal) {
-    try {
-      const response = await fetch(url, {
-        method: method ?? "GET",
-        headers: { ...headers, "User-Agent": `signalbox/${VERSION}` },
-        ...(body == null ? {} : { body }),
-        ...(this.#ca === null ? {} : { tls: { ca: this.#ca } }),
-        redirect: "manual",
-        signal: AbortSignal.any([signal, AbortSignal.timeout(REQUEST_MS_MAX)]),
-      });
-      return { response, text: await readText(response) };
-    } catch (error) {
-      const { code } = error as { readonly code?: unknown };
-      const advice = isDistrust(code) ? `; ${TRUST_ADVICE}` : "";
-      const reason = code === "ECONNREFUSED" ? REFUSED : messageOf(error) + advice;
-      throw new Error(`no answer from ${new URL(url).host}: ${reason}`, { cause: error });
-    }
-  }
-}
-
-/** OpenSSL's codes for a certificate whose issuer is unknown. */
-function isDistrust(code: unknown): boolean {
-  return /^(UNABLE_TO_|(DEPTH_ZERO_)?SELF_SIGNED_CERT)/.test(String(code));
 }
 
 async function readText({ body }: Response): Promise<string> {

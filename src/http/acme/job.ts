@@ -5,30 +5,26 @@ import type { Logger } from "pino";
 import { messageOf } from "../../lib/errors.ts";
 import { MINUTE_MS } from "../../lib/text/time.ts";
 import { formatAddress } from "../address.ts";
+import { type Certificate, loadCertificate, missingNames } from "../tls.ts";
 import type { ChallengeServer } from "./challenges.ts";
-import { Directory, reasonOf, Refusal } from "./directory.ts";
-import { missingNames, orderTime, questionTime, renewalOf, type Situation } from "./due.ts";
+import { type Directory, reasonOf, Refusal } from "./directory.ts";
+import * as files from "./files.ts";
 import { orderCertificate } from "./order.ts";
 import { type AcmePlan, readCa } from "./plan.ts";
-import { decideRenewal } from "./renewal.ts";
-import { orderInterval } from "./schedule.ts";
+import { certificateId, decideRenewal } from "./renewal.ts";
+import { type AcmeStatus, findUsable, reportFailure, reportStart } from "./report.ts";
 import {
   type AcmeState,
   askedOf,
   boundWaits,
   failedState,
   initialState,
+  orderInterval,
+  orderTime,
+  questionTime,
+  renewalOf,
   resumeState,
 } from "./state.ts";
-import {
-  AcmeStore,
-  findUsable,
-  isValid,
-  readCertificate,
-  reportAccountKey,
-  type StoredCertificate,
-} from "./store.ts";
-import { type AcmeStatus, reportFailure, reportStart } from "./status.ts";
 
 /** An order takes seconds; the directory may let a client wait for its decision. */
 const ORDER_MS_MAX = 5 * MINUTE_MS;
@@ -48,13 +44,12 @@ interface AcmeOptions {
 
 export class AcmeJob {
   readonly #options: AcmeOptions;
-  readonly #store: AcmeStore;
   readonly #directory: Directory;
   readonly #stopping = new AbortController();
   readonly #ended: Promise<void>;
   readonly #first = Promise.withResolvers<void>();
   #state: AcmeState;
-  #certificate: StoredCertificate | null;
+  #certificate: Certificate | null;
   #wake: () => void = () => {};
   /** The text of a file that cannot be used, and why; null: the file is as it should be. */
   #damaged: { readonly text: string; readonly reason: string } | null = null;
@@ -69,14 +64,13 @@ export class AcmeJob {
     const { plan, dataDir, now, log, challenges } = options;
     this.#options = options;
     const ca = readCa(plan);
-    this.#directory = new Directory(plan.directory, ca, now);
-    this.#store = new AcmeStore(dataDir);
+    this.#directory = { url: plan.directory, ca, now };
+    files.makeFolder(dataDir);
     this.#certificate = findUsable(dataDir, log);
-    const state = resumeState(this.#store.readState(), askedOf(plan, ca));
+    const state = resumeState(files.readState(dataDir), askedOf(plan, ca));
     this.#state = boundWaits(state, now());
-    reportStart(log, this.status, now());
-    reportAccountKey(dataDir, log);
-    if (isValid(this.#certificate, now())) this.#tryToListen();
+    reportStart(dataDir, log, this.status, now());
+    if (this.#certificate !== null && now() < this.#certificate.expiresAt) this.#tryToListen();
     else challenges.listen(now());
     if (this.#certificate !== null) this.#first.resolve();
     this.#ended = this.#run();
@@ -86,10 +80,10 @@ export class AcmeJob {
     const { plan, now, challenges } = this.#options;
     const { domains, directory } = plan;
     const { failure, held_until: heldUntil } = this.#state;
-    const next = orderTime(this.#situation);
+    const next = this.#orderTime;
     return {
       domains,
-      missing: missingNames(this.#certificate, domains),
+      missing: missingNames(domains, this.#certificate),
       directory,
       http_listen: formatAddress(challenges.address),
       next_attempt_at: Number.isFinite(next) ? next : null,
@@ -159,14 +153,17 @@ export class AcmeJob {
     }
   }
 
+  get #orderTime(): number {
+    return orderTime(this.#options.plan, this.#state, this.#certificate);
+  }
+
   async #run(): Promise<void> {
-    const { signal } = this.#stopping;
-    while (!signal.aborted) {
+    while (!this.#stopping.signal.aborted) {
       await this.#rewrite();
       const now = this.#options.now();
       this.#state = boundWaits(this.#state, now);
       const certificate = this.#certificate;
-      const [orderAt, askAt] = [orderTime(this.#situation), questionTime(this.#situation)];
+      const [orderAt, askAt] = [this.#orderTime, questionTime(this.#state, certificate)];
       if (now >= orderAt) await this.#order();
       else if (certificate !== null && now >= askAt) await this.#decide(certificate);
       else await this.#sleep(Math.min(orderAt, askAt) - now);
@@ -177,10 +174,10 @@ export class AcmeJob {
   async #rewrite(): Promise<void> {
     if (this.#damaged === null) return;
     const { text, reason } = this.#damaged;
-    const { log } = this.#options;
+    const { dataDir, log } = this.#options;
     this.#damaged = null;
     try {
-      await this.#store.rewriteCertificate(text);
+      await files.saveCertificate(dataDir, text);
       this.#rewriteFailure = "";
       log.warn({ reason }, "the stored certificate could not be used: it was written again");
     } catch (error) {
@@ -194,29 +191,25 @@ export class AcmeJob {
     }
   }
 
-  get #situation(): Situation {
-    return { plan: this.#options.plan, state: this.#state, certificate: this.#certificate };
-  }
-
   async #order(): Promise<void> {
-    const { plan, log, now, challenges, onIssued } = this.#options;
+    const { plan, dataDir, log, now, challenges, onIssued } = this.#options;
     const signal = AbortSignal.any([this.#stopping.signal, AbortSignal.timeout(ORDER_MS_MAX)]);
     try {
       // On a full disk, nothing is ordered that could not be kept.
-      await this.#store.saveState(this.#state);
+      await files.saveState(dataDir, this.#state);
       challenges.listen(now());
       const issued = await orderCertificate({
         plan,
         directory: this.#directory,
-        accountKey: await this.#store.accountKey(),
+        accountKey: await files.accountKey(dataDir),
         replaces: this.#replaces(),
         offer: (token, answer) => challenges.offer(token, answer),
         signal,
       });
-      await this.#store.saveCertificate(issued);
+      await files.saveCertificate(dataDir, issued);
       this.#damaged = null;
-      this.#certificate = readCertificate(this.#options.dataDir);
-      const retry_at = now() + orderInterval(this.#certificate?.lifetimeMs ?? 0);
+      this.#certificate = loadCertificate(files.acmeFiles(dataDir));
+      const retry_at = now() + orderInterval(this.#certificate);
       await this.#save({ ...initialState(this.#state, plan.directory), retry_at });
       log.info({ domains: plan.domains, directory: plan.directory }, "certificate issued");
       this.#first.resolve();
@@ -232,18 +225,16 @@ export class AcmeJob {
       ? `the directory did not decide within ${ORDER_MS_MAX / MINUTE_MS} minutes`
       : reasonOf(error);
     const heldUntil = (error instanceof Refusal ? error.retryAt : null) ?? 0;
-    const lifetimeMs = this.#certificate?.lifetimeMs ?? null;
-    const failed = failedState(this.#state, { at: now(), reason }, heldUntil, lifetimeMs);
-    await this.#save(failed);
-    reportFailure(log, failed, this.#certificate?.validity.to ?? null);
+    const failure = { at: now(), reason };
+    await this.#save(failedState(this.#state, failure, heldUntil, this.#certificate));
+    reportFailure(log, this.#state, this.#certificate?.expiresAt ?? null);
   }
 
-  async #decide(certificate: StoredCertificate): Promise<void> {
-    const { log, now } = this.#options;
-    const { signal } = this.#stopping;
+  async #decide(certificate: Certificate): Promise<void> {
     const before = renewalOf(this.#state, certificate);
-    const sources = { certificate, before, directory: this.#directory, signal, log, now };
-    const renewal = await decideRenewal(sources);
+    const { signal } = this.#stopping;
+    const sources = { certificate, before, directory: this.#directory, signal };
+    const renewal = await decideRenewal({ ...sources, log: this.#options.log });
     if (!signal.aborted) await this.#save({ ...this.#state, renewal });
   }
 
@@ -251,17 +242,19 @@ export class AcmeJob {
   async #save(state: AcmeState): Promise<void> {
     this.#state = state;
     try {
-      await this.#store.saveState(state);
+      await files.saveState(this.#options.dataDir, state);
     } catch (error) {
       this.#options.log.warn({ reason: messageOf(error) }, "the state of ACME cannot be saved");
     }
   }
 
+  /** The id of the certificate in use, for a directory that knows it. */
   #replaces(): string | null {
     const { issuer, directory } = this.#state;
+    const certificate = issuer === directory ? this.#certificate : null;
     // Directories without renewal information do not know the field.
-    const renewal = issuer === directory ? renewalOf(this.#state, this.#certificate) : null;
-    return renewal?.window == null ? null : renewal.id;
+    const isKnown = renewalOf(this.#state, certificate)?.window != null;
+    return certificate !== null && isKnown ? certificateId(certificate) : null;
   }
 
   async #sleep(milliseconds: number): Promise<void> {

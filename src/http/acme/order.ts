@@ -3,7 +3,8 @@ import { createPrivateKey, generateKeyPairSync, X509Certificate } from "node:cry
 import { setTimeout as delay } from "node:timers/promises";
 import type { Client, Order } from "acme-client";
 import { SECOND_MS } from "../../lib/text/time.ts";
-import { type Directory, Refusal } from "./directory.ts";
+import { missingNames } from "../tls.ts";
+import { askDirectory, type Directory, type DirectoryRequest, Refusal } from "./directory.ts";
 import type { AcmePlan } from "./plan.ts";
 
 const POLL_MS_MIN = SECOND_MS / 4;
@@ -21,14 +22,8 @@ interface CertificateOrder {
   readonly signal: AbortSignal;
 }
 
-/** PEM texts, the leaf's certificate first. */
-export interface IssuedCertificate {
-  readonly key: string;
-  readonly chain: string;
-}
-
-/** Throws {@link Refusal} and other errors. */
-export async function orderCertificate(request: CertificateOrder): Promise<IssuedCertificate> {
+/** Returns PEM: a key, its certificate, and the rest of the chain. Throws {@link Refusal} and other errors. */
+export async function orderCertificate(request: CertificateOrder): Promise<string> {
   const { plan, directory, accountKey } = request;
   const acme = await loadLibrary(request);
   const client = new acme.Client({ directoryUrl: directory.url, accountKey });
@@ -41,7 +36,7 @@ export async function orderCertificate(request: CertificateOrder): Promise<Issue
   const finished = await settled(client, finalized, "valid", request.signal);
   const chain = await client.getCertificate(finished);
   requireUsable(key, chain, plan.domains);
-  return { key, chain };
+  return `${key.trim()}\n${chain.trim()}\n`;
 }
 
 /** Returns a P-256 key as PEM. */
@@ -51,24 +46,16 @@ export function makeKey(): string {
 }
 
 /**
- * Loaded with the first order, because it takes 13 MB of memory, and 0.1 s of this thread. Its requests go through {@link Directory}; by
- * itself it would wait as long as a `Retry-After` says.
+ * Loaded with the first order, because it takes 13 MB of memory, and 0.1 s of this thread. Its requests go through
+ * {@link askDirectory}; by itself it would wait as long as a `Retry-After` says.
  */
 async function loadLibrary({ directory, signal }: CertificateOrder) {
   // The bundler would run it too late otherwise.
   await import("reflect-metadata");
   const acme = await import("acme-client");
   acme.axios.defaults.adapter = async (config) => {
-    const { status, headers, text } = await directory.ask(
-      config.url ?? "",
-      {
-        method: (config.method ?? "get").toUpperCase(),
-        headers: { "Content-Type": "application/jose+json" },
-        body: (config.data as string | undefined) ?? null,
-      },
-      signal,
-    );
-    return { status, statusText: "", headers, data: text, config };
+    const answer = await askDirectory(directory, config as DirectoryRequest, signal);
+    return { ...answer, statusText: "", config };
   };
   return acme;
 }
@@ -137,22 +124,20 @@ async function settled(
 }
 
 async function describeFailure(client: Client, order: Order): Promise<string> {
-  const problems = [{ name: null, error: order.error }];
   const all = (await client.getAuthorizations(order)).flatMap(({ identifier, challenges }) =>
-    challenges.map(({ error }) => ({ name: identifier.value, error })),
+    challenges.map(({ error }) => ({ prefix: `${identifier.value}: `, error })),
   );
-  for (const { name, error } of [...all, ...problems]) {
+  for (const { prefix, error } of [...all, { prefix: "", error: order.error }]) {
     const detail = error !== undefined && "detail" in error ? error.detail : null;
-    if (typeof detail === "string") return name === null ? detail : `${name}: ${detail}`;
+    if (typeof detail === "string") return prefix + detail;
   }
   return "the directory refused the order without a reason";
 }
 
-function requireUsable(key: string, chain: string, domains: readonly string[]): void {
-  const leaf = new X509Certificate(chain);
-  const missing = domains.filter((name) => leaf.checkHost(name) === undefined);
+function requireUsable(key: string, cert: string, domains: readonly string[]): void {
+  const missing = missingNames(domains, { cert });
   if (missing.length > 0) throw new Error(`the new certificate lacks ${missing.join(", ")}`);
-  if (!leaf.checkPrivateKey(createPrivateKey(key))) {
+  if (!new X509Certificate(cert).checkPrivateKey(createPrivateKey(key))) {
     throw new Error("the new certificate is for another key");
   }
 }

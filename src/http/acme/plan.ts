@@ -1,9 +1,8 @@
 /** What `--acme-…` asks for. */
 import { isIP } from "node:net";
-import { join } from "node:path";
 import { UserError } from "../../lib/errors.ts";
 import type { Address } from "../address.ts";
-import { type CertificateFiles, readTrusted } from "../tls.ts";
+import { readTrusted } from "../tls.ts";
 
 export interface AcmePlan {
   /** The names that one certificate is for. */
@@ -26,34 +25,18 @@ const NAME_LENGTH_MAX = 253;
 /** Reads a DNS name, in lower case. Throws {@link UserError} for what http-01 cannot prove. */
 export function parseDomain(text: string): string {
   const name = text.toLowerCase().replace(/\.$/, "");
-  const example = "such as --acme-domain signals.example.com";
-  if (name.startsWith("*.")) {
-    throw new UserError(
-      `"${text}" is a wildcard, which http-01 cannot prove: give each name, ${example}.`,
-    );
-  }
+  const refuse = (problem: string): never => {
+    throw new UserError(`"${text}" is ${problem}, such as --acme-domain signals.example.com.`);
+  };
+  if (name.startsWith("*.")) refuse("a wildcard, which http-01 cannot prove: give each name");
   // Such as 192.0.2.1, 0x7f.1 and 127.1: URLs with them have an IP address (WHATWG URL, 3.5).
-  const isNumeric =
-    /(^|\.)(\d+|0x[\da-f]*)$/.test(name) || isIP(name.replace(/^\[|\]$/g, "")) !== 0;
-  if (isNumeric) {
-    throw new UserError(`"${text}" is an IP address: give the name that clients use, ${example}.`);
+  if (/(^|\.)(\d+|0x[\da-f]*)$/.test(name) || isIP(name.replace(/^\[|\]$/g, "")) !== 0) {
+    refuse("an IP address: give the name that clients use");
   }
-  if (name.length <= NAME_LENGTH_MAX && name.split(".").every((label) => LABEL.test(label))) {
-    return name;
+  if (name.length > NAME_LENGTH_MAX || !name.split(".").every((label) => LABEL.test(label))) {
+    refuse("not a DNS name: give it without a scheme, port or path, and in ASCII (xn--…)");
   }
-  throw new UserError(
-    `"${text}" is not a DNS name: give it without a scheme, port or path, and in ASCII (xn--…), ${example}.`,
-  );
-}
-
-/** Both in one file, so that they can only be replaced together. */
-export function acmeFiles(dataDir: string): CertificateFiles {
-  const file = join(acmeFolder(dataDir), "certificate.pem");
-  return { certFile: file, keyFile: file, advice: null };
-}
-
-export function acmeFolder(dataDir: string): string {
-  return join(dataDir, "acme");
+  return name;
 }
 
 /** Throws {@link UserError} if the file cannot be read or has no certificate. */

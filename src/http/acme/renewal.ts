@@ -1,38 +1,68 @@
-/** Decides when the certificate in use is renewed: as the directory says (ACME Renewal Information, RFC 9773), or at two thirds of its lifetime. */
-import type { X509Certificate } from "node:crypto";
+/** When to renew a certificate: as the directory says (ACME Renewal Information, RFC 9773), or at two thirds of its lifetime. */
+import { X509Certificate } from "node:crypto";
 import type { Logger } from "pino";
-import { cutWords, type Directory, reasonOf, Refusal } from "./directory.ts";
-import { type Span, timeInWindow, timeToAsk, timeToRenew } from "./schedule.ts";
-import type { Renewal } from "./state.ts";
-import type { StoredCertificate } from "./store.ts";
+import { DAY_MS, HOUR_MS, MINUTE_MS } from "../../lib/text/time.ts";
+import type { Certificate } from "../tls.ts";
+import { askDirectory, cutWords, type Directory, reasonOf, Refusal } from "./directory.ts";
+import { fingerprintOf, type Lifetime, type Random, type Renewal } from "./state.ts";
+
+/** Renewals spread over the last part of the first two thirds. */
+const RENEW_AT = 2 / 3;
+const JITTER = 1 / 20;
+/** However late a directory wants it, this part of the lifetime is left for retries. */
+const LATEST = 9 / 10;
+
+/** How often a directory is asked, whatever its `Retry-After` says (RFC 9773, 4.3.2). */
+const ASK_AGAIN_MS_MIN = MINUTE_MS;
+const ASK_AGAIN_MS_MAX = DAY_MS;
+/** After an answer without `Retry-After`, and after a failure. */
+const ASK_AGAIN_MS = 6 * HOUR_MS;
+
+type Window = NonNullable<Renewal["window"]>;
+
+/** A time before or at two thirds of the lifetime. */
+export function timeToRenew({ startsAt, expiresAt }: Lifetime, random: Random): number {
+  return Math.round(startsAt + (expiresAt - startsAt) * (RENEW_AT - JITTER * random()));
+}
+
+/** A time in the window, as RFC 9773, 4.2 says; but never so late that no time is left for retries. */
+export function timeInWindow(
+  { from, to }: Window,
+  { startsAt, expiresAt }: Lifetime,
+  random: Random,
+): number {
+  const at = from + (to - from) * random();
+  return Math.round(Math.min(at, startsAt + (expiresAt - startsAt) * LATEST));
+}
+
+/** When the directory is asked for renewal information again. */
+export function timeToAsk(now: number, retryAt: number | null): number {
+  const waitMs = retryAt === null ? ASK_AGAIN_MS : retryAt - now;
+  return now + Math.min(ASK_AGAIN_MS_MAX, Math.max(ASK_AGAIN_MS_MIN, waitMs));
+}
 
 interface RenewalSources {
-  readonly certificate: StoredCertificate;
+  readonly certificate: Certificate;
   /** What was decided about it earlier, or null. */
   readonly before: Renewal | null;
   readonly directory: Directory;
   readonly signal: AbortSignal;
   readonly log: Logger;
-  readonly now: () => number;
 }
 
 /** As the directory says, or else as decided before, or else at two thirds of the lifetime. Never rejects. */
 export async function decideRenewal(sources: RenewalSources): Promise<Renewal> {
-  const { certificate, before, directory, signal, log, now } = sources;
-  const { fingerprint, validity, leaf } = certificate;
-  const id = before === null ? await certificateId(leaf).catch(() => null) : before.id;
-  const ownTime = timeToRenew(validity, Math.random);
-  const own = { certificate: fingerprint, id, at: ownTime, window: null };
+  const { certificate, before, directory, signal, log } = sources;
+  const ownTime = timeToRenew(certificate, Math.random);
+  const own = { certificate: fingerprintOf(certificate), at: ownTime, window: null };
   const kept = { ...(before ?? own), ask_at: null };
-  if (id === null) return kept;
   try {
-    const info = await askRenewalInfo(directory, id, signal);
+    const info = await askRenewalInfo(directory, certificate, signal);
     if (info === null) return kept;
     const { window, explanation, retryAt } = info;
-    const ask_at = timeToAsk(now(), retryAt);
-    const isSame = before?.window?.from === window.from && before.window.to === window.to;
-    if (isSame) return { ...kept, ask_at };
-    const at = timeInWindow(window, validity, Math.random);
+    const ask_at = timeToAsk(directory.now(), retryAt);
+    if (Bun.deepEquals(kept.window, window)) return { ...kept, ask_at };
+    const at = timeInWindow(window, certificate, Math.random);
     const suggested = { from: new Date(window.from), to: new Date(window.to), explanation };
     log.info({ ...suggested, renew: new Date(at) }, "the directory says when to renew");
     return { ...kept, at, window, ask_at };
@@ -40,31 +70,27 @@ export async function decideRenewal(sources: RenewalSources): Promise<Renewal> {
     if (!signal.aborted)
       log.warn({ reason: reasonOf(error) }, "the directory does not say when to renew");
     const retryAt = error instanceof Refusal ? error.retryAt : null;
-    return { ...kept, ask_at: timeToAsk(now(), retryAt) };
+    return { ...kept, ask_at: timeToAsk(directory.now(), retryAt) };
   }
 }
 
-interface RenewalInfo {
-  readonly window: Span;
-  /** A page that says why, or null. */
-  readonly explanation: string | null;
-}
-
-/** Returns what the directory says about a certificate, and when to ask again. Null if it offers no such information. */
-async function askRenewalInfo(directory: Directory, id: string, signal: AbortSignal) {
-  const { text } = await directory.ask(directory.url, {}, signal);
-  const { renewalInfo } = JSON.parse(text) as { renewalInfo?: unknown };
+/** Null if the certificate has no id, or the directory offers no such information. */
+async function askRenewalInfo(directory: Directory, certificate: Certificate, signal: AbortSignal) {
+  const id = certificateId(certificate);
+  if (id === null) return null;
+  const { data } = await askDirectory(directory, {}, signal);
+  const { renewalInfo } = JSON.parse(data) as { renewalInfo?: unknown };
   if (typeof renewalInfo !== "string") return null;
   const url = `${renewalInfo.replace(/\/$/, "")}/${id}`;
-  const answer = await directory.ask(url, {}, signal);
-  return { ...readRenewalInfo(JSON.parse(answer.text)), retryAt: answer.retryAt };
+  const answer = await askDirectory(directory, { url }, signal);
+  return { ...readRenewalInfo(JSON.parse(answer.data)), retryAt: answer.retryAt };
 }
 
-/** Throws unless the answer has a window with an end after its start. */
-export function readRenewalInfo(json: unknown): RenewalInfo {
+/** Returns the window, and a page that says why, or null. Throws unless the window has an end after its start. */
+export function readRenewalInfo(json: unknown) {
   const { suggestedWindow, explanationURL } = json as Record<string, unknown>;
   const { start, end } = (suggestedWindow ?? {}) as Record<string, unknown>;
-  const window = { from: Date.parse(String(start)), to: Date.parse(String(end)) };
+  const window: Window = { from: Date.parse(String(start)), to: Date.parse(String(end)) };
   if (!(window.from < window.to)) throw new Error("the renewal information has no valid window");
   return {
     window,
@@ -72,20 +98,24 @@ export function readRenewalInfo(json: unknown): RenewalInfo {
   };
 }
 
+/** In DER: the OID of the extension with the issuer's key identifier (RFC 5280, 4.2.1.1). */
+const AUTHORITY_KEY_ID = Buffer.from("0603551d23", "hex");
+const KEY_ID_TAG = 0x80;
+
 /**
  * Returns the id of a certificate (RFC 9773, 4.1), made of its issuer's key identifier and its serial number, or
- * null without the first. Loads a library, as an order does.
+ * null without the first. A library that reads the extension would take 13 MB.
  */
-export async function certificateId({ raw }: Pick<X509Certificate, "raw">): Promise<string | null> {
-  // The bundler would run it too late otherwise.
-  await import("reflect-metadata");
-  const x509 = await import("@peculiar/x509");
-  const certificate = new x509.X509Certificate(raw);
-  const { keyId } = certificate.getExtension(x509.AuthorityKeyIdentifierExtension) ?? {};
-  if (keyId === undefined) return null;
-  const serial = Buffer.from(certificate.serialNumber, "hex");
-  // The library leaves out the zero that DER puts before a number whose highest bit is set.
-  const zero = (serial[0] ?? 0) > 0x7f ? [0] : [];
-  const parts = [Buffer.from(keyId, "hex"), Buffer.from([...zero, ...serial])];
-  return parts.map((part) => part.toString("base64url")).join(".");
+export function certificateId({ cert }: Pick<Certificate, "cert">): string | null {
+  const { raw, serialNumber } = new X509Certificate(cert);
+  const extension = raw.indexOf(AUTHORITY_KEY_ID);
+  // 04 length 30 length 80 length: an octet string that holds a sequence, whose first member is the identifier.
+  const start = extension + AUTHORITY_KEY_ID.length + 6;
+  const [tag, length = 0] = raw.subarray(start - 2, start);
+  if (extension === -1 || tag !== KEY_ID_TAG) return null;
+  const keyId = raw.subarray(start, start + length);
+  // DER puts a zero before a number whose highest bit is set.
+  const zero = /^[89a-f]/i.test(serialNumber) ? "00" : "";
+  const serial = Buffer.from(zero + serialNumber, "hex");
+  return `${keyId.toString("base64url")}.${serial.toString("base64url")}`;
 }

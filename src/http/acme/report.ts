@@ -1,5 +1,8 @@
 /** How the certificate of `--acme-domain` fares, and what the log says about it. */
 import type { Logger } from "pino";
+import { messageOf } from "../../lib/errors.ts";
+import type { Certificate } from "../tls.ts";
+import { readAccountKey, readCertificate } from "./files.ts";
 import type { AcmeState } from "./state.ts";
 
 /** For the log, `/status` and metrics. Times are epoch milliseconds. */
@@ -15,23 +18,45 @@ export interface AcmeStatus {
   /** The directory asked for no order before this time, which SIGHUP respects; null: it did not. */
   readonly held_until: number | null;
   /** Why challenges cannot be answered, or the last order failed; null if it succeeded, or there was none. */
-  readonly failure: { readonly at: number; readonly reason: string } | null;
-  /** False: `failure` is that challenges cannot be answered. An earlier version has none. */
-  readonly is_listening?: boolean;
+  readonly failure: AcmeState["failure"];
+  /** False: `failure` is that challenges cannot be answered. */
+  readonly is_listening: boolean;
 }
 
-/** Logs at a start what an earlier one left undone. */
+/** Returns null without a certificate, and for one that cannot be used. */
+export function findUsable(dataDir: string, log: Logger): Certificate | null {
+  try {
+    return readCertificate(dataDir);
+  } catch (error) {
+    log.warn(
+      { reason: messageOf(error) },
+      "the stored certificate cannot be used: another one is ordered",
+    );
+    return null;
+  }
+}
+
+/** Logs at a start what an earlier one left undone, and what would be found with the next renewal. */
 export function reportStart(
+  dataDir: string,
   log: Logger,
   { missing, failure, next_attempt_at: next, held_until: heldUntil }: AcmeStatus,
   now: number,
 ): void {
   if (missing.length > 0) log.warn({ missing }, "the certificate in use lacks names");
-  if (failure === null || next === null || next <= now) return;
-  const said = { reason: failure.reason, next_attempt: new Date(next).toISOString() };
-  if (heldUntil === null)
-    log.warn(said, "the last order failed; to try again at once, run: systemctl reload signalbox");
-  else log.warn(said, "the last order failed; the directory asked to wait until next_attempt");
+  if (failure !== null && next !== null && next > now) {
+    log.warn(
+      { reason: failure.reason, next_attempt: new Date(next).toISOString() },
+      heldUntil === null
+        ? "the last order failed; to try again at once, run: systemctl reload signalbox"
+        : "the last order failed; the directory asked to wait until next_attempt",
+    );
+  }
+  try {
+    readAccountKey(dataDir);
+  } catch (error) {
+    log.error({ reason: messageOf(error) }, "no certificate can be ordered with the account's key");
+  }
 }
 
 /** `expiresAt`: of the certificate in use, or null. */
