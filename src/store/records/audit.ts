@@ -13,7 +13,7 @@ import type { Author } from "../../domain/storage/author.ts";
 import { NotFoundError, SignedOutError } from "../../lib/errors.ts";
 import { osUser } from "../os-user.ts";
 import { deskIdOf, getDesk } from "./desk-rows.ts";
-import { itemsOf, unindexed } from "./dialect.ts";
+import { itemsOf, JOIN_NEXT, unindexed } from "./dialect.ts";
 import type { Sql, Tx, Value } from "./sql.ts";
 
 /**
@@ -84,7 +84,7 @@ export function audit(sql: Sql) {
       const { id } = await getDesk(sql, desk);
       const rows = await sql.all<{ key_id: string; email: string | null }>(
         `SELECT audit.key_id, members.email FROM ${itemsOf("$1")} AS wanted
-         CROSS JOIN audit ON audit.key_id = wanted.value
+         ${JOIN_NEXT} audit ON audit.key_id = wanted.value
          LEFT JOIN members ON members.id = audit.member_id
          WHERE ${unindexed("audit.desk_id")} = $2 AND audit.action = 'key.created'`,
         JSON.stringify(keyIds),
@@ -138,11 +138,11 @@ function latestOfEach(actions: string, desk: string, actor: string | null): stri
       : actor === BY_ADMIN
         ? ["", "AND one.member_id IS NULL AND one.action <> 'member.sign_in_failed'"]
         : [
-            `CROSS JOIN members AS actor ON actor.desk_id = ${desk} AND actor.email = ${actor}`,
+            `${JOIN_NEXT} members AS actor ON actor.desk_id = ${desk} AND actor.email = ${actor}`,
             "AND one.member_id = actor.id",
           ];
   return `audit.id IN (SELECT latest.id FROM ${itemsOf(actions)} AS wanted ${actors}
-    CROSS JOIN audit AS latest ON latest.id IN
+    ${JOIN_NEXT} audit AS latest ON latest.id IN
       (SELECT one.id FROM audit AS one
        WHERE one.desk_id = ${desk} AND one.action = wanted.value ${isBy} AND one.id < $1
        ORDER BY one.id DESC LIMIT $2))`;

@@ -8,6 +8,9 @@ export function indexedBy(index: string): string {
 /** A query of one table reads it in the order of its rows. */
 export const NOT_INDEXED = "NOT INDEXED";
 
+/** A join that reads its tables in the order in which they stand. */
+export const JOIN_NEXT = "CROSS JOIN";
+
 /** The items of a JSON array as rows with the column `value`. */
 export function itemsOf(parameter: string): string {
   return `json_each(${parameter})`;

@@ -1,7 +1,7 @@
 /** Reads rows of signals. */
 import { fieldNames } from "../../../domain/signal/signal.ts";
 import type { SignalQuery, StoredSignal } from "../../../domain/signal/stored-signal.ts";
-import { indexedBy, itemsOf, NOT_INDEXED } from "../dialect.ts";
+import { indexedBy, itemsOf, JOIN_NEXT, NOT_INDEXED } from "../dialect.ts";
 import type { Reader, Value } from "../sql.ts";
 import { inOrder, type Range } from "./block-ranges.ts";
 import { equal, folded } from "./search.ts";
@@ -16,8 +16,8 @@ const SYMBOL_ROWS = 1_024;
 
 export const COLUMNS = `signals.id, desks.name AS desk, signals.received_at, signals.key_id, api_keys.label AS key_label,
   api_keys.last4 AS key_last4, ${fieldNames.map((name) => `signals.${name}`).join(", ")}`;
-export const JOINS = `CROSS JOIN api_keys ON api_keys.id = signals.key_id
-  CROSS JOIN desks ON desks.id = signals.desk_id`;
+export const JOINS = `${JOIN_NEXT} api_keys ON api_keys.id = signals.key_id
+  ${JOIN_NEXT} desks ON desks.id = signals.desk_id`;
 
 /** Reads one row more than the limit, to tell whether there are more. */
 export async function* rowsOf(

@@ -47,14 +47,12 @@ export function signals(sql: Reader) {
 
     async symbols(deskId, limit) {
       const rows = await sql.all<{ symbol: string }>(
-        `SELECT DISTINCT symbol FROM (
-           SELECT symbol FROM signals ${indexedBy("signals_desk")} WHERE desk_id = $1 ORDER BY seq DESC LIMIT $2
-         ) AS latest LIMIT $3`,
+        `SELECT symbol FROM signals ${indexedBy("signals_desk")}
+         WHERE desk_id = $1 ORDER BY seq DESC LIMIT $2`,
         deskId,
         SYMBOLS_LOOKED_AT_MAX,
-        limit,
       );
-      return rows.map(({ symbol }) => symbol);
+      return [...new Set(rows.map(({ symbol }) => symbol))].slice(0, limit);
     },
 
     async progress(query, id) {
