@@ -45,12 +45,13 @@ export function reportStart(
 ): void {
   if (missing.length > 0) log.warn({ missing }, "the certificate in use lacks names");
   if (failure !== null && next !== null && next > now) {
-    log.warn(
-      { reason: failure.reason, next_attempt: new Date(next).toISOString() },
-      heldUntil === null
-        ? "the last order failed; to try again at once, run: systemctl reload signalbox"
-        : "the last order failed; the directory asked to wait until next_attempt",
-    );
+    const said = { reason: failure.reason, next_attempt: new Date(next).toISOString() };
+    if (heldUntil === null)
+      log.warn(
+        said,
+        "the last order failed; to try again at once, run: systemctl reload signalbox",
+      );
+    else log.warn(said, "the last order failed; the directory asked to wait until next_attempt");
   }
   try {
     readAccountKey(dataDir);
