@@ -130,6 +130,7 @@ async function serve(options: ConsoleOptions): Promise<Running> {
     record: recordInto(storage.activity, log),
     drain: async () => {
       endLimit();
+      services.exports.stop();
       await listener.drain(stopTimeoutMs);
     },
     close: async () => {

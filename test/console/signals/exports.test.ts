@@ -8,6 +8,7 @@ import { Sessions } from "../../../src/console/server/sessions/sessions.ts";
 import type { Account } from "../../../src/domain/member/member.ts";
 import type { ConsoleServices } from "../../../src/console/server/services.ts";
 import { signalRoutes } from "../../../src/console/pages/signals/routes.tsx";
+import type { ServeConfig } from "../../../src/serve/config.ts";
 import type { MemberVisit } from "../../../src/console/server/visit.ts";
 import { ALICE, openSessions, startConsole, type TestConsole, type Visitor } from "../_console.ts";
 
@@ -42,6 +43,7 @@ describe("an export is ended", () => {
       const told: unknown[] = [];
       const reader = exportStream(endless as Iterator<readonly StoredSignal[]>, "ndjson", {
         reasonToCut: () => null,
+        stopping: new AbortController().signal,
         onEnd: (error) => told.push(error ?? "no error"),
       }).getReader();
       for (let count = 0; count < reads; count += 1) await reader.read();
@@ -119,6 +121,19 @@ describe("in the console", () => {
     expect(line()).toMatchObject({ level: "info", reason: "its session has ended" });
   });
 
+  test("a reader that does not read its export does not delay a stop: the export is cut", async () => {
+    const desk = await startLargeDesk({ stopTimeoutMs: 60_000 });
+    const { visitor } = await desk.signUp("alpha", "ada@alpha.example");
+    const stalled = await stall(desk, visitor);
+    await desk.stop();
+    expect(await rest(stalled)).not.toEndWith("\r\n0\r\n\r\n");
+    expect(desk.log.find(({ msg }) => msg === "an export was cut")).toMatchObject({
+      level: "info",
+      reason: "the server stops",
+    });
+    // Less than the silence after which Bun gives up a reader.
+  }, 25_000);
+
   test("an export is cut off after 15 minutes", async () => {
     let time = 0;
     const { pull } = await startExport({ now: () => time });
@@ -170,8 +185,8 @@ async function startExport({
 }
 
 /** With more in an export than sockets hold for a reader that does not read. */
-async function startLargeDesk(): Promise<TestConsole> {
-  const desk = await startConsole();
+async function startLargeDesk(config: Partial<ServeConfig> = {}): Promise<TestConsole> {
+  const desk = await startConsole({ config });
   expect((await desk.post(signal)).status).toBe(201);
   openForDamage(desk.dataDir)
     .query(

@@ -23,10 +23,9 @@ export class ExportCut extends Error {}
 interface ExportWatch {
   /** Asked before each chunk: the reason to end the export here, or null to go on. */
   readonly reasonToCut: () => Awaitable<string | null>;
-  /**
-   * Called when the file is complete, its reader has gone, or it was cut or has failed (with the error).
-   * May be called twice.
-   */
+  /** Aborts to end the export at once, even if its reader asks for no further chunk. */
+  readonly stopping: AbortSignal;
+  /** Called once: the file is complete, its reader has gone, or it was cut or has failed (with the error). */
   readonly onEnd: (error?: unknown) => void;
 }
 
@@ -42,9 +41,22 @@ export function exportStream(
 ): ReadableStream<Uint8Array> {
   const encoder = new TextEncoder();
   const [head, line] = [fileHeads[format], fileLines[format]];
+  const { stopping } = watch;
+  const over = new AbortController();
+  const end = async (error?: unknown): Promise<void> => {
+    if (over.signal.aborted) return;
+    over.abort();
+    watch.onEnd(error);
+    await chunks.return?.();
+  };
   return new ReadableStream<Uint8Array>(
     {
       start(controller) {
+        const stop = (): void => {
+          controller.error(stopping.reason);
+          void end(stopping.reason);
+        };
+        stopping.addEventListener("abort", stop, { signal: over.signal });
         if (head !== "") controller.enqueue(encoder.encode(head));
       },
       async pull(controller) {
@@ -54,17 +66,13 @@ export function exportStream(
             return controller.enqueue(encoder.encode(signals.map(line).join("")));
           }
         } catch (error) {
-          await chunks.return?.();
-          watch.onEnd(error);
+          await end(error);
           throw error;
         }
-        watch.onEnd();
+        await end();
         controller.close();
       },
-      async cancel() {
-        watch.onEnd();
-        await chunks.return?.();
-      },
+      cancel: () => end(),
     },
     { highWaterMark: 0 },
   );
@@ -73,10 +81,11 @@ export function exportStream(
 /** Returns null at the end. Skips chunks without a signal. */
 async function nextSignals(
   chunks: Chunks,
-  { reasonToCut }: ExportWatch,
+  { reasonToCut, stopping }: ExportWatch,
 ): Promise<readonly StoredSignal[] | null> {
   for (;;) {
     await new Promise((resolve) => setImmediate(resolve));
+    stopping.throwIfAborted();
     const reason = await reasonToCut();
     if (reason !== null) throw new ExportCut(reason);
     const { done, value } = await chunks.next();
@@ -100,6 +109,17 @@ type Slot =
 /** Counts slots per desk, so that no desk waits for another's exports. */
 export class ExportSlots {
   readonly #taken = new Set<{ readonly memberId: string; readonly deskId: number }>();
+  readonly #stopping = new AbortController();
+
+  /** Of all exports. */
+  get stopping(): AbortSignal {
+    return this.#stopping.signal;
+  }
+
+  /** Cuts all exports, so that no slow reader delays a restart. */
+  stop(): void {
+    this.#stopping.abort(new ExportCut("the server stops"));
+  }
 
   take({ memberId, deskId }: { readonly memberId: string; readonly deskId: number }): Slot {
     const ofDesk = [...this.#taken].filter((slot) => slot.deskId === deskId);

@@ -170,6 +170,7 @@ async function exportAll(services: ConsoleServices, visit: MemberVisit): Promise
   const chunks = readChunks(services.signals, query, EXPORT_CHUNK);
   const stream = exportStream(chunks, format, {
     reasonToCut: () => reasonToCut(services, visit),
+    stopping: services.exports.stopping,
     onEnd: (error) => {
       slot.giveBack();
       logEnd(services, visit, error);
