@@ -1,7 +1,8 @@
 /** Media types (415) and sizes (413). */
 import { expect, test } from "bun:test";
+import { readBody } from "../../src/http/body.ts";
 import { send } from "../kit/raw.ts";
-import { appSharedByFile, query, signal, type TestApp } from "../kit/setup.ts";
+import { appSharedByFile, onCleanup, query, signal, type TestApp } from "../kit/setup.ts";
 
 const emptyApp = appSharedByFile();
 
@@ -94,6 +95,33 @@ test("chunks are joined in order, also if they cut a character", async () => {
     expect(responses.map(({ status }) => status)).toEqual([201]);
   }
   expect(query(app.dataDir, "SELECT DISTINCT metadata FROM signals")).toEqual([{ metadata }]);
+});
+
+test("chunks that arrive together are read together", async () => {
+  let pieces = 0;
+  async function* counted(whole: ReadableStream<Uint8Array>, options: { preventCancel: boolean }) {
+    for await (const piece of whole.values(options)) {
+      pieces += 1;
+      yield piece;
+    }
+  }
+  const server = Bun.serve({
+    hostname: "127.0.0.1",
+    port: 0,
+    fetch: async ({ headers, body: stream }) => {
+      const values = (options: { preventCancel: boolean }) =>
+        counted(stream as ReadableStream<Uint8Array>, options);
+      const bytes = await readBody({ headers, body: { values } } as unknown as Request);
+      return new Response(Buffer.from(bytes));
+    },
+  });
+  onCleanup(() => server.stop(true));
+  const chunks = "1\r\na\r\n".repeat(9_000);
+  const { responses } = await send(Number(server.port), [
+    `POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n${chunks}0\r\n\r\n`,
+  ]);
+  expect(responses.map(({ body: text }) => text)).toEqual(["a".repeat(9_000)]);
+  expect(pieces).toBeLessThan(900);
 });
 
 test("an empty body, declared or in chunks, is not JSON", async () => {

@@ -1,8 +1,8 @@
 /** The rules of the fields: which values are stored, and the reason in the 422 for the others. */
-import { expect, test } from "bun:test";
+import { expect, spyOn, test } from "bun:test";
 import { AppError } from "../../src/domain/errors.ts";
 import { parseSignal, type Signal } from "../../src/domain/signal/signal.ts";
-import { appSharedByFile, query, signal, type TestApp } from "../kit/setup.ts";
+import { appSharedByFile, onCleanup, query, signal, type TestApp } from "../kit/setup.ts";
 
 const emptyApp = appSharedByFile();
 
@@ -248,6 +248,15 @@ test("the last of 20 unknown fields suggests a field, too", async () => {
   expect(await reasonsFor(names)).toMatchObject({
     symbl: "unknown field; did you mean symbol? 1 more unknown field is not listed",
   });
+});
+
+test("the escaped names of unknown objects are decoded once, all together", () => {
+  const names = Array.from({ length: 5_000 }, (_, index) => `"\\n${index}":{}`);
+  const bytes = new TextEncoder().encode(`{${names.join()}}`);
+  const parse = spyOn(JSON, "parse");
+  onCleanup(() => parse.mockRestore());
+  expect(() => parseSignal(bytes)).toThrow(AppError);
+  expect(parse).toHaveBeenCalledTimes(1);
 });
 
 test.each([

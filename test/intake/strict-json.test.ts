@@ -207,9 +207,9 @@ test("any object is read as JSON.parse reads it, unless it has an unpaired surro
       const nestedMembers = Object.entries(members).filter(
         ([, value]) => value !== null && typeof value === "object",
       );
-      expect([...texts.keys()]).toEqual(nestedMembers.map(([name]) => name));
+      expect([...texts().keys()]).toEqual(nestedMembers.map(([name]) => name));
       for (const [name, value] of nestedMembers) {
-        expect(JSON.parse(texts.get(name) ?? "")).toEqual(value);
+        expect(JSON.parse(texts().get(name) ?? "")).toEqual(value);
       }
     }),
     { numRuns: 500 },

@@ -128,7 +128,7 @@ export function parseSignal(bytes: Uint8Array): Signal {
     if (Object.hasOwn(members, name)) {
       const value = members[name];
       reason = check(value);
-      signal[name] = texts.get(name) ?? value;
+      signal[name] = value;
     } else {
       if (isRequired) reason = REQUIRED_FIELD;
       signal[name] = null;
@@ -139,6 +139,7 @@ export function parseSignal(bytes: Uint8Array): Signal {
     const unlistedFields = Math.max(0, unknown.length - UNKNOWN_LISTED_MAX);
     throw new AppError("validation_failed", { fields: reasons, unlistedFields });
   }
+  for (const [name, text] of texts()) signal[name] = text;
   return signal as Signal;
 }
 

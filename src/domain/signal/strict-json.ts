@@ -11,8 +11,8 @@ const DEPTH_MAX = 32;
 
 export interface JsonObject {
   readonly members: Readonly<Record<string, unknown>>;
-  /** Name of each member that is an object or array → its text, exactly as sent. */
-  readonly texts: ReadonlyMap<string, string>;
+  /** Name of each member that is an object or array → its text, exactly as sent. Made only when asked for. */
+  readonly texts: () => ReadonlyMap<string, string>;
 }
 
 /** Why a body is refused. The message continues "The body": it names the reason and place, never the content. */
@@ -34,7 +34,7 @@ export function readJsonObject(bytes: Uint8Array): JsonObject {
   }
   // `JSON.parse` keeps only the last of several members with the same name.
   if (names !== countMembers(value) || SURROGATE_ESCAPE.test(text)) lookClosely(text);
-  const texts = new Map(nested.map(([name, nestedText]) => [decode(name), nestedText]));
+  const texts = () => new Map(nested.map(([name, nestedText]) => [decode(name), nestedText]));
   return { members: value as JsonObject["members"], texts };
 }
 

@@ -39,6 +39,7 @@ const bodies = {
   "many names in metadata": inMetadata(names),
   "unknown names": `{${fields},${names.join()}}`,
   "unknown names that are close to a field": `{${fields},${many((index) => `"symbo${index}":1`).join()}}`,
+  "unknown escaped names of objects": `{${fields},${many((index) => `"\\n${index}":{}`).join()}}`,
   "a duplicate name at the end": inMetadata([...names, `"name0":2`]),
   "deep nesting": `{"metadata":${"[".repeat(30_000)}${"]".repeat(30_000)}}`,
   "brackets that do not close": `{"metadata":${"[".repeat(BODY_BYTES)}`,
@@ -51,6 +52,10 @@ const bodies = {
 const requests = {
   "a query of 7,000 parameters": ({ readKey }: NeighbourOptions) =>
     `GET /feed?${"a&".repeat(7_000)} HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${readKey}\r\n\r\n`,
+  "chunks of one byte": ({ key }: NeighbourOptions) =>
+    `POST /v1/signals HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${key}\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n${"1\r\n \r\n".repeat(10_000)}0\r\n\r\n`,
+  "chunks of one byte without a key": () =>
+    `POST /v1/signals HTTP/1.1\r\nHost: a\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n${"1\r\n \r\n".repeat(10_000)}0\r\n\r\n`,
   "commas in X-Forwarded-For": () =>
     `POST /v1/signals HTTP/1.1\r\nHost: a\r\nX-Forwarded-For: ${" ,".repeat(7_000)}\r\nContent-Length: 0\r\n\r\n`,
   "parameters of the media type": ({ key }: NeighbourOptions) =>
