@@ -17,7 +17,7 @@ const FLOOD_METADATA_CHARS = 60_000;
 const MEMORY_MIB_MAX = 640;
 
 /** How long an fsync takes. */
-const DELAY_MS = scale(2_000, 500);
+const DELAY_MS = scale(2_000, 1_500);
 
 /** https://docs.kernel.org/filesystems/proc.html, clear_refs. */
 function resetMemoryPeak(pid: number): void {
