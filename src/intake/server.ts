@@ -6,7 +6,7 @@ import type { SignalStore } from "../domain/storage/append.ts";
 import { readBody, requireJson } from "../http/body.ts";
 import { Exchange, type ExchangeService } from "../http/exchange.ts";
 import type { KnownPeers } from "../http/limits/known-peers.ts";
-import { type Description, describeOn } from "../http/openapi.ts";
+import { describeOn } from "../http/openapi.ts";
 import type { RateLimiter } from "../http/limits/rate.ts";
 import { createApp, noSuchRoute } from "../http/routes.ts";
 import { requireHttps, requireOneHost } from "../http/transport.ts";
@@ -17,7 +17,7 @@ export interface PublicInterface extends ExchangeService {
   readonly store: SignalStore;
   readonly rateLimiter: RateLimiter;
   readonly known: KnownPeers;
-  readonly description: Description;
+  readonly description: () => string;
 }
 
 /** Path → the methods that it takes, for 405 and its `Allow`. */

@@ -1,6 +1,6 @@
 /** What `serve` listens with: the interfaces for signals, readers, the console, and the operator. */
 import type { Logger } from "pino";
-import { openApiDocument } from "../intake/openapi.ts";
+import apiDescription from "../intake/openapi.yaml" with { type: "text" };
 import { createPublicInterface } from "../intake/server.ts";
 import type { Certificates } from "./certificates.ts";
 import { readiness } from "../checks/table.ts";
@@ -10,13 +10,12 @@ import { ConsoleThread } from "../console/server/thread.ts";
 import type { RequestObserver } from "../domain/activity/activity.ts";
 import type { ServerStorage } from "../domain/storage/storage.ts";
 import type { Feed } from "../feed/feed.ts";
-import { feedDocument } from "../feed/openapi.ts";
+import feedDescription from "../feed/openapi.yaml" with { type: "text" };
 import { answerOwner, createFeedInterface, SEND_BUFFER_BYTES } from "../feed/server.ts";
 import { type Address, formatAddress, isLoopbackHost } from "../http/address.ts";
 import { type ConnectionPlan, limitConnections } from "../http/limits/connections.ts";
 import type { KnownPeers } from "../http/limits/known-peers.ts";
 import { Listener } from "../http/listener.ts";
-import { Description } from "../http/openapi.ts";
 import { RateLimiter } from "../http/limits/rate.ts";
 import type { RefusalLog } from "../http/limits/refusal-log.ts";
 import type { RefusedKeys } from "../http/limits/refused-keys.ts";
@@ -25,6 +24,9 @@ import type { BackupJob } from "../backups/backups.ts";
 import type { Metrics } from "../ops/metrics/metrics.ts";
 import { type AnswerFeed, type ServerStatus, serveOnSocket, serveOnTcp } from "../ops/server.ts";
 import { VERSION } from "../lib/version.ts";
+
+/** The server in `intake/openapi.yaml`, which is served with the public URL in its place. */
+const SERVER = "https://signals.example.com";
 
 /** What runs already, while the rest starts. */
 export interface Running {
@@ -120,7 +122,8 @@ export function serveSignals(
     known: known.public,
     rateLimiter: new RateLimiter(config.rateLimitPerS),
     transport: transportPolicy(config.listen, config.tls !== null, trustedProxies),
-    description: new Description(() => openApiDocument(publicUrlOf(config, listener.address))),
+    description: () =>
+      (apiDescription as string).replace(SERVER, publicUrlOf(config, listener.address)),
     observers: [
       metrics.requests,
       noteRefused(refusedKeys),
@@ -156,7 +159,7 @@ export function serveFeed(listen: Address, parts: Parts): Listener {
     known: known.read,
     refusedKeys,
     transport: transportPolicy(listen, config.tls !== null, trustedProxies),
-    description: new Description(feedDocument),
+    description: () => feedDescription as string,
   };
   return new Listener(
     (state) => createFeedInterface({ ...shared, listener: state }),

@@ -1,9 +1,9 @@
 /** A server with a feed, and readers of it. */
 import { type AnySchema, Ajv2020 } from "ajv/dist/2020.js";
 import { expect } from "bun:test";
-import { feedDocument } from "../../src/feed/openapi.ts";
 import { makeCertificate } from "../kit/certificates.ts";
 import { freePort, startServe } from "../kit/cli.ts";
+import { feedDocument } from "../kit/openapi.ts";
 import {
   listen,
   startTestApp,
@@ -39,7 +39,7 @@ interface Document {
   readonly components: { readonly schemas: Record<string, AnySchema> };
 }
 
-const document = feedDocument() as unknown as Document;
+const document = feedDocument as unknown as Document;
 const ajv = new Ajv2020({ strict: false, formats: { int64: true, double: true } });
 const isSignal = ajv.compile(document.components.schemas["Signal"] ?? false);
 const documented = document.paths["/feed"]?.["get"]?.parameters ?? [];

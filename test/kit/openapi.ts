@@ -1,9 +1,11 @@
 /**
- * Checks an answer against `openapi.yaml`: its status is documented for the path and method, its body fits
+ * The documents that the interfaces serve, and the check of an answer against `openapi.yaml`: its status is documented for the path and method, its body fits
  * the schema, no required header is missing, and no header of ours is undocumented.
  */
 import { type AnySchema, Ajv2020 } from "ajv/dist/2020.js";
-import { openApiDocument } from "../../src/intake/openapi.ts";
+import { parse } from "yaml";
+import apiText from "../../src/intake/openapi.yaml" with { type: "text" };
+import feedText from "../../src/feed/openapi.yaml" with { type: "text" };
 
 interface ResponseObject {
   readonly headers?: Record<string, { readonly required?: boolean; readonly schema: AnySchema }>;
@@ -18,8 +20,10 @@ interface Document {
   readonly components: { readonly responses: Record<string, ResponseObject> };
 }
 
-const raw = openApiDocument("http://127.0.0.1:8080");
-const document = withoutReferences(raw) as Document;
+export const apiDocument = parse(apiText as string) as Record<string, unknown>;
+export const feedDocument = parse(feedText as string) as Record<string, unknown>;
+
+const document = withoutReferences(apiDocument) as Document;
 const ajv = new Ajv2020({
   strict: false,
   allErrors: true,
@@ -109,6 +113,6 @@ function withoutReferences(node: unknown): unknown {
   }
   const path = $ref.slice("#/".length).split("/");
   return withoutReferences(
-    path.reduce<unknown>((from, name) => (from as Record<string, unknown>)[name], raw),
+    path.reduce<unknown>((from, name) => (from as Record<string, unknown>)[name], apiDocument),
   );
 }

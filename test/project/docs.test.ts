@@ -3,8 +3,8 @@ import { describe, expect, test } from "bun:test";
 import { Glob } from "bun";
 import { existsSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { openApiDocument } from "../../src/intake/openapi.ts";
 import { SignalBody } from "../../src/domain/signal/signal.ts";
+import { apiDocument } from "../kit/openapi.ts";
 
 const pages = await readPages();
 
@@ -111,11 +111,11 @@ test("the README has at most 250 lines, and shows how to install before it uses 
 });
 
 describe("the API", () => {
-  const { schemas, responses } = openApiDocument("https://x")["components"] as {
+  const { schemas, responses } = apiDocument["components"] as {
     schemas: Record<string, { properties: object }>;
     responses: Record<string, { headers: object }>;
   };
-  const { post } = (openApiDocument("https://x")["paths"] as Record<string, Operations>)[
+  const { post } = (apiDocument["paths"] as Record<string, Operations>)[
     "/v1/signals"
   ] as Operations;
 
@@ -190,7 +190,7 @@ describe("the API", () => {
     const listed = [...(order.split("\n## ")[0] ?? "").matchAll(/^\d\. \w.*$/gm)].flatMap(
       ([line]) => line.match(/\b[45]\d\d\b/g) ?? [],
     );
-    const { description } = openApiDocument("https://x")["info"] as { description: string };
+    const { description } = apiDocument["info"] as { description: string };
     const paragraph = description.split("\n\n").find((text) => /order of checks/i.test(text));
     expect(listed).toEqual(paragraph?.match(/\b[45]\d\d\b/g) ?? []);
     expect(listed.length).toBeGreaterThan(8);

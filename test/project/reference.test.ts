@@ -1,13 +1,16 @@
-/** What docs/cli.md and docs/configuration.md say of commands and settings. After a change that is wanted, `bun run docs` writes it. */
+/** What the pages and OpenAPI documents say of commands, settings, fields and errors. After a change that is wanted, `bun run docs` writes it. */
 import { expect, test } from "bun:test";
 import type { Command } from "commander";
 import { optionOf, type Setting } from "../../src/cli/setting.ts";
 import { createProgram } from "../../src/commands/program.ts";
 import { settings } from "../../src/commands/serve/settings.ts";
+import { completeApi, completeFeed } from "./_openapi.ts";
 
 const commands = leaves(createProgram());
 
 test.each([
+  ["src/intake/openapi.yaml", completeApi],
+  ["src/feed/openapi.yaml", completeFeed],
   ["docs/configuration.md", withRows("| Flag |", Object.values(settings).map(settingRow))],
   [
     "docs/cli.md",

@@ -2,7 +2,7 @@
 import { describe, expect, test } from "bun:test";
 import { mkdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
-import { openApiDocument } from "../../../src/intake/openapi.ts";
+import { apiDocument } from "../../kit/openapi.ts";
 import { snippets } from "../../../src/console/pages/start/snippets.ts";
 import { makeCertificate, writeCertificate } from "../../kit/certificates.ts";
 import { freePort, mintKey, startServe } from "../../kit/cli.ts";
@@ -368,7 +368,7 @@ function failWith(status: number): Promise<unknown> {
 
 describe("Python's client", () => {
   test("has the types of the OpenAPI document", async () => {
-    const { schemas } = openApiDocument("https://x")["components"] as {
+    const { schemas } = apiDocument["components"] as {
       schemas: Record<string, { properties: Record<string, Property>; required: string[] }>;
     };
     const types = await python(`
