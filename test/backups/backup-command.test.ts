@@ -16,11 +16,10 @@ import {
 import { timeStamp } from "../../src/backups/folder.ts";
 import { Tail } from "../../src/backups/command.ts";
 import { verifyDatabase } from "../../src/store/sqlite/copies/verify.ts";
-import { cliHere, expectUsageError, mintKey, spawn, startServe } from "../kit/cli.ts";
+import { cliHere, mintKey, spawn, startServe } from "../kit/cli.ts";
 import { seed } from "../store/_databases.ts";
 import { type LogLine, onCleanup, temporaryFolder, until } from "../kit/setup.ts";
 
-const INSIDE_QUOTES = "Inside quotes, write $SIGNALBOX_BACKUP_FILE instead of {}";
 const FAILED = "the backup command failed, it will be retried";
 
 type Made = NonNullable<BackupStatus["newest"]>;
@@ -228,17 +227,6 @@ describe("serve --backup-command", () => {
     );
     server.kill("SIGTERM");
     expect(await server.exited).toBe(0);
-  });
-
-  test.each([
-    [["serve", "--backup-command", "true"], "has no effect without a folder"],
-    [["serve", "--backup-dir", "b", "--backup-command", " "], "It is empty: write a value"],
-    [["backup", "--command", "true", "file.db"], "--command needs --every"],
-    [["serve", "--backup-dir", "b", "--backup-command", `rclone copy "{}/" away:`], INSIDE_QUOTES],
-    [["serve", "--backup-command", `sh -c 'age -r age1… < {} | rclone rcat a:b'`], INSIDE_QUOTES],
-    [["backup", "--every", "1h", "b", "--command", `curl -F 'file=@{}' a:b`], INSIDE_QUOTES],
-  ])("%p is refused", async (args, says) => {
-    await expectUsageError(args, says);
   });
 });
 

@@ -280,7 +280,7 @@ describe("serve --backup-dir", () => {
     expect(readdirSync(dir).filter((name) => name.endsWith(".db"))).toHaveLength(1);
   });
 
-  test("the data folder is refused, and so is an interval under a second", async () => {
+  test("the data folder is refused", async () => {
     const dataDir = newDataDir();
     mkdirSync(dataDir);
     const serve = ["serve", "--data", dataDir, "--listen", "127.0.0.1:0", "--backup-dir", dataDir];
@@ -297,9 +297,5 @@ describe("serve --backup-dir", () => {
       }
     }
     expect(existsSync(none)).toBe(false);
-    const env = { SIGNALBOX_BACKUP_EVERY: "10ms" };
-    const short = await cli(["serve", "--listen", "127.0.0.1:0"], { env });
-    expect(short.stderr).toContain("SIGNALBOX_BACKUP_EVERY");
-    expect(short).toMatchObject({ code: 2, stdout: "" });
   });
 });

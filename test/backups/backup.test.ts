@@ -460,14 +460,3 @@ test("a progress bar is drawn on a terminal, and wiped off at the end", async ()
   const [, left = ""] = shown.split("\u001b[2K");
   expect(left).toMatch(/^\/.*verified\..*\n$/);
 });
-
-test.each([
-  ["--keep without --every", ["b.db", "--keep", "3"], "--keep needs --every"],
-  ["--json with --every", ["dir", "--every", "1h", "--json"], "--json is for one backup"],
-  ["an interval too short", ["dir", "--every", "999ms"], "one second or more"],
-  ["none to keep", ["dir", "--every", "1h", "--keep", "0"], "1 or more"],
-  ["no target", [], "signalbox backup --help"],
-  ["an empty target", ["", "--every", "1h"], "It is empty: write a value."],
-])("usage error: %s", async (_name, args, says) => {
-  await expectUsageError(["backup", ...args], says);
-});

@@ -1,7 +1,7 @@
 /** Commands that we print for pasting are quoted, and keep the key out of arguments. */
 import { expect, test } from "bun:test";
 import { firstSignalCommand, shellQuoted } from "../../src/lib/text/shell.ts";
-import { cli, expectUsageError } from "../kit/cli.ts";
+import { cli } from "../kit/cli.ts";
 import { temporaryFolder } from "../kit/setup.ts";
 
 const KEY = `sbk_${"0".repeat(64)}`;
@@ -56,14 +56,6 @@ test("a hint quotes the desk and the address that were typed", async () => {
   await cli(["member", "invite", "beta", email, "--data", dataDir]);
   const taken = await cli(["member", "invite", "alpha", email, "--data", dataDir]);
   expect(taken.stderr).toContain(`member remove beta ${shellQuoted(email)}`);
-});
-
-test.each([
-  ["--public-url", "http://signals.example.com"],
-  ["--public-url", "http://localhost.example.com"],
-  ["--console-url", "http://[::2]:8081"],
-])("serve refuses %s %s, with the address to type", async (flag, url) => {
-  await expectUsageError(["serve", flag, url], `Write ${url.replace("http:", "https:")}`);
 });
 
 test.each([

@@ -36,12 +36,14 @@ interface Storm {
  * Runs a client that sends the signals with the symbols `S0`, `S1` and so on at once, and returns their ids
  * in this order. Checks that each id is of a stored signal.
  */
-export async function storm(send: (url: string, key: string) => Promise<string[]>): Promise<Storm> {
+export async function storm(
+  send: (url: string, key: string, dataDir: string) => Promise<string[]>,
+): Promise<Storm> {
   let server = await startServe();
   const { dataDir, url } = server;
   const { key } = await mintKey(dataDir);
   const flaky = await startFlaky(url);
-  const sent = send(flaky.url, key);
+  const sent = send(flaky.url, key, dataDir);
   for (const end of ["SIGKILL", "SIGTERM"] as const) {
     await flaky.forwards(STORM_SIGNALS / 3);
     server.kill(end);

@@ -2,7 +2,7 @@
 import { describe, expect, test } from "bun:test";
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { cli, commandsOn, expectUsageError, mintKey, signalbox } from "../kit/cli.ts";
+import { cli, commandsOn, mintKey, signalbox } from "../kit/cli.ts";
 import { temporaryFolder } from "../kit/setup.ts";
 
 /** What is offered for a line of words, the last one unfinished. */
@@ -141,10 +141,6 @@ describe("completion", () => {
     const { code, stdout, stderr } = await cli(["completion", shell]);
     expect(stdout).toContain(says);
     expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
-  });
-
-  test("names the shells that it knows", async () => {
-    await expectUsageError(["completion", "powershell"], "Allowed choices are bash, zsh, fish");
   });
 
   test.each([
