@@ -5,6 +5,7 @@ import {
   readdirSync,
   readFileSync,
   rmSync,
+  statfsSync,
   truncateSync,
   writeFileSync,
 } from "node:fs";
@@ -34,10 +35,15 @@ export function mountMemory(sizeMib: number): string {
   return where;
 }
 
-/** Writes until nothing fits any more. Returns how to make room again. */
-export function fillDisk(where: string): () => void {
+/** Another user of the disk takes all of it, but for so much. Returns how to make room again. */
+export function fillDisk(where: string, leftMib = 0): () => void {
   const filler = join(where, "filler");
-  run(["dd", "if=/dev/zero", `of=${filler}`, "bs=4k"]);
+  const bytesFree = () => statfsSync(where).bavail * statfsSync(where).bsize;
+  // Half of the rest each time, because others write meanwhile.
+  for (let size = 0, free = bytesFree(); free > leftMib * MIB; free = bytesFree()) {
+    const more = Math.floor((free - leftMib * MIB) / 2);
+    if (run(["fallocate", "-o", `${size}`, "-l", `${more}`, filler]) === null) size += more;
+  }
   return () => rmSync(filler);
 }
 

@@ -72,6 +72,11 @@ export async function stop(server: ServeProcess): Promise<void> {
   expect(await server.exited).toBe(0);
 }
 
+export async function kill(server: ServeProcess): Promise<void> {
+  server.kill("SIGKILL");
+  expect(await server.exited).toBe("SIGKILL");
+}
+
 export function acknowledgedIn(results: readonly LoadResult[]): LoadResult[] {
   return results.filter(({ outcome }) => outcome === 201 || outcome === 200);
 }

@@ -1,15 +1,15 @@
-/** Debian's Prometheus with the project's alert rules, for one file of tests. */
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+/** Debian's Prometheus with the project's alert rules. */
+import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { stringify } from "yaml";
 import { freePort } from "../../kit/cli.ts";
+import { onCleanup, temporaryFolder } from "../../kit/setup.ts";
 import { readRules, type RuleFile } from "../../ops/_metrics.ts";
 
 /** Prometheus needs a few samples per window. */
 const SCRAPE_INTERVAL = "500ms";
 const POLL_MS = 200;
-/** Servers of one file. Prometheus knows their ports from the start: it takes up new ones only every 5 s. */
+/** Prometheus knows the ports of servers from the start: it takes up new ones only every 5 s. */
 const SERVERS_MAX = 20;
 /** An alert fires a window and a `for` after its cause: at most 40 s with the shortened rules. */
 const PATIENCE_MS = 90_000;
@@ -19,45 +19,27 @@ interface Alert {
   readonly state: "pending" | "firing";
 }
 
-export interface Prometheus {
-  /** A port of loopback that Prometheus scrapes; each but once. */
-  readonly takePort: () => number;
-  /** Returns when the server on this port has answered. */
-  readonly untilUp: (port: number) => Promise<void>;
-  /** Names of the alerts of this port that fire. */
-  readonly firing: (port: number) => Promise<string[]>;
-  /** Returns when the alert of this port fires, or no longer does. Calls `meanwhile` again and again. */
-  readonly until: (
-    alert: string,
-    port: number,
-    isFiring: boolean,
-    meanwhile?: () => Promise<unknown>,
-  ) => Promise<void>;
-  /** The number of series that a query finds now. */
-  readonly count: (query: string) => Promise<number>;
-  readonly stop: () => Promise<void>;
-}
-
-function short(span: string): string {
-  if (!/^\d+[mhd]$/.test(span)) throw new Error(`${span} is not in minutes, hours or days`);
-  return span.replace(/[mhd]/, "s");
-}
-
 /** Minutes, hours and days become seconds in each window and each `for`; nothing else is changed. */
-function shortened(rules: RuleFile): RuleFile {
-  const groups = rules.groups.map((group) => ({
-    ...group,
-    rules: group.rules.map((rule) => ({
-      ...rule,
-      expr: rule.expr.replaceAll(/(?<=\[)[^\]]+(?=\])/g, short),
-      for: short(rule.for),
+function shortened({ groups }: RuleFile): RuleFile {
+  const short = (span: string): string => {
+    if (!/^\d+[mhd]$/.test(span)) throw new Error(`${span} is not in minutes, hours or days`);
+    return span.replace(/[mhd]/, "s");
+  };
+  return {
+    groups: groups.map(({ rules, ...group }) => ({
+      ...group,
+      rules: rules.map((rule) => ({
+        ...rule,
+        expr: rule.expr.replaceAll(/(?<=\[)[^\]]+(?=\])/g, short),
+        for: short(rule.for),
+      })),
     })),
-  }));
-  return { groups };
+  };
 }
 
-export async function startPrometheus(): Promise<Prometheus> {
-  const folder = mkdtempSync(join(tmpdir(), "signalbox-prometheus-"));
+/** Until the end of the test. */
+export async function startPrometheus() {
+  const folder = temporaryFolder();
   const configFile = join(folder, "prometheus.yml");
   const listen = `127.0.0.1:${await freePort()}`;
   mkdirSync(join(folder, "data"));
@@ -70,58 +52,53 @@ export async function startPrometheus(): Promise<Prometheus> {
     scrape_configs: [{ job_name: "signalbox", static_configs: [{ targets: ports.map(at) }] }],
   };
   writeFileSync(configFile, stringify(config));
+  const storage = `--storage.tsdb.path=${join(folder, "data")}`;
+  const address = `--web.listen-address=${listen}`;
   const child = Bun.spawn(
-    [
-      "prometheus",
-      `--config.file=${configFile}`,
-      `--storage.tsdb.path=${join(folder, "data")}`,
-      `--web.listen-address=${listen}`,
-      "--log.level=error",
-    ],
-    { stdin: "ignore", stdout: "ignore", stderr: "inherit" },
+    ["prometheus", `--config.file=${configFile}`, storage, address, "--log.level=error"],
+    { stdio: ["ignore", "ignore", "inherit"] },
   );
+  onCleanup(async () => {
+    child.kill();
+    await child.exited;
+  });
 
   async function ask<T>(path: string): Promise<T> {
     const answer = await fetch(`http://${listen}/api/v1/${path}`);
     return ((await answer.json()) as { data: T }).data;
   }
-  const count = async (query: string): Promise<number> =>
-    (await ask<{ result: unknown[] }>(`query?query=${encodeURIComponent(query)}`)).result.length;
-  const firing = async (port: number): Promise<string[]> => {
+  async function isUp(port: number): Promise<boolean> {
+    const query = encodeURIComponent(`up{instance="${at(port)}"} == 1`);
+    return (await ask<{ result: unknown[] }>(`query?query=${query}`)).result.length === 1;
+  }
+  /** Names of the alerts of this port that fire. */
+  async function firing(port: number): Promise<string[]> {
     const { alerts } = await ask<{ alerts: Alert[] }>("alerts");
     return alerts
       .filter(({ labels, state }) => state === "firing" && labels["instance"] === at(port))
       .map(({ labels }) => labels["alertname"] ?? "");
-  };
-  await poll("Prometheus", () =>
-    fetch(`http://${listen}/-/ready`).then(
-      ({ ok }) => ok,
-      () => false,
-    ),
-  );
+  }
+  const isReady = () => fetch(`http://${listen}/-/ready`).then(({ ok }) => ok);
+  await poll("Prometheus", () => isReady().catch(() => false));
   return {
     firing,
-    count,
-    takePort: () => {
+    /** A port of loopback that Prometheus scrapes; each but once. */
+    takePort: (): number => {
       const port = ports.pop();
       if (port === undefined) throw new Error("raise SERVERS_MAX");
       return port;
     },
-    untilUp: (port) =>
+    /** Returns when the server on this port has answered. */
+    untilUp: (port: number) =>
       poll("a scrape", async () => {
-        const isUp = (await count(`up{instance="${at(port)}"} == 1`)) === 1;
-        return isUp && !(await firing(port)).includes("SignalboxDown");
+        return (await isUp(port)) && !(await firing(port)).includes("SignalboxDown");
       }),
-    until: (alert, port, isFiring, meanwhile = async () => {}) =>
-      poll(`${alert} ${isFiring ? "to fire" : "to clear"}`, async () => {
-        await meanwhile();
-        return (await firing(port)).includes(alert) === isFiring;
+    /** Returns when the alert of this port fires, or no longer does. Calls `meanwhile` again and again. */
+    until: (alert: string, port: number, fires: boolean, meanwhile?: () => Promise<unknown>) =>
+      poll(`${alert} to ${fires ? "fire" : "clear"}`, async () => {
+        await meanwhile?.();
+        return (await firing(port)).includes(alert) === fires;
       }),
-    stop: async () => {
-      child.kill();
-      await child.exited;
-      rmSync(folder, { recursive: true });
-    },
   };
 }
 

@@ -11,6 +11,10 @@ export interface Edit {
   readonly replace: string;
 }
 
+export function edit(file: string, find: string, replace: string): Edit {
+  return { file, find, replace };
+}
+
 /** A copy of the source under test, for `program`. Throws unless each text is in its file exactly once. */
 export function variantOf(...edits: readonly Edit[]): readonly string[] {
   const root = dirname(sourceFolder);
@@ -33,11 +37,8 @@ export function variantOf(...edits: readonly Edit[]): readonly string[] {
 
 /** Starts a checkpoint after so many pages of the log, so that a short run has many. */
 export function checkpointingAfter(pages: number): Edit {
-  return {
-    file: "store/sqlite/append/checkpointer.ts",
-    find: "CHECKPOINT_PAGES = 1_024",
-    replace: `CHECKPOINT_PAGES = ${pages}`,
-  };
+  const constant = "CHECKPOINT_PAGES = ";
+  return edit("store/sqlite/append/checkpointer.ts", `${constant}1_024`, `${constant}${pages}`);
 }
 
 export interface TestName {
