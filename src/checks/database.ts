@@ -2,7 +2,7 @@
 import { statSync } from "node:fs";
 import { SECOND_MS } from "../lib/text/time.ts";
 import { formatTime } from "../lib/text/words.ts";
-import { databaseFiles, sampleStorage } from "../store/open.ts";
+import { databaseFiles } from "../store/open.ts";
 import { statusOf } from "./backup-status.ts";
 import { type Context, type Finding, ok, problem } from "./finding.ts";
 
@@ -12,7 +12,7 @@ const SAMPLE_MS = 3 * SECOND_MS;
 export async function checkDatabase(context: Context): Promise<Finding> {
   const { dataDir, isDeep, toType } = context;
   const path = databaseFiles.pathIn(dataDir);
-  const sample = await sampleStorage(dataDir, SAMPLE_MS);
+  const sample = await databaseFiles.sampleIn(dataDir, SAMPLE_MS);
   const damage = isDeep ? databaseFiles.problemOf(await databaseFiles.verify(path)) : sample.damage;
   if (damage !== null) {
     return problem(

@@ -2,13 +2,13 @@
 import { planConnections } from "../http/limits/connections.ts";
 import { readDescriptorsMax } from "../http/sockets.ts";
 import { count, formatTime, plural } from "../lib/text/words.ts";
-import { isFolderLocked } from "../store/open.ts";
+import { isLocked } from "../store/open.ts";
 import { VERSION } from "../lib/version.ts";
 import { type Context, type Finding, ok, problem, stop, warning } from "./finding.ts";
 import { describeService } from "./service.ts";
 
 export async function checkServer({ server, dataDir, toType }: Context): Promise<Finding> {
-  if (server === null && isFolderLocked(dataDir)) {
+  if (server === null && isLocked(dataDir)) {
     return problem(
       "A server or a restore uses the data folder, and does not answer.",
       "wait a minute; if it still does not, read its log and restart it",

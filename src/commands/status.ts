@@ -9,7 +9,7 @@ import { showHidden } from "../lib/text/hidden.ts";
 import { formatBytes } from "../lib/text/words.ts";
 import type { ServerStatus } from "../ops/server.ts";
 import { VERSION } from "../lib/version.ts";
-import { isFolderLocked } from "../store/open.ts";
+import { isLocked } from "../store/open.ts";
 import { contextOf } from "./context.ts";
 import { type DataOptions, defineCommand } from "../cli/define.ts";
 import { count, formatTime, plural, printData, printJson, printTable } from "../cli/print.ts";
@@ -103,7 +103,7 @@ function printStatus(status: Status): void {
 
 function describeServer({ server, data }: Status): string {
   if (server !== null) return `running since ${formatTime(server.started_at)}`;
-  return isFolderLocked(data) ? "no answer" : "not running";
+  return isLocked(data) ? "no answer" : "not running";
 }
 
 function describeConsole({ console_url: url, listen }: ServerStatus): string {

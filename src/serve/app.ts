@@ -33,7 +33,7 @@ import { BackupJob, type BackupWork } from "../backups/backups.ts";
 import { Metrics } from "../ops/metrics/metrics.ts";
 import { socketPathIn } from "../ops/server.ts";
 import { StorageLog } from "../ops/storage-log.ts";
-import { checkServerStorage, hasDatabase, openServerStorage } from "../store/open.ts";
+import { hasDatabase, inspectStorage, openServerStorage } from "../store/open.ts";
 
 interface AppOptions {
   readonly config: ServeConfig;
@@ -119,7 +119,7 @@ export async function checkApp(config: ServeConfig, ours: ReadonlySet<number>): 
   const needed = withAddressesToStart(config, Date.now());
   // In the order of a start, for the same message.
   if (!hasDatabase(config.dataDir)) requireFreePorts(needed, ours);
-  await checkServerStorage(config.dataDir);
+  await inspectStorage(config.dataDir, () => {});
   if (config.acme !== null) requireFolder(config.dataDir);
   socketPathIn(config.dataDir);
   requireFreePorts(needed, ours);

@@ -3,7 +3,7 @@ import { expect, test } from "bun:test";
 import { AppError } from "../../src/domain/errors.ts";
 import { ADMIN } from "../../src/domain/storage/author.ts";
 import { everySignal } from "../../src/domain/signal/stored-signal.ts";
-import { DAY_MS, HOUR_MS } from "../../src/lib/text/time.ts";
+import { DAY_MS, HOUR_MS, MINUTE_MS } from "../../src/lib/text/time.ts";
 import { failure, inUse, start } from "./start.ts";
 
 export function feedTests(): void {
@@ -24,6 +24,25 @@ export function feedTests(): void {
     );
     await registry.revokeKey(all.record.id, {}, ADMIN);
     expect(await server.findReader(all.key)).toEqual({ ...ofAll, revoked_at: time.at });
+  });
+
+  test("a read key's last use is written once a minute, and its first one since a rotation at once", async () => {
+    const { server, registry, append, mint, time } = await start();
+    const { record } = await mint({ ...forReading, desk: null });
+    const use = async (stepMs: number) => {
+      time.at += stepMs;
+      server.recordRead(record.id, time.at);
+      // The use is before this signal in the queue.
+      await append();
+      return (await registry.findKey(record.id))?.last_used_at;
+    };
+    const first = time.at;
+    expect(await use(0)).toBe(first);
+    expect(await use(MINUTE_MS - 1)).toBe(first);
+    expect(await use(1)).toBe(time.at);
+    await registry.rotateKey(record.id, { overlapMs: HOUR_MS }, ADMIN);
+    expect(await use(1)).toBe(time.at);
+    expect((await registry.rotatedKeysInUse(null)).map(({ id }) => id)).toEqual([record.id]);
   });
 
   test("a running server reads what is stored, and tells of which desks", async () => {

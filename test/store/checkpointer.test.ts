@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { Checkpointer } from "../../src/store/sqlite/append/checkpointer.ts";
 import { DATABASE_NAME } from "../../src/store/sqlite/files/folder.ts";
 import { openDatabase } from "../../src/store/sqlite/files/open.ts";
-import { SqliteStore } from "../../src/store/sqlite/store.ts";
+import { openServerStorage } from "../../src/store/sqlite/store.ts";
 import { mintKey, startServe } from "../kit/cli.ts";
 import { startLoad } from "../kit/load.ts";
 import { onCleanup, query } from "../kit/setup.ts";
@@ -17,7 +17,7 @@ const SIGNALS = 20_000;
 async function open(externalCheckpoints: boolean) {
   const { dataDir, submit } = await prepare();
   const fatal: string[] = [];
-  const store = await SqliteStore.open(
+  const store = await openServerStorage(
     { dataDir, externalCheckpoints },
     {
       onFatal: (reason) => fatal.push(reason),

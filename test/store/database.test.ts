@@ -11,7 +11,7 @@ import {
 } from "node:fs";
 import { join } from "node:path";
 import { fieldNames } from "../../src/domain/signal/signal.ts";
-import { checkServerStorage } from "../../src/store/open.ts";
+import { inspectStorage } from "../../src/store/open.ts";
 import { explainFailure } from "../../src/store/sqlite/files/failures.ts";
 import { lockFolder } from "../../src/store/sqlite/files/lock.ts";
 import {
@@ -149,7 +149,7 @@ test.each([0o400, 0o000])(
     const digits = closed.toString(8).padStart(4, "0");
     const problem = `${path} cannot be used: its mode is ${digits}. Run: chmod 600 ${path}, or name another folder with --data DIR.`;
     expect(refusal(dataDir)).toBe(problem);
-    expect(() => checkServerStorage(dataDir)).toThrow(problem);
+    expect(() => inspectStorage(dataDir, () => {})).toThrow(problem);
     const explained = explainFailure(new Error("unable to open database file"), path);
     if (closed === 0) expect(explained).toMatchObject({ message: problem });
     chmodSync(path, 0o600);

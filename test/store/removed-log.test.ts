@@ -3,7 +3,7 @@ import { expect, test } from "bun:test";
 import { mkdirSync, rmdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { openDatabase } from "../../src/store/sqlite/files/open.ts";
-import { SqliteStore } from "../../src/store/sqlite/store.ts";
+import { openServerStorage } from "../../src/store/sqlite/store.ts";
 import { onCleanup, query, rejection } from "../kit/setup.ts";
 import { prepare } from "./_submissions.ts";
 
@@ -25,7 +25,7 @@ test("a change in a database whose log was deleted meanwhile is refused", async 
 async function start() {
   const { dataDir, submit } = await prepare();
   const [ended, hindered] = [Promise.withResolvers<string>(), Promise.withResolvers<string>()];
-  const store = await SqliteStore.open(
+  const store = await openServerStorage(
     { dataDir, externalCheckpoints: false },
     {
       onFatal: ended.resolve,

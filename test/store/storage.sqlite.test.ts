@@ -4,7 +4,6 @@ import { expect, test } from "bun:test";
 import { createHash } from "node:crypto";
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { pino } from "pino";
 import { everySignal } from "../../src/domain/signal/stored-signal.ts";
 import { openConsoleStorage, openServerStorage } from "../../src/store/open.ts";
 import { BY_ADMIN } from "../../src/domain/audit/audit.ts";
@@ -26,8 +25,8 @@ testStorage("SQLite", {
     return async (now, events) => {
       const where = { dataDir, externalCheckpoints: false };
       const server = await openServerStorage(where, events);
-      const log = pino({ level: "silent" });
-      return { server, console: await openConsoleStorage(dataDir, { log, now }) };
+      const { onWarning } = events;
+      return { server, console: await openConsoleStorage(dataDir, { now, onWarning }) };
     };
   },
 });

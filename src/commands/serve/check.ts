@@ -9,7 +9,7 @@ import { FOLDER_ACCESS, newestFirst, unusableFolder } from "../../backups/folder
 import { UserError } from "../../lib/errors.ts";
 import { askStatus } from "../../ops/client.ts";
 import type { ServerStatus } from "../../ops/server.ts";
-import { databaseFiles, hasDatabase, sampleStorage } from "../../store/open.ts";
+import { databaseFiles, hasDatabase } from "../../store/open.ts";
 import { refuseDataFolder } from "../backup.ts";
 import { printNote } from "../../cli/print.ts";
 
@@ -37,7 +37,7 @@ export async function checkConfig(config: ServeConfig): Promise<void> {
 
 /** Throws `UserError` for damage that a start would not notice: `serve` would fail later, at those pages. */
 async function requireSound(dataDir: string): Promise<void> {
-  const { damage } = await sampleStorage(dataDir, SAMPLE_MS);
+  const { damage } = await databaseFiles.sampleIn(dataDir, SAMPLE_MS);
   if (damage === null) return;
   throw new UserError(
     `${databaseFiles.pathIn(dataDir)} is damaged (${damage}): serve would start, and fail where it is damaged. Restore a backup with the server stopped (the current database is kept)`,

@@ -98,7 +98,10 @@ async function serve(options: ConsoleOptions): Promise<Running> {
   const log = pino(logOptions(options.logLevel), { write: (line) => post({ type: "log", line }) });
   logWarnings(log);
   await using opened = new AsyncDisposableStack();
-  const storage = await openConsoleStorage(options.dataDir, { log, now: Date.now });
+  const storage = await openConsoleStorage(options.dataDir, {
+    now: Date.now,
+    onWarning: (sentence) => log.warn(sentence),
+  });
   opened.defer(() => storage.close());
   const isTls = options.certificate !== null;
   const ownUrl = () =>

@@ -14,6 +14,8 @@ export interface DatabaseFiles {
   problemOf(verification: Verification): string | null;
   /** Looks for damage in a part of a file that can be read in this time. Throws `UserError` if it cannot be used. */
   sample(file: string, milliseconds: number): Awaitable<Sample>;
+  /** {@link sample} of the database in a folder, which a server may use. */
+  sampleIn(dataDir: string, milliseconds: number): Promise<Sample>;
   /** Throws `UserError` if the `earlier` backups, newest first, are of another database. */
   refuseOthers(file: string, earlier: readonly string[]): void;
   /** Returns the first of the backups that is not known to be of another database, or null. */

@@ -55,7 +55,6 @@ export interface Storage {
   readonly signals: SignalReader;
   /** Empty in a command if it cannot be read: a server will replace it. */
   readonly activity: Pick<Activity, "keysStillInUse">;
-  close(): Awaitable<void>;
 }
 
 export interface ConsoleStorage extends Storage {
@@ -65,4 +64,5 @@ export interface ConsoleStorage extends Storage {
   readonly deviceSecret: Uint8Array;
   /** Why a change was not saved, such as "the disk is full"; null if trying again later does not help. */
   readonly whyNotSaved: (error: unknown) => string | null;
+  close(): Promise<void>;
 }

@@ -9,8 +9,15 @@ import { UserError } from "../../lib/errors.ts";
 import { addEntry } from "./audit.ts";
 import { activeDesk, deskIdOf, getDesk } from "./desk-rows.ts";
 import { greaterOf, indexedBy, lesserOf } from "./dialect.ts";
-import { requireRoom } from "./key-limits.ts";
-import { EXPIRY, findKey, getKey, IS_ACTIVE, selectKeys, successorId } from "./key-rows.ts";
+import {
+  EXPIRY,
+  findKey,
+  getKey,
+  IS_ACTIVE,
+  requireRoom,
+  selectKeys,
+  successorId,
+} from "./key-rows.ts";
 import type { Sql, Tx } from "./sql.ts";
 
 /** Sorts after every id. */

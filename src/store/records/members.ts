@@ -16,15 +16,17 @@ import { NotFoundError, UserError } from "../../lib/errors.ts";
 import { shellQuoted } from "../../lib/text/shell.ts";
 import { addEntry } from "./audit.ts";
 import { activeDesk, getDesk } from "./desk-rows.ts";
-import { findLink, insertLink, spendLinks } from "./invitations.ts";
 import {
   endSessions,
   findAccount,
   findByEmail,
+  findLink,
   getAccount,
+  insertLink,
   LOCKED,
   type MemberRow,
   selectMembers,
+  spendLinks,
   toAccount,
   toMember,
   workingPassword,

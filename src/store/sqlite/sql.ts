@@ -10,14 +10,16 @@ interface Connections {
   /** Nothing else uses it, or it would be in its transactions by chance. The reader's will do where nothing is done at once. */
   readonly writer?: Database;
   readonly now?: () => number;
+  /** Returns the error that a failed read throws instead. */
+  readonly explain?: (error: unknown) => unknown;
 }
 
 /** One queue per thread: to wait for the lock blocks the thread, and with it the transaction that has the lock. */
 let last: Promise<unknown> = Promise.resolve();
 
-export function sqliteSql({ reader, writer = reader, now = Date.now }: Connections): Sql {
+export function sqliteSql({ reader, writer = reader, now = Date.now, explain }: Connections): Sql {
   return {
-    ...reading(reader),
+    ...reading(reader, explain),
     get now() {
       return now();
     },
@@ -31,12 +33,19 @@ export function sqliteSql({ reader, writer = reader, now = Date.now }: Connectio
   };
 }
 
-export function reading(db: Database): Omit<Reader, "now"> {
+export function reading(db: Database, explain = (error: unknown) => error): Omit<Reader, "now"> {
+  const read = async <T>(work: () => T): Promise<T> => {
+    try {
+      return work();
+    } catch (error) {
+      throw explain(error);
+    }
+  };
   return {
-    all: async <Row>(sql: string, ...values: Value[]) =>
-      db.query<Row, Named>(sql).all(named(values)),
-    get: async <Row>(sql: string, ...values: Value[]) =>
-      db.query<Row, Named>(sql).get(named(values)),
+    all: <Row>(sql: string, ...values: Value[]) =>
+      read(() => db.query<Row, Named>(sql).all(named(values))),
+    get: <Row>(sql: string, ...values: Value[]) =>
+      read(() => db.query<Row, Named>(sql).get(named(values))),
   };
 }
 

@@ -45,7 +45,10 @@ test("pages and forms stay with the member's desk, whatever its name was when th
 /** The visit's session was found while the desk was called `alpha`. */
 async function start() {
   const log = pino({ level: "silent" });
-  const storage = await openConsoleStorage(temporaryFolder(), { log, now: Date.now });
+  const storage = await openConsoleStorage(temporaryFolder(), {
+    now: Date.now,
+    onWarning: () => {},
+  });
   onCleanup(() => storage.close());
   const { registry, members } = storage;
   const key = { scope: "send", expiresInMs: null } as const;

@@ -24,7 +24,7 @@ const LISTENER = "http/listener.ts";
 const WRITER = "store/sqlite/append/writer.ts";
 const UNIQUE_INDEX = "CREATE UNIQUE INDEX signals_client_signal_id";
 const CONFLICT = "ON CONFLICT (desk_id, client_signal_id) DO NOTHING";
-const COPY = 'db.query("VACUUM INTO ?").run(partial);';
+const COPY = 'db.query("VACUUM INTO ?").run(copy);';
 
 type Mutant = readonly [test: TestName & { readonly isQuick?: boolean }, ...edits: Edit[]];
 
@@ -74,8 +74,8 @@ const mutants: Readonly<Record<string, Mutant>> = {
     quick("process/revoke", "once a revoke has committed, no signal of that key commits"),
     edit(
       BATCH,
-      "this.#isKeyValid(submission, keys)\n",
-      "(this.#isKeyValid(submission, keys) || true)\n",
+      "mayStore(this.#keyOf(submission, keys), submission.receivedAt)\n",
+      "(mayStore(this.#keyOf(submission, keys), submission.receivedAt) || true)\n",
     ),
   ],
   "a failed fsync of a commit counts as temporary": [
@@ -98,7 +98,7 @@ const mutants: Readonly<Record<string, Mutant>> = {
     of("disk/full", "EDQUOT at every write of the log: 503 until it is over"),
     edit(
       BATCH,
-      'batch.map(() => ({ kind: "unavailable", reason, obstacle }))',
+      "batch.map(() => refusal)",
       'batch.map(({ receivedAt }) => ({ kind: "stored", id: this.#ids.next(receivedAt) }))',
     ),
   ],
@@ -115,14 +115,14 @@ const mutants: Readonly<Record<string, Mutant>> = {
     of("network/exhaustion", "more clients than descriptors"),
     edit(
       "http/limits/connections.ts",
-      "for (const connection of excess) sockets.shutDown(connection);",
+      "for (const { connection } of excess) sockets.shutDown(connection);",
       "",
     ),
   ],
   "a stop closes connections that are still in use": [
     stop,
     edit(LISTENER, "LAST_REQUESTS_MS = 500", "LAST_REQUESTS_MS = 0"),
-    edit(LISTENER, "await this.#stop(false);", "await this.#stop(true);"),
+    edit(LISTENER, "race([this.#stop(false), ", "race([this.#stop(true), "),
   ],
   "a stop accepts new connections": [stop, edit(LISTENER, "holdOffNew(this.#listening());", "")],
   "two servers get the lock of a folder": [
@@ -150,7 +150,7 @@ const mutants: Readonly<Record<string, Mutant>> = {
     edit(
       "store/sqlite/copies/copy.ts",
       COPY,
-      `${COPY} const copy = new (db.constructor as typeof Database)(partial); copy.run("DELETE FROM signals WHERE seq <= 500"); copy.close();`,
+      `${COPY} const made = new (db.constructor as typeof Database)(copy); made.run("DELETE FROM signals WHERE seq <= 500"); made.close();`,
     ),
   ],
   "damage in the log is ignored": [
@@ -168,6 +168,10 @@ const all = Object.entries(mutants).map(([name, [covering, ...edits]]) => ({
   edits,
   ...covering,
 }));
+test("each mutant still finds what it replaces", () => {
+  for (const { edits } of all) variantOf(...edits);
+});
+
 const tests = new Map(all.map((mutant) => [`${mutant.file}: ${mutant.title}`, mutant]));
 
 test.each(isFull ? [...tests.values()] : [])("control: $file, $title passes", async (covering) => {

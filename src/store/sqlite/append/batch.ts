@@ -4,10 +4,15 @@
  */
 import type { Database, SQLQueryBindings } from "bun:sqlite";
 import { IdSequence } from "../../../domain/signal/id.ts";
-import { type KeyLife, keyState } from "../../../domain/key/key.ts";
-import { meansTheSame } from "../../../domain/signal/same-json.ts";
 import { fieldNames, type Signal } from "../../../domain/signal/signal.ts";
 import type { StorageProblem, Submission } from "../../../domain/storage/append.ts";
+import {
+  differencesOf,
+  FIND_KEY,
+  isUseDue,
+  type KeyAtWork,
+  mayStore,
+} from "../../records/append.ts";
 import { BlockWriter } from "./blocks.ts";
 import {
   describeFailure,
@@ -41,9 +46,6 @@ export interface Refusal {
 /** The state of the disk is unknown: the process must end and be started again. */
 class FatalStorageError extends Error {}
 
-/** A key's last use is written at most this often, and only inside a transaction that runs anyway. */
-const LAST_USED_INTERVAL_MS = 60_000;
-
 /** Rows per INSERT statement. Each statement has a fixed cost: eight rows cost a quarter less than eight statements. */
 const STATEMENT_ROWS = 8;
 
@@ -60,11 +62,6 @@ interface Candidate {
 
 interface Stored extends Signal {
   readonly id: string;
-}
-
-interface KeyRow extends KeyLife {
-  /** Null until the first use since a rotation: that one is written at once, because it says who still has the old key. */
-  last_used_at: number | null;
 }
 
 export class BatchCommitter {
@@ -91,13 +88,7 @@ export class BatchCommitter {
       `SELECT id, ${fieldNames.join(", ")} FROM signals
        WHERE desk_id = ? AND client_signal_id = ?`,
     );
-    this.#findKey = db.query<KeyRow, [string]>(
-      `SELECT expires_at, revoked_at, archived_at AS desk_archived_at,
-         CASE WHEN successor_id IS NULL OR last_used_at >
-           (SELECT created_at FROM api_keys AS next WHERE next.id = api_keys.successor_id)
-         THEN last_used_at END AS last_used_at
-       FROM api_keys JOIN desks ON desks.id = desk_id WHERE api_keys.id = ? AND scope = 'send'`,
-    );
+    this.#findKey = db.query<KeyAtWork, [string]>(FIND_KEY);
     this.#touchKey = db.query("UPDATE api_keys SET last_used_at = ? WHERE id = ?");
     this.#countDiffering = db.query(
       "UPDATE desks SET differing_duplicates = differing_duplicates + 1 WHERE id = ?",
@@ -142,7 +133,7 @@ export class BatchCommitter {
   /** In a transaction of its own. Skipped if the disk or a lock is in the way; any other failure is thrown. */
   recordUse(keyId: string, at: number): void {
     try {
-      this.#touchKey.run(at, keyId);
+      this.#writeUse(keyId, this.#findKey.get(keyId), at);
     } catch (error) {
       if (!isTransient(error)) throw error;
     }
@@ -179,14 +170,16 @@ export class BatchCommitter {
   }
 
   #append(batch: readonly Submission[]): Outcome[] {
-    const keys = new Map<string, KeyRow | null>();
+    const keys = new Map<string, KeyAtWork | null>();
     const outcomes = batch.map((): Outcome => ({ kind: "unauthorized" }));
     const candidates = batch.flatMap((submission, index) =>
-      this.#isKeyValid(submission, keys)
+      mayStore(this.#keyOf(submission, keys), submission.receivedAt)
         ? [{ submission, index, id: this.#ids.next(submission.receivedAt) }]
         : [],
     );
-    this.#writeLastUsed(candidates, keys);
+    for (const { submission } of candidates) {
+      this.#writeUse(submission.keyId, this.#keyOf(submission, keys), submission.receivedAt);
+    }
     let lastSeq = 0;
     for (const rows of inStatements(candidates)) {
       const statement = rows.length === 1 ? this.#insertOne : this.#insertSeveral;
@@ -206,33 +199,25 @@ export class BatchCommitter {
     const found = this.#findStored.get(deskId, signal.client_signal_id);
     if (found === null) throw new Error("a skipped signal has no original");
     if (found.id === candidate.id) return stored(candidate);
-    const differs = fieldNames.filter((column) => !isSame(column, found, signal));
+    const differs = differencesOf(found, signal);
     if (differs.length > 0) this.#countDiffering.run(deskId);
     return { kind: "duplicate", id: found.id, differs };
   }
 
-  /**
-   * Checks inside the transaction whether the key still authenticates. A revoke either committed before
-   * the transaction, or waits for its end: so no signal commits after its key's revoke. The same holds for
-   * the archiving of its desk.
-   */
-  #isKeyValid({ keyId, receivedAt }: Submission, keys: Map<string, KeyRow | null>): boolean {
-    let key = keys.get(keyId);
+  /** As this transaction sees it. */
+  #keyOf({ keyId }: Submission, known: Map<string, KeyAtWork | null>): KeyAtWork | null {
+    let key = known.get(keyId);
     if (key === undefined) {
       key = this.#findKey.get(keyId);
-      keys.set(keyId, key);
+      known.set(keyId, key);
     }
-    return key !== null && keyState(key, receivedAt) === "active";
+    return key;
   }
 
-  #writeLastUsed(candidates: readonly Candidate[], keys: ReadonlyMap<string, KeyRow | null>): void {
-    for (const { submission } of candidates) {
-      const { keyId, receivedAt } = submission;
-      const key = keys.get(keyId) ?? null;
-      if (key === null || isRecent(key.last_used_at, receivedAt)) continue;
-      this.#touchKey.run(receivedAt, keyId);
-      key.last_used_at = receivedAt;
-    }
+  #writeUse(keyId: string, key: KeyAtWork | null, at: number): void {
+    if (key === null || !isUseDue(key, at)) return;
+    this.#touchKey.run(at, keyId);
+    key.last_used_at = at;
   }
 }
 
@@ -243,18 +228,6 @@ function refusalOf(error: unknown): Refusal {
     error: describeFailure(error),
     obstacle: isRefusedWrite(error) ? "disk" : "lock",
   };
-}
-
-/** The absolute value: a clock that was set back must not stop these writes. */
-function isRecent(usedAt: number | null, now: number): boolean {
-  return usedAt !== null && Math.abs(now - usedAt) < LAST_USED_INTERVAL_MS;
-}
-
-/** Compares metadata, which is stored as text, by what it means as JSON. */
-function isSame(column: keyof Signal, { [column]: one }: Signal, { [column]: other }: Signal) {
-  if (one === other) return true;
-  if (column !== "metadata" || one === null || other === null) return false;
-  return meansTheSame(String(one), String(other));
 }
 
 const INSERTED_COLUMNS = ["id", "desk_id", "key_id", "received_at", ...fieldNames];

@@ -48,7 +48,7 @@ export class Thread {
   #isFailed = false;
   #onClosed: (() => void) | null = null;
 
-  /** Starts a thread and waits until it has opened the database, which `SqliteStore` has checked. */
+  /** Starts a thread and waits until it has opened the database, which `openServerStorage` has checked. */
   static async start(role: ThreadRole, where: DatabaseLocation): Promise<Thread> {
     const thread = new Thread();
     const answer = await new Promise<FromThread>((resolve) => {

@@ -1,0 +1,39 @@
+/** What an engine is: a folder in `store/` that offers this. `store/open.ts` chooses one. */
+import type { Awaitable } from "./awaitable.ts";
+import type { DatabaseFiles } from "./files.ts";
+import type { ConsoleStorage, ServerStorage, ServerStorageEvents, Storage } from "./storage.ts";
+
+/** `dataDir`: the folder of the data. Each method throws `UserError` if the data cannot be used. */
+export interface Engine {
+  /** Null if the database is not a file in the folder. */
+  readonly files: DatabaseFiles | null;
+  readonly hasDatabase: (dataDir: string) => boolean;
+  /** Throws if there is none. */
+  readonly requireDatabase: (dataDir: string) => void;
+  /** Whether a server or a restore has the data. Creates nothing. False if this user cannot tell. */
+  readonly isLocked: (dataDir: string) => boolean;
+  /** For `serve`. Throws if another server has the data. */
+  readonly openServerStorage: (
+    where: { readonly dataDir: string; readonly externalCheckpoints: boolean },
+    events: ServerStorageEvents,
+  ) => Promise<ServerStorage>;
+  /** For the console's thread; the server has opened the data before. */
+  readonly openConsoleStorage: (
+    dataDir: string,
+    options: { readonly now: () => number; readonly onWarning: (sentence: string) => void },
+  ) => Promise<ConsoleStorage>;
+  /** Opens the storage for one command and closes it after. `create`: if there is none. */
+  readonly withStorage: <T>(
+    dataDir: string,
+    work: (storage: Storage) => Awaitable<T>,
+    options?: { readonly create?: boolean },
+  ) => Promise<T>;
+  /**
+   * For checks. Creates and changes nothing. Returns null without a database, and throws what
+   * {@link openServerStorage} would.
+   */
+  readonly inspectStorage: <T>(
+    dataDir: string,
+    work: (storage: Pick<Storage, "registry" | "signals" | "activity">) => Awaitable<T>,
+  ) => Promise<T | null>;
+}

@@ -1,0 +1,96 @@
+/** SQLite in a data folder. */
+import type { Database } from "bun:sqlite";
+import { existsSync, statSync } from "node:fs";
+import { join, resolve } from "node:path";
+import type { Engine } from "../../domain/storage/engine.ts";
+import type { DatabaseFiles } from "../../domain/storage/files.ts";
+import type { Storage } from "../../domain/storage/storage.ts";
+import { records } from "../records/records.ts";
+import { signals } from "../records/signals/signals.ts";
+import { copyDatabase, findOwnBackup, isCopy, refuseOtherBackups } from "./copies/copy.ts";
+import { copyInProcess, findOwnInProcess } from "./copies/copying.ts";
+import { restore } from "./copies/restore.ts";
+import { describeProblem, verifyDatabase } from "./copies/verify.ts";
+import { explainCommandFailure, explainTransient, isTransient } from "./files/failures.ts";
+import { DATABASE_NAME, requireDatabase } from "./files/folder.ts";
+import { isFolderLocked } from "./files/lock.ts";
+import { openDatabase, readDatabase } from "./files/open.ts";
+import { openForReading } from "./read/read.ts";
+import { sampleDatabase } from "./read/sample.ts";
+import { openActivity, stillInUseIn } from "./side/activity.ts";
+import { openSessions } from "./side/sessions.ts";
+import { sqliteSql } from "./sql.ts";
+import { openServerStorage } from "./store.ts";
+
+const pathIn = (dataDir: string): string => join(dataDir, DATABASE_NAME);
+
+const files: DatabaseFiles = {
+  pathIn,
+  logBytes: (dataDir) => statSync(`${pathIn(dataDir)}-wal`, { throwIfNoEntry: false })?.size ?? 0,
+  verify: verifyDatabase,
+  problemOf: describeProblem,
+  sample: (file, milliseconds) =>
+    sampleDatabase(file, milliseconds, async (sample) => {
+      using db = openForReading(file);
+      return sample(db);
+    }),
+  sampleIn: (dataDir, milliseconds) =>
+    sampleDatabase(pathIn(dataDir), milliseconds, (sample) => readDatabase(dataDir, sample)),
+  refuseOthers: refuseOtherBackups,
+  findOwn: findOwnBackup,
+  findOwnInProcess,
+  copy: copyDatabase,
+  copyInProcess,
+  isCopy,
+  restore,
+};
+
+export const sqlite = {
+  files,
+  hasDatabase: (dataDir) => existsSync(pathIn(dataDir)),
+  requireDatabase,
+  isLocked: isFolderLocked,
+  openServerStorage,
+
+  openConsoleStorage: async (dataDir, { now, onWarning }) => {
+    await using opened = new AsyncDisposableStack();
+    const openOne = (): Database =>
+      opened.use(openDatabase(dataDir, "console", { onTightened: onWarning }));
+    const reader = openOne();
+    const activity = opened.adopt(openActivity(dataDir, onWarning), (one) => one.close());
+    await activity.keepKeysOf(reader);
+    const { sessions, deviceSecret } = opened.use(await openSessions(dataDir, onWarning));
+    const writer = openOne();
+    const toClose = opened.move();
+    return {
+      ...records(sqliteSql({ reader, writer, now })),
+      signals: signals(sqliteSql({ reader })),
+      activity,
+      sessions,
+      deviceSecret,
+      whyNotSaved: (error) => (isTransient(error) ? explainTransient(error) : null),
+      close: () => toClose.disposeAsync(),
+    };
+  },
+
+  withStorage: async (dataDir, work, { create = false } = {}) => {
+    const folder = resolve(dataDir);
+    if (!create) requireDatabase(folder);
+    using db = openDatabase(folder, "command");
+    try {
+      return await work(storageOf(db, folder));
+    } catch (error) {
+      throw explainCommandFailure(error, pathIn(folder));
+    }
+  },
+
+  inspectStorage: (dataDir, work) => {
+    const folder = resolve(dataDir);
+    return readDatabase(folder, (db) => work(storageOf(db, folder)));
+  },
+} satisfies Engine;
+
+function storageOf(db: Database, dataDir: string): Storage {
+  const sql = sqliteSql({ reader: db });
+  return { ...records(sql), signals: signals(sql), activity: stillInUseIn(dataDir) };
+}
