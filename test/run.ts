@@ -24,7 +24,6 @@ const long = [
   "commands/completion",
   "commands/signals-cli",
   "feed/feed-client",
-  "http/acme",
   "project/tour",
   "store/restore",
 ];

@@ -1,5 +1,5 @@
-/** Certificates from an ACME directory of our own. `test/faults/network/acme.test.ts` asks Pebble. */
-import { describe, expect, test } from "bun:test";
+/** What happens with a directory that refuses, delays or advises, and with files and ports that are in the way. */
+import { describe, expect, setDefaultTimeout, test } from "bun:test";
 import { X509Certificate } from "node:crypto";
 import {
   chmodSync,
@@ -13,36 +13,28 @@ import {
 } from "node:fs";
 import { join } from "node:path";
 import { connect } from "node:tls";
-import { DAY_MS, HOUR_MS } from "../../src/lib/text/time.ts";
-import type { Readiness } from "../../src/checks/table.ts";
-import { askServer, askStatus } from "../../src/ops/client.ts";
-import { cliHere, freePort, type ServeProcess, startServe } from "../kit/cli.ts";
-import { acmeFlags, problem, startDirectory, type TestDirectory } from "./_directory.ts";
-import { scrape } from "../ops/_metrics.ts";
-import { temporaryFolder } from "../kit/setup.ts";
+import { DAY_MS, HOUR_MS } from "../../../src/lib/text/time.ts";
+import { askServer, askStatus } from "../../../src/ops/client.ts";
+import { cliHere, freePort, startServe } from "../../kit/cli.ts";
+import { acmeFlags, certificateCheck, problem, startDirectory } from "../kit/directory.ts";
+import { stop } from "../kit/faults.ts";
+import { scrape } from "../../ops/_metrics.ts";
+import { temporaryFolder } from "../../kit/setup.ts";
 
-const names = ["signals.test", "console.test"];
+setDefaultTimeout(180_000);
 
-interface Setting {
-  readonly directory: TestDirectory;
-  readonly challengePort: number;
-  readonly dataDir: string;
-  readonly args: readonly string[];
-  readonly start: (until?: string, more?: readonly string[]) => Promise<ServeProcess>;
-}
+/** Of a certificate that expires while a test waits. */
+const SHORT_S = 2;
+const names = ["console.test", "signals.test"];
 
-async function setUp(): Promise<Setting> {
-  const challengePort = await freePort();
-  const directory = await startDirectory(challengePort);
+async function setUp(lifetimeS?: number) {
+  const directory = await startDirectory(lifetimeS);
   const dataDir = join(temporaryFolder(), "data");
-  const args = [
-    ...acmeFlags(names, directory, challengePort),
-    // Half of it passes with each stop.
-    "--stop-timeout=100ms",
-  ];
+  // Half of the timeout passes with each stop.
+  const args = [...acmeFlags(names, directory), "--stop-timeout=100ms"];
   const start = (until?: string, more: readonly string[] = []) =>
     startServe([...args, ...more], { dataDir, ...(until === undefined ? {} : { until }) });
-  return { directory, challengePort, dataDir, args, start };
+  return { directory, challengePort: directory.challengePort, dataDir, args, start };
 }
 
 /** The certificate that a new connection gets. */
@@ -57,13 +49,6 @@ function presented(url: string): Promise<X509Certificate> {
   });
 }
 
-async function certificateCheck(dataDir: string): Promise<Readiness["checks"][string]> {
-  const answer = await askServer(dataDir, "/readyz");
-  const { checks } = (await answer.json()) as Readiness;
-  if (checks["certificate"] === undefined) throw new Error("there is no such check");
-  return checks["certificate"];
-}
-
 /** What `doctor` finds about the certificate, or by another check. */
 async function examine(
   args: readonly string[],
@@ -74,11 +59,6 @@ async function examine(
   const { stdout } = await cliHere(["doctor", "--json", ...args, ...listen]);
   const findings = JSON.parse(stdout) as { name: string }[];
   return findings.find(({ name }) => name === check);
-}
-
-async function stop(server: ServeProcess): Promise<void> {
-  server.kill("SIGTERM");
-  expect(await server.exited).toBe(0);
 }
 
 function readState(dataDir: string): Record<string, unknown> {
@@ -103,7 +83,7 @@ test("a first start obtains one certificate for all names; a restart makes no re
   }
   expect(server.output.stderr).not.toContain("PRIVATE KEY");
 
-  const [token = ""] = directory.orders[0]?.tokens ?? [];
+  const [token = ""] = directory.tokens;
   expect(token).not.toBe("");
   for (const path of ["/", `/.well-known/acme-challenge/${token}`, "/v1/signals", "/readyz"]) {
     const answer = await fetch(`http://127.0.0.1:${challengePort}${path}`, { redirect: "manual" });
@@ -221,8 +201,7 @@ describe("without a first certificate", () => {
 
 describe("a renewal", () => {
   test("happens when the directory says so, without a restart, and names what it replaces", async () => {
-    const { directory, dataDir, start } = await setUp();
-    directory.lifetimeMs = 2 * 60_000;
+    const { directory, dataDir, start } = await setUp(120);
     const asked: string[] = [];
     directory.renewalInfo = (id) => {
       asked.push(id);
@@ -243,8 +222,7 @@ describe("a renewal", () => {
   });
 
   test("that fails leaves the old certificate in use, and is reported everywhere", async () => {
-    const { directory, dataDir, args, start } = await setUp();
-    directory.lifetimeMs = 2 * 60_000;
+    const { directory, dataDir, args, start } = await setUp(120);
     const overdue = { start: new Date(0), end: new Date(1) };
     directory.renewalInfo = () => Response.json({ suggestedWindow: overdue });
     const { orders } = directory;
@@ -351,15 +329,14 @@ describe("the port of --acme-http-listen in use by another program", () => {
   });
 
   test("stops a start without a valid certificate", async () => {
-    const { directory, challengePort, dataDir, args, start } = await setUp();
-    directory.lifetimeMs = 1_000;
+    const { challengePort, dataDir, args, start } = await setUp(SHORT_S);
     const refused = ["serve", ...args, "--listen=127.0.0.1:0", "--data", dataDir];
     const says = /^signalbox: .*is in use by another program.* such as --acme-http-listen /m;
     let other = occupy(challengePort);
     expect((await cliHere(refused)).stderr).toMatch(says);
     other.stop(true);
     await stop(await start());
-    await Bun.sleep(1_100);
+    await Bun.sleep(SHORT_S * 1_000);
     other = occupy(challengePort);
     const { code, stderr } = await cliHere(refused);
     expect([code, stderr]).toEqual([1, expect.stringMatching(says)]);
@@ -414,14 +391,10 @@ test("doctor without the flags of serve does not call a proxy what obtained the 
 });
 
 test("another directory is asked at once, and what the first one said no longer counts", async () => {
-  const { directory, challengePort, dataDir, start } = await setUp();
+  const { directory, dataDir, start } = await setUp();
   directory.refusal = () => problem("rateLimited", "too many orders", { "Retry-After": "7200" });
   await stop(await start("no certificate could be obtained"));
-  const other = await startDirectory(challengePort);
-  const server = await start(undefined, [
-    `--acme-directory=${other.url}`,
-    `--acme-ca=${other.caFile}`,
-  ]);
+  const server = await start(undefined, acmeFlags([], await startDirectory()));
   const { fingerprint } = await presented(server.url);
   await stop(server);
 
@@ -434,15 +407,14 @@ test("another directory is asked at once, and what the first one said no longer 
 });
 
 test("a certificate that expired while the server was down is used until there is another one", async () => {
-  const { directory, dataDir, args, start } = await setUp();
-  directory.lifetimeMs = 1_000;
+  const { directory, dataDir, args, start } = await setUp(SHORT_S);
   const { orders } = directory;
   directory.refusal = () => (orders.length === 0 ? null : problem("malformed", "not today"));
   const { url, ...server } = await start();
   const { fingerprint } = await presented(url);
   server.kill("SIGKILL");
   await server.exited;
-  await Bun.sleep(1_100);
+  await Bun.sleep(SHORT_S * 1_000);
   expect(await examine(args, dataDir)).toMatchObject({ severity: "problem" });
   const again = await start();
   await again.logged("the certificate has expired and could not be renewed");

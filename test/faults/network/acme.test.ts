@@ -1,12 +1,11 @@
-/** Certificates from Pebble: issued, renewed, and kept when it fails. `test/http/acme.test.ts` has what Pebble cannot do. */
+/** Certificates from Pebble: issued, renewed, and kept when it fails. */
 import { expect, setDefaultTimeout, test } from "bun:test";
 import { join } from "node:path";
-import { askServer, askStatus } from "../../../src/ops/client.ts";
-import type { Readiness } from "../../../src/checks/table.ts";
+import { askStatus } from "../../../src/ops/client.ts";
 import { mintKey, type ServeProcess, startServe } from "../../kit/cli.ts";
-import { acmeFlags } from "../../http/_directory.ts";
 import { startLoad } from "../../kit/load.ts";
 import { temporaryFolder } from "../../kit/setup.ts";
+import { acmeFlags, certificateCheck } from "../kit/directory.ts";
 import { expectKept, report, scale, stop } from "../kit/faults.ts";
 import { type Pebble, startPebble } from "../kit/pebble.ts";
 
@@ -17,7 +16,7 @@ const names = ["signals.example.com", "console.example.com"];
 async function setUp(lifetimeS: number) {
   const pebble = await startPebble(lifetimeS);
   const dataDir = join(temporaryFolder(), "data");
-  const args = [...acmeFlags(names, pebble, pebble.challengePort), "--console-listen=127.0.0.1:0"];
+  const args = [...acmeFlags(names, pebble), "--console-listen=127.0.0.1:0"];
   const start = (until?: string) =>
     startServe(args, { dataDir, ...(until === undefined ? {} : { until }) });
   return { pebble, dataDir, start };
@@ -31,13 +30,6 @@ async function reach(url: string, name: string, pebble: Pebble): Promise<number>
     keepalive: false,
   });
   return status;
-}
-
-async function certificateCheck(dataDir: string): Promise<Readiness["checks"][string]> {
-  const answer = await askServer(dataDir, "/readyz");
-  const { checks } = (await answer.json()) as Readiness;
-  if (checks["certificate"] === undefined) throw new Error("there is no such check");
-  return checks["certificate"];
 }
 
 async function logged(server: ServeProcess, text: string, times: number): Promise<void> {

@@ -9,13 +9,13 @@ import { DAY_MS, HOUR_MS } from "../../../src/lib/text/time.ts";
 import { makeCertificate, writeCertificate } from "../../kit/certificates.ts";
 import { type CliOptions, commandsOn, freePort, mintKey, signalbox } from "../../kit/cli.ts";
 import { type ServeProcess, startServe } from "../../kit/cli.ts";
-import { acmeFlags } from "../../http/_directory.ts";
 import { type Load, startLoad } from "../../kit/load.ts";
 import { readRules, scrape } from "../../ops/_metrics.ts";
 import { post, sharedByFile, signal, startTestApp, temporaryFolder } from "../../kit/setup.ts";
 import { must } from "../kit/debian.ts";
 import { addAddress } from "../kit/address.ts";
 import { startClock } from "../kit/clock.ts";
+import { acmeFlags } from "../kit/directory.ts";
 import { fillDisk, mountDisk } from "../kit/disk.ts";
 import { kill, report, stop } from "../kit/faults.ts";
 import { startGuests } from "../kit/guests.ts";
@@ -246,9 +246,7 @@ const conditions: Readonly<Record<string, () => Promise<Condition>>> = {
   },
   SignalboxCertificateNotRenewed: async () => {
     const pebble = await startPebble(20);
-    const { server, port } = await watched(
-      acmeFlags(["signals.test"], pebble, pebble.challengePort),
-    );
+    const { server, port } = await watched(acmeFlags(["signals.test"], pebble));
     const end = async (): Promise<void> => {
       await pebble.start();
       server.kill("SIGHUP");
