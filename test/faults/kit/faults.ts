@@ -45,26 +45,23 @@ export interface Started {
   readonly takesSignals: boolean;
   /** If it does not. */
   readonly result: { readonly code: number; readonly stderr: string } | null;
-  readonly kill: () => Promise<unknown>;
+  readonly end: () => Promise<unknown>;
 }
 
 /** Starts a server. Resolves when it takes signals or has ended. */
 export async function tryStart(dataDir: string, program = signalbox): Promise<Started> {
   const child = spawn(["serve", "--data", dataDir, "--listen", "127.0.0.1:0"], { program });
-  const kill = (): Promise<unknown> => {
+  const end = (): Promise<unknown> => {
     child.kill("SIGKILL");
     return child.exited;
   };
   let stderr = "";
   for await (const text of child.stderr.pipeThrough(new TextDecoderStream())) {
     stderr += text;
-    if (stderr.includes("takes signals at")) return { takesSignals: true, result: null, kill };
+    if (stderr.includes("takes signals at")) return { takesSignals: true, result: null, end };
   }
-  return {
-    takesSignals: false,
-    result: { code: await child.exited, stderr: asShown(stderr) },
-    kill,
-  };
+  const result = { code: await child.exited, stderr: asShown(stderr) };
+  return { takesSignals: false, result, end };
 }
 
 export async function stop(server: ServeProcess): Promise<void> {

@@ -19,12 +19,13 @@ interface Alert {
   readonly state: "pending" | "firing";
 }
 
+function short(span: string): string {
+  if (!/^\d+[mhd]$/.test(span)) throw new Error(`${span} is not in minutes, hours or days`);
+  return span.replace(/[mhd]/, "s");
+}
+
 /** Minutes, hours and days become seconds in each window and each `for`; nothing else is changed. */
 function shortened({ groups }: RuleFile): RuleFile {
-  const short = (span: string): string => {
-    if (!/^\d+[mhd]$/.test(span)) throw new Error(`${span} is not in minutes, hours or days`);
-    return span.replace(/[mhd]/, "s");
-  };
   return {
     groups: groups.map(({ rules, ...group }) => ({
       ...group,

@@ -83,7 +83,7 @@ test("of several servers that start at once over a killed one's lock, one serves
       Array.from({ length: SERVERS }, () => tryStart(dataDir, program)),
     );
     // The next round meets the lock of a killed server.
-    await Promise.all(starters.map(({ kill }) => kill()));
+    await Promise.all(starters.map(({ end }) => end()));
     expect(starters.filter(({ takesSignals }) => takesSignals)).toHaveLength(1);
     for (const { takesSignals, result } of starters) {
       if (!takesSignals) expect(result).toEqual({ code: 1, stderr: refusal(dataDir) });
@@ -178,7 +178,7 @@ test("commands and servers that create the same folder at once all succeed, exce
     expect(loser?.result).toEqual({ code: 1, stderr: refusal(dataDir) });
     const names = query<{ name: string }>(dataDir, "SELECT name FROM desks ORDER BY name");
     expect(names.map(({ name }) => name)).toEqual([...desks, "shared"]);
-    await Promise.all(starters.map(({ kill }) => kill()));
+    await Promise.all(starters.map(({ end }) => end()));
     await expectSound(dataDir);
     expect(existsSync(join(dataDir, "serve.lock-journal"))).toBe(false);
   }
