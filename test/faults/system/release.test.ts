@@ -1,6 +1,7 @@
 /** A release as it is built, the life of its Debian package on a machine with systemd, and docs/install.md. */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import {
+  appendFileSync,
   existsSync,
   mkdirSync,
   readdirSync,
@@ -53,19 +54,9 @@ test("the archive has the executable of `bun run build`, and nothing of this mac
   const archive = join(built.here, `signalbox-${version}-linux-x64.tar.gz`);
   await must(["tar", "-xzf", archive, "-C", folder]);
   const unpacked = join(folder, `signalbox-${version}-linux-x64`);
-  expect(readdirSync(unpacked).toSorted()).toEqual([
-    "CHANGELOG.md",
-    "LICENSE",
-    "LICENSES",
-    "README.md",
-    "SECURITY.md",
-    "THIRD-PARTY.md",
-    "clients",
-    "deploy",
-    "docs",
-    "schema.sql",
-    "signalbox",
-  ]);
+  expect(readdirSync(unpacked).toSorted().join(" ")).toBe(
+    "CHANGELOG.md LICENSE LICENSES README.md SECURITY.md THIRD-PARTY.md clients deploy docs schema.sql signalbox",
+  );
   const executable = readFileSync(join(unpacked, "signalbox"));
   await must([process.execPath, "build.ts"], { cwd: join(work, "here") });
   expect(readFileSync(join(work, "here/dist/signalbox")).equals(executable)).toBe(true);
@@ -79,13 +70,16 @@ test("the package names what it needs, and its configuration file", async () => 
   const contents = await must(["dpkg-deb", "--contents", packageIn(built.here)]);
   const files = contents.split("\n").map((line) => line.split(/ +/));
   expect(files.filter(([, owner]) => owner !== "root/root")).toEqual([]);
-  const modeOf = (path: string) => files.find((file) => file.at(-1) === path)?.[0];
-  expect(modeOf("./usr/bin/signalbox")).toBe("-rwxr-xr-x");
-  expect(modeOf("./usr/lib/systemd/system/signalbox.service")).toBe("-rw-r--r--");
-  expect(modeOf("./etc/signalbox/signalbox.env")).toBe("-rw-r--r--");
-  expect(modeOf("./usr/share/signalbox/prometheus/signalbox.rules.yml")).toBe("-rw-r--r--");
-  for (const document of ["THIRD-PARTY.md", "docs/install.md", "clients/python/feed.py"]) {
-    expect(modeOf(`./usr/share/doc/signalbox/${document}`)).toBe("-rw-r--r--");
+  const modeOf = (path: string) => files.find((file) => file.at(-1) === `./${path}`)?.[0];
+  expect(modeOf("usr/bin/signalbox")).toBe("-rwxr-xr-x");
+  for (const path of [
+    "usr/lib/systemd/system/signalbox.service",
+    "etc/signalbox/signalbox.env",
+    "usr/share/signalbox/prometheus/signalbox.rules.yml",
+    "usr/share/doc/signalbox/docs/install.md",
+    "usr/share/doc/signalbox/clients/python/feed.py",
+  ]) {
+    expect(modeOf(path)).toBe("-rw-r--r--");
   }
 });
 
@@ -235,15 +229,45 @@ test("the package: installed, used, upgraded, rolled back, removed and purged", 
 
   await machine.run(`echo copy > ${DATA}-backups/backup.db`);
   expect(await machine.run("dpkg --purge signalbox")).toContain("kept the backups");
-  const left = [DATA, "/etc/signalbox", "/usr/bin/signalbox", `${DATA}-backups/backup.db`];
-  expect(left.map((path) => existsSync(join(machine.root, path)))).toEqual([
-    false,
-    false,
-    false,
-    true,
-  ]);
+  const paths = [DATA, "/etc/signalbox", "/usr/bin/signalbox", `${DATA}-backups/backup.db`];
+  const left = paths.filter((path) => existsSync(join(machine.root, path)));
+  expect(left).toEqual([`${DATA}-backups/backup.db`]);
   expect(statSync(join(machine.root, `${DATA}-backups`)).mode & 0o777).toBe(0o700);
   report("the package is upgraded and rolled back under load", 2, `${kept} signals, none lost`);
+});
+
+test("status, doctor and healthcheck say why systemd does not run the service, and what to type", async () => {
+  const machine = await DebianSystem.install();
+  await machine.boot();
+  const where = `--data ${DATA}`;
+  const ask = "sudo -u signalbox signalbox";
+  await machine.run(`dpkg --install ${machine.give(packageIn(built.here))}`);
+  await machine.run(`
+    for attempt in $(seq 100); do ${ask} healthcheck ${where} && break; sleep 0.1; done
+    systemctl stop signalbox`);
+  const status = () => machine.run(`${ask} status ${where}`);
+  expect(await status()).toContain("! The server is not running.\n  systemctl start signalbox\n");
+
+  const settings = join(machine.root, "etc/signalbox/signalbox.env");
+  appendFileSync(settings, "SIGNALBOX_BACKUP_COMAND=true\n");
+  await machine.run(`
+    systemctl start signalbox
+    for attempt in $(seq 100); do systemctl is-failed signalbox && break; sleep 0.1; done`);
+  const ended = "! The server is not running: the service signalbox ended with exit code 2";
+  // The service's user may not read the journal.
+  expect(await status()).toContain(
+    `${ended}.\n  read why with: sudo journalctl -u signalbox -n 5; correct it, then: systemctl start signalbox\n`,
+  );
+  await machine.run("usermod --append --groups systemd-journal signalbox");
+  const sentence =
+    "SIGNALBOX_BACKUP_COMAND is not a setting: did you mean SIGNALBOX_BACKUP_COMMAND?";
+  const next = "correct the cause, then: systemctl start signalbox";
+  expect(await status()).toContain(`${ended}: ${sentence}\n  ${next}\n`);
+  expect(await machine.run(`${ask} doctor ${where} || true`)).toMatch(
+    /^warn {2}server .* exit code 2: SIGNALBOX_BACKUP_COMAND .* systemctl start/m,
+  );
+  const health = await machine.run(`${ask} healthcheck ${where} 2>&1 || true`);
+  expect(health).toContain(`Next: ${next}`);
 });
 
 test("docs/install.md: a new server, and another one after it is lost", async () => {
