@@ -2,43 +2,22 @@
 import { describe, expect, test } from "bun:test";
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { basename, join } from "node:path";
-import { pino } from "pino";
 import { shellQuoted } from "../../src/lib/text/shell.ts";
 import { checkJob, describeSending } from "../../src/checks/backups.ts";
 import { readCommand } from "../../src/cli/options.ts";
-import { HOUR_MS, MINUTE_MS } from "../../src/lib/text/time.ts";
-import {
-  BackupJob,
-  type BackupPlan,
-  type BackupStatus,
-  type MakeBackup,
-} from "../../src/backups/backups.ts";
+import { MINUTE_MS } from "../../src/lib/text/time.ts";
+import type { BackupStatus } from "../../src/backups/backups.ts";
 import { timeStamp } from "../../src/backups/folder.ts";
 import { Tail } from "../../src/backups/command.ts";
 import { verifyDatabase } from "../../src/store/sqlite/copies/verify.ts";
 import { cliHere, mintKey, spawn, startServe } from "../kit/cli.ts";
 import { seed } from "../store/_databases.ts";
-import { type LogLine, onCleanup, temporaryFolder, until } from "../kit/setup.ts";
+import { temporaryFolder, until } from "../kit/setup.ts";
+import { makeWord, startJob } from "./_job.ts";
 
 const FAILED = "the backup command failed, it will be retried";
 
 type Made = NonNullable<BackupStatus["newest"]>;
-
-/** Runs a job in this process, whose backups are files with one word. */
-function startJob(plan: Partial<BackupPlan> & { command: string }, make: MakeBackup = makeWord) {
-  const log: LogLine[] = [];
-  const logger = pino({}, { write: (line: string) => void log.push(JSON.parse(line) as LogLine) });
-  const dir = temporaryFolder();
-  const work = { make, findOwn: ([newest]: readonly string[]) => Promise.resolve(newest ?? null) };
-  const job = new BackupJob({ dir, everyMs: HOUR_MS, keep: 3, ...plan }, work, logger);
-  onCleanup(() => job.stop());
-  return { job, dir, log, lines: (msg: string) => log.filter((line) => line.msg === msg) };
-}
-
-function makeWord(file: string): Promise<object> {
-  writeFileSync(file, "backup");
-  return Promise.resolve({});
-}
 
 /** The process ids that a command wrote to a file, one per line. */
 async function pidsIn(file: string, count: number): Promise<number[]> {

@@ -2,15 +2,14 @@
 import { describe, expect, test } from "bun:test";
 import { existsSync, mkdirSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { basename, join } from "node:path";
-import { pino } from "pino";
 import { checkJob } from "../../src/checks/backups.ts";
 import { HOUR_MS } from "../../src/lib/text/time.ts";
-import { BackupJob, type BackupPlan, type MakeBackup } from "../../src/backups/backups.ts";
 import { timeStamp } from "../../src/backups/folder.ts";
 import { verifyDatabase } from "../../src/store/sqlite/copies/verify.ts";
 import { cli, expectUsageError, freePort, spawn, startServe } from "../kit/cli.ts";
 import { holdCopy, newDataDir, seed, withRegistryOf } from "../store/_databases.ts";
-import { type LogLine, onCleanup, temporaryFolder, until } from "../kit/setup.ts";
+import { temporaryFolder, until } from "../kit/setup.ts";
+import { makeWord, startJob } from "./_job.ts";
 
 /** Enough to stop a copy half-way. */
 const MANY = 50_000;
@@ -20,33 +19,10 @@ const STUCK =
 
 const nameOf = (time: number): string => `signalbox-${timeStamp(time)}.db`;
 
-/** Runs a job in this process, whose backups are files with one word. */
-function startJob(plan: Partial<BackupPlan> & { dir: string }, make: MakeBackup = makeWord) {
-  const log: LogLine[] = [];
-  const made: string[] = [];
-  const logger = pino({}, { write: (line: string) => void log.push(JSON.parse(line) as LogLine) });
-  const remembering: MakeBackup = async (file, making) => {
-    made.push(file);
-    return make(file, making);
-  };
-  const work = {
-    make: remembering,
-    findOwn: ([newest]: readonly string[]) => Promise.resolve(newest ?? null),
-  };
-  const job = new BackupJob({ everyMs: 5, keep: 3, command: null, ...plan }, work, logger);
-  onCleanup(() => job.stop());
-  return { job, log, made, lines: (msg: string) => log.filter((line) => line.msg === msg) };
-}
-
-function makeWord(file: string): Promise<object> {
-  writeFileSync(file, "backup");
-  return Promise.resolve({ signals: 7 });
-}
-
 describe("the job", () => {
   test("makes a backup at once, then at every interval, and logs each", async () => {
     const dir = join(temporaryFolder(), "a", "b");
-    const { job, made, lines } = startJob({ dir });
+    const { job, made, lines } = startJob({ dir, everyMs: 5 });
     await until(() => lines("backup made").length >= 3);
     await job.stop();
     expect(statSync(dir).mode & 0o777).toBe(0o700);
@@ -65,7 +41,7 @@ describe("the job", () => {
     ];
     const old = [1, 2, 3, 4, 5].map((hours) => nameOf(Date.now() - hours * HOUR_MS));
     for (const name of [...others, ...old]) writeFileSync(join(dir, name), "kept");
-    const { job, made } = startJob({ dir, everyMs: HOUR_MS, keep: 3 });
+    const { job, made } = startJob({ dir });
     // The oldest one that has to go.
     await until(() => !readdirSync(dir).includes(old[2] ?? ""));
     await job.stop();
@@ -91,10 +67,10 @@ describe("the job", () => {
   test("waits if there is a recent backup, and not if it is old", async () => {
     const young = temporaryFolder();
     writeFileSync(join(young, nameOf(Date.now() - HOUR_MS / 2)), "");
-    const waiting = startJob({ dir: young, everyMs: HOUR_MS });
+    const waiting = startJob({ dir: young });
     const old = temporaryFolder();
     writeFileSync(join(old, nameOf(Date.now() - 2 * HOUR_MS)), "");
-    const beginning = startJob({ dir: old, everyMs: HOUR_MS });
+    const beginning = startJob({ dir: old });
     await until(() => beginning.made.length > 0);
     await Promise.all([waiting.job.stop(), beginning.job.stop()]);
     expect(waiting.made).toEqual([]);
@@ -107,7 +83,7 @@ describe("the job", () => {
     for (const name of old) writeFileSync(join(dir, name), "kept");
     let count = 0;
     let left: string[] = [];
-    const { job, log, lines } = startJob({ dir, keep: 1 }, (file) => {
+    const { job, log, lines } = startJob({ dir, everyMs: 5, keep: 1 }, (file) => {
       if (count === 2) left = readdirSync(dir);
       count += 1;
       return count < 3 ? Promise.reject(new Error(`failure ${count}`)) : makeWord(file);
@@ -146,11 +122,11 @@ describe("the job", () => {
     const time = Math.floor(Date.now() / 1_000) * 1_000 - HOUR_MS / 2;
     const young = nameOf(time);
     writeFileSync(join(dir, young), "kept");
-    const { job } = startJob({ dir, everyMs: HOUR_MS });
+    const { job } = startJob({ dir });
     await until(() => job.status.newest?.file === join(dir, young));
     rmSync(dir, { recursive: true });
     expect(job.status.newest).toEqual({ file: join(dir, young), at: time });
-    const { job: other, made } = startJob({ dir, everyMs: HOUR_MS });
+    const { job: other, made } = startJob({ dir });
     await until(() => other.status.newest !== null);
     expect(other.status.newest?.file).toBe(made[0] ?? "");
   });
@@ -178,7 +154,7 @@ describe("the job", () => {
 
   test("aborts the backup under way when it is stopped, and logs no failure", async () => {
     const { job, log, made } = startJob(
-      { dir: temporaryFolder() },
+      {},
       (_file, { signal }) =>
         new Promise((_, failed) =>
           signal.addEventListener("abort", () => failed(new Error("given up"))),
@@ -281,15 +257,6 @@ describe("serve --backup-dir", () => {
   });
 
   test("the data folder is refused", async () => {
-    const dataDir = newDataDir();
-    mkdirSync(dataDir);
-    const serve = ["serve", "--data", dataDir, "--listen", "127.0.0.1:0", "--backup-dir", dataDir];
-    const { code, stderr } = await cli(serve);
-    expect({ code, stderr }).toEqual({
-      code: 2,
-      stderr: `signalbox: ${dataDir} is the data folder: put backups into another one.\n`,
-    });
-    expect(readdirSync(dataDir)).toEqual([]);
     const none = newDataDir();
     for (const dir of [none, join(none, "below")]) {
       for (const command of ["serve --listen 127.0.0.1:0 --backup-dir", "backup --every 1h"]) {
