@@ -29,7 +29,6 @@ import {
   callUrl,
   onCleanup,
   openForDamage,
-  post as postTo,
   posting,
   signal,
   startTestApp,
@@ -384,33 +383,8 @@ test("writer: one that cannot store signals is named alike by doctor, status and
   expect(ready.checks["writer"]).toEqual({ ok: false, detail: String(sentence) });
 });
 
-test("what status says needs attention is in doctor, in the same words", async () => {
-  // The clock was two days ahead while the backup was made, and the console is off.
-  const dir = temporaryFolder();
-  const { dataDir } = await seed({ signals: 10 });
-  const { key, id } = await mintKey(dataDir);
-  const ahead = join(dir, `signalbox-${timeStamp(Date.now() + 2 * DAY_MS)}.db`);
-  await cliHere(["backup", ahead, "--data", dataDir]);
-  const server = await startServe(["--backup-dir", dir], { dataDir });
-  await server.logged("backup made");
-  await cliHere(["key", "revoke", id, "--data", dataDir]);
-  await cliHere(["desk", "create", "beta", "--data", dataDir]);
-  expect((await postTo(server.url, key)).status).toBe(401);
-  const { stdout } = await cliHere(["status", "--json", "--data", dataDir]);
-  const { attention } = JSON.parse(stdout) as { attention: { problem: string; next: string }[] };
-  const said = attention.map(({ problem, next }) => [problem, next]);
-  expect(said.map(([problem]) => problem)).toEqual([
-    "Desk beta has no active send key.",
-    expect.stringMatching(new RegExp(`^Key ${id} .* got 401 in the last 24 hours`)),
-    expect.stringContaining("1 backup dated in the future"),
-  ]);
-  const rows = await doctor(dataDir);
-  const named = ["desks", "keys", "backups"].map((name) => rows[name]);
-  expect(named.map((row) => [row?.sentence, row?.next])).toEqual(said);
-});
-
-test("database: pages that were overwritten are found, by serve --check, too; --deep reads everything", async () => {
-  const { dataDir, path } = await seed({ signals: 3_000 });
+test("database: a sound one was read in part, or with --deep whole", async () => {
+  const { dataDir } = await seed({ signals: 3_000 });
   expect((await doctor(dataDir))["database"]).toMatchObject({
     severity: "ok",
     sentence: "It opens, and all signals were read and are sound; to verify all of it, add --deep.",
@@ -419,28 +393,9 @@ test("database: pages that were overwritten are found, by serve --check, too; --
     severity: "ok",
     sentence: "All of it was read, and is sound.",
   });
-  const file = openSync(path, "r+");
-  const pages = statSync(path).size / 4_096;
-  for (let number = 1; number <= 20; number += 1) {
-    const at = Math.floor((number * pages) / 21) * 4_096;
-    writeSync(file, crypto.getRandomValues(new Uint8Array(4_096)), 0, 4_096, at);
-  }
-  closeSync(file);
-  for (const args of [[], ["--deep"]]) {
-    expect((await doctor(dataDir, args))["database"]).toMatchObject({
-      severity: "problem",
-      sentence: expect.stringContaining(`${path} is damaged (`),
-      next: expect.stringContaining(`restore FILE --force --data ${dataDir}`),
-    });
-  }
-  const check = ["serve", "--check", "--listen", "127.0.0.1:0", "--data", dataDir];
-  expect(await cliHere(check)).toMatchObject({
-    code: 1,
-    stderr: expect.stringContaining(`${path} is damaged (`),
-  });
 });
 
-test.each(["signal_blocks", "audit"])(
+test.each(["signals", "signal_blocks", "audit"])(
   "database: a damaged page of %s is found, by serve --check, too",
   async (table) => {
     const { dataDir, path } = await seed({ signals: 1 });
@@ -452,15 +407,16 @@ test.each(["signal_blocks", "audit"])(
     const file = openSync(path, "r+");
     writeSync(file, new Uint8Array(4_096).fill(0xff), 0, 4_096, (page - 1) * 4_096);
     closeSync(file);
-    expect((await doctor(dataDir))["database"]).toMatchObject({
-      severity: "problem",
-      sentence: expect.stringContaining(`${path} is damaged (`),
-    });
+    const says = expect.stringContaining(`${path} is damaged (`);
+    for (const args of [[], ["--deep"]]) {
+      expect((await doctor(dataDir, args))["database"]).toMatchObject({
+        severity: "problem",
+        sentence: says,
+        next: expect.stringContaining(`restore FILE --force --data ${dataDir}`),
+      });
+    }
     const check = ["serve", "--check", "--listen", "127.0.0.1:0", "--data", dataDir];
-    expect(await cliHere(check)).toMatchObject({
-      code: 1,
-      stderr: expect.stringContaining(`${path} is damaged (`),
-    });
+    expect(await cliHere(check)).toMatchObject({ code: 1, stderr: says });
   },
 );
 
@@ -533,11 +489,8 @@ test("server: one of a systemd unit is started with systemctl, and what its last
   const options = withUnit(failedUnit(dataDir), line);
   const { server } = await doctor(dataDir, [], options);
   expect(server).toEqual({ name: "server", severity: "warning", sentence, next });
-  const status = await cliHere(["status", "--data", dataDir], options);
-  expect(status.stdout).toContain(`! ${sentence}\n  ${next}\n`);
   const health = await cliHere(["healthcheck", "--data", dataDir], options);
   expect(health.stderr).toContain("the service signalbox ended with exit code 2");
-  expect(health.stderr).not.toContain("signalbox serve");
   const mint = ["key", "mint", "--desk", "alpha", "--data", dataDir];
   expect((await cliHere(mint, options)).stderr).toEndWith(
     `No server of ${dataDir} answers: the service signalbox ended with exit code 2: SIGNALBOX_BACKUP_COMAND is not a setting: did you mean SIGNALBOX_BACKUP_COMMAND? The key works when it runs: ${next}\n`,
