@@ -1,8 +1,8 @@
 /** The folder of the backups, and the names of the files in it. */
-import { constants } from "node:fs";
+import { constants, existsSync, realpathSync } from "node:fs";
 import { access, mkdir, readdir } from "node:fs/promises";
-import { basename, join } from "node:path";
-import { systemCode, UserError } from "../lib/errors.ts";
+import { basename, dirname, join } from "node:path";
+import { systemCode, UsageError, UserError } from "../lib/errors.ts";
 
 /** A clock that is set back by less than this is not worth a warning. */
 const CLOCK_STEP_MS = 60_000;
@@ -30,6 +30,22 @@ export function unusableFolder(dir: string, error: unknown): UserError {
   return new UserError(
     `The folder ${dir} cannot be used for backups (${systemCode(error)}): name one that this user may write to.`,
   );
+}
+
+/** Throws `UsageError` for a folder in the data folder: losing that must not lose its backups. */
+export function refuseDataFolder(dir: string, dataDir: string): void {
+  const [inner, outer] = [realPath(dir), realPath(dataDir)];
+  if (inner === outer) {
+    throw new UsageError(`${dataDir} is the data folder: put backups into another one.`);
+  }
+  if (!inner.startsWith(join(outer, "/"))) return;
+  throw new UsageError(`${dir} is in the data folder ${dataDir}: put backups outside of it.`);
+}
+
+/** Follows links, also if the end of the path does not exist yet. */
+function realPath(path: string): string {
+  if (existsSync(path) || dirname(path) === path) return realpathSync(path);
+  return join(realPath(dirname(path)), basename(path));
 }
 
 /** UTC to the second, for the name of a file. */

@@ -1,4 +1,5 @@
 /** The backups: whether they are made, sent away, sound and of this database, and whether the next one fits. */
+import { statSync } from "node:fs";
 import { stat } from "node:fs/promises";
 import { dirname } from "node:path";
 import ms from "ms";
@@ -6,11 +7,9 @@ import { messageOf } from "../lib/errors.ts";
 import { shellQuoted } from "../lib/text/shell.ts";
 import { SECOND_MS } from "../lib/text/time.ts";
 import { formatBytes, formatTime, plural } from "../lib/text/words.ts";
-import { listBackups, newestFirst } from "../backups/folder.ts";
+import { backupOf, listBackups, newestFirst } from "../backups/folder.ts";
 import type { BackupStatus } from "../backups/backups.ts";
 import { databaseFiles } from "../store/open.ts";
-import { statusOf } from "./backup-status.ts";
-import { databaseBytes } from "./database.ts";
 import { DISK_FREE_BYTES_MIN, freeBytes } from "./disk.ts";
 import { type Context, type Finding, ok, problem, SETTINGS_ADVICE, warning } from "./finding.ts";
 import { describeService } from "./service.ts";
@@ -23,9 +22,25 @@ const FILE_SYSTEM_BYTES = 1024 * 1024;
 const COMMAND_ADVICE =
   "run it yourself as the server's user, to see all that it says; if it works there, the service's sandbox forbids it: add ReadWritePaths= with systemctl edit signalbox";
 
+/** What a running server knows, or else what the folder tells; null: this configuration makes none. */
+export async function backupsOf({
+  server,
+  config,
+  dataDir,
+}: Context): Promise<BackupStatus | null> {
+  const plan = config?.backups ?? null;
+  if (server !== null && server.backups !== null) return server.backups;
+  if (plan === null) return null;
+  const { dir, everyMs, keep } = plan;
+  const own = databaseFiles.findOwn(databaseFiles.pathIn(dataDir), await newestFirst(dir));
+  const newest = own === null ? null : backupOf(own);
+  const nothing = { verified_at: null, failure: null, stuck_since: null, sending: null };
+  return { dir, every_ms: everyMs, keep, newest, ...nothing };
+}
+
 export async function checkBackups(context: Context): Promise<Finding | null> {
   const { server, config, dataDir, now, toType, isDeep } = context;
-  const backups = await statusOf(context);
+  const backups = await backupsOf(context);
   if (backups === null) {
     if (config === null) return null;
     return warning(
@@ -118,7 +133,7 @@ async function findDamage(file: string, isDeep: boolean): Promise<string | null>
 
 /** A copy is as large as the database, and must leave signals their space if it is on their disk. */
 export async function checkBackupDisk(context: Context): Promise<Finding | null> {
-  const backups = await statusOf(context);
+  const backups = await backupsOf(context);
   if (backups === null) return null;
   const [disk, own] = await Promise.all([diskOf(backups.dir), diskOf(context.dataDir)]);
   const { free } = disk;
@@ -130,6 +145,12 @@ export async function checkBackupDisk(context: Context): Promise<Finding | null>
     `${sentence}: it may fail.`,
     "free some space there, keep fewer with --backup-keep, or name another disk with --backup-dir",
   );
+}
+
+/** With its log. */
+function databaseBytes(dataDir: string): number {
+  const size = statSync(databaseFiles.pathIn(dataDir), { throwIfNoEntry: false })?.size ?? 0;
+  return size + databaseFiles.logBytes(dataDir);
 }
 
 /** The server creates the folder if it is missing. */
@@ -147,7 +168,7 @@ async function diskOf(folder: string): Promise<{ free: number; dev: number }> {
  * {@link checkBackups} says so, too.
  */
 export async function checkBackupFolder(context: Context): Promise<Finding | null> {
-  const backups = await statusOf(context);
+  const backups = await backupsOf(context);
   if (backups === null) return null;
   const files = await newestFirst(backups.dir);
   try {

@@ -1,9 +1,8 @@
 /** The database: whether it opens, is ours, and is sound, as far as can be read in a few seconds. */
-import { statSync } from "node:fs";
 import { SECOND_MS } from "../lib/text/time.ts";
 import { formatTime } from "../lib/text/words.ts";
 import { databaseFiles } from "../store/open.ts";
-import { statusOf } from "./backup-status.ts";
+import { backupsOf } from "./backups.ts";
 import { type Context, type Finding, ok, problem } from "./finding.ts";
 
 const SAMPLE_MS = 3 * SECOND_MS;
@@ -35,14 +34,8 @@ export async function checkDatabase(context: Context): Promise<Finding> {
 
 /** Every backup is a copy that was verified whole before it got its name. */
 async function describeVerified(context: Context): Promise<string> {
-  const newest = (await statusOf(context))?.newest ?? null;
+  const newest = (await backupsOf(context))?.newest ?? null;
   return newest === null
     ? "to verify all of it, add --deep"
     : `all of it was last verified with the backup of ${formatTime(newest.at)}`;
-}
-
-/** With its log. */
-export function databaseBytes(dataDir: string): number {
-  const size = statSync(databaseFiles.pathIn(dataDir), { throwIfNoEntry: false })?.size ?? 0;
-  return size + databaseFiles.logBytes(dataDir);
 }

@@ -1,7 +1,7 @@
 /** `signalbox backup`: a consistent copy of the database, while the server runs. */
-import { existsSync, realpathSync, type Stats, statSync } from "node:fs";
+import { type Stats, statSync } from "node:fs";
 import { stat } from "node:fs/promises";
-import { basename, dirname, join, resolve } from "node:path";
+import { dirname, resolve } from "node:path";
 import { Argument, type Command, Option } from "commander";
 import { DISK_FREE_BYTES_MIN } from "../checks/disk.ts";
 import { UsageError, UserError } from "../lib/errors.ts";
@@ -9,6 +9,7 @@ import { shellQuoted } from "../lib/text/shell.ts";
 import type { CopyOptions } from "../domain/storage/files.ts";
 import { createLog } from "../lib/log.ts";
 import { BackupJob, type BackupWork } from "../backups/backups.ts";
+import { refuseDataFolder } from "../backups/folder.ts";
 import { databaseFiles, refuseForeignFolder } from "../store/open.ts";
 import { type DataOptions, defineCommand } from "../cli/define.ts";
 import { requireFolder, toType } from "../cli/hint.ts";
@@ -136,22 +137,6 @@ function refuseTarget(file: string, dataDir: string): Stats | null {
     throw new UserError(`${file} is not a backup, and was left as it is: name another file.`);
   }
   return stats.size === 0 ? null : stats;
-}
-
-/** Throws `UsageError` for a folder in the data folder: losing that must not lose its backups. */
-export function refuseDataFolder(dir: string, dataDir: string): void {
-  const [inner, outer] = [realPath(dir), realPath(dataDir)];
-  if (inner === outer) {
-    throw new UsageError(`${dataDir} is the data folder: put backups into another one.`);
-  }
-  if (!inner.startsWith(join(outer, "/"))) return;
-  throw new UsageError(`${dir} is in the data folder ${dataDir}: put backups outside of it.`);
-}
-
-/** Follows links, also if the end of the path does not exist yet. */
-function realPath(path: string): string {
-  if (existsSync(path) || dirname(path) === path) return realpathSync(path);
-  return join(realPath(dirname(path)), basename(path));
 }
 
 /** Runs until SIGTERM, SIGINT or SIGHUP. */

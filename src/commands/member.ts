@@ -68,7 +68,6 @@ function inviteCommand(): Command {
         members.invite(desk, email, ADMIN),
       );
       await printLink(link, options, `member invite ${shellQuoted(desk)} ${shellQuoted(email)}`);
-      printNote("The first person to open it sets the password: send it in private.");
     },
   });
 }
@@ -144,11 +143,7 @@ once with --lock: use that if someone else may have them.`,
         members.reset(desk, email, { lock }),
       );
       await printLink(link, options, `member reset ${shellQuoted(desk)} ${shellQuoted(email)}`);
-      printNote("The first person to open it sets the password: send it in private.");
-      if (link.member.joined_at === null) {
-        printNote("The member has not joined yet.");
-        return;
-      }
+      if (link.member.joined_at === null) return printNote("The member has not joined yet.");
       const old = lock
         ? "the old password and passkeys have stopped working"
         : "the old password and passkeys work until the link is used (--lock disables them at once)";
@@ -174,6 +169,7 @@ async function printLink(
     `The link is for ${member.email} of desk "${member.desk}". It works once, until ${formatTime(expires_at)}.`,
   );
   if (replaces_link) printNote("The member's earlier link no longer works.");
+  printNote("The first person to open it sets the password: send it in private.");
 }
 
 /** The console's URL; `doubt` says why it may be wrong, and what to do. */

@@ -1,5 +1,7 @@
 /** The table of commands. */
 import { Command } from "commander";
+import { defineCommand } from "../cli/define.ts";
+import { printData } from "../cli/print.ts";
 import { helpCommand, inherit } from "../cli/run.ts";
 import { VERSION } from "../lib/version.ts";
 import { auditCommand } from "./audit.ts";
@@ -18,7 +20,6 @@ import { serveCommand } from "./serve/serve.ts";
 import { signalsCommand } from "./signals/signals.ts";
 import { statusCommand } from "./status.ts";
 import { verifyCommand } from "./verify.ts";
-import { versionCommand } from "./version.ts";
 
 export function createProgram(writeErr?: (text: string) => void): Command {
   const program = new Command("signalbox")
@@ -63,4 +64,13 @@ Every flag of serve can also be set in the environment, such as SIGNALBOX_LISTEN
   addCompletion(program);
   inherit(program, writeErr);
   return program;
+}
+
+function versionCommand(): Command {
+  return defineCommand({
+    name: "version",
+    description: "print the version",
+    examples: ["signalbox version"],
+    run: () => printData(`signalbox ${VERSION}`),
+  });
 }

@@ -28,8 +28,10 @@ import { KnownPeers } from "../http/limits/known-peers.ts";
 import type { Listener } from "../http/listener.ts";
 import { RefusalLog } from "../http/limits/refusal-log.ts";
 import { RefusedKeys } from "../http/limits/refused-keys.ts";
+import type { Certificate } from "../http/tls.ts";
 import { TrustedProxies } from "../http/transport.ts";
 import { BackupJob, type BackupWork } from "../backups/backups.ts";
+import { refuseDataFolder } from "../backups/folder.ts";
 import { Metrics } from "../ops/metrics/metrics.ts";
 import { socketPathIn } from "../ops/server.ts";
 import { StorageLog } from "../ops/storage-log.ts";
@@ -74,9 +76,7 @@ export interface App {
 /** Throws `UserError` for a problem that the user can fix, after closing what it had opened. */
 export async function startApp(options: AppOptions): Promise<App> {
   const { config, log, backupWork, stopping = AbortSignal.any([]) } = options;
-  requireSafeTransport(config);
-  requirePortsOfTheirOwn(config);
-  const certificates = new Certificates(config, log);
+  const certificates = new Certificates(config, log, preflight(config, options.now?.()));
 
   // Closed in the opposite order: connections, then the console, then health, then storage.
   await using opened = new AsyncDisposableStack();
@@ -113,16 +113,27 @@ export async function startApp(options: AppOptions): Promise<App> {
 
 /** Throws what {@link startApp} would for this configuration, without starting. `ours`: ports that may be in use. */
 export async function checkApp(config: ServeConfig, ours: ReadonlySet<number>): Promise<void> {
-  requireSafeTransport(config);
-  requirePortsOfTheirOwn(config);
-  loadFirst(config);
-  const needed = withAddressesToStart(config, Date.now());
-  // In the order of a start, for the same message.
-  if (!hasDatabase(config.dataDir)) requireFreePorts(needed, ours);
+  preflight(config, Date.now(), ours);
   await inspectStorage(config.dataDir, () => {});
   if (config.acme !== null) requireFolder(config.dataDir);
   socketPathIn(config.dataDir);
-  requireFreePorts(needed, ours);
+  requireFreePorts(withAddressesToStart(config, Date.now()), ours);
+}
+
+/** Throws what is known before storage is opened. Returns the certificate of the user's files, or null. */
+function preflight(
+  config: ServeConfig,
+  now = Date.now(),
+  ours: ReadonlySet<number> = new Set(),
+): Certificate | null {
+  const { backups, dataDir } = config;
+  if (backups !== null) refuseDataFolder(backups.dir, dataDir);
+  requireSafeTransport(config);
+  requirePortsOfTheirOwn(config);
+  const first = loadFirst(config);
+  // A first start that cannot listen leaves no database behind.
+  if (!hasDatabase(dataDir)) requireFreePorts(withAddressesToStart(config, now), ours);
+  return first;
 }
 
 /** Opens the storage, and makes what all interfaces share. */
@@ -134,9 +145,6 @@ async function openParts(
   const { config, log, now = Date.now } = options;
   const trustedProxies = new TrustedProxies(config.trustedProxies);
   trustedProxies.warn((sentence) => log.warn(sentence));
-  // A first start that cannot listen leaves no database behind.
-  if (!hasDatabase(config.dataDir))
-    requireFreePorts(withAddressesToStart(config, now()), new Set());
   const metrics = new Metrics(log);
   const wakeUps = new WakeUps();
   const storage = await openStorage(options, metrics, wakeUps);

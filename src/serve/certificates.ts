@@ -24,11 +24,11 @@ export class Certificates {
   /** Why the files cannot replace the current certificate; null if they can. */
   refusal: string | null = null;
 
-  /** Throws `UserError` if files of the user cannot be used. */
-  constructor(config: ServeConfig, log: Logger) {
+  /** `first`: of {@link loadFirst}. */
+  constructor(config: ServeConfig, log: Logger, first: Certificate | null) {
     this.#config = config;
     this.#log = log;
-    this.current = loadFirst(config);
+    this.current = first;
   }
 
   /** Null without `--acme-domain`. */

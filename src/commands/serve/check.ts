@@ -10,7 +10,6 @@ import { UserError } from "../../lib/errors.ts";
 import { askStatus } from "../../ops/client.ts";
 import type { ServerStatus } from "../../ops/server.ts";
 import { databaseFiles, hasDatabase } from "../../store/open.ts";
-import { refuseDataFolder } from "../backup.ts";
 import { printNote } from "../../cli/print.ts";
 
 /** Of a large database, so much is read. */
@@ -56,7 +55,6 @@ export async function requireStart(
   config: ServeConfig,
   server: ServerStatus | null,
 ): Promise<void> {
-  if (config.backups !== null) refuseDataFolder(config.backups.dir, config.dataDir);
   const { checkApp } = await import("../../serve/app.ts");
   try {
     await checkApp(config, portsOf(server));

@@ -6,7 +6,7 @@ import { explainPortInUse, type ServeConfig } from "../../serve/config.ts";
 import { messageOf } from "../../lib/errors.ts";
 import { createLog, type Log, logWarnings } from "../../lib/log.ts";
 import { VERSION } from "../../lib/version.ts";
-import { backupWork, refuseDataFolder } from "../backup.ts";
+import { backupWork } from "../backup.ts";
 import { checkConfig } from "./check.ts";
 import { defineCommand } from "../../cli/define.ts";
 import { toType } from "../../cli/hint.ts";
@@ -60,11 +60,7 @@ directory, which is Let's Encrypt if you name no other.`,
 async function serve(options: Options, command: Command): Promise<void> {
   requireKnownSettings();
   const config = readConfig(options, command);
-  if (options.check) {
-    await checkConfig(config);
-    return;
-  }
-  if (config.backups !== null) refuseDataFolder(config.backups.dir, config.dataDir);
+  if (options.check) return checkConfig(config);
   const log = await createLog(options.logLevel);
   endAtDefect(log);
   logWarnings(log.logger);
