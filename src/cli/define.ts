@@ -18,30 +18,41 @@ interface Help {
   readonly examples: readonly string[];
 }
 
-interface CommandDefinition<Options, Values extends unknown[]> extends Help {
+interface CommandDefinition extends Help {
   readonly arguments?: readonly Argument[];
   readonly options?: readonly Option[];
   /** Adds `--data`, or `--data` and `--json`. */
   readonly adds?: "data" | "data and json";
-  /** Prints data to stdout and notes to stderr. Throws `UserError` for what the user can fix. */
-  readonly run: (options: Options, ...values: Values) => void | Promise<void>;
+  /**
+   * Gets the options, the arguments and the command. Prints data to stdout and notes to stderr. Throws
+   * `UserError` for what the user can fix.
+   */
+  readonly run: (options: never, ...values: never[]) => void | Promise<void>;
 }
 
-export function defineCommand<Options, Values extends unknown[]>(
-  definition: CommandDefinition<Options, Values>,
-): Command {
-  const command = withHelp(definition);
-  for (const argument of definition.arguments ?? []) command.addArgument(refusingEmpty(argument));
+/** Makes the command anew: one that has parsed a line keeps its values. */
+type CreateCommand = () => Command;
+
+export function defineCommand(definition: CommandDefinition): CreateCommand {
+  const { adds, run } = definition;
+  const values = (definition.arguments ?? []).map(refusingEmpty);
   const options = [...(definition.options ?? [])];
-  if (definition.adds === "data and json") options.push(jsonOption());
-  if (definition.adds !== undefined) options.push(dataOption());
-  for (const option of options) {
-    command.addOption(option.required ? refusingEmpty(option) : option);
-  }
-  return command.action((...given: unknown[]) => {
-    const values = given.slice(0, -2) as Values;
-    return definition.run(given.at(-2) as Options, ...values);
-  });
+  if (adds === "data and json") options.push(jsonOption());
+  if (adds !== undefined) options.push(dataOption());
+  for (const option of options) if (option.required) refusingEmpty(option);
+  return () => {
+    const command = withHelp(definition);
+    for (const value of values) command.addArgument(value);
+    for (const option of options) command.addOption(option);
+    // Gets the arguments, the options and the command.
+    return command.action((...given: unknown[]) =>
+      (run as (...all: unknown[]) => void | Promise<void>)(
+        given.at(-2),
+        ...given.slice(0, -2),
+        command,
+      ),
+    );
+  };
 }
 
 /** After its own reader, whose refusal has an example. An empty value is often a variable that is not set. */
@@ -59,10 +70,14 @@ function refusingEmpty<T extends Argument | Option>(value: T): T {
 }
 
 /** A command that only has subcommands. */
-export function defineGroup(definition: Help & { readonly commands: readonly Command[] }): Command {
-  const group = withHelp(definition);
-  for (const command of definition.commands) group.addCommand(command);
-  return group;
+export function defineGroup(
+  definition: Help & { readonly commands: readonly CreateCommand[] },
+): CreateCommand {
+  return () => {
+    const group = withHelp(definition);
+    for (const create of definition.commands) group.addCommand(create());
+    return group;
+  };
 }
 
 function withHelp({ name, description, notes, examples }: Help): Command {

@@ -1,5 +1,5 @@
 /** `signalbox audit`: who did what to desks, keys and members. */
-import { type Command, Option } from "commander";
+import { Option } from "commander";
 import { auditActor, describeAudit } from "../domain/audit/audit.ts";
 import { auditLines } from "../domain/audit/audit-lines.ts";
 import { withStorage } from "../store/open.ts";
@@ -14,40 +14,38 @@ interface AuditOptions extends DataOptions {
   readonly limit: number;
 }
 
-export function auditCommand(): Command {
-  return defineCommand({
-    name: "audit",
-    description: "list who did what to desks, keys and members, newest first",
-    options: [
-      deskOption("list only changes to this desk"),
-      new Option("--limit <n>", "maximum number of entries")
-        .argParser(readPositive)
-        .default(LIMIT_DEFAULT),
-    ],
-    adds: "data and json",
-    notes: `
+export const auditCommand = defineCommand({
+  name: "audit",
+  description: "list who did what to desks, keys and members, newest first",
+  options: [
+    deskOption("list only changes to this desk"),
+    new Option("--limit <n>", "maximum number of entries")
+      .argParser(readPositive)
+      .default(LIMIT_DEFAULT),
+  ],
+  adds: "data and json",
+  notes: `
 "admin alice" is the user alice of the operating system, who used this command line; after sudo,
 "admin root (sudo: alice)". Who used sudo is who logged in to Linux; without a login, SUDO_USER counts for
 root alone. Equal failed sign-ins in a row are one line, except with --json.`,
-    examples: [
-      "signalbox audit",
-      `signalbox audit --desk alpha --limit 1000 --json | jq '.[] | select(.action == "key.revoked")'`,
-    ],
-    run: async ({ desk = null, limit, json, data }: AuditOptions) => {
-      const records = await withStorage(data, ({ audit }) => audit.list({ desk, limit }));
-      if (json) return printJson(records);
-      printList(auditLines(records), {
-        json,
-        none: "Nothing has been done yet.",
-        columns: {
-          TIME: timeColumn(({ record }) => record.at),
-          DESK: ({ record }) => record.desk ?? "all",
-          WHO: ({ record }) => auditActor(record),
-          FROM: { cell: ({ record }) => record.client ?? "-", leaveOut: 1 },
-          WHAT: ({ record, count }) =>
-            describeAudit(record) + (count === 1 ? "" : ` (${count} times)`),
-        },
-      });
-    },
-  });
-}
+  examples: [
+    "signalbox audit",
+    `signalbox audit --desk alpha --limit 1000 --json | jq '.[] | select(.action == "key.revoked")'`,
+  ],
+  run: async ({ desk = null, limit, json, data }: AuditOptions) => {
+    const records = await withStorage(data, ({ audit }) => audit.list({ desk, limit }));
+    if (json) return printJson(records);
+    printList(auditLines(records), {
+      json,
+      none: "Nothing has been done yet.",
+      columns: {
+        TIME: timeColumn(({ record }) => record.at),
+        DESK: ({ record }) => record.desk ?? "all",
+        WHO: ({ record }) => auditActor(record),
+        FROM: { cell: ({ record }) => record.client ?? "-", leaveOut: 1 },
+        WHAT: ({ record, count }) =>
+          describeAudit(record) + (count === 1 ? "" : ` (${count} times)`),
+      },
+    });
+  },
+});

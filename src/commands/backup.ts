@@ -2,7 +2,7 @@
 import { type Stats, statSync } from "node:fs";
 import { stat } from "node:fs/promises";
 import { dirname, resolve } from "node:path";
-import { Argument, type Command, Option } from "commander";
+import { Argument, Option } from "commander";
 import { DISK_FREE_BYTES_MIN } from "../checks/disk.ts";
 import { UsageError, UserError } from "../lib/errors.ts";
 import { shellQuoted } from "../lib/text/shell.ts";
@@ -34,40 +34,38 @@ interface Backup {
   readonly newest_id: string | null;
 }
 
-export function backupCommand(): Command {
-  return defineCommand({
-    name: "backup",
-    description: "copy the database to a file, verified, while the server runs",
-    arguments: [new Argument("<target>", "the file; with --every, the folder of the backups")],
-    options: [
-      new Option("--every <span>", "make a backup at this interval, such as 1h").argParser(
-        readInterval,
-      ),
-      new Option(
-        "--keep <n>",
-        `with --every: how many backups to keep (default: ${settings.backupKeep.fallback})`,
-      ).argParser(readPositive),
-      new Option(
-        "--command <command>",
-        "with --every: shell command that sends each backup away; {} is its path",
-      ).argParser(readCommand),
-    ],
-    adds: "data and json",
-    notes: `
+export const backupCommand = defineCommand({
+  name: "backup",
+  description: "copy the database to a file, verified, while the server runs",
+  arguments: [new Argument("<target>", "the file; with --every, the folder of the backups")],
+  options: [
+    new Option("--every <span>", "make a backup at this interval, such as 1h").argParser(
+      readInterval,
+    ),
+    new Option(
+      "--keep <n>",
+      `with --every: how many backups to keep (default: ${settings.backupKeep.fallback})`,
+    ).argParser(readPositive),
+    new Option(
+      "--command <command>",
+      "with --every: shell command that sends each backup away; {} is its path",
+    ).argParser(readCommand),
+  ],
+  adds: "data and json",
+  notes: `
 The copy is a snapshot, synced and verified before it gets its name. It replaces an existing backup of
 that name, and no other file. It contains the hashes of keys, never a key.`,
-    examples: [
-      "signalbox backup /backup/signalbox.db --data /var/lib/signalbox",
-      "signalbox backup --every 1h --keep 24 /backup",
-      "signalbox backup --every 1h /backup --command 'rclone copy {} remote:signalbox'",
-      "signalbox backup /backup/signalbox.db --json | jq .signals",
-    ],
-    run: (options: BackupOptions, target: string) =>
-      options.every === undefined
-        ? backUpOnce(resolve(target), options)
-        : backUpEvery(resolve(target), options.every, options),
-  });
-}
+  examples: [
+    "signalbox backup /backup/signalbox.db --data /var/lib/signalbox",
+    "signalbox backup --every 1h --keep 24 /backup",
+    "signalbox backup --every 1h /backup --command 'rclone copy {} remote:signalbox'",
+    "signalbox backup /backup/signalbox.db --json | jq .signals",
+  ],
+  run: (options: BackupOptions, target: string) =>
+    options.every === undefined
+      ? backUpOnce(resolve(target), options)
+      : backUpEvery(resolve(target), options.every, options),
+});
 
 /** Makes one backup, in a process of its own. */
 async function backUp(

@@ -8,7 +8,7 @@ import { describeUnknownSettings } from "./serve/unknown-settings.ts";
 
 export function configCommand(): Command {
   const typed = new Map<string, string[]>();
-  const command: Command = defineCommand({
+  const command = defineCommand({
     name: "config",
     description: "show each setting of serve, and where its value comes from",
     options: [...serveSettings(), jsonOption()],
@@ -20,8 +20,8 @@ that it was started with. No setting is a secret.`,
       "SIGNALBOX_LISTEN=127.0.0.1:9000 signalbox config --backup-dir /backup",
       `signalbox config --json | jq -r '.[] | select(.flag == "--listen").value'`,
     ],
-    run: ({ json }: { json?: true }) => {
-      printList(describeSettings(command, typed), {
+    run: ({ json }: { json?: true }, shown: Command) => {
+      printList(describeSettings(shown, typed), {
         json,
         none: "",
         columns: {
@@ -34,7 +34,7 @@ that it was started with. No setting is a secret.`,
       const unknown = describeUnknownSettings();
       if (unknown !== null) printNote(unknown);
     },
-  });
+  })();
   for (const option of command.options) {
     const name = option.attributeName();
     // Null: a switch.

@@ -26,44 +26,41 @@ const labels = {
   problem: { text: "fail", colour: "red" },
 } as const satisfies Record<Severity, object>;
 
-export function doctorCommand(): Command {
-  const command: Command = defineCommand({
-    name: "doctor",
-    description: "look for what will go wrong: exit code 0 without problems",
-    options: [
-      ...serveSettings(),
-      new Option(
-        "--deep",
-        "read all of the database and of the newest backup, however long that takes",
-      ),
-      jsonOption(),
-    ],
-    notes: `
+export const doctorCommand = defineCommand({
+  name: "doctor",
+  description: "look for what will go wrong: exit code 0 without problems",
+  options: [
+    ...serveSettings(),
+    new Option(
+      "--deep",
+      "read all of the database and of the newest backup, however long that takes",
+    ),
+    jsonOption(),
+  ],
+  notes: `
 Prints a line per check: ok, warn or fail, with what to do. The exit code is 1 if a check fails, otherwise 0.
 Takes the flags of serve: give the ones that you start it with. Works beside a running server and without
 one. Changes nothing, except for a file of 60 KiB in the data folder that measures fsync and is removed.
 Takes at most ten seconds: of a large database it reads a random part, and another one each time.`,
-    examples: [
-      "signalbox doctor --data /var/lib/signalbox --backup-dir /backup",
-      `signalbox doctor --json | jq -r '.[] | select(.severity != "ok").name'`,
-    ],
-    run: async (options: DoctorOptions) => {
-      const context = await gather(options, command);
-      const findings: (Finding & { readonly name: string })[] = [];
-      for await (const found of runChecks("doctor", context)) {
-        findings.push(found);
-        if (!options.json) printFinding(found);
-      }
-      if (options.json) printJson(findings);
-      const failed = findings.filter(({ severity }) => severity === "problem").length;
-      if (failed === 0) return;
-      throw new UserError(
-        `${plural(failed, "check")} failed: do what the lines above say, then run doctor again.`,
-      );
-    },
-  });
-  return command;
-}
+  examples: [
+    "signalbox doctor --data /var/lib/signalbox --backup-dir /backup",
+    `signalbox doctor --json | jq -r '.[] | select(.severity != "ok").name'`,
+  ],
+  run: async (options: DoctorOptions, command: Command) => {
+    const context = await gather(options, command);
+    const findings: (Finding & { readonly name: string })[] = [];
+    for await (const found of runChecks("doctor", context)) {
+      findings.push(found);
+      if (!options.json) printFinding(found);
+    }
+    if (options.json) printJson(findings);
+    const failed = findings.filter(({ severity }) => severity === "problem").length;
+    if (failed === 0) return;
+    throw new UserError(
+      `${plural(failed, "check")} failed: do what the lines above say, then run doctor again.`,
+    );
+  },
+});
 
 async function gather(options: DoctorOptions, command: Command): Promise<Context> {
   const config = readConfig(options, command);

@@ -1,7 +1,7 @@
 /** `signalbox healthcheck`: asks a running server; a supervisor reads the exit code. */
 import { accessSync, constants } from "node:fs";
 import { join, resolve } from "node:path";
-import { Argument, type Command, Option } from "commander";
+import { Argument, Option } from "commander";
 import { describeService } from "../checks/service.ts";
 import type { Readiness } from "../checks/table.ts";
 import { systemCode, UserError } from "../lib/errors.ts";
@@ -14,35 +14,33 @@ import { printData } from "../cli/print.ts";
 
 const TIMEOUT_MS = 5_000;
 
-export function healthcheckCommand(): Command {
-  return defineCommand({
-    name: "healthcheck",
-    description: "check a running server: exit code 0 if it can store signals",
-    arguments: [
-      new Argument(
-        "[url]",
-        "the address of --ops-listen (default: the socket in the data folder)",
-      ).argParser((text) => readUrl(text, "http://127.0.0.1:8083")),
-    ],
-    options: [new Option("--live", "check only that the process is alive")],
-    adds: "data",
-    examples: [
-      "signalbox healthcheck --data /var/lib/signalbox",
-      "signalbox healthcheck http://127.0.0.1:8083 --live",
-    ],
-    run: async ({ live, data }: DataOptions & { live?: true }, url: string | undefined) => {
-      const path = live ? "/healthz" : "/readyz";
-      const answer =
-        url === undefined ? await askFolder(resolve(data), path) : await askAddress(url, path);
-      const { status, checks = {} } = await readHealth(answer);
-      printData(status);
-      for (const [name, { ok, detail }] of Object.entries(checks)) {
-        printData(`${name}: ${ok ? "ok" : "failing"} (${detail})`);
-      }
-      if (!answer.ok) throw new UserError("The server is not ready: see its log for the reason.");
-    },
-  });
-}
+export const healthcheckCommand = defineCommand({
+  name: "healthcheck",
+  description: "check a running server: exit code 0 if it can store signals",
+  arguments: [
+    new Argument(
+      "[url]",
+      "the address of --ops-listen (default: the socket in the data folder)",
+    ).argParser((text) => readUrl(text, "http://127.0.0.1:8083")),
+  ],
+  options: [new Option("--live", "check only that the process is alive")],
+  adds: "data",
+  examples: [
+    "signalbox healthcheck --data /var/lib/signalbox",
+    "signalbox healthcheck http://127.0.0.1:8083 --live",
+  ],
+  run: async ({ live, data }: DataOptions & { live?: true }, url: string | undefined) => {
+    const path = live ? "/healthz" : "/readyz";
+    const answer =
+      url === undefined ? await askFolder(resolve(data), path) : await askAddress(url, path);
+    const { status, checks = {} } = await readHealth(answer);
+    printData(status);
+    for (const [name, { ok, detail }] of Object.entries(checks)) {
+      printData(`${name}: ${ok ? "ok" : "failing"} (${detail})`);
+    }
+    if (!answer.ok) throw new UserError("The server is not ready: see its log for the reason.");
+  },
+});
 
 interface Health {
   readonly status: string;

@@ -1,6 +1,6 @@
 /** `signalbox member …`: who can use a desk's console. */
 import { resolve } from "node:path";
-import { Argument, type Command, Option } from "commander";
+import { Argument, Option } from "commander";
 import { checkEmail, type MadeLink } from "../domain/member/member.ts";
 import { shellQuoted } from "../lib/text/shell.ts";
 import { ADMIN } from "../domain/storage/author.ts";
@@ -34,123 +34,99 @@ function emailArgument(description = "the member's email address"): Argument {
   return new Argument("<email>", description).argParser(checkedBy(checkEmail));
 }
 
-export function memberCommand(): Command {
-  return defineGroup({
-    name: "member",
-    description: "manage who can use a desk's console",
-    commands: [inviteCommand(), listCommand(), resetCommand(), removeCommand()],
-    examples: [
-      "signalbox member invite alpha alice@example.com",
-      "signalbox member list alpha",
-      "signalbox member reset alpha alice@example.com --lock",
-    ],
-  });
-}
+const inviteCommand = defineCommand({
+  name: "invite",
+  description: "invite someone to the console: prints a one-time link to stdout, alone",
+  arguments: [deskArgument(), emailArgument("the address to sign in with; nothing is sent to it")],
+  options: [consoleUrlOption()],
+  adds: "data and json",
+  notes: "The link works once, for 24 hours. Inviting again replaces the earlier link.",
+  examples: [
+    "signalbox member invite alpha alice@example.com",
+    "signalbox member invite alpha alice@example.com --console-url https://console.example.com",
+  ],
+  run: async (options: LinkOptions, desk: string, email: string) => {
+    requireReader("link");
+    const link = await withStorage(options.data, ({ members }) =>
+      members.invite(desk, email, ADMIN),
+    );
+    await printLink(link, options, `member invite ${shellQuoted(desk)} ${shellQuoted(email)}`);
+  },
+});
 
-function inviteCommand(): Command {
-  return defineCommand({
-    name: "invite",
-    description: "invite someone to the console: prints a one-time link to stdout, alone",
-    arguments: [
-      deskArgument(),
-      emailArgument("the address to sign in with; nothing is sent to it"),
-    ],
-    options: [consoleUrlOption()],
-    adds: "data and json",
-    notes: "The link works once, for 24 hours. Inviting again replaces the earlier link.",
-    examples: [
-      "signalbox member invite alpha alice@example.com",
-      "signalbox member invite alpha alice@example.com --console-url https://console.example.com",
-    ],
-    run: async (options: LinkOptions, desk: string, email: string) => {
-      requireReader("link");
-      const link = await withStorage(options.data, ({ members }) =>
-        members.invite(desk, email, ADMIN),
-      );
-      await printLink(link, options, `member invite ${shellQuoted(desk)} ${shellQuoted(email)}`);
-    },
-  });
-}
+const listCommand = defineCommand({
+  name: "list",
+  description: "list who can use a desk's console",
+  arguments: [deskArgument()],
+  adds: "data and json",
+  examples: [
+    "signalbox member list alpha",
+    "signalbox member list alpha --json | jq -r '.[].email'",
+  ],
+  run: async ({ json, data }: DataOptions, desk: string) => {
+    const members = await withStorage(data, (storage) => storage.members.list(desk));
+    const invite = `member invite ${shellQuoted(desk)} alice@example.com`;
+    printList(members, {
+      json,
+      none: `No members yet: invite someone with: ${toType(invite, data)}`,
+      columns: {
+        EMAIL: { cell: ({ email }) => email, whole: true },
+        INVITED: timeColumn(({ created_at }) => created_at, 1),
+        JOINED: timeColumn(({ joined_at }) => joined_at),
+        PASSWORD: ({ has_password }) => (has_password ? "yes" : "no"),
+        PASSKEYS: ({ passkeys }) => String(passkeys),
+        "LINK UNTIL": timeColumn(({ link_expires_at }) => link_expires_at, 2),
+      },
+    });
+  },
+});
 
-function listCommand(): Command {
-  return defineCommand({
-    name: "list",
-    description: "list who can use a desk's console",
-    arguments: [deskArgument()],
-    adds: "data and json",
-    examples: [
-      "signalbox member list alpha",
-      "signalbox member list alpha --json | jq -r '.[].email'",
-    ],
-    run: async ({ json, data }: DataOptions, desk: string) => {
-      const members = await withStorage(data, (storage) => storage.members.list(desk));
-      const invite = `member invite ${shellQuoted(desk)} alice@example.com`;
-      printList(members, {
-        json,
-        none: `No members yet: invite someone with: ${toType(invite, data)}`,
-        columns: {
-          EMAIL: { cell: ({ email }) => email, whole: true },
-          INVITED: timeColumn(({ created_at }) => created_at, 1),
-          JOINED: timeColumn(({ joined_at }) => joined_at),
-          PASSWORD: ({ has_password }) => (has_password ? "yes" : "no"),
-          PASSKEYS: ({ passkeys }) => String(passkeys),
-          "LINK UNTIL": timeColumn(({ link_expires_at }) => link_expires_at, 2),
-        },
-      });
-    },
-  });
-}
+const removeCommand = defineCommand({
+  name: "remove",
+  description: "end a member's sessions and links; the desk's keys are not changed",
+  arguments: [deskArgument(), emailArgument()],
+  adds: "data and json",
+  examples: ["signalbox member remove alpha alice@example.com"],
+  run: async ({ json, data }: DataOptions, desk: string, email: string) => {
+    const member = await withStorage(data, ({ members }) => members.remove(desk, email, ADMIN));
+    if (json) printChanged(member);
+    printNote(`${member.email} can no longer use the console of desk "${desk}".`);
+    printNote(
+      `Keys that the member created keep working: list them with: ${toType(`key list --desk ${shellQuoted(desk)}`, data)}`,
+    );
+  },
+});
 
-function removeCommand(): Command {
-  return defineCommand({
-    name: "remove",
-    description: "end a member's sessions and links; the desk's keys are not changed",
-    arguments: [deskArgument(), emailArgument()],
-    adds: "data and json",
-    examples: ["signalbox member remove alpha alice@example.com"],
-    run: async ({ json, data }: DataOptions, desk: string, email: string) => {
-      const member = await withStorage(data, ({ members }) => members.remove(desk, email, ADMIN));
-      if (json) printChanged(member);
-      printNote(`${member.email} can no longer use the console of desk "${desk}".`);
-      printNote(
-        `Keys that the member created keep working: list them with: ${toType(`key list --desk ${shellQuoted(desk)}`, data)}`,
-      );
-    },
-  });
-}
-
-function resetCommand(): Command {
-  return defineCommand({
-    name: "reset",
-    description: "sign a member out, and print a one-time link to set a new password or passkey",
-    arguments: [deskArgument(), emailArgument()],
-    options: [
-      new Option("--lock", "disable the old password and passkeys at once"),
-      consoleUrlOption(),
-    ],
-    adds: "data and json",
-    notes: `
+const resetCommand = defineCommand({
+  name: "reset",
+  description: "sign a member out, and print a one-time link to set a new password or passkey",
+  arguments: [deskArgument(), emailArgument()],
+  options: [
+    new Option("--lock", "disable the old password and passkeys at once"),
+    consoleUrlOption(),
+  ],
+  adds: "data and json",
+  notes: `
 The link works once, for 24 hours. The old password and passkeys stop working when it is used, or at
 once with --lock: use that if someone else may have them.`,
-    examples: [
-      "signalbox member reset alpha alice@example.com",
-      "signalbox member reset alpha alice@example.com --lock",
-    ],
-    run: async (options: LinkOptions & { lock?: true }, desk: string, email: string) => {
-      requireReader("link");
-      const lock = options.lock === true;
-      const link = await withStorage(options.data, ({ members }) =>
-        members.reset(desk, email, { lock }),
-      );
-      await printLink(link, options, `member reset ${shellQuoted(desk)} ${shellQuoted(email)}`);
-      if (link.member.joined_at === null) return printNote("The member has not joined yet.");
-      const old = lock
-        ? "the old password and passkeys have stopped working"
-        : "the old password and passkeys work until the link is used (--lock disables them at once)";
-      printNote(`The member's sessions have ended, and ${old}.`);
-    },
-  });
-}
+  examples: [
+    "signalbox member reset alpha alice@example.com",
+    "signalbox member reset alpha alice@example.com --lock",
+  ],
+  run: async (options: LinkOptions & { lock?: true }, desk: string, email: string) => {
+    requireReader("link");
+    const lock = options.lock === true;
+    const link = await withStorage(options.data, ({ members }) =>
+      members.reset(desk, email, { lock }),
+    );
+    await printLink(link, options, `member reset ${shellQuoted(desk)} ${shellQuoted(email)}`);
+    if (link.member.joined_at === null) return printNote("The member has not joined yet.");
+    const old = lock
+      ? "the old password and passkeys have stopped working"
+      : "the old password and passkeys work until the link is used (--lock disables them at once)";
+    printNote(`The member's sessions have ended, and ${old}.`);
+  },
+});
 
 /** `again`: the command that makes another link. */
 async function printLink(
@@ -187,3 +163,14 @@ async function findConsole({
   const doubt = `${why}. Replace ${guess} in the link with the console's URL, or give --console-url URL next time.`;
   return { url: guess, doubt };
 }
+
+export const memberCommand = defineGroup({
+  name: "member",
+  description: "manage who can use a desk's console",
+  commands: [inviteCommand, listCommand, resetCommand, removeCommand],
+  examples: [
+    "signalbox member invite alpha alice@example.com",
+    "signalbox member list alpha",
+    "signalbox member reset alpha alice@example.com --lock",
+  ],
+});

@@ -66,11 +66,9 @@ Every flag of serve can also be set in the environment, such as SIGNALBOX_LISTEN
   return program;
 }
 
-function versionCommand(): Command {
-  return defineCommand({
-    name: "version",
-    description: "print the version",
-    examples: ["signalbox version"],
-    run: () => printData(`signalbox ${VERSION}`),
-  });
-}
+const versionCommand = defineCommand({
+  name: "version",
+  description: "print the version",
+  examples: ["signalbox version"],
+  run: () => printData(`signalbox ${VERSION}`),
+});

@@ -1,6 +1,6 @@
 /** `signalbox restore`: replaces the database by a backup. */
 import { resolve } from "node:path";
-import { Argument, type Command, Option } from "commander";
+import { Argument, Option } from "commander";
 import { describeService } from "../checks/service.ts";
 import { UserError } from "../lib/errors.ts";
 import type { Restored, Verification } from "../domain/storage/files.ts";
@@ -17,46 +17,42 @@ interface RestoreOptions extends DataOptions {
   readonly force?: true;
 }
 
-export function restoreCommand(): Command {
-  return defineCommand({
-    name: "restore",
-    description: "replace the database by a backup; the server must be stopped",
-    arguments: [new Argument("<file>", "the backup")],
-    options: [
-      new Option("--force", "replace an existing database, and keep it under another name"),
-    ],
-    adds: "data and json",
-    notes: `
+export const restoreCommand = defineCommand({
+  name: "restore",
+  description: "replace the database by a backup; the server must be stopped",
+  arguments: [new Argument("<file>", "the backup")],
+  options: [new Option("--force", "replace an existing database, and keep it under another name")],
+  adds: "data and json",
+  notes: `
 Verifies the backup before and after. What was ended in the previous database stays so, if it can be read: revoked
 and rotated keys, removed members and passkeys, used links, locked passwords and archived desks. Keys minted after the
 backup are kept. The rest is as in the backup. Signals that came after it are not in it; when bots retry them, they are
 stored as new ones. Members must sign in to the console again.`,
-    examples: [
-      "signalbox restore /backup/signalbox.db --data /var/lib/signalbox",
-      "signalbox restore /backup/signalbox.db --data /var/lib/signalbox --force",
-    ],
-    run: async ({ data, force, json }: RestoreOptions, file: string) => {
-      const dataDir = resolve(data);
-      requireFile(file, `name a backup in it, such as ${databaseFiles.pathIn(file)}`);
-      const { signals, newest_id } = await verifyBackup(resolve(file));
-      const options = {
-        isForced: force === true,
-        stamp: timeStamp(Date.now()),
-        program: selfProgram(),
-        freeBytesMin: 0,
-      };
-      const restored = await showProgress("restore", (sink) =>
-        databaseFiles.restore(resolve(file), dataDir, { ...options, ...sink }),
-      );
-      if (json) printChanged({ data: dataDir, signals, newest_id, ...restored });
-      printRestored(restored, data);
-      const service = await describeService(dataDir);
-      printNote(
-        `${dataDir} has ${plural(signals, "signal")}, the newest ${newest_id ?? "-"}. Start the server with: ${service?.start ?? toType("serve", data)}`,
-      );
-    },
-  });
-}
+  examples: [
+    "signalbox restore /backup/signalbox.db --data /var/lib/signalbox",
+    "signalbox restore /backup/signalbox.db --data /var/lib/signalbox --force",
+  ],
+  run: async ({ data, force, json }: RestoreOptions, file: string) => {
+    const dataDir = resolve(data);
+    requireFile(file, `name a backup in it, such as ${databaseFiles.pathIn(file)}`);
+    const { signals, newest_id } = await verifyBackup(resolve(file));
+    const options = {
+      isForced: force === true,
+      stamp: timeStamp(Date.now()),
+      program: selfProgram(),
+      freeBytesMin: 0,
+    };
+    const restored = await showProgress("restore", (sink) =>
+      databaseFiles.restore(resolve(file), dataDir, { ...options, ...sink }),
+    );
+    if (json) printChanged({ data: dataDir, signals, newest_id, ...restored });
+    printRestored(restored, data);
+    const service = await describeService(dataDir);
+    printNote(
+      `${dataDir} has ${plural(signals, "signal")}, the newest ${newest_id ?? "-"}. Start the server with: ${service?.start ?? toType("serve", data)}`,
+    );
+  },
+});
 
 async function verifyBackup(file: string): Promise<Verification> {
   const verification = await databaseFiles.verify(file);

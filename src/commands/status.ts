@@ -1,5 +1,4 @@
 /** `signalbox status`: a server and its data at a glance, and what needs attention. */
-import type { Command } from "commander";
 import ms from "ms";
 import { describeSending } from "../checks/backups.ts";
 import type { DeskStatus } from "../checks/stored.ts";
@@ -33,24 +32,22 @@ interface Status {
   readonly attention: readonly Attention[];
 }
 
-export function statusCommand(): Command {
-  return defineCommand({
-    name: "status",
-    description: "show the server, its desks, and what needs attention",
-    adds: "data and json",
-    notes: `
+export const statusCommand = defineCommand({
+  name: "status",
+  description: "show the server, its desks, and what needs attention",
+  adds: "data and json",
+  notes: `
 Shows the server's version and addresses, each desk's latest signal, the rate, the last backup, the disk and
 the certificate, then what needs attention (such as a revoked key that still sends), each with what to type.
 Works without a running server, too. Exits with code 0 whatever needs attention, and with 1 if the database
 cannot be read: use healthcheck for a supervisor.`,
-    examples: ["signalbox status", "signalbox status --json | jq '.attention'"],
-    run: async ({ json, data }: DataOptions) => {
-      const status = await readStatus(data);
-      if (json) printJson(status);
-      else printStatus(status);
-    },
-  });
-}
+  examples: ["signalbox status", "signalbox status --json | jq '.attention'"],
+  run: async ({ json, data }: DataOptions) => {
+    const status = await readStatus(data);
+    if (json) printJson(status);
+    else printStatus(status);
+  },
+});
 
 async function readStatus(data: string): Promise<Status> {
   const context = await contextOf(data);

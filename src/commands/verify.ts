@@ -10,43 +10,40 @@ import { type DataOptions, defineCommand } from "../cli/define.ts";
 import { requireFile } from "../cli/options.ts";
 import { plural, printData, printJson } from "../cli/print.ts";
 
-export function verifyCommand(): Command {
-  const command: Command = defineCommand({
-    name: "verify",
-    description: "check everything in the database: exit code 0 if all of it is sound",
-    arguments: [new Argument("[file]", "a backup, instead of the database in the data folder")],
-    adds: "data and json",
-    notes: `
+export const verifyCommand = defineCommand({
+  name: "verify",
+  description: "check everything in the database: exit code 0 if all of it is sound",
+  arguments: [new Argument("[file]", "a backup, instead of the database in the data folder")],
+  adds: "data and json",
+  notes: `
 Changes nothing, and may run beside a server. It reads the whole database several times, and the
 server's log grows meanwhile. In JSON, a check that did not run has "ok": null.`,
-    examples: [
-      "signalbox verify --data /var/lib/signalbox",
-      "signalbox verify /backup/signalbox-20261121T115119Z.db",
-      "signalbox verify --json | jq .checks",
-    ],
-    run: async ({ data, json }: DataOptions, file?: string) => {
-      const path = resolve(file ?? databaseFiles.pathIn(data));
-      if (file === undefined) refuseForeignFolder(resolve(data));
-      else {
-        if (command.getOptionValueSource("data") === "cli") {
-          throw new UsageError(`${file} is verified without a data folder: leave out --data.`);
-        }
-        requireFile(file, `verify its database with: signalbox verify --data ${shellQuoted(file)}`);
+  examples: [
+    "signalbox verify --data /var/lib/signalbox",
+    "signalbox verify /backup/signalbox-20261121T115119Z.db",
+    "signalbox verify --json | jq .checks",
+  ],
+  run: async ({ data, json }: DataOptions, file: string | undefined, command: Command) => {
+    const path = resolve(file ?? databaseFiles.pathIn(data));
+    if (file === undefined) refuseForeignFolder(resolve(data));
+    else {
+      if (command.getOptionValueSource("data") === "cli") {
+        throw new UsageError(`${file} is verified without a data folder: leave out --data.`);
       }
-      const verification = await databaseFiles.verify(path);
-      if (json) printJson(verification);
-      else printVerification(verification);
-      if (verification.ok) return;
-      const problem = explain(path, verification);
-      if (file !== undefined) {
-        throw new UserError(`${problem}: do not restore this backup, use another one.`);
-      }
-      const next = "stop the server, then restore a backup (the current database is kept)";
-      throw new UserError(`${problem}: ${next}`, "restore FILE --force");
-    },
-  });
-  return command;
-}
+      requireFile(file, `verify its database with: signalbox verify --data ${shellQuoted(file)}`);
+    }
+    const verification = await databaseFiles.verify(path);
+    if (json) printJson(verification);
+    else printVerification(verification);
+    if (verification.ok) return;
+    const problem = explain(path, verification);
+    if (file !== undefined) {
+      throw new UserError(`${problem}: do not restore this backup, use another one.`);
+    }
+    const next = "stop the server, then restore a backup (the current database is kept)";
+    throw new UserError(`${problem}: ${next}`, "restore FILE --force");
+  },
+});
 
 function explain(path: string, { checks }: Verification): string {
   return checks.schema.ok !== false

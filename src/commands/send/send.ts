@@ -1,6 +1,6 @@
 /** `signalbox send`: sends the signals of a file, or one signal, to a server. */
 import { readFileSync } from "node:fs";
-import { Argument, type Command, InvalidArgumentError, Option } from "commander";
+import { Argument, InvalidArgumentError, Option } from "commander";
 import ms from "ms";
 import { systemCode, UsageError, UserError } from "../../lib/errors.ts";
 import { isWellFormedKey, keyPrefixes } from "../../domain/key/key.ts";
@@ -29,42 +29,34 @@ interface SendOptions extends FileOptions {
   readonly dryRun?: true;
 }
 
-export function sendCommand(): Command {
-  return defineCommand({
-    name: "send",
-    description: "send the signals of a file, or one signal, to a server",
-    arguments: [new Argument("[file]", "one JSON object per line; - for stdin")],
-    options: [
-      new Option(
-        "--url <url>",
-        `the server's address (default: that of the server that uses the data folder, or ${URL_DEFAULT})`,
-      )
-        .env("SIGNALBOX_URL")
-        .argParser((text) => readOwnUrl(text).replace(/\/v1\/signals$/, "")),
-      new Option(
-        "--key-file <file>",
-        "file with the API key (default: the variable SIGNALBOX_KEY)",
-      ),
-      new Option("--ca <file>", "PEM certificate to trust, for a server with a private one"),
-      new Option("--connections <n>", "how many signals to send at the same time")
-        .argParser(readConnections)
-        .default(CONNECTIONS_DEFAULT),
-      spanOption(
-        "--timeout <span>",
-        "how long to wait for an answer before another attempt",
-        "10s",
-      ),
-      spanOption("--give-up-after <span>", "how long to try to send one signal", "5m"),
-      new Option(
-        "--journal <file>",
-        "file that keeps the ids given to signals without one (default: FILE.journal)",
-      ),
-      new Option("--refused <file>", "write the refused signals and the reasons to this file"),
-      new Option("--dry-run", "validate only, send nothing"),
-      new Option("--json", "print the summary as JSON"),
-      ...fieldOptions(),
-    ],
-    notes: `
+export const sendCommand = defineCommand({
+  name: "send",
+  description: "send the signals of a file, or one signal, to a server",
+  arguments: [new Argument("[file]", "one JSON object per line; - for stdin")],
+  options: [
+    new Option(
+      "--url <url>",
+      `the server's address (default: that of the server that uses the data folder, or ${URL_DEFAULT})`,
+    )
+      .env("SIGNALBOX_URL")
+      .argParser((text) => readOwnUrl(text).replace(/\/v1\/signals$/, "")),
+    new Option("--key-file <file>", "file with the API key (default: the variable SIGNALBOX_KEY)"),
+    new Option("--ca <file>", "PEM certificate to trust, for a server with a private one"),
+    new Option("--connections <n>", "how many signals to send at the same time")
+      .argParser(readConnections)
+      .default(CONNECTIONS_DEFAULT),
+    spanOption("--timeout <span>", "how long to wait for an answer before another attempt", "10s"),
+    spanOption("--give-up-after <span>", "how long to try to send one signal", "5m"),
+    new Option(
+      "--journal <file>",
+      "file that keeps the ids given to signals without one (default: FILE.journal)",
+    ),
+    new Option("--refused <file>", "write the refused signals and the reasons to this file"),
+    new Option("--dry-run", "validate only, send nothing"),
+    new Option("--json", "print the summary as JSON"),
+    ...fieldOptions(),
+  ],
+  notes: `
 Everything is validated by the server's own rules before anything is sent, stdin too: it is copied to a
 temporary file first. One invalid line, and nothing is sent.
 
@@ -77,34 +69,31 @@ Time-outs, broken connections, 429 and 5xx are tried again, with growing pauses.
 stops everything. Ctrl-C finishes the requests in flight; a second one ends at once.
 
 The exit code is 0 only if every signal is stored or a duplicate.`,
-    examples: [
-      "signalbox send --key-file key.txt signals.ndjson",
-      "signalbox send --url https://signals.example.com --key-file key.txt --refused refused.ndjson signals.ndjson",
-      "zcat signals.ndjson.gz | signalbox send --journal signals.journal -",
-      "signalbox send --dry-run signals.ndjson",
-      "signalbox send --source venue_2 --type crypto --symbol BTC/USDT --side open --price 64250.5",
-    ],
-    adds: "data",
-    run: async (options: SendOptions, file: string | undefined) => {
-      const typed = typedFields(options);
-      const [field] = typed.keys();
-      if (file !== undefined && field !== undefined) {
-        throw new UsageError(
-          `${flagOf(field)} is for one signal: give it, or a file, but not both.`,
-        );
-      }
-      const readTarget = async () => (options.dryRun ? null : await targetOf(options));
-      if (field !== undefined) return sendOne(typed, readTarget);
-      if (file !== undefined) {
-        const target = await readTarget();
-        return sendFile(file, target, options, resumeCommand(file, target?.url));
-      }
-      throw new UsageError(
-        "Name a file with signals, or - for stdin, or give one signal: signalbox send --source venue_2 --type crypto --symbol BTC/USDT --side open",
-      );
-    },
-  });
-}
+  examples: [
+    "signalbox send --key-file key.txt signals.ndjson",
+    "signalbox send --url https://signals.example.com --key-file key.txt --refused refused.ndjson signals.ndjson",
+    "zcat signals.ndjson.gz | signalbox send --journal signals.journal -",
+    "signalbox send --dry-run signals.ndjson",
+    "signalbox send --source venue_2 --type crypto --symbol BTC/USDT --side open --price 64250.5",
+  ],
+  adds: "data",
+  run: async (options: SendOptions, file: string | undefined) => {
+    const typed = typedFields(options);
+    const [field] = typed.keys();
+    if (file !== undefined && field !== undefined) {
+      throw new UsageError(`${flagOf(field)} is for one signal: give it, or a file, but not both.`);
+    }
+    const readTarget = async () => (options.dryRun ? null : await targetOf(options));
+    if (field !== undefined) return sendOne(typed, readTarget);
+    if (file !== undefined) {
+      const target = await readTarget();
+      return sendFile(file, target, options, resumeCommand(file, target?.url));
+    }
+    throw new UsageError(
+      "Name a file with signals, or - for stdin, or give one signal: signalbox send --source venue_2 --type crypto --symbol BTC/USDT --side open",
+    );
+  },
+});
 
 function spanOption(flags: string, description: string, fallback: ms.StringValue): Option {
   return new Option(flags, description).argParser(readInterval).default(ms(fallback), fallback);

@@ -23,18 +23,14 @@ interface Options extends ServeOptions {
   readonly check?: true;
 }
 
-export function serveCommand(): Command {
-  const command: Command = defineCommand({
-    name: "serve",
-    description: "take signals over HTTP",
-    options: [
-      ...serveSettings(),
-      new Option(
-        "--check",
-        "check the configuration, without starting: exit code 0 if it is valid",
-      ),
-    ],
-    notes: `
+export const serveCommand = defineCommand({
+  name: "serve",
+  description: "take signals over HTTP",
+  options: [
+    ...serveSettings(),
+    new Option("--check", "check the configuration, without starting: exit code 0 if it is valid"),
+  ],
+  notes: `
 Every flag can also be set in the environment, as shown; the flag wins.
 
 SIGTERM and SIGINT stop the server gracefully; a second one, half a second later or more, stops it at
@@ -44,18 +40,16 @@ once. SIGHUP reloads the certificate, or tries again at once if it could not be 
 
 --acme-domain obtains and renews a certificate by itself; giving it accepts the terms of service of the
 directory, which is Let's Encrypt if you name no other.`,
-    examples: [
-      "signalbox serve --quickstart",
-      "signalbox serve --acme-domain signals.example.com",
-      "signalbox serve --listen 0.0.0.0:443 --tls-cert cert.pem --tls-key key.pem --public-url https://signals.example.com",
-      "signalbox serve --listen 10.0.0.5:8080 --trust-proxy 10.0.0.2",
-      "signalbox serve --check --tls-cert cert.pem --tls-key key.pem",
-      "SIGNALBOX_DATA=/var/lib/signalbox signalbox serve",
-    ],
-    run: (options: Options) => serve(options, command),
-  });
-  return command;
-}
+  examples: [
+    "signalbox serve --quickstart",
+    "signalbox serve --acme-domain signals.example.com",
+    "signalbox serve --listen 0.0.0.0:443 --tls-cert cert.pem --tls-key key.pem --public-url https://signals.example.com",
+    "signalbox serve --listen 10.0.0.5:8080 --trust-proxy 10.0.0.2",
+    "signalbox serve --check --tls-cert cert.pem --tls-key key.pem",
+    "SIGNALBOX_DATA=/var/lib/signalbox signalbox serve",
+  ],
+  run: serve,
+});
 
 async function serve(options: Options, command: Command): Promise<void> {
   requireKnownSettings();

@@ -11,7 +11,7 @@ import {
 } from "node:fs";
 import { dirname, resolve } from "node:path";
 import { setImmediate } from "node:timers/promises";
-import { type Command, Option } from "commander";
+import { Option } from "commander";
 import { UserError } from "../../lib/errors.ts";
 import { newestSignalId, readChunks, through } from "../../domain/signal/chunks.ts";
 import { type FileFormat, fileFormats, fileHeads, fileLines } from "../../domain/signal/file.ts";
@@ -37,49 +37,47 @@ interface ExportOptions extends FilterOptions {
   readonly output?: string;
 }
 
-export function exportCommand(): Command {
-  return defineCommand({
-    name: "export",
-    description: "write all signals, oldest first, as NDJSON or CSV",
-    options: [
-      ...filterOptions(),
-      new Option("--format <format>", "format of the file")
-        .choices(fileFormats)
-        .default("ndjson" satisfies FileFormat),
-      new Option(
-        "--output <file>",
-        "a new file, which appears when it is complete (default: stdout)",
-      ),
-    ],
-    adds: "data",
-    notes: `${TIMES_NOTE}
+export const exportCommand = defineCommand({
+  name: "export",
+  description: "write all signals, oldest first, as NDJSON or CSV",
+  options: [
+    ...filterOptions(),
+    new Option("--format <format>", "format of the file")
+      .choices(fileFormats)
+      .default("ndjson" satisfies FileFormat),
+    new Option(
+      "--output <file>",
+      "a new file, which appears when it is complete (default: stdout)",
+    ),
+  ],
+  adds: "data",
+  notes: `${TIMES_NOTE}
 
 Exports what is stored when it starts. In CSV, a text that a spreadsheet could take for a formula has a '
 before it; NDJSON has every text as it was sent.`,
-    examples: [
-      "signalbox signals export --output signals.ndjson",
-      "signalbox signals export --format csv --desk alpha --since 2026-11-01 --output november.csv",
-      "signalbox signals export --symbol BTC/USDT | gzip > btc.ndjson.gz",
-    ],
-    run: async (options: ExportOptions) => {
-      const stop = stopAtSignals();
-      const output = options.output === undefined ? null : new NewFile(resolve(options.output));
-      try {
-        const written = await withStorage(options.data, async ({ registry, signals }) => {
-          const choice = await toChoice(registry, options);
-          const before = through(await newestSignalId(signals, choice.deskId));
-          const query = { ...choice, before, order: "oldest", limit: Infinity } as const;
-          return exportTo(output, options.format, signals, query, stop);
-        });
-        output?.finish();
-        if (output !== null) printNote(`${output.path}: ${plural(written, "signal")}.`);
-      } catch (error) {
-        output?.discard();
-        throw error instanceof OutputError ? incomplete(error) : error;
-      }
-    },
-  });
-}
+  examples: [
+    "signalbox signals export --output signals.ndjson",
+    "signalbox signals export --format csv --desk alpha --since 2026-11-01 --output november.csv",
+    "signalbox signals export --symbol BTC/USDT | gzip > btc.ndjson.gz",
+  ],
+  run: async (options: ExportOptions) => {
+    const stop = stopAtSignals();
+    const output = options.output === undefined ? null : new NewFile(resolve(options.output));
+    try {
+      const written = await withStorage(options.data, async ({ registry, signals }) => {
+        const choice = await toChoice(registry, options);
+        const before = through(await newestSignalId(signals, choice.deskId));
+        const query = { ...choice, before, order: "oldest", limit: Infinity } as const;
+        return exportTo(output, options.format, signals, query, stop);
+      });
+      output?.finish();
+      if (output !== null) printNote(`${output.path}: ${plural(written, "signal")}.`);
+    } catch (error) {
+      output?.discard();
+      throw error instanceof OutputError ? incomplete(error) : error;
+    }
+  },
+});
 
 /** Also if the reader has gone: what it has looks like a whole export. */
 function incomplete({ code }: OutputError): UserError {

@@ -1,5 +1,5 @@
 /** `signalbox signals …`: read the stored signals. `tail.ts` and `export.ts` have two of the commands. */
-import { Argument, type Command, Option } from "commander";
+import { Argument, Option } from "commander";
 import { NotFoundError } from "../../lib/errors.ts";
 import { escapeHidden, showHidden } from "../../lib/text/hidden.ts";
 import { prettyJson } from "../../domain/signal/pretty-json.ts";
@@ -23,86 +23,68 @@ import { tailCommand } from "./tail.ts";
 
 const LIMIT_DEFAULT = 50;
 
-export function signalsCommand(): Command {
-  return defineGroup({
-    name: "signals",
-    description: "list, show, follow and export the stored signals",
-    commands: [listCommand(), showCommand(), tailCommand(), exportCommand()],
-    examples: [
-      "signalbox signals list --desk alpha --since 2h",
-      "signalbox signals show 01K5QZ8F3V9X2M7T4B6N1C0D8E",
-      "signalbox signals tail --follow",
-      "signalbox signals export --format csv --output signals.csv",
-    ],
-  });
-}
-
-function listCommand(): Command {
-  return defineCommand({
-    name: "list",
-    description: "list signals, newest first",
-    options: [
-      ...filterOptions(),
-      new Option("--limit <n>", "maximum number of signals")
-        .argParser(readPositive)
-        .default(LIMIT_DEFAULT),
-      new Option("--json", "print NDJSON: one JSON object per line"),
-    ],
-    adds: "data",
-    notes: TIMES_NOTE,
-    examples: [
-      "signalbox signals list",
-      "signalbox signals list --desk alpha --symbol BTC/USDT --side open --since 2h",
-      "signalbox signals list --limit 1000 --json | jq -r .id",
-    ],
-    run: async (options: FilterOptions & { limit: number }) => {
-      const print = options.json ? ndjsonPrinter : tablePrinter(options.desk !== undefined);
-      let found = 0;
-      await withStorage(options.data, async ({ registry, signals }) => {
-        const choice = await toChoice(registry, options);
-        const query = { ...choice, order: "newest", limit: options.limit } as const;
-        for await (const chunk of readChunks(signals, query, CHUNK)) {
-          print(chunk);
-          found += chunk.length;
-        }
-      });
-      if (found === 0 && !options.json) printNote("No signals found.");
-    },
-  });
-}
-
-function showCommand(): Command {
-  return defineCommand({
-    name: "show",
-    description: "show everything about a signal",
-    arguments: [new Argument("<id>", "the signal's id or client_signal_id")],
-    options: [oneDeskOption(), new Option("--json", "print NDJSON: one JSON object per line")],
-    adds: "data",
-    notes: `
-Desks may use the same client_signal_id: each signal with it is shown, unless you name the desk.`,
-    examples: [
-      "signalbox signals show 01K5QZ8F3V9X2M7T4B6N1C0D8E",
-      "signalbox signals show my-first-signal --desk alpha --json | jq .metadata",
-    ],
-    run: async ({ desk, json, data }: DataOptions & { desk?: string }, id: string) => {
-      const found = await withStorage(data, async ({ registry, signals }) =>
-        signals.find(await toDeskId(registry, desk), id),
-      );
-      if (found.length === 0) {
-        const where = desk === undefined ? "There is no signal" : `Desk "${desk}" has no signal`;
-        // Does not repeat what was typed: it may be a key, pasted by mistake.
-        throw new NotFoundError(
-          `${where} with this id or client_signal_id: list the signals`,
-          "signals list",
-        );
+const listCommand = defineCommand({
+  name: "list",
+  description: "list signals, newest first",
+  options: [
+    ...filterOptions(),
+    new Option("--limit <n>", "maximum number of signals")
+      .argParser(readPositive)
+      .default(LIMIT_DEFAULT),
+    new Option("--json", "print NDJSON: one JSON object per line"),
+  ],
+  adds: "data",
+  notes: TIMES_NOTE,
+  examples: [
+    "signalbox signals list",
+    "signalbox signals list --desk alpha --symbol BTC/USDT --side open --since 2h",
+    "signalbox signals list --limit 1000 --json | jq -r .id",
+  ],
+  run: async (options: FilterOptions & { limit: number }) => {
+    const print = options.json ? ndjsonPrinter : tablePrinter(options.desk !== undefined);
+    let found = 0;
+    await withStorage(options.data, async ({ registry, signals }) => {
+      const choice = await toChoice(registry, options);
+      const query = { ...choice, order: "newest", limit: options.limit } as const;
+      for await (const chunk of readChunks(signals, query, CHUNK)) {
+        print(chunk);
+        found += chunk.length;
       }
-      if (json) ndjsonPrinter(found);
-      else printData(found.map(describe).join("\n\n"));
-      if (found.length > 1)
-        printNote(`${found.length} signals have this id: name one's desk with --desk.`);
-    },
-  });
-}
+    });
+    if (found === 0 && !options.json) printNote("No signals found.");
+  },
+});
+
+const showCommand = defineCommand({
+  name: "show",
+  description: "show everything about a signal",
+  arguments: [new Argument("<id>", "the signal's id or client_signal_id")],
+  options: [oneDeskOption(), new Option("--json", "print NDJSON: one JSON object per line")],
+  adds: "data",
+  notes: `
+Desks may use the same client_signal_id: each signal with it is shown, unless you name the desk.`,
+  examples: [
+    "signalbox signals show 01K5QZ8F3V9X2M7T4B6N1C0D8E",
+    "signalbox signals show my-first-signal --desk alpha --json | jq .metadata",
+  ],
+  run: async ({ desk, json, data }: DataOptions & { desk?: string }, id: string) => {
+    const found = await withStorage(data, async ({ registry, signals }) =>
+      signals.find(await toDeskId(registry, desk), id),
+    );
+    if (found.length === 0) {
+      const where = desk === undefined ? "There is no signal" : `Desk "${desk}" has no signal`;
+      // Does not repeat what was typed: it may be a key, pasted by mistake.
+      throw new NotFoundError(
+        `${where} with this id or client_signal_id: list the signals`,
+        "signals list",
+      );
+    }
+    if (json) ndjsonPrinter(found);
+    else printData(found.map(describe).join("\n\n"));
+    if (found.length > 1)
+      printNote(`${found.length} signals have this id: name one's desk with --desk.`);
+  },
+});
 
 /** One field per line, then the metadata. */
 function describe(signal: StoredSignal): string {
@@ -129,3 +111,15 @@ const DATE_MS_MAX = 8_640_000_000_000_000;
 function momentOf(ms: number): string {
   return ms > DATE_MS_MAX ? String(ms) : `${new Date(ms).toISOString()} (${ms})`;
 }
+
+export const signalsCommand = defineGroup({
+  name: "signals",
+  description: "list, show, follow and export the stored signals",
+  commands: [listCommand, showCommand, tailCommand, exportCommand],
+  examples: [
+    "signalbox signals list --desk alpha --since 2h",
+    "signalbox signals show 01K5QZ8F3V9X2M7T4B6N1C0D8E",
+    "signalbox signals tail --follow",
+    "signalbox signals export --format csv --output signals.csv",
+  ],
+});

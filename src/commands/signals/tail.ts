@@ -1,6 +1,6 @@
 /** `signalbox signals tail`: the latest signals in the order of storage, and those that follow. */
 import { setImmediate, setTimeout } from "node:timers/promises";
-import { type Command, InvalidArgumentError, Option } from "commander";
+import { InvalidArgumentError, Option } from "commander";
 import { UserError } from "../../lib/errors.ts";
 import { isUlid } from "../../domain/signal/id.ts";
 import { newestSignalId, readChunks, through } from "../../domain/signal/chunks.ts";
@@ -27,36 +27,34 @@ interface TailOptions extends FilterOptions {
   readonly follow?: true;
 }
 
-export function tailCommand(): Command {
-  return defineCommand({
-    name: "tail",
-    description: "print the latest signals in the order of storage, and follow",
-    options: [
-      ...filterOptions(),
-      new Option("--limit <n>", "how many of the latest signals to begin with")
-        .argParser(readCount)
-        .default(LIMIT_DEFAULT),
-      new Option("--after <id>", "begin with the first signal after the one with this id")
-        .argParser(readSignalId)
-        .conflicts("limit"),
-      new Option("-f, --follow", "wait for more signals, until Ctrl-C").conflicts("until"),
-      new Option("--json", "print NDJSON (the default unless stdout is a terminal)"),
-    ],
-    adds: "data",
-    notes: `${TIMES_NOTE}
+export const tailCommand = defineCommand({
+  name: "tail",
+  description: "print the latest signals in the order of storage, and follow",
+  options: [
+    ...filterOptions(),
+    new Option("--limit <n>", "how many of the latest signals to begin with")
+      .argParser(readCount)
+      .default(LIMIT_DEFAULT),
+    new Option("--after <id>", "begin with the first signal after the one with this id")
+      .argParser(readSignalId)
+      .conflicts("limit"),
+    new Option("-f, --follow", "wait for more signals, until Ctrl-C").conflicts("until"),
+    new Option("--json", "print NDJSON (the default unless stdout is a terminal)"),
+  ],
+  adds: "data",
+  notes: `${TIMES_NOTE}
 
 Prints a table on a terminal, and otherwise NDJSON: one JSON object per line. --follow continues after a
 restart or a restore. To continue after tail itself ended, pass the last id that you have to --after;
 nothing is skipped or repeated. That works even if a restore removed that signal. Signals that bots send
 again after a restore get new ids, and keep their client_signal_id.`,
-    examples: [
-      "signalbox signals tail",
-      "signalbox signals tail --follow --desk alpha",
-      "signalbox signals tail --follow --after 01K5QZ8F3V9X2M7T4B6N1C0D8E >> signals.ndjson",
-    ],
-    run: tail,
-  });
-}
+  examples: [
+    "signalbox signals tail",
+    "signalbox signals tail --follow --desk alpha",
+    "signalbox signals tail --follow --after 01K5QZ8F3V9X2M7T4B6N1C0D8E >> signals.ndjson",
+  ],
+  run: tail,
+});
 
 function readSignalId(text: string): string {
   const id = text.toUpperCase();
