@@ -78,14 +78,14 @@ test.each<[kind: "expiring" | "rotated" | "stillInUse", key: Partial<EndedKey>, 
 ])("keys, %s, %o: %s", async (kind, key, says) => {
   const none = { expiring: [], rotated: [], stillInUse: [] };
   const full = { desk_archived_at: null, successor_id: null, expires_at: null, ...ended, ...key };
-  const stored = { ...none, [kind]: Array(7).fill(full) } as unknown as Stored;
+  const stored = { ...none, [kind]: Array.from({ length: 7 }, () => full) } as unknown as Stored;
   const context = {
     ...(await contextOf(await folder())),
     stored: () => Promise.resolve(stored),
     toType: (command: string) => `signalbox ${command}`,
   };
   const found = (await checkKeys(context)).map(({ sentence, next }) => `${sentence} Next: ${next}`);
-  expect(found.slice(0, 5)).toEqual(Array(5).fill(`Key ${says}`));
+  expect(found.slice(0, 5)).toEqual(Array.from({ length: 5 }, () => `Key ${says}`));
   expect(found[5]).toMatch(/^2 more keys that .*\. Next: signalbox key list$/);
 });
 
