@@ -2,6 +2,8 @@
 import { Database } from "bun:sqlite";
 import { expect } from "bun:test";
 import { join } from "node:path";
+import { type ComponentChildren, h } from "preact";
+import { renderToString } from "preact-render-to-string";
 import type { AuditRecord } from "../../src/domain/audit/audit.ts";
 import type { Awaitable } from "../../src/domain/storage/awaitable.ts";
 import { DATABASE_NAME } from "../../src/store/sqlite/files/folder.ts";
@@ -18,7 +20,8 @@ import {
   type TestAppOptions,
 } from "../kit/setup.ts";
 import type { Route } from "../../src/console/server/routes.ts";
-import { cookieNames } from "../../src/console/server/visit.ts";
+import { cookieNames, type Visit } from "../../src/console/server/visit.ts";
+import { VisitContext } from "../../src/console/ui/context.ts";
 import { openDatabase } from "../../src/store/sqlite/files/open.ts";
 import { type Records, recordsIn } from "../kit/records.ts";
 
@@ -191,6 +194,11 @@ export function holds(desk: TestConsole, token: string | undefined): Promise<boo
   const visitor = desk.visitor();
   visitor.cookies.set(cookieNames.session, token ?? "");
   return isIn(visitor);
+}
+
+/** A part of a page as HTML, made at this moment. */
+export function rendered(part: ComponentChildren, now: number): string {
+  return renderToString(h(VisitContext.Provider, { value: { now } as Visit }, part));
 }
 
 /** The text of a page's main part, as a reader sees it. */

@@ -59,7 +59,6 @@ export const assets = {
   rows: asset("rows", "js", JAVASCRIPT, rows),
   session: asset("session", "js", JAVASCRIPT, session),
   shortcuts: asset("shortcuts", "js", JAVASCRIPT, shortcuts),
-  /** For pages with passkeys, with {@link assets.webauthn} before it. */
   passkeys: asset("passkeys", "js", JAVASCRIPT, passkeys),
   webauthn: asset("webauthn", "js", JAVASCRIPT, webauthn),
   /** For the filter of signals. */
@@ -75,6 +74,9 @@ export const assets = {
   style: asset("console", "css", CSS, style),
   icon: asset("icon", "svg", "image/svg+xml", icon),
 } as const;
+
+/** For pages on which a passkey may be used. */
+export const passkeyScripts = [assets.webauthn.path, assets.passkeys.path] as const;
 
 const byPath = new Map<string, Asset>(Object.values(assets).map((one) => [one.path, one]));
 

@@ -24,6 +24,7 @@ function note(
         <ButtonLink to={path}>{name}</ButtonLink>
       </p>
     </Layout>,
+    null,
     status,
   );
 }
@@ -102,9 +103,10 @@ export function describeLimit({ detail }: AppError): string {
 /** RFC 6585, 4. */
 export function limitedPage(visit: Visit, error: AppError): Response {
   const response = page(
-    <Layout title="Try again later" visit={visit}>
+    <Layout title="Try again later">
       <Problem>{describeLimit(error)}</Problem>
     </Layout>,
+    visit,
     429,
   );
   response.headers.set("Retry-After", retryAfterOf(error));
@@ -114,12 +116,13 @@ export function limitedPage(visit: Visit, error: AppError): Response {
 /** `path`: of the page with the form. */
 export function notSavedPage(visit: Visit, reason: string, path: string): Response {
   return page(
-    <Layout title="Not saved" visit={visit}>
+    <Layout title="Not saved">
       <Problem>Your change was not saved: {reason}. Try again once that is fixed.</Problem>
       <p>
         <ButtonLink to={path}>Open the form again</ButtonLink>
       </p>
     </Layout>,
+    visit,
     503,
   );
 }

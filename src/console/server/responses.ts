@@ -1,6 +1,8 @@
 /** Every response of the console is made here, or gets its headers here. */
-import type { VNode } from "preact";
+import { h, type VNode } from "preact";
 import { renderToString } from "preact-render-to-string";
+import { VisitContext } from "../ui/context.ts";
+import type { Visit } from "./visit.ts";
 
 /** Forbids what our pages never need. */
 export const securityHeaders: Readonly<Record<string, string>> = {
@@ -25,9 +27,10 @@ export function sentence(text: string, status: number): Response {
   });
 }
 
-/** A page. No browser or proxy keeps it, because it may show a key or a name. */
-export function page(document: VNode, status = 200): Response {
-  return new Response(`<!doctype html>${renderToString(document)}`, {
+/** A page. No browser or proxy keeps it, because it may show a key or a name. `visit`: null for nobody in particular. */
+export function page(document: VNode, visit: Visit | null, status = 200): Response {
+  const html = renderToString(h(VisitContext.Provider, { value: visit }, document));
+  return new Response(`<!doctype html>${html}`, {
     status,
     headers: { "Content-Type": "text/html; charset=utf-8", "Cache-Control": "no-store" },
   });

@@ -52,7 +52,7 @@ function routesFor<V extends Visit>(access: Access) {
       method: "GET",
       path,
       access,
-      handle: (services, visit) => respond(() => show(services, visit, null)),
+      handle: (services, visit) => respond(visit, () => show(services, visit, null)),
     }),
 
     form: (path: string, send: Send<V>, { again, page: formPage }: Form<V>): Route<V> => ({
@@ -62,15 +62,19 @@ function routesFor<V extends Visit>(access: Access) {
       formPage,
       handle: async (services, visit) => {
         try {
-          return await respond(() => send(services, visit));
+          return await respond(visit, () => send(services, visit));
         } catch (error) {
           if (again === undefined) throw error;
           if (error instanceof UserError) {
-            return respond(() => again(services, visit, error.sentence), 422);
+            return respond(visit, () => again(services, visit, error.sentence), 422);
           }
           // Passwords are limited; passkeys on the same page are not.
           if (access !== "public" || !isRateLimited(error)) throw error;
-          const response = await respond(() => again(services, visit, describeLimit(error)), 429);
+          const response = await respond(
+            visit,
+            () => again(services, visit, describeLimit(error)),
+            429,
+          );
           response.headers.set("Retry-After", retryAfterOf(error));
           return response;
         }
@@ -107,10 +111,14 @@ export function found<T>(what: T | null | undefined): T {
   return what;
 }
 
-async function respond(work: () => Awaitable<Answer>, status = 200): Promise<Response> {
+async function respond(
+  visit: Visit,
+  work: () => Awaitable<Answer>,
+  status = 200,
+): Promise<Response> {
   try {
     const answer = await work();
-    return answer instanceof Response ? answer : page(answer, status);
+    return answer instanceof Response ? answer : page(answer, visit, status);
   } catch (error) {
     if (error instanceof NotFoundError) return notFoundPage();
     throw error;

@@ -249,7 +249,7 @@ async function orFailure(
     if (error instanceof AppError)
       refusals.write(() => ({ ...describe(status), error: error.code }));
     else refusals.write(() => ({ ...describe(status), err: error }), "failed");
-    return page(failurePage(error, requestId), status);
+    return page(failurePage(error, requestId), null, status);
   }
 }
 

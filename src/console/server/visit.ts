@@ -50,6 +50,8 @@ export const cookieNames = {
 export type CookieName = (typeof cookieNames)[keyof typeof cookieNames];
 
 export const CSRF_FIELD = "csrf";
+/** The field of a form with an authenticator's answer, as JSON. */
+export const RESPONSE_FIELD = "response";
 
 /** Fields that survive the end of a session, in the address of the page with the form: never a secret. */
 export const KEPT_FIELDS: readonly string[] = ["label", "expires", "overlap", "email"];

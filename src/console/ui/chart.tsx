@@ -12,6 +12,7 @@ import {
   STEP,
   totalOf,
 } from "./sparkline.tsx";
+import { useVisit } from "./context.ts";
 import { Day, Moment } from "./times.tsx";
 
 /** Times below the chart: so many if they divide the number of bars. */
@@ -24,7 +25,7 @@ export function Chart({
   label,
   ...drawing
 }: Drawing & { hasLegend?: boolean; hidden?: readonly (keyof Outcomes)[] }): VNode {
-  const all = barsOf(drawing);
+  const all = barsOf({ ...drawing, now: useVisit().now });
   const none = Object.fromEntries(hidden.map((kind) => [kind, 0]));
   const bars = all.map((bar) => ({ ...bar, ...none }));
   const end = bars.length * STEP - 1;
@@ -46,7 +47,7 @@ export function Chart({
       <div class="times" aria-hidden="true">
         {timesOf(bars).map(({ start }) => (
           <span>
-            <Start at={start} width={drawing.width} now={drawing.now} />
+            <Start at={start} width={drawing.width} />
           </span>
         ))}
       </div>
@@ -87,6 +88,6 @@ function timesOf(bars: readonly Bucket[]): readonly Bucket[] {
 }
 
 /** Days are days of UTC, for everybody. */
-function Start({ at, width, now }: { at: number; width: ActivityWidth; now: number }): VNode {
-  return width === "day" ? <Day at={at} /> : <Moment at={at} now={now} />;
+function Start({ at, width }: { at: number; width: ActivityWidth }): VNode {
+  return width === "day" ? <Day at={at} /> : <Moment at={at} />;
 }

@@ -1,20 +1,23 @@
 /** The frame around every page. */
 import type { ComponentChildren, VNode } from "preact";
+import { useContext } from "preact/hooks";
 import { assets } from "../server/assets.ts";
-import { KEPT_FIELDS, type MemberVisit, type Visit } from "../server/visit.ts";
+import { KEPT_FIELDS } from "../server/visit.ts";
+import { useMember, useVisit, VisitContext } from "./context.ts";
 import { PostForm } from "./forms.tsx";
 import "./hidden.tsx";
 import { Icon, type IconName } from "./icon.tsx";
-import { PageState } from "./state.tsx";
+import { PageState } from "./live.tsx";
 
-interface Frame {
+export interface Frame {
   readonly title: string;
-  /** Left out on pages that do not show who is signed in. */
-  readonly visit?: Visit;
+  /** Does not show who is signed in. */
+  readonly isAlone?: boolean;
+  readonly visit?: unknown;
   /** Instead of the title, at the top of the page. */
   readonly heading?: ComponentChildren;
   /** The list that the page is one of. */
-  readonly up?: { readonly path: string; readonly name: ComponentChildren };
+  readonly up?: { readonly path: string; readonly name: ComponentChildren } | undefined;
   /** Beside the title: the main action, or whether the page is live. */
   readonly actions?: ComponentChildren;
   /** Says whether the desk's signals arrive, on the page for that. */
@@ -40,8 +43,9 @@ const ownPlaces: readonly Place[] = [
   ["/account", "Account", "circleUser"],
 ];
 
-export function Layout({ title, visit, scripts = [], ...page }: Frame): VNode {
-  const isSignedIn = visit !== undefined && visit.member !== null;
+export function Layout({ title, isAlone = false, scripts = [], ...page }: Frame): VNode {
+  const visit = useContext(VisitContext);
+  const isSignedIn = !isAlone && visit !== null && visit.member !== null;
   const ownScripts = [
     assets.script,
     ...(isSignedIn ? [assets.session, assets.rows, assets.shortcuts] : []),
@@ -68,13 +72,13 @@ export function Layout({ title, visit, scripts = [], ...page }: Frame): VNode {
             <img src={assets.icon.path} alt="" width="20" height="20" />
             Signalbox
           </a>
-          {isSignedIn && <Menu visit={visit as MemberVisit} />}
+          {isSignedIn && <Menu />}
         </header>
         <main id="main" tabindex={-1} data-kept={isSignedIn ? KEPT_FIELDS.join(" ") : undefined}>
           <Head heading={page.heading ?? title} up={page.up} actions={page.actions}>
             {isSignedIn && <Zone />}
           </Head>
-          {isSignedIn && <PageState visit={visit as MemberVisit}>{page.state}</PageState>}
+          {isSignedIn && <PageState>{page.state}</PageState>}
           {page.children}
         </main>
       </body>
@@ -118,10 +122,10 @@ function Zone(): VNode {
 }
 
 /** Beside the page, or on a phone behind a button. */
-function Menu({ visit }: { visit: MemberVisit }): VNode {
-  const { email, desk } = visit.member;
+function Menu(): VNode {
+  const { email, desk } = useMember();
   // The place of /keys/new is /keys.
-  const place = `/${visit.url.pathname.split("/")[1]}`;
+  const place = `/${useVisit().url.pathname.split("/")[1]}`;
   return (
     <>
       <button type="button" class="quiet small" popoverTarget="menu">
@@ -141,7 +145,7 @@ function Menu({ visit }: { visit: MemberVisit }): VNode {
             <Icon name="keyboard" />
             Keyboard shortcuts
           </button>
-          <PostForm visit={visit} action="/sign-out">
+          <PostForm action="/sign-out">
             <button title={email}>
               <Icon name="logOut" />
               Sign out

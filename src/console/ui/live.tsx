@@ -1,6 +1,47 @@
-/** Pages that keep themselves up to date. */
+/** Pages that keep themselves up to date, and whether all is well: live.js turns that grey when it cannot know. */
 import type { ComponentChildren, VNode } from "preact";
-import { QuietLink } from "./components.tsx";
+import { QuietLink, type Tone } from "./components.tsx";
+import { useVisit } from "./context.ts";
+import { Moment } from "./times.tsx";
+
+export function StateBanner({
+  tone,
+  headline,
+  children,
+}: {
+  tone: Tone;
+  headline: ComponentChildren;
+  /** Below the headline, or a button beside it. */
+  children?: ComponentChildren;
+}): VNode {
+  return (
+    <div class={`state ${tone}`}>
+      <h2>{headline}</h2>
+      {children}
+    </div>
+  );
+}
+
+/** `children`: what the page says while signals are stored. */
+export function PageState({ children }: { children?: ComponentChildren }): VNode {
+  const { outage } = useVisit();
+  return (
+    <div data-part="state" aria-live="polite">
+      {outage === null ? (
+        children
+      ) : (
+        <StateBanner
+          tone="bad"
+          headline={
+            <span>
+              Signals are not being stored since <Moment at={outage.since} />: {outage.reason}
+            </span>
+          }
+        />
+      )}
+    </div>
+  );
+}
 
 /** Shows whether live updates work. live.js fills it in. */
 export function LiveStatus(): VNode {

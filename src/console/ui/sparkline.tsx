@@ -7,6 +7,7 @@ import {
   type Outcomes,
   startOfBucket,
 } from "../../domain/activity/activity.ts";
+import { useVisit } from "./context.ts";
 import { counted } from "./words.ts";
 
 /** Drawn from the ground up. */
@@ -47,7 +48,8 @@ export function describeOutcomes(buckets: readonly Outcomes[]): string {
   return kinds.map((kind) => describeSum(buckets, kind)).join(", ");
 }
 
-export interface Drawing extends Span {
+export interface Drawing extends Omit<Span, "now"> {
+  readonly now?: number;
   /** Those with anything in them. */
   readonly buckets: readonly Bucket[];
   /** Read out, with the sums. */
@@ -55,7 +57,7 @@ export interface Drawing extends Span {
 }
 
 /** Returns a bar for each bucket of the span. */
-export function barsOf({ buckets, ...span }: Omit<Drawing, "label">): Bucket[] {
+export function barsOf({ buckets, ...span }: Span & Pick<Drawing, "buckets">): Bucket[] {
   const start = startOfSpan(span);
   const { ms } = activityWidths[span.width];
   const byStart = new Map(buckets.map((bucket) => [bucket.start, bucket]));
@@ -71,7 +73,7 @@ export function totalOf(bar: Outcomes): number {
 
 /** A small chart, without numbers. */
 export function Sparkline({ label, ...drawing }: Drawing): VNode {
-  const bars = barsOf(drawing);
+  const bars = barsOf({ ...drawing, now: useVisit().now });
   return (
     <svg class="spark" {...frameOf(bars, label)}>
       <Bars bars={bars} top={Math.max(1, ...bars.map(totalOf))} shareMin={5 / 100} />

@@ -1,8 +1,11 @@
 /** Tables, whose rows become two lines on a phone. */
 import type { ComponentChildren, ComponentProps, VNode } from "preact";
 
-export interface Column {
+export interface Column<T = unknown> {
   readonly name: string;
+  readonly cell?: (item: T, index: number) => ComponentChildren;
+  /** Its cells are headings, with the row's link. Without such a column, the first one has the link. */
+  readonly isName?: boolean;
   /** Aligned to the right, with digits of one width. */
   readonly isNumber?: boolean;
   /** Its place on a phone: in the first line (`main`) or the second (`more`). `wide`, the default: not shown. */
@@ -12,25 +15,21 @@ export interface Column {
 }
 
 /** The second line on a phone needs no class: pages with many rows stay small. */
-function classOf({ isNumber = false, phone = "wide" }: Column): string | undefined {
+function classOf<T>({ isNumber = false, phone = "wide" }: Column<T>): string | undefined {
   const words = phone.split(" ").filter((word) => word !== "more");
   return [...(isNumber ? ["number"] : []), ...words].join(" ") || undefined;
 }
 
 interface Listed<T> {
-  readonly columns: readonly Column[];
+  readonly columns: readonly Column<T>[];
   readonly items: readonly T[];
-  /** Returns a cell per column. */
-  readonly cells: (item: T, index: number) => readonly ComponentChildren[];
   /** Returns the path that the whole row links to. */
   readonly to?: (item: T) => string;
-  /** The cell at `nameAt` names the row. */
-  readonly isNamed?: boolean;
-  /** The index of the cell with the row's link. */
-  readonly nameAt?: number;
   readonly idOf?: (item: T) => string;
   /** Attributes of the `tbody`. */
   readonly body?: Readonly<Record<`data-${string}`, string | undefined>>;
+  readonly cells?: (item: T, index: number) => readonly ComponentChildren[];
+  readonly isNamed?: boolean;
 }
 
 /** `empty`: instead of a table without rows. `box`: attributes of the box around the table. */
@@ -66,48 +65,46 @@ export function List<T>({
   );
 }
 
-export function Rows<T>({ items, cells, to, idOf, body, ...look }: Listed<T>): VNode {
+export function Rows<T>({
+  columns,
+  items,
+  to,
+  idOf,
+  body,
+  cells,
+  isNamed = false,
+}: Listed<T>): VNode {
+  const nameAt = Math.max(
+    0,
+    columns.findIndex(({ isName }) => isName),
+  );
   return (
     <tbody {...body}>
-      {items.map((item, index) => (
-        <Row {...look} cells={cells(item, index)} to={to?.(item)} id={idOf?.(item)} />
+      {items.map((item, row) => (
+        <tr data-id={idOf?.(item)}>
+          {columns.map((column, index) => {
+            const content = column.cell?.(item, row) ?? cells?.(item, row)[index];
+            const path = index === nameAt ? to?.(item) : undefined;
+            const cell = path === undefined ? content : <RowLink to={path}>{content}</RowLink>;
+            if (column.isName === true || (isNamed && index === nameAt)) {
+              return (
+                <th scope="row" class={classOf(column)}>
+                  {cell}
+                </th>
+              );
+            }
+            return (
+              <td
+                class={classOf(column)}
+                data-label={column.isLabelled === true ? column.name : undefined}
+              >
+                {cell}
+              </td>
+            );
+          })}
+        </tr>
       ))}
     </tbody>
-  );
-}
-
-function Row({
-  columns,
-  cells,
-  to,
-  isNamed = false,
-  nameAt = 0,
-  id,
-}: Pick<Listed<unknown>, "columns" | "isNamed" | "nameAt"> & {
-  cells: readonly ComponentChildren[];
-  to: string | undefined;
-  id: string | undefined;
-}): VNode {
-  return (
-    <tr data-id={id}>
-      {columns.map((look, index) => {
-        const isName = index === nameAt;
-        const cell =
-          isName && to !== undefined ? <RowLink to={to}>{cells[index]}</RowLink> : cells[index];
-        const label = look.isLabelled === true ? look.name : undefined;
-        if (isName && isNamed)
-          return (
-            <th scope="row" class={classOf(look)}>
-              {cell}
-            </th>
-          );
-        return (
-          <td class={classOf(look)} data-label={label}>
-            {cell}
-          </td>
-        );
-      })}
-    </tr>
   );
 }
 

@@ -1,6 +1,7 @@
 /** Moments on pages. The server writes them in UTC; console.js writes the same in the reader's time zone. */
 import type { VNode } from "preact";
 import { None } from "./components.tsx";
+import { useVisit } from "./context.ts";
 import { DAY_MS, HOUR_MS, MINUTE_MS } from "../../lib/text/time.ts";
 
 const inUtc = (options: Intl.DateTimeFormatOptions) =>
@@ -46,68 +47,80 @@ export function briefly(at: number, now: number): string {
   return dayOfYear.format(at);
 }
 
-interface Distance {
-  /** Epoch milliseconds; null: "never". */
-  readonly at: number | null;
-  readonly now: number;
+interface Shown {
+  /** Epoch milliseconds. */
+  readonly at: number;
+  readonly now?: number;
 }
 
+/** Null: "never". */
+type Perhaps = Omit<Shown, "at"> & { readonly at: number | null };
+
 /** With its date and seconds. */
-export function Time({ at }: Pick<Distance, "at">): VNode {
-  if (at === null) return <None>never</None>;
-  return <Stamp at={at} as="exact" text={exact.format(at)} />;
+export function Time({ at }: Perhaps): VNode {
+  return <Stamp at={at} as="exact" write={(from) => exact.format(from)} />;
 }
 
 /** With its date and milliseconds. */
-export function PreciseTime({ at }: { at: number }): VNode {
-  return <Stamp at={at} as="precise" text={precise.format(at)} />;
+export function PreciseTime({ at }: Shown): VNode {
+  return <Stamp at={at} as="precise" write={(from) => precise.format(from)} />;
 }
 
 /** The time of day with seconds, and the date when it is not today's. */
-export function Clock({ at, now }: { at: number; now: number }): VNode {
-  const isToday = daysBetween(at, now) === 0;
-  const text = isToday ? clock.format(at) : `${day.format(at)} ${clock.format(at)}`;
-  return <Stamp at={at} as="clock" text={text} />;
+export function Clock({ at }: Shown): VNode {
+  return <Stamp at={at} as="clock" write={(_, now) => ofDay(at, now, clock)} />;
 }
 
 /** The time of day, and the date when it is not today's. */
-export function Moment({ at, now }: { at: number; now: number }): VNode {
-  const isToday = daysBetween(at, now) === 0;
-  const text = isToday ? minute.format(at) : `${day.format(at)} ${minute.format(at)}`;
-  return <Stamp at={at} as="moment" text={text} />;
+export function Moment({ at }: Shown): VNode {
+  return <Stamp at={at} as="moment" write={(_, now) => ofDay(at, now, minute)} />;
+}
+
+function ofDay(at: number, now: number, time: Intl.DateTimeFormat): string {
+  return daysBetween(at, now) === 0 ? time.format(at) : `${day.format(at)} ${time.format(at)}`;
 }
 
 /** A day of UTC, whatever the reader's zone. */
-export function Day({ at }: { at: number }): VNode {
+export function Day({ at }: Shown): VNode {
   return <>{day.format(at)}</>;
 }
 
 /** How long ago something happened: another thread's clock may be read a moment after ours. */
-export function Past({ at, now }: Distance): VNode {
-  return <PastOrFuture at={at === null ? null : Math.min(at, now)} now={now} />;
+export function Past({ at }: Perhaps): VNode {
+  const { now } = useVisit();
+  return <PastOrFuture at={at === null ? null : Math.min(at, now)} />;
 }
 
 /** Like {@link Past}, for a moment that is recorded only once per minute: there may have been a later one. */
-export function PastMinute({ at, now }: Distance): VNode {
-  if (at === null) return <None>never</None>;
-  const isRecent = now - at < MINUTE_MS;
-  return (
-    <Stamp at={at} as="minute" text={isRecent ? "less than a minute ago" : briefly(at, now)} />
-  );
+export function PastMinute({ at }: Perhaps): VNode {
+  return <Stamp at={at} as="minute" write={toTheMinute} />;
+}
+
+function toTheMinute(at: number, now: number): string {
+  return now - at < MINUTE_MS ? "less than a minute ago" : briefly(at, now);
 }
 
 /** How far away a moment is. */
-export function PastOrFuture({ at, now }: Distance): VNode {
-  if (at === null) return <None>never</None>;
-  return <Stamp at={at} as="brief" text={briefly(at, now)} />;
+export function PastOrFuture({ at }: Perhaps): VNode {
+  return <Stamp at={at} as="brief" write={briefly} />;
 }
 
 /** `clock`: in lists with many; console.js adds the title. */
-function Stamp({ at, as, text }: { at: number; as: string; text: string }): VNode {
+function Stamp({
+  at,
+  as,
+  write,
+}: {
+  at: number | null;
+  as: string;
+  write: (at: number, now: number) => string;
+}): VNode {
+  const { now } = useVisit();
+  if (at === null) return <None>never</None>;
   const title = as === "clock" ? undefined : `${precise.format(at)} UTC`;
   return (
     <time dateTime={new Date(at).toISOString()} title={title} data-as={as}>
-      {text}
+      {write(at, now)}
     </time>
   );
 }

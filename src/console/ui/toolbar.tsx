@@ -1,5 +1,10 @@
-/** The line above a long list: search, filters as chips, and what the list is doing. */
+/**
+ * The line above a long list: search, filters, and what the list is doing. A filter is a parameter of the
+ * address, a field of one form, and a chip once it is set.
+ */
 import type { ComponentChildren, VNode } from "preact";
+import { linkTo } from "../server/links.ts";
+import { Field, type FieldProps } from "./forms.tsx";
 import { Icon, type IconName } from "./icon.tsx";
 
 type Children = { readonly children: ComponentChildren };
@@ -11,22 +16,6 @@ export function Toolbar({ children, end }: Children & { end?: ComponentChildren 
       {children}
       {end !== undefined && <div class="toolbar-end">{end}</div>}
     </div>
-  );
-}
-
-/** A filter that is applied. `without`: the path of the page without it. */
-export function Chip({
-  name,
-  without,
-  children,
-}: Children & { name: string; without: string }): VNode {
-  return (
-    <span class="chip">
-      <span class="soft">{name}</span> <bdi>{children}</bdi>
-      <a href={without} aria-label={`Remove the filter ${name}`}>
-        <Icon name="x" />
-      </a>
-    </span>
   );
 }
 
@@ -52,5 +41,90 @@ export function Popover({
       </summary>
       <div class="popover-panel">{children}</div>
     </details>
+  );
+}
+
+export interface Filter {
+  readonly id: string;
+  /** The name of its chip. */
+  readonly chip: string;
+  /** In the address; nothing: it is not set. */
+  readonly value: string | null | undefined;
+  readonly field: Omit<FieldProps, "id" | "value">;
+  /** What the chip shows instead of the value. */
+  readonly shown?: ComponentChildren;
+  /** Texts to choose from, or to type others. */
+  readonly suggestions?: readonly string[];
+}
+
+interface Filters {
+  /** Of the list. */
+  readonly path: string;
+  readonly filters: readonly Filter[];
+}
+
+/** Those that are set, each with a link to the list without it. */
+export function FilterChips({ path, filters }: Filters): VNode {
+  const set = filters.filter(({ value }) => (value ?? "") !== "");
+  return (
+    <>
+      {set.map(({ id, chip, value, shown }) => {
+        const others = set.filter((other) => other.id !== id);
+        const without = Object.fromEntries(others.map((other) => [other.id, other.value]));
+        return (
+          <Chip name={chip} without={linkTo(path, without)}>
+            {shown ?? value}
+          </Chip>
+        );
+      })}
+    </>
+  );
+}
+
+export function Chip({
+  name,
+  without,
+  children,
+}: Children & { name: string; without: string }): VNode {
+  return (
+    <span class="chip">
+      <span class="soft">{name}</span> <bdi>{children}</bdi>
+      <a href={without} aria-label={`Remove the filter ${name}`}>
+        <Icon name="x" />
+      </a>
+    </span>
+  );
+}
+
+/** The form for all of them. `inPairs`: two fields side by side. */
+export function FilterForm({
+  path,
+  filters,
+  name,
+  inPairs = false,
+}: Filters & { name: string; inPairs?: boolean }): VNode {
+  return (
+    <Popover icon="listFilter" name={name}>
+      <form class={inPairs ? "filter pairs" : "filter"} method="get" action={path}>
+        {filters.map(({ id, value, field, suggestions }) => (
+          <>
+            <Field
+              {...field}
+              id={id}
+              value={value ?? ""}
+              {...(suggestions === undefined ? {} : { list: `${id}s` })}
+            />
+            {suggestions !== undefined && (
+              <datalist id={`${id}s`}>
+                {suggestions.map((text) => (
+                  <option value={text} />
+                ))}
+              </datalist>
+            )}
+          </>
+        ))}
+        <button>Apply</button>
+      </form>
+    </Popover>
   );
 }

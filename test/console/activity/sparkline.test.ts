@@ -1,9 +1,10 @@
 /** Charts, as they are drawn. */
 import { expect, test } from "bun:test";
-import { renderToString } from "preact-render-to-string";
+import { h } from "preact";
 import { Chart } from "../../../src/console/ui/chart.tsx";
 import { Sparkline } from "../../../src/console/ui/sparkline.tsx";
 import { HOUR_MS } from "../../../src/lib/text/time.ts";
+import { rendered } from "../_console.ts";
 
 const NOW = Date.UTC(2026, 4, 1, 12, 34);
 const START = Date.UTC(2026, 4, 1, 12);
@@ -16,9 +17,11 @@ const bucket = (hoursAgo: number, counts: object) => ({
   ...counts,
 });
 
-const span = { width: "hour", count: 3, now: NOW, label: "Requests" } as const;
+const span = { width: "hour", count: 3, label: "Requests" } as const;
 const draw = (buckets: ReturnType<typeof bucket>[]) =>
-  renderToString(Sparkline({ ...span, buckets }));
+  rendered(h(Sparkline, { ...span, buckets }), NOW);
+const drawLarge = (buckets: ReturnType<typeof bucket>[]) =>
+  rendered(h(Chart, { ...span, buckets }), NOW);
 
 test("each bucket has its place, and kinds are stacked", () => {
   const html = draw([bucket(2, { stored: 10 }), bucket(0, { stored: 5, rejected: 5 })]);
@@ -44,7 +47,7 @@ test.each([
   [41, 50],
   [101, 200],
 ] as const)("a large one has a scale: %i requests are below %i", (stored, top) => {
-  const html = renderToString(Chart({ ...span, buckets: [bucket(1, { stored })] }));
+  const html = drawLarge([bucket(1, { stored })]);
   expect([...html.matchAll(/<span>(\d+)<\/span>/g)].map(([, number]) => Number(number))).toEqual([
     top,
     top / 2,
@@ -53,7 +56,7 @@ test.each([
 });
 
 test("a large one has the numbers of each bar that is not empty, and times", () => {
-  const html = renderToString(Chart({ ...span, buckets: [bucket(1, { stored: 3, rejected: 1 })] }));
+  const html = drawLarge([bucket(1, { stored: 3, rejected: 1 })]);
   expect(html.match(/<rect[^>]*>/g)).toEqual([
     `<rect data-at="${START - HOUR_MS}" data-stored="3" data-rejected="1" x="6" width="6" height="1000">`,
   ]);

@@ -1,6 +1,6 @@
 /** What the pages of keys and signals say of requests: how many, which were rejected, and which ended keys are still in use. */
 import { describe, expect, test } from "bun:test";
-import { lastDayFrom } from "../../../src/console/pages/keys/key-activity.ts";
+import { lastDayFrom } from "../../../src/console/pages/keys/key-list.ts";
 import { mintKey, signal } from "../../kit/setup.ts";
 import {
   getUntil,

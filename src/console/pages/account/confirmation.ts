@@ -1,18 +1,9 @@
 /** Asks members to confirm with their password or a passkey: a stolen session is not enough to change who gets in. */
 import { UserError } from "../../../lib/errors.ts";
 import { auditFailure, checkPassword } from "../sign-in/credentials.ts";
-import { RESPONSE_FIELD } from "../sign-in/passkeys.ts";
 import type { ConsoleServices } from "../../server/services.ts";
-import type { MemberVisit } from "../../server/visit.ts";
-
-/** The script gets the options for a passkey that confirms from here. */
-export const CONFIRM_OPTIONS_PATH = "/account/confirm/options";
-
-/** How the member can confirm. */
-export interface Ways {
-  readonly hasPassword: boolean;
-  readonly hasPasskey: boolean;
-}
+import { type MemberVisit, RESPONSE_FIELD } from "../../server/visit.ts";
+import type { Ways } from "../../ui/forms.tsx";
 
 export async function waysOf(
   { ceremonies, members, passkeys }: ConsoleServices,

@@ -1,17 +1,15 @@
 /** The account page: password, passkeys and sessions. */
 import type { VNode } from "preact";
 import type { Account, Passkey } from "../../../domain/member/member.ts";
-import { passkeyScripts } from "../sign-in/page.tsx";
+import { passkeyScripts } from "../../server/assets.ts";
 import { Facts, Problem } from "../../ui/components.tsx";
-import { Field, Username } from "../../ui/forms.tsx";
+import { useVisit } from "../../ui/context.ts";
+import { Confirm, Field, Username, type Ways } from "../../ui/forms.tsx";
 import { newPasswordHint } from "../../ui/hints.ts";
 import { Layout } from "../../ui/layout.tsx";
 import { type Column, List } from "../../ui/table.tsx";
 import { Past } from "../../ui/times.tsx";
 import type { Session } from "../../../domain/member/session.ts";
-import type { MemberVisit } from "../../server/visit.ts";
-import type { Ways } from "./confirmation.ts";
-import { Confirm } from "./confirmation-form.tsx";
 import { noticeIn } from "./notices.ts";
 import { SessionList } from "./session-list.tsx";
 import { FoldedForm, Setting } from "./setting.tsx";
@@ -25,17 +23,13 @@ interface AccountState {
   readonly problem: string | null;
 }
 
-interface Shown {
-  readonly visit: MemberVisit;
-  readonly state: AccountState;
-}
-
-export function AccountPage({ visit, state }: Shown): VNode {
+export function AccountPage(state: AccountState): VNode {
   const { account, canHavePasskeys, problem } = state;
   const { email, desk, joined_at } = account;
-  const notice = problem === null ? noticeIn(visit.url) : null;
+  const { url } = useVisit();
+  const notice = problem === null ? noticeIn(url) : null;
   return (
-    <Layout title="Account" visit={visit} scripts={canHavePasskeys ? passkeyScripts : []}>
+    <Layout title="Account" scripts={canHavePasskeys ? passkeyScripts : []}>
       <Problem>{problem}</Problem>
       {notice !== null && (
         <p class="notice good" role="status">
@@ -47,27 +41,26 @@ export function AccountPage({ visit, state }: Shown): VNode {
           facts={[
             ["Email address", email],
             ["Desk", desk],
-            ["Joined", <Past at={joined_at} now={visit.now} />],
+            ["Joined", <Past at={joined_at} />],
           ]}
         />
       </Setting>
-      {!account.passkeys_required && <PasswordForm visit={visit} state={state} />}
-      <Passkeys visit={visit} state={state} />
-      <SessionList visit={visit} sessions={state.sessions} />
+      {!account.passkeys_required && <PasswordForm {...state} />}
+      <Passkeys {...state} />
+      <SessionList {...state} />
     </Layout>
   );
 }
 
-function PasswordForm({ visit, state: { account, ways } }: Shown): VNode {
-  const { has_password, email } = account;
+function PasswordForm({ account: { has_password }, ways }: AccountState): VNode {
   const verb = has_password ? "Change password" : "Set password";
   const hint = has_password
     ? "Changing it signs you out everywhere else."
     : "You have none: you sign in with passkeys. With a password, you can sign in with either.";
   return (
     <Setting name="Password" hint={hint}>
-      <FoldedForm visit={visit} verb={verb} action="/account/password">
-        <Username email={email} />
+      <FoldedForm verb={verb} action="/account/password">
+        <Username />
         <Field
           id="new"
           label="New password"
@@ -82,7 +75,7 @@ function PasswordForm({ visit, state: { account, ways } }: Shown): VNode {
   );
 }
 
-function Passkeys({ visit, state: { passkeys, ways, canHavePasskeys } }: Shown): VNode {
+function Passkeys({ passkeys, ways, canHavePasskeys }: AccountState): VNode {
   return (
     <Setting
       name="Passkeys"
@@ -92,23 +85,10 @@ function Passkeys({ visit, state: { passkeys, ways, canHavePasskeys } }: Shown):
         caption="Your passkeys"
         columns={passkeyColumns}
         items={passkeys}
-        cells={({ id, name, created_at, last_used_at }) => [
-          <bdi>{name}</bdi>,
-          <Past at={last_used_at} now={visit.now} />,
-          <Past at={created_at} now={visit.now} />,
-          <a
-            class="button quiet"
-            href={`/account/passkeys/${id}/remove`}
-            aria-label={`Remove ${name}`}
-          >
-            Remove
-          </a>,
-        ]}
-        isNamed
         empty={<p class="soft">No passkeys yet.</p>}
       />
       {canHavePasskeys ? (
-        <AddPasskey visit={visit} ways={ways} />
+        <AddPasskey ways={ways} />
       ) : (
         <p class="hint">
           Passkeys need a host name, and this console was opened by IP address: its administrator
@@ -120,21 +100,38 @@ function Passkeys({ visit, state: { passkeys, ways, canHavePasskeys } }: Shown):
   );
 }
 
-const passkeyColumns: readonly Column[] = [
-  { name: "Name", phone: "main" },
-  { name: "Last used", phone: "more", isLabelled: true },
-  { name: "Added", phone: "more", isLabelled: true },
-  { name: "Remove", phone: "main end" },
+const passkeyColumns: readonly Column<Passkey>[] = [
+  { name: "Name", cell: ({ name }) => <bdi>{name}</bdi>, phone: "main", isName: true },
+  {
+    name: "Last used",
+    cell: ({ last_used_at }) => <Past at={last_used_at} />,
+    phone: "more",
+    isLabelled: true,
+  },
+  {
+    name: "Added",
+    cell: ({ created_at }) => <Past at={created_at} />,
+    phone: "more",
+    isLabelled: true,
+  },
+  {
+    name: "Remove",
+    cell: ({ id, name }) => (
+      <a class="button quiet" href={`/account/passkeys/${id}/remove`} aria-label={`Remove ${name}`}>
+        Remove
+      </a>
+    ),
+    phone: "main end",
+  },
 ];
 
-function AddPasskey({ visit, ways }: { visit: MemberVisit; ways: Ways }): VNode {
+function AddPasskey({ ways }: { ways: Ways }): VNode {
   return (
     <>
       <noscript>
         <p class="hint">Adding a passkey needs JavaScript.</p>
       </noscript>
       <FoldedForm
-        visit={visit}
         verb="Add passkey"
         action="/account/passkeys"
         data-passkey="create"

@@ -5,9 +5,9 @@ import { checkPasskeyName } from "../../../domain/desk/note.ts";
 import { startSession } from "../sign-in/admission.ts";
 import { hashNewPassword } from "../sign-in/credentials.ts";
 import { requirePasskeys } from "../sign-in/passkeys.ts";
-import { passkeyScripts } from "../sign-in/page.tsx";
 import { Problem } from "../../ui/components.tsx";
-import { PostForm, Username } from "../../ui/forms.tsx";
+import { FormPage } from "../../ui/form-page.tsx";
+import { CONFIRM_OPTIONS_PATH } from "../../ui/forms.tsx";
 import { Layout } from "../../ui/layout.tsx";
 import { seeOther } from "../../server/responses.ts";
 import {
@@ -20,8 +20,7 @@ import {
 } from "../../server/routes.ts";
 import type { ConsoleServices } from "../../server/services.ts";
 import { authorOf, type MemberVisit, requireSession } from "../../server/visit.ts";
-import { CONFIRM_OPTIONS_PATH, requireConfirmation, waysOf } from "./confirmation.ts";
-import { Confirm } from "./confirmation-form.tsx";
+import { requireConfirmation, waysOf } from "./confirmation.ts";
 import { pathWithNotice } from "./notices.ts";
 import { AccountPage } from "./page.tsx";
 
@@ -37,7 +36,7 @@ const showAccount: Show = async (services, visit, problem) => {
     canHavePasskeys: ceremonies.isPossible,
     problem,
   };
-  return <AccountPage visit={visit} state={state} />;
+  return <AccountPage {...state} />;
 };
 
 const changePassword: Send = async (services, visit) => {
@@ -79,32 +78,36 @@ const addPasskey: Send = async (services, visit) => {
 /** Asks for the password or a passkey. */
 const showRemoval: Show = async (services, visit, problem) => {
   const passkey = await findPasskey(services, visit);
-  const { memberId, email } = visit.member;
-  const ways = await waysOf(services, visit);
-  const obstacle = await services.passkeys.removalObstacle(memberId, passkey.id);
-  return (
-    <Layout title="Remove a passkey" visit={visit} scripts={passkeyScripts}>
-      <Problem>{obstacle ?? problem}</Problem>
-      {obstacle === null ? (
-        <>
-          <p>
-            You will no longer be able to sign in with{" "}
-            <bdi>
-              <strong>{passkey.name}</strong>
-            </bdi>
-            , and every browser that signed in with it will be signed out.
-          </p>
-          <PostForm visit={visit} class="card" action={`/account/passkeys/${passkey.id}/remove`}>
-            <Username email={email} />
-            <Confirm ways={ways} verb="Remove passkey" isDanger back="/account" />
-          </PostForm>
-        </>
-      ) : (
+  const obstacle = await services.passkeys.removalObstacle(visit.member.memberId, passkey.id);
+  const title = "Remove a passkey";
+  if (obstacle !== null) {
+    return (
+      <Layout title={title}>
+        <Problem>{obstacle}</Problem>
         <p>
           <a href="/account">Back to the account</a>
         </p>
-      )}
-    </Layout>
+      </Layout>
+    );
+  }
+  return (
+    <FormPage
+      title={title}
+      problem={problem}
+      action={`/account/passkeys/${passkey.id}/remove`}
+      ways={await waysOf(services, visit)}
+      verb="Remove passkey"
+      back="/account"
+      isDanger
+    >
+      <p>
+        You will no longer be able to sign in with{" "}
+        <bdi>
+          <strong>{passkey.name}</strong>
+        </bdi>
+        , and every browser that signed in with it will be signed out.
+      </p>
+    </FormPage>
   );
 };
 

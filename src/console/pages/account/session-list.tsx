@@ -2,42 +2,27 @@
 import type { VNode } from "preact";
 import type { Session } from "../../../domain/member/session.ts";
 import { Tag } from "../../ui/components.tsx";
+import { useMember } from "../../ui/context.ts";
 import { PostForm } from "../../ui/forms.tsx";
 import { sessionsHint } from "../../ui/hints.ts";
 import { type Column, List } from "../../ui/table.tsx";
 import { Past } from "../../ui/times.tsx";
-import type { MemberVisit } from "../../server/visit.ts";
 import { Setting } from "./setting.tsx";
 
-const columns: readonly Column[] = [
-  { name: "Browser", phone: "main" },
-  { name: "Address", phone: "more" },
-  { name: "Last used", phone: "more", isLabelled: true },
-  { name: "Signed in", phone: "more", isLabelled: true },
-  { name: "Sign out", phone: "main end" },
-];
-
 /** This browser first, each with a button that ends its session. */
-export function SessionList({
-  visit,
-  sessions,
-}: {
-  visit: MemberVisit;
-  sessions: readonly Session[];
-}): VNode {
-  const isOwn = ({ id }: Session) => id === visit.member.session.id;
+export function SessionList({ sessions }: { sessions: readonly Session[] }): VNode {
+  const own = useMember().session.id;
+  const isOwn = ({ id }: Session) => id === own;
   const ownFirst = sessions.toSorted((one, other) => Number(isOwn(other)) - Number(isOwn(one)));
   return (
     <Setting name="Signed in" hint={sessionsHint}>
       <List
         caption="Browsers in which you are signed in"
-        columns={columns}
+        columns={columnsFor(isOwn)}
         items={ownFirst}
-        cells={(session) => cellsOf(session, isOwn(session), visit)}
-        isNamed
       />
       {sessions.length > 1 && (
-        <PostForm visit={visit} action="/account/sign-out-everywhere">
+        <PostForm action="/account/sign-out-everywhere">
           <button class="quiet">Sign out everywhere else</button>
         </PostForm>
       )}
@@ -45,22 +30,45 @@ export function SessionList({
   );
 }
 
-function cellsOf(
-  { id, browser, address, startedAt, seenAt }: Session,
-  isOwn: boolean,
-  visit: MemberVisit,
-) {
+function columnsFor(isOwn: (session: Session) => boolean): Column<Session>[] {
   return [
-    <>
-      <bdi>{browser}</bdi> {isOwn && <Tag tone="good">This browser</Tag>}
-    </>,
-    address,
-    isOwn ? <>now</> : <Past at={seenAt} now={visit.now} />,
-    <Past at={startedAt} now={visit.now} />,
-    <PostForm visit={visit} action={isOwn ? "/sign-out" : `/account/sessions/${id}/end`}>
+    {
+      name: "Browser",
+      cell: (session) => (
+        <>
+          <bdi>{session.browser}</bdi> {isOwn(session) && <Tag tone="good">This browser</Tag>}
+        </>
+      ),
+      phone: "main",
+      isName: true,
+    },
+    { name: "Address", cell: ({ address }) => address, phone: "more" },
+    {
+      name: "Last used",
+      cell: (session) => (isOwn(session) ? "now" : <Past at={session.seenAt} />),
+      phone: "more",
+      isLabelled: true,
+    },
+    {
+      name: "Signed in",
+      cell: ({ startedAt }) => <Past at={startedAt} />,
+      phone: "more",
+      isLabelled: true,
+    },
+    {
+      name: "Sign out",
+      cell: (session) => <SignOut {...session} isOwn={isOwn(session)} />,
+      phone: "main end",
+    },
+  ];
+}
+
+function SignOut({ id, browser, isOwn }: Session & { isOwn: boolean }): VNode {
+  return (
+    <PostForm action={isOwn ? "/sign-out" : `/account/sessions/${id}/end`}>
       <button class="quiet" aria-label={isOwn ? "Sign out here" : `Sign out ${browser}`}>
         Sign out
       </button>
-    </PostForm>,
-  ];
+    </PostForm>
+  );
 }

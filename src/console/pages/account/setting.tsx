@@ -1,7 +1,7 @@
 /** What the account page is made of. */
 import type { ComponentChildren, ComponentProps, VNode } from "preact";
+import { useVisit } from "../../ui/context.ts";
 import { PostForm } from "../../ui/forms.tsx";
-import type { MemberVisit } from "../../server/visit.ts";
 
 /** A part of the page, with its name and what to know about it beside it. */
 export function Setting({
@@ -26,18 +26,14 @@ export function Setting({
 
 /** A form behind its button; it stays open when it was refused. */
 export function FoldedForm({
-  visit,
   verb,
   action,
-  children,
   ...form
-}: ComponentProps<"form"> & { visit: MemberVisit; verb: string; action: string }): VNode {
+}: ComponentProps<"form"> & { verb: string; action: string }): VNode {
   return (
-    <details class="fold" open={visit.url.pathname === action}>
+    <details class="fold" open={useVisit().url.pathname === action}>
       <summary class="button quiet">{verb}</summary>
-      <PostForm visit={visit} class="card" action={action} {...form}>
-        {children}
-      </PostForm>
+      <PostForm class="card" action={action} {...form} />
     </details>
   );
 }

@@ -1,6 +1,6 @@
 /** Points from where signals are missed to the reasons. */
 import type { VNode } from "preact";
-import { lastDayFrom } from "../keys/key-activity.ts";
+import { lastDayFrom } from "../keys/key-list.ts";
 import { sumOf } from "../../ui/sparkline.tsx";
 import { counted } from "../../ui/words.ts";
 import type { ConsoleServices } from "../../server/services.ts";

@@ -18,16 +18,21 @@ export interface Attention {
   readonly rotated: readonly ApiKey[];
   /** Ended keys that something still sends with. */
   readonly stillInUse: readonly KeyUse[];
-  readonly now: number;
 }
 
-const reasonColumns: readonly Column[] = [
-  { name: "Reason", phone: "main" },
-  { name: "Latest", phone: "more" },
-  { name: "Requests", phone: "more end", isNumber: true, isLabelled: true },
+const reasonColumns: readonly Column<Rejects>[] = [
+  { name: "Reason", cell: (rejects) => <Reason {...rejects} />, phone: "main" },
+  { name: "Latest", cell: ({ lastAt }) => <Past at={lastAt} />, phone: "more" },
+  {
+    name: "Requests",
+    cell: ({ count }) => count.toLocaleString("en"),
+    phone: "more end",
+    isNumber: true,
+    isLabelled: true,
+  },
 ];
 
-export function RejectReasons({ reasons, now }: Attention): VNode {
+export function RejectReasons({ reasons }: Attention): VNode {
   return (
     <>
       <div class="section-head">
@@ -38,11 +43,6 @@ export function RejectReasons({ reasons, now }: Attention): VNode {
         caption="Reasons for rejected requests, the most frequent first"
         columns={reasonColumns}
         items={reasons}
-        cells={(rejects) => [
-          <Reason {...rejects} />,
-          <Past at={rejects.lastAt} now={now} />,
-          rejects.count.toLocaleString("en"),
-        ]}
         to={({ id }) => `/activity/rejects/${id}`}
         empty={<p class="soft">Nothing was rejected.</p>}
       />
@@ -56,35 +56,45 @@ interface Reminder {
   readonly why: VNode;
 }
 
-const keyColumns: readonly Column[] = [
-  { name: "Key", phone: "main" },
-  { name: "State", phone: "main end" },
-  { name: "Why", phone: "more" },
+const keyColumns: readonly Column<Reminder>[] = [
+  {
+    name: "Key",
+    cell: ({ apiKey }) => <KeyName {...apiKey} isShort />,
+    phone: "main",
+    isName: true,
+  },
+  { name: "State", cell: ({ tag }) => tag, phone: "main end" },
+  { name: "Why", cell: ({ why }) => why, phone: "more" },
 ];
 
-export function KeysToSee({ expiring, rotated, stillInUse, now }: Attention): VNode {
+export function KeysToSee({ expiring, rotated, stillInUse }: Attention): VNode {
   const reminders: Reminder[] = [
-    ...stillInUse.map((use) => ({
-      apiKey: use.apiKey,
+    ...stillInUse.map(({ apiKey, activity }) => ({
+      apiKey,
       tag: <StillInUseTag />,
-      why: <UseInBrief {...use} />,
+      why: (
+        <>
+          {counted(activity?.unauthorized ?? 0, "request")} refused in the last 24 hours, the latest{" "}
+          <Past at={activity?.lastAt ?? null} />
+        </>
+      ),
     })),
     ...rotated.map((apiKey) => ({
       apiKey,
-      tag: <StateTag apiKey={apiKey} now={now} />,
+      tag: <StateTag apiKey={apiKey} />,
       why: (
         <>
-          Still used: the latest request was <PastMinute at={apiKey.last_used_at} now={now} />, and
-          it ends <PastOrFuture at={apiKey.expires_at} now={now} />
+          Still used: the latest request was <PastMinute at={apiKey.last_used_at} />, and it ends{" "}
+          <PastOrFuture at={apiKey.expires_at} />
         </>
       ),
     })),
     ...expiring.map((apiKey) => ({
       apiKey,
-      tag: <StateTag apiKey={apiKey} isExpiring now={now} />,
+      tag: <StateTag apiKey={apiKey} isExpiring />,
       why: (
         <>
-          Expires <PastOrFuture at={apiKey.expires_at} now={now} />, without a successor
+          Expires <PastOrFuture at={apiKey.expires_at} />, without a successor
         </>
       ),
     })),
@@ -99,22 +109,11 @@ export function KeysToSee({ expiring, rotated, stillInUse, now }: Attention): VN
         caption="Keys that need attention"
         columns={keyColumns}
         items={reminders}
-        cells={({ apiKey, tag, why }) => [<KeyName {...apiKey} isShort />, tag, why]}
         to={({ apiKey }) => `/keys/${apiKey.id}`}
-        isNamed
         empty={
           <p class="soft">{`None: no key expires within ${EXPIRING_SOON_DAYS} days, and no key that has ended or was rotated is still in use.`}</p>
         }
       />
-    </>
-  );
-}
-
-function UseInBrief({ activity, now }: KeyUse): VNode {
-  return (
-    <>
-      {counted(activity?.unauthorized ?? 0, "request")} refused in the last 24 hours, the latest{" "}
-      <Past at={activity?.lastAt ?? null} now={now} />
     </>
   );
 }

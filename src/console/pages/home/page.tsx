@@ -12,9 +12,9 @@ import type { StoredSignal } from "../../../domain/signal/stored-signal.ts";
 import { Chart } from "../../ui/chart.tsx";
 import { Reason } from "../activity/rejects-list.tsx";
 import { ButtonLink, None } from "../../ui/components.tsx";
+import { useVisit } from "../../ui/context.ts";
 import { Layout } from "../../ui/layout.tsx";
-import { LiveParts, LiveStatus } from "../../ui/live.tsx";
-import { StateBanner } from "../../ui/state.tsx";
+import { LiveParts, LiveStatus, StateBanner } from "../../ui/live.tsx";
 import { sumOf } from "../../ui/sparkline.tsx";
 import { Past } from "../../ui/times.tsx";
 import { counted, shorten } from "../../ui/words.ts";
@@ -23,8 +23,7 @@ import { seeOther } from "../../server/responses.ts";
 import { forMembers, type Route } from "../../server/routes.ts";
 import type { ConsoleServices } from "../../server/services.ts";
 import type { MemberVisit } from "../../server/visit.ts";
-import { lastDayFrom } from "../keys/key-activity.ts";
-import { expiringKeys, keysStillInUse, readUse } from "../keys/key-list.ts";
+import { expiringKeys, keysStillInUse, lastDayFrom, readUse } from "../keys/key-list.ts";
 import { type Attention, KeysToSee, RejectReasons } from "./attention.tsx";
 import { latelyFrom, type LastHour, readLastHour } from "./last-hour.ts";
 import { deskState, usually } from "./state.ts";
@@ -51,7 +50,6 @@ export const homeRoutes: readonly Route[] = [
     return (
       <Layout
         title="Home"
-        visit={visit}
         actions={<LiveStatus />}
         state={<DeskState {...answer} />}
         scripts={[assets.live.path, assets.chart.path]}
@@ -91,7 +89,6 @@ async function readAnswer(services: ConsoleServices, visit: MemberVisit): Promis
     expiring: expiring.slice(0, KEYS_SHOWN),
     rotated: rotated.slice(0, KEYS_SHOWN),
     stillInUse: await readUse(services, visit, ended.slice(0, KEYS_SHOWN), expiring),
-    now,
   };
 }
 
@@ -117,7 +114,8 @@ function HomeParts(answer: HomeAnswer): VNode {
   );
 }
 
-function DeskState({ newest, lastHour, mainReason, reasons, now }: HomeAnswer): VNode {
+function DeskState({ newest, lastHour, mainReason, reasons }: HomeAnswer): VNode {
+  const { now } = useVisit();
   const { isAboutRejects, ...state } = deskState(newest?.received_at ?? null, lastHour, now);
   const reason = mainReason ?? reasons[0];
   return (
@@ -142,17 +140,14 @@ function pathOfReason(reason: Rejects | undefined): string {
   return reason === undefined ? "/activity" : `/activity/rejects/${reason.id}`;
 }
 
-function Figures({ newest, lastHour, lastDay, now }: HomeAnswer): VNode {
+function Figures({ newest, lastHour, lastDay }: HomeAnswer): VNode {
   const { stored, usual } = lastHour;
   const duplicates = sumOf(lastDay, "duplicate");
   const rejected = sumOf(lastDay, "rejected");
   const share = rejected / (rejected + duplicates + sumOf(lastDay, "stored"));
   return (
     <dl class="tiles">
-      <Tile
-        name="Latest signal"
-        hint={newest !== null && <Past at={newest.received_at} now={now} />}
-      >
+      <Tile name="Latest signal" hint={newest !== null && <Past at={newest.received_at} />}>
         {newest === null ? <None /> : <SignalLink {...newest} />}
       </Tile>
       <Tile name="Stored, last hour" hint={usual !== null && usually(usual)}>
@@ -175,13 +170,13 @@ function Figures({ newest, lastHour, lastDay, now }: HomeAnswer): VNode {
 }
 
 /** Bots that reuse an id lose signals, and their requests still get 200. */
-function DifferingNotice({ differing, now }: HomeAnswer): VNode | null {
+function DifferingNotice({ differing }: HomeAnswer): VNode | null {
   if (differing === null) return null;
   return (
     <p class="notice warn">
       {counted(differing.count, "duplicate")} had other content than the stored signal and{" "}
-      {differing.count === 1 ? "was" : "were"} not stored, the latest{" "}
-      <Past at={differing.lastAt} now={now} />. <a href="/activity/differing">See which</a>
+      {differing.count === 1 ? "was" : "were"} not stored, the latest <Past at={differing.lastAt} />
+      . <a href="/activity/differing">See which</a>
     </p>
   );
 }
@@ -214,7 +209,7 @@ function Tile({
   );
 }
 
-function LastDay({ lastDay, now }: HomeAnswer): VNode {
+function LastDay({ lastDay }: HomeAnswer): VNode {
   return (
     <>
       <div class="section-head">
@@ -225,7 +220,6 @@ function LastDay({ lastDay, now }: HomeAnswer): VNode {
         buckets={lastDay}
         width="hour"
         count={24}
-        now={now}
         label="Requests per hour of the last 24 hours"
       />
     </>

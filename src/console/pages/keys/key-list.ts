@@ -1,10 +1,8 @@
 /** The keys of a member's desk, as pages show them: a few at a time, newest first. */
 import type { Bucket, KeyActivity } from "../../../domain/activity/activity.ts";
 import { type ApiKey, EXPIRING_SOON_MS, keyState } from "../../../domain/key/key.ts";
-import type { KeyPage } from "../../../domain/storage/registry.ts";
 import { startOfSpan } from "../../ui/sparkline.tsx";
 import { linkTo } from "../../server/links.ts";
-import { lastDayFrom } from "./key-activity.ts";
 import type { ConsoleServices } from "../../server/services.ts";
 import { type MemberVisit, readCursor } from "../../server/visit.ts";
 
@@ -19,6 +17,11 @@ const STILL_IN_USE_READ = 1_000;
 /** The small chart of each key: days in UTC, with today. */
 export const CHART = { width: "day", count: 14 } as const;
 
+/** Returns the start of the last 24 hours: the hour under way, and the 23 before it. */
+export function lastDayFrom(now: number): number {
+  return startOfSpan({ width: "hour", count: 24, now });
+}
+
 /** A key and its recent requests. */
 export interface KeyUse {
   readonly apiKey: ApiKey;
@@ -26,9 +29,10 @@ export interface KeyUse {
   readonly isExpiring: boolean;
   /** In the last 24 hours. */
   readonly activity: KeyActivity | undefined;
+  /** The same, of a key that had ended and got 401 since. */
+  readonly late: KeyActivity | null;
   /** The days with anything in them: see {@link CHART}. */
   readonly days: readonly Bucket[];
-  readonly now: number;
 }
 
 export interface KeyListing {
@@ -46,44 +50,32 @@ export async function readKeyList(
   services: ConsoleServices,
   visit: MemberVisit,
 ): Promise<KeyListing> {
-  const { url } = visit;
-  const isOfEnded = url.searchParams.get("ended") === "all";
-  const before = readCursor(url, "before");
+  const { registry } = services;
+  const desk = visit.member.deskId;
+  const isOfEnded = visit.url.searchParams.get("ended") === "all";
+  const before = readCursor(visit.url, "before");
+  const isFirst = before === null;
+  const isWhole = isFirst && !isOfEnded;
   const pathTo = (key?: ApiKey) =>
     linkTo("/keys", { ended: isOfEnded ? "all" : null, before: key?.id });
-  const page = await pageOf(services, visit, { state: isOfEnded ? "ended" : "active", before });
-  const isFirst = before === null;
+  const state = isOfEnded ? "ended" : "active";
+  const found = await registry.pageKeys({ desk, state, before, limit: PAGE + 1 });
+  const page = found.slice(0, PAGE);
   const expiring = isOfEnded ? [] : await expiringKeys(services, visit);
   const first = expiring.slice(0, EXPIRING_FIRST);
-  const isWhole = isFirst && !isOfEnded;
   const inUse = isWhole ? (await keysStillInUse(services, visit)).slice(0, STILL_IN_USE_SHOWN) : [];
-  const ended = isWhole ? await pageOf(services, visit, { state: "ended", limit: 1 }) : null;
+  const ended = isWhole ? await registry.pageKeys({ desk, state: "ended", limit: 1 }) : [];
   const keys = [
     ...inUse,
     ...(isFirst ? first : []),
-    ...page.keys.filter(({ id }) => !first.some((key) => key.id === id)),
+    ...page.filter(({ id }) => !first.some((key) => key.id === id)),
   ];
   return {
     keys: await readUse(services, visit, keys, expiring),
-    older: page.hasMore ? pathTo(page.keys.at(-1)) : null,
+    older: found.length > PAGE ? pathTo(page.at(-1)) : null,
     newest: isFirst ? null : pathTo(),
-    ended: ended !== null && ended.keys.length > 0 ? "/keys?ended=all" : null,
+    ended: ended.length > 0 ? "/keys?ended=all" : null,
   };
-}
-
-interface Some {
-  readonly keys: readonly ApiKey[];
-  readonly hasMore: boolean;
-}
-
-async function pageOf(
-  { registry }: ConsoleServices,
-  { member }: MemberVisit,
-  page: Pick<KeyPage, "state" | "before"> & { readonly limit?: number },
-): Promise<Some> {
-  const { limit = PAGE } = page;
-  const found = await registry.pageKeys({ ...page, desk: member.deskId, limit: limit + 1 });
-  return { keys: found.slice(0, limit), hasMore: found.length > limit };
 }
 
 /** Those that expire soon and have no successor, the first to expire first. */
@@ -121,13 +113,18 @@ export async function readUse(
   const activities = await activity.ofKeys(deskId, ids, lastDayFrom(now));
   const from = startOfSpan({ ...CHART, now });
   const days = await activity.bucketsOfKeys(deskId, ids, CHART.width, from);
-  return keys.map((apiKey) => ({
-    apiKey,
-    isExpiring: expiring.some(({ id }) => id === apiKey.id),
-    activity: activities.get(apiKey.id),
-    days: days.get(apiKey.id) ?? [],
-    now,
-  }));
+  return keys.map((apiKey) => {
+    const used = activities.get(apiKey.id);
+    const isLate =
+      used !== undefined && used.unauthorized > 0 && keyState(apiKey, now) !== "active";
+    return {
+      apiKey,
+      isExpiring: expiring.some(({ id }) => id === apiKey.id),
+      activity: used,
+      late: isLate ? used : null,
+      days: days.get(apiKey.id) ?? [],
+    };
+  });
 }
 
 /** In a list to choose from, so that the page stays small. */

@@ -4,41 +4,32 @@ import type { AuditRecord } from "../../../domain/audit/audit.ts";
 import { type ApiKey, keyState, shownState } from "../../../domain/key/key.ts";
 import { AuditPhrase } from "../audit/phrase.tsx";
 import { type Fact, Facts, None, Problem, QuietLink } from "../../ui/components.tsx";
+import { useVisit } from "../../ui/context.ts";
 import { Field, PostForm } from "../../ui/forms.tsx";
 import { keyLabelHint } from "../../ui/hints.ts";
 import { Layout } from "../../ui/layout.tsx";
 import { Chart } from "../../ui/chart.tsx";
 import { Past, PastMinute, PastOrFuture } from "../../ui/times.tsx";
 import { counted, inTitle, shorten } from "../../ui/words.ts";
-import type { MemberVisit } from "../../server/visit.ts";
-import { describeLateUse, lateUseOf } from "./key-activity.ts";
 import { LastUse, OverlapAdvice } from "./last-use.tsx";
 import { CHART, type KeyUse } from "./key-list.ts";
-import { ReadTag, StateTag, StillInUseTag, SuccessorLink } from "./state-tag.tsx";
+import { StateTags } from "./state-tag.tsx";
 
 interface KeyDetails extends KeyUse {
   /** The member who created it; null: an administrator. See `Audit.creatorsOf`. */
   readonly creator: string | null | undefined;
   /** The newest entries of the audit about it. */
   readonly records: readonly AuditRecord[];
+  /** Why its new label is refused; null: none was typed. */
+  readonly problem: string | null;
 }
 
-export function KeyPage({
-  visit,
-  details,
-  problem,
-}: {
-  visit: MemberVisit;
-  details: KeyDetails;
-  /** Why its new label is refused; null: none was typed. */
-  problem: string | null;
-}): VNode {
-  const { apiKey, records, now } = details;
+export function KeyPage(details: KeyDetails): VNode {
+  const { apiKey, records } = details;
   return (
     <Layout
       title={titleOf(apiKey)}
       heading={<KeyTitle {...apiKey} />}
-      visit={visit}
       up={{ path: "/keys", name: "Keys" }}
       actions={<Actions {...details} />}
     >
@@ -49,7 +40,6 @@ export function KeyPage({
             <h2>Requests per day</h2>
             <Chart
               {...CHART}
-              now={now}
               buckets={details.days}
               label={`Requests per day of the last ${CHART.count} days`}
             />
@@ -58,9 +48,9 @@ export function KeyPage({
             <h2>Details</h2>
             <Facts facts={factsOf(details)} />
           </section>
-          <Rename visit={visit} apiKey={apiKey} problem={problem} />
+          <Rename {...details} />
         </div>
-        {records.length > 0 && <History records={records} now={now} />}
+        {records.length > 0 && <History {...details} />}
       </div>
     </Layout>
   );
@@ -78,8 +68,8 @@ function titleOf({ label, last4 }: Pick<ApiKey, "label" | "last4">): string {
   return label === null ? `Key …${last4}` : `${inTitle(label)} …${last4}`;
 }
 
-function Actions({ apiKey, now }: KeyDetails): VNode | null {
-  const state = keyState(apiKey, now);
+function Actions({ apiKey }: KeyDetails): VNode | null {
+  const state = keyState(apiKey, useVisit().now);
   const path = `/keys/${apiKey.id}`;
   if (state === "revoked") return null;
   return (
@@ -95,20 +85,20 @@ function Actions({ apiKey, now }: KeyDetails): VNode | null {
 }
 
 function Notices(details: KeyDetails): VNode {
-  const { apiKey, isExpiring, now } = details;
+  const { apiKey, isExpiring } = details;
   return (
     <>
       <LateUseNotice {...details} />
       {isExpiring && (
         <p class="notice warn">
-          This key expires <PastOrFuture at={apiKey.expires_at} now={now} />. Rotate it: then both
-          work until the bot has changed over.
+          This key expires <PastOrFuture at={apiKey.expires_at} />. Rotate it: then both work until
+          the bot has changed over.
         </p>
       )}
-      {shownState(apiKey, now) === "rotated" && (
+      {shownState(apiKey, useVisit().now) === "rotated" && (
         <p class="notice">
           This key has <a href={`/keys/${apiKey.successor_id}`}>a successor</a>.{" "}
-          <OverlapAdvice name="The old key" apiKey={apiKey} now={now} />
+          <OverlapAdvice name="The old key" of={apiKey} />
         </p>
       )}
       {apiKey.revoked_at !== null && (
@@ -117,7 +107,7 @@ function Notices(details: KeyDetails): VNode {
           {apiKey.scope === "read"
             ? "it reads no signals."
             : "signals sent with it are not stored."}{" "}
-          <LastUse name="It" apiKey={apiKey} now={now} />.
+          <LastUse name="It" of={apiKey} />.
         </p>
       )}
     </>
@@ -125,13 +115,13 @@ function Notices(details: KeyDetails): VNode {
 }
 
 /** After a rotation, some bot still sends the old key. */
-function LateUseNotice({ apiKey, activity, now }: KeyDetails): VNode | null {
-  const late = lateUseOf(apiKey, activity, now);
+function LateUseNotice({ apiKey, late }: KeyDetails): VNode | null {
   if (late === null) return null;
   return (
     <p class="problem">
-      Something still sends with this key: {describeLateUse(late)}, the latest{" "}
-      <Past at={late.lastAt} now={now} />.{" "}
+      Something still sends with this key: {counted(late.unauthorized, "request")} in the last 24
+      hours, {late.unauthorized > 1 && "each "}answered 401 and not stored, the latest{" "}
+      <Past at={late.lastAt} />.{" "}
       {apiKey.successor_id === null ? (
         "Give it a key that works, or stop it."
       ) : (
@@ -145,27 +135,20 @@ function LateUseNotice({ apiKey, activity, now }: KeyDetails): VNode | null {
 }
 
 function factsOf(details: KeyDetails): Fact[] {
-  const { apiKey, isExpiring, activity, now } = details;
+  const { apiKey } = details;
   const { id, label, last4, last_used_at, expires_at, revoked_at } = apiKey;
   const end: Fact =
     revoked_at === null
-      ? ["Expires", <PastOrFuture at={expires_at} now={now} />]
-      : ["Revoked", <Past at={revoked_at} now={now} />];
+      ? ["Expires", <PastOrFuture at={expires_at} />]
+      : ["Revoked", <Past at={revoked_at} />];
   return [
     ["Label", label === null ? <None /> : <bdi>{label}</bdi>],
     ["Ends in", <span class="mono">…{last4}</span>],
-    [
-      "State",
-      <>
-        <StateTag apiKey={apiKey} isExpiring={isExpiring} now={now} />
-        <SuccessorLink {...apiKey} /> {apiKey.scope === "read" && <ReadTag />}{" "}
-        {lateUseOf(apiKey, activity, now) !== null && <StillInUseTag />}
-      </>,
-    ],
+    ["State", <StateTags {...details} />],
     ...(apiKey.scope === "send"
       ? [["Signals", <a href={`/signals?key=${id}`}>Signals sent with it</a>] as const]
       : []),
-    ["Last used", <PastMinute at={last_used_at} now={now} />],
+    ["Last used", <PastMinute at={last_used_at} />],
     ["Last 24 hours", <LastDay {...details} />],
     ["Created", <Created {...details} />],
     end,
@@ -187,34 +170,27 @@ function LastDay({ apiKey: { id }, activity }: KeyDetails): VNode {
   );
 }
 
-function Created({ apiKey, creator, now }: KeyDetails): VNode {
+function Created({ apiKey, creator }: KeyDetails): VNode {
   return (
     <>
-      <Past at={apiKey.created_at} now={now} />
+      <Past at={apiKey.created_at} />
       {creator !== undefined && <> by {creator ?? "an administrator"}</>}
     </>
   );
 }
 
-function Rename({
-  visit,
-  apiKey: { id, label },
-  problem,
-}: {
-  visit: MemberVisit;
-  apiKey: ApiKey;
-  problem: string | null;
-}): VNode {
+function Rename({ apiKey: { id, label }, problem }: KeyDetails): VNode {
+  const { form } = useVisit();
   return (
-    <details open={problem !== null || visit.form.has("label")} id="rename">
+    <details open={problem !== null || form.has("label")} id="rename">
       <summary>Rename this key</summary>
       <Problem>{problem}</Problem>
-      <PostForm visit={visit} action={`/keys/${id}`}>
+      <PostForm action={`/keys/${id}`}>
         <Field
           id="label"
           label="Label"
           hint={keyLabelHint}
-          value={visit.form.get("label") ?? label ?? ""}
+          value={form.get("label") ?? label ?? ""}
           required
           autocomplete="off"
           dir="auto"
@@ -228,7 +204,7 @@ function Rename({
   );
 }
 
-function History({ records, now }: { records: readonly AuditRecord[]; now: number }): VNode {
+function History({ records }: KeyDetails): VNode {
   return (
     <section>
       <h2>History</h2>
@@ -239,7 +215,7 @@ function History({ records, now }: { records: readonly AuditRecord[]; now: numbe
               <AuditPhrase record={record} />
             </p>
             <p class="hint">
-              <Past at={record.at} now={now} />
+              <Past at={record.at} />
             </p>
           </li>
         ))}

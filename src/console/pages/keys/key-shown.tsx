@@ -7,17 +7,14 @@ import { LiveParts, LiveStatus } from "../../ui/live.tsx";
 import { Past, Time } from "../../ui/times.tsx";
 import { counted } from "../../ui/words.ts";
 import { assets } from "../../server/assets.ts";
-import type { MemberVisit } from "../../server/visit.ts";
 import { OverlapAdvice } from "./last-use.tsx";
 
 export function KeyShownPage({
-  visit,
   apiKey,
   plaintext,
   replaced,
   command,
 }: {
-  visit: MemberVisit;
   apiKey: ApiKey;
   plaintext: string;
   /** The key that it replaces; null: none. */
@@ -29,7 +26,6 @@ export function KeyShownPage({
   return (
     <Layout
       title="Your new key"
-      visit={visit}
       actions={isSender && <LiveStatus />}
       scripts={isSender ? [assets.live.path] : []}
     >
@@ -51,7 +47,7 @@ export function KeyShownPage({
           <QuietLink to={`/keys/${apiKey.id}`}>I've saved it</QuietLink>
         </p>
       </section>
-      {replaced !== null && <Replaced old={replaced} now={visit.now} />}
+      {replaced !== null && <Replaced old={replaced} />}
       {isSender && (
         <section class="card">
           <h2>Send a signal with it</h2>
@@ -62,7 +58,7 @@ export function KeyShownPage({
             <CopyButton of="command">Copy the command</CopyButton>
           </p>
           <LiveParts everyMs={2_000} path={`/keys/${apiKey.id}/arrival`}>
-            <Arrival apiKey={apiKey} rejected={0} now={visit.now} />
+            <Arrival apiKey={apiKey} rejected={0} />
           </LiveParts>
         </section>
       )}
@@ -74,11 +70,9 @@ export function KeyShownPage({
 export function Arrival({
   apiKey: { id, last_used_at },
   rejected,
-  now,
 }: {
   apiKey: ApiKey;
   rejected: number;
-  now: number;
 }): VNode {
   const isDone = last_used_at !== null;
   return (
@@ -86,7 +80,7 @@ export function Arrival({
       {isDone ? (
         <>
           <Tag tone="good">Arrived</Tag> The first signal with this key came{" "}
-          <Past at={last_used_at} now={now} />. <a href={`/signals?key=${id}`}>See its signals</a>
+          <Past at={last_used_at} />. <a href={`/signals?key=${id}`}>See its signals</a>
         </>
       ) : (
         <>
@@ -103,9 +97,9 @@ export function Arrival({
 }
 
 /** After a reload, too late, or in another session. */
-export function ShownAlreadyPage({ visit, apiKey }: { visit: MemberVisit; apiKey: ApiKey }): VNode {
+export function ShownAlreadyPage({ apiKey }: { apiKey: ApiKey }): VNode {
   return (
-    <Layout title="Key already shown" visit={visit}>
+    <Layout title="Key already shown">
       <p>
         <KeyName {...apiKey} />: This key was shown once and cannot be shown again.
       </p>
@@ -118,14 +112,14 @@ export function ShownAlreadyPage({ visit, apiKey }: { visit: MemberVisit; apiKey
   );
 }
 
-function Replaced({ old, now }: { old: ApiKey; now: number }): VNode {
+function Replaced({ old }: { old: ApiKey }): VNode {
   return (
     <section class="card">
       <h2>
         The old key <span class="mono">…{old.last4}</span>
       </h2>
       <p>
-        <OverlapAdvice name="The old key" apiKey={old} now={now} />
+        <OverlapAdvice name="The old key" of={old} />
       </p>
       <p>
         It works until <Time at={old.expires_at} />. To end it sooner, revoke it when the bot has

@@ -1,21 +1,21 @@
 /** When a key was last used, and whether an old one may be revoked yet. */
 import type { VNode } from "preact";
 import { type ApiKey, IN_USE_MS, type KeyLife, keyState } from "../../../domain/key/key.ts";
+import { useVisit } from "../../ui/context.ts";
 import { PastMinute } from "../../ui/times.tsx";
 
 interface Used {
   /** Begins the sentence, such as "The old key". */
   readonly name: string;
-  readonly apiKey: KeyLife & Pick<ApiKey, "last_used_at">;
-  readonly now: number;
+  readonly of: KeyLife & Pick<ApiKey, "last_used_at">;
 }
 
 /** A sentence without its full stop. */
-export function LastUse({ name, apiKey: { last_used_at }, now }: Used): VNode {
+export function LastUse({ name, of: { last_used_at } }: Used): VNode {
   if (last_used_at === null) return <>{name} has never been used</>;
   return (
     <>
-      {name} was last used <PastMinute at={last_used_at} now={now} />
+      {name} was last used <PastMinute at={last_used_at} />
     </>
   );
 }
@@ -25,12 +25,12 @@ export function OverlapAdvice(used: Used): VNode {
   return (
     <>
       <LastUse {...used} />
-      {adviceOn(used)}.
+      {adviceOn(used.of, useVisit().now)}.
     </>
   );
 }
 
-function adviceOn({ apiKey, now }: Used): string {
+function adviceOn(apiKey: Used["of"], now: number): string {
   if (keyState(apiKey, now) !== "active") return "";
   if (apiKey.last_used_at === null) return ": it is safe to revoke";
   return now - apiKey.last_used_at < IN_USE_MS

@@ -1,7 +1,6 @@
 /** `/keys`: the keys of the member's desk. Another desk's key is answered like an unknown one. */
 import { UserError } from "../../../lib/errors.ts";
 import { type ApiKey, shownState } from "../../../domain/key/key.ts";
-import { generateToken } from "../../../domain/member/member.ts";
 import { firstSignalCommand } from "../../../lib/text/shell.ts";
 import {
   choose,
@@ -13,14 +12,13 @@ import {
   SUCCESSOR_LIFETIME_DEFAULT,
   successorLifetimesOf,
 } from "./key-choices.ts";
-import { expiringKeys, findKey, readKeyList, readUse } from "./key-list.ts";
+import { expiringKeys, findKey, lastDayFrom, readKeyList, readUse } from "./key-list.ts";
 import { KeyPage } from "./key-page.tsx";
 import type { MintedKeys } from "./minted.ts";
 import { NewKeyPage, NotRotatedPage, RevokePage, RotatePage } from "./forms.tsx";
 import { Arrival, KeyShownPage, ShownAlreadyPage } from "./key-shown.tsx";
 import { KeyListPage } from "./page.tsx";
-import { lastDayFrom } from "./key-activity.ts";
-import { PageState } from "../../ui/state.tsx";
+import { PageState } from "../../ui/live.tsx";
 import { seeOther } from "../../server/responses.ts";
 import {
   type Answer,
@@ -65,12 +63,8 @@ const showKey: HandleOne = async (services, visit, apiKey, problem) => {
   const records = await audit.list({ desk, key: id, limit: HISTORY_SHOWN });
   const expiring = await expiringKeys(services, visit);
   const [use] = await readUse(services, visit, [apiKey], expiring);
-  const details = {
-    ...found(use),
-    creator: (await audit.creatorsOf(desk, [id])).get(id),
-    records,
-  };
-  return <KeyPage visit={visit} details={details} problem={problem} />;
+  const creator = (await audit.creatorsOf(desk, [id])).get(id);
+  return <KeyPage {...found(use)} {...{ creator, records, problem }} />;
 };
 
 const rename: HandleOne = async ({ registry }, visit, { id }) => {
@@ -82,7 +76,7 @@ const rename: HandleOne = async ({ registry }, visit, { id }) => {
 /** A desk may have only so many active keys: the form says so before it is sent, too. */
 const showNew: Show = async ({ registry }, visit, problem) => {
   const obstacle = await registry.mintObstacle(visit.member.deskId);
-  return <NewKeyPage visit={visit} copy={generateToken()} problem={obstacle ?? problem} />;
+  return <NewKeyPage problem={obstacle ?? problem} />;
 };
 
 const create: Send = async (services, visit) => {
@@ -100,11 +94,10 @@ const create: Send = async (services, visit) => {
 /** The only page that contains a key: once, in time, and in the session that made it. */
 const showOnce: HandleOne = async (services, visit, apiKey) => {
   const shown = services.minted.take(senderOf(visit).session, apiKey.id, visit.now);
-  if (shown === null) return <ShownAlreadyPage visit={visit} apiKey={apiKey} />;
+  if (shown === null) return <ShownAlreadyPage apiKey={apiKey} />;
   const { key, replaces } = shown;
   return (
     <KeyShownPage
-      visit={visit}
       apiKey={apiKey}
       plaintext={key}
       replaced={replaces === null ? null : await findKey(services, visit, replaces)}
@@ -119,8 +112,8 @@ const showArrival: HandleOne = async ({ activity }, visit, apiKey) => {
   const counts = await activity.ofKeys(member.deskId, [apiKey.id], lastDayFrom(now));
   return (
     <>
-      <PageState visit={visit} />
-      <Arrival apiKey={apiKey} rejected={counts.get(apiKey.id)?.rejected ?? 0} now={now} />
+      <PageState />
+      <Arrival apiKey={apiKey} rejected={counts.get(apiKey.id)?.rejected ?? 0} />
     </>
   );
 };
@@ -130,9 +123,9 @@ const showRotate: HandleOne = async (_, visit, apiKey, problem) => {
   // The key's page says that it has ended, or has a successor.
   if (shownState(apiKey, visit.now) !== "active") {
     if (problem === null) return seeOther(`/keys/${apiKey.id}`);
-    return <NotRotatedPage visit={visit} apiKey={apiKey} problem={problem} />;
+    return <NotRotatedPage apiKey={apiKey} problem={problem} />;
   }
-  return <RotatePage visit={visit} apiKey={apiKey} copy={generateToken()} problem={problem} />;
+  return <RotatePage apiKey={apiKey} problem={problem} />;
 };
 
 const rotate: HandleOne = async (services, visit, apiKey) => {
@@ -151,10 +144,10 @@ const rotate: HandleOne = async (services, visit, apiKey) => {
   });
 };
 
-const showRevoke: HandleOne = async ({ registry }, visit, apiKey, problem) => {
+const showRevoke: HandleOne = async ({ registry }, _, apiKey, problem) => {
   if (apiKey.revoked_at !== null) return seeOther(`/keys/${apiKey.id}`);
   const hasNamesake = await registry.hasNamesake(apiKey);
-  return <RevokePage visit={visit} apiKey={apiKey} hasNamesake={hasNamesake} problem={problem} />;
+  return <RevokePage apiKey={apiKey} hasNamesake={hasNamesake} problem={problem} />;
 };
 
 const revoke: HandleOne = async ({ registry }, visit, apiKey) => {
@@ -180,7 +173,7 @@ async function seeOnce(
 
 export const keyRoutes: readonly Route[] = [
   forMembers.page("/keys", async (services, visit) => (
-    <KeyListPage visit={visit} listing={await readKeyList(services, visit)} />
+    <KeyListPage {...await readKeyList(services, visit)} />
   )),
   forMembers.page("/keys/new", showNew),
   forMembers.form("/keys", create, { again: showNew, page: "/keys/new" }),

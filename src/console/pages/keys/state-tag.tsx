@@ -2,6 +2,8 @@
 import type { VNode } from "preact";
 import { type ApiKey, type KeyLife, shownState } from "../../../domain/key/key.ts";
 import { Tag, type Tone } from "../../ui/components.tsx";
+import { useVisit } from "../../ui/context.ts";
+import type { KeyUse } from "./key-list.ts";
 
 const states: Record<ReturnType<typeof shownState>, { name: string; tone: Tone }> = {
   active: { name: "Active", tone: "good" },
@@ -15,35 +17,13 @@ const states: Record<ReturnType<typeof shownState>, { name: string; tone: Tone }
 export function StateTag({
   apiKey,
   isExpiring = false,
-  now,
 }: {
   apiKey: KeyLife & Pick<ApiKey, "successor_id">;
   isExpiring?: boolean;
-  now: number;
+  now?: number;
 }): VNode {
-  if (isExpiring) return <Tag tone="warn">Expiring soon</Tag>;
-  const { name, tone } = states[shownState(apiKey, now)];
-  return <Tag tone={tone}>{name}</Tag>;
-}
-
-/** Follows the state. Nothing for a key without an active successor. */
-export function SuccessorLink({ successor_id }: Pick<ApiKey, "successor_id">): VNode | null {
-  if (successor_id === null) return null;
-  return (
-    <>
-      {" "}
-      <a href={`/keys/${successor_id}`}>Successor</a>
-    </>
-  );
-}
-
-/** The key reads signals, and sends none. */
-export function ReadTag(): VNode {
-  return (
-    <Tag tone="calm" title="It reads the desk's signals, and sends none">
-      Read key
-    </Tag>
-  );
+  const { name, tone } = states[shownState(apiKey, useVisit().now)];
+  return isExpiring ? <Tag tone="warn">Expiring soon</Tag> : <Tag tone={tone}>{name}</Tag>;
 }
 
 /** The key has ended, and something still sends with it. */
@@ -52,5 +32,18 @@ export function StillInUseTag(): VNode {
     <Tag tone="bad" isLoud>
       Still in use
     </Tag>
+  );
+}
+
+/** The state, with what else is to be known. */
+export function StateTags({ apiKey, isExpiring, late }: KeyUse): VNode {
+  const { scope, successor_id } = apiKey;
+  return (
+    <>
+      <StateTag apiKey={apiKey} isExpiring={isExpiring} />{" "}
+      {successor_id !== null && <a href={`/keys/${successor_id}`}>Successor</a>}{" "}
+      {scope === "read" && <Tag title="It reads the desk's signals, and sends none">Read key</Tag>}{" "}
+      {late !== null && <StillInUseTag />}
+    </>
   );
 }

@@ -1,62 +1,55 @@
 /** `/members`: who can use the desk's console. Another desk's member is answered like an unknown one. */
 import type { VNode } from "preact";
-import { checkEmail, generateToken, type Member } from "../../../domain/member/member.ts";
-import { Confirm } from "../account/confirmation-form.tsx";
-import { requireConfirmation, type Ways, waysOf } from "../account/confirmation.ts";
-import { passkeyScripts } from "../sign-in/page.tsx";
+import { checkEmail, type Member } from "../../../domain/member/member.ts";
+import { requireConfirmation, waysOf } from "../account/confirmation.ts";
 import { seeOther } from "../../server/responses.ts";
 import { forMembers, found, type Route, type Send, type Show } from "../../server/routes.ts";
 import { senderOf } from "../../server/sessions/sent-forms.ts";
 import type { ConsoleServices } from "../../server/services.ts";
 import { authorOf, type MemberVisit, requireSession } from "../../server/visit.ts";
-import { ButtonLink, CopyButton, None, Problem, QuietLink, Tag } from "../../ui/components.tsx";
-import { Copy, Field, PostForm, Username } from "../../ui/forms.tsx";
+import { ButtonLink, CopyButton, None, QuietLink, Tag } from "../../ui/components.tsx";
+import { useMember } from "../../ui/context.ts";
+import { FormPage } from "../../ui/form-page.tsx";
 import { Layout } from "../../ui/layout.tsx";
 import { type Column, List } from "../../ui/table.tsx";
 import { Past, PastOrFuture } from "../../ui/times.tsx";
 import { shorten } from "../../ui/words.ts";
 
-const columns: readonly Column[] = [
-  { name: "Member", phone: "main" },
-  { name: "Access", phone: "more" },
-  { name: "Signs in with" },
-  { name: "Last sign-in", phone: "more", isLabelled: true },
-  { name: "Joined" },
-  { name: "Change", phone: "main end" },
-];
-
 const up = { path: "/members", name: "Members" };
-const scriptsFor = ({ hasPasskey }: Ways) => (hasPasskey ? passkeyScripts : []);
 
 const showInvite: Show = async (services, visit, problem) => {
   const invited = await findMember(services, visit, visit.url.searchParams.get("member"));
-  const email = visit.form.get("email") ?? invited?.email ?? "";
-  const ways = await waysOf(services, visit);
   return (
-    <Layout title="Invite a member" visit={visit} up={up} scripts={scriptsFor(ways)}>
-      <Problem>{problem}</Problem>
+    <FormPage
+      title="Invite a member"
+      up={up}
+      problem={problem}
+      action="/members/invite"
+      isSentOnce
+      fields={[
+        {
+          id: "email",
+          label: "Email address of the new member",
+          hint: "The name they sign in with. If they have an open link already, the new one replaces it.",
+          type: "text",
+          inputmode: "email",
+          autocomplete: "off",
+          autocapitalize: "none",
+          spellcheck: false,
+          value: invited?.email,
+          required: true,
+        },
+      ]}
+      ways={await waysOf(services, visit)}
+      label="Your password"
+      verb="Create link"
+      back="/members"
+    >
       <p>
         You get a link to hand over; nothing is e-mailed. The new member can do everything that you
         can: manage this desk's keys and members, and see its signals.
       </p>
-      <PostForm visit={visit} class="card" action="/members/invite">
-        <Copy token={generateToken()} />
-        <Field
-          id="email"
-          label="Email address of the new member"
-          hint="The name they sign in with. If they have an open link already, the new one replaces it."
-          type="text"
-          inputmode="email"
-          autocomplete="off"
-          autocapitalize="none"
-          spellcheck={false}
-          value={email}
-          required
-        />
-        <Username email={visit.member.email} />
-        <Confirm ways={ways} label="Your password" verb="Create link" back="/members" />
-      </PostForm>
-    </Layout>
+    </FormPage>
   );
 };
 
@@ -78,7 +71,7 @@ const invite: Send = async (services, visit) => {
   const url = `${services.ownOrigin()}/join/${link.token}`;
   const { member, expires_at, replaces_link } = link;
   return (
-    <Layout title="One-time link" visit={visit} up={up}>
+    <Layout title="One-time link" up={up}>
       <p class="notice">
         This link is shown only once. Send it in private: the first person to open it becomes{" "}
         <bdi>
@@ -91,7 +84,7 @@ const invite: Send = async (services, visit) => {
           <code id="link">{url}</code>
         </p>
         <p>
-          It works once, and expires <PastOrFuture at={expires_at} now={visit.now} />.
+          It works once, and expires <PastOrFuture at={expires_at} />.
           {replaces_link && " The earlier link no longer works."}
         </p>
         <p class="actions">
@@ -109,11 +102,19 @@ const invite: Send = async (services, visit) => {
 
 const showRemoval: Show = async (services, visit, problem) => {
   const member = found(await findMember(services, visit, visit.params["id"]));
-  const ways = await waysOf(services, visit);
   const { id, email, joined_at } = member;
   return (
-    <Layout title={`Remove ${email}`} visit={visit} up={up} scripts={scriptsFor(ways)}>
-      <Problem>{problem}</Problem>
+    <FormPage
+      title={`Remove ${email}`}
+      up={up}
+      problem={problem}
+      action={`/members/${id}/remove`}
+      ways={await waysOf(services, visit)}
+      label="Your password"
+      verb="Remove member"
+      back="/members"
+      isDanger
+    >
       <p>
         {joined_at === null
           ? "The invitation's link stops working at once."
@@ -121,11 +122,7 @@ const showRemoval: Show = async (services, visit, problem) => {
         The address can be invited again. The <a href="/keys">keys</a> that they created keep
         working until somebody revokes them.
       </p>
-      <PostForm visit={visit} class="card" action={`/members/${id}/remove`}>
-        <Username email={visit.member.email} />
-        <Confirm ways={ways} label="Your password" verb="Remove member" isDanger back="/members" />
-      </PostForm>
-    </Layout>
+    </FormPage>
   );
 };
 
@@ -145,21 +142,41 @@ async function findMember(
   return (await services.members.list(visit.member.deskId)).find((member) => member.id === id);
 }
 
+const columns: readonly Column<Member>[] = [
+  {
+    name: "Member",
+    cell: (member, index) => (
+      <>
+        <bdi id={`m${index}`}>{shorten(member.email)}</bdi> <YouTag {...member} />
+      </>
+    ),
+    phone: "main",
+    isName: true,
+  },
+  { name: "Access", cell: Access, phone: "more" },
+  { name: "Signs in with", cell: Means },
+  {
+    name: "Last sign-in",
+    cell: ({ signed_in_at }) => (signed_in_at === null ? <None /> : <Past at={signed_in_at} />),
+    phone: "more",
+    isLabelled: true,
+  },
+  {
+    name: "Joined",
+    cell: ({ joined_at }) => (joined_at === null ? <None /> : <Past at={joined_at} />),
+  },
+  {
+    name: "Change",
+    cell: (member, index) => <Changes member={member} index={index} />,
+    phone: "main end",
+  },
+];
+
 export const memberRoutes: readonly Route[] = [
-  forMembers.page("/members", async ({ members }, visit) => (
-    <Layout
-      title="Members"
-      visit={visit}
-      actions={<ButtonLink to="/members/invite">Invite a member</ButtonLink>}
-    >
+  forMembers.page("/members", async ({ members }, { member: { deskId } }) => (
+    <Layout title="Members" actions={<ButtonLink to="/members/invite">Invite a member</ButtonLink>}>
       <p class="soft">All members can see this desk's signals, and manage its keys and members.</p>
-      <List
-        caption="Members"
-        columns={columns}
-        items={await members.list(visit.member.deskId)}
-        cells={(member, index) => cellsOf(member, visit, index)}
-        isNamed
-      />
+      <List caption="Members" columns={columns} items={await members.list(deskId)} />
     </Layout>
   )),
   forMembers.page("/members/invite", showInvite),
@@ -168,33 +185,17 @@ export const memberRoutes: readonly Route[] = [
   forMembers.form("/members/:id/remove", remove, { again: showRemoval }),
 ];
 
-function cellsOf(member: Member, { now, member: self }: MemberVisit, index: number): VNode[] {
-  const { id, email, signed_in_at, joined_at } = member;
-  const isSelf = id === self.memberId;
-  return [
-    <>
-      <bdi id={`m${index}`}>{shorten(email)}</bdi> {isSelf && <Tag>You</Tag>}
-    </>,
-    <Access member={member} now={now} />,
-    <Means member={member} />,
-    <Moment at={signed_in_at} now={now} />,
-    <Moment at={joined_at} now={now} />,
-    isSelf ? <a href="/account">Account</a> : <Changes member={member} index={index} />,
-  ];
+function YouTag({ id }: Member): VNode | null {
+  return id === useMember().memberId ? <Tag>You</Tag> : null;
 }
 
-function Moment({ at, now }: { at: number | null; now: number }): VNode {
-  return at === null ? <None /> : <Past at={at} now={now} />;
-}
-
-function Means({ member: { has_password, passkeys } }: { member: Member }): VNode {
+function Means({ has_password, passkeys }: Member): VNode {
   const keys = passkeys === 1 ? "passkey" : `${passkeys} passkeys`;
   const means = [...(has_password ? ["password"] : []), ...(passkeys > 0 ? [keys] : [])];
   return means.length === 0 ? <None /> : <>{means.join(", ")}</>;
 }
 
-function Access({ member, now }: { member: Member; now: number }): VNode {
-  const { joined_at, link_expires_at, has_password, passkeys } = member;
+function Access({ joined_at, link_expires_at, has_password, passkeys }: Member): VNode {
   const isLocked = joined_at !== null && !has_password && passkeys === 0;
   if (isLocked) return <Tag tone="warn">Must use a link</Tag>;
   if (joined_at !== null) return <Tag tone="good">Active</Tag>;
@@ -203,7 +204,7 @@ function Access({ member, now }: { member: Member; now: number }): VNode {
     <>
       <Tag tone="warn">Invited</Tag>{" "}
       <span class="soft">
-        link expires <PastOrFuture at={link_expires_at} now={now} />
+        link expires <PastOrFuture at={link_expires_at} />
       </span>
     </>
   );
@@ -211,6 +212,7 @@ function Access({ member, now }: { member: Member; now: number }): VNode {
 
 /** Named after the address in the first cell: repeated in each, long ones would make the page long. */
 function Changes({ member: { id, joined_at }, index }: { member: Member; index: number }): VNode {
+  if (id === useMember().memberId) return <a href="/account">Account</a>;
   return (
     <span class="actions">
       {joined_at === null && (

@@ -20,16 +20,13 @@ import { MINUTE_MS } from "../../../lib/text/time.ts";
 import { hasNamedHost } from "../../../http/address.ts";
 import { ExpiringMap } from "../../server/limits/expiring-map.ts";
 import type { ConsoleStorage } from "../../../domain/storage/storage.ts";
-import type { Visit } from "../../server/visit.ts";
+import { RESPONSE_FIELD, type Visit } from "../../server/visit.ts";
 
 const CHALLENGE_LIFETIME_MS = 5 * MINUTE_MS;
 /** Beyond it the oldest are forgotten. */
 const CHALLENGES_MAX = 50_000;
 
 type Purpose = "sign-in" | "add" | "join" | "confirm";
-
-/** The field of a form with the authenticator's answer, as JSON. */
-export const RESPONSE_FIELD = "response";
 
 type PasskeyProof =
   | {

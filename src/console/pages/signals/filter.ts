@@ -7,16 +7,7 @@ import { choices, readMoment } from "../../../domain/signal/filter.ts";
 import { everySignal, type SignalFilter } from "../../../domain/signal/stored-signal.ts";
 
 /** The names of the form's fields, also in the address. */
-export const filterNames = [
-  "symbol",
-  "source",
-  "type",
-  "side",
-  "direction",
-  "key",
-  "from",
-  "to",
-] as const;
+const filterNames = ["symbol", "source", "type", "side", "direction", "key", "from", "to"] as const;
 export type FilterName = (typeof filterNames)[number];
 
 /** More than any valid value has. */

@@ -12,7 +12,6 @@ interface Shown {
   readonly signal: StoredSignal;
   /** Null: no duplicate is known. */
   readonly repeats: Repeats | null;
-  readonly now: number;
 }
 
 export function History(shown: Shown): VNode {
@@ -52,11 +51,11 @@ function Event({
   );
 }
 
-function Received({ signal, now }: Shown): VNode {
+function Received({ signal }: Shown): VNode {
   const { received_at, signal_time, key_id, key_label, key_last4 } = signal;
   const at = (
     <>
-      <PreciseTime at={received_at} /> (<Past at={received_at} now={now} />)
+      <PreciseTime at={received_at} /> (<Past at={received_at} />)
     </>
   );
   return (
@@ -75,7 +74,7 @@ function describeClocks(received_at: number, signal_time: number | null): string
   return `${describeSkew(received_at - signal_time)}.`;
 }
 
-function Duplicates({ repeats, now }: Shown): VNode {
+function Duplicates({ repeats }: Shown): VNode {
   if (repeats === null) {
     return (
       <Event name="No duplicates known">
@@ -87,7 +86,7 @@ function Duplicates({ repeats, now }: Shown): VNode {
   const at = (
     <>
       {duplicates === 1 ? "" : "The latest "}
-      <Past at={lastAt} now={now} />
+      <Past at={lastAt} />
     </>
   );
   return (

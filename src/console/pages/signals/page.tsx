@@ -9,7 +9,6 @@ import { LiveStatus } from "../../ui/live.tsx";
 import { Time } from "../../ui/times.tsx";
 import { shorten } from "../../ui/words.ts";
 import { assets } from "../../server/assets.ts";
-import type { MemberVisit } from "../../server/visit.ts";
 import { describeProblems, type FilterInput, pathWith } from "./filter.ts";
 import { SignalTable } from "./signal-table.tsx";
 import { SignalToolbar } from "./toolbar.tsx";
@@ -43,17 +42,11 @@ export interface SignalListing {
   readonly rejected: number;
 }
 
-interface Listed {
-  readonly visit: MemberVisit;
-  readonly listing: SignalListing;
-}
-
-export function SignalListPage({ visit, listing }: Listed): VNode {
+export function SignalListPage(listing: SignalListing): VNode {
   const { input, find, found, isLive } = listing;
   return (
     <Layout
       title="Signals"
-      visit={visit}
       actions={isLive && <LiveStatus />}
       scripts={[assets.localTimes.path, assets.live.path, assets.signals.path, assets.search.path]}
     >
@@ -68,7 +61,7 @@ export function SignalListPage({ visit, listing }: Listed): VNode {
       {input.problems.length > 0 ? (
         <Problem>Nothing was searched: {describeProblems(input.problems)}.</Problem>
       ) : (
-        <Found visit={visit} listing={listing} />
+        <Found {...listing} />
       )}
     </Layout>
   );
@@ -84,16 +77,16 @@ function SymbolLink({ text }: { text: string }): VNode | null {
   );
 }
 
-function Found({ visit, listing }: Listed): VNode {
+function Found(listing: SignalListing): VNode {
   const { input, find, found, newestId, isFirst, isLive } = listing;
   const { signals, older, searchedTo, done } = found;
   const newerPath = isLive ? pathWith("/signals/newer", input) : undefined;
   return (
     <>
-      {signals.length === 0 && find === null && <Empty listing={listing} />}
+      {signals.length === 0 && find === null && <Empty {...listing} />}
       <div id="signal-list">
         <button type="button" class="small" id="show-new" hidden />
-        <SignalTable signals={signals} newestId={newestId} newerPath={newerPath} now={visit.now} />
+        <SignalTable signals={signals} newestId={newestId} newerPath={newerPath} />
       </div>
       {searchedTo !== null && (
         <p class="notice" id="searched">
@@ -124,7 +117,7 @@ function olderPath({ input, found: { older }, isLive }: SignalListing): string |
   return isLive ? pathWith("/signals", input) : null;
 }
 
-function Empty({ listing }: Pick<Listed, "listing">): VNode {
+function Empty(listing: SignalListing): VNode {
   const { input, isLive, rejected } = listing;
   const isFiltered = Object.keys(input.typed).length > 0;
   return (
@@ -154,17 +147,9 @@ function headingOf({ found, isFirst, isLive }: SignalListing): string {
 }
 
 /** `back`: the path that the member came from. */
-export function ExportRefusedPage({
-  visit,
-  problem,
-  back,
-}: {
-  visit: MemberVisit;
-  problem: string;
-  back: string;
-}): VNode {
+export function ExportRefusedPage({ problem, back }: { problem: string; back: string }): VNode {
   return (
-    <Layout title="Too many exports" visit={visit} up={{ path: back, name: "Signals" }}>
+    <Layout title="Too many exports" up={{ path: back, name: "Signals" }}>
       <Problem>{problem}</Problem>
     </Layout>
   );

@@ -10,7 +10,7 @@ import { type FileFormat, fileFormats } from "../../../domain/signal/file.ts";
 import type { StoredSignal } from "../../../domain/signal/stored-signal.ts";
 import { page, seeOther } from "../../server/responses.ts";
 import { type Answer, forMembers, found, type Route } from "../../server/routes.ts";
-import { PageState } from "../../ui/state.tsx";
+import { PageState } from "../../ui/live.tsx";
 import { shorten } from "../../ui/words.ts";
 import type { ConsoleServices } from "../../server/services.ts";
 import {
@@ -109,7 +109,7 @@ async function listPage(
     // Long ones would make the page long.
     symbols: symbols.filter((symbol) => shorten(symbol) === symbol),
   };
-  return page(<SignalListPage visit={visit} listing={listing} />, status);
+  return page(<SignalListPage {...listing} />, visit, status);
 }
 
 /** Rows for the script: those that are newer than its newest, or the newest of them. */
@@ -122,14 +122,9 @@ async function showNewer(services: ConsoleServices, visit: MemberVisit): Promise
   const { signals, searchedTo } = await services.signals.list(query);
   return (
     <>
-      <PageState visit={visit} />
+      <PageState />
       <table>
-        <SignalRows
-          signals={signals}
-          newestId={newestId}
-          isCut={searchedTo !== null}
-          now={visit.now}
-        />
+        <SignalRows signals={signals} newestId={newestId} isCut={searchedTo !== null} />
       </table>
     </>
   );
@@ -139,7 +134,7 @@ async function showOne(services: ConsoleServices, visit: MemberVisit): Promise<V
   const signal = await findSignal(services, visit);
   const repeats = await services.activity.repeatsOf(visit.member.deskId, signal.id);
   const { publicUrl } = services;
-  return <SignalDetailPage {...{ visit, signal, repeats, publicUrl }} />;
+  return <SignalDetailPage {...{ signal, repeats, publicUrl }} />;
 }
 
 async function sendMetadata(services: ConsoleServices, visit: MemberVisit): Promise<Response> {
@@ -163,7 +158,7 @@ async function exportAll(services: ConsoleServices, visit: MemberVisit): Promise
   const slot = services.exports.take(visit.member);
   if (slot.problem !== null) {
     const back = pathWith("/signals", input);
-    return page(<ExportRefusedPage visit={visit} problem={slot.problem} back={back} />, 429);
+    return page(<ExportRefusedPage problem={slot.problem} back={back} />, visit, 429);
   }
   const { filter } = input;
   const query = { deskId, filter, order: "newest", limit: EXPORT_ROWS_MAX } as const;

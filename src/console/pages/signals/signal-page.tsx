@@ -7,7 +7,6 @@ import { CopyButton, type Fact, Facts, None } from "../../ui/components.tsx";
 import { Layout } from "../../ui/layout.tsx";
 import { PreciseTime } from "../../ui/times.tsx";
 import { inTitle, shorten } from "../../ui/words.ts";
-import type { MemberVisit } from "../../server/visit.ts";
 import { type Copies, copiesOf, formatted } from "./copies.ts";
 import { History } from "./history.tsx";
 import { SideTags } from "./signal-table.tsx";
@@ -18,12 +17,10 @@ const plainFields = fieldNames.filter(
 );
 
 export function SignalDetailPage({
-  visit,
   signal,
   repeats,
   publicUrl,
 }: {
-  visit: MemberVisit;
   signal: StoredSignal;
   /** Null: no duplicate is known. */
   repeats: Repeats | null;
@@ -38,7 +35,6 @@ export function SignalDetailPage({
           <bdi>{shorten(signal.symbol)}</bdi> <SideTags {...signal} />
         </>
       }
-      visit={visit}
       up={{ path: "/signals", name: "Signals" }}
       actions={
         copies !== null && (
@@ -55,7 +51,7 @@ export function SignalDetailPage({
           <Metadata {...signal} />
           {copies !== null && <CopySources {...copies} />}
         </div>
-        <History signal={signal} repeats={repeats} now={visit.now} />
+        <History signal={signal} repeats={repeats} />
       </div>
     </Layout>
   );

@@ -6,22 +6,36 @@ import { type Column, List, Rows } from "../../ui/table.tsx";
 import { Clock } from "../../ui/times.tsx";
 import { shorten } from "../../ui/words.ts";
 
-const columns: readonly Column[] = [
-  { name: "Received", phone: "more" },
-  { name: "Symbol", phone: "main" },
-  { name: "Side", phone: "main" },
-  { name: "Price", phone: "main end", isNumber: true },
-  { name: "Quantity", phone: "more end", isNumber: true },
-  { name: "Source", phone: "more" },
-  { name: "Type", phone: "more" },
-  { name: "Key" },
+const columns: readonly Column<StoredSignal>[] = [
+  { name: "Received", cell: ({ received_at }) => <Clock at={received_at} />, phone: "more" },
+  {
+    name: "Symbol",
+    cell: ({ symbol }) => <bdi>{shorten(symbol)}</bdi>,
+    phone: "main",
+    isName: true,
+  },
+  { name: "Side", cell: SideTags, phone: "main" },
+  { name: "Price", cell: ({ price }) => price ?? <None />, phone: "main end", isNumber: true },
+  {
+    name: "Quantity",
+    cell: ({ quantity }) => quantity ?? <None />,
+    phone: "more end",
+    isNumber: true,
+  },
+  { name: "Source", cell: ({ source }) => source, phone: "more" },
+  { name: "Type", cell: ({ type }) => type, phone: "more" },
+  {
+    name: "Key",
+    cell: ({ key_id, key_label, key_last4 }) => (
+      <KeyLink id={key_id} label={key_label} last4={key_last4} />
+    ),
+  },
 ];
 
 interface Shown {
   readonly signals: readonly StoredSignal[];
   /** The newest that the page can know of. */
   readonly newestId: string;
-  readonly now: number;
 }
 
 /** `newerPath`: where the script asks for newer rows; undefined: the table stays as it is. */
@@ -35,31 +49,14 @@ export function SignalRows({ isCut, ...shown }: Shown & { isCut: boolean }): VNo
   return <Rows {...listed(shown, isCut)} />;
 }
 
-function listed({ signals, newestId, now }: Shown, isCut = false) {
+function listed({ signals, newestId }: Shown, isCut = false) {
   return {
     columns,
     items: signals,
-    cells: (signal: StoredSignal) => cellsOf(signal, now),
     to: ({ id }: StoredSignal) => `/signals/${id}`,
-    isNamed: true,
-    nameAt: 1,
     idOf: ({ id }: StoredSignal) => id,
     body: { "data-newest": newestId, "data-cut": isCut ? "" : undefined },
   };
-}
-
-function cellsOf(signal: StoredSignal, now: number) {
-  const { symbol, price, quantity, key_id, key_label, key_last4 } = signal;
-  return [
-    <Clock at={signal.received_at} now={now} />,
-    <bdi>{shorten(symbol)}</bdi>,
-    <SideTags {...signal} />,
-    price ?? <None />,
-    quantity ?? <None />,
-    signal.source,
-    signal.type,
-    <KeyLink id={key_id} label={key_label} last4={key_last4} />,
-  ];
 }
 
 const tones: Readonly<Record<string, Tone>> = {

@@ -1,15 +1,15 @@
 /** The ways to find signals: a search by id, filters as chips, and the export of what they show. */
-import type { ComponentChildren, VNode } from "preact";
+import type { VNode } from "preact";
 import { type ApiKey, redactKeys } from "../../../domain/key/key.ts";
 import { choices } from "../../../domain/signal/filter.ts";
 import { KeyName, QuietLink } from "../../ui/components.tsx";
-import { Field, KeySelect, Select } from "../../ui/forms.tsx";
+import { keyOptions } from "../../ui/forms.tsx";
 import { Icon } from "../../ui/icon.tsx";
 import { Time } from "../../ui/times.tsx";
-import { Chip, FilterPopover, Popover, Toolbar } from "../../ui/toolbar.tsx";
+import { type Filter, FilterChips, FilterForm, Popover, Toolbar } from "../../ui/toolbar.tsx";
 import { shorten } from "../../ui/words.ts";
 import { EXPORT_MINUTES_MAX, EXPORT_ROWS_MAX } from "./export.ts";
-import { type FilterInput, type FilterName, filterNames, pathWith } from "./filter.ts";
+import { type FilterInput, type FilterName, pathWith } from "./filter.ts";
 
 const SEARCH = "Find by id or client_signal_id";
 
@@ -24,19 +24,14 @@ interface Shown {
 }
 
 export function SignalToolbar({ input, keys, symbols, find }: Shown): VNode {
-  const names = filterNames.filter((name) => input.typed[name] !== undefined);
+  const filters = filtersOf(input, keys, symbols);
+  const count = Object.keys(input.typed).length;
   return (
     <Toolbar end={<Export input={input} />}>
       <Search find={find} />
-      <FilterPopover>
-        <FilterForm input={input} keys={keys} symbols={symbols} />
-      </FilterPopover>
-      {names.map((name) => (
-        <Chip name={chipNames[name]} without={pathWithout(input, name)}>
-          {chipValue(input, keys, name)}
-        </Chip>
-      ))}
-      {names.length > 1 && (
+      <FilterForm path="/signals" filters={filters} name="Filter" inPairs />
+      <FilterChips path="/signals" filters={filters} />
+      {count > 1 && (
         <a class="soft" href="/signals">
           Clear
         </a>
@@ -63,87 +58,42 @@ function Search({ find }: Pick<Shown, "find">): VNode {
   );
 }
 
-const chipNames: Readonly<Record<FilterName, string>> = {
-  symbol: "Symbol",
-  source: "Source",
-  type: "Type",
-  side: "Side",
-  direction: "Direction",
-  key: "Key",
-  from: "From",
-  to: "Before",
-};
-
-function chipValue(
+function filtersOf(
   { typed, filter }: FilterInput,
   keys: readonly ApiKey[],
-  name: FilterName,
-): ComponentChildren {
-  const key = keys.find(({ id }) => name === "key" && id === typed.key);
-  if (key !== undefined) return <KeyName {...key} isShort />;
-  const at = name === "from" || name === "to" ? filter[name] : null;
-  return at === null ? shorten(typed[name] ?? "") : <Time at={at} />;
-}
-
-function pathWithout({ typed }: FilterInput, name: FilterName): string {
-  const { [name]: _, ...others } = typed;
-  return pathWith("/signals", { typed: others });
-}
-
-function FilterForm({ input, keys, symbols }: Omit<Shown, "find">): VNode {
-  const { typed } = input;
-  return (
-    <form class="filter pairs" method="get" action="/signals">
-      <Field id="symbol" label="Symbol contains">
-        <input
-          id="symbol"
-          name="symbol"
-          type="text"
-          list="symbols"
-          value={typed.symbol ?? ""}
-          autocomplete="off"
-        />
-      </Field>
-      <datalist id="symbols">
-        {symbols.map((symbol) => (
-          <option value={symbol} />
-        ))}
-      </datalist>
-      <Choice id="source" label="Source" value={typed.source} />
-      <Choice id="type" label="Type" value={typed.type} />
-      <Choice id="side" label="Side" value={typed.side} />
-      <Choice id="direction" label="Direction" value={typed.direction} />
-      <Field id="key" label="Key">
-        <KeySelect keys={keys} chosen={typed.key} none="any" />
-      </Field>
-      <Moment id="from" label="From (UTC)" value={typed.from} />
-      <Moment id="to" label="Before (UTC)" value={typed.to} />
-      <div class="actions">
-        <button>Apply</button>
-      </div>
-    </form>
-  );
-}
-
-function Choice({
-  id,
-  label,
-  value,
-}: {
-  id: keyof typeof choices;
-  label: string;
-  value: string | undefined;
-}): VNode {
-  const options = choices[id].map((name) => ({ value: name, name }));
-  return (
-    <Field id={id} label={label}>
-      <Select id={id} options={[{ value: "", name: "any" }, ...options]} value={value} />
-    </Field>
-  );
-}
-
-function Moment(field: { id: string; label: string; value: string | undefined }): VNode {
-  return <Field type="datetime-local" step="1" autocomplete="off" {...field} />;
+  symbols: readonly string[],
+): Filter[] {
+  const filterBy = (id: FilterName, chip: string, field: Partial<Filter["field"]>): Filter => {
+    const shown = shorten(typed[id] ?? "");
+    return { id, chip, value: typed[id], shown, field: { label: chip, ...field } };
+  };
+  const choice = (id: keyof typeof choices, chip: string) => {
+    const options = choices[id].map((name) => ({ value: name, name }));
+    return filterBy(id, chip, { options: [{ value: "", name: "any" }, ...options] });
+  };
+  const moment = (id: "from" | "to", chip: string): Filter => {
+    const input = { type: "datetime-local", step: "1", autocomplete: "off" } as const;
+    const at = filter[id];
+    return {
+      ...filterBy(id, chip, { label: `${chip} (UTC)`, ...input }),
+      ...(at === null ? {} : { shown: <Time at={at} /> }),
+    };
+  };
+  const key = keys.find(({ id }) => id === typed.key);
+  const symbol = { label: "Symbol contains", type: "text", autocomplete: "off" } as const;
+  return [
+    { ...filterBy("symbol", "Symbol", symbol), suggestions: symbols },
+    choice("source", "Source"),
+    choice("type", "Type"),
+    choice("side", "Side"),
+    choice("direction", "Direction"),
+    {
+      ...filterBy("key", "Key", { options: keyOptions(keys, "any") }),
+      ...(key === undefined ? {} : { shown: <KeyName {...key} isShort /> }),
+    },
+    moment("from", "From"),
+    moment("to", "Before"),
+  ];
 }
 
 function Export({ input }: { input: FilterInput }): VNode {

@@ -11,7 +11,6 @@ import { LiveParts, LiveStatus } from "../../ui/live.tsx";
 import { Past } from "../../ui/times.tsx";
 import { assets } from "../../server/assets.ts";
 import { forMembers, type Route } from "../../server/routes.ts";
-import type { MemberVisit } from "../../server/visit.ts";
 import { snippets } from "./snippets.ts";
 
 interface Progress {
@@ -30,35 +29,20 @@ export const startRoutes: readonly Route[] = [
     const [key = null] = await services.registry.pageKeys(active);
     const signal = await newestSignal(services.signals, desk);
     const rejected = await countRejected(services, visit);
-    return (
-      <StartPage
-        visit={visit}
-        progress={{ key, signal, rejected }}
-        publicUrl={services.publicUrl}
-      />
-    );
+    return <StartPage progress={{ key, signal, rejected }} publicUrl={services.publicUrl} />;
   }),
 ];
 
-function StartPage({
-  visit,
-  progress,
-  publicUrl,
-}: {
-  visit: MemberVisit;
-  progress: Progress;
-  publicUrl: string;
-}): VNode {
+function StartPage({ progress, publicUrl }: { progress: Progress; publicUrl: string }): VNode {
   return (
     <Layout
       title="Set-up guide"
-      visit={visit}
       actions={progress.signal === null ? <LiveStatus /> : undefined}
       scripts={progress.signal === null ? [assets.live.path] : []}
     >
       <p>Three steps from here to a signal that is stored.</p>
       <LiveParts everyMs={2_000}>
-        <ProgressSteps progress={progress} now={visit.now} />
+        <ProgressSteps progress={progress} />
       </LiveParts>
       <section class="wide">
         <h2>Send the first one from a terminal</h2>
@@ -111,7 +95,7 @@ function StartPage({
 }
 
 /** The script looks for changes until the first signal has arrived. */
-function ProgressSteps({ progress, now }: { progress: Progress; now: number }): VNode {
+function ProgressSteps({ progress }: { progress: Progress }): VNode {
   const { key, signal, rejected } = progress;
   const isDone = signal !== null;
   return (
@@ -143,8 +127,7 @@ function ProgressSteps({ progress, now }: { progress: Progress; now: number }): 
           </>
         ) : (
           <p>
-            It is here: <bdi>{signal.symbol}</bdi>, {signal.side},{" "}
-            <Past at={signal.received_at} now={now} />.{" "}
+            It is here: <bdi>{signal.symbol}</bdi>, {signal.side}, <Past at={signal.received_at} />.{" "}
             <a href={`/signals/${signal.id}`}>Look at it</a>, or at{" "}
             <a href="/signals">all signals</a>.
           </p>

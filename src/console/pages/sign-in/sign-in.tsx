@@ -2,6 +2,10 @@
 import type { VNode } from "preact";
 import { UserError } from "../../../lib/errors.ts";
 import type { PasskeyCredential } from "../../../domain/member/member.ts";
+import { Problem } from "../../ui/components.tsx";
+import { Buttons, Field, PasskeyForm, PostForm } from "../../ui/forms.tsx";
+import { Layout } from "../../ui/layout.tsx";
+import { passkeyScripts } from "../../server/assets.ts";
 import { signOutFailedPage } from "../../server/problems.tsx";
 import { seeOther } from "../../server/responses.ts";
 import { type Answer, forEverybody, type Route, forSignedIn } from "../../server/routes.ts";
@@ -10,7 +14,6 @@ import type { ConsoleServices } from "../../server/services.ts";
 import type { Visit } from "../../server/visit.ts";
 import { admit, endSession } from "./admission.ts";
 import { auditFailure, checkPassword, deskArchived, tooMany } from "./credentials.ts";
-import { SignInPage } from "./page.tsx";
 import { requirePasskeys } from "./passkeys.ts";
 
 export const signInRoutes: readonly Route[] = [
@@ -31,9 +34,50 @@ function showSignIn(services: ConsoleServices, visit: Visit): Answer {
 }
 
 function showForm({ ceremonies }: ConsoleServices, visit: Visit, problem: string | null): VNode {
-  const { isPossible } = ceremonies;
-  const form = { visit, next: nextOf(visit), problem, hasPasskeys: isPossible };
-  return <SignInPage {...form} />;
+  const { isPossible: hasPasskeys } = ceremonies;
+  const email = visit.form.get("email") ?? "";
+  const next = <input type="hidden" name="next" value={nextOf(visit)} />;
+  return (
+    <Layout title="Sign in" isAlone scripts={hasPasskeys ? passkeyScripts : []}>
+      <Problem>{problem}</Problem>
+      <PostForm class="card" action="/sign-in">
+        {next}
+        <Field
+          id="email"
+          label="Email address"
+          type="text"
+          inputmode="email"
+          autocomplete="username"
+          autocapitalize="none"
+          spellcheck={false}
+          value={email}
+          required
+          autofocus={email === ""}
+        />
+        <Field
+          id="password"
+          label="Password"
+          type="password"
+          autocomplete="current-password"
+          required
+          autofocus={email !== ""}
+        />
+        <Buttons verb="Sign in" />
+      </PostForm>
+      {hasPasskeys && (
+        <PasskeyForm use="get" action="/sign-in/passkey">
+          {next}
+          <p class="actions">
+            <button class="quiet">Sign in with a passkey</button>
+          </p>
+        </PasskeyForm>
+      )}
+      <p class="hint">
+        Not a member yet? Ask one to invite you. Forgot your password? Ask your administrator for a
+        link.
+      </p>
+    </Layout>
+  );
 }
 
 /** Where to go after signing in. */

@@ -1,5 +1,7 @@
 /** The first password or passkey: `/join/…` by a one-time link, `/passkey` at a desk that requires passkeys. */
+import type { ComponentChildren, VNode } from "preact";
 import { UserError } from "../../../lib/errors.ts";
+import { passkeyScripts } from "../../server/assets.ts";
 import { page, seeOther } from "../../server/responses.ts";
 import {
   forEverybody,
@@ -11,12 +13,12 @@ import {
 } from "../../server/routes.ts";
 import { authorOf, requireSession, type Visit } from "../../server/visit.ts";
 import { ButtonLink, Problem } from "../../ui/components.tsx";
-import { Buttons, PostForm } from "../../ui/forms.tsx";
+import { Buttons, Field, PasskeyForm, PostForm } from "../../ui/forms.tsx";
+import { newPasswordHint } from "../../ui/hints.ts";
 import { Layout } from "../../ui/layout.tsx";
 import { admit, startSession } from "./admission.ts";
 import { hashNewPassword } from "./credentials.ts";
-import { NewPasskeyForm, NewPasswordForm, NoPasskeysHere, PasskeyCreation } from "./joining.tsx";
-import { passkeyScripts } from "./page.tsx";
+import type { PasskeyCeremonies } from "./passkeys.ts";
 
 /** Its owner can tell it from others in the list once there are others. */
 const FIRST_PASSKEY_NAME = "First passkey";
@@ -26,15 +28,14 @@ const showJoin: Show<Visit> = async ({ ceremonies, members }, visit, problem) =>
   const token = tokenOf(visit);
   const invitation = await members.findInvitation(token);
   if (invitation === null) return gone();
-  const { kind, passkeys_required: needsPasskey } = invitation;
-  const { desk, email } = invitation.member;
-  const { isPossible: hasPasskeys } = ceremonies;
+  const { kind, passkeys_required: needsPasskey, member } = invitation;
   const path = `/join/${token}`;
   const resetTitle = needsPasskey ? "Create a new passkey" : "Set a new password";
   return (
     <Layout
-      title={kind === "join" ? `Join desk ${desk}` : resetTitle}
-      scripts={hasPasskeys ? passkeyScripts : []}
+      title={kind === "join" ? `Join desk ${member.desk}` : resetTitle}
+      isAlone
+      scripts={ceremonies.isPossible ? passkeyScripts : []}
     >
       <Problem>{problem}</Problem>
       {kind === "reset" && (
@@ -42,16 +43,81 @@ const showJoin: Show<Visit> = async ({ ceremonies, members }, visit, problem) =>
       )}
       {needsPasskey ? (
         <p>
-          You sign in as <strong>{email}</strong>.
+          You sign in as <strong>{member.email}</strong>.
         </p>
       ) : (
-        <NewPasswordForm visit={visit} path={path} email={email} />
+        <NewPasswordForm path={path} email={member.email} />
       )}
-      {hasPasskeys && <NewPasskeyForm visit={visit} path={path} isOnlyWay={needsPasskey} />}
-      {needsPasskey && !hasPasskeys && <NoPasskeysHere />}
+      <FirstPasskeyForm action={`${path}/passkey`} {...{ ceremonies, isOnlyWay: needsPasskey }}>
+        <p>
+          {needsPasskey
+            ? "Your desk requires a passkey: you sign in with your device's lock or a security key."
+            : "Or sign in without a password, with your device's lock or a security key:"}
+        </p>
+        <p class="actions">
+          <button class={needsPasskey ? undefined : "quiet"}>
+            {needsPasskey ? "Create passkey" : "Use a passkey instead"}
+          </button>
+        </p>
+      </FirstPasskeyForm>
     </Layout>
   );
 };
+
+function NewPasswordForm({ path, email }: { path: string; email: string }): VNode {
+  return (
+    <PostForm class="card" action={path}>
+      <Field id="email" label="Email address">
+        <input id="email" type="text" autocomplete="username" value={email} readonly />
+      </Field>
+      <Field
+        id="password"
+        label="New password"
+        hint={newPasswordHint}
+        type="password"
+        autocomplete="new-password"
+        required
+        autofocus
+      />
+      <Buttons verb="Set password" />
+    </PostForm>
+  );
+}
+
+/** `isOnlyWay`: nothing else can be done here, and the page says so if a passkey cannot be made. */
+function FirstPasskeyForm({
+  action,
+  ceremonies: { isPossible },
+  isOnlyWay,
+  children,
+}: {
+  action: string;
+  ceremonies: PasskeyCeremonies;
+  isOnlyWay: boolean;
+  children: ComponentChildren;
+}): VNode | null {
+  if (!isPossible && !isOnlyWay) return null;
+  if (!isPossible) {
+    return (
+      <Problem>
+        Passkeys need a host name, and this console was opened by IP address. Ask the administrator
+        of the server to name it with --console-url, such as https://console.example.com.
+      </Problem>
+    );
+  }
+  return (
+    <>
+      {isOnlyWay && (
+        <noscript>
+          <p class="problem">Creating a passkey needs JavaScript.</p>
+        </noscript>
+      )}
+      <PasskeyForm use="create" action={action}>
+        {children}
+      </PasskeyForm>
+    </>
+  );
+}
 
 const joinWithPassword: Send<Visit> = async (services, visit) => {
   const { members } = services;
@@ -89,23 +155,18 @@ const joinWithPasskey: Send<Visit> = async (services, visit) => {
 /** Other members may not come here: adding another passkey takes the current password. */
 const showRequired: Show = ({ ceremonies }, visit, problem) => {
   if (!visit.member.mustAddPasskey) return seeOther("/");
-  const { isPossible: hasPasskeys } = ceremonies;
   return (
-    <Layout title="Add a passkey" scripts={hasPasskeys ? passkeyScripts : []}>
+    <Layout title="Add a passkey" isAlone scripts={ceremonies.isPossible ? passkeyScripts : []}>
       <Problem>{problem}</Problem>
       <p>
         Desk <strong>{visit.member.desk}</strong> requires passkeys, and you have none yet. With
         one, you sign in with your device's lock or a security key. Your password then stops
         working.
       </p>
-      {hasPasskeys ? (
-        <PasskeyCreation visit={visit} path="/passkey" isOnlyWay>
-          <Buttons verb="Add passkey" />
-        </PasskeyCreation>
-      ) : (
-        <NoPasskeysHere />
-      )}
-      <PostForm visit={visit} action="/sign-out">
+      <FirstPasskeyForm action="/passkey" ceremonies={ceremonies} isOnlyWay>
+        <Buttons verb="Add passkey" />
+      </FirstPasskeyForm>
+      <PostForm action="/sign-out">
         <p class="actions">
           <button class="quiet">Sign out</button>
         </p>
@@ -154,6 +215,7 @@ function gone(): Response {
         </p>
       </div>
     </Layout>,
+    null,
     410,
   );
 }
