@@ -37,6 +37,12 @@ const UNKNOWN_ID = "7ZZZZZZZZZZZZZZZZZZZZZZZZZ";
 
 const answerOf = ({ status, error }: FeedAnswer) => [status, error];
 
+/** Reads over the socket in the data folder. */
+function readOwn(dataDir: string, parameters = {}, init: RequestInit = {}): Promise<FeedAnswer> {
+  const overSocket = { ...init, unix: join(dataDir, "ops.sock") } as RequestInit;
+  return readFeed("http://localhost/feed", null, parameters, overSocket);
+}
+
 /** Until so many requests wait for signals. */
 async function waiting(dataDir: string, count = 1): Promise<void> {
   const metric = "signalbox_feed_requests_waiting";
@@ -289,26 +295,16 @@ describe("who may read", () => {
     const { dataDir, store, call, app } = await startFeedApp({ config: { readListen: null } });
     expect(app.feedUrl).toBeNull();
     const id = await store();
-    const unix = join(dataDir, "ops.sock");
-    const page = await readFeed("http://localhost/feed", null, {}, { unix } as RequestInit);
-    expect(page.ids).toEqual([id]);
-    const waits = readFeed("http://localhost/feed", null, { after: id, wait: 60 }, {
-      unix,
-    } as RequestInit);
+    expect((await readOwn(dataDir)).ids).toEqual([id]);
+    const waits = readOwn(dataDir, { after: id, wait: 60 });
     await waiting(dataDir);
     const next = await store();
     expect((await waits).ids).toEqual([next]);
-    const bad = await readFeed("http://localhost/feed", null, { limit: 0 }, {
-      unix,
-    } as RequestInit);
-    expect(bad.status).toBe(422);
-    const posted = await readFeed("http://localhost/feed", null, {}, {
-      unix,
-      method: "POST",
-      body: "{}",
-    } as RequestInit);
+    expect((await readOwn(dataDir, { limit: 0 })).status).toBe(422);
+    const posted = await readOwn(dataDir, {}, { method: "POST", body: "{}" });
     expect([posted.status, posted.headers.get("Allow")]).toEqual([405, "GET, HEAD"]);
-    const head = await fetch("http://localhost/feed", { unix, method: "HEAD" } as RequestInit);
+    const unix = join(dataDir, "ops.sock");
+    const head = await fetch("http://localhost/feed", { unix, method: "HEAD" });
     expect(head.status).toBe(200);
     expect((await call("/feed")).status).toBe(404);
   });
@@ -449,9 +445,7 @@ describe("a reader that waits", () => {
     await registry.createDesk("last", { ifMissing: false });
     const ofAll = expect.stringContaining("All readers together have 128 requests in progress");
     expect(await refused("last")).toEqual([503, "1", ofAll]);
-    const unix = join(dataDir, "ops.sock");
-    const owner = await readFeed("http://localhost/feed", null, {}, { unix } as RequestInit);
-    expect(owner.status).toBe(200);
+    expect((await readOwn(dataDir)).status).toBe(200);
     gone.abort();
     await Promise.all(waits);
   });
@@ -486,8 +480,7 @@ describe("a reader that does not read its answer", () => {
     const unix = join(dataDir, "ops.sock");
     const first = await store();
     const ids = await storeMuch(store);
-    const read = () =>
-      readFeed("http://localhost/feed", null, { after: first }, { unix } as RequestInit);
+    const read = () => readOwn(dataDir, { after: first });
     const request = `GET /feed?after=${first} HTTP/1.1\r\nHost: localhost\r\n\r\n`;
     const stalled = Array.from({ length: KEY_REQUESTS_MAX }, () => stall({ unix }, request));
     await Promise.all(stalled);

@@ -451,39 +451,3 @@ describe("every alert", () => {
     }
   });
 });
-
-test("the dashboard has a data source to choose, panels that do not overlap, and an expression in each", async () => {
-  interface Panel {
-    readonly id: number;
-    readonly type: string;
-    readonly title: string;
-    readonly gridPos: {
-      readonly h: number;
-      readonly w: number;
-      readonly x: number;
-      readonly y: number;
-    };
-    readonly targets?: readonly { readonly expr: string }[];
-  }
-  const dashboard = (await Bun.file("deploy/grafana/signalbox.json").json()) as {
-    panels: readonly Panel[];
-    templating: { list: readonly { name: string; type: string }[] };
-  };
-  expect(dashboard.templating.list[0]).toMatchObject({ name: "datasource", type: "datasource" });
-  const { panels } = dashboard;
-  expect(new Set(panels.map(({ id }) => id)).size).toBe(panels.length);
-  const cells = new Map<string, string>();
-  for (const { title, type, gridPos, targets } of panels) {
-    if (type !== "row")
-      expect(
-        targets?.every(({ expr }) => expr !== ""),
-        title,
-      ).toBe(true);
-    for (let x = gridPos.x; x < gridPos.x + gridPos.w; x++) {
-      for (let y = gridPos.y; y < gridPos.y + gridPos.h; y++) {
-        expect([x < 24, cells.get(`${x},${y}`)], title).toEqual([true, undefined]);
-        cells.set(`${x},${y}`, title);
-      }
-    }
-  }
-});
