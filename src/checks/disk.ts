@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { messageOf } from "../lib/errors.ts";
 import { shellQuoted } from "../lib/text/shell.ts";
 import { formatBytes } from "../lib/text/words.ts";
-import { databaseFiles, findMisfits } from "../store/open.ts";
+import { databaseFiles, findWrongPermissions } from "../store/open.ts";
 import { type Context, type Finding, ok, problem, stop, warning } from "./finding.ts";
 
 /** With less, the log and its checkpoint may not fit. */
@@ -99,7 +99,7 @@ export async function checkFsync({ dataDir }: Context): Promise<Finding> {
 }
 
 export function checkPermissions({ dataDir }: Context): Finding {
-  const { foreign, wrongMode } = findMisfits(dataDir);
+  const { foreign, wrongMode } = findWrongPermissions(dataDir);
   if (foreign[0] !== undefined) {
     const files = foreign.map(shellQuoted).join(" ");
     return problem(

@@ -7,19 +7,19 @@ import type { FeedStore } from "../domain/storage/feed.ts";
 import { newestSignal } from "../domain/signal/chunks.ts";
 import { Page } from "./page.ts";
 import { type FeedQuery, invalid, NOW, readFeedQuery } from "./query.ts";
-import { Places, type PlaceOwner } from "./places.ts";
-import { Turns } from "./turns.ts";
-import type { WakeUps } from "./wake-ups.ts";
+import { type Caller, ConcurrencyLimit } from "./concurrency.ts";
+import type { CommitNotifier } from "./commit-notifier.ts";
+import { Throttle } from "./throttle.ts";
 
 /** How soon a revoked key ends a reader that waits. */
 const RECHECK_MS = 1_000;
-/** What a request costs the thread outside its turns, mostly in Bun: measured, and rounded up. */
+/** What a request costs the thread outside the throttle, mostly in Bun: measured, and rounded up. */
 export const REQUEST_MS = 0.15;
 /** A page of this size goes to the socket at once. A stream would double what the request costs. */
 const SMALL_UNITS_MAX = 16_384;
 
 /** What a reader may read. */
-export interface Access extends PlaceOwner {
+export interface Access extends Caller {
   /** Throws `unauthorized` if the key has ended. */
   readonly recheck: () => void | Promise<void>;
 }
@@ -38,45 +38,45 @@ interface FeedRequest {
 
 export class Feed {
   readonly #store: FeedStore;
-  readonly #places = new Places();
-  readonly #turns = new Turns();
-  readonly #wakeUps: WakeUps;
+  readonly #limit = new ConcurrencyLimit();
+  readonly #throttle = new Throttle();
+  readonly #commits: CommitNotifier;
   #isStopping = false;
   /** How many requests wait for signals. */
   waiting = 0;
 
-  /** `wakeUps`: told of what is stored. */
-  constructor(store: FeedStore, wakeUps: WakeUps) {
+  /** `commits`: told of what is stored. */
+  constructor(store: FeedStore, commits: CommitNotifier) {
     this.#store = store;
-    this.#wakeUps = wakeUps;
+    this.#commits = commits;
   }
 
   /**
    * Returns NDJSON: the signals, then `{"next":…,"done":…}`. Read a stream to its end or cancel it, because
-   * it keeps the request's place until then. Throws `AppError`.
+   * the request counts as in progress until then. Throws `AppError`.
    */
   async read(request: FeedRequest): Promise<string | ReadableStream<Uint8Array>> {
     const { search, mayWait, access, gone, onCut } = request;
-    using place = new DisposableStack();
-    place.use(this.#places.take(access));
-    const { deskId, after, limit, waitMs } = await this.#turns.take(
+    using counted = new DisposableStack();
+    counted.use(this.#limit.begin(access));
+    const { deskId, after, limit, waitMs } = await this.#throttle.run(
       () => this.#begin(search, access),
       REQUEST_MS,
     );
     const page = new Page(this.#store, { deskId, after, limit });
     const readChunk = () => this.#readChunk(page, access);
     // Before reading, so that no signal is stored unnoticed between the two.
-    using sleeper = this.#wakeUps.register(deskId);
+    using commits = this.#commits.subscribe(deskId);
     const until = performance.now() + (mayWait ? waitMs : 0);
     while (true) {
       const first = await readChunk();
       const leftMs = until - performance.now();
       if (!page.isEmpty || leftMs <= 0 || this.#isStopping || gone.aborted) {
         if (page.isOver && first.length <= SMALL_UNITS_MAX) return first;
-        return streamOf(page, first, { readChunk, onCut, place: place.move() });
+        return streamOf(page, first, { readChunk, onCut, counted: counted.move() });
       }
       this.waiting += 1;
-      await sleeper.sleep(Math.min(leftMs, RECHECK_MS), gone);
+      await commits.wait(Math.min(leftMs, RECHECK_MS), gone);
       this.waiting -= 1;
     }
   }
@@ -84,7 +84,7 @@ export class Feed {
   /** Answers the readers that wait, and lets no other wait. */
   stop(): void {
     this.#isStopping = true;
-    this.#wakeUps.wakeAll();
+    this.#commits.wakeAll();
   }
 
   async #begin(search: string, access: Access) {
@@ -94,7 +94,7 @@ export class Feed {
   }
 
   #readChunk(page: Page, access: Access): Promise<string> {
-    return this.#turns.take(async () => {
+    return this.#throttle.run(async () => {
       const text = await page.readChunk();
       // After reading, so that nothing is answered that was stored after a revoke.
       await access.recheck();
@@ -131,13 +131,13 @@ export class Feed {
 interface Rest {
   readonly readChunk: () => Promise<string>;
   readonly onCut: (error: unknown) => void;
-  /** Given back when the client has taken everything, or is gone. */
-  readonly place: DisposableStack;
+  /** Disposed of when the client has taken everything, or is gone. */
+  readonly counted: DisposableStack;
 }
 
 /** Reads each chunk when the client has taken the one before: a client that does not read costs one chunk. */
 function streamOf(page: Page, first: string, rest: Rest): ReadableStream<Uint8Array> {
-  const { readChunk, onCut, place } = rest;
+  const { readChunk, onCut, counted } = rest;
   const encoder = new TextEncoder();
   let chunk: string | null = first;
   return new ReadableStream<Uint8Array>(
@@ -151,14 +151,14 @@ function streamOf(page: Page, first: string, rest: Rest): ReadableStream<Uint8Ar
             return;
           }
         } catch (error) {
-          place.dispose();
+          counted.dispose();
           onCut(error);
           throw error;
         }
-        place.dispose();
+        counted.dispose();
         controller.close();
       },
-      cancel: () => place.dispose(),
+      cancel: () => counted.dispose(),
     },
     // No chunk is read ahead.
     { highWaterMark: 0 },

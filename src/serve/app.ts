@@ -10,7 +10,7 @@ import {
 import { ActivityRecorder } from "../console/pages/activity/recorder.ts";
 import type { ServerStorage } from "../domain/storage/storage.ts";
 import { Feed } from "../feed/feed.ts";
-import { WakeUps } from "../feed/wake-ups.ts";
+import { CommitNotifier } from "../feed/commit-notifier.ts";
 import {
   feedUrlOf,
   type Parts,
@@ -146,15 +146,15 @@ async function openParts(
   const trustedProxies = new TrustedProxies(config.trustedProxies);
   trustedProxies.warn((sentence) => log.warn(sentence));
   const metrics = new Metrics(log);
-  const wakeUps = new WakeUps();
-  const storage = await openStorage(options, metrics, wakeUps);
+  const commits = new CommitNotifier();
+  const storage = await openStorage(options, metrics, commits);
   opened.defer(() => storage.close());
   return {
     config,
     log,
     now,
     storage,
-    feed: new Feed(storage, wakeUps),
+    feed: new Feed(storage, commits),
     refusedKeys: new RefusedKeys(),
     certificates,
     metrics,
@@ -168,7 +168,7 @@ async function openParts(
 function openStorage(
   { config, log, onFatal }: AppOptions,
   metrics: Metrics,
-  wakeUps: WakeUps,
+  commits: CommitNotifier,
 ): Promise<ServerStorage> {
   const storageLog = new StorageLog(config.dataDir, log);
   return openServerStorage(config, {
@@ -176,7 +176,7 @@ function openStorage(
     onProblem: (problem) => storageLog.problem(problem),
     onRecovered: () => storageLog.recovered(),
     onTransaction: (transaction) => metrics.committed(transaction),
-    onStored: (deskIds) => wakeUps.stored(deskIds),
+    onStored: (deskIds) => commits.stored(deskIds),
     onWarning: (sentence) => log.warn(sentence),
   });
 }

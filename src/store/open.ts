@@ -5,7 +5,7 @@
 import { sqlite } from "./sqlite/engine.ts";
 
 export { problemOfFolder, refuseForeignFolder } from "./sqlite/files/folder.ts";
-export { findMisfits } from "./sqlite/files/permissions.ts";
+export { findWrongPermissions } from "./sqlite/files/permissions.ts";
 
 export const {
   files: databaseFiles,

@@ -9,10 +9,10 @@ import type { StoredSignal } from "../../src/domain/signal/stored-signal.ts";
 import { DAY_MS } from "../../src/lib/text/time.ts";
 import { messages } from "../../src/feed/errors.ts";
 import { Feed, REQUEST_MS } from "../../src/feed/feed.ts";
-import { DESK_REQUESTS_MAX, KEY_REQUESTS_MAX, REQUESTS_MAX } from "../../src/feed/places.ts";
+import { DESK_REQUESTS_MAX, KEY_REQUESTS_MAX, REQUESTS_MAX } from "../../src/feed/concurrency.ts";
 import { SEND_BUFFER_BYTES } from "../../src/feed/server.ts";
-import { REST_TURNS } from "../../src/feed/turns.ts";
-import { WakeUps } from "../../src/feed/wake-ups.ts";
+import { REST_FACTOR } from "../../src/feed/throttle.ts";
+import { CommitNotifier } from "../../src/feed/commit-notifier.ts";
 import { makeCertificate, presentedName, writeCertificate } from "../kit/certificates.ts";
 import { scrape } from "../ops/_metrics.ts";
 import { type FeedAnswer, readFeed, startFeedApp } from "./_feed.ts";
@@ -379,7 +379,7 @@ describe("a reader that waits", () => {
     await stopped;
   });
 
-  test("frees its place when it disconnects", async () => {
+  test("no longer counts when it disconnects", async () => {
     const { dataDir, feedUrl, readKey, read } = await startFeedApp();
     for (let round = 0; round < 2; round += 1) {
       const gone = new AbortController();
@@ -475,7 +475,7 @@ describe("a reader that does not read its answer", () => {
     // Less than the silence after which the server gives up a reader.
   }, 25_000);
 
-  test("keeps its place until it disconnects", async () => {
+  test("counts as in progress until it disconnects", async () => {
     const { dataDir, store } = await startFeedApp();
     const unix = join(dataDir, "ops.sock");
     const first = await store();
@@ -509,10 +509,10 @@ describe("a reader that does not read its answer", () => {
     expect(value[0]).toBe(2 * SEND_BUFFER_BYTES);
   });
 
-  test("is cut off when its key is revoked, and frees its place", async () => {
+  test("is cut off when its key is revoked, and no longer counts", async () => {
     const line = { id: UNKNOWN_ID, metadata: null } as unknown as StoredSignal;
     const list = () => ({ signals: [line], more: UNKNOWN_ID });
-    const feed = new Feed({ list } as unknown as FeedStore, new WakeUps());
+    const feed = new Feed({ list } as unknown as FeedStore, new CommitNotifier());
     const cuts: unknown[] = [];
     for (let index = 0; index < 2 * KEY_REQUESTS_MAX; index += 1) {
       let checks = 0;
@@ -554,7 +554,7 @@ test("readers that ask without a pause take at most their share of the thread", 
   const mistakes = Array.from({ length: half }, () => loop("limit=0", 422));
   await Promise.all([...reads, ...mistakes]);
   // However fast the machine is, a request is followed by a rest. A slow machine answers fewer.
-  const restMs = REQUEST_MS * REST_TURNS;
+  const restMs = REQUEST_MS * REST_FACTOR;
   expect(count).toBeLessThanOrEqual((performance.now() - startedAt) / restMs + KEY_REQUESTS_MAX);
 });
 

@@ -9,7 +9,7 @@ import { generateSource } from "oazapfts";
 import { parse } from "yaml";
 import { errorCatalogue } from "../../src/domain/errors.ts";
 import { generateKey, keyPatterns } from "../../src/domain/key/key.ts";
-import { DESK_REQUESTS_MAX, KEY_REQUESTS_MAX, REQUESTS_MAX } from "../../src/feed/places.ts";
+import { DESK_REQUESTS_MAX, KEY_REQUESTS_MAX, REQUESTS_MAX } from "../../src/feed/concurrency.ts";
 import { BODY_BYTES_MAX, parseSignal } from "../../src/domain/signal/signal.ts";
 import { apiDocument, feedDocument } from "../kit/openapi.ts";
 import { appSharedByFile, onCleanup, query, signal, startTestApp } from "../kit/setup.ts";

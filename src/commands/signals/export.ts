@@ -13,7 +13,7 @@ import { dirname, resolve } from "node:path";
 import { setImmediate } from "node:timers/promises";
 import { Option } from "commander";
 import { UserError } from "../../lib/errors.ts";
-import { newestSignalId, readChunks, through } from "../../domain/signal/chunks.ts";
+import { newestSignalId, readChunks, upTo } from "../../domain/signal/chunks.ts";
 import { type FileFormat, fileFormats, fileHeads, fileLines } from "../../domain/signal/file.ts";
 import type { SignalReader } from "../../domain/storage/signals.ts";
 import type { SignalQuery } from "../../domain/signal/stored-signal.ts";
@@ -66,7 +66,7 @@ before it; NDJSON has every text as it was sent.`,
     try {
       const written = await withStorage(options.data, async ({ registry, signals }) => {
         const choice = await toChoice(registry, options);
-        const before = through(await newestSignalId(signals, choice.deskId));
+        const before = upTo(await newestSignalId(signals, choice.deskId));
         const query = { ...choice, before, order: "oldest", limit: Infinity } as const;
         return exportTo(output, options.format, signals, query, stop);
       });

@@ -3,7 +3,7 @@ import { setImmediate, setTimeout } from "node:timers/promises";
 import { InvalidArgumentError, Option } from "commander";
 import { UserError } from "../../lib/errors.ts";
 import { isUlid } from "../../domain/signal/id.ts";
-import { newestSignalId, readChunks, through } from "../../domain/signal/chunks.ts";
+import { newestSignalId, readChunks, upTo } from "../../domain/signal/chunks.ts";
 import type { SignalReader } from "../../domain/storage/signals.ts";
 import type { Storage } from "../../domain/storage/storage.ts";
 import { isStdoutClosed, OutputError } from "../../lib/output.ts";
@@ -74,7 +74,7 @@ async function tail(options: TailOptions): Promise<void> {
     last ??= await findStart(signals, choice, options);
     const newest = await newestSignalId(signals, choice.deskId);
     if (newest > last) {
-      const range = { after: last, before: through(newest) };
+      const range = { after: last, before: upTo(newest) };
       const query = { ...choice, ...range, order: "oldest", limit: Infinity } as const;
       for await (const chunk of readChunks(signals, query, CHUNK)) {
         print(chunk);
@@ -123,7 +123,7 @@ async function findStart(
   }
   // Read first, so that nothing is skipped that arrives during a search without a result.
   const newest = await newestSignalId(reader, null);
-  const query = { ...choice, order: "newest", before: through(newest), limit } as const;
+  const query = { ...choice, order: "newest", before: upTo(newest), limit } as const;
   let first: string | null = null;
   for await (const chunk of readChunks(reader, query, CHUNK)) first = chunk.at(-1)?.id ?? first;
   if (first === null) return newest;

@@ -63,6 +63,6 @@ export async function newestSignalId(
 }
 
 /** A `before` that includes this id. */
-export function through(id: string): string {
+export function upTo(id: string): string {
   return incrementBase32(id);
 }

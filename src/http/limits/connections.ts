@@ -48,7 +48,7 @@ const KNOWN_MIN = 1_000;
  */
 export type ConnectionPlan = Readonly<Record<"public" | keyof typeof others | "total", number>>;
 
-interface ConnectionNeeds {
+interface ConnectionSettings {
   /** For the public interface; 0 for as many as `ulimit -n` allows. */
   readonly connectionsMax: number;
   readonly consoleListen: Address | null;
@@ -59,7 +59,7 @@ interface ConnectionNeeds {
 
 /** Divides what `ulimit -n` allows: at least half for the public interface. */
 export function planConnections(
-  { connectionsMax, consoleListen, readListen, opsListen, acme }: ConnectionNeeds,
+  { connectionsMax, consoleListen, readListen, opsListen, acme }: ConnectionSettings,
   log: Pick<Logger, "warn">,
   descriptorsMax = readDescriptorsMax() ?? Infinity,
 ): ConnectionPlan {

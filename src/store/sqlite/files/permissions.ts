@@ -57,7 +57,7 @@ export function nameOf(uid: number): string {
   return userName(uid) ?? `user ${uid}`;
 }
 
-interface FolderMisfits {
+interface WrongPermissions {
   /** Files of other users. */
   readonly foreign: string[];
   /** Modes other than 0700 for folders and 0600 for files, in octal digits. */
@@ -65,19 +65,19 @@ interface FolderMisfits {
 }
 
 /** Looks at the folder, our files in it, and those in its `acme/`. */
-export function findMisfits(dataDir: string): FolderMisfits {
-  const misfits: FolderMisfits = { foreign: [], wrongMode: [] };
+export function findWrongPermissions(dataDir: string): WrongPermissions {
+  const found: WrongPermissions = { foreign: [], wrongMode: [] };
   for (const path of ourPaths(dataDir)) {
     const stats = statSync(path, { throwIfNoEntry: false });
     // SQLite may have removed its log meanwhile.
     if (stats === undefined) continue;
-    if (stats.uid !== process.geteuid?.()) misfits.foreign.push(path);
+    if (stats.uid !== process.geteuid?.()) found.foreign.push(path);
     const { mode } = stats;
     if ((mode & 0o777) !== (stats.isDirectory() ? 0o700 : 0o600)) {
-      misfits.wrongMode.push({ path, mode: octal(mode & 0o7777) });
+      found.wrongMode.push({ path, mode: octal(mode & 0o7777) });
     }
   }
-  return misfits;
+  return found;
 }
 
 /** The folder, our files in it, and those in its `acme/`. */

@@ -8,8 +8,8 @@ export const KEY_REQUESTS_MAX = 16;
 export const DESK_REQUESTS_MAX = 32;
 
 /** Whose request it is. */
-export interface PlaceOwner {
-  /** Null: who opens the ops socket, whose places are apart from those of keys. */
+export interface Caller {
+  /** Null: who opens the ops socket, whose requests are counted apart from those of keys. */
   readonly keyId: string | null;
   /** Null: all desks. */
   readonly deskId: number | null;
@@ -23,42 +23,35 @@ interface Limit {
   readonly who: string;
 }
 
-export class Places {
-  readonly #taken = new Map<string, number>();
+export class ConcurrencyLimit {
+  readonly #inProgress = new Map<string, number>();
 
-  /** Throws `rate_limited` or `unavailable`. Give the place back. */
-  take(reader: PlaceOwner): Disposable {
-    const limits = limitsOf(reader);
+  /** Counts a request until it is disposed of. Throws `rate_limited` or `unavailable`. */
+  begin(caller: Caller): Disposable {
+    const limits = limitsOf(caller);
     for (const { of, max, error, who } of limits) {
-      if ((this.#taken.get(of) ?? 0) < max) continue;
+      if ((this.#inProgress.get(of) ?? 0) < max) continue;
       const message = `${who} ${max} requests in progress; end some, and retry after the seconds in Retry-After.`;
       throw new AppError(error, { message, retryAfterS: 1 });
     }
-    for (const { of } of limits) this.#add(of, 1);
-    return {
-      [Symbol.dispose]: () => {
-        for (const { of } of limits) this.#add(of, -1);
-      },
+    const add = (change: 1 | -1): void => {
+      for (const { of } of limits) {
+        const count = (this.#inProgress.get(of) ?? 0) + change;
+        if (count === 0) this.#inProgress.delete(of);
+        else this.#inProgress.set(of, count);
+      }
     };
-  }
-
-  #add(of: string, change: 1 | -1): void {
-    const count = (this.#taken.get(of) ?? 0) + change;
-    if (count === 0) this.#taken.delete(of);
-    else this.#taken.set(of, count);
+    add(1);
+    return { [Symbol.dispose]: () => add(-1) };
   }
 }
 
-function limitsOf({ keyId, deskId }: PlaceOwner): Limit[] {
-  const ofReader = {
-    max: KEY_REQUESTS_MAX,
-    error: "rate_limited",
-    who: "This reader has",
-  } as const;
-  if (keyId === null) return [{ ...ofReader, of: "socket" }];
+function limitsOf({ keyId, deskId }: Caller): Limit[] {
+  const own = { max: KEY_REQUESTS_MAX, error: "rate_limited", who: "This reader has" } as const;
+  if (keyId === null) return [{ ...own, of: "socket" }];
   const who = deskId === null ? "The readers of all desks have" : "The readers of this desk have";
   return [
-    { ...ofReader, of: `key ${keyId}` },
+    { ...own, of: `key ${keyId}` },
     { of: `desk ${deskId}`, max: DESK_REQUESTS_MAX, error: "rate_limited", who },
     { of: "all", max: REQUESTS_MAX, error: "unavailable", who: "All readers together have" },
   ];

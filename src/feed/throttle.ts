@@ -1,19 +1,19 @@
-/** Takes turns at reading, and leaves most of the thread's time to the signals that arrive. */
+/** Runs one read after another, with rests that leave most of the thread's time to the signals that arrive. */
 
-/** How long a turn is followed by a rest, in turns: readers take at most a fifth of the time. */
-export const REST_TURNS = 4;
+/** How many times as long as a read the rest after it is: readers take at most a fifth of the time. */
+export const REST_FACTOR = 4;
 /** Timers are no finer. Shorter rests are added up. */
 const REST_MS_MIN = 1;
 
-export class Turns {
+export class Throttle {
   #last: Promise<void> = Promise.resolve();
   #restMs = 0;
 
   /**
-   * Runs the work after the turns that were asked for before, each followed by its rest. `extraMs`: what
-   * the work costs the thread outside of this function.
+   * Runs the work after all earlier work and its rests. `extraMs`: what the work costs the thread outside of
+   * this function.
    */
-  async take<T>(work: () => T | Promise<T>, extraMs = 0): Promise<T> {
+  async run<T>(work: () => T | Promise<T>, extraMs = 0): Promise<T> {
     const before = this.#last;
     const { promise, resolve } = Promise.withResolvers<void>();
     this.#last = promise;
@@ -22,7 +22,7 @@ export class Turns {
     try {
       return await work();
     } finally {
-      this.#restMs += (performance.now() - startedAt + extraMs) * REST_TURNS;
+      this.#restMs += (performance.now() - startedAt + extraMs) * REST_FACTOR;
       this.#rest(resolve);
     }
   }
