@@ -1,10 +1,11 @@
 /** A disk that is slow to sync: a bounded queue, prompt refusals, and recovery. */
 import { expect, setDefaultTimeout, test } from "bun:test";
 import { writeFileSync } from "node:fs";
-import { cli, mintKey, startServe } from "../../kit/cli.ts";
+import { cli } from "../../kit/cli.ts";
 import { startLoad } from "../../kit/load.ts";
 import { scrape } from "../../ops/_metrics.ts";
 import { expectKept, memoryMib, report, scale, stop } from "../kit/faults.ts";
+import { underLoad } from "../kit/service.ts";
 import { attachStrace } from "../kit/strace.ts";
 import { post } from "../../kit/setup.ts";
 
@@ -49,25 +50,18 @@ async function expectOneOriginal(url: string, key: string, clientId: string): Pr
 }
 
 test("an fsync takes seconds: the queue is bounded, refusals are prompt, and the server recovers", async () => {
-  const server = await startServe(["--rate-limit", "0"]);
-  const { pid, url, dataDir } = server;
-  const { key } = await mintKey(dataDir);
-  const honest = startLoad({ url, key, connections: 4, prefix: "honest", pauseAfter503Ms: 500 });
-  const flood = startLoad({
-    url,
-    key,
-    connections: FLOOD_CONNECTIONS,
-    prefix: "flood",
-    metadataChars: FLOOD_METADATA_CHARS,
-    pauseAfter503Ms: 500,
+  const crowd = { connections: FLOOD_CONNECTIONS, metadataChars: FLOOD_METADATA_CHARS };
+  const { server, url, key, dataDir, ...service } = await underLoad({
+    load: { ...crowd, prefix: "flood", pauseAfter503Ms: 500 },
+    signals: FLOOD_CONNECTIONS / 2,
   });
-  await flood.more(FLOOD_CONNECTIONS / 2, 201);
+  const { pid } = server;
+  const flood = service.load;
+  const honest = startLoad({ url, key, connections: 4, prefix: "honest", pauseAfter503Ms: 500 });
 
   const before = flood.results.length;
-  const { detach } = await attachStrace(pid, [
-    "-e",
-    `inject=fsync,fdatasync:delay_enter=${DELAY_MS}ms`,
-  ]);
+  const delay = `inject=fsync,fdatasync:delay_enter=${DELAY_MS}ms`;
+  const { detach } = await attachStrace(pid, ["-e", delay]);
   resetMemoryPeak(pid);
   for (let round = 0; round < scale(4, 1); round += 1) {
     await Promise.all([

@@ -3,11 +3,11 @@ import { expect, setDefaultTimeout, test } from "bun:test";
 import { join } from "node:path";
 import { DAY_MS, HOUR_MS } from "../../../src/lib/text/time.ts";
 import { makeCertificate, writeCertificate } from "../../kit/certificates.ts";
-import { cli, freePort, mintKey, sendHalf, type ServeProcess, startServe } from "../../kit/cli.ts";
-import { startLoad } from "../../kit/load.ts";
+import { cli, sendHalf, startServe } from "../../kit/cli.ts";
 import { openForDamage, post, query, temporaryFolder } from "../../kit/setup.ts";
 import { startClock, type TestClock } from "../kit/clock.ts";
 import { expectKept, isFull, report, scale, stop } from "../kit/faults.ts";
+import { type Service, startService, underLoad } from "../kit/service.ts";
 
 setDefaultTimeout(300_000);
 
@@ -23,8 +23,7 @@ const LAST_USED_INTERVAL_MS = 60_000;
 
 /** After each step: received_at, deduplication, last use and health are right. */
 async function expectInStep(
-  { url, dataDir }: ServeProcess,
-  { key, id }: { key: string; id: string },
+  { url, dataDir, key, keyId }: Service,
   clock: TestClock,
   clientId: string,
 ): Promise<void> {
@@ -45,7 +44,7 @@ async function expectInStep(
   const [row] = query<{ usedAt: number }>(
     dataDir,
     "SELECT last_used_at AS usedAt FROM api_keys WHERE id = ?",
-    id,
+    keyId,
   );
   expect(Math.abs((row?.usedAt ?? 0) - after)).toBeLessThanOrEqual(LAST_USED_INTERVAL_MS);
   const health = await cli(["healthcheck", "--data", dataDir], { env: clock.env });
@@ -54,40 +53,36 @@ async function expectInStep(
 
 test("the clock steps under load: ids rise and duplicates are found", async () => {
   const clock = startClock();
-  const server = await startServe(["--rate-limit", "0"], { env: clock.env });
-  const { dataDir, url } = server;
-  const minted = await mintKey(dataDir, "alpha", { env: clock.env });
-  const load = startLoad({ url, key: minted.key, connections: 16, reuse: "mixed" });
-  await load.more(50, 201);
+  const crowd = { connections: 16, reuse: "mixed" } as const;
+  const service = await underLoad({ env: clock.env, load: crowd });
+  const { dataDir, load } = service;
   for (const [index, offset] of steps.entries()) {
     clock.set(offset);
     await load.more(100, 201);
-    await expectInStep(server, minted, clock, `step-${index}`);
+    await expectInStep(service, clock, `step-${index}`);
   }
   const results = await load.end();
   expect(results.filter(({ outcome }) => outcome !== 201)).toEqual([]);
-  await stop(server);
+  await stop(service.server);
   expectSteps(dataDir);
   report("clock under load", steps.length, `${expectKept(dataDir, results)} answers kept, all 201`);
 });
 
 test("the clock steps between two runs, ended by SIGTERM and by SIGKILL", async () => {
   const clock = startClock();
-  const dataDir = join(temporaryFolder(), "data");
-  const minted = await mintKey(dataDir, "alpha", { env: clock.env });
-  const listen = `127.0.0.1:${await freePort()}`;
-  const [url, key] = [`http://${listen}`, minted.key];
-  const load = startLoad({ url, key, connections: 16, reuse: "mixed", retry: true });
-  for (const [index, offset] of [0, ...steps].entries()) {
+  const crowd = { connections: 16, reuse: "mixed", retry: true } as const;
+  const service = await underLoad({ env: clock.env, load: crowd });
+  const { dataDir, load } = service;
+  for (const [index, offset] of steps.entries()) {
+    service.server.kill(index % 2 === 0 ? "SIGTERM" : "SIGKILL");
+    await service.server.exited;
     clock.set(offset);
-    const server = await startServe(["--rate-limit", "0"], { dataDir, listen, env: clock.env });
+    await service.restart();
     await load.more(100, 201);
-    await expectInStep(server, minted, clock, `step-${index}`);
-    const isLast = index === steps.length;
-    if (isLast) await load.end();
-    server.kill(isLast || index % 2 === 0 ? "SIGTERM" : "SIGKILL");
-    await server.exited;
+    await expectInStep(service, clock, `step-${index}`);
   }
+  await load.end();
+  await stop(service.server);
   expectSteps(dataDir);
   report("clock between runs", steps.length, `${expectKept(dataDir, load.results)} answers kept`);
 });
@@ -105,8 +100,7 @@ function expectSteps(dataDir: string): void {
 
 test("limits of time and rates find signals that came after a forward step of ten years", async () => {
   const clock = startClock();
-  const { dataDir, url } = await startServe([], { env: clock.env });
-  const { key, id } = await mintKey(dataDir, "alpha", { env: clock.env });
+  const { dataDir, url, key, keyId: id } = await startService({ env: clock.env });
   for (const offset of [3_650 * DAY_MS, 0, -HOUR_MS]) {
     clock.set(offset);
     const before = clock.now();
@@ -149,8 +143,7 @@ test("keys expire by the wall clock", async () => {
 test("the rate limit follows real time", async () => {
   const clock = startClock();
   const rate = 100;
-  const { dataDir, url } = await startServe(["--rate-limit", `${rate}`], { env: clock.env });
-  const { key } = await mintKey(dataDir);
+  const { url, key } = await startService({ args: ["--rate-limit", `${rate}`], env: clock.env });
   const counts = { 201: 0, 429: 0 };
   const startedAt = performance.now();
   const sendMany = async (): Promise<void> => {
@@ -190,8 +183,8 @@ test("request and stop timeouts follow real time", async () => {
 
 async function expectPatience(offset: number): Promise<void> {
   const clock = startClock();
-  const server = await startServe(["--stop-timeout", "10m"], { env: clock.env });
-  const { key } = await mintKey(server.dataDir);
+  const args = ["--stop-timeout", "10m"];
+  const { server, key } = await startService({ args, env: clock.env });
   const beforeStop = await sendHalf(server.url, key);
   const inStop = await sendHalf(server.url, key);
   expect((await post(server.url, key)).status).toBe(201);
@@ -210,8 +203,8 @@ async function expectPatience(offset: number): Promise<void> {
 
 async function expectDeadline(offset: number): Promise<void> {
   const clock = startClock();
-  const server = await startServe(["--stop-timeout", "300ms"], { env: clock.env });
-  const { key } = await mintKey(server.dataDir);
+  const args = ["--stop-timeout", "300ms"];
+  const { server, key } = await startService({ args, env: clock.env });
   const unfinished = await sendHalf(server.url, key);
   expect((await post(server.url, key)).status).toBe(201);
   server.kill("SIGTERM");
@@ -246,8 +239,7 @@ test("health is red only while there is a reason", async () => {
 /** Without new signals, a problem is shown for 10 s of real time: slow, so only at full scale. */
 async function expectProblemForgotten(offset: number): Promise<void> {
   const clock = startClock();
-  const { dataDir, url } = await startServe([], { env: clock.env });
-  const { key } = await mintKey(dataDir);
+  const { dataDir, url, key } = await startService({ env: clock.env });
   const other = openForDamage(dataDir);
   other.run("BEGIN IMMEDIATE");
   expect((await post(url, key)).status).toBe(503);

@@ -3,11 +3,12 @@ import { expect, setDefaultTimeout, test } from "bun:test";
 import { Database } from "bun:sqlite";
 import { join } from "node:path";
 import type { LoadResult } from "../../kit/client.ts";
-import { freePort, mintKey, spawn, startServe } from "../../kit/cli.ts";
+import { freePort, spawn, startServe } from "../../kit/cli.ts";
 import { seed } from "../../store/_databases.ts";
 import { startLoad } from "../../kit/load.ts";
-import { onCleanup, post, query, temporaryFolder } from "../../kit/setup.ts";
-import { expectKept, expectSameIds, report, scale, stop } from "../kit/faults.ts";
+import { onCleanup, post, query } from "../../kit/setup.ts";
+import { expectKept, expectSameIds, kill, report, scale, stop } from "../kit/faults.ts";
+import { underLoad } from "../kit/service.ts";
 
 setDefaultTimeout(400_000);
 
@@ -47,32 +48,23 @@ async function killWhileStarting(dataDir: string, listen: string, afterMs: numbe
 }
 
 test("killed again and again under load, it keeps each acknowledged signal exactly once", async () => {
-  const dataDir = join(temporaryFolder(), "data");
-  const { key } = await mintKey(dataDir);
-  const listen = `127.0.0.1:${await freePort()}`;
-  const url = `http://${listen}`;
-  const load = startLoad({
-    url,
-    key,
-    connections: 48,
-    copies: COPIES,
-    reuse: "mixed",
-    retry: true,
+  const service = await underLoad({
+    args: [],
+    load: { connections: 48, copies: COPIES, reuse: "mixed", retry: true },
   });
+  const { dataDir, listen, url, key, load } = service;
   let killsAtStart = 0;
   for (let round = 0; round < KILLS; round++) {
+    await load.more(50 + 17 * (round % 7), 201);
+    await kill(service.server);
+    // The other half is first opened by the next server.
+    if (round % 2 === 0) expectKept(dataDir, load.results);
     if (round % 8 === 7) {
       await killWhileStarting(dataDir, listen, 25 * (1 + (killsAtStart % 12)));
       killsAtStart += 1;
     }
-    const server = await startServe([], { dataDir, listen });
-    await load.more(50 + 17 * (round % 7), 201);
-    server.kill("SIGKILL");
-    expect(await server.exited).toBe("SIGKILL");
-    // The other half is first opened by the next server.
-    if (round % 2 === 0) expectKept(dataDir, load.results);
+    await service.restart();
   }
-  const server = await startServe([], { dataDir, listen });
   await load.more(100, 201);
   const results = await load.end();
 
@@ -83,7 +75,7 @@ test("killed again and again under load, it keeps each acknowledged signal exact
   // Each signal was sent until it was answered.
   expect(query(dataDir, "SELECT count(*) AS n FROM signals")).toEqual([{ n: created }]);
   await expectSameIds(url, key, results.filter(({ id }) => id !== null).slice(0, 50));
-  await stop(server);
+  await stop(service.server);
   expectKept(dataDir, results);
   report(
     "kill -9",
@@ -103,17 +95,10 @@ async function killWithFullLog(
   onCleanup(() => reader.close());
   reader.run("BEGIN");
   reader.query("SELECT max(seq) FROM signals").get();
-  const load = startLoad({
-    url: server.url,
-    key,
-    prefix,
-    connections: 64,
-    reuse: "mixed",
-    metadataChars: 3_000,
-  });
+  const crowd = { connections: 64, reuse: "mixed", metadataChars: 3_000 } as const;
+  const load = startLoad({ url: server.url, key, prefix, ...crowd });
   while (logBytes(dataDir) < LOG_BYTES_MIN) await load.more(100, 201);
-  server.kill("SIGKILL");
-  expect(await server.exited).toBe("SIGKILL");
+  await kill(server);
   const results = await load.end();
   reader.run("COMMIT");
   reader.close();

@@ -2,10 +2,10 @@
 import { expect, setDefaultTimeout, test } from "bun:test";
 import { existsSync, mkdirSync, readFileSync, symlinkSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
-import { cli, freePort, mintKey, type ServeProcess, signalbox, startServe } from "../../kit/cli.ts";
-import { startLoad } from "../../kit/load.ts";
+import { cli, type ServeProcess, signalbox } from "../../kit/cli.ts";
 import { query, temporaryFolder } from "../../kit/setup.ts";
 import { expectKept, report, scale, stop, tryStart } from "../kit/faults.ts";
+import { underLoad } from "../kit/service.ts";
 import { LOCKED, startStorm, statusFor } from "./_storm.ts";
 import { underStrace } from "../kit/strace.ts";
 import { checkpointingAfter, variantOf } from "../kit/variant.ts";
@@ -35,9 +35,7 @@ function expectNothingSaid(server: ServeProcess): void {
 }
 
 test("a second server on the folder is refused under any path, and the first is not disturbed", async () => {
-  const first = await startServe(["--rate-limit", "0"]);
-  const { dataDir } = first;
-  const { key } = await mintKey(dataDir);
+  const { server: first, dataDir, load } = await underLoad({ load: { connections: 16 } });
   const elsewhere = temporaryFolder();
   symlinkSync(dataDir, join(elsewhere, "link"));
   symlinkSync(dirname(dataDir), join(elsewhere, "parent"));
@@ -49,7 +47,6 @@ test("a second server on the folder is refused under any path, and the first is 
     { given: join("..", basename(dataDir)), shown: dataDir },
     { given: `${dataDir}/./`, shown: dataDir },
   ];
-  const load = startLoad({ url: first.url, key, connections: 16 });
   for (const { given, shown } of names) {
     await load.more(50, 201);
     const args = ["serve", "--data", given, "--listen", "127.0.0.1:0"];
@@ -69,14 +66,8 @@ test("of several servers that start at once over a killed one's lock, one serves
   const dataDir = join(temporaryFolder(), "data");
   const calls = "openat,fcntl,pread64,pwrite64,fsync,fdatasync";
   const delay = `inject=${calls}:delay_enter=${LOCK_DELAY_US}`;
-  const late = underStrace([
-    "-P",
-    join(dataDir, "serve.lock"),
-    "-e",
-    `trace=${calls}`,
-    "-e",
-    delay,
-  ]);
+  const lock = ["-P", join(dataDir, "serve.lock")];
+  const late = underStrace([...lock, "-e", `trace=${calls}`, "-e", delay]);
   for (let round = 0; round < RACES; round += 1) {
     const program = round % 2 === 0 ? late : signalbox;
     const starters = await Promise.all(
@@ -103,11 +94,8 @@ async function expectSound(dataDir: string): Promise<void> {
 
 test("no command meets a lock beside full load and many checkpoints", async () => {
   const program = variantOf(checkpointingAfter(CHECKPOINT_PAGES));
-  const server = await startServe(["--rate-limit", "0"], { program });
-  const { dataDir, url } = server;
-  const { key } = await mintKey(dataDir);
-  const load = startLoad({ url, key, connections: CONNECTIONS });
-  await load.more(100, 201);
+  const crowd = { connections: CONNECTIONS };
+  const { server, dataDir, url, load } = await underLoad({ program, load: crowd });
   const storm = startStorm({ dataDir, processes: PROCESSES, url });
   await Bun.sleep(STORM_MS);
   await storm.end();
@@ -121,36 +109,31 @@ test("no command meets a lock beside full load and many checkpoints", async () =
   const kept = expectKept(dataDir, results);
   await expectSound(dataDir);
   const commands = [...storm.counts.values()].reduce((total, count) => total + count, 0);
-  report(
-    "commands beside full load",
-    commands,
-    `${checkpoints} log restarts; ${kept} signals kept`,
-  );
+  const found = `${checkpoints} log restarts; ${kept} signals kept`;
+  report("commands beside full load", commands, found);
 });
 
 test("no command meets a lock while the server restarts", async () => {
   const program = variantOf(checkpointingAfter(CHECKPOINT_PAGES));
-  const dataDir = join(temporaryFolder(), "data");
-  const { key } = await mintKey(dataDir);
-  const listen = `127.0.0.1:${await freePort()}`;
-  const load = startLoad({ url: `http://${listen}`, key, connections: 16, retry: true });
+  const service = await underLoad({ program, load: { connections: 16, retry: true } });
+  const { dataDir, load, url } = service;
   const storm = startStorm({ dataDir, processes: PROCESSES, url: null });
   for (let round = 0; round < RESTARTS; round += 1) {
-    const server = await startServe(["--rate-limit", "0"], { dataDir, listen, program });
+    const { server } = service;
     await load.more(200 + 100 * (round % 3), 201);
     await stop(server);
     expectNothingSaid(server);
+    await service.restart();
   }
-  const server = await startServe(["--rate-limit", "0"], { dataDir, listen, program });
   await load.more(100, 201);
   await storm.end();
   const results = await load.end();
   const answered = results.filter(({ outcome }) => typeof outcome === "number");
   for (const { outcome } of answered) expect([200, 201]).toContain(outcome as number);
   for (const minted of storm.minted) {
-    expect(await statusFor(server.url, minted)).toBe(storm.revoked.has(minted) ? 401 : 201);
+    expect(await statusFor(url, minted)).toBe(storm.revoked.has(minted) ? 401 : 201);
   }
-  await stop(server);
+  await stop(service.server);
   const kept = expectKept(dataDir, results);
   await expectSound(dataDir);
   report("commands beside restarts", RESTARTS, `${storm.minted.length} keys; ${kept} signals kept`);

@@ -2,10 +2,11 @@
 import { expect, test } from "bun:test";
 import { Database } from "bun:sqlite";
 import { join } from "node:path";
-import { cli, mintKey, startServe } from "../../kit/cli.ts";
+import { cli, mintKey } from "../../kit/cli.ts";
 import { startLoad } from "../../kit/load.ts";
 import { post, query } from "../../kit/setup.ts";
 import { report, scale } from "../kit/faults.ts";
+import { underLoad } from "../kit/service.ts";
 
 /** Revokes keys that are under load, beside the load of another desk. */
 async function revokeUnderLoad(
@@ -13,12 +14,11 @@ async function revokeUnderLoad(
   rounds: number,
   revoke: (dataDir: string, id: string) => Promise<void> | void,
 ): Promise<void> {
-  const { url, dataDir } = await startServe(["--rate-limit", "0"]);
-  const other = await mintKey(dataDir, "beta");
-  const background = startLoad({ url, key: other.key, connections: 16, prefix: "background" });
+  const crowd = { connections: 16, prefix: "background" };
+  const { url, dataDir, load: background } = await underLoad({ load: crowd });
   let kept = 0;
   for (let round = 0; round < rounds; round += 1) {
-    const { key, id } = await mintKey(dataDir);
+    const { key, id } = await mintKey(dataDir, "beta");
     const load = startLoad({ url, key, connections: 32, reuse: "mixed", prefix: `round-${round}` });
     const count = (): number =>
       query<{ n: number }>(dataDir, "SELECT count(*) AS n FROM signals WHERE key_id = ?", id)[0]
@@ -37,11 +37,8 @@ async function revokeUnderLoad(
   const results = await background.end();
   expect(results.filter(({ outcome }) => outcome !== 201)).toEqual([]);
   expect(query(dataDir, "PRAGMA integrity_check")).toEqual([{ integrity_check: "ok" }]);
-  report(
-    name,
-    rounds,
-    `${kept} signals of revoked keys; ${results.length} of another desk, all 201`,
-  );
+  const found = `${kept} signals of revoked keys; ${results.length} of another desk, all 201`;
+  report(name, rounds, found);
 }
 
 test("once `key revoke` has returned, no signal of that key commits", () =>
