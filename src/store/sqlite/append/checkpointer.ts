@@ -24,11 +24,12 @@ export class Checkpointer {
 
   private constructor(thread: Thread, { onNearlyDone, onFatal }: CheckpointerEvents) {
     this.#thread = thread;
-    const onCheckpointed = (): void => {
+    thread.listen((message) => {
+      if (message.type === "fatal") onFatal(message.reason);
+      if (message.type !== "checkpointed") return;
       this.#isRunning = false;
       onNearlyDone();
-    };
-    thread.listen({ onCheckpointed, onFatal });
+    });
   }
 
   static async start(where: DatabaseLocation, events: CheckpointerEvents): Promise<Checkpointer> {

@@ -22,7 +22,7 @@ export type ToThread =
   | { readonly type: "probe" | "checkpoint" | "close" };
 
 /** The outcomes of a batch and its times, and how many log pages are not in the database after it. */
-interface Committed extends Omit<Transaction, "signals"> {
+export interface Committed extends Omit<Transaction, "signals"> {
   readonly type: "committed";
   readonly outcomes: readonly Outcome[];
   readonly logPagesToCopy: number;
@@ -34,14 +34,6 @@ export type FromThread =
   | { readonly type: "probed"; readonly refusal: Refusal | null }
   | { readonly type: "opened" | "checkpointed" | "closed" }
   | { readonly type: "fatal"; readonly reason: string };
-
-interface ThreadEvents {
-  readonly onCommitted?: (committed: Committed) => void;
-  readonly onProbed?: (refusal: Refusal | null) => void;
-  readonly onCheckpointed?: () => void;
-  /** The thread has stopped. Called at most once. */
-  readonly onFatal: (reason: string) => void;
-}
 
 export class Thread {
   readonly #worker = new Worker(workerUrl("store/sqlite/append/database.worker.ts"));
@@ -64,29 +56,11 @@ export class Thread {
     this.#worker.postMessage(JSON.stringify(message));
   }
 
-  listen({ onCommitted, onProbed, onCheckpointed, onFatal }: ThreadEvents): void {
+  listen(receive: (message: FromThread) => void): void {
     this.#receive((message) => {
-      switch (message.type) {
-        case "committed":
-          onCommitted?.(message);
-          break;
-        case "probed":
-          onProbed?.(message.refusal);
-          break;
-        case "checkpointed":
-          onCheckpointed?.();
-          break;
-        case "fatal":
-          this.#isFailed = true;
-          onFatal(message.reason);
-          this.#onClosed?.();
-          break;
-        case "closed":
-          this.#onClosed?.();
-          break;
-        case "opened":
-          break;
-      }
+      if (message.type === "fatal") this.#isFailed = true;
+      receive(message);
+      if (message.type === "fatal" || message.type === "closed") this.#onClosed?.();
     });
   }
 

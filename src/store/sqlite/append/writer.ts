@@ -10,7 +10,7 @@ import type { Appended, Outage, Submission } from "../../../domain/storage/appen
 import type { ServerStorageEvents } from "../../../domain/storage/storage.ts";
 import type { Newest } from "../log/next-step.ts";
 import type { Outcome, Refusal } from "./batch.ts";
-import { type DatabaseLocation, Thread } from "./thread.ts";
+import { type Committed, type DatabaseLocation, Thread } from "./thread.ts";
 
 /** Submissions without an outcome. At 30,000/s this is a third of a second. */
 export const QUEUE_SIGNALS_MAX = 10_000;
@@ -62,19 +62,12 @@ export class Writer {
   private constructor(thread: Thread, events: WriterEvents) {
     this.#thread = thread;
     this.#events = events;
-    thread.listen({
-      onCommitted: ({ outcomes, durationMs, commitMs, logPagesToCopy }) => {
-        this.#settle(outcomes);
-        if (outcomes.some(isKept)) {
-          events.onTransaction({ signals: outcomes.length, durationMs, commitMs });
-        }
-        events.onCommitted(logPagesToCopy);
-      },
-      onProbed: (refusal) => {
-        if (refusal === null) this.#recover();
-        else this.#refused(refusal);
-      },
-      onFatal: (reason) => this.fail(reason),
+    thread.listen((message) => {
+      if (message.type === "committed") this.#committed(message);
+      else if (message.type === "fatal") this.fail(message.reason);
+      else if (message.type !== "probed") return;
+      else if (message.refusal === null) this.#recover();
+      else this.#refused(message.refusal);
     });
   }
 
@@ -157,6 +150,14 @@ export class Writer {
     this.#unsent = 0;
     if (unsent.length === 0) return;
     this.#thread.post({ type: "append", submissions: unsent.map(({ submission }) => submission) });
+  }
+
+  #committed({ outcomes, durationMs, commitMs, logPagesToCopy }: Committed): void {
+    this.#settle(outcomes);
+    if (outcomes.some(isKept)) {
+      this.#events.onTransaction({ signals: outcomes.length, durationMs, commitMs });
+    }
+    this.#events.onCommitted(logPagesToCopy);
   }
 
   #settle(outcomes: readonly Outcome[]): void {
