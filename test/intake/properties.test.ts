@@ -1,7 +1,12 @@
 /** Generated signals read back as they were sent, and generated rubbish gets a documented answer. */
 import { expect, test } from "bun:test";
 import * as fc from "fast-check";
-import { BODY_BYTES_MAX, fieldNames, type Signal } from "../../src/domain/signal/signal.ts";
+import {
+  BODY_BYTES_MAX,
+  fieldNames,
+  type Signal,
+  SignalBody,
+} from "../../src/domain/signal/signal.ts";
 import { query, startTestApp } from "../kit/setup.ts";
 
 /** Each run is a request and a look into the database. */
@@ -93,18 +98,17 @@ const { objectText } = fc.letrec<{ value: string; objectText: string }>((tie) =>
     }),
 }));
 
-const fields: Record<keyof Signal, fc.Arbitrary<Sent>> = {
-  source: oneOf("venue_1", "venue_2", "venue_3"),
-  type: oneOf("prediction_market", "crypto", "stock"),
-  symbol: jsonString(plain(512)),
-  side: oneOf("open", "close"),
-  direction: oneOf("long", "short", "buy", "sell"),
-  price: double,
-  quantity: double,
-  signal_time: wholeNumber,
-  client_signal_id: jsonString(plain(200)),
-  metadata: objectText.map((text) => ({ value: text, text })),
-};
+/** What each field may be, by its definition. */
+const fields = Object.fromEntries(
+  Object.entries(SignalBody.properties).map(([name, { type, enum: values, maxLength }]) => {
+    if (Array.isArray(values)) return [name, oneOf(...(values as string[]))];
+    if (type === "number") return [name, double];
+    if (type === "integer") return [name, wholeNumber];
+    if (type === "object") return [name, objectText.map((text) => ({ value: text, text }))];
+    // Room for what makes an id unique.
+    return [name, jsonString(plain(Number(maxLength) - 10))];
+  }),
+) as Record<keyof Signal, fc.Arbitrary<Sent>>;
 
 const anySignal = fc.record({
   sent: fc.record<Partial<Record<keyof Signal, Sent>>>(fields, {

@@ -4,30 +4,19 @@ import type { Signal } from "../../src/domain/signal/signal.ts";
 import { ADMIN } from "../../src/domain/storage/author.ts";
 import { everySignal } from "../../src/domain/signal/stored-signal.ts";
 import { DAY_MS } from "../../src/lib/text/time.ts";
+import { fullSignal } from "../store/_signal.ts";
 import { START, start, tested } from "./start.ts";
 
 export function storingTests(): void {
   test("each field comes back as it was sent, with the key, the desk and the times", async () => {
     const { append, list, alpha, time } = await start();
-    const full: Signal = {
-      source: "venue_3",
-      type: "crypto",
-      symbol: "BTC/USDT \u{1f600}",
-      side: "close",
-      direction: "short",
-      price: 0.1,
-      quantity: -1e300,
-      signal_time: Number.MAX_SAFE_INTEGER,
-      client_signal_id: "id \u0301",
-      metadata: '{ "a": 1.00000000000000000001, "b": "\\u0000" }',
-    };
-    const { id } = await append(full);
+    const { id } = await append(fullSignal);
     const { signals, more } = await list();
     const { keyId: key_id, key } = alpha;
     const received_at = time.at;
     const last4 = key.slice(-4);
     expect(signals).toEqual([
-      { ...full, id, desk: "alpha", key_id, key_label: null, key_last4: last4, received_at },
+      { ...fullSignal, id, desk: "alpha", key_id, key_label: null, key_last4: last4, received_at },
     ]);
     expect(more).toBeNull();
   });

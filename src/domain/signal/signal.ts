@@ -1,9 +1,8 @@
 /**
  * The signal as a desk submits it (`SPEC.md` 2.1). This one TypeBox definition validates requests (see
  * `fields.ts`), types the code, appears in `openapi.yaml`, and names the columns of the database, the
- * export and the console's signal page. To add a field, change this file, `schema.sql`, `README.md`,
- * `docs/api.md`, `test/intake/fields.test.ts`, `test/intake/properties.test.ts` and `test/storage/storing.ts`: the
- * compiler and the tests insist.
+ * export and the console's signal page. To add a field, change this file and `schema.sql`, and give its values and
+ * reasons in `test/intake/fields.test.ts`: the compiler insists.
  */
 import { type Static, Type } from "@sinclair/typebox";
 import {
