@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { encodeTime } from "ulid";
 import { cliHere, expectRefusal, mintKey, signalbox, spawn, startServe } from "../kit/cli.ts";
 import { edit, seed, seededId, seededUlid } from "../store/_databases.ts";
+import { emptySignal } from "../store/_signal.ts";
 import { onCleanup, post, temporaryFolder } from "../kit/setup.ts";
 import { CTRL_C, onTerminal, startOnTerminal } from "../kit/terminal.ts";
 import { prettyJson } from "../../src/domain/signal/pretty-json.ts";
@@ -180,14 +181,12 @@ describe("list", () => {
         received_at: SEEDED_AT + 1,
         key_id: keyId,
         key_label: "seed",
+        ...emptySignal,
         source: "venue_2",
         type: "crypto",
         symbol: "BTC/USDT",
-        side: "open",
         direction: "buy",
         price: 0.25,
-        quantity: null,
-        signal_time: null,
         client_signal_id: seededId(1),
         metadata: { a: 1 },
       },
