@@ -843,10 +843,10 @@ test("what send waits for is said once per reason, and every minute while it las
   await replace((text) => void notes.push(text));
   onCleanup(() => replace(print.printNote));
   Object.defineProperty(process.stderr, "isTTY", { value: false });
-  const { SendProgress } = await import("../../src/commands/send/progress.ts");
+  const { startProgress } = await import("../../src/commands/send/progress.ts");
   jest.useFakeTimers();
   onCleanup(() => jest.useRealTimers());
-  const progress = await SendProgress.start("http://127.0.0.1:1", 30);
+  const progress = await startProgress("http://127.0.0.1:1", 30);
   for (let time = 0; time < 3; time += 1) progress.retry("connection refused");
   progress.retry("503");
   progress.retry("connection refused");

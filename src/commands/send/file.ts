@@ -7,7 +7,7 @@ import { type Journal, readJournal, writeJournal } from "../../send/journal.ts";
 import { Sender, type Target } from "../../send/sender.ts";
 import { count, plural, printChanged, printJson, printNote } from "../../cli/print.ts";
 import { startBar } from "../../cli/progress.ts";
-import { SendProgress } from "./progress.ts";
+import { startProgress } from "./progress.ts";
 import { Refusals, Results } from "./report.ts";
 import { onStopSignals } from "../../cli/stop-signal.ts";
 
@@ -28,7 +28,7 @@ export async function sendFile(
   options: FileOptions,
   resume: string,
 ): Promise<void> {
-  const run = new Run(resume);
+  const run = startRun(resume);
   const input = await run.orStopped(Input.open(file));
   const refusals = new Refusals(input, options.refused);
   const journal = target === null ? null : findJournal(input, options.journal);
@@ -46,36 +46,31 @@ export async function sendFile(
   if (!results.isComplete) throw new UserError(results.describeProblems(stoppedBy, resume));
 }
 
-/** A run that SIGINT and SIGTERM stop. */
-class Run {
-  readonly stop = new AbortController();
-  /** What to type to continue. */
-  readonly resume: string;
-  /** Called first when the run is stopped. */
-  onStop: () => void = () => {};
-  readonly #stopped: Promise<never>;
+type Run = ReturnType<typeof startRun>;
 
-  constructor(resume: string) {
-    this.resume = resume;
-    const { promise, reject } = Promise.withResolvers<never>();
-    this.#stopped = promise;
-    onStopSignals(
-      () => {
-        this.onStop();
-        this.stop.abort();
-        reject(new UserError("Stopped: nothing was sent."));
-      },
-      () => {
-        printNote(`Stopped at once. To resume, type: ${this.resume}`);
-        process.exit(1);
-      },
-    );
-  }
-
-  /** Before anything is sent, the first signal ends the command. */
-  orStopped<T>(work: Promise<T>): Promise<T> {
-    return Promise.race([work, this.#stopped]);
-  }
+/** A run that SIGINT and SIGTERM stop. `resume`: what to type to continue. */
+function startRun(resume: string) {
+  const stop = new AbortController();
+  const { promise: stopped, reject } = Promise.withResolvers<never>();
+  const run = {
+    stop,
+    /** Called first when the run is stopped. */
+    onStop: (): void => {},
+    /** Before anything is sent, the first signal ends the command. */
+    orStopped: <T>(work: Promise<T>): Promise<T> => Promise.race([work, stopped]),
+  };
+  onStopSignals(
+    () => {
+      run.onStop();
+      stop.abort();
+      reject(new UserError("Stopped: nothing was sent."));
+    },
+    () => {
+      printNote(`Stopped at once. To resume, type: ${resume}`);
+      process.exit(1);
+    },
+  );
+  return run;
 }
 
 async function check(
@@ -169,13 +164,13 @@ async function send(
   input: Input,
   { firstId, target, run, results, options }: Sending,
 ): Promise<UserError | null> {
-  const progress = await SendProgress.start(target.url, results.counts.signals);
+  const progress = await startProgress(target.url, results.counts.signals);
   run.onStop = () => {
     progress.stop();
     printNote("Stopping after the requests in flight: press Ctrl-C again to stop at once.");
   };
   try {
-    const sender = new Sender(target, run.stop.signal, (reason) => progress.retry(reason));
+    const sender = new Sender(target, run.stop.signal, progress.retry);
     return await sendAll(input, {
       firstId,
       sender,

@@ -8,7 +8,7 @@ import { newFirstId } from "../../send/journal.ts";
 import type { Bytes } from "../../send/input.ts";
 import { type Outcome, Sender, sentence, type Target } from "../../send/sender.ts";
 import { printData, printNote } from "../../cli/print.ts";
-import { SendProgress } from "./progress.ts";
+import { startProgress } from "./progress.ts";
 import { stopAtSignals } from "../../cli/stop-signal.ts";
 
 type Field = (typeof fieldNames)[number];
@@ -81,11 +81,11 @@ export async function sendOne(
 
 /** The first Ctrl-C ends the retries, a later one the process. */
 async function send(target: Target, body: Bytes): Promise<Outcome> {
-  const progress = await SendProgress.start(target.url, 1);
+  const progress = await startProgress(target.url, 1);
   const stop = stopAtSignals();
-  stop.addEventListener("abort", () => progress.stop());
+  stop.addEventListener("abort", progress.stop);
   try {
-    return await new Sender(target, stop, (reason) => progress.retry(reason)).send(body);
+    return await new Sender(target, stop, progress.retry).send(body);
   } finally {
     progress.stop();
   }
