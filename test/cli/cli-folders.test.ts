@@ -1,5 +1,5 @@
 /** Data folders and files that are missing, are something else, or belong to another user. */
-import { describe, expect, test } from "bun:test";
+import { expect, test } from "bun:test";
 import {
   chmodSync,
   chownSync,
@@ -43,22 +43,17 @@ const needsDatabase = [
   "healthcheck",
 ].map((command) => command.split(" "));
 
-describe("a command that needs a database", () => {
-  test("names the folder that has none, and creates nothing", async () => {
-    const cwd = temporaryFolder();
-    for (const args of needsDatabase) await expectRefusal(args, join(cwd, "data"), { cwd });
-    expect(readdirSync(cwd)).toEqual([]);
-  });
-
-  test("leaves a folder without one as it is", async () => {
-    const cwd = temporaryFolder();
-    const folder = join(cwd, "mine");
-    mkdirSync(folder, { mode: 0o755 });
-    for (const args of needsDatabase)
-      await expectRefusal([...args, "--data", "mine"], folder, { cwd });
-    expect(readdirSync(folder)).toEqual([]);
-    expect(statSync(folder).mode & 0o777).toBe(0o755);
-  });
+test("a command that needs a database names the folder without one, and leaves it as it is", async () => {
+  const cwd = temporaryFolder();
+  for (const args of needsDatabase) await expectRefusal(args, join(cwd, "data"), { cwd });
+  expect(readdirSync(cwd)).toEqual([]);
+  const folder = join(cwd, "mine");
+  mkdirSync(folder, { mode: 0o755 });
+  for (const args of needsDatabase) {
+    await expectRefusal([...args, "--data", "mine"], folder, { cwd });
+  }
+  expect(readdirSync(folder)).toEqual([]);
+  expect(statSync(folder).mode & 0o777).toBe(0o755);
 });
 
 test("a refused desk's name leaves no data folder behind", async () => {
@@ -77,6 +72,8 @@ test("a data folder that is a file, or is in one, is refused", async () => {
     await expectRefusal([...args, "--data", "file"], says, { cwd });
   }
   await expectRefusal(["desk", "list", "--data", "file/below"], says, { cwd });
+  copyDatabase((await seed({ signals: 1 })).path, join(cwd, "backup.db"));
+  await expectRefusal(["restore", "backup.db", "--data", "file"], says, { cwd });
 });
 
 test("verify and restore name a file that does not exist", async () => {
@@ -85,14 +82,6 @@ test("verify and restore name a file that does not exist", async () => {
     await expectRefusal([command, "nope.db"], "There is no file nope.db", { cwd });
   }
   expect(readdirSync(cwd)).toEqual([]);
-});
-
-test("restore into a data folder that is a file is refused", async () => {
-  const cwd = temporaryFolder();
-  writeFileSync(join(cwd, "file"), "");
-  copyDatabase((await seed({ signals: 1 })).path, join(cwd, "backup.db"));
-  const says = `${join(cwd, "file")} is a file, not a folder: name the folder`;
-  await expectRefusal(["restore", "backup.db", "--data", "file"], says, { cwd });
 });
 
 test("hints repeat --data, quoted for the shell, unless it is the default", async () => {

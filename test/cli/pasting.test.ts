@@ -57,16 +57,3 @@ test("a hint quotes the desk and the address that were typed", async () => {
   const taken = await cli(["member", "invite", "alpha", email, "--data", dataDir]);
   expect(taken.stderr).toContain(`member remove beta ${shellQuoted(email)}`);
 });
-
-test.each([
-  "http://localhost:8081",
-  "http://127.1.2.3",
-  "http://[::1]:8081",
-  "https://console.example.com",
-])("an invitation takes --console-url %s", async (url) => {
-  const dataDir = temporaryFolder();
-  await cli(["desk", "create", "alpha", "--data", dataDir]);
-  const invite = ["member", "invite", "alpha", "a@example.com", "--data", dataDir];
-  const { stdout } = await cli([...invite, "--console-url", url]);
-  expect(stdout).toStartWith(`${url}/join/`);
-});

@@ -1,8 +1,9 @@
+/** `signalbox member …`, and the links that it prints. */
 import { describe, expect, test } from "bun:test";
 import { UserError } from "../../src/lib/errors.ts";
 import { checkEmail } from "../../src/domain/member/member.ts";
 import { openDatabase } from "../../src/store/sqlite/files/open.ts";
-import { cliHere } from "../kit/cli.ts";
+import { cliHere, commandsOn, mintKey, startServe } from "../kit/cli.ts";
 import { onCleanup, temporaryFolder } from "../kit/setup.ts";
 import { recordsIn } from "../kit/records.ts";
 
@@ -48,74 +49,130 @@ describe("an address", () => {
   });
 });
 
-async function newDesk(): Promise<string> {
+const invite = ["member", "invite", "alpha", ALICE];
+
+async function newDesk() {
   const dataDir = temporaryFolder();
-  await cliHere(["desk", "create", "alpha", "--data", dataDir]);
-  return dataDir;
+  const commands = commandsOn(dataDir);
+  await commands.run("desk", "create", "alpha");
+  return { dataDir, ...commands };
 }
 
 function tokenOf(link: string): string {
   return link.trim().split("/").at(-1) ?? "";
 }
 
-describe("on the command line", () => {
-  test("stdout of invite and reset is a link that works, and nothing else", async () => {
-    const dataDir = await newDesk();
-    const invited = await cliHere(["member", "invite", "alpha", ALICE, "--data", dataDir]);
-    expect(invited.code).toBe(0);
-    expect(invited.stdout).toMatch(/^http:\/\/127\.0\.0\.1:8081\/join\/[A-Za-z0-9_-]{43}\n$/);
-    expect(invited.stderr).toContain("works once, until");
-    const db = openDatabase(dataDir, "command");
-    onCleanup(() => db.close());
-    const members = recordsIn(db).members;
-    expect(
-      await members.spendLink(tokenOf(invited.stdout), { passwordHash: "hash" }),
-    ).not.toBeNull();
-    const reset = await cliHere(["member", "reset", "alpha", ALICE, "--data", dataDir], {
-      env: { SIGNALBOX_CONSOLE_URL: "https://console.example.com/" },
-    });
-    expect(reset.stdout).toStartWith("https://console.example.com/join/");
-    expect((await members.findInvitation(tokenOf(reset.stdout)))?.kind).toBe("reset");
+test("stdout of invite and reset is a link that works, and nothing else", async () => {
+  const { dataDir, run } = await newDesk();
+  const invited = await run(...invite);
+  expect(invited.stdout).toMatch(/^http:\/\/127\.0\.0\.1:8081\/join\/[A-Za-z0-9_-]{43}\n$/);
+  expect(invited.stderr).toContain("works once, until");
+  const db = openDatabase(dataDir, "command");
+  onCleanup(() => db.close());
+  const { members } = recordsIn(db);
+  expect(await members.spendLink(tokenOf(invited.stdout), { passwordHash: "hash" })).not.toBeNull();
+  const reset = await run("member", "reset", "alpha", ALICE);
+  expect((await members.findInvitation(tokenOf(reset.stdout)))?.kind).toBe("reset");
+});
+
+test("a second link says that the first is void, and mentions no password if none was set", async () => {
+  const { run } = await newDesk();
+  const isVoid = "The member's earlier link no longer works.";
+  expect((await run(...invite)).stderr).not.toContain(isVoid);
+  expect((await run(...invite)).stderr).toContain(isVoid);
+  const reset = await run("member", "reset", "alpha", ALICE, "--lock");
+  expect(reset.stderr).toContain(isVoid);
+  expect(reset.stderr).toContain("The member has not joined yet");
+  expect(reset.stderr).not.toContain("stopped working");
+});
+
+test("members are listed and removed, for people and for programs", async () => {
+  const { run, json } = await newDesk();
+  const nobody = await run("member", "list", "alpha");
+  expect(nobody.stdout).toBe("");
+  expect(nobody.stderr).toContain("signalbox member invite alpha alice@example.com");
+  expect(await json(...invite)).toEqual({
+    link: expect.stringMatching(/\/join\/[A-Za-z0-9_-]{43}$/),
+    expires_at: expect.any(Number),
+    member: expect.objectContaining({ email: ALICE, desk: "alpha", joined_at: null }),
+  });
+  expect((await run("member", "list", "alpha")).stdout).toMatch(
+    /^EMAIL .*\nalice@example\.com .*\n$/,
+  );
+  expect(await json("member", "list", "alpha")).toMatchObject([
+    { email: ALICE, has_password: false, passkeys: 0 },
+  ]);
+  const removed = await run("member", "remove", "alpha", ALICE);
+  expect(removed.stdout).toBe("");
+  expect(removed.stderr).toContain("signalbox key list --desk alpha");
+  expect(await json("member", "list", "alpha")).toEqual([]);
+});
+
+/** The URL and the notes of an invitation and of a reset. */
+async function links(dataDir: string, args: readonly string[] = [], env = {}) {
+  const where = [ALICE, "--data", dataDir, ...args];
+  const invited = await cliHere(["member", "invite", "alpha", ...where], { env });
+  const reset = await cliHere(["member", "reset", "alpha", ...where], { env });
+  return [invited, reset].map(({ code, stdout, stderr }) => ({
+    code,
+    url: stdout.replace(/\/join\/[\w-]{43}\n$/, ""),
+    isDoubted: stderr.includes("--console-url"),
+    stderr,
+  }));
+}
+
+async function startWithDesk(...args: string[]) {
+  const server = await startServe(args);
+  await mintKey(server.dataDir);
+  return server;
+}
+
+const both = (link: object) => [link, link].map((one) => expect.objectContaining(one));
+const sure = { code: 0, isDoubted: false };
+
+describe("the console's URL in a link", () => {
+  test("is that of the running server, unless the environment or the flag has another one", async () => {
+    const url = "https://console.example.com";
+    const { dataDir } = await startWithDesk(
+      "--console-listen",
+      "127.0.0.1:0",
+      "--console-url",
+      url,
+    );
+    expect(await links(dataDir)).toEqual(both({ ...sure, url }));
+    const env = { SIGNALBOX_CONSOLE_URL: "https://environment.example.com/" };
+    expect(await links(dataDir, [], env)).toEqual(
+      both({ ...sure, url: "https://environment.example.com" }),
+    );
+    for (const other of [
+      "https://other.example.com",
+      "http://localhost:8081",
+      "http://127.1.2.3",
+      "http://[::1]:8081",
+    ]) {
+      expect(await links(dataDir, ["--console-url", other], env)).toEqual(
+        both({ ...sure, url: other }),
+      );
+    }
   });
 
-  test("a second link says that the first is void, and mentions no password if none was set", async () => {
-    const dataDir = await newDesk();
-    const invite = ["member", "invite", "alpha", ALICE, "--data", dataDir];
-    const isVoid = "The member's earlier link no longer works.";
-    expect((await cliHere(invite)).stderr).not.toContain(isVoid);
-    expect((await cliHere(invite)).stderr).toContain(isVoid);
-    const reset = await cliHere(["member", "reset", "alpha", ALICE, "--lock", "--data", dataDir]);
-    expect(reset.stderr).toContain(isVoid);
-    expect(reset.stderr).toContain("The member has not joined yet");
-    expect(reset.stderr).not.toContain("stopped working");
+  test("is the console's address if the server has no --console-url", async () => {
+    const server = await startWithDesk("--console-listen", "127.0.0.1:0");
+    await server.logged("desks manage their keys at");
+    const [, url = ""] = /manage their keys at ([^"\s]+)/.exec(server.output.stderr) ?? [];
+    expect(await links(server.dataDir)).toEqual(both({ ...sure, url }));
   });
 
-  test("--console-url overrides the environment, and --json has the rest", async () => {
-    const dataDir = await newDesk();
-    const where = ["--console-url", "https://flag.example.com", "--data", dataDir];
-    const { stdout } = await cliHere(["member", "invite", "alpha", ALICE, "--json", ...where], {
-      env: { SIGNALBOX_CONSOLE_URL: "https://environment.example.com" },
-    });
-    expect(JSON.parse(stdout)).toEqual({
-      link: expect.stringMatching(/^https:\/\/flag\.example\.com\/join\/[A-Za-z0-9_-]{43}$/),
-      expires_at: expect.any(Number),
-      member: expect.objectContaining({ email: ALICE, desk: "alpha", joined_at: null }),
-    });
-  });
-
-  test("members are listed and removed, for people and for programs", async () => {
-    const dataDir = await newDesk();
-    const run = (...args: string[]) => cliHere(["member", ...args, "--data", dataDir]);
-    const nobody = await run("list", "alpha");
-    expect(nobody).toMatchObject({ code: 0, stdout: "" });
-    expect(nobody.stderr).toContain("signalbox member invite alpha alice@example.com");
-    await run("invite", "alpha", ALICE);
-    expect((await run("list", "alpha")).stdout).toMatch(/^EMAIL .*\nalice@example\.com .*\n$/);
-    const listed = JSON.parse((await run("list", "alpha", "--json")).stdout) as object[];
-    expect(listed).toMatchObject([{ email: ALICE, has_password: false, passkeys: 0 }]);
-    const removed = await run("remove", "alpha", ALICE);
-    expect(removed).toMatchObject({ code: 0, stdout: "" });
-    expect(removed.stderr).toContain("signalbox key list --desk alpha");
-    expect((await run("list", "alpha", "--json")).stdout).toBe("[]\n");
+  test("is a guess, with a note, if no server runs or it has no console", async () => {
+    const { dataDir: stopped } = await newDesk();
+    const { dataDir: off } = await startWithDesk("--console-listen", "off");
+    for (const [dataDir, why] of [
+      [stopped, `no server of ${stopped} answers`],
+      [off, `The server of ${off} has no console (--console-listen off)`],
+    ] as const) {
+      const url = "http://127.0.0.1:8081";
+      const stderr = expect.stringContaining(why);
+      expect(await links(dataDir)).toEqual(both({ code: 0, url, isDoubted: true, stderr }));
+    }
   });
 });
