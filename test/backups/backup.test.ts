@@ -284,21 +284,6 @@ describe("a backup is refused if", () => {
     damage(path);
     await expectRefused(join(temporaryFolder(), "b.db"), dataDir, says);
   });
-
-  test("the target's disk has no room, which the message names", async () => {
-    const { dataDir } = await seed({ signals: 20_000 });
-    const folder = temporaryFolder();
-    const file = join(folder, "signalbox.db");
-    // A write beyond so many blocks of 1,024 bytes fails as on a full disk.
-    const limited = ["bash", "-c", 'ulimit -f 2000 && exec "$@"', "limited", ...signalbox];
-    const { code, stdout, stderr } = await startBackup(file, dataDir, { program: limited }).ended;
-    expect(stderr).toMatch(
-      /^signalbox: The disk of \S+signalbox\.db is full, or a quota is used up \(SQLITE_\w+\): free some space, then try again\.\n$/,
-    );
-    expect(stderr).toContain(file);
-    expect({ code, stdout }).toEqual({ code: 1, stdout: "" });
-    expect(readdirSync(folder)).toEqual([]);
-  });
 });
 
 describe("a backup stops", () => {
