@@ -94,6 +94,7 @@ test("hints repeat --data, quoted for the shell, unless it is the default", asyn
   for (const [command, hint] of [
     ["desk create alpha", "key mint --desk alpha"],
     ["key list", "key mint --desk NAME"],
+    ["key list --desk alpha", "key mint --desk alpha"],
     [`key revoke ${ID}`, "key list"],
     ["healthcheck", "serve"],
     ["member list alpha", "member invite alpha alice@example.com"],

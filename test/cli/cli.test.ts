@@ -98,6 +98,8 @@ describe("failures end with code 1 and one sentence that says what to type", () 
       ["key", "list", "--desk", key],
       ["key", "mint", "--desk", key],
       ["key", "revoke", ids.rotated, key],
+      ["signals", "show", key],
+      ["signals", "list", "--key", key],
     ]) {
       const { code, stdout, stderr } = await cliHere([...args, "--data", dataDir]);
       expect(code).not.toBe(0);

@@ -7,7 +7,6 @@ import {
   openSync,
   readFileSync,
   statSync,
-  symlinkSync,
   truncateSync,
   writeFileSync,
   writeSync,
@@ -18,7 +17,7 @@ import { fileLines } from "../../src/domain/signal/file.ts";
 import { parseSignal } from "../../src/domain/signal/signal.ts";
 import type { StoredSignal } from "../../src/domain/signal/stored-signal.ts";
 import { Input } from "../../src/send/input.ts";
-import { idOfLine, newFirstId, readJournal, writeJournal } from "../../src/send/journal.ts";
+import { idOfLine, newFirstId } from "../../src/send/journal.ts";
 import { makeCertificate, writeCertificate } from "../kit/certificates.ts";
 import { cli, expectRefusal, freePort, mintKey, signalbox, spawn, startServe } from "../kit/cli.ts";
 import {
@@ -373,17 +372,6 @@ test("the ids of lines are UUIDs v7 that increase", () => {
 });
 
 describe("the journal", () => {
-  test("is written again without following a link that somebody has put in its way", () => {
-    const folder = temporaryFolder();
-    const [journal, victim] = [join(folder, "journal"), join(folder, "victim")];
-    writeFileSync(victim, "mine");
-    writeJournal(journal, null, { sha256: "a", bytes: 1 });
-    symlinkSync(victim, `${journal}.${process.pid}`);
-    writeJournal(journal, readJournal(journal), { sha256: "b", bytes: 2 });
-    expect(readFileSync(victim, "utf8")).toBe("mine");
-    expect(readJournal(journal)).toMatchObject({ bytes: 2 });
-  });
-
   test("belongs to one input: another one is refused, and nothing is sent", async () => {
     const { server, cwd, file, send } = await prepare();
     const name = file(numbered(2));
@@ -798,23 +786,15 @@ describe("a signal without success", () => {
   });
 });
 
-describe("the address", () => {
-  test("is that of the folder's running server if none is given", async () => {
-    const { server, file, cwd, key } = await prepare();
-    const args = ["send", "--data", server.dataDir, file(numbered(2))];
-    const { stderr } = await cli(args, { cwd, env: { SIGNALBOX_KEY: key } });
-    expect(stderr).toStartWith("signals.ndjson: 2 stored");
-    expect(stored(server.dataDir)).toEqual(once(2));
-  });
-
-  test("is in the command that resumes, also if the server does not run any more", async () => {
-    const { server, file, cwd } = await prepare();
-    const args = ["send", "--data", server.dataDir, file(numbered(2))];
-    const { stderr } = await cli(args, { cwd, env: { SIGNALBOX_KEY: WRONG_KEY } });
-    expect(stderr).toEndWith(
-      `: signalbox send --url ${server.url} --data ${server.dataDir} signals.ndjson\n`,
-    );
-  });
+test("the address is that of the folder's running server, and is in the command that resumes", async () => {
+  const { server, file, cwd, key } = await prepare();
+  const args = ["send", "--data", server.dataDir, file(numbered(2))];
+  const refused = await cli(args, { cwd, env: { SIGNALBOX_KEY: WRONG_KEY } });
+  expect(refused.stderr).toEndWith(
+    `: signalbox send --url ${server.url} --data ${server.dataDir} signals.ndjson\n`,
+  );
+  const { stderr } = await cli(args, { cwd, env: { SIGNALBOX_KEY: key } });
+  expect(stderr).toStartWith("signals.ndjson: 2 stored");
 });
 
 test("an answer of another program is no success, and is tried again", async () => {
@@ -872,14 +852,6 @@ test("what send waits for is said once per reason, and every minute while it las
 
 describe("one signal from flags", () => {
   const flags = ["--source", "venue_2", "--type", "crypto", "--symbol", "BTC/USDT"];
-
-  test("is tried until the time to give up is over", async () => {
-    const { send } = sendingTo(`http://127.0.0.1:${await freePort()}`, WRONG_KEY);
-    const startedAt = performance.now();
-    const { stderr } = await send([...flags, "--side", "open", "--give-up-after", "4s"]);
-    expect(stderr).toContain("Gave up");
-    expect(performance.now() - startedAt).toBeGreaterThanOrEqual(4_000);
-  });
 
   test("prints the server's answer", async () => {
     const { server, send } = await prepare();

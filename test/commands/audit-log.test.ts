@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { auditPhrases, type AuditRecord, describeAudit } from "../../src/domain/audit/audit.ts";
-import { describeUser, osUser } from "../../src/store/os-user.ts";
+import { describeUser } from "../../src/store/os-user.ts";
 import { openDatabase } from "../../src/store/sqlite/files/open.ts";
 import { cliHere } from "../kit/cli.ts";
 import { temporaryFolder } from "../kit/setup.ts";
@@ -69,16 +69,6 @@ test("the command lists entries newest first, of all desks or of one", async () 
     { action: "key.revoked", key_id: id, actor: null },
     { action: "key.created", key_id: id },
   ]);
-});
-
-test("an administrator is named after the system's user, not after the environment", async () => {
-  const dataDir = temporaryFolder();
-  openDatabase(dataDir, "command").close();
-  const args = ["--data", dataDir];
-  const env = { SUDO_USER: "x".repeat(3_000), USER: "eve" };
-  await cliHere(["desk", "create", "alpha", ...args], { env });
-  const { stdout } = await cliHere(["audit", "--json", ...args]);
-  expect((JSON.parse(stdout) as AuditRecord[])[0]?.os_user).toBe(osUser());
 });
 
 test.each([
