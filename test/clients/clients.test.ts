@@ -2,28 +2,9 @@
 import { expect, test } from "bun:test";
 import { Signalbox, SignalboxError, type Signal } from "../../clients/typescript/signalbox.ts";
 import { mintKey, startServe } from "../kit/cli.ts";
-import { STORM_ATTEMPTS, STORM_SIGNALS, STORM_TIMEOUT_MS, storm } from "./_flaky.ts";
 import { clearSignals, onCleanup, query, rejection, sharedByFile, signal } from "../kit/setup.ts";
 
 const quiet = { onRetry: () => {} };
-
-function numbered(number: number): Signal {
-  return { ...signal, symbol: `S${number}` };
-}
-
-function sendAll(send: (number: number) => Promise<string>): Promise<string[]> {
-  return Promise.all(Array.from({ length: STORM_SIGNALS }, (_, number) => send(number)));
-}
-
-test("each signal is stored once, whatever fails, and while the server is killed and stopped", async () => {
-  const { rows, repeats } = await storm((url, key) => {
-    const options = { attempts: STORM_ATTEMPTS, timeoutMs: STORM_TIMEOUT_MS, ...quiet };
-    const signalbox = new Signalbox({ url, key, ...options });
-    return sendAll(async (number) => (await signalbox.send(numbered(number))).id);
-  });
-  expect(rows.filter((count) => count !== 1)).toEqual([]);
-  expect(repeats).toBeGreaterThan(STORM_SIGNALS / 2);
-});
 
 const shared = sharedByFile(() => startServe());
 
