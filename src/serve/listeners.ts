@@ -101,34 +101,18 @@ export function serveHealth(
   return tcp.address;
 }
 
-export function serveSignals(
-  {
-    config,
-    log,
-    storage,
-    certificates,
-    metrics,
-    refusals,
-    refusedKeys,
-    trustedProxies,
-    known,
-    now,
-  }: Parts,
-  activity: ActivityRecorder | null,
-): Listener {
+export function serveSignals(parts: Parts, activity: ActivityRecorder | null): Listener {
+  const { config, log, refusals, now } = parts;
+  const noted = [parts.metrics.requests, noteRefused(parts.refusedKeys)];
   // Kept when a new certificate starts another server.
   const shared = {
-    store: storage,
-    known: known.public,
+    store: parts.storage,
+    known: parts.known.public,
     rateLimiter: new RateLimiter(config.rateLimitPerS),
-    transport: transportPolicy(config.listen, config.tls !== null, trustedProxies),
+    transport: transportPolicy(config.listen, config.tls !== null, parts.trustedProxies),
     description: () =>
       (apiDescription as string).replace(SERVER, publicUrlOf(config, listener.address)),
-    observers: [
-      metrics.requests,
-      noteRefused(refusedKeys),
-      ...(activity === null ? [] : [activity]),
-    ],
+    observers: activity === null ? noted : [...noted, activity],
     log,
     refusals,
     now,
@@ -136,7 +120,7 @@ export function serveSignals(
   const listener = new Listener(
     (state) => createPublicInterface({ ...shared, listener: state }),
     config.listen,
-    certificates.current,
+    parts.certificates.current,
   );
   return listener;
 }
@@ -181,36 +165,27 @@ function feedService({ feed, log, refusals, metrics, now }: Parts) {
   return { feed, log, refusals, observers: [], onAnswer, now };
 }
 
+/** `bound`: where signals are taken. */
 export async function startConsole(
   listen: Address,
-  {
-    config,
-    log,
-    storage,
-    certificates,
-    connections: { console: connectionsMax, total: connectionsTotal },
-  }: Parts,
-  /** Where signals are taken. */
+  { config, log, storage, certificates, connections }: Parts,
   bound: Address,
   recorder: ActivityRecorder,
 ): Promise<ConsoleThread> {
   const { dataDir, consoleUrl, trustedProxies, stopTimeoutMs } = config;
-  const console = await ConsoleThread.start(
-    {
-      listen,
-      dataDir,
-      consoleUrl,
-      publicUrl: publicUrlOf(config, bound),
-      certificate: certificates.current,
-      trustedProxies,
-      connectionsMax,
-      connectionsTotal,
-      stopTimeoutMs,
-      logLevel: log.level,
-    },
-    log,
-    recorder,
-  );
+  const options = {
+    listen,
+    dataDir,
+    consoleUrl,
+    publicUrl: publicUrlOf(config, bound),
+    certificate: certificates.current,
+    trustedProxies,
+    connectionsMax: connections.console,
+    connectionsTotal: connections.total,
+    stopTimeoutMs,
+    logLevel: log.level,
+  };
+  const console = await ConsoleThread.start(options, log, recorder);
   console.watch(() => storage.outage);
   return console;
 }
