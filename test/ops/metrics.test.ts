@@ -7,7 +7,7 @@ import type { StorageFigures } from "../../src/domain/storage/figures.ts";
 import { DAY_MS } from "../../src/lib/text/time.ts";
 import { Metrics } from "../../src/ops/metrics/metrics.ts";
 import { RequestMetrics } from "../../src/ops/metrics/requests.ts";
-import { DESKS_MAX, KEYS_MAX } from "../../src/ops/metrics/state.ts";
+import { DESKS_MAX, KEYS_MAX } from "../../src/ops/metrics/text.ts";
 import { VERSION } from "../../src/lib/version.ts";
 import { makeCertificate, writeCertificate } from "../kit/certificates.ts";
 import { mintKey as mintByCommand, startServe } from "../kit/cli.ts";

@@ -1,5 +1,5 @@
 /** Counters and histograms for the path of a signal: additions to plain numbers. */
-import { metricText, type Sample } from "./text.ts";
+import { type Histogram, type Metric, metricText, type Sample } from "./text.ts";
 
 /** Value of the label → count. */
 export type Counts = Record<string, number>;
@@ -8,17 +8,12 @@ export function increment(counts: Counts, value: string | number): void {
   counts[value] = (counts[value] ?? 0) + 1;
 }
 
-export function countsText(
-  name: string,
-  help: string,
-  label: string,
-  counts: Readonly<Counts>,
-): string {
+export function countsText(name: Metric, label: string, counts: Readonly<Counts>): string {
   const samples = Object.entries(counts).map(([value, count]): Sample => [
     { [label]: value },
     count,
   ]);
-  return metricText("counter", name, help, samples);
+  return metricText(name, samples);
 }
 
 /** A histogram without labels. */
@@ -42,16 +37,12 @@ export class Distribution {
     this.#sum += value;
   }
 
-  text(name: string, help: string): string {
+  text(name: Histogram): string {
     let count = 0;
     const buckets = Array.from(this.#counts, (more, index): Sample => {
       count += more;
       return [{ le: String(this.#bounds[index] ?? "+Inf") }, count, "_bucket"];
     });
-    return metricText("histogram", name, help, [
-      ...buckets,
-      [{}, this.#sum, "_sum"],
-      [{}, count, "_count"],
-    ]);
+    return metricText(name, [...buckets, [{}, this.#sum, "_sum"], [{}, count, "_count"]]);
   }
 }

@@ -50,21 +50,10 @@ export class Metrics {
   async #make(sources: StateSources): Promise<string> {
     const figures = await this.#figures.read(sources);
     return [
-      this.#batch.text("signalbox_batch_signals", "Signals per transaction."),
-      this.#transaction.text(
-        "signalbox_transaction_duration_seconds",
-        "Duration of a transaction, its commit included.",
-      ),
-      this.#commit.text(
-        "signalbox_commit_duration_seconds",
-        "Duration of a commit: the write to the log and its fsync.",
-      ),
-      countsText(
-        "signalbox_feed_requests_total",
-        "Answers of the feed, by HTTP status.",
-        "status",
-        this.#feedStatuses,
-      ),
+      this.#batch.text("signalbox_batch_signals"),
+      this.#transaction.text("signalbox_transaction_duration_seconds"),
+      this.#commit.text("signalbox_commit_duration_seconds"),
+      countsText("signalbox_feed_requests_total", "status", this.#feedStatuses),
       this.requests.text(figures?.desks ?? []),
       await stateText(sources, figures, (keyId) => this.requests.lastUseOf(keyId)),
     ].join("");

@@ -5,7 +5,7 @@ import { fieldNames } from "../../domain/signal/signal.ts";
 import type { Identity } from "../../domain/storage/append.ts";
 import type { StorageFigures } from "../../domain/storage/figures.ts";
 import { type Counts, countsText, Distribution, increment } from "./counts.ts";
-import { metricText, type Sample } from "./text.ts";
+import { metricText, type Sample, UNKNOWN } from "./text.ts";
 
 const DURATION_BOUNDS_S = [
   0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10,
@@ -15,9 +15,6 @@ const SKEW_BOUNDS_S = [-3_600, -60, -5, -1, -0.1, 0, 0.1, 0.5, 1, 5, 60, 3_600];
 
 /** More than have a series. Of the others, the storage knows the time to a minute. */
 const KEYS_MAX = 1_000;
-
-/** The label of all fields that the interface does not have. */
-const UNKNOWN = "unknown";
 
 /** `rejected`: the client was at fault; `failed`: we were. */
 interface DeskCounts {
@@ -93,51 +90,15 @@ export class RequestMetrics implements RequestObserver {
       ]),
     );
     return [
-      countsText(
-        "signalbox_requests_total",
-        "Answers to signals, and refusals, by HTTP status.",
-        "status",
-        this.#statuses,
-      ),
-      countsText("signalbox_rejects_total", "Refusals, by error code.", "error", this.#errors),
-      countsText(
-        "signalbox_invalid_fields_total",
-        `Invalid fields in requests that got 422; ${UNKNOWN} stands for all fields that the interface does not have.`,
-        "field",
-        this.#invalidFields,
-      ),
-      metricText(
-        "counter",
-        "signalbox_duplicates_total",
-        "Signals stored before.",
-        this.#statuses["200"] ?? 0,
-      ),
-      metricText(
-        "counter",
-        "signalbox_differing_duplicates_total",
-        "Duplicates that differ from the stored signal.",
-        this.#differing,
-      ),
-      metricText(
-        "counter",
-        "signalbox_unknown_key_requests_total",
-        "Requests that got 401 and have no key, or one that no desk has.",
-        this.#unknownKeys,
-      ),
-      this.#duration.text(
-        "signalbox_request_duration_seconds",
-        "From a request's headers to the commit of its signal.",
-      ),
-      this.#skew.text(
-        "signalbox_clock_skew_seconds",
-        "received_at minus signal_time, of signals that have one.",
-      ),
-      metricText(
-        "counter",
-        "signalbox_desk_requests_total",
-        "Requests with a key of the desk: stored, duplicate, rejected (4xx) or failed (5xx).",
-        perDesk,
-      ),
+      countsText("signalbox_requests_total", "status", this.#statuses),
+      countsText("signalbox_rejects_total", "error", this.#errors),
+      countsText("signalbox_invalid_fields_total", "field", this.#invalidFields),
+      metricText("signalbox_duplicates_total", this.#statuses["200"] ?? 0),
+      metricText("signalbox_differing_duplicates_total", this.#differing),
+      metricText("signalbox_unknown_key_requests_total", this.#unknownKeys),
+      this.#duration.text("signalbox_request_duration_seconds"),
+      this.#skew.text("signalbox_clock_skew_seconds"),
+      metricText("signalbox_desk_requests_total", perDesk),
     ].join("");
   }
 

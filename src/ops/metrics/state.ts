@@ -8,11 +8,7 @@ import type { ServerStorage } from "../../domain/storage/storage.ts";
 import { countDescriptors, readDescriptorsMax } from "../../http/sockets.ts";
 import type { Certificate } from "../../http/tls.ts";
 import type { ServerStatus } from "../server.ts";
-import { metricText, type Sample } from "./text.ts";
-
-/** Those with the latest signal have series of their own. */
-export const DESKS_MAX = 100;
-export const KEYS_MAX = 200;
+import { DESKS_MAX, type Gauge, KEYS_MAX, metricText, type Sample } from "./text.ts";
 
 export interface StateSources {
   readonly dataDir: string;
@@ -28,41 +24,6 @@ export interface StateSources {
   readonly storage: Pick<ServerStorage, "queueDepth" | "queueUsage" | "figures">;
   readonly feed: { readonly waiting: number };
 }
-
-/** Gauges without labels, and what they say. */
-const described = {
-  signalbox_queue_signals: "Signals that wait for the disk.",
-  signalbox_queue_usage_ratio:
-    "Share of the queue that is taken, by number or by size; at 1, signals are refused.",
-  signalbox_feed_requests_waiting: "Requests for the feed that wait for signals.",
-  signalbox_database_bytes: "Size of the database.",
-  signalbox_log_bytes: "Size of the database's write-ahead log.",
-  signalbox_disk_free_bytes: "Space that the server can use on the disk of the data folder.",
-  signalbox_disk_size_bytes: "Size of the disk of the data folder.",
-  signalbox_desks_left_out: `Desks without series of their own: the ${DESKS_MAX} with the latest signal have them.`,
-  signalbox_keys_left_out: `Active keys without a series of their own: the ${KEYS_MAX} used last have one.`,
-  signalbox_keys_expiring_soon: "Active keys without a successor that expire within 7 days.",
-  signalbox_certificate_start_timestamp_seconds: "When the certificate in use became valid.",
-  signalbox_certificate_expiry_timestamp_seconds: "When the certificate in use expires.",
-  signalbox_acme_failing:
-    "1 if the last order of a certificate failed, or the next one cannot be answered.",
-  signalbox_backup_interval_seconds: "--backup-every; absent without --backup-dir.",
-  signalbox_backup_latest_timestamp_seconds:
-    "When the latest backup was made; it was verified before it got its name.",
-  signalbox_backup_verified_timestamp_seconds:
-    "When this server last verified a backup that it had made.",
-  signalbox_backup_failing: "1 if the last attempt to make a backup failed.",
-  signalbox_backup_sent_timestamp_seconds:
-    "When the backup was made that --backup-command sent away last.",
-  signalbox_backup_command_failing: "1 if the last attempt of --backup-command failed.",
-  signalbox_time_seconds: "The server's clock.",
-  process_start_time_seconds: "When the server started.",
-  process_resident_memory_bytes: "Memory that the server uses.",
-  process_open_fds: "Open files and connections.",
-  process_max_fds: "How many files and connections the server may open.",
-} as const;
-
-type Values = Record<keyof typeof described, number | null>;
 
 /** Reads what the database says. */
 export class FigureReader {
@@ -99,7 +60,9 @@ export async function stateText(
   lastUseOf: (keyId: string) => number | null,
 ): Promise<string> {
   const [{ checks }, disk] = await Promise.all([ready(), statfs(dataDir).catch(() => null)]);
-  const values: Values = {
+  const { desks, keys } = figures ?? { desks: [], keys: [] };
+  const { user, system } = process.cpuUsage();
+  const gauges: Record<Gauge, Sample[] | number | null> = {
     ...valuesOfStorage(figures),
     ...valuesOfCertificate(certificate(), status()),
     ...valuesOfBackups(status()),
@@ -110,51 +73,26 @@ export async function stateText(
     signalbox_feed_requests_waiting: feed.waiting,
     signalbox_disk_free_bytes: disk && disk.bavail * disk.bsize,
     signalbox_disk_size_bytes: disk && disk.blocks * disk.bsize,
-  };
-  const { desks, keys } = figures ?? { desks: [], keys: [] };
-  const { user, system } = process.cpuUsage();
-  return [
-    ...Object.entries(described).map(([name, help]) =>
-      metricText("gauge", name, help, values[name as keyof Values]),
-    ),
-    metricText(
-      "gauge",
-      "signalbox_ready",
-      "1 if the check of /readyz passes.",
-      Object.entries(checks).map(([check, { ok }]): Sample => [{ check }, Number(ok)]),
-    ),
-    metricText(
-      "gauge",
-      "signalbox_desk_created_timestamp_seconds",
-      "When the desk was created.",
-      desks.map(({ name: desk, createdAt }): Sample => [{ desk }, createdAt / 1_000]),
-    ),
-    metricText(
-      "gauge",
-      "signalbox_desk_latest_signal_timestamp_seconds",
-      "When the desk's latest signal was stored.",
-      desks.flatMap(({ name: desk, latestSignalAt: at }): Sample[] =>
+    signalbox_ready: Object.entries(checks).map(([check, { ok }]) => [{ check }, Number(ok)]),
+    signalbox_desk_created_timestamp_seconds: desks.map(({ name: desk, createdAt }) => [
+      { desk },
+      createdAt / 1_000,
+    ]),
+    signalbox_desk_latest_signal_timestamp_seconds: desks.flatMap(
+      ({ name: desk, latestSignalAt: at }): Sample[] =>
         at === null ? [] : [[{ desk }, at / 1_000]],
-      ),
     ),
-    metricText(
-      "gauge",
-      "signalbox_key_latest_signal_timestamp_seconds",
-      "When the key's latest signal was accepted, stored or duplicate.",
-      keys.flatMap(({ id, desk, lastUsedAt }): Sample[] => {
+    signalbox_key_latest_signal_timestamp_seconds: keys.flatMap(
+      ({ id, desk, lastUsedAt }): Sample[] => {
         const at = lastUseOf(id) ?? lastUsedAt;
         return at === null ? [] : [[{ desk, key_id: id }, at / 1_000]];
-      }),
+      },
     ),
-    metricText("gauge", "signalbox_build_info", "Always 1.", [
-      [{ version: status().version, bun: Bun.version }, 1],
-    ]),
-    metricText(
-      "counter",
-      "process_cpu_seconds_total",
-      "Processor time that the server has used.",
-      (user + system) / 1e6,
-    ),
+    signalbox_build_info: [[{ version: status().version, bun: Bun.version }, 1]],
+  };
+  return [
+    ...Object.entries(gauges).map(([name, samples]) => metricText(name as Gauge, samples)),
+    metricText("process_cpu_seconds_total", (user + system) / 1e6),
   ].join("");
 }
 
