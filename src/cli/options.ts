@@ -36,6 +36,19 @@ export function jsonOption(): Option {
   return new Option("--json", "print JSON");
 }
 
+export function limitOption(description: string, fallback: number, read = readPositive): Option {
+  return new Option("--limit <n>", description).argParser(read).default(fallback);
+}
+
+export function spanOption(
+  flags: string,
+  description: string,
+  fallback: ms.StringValue,
+  read = readInterval,
+): Option {
+  return new Option(flags, description).argParser(read).default(ms(fallback), fallback);
+}
+
 /** Throws `UserError` unless the backup is a file. `ifFolder`: what to do if it is a folder. */
 export function requireFile(file: string, ifFolder: string): void {
   const stats = statSync(file, { throwIfNoEntry: false });

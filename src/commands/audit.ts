@@ -1,13 +1,10 @@
 /** `signalbox audit`: who did what to desks, keys and members. */
-import { Option } from "commander";
 import { auditActor, describeAudit } from "../domain/audit/audit.ts";
 import { auditLines } from "../domain/audit/audit-lines.ts";
 import { withStorage } from "../store/open.ts";
 import { type DataOptions, defineCommand } from "../cli/define.ts";
-import { deskOption, readPositive } from "../cli/options.ts";
+import { deskOption, limitOption } from "../cli/options.ts";
 import { printJson, printList, timeColumn } from "../cli/print.ts";
-
-const LIMIT_DEFAULT = 50;
 
 interface AuditOptions extends DataOptions {
   readonly desk?: string | null;
@@ -19,9 +16,7 @@ export const auditCommand = defineCommand({
   description: "list who did what to desks, keys and members, newest first",
   options: [
     deskOption("list only changes to this desk"),
-    new Option("--limit <n>", "maximum number of entries")
-      .argParser(readPositive)
-      .default(LIMIT_DEFAULT),
+    limitOption("maximum number of entries", 50),
   ],
   adds: "data and json",
   notes: `

@@ -1,7 +1,6 @@
 /** `signalbox key …`: mint, list, update, revoke and rotate API keys. */
 import { Option } from "commander";
 import { resolve } from "node:path";
-import ms from "ms";
 import { describeService } from "../../checks/service.ts";
 import { UsageError } from "../../lib/errors.ts";
 import { type ApiKey, keyState, shownState } from "../../domain/key/key.ts";
@@ -20,6 +19,7 @@ import {
   type Lifetime,
   readDuration,
   readLifetime,
+  spanOption,
 } from "../../cli/options.ts";
 import {
   formatTime,
@@ -124,9 +124,7 @@ const updateCommand = defineCommand({
     const { record, changed } = await withKey({ name, data }, (registry, { id }) =>
       registry.relabelKey(id, label, {}, ADMIN),
     );
-    if (json) printChanged(withState(record));
-    const outcome = changed ? "has its new label." : "already had this label.";
-    printNote(`Key ${describeKey(record)} ${outcome}`);
+    printChangedKey(record, json, changed ? "has its new label" : "already had this label");
   },
 });
 
@@ -147,11 +145,8 @@ key as an argument, because other users of the machine can see it.`,
     const { record, changed } = await withKey({ name, data }, (registry, { id }) =>
       registry.revokeKey(id, {}, ADMIN),
     );
-    if (json) printChanged(withState(record));
-    const outcome = changed
-      ? "is revoked."
-      : `was already revoked, at ${formatTime(record.revoked_at)}.`;
-    printNote(`Key ${describeKey(record)} ${outcome}`);
+    const already = `was already revoked, at ${formatTime(record.revoked_at)}`;
+    printChangedKey(record, json, changed ? "is revoked" : already);
   },
 });
 
@@ -165,9 +160,7 @@ const rotateCommand = defineCommand({
   description: "mint a key's successor; the old key expires after an overlap",
   arguments: [keyArgument("the old key's")],
   options: [
-    new Option("--overlap <span>", "how long both keys work")
-      .argParser(readDuration)
-      .default(ms("24h"), "24h"),
+    spanOption("--overlap <span>", "how long both keys work", "24h", readDuration),
     expiresOption(
       "the successor's lifetime, such as 90d, or never (default: the lifetime of the old key)",
     ),
@@ -212,6 +205,11 @@ function labelOption(description: string): Option {
 
 function expiresOption(description: string): Option {
   return new Option("--expires <span>", description).argParser(readLifetime);
+}
+
+function printChangedKey(record: ApiKey, json: true | undefined, outcome: string): void {
+  if (json) printChanged(withState(record));
+  printNote(`Key ${describeKey(record)} ${outcome}.`);
 }
 
 function printMinted({ key, record }: MintedKey, json: true | undefined): void {

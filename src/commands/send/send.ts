@@ -1,7 +1,6 @@
 /** `signalbox send`: sends the signals of a file, or one signal, to a server. */
 import { readFileSync } from "node:fs";
 import { Argument, InvalidArgumentError, Option } from "commander";
-import ms from "ms";
 import { systemCode, UsageError, UserError } from "../../lib/errors.ts";
 import { isWellFormedKey, keyPrefixes } from "../../domain/key/key.ts";
 import { shellQuoted } from "../../lib/text/shell.ts";
@@ -10,7 +9,7 @@ import { askStatus } from "../../ops/client.ts";
 import { STDIN } from "../../send/input.ts";
 import type { Target } from "../../send/sender.ts";
 import { defineCommand } from "../../cli/define.ts";
-import { readInterval, readOwnUrl, readPositive } from "../../cli/options.ts";
+import { readOwnUrl, readPositive, spanOption } from "../../cli/options.ts";
 import { type FileOptions, sendFile } from "./file.ts";
 import { fieldOptions, flagOf, sendOne, typedFields } from "./one.ts";
 
@@ -94,10 +93,6 @@ The exit code is 0 only if every signal is stored or a duplicate.`,
     );
   },
 });
-
-function spanOption(flags: string, description: string, fallback: ms.StringValue): Option {
-  return new Option(flags, description).argParser(readInterval).default(ms(fallback), fallback);
-}
 
 function readConnections(text: string): number {
   const connections = readPositive(text);

@@ -7,7 +7,7 @@ import { readChunks } from "../../domain/signal/chunks.ts";
 import type { StoredSignal } from "../../domain/signal/stored-signal.ts";
 import { withStorage } from "../../store/open.ts";
 import { type DataOptions, defineCommand, defineGroup } from "../../cli/define.ts";
-import { readPositive } from "../../cli/options.ts";
+import { limitOption } from "../../cli/options.ts";
 import { printData, printNote } from "../../cli/print.ts";
 import { exportCommand } from "./export.ts";
 import {
@@ -21,16 +21,12 @@ import {
 import { CHUNK, ndjsonPrinter, tablePrinter } from "./output.ts";
 import { tailCommand } from "./tail.ts";
 
-const LIMIT_DEFAULT = 50;
-
 const listCommand = defineCommand({
   name: "list",
   description: "list signals, newest first",
   options: [
     ...filterOptions(),
-    new Option("--limit <n>", "maximum number of signals")
-      .argParser(readPositive)
-      .default(LIMIT_DEFAULT),
+    limitOption("maximum number of signals", 50),
     new Option("--json", "print NDJSON: one JSON object per line"),
   ],
   adds: "data",

@@ -9,13 +9,12 @@ import type { Storage } from "../../domain/storage/storage.ts";
 import { isStdoutClosed, OutputError } from "../../lib/output.ts";
 import { withStorage } from "../../store/open.ts";
 import { defineCommand } from "../../cli/define.ts";
-import { readCount } from "../../cli/options.ts";
+import { limitOption, readCount } from "../../cli/options.ts";
 import { printNote } from "../../cli/print.ts";
 import { type Choice, filterOptions, type FilterOptions, TIMES_NOTE, toChoice } from "./options.ts";
 import { CHUNK, ndjsonPrinter, tablePrinter } from "./output.ts";
 import { stopAtSignals } from "../../cli/stop-signal.ts";
 
-const LIMIT_DEFAULT = 10;
 /** How often to look for new signals. */
 const POLL_MS = 500;
 /** How long a database may be missing or locked meanwhile, as during a restore. */
@@ -32,9 +31,7 @@ export const tailCommand = defineCommand({
   description: "print the latest signals in the order of storage, and follow",
   options: [
     ...filterOptions(),
-    new Option("--limit <n>", "how many of the latest signals to begin with")
-      .argParser(readCount)
-      .default(LIMIT_DEFAULT),
+    limitOption("how many of the latest signals to begin with", 10, readCount),
     new Option("--after <id>", "begin with the first signal after the one with this id")
       .argParser(readSignalId)
       .conflicts("limit"),
