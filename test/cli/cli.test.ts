@@ -56,30 +56,43 @@ async function prepare() {
 }
 
 describe("failures end with code 1 and one sentence that says what to type", () => {
-  test("of commands on desks and keys", async () => {
-    const { dataDir, ids } = await prepare();
+  test("of commands on desks, keys and signals", async () => {
+    const { dataDir, key, ids } = await prepare();
+    const where = `--data ${dataDir}`;
     const unknown =
       "There is no key with this id, label or last four characters: list the keys with: signalbox key list";
-    const cases: [args: string[], says: string][] = [
+    for (const [line, says] of [
       [
-        ["key", "mint", "--desk", "gama"],
-        `no desk "gama"; the nearest name is "gamma": list the desks with: signalbox desk list --data ${dataDir}`,
+        "key mint --desk gama",
+        `no desk "gama"; the nearest name is "gamma": list the desks with: signalbox desk list ${where}`,
       ],
       [
-        ["key", "list", "--desk", "fund-9"],
+        "key list --desk fund-9",
         'There is no desk "fund-9": list the desks with: signalbox desk list',
       ],
-      [["audit", "--desk", "alpa"], 'the nearest name is "alpha"'],
-      [["desk", "create", "alpha"], "mint a key for it with: signalbox key mint --desk alpha"],
-      [["key", "revoke", UNKNOWN_ID], unknown],
-      [["key", "rotate", UNKNOWN_ID], unknown],
-      [["key", "rotate", ids.revoked], "mint a new one with: signalbox key mint --desk alpha"],
+      ["audit --desk alpa", 'the nearest name is "alpha"'],
+      ["signals list --desk alpa", 'the nearest name is "alpha"'],
+      ["desk create alpha", "mint a key for it with: signalbox key mint --desk alpha"],
+      [`key revoke ${UNKNOWN_ID}`, unknown],
+      [`key rotate ${UNKNOWN_ID}`, unknown],
+      [`signals list --key ${UNKNOWN_ID}`, unknown],
+      [`signals list --key ${key.slice(-4)} --desk gamma`, unknown],
+      [`key rotate ${ids.revoked}`, "mint a new one with: signalbox key mint --desk alpha"],
       [
-        ["key", "rotate", ids.rotated],
-        `rotate that one with: signalbox key rotate ${ids.successor} --data ${dataDir}`,
+        `key rotate ${ids.rotated}`,
+        `rotate that one with: signalbox key rotate ${ids.successor} ${where}`,
       ],
-    ];
-    for (const [args, says] of cases) await expectRefusal([...args, "--data", dataDir], says);
+      [`signals show ${UNKNOWN_ID}`, "There is no signal with this id or client_signal_id"],
+      [
+        "signals show x --desk alpha",
+        'Desk "alpha" has no signal with this id or client_signal_id',
+      ],
+      ["signals export --output /nowhere/x", "create it with: mkdir -p /nowhere"],
+    ] as const) {
+      await expectRefusal(`${line} ${where}`.split(" "), says);
+    }
+    const never = ["signals", "list", "--since", "1h", "--until", "2h", "--data", dataDir];
+    await expectUsageError(never, "--until must be later than --since");
   });
 
   test("of a server's first desk", async () => {

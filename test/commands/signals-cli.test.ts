@@ -121,26 +121,6 @@ describe("filters", () => {
       });
     }
   });
-
-  test.each([
-    ["list --since 1h --until 2h", 2, "--until must be later than --since"],
-    ["list --desk alpa", 1, 'There is no desk "alpa"; the nearest name is "alpha"'],
-    [`list --key ${UNKNOWN_ID}`, 1, "There is no key with this id, label or last four characters"],
-    [
-      "list --key seed --desk beta",
-      1,
-      "There is no key with this id, label or last four characters",
-    ],
-    [`show ${UNKNOWN_ID}`, 1, "There is no signal with this id or client_signal_id"],
-    ["show x --desk alpha", 1, 'Desk "alpha" has no signal with this id or client_signal_id'],
-    ["export --output /nowhere/x", 1, "create it with: mkdir -p /nowhere"],
-  ])("%s is refused", async (args, code, says) => {
-    const { dataDir } = await seed({ signals: 1 });
-    await mintKey(dataDir, "beta");
-    const result = await cliHere(["signals", ...args.split(" "), "--data", dataDir]);
-    expect(result).toMatchObject({ code, stdout: "" });
-    expect(result.stderr).toContain(says);
-  });
 });
 
 describe("list", () => {
