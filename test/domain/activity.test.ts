@@ -4,7 +4,6 @@ import { expect, test } from "bun:test";
 import { chmodSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { readLastHour, usualHour } from "../../src/console/pages/home/last-hour.ts";
-import type { ActivityBatch } from "../../src/domain/activity/activity.ts";
 import {
   ACTIVITY_NAME,
   type ActivityFile,
@@ -12,15 +11,14 @@ import {
 } from "../../src/store/sqlite/side/activity.ts";
 import { openDatabase } from "../../src/store/sqlite/files/open.ts";
 import { DAY_MS, HOUR_MS, MINUTE_MS } from "../../src/lib/text/time.ts";
-import { rejectsOf } from "./_activity.ts";
+import { batchOf, minuteOf, rejectsOf, repeatsOf } from "./_activity.ts";
 import { mintKey, onCleanup, temporaryFolder } from "../kit/setup.ts";
 import { recordsIn } from "../kit/records.ts";
 
 const NOW = Date.UTC(2026, 10, 21, 12, 30, 15);
 
-const mine = { deskId: 1, keyId: "key-1" };
-const ofDesk = { deskId: 1, keyId: null };
-const allRejects = { deskId: 1, limit: 1_000, requestsMax: 1_000 };
+const days = { deskId: 1, keyIds: null, width: "day", from: 0 } as const;
+const allRejects = { deskId: 1, since: days, limit: 1_000 };
 
 function openActivity(dataDir = temporaryFolder()): {
   activity: ActivityFile;
@@ -33,15 +31,6 @@ function openActivity(dataDir = temporaryFolder()): {
   return { activity, said, dataDir };
 }
 
-function minute(
-  start: number,
-  counts: Partial<ActivityBatch["minutes"][number]> = {},
-): ActivityBatch {
-  const none = { stored: 0, duplicate: 0, rejected: 0, unauthorized: 0 };
-  const base = { deskId: 1, keyId: "key-1", start, ...none, lastAt: start };
-  return { minutes: [{ ...base, ...counts }], rejects: [], repeats: [], differing: [] };
-}
-
 test("what was sent with keys of another database is dropped", async () => {
   const { activity, said, dataDir } = openActivity();
   const db = openDatabase(dataDir, "command");
@@ -51,23 +40,20 @@ test("what was sent with keys of another database is dropped", async () => {
   for (const desk of ["alpha", "beta"]) keys.push((await mintKey(registry, desk)).keyId);
   const [ours = "", theirs = ""] = keys;
   for (const keyId of [ours, theirs, "gone"]) {
-    await activity.write(minute(NOW, { keyId, stored: 1 }));
-    await activity.write({
-      minutes: [],
-      rejects: [rejectsOf([keys.indexOf(keyId) + 5], NOW, { keyId })],
-      repeats: [],
-      differing: [],
-    });
+    await activity.write(batchOf(minuteOf(NOW, { keyId, stored: 1 })));
+    const rejects = batchOf(rejectsOf([keys.indexOf(keyId) + 5], NOW, { keyId }));
+    await activity.write({ ...rejects, repeats: [repeatsOf("a", [], { keyId, lastAt: NOW })] });
   }
   await activity.keepKeysOf(db);
-  expect((await activity.buckets(ofDesk, "day", 0)).map(({ stored: n }) => n)).toEqual([1]);
+  expect((await activity.buckets(days)).map(({ stored: n }) => n)).toEqual([1]);
   expect((await activity.rejects(allRejects)).map(({ keyIds }) => keyIds)).toEqual([[ours]]);
+  expect(await activity.repeatsOf(1, "a")).toMatchObject({ duplicates: 2 });
   expect(said).toEqual([]);
 });
 
 test("activity is kept, with a warning, when the keys cannot be read or its file is locked", async () => {
   const { activity, said, dataDir } = openActivity();
-  await activity.write(minute(NOW, { stored: 1 }));
+  await activity.write(batchOf(minuteOf(NOW, { stored: 1 })));
   const unreadable = new Database(":memory:");
   onCleanup(() => unreadable.close());
   await activity.keepKeysOf(unreadable);
@@ -79,13 +65,13 @@ test("activity is kept, with a warning, when the keys cannot be read or its file
   await activity.keepKeysOf(db);
   holder.run("ROLLBACK");
   expect(said).toEqual(Array(2).fill(expect.stringContaining("was not dropped")));
-  expect(await activity.buckets(ofDesk, "day", 0)).toHaveLength(1);
+  expect(await activity.buckets(days)).toHaveLength(1);
 });
 
 test("it survives a restart, and other users cannot read it", async () => {
   const dataDir = temporaryFolder();
   const before = openActivityFile(dataDir, () => {});
-  await before.write(minute(NOW, { stored: 1 }));
+  await before.write(batchOf(minuteOf(NOW, { stored: 1 })));
   for (const name of readdirSync(dataDir)) {
     expect(`${name} ${(statSync(join(dataDir, name)).mode & 0o777).toString(8)}`).toBe(
       `${name} 600`,
@@ -93,7 +79,7 @@ test("it survives a restart, and other users cannot read it", async () => {
   }
   await before.close();
   const { activity, said } = openActivity(dataDir);
-  expect(await activity.buckets(mine, "day", 0)).toHaveLength(1);
+  expect(await activity.buckets(days)).toHaveLength(1);
   expect(said).toEqual([]);
 });
 
@@ -120,23 +106,23 @@ test.each(unusable)(
     const { activity, said } = openActivity(dataDir);
     expect(said).toHaveLength(1);
     expect(said[0]).toContain(isKept ? "was replaced by an empty file" : "in memory only");
-    await activity.write(minute(NOW, { stored: 1 }));
-    expect(await activity.buckets(mine, "day", 0)).toHaveLength(1);
+    await activity.write(batchOf(minuteOf(NOW, { stored: 1 })));
+    expect(await activity.buckets(days)).toHaveLength(1);
     await activity.close();
     const again = openActivity(dataDir);
-    expect(await again.activity.buckets(mine, "day", 0)).toHaveLength(isKept ? 1 : 0);
+    expect(await again.activity.buckets(days)).toHaveLength(isKept ? 1 : 0);
   },
 );
 
 test("a file that has the right version and other tables is replaced by an empty one", async () => {
   const { activity, said, dataDir } = openActivity();
   const db = new Database(join(dataDir, ACTIVITY_NAME));
-  db.run("DROP TABLE buckets; CREATE TABLE others (id)");
+  db.run("DROP TABLE counts; CREATE TABLE others (id)");
   db.close();
-  expect(await activity.buckets(mine, "day", 0)).toEqual([]);
+  expect(await activity.buckets(days)).toEqual([]);
   expect(said).toEqual([expect.stringMatching(/was replaced by an empty file .*no such table/)]);
-  await activity.write(minute(NOW, { stored: 1 }));
-  expect(await activity.buckets(mine, "day", 0)).toHaveLength(1);
+  await activity.write(batchOf(minuteOf(NOW, { stored: 1 })));
+  expect(await activity.buckets(days)).toHaveLength(1);
 });
 
 test("a file that is damaged while it is open is replaced by an empty one", async () => {
@@ -145,7 +131,7 @@ test("a file that is damaged while it is open is replaced by an empty one", asyn
     const rejects = Array.from({ length: 50 }, (_, at) =>
       rejectsOf([index * 50 + at], NOW, { keyId: `key-${index * 50 + at}` }),
     );
-    await activity.write({ minutes: [], rejects, repeats: [], differing: [] });
+    await activity.write(batchOf(...rejects));
   }
   await activity.close();
   const path = join(dataDir, ACTIVITY_NAME);
@@ -155,12 +141,7 @@ test("a file that is damaged while it is open is replaced by an empty one", asyn
   const again = openActivity(dataDir);
   expect(await again.activity.rejects(allRejects)).toEqual([]);
   expect(again.said).toHaveLength(1);
-  await again.activity.write({
-    minutes: [],
-    rejects: [rejectsOf([1], NOW)],
-    repeats: [],
-    differing: [],
-  });
+  await again.activity.write(batchOf(rejectsOf([1], NOW)));
   expect(await again.activity.rejects(allRejects)).toHaveLength(1);
   expect(said).toEqual([]);
 });
@@ -195,9 +176,10 @@ test("the usual rate is the average of the same hour on earlier days since the d
 
 test("the last hour is this minute and the 59 before it", async () => {
   const { activity } = openActivity();
-  for (const age of [0, 59, 60]) await activity.write(minute(NOW - age * MINUTE_MS, { stored: 1 }));
-  await activity.write(minute(NOW - DAY_MS, { stored: 40 }));
-  const { stored: last, usual } = await readLastHour(activity, ofDesk, NOW);
+  for (const age of [0, 59, 60])
+    await activity.write(batchOf(minuteOf(NOW - age * MINUTE_MS, { stored: 1 })));
+  await activity.write(batchOf(minuteOf(NOW - DAY_MS, { stored: 40 })));
+  const { stored: last, usual } = await readLastHour(activity, 1, NOW);
   expect(last).toBe(2);
   // Half past: the second half of this hour of yesterday is not over.
   expect(usual).toBeCloseTo(40 * (30.25 / 60));

@@ -1,151 +1,164 @@
 /** Counts of requests. */
 import { describe, expect, test } from "bun:test";
 import {
-  type ActivityBatch,
   activityWidths,
+  type BucketQuery,
   DIFFERING_KEPT,
   type DifferingQuery,
-  REPEATED_SIGNALS_KEPT,
+  REPEATS_KEPT,
 } from "../../src/domain/activity/activity.ts";
 import { DAY_MS, HOUR_MS } from "../../src/lib/text/time.ts";
 import { rejection } from "../kit/setup.ts";
+import { batchOf, minuteOf, repeatsOf } from "../domain/_activity.ts";
 import { START, start } from "./start.ts";
 import { rejectsTests } from "./rejects.ts";
 
 export function activityTests(): void {
-  const mine = { deskId: 1, keyId: "key-1" };
-  const ofDesk = { deskId: 1, keyId: null };
-
   test("buckets add up, by desk and by key, in minutes, hours and days", async () => {
     const { activity } = await start();
-    await activity.write(minuteOf(START, { stored: 3, lastAt: START + 5 }));
+    await activity.write(batchOf(minuteOf(START, { stored: 3, lastAt: START + 5 })));
     const more = { stored: 1, duplicate: 2, rejected: 4, unauthorized: 1, lastAt: START + 9 };
-    await activity.write(minuteOf(START, more));
-    await activity.write(minuteOf(START + HOUR_MS, { stored: 5 }));
-    await activity.write(minuteOf(START, { keyId: "key-2", stored: 100 }));
-    await activity.write(minuteOf(START, { deskId: 2, stored: 1_000 }));
-    const first = { start: START, stored: 4, duplicate: 2, rejected: 4 };
-    const last = { start: START + HOUR_MS, stored: 5, duplicate: 0, rejected: 0 };
-    expect(await activity.buckets(mine, "minute", START)).toEqual([first, last]);
-    expect(await activity.buckets(mine, "hour", START + 1)).toEqual([first, last]);
-    expect(await activity.buckets(mine, "hour", START + HOUR_MS)).toEqual([last]);
-    expect(await activity.buckets(mine, "day", START + 2 * HOUR_MS)).toEqual([
-      { ...first, stored: 9 },
+    await activity.write(
+      batchOf(
+        minuteOf(START, more),
+        minuteOf(START + HOUR_MS, { stored: 5 }),
+        minuteOf(START, { keyId: "key-2", stored: 100 }),
+        minuteOf(START, { deskId: 2, stored: 1_000 }),
+      ),
+    );
+    const read = async (query: Partial<BucketQuery>) =>
+      activity.buckets({ deskId: 1, keyIds: ["key-1"], width: "hour", from: START, ...query });
+    const first = { keyId: "key-1", start: START, ...more, stored: 4 };
+    const none = { duplicate: 0, rejected: 0, unauthorized: 0 };
+    const last = { ...first, ...none, start: START + HOUR_MS, stored: 5, lastAt: START + HOUR_MS };
+    expect(await read({ width: "minute" })).toEqual([first, last]);
+    expect(await read({ from: START + 1 })).toEqual([first, last]);
+    expect(await read({ from: START + HOUR_MS })).toEqual([last]);
+    expect(await read({ width: "day", from: START + 2 * HOUR_MS })).toEqual([
+      { ...first, stored: 9, lastAt: START + HOUR_MS },
     ]);
-    const all = await activity.buckets(ofDesk, "day", 0);
-    expect(all.map(({ stored }) => stored)).toEqual([109]);
-    const both = await activity.bucketsOfKeys(1, ["key-1", "key-2", "key-3"], "hour", START + 1);
-    expect([...both]).toEqual([
-      ["key-1", [first, last]],
-      ["key-2", [{ start: START, stored: 100, duplicate: 0, rejected: 0 }]],
+    expect(await read({ width: "day", from: 0, keyIds: null })).toEqual([
+      { ...first, keyId: null, stored: 109, lastAt: START + HOUR_MS },
     ]);
-    expect((await activity.bucketsOfKeys(2, ["key-2"], "hour", START)).size).toBe(0);
-    const counts = { requests: 10, rejected: 4, unauthorized: 1, lastAt: START + 9 };
-    const none = { requests: 5, rejected: 0, unauthorized: 0, lastAt: START + HOUR_MS };
-    const sum = { ...counts, requests: 15, lastAt: START + HOUR_MS };
-    expect([...(await activity.ofKeys(1, ["key-1", "key-3"], START))]).toEqual([["key-1", sum]]);
-    expect((await activity.ofKeys(1, ["key-1"], START + HOUR_MS)).get("key-1")).toEqual(none);
-    expect((await activity.ofKeys(2, ["key-2"], START)).size).toBe(0);
+    const both = await read({ keyIds: ["key-1", "key-2", "key-3"] });
+    expect(both.map(({ keyId, stored }) => [keyId, stored])).toEqual([
+      ["key-1", 4],
+      ["key-2", 100],
+      ["key-1", 5],
+    ]);
+    expect(await read({ deskId: 2, keyIds: ["key-2"] })).toEqual([]);
   });
 
   test("a batch that cannot be recorded throws, and the next ones are recorded", async () => {
     const { activity } = await start();
     const bad = minuteOf(START, { keyId: null as unknown as string, stored: 7 });
-    const write = async (): Promise<unknown> => activity.write(bad);
+    const write = async (): Promise<unknown> => activity.write(batchOf(bad));
     expect(await rejection(write())).toBeInstanceOf(Error);
-    expect(await activity.write(minuteOf(START, { stored: 1 }))).toBeNull();
-    expect((await activity.buckets(ofDesk, "minute", 0))[0]?.stored).toBe(1);
+    expect(await activity.write(batchOf(minuteOf(START, { stored: 1 })))).toBeNull();
+    const query = { deskId: 1, keyIds: null, width: "minute", from: 0 } as const;
+    expect(await activity.buckets(query)).toMatchObject([{ stored: 1 }]);
   });
 
   test("each width keeps as many buckets as it shows", async () => {
     const { activity } = await start();
     for (const { ms, kept } of Object.values(activityWidths)) {
       for (let age = kept + 20; age >= 0; age -= 1) {
-        await activity.write(minuteOf(START - age * ms, { stored: 1 }));
+        await activity.write(batchOf(minuteOf(START - age * ms, { stored: 1 })));
       }
     }
     for (const width of ["minute", "hour", "day"] as const) {
-      const found = await activity.buckets(mine, width, 0);
+      const found = await activity.buckets({ deskId: 1, keyIds: null, width, from: 0 });
       expect(found).toHaveLength(activityWidths[width].kept);
     }
   });
 
   test("ended keys that are still used are found, the latest first", async () => {
     const { activity } = await start();
-    for (const number of [2, 3, 1]) {
-      const lastAt = START + number;
-      const use = { keyId: `key-${number}`, rejected: 1, unauthorized: 1, lastAt };
-      await activity.write(minuteOf(START, use));
-    }
     const use = { rejected: 1, unauthorized: 1 };
-    await activity.write(minuteOf(START, { keyId: "key-4", rejected: 9, lastAt: START + 9 }));
-    await activity.write(minuteOf(START, { deskId: 2, keyId: "key-5", ...use }));
-    await activity.write(minuteOf(START - DAY_MS, { keyId: "key-6", ...use }));
+    const uses = [2, 3, 1].map((number) =>
+      minuteOf(START, { ...use, keyId: `key-${number}`, lastAt: START + number }),
+    );
+    await activity.write(
+      batchOf(
+        ...uses,
+        minuteOf(START, { keyId: "key-4", rejected: 9, lastAt: START + 9 }),
+        minuteOf(START, { ...use, deskId: 2, keyId: "key-5" }),
+        minuteOf(START - DAY_MS, { ...use, keyId: "key-6" }),
+      ),
+    );
     expect(await activity.keysStillInUse(1, START, 10)).toEqual(["key-3", "key-2", "key-1"]);
     expect(await activity.keysStillInUse(1, START, 2)).toEqual(["key-3", "key-2"]);
   });
 
   describe("rejected requests", rejectsTests);
 
-  test("duplicates that differ are kept per signal and key, the latest first", async () => {
-    const { activity } = await start();
-    const one = { deskId: 1, signalId: "a", keyId: "key-1", count: 1, lastAt: START };
-    const write = async (...differing: ActivityBatch["differing"]) =>
-      activity.write({ minutes: [], rejects: [], repeats: [], differing });
-    const read = async (more: Partial<DifferingQuery> = {}) =>
-      activity.differing({ deskId: 1, before: null, limit: 10, ...more });
-    await write({ ...one, fields: ["price"] }, { ...one, signalId: "b", fields: ["side"] });
-    await write({ ...one, fields: ["price", "quantity"], lastAt: START + 5 });
-    await write({ ...one, keyId: "key-2", fields: ["price"], lastAt: START - 5 });
-    await write({ ...one, deskId: 2, fields: ["type"] });
+  test("duplicates add up by signal, and those that differ by signal and key, the latest first", async () => {
+    const { read, write, activity } = await startRepeats();
+    await write(
+      repeatsOf("a", ["price"], { lastAt: START }),
+      repeatsOf("b", ["side"], { lastAt: START }),
+      repeatsOf("c", [], { lastAt: START + 9 }),
+    );
+    await write(
+      repeatsOf("a", ["quantity"], { lastAt: START + 5 }),
+      repeatsOf("a", [], { lastAt: START + 7 }),
+      repeatsOf("a", ["symbol"], { lastAt: START - 5, keyId: "key-2" }),
+      repeatsOf("a", ["type"], { lastAt: START, deskId: 2 }),
+    );
     const found = await read();
-    expect(found.map(({ signalId, keyId, count }) => [signalId, keyId, count])).toEqual([
+    expect(found.map(({ signalId, keyId, differing }) => [signalId, keyId, differing])).toEqual([
       ["a", "key-1", 2],
       ["b", "key-1", 1],
       ["a", "key-2", 1],
     ]);
-    expect(found[0]).toMatchObject({ lastAt: START + 5 });
-    expect(found[0]?.fields.toSorted()).toEqual(["price", "quantity"]);
+    expect(found[0]).toMatchObject({ differedAt: START + 5, lastAt: START + 7 });
+    expect(found[0]?.differs.toSorted()).toEqual(["price", "quantity"]);
     expect(await read({ before: found[0] ?? null, limit: 1 })).toEqual(found.slice(1, 2));
+    expect(await read({ before: found[1] ?? null })).toEqual(found.slice(2));
     expect(await read({ deskId: 2 })).toHaveLength(1);
 
-    const many = Array.from({ length: DIFFERING_KEPT }, (_, index) => `c${index}`);
-    await write(...many.map((signalId) => ({ ...one, signalId, fields: [], lastAt: START + 9 })));
-    const kept = await read({ limit: DIFFERING_KEPT + 10 });
-    expect(kept).toHaveLength(DIFFERING_KEPT);
-    expect(kept.every(({ signalId }) => signalId.startsWith("c"))).toBe(true);
-    expect(await read({ deskId: 2 })).toHaveLength(1);
+    const { differs, ...sum } = (await activity.repeatsOf(1, "a")) ?? {};
+    const times = { lastAt: START + 7, differedAt: START + 5 };
+    expect<object>(sum).toEqual({ duplicates: 8, differing: 3, ...times });
+    expect(differs?.toSorted()).toEqual(["price", "quantity", "symbol"]);
+    expect(await activity.repeatsOf(1, "c")).toMatchObject({ differing: 0, differs: [] });
+    expect(await activity.repeatsOf(2, "b")).toBeNull();
+    expect(await activity.differingTotal(1, 0)).toEqual({ count: 4, lastAt: START + 5 });
+    expect(await activity.differingTotal(1, START)).toEqual({ count: 3, lastAt: START + 5 });
+    expect(await activity.differingTotal(1, START + 6)).toBeNull();
   });
 
-  test("duplicates of a signal add up; the newest signals that have any are kept", async () => {
-    const { activity } = await start();
-    const write = async (...repeats: ReturnType<typeof repeatsOf>[]) =>
-      activity.write({ minutes: [], rejects: [], repeats, differing: [] });
-    await write(repeatsOf("0"), repeatsOf("signal", ["price"]));
-    await write(repeatsOf("signal", ["side", "price"], START + 5));
-    await write(repeatsOf("signal", [], START + 1));
-    const found = await activity.repeatsOf(1, "signal");
-    expect(found).toMatchObject({ duplicates: 6, differing: 2, lastAt: START + 5 });
-    expect(found?.differs.toSorted()).toEqual(["price", "side"]);
-    expect(await activity.repeatsOf(2, "signal")).toBeNull();
-    expect(await activity.repeatsOf(1, "another")).toBeNull();
-    const ids = Array.from({ length: REPEATED_SIGNALS_KEPT }, (_, index) => `1${index}`);
-    await write(...ids.map((id) => repeatsOf(id)));
-    expect(await activity.repeatsOf(1, "0")).toBeNull();
-    expect(await activity.repeatsOf(1, "signal")).not.toBeNull();
+  test("the latest duplicates that differ are kept, and the latest of the others", async () => {
+    const { read, write, activity } = await startRepeats();
+    await write(
+      repeatsOf("equal", [], { lastAt: START }),
+      repeatsOf("differs", ["price"], { lastAt: START }),
+      repeatsOf("theirs", ["price"], { lastAt: START, deskId: 2 }),
+    );
+    await write(...many("equal", REPEATS_KEPT));
+    expect(await activity.repeatsOf(1, "equal")).toBeNull();
+    expect(await activity.repeatsOf(1, "differs")).not.toBeNull();
+    await write(...many("differs", DIFFERING_KEPT, ["price"]));
+    expect(await activity.repeatsOf(1, "differs")).toBeNull();
+    expect(await read({ limit: DIFFERING_KEPT + 10 })).toHaveLength(DIFFERING_KEPT);
+    expect(await activity.repeatsOf(1, "equal0")).not.toBeNull();
+    expect(await read({ deskId: 2 })).toHaveLength(1);
   });
 }
 
-function minuteOf(
-  at: number,
-  counts: Partial<ActivityBatch["minutes"][number]> = {},
-): ActivityBatch {
-  const none = { stored: 0, duplicate: 0, rejected: 0, unauthorized: 0 };
-  const base = { deskId: 1, keyId: "key-1", start: at, ...none, lastAt: at };
-  return { minutes: [{ ...base, ...counts }], rejects: [], repeats: [], differing: [] };
+function many(name: string, count: number, differs: string[] = []) {
+  return Array.from({ length: count }, (_, index) =>
+    repeatsOf(`${name}${index}`, differs, { lastAt: START + 9 }),
+  );
 }
 
-function repeatsOf(signalId: string, differs: string[] = [], lastAt = START) {
-  const differing = differs.length === 0 ? 0 : 1;
-  return { deskId: 1, signalId, duplicates: 2, differing, differs, lastAt };
+async function startRepeats() {
+  const { activity } = await start();
+  return {
+    activity,
+    write: async (...repeats: ReturnType<typeof repeatsOf>[]) =>
+      activity.write({ minutes: [], repeats }),
+    read: async (query: Partial<DifferingQuery> = {}) =>
+      activity.differing({ deskId: 1, before: null, limit: 10, ...query }),
+  };
 }

@@ -6,22 +6,15 @@
 import type { AppError, ErrorCode, FieldReasons } from "../errors.ts";
 import type { Appended, Identity } from "../storage/append.ts";
 
-/**
- * Reasons kept per desk, each with each of its keys counted as one: the least recent ones are dropped,
- * because names of unknown fields are a client's own words.
- */
+/** Rejected requests are described per key and reason. The least recent are dropped: names of unknown fields are a client's own words. */
 export const REJECT_REASONS_KEPT = 300;
 /** Of them, kept per key: one key that makes up names pushes out no other key's reasons. */
 export const REJECT_REASONS_PER_KEY_KEPT = 50;
-/** The latest requests kept per key and reason: a flood of one reason pushes out no other. */
+/** The latest requests kept per key and reason, beside the first one: a flood of one reason pushes out no other. */
 export const REQUESTS_PER_REASON_KEPT = 20;
-/** Minutes and hours for which rejected requests are counted by reason, with the present one. */
-export const REJECT_MINUTES_KEPT = 10;
-export const REJECT_HOURS_KEPT = 24;
-/** Signals with duplicates kept per desk, newest first. */
-export const REPEATED_SIGNALS_KEPT = 10_000;
-/** Signals with {@link Differing} kept per desk, each with each key counted as one: the latest. */
+/** Signals with duplicates kept per desk, each with each key counted as one: the latest, of those that differ and of the others. */
 export const DIFFERING_KEPT = 1_000;
+export const REPEATS_KEPT = 10_000;
 /** Invalid fields kept per rejected request. */
 export const REJECT_FIELDS_MAX = 10;
 
@@ -64,17 +57,6 @@ export interface Outcomes {
   readonly rejected: number;
 }
 
-/** The requests of one key in one minute. */
-export interface KeyMinute extends Outcomes {
-  readonly deskId: number;
-  readonly keyId: string;
-  readonly start: number;
-  /** How many were rejected because the key was revoked, had expired, or was of an archived desk. */
-  readonly unauthorized: number;
-  /** The newest request. */
-  readonly lastAt: number;
-}
-
 /** Requests are rejected for the same reason if their answers have the same status, error and fields. */
 export interface RejectReason {
   readonly status: number;
@@ -85,9 +67,10 @@ export interface RejectReason {
   readonly moreFields: number;
 }
 
-/** Equal for equal reasons, in whatever order their fields are. */
+/** Equal for equal reasons, in whatever order their fields are. Most rejects of a flood have none. */
 export function textOfReason({ status, error, fields, moreFields }: RejectReason): string {
-  const entries = Object.entries(fields ?? {}).toSorted(([one], [other]) => (one < other ? -1 : 1));
+  if (fields === null) return error;
+  const entries = Object.entries(fields).toSorted(([one], [other]) => (one < other ? -1 : 1));
   return JSON.stringify([status, error, entries, moreFields]);
 }
 
@@ -100,19 +83,74 @@ export interface RejectedRequest {
   readonly message: string | null;
 }
 
-/** The requests with one key that were rejected for one reason. */
+/** The requests of one key and minute that were rejected for one reason. */
 export interface KeyRejects {
-  readonly deskId: number;
-  readonly keyId: string;
   readonly reason: RejectReason;
   readonly count: number;
-  readonly firstAt: number;
-  readonly lastAt: number;
   /** The latest of them, up to {@link REQUESTS_PER_REASON_KEPT}, in any order. */
   readonly latest: readonly Omit<RejectedRequest, "key_id">[];
 }
 
-/** Which rejected requests to read: those of a desk, narrowed by each property that is not null. */
+/** The requests of one key in one minute. */
+export interface KeyMinute extends Outcomes {
+  readonly deskId: number;
+  readonly keyId: string;
+  readonly start: number;
+  /** How many were rejected because the key was revoked, had expired, or was of an archived desk. */
+  readonly unauthorized: number;
+  /** The newest request. */
+  readonly lastAt: number;
+  /** By {@link textOfReason}; up to {@link REJECT_REASONS_PER_KEY_KEPT}. */
+  readonly rejects: ReadonlyMap<string, KeyRejects>;
+}
+
+export interface Repeats {
+  readonly duplicates: number;
+  /** How many differed from the signal. */
+  readonly differing: number;
+  /** The fields in which they differed. */
+  readonly differs: readonly string[];
+  /** The newest duplicate. */
+  readonly lastAt: number;
+  /** The newest that differed; 0: none did. */
+  readonly differedAt: number;
+}
+
+/** The duplicates of one signal that were sent with one key. */
+export interface KeyRepeats extends Repeats {
+  readonly signalId: string;
+  readonly keyId: string;
+}
+
+/** What was observed since the previous batch. */
+export interface ActivityBatch {
+  readonly minutes: readonly KeyMinute[];
+  readonly repeats: readonly (KeyRepeats & { readonly deskId: number })[];
+}
+
+/** The buckets that start with the one that contains `from`. */
+export interface BucketSpan {
+  readonly width: ActivityWidth;
+  readonly from: number;
+}
+
+/** Which buckets to read: those of the span with anything in them. */
+export interface BucketQuery extends BucketSpan {
+  readonly deskId: number;
+  /** Those of each of these keys; null: those of the whole desk. */
+  readonly keyIds: readonly string[] | null;
+}
+
+export interface Bucket extends Outcomes {
+  readonly start: number;
+}
+
+/** `unauthorized` and `lastAt` as in {@link KeyMinute}. `keyId`: null: of the whole desk. */
+export interface CountedBucket extends Bucket, Pick<KeyMinute, "unauthorized" | "lastAt"> {
+  readonly keyId: string | null;
+}
+
+/** Which reasons to read: those of a desk, narrowed by each property that is not null. */
 export interface RejectQuery {
   readonly deskId: number;
   readonly keyId?: string | null;
@@ -121,18 +159,11 @@ export interface RejectQuery {
   readonly field?: string | null;
   /** The id of one reason. */
   readonly reason?: string | null;
-  /**
-   * Counts only the requests in the hours starting with the one that contains it, up to
-   * {@link REJECT_HOURS_KEPT}, or in the minutes, up to {@link REJECT_MINUTES_KEPT}. Reasons without any are left out.
-   */
-  readonly from?: number | null;
-  readonly fromWidth?: "minute" | "hour";
+  /** Counts the requests of these buckets. Reasons without any are left out. */
+  readonly since: BucketSpan;
   /** Only reasons whose latest request has a lower id. */
   readonly before?: string | null;
-  /** Reasons. */
   readonly limit: number;
-  /** The latest requests of each reason. */
-  readonly requestsMax: number;
 }
 
 /** The requests of a desk that were rejected for one reason. */
@@ -142,65 +173,21 @@ export interface Rejects extends RejectReason {
   readonly count: number;
   readonly firstAt: number;
   readonly lastAt: number;
+  /** The id of the latest request. */
+  readonly latestId: string;
   /** The keys that they were sent with, the latest first. */
   readonly keyIds: readonly string[];
-  /** Newest first. */
-  readonly latest: readonly RejectedRequest[];
 }
 
-export interface Repeats {
-  readonly duplicates: number;
-  /** How many differed from the original. */
-  readonly differing: number;
-  /** The fields in which they differed. */
-  readonly differs: readonly string[];
-  /** The newest duplicate. */
-  readonly lastAt: number;
-}
-
-/** The duplicates of one signal that were sent with one key and differed from it. */
-export interface Differing {
-  readonly signalId: string;
-  readonly keyId: string;
-  readonly count: number;
-  /** The fields in which they differed. */
-  readonly fields: readonly string[];
-  /** The newest of them. */
-  readonly lastAt: number;
-}
-
-/** Which of {@link Differing} to read: those before this one, the latest first. */
+/** Which duplicates that differ to read: those before this one, the latest first. */
 export interface DifferingQuery {
   readonly deskId: number;
-  readonly before: Pick<Differing, "lastAt" | "signalId" | "keyId"> | null;
+  readonly before: Pick<KeyRepeats, "differedAt" | "signalId" | "keyId"> | null;
   readonly limit: number;
 }
 
 /** Duplicates that differed from their signal, of all signals together. */
-export type DifferingTotal = Pick<Differing, "count" | "lastAt">;
-
-/** What was observed since the previous batch. */
-export interface ActivityBatch {
-  readonly minutes: readonly KeyMinute[];
-  readonly rejects: readonly KeyRejects[];
-  readonly repeats: readonly (Repeats & { readonly deskId: number; readonly signalId: string })[];
-  readonly differing: readonly (Differing & { readonly deskId: number })[];
-}
-
-/** `keyId`: only this key's activity; null: the whole desk's. */
-export interface ActivityOwner {
-  readonly deskId: number;
-  readonly keyId: string | null;
-}
-
-export interface Bucket extends Outcomes {
-  readonly start: number;
-}
-
-export interface KeyActivity {
-  readonly requests: number;
-  readonly rejected: number;
-  /** As in {@link KeyMinute}. */
-  readonly unauthorized: number;
+export interface DifferingTotal {
+  readonly count: number;
   readonly lastAt: number;
 }

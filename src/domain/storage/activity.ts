@@ -1,13 +1,12 @@
 /** What was done with a desk's keys. */
 import type {
   ActivityBatch,
-  ActivityOwner,
-  ActivityWidth,
-  Bucket,
-  Differing,
+  BucketQuery,
+  CountedBucket,
   DifferingQuery,
   DifferingTotal,
-  KeyActivity,
+  KeyRepeats,
+  RejectedRequest,
   RejectQuery,
   Rejects,
   Repeats,
@@ -21,29 +20,21 @@ export interface Activity {
    * may be empty. Returns the reason for people, or null. Throws for a batch that cannot be recorded.
    */
   write(batch: ActivityBatch): Awaitable<string | null>;
-  /** Those with anything in them, oldest first, starting with the one that contains `from`. */
-  buckets(owner: ActivityOwner, width: ActivityWidth, from: number): Awaitable<Bucket[]>;
-  /** {@link buckets} of several keys, by the key's id. */
-  bucketsOfKeys(
-    deskId: number,
-    keyIds: readonly string[],
-    width: ActivityWidth,
-    from: number,
-  ): Awaitable<ReadonlyMap<string, readonly Bucket[]>>;
-  /** By the key's id; in the hours starting with the one that contains `from`. */
-  ofKeys(
-    deskId: number,
-    keyIds: readonly string[],
-    from: number,
-  ): Awaitable<ReadonlyMap<string, KeyActivity>>;
-  /** Ids of keys that got 401 because they have ended, latest request first; in the same hours. */
+  /** Oldest first. */
+  buckets(query: BucketQuery): Awaitable<CountedBucket[]>;
+  /** Ids of keys that got 401 because they have ended, latest request first; in the hours starting with the one that contains `from`. */
   keysStillInUse(deskId: number, from: number, limit: number): Awaitable<string[]>;
   /** By reason, the one with the latest request first. */
   rejects(query: RejectQuery): Awaitable<Rejects[]>;
+  /** The latest requests that were rejected for one reason, newest first; `keyId`: null: with any key. */
+  rejected(
+    reason: { readonly deskId: number; readonly reason: string; readonly keyId: string | null },
+    limit: number,
+  ): Awaitable<RejectedRequest[]>;
   /** Returns null if no duplicate is known. */
   repeatsOf(deskId: number, signalId: string): Awaitable<Repeats | null>;
   /** The latest first. */
-  differing(query: DifferingQuery): Awaitable<readonly Differing[]>;
+  differing(query: DifferingQuery): Awaitable<KeyRepeats[]>;
   /** Of the signals whose latest one came since `from`; null if there is none. */
   differingTotal(deskId: number, from: number): Awaitable<DifferingTotal | null>;
 }

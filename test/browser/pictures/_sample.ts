@@ -1,17 +1,13 @@
 /** A desk as it may look after some weeks: for pictures. */
 import type { Database } from "bun:sqlite";
 import { monotonicFactory } from "ulid";
-import type {
-  ActivityBatch,
-  KeyMinute,
-  KeyRejects,
-  Outcomes,
-  RejectReason,
-} from "../../../src/domain/activity/activity.ts";
-import { errorCatalogue } from "../../../src/domain/errors.ts";
+import { ActivityRecorder } from "../../../src/console/pages/activity/recorder.ts";
+import type { ActivityBatch, KeyMinute } from "../../../src/domain/activity/activity.ts";
+import { AppError } from "../../../src/domain/errors.ts";
 import { DAY_MS, HOUR_MS, MINUTE_MS } from "../../../src/lib/text/time.ts";
 import { openActivity as openActivityFile } from "../../../src/store/sqlite/side/activity.ts";
 import { inTransaction } from "../../../src/store/sqlite/files/transaction.ts";
+import { batchOf, minuteOf } from "../../domain/_activity.ts";
 import { type Random, seededRandom } from "../../kit/random.ts";
 import { type Records, recordsIn } from "../../kit/records.ts";
 
@@ -94,7 +90,7 @@ export async function fillDesk(db: Database, dataDir: string): Promise<void> {
     throw new Error(sentence);
   });
   const batch = inTransaction(db, () => record(db, desk.id, sent, random));
-  await activity.write({ minutes: counted, rejects: [], repeats: [], differing: [] });
+  await activity.write(batchOf(...counted));
   await activity.write(batch);
   await activity.close();
 }
@@ -123,7 +119,7 @@ function countsOf(
     const rejected = isOver ? requests : Math.floor(requests * 0.02 * random() + 0.2 * random());
     const unauthorized = isOver ? requests : 0;
     const outcomes = { stored: requests - rejected, duplicate: Math.floor(requests * 0.03) };
-    return { ...owner, ...outcomes, rejected, unauthorized, start, lastAt: start };
+    return minuteOf(start, { ...owner, ...outcomes, rejected, unauthorized });
   });
 }
 
@@ -147,78 +143,44 @@ function record(
   sent: readonly Sent[],
   random: Random,
 ): ActivityBatch {
-  const minutes: KeyMinute[] = [];
-  const rejects: KeyRejects[] = [];
-  const repeats: ActivityBatch["repeats"][number][] = [];
-  const differing: ActivityBatch["differing"][number][] = [];
+  let batch = batchOf();
+  const recorder = new ActivityRecorder();
+  recorder.start((recorded) => (batch = recorded));
   const nextId = monotonicFactory(random);
   sent.forEach((request, index) => {
     const { bot, keyId, at } = request;
-    const tell = (outcome: Partial<Outcomes>, unauthorized = 0) =>
-      minutes.push({ ...none, ...outcome, unauthorized, ...minuteOf(deskId, keyId, at) });
-    const rejected = rejection(bot, random);
-    if (rejected !== null) {
-      const { message, ...reason } = rejected;
-      tell({ rejected: 1 }, reason.status === UNAUTHORIZED ? 1 : 0);
-      const latest = [{ request_id: Bun.randomUUIDv7("hex", at), at, message }];
-      rejects.push({ deskId, keyId, reason, count: 1, firstAt: at, lastAt: at, latest });
+    const owner = { deskId, keyId, deskName: "alpha" };
+    const error = rejection(bot, random);
+    if (error !== null) {
+      recorder.rejected(owner, at, Bun.randomUUIDv7("hex", at), error);
       return;
     }
     const id = nextId(at);
     insertSignal(db, { id, index, deskId }, request, random);
-    tell({ stored: 1 });
+    const acceptance = { receivedAt: at, signalTime: null, durationMs: 1 };
+    recorder.accepted(owner, { ...acceptance, appended: { deduped: false, id } });
     if (random() > 0.05) return;
-    tell({ duplicate: 1 });
-    const fields = random() < 0.3 ? ["price", "metadata"] : [];
-    const lastAt = at + 900;
-    repeats.push({
-      deskId,
-      signalId: id,
-      duplicates: 1,
-      differing: fields.length > 0 ? 1 : 0,
-      differs: fields,
-      lastAt,
-    });
-    if (fields.length > 0)
-      differing.push({ deskId, signalId: id, keyId, count: 1, fields, lastAt });
+    const differs = random() < 0.3 ? (["price", "metadata"] as const) : [];
+    recorder.accepted(owner, { ...acceptance, appended: { deduped: true, id, differs } });
   });
-  return { minutes, rejects, repeats, differing };
+  recorder.stop();
+  return batch;
 }
 
-const none: Outcomes = { stored: 0, duplicate: 0, rejected: 0 };
-
-function minuteOf(deskId: number, keyId: string, at: number) {
-  return { deskId, keyId, start: at - (at % MINUTE_MS), lastAt: at };
-}
-
-type Reason = RejectReason & { readonly message: string | null };
-
-const UNAUTHORIZED = 401;
-const reasons: readonly Reason[] = [
-  {
-    status: 422,
-    error: "validation_failed",
-    message: null,
+const errors = [
+  new AppError("validation_failed", {
     fields: { side: "must be one of: open, close", takeProfit: "unknown field" },
-    moreFields: 0,
-  },
-  {
-    status: 400,
-    error: "bad_request",
+  }),
+  new AppError("bad_request", {
     message: "The body has a duplicate member name, at character 42.",
-    fields: null,
-    moreFields: 0,
-  },
+  }),
 ];
 
 /** Null for a request that is stored. */
-function rejection({ label, revokedDaysAgo }: Bot, random: Random): Reason | null {
-  if (revokedDaysAgo !== null) {
-    const { status, message } = errorCatalogue.unauthorized;
-    return { status, error: "unauthorized", message, fields: null, moreFields: 0 };
-  }
+function rejection({ label, revokedDaysAgo }: Bot, random: Random): AppError | null {
+  if (revokedDaysAgo !== null) return new AppError("unauthorized");
   const isRejected = random() < (label.endsWith("staging") ? 0.15 : 0.01);
-  return isRejected ? oneOf(reasons, random) : null;
+  return isRejected ? oneOf(errors, random) : null;
 }
 
 function insertSignal(

@@ -1,6 +1,10 @@
 /** The pages of activity, as the tests read them. */
 import { expect } from "bun:test";
-import type { ActivityBatch, RejectReason } from "../../../src/domain/activity/activity.ts";
+import type {
+  ActivityBatch,
+  KeyMinute,
+  RejectReason,
+} from "../../../src/domain/activity/activity.ts";
 import { openActivity as openActivityFile } from "../../../src/store/sqlite/side/activity.ts";
 import { rejectsOf, sideIsRequired } from "../../domain/_activity.ts";
 import { onCleanup, query } from "../../kit/setup.ts";
@@ -59,8 +63,7 @@ export const requestIds = (text: string) =>
 export function recordOf(app: TestConsole): (batch: Partial<ActivityBatch>) => Promise<void> {
   const activity = openActivityFile(app.dataDir, () => {});
   onCleanup(() => activity.close());
-  return async (batch) =>
-    void (await activity.write({ minutes: [], rejects: [], repeats: [], differing: [], ...batch }));
+  return async (batch) => void (await activity.write({ minutes: [], repeats: [], ...batch }));
 }
 
 /** The desk of the app's key. */
@@ -76,10 +79,11 @@ export function rejectsIn(
   app: TestConsole,
   number: number,
   reason: Partial<RejectReason> = { moreFields: number },
-): ActivityBatch["rejects"][number] {
+  keyId = app.keyId,
+): KeyMinute {
   return rejectsOf([number], Date.now() - 60_000, {
     deskId: deskIdOf(app),
-    keyId: app.keyId,
+    keyId,
     reason: { ...sideIsRequired, ...reason },
   });
 }

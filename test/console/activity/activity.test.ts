@@ -1,6 +1,7 @@
 /** What a desk sees of its requests: what became of its own, and nothing of another's. */
 import { describe, expect, test } from "bun:test";
 import { DAY_MS, HOUR_MS, MINUTE_MS } from "../../../src/lib/text/time.ts";
+import { minuteOf } from "../../domain/_activity.ts";
 import { mintKey, signal } from "../../kit/setup.ts";
 import {
   deskIdOf,
@@ -64,8 +65,7 @@ describe("the numbers", () => {
     const minute = now - (now % MINUTE_MS);
     const ages = [5 * MINUTE_MS, 178 * MINUTE_MS, 20 * HOUR_MS, 30 * DAY_MS];
     for (const age of ages.toReversed()) {
-      const count = { stored: 1, duplicate: 0, rejected: 0, unauthorized: 0, lastAt: now };
-      await write({ minutes: [{ deskId, keyId: app.keyId, start: minute - age, ...count }] });
+      await write({ minutes: [minuteOf(minute - age, { deskId, keyId: app.keyId, stored: 1 })] });
     }
     const expected = { minute: 2, day: ages.length };
     for (const [per, total] of Object.entries(expected)) {
@@ -103,7 +103,7 @@ describe("the numbers", () => {
 describe("invalid parameters", () => {
   test("are ignored, but an unknown key gets 404", async () => {
     const { app, visitor } = await newDesk();
-    await recordOf(app)({ rejects: [rejectsIn(app, 1)] });
+    await recordOf(app)({ minutes: [rejectsIn(app, 1)] });
     for (const value of ["year", "", "__proto__", "constructor", HOSTILE, "x".repeat(2_000)]) {
       const encoded = encodeURIComponent(value);
       const asked = ["per", "status"].map((name) => `${name}=${encoded}`);
@@ -123,11 +123,8 @@ describe("without data", () => {
   test("a quiet desk is led to longer spans", async () => {
     const { app, visitor } = await newDesk();
     expect(await look(visitor)).toContain("Nothing was rejected");
-    const now = Date.now();
-    const count = { stored: 3, duplicate: 0, rejected: 0, unauthorized: 0, lastAt: now };
-    const start = Math.floor(now / MINUTE_MS) * MINUTE_MS - 30 * DAY_MS;
-    const deskId = deskIdOf(app);
-    await recordOf(app)({ minutes: [{ deskId, keyId: app.keyId, start, ...count }] });
+    const sent = { deskId: deskIdOf(app), keyId: app.keyId, stored: 3 };
+    await recordOf(app)({ minutes: [minuteOf(Date.now() - 30 * DAY_MS, sent)] });
     const quiet = await look(visitor);
     expect(quiet).toContain("No request in the last 3 hours.");
     expect(quiet).toContain("Look at 90 days");

@@ -2,14 +2,13 @@
 import { Database } from "bun:sqlite";
 import { expect, test } from "bun:test";
 import { join } from "node:path";
-import type { ActivityOwner } from "../../../src/domain/activity/activity.ts";
 import {
   ACTIVITY_NAME,
   type ActivityFile,
   openActivity as openActivityFile,
 } from "../../../src/store/sqlite/side/activity.ts";
 import { mintKey, onCleanup, signal } from "../../kit/setup.ts";
-import { lookUntil, reasonsIn, totals } from "./_activity-page.ts";
+import { deskIdOf, lookUntil, reasonsIn, totals } from "./_activity-page.ts";
 import { startConsole, startSignedIn, type TestConsole } from "../_console.ts";
 
 /** What is in the file once the server has stopped. */
@@ -19,12 +18,6 @@ function readActivity({ dataDir }: TestConsole): ActivityFile {
   });
   onCleanup(() => activity.close());
   return activity;
-}
-
-async function deskOf({ registry }: TestConsole): Promise<ActivityOwner> {
-  const [desk] = await registry.listDesks();
-  if (desk === undefined) throw new Error("no desk");
-  return { deskId: desk.id, keyId: null };
 }
 
 test("every outcome of a request with a known key is recorded before the server stops", async () => {
@@ -59,9 +52,9 @@ test("every outcome of a request with a known key is recorded before the server 
   await desk.stop();
 
   const activity = readActivity(desk);
-  const owner = await deskOf(desk);
-  const { deskId } = owner;
-  const rejects = await activity.rejects({ deskId, limit: 100, requestsMax: 100 });
+  const deskId = deskIdOf(desk);
+  const read = { deskId, width: "day", from: 0 } as const;
+  const rejects = await activity.rejects({ deskId, since: read, limit: 100 });
   const oldest = rejects.toReversed();
   expect(oldest.map(({ status, error, count }) => `${status} ${error} ${count}`)).toEqual([
     "401 unauthorized 2",
@@ -74,25 +67,16 @@ test("every outcome of a request with a known key is recorded before the server 
   expect(oldest[0]?.keyIds).toEqual([expired.keyId, revoked.keyId]);
   expect(oldest[3]?.fields).toEqual({ side: "required" });
   const rejected = rejects.reduce((sum, { count }) => sum + count, 0);
-  const days = await activity.buckets(owner, "day", 0);
+  const days = await activity.buckets({ ...read, keyIds: null });
   const sum = (name: "stored" | "duplicate" | "rejected") =>
     days.reduce((total, bucket) => total + bucket[name], 0);
   expect([sum("stored"), sum("duplicate"), sum("rejected")]).toEqual([1, 2, rejected]);
-  expect(
-    (await activity.ofKeys(owner.deskId, [revoked.keyId], 0)).get(revoked.keyId),
-  ).toMatchObject({
-    requests: 1,
-    rejected: 1,
-    unauthorized: 1,
-  });
-  expect(await activity.repeatsOf(owner.deskId, String(first.body["id"]))).toMatchObject({
-    duplicates: 2,
-    differing: 1,
-    differs: ["price"],
-  });
+  expect(await activity.buckets({ ...read, keyIds: [revoked.keyId] })).toMatchObject([
+    { stored: 0, duplicate: 0, rejected: 1, unauthorized: 1 },
+  ]);
   const signalId = String(first.body["id"]);
   expect(await activity.differing({ deskId, before: null, limit: 10 })).toMatchObject([
-    { signalId, keyId: desk.keyId, count: 1, fields: ["price"] },
+    { signalId, keyId: desk.keyId, duplicates: 2, differing: 1, differs: ["price"] },
   ]);
 });
 
@@ -120,8 +104,8 @@ test("while the file cannot be written, its desk sees every count, one warning i
   expect(reasonsIn(text)).toHaveLength(1);
   expect(warnings()).toHaveLength(1);
   blocker.run("COMMIT");
-  const counted = async () =>
-    (await readActivity(desk).buckets(await deskOf(desk), "day", 0))[0]?.stored ?? 0;
+  const days = { deskId: deskIdOf(desk), keyIds: null, width: "day", from: 0 } as const;
+  const counted = async () => (await readActivity(desk).buckets(days))[0]?.stored ?? 0;
   while ((await counted()) < stored) await Bun.sleep(50);
   expect(await counted()).toBe(stored);
 });

@@ -89,11 +89,11 @@ describe("the list of reasons", () => {
     const { app, visitor } = await newDesk();
     const write = recordOf(app);
     const count = PAGE + 7;
-    await write({ rejects: Array.from({ length: count }, (_, index) => rejectsIn(app, index)) });
+    await write({ minutes: Array.from({ length: count }, (_, index) => rejectsIn(app, index)) });
     const pages = [await look(visitor, `/activity?per=hour&key=${app.keyId}&status=422`)];
     for (let next = older(pages[0] ?? ""); next !== ""; next = older(pages.at(-1) ?? "")) {
       // What arrives meanwhile moves nothing.
-      await write({ rejects: [rejectsIn(app, count + pages.length)] });
+      await write({ minutes: [rejectsIn(app, count + pages.length)] });
       expect(next).toStartWith(`/activity?per=hour&key=${app.keyId}&status=422&before=`);
       pages.push(await look(visitor, next));
     }
@@ -110,10 +110,10 @@ async function startFiltered() {
   const second = await mintKey(app.registry, app.desk);
   const unknown = { fields: { side: "required", "t p&s": "unknown field" } };
   await recordOf(app)({
-    rejects: [
+    minutes: [
       rejectsIn(app, 1, {}),
       rejectsIn(app, 2, unknown),
-      { ...rejectsIn(app, 3, rateLimited), keyId: second.keyId },
+      rejectsIn(app, 3, rateLimited, second.keyId),
     ],
   });
   return { app, visitor, second };
@@ -190,7 +190,7 @@ describe("the page of a reason", () => {
     const deskId = deskIdOf(app);
     const numbers = Array.from({ length: 30 }, (_, index) => index);
     await recordOf(app)({
-      rejects: [
+      minutes: [
         rejectsOf(numbers, now, { deskId, keyId: app.keyId }),
         rejectsOf([99], now, { deskId, keyId: second.keyId }),
       ],
@@ -198,12 +198,12 @@ describe("the page of a reason", () => {
     const page = await open(visitor);
     const latest = numbers.slice(11).toReversed().map(requestIdOf);
     expect(requestIds(page)).toEqual([requestIdOf(99), ...latest]);
-    expect(seen(page)).toContain("Requests31");
+    expect(seen(page)).toContain("Requests, last 90 days31");
     const [row] = reasonsIn(await look(visitor, `/activity?key=${second.keyId}`));
     expect(page).toContain(`href="${row?.path}"`);
     const narrowed = await look(visitor, row?.path);
     expect(requestIds(narrowed)).toEqual([requestIdOf(99)]);
-    expect(seen(narrowed)).toContain("Requests1");
+    expect(seen(narrowed)).toContain("Requests, last 90 days1");
     for (const path of ["0", "0".repeat(16), `${row?.id}?key=${"0".repeat(26)}`, HOSTILE]) {
       expect((await visitor.get(`/activity/rejects/${path}`)).status).toBe(404);
     }

@@ -3,6 +3,7 @@ import { expect, test } from "bun:test";
 import { ulid } from "ulid";
 import { DAY_MS } from "../../../src/lib/text/time.ts";
 import { mintKey, signal } from "../../kit/setup.ts";
+import { repeatsOf } from "../../domain/_activity.ts";
 import { deskIdOf, recordOf } from "../activity/_activity-page.ts";
 import { getUntil, nextIn, rowsIn, seen, startSignedIn } from "../_console.ts";
 
@@ -46,9 +47,8 @@ test("a desk sees which signal, when, with which key, and in which fields", asyn
 test("Home names only those whose latest one came in the last 24 hours, and Activity all", async () => {
   const { app, visitor } = await startSignedIn();
   const { body } = await app.post(signal);
-  const one = { deskId: deskIdOf(app), keyId: app.keyId, count: 1, fields: ["price"] };
-  const signalId = String(body["id"]);
-  await recordOf(app)({ differing: [{ ...one, signalId, lastAt: Date.now() - 2 * DAY_MS }] });
+  const sent = { deskId: deskIdOf(app), keyId: app.keyId, lastAt: Date.now() - 2 * DAY_MS };
+  await recordOf(app)({ repeats: [repeatsOf(String(body["id"]), ["price"], sent)] });
   expect((await visitor.get("/")).text).not.toContain(PATH);
   expect((await visitor.get("/activity")).text).toContain(">1 duplicate with other content");
 });
@@ -61,12 +61,11 @@ test("there are pages of them, and what a restore removed is left out", async ()
   for (let count = 0; count < 30; count += 1) {
     ids.push(String((await app.post({ ...signal, client_signal_id: `o${count}` })).body["id"]));
   }
-  const one = { deskId, keyId: app.keyId, count: 1, fields: ["price"] };
+  const sent = { deskId, keyId: app.keyId };
   await recordOf(app)({
-    differing: [
-      { ...one, signalId: ulid(), lastAt: now - 1 },
-      ...ids.map((signalId, index) => ({ ...one, signalId, lastAt: now - 10 - index })),
-    ],
+    repeats: [ulid(), ...ids].map((id, index) =>
+      repeatsOf(id, ["price"], { ...sent, lastAt: now - index }),
+    ),
   });
   const first = (await visitor.get(PATH)).text;
   const second = (await visitor.get(nextIn(first) ?? "")).text;

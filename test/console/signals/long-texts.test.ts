@@ -9,6 +9,7 @@ import { UNKNOWN_FIELD } from "../../../src/domain/errors.ts";
 import { MEMBERS_MAX } from "../../../src/domain/member/member.ts";
 import { DAY_MS } from "../../../src/lib/text/time.ts";
 import { shorten } from "../../../src/console/ui/words.ts";
+import { minuteOf } from "../../domain/_activity.ts";
 import { mintKey, signal } from "../../kit/setup.ts";
 import { deskIdOf, reasonsIn, recordOf, rejectsIn } from "../activity/_activity-page.ts";
 import { seen, useDesks, type Visitor } from "../_console.ts";
@@ -145,17 +146,12 @@ describe("the largest", () => {
       rejectsIn(app, number, { fields: fieldsOf(number), moreFields: 1_000 }),
     );
     const minute = startOfBucket(Date.now(), activityWidths.minute.ms);
-    const minutes = Array.from({ length: activityWidths.minute.kept }, (_, index) => ({
-      deskId: deskIdOf(app),
-      keyId: app.keyId,
-      start: minute - index * activityWidths.minute.ms,
-      stored: 1_000_000,
-      duplicate: 1_000_000,
-      rejected: 1_000_000,
-      unauthorized: 0,
-      lastAt: minute,
-    }));
-    await recordOf(app)({ rejects, minutes });
+    const owner = { deskId: deskIdOf(app), keyId: app.keyId };
+    const counts = { stored: 1_000_000, duplicate: 1_000_000, rejected: 1_000_000 };
+    const minutes = Array.from({ length: activityWidths.minute.kept }, (_, index) =>
+      minuteOf(minute - index * activityWidths.minute.ms, { ...owner, ...counts }),
+    );
+    await recordOf(app)({ minutes: [...minutes, ...rejects] });
     const activity = await expectSmall(visitor, "/activity");
     const [first] = reasonsIn(activity);
     await expectSmall(visitor, first?.path ?? "");

@@ -1,5 +1,5 @@
 /** `/activity/differing`: which signals have duplicates that differ, since when, by which key, in which fields. */
-import { type Differing, DIFFERING_KEPT } from "../../../domain/activity/activity.ts";
+import { DIFFERING_KEPT, type KeyRepeats } from "../../../domain/activity/activity.ts";
 import type { ApiKey } from "../../../domain/key/key.ts";
 import { isUlid } from "../../../domain/signal/id.ts";
 import type { StoredSignal } from "../../../domain/signal/stored-signal.ts";
@@ -78,32 +78,32 @@ function cellsOf(
   {
     signal: { symbol, client_signal_id },
     apiKey,
-    count,
-    fields,
-    lastAt,
-  }: Differing & { signal: StoredSignal; apiKey: ApiKey | null },
+    differing,
+    differs,
+    differedAt,
+  }: KeyRepeats & { signal: StoredSignal; apiKey: ApiKey | null },
   now: number,
 ) {
   return [
     <>
       <bdi>{shorten(symbol)}</bdi> <bdi class="mono soft">{shorten(client_signal_id ?? "")}</bdi>
     </>,
-    fields.join(", "),
-    counted(count, "duplicate"),
-    <Past at={lastAt} now={now} />,
+    differs.join(", "),
+    counted(differing, "duplicate"),
+    <Past at={differedAt} now={now} />,
     apiKey === null ? <None /> : <KeyLink {...apiKey} />,
   ];
 }
 
-type Cursor = Pick<Differing, "lastAt" | "signalId" | "keyId">;
+type Cursor = Pick<KeyRepeats, "differedAt" | "signalId" | "keyId">;
 
-function cursorOf({ lastAt, signalId, keyId }: Cursor): string {
-  return `${lastAt}-${signalId}-${keyId}`;
+function cursorOf({ differedAt, signalId, keyId }: Cursor): string {
+  return `${differedAt}-${signalId}-${keyId}`;
 }
 
 /** Null for an invalid cursor: the newest page. */
 function readCursor(text: string): Cursor | null {
   const [at = "", signalId = "", keyId = ""] = text.split("-");
   const isValid = /^\d{1,15}$/.test(at) && isUlid(signalId) && isUlid(keyId);
-  return isValid ? { lastAt: Number(at), signalId, keyId } : null;
+  return isValid ? { differedAt: Number(at), signalId, keyId } : null;
 }

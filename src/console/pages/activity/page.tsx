@@ -2,6 +2,7 @@
 import type { VNode } from "preact";
 import {
   activityWidths,
+  type BucketSpan,
   type DifferingTotal,
   REQUESTS_PER_REASON_KEPT,
 } from "../../../domain/activity/activity.ts";
@@ -21,7 +22,7 @@ import { findKey, offeredKeys } from "../keys/key-list.ts";
 import { ChartSection } from "./chart.tsx";
 import { QuestionForm } from "./filters.tsx";
 import { spans, widths } from "./labels.ts";
-import { type ActivityQuestion, ownerOf, pathOf, readQuestion } from "./question.ts";
+import { type ActivityQuestion, pathOf, readQuestion } from "./question.ts";
 import { RejectPage } from "./reject-page.tsx";
 import { type RejectListing, RejectsSection } from "./rejects-list.tsx";
 
@@ -36,8 +37,12 @@ export const activityRoutes: readonly Route[] = [
     const { now } = visit;
     const question = await readQuestion(services, visit);
     const { key, width } = question;
-    const start = startOfSpan({ width, count: activityWidths[width].kept, now });
-    const buckets = await activity.buckets(ownerOf(visit, question), width, start);
+    const buckets = await activity.buckets({
+      deskId: visit.member.deskId,
+      keyIds: key && [key.id],
+      width,
+      from: startOfSpan({ width, count: activityWidths[width].kept, now }),
+    });
     const listing = await readRejects(services, visit, question);
     const keys = key === null ? await offeredKeys(services, visit, undefined) : [];
     return (
@@ -63,20 +68,22 @@ export const activityRoutes: readonly Route[] = [
   }),
 
   forMembers.page("/activity/rejects/:reason", async (services, visit) => {
-    const question = await readQuestion(services, visit);
-    const reasons = await services.activity.rejects({
-      ...ownerOf(visit, question),
-      reason: visit.params["reason"] ?? "",
-      limit: 1,
-      requestsMax: REQUESTS_PER_REASON_KEPT,
-    });
-    const rejects = found(reasons[0]);
-    const latest = rejects.latest.map(({ key_id }) => key_id);
-    const ids = [...rejects.keyIds.slice(0, KEYS_SHOWN), ...latest];
+    const { activity } = services;
+    const { key } = await readQuestion(services, visit);
+    const reason = visit.params["reason"] ?? "";
+    const asked = { deskId: visit.member.deskId, keyId: key?.id ?? null, reason };
+    const query = { ...asked, since: allDays(visit.now), limit: 1 };
+    const rejects = found((await activity.rejects(query))[0]);
+    const latest = await activity.rejected(asked, REQUESTS_PER_REASON_KEPT);
+    const ids = [...rejects.keyIds.slice(0, KEYS_SHOWN), ...latest.map(({ key_id }) => key_id)];
     const keys = await findKeys(services, visit, ids);
-    return <RejectPage visit={visit} rejects={rejects} keys={keys} narrowedTo={question.key} />;
+    return <RejectPage {...{ visit, rejects, latest, keys }} narrowedTo={key} />;
   }),
 ];
+
+function allDays(now: number): BucketSpan {
+  return { width: "day", from: startOfSpan({ width: "day", count: activityWidths.day.kept, now }) };
+}
 
 async function readRejects(
   services: ConsoleServices,
@@ -85,12 +92,13 @@ async function readRejects(
 ): Promise<RejectListing> {
   const rejects = await services.activity.rejects({
     ...question,
-    ...ownerOf(visit, question),
+    deskId: visit.member.deskId,
+    keyId: question.key?.id ?? null,
+    since: allDays(visit.now),
     limit: PAGE + 1,
-    requestsMax: 1,
   });
   const reasons = rejects.slice(0, PAGE);
-  const older = rejects.length > PAGE ? (reasons.at(-1)?.latest[0]?.request_id ?? null) : null;
+  const older = rejects.length > PAGE ? (reasons.at(-1)?.latestId ?? null) : null;
   const latest = reasons.flatMap(({ keyIds }) => keyIds.slice(0, 1));
   return { reasons, older, keys: await findKeys(services, visit, latest) };
 }

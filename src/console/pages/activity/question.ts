@@ -1,9 +1,5 @@
 /** What the address of a page of activity asks for. */
-import {
-  type ActivityOwner,
-  type ActivityWidth,
-  activityWidths,
-} from "../../../domain/activity/activity.ts";
+import { type ActivityWidth, activityWidths } from "../../../domain/activity/activity.ts";
 import { errorCatalogue } from "../../../domain/errors.ts";
 import type { ApiKey } from "../../../domain/key/key.ts";
 import { findKey } from "../keys/key-list.ts";
@@ -12,7 +8,7 @@ import { found } from "../../server/routes.ts";
 import type { ConsoleServices } from "../../server/services.ts";
 import type { MemberVisit } from "../../server/visit.ts";
 import { type Kind, kinds } from "./labels.ts";
-import { recordedName } from "./reject-recorder.ts";
+import { recordedName } from "./reject-reason.ts";
 
 /** Each filter is null for all requests. */
 export interface ActivityQuestion {
@@ -56,10 +52,6 @@ export async function readQuestion(
 
 function isWidth(text: string): text is ActivityWidth {
   return Object.hasOwn(activityWidths, text);
-}
-
-export function ownerOf({ member }: MemberVisit, { key }: ActivityQuestion): ActivityOwner {
-  return { deskId: member.deskId, keyId: key?.id ?? null };
 }
 
 /** Returns the parameters of the address that asks the question. */

@@ -5,62 +5,60 @@
  * after the previous batch was written: no signal waits for a slow disk or console.
  */
 import {
-  type Acceptance,
   type ActivityBatch,
+  type Acceptance,
   activityWidths,
   type KeyMinute,
+  type KeyRejects,
+  REJECT_REASONS_PER_KEY_KEPT,
   type RequestObserver,
+  REQUESTS_PER_REASON_KEPT,
   startOfBucket,
+  textOfReason,
 } from "../../../domain/activity/activity.ts";
 import type { AppError } from "../../../domain/errors.ts";
-import type { Identity } from "../../../domain/storage/append.ts";
-import { DifferingRecorder } from "./differing-recorder.ts";
-import { RejectRecorder } from "./reject-recorder.ts";
+import type { Appended, Identity } from "../../../domain/storage/append.ts";
+import { messageOf, reasonOf } from "./reject-reason.ts";
 
-/** Per batch; the rest is not recorded. */
-export const KEY_MINUTES_MAX = 10_000;
-const REPEATED_SIGNALS_MAX = 2_000;
+/** Minutes of keys, reasons and repeated signals, of each so many per batch, for all desks; the rest is not recorded. */
+export const GROUPS_MAX = 10_000;
 
 const BATCH_EVERY_MS = 1_000;
 
 type Mutable<T> = { -readonly [Name in keyof T]: T[Name] };
-type Repeats = Mutable<Omit<ActivityBatch["repeats"][number], "differs">> & {
-  readonly differs: Set<string>;
-};
+type Latest = KeyRejects["latest"][number];
+type Group = Mutable<Omit<KeyRejects, "latest">> & { readonly latest: Latest[] };
+type Minute = Mutable<Omit<KeyMinute, "rejects">> & { readonly rejects: Map<string, Group> };
 
 export class ActivityRecorder implements RequestObserver {
-  #minutes: Mutable<KeyMinute>[] = [];
-  /** The newest minute of each key, from the list above. */
-  #minuteOfKey = new Map<string, Mutable<KeyMinute>>();
-  readonly #rejects = new RejectRecorder();
-  readonly #differing = new DifferingRecorder();
-  #repeats = new Map<string, Repeats>();
+  #minutes = new Map<string, Minute>();
+  #reasons = 0;
+  #repeats = new Map<string, Mutable<ActivityBatch["repeats"][number]>>();
   #send: ((batch: ActivityBatch) => void) | null = null;
   #timer: Timer | undefined;
   #isUnderWay = false;
 
   accepted(owner: Identity, { receivedAt: at, appended }: Acceptance): void {
     const minute = this.#minute(owner, at);
-    if (!appended.deduped) {
-      if (minute !== null) minute.stored += 1;
-      return;
-    }
-    if (minute !== null) minute.duplicate += 1;
-    this.#repeat(owner.deskId, at, appended.id, appended.differs);
-    if (appended.differs.length > 0) {
-      this.#differing.add(owner, at, appended.id, appended.differs);
-    }
+    if (minute !== null) minute[appended.deduped ? "duplicate" : "stored"] += 1;
+    if (appended.deduped) this.#repeat(owner, at, appended);
   }
 
   /** Skips requests without a known key: they concern no desk. */
   rejected(owner: Identity | null, at: number, requestId: string, error: AppError | null): void {
-    if (owner === null) return;
-    const minute = this.#minute(owner, at);
-    if (minute !== null) {
-      minute.rejected += 1;
-      if (error?.code === "unauthorized") minute.unauthorized += 1;
-    }
-    this.#rejects.add(owner, at, requestId, error);
+    const minute = owner === null ? null : this.#minute(owner, at);
+    if (minute === null) return;
+    minute.rejected += 1;
+    if (error?.code === "unauthorized") minute.unauthorized += 1;
+    const group = this.#group(minute, error);
+    if (group === null) return;
+    // A ring: its order does not matter.
+    group.latest[group.count % REQUESTS_PER_REASON_KEPT] = {
+      request_id: requestId,
+      at,
+      message: messageOf(error),
+    };
+    group.count += 1;
   }
 
   /** Starts to send batches. Each but the first waits for {@link written}. */
@@ -83,50 +81,63 @@ export class ActivityRecorder implements RequestObserver {
   }
 
   #flush(): void {
-    if (this.#send === null || this.#minutes.length === 0) return;
-    const batch: ActivityBatch = {
-      minutes: this.#minutes,
-      rejects: this.#rejects.take(),
-      differing: this.#differing.take(),
-      repeats: [...this.#repeats.values()].map((repeats) => ({
-        ...repeats,
-        differs: [...repeats.differs],
-      })),
-    };
-    this.#minutes = [];
-    this.#minuteOfKey = new Map();
+    if (this.#send === null || this.#minutes.size === 0) return;
+    const minutes = [...this.#minutes.values()];
+    const repeats = [...this.#repeats.values()];
+    this.#minutes = new Map();
+    this.#reasons = 0;
     this.#repeats = new Map();
     this.#isUnderWay = true;
-    this.#send(batch);
+    this.#send({ minutes, repeats });
   }
 
   /** Null if the batch is full. */
-  #minute({ deskId, keyId }: Identity, at: number): Mutable<KeyMinute> | null {
+  #minute({ deskId, keyId }: Identity, at: number): Minute | null {
     const start = startOfBucket(at, activityWidths.minute.ms);
-    let minute = this.#minuteOfKey.get(keyId);
-    if (minute?.start !== start) {
-      if (this.#minutes.length === KEY_MINUTES_MAX) return null;
+    const name = `${keyId} ${start}`;
+    let minute = this.#minutes.get(name);
+    if (minute === undefined) {
+      if (this.#minutes.size === GROUPS_MAX) return null;
       const none = { stored: 0, duplicate: 0, rejected: 0, unauthorized: 0 };
-      minute = { deskId, keyId, start, ...none, lastAt: at };
-      this.#minutes.push(minute);
-      this.#minuteOfKey.set(keyId, minute);
+      minute = { deskId, keyId, start, ...none, lastAt: at, rejects: new Map() };
+      this.#minutes.set(name, minute);
     }
     minute.lastAt = Math.max(minute.lastAt, at);
     return minute;
   }
 
-  #repeat(deskId: number, at: number, signalId: string, differs: readonly string[]): void {
-    let repeats = this.#repeats.get(signalId);
+  /** Null if the key or the batch has enough reasons. */
+  #group({ rejects }: Minute, error: AppError | null): Group | null {
+    const reason = reasonOf(error);
+    const text = textOfReason(reason);
+    let group = rejects.get(text);
+    if (group === undefined) {
+      if (rejects.size === REJECT_REASONS_PER_KEY_KEPT || this.#reasons === GROUPS_MAX) return null;
+      this.#reasons += 1;
+      group = { reason, count: 0, latest: [] };
+      rejects.set(text, group);
+    }
+    return group;
+  }
+
+  #repeat(
+    { deskId, keyId }: Identity,
+    at: number,
+    { id: signalId, differs }: Appended & { deduped: true },
+  ): void {
+    const name = `${signalId} ${keyId}`;
+    let repeats = this.#repeats.get(name);
     if (repeats === undefined) {
-      if (this.#repeats.size === REPEATED_SIGNALS_MAX) return;
-      const none = { duplicates: 0, differing: 0, differs: new Set<string>() };
-      repeats = { deskId, signalId, ...none, lastAt: at };
-      this.#repeats.set(signalId, repeats);
+      if (this.#repeats.size === GROUPS_MAX) return;
+      const none = { duplicates: 0, differing: 0, differs: [], lastAt: 0, differedAt: 0 };
+      repeats = { deskId, signalId, keyId, ...none };
+      this.#repeats.set(name, repeats);
     }
     repeats.duplicates += 1;
     repeats.lastAt = Math.max(repeats.lastAt, at);
     if (differs.length === 0) return;
     repeats.differing += 1;
-    for (const field of differs) repeats.differs.add(field);
+    repeats.differedAt = Math.max(repeats.differedAt, at);
+    repeats.differs = [...new Set([...repeats.differs, ...differs])];
   }
 }

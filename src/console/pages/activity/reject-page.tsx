@@ -1,6 +1,10 @@
 /** One reason for rejected requests: what the bot should do, and the latest requests. */
 import type { VNode } from "preact";
-import type { RejectedRequest, Rejects } from "../../../domain/activity/activity.ts";
+import {
+  activityWidths,
+  type RejectedRequest,
+  type Rejects,
+} from "../../../domain/activity/activity.ts";
 import { errorCatalogue } from "../../../domain/errors.ts";
 import { type ApiKey, keyState } from "../../../domain/key/key.ts";
 import { CopyButton, type Fact, Facts, KeyLink, KeyName, None } from "../../ui/components.tsx";
@@ -15,6 +19,7 @@ import { StatusTag } from "./rejects-list.tsx";
 
 interface RejectDetails {
   readonly rejects: Rejects;
+  readonly latest: readonly RejectedRequest[];
   /** The latest keys, and those of the latest requests. */
   readonly keys: readonly ApiKey[];
   /** Only the requests with this key are shown; null: all. */
@@ -22,7 +27,7 @@ interface RejectDetails {
 }
 
 export function RejectPage({ visit, ...details }: RejectDetails & { visit: MemberVisit }): VNode {
-  const { rejects, keys, narrowedTo } = details;
+  const { rejects, narrowedTo } = details;
   return (
     <Layout
       title={errors[rejects.error].name}
@@ -36,7 +41,7 @@ export function RejectPage({ visit, ...details }: RejectDetails & { visit: Membe
       <Facts facts={factsOf(details, visit.now)} />
       <section>
         <h2>Latest requests</h2>
-        <Requests rejects={rejects} keys={keys} now={visit.now} />
+        <Requests {...details} now={visit.now} />
       </section>
     </Layout>
   );
@@ -52,7 +57,7 @@ function factsOf({ rejects, keys, narrowedTo }: RejectDetails, now: number): Fac
   return [
     ["Answer", answer],
     ...(fields === null ? [] : [["Fields", <FieldList {...rejects} />] as const]),
-    ["Requests", count.toLocaleString("en")],
+    [`Requests, last ${activityWidths.day.kept} days`, count.toLocaleString("en")],
     ["First", <Past at={firstAt} now={now} />],
     ["Latest", <Past at={lastAt} now={now} />],
     narrowedTo === null
@@ -104,14 +109,11 @@ const columns: readonly Column[] = [
 ];
 
 function Requests({
-  rejects: { error, latest },
+  rejects: { error },
+  latest,
   keys,
   now,
-}: {
-  rejects: Rejects;
-  keys: readonly ApiKey[];
-  now: number;
-}): VNode {
+}: RejectDetails & { now: number }): VNode {
   const details = latest.map((request) => detailOf(request, error));
   const isDetailed = details.some((detail) => detail !== null);
   return (

@@ -11,7 +11,12 @@ export async function countRejected(
   { activity }: ConsoleServices,
   { member: { deskId }, now }: MemberVisit,
 ): Promise<number> {
-  const hours = await activity.buckets({ deskId, keyId: null }, "hour", lastDayFrom(now));
+  const hours = await activity.buckets({
+    deskId,
+    keyIds: null,
+    width: "hour",
+    from: lastDayFrom(now),
+  });
   return sumOf(hours, "rejected");
 }
 

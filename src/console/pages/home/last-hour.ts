@@ -1,10 +1,5 @@
 /** What a desk sent in the last hour, and how many signals are usual at that time of day. */
-import {
-  type ActivityOwner,
-  type Bucket,
-  type Outcomes,
-  startOfBucket,
-} from "../../../domain/activity/activity.ts";
+import { type Bucket, type Outcomes, startOfBucket } from "../../../domain/activity/activity.ts";
 import type { Activity } from "../../../domain/storage/activity.ts";
 import { sumOf } from "../../ui/sparkline.tsx";
 import { DAY_MS, HOUR_MS, MINUTE_MS } from "../../../lib/text/time.ts";
@@ -24,11 +19,20 @@ export const LATELY_MINUTES = 10;
 
 export async function readLastHour(
   activity: Activity,
-  owner: ActivityOwner,
+  deskId: number,
   now: number,
 ): Promise<LastHour> {
-  const minutes = await activity.buckets(owner, "minute", now - HOUR_MS + MINUTE_MS);
-  const hours = await activity.buckets(owner, "hour", now - HOUR_MS - DAYS * DAY_MS);
+  const desk = { deskId, keyIds: null };
+  const minutes = await activity.buckets({
+    ...desk,
+    width: "minute",
+    from: now - HOUR_MS + MINUTE_MS,
+  });
+  const hours = await activity.buckets({
+    ...desk,
+    width: "hour",
+    from: now - HOUR_MS - DAYS * DAY_MS,
+  });
   const from = latelyFrom(now);
   return {
     ...outcomesOf(minutes),

@@ -2,9 +2,9 @@
 import type { ComponentChildren, VNode } from "preact";
 import {
   type Bucket,
+  type BucketSpan,
   type DifferingTotal,
   REJECT_REASONS_KEPT,
-  type RejectQuery,
   type Rejects,
 } from "../../../domain/activity/activity.ts";
 import { newestSignal } from "../../../domain/signal/chunks.ts";
@@ -69,23 +69,24 @@ async function isWithoutKeys({ registry }: ConsoleServices, { member }: MemberVi
 
 async function readAnswer(services: ConsoleServices, visit: MemberVisit): Promise<HomeAnswer> {
   const { activity, registry, signals } = services;
-  const { member, now } = visit;
-  const owner = { deskId: member.deskId, keyId: null };
-  const from = lastDayFrom(now);
-  const query = { deskId: member.deskId, from, limit: REJECT_REASONS_KEPT, requestsMax: 0 };
-  const byCount = async (asked: RejectQuery) =>
-    [...(await activity.rejects(asked))].toSorted((one, other) => other.count - one.count);
-  const lately = await byCount({ ...query, from: latelyFrom(now), fromWidth: "minute" });
+  const { now, member } = visit;
+  const { deskId } = member;
+  const lastDay = { width: "hour", from: lastDayFrom(now) } as const;
+  const reasonsSince = async (since: BucketSpan) =>
+    (await activity.rejects({ deskId, since, limit: REJECT_REASONS_KEPT })).toSorted(
+      (one, other) => other.count - one.count,
+    );
+  const lately = await reasonsSince({ width: "minute", from: latelyFrom(now) });
   const expiring = await expiringKeys(services, visit);
-  const rotated = await registry.rotatedKeysInUse(member.deskId);
+  const rotated = await registry.rotatedKeysInUse(deskId);
   const ended = await keysStillInUse(services, visit);
   return {
-    newest: await newestSignal(signals, member.deskId),
-    lastHour: await readLastHour(activity, owner, now),
-    lastDay: await activity.buckets(owner, "hour", from),
-    differing: await activity.differingTotal(member.deskId, from),
+    newest: await newestSignal(signals, deskId),
+    lastHour: await readLastHour(activity, deskId, now),
+    lastDay: await activity.buckets({ deskId, keyIds: null, ...lastDay }),
+    differing: await activity.differingTotal(deskId, lastDay.from),
     mainReason: lately[0] ?? null,
-    reasons: (await byCount(query)).slice(0, REASONS_SHOWN),
+    reasons: (await reasonsSince(lastDay)).slice(0, REASONS_SHOWN),
     expiring: expiring.slice(0, KEYS_SHOWN),
     rotated: rotated.slice(0, KEYS_SHOWN),
     stillInUse: await readUse(services, visit, ended.slice(0, KEYS_SHOWN), expiring),

@@ -1,7 +1,7 @@
 /** The keys of a member's desk, as pages show them: a few at a time, newest first. */
-import type { Bucket, KeyActivity } from "../../../domain/activity/activity.ts";
+import type { Bucket, CountedBucket } from "../../../domain/activity/activity.ts";
 import { type ApiKey, EXPIRING_SOON_MS, keyState } from "../../../domain/key/key.ts";
-import { startOfSpan } from "../../ui/sparkline.tsx";
+import { startOfSpan, sumOf } from "../../ui/sparkline.tsx";
 import { linkTo } from "../../server/links.ts";
 import type { ConsoleServices } from "../../server/services.ts";
 import { type MemberVisit, readCursor } from "../../server/visit.ts";
@@ -20,6 +20,27 @@ export const CHART = { width: "day", count: 14 } as const;
 /** Returns the start of the last 24 hours: the hour under way, and the 23 before it. */
 export function lastDayFrom(now: number): number {
   return startOfSpan({ width: "hour", count: 24, now });
+}
+
+/** What was sent with a key. */
+interface KeyActivity {
+  readonly requests: number;
+  readonly rejected: number;
+  /** How many were rejected because the key had ended. */
+  readonly unauthorized: number;
+  readonly lastAt: number;
+}
+
+/** Undefined if nothing was sent. */
+function activityIn(buckets: readonly CountedBucket[]): KeyActivity | undefined {
+  if (buckets.length === 0) return undefined;
+  const rejected = sumOf(buckets, "rejected");
+  return {
+    requests: sumOf(buckets, "stored") + sumOf(buckets, "duplicate") + rejected,
+    rejected,
+    unauthorized: buckets.reduce((sum, { unauthorized }) => sum + unauthorized, 0),
+    lastAt: Math.max(...buckets.map(({ lastAt }) => lastAt)),
+  };
 }
 
 /** A key and its recent requests. */
@@ -109,12 +130,12 @@ export async function readUse(
   keys: readonly ApiKey[],
   expiring: readonly ApiKey[],
 ): Promise<KeyUse[]> {
-  const ids = keys.map(({ id }) => id);
-  const activities = await activity.ofKeys(deskId, ids, lastDayFrom(now));
+  const ofKeys = { deskId, keyIds: keys.map(({ id }) => id) };
+  const hours = await activity.buckets({ ...ofKeys, width: "hour", from: lastDayFrom(now) });
   const from = startOfSpan({ ...CHART, now });
-  const days = await activity.bucketsOfKeys(deskId, ids, CHART.width, from);
+  const days = await activity.buckets({ ...ofKeys, width: CHART.width, from });
   return keys.map((apiKey) => {
-    const used = activities.get(apiKey.id);
+    const used = activityIn(hours.filter(({ keyId }) => keyId === apiKey.id));
     const isLate =
       used !== undefined && used.unauthorized > 0 && keyState(apiKey, now) !== "active";
     return {
@@ -122,7 +143,7 @@ export async function readUse(
       isExpiring: expiring.some(({ id }) => id === apiKey.id),
       activity: used,
       late: isLate ? used : null,
-      days: days.get(apiKey.id) ?? [],
+      days: days.filter(({ keyId }) => keyId === apiKey.id),
     };
   });
 }

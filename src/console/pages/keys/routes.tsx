@@ -19,6 +19,7 @@ import { NewKeyPage, NotRotatedPage, RevokePage, RotatePage } from "./forms.tsx"
 import { Arrival, KeyShownPage, ShownAlreadyPage } from "./key-shown.tsx";
 import { KeyListPage } from "./page.tsx";
 import { PageState } from "../../ui/live.tsx";
+import { sumOf } from "../../ui/sparkline.tsx";
 import { seeOther } from "../../server/responses.ts";
 import {
   type Answer,
@@ -109,11 +110,16 @@ const showOnce: HandleOne = async (services, visit, apiKey) => {
 /** For the script of that page, which cannot be asked for twice. */
 const showArrival: HandleOne = async ({ activity }, visit, apiKey) => {
   const { member, now } = visit;
-  const counts = await activity.ofKeys(member.deskId, [apiKey.id], lastDayFrom(now));
+  const hours = await activity.buckets({
+    deskId: member.deskId,
+    keyIds: [apiKey.id],
+    width: "hour",
+    from: lastDayFrom(now),
+  });
   return (
     <>
       <PageState />
-      <Arrival apiKey={apiKey} rejected={counts.get(apiKey.id)?.rejected ?? 0} />
+      <Arrival apiKey={apiKey} rejected={sumOf(hours, "rejected")} />
     </>
   );
 };

@@ -8,11 +8,7 @@ export function bitsOf(fields: readonly string[]): number {
   );
 }
 
-export function fieldsOf(bits: number): string[] {
-  return fieldNames.filter((_, at) => (bits & (1 << at)) !== 0);
-}
-
-/** Of two rows with the same key at most: of a file, and of what was not written to it yet. */
-export function eitherOf(column: string): string {
-  return `min(${column}) | max(${column})`;
+/** Returns the fields of all of them. */
+export function fieldsOf(sets: readonly number[]): string[] {
+  return fieldNames.filter((_, at) => sets.some((bits) => (bits & (1 << at)) !== 0));
 }

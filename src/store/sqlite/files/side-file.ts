@@ -123,7 +123,6 @@ export class SideFile {
     try {
       db.run(`PRAGMA busy_timeout = ${BUSY_TIMEOUT_MS}`);
       db.run("PRAGMA trusted_schema = OFF");
-      db.run("PRAGMA foreign_keys = ON");
       db.run("PRAGMA journal_mode = WAL");
       db.run(`PRAGMA synchronous = ${synchronous}`);
       const found = readVersion(db);

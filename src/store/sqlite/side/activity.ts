@@ -1,23 +1,28 @@
-/** Activity has a database file of its own, which may be lost: a full or slow disk delays no request. */
+/**
+ * Activity has a database file of its own, which may be lost: a full or slow disk delays no request. It goes into
+ * tables in memory first, and from there into the file: what a full disk refuses stays in memory, and is read like
+ * the rest. Both have the tables of `activity.sql`: the schemas `unwritten` and `main`.
+ */
 import { Database } from "bun:sqlite";
 import { join } from "node:path";
 import type { ActivityBatch } from "../../../domain/activity/activity.ts";
 import type { Activity } from "../../../domain/storage/activity.ts";
-import { addBatch, dropOld, readActivity, touchedIn } from "../../records/activity/activity.ts";
-import { readStillInUse } from "../../records/activity/buckets.ts";
+import { readActivity, readStillInUse } from "../../records/activity/reading.ts";
+import { addBatch, dropOld, merging } from "../../records/activity/writing.ts";
 import activitySql from "./activity.sql" with { type: "text" };
 import { describeFailure, explainTransient, isTransient, isUnreadable } from "../files/failures.ts";
 import { BUSY_TIMEOUT_MS, SideFile } from "../files/side-file.ts";
 import { inTransaction } from "../files/transaction.ts";
 import { change, reading } from "../sql.ts";
-import { attachUnwritten, hasUnwritten, moveUnwritten } from "./unwritten.ts";
 
 export const ACTIVITY_NAME = "signalbox-activity.db";
 
 /** Raise it with each change of `activity.sql`. */
-const VERSION = 6;
+const VERSION = 7;
 /** Between two attempts to write what the disk refused: a lock is waited for. */
 const RETRY_MS = 2_000;
+
+const tables = Object.keys(merging) as (keyof typeof merging)[];
 
 export interface ActivityFile extends Activity {
   /**
@@ -50,11 +55,7 @@ export function openActivity(dataDir: string, onWarning: (sentence: string) => v
   async function move(db: Database): Promise<string | null> {
     if (performance.now() < retryAt || !hasUnwritten(db)) return problem;
     try {
-      await change(db, Date.now, async (tx) => {
-        const touched = await touchedIn(tx, "unwritten.");
-        await moveUnwritten(tx);
-        await dropOld(tx, "main.", touched);
-      });
+      await moveUnwritten(db);
       problem = null;
     } catch (error) {
       if (isUnreadable(error)) throw error;
@@ -92,17 +93,45 @@ export function openActivity(dataDir: string, onWarning: (sentence: string) => v
   };
 }
 
-/** Into memory. It takes no lock of the file. */
-async function add(db: Database, batch: ActivityBatch): Promise<void> {
-  await change(
+/** Takes no lock of the file. */
+function add(db: Database, batch: ActivityBatch): Promise<void> {
+  return change(
     db,
     Date.now,
     async (tx) => {
       await addBatch(tx, "unwritten.", batch);
-      await dropOld(tx, "unwritten.", await touchedIn(tx, "unwritten."));
+      await dropOld(tx, "unwritten.", "unwritten.");
     },
     { begin: "BEGIN" },
   );
+}
+
+/** Queries that name no schema read both: a temporary view hides a table of the same name. */
+function attachUnwritten(db: Database): void {
+  db.run("PRAGMA temp_store = MEMORY");
+  db.run("ATTACH ':memory:' AS unwritten");
+  db.run(activitySql.replaceAll("CREATE TABLE ", "CREATE TABLE unwritten."));
+  for (const table of tables) {
+    db.run(`CREATE TEMP VIEW ${table} AS
+      SELECT * FROM main.${table} UNION ALL SELECT * FROM unwritten.${table}`);
+  }
+}
+
+function hasUnwritten(db: Database): boolean {
+  const some = tables.map((table) => `EXISTS (SELECT 1 FROM unwritten.${table})`);
+  return db.query<{ found: 0 | 1 }, []>(`SELECT ${some.join(" OR ")} AS found`).get()?.found === 1;
+}
+
+function moveUnwritten(db: Database): Promise<void> {
+  return change(db, Date.now, async (tx) => {
+    for (const table of tables) {
+      await tx.run(
+        `INSERT INTO main.${table} AS kept SELECT * FROM unwritten.${table} WHERE true ${merging[table]}`,
+      );
+    }
+    await dropOld(tx, "main.", "unwritten.");
+    for (const table of tables) await tx.run(`DELETE FROM unwritten.${table}`);
+  });
 }
 
 /** For a command, which must not replace the file of a server. Never throws. */
@@ -127,7 +156,7 @@ export function stillInUseIn(dataDir: string): Pick<Activity, "keysStillInUse"> 
 
 /** `keys`: the ids of all keys with their desks', as JSON. */
 function dropUnknownKeys(db: Database, keys: string): void {
-  for (const table of ["buckets", "reject_reasons", "differing"]) {
+  for (const table of tables) {
     db.query(
       `DELETE FROM main.${table} WHERE (key_id, desk_id) NOT IN
          (SELECT value ->> 0, value ->> 1 FROM json_each(?))`,

@@ -1,0 +1,152 @@
+/** How counts, rejects and repeats are added, and what is old is dropped. */
+import {
+  type ActivityBatch,
+  activityWidths,
+  DIFFERING_KEPT,
+  REJECT_REASONS_KEPT,
+  REJECT_REASONS_PER_KEY_KEPT,
+  REPEATS_KEPT,
+  REQUESTS_PER_REASON_KEPT,
+  startOfBucket,
+} from "../../../domain/activity/activity.ts";
+import { greaterOf } from "../dialect.ts";
+import type { Tx, Value } from "../sql.ts";
+import { bitsOf } from "./fields.ts";
+
+const sum = (column: string): string => `${column} = kept.${column} + excluded.${column}`;
+const latest = (column: string): string =>
+  `${column} = ${greaterOf(`kept.${column}`, `excluded.${column}`)}`;
+const onConflict = (key: string, ...changes: readonly string[]): string =>
+  `ON CONFLICT (${key}) DO UPDATE SET ${changes.join(", ")}`;
+
+/** How a row is added to one with the same key, `kept`, per table: what follows `INSERT INTO … AS kept …`. */
+export const merging = {
+  counts: onConflict(
+    "desk_id, reason_id, width_ms, start, key_id",
+    ...["stored", "duplicate", "rejected", "unauthorized"].map(sum),
+    latest("last_at"),
+  ),
+  rejects: onConflict("desk_id, reason_id, key_id, request_id", latest("at")),
+  repeats: onConflict(
+    "desk_id, signal_id, key_id",
+    sum("duplicates"),
+    sum("differing"),
+    "differs = kept.differs | excluded.differs",
+    latest("last_at"),
+    latest("differed_at"),
+  ),
+} as const;
+
+/** The tables may lie in another schema: `into` names it, with a point at its end. */
+export async function addBatch(
+  tx: Tx,
+  into: string,
+  { minutes, repeats }: ActivityBatch,
+): Promise<void> {
+  const add = async (table: keyof typeof merging, row: Record<string, Value>): Promise<void> => {
+    const places = Object.keys(row).map((_, index) => `$${index + 1}`);
+    await tx.run(
+      `INSERT INTO ${into}${table} AS kept (${Object.keys(row).join(", ")})
+       VALUES (${places.join(", ")}) ${merging[table]}`,
+      ...Object.values(row),
+    );
+  };
+  const count = async (start: number, row: Record<string, Value>): Promise<void> => {
+    for (const { ms } of Object.values(activityWidths)) {
+      await add("counts", { ...row, width_ms: ms, start: startOfBucket(start, ms) });
+    }
+  };
+  for (const { deskId, keyId, start, lastAt, rejects, ...outcomes } of minutes) {
+    const owner = { desk_id: deskId, key_id: keyId };
+    await count(start, { ...owner, reason_id: "", ...outcomes, last_at: lastAt });
+    const none = { stored: 0, duplicate: 0, unauthorized: 0 };
+    for (const [text, { reason, count: rejected, latest: requests }] of rejects) {
+      const ofReason = { ...owner, reason_id: idOf(text) };
+      await count(start, { ...ofReason, ...none, rejected, last_at: lastAt });
+      const { status, error, moreFields } = reason;
+      const fields = reason.fields === null ? null : JSON.stringify(reason.fields);
+      const described = { ...ofReason, status, error, fields, more_fields: moreFields };
+      for (const request of requests) await add("rejects", { ...described, ...request });
+    }
+  }
+  for (const { duplicates, differing, ...repeated } of repeats) {
+    await add("repeats", {
+      desk_id: repeated.deskId,
+      signal_id: repeated.signalId,
+      key_id: repeated.keyId,
+      duplicates,
+      differing,
+      differs: bitsOf(repeated.differs),
+      last_at: repeated.lastAt,
+      differed_at: repeated.differedAt,
+    });
+  }
+}
+
+function idOf(reason: string): string {
+  return new Bun.CryptoHasher("sha256").update(reason).digest("hex").slice(0, 16);
+}
+
+/** Of the desks, keys and reasons that have rows in the schema `touched`. */
+export async function dropOld(tx: Tx, from: string, touched: string): Promise<void> {
+  for (const { ms, kept } of Object.values(activityWidths)) {
+    await tx.run(
+      `DELETE FROM ${from}counts WHERE desk_id IN (SELECT desk_id FROM ${touched}counts)
+         AND reason_id IN (SELECT reason_id FROM ${touched}counts) AND width_ms = $1
+         AND start <= (SELECT max(start) FROM ${touched}counts WHERE width_ms = $1) - $2`,
+      ms,
+      ms * kept,
+    );
+  }
+  await dropRejects(tx, from, touched);
+  for (const { desk_id } of await tx.all<Row>(`SELECT DISTINCT desk_id FROM ${touched}repeats`)) {
+    for (const [isKind, by, kept] of [
+      ["differed_at = 0", "signal_id", REPEATS_KEPT],
+      ["differed_at > 0", "differed_at", DIFFERING_KEPT],
+    ] as const) {
+      await tx.run(
+        `DELETE FROM ${from}repeats WHERE desk_id = $1 AND ${isKind} AND ${by} <=
+           (SELECT ${by} FROM ${from}repeats WHERE desk_id = $1 AND ${isKind}
+            ORDER BY ${by} DESC LIMIT 1 OFFSET $2)`,
+        desk_id,
+        kept,
+      );
+    }
+  }
+}
+
+type Row = Record<"desk_id" | "reason_id" | "key_id", string | number>;
+
+const REASON = "desk_id, reason_id, key_id";
+
+/** Keeps the latest requests, and the first one, of each key and reason, and the latest reasons with their counts. */
+async function dropRejects(tx: Tx, from: string, touched: string): Promise<void> {
+  const drop = (rows: string, per: string, where: string, kept: number): Promise<Row[]> =>
+    tx.all(
+      `DELETE FROM ${from}rejects WHERE (${rows}) IN
+         (SELECT ${rows} FROM
+            (SELECT ${rows}, row_number() OVER (PARTITION BY ${per} ORDER BY max(request_id) DESC) AS nth
+             FROM ${from}rejects AS one WHERE ${where} GROUP BY ${rows}) AS ranked
+          WHERE nth > $1)
+       RETURNING ${REASON}`,
+      kept,
+    );
+  const isTouched = `(${REASON}) IN (SELECT ${REASON} FROM ${touched}rejects)`;
+  const first = `SELECT min(request_id) FROM ${from}rejects AS other
+    WHERE (${REASON}) = (one.desk_id, one.reason_id, one.key_id)`;
+  const isLater = `${isTouched} AND request_id > (${first})`;
+  await drop(`${REASON}, request_id`, REASON, isLater, REQUESTS_PER_REASON_KEPT);
+  const isDesk = `desk_id IN (SELECT desk_id FROM ${touched}rejects)`;
+  const dropped = [
+    ...(await drop(REASON, "desk_id, key_id", isDesk, REJECT_REASONS_PER_KEY_KEPT)),
+    ...(await drop(REASON, "desk_id", isDesk, REJECT_REASONS_KEPT)),
+  ];
+  for (const { desk_id, reason_id, key_id } of dropped) {
+    await tx.run(
+      `DELETE FROM ${from}counts WHERE desk_id = $1 AND reason_id = $2 AND key_id = $3`,
+      desk_id,
+      reason_id,
+      key_id,
+    );
+  }
+}
