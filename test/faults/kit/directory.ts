@@ -24,6 +24,8 @@ export interface TestDirectory {
   delays: ("processing" | "ready")[];
   /** Answers requests for renewal information, which it does not offer without this. */
   renewalInfo: ((id: string) => Response) | null;
+  /** The certificate at the root of what it issues, as PEM. */
+  readonly root: () => Promise<string>;
   readonly stop: () => Promise<void>;
 }
 
@@ -83,6 +85,7 @@ export async function startDirectory(lifetimeS = 90 * 24 * 3_600): Promise<TestD
     refusal: () => null,
     delays: [],
     renewalInfo: null,
+    root: pebble.root,
     stop: () => server.stop(true),
   };
   onCleanup(directory.stop);
