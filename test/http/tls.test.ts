@@ -15,7 +15,7 @@ import {
   type TestCertificate,
   writeCertificate,
 } from "../kit/certificates.ts";
-import { cli, mintKey, startServe } from "../kit/cli.ts";
+import { mintKey, startServe } from "../kit/cli.ts";
 import { startLoad } from "../kit/load.ts";
 import {
   onCleanup,
@@ -232,17 +232,6 @@ describe("a new certificate", () => {
       expect(await refusal()).toBeNull();
     },
   );
-
-  test("that is rejected is in status and doctor, because a restart would fail", async () => {
-    const { app, dataDir, folder } = await startWithTls();
-    writeCertificate(folder, { ...second, key: first.key });
-    app.reloadCertificate();
-    const said = /The new certificate is not in use, .* is not the key of/;
-    expect((await cli(["status", "--data", dataDir])).stdout).toMatch(said);
-    const { stdout, code } = await cli(["doctor", "--data", dataDir]);
-    expect(stdout).toMatch(said);
-    expect(code).toBe(1);
-  });
 
   test("does not keep the server from stopping", async () => {
     const { app, folder, stop, url } = await startWithTls();

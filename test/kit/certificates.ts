@@ -1,4 +1,5 @@
 /** Certificates for tests: self-signed, for 127.0.0.1 and localhost. */
+import { X509Certificate } from "node:crypto";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { connect } from "node:tls";
@@ -44,16 +45,20 @@ export function writeCertificate(
   return files;
 }
 
-/** The common name of the certificate that a new connection gets. */
-export function presentedName(url: string): Promise<string> {
+/** The certificate that a new connection gets. */
+export function presented(url: string): Promise<X509Certificate> {
   const { hostname, port } = new URL(url);
   return new Promise((resolve, reject) => {
     const socket = connect({ host: hostname, port: Number(port), rejectUnauthorized: false });
     socket.on("secureConnect", () => {
-      const { CN } = socket.getPeerCertificate().subject;
+      resolve(new X509Certificate(socket.getPeerCertificate().raw));
       socket.destroy();
-      resolve(String(CN));
     });
     socket.on("error", reject);
   });
+}
+
+/** Its common name. */
+export async function presentedName(url: string): Promise<string> {
+  return (await presented(url)).subject.replace("CN=", "");
 }
