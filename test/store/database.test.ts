@@ -24,14 +24,7 @@ import {
 } from "../../src/store/sqlite/files/migrate.ts";
 import { openDatabase } from "../../src/store/sqlite/files/open.ts";
 import { cliHere, startServe } from "../kit/cli.ts";
-import {
-  onCleanup,
-  query,
-  rejection,
-  signal,
-  startTestApp,
-  temporaryFolder,
-} from "../kit/setup.ts";
+import { onCleanup, rejection, signal, startTestApp, temporaryFolder } from "../kit/setup.ts";
 import { recordsIn } from "../kit/records.ts";
 
 const database = (dataDir: string) => join(dataDir, "signalbox.db");
@@ -296,21 +289,6 @@ describe("versions", () => {
     expect(pragma(open(dataDir), "user_version")).toBe(version);
     expect(mode(database(dataDir))).toBe("600");
   });
-
-  test("several processes that create it at the same time all succeed", async () => {
-    for (let round = 0; round < 2; round++) {
-      const dataDir = join(temporaryFolder(), "data");
-      const names = ["alpha", "beta", "gamma", "delta", "epsilon", "zeta"];
-      const results = await Promise.all(
-        names.map((name) => cliHere(["desk", "create", name, "--data", dataDir])),
-      );
-      expect(results.map(({ code, stderr }) => (code === 0 ? "" : stderr))).toEqual(
-        names.map(() => ""),
-      );
-      const rows = query<{ name: string }>(dataDir, "SELECT name FROM desks ORDER BY name");
-      expect(rows.map((row) => row.name)).toEqual(names.toSorted());
-    }
-  });
 });
 
 describe("the database", () => {
@@ -341,18 +319,6 @@ describe("the database", () => {
     const columns = db.query("SELECT name FROM pragma_table_info('signals')").values().flat();
     const added = ["seq", "id", "desk_id", "key_id", "received_at"];
     expect(new Set(columns)).toEqual(new Set([...added, ...fieldNames]));
-  });
-
-  test("can be queried by a user while the server runs, joins and all", async () => {
-    const { post, dataDir } = await startTestApp();
-    const { body } = await post({ ...signal, price: 1.5, metadata: { a: 1 } });
-    expect(
-      query(
-        dataDir,
-        `SELECT signals.id, desks.name, api_keys.last4 IS NOT NULL AS keyed, price, metadata ->> 'a' AS a
-         FROM signals JOIN desks ON desks.id = signals.desk_id JOIN api_keys ON api_keys.id = key_id`,
-      ),
-    ).toEqual([{ id: body["id"], name: "alpha", keyed: 1, price: 1.5, a: 1 }]);
   });
 
   test("a damaged file is named as such, with what to do", async () => {
@@ -388,14 +354,3 @@ test.each(["desks", "api_keys", "members", "signal_blocks"])(
     expect(() => openDatabase(dataDir, "reader")).toThrow(/is damaged .* restore a backup/);
   },
 );
-
-describe("one server per folder", () => {
-  test("the lock is released when the server stops", async () => {
-    const { dataDir, stop } = await startTestApp();
-    expect(() => lockFolder(dataDir)).toThrow(
-      "Another signalbox server or restore is already using",
-    );
-    await stop();
-    lockFolder(dataDir).close();
-  });
-});

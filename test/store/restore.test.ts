@@ -1,6 +1,7 @@
 import { Database } from "bun:sqlite";
 import { describe, expect, test } from "bun:test";
 import {
+  chmodSync,
   copyFileSync,
   existsSync,
   mkdirSync,
@@ -42,7 +43,7 @@ import {
   withRegistryOf,
 } from "./_databases.ts";
 import { variantOf } from "../faults/kit/variant.ts";
-import { post, query, rejection, temporaryFolder, until } from "../kit/setup.ts";
+import { mintKey, post, query, rejection, temporaryFolder, until } from "../kit/setup.ts";
 import { recordsIn } from "../kit/records.ts";
 
 const mode = (path: string): string => (statSync(path).mode & 0o777).toString(8);
@@ -182,6 +183,12 @@ describe("restore into an empty folder", () => {
   });
 });
 
+const move = (path: string): void => renameSync(path, `${path}.moved`);
+const swap = (path: string): void => {
+  move(path);
+  copyFileSync(`${path}.moved`, path);
+};
+
 describe("restore over a database", () => {
   test("is refused without --force", async () => {
     const { file, dataDir } = await seedWithBackup(5);
@@ -211,26 +218,20 @@ describe("restore over a database", () => {
     expect(query(dataDir, "SELECT count(*) AS n FROM signals")).toEqual([{ n: 6 }]);
   });
 
-  test.each(["replaced", "removed"])("a server ends if its database file is %s", async (how) => {
-    const { path, dataDir } = await seedWithBackup(5);
-    const server = await startServe([], { dataDir });
-    renameSync(path, `${path}.moved`);
-    if (how === "replaced") copyFileSync(`${path}.moved`, path);
-    expect(await server.exited).toBe(1);
-    expect(server.log().at(-1)).toMatchObject({
-      level: "fatal",
-      reason: `the database file was replaced or removed while the server ran: ${path}`,
-    });
-  });
-
-  test("a server ends if its lock file is removed: a second one could start", async () => {
+  const databaseGone = "the database file was replaced or removed while the server ran: ";
+  const lockGone = "the lock file was replaced or removed while the server ran, so another server";
+  test.each([
+    ["its database is removed", "signalbox.db", move, databaseGone],
+    ["its database is replaced", "signalbox.db", swap, databaseGone],
+    ["its lock file is removed", "serve.lock", rmSync, lockGone],
+  ] as const)("a server ends if %s", async (_, name, damage, reason) => {
     const { dataDir } = await seedWithBackup(5);
     const server = await startServe([], { dataDir });
-    rmSync(join(dataDir, "serve.lock"));
+    damage(join(dataDir, name));
     expect(await server.exited).toBe(1);
     expect(server.log().at(-1)).toMatchObject({
       level: "fatal",
-      reason: expect.stringContaining("the lock file was replaced or removed while the server ran"),
+      reason: expect.stringContaining(reason),
     });
   });
 
@@ -258,6 +259,9 @@ describe("restore over a database", () => {
     expect(before.signals.rows).toBe(2_030);
     const { code, stderr } = await restore(file, killed.dataDir, "--force");
     expect(code).toBe(0);
+    expect(stderr).toContain(
+      "\n2,025 signals are not in the backup: only the previous database has them.\n",
+    );
     const kept = /^The previous database is kept as (.+)$/m.exec(stderr)?.[1] ?? "";
     expect(kept).toMatch(/signalbox\.db\.before-\d{8}T\d{6}Z$/);
     expect(contentOf(kept)).toEqual(before);
@@ -269,30 +273,6 @@ describe("restore over a database", () => {
     // It can be restored in turn.
     expect(await restore(kept, killed.dataDir, "--force")).toMatchObject({ code: 0 });
     expect(contentOf(killed.path).signals).toEqual(before.signals);
-  });
-
-  test("says how many signals of the previous database are not in the backup", async () => {
-    const { file, dataDir, key } = await seedWithBackup(5);
-    const none = await restore(file, dataDir, "--force");
-    expect(none.stderr).not.toContain("not in the backup");
-    const server = await startServe([], { dataDir });
-    for (let count = 0; count < 2; count += 1) {
-      expect(await post(server.url, key)).toMatchObject({ status: 201 });
-    }
-    server.kill("SIGTERM");
-    await server.exited;
-    const { stderr } = await restore(file, dataDir, "--force");
-    expect(stderr).toContain(
-      "\n2 signals are not in the backup: only the previous database has them.\n",
-    );
-    expect(query(dataDir, "SELECT count(*) AS n FROM signals")).toEqual([{ n: 5 }]);
-  });
-
-  test("counts the signals that only another server's database has", async () => {
-    const { file } = await seedWithBackup(5);
-    const other = await seed({ signals: 8 });
-    edit(other.path, "UPDATE signals SET id = replace(id, '01HF7', '01HF8')");
-    expect(restoreHere(file, other)).toMatchObject({ missing_signals: 8 });
   });
 
   test("does not wait for damaged signals to carry over the keys", async () => {
@@ -366,17 +346,15 @@ describe("keys", () => {
   test("created, revoked and rotated since the backup stay so", async () => {
     const seeded = await seed({ signals: 10 });
     const ids = await withRegistryOf(seeded.dataDir, async (registry) => {
-      const mint = () =>
-        registry.mintKey({ scope: "send", desk: "alpha", label: null, expiresInMs: null });
+      const mint = () => mintKey(registry, "alpha");
       return { revoked: await mint(), rotated: await mint() };
     });
     const file = join(temporaryFolder(), "backup.db");
     copyDatabase(seeded.path, file);
     const { minted } = await withRegistryOf(seeded.dataDir, async (registry) => {
-      await registry.revokeKey(ids.revoked.record.id);
-      await registry.createDesk("beta", { ifMissing: false });
-      await registry.mintKey({ scope: "send", desk: "beta", label: null, expiresInMs: null });
-      return registry.rotateKey(ids.rotated.record.id, { overlapMs: 60_000, expiresInMs: null });
+      await registry.revokeKey(ids.revoked.keyId);
+      await mintKey(registry, "beta");
+      return registry.rotateKey(ids.rotated.keyId, { overlapMs: 60_000, expiresInMs: null });
     });
     const before = keysOf(seeded.dataDir);
     const { code, stderr } = await restore(file, seeded.dataDir, "--force");
@@ -390,32 +368,6 @@ describe("keys", () => {
     expect(await post(url, ids.revoked.key)).toMatchObject({ status: 401 });
     expect(await post(url, minted.key)).toMatchObject({ status: 201 });
     expect(await post(url, ids.rotated.key)).toMatchObject({ status: 201 });
-  });
-
-  test("that read, of one desk or all, are carried over, and a revoked one stays revoked", async () => {
-    const seeded = await seed({ signals: 2 });
-    const forReading = { label: null, expiresInMs: null, scope: "read" } as const;
-    const mint = (desk: string | null) =>
-      withRegistryOf(
-        seeded.dataDir,
-        async (registry) => (await registry.mintKey({ ...forReading, desk })).record,
-      );
-    const [ofDesk, ofAll] = [await mint("alpha"), await mint(null)];
-    const file = join(temporaryFolder(), "backup.db");
-    copyDatabase(seeded.path, file);
-    const later = await mint(null);
-    await withRegistryOf(seeded.dataDir, async (registry) => {
-      await registry.revokeKey(ofAll.id);
-      await registry.revokeKey(ofDesk.id);
-    });
-    expect(restoreHere(file, seeded).keys).toMatchObject({ minted: 1, revoked: 2, failure: null });
-    const columns = "id, scope, desk_id AS desk, revoked_at IS NOT NULL AS revoked";
-    const sql = `SELECT ${columns} FROM api_keys WHERE scope = 'read' ORDER BY rowid`;
-    expect(query<object>(seeded.dataDir, sql)).toEqual([
-      { id: ofDesk.id, scope: "read", desk: 1, revoked: 1 },
-      { id: ofAll.id, scope: "read", desk: null, revoked: 1 },
-      { id: later.id, scope: "read", desk: null, revoked: 0 },
-    ]);
   });
 
   test("of another server are not carried over, with a note", async () => {
@@ -464,11 +416,12 @@ async function part(common: (dataDir: string) => Awaitable<unknown> = () => {}) 
   return { first, second, restoreFirst };
 }
 
-function mintIn(dataDir: string, desk = "alpha"): Promise<string> {
+/** `desk` null: a read key for all desks. */
+function mintIn(dataDir: string, desk: string | null = "alpha"): Promise<string> {
   return withRegistryOf(dataDir, async (registry) => {
-    await registry.createDesk(desk, { ifMissing: true });
-    return (await registry.mintKey({ scope: "send", desk, label: null, expiresInMs: null })).record
-      .id;
+    if (desk !== null) return (await mintKey(registry, desk)).keyId;
+    const all = { scope: "read", desk, label: null, expiresInMs: null } as const;
+    return (await registry.mintKey(all)).record.id;
   });
 }
 
@@ -581,10 +534,11 @@ describe("two databases with a shared history", () => {
       gamma: await mintIn(second.dataDir, "beta"),
       delta: await mintIn(second.dataDir, "delta"),
       renamed: await mintIn(second.dataDir, long),
+      all: await mintIn(second.dataDir, null),
     };
     // The second round must change nothing.
     for (const _ of [1, 2]) {
-      expect(restoreFirst().keys).toMatchObject({ minted: 4, revoked: 0, failure: null });
+      expect(restoreFirst().keys).toMatchObject({ minted: 5, revoked: 0, failure: null });
       const keys = await withRegistryOf(second.dataDir, (registry) => registry.listKeys(null));
       const deskOf = (id: string) => keys.find((key) => key.id === id)?.desk;
       expect(Object.values(minted).map(deskOf)).toEqual([
@@ -592,9 +546,11 @@ describe("two databases with a shared history", () => {
         "gamma",
         "delta",
         expect.stringMatching(/^n{27}\.restored-[a-z0-9]{26}$/),
+        null,
       ]);
       expect(deskOf(inBackup)).toBe(long);
-      for (const { desk } of keys) expect(checkDeskName(String(desk))).toBe(String(desk));
+      const names = keys.flatMap(({ desk }) => desk ?? []);
+      expect(names.map(checkDeskName)).toEqual(names);
       expect(verifyDatabase(second.path)).toMatchObject({ ok: true });
     }
   });
@@ -693,6 +649,18 @@ describe("commands during a restore", () => {
       );
     });
     expect(keysOf(dataDir)).toMatchObject([{ revoked_at: null }]);
+  });
+
+  test("a command that opens the database while the restore moves it is told to run again", async () => {
+    const { dataDir, path } = await seedWithBackup(5);
+    chmodSync(path, 0o640);
+    const onTightened = (): void => {
+      renameSync(path, `${path}.moved`);
+      writeFileSync(restoringPath(path), "");
+    };
+    expect(() => openDatabase(dataDir, "command", { onTightened })).toThrow(
+      /A restore into .* was interrupted: run it again/,
+    );
   });
 
   test("the restore waits for a command, and carries its change over", async () => {

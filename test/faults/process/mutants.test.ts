@@ -74,8 +74,8 @@ const mutants: Readonly<Record<string, Mutant>> = {
     quick("process/revoke", "once a revoke has committed, no signal of that key commits"),
     edit(
       BATCH,
-      "mayStore(this.#keyOf(submission, keys), submission.receivedAt)\n",
-      "(mayStore(this.#keyOf(submission, keys), submission.receivedAt) || true)\n",
+      "if (!mayStore(key, submission.receivedAt)) continue;",
+      "if (key === null) continue;",
     ),
   ],
   "a failed fsync of a commit counts as temporary": [

@@ -133,7 +133,8 @@ export class BatchCommitter {
   /** In a transaction of its own. Skipped if the disk or a lock is in the way; any other failure is thrown. */
   recordUse(keyId: string, at: number): void {
     try {
-      this.#writeUse(keyId, this.#findKey.get(keyId), at);
+      const key = this.#findKey.get(keyId);
+      if (key !== null) this.#writeUse(keyId, key, at);
     } catch (error) {
       if (!isTransient(error)) throw error;
     }
@@ -172,13 +173,13 @@ export class BatchCommitter {
   #append(batch: readonly Submission[]): Outcome[] {
     const keys = new Map<string, KeyAtWork | null>();
     const outcomes = batch.map((): Outcome => ({ kind: "unauthorized" }));
-    const candidates = batch.flatMap((submission, index) =>
-      mayStore(this.#keyOf(submission, keys), submission.receivedAt)
-        ? [{ submission, index, id: this.#ids.next(submission.receivedAt) }]
-        : [],
-    );
-    for (const { submission } of candidates) {
-      this.#writeUse(submission.keyId, this.#keyOf(submission, keys), submission.receivedAt);
+    const candidates: Candidate[] = [];
+    for (const [index, submission] of batch.entries()) {
+      const key = this.#keyOf(submission, keys);
+      if (!mayStore(key, submission.receivedAt)) continue;
+      const id = this.#ids.next(submission.receivedAt);
+      candidates.push({ submission, index, id });
+      this.#writeUse(submission.keyId, key, submission.receivedAt);
     }
     let lastSeq = 0;
     for (const rows of inStatements(candidates)) {
@@ -214,8 +215,8 @@ export class BatchCommitter {
     return key;
   }
 
-  #writeUse(keyId: string, key: KeyAtWork | null, at: number): void {
-    if (key === null || !isUseDue(key, at)) return;
+  #writeUse(keyId: string, key: KeyAtWork, at: number): void {
+    if (!isUseDue(key, at)) return;
     this.#touchKey.run(at, keyId);
     key.last_used_at = at;
   }

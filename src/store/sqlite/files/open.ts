@@ -19,7 +19,7 @@ import {
   schemaVersion,
 } from "./migrate.ts";
 import { openForReading } from "../read/read.ts";
-import { refuseRemovedLog, rememberLog } from "../log/removed-log.ts";
+import { inodeOf, refuseRemovedLog, rememberLog } from "../log/removed-log.ts";
 import { COMMAND_BUSY_MS, retryWhileBusy } from "./transaction.ts";
 
 /** The threads of a server (commits, checkpoints, HTTP, console), and commands. */
@@ -54,10 +54,13 @@ interface OpenOptions {
 export function openDatabase(dataDir: string, role: Role, options: OpenOptions = {}): Database {
   prepareFolder(dataDir, options.onTightened ?? sayOnStderr);
   const path = join(dataDir, DATABASE_NAME);
+  const inode = inodeOf(path);
   try {
     // SQLite does not wait for the lock when it turns WAL on or recovers the log, as processes that start at once do.
     return retryWhileBusy(roles[role].busyMs, () => openFile(path, role, options));
   } catch (error) {
+    // A restore has moved it meanwhile.
+    if (inode !== null && inodeOf(path) !== inode) return openDatabase(dataDir, role, options);
     throw explainFailure(error, path);
   }
 }

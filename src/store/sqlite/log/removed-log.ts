@@ -28,7 +28,8 @@ function logFiles(path: string): LogFile[] {
   return [`${path}-wal`, `${path}-shm`].map((file) => ({ path: file, inode: inodeOf(file) }));
 }
 
-function inodeOf(path: string): number | null {
+/** Null without such a file. */
+export function inodeOf(path: string): number | null {
   return statSync(path, { throwIfNoEntry: false })?.ino ?? null;
 }
 
