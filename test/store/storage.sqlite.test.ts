@@ -11,7 +11,7 @@ import { BlockWriter } from "../../src/store/sqlite/append/blocks.ts";
 import { ROWS_LOOKED_AT_MAX } from "../../src/store/records/signals/rows.ts";
 import { signals as readerOf } from "../../src/store/records/signals/signals.ts";
 import { sqliteSql } from "../../src/store/sqlite/sql.ts";
-import { QUEUE_SIGNALS_MAX } from "../../src/store/sqlite/append/writer.ts";
+import { QUEUE_SIGNALS_MAX } from "../../src/store/records/queue.ts";
 import { openForDamage, query, rejection, temporaryFolder } from "../kit/setup.ts";
 import { testStorage } from "./storage.contract.ts";
 import { recordsIn } from "../kit/records.ts";

@@ -6,7 +6,8 @@ import { AppError } from "../../src/domain/errors.ts";
 import type { Signal } from "../../src/domain/signal/signal.ts";
 import type { StorageProblem, Submission, Transaction } from "../../src/domain/storage/append.ts";
 import { BatchCommitter } from "../../src/store/sqlite/append/batch.ts";
-import { QUEUE_METADATA_UNITS_MAX, Writer } from "../../src/store/sqlite/append/writer.ts";
+import { QUEUE_METADATA_UNITS_MAX } from "../../src/store/records/queue.ts";
+import { Writer } from "../../src/store/sqlite/append/writer.ts";
 import { onCleanup, query, rejection } from "../kit/setup.ts";
 import { prepare } from "./_submissions.ts";
 
@@ -164,7 +165,7 @@ describe("a submission that the database refuses", () => {
       },
     ]);
     expect(fatal).toEqual([]);
-    expect(writer.outage).toBeNull();
+    expect(writer.queue.outage).toBeNull();
     const repeated = await writer.append(submit({ signal: { client_signal_id: "used?" } }));
     expect(repeated.deduped).toBe(false);
   });
@@ -228,7 +229,7 @@ test("after a failure that leaves the disk's state unknown, nothing more is stor
   expect(await rejection(writer.append(submit()))).toEqual(unavailable);
   expect(fatal).toEqual([expect.stringContaining("integer overflow")]);
   expect(problems).toEqual([]);
-  expect(writer.outage?.reason).toContain("integer overflow");
+  expect(writer.queue.outage?.reason).toContain("integer overflow");
   // With the lock, no transaction is open.
   await Bun.sleep(200);
   db.run("BEGIN IMMEDIATE");
@@ -241,14 +242,14 @@ test("a slow commit is an outage until it ends", async () => {
   const { writer } = await startWriter(dataDir);
   db.run("BEGIN IMMEDIATE");
   const appended = writer.append(submit());
-  expect(writer.outage).toBeNull();
-  while (writer.outage === null) await Bun.sleep(50);
-  expect(writer.outage).toEqual({
+  expect(writer.queue.outage).toBeNull();
+  while (writer.queue.outage === null) await Bun.sleep(50);
+  expect(writer.queue.outage).toEqual({
     since: expect.any(Number),
     reason: expect.stringContaining("the disk does not answer"),
   });
-  expect(writer.outage.since).toBeLessThan(Date.now() - 3_900);
+  expect(writer.queue.outage.since).toBeLessThan(Date.now() - 3_900);
   db.run("ROLLBACK");
   expect((await appended).deduped).toBe(false);
-  expect(writer.outage).toBeNull();
+  expect(writer.queue.outage).toBeNull();
 });

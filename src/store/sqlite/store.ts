@@ -2,7 +2,6 @@
 import type { Database } from "bun:sqlite";
 import { stat } from "node:fs/promises";
 import { join } from "node:path";
-import { AppError } from "../../domain/errors.ts";
 import { hashKey, type KeyScope } from "../../domain/key/key.ts";
 import { isUlid } from "../../domain/signal/id.ts";
 import type { KeyOwner } from "../../domain/storage/append.ts";
@@ -10,6 +9,7 @@ import type { Reader } from "../../domain/storage/feed.ts";
 import type { ServerStorage, ServerStorageEvents } from "../../domain/storage/storage.ts";
 import { systemCode } from "../../lib/errors.ts";
 import { FIND_OWNER } from "../records/append.ts";
+import { unavailable } from "../records/queue.ts";
 import { serving } from "../records/serving.ts";
 import { Checkpointer } from "./append/checkpointer.ts";
 import type { DatabaseLocation } from "./append/thread.ts";
@@ -58,7 +58,7 @@ export async function openServerStorage(
   const explain = (error: unknown): unknown => {
     if (isDamage(error)) writer.fail(describeFailure(error));
     const isUnavailable = isDamage(error) || isTransient(error);
-    return isUnavailable ? new AppError("unavailable", { retryAfterS: 1 }) : error;
+    return isUnavailable ? unavailable() : error;
   };
   const reading = serving(sqliteSql({ reader: db, explain }));
 
@@ -68,13 +68,13 @@ export async function openServerStorage(
     recordRead: (keyId, at) => writer.recordUse(keyId, at),
     append: (submission) => writer.append(submission),
     get queueDepth() {
-      return writer.depth;
+      return writer.queue.depth;
     },
     get queueUsage() {
-      return writer.usage;
+      return writer.queue.usage;
     },
     get outage() {
-      return writer.outage;
+      return writer.queue.outage;
     },
 
     async figures(query) {
@@ -106,7 +106,7 @@ async function openParts(where: DatabaseLocation, events: ServerStorageEvents): 
   const db = opened.use(openDatabase(dataDir, "reader", { externalCheckpoints, onTightened }));
   refuseOtherId(db, join(dataDir, DATABASE_NAME));
   const rescue = new Rescue(db, {
-    onFatal: (reason) => events.onFatal(reason, nextStepAfter(reason, writer.newest)),
+    onFatal: (reason) => events.onFatal(reason, nextStepAfter(reason, writer.queue.newest)),
     onProblem: events.onProblem,
   });
   const onFatal = (reason: string): void => rescue.end(reason, () => writer.abandon());

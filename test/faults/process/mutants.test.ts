@@ -21,7 +21,7 @@ const stop = of("process/stop", "stopped under load, it leaves no request withou
 const BATCH = "store/sqlite/append/batch.ts";
 const FAILURES = "store/sqlite/files/failures.ts";
 const LISTENER = "http/listener.ts";
-const WRITER = "store/sqlite/append/writer.ts";
+const QUEUE = "store/records/queue.ts";
 const UNIQUE_INDEX = "CREATE UNIQUE INDEX signals_client_signal_id";
 const CONFLICT = "ON CONFLICT (desk_id, client_signal_id) DO NOTHING";
 const COPY = 'db.query("VACUUM INTO ?").run(copy);';
@@ -104,8 +104,8 @@ const mutants: Readonly<Record<string, Mutant>> = {
   ],
   "the queue has no limit": [
     of("disk/slow", "an fsync takes seconds"),
-    edit(WRITER, "_SIGNALS_MAX = 10_000", "_SIGNALS_MAX = Infinity"),
-    edit(WRITER, "_UNITS_MAX = 32 * 1024 * 1024", "_UNITS_MAX = Infinity"),
+    edit(QUEUE, "_SIGNALS_MAX = 10_000", "_SIGNALS_MAX = Infinity"),
+    edit(QUEUE, "_UNITS_MAX = 32 * 1024 * 1024", "_UNITS_MAX = Infinity"),
   ],
   "ids follow the clock when it steps back": [
     quick("process/clock", "the clock steps under load"),

@@ -5,7 +5,7 @@
 import type { Database, SQLQueryBindings } from "bun:sqlite";
 import { IdSequence } from "../../../domain/signal/id.ts";
 import { fieldNames, type Signal } from "../../../domain/signal/signal.ts";
-import type { StorageProblem, Submission } from "../../../domain/storage/append.ts";
+import type { Submission } from "../../../domain/storage/append.ts";
 import {
   differencesOf,
   FIND_KEY,
@@ -13,6 +13,7 @@ import {
   type KeyAtWork,
   mayStore,
 } from "../../records/append.ts";
+import type { Outcome, Refusal } from "../../records/queue.ts";
 import { BlockWriter } from "./blocks.ts";
 import {
   describeFailure,
@@ -22,26 +23,6 @@ import {
   isTransient,
 } from "../files/failures.ts";
 import { readVersion } from "../files/migrate.ts";
-
-/**
- * The outcome of one submission. `unavailable`: nothing was stored, and a retry may succeed.
- * `failed`: a defect of ours with this one submission.
- */
-export type Outcome =
-  | { readonly kind: "stored"; readonly id: string }
-  | { readonly kind: "duplicate"; readonly id: string; readonly differs: (keyof Signal)[] }
-  | { readonly kind: "unauthorized" }
-  | Refusal
-  | { readonly kind: "failed"; readonly reason: string };
-
-export interface Refusal {
-  readonly kind: "unavailable";
-  /** For people. */
-  readonly reason: string;
-  /** SQLite's words. */
-  readonly error: string;
-  readonly obstacle: StorageProblem["obstacle"];
-}
 
 /** The state of the disk is unknown: the process must end and be started again. */
 class FatalStorageError extends Error {}

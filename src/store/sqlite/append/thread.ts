@@ -4,7 +4,7 @@
  */
 import type { Submission, Transaction } from "../../../domain/storage/append.ts";
 import { workerUrl } from "../../../lib/workers.ts";
-import type { Outcome, Refusal } from "./batch.ts";
+import type { Outcome, Refusal } from "../../records/queue.ts";
 
 /** The database that a thread opens, and how. */
 export interface DatabaseLocation {
@@ -22,7 +22,7 @@ export type ToThread =
   | { readonly type: "probe" | "checkpoint" | "close" };
 
 /** The outcomes of a batch and its times, and how many log pages are not in the database after it. */
-export interface Committed extends Omit<Transaction, "signals"> {
+interface Committed extends Omit<Transaction, "signals"> {
   readonly type: "committed";
   readonly outcomes: readonly Outcome[];
   readonly logPagesToCopy: number;

@@ -1,4 +1,6 @@
 /** What the operator does after each reason that ends a server. docs/runbook.md has more. */
+import type { Newest } from "../../records/queue.ts";
+
 const RESTORE = "verify the database, and restore a backup if it is not sound";
 
 const steps: readonly (readonly [reason: RegExp, step: string])[] = [
@@ -18,12 +20,6 @@ const steps: readonly (readonly [reason: RegExp, step: string])[] = [
 /** Reasons after which acknowledged signals may be missing, although each was on disk before its answer. */
 const LOSSES =
   /^(SQLITE_IOERR_SHORT_READ|the write-ahead log was (emptied |removed .* could not be copied ))/;
-
-/** A signal that was stored; `receivedAt` in epoch milliseconds. */
-export interface Newest {
-  readonly id: string;
-  readonly receivedAt: number;
-}
 
 /** `newest`: the newest signal that was acknowledged since the start. */
 export function nextStepAfter(reason: string, newest: Newest | null): string {
