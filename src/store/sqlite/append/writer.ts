@@ -101,7 +101,9 @@ export class Writer {
       case "fatal":
         this.fail(message.reason);
         break;
-      default:
+      case "opened":
+      case "checkpointed":
+      case "closed":
         break;
     }
   }
