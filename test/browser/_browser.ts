@@ -85,8 +85,8 @@ interface Violation {
 }
 
 /**
- * No violation of any rule that axe knows, in light and in dark, and on a phone and a desktop; and
- * nothing to be scrolled sideways. Leaves the page as it was.
+ * No violation of any rule that axe knows, in light and in dark, and on a phone and a desktop; nothing to
+ * be scrolled sideways, and nothing that is hard to hit. Leaves the page as it was.
  */
 export async function expectAccessible(page: Page): Promise<void> {
   const before = page.viewportSize() ?? desktop;
@@ -106,6 +106,7 @@ export async function expectAccessible(page: Page): Promise<void> {
       [],
     );
     await expectNoSidewaysScroll(page);
+    expect(await smallTargets(page), where).toEqual([]);
   }
   expect(await wideStacks(page), `tables at ${phone.width} px`).toBe(0);
   await page.emulateMedia({ colorScheme: "light" });
@@ -143,6 +144,22 @@ async function expectNoSidewaysScroll(page: Page): Promise<void> {
     return { shown: clientWidth, needed: scrollWidth };
   });
   expect(needed, `width of ${page.url()}`).toBeLessThanOrEqual(shown);
+}
+
+/** Links and buttons of less than 24 px in a direction (WCAG 2.5.8), but for links in a sentence. */
+function smallTargets(page: Page): Promise<string[]> {
+  return page.locator("a, button, input, select, summary").evaluateAll((nodes) =>
+    nodes.flatMap((node) => {
+      const { width, height, right } = node.getBoundingClientRect();
+      const texts = [...(node.parentElement?.childNodes ?? [])].filter(
+        (each) => each.nodeType === Node.TEXT_NODE && each.textContent?.trim() !== "",
+      );
+      const isInSentence = getComputedStyle(node).display === "inline" && texts.length > 0;
+      const isSmall = Math.min(width, height) < 23.9 && right > 0 && !isInSentence;
+      const isSeen = node.checkVisibility({ visibilityProperty: true });
+      return isSeen && isSmall ? [`${node.outerHTML.slice(0, 90)} ${width}x${height}`] : [];
+    }),
+  );
 }
 
 /** How much of the page has moved without its reader's doing, as in "cumulative layout shift". */
