@@ -1,7 +1,4 @@
-/** Pictures of the first minute on a terminal, from what docs/tour.md shows. */
-import { join } from "node:path";
-import type { OpenWindow } from "../_browser.ts";
-import { writePicture } from "./_picture.ts";
+/** The first minute on a terminal, from what docs/tour.md shows. */
 
 const STYLE = `
   body { margin: 0; color-scheme: light dark; }
@@ -15,7 +12,7 @@ const STYLE = `
   b { color: light-dark(#0550ae, #79c0ff); font-weight: normal; }
   i { color: light-dark(#116329, #7ee787); font-style: normal; }`;
 
-export async function takeTerminal(openWindow: OpenWindow, folder: string): Promise<void> {
+export async function terminalHtml(): Promise<string> {
   const [, section = ""] = (await Bun.file("docs/tour.md").text()).split("## The first signal\n");
   const blocks = [...(section.split("\n## ")[0] ?? "").matchAll(/```(sh|text)\n([^]*?)\n```/g)];
   // The README has another command that starts the server.
@@ -25,12 +22,7 @@ export async function takeTerminal(openWindow: OpenWindow, folder: string): Prom
       language === "sh" ? `<b>$ ${Bun.escapeHTML(text)}</b>` : coloured(text),
     );
   const panes = `<pre>${server}</pre><pre>${client.join("\n")}</pre>`;
-  for (const colorScheme of ["light", "dark"] as const) {
-    const { page } = await openWindow("http://localhost", { colorScheme, deviceScaleFactor: 2 });
-    await page.setContent(`<style>${STYLE}</style><main>${panes}</main>`);
-    const path = join(folder, `terminal-${colorScheme}.png`);
-    await writePicture(path, await page.locator("main").screenshot());
-  }
+  return `<style>${STYLE}</style><main>${panes}</main>`;
 }
 
 /** As the log is on a terminal. */
