@@ -1,12 +1,8 @@
-/** Requests that another site makes a browser send, and forms whose session has ended. */
+/** Forms of another session, and forms whose session has ended. */
 import { expect, test } from "bun:test";
-import { allRoutes } from "../../../src/console/server/all-routes.ts";
 import { openForDamage } from "../../kit/setup.ts";
 import {
-  ALICE,
-  concretePath,
   isIn,
-  OTHER_PASSWORD,
   PASSWORD,
   signIn,
   startSignedIn,
@@ -14,66 +10,6 @@ import {
   type Visitor,
   auditLines,
 } from "../_console.ts";
-
-/** How a request differs from one of our own page. */
-const forged: [string, Record<string, string | null>, Record<string, string | null>][] = [
-  ["without the token", { csrf: null }, {}],
-  ["with an empty token", { csrf: "" }, {}],
-  ["with a made-up token", { csrf: "A".repeat(43) }, {}],
-  ["from another site", {}, { "Sec-Fetch-Site": "cross-site" }],
-  ["from a neighbouring host", {}, { "Sec-Fetch-Site": "same-site" }],
-  ["typed into the address bar", {}, { "Sec-Fetch-Site": "none" }],
-  [
-    "by an old browser, from another site",
-    {},
-    { "Sec-Fetch-Site": null, Origin: "https://evil.example" },
-  ],
-  ["by an old browser, from nowhere", {}, { "Sec-Fetch-Site": null, Origin: "null" }],
-  ["by no browser", {}, { "Sec-Fetch-Site": null }],
-];
-
-test("requests from another site are refused on every form and change nothing", async () => {
-  const { app: desk, visitor } = await startSignedIn();
-  const { token, member: bob } = await desk.members.invite("alpha", "bob@alpha.example");
-  const ids = {
-    "/members/:id": `/members/${bob.id}`,
-    "/keys/:id": `/keys/${desk.keyId}`,
-    "/join/:token": `/join/${token}`,
-  };
-  // What a form needs to do something; the others need nothing, or a passkey.
-  const filled: Record<string, Record<string, string>> = {
-    "/account/password": { current: PASSWORD, new: OTHER_PASSWORD },
-    "/account/passkeys/options": { current: PASSWORD, name: "x" },
-    "/account/passkeys": { name: "x", response: "{}" },
-    "/account/passkeys/:id/remove": { current: PASSWORD },
-    "/members/invite": { email: "eve@alpha.example", current: PASSWORD },
-    "/members/:id/remove": { current: PASSWORD },
-    "/keys": { label: "bot", expires: "never" },
-    "/keys/:id": { label: "renamed" },
-    "/keys/:id/rotate": { overlap: "1h" },
-    "/keys/:id/revoke": { confirmation: desk.key.slice(-4) },
-    "/sign-in": { email: ALICE, password: PASSWORD },
-    "/sign-in/passkey": { response: "{}" },
-    "/join/:token": { password: PASSWORD },
-    "/join/:token/passkey": { response: "{}" },
-  };
-  const forms = allRoutes.filter(({ method }) => method === "POST");
-  expect(Object.keys(filled).filter((path) => !forms.some((form) => form.path === path))).toEqual(
-    [],
-  );
-  const before = await auditLines(desk);
-  await visitor.get("/account");
-  for (const [name, fields, headers] of forged) {
-    for (const form of forms) {
-      const path = concretePath(form, ids);
-      const sent = { ...filled[form.path], ...fields };
-      const { status } = await visitor.post(path, sent, headers);
-      expect([name, path, status]).toEqual([name, path, 403]);
-    }
-  }
-  expect(await isIn(visitor)).toBe(true);
-  expect(await auditLines(desk)).toEqual(before);
-});
 
 test("another member's token and the one from before signing in are refused", async () => {
   const { app: desk, visitor } = await startSignedIn();

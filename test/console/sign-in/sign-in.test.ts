@@ -1,14 +1,12 @@
 /** Getting in with a password, by HTTP alone. */
 import { expect, test } from "bun:test";
-import { allRoutes } from "../../../src/console/server/all-routes.ts";
 import { localPath } from "../../../src/console/server/safe-redirect.ts";
 import { FAILURES_MAX } from "../../../src/console/server/limits/throttle.ts";
 import { cookieNames } from "../../../src/console/server/visit.ts";
-import { sharedByFile, signal } from "../../kit/setup.ts";
+import { sharedByFile } from "../../kit/setup.ts";
 import { SoftwareKey } from "./_authenticator.ts";
 import {
   ALICE,
-  concretePath,
   holds,
   isIn,
   OTHER_PASSWORD,
@@ -164,39 +162,6 @@ test("signing out ends the session, not only the cookie", async () => {
   expect((await visitor.post("/sign-out")).location).toBe("/sign-in");
   expect(visitor.cookies.has(cookieNames.session)).toBe(false);
   expect(await holds(desk, token)).toBe(false);
-});
-
-test("a visitor who is not signed in can open no member page and send no member form", async () => {
-  const desk = await startConsole();
-  const { body } = await desk.post(signal);
-  const ids = {
-    "/keys/:id": `/keys/${desk.keyId}`,
-    "/signals/:id": `/signals/${String(body["id"])}`,
-  };
-  const stranger = desk.visitor();
-  await stranger.get("/sign-in");
-  const fields = { overlap: "1h", confirmation: desk.key.slice(-4) };
-  for (const route of allRoutes.filter(({ access }) => access !== "public")) {
-    const path = concretePath(route, ids);
-    if (route.method === "GET") {
-      const { status, location } = await stranger.get(path);
-      const next = path === "/" ? "" : `?next=${encodeURIComponent(path)}`;
-      expect([path, status, location]).toEqual([path, 303, `/sign-in${next}`]);
-    } else {
-      expect([path, (await stranger.post(path, fields)).status]).toEqual([path, 403]);
-    }
-  }
-  // A page that everybody may see is a decision: this list is where it is made.
-  const open = allRoutes.filter(({ access }) => access === "public").map(({ path }) => path);
-  expect([...new Set(open)].toSorted()).toEqual([
-    "/join/:token",
-    "/join/:token/passkey",
-    "/join/:token/passkey/options",
-    "/sign-in",
-    "/sign-in/passkey",
-    "/sign-in/passkey/options",
-  ]);
-  expect(await desk.registry.listKeys("alpha")).toMatchObject([{ revoked_at: null }]);
 });
 
 test("signing in returns to the requested page, at once if already signed in", async () => {
