@@ -1,7 +1,7 @@
 /** The console in Chromium: with a script, without, by keyboard alone, and beside another site. */
 import { expect, test } from "bun:test";
 import type { Page } from "playwright-core";
-import { startSite, useBrowser } from "./_browser.ts";
+import { useBrowser } from "./_browser.ts";
 import { PASSWORD, startConsole } from "../console/_console.ts";
 import { createKey, goToKeys, join, openDesk, shownKey, submit } from "./_flow.ts";
 
@@ -119,17 +119,6 @@ test("a password can be shown, and is sent from a password field", async () => {
   );
   await password.press("Enter");
   expect(await page.title()).toBe("password");
-});
-
-test("another site cannot put a page into a frame", async () => {
-  const desk = await startConsole();
-  const site = startSite(`<iframe src="${desk.url}/sign-in"></iframe>`);
-  const { page, complaints } = await openWindow(site);
-  await page.goto("/");
-  const frame = page.frames().find((one) => one !== page.mainFrame());
-  expect(frame).toBeDefined();
-  expect(await frame?.locator("form").count()).toBe(0);
-  expect(complaints.join()).toContain("frame-ancestors");
 });
 
 async function rotateKey(page: Page, label: string): Promise<string> {

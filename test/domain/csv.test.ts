@@ -33,6 +33,14 @@ describe("a CSV export has no formula", () => {
     }
   });
 
+  test("at the start of a field", () => {
+    for (const formula of ["=1+1", "-2+3", "@SUM(A1)", "+x", "＝1"]) {
+      const text = csvOf({ symbol: formula, client_signal_id: formula, price: -1.5 });
+      expect(text.split(`,"'${formula}",`)).toHaveLength(3);
+      expect(text).toContain(",-1.5,");
+    }
+  });
+
   test("in metadata, which stays valid JSON, on one line", () => {
     const metadata = '{\n"a":\n-1,\t"b":\t-2,"c":"x;=cmd","d":"y; z"}';
     const text = csvOf({ metadata });
@@ -45,6 +53,7 @@ describe("a CSV export has no formula", () => {
     for (const symbol of ["BTC/USDT", "a;b", "a - b", "x=1", "A;B;C"]) {
       expect(csvOf({ symbol })).toContain(`,${symbol},`);
     }
+    expect(csvOf({ symbol: 'a "quoted", one' })).toContain(',"a ""quoted"", one",');
   });
 });
 

@@ -1,6 +1,7 @@
 /** What the pages for keys are made of: words for times, confirmations, and keys that are shown once. */
 import { describe, expect, test } from "bun:test";
 import { type ComponentChildren, h } from "preact";
+import type { ApiKey } from "../../../src/domain/key/key.ts";
 import { confirmationOf, isConfirmed } from "../../../src/console/pages/keys/key-choices.ts";
 import { OverlapAdvice } from "../../../src/console/pages/keys/last-use.tsx";
 import { MintedKeys, SHOWN_WITHIN_MS } from "../../../src/console/pages/keys/minted.ts";
@@ -92,25 +93,10 @@ describe("confirming by name", () => {
 
 describe("a minted key in memory", () => {
   const plaintext = `sbk_${"a".repeat(64)}`;
-  let count = 0;
-  const mint = async () => {
-    count += 1;
-    const record = {
-      id: `KEY${count}`,
-      desk: "alpha",
-      label: null,
-      scope: "send" as const,
-      last4: "aaaa",
-      created_at: NOW,
-      expires_at: null,
-      last_used_at: null,
-      revoked_at: null,
-      desk_archived_at: null,
-      successor_id: null,
-      lifetime_ms: null,
-    };
-    return { minted: { key: plaintext, record }, replaces: null };
-  };
+  const mint = async () => ({
+    minted: { key: plaintext, record: { id: "KEY" } as ApiKey },
+    replaces: null,
+  });
   const sender = { session: "session-1", form: "form-1" };
 
   test("is shown once, to its own session, before it expires", async () => {

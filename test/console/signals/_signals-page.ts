@@ -1,7 +1,6 @@
 /** The list of signals, as the tests read it. */
 import { expect } from "bun:test";
-import type { StoredSignal } from "../../../src/domain/signal/stored-signal.ts";
-import { query, signal } from "../../kit/setup.ts";
+import { signal } from "../../kit/setup.ts";
 import { nextIn, type TestConsole, type Visitor } from "../_console.ts";
 
 export const PAGE = 50;
@@ -32,6 +31,3 @@ export async function list(visitor: Visitor, path = "/signals"): Promise<string>
   expect({ path, status }).toEqual({ path, status: 200 });
   return text;
 }
-
-export const stored = (app: TestConsole) =>
-  query<StoredSignal>(app.dataDir, "SELECT * FROM signals ORDER BY seq DESC");
