@@ -1,17 +1,18 @@
 /** The public interface: one endpoint and its description. */
 import type { Elysia } from "elysia";
 import { AppError } from "../domain/errors.ts";
+import { isWellFormedKey, keyState } from "../domain/key/key.ts";
 import { parseSignal } from "../domain/signal/signal.ts";
-import type { SignalStore } from "../domain/storage/append.ts";
+import type { Appended, KeyOwner, SignalStore } from "../domain/storage/append.ts";
+import type { Awaitable } from "../domain/storage/awaitable.ts";
 import { readBody, requireJson } from "../http/body.ts";
+import { presentedKey } from "../http/credentials.ts";
 import { Exchange, type ExchangeService } from "../http/exchange.ts";
 import type { KnownPeers } from "../http/limits/known-peers.ts";
 import { describeOn } from "../http/openapi.ts";
 import type { RateLimiter } from "../http/limits/rate.ts";
 import { createApp, noSuchRoute } from "../http/routes.ts";
 import { requireHttps, requireOneHost } from "../http/transport.ts";
-import { findOwner, requireActive } from "./auth.ts";
-import { acceptedResponse } from "./responses.ts";
 
 export interface PublicInterface extends ExchangeService {
   readonly store: SignalStore;
@@ -60,7 +61,7 @@ async function postSignal(service: PublicInterface, exchange: Exchange): Promise
     const owner = found instanceof Promise ? await found : found;
     if (owner === null) throw new AppError("unauthorized");
     exchange.identity = owner;
-    requireActive(owner, service.now());
+    if (keyState(owner, service.now()) !== "active") throw new AppError("unauthorized");
     service.known.add(request, exchange.server);
     const { keyId, deskId, deskName } = owner;
     service.rateLimiter.take(deskId, performance.now());
@@ -80,4 +81,24 @@ async function postSignal(service: PublicInterface, exchange: Exchange): Promise
   } catch (error) {
     return exchange.refuse(error);
   }
+}
+
+/** Finds the owner of the presented key, in whatever state the key is. Malformed, unknown and read keys have none. */
+function findOwner(headers: Headers, store: SignalStore): Awaitable<KeyOwner | null> {
+  const key = presentedKey(headers);
+  return isWellFormedKey(key, "send") ? store.findOwner(key) : null;
+}
+
+/** 201 or 200 (`SPEC.md` 2.2). The fields in which a duplicate differs go into a header, because the body is fixed. */
+function acceptedResponse(appended: Appended, receivedAt: number, requestId: string): Response {
+  const headers: Record<string, string> = {
+    "Content-Type": "application/json",
+    "X-Request-Id": requestId,
+  };
+  if (!appended.deduped) {
+    const body = `{"id":"${appended.id}","received_at":${receivedAt},"deduped":false}`;
+    return new Response(body, { status: 201, headers });
+  }
+  if (appended.differs.length > 0) headers["X-Duplicate-Differs"] = appended.differs.join(", ");
+  return new Response(`{"id":"${appended.id}","deduped":true}`, { status: 200, headers });
 }
