@@ -1,11 +1,12 @@
 /** Every client against every break of `test/clients/_breaks.ts`: each signal is stored once and reported as stored, or read once. */
 import { describe, expect, test } from "bun:test";
-import { cpSync, readFileSync, writeFileSync } from "node:fs";
-import { join, resolve } from "node:path";
+import { readFileSync } from "node:fs";
+import { resolve } from "node:path";
 import { type BreakName, breakNames, lastingBreak, startBreaking } from "../../clients/_breaks.ts";
 import { makeCertificate, writeCertificate } from "../../kit/certificates.ts";
-import { cli, freePort, mintKey, startServe } from "../../kit/cli.ts";
+import { cli, type CliResult, freePort, mintKey, startServe } from "../../kit/cli.ts";
 import { listen, onCleanup, post, query, sharedByFile, temporaryFolder } from "../../kit/setup.ts";
+import { programWith, type RuntimeName, runtimes, startBot } from "./_bots.ts";
 import "../kit/faults.ts";
 
 /** A URL for each name, which is also the symbol that is sent there. */
@@ -17,6 +18,8 @@ interface Outcome {
   /** If there is no id. */
   readonly mayBeStored?: boolean;
   readonly isRetried?: boolean | null;
+  /** What the client says at the end. */
+  readonly text?: string;
 }
 
 type Outcomes = Record<string, Outcome>;
@@ -28,8 +31,7 @@ interface Options {
   readonly isImpatient: boolean;
 }
 
-const clients = resolve(import.meta.dir, "../../../clients");
-const attemptsFor = (isImpatient: boolean) => (isImpatient ? 2 : 8);
+type Client = (options: Options) => Promise<Outcomes>;
 
 /** The name is unknown, as in Node and Bun; Python refuses it before it asks. */
 const unknownHost = `
@@ -53,7 +55,7 @@ def send(target):
         return name, {"id": stored["id"]}
     except SignalboxError as error:
         is_retried = "attempt" in handler.seen.get(url, "")
-        return name, {"id": None, "mayBeStored": error.may_be_stored, "isRetried": is_retried}
+        return name, {"id": None, "mayBeStored": error.may_be_stored, "isRetried": is_retried, "text": str(error)}
 class Handler(logging.Handler):
     seen = {}
     def emit(self, record):
@@ -67,7 +69,7 @@ with concurrent.futures.ThreadPoolExecutor(len(targets)) as pool:
 `;
 
 const javascript = `
-import { Signalbox } from "./signalbox.mjs";
+import { Signalbox } from "./signalbox.ts";
 const { TARGETS, KEY: key, ATTEMPTS } = process.env;
 const outcomes = Object.entries(JSON.parse(TARGETS)).map(async ([symbol, url]) => {
   let isRetried = false;
@@ -75,59 +77,23 @@ const outcomes = Object.entries(JSON.parse(TARGETS)).map(async ([symbol, url]) =
   try {
     const { id } = await box.send({ source: "venue_2", type: "crypto", symbol, side: "open" });
     return [symbol, { id }];
-  } catch ({ mayBeStored }) {
-    return [symbol, { id: null, mayBeStored, isRetried }];
+  } catch ({ mayBeStored, message: text }) {
+    return [symbol, { id: null, mayBeStored, isRetried, text }];
   }
 });
 console.log(JSON.stringify(Object.fromEntries(await Promise.all(outcomes))));
 `;
 
-/** A folder with a client, and a program that uses it. */
-function folderWith(client: string, program: string): string {
-  const folder = temporaryFolder();
-  const isPython = client.endsWith(".py");
-  const source = join(clients, isPython ? "python" : "typescript", client);
-  if (isPython) cpSync(source, join(folder, client));
-  else {
-    const plain = new Bun.Transpiler({ loader: "ts" }).transformSync(readFileSync(source, "utf8"));
-    writeFileSync(join(folder, client.replace(".ts", ".mjs")), plain);
-  }
-  writeFileSync(join(folder, isPython ? "bot.py" : "bot.mjs"), program);
-  return folder;
-}
-
-/** Runs a program to its end. */
-async function run(command: readonly string[], cwd: string, env: Record<string, string>) {
-  const child = Bun.spawn([...command], {
-    cwd,
-    env: { PATH: process.env["PATH"], HOME: cwd, ...trust(), ...env },
-    stdin: "ignore",
-    stdout: "pipe",
-    stderr: "pipe",
-    timeout: 100_000,
-  });
-  const [stdout, stderr] = await Promise.all([
-    new Response(child.stdout).text(),
-    new Response(child.stderr).text(),
-  ]);
-  return { code: await child.exited, stdout, stderr };
-}
-
-/** Runs a bot that prints JSON. */
-async function runBot(command: readonly string[], folder: string, env: Record<string, string>) {
-  const { stdout, stderr } = await run(command, folder, env);
-  expect(stdout, stderr).toStartWith("{");
-  return JSON.parse(stdout) as Outcomes;
-}
-
-function bot(command: readonly string[], client: string, program: string) {
-  return ({ targets, key, isImpatient }: Options) =>
-    runBot(command, folderWith(client, program), {
-      TARGETS: JSON.stringify(targets),
-      KEY: key,
-      ATTEMPTS: String(attemptsFor(isImpatient)),
-    });
-}
+/** A bot that prints JSON. */
+const bot = (name: RuntimeName, client: "signalbox" | "feed", text: string): Client => {
+  return async ({ targets, key, isImpatient }) => {
+    const env = { TARGETS: JSON.stringify(targets), KEY: key, ATTEMPTS: isImpatient ? "2" : "8" };
+    const program = programWith(name, client, text);
+    const { stdout, stderr } = await startBot(name, program, { ...trust(name), ...env }).ended;
+    expect(stdout, stderr).toStartWith("{");
+    return JSON.parse(stdout) as Outcomes;
+  };
+};
 
 const PROCESSES = 4;
 
@@ -142,37 +108,38 @@ async function each(targets: Targets, send: (symbol: string, url: string) => Pro
   return outcomes;
 }
 
-const senders: Record<string, (options: Options) => Promise<Outcomes>> = {
-  python: bot(["python3", "bot.py"], "signalbox.py", python),
-  node: bot(["node", "bot.mjs"], "signalbox.ts", javascript),
-  bun: bot([process.execPath, "bot.mjs"], "signalbox.ts", javascript),
-  ...(Bun.which("deno") === null
-    ? {}
-    : { deno: bot(["deno", "run", "-A", "bot.mjs"], "signalbox.ts", javascript) }),
+const curl = readFileSync(resolve(import.meta.dir, "../../../clients/curl/send.sh"), "utf8");
+
+/** Of a process that prints `retried` when it tries again. */
+function outcomeOf({ code, stdout, stderr }: CliResult, retried: string): Outcome {
+  if (code === 0) return { id: (JSON.parse(stdout) as { id: string }).id };
+  const mayBeStored = /may be stored/i.test(stderr);
+  return { id: null, mayBeStored, isRetried: stderr.includes(retried), text: stderr };
+}
+
+const senders: Record<string, Client> = {
+  python: bot("python", "signalbox", python),
+  node: bot("node", "signalbox", javascript),
+  bun: bot("bun", "signalbox", javascript),
+  ...(Bun.which("deno") === null ? {} : { deno: bot("deno", "signalbox", javascript) }),
   curl: ({ targets, key, isImpatient }) =>
     each(targets, async (symbol, url) => {
-      const text = readFileSync(join(clients, "curl/send.sh"), "utf8")
+      const text = curl
         .replace("https://signals.example.com", url)
         .replace("BTC/USDT", symbol.replaceAll("'", "'\\''"))
         .replace("0 1 2 4 8 16 32", isImpatient ? "0 1" : "0 1 1 1");
-      const folder = temporaryFolder();
-      writeFileSync(join(folder, "send.sh"), text);
-      const { code, stdout, stderr } = await run(["sh", "send.sh"], folder, { SIGNALBOX_KEY: key });
-      if (code === 0) return { id: (JSON.parse(stdout) as { id: string }).id };
-      const isRetried = stderr.includes("No answer yet");
-      return { id: null, mayBeStored: /may be stored/i.test(stderr), isRetried };
+      const env = { ...trust("curl"), SIGNALBOX_KEY: key };
+      const ended = await startBot("curl", { text, client: null }, env).ended;
+      return outcomeOf(ended, "No answer yet");
     }),
   "signalbox send": ({ targets, key, isImpatient }) =>
     each(targets, async (symbol, url) => {
       const flags = ["--url", url, "--give-up-after", isImpatient ? "1s" : "1m"];
       const signal = ["--source", "venue_2", "--type", "crypto", "--symbol", symbol];
       const command = ["send", ...flags, ...signal, "--side", "open"];
-      const { code, stdout, stderr } = await cli([...command, "--ca", files().certFile], {
-        env: { SIGNALBOX_KEY: key },
-      });
-      if (code === 0) return { id: (JSON.parse(stdout) as { id: string }).id };
-      const isRetried = stderr.includes("trying again");
-      return { id: null, mayBeStored: /may be stored/i.test(stderr), isRetried };
+      const env = { SIGNALBOX_KEY: key };
+      const ended = await cli([...command, "--ca", files().certFile], { env });
+      return outcomeOf(ended, "trying again");
     }),
 };
 
@@ -183,7 +150,7 @@ class Retried(Exception):
     pass
 class Handler(logging.Handler):
     def emit(self, record):
-        if "attempt 3" in record.getMessage():
+        if "attempt 4" in record.getMessage():
             raise Retried
 logging.getLogger("signalbox").addHandler(Handler())
 def read(target):
@@ -192,7 +159,7 @@ def read(target):
         for signal in Feed(url, os.environ["KEY"], after=None):
             return name, {"id": signal["id"]}
     except FeedError as error:
-        return name, {"id": None, "isRetried": False}
+        return name, {"id": None, "isRetried": False, "text": str(error)}
     except Retried:
         return name, {"id": None, "isRetried": True}
 targets = json.loads(os.environ["TARGETS"])
@@ -201,37 +168,32 @@ with concurrent.futures.ThreadPoolExecutor(len(targets)) as pool:
 `;
 
 const javascriptReader = `
-import { Feed } from "./feed.mjs";
+import { Feed } from "./feed.ts";
 const { TARGETS, KEY: key } = process.env;
 const outcomes = Object.entries(JSON.parse(TARGETS)).map(async ([name, url]) => {
   const end = new AbortController();
   let retries = 0;
-  const onRetry = () => (retries += 1) === 3 && end.abort();
+  const onRetry = () => (retries += 1) === 4 && end.abort();
   try {
     for await (const { id } of new Feed({ url, key, after: null, signal: end.signal, onRetry }).signals())
       return [name, { id }];
     return [name, { id: null, isRetried: true }];
-  } catch {
-    return [name, { id: null, isRetried: false }];
+  } catch ({ message: text }) {
+    return [name, { id: null, isRetried: false, text }];
   }
 });
 console.log(JSON.stringify(Object.fromEntries(await Promise.all(outcomes))));
 `;
 
-const readers: Record<string, (options: Options) => Promise<Outcomes>> = {
-  python: bot(["python3", "bot.py"], "feed.py", pythonReader),
-  node: bot(["node", "bot.mjs"], "feed.ts", javascriptReader),
-  bun: bot([process.execPath, "bot.mjs"], "feed.ts", javascriptReader),
+const readers: Record<string, Client> = {
+  python: bot("python", "feed", pythonReader),
+  node: bot("node", "feed", javascriptReader),
+  bun: bot("bun", "feed", javascriptReader),
 };
 
 const certificate = sharedByFile(() => makeCertificate("private"));
 const files = sharedByFile(async () => writeCertificate(temporaryFolder(), certificate()));
-const trust = () => ({
-  NODE_EXTRA_CA_CERTS: files().certFile,
-  SSL_CERT_FILE: files().certFile,
-  CURL_CA_BUNDLE: files().certFile,
-  DENO_CERT: files().certFile,
-});
+const trust = (name: RuntimeName) => ({ [runtimes[name].trust]: files().certFile });
 const readPort = sharedByFile(() => freePort());
 const server = sharedByFile(() => startServe(["--read-listen", `127.0.0.1:${readPort()}`]));
 
@@ -241,14 +203,17 @@ function breaking(target: string): Targets {
   return Object.fromEntries(urls) as Record<BreakName, string>;
 }
 
+const notFound = () => new Response("no", { status: 404 });
 const page = () => new Response("<html>Sign in</html>");
 
-/** Where no signal is reported as stored, and whether it may be, and whether an attempt is followed by another. */
+/** Where no signal is reported as stored. */
 interface Hopeless {
   readonly url: string;
-  readonly mayBeStored: boolean;
-  /** Null depends on the client. */
-  readonly isRetried: boolean | null;
+  readonly mayBeStored?: true;
+  /** Whether an attempt is followed by another; null depends on the client. */
+  readonly isRetried?: true | null;
+  /** What clients in scripts say at the end. */
+  readonly says?: RegExp;
 }
 
 /** Those that tell plain text in the handshake from plain text after the request. Bun and Node do not. */
@@ -258,24 +223,23 @@ async function hopeless(client: string): Promise<Record<string, Hopeless>> {
   const { cert, key } = certificate();
   const other = Bun.serve({ hostname: "127.0.0.2", port: 0, tls: { cert, key }, fetch: page });
   onCleanup(() => other.stop(true));
+  const untrusted = listen(page, await makeCertificate("other"));
+  const { trust: variable } = runtimes[client as RuntimeName] ?? { trust: "--ca" };
   return {
     "no server": {
       url: `http://127.0.0.1:${await freePort()}`,
-      mayBeStored: false,
       isRetried: true,
+      says: /http:\/\/127\.0\.0\.1:\d+\/v1\/signals.*(refused|ECONNREFUSED|Failed to connect)/i,
     },
-    "no host": { url: "https://signals..example", mayBeStored: false, isRetried: true },
+    "no host": { url: "https://signals..example", isRetried: true },
     "a captive portal": { url: listen(page), mayBeStored: true, isRetried: true },
-    "another program's 404": {
-      url: listen(() => new Response("no", { status: 404 })),
-      mayBeStored: true,
-      isRetried: true,
-    },
-    "a refused key": { url: server().url, mayBeStored: false, isRetried: false },
+    "another program's 404": { url: listen(notFound), mayBeStored: true, isRetried: true },
+    // The feed has another address.
+    "a refused key": { url: server().url, says: /unauthorized|not_found/ },
     "plain http": {
       url: listen(page).replace("http:", "https:"),
-      mayBeStored: !tellingPlainText.includes(client),
-      isRetried: false,
+      ...(tellingPlainText.includes(client) ? {} : { mayBeStored: true as const }),
+      says: /Is it http or https\?/,
     },
     [lastingBreak]: {
       url: startBreaking(lastingBreak, server().url, certificate()),
@@ -283,20 +247,18 @@ async function hopeless(client: string): Promise<Record<string, Hopeless>> {
       isRetried: null,
     },
     "an untrusted certificate": {
-      url: listen(page, await makeCertificate("other")).replace("http:", "https:"),
-      mayBeStored: false,
-      isRetried: false,
+      url: untrusted.replace("http:", "https:"),
+      says: new RegExp(`For a private certificate, set ${variable}=`),
     },
     "another host name": {
-      url: other.url.href.replace(/\/$/, ""),
-      mayBeStored: false,
-      isRetried: false,
+      url: other.url.origin,
+      says: /Use a name that the certificate has\.(?![^]*private certificate)/,
     },
   };
 }
 
 describe.each(Object.keys(senders))("%s", (name) => {
-  const send = senders[name] as (options: Options) => Promise<Outcomes>;
+  const send = senders[name] as Client;
 
   test("stores each signal once and reports it as stored, whatever breaks", async () => {
     const { dataDir, url } = server();
@@ -318,20 +280,24 @@ describe.each(Object.keys(senders))("%s", (name) => {
     const targets = Object.fromEntries(Object.entries(cases).map(([of, { url }]) => [of, url]));
     const key = `sbk_${"0a".repeat(32)}`;
     const outcomes = await send({ targets, key, isImpatient: true });
-    for (const [of, { mayBeStored, isRetried }] of Object.entries(cases)) {
-      const outcome = { of, ...outcomes[of] };
-      expect(outcome as unknown).toEqual({
+    for (const [of, { mayBeStored = false, isRetried = false, says }] of Object.entries(cases)) {
+      const { text, ...outcome }: Partial<Outcome> = outcomes[of] ?? {};
+      const retried = isRetried ?? outcome.isRetried;
+      expect({ of, ...outcome } as unknown).toEqual({
         of,
         id: null,
         mayBeStored,
-        isRetried: isRetried ?? outcome.isRetried,
+        isRetried: retried,
       });
+      if (says !== undefined && name !== "signalbox send")
+        expect([of, text]).toEqual([of, expect.stringMatching(says)]);
+      expect(text, "the code once").not.toMatch(/(E[A-Z]{4,}).*\1|Error \[|sbk_/);
     }
   });
 });
 
 describe.each(Object.keys(readers))("the feed with %s", (name) => {
-  const read = readers[name] as (options: Options) => Promise<Outcomes>;
+  const read = readers[name] as Client;
 
   test("is read on after every break, and ends only where no handshake can succeed", async () => {
     const { dataDir, url } = server();
@@ -346,8 +312,11 @@ describe.each(Object.keys(readers))("the feed with %s", (name) => {
     const outcomes = await read({ targets, key: minted.stdout.trim(), isImpatient: false });
     for (const of of breakNames)
       expect({ of, ...outcomes[of] }).toEqual({ of, id: String(body["id"]) });
-    for (const [of, { isRetried }] of Object.entries(cases)) {
-      expect({ of, ...outcomes[of] }).toEqual({ of, id: null, isRetried });
+    for (const [of, { isRetried = false, says }] of Object.entries(cases)) {
+      const { text, ...outcome }: Partial<Outcome> = outcomes[of] ?? {};
+      expect({ of, ...outcome } as unknown).toEqual({ of, id: null, isRetried });
+      if (!isRetried && says !== undefined)
+        expect([of, text]).toEqual([of, expect.stringMatching(says)]);
     }
   });
 });

@@ -1,126 +1,33 @@
 /** The clients of `clients/` and their examples, as the console shows them, in the runtimes of each language. */
 import { describe, expect, test } from "bun:test";
-import { mkdirSync, symlinkSync, writeFileSync } from "node:fs";
-import { join, resolve } from "node:path";
+import { join } from "node:path";
 import { apiDocument } from "../../kit/openapi.ts";
 import { snippets } from "../../../src/console/pages/start/snippets.ts";
-import { makeCertificate, writeCertificate } from "../../kit/certificates.ts";
-import { freePort, mintKey, startServe } from "../../kit/cli.ts";
+import { mintKey, startServe } from "../../kit/cli.ts";
 import { startOnTerminal } from "../../kit/terminal.ts";
 import { STORM_ATTEMPTS, STORM_SIGNALS, STORM_TIMEOUT_MS, storm } from "../../clients/_flaky.ts";
 import { startProxy } from "../../feed/_feed.ts";
 import { clearSignals, listen, query, sharedByFile, temporaryFolder } from "../../kit/setup.ts";
 import { shownIn, startConsole } from "../../console/_console.ts";
+import { type Program, type RuntimeName, runtimes, startBot } from "./_bots.ts";
 import "../kit/faults.ts";
-
-interface Runner {
-  readonly snippet: "curl" | "python" | "typescript";
-  /** How the example is called. */
-  readonly file: string;
-  readonly command: readonly string[];
-  /** The variable that names the file of a certificate to trust. */
-  readonly trust: string;
-}
-
-const typescript = { snippet: "typescript", trust: "NODE_EXTRA_CA_CERTS" } as const;
-
-const runners: Record<string, Runner> = {
-  curl: { snippet: "curl", file: "send.sh", command: ["sh"], trust: "CURL_CA_BUNDLE" },
-  python: { snippet: "python", file: "send.py", command: ["python3"], trust: "SSL_CERT_FILE" },
-  bun: { ...typescript, file: "send.ts", command: [process.execPath] },
-  // Without types, as current versions of Node remove them.
-  node: { ...typescript, file: "send.mjs", command: ["node"] },
-  tsx: { ...typescript, file: "send.ts", command: ["npx", "--no-install", "tsx"] },
-};
-
-interface Program {
-  /** The example. */
-  readonly text: string;
-  /** Name and text of the file that it imports, or null. */
-  readonly client: { readonly file: string; readonly text: string } | null;
-}
-
-interface Run {
-  readonly code: number;
-  readonly output: string;
-}
-
-interface Started {
-  readonly ended: Promise<Run>;
-  /** Resolves when the program has printed this. */
-  readonly printed: (text: RegExp) => Promise<void>;
-}
-
-function start(name: string, program: Program, env: Record<string, string>): Started {
-  const { file, command } = runners[name] as Runner;
-  const folder = join(temporaryFolder(), "bot");
-  mkdirSync(folder);
-  symlinkSync(resolve("node_modules"), join(folder, "node_modules"));
-  const { text, client } = file.endsWith(".mjs") ? withoutTypes(program) : program;
-  writeFileSync(join(folder, file), text);
-  if (client !== null) writeFileSync(join(folder, client.file), client.text);
-  const child = Bun.spawn([...command, file], {
-    cwd: folder,
-    env: { PATH: process.env["PATH"], HOME: folder, ...env },
-    stdin: "ignore",
-    stdout: "pipe",
-    stderr: "pipe",
-    timeout: 90_000,
-  });
-  let output = "";
-  const collect = async (stream: ReadableStream<Uint8Array>): Promise<void> => {
-    for await (const chunk of stream) output += Buffer.from(chunk).toString();
-  };
-  const ended = Promise.all([child.exited, collect(child.stdout), collect(child.stderr)]).then(
-    ([code]) => ({ code, output }),
-  );
-  const printed = async (wanted: RegExp): Promise<void> => {
-    while (!wanted.test(output) && child.exitCode === null) await Bun.sleep(20);
-    expect(output).toMatch(wanted);
-  };
-  return { ended, printed };
-}
-
-function withoutTypes({ text, client }: Program): Program {
-  const transpiler = new Bun.Transpiler({ loader: "ts" });
-  const plain = (code = ""): string =>
-    transpiler.transformSync(code).replaceAll("./signalbox.ts", "./signalbox.mjs");
-  return { text: plain(text), client: { file: "signalbox.mjs", text: plain(client?.text) } };
-}
-
-function run(name: string, program: Program, env: Record<string, string>): Promise<Run> {
-  return start(name, program, env).ended;
-}
 
 /** Runs a program to a good end, and returns its output. */
 async function runWell(
-  name: string,
+  name: RuntimeName,
   program: Program,
   env: Record<string, string>,
 ): Promise<string> {
-  const { code, output } = await run(name, program, env);
+  const { code, output } = await startBot(name, program, env).ended;
   expect({ code, output }).toEqual({ code: 0, output });
   return output;
 }
 
-function programFor(name: string, url: string): Program {
-  const { snippet } = runners[name] as Runner;
-  const found = snippets(url).find(({ id }) => id === snippet);
-  if (found === undefined) throw new Error(`There is no snippet ${snippet}`);
+function programFor(name: RuntimeName, url: string): Program {
+  const { language } = runtimes[name];
+  const found = snippets(url).find(({ id }) => id === language);
+  if (found === undefined) throw new Error(`There is no snippet for ${language}`);
   return found;
-}
-
-/** With one attempt; curl with two. */
-function impatient({ text, client }: Program): Program {
-  const changed = {
-    text: text.replace("0 1 2 4 8 16 32", "0 1"),
-    client: client && {
-      ...client,
-      text: client.text.replace(/attempts(: float)? = 8/, "attempts$1 = 1"),
-    },
-  };
-  expect(changed).not.toEqual({ text, client });
-  return changed;
 }
 
 async function startServer(...args: string[]) {
@@ -132,20 +39,19 @@ async function startServer(...args: string[]) {
 /** For all tests that do not stop it. */
 const runningServer = sharedByFile(() => startServer());
 const anyKey = { SIGNALBOX_KEY: "sbk_x" };
-const names = Object.keys(runners);
-const TRIED_AGAIN = /attempt \d|No answer yet/;
+const names = ["curl", "python", "bun", "node", "tsx"] as const;
 
 test("the page for a new desk shows them, with the address of the server", async () => {
   const app = await startConsole();
   const { visitor } = await app.signUp("alpha", "ada@example.com");
   const { text } = await visitor.get("/start");
   for (const name of names) {
-    const { snippet } = runners[name] as Runner;
+    const { language } = runtimes[name];
     const program = programFor(name, app.apiUrl);
-    expect(shownIn(text, `snippet-${snippet}`).trim()).toBe(program.text.trim());
+    expect(shownIn(text, `snippet-${language}`).trim()).toBe(program.text.trim());
     if (program.client === null) continue;
     expect(text).toContain(program.client.file);
-    expect(shownIn(text, `client-${snippet}`).trim()).toBe(program.client.text.trim());
+    expect(shownIn(text, `client-${language}`).trim()).toBe(program.client.text.trim());
   }
 });
 
@@ -175,7 +81,7 @@ test("curl: lets no proxy get a key that is sent over http", async () => {
 test("curl: says that a signal may be stored if an earlier attempt had no clear answer", async () => {
   const answers = [unavailable(), Response.json({ error: "unauthorized" }, { status: 401 })];
   const url = listen(() => answers.shift() ?? unavailable());
-  const { code, output } = await run("curl", programFor("curl", url), anyKey);
+  const { code, output } = await startBot("curl", programFor("curl", url), anyKey).ended;
   expect(output).toMatch(/No retry can help: .* 401 It may be stored: send \S+ again\.\n$/);
   expect(code).toBe(1);
 });
@@ -193,7 +99,7 @@ test.each(names)("%s: stores one signal, with an id that begins with the time", 
 });
 
 // tsx and Bun run what Node runs.
-describe.each(["curl", "python", "node"])("%s", (name) => {
+describe.each(["curl", "python", "node"] as const)("%s", (name) => {
   test.each([
     ["a date", () => new Date(Date.now() + 2_000).toUTCString()],
     ["neither seconds nor a date", () => "soon"],
@@ -220,32 +126,18 @@ describe.each(["curl", "python", "node"])("%s", (name) => {
     const { text, client } = programFor(name, url);
     const program = { text: text.replace('"BTC/USDT"', symbol), client };
     const unknown = { SIGNALBOX_KEY: `sbk_${"0a".repeat(32)}` };
-    const { code, output } = await run(
-      name,
-      program,
-      says === "unauthorized" ? unknown : runningServer().env,
-    );
+    const env = says === "unauthorized" ? unknown : runningServer().env;
+    const { code, output } = await startBot(name, program, env).ended;
     expect(output).toContain(says);
     expect(output).not.toContain("sbk_");
     expect(code).not.toBe(0);
     expect(requests()).toBe(1);
   });
 
-  test("shows where and why it cannot connect", async () => {
-    const url = `http://127.0.0.1:${await freePort()}`;
-    const { code, output } = await run(name, impatient(programFor(name, url)), anyKey);
-    expect(output).toMatch(/refused|ECONNREFUSED|Failed to connect/i);
-    expect(output).not.toContain("It may be stored");
-    expect(output).toContain(`${url}/v1/signals`);
-    expect(output).not.toMatch(/\b000\b/);
-    expect(output, "the code once, and a colon after it").not.toMatch(/(E[A-Z]{4,}).*\1|Error \[/);
-    expect(code).not.toBe(0);
-  });
-
   test("without a key it says how to set it, and sends nothing", async () => {
     const { url, requests } = inFrontOf(runningServer().url);
     for (const env of [{}, { SIGNALBOX_KEY: "" }]) {
-      const { code, output } = await run(name, programFor(name, url), env);
+      const { code, output } = await startBot(name, programFor(name, url), env).ended;
       expect(output).toContain(
         "Set SIGNALBOX_KEY: stty -echo; read -r SIGNALBOX_KEY; stty echo; export SIGNALBOX_KEY\n",
       );
@@ -254,48 +146,11 @@ describe.each(["curl", "python", "node"])("%s", (name) => {
     expect(requests()).toBe(0);
   });
 
-  test("stops at an https URL of a port that speaks http", async () => {
-    const program = programFor(name, runningServer().url.replace("http:", "https:"));
-    const { code, output } = await run(name, program, anyKey);
-    expect(output).toContain("Is it http or https?");
-    expect(output).not.toMatch(TRIED_AGAIN);
-    expect(code).not.toBe(0);
-  });
-
-  test("stops at a certificate that it does not trust, and can be told to trust it", async () => {
-    const files = writeCertificate(temporaryFolder(), await makeCertificate("private"));
-    const flags = ["--tls-cert", files.certFile, "--tls-key", files.keyFile];
-    const { url, env } = await startServer(...flags);
-    const program = programFor(name, url);
-    const refused = await run(name, program, env);
-    expect(refused.output).toMatch(/self.signed/i);
-    expect(refused.output).not.toMatch(TRIED_AGAIN);
-    expect(refused.code).not.toBe(0);
-    const { trust } = runners[name] as Runner;
-    expect(refused.output).toContain(`set ${trust}=`);
-    await runWell(name, program, { ...env, [trust]: files.certFile });
-  });
-
-  test("stops at a certificate of another name, and says which name to use", async () => {
-    const files = writeCertificate(temporaryFolder(), await makeCertificate("private"));
-    const flags = ["--tls-cert", files.certFile, "--tls-key", files.keyFile];
-    const { url } = await startServe(flags, { listen: "127.0.0.2:0" });
-    const { trust } = runners[name] as Runner;
-    const { code, output } = await run(name, programFor(name, url), {
-      ...anyKey,
-      [trust]: files.certFile,
-    });
-    expect(output).toContain("Use a name that the certificate has.");
-    expect(output).not.toContain("private certificate");
-    expect(output).not.toMatch(TRIED_AGAIN);
-    expect(code).not.toBe(0);
-  });
-
   test("waits for a server that starts again", async () => {
     const { url, env, dataDir, kill, exited } = await startServer();
     kill("SIGTERM");
     expect(await exited).toBe(0);
-    const { ended, printed } = start(name, programFor(name, url), env);
+    const { ended, printed } = startBot(name, programFor(name, url), env);
     await printed(/refused|ECONNREFUSED|Failed to connect/i);
     await startServe([], { dataDir, listen: new URL(url).host });
     const { code, output } = await ended;
@@ -305,7 +160,7 @@ describe.each(["curl", "python", "node"])("%s", (name) => {
 });
 
 /** Sends the signals of a storm at once, and prints their ids. */
-const stormPrograms: Record<string, string> = {
+const stormPrograms = {
   python: `
 import concurrent.futures, json, logging, os
 from signalbox import Signalbox
@@ -328,12 +183,12 @@ ids.then((all) => console.log(JSON.stringify(all)));
 `,
 };
 
-test.each(Object.keys(stormPrograms))(
+test.each(["python", "node"] as const)(
   "%s stores each signal once, whatever fails, and while the server is killed and stopped",
   async (name) => {
     const { client } = programFor(name, "http://127.0.0.1");
     const { rows, repeats } = await storm(async (url, key) => {
-      const program = { text: stormPrograms[name] ?? "", client };
+      const program = { text: stormPrograms[name], client };
       return JSON.parse(await runWell(name, program, { URL: url, KEY: key })) as string[];
     });
     expect(rows.filter((count) => count !== 1)).toEqual([]);

@@ -1,18 +1,11 @@
 /** The readers of `clients/` in Python and Node, while the server is killed. */
 import { expect, test } from "bun:test";
-import { cpSync, readFileSync, writeFileSync } from "node:fs";
 import { type AddressInfo, connect, createServer } from "node:net";
-import { join, resolve } from "node:path";
-import { makeCertificate, writeCertificate } from "../../kit/certificates.ts";
+import { join } from "node:path";
 import { cli, freePort, mintKey, startServe } from "../../kit/cli.ts";
-import {
-  answersFromNow,
-  hopelessUrls,
-  startFakeFeed,
-  startProxy,
-  startWithFeed,
-} from "../../feed/_feed.ts";
-import { onCleanup, post, query, temporaryFolder } from "../../kit/setup.ts";
+import { answersFromNow, startFakeFeed, startProxy, startWithFeed } from "../../feed/_feed.ts";
+import { onCleanup, post, query, sharedByFile } from "../../kit/setup.ts";
+import { programWith, startBot } from "./_bots.ts";
 import "../kit/faults.ts";
 
 const SIGNALS = 60;
@@ -26,7 +19,7 @@ except FeedError as error:
     print(*([error] if error.status is None else [error.status, error.code, sorted(error.fields)]))
 `;
 
-const node = `import { Feed, FeedError } from "./feed.mjs";
+const node = `import { Feed, FeedError } from "./feed.ts";
 const { URL: url, KEY: key, AFTER: after = null } = process.env;
 try {
   for await (const { id, metadata } of new Feed({ url, key, after, limit: 7 }).signals())
@@ -38,41 +31,22 @@ try {
 }
 `;
 
-/** Starts the reader in a folder of its own. */
+/** They begin before the other tests. */
+const longWaits = sharedByFile(async () => {
+  const readPort = await freePort();
+  const { dataDir } = await startServe(["--read-listen", `127.0.0.1:${readPort}`]);
+  await mintKey(dataDir);
+  const minted = await cli(["key", "mint", "--read", "--desk", "alpha", "--data", dataDir]);
+  const headers = { Authorization: `Bearer ${minted.stdout.trim()}` };
+  const answers = Promise.all([
+    fetch(`http://127.0.0.1:${readPort}/feed?wait=45`, { headers }),
+    fetch("http://localhost/feed?wait=45", { unix: join(dataDir, "ops.sock") }),
+  ]);
+  return { answers };
+});
+
 function startReader(name: "python" | "node", env: Record<string, string>) {
-  const folder = temporaryFolder();
-  const clients = resolve(import.meta.dir, "../../../clients");
-  if (name === "python") {
-    cpSync(join(clients, "python/feed.py"), join(folder, "feed.py"));
-    writeFileSync(join(folder, "read.py"), python);
-  } else {
-    // Without types, as current versions of Node remove them.
-    const client = readFileSync(join(clients, "typescript/feed.ts"), "utf8");
-    const plain = new Bun.Transpiler({ loader: "ts" }).transformSync(client);
-    writeFileSync(join(folder, "feed.mjs"), plain);
-    writeFileSync(join(folder, "read.mjs"), node);
-  }
-  const command = name === "python" ? ["python3", "read.py"] : ["node", "read.mjs"];
-  const child = Bun.spawn(command, {
-    cwd: folder,
-    env: { PATH: process.env["PATH"], HOME: folder, ...env },
-    stdin: "ignore",
-    stdout: "pipe",
-    stderr: "ignore",
-    timeout: 90_000,
-  });
-  /** What it has printed, once that is so many lines or all; then it is ended. */
-  const linesUntil = async (count: number): Promise<string[]> => {
-    let text = "";
-    for await (const chunk of child.stdout) {
-      text += Buffer.from(chunk).toString();
-      if (text.split("\n").length > count) break;
-    }
-    child.kill();
-    await child.exited;
-    return text.trimEnd().split("\n");
-  };
-  return { linesUntil };
+  return startBot(name, programWith(name, "feed", { python, node }[name]), env);
 }
 
 test.each(["python", "node"] as const)(
@@ -155,33 +129,6 @@ test("python: a reader that begins now asks for its place first, and keeps it wh
   expect(asked).toEqual(asks);
 });
 
-test.each(["python", "node"] as const)(
-  "%s: an untrusted certificate and http instead of https end the reader",
-  async (name) => {
-    for (const [url, advice] of await hopelessUrls()) {
-      const reader = startReader(name, { URL: url, KEY: `sbr_${"0".repeat(64)}` });
-      const lines = await reader.linesUntil(9);
-      expect(lines.at(-1)).toStartWith(advice);
-      expect(lines.join("\n")).not.toMatch(/(E[A-Z]{4,}).*\1|[Ee]rror \[/);
-    }
-  },
-);
-
-test.each([
-  ["python", "SSL_CERT_FILE"],
-  ["node", "NODE_EXTRA_CA_CERTS"],
-] as const)(
-  "%s: a certificate of another name ends the reader, with advice",
-  async (name, trust) => {
-    const files = writeCertificate(temporaryFolder(), await makeCertificate("private"));
-    const flags = ["--tls-cert", files.certFile, "--tls-key", files.keyFile];
-    const { url } = await startServe(flags, { listen: "127.0.0.2:0" });
-    const env = { URL: url, KEY: `sbr_${"0".repeat(64)}`, [trust]: files.certFile };
-    const lines = await startReader(name, env).linesUntil(9);
-    expect(lines.at(-1)).toBe("Use a name that the certificate has.");
-  },
-);
-
 const id = "01K5QZ8F3V9X2M7T4B6N1C0D8E";
 const end = `{"next":"${id}","done":true}\n`;
 
@@ -202,15 +149,7 @@ test("python: no proxy gets a key that is sent over http", async () => {
 });
 
 test("a reader may wait for longer than a connection may be idle", async () => {
-  const readPort = await freePort();
-  const { dataDir } = await startServe(["--read-listen", `127.0.0.1:${readPort}`]);
-  await mintKey(dataDir);
-  const minted = await cli(["key", "mint", "--read", "--desk", "alpha", "--data", dataDir]);
-  const headers = { Authorization: `Bearer ${minted.stdout.trim()}` };
-  const search = "?wait=45";
-  const answers = await Promise.all([
-    fetch(`http://127.0.0.1:${readPort}/feed${search}`, { headers }),
-    fetch(`http://localhost/feed${search}`, { unix: join(dataDir, "ops.sock") }),
-  ]);
-  for (const answer of answers) expect(await answer.text()).toBe('{"next":null,"done":true}\n');
+  for (const answer of await longWaits().answers) {
+    expect(await answer.text()).toBe('{"next":null,"done":true}\n');
+  }
 });
