@@ -21,6 +21,19 @@ export interface KeyAtWork extends KeyLife {
   last_used_at: number | null;
 }
 
+/** Asks once for all requests of one turn of the event loop. A longer cache would have to be told of every revoke. */
+export function oncePerTurn<Found>(find: (key: string) => Found): (key: string) => Found {
+  const found = new Map<string, Found>();
+  return (key) => {
+    const known = found.get(key);
+    if (known !== undefined) return known;
+    const owner = find(key);
+    if (found.size === 0) setImmediate(() => found.clear());
+    found.set(key, owner);
+    return owner;
+  };
+}
+
 /** A key's last use is written at most this often. */
 const LAST_USED_INTERVAL_MS = 60_000;
 

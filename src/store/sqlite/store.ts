@@ -8,7 +8,7 @@ import type { KeyOwner } from "../../domain/storage/append.ts";
 import type { Reader } from "../../domain/storage/feed.ts";
 import type { ServerStorage, ServerStorageEvents } from "../../domain/storage/storage.ts";
 import { systemCode } from "../../lib/errors.ts";
-import { FIND_OWNER } from "../records/append.ts";
+import { FIND_OWNER, oncePerTurn } from "../records/append.ts";
 import { unavailable } from "../records/queue.ts";
 import { serving } from "../records/serving.ts";
 import { Checkpointer } from "./append/checkpointer.ts";
@@ -126,15 +126,13 @@ async function openParts(where: DatabaseLocation, events: ServerStorageEvents): 
 }
 
 /**
- * Caches a key for one turn of the event loop: a look-up costs 9 µs under load, because each commit
- * empties this connection's page cache. A longer cache would have to be told of every revoke. The
- * writer checks the key again inside its transaction.
+ * A look-up costs 9 µs under load, because each commit empties this connection's page cache. The writer checks the key
+ * again inside its transaction.
  */
 function keysOf(
   db: Database,
   explain: (error: unknown) => unknown,
 ): Pick<ServerStorage, "findOwner" | "findReader"> {
-  const owners = new Map<string, KeyOwner | null>();
   const findKey = db.query<KeyOwner | Reader, [Uint8Array, KeyScope]>(FIND_OWNER);
   const find = (key: string, scope: KeyScope): KeyOwner | Reader | null => {
     try {
@@ -144,16 +142,8 @@ function keysOf(
     }
   };
   return {
-    findOwner(key) {
-      let owner = owners.get(key);
-      if (owner === undefined) {
-        // A send key has a desk.
-        owner = find(key, "send") as KeyOwner | null;
-        if (owners.size === 0) setImmediate(() => owners.clear());
-        owners.set(key, owner);
-      }
-      return owner;
-    },
+    // A send key has a desk.
+    findOwner: oncePerTurn((key) => find(key, "send") as KeyOwner | null),
     findReader: (key) => find(key, "read"),
   };
 }

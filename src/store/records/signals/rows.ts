@@ -1,10 +1,13 @@
-/** Reads rows of signals. */
+/** Reads rows of signals, and says what a search compares. */
 import { fieldNames } from "../../../domain/signal/signal.ts";
-import type { SignalQuery, StoredSignal } from "../../../domain/signal/stored-signal.ts";
+import type {
+  SignalFilter,
+  SignalQuery,
+  StoredSignal,
+} from "../../../domain/signal/stored-signal.ts";
 import { indexedBy, itemsOf, JOIN_NEXT, NOT_INDEXED } from "../dialect.ts";
 import type { Reader, Value } from "../sql.ts";
-import { inOrder, type Range } from "./block-ranges.ts";
-import { equal, folded } from "./search.ts";
+import { inOrder, type MayHave, type Range } from "./block-ranges.ts";
 
 /** Rows that one search reads: tens of milliseconds at most. */
 export const ROWS_LOOKED_AT_MAX = 20_000;
@@ -13,6 +16,14 @@ const CHUNK_ROWS = 64;
 
 /** Symbols that are read at once: a search often has its page after a few. */
 const SYMBOL_ROWS = 1_024;
+
+/** Filters that a row must equal. */
+const equal = ["source", "type", "side", "direction", "key_id"] as const;
+
+/** `toLowerCase` writes a final Σ as ς, but a part of a symbol may end elsewhere. */
+function folded(text: string): string {
+  return text.toLowerCase().replaceAll("ς", "σ");
+}
 
 export const COLUMNS = `signals.id, desks.name AS desk, signals.received_at, signals.key_id, api_keys.label AS key_label,
   api_keys.last4 AS key_last4, ${fieldNames.map((name) => `signals.${name}`).join(", ")}`;
@@ -125,4 +136,17 @@ export async function lastSeq(sql: Reader, relation: "<" | "<=", id: string): Pr
     id,
   );
   return row?.seq ?? 0;
+}
+
+/** Whether a block may have what the filter wants; null for a filter of times alone. */
+export function searchOf(filter: SignalFilter): MayHave {
+  const values = equal.flatMap((column) =>
+    filter[column] === null ? [] : [JSON.stringify(filter[column])],
+  );
+  const { symbol } = filter;
+  if (values.length === 0 && symbol === null) return null;
+  const part = folded(JSON.stringify(symbol ?? "").slice(1, -1));
+  return ({ symbols, others }) =>
+    (others === null || values.every((value) => others.includes(value))) &&
+    (symbols === null || folded(symbols).includes(part));
 }

@@ -7,8 +7,7 @@ import type {
 import type { SignalReader } from "../../../domain/storage/signals.ts";
 import { countAt, inOrder, type Range, rangesOf } from "./block-ranges.ts";
 import { indexedBy } from "../dialect.ts";
-import { COLUMNS, JOINS, lastSeq, placesOf, ROWS_LOOKED_AT_MAX, rowsOf } from "./rows.ts";
-import { searchOf } from "./search.ts";
+import { COLUMNS, JOINS, lastSeq, placesOf, ROWS_LOOKED_AT_MAX, rowsOf, searchOf } from "./rows.ts";
 import type { Reader } from "../sql.ts";
 
 const HIGHEST_ID = "Z".repeat(26);

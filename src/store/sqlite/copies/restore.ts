@@ -1,6 +1,6 @@
 /** Replaces a data folder's database by a copy, and keeps the previous one under another name. */
 import { constants, Database } from "bun:sqlite";
-import { existsSync, readdirSync, renameSync, rmSync, statSync } from "node:fs";
+import { existsSync, readdirSync, renameSync, rmSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { messageOf, UserError } from "../../../lib/errors.ts";
@@ -11,7 +11,7 @@ import { copyInProcess } from "./copying.ts";
 import { DamageError, explainFailure, isBusy, isRefusedWrite } from "../files/failures.ts";
 import { DATABASE_NAME, restoringPath } from "../files/folder.ts";
 import { lockFolder } from "../files/lock.ts";
-import { refuseDamagedLog } from "../log/log-damage.ts";
+import { isEmpty, refuseDamagedLog } from "../log/log-damage.ts";
 import { currentSchema, migrate, readVersion, schemaVersion } from "../files/migrate.ts";
 import { openForReading } from "../read/read.ts";
 import { removeSessions } from "../side/sessions.ts";
@@ -27,7 +27,7 @@ export async function restore(
 ): Promise<Restored> {
   const path = join(dataDir, DATABASE_NAME);
   using _lock = lockFolder(dataDir);
-  if (hasContent(path) && !isForced) {
+  if (!isEmpty(path) && !isForced) {
     throw new UserError(
       `${dataDir} has a database, and nothing was changed: to replace it by the backup (and keep it under another name), add --force.`,
     );
@@ -45,13 +45,13 @@ export async function restore(
  */
 export function putInPlace(path: string, stamp: string, busyMs = COMMAND_BUSY_MS): Restored {
   // Held to the end: other processes commit before the carry-over, or are refused (`store/sqlite/sql.ts`).
-  using _writeLock = hasContent(path) ? takeWriteLock(path, busyMs) : null;
+  using _writeLock = isEmpty(path) ? null : takeWriteLock(path, busyMs);
   return replace(path, stamp);
 }
 
 function replace(path: string, stamp: string): Restored {
   const restoring = restoringPath(path);
-  const isPresent = hasContent(path);
+  const isPresent = !isEmpty(path);
   const newName = unusedName(`${path}.before-${stamp}`);
   const previous = isPresent ? path : findKept(path);
   // If a restore was interrupted, the log has not followed its database yet.
@@ -111,11 +111,6 @@ function locked(path: string): UserError {
   );
 }
 
-/** Whether a file exists and is not empty. */
-function hasContent(path: string): boolean {
-  return existsSync(path) && statSync(path).size > 0;
-}
-
 /** The newest database that an earlier restore has kept. */
 function findKept(path: string): string | null {
   const prefix = `${basename(path)}.before-`;
@@ -136,7 +131,7 @@ function unusedName(name: string): string {
 
 /** SQLite rebuilds the index of the log (`-shm`) by itself. */
 function moveLog(path: string, newPath: string): void {
-  if (hasContent(`${path}-wal`)) renameSync(`${path}-wal`, `${newPath}-wal`);
+  if (!isEmpty(`${path}-wal`)) renameSync(`${path}-wal`, `${newPath}-wal`);
 }
 
 function refuseUnsound(restoring: string): void {
