@@ -93,18 +93,6 @@ export function keyOptions(keys: readonly ApiKey[], none: string): Option[] {
   return [{ value: "", name: none }, ...options];
 }
 
-export function KeySelect({
-  keys,
-  chosen,
-  none,
-}: {
-  keys: readonly ApiKey[];
-  chosen: string | undefined;
-  none: string;
-}): VNode {
-  return <Select id="key" options={keyOptions(keys, none)} value={chosen} />;
-}
-
 /** How a member can confirm a form. */
 export interface Ways {
   readonly hasPassword: boolean;

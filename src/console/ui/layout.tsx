@@ -13,7 +13,6 @@ export interface Frame {
   readonly title: string;
   /** Does not show who is signed in. */
   readonly isAlone?: boolean;
-  readonly visit?: unknown;
   /** Instead of the title, at the top of the page. */
   readonly heading?: ComponentChildren;
   /** The list that the page is one of. */

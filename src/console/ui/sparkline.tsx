@@ -49,7 +49,6 @@ export function describeOutcomes(buckets: readonly Outcomes[]): string {
 }
 
 export interface Drawing extends Omit<Span, "now"> {
-  readonly now?: number;
   /** Those with anything in them. */
   readonly buckets: readonly Bucket[];
   /** Read out, with the sums. */

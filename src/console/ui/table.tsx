@@ -1,9 +1,9 @@
 /** Tables, whose rows become two lines on a phone. */
 import type { ComponentChildren, ComponentProps, VNode } from "preact";
 
-export interface Column<T = unknown> {
+export interface Column<T> {
   readonly name: string;
-  readonly cell?: (item: T, index: number) => ComponentChildren;
+  readonly cell: (item: T, index: number) => ComponentChildren;
   /** Its cells are headings, with the row's link. Without such a column, the first one has the link. */
   readonly isName?: boolean;
   /** Aligned to the right, with digits of one width. */
@@ -28,8 +28,6 @@ interface Listed<T> {
   readonly idOf?: (item: T) => string;
   /** Attributes of the `tbody`. */
   readonly body?: Readonly<Record<`data-${string}`, string | undefined>>;
-  readonly cells?: (item: T, index: number) => readonly ComponentChildren[];
-  readonly isNamed?: boolean;
 }
 
 /** `empty`: instead of a table without rows. `box`: attributes of the box around the table. */
@@ -65,15 +63,7 @@ export function List<T>({
   );
 }
 
-export function Rows<T>({
-  columns,
-  items,
-  to,
-  idOf,
-  body,
-  cells,
-  isNamed = false,
-}: Listed<T>): VNode {
+export function Rows<T>({ columns, items, to, idOf, body }: Listed<T>): VNode {
   const nameAt = Math.max(
     0,
     columns.findIndex(({ isName }) => isName),
@@ -83,10 +73,10 @@ export function Rows<T>({
       {items.map((item, row) => (
         <tr data-id={idOf?.(item)}>
           {columns.map((column, index) => {
-            const content = column.cell?.(item, row) ?? cells?.(item, row)[index];
+            const content = column.cell(item, row);
             const path = index === nameAt ? to?.(item) : undefined;
             const cell = path === undefined ? content : <RowLink to={path}>{content}</RowLink>;
-            if (column.isName === true || (isNamed && index === nameAt)) {
+            if (column.isName === true) {
               return (
                 <th scope="row" class={classOf(column)}>
                   {cell}

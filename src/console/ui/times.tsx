@@ -50,11 +50,12 @@ export function briefly(at: number, now: number): string {
 interface Shown {
   /** Epoch milliseconds. */
   readonly at: number;
-  readonly now?: number;
 }
 
 /** Null: "never". */
-type Perhaps = Omit<Shown, "at"> & { readonly at: number | null };
+interface Perhaps {
+  readonly at: number | null;
+}
 
 /** With its date and seconds. */
 export function Time({ at }: Perhaps): VNode {

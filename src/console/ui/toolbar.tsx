@@ -19,14 +19,6 @@ export function Toolbar({ children, end }: Children & { end?: ComponentChildren 
   );
 }
 
-/** The filter's form: see {@link Popover}. */
-export function FilterPopover({
-  name = "Filter",
-  ...popover
-}: Children & { name?: string }): VNode {
-  return <Popover icon="listFilter" name={name} {...popover} />;
-}
-
 /** Opens below its button, without a script, too. shortcuts.js closes it again. */
 export function Popover({
   icon,
@@ -61,31 +53,26 @@ interface Filters {
   /** Of the list. */
   readonly path: string;
   readonly filters: readonly Filter[];
+  /** All parameters of the address, if there are others than filters. */
+  readonly parameters?: Parameters<typeof linkTo>[1];
 }
 
 /** Those that are set, each with a link to the list without it. */
-export function FilterChips({ path, filters }: Filters): VNode {
+export function FilterChips({ path, filters, parameters = {} }: Filters): VNode {
   const set = filters.filter(({ value }) => (value ?? "") !== "");
+  const all = { ...parameters, ...Object.fromEntries(set.map(({ id, value }) => [id, value])) };
   return (
     <>
-      {set.map(({ id, chip, value, shown }) => {
-        const others = set.filter((other) => other.id !== id);
-        const without = Object.fromEntries(others.map((other) => [other.id, other.value]));
-        return (
-          <Chip name={chip} without={linkTo(path, without)}>
-            {shown ?? value}
-          </Chip>
-        );
-      })}
+      {set.map(({ id, chip, value, shown }) => (
+        <Chip name={chip} without={linkTo(path, { ...all, [id]: null })}>
+          {shown ?? value}
+        </Chip>
+      ))}
     </>
   );
 }
 
-export function Chip({
-  name,
-  without,
-  children,
-}: Children & { name: string; without: string }): VNode {
+function Chip({ name, without, children }: Children & { name: string; without: string }): VNode {
   return (
     <span class="chip">
       <span class="soft">{name}</span> <bdi>{children}</bdi>
@@ -100,12 +87,15 @@ export function Chip({
 export function FilterForm({
   path,
   filters,
+  parameters = {},
   name,
   inPairs = false,
 }: Filters & { name: string; inPairs?: boolean }): VNode {
+  const others = Object.entries(parameters).filter(([id]) => !filters.some((one) => one.id === id));
   return (
     <Popover icon="listFilter" name={name}>
       <form class={inPairs ? "filter pairs" : "filter"} method="get" action={path}>
+        {others.map(([id, value]) => value && <input type="hidden" name={id} value={value} />)}
         {filters.map(({ id, value, field, suggestions }) => (
           <>
             <Field

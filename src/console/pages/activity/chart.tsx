@@ -18,7 +18,7 @@ interface Shown {
   readonly buckets: readonly Bucket[];
 }
 
-export function ChartSection({ question, buckets, now }: Shown & { now: number }): VNode {
+export function ChartSection({ question, buckets }: Shown): VNode {
   const label = `Requests of the last ${spans[question.width].name}`;
   const { width } = question;
   return (
@@ -33,7 +33,6 @@ export function ChartSection({ question, buckets, now }: Shown & { now: number }
           <Chart
             width={width}
             count={activityWidths[width].kept}
-            now={now}
             buckets={buckets}
             hidden={question.hidden}
             label={label}
@@ -91,9 +90,18 @@ function Nothing({ question }: Pick<Shown, "question">): VNode {
 }
 
 function Numbers({ question: { width }, buckets }: Shown): VNode {
-  const columns: Column[] = [
-    { name: width === "day" ? "Day (UTC)" : `From, for one ${width}`, phone: "more" },
-    ...kinds.map(({ name }) => ({ name, isNumber: true, phone: "more" }) as const),
+  const columns: Column<Bucket>[] = [
+    {
+      name: width === "day" ? "Day (UTC)" : `From, for one ${width}`,
+      cell: ({ start }) => <Start at={start} width={width} />,
+      phone: "more",
+    },
+    ...kinds.map(({ kind, name }): Column<Bucket> => ({
+      name,
+      cell: (bucket) => bucket[kind],
+      isNumber: true,
+      phone: "more",
+    })),
   ];
   return (
     <details>
@@ -103,10 +111,6 @@ function Numbers({ question: { width }, buckets }: Shown): VNode {
         caption={`Requests by ${width}, newest first`}
         columns={columns}
         items={buckets.toReversed()}
-        cells={(bucket) => [
-          <Start at={bucket.start} width={width} />,
-          ...kinds.map(({ kind }) => bucket[kind]),
-        ]}
         body={{ "data-part": "numbers" }}
       />
     </details>

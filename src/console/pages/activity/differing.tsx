@@ -15,12 +15,35 @@ import { findKey } from "../keys/key-list.ts";
 const PATH = "/activity/differing";
 const PAGE = 25;
 
-const columns: readonly Column[] = [
-  { name: "Signal", phone: "main" },
-  { name: "Different fields", phone: "more" },
-  { name: "Duplicates", phone: "main end", isNumber: true },
-  { name: "Latest", phone: "more" },
-  { name: "Sent with", phone: "more" },
+interface Listed extends KeyRepeats {
+  readonly signal: StoredSignal;
+  readonly apiKey: ApiKey | null;
+}
+
+const columns: readonly Column<Listed>[] = [
+  {
+    name: "Signal",
+    cell: ({ signal: { symbol, client_signal_id } }) => (
+      <>
+        <bdi>{shorten(symbol)}</bdi> <bdi class="mono soft">{shorten(client_signal_id ?? "")}</bdi>
+      </>
+    ),
+    phone: "main",
+    isName: true,
+  },
+  { name: "Different fields", cell: ({ differs }) => differs.join(", "), phone: "more" },
+  {
+    name: "Duplicates",
+    cell: ({ differing }) => counted(differing, "duplicate"),
+    phone: "main end",
+    isNumber: true,
+  },
+  { name: "Latest", cell: ({ differedAt }) => <Past at={differedAt} />, phone: "more" },
+  {
+    name: "Sent with",
+    cell: ({ apiKey }) => (apiKey === null ? <None /> : <KeyLink {...apiKey} />),
+    phone: "more",
+  },
 ];
 
 export const differingRoutes: readonly Route[] = [
@@ -36,11 +59,7 @@ export const differingRoutes: readonly Route[] = [
         : [{ ...one, signal, apiKey: await findKey(services, visit, one.keyId) }];
     });
     return (
-      <Layout
-        title="Duplicates that differ"
-        visit={visit}
-        up={{ path: "/activity", name: "Activity" }}
-      >
+      <Layout title="Duplicates that differ" up={{ path: "/activity", name: "Activity" }}>
         <p>
           A bot sent a <code>client_signal_id</code> again, with other content. The signal stays as
           it was first sent; the later content is not stored. Usually the bot uses one id for two
@@ -50,9 +69,7 @@ export const differingRoutes: readonly Route[] = [
           caption="Signals with duplicates that differ, latest first"
           columns={columns}
           items={(await Promise.all(listed)).flat()}
-          cells={(one) => cellsOf(one, visit.now)}
           to={({ signalId }) => `/signals/${signalId}`}
-          isNamed
           empty={
             <div class="empty">
               <h2>{before === null ? "No duplicate differs" : "There are no older ones"}</h2>
@@ -73,27 +90,6 @@ export const differingRoutes: readonly Route[] = [
     );
   }),
 ];
-
-function cellsOf(
-  {
-    signal: { symbol, client_signal_id },
-    apiKey,
-    differing,
-    differs,
-    differedAt,
-  }: KeyRepeats & { signal: StoredSignal; apiKey: ApiKey | null },
-  now: number,
-) {
-  return [
-    <>
-      <bdi>{shorten(symbol)}</bdi> <bdi class="mono soft">{shorten(client_signal_id ?? "")}</bdi>
-    </>,
-    differs.join(", "),
-    counted(differing, "duplicate"),
-    <Past at={differedAt} now={now} />,
-    apiKey === null ? <None /> : <KeyLink {...apiKey} />,
-  ];
-}
 
 type Cursor = Pick<KeyRepeats, "differedAt" | "signalId" | "keyId">;
 

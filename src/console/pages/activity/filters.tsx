@@ -1,72 +1,59 @@
-/** The filters of rejected requests. */
-import type { ComponentChildren, VNode } from "preact";
+/** The filters of activity: one by key, and of rejected requests, those by status and field. */
+import type { VNode } from "preact";
+import type { ApiKey } from "../../../domain/key/key.ts";
 import { fieldNames } from "../../../domain/signal/signal.ts";
-import { Field, Select } from "../../ui/forms.tsx";
-import { Chip, FilterPopover, Toolbar } from "../../ui/toolbar.tsx";
+import { KeyName } from "../../ui/components.tsx";
+import { keyOptions } from "../../ui/forms.tsx";
+import { type Filter, FilterChips, FilterForm } from "../../ui/toolbar.tsx";
 import { shorten } from "../../ui/words.ts";
-import { type ActivityQuestion, parametersOf, pathOf, statuses } from "./question.ts";
+import { type ActivityQuestion, parametersOf, statuses } from "./question.ts";
 
-type Asked = { readonly question: ActivityQuestion };
-
-/** Status and field as chips, or a form for what is not yet chosen. */
-export function RejectFilters({ question }: Asked): VNode {
-  const { status, field } = question;
+/** `name`: of the button that opens their form. */
+export function Filters({
+  question,
+  filters,
+  name,
+}: {
+  question: ActivityQuestion;
+  filters: readonly Filter[];
+  name: string;
+}): VNode {
+  const parameters = parametersOf({ ...question, before: null });
+  const shown = { path: "/activity", filters, parameters };
   return (
-    <Toolbar>
-      {status !== null && (
-        <Chip name="Status" without={pathOf({ ...question, status: null, before: null })}>
-          {status}
-        </Chip>
-      )}
-      {field !== null && (
-        <Chip name="Field" without={pathOf({ ...question, field: null, before: null })}>
-          {shorten(field)}
-        </Chip>
-      )}
-      {(status === null || field === null) && (
-        <FilterPopover name="Add filter">
-          <QuestionForm question={question} fields={["status", "field"]}>
-            <Field id="status" label="Status">
-              <Select id="status" options={statusOptions} value={String(status ?? "")} />
-            </Field>
-            <Field id="field" label="Invalid field">
-              <input id="field" name="field" list="fields" autocomplete="off" spellcheck={false} />
-            </Field>
-            <datalist id="fields">
-              {fieldNames.map((name) => (
-                <option value={name} />
-              ))}
-            </datalist>
-          </QuestionForm>
-        </FilterPopover>
-      )}
-    </Toolbar>
+    <>
+      <FilterChips {...shown} />
+      <FilterForm {...shown} name={name} />
+    </>
   );
 }
 
-const statusOptions = [
-  { value: "", name: "any" },
-  ...statuses.map((status) => ({ value: String(status), name: String(status) })),
-];
+export function keyFilter({ key }: ActivityQuestion, keys: readonly ApiKey[]): Filter {
+  return {
+    id: "key",
+    chip: "Key",
+    value: key?.id,
+    shown: key && <KeyName {...key} isShort />,
+    field: { label: "Key", options: keyOptions(keys, "all") },
+  };
+}
 
-/** Asks the same question but for these fields, which `children` are the inputs of. */
-export function QuestionForm({
-  question,
-  fields,
-  children,
-}: Asked & {
-  fields: readonly (keyof ActivityQuestion)[];
-  children: ComponentChildren;
-}): VNode {
-  const { before: _, ...parameters } = parametersOf(question);
-  const rest = Object.entries(parameters).filter(
-    ([name]) => !fields.some((field) => field === name),
-  );
-  return (
-    <form class="filter" method="get" action="/activity">
-      {rest.map(([name, value]) => value && <input type="hidden" name={name} value={value} />)}
-      {children}
-      <button>Apply</button>
-    </form>
-  );
+export function rejectFilters({ status, field }: ActivityQuestion): Filter[] {
+  const options = statuses.map((one) => ({ value: String(one), name: String(one) }));
+  return [
+    {
+      id: "status",
+      chip: "Status",
+      value: status === null ? null : String(status),
+      field: { label: "Status", options: [{ value: "", name: "any" }, ...options] },
+    },
+    {
+      id: "field",
+      chip: "Field",
+      value: field,
+      shown: shorten(field ?? ""),
+      field: { label: "Invalid field", autocomplete: "off", spellcheck: false },
+      suggestions: fieldNames,
+    },
+  ];
 }

@@ -8,12 +8,12 @@ import {
 import { errorCatalogue } from "../../../domain/errors.ts";
 import { type ApiKey, keyState } from "../../../domain/key/key.ts";
 import { CopyButton, type Fact, Facts, KeyLink, KeyName, None } from "../../ui/components.tsx";
+import { useVisit } from "../../ui/context.ts";
 import { StateTag } from "../keys/state-tag.tsx";
 import { Layout } from "../../ui/layout.tsx";
 import { type Column, List } from "../../ui/table.tsx";
 import { Clock, Past } from "../../ui/times.tsx";
 import { counted } from "../../ui/words.ts";
-import type { MemberVisit } from "../../server/visit.ts";
 import { describeField, errors } from "./labels.ts";
 import { StatusTag } from "./rejects-list.tsx";
 
@@ -26,28 +26,27 @@ interface RejectDetails {
   readonly narrowedTo: ApiKey | null;
 }
 
-export function RejectPage({ visit, ...details }: RejectDetails & { visit: MemberVisit }): VNode {
+export function RejectPage(details: RejectDetails): VNode {
   const { rejects, narrowedTo } = details;
   return (
     <Layout
       title={errors[rejects.error].name}
-      visit={visit}
       up={{
         path: narrowedTo === null ? "/activity" : `/activity?key=${narrowedTo.id}`,
         name: "Activity",
       }}
     >
       <p class="notice">{errors[rejects.error].remedy}</p>
-      <Facts facts={factsOf(details, visit.now)} />
+      <Facts facts={factsOf(details)} />
       <section>
         <h2>Latest requests</h2>
-        <Requests {...details} now={visit.now} />
+        <Requests {...details} />
       </section>
     </Layout>
   );
 }
 
-function factsOf({ rejects, keys, narrowedTo }: RejectDetails, now: number): Fact[] {
+function factsOf({ rejects, keys, narrowedTo }: RejectDetails): Fact[] {
   const { error, fields, count, firstAt, lastAt } = rejects;
   const answer = (
     <>
@@ -58,8 +57,8 @@ function factsOf({ rejects, keys, narrowedTo }: RejectDetails, now: number): Fac
     ["Answer", answer],
     ...(fields === null ? [] : [["Fields", <FieldList {...rejects} />] as const]),
     [`Requests, last ${activityWidths.day.kept} days`, count.toLocaleString("en")],
-    ["First", <Past at={firstAt} now={now} />],
-    ["Latest", <Past at={lastAt} now={now} />],
+    ["First", <Past at={firstAt} />],
+    ["Latest", <Past at={lastAt} />],
     narrowedTo === null
       ? ["Keys", <KeyList rejects={rejects} keys={keys} />]
       : ["Key", <KeyLink {...narrowedTo} />],
@@ -101,44 +100,41 @@ function FieldList({ fields, moreFields }: Rejects): VNode {
   );
 }
 
-const columns: readonly Column[] = [
-  { name: "Received", phone: "main" },
-  { name: "Key", phone: "main end" },
-  { name: "Details", phone: "more" },
-  { name: "Request id", phone: "more" },
-];
-
-function Requests({
-  rejects: { error },
-  latest,
-  keys,
-  now,
-}: RejectDetails & { now: number }): VNode {
-  const details = latest.map((request) => detailOf(request, error));
-  const isDetailed = details.some((detail) => detail !== null);
+function Requests({ rejects: { error }, latest, keys }: RejectDetails): VNode {
+  const columns: Column<RejectedRequest>[] = [
+    { name: "Received", cell: ({ at }) => <Clock at={at} />, phone: "main" },
+    {
+      name: "Key",
+      cell: ({ key_id }) => <Key apiKey={keys.find(({ id }) => id === key_id)} />,
+      phone: "main end",
+    },
+    { name: "Details", cell: (request) => detailOf(request, error) ?? <None />, phone: "more" },
+    {
+      name: "Request id",
+      cell: ({ request_id }) => (
+        <>
+          <code id={`r-${request_id}`}>{request_id}</code> <CopyButton of={`r-${request_id}`} />
+        </>
+      ),
+      phone: "more",
+    },
+  ];
+  const isDetailed = latest.some((request) => detailOf(request, error) !== null);
   return (
     <List
       caption="The latest requests, newest first"
-      columns={columns.filter((column) => isDetailed || column !== columns[2])}
+      columns={columns.filter(({ name }) => isDetailed || name !== "Details")}
       items={latest}
-      cells={({ at, key_id, request_id }, index) => [
-        <Clock at={at} now={now} />,
-        <Key apiKey={keys.find(({ id }) => id === key_id)} now={now} />,
-        ...(isDetailed ? [details[index] ?? <None />] : []),
-        <>
-          <code id={`r-${request_id}`}>{request_id}</code> <CopyButton of={`r-${request_id}`} />
-        </>,
-      ]}
     />
   );
 }
 
-function Key({ apiKey, now }: { apiKey: ApiKey | undefined; now: number }): VNode {
+function Key({ apiKey }: { apiKey: ApiKey | undefined }): VNode {
+  const { now } = useVisit();
   if (apiKey === undefined) return <None />;
   return (
     <>
-      <KeyLink {...apiKey} />{" "}
-      {keyState(apiKey, now) !== "active" && <StateTag apiKey={apiKey} now={now} />}
+      <KeyLink {...apiKey} /> {keyState(apiKey, now) !== "active" && <StateTag apiKey={apiKey} />}
     </>
   );
 }

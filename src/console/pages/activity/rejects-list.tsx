@@ -6,8 +6,9 @@ import { KeyName, None, Pager, Tag, type Tone } from "../../ui/components.tsx";
 import { rejectsHint } from "../../ui/hints.ts";
 import { type Column, List } from "../../ui/table.tsx";
 import { Past } from "../../ui/times.tsx";
+import { Toolbar } from "../../ui/toolbar.tsx";
 import { shorten } from "../../ui/words.ts";
-import { RejectFilters } from "./filters.tsx";
+import { Filters, rejectFilters } from "./filters.tsx";
 import {
   describeField,
   errors,
@@ -17,49 +18,50 @@ import {
 } from "./labels.ts";
 import { type ActivityQuestion, pathOf } from "./question.ts";
 
+/** With the latest of its keys; null: a restore removed it. */
+export type ListedRejects = Rejects & { readonly latestKey: ApiKey | null };
+
 export interface RejectListing {
   /** The one with the latest request first. */
-  readonly reasons: readonly Rejects[];
-  /** The latest key of each. */
-  readonly keys: readonly ApiKey[];
+  readonly reasons: readonly ListedRejects[];
   /** The cursor of the next page, if there are older ones. */
   readonly older: string | null;
 }
 
-const columns: readonly Column[] = [
-  { name: "Reason", phone: "main" },
-  { name: "Requests", phone: "more", isNumber: true, isLabelled: true },
-  { name: "Latest", phone: "more" },
-  { name: "Key", phone: "more" },
+const columns: readonly Column<ListedRejects>[] = [
+  { name: "Reason", cell: (rejects) => <Reason {...rejects} />, phone: "main" },
+  {
+    name: "Requests",
+    cell: ({ count }) => count.toLocaleString("en"),
+    phone: "more",
+    isNumber: true,
+    isLabelled: true,
+  },
+  { name: "Latest", cell: ({ lastAt }) => <Past at={lastAt} />, phone: "more" },
+  { name: "Key", cell: (rejects) => <Keys {...rejects} />, phone: "more" },
 ];
 
 export function RejectsSection({
   question,
-  listing: { reasons, keys, older },
-  now,
+  listing: { reasons, older },
 }: {
   question: ActivityQuestion;
   listing: RejectListing;
-  now: number;
 }): VNode {
   const narrowed = question.key === null ? "" : `?key=${question.key.id}`;
   return (
     <section id="rejects">
       <div class="section-head">
         <h2>Rejected requests</h2>
-        <RejectFilters question={question} />
+        <Toolbar>
+          <Filters question={question} filters={rejectFilters(question)} name="Add filter" />
+        </Toolbar>
       </div>
       <div class="section-body" data-part="rejects">
         <List
           caption="Reasons for rejected requests, latest first"
           columns={columns}
           items={reasons}
-          cells={({ keyIds, count, lastAt, ...reason }) => [
-            <Reason {...reason} />,
-            count.toLocaleString("en"),
-            <Past at={lastAt} now={now} />,
-            <Keys ids={keyIds} latest={keys.find((one) => one.id === keyIds[0])} />,
-          ]}
           to={({ id }) => `/activity/rejects/${id}${narrowed}`}
           empty={<Nothing question={question} />}
         />
@@ -126,15 +128,13 @@ function ReasonInBrief({ error, fields, moreFields }: RejectReason): VNode {
   );
 }
 
-function Keys({ ids, latest }: { ids: readonly string[]; latest: ApiKey | undefined }): VNode {
-  if (latest === undefined) return <None />;
+function Keys({ keyIds, latestKey }: ListedRejects): VNode {
+  if (latestKey === null) return <None />;
+  const { label } = latestKey;
   return (
     <>
-      <KeyName
-        {...latest}
-        label={latest.label === null ? null : shorten(latest.label, LABEL_CHARACTERS_MAX)}
-      />
-      {ids.length > 1 && <span class="soft"> +{ids.length - 1}</span>}
+      <KeyName {...latestKey} label={label && shorten(label, LABEL_CHARACTERS_MAX)} />
+      {keyIds.length > 1 && <span class="soft"> +{keyIds.length - 1}</span>}
     </>
   );
 }

@@ -20,7 +20,6 @@ export function StateTag({
 }: {
   apiKey: KeyLife & Pick<ApiKey, "successor_id">;
   isExpiring?: boolean;
-  now?: number;
 }): VNode {
   const { name, tone } = states[shownState(apiKey, useVisit().now)];
   return isExpiring ? <Tag tone="warn">Expiring soon</Tag> : <Tag tone={tone}>{name}</Tag>;
