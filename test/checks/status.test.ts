@@ -2,7 +2,9 @@
 import { describe, expect, test } from "bun:test";
 import { chmodSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { settings } from "../../src/commands/serve/settings.ts";
+import { readConfig } from "../../src/commands/serve/read-config.ts";
+import { serveCommand } from "../../src/commands/serve/serve.ts";
+import { type ServeOptions, settings } from "../../src/commands/serve/settings.ts";
 import { DAY_MS } from "../../src/lib/text/time.ts";
 import packageJson from "../../package.json" with { type: "json" };
 import { makeCertificate, writeCertificate } from "../kit/certificates.ts";
@@ -203,6 +205,29 @@ describe("config", () => {
       "--data": ["./data", "default"],
       "--stop-timeout": ["10s", "default"],
       "--tls-key": [null, "default"],
+    });
+  });
+
+  test("in the environment means what a flag does", () => {
+    const env = {
+      SIGNALBOX_LISTEN: "127.0.0.1:9000",
+      SIGNALBOX_PUBLIC_URL: "https://signals.example.com/",
+      SIGNALBOX_TRUST_PROXY: "192.0.2.1, 127.0.0.1",
+      SIGNALBOX_RATE_LIMIT: "1",
+      SIGNALBOX_STOP_TIMEOUT: "1ms",
+      SIGNALBOX_QUICKSTART: "1",
+    };
+    Object.assign(process.env, env);
+    onCleanup(() => Object.keys(env).forEach((name) => delete process.env[name]));
+    const serve = serveCommand().action(() => {});
+    serve.parse([], { from: "user" });
+    expect(readConfig(serve.opts<ServeOptions>(), serve)).toMatchObject({
+      listen: { host: "127.0.0.1", port: 9_000 },
+      publicUrl: "https://signals.example.com",
+      trustedProxies: ["192.0.2.1", "127.0.0.1"],
+      rateLimitPerS: 1,
+      stopTimeoutMs: 1,
+      quickstart: true,
     });
   });
 
