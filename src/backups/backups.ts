@@ -34,16 +34,11 @@ export type MakeBackup = (
   making: { readonly signal: AbortSignal; readonly earlier: readonly string[] },
 ) => Promise<object>;
 
-/** Returns the first of the `files` that is not known to be of another database, or null. */
-export type FindOwnBackup = (
-  files: readonly string[],
-  signal: AbortSignal,
-) => Promise<string | null>;
-
 /** What a job does with the database. Neither blocks this thread. */
 export interface BackupWork {
   readonly make: MakeBackup;
-  readonly findOwn: FindOwnBackup;
+  /** Returns the first of the `files` that is not known to be of another database, or null. */
+  readonly findOwn: (files: readonly string[], signal: AbortSignal) => Promise<string | null>;
 }
 
 /** What was last done. Times are epoch milliseconds. */
@@ -66,6 +61,19 @@ export interface BackupStatus {
     /** As above. `reason` may repeat what the command wrote to stderr. */
     readonly failure: (BackupFailure & { readonly timed_out: boolean }) | null;
   } | null;
+}
+
+export function initialStatus({ dir, everyMs, keep, command }: BackupPlan): BackupStatus {
+  return {
+    dir,
+    every_ms: everyMs,
+    keep,
+    newest: null,
+    verified_at: null,
+    failure: null,
+    stuck_since: null,
+    sending: command === null ? null : { sent: null, failure: null },
+  };
 }
 
 interface BackupFailure {
@@ -92,16 +100,7 @@ export class BackupJob {
     this.#plan = plan;
     this.#work = work;
     this.#log = log;
-    this.status = {
-      dir: plan.dir,
-      every_ms: plan.everyMs,
-      keep: plan.keep,
-      newest: null,
-      verified_at: null,
-      failure: null,
-      stuck_since: null,
-      sending: plan.command === null ? null : { sent: null, failure: null },
-    };
+    this.status = initialStatus(plan);
     this.#ended = this.#run();
   }
 
@@ -195,17 +194,15 @@ export class BackupJob {
       this.#log.warn({ files }, "backups dated in the future are neither counted nor deleted");
     }
     const files = await newestFirst(dir);
-    const own = files.length === 0 ? null : await this.#findOwn(files);
+    // The next backup says why it failed.
+    const { signal } = this.#stopping;
+    const own =
+      files.length === 0 ? null : await this.#work.findOwn(files, signal).catch(() => null);
     const newest = own === null ? null : backupOf(own);
     this.#note({ newest });
     // One of another database makes the next backup fail: report that now.
     if (newest === null || newest.file !== files[0]) return 0;
     return Math.min(everyMs, Math.max(0, everyMs - (Date.now() - newest.at)));
-  }
-
-  /** Returns null if it failed, too: the next backup says why. */
-  async #findOwn(files: readonly string[]): Promise<string | null> {
-    return this.#work.findOwn(files, this.#stopping.signal).catch(() => null);
   }
 
   /** Returns null if it failed. */

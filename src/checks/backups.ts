@@ -8,7 +8,7 @@ import { shellQuoted } from "../lib/text/shell.ts";
 import { SECOND_MS } from "../lib/text/time.ts";
 import { formatBytes, formatTime, plural } from "../lib/text/words.ts";
 import { backupOf, listBackups, newestFirst } from "../backups/folder.ts";
-import type { BackupStatus } from "../backups/backups.ts";
+import { type BackupStatus, initialStatus } from "../backups/backups.ts";
 import { databaseFiles } from "../store/open.ts";
 import { DISK_FREE_BYTES_MIN, freeBytes } from "./disk.ts";
 import { type Context, type Finding, ok, problem, SETTINGS_ADVICE, warning } from "./finding.ts";
@@ -31,11 +31,9 @@ export async function backupsOf({
   const plan = config?.backups ?? null;
   if (server !== null && server.backups !== null) return server.backups;
   if (plan === null) return null;
-  const { dir, everyMs, keep } = plan;
-  const own = databaseFiles.findOwn(databaseFiles.pathIn(dataDir), await newestFirst(dir));
-  const newest = own === null ? null : backupOf(own);
-  const nothing = { verified_at: null, failure: null, stuck_since: null, sending: null };
-  return { dir, every_ms: everyMs, keep, newest, ...nothing };
+  const files = await newestFirst(plan.dir);
+  const own = databaseFiles.findOwn(databaseFiles.pathIn(dataDir), files);
+  return { ...initialStatus(plan), newest: own === null ? null : backupOf(own) };
 }
 
 export async function checkBackups(context: Context): Promise<Finding | null> {

@@ -45,7 +45,7 @@ export function ok(sentence: string): Finding {
   return { severity: "ok", sentence, next: null };
 }
 
-export function warning(sentence: string, next: string): Finding {
+export function warning(sentence: string, next: string | null = null): Finding {
   return { severity: "warning", sentence, next };
 }
 

@@ -11,7 +11,7 @@ const REFUSED_KEYS_MAX = 1_000;
 /** The hour under way, and the 23 before it. */
 const STILL_IN_USE_MS = 23 * HOUR_MS;
 
-export type DeskStatus = Pick<DeskOverview, "name" | "active_keys" | "read_keys" | "latest_signal">;
+type DeskStatus = Pick<DeskOverview, "name" | "active_keys" | "read_keys" | "latest_signal">;
 
 export interface EndedKey extends ApiKey {
   readonly state: Exclude<KeyState, "active">;

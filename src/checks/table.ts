@@ -10,7 +10,7 @@ import { checkClock, checkIds } from "./clock.ts";
 import { checkDatabase } from "./database.ts";
 import { checkDesks, checkKeys } from "./desks.ts";
 import { checkFileSystem, checkFsync, checkLog, checkPermissions, checkSpace } from "./disk.ts";
-import { type Check, type Context, type Finding, ok, stop } from "./finding.ts";
+import { type Check, type Context, type Finding, ok, problem, stop, warning } from "./finding.ts";
 import { checkConsole, checkDescriptors, checkServer, checkWriter } from "./server.ts";
 
 type Use = "readyz" | "status" | "doctor";
@@ -71,14 +71,12 @@ export async function* runChecks(
     if (!usedBy.includes(use)) continue;
     const left = context.isDeep ? null : deadline - performance.now();
     // Not started: it may look at the disk that hangs.
-    const found = left !== null && left <= 0 ? notMade(name) : await examine(row, context, left);
+    const found =
+      left !== null && left <= 0
+        ? warning(`The check "${name}" was not made, because the ones before it took too long.`)
+        : await examine(row, context, left);
     for (const finding of [found ?? []].flat()) yield { name, ...finding };
   }
-}
-
-function notMade(name: string): Finding {
-  const sentence = `The check "${name}" was not made, because the ones before it took too long.`;
-  return { severity: "warning", sentence, next: null };
 }
 
 async function examine(
@@ -88,7 +86,7 @@ async function examine(
 ): Promise<Finding | readonly Finding[] | null> {
   const made = (async () => check(context))().catch((error: unknown) =>
     // `explain` knows what to type.
-    ({ severity: "problem" as const, sentence: context.explain(error), next: null }),
+    problem(context.explain(error)),
   );
   if (milliseconds === null) return made;
   let timer: Timer | undefined;

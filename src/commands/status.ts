@@ -1,7 +1,6 @@
 /** `signalbox status`: a server and its data at a glance, and what needs attention. */
 import ms from "ms";
 import { describeSending } from "../checks/backups.ts";
-import type { DeskStatus } from "../checks/stored.ts";
 import { freeBytes } from "../checks/disk.ts";
 import { runChecks } from "../checks/table.ts";
 import { showHidden } from "../lib/text/hidden.ts";
@@ -13,24 +12,7 @@ import { contextOf } from "./context.ts";
 import { type DataOptions, defineCommand } from "../cli/define.ts";
 import { count, formatTime, plural, printData, printJson, printTable } from "../cli/print.ts";
 
-interface Attention {
-  readonly problem: string;
-  /** What to do, or the command to type; null if the problem says it. */
-  readonly next: string | null;
-}
-
-interface Status {
-  readonly version: string;
-  readonly data: string;
-  /** Null: not running, or it does not answer. */
-  readonly server: ServerStatus | null;
-  /** Those that are not archived. */
-  readonly desks: readonly DeskStatus[];
-  /** Signals stored, of all desks. */
-  readonly rate: { readonly last_minute: number; readonly last_hour: number };
-  readonly disk_free_bytes: number;
-  readonly attention: readonly Attention[];
-}
+type Status = Awaited<ReturnType<typeof readStatus>>;
 
 export const statusCommand = defineCommand({
   name: "status",
@@ -49,11 +31,13 @@ cannot be read: use healthcheck for a supervisor.`,
   },
 });
 
-async function readStatus(data: string): Promise<Status> {
+/** As `--json` prints it. `rate` is of all desks; `desks` are those that are not archived. */
+async function readStatus(data: string) {
   const context = await contextOf(data);
   const { dataDir, server } = context;
   const { desks, rate } = await context.stored();
-  const attention: Attention[] = [];
+  // `next` is null if the problem says it.
+  const attention: { readonly problem: string; readonly next: string | null }[] = [];
   for await (const { severity, sentence, next } of runChecks("status", context)) {
     if (severity !== "ok") attention.push({ problem: sentence, next });
   }
