@@ -258,9 +258,9 @@ test("certificate: one that has expired is a warning of serve and serve --check,
   const server = await startServe(tls, { dataDir });
   await server.logged("and clients cannot connect.");
   const { stdout } = await cliHere(["status", "--data", dataDir]);
-  const said = stdout.match(/! The certificate expired at .*, and clients cannot connect\.\n.*/);
+  const shown = stdout.match(/! The certificate expired at .*, and clients cannot connect\.\n.*/);
   expect(check.code).toBe(0);
-  expect(check.stderr).toContain(said?.[0] ?? "nothing of it in status");
+  expect(check.stderr).toContain(shown?.[0] ?? "nothing of it in status");
 });
 
 test("descriptors: the limit of the running server, or else of this command", async () => {
