@@ -14,7 +14,7 @@ import { join } from "node:path";
 import type { Awaitable } from "../../src/domain/storage/awaitable.ts";
 import { DATABASE_NAME } from "../../src/store/sqlite/files/folder.ts";
 import { openDatabase } from "../../src/store/sqlite/files/open.ts";
-import { onCleanup, temporaryFolder } from "../kit/setup.ts";
+import { mintKey, onCleanup, temporaryFolder } from "../kit/setup.ts";
 import { type Records, recordsIn } from "../kit/records.ts";
 
 const PAGE_BYTES = 4_096;
@@ -59,22 +59,15 @@ async function make({ signals, logged = 0, dataDir }: SeedOptions): Promise<Seed
   const made = logged === 0 ? (dataDir ?? newDataDir()) : newDataDir();
   const db = openDatabase(made, "writer");
   try {
-    const registry = recordsIn(db).registry;
-    await registry.createDesk("alpha", { ifMissing: false });
-    const { key, record } = await registry.mintKey({
-      scope: "send",
-      desk: "alpha",
-      label: "seed",
-      expiresInMs: null,
-    });
-    insertSignals(db, record.id, 1, signals);
+    const { key, keyId } = await mintKey(recordsIn(db).registry, "alpha", { label: "seed" });
+    insertSignals(db, keyId, 1, signals);
     db.run("PRAGMA wal_checkpoint(TRUNCATE)");
     db.run("PRAGMA wal_autocheckpoint = 0");
     for (let seq = signals + 1; seq <= signals + logged; seq += 1) {
-      insertSignals(db, record.id, seq, seq);
+      insertSignals(db, keyId, seq, seq);
     }
     const left = logged === 0 ? made : leaveAsKilled(made, dataDir ?? newDataDir());
-    return { dataDir: left, path: join(left, DATABASE_NAME), key, keyId: record.id };
+    return { dataDir: left, path: join(left, DATABASE_NAME), key, keyId };
   } finally {
     db.close();
   }

@@ -3,7 +3,7 @@ import type { Database } from "bun:sqlite";
 import type { Signal } from "../../src/domain/signal/signal.ts";
 import type { Submission } from "../../src/domain/storage/append.ts";
 import { openDatabase } from "../../src/store/sqlite/files/open.ts";
-import { onCleanup, temporaryFolder } from "../kit/setup.ts";
+import { mintKey, onCleanup, temporaryFolder } from "../kit/setup.ts";
 import { emptySignal } from "./_signal.ts";
 import { type Records, recordsIn } from "../kit/records.ts";
 
@@ -23,18 +23,13 @@ export async function prepare(): Promise<{
   onCleanup(() => db.close());
   const registry = recordsIn(db).registry;
   const { desk } = await registry.createDesk("alpha", { ifMissing: false });
-  const { record } = await registry.mintKey({
-    scope: "send",
-    desk: "alpha",
-    label: null,
-    expiresInMs: null,
-  });
+  const { keyId } = await mintKey(registry, "alpha");
   const submit: Submit = ({ signal = {}, ...rest } = {}) => ({
-    keyId: record.id,
+    keyId,
     deskId: desk.id,
     receivedAt: 1_000,
     ...rest,
     signal: { ...emptySignal, ...signal },
   });
-  return { dataDir, db, registry, keyId: record.id, submit };
+  return { dataDir, db, registry, keyId, submit };
 }

@@ -122,14 +122,6 @@ describe("permissions", () => {
     open(dataDir).close();
     expect(existsSync(database(dataDir))).toBe(true);
   });
-
-  test("a folder without write permission gets none", () => {
-    const dataDir = temporaryFolder();
-    chmodSync(dataDir, 0o555);
-    refusal(dataDir);
-    expect(statSync(dataDir).mode & 0o200).toBe(0);
-    chmodSync(dataDir, 0o700);
-  });
 });
 
 test.each([0o400, 0o000])(

@@ -9,6 +9,11 @@ import type { Reader } from "../sql.ts";
 /** Signals per block. Never change it: `signal_blocks` depends on it. */
 export const BLOCK_SIGNALS = 4_096;
 
+/** Fields, beside the key and the symbol, by whose values a search can skip a block. */
+export const LISTED_FIELDS = ["source", "type", "side", "direction"] as const;
+/** In UTF-16 units: about a thousand symbols. Reading a longer list takes as long as reading the signals. */
+export const LISTED_UNITS_MAX = 16_384;
+
 /** Blocks that are searched as one range. */
 const RANGE_BLOCKS_MAX = 64;
 /** Blocks that are read at once: each may have 32 KB of values. */

@@ -7,7 +7,7 @@ import type {
 } from "../../../domain/signal/stored-signal.ts";
 import { indexedBy, itemsOf, JOIN_NEXT, NOT_INDEXED } from "../dialect.ts";
 import type { Reader, Value } from "../sql.ts";
-import { inOrder, type MayHave, type Range } from "./block-ranges.ts";
+import { inOrder, LISTED_FIELDS, type MayHave, type Range } from "./block-ranges.ts";
 
 /** Rows that one search reads: tens of milliseconds at most. */
 export const ROWS_LOOKED_AT_MAX = 20_000;
@@ -18,7 +18,7 @@ const CHUNK_ROWS = 64;
 const SYMBOL_ROWS = 1_024;
 
 /** Filters that a row must equal. */
-const equal = ["source", "type", "side", "direction", "key_id"] as const;
+const equal = [...LISTED_FIELDS, "key_id"] as const;
 
 /** `toLowerCase` writes a final Σ as ς, but a part of a symbol may end elsewhere. */
 function folded(text: string): string {

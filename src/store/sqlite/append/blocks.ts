@@ -1,12 +1,12 @@
 /** Notes what each block of signals may contain, when the block is complete: see `store/records/signals/block-ranges.ts`. */
 import type { Database } from "bun:sqlite";
-import { BLOCK_SIGNALS, endOf } from "../../records/signals/block-ranges.ts";
+import {
+  BLOCK_SIGNALS,
+  endOf,
+  LISTED_FIELDS,
+  LISTED_UNITS_MAX,
+} from "../../records/signals/block-ranges.ts";
 import type { Submission } from "../../../domain/storage/append.ts";
-
-/** Fields, beside the key, by whose values a search can skip a block. */
-const OTHERS = ["source", "type", "side", "direction"] as const;
-/** In UTF-16 units: about a thousand symbols. */
-const TEXT_UNITS_MAX = 16_384;
 
 const IS_IN_BLOCK = `seq > ?1 * ${BLOCK_SIGNALS} AND seq <= (?1 + 1) * ${BLOCK_SIGNALS}`;
 
@@ -17,7 +17,7 @@ export interface BlockValues {
 }
 
 export function valuesOf(db: Database, block: number): BlockValues {
-  const sql = `SELECT symbol, key_id, ${OTHERS.join(", ")} FROM signals NOT INDEXED WHERE ${IS_IN_BLOCK}`;
+  const sql = `SELECT symbol, key_id, ${LISTED_FIELDS.join(", ")} FROM signals NOT INDEXED WHERE ${IS_IN_BLOCK}`;
   const rows = db.query(sql).values(block) as (string | null)[][];
   return {
     symbols: new Set(rows.map(([symbol = null]) => symbol)),
@@ -56,7 +56,7 @@ export class BlockWriter {
       const { keyId, signal } = submission;
       symbols.add(signal.symbol);
       others.add(keyId);
-      for (const field of OTHERS) others.add(signal[field]);
+      for (const field of LISTED_FIELDS) others.add(signal[field]);
     }
     if (lastSeq < this.#nextAt) return;
     this.#mustLoad = true;
@@ -79,8 +79,8 @@ export class BlockWriter {
   }
 }
 
-/** Null for a text that is so long that reading it takes as long as reading the signals. */
+/** Null if that would be too long. */
 function listed(values: ReadonlySet<string | null>): string | null {
   const text = JSON.stringify([...values].filter((value) => value !== null));
-  return text.length > TEXT_UNITS_MAX ? null : text;
+  return text.length > LISTED_UNITS_MAX ? null : text;
 }
