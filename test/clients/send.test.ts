@@ -207,34 +207,42 @@ describe("a file", () => {
     expect(await summary(0, file([signal]))).toMatchObject({ stored: 1 });
   });
 
-  test.each([
-    ["an array", `[${JSON.stringify(signal)},\n${JSON.stringify(signal)}]`],
-    ["an object of several lines", JSON.stringify(signal, null, 2)],
-  ])("that is %s is refused, with what to type", async (_, text) => {
+  const text = JSON.stringify(signal);
+  test.each<[name: string, lines: readonly unknown[], says: RegExp, ...flags: string[]]>([
+    [
+      "is an array",
+      [`[${text},\n${text}]`],
+      /^(line \d: .*\n){2}One JSON .*: jq -c '\.\[\]' FILE/m,
+    ],
+    ["has an object of several lines", [JSON.stringify(signal, null, 2)], /^One JSON object per /m],
+    [
+      "begins with a line that is no JSON",
+      ["# exported today", signal, { ...signal, side: undefined }],
+      /^line 1: The line .*\nline 3: side: .*\nsignalbox: .* has 2 invalid signals: /,
+    ],
+    [
+      "has more invalid lines than are shown",
+      Array.from({ length: 30 }, () => "{}"),
+      /^(line .*\n){10}and 20 more: list all with --refused FILE\nsignalbox: /,
+    ],
+    [
+      "gets no journal",
+      [signal],
+      /^signalbox: .* cannot be written \(ENOENT\), and nothing was sent: .*--journal FILE/,
+      "--journal",
+      "no/such/folder",
+    ],
+  ])("that %s is refused, with what to type", async (_name, lines, says, ...flags) => {
     const { file, send } = sendingTo("http://127.0.0.1:1", WRONG_KEY);
-    const { code, stderr } = await send([file([text])]);
-    expect(
-      stderr.match(/^One JSON object per line is expected\. .*: jq -c '\.\[\]' FILE/gm),
-    ).toHaveLength(1);
-    expect(stderr).toMatch(/^line 1: The line /);
+    const { code, stderr } = await send([file(lines), ...flags]);
+    expect(stderr).toMatch(says);
     expect(code).toBe(1);
-    const broken = await send([file([signal, "{"])]);
-    expect(broken.stderr).not.toContain("One JSON object per line");
   });
 
   const CSV = [
     "\uFEFFsource,type,symbol,side,direction,price,signal_time,metadata",
     'venue_2,crypto,"a ""b"", cö",open,,1.50,1790000000000,"{""n"":[1,null]}"',
   ];
-
-  test("whose first line is no JSON, with signals below it, is refused by its lines", async () => {
-    const { file, send } = sendingTo("http://127.0.0.1:1", WRONG_KEY);
-    const invalid = { ...signal, side: undefined };
-    const { code, stderr } = await send([file(["# exported today", signal, invalid])]);
-    expect(stderr).toMatch(/^line 1: The line .*\nline 3: side: .*\n.* has 2 invalid signals: /);
-    expect(stderr).not.toContain("CSV");
-    expect(code).toBe(1);
-  });
 
   test("that is CSV is refused in one sentence, and is sent after what is to type", async () => {
     const { cwd, file, send } = sendingTo("http://127.0.0.1:1", WRONG_KEY);
@@ -311,13 +319,6 @@ describe("a file", () => {
       stderr: "signals.ndjson: 1,200 signals, all valid; 1,200 get a client_signal_id when sent.\n",
     });
     expect(existsSync(join(cwd, "signals.ndjson.journal"))).toBe(false);
-  });
-
-  test("lists a few of the refused signals, and says how to list all", async () => {
-    const { send, file } = sendingTo("http://127.0.0.1:1", WRONG_KEY);
-    const { stderr } = await send([file(Array.from({ length: 30 }, () => "{}"))]);
-    expect(stderr.match(/^line /gm)).toHaveLength(10);
-    expect(stderr).toContain("\nand 20 more: list all with --refused FILE\n");
   });
 
   test.each([
@@ -445,13 +446,6 @@ describe("the journal", () => {
     await send([file([signal, "{}"]), "--refused", "list"]);
     expect(read("list")).toStartWith('{"line":2,');
     expect((await send([invalid, "--refused", "/dev/null"])).stderr).toContain("All are in");
-  });
-
-  test("that cannot be written stops the run before anything is sent", async () => {
-    const { file, send } = sendingTo("http://127.0.0.1:1", WRONG_KEY);
-    const { code, stderr } = await send([file([signal]), "--journal", "no/such/folder"]);
-    expect(stderr).toMatch(/cannot be written \(ENOENT\), and nothing was sent: .*--journal FILE/);
-    expect(code).toBe(1);
   });
 });
 

@@ -2,7 +2,7 @@ import { describe, expect, test } from "bun:test";
 import { auditPhrases, type AuditRecord, describeAudit } from "../../src/domain/audit/audit.ts";
 import { describeUser } from "../../src/store/os-user.ts";
 import { openDatabase } from "../../src/store/sqlite/files/open.ts";
-import { cliHere } from "../kit/cli.ts";
+import { commandsOn } from "../kit/cli.ts";
 import { temporaryFolder } from "../kit/setup.ts";
 
 const ALICE = "alice@example.com";
@@ -41,31 +41,21 @@ describe("in words", () => {
 test("the command lists entries newest first, of all desks or of one", async () => {
   const dataDir = temporaryFolder();
   openDatabase(dataDir, "command").close();
-  const run = (...args: string[]) => cliHere([...args, "--data", dataDir]);
-  const empty = await run("audit");
-  expect(empty).toMatchObject({ code: 0, stdout: "" });
-  expect(empty.stderr).toContain("Nothing");
+  const { run, json } = commandsOn(dataDir);
+  expect(await run("audit")).toMatchObject({ stdout: "", stderr: "Nothing has been done yet.\n" });
   for (const desk of ["alpha", "beta"]) await run("desk", "create", desk);
-  const minted = await run("key", "mint", "--desk", "alpha", "--json");
-  const { id } = JSON.parse(minted.stdout) as { id: string };
+  const { id } = await json<{ id: string }>("key", "mint", "--desk", "alpha");
   await run("key", "revoke", id);
   const [heading, ...lines] = (await run("audit")).stdout.trimEnd().split("\n");
   expect(heading).toMatch(/^TIME +DESK +WHO +FROM +WHAT$/);
+  const admin = expect.stringMatching(/^admin \S/);
   expect(lines.map((line) => line.split(/\s{2,}/).slice(1))).toEqual([
-    [
-      "alpha",
-      expect.stringMatching(/^admin \S/),
-      "-",
-      expect.stringMatching(/^revoked the key \(…[0-9a-f]{4}\)$/),
-    ],
-    ["alpha", expect.stringMatching(/^admin \S/), "-", expect.stringMatching(/^created the key /)],
-    ["beta", expect.stringMatching(/^admin \S/), "-", "created the desk"],
-    ["alpha", expect.stringMatching(/^admin \S/), "-", "created the desk"],
+    ["alpha", admin, "-", expect.stringMatching(/^revoked the key \(…[0-9a-f]{4}\)$/)],
+    ["alpha", admin, "-", expect.stringMatching(/^created the key /)],
+    ["beta", admin, "-", "created the desk"],
+    ["alpha", admin, "-", "created the desk"],
   ]);
-  const limited = await run("audit", "--desk", "alpha", "--limit", "2", "--json");
-  const records = JSON.parse(limited.stdout) as object[];
-  expect(records).toHaveLength(2);
-  expect(records).toMatchObject([
+  expect(await json("audit", "--desk", "alpha", "--limit", "2")).toMatchObject([
     { action: "key.revoked", key_id: id, actor: null },
     { action: "key.created", key_id: id },
   ]);
