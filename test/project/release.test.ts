@@ -1,69 +1,16 @@
 /** What `bun run release` writes. `test/faults/system/release.test.ts` builds, installs and upgrades a real one. */
-import { describe, expect, test } from "bun:test";
-import { chmodSync, mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { expect, test } from "bun:test";
 import { bundledPackages } from "../../.ci/licences.ts";
 import { copyrightFile } from "../../.ci/release/copyright.ts";
 import { debianVersion } from "../../.ci/release/debian.ts";
 import { manualPage } from "../../.ci/release/man.ts";
 import { releaseNotes } from "../../.ci/release/notes.ts";
 import { billOfMaterials } from "../../.ci/release/sbom.ts";
-import { archive, stage } from "../../.ci/release/staging.ts";
 import { targets } from "../../.ci/release/targets.ts";
 import packageJson from "../../package.json" with { type: "json" };
 import { createProgram } from "../../src/commands/program.ts";
-import { temporaryFolder } from "../kit/setup.ts";
 
 const TIME_S = 1_700_000_000;
-
-/** Packs the same two files from a new folder, whose files have these permissions. */
-async function pack(mode: number, umask: number): Promise<Buffer> {
-  const before = process.umask(umask);
-  try {
-    const folder = temporaryFolder();
-    const program = join(folder, "program");
-    writeFileSync(program, "#!/bin/sh\n");
-    chmodSync(program, mode);
-    const staged = join(folder, "deep", "name-1.0.0");
-    mkdirSync(join(folder, "deep"));
-    stage(
-      staged,
-      [
-        { path: "z/program", from: program, mode: 0o755 },
-        { path: "a.txt", from: { text: "text\n" }, mode: 0o644 },
-      ],
-      TIME_S,
-    );
-    await archive(staged, join(folder, "out.tar.gz"));
-    return readFileSync(join(folder, "out.tar.gz"));
-  } finally {
-    process.umask(before);
-  }
-}
-
-describe("an archive", () => {
-  test("has the same bytes whatever the folder, the umask and the permissions of the files", async () => {
-    const first = await pack(0o600, 0o077);
-    const second = await pack(0o775, 0o002);
-    expect(first.equals(second)).toBe(true);
-  });
-
-  test("has its files in the order of their names, owned by root, with fixed permissions and time", async () => {
-    const folder = temporaryFolder();
-    const file = join(folder, "out.tar.gz");
-    writeFileSync(file, await pack(0o600, 0o077));
-    const list = Bun.spawnSync(["tar", "--list", "--verbose", "--numeric-owner", "-zf", file], {
-      env: { ...process.env, TZ: "UTC", LC_ALL: "C" },
-    });
-    const lines = list.stdout.toString().trimEnd().split("\n");
-    expect(lines.map((line) => line.replaceAll(/ +/g, " "))).toEqual([
-      "drwxr-xr-x 0/0 0 2023-11-14 22:13 name-1.0.0/",
-      "-rw-r--r-- 0/0 5 2023-11-14 22:13 name-1.0.0/a.txt",
-      "drwxr-xr-x 0/0 0 2023-11-14 22:13 name-1.0.0/z/",
-      "-rwxr-xr-x 0/0 10 2023-11-14 22:13 name-1.0.0/z/program",
-    ]);
-  });
-});
 
 interface Component {
   readonly type: string;
@@ -172,14 +119,5 @@ test("docs/install.md says the same about each platform", async () => {
       const row = page.split("\n").find((line) => line.includes(`\`${file}\``));
       expect(row).toContain(`| ${state}`);
     }
-  }
-});
-
-test("the maintainer's scripts of the package are plain sh", () => {
-  for (const name of ["postinst", "prerm", "postrm"]) {
-    const file = `deploy/debian/${name}`;
-    expect(readFileSync(file, "utf8")).toStartWith("#!/bin/sh\n");
-    expect(Bun.spawnSync(["sh", "-n", file]).exitCode).toBe(0);
-    expect(statSync(file).size).toBeLessThan(4_096);
   }
 });

@@ -15,13 +15,13 @@ import { cli, expectRefusal, mintKey, startServe } from "../../kit/cli.ts";
 import { seed } from "../../store/_databases.ts";
 import { buildExecutable } from "../../kit/executable.ts";
 import { post, query, signal, temporaryFolder } from "../../kit/setup.ts";
-import { makeReadOnly, mountMemory } from "../kit/disk.ts";
+import { fillDisk, makeReadOnly, mountMemory } from "../kit/disk.ts";
 import { stop } from "../kit/faults.ts";
 import { asNobody, NOBODY, nobodysFolder } from "../kit/nobody.ts";
 
 /** An id that no account has, so that root gets a number to type. */
 const STRANGER = 54_321;
-const SERVE = ["serve", "--listen", "127.0.0.1:0"];
+const SERVE = "serve --listen 127.0.0.1:0";
 let executable = "";
 /** Runs the executable without any privileges. */
 let unprivileged: readonly string[] = [];
@@ -31,10 +31,19 @@ beforeAll(async () => {
   unprivileged = asNobody("--bounding-set=-all --no-new-privs", executable);
 });
 
-/** The working folder belongs to root. */
-function expectFrom(program: readonly string[], args: readonly string[], says: RegExp) {
-  return expectRefusal(args, says, { program, cwd: "/" });
+/** Each command is refused with this sentence. The working folder belongs to root. */
+async function expectRefused(
+  commands: readonly string[],
+  says: RegExp,
+  program: readonly string[] = unprivileged,
+): Promise<void> {
+  for (const command of commands)
+    await expectRefusal(command.split(" "), says, { program, cwd: "/" });
 }
+
+/** Commands on a data folder. */
+const on = (dataDir: string, ...commands: string[]): string[] =>
+  commands.map((command) => `${command} --data ${dataDir}`);
 
 test("without privileges it serves, takes commands and stops, and all its files are its own", async () => {
   const cwd = nobodysFolder();
@@ -81,9 +90,8 @@ test("a private key that root shares with the service's group is accepted, one t
   const server = await startServe(args, { program: unprivileged, cwd, dataDir: join(cwd, "data") });
   expect(await presentedName(server.url)).toBe("handed");
   chmodSync(keyFile, 0o644);
-  await expectFrom(
-    unprivileged,
-    ["serve", ...args],
+  await expectRefused(
+    [["serve", ...args].join(" ")],
     /is a private key that other users can access \(mode 0644\)\. Run: chmod 640 /,
   );
 });
@@ -94,52 +102,40 @@ test("another user's folder: every command names the owner or the missing permis
   const dataDir = join(outside, "data");
   await startServe([], { dataDir, program: [executable] });
   await mintKey(dataDir, "alpha", { program: [executable] });
-  const where = ["--data", dataDir];
   const copy = join(nobodysFolder(), "copy.db");
-  const commands = [["key", "list"], ["desk", "create", "beta"], ["audit"], ["verify"]];
-  const check = [...SERVE, "--check", "--acme-domain=a.test", "--acme-http-listen=127.0.0.1:0"];
-  for (const args of [...commands, ["backup", copy], SERVE, check]) {
-    await expectFrom(unprivileged, [...args, ...where], /belongs to root.*sudo -u root/);
-  }
-  await expectFrom(
-    unprivileged,
-    ["healthcheck", ...where],
+  const check = `${SERVE} --check --acme-domain=a.test --acme-http-listen=127.0.0.1:0`;
+  const commands = ["key list", "desk create beta", "audit", "verify", `backup ${copy}`];
+  await expectRefused(on(dataDir, ...commands, SERVE, check), /belongs to root.*sudo -u root/);
+  await expectRefused(
+    on(dataDir, "healthcheck"),
     /may not ask the server of \S+ \(EACCES\): run signalbox as the user who runs the server/,
   );
   const database = join(dataDir, "signalbox.db");
-  for (const command of ["verify", "restore"]) {
-    await expectFrom(unprivileged, [command, database], /EACCES.*as the user who owns this file/);
-  }
+  await expectRefused(
+    [`verify ${database}`, `restore ${database}`],
+    /EACCES.*as the user who owns this file/,
+  );
 });
 
 test("a folder without write permission is refused, with the command that allows it", async () => {
   const dataDir = nobodysFolder();
   chmodSync(dataDir, 0o500);
-  for (const args of [["desk", "create", "alpha"], SERVE]) {
-    await expectFrom(
-      unprivileged,
-      [...args, "--data", dataDir],
-      /cannot be used: its mode is 0500\. Run: chmod 700 \S+, or name another/,
-    );
-  }
+  await expectRefused(
+    on(dataDir, "desk create alpha", SERVE),
+    /cannot be used: its mode is 0500\. Run: chmod 700 \S+, or name another/,
+  );
   chmodSync(dataDir, 0o000);
-  for (const args of [
-    ["key", "list"],
-    ["desk", "create", "alpha"],
-    ["verify"],
-    ["healthcheck"],
-    SERVE,
-  ]) {
-    await expectFrom(unprivileged, [...args, "--data", dataDir], /mode is 0000. Run: chmod 700 /);
-  }
+  await expectRefused(
+    on(dataDir, "key list", "desk create alpha", "verify", "healthcheck", SERVE),
+    /mode is 0000. Run: chmod 700 /,
+  );
   // The default, ./data, in a folder that belongs to another user.
-  await expectFrom(unprivileged, SERVE, /\/data cannot be used \(EACCES\).*--data DIR/);
+  await expectRefused([SERVE], /\/data cannot be used \(EACCES\).*--data DIR/);
 });
 
 test("a port below 1024: the message says how a service gets it", async () => {
-  await expectFrom(
-    unprivileged,
-    ["serve", "--listen", "127.0.0.1:80", "--data", join(nobodysFolder(), "data")],
+  await expectRefused(
+    on(join(nobodysFolder(), "data"), "serve --listen 127.0.0.1:80"),
     /is not allowed to listen on 127\.0\.0\.1:80: name a port above 1023.*deploy\/signalbox\.service/,
   );
 });
@@ -149,30 +145,15 @@ test("a file that may not be read or written is named with the missing permissio
   await mintKey(dataDir, "alpha", { program: unprivileged });
   const database = join(dataDir, "signalbox.db");
   chmodSync(database, 0o000);
-  for (const args of [
-    ["key", "list"],
-    ["verify"],
-    ["backup", join(nobodysFolder(), "x.db")],
-    SERVE,
-  ]) {
-    await expectFrom(
-      unprivileged,
-      [...args, "--data", dataDir],
-      /its mode is 0000\. Run: chmod 600 /,
-    );
-  }
+  await expectRefused(
+    on(dataDir, "key list", "verify", `backup ${join(nobodysFolder(), "x.db")}`, SERVE),
+    /its mode is 0000\. Run: chmod 600 /,
+  );
   chmodSync(database, 0o400);
-  await expectFrom(
-    unprivileged,
-    ["key", "mint", "--desk", "alpha", "--data", dataDir],
-    /its mode is 0400\. Run: chmod 600 /,
-  );
+  const mint = "key mint --desk alpha";
+  await expectRefused(on(dataDir, mint), /its mode is 0400\. Run: chmod 600 /);
   chmodSync(database, 0o600);
-  await expectFrom(
-    unprivileged,
-    ["backup", "/etc/copy.db", "--data", dataDir],
-    /\/etc\/copy\.db cannot/,
-  );
+  await expectRefused(on(dataDir, "backup /etc/copy.db"), /\/etc\/copy\.db cannot/);
 });
 
 test("every command that needs room says that the disk is full", async () => {
@@ -180,15 +161,11 @@ test("every command that needs room says that the disk is full", async () => {
   const dataDir = join(disk, "data");
   const program = [executable];
   await mintKey(dataDir, "alpha", { program });
-  expect(() => writeFileSync(join(disk, "fill"), Buffer.alloc(4 * 1024 * 1024))).toThrow("ENOSPC");
-  for (const args of [["key", "mint", "--desk", "alpha"], ["desk", "create", "beta"], SERVE]) {
-    await expectFrom(program, [...args, "--data", dataDir], /The disk of \S+ is full/);
-  }
-  await expectFrom(
-    program,
-    ["backup", join(disk, "copy.db"), "--data", dataDir],
-    /has 0 MiB left.*Free some space/,
-  );
+  fillDisk(disk);
+  const commands = ["key mint --desk alpha", "desk create beta", SERVE];
+  await expectRefused(on(dataDir, ...commands), /The disk of \S+ is full/, program);
+  const backup = on(dataDir, `backup ${join(disk, "copy.db")}`);
+  await expectRefused(backup, /has 0 MiB left.*Free some space/, program);
 });
 
 test("backups on a disk that has become read-only fail with a sentence that names the folder", async () => {
@@ -201,16 +178,13 @@ test("backups on a disk that has become read-only fail with a sentence that name
   makeReadOnly(disk);
   const sentence = `The folder ${folder} cannot be used for backups (EROFS): name one that this user may write to.`;
   await server.logged(sentence);
-  const data = ["--data", server.dataDir];
-  const { stdout } = await cli(["status", ...data], { program });
+  const { dataDir } = server;
+  const { stdout } = await cli(["status", "--data", dataDir], { program });
   expect(stdout).toMatch(/The last backup failed at \S+ \S+: The folder/);
-  await expectFrom(
-    program,
-    ["serve", "--check", ...args, "--listen=127.0.0.1:0"],
-    /EROFS\): name one/,
-  );
-  const file = join(folder, "now.db");
-  await expectFrom(program, ["backup", file, ...data], /now\.db cannot be written \(EROFS\)/);
+  const check = ["serve --check --listen 127.0.0.1:0", ...args].join(" ");
+  await expectRefused([check], /EROFS\): name one/, program);
+  const backup = on(dataDir, `backup ${join(folder, "now.db")}`);
+  await expectRefused(backup, /now\.db cannot be written \(EROFS\)/, program);
 });
 
 test.each(["signalbox.db", "signalbox.db-wal", "signalbox-sessions.db", "serve.lock"])(
@@ -221,14 +195,11 @@ test.each(["signalbox.db", "signalbox.db-wal", "signalbox-sessions.db", "serve.l
     writeFileSync(file, "");
     chmodSync(file, 0o666);
     chownSync(file, STRANGER, STRANGER);
-    for (const command of [[...SERVE, "--check"], SERVE, ["desk", "create", "alpha"]]) {
-      const { code, stderr } = await cli([...command, "--data", dataDir]);
-      expect({ code, stderr }).toEqual({
-        code: 1,
-        stderr: expect.stringContaining(
-          `${file} belongs to user ${STRANGER}, and you are root. Run: sudo chown -h 0 ${file}, or name another folder`,
-        ),
-      });
+    for (const command of on(dataDir, `${SERVE} --check`, SERVE, "desk create alpha")) {
+      await expectRefusal(
+        command.split(" "),
+        `${file} belongs to user ${STRANGER}, and you are root. Run: sudo chown -h 0 ${file}, or name another folder`,
+      );
     }
     expect(readdirSync(dataDir)).toEqual([name]);
     expect(statSync(file)).toMatchObject({ uid: STRANGER, mode: 0o100666 });

@@ -53,6 +53,11 @@ test("the archive has the executable of `bun run build`, and nothing of this mac
   mkdirSync(folder);
   const archive = join(built.here, `signalbox-${version}-linux-x64.tar.gz`);
   await must(["tar", "-xzf", archive, "-C", folder]);
+  const list = await must(["tar", "--list", "--verbose", "--numeric-owner", "-zf", archive], {
+    env: { TZ: "UTC" },
+  });
+  const strange = /^(?!(?:drwxr-xr-x|-rwxr-xr-x|-rw-r--r--) 0\/0 +\d+ 2026-01-01 00:00 ).*$/m;
+  expect(list).not.toMatch(strange);
   const unpacked = join(folder, `signalbox-${version}-linux-x64`);
   expect(readdirSync(unpacked).toSorted().join(" ")).toBe(
     "CHANGELOG.md LICENSE LICENSES README.md SECURITY.md THIRD-PARTY.md clients deploy docs schema.sql signalbox",
