@@ -7,11 +7,9 @@ import { makeCertificate, presentedName, writeCertificate } from "../../kit/cert
 import { cliHere, freePort, startServe } from "../../kit/cli.ts";
 import { scrape } from "../../ops/_metrics.ts";
 import { until } from "../../kit/until.ts";
-import { requirePrograms } from "../../kit/programs.ts";
 import { onCleanup, startTestApp, temporaryFolder } from "../../kit/setup.ts";
 import { addAddress } from "../kit/address.ts";
-
-requirePrograms("faults");
+import "../kit/faults.ts";
 
 test("a console that cannot bind with a new certificate keeps the old one, says so, and tries again", async () => {
   const address = addAddress();
