@@ -1,20 +1,20 @@
 /** Pages for what does not exist, is not allowed, or went wrong. */
+import { plural } from "../../lib/text/words.ts";
 import type { ComponentChildren, VNode } from "preact";
 import { AppError, type ErrorCode } from "../../domain/errors.ts";
 import { page } from "./responses.ts";
-import { signInPath } from "./safe-redirect.ts";
+import { signInPath } from "./links.ts";
 import type { Visit } from "./visit.ts";
 import { ButtonLink, Problem } from "../ui/components.tsx";
 import { Layout } from "../ui/layout.tsx";
-import { counted } from "../ui/words.ts";
 
 const HOME = { path: "/", name: "Go to the home page" };
 
-/** A page with a link to go on with. */
+/** A page with a link to go on with. `visit`: null for nobody in particular. */
 function note(
   status: number,
   title: string,
-  { path, name }: { path: string; name: string },
+  { path, name, visit = null }: { path: string; name: string; visit?: Visit | null },
   children?: ComponentChildren,
 ): Response {
   return page(
@@ -24,7 +24,7 @@ function note(
         <ButtonLink to={path}>{name}</ButtonLink>
       </p>
     </Layout>,
-    null,
+    visit,
     status,
   );
 }
@@ -75,6 +75,16 @@ export function signOutFailedPage(): Response {
   );
 }
 
+/** `path`: of the page with the form. */
+export function notSavedPage(visit: Visit, reason: string, path: string): Response {
+  return note(
+    503,
+    "Not saved",
+    { path, name: "Open the form again", visit },
+    <Problem>Your change was not saved: {reason}. Try again once that is fixed.</Problem>,
+  );
+}
+
 /** Leads to another page of the console as if its reader had followed a link. */
 export function onwardPage(path: string): Response {
   const response = note(200, "One moment", { path, name: "Continue" });
@@ -95,8 +105,8 @@ export function describeLimit({ detail }: AppError): string {
   } = detail;
   const wait =
     retryAfterS < 60
-      ? counted(retryAfterS, "second")
-      : counted(Math.ceil(retryAfterS / 60), "minute");
+      ? plural(retryAfterS, "second")
+      : plural(Math.ceil(retryAfterS / 60), "minute");
   return `${message} Try again in ${wait}.`;
 }
 
@@ -111,20 +121,6 @@ export function limitedPage(visit: Visit, error: AppError): Response {
   );
   response.headers.set("Retry-After", retryAfterOf(error));
   return response;
-}
-
-/** `path`: of the page with the form. */
-export function notSavedPage(visit: Visit, reason: string, path: string): Response {
-  return page(
-    <Layout title="Not saved">
-      <Problem>Your change was not saved: {reason}. Try again once that is fixed.</Problem>
-      <p>
-        <ButtonLink to={path}>Open the form again</ButtonLink>
-      </p>
-    </Layout>,
-    visit,
-    503,
-  );
 }
 
 export function retryAfterOf({ detail }: AppError): string {

@@ -33,7 +33,7 @@ import {
   strictTransport,
 } from "./responses.ts";
 import type { Route } from "./routes.ts";
-import { signInPath } from "./safe-redirect.ts";
+import { signInPath } from "./links.ts";
 import type { ConsoleServices } from "./services.ts";
 import { cookieNames, type MemberVisit, typedFields, type Visit } from "./visit.ts";
 import type { WriteLimit } from "./limits/write-limit.ts";

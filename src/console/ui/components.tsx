@@ -1,7 +1,8 @@
 /** The parts that pages are made of. */
-import type { ComponentChildren, ComponentProps, VNode } from "preact";
+import copy from "lucide/dist/esm/icons/copy.mjs";
+import type { IconNode } from "lucide";
+import { type ComponentChildren, type ComponentProps, h, type VNode } from "preact";
 import type { ApiKey } from "../../domain/key/key.ts";
-import { Icon } from "./icon.tsx";
 import { shorten } from "./words.ts";
 
 type Children = { readonly children: ComponentChildren };
@@ -35,21 +36,27 @@ export function QuietLink({
   return <a class="button quiet" href={to} {...link} />;
 }
 
+/** An icon of Lucide (ISC) in the text's colour, and without a name: there is always a text beside it. */
+export function Icon({ of }: { of: IconNode }): VNode {
+  return (
+    <svg class="icon" viewBox="0 0 24 24" aria-hidden="true">
+      {of.map(([tag, attributes]) => h(tag, attributes))}
+    </svg>
+  );
+}
+
 /** Copies the text of the element with this id. CSS hides it where no script runs. */
 export function CopyButton({
   of,
   isMain = false,
-  isPlain = false,
   children = "Copy",
 }: Partial<Children> & {
   of: string;
   isMain?: boolean;
-  /** Without its icon, for pages with many. */
-  isPlain?: boolean;
 }): VNode {
   return (
     <button type="button" class={isMain ? undefined : "quiet small"} data-copy={`#${of}`}>
-      {!isPlain && <Icon name="copy" />}
+      <Icon of={copy} />
       <span>{children}</span>
     </button>
   );

@@ -1,4 +1,17 @@
 /** The frame around every page. */
+import type { IconNode } from "lucide";
+import activity from "lucide/dist/esm/icons/activity.mjs";
+import arrowLeft from "lucide/dist/esm/icons/arrow-left.mjs";
+import bookOpen from "lucide/dist/esm/icons/book-open.mjs";
+import circleUser from "lucide/dist/esm/icons/circle-user-round.mjs";
+import house from "lucide/dist/esm/icons/house.mjs";
+import key from "lucide/dist/esm/icons/key-round.mjs";
+import keyboard from "lucide/dist/esm/icons/keyboard.mjs";
+import logOut from "lucide/dist/esm/icons/log-out.mjs";
+import menu from "lucide/dist/esm/icons/menu.mjs";
+import radio from "lucide/dist/esm/icons/radio.mjs";
+import scrollText from "lucide/dist/esm/icons/scroll-text.mjs";
+import users from "lucide/dist/esm/icons/users.mjs";
 import type { ComponentChildren, VNode } from "preact";
 import { useContext } from "preact/hooks";
 import { assets } from "../server/assets.ts";
@@ -6,7 +19,7 @@ import { KEPT_FIELDS } from "../server/visit.ts";
 import { useMember, useVisit, VisitContext } from "./context.ts";
 import { PostForm } from "./forms.tsx";
 import "./hidden.tsx";
-import { Icon, type IconName } from "./icon.tsx";
+import { Icon } from "./components.tsx";
 import { PageState } from "./live.tsx";
 
 export interface Frame {
@@ -26,20 +39,20 @@ export interface Frame {
   readonly children: ComponentChildren;
 }
 
-type Place = readonly [path: string, name: string, icon: IconName];
+type Place = readonly [path: string, name: string, icon: IconNode];
 
 const places: readonly Place[] = [
-  ["/", "Home", "house"],
-  ["/signals", "Signals", "radio"],
-  ["/activity", "Activity", "activity"],
-  ["/keys", "Keys", "key"],
-  ["/members", "Members", "users"],
-  ["/audit", "Audit", "scrollText"],
+  ["/", "Home", house],
+  ["/signals", "Signals", radio],
+  ["/activity", "Activity", activity],
+  ["/keys", "Keys", key],
+  ["/members", "Members", users],
+  ["/audit", "Audit", scrollText],
 ];
 
 const ownPlaces: readonly Place[] = [
-  ["/start", "Set-up guide", "bookOpen"],
-  ["/account", "Account", "circleUser"],
+  ["/start", "Set-up guide", bookOpen],
+  ["/account", "Account", circleUser],
 ];
 
 export function Layout({ title, isAlone = false, scripts = [], ...page }: Frame): VNode {
@@ -100,7 +113,7 @@ function Head({
     <div class="head">
       {up !== undefined && (
         <a class="up" href={up.path}>
-          <Icon name="arrowLeft" />
+          <Icon of={arrowLeft} />
           {up.name}
         </a>
       )}
@@ -128,7 +141,7 @@ function Menu(): VNode {
   return (
     <>
       <button type="button" class="quiet small" popoverTarget="menu">
-        <Icon name="menu" />
+        <Icon of={menu} />
         Menu
       </button>
       <div id="menu" popover="auto">
@@ -141,12 +154,12 @@ function Menu(): VNode {
         <nav aria-label="You">
           <Places places={ownPlaces} place={place} />
           <button type="button" id="shortcuts" hidden>
-            <Icon name="keyboard" />
+            <Icon of={keyboard} />
             Keyboard shortcuts
           </button>
           <PostForm action="/sign-out">
             <button title={email}>
-              <Icon name="logOut" />
+              <Icon of={logOut} />
               Sign out
             </button>
           </PostForm>
@@ -162,7 +175,7 @@ function Menu(): VNode {
 function Places({ places: list, place }: { places: readonly Place[]; place: string }) {
   return list.map(([path, name, icon]) => (
     <a href={path} aria-current={path === place ? "page" : undefined}>
-      <Icon name={icon} />
+      <Icon of={icon} />
       {name}
     </a>
   ));

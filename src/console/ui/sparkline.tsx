@@ -8,7 +8,7 @@ import {
   startOfBucket,
 } from "../../domain/activity/activity.ts";
 import { useVisit } from "./context.ts";
-import { counted } from "./words.ts";
+import { plural } from "../../lib/text/words.ts";
 
 /** Drawn from the ground up. */
 export const kinds = ["stored", "duplicate", "rejected"] as const;
@@ -40,7 +40,7 @@ export function sumOf(buckets: readonly Outcomes[], kind: keyof Outcomes): numbe
 /** Such as "214 stored" or "3 duplicates". */
 export function describeSum(buckets: readonly Outcomes[], kind: keyof Outcomes): string {
   const sum = sumOf(buckets, kind);
-  return kind === "duplicate" ? counted(sum, kind) : `${sum.toLocaleString("en")} ${kind}`;
+  return kind === "duplicate" ? plural(sum, kind) : `${sum.toLocaleString("en")} ${kind}`;
 }
 
 /** Such as "214 stored, 3 duplicates, 1 rejected". */

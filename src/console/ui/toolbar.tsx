@@ -2,10 +2,13 @@
  * The line above a long list: search, filters, and what the list is doing. A filter is a parameter of the
  * address, a field of one form, and a chip once it is set.
  */
+import type { IconNode } from "lucide";
+import listFilter from "lucide/dist/esm/icons/list-filter.mjs";
+import x from "lucide/dist/esm/icons/x.mjs";
 import type { ComponentChildren, VNode } from "preact";
 import { linkTo } from "../server/links.ts";
 import { Field, type FieldProps } from "./forms.tsx";
-import { Icon, type IconName } from "./icon.tsx";
+import { Icon } from "./components.tsx";
 
 type Children = { readonly children: ComponentChildren };
 
@@ -24,11 +27,11 @@ export function Popover({
   icon,
   name,
   children,
-}: Children & { icon: IconName; name: string }): VNode {
+}: Children & { icon: IconNode; name: string }): VNode {
   return (
     <details class="popover">
       <summary class="button quiet small">
-        <Icon name={icon} />
+        <Icon of={icon} />
         {name}
       </summary>
       <div class="popover-panel">{children}</div>
@@ -77,7 +80,7 @@ function Chip({ name, without, children }: Children & { name: string; without: s
     <span class="chip">
       <span class="soft">{name}</span> <bdi>{children}</bdi>
       <a href={without} aria-label={`Remove the filter ${name}`}>
-        <Icon name="x" />
+        <Icon of={x} />
       </a>
     </span>
   );
@@ -93,7 +96,7 @@ export function FilterForm({
 }: Filters & { name: string; inPairs?: boolean }): VNode {
   const others = Object.entries(parameters).filter(([id]) => !filters.some((one) => one.id === id));
   return (
-    <Popover icon="listFilter" name={name}>
+    <Popover icon={listFilter} name={name}>
       <form class={inPairs ? "filter pairs" : "filter"} method="get" action={path}>
         {others.map(([id, value]) => value && <input type="hidden" name={id} value={value} />)}
         {filters.map(({ id, value, field, suggestions }) => (

@@ -29,11 +29,6 @@ function two(ms: number, large: number, largeName: string, small: number, smallN
   return rest === 0 ? first : `${first} ${rest} ${smallName}`;
 }
 
-/** Such as "1 request" or "1,024 requests". */
-export function counted(count: number, noun: string): string {
-  return `${count.toLocaleString("en")} ${noun}${count === 1 ? "" : "s"}`;
-}
-
 /** For a browser's tab: what is hidden is marked, and the direction of the text changes nothing beside it. */
 export function inTitle(text: string): string {
   return `\u2068${showHidden(shorten(text))}\u2069`;

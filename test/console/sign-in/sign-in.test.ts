@@ -1,6 +1,6 @@
 /** Getting in with a password, by HTTP alone. */
 import { expect, test } from "bun:test";
-import { localPath } from "../../../src/console/server/safe-redirect.ts";
+import { localPath } from "../../../src/console/server/links.ts";
 import { FAILURES_MAX } from "../../../src/console/server/limits/throttle.ts";
 import { cookieNames } from "../../../src/console/server/visit.ts";
 import { sharedByFile } from "../../kit/setup.ts";

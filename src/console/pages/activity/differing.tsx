@@ -9,7 +9,8 @@ import { KeyLink, None, Pager } from "../../ui/components.tsx";
 import { Layout } from "../../ui/layout.tsx";
 import { type Column, List } from "../../ui/table.tsx";
 import { Past } from "../../ui/times.tsx";
-import { counted, shorten } from "../../ui/words.ts";
+import { plural } from "../../../lib/text/words.ts";
+import { shorten } from "../../ui/words.ts";
 import { findKey } from "../keys/key-list.ts";
 
 const PATH = "/activity/differing";
@@ -34,7 +35,7 @@ const columns: readonly Column<Listed>[] = [
   { name: "Different fields", cell: ({ differs }) => differs.join(", "), phone: "more" },
   {
     name: "Duplicates",
-    cell: ({ differing }) => counted(differing, "duplicate"),
+    cell: ({ differing }) => plural(differing, "duplicate"),
     phone: "main end",
     isNumber: true,
   },

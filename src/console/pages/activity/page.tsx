@@ -14,7 +14,7 @@ import { Layout } from "../../ui/layout.tsx";
 import { LiveParts, LiveStatus } from "../../ui/live.tsx";
 import { startOfSpan } from "../../ui/sparkline.tsx";
 import { Toolbar } from "../../ui/toolbar.tsx";
-import { counted } from "../../ui/words.ts";
+import { plural } from "../../../lib/text/words.ts";
 import { findKey, offeredKeys } from "../keys/key-list.ts";
 import { ChartSection } from "./chart.tsx";
 import { Filters, keyFilter } from "./filters.tsx";
@@ -115,7 +115,7 @@ function DifferingLink({ total }: { total: DifferingTotal | null }): VNode {
   }
   return (
     <a href="/activity/differing">
-      {counted(total.count, "duplicate")} with other content than the stored signal
+      {plural(total.count, "duplicate")} with other content than the stored signal
     </a>
   );
 }

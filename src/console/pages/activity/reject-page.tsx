@@ -13,7 +13,7 @@ import { StateTag } from "../keys/state-tag.tsx";
 import { Layout } from "../../ui/layout.tsx";
 import { type Column, List } from "../../ui/table.tsx";
 import { Clock, Past } from "../../ui/times.tsx";
-import { counted } from "../../ui/words.ts";
+import { plural } from "../../../lib/text/words.ts";
 import { describeField, errors } from "./labels.ts";
 import { StatusTag } from "./rejects-list.tsx";
 
@@ -95,7 +95,7 @@ function FieldList({ fields, moreFields }: Rejects): VNode {
           <code>{name}</code> {describeField(name, reason)}
         </li>
       ))}
-      {moreFields > 0 && <li>and {counted(moreFields, "more field")}</li>}
+      {moreFields > 0 && <li>and {plural(moreFields, "more field")}</li>}
     </ul>
   );
 }

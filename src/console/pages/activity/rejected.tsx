@@ -2,7 +2,7 @@
 import type { VNode } from "preact";
 import { lastDayFrom } from "../keys/key-list.ts";
 import { sumOf } from "../../ui/sparkline.tsx";
-import { counted } from "../../ui/words.ts";
+import { plural } from "../../../lib/text/words.ts";
 import type { ConsoleServices } from "../../server/services.ts";
 import type { MemberVisit } from "../../server/visit.ts";
 
@@ -24,7 +24,7 @@ export function RejectedNotice({ count }: { count: number }): VNode | null {
   if (count === 0) return null;
   return (
     <p>
-      {counted(count, "request")} {count === 1 ? "was" : "were"} rejected in the last 24 hours.{" "}
+      {plural(count, "request")} {count === 1 ? "was" : "were"} rejected in the last 24 hours.{" "}
       <a href="/activity#rejects">See why</a>
     </p>
   );

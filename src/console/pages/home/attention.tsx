@@ -8,7 +8,7 @@ import { StateTag, StillInUseTag } from "../keys/state-tag.tsx";
 import { KeyName } from "../../ui/components.tsx";
 import { type Column, List } from "../../ui/table.tsx";
 import { Past, PastMinute, PastOrFuture } from "../../ui/times.tsx";
-import { counted } from "../../ui/words.ts";
+import { plural } from "../../../lib/text/words.ts";
 
 export interface Attention {
   /** The most frequent reasons for rejects of the last day. */
@@ -74,7 +74,7 @@ export function KeysToSee({ expiring, rotated, stillInUse }: Attention): VNode {
       tag: <StillInUseTag />,
       why: (
         <>
-          {counted(activity?.unauthorized ?? 0, "request")} refused in the last 24 hours, the latest{" "}
+          {plural(activity?.unauthorized ?? 0, "request")} refused in the last 24 hours, the latest{" "}
           <Past at={activity?.lastAt ?? null} />
         </>
       ),

@@ -17,7 +17,8 @@ import { Layout } from "../../ui/layout.tsx";
 import { LiveParts, LiveStatus, StateBanner } from "../../ui/live.tsx";
 import { sumOf } from "../../ui/sparkline.tsx";
 import { Past } from "../../ui/times.tsx";
-import { counted, shorten } from "../../ui/words.ts";
+import { plural } from "../../../lib/text/words.ts";
+import { shorten } from "../../ui/words.ts";
 import { assets } from "../../server/assets.ts";
 import { seeOther } from "../../server/responses.ts";
 import { forMembers, type Route } from "../../server/routes.ts";
@@ -156,7 +157,7 @@ function Figures({ newest, lastHour, lastDay }: HomeAnswer): VNode {
       </Tile>
       <Tile
         name="Stored, last 24 hours"
-        hint={duplicates > 0 && `and ${counted(duplicates, "duplicate")}`}
+        hint={duplicates > 0 && `and ${plural(duplicates, "duplicate")}`}
       >
         {sumOf(lastDay, "stored").toLocaleString("en")}
       </Tile>
@@ -175,7 +176,7 @@ function DifferingNotice({ differing }: HomeAnswer): VNode | null {
   if (differing === null) return null;
   return (
     <p class="notice warn">
-      {counted(differing.count, "duplicate")} had other content than the stored signal and{" "}
+      {plural(differing.count, "duplicate")} had other content than the stored signal and{" "}
       {differing.count === 1 ? "was" : "were"} not stored, the latest <Past at={differing.lastAt} />
       . <a href="/activity/differing">See which</a>
     </p>

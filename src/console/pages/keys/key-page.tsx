@@ -10,7 +10,8 @@ import { keyLabelHint } from "../../ui/hints.ts";
 import { Layout } from "../../ui/layout.tsx";
 import { Chart } from "../../ui/chart.tsx";
 import { Past, PastMinute, PastOrFuture } from "../../ui/times.tsx";
-import { counted, inTitle, shorten } from "../../ui/words.ts";
+import { plural } from "../../../lib/text/words.ts";
+import { inTitle, shorten } from "../../ui/words.ts";
 import { LastUse, OverlapAdvice } from "./last-use.tsx";
 import { CHART, type KeyUse } from "./key-list.ts";
 import { StateTags } from "./state-tag.tsx";
@@ -119,7 +120,7 @@ function LateUseNotice({ apiKey, late }: KeyDetails): VNode | null {
   if (late === null) return null;
   return (
     <p class="problem">
-      Something still sends with this key: {counted(late.unauthorized, "request")} in the last 24
+      Something still sends with this key: {plural(late.unauthorized, "request")} in the last 24
       hours, {late.unauthorized > 1 && "each "}answered 401 and not stored, the latest{" "}
       <Past at={late.lastAt} />.{" "}
       {apiKey.successor_id === null ? (
@@ -160,7 +161,7 @@ function LastDay({ apiKey: { id }, activity }: KeyDetails): VNode {
   if (activity === undefined || activity.requests === 0) return <None />;
   return (
     <>
-      {counted(activity.requests, "request")}
+      {plural(activity.requests, "request")}
       {activity.rejected > 0 && (
         <>
           , <a href={`/activity?key=${id}`}>{activity.rejected.toLocaleString("en")} rejected</a>

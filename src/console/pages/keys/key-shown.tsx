@@ -5,7 +5,7 @@ import { ButtonLink, CopyButton, KeyName, QuietLink, Tag } from "../../ui/compon
 import { Layout } from "../../ui/layout.tsx";
 import { LiveParts, LiveStatus } from "../../ui/live.tsx";
 import { Past, Time } from "../../ui/times.tsx";
-import { counted } from "../../ui/words.ts";
+import { plural } from "../../../lib/text/words.ts";
 import { assets } from "../../server/assets.ts";
 import { OverlapAdvice } from "./last-use.tsx";
 
@@ -86,9 +86,7 @@ export function Arrival({
         <>
           Waiting for the first signal with this key.{" "}
           {rejected > 0 && (
-            <a
-              href={`/activity?key=${id}`}
-            >{`${counted(rejected, "request")} rejected: see why`}</a>
+            <a href={`/activity?key=${id}`}>{`${plural(rejected, "request")} rejected: see why`}</a>
           )}
         </>
       )}

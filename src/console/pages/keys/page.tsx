@@ -1,9 +1,9 @@
 /** The list of a desk's keys. */
+import plus from "lucide/dist/esm/icons/plus.mjs";
 import type { VNode } from "preact";
 import { keyState } from "../../../domain/key/key.ts";
-import { ButtonLink, None, Pager } from "../../ui/components.tsx";
+import { ButtonLink, Icon, None, Pager } from "../../ui/components.tsx";
 import { useVisit } from "../../ui/context.ts";
-import { Icon } from "../../ui/icon.tsx";
 import { Layout } from "../../ui/layout.tsx";
 import { Sparkline } from "../../ui/sparkline.tsx";
 import { type Column, List } from "../../ui/table.tsx";
@@ -53,7 +53,7 @@ const columns: readonly Column<KeyUse>[] = [
 export function KeyListPage({ keys, older, newest, ended }: KeyListing): VNode {
   const create = (
     <ButtonLink to="/keys/new">
-      <Icon name="plus" />
+      <Icon of={plus} />
       Create a key
     </ButtonLink>
   );

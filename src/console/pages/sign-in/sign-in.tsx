@@ -9,7 +9,7 @@ import { passkeyScripts } from "../../server/assets.ts";
 import { signOutFailedPage } from "../../server/problems.tsx";
 import { seeOther } from "../../server/responses.ts";
 import { type Answer, forEverybody, type Route, forSignedIn } from "../../server/routes.ts";
-import { localPath } from "../../server/safe-redirect.ts";
+import { localPath } from "../../server/links.ts";
 import type { ConsoleServices } from "../../server/services.ts";
 import type { Visit } from "../../server/visit.ts";
 import { admit, endSession } from "./admission.ts";

@@ -6,7 +6,8 @@ import type { StoredSignal } from "../../../domain/signal/stored-signal.ts";
 import { KeyLink } from "../../ui/components.tsx";
 import { duplicatesHint } from "../../ui/hints.ts";
 import { Past, PreciseTime } from "../../ui/times.tsx";
-import { counted, describeSkew } from "../../ui/words.ts";
+import { plural } from "../../../lib/text/words.ts";
+import { describeSkew } from "../../ui/words.ts";
 
 interface Shown {
   readonly signal: StoredSignal;
@@ -90,7 +91,7 @@ function Duplicates({ repeats }: Shown): VNode {
     </>
   );
   return (
-    <Event name={counted(duplicates, "duplicate")} at={at}>
+    <Event name={plural(duplicates, "duplicate")} at={at}>
       <p>
         {describeDifference(repeats)}{" "}
         {repeats.differing > 0 && <a href="/activity/differing">All duplicates that differ</a>}

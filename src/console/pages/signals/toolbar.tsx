@@ -1,10 +1,11 @@
 /** The ways to find signals: a search by id, filters as chips, and the export of what they show. */
+import download from "lucide/dist/esm/icons/download.mjs";
+import search from "lucide/dist/esm/icons/search.mjs";
 import type { VNode } from "preact";
 import { type ApiKey, redactKeys } from "../../../domain/key/key.ts";
 import { choices } from "../../../domain/signal/filter.ts";
-import { KeyName, QuietLink } from "../../ui/components.tsx";
+import { Icon, KeyName, QuietLink } from "../../ui/components.tsx";
 import { keyOptions } from "../../ui/forms.tsx";
-import { Icon } from "../../ui/icon.tsx";
 import { Time } from "../../ui/times.tsx";
 import { type Filter, FilterChips, FilterForm, Popover, Toolbar } from "../../ui/toolbar.tsx";
 import { shorten } from "../../ui/words.ts";
@@ -44,7 +45,7 @@ export function SignalToolbar({ input, keys, symbols, find }: Shown): VNode {
 function Search({ find }: Pick<Shown, "find">): VNode {
   return (
     <form class="search" method="get" action="/signals" role="search">
-      <Icon name="search" />
+      <Icon of={search} />
       <input
         type="search"
         name="find"
@@ -99,7 +100,7 @@ function filtersOf(
 function Export({ input }: { input: FilterInput }): VNode {
   const path = (format: string) => pathWith("/signals/export", input, { format });
   return (
-    <Popover icon="download" name="Export">
+    <Popover icon={download} name="Export">
       <p>
         Exports the signals that match the filter, newest first, at most{" "}
         {EXPORT_ROWS_MAX.toLocaleString("en")}; for more, narrow the time range.
