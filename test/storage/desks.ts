@@ -2,7 +2,7 @@
 import { expect, test } from "bun:test";
 import { SignedOutError, UserError } from "../../src/lib/errors.ts";
 import { ADMIN } from "../../src/domain/storage/author.ts";
-import { ALICE, BOB, failure, passkey, start, what } from "./start.ts";
+import { ALICE, BOB, failure, passkey, reason, start, what } from "./start.ts";
 
 export function desksTests(): void {
   test("a desk's name is short and plain", async () => {
@@ -65,7 +65,7 @@ export function desksTests(): void {
       ["omega", "No Name", "cannot be a desk's name"],
       ["alpha", "gamma", "There is no desk"],
     ] as const) {
-      expect(String(await failure(() => registry.renameDesk(from, to)))).toContain(error);
+      expect(await reason(() => registry.renameDesk(from, to))).toContain(error);
     }
     await registry.createDesk("alpha", { ifMissing: false });
     expect((await registry.listDesks()).map(({ name }) => name)).toEqual([
@@ -105,7 +105,7 @@ export function desksTests(): void {
       expect(await failure(refused)).toMatchObject(archived);
     }
     expect(await registry.mintObstacle("alpha")).toContain("is archived");
-    expect(String(await failure(() => registry.renameDesk("beta", "alpha")))).toContain(
+    expect(await reason(() => registry.renameDesk("beta", "alpha"))).toContain(
       "already exists, and is archived",
     );
     const late = { ...alice, signedOutAt: before?.signed_out_at ?? 0 };
@@ -174,7 +174,7 @@ export function desksTests(): void {
       () => members.list("alpa"),
       () => audit.list({ desk: "alpa", limit: 1 }),
     ]) {
-      expect(String(await failure(work))).toContain('nearest name is "alpha"');
+      expect(await reason(work)).toContain('nearest name is "alpha"');
     }
     expect(await registry.listKeys(null)).toHaveLength(2);
   });

@@ -3,7 +3,7 @@ import { expect, test } from "bun:test";
 import { UserError } from "../../src/lib/errors.ts";
 import { ADMIN } from "../../src/domain/storage/author.ts";
 import { DAY_MS, HOUR_MS } from "../../src/lib/text/time.ts";
-import { failure, start, what } from "./start.ts";
+import { failure, reason, start, what } from "./start.ts";
 
 export function keysTests(): void {
   test("a key is minted once, with 256 random bits, and is found by its id or by itself", async () => {
@@ -135,7 +135,7 @@ export function keysTests(): void {
       next: `key rotate ${record.id}`,
     });
     await registry.revokeKey(record.id, {}, ADMIN);
-    expect(String(await failure(() => rotate(record.id)))).toContain("is revoked, so it cannot");
+    expect(await reason(() => rotate(record.id))).toContain("is revoked, so it cannot");
     expect(await registry.listKeys("alpha")).toHaveLength(2);
   });
 

@@ -161,3 +161,8 @@ export async function failure(
     return error;
   }
 }
+
+/** {@link failure} as a text. */
+export async function reason(work: Promise<unknown> | (() => Awaitable<unknown>)): Promise<string> {
+  return String(await failure(work));
+}

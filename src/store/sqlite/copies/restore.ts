@@ -16,7 +16,7 @@ import { currentSchema, migrate, readVersion, schemaVersion } from "../files/mig
 import { openForReading } from "../read/read.ts";
 import { removeSessions } from "../side/sessions.ts";
 import { compareSchema, describeObjects } from "../files/schema.ts";
-import { COMMAND_BUSY_MS, inTransaction, retryWhileBusy } from "../files/transaction.ts";
+import { COMMAND_BUSY_MS, guard, inTransaction, retryWhileBusy } from "../files/transaction.ts";
 import { describeProblem, verifyDatabase } from "./verify.ts";
 
 /** See `DatabaseFiles`. The lock keeps servers out until the database is in its place. */
@@ -169,11 +169,9 @@ function refuseUnusable(previous: string): void {
 function carryOverInto(restoring: string, previous: string): Taken {
   const { SQLITE_OPEN_READWRITE, SQLITE_OPEN_URI } = constants;
   using db = new Database(restoring, SQLITE_OPEN_READWRITE | SQLITE_OPEN_URI);
-  db.run(`PRAGMA busy_timeout = ${COMMAND_BUSY_MS}`);
+  guard(db, COMMAND_BUSY_MS);
   // A restore that is killed here begins with a new copy; a journal on disk would be played back into it.
   db.run("PRAGMA journal_mode = MEMORY");
-  db.run("PRAGMA trusted_schema = OFF");
-  db.run("PRAGMA foreign_keys = ON");
   migrate(db);
   db.query("ATTACH ? AS previous").run(`${pathToFileURL(previous).href}?mode=ro`);
   return { keys: inTransaction(db, () => carryOver(db)), missing_signals: countMissing(db) };

@@ -20,7 +20,7 @@ import {
 } from "./migrate.ts";
 import { openForReading } from "../read/read.ts";
 import { inodeOf, refuseRemovedLog, rememberLog } from "../log/removed-log.ts";
-import { COMMAND_BUSY_MS, retryWhileBusy } from "./transaction.ts";
+import { COMMAND_BUSY_MS, guard, retryWhileBusy } from "./transaction.ts";
 
 /** The threads of a server (commits, checkpoints, HTTP, console), and commands. */
 type Role = "writer" | "checkpointer" | "reader" | "console" | "command";
@@ -148,9 +148,7 @@ function inspect(path: string, onTightened: OnTightened): void {
 }
 
 function configure(db: Database, role: Role): void {
-  db.run(`PRAGMA busy_timeout = ${roles[role].busyMs}`);
-  db.run("PRAGMA trusted_schema = OFF");
-  db.run("PRAGMA foreign_keys = ON");
+  guard(db, roles[role].busyMs);
   db.run(`PRAGMA cache_size = -${roles[role].cacheKib}`);
   // Before WAL is turned on, so that the file's first page has it.
   if (readApplicationId(db) !== APPLICATION_ID) db.run(`PRAGMA application_id = ${APPLICATION_ID}`);

@@ -7,6 +7,13 @@ export const COMMAND_BUSY_MS = 10_000;
 
 const RETRY_MS = 20;
 
+/** For every connection. `busyMs`: how long it waits for another's lock. Nothing in a schema may call functions. */
+export function guard(db: Database, busyMs: number): void {
+  db.run(`PRAGMA busy_timeout = ${busyMs}`);
+  db.run("PRAGMA trusted_schema = OFF");
+  db.run("PRAGMA foreign_keys = ON");
+}
+
 /** Takes the lock for writing at once, so that what is read in it holds until it is written. */
 export function inTransaction<T>(db: Database, work: () => T): T {
   return db.transaction(work).immediate();

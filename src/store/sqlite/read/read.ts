@@ -12,9 +12,9 @@ import {
   schemaVersion,
   UNRELEASED_APPLICATION_ID,
 } from "../files/migrate.ts";
+import { COMMAND_BUSY_MS, guard } from "../files/transaction.ts";
 import { refuseRemovedLog } from "../log/removed-log.ts";
 
-const BUSY_TIMEOUT_MS = 10_000;
 /** Checked at every start: a few megabytes at most. The signals and the audit grow with use. */
 const AT_START: ReadonlySet<string> = new Set([
   "desks",
@@ -29,7 +29,7 @@ const AT_START: ReadonlySet<string> = new Set([
  * Waits `busyMs` for another's lock. Throws {@link UserError} if the file is missing, foreign, of a newer
  * version, or visibly damaged.
  */
-export function openForReading(path: string, busyMs = BUSY_TIMEOUT_MS): Database {
+export function openForReading(path: string, busyMs = COMMAND_BUSY_MS): Database {
   return openFile(path, busyMs, (db) => {
     if (readVersion(db) > 0) refuseDamaged(db, path);
   });
@@ -51,7 +51,7 @@ export function openSuspect(path: string): Database {
 /** Passes on that the file is locked: the caller may wait. */
 function openFile(
   path: string,
-  busyMs = BUSY_TIMEOUT_MS,
+  busyMs = COMMAND_BUSY_MS,
   check: (db: Database) => void = () => {},
 ): Database {
   let db: Database | null = null;
@@ -59,8 +59,7 @@ function openFile(
     requireFile(path);
     refuseRemovedLog(path);
     db = new Database(path, { readonly: true, strict: true });
-    db.run(`PRAGMA busy_timeout = ${busyMs}`);
-    db.run("PRAGMA trusted_schema = OFF");
+    guard(db, busyMs);
     db.run("PRAGMA cell_size_check = ON");
     const version = readVersion(db);
     refuseForeign(path, readApplicationId(db));
