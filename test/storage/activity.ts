@@ -81,13 +81,14 @@ export function activityTests(): void {
     await activity.write(
       batchOf(
         ...uses,
+        minuteOf(START + HOUR_MS, { ...use, keyId: "key-1" }),
         minuteOf(START, { keyId: "key-4", rejected: 9, lastAt: START + 9 }),
         minuteOf(START, { ...use, deskId: 2, keyId: "key-5" }),
         minuteOf(START - DAY_MS, { ...use, keyId: "key-6" }),
       ),
     );
-    expect(await activity.keysStillInUse(1, START, 10)).toEqual(["key-3", "key-2", "key-1"]);
-    expect(await activity.keysStillInUse(1, START, 2)).toEqual(["key-3", "key-2"]);
+    expect(await activity.keysStillInUse(1, START, 10)).toEqual(["key-1", "key-3", "key-2"]);
+    expect(await activity.keysStillInUse(1, START, 2)).toEqual(["key-1", "key-3"]);
   });
 
   describe("rejected requests", rejectsTests);

@@ -13,6 +13,10 @@ import { greaterOf } from "../dialect.ts";
 import type { Tx, Value } from "../sql.ts";
 import { bitsOf } from "./fields.ts";
 
+const REASON = "desk_id, reason_id, key_id";
+
+type Row = Record<"desk_id" | "reason_id" | "key_id", string | number>;
+
 const sum = (column: string): string => `${column} = kept.${column} + excluded.${column}`;
 const latest = (column: string): string =>
   `${column} = ${greaterOf(`kept.${column}`, `excluded.${column}`)}`;
@@ -26,7 +30,7 @@ export const merging = {
     ...["stored", "duplicate", "rejected", "unauthorized"].map(sum),
     latest("last_at"),
   ),
-  rejects: onConflict("desk_id, reason_id, key_id, request_id", latest("at")),
+  rejects: onConflict(`${REASON}, request_id`, latest("at")),
   repeats: onConflict(
     "desk_id, signal_id, key_id",
     sum("duplicates"),
@@ -114,10 +118,6 @@ export async function dropOld(tx: Tx, from: string, touched: string): Promise<vo
     }
   }
 }
-
-type Row = Record<"desk_id" | "reason_id" | "key_id", string | number>;
-
-const REASON = "desk_id, reason_id, key_id";
 
 /** Keeps the latest requests, and the first one, of each key and reason, and the latest reasons with their counts. */
 async function dropRejects(tx: Tx, from: string, touched: string): Promise<void> {

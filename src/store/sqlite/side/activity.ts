@@ -19,8 +19,8 @@ export const ACTIVITY_NAME = "signalbox-activity.db";
 
 /** Raise it with each change of `activity.sql`. */
 const VERSION = 7;
-/** Between two attempts to write what the disk refused: a lock is waited for. */
-const RETRY_MS = 2_000;
+/** The file's lock is tried again with each batch: the thread has other things to do. */
+const LOCK_WAIT_MS = 100;
 
 const tables = Object.keys(merging) as (keyof typeof merging)[];
 
@@ -48,30 +48,13 @@ export function openActivity(dataDir: string, onWarning: (sentence: string) => v
     onOpened: attachUnwritten,
     onWarning,
   });
-  let problem: string | null = null;
-  let retryAt = 0;
-
-  /** Returns why the disk refuses it, or null. */
-  async function move(db: Database): Promise<string | null> {
-    if (performance.now() < retryAt || !hasUnwritten(db)) return problem;
-    try {
-      await moveUnwritten(db);
-      problem = null;
-    } catch (error) {
-      if (isUnreadable(error)) throw error;
-      problem = isTransient(error) ? explainTransient(error) : describeFailure(error);
-      retryAt = performance.now() + RETRY_MS;
-    }
-    return problem;
-  }
-
   return {
     ...readActivity(file.port()),
 
     write: (batch) =>
       file.use(async (db) => {
         await add(db, batch);
-        return move(db);
+        return moveUnwritten(db);
       }),
 
     async keepKeysOf(database) {
@@ -86,8 +69,7 @@ export function openActivity(dataDir: string, onWarning: (sentence: string) => v
     },
 
     async close() {
-      retryAt = 0;
-      if (problem !== null) await file.use((db) => move(db));
+      await file.use(moveUnwritten);
       file.close();
     },
   };
@@ -108,6 +90,7 @@ function add(db: Database, batch: ActivityBatch): Promise<void> {
 
 /** Queries that name no schema read both: a temporary view hides a table of the same name. */
 function attachUnwritten(db: Database): void {
+  db.run(`PRAGMA busy_timeout = ${LOCK_WAIT_MS}`);
   db.run("PRAGMA temp_store = MEMORY");
   db.run("ATTACH ':memory:' AS unwritten");
   db.run(activitySql.replaceAll("CREATE TABLE ", "CREATE TABLE unwritten."));
@@ -117,21 +100,23 @@ function attachUnwritten(db: Database): void {
   }
 }
 
-function hasUnwritten(db: Database): boolean {
-  const some = tables.map((table) => `EXISTS (SELECT 1 FROM unwritten.${table})`);
-  return db.query<{ found: 0 | 1 }, []>(`SELECT ${some.join(" OR ")} AS found`).get()?.found === 1;
-}
-
-function moveUnwritten(db: Database): Promise<void> {
-  return change(db, Date.now, async (tx) => {
-    for (const table of tables) {
-      await tx.run(
-        `INSERT INTO main.${table} AS kept SELECT * FROM unwritten.${table} WHERE true ${merging[table]}`,
-      );
-    }
-    await dropOld(tx, "main.", "unwritten.");
-    for (const table of tables) await tx.run(`DELETE FROM unwritten.${table}`);
-  });
+/** Returns why the disk refuses it, or null. */
+async function moveUnwritten(db: Database): Promise<string | null> {
+  try {
+    await change(db, Date.now, async (tx) => {
+      for (const table of tables) {
+        await tx.run(
+          `INSERT INTO main.${table} AS kept SELECT * FROM unwritten.${table} WHERE true ${merging[table]}`,
+        );
+      }
+      await dropOld(tx, "main.", "unwritten.");
+      for (const table of tables) await tx.run(`DELETE FROM unwritten.${table}`);
+    });
+    return null;
+  } catch (error) {
+    if (isUnreadable(error)) throw error;
+    return isTransient(error) ? explainTransient(error) : describeFailure(error);
+  }
 }
 
 /** For a command, which must not replace the file of a server. Never throws. */
