@@ -69,7 +69,7 @@ export function openActivity(dataDir: string, onWarning: (sentence: string) => v
     },
 
     async close() {
-      await file.use(moveUnwritten);
+      await file.use((db) => moveUnwritten(db));
       file.close();
     },
   };
