@@ -411,19 +411,26 @@ test("requests in progress are limited per reader, per desk and in total; the so
     }
   };
   const ofKey = begin("a", 1, 16);
-  const says = (who: string, max: number) => `${who} ${max} requests in progress`;
-  expect(refused("a", 1)).toEqual(["rate_limited", 1, says("This reader has", 16)]);
+  expect(refused("a", 1)).toEqual(["rate_limited", 1, "This reader has 16 requests in progress"]);
   begin("b", 1, 16);
-  expect(refused("c", 1)).toEqual(["rate_limited", 1, says("The readers of this desk have", 32)]);
+  expect(refused("c", 1)).toEqual([
+    "rate_limited",
+    1,
+    "The readers of this desk have 32 requests in progress",
+  ]);
   for (const key of ["d", "e"]) begin(key, null, 16);
   expect(refused("f", null)).toEqual([
     "rate_limited",
     1,
-    says("The readers of all desks have", 32),
+    "The readers of all desks have 32 requests in progress",
   ]);
   for (const key of ["g", "h"]) begin(key, 2, 16);
   for (const key of ["i", "j"]) begin(key, 3, 16);
-  expect(refused("k", 9)).toEqual(["unavailable", 1, says("All readers together have", 128)]);
+  expect(refused("k", 9)).toEqual([
+    "unavailable",
+    1,
+    "All readers together have 128 requests in progress",
+  ]);
   expect(refused(null, null)).toBeNull();
   ofKey[0]?.[Symbol.dispose]();
   expect([refused("k", 9), refused("k", 9)?.[0]]).toEqual([null, "unavailable"]);
