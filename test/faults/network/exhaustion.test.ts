@@ -1,15 +1,17 @@
-/** Crowds of clients that waste connections, beside honest clients whose signals must all be stored. */
+/** Clients that waste connections, beside honest clients whose signals must all be stored. */
 import { expect, setDefaultTimeout, test } from "bun:test";
 import { readdirSync } from "node:fs";
+import { connect } from "node:net";
 import { join } from "node:path";
 import { SECOND_MS } from "../../../src/lib/text/time.ts";
 import { makeCertificate, writeCertificate } from "../../kit/certificates.ts";
-import { mintKey, type ServeProcess, signalbox, startServe } from "../../kit/cli.ts";
+import { signalbox } from "../../kit/cli.ts";
 import { startLoad } from "../../kit/load.ts";
-import { onCleanup, temporaryFolder } from "../../kit/setup.ts";
+import { onCleanup, sharedByFile, startTestApp, temporaryFolder } from "../../kit/setup.ts";
 import { until } from "../../kit/until.ts";
 import { expectKept, isFull, memoryMib, report, scale, stop } from "../kit/faults.ts";
 import { startGuests } from "../kit/guests.ts";
+import { startService } from "../kit/service.ts";
 
 setDefaultTimeout(scale(15 * 60_000, 60_000));
 
@@ -20,17 +22,14 @@ const OTHER_DESCRIPTORS_MAX = 64;
 /** Mostly garbage that is not collected yet. */
 const GROWTH_MIB_MAX = 64;
 
-interface Target extends ServeProcess {
-  readonly key: string;
-}
-
-async function startTarget(args: readonly string[], program = signalbox): Promise<Target> {
+async function startTarget(args: readonly string[], program = signalbox) {
   const files = writeCertificate(temporaryFolder(), await makeCertificate("exhaustion"));
   const tls = ["--tls-cert", files.certFile, "--tls-key", files.keyFile];
-  const server = await startServe([...tls, ...args], { program });
-  const { key } = await mintKey(server.dataDir);
+  const { server, key } = await startService({ args: [...tls, ...args], program, scheme: "https" });
   return { ...server, key };
 }
+
+type Target = Awaited<ReturnType<typeof startTarget>>;
 
 /** Two clients that retry, on a kept connection and on one per signal. `end` checks that all is stored. */
 function startHonest({ url, key, dataDir }: Target): () => Promise<string> {
@@ -125,11 +124,9 @@ test("as many idle connections as are allowed stay open", async () => {
   expect(cutSince(server)).toBe(0);
   expect(after - before).toBeLessThan(GROWTH_MIB_MAX + (clients * 10) / 1_024);
   await until(() => countDescriptors(server) < OTHER_DESCRIPTORS_MAX);
-  report(
-    "idle connections",
-    ended.reduce((sum, { opened }) => sum + opened, 0),
-    `${before} MiB before, ${after} MiB with ${open} descriptors; ${honest}`,
-  );
+  const opened = ended.reduce((sum, crowd) => sum + crowd.opened, 0);
+  const memory = `${before} MiB before, ${after} MiB with ${open} descriptors`;
+  report("idle connections", opened, `${memory}; ${honest}`);
 });
 
 /** slowhttptest asks the server itself whether it is available, and must never hear "no". */
@@ -138,12 +135,10 @@ async function slowHttpTest(server: Target, mode: "-H" | "-B" | "-X"): Promise<s
   // The program has no other way to send a key.
   const contentType = `application/json\r\nAuthorization: Bearer ${server.key}`;
   const numbers = `-c ${scale(1_000, 15)} -r ${scale(200, 15)} -i 1 -k 3 -l ${scale(40, 3)} -p 5 -w 1 -y 512 -z 5 -n 2`;
-  const child = Bun.spawn(
-    ["slowhttptest", mode, "-u", server.url + path, "-f", contentType, "-v", "1"].concat(
-      numbers.split(" "),
-    ),
-    { stdin: "ignore", stdout: "pipe", stderr: "inherit" },
-  );
+  const options = ["-u", server.url + path, "-f", contentType, "-v", "1", ...numbers.split(" ")];
+  const child = Bun.spawn(["slowhttptest", mode, ...options], {
+    stdio: ["ignore", "pipe", "inherit"],
+  });
   onCleanup(() => child.kill());
   const output = Bun.stripANSI(await new Response(child.stdout).text());
   const available = [...output.matchAll(/service available:\s+(\w+)/g)].map(([, answer]) => answer);
@@ -181,16 +176,16 @@ test("idle, slow and rude clients: honest clients are served, and memory stays f
   const slow = startGuests({ url, key, kind: "slow", guests: scale(400, 12), pauseMs: 200 });
   const modes = ["-H", "-B", "-X"] as const;
   // Headers are cut after 8 to 12 s, bodies after 28 to 32 s.
-  const long = Bun.sleep(scale(60, 14) * SECOND_MS);
+  const long = Bun.sleep(scale(60, 20) * SECOND_MS);
   const slowTests = await Promise.all(modes.map((mode) => slowHttpTest(server, mode)));
   await long;
-  await minute(5, 16);
+  await minute(5, 22);
   memory.push(memoryMib(server.pid));
   const slowed = await slow.end();
   const [heads = 0, lengths = 0, chunked = 0, handshakes = 0] = slowed.closed;
   expect(Math.min(heads, handshakes)).toBeGreaterThan(0);
   if (isFull) expect(Math.min(lengths, chunked)).toBeGreaterThan(0);
-  await minute(10, 16);
+  await minute(10, 22);
   memory.push(memoryMib(server.pid));
 
   const rudely = await rude.end();
@@ -203,15 +198,43 @@ test("idle, slow and rude clients: honest clients are served, and memory stays f
   const cut = cutSince(server);
   expect(cut).toBeGreaterThan(0);
   expect(cutSince(server, idleUntil + LINE_INTERVAL_MS)).toBe(0);
-  report(
-    "idle clients at the limit",
-    idled.reduce((sum, { opened }) => sum + opened, 0),
-    `${cut} cut; at most ${Math.max(...descriptors)} descriptors`,
-  );
-  report(
-    "slow clients",
-    slowed.opened,
-    `cut: ${slowed.closed.join(", ")}; slowhttptest ${slowTests.join(", ")}`,
-  );
+  const opened = idled.reduce((sum, crowd) => sum + crowd.opened, 0);
+  const most = `${cut} cut; at most ${Math.max(...descriptors)} descriptors`;
+  report("idle clients at the limit", opened, most);
+  const cuts = `cut: ${slowed.closed.join(", ")}; slowhttptest ${slowTests.join(", ")}`;
+  report("slow clients", slowed.opened, cuts);
   report("rude clients", rudely.opened, `MiB over time: ${memory.join(", ")}; ${honest}`);
 });
+
+/** How long each of these clients goes on sending after its request was refused. They begin before the other tests. */
+const talkers = sharedByFile(async () => {
+  const { app, key } = await startTestApp();
+  const auth = `Authorization: Bearer ${key}\r\nContent-Type: application/json\r\n`;
+  const framings = ["Content-Length: 1000000000\r\n", "Transfer-Encoding: chunked\r\n"];
+  const heads = framings.flatMap((framing) => [framing, auth + framing]);
+  return { timesMs: Promise.all(heads.map((head) => timeUntilCut(app.address.port, head))) };
+});
+
+test("a client that keeps sending after a refusal is disconnected", async () => {
+  const timesMs = await talkers().timesMs;
+  expect(Math.max(...timesMs)).toBeLessThan(40_000);
+  const found = `cut after ${Math.round(Math.max(...timesMs) / 1_000)} s`;
+  report("bodies that go on after a 401 or 413", timesMs.length, found);
+});
+
+function timeUntilCut(port: number, head: string): Promise<number> {
+  const chunk = "x".repeat(16_384);
+  const { promise, resolve } = Promise.withResolvers<number>();
+  const startedAt = performance.now();
+  const socket = connect(port, "127.0.0.1");
+  const piece = `${chunk.length.toString(16)}\r\n${chunk}\r\n`;
+  socket.write(`POST /v1/signals HTTP/1.1\r\nHost: signals.example\r\n${head}\r\n`);
+  const sending = setInterval(() => socket.write(piece), 50);
+  socket.on("error", () => {});
+  socket.on("close", () => {
+    clearInterval(sending);
+    resolve(performance.now() - startedAt);
+  });
+  socket.resume();
+  return promise;
+}

@@ -7,8 +7,8 @@ import { controls, hostile, type Kind, startNeighbours } from "./_neighbours.ts"
 
 setDefaultTimeout(300_000);
 
-const SPAN_MS = scale(5_000, 1_500);
-const WARM_UP_MS = 500;
+const SPAN_MS = scale(5_000, 1_000);
+const WARM_UP_MS = 250;
 /** Of the bot, between an answer and its next signal. */
 const PAUSE_MS = 3;
 const RATIO_MAX = 5;

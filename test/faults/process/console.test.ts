@@ -1,15 +1,14 @@
 /** What the console says in Chromium while the server cannot store, refuses, or does not answer. */
 import { expect, setDefaultTimeout, test } from "bun:test";
-import { closeSync, openSync, rmSync, writeSync } from "node:fs";
 import { join } from "node:path";
 import type { Page } from "playwright-core";
 import { openDatabase } from "../../../src/store/sqlite/files/open.ts";
-import { freePort, mintKey, type ServeProcess, startServe } from "../../kit/cli.ts";
+import { freePort, mintKey, startServe } from "../../kit/cli.ts";
 import { post } from "../../kit/setup.ts";
 import { until } from "../../kit/until.ts";
-import { expectAccessible, type OpenWindow, useBrowser } from "../../browser/_browser.ts";
+import { expectAccessible, useBrowser } from "../../browser/_browser.ts";
 import { PASSWORD, seen, Visitor } from "../../console/_console.ts";
-import { mountDisk } from "../kit/disk.ts";
+import { fillDisk, mountDisk } from "../kit/disk.ts";
 import { stop } from "../kit/faults.ts";
 import { recordsIn } from "../../kit/records.ts";
 
@@ -19,48 +18,20 @@ const DISK_MIB = 64;
 const REFUSED = 60;
 const openWindow = useBrowser();
 
-interface Desk {
-  readonly server: ServeProcess;
-  readonly key: string;
-  readonly page: Page;
-  readonly consoleUrl: string;
-}
-
-/** A server on a small disk, and a member's window. */
-async function start(open: OpenWindow): Promise<Desk & { root: string }> {
+/** A server on a small disk, and an invitation to its console. */
+async function start() {
   const root = mountDisk(DISK_MIB);
   const dataDir = join(root, "data");
-  const port = await freePort();
-  const server = await startServe([`--console-listen=127.0.0.1:${port}`], { dataDir });
+  const listen = `127.0.0.1:${await freePort()}`;
+  const server = await startServe([`--console-listen=${listen}`], { dataDir });
   const { key } = await mintKey(dataDir);
-  const consoleUrl = `http://127.0.0.1:${port}`;
-  const { page } = await open(consoleUrl);
-  await page.goto(await invite(dataDir));
-  await page.getByLabel("New password", { exact: true }).fill(PASSWORD);
-  await page.getByRole("button", { name: "Set password" }).click();
-  await page.waitForURL((url) => !url.pathname.startsWith("/join"));
-  return { root, server, key, page, consoleUrl };
+  return { root, dataDir, listen, server, key, link: await invite(dataDir) };
 }
 
 async function invite(dataDir: string): Promise<string> {
   using db = openDatabase(dataDir, "command");
   const desk = (await recordsIn(db).registry.listDesks())[0]?.name ?? "";
   return `/join/${(await recordsIn(db).members.invite(desk, "alice@alpha.example")).token}`;
-}
-
-/** Another program takes everything that is left. */
-function fill(root: string): () => void {
-  const path = join(root, "filler");
-  const file = openSync(path, "w");
-  for (let bytes = 1024 * 1024; bytes >= 1_024; bytes /= 2) {
-    try {
-      for (;;) writeSync(file, new Uint8Array(bytes));
-    } catch (error) {
-      expect((error as NodeJS.ErrnoException).code).toBe("ENOSPC");
-    }
-  }
-  closeSync(file);
-  return () => rmSync(path);
 }
 
 const headline = (page: Page) => page.locator('[data-part="state"] h2');
@@ -70,12 +41,17 @@ const rejected = async (page: Page) =>
   Number((await page.locator('[data-part="rejected"]').innerText()).replaceAll(",", ""));
 
 test("a full disk: Home and every page's header say so in red, Activity counts the 503s, and both end by themselves", async () => {
-  const { root, server, key, page, consoleUrl } = await start(openWindow);
+  const { root, dataDir, listen, server, key, link } = await start();
+  const { page } = await openWindow(`http://${listen}`);
+  await page.goto(link);
+  await page.getByLabel("New password", { exact: true }).fill(PASSWORD);
+  await page.getByRole("button", { name: "Set password" }).click();
+  await page.waitForURL((url) => !url.pathname.startsWith("/join"));
   expect((await post(server.url, key)).status).toBe(201);
   await page.goto("/");
   await headline(page).filter({ hasText: "Signals are arriving" }).waitFor();
 
-  const makeRoom = fill(root);
+  const makeRoom = fillDisk(root);
   const metadata = { note: "x".repeat(30_000) };
   for (let refused = 0; refused < REFUSED;) {
     if ((await post(server.url, key, { metadata })).status === 503) refused += 1;
@@ -102,27 +78,20 @@ test("a full disk: Home and every page's header say so in red, Activity counts t
     .filter({ hasText: /^\d+% of the requests of the last 10 minutes/ })
     .waitFor();
   await stop(server);
-  const again = await startServe([`--console-listen=${new URL(consoleUrl).host}`], {
-    dataDir: join(root, "data"),
-  });
+  const again = await startServe([`--console-listen=${listen}`], { dataDir });
   await page.goto("/activity");
   expect(await rejected(page)).toBe(REFUSED);
   await stop(again);
 });
 
 test("a full disk: a form gets 503 with the reason, and a link to what was typed", async () => {
-  const root = mountDisk(DISK_MIB);
-  const dataDir = join(root, "data");
-  const port = await freePort();
-  const server = await startServe([`--console-listen=127.0.0.1:${port}`], { dataDir });
-  const { key } = await mintKey(dataDir);
-  const visitor = new Visitor(`http://127.0.0.1:${port}`);
-  const link = await invite(dataDir);
+  const { root, listen, server, key, link } = await start();
+  const visitor = new Visitor(`http://${listen}`);
   await visitor.get(link);
   expect((await visitor.post(link, { password: PASSWORD })).status).toBe(303);
   await visitor.get("/keys/new");
 
-  const makeRoom = fill(root);
+  const makeRoom = fillDisk(root);
   const metadata = { note: "x".repeat(30_000) };
   await until(async () => (await post(server.url, key, { metadata })).status === 503);
   const typed = { label: "bot 7", expires: "never" };
