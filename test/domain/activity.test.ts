@@ -1,7 +1,7 @@
 /** The file of activity, and the rate of the last hour. */
 import { Database } from "bun:sqlite";
 import { expect, test } from "bun:test";
-import { chmodSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { chmodSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { readLastHour, usualHour } from "../../src/console/pages/home/last-hour.ts";
 import {
@@ -68,19 +68,39 @@ test("activity is kept, with a warning, when the keys cannot be read or its file
   expect(await activity.buckets(days)).toHaveLength(1);
 });
 
-test("it survives a restart, and other users cannot read it", async () => {
-  const dataDir = temporaryFolder();
-  const before = openActivityFile(dataDir, () => {});
-  await before.write(batchOf(minuteOf(NOW, { stored: 1 })));
-  for (const name of readdirSync(dataDir)) {
-    expect(`${name} ${(statSync(join(dataDir, name)).mode & 0o777).toString(8)}`).toBe(
-      `${name} 600`,
+test("what a locked file refuses is read with what it has, and is written later", async () => {
+  const free = openActivity().activity;
+  const { activity, dataDir } = openActivity();
+  const holder = new Database(join(dataDir, ACTIVITY_NAME));
+  onCleanup(() => holder.close());
+  const read = async (one: ActivityFile) => [
+    await one.buckets(days),
+    await one.rejects(allRejects),
+    await one.keysStillInUse(1, NOW, 10),
+    await one.repeatsOf(1, "a"),
+    await one.differing({ deskId: 1, before: null, limit: 10 }),
+    await one.differingTotal(1, NOW),
+  ];
+  for (const [age, differs] of [["price"], []].entries()) {
+    if (age > 0) holder.run("BEGIN IMMEDIATE");
+    const lastAt = NOW + age;
+    const minutes = [
+      minuteOf(NOW, { stored: 1, unauthorized: 1, lastAt }),
+      rejectsOf([age + 1], NOW, { lastAt }),
+    ];
+    const batch = { minutes, repeats: [repeatsOf("a", differs, { lastAt })] };
+    expect(await free.write(batch)).toBeNull();
+    expect(await activity.write(batch)).toBe(
+      age > 0 ? "another process has locked the database" : null,
     );
+    expect(await read(activity)).toEqual(await read(free));
   }
-  await before.close();
-  const { activity, said } = openActivity(dataDir);
-  expect(await activity.buckets(days)).toHaveLength(1);
-  expect(said).toEqual([]);
+  holder.run("ROLLBACK");
+  expect(await activity.write(batchOf())).toBeNull();
+  await activity.close();
+  const again = openActivity(dataDir);
+  expect(await read(again.activity)).toEqual(await read(free));
+  expect(again.said).toEqual([]);
 });
 
 const unusable: readonly { name: string; spoil: (path: string) => void; isKept: boolean }[] = [

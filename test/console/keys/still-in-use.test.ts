@@ -1,16 +1,8 @@
-/** What the pages of keys and signals say of requests: how many, which were rejected, and which ended keys are still in use. */
+/** What the pages of keys say of requests: how many, which were rejected, and which ended keys are still in use. */
 import { describe, expect, test } from "bun:test";
 import { lastDayFrom } from "../../../src/console/pages/keys/key-list.ts";
 import { mintKey, signal } from "../../kit/setup.ts";
-import {
-  getUntil,
-  rowsIn,
-  seen,
-  startSignedIn,
-  useDesks,
-  type TestConsole,
-  type Visitor,
-} from "../_console.ts";
+import { getUntil, rowsIn, seen, useDesks, type TestConsole, type Visitor } from "../_console.ts";
 
 const newDesk = useDesks();
 
@@ -83,43 +75,6 @@ test("a key whose requests fail for another reason is not shown as still in use,
   expect(seen(ended)).toContain("1 request, 1 rejected");
   expect(seen(ended)).not.toContain("still sends");
   expect(seen((await visitor.get("/keys")).text)).not.toContain("Still in use");
-});
-
-describe("a signal's duplicates", () => {
-  const first = { client_signal_id: "order 1", price: 1, quantity: 2 };
-
-  test("are counted, with the fields that differed", async () => {
-    const { app, visitor } = await newDesk();
-    const post = (fields: object) => app.post({ ...signal, ...first, ...fields });
-    const { body } = await post({});
-    const path = `/signals/${String(body["id"])}`;
-    expect(seen((await visitor.get(path)).text)).toContain("No duplicates known");
-    expect((await post({})).status).toBe(200);
-    const one = seen(await see(visitor, path, "1 duplicate"));
-    expect(one).toContain("With the same content.");
-    expect((await post({ price: 3, quantity: 4 })).status).toBe(200);
-    const text = seen(await see(visitor, path, "2 duplicatesThe latest"));
-    expect(text).toContain(
-      "1 of them had other content: price, quantity. The signal was stored as first sent.",
-    );
-    expect(text).toContain("desk's latest 10,000 signals");
-  });
-
-  test("are not shown for a signal without client_signal_id, nor for another desk's", async () => {
-    const { app, visitor } = await startSignedIn("ada@example.com");
-    const theirs = await mintKey(app.registry, "beta");
-    const nameless = await app.post(signal);
-    const named = await app.post({ ...signal, ...first });
-    for (const status of [201, 200]) expect(await send(app, theirs.key, first)).toBe(status);
-    expect((await app.post({ ...signal, client_signal_id: "order 2" })).status).toBe(201);
-    expect((await app.post({ ...signal, client_signal_id: "order 2" })).status).toBe(200);
-    // Theirs are told of by then: what is told of comes in the order of requests.
-    const { location } = await visitor.get("/signals?find=order+2");
-    await see(visitor, location ?? "", "1 duplicate");
-    const text = async (id: unknown) => seen((await visitor.get(`/signals/${String(id)}`)).text);
-    expect(await text(named.body["id"])).toContain("No duplicates known");
-    expect(await text(nameless.body["id"])).toContain("Duplicates cannot be recognized");
-  });
 });
 
 test("the last 24 hours are the current hour and the 23 before it", () => {

@@ -1,4 +1,4 @@
-/** Duplicates that differ from their signal have a page. */
+/** What pages say of duplicates: the one of their signal, and that of those which differ. */
 import { expect, test } from "bun:test";
 import { ulid } from "ulid";
 import { DAY_MS } from "../../../src/lib/text/time.ts";
@@ -15,7 +15,12 @@ test("a desk sees which signal, when, with which key, and in which fields", asyn
   const { key } = await mintKey(app.registry, "alpha", { label: "bot 7" });
   const sent = { ...signal, client_signal_id: "order 1", price: 1 };
   const { body } = await app.post(sent);
+  const path = `/signals/${String(body["id"])}`;
+  const history = async (says: string) =>
+    seen(await getUntil(visitor, path, (text) => seen(text).includes(says)));
+  await history("No duplicates known");
   await app.post(sent);
+  expect(await history("1 duplicate")).toContain("With the same content.");
   for (const price of [2, 3]) {
     const again = { ...sent, price, quantity: 5 };
     expect((await app.post(again, { Authorization: `Bearer ${key}` })).status).toBe(200);
@@ -26,7 +31,7 @@ test("a desk sees which signal, when, with which key, and in which fields", asyn
   expect(row?.text).toMatch(
     /^BTC\/USDT order 1 price, quantity 2 duplicates \d s ago bot 7 …[0-9a-f]{4}$/,
   );
-  expect(row?.html).toContain(`href="/signals/${String(body["id"])}"`);
+  expect(row?.html).toContain(`href="${path}"`);
   expect((await visitor.get("/activity")).text).toContain(
     `href="${PATH}">2 duplicates with other content than the stored signal</a>`,
   );
@@ -35,7 +40,16 @@ test("a desk sees which signal, when, with which key, and in which fields", asyn
     /2 duplicates had other content than the stored signal and were not stored, the latest \d s ago\. See which/,
   );
   expect(home).toContain(`href="${PATH}"`);
-  expect((await visitor.get(`/signals/${String(body["id"])}`)).text).toContain(`href="${PATH}"`);
+  expect((await visitor.get(path)).text).toContain(`href="${PATH}"`);
+  const counted = await history("3 duplicatesThe latest");
+  expect(counted).toContain(
+    "2 of them had other content: price, quantity. The signal was stored as first sent.",
+  );
+  expect(counted).toContain("desk's latest 10,000 signals");
+  const nameless = (await app.post(signal)).body["id"];
+  expect(seen((await visitor.get(`/signals/${String(nameless)}`)).text)).toContain(
+    "Duplicates cannot be recognized",
+  );
 
   const stranger = (await app.signUp("beta", "bob@beta.example")).visitor;
   expect(seen((await stranger.get(PATH)).text)).toContain("No duplicate differs");
