@@ -8,6 +8,7 @@ import { DATABASE_NAME } from "../../../src/store/sqlite/files/folder.ts";
 import { openForDamage, post, query } from "../../kit/setup.ts";
 import {
   type PageAnswer,
+  rowsIn,
   seen,
   startSignedIn,
   type TestConsole,
@@ -172,8 +173,6 @@ describe("a new key", () => {
     for (const [expires, days] of [
       ["same", 90],
       ["30d", 30],
-      ["same", 30],
-      ["1y", 365],
       ["never", null],
     ] as const) {
       const fields = { overlap: "1h", expires };
@@ -288,13 +287,6 @@ test("an old key's last use is shown during the overlap, and not after", async (
   expect(await detail()).toContain(advice);
   db.run("UPDATE api_keys SET expires_at = ? WHERE id = ?", [Date.now() - 1, old.id]);
   expect(await detail()).not.toContain("safe to revoke");
-  // It has ended: there is nothing to rotate.
-  const ended = await submit(visitor, `/keys/${old.id}/rotate`, { overlap: "1h" });
-  expect([ended.status, seen(ended.text)]).toEqual([
-    422,
-    expect.stringContaining("Nothing was rotated"),
-  ]);
-  expect(keysOf(app)).toHaveLength(3);
 });
 
 const hostile = [
@@ -363,15 +355,6 @@ describe("renaming", () => {
   });
 });
 
-/** The label and the state of each key in a list. */
-const rowsOf = (html: string) =>
-  [...html.matchAll(/<tr>.*?<\/tr>/g)]
-    .slice(1)
-    .map(([row]) => [
-      /<bdi[^>]*>(.*?)<\/bdi>/.exec(row)?.[1] ?? "no label",
-      /class="tag (\w+)">(\w+)</.exec(row)?.slice(1).join(" "),
-    ]);
-
 describe("the list", () => {
   test("begins with keys that expire soon, until they have a successor", async () => {
     const { app, visitor } = await startSignedIn("ada@example.com");
@@ -404,31 +387,27 @@ describe("the list", () => {
     expect(await detail()).not.toContain("Expiring soon");
   });
 
-  test("shows active keys newest first, ended ones on a page of their own, and who created each", async () => {
+  test("says how keys that have ended did, and the page of each who created it", async () => {
     const { app, visitor } = await startSignedIn("ada@example.com");
-    const labels = ["first", "second", "third", "fourth"];
-    const created = new Map<string, Created>();
-    for (const label of labels) created.set(label, await create(visitor, { label }));
-    const idOf = (label: string) => created.get(label)?.id ?? "";
-    await revoke(visitor, idOf("second"), "second");
+    const revoked = await create(visitor, { label: "first" });
+    const expired = await create(visitor, { label: "second" });
+    await revoke(visitor, revoked.id, "first");
     openForDamage(app.dataDir).run("UPDATE api_keys SET expires_at = ? WHERE id = ?", [
       Date.now() - 1,
-      idOf("third"),
+      expired.id,
     ]);
-    const { text } = await visitor.get("/keys");
-    expect(rowsOf(text)).toEqual([
-      ["fourth", "good Active"],
-      ["first", "good Active"],
-      ["no label", "good Active"],
+    expect(rowsIn((await visitor.get("/keys")).text).map(({ text }) => text)).toEqual([
+      expect.stringMatching(/^no label …[0-9a-f]{4} Active /),
     ]);
-    expect(rowsOf((await visitor.get("/keys?ended=all")).text)).toEqual([
-      ["third", "calm Expired"],
-      ["second", "bad Revoked"],
+    expect(rowsIn((await visitor.get("/keys?ended=all")).text).map(({ text }) => text)).toEqual([
+      expect.stringContaining(`second …${expired.key.slice(-4)} Expired `),
+      expect.stringContaining(`first …${revoked.key.slice(-4)} Revoked `),
     ]);
-    expect(text).toContain(`…${created.get("first")?.key.slice(-4)}`);
     const madeBy = async (id: string) =>
-      / by (\S+|an administrator)Expires/.exec(seen((await visitor.get(`/keys/${id}`)).text))?.[1];
-    expect(await madeBy(idOf("first"))).toBe("ada@example.com");
+      / by (\S+|an administrator)(Expires|Revoked)/.exec(
+        seen((await visitor.get(`/keys/${id}`)).text),
+      )?.[1];
+    expect(await madeBy(revoked.id)).toBe("ada@example.com");
     expect(await madeBy(app.keyId)).toBe("an administrator");
   });
 });

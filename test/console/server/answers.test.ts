@@ -7,6 +7,7 @@ import {
   OTHER_PASSWORD,
   type PageAnswer,
   PASSWORD,
+  seen,
   signIn,
   startConsole,
   startSignedIn,
@@ -51,6 +52,16 @@ test("a query or a form with thousands of parameters is refused", async () => {
   expect([page.status, page.text]).toEqual([400, expect.stringContaining("Too many parameters")]);
   const form = Object.fromEntries(Array.from({ length: 101 }, (_, n) => [`f${n}`, ""]));
   expect((await visitor.post("/keys", form)).status).toBe(400);
+});
+
+test("a request over plain HTTP, and one that is no form, are refused with their reason", async () => {
+  const visitor = (await startConsole({ config: { trustedProxies: ["127.0.0.1"] } })).visitor();
+  for (const [answer, status, reason] of [
+    [await visitor.get("/sign-in", { "X-Forwarded-Proto": "http" }), 403, "HTTPS only"],
+    [await visitor.post("/sign-in", {}, { "Content-Type": "text/plain" }), 415, "Not a form"],
+  ] as const) {
+    expect([answer.status, seen(answer.text)]).toEqual([status, expect.stringContaining(reason)]);
+  }
 });
 
 test("every list accepts any cursor and ends", async () => {
