@@ -43,7 +43,15 @@ export function Field({ id, label, hint, options, children, ...input }: FieldPro
     <div class="field">
       <label for={id}>{label}</label>
       {children}
-      {options !== undefined && <Select id={id} options={options} value={input.value as string} />}
+      {options !== undefined && (
+        <select id={id} name={id}>
+          {options.map(({ value, name }) => (
+            <option value={value} selected={value === input.value}>
+              {name}
+            </option>
+          ))}
+        </select>
+      )}
       {isPlain && (
         <input
           id={id}
@@ -58,26 +66,6 @@ export function Field({ id, label, hint, options, children, ...input }: FieldPro
         </p>
       )}
     </div>
-  );
-}
-
-export function Select({
-  id,
-  options,
-  value,
-}: {
-  id: string;
-  options: readonly Option[];
-  value: string | undefined;
-}): VNode {
-  return (
-    <select id={id} name={id}>
-      {options.map((option) => (
-        <option value={option.value} selected={option.value === value}>
-          {option.name}
-        </option>
-      ))}
-    </select>
   );
 }
 

@@ -43,11 +43,6 @@ export function describeSum(buckets: readonly Outcomes[], kind: keyof Outcomes):
   return kind === "duplicate" ? plural(sum, kind) : `${sum.toLocaleString("en")} ${kind}`;
 }
 
-/** Such as "214 stored, 3 duplicates, 1 rejected". */
-export function describeOutcomes(buckets: readonly Outcomes[]): string {
-  return kinds.map((kind) => describeSum(buckets, kind)).join(", ");
-}
-
 export interface Drawing extends Omit<Span, "now"> {
   /** Those with anything in them. */
   readonly buckets: readonly Bucket[];
@@ -85,7 +80,7 @@ export function frameOf(bars: readonly Bucket[], label: string) {
     viewBox: `0 0 ${bars.length * STEP - 1} ${HEIGHT}`,
     preserveAspectRatio: "none",
     role: "img",
-    "aria-label": `${label}: ${describeOutcomes(bars)}`,
+    "aria-label": `${label}: ${kinds.map((kind) => describeSum(bars, kind)).join(", ")}`,
   } as const;
 }
 

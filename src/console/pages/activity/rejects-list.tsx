@@ -19,7 +19,7 @@ import {
 import { type ActivityQuestion, pathOf } from "./question.ts";
 
 /** With the latest of its keys; null: a restore removed it. */
-export type ListedRejects = Rejects & { readonly latestKey: ApiKey | null };
+type ListedRejects = Rejects & { readonly latestKey: ApiKey | null };
 
 export interface RejectListing {
   /** The one with the latest request first. */

@@ -26,7 +26,7 @@ export function snippets(publicUrl: string): readonly Snippet[] {
       id: "curl",
       name: "curl",
       how: `Set ${KEY_VARIABLE} as above. Save this as send.sh, and run it in the same terminal: sh send.sh.`,
-      text: withUrl(curl, shellQuoted(signalsUrl(url))),
+      text: withUrl(curl, shellQuoted(`${url}/v1/signals`)),
       client: null,
     },
     {
@@ -44,10 +44,6 @@ export function snippets(publicUrl: string): readonly Snippet[] {
       client: { file: "signalbox.ts", text: textOf("signalbox.ts") },
     },
   ];
-}
-
-export function signalsUrl(publicUrl: string): string {
-  return `${publicUrl.replace(/\/+$/, "")}/v1/signals`;
 }
 
 /** The example with the address of this server, quoted as its language does. */
