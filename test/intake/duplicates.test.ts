@@ -2,6 +2,7 @@
 import { expect, test } from "bun:test";
 import { Writer } from "../../src/store/sqlite/append/writer.ts";
 import { mintKey, onCleanup, query, signal, startTestApp, type TestApp } from "../kit/setup.ts";
+import { noEvents } from "../storage/start.ts";
 import { prepare } from "../store/_submissions.ts";
 
 test("of many concurrent posts with one client_signal_id exactly one gets 201, and all get the same id", async () => {
@@ -29,22 +30,12 @@ test("a header Idempotency-Key is not read, as docs/api.md says", async () => {
   expect(await Bun.file("docs/api.md").text()).toContain("`Idempotency-Key` header is not read");
 });
 
-const nothing = (): void => {};
-
 test("two writers on one folder, as if its lock file was deleted, store each signal once", async () => {
   const { dataDir, submit } = await prepare();
-  const events = {
-    onCommitted: nothing,
-    onFatal: nothing,
-    onProblem: nothing,
-    onRecovered: nothing,
-    onTransaction: nothing,
-    onStored: nothing,
-  };
   const where = { dataDir, externalCheckpoints: false };
-  const first = await Writer.start(where, events);
+  const first = await Writer.start(where, noEvents);
   onCleanup(() => first.close());
-  const second = await Writer.start(where, events);
+  const second = await Writer.start(where, noEvents);
   onCleanup(() => second.close());
   const submissions = Array.from({ length: 200 }, (_, index) =>
     submit({ signal: { client_signal_id: String(index) } }),

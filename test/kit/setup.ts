@@ -38,6 +38,18 @@ export function onCleanup(cleanup: Cleanup): void {
   cleanups.push(cleanup);
 }
 
+/** Runs when it is called, or else after the test. */
+export function closedOnce(close: () => Promise<unknown>): () => Promise<void> {
+  let isClosed = false;
+  const once = async (): Promise<void> => {
+    if (isClosed) return;
+    isClosed = true;
+    await close();
+  };
+  onCleanup(once);
+  return once;
+}
+
 async function cleanUp(all = cleanups): Promise<void> {
   for (const cleanup of all.splice(0).toReversed()) await cleanup();
 }
@@ -174,13 +186,7 @@ export async function startTestApp(options: TestAppOptions = {}): Promise<TestAp
       findOwn: () => Promise.resolve(null),
     },
   });
-  let isStopped = false;
-  const stop = async (): Promise<void> => {
-    if (isStopped) return;
-    isStopped = true;
-    await app.stop();
-  };
-  onCleanup(stop);
+  const stop = closedOnce(() => app.stop());
   const url = app.publicUrl;
   const call = (path: string, init: BunFetchRequestInit = {}) => callUrl(url, path, init);
   return {

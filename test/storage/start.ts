@@ -10,7 +10,7 @@ import {
   type ServerStorageEvents,
 } from "../../src/domain/storage/storage.ts";
 import { everySignal, type SignalQuery } from "../../src/domain/signal/stored-signal.ts";
-import { onCleanup } from "../kit/setup.ts";
+import { closedOnce } from "../kit/setup.ts";
 import { emptySignal } from "../store/_signal.ts";
 
 export interface Subject {
@@ -40,6 +40,19 @@ export const BOB = "bob@example.com";
 export const UNKNOWN_ID = "01K5QZ8F3V9X2M7T4B6N1C0D8E";
 export const inUse = { expires_at: null, revoked_at: null, desk_archived_at: null };
 
+const nothing = (): void => {};
+
+/** What a storage and its writer report, to nobody. */
+export const noEvents = {
+  onFatal: nothing,
+  onProblem: nothing,
+  onRecovered: nothing,
+  onTransaction: nothing,
+  onStored: nothing,
+  onWarning: nothing,
+  onCommitted: nothing,
+};
+
 /** Desks `alpha` and `beta` with a key each, and a clock that stands still until it is set. */
 export async function start() {
   const reopen = tested().make();
@@ -47,23 +60,16 @@ export async function start() {
   const fatal: string[] = [];
   const stored: ReadonlySet<number>[] = [];
   const events = {
-    onFatal: (reason: string) => void fatal.push(reason),
-    onProblem: () => {},
-    onRecovered: () => {},
-    onTransaction: () => {},
+    ...noEvents,
+    onFatal: (text: string) => void fatal.push(text),
     onStored: (desks: ReadonlySet<number>) => void stored.push(desks),
-    onWarning: () => {},
   };
   const open = async () => {
     const { server, console } = await reopen(() => time.at, events);
-    let isOpen = true;
-    const close = async (): Promise<void> => {
-      if (!isOpen) return;
-      isOpen = false;
+    const close = closedOnce(async () => {
       await console.close();
       await server.close();
-    };
-    onCleanup(close);
+    });
     return { ...console, server, close };
   };
   const storage = await open();

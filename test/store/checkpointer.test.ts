@@ -7,7 +7,8 @@ import { openDatabase } from "../../src/store/sqlite/files/open.ts";
 import { openServerStorage } from "../../src/store/sqlite/store.ts";
 import { mintKey, startServe } from "../kit/cli.ts";
 import { startLoad } from "../kit/load.ts";
-import { onCleanup, query } from "../kit/setup.ts";
+import { closedOnce, onCleanup, query } from "../kit/setup.ts";
+import { noEvents } from "../storage/start.ts";
 import { prepare } from "./_submissions.ts";
 import { recordsIn } from "../kit/records.ts";
 
@@ -20,20 +21,12 @@ async function open(externalCheckpoints: boolean) {
   const store = await openServerStorage(
     { dataDir, externalCheckpoints },
     {
+      ...noEvents,
       onFatal: (reason) => fatal.push(reason),
       onProblem: ({ reason }) => fatal.push(reason),
-      onRecovered: () => {},
-      onTransaction: () => {},
-      onStored: () => {},
-      onWarning: () => {},
     },
   );
-  let isClosed = false;
-  const close = async (): Promise<void> => {
-    if (!isClosed) await store.close();
-    isClosed = true;
-  };
-  onCleanup(close);
+  const close = closedOnce(() => store.close());
   const append = () => store.append(submit({ signal: { client_signal_id: crypto.randomUUID() } }));
   const appendMany = async (): Promise<void> => {
     for (let sent = 0; sent < SIGNALS; sent += 500) {

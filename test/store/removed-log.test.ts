@@ -5,9 +5,8 @@ import { join } from "node:path";
 import { openDatabase } from "../../src/store/sqlite/files/open.ts";
 import { openServerStorage } from "../../src/store/sqlite/store.ts";
 import { onCleanup, query, rejection } from "../kit/setup.ts";
+import { noEvents } from "../storage/start.ts";
 import { prepare } from "./_submissions.ts";
-
-const nothing = (): void => {};
 
 test("a change in a database whose log was deleted meanwhile is refused", async () => {
   const { dataDir, db, registry } = await prepare();
@@ -27,14 +26,7 @@ async function start() {
   const [ended, hindered] = [Promise.withResolvers<string>(), Promise.withResolvers<string>()];
   const store = await openServerStorage(
     { dataDir, externalCheckpoints: false },
-    {
-      onFatal: ended.resolve,
-      onProblem: ({ reason }) => hindered.resolve(reason),
-      onRecovered: nothing,
-      onTransaction: nothing,
-      onStored: nothing,
-      onWarning: nothing,
-    },
+    { ...noEvents, onFatal: ended.resolve, onProblem: ({ reason }) => hindered.resolve(reason) },
   );
   onCleanup(() => store.close());
   return { dataDir, submit, store, ended: ended.promise, hindered: hindered.promise };

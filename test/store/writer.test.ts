@@ -9,6 +9,7 @@ import { BatchCommitter } from "../../src/store/sqlite/append/batch.ts";
 import { QUEUE_METADATA_UNITS_MAX } from "../../src/store/records/queue.ts";
 import { Writer } from "../../src/store/sqlite/append/writer.ts";
 import { onCleanup, query, rejection } from "../kit/setup.ts";
+import { noEvents } from "../storage/start.ts";
 import { prepare } from "./_submissions.ts";
 
 async function startWriter(dataDir: string) {
@@ -18,21 +19,14 @@ async function startWriter(dataDir: string) {
   const writer = await Writer.start(
     { dataDir, externalCheckpoints: false },
     {
-      onCommitted: () => {},
+      ...noEvents,
       onFatal: (reason) => fatal.push(reason),
       onProblem: (problem) => problems.push(problem),
-      onRecovered: () => {},
       onTransaction: (transaction) => transactions.push(transaction),
-      onStored: () => {},
     },
   );
-  let isClosed = false;
-  const close = async (): Promise<void> => {
-    if (!isClosed) await writer.close();
-    isClosed = true;
-  };
-  onCleanup(close);
-  return { writer, fatal, problems, transactions, close };
+  onCleanup(() => writer.close());
+  return { writer, fatal, problems, transactions };
 }
 
 const count = (dataDir: string) =>
