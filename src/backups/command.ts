@@ -12,19 +12,13 @@ const GRACE_MS = 2_000;
 const LINES_MAX = 5;
 const CHARACTERS_MAX = 1_000;
 
-interface Limits {
-  readonly timeoutMs: number;
-  /** Ends the command. */
-  readonly signal: AbortSignal;
-}
-
 export class CommandTimeout extends Error {}
 
-/** Runs what `backupScript` returns. Throws an `Error` that says how it failed, with the end of its stderr. */
+/** Runs what `backupScript` returns; `signal` ends it. Throws an `Error` that says how it failed, with the end of its stderr. */
 export async function runBackupCommand(
   script: string,
   file: string,
-  { timeoutMs, signal }: Limits,
+  { timeoutMs, signal }: { readonly timeoutMs: number; readonly signal: AbortSignal },
 ): Promise<void> {
   // A process group of its own, so that a whole pipeline can be ended.
   const child = Bun.spawn(["/bin/sh", "-c", script], {
@@ -36,10 +30,10 @@ export async function runBackupCommand(
   });
   lowerPriority(child.pid);
   const said = new Tail(child.stderr);
-  const timeout = AbortSignal.timeout(timeoutMs);
+  // An abort rejects the delay.
   const isCut = await Promise.race([
     child.exited.then(() => false),
-    untilAborted(AbortSignal.any([signal, timeout])),
+    delay(timeoutMs, true, { signal, ref: false }).catch(() => true),
   ]);
   if (isCut) {
     killGroup(child.pid, "SIGTERM");
@@ -61,13 +55,6 @@ export async function runBackupCommand(
   throw new Error(
     withStderr(signalCode === null ? `exit code ${exitCode}` : `it was killed (${signalCode})`),
   );
-}
-
-function untilAborted(signal: AbortSignal): Promise<true> {
-  return new Promise((resolve) => {
-    if (signal.aborted) resolve(true);
-    signal.addEventListener("abort", () => resolve(true), { once: true });
-  });
 }
 
 function killGroup(pid: number, signal: NodeJS.Signals): void {

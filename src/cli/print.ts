@@ -103,18 +103,17 @@ function shortTime(time: number | null): string {
     : whole.slice(0, "2026-11-22".length);
 }
 
-/** Prints records as JSON or as a table; `none` is the note for people if there are none. */
+interface ListFormat<Item> {
+  readonly json: true | undefined;
+  /** The note for people if there are none. */
+  readonly none: string;
+  readonly columns: Columns<Item>;
+}
+
+/** Prints records as JSON or as a table. */
 export function printList<Item>(
   records: readonly Item[],
-  {
-    json,
-    none,
-    columns,
-  }: {
-    readonly json: true | undefined;
-    readonly none: string;
-    readonly columns: Columns<Item>;
-  },
+  { json, none, columns }: ListFormat<Item>,
 ): void {
   if (json) printJson(records);
   else if (records.length === 0) printNote(none);

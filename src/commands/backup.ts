@@ -26,14 +26,6 @@ interface BackupOptions extends DataOptions {
   readonly command?: string;
 }
 
-/** A backup as `--json` and the log report it. */
-interface Backup {
-  readonly file: string;
-  readonly bytes: number;
-  readonly signals: number;
-  readonly newest_id: string | null;
-}
-
 export const backupCommand = defineCommand({
   name: "backup",
   description: "copy the database to a file, verified, while the server runs",
@@ -67,12 +59,12 @@ that name, and no other file. It contains the hashes of keys, never a key.`,
       : backUpEvery(resolve(target), options.every, options),
 });
 
-/** Makes one backup, in a process of its own. */
+/** Makes one backup, in a process of its own. Returns it as `--json` and the log report it. */
 async function backUp(
   dataDir: string,
   file: string,
   options: Pick<CopyOptions, "earlier" | "signal" | "onProgress">,
-): Promise<Backup> {
+) {
   refuseForeignFolder(dataDir);
   const { signals, newest_id } = await databaseFiles.copyInProcess(
     databaseFiles.pathIn(dataDir),

@@ -42,14 +42,11 @@ export const healthcheckCommand = defineCommand({
   },
 });
 
-interface Health {
-  readonly status: string;
-  readonly checks?: Readiness["checks"];
-}
-
-async function readHealth(answer: Response): Promise<Health> {
+async function readHealth(answer: Response) {
   const body: unknown = await answer.json().catch(() => null);
-  if (typeof body === "object" && body !== null && "status" in body) return body as Health;
+  if (typeof body === "object" && body !== null && "status" in body) {
+    return body as { readonly status: string; readonly checks?: Readiness["checks"] };
+  }
   throw new UserError(
     "The answer did not come from signalbox's health check: give the address of serve's --ops-listen.",
   );

@@ -13,10 +13,6 @@ import { plural, printChanged, printNote } from "../cli/print.ts";
 import { showProgress } from "../cli/progress.ts";
 import { selfProgram } from "../lib/self.ts";
 
-interface RestoreOptions extends DataOptions {
-  readonly force?: true;
-}
-
 export const restoreCommand = defineCommand({
   name: "restore",
   description: "replace the database by a backup; the server must be stopped",
@@ -32,7 +28,7 @@ stored as new ones. Members must sign in to the console again.`,
     "signalbox restore /backup/signalbox.db --data /var/lib/signalbox",
     "signalbox restore /backup/signalbox.db --data /var/lib/signalbox --force",
   ],
-  run: async ({ data, force, json }: RestoreOptions, file: string) => {
+  run: async ({ data, force, json }: DataOptions & { force?: true }, file: string) => {
     const dataDir = resolve(data);
     requireFile(file, `name a backup in it, such as ${databaseFiles.pathIn(file)}`);
     const { signals, newest_id } = await verifyBackup(resolve(file));

@@ -120,14 +120,10 @@ function reportCheck(
   printNote(`${name}: ${plural(signals, "signal")}, all valid${ids}.`);
 }
 
-interface JournalFile {
-  readonly file: string;
-  /** Null if the file does not exist yet. */
-  readonly recorded: Journal | null;
-}
+type JournalFile = ReturnType<typeof findJournal>;
 
-/** Returns null if the input has no place for a journal and none is named. */
-function findJournal(input: Input, named: string | undefined): JournalFile | null {
+/** Returns null if the input has no place for a journal and none is named. `recorded`: null before the first run. */
+function findJournal(input: Input, named: string | undefined) {
   if (named === undefined && !input.isFile) return null;
   const file = named ?? `${input.name}.journal`;
   if (input.isSame(file)) {
@@ -136,7 +132,7 @@ function findJournal(input: Input, named: string | undefined): JournalFile | nul
   return { file, recorded: readJournal(file) };
 }
 
-function firstIdFor({ name }: Input, checked: Checked, journal: JournalFile | null): string {
+function firstIdFor({ name }: Input, checked: Checked, journal: JournalFile): string {
   if (journal === null) {
     throw new UserError(
       `Nothing was sent: ${plural(checked.withoutId, "signal")} in ${name} without client_signal_id. Name a file for their ids with --journal FILE, so that the run can be repeated if it is interrupted.`,

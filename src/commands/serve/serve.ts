@@ -19,10 +19,6 @@ import { stopSignal } from "../../cli/stop-signal.ts";
 /** How long a process whose storage has failed waits for its last answers to be sent. */
 const LAST_ANSWERS_MS = 2_000;
 
-interface Options extends ServeOptions {
-  readonly check?: true;
-}
-
 export const serveCommand = defineCommand({
   name: "serve",
   description: "take signals over HTTP",
@@ -51,7 +47,7 @@ directory, which is Let's Encrypt if you name no other.`,
   run: serve,
 });
 
-async function serve(options: Options, command: Command): Promise<void> {
+async function serve(options: ServeOptions & { check?: true }, command: Command): Promise<void> {
   requireKnownSettings();
   const config = readConfig(options, command);
   if (options.check) return checkConfig(config);

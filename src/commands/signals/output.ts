@@ -8,18 +8,15 @@ import { type Columns, formatTime, streamTable } from "../../cli/print.ts";
 /** A chunk that is read, and printed, at once. */
 export const CHUNK = { rows: 1_000, metadataUnits: 1024 * 1024 };
 
-/** Prints signals below those that it printed before. */
-type SignalPrinter = (signals: readonly StoredSignal[]) => void;
-
 /** `isOneDesk`: the table needs no column for the desk. */
-export function tablePrinter(isOneDesk: boolean): SignalPrinter {
+export function tablePrinter(isOneDesk: boolean): (signals: readonly StoredSignal[]) => void {
   const { DESK: _, ...others } = columns;
   return streamTable(isOneDesk ? others : columns);
 }
 
-export const ndjsonPrinter: SignalPrinter = (signals) => {
+export function ndjsonPrinter(signals: readonly StoredSignal[]): void {
   if (signals.length > 0) writeLines(signals.map(fileLines.ndjson).join(""));
-};
+}
 
 /** People read a terminal; programs get each text as it was sent. */
 export function writeLines(lines: string): void {
