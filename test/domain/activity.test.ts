@@ -68,19 +68,21 @@ test("activity is kept, with a warning, when the keys cannot be read or its file
   expect(await activity.buckets(days)).toHaveLength(1);
 });
 
+/** What pages read of desk 1. */
+const read = async (activity: ActivityFile) => [
+  await activity.buckets(days),
+  await activity.rejects(allRejects),
+  await activity.keysStillInUse(1, NOW, 10),
+  await activity.repeatsOf(1, "a"),
+  await activity.differing({ deskId: 1, before: null, limit: 10 }),
+  await activity.differingTotal(1, NOW),
+];
+
 test("what a locked file refuses is read with what it has, and is written later", async () => {
   const free = openActivity().activity;
   const { activity, dataDir } = openActivity();
   const holder = new Database(join(dataDir, ACTIVITY_NAME));
   onCleanup(() => holder.close());
-  const read = async (one: ActivityFile) => [
-    await one.buckets(days),
-    await one.rejects(allRejects),
-    await one.keysStillInUse(1, NOW, 10),
-    await one.repeatsOf(1, "a"),
-    await one.differing({ deskId: 1, before: null, limit: 10 }),
-    await one.differingTotal(1, NOW),
-  ];
   for (const [age, differs] of [["price"], []].entries()) {
     if (age > 0) holder.run("BEGIN IMMEDIATE");
     const lastAt = NOW + age;
