@@ -148,14 +148,6 @@ export function loadFirst({ acme, tls }: ServeConfig): Certificate | null {
 
 /** While there is a valid certificate, a start can do without the address of the challenges. */
 export function withAddressesToStart(config: ServeConfig, now: number): ServeConfig {
-  return hasValidCertificate(config.dataDir, now) ? { ...config, acme: null } : config;
-}
-
-function hasValidCertificate(dataDir: string, now: number): boolean {
-  try {
-    return now < (readCertificate(dataDir)?.expiresAt ?? 0);
-  } catch {
-    // Another one is ordered.
-    return false;
-  }
+  const isValid = now < (readCertificate(config.dataDir)?.expiresAt ?? 0);
+  return isValid ? { ...config, acme: null } : config;
 }

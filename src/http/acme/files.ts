@@ -4,7 +4,7 @@ import { existsSync, lstatSync, mkdirSync, readFileSync, statSync } from "node:f
 import { open, rename, rm, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { Value } from "@sinclair/typebox/value";
-import { systemCode, UserError } from "../../lib/errors.ts";
+import { messageOf, systemCode, UserError } from "../../lib/errors.ts";
 import { type Certificate, type CertificateFiles, loadCertificate } from "../tls.ts";
 import { makeKey } from "./order.ts";
 import { type AcmeState, State } from "./state.ts";
@@ -46,10 +46,18 @@ export function makeFolder(dataDir: string): void {
   mkdirSync(pathsIn(dataDir).folder, { recursive: true, mode: 0o700 });
 }
 
-/** Returns null if there is none. Throws `UserError` if it cannot be used. */
-export function readCertificate(dataDir: string): Certificate | null {
+/** Returns null if there is none, or none that can be used: another one is ordered then. */
+export function readCertificate(
+  dataDir: string,
+  onUnusable: (reason: string) => void = () => {},
+): Certificate | null {
   const files = acmeFiles(dataDir);
-  return existsSync(files.certFile) ? loadCertificate(files) : null;
+  try {
+    return existsSync(files.certFile) ? loadCertificate(files) : null;
+  } catch (error) {
+    onUnusable(messageOf(error));
+    return null;
+  }
 }
 
 /** `text`: PEM, of the key and of the chain. */

@@ -12,7 +12,7 @@ import * as files from "./files.ts";
 import { orderCertificate } from "./order.ts";
 import { type AcmePlan, readCa } from "./plan.ts";
 import { certificateId, decideRenewal } from "./renewal.ts";
-import { type AcmeStatus, findUsable, reportFailure, reportStart } from "./report.ts";
+import { type AcmeStatus, reportFailure, reportStart } from "./report.ts";
 import {
   type AcmeState,
   askedOf,
@@ -66,7 +66,9 @@ export class AcmeJob {
     const ca = readCa(plan);
     this.#directory = { url: plan.directory, ca, now };
     files.makeFolder(dataDir);
-    this.#certificate = findUsable(dataDir, log);
+    this.#certificate = files.readCertificate(dataDir, (reason) =>
+      log.warn({ reason }, "the stored certificate cannot be used: another one is ordered"),
+    );
     const state = resumeState(files.readState(dataDir), askedOf(plan, ca));
     this.#state = boundWaits(state, now());
     reportStart(dataDir, log, this.status, now());

@@ -1,8 +1,7 @@
 /** How the certificate of `--acme-domain` fares, and what the log says about it. */
 import type { Logger } from "pino";
 import { messageOf } from "../../lib/errors.ts";
-import type { Certificate } from "../tls.ts";
-import { readAccountKey, readCertificate } from "./files.ts";
+import { readAccountKey } from "./files.ts";
 import type { AcmeState } from "./state.ts";
 
 /** For the log, `/status` and metrics. Times are epoch milliseconds. */
@@ -21,19 +20,6 @@ export interface AcmeStatus {
   readonly failure: AcmeState["failure"];
   /** False: `failure` is that challenges cannot be answered. */
   readonly is_listening: boolean;
-}
-
-/** Returns null without a certificate, and for one that cannot be used. */
-export function findUsable(dataDir: string, log: Logger): Certificate | null {
-  try {
-    return readCertificate(dataDir);
-  } catch (error) {
-    log.warn(
-      { reason: messageOf(error) },
-      "the stored certificate cannot be used: another one is ordered",
-    );
-    return null;
-  }
 }
 
 /** Logs at a start what an earlier one left undone, and what would be found with the next renewal. */
