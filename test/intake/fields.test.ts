@@ -178,39 +178,6 @@ test("an unknown field is refused, and its reason suggests the field that was me
   expect(query(dataDir, "SELECT count(*) AS n FROM signals")).toEqual([{ n: 0 }]);
 });
 
-test("one answer has every invalid field and no valid one", async () => {
-  const { post } = emptyApp();
-  const { status, body } = await post({
-    source: "venue_9",
-    symbol: "",
-    side: "open",
-    direction: null,
-    price: "1",
-    quantity: 2,
-    signal_time: 1.5,
-    client_signal_id: "\u0007",
-    metadata: [],
-    Price: 1,
-  });
-  expect([status, body]).toEqual([
-    422,
-    {
-      error: "validation_failed",
-      fields: {
-        source: "must be one of: venue_1, venue_2, venue_3",
-        type: "required",
-        symbol: "must have 1 to 512 characters",
-        direction: "must be one of: long, short, buy, sell",
-        price: "must be a number",
-        signal_time: "must be an integer",
-        client_signal_id: "must not contain control characters",
-        metadata: "must be an object",
-        Price: "unknown field; did you mean price?",
-      },
-    },
-  ]);
-});
-
 /** A signal with these members beside a wrong `side`; `fields` of the answer. */
 async function reasonsFor(names: readonly string[]): Promise<unknown> {
   const { post } = emptyApp();
