@@ -1,6 +1,6 @@
 /** SQLite in a data folder. */
 import type { Database } from "bun:sqlite";
-import { existsSync, statSync } from "node:fs";
+import { statSync } from "node:fs";
 import { join, resolve } from "node:path";
 import type { Engine } from "../../domain/storage/engine.ts";
 import type { DatabaseFiles } from "../../domain/storage/files.ts";
@@ -12,7 +12,7 @@ import { copyInProcess, findOwnInProcess } from "./copies/copying.ts";
 import { restore } from "./copies/restore.ts";
 import { describeProblem, verifyDatabase } from "./copies/verify.ts";
 import { explainCommandFailure, explainTransient, isTransient } from "./files/failures.ts";
-import { DATABASE_NAME, requireDatabase } from "./files/folder.ts";
+import { DATABASE_NAME, hasDatabase, requireDatabase } from "./files/folder.ts";
 import { isFolderLocked } from "./files/lock.ts";
 import { openDatabase, readDatabase } from "./files/open.ts";
 import { openForReading } from "./read/read.ts";
@@ -47,7 +47,7 @@ const files: DatabaseFiles = {
 
 export const sqlite = {
   files,
-  hasDatabase: (dataDir) => existsSync(pathIn(dataDir)),
+  hasDatabase,
   requireDatabase,
   isLocked: isFolderLocked,
   openServerStorage,

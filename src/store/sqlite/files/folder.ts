@@ -94,7 +94,7 @@ export function requireDatabase(dataDir: string): void {
   );
 }
 
-function hasDatabase(dataDir: string): boolean {
+export function hasDatabase(dataDir: string): boolean {
   try {
     if (statSync(dataDir, { throwIfNoEntry: false }) === undefined) return false;
     refuseForeignFolder(dataDir);

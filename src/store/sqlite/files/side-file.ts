@@ -8,7 +8,7 @@ import type { Sql } from "../../records/sql.ts";
 import { change, reading } from "../sql.ts";
 import { describeFailure, isUnreadable } from "./failures.ts";
 import { readVersion } from "./migrate.ts";
-import { inTransaction } from "./transaction.ts";
+import { guard, inTransaction } from "./transaction.ts";
 
 /** Only this process writes to the file, but a person may read it, and be the last to close it. */
 export const BUSY_TIMEOUT_MS = 1_000;
@@ -121,8 +121,7 @@ export class SideFile {
   #prepare(db: Database): Database {
     const { sql, version, synchronous = "NORMAL", onOpened } = this.#options;
     try {
-      db.run(`PRAGMA busy_timeout = ${BUSY_TIMEOUT_MS}`);
-      db.run("PRAGMA trusted_schema = OFF");
+      guard(db, BUSY_TIMEOUT_MS);
       db.run("PRAGMA journal_mode = WAL");
       db.run(`PRAGMA synchronous = ${synchronous}`);
       const found = readVersion(db);

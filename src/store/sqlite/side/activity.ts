@@ -12,7 +12,7 @@ import { addBatch, dropOld, merging } from "../../records/activity/writing.ts";
 import activitySql from "./activity.sql" with { type: "text" };
 import { describeFailure, explainTransient, isTransient, isUnreadable } from "../files/failures.ts";
 import { BUSY_TIMEOUT_MS, SideFile } from "../files/side-file.ts";
-import { inTransaction } from "../files/transaction.ts";
+import { guard, inTransaction } from "../files/transaction.ts";
 import { change, reading } from "../sql.ts";
 
 export const ACTIVITY_NAME = "signalbox-activity.db";
@@ -129,8 +129,7 @@ export function stillInUseIn(dataDir: string): Pick<Activity, "keysStillInUse"> 
           readwrite: true,
           strict: true,
         });
-        db.run(`PRAGMA busy_timeout = ${BUSY_TIMEOUT_MS}`);
-        db.run("PRAGMA trusted_schema = OFF");
+        guard(db, BUSY_TIMEOUT_MS);
         return await readStillInUse({ ...reading(db), now: Date.now() }, deskId, from, limit);
       } catch {
         return [];
