@@ -3,7 +3,7 @@ import { mock, setDefaultTimeout } from "bun:test";
 import { join } from "node:path";
 
 /** Longer than any test takes, on a busy machine too. */
-setDefaultTimeout(120_000);
+setDefaultTimeout(900_000);
 
 /** The servers in this process load threads that `test/run.ts` has bundled: half of the work. */
 const workers = process.env["SIGNALBOX_TEST_WORKERS"];

@@ -81,8 +81,9 @@ async function run(name: string): Promise<number> {
   const executable = await buildExecutable();
   const folder = mkdtempSync(join(tmpdir(), "signalbox-workers-"));
   await bundleWorkers(folder);
-  // Bun forgets the timeout of test/_preload.ts after the first file.
-  const command = [process.execPath, "test", "--timeout=120000", ...files];
+  // Bun forgets the timeout of test/_preload.ts after the first file. In full numbers, faults take long.
+  const timeout = `--timeout=${name === "faults" ? 900_000 : 120_000}`;
+  const command = [process.execPath, "test", timeout, ...files];
   const tests = Bun.spawn(command, {
     env: {
       FAULTS: "full",

@@ -1,8 +1,7 @@
 /** The chart of activity as it is seen, in Chromium: drawn, kept up to date, and there without a script. */
 import { expect, test } from "bun:test";
 import type { Page } from "playwright-core";
-import { mintKey, signal } from "../kit/setup.ts";
-import { until } from "../kit/until.ts";
+import { mintKey, signal, until } from "../kit/setup.ts";
 import { desktop, expectAccessible, phone, useBrowser } from "./_browser.ts";
 import type { TestConsole } from "../console/_console.ts";
 import { openDesk } from "./_flow.ts";

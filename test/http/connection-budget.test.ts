@@ -4,9 +4,8 @@ import { connect, type Socket } from "node:net";
 import { pino } from "pino";
 import { planConnections } from "../../src/http/limits/connections.ts";
 import { scrape } from "../ops/_metrics.ts";
-import { until } from "../kit/until.ts";
 import { cli, freePort, mintKey, signalbox, startServe } from "../kit/cli.ts";
-import { onCleanup, post, signal } from "../kit/setup.ts";
+import { onCleanup, post, signal, until } from "../kit/setup.ts";
 
 /** How many readers wait for signals. */
 async function waiting(dataDir: string): Promise<number | undefined> {

@@ -5,7 +5,7 @@ import { connect, createServer } from "node:net";
 import { join, resolve } from "node:path";
 import * as printing from "../../src/lib/output.ts";
 import { openDatabase } from "../../src/store/sqlite/files/open.ts";
-import { mintKey as mintKeyIn, onCleanup, temporaryFolder } from "./setup.ts";
+import { type LogLine, mintKey as mintKeyIn, onCleanup, temporaryFolder } from "./setup.ts";
 import { recordsIn } from "./records.ts";
 
 const variant = process.env["SIGNALBOX_TEST_SOURCE"];
@@ -56,12 +56,6 @@ export interface ServeProcess {
   readonly kill: (signal: NodeJS.Signals) => void;
   /** Resolves with the exit code or the name of the signal, when all output was read. */
   readonly exited: Promise<number | string>;
-}
-
-export interface LogLine {
-  readonly level: string;
-  readonly msg: string;
-  readonly [field: string]: unknown;
 }
 
 /** Longer than any command waits for a lock. A command that hangs is killed, with code 137. */

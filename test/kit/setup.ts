@@ -265,9 +265,9 @@ export function listen(
   return server.url.origin;
 }
 
-/** Waits until something is so. */
-export async function until(isSo: () => boolean | Promise<boolean>): Promise<void> {
-  while (!(await isSo())) await Bun.sleep(5);
+/** Waits until something is so; the timeout of the test is the limit. */
+export async function until(isSo: () => boolean | Promise<boolean>, pauseMs = 5): Promise<void> {
+  while (!(await isSo())) await Bun.sleep(pauseMs);
 }
 
 /** Mints a key for a desk, which is created if it does not exist. */

@@ -2,8 +2,8 @@
 import { describe, expect, test } from "bun:test";
 import { readdirSync } from "node:fs";
 
-import { cliHere, type LogLine, mintKey as mint, spawn, startServe } from "../kit/cli.ts";
-import { query, temporaryFolder } from "../kit/setup.ts";
+import { cliHere, mintKey as mint, spawn, startServe } from "../kit/cli.ts";
+import { type LogLine, query, temporaryFolder } from "../kit/setup.ts";
 import { startOnTerminal } from "../kit/terminal.ts";
 
 /** Fails for a line that is not JSON. */

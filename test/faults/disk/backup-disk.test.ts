@@ -1,16 +1,13 @@
 /** A full disk of the backups: everybody who asks is told, signals are stored, and the backup is made when there is room. */
-import { expect, setDefaultTimeout, test } from "bun:test";
+import { expect, test } from "bun:test";
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import { askServer } from "../../../src/ops/client.ts";
 import { cli, mintKey, startServe } from "../../kit/cli.ts";
 import { scrape } from "../../ops/_metrics.ts";
-import { post } from "../../kit/setup.ts";
-import { until } from "../../kit/until.ts";
+import { post, until } from "../../kit/setup.ts";
 import { fillDisk, mountDisk } from "../kit/disk.ts";
 import { stop } from "../kit/faults.ts";
-
-setDefaultTimeout(120_000);
 
 const FULL =
   /^The disk of \S+ is full, or a quota is used up \(\w+\): free some space, then try again\.$/;

@@ -1,5 +1,5 @@
 /** The drill: a backup under load, the data destroyed, a restore, and bots that send again what they must. */
-import { expect, setDefaultTimeout, test } from "bun:test";
+import { expect, test } from "bun:test";
 import { randomBytes } from "node:crypto";
 import { readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -8,8 +8,6 @@ import { cli, mintKey, startServe } from "../../kit/cli.ts";
 import { post, query, temporaryFolder } from "../../kit/setup.ts";
 import { acknowledgedIn, expectKept, kill, report, scale, stop } from "../kit/faults.ts";
 import { underLoad } from "../kit/service.ts";
-
-setDefaultTimeout(300_000);
 
 const ROUNDS = scale(5, 1);
 /** Acknowledged before the backup, while it is made, and after it, at the least. */

@@ -3,7 +3,7 @@
  * reported by `verify`; what nobody notices is a value that could have been sent.
  */
 import { Database } from "bun:sqlite";
-import { expect, setDefaultTimeout, test } from "bun:test";
+import { expect, test } from "bun:test";
 import { cpSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { UserError } from "../../../src/lib/errors.ts";
@@ -14,8 +14,6 @@ import { seededRandom } from "../../kit/random.ts";
 import { post, temporaryFolder } from "../../kit/setup.ts";
 import * as damages from "./_damage.ts";
 import { report, scale } from "../kit/faults.ts";
-
-setDefaultTimeout(400_000);
 
 /** The same damage each time; another number tries other places. */
 const SEED = Number(process.env["FLIPS_SEED"] ?? 20_261_121);

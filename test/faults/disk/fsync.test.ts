@@ -1,5 +1,5 @@
 /** Failed fsyncs: the server must stop acknowledging, end with the reason, and lose nothing. */
-import { expect, setDefaultTimeout, test } from "bun:test";
+import { expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { sendHalf, type ServeProcess, signalbox, startServe } from "../../kit/cli.ts";
@@ -9,8 +9,6 @@ import { expectKept, isFull, kill, report, tryStart } from "../kit/faults.ts";
 import { expectKeptAfterRestart, startService, underLoad } from "../kit/service.ts";
 import { attachStrace, underStrace } from "../kit/strace.ts";
 import { checkpointingAfter, edit, variantOf } from "../kit/variant.ts";
-
-setDefaultTimeout(300_000);
 
 const DATABASE = "signalbox.db";
 const LOG = "signalbox.db-wal";

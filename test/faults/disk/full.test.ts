@@ -1,5 +1,5 @@
 /** Full disks: 503 while there is no room, and the service goes on by itself when there is. */
-import { expect, setDefaultTimeout, test } from "bun:test";
+import { expect, test } from "bun:test";
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { cli, type CliResult, signalbox } from "../../kit/cli.ts";
@@ -10,8 +10,6 @@ import { expectKept, isFull, report, scale, stop } from "../kit/faults.ts";
 import { type Service as Started, underLoad } from "../kit/service.ts";
 import { attachStrace } from "../kit/strace.ts";
 import { checkpointingAfter, variantOf } from "../kit/variant.ts";
-
-setDefaultTimeout(300_000);
 
 const DISK_MIB = 512;
 /** A disk with so little left is full: some signals still fit, then none. */

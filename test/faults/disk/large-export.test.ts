@@ -1,10 +1,8 @@
 /** The signals commands need no more memory for millions of signals than for thousands. */
-import { expect, setDefaultTimeout, test } from "bun:test";
+import { expect, test } from "bun:test";
 import { environment, signalbox } from "../../kit/cli.ts";
 import { seed } from "../../store/_databases.ts";
 import { isFull, memoryMib, report, scale } from "../kit/faults.ts";
-
-setDefaultTimeout(600_000);
 
 const SIGNALS = scale(3_000_000, 300_000);
 /** What the collector has not freed yet differs from run to run. All rows would take much more. */

@@ -1,5 +1,5 @@
 /** Power cuts under load, on a disk with a volatile write cache. */
-import { expect, setDefaultTimeout, test } from "bun:test";
+import { expect, test } from "bun:test";
 import { closeSync, openSync, readSync } from "node:fs";
 import { join } from "node:path";
 import { freePort, mintKey, signalbox, startServe } from "../../kit/cli.ts";
@@ -9,8 +9,6 @@ import { query } from "../../kit/setup.ts";
 import { FragileDisk } from "../kit/disk.ts";
 import { acknowledgedIn, expectKept, expectSameIds, report, scale, stop } from "../kit/faults.ts";
 import { variantOf } from "../kit/variant.ts";
-
-setDefaultTimeout(300_000);
 
 /** A control must lose a signal in at most so many cuts. */
 const CONTROL_CUTS_MAX = 10;

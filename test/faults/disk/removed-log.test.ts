@@ -1,6 +1,6 @@
 /** Somebody deletes the write-ahead log, or its index, under a running server. */
 import { Database } from "bun:sqlite";
-import { expect, setDefaultTimeout, test } from "bun:test";
+import { expect, test } from "bun:test";
 import { copyFileSync, existsSync, readdirSync, renameSync, rmSync, truncateSync } from "node:fs";
 import { join } from "node:path";
 import { cli, type ServeProcess } from "../../kit/cli.ts";
@@ -8,8 +8,6 @@ import { post, query, temporaryFolder } from "../../kit/setup.ts";
 import { fillDisk, mountMemory } from "../kit/disk.ts";
 import { acknowledgedIn, expectKept, report, scale, stop } from "../kit/faults.ts";
 import { expectKeptAfterRestart, underLoad } from "../kit/service.ts";
-
-setDefaultTimeout(300_000);
 
 const ROUNDS = scale(4, 1);
 const DATABASE = "signalbox.db";

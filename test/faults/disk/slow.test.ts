@@ -1,5 +1,5 @@
 /** A disk that is slow to sync: a bounded queue, prompt refusals, and recovery. */
-import { expect, setDefaultTimeout, test } from "bun:test";
+import { expect, test } from "bun:test";
 import { writeFileSync } from "node:fs";
 import { cli } from "../../kit/cli.ts";
 import { startLoad } from "../../kit/load.ts";
@@ -8,8 +8,6 @@ import { expectKept, memoryMib, report, scale, stop } from "../kit/faults.ts";
 import { underLoad } from "../kit/service.ts";
 import { attachStrace } from "../kit/strace.ts";
 import { post } from "../../kit/setup.ts";
-
-setDefaultTimeout(300_000);
 
 /** Together, bodies of 60 KB on so many connections exceed the queue (32 Mi characters: 559 bodies). */
 const FLOOD_CONNECTIONS = scale(2_000, 1_000);

@@ -39,18 +39,12 @@ export class DebianSystem {
   /** Resolves when all services have started. */
   async boot({ network, elsewhere }: BootOptions = {}): Promise<void> {
     const options = "--quiet --boot --register=no --keep-unit --console=pipe";
-    const nspawn = Bun.spawn(
-      [
-        "systemd-nspawn",
-        ...options.split(" "),
-        `--directory=${this.root}`,
-        network === undefined
-          ? "--private-network"
-          : `--network-namespace-path=/proc/${network.#pid}/ns/net`,
-        ...(elsewhere === undefined ? [] : [`--bind=${elsewhere}:/mnt/elsewhere`]),
-      ],
-      { stdio: ["ignore", "ignore", "pipe"] },
-    );
+    const net = network && `--network-namespace-path=/proc/${network.#pid}/ns/net`;
+    const bind = elsewhere && `--bind=${elsewhere}:/mnt/elsewhere`;
+    const where = [`--directory=${this.root}`, net ?? "--private-network", ...(bind ? [bind] : [])];
+    const nspawn = Bun.spawn(["systemd-nspawn", ...options.split(" "), ...where], {
+      stdio: ["ignore", "ignore", "pipe"],
+    });
     onCleanup(async () => {
       nspawn.kill("SIGTERM");
       const killing = setTimeout(() => nspawn.kill("SIGKILL"), STOP_TIMEOUT_MS);

@@ -1,5 +1,5 @@
 /** What happens with a directory that refuses, delays or advises, and with files and ports that are in the way. */
-import { describe, expect, setDefaultTimeout, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import {
   chmodSync,
   existsSync,
@@ -19,8 +19,6 @@ import { acmeFlags, certificateCheck, problem, startDirectory } from "../kit/dir
 import { stop } from "../kit/faults.ts";
 import { scrape } from "../../ops/_metrics.ts";
 import { temporaryFolder } from "../../kit/setup.ts";
-
-setDefaultTimeout(180_000);
 
 /** Of a certificate that expires while a test waits. */
 const SHORT_S = 2;

@@ -1,5 +1,5 @@
 /** Certificates from Pebble: renewals under load, and names that lead elsewhere. */
-import { expect, setDefaultTimeout, test } from "bun:test";
+import { expect, test } from "bun:test";
 import { join } from "node:path";
 import { mintKey, type ServeProcess, startServe } from "../../kit/cli.ts";
 import { startLoad } from "../../kit/load.ts";
@@ -7,8 +7,6 @@ import { temporaryFolder } from "../../kit/setup.ts";
 import { acmeFlags, certificateCheck } from "../kit/directory.ts";
 import { expectKept, report, scale, stop } from "../kit/faults.ts";
 import { startPebble } from "../kit/pebble.ts";
-
-setDefaultTimeout(180_000);
 
 const names = ["signals.example.com", "console.example.com"];
 

@@ -1,5 +1,5 @@
 /** Clients that waste connections, beside honest clients whose signals must all be stored. */
-import { expect, setDefaultTimeout, test } from "bun:test";
+import { expect, test } from "bun:test";
 import { readdirSync } from "node:fs";
 import { connect } from "node:net";
 import { join } from "node:path";
@@ -7,13 +7,10 @@ import { SECOND_MS } from "../../../src/lib/text/time.ts";
 import { makeCertificate, writeCertificate } from "../../kit/certificates.ts";
 import { signalbox } from "../../kit/cli.ts";
 import { startLoad } from "../../kit/load.ts";
-import { onCleanup, sharedByFile, startTestApp, temporaryFolder } from "../../kit/setup.ts";
-import { until } from "../../kit/until.ts";
+import { onCleanup, sharedByFile, startTestApp, temporaryFolder, until } from "../../kit/setup.ts";
 import { expectKept, isFull, memoryMib, report, scale, stop } from "../kit/faults.ts";
 import { startGuests } from "../kit/guests.ts";
 import { startService } from "../kit/service.ts";
-
-setDefaultTimeout(scale(15 * 60_000, 60_000));
 
 /** The log counts cut connections once per this interval. */
 const LINE_INTERVAL_MS = 6 * SECOND_MS;

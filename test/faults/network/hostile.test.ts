@@ -2,7 +2,7 @@
  * Hostile requests of two desks, from one seed: every answer is a documented one, the rows are what the
  * answers say, each under its own desk, no secret leaves the request, and memory stays bounded.
  */
-import { expect, setDefaultTimeout, test } from "bun:test";
+import { expect, test } from "bun:test";
 import * as fc from "fast-check";
 import { hostileBody } from "../../hostile/bodies.ts";
 import { hostileFraming, sendFramings } from "../../hostile/framings.ts";
@@ -21,8 +21,6 @@ import {
 } from "../../hostile/target.ts";
 import { send } from "../../kit/raw.ts";
 import { scale } from "../kit/faults.ts";
-
-setDefaultTimeout(300_000);
 
 const BODIES = scale(10_000, 2_000);
 const REQUESTS = scale(3_000, 1_000);

@@ -1,11 +1,9 @@
 /** An honest bot beside four connections that send what costs the server most for its size. */
-import { expect, setDefaultTimeout, test } from "bun:test";
+import { expect, test } from "bun:test";
 import { cli, freePort, mintKey, startServe } from "../../kit/cli.ts";
 import { posting, signal } from "../../kit/setup.ts";
 import { report, scale } from "../kit/faults.ts";
 import { controls, hostile, type Kind, startNeighbours } from "./_neighbours.ts";
-
-setDefaultTimeout(300_000);
 
 const SPAN_MS = scale(5_000, 1_000);
 const WARM_UP_MS = 250;

@@ -6,8 +6,7 @@ import { askServer, askStatus } from "../../../src/ops/client.ts";
 import { makeCertificate, presentedName, writeCertificate } from "../../kit/certificates.ts";
 import { cliHere, freePort, startServe } from "../../kit/cli.ts";
 import { scrape } from "../../ops/_metrics.ts";
-import { until } from "../../kit/until.ts";
-import { onCleanup, startTestApp, temporaryFolder } from "../../kit/setup.ts";
+import { onCleanup, startTestApp, temporaryFolder, until } from "../../kit/setup.ts";
 import { addAddress } from "../kit/address.ts";
 import "../kit/faults.ts";
 

@@ -1,5 +1,5 @@
 /** The machine's clock steps under a running server, and between two runs. */
-import { expect, setDefaultTimeout, test } from "bun:test";
+import { expect, test } from "bun:test";
 import { join } from "node:path";
 import { DAY_MS, HOUR_MS } from "../../../src/lib/text/time.ts";
 import { makeCertificate, writeCertificate } from "../../kit/certificates.ts";
@@ -8,8 +8,6 @@ import { openForDamage, post, query, temporaryFolder } from "../../kit/setup.ts"
 import { startClock, type TestClock } from "../kit/clock.ts";
 import { expectKept, isFull, report, scale, stop } from "../kit/faults.ts";
 import { type Service, startService, underLoad } from "../kit/service.ts";
-
-setDefaultTimeout(300_000);
 
 /** Distances from the machine's clock, one after the other: small and large steps in both directions. */
 const OFFSETS = [-HOUR_MS, DAY_MS, 0, 2_000, DAY_MS, -HOUR_MS, -DAY_MS, 0].slice(0, scale(8, 3));

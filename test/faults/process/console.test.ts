@@ -1,18 +1,15 @@
 /** What the console says in Chromium while the server cannot store, refuses, or does not answer. */
-import { expect, setDefaultTimeout, test } from "bun:test";
+import { expect, test } from "bun:test";
 import { join } from "node:path";
 import type { Page } from "playwright-core";
 import { openDatabase } from "../../../src/store/sqlite/files/open.ts";
 import { freePort, mintKey, startServe } from "../../kit/cli.ts";
-import { post } from "../../kit/setup.ts";
-import { until } from "../../kit/until.ts";
+import { post, until } from "../../kit/setup.ts";
 import { expectAccessible, useBrowser } from "../../browser/_browser.ts";
 import { PASSWORD, seen, Visitor } from "../../console/_console.ts";
 import { fillDisk, mountDisk } from "../kit/disk.ts";
 import { stop } from "../kit/faults.ts";
 import { recordsIn } from "../../kit/records.ts";
-
-setDefaultTimeout(180_000);
 
 const DISK_MIB = 64;
 const REFUSED = 60;

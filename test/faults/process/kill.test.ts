@@ -1,5 +1,5 @@
 /** SIGKILL again and again: acknowledged signals are kept, each is stored once, and the restart is quick. */
-import { expect, setDefaultTimeout, test } from "bun:test";
+import { expect, test } from "bun:test";
 import { Database } from "bun:sqlite";
 import { join } from "node:path";
 import type { LoadResult } from "../../kit/client.ts";
@@ -9,8 +9,6 @@ import { startLoad } from "../../kit/load.ts";
 import { onCleanup, post, query } from "../../kit/setup.ts";
 import { expectKept, expectSameIds, kill, report, scale, stop } from "../kit/faults.ts";
 import { underLoad } from "../kit/service.ts";
-
-setDefaultTimeout(400_000);
 
 const KILLS = scale(200, 15);
 /** Connections that send the same signal at once. */

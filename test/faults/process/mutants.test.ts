@@ -1,11 +1,9 @@
 /** Takes one defence at a time out of a copy of the source: the test that covers it must fail. */
-import { expect, setDefaultTimeout, test } from "bun:test";
+import { expect, test } from "bun:test";
 import { Glob } from "bun";
 import { cli } from "../../kit/cli.ts";
 import { isFull, report } from "../kit/faults.ts";
 import { type Edit, edit, runTest, type TestName, variantOf } from "../kit/variant.ts";
-
-setDefaultTimeout(400_000);
 
 /** A test of the faults by the beginning of its title. */
 const of = (file: string, title: string): TestName => ({

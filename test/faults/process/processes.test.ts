@@ -1,5 +1,5 @@
 /** Several processes on one data folder: one server at a time, and no command fails because of a lock. */
-import { expect, setDefaultTimeout, test } from "bun:test";
+import { expect, test } from "bun:test";
 import { existsSync, mkdirSync, readFileSync, symlinkSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { cli, type ServeProcess, signalbox } from "../../kit/cli.ts";
@@ -9,8 +9,6 @@ import { underLoad } from "../kit/service.ts";
 import { LOCKED, startStorm, statusFor } from "./_storm.ts";
 import { underStrace } from "../kit/strace.ts";
 import { checkpointingAfter, variantOf } from "../kit/variant.ts";
-
-setDefaultTimeout(300_000);
 
 const RACES = scale(50, 5);
 const SERVERS = 4;

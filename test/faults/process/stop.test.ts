@@ -1,5 +1,5 @@
 /** SIGTERM under load, and a start right after it: no request that was sent is left without an answer. */
-import { expect, setDefaultTimeout, test } from "bun:test";
+import { expect, test } from "bun:test";
 import { makeCertificate, writeCertificate } from "../../kit/certificates.ts";
 import type { ServeProcess } from "../../kit/cli.ts";
 import type { LoadResult } from "../../kit/client.ts";
@@ -7,8 +7,6 @@ import { startLoad } from "../../kit/load.ts";
 import { query, temporaryFolder } from "../../kit/setup.ts";
 import { expectKept, report, scale } from "../kit/faults.ts";
 import { startService, underLoad } from "../kit/service.ts";
-
-setDefaultTimeout(300_000);
 
 /** As many again over TLS. */
 const STOPS = scale(25, 3);

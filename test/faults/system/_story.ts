@@ -3,44 +3,31 @@ import { Database } from "bun:sqlite";
 import { expect } from "bun:test";
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
-import { temporaryFolder } from "../../kit/setup.ts";
-import { until } from "../../kit/until.ts";
+import { temporaryFolder, until } from "../../kit/setup.ts";
 import { startPebble } from "../kit/pebble.ts";
-import { HOST, Server } from "./_server.ts";
+import { HOST, rentServer, type Server } from "./_server.ts";
 
 /** The page's blocks, each of which is run or left out once, in their order. */
-class Story {
-  readonly #blocks: string[];
-
-  private constructor(blocks: string[]) {
-    this.#blocks = blocks;
-  }
-
-  static async read(): Promise<Story> {
-    const text = await Bun.file("docs/install.md").text();
-    const [, part = ""] = text.split("\n## A new server\n");
-    const [story = ""] = part.split("\n## ");
-    const blocks = [...story.matchAll(/^```sh\n([^]*?)^```$/gm)].map(([, block = ""]) => block);
-    return new Story(blocks.map((block) => block.replaceAll("signals.example.com", HOST)));
-  }
-
+async function readStory() {
+  const [, part = ""] = (await Bun.file("docs/install.md").text()).split("\n## A new server\n");
+  const [story = ""] = part.split("\n## ");
+  const left = [...story.matchAll(/^```sh\n([^]*?)^```$/gm)].map(([, block = ""]) =>
+    block.replaceAll("signals.example.com", HOST),
+  );
   /** Returns the next block, which must have this text. */
-  next(text: string): string {
-    const block = this.#blocks.shift() ?? "";
+  const next = (text: string): string => {
+    const block = left.shift() ?? "";
     expect(block).toContain(text);
     return block;
-  }
-
-  get left(): readonly string[] {
-    return this.#blocks;
-  }
+  };
+  return { left, next };
 }
 
 /** `file`: the package. */
 export async function tellStory(file: string): Promise<void> {
-  const story = await Story.read();
+  const story = await readStory();
   const elsewhere = temporaryFolder();
-  const first = await Server.rent(file, elsewhere);
+  const first = await rentServer(file, elsewhere);
   const pebble = await startPebble(90 * 24 * 3_600, first.system.network);
   const root = await pebble.root();
   await first.trust(root, pebble);
@@ -82,7 +69,7 @@ export async function tellStory(file: string): Promise<void> {
   const look = story.next("ls -l /mnt/elsewhere");
   await until(() => newestIn(elsewhere) === second.id);
   expect(await first.run(look)).toContain("Nothing needs attention.");
-  const next = await Server.rent(file, elsewhere, first);
+  const next = await rentServer(file, elsewhere, first.system);
   first.system.lose();
   await next.trust(root, pebble);
   await next.run(story.next("signalbox restore"));

@@ -2,7 +2,7 @@
  * Each alert of `deploy/prometheus/signalbox.rules.yml` fires when its condition is caused on a real server, and
  * clears when the condition ends. Minutes, hours and days of the rules are seconds here: see `../kit/prometheus.ts`.
  */
-import { describe, expect, setDefaultTimeout, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import { mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { DAY_MS, HOUR_MS } from "../../../src/lib/text/time.ts";
@@ -22,8 +22,6 @@ import { startGuests } from "../kit/guests.ts";
 import { startPebble } from "../kit/pebble.ts";
 import { startPrometheus } from "../kit/prometheus.ts";
 import { attachStrace } from "../kit/strace.ts";
-
-setDefaultTimeout(600_000);
 
 /** Larger than the 1 GiB below which an alert fires. Almost nothing of it is ever written. */
 const DISK_MIB = 1_400;

@@ -1,5 +1,5 @@
 /** A release as it is built, the life of its Debian package on a machine with systemd, and docs/install.md. */
-import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
+import { afterAll, beforeAll, expect, test } from "bun:test";
 import {
   appendFileSync,
   existsSync,
@@ -19,8 +19,6 @@ import { DebianSystem, installOriginal, must, removeOriginal } from "../kit/debi
 import { expectKept, report } from "../kit/faults.ts";
 import { asVersion, copyProject, packageIn, release, work } from "./_release.ts";
 import { tellStory } from "./_story.ts";
-
-setDefaultTimeout(900_000);
 
 const { version } = packageJson;
 const PREVIOUS = "0.0.9";
