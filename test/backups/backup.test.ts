@@ -35,7 +35,6 @@ import {
   dropLastCell,
   edit,
   holdCopy,
-  newDataDir,
   seed,
   seededUlid,
   withRegistryOf,
@@ -260,12 +259,6 @@ describe("the target", () => {
 });
 
 describe("a backup is refused if", () => {
-  test("there is no database", async () => {
-    const dataDir = newDataDir();
-    await expectRefused(join(temporaryFolder(), "b.db"), dataDir, `no database at ${dataDir}`);
-    expect(existsSync(dataDir)).toBe(false);
-  });
-
   // SQLite itself notices only the first: it reads past the other in silence.
   const damages: [string, (path: string) => void, RegExp][] = [
     [

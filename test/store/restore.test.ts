@@ -332,11 +332,9 @@ describe("a file is refused, and nothing is changed, if", () => {
     expect(existsSync(empty)).toBe(false);
   });
 
-  test("it is missing or a folder", async () => {
+  test("it is a folder", async () => {
     const dataDir = newDataDir();
     const folder = temporaryFolder();
-    const missing = join(folder, "none.db");
-    await expectRefused(missing, dataDir, `There is no file ${missing}: name a backup`);
     await expectRefused(folder, dataDir, `${folder} is a folder: name a backup in it, such as`);
     expect(existsSync(dataDir)).toBe(false);
   });
