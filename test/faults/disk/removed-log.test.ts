@@ -17,7 +17,7 @@ const REMOVED = /^the write-ahead log was removed or replaced while the server r
 
 function startService(args: readonly string[] = [], dataDir = join(temporaryFolder(), "data")) {
   const load = { reuse: "mixed", metadataChars: 500, pauseMs: 1 } as const;
-  return underLoad({ dataDir, args: ["--rate-limit", "0", ...args], load, signals: 500 });
+  return underLoad({ dataDir, args: ["--rate-limit", "0", ...args], load, signals: 200 });
 }
 
 type Service = Awaited<ReturnType<typeof startService>>;

@@ -5,7 +5,7 @@ import { cli, type CliOptions, freePort, mintKey, startServe } from "../../kit/c
 import type { LoadOptions, LoadResult } from "../../kit/client.ts";
 import { startLoad } from "../../kit/load.ts";
 import { post, temporaryFolder } from "../../kit/setup.ts";
-import { acknowledgedIn, expectKept, expectSameIds, stop } from "./faults.ts";
+import { acknowledgedIn, expectKept, expectSameIds, kill } from "./faults.ts";
 
 interface ServiceOptions extends Pick<CliOptions, "env" | "program"> {
   /** A new one if not given. */
@@ -69,7 +69,7 @@ export async function expectKeptAfterRestart(
     again.push({ clientId, id: String(body["id"]), outcome: status, unanswered: 0 });
   }
   await expectSameIds(url, key, acknowledgedIn(results).slice(-50));
-  await stop(server);
+  await kill(server);
   expect(await cli(["verify", "--data", dataDir])).toMatchObject({ code: 0 });
   return expectKept(dataDir, [...results, ...again]);
 }

@@ -29,7 +29,7 @@ export const runtimes = {
 export type RuntimeName = keyof typeof runtimes;
 
 export interface Program {
-  /** Imports the client as `./signalbox.ts` or `signalbox`. */
+  /** Imports the client from its own folder. */
   readonly text: string;
   /** The file that it imports, or null. */
   readonly client: { readonly file: string; readonly text: string } | null;
