@@ -148,13 +148,14 @@ describe("the command", () => {
   });
 
   test("that ignores SIGTERM is killed when the job stops, without a failure", async () => {
-    const pids = join(temporaryFolder(), "pids");
+    const [pids, told] = [join(temporaryFolder(), "pids"), join(temporaryFolder(), "told")];
     const { job, log } = startJob({
-      command: `trap '' TERM; echo $$ >> ${pids}; while :; do sleep 0.1; done`,
+      command: `trap 'touch ${told}' TERM; echo $$ >> ${pids}; while :; do sleep 0.1; done`,
     });
     const started = await pidsIn(pids, 1);
     await job.stop();
     expect(started.some(isRunning)).toBe(false);
+    expect(existsSync(told)).toBe(true);
     expect(log.map(({ msg }) => msg)).toEqual(["backup made"]);
   });
 
