@@ -24,6 +24,15 @@ async function sendEach(desk: TestConsole): Promise<void> {
   expect(statuses).toEqual([201, 200, 422]);
 }
 
+/** The page, with one request of each kind. */
+async function openActivity(options?: Parameters<typeof openDesk>[2]) {
+  const opened = await openDesk(openWindow, "alpha", options);
+  await sendEach(opened.desk);
+  await opened.page.goto("/activity");
+  await seen(opened.page, "1 stored, 1 duplicate, 1 rejected");
+  return opened;
+}
+
 const totals = (page: Page) => page.locator(".legend strong").allInnerTexts();
 
 /** Until the chart says so, in its own words. */
@@ -75,10 +84,7 @@ test("the chart is drawn when the first request arrives, and follows those after
 });
 
 test("the chart's colours differ in light, dark and forced colours, and it fits a phone", async () => {
-  const { desk, page, complaints } = await openDesk(openWindow, "alpha");
-  await sendEach(desk);
-  await page.goto("/activity");
-  await seen(page, "1 stored, 1 duplicate, 1 rejected");
+  const { page, complaints } = await openActivity();
   for (const per of ["minute", "hour", "day"]) {
     await page.goto(`/activity?per=${per}`);
     for (const colours of [
@@ -112,12 +118,7 @@ test("the chart's colours differ in light, dark and forced colours, and it fits 
 });
 
 test("times are in the reader's zone, and days are days of UTC", async () => {
-  const { desk, page, complaints } = await openDesk(openWindow, "alpha", {
-    timezoneId: ZONE,
-  });
-  await sendEach(desk);
-  await page.goto("/activity");
-  await seen(page, "1 stored, 1 duplicate, 1 rejected");
+  const { page, complaints } = await openActivity({ timezoneId: ZONE });
   const format = new Intl.DateTimeFormat("en-GB", {
     dateStyle: "medium",
     timeStyle: "short",
@@ -151,10 +152,7 @@ test("times are in the reader's zone, and days are days of UTC", async () => {
 });
 
 test("the legend shows and hides a part of the chart, with the keyboard, too", async () => {
-  const { desk, page, complaints } = await openDesk(openWindow, "alpha");
-  await sendEach(desk);
-  await page.goto("/activity");
-  await seen(page, "1 stored, 1 duplicate, 1 rejected");
+  const { desk, page, complaints } = await openActivity();
   await page.getByRole("link", { name: "Hide Duplicate" }).focus();
   await page.keyboard.press("Enter");
   await page.waitForURL("**/activity?per=minute&hide=duplicate");
