@@ -20,7 +20,7 @@ import {
 } from "./migrate.ts";
 import { openForReading } from "../read/read.ts";
 import { inodeOf, refuseRemovedLog, rememberLog } from "../log/removed-log.ts";
-import { COMMAND_BUSY_MS, guard, retryWhileBusy } from "./transaction.ts";
+import { COMMAND_BUSY_MS, guard, RETRY_MS, retryWhileBusy } from "./transaction.ts";
 
 /** The threads of a server (commits, checkpoints, HTTP, console), and commands. */
 type Role = "writer" | "checkpointer" | "reader" | "console" | "command";
@@ -59,9 +59,10 @@ export function openDatabase(dataDir: string, role: Role, options: OpenOptions =
     // SQLite does not wait for the lock when it turns WAL on or recovers the log, as processes that start at once do.
     return retryWhileBusy(roles[role].busyMs, () => openFile(path, role, options));
   } catch (error) {
-    // A restore has moved it meanwhile.
-    if (inode !== null && inodeOf(path) !== inode) return openDatabase(dataDir, role, options);
-    throw explainFailure(error, path);
+    if (inode === null || inodeOf(path) === inode) throw explainFailure(error, path);
+    // A restore moves it, and soon has the new one in its place.
+    Bun.sleepSync(RETRY_MS);
+    return openDatabase(dataDir, role, options);
   }
 }
 

@@ -5,7 +5,7 @@ import { isBusy } from "./failures.ts";
 /** How long a command waits for another's lock. */
 export const COMMAND_BUSY_MS = 10_000;
 
-const RETRY_MS = 20;
+export const RETRY_MS = 20;
 
 /** For every connection. `busyMs`: how long it waits for another's lock. Nothing in a schema may call functions. */
 export function guard(db: Database, busyMs: number): void {
