@@ -150,7 +150,8 @@ async function expectNoSidewaysScroll(page: Page): Promise<void> {
 function smallTargets(page: Page): Promise<string[]> {
   return page.locator("a, button, input, select, summary").evaluateAll((nodes) =>
     nodes.flatMap((node) => {
-      const { width, height, right } = node.getBoundingClientRect();
+      // A click on the label around a checkbox counts as well.
+      const { width, height, right } = (node.closest("label") ?? node).getBoundingClientRect();
       const texts = [...(node.parentElement?.childNodes ?? [])].filter(
         (each) => each.nodeType === Node.TEXT_NODE && each.textContent?.trim() !== "",
       );

@@ -5,7 +5,7 @@ import { checkPasskeyName } from "../../../domain/desk/note.ts";
 import { startSession } from "../sign-in/admission.ts";
 import { hashNewPassword } from "../sign-in/credentials.ts";
 import { requirePasskeys } from "../sign-in/passkeys.ts";
-import { Problem } from "../../ui/components.tsx";
+import { Problem, QuietLink } from "../../ui/components.tsx";
 import { FormPage } from "../../ui/form-page.tsx";
 import { CONFIRM_OPTIONS_PATH } from "../../ui/forms.tsx";
 import { Layout } from "../../ui/layout.tsx";
@@ -84,8 +84,8 @@ const showRemoval: Show = async (services, visit, problem) => {
     return (
       <Layout title={title}>
         <Problem>{obstacle}</Problem>
-        <p>
-          <a href="/account">Back to the account</a>
+        <p class="actions">
+          <QuietLink to="/account">Back to the account</QuietLink>
         </p>
       </Layout>
     );
