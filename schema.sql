@@ -68,6 +68,7 @@ CREATE TABLE signal_blocks (
   block        INTEGER PRIMARY KEY, -- (seq - 1) / 4096; from 0, without gaps
   received_min INTEGER NOT NULL,    -- ms; the earliest received_at
   received_max INTEGER NOT NULL,    -- ms; the latest
+  signals      INTEGER NOT NULL,    -- how many there are
   symbols      TEXT,                -- a JSON array: each symbol once, and maybe more; NULL: too many
   others       TEXT                 -- the same of key_id, source, type, side and direction
 ) STRICT;

@@ -22,6 +22,7 @@ const long = [
   "clients/clients",
   "clients/send",
   "commands/completion",
+  "commands/copy.postgres",
   "commands/signals-cli",
   "feed/feed-client",
   "project/tour",
@@ -51,7 +52,13 @@ const suites = {
     others: "bun run test, bun run test:faults (root, Debian packages)",
   },
   faults: {
-    files: ["--parallel=3", "test/faults/", ...long.map((name) => `test/${name}.test.ts`)],
+    files: [
+      "--parallel=3",
+      "test/faults/",
+      ...long.map((name) => `test/${name}.test.ts`),
+      // Again, on Debian's PostgreSQL.
+      "test/store/postgres/",
+    ],
     others: "bun run test, bun run test:browser (Chromium)",
   },
 };

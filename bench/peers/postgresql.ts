@@ -97,11 +97,34 @@ async function makeCluster(bin: string, home: string, rows: number): Promise<voi
   renameSync(partial, home);
 }
 
-interface Cluster {
+export interface Cluster {
   readonly pgbench: string[];
+  /** Of the database for Signalbox. */
+  readonly url: string;
   /** Returns the result of a statement. */
-  ask(sql: string): Promise<string>;
+  ask(sql: string, database?: string): Promise<string>;
   readonly stop: () => Promise<void>;
+}
+
+/** A cluster with an empty database for Signalbox beside the peer's table with `rows`. It is removed afterwards. */
+export async function withCluster<T>(
+  folder: string,
+  rows: number,
+  work: (cluster: Cluster, home: string) => Promise<T>,
+): Promise<T> {
+  const found = findPostgresql();
+  if (found.missing !== null) throw new Error(found.missing);
+  const home = join(folder, "cluster");
+  try {
+    await makeCluster(found.bin, home, rows);
+    const cluster = await startCluster(found.bin, home);
+    await cluster.ask("CREATE DATABASE signalbox");
+    const result = await work(cluster, home);
+    await cluster.stop();
+    return result;
+  } finally {
+    rmSync(home, { recursive: true, force: true });
+  }
 }
 
 async function startCluster(bin: string, home: string): Promise<Cluster> {
@@ -115,10 +138,12 @@ async function startCluster(bin: string, home: string): Promise<Cluster> {
     // SIGKILL would leave its shared memory behind.
     killSignal: "SIGQUIT",
   });
-  const psql = [join(bin, "psql"), ...connect, "-At", "postgres", "-c"];
+  const psql = [join(bin, "psql"), ...connect, "-At"];
   return {
     pgbench: [join(bin, "pgbench"), ...connect],
-    ask: async (sql) => (await run([...psql, sql], { msMax: FILL_MS_MAX })).stdout.trim(),
+    url: `postgres://bench@127.0.0.1:${port}/signalbox`,
+    ask: async (sql, database = "postgres") =>
+      (await run([...psql, database, "-c", sql], { msMax: FILL_MS_MAX })).stdout.trim(),
     stop,
   };
 }
@@ -135,7 +160,7 @@ interface Transactions {
   readonly transactions: number;
 }
 
-async function pgbench(
+export async function pgbench(
   { pgbench: program }: Cluster,
   home: string,
   seconds: number,

@@ -4,6 +4,7 @@ export const rowNames = [
   "v7",
   "v4",
   "postgresql",
+  "scale",
   "feed",
   "memory",
   "start",

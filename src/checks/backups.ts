@@ -27,20 +27,21 @@ export async function backupsOf({
   server,
   config,
   dataDir,
+  files,
 }: Context): Promise<BackupStatus | null> {
   const plan = config?.backups ?? null;
   if (server !== null && server.backups !== null) return server.backups;
   if (plan === null) return null;
-  const files = await newestFirst(plan.dir);
-  const own = databaseFiles.findOwn(databaseFiles.pathIn(dataDir), files);
+  if (files === null) return null;
+  const own = files.findOwn(files.pathIn(dataDir), await newestFirst(plan.dir));
   return { ...initialStatus(plan), newest: own === null ? null : backupOf(own) };
 }
 
 export async function checkBackups(context: Context): Promise<Finding | null> {
-  const { server, config, dataDir, now, toType, isDeep } = context;
+  const { server, config, dataDir, files, now, toType, isDeep } = context;
   const backups = await backupsOf(context);
   if (backups === null) {
-    if (config === null) return null;
+    if (config === null || files === null) return null;
     return warning(
       "This configuration makes no backups.",
       server === null

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { messageOf } from "../lib/errors.ts";
 import { shellQuoted } from "../lib/text/shell.ts";
 import { formatBytes } from "../lib/text/words.ts";
-import { databaseFiles, findWrongPermissions } from "../store/open.ts";
+import { findWrongPermissions } from "../store/open.ts";
 import { type Context, type Finding, ok, problem, stop, warning } from "./finding.ts";
 
 /** With less, the log and its checkpoint may not fit. */
@@ -58,7 +58,9 @@ export async function freeBytes(dir: string): Promise<number> {
   return bavail * bsize;
 }
 
-export async function checkSpace({ dataDir }: Context): Promise<Finding> {
+/** The disk of another database is its own server's. */
+export async function checkSpace({ dataDir, files }: Context): Promise<Finding | null> {
+  if (files === null) return null;
   let free;
   try {
     free = await freeBytes(dataDir);
@@ -80,7 +82,8 @@ const risks: Readonly<Record<FileSystem["kind"], Omit<Finding, "severity">>> = {
   fuse: { sentence: "this may be a network.", next: "make sure that it is a local disk" },
 };
 
-export async function checkFileSystem({ dataDir }: Context): Promise<Finding> {
+export async function checkFileSystem({ dataDir, files }: Context): Promise<Finding | null> {
+  if (files === null) return null;
   if (process.platform !== "linux") return ok("Only checked on Linux.");
   const fileSystem = fileSystemOf((await statfs(dataDir)).type);
   if (fileSystem === null) return ok("The data folder is on a local disk.");
@@ -90,7 +93,8 @@ export async function checkFileSystem({ dataDir }: Context): Promise<Finding> {
   return { severity, sentence: `The data folder is on ${name}: ${sentence}`, next };
 }
 
-export async function checkFsync({ dataDir }: Context): Promise<Finding> {
+export async function checkFsync({ dataDir, files }: Context): Promise<Finding | null> {
+  if (files === null) return null;
   const time = await measureFsync(dataDir);
   const sentence = `An fsync takes ${time.toFixed(time < 10 ? 2 : 0)} ms.`;
   if (time <= FSYNC_MS_MAX) return ok(sentence);
@@ -113,8 +117,9 @@ export function checkPermissions({ dataDir }: Context): Finding {
   return problem(`${first.path} has mode ${first.mode}.`, `chmod u+rwX,go= ${files}`);
 }
 
-export function checkLog({ dataDir, config }: Context): Finding {
-  const bytes = databaseFiles.logBytes(dataDir);
+export function checkLog({ dataDir, files, config }: Context): Finding | null {
+  if (files === null) return null;
+  const bytes = files.logBytes(dataDir);
   const sentence = `The write-ahead log has ${formatBytes(bytes)}.`;
   if (bytes <= LOG_BYTES_MAX) return ok(sentence);
   return warning(

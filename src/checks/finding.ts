@@ -1,6 +1,7 @@
 /** What a check is given, and what it finds. */
 import type { ServeConfig } from "../serve/config.ts";
 import type { Awaitable } from "../domain/storage/awaitable.ts";
+import type { DatabaseFiles } from "../domain/storage/files.ts";
 import type { ServerStatus } from "../ops/server.ts";
 import type { Stored } from "./stored.ts";
 
@@ -17,6 +18,8 @@ export interface Finding {
 
 export interface Context {
   readonly dataDir: string;
+  /** What only a database in the folder has; null for another one. */
+  readonly files: DatabaseFiles | null;
   /** Null: not running, or it does not answer. */
   readonly server: ServerStatus | null;
   /** Epoch milliseconds. */

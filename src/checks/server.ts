@@ -30,7 +30,9 @@ export async function checkServer({ server, dataDir, toType }: Context): Promise
 export function checkWriter({ server }: Context): Finding | null {
   if (server === null) return null;
   const outage = server.outage ?? null;
-  if (outage === null) return ok("Signals are stored.");
+  if (outage === null) {
+    return ok(`Signals are stored${server.database == null ? "" : ` in ${server.database}`}.`);
+  }
   return stop(
     `Signals are not being stored since ${formatTime(outage.since)}: ${outage.reason}.`,
     "read the server's log, which says what to do",

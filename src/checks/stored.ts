@@ -2,7 +2,7 @@
 import type { DeskOverview } from "../domain/desk/desk.ts";
 import { type ApiKey, EXPIRING_SOON_MS, type KeyState, keyState } from "../domain/key/key.ts";
 import { newestSignalId } from "../domain/signal/chunks.ts";
-import type { Storage } from "../domain/storage/storage.ts";
+import type { Inspected } from "../domain/storage/engine.ts";
 import { HOUR_MS, MINUTE_MS } from "../lib/text/time.ts";
 import type { ServerStatus } from "../ops/server.ts";
 
@@ -21,7 +21,7 @@ export type Stored = Awaited<ReturnType<typeof readStored>>;
 
 /** A few look-ups in indexes, however many signals there are. */
 export async function readStored(
-  { registry, signals, activity }: Pick<Storage, "registry" | "signals" | "activity">,
+  { registry, signals, activity, replication }: Inspected,
   server: ServerStatus | null,
   now: number,
 ) {
@@ -57,5 +57,14 @@ export async function readStored(
     last_hour: await signals.countBetween(now - HOUR_MS, now + 1),
   };
   const newestId = await newestSignalId(signals, null);
-  return { desks, archived, newestId, rate, expiring, rotated, stillInUse };
+  return {
+    desks,
+    archived,
+    newestId,
+    rate,
+    expiring,
+    rotated,
+    stillInUse,
+    replication: await replication(),
+  };
 }

@@ -7,7 +7,7 @@ import type { ServerStatus } from "../ops/server.ts";
 import { checkBackupDisk, checkBackupFolder, checkBackups } from "./backups.ts";
 import { checkCertificate } from "./certificate.ts";
 import { checkClock, checkIds } from "./clock.ts";
-import { checkDatabase } from "./database.ts";
+import { checkDatabase, checkReplication } from "./database.ts";
 import { checkDesks, checkKeys } from "./desks.ts";
 import { checkFileSystem, checkFsync, checkLog, checkPermissions, checkSpace } from "./disk.ts";
 import { type Check, type Context, type Finding, ok, problem, stop, warning } from "./finding.ts";
@@ -37,6 +37,7 @@ const table: readonly Row[] = [
   { name: "log", usedBy: doctor, check: checkLog },
   { name: "clock", usedBy: doctor, check: checkClock },
   { name: "ids", usedBy: commands, check: checkIds },
+  { name: "replication", usedBy: commands, check: checkReplication },
   { name: "certificate", usedBy: everywhere, check: checkCertificate },
   { name: "console", usedBy: everywhere, check: checkConsole },
   { name: "descriptors", usedBy: doctor, check: checkDescriptors },
@@ -111,12 +112,13 @@ export interface Readiness {
 }
 
 export async function readiness(
-  dataDir: string,
+  { dataDir, files }: Pick<Context, "dataDir" | "files">,
   server: ServerStatus,
   now: number,
 ): Promise<Readiness> {
   const context: Context = {
     dataDir,
+    files,
     server,
     now,
     config: null,

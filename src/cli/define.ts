@@ -1,11 +1,14 @@
 /** How a command is declared: its arguments, options and help, and the function that runs it. */
 import { Argument, Command, InvalidArgumentError, Option } from "commander";
 import { jsonOption } from "./options.ts";
-import { dataOption } from "./setting.ts";
+import { dataOption, storeOption } from "./setting.ts";
 
 /** The options that commands for a data folder share. */
 export interface DataOptions {
+  /** Where the data is, as `store/open.ts` takes it: `--store`, or else `--data`. */
   readonly data: string;
+  /** `--data`: the server's own folder. */
+  readonly folder: string;
   readonly json?: true;
 }
 
@@ -21,7 +24,7 @@ interface Help {
 interface CommandDefinition extends Help {
   readonly arguments?: readonly Argument[];
   readonly options?: readonly Option[];
-  /** Adds `--data`, or `--data` and `--json`. */
+  /** Adds `--data` and `--store`, or these and `--json`. */
   readonly adds?: "data" | "data and json";
   /**
    * Gets the options, the arguments and the command. Prints data to stdout and notes to stderr. Throws
@@ -38,7 +41,7 @@ export function defineCommand(definition: CommandDefinition): CreateCommand {
   const values = (definition.arguments ?? []).map(refusingEmpty);
   const options = [...(definition.options ?? [])];
   if (adds === "data and json") options.push(jsonOption());
-  if (adds !== undefined) options.push(dataOption());
+  if (adds !== undefined) options.push(dataOption(), storeOption());
   for (const option of options) if (option.required) refusingEmpty(option);
   return () => {
     const command = withHelp(definition);
@@ -47,12 +50,21 @@ export function defineCommand(definition: CommandDefinition): CreateCommand {
     // Gets the arguments, the options and the command.
     return command.action((...given: unknown[]) =>
       (run as (...all: unknown[]) => void | Promise<void>)(
-        given.at(-2),
+        adds === undefined ? given.at(-2) : withPlace(given.at(-2) as Typed),
         ...given.slice(0, -2),
         command,
       ),
     );
   };
+}
+
+interface Typed {
+  readonly data: string;
+  readonly store?: string;
+}
+
+function withPlace(options: Typed): Typed & Pick<DataOptions, "data" | "folder"> {
+  return { ...options, data: options.store ?? options.data, folder: options.data };
 }
 
 /** After its own reader, whose refusal has an example. An empty value is often a variable that is not set. */

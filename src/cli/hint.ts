@@ -4,13 +4,19 @@ import { userInfo } from "node:os";
 import { relative } from "node:path";
 import { messageOf, systemCode, UserError } from "../lib/errors.ts";
 import { shellQuoted } from "../lib/text/shell.ts";
+import { isStoreUrl } from "../lib/place.ts";
 import { selfProgram } from "../lib/self.ts";
 import { dataSetting } from "./setting.ts";
 
 /** Adds the program and, unless it is the default, the `--data` of the present command. */
 export function toType(command: string, dataDir: string): string {
-  const data = dataDir === dataSetting.fallback ? "" : ` --data ${shellQuoted(dataDir)}`;
-  return `${sudo()}${programName()} ${command}${data}`;
+  return `${sudo()}${programName()} ${command}${placeOf(dataDir)}`;
+}
+
+/** A URL may have a password, and is in the environment. */
+function placeOf(where: string): string {
+  if (where === dataSetting.fallback || where === process.env["SIGNALBOX_STORE"]) return "";
+  return isStoreUrl(where) ? " --store URL" : ` --data ${shellQuoted(where)}`;
 }
 
 /** A command that was run as another user with sudo is followed by one as that user. */

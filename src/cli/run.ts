@@ -55,7 +55,8 @@ export async function run(
   let said = "";
   const program = createProgram(isLogged ? (text) => (said += text) : writeError);
   program.hook("preAction", (_, command) => {
-    dataDir = command.opts<{ data?: string }>().data ?? dataDir;
+    const { store, data } = command.opts<{ data?: string; store?: string }>();
+    dataDir = store ?? data ?? dataDir;
   });
   try {
     await program.parseAsync([...argv], { from: "user" });

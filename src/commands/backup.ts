@@ -12,6 +12,7 @@ import { BackupJob, type BackupWork } from "../backups/backups.ts";
 import { refuseDataFolder } from "../backups/folder.ts";
 import { databaseFiles, refuseForeignFolder } from "../store/open.ts";
 import { type DataOptions, defineCommand } from "../cli/define.ts";
+import { refuseStore } from "../cli/folder-only.ts";
 import { requireFolder, toType } from "../cli/hint.ts";
 import { readCommand, readInterval, readPositive } from "../cli/options.ts";
 import { formatTime, plural, printChanged, printNote } from "../cli/print.ts";
@@ -53,10 +54,12 @@ that name, and no other file. It contains the hashes of keys, never a key.`,
     "signalbox backup --every 1h /backup --command 'rclone copy {} remote:signalbox'",
     "signalbox backup /backup/signalbox.db --json | jq .signals",
   ],
-  run: (options: BackupOptions, target: string) =>
-    options.every === undefined
+  run: (options: BackupOptions, target: string) => {
+    refuseStore("signalbox backup", options.data);
+    return options.every === undefined
       ? backUpOnce(resolve(target), options)
-      : backUpEvery(resolve(target), options.every, options),
+      : backUpEvery(resolve(target), options.every, options);
+  },
 });
 
 /** Makes one backup, in a process of its own. Returns it as `--json` and the log report it. */

@@ -14,7 +14,7 @@ export function configCommand(): Command {
     options: [...serveSettings(), jsonOption()],
     notes: `
 Takes the flags of serve: give the ones that you start it with. A running server keeps the settings
-that it was started with. No setting is a secret.`,
+that it was started with. A password in --store is not shown.`,
     examples: [
       "signalbox config",
       "SIGNALBOX_LISTEN=127.0.0.1:9000 signalbox config --backup-dir /backup",

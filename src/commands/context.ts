@@ -4,18 +4,20 @@ import { readStored, type Stored } from "../checks/stored.ts";
 import type { Context } from "../checks/finding.ts";
 import { messageOf, UserError } from "../lib/errors.ts";
 import { askStatus } from "../ops/client.ts";
-import { inspectStorage, requireDatabase } from "../store/open.ts";
+import { filesOf, inspectStorage, requireDatabase } from "../store/open.ts";
 import { explain, toType } from "../cli/hint.ts";
+import { placeName } from "../lib/place.ts";
 
-/** `data`: the folder as it was named. Throws `UserError` without a database. */
-export async function contextOf(data: string): Promise<Context> {
-  const dataDir = resolve(data);
-  requireDatabase(dataDir);
+/** `folder`: as it was named; `data`: where the data is. Throws `UserError` without a database. */
+export async function contextOf(folder: string, data = folder): Promise<Context> {
+  const dataDir = resolve(folder);
+  requireDatabase(data);
   const server = await askStatus(dataDir);
   const now = Date.now();
   let stored: Promise<Stored> | undefined;
   return {
     dataDir,
+    files: filesOf(data),
     server,
     now,
     config: null,
@@ -28,8 +30,11 @@ export async function contextOf(data: string): Promise<Context> {
   };
 
   async function readOnce(): Promise<Stored> {
-    const found = await inspectStorage(dataDir, (storage) => readStored(storage, server, now));
+    const found = await inspectStorage(data, (storage) => readStored(storage, server, now));
     if (found !== null) return found;
-    throw new UserError(`The database in ${dataDir} is empty: create a desk`, "desk create NAME");
+    throw new UserError(
+      `The database in ${placeName(data)} is empty: create a desk`,
+      "desk create NAME",
+    );
   }
 }

@@ -1,28 +1,93 @@
-/** Hidden commands: the processes in which `backup`, `restore` and `serve` read files that may be on a disk that hangs. */
-import { Command } from "commander";
-import { lowerPriority } from "../lib/priority.ts";
-import { databaseFiles } from "../store/open.ts";
-import { printData } from "../cli/print.ts";
+/** `signalbox copy`: moves everything from a data folder to PostgreSQL, or back. */
+import { resolve } from "node:path";
+import { Option } from "commander";
+import type { MoveOptions } from "../domain/storage/move.ts";
+import { UsageError, UserError } from "../lib/errors.ts";
+import { isStoreUrl, placeName } from "../lib/place.ts";
+import { copyStorage } from "../store/open.ts";
+import { defineCommand } from "../cli/define.ts";
+import { jsonOption } from "../cli/options.ts";
+import { plural, printChanged, printNote } from "../cli/print.ts";
+import { startBar } from "../cli/progress.ts";
+import { stopAtSignals } from "../cli/stop-signal.ts";
 
-export function copyCommand(): Command {
-  return new Command("copy")
-    .description("copy a database file, verified, and print its verification as JSON")
-    .argument("<from>")
-    .argument("<to>")
-    .argument("<folder>", "a new folder beside <to>, for the time of the copy")
-    .argument("[earlier...]", "backups, which must be of the same database, newest first")
-    .action(async (from: string, to: string, folder: string, earlier: string[]) => {
-      lowerPriority();
-      printData(JSON.stringify(await databaseFiles.copy(from, to, earlier, folder)));
-    });
+interface CopyOptions {
+  readonly from?: string;
+  readonly to?: string;
+  readonly json?: true;
 }
 
-export function ownBackupCommand(): Command {
-  return new Command("own-backup")
-    .description("print the first backup that is not of another database, as JSON")
-    .argument("<database>")
-    .argument("[backups...]", "newest first")
-    .action((database: string, backups: string[]) => {
-      printData(JSON.stringify(databaseFiles.findOwn(database, backups)));
+export const copyCommand = defineCommand({
+  name: "copy",
+  description: "copy everything from a data folder to PostgreSQL, or back; servers must be stopped",
+  options: [
+    new Option(
+      "--from <place>",
+      "a data folder, or the URL of a database (default: SIGNALBOX_STORE)",
+    ),
+    new Option("--to <place>", "an empty folder or database (default: SIGNALBOX_STORE)"),
+    jsonOption(),
+  ],
+  notes: `
+Keeps ids, desks, keys, members, passkeys, links and the audit, and compares every row at the end. The target cannot
+be used before. If it is interrupted, type the same again: it goes on after the last signal. Members must sign in to
+the console again; counts of activity are not copied. Put a URL that has a password in SIGNALBOX_STORE.`,
+  examples: [
+    "signalbox copy --from /var/lib/signalbox --to postgres://signalbox@db.example.com/signalbox",
+    "SIGNALBOX_STORE=postgres://signalbox:PASSWORD@db.example.com/signalbox signalbox copy --from /var/lib/signalbox",
+    "signalbox copy --from postgres://signalbox@db.example.com/signalbox --to /var/lib/signalbox",
+  ],
+  run: async (options: CopyOptions) => {
+    const [from, to] = [placeOf("--from", options.from), placeOf("--to", options.to)];
+    refuseSameEngine(from, to);
+    const startedAt = performance.now();
+    const { tables, newest_id } = await showMove((moving) => copyStorage(from, to, moving));
+    const [source, target] = [placeName(from), placeName(to)];
+    const duration_ms = Math.round(performance.now() - startedAt);
+    const signals = tables["signals"] ?? 0;
+    if (options.json) printChanged({ from: source, to: target, newest_id, tables, duration_ms });
+    printNote(
+      `${target} has ${plural(signals, "signal")}, the newest ${newest_id ?? "-"}, and all else of ${source}: every row was compared. Start no server with ${source} again, or bots would store signals in both.`,
+    );
+  },
+});
+
+function placeOf(flag: string, typed = process.env["SIGNALBOX_STORE"]): string {
+  if (typed === undefined || typed === "") {
+    throw new UsageError(
+      `${flag} is missing: signalbox copy --from DIR --to postgres://signalbox@db.example.com/signalbox`,
+    );
+  }
+  return isStoreUrl(typed) ? typed : resolve(typed);
+}
+
+function refuseSameEngine(from: string, to: string): void {
+  if (isStoreUrl(from) !== isStoreUrl(to)) return;
+  throw new UsageError(
+    isStoreUrl(from)
+      ? "Both are PostgreSQL: copy one to the other with pg_dump and pg_restore."
+      : "Both are folders: copy one with signalbox backup, and make the other with signalbox restore.",
+  );
+}
+
+/** With a bar on a terminal. */
+async function showMove<T>(work: (moving: MoveOptions) => Promise<T>): Promise<T> {
+  const signal = stopAtSignals();
+  const bar = await startBar("copy {bar} {percentage}% of {total} signals {phase}", 1, {
+    phase: "copied",
+  });
+  try {
+    return await work({
+      signal,
+      onProgress: ({ phase, signals, total }) => {
+        bar?.setTotal(total);
+        bar?.update(signals, { phase });
+      },
     });
+  } catch (error) {
+    if (!signal.aborted) throw error;
+    throw new UserError("The copy was stopped: type the same again, and it goes on.");
+  } finally {
+    bar?.stop();
+  }
 }

@@ -5,6 +5,7 @@ import { hasNamedHost } from "../http/address.ts";
 import { askConsoleUrl } from "../ops/client.ts";
 import { SIGNALS_COUNTED_MAX } from "../domain/desk/desk.ts";
 import { shellQuoted } from "../lib/text/shell.ts";
+import { placeName } from "../lib/place.ts";
 import { databaseFiles, hasDatabase, withStorage } from "../store/open.ts";
 import { type DataOptions, defineCommand, defineGroup } from "../cli/define.ts";
 import { toType } from "../cli/hint.ts";
@@ -25,16 +26,17 @@ const createCommand = defineCommand({
     { ifMissing = false, json, data }: DataOptions & { ifMissing?: boolean },
     name: string,
   ) => {
-    const dataDir = resolve(data);
-    const isNew = !hasDatabase(dataDir);
+    const isNew = !hasDatabase(data);
     const { desk, created } = await withStorage(
       data,
       ({ registry }) => registry.createDesk(name, { ifMissing }),
       { create: true },
     );
     if (json) printChanged(desk);
-    if (isNew) printNote(`Created the database ${databaseFiles.pathIn(dataDir)}.`);
-    printNote(created ? `Created desk "${name}" in ${dataDir}.` : `Desk "${name}" already exists.`);
+    if (isNew) printNote(`Created the database ${databaseFiles.pathIn(resolve(data))}.`);
+    printNote(
+      created ? `Created desk "${name}" in ${placeName(data)}.` : `Desk "${name}" already exists.`,
+    );
     if (created) printNote(`Mint a key for it with: ${toType(`key mint --desk ${name}`, data)}`);
   },
 });
@@ -166,7 +168,7 @@ Passkeys need a host name: start serve with --console-url, such as https://conso
     "signalbox desk require-passkeys alpha",
     "signalbox desk require-passkeys alpha --off",
   ],
-  run: async ({ off, data }: DataOptions & { off?: true }, desk: string) => {
+  run: async ({ off, data, folder }: DataOptions & { off?: true }, desk: string) => {
     const members = await withStorage(data, async (storage) => {
       await storage.registry.requirePasskeys(desk, off !== true);
       return storage.members.list(desk);
@@ -179,7 +181,7 @@ Passkeys need a host name: start serve with --console-url, such as https://conso
     for (const { email } of members.filter(({ passkeys }) => passkeys === 0)) {
       printNote(`${email} has no passkey yet, and must add one at the next sign-in.`);
     }
-    const url = await askConsoleUrl(resolve(data));
+    const url = await askConsoleUrl(resolve(folder));
     if (url === null || !URL.canParse(url) || hasNamedHost(url)) return;
     printNote(
       `Members cannot sign in yet: browsers do not create passkeys for ${url}, which has no host name: restart serve with --console-url, such as https://console.example.com.`,

@@ -64,7 +64,7 @@ Takes at most ten seconds: of a large database it reads a random part, and anoth
 
 async function gather(options: DoctorOptions, command: Command): Promise<Context> {
   const config = readConfig(options, command);
-  const context = await contextOf(options.data);
+  const context = await contextOf(options.data, options.store);
   const known = context.server === null ? config : withoutDefaultPorts(config, command);
   return {
     ...context,

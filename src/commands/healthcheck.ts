@@ -29,10 +29,10 @@ export const healthcheckCommand = defineCommand({
     "signalbox healthcheck --data /var/lib/signalbox",
     "signalbox healthcheck http://127.0.0.1:8083 --live",
   ],
-  run: async ({ live, data }: DataOptions & { live?: true }, url: string | undefined) => {
+  run: async ({ live, folder }: DataOptions & { live?: true }, url: string | undefined) => {
     const path = live ? "/healthz" : "/readyz";
     const answer =
-      url === undefined ? await askFolder(resolve(data), path) : await askAddress(url, path);
+      url === undefined ? await askFolder(resolve(folder), path) : await askAddress(url, path);
     const { status, checks = {} } = await readHealth(answer);
     printData(status);
     for (const [name, { ok, detail }] of Object.entries(checks)) {

@@ -151,14 +151,14 @@ async function printLink(
 /** The console's URL; `doubt` says why it may be wrong, and what to do. */
 async function findConsole({
   consoleUrl,
-  data,
+  folder,
 }: LinkOptions): Promise<{ url: string; doubt: string | null }> {
-  const url = consoleUrl ?? (await askConsoleUrl(resolve(data)));
+  const url = consoleUrl ?? (await askConsoleUrl(resolve(folder)));
   if (url !== null && url !== "off") return { url, doubt: null };
   const why =
     url === "off"
-      ? `The server of ${data} has no console (--console-listen off)`
-      : `The console's URL is not known, because no server of ${data} answers`;
+      ? `The server of ${folder} has no console (--console-listen off)`
+      : `The console's URL is not known, because no server of ${folder} answers`;
   const guess = `http://${settings.consoleListen.fallback}`;
   const doubt = `${why}. Replace ${guess} in the link with the console's URL, or give --console-url URL next time.`;
   return { url: guess, doubt };

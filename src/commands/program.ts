@@ -8,7 +8,8 @@ import { auditCommand } from "./audit.ts";
 import { backupCommand } from "./backup.ts";
 import { addCompletion } from "./completion/completion.ts";
 import { configCommand } from "./config.ts";
-import { copyCommand, ownBackupCommand } from "./copy.ts";
+import { copyFileCommand, ownBackupCommand } from "./copy-file.ts";
+import { copyCommand } from "./copy.ts";
 import { deskCommand } from "./desk.ts";
 import { doctorCommand } from "./doctor.ts";
 import { healthcheckCommand } from "./healthcheck.ts";
@@ -53,12 +54,13 @@ Every flag of serve can also be set in the environment, such as SIGNALBOX_LISTEN
     backupCommand,
     restoreCommand,
     verifyCommand,
+    copyCommand,
     sendCommand,
     healthcheckCommand,
     versionCommand,
   ];
   for (const create of commands) program.addCommand(create());
-  program.addCommand(copyCommand(), { hidden: true });
+  program.addCommand(copyFileCommand(), { hidden: true });
   program.addCommand(ownBackupCommand(), { hidden: true });
   program.addCommand(helpCommand(program));
   addCompletion(program);

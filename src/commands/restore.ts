@@ -7,6 +7,7 @@ import type { Restored, Verification } from "../domain/storage/files.ts";
 import { timeStamp } from "../backups/folder.ts";
 import { databaseFiles } from "../store/open.ts";
 import { type DataOptions, defineCommand } from "../cli/define.ts";
+import { refuseStore } from "../cli/folder-only.ts";
 import { toType } from "../cli/hint.ts";
 import { requireFile } from "../cli/options.ts";
 import { plural, printChanged, printNote } from "../cli/print.ts";
@@ -29,6 +30,7 @@ stored as new ones. Members must sign in to the console again.`,
     "signalbox restore /backup/signalbox.db --data /var/lib/signalbox --force",
   ],
   run: async ({ data, force, json }: DataOptions & { force?: true }, file: string) => {
+    refuseStore("signalbox restore", data);
     const dataDir = resolve(data);
     requireFile(file, `name a backup in it, such as ${databaseFiles.pathIn(file)}`);
     const { signals, newest_id } = await verifyBackup(resolve(file));

@@ -8,6 +8,7 @@ import { formatBytes } from "../lib/text/words.ts";
 import type { ServerStatus } from "../ops/server.ts";
 import { VERSION } from "../lib/version.ts";
 import { isLocked } from "../store/open.ts";
+import { placeName } from "../lib/place.ts";
 import { contextOf } from "./context.ts";
 import { type DataOptions, defineCommand } from "../cli/define.ts";
 import { count, formatTime, plural, printData, printJson, printTable } from "../cli/print.ts";
@@ -24,16 +25,16 @@ the certificate, then what needs attention (such as a revoked key that still sen
 Works without a running server, too. Exits with code 0 whatever needs attention, and with 1 if the database
 cannot be read: use healthcheck for a supervisor.`,
   examples: ["signalbox status", "signalbox status --json | jq '.attention'"],
-  run: async ({ json, data }: DataOptions) => {
-    const status = await readStatus(data);
+  run: async ({ json, ...place }: DataOptions) => {
+    const status = await readStatus(place);
     if (json) printJson(status);
     else printStatus(status);
   },
 });
 
 /** As `--json` prints it. `rate` is of all desks; `desks` are those that are not archived. */
-async function readStatus(data: string) {
-  const context = await contextOf(data);
+async function readStatus({ data, folder }: DataOptions) {
+  const context = await contextOf(folder, data);
   const { dataDir, server } = context;
   const { desks, rate } = await context.stored();
   // `next` is null if the problem says it.
@@ -42,7 +43,15 @@ async function readStatus(data: string) {
     if (severity !== "ok") attention.push({ problem: sentence, next });
   }
   const disk_free_bytes = await freeBytes(dataDir);
-  return { version: VERSION, data: dataDir, server, desks, rate, disk_free_bytes, attention };
+  return {
+    version: VERSION,
+    data: placeName(data),
+    server,
+    desks,
+    rate,
+    disk_free_bytes,
+    attention,
+  };
 }
 
 function printStatus(status: Status): void {
@@ -92,7 +101,8 @@ function describeConsole({ console_url: url, listen }: ServerStatus): string {
   return listen === null ? "starting" : url;
 }
 
-function describeBackup({ backups }: ServerStatus): string {
+function describeBackup({ backups, database }: ServerStatus): string {
+  if (backups === null && database != null) return "by PostgreSQL's own tools: docs/scale.md";
   if (backups === null) return "none by this server: serve --backup-dir DIR makes them";
   const { dir, every_ms, newest } = backups;
   if (newest === null) return `none yet, every ${ms(every_ms)} to ${dir}`;

@@ -5,8 +5,10 @@ import { UsageError, UserError } from "../lib/errors.ts";
 import { showHidden } from "../lib/text/hidden.ts";
 import { shellQuoted } from "../lib/text/shell.ts";
 import type { Verification } from "../domain/storage/files.ts";
-import { databaseFiles, refuseForeignFolder } from "../store/open.ts";
+import { databaseFiles, refuseForeignFolder, verifyStore } from "../store/open.ts";
+import { isStoreUrl } from "../lib/place.ts";
 import { type DataOptions, defineCommand } from "../cli/define.ts";
+import { refuseStore } from "../cli/folder-only.ts";
 import { requireFile } from "../cli/options.ts";
 import { plural, printData, printJson } from "../cli/print.ts";
 
@@ -17,13 +19,19 @@ export const verifyCommand = defineCommand({
   adds: "data and json",
   notes: `
 Changes nothing, and may run beside a server. It reads the whole database several times, and the
-server's log grows meanwhile. In JSON, a check that did not run has "ok": null.`,
+server's log grows meanwhile. With --store, pages and indexes are not checked: pg_amcheck does that.
+In JSON, a check that did not run has "ok": null.`,
   examples: [
     "signalbox verify --data /var/lib/signalbox",
     "signalbox verify /backup/signalbox-20261121T115119Z.db",
     "signalbox verify --json | jq .checks",
+    "signalbox verify --store postgres://signalbox@db.example.com/signalbox",
   ],
   run: async ({ data, json }: DataOptions, file: string | undefined, command: Command) => {
+    if (isStoreUrl(data)) {
+      if (file !== undefined) refuseStore("verify FILE", data);
+      return verifyDatabaseAt(data, json);
+    }
     const path = resolve(file ?? databaseFiles.pathIn(data));
     if (file === undefined) refuseForeignFolder(resolve(data));
     else {
@@ -45,6 +53,16 @@ server's log grows meanwhile. In JSON, a check that did not run has "ok": null.`
   },
 });
 
+async function verifyDatabaseAt(url: string, json: true | undefined): Promise<void> {
+  const verification = await verifyStore(url);
+  if (json) printJson(verification);
+  else printVerification(verification);
+  if (verification.ok) return;
+  throw new UserError(
+    `${verification.file} is damaged: stop all servers, then go back to a moment before with pgBackRest or Barman (PITR), or restore a dump.`,
+  );
+}
+
 function explain(path: string, { checks }: Verification): string {
   return checks.schema.ok !== false
     ? `${path} is damaged`
@@ -56,7 +74,7 @@ function printVerification({ checks, signals, newest_id, version }: Verification
     // A damaged file may have anything in its definitions.
     printData(showHidden(`${name}: ${ok === false ? `failing (${detail})` : detail}`));
   }
-  if (checks.schema.ok !== true) return;
+  if (version === 0 || checks.schema.ok === false) return;
   printData(
     `${plural(signals, "signal")}, the newest ${newest_id ?? "-"}, database version ${version}`,
   );

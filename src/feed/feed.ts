@@ -67,6 +67,7 @@ export class Feed {
     const readChunk = () => this.#readChunk(page, access);
     // Before reading, so that no signal is stored unnoticed between the two.
     using commits = this.#commits.subscribe(deskId);
+    using _others = mayWait && waitMs > 0 ? this.#store.watch() : null;
     const until = performance.now() + (mayWait ? waitMs : 0);
     while (true) {
       const first = await readChunk();

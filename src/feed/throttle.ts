@@ -4,6 +4,8 @@
 export const REST_FACTOR = 4;
 /** Timers are no finer. Shorter rests are added up. */
 const REST_MS_MIN = 1;
+/** A read that took longer than a quarter of this has waited for a disk or a database, and the thread was free. */
+const REST_MS_MAX = 200;
 
 export class Throttle {
   #last: Promise<void> = Promise.resolve();
@@ -22,7 +24,8 @@ export class Throttle {
     try {
       return await work();
     } finally {
-      this.#restMs += (performance.now() - startedAt + extraMs) * REST_FACTOR;
+      const restMs = (performance.now() - startedAt + extraMs) * REST_FACTOR;
+      this.#restMs = Math.min(REST_MS_MAX, this.#restMs + restMs);
       this.#rest(resolve);
     }
   }

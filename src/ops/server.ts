@@ -20,6 +20,10 @@ const SOCKET_PATH_BYTES_MAX = 107;
 export interface ServerStatus {
   readonly version: string;
   readonly pid: number;
+  /** The machine's name. An earlier version has none. */
+  readonly node?: string;
+  /** Hosts and name of a database that other servers may use; null: in the data folder. An earlier version has none. */
+  readonly database?: string | null;
   /** Epoch milliseconds. */
   readonly started_at: number;
   /** Addresses as bound, such as `127.0.0.1:8080`. */

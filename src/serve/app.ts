@@ -6,6 +6,7 @@ import {
   requirePortsOfTheirOwn,
   requireSafeTransport,
   type ServeConfig,
+  whereOf,
 } from "./config.ts";
 import { ActivityRecorder } from "../console/pages/activity/recorder.ts";
 import type { ServerStorage } from "../domain/storage/storage.ts";
@@ -83,7 +84,7 @@ export async function startApp(options: AppOptions): Promise<App> {
   const parts = await openParts(options, certificates, opened);
 
   // Health answers from here on, before there is a certificate, and before the console runs.
-  certificates.startAcme(parts.connections, parts.now, opened);
+  certificates.startAcme(parts, opened);
   const running: Running = { listener: null, readers: null, console: null, backups: null };
   const opsAddress = serveHealth(parts, running, opened);
   const reloadCertificate = (): void => certificates.reload();
@@ -114,7 +115,7 @@ export async function startApp(options: AppOptions): Promise<App> {
 /** Throws what {@link startApp} would for this configuration, without starting. `ours`: ports that may be in use. */
 export async function checkApp(config: ServeConfig, ours: ReadonlySet<number>): Promise<void> {
   preflight(config, Date.now(), ours);
-  await inspectStorage(config.dataDir, () => {});
+  await inspectStorage(whereOf(config), () => {});
   if (config.acme !== null) requireFolder(config.dataDir);
   socketPathIn(config.dataDir);
   requireFreePorts(withAddressesToStart(config, Date.now()), ours);
@@ -132,7 +133,7 @@ function preflight(
   requirePortsOfTheirOwn(config);
   const first = loadFirst(config);
   // A first start that cannot listen leaves no database behind.
-  if (!hasDatabase(dataDir)) requireFreePorts(withAddressesToStart(config, now), ours);
+  if (!hasDatabase(whereOf(config))) requireFreePorts(withAddressesToStart(config, now), ours);
   return first;
 }
 

@@ -3,15 +3,25 @@ import type { Logger } from "pino";
 import { explainPortInUse, requireFreePorts, type ServeConfig } from "./config.ts";
 import { ChallengeServer } from "../http/acme/challenges.ts";
 import { AcmeJob } from "../http/acme/job.ts";
+import { storeInFolder } from "../http/acme/folder.ts";
 import { readCa } from "../http/acme/plan.ts";
 import { readCertificate } from "../http/acme/files.ts";
+import { storeInNotes } from "../http/acme/shared.ts";
 import type { AcmeStatus } from "../http/acme/report.ts";
+import type { ServerStorage } from "../domain/storage/storage.ts";
 import type { ConnectionPlan } from "../http/limits/connections.ts";
 import { messageOf } from "../lib/errors.ts";
 import { type Certificate, loadCertificate } from "../http/tls.ts";
 
 /** Polling also sees renames, symbolic links and network disks. */
 const POLL_MS = 5_000;
+
+interface AcmeParts {
+  readonly connections: ConnectionPlan;
+  /** Epoch milliseconds. */
+  readonly now: () => number;
+  readonly storage: Pick<ServerStorage, "notes">;
+}
 
 export class Certificates {
   readonly #config: ServeConfig;
@@ -37,9 +47,13 @@ export class Certificates {
   }
 
   /** With `--acme-domain`: answers challenges, and orders a certificate when one is due. Call it with the folder's lock held. */
-  startAcme(connections: ConnectionPlan, now: () => number, opened: AsyncDisposableStack): void {
+  startAcme(
+    { connections, now, storage: { notes } }: AcmeParts,
+    opened: AsyncDisposableStack,
+  ): void {
     const { acme, dataDir } = this.#config;
     if (acme === null) return;
+    const store = notes === null ? storeInFolder(dataDir) : storeInNotes(notes, dataDir, acme);
     const job = new AcmeJob({
       plan: acme,
       dataDir,
@@ -50,7 +64,9 @@ export class Certificates {
         connections,
         log: this.#log,
         explain: (error) => explainPortInUse(error, this.#config),
+        answerTo: (token) => store.answerTo(token),
       }),
+      store,
       onIssued: () => this.#read(),
     });
     this.#acme = job;

@@ -14,7 +14,10 @@ import {
 
 export interface ServeConfig {
   readonly listen: Address;
+  /** The server's own folder; without a store also the database's. */
   readonly dataDir: string;
+  /** URL of a PostgreSQL database that other servers may use; null: SQLite in the folder. */
+  readonly store: string | null;
   /** URL that clients use, without a trailing slash; null: made from `listen`. */
   readonly publicUrl: string | null;
   readonly tls: CertificateFiles | null;
@@ -40,6 +43,11 @@ export interface ServeConfig {
   readonly externalCheckpoints: boolean;
   /** Creates a desk if there is none. */
   readonly quickstart: boolean;
+}
+
+/** Where the database is, as `store/open.ts` takes it. */
+export function whereOf({ store, dataDir }: Pick<ServeConfig, "store" | "dataDir">): string {
+  return store ?? dataDir;
 }
 
 /** Keys are never sent unencrypted over a network: without TLS, or a proxy that terminates it, we listen on loopback only. Throws `UsageError`. */

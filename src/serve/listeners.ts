@@ -1,14 +1,16 @@
 /** What `serve` listens with: the interfaces for signals, readers, the console, and the operator. */
+import { hostname } from "node:os";
 import type { Logger } from "pino";
 import apiDescription from "../intake/openapi.yaml" with { type: "text" };
 import { createPublicInterface } from "../intake/server.ts";
 import type { Certificates } from "./certificates.ts";
 import { readiness } from "../checks/table.ts";
-import { defaultPublicUrl, type ServeConfig } from "./config.ts";
+import { defaultPublicUrl, type ServeConfig, whereOf } from "./config.ts";
 import type { ActivityRecorder } from "../console/pages/activity/recorder.ts";
 import { ConsoleThread } from "../console/server/thread.ts";
 import type { RequestObserver } from "../domain/activity/activity.ts";
 import type { ServerStorage } from "../domain/storage/storage.ts";
+import { filesOf } from "../store/open.ts";
 import type { Feed } from "../feed/feed.ts";
 import feedDescription from "../feed/openapi.yaml" with { type: "text" };
 import { answerOwner, createFeedInterface, SEND_BUFFER_BYTES } from "../feed/server.ts";
@@ -23,6 +25,7 @@ import { type TrustedProxies, transportPolicy } from "../http/transport.ts";
 import type { BackupJob } from "../backups/backups.ts";
 import type { Metrics } from "../ops/metrics/metrics.ts";
 import { type AnswerFeed, type ServerStatus, serveOnSocket, serveOnTcp } from "../ops/server.ts";
+import { placeName } from "../lib/place.ts";
 import { VERSION } from "../lib/version.ts";
 
 /** The server in `intake/openapi.yaml`, which is served with the public URL in its place. */
@@ -70,6 +73,8 @@ export function serveHealth(
     return {
       version: VERSION,
       pid: process.pid,
+      node: hostname(),
+      database: config.store && placeName(config.store),
       started_at: startedAt,
       listen: bound && formatAddress(bound),
       console_listen: config.consoleListen && formatAddress(config.consoleListen),
@@ -87,7 +92,8 @@ export function serveHealth(
       refused_keys: refusedKeys.list(),
     };
   };
-  const ready = () => readiness(dataDir, status(), now());
+  const files = filesOf(whereOf(config));
+  const ready = () => readiness({ dataDir, files }, status(), now());
   const certificate = () => certificates.current;
   const states = { dataDir, now, ready, certificate, status, storage, feed };
   const sources = { dataDir, ready, metrics: () => metrics.respond(states) };
@@ -172,10 +178,10 @@ export async function startConsole(
   bound: Address,
   recorder: ActivityRecorder,
 ): Promise<ConsoleThread> {
-  const { dataDir, consoleUrl, trustedProxies, stopTimeoutMs } = config;
+  const { consoleUrl, trustedProxies, stopTimeoutMs } = config;
   const options = {
     listen,
-    dataDir,
+    storage: whereOf(config),
     consoleUrl,
     publicUrl: publicUrlOf(config, bound),
     certificate: certificates.current,

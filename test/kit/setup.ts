@@ -144,6 +144,7 @@ export interface Answer {
 export const defaultConfig: ServeConfig = {
   listen: { host: "127.0.0.1", port: 0 },
   dataDir: "/nowhere",
+  store: null,
   publicUrl: null,
   tls: null,
   acme: null,

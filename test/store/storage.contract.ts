@@ -11,6 +11,7 @@ import { membersTests } from "../storage/members.ts";
 import { passkeysTests } from "../storage/passkeys.ts";
 import { readingTests } from "../storage/reading.ts";
 import { sessionsTests } from "../storage/sessions.ts";
+import { sharedTests } from "../storage/shared.ts";
 import { storingTests } from "../storage/storing.ts";
 import { type Subject, use } from "../storage/start.ts";
 
@@ -27,6 +28,7 @@ export function testStorage(name: string, subject: Subject): void {
     describe("invitations and members", membersTests);
     describe("passkeys", passkeysTests);
     describe("sessions", sessionsTests);
+    describe("notes and attempts", sharedTests);
     describe("the audit", auditTests);
     describe("activity", activityTests);
   });

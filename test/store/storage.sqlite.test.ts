@@ -23,7 +23,7 @@ testStorage("SQLite", {
   make: () => {
     const dataDir = temporaryFolder();
     return async (now, events) => {
-      const where = { dataDir, externalCheckpoints: false };
+      const where = { dataDir, store: null, externalCheckpoints: false };
       const server = await openServerStorage(where, events);
       const { onWarning } = events;
       return { server, console: await openConsoleStorage(dataDir, { now, onWarning }) };

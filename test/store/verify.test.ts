@@ -137,7 +137,7 @@ const failures: Record<string, Failure> = {
   "a block that is not complete": failure(
     ["blocks"],
     "block 0 of signal_blocks does not match its signals",
-    "INSERT INTO signal_blocks SELECT 0, min(received_at), max(received_at), NULL, NULL FROM signals",
+    "INSERT INTO signal_blocks SELECT 0, min(received_at), max(received_at), count(*), NULL, NULL FROM signals",
   ),
   "an id of another length": failure(
     ["ids_rising", "values"],

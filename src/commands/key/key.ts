@@ -58,7 +58,7 @@ const mintCommand = defineCommand({
     "signalbox key mint --desk alpha --label bot-7 --expires 90d --json",
     "READ_KEY=$(signalbox key mint --read --desk alpha --label executor)",
   ],
-  run: async ({ desk = null, read, label = null, expires, json, data }: MintOptions) => {
+  run: async ({ desk = null, read, label = null, expires, json, data, folder }: MintOptions) => {
     requireReader("key");
     if (desk === null && read !== true) {
       throw new UsageError(
@@ -72,7 +72,7 @@ const mintCommand = defineCommand({
         : registry.mintKey({ ...key, desk, scope: "send" }, ADMIN),
     );
     printMinted(minted, json);
-    printNote(await whereItWorks(data, read === true));
+    printNote(await whereItWorks(folder, read === true));
   },
 });
 

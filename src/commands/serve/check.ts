@@ -18,7 +18,7 @@ const SAMPLE_MS = 3_000;
 export async function checkConfig(config: ServeConfig): Promise<void> {
   const server = await askStatus(config.dataDir);
   await requireStart(config, server);
-  await requireSound(config.dataDir);
+  if (config.store === null) await requireSound(config.dataDir);
   await requireOwnBackups(config);
   printNote("The configuration is valid: serve would start with it.");
   new TrustedProxies(config.trustedProxies).warn((sentence) => printNote(`! ${sentence}`));

@@ -7,6 +7,7 @@ import { acmeFiles } from "../../http/acme/files.ts";
 import { type AcmePlan, DOMAINS_MAX } from "../../http/acme/plan.ts";
 import { type Address, hostOf, isLoopbackHost, parseAddress } from "../../http/address.ts";
 import type { CertificateFiles } from "../../http/tls.ts";
+import { refuseStore } from "../../cli/folder-only.ts";
 import { refuseIdle } from "../../cli/setting.ts";
 import { ACME_LISTEN, isOn, type ServeOptions } from "./settings.ts";
 
@@ -18,6 +19,14 @@ export function readConfig(options: ServeOptions, serve: Command): ServeConfig {
       ["backupEvery", "backupKeep", "backupCommand"],
       serve,
       "a folder for the backups: add --backup-dir DIR",
+    );
+  }
+  if (backupDir !== undefined) {
+    refuseStore("--backup-dir (SIGNALBOX_BACKUP_DIR)", options.store ?? options.data);
+  }
+  if (options.store !== undefined && isOn("externalCheckpoints", serve)) {
+    throw new UsageError(
+      "--external-checkpoints (SIGNALBOX_EXTERNAL_CHECKPOINTS) is for a database in the data folder: leave it out, or --store.",
     );
   }
   const dataDir = resolve(options.data);
@@ -35,6 +44,7 @@ export function readConfig(options: ServeOptions, serve: Command): ServeConfig {
   return {
     listen,
     dataDir,
+    store: options.store ?? null,
     publicUrl: options.publicUrl ?? urlAt(publicName, listen),
     tls: acme === null ? files : acmeFiles(dataDir),
     acme,

@@ -2,8 +2,9 @@
 import { type Command, Option } from "commander";
 import type { App } from "../../serve/app.ts";
 import { findExpired } from "../../checks/certificate.ts";
-import { explainPortInUse, type ServeConfig } from "../../serve/config.ts";
+import { explainPortInUse, type ServeConfig, whereOf } from "../../serve/config.ts";
 import { messageOf } from "../../lib/errors.ts";
+import { placeName } from "../../lib/place.ts";
 import { createLog, type Log, logWarnings } from "../../lib/log.ts";
 import { VERSION } from "../../lib/version.ts";
 import { backupWork } from "../backup.ts";
@@ -83,7 +84,7 @@ async function serve(options: ServeOptions & { check?: true }, command: Command)
       log.logger.info("stopped");
       return;
     }
-    if (config.quickstart) await quickstart(app, options.data, log);
+    if (config.quickstart) await quickstart(app, options.store ?? options.data, log);
     await announce(app, config, toType("desk create NAME", options.data), log);
     await runUntil(stopped, fatal.promise, app, log);
   } finally {
@@ -134,10 +135,10 @@ async function announce(
   createDesk: string,
   log: Log,
 ): Promise<void> {
-  const { dataDir } = config;
+  const place = placeName(whereOf(config));
   const next = (await app.hasDesks()) ? "" : `; no desk yet, create one with: ${createDesk}`;
   log.logger.info(
-    `signalbox ${VERSION} takes signals at ${app.publicUrl}/v1/signals, data in ${dataDir}${next}`,
+    `signalbox ${VERSION} takes signals at ${app.publicUrl}/v1/signals, data in ${place}${next}`,
   );
   const expired = findExpired(config);
   if (expired !== null) log.logger.warn({ next: expired.next }, expired.sentence);

@@ -5,6 +5,7 @@
 import type { Command, Option } from "commander";
 import { UsageError } from "../../lib/errors.ts";
 import { logLevels } from "../../lib/log.ts";
+import { isStoreUrl, placeName } from "../../lib/place.ts";
 import { parseDomain } from "../../http/acme/plan.ts";
 import type { Address } from "../../http/address.ts";
 import { CONNECTIONS_MAX_DEFAULT } from "../../http/limits/connections.ts";
@@ -21,7 +22,14 @@ import {
   readPositive,
   readWait,
 } from "../../cli/options.ts";
-import { dataSetting, findOption, optionOf, type Setting, splitList } from "../../cli/setting.ts";
+import {
+  dataSetting,
+  findOption,
+  optionOf,
+  type Setting,
+  splitList,
+  storeSetting,
+} from "../../cli/setting.ts";
 
 export const QUICKSTART_DESK = "demo";
 
@@ -37,6 +45,7 @@ export const settings = {
     fallback: "127.0.0.1:8080",
   },
   data: dataSetting,
+  store: storeSetting,
   publicUrl: {
     flags: "--public-url <url>",
     text: "URL that bots use (default: the address)",
@@ -234,12 +243,17 @@ export function describeSettings(
         : (option.defaultValueDescription ?? (option.defaultValue as string | undefined));
     const written = {
       default: fallback === "none" ? null : (fallback ?? null),
-      environment: process.env[envVar] ?? "",
-      flag: typed.get(name)?.join(",") ?? "",
+      environment: shown(process.env[envVar] ?? ""),
+      flag: shown(typed.get(name)?.join(",") ?? ""),
     };
     const value = option.required ? written[source] : isOn(name, command) ? "on" : "off";
     return [{ flag: long, variable: envVar, value, source }];
   });
+}
+
+/** A URL may have a password. */
+function shown(text: string): string {
+  return isStoreUrl(text) ? placeName(text) : text;
 }
 
 /** True if a flag without a value is given; the environment can also say no. Throws `UsageError` for what is neither. */

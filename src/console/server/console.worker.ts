@@ -98,7 +98,7 @@ async function serve(options: ConsoleOptions): Promise<Running> {
   const log = pino(logOptions(options.logLevel), { write: (line) => post({ type: "log", line }) });
   logWarnings(log);
   await using opened = new AsyncDisposableStack();
-  const storage = await openConsoleStorage(options.dataDir, {
+  const storage = await openConsoleStorage(options.storage, {
     now: Date.now,
     onWarning: (sentence) => log.warn(sentence),
   });
@@ -157,12 +157,12 @@ function createServices(
         ? storage.members.find(id)
         : null,
     ),
-    throttle: new SignInThrottle(storage.deviceSecret),
+    throttle: new SignInThrottle(storage.deviceSecret, storage.attempts),
     failedSignIns: new FailedSignIns(log),
     ceremonies: new PasskeyCeremonies({ ...storage, ownOrigin }),
-    minted: new MintedKeys(),
+    minted: new MintedKeys(storage.notes),
     outage: () => outage,
-    links: new SentForms(LINK_KNOWN_MS),
+    links: new SentForms(storage.notes, LINK_KNOWN_MS),
     exports: new ExportSlots(),
     ownOrigin,
     publicUrl,

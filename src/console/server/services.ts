@@ -13,7 +13,7 @@ import type { SignInThrottle } from "./limits/throttle.ts";
 
 export interface ConsoleServices extends Omit<
   ConsoleStorage,
-  "close" | "deviceSecret" | "sessions"
+  "attempts" | "close" | "deviceSecret" | "notes" | "sessions"
 > {
   readonly sessions: Sessions;
   readonly throttle: SignInThrottle;

@@ -13,7 +13,8 @@ import type { ActivityRecorder } from "../pages/activity/recorder.ts";
 
 export interface ConsoleOptions {
   readonly listen: Address;
-  readonly dataDir: string;
+  /** As `store/open.ts` takes it. */
+  readonly storage: string;
   /** The console's public URL; null: its address. */
   readonly consoleUrl: string | null;
   /** The public URL of the interface for bots. */

@@ -142,6 +142,24 @@ export function parseSignal(bytes: Uint8Array): Signal {
   return signal as Signal;
 }
 
+/** Whether {@link parseSignal} could have returned it: for signals that were stored. */
+export function isPossible(signal: Signal): boolean {
+  return fields.every(({ name, isRequired, check }) => {
+    const value = signal[name as keyof Signal];
+    if (value === null) return !isRequired;
+    return name === "metadata" ? isMetadata(String(value), check) : check(value) === null;
+  });
+}
+
+function isMetadata(text: string, check: (value: unknown) => string | null): boolean {
+  if (Buffer.byteLength(text) > BODY_BYTES_MAX) return false;
+  try {
+    return check(JSON.parse(text)) === null;
+  } catch {
+    return false;
+  }
+}
+
 function readBody(bytes: Uint8Array): JsonObject {
   try {
     return readJsonObject(bytes);

@@ -42,7 +42,7 @@ export interface StorageProblem {
   /** `unavailable`: the disk or a lock is in the way; `failed`: a defect of ours with some signals. */
   readonly kind: "unavailable" | "failed";
   /** Null when the storage cannot tell. */
-  readonly obstacle: "disk" | "lock" | null;
+  readonly obstacle: "disk" | "lock" | "database" | null;
   /** For people, such as "the disk is full". */
   readonly reason: string;
   /** The storage's own words. */

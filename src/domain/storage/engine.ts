@@ -3,6 +3,17 @@ import type { Awaitable } from "./awaitable.ts";
 import type { DatabaseFiles } from "./files.ts";
 import type { ConsoleStorage, ServerStorage, ServerStorageEvents, Storage } from "./storage.ts";
 
+export interface ServerPlace {
+  /** The server's own folder, and without a store the database's. */
+  readonly dataDir: string;
+  /** Null: in the folder. */
+  readonly store: string | null;
+  readonly externalCheckpoints: boolean;
+}
+
+/** What checks look at. */
+export type Inspected = Pick<Storage, "registry" | "signals" | "activity" | "replication">;
+
 /** `dataDir`: the folder of the data. Each method throws `UserError` if the data cannot be used. */
 export interface Engine {
   /** Null if the database is not a file in the folder. */
@@ -14,7 +25,7 @@ export interface Engine {
   readonly isLocked: (dataDir: string) => boolean;
   /** For `serve`. Throws if another server has the data. */
   readonly openServerStorage: (
-    where: { readonly dataDir: string; readonly externalCheckpoints: boolean },
+    where: ServerPlace,
     events: ServerStorageEvents,
   ) => Promise<ServerStorage>;
   /** For the console's thread; the server has opened the data before. */
@@ -34,6 +45,6 @@ export interface Engine {
    */
   readonly inspectStorage: <T>(
     dataDir: string,
-    work: (storage: Pick<Storage, "registry" | "signals" | "activity">) => Awaitable<T>,
+    work: (storage: Inspected) => Awaitable<T>,
   ) => Promise<T | null>;
 }

@@ -9,6 +9,8 @@ export interface FeedStore extends Pick<SignalReader, "list" | "get"> {
   findReader(key: string): Awaitable<Reader | null>;
   /** Records when a read key was used, at most once a minute. */
   recordRead(keyId: string, at: number): void;
+  /** Until it is disposed of, `onStored` tells of what other servers store in the same database as well. */
+  watch(): Disposable;
   /** By the desk's name; null if it is unknown. */
   findDeskId(name: string): Awaitable<number | null>;
 }

@@ -13,6 +13,8 @@ import type { FeedStore } from "./feed.ts";
 import type { FiguresQuery, StorageFigures } from "./figures.ts";
 import type { Members, Passkeys } from "./members.ts";
 import type { Registry } from "./registry.ts";
+import type { Attempts } from "./shared/attempts.ts";
+import type { Notes, SharedNotes } from "./shared/notes.ts";
 import type { SessionStore } from "./sessions.ts";
 import type { SignalReader } from "./signals.ts";
 
@@ -27,6 +29,8 @@ export interface ServerStorage extends SignalStore, FeedStore {
   figures(query: FiguresQuery): Awaitable<StorageFigures>;
   /** Null while signals are stored. It ends by itself, without another signal, too. */
   readonly outage: Outage | null;
+  /** Null for a folder, which has one server. */
+  readonly notes: SharedNotes | null;
   /** Waits for the outcome of every submission first. */
   close(): Promise<void>;
 }
@@ -46,8 +50,20 @@ export interface ServerStorageEvents {
   readonly onWarning: (sentence: string) => void;
 }
 
+/** Where a commit is when it returns, and how it gets there. */
+export interface Replication {
+  /** An address. */
+  readonly host: string;
+  /** By TLS. */
+  readonly isEncrypted: boolean;
+  /** It waits for a standby, too. */
+  readonly isSynchronous: boolean;
+}
+
 /** What commands use, and the console with more. */
 export interface Storage {
+  /** Null for a database in a folder of this machine. */
+  readonly replication: () => Awaitable<Replication | null>;
   readonly registry: Registry;
   readonly members: Members;
   readonly passkeys: Passkeys;
@@ -60,7 +76,9 @@ export interface Storage {
 export interface ConsoleStorage extends Storage {
   readonly activity: Activity;
   readonly sessions: SessionStore;
-  /** Signs device cookies. In no backup: a reader of backups could forge such cookies. */
+  readonly notes: Notes;
+  readonly attempts: Attempts;
+  /** Signs device cookies and passkeys' challenges. In no backup of a folder: a reader of backups could forge such cookies. */
   readonly deviceSecret: Uint8Array;
   /** Why a change was not saved, such as "the disk is full"; null if trying again later does not help. */
   readonly whyNotSaved: (error: unknown) => string | null;

@@ -7,6 +7,8 @@ import { targetOf } from "../routes.ts";
 import type { AcmeState } from "./state.ts";
 
 const PATH = "/.well-known/acme-challenge/";
+/** RFC 8555, 8.3. Some directories make shorter ones than it says. */
+const TOKEN = /^[\w-]{1,128}$/;
 const IDLE_TIMEOUT_S = 10;
 const BODY_BYTES_MAX = 1_024;
 
@@ -16,11 +18,12 @@ interface ChallengeOptions {
   readonly log: Logger;
   /** Adds what to type to an error of binding the address. */
   readonly explain: (error: unknown) => unknown;
+  /** Returns the key authorization of a challenge; null for an unknown token. */
+  readonly answerTo: (token: string) => Promise<string | null>;
 }
 
 export class ChallengeServer {
   readonly #options: ChallengeOptions;
-  readonly #answers = new Map<string, string>();
   #server: Bun.Server<undefined> | null = null;
   #endLimit: () => void = () => {};
   /** Why it could not listen; null: it does, or has not tried. */
@@ -62,21 +65,17 @@ export class ChallengeServer {
     this.#endLimit = limitConnections("acme", this.address, connections, log);
   }
 
-  /** Answers the challenge until the returned function is called. */
-  offer(token: string, keyAuthorization: string): () => void {
-    const path = PATH + token;
-    this.#answers.set(path, keyAuthorization);
-    return () => void this.#answers.delete(path);
-  }
-
   async stop(): Promise<void> {
     this.#endLimit();
     await this.#server?.stop(true);
   }
 
-  #answer(request: Request): Response {
-    const answer = request.method === "GET" ? this.#answers.get(targetOf(request)) : undefined;
-    if (answer === undefined) return new Response(null, { status: 404 });
+  async #answer(request: Request): Promise<Response> {
+    const target = targetOf(request);
+    const token = target.startsWith(PATH) ? target.slice(PATH.length) : "";
+    const isAsked = request.method === "GET" && TOKEN.test(token);
+    const answer = isAsked ? await this.#options.answerTo(token) : null;
+    if (answer === null) return new Response(null, { status: 404 });
     return new Response(answer, { headers: { "Content-Type": "application/octet-stream" } });
   }
 }

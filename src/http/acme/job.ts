@@ -12,9 +12,13 @@ import * as files from "./files.ts";
 import { orderCertificate } from "./order.ts";
 import { type AcmePlan, readCa } from "./plan.ts";
 import { certificateId, decideRenewal } from "./renewal.ts";
+import { CertificateRepair } from "./repair.ts";
+import type { AcmeStore } from "./store.ts";
 import { type AcmeStatus, reportFailure, reportStart } from "./report.ts";
 import {
   type AcmeState,
+  adoptState,
+  type Asked,
   askedOf,
   boundWaits,
   failedState,
@@ -28,8 +32,6 @@ import {
 
 /** An order takes seconds; the directory may let a client wait for its decision. */
 const ORDER_MS_MAX = 5 * MINUTE_MS;
-/** The clock is read again so often: it may have been set, or the machine may have slept. */
-const SLEEP_MS_MAX = MINUTE_MS;
 
 interface AcmeOptions {
   readonly plan: AcmePlan;
@@ -38,6 +40,7 @@ interface AcmeOptions {
   /** Epoch milliseconds. */
   readonly now: () => number;
   readonly challenges: ChallengeServer;
+  readonly store: AcmeStore;
   /** The folder has another certificate. */
   readonly onIssued: () => void;
 }
@@ -45,16 +48,17 @@ interface AcmeOptions {
 export class AcmeJob {
   readonly #options: AcmeOptions;
   readonly #directory: Directory;
+  readonly #asked: Asked;
   readonly #stopping = new AbortController();
   readonly #ended: Promise<void>;
   readonly #first = Promise.withResolvers<void>();
   #state: AcmeState;
   #certificate: Certificate | null;
   #wake: () => void = () => {};
-  /** The text of a file that cannot be used, and why; null: the file is as it should be. */
-  #damaged: { readonly text: string; readonly reason: string } | null = null;
-  /** Why that file could not be written again, as it was logged last. */
-  #rewriteFailure = "";
+  readonly #repair: CertificateRepair;
+  /** Why the certificate of other servers could not be read, as it was logged last. */
+  #newsFailure = "";
+  #hasHeard = false;
 
   /**
    * Call it with the folder's lock held. Throws `UserError`: for `--acme-ca`, and, without a valid certificate,
@@ -69,8 +73,9 @@ export class AcmeJob {
     this.#certificate = files.readCertificate(dataDir, (reason) =>
       log.warn({ reason }, "the stored certificate cannot be used: another one is ordered"),
     );
-    const state = resumeState(files.readState(dataDir), askedOf(plan, ca));
-    this.#state = boundWaits(state, now());
+    this.#asked = askedOf(plan, ca);
+    this.#repair = new CertificateRepair(dataDir, log);
+    this.#state = boundWaits(resumeState(files.readState(dataDir), this.#asked), now());
     reportStart(dataDir, log, this.status, now());
     if (this.#certificate !== null && now() < this.#certificate.expiresAt) this.#tryToListen();
     else challenges.listen(now());
@@ -130,7 +135,7 @@ export class AcmeJob {
 
   /** Writes the file of the certificate in use again. `reason`: why it cannot be used. */
   rewrite(text: string, reason: string): void {
-    this.#damaged = { text, reason };
+    this.#repair.plan(text, reason);
     this.#wake();
   }
 
@@ -161,61 +166,85 @@ export class AcmeJob {
 
   async #run(): Promise<void> {
     while (!this.#stopping.signal.aborted) {
-      await this.#rewrite();
+      // Between orders, so that it never replaces a new certificate.
+      await this.#repair.run();
+      await this.#hear();
       const now = this.#options.now();
       this.#state = boundWaits(this.#state, now);
       const certificate = this.#certificate;
       const [orderAt, askAt] = [this.#orderTime, questionTime(this.#state, certificate)];
-      if (now >= orderAt) await this.#order();
+      if (now >= orderAt) await this.#orderAlone();
       else if (certificate !== null && now >= askAt) await this.#decide(certificate);
       else await this.#sleep(Math.min(orderAt, askAt) - now);
     }
   }
 
-  /** Between orders, so that it never replaces a new certificate. */
-  async #rewrite(): Promise<void> {
-    if (this.#damaged === null) return;
-    const { text, reason } = this.#damaged;
-    const { dataDir, log } = this.#options;
-    this.#damaged = null;
+  /** Takes what another server has obtained. */
+  async #hear(): Promise<void> {
+    const { store, dataDir, log } = this.#options;
     try {
-      await files.saveCertificate(dataDir, text);
-      this.#rewriteFailure = "";
-      log.warn({ reason }, "the stored certificate could not be used: it was written again");
+      const { certificate, state } = await store.news();
+      this.#newsFailure = "";
+      if (state !== null) this.#state = adoptState(state, this.#asked, !this.#hasHeard);
+      this.#hasHeard = true;
+      if (certificate === null || certificate === this.#certificate?.cert) return;
+      await files.saveCertificate(dataDir, certificate);
+      this.#load();
+      this.#announce("certificate from another server");
     } catch (error) {
-      const failure = messageOf(error);
-      if (failure === this.#rewriteFailure) return;
-      this.#rewriteFailure = failure;
-      log.error(
-        { reason, failure },
-        "the stored certificate cannot be used, nor written again: do not restart the server before it can; the one in memory stays in use",
-      );
+      const reason = messageOf(error);
+      if (reason === this.#newsFailure) return;
+      this.#newsFailure = reason;
+      log.warn({ reason }, "the certificate of the other servers cannot be read");
+    }
+  }
+
+  /** Reads the certificate that the folder has now. */
+  #load(): Certificate {
+    this.#repair.forget();
+    return (this.#certificate = loadCertificate(files.acmeFiles(this.#options.dataDir)));
+  }
+
+  #announce(message: string): void {
+    const { plan, log, onIssued } = this.#options;
+    log.info({ domains: plan.domains, directory: plan.directory }, message);
+    this.#first.resolve();
+    onIssued();
+  }
+
+  async #orderAlone(): Promise<void> {
+    const { store, now } = this.#options;
+    try {
+      const isAlone = await store.alone(async () => {
+        // Another server may have ended its order just now.
+        await this.#hear();
+        if (now() >= this.#orderTime) await this.#order();
+      });
+      if (!isAlone) await this.#sleep(Infinity);
+    } catch (error) {
+      if (!this.#stopping.signal.aborted) await this.#fail(error, this.#stopping.signal);
     }
   }
 
   async #order(): Promise<void> {
-    const { plan, dataDir, log, now, challenges, onIssued } = this.#options;
+    const { plan, store, now, challenges } = this.#options;
     const signal = AbortSignal.any([this.#stopping.signal, AbortSignal.timeout(ORDER_MS_MAX)]);
     try {
       // On a full disk, nothing is ordered that could not be kept.
-      await files.saveState(dataDir, this.#state);
+      await store.saveState(this.#state);
       challenges.listen(now());
       const issued = await orderCertificate({
         plan,
         directory: this.#directory,
-        accountKey: await files.accountKey(dataDir),
+        accountKey: await store.accountKey(),
         replaces: this.#replaces(),
-        offer: (token, answer) => challenges.offer(token, answer),
+        offer: (token, answer) => store.offer(token, answer),
         signal,
       });
-      await files.saveCertificate(dataDir, issued);
-      this.#damaged = null;
-      this.#certificate = loadCertificate(files.acmeFiles(dataDir));
-      const retry_at = now() + orderInterval(this.#certificate);
+      await store.saveCertificate(issued);
+      const retry_at = now() + orderInterval(this.#load());
       await this.#save({ ...initialState(this.#state, plan.directory), retry_at });
-      log.info({ domains: plan.domains, directory: plan.directory }, "certificate issued");
-      this.#first.resolve();
-      onIssued();
+      this.#announce("certificate issued");
     } catch (error) {
       if (!this.#stopping.signal.aborted) await this.#fail(error, signal);
     }
@@ -244,7 +273,7 @@ export class AcmeJob {
   async #save(state: AcmeState): Promise<void> {
     this.#state = state;
     try {
-      await files.saveState(this.#options.dataDir, state);
+      await this.#options.store.saveState(state);
     } catch (error) {
       this.#options.log.warn({ reason: messageOf(error) }, "the state of ACME cannot be saved");
     }
@@ -263,6 +292,8 @@ export class AcmeJob {
     const woken = new AbortController();
     this.#wake = () => woken.abort();
     const options = { signal: woken.signal, ref: false };
-    await delay(Math.min(milliseconds, SLEEP_MS_MAX), null, options).catch(() => {});
+    await delay(Math.min(milliseconds, this.#options.store.lookEveryMs), null, options).catch(
+      () => {},
+    );
   }
 }

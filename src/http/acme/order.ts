@@ -6,6 +6,7 @@ import { SECOND_MS } from "../../lib/text/time.ts";
 import { missingNames } from "../tls.ts";
 import { askDirectory, type Directory, type DirectoryRequest, Refusal } from "./directory.ts";
 import type { AcmePlan } from "./plan.ts";
+import type { AcmeStore } from "./store.ts";
 
 const POLL_MS_MIN = SECOND_MS / 4;
 const POLL_MS_MAX = 10 * SECOND_MS;
@@ -18,7 +19,7 @@ interface CertificateOrder {
   /** The id of the certificate that this one replaces (RFC 9773, 5), or null. */
   readonly replaces: string | null;
   /** Answers a challenge until the returned function is called. */
-  readonly offer: (token: string, keyAuthorization: string) => () => void;
+  readonly offer: AcmeStore["offer"];
   readonly signal: AbortSignal;
 }
 
@@ -89,7 +90,7 @@ async function createOrder(client: Client, { plan, replaces }: CertificateOrder)
 }
 
 async function proveNames(client: Client, order: Order, request: CertificateOrder): Promise<void> {
-  using offered = new DisposableStack();
+  await using offered = new AsyncDisposableStack();
   const challenges = [];
   for (const { identifier, status, challenges: all } of await client.getAuthorizations(order)) {
     if (status !== "pending") continue;
@@ -98,7 +99,7 @@ async function proveNames(client: Client, order: Order, request: CertificateOrde
       throw new Error(`the directory offers no http-01 challenge for ${identifier.value}`);
     }
     const answer = await client.getChallengeKeyAuthorization(challenge);
-    offered.defer(request.offer(challenge.token, answer));
+    offered.defer(await request.offer(challenge.token, answer));
     challenges.push(challenge);
   }
   for (const challenge of challenges) await client.completeChallenge(challenge);

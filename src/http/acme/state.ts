@@ -81,6 +81,14 @@ export function resumeState(kept: AcmeState | null, asked: Asked): AcmeState {
   return { ...kept, ...asked, failures: 0, failure, retry_at: kept.held_until };
 }
 
+/**
+ * Returns what counts of the state that another server has saved. New settings end a wait only at a start: servers
+ * with different settings would otherwise try again in turns, without a wait.
+ */
+export function adoptState(saved: AcmeState, asked: Asked, isStart: boolean): AcmeState {
+  return isStart ? resumeState(saved, asked) : { ...saved, ...asked };
+}
+
 /** Returns the state after a failed order. `heldUntil`: no request before then, as the directory asked. */
 export function failedState(
   state: AcmeState,

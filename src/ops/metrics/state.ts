@@ -59,6 +59,7 @@ export async function stateText(
   figures: StorageFigures | null,
   lastUseOf: (keyId: string) => number | null,
 ): Promise<string> {
+  const { version, node = "", database = null } = status();
   const [{ checks }, disk] = await Promise.all([ready(), statfs(dataDir).catch(() => null)]);
   const { desks, keys } = figures ?? { desks: [], keys: [] };
   const { user, system } = process.cpuUsage();
@@ -88,7 +89,7 @@ export async function stateText(
         return at === null ? [] : [[{ desk, key_id: id }, at / 1_000]];
       },
     ),
-    signalbox_build_info: [[{ version: status().version, bun: Bun.version }, 1]],
+    signalbox_build_info: [[{ version, bun: Bun.version, ...(database && { node, database }) }, 1]],
   };
   return [
     ...Object.entries(gauges).map(([name, samples]) => metricText(name as Gauge, samples)),

@@ -31,11 +31,11 @@ export async function addEntry(
   const added = await tx.run(
     `INSERT INTO audit (at, desk_id, member_id, action, key_id, subject_id, detail, client, os_user)
      SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9
-     WHERE ($3 IS NULL OR EXISTS
+     WHERE (CAST($3 AS TEXT) IS NULL OR EXISTS
          (SELECT 1 FROM members WHERE id = $3 AND desk_id IS NOT DISTINCT FROM $2 AND removed_at IS NULL))
-       AND ($6 IS NULL OR EXISTS
+       AND (CAST($6 AS TEXT) IS NULL OR EXISTS
          (SELECT 1 FROM members WHERE id = $6 AND desk_id IS NOT DISTINCT FROM $2))
-       AND ($5 IS NULL OR EXISTS
+       AND (CAST($5 AS TEXT) IS NULL OR EXISTS
          (SELECT 1 FROM api_keys WHERE id = $5 AND desk_id IS NOT DISTINCT FROM $2))`,
     tx.now,
     deskId,

@@ -45,7 +45,7 @@ export async function findKey(
   id: string,
   { desk = null }: OfDesk = {},
 ): Promise<ApiKey | null> {
-  const where = "WHERE api_keys.id = $2 AND ($3 IS NULL OR api_keys.desk_id = $3)";
+  const where = "WHERE api_keys.id = $2 AND (CAST($3 AS INTEGER) IS NULL OR api_keys.desk_id = $3)";
   const [key] = await selectKeys(sql, "", where, id.toUpperCase(), await deskIdOf(sql, desk));
   return key ?? null;
 }

@@ -110,7 +110,7 @@ export function keys(sql: Sql) {
     },
 
     async listKeys(desk) {
-      const where = "WHERE $2 IS NULL OR desks.id = $2 ORDER BY api_keys.id";
+      const where = "WHERE CAST($2 AS INTEGER) IS NULL OR desks.id = $2 ORDER BY api_keys.id";
       return selectKeys(sql, "", where, await deskIdOf(sql, desk));
     },
 

@@ -15,6 +15,7 @@ import { explainCommandFailure, explainTransient, isTransient } from "./files/fa
 import { DATABASE_NAME, hasDatabase, requireDatabase } from "./files/folder.ts";
 import { isFolderLocked } from "./files/lock.ts";
 import { openDatabase, readDatabase } from "./files/open.ts";
+import { attemptsInMemory, notesInMemory } from "./memory.ts";
 import { openForReading } from "./read/read.ts";
 import { sampleDatabase } from "./read/sample.ts";
 import { openActivity, stillInUseIn } from "./side/activity.ts";
@@ -47,8 +48,8 @@ const files: DatabaseFiles = {
 
 export const sqlite = {
   files,
-  hasDatabase,
-  requireDatabase,
+  hasDatabase: (dataDir) => hasDatabase(resolve(dataDir)),
+  requireDatabase: (dataDir) => requireDatabase(resolve(dataDir)),
   isLocked: isFolderLocked,
   openServerStorage,
 
@@ -65,9 +66,12 @@ export const sqlite = {
     return {
       ...records(sqliteSql({ reader, writer, now })),
       signals: signals(sqliteSql({ reader })),
+      replication: () => null,
       activity,
       sessions,
       deviceSecret,
+      notes: notesInMemory(now),
+      attempts: attemptsInMemory(now),
       whyNotSaved: (error) => (isTransient(error) ? explainTransient(error) : null),
       close: () => toClose.disposeAsync(),
     };
@@ -92,5 +96,10 @@ export const sqlite = {
 
 function storageOf(db: Database, dataDir: string): Storage {
   const sql = sqliteSql({ reader: db });
-  return { ...records(sql), signals: signals(sql), activity: stillInUseIn(dataDir) };
+  return {
+    ...records(sql),
+    signals: signals(sql),
+    activity: stillInUseIn(dataDir),
+    replication: () => null,
+  };
 }

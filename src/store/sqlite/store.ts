@@ -66,6 +66,9 @@ export async function openServerStorage(
     ...reading,
     ...keysOf(db, explain),
     recordRead: (keyId, at) => writer.recordUse(keyId, at),
+    // No other server has the folder.
+    watch: () => ({ [Symbol.dispose]: () => {} }),
+    notes: null,
     append: (submission) => writer.append(submission),
     get queueDepth() {
       return writer.queue.depth;

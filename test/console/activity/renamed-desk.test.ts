@@ -91,7 +91,7 @@ async function start() {
   };
   const services = {
     ...storage,
-    minted: new MintedKeys(),
+    minted: new MintedKeys(storage.notes),
     ceremonies: { isPossible: false },
     ownOrigin: () => "http://localhost",
     publicUrl: "http://localhost",

@@ -6,6 +6,7 @@ import { confirmationOf, isConfirmed } from "../../../src/console/pages/keys/key
 import { OverlapAdvice } from "../../../src/console/pages/keys/last-use.tsx";
 import { MintedKeys, SHOWN_WITHIN_MS } from "../../../src/console/pages/keys/minted.ts";
 import { briefly, Past } from "../../../src/console/ui/times.tsx";
+import { notesInMemory } from "../../../src/store/sqlite/memory.ts";
 import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from "../../../src/lib/text/time.ts";
 import { rendered } from "../_console.ts";
 
@@ -91,7 +92,7 @@ describe("confirming by name", () => {
   });
 });
 
-describe("a minted key in memory", () => {
+describe("a minted key", () => {
   const plaintext = `sbk_${"a".repeat(64)}`;
   const mint = async () => ({
     minted: { key: plaintext, record: { id: "KEY" } as ApiKey },
@@ -100,15 +101,16 @@ describe("a minted key in memory", () => {
   const sender = { session: "session-1", form: "form-1" };
 
   test("is shown once, to its own session, before it expires", async () => {
-    const keys = new MintedKeys();
-    const id = await keys.once(sender, NOW, mint);
-    expect(keys.take("session-2", id, NOW)).toBeNull();
-    expect(keys.take("session-1", "KEY0", NOW)).toBeNull();
-    const last = NOW + SHOWN_WITHIN_MS - 1;
-    expect(keys.take("session-1", id, last)).toEqual({ key: plaintext, replaces: null });
-    expect(keys.take("session-1", id, last)).toBeNull();
-    const late = await keys.once({ ...sender, form: "form-2" }, NOW, mint);
-    expect(keys.take("session-1", late, NOW + SHOWN_WITHIN_MS)).toBeNull();
-    expect(keys.take("session-1", late, NOW)).toBeNull();
+    const now = { value: NOW };
+    const keys = new MintedKeys(notesInMemory(() => now.value));
+    const id = await keys.once(sender, mint);
+    expect(await keys.take("session-2", id)).toBeNull();
+    expect(await keys.take("session-1", "KEY0")).toBeNull();
+    now.value += SHOWN_WITHIN_MS - 1;
+    expect(await keys.take("session-1", id)).toEqual({ key: plaintext, replaces: null });
+    expect(await keys.take("session-1", id)).toBeNull();
+    const late = await keys.once({ ...sender, form: "form-2" }, mint);
+    now.value += SHOWN_WITHIN_MS;
+    expect(await keys.take("session-1", late)).toBeNull();
   });
 });

@@ -1,6 +1,6 @@
 /** Guessing passwords: what is counted, for whom, and how long. */
 import { describe, expect, test } from "bun:test";
-import { ExpiringMap } from "../../../src/console/server/limits/expiring-map.ts";
+import { ExpiringMap } from "../../../src/lib/expiring-map.ts";
 import {
   type Attempt,
   FAILURES_MAX,
@@ -13,19 +13,21 @@ import {
 import { checkPassword, ConcurrencyLimit } from "../../../src/console/pages/sign-in/credentials.ts";
 import type { ConsoleServices } from "../../../src/console/server/services.ts";
 import type { Visit } from "../../../src/console/server/visit.ts";
+import { attemptsInMemory } from "../../../src/store/sqlite/memory.ts";
 import { HOUR_MS } from "../../../src/lib/text/time.ts";
 import { ALICE, PASSWORD, signIn, startSignedIn, isSignedIn, auditLines } from "../_console.ts";
 
-function makeThrottle(clock?: () => number): SignInThrottle {
-  return new SignInThrottle(crypto.getRandomValues(new Uint8Array(32)), clock);
+function makeThrottle(clock: () => number = Date.now): SignInThrottle {
+  const secret = crypto.getRandomValues(new Uint8Array(32));
+  return new SignInThrottle(secret, attemptsInMemory(clock), clock);
 }
 
-function begin(throttle: SignInThrottle, guess: Partial<Guess>): Attempt {
+function begin(throttle: SignInThrottle, guess: Partial<Guess>): Promise<Attempt> {
   return throttle.begin({ email: ALICE, device: null, address: "192.0.2.1", ...guess });
 }
 
-function fail(throttle: SignInThrottle, times: number, guess: Partial<Guess>): void {
-  for (let time = 0; time < times; time += 1) begin(throttle, guess);
+async function fail(throttle: SignInThrottle, times: number, guess: Partial<Guess>): Promise<void> {
+  for (let time = 0; time < times; time += 1) await begin(throttle, guess);
 }
 
 describe("guessing", () => {
@@ -63,93 +65,98 @@ describe("guessing", () => {
   const START = Date.UTC(2026, 4, 1);
   const now = { value: START };
 
-  test("a window begins with the first failure; after it, attempts are allowed again", () => {
+  test("a window begins with the first failure; after it, attempts are allowed again", async () => {
     now.value = START;
     const throttle = makeThrottle(() => now.value);
-    fail(throttle, FAILURES_MAX, {});
+    await fail(throttle, FAILURES_MAX, {});
     now.value += 1_000;
-    expect(begin(throttle, {})).toEqual({
+    expect(await begin(throttle, {})).toEqual({
       isAllowed: false,
       isSignIns: false,
       retryAt: START + THROTTLE_WINDOW_MS,
     });
-    expect(begin(throttle, { email: ALICE.toUpperCase() }).isAllowed, "in capitals").toBe(false);
-    expect(begin(throttle, { email: ` ${ALICE} ` }).isAllowed, "with spaces").toBe(false);
-    expect(begin(throttle, { email: "bob@alpha.example" }).isAllowed, "another member").toBe(true);
+    expect((await begin(throttle, { email: ALICE.toUpperCase() })).isAllowed, "in capitals").toBe(
+      false,
+    );
+    expect((await begin(throttle, { email: ` ${ALICE} ` })).isAllowed, "with spaces").toBe(false);
+    expect(
+      (await begin(throttle, { email: "bob@alpha.example" })).isAllowed,
+      "another member",
+    ).toBe(true);
     now.value = START + THROTTLE_WINDOW_MS;
-    expect(begin(throttle, {}).isAllowed).toBe(true);
-    fail(throttle, FAILURES_MAX, {});
+    expect((await begin(throttle, {})).isAllowed).toBe(true);
+    await fail(throttle, FAILURES_MAX, {});
     now.value -= HOUR_MS;
-    expect(begin(throttle, {}).isAllowed, "after the clock was set back").toBe(true);
+    expect((await begin(throttle, {})).isAllowed, "after the clock was set back").toBe(true);
   });
 
-  test("a success does not count as a failure and does not clear earlier ones", () => {
+  test("a success does not count as a failure and does not clear earlier ones", async () => {
     const throttle = makeThrottle(() => now.value);
     for (let time = 0; time < 2 * FAILURES_MAX; time += 1) {
-      const attempt = begin(throttle, {});
+      const attempt = await begin(throttle, {});
       expect(attempt.isAllowed).toBe(true);
-      if (attempt.isAllowed) attempt.succeeded();
+      if (attempt.isAllowed) await attempt.succeeded();
     }
-    fail(throttle, FAILURES_MAX - 1, {});
-    const right = begin(throttle, {});
-    if (right.isAllowed) right.succeeded();
-    fail(throttle, 1, {});
-    expect(begin(throttle, {}).isAllowed).toBe(false);
+    await fail(throttle, FAILURES_MAX - 1, {});
+    const right = await begin(throttle, {});
+    if (right.isAllowed) await right.succeeded();
+    await fail(throttle, 1, {});
+    expect((await begin(throttle, {})).isAllowed).toBe(false);
   });
 
-  test("a member can sign in 30 times per window from anywhere, and so can each passkey", () => {
+  test("a member can sign in 30 times per window from anywhere, and so can each passkey", async () => {
     now.value = START;
     const throttle = makeThrottle(() => now.value);
     const device = throttle.rememberDevice(ALICE);
     for (let time = 0; time < SIGN_INS_MAX; time += 1) {
-      const attempt = begin(throttle, time % 2 === 0 ? { device } : {});
-      if (attempt.isAllowed) attempt.succeeded();
+      const attempt = await begin(throttle, time % 2 === 0 ? { device } : {});
+      if (attempt.isAllowed) await attempt.succeeded();
     }
     const retryAt = START + THROTTLE_WINDOW_MS;
     const limited = { isAllowed: false, retryAt, isSignIns: true } as const;
-    expect(begin(throttle, {})).toEqual(limited);
-    expect(begin(throttle, { device })).toEqual(limited);
-    expect(begin(throttle, { email: "bob@alpha.example" }).isAllowed).toBe(true);
+    expect(await begin(throttle, {})).toEqual(limited);
+    expect(await begin(throttle, { device })).toEqual(limited);
+    expect((await begin(throttle, { email: "bob@alpha.example" })).isAllowed).toBe(true);
     for (let time = 0; time < SIGN_INS_MAX; time += 1) {
-      expect(throttle.beginPasskeySession("one")).toBe(0);
+      expect(await throttle.beginPasskeySession("one")).toBe(0);
     }
-    expect(throttle.beginPasskeySession("one")).toBe(limited.retryAt);
-    expect(throttle.beginPasskeySession("two")).toBe(0);
+    expect(await throttle.beginPasskeySession("one")).toBe(limited.retryAt);
+    expect(await throttle.beginPasskeySession("two")).toBe(0);
     now.value = limited.retryAt;
-    expect(begin(throttle, {}).isAllowed).toBe(true);
-    expect(throttle.beginPasskeySession("one")).toBe(0);
+    expect((await begin(throttle, {})).isAllowed).toBe(true);
+    expect(await throttle.beginPasskeySession("one")).toBe(0);
   });
 
-  test("trying many members is limited per network", () => {
+  test("trying many members is limited per network", async () => {
     const throttle = makeThrottle(() => now.value);
     for (let index = 0; index < NETWORK_FAILURES_MAX; index += 1) {
       const address = `2001:db8::${index.toString(16)}`;
-      const attempt = begin(throttle, { email: `${index}@alpha.example`, address });
+      const attempt = await begin(throttle, { email: `${index}@alpha.example`, address });
       expect(attempt.isAllowed).toBe(true);
     }
     for (const address of ["2001:db8::ffff", "2001:DB8:0:0:1:2:3:4", "2001:0db8:0000::1"]) {
-      expect(begin(throttle, { address }).isAllowed, address).toBe(false);
+      expect((await begin(throttle, { address })).isAllowed, address).toBe(false);
     }
     for (const address of ["2001:db8:0:1::1", "::1", "192.0.2.1"]) {
-      expect(begin(throttle, { address }).isAllowed, address).toBe(true);
+      expect((await begin(throttle, { address })).isAllowed, address).toBe(true);
     }
   });
 
-  test("a known browser has its own count: it neither affects others nor is affected by them", () => {
+  test("a known browser has its own count: it neither affects others nor is affected by them", async () => {
     const throttle = makeThrottle(() => now.value);
     const device = throttle.rememberDevice(ALICE);
     const second = throttle.rememberDevice(ALICE);
-    fail(throttle, NETWORK_FAILURES_MAX + FAILURES_MAX, {});
-    expect(begin(throttle, { device: second })).toMatchObject({ isKnownDevice: true });
-    fail(throttle, FAILURES_MAX, { device });
-    expect(begin(throttle, { device }).isAllowed).toBe(false);
-    expect(begin(throttle, { device: second }).isAllowed).toBe(true);
+    await fail(throttle, NETWORK_FAILURES_MAX + FAILURES_MAX, {});
+    expect(await begin(throttle, { device: second })).toMatchObject({ isKnownDevice: true });
+    await fail(throttle, FAILURES_MAX, { device });
+    expect((await begin(throttle, { device })).isAllowed).toBe(false);
+    expect((await begin(throttle, { device: second })).isAllowed).toBe(true);
   });
 
-  test("another member's device cookie and a forged one are ignored", () => {
+  test("another member's device cookie and a forged one are ignored", async () => {
     const throttle = makeThrottle(() => now.value);
     const device = throttle.rememberDevice(ALICE);
-    fail(throttle, FAILURES_MAX, {});
+    await fail(throttle, FAILURES_MAX, {});
     for (const forged of [
       throttle.rememberDevice("mallory@alpha.example"),
       makeThrottle().rememberDevice(ALICE),
@@ -159,17 +166,17 @@ describe("guessing", () => {
       "A".repeat(43),
       "",
     ]) {
-      expect(begin(throttle, { device: forged }).isAllowed, forged).toBe(false);
+      expect((await begin(throttle, { device: forged })).isAllowed, forged).toBe(false);
     }
-    expect(begin(throttle, { device }).isAllowed).toBe(true);
+    expect((await begin(throttle, { device })).isAllowed).toBe(true);
   });
 
-  test("memory is bounded: the oldest entries go first, and all of them after a time", () => {
-    const map = new ExpiringMap<string>(1_000, 2);
-    for (const name of ["a", "b", "c"]) map.set(name, name, 0);
+  test("memory is bounded: the oldest entries go first, and all of them after a time", async () => {
+    const map = new ExpiringMap<string>(2);
+    for (const name of ["a", "b", "c"]) map.set(name, name, 0, 1_000);
     expect(["a", "b", "c"].map((name) => map.get(name, 999))).toEqual([null, "b", "c"]);
-    map.set("b", "again", 500);
-    map.set("d", "d", 500);
+    map.set("b", "again", 500, 1_000);
+    map.set("d", "d", 500, 1_000);
     expect(["b", "c", "d"].map((name) => map.get(name, 1_000))).toEqual(["again", null, "d"]);
     expect([map.endOf("b", 1_000), map.endOf("a", 1_000)]).toEqual([1_500, 0]);
     expect([map.take("b", 1_000), map.take("b", 1_000)]).toEqual(["again", null]);
@@ -177,8 +184,8 @@ describe("guessing", () => {
   });
 
   test("entries expire even if nobody asks for them", async () => {
-    const map = new ExpiringMap<string>(20, 10);
-    for (const secret of ["first", "second"]) map.set("name", secret, 0);
+    const map = new ExpiringMap<string>(10);
+    for (const secret of ["first", "second"]) map.set("name", secret, 0, 20);
     expect([map.size, map.get("name", 0)]).toEqual([1, "second"]);
     const until = Date.now() + 10_000;
     while (map.size > 0 && Date.now() < until) await Bun.sleep(5);

@@ -20,7 +20,7 @@ export function variantOf(...edits: readonly Edit[]): readonly string[] {
   const root = dirname(sourceFolder);
   const copy = temporaryFolder();
   cpSync(sourceFolder, join(copy, "src"), { recursive: true });
-  for (const name of ["schema.sql", "package.json", "clients"]) {
+  for (const name of ["schema.sql", "schema.postgresql.sql", "package.json", "clients"]) {
     cpSync(join(root, name), join(copy, name), { recursive: true });
   }
   symlinkSync(join(root, "node_modules"), join(copy, "node_modules"));

@@ -1,16 +1,16 @@
 /**
- * Keys between the form that minted them and the one page that shows them. In memory alone: of a key
- * nothing but its hash is ever written down.
+ * Keys between the form that minted them and the one page that shows them, sealed for the session: of a key nothing
+ * but its hash is ever written down in the clear.
  */
 import type { MintedKey } from "../../../domain/storage/registry.ts";
-import { ExpiringMap } from "../../server/limits/expiring-map.ts";
+import type { Notes } from "../../../domain/storage/shared/notes.ts";
+import { seal, unseal } from "../../server/sessions/seal.ts";
 import { nameOf, type Sender, SentForms } from "../../server/sessions/sent-forms.ts";
 import { HOUR_MS, MINUTE_MS } from "../../../lib/text/time.ts";
 
 /** How long a browser has to ask for the page. */
 export const SHOWN_WITHIN_MS = MINUTE_MS;
 const FORM_KNOWN_MS = HOUR_MS;
-const KEYS_MAX = 10_000;
 
 export interface Shown {
   readonly key: string;
@@ -19,27 +19,33 @@ export interface Shown {
 }
 
 export class MintedKeys {
-  /** By session and key id. */
-  readonly #waiting = new ExpiringMap<Shown>(SHOWN_WITHIN_MS, KEYS_MAX);
+  readonly #notes: Notes;
   /** The ids of the keys that forms have minted. */
-  readonly #forms = new SentForms<string>(FORM_KNOWN_MS);
+  readonly #forms: SentForms<string>;
+
+  constructor(notes: Notes) {
+    this.#notes = notes;
+    this.#forms = new SentForms(notes, FORM_KNOWN_MS);
+  }
 
   /** Returns the id of the key to be shown: each copy of the form mints one key. */
   once(
     sender: Sender,
-    now: number,
     mint: () => Promise<{ readonly minted: MintedKey; readonly replaces: string | null }>,
   ): Promise<string> {
-    return this.#forms.once(sender, now, async () => {
+    return this.#forms.once(sender, async () => {
       const { minted, replaces } = await mint();
       const { id } = minted.record;
-      this.#waiting.set(nameOf(sender.session, id), { key: minted.key, replaces }, now);
+      const shown: Shown = { key: minted.key, replaces };
+      const { session } = sender;
+      await this.#notes.set(nameOf(session, id), seal(session, shown), SHOWN_WITHIN_MS);
       return id;
     });
   }
 
   /** Returns null for another session, a second time, and too late. */
-  take(session: string, keyId: string, now: number): Shown | null {
-    return this.#waiting.take(nameOf(session, keyId), now);
+  async take(session: string, keyId: string): Promise<Shown | null> {
+    const sealed = await this.#notes.take(nameOf(session, keyId));
+    return sealed === null ? null : (unseal(session, sealed) as Shown);
   }
 }

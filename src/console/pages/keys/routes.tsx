@@ -94,7 +94,7 @@ const create: Send = async (services, visit) => {
 
 /** The only page that contains a key: once, in time, and in the session that made it. */
 const showOnce: HandleOne = async (services, visit, apiKey) => {
-  const shown = services.minted.take(senderOf(visit).session, apiKey.id, visit.now);
+  const shown = await services.minted.take(senderOf(visit).session, apiKey.id);
   if (shown === null) return <ShownAlreadyPage apiKey={apiKey} />;
   const { key, replaces } = shown;
   return (
@@ -172,9 +172,9 @@ const revoke: HandleOne = async ({ registry }, visit, apiKey) => {
 async function seeOnce(
   { minted }: ConsoleServices,
   visit: MemberVisit,
-  mint: Parameters<MintedKeys["once"]>[2],
+  mint: Parameters<MintedKeys["once"]>[1],
 ): Promise<Response> {
-  return seeOther(`/keys/${await minted.once(senderOf(visit), visit.now, mint)}/key`);
+  return seeOther(`/keys/${await minted.once(senderOf(visit), mint)}/key`);
 }
 
 export const keyRoutes: readonly Route[] = [

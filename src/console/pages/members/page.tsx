@@ -62,7 +62,7 @@ const invite: Send = async (services, visit) => {
   const { session, form } = senderOf(visit);
   // The same copy with another address is another form.
   const sender = { session, form: form === null ? null : `${form} ${email}` };
-  const link = await services.links.once(sender, visit.now, async () => {
+  const link = await services.links.once(sender, async () => {
     checkEmail(email);
     await requireConfirmation(services, visit);
     await requireSession(services, visit);

@@ -60,7 +60,7 @@ export async function checkPassword(
 ): Promise<SignInAccount | null> {
   const startedAt = performance.now();
   const device = visit.cookies.get(cookieNames.device);
-  const attempt = services.throttle.begin({ email, device, address: visit.address });
+  const attempt = await services.throttle.begin({ email, device, address: visit.address });
   if (!attempt.isAllowed) {
     const { retryAt, isSignIns } = attempt;
     throw tooMany(isSignIns ? "sign-ins" : "failed attempts", services, visit, retryAt);
@@ -68,12 +68,12 @@ export async function checkPassword(
   const account = await services.members.findForSignIn(email);
   // Nothing is awaited from here to the `take`, so that no other attempt takes the place.
   if (limit.isFull && !attempt.isKnownDevice) {
-    attempt.takeBack();
+    await attempt.takeBack();
     throw tooMany("attempts at once", services, visit, visit.now + BUSY_RETRY_MS);
   }
   const isRight = await limit.take(() => verifyPassword(password, account?.password_hash ?? null));
   if (account !== null && isRight && (await isStill(services, account))) {
-    attempt.succeeded();
+    await attempt.succeeded();
     if (account.desk_archived_at !== null) {
       throw await deskArchived(services, visit, account, {
         ...failure,

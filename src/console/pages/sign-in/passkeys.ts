@@ -11,22 +11,14 @@ import type {
 import { UserError } from "../../../lib/errors.ts";
 import {
   type Account,
-  generateToken,
   type Member,
   type NewPasskey,
   type PasskeyCredential,
 } from "../../../domain/member/member.ts";
-import { MINUTE_MS } from "../../../lib/text/time.ts";
 import { hasNamedHost } from "../../../http/address.ts";
-import { ExpiringMap } from "../../server/limits/expiring-map.ts";
 import type { ConsoleStorage } from "../../../domain/storage/storage.ts";
 import { RESPONSE_FIELD, type Visit } from "../../server/visit.ts";
-
-const CHALLENGE_LIFETIME_MS = 5 * MINUTE_MS;
-/** Beyond it the oldest are forgotten. */
-const CHALLENGES_MAX = 50_000;
-
-type Purpose = "sign-in" | "add" | "join" | "confirm";
+import { type Answered, CHALLENGE_LIFETIME_MS, Challenges, type Purpose } from "./challenges.ts";
 
 type PasskeyProof =
   | {
@@ -58,7 +50,10 @@ export function requirePasskeys({ ceremonies }: { readonly ceremonies: PasskeyCe
   if (!ceremonies.isPossible) throw new UserError("Passkeys do not work here.");
 }
 
-interface CeremonyServices extends Pick<ConsoleStorage, "members" | "passkeys"> {
+interface CeremonyServices extends Pick<
+  ConsoleStorage,
+  "members" | "passkeys" | "notes" | "deviceSecret"
+> {
   /** See `ConsoleServices`. */
   readonly ownOrigin: () => string;
 }
@@ -66,11 +61,11 @@ interface CeremonyServices extends Pick<ConsoleStorage, "members" | "passkeys"> 
 /** One for the console. */
 export class PasskeyCeremonies {
   readonly #services: CeremonyServices;
-  /** Each is for one purpose and one browser, whose token only its cookie gives; once, and not for long. */
-  readonly #challenges = new ExpiringMap<string>(CHALLENGE_LIFETIME_MS, CHALLENGES_MAX);
+  readonly #challenges: Challenges;
 
   constructor(services: CeremonyServices) {
     this.#services = services;
+    this.#challenges = new Challenges(services.deviceSecret, services.notes);
   }
 
   /** WebAuthn wants a name (its section 5.1.3: "effective domain"); an address is none. */
@@ -94,7 +89,7 @@ export class PasskeyCeremonies {
       rpID: this.#rpId,
       userName: email,
       userID: new Uint8Array(Buffer.from(id)),
-      challenge: await this.#issue(visit, purpose),
+      challenge: this.#challenges.make(visit, purpose),
       timeout: CHALLENGE_LIFETIME_MS,
       attestationType: "none",
       excludeCredentials: passkeys.map((passkey) => ({ id: passkey.id })),
@@ -110,22 +105,27 @@ export class PasskeyCeremonies {
   }
 
   async #newPasskey(visit: Visit, name: string, purpose: Purpose): Promise<NewPasskey | null> {
-    const challenge = this.#takeChallenge(visit, purpose);
+    const answered = this.#challenges.expect(visit, purpose);
+    const credential = await this.#verifyNew(visit, answered);
+    if (credential === null || !(await answered.isFirst())) return null;
+    const { id, publicKey, counter, transports } = credential;
+    return { id, name, public_key: publicKey, counter, transports: knownTransports(transports) };
+  }
+
+  async #verifyNew(visit: Visit, answered: Answered) {
     const response = readJson(visit) as RegistrationResponseJSON | null;
-    if (challenge === null || response === null) return null;
+    if (response === null) return null;
     try {
       await requireNoCertificates(response);
       const { verifyRegistrationResponse } = await loadWebAuthn();
       const { registrationInfo } = await verifyRegistrationResponse({
         response,
-        expectedChallenge: challenge,
+        expectedChallenge: answered.isOurs,
         expectedOrigin: this.#services.ownOrigin(),
         expectedRPID: this.#rpId,
         requireUserVerification: true,
       });
-      if (registrationInfo === undefined) return null;
-      const { id, publicKey, counter, transports } = registrationInfo.credential;
-      return { id, name, public_key: publicKey, counter, transports: knownTransports(transports) };
+      return registrationInfo?.credential ?? null;
     } catch {
       // The library throws for every answer that is not valid.
       return null;
@@ -140,25 +140,25 @@ export class PasskeyCeremonies {
     const { generateAuthenticationOptions } = await loadWebAuthn();
     return generateAuthenticationOptions({
       rpID: this.#rpId,
-      challenge: await this.#issue(visit, purpose),
+      challenge: this.#challenges.make(visit, purpose),
       timeout: CHALLENGE_LIFETIME_MS,
       userVerification: "required",
     });
   }
 
   async finishProving(visit: Visit, purpose: Purpose): Promise<PasskeyProof> {
-    const challenge = this.#takeChallenge(visit, purpose);
+    const answered = this.#challenges.expect(visit, purpose);
     const response = readJson(visit) as AuthenticationResponseJSON | null;
     const passkey =
       typeof response?.id === "string" ? await this.#services.passkeys.find(response.id) : null;
-    if (challenge === null || response === null || passkey === null) {
-      return { outcome: "unknown" };
-    }
+    if (response === null || passkey === null) return { outcome: "unknown" };
     const refuse = (reason: string): PasskeyProof => {
       return { outcome: "refused", passkey, reason };
     };
-    const counter = await this.#verify(response, challenge, passkey);
+    const counter = await this.#verify(response, answered, passkey);
+    if (answered.isLate) return { outcome: "unknown" };
     if (counter === null) return refuse(`with a bad signature of the passkey "${passkey.name}"`);
+    if (!(await answered.isFirst())) return { outcome: "unknown" };
     const { id, name, member_id } = passkey;
     // Read before the use is recorded: a session does not hold if its member is signed out in between.
     const account = await this.#services.members.find(member_id);
@@ -178,7 +178,7 @@ export class PasskeyCeremonies {
   /** Returns the counter that came with the signature; null for a bad signature. */
   async #verify(
     response: AuthenticationResponseJSON,
-    challenge: string,
+    answered: Answered,
     passkey: PasskeyCredential,
   ): Promise<number | null> {
     try {
@@ -186,7 +186,7 @@ export class PasskeyCeremonies {
       const { verifyAuthenticationResponse } = await loadWebAuthn();
       const { verified, authenticationInfo } = await verifyAuthenticationResponse({
         response,
-        expectedChallenge: challenge,
+        expectedChallenge: answered.isOurs,
         expectedOrigin: this.#services.ownOrigin(),
         expectedRPID: this.#rpId,
         // We compare the counter afterwards, once the signature has proved that the passkey sent it.
@@ -197,17 +197,6 @@ export class PasskeyCeremonies {
     } catch {
       return null;
     }
-  }
-
-  async #issue(visit: Visit, purpose: Purpose): Promise<Uint8Array<ArrayBuffer>> {
-    const { isoBase64URL } = await loadWebAuthn();
-    const challenge = generateToken();
-    this.#challenges.set(`${purpose} ${visit.csrfToken}`, challenge, visit.now);
-    return isoBase64URL.toBuffer(challenge);
-  }
-
-  #takeChallenge({ csrfToken, now }: Visit, purpose: Purpose): string | null {
-    return this.#challenges.take(`${purpose} ${csrfToken}`, now);
   }
 }
 

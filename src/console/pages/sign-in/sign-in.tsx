@@ -116,7 +116,7 @@ async function sendPasskey(services: ConsoleServices, visit: Visit): Promise<Res
   const result = await ceremonies.finishProving(visit, "sign-in");
   if (result.outcome === "right" || result.outcome === "archived") {
     const { id, name } = result.passkey;
-    const retryAt = throttle.beginPasskeySession(id);
+    const retryAt = await throttle.beginPasskeySession(id);
     if (retryAt > visit.now) throw tooMany("sign-ins", services, visit, retryAt);
     const how = `with the passkey "${name}"`;
     if (result.outcome === "archived") {

@@ -8,13 +8,13 @@
  *
  * Successful sign-ins are limited per member and per passkey, because each writes to the database.
  *
- * The counts are in memory. The secret that signs the cookies survives a restart
- * (`store/records/sessions.ts`).
+ * The counts and the secret that signs the cookies are in the storage, so that all servers of one database count
+ * together (`domain/storage/shared/attempts.ts`, `store/records/sessions.ts`).
  */
 import { isIP } from "node:net";
 import { generateToken, normalizeEmail } from "../../../domain/member/member.ts";
 import { equals } from "../csrf.ts";
-import { ExpiringMap } from "./expiring-map.ts";
+import type { Attempts } from "../../../domain/storage/shared/attempts.ts";
 import { MINUTE_MS } from "../../../lib/text/time.ts";
 
 /** A count ends this long after its first failure. */
@@ -25,8 +25,6 @@ export const FAILURES_MAX = 10;
 export const SIGN_INS_MAX = 30;
 /** Higher, because an office may share one address. */
 export const NETWORK_FAILURES_MAX = 50;
-/** Per kind. To push one count out of a full map takes far more failures than that count holds. */
-const COUNTS_MAX = 50_000;
 const NONCE_CHARACTERS = 43;
 
 export interface Guess {
@@ -50,22 +48,26 @@ export type Attempt =
       readonly isAllowed: true;
       readonly isKnownDevice: boolean;
       /** Counts the attempt as a sign-in instead of a failure. */
-      readonly succeeded: () => void;
+      readonly succeeded: () => Promise<void>;
       /** The attempt was not made. */
-      readonly takeBack: () => void;
+      readonly takeBack: () => Promise<void>;
     };
+
+/** One of the limits. */
+interface Limit {
+  readonly name: string;
+  readonly max: number;
+}
 
 export class SignInThrottle {
   readonly #clock: () => number;
   readonly #secret: Uint8Array;
-  readonly #devices = new Counts(FAILURES_MAX);
-  readonly #strangers = new Counts(FAILURES_MAX);
-  readonly #networks = new Counts(NETWORK_FAILURES_MAX);
-  readonly #signIns = new Counts(SIGN_INS_MAX);
+  readonly #attempts: Attempts;
 
   /** `secret` signs the device cookies. */
-  constructor(secret: Uint8Array, clock: () => number = Date.now) {
+  constructor(secret: Uint8Array, attempts: Attempts, clock: () => number = Date.now) {
     this.#secret = secret;
+    this.#attempts = attempts;
     this.#clock = clock;
   }
 
@@ -73,45 +75,70 @@ export class SignInThrottle {
    * Call it before the password is checked: the attempt counts as a failure until `succeeded` is called,
    * so that attempts at the same moment count like attempts one after another.
    */
-  begin({ email, device, address }: Guess): Attempt {
-    const now = this.#clock();
+  async begin({ email, device, address }: Guess): Promise<Attempt> {
     // Capitals and spaces do not evade the limit.
     const member = normalizeEmail(email);
     const nonce = this.#nonceOf(member, device);
     const name = digest(member);
-    const counted: [Counts, string][] =
+    const failures: readonly Limit[] =
       nonce === null
         ? [
-            [this.#strangers, name],
-            [this.#networks, networkOf(address)],
+            { name: `stranger ${name}`, max: FAILURES_MAX },
+            { name: `network ${networkOf(address)}`, max: NETWORK_FAILURES_MAX },
           ]
-        : [[this.#devices, nonce]];
-    const failing = counted.map(([counts, key]) => counts.limitedUntil(key, now));
-    const signingIn = this.#signIns.limitedUntil(name, now);
-    const retryAt = Math.max(...failing, signingIn);
-    if (retryAt > now) return { isAllowed: false, retryAt, isSignIns: retryAt === signingIn };
-    for (const [counts, key] of counted) counts.add(key, now);
-    const takeBack = (): void => {
-      for (const [counts, key] of counted) counts.takeBack(key, now);
+        : [{ name: `device ${digest(nonce)}`, max: FAILURES_MAX }];
+    const signIns = signInsOf(name);
+    const [failing, signingIn] = await Promise.all([
+      Promise.all(failures.map((limit) => this.#limitedFor(limit))),
+      this.#limitedFor(signIns),
+    ]);
+    const waitMs = Math.max(...failing, signingIn);
+    if (waitMs > 0) return this.#refuse(waitMs, waitMs === signingIn);
+    const takeBack = async (): Promise<void> => {
+      for (const limit of failures) await this.#attempts.takeBack(limit.name);
     };
+    // Others may have counted theirs since.
+    const overMs = await this.#countAll(failures);
+    if (overMs > 0) {
+      await takeBack();
+      return this.#refuse(overMs, false);
+    }
     return {
       isAllowed: true,
       isKnownDevice: nonce !== null,
-      succeeded: () => {
-        takeBack();
-        this.#signIns.add(name, now);
+      succeeded: async () => {
+        await takeBack();
+        await this.#attempts.add(signIns.name, THROTTLE_WINDOW_MS);
       },
       takeBack,
     };
   }
 
-  /** Call it after the signature is checked. Counts the sign-in, or returns when to try again. */
-  beginPasskeySession(passkeyId: string): number {
-    const now = this.#clock();
-    const name = digest(passkeyId);
-    const retryAt = this.#signIns.limitedUntil(name, now);
-    if (retryAt <= now) this.#signIns.add(name, now);
-    return retryAt;
+  /** Call it after the signature is checked. Counts the sign-in and returns 0, or returns when to try again. */
+  async beginPasskeySession(passkeyId: string): Promise<number> {
+    const signIns = signInsOf(digest(passkeyId));
+    const waitMs = (await this.#limitedFor(signIns)) || (await this.#countAll([signIns]));
+    return waitMs === 0 ? 0 : this.#clock() + waitMs;
+  }
+
+  #refuse(waitMs: number, isSignIns: boolean): Attempt {
+    return { isAllowed: false, retryAt: this.#clock() + waitMs, isSignIns };
+  }
+
+  /** Returns 0 below the limit. */
+  async #limitedFor({ name, max }: Limit): Promise<number> {
+    const count = await this.#attempts.find(name);
+    return count === null || count.times < max ? 0 : count.leftMs;
+  }
+
+  /** Returns 0 if none is beyond its limit now. */
+  async #countAll(limits: readonly Limit[]): Promise<number> {
+    let waitMs = 0;
+    for (const { name, max } of limits) {
+      const { times, leftMs } = await this.#attempts.add(name, THROTTLE_WINDOW_MS);
+      if (times > max) waitMs = Math.max(waitMs, leftMs);
+    }
+    return waitMs;
   }
 
   /** The value of the cookie for a browser that has just signed in. */
@@ -133,32 +160,8 @@ export class SignInThrottle {
   }
 }
 
-class Counts {
-  readonly #max: number;
-  readonly #counts = new ExpiringMap<{ times: number }>(THROTTLE_WINDOW_MS, COUNTS_MAX);
-
-  constructor(max: number) {
-    this.#max = max;
-  }
-
-  /** Returns 0 below the limit. */
-  limitedUntil(name: string, now: number): number {
-    const times = this.#counts.get(name, now)?.times ?? 0;
-    return times < this.#max ? 0 : this.#counts.endOf(name, now);
-  }
-
-  add(name: string, now: number): void {
-    const count = this.#counts.get(name, now);
-    if (count === null) this.#counts.set(name, { times: 1 }, now);
-    else count.times += 1;
-  }
-
-  takeBack(name: string, now: number): void {
-    const count = this.#counts.get(name, now);
-    if (count === null) return;
-    count.times -= 1;
-    if (count.times === 0) this.#counts.delete(name);
-  }
+function signInsOf(digested: string): Limit {
+  return { name: `sign-ins ${digested}`, max: SIGN_INS_MAX };
 }
 
 /** The typed text may be long, and may be a password typed into the wrong field. */

@@ -133,7 +133,7 @@ async function readRejects(
 }
 
 const REPEATS = `sum(duplicates) AS duplicates, sum(differing) AS differing,
-  string_agg(differs, ',') AS bits, max(last_at) AS "lastAt", max(differed_at) AS "differedAt"`;
+  string_agg(CAST(differs AS TEXT), ',') AS bits, max(last_at) AS "lastAt", max(differed_at) AS "differedAt"`;
 
 type RepeatsRow<R> = Omit<R, "differs"> & { readonly bits: string };
 

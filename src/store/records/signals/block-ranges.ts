@@ -58,6 +58,15 @@ interface Search {
 const OVERLAPS = "received_max >= $1 AND received_min < $2";
 const IS_WITHIN = "received_min >= $1 AND received_max < $2";
 
+const JSON_STRING = /"(?:[^"\\]|\\.)*"/g;
+
+/** Whether a row of `signal_blocks` lists all of these. */
+export function lists(text: string | null, values: ReadonlySet<string | null>): boolean {
+  if (text === null) return true;
+  const listed = new Set(text.match(JSON_STRING));
+  return [...values].every((value) => value === null || listed.has(JSON.stringify(value)));
+}
+
 /** The last `seq` of a block. */
 export function endOf(block: number): number {
   return (block + 1) * BLOCK_SIGNALS;
@@ -157,11 +166,11 @@ function join(one: Range, other: Range): Range | null {
   return joined.high - joined.low > RANGE_BLOCKS_MAX * BLOCK_SIGNALS ? null : joined;
 }
 
-/** Blocks within the time are counted as a whole: rows are never deleted, so `seq` has no gaps. */
+/** Blocks within the time are counted as a whole. */
 export async function countAt(sql: Reader, time: Time): Promise<number> {
   const row = await sql.get<{ count: number }>(
     `SELECT
-      (SELECT ${BLOCK_SIGNALS} * count(*) FROM signal_blocks WHERE ${IS_WITHIN})
+      (SELECT coalesce(sum(signals), 0) FROM signal_blocks WHERE ${IS_WITHIN})
       + (SELECT count(*) FROM signal_blocks CROSS JOIN signals ${NOT_INDEXED}
          WHERE seq > block * ${BLOCK_SIGNALS} AND seq <= (block + 1) * ${BLOCK_SIGNALS}
            AND ${OVERLAPS} AND NOT (${IS_WITHIN}) AND received_at >= $1 AND received_at < $2)

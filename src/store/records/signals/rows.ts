@@ -89,7 +89,7 @@ function bySeq(
 ): Promise<StoredSignal[]> {
   return sql.all<StoredSignal>(
     `SELECT ${COLUMNS} FROM signals ${JOINS}
-     WHERE signals.seq IN (SELECT value FROM ${itemsOf("$1")}) ORDER BY signals.seq ${inOrder[order]}`,
+     WHERE signals.seq IN (SELECT CAST(value AS BIGINT) FROM ${itemsOf("$1")}) ORDER BY signals.seq ${inOrder[order]}`,
     JSON.stringify(seqs),
   );
 }

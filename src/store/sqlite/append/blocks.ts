@@ -43,7 +43,7 @@ export class BlockWriter {
     );
     this.#insert = db.query(
       `INSERT INTO signal_blocks
-       SELECT ?1, min(received_at), max(received_at), ?2, ?3 FROM signals NOT INDEXED WHERE ${IS_IN_BLOCK}`,
+       SELECT ?1, min(received_at), max(received_at), count(*), ?2, ?3 FROM signals NOT INDEXED WHERE ${IS_IN_BLOCK}`,
     );
     this.#db = db;
   }

@@ -1,5 +1,5 @@
 /**
- * Runs a copy (`copy.ts`) in a process of its own, the hidden command `copy`: the caller is not blocked,
+ * Runs a copy (`copy.ts`) in a process of its own, the hidden command `copy-file`: the caller is not blocked,
  * can show progress, and can stop it at any moment, which is impossible with SQLite on a thread. Nothing
  * here waits for a disk that hangs, either: the caller may be the server.
  */
@@ -23,7 +23,7 @@ export async function copyInProcess(
 ): Promise<Verification> {
   const { program, earlier = [] } = options;
   const folder = partialPath(to);
-  const child = Bun.spawn([...program, "copy", from, to, folder, ...earlier], {
+  const child = Bun.spawn([...program, "copy-file", from, to, folder, ...earlier], {
     stdin: "ignore",
     stdout: "pipe",
     stderr: "pipe",

@@ -3,7 +3,7 @@ import { Database } from "bun:sqlite";
 import type { TSchema } from "@sinclair/typebox";
 import { BODY_BYTES_MAX, SignalBody } from "../../../domain/signal/signal.ts";
 import type { Check, Verification } from "../../../domain/storage/files.ts";
-import { BLOCK_SIGNALS, type Listed } from "../../records/signals/block-ranges.ts";
+import { BLOCK_SIGNALS, type Listed, lists } from "../../records/signals/block-ranges.ts";
 import { valuesOf } from "../append/blocks.ts";
 import { DamageError, describeFailure, explainFailure } from "../files/failures.ts";
 import { readVersion } from "../files/migrate.ts";
@@ -78,8 +78,8 @@ const checks: Readonly<Record<string, (db: Database) => string[]>> = {
   blocks: (db) => [
     ...first<{ block: number }>(
       db,
-      `SELECT block FROM signal_blocks WHERE (received_min, received_max, ${BLOCK_SIGNALS}) IS NOT
-         (SELECT min(received_at), max(received_at), count(*) FROM signals NOT INDEXED
+      `SELECT block FROM signal_blocks WHERE (received_min, received_max, signals, ${BLOCK_SIGNALS}) IS NOT
+         (SELECT min(received_at), max(received_at), count(*), count(*) FROM signals NOT INDEXED
           WHERE seq > block * ${BLOCK_SIGNALS} AND seq <= (block + 1) * ${BLOCK_SIGNALS})`,
     ).map(({ block }) => `block ${block} of signal_blocks does not match its signals`),
     ...incompleteBlocks(db)
@@ -119,14 +119,6 @@ function incompleteBlocks(db: Database): number[] {
     if (!lists(one.symbols, symbols) || !lists(one.others, others)) incomplete.push(one.block);
   }
   return incomplete;
-}
-
-const JSON_STRING = /"(?:[^"\\]|\\.)*"/g;
-
-function lists(text: string | null, values: ReadonlySet<string | null>): boolean {
-  if (text === null) return true;
-  const listed = new Set(text.match(JSON_STRING));
-  return [...values].every((value) => value === null || listed.has(JSON.stringify(value)));
 }
 
 const NOT_CHECKED: Check = { ok: null, detail: "not checked" };

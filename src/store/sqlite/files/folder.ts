@@ -30,6 +30,11 @@ export function restoringPath(path: string): string {
   return `${path}.restoring`;
 }
 
+/** Where `signalbox copy` makes a database. */
+export function copyingPath(path: string): string {
+  return `${path}.copying`;
+}
+
 /** The data folder of the package, and of the unit in `deploy/`. */
 const SERVICE_DATA = "/var/lib/signalbox";
 
@@ -100,7 +105,7 @@ export function hasDatabase(dataDir: string): boolean {
     refuseForeignFolder(dataDir);
     const path = join(dataDir, DATABASE_NAME);
     // `openDatabase` explains leftovers of a database.
-    return [path, `${path}-wal`, restoringPath(path)].some(
+    return [path, `${path}-wal`, restoringPath(path), copyingPath(path)].some(
       (file) => statSync(file, { throwIfNoEntry: false }) !== undefined,
     );
   } catch (error) {

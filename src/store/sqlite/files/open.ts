@@ -5,7 +5,7 @@ import { dirname, join } from "node:path";
 import { UserError } from "../../../lib/errors.ts";
 import { shellQuoted } from "../../../lib/text/shell.ts";
 import type { Awaitable } from "../../../domain/storage/awaitable.ts";
-import { checkFolder, DATABASE_NAME, prepareFolder, restoringPath } from "./folder.ts";
+import { checkFolder, copyingPath, DATABASE_NAME, prepareFolder, restoringPath } from "./folder.ts";
 import { type OnTightened, sayOnStderr, tighten } from "./permissions.ts";
 import { explainFailure } from "./failures.ts";
 import { lockFolder } from "./lock.ts";
@@ -133,6 +133,11 @@ function refuseLeftovers(path: string): void {
   if (existsSync(restoringPath(path))) {
     throw new UserError(
       `A restore into ${dirname(path)} was interrupted: run it again, with: signalbox restore FILE --data ${shellQuoted(dirname(path))} --force`,
+    );
+  }
+  if (existsSync(copyingPath(path))) {
+    throw new UserError(
+      `A copy into ${dirname(path)} is not complete: type the same signalbox copy again, and it goes on.`,
     );
   }
   refuseLoneLog(path);

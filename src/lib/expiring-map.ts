@@ -1,12 +1,10 @@
 /** A map that forgets: each entry after a time, and the oldest ones when there are too many. */
 export class ExpiringMap<V> {
-  readonly #lifetimeMs: number;
   readonly #max: number;
   /** Oldest first. */
   readonly #entries = new Map<string, Entry<V>>();
 
-  constructor(lifetimeMs: number, max: number) {
-    this.#lifetimeMs = lifetimeMs;
+  constructor(max: number) {
     this.#max = max;
   }
 
@@ -14,13 +12,13 @@ export class ExpiringMap<V> {
     return this.#entries.size;
   }
 
-  set(name: string, value: V, now: number): void {
+  set(name: string, value: V, now: number, lifetimeMs: number): void {
     this.delete(name);
     const [oldest] = this.#entries.size >= this.#max ? this.#entries.keys() : [];
     if (oldest !== undefined) this.delete(oldest);
     // It may be a secret, which must not stay in memory if nobody asks for it again.
-    const timer = setTimeout(() => this.delete(name), this.#lifetimeMs).unref();
-    this.#entries.set(name, { value, since: now, timer });
+    const timer = setTimeout(() => this.delete(name), lifetimeMs).unref();
+    this.#entries.set(name, { value, since: now, until: now + lifetimeMs, timer });
   }
 
   get(name: string, now: number): V | null {
@@ -29,8 +27,7 @@ export class ExpiringMap<V> {
 
   /** Returns when the entry is forgotten, epoch milliseconds; 0 if there is none. */
   endOf(name: string, now: number): number {
-    const entry = this.#current(name, now);
-    return entry === null ? 0 : entry.since + this.#lifetimeMs;
+    return this.#current(name, now)?.until ?? 0;
   }
 
   /** Like {@link get}, once. */
@@ -49,7 +46,7 @@ export class ExpiringMap<V> {
   #current(name: string, now: number): Entry<V> | null {
     const entry = this.#entries.get(name);
     if (entry === undefined) return null;
-    if (now >= entry.since && now < entry.since + this.#lifetimeMs) return entry;
+    if (now >= entry.since && now < entry.until) return entry;
     this.delete(name);
     return null;
   }
@@ -59,5 +56,6 @@ interface Entry<V> {
   readonly value: V;
   /** Epoch milliseconds. */
   readonly since: number;
+  readonly until: number;
   readonly timer: ReturnType<typeof setTimeout>;
 }

@@ -1,0 +1,84 @@
+/** Classifies what PostgreSQL and the way to it answer. Codes: https://www.postgresql.org/docs/15/errcodes-appendix.html */
+import postgres from "postgres";
+import { messageOf } from "../../lib/errors.ts";
+
+/** Two changes were in each other's way: it is repeated. */
+export function isConflict(error: unknown): boolean {
+  return hasCode(error, /^(40001|40P01)$/);
+}
+
+/** No statement was sent, or it was refused as a whole: nothing was stored. */
+export function isRefusal(error: unknown): boolean {
+  if (error instanceof postgres.PostgresError || error instanceof NotPrimaryError) {
+    return hasCode(error, /^(53|57P0[123]|25006|55P03|08|28|3D000)/);
+  }
+  // Such as ECONNREFUSED, or EINVAL of a route that leads nowhere.
+  return (
+    isUntrusted(error) ||
+    (!isUnknown(error) && hasCode(error, /^(E[A-Z]+|EAI_AGAIN|CONNECT_TIMEOUT)$/))
+  );
+}
+
+/** No host of the URL is the primary now. Has PostgreSQL's code for a write on a standby. */
+export class NotPrimaryError extends Error {
+  readonly code = "25006";
+
+  constructor() {
+    super("none of the hosts is the primary now");
+  }
+}
+
+/** The server's certificate is. */
+export function isUntrusted(error: unknown): boolean {
+  return hasCode(error, /CERT|^UNABLE_TO_VERIFY/);
+}
+
+/** The connection is gone, or leads to a server that is stopping or is not the primary any more. */
+export function isBroken(error: unknown): boolean {
+  if (error instanceof postgres.PostgresError) return hasCode(error, /^(57P|25006)/);
+  return hasCode(error, /^(CONNECT|E[A-Z]+|ERR_S)/);
+}
+
+/** A value or row was refused, so others can be stored without it. */
+export function isAboutOneRow(error: unknown): boolean {
+  return hasCode(error, /^(22|23)/);
+}
+
+export function isOutOfSpace(error: unknown): boolean {
+  return hasCode(error, /^53/);
+}
+
+/** The database is away, full or in recovery: it is safe to try again later. */
+export function isTransient(error: unknown): boolean {
+  return isRefusal(error) || isUnknown(error) || isConflict(error);
+}
+
+/** The statement may or may not have been committed. */
+export function isUnknown(error: unknown): boolean {
+  return (
+    hasCode(error, /^(40003|57014)$/) ||
+    (!(error instanceof postgres.PostgresError) &&
+      hasCode(error, /^(CONNECTION_|ECONNRESET|EPIPE|ETIMEDOUT|ERR_S)/))
+  );
+}
+
+export function explain(error: unknown): string {
+  if (isOutOfSpace(error)) return "the database server is out of space, memory or connections";
+  if (isUntrusted(error)) return "the certificate of the database server is not trusted";
+  return "the database does not answer";
+}
+
+/** For the operator's log: PostgreSQL's messages of these kinds name tables and columns, never values. */
+export function describeFailure(error: unknown): string {
+  const code = codeOf(error);
+  return code === "" ? messageOf(error) : `${code}: ${messageOf(error)}`;
+}
+
+export function hasCode(error: unknown, pattern: RegExp): boolean {
+  return pattern.test(codeOf(error));
+}
+
+function codeOf(error: unknown): string {
+  if (typeof error !== "object" || error === null || !("code" in error)) return "";
+  return String(error.code);
+}

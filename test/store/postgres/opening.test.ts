@@ -1,0 +1,131 @@
+/** Which PostgreSQL databases are used, and what is said of the others. */
+import { expect, test } from "bun:test";
+import { everySignal } from "../../../src/domain/signal/stored-signal.ts";
+import { ADMIN } from "../../../src/domain/storage/author.ts";
+import { withStorage } from "../../../src/store/open.ts";
+import { Pool } from "../../../src/store/postgres/pool.ts";
+import { failure } from "../../storage/start.ts";
+import { createDatabase, postgresTest, query, startServers } from "./_servers.ts";
+
+const create = { create: true };
+const desks = (url: string, options = create) =>
+  withStorage(url, ({ registry }) => registry.listDesks(), options);
+
+async function run(url: string, sql: string): Promise<void> {
+  const pool = new Pool(url, { max: 1 });
+  await pool.use((pg) => pg.unsafe(sql));
+  await pool.close();
+}
+
+const refusal = async (url: string, options = create): Promise<string> =>
+  String(await failure(desks(url, options))).replaceAll(new URL(url).host, "HOST");
+
+postgresTest("an empty database gets its tables, from several at once, too", async () => {
+  const url = await createDatabase();
+  expect(await refusal(url, { create: false })).toBe(
+    "Error: The database of HOST is empty: create a desk",
+  );
+  expect(await Promise.all(Array.from({ length: 5 }, () => desks(url)))).toEqual(
+    Array.from({ length: 5 }, () => []),
+  );
+  expect(await desks(url, { create: false })).toEqual([]);
+});
+
+postgresTest("a database of another program is left as it is", async () => {
+  const url = await createDatabase();
+  await run(url, "CREATE TABLE orders (id integer)");
+  expect(await refusal(url)).toBe(
+    "Error: The database of HOST has tables of another program, and was left as it is: create one for Signalbox, with createdb, and name that.",
+  );
+});
+
+postgresTest("a database of a newer version is refused", async () => {
+  const url = await createDatabase();
+  await desks(url);
+  await run(url, "UPDATE signalbox SET version = 2");
+  expect(await refusal(url)).toBe(
+    "Error: The database of HOST has version 2, and this signalbox knows 1: use a newer signalbox.",
+  );
+});
+
+postgresTest("a database with another encoding is refused", async () => {
+  const url = await createDatabase();
+  const name = `${new URL(url).pathname.slice(1)}_latin`;
+  await query(`CREATE DATABASE ${name} TEMPLATE template0 ENCODING 'LATIN1' LOCALE 'C'`);
+  expect(await refusal(`${new URL("/", url).href}${name}`)).toMatch(
+    /has the encoding LATIN1: create one with UTF-8: createdb/,
+  );
+});
+
+postgresTest("without the rights, the user or the database, the sentence says which", async () => {
+  const url = new URL(await createDatabase());
+  await query("CREATE ROLE guest LOGIN");
+  await run(url.href, "REVOKE ALL ON SCHEMA public FROM PUBLIC");
+  const as = (username: string, path = url.pathname): string =>
+    Object.assign(new URL(url), { username, pathname: path }).href;
+  expect(await refusal(as("guest"))).toMatch(
+    /may not make or use the tables of HOST \((?:42501|3F000): /,
+  );
+  expect(await refusal(as("nobody"))).toMatch(
+    /HOST refuses the user or password of --store \(28000: /,
+  );
+  expect(await refusal(as("tester", "/none"))).toMatch(
+    /no such database on HOST \(3D000: .*createdb/,
+  );
+});
+
+const unusual = [
+  "statement_timeout = '1ms'",
+  "lock_timeout = '1ms'",
+  "default_transaction_isolation = 'serializable'",
+  "default_transaction_read_only = on",
+  "bytea_output = 'escape'",
+  "extra_float_digits = -15",
+  "synchronous_commit = off",
+];
+
+postgresTest("what is set for the database or the role changes nothing", async () => {
+  const { one, signals, submit, registry } = await startServers(1, async (url) => {
+    const name = new URL(url).pathname.slice(1);
+    for (const setting of unusual) await query(`ALTER DATABASE ${name} SET ${setting}`);
+    return url;
+  });
+  const price = 0.1 + 0.2;
+  const answers = await Promise.all(
+    Array.from({ length: 50 }, (_, index) => one.append(submit(String(index % 25), { price }))),
+  );
+  expect(answers.filter(({ deduped }) => deduped)).toHaveLength(25);
+  const everything = { deskId: null, filter: everySignal, order: "oldest", limit: 100 } as const;
+  const stored = (await signals.list(everything)).signals;
+  expect(stored.map((signal) => signal.price)).toEqual(Array.from({ length: 25 }, () => price));
+  const { key } = await registry.mintKey(
+    { scope: "send", desk: "alpha", label: null, expiresInMs: null },
+    ADMIN,
+  );
+  expect(await one.findOwner(key)).toMatchObject({ deskName: "alpha" });
+});
+
+postgresTest("a server whose commits are not on disk is refused", async () => {
+  const url = await createDatabase();
+  for (const setting of ["fsync", "full_page_writes"]) {
+    await query(`ALTER SYSTEM SET ${setting} = off`);
+    await query("SELECT pg_reload_conf()");
+    try {
+      await Bun.sleep(200);
+      expect(await refusal(url)).toContain(
+        `runs with ${setting} = off, so a power cut would lose acknowledged signals: turn it on: ALTER SYSTEM SET ${setting} = on`,
+      );
+    } finally {
+      await query(`ALTER SYSTEM RESET ${setting}`);
+      await query("SELECT pg_reload_conf()");
+    }
+  }
+});
+
+test("a server that does not answer is named, without the password", async () => {
+  const url = "postgres://desk:secret@127.0.0.1:1/signalbox";
+  expect(await refusal(url)).toMatch(
+    /^Error: The database of HOST does not answer \(ECONNREFUSED.*start it, or check the address in --store\.$/,
+  );
+  expect(await refusal(url)).not.toContain("secret");
+});
