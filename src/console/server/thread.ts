@@ -52,27 +52,33 @@ export type FromConsole =
 
 /** How often the thread is told whether signals are stored. */
 const OUTAGE_EVERY_MS = 1_000;
+/** Before a thread that has crashed is started again. */
+const RESTART_AFTER_MS = 1_000;
 
 type Failed = FromConsole & { type: "failed" };
 
 export class ConsoleThread {
-  readonly #worker = new Worker(workerUrl("console/server/console.worker.ts"));
   readonly #log: Logger;
   readonly #recorder: ActivityRecorder;
+  #options: ConsoleOptions;
+  #worker: Worker;
   readonly #opened = Promise.withResolvers<string>();
-  readonly #closed = Promise.withResolvers<void>();
+  #closed = Promise.withResolvers<void>();
   #url = "";
   #isDead = false;
+  #isClosing = false;
+  #restart: Timer | undefined;
   #watch: Timer | undefined;
+  /** What the thread was told last of an outage, as JSON. */
+  #told: string | undefined;
   /** Why the console does not work as it should, or null. */
   problem: string | null = null;
 
   private constructor(options: ConsoleOptions, log: Logger, recorder: ActivityRecorder) {
     this.#log = log;
     this.#recorder = recorder;
-    this.#worker.onmessage = ({ data }) => this.#receive(data as FromConsole, options);
-    this.#worker.onerror = ({ message }) => this.#die(message);
-    this.#post({ type: "open", options });
+    this.#options = options;
+    this.#worker = this.#begin();
   }
 
   /** Rejects with a `UserError` for what a person can fix. */
@@ -98,17 +104,17 @@ export class ConsoleThread {
 
   /** Keeps the thread informed of whether signals are stored. */
   watch(read: () => Outage | null): void {
-    let told: string | undefined;
     this.#watch = setInterval(() => {
       const outage = read();
       const now = JSON.stringify(outage);
-      if (now === told) return;
-      told = now;
+      if (now === this.#told || this.#isDead) return;
+      this.#told = now;
       this.#post({ type: "outage", outage });
     }, OUTAGE_EVERY_MS).unref();
   }
 
   replaceCertificate(certificate: Certificate): void {
+    this.#options = { ...this.#options, certificate };
     this.#post({ type: "certificate", certificate });
   }
 
@@ -121,19 +127,34 @@ export class ConsoleThread {
   async close(): Promise<void> {
     this.#recorder.stop();
     clearInterval(this.#watch);
-    if (this.#isDead) return;
+    clearTimeout(this.#restart);
+    this.#isClosing = true;
+    if (this.#isDead) {
+      this.#worker.terminate();
+      return;
+    }
     this.#post({ type: "close" });
     await this.#closed.promise;
     this.#worker.terminate();
   }
 
-  #receive(message: FromConsole, { listen }: ConsoleOptions): void {
+  #begin(): Worker {
+    const worker = new Worker(workerUrl("console/server/console.worker.ts"));
+    worker.onmessage = ({ data }) => this.#receive(data as FromConsole);
+    worker.onerror = ({ message }) => this.#die(message);
+    worker.postMessage({ type: "open", options: this.#options } satisfies ToConsole);
+    return worker;
+  }
+
+  #receive(message: FromConsole): void {
     switch (message.type) {
       case "ready":
         this.#opened.resolve(message.url);
+        this.#revive();
         break;
       case "failed":
-        this.#opened.reject(errorOf(message, listen));
+        this.#opened.reject(errorOf(message, this.#options.listen));
+        if (this.#isDead) this.#die(message.reason);
         break;
       case "log":
         relay(this.#log, message.line);
@@ -149,18 +170,34 @@ export class ConsoleThread {
     }
   }
 
-  /** The server goes on without the console. */
+  /** The server goes on without the console, and starts it again. */
   #die(reason: string): void {
+    const isKnown = this.problem === `it crashed: ${reason}`;
     this.#isDead = true;
     this.problem = `it crashed: ${reason}`;
     this.#opened.reject(new Error(reason));
     this.#closed.resolve();
-    if (this.#url === "") return;
-    this.#log.error({ reason }, "the console crashed; restart signalbox");
+    if (this.#url === "" || this.#isClosing) return;
+    if (!isKnown) this.#log.error({ reason }, "the console crashed; it is started again");
+    // Its port, too, is free then.
+    this.#worker.terminate();
+    clearTimeout(this.#restart);
+    this.#restart = setTimeout(() => (this.#worker = this.#begin()), RESTART_AFTER_MS);
+  }
+
+  #revive(): void {
+    if (!this.#isDead) return;
+    this.#isDead = false;
+    this.#closed = Promise.withResolvers();
+    this.#told = undefined;
+    this.problem = null;
+    // What the other one had is lost.
+    this.#recorder.written();
+    this.#log.info("the console runs again");
   }
 
   #post(message: ToConsole): void {
-    this.#worker.postMessage(message);
+    if (!this.#isDead) this.#worker.postMessage(message);
   }
 }
 
