@@ -30,10 +30,11 @@ export async function runBackupCommand(
   });
   lowerPriority(child.pid);
   const said = new Tail(child.stderr);
-  // An abort rejects the delay.
+  // Not a timer of ours, which cannot be longer than 24 days.
+  const timeout = AbortSignal.timeout(timeoutMs);
   const isCut = await Promise.race([
     child.exited.then(() => false),
-    delay(timeoutMs, true, { signal, ref: false }).catch(() => true),
+    untilAborted(AbortSignal.any([signal, timeout])),
   ]);
   if (isCut) {
     killGroup(child.pid, "SIGTERM");
@@ -55,6 +56,13 @@ export async function runBackupCommand(
   throw new Error(
     withStderr(signalCode === null ? `exit code ${exitCode}` : `it was killed (${signalCode})`),
   );
+}
+
+function untilAborted(signal: AbortSignal): Promise<true> {
+  return new Promise((resolve) => {
+    if (signal.aborted) resolve(true);
+    signal.addEventListener("abort", () => resolve(true), { once: true });
+  });
 }
 
 function killGroup(pid: number, signal: NodeJS.Signals): void {

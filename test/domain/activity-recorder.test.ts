@@ -1,6 +1,10 @@
 /** What becomes of requests, until it is written. */
 import { expect, test } from "bun:test";
-import { ActivityRecorder, GROUPS_MAX } from "../../src/console/pages/activity/recorder.ts";
+import {
+  ActivityRecorder,
+  GROUPS_MAX,
+  REASONS_MAX,
+} from "../../src/console/pages/activity/recorder.ts";
 import {
   type Acceptance,
   type ActivityBatch,
@@ -136,9 +140,10 @@ test("a flood of one reason is counted in full and displaces no other reason", (
   expect(flood).toMatchObject({ count: 13_000 });
   const ids = flood?.latest.map(({ request_id }) => request_id).toSorted();
   const first = 13_001 - REQUESTS_PER_REASON_KEPT;
-  expect(ids).toEqual(
-    Array.from({ length: REQUESTS_PER_REASON_KEPT }, (_, index) => requestIdOf(first + index)),
-  );
+  expect(ids).toEqual([
+    requestIdOf(1),
+    ...Array.from({ length: REQUESTS_PER_REASON_KEPT }, (_, index) => requestIdOf(first + index)),
+  ]);
 });
 
 test("a batch is bounded", () => {
@@ -154,7 +159,7 @@ test("a batch is bounded", () => {
   expect(minutes).toHaveLength(GROUPS_MAX);
   expect(repeats).toHaveLength(GROUPS_MAX);
   const described = minutes.reduce((sum, { rejects }) => sum + rejects.size, 0);
-  expect(described).toBe(GROUPS_MAX);
+  expect(described).toBe(REASONS_MAX);
   // Those that are not described are counted.
   expect(minutes.reduce((sum, { rejected }) => sum + rejected, 0)).toBe(2 * GROUPS_MAX);
 });

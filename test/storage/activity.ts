@@ -129,20 +129,26 @@ export function activityTests(): void {
     expect(await activity.differingTotal(1, START + 6)).toBeNull();
   });
 
-  test("the latest duplicates that differ are kept, and the latest of the others", async () => {
+  test("the latest signals with duplicates are kept, and those that differed last", async () => {
     const { read, write, activity } = await startRepeats();
     await write(
-      repeatsOf("equal", [], { lastAt: START }),
-      repeatsOf("differs", ["price"], { lastAt: START }),
-      repeatsOf("theirs", ["price"], { lastAt: START, deskId: 2 }),
+      repeatsOf("a-equal", [], { lastAt: START }),
+      repeatsOf("a-theirs", ["price"], { lastAt: START, deskId: 2 }),
+      repeatsOf("b-differs", ["price"], { lastAt: START }),
     );
-    await write(...many("equal", REPEATS_KEPT));
-    expect(await activity.repeatsOf(1, "equal")).toBeNull();
-    expect(await activity.repeatsOf(1, "differs")).not.toBeNull();
-    await write(...many("differs", DIFFERING_KEPT, ["price"]));
-    expect(await activity.repeatsOf(1, "differs")).toBeNull();
+    await write(...many("c", REPEATS_KEPT - 2));
+    expect(await activity.repeatsOf(1, "a-equal")).not.toBeNull();
+    await write(...many("d", 1));
+    expect(await activity.repeatsOf(1, "a-equal")).toBeNull();
+    await write(...many("e", 1));
+    // An older signal, but one of those that differed last.
+    expect(await activity.repeatsOf(1, "b-differs")).not.toBeNull();
+    // All of one moment: none is dropped with another.
+    await write(...many("f", DIFFERING_KEPT, ["price"]));
+    expect(await activity.repeatsOf(1, "b-differs")).toBeNull();
     expect(await read({ limit: DIFFERING_KEPT + 10 })).toHaveLength(DIFFERING_KEPT);
-    expect(await activity.repeatsOf(1, "equal0")).not.toBeNull();
+    await write(...many("g", 1, ["price"]));
+    expect(await read({ limit: DIFFERING_KEPT + 10 })).toHaveLength(DIFFERING_KEPT + 1);
     expect(await read({ deskId: 2 })).toHaveLength(1);
   });
 }

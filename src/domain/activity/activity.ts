@@ -12,7 +12,7 @@ export const REJECT_REASONS_KEPT = 300;
 export const REJECT_REASONS_PER_KEY_KEPT = 50;
 /** The latest requests kept per key and reason, beside the first one: a flood of one reason pushes out no other. */
 export const REQUESTS_PER_REASON_KEPT = 20;
-/** Signals with duplicates kept per desk, each with each key counted as one: the latest, of those that differ and of the others. */
+/** Signals with duplicates kept per desk, each with each key counted as one: the latest signals, and those that differed last. */
 export const DIFFERING_KEPT = 1_000;
 export const REPEATS_KEPT = 10_000;
 /** Invalid fields kept per rejected request. */

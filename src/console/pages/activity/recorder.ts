@@ -20,8 +20,10 @@ import type { AppError } from "../../../domain/errors.ts";
 import type { Appended, Identity } from "../../../domain/storage/append.ts";
 import { messageOf, reasonOf } from "./reject-reason.ts";
 
-/** Minutes of keys, reasons and repeated signals, of each so many per batch, for all desks; the rest is not recorded. */
+/** Minutes of keys and repeated signals, of each so many per batch, for all desks; the rest is not recorded. */
 export const GROUPS_MAX = 10_000;
+/** Reasons per batch, for all desks: each is several rows. */
+export const REASONS_MAX = 1_000;
 
 const BATCH_EVERY_MS = 1_000;
 
@@ -52,8 +54,9 @@ export class ActivityRecorder implements RequestObserver {
     if (error?.code === "unauthorized") minute.unauthorized += 1;
     const group = this.#group(minute, error);
     if (group === null) return;
-    // A ring: its order does not matter.
-    group.latest[group.count % REQUESTS_PER_REASON_KEPT] = {
+    // After the first one, a ring: its order does not matter.
+    const place = group.count === 0 ? 0 : 1 + ((group.count - 1) % REQUESTS_PER_REASON_KEPT);
+    group.latest[place] = {
       request_id: requestId,
       at,
       message: messageOf(error),
@@ -106,17 +109,25 @@ export class ActivityRecorder implements RequestObserver {
     return minute;
   }
 
-  /** Null if the key or the batch has enough reasons. */
+  #dropLeastRecent(rejects: Map<string, Group>): void {
+    const [first] = rejects.keys();
+    if (first !== undefined && rejects.delete(first)) this.#reasons -= 1;
+  }
+
+  /** Null if the batch has enough reasons. */
   #group({ rejects }: Minute, error: AppError | null): Group | null {
     const reason = reasonOf(error);
     const text = textOfReason(reason);
     let group = rejects.get(text);
     if (group === undefined) {
-      if (rejects.size === REJECT_REASONS_PER_KEY_KEPT || this.#reasons === GROUPS_MAX) return null;
+      if (rejects.size === REJECT_REASONS_PER_KEY_KEPT) this.#dropLeastRecent(rejects);
+      if (this.#reasons === REASONS_MAX) return null;
       this.#reasons += 1;
       group = { reason, count: 0, latest: [] };
-      rejects.set(text, group);
     }
+    // Last, because it is the most recent.
+    rejects.delete(text);
+    rejects.set(text, group);
     return group;
   }
 

@@ -109,18 +109,16 @@ export async function dropOld(tx: Tx, from: string, touched: string): Promise<vo
   }
   await dropRejects(tx, from, touched);
   for (const { desk_id } of await tx.all<Row>(`SELECT DISTINCT desk_id FROM ${touched}repeats`)) {
-    for (const [isKind, by, kept] of [
-      ["differed_at = 0", "signal_id", REPEATS_KEPT],
-      ["differed_at > 0", "differed_at", DIFFERING_KEPT],
-    ] as const) {
-      await tx.run(
-        `DELETE FROM ${from}repeats WHERE desk_id = $1 AND ${isKind} AND ${by} <=
-           (SELECT ${by} FROM ${from}repeats WHERE desk_id = $1 AND ${isKind}
-            ORDER BY ${by} DESC LIMIT 1 OFFSET $2)`,
-        desk_id,
-        kept,
-      );
-    }
+    const upTo = (columns: string, where: string, kept: string): string =>
+      `(${columns}) <= (SELECT ${columns} FROM ${from}repeats WHERE desk_id = $1 AND ${where}
+         ORDER BY ${columns.replaceAll(",", " DESC,")} DESC LIMIT 1 OFFSET ${kept})`;
+    await tx.run(
+      `DELETE FROM ${from}repeats WHERE desk_id = $1 AND ${upTo("signal_id, key_id", "true", "$2")}
+         AND (differed_at = 0 OR ${upTo("differed_at, signal_id, key_id", "differed_at > 0", "$3")})`,
+      desk_id,
+      REPEATS_KEPT,
+      DIFFERING_KEPT,
+    );
   }
 }
 

@@ -111,13 +111,21 @@ export class BatchCommitter {
     }
   }
 
-  /** In a transaction of its own. Skipped if the disk or a lock is in the way; any other failure is thrown. */
+  /**
+   * In a transaction of its own. Skipped if the disk or a lock is in the way; any other failure is thrown. It waits for no
+   * lock: signals wait behind it.
+   */
   recordUse(keyId: string, at: number): void {
+    const { timeout } = this.#db.query("PRAGMA busy_timeout").get() as { timeout: number };
     try {
       const key = this.#findKey.get(keyId);
-      if (key !== null) this.#writeUse(keyId, key, at);
+      if (key === null || !isUseDue(key, at)) return;
+      this.#db.run("PRAGMA busy_timeout = 0");
+      this.#writeUse(keyId, key, at);
     } catch (error) {
       if (!isTransient(error)) throw error;
+    } finally {
+      this.#db.run(`PRAGMA busy_timeout = ${timeout}`);
     }
   }
 
