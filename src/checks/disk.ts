@@ -1,5 +1,5 @@
 /** The disk of the data folder, and what lies on it. */
-import { closeSync, fsyncSync, openSync, rmSync, writeSync } from "node:fs";
+import { closeSync, existsSync, fsyncSync, openSync, rmSync, writeSync } from "node:fs";
 import { statfs } from "node:fs/promises";
 import { join } from "node:path";
 import { messageOf } from "../lib/errors.ts";
@@ -102,7 +102,9 @@ export async function checkFsync({ dataDir, files }: Context): Promise<Finding |
   return warning(`${sentence} Every signal waits for at least one.`, next);
 }
 
-export function checkPermissions({ dataDir }: Context): Finding {
+export function checkPermissions({ dataDir, files: own }: Context): Finding | null {
+  // The first server of another database makes it.
+  if (own === null && !existsSync(dataDir)) return null;
   const { foreign, wrongMode } = findWrongPermissions(dataDir);
   if (foreign[0] !== undefined) {
     const files = foreign.map(shellQuoted).join(" ");

@@ -1,4 +1,5 @@
 /** `signalbox status`: a server and its data at a glance, and what needs attention. */
+import { existsSync } from "node:fs";
 import ms from "ms";
 import { describeSending } from "../checks/backups.ts";
 import { freeBytes } from "../checks/disk.ts";
@@ -42,7 +43,9 @@ async function readStatus({ data, folder }: DataOptions) {
   for await (const { severity, sentence, next } of runChecks("status", context)) {
     if (severity !== "ok") attention.push({ problem: sentence, next });
   }
-  const disk_free_bytes = await freeBytes(dataDir);
+  // Without a server, another database needs no folder yet.
+  const disk_free_bytes =
+    context.files === null && !existsSync(dataDir) ? null : await freeBytes(dataDir);
   return {
     version: VERSION,
     data: placeName(data),
@@ -68,7 +71,9 @@ function printStatus(status: Status): void {
     facts.push(["backup", describeBackup(server)]);
     facts.push(["certificate", describeCertificate(server)]);
   }
-  facts.push(["disk", `${formatBytes(status.disk_free_bytes)} free`]);
+  if (status.disk_free_bytes !== null) {
+    facts.push(["disk", `${formatBytes(status.disk_free_bytes)} free`]);
+  }
   facts.push([
     "rate",
     `${plural(rate.last_minute, "signal")} in the last minute, ${count(rate.last_hour)} in the last hour`,

@@ -8,6 +8,7 @@ import type { StorageProblem, Submission, Transaction } from "../../src/domain/s
 import { BatchCommitter } from "../../src/store/sqlite/append/batch.ts";
 import { QUEUE_METADATA_UNITS_MAX } from "../../src/store/records/queue.ts";
 import { Writer } from "../../src/store/sqlite/append/writer.ts";
+import { openDatabase } from "../../src/store/sqlite/files/open.ts";
 import { onCleanup, query, rejection } from "../kit/setup.ts";
 import { noEvents } from "../storage/start.ts";
 import { prepare } from "./_submissions.ts";
@@ -246,4 +247,20 @@ test("a slow commit is an outage until it ends", async () => {
   db.run("ROLLBACK");
   expect((await appended).deduped).toBe(false);
   expect(writer.queue.outage).toBeNull();
+});
+
+test("the use of a key is not written while another has the lock, and signals do not wait behind it", async () => {
+  const { dataDir, db, keyId } = await prepare();
+  db.run("PRAGMA busy_timeout = 600000");
+  const committer = new BatchCommitter(db);
+  const other = openDatabase(dataDir, "command");
+  onCleanup(() => other.close());
+  other.run("BEGIN IMMEDIATE");
+  committer.recordUse(keyId, 1_000);
+  other.run("ROLLBACK");
+  const lastUse = () => db.query("SELECT last_used_at FROM api_keys").get();
+  expect(lastUse()).toEqual({ last_used_at: null });
+  expect(db.query("PRAGMA busy_timeout").get()).toEqual({ timeout: 600_000 });
+  committer.recordUse(keyId, 1_000);
+  expect(lastUse()).toEqual({ last_used_at: 1_000 });
 });
