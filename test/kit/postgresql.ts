@@ -31,10 +31,11 @@ let started: Promise<TestServer | null> | undefined;
 
 /** One for all tests of a file. It ends with the process. Null, after a sentence, where none can start. */
 export function testServer(): Promise<TestServer | null> {
-  return (started ??= start());
+  return (started ??= startAnother());
 }
 
-async function start(): Promise<TestServer | null> {
+/** One more, for tests of several. */
+export async function startAnother(): Promise<TestServer | null> {
   const home = mkdtempSync(join(tmpdir(), "signalbox-pg-"));
   process.on("exit", () => rmSync(home, { recursive: true, force: true }));
   if (isRoot) chownSync(home, NOBODY, NOBODY);

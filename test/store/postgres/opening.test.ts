@@ -3,6 +3,7 @@ import { expect, test } from "bun:test";
 import { everySignal } from "../../../src/domain/signal/stored-signal.ts";
 import { ADMIN } from "../../../src/domain/storage/author.ts";
 import { withStorage } from "../../../src/store/open.ts";
+import { startAnother } from "../../kit/postgresql.ts";
 import { Pool } from "../../../src/store/postgres/pool.ts";
 import { failure } from "../../storage/start.ts";
 import { createDatabase, postgresTest, query, startServers } from "./_servers.ts";
@@ -18,7 +19,7 @@ async function run(url: string, sql: string): Promise<void> {
 }
 
 const refusal = async (url: string, options = create): Promise<string> =>
-  String(await failure(desks(url, options))).replaceAll(new URL(url).host, "HOST");
+  String(await failure(desks(url, options))).replaceAll(/(?:127\.0\.0\.1|localhost):\d+/g, "HOST");
 
 postgresTest("an empty database gets its tables, from several at once, too", async () => {
   const url = await createDatabase();
@@ -103,6 +104,18 @@ postgresTest("what is set for the database or the role changes nothing", async (
     ADMIN,
   );
   expect(await one.findOwner(key)).toMatchObject({ deskName: "alpha" });
+});
+
+postgresTest("of two hosts that are both primaries none is used", async () => {
+  const one = await createDatabase();
+  const another = await startAnother();
+  const { host } = new URL((await another?.createDatabase()) ?? "");
+  await another?.query(`CREATE DATABASE again_${new URL(one).pathname.slice(1)}`);
+  await query(`CREATE DATABASE again_${new URL(one).pathname.slice(1)}`);
+  const both = (second: string): string => one.replace("/test_", `,${second}/again_test_`);
+  expect(await refusal(both(host))).toContain("two of the hosts are primaries");
+  // Two names of one server.
+  expect(await desks(both(new URL(one).host.replace("127.0.0.1", "localhost")))).toEqual([]);
 });
 
 postgresTest("a server whose commits are not on disk is refused", async () => {
