@@ -5,10 +5,10 @@ import { basename, join } from "node:path";
 import { shellQuoted } from "../../src/lib/text/shell.ts";
 import { checkJob, describeSending } from "../../src/checks/backups.ts";
 import { readCommand } from "../../src/cli/options.ts";
-import { MINUTE_MS } from "../../src/lib/text/time.ts";
+import { DAY_MS, MINUTE_MS } from "../../src/lib/text/time.ts";
 import type { BackupStatus } from "../../src/backups/backups.ts";
 import { timeStamp } from "../../src/backups/folder.ts";
-import { Tail } from "../../src/backups/command.ts";
+import { runBackupCommand, Tail } from "../../src/backups/command.ts";
 import { verifyDatabase } from "../../src/store/sqlite/copies/verify.ts";
 import { cliHere, mintKey, spawn, startServe } from "../kit/cli.ts";
 import { seed } from "../store/_databases.ts";
@@ -36,6 +36,12 @@ function isRunning(pid: number): boolean {
 }
 
 describe("the command", () => {
+  test("may take longer than a timer can be", async () => {
+    const { signal } = new AbortController();
+    const timeoutMs = 100 * DAY_MS;
+    expect(await runBackupCommand("sleep 0.1", "file", { timeoutMs, signal })).toBeUndefined();
+  });
+
   test.each([
     "cp {}",
     'cp "{}"',
