@@ -14,7 +14,7 @@ import { hostsOf } from "./primary.ts";
 import { attemptsIn } from "./shared/attempts.ts";
 import { notesIn } from "./shared/notes.ts";
 import { explainOpening, prepare } from "./schema.ts";
-import { postgresSql } from "./sql.ts";
+import { COUNTS_LOCK, postgresSql } from "./sql.ts";
 import { openServerStorage } from "./store.ts";
 import { verifyWith } from "./copies/verify.ts";
 
@@ -43,11 +43,11 @@ function empty(url: string): UserError {
   );
 }
 
-function storageOf(sql: Sql) {
+function storageOf(pool: Pool, sql: Sql) {
   return {
     ...records(sql),
     signals: signals(sql),
-    activity: activityIn(sql),
+    activity: activityIn(postgresSql(pool, { lock: COUNTS_LOCK })),
     replication: () => sql.get<Replication>(REPLICATION),
   };
 }
@@ -68,7 +68,7 @@ export const postgresql = {
     const pool = new Pool(url, { max: CONSOLE_CONNECTIONS_MAX });
     const sql = postgresSql(pool, { now });
     return {
-      ...storageOf(sql),
+      ...storageOf(pool, sql),
       sessions: sessions(sql, isTransient),
       notes: notesIn(sql),
       attempts: attemptsIn(sql),
@@ -80,13 +80,15 @@ export const postgresql = {
 
   withStorage: (url, work, { create = false } = {}) =>
     use(url, async (pool) => {
-      if (await prepare(pool, url, { create })) return work(storageOf(postgresSql(pool)));
+      if (await prepare(pool, url, { create })) return work(storageOf(pool, postgresSql(pool)));
       throw empty(url);
     }),
 
   inspectStorage: <T>(url: string, work: (storage: Inspected) => Awaitable<T>) =>
     use(url, async (pool) =>
-      (await prepare(pool, url, { create: false })) ? work(storageOf(postgresSql(pool))) : null,
+      (await prepare(pool, url, { create: false }))
+        ? work(storageOf(pool, postgresSql(pool)))
+        : null,
     ),
 
   verify: (url: string) =>

@@ -10,27 +10,40 @@ import { toPostgres } from "./dialect.ts";
  * signals do not wait for this lock.
  */
 const CHANGES_LOCK = 0x53425831;
+/** What is counted or summarized may take longer than people wait for a change. */
+export const COUNTS_LOCK = 0x53425833;
 
 interface Options {
   readonly now?: () => number;
   /** Returns the error that a failed read throws instead. */
   readonly explain?: (error: unknown) => unknown;
+  /** Which transactions of all servers follow one another. */
+  readonly lock?: number;
 }
 
-export function postgresSql(pool: Pool, { now = Date.now, explain }: Options = {}): Sql {
+export function postgresSql(
+  pool: Pool,
+  { now = Date.now, explain, lock = CHANGES_LOCK }: Options = {},
+): Sql {
   return {
     ...reading((sql, values) => pool.use((pg) => query(pg, sql, values)), explain),
     get now() {
       return now();
     },
     transaction: <T>(work: (tx: Tx) => Promise<T>) =>
-      pool.use((pg) => pg.begin((tx) => change(tx as unknown as Pg, now, work))) as Promise<T>,
+      pool.use((pg) =>
+        pg.begin((tx) => change(tx as unknown as Pg, { now, lock }, work)),
+      ) as Promise<T>,
   };
 }
 
-async function change<T>(pg: Pg, now: () => number, work: (tx: Tx) => Promise<T>): Promise<T> {
+async function change<T>(
+  pg: Pg,
+  { now, lock }: Required<Pick<Options, "now" | "lock">>,
+  work: (tx: Tx) => Promise<T>,
+): Promise<T> {
   const run: Run = (sql, values) => query(pg, sql, values);
-  await run("SELECT pg_advisory_xact_lock($1)", [CHANGES_LOCK]);
+  await run("SELECT pg_advisory_xact_lock($1)", [lock]);
   return work({
     ...reading(run),
     now: now(),

@@ -13,7 +13,7 @@ import { explain, isTransient } from "./failures.ts";
 import { Pool } from "./pool.ts";
 import { notesIn } from "./shared/notes.ts";
 import { prepare } from "./schema.ts";
-import { postgresSql } from "./sql.ts";
+import { COUNTS_LOCK, postgresSql } from "./sql.ts";
 import { Watch } from "./watch.ts";
 import { Writer } from "./writer.ts";
 
@@ -35,13 +35,14 @@ export async function openServerStorage(
   const sql = postgresSql(pool, {
     explain: (error) => (isTransient(error) ? unavailable() : error),
   });
+  const summaries = postgresSql(pool, { lock: COUNTS_LOCK });
   let blocks: Promise<unknown> = Promise.resolve();
   const writer = new Writer(url, {
     ...events,
     onLost: () => pool.renew(),
     onCommitted: (seq) => {
       // One that fails now is completed with the next.
-      blocks = blocks.then(() => completeBlocks(sql, seq)).catch(() => {});
+      blocks = blocks.then(() => completeBlocks(summaries, seq)).catch(() => {});
     },
   });
   const reading = serving(sql);
