@@ -30,7 +30,12 @@ stored as new ones. Members must sign in to the console again.`,
     "signalbox restore /backup/signalbox.db --data /var/lib/signalbox --force",
   ],
   run: async ({ data, force, json }: DataOptions & { force?: true }, file: string) => {
-    refuseStore("signalbox restore", data);
+    refuseStore(
+      "signalbox restore",
+      data,
+      (place) =>
+        `restore ${place} with pg_restore, or with pgBackRest or Barman for point-in-time recovery (PITR). For a folder, leave out --store, and unset SIGNALBOX_STORE`,
+    );
     const dataDir = resolve(data);
     requireFile(file, `name a backup in it, such as ${databaseFiles.pathIn(file)}`);
     const { signals, newest_id } = await verifyBackup(resolve(file));

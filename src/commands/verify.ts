@@ -29,7 +29,13 @@ In JSON, a check that did not run has "ok": null.`,
   ],
   run: async ({ data, json }: DataOptions, file: string | undefined, command: Command) => {
     if (isStoreUrl(data)) {
-      if (file !== undefined) refuseStore("verify FILE", data);
+      if (file !== undefined) {
+        refuseStore(
+          "verify FILE",
+          data,
+          () => "leave out --store, and unset SIGNALBOX_STORE, to verify this file",
+        );
+      }
       return verifyDatabaseAt(data, json);
     }
     const path = resolve(file ?? databaseFiles.pathIn(data));

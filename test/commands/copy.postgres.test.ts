@@ -326,7 +326,7 @@ test("what is for a file names PostgreSQL's tools, with exit code 2", async () =
   const says =
     /^signalbox: [^\n]+ postgres:\/\/db\.example\.com\/signalbox [^\n]*pg_dump[^\n]+\(PITR\)\.\n$/;
   await expectUsageError(["backup", "/backup/a.db", ...store], says);
-  await expectUsageError(["restore", "/backup/a.db", ...store], says);
-  await expectUsageError(["verify", "/backup/a.db", ...store], says);
+  await expectUsageError(["restore", "/backup/a.db", ...store], /with pg_restore, [^\n]+\(PITR\)/);
+  await expectUsageError(["verify", "/backup/a.db", ...store], "unset SIGNALBOX_STORE, to verify");
   await expectUsageError(["serve", "--backup-dir", "/backup", ...store], says);
 });
