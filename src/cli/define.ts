@@ -1,5 +1,6 @@
 /** How a command is declared: its arguments, options and help, and the function that runs it. */
 import { Argument, Command, InvalidArgumentError, Option } from "commander";
+import { readStoreUrl } from "../lib/store-url.ts";
 import { jsonOption } from "./options.ts";
 import { dataOption, storeOption } from "./setting.ts";
 
@@ -24,8 +25,8 @@ interface Help {
 interface CommandDefinition extends Help {
   readonly arguments?: readonly Argument[];
   readonly options?: readonly Option[];
-  /** Adds `--data` and `--store`, or these and `--json`. */
-  readonly adds?: "data" | "data and json";
+  /** Adds `--data` and `--store`, or these and `--json`. For `folder`, `--store` is not read: it has no effect. */
+  readonly adds?: "folder" | "data" | "data and json";
   /**
    * Gets the options, the arguments and the command. Prints data to stdout and notes to stderr. Throws
    * `UserError` for what the user can fix.
@@ -50,7 +51,7 @@ export function defineCommand(definition: CommandDefinition): CreateCommand {
     // Gets the arguments, the options and the command.
     return command.action((...given: unknown[]) =>
       (run as (...all: unknown[]) => void | Promise<void>)(
-        adds === undefined ? given.at(-2) : withPlace(given.at(-2) as Typed),
+        readPlace(given.at(-2) as Typed, adds),
         ...given.slice(0, -2),
         command,
       ),
@@ -63,8 +64,11 @@ interface Typed {
   readonly store?: string;
 }
 
-function withPlace(options: Typed): Typed & Pick<DataOptions, "data" | "folder"> {
-  return { ...options, data: options.store ?? options.data, folder: options.data };
+function readPlace(options: Typed, adds: CommandDefinition["adds"]): object {
+  if (adds === "folder") return { ...options, folder: options.data };
+  const read =
+    options.store === undefined ? options : { ...options, store: readStoreUrl(options.store) };
+  return adds === undefined ? read : { ...read, data: read.store ?? read.data, folder: read.data };
 }
 
 /** After its own reader, whose refusal has an example. An empty value is often a variable that is not set. */

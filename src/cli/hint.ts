@@ -15,7 +15,8 @@ export function toType(command: string, dataDir: string): string {
 
 /** A URL may have a password, and is in the environment. */
 function placeOf(where: string): string {
-  if (where === dataSetting.fallback || where === process.env["SIGNALBOX_STORE"]) return "";
+  const store = process.env["SIGNALBOX_STORE"] ?? "";
+  if (where === dataSetting.fallback || where.trim() === store.trim()) return "";
   return isStoreUrl(where) ? " --store URL" : ` --data ${shellQuoted(where)}`;
 }
 

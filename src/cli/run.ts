@@ -56,7 +56,9 @@ export async function run(
   const program = createProgram(isLogged ? (text) => (said += text) : writeError);
   program.hook("preAction", (_, command) => {
     const { store, data } = command.opts<{ data?: string; store?: string }>();
-    dataDir = store ?? data ?? dataDir;
+    // A flag's URL may be wrong, and must not be shown.
+    const isTyped = command.getOptionValueSource("store") === "cli";
+    dataDir = (isTyped ? "postgres://" : store) ?? data ?? dataDir;
   });
   try {
     await program.parseAsync([...argv], { from: "user" });

@@ -33,20 +33,12 @@ export const dataSetting = {
   fallback: "./data",
 } as const satisfies Setting;
 
+/** `defineCommand` reads it: commander would repeat a wrong value, with its password. */
 export const storeSetting = {
   flags: "--store <url>",
   text: "PostgreSQL database to use instead of one in the data folder",
   more: ", such as `postgres://signalbox@db.example.com/signalbox`; set SIGNALBOX_STORE instead if the URL has a password. Several servers may use one database: see [scale](scale.md). The data folder is then this server's own: its socket and certificates",
-  read: readStoreUrl,
 } as const satisfies Setting;
-
-/** Does not repeat the URL, which may have a password. */
-function readStoreUrl(text: string): string {
-  if (/^postgres(ql)?:\/\/[^/]+\/[^/?]+/.test(text)) return text;
-  throw new InvalidArgumentError(
-    "It must name a server and a database, such as postgres://signalbox@db.example.com/signalbox.",
-  );
-}
 
 export function dataOption(): Option {
   return optionOf(dataSetting);

@@ -4,7 +4,8 @@ import { Option } from "commander";
 import type { MoveOptions } from "../domain/storage/move.ts";
 import { UsageError, UserError } from "../lib/errors.ts";
 import { isStoreUrl, placeName } from "../lib/place.ts";
-import { copyStorage } from "../store/open.ts";
+import { readStoreUrl } from "../lib/store-url.ts";
+import { copyStorage, hasDatabase } from "../store/open.ts";
 import { defineCommand } from "../cli/define.ts";
 import { jsonOption } from "../cli/options.ts";
 import { plural, printChanged, printNote } from "../cli/print.ts";
@@ -40,6 +41,9 @@ the console again; counts of activity are not copied. Put a URL that has a passw
   run: async (options: CopyOptions) => {
     const [from, to] = [placeOf("--from", options.from), placeOf("--to", options.to)];
     refuseSameEngine(from, to);
+    if (!isStoreUrl(from) && !hasDatabase(from)) {
+      throw new UserError(`There is no database in ${from}: name its folder with --from DIR.`);
+    }
     const startedAt = performance.now();
     const { tables, newest_id } = await showMove((moving) => copyStorage(from, to, moving));
     const [source, target] = [placeName(from), placeName(to)];
@@ -52,13 +56,16 @@ the console again; counts of activity are not copied. Put a URL that has a passw
   },
 });
 
-function placeOf(flag: string, typed = process.env["SIGNALBOX_STORE"]): string {
-  if (typed === undefined || typed === "") {
+function placeOf(flag: string, typed?: string): string {
+  const store = process.env["SIGNALBOX_STORE"]?.trim() ?? "";
+  if (typed === undefined && store === "") {
     throw new UsageError(
       `${flag} is missing: signalbox copy --from DIR --to postgres://signalbox@db.example.com/signalbox`,
     );
   }
-  return isStoreUrl(typed) ? typed : resolve(typed);
+  if (typed === undefined) return readStoreUrl(store);
+  // A mistyped URL is no folder, and may have a password.
+  return /:\/\/|\bpassword=/.test(typed) ? readStoreUrl(typed, flag) : resolve(typed);
 }
 
 function refuseSameEngine(from: string, to: string): void {

@@ -24,7 +24,7 @@ export const healthcheckCommand = defineCommand({
     ).argParser((text) => readUrl(text, "http://127.0.0.1:8083")),
   ],
   options: [new Option("--live", "check only that the process is alive")],
-  adds: "data",
+  adds: "folder",
   examples: [
     "signalbox healthcheck --data /var/lib/signalbox",
     "signalbox healthcheck http://127.0.0.1:8083 --live",

@@ -75,7 +75,7 @@ The exit code is 0 only if every signal is stored or a duplicate.`,
     "signalbox send --dry-run signals.ndjson",
     "signalbox send --source venue_2 --type crypto --symbol BTC/USDT --side open --price 64250.5",
   ],
-  adds: "data",
+  adds: "folder",
   run: async (options: SendOptions, file: string | undefined) => {
     const typed = typedFields(options);
     const [field] = typed.keys();

@@ -5,7 +5,8 @@
 import type { Command, Option } from "commander";
 import { UsageError } from "../../lib/errors.ts";
 import { logLevels } from "../../lib/log.ts";
-import { isStoreUrl, placeName } from "../../lib/place.ts";
+import { placeName } from "../../lib/place.ts";
+import { readStoreUrl } from "../../lib/store-url.ts";
 import { parseDomain } from "../../http/acme/plan.ts";
 import type { Address } from "../../http/address.ts";
 import { CONNECTIONS_MAX_DEFAULT } from "../../http/limits/connections.ts";
@@ -243,17 +244,15 @@ export function describeSettings(
         : (option.defaultValueDescription ?? (option.defaultValue as string | undefined));
     const written = {
       default: fallback === "none" ? null : (fallback ?? null),
-      environment: shown(process.env[envVar] ?? ""),
-      flag: shown(typed.get(name)?.join(",") ?? ""),
+      environment: process.env[envVar] ?? "",
+      flag: typed.get(name)?.join(",") ?? "",
     };
     const value = option.required ? written[source] : isOn(name, command) ? "on" : "off";
-    return [{ flag: long, variable: envVar, value, source }];
+    // A URL may have a password.
+    const isUrl = name === "store" && source !== "default";
+    const shown = isUrl ? placeName(readStoreUrl(String(command.getOptionValue(name)))) : value;
+    return [{ flag: long, variable: envVar, value: shown, source }];
   });
-}
-
-/** A URL may have a password. */
-function shown(text: string): string {
-  return isStoreUrl(text) ? placeName(text) : text;
 }
 
 /** True if a flag without a value is given; the environment can also say no. Throws `UsageError` for what is neither. */

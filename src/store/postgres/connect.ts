@@ -1,9 +1,13 @@
 /** Connections to PostgreSQL, as every part of this engine needs them. */
+import { X509Certificate } from "node:crypto";
 import { readFileSync } from "node:fs";
 import postgres from "postgres";
 import { systemCode, UserError } from "../../lib/errors.ts";
+import type { Host, StoreUrl } from "../../lib/store-url.ts";
 
 export type Pg = postgres.Sql;
+
+type Encryption = { ssl?: "verify-full" | { ca: string } | false };
 
 export interface ConnectOptions {
   /** Connections at once. */
@@ -20,12 +24,19 @@ export interface ConnectOptions {
 const CONNECT_S_MAX = 3;
 const KEEP_ALIVE_S = 5;
 
-/** To one host. */
-export function connect(url: string, { max, onWarning, settings, onClose }: ConnectOptions): Pg {
-  const trusted = trustedBy(url);
-  return postgres(trusted.url, {
+/** Throws `UserError` for a wrong certificate file. */
+export function connect(
+  url: StoreUrl,
+  host: Host,
+  { max, onWarning, settings, onClose }: ConnectOptions,
+): Pg {
+  return postgres({
+    ...hostOf(host),
+    database: url.database,
+    ...(url.user && { user: url.user }),
+    ...(url.password && { password: url.password }),
+    ...encryptionOf(url),
     max,
-    ...(trusted.ca && { ssl: { ca: trusted.ca } }),
     connect_timeout: CONNECT_S_MAX,
     keep_alive: KEEP_ALIVE_S,
     max_lifetime: null,
@@ -41,17 +52,29 @@ export function connect(url: string, { max, onWarning, settings, onClose }: Conn
   });
 }
 
-/** postgres.js knows `sslmode` of libpq's words, and not the file of the authority. Throws `UserError`. */
-function trustedBy(url: string): { url: string; ca: string | null } {
-  const parsed = URL.parse(url);
-  const file = parsed?.searchParams.get("sslrootcert") ?? null;
-  if (parsed === null || file === null || file === "system") return { url, ca: null };
-  for (const name of ["sslrootcert", "sslmode"]) parsed.searchParams.delete(name);
+/** In lists, which the types lack, postgres.js takes an IPv6 address as it is. */
+function hostOf({ name, port }: Host): { host: string; port: number } {
+  return { host: [name], port: [port] } as unknown as { host: string; port: number };
+}
+
+/** libpq's words; postgres.js does not know the file of the authority. */
+function encryptionOf({ sslMode, rootCertificate: file }: StoreUrl): Encryption {
+  if (file === "system") return { ssl: "verify-full" };
+  if (file !== null) return { ssl: { ca: readCertificate(file) } };
+  if (sslMode === null) return {};
+  return { ssl: sslMode === "disable" ? false : (sslMode as "verify-full") };
+}
+
+function readCertificate(file: string): string {
   try {
-    return { url: parsed.href, ca: readFileSync(file, "utf8") };
+    const pem = readFileSync(file, "utf8");
+    void new X509Certificate(pem);
+    return pem;
   } catch (error) {
+    const code = systemCode(error);
+    const problem = /^E[A-Z]+$/.test(code) ? `cannot be read (${code})` : "is no PEM certificate";
     throw new UserError(
-      `The file ${file} of sslrootcert in --store cannot be read (${systemCode(error)}): correct its path or its permissions.`,
+      `The file ${file} of sslrootcert in --store ${problem}: correct its path or its permissions.`,
     );
   }
 }

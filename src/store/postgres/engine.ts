@@ -10,7 +10,7 @@ import type { Sql } from "../records/sql.ts";
 import { activityIn } from "./activity.ts";
 import { explain, isTransient } from "./failures.ts";
 import { Pool, WITHOUT_END_MS } from "./pool.ts";
-import { hostsOf } from "./primary.ts";
+import { hostsOf } from "../../lib/store-url.ts";
 import { attemptsIn } from "./shared/attempts.ts";
 import { notesIn } from "./shared/notes.ts";
 import { explainOpening, prepare } from "./schema.ts";

@@ -1,4 +1,5 @@
 /** Connections to the primary, and what becomes of them when it fails. */
+import { parseStoreUrl, type StoreUrl } from "../../lib/store-url.ts";
 import { connect, type Pg } from "./connect.ts";
 import { isBroken } from "./failures.ts";
 import { findPrimary } from "./primary.ts";
@@ -43,7 +44,7 @@ const SETTINGS = {
  * them fails: after a fail-over, none may stay on the old primary. The next work looks for the primary again.
  */
 export class Pool {
-  readonly #url: string;
+  readonly #url: StoreUrl;
   readonly #options: PoolOptions;
   #opened: Promise<Pg> | null = null;
   /** Rises when connections are given up. */
@@ -51,7 +52,7 @@ export class Pool {
 
   /** Makes no connection yet: the first work does. */
   constructor(url: string, options: PoolOptions) {
-    this.#url = url;
+    this.#url = parseStoreUrl(url);
     this.#options = options;
   }
 
@@ -100,8 +101,8 @@ export class Pool {
 
   #find(): Promise<Pg> {
     const opened: Promise<Pg> = (async () => {
-      const { url, commit } = await findPrimary(this.#url);
-      return connect(url, {
+      const { host, commit } = await findPrimary(this.#url);
+      return connect(this.#url, host, {
         ...this.#options,
         settings: { ...SETTINGS, synchronous_commit: commit },
         onClose: () => this.#lose(opened),

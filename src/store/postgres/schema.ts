@@ -4,7 +4,7 @@ import schemaSql from "../../../schema.postgresql.sql" with { type: "text" };
 import type { Pg } from "./connect.ts";
 import type { Pool } from "./pool.ts";
 import { describeFailure, hasCode, isTransient, isUntrusted } from "./failures.ts";
-import { hostsOf } from "./primary.ts";
+import { hostsOf } from "../../lib/store-url.ts";
 
 export const VERSION = 1;
 

@@ -1,10 +1,12 @@
 /** Which PostgreSQL databases are used, and what is said of the others. */
 import { expect, test } from "bun:test";
+import { join } from "node:path";
 import { everySignal } from "../../../src/domain/signal/stored-signal.ts";
 import { ADMIN } from "../../../src/domain/storage/author.ts";
 import { withStorage } from "../../../src/store/open.ts";
 import { startAnother } from "../../kit/postgresql.ts";
 import { Pool } from "../../../src/store/postgres/pool.ts";
+import { temporaryFolder } from "../../kit/setup.ts";
 import { failure } from "../../storage/start.ts";
 import { createDatabase, postgresTest, query, startServers } from "./_servers.ts";
 
@@ -141,4 +143,15 @@ test("a server that does not answer is named, without the password", async () =>
     /^Error: The database of HOST does not answer \(ECONNREFUSED.*start it, or check the address in --store\.$/,
   );
   expect(await refusal(url)).not.toContain("secret");
+  expect(await refusal("postgres://desk@[::1]:1/signalbox")).toMatch(/does not answer \(E[A-Z]+: /);
+});
+
+test("a certificate file that cannot be read or is no certificate is named", async () => {
+  const file = join(temporaryFolder(), "ca.pem");
+  const url = `postgres://db.invalid/d?sslrootcert=${file}`;
+  const sentence = (problem: string) =>
+    `Error: The file ${file} of sslrootcert in --store ${problem}: correct its path or its permissions.`;
+  expect(await refusal(url)).toBe(sentence("cannot be read (ENOENT)"));
+  await Bun.write(file, "no certificate");
+  expect(await refusal(url)).toBe(sentence("is no PEM certificate"));
 });
