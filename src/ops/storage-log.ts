@@ -47,6 +47,7 @@ export class StorageLog {
 const advice = {
   disk: "free some space on the disk, or raise the quota; signals are then stored again without a restart",
   lock: "another process has locked the database: stop it",
-  database: "see why the database does not answer; signals are then stored again without a restart",
+  database:
+    "see the reason, and the log of the database; signals are then stored again without a restart",
   none: "please report this with the reason",
 } as const;

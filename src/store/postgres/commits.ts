@@ -5,12 +5,11 @@ import { BatchCommitter, type Committed } from "./batch.ts";
 import type { Pg } from "./connect.ts";
 import {
   describeFailure,
-  explain,
   isAboutOneRow,
   isConflict,
-  isOutOfSpace,
   isTransient,
   isUnknown,
+  refusalOf,
 } from "./failures.ts";
 import { Pool } from "./pool.ts";
 
@@ -135,13 +134,4 @@ function isKnown({ signal }: Submission): boolean {
 
 function all(batch: readonly Submission[], outcome: Outcome): Committed {
   return { outcomes: batch.map(() => outcome), last: 0 };
-}
-
-function refusalOf(error: unknown): Refusal {
-  return {
-    kind: "unavailable",
-    reason: explain(error),
-    error: describeFailure(error),
-    obstacle: isOutOfSpace(error) ? "disk" : "database",
-  };
 }

@@ -1,6 +1,7 @@
 /** Classifies what PostgreSQL and the way to it answer. Codes: https://www.postgresql.org/docs/15/errcodes-appendix.html */
 import postgres from "postgres";
 import { messageOf } from "../../lib/errors.ts";
+import type { Refusal } from "../records/queue.ts";
 
 /** Two changes were in each other's way: it is repeated. */
 export function isConflict(error: unknown): boolean {
@@ -10,7 +11,7 @@ export function isConflict(error: unknown): boolean {
 /** No statement was sent, or it was refused as a whole: nothing was stored. */
 export function isRefusal(error: unknown): boolean {
   if (error instanceof postgres.PostgresError || error instanceof NotPrimaryError) {
-    return hasCode(error, /^(53|57P0[123]|25006|55P03|08|28|3D000)/);
+    return hasCode(error, /^(53|57P0[123]|25006|55P03|08|28|3D000|42501|42P01)/);
   }
   // Such as ECONNREFUSED, or EINVAL of a route that leads nowhere.
   return (
@@ -44,10 +45,6 @@ export function isAboutOneRow(error: unknown): boolean {
   return hasCode(error, /^(22|23)/);
 }
 
-export function isOutOfSpace(error: unknown): boolean {
-  return hasCode(error, /^53/);
-}
-
 /** The database is away, full or in recovery: it is safe to try again later. */
 export function isTransient(error: unknown): boolean {
   return isRefusal(error) || isUnknown(error) || isConflict(error);
@@ -62,10 +59,32 @@ export function isUnknown(error: unknown): boolean {
   );
 }
 
+/** The first that fits. */
+const reasons: readonly (readonly [RegExp, string])[] = [
+  [/^53300$/, "too many connections to the database: raise max_connections, or the user's limit"],
+  [/^53/, "the database server is out of space, memory or connections"],
+  [/^25006$/, "the database is read-only or a standby"],
+  [/^55P03$/, "another session holds a lock on the tables"],
+  [/^57014$/, "a statement was cancelled"],
+  [/^42501$/, "the user of the database may not write"],
+  [/^42P01$/, "the database is empty: create a desk, or restart"],
+  [/^3D000$/, "there is no such database any more"],
+  [/^28/, "the database refuses the user or password"],
+];
+
 export function explain(error: unknown): string {
-  if (isOutOfSpace(error)) return "the database server is out of space, memory or connections";
   if (isUntrusted(error)) return "the certificate of the database server is not trusted";
-  return "the database does not answer";
+  const [, reason] = reasons.find(([code]) => hasCode(error, code)) ?? [];
+  return reason ?? "the database does not answer";
+}
+
+export function refusalOf(error: unknown): Refusal {
+  return {
+    kind: "unavailable",
+    reason: explain(error),
+    error: describeFailure(error),
+    obstacle: hasCode(error, /^53100$/) ? "disk" : "database",
+  };
 }
 
 /** For the operator's log: PostgreSQL's messages of these kinds name tables and columns, never values. */

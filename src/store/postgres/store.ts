@@ -9,7 +9,7 @@ import { serving } from "../records/serving.ts";
 import type { Sql } from "../records/sql.ts";
 import { lockFolder } from "../sqlite/files/lock.ts";
 import { completeBlocks } from "./blocks.ts";
-import { explain, isTransient } from "./failures.ts";
+import { explain, isTransient, refusalOf } from "./failures.ts";
 import { Pool } from "./pool.ts";
 import { notesIn } from "./shared/notes.ts";
 import { prepare } from "./schema.ts";
@@ -33,13 +33,14 @@ export async function openServerStorage(
   opened.defer(() => pool.close());
   await prepare(pool, url, { create: true });
   const sql = postgresSql(pool, {
-    explain: (error) => (isTransient(error) ? unavailable() : error),
+    explain: (error) => writer.refused(error),
   });
   const summaries = postgresSql(pool, { lock: COUNTS_LOCK });
   let blocks: Promise<unknown> = Promise.resolve();
   const writer = new Writer(url, {
     ...events,
     onLost: () => pool.renew(),
+    look: () => pool.use((pg) => pg`SELECT 1 FROM api_keys LIMIT 1`).then(() => null, refusalOf),
     onCommitted: (seq) => {
       // One that fails now is completed with the next.
       blocks = blocks.then(() => completeBlocks(summaries, seq)).catch(() => {});

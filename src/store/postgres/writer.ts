@@ -1,8 +1,8 @@
 /** Stores signals: what arrives while a batch is being committed becomes the next one. */
 import type { Appended, Submission } from "../../domain/storage/append.ts";
-import { Queue, type QueueOptions, unavailable } from "../records/queue.ts";
+import { Queue, type QueueOptions, type Refusal, unavailable } from "../records/queue.ts";
 import { Commits } from "./commits.ts";
-import { isTransient } from "./failures.ts";
+import { isTransient, refusalOf } from "./failures.ts";
 
 const BATCH_SIGNALS_MAX = 1_000;
 const PROBE_AFTER_MS = 1_000;
@@ -14,6 +14,8 @@ type WriterEvents = QueueOptions["events"] & {
   readonly onCommitted: (seq: number) => void;
   /** The connection was given up. */
   readonly onLost: () => void;
+  /** Reads what requests read. Returns null if that is possible. */
+  readonly look: () => Promise<Refusal | null>;
 };
 
 type Barrier = PromiseWithResolvers<void>;
@@ -26,6 +28,7 @@ export class Writer {
   /** When read keys were used. */
   #uses = new Map<string, number>();
   #working: Promise<void> | null = null;
+  #isClosed = false;
   readonly #looking = setInterval(() => void this.#look(), LOOK_MS);
 
   constructor(url: string, events: WriterEvents) {
@@ -56,6 +59,13 @@ export class Writer {
     return barrier.promise;
   }
 
+  /** A read failed: returns what the client gets. */
+  refused(error: unknown): unknown {
+    if (!isTransient(error)) return error;
+    if (!this.#isClosed) this.queue.probed(refusalOf(error));
+    return unavailable();
+  }
+
   /** Gives up the connection. */
   renew(): void {
     this.#commits.renew();
@@ -68,6 +78,7 @@ export class Writer {
   }
 
   async close(): Promise<void> {
+    this.#isClosed = true;
     clearInterval(this.#looking);
     await this.queue.drain();
     await this.#working;
@@ -116,7 +127,7 @@ export class Writer {
       }
       for (const { resolve } of barriers) resolve();
     } catch (error) {
-      for (const { reject } of barriers) reject(isTransient(error) ? unavailable() : error);
+      for (const { reject } of barriers) reject(this.refused(error));
     }
   }
 
@@ -127,6 +138,6 @@ export class Writer {
   }
 
   async #probe(): Promise<void> {
-    this.queue.probed(await this.#commits.probe());
+    this.queue.probed((await this.#commits.probe()) ?? (await this.#events.look()));
   }
 }

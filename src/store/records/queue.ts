@@ -160,8 +160,12 @@ export class Queue {
 
   /** Null: signals can be stored. */
   probed(refusal: Refusal | null): void {
-    if (refusal === null) this.#recover();
-    else this.#refused(refusal);
+    if (refusal === null) return this.#recover();
+    const { obstacle, error, kind, reason } = refusal;
+    // The log has the batch that an outage began with.
+    const isKnown = this.#outage?.reason === reason;
+    if (!isKnown) this.#options.events.onProblem({ kind, reason, error, obstacle, signals: 0 });
+    this.#refused(refusal);
   }
 
   /** Resolves when every submission has an outcome. */

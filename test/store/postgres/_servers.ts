@@ -5,6 +5,7 @@ import { ADMIN } from "../../../src/domain/storage/author.ts";
 import type { ServerStorage } from "../../../src/domain/storage/storage.ts";
 import type { Signal } from "../../../src/domain/signal/signal.ts";
 import { openConsoleStorage, openServerStorage } from "../../../src/store/open.ts";
+import { Pool } from "../../../src/store/postgres/pool.ts";
 import { testServer } from "../../kit/postgresql.ts";
 import { onCleanup, temporaryFolder } from "../../kit/setup.ts";
 import { emptySignal } from "../_signal.ts";
@@ -20,6 +21,13 @@ export function createDatabase(): Promise<string> {
 /** As the server's owner. */
 export async function query(sql: string): Promise<void> {
   await server?.query(sql);
+}
+
+/** In a database, by its URL. */
+export async function runIn(url: string, sql: string): Promise<void> {
+  const pool = new Pool(url, { max: 1 });
+  await pool.use((pg) => pg.unsafe(sql));
+  await pool.close();
 }
 
 /** `through`: the URL by which the servers reach the database. */
