@@ -115,7 +115,7 @@ export async function startApp(options: AppOptions): Promise<App> {
 /** Throws what {@link startApp} would for this configuration, without starting. `ours`: ports that may be in use. */
 export async function checkApp(config: ServeConfig, ours: ReadonlySet<number>): Promise<void> {
   preflight(config, Date.now(), ours);
-  await inspectStorage(whereOf(config), () => {});
+  await inspectStorage(whereOf(config), () => {}, { forServer: true });
   if (config.acme !== null) requireFolder(config.dataDir);
   socketPathIn(config.dataDir);
   requireFreePorts(withAddressesToStart(config, Date.now()), ours);

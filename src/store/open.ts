@@ -43,8 +43,8 @@ export const openConsoleStorage: Engine["openConsoleStorage"] = (where, options)
 export const withStorage: Engine["withStorage"] = (where, work, options) =>
   engineOf(where).withStorage(where, work, options);
 
-export const inspectStorage: Engine["inspectStorage"] = (where, work) =>
-  engineOf(where).inspectStorage(where, work);
+export const inspectStorage: Engine["inspectStorage"] = (where, work, options) =>
+  engineOf(where).inspectStorage(where, work, options);
 
 /** Copies everything from a folder to a URL or back, and compares it. Run again, it goes on. Throws `UserError`. */
 export function copyStorage(from: string, to: string, options: MoveOptions): Promise<Copied> {

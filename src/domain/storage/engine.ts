@@ -41,10 +41,11 @@ export interface Engine {
   ) => Promise<T>;
   /**
    * For checks. Creates and changes nothing. Returns null without a database, and throws what
-   * {@link openServerStorage} would.
+   * {@link openServerStorage} would. `forServer`: also if it could not write, or make the tables.
    */
   readonly inspectStorage: <T>(
     dataDir: string,
     work: (storage: Inspected) => Awaitable<T>,
+    options?: { readonly forServer?: boolean },
   ) => Promise<T | null>;
 }

@@ -84,9 +84,13 @@ export const postgresql = {
       throw empty(url);
     }),
 
-  inspectStorage: <T>(url: string, work: (storage: Inspected) => Awaitable<T>) =>
+  inspectStorage: <T>(
+    url: string,
+    work: (storage: Inspected) => Awaitable<T>,
+    { forServer: mustWrite = false }: { readonly forServer?: boolean } = {},
+  ) =>
     use(url, async (pool) =>
-      (await prepare(pool, url, { create: false }))
+      (await prepare(pool, url, { create: false, mustWrite }))
         ? work(storageOf(pool, postgresSql(pool)))
         : null,
     ),

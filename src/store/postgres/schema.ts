@@ -3,7 +3,7 @@ import { UserError } from "../../lib/errors.ts";
 import schemaSql from "../../../schema.postgresql.sql" with { type: "text" };
 import type { Pg } from "./connect.ts";
 import type { Pool } from "./pool.ts";
-import { describeFailure, hasCode, isTransient, isUntrusted } from "./failures.ts";
+import { describeFailure, explain, hasCode, isTransient, isUntrusted } from "./failures.ts";
 import { hostsOf } from "../../lib/store-url.ts";
 
 export const VERSION = 1;
@@ -19,16 +19,30 @@ interface State {
   /** Of ours: null if there are none. */
   readonly tables: string | null;
   readonly others: number;
+  readonly mayCreate: boolean;
+  /** A schema with such tables that is not in the user's `search_path`. */
+  readonly elsewhere: string | null;
 }
 
 const STATE = `SELECT current_setting('server_encoding') AS encoding, pg_is_in_recovery() AS "isStandby",
   current_setting('fsync') AS fsync, current_setting('full_page_writes') AS "fullPageWrites",
   to_regclass('signalbox')::text AS tables,
-  (SELECT count(*) FROM pg_tables WHERE schemaname = current_schema()) AS others`;
+  (SELECT count(*) FROM pg_tables WHERE schemaname = current_schema()) AS others,
+  coalesce(has_schema_privilege(current_schema(), 'CREATE'), false) AS "mayCreate",
+  (SELECT min(schemaname) FROM pg_tables WHERE tablename = 'signalbox') AS elsewhere`;
+
+/** What a server cannot do without: the first that is missing. */
+const MISSING = `SELECT privilege || ' on ' || name AS missing
+  FROM (VALUES ('turn', 'UPDATE'), ('signals', 'SELECT'), ('signals', 'INSERT'), ('signal_blocks', 'INSERT'),
+    ('desks', 'UPDATE'), ('api_keys', 'UPDATE'), ('audit', 'INSERT'), ('sessions', 'INSERT'), ('attempts', 'INSERT'),
+    ('notes', 'DELETE'), ('counts', 'UPDATE')) AS needed (name, privilege)
+  WHERE NOT has_table_privilege(to_regclass(name), privilege) LIMIT 1`;
 
 interface PrepareOptions {
   /** Makes the tables if the database is empty. */
   readonly create: boolean;
+  /** Refuses what a server could not write, or make. */
+  readonly mustWrite?: boolean;
   /** A copy into it may be incomplete. */
   readonly copying?: boolean;
 }
@@ -37,10 +51,10 @@ interface PrepareOptions {
 export async function prepare(
   pool: Pool,
   url: string,
-  { create, copying = false }: PrepareOptions,
+  { create, mustWrite = create, copying = false }: PrepareOptions,
 ): Promise<boolean> {
   try {
-    return await pool.use((pg) => prepareOn(pg, url, { create, copying }));
+    return await pool.use((pg) => prepareOn(pg, url, { create, mustWrite, copying }));
   } catch (error) {
     throw explainOpening(error, url);
   }
@@ -49,20 +63,28 @@ export async function prepare(
 async function prepareOn(
   pg: Pg,
   url: string,
-  { create, copying }: Required<PrepareOptions>,
+  { create, mustWrite, copying }: Required<PrepareOptions>,
 ): Promise<boolean> {
   const [state] = await pg.unsafe<State[]>(STATE);
   if (state === undefined) throw new Error("the database says nothing of its state");
   refuseUnsafe(state, url);
   if (state.tables !== null) {
     await refuseOtherVersion(pg, url, copying);
+    const [row] = mustWrite ? await pg.unsafe<{ missing: string }[]>(MISSING) : [];
+    if (row !== undefined) throw withoutRights(url, `no ${row.missing}`);
     return true;
+  }
+  if (state.elsewhere !== null) {
+    throw new UserError(
+      `The tables of ${hostsOf(url)} are in the schema ${state.elsewhere}, where the user of --store does not look: add it to the user's search_path, with ALTER ROLE, or grant USAGE on it.`,
+    );
   }
   if (state.others > 0) {
     throw new UserError(
       `The database of ${hostsOf(url)} has tables of another program, and was left as it is: create one for Signalbox, with createdb, and name that.`,
     );
   }
+  if (mustWrite && !state.mayCreate) throw withoutRights(url, "no CREATE on a schema");
   if (create) await createTables(pg);
   return create;
 }
@@ -125,8 +147,11 @@ export function explainOpening(error: unknown, url: string): unknown {
     );
   }
   if (hasCode(error, /^(42501|3F000)$/)) {
+    return withoutRights(url, said);
+  }
+  if (hasCode(error, /^42P01$/)) {
     return new UserError(
-      `The user of --store may not make or use the tables of ${name} (${said}): make it the owner of the database.`,
+      `The database of ${name} lacks a table (${said}): restore it, or create a desk in an empty one.`,
     );
   }
   if (isUntrusted(error)) {
@@ -135,7 +160,17 @@ export function explainOpening(error: unknown, url: string): unknown {
     );
   }
   if (!isTransient(error)) return error;
+  const why = explain(error);
+  if (why !== explain(null)) {
+    return new UserError(`${name}: ${why} (${said}).`);
+  }
   return new UserError(
     `The database of ${name} does not answer (${said}): start it, or check the address in --store.`,
+  );
+}
+
+function withoutRights(url: string, said: string): UserError {
+  return new UserError(
+    `The user of --store may not make or use the tables of ${hostsOf(url)} (${said}): make it the owner of the database.`,
   );
 }

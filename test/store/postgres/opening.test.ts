@@ -3,22 +3,15 @@ import { expect, test } from "bun:test";
 import { join } from "node:path";
 import { everySignal } from "../../../src/domain/signal/stored-signal.ts";
 import { ADMIN } from "../../../src/domain/storage/author.ts";
-import { withStorage } from "../../../src/store/open.ts";
+import { inspectStorage, withStorage } from "../../../src/store/open.ts";
 import { startAnother } from "../../kit/postgresql.ts";
-import { Pool } from "../../../src/store/postgres/pool.ts";
 import { temporaryFolder } from "../../kit/setup.ts";
 import { failure } from "../../storage/start.ts";
-import { createDatabase, postgresTest, query, startServers } from "./_servers.ts";
+import { createDatabase, postgresTest, query, runIn, startServers } from "./_servers.ts";
 
 const create = { create: true };
 const desks = (url: string, options = create) =>
   withStorage(url, ({ registry }) => registry.listDesks(), options);
-
-async function run(url: string, sql: string): Promise<void> {
-  const pool = new Pool(url, { max: 1 });
-  await pool.use((pg) => pg.unsafe(sql));
-  await pool.close();
-}
 
 const refusal = async (url: string, options = create): Promise<string> =>
   String(await failure(desks(url, options))).replaceAll(/(?:127\.0\.0\.1|localhost):\d+/g, "HOST");
@@ -36,7 +29,7 @@ postgresTest("an empty database gets its tables, from several at once, too", asy
 
 postgresTest("a database of another program is left as it is", async () => {
   const url = await createDatabase();
-  await run(url, "CREATE TABLE orders (id integer)");
+  await runIn(url, "CREATE TABLE orders (id integer)");
   expect(await refusal(url)).toBe(
     "Error: The database of HOST has tables of another program, and was left as it is: create one for Signalbox, with createdb, and name that.",
   );
@@ -45,7 +38,7 @@ postgresTest("a database of another program is left as it is", async () => {
 postgresTest("a database of a newer version is refused", async () => {
   const url = await createDatabase();
   await desks(url);
-  await run(url, "UPDATE signalbox SET version = 2");
+  await runIn(url, "UPDATE signalbox SET version = 2");
   expect(await refusal(url)).toBe(
     "Error: The database of HOST has version 2, and this signalbox knows 1: use a newer signalbox.",
   );
@@ -63,17 +56,47 @@ postgresTest("a database with another encoding is refused", async () => {
 postgresTest("without the rights, the user or the database, the sentence says which", async () => {
   const url = new URL(await createDatabase());
   await query("CREATE ROLE guest LOGIN");
-  await run(url.href, "REVOKE ALL ON SCHEMA public FROM PUBLIC");
+  await runIn(url.href, "REVOKE ALL ON SCHEMA public FROM PUBLIC");
   const as = (username: string, path = url.pathname): string =>
     Object.assign(new URL(url), { username, pathname: path }).href;
   expect(await refusal(as("guest"))).toMatch(
-    /may not make or use the tables of HOST \((?:42501|3F000): /,
+    /may not make or use the tables of HOST \(no CREATE on a schema\)/,
   );
   expect(await refusal(as("nobody"))).toMatch(
     /HOST refuses the user or password of --store \(28000: /,
   );
   expect(await refusal(as("tester", "/none"))).toMatch(
     /no such database on HOST \(3D000: .*createdb/,
+  );
+});
+
+postgresTest("a server is not started, nor checked as valid, that could not write", async () => {
+  const url = new URL(await createDatabase());
+  await query("CREATE ROLE reader LOGIN");
+  const reader = Object.assign(new URL(url), { username: "reader" }).href;
+  const check = async () =>
+    String(await failure(() => inspectStorage(reader, () => null, { forServer: true })));
+  await runIn(url.href, "REVOKE CREATE ON SCHEMA public FROM PUBLIC");
+  expect(await check()).toMatch(/may not make or use the tables of .* \(no CREATE on a schema\)/);
+  await desks(url.href);
+  await runIn(url.href, "GRANT SELECT ON ALL TABLES IN SCHEMA public TO reader");
+  const sentence = /may not make or use the tables of .* \(no \w+ on \w+\): make it the owner/;
+  expect(await check()).toMatch(sentence);
+  expect(await refusal(reader)).toMatch(sentence);
+  // Commands that only read need no more.
+  expect(await desks(reader, { create: false })).toEqual([]);
+  const refused = failure(() =>
+    withStorage(reader, ({ registry }) => registry.createDesk("alpha", { ifMissing: false })),
+  );
+  expect(String(await refused)).toMatch(/may not make or use the tables of .* \(42501: /);
+});
+
+postgresTest("tables that the user's search_path does not reach are named", async () => {
+  const url = await createDatabase();
+  await desks(url);
+  await runIn(url, "ALTER SCHEMA public RENAME TO own; CREATE SCHEMA public");
+  expect(await refusal(url)).toBe(
+    "Error: The tables of HOST are in the schema own, where the user of --store does not look: add it to the user's search_path, with ALTER ROLE, or grant USAGE on it.",
   );
 });
 
