@@ -20,6 +20,12 @@ const security = Object.fromEntries(
   Object.entries(securityHeaders).map(([name, value]) => [name.toLowerCase(), value]),
 );
 
+test("pages load only their own files, and no page can frame them", () => {
+  expect(securityHeaders["Content-Security-Policy"]).toBe(
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'",
+  );
+});
+
 test("the security headers are on pages, scripts, failures and forms that are refused", async () => {
   const { app: desk, visitor } = await startSignedIn();
   const account = await visitor.get("/account");
