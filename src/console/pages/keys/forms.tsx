@@ -81,7 +81,8 @@ export function RotatePage({ apiKey, problem }: FormOfKey): VNode {
     >
       <p>
         <KeyName {...apiKey} /> gets a successor with the same label. Both work for a while, so that
-        the bot can change over without losing a signal. <LastUse name="The old key" of={apiKey} />.
+        the bot can change over without losing a signal.{" "}
+        <LastUse name="The old key" apiKey={apiKey} />.
       </p>
     </FormPage>
   );
@@ -128,7 +129,7 @@ export function RevokePage({
       isDanger
     >
       <p>
-        <KeyName {...apiKey} />: <LastUse name="this key" of={apiKey} />. Once it is revoked,
+        <KeyName {...apiKey} />: <LastUse name="this key" apiKey={apiKey} />. Once it is revoked,
         signals sent with it are not stored. This cannot be undone.
       </p>
       {hasNamesake && (

@@ -99,7 +99,7 @@ function Notices(details: KeyDetails): VNode {
       {shownState(apiKey, useVisit().now) === "rotated" && (
         <p class="notice">
           This key has <a href={`/keys/${apiKey.successor_id}`}>a successor</a>.{" "}
-          <OverlapAdvice name="The old key" of={apiKey} />
+          <OverlapAdvice name="The old key" apiKey={apiKey} />
         </p>
       )}
       {apiKey.revoked_at !== null && (
@@ -108,7 +108,7 @@ function Notices(details: KeyDetails): VNode {
           {apiKey.scope === "read"
             ? "it reads no signals."
             : "signals sent with it are not stored."}{" "}
-          <LastUse name="It" of={apiKey} />.
+          <LastUse name="It" apiKey={apiKey} />.
         </p>
       )}
     </>

@@ -117,7 +117,7 @@ function Replaced({ old }: { old: ApiKey }): VNode {
         The old key <span class="mono">…{old.last4}</span>
       </h2>
       <p>
-        <OverlapAdvice name="The old key" of={old} />
+        <OverlapAdvice name="The old key" apiKey={old} />
       </p>
       <p>
         It works until <Time at={old.expires_at} />. To end it sooner, revoke it when the bot has

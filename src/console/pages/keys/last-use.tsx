@@ -7,11 +7,11 @@ import { PastMinute } from "../../ui/times.tsx";
 interface Used {
   /** Begins the sentence, such as "The old key". */
   readonly name: string;
-  readonly of: KeyLife & Pick<ApiKey, "last_used_at">;
+  readonly apiKey: KeyLife & Pick<ApiKey, "last_used_at">;
 }
 
 /** A sentence without its full stop. */
-export function LastUse({ name, of: { last_used_at } }: Used): VNode {
+export function LastUse({ name, apiKey: { last_used_at } }: Used): VNode {
   if (last_used_at === null) return <>{name} has never been used</>;
   return (
     <>
@@ -25,12 +25,12 @@ export function OverlapAdvice(used: Used): VNode {
   return (
     <>
       <LastUse {...used} />
-      {adviceOn(used.of, useVisit().now)}.
+      {adviceOn(used.apiKey, useVisit().now)}.
     </>
   );
 }
 
-function adviceOn(apiKey: Used["of"], now: number): string {
+function adviceOn(apiKey: Used["apiKey"], now: number): string {
   if (keyState(apiKey, now) !== "active") return "";
   if (apiKey.last_used_at === null) return ": it is safe to revoke";
   return now - apiKey.last_used_at < IN_USE_MS

@@ -65,7 +65,7 @@ const showKey: HandleOne = async (services, visit, apiKey, problem) => {
   const expiring = await expiringKeys(services, visit);
   const [use] = await readUse(services, visit, [apiKey], expiring);
   const creator = (await audit.creatorsOf(desk, [id])).get(id);
-  return <KeyPage {...found(use)} {...{ creator, records, problem }} />;
+  return <KeyPage {...found(use)} creator={creator} records={records} problem={problem} />;
 };
 
 const rename: HandleOne = async ({ registry }, visit, { id }) => {

@@ -48,7 +48,7 @@ const showJoin: Show<Visit> = async ({ ceremonies, members }, visit, problem) =>
       ) : (
         <NewPasswordForm path={path} email={member.email} />
       )}
-      <FirstPasskeyForm action={`${path}/passkey`} {...{ ceremonies, isOnlyWay: needsPasskey }}>
+      <FirstPasskeyForm action={`${path}/passkey`} ceremonies={ceremonies} isOnlyWay={needsPasskey}>
         <p>
           {needsPasskey
             ? "Your desk requires a passkey: you sign in with your device's lock or a security key."
