@@ -66,7 +66,7 @@ export class Feed {
     const page = new Page(this.#store, { deskId, after, limit });
     const readChunk = () => this.#readChunk(page, access);
     // Before reading, so that no signal is stored unnoticed between the two.
-    using commits = this.#commits.subscribe(deskId);
+    using subscription = this.#commits.subscribe(deskId);
     using _others = mayWait && waitMs > 0 ? this.#store.watch() : null;
     const until = performance.now() + (mayWait ? waitMs : 0);
     while (true) {
@@ -77,7 +77,7 @@ export class Feed {
         return streamOf(page, first, { readChunk, onCut, counted: counted.move() });
       }
       this.waiting += 1;
-      await commits.wait(Math.min(leftMs, RECHECK_MS), gone);
+      await subscription.wait(Math.min(leftMs, RECHECK_MS), gone);
       this.waiting -= 1;
     }
   }
