@@ -69,7 +69,7 @@ test.each([
     successor_id: null,
     lifetime_ms: null,
   };
-  expect(textOf(h(OverlapAdvice, { name: "It", of }))).toBe(`It ${said}`);
+  expect(textOf(h(OverlapAdvice, { name: "It", apiKey: of }))).toBe(`It ${said}`);
 });
 
 describe("confirming by name", () => {
