@@ -132,6 +132,8 @@ describe("a session", () => {
     expect(await sessions.find(used, last), "it is gone for good").toBe(null);
     const asked = await sessions.start(account, beginning, 1_000);
     expect(await sessions.holds(asked, last)).toBe(true);
+    const [kept] = await sessions.list(account.id, last);
+    expect(kept?.seenAt, "an export is not a use").toBe(1_000);
     expect(await sessions.holds(asked, last + 1)).toBe(false);
     expect(await sessions.find(asked, last)).toBe(null);
     expect(await sessions.holds("unknown", 1_000)).toBe(false);
