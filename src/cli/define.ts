@@ -34,7 +34,7 @@ interface CommandDefinition extends Help {
   readonly run: (options: never, ...values: never[]) => void | Promise<void>;
 }
 
-/** Makes the command anew: one that has parsed a line keeps its values. */
+/** Returns a new command each time: one that has parsed a line keeps its values. */
 type CreateCommand = () => Command;
 
 export function defineCommand(definition: CommandDefinition): CreateCommand {
