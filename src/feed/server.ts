@@ -6,7 +6,7 @@ import type { FeedStore, Reader } from "../domain/storage/feed.ts";
 import { presentedKey } from "../http/credentials.ts";
 import { Exchange, type ExchangeService, type Server } from "../http/exchange.ts";
 import type { KnownPeers } from "../http/limits/known-peers.ts";
-import { describeOn } from "../http/openapi.ts";
+import { type Description, describeOn } from "../http/openapi.ts";
 import type { RefusedKeys } from "../http/limits/refused-keys.ts";
 import { createApp, noSuchRoute, targetOf } from "../http/routes.ts";
 import { requireHttps, requireOneHost } from "../http/transport.ts";
@@ -34,7 +34,7 @@ export interface FeedInterface extends FeedService {
   readonly store: FeedStore;
   readonly known: KnownPeers;
   readonly refusedKeys: RefusedKeys;
-  readonly description: () => string;
+  readonly description: () => Description;
 }
 
 const allowedMethods = { "/feed": ["GET", "HEAD"], "/openapi.yaml": ["GET", "HEAD"] };

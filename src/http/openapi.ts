@@ -2,11 +2,28 @@
 import type { Exchange, ExchangeService } from "./exchange.ts";
 import { requireHttps, requireOneHost } from "./transport.ts";
 
+export interface Description {
+  readonly text: string;
+  readonly etag: string;
+}
+
+/** Computes the description at the first request, which needs no key, when the bound address is known. */
+export function describeOnce(document: () => string): () => Description {
+  let made: Description | null = null;
+  return () => {
+    if (made === null) {
+      const text = document();
+      const digest = new Bun.CryptoHasher("sha256").update(text).digest("hex");
+      made = { text, etag: `"${digest.slice(0, 32)}"` };
+    }
+    return made;
+  };
+}
+
 /** Answers `GET /openapi.yaml`, also if the client has it already (RFC 9110, 13). */
 export function describeOn(
   service: ExchangeService & {
-    /** Returns the document, which may name the address as bound. */
-    readonly description: () => string;
+    readonly description: () => Description;
   },
   exchange: Exchange,
 ): Response {
@@ -14,18 +31,17 @@ export function describeOn(
   try {
     requireOneHost(request.headers);
     requireHttps(service.transport, request.headers, () => exchange.peer());
-    const text = service.description();
-    const digest = new Bun.CryptoHasher("sha256").update(text).digest("hex");
-    const etag = `"${digest.slice(0, 32)}"`;
+    const { text, etag } = service.description();
     const headers = {
       "Content-Type": "application/yaml",
       ETag: etag,
       "Cache-Control": "no-cache",
       "X-Request-Id": requestId,
     };
-    const isKnown = matches(etag, request.headers.get("if-none-match"));
-    const answer = isKnown ? new Response(null, { status: 304, headers }) : null;
-    return exchange.succeed(answer ?? new Response(text, { headers }));
+    if (matches(etag, request.headers.get("if-none-match"))) {
+      return exchange.succeed(new Response(null, { status: 304, headers }));
+    }
+    return exchange.succeed(new Response(text, { headers }));
   } catch (error) {
     return exchange.refuse(error);
   }

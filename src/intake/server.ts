@@ -9,7 +9,7 @@ import { readBody, requireJson } from "../http/body.ts";
 import { presentedKey } from "../http/credentials.ts";
 import { Exchange, type ExchangeService } from "../http/exchange.ts";
 import type { KnownPeers } from "../http/limits/known-peers.ts";
-import { describeOn } from "../http/openapi.ts";
+import { type Description, describeOn } from "../http/openapi.ts";
 import type { RateLimiter } from "../http/limits/rate.ts";
 import { createApp, noSuchRoute } from "../http/routes.ts";
 import { requireHttps, requireOneHost } from "../http/transport.ts";
@@ -18,7 +18,7 @@ export interface PublicInterface extends ExchangeService {
   readonly store: SignalStore;
   readonly rateLimiter: RateLimiter;
   readonly known: KnownPeers;
-  readonly description: () => string;
+  readonly description: () => Description;
 }
 
 /** Path → the methods that it takes, for 405 and its `Allow`. */

@@ -14,6 +14,7 @@ import { filesOf } from "../store/open.ts";
 import type { Feed } from "../feed/feed.ts";
 import feedDescription from "../feed/openapi.yaml" with { type: "text" };
 import { answerOwner, createFeedInterface, SEND_BUFFER_BYTES } from "../feed/server.ts";
+import { describeOnce } from "../http/openapi.ts";
 import { type Address, formatAddress, isLoopbackHost } from "../http/address.ts";
 import { type ConnectionPlan, limitConnections } from "../http/limits/connections.ts";
 import type { KnownPeers } from "../http/limits/known-peers.ts";
@@ -116,8 +117,9 @@ export function serveSignals(parts: Parts, activity: ActivityRecorder | null): L
     known: parts.known.public,
     rateLimiter: new RateLimiter(config.rateLimitPerS),
     transport: transportPolicy(config.listen, config.tls !== null, parts.trustedProxies),
-    description: () =>
+    description: describeOnce(() =>
       (apiDescription as string).replace(SERVER, publicUrlOf(config, listener.address)),
+    ),
     observers: activity === null ? noted : [...noted, activity],
     log,
     refusals,
@@ -149,7 +151,7 @@ export function serveFeed(listen: Address, parts: Parts): Listener {
     known: known.read,
     refusedKeys,
     transport: transportPolicy(listen, config.tls !== null, trustedProxies),
-    description: () => feedDescription as string,
+    description: describeOnce(() => feedDescription as string),
   };
   return new Listener(
     (state) => createFeedInterface({ ...shared, listener: state }),
