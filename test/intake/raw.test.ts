@@ -148,6 +148,30 @@ test("a wrong key is refused before the body has arrived", async () => {
   expect((await post(signal)).status).toBe(201);
 });
 
+/** Bun closes the connection when a request arrives before the previous one is answered. */
+test("pipelined signals are answered in order or not at all, and never twice", async () => {
+  const app = emptyApp();
+  const signals = ["a", "b"].map((id) => JSON.stringify({ ...signal, client_signal_id: id }));
+  const requests = signals.map(
+    (text) => `${line}${host}${authOf(app)}Content-Length: ${text.length}\r\n\r\n${text}`,
+  );
+  const exchange = await send(app.app.address.port, [requests.join("")], { responses: 2 });
+  const rows = () =>
+    query<{ id: string; client_signal_id: string }>(
+      app.dataDir,
+      "SELECT id, client_signal_id FROM signals ORDER BY seq",
+    );
+  for (const [index, { status, body: text }] of exchange.responses.entries()) {
+    expect(status).toBe(201);
+    const { id } = JSON.parse(text) as { id: string };
+    expect(rows()[index]).toEqual({ id, client_signal_id: ["a", "b"][index] ?? "" });
+  }
+  // A retry settles the outcome.
+  for (const text of signals) expect([200, 201]).toContain((await app.post(text)).status);
+  const stored = rows().map((row) => row.client_signal_id);
+  expect(stored.toSorted()).toEqual(["a", "b"]);
+});
+
 function authOf({ key }: TestApp): string {
   return `Authorization: Bearer ${key}\r\nContent-Type: application/json\r\n`;
 }
