@@ -10,7 +10,7 @@ export function isConflict(error: unknown): boolean {
 
 /** No statement was sent, or it was refused as a whole: nothing was stored. */
 export function isRefusal(error: unknown): boolean {
-  if (error instanceof postgres.PostgresError || error instanceof NotPrimaryError) {
+  if (error instanceof postgres.PostgresError || error instanceof NoPrimaryError) {
     return hasCode(error, /^(53|57P0[123]|25006|55P03|08|28|3D000|42501|42P01)/);
   }
   // Such as ECONNREFUSED, or EINVAL of a route that leads nowhere.
@@ -20,13 +20,9 @@ export function isRefusal(error: unknown): boolean {
   );
 }
 
-/** No host of the URL is the primary now. Has PostgreSQL's code for a write on a standby. */
-export class NotPrimaryError extends Error {
+/** No host of the URL can be used as the primary now. Has PostgreSQL's code for a write on a standby. */
+export class NoPrimaryError extends Error {
   readonly code = "25006";
-
-  constructor() {
-    super("none of the hosts is the primary now");
-  }
 }
 
 /** The server's certificate is. */
@@ -74,6 +70,7 @@ const reasons: readonly (readonly [RegExp, string])[] = [
 
 export function explain(error: unknown): string {
   if (isUntrusted(error)) return "the certificate of the database server is not trusted";
+  if (error instanceof NoPrimaryError) return error.message;
   const [, reason] = reasons.find(([code]) => hasCode(error, code)) ?? [];
   return reason ?? "the database does not answer";
 }

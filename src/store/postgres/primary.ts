@@ -5,7 +5,7 @@
  */
 import type { Host, StoreUrl } from "../../lib/store-url.ts";
 import { connect } from "./connect.ts";
-import { hasCode, NotPrimaryError } from "./failures.ts";
+import { hasCode, NoPrimaryError } from "./failures.ts";
 
 interface Primary {
   readonly host: Host;
@@ -33,7 +33,7 @@ export async function findPrimary(url: StoreUrl): Promise<Primary> {
     const first = await Promise.any(asked);
     await Promise.race([Promise.allSettled(asked), Bun.sleep(OTHERS_MS)]);
     if (found.some(({ startedAt }) => startedAt !== first.startedAt)) {
-      throw new SeveralPrimariesError();
+      throw new NoPrimaryError("two of the hosts are primaries: fence or stop the one that is not");
     }
     return first;
   } catch (error) {
@@ -48,21 +48,14 @@ async function ask(url: StoreUrl, host: Host): Promise<Primary> {
     const [row] = await pg<{ standby: boolean; commit: string; started: string }[]>`
       SELECT pg_is_in_recovery() AS standby, current_setting('synchronous_commit') AS commit,
         pg_postmaster_start_time()::text AS started`;
-    if (url.hosts.length > 1 && row?.standby !== false) throw new NotPrimaryError();
+    if (url.hosts.length > 1 && row?.standby !== false) {
+      throw new NoPrimaryError("none of the hosts is the primary now");
+    }
     const commit = row?.commit === "remote_apply" ? "remote_apply" : "on";
     return { host, commit, startedAt: row?.started ?? "" };
   } finally {
     clearTimeout(timer);
     void pg.end({ timeout: 0 });
-  }
-}
-
-/** As if there were none. */
-class SeveralPrimariesError extends Error {
-  readonly code = "25006";
-
-  constructor() {
-    super("two of the hosts are primaries: fence or stop the one that is not");
   }
 }
 
@@ -72,6 +65,6 @@ function chosen(errors: readonly unknown[]): unknown {
 }
 
 function weightOf(error: unknown): number {
-  if (error instanceof NotPrimaryError) return 1;
+  if (error instanceof NoPrimaryError) return 1;
   return hasCode(error, /^(28|3D|42)|CERT/) ? 2 : 0;
 }

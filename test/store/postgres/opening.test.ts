@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { everySignal } from "../../../src/domain/signal/stored-signal.ts";
 import { ADMIN } from "../../../src/domain/storage/author.ts";
 import { inspectStorage, withStorage } from "../../../src/store/open.ts";
+import { explain, isTransient } from "../../../src/store/postgres/failures.ts";
 import { startAnother } from "../../kit/postgresql.ts";
 import { temporaryFolder } from "../../kit/setup.ts";
 import { failure } from "../../storage/start.ts";
@@ -139,6 +140,12 @@ postgresTest("of two hosts that are both primaries none is used", async () => {
   await query(`CREATE DATABASE again_${new URL(one).pathname.slice(1)}`);
   const both = (second: string): string => one.replace("/test_", `,${second}/again_test_`);
   expect(await refusal(both(host))).toContain("two of the hosts are primaries");
+  // A running server answers 503, and not 500.
+  const error = await failure(runIn(both(host), "SELECT 1"));
+  expect({ isTransient: isTransient(error), reason: explain(error) }).toEqual({
+    isTransient: true,
+    reason: "two of the hosts are primaries: fence or stop the one that is not",
+  });
   // Two names of one server.
   expect(await desks(both(new URL(one).host.replace("127.0.0.1", "localhost")))).toEqual([]);
 });
