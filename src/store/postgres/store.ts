@@ -3,6 +3,7 @@ import { hashKey, type KeyScope } from "../../domain/key/key.ts";
 import type { KeyOwner } from "../../domain/storage/append.ts";
 import type { Reader } from "../../domain/storage/feed.ts";
 import type { ServerStorage, ServerStorageEvents } from "../../domain/storage/storage.ts";
+import { ExpiringMap } from "../../lib/expiring-map.ts";
 import { FIND_OWNER } from "../records/append.ts";
 import { unavailable } from "../records/queue.ts";
 import { serving } from "../records/serving.ts";
@@ -105,25 +106,26 @@ const OWNERS_MAX = 10_000;
 function keysOf(sql: Sql): Pick<ServerStorage, "findOwner" | "findReader"> {
   const find = <Found>(key: string, scope: KeyScope): Promise<Found | null> =>
     sql.get<Found>(FIND_OWNER, hashKey(key), scope);
-  const owners = new Map<
-    string,
-    { readonly until: number; readonly owner: Promise<KeyOwner | null> }
-  >();
+  // Which also takes the keys out of memory again.
+  const owners = new ExpiringMap<Promise<KeyOwner | null>>(OWNERS_MAX);
   const ask = async (key: string): Promise<KeyOwner | null> => {
-    const owner = await find<KeyOwner>(key, "send");
-    // A key that is minted now is found by the next request.
-    if (owner === null) owners.delete(key);
-    return owner;
+    try {
+      const owner = await find<KeyOwner>(key, "send");
+      // A key that is minted now is found by the next request.
+      if (owner === null) owners.delete(key);
+      return owner;
+    } catch (error) {
+      owners.delete(key);
+      throw error;
+    }
   };
   return {
     findOwner(key) {
-      const known = owners.get(key);
       const now = performance.now();
-      if (known !== undefined && now < known.until) return known.owner;
-      if (owners.size >= OWNERS_MAX) owners.clear();
+      const known = owners.get(key, now);
+      if (known !== null) return known;
       const owner = ask(key);
-      owner.catch(() => owners.delete(key));
-      owners.set(key, { until: now + OWNER_MS, owner });
+      owners.set(key, owner, now, OWNER_MS);
       return owner;
     },
     findReader: (key) => find<Reader>(key, "read"),
