@@ -1,12 +1,10 @@
 /** Notes what each complete block of signals may contain: see `store/records/signals/block-ranges.ts`. */
-import { BLOCK_SIGNALS } from "../records/signals/block-ranges.ts";
+import { BLOCK_SIGNALS, LISTED_FIELDS, LISTED_UNITS_MAX } from "../records/signals/block-ranges.ts";
 import type { Sql } from "../records/sql.ts";
 
-const TEXT_UNITS_MAX = 16_384;
-
-/** Null for a text that is so long that reading it takes as long as reading the signals. */
+/** Null for a text that is too long. */
 const listed = (values: string): string =>
-  `(SELECT CASE WHEN length(text) <= ${TEXT_UNITS_MAX} THEN text END
+  `(SELECT CASE WHEN length(text) <= ${LISTED_UNITS_MAX} THEN text END
     FROM (SELECT coalesce(json_agg(DISTINCT value), '[]')::text AS text FROM ${values} AS listed (value) WHERE value IS NOT NULL) AS one)`;
 
 const INSERT = `
@@ -14,7 +12,7 @@ const INSERT = `
   INSERT INTO signal_blocks (block, received_min, received_max, signals, symbols, others)
   SELECT $1, coalesce(min(received_at), 0), coalesce(max(received_at), 0), count(*),
     ${listed("(SELECT symbol FROM own)")},
-    ${listed("(SELECT unnest(ARRAY[key_id, source, type, side, direction]) FROM own)")}
+    ${listed(`(SELECT unnest(ARRAY[key_id, ${LISTED_FIELDS.join(", ")}]) FROM own)`)}
   FROM own ON CONFLICT (block) DO NOTHING`;
 
 /** `last`: all signals up to this `seq` are committed. */
