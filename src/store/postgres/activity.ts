@@ -2,14 +2,12 @@
 import type { ActivityBatch } from "../../domain/activity/activity.ts";
 import type { Activity } from "../../domain/storage/activity.ts";
 import { readActivity } from "../records/activity/reading.ts";
-import { addBatch, dropOld, merging } from "../records/activity/writing.ts";
+import { addBatch, addRows, tables } from "../records/activity/writing.ts";
 import type { Sql } from "../records/sql.ts";
 import { explain, isTransient } from "./failures.ts";
 
 /** Batches that wait while the database is away: one per second. */
 const WAITING_MAX = 600;
-
-const tables = Object.keys(merging) as (keyof typeof merging)[];
 
 export function activityIn(sql: Sql): Activity {
   const waiting: ActivityBatch[] = [];
@@ -44,11 +42,6 @@ function save(sql: Sql, batch: ActivityBatch): Promise<void> {
       );
     }
     await addBatch(tx, "touched_", batch);
-    for (const table of tables) {
-      await tx.run(
-        `INSERT INTO ${table} AS kept SELECT * FROM touched_${table} WHERE true ${merging[table]}`,
-      );
-    }
-    await dropOld(tx, "", "touched_");
+    await addRows(tx, "", "touched_");
   });
 }

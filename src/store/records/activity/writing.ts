@@ -24,7 +24,7 @@ const onConflict = (key: string, ...changes: readonly string[]): string =>
   `ON CONFLICT (${key}) DO UPDATE SET ${changes.join(", ")}`;
 
 /** How a row is added to one with the same key, `kept`, per table: what follows `INSERT INTO … AS kept …`. */
-export const merging = {
+const merging = {
   counts: onConflict(
     "desk_id, reason_id, width_ms, start, key_id",
     ...["stored", "duplicate", "rejected", "unauthorized"].map(sum),
@@ -40,6 +40,18 @@ export const merging = {
     latest("differed_at"),
   ),
 } as const;
+
+export const tables = Object.keys(merging) as (keyof typeof merging)[];
+
+/** Adds the rows of the tables that begin with `from` to those that begin with `into`, and drops what is old there. */
+export async function addRows(tx: Tx, into: string, from: string): Promise<void> {
+  for (const table of tables) {
+    await tx.run(
+      `INSERT INTO ${into}${table} AS kept SELECT * FROM ${from}${table} WHERE true ${merging[table]}`,
+    );
+  }
+  await dropOld(tx, into, from);
+}
 
 /** The tables may lie in another schema: `into` names it, with a point at its end. */
 export async function addBatch(

@@ -8,7 +8,7 @@ import { join } from "node:path";
 import type { ActivityBatch } from "../../../domain/activity/activity.ts";
 import type { Activity } from "../../../domain/storage/activity.ts";
 import { readActivity, readStillInUse } from "../../records/activity/reading.ts";
-import { addBatch, dropOld, merging } from "../../records/activity/writing.ts";
+import { addBatch, addRows, dropOld, tables } from "../../records/activity/writing.ts";
 import activitySql from "./activity.sql" with { type: "text" };
 import { describeFailure, explainTransient, isTransient, isUnreadable } from "../files/failures.ts";
 import { BUSY_TIMEOUT_MS, SideFile } from "../files/side-file.ts";
@@ -21,8 +21,6 @@ export const ACTIVITY_NAME = "signalbox-activity.db";
 const VERSION = 7;
 /** The file's lock is tried again with each batch: the thread has other things to do. */
 const LOCK_WAIT_MS = 100;
-
-const tables = Object.keys(merging) as (keyof typeof merging)[];
 
 export interface ActivityFile extends Activity {
   /**
@@ -104,12 +102,7 @@ function attachUnwritten(db: Database): void {
 async function moveUnwritten(db: Database): Promise<string | null> {
   try {
     await change(db, Date.now, async (tx) => {
-      for (const table of tables) {
-        await tx.run(
-          `INSERT INTO main.${table} AS kept SELECT * FROM unwritten.${table} WHERE true ${merging[table]}`,
-        );
-      }
-      await dropOld(tx, "main.", "unwritten.");
+      await addRows(tx, "main.", "unwritten.");
       for (const table of tables) await tx.run(`DELETE FROM unwritten.${table}`);
     });
     return null;
