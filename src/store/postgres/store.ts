@@ -7,6 +7,7 @@ import { ExpiringMap } from "../../lib/expiring-map.ts";
 import { FIND_OWNER } from "../records/append.ts";
 import { unavailable } from "../records/queue.ts";
 import { serving } from "../records/serving.ts";
+import { BLOCK_SIGNALS } from "../records/signals/block-ranges.ts";
 import type { Sql } from "../records/sql.ts";
 import { lockFolder } from "../sqlite/files/lock.ts";
 import { completeBlocks } from "./blocks.ts";
@@ -38,11 +39,15 @@ export async function openServerStorage(
   });
   const summaries = postgresSql(pool, { lock: COUNTS_LOCK });
   let blocks: Promise<unknown> = Promise.resolve();
+  let block = -1;
   const writer = new Writer(url, {
     ...events,
     onLost: () => pool.renew(),
     look: () => pool.use((pg) => pg`SELECT 1 FROM api_keys LIMIT 1`).then(() => null, refusalOf),
     onCommitted: (seq) => {
+      const before = block;
+      block = Math.floor(seq / BLOCK_SIGNALS);
+      if (block === before) return;
       // One that fails now is completed with the next.
       blocks = blocks.then(() => completeBlocks(summaries, seq)).catch(() => {});
     },
