@@ -1,4 +1,5 @@
 /** One statement stores a batch of signals: the database's locked row puts the batches of all servers in one order. */
+import { encodeTime } from "ulid";
 import { fieldNames, type Signal } from "../../domain/signal/signal.ts";
 import type { Submission } from "../../domain/storage/append.ts";
 import { differencesOf, FIND_KEY, isUseDue, type KeyAtWork, mayStore } from "../records/append.ts";
@@ -57,7 +58,7 @@ interface VersionedKey extends KeyAtWork {
   readonly keys_version: number;
 }
 
-/** A batch has at most as many, and few more are at work. */
+/** Kept in memory between batches. */
 const KEYS_MAX = 2_000;
 
 interface Appended {
@@ -83,8 +84,9 @@ export interface Committed {
 }
 
 export class BatchCommitter {
-  #keys = new Map<string, KeyAtWork | null>();
-  #keysVersion = -1;
+  readonly #keys = new Map<string, KeyAtWork | null>();
+  /** Of the oldest of them. */
+  #keysVersion = Infinity;
   /** The same at each attempt, so that a signal that was stored by an earlier one is known. */
   readonly #tails = new WeakMap<Submission, string>();
 
@@ -186,17 +188,16 @@ export class BatchCommitter {
 
   /** Each with the version of its moment: if they differ, the lowest makes the batch look again. */
   async #loadKeys(pg: Pg, batch: readonly Submission[]): Promise<void> {
-    const wanted = new Set(batch.map(({ keyId }) => keyId));
-    if ([...wanted].every((id) => this.#keys.has(id))) return;
-    const ids = [...new Set([...wanted, ...this.#keys.keys()])].slice(0, KEYS_MAX);
-    const found = await Promise.all(
-      ids.map(async (id) => {
+    if (this.#keys.size > KEYS_MAX) this.#keys.clear();
+    if (this.#keys.size === 0) this.#keysVersion = Infinity;
+    const wanted = new Set(batch.map(({ keyId }) => keyId)).difference(this.#keys);
+    await Promise.all(
+      [...wanted].map(async (id) => {
         const [row] = await rowsOf<VersionedKey>(pg, FIND_VERSIONED, [id]);
-        return { id, row };
+        this.#keysVersion = Math.min(this.#keysVersion, row?.keys_version ?? -1);
+        this.#keys.set(id, row?.scope == null ? null : row);
       }),
     );
-    this.#keysVersion = Math.min(...found.map(({ row }) => row?.keys_version ?? -1));
-    this.#keys = new Map(found.map(({ id, row }) => [id, row?.scope == null ? null : row]));
   }
 
   #tailOf(submission: Submission, place: number): string {
@@ -235,13 +236,7 @@ async function rowsOf<Row>(
   return (await query(pg, sql, values)) as unknown as Row[];
 }
 
-const ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ";
-
 /** The end of an id: its place in the batch, in order also if others are left out later, and 15 random bits. */
 function tailOf(place: number): string {
-  return digits(place) + digits(Math.floor(Math.random() * 32 ** 3));
-}
-
-function digits(value: number): string {
-  return [10, 5, 0].map((shift) => ALPHABET[(value >> shift) & 31]).join("");
+  return encodeTime(place, 3) + encodeTime(Math.floor(Math.random() * 32 ** 3), 3);
 }
