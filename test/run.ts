@@ -99,6 +99,8 @@ async function run(name: string): Promise<number> {
       ...process.env,
       SIGNALBOX_TEST_WORKERS: folder,
       SIGNALBOX_TEST_EXECUTABLE: executable,
+      // It has Debian's: tests of that engine that are skipped there must not look like a pass.
+      SIGNALBOX_TEST_POSTGRES: name === "faults" ? "required" : "",
       // Hints name an executable that is on the PATH, and give the path of any other.
       PATH: `${dirname(executable)}:${process.env["PATH"]}`,
     },
