@@ -89,7 +89,7 @@ export function serveHealth(
       certificate_refusal: certificates.refusal,
       acme: certificates.acme,
       backups: running.backups?.status ?? null,
-      outage: storage.outage,
+      outage: storage.queue.outage,
       refused_keys: refusedKeys.list(),
     };
   };
@@ -194,7 +194,7 @@ export async function startConsole(
     logLevel: log.level,
   };
   const console = await ConsoleThread.start(options, log, recorder);
-  console.watch(() => storage.outage);
+  console.watch(() => storage.queue.outage);
   return console;
 }
 

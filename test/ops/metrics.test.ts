@@ -257,8 +257,7 @@ describe("/metrics", () => {
     const sources = {
       ...withoutServer,
       storage: {
-        queueDepth: 0,
-        queueUsage: 0,
+        queue: { depth: 0, usage: 0, outage: null },
         figures: () => {
           reads += 1;
           return answer.promise;
@@ -320,7 +319,7 @@ function failing(error: Error) {
   const figuresOf = (): StorageFigures => {
     throw error;
   };
-  return { queueDepth: 7, queueUsage: 0.5, figures: figuresOf };
+  return { queue: { depth: 7, usage: 0.5, outage: null }, figures: figuresOf };
 }
 
 /** The names of a text's series. */
@@ -390,7 +389,7 @@ const withServer = {
       sending: { sent: made, failure: null },
     },
   }),
-  storage: { queueDepth: 0, queueUsage: 0, figures: () => figures },
+  storage: { queue: { depth: 0, usage: 0, outage: null }, figures: () => figures },
 };
 
 /** Of a server that has everything but `--acme-domain`, and `signalbox_acme_failing`. */

@@ -139,7 +139,7 @@ export function storingTests(): void {
     expect(await append({ client_signal_id: String(tested().queueMax) })).toMatchObject({
       deduped: false,
     });
-    expect(server.outage).toBeNull();
+    expect(server.queue.outage).toBeNull();
   });
 
   test("closing waits for everything that was accepted", async () => {

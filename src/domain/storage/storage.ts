@@ -18,17 +18,22 @@ import type { Notes, SharedNotes } from "./shared/notes.ts";
 import type { SessionStore } from "./sessions.ts";
 import type { SignalReader } from "./signals.ts";
 
+/** What waits to be stored. Its values are those of the moment. */
+export interface QueueState {
+  /** Signals without an outcome. */
+  readonly depth: number;
+  /** The share of the queue that is taken, by number or by size; near 1, signals are refused. */
+  readonly usage: number;
+  /** Null while signals are stored. It ends by itself, without another signal, too. */
+  readonly outage: Outage | null;
+}
+
 /** The storage of a running server. */
 export interface ServerStorage extends SignalStore, FeedStore {
   hasDesks(): Awaitable<boolean>;
-  /** Signals without an outcome. */
-  readonly queueDepth: number;
-  /** The share of the queue that is taken, by number or by size; near 1, signals are refused. */
-  readonly queueUsage: number;
+  readonly queue: QueueState;
   /** Takes milliseconds, however many signals there are. */
   figures(query: FiguresQuery): Awaitable<StorageFigures>;
-  /** Null while signals are stored. It ends by itself, without another signal, too. */
-  readonly outage: Outage | null;
   /** Null for a folder, which has one server. */
   readonly notes: SharedNotes | null;
   /** Waits for the outcome of every submission first. */

@@ -21,7 +21,7 @@ export interface StateSources {
   /** The one in use; null: there is none. */
   readonly certificate: () => Pick<Certificate, "startsAt" | "expiresAt"> | null;
   readonly status: () => ServerStatus;
-  readonly storage: Pick<ServerStorage, "queueDepth" | "queueUsage" | "figures">;
+  readonly storage: Pick<ServerStorage, "queue" | "figures">;
   readonly feed: { readonly waiting: number };
 }
 
@@ -68,8 +68,8 @@ export async function stateText(
     ...valuesOfCertificate(certificate(), status()),
     ...valuesOfBackups(status()),
     ...valuesOfProcess(status()),
-    signalbox_queue_signals: storage.queueDepth,
-    signalbox_queue_usage_ratio: storage.queueUsage,
+    signalbox_queue_signals: storage.queue.depth,
+    signalbox_queue_usage_ratio: storage.queue.usage,
     signalbox_time_seconds: now() / 1_000,
     signalbox_feed_requests_waiting: feed.waiting,
     signalbox_disk_free_bytes: disk && disk.bavail * disk.bsize,

@@ -68,15 +68,7 @@ export async function openServerStorage(
     ),
     watch: () => watch.begin(),
     append: (submission) => writer.append(submission),
-    get queueDepth() {
-      return writer.queue.depth;
-    },
-    get queueUsage() {
-      return writer.queue.usage;
-    },
-    get outage() {
-      return writer.queue.outage;
-    },
+    queue: writer.queue,
 
     /** Only what no fail-over takes back. */
     async list(query) {

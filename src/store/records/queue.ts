@@ -99,7 +99,7 @@ export class Queue {
     return this.#failure !== null;
   }
 
-  /** See `ServerStorage`. */
+  /** See `QueueState`. */
   get outage(): Outage | null {
     const current = this.#failure ?? this.#outage;
     const commitMs = this.depth === 0 ? 0 : performance.now() - this.#busySince;

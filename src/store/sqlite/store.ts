@@ -70,15 +70,7 @@ export async function openServerStorage(
     watch: () => ({ [Symbol.dispose]: () => {} }),
     notes: null,
     append: (submission) => writer.append(submission),
-    get queueDepth() {
-      return writer.queue.depth;
-    },
-    get queueUsage() {
-      return writer.queue.usage;
-    },
-    get outage() {
-      return writer.queue.outage;
-    },
+    queue: writer.queue,
 
     async figures(query) {
       const sizes = Promise.all([bytesOf(db.filename), bytesOf(`${db.filename}-wal`)]);

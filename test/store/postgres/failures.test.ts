@@ -48,12 +48,12 @@ postgresTest(
     const { one, submit, gate, problems, recovered, key } = await start();
     gate.shut();
     expect(await failure(one.append(submit("a")))).toEqual(unavailable);
-    expect(one.outage).toMatchObject({ reason: "the database does not answer" });
+    expect(one.queue.outage).toMatchObject({ reason: "the database does not answer" });
     expect(await failure(() => one.findOwner(key))).toEqual(unavailable);
     expect(await failure(() => one.list(everything))).toEqual(unavailable);
     expect(problems).toContainEqual(expect.objectContaining({ kind: "unavailable", signals: 1 }));
     gate.open();
-    await until(() => one.outage === null);
+    await until(() => one.queue.outage === null);
     expect(recovered).toEqual([0]);
     expect(await one.append(submit("a"))).toMatchObject({ deduped: false });
   },
@@ -68,7 +68,7 @@ postgresTest(
     expect(await failure(one.append(submit("a")))).toEqual(unavailable);
     expect(performance.now() - startedAt).toBeGreaterThan(9_000);
     gate.open();
-    await until(() => one.outage === null);
+    await until(() => one.queue.outage === null);
     expect((await one.append(submit("b"))).deduped).toBe(false);
   },
   40_000,
@@ -105,10 +105,10 @@ postgresTest.each(losses)(
     await one.append(submit("first"));
     await runIn(url, lose);
     expect(await failure(one.append(submit("a")))).toEqual(unavailable);
-    expect(one.outage).toMatchObject({ reason });
+    expect(one.queue.outage).toMatchObject({ reason });
     expect(problems[0]).toMatchObject({ reason, error: expect.stringContaining(`${code}: `) });
     await runIn(url, restore);
-    await until(() => one.outage === null);
+    await until(() => one.queue.outage === null);
     expect(recovered).toEqual([0]);
     expect(await one.append(submit("a"))).toMatchObject({ deduped: false });
   },
@@ -122,10 +122,10 @@ postgresTest("a read that fails is an outage with a line, until reads work again
   });
   await runIn(url, "ALTER TABLE desks RENAME TO gone");
   expect(await failure(() => one.findOwner(key))).toEqual(unavailable);
-  expect(one.outage).not.toBeNull();
+  expect(one.queue.outage).not.toBeNull();
   expect(problems).toMatchObject([{ kind: "unavailable", signals: 0, obstacle: "database" }]);
   await runIn(url, "ALTER TABLE gone RENAME TO desks");
-  await until(() => one.outage === null);
+  await until(() => one.queue.outage === null);
   expect(recovered).toEqual([0]);
   expect(await one.findOwner(key)).toMatchObject({ deskName: "alpha" });
 });
@@ -154,5 +154,5 @@ postgresTest("a row that the database refuses fails alone", async () => {
   expect(answers.map(({ status }) => status)).toEqual(["fulfilled", "rejected", "fulfilled"]);
   expect(answers[1]).toMatchObject({ reason: { message: expect.stringMatching(/^22P05: /) } });
   expect(problems).toMatchObject([{ kind: "failed", signals: 1 }]);
-  expect(one.outage).toBeNull();
+  expect(one.queue.outage).toBeNull();
 });
