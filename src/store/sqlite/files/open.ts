@@ -52,22 +52,21 @@ interface OpenOptions {
  * {@link UserError} if the folder or file cannot be used, with what to do about it.
  */
 export function openDatabase(dataDir: string, role: Role, options: OpenOptions = {}): Database {
-  return openUntil(performance.now() + roles[role].busyMs, dataDir, role, options);
-}
-
-function openUntil(deadline: number, dataDir: string, role: Role, options: OpenOptions): Database {
-  prepareFolder(dataDir, options.onTightened ?? sayOnStderr);
   const path = join(dataDir, DATABASE_NAME);
-  const inode = inodeOf(path);
-  try {
-    // SQLite does not wait for the lock when it turns WAL on or recovers the log, as processes that start at once do.
-    return retryWhileBusy(roles[role].busyMs, () => openFile(path, role, options));
-  } catch (error) {
-    const isMoved = inode !== null && inodeOf(path) !== inode;
-    if (!isMoved || performance.now() > deadline) throw explainFailure(error, path);
-    // A restore moves it, and soon has the new one in its place.
-    while (inodeOf(path) === null && performance.now() < deadline) Bun.sleepSync(RETRY_MS);
-    return openUntil(deadline, dataDir, role, options);
+  const { busyMs } = roles[role];
+  const deadline = performance.now() + busyMs;
+  for (;;) {
+    prepareFolder(dataDir, options.onTightened ?? sayOnStderr);
+    const inode = inodeOf(path);
+    try {
+      // SQLite does not wait for the lock when it turns WAL on or recovers the log, as processes that start at once do.
+      return retryWhileBusy(busyMs, () => openFile(path, role, options));
+    } catch (error) {
+      const isMoved = inode !== null && inodeOf(path) !== inode;
+      if (!isMoved || performance.now() > deadline) throw explainFailure(error, path);
+      // A restore moves it, and soon has the new one in its place.
+      while (inodeOf(path) === null && performance.now() < deadline) Bun.sleepSync(RETRY_MS);
+    }
   }
 }
 
