@@ -193,7 +193,7 @@ CREATE TABLE device_secret (
 );
 
 -- What servers tell one another for minutes, such as the answer to a challenge of --acme-domain. With --acme-domain also
--- the certificate's and the account's private keys, as they are: keep this table out of backups, or protect them.
+-- the certificate's and the account's private keys, unencrypted: keep this table out of backups, or protect them.
 CREATE TABLE notes (
   name    text COLLATE "C" NOT NULL PRIMARY KEY,
   text    text NOT NULL, -- of the console: sealed with a session's token, of which `sessions` has only the hash

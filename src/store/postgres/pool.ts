@@ -23,8 +23,8 @@ const PAUSE_MS = 100;
 export const WITHOUT_END_MS = 2 ** 31 - 1;
 
 /**
- * For each session. A server that is frozen or cut off in a transaction must not keep the lock that all others need,
- * and whoever waits for a lock gives up before {@link WORK_MS_MAX}, so that no sessions pile up.
+ * For each session. A server that is frozen or cut off in a transaction must not keep the lock that all others need.
+ * Waiting for a lock ends before {@link WORK_MS_MAX}: otherwise the session would go on waiting after its client is gone.
  */
 const SETTINGS = {
   application_name: "signalbox",

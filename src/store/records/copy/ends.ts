@@ -19,7 +19,7 @@ export interface Target {
   readonly sql: Sql;
   /** Gives signals numbers without gaps, and does not keep the source's. */
   readonly numbersSignals: boolean;
-  /** The rows have the same columns. Those with a `key` that is there replace what is there. */
+  /** Rows all have the same columns. A row whose `key` exists already replaces that row. */
   write(tx: Tx, table: string, rows: readonly Row[], key: string | null): Promise<void>;
   /** Makes what follows from the rows: the blocks of signals, and the numbers that come next. */
   complete(): Promise<void>;
