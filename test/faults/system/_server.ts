@@ -10,6 +10,7 @@ export const HOST = "signals.test";
 
 const HOME = "/home/admin";
 const POLL_MS = 200;
+const UNTIL_MS = 120_000;
 
 export type Server = Awaited<ReturnType<typeof rentServer>>;
 
@@ -40,9 +41,14 @@ export async function rentServer(file: string, elsewhere: string, network?: Debi
     system,
     path,
     run,
-    /** Runs it until its output is as expected. */
+    /** Runs it until its output is as expected. Throws with the output if that takes too long. */
     until: async (block: string, isDone: (output: string) => boolean): Promise<void> => {
-      while (!isDone(await run(block))) await Bun.sleep(POLL_MS);
+      for (let left = UNTIL_MS / POLL_MS; ; left--) {
+        const output = await run(block);
+        if (isDone(output)) return;
+        if (left <= 0) throw new Error(`${block}still shows:\n${output}`);
+        await Bun.sleep(POLL_MS);
+      }
     },
     /** Starts a program in Python that runs on, and kills it when it has printed this. */
     watch: async (block: string, wanted: string): Promise<void> => {
