@@ -4,18 +4,25 @@ import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { goalReport } from "./goal-report.ts";
 import { measureGoals } from "./goals.ts";
-import { idKinds } from "./load.ts";
+import { type IdKind, idKinds } from "./load.ts";
 import { describeMachine } from "./machine.ts";
 import { type Options, readOptions, usage } from "./options.ts";
 import { killAll } from "./process.ts";
 import { profile } from "./profile.ts";
 import { figureTable, noiseNotes } from "./report.ts";
+import type { RowName } from "./rows/names.ts";
 import { readyStored } from "./stored.ts";
 import { note, readyTools } from "./tools.ts";
 import { UsageError } from "./usage-error.ts";
 
 /** PostgreSQL does not run as root, and its user must get through to its own folder. */
 const FOLDER_MODE = 0o711;
+
+/** The rows that need no database with such ids: filling one with 100 million random ids takes hours. */
+const withoutStored: Record<IdKind, ReadonlySet<RowName>> = {
+  v7: new Set(["scale"]),
+  v4: new Set(["scale", "v7", "feed"]),
+};
 
 async function main(): Promise<void> {
   const options = readOptions(process.argv.slice(2));
@@ -51,10 +58,9 @@ async function bench(options: Options, folder: string): Promise<void> {
   const { rounds, seconds, profileFolder, jsonFile } = options;
   const keepFolder = resolve(options.keepFolder ?? join(folder, "stored"));
   mkdirSync(keepFolder, { recursive: true, mode: FOLDER_MODE });
-  // Filling 100 million random ids takes hours, and the rows v7 and feed do not need them.
-  const kinds = options.rows.every((row) => row === "v7" || row === "feed")
-    ? (["v7"] as const)
-    : idKinds;
+  const kinds = idKinds.filter(
+    (kind) => !options.rows.every((row) => withoutStored[kind].has(row)),
+  );
   const stored = options.stored === 0 ? null : await readyStored(options.stored, kinds, keepFolder);
   const place = { tools, options, folder, keepFolder, stored };
   const { outcomes, cells } = await measureGoals(place, options.rows);

@@ -28,7 +28,7 @@ Usage: bun run bench [options]
   --rounds N        rounds over all rows; medians are printed (default 3)
   --seconds N       measured time of each server under a load (default 4)
   --rows LIST       of ${rowNames.join(",")} (default: all)
-  --stored N        also measure on databases with N stored signals (rows v7, v4, postgresql, feed, start, disk)
+  --stored N        also measure on databases with N stored signals (rows v7, v4, postgresql, scale, feed, start, disk)
   --keep DIR        keep those databases in DIR for later runs
   --quick           one round of 1 s without warm-up: does it work at all?
   --profile DIR     also write CPU profiles of Signalbox under load to DIR

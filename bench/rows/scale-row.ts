@@ -1,9 +1,10 @@
 /** The row of `serve --store`: one server and two on one PostgreSQL, and that PostgreSQL by itself. */
-import { mkdirSync } from "node:fs";
+import { mkdtempSync } from "node:fs";
 import { join } from "node:path";
 import { runClosedLoop } from "../closed-loop.ts";
 import type { IdKind, Target } from "../load.ts";
 import { type Cluster, findPostgresql, pgbench, withCluster } from "../peers/postgresql.ts";
+import { readPeakMemoryMib } from "../proc.ts";
 import { answersHttp, freePort, run, type RunningServer, startServer } from "../process.ts";
 import { note, type Tools } from "../tools.ts";
 import { loadOf, type Place } from "./round.ts";
@@ -13,25 +14,29 @@ import type { Row } from "./row.ts";
 const RATIO_MIN: Readonly<Record<IdKind, number>> = { v7: 2, v4: 1.5 };
 /** Two servers ÷ one: they share the cores, with the database and the load. */
 const TWO_MIN = 0.75;
+/** Each server. */
+const MEMORY_MB_MAX = 200;
 const WARM_UP_SECONDS = 3;
 
 export const scaleRow: Row = {
   load: "`serve --store` on one PostgreSQL, against prepared `INSERT … ON CONFLICT` of pgbench there",
-  goal: `with as many \`--stored\` signals: ${RATIO_MIN.v7} times its rate with UUID v7, ${RATIO_MIN.v4} with v4; two servers ${TWO_MIN} times one`,
+  goal: `with as many \`--stored\` signals: ${RATIO_MIN.v7} times its rate with UUID v7, ${RATIO_MIN.v4} with v4; two servers ${TWO_MIN} times one; each at most ${MEMORY_MB_MAX} MB`,
   lacks: () => findPostgresql().missing,
   measure: ({ place }) =>
     withCluster(place.folder, place.options.stored, async (cluster, home) => {
       const { seconds, quick, stored } = place.options;
       const one = await startNode(place, cluster, "one");
       await fill(cluster, stored);
-      const rates: Partial<Record<IdKind, number>> = {};
-      for (const ids of ["v7", "v4"] as const) rates[ids] = await rateOf(place, ids, [one]);
-      const theirs = await pgbench(cluster, home, seconds);
+      const v7 = await rateOf(place, "v7", [one]);
       const two = await startNode(place, cluster, "two");
       const both = await rateOf(place, "v7", [one, two]);
+      const v4 = await rateOf(place, "v4", [one]);
+      const theirs = await pgbench(cluster, home, seconds);
+      const peaks = [one, two].map(
+        ({ running }) => (readPeakMemoryMib(running.pid) * 2 ** 20) / 1e6,
+      );
       for (const node of [one, two]) await node.running.stop();
       note(`  pgbench: ${Math.round(theirs.rate)}/s`);
-      const { v7 = 0, v4 = 0 } = rates;
       const isCompared = stored > 0 && !quick;
       return [
         [
@@ -52,6 +57,10 @@ export const scaleRow: Row = {
         ],
         [{ name: "two servers ÷ one", unit: "×", ...(!quick && { atLeast: TWO_MIN }) }, both / v7],
         [{ name: "one server, UUID v7", unit: "/s" }, v7],
+        [
+          { name: "highest peak memory of a server", unit: "MB", atMost: MEMORY_MB_MAX },
+          Math.max(...peaks),
+        ],
       ];
     }),
 };
@@ -63,8 +72,7 @@ interface Node extends Target {
 async function startNode(place: Place, { url }: Cluster, name: string): Promise<Node> {
   const { signalbox, serve = signalbox }: Tools = place.tools;
   const store = ["--store", url];
-  const dataDir = join(place.folder, name);
-  mkdirSync(dataDir, { mode: 0o700 });
+  const dataDir = mkdtempSync(join(place.folder, `${name}-`));
   const port = freePort();
   await run([...signalbox, "desk", "create", "bench", "--if-missing", ...store]);
   const { stdout } = await run([...signalbox, "key", "mint", "--desk", "bench", ...store]);
